@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The autograd engine (torch/csrc/autograd/engine.cpp) on shapes: rules 4 to
+ * 10 of specs/autograd.md.  Nodes run by falling sequence number, which is the
+ * order of creation reversed; a parameter's gradient is accumulated at once
+ * after the node that completes it. */
+#include "graphs/ops/ops.h"
+#include "graphs/trace.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- validate_outputs ---------------------------------------------------- */
+
+static bool same_shape(const ms_tensor *a, const ms_tensor *b)
+{
+    return a->n_dims == b->n_dims &&
+           memcmp(a->size, b->size, a->n_dims * sizeof *a->size) == 0;
+}
+
+/* A gradient that is wider than its input is summed to the input's shape. */
+static uint32_t sum_to_input(ms_trace *trace, const ms_node *node, uint32_t i,
+                             uint32_t grad)
+{
+    uint8_t was = trace->pass;
+
+    if (node->to_parameter[i] != MS_NONE)
+        trace->pass = MS_GRAD_WEIGHT;
+    ms_trace_begin(trace, "aten::sum");
+    ms_trace_read(trace, grad);
+    uint32_t sum = ms_trace_make_like(trace, "grad", node->input[i]);
+    ms_trace_end(
+        trace,
+        trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, grad)),
+        false);
+    trace->pass = was;
+    ms_trace_drop(trace, grad);
+    return sum;
+}
+
+static void validate(ms_trace *trace, const ms_node *node, uint32_t *out)
+{
+    for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
+        if (out[i] == MS_NONE)
+            continue;
+        const ms_tensor *grad = ms_trace_at(trace, out[i]);
+        const ms_tensor *input = ms_trace_at(trace, node->input[i]);
+        if (!same_shape(grad, input))
+            out[i] = sum_to_input(trace, node, i, out[i]);
+        if (!trace->err && ms_trace_at(trace, out[i])->dtype != input->dtype) {
+            uint32_t cast = ms_pointwise_cast(trace, out[i], input->dtype);
+            ms_trace_drop(trace, out[i]);
+            out[i] = cast;
+        }
+    }
+}
+
+/* ---- input buffers ------------------------------------------------------- */
+
+/* can_accumulate_inplace (torch 2, input_buffer.cpp): nobody else holds the
+ * old gradient, it is no view, and it is dense. */
+static bool in_place(const ms_trace *trace, const ms_tensor *old)
+{
+    return !trace->torch_1 && old->refs == 1 && !old->view &&
+           trace->counts[old->storage].tensors == 1 && ms_view_is_dense(old);
+}
+
+/* old + grad; both are consumed. */
+static uint32_t add_grads(ms_trace *trace, uint32_t old, uint32_t grad)
+{
+    if (trace->err)
+        return MS_NONE;
+    bool inside = in_place(trace, ms_trace_at(trace, old));
+    double n = (double)ms_trace_elements(ms_trace_at(trace, old));
+    ms_trace_begin(trace, inside ? "aten::add_" : "aten::add");
+    ms_trace_read(trace, old);
+    ms_trace_read(trace, grad);
+    uint32_t sum = old;
+    if (inside)
+        trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+            ms_trace_bytes(ms_trace_at(trace, old));
+    else
+        sum = ms_trace_make_like(trace, "grad", old);
+    ms_trace_end(trace, n, false);
+    if (!inside)
+        ms_trace_drop(trace, old);
+    ms_trace_drop(trace, grad);
+    return sum;
+}
+
+static void deliver(ms_trace *trace, uint32_t *buffer, uint32_t grad)
+{
+    *buffer = *buffer == MS_NONE ? grad : add_grads(trace, *buffer, grad);
+}
+
+/* ---- AccumulateGrad ------------------------------------------------------ */
+
+/* Stolen when nobody else holds the tensor and it is laid out like the
+ * parameter; otherwise cloned (rule 7). */
+static bool stolen(const ms_trace *trace, const ms_parameter *parameter)
+{
+    const ms_tensor *grad = &trace->tensors[parameter->grad];
+    const ms_tensor *like = &trace->tensors[parameter->tensor];
+
+    if (grad->refs > 1 || trace->grad_dtype != grad->dtype)
+        return false;
+    for (uint32_t d = 0; d < like->n_dims; d++)
+        if (like->size[d] != 1 && like->stride[d] != grad->stride[d])
+            return false;
+    return true;
+}
+
+static void accumulate(ms_trace *trace, ms_parameter *parameter)
+{
+    ms_graph *g = &trace->graph;
+    bool steals = stolen(trace, parameter);
+    uint32_t grad = parameter->grad;
+    uint32_t s = ms_trace_at(trace, grad)->storage;
+    uint8_t pass = trace->pass, flags = trace->op_flags;
+
+    trace->pass = MS_ACCUMULATE;
+    trace->op_flags = steals ? 0 : MS_OP_CLONES;
+    ms_trace_begin(trace, "AccumulateGrad");
+    ms_trace_read(trace, grad);
+    if (!trace->err) {
+        uint32_t op = g->n_ops - 1;
+        uint64_t bytes = g->storage_bytes[parameter->grad_storage];
+        g->op_read_bytes[op] += bytes;
+        g->op_write_bytes[op] += bytes;
+        if (steals) {
+            g->storage_category[s] = MS_BECOMES_GRAD;
+            g->storage_grad[s] = parameter->grad_storage;
+        }
+    }
+    ms_trace_out(trace, parameter->grad_storage);
+    ms_trace_end(trace, (double)parameter->elements, false);
+    trace->pass = pass;
+    trace->op_flags = flags;
+    ms_trace_drop(trace, grad);
+    parameter->grad = MS_NONE;
+}
+
+/* ---- one node ------------------------------------------------------------ */
+
+static void hand_on(ms_trace *trace, const ms_node *node, const uint32_t *out)
+{
+    for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
+        if (node->needs[i] && node->to_parameter[i] != MS_NONE)
+            trace->parameters[node->to_parameter[i]].uses--;
+        if (out[i] == MS_NONE)
+            continue;
+        if (node->to_parameter[i] != MS_NONE) {
+            ms_parameter *to = &trace->parameters[node->to_parameter[i]];
+            deliver(trace, &to->grad, out[i]);
+        } else if (node->to_node[i] != MS_NONE) {
+            ms_node *to = &trace->nodes[node->to_node[i]];
+            deliver(trace, &to->grad[node->to_output[i]], out[i]);
+        } else {
+            ms_trace_drop(trace, out[i]);
+        }
+    }
+    for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
+        if (!node->needs[i] || node->to_parameter[i] == MS_NONE)
+            continue;
+        ms_parameter *to = &trace->parameters[node->to_parameter[i]];
+        if (to->uses == 0 && to->grad != MS_NONE)
+            accumulate(trace, to);
+    }
+}
+
+/* Gradients of outputs that nobody used are zeros (split, for one). */
+static void fill_undefined(ms_trace *trace, const ms_node *node,
+                           uint32_t *grads)
+{
+    uint32_t like = MS_NONE;
+
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        if (grads[i] != MS_NONE)
+            like = grads[i];
+    for (uint32_t i = 0; i < node->n_outputs; i++) {
+        if (grads[i] != MS_NONE)
+            continue;
+        ms_trace_begin(trace, "aten::zeros");
+        grads[i] = ms_trace_make_like(trace, "grad", like);
+        ms_trace_end(trace, 0, false);
+    }
+}
+
+static bool has_gradient(const ms_node *node)
+{
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        if (node->grad[i] != MS_NONE)
+            return true;
+    return node->n_outputs == 0;
+}
+
+static void run_node(ms_trace *trace, uint32_t n)
+{
+    ms_node node = trace->nodes[n];
+    uint32_t out[MS_NODE_INPUTS];
+
+    if (!has_gradient(&node))
+        return;
+    trace->unit = node.unit;
+    trace->layer = node.layer;
+    trace->node_now = n;
+    trace->pass = MS_GRAD_INPUT;
+    for (uint32_t i = 0; i < MS_NODE_INPUTS; i++)
+        out[i] = MS_NONE;
+    if (node.n_outputs > 1)
+        fill_undefined(trace, &node, node.grad);
+    node.rule->backward(trace, &node, node.grad, out);
+    validate(trace, &node, out);
+    for (uint32_t i = 0; i < node.n_outputs; i++)
+        ms_trace_drop(trace, node.grad[i]);
+    ms_trace_release(trace, &node);
+    hand_on(trace, &node, out);
+}
+
+/* ---- the backward pass --------------------------------------------------- */
+
+/* loss.backward() holds a ones_like(loss) for the whole call (rule 10). */
+static uint32_t root_gradient(ms_trace *trace, uint32_t loss)
+{
+    trace->pass = MS_GRAD_INPUT;
+    trace->node_now = ms_trace_at(trace, loss)->node;
+    trace->unit = trace->nodes[trace->node_now].unit;
+    ms_trace_begin(trace, "aten::ones_like");
+    uint32_t root = ms_trace_make_like(trace, "root_gradient", loss);
+    ms_trace_end(trace, 0, false);
+    return root;
+}
+
+void ms_autograd_run(ms_trace *trace, uint32_t loss)
+{
+    uint32_t root = MS_NONE;
+
+    if (trace->err)
+        return;
+    if (ms_trace_needs(trace, loss)) {
+        root = root_gradient(trace, loss);
+        if (trace->err)
+            return;
+        const ms_tensor *from = ms_trace_at(trace, loss);
+        trace->nodes[from->node].grad[from->output] = root;
+        ms_trace_ref(trace, root);
+    }
+    for (uint32_t n = trace->n_nodes; n-- > 0 && !trace->err;)
+        run_node(trace, n);
+    ms_trace_drop(trace, root);
+}

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Turns graphs/models/*.json and graphs/devices/*.json into two C files:
+# builtin.c (texts, read like any model file) and devices.c (rows of numbers).
+# Included by CMakeLists.txt it adds both to the target "graphs"; by hand:
+#
+#   cmake -DEMBED_OUTPUT=/tmp/embedded -P graphs/embed.cmake
+
+set(EMBED_FOLDER ${CMAKE_CURRENT_LIST_DIR})
+
+# Sorted by family, then size.
+set(EMBED_MODELS
+    bert-base bert-large
+    gpt2 gpt2-medium gpt2-large gpt2-xl
+    gpt3-small gpt3-medium gpt3-large gpt3-xl gpt3-2.7b gpt3-6.7b gpt3-13b
+    gpt3)
+
+set(EMBED_HEAD "/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Made by graphs/embed.cmake. */
+#include \"graphs/graphs.h\"\n\n")
+
+# The text as C string literals, one per line.
+function(embed_literal text result)
+    string(REPLACE "\\" "\\\\" text "${text}")
+    string(REPLACE "\"" "\\\"" text "${text}")
+    string(REPLACE "\n" "\\n\"\n     \"" text "${text}")
+    set(${result} "\"${text}\"" PARENT_SCOPE)
+endfunction()
+
+# The value of a key of a JSON text; a missing key is fatal.
+function(embed_get json file key result)
+    string(JSON value ERROR_VARIABLE error GET "${json}" ${key})
+    if(error)
+        message(FATAL_ERROR "${file}: ${error}")
+    endif()
+    set(${result} "${value}" PARENT_SCOPE)
+endfunction()
+
+function(embed_models output)
+    file(GLOB files ${EMBED_FOLDER}/models/*.json)
+    list(LENGTH files n_files)
+    list(LENGTH EMBED_MODELS n)
+    if(NOT n EQUAL n_files)
+        message(FATAL_ERROR "graphs/models has ${n_files} files, "
+                            "graphs/embed.cmake lists ${n}")
+    endif()
+    set(rows "")
+    foreach(name IN LISTS EMBED_MODELS)
+        set(file ${EMBED_FOLDER}/models/${name}.json)
+        file(READ ${file} json)
+        embed_get("${json}" ${file} summary summary)
+        embed_literal("${json}" text)
+        embed_literal("${summary}" summary)
+        string(APPEND rows "    {\"${name}\",\n     ${text},\n"
+                           "     ${summary}},\n")
+    endforeach()
+    file(CONFIGURE OUTPUT ${output} @ONLY CONTENT "${EMBED_HEAD}\
+const ms_builtin ms_builtin_models[] = {\n${rows}};
+const uint32_t ms_builtin_n_models = ${n};\n")
+endfunction()
+
+# The device files speak GiB, us, GB/s and TFLOP/s as data sheets do; the C
+# compiler turns them into bytes, ns and units per second.
+function(embed_device file result)
+    file(READ ${file} json)
+    foreach(key IN ITEMS name alias source memory_gib context_mib hbm_gbps
+            cublas_workspace_bytes launch_us kernel_us fp32_tflops tf32_tflops
+            half_tflops h2d_gbps d2h_gbps)
+        embed_get("${json}" ${file} ${key} ${key})
+    endforeach()
+    embed_literal("${source}" source)
+    set(${result} "    {.name = \"${name}\",
+     .alias = \"${alias}\",
+     .source = ${source},
+     .memory_bytes = (uint64_t)(${memory_gib} * 1073741824.0),
+     .context_bytes = (uint64_t)(${context_mib} * 1048576.0),
+     .cublas_workspace_bytes = ${cublas_workspace_bytes},
+     .launch_ns = (uint64_t)(${launch_us} * 1e3),
+     .kernel_ns = (uint64_t)(${kernel_us} * 1e3),
+     .hbm_bytes_per_s = ${hbm_gbps} * 1e9,
+     .fp32_flops = ${fp32_tflops} * 1e12,
+     .tf32_flops = ${tf32_tflops} * 1e12,
+     .half_flops = ${half_tflops} * 1e12,
+     .h2d_bytes_per_s = ${h2d_gbps} * 1e9,
+     .d2h_bytes_per_s = ${d2h_gbps} * 1e9},\n" PARENT_SCOPE)
+endfunction()
+
+function(embed_devices output)
+    file(GLOB files ${EMBED_FOLDER}/devices/*.json) # sorted by name
+    list(LENGTH files n)
+    set(rows "")
+    foreach(file IN LISTS files)
+        embed_device(${file} row)
+        string(APPEND rows "${row}")
+    endforeach()
+    file(CONFIGURE OUTPUT ${output} @ONLY CONTENT "${EMBED_HEAD}\
+const ms_device ms_devices[] = {\n${rows}};
+const uint32_t ms_devices_n = ${n};\n")
+endfunction()
+
+if(NOT EMBED_OUTPUT)
+    set(EMBED_OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/embedded)
+endif()
+embed_models(${EMBED_OUTPUT}/builtin.c)
+embed_devices(${EMBED_OUTPUT}/devices.c)
+
+if(NOT CMAKE_SCRIPT_MODE_FILE)
+    file(GLOB files CONFIGURE_DEPENDS ${EMBED_FOLDER}/models/*.json
+         ${EMBED_FOLDER}/devices/*.json)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+    target_sources(graphs PRIVATE ${EMBED_OUTPUT}/builtin.c
+                                  ${EMBED_OUTPUT}/devices.c)
+endif()

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/finish.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- numbering: persistent storages first ------------------------------------- */
+
+static ms_err number(ms_trace *trace, uint32_t **new_id)
+{
+    ms_graph *g = &trace->graph;
+    uint32_t *map =
+        ms_arena_take_raw(trace->arena, g->n_storages, sizeof *map);
+    uint32_t n = 0;
+
+    if (!map)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t s = 0; s < g->n_storages; s++)
+        if (trace->counts[s].persistent)
+            map[s] = n++;
+    g->n_persistent = n;
+    for (uint32_t s = 0; s < g->n_storages; s++)
+        if (!trace->counts[s].persistent)
+            map[s] = n++;
+    *new_id = map;
+    return MS_OK;
+}
+
+/* Moves item s of a column to new_id[s]. */
+static ms_err permute(ms_trace *trace, void *column, size_t size,
+                      const uint32_t *new_id)
+{
+    uint32_t n = trace->graph.n_storages;
+    char *from, *to = ms_arena_take_raw(trace->arena, n, size);
+
+    if (!to)
+        return ms_fail_nomem(trace->fault);
+    memcpy(&from, column, sizeof from);
+    for (uint32_t s = 0; s < n; s++)
+        memcpy(to + new_id[s] * size, from + s * size, size);
+    memcpy(column, &to, sizeof to);
+    return MS_OK;
+}
+
+static void rename_ids(uint32_t *ids, uint32_t n, const uint32_t *new_id)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (ids[i] != MS_NONE)
+            ids[i] = new_id[ids[i]];
+}
+
+static ms_err renumber(ms_trace *trace)
+{
+    ms_graph *g = &trace->graph;
+    uint32_t *new_id = NULL;
+
+    MS_TRY(number(trace, &new_id));
+    MS_TRY(permute(trace, &g->storage_bytes, sizeof(uint64_t), new_id));
+    MS_TRY(permute(trace, &g->storage_category, 1, new_id));
+    MS_TRY(permute(trace, &g->storage_at_start, 1, new_id));
+    MS_TRY(permute(trace, &g->storage_buffer, 1, new_id));
+    MS_TRY(permute(trace, &g->storage_maker, sizeof(uint32_t), new_id));
+    MS_TRY(permute(trace, &g->storage_local_end, sizeof(uint32_t), new_id));
+    MS_TRY(permute(trace, &g->storage_saved_end, sizeof(uint32_t), new_id));
+    MS_TRY(permute(trace, &g->storage_grad, sizeof(uint32_t), new_id));
+    MS_TRY(permute(trace, &g->storage_layer, sizeof(uint32_t), new_id));
+    MS_TRY(permute(trace, &g->storage_name, sizeof(char *), new_id));
+    rename_ids(g->storage_grad, g->n_storages, new_id);
+    rename_ids(g->in, trace->n_in, new_id);
+    rename_ids(g->out, trace->n_out, new_id);
+    rename_ids(g->kept, g->n_kept, new_id);
+    for (uint32_t i = 0; i < trace->n_drop; i++)
+        g->drop[i] = MS_DROP(new_id[MS_DROP_STORAGE(g->drop[i])],
+                             g->drop[i] & MS_DROP_SAVED);
+    return MS_OK;
+}
+
+/* ---- units ---------------------------------------------------------------------- */
+
+static bool is_backward(uint8_t pass)
+{
+    return pass == MS_GRAD_INPUT || pass == MS_GRAD_WEIGHT ||
+           pass == MS_ACCUMULATE;
+}
+
+/* Ops come forward by rising unit, then backward by falling unit, then the
+ * step: one scan finds every range. */
+static ms_err find_ranges(const ms_finish *finish)
+{
+    ms_trace *trace = finish->trace;
+    ms_graph *g = &trace->graph;
+    uint32_t n = finish->n_units, op = 0;
+
+    g->forward_at = ms_arena_take_raw(trace->arena, n + 1, sizeof(uint32_t));
+    g->backward_at = ms_arena_take_raw(trace->arena, n + 1, sizeof(uint32_t));
+    if (!g->forward_at || !g->backward_at)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t u = 0; u < n; u++) {
+        g->forward_at[u] = op;
+        while (op < g->n_ops && g->op_pass[op] <= MS_LOSS &&
+               g->op_unit[op] == u)
+            op++;
+    }
+    g->forward_at[n] = op;
+    for (uint32_t u = n; u-- > 0;) {
+        g->backward_at[u + 1] = op;
+        while (op < g->n_ops && is_backward(g->op_pass[op]) &&
+               g->op_unit[op] == u)
+            op++;
+    }
+    g->backward_at[0] = op;
+    g->step_first = op;
+    g->n_units = n;
+    g->loss_unit = finish->loss_unit;
+    g->unit_block = finish->unit_block;
+    g->unit_name = finish->unit_name;
+    return MS_OK;
+}
+
+/* What a unit's forward reads from earlier units: its checkpoint. */
+static ms_err find_unit_inputs(ms_trace *trace)
+{
+    ms_graph *g = &trace->graph;
+    uint32_t *seen = ms_arena_take(trace->arena, g->n_storages, sizeof *seen);
+    uint32_t capacity = 0, n = 0;
+
+    g->unit_in_at =
+        ms_arena_take_raw(trace->arena, g->n_units + 1, sizeof(uint32_t));
+    if (!seen || !g->unit_in_at)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t u = 0; u < g->n_units; u++) {
+        uint32_t first = g->forward_at[u];
+        g->unit_in_at[u] = n;
+        for (uint32_t i = g->in_at[first]; i < g->in_at[g->forward_at[u + 1]];
+             i++) {
+            uint32_t s = g->in[i];
+            bool earlier =
+                s >= g->n_persistent && g->storage_maker[s] < first;
+            if (!earlier || seen[s] == u + 1)
+                continue;
+            seen[s] = u + 1;
+            g->unit_in = ms_arena_grow(trace->arena, g->unit_in, &capacity,
+                                       n + 1, sizeof(uint32_t));
+            if (!g->unit_in)
+                return ms_fail_nomem(trace->fault);
+            g->unit_in[n++] = s;
+        }
+    }
+    g->unit_in_at[g->n_units] = n;
+    return MS_OK;
+}
+
+/* ---- sums -------------------------------------------------------------------------- */
+
+static void add_up(ms_trace *trace)
+{
+    ms_graph *g = &trace->graph;
+    const ms_model *model = trace->model;
+
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        g->parameters += trace->parameters[p].elements;
+    g->tokens = model->tokens || model->sequence_input
+                    ? trace->batch * trace->sequence
+                    : 0;
+    for (uint32_t op = 0; op < g->step_first; op++)
+        if (g->op_pass[op] != MS_ACCUMULATE)
+            g->model_flops += g->op_flops[op];
+}
+
+ms_err ms_finish_graph(const ms_finish *finish, ms_graph *graph)
+{
+    ms_trace *trace = finish->trace;
+    ms_graph *g = &trace->graph;
+
+    MS_TRY(renumber(trace));
+    if (g->n_ops == 0) { /* a model of nothing to do still has closed CSRs */
+        static uint32_t zero[1];
+        g->in_at = g->out_at = g->drop_at = zero;
+    }
+    g->in_at[g->n_ops] = trace->n_in;
+    g->out_at[g->n_ops] = trace->n_out;
+    g->drop_at[g->n_ops] = trace->n_drop;
+    MS_TRY(find_ranges(finish));
+    MS_TRY(find_unit_inputs(trace));
+    add_up(trace);
+    *graph = *g;
+    return MS_OK;
+}

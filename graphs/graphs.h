@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_GRAPHS_H
+#define MS_GRAPHS_H
+
+/* graphs/ turns model files into graphs: readers, the tables of layers and
+ * ops, shapes, autograd rules, the cost model, the layer DAG.
+ *
+ *     ms_model model;
+ *     ms_training training;                      (defaults, then --set)
+ *     MS_TRY(ms_read_model("gpt3.json", &keep, &model, fault));
+ *     MS_TRY(ms_training_resolve(&training, &model, fault));
+ *     MS_TRY(ms_dag_order(&model, &keep, fault));
+ *     MS_TRY(ms_lower(&model, &training, device, micro, &keep, &graph, fault));
+ *
+ * A native model file, whole (a family; comments are not JSON, so none):
+ *
+ *     {"memsim": 1, "name": "tiny", "family": "decoder",
+ *      "config": {"layers": 2, "hidden": 64, "heads": 4, "vocab": 1000,
+ *                 "positions": 128}}
+ *
+ * or a layer list, where "inputs" default to the layer before and a
+ * {"repeat": n, "name": "layers", "layers": [...]} element makes n blocks:
+ *
+ *     {"memsim": 1, "name": "mlp", "input": {"shape": [784]},
+ *      "layers": [
+ *        {"repeat": 8, "name": "hidden", "layers": [
+ *          {"type": "linear", "out": 1024}, {"type": "relu"}]},
+ *        {"type": "linear", "name": "head", "out": 10},
+ *        {"type": "cross_entropy"}]}
+ */
+
+#include "sim/sim.h"
+
+/* ---- the model noun ------------------------------------------------------ */
+
+/* A value of a layer's or family's parameter, as its table row says.  A WORD
+ * is the index (i) into the row's words; a NAME is a layer's full name (s),
+ * "" for none; INTS lie outside (ms_layer.ints). */
+typedef union ms_value {
+    int64_t i;
+    double f;
+    const char *s;
+    bool b;
+} ms_value;
+
+typedef enum ms_value_type {
+    MS_INT,
+    MS_FLOAT,
+    MS_BOOL,
+    MS_WORD,
+    MS_NAME,
+    MS_INTS
+} ms_value_type;
+
+/* One parameter of a layer type, family or of training, as data: the reader,
+ * --set, help, man page, schema and tests walk these rows. */
+typedef struct ms_field {
+    const char *name;
+    ms_value_type type;
+    bool required;
+    ms_value fallback;
+    int64_t low, high; /* INT, FLOAT, INTS: inclusive; equal: no bounds */
+    const char *words; /* MS_WORD: "a|b|c" */
+    const char *help;  /* one line, with unit */
+} ms_field;
+
+#define MS_LAYER_FIELDS 12u
+#define MS_MAX_DIMS 6u
+
+/* Where a node of the input file stands, for errors. */
+typedef struct ms_spot {
+    uint32_t line, column; /* from 1; 0: no file (made by a family) */
+} ms_spot;
+
+/* One layer of the flat list; blocks and repeats are already unrolled.
+ * edges[in_at .. in_at + n_in) are the layers whose outputs it reads
+ * (MS_NONE: the model's input). */
+typedef struct ms_layer {
+    const char *name; /* unique, dotted: "layers.3.attention" */
+    uint32_t kind;    /* row of ms_layer_kinds */
+    uint32_t in_at, n_in;
+    uint32_t block; /* MS_NONE: in no block; of nested repeats the outermost */
+    ms_spot spot;
+    ms_value field[MS_LAYER_FIELDS]; /* in the order of the kind's fields */
+    const uint64_t *ints;            /* the MS_INTS field, if any */
+    uint32_t n_ints;
+} ms_layer;
+
+typedef struct ms_model {
+    const char *name, *path; /* path: what errors are prefixed with */
+    const char *family;      /* NULL for a layer list */
+    uint32_t n_layers, n_edges, n_blocks;
+    ms_layer *layers;
+    uint32_t *edges;
+    const char **block_names;
+    uint32_t *order; /* ms_dag_order: layers in topological order */
+    uint8_t *cut;    /* ms_dag_order: 1 when layer i's output is a cut point,
+                        i.e. all later layers see earlier ones through it */
+    bool tokens;     /* input: int64 token ids [batch, sequence] */
+    bool sequence_input; /* input has a sequence dimension after the batch */
+    uint32_t n_dims;     /* else a float tensor [batch, dims...] */
+    uint64_t dims[MS_MAX_DIMS];
+    uint64_t max_sequence; /* learned positions; 0: no limit */
+    const char *source;    /* the file's bytes, for carets */
+    size_t source_length;
+} ms_model;
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* Reads a model: path with a slash: that file only; a name without one: the
+ * file if it exists here, else a built-in ("gpt3" and "gpt3.json" alike); "-":
+ * standard input.  Overrides are "model.KEY=VALUE" settings of --set applied
+ * to the family's config before it is built.  Faults: MS_EINPUT with
+ * file:line:column, MS_ESYSTEM. */
+typedef struct ms_override {
+    const char *key; /* without "model." */
+    const char *value;
+} ms_override;
+ms_err ms_read_model(const char *path, const ms_override *overrides,
+                     uint32_t n_overrides, ms_arena *arena, ms_model *model,
+                     ms_fault *fault);
+/* The same from bytes (fuzz targets, tests). */
+ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
+                           const ms_override *overrides, uint32_t n_overrides,
+                           ms_arena *arena, ms_model *model, ms_fault *fault);
+/* Fails with MS_EINPUT at a layer: path:line:column, source line and caret;
+ * a layer that a family made has only the path. */
+ms_err ms_read_fail(const ms_model *model, const ms_layer *layer,
+                    ms_fault *fault, const char *hint, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* Reads a whole file ("-": standard input), at most max_bytes;
+ * NUL-terminated. */
+ms_err ms_read_file(const char *path, uint64_t max_bytes, ms_arena *arena,
+                    char **bytes, size_t *length, ms_fault *fault);
+
+/* Built-in models: sorted by family, then size. */
+typedef struct ms_builtin {
+    const char *name, *text, *summary;
+} ms_builtin;
+extern const ms_builtin ms_builtin_models[];
+extern const uint32_t ms_builtin_n_models;
+
+/* ---- the layer DAG (igraph, one file) ------------------------------------ */
+
+/* Fills order and cut.  A cycle is MS_EINPUT and names the layers on it; so
+ * is a layer other than the last whose output nobody reads.  Deterministic:
+ * ties by position in the file (a file in a legal order keeps it). */
+ms_err ms_dag_order(ms_model *model, ms_arena *arena, ms_fault *fault);
+void ms_dag_dot(const ms_model *model, ms_text *text);
+
+/* ---- tables: families and layer kinds ------------------------------------ */
+
+typedef struct ms_trace ms_trace; /* the forward under construction: trace.h */
+
+typedef struct ms_layer_kind {
+    const char *type, *summary;
+    uint8_t min_inputs, max_inputs;
+    uint8_t n_fields;
+    const ms_field *fields;
+    /* Records the layer's forward ops.  in: tensor ids; *out: the result. */
+    ms_err (*forward)(ms_trace *trace, const ms_layer *layer,
+                      const uint32_t *in, uint32_t *out);
+} ms_layer_kind;
+extern const ms_layer_kind ms_layer_kinds[];
+extern const uint32_t ms_layer_n_kinds;
+uint32_t ms_layer_find(const char *type); /* MS_NONE: no such type */
+
+typedef struct ms_family {
+    const char *name, *summary;
+    uint8_t n_fields;
+    const ms_field *fields; /* of "config" */
+    bool flat;              /* the fields stand beside "family", no "config" */
+    /* Appends the layers.  values in the order of fields. */
+    ms_err (*build)(const ms_value *values, ms_arena *arena, ms_model *model,
+                    ms_fault *fault);
+} ms_family;
+extern const ms_family ms_families[];
+extern const uint32_t ms_families_n;
+
+/* ---- training settings --------------------------------------------------- */
+
+typedef enum ms_precision {
+    MS_FP32,
+    MS_TF32,
+    MS_FP16_MIXED,
+    MS_BF16_MIXED,
+    MS_BF16
+} ms_precision;
+typedef enum ms_optimizer {
+    MS_SGD,
+    MS_MOMENTUM,
+    MS_ADAM,
+    MS_ADAMW,
+    MS_NO_OPTIMIZER
+} ms_optimizer;
+typedef enum ms_optimizer_impl {
+    MS_IMPL_AUTO,
+    MS_IMPL_LOOP,
+    MS_IMPL_FOREACH,
+    MS_IMPL_FUSED
+} ms_optimizer_impl;
+typedef enum ms_kernels { MS_EAGER, MS_FLASH, MS_KORTHIKANTI } ms_kernels;
+typedef enum ms_framework { MS_TORCH_1_13, MS_TORCH_2 } ms_framework;
+typedef enum ms_hold { MS_HOLD_BACKWARD, MS_HOLD_STEP, MS_HOLD_NONE } ms_hold;
+
+/* One field per row of ms_training_fields; was_set says which the user chose
+ * (the rest are printed as defaults). */
+typedef struct ms_training {
+    int64_t batch, sequence; /* sequence 0: min(2048, model's maximum) */
+    int64_t precision, optimizer, optimizer_impl, kernels, framework;
+    int64_t device;      /* 0 cuda, 1 cpu */
+    int64_t gradients;   /* 0 auto (as weights), 1 fp32 */
+    int64_t hold_output; /* ms_hold */
+    int64_t zero_grad;   /* 0 set_to_none, 1 keep */
+    int64_t step;        /* 0 steady, 1 first */
+    int64_t mode;        /* 0 train, 1 inference */
+    uint64_t was_set;    /* bit per row */
+} ms_training;
+extern const ms_field ms_training_fields[];
+extern const uint32_t ms_training_n_fields;
+void ms_training_init(ms_training *training);
+/* "training." is optional in key. */
+ms_err ms_training_set(ms_training *training, const char *key,
+                       const char *value, ms_fault *fault);
+/* Fills what depends on the model and checks the whole. */
+ms_err ms_training_resolve(ms_training *training, const ms_model *model,
+                           ms_fault *fault);
+/* The value of row as the user would write it. */
+void ms_training_value(const ms_training *training, uint32_t row, char *buffer,
+                       size_t size);
+
+/* ---- devices ------------------------------------------------------------- */
+
+/* Rates are what the device file says (graphs/devices/, made of the project's
+ * hardware table; each row names its source).  Efficiency curves give the
+ * share of the peak that an op of a given size reaches. */
+typedef struct ms_device {
+    const char *name, *alias, *source; /* alias "": none */
+    uint64_t memory_bytes;             /* what the driver shows to PyTorch */
+    uint64_t context_bytes;            /* CUDA context and kernels */
+    uint64_t cublas_workspace_bytes;   /* per thread that runs matmuls */
+    uint64_t launch_ns, kernel_ns;     /* host issue; shortest kernel */
+    double hbm_bytes_per_s;
+    double fp32_flops, tf32_flops, half_flops; /* dense peak */
+    double h2d_bytes_per_s, d2h_bytes_per_s;
+    double matmul_share; /* of the dense peak that large products reach */
+} ms_device;
+extern const ms_device ms_devices[];
+extern const uint32_t ms_devices_n;
+/* By name or alias; MS_EUSAGE with did-you-mean. */
+ms_err ms_device_find(const char *name, const ms_device **device,
+                      ms_fault *fault);
+
+/* ---- lowering ------------------------------------------------------------ */
+
+/* Lowers one micro-batch of training->batch / micro_batches samples and the
+ * optimizer step.  Needs ms_dag_order.  Faults: shapes that contradict a
+ * layer's rule (names both layers), products beyond 2^63. */
+ms_err ms_lower(const ms_model *model, const ms_training *training,
+                const ms_device *device, uint32_t micro_batches,
+                ms_arena *arena, ms_graph *graph, ms_fault *fault);
+
+/* What inspect shows, one row per layer in topological order. */
+typedef struct ms_layer_facts {
+    const char *name, *type;
+    uint64_t parameters; /* tied ones counted at their first layer */
+    double forward_flops, backward_flops;
+    uint64_t saved_bytes, output_bytes;
+} ms_layer_facts;
+ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
+                      ms_arena *arena, ms_layer_facts **facts, ms_fault *fault);
+
+#endif

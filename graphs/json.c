@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/json.h"
+
+#include "graphs/index.h"
+#include "graphs/scan.h"
+
+#include <assert.h>
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FEW_KEYS 8u /* compared pairwise; more go through an index */
+
+/* cJSON takes its memory from the arena of the read that this thread is in;
+ * what it frees goes with the arena. */
+static _Thread_local ms_arena *cjson_arena;
+
+static void *cjson_take(size_t size)
+{
+    return ms_arena_take_raw(cjson_arena, 1, size);
+}
+
+static void cjson_drop(void *memory)
+{
+    (void)memory;
+}
+
+/* The walk that turns cJSON's tree into rows. */
+typedef struct walk {
+    ms_json *json;
+    const ms_scan_value *values; /* of the scan, in the same order */
+    uint32_t row;                /* the next free one */
+    ms_arena *keep, *scratch;
+    ms_fault *fault;
+} walk;
+
+static ms_err fail_duplicate(const walk *w, uint32_t first, uint32_t second)
+{
+    if (first > second) {
+        uint32_t swap = first;
+        first = second;
+        second = swap;
+    }
+    return ms_json_fail_key(w->json, second, w->fault, "keep one of the two",
+                            "duplicate key \"%s\" (first in line %u)",
+                            w->json->nodes[second].key,
+                            w->json->nodes[first].line);
+}
+
+static ms_err check_few_keys(const walk *w, uint32_t object)
+{
+    const ms_json_node *nodes = w->json->nodes;
+    for (uint32_t i = object + 1; i != MS_NONE; i = nodes[i].next)
+        for (uint32_t j = nodes[i].next; j != MS_NONE; j = nodes[j].next)
+            if (strcmp(nodes[i].key, nodes[j].key) == 0)
+                return fail_duplicate(w, i, j);
+    return MS_OK;
+}
+
+static ms_err check_many_keys(const walk *w, uint32_t object)
+{
+    const ms_json_node *nodes = w->json->nodes;
+    ms_index index;
+    MS_TRY(ms_index_make(&index, nodes[object].value.n, w->scratch, w->fault));
+    for (uint32_t i = object + 1; i != MS_NONE; i = nodes[i].next) {
+        uint32_t first = ms_index_add(&index, nodes[i].key, i);
+        if (first != i)
+            return fail_duplicate(w, first, i);
+    }
+    return MS_OK;
+}
+
+static char *keep_text(const walk *w, const char *text)
+{
+    return ms_arena_text(w->keep, text, strlen(text));
+}
+
+/* An integer as the text spells it; the scan has checked the range. */
+static int64_t exact_integer(const char *text)
+{
+    bool negative = *text == '-';
+    uint64_t value = 0;
+    for (text += negative; *text >= '0' && *text <= '9'; text++)
+        value = value * 10 + (uint64_t)(*text - '0');
+    return negative ? (int64_t)(0 - value) : (int64_t)value;
+}
+
+static ms_err walk_number(const walk *w, const cJSON *item, uint32_t row)
+{
+    ms_json_node *node = &w->json->nodes[row];
+    const ms_quote *source = &w->json->source;
+    char text[64] = ""; /* the source need not end with a NUL */
+    size_t left = source->length - node->at;
+    memcpy(text, source->bytes + node->at,
+           left < sizeof text ? left : sizeof text - 1);
+    char after = text[strspn(text, "-0123456789")];
+    if (after != '.' && after != 'e' && after != 'E') {
+        node->kind = MS_JSON_INT;
+        node->value.i = exact_integer(text);
+        return MS_OK;
+    }
+    node->kind = MS_JSON_FLOAT;
+    node->value.f = item->valuedouble;
+    if (isfinite(item->valuedouble))
+        return MS_OK;
+    return ms_json_fail(w->json, row, w->fault, NULL,
+                        "the number is beyond the range of a double");
+}
+
+static ms_err walk_value(walk *w, const cJSON *item);
+
+/* The members of an array or object, in order (cJSON_GetArrayItem would walk
+ * the list for each). */
+static ms_err walk_members(walk *w, const cJSON *item, uint32_t row)
+{
+    ms_json_node *nodes = w->json->nodes;
+    uint32_t n = 0, last = MS_NONE;
+    for (const cJSON *child = item->child; child != NULL; child = child->next) {
+        if (last != MS_NONE)
+            nodes[last].next = w->row;
+        last = w->row;
+        n++;
+        MS_TRY(walk_value(w, child));
+    }
+    nodes[row].kind = cJSON_IsArray(item) ? MS_JSON_ARRAY : MS_JSON_OBJECT;
+    nodes[row].value.n = n;
+    if (n < 2 || cJSON_IsArray(item))
+        return MS_OK;
+    return n <= FEW_KEYS ? check_few_keys(w, row) : check_many_keys(w, row);
+}
+
+/* Depth is at most MS_SCAN_DEPTH. */
+static ms_err walk_value(walk *w, const cJSON *item)
+{
+    uint32_t row = w->row++;
+    assert(row < w->json->n);
+    const ms_scan_value *from = &w->values[row];
+    ms_json_node *node = &w->json->nodes[row];
+    *node = (ms_json_node){.at = from->at,
+                           .key_at = from->key_at,
+                           .line = from->line,
+                           .column = from->column,
+                           .next = MS_NONE,
+                           .kind = MS_JSON_NULL};
+    if (item->string != NULL) {
+        node->key = keep_text(w, item->string);
+        if (node->key == NULL)
+            return ms_fail_nomem(w->fault);
+    }
+    if (cJSON_IsArray(item) || cJSON_IsObject(item))
+        return walk_members(w, item, row);
+    if (cJSON_IsNumber(item))
+        return walk_number(w, item, row);
+    if (cJSON_IsBool(item)) {
+        node->kind = MS_JSON_BOOL;
+        node->value.b = cJSON_IsTrue(item);
+    } else if (cJSON_IsString(item)) {
+        node->kind = MS_JSON_STRING;
+        node->value.s = keep_text(w, item->valuestring);
+        if (node->value.s == NULL)
+            return ms_fail_nomem(w->fault);
+    }
+    return MS_OK;
+}
+
+static ms_err read_with(ms_arena *keep, ms_arena *scratch, ms_json *json,
+                        ms_fault *fault)
+{
+    ms_scan_value *values;
+    const ms_quote *source = &json->source;
+    MS_TRY(ms_scan_values(source, scratch, &values, &json->n, fault));
+    json->nodes = ms_arena_take_raw(keep, json->n, sizeof *json->nodes);
+    if (json->nodes == NULL)
+        return ms_fail_nomem(fault);
+    cJSON_Hooks hooks = {cjson_take, cjson_drop};
+    cJSON_InitHooks(&hooks);
+    cjson_arena = scratch;
+    const cJSON *root =
+        cJSON_ParseWithLengthOpts(source->bytes, source->length, NULL, 0);
+    cjson_arena = NULL;
+    if (root == NULL) /* the scan has accepted the text */
+        return ms_fail_nomem(fault);
+    walk w = {.json = json,
+              .values = values,
+              .keep = keep,
+              .scratch = scratch,
+              .fault = fault};
+    MS_TRY(walk_value(&w, root));
+    assert(w.row == json->n);
+    return MS_OK;
+}
+
+ms_err ms_json_read(const char *name, const char *bytes, size_t length,
+                    ms_arena *arena, ms_json *json, ms_fault *fault)
+{
+    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
+    *json = (ms_json){.source = {name, bytes, length, 0}};
+    if (length > MS_JSON_MAX_BYTES)
+        return ms_fail(fault, MS_EINPUT, name,
+                       "write repeated layers with \"repeat\"",
+                       "the text is larger than %u MiB",
+                       (unsigned)(MS_JSON_MAX_BYTES >> 20));
+    ms_err err = read_with(arena, &scratch, json, fault);
+    ms_arena_free(&scratch);
+    return err;
+}
+
+uint32_t ms_json_first(const ms_json *json, uint32_t row)
+{
+    const ms_json_node *node = &json->nodes[row];
+    bool parent = node->kind == MS_JSON_ARRAY || node->kind == MS_JSON_OBJECT;
+    return parent && node->value.n > 0 ? row + 1 : MS_NONE;
+}
+
+uint32_t ms_json_find(const ms_json *json, uint32_t row, const char *key)
+{
+    for (uint32_t i = ms_json_first(json, row); i != MS_NONE;
+         i = json->nodes[i].next)
+        if (strcmp(json->nodes[i].key, key) == 0)
+            return i;
+    return MS_NONE;
+}
+
+const char *ms_json_kind_name(const ms_json *json, uint32_t row)
+{
+    static const char *const names[] = {
+        "null",     "true or false", "an integer", "a number with a fraction",
+        "a string", "an array",      "an object"};
+    return names[json->nodes[row].kind];
+}
+
+static ms_err fail_at(const ms_json *json, uint32_t offset, ms_fault *fault,
+                      const char *hint, const char *format, va_list args)
+{
+    char what[512]; /* as long as the fault's */
+    ms_quote at = json->source;
+    at.offset = offset;
+    vsnprintf(what, sizeof what, format, args);
+    return ms_fail_at(fault, MS_EINPUT, &at, hint, "%s", what);
+}
+
+ms_err ms_json_fail(const ms_json *json, uint32_t row, ms_fault *fault,
+                    const char *hint, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    ms_err err = fail_at(json, json->nodes[row].at, fault, hint, format, args);
+    va_end(args);
+    return err;
+}
+
+ms_err ms_json_fail_key(const ms_json *json, uint32_t row, ms_fault *fault,
+                        const char *hint, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    ms_err err =
+        fail_at(json, json->nodes[row].key_at, fault, hint, format, args);
+    va_end(args);
+    return err;
+}

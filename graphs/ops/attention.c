@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* FlashAttention-2 (Dao 2023; csrc/flash_attn/flash_api.cpp): saves q, k, v,
+ * the output, the row-wise log-sum-exp in fp32 and the random state; backward
+ * makes dq, dk, dv and, while it runs, softmax_d [b, a, s'] and dq_accum
+ * [b, s', a, d] in fp32, s' = s rounded up to 128. */
+#include "graphs/ops/ops.h"
+
+/* The physical layout is [batch, sequence, heads, dim]. */
+static uint32_t like_heads(ms_trace *trace, uint32_t q, const char *role)
+{
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *x = ms_trace_at(trace, q);
+    int64_t dims[4] = {x->size[0], x->size[2], x->size[1], x->size[3]};
+    uint32_t made = ms_trace_make(trace, role, x->dtype, 4, dims);
+    uint32_t y = ms_view_transpose(trace, made, 1, 2);
+    ms_trace_drop(trace, made);
+    if (y != MS_NONE)
+        ms_trace_at(trace, y)->view = false;
+    return y;
+}
+
+static void flash_backward(ms_trace *trace, const ms_node *node,
+                           const uint32_t *grads, uint32_t *out)
+{
+    const ms_tensor *q = ms_trace_at(trace, node->input[0]);
+    int64_t rows = (q->size[2] + 127) / 128 * 128;
+    int64_t sums[3] = {q->size[0], q->size[1], rows};
+    int64_t accumulated[4] = {q->size[0], rows, q->size[1], q->size[3]};
+
+    ms_trace_begin(trace, node->rule->op);
+    ms_trace_read(trace, grads[0]);
+    for (uint32_t i = 0; i < node->n_saved; i++)
+        ms_trace_read(trace, node->saved[i]);
+    for (uint32_t i = 0; i < 3; i++)
+        out[i] = like_heads(trace, node->input[i], "grad");
+    uint32_t d = ms_trace_make(trace, "softmax_d", MS_FLOAT32, 3, sums);
+    uint32_t dq = ms_trace_make(trace, "dq_accum", MS_FLOAT32, 4, accumulated);
+    ms_trace_end(trace, 2.5 * node->flops, true);
+    ms_trace_drop(trace, d);
+    ms_trace_drop(trace, dq);
+}
+
+static const ms_rule flash_rule = {
+    "ScaledDotProductFlashAttentionBackward0",
+    "aten::_scaled_dot_product_flash_attention_backward", flash_backward};
+
+uint32_t ms_attention_flash(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
+                            bool causal)
+{
+    uint32_t inputs[3] = {q, k, v};
+
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *x = ms_trace_at(trace, q);
+    int64_t rows[3] = {x->size[0], x->size[1], x->size[2]};
+    double scores =
+        (double)rows[0] * (double)rows[1] * (double)rows[2] * (double)rows[2];
+    double flops = 4 * scores * (double)x->size[3] * (causal ? 0.5 : 1);
+    ms_trace_begin(trace, "aten::_scaled_dot_product_flash_attention");
+    for (uint32_t i = 0; i < 3; i++)
+        ms_trace_read(trace, inputs[i]);
+    uint32_t y = like_heads(trace, q, "out");
+    uint32_t lse = ms_trace_make(trace, "logsumexp", MS_FLOAT32, 3, rows);
+    uint32_t rng =
+        ms_trace_make(trace, "rng_state", MS_INT64, 1, (const int64_t[]){2});
+    ms_trace_end(trace, flops, true);
+    uint32_t n = ms_trace_node(trace, &flash_rule, inputs, 3, &y, 1);
+    if (n != MS_NONE)
+        trace->nodes[n].flops = flops;
+    for (uint32_t i = 0; i < 3; i++)
+        ms_trace_save(trace, n, inputs[i]);
+    ms_trace_save(trace, n, y);
+    ms_trace_save(trace, n, lse);
+    ms_trace_save(trace, n, rng);
+    ms_trace_drop(trace, lse);
+    ms_trace_drop(trace, rng);
+    return y;
+}

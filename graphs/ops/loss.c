@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Losses: a scalar each. */
+#include "graphs/ops/ops.h"
+
+#include <string.h>
+
+static double count(ms_trace *trace, uint32_t x)
+{
+    return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
+}
+
+static uint32_t scalar(ms_trace *trace, const char *role, uint8_t dtype)
+{
+    return ms_trace_make(trace, role, dtype, 0, (const int64_t[]){0});
+}
+
+/* One kernel from the incoming gradient and the first saved tensor. */
+static void one_kernel(ms_trace *trace, const ms_node *node,
+                       const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin(trace, node->rule->op);
+    ms_trace_read(trace, grads[0]);
+    if (node->n_saved)
+        ms_trace_read(trace, node->saved[0]);
+    out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    ms_trace_end(trace, 2 * count(trace, node->input[0]), false);
+}
+
+/* ---- cross entropy ------------------------------------------------------- */
+
+static const ms_rule log_softmax_rule = {
+    "LogSoftmaxBackward0", "aten::_log_softmax_backward_data", one_kernel};
+static const ms_rule nll_loss_rule = {"NllLossBackward0",
+                                      "aten::nll_loss_backward", one_kernel};
+
+/* nll_loss saves the log-probabilities (the storage that log_softmax saves
+ * too), the target and the total weight. */
+static uint32_t nll_loss(ms_trace *trace, uint32_t log_probs, uint32_t target)
+{
+    if (trace->err)
+        return MS_NONE;
+    uint8_t dtype = ms_trace_at(trace, log_probs)->dtype;
+    ms_trace_begin(trace, "aten::nll_loss_forward");
+    ms_trace_read(trace, log_probs);
+    ms_trace_read(trace, target);
+    uint32_t loss = scalar(trace, "loss", dtype);
+    uint32_t total = scalar(trace, "total_weight", dtype);
+    ms_trace_end(trace, 0, false);
+    uint32_t n = ms_trace_node(trace, &nll_loss_rule, &log_probs, 1, &loss, 1);
+    ms_trace_save(trace, n, log_probs);
+    ms_trace_save(trace, n, target);
+    ms_trace_save(trace, n, total);
+    ms_trace_drop(trace, total);
+    return loss;
+}
+
+uint32_t ms_loss_cross_entropy(ms_trace *trace, uint32_t logits,
+                               uint32_t target)
+{
+    uint32_t rows = ms_view_rows(trace, logits);
+
+    ms_trace_begin(trace, "aten::_log_softmax");
+    ms_trace_read(trace, rows);
+    uint32_t log_probs = ms_trace_make_like(trace, "log_probs", rows);
+    ms_trace_end(trace, 5 * count(trace, rows), false);
+    uint32_t n =
+        ms_trace_node(trace, &log_softmax_rule, &rows, 1, &log_probs, 1);
+    ms_trace_save(trace, n, log_probs);
+    ms_trace_drop(trace, rows);
+    uint32_t loss = nll_loss(trace, log_probs, target);
+    ms_trace_drop(trace, log_probs);
+    return loss;
+}
+
+/* Megatron core/tensor_parallel/cross_entropy.py: the fp32 softmax is the
+ * only thing saved; its gradient is computed in place and cast to the dtype
+ * of the logits. */
+static const ms_rule fused_rule = {"VocabParallelCrossEntropyBackward",
+                                   "vocab_parallel_cross_entropy_backward",
+                                   one_kernel};
+
+uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
+                                     uint32_t target)
+{
+    uint32_t rows = ms_view_rows(trace, logits);
+
+    if (trace->err)
+        return MS_NONE;
+    int64_t dims[2];
+    memcpy(dims, ms_trace_at(trace, rows)->size, sizeof dims);
+    ms_trace_begin(trace, "vocab_parallel_cross_entropy");
+    ms_trace_read(trace, rows);
+    ms_trace_read(trace, target);
+    uint32_t softmax = ms_trace_make(trace, "softmax", MS_FLOAT32, 2, dims);
+    uint32_t loss = scalar(trace, "loss", MS_FLOAT32);
+    ms_trace_end(trace, 5 * count(trace, rows), false);
+    uint32_t n = ms_trace_node(trace, &fused_rule, &rows, 1, &loss, 1);
+    ms_trace_save(trace, n, softmax);
+    ms_trace_drop(trace, softmax);
+    ms_trace_drop(trace, rows);
+    return loss;
+}
+
+/* ---- regression ---------------------------------------------------------- */
+
+static const ms_rule mse_rule = {"MseLossBackward0", "aten::mse_loss_backward",
+                                 one_kernel};
+
+uint32_t ms_loss_mse(ms_trace *trace, uint32_t x, uint32_t target)
+{
+    if (trace->err)
+        return MS_NONE;
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    ms_trace_begin(trace, "aten::mse_loss");
+    ms_trace_read(trace, x);
+    ms_trace_read(trace, target);
+    uint32_t squares = ms_trace_make_like(trace, "squares", x);
+    uint32_t loss = scalar(trace, "loss", dtype);
+    ms_trace_end(trace, 3 * count(trace, x), false);
+    uint32_t n = ms_trace_node(trace, &mse_rule, &x, 1, &loss, 1);
+    ms_trace_save(trace, n, x);
+    ms_trace_save(trace, n, target);
+    ms_trace_drop(trace, squares);
+    return loss;
+}
+
+static const ms_rule mean_rule = {"MeanBackward0", "aten::div", one_kernel};
+
+uint32_t ms_loss_mean(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    ms_trace_begin(trace, "aten::mean");
+    ms_trace_read(trace, x);
+    uint32_t loss = scalar(trace, "loss", dtype);
+    ms_trace_end(trace, count(trace, x), false);
+    ms_trace_node(trace, &mean_rule, &x, 1, &loss, 1);
+    return loss;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Matrix products. */
+#include "graphs/ops/ops.h"
+
+/* a [m, k] times b [k, n] as one kernel of 2 m n k FLOPs. */
+static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
+                        uint32_t like, const char *role, double flops,
+                        uint8_t pass)
+{
+    uint8_t was = trace->pass;
+
+    trace->pass = pass;
+    ms_trace_begin(trace, op);
+    ms_trace_read(trace, a);
+    ms_trace_read(trace, b);
+    uint32_t y = ms_trace_make_like(trace, role, like);
+    ms_trace_end(trace, flops, true);
+    trace->pass = was;
+    return y;
+}
+
+/* ---- linear -------------------------------------------------------------- */
+
+/* Inputs: bias, x, weight.  addmm: mat1, mat2, then self (the bias, which the
+ * engine sums to its shape). */
+static void addmm_backward(ms_trace *trace, const ms_node *node,
+                           const uint32_t *grads, uint32_t *out)
+{
+    uint32_t weight = node->saved[0], x = node->saved[1];
+
+    if (node->needs[1])
+        out[1] = product(trace, "aten::mm", grads[0], weight, x, "grad",
+                         node->flops, MS_GRAD_INPUT);
+    if (node->needs[2])
+        out[2] = product(trace, "aten::mm", grads[0], x, weight, "grad",
+                         node->flops, MS_GRAD_WEIGHT);
+    if (node->needs[0]) {
+        ms_trace_ref(trace, grads[0]);
+        out[0] = grads[0];
+    }
+}
+
+/* Inputs: x, weight.  mm: mat2 (the weight), then self. */
+static void mm_backward(ms_trace *trace, const ms_node *node,
+                        const uint32_t *grads, uint32_t *out)
+{
+    uint32_t x = node->saved[0], weight = node->saved[1];
+
+    if (node->needs[1])
+        out[1] = product(trace, "aten::mm", grads[0], x, weight, "grad",
+                         node->flops, MS_GRAD_WEIGHT);
+    if (node->needs[0])
+        out[0] = product(trace, "aten::mm", grads[0], weight, x, "grad",
+                         node->flops, MS_GRAD_INPUT);
+}
+
+static const ms_rule addmm_rule = {"AddmmBackward0", "aten::mm",
+                                   addmm_backward};
+static const ms_rule mm_rule = {"MmBackward0", "aten::mm", mm_backward};
+
+static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
+                        uint32_t bias, uint32_t y, double flops)
+{
+    uint32_t with_bias[3] = {bias, rows, weight};
+    uint32_t plain[2] = {rows, weight};
+    bool biased = bias != MS_NONE;
+    uint32_t n =
+        ms_trace_node(trace, biased ? &addmm_rule : &mm_rule,
+                      biased ? with_bias : plain, biased ? 3 : 2, &y, 1);
+
+    if (n == MS_NONE)
+        return;
+    trace->nodes[n].flops = flops;
+    ms_trace_save(trace, n, biased ? weight : rows);
+    ms_trace_save(trace, n, biased ? rows : weight);
+}
+
+uint32_t ms_matmul_linear(ms_trace *trace, uint32_t x, uint32_t weight,
+                          uint32_t bias)
+{
+    uint32_t rows = ms_view_rows(trace, x);
+
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor in = *ms_trace_at(trace, x);
+    const ms_tensor *w = ms_trace_at(trace, weight);
+    int64_t n = ms_trace_at(trace, rows)->size[0];
+    int64_t dims[2] = {n, w->size[0]};
+    double flops = 2.0 * (double)n * (double)w->size[0] * (double)w->size[1];
+    ms_trace_begin(trace, bias == MS_NONE ? "aten::mm" : "aten::addmm");
+    ms_trace_read(trace, bias);
+    ms_trace_read(trace, rows);
+    ms_trace_read(trace, weight);
+    uint32_t flat = ms_trace_make(trace, "out", in.dtype, 2, dims);
+    ms_trace_end(trace, flops, true);
+    linear_node(trace, rows, weight, bias, flat, flops);
+    ms_trace_drop(trace, rows);
+    if (in.n_dims == 2)
+        return flat;
+    in.size[in.n_dims - 1] = dims[1];
+    uint32_t y = ms_view_reshape(trace, flat, in.n_dims, in.size);
+    ms_trace_drop(trace, flat);
+    return y;
+}
+
+/* ---- batched ------------------------------------------------------------- */
+
+/* bmm: mat2's gradient first, then self's. */
+static void bmm_backward(ms_trace *trace, const ms_node *node,
+                         const uint32_t *grads, uint32_t *out)
+{
+    uint32_t a = node->saved[0], b = node->saved[1];
+
+    if (node->needs[1])
+        out[1] = product(trace, "aten::bmm", a, grads[0], b, "grad",
+                         node->flops, MS_GRAD_INPUT);
+    if (node->needs[0])
+        out[0] = product(trace, "aten::bmm", grads[0], b, a, "grad",
+                         node->flops, MS_GRAD_INPUT);
+}
+
+static const ms_rule bmm_rule = {"BmmBackward0", "aten::bmm", bmm_backward};
+
+static uint32_t fold_batch(ms_trace *trace, uint32_t x)
+{
+    uint8_t flags = trace->op_flags;
+
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *tensor = ms_trace_at(trace, x);
+    int64_t dims[3] = {tensor->size[0] * tensor->size[1], tensor->size[2],
+                       tensor->size[3]};
+    /* A copy made here is an input of the attention core, not part of it. */
+    trace->op_flags &= (uint8_t)~MS_OP_CORE;
+    uint32_t y = ms_view_reshape(trace, x, 3, dims);
+    trace->op_flags = flags;
+    return y;
+}
+
+uint32_t ms_matmul_batched(ms_trace *trace, uint32_t a, uint32_t b)
+{
+    uint32_t left = fold_batch(trace, a), right = fold_batch(trace, b);
+
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *x = ms_trace_at(trace, a), *y = ms_trace_at(trace, b);
+    int64_t full[4] = {x->size[0], x->size[1], x->size[2], y->size[3]};
+    int64_t dims[3] = {full[0] * full[1], full[2], full[3]};
+    uint8_t dtype = x->dtype;
+    double flops = 2.0 * (double)dims[0] * (double)dims[1] * (double)dims[2] *
+                   (double)x->size[3];
+    ms_trace_begin(trace, "aten::bmm");
+    ms_trace_read(trace, left);
+    ms_trace_read(trace, right);
+    uint32_t flat = ms_trace_make(trace, "out", dtype, 3, dims);
+    ms_trace_end(trace, flops, true);
+    uint32_t inputs[2] = {left, right};
+    uint32_t n = ms_trace_node(trace, &bmm_rule, inputs, 2, &flat, 1);
+    if (n != MS_NONE)
+        trace->nodes[n].flops = flops;
+    ms_trace_save(trace, n, left);
+    ms_trace_save(trace, n, right);
+    ms_trace_drop(trace, left);
+    ms_trace_drop(trace, right);
+    uint32_t out = ms_view_reshape(trace, flat, 4, full);
+    ms_trace_drop(trace, flat);
+    return out;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Element-wise ops.  FLOPs per element follow Calculon's table (specs/
+ * policies.md 9): GELU 8 forward and 13 backward, dropout 1, add 1. */
+#include "graphs/ops/ops.h"
+
+#include <string.h>
+
+static double elements(ms_trace *trace, uint32_t x)
+{
+    return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
+}
+
+/* One kernel: reads a and b (MS_NONE: none), makes a tensor like `like`. */
+static uint32_t kernel(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
+                       uint32_t like, const char *role, double flops)
+{
+    ms_trace_begin(trace, op);
+    ms_trace_read(trace, a);
+    ms_trace_read(trace, b);
+    uint32_t y = ms_trace_make_like(trace, role, like);
+    ms_trace_end(trace, flops * elements(trace, like), false);
+    return y;
+}
+
+/* The commonest backward: one kernel of the incoming gradient and what was
+ * saved. */
+static void one_kernel(ms_trace *trace, const ms_node *node,
+                       const uint32_t *grads, uint32_t *out)
+{
+    uint32_t saved = node->n_saved ? node->saved[0] : MS_NONE;
+
+    out[0] = kernel(trace, node->rule->op, grads[0], saved, node->input[0],
+                    "grad", 2);
+}
+
+static void pass_on(ms_trace *trace, const ms_node *node, const uint32_t *grads,
+                    uint32_t *out)
+{
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        if (node->needs[i]) {
+            ms_trace_ref(trace, grads[0]);
+            out[i] = grads[0];
+        }
+}
+
+/* ---- unary --------------------------------------------------------------- */
+
+const ms_unary ms_pointwise_relu = {
+    "aten::relu",
+    {"ReluBackward0", "aten::threshold_backward", one_kernel},
+    true,
+    1};
+const ms_unary ms_pointwise_gelu = {
+    "aten::gelu",
+    {"GeluBackward0", "aten::gelu_backward", one_kernel},
+    false,
+    8};
+const ms_unary ms_pointwise_silu = {
+    "aten::silu",
+    {"SiluBackward0", "aten::silu_backward", one_kernel},
+    false,
+    5};
+const ms_unary ms_pointwise_sigmoid = {
+    "aten::sigmoid",
+    {"SigmoidBackward0", "aten::sigmoid_backward", one_kernel},
+    true,
+    4};
+const ms_unary ms_pointwise_tanh = {
+    "aten::tanh",
+    {"TanhBackward0", "aten::tanh_backward", one_kernel},
+    true,
+    5};
+
+uint32_t ms_pointwise_unary(ms_trace *trace, const ms_unary *unary, uint32_t x)
+{
+    uint32_t y = kernel(trace, unary->op, x, MS_NONE, x, "out", unary->flops);
+    uint32_t n = ms_trace_node(trace, &unary->rule, &x, 1, &y, 1);
+
+    ms_trace_save(trace, n, unary->saves_output ? y : x);
+    return y;
+}
+
+/* ---- with a Python scalar ------------------------------------------------ */
+
+/* On the CPU autograd saves the scalar as an 8-byte float64 tensor (rule 11);
+ * on CUDA that tensor stays in host memory. */
+static void save_scalar(ms_trace *trace, uint32_t node)
+{
+    if (!trace->cpu || node == MS_NONE)
+        return;
+    uint32_t scalar =
+        ms_trace_make(trace, "scalar", MS_FLOAT64, 0, (const int64_t[]){0});
+    ms_trace_save(trace, node, scalar);
+    ms_trace_drop(trace, scalar);
+}
+
+static const ms_rule mul_scalar_rule = {"MulBackward0", "aten::mul",
+                                        one_kernel};
+static const ms_rule div_scalar_rule = {"DivBackward0", "aten::div",
+                                        one_kernel};
+static const ms_rule add_scalar_rule = {"AddBackward0", NULL, pass_on};
+
+static uint32_t scalar_op(ms_trace *trace, const char *op, const ms_rule *rule,
+                          uint32_t x)
+{
+    uint32_t y = kernel(trace, op, x, MS_NONE, x, "out", 1);
+
+    save_scalar(trace, ms_trace_node(trace, rule, &x, 1, &y, 1));
+    return y;
+}
+
+uint32_t ms_pointwise_mul_scalar(ms_trace *trace, uint32_t x)
+{
+    return scalar_op(trace, "aten::mul", &mul_scalar_rule, x);
+}
+
+uint32_t ms_pointwise_div_scalar(ms_trace *trace, uint32_t x)
+{
+    return scalar_op(trace, "aten::div", &div_scalar_rule, x);
+}
+
+uint32_t ms_pointwise_add_scalar(ms_trace *trace, uint32_t x)
+{
+    uint32_t y = kernel(trace, "aten::add", x, MS_NONE, x, "out", 1);
+
+    ms_trace_node(trace, &add_scalar_rule, &x, 1, &y, 1);
+    return y;
+}
+
+/* x^n: grad * (n * x^(n-1)), two temporaries of the formula. */
+static void pow_backward(ms_trace *trace, const ms_node *node,
+                         const uint32_t *grads, uint32_t *out)
+{
+    uint32_t x = node->saved[0];
+    uint32_t power = kernel(trace, "aten::pow", x, MS_NONE, x, "power", 1);
+    uint32_t scaled =
+        kernel(trace, "aten::mul", power, MS_NONE, x, "scaled", 1);
+
+    out[0] = kernel(trace, "aten::mul", grads[0], scaled, x, "grad", 1);
+    ms_trace_drop(trace, power);
+    ms_trace_drop(trace, scaled);
+}
+
+static const ms_rule pow_rule = {"PowBackward0", NULL, pow_backward};
+
+uint32_t ms_pointwise_pow(ms_trace *trace, uint32_t x)
+{
+    uint32_t y = kernel(trace, "aten::pow", x, MS_NONE, x, "out", 1);
+
+    ms_trace_save(trace, ms_trace_node(trace, &pow_rule, &x, 1, &y, 1), x);
+    return y;
+}
+
+/* ---- binary -------------------------------------------------------------- */
+
+static const ms_rule add_rule = {"AddBackward0", NULL, pass_on};
+
+/* The larger of two broadcast shapes (all dims of one are at least the
+ * other's, aligned at the end). */
+static uint32_t wider(ms_trace *trace, uint32_t a, uint32_t b)
+{
+    if (trace->err)
+        return MS_NONE;
+    return ms_trace_elements(ms_trace_at(trace, a)) >=
+                   ms_trace_elements(ms_trace_at(trace, b))
+               ? a
+               : b;
+}
+
+uint32_t ms_pointwise_add(ms_trace *trace, uint32_t a, uint32_t b)
+{
+    uint32_t y = kernel(trace, "aten::add", a, b, wider(trace, a, b), "out", 1);
+    uint32_t inputs[2] = {a, b};
+
+    ms_trace_node(trace, &add_rule, inputs, 2, &y, 1);
+    return y;
+}
+
+/* mul: other's gradient first, then self's (rule 5a). */
+static void mul_backward(ms_trace *trace, const ms_node *node,
+                         const uint32_t *grads, uint32_t *out)
+{
+    if (node->needs[1])
+        out[1] = kernel(trace, "aten::mul", grads[0], node->saved[0], grads[0],
+                        "grad", 1);
+    if (node->needs[0])
+        out[0] = kernel(trace, "aten::mul", grads[0],
+                        node->saved[node->n_saved - 1], grads[0], "grad", 1);
+}
+
+static const ms_rule mul_rule = {"MulBackward0", "aten::mul", mul_backward};
+
+uint32_t ms_pointwise_mul(ms_trace *trace, uint32_t a, uint32_t b)
+{
+    uint32_t y = kernel(trace, "aten::mul", a, b, wider(trace, a, b), "out", 1);
+    uint32_t inputs[2] = {a, b};
+    uint32_t n = ms_trace_node(trace, &mul_rule, inputs, 2, &y, 1);
+
+    if (ms_trace_needs(trace, b))
+        ms_trace_save(trace, n, a);
+    if (ms_trace_needs(trace, a))
+        ms_trace_save(trace, n, b);
+    return y;
+}
+
+/* ---- casts, masks -------------------------------------------------------- */
+
+static uint32_t cast(ms_trace *trace, uint32_t x, uint8_t dtype,
+                     const char *role)
+{
+    int64_t dims[MS_MAX_DIMS];
+
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *tensor = ms_trace_at(trace, x);
+    uint32_t n_dims = tensor->n_dims;
+    memcpy(dims, tensor->size, sizeof dims);
+    ms_trace_begin(trace, "aten::_to_copy");
+    ms_trace_read(trace, x);
+    uint32_t y = ms_trace_make(trace, role, dtype, n_dims, dims);
+    ms_trace_end(trace, 0, false);
+    return y;
+}
+
+static void cast_backward(ms_trace *trace, const ms_node *node,
+                          const uint32_t *grads, uint32_t *out)
+{
+    out[0] = cast(trace, grads[0], ms_trace_at(trace, node->input[0])->dtype,
+                  "grad");
+}
+
+static const ms_rule cast_rule = {"ToCopyBackward0", "aten::_to_copy",
+                                  cast_backward};
+
+uint32_t ms_pointwise_cast(ms_trace *trace, uint32_t x, uint8_t dtype)
+{
+    if (trace->err)
+        return MS_NONE;
+    if (ms_trace_at(trace, x)->dtype == dtype) {
+        ms_trace_ref(trace, x);
+        return x;
+    }
+    uint32_t y = cast(trace, x, dtype, "out");
+    ms_trace_node(trace, &cast_rule, &x, 1, &y, 1);
+    return y;
+}
+
+static const ms_rule masked_fill_rule = {"MaskedFillBackward0",
+                                         "aten::masked_fill", one_kernel};
+
+uint32_t ms_pointwise_masked_fill(ms_trace *trace, uint32_t x, uint32_t mask)
+{
+    uint32_t y = kernel(trace, "aten::masked_fill", x, mask, x, "out", 0);
+    uint32_t n = ms_trace_node(trace, &masked_fill_rule, &x, 1, &y, 1);
+
+    ms_trace_save(trace, n, mask);
+    return y;
+}
+
+uint32_t ms_pointwise_is_zero(ms_trace *trace, uint32_t buffer, uint32_t n_dims,
+                              const int64_t *dims)
+{
+    ms_trace_begin(trace, "aten::eq");
+    ms_trace_read(trace, buffer);
+    uint32_t y = ms_trace_make(trace, "mask", MS_BYTE, n_dims, dims);
+    ms_trace_end(trace, 0, false);
+    return y;
+}
+
+/* ---- dropout ------------------------------------------------------------- */
+
+static const ms_rule dropout_rule = {
+    "NativeDropoutBackward0", "aten::native_dropout_backward", one_kernel};
+static const ms_rule dropout_mul_rule = {"MulBackward0", "aten::mul",
+                                         one_kernel};
+
+static uint32_t mask_of(ms_trace *trace, uint32_t x, uint8_t dtype)
+{
+    int64_t dims[MS_MAX_DIMS];
+
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *tensor = ms_trace_at(trace, x);
+    uint32_t n_dims = tensor->n_dims;
+    memcpy(dims, tensor->size, sizeof dims);
+    return ms_trace_make(trace, "mask", dtype, n_dims, dims);
+}
+
+/* CUDA: one kernel with a 1-byte mask, allocated before the output.  CPU:
+ * a mask of x's dtype (bernoulli_, div_), then mul. */
+uint32_t ms_pointwise_dropout(ms_trace *trace, uint32_t x, double p)
+{
+    if (trace->err)
+        return MS_NONE;
+    if (p <= 0 || !trace->train) {
+        ms_trace_ref(trace, x);
+        return x;
+    }
+    uint32_t mask, y;
+    if (trace->cpu) {
+        ms_trace_begin(trace, "aten::bernoulli_");
+        mask = mask_of(trace, x, ms_trace_at(trace, x)->dtype);
+        ms_trace_end(trace, 0, false);
+        y = kernel(trace, "aten::mul", x, mask, x, "out", 1);
+    } else {
+        ms_trace_begin(trace, "aten::native_dropout");
+        ms_trace_read(trace, x);
+        mask = mask_of(trace, x, MS_BYTE);
+        y = ms_trace_make_like(trace, "out", x);
+        ms_trace_end(trace, elements(trace, x), false);
+    }
+    uint32_t n = ms_trace_node(
+        trace, trace->cpu ? &dropout_mul_rule : &dropout_rule, &x, 1, &y, 1);
+    ms_trace_save(trace, n, mask);
+    ms_trace_drop(trace, mask);
+    return y;
+}
+
+/* ---- gelu_new ------------------------------------------------------------ */
+
+/* Python's evaluation order; each temporary dies with its consumer. */
+uint32_t ms_pointwise_gelu_new(ms_trace *trace, uint32_t x)
+{
+    uint32_t half = ms_pointwise_mul_scalar(trace, x);
+    uint32_t cube = ms_pointwise_pow(trace, x);
+    uint32_t scaled = ms_pointwise_mul_scalar(trace, cube);
+    ms_trace_drop(trace, cube);
+    uint32_t sum = ms_pointwise_add(trace, x, scaled);
+    ms_trace_drop(trace, scaled);
+    uint32_t inner = ms_pointwise_mul_scalar(trace, sum);
+    ms_trace_drop(trace, sum);
+    uint32_t tanh = ms_pointwise_unary(trace, &ms_pointwise_tanh, inner);
+    ms_trace_drop(trace, inner);
+    uint32_t one = ms_pointwise_add_scalar(trace, tanh);
+    ms_trace_drop(trace, tanh);
+    uint32_t y = ms_pointwise_mul(trace, half, one);
+    ms_trace_drop(trace, half);
+    ms_trace_drop(trace, one);
+    return y;
+}

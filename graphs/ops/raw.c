@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Ops that the user describes, and parameters without ops. */
+#include "graphs/ops/ops.h"
+
+static void raw_backward(ms_trace *trace, const ms_node *node,
+                         const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin(trace, "op_backward");
+    ms_trace_read(trace, grads[0]);
+    for (uint32_t i = 0; i < node->n_saved; i++)
+        ms_trace_read(trace, node->saved[i]);
+    if (node->needs[0])
+        out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    ms_trace_end(trace, 2 * node->flops, true);
+}
+
+static const ms_rule raw_rule = {"OpBackward", "op_backward", raw_backward};
+
+uint32_t ms_raw_op(ms_trace *trace, uint32_t x, const ms_raw *raw)
+{
+    if (trace->err)
+        return MS_NONE;
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    if (dtype == MS_INT64) /* a raw op of token ids makes floats */
+        dtype = trace->weight_dtype;
+    ms_trace_begin(trace, "op");
+    ms_trace_read(trace, x);
+    uint32_t y = ms_trace_make(trace, "out", dtype, raw->n_dims, raw->dims);
+    if (raw->workspace_bytes)
+        ms_trace_workspace(trace, raw->workspace_bytes);
+    ms_trace_end(trace, raw->flops, true);
+    /* What the user's op computes depends on parameters that are not listed:
+     * its output takes part in backward even where its input does not. */
+    uint32_t n = trace->train
+                     ? ms_trace_node_always(trace, &raw_rule, &x, 1, &y, 1)
+                     : MS_NONE;
+    if (n != MS_NONE)
+        trace->nodes[n].flops = raw->flops;
+    if (raw->saves_input)
+        ms_trace_save(trace, n, x);
+    if (raw->saves_output)
+        ms_trace_save(trace, n, y);
+    return y;
+}
+
+/* ---- states only --------------------------------------------------------- */
+
+static void states_backward(ms_trace *trace, const ms_node *node,
+                            const uint32_t *grads, uint32_t *out)
+{
+    uint8_t was = trace->pass;
+
+    (void)grads;
+    trace->pass = MS_GRAD_WEIGHT;
+    ms_trace_begin(trace, "gradient");
+    out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    ms_trace_end(trace, 0, false);
+    trace->pass = was;
+}
+
+static const ms_rule states_rule = {"StatesBackward", "gradient",
+                                    states_backward};
+
+void ms_raw_states(ms_trace *trace, uint32_t parameter)
+{
+    ms_trace_node(trace, &states_rule, &parameter, 1, NULL, 0);
+}

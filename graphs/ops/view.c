@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Views: shape and strides change, the storage is shared. */
+#include "graphs/ops/ops.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- strides ------------------------------------------------------------- */
+
+bool ms_view_is_contiguous(const ms_tensor *tensor)
+{
+    int64_t expected = 1;
+
+    for (uint32_t d = tensor->n_dims; d-- > 0;) {
+        if (tensor->size[d] == 1)
+            continue;
+        if (tensor->stride[d] != expected)
+            return false;
+        expected *= tensor->size[d];
+    }
+    return true;
+}
+
+/* Non-overlapping and dense: some order of the dimensions is contiguous. */
+bool ms_view_is_dense(const ms_tensor *tensor)
+{
+    bool used[MS_MAX_DIMS] = {false};
+    int64_t expected = 1;
+
+    for (uint32_t n = 0; n < tensor->n_dims; n++) {
+        uint32_t next = MS_NONE;
+        for (uint32_t d = 0; d < tensor->n_dims; d++)
+            if (!used[d] &&
+                (tensor->size[d] == 1 || tensor->stride[d] == expected))
+                next = d;
+        if (next == MS_NONE)
+            return false;
+        used[next] = true;
+        if (tensor->size[next] != 1)
+            expected *= tensor->size[next];
+    }
+    return true;
+}
+
+/* The strides of tensor seen with other sizes, or false where only a copy
+ * can do it (ATen/TensorUtils.cpp, computeStride). */
+static bool compute_strides(const ms_tensor *tensor, uint32_t n_dims,
+                            const int64_t *dims, int64_t *strides)
+{
+    int64_t view = (int64_t)n_dims - 1;
+    int64_t chunk = 1, have = 1, base;
+
+    if (tensor->n_dims == 0) {
+        for (uint32_t d = 0; d < n_dims; d++)
+            strides[d] = 1;
+        return true;
+    }
+    base = tensor->stride[tensor->n_dims - 1];
+    for (uint32_t d = tensor->n_dims; d-- > 0;) {
+        chunk *= tensor->size[d];
+        bool ends = d == 0 || (tensor->size[d - 1] != 1 &&
+                               tensor->stride[d - 1] != chunk * base);
+        if (!ends)
+            continue;
+        while (view >= 0 && (have < chunk || dims[view] == 1)) {
+            strides[view] = have * base;
+            have *= dims[view];
+            view--;
+        }
+        if (have != chunk)
+            return false;
+        if (d > 0) {
+            base = tensor->stride[d - 1];
+            chunk = have = 1;
+        }
+    }
+    return view == -1;
+}
+
+/* ---- rules --------------------------------------------------------------- */
+
+static uint32_t as_input(ms_trace *trace, const ms_node *node, uint32_t grad)
+{
+    const ms_tensor *input = ms_trace_at(trace, node->input[0]);
+    int64_t dims[MS_MAX_DIMS];
+
+    memcpy(dims, input->size, sizeof dims);
+    return ms_view_reshape(trace, grad, input->n_dims, dims);
+}
+
+static void view_backward(ms_trace *trace, const ms_node *node,
+                          const uint32_t *grads, uint32_t *out)
+{
+    out[0] = as_input(trace, node, grads[0]);
+}
+
+static void transpose_backward(ms_trace *trace, const ms_node *node,
+                               const uint32_t *grads, uint32_t *out)
+{
+    out[0] = ms_view_transpose(trace, grads[0], (uint32_t)node->i[0],
+                               (uint32_t)node->i[1]);
+}
+
+static void clone_backward(ms_trace *trace, const ms_node *node,
+                           const uint32_t *grads, uint32_t *out)
+{
+    (void)node;
+    ms_trace_ref(trace, grads[0]);
+    out[0] = grads[0];
+}
+
+static const ms_rule view_rule = {"ViewBackward0", NULL, view_backward};
+static const ms_rule transpose_rule = {"TransposeBackward0", NULL,
+                                       transpose_backward};
+static const ms_rule clone_rule = {"CloneBackward0", NULL, clone_backward};
+
+/* ---- ops ----------------------------------------------------------------- */
+
+static uint32_t copy(ms_trace *trace, uint32_t x)
+{
+    ms_trace_begin(trace, "aten::clone");
+    ms_trace_read(trace, x);
+    uint32_t y = ms_trace_make_like(trace, "copy", x);
+    ms_trace_end(trace, 0, false);
+    ms_trace_node(trace, &clone_rule, &x, 1, &y, 1);
+    return y;
+}
+
+uint32_t ms_view_contiguous(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    if (!ms_view_is_contiguous(ms_trace_at(trace, x)))
+        return copy(trace, x);
+    ms_trace_ref(trace, x);
+    return x;
+}
+
+static bool same_dims(const ms_tensor *tensor, uint32_t n_dims,
+                      const int64_t *dims)
+{
+    return tensor->n_dims == n_dims &&
+           memcmp(tensor->size, dims, n_dims * sizeof *dims) == 0;
+}
+
+uint32_t ms_view_reshape(ms_trace *trace, uint32_t x, uint32_t n_dims,
+                         const int64_t *dims)
+{
+    int64_t strides[MS_MAX_DIMS];
+
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *tensor = ms_trace_at(trace, x);
+    if (!compute_strides(tensor, n_dims, dims, strides)) {
+        uint32_t copied = copy(trace, x);
+        uint32_t y = ms_view_reshape(trace, copied, n_dims, dims);
+        ms_trace_drop(trace, copied);
+        return y;
+    }
+    if (same_dims(tensor, n_dims, dims) && !tensor->requires_grad) {
+        ms_trace_ref(trace, x);
+        return x;
+    }
+    uint32_t y = ms_trace_alias(trace, x);
+    if (y == MS_NONE)
+        return y;
+    ms_tensor *view = ms_trace_at(trace, y);
+    view->n_dims = (uint8_t)n_dims;
+    memcpy(view->size, dims, n_dims * sizeof *dims);
+    memcpy(view->stride, strides, n_dims * sizeof *strides);
+    ms_trace_node(trace, &view_rule, &x, 1, &y, 1);
+    return y;
+}
+
+uint32_t ms_view_rows(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *tensor = ms_trace_at(trace, x);
+    int64_t last = tensor->size[tensor->n_dims - 1];
+    int64_t dims[2] = {(int64_t)ms_trace_elements(tensor) / (last ? last : 1),
+                       last};
+    return ms_view_reshape(trace, x, 2, dims);
+}
+
+uint32_t ms_view_transpose(ms_trace *trace, uint32_t x, uint32_t a, uint32_t b)
+{
+    uint32_t y = ms_trace_alias(trace, x);
+
+    if (y == MS_NONE)
+        return y;
+    ms_tensor *view = ms_trace_at(trace, y);
+    int64_t size = view->size[a], stride = view->stride[a];
+    view->size[a] = view->size[b];
+    view->stride[a] = view->stride[b];
+    view->size[b] = size;
+    view->stride[b] = stride;
+    uint32_t n = ms_trace_node(trace, &transpose_rule, &x, 1, &y, 1);
+    if (n != MS_NONE) {
+        trace->nodes[n].i[0] = a;
+        trace->nodes[n].i[1] = b;
+    }
+    return y;
+}
+
+/* ---- split and select ---------------------------------------------------- */
+
+static void split_backward(ms_trace *trace, const ms_node *node,
+                           const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin(trace, "aten::cat");
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        ms_trace_read(trace, grads[i]);
+    out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    ms_trace_end(trace, 0, false);
+}
+
+static const ms_rule split_rule = {"SplitBackward0", "aten::cat",
+                                   split_backward};
+
+void ms_view_split(ms_trace *trace, uint32_t x, uint32_t n, uint32_t *pieces)
+{
+    assert(n <= MS_NODE_OUTPUTS);
+    for (uint32_t i = 0; i < n; i++) {
+        pieces[i] = ms_trace_alias(trace, x);
+        if (pieces[i] == MS_NONE)
+            return;
+        ms_tensor *piece = ms_trace_at(trace, pieces[i]);
+        piece->size[piece->n_dims - 1] /= n;
+    }
+    ms_trace_node(trace, &split_rule, &x, 1, pieces, n);
+}
+
+/* Slice and select backward write into zeros of the whole input. */
+static void select_backward(ms_trace *trace, const ms_node *node,
+                            const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin(trace, node->rule->op);
+    ms_trace_read(trace, grads[0]);
+    out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    ms_trace_end(trace, 0, false);
+}
+
+static const ms_rule slice_rule = {"SliceBackward0", "aten::slice_backward",
+                                   select_backward};
+static const ms_rule select_rule = {"SelectBackward0", "aten::select_backward",
+                                    select_backward};
+
+uint32_t ms_view_select(ms_trace *trace, uint32_t x, int64_t index)
+{
+    uint32_t whole = ms_trace_alias(trace, x);
+
+    (void)index; /* which position does not change sizes */
+    ms_trace_node(trace, &slice_rule, &x, 1, &whole, 1);
+    uint32_t y = ms_trace_alias(trace, whole);
+    if (y == MS_NONE)
+        return y;
+    ms_tensor *view = ms_trace_at(trace, y);
+    view->n_dims--;
+    for (uint32_t d = 1; d < view->n_dims; d++) {
+        view->size[d] = view->size[d + 1];
+        view->stride[d] = view->stride[d + 1];
+    }
+    ms_trace_node(trace, &select_rule, &whole, 1, &y, 1);
+    ms_trace_drop(trace, whole);
+    return y;
+}

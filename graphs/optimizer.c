@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Optimizer state and the ops of one step (specs/autograd.md rule 15,
+ * specs/autograd-cuda.md rule 17, specs/policies.md 7.2 and 7.3).
+ *
+ * loop      one parameter after the other; Adam's sqrt and quotient are
+ *           temporaries, the quotient of the parameter before is still bound
+ * foreach   lists over all parameters: 1.13 holds two lists, 2.x one
+ * fused     no temporaries
+ *
+ * With 16-bit weights the state holds an fp32 master copy; loop and foreach
+ * first cast all gradients to fp32 (+4 bytes per parameter), fused reads them
+ * as they are. */
+#include "graphs/ops/ops.h"
+
+typedef struct step {
+    ms_trace *trace;
+    bool mixed, foreach, fused, adam, decay;
+    /* Per parameter: what the update reads, sqrt(exp_avg_sq), its quotient. */
+    uint32_t *grads, *roots, *denoms;
+} step;
+
+/* ---- state -------------------------------------------------------------------- */
+
+static bool is_mixed(const ms_trace *trace)
+{
+    int64_t precision = trace->training->precision;
+
+    return precision == MS_FP16_MIXED || precision == MS_BF16_MIXED;
+}
+
+static bool is_adam(const ms_trace *trace)
+{
+    int64_t optimizer = trace->training->optimizer;
+
+    return optimizer == MS_ADAM || optimizer == MS_ADAMW;
+}
+
+static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
+                      uint32_t like)
+{
+    bool steady = trace->training->step == 0;
+
+    return ms_trace_state(trace, role, dtype, MS_OPTIMIZER_STATE, steady,
+                          like);
+}
+
+static void parameter_states(ms_trace *trace, ms_parameter *parameter)
+{
+    uint32_t like = parameter->tensor;
+    uint8_t dtype = is_mixed(trace) ? MS_FLOAT32 : trace->weight_dtype;
+
+    if (is_mixed(trace)) {
+        parameter->master = state(trace, "master", MS_FLOAT32, like);
+        if (!trace->err) /* made at construction, not by the first step */
+            trace->graph.storage_at_start[ms_trace_at(
+                trace, parameter->master)->storage] = 1;
+    }
+    if (trace->training->optimizer == MS_MOMENTUM)
+        parameter->first = state(trace, "momentum_buffer", dtype, like);
+    if (!is_adam(trace))
+        return;
+    parameter->first = state(trace, "exp_avg", dtype, like);
+    parameter->second = state(trace, "exp_avg_sq", dtype, like);
+    if (trace->cpu && !trace->err) {
+        /* The step counter is an fp32 scalar in host memory. */
+        uint32_t s = ms_trace_storage(trace, "step:step", 4,
+                                      MS_OPTIMIZER_STATE, true);
+        if (s != MS_NONE)
+            trace->graph.storage_layer[s] = parameter->layer;
+    }
+}
+
+void ms_optimizer_states(ms_trace *trace)
+{
+    bool kept = trace->training->zero_grad && trace->training->step == 0;
+
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
+        ms_parameter *parameter = &trace->parameters[p];
+        trace->layer = parameter->layer;
+        parameter->grad_tensor =
+            ms_trace_state(trace, "grad", trace->grad_dtype, MS_GRADIENTS,
+                           kept, parameter->tensor);
+        if (trace->err)
+            return;
+        parameter->grad_storage =
+            ms_trace_at(trace, parameter->grad_tensor)->storage;
+        trace->graph.storage_grad[parameter->storage] =
+            parameter->grad_storage;
+        if (trace->training->optimizer != MS_NO_OPTIMIZER)
+            parameter_states(trace, parameter);
+    }
+}
+
+/* ---- kernels ---------------------------------------------------------------------- */
+
+
+/* A state that the first step creates is made by the op that writes it. */
+static void write_state(step *s, uint32_t tensor)
+{
+    ms_trace *trace = s->trace;
+
+    if (trace->err || tensor == MS_NONE)
+        return;
+    uint32_t storage = ms_trace_at(trace, tensor)->storage;
+    ms_graph *g = &trace->graph;
+    uint64_t bytes = g->storage_bytes[storage];
+    if (g->storage_at_start[storage] ||
+        g->storage_maker[storage] != MS_NONE) {
+        ms_trace_read(trace, tensor);
+    } else {
+        ms_trace_out(trace, storage);
+    }
+    if (!trace->err)
+        g->op_write_bytes[g->n_ops - 1] += bytes;
+}
+
+static uint32_t weight_of(const step *s, const ms_parameter *parameter)
+{
+    return s->mixed ? parameter->master : parameter->tensor;
+}
+
+typedef void (*update)(step *s, uint32_t p);
+
+static void cast_grad(step *s, uint32_t p)
+{
+    ms_trace *trace = s->trace;
+    const ms_parameter *parameter = &trace->parameters[p];
+
+    ms_trace_read(trace, parameter->grad_tensor);
+    if (trace->err)
+        return;
+    const ms_tensor *like = ms_trace_at(trace, parameter->grad_tensor);
+    trace->layer = parameter->layer;
+    s->grads[p] = ms_trace_make(trace, "fp32_grad", MS_FLOAT32, like->n_dims,
+                                like->size);
+}
+
+static void decay_weight(step *s, uint32_t p)
+{
+    write_state(s, weight_of(s, &s->trace->parameters[p]));
+}
+
+static void update_first(step *s, uint32_t p)
+{
+    ms_trace_read(s->trace, s->grads[p]);
+    write_state(s, s->trace->parameters[p].first);
+}
+
+static void update_second(step *s, uint32_t p)
+{
+    ms_trace_read(s->trace, s->grads[p]);
+    write_state(s, s->trace->parameters[p].second);
+}
+
+static void take_sqrt(step *s, uint32_t p)
+{
+    const ms_parameter *parameter = &s->trace->parameters[p];
+
+    ms_trace_read(s->trace, parameter->second);
+    s->trace->layer = parameter->layer;
+    s->roots[p] = ms_trace_make_like(s->trace, "sqrt", parameter->second);
+}
+
+/* Quotient by the bias correction: a second list in 1.13, in place in 2.x. */
+static void divide_in_place(step *s, uint32_t p)
+{
+    ms_trace *trace = s->trace;
+
+    s->denoms[p] = s->roots[p];
+    ms_trace_read(trace, s->denoms[p]);
+    if (!trace->err)
+        trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+            ms_trace_bytes(ms_trace_at(trace, s->denoms[p]));
+}
+
+static void divide(step *s, uint32_t p)
+{
+    const ms_parameter *parameter = &s->trace->parameters[p];
+
+    ms_trace_read(s->trace, s->roots[p]);
+    s->trace->layer = parameter->layer;
+    s->denoms[p] = ms_trace_make_like(s->trace, "denom", s->roots[p]);
+}
+
+static void update_weight(step *s, uint32_t p)
+{
+    const ms_parameter *parameter = &s->trace->parameters[p];
+
+    ms_trace_read(s->trace, parameter->first);
+    ms_trace_read(s->trace, s->adam ? s->denoms[p] : MS_NONE);
+    if (!s->adam && parameter->first == MS_NONE)
+        ms_trace_read(s->trace, s->grads[p]);
+    write_state(s, weight_of(s, parameter));
+}
+
+static void fused_update(step *s, uint32_t p)
+{
+    const ms_parameter *parameter = &s->trace->parameters[p];
+
+    ms_trace_read(s->trace, parameter->grad_tensor);
+    write_state(s, parameter->first);
+    write_state(s, parameter->second);
+    write_state(s, parameter->master);
+    write_state(s, parameter->tensor);
+}
+
+static void copy_master(step *s, uint32_t p)
+{
+    ms_trace_read(s->trace, s->trace->parameters[p].master);
+    write_state(s, s->trace->parameters[p].tensor);
+}
+
+/* ---- the step ------------------------------------------------------------------------- */
+
+/* One op over all parameters. */
+static void over_all(step *s, const char *name, update kernel, double flops)
+{
+    ms_trace *trace = s->trace;
+    double n = 0;
+
+    trace->layer = MS_NONE;
+    ms_trace_begin(trace, name);
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
+        kernel(s, p);
+        n += (double)trace->parameters[p].elements;
+    }
+    trace->layer = MS_NONE;
+    ms_trace_end(trace, flops * n, false);
+}
+
+static void one(step *s, const char *name, update kernel, uint32_t p,
+                double flops)
+{
+    ms_trace *trace = s->trace;
+
+    trace->layer = trace->parameters[p].layer;
+    ms_trace_begin(trace, name);
+    kernel(s, p);
+    ms_trace_end(trace, flops * (double)trace->parameters[p].elements, false);
+}
+
+static void drop_list(step *s, uint32_t *list)
+{
+    for (uint32_t p = 0; p < s->trace->n_parameters; p++)
+        ms_trace_drop(s->trace, list[p]);
+}
+
+static void foreach_adam(step *s)
+{
+    ms_trace *trace = s->trace;
+
+    if (s->decay)
+        over_all(s, "aten::_foreach_mul_", decay_weight, 1);
+    over_all(s, "aten::_foreach_lerp_", update_first, 3);
+    over_all(s, "aten::_foreach_addcmul_", update_second, 3);
+    over_all(s, "aten::_foreach_sqrt", take_sqrt, 1);
+    if (trace->torch_1) {
+        over_all(s, "aten::_foreach_div", divide, 1);
+        drop_list(s, s->roots);
+    } else {
+        over_all(s, "aten::_foreach_div_", divide_in_place, 1);
+    }
+    over_all(s, "aten::_foreach_addcdiv_", update_weight, 3);
+    drop_list(s, s->denoms);
+}
+
+static void loop_adam(step *s)
+{
+    ms_trace *trace = s->trace;
+    uint32_t n = trace->n_parameters;
+
+    for (uint32_t p = 0; p < n && !trace->err; p++) {
+        if (s->decay)
+            one(s, "aten::mul_", decay_weight, p, 1);
+        one(s, "aten::lerp_", update_first, p, 3);
+        one(s, "aten::addcmul_", update_second, p, 3);
+        one(s, "aten::sqrt", take_sqrt, p, 1);
+        one(s, "aten::div", divide, p, 1);
+        ms_trace_drop(trace, s->roots[p]);
+        if (p > 0) /* denom is bound anew */
+            ms_trace_drop(trace, s->denoms[p - 1]);
+        one(s, "aten::addcdiv_", update_weight, p, 3);
+    }
+    if (n > 0)
+        ms_trace_drop(trace, s->denoms[n - 1]);
+}
+
+static void each(step *s, const char *name, const char *foreach_name,
+                 update kernel, double flops)
+{
+    if (s->foreach) {
+        over_all(s, foreach_name, kernel, flops);
+        return;
+    }
+    for (uint32_t p = 0; p < s->trace->n_parameters && !s->trace->err; p++)
+        one(s, name, kernel, p, flops);
+}
+
+static void plain_sgd(step *s)
+{
+    if (s->trace->training->optimizer == MS_MOMENTUM)
+        each(s, "aten::add_", "aten::_foreach_add_", update_first, 2);
+    each(s, "aten::add_", "aten::_foreach_add_", update_weight, 2);
+}
+
+static bool open_step(step *s)
+{
+    ms_trace *trace = s->trace;
+    const ms_training *training = trace->training;
+    int64_t impl = training->optimizer_impl;
+    uint32_t n = trace->n_parameters;
+
+    if (impl == MS_IMPL_AUTO)
+        impl = trace->cpu || trace->torch_1 ? MS_IMPL_LOOP : MS_IMPL_FOREACH;
+    s->foreach = impl == MS_IMPL_FOREACH;
+    s->fused = impl == MS_IMPL_FUSED;
+    s->mixed = is_mixed(trace);
+    s->adam = is_adam(trace);
+    s->decay = training->optimizer == MS_ADAMW;
+    s->grads = ms_arena_take(trace->arena, n, sizeof(uint32_t));
+    s->roots = ms_arena_take(trace->arena, n, sizeof(uint32_t));
+    s->denoms = ms_arena_take(trace->arena, n, sizeof(uint32_t));
+    if (!s->grads || !s->roots || !s->denoms) {
+        trace->err = ms_fail_nomem(trace->fault);
+        return false;
+    }
+    for (uint32_t p = 0; p < n; p++)
+        s->grads[p] = trace->parameters[p].grad_tensor;
+    return true;
+}
+
+void ms_optimizer_step(ms_trace *trace)
+{
+    step s = {.trace = trace};
+    uint32_t n = trace->n_parameters;
+
+    if (trace->err || trace->training->optimizer == MS_NO_OPTIMIZER ||
+        n == 0 || !open_step(&s))
+        return;
+    trace->pass = MS_STEP;
+    trace->unit = trace->node_now = MS_NONE;
+    trace->op_flags = 0;
+    if (s.fused) {
+        over_all(&s, "fused_optimizer_step", fused_update, 11);
+        return;
+    }
+    bool casts = s.mixed && trace->grad_dtype != MS_FLOAT32;
+    if (casts)
+        each(&s, "aten::_to_copy", "aten::_to_copy (all)", cast_grad, 0);
+    if (!s.adam)
+        plain_sgd(&s);
+    else if (s.foreach)
+        foreach_adam(&s);
+    else
+        loop_adam(&s);
+    if (s.mixed)
+        each(&s, "aten::copy_", "aten::_foreach_copy_", copy_master, 0);
+    if (casts)
+        drop_list(&s, s.grads);
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/build.h"
+#include "graphs/fields.h"
+#include "graphs/json.h"
+#include "graphs/layerlist.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FORMAT_VERSION 1
+
+/* A native file being read. */
+typedef struct reader {
+    ms_json json;
+    const ms_override *overrides;
+    uint32_t n_overrides;
+    ms_arena *arena;
+    ms_model *model;
+    ms_fault *fault;
+} reader;
+
+/* ---- files --------------------------------------------------------------- */
+
+static ms_err fail_system(const char *path, ms_fault *fault)
+{
+    return ms_fail(fault, MS_ESYSTEM, path, NULL, "cannot read: %s",
+                   strerror(errno));
+}
+
+static ms_err read_stream(FILE *file, const char *path, uint64_t max_bytes,
+                          ms_arena *arena, char **bytes, size_t *length,
+                          ms_fault *fault)
+{
+    struct stat status;
+    uint32_t capacity = 0;
+    uint64_t room = 1 << 16;
+    if (fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_size >= 0)
+        room = (uint64_t)status.st_size + 2;
+    *bytes = NULL;
+    *length = 0;
+    for (;;) {
+        if (room > max_bytes + 2)
+            room = max_bytes + 2;
+        *bytes = ms_arena_grow(arena, *bytes, &capacity, (uint32_t)room, 1);
+        if (*bytes == NULL)
+            return ms_fail_nomem(fault);
+        errno = 0;
+        *length += fread(*bytes + *length, 1, room - 1 - *length, file);
+        if (ferror(file))
+            return fail_system(path, fault);
+        if (*length > max_bytes)
+            return ms_fail(fault, MS_EINPUT, path, NULL,
+                           "larger than %" PRIu64 " bytes", max_bytes);
+        if (feof(file))
+            break;
+        room *= 2;
+    }
+    (*bytes)[*length] = '\0';
+    return MS_OK;
+}
+
+ms_err ms_read_file(const char *path, uint64_t max_bytes, ms_arena *arena,
+                    char **bytes, size_t *length, ms_fault *fault)
+{
+    if (max_bytes > UINT32_MAX / 2)
+        max_bytes = UINT32_MAX / 2;
+    if (strcmp(path, "-") == 0)
+        return read_stream(stdin, "standard input", max_bytes, arena, bytes,
+                           length, fault);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return fail_system(path, fault);
+    ms_err err =
+        read_stream(file, path, max_bytes, arena, bytes, length, fault);
+    fclose(file);
+    return err;
+}
+
+/* ---- families ------------------------------------------------------------ */
+
+static const char *const top_keys[] = {"memsim", "name",  "summary", "family",
+                                       "config", "input", "layers"};
+#define N_TOP_KEYS (sizeof top_keys / sizeof *top_keys)
+
+static ms_err find_family(const reader *r, uint32_t node,
+                          const ms_family **family)
+{
+    const char *names[MS_FIELDS_MAX];
+    uint32_t n = 0;
+    char hint[384] = "families:";
+    size_t used = strlen(hint);
+    if (r->json.nodes[node].kind != MS_JSON_STRING)
+        return ms_json_fail(&r->json, node, r->fault, NULL,
+                            "\"family\" must be a string, not %s",
+                            ms_json_kind_name(&r->json, node));
+    const char *word = r->json.nodes[node].value.s;
+    for (; n < ms_families_n && n < MS_FIELDS_MAX; n++) {
+        names[n] = ms_families[n].name;
+        if (strcmp(names[n], word) == 0) {
+            *family = &ms_families[n];
+            return MS_OK;
+        }
+        if (used < sizeof hint)
+            used += (size_t)snprintf(hint + used, sizeof hint - used, " %s",
+                                     names[n]);
+    }
+    const char *near = ms_names_nearest(word, names, n);
+    if (near != NULL)
+        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
+    return ms_json_fail(&r->json, node, r->fault, hint, "unknown family \"%s\"",
+                        word);
+}
+
+/* --set model.KEY=VALUE: "name", or a row of keys. */
+static ms_err apply_overrides(const reader *r, const ms_fields *keys,
+                              ms_fields_values *out)
+{
+    for (uint32_t i = 0; i < r->n_overrides; i++) {
+        const ms_override *set = &r->overrides[i];
+        char where[256], hint[384];
+        snprintf(where, sizeof where, "--set model.%s=%s", set->key,
+                 set->value);
+        uint32_t row = ms_fields_find(keys->rows, keys->n, set->key);
+        if (row != MS_NONE) {
+            MS_TRY(ms_fields_from_text(set->value, where, &keys->rows[row],
+                                       r->arena, &out->values[row], r->fault));
+            out->given |= UINT64_C(1) << row;
+        } else if (strcmp(set->key, "name") == 0) {
+            r->model->name =
+                ms_arena_text(r->arena, set->value, strlen(set->value));
+            if (r->model->name == NULL)
+                return ms_fail_nomem(r->fault);
+        } else {
+            ms_fields_hint(keys, set->key, hint, sizeof hint);
+            return ms_fail(r->fault, MS_EUSAGE, where, hint,
+                           "the model has no setting \"%s\"", set->key);
+        }
+    }
+    return MS_OK;
+}
+
+/* Defaults, then the config object, then --set. */
+static ms_err read_config(const reader *r, const ms_family *family,
+                          uint32_t config, ms_value *values)
+{
+    static const char *const also[] = {"name"};
+    const ms_fields keys = {.rows = family->fields,
+                            .n = family->n_fields,
+                            .extra = family->flat ? top_keys : NULL,
+                            .n_extra = family->flat ? N_TOP_KEYS : 0,
+                            .owner = family->flat ? "the model"
+                                                  : "\"config\""};
+    const ms_fields settings = {
+        .rows = keys.rows, .n = keys.n, .extra = also, .n_extra = 1};
+    ms_fields_values out = {.values = values};
+    for (uint32_t i = 0; i < keys.n; i++)
+        values[i] = keys.rows[i].fallback;
+    MS_TRY(ms_fields_read_object(&r->json, config, &keys, r->arena, &out,
+                                 r->fault));
+    MS_TRY(apply_overrides(r, &settings, &out));
+    return ms_fields_require(&r->json, config, &keys, out.given, r->fault);
+}
+
+static ms_err read_family(const reader *r, const ms_family *family)
+{
+    ms_value values[MS_FIELDS_MAX];
+    uint32_t config = family->flat ? 0 : ms_json_find(&r->json, 0, "config");
+    if (config == MS_NONE)
+        return ms_json_fail(&r->json, 0, r->fault, "see memsim help models",
+                            "family \"%s\" needs the key \"config\"",
+                            family->name);
+    if (r->json.nodes[config].kind != MS_JSON_OBJECT)
+        return ms_json_fail(&r->json, config, r->fault, NULL,
+                            "\"config\" must be an object, not %s",
+                            ms_json_kind_name(&r->json, config));
+    MS_TRY(read_config(r, family, config, values));
+    r->model->family = family->name;
+    ms_fault inner = {0}; /* a family knows no file */
+    ms_err err = family->build(values, r->arena, r->model, &inner);
+    if (err != MS_EINPUT) {
+        if (err != MS_OK)
+            return ms_fail(r->fault, err, NULL, inner.hint, "%s", inner.what);
+        return MS_OK;
+    }
+    return ms_json_fail(&r->json, config, r->fault, inner.hint, "%s",
+                        inner.what);
+}
+
+/* ---- layer lists --------------------------------------------------------- */
+
+enum { SHAPE, TOKENS, SEQUENCE };
+static const ms_field input_fields[] = {
+    {.name = "shape",
+     .type = MS_INTS,
+     .low = 1,
+     .high = INT64_C(1) << 40,
+     .help = "sizes of one sample, without the batch"},
+    {.name = "tokens",
+     .type = MS_BOOL,
+     .help = "int64 token ids [batch, sequence]"},
+    {.name = "sequence",
+     .type = MS_BOOL,
+     .help = "true: [batch, sequence, shape...]"}};
+
+static ms_err read_input(const reader *r, uint32_t row)
+{
+    const ms_fields keys = {
+        .rows = input_fields, .n = 3, .owner = "\"input\""};
+    ms_model *model = r->model;
+    ms_value values[3] = {0};
+    ms_fields_values out = {.values = values};
+    uint64_t elements = 1;
+    if (r->json.nodes[row].kind != MS_JSON_OBJECT)
+        return ms_json_fail(&r->json, row, r->fault,
+                            "{\"shape\": [...]} or {\"tokens\": true}",
+                            "\"input\" must be an object, not %s",
+                            ms_json_kind_name(&r->json, row));
+    MS_TRY(ms_fields_read_object(&r->json, row, &keys, r->arena, &out,
+                                 r->fault));
+    model->tokens = values[TOKENS].b;
+    bool shape = (out.given & 1u << SHAPE) != 0;
+    if (shape == model->tokens)
+        return ms_json_fail(&r->json, row, r->fault, NULL,
+                            "\"input\" needs either \"shape\" or \"tokens\": "
+                            "true");
+    model->sequence_input = model->tokens || values[SEQUENCE].b;
+    model->n_dims = out.n_ints;
+    for (uint32_t i = 0; i < out.n_ints; i++) {
+        model->dims[i] = out.ints[i];
+        if (__builtin_mul_overflow(elements, out.ints[i], &elements) ||
+            elements > (uint64_t)INT64_MAX / 8)
+            return ms_json_fail(&r->json, row, r->fault, NULL,
+                                "the input's size is beyond 2^63 bytes");
+    }
+    return MS_OK;
+}
+
+static ms_err read_layer_list(const reader *r, uint32_t layers)
+{
+    static const char *const also[] = {"name"};
+    const ms_fields none = {.extra = also, .n_extra = 1};
+    uint32_t input = ms_json_find(&r->json, 0, "input");
+    if (input == MS_NONE)
+        return ms_json_fail(&r->json, 0, r->fault,
+                            "{\"shape\": [...]} or {\"tokens\": true}",
+                            "a layer list needs the key \"input\"");
+    MS_TRY(read_input(r, input));
+    MS_TRY(apply_overrides(r, &none, NULL));
+    return ms_layerlist_read(&r->json, layers, r->arena, r->model, r->fault);
+}
+
+/* ---- the file ------------------------------------------------------------ */
+
+static ms_err check_version(const reader *r)
+{
+    static const char hint[] = "a native model begins with {\"memsim\": 1, "
+                               "...; see memsim help models";
+    if (r->json.nodes[0].kind != MS_JSON_OBJECT)
+        return ms_json_fail(&r->json, 0, r->fault, hint,
+                            "a model must be an object, not %s",
+                            ms_json_kind_name(&r->json, 0));
+    uint32_t node = ms_json_find(&r->json, 0, "memsim");
+    if (node == MS_NONE)
+        return ms_json_fail(&r->json, 0, r->fault, hint,
+                            "the key \"memsim\" (the format's version) is "
+                            "missing");
+    if (r->json.nodes[node].kind != MS_JSON_INT ||
+        r->json.nodes[node].value.i != FORMAT_VERSION)
+        return ms_json_fail(&r->json, node, r->fault,
+                            "this memsim reads version 1",
+                            "unknown format version");
+    return MS_OK;
+}
+
+static ms_err check_text(const reader *r, uint32_t node)
+{
+    if (node == MS_NONE)
+        return MS_OK;
+    if (r->json.nodes[node].kind != MS_JSON_STRING)
+        return ms_json_fail(
+            &r->json, node, r->fault, NULL, "\"%s\" must be a string, not %s",
+            r->json.nodes[node].key, ms_json_kind_name(&r->json, node));
+    const char *text = r->json.nodes[node].value.s;
+    if (strlen(text) > MS_LAYERLIST_NAME)
+        return ms_json_fail(&r->json, node, r->fault, NULL,
+                            "\"%s\" has more than %u bytes",
+                            r->json.nodes[node].key, MS_LAYERLIST_NAME);
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7F)
+            return ms_json_fail(&r->json, node, r->fault, NULL,
+                                "a control character in \"%s\"",
+                                r->json.nodes[node].key);
+    return MS_OK;
+}
+
+/* "dir/gpt3.json" without folder and ending. */
+static const char *base_name(const char *path, ms_arena *arena)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash == NULL ? path : slash + 1;
+    size_t length = strlen(base);
+    if (length > 5 && strcmp(base + length - 5, ".json") == 0)
+        length -= 5;
+    return ms_arena_text(arena, base, length);
+}
+
+static ms_err read_name(const reader *r)
+{
+    uint32_t node = ms_json_find(&r->json, 0, "name");
+    MS_TRY(check_text(r, node));
+    MS_TRY(check_text(r, ms_json_find(&r->json, 0, "summary")));
+    r->model->name = node == MS_NONE ? base_name(r->model->path, r->arena)
+                                     : r->json.nodes[node].value.s;
+    return r->model->name == NULL ? ms_fail_nomem(r->fault) : MS_OK;
+}
+
+/* Which of the two forms: a family, or a layer list? */
+static ms_err read_body(const reader *r)
+{
+    const ms_fields keys = {
+        .extra = top_keys, .n_extra = N_TOP_KEYS, .owner = "the model"};
+    const char *second[] = {"input", "layers"};
+    ms_fields_values none = {0};
+    uint32_t family = ms_json_find(&r->json, 0, "family");
+    uint32_t layers = ms_json_find(&r->json, 0, "layers");
+    for (uint32_t i = 0; family != MS_NONE && i < 2; i++) {
+        uint32_t node = ms_json_find(&r->json, 0, second[i]);
+        if (node != MS_NONE)
+            return ms_json_fail_key(&r->json, node, r->fault,
+                                    "keep one of the two",
+                                    "\"%s\" beside \"family\"", second[i]);
+    }
+    if (family != MS_NONE) {
+        const ms_family *row = NULL;
+        MS_TRY(find_family(r, family, &row));
+        if (!row->flat)
+            MS_TRY(ms_fields_read_object(&r->json, 0, &keys, r->arena, &none,
+                                         r->fault));
+        return read_family(r, row);
+    }
+    MS_TRY(ms_fields_read_object(&r->json, 0, &keys, r->arena, &none,
+                                 r->fault));
+    if (layers == MS_NONE)
+        return ms_json_fail(&r->json, 0, r->fault, "see memsim help models",
+                            "a model needs \"family\" and \"config\", or "
+                            "\"input\" and \"layers\"");
+    return read_layer_list(r, layers);
+}
+
+/* The longest sequence that the learned positions allow. */
+static void find_max_sequence(ms_model *model)
+{
+    uint32_t embedding = ms_layer_find("embedding");
+    for (uint32_t i = 0; i < model->n_layers; i++) {
+        ms_layer *layer = &model->layers[i];
+        if (layer->kind != embedding ||
+            ms_build_field(layer, "ids")->i != MS_IDS_POSITIONS)
+            continue;
+        uint64_t rows = (uint64_t)ms_build_field(layer, "vocab")->i;
+        if (model->max_sequence == 0 || rows < model->max_sequence)
+            model->max_sequence = rows;
+    }
+}
+
+ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
+                           const ms_override *overrides, uint32_t n_overrides,
+                           ms_arena *arena, ms_model *model, ms_fault *fault)
+{
+    reader r = {.overrides = overrides,
+                .n_overrides = n_overrides,
+                .arena = arena,
+                .model = model,
+                .fault = fault};
+    *model = (ms_model){.path = name, .source = bytes, .source_length = length};
+    MS_TRY(ms_json_read(name, bytes, length, arena, &r.json, fault));
+    MS_TRY(check_version(&r));
+    MS_TRY(read_name(&r));
+    MS_TRY(read_body(&r));
+    find_max_sequence(model);
+    return MS_OK;
+}
+
+/* ---- finding the model --------------------------------------------------- */
+
+static const ms_builtin *find_builtin(const char *name)
+{
+    for (uint32_t i = 0; i < ms_builtin_n_models; i++) {
+        size_t length = strlen(ms_builtin_models[i].name);
+        if (strncmp(name, ms_builtin_models[i].name, length) == 0 &&
+            (name[length] == '\0' || strcmp(name + length, ".json") == 0))
+            return &ms_builtin_models[i];
+    }
+    return NULL;
+}
+
+static ms_err fail_unknown(const char *name, ms_fault *fault)
+{
+    const char *names[MS_FIELDS_MAX];
+    char plain[64], hint[128] = "memsim help models lists the built-in ones";
+    uint32_t n = 0;
+    for (; n < ms_builtin_n_models && n < MS_FIELDS_MAX; n++)
+        names[n] = ms_builtin_models[n].name;
+    size_t length = strlen(name);
+    if (length > 5 && strcmp(name + length - 5, ".json") == 0)
+        length -= 5;
+    snprintf(plain, sizeof plain, "%.*s", (int)(length < 64 ? length : 63),
+             name);
+    const char *near = ms_names_nearest(plain, names, n);
+    if (near != NULL)
+        snprintf(hint, sizeof hint,
+                 "did you mean \"%s\"? (memsim help models lists all)", near);
+    return ms_fail(fault, MS_EINPUT, name, hint,
+                   "neither a file here nor a built-in model");
+}
+
+static bool is_file(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && !S_ISDIR(status.st_mode);
+}
+
+ms_err ms_read_model(const char *path, const ms_override *overrides,
+                     uint32_t n_overrides, ms_arena *arena, ms_model *model,
+                     ms_fault *fault)
+{
+    char *bytes;
+    size_t length;
+    bool input = strcmp(path, "-") == 0;
+    if (input || strchr(path, '/') != NULL || is_file(path)) {
+        MS_TRY(ms_read_file(path, MS_JSON_MAX_BYTES, arena, &bytes, &length,
+                            fault));
+        return ms_read_model_bytes(input ? "standard input" : path, bytes,
+                                   length, overrides, n_overrides, arena, model,
+                                   fault);
+    }
+    const ms_builtin *builtin = find_builtin(path);
+    if (builtin == NULL)
+        return fail_unknown(path, fault);
+    const char *name = ms_arena_format(arena, "%s.json", builtin->name);
+    if (name == NULL)
+        return ms_fail_nomem(fault);
+    return ms_read_model_bytes(name, builtin->text, strlen(builtin->text),
+                               overrides, n_overrides, arena, model, fault);
+}
+
+/* ---- errors at a layer --------------------------------------------------- */
+
+/* The offset of a spot in the model's source. */
+static size_t offset_of(const ms_model *model, ms_spot spot)
+{
+    const char *c = model->source;
+    const char *end = c + model->source_length;
+    for (uint32_t line = 1; line < spot.line; line++) {
+        const char *next = memchr(c, '\n', (size_t)(end - c));
+        if (next == NULL)
+            return model->source_length;
+        c = next + 1;
+    }
+    for (uint32_t column = 1; column < spot.column && c < end; column++)
+        for (c++; c < end && ((unsigned char)*c & 0xC0) == 0x80;)
+            c++;
+    return (size_t)(c - model->source);
+}
+
+ms_err ms_read_fail(const ms_model *model, const ms_layer *layer,
+                    ms_fault *fault, const char *hint, const char *format, ...)
+{
+    char what[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (layer == NULL || layer->spot.line == 0)
+        return ms_fail(fault, MS_EINPUT, model->path, hint, "%s", what);
+    ms_quote at = {model->path, model->source, model->source_length,
+                   offset_of(model, layer->spot)};
+    return ms_fail_at(fault, MS_EINPUT, &at, hint, "%s", what);
+}

@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The graph under construction: storages, tensors, ops, nodes. */
+#include "graphs/trace.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES] = {4, 2, 2, 8, 8, 1};
+
+/* ---- failure and growth -------------------------------------------------- */
+
+ms_err ms_trace_fail(ms_trace *trace, const ms_layer *layer, const char *hint,
+                     const char *format, ...)
+{
+    char what[480], where[256];
+    const ms_model *model = trace->model;
+    va_list args;
+
+    if (trace->err)
+        return trace->err;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (layer && layer->spot.line)
+        snprintf(where, sizeof where, "%s:%u:%u", model->path, layer->spot.line,
+                 layer->spot.column);
+    else
+        snprintf(where, sizeof where, "%s", model->name);
+    trace->err = ms_fail(trace->fault, MS_EINPUT, where, hint, "%s", what);
+    return trace->err;
+}
+
+static bool no_memory(ms_trace *trace)
+{
+    if (!trace->err)
+        trace->err = ms_fail_nomem(trace->fault);
+    return false;
+}
+
+/* column points to the array's pointer, of whatever type. */
+static bool grow(ms_trace *trace, void *column, uint32_t *capacity,
+                 uint32_t need, size_t size)
+{
+    void *items;
+
+    if (need <= *capacity)
+        return true;
+    memcpy(&items, column, sizeof items);
+    items = ms_arena_grow(trace->arena, items, capacity, need, size);
+    if (!items)
+        return no_memory(trace);
+    memcpy(column, &items, sizeof items);
+    return true;
+}
+
+typedef struct column {
+    void *items;
+    size_t size;
+} column;
+
+/* Grows columns that share one capacity. */
+static bool grow_columns(ms_trace *trace, const column *columns, size_t n,
+                         uint32_t *capacity, uint32_t need)
+{
+    uint32_t was = *capacity;
+
+    if (need <= was)
+        return true;
+    for (size_t i = 0; i < n; i++) {
+        *capacity = was;
+        if (!grow(trace, columns[i].items, capacity, need, columns[i].size))
+            return false;
+    }
+    return true;
+}
+
+static bool grow_storages(ms_trace *trace)
+{
+    ms_graph *g = &trace->graph;
+    const column columns[] = {
+        {&g->storage_bytes, sizeof *g->storage_bytes},
+        {&g->storage_category, sizeof *g->storage_category},
+        {&g->storage_at_start, sizeof *g->storage_at_start},
+        {&g->storage_maker, sizeof *g->storage_maker},
+        {&g->storage_local_end, sizeof *g->storage_local_end},
+        {&g->storage_saved_end, sizeof *g->storage_saved_end},
+        {&g->storage_grad, sizeof *g->storage_grad},
+        {&g->storage_buffer, sizeof *g->storage_buffer},
+        {&g->storage_layer, sizeof *g->storage_layer},
+        {&g->storage_name, sizeof *g->storage_name},
+        {&trace->counts, sizeof *trace->counts},
+    };
+
+    return grow_columns(trace, columns, sizeof columns / sizeof *columns,
+                        &trace->storages_capacity, g->n_storages + 1);
+}
+
+static bool grow_ops(ms_trace *trace)
+{
+    ms_graph *g = &trace->graph;
+    const column columns[] = {
+        {&g->op_name, sizeof *g->op_name},
+        {&g->op_pass, sizeof *g->op_pass},
+        {&g->op_flags, sizeof *g->op_flags},
+        {&g->op_stream, sizeof *g->op_stream},
+        {&g->op_unit, sizeof *g->op_unit},
+        {&g->op_layer, sizeof *g->op_layer},
+        {&g->op_node, sizeof *g->op_node},
+        {&g->op_flops, sizeof *g->op_flops},
+        {&g->op_read_bytes, sizeof *g->op_read_bytes},
+        {&g->op_write_bytes, sizeof *g->op_write_bytes},
+        {&g->op_ns, sizeof *g->op_ns},
+        {&g->in_at, sizeof *g->in_at},
+        {&g->out_at, sizeof *g->out_at},
+        {&g->drop_at, sizeof *g->drop_at},
+    };
+
+    /* One more than the ops: the closing offsets of the CSR columns. */
+    return grow_columns(trace, columns, sizeof columns / sizeof *columns,
+                        &trace->ops_capacity, g->n_ops + 2);
+}
+
+/* ---- storages ------------------------------------------------------------ */
+
+uint32_t ms_trace_storage(ms_trace *trace, const char *name, uint64_t bytes,
+                          uint8_t category, bool persistent)
+{
+    ms_graph *g = &trace->graph;
+
+    if (trace->err || !grow_storages(trace))
+        return MS_NONE;
+    uint32_t s = g->n_storages++;
+    g->storage_bytes[s] = bytes;
+    g->storage_category[s] = category;
+    g->storage_at_start[s] = persistent;
+    g->storage_maker[s] = MS_NONE;
+    g->storage_local_end[s] = MS_NONE;
+    g->storage_saved_end[s] = MS_NONE;
+    g->storage_grad[s] = MS_NONE;
+    g->storage_buffer[s] = 0;
+    g->storage_layer[s] = trace->layer;
+    g->storage_name[s] = name;
+    trace->counts[s] = (ms_storage_count){.persistent = persistent};
+    return s;
+}
+
+static uint32_t new_tensor(ms_trace *trace)
+{
+    if (!grow(trace, &trace->tensors, &trace->tensors_capacity,
+              trace->n_tensors + 1, sizeof *trace->tensors))
+        return MS_NONE;
+    uint32_t t = trace->n_tensors++;
+    trace->tensors[t] =
+        (ms_tensor){.refs = 1, .node = MS_NONE, .parameter = MS_NONE};
+    return t;
+}
+
+/* Sizes of a tensor and row-major strides; false on overflow. */
+static bool set_dims(ms_tensor *tensor, uint32_t n_dims, const int64_t *dims)
+{
+    int64_t stride = 1;
+
+    assert(n_dims <= MS_MAX_DIMS);
+    tensor->n_dims = (uint8_t)n_dims;
+    for (uint32_t d = n_dims; d-- > 0;) {
+        tensor->size[d] = dims[d];
+        tensor->stride[d] = stride;
+        if (__builtin_mul_overflow(stride, dims[d], &stride))
+            return false;
+    }
+    return stride <= INT64_MAX / 16;
+}
+
+uint64_t ms_trace_elements(const ms_tensor *tensor)
+{
+    uint64_t n = 1;
+
+    for (uint32_t d = 0; d < tensor->n_dims; d++)
+        n *= (uint64_t)tensor->size[d];
+    return n;
+}
+
+uint64_t ms_trace_bytes(const ms_tensor *tensor)
+{
+    return ms_trace_elements(tensor) * ms_trace_dtype_bytes[tensor->dtype];
+}
+
+static uint32_t tensor_of(ms_trace *trace, uint8_t dtype, uint32_t n_dims,
+                          const int64_t *dims)
+{
+    if (trace->err)
+        return MS_NONE;
+    uint32_t t = new_tensor(trace);
+    if (t == MS_NONE)
+        return t;
+    ms_tensor *tensor = ms_trace_at(trace, t);
+    tensor->dtype = dtype;
+    if (!set_dims(tensor, n_dims, dims)) {
+        ms_trace_fail(trace, NULL, "make the batch or the model smaller",
+                      "a tensor of %s has more than 2^59 elements",
+                      trace->graph.layer_name[trace->layer]);
+        return MS_NONE;
+    }
+    return t;
+}
+
+static const char *name_of(ms_trace *trace, const char *role)
+{
+    const char *layer = trace->layer == MS_NONE
+                            ? "step"
+                            : trace->graph.layer_name[trace->layer];
+    char *name = ms_arena_format(trace->arena, "%s:%s", layer, role);
+
+    if (!name)
+        no_memory(trace);
+    return name;
+}
+
+static uint32_t persistent(ms_trace *trace, const char *role, uint8_t dtype,
+                           uint32_t n_dims, const int64_t *dims)
+{
+    uint32_t t = tensor_of(trace, dtype, n_dims, dims);
+
+    if (t == MS_NONE)
+        return t;
+    uint64_t bytes = ms_trace_bytes(ms_trace_at(trace, t));
+    uint32_t s = ms_trace_storage(trace, name_of(trace, role), bytes,
+                                  MS_PARAMETERS, true);
+    ms_trace_at(trace, t)->storage = s;
+    return trace->err ? MS_NONE : t;
+}
+
+uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
+                            const int64_t *dims)
+{
+    uint32_t t = persistent(trace, role, trace->weight_dtype, n_dims, dims);
+
+    if (t == MS_NONE ||
+        !grow(trace, &trace->parameters, &trace->parameters_capacity,
+              trace->n_parameters + 1, sizeof *trace->parameters))
+        return MS_NONE;
+    uint32_t p = trace->n_parameters++;
+    ms_tensor *tensor = ms_trace_at(trace, t);
+    tensor->requires_grad = trace->train;
+    tensor->parameter = p;
+    trace->parameters[p] =
+        (ms_parameter){.tensor = t,
+                       .storage = tensor->storage,
+                       .grad_tensor = MS_NONE,
+        .grad_storage = MS_NONE,
+        .master = MS_NONE,
+        .first = MS_NONE,
+        .second = MS_NONE,
+                       .layer = trace->layer,
+                       .grad = MS_NONE,
+                       .elements = ms_trace_elements(tensor)};
+    return t;
+}
+
+uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
+                         uint32_t n_dims, const int64_t *dims)
+{
+    uint32_t t = persistent(trace, role, dtype, n_dims, dims);
+
+    if (t != MS_NONE)
+        trace->graph.storage_buffer[ms_trace_at(trace, t)->storage] = 1;
+    return t;
+}
+
+uint32_t ms_trace_state(ms_trace *trace, const char *role, uint8_t dtype,
+                        uint8_t category, bool at_start, uint32_t like)
+{
+    int64_t dims[MS_MAX_DIMS];
+
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *tensor = ms_trace_at(trace, like);
+    uint32_t n_dims = tensor->n_dims;
+    memcpy(dims, tensor->size, sizeof dims);
+    uint32_t t = persistent(trace, role, dtype, n_dims, dims);
+    if (t != MS_NONE) {
+        uint32_t s = ms_trace_at(trace, t)->storage;
+        trace->graph.storage_category[s] = category;
+        trace->graph.storage_at_start[s] = at_start;
+    }
+    return t;
+}
+
+uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
+                        uint32_t n_dims, const int64_t *dims)
+{
+    uint32_t t = persistent(trace, role, dtype, n_dims, dims);
+
+    if (t != MS_NONE) {
+        uint32_t s = ms_trace_at(trace, t)->storage;
+        trace->graph.storage_category[s] = MS_INPUTS;
+        trace->graph.storage_bytes[s] *= trace->micro_batches;
+    }
+    return t;
+}
+
+/* ---- ops ----------------------------------------------------------------- */
+
+void ms_trace_begin(ms_trace *trace, const char *name)
+{
+    ms_graph *g = &trace->graph;
+
+    if (trace->err || !grow_ops(trace))
+        return;
+    uint32_t op = g->n_ops++;
+    g->op_name[op] = name;
+    g->op_pass[op] = trace->pass;
+    g->op_flags[op] = trace->op_flags;
+    g->op_stream[op] = MS_STREAM_COMPUTE;
+    g->op_unit[op] = trace->unit;
+    g->op_layer[op] = trace->layer;
+    g->op_node[op] = trace->node_now;
+    g->op_flops[op] = 0;
+    g->op_read_bytes[op] = g->op_write_bytes[op] = g->op_ns[op] = 0;
+    g->in_at[op] = trace->n_in;
+    g->out_at[op] = trace->n_out;
+    g->drop_at[op] = trace->n_drop;
+}
+
+void ms_trace_read(ms_trace *trace, uint32_t tensor)
+{
+    ms_graph *g = &trace->graph;
+
+    if (trace->err || tensor == MS_NONE ||
+        !grow(trace, &g->in, &trace->in_capacity, trace->n_in + 1,
+              sizeof *g->in))
+        return;
+    const ms_tensor *read = ms_trace_at(trace, tensor);
+    g->in[trace->n_in++] = read->storage;
+    g->op_read_bytes[g->n_ops - 1] += ms_trace_bytes(read);
+}
+
+void ms_trace_out(ms_trace *trace, uint32_t storage)
+{
+    ms_graph *g = &trace->graph;
+
+    if (trace->err || !grow(trace, &g->out, &trace->out_capacity,
+                            trace->n_out + 1, sizeof *g->out))
+        return;
+    g->out[trace->n_out++] = storage;
+    g->storage_maker[storage] = g->n_ops - 1;
+}
+
+uint32_t ms_trace_make(ms_trace *trace, const char *role, uint8_t dtype,
+                       uint32_t n_dims, const int64_t *dims)
+{
+    uint32_t t = tensor_of(trace, dtype, n_dims, dims);
+
+    if (t == MS_NONE)
+        return t;
+    uint64_t bytes = ms_trace_bytes(ms_trace_at(trace, t));
+    uint32_t s = ms_trace_storage(trace, name_of(trace, role), bytes,
+                                  MS_TEMPORARIES, false);
+    if (trace->err)
+        return MS_NONE;
+    ms_trace_at(trace, t)->storage = s;
+    trace->counts[s].tensors = 1;
+    trace->graph.op_write_bytes[trace->graph.n_ops - 1] += bytes;
+    ms_trace_out(trace, s);
+    return t;
+}
+
+uint32_t ms_trace_make_like(ms_trace *trace, const char *role, uint32_t tensor)
+{
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *like = ms_trace_at(trace, tensor);
+    int64_t dims[MS_MAX_DIMS];
+    memcpy(dims, like->size, sizeof dims);
+    return ms_trace_make(trace, role, like->dtype, like->n_dims, dims);
+}
+
+void ms_trace_workspace(ms_trace *trace, uint64_t bytes)
+{
+    uint32_t s = ms_trace_storage(trace, name_of(trace, "workspace"), bytes,
+                                  MS_WORKSPACE, false);
+
+    if (s != MS_NONE)
+        ms_trace_out(trace, s);
+}
+
+void ms_trace_end(ms_trace *trace, double flops, bool matrix)
+{
+    ms_graph *g = &trace->graph;
+
+    if (trace->err)
+        return;
+    uint32_t op = g->n_ops - 1;
+    uint64_t bytes = g->op_read_bytes[op] + g->op_write_bytes[op];
+    g->op_flops[op] = flops;
+    g->op_ns[op] = ms_cost_ns(trace, matrix, flops, bytes);
+}
+
+uint32_t ms_trace_alias(ms_trace *trace, uint32_t tensor)
+{
+    if (trace->err)
+        return MS_NONE;
+    uint32_t t = new_tensor(trace);
+    if (t == MS_NONE)
+        return t;
+    ms_tensor *alias = ms_trace_at(trace, t);
+    *alias = *ms_trace_at(trace, tensor);
+    alias->refs = 1;
+    alias->view = true;
+    alias->node = MS_NONE;
+    alias->parameter = MS_NONE;
+    alias->requires_grad = false;
+    trace->counts[alias->storage].tensors++;
+    return t;
+}
+
+/* ---- references ---------------------------------------------------------- */
+
+static void add_drop(ms_trace *trace, uint32_t storage, uint32_t saved)
+{
+    ms_graph *g = &trace->graph;
+
+    if (!grow(trace, &g->drop, &trace->drop_capacity, trace->n_drop + 1,
+              sizeof *g->drop))
+        return;
+    uint32_t *end =
+        saved ? &g->storage_saved_end[storage] : &g->storage_local_end[storage];
+    *end = g->n_ops - 1;
+    g->drop[trace->n_drop++] = MS_DROP(storage, saved);
+}
+
+void ms_trace_ref(ms_trace *trace, uint32_t tensor)
+{
+    if (!trace->err)
+        ms_trace_at(trace, tensor)->refs++;
+}
+
+void ms_trace_drop(ms_trace *trace, uint32_t tensor)
+{
+    if (trace->err || tensor == MS_NONE)
+        return;
+    ms_tensor *dying = ms_trace_at(trace, tensor);
+    ms_storage_count *count = &trace->counts[dying->storage];
+    assert(dying->refs > 0);
+    if (--dying->refs > 0 || count->persistent)
+        return;
+    if (--count->tensors == 0)
+        add_drop(trace, dying->storage, 0);
+}
+
+/* ---- autograd nodes ------------------------------------------------------ */
+
+bool ms_trace_needs(const ms_trace *trace, uint32_t tensor)
+{
+    return tensor != MS_NONE && trace->tensors[tensor].requires_grad;
+}
+
+static void add_edge(ms_trace *trace, ms_node *node, uint32_t i, uint32_t input)
+{
+    node->input[i] = input;
+    node->to_node[i] = node->to_parameter[i] = MS_NONE;
+    node->needs[i] = ms_trace_needs(trace, input);
+    if (!node->needs[i])
+        return;
+    const ms_tensor *tensor = ms_trace_at(trace, input);
+    node->to_node[i] = tensor->node;
+    node->to_output[i] = tensor->output;
+    node->to_parameter[i] = tensor->parameter;
+    if (tensor->parameter != MS_NONE)
+        trace->parameters[tensor->parameter].uses++;
+}
+
+uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
+                              const uint32_t *inputs, uint32_t n_inputs,
+                              const uint32_t *outputs, uint32_t n_outputs)
+{
+    if (trace->err || !grow(trace, &trace->nodes, &trace->nodes_capacity,
+                            trace->n_nodes + 1, sizeof *trace->nodes))
+        return MS_NONE;
+    uint32_t n = trace->n_nodes++;
+    ms_node *node = &trace->nodes[n];
+    *node = (ms_node){.rule = rule,
+                      .layer = trace->layer,
+                      .unit = trace->unit,
+                      .n_inputs = (uint8_t)n_inputs,
+                      .n_outputs = (uint8_t)n_outputs};
+    for (uint32_t i = 0; i < n_inputs; i++)
+        add_edge(trace, node, i, inputs[i]);
+    for (uint32_t i = 0; i < n_outputs; i++) {
+        ms_tensor *out = ms_trace_at(trace, outputs[i]);
+        node->grad[i] = MS_NONE;
+        out->requires_grad = true;
+        out->node = n;
+        out->output = i;
+    }
+    return n;
+}
+
+uint32_t ms_trace_node(ms_trace *trace, const ms_rule *rule,
+                       const uint32_t *inputs, uint32_t n_inputs,
+                       const uint32_t *outputs, uint32_t n_outputs)
+{
+    bool needed = false;
+
+    if (trace->err)
+        return MS_NONE;
+    for (uint32_t i = 0; i < n_inputs; i++)
+        needed |= ms_trace_needs(trace, inputs[i]);
+    if (!needed)
+        return MS_NONE;
+    return ms_trace_node_always(trace, rule, inputs, n_inputs, outputs,
+                                n_outputs);
+}
+
+void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor)
+{
+    if (trace->err || node == MS_NONE)
+        return;
+    ms_node *saver = &trace->nodes[node];
+    uint32_t s = ms_trace_at(trace, tensor)->storage;
+    assert(saver->n_saved < MS_NODE_SAVES);
+    saver->saved[saver->n_saved++] = tensor;
+    if (trace->counts[s].persistent)
+        return;
+    trace->counts[s].saves++;
+    trace->graph.storage_category[s] = MS_ACTIVATIONS;
+}
+
+void ms_trace_release(ms_trace *trace, const ms_node *node)
+{
+    for (uint32_t i = 0; i < node->n_saved && !trace->err; i++) {
+        uint32_t s = ms_trace_at(trace, node->saved[i])->storage;
+        if (!trace->counts[s].persistent && --trace->counts[s].saves == 0)
+            add_drop(trace, s, MS_DROP_SAVED);
+    }
+}

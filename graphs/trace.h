@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_GRAPHS_TRACE_H
+#define MS_GRAPHS_TRACE_H
+
+/* Private to graphs/: the graph under construction.
+ *
+ * A trace mimics one eager training step of PyTorch on shapes: tensors with
+ * strides over storages with reference counts, ops that allocate, autograd
+ * nodes that save.  Layers are written as their Python code is: call ops, drop
+ * tensors where the variables end.
+ *
+ *     uint32_t h = ms_matmul_linear(t, x, weight, bias);   h = fc(x)
+ *     uint32_t y = ms_pointwise_unary(t, &ms_pointwise_gelu, h);
+ *     ms_trace_drop(t, h);                                 h is rebound
+ *
+ * Failure is sticky: after the first fault every call returns MS_NONE and does
+ * nothing, so layer code needs no checks; trace->err tells at the end.
+ *
+ * References.  Each tensor (a TensorImpl) is counted; a storage's LOCAL
+ * reference ends when its last tensor dies, its SAVED reference when the last
+ * node that saved it has released it (specs/autograd.md, rules 1 and 5).  Both
+ * ends are entered in the drop list of the op that ran last. */
+
+#include "graphs/graphs.h"
+
+typedef enum ms_dtype {
+    MS_FLOAT32,
+    MS_FLOAT16,
+    MS_BFLOAT16,
+    MS_FLOAT64,
+    MS_INT64,
+    MS_BYTE, /* bool and masks */
+    MS_N_DTYPES
+} ms_dtype;
+extern const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES];
+
+typedef struct ms_tensor {
+    uint32_t storage;
+    uint8_t dtype, n_dims;
+    bool requires_grad;
+    bool view; /* shares its storage with the tensor it was made from */
+    uint32_t refs;
+    uint32_t node, output; /* grad_fn and which of its outputs */
+    uint32_t parameter;    /* row of parameters, or MS_NONE */
+    int64_t size[MS_MAX_DIMS], stride[MS_MAX_DIMS];
+} ms_tensor;
+
+struct ms_node;
+/* One row per autograd node type.  backward gets one gradient per output
+ * (MS_NONE: undefined) and fills one per input that needs it; what it does not
+ * fill stays MS_NONE.  Gradients are tensors with one reference each that the
+ * engine owns afterwards; passing the incoming tensor on takes a reference
+ * (ms_trace_ref). */
+typedef struct ms_rule {
+    const char *name; /* "AddmmBackward0" */
+    const char *op;   /* its kernel, where it is one: "aten::gelu_backward" */
+    void (*backward)(ms_trace *trace, const struct ms_node *node,
+                     const uint32_t *grads, uint32_t *out);
+} ms_rule;
+
+#define MS_NODE_INPUTS 4u
+#define MS_NODE_OUTPUTS 4u
+#define MS_NODE_SAVES 8u
+
+typedef struct ms_node {
+    const ms_rule *rule;
+    uint32_t layer, unit;
+    uint8_t n_inputs, n_outputs, n_saved;
+    bool needs[MS_NODE_INPUTS]; /* does input i need a gradient? */
+    /* Where input i's gradient goes: a node's output, or a parameter. */
+    uint32_t to_node[MS_NODE_INPUTS], to_output[MS_NODE_INPUTS];
+    uint32_t to_parameter[MS_NODE_INPUTS];
+    /* Shape and dtype of each input, for validate_outputs and zeros. */
+    uint32_t input[MS_NODE_INPUTS];
+    uint32_t saved[MS_NODE_SAVES];  /* tensors (shapes stay readable) */
+    uint32_t grad[MS_NODE_OUTPUTS]; /* input buffer of the engine */
+    int64_t i[3];                   /* whatever the rule wants to remember */
+    double flops;                   /* of the forward op */
+} ms_node;
+
+typedef struct ms_parameter {
+    uint32_t tensor, storage;
+    uint32_t grad_tensor, grad_storage; /* .grad */
+    uint32_t master, first, second;     /* optimizer state or MS_NONE */
+    uint32_t layer;
+    uint32_t uses, grad; /* engine: gradients still to come; their sum */
+    uint64_t elements;
+} ms_parameter;
+
+typedef struct ms_storage_count {
+    uint32_t tensors, saves;
+    bool persistent;
+} ms_storage_count;
+
+struct ms_trace {
+    const ms_model *model;
+    const ms_training *training;
+    const ms_device *device;
+    ms_arena *arena;
+    ms_fault *fault;
+    ms_err err;
+
+    /* What the settings mean. */
+    bool cpu, torch_1, train;
+    uint8_t weight_dtype, grad_dtype;
+    uint64_t batch, sequence; /* per micro-batch */
+    uint32_t micro_batches;
+
+    /* Where we are. */
+    uint8_t pass;
+    uint32_t layer, unit, node_now;
+    uint8_t op_flags;
+    uint32_t input;         /* tensor: the model's input */
+    uint32_t *layer_weight; /* per layer: weight tensor that others may tie */
+
+    /* The graph's columns as they grow (storages not yet renumbered). */
+    ms_graph graph;
+    uint32_t storages_capacity, ops_capacity;
+    uint32_t in_capacity, out_capacity, drop_capacity;
+    uint32_t n_in, n_out, n_drop;
+    ms_storage_count *counts;
+
+    uint32_t n_tensors, tensors_capacity;
+    ms_tensor *tensors;
+    uint32_t n_nodes, nodes_capacity;
+    ms_node *nodes;
+    uint32_t n_parameters, parameters_capacity;
+    ms_parameter *parameters;
+};
+
+/* ---- trace.c ------------------------------------------------------------- */
+
+ms_err ms_trace_fail(ms_trace *trace, const ms_layer *layer, const char *hint,
+                     const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static inline ms_tensor *ms_trace_at(ms_trace *trace, uint32_t tensor)
+{
+    return &trace->tensors[tensor];
+}
+uint64_t ms_trace_elements(const ms_tensor *tensor);
+uint64_t ms_trace_bytes(const ms_tensor *tensor); /* elements * item size */
+
+/* Storages and what exists before the step. */
+uint32_t ms_trace_storage(ms_trace *trace, const char *name, uint64_t bytes,
+                          uint8_t category, bool persistent);
+uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
+                            const int64_t *dims);
+/* An input of the step: exists at its start, once per micro-batch. */
+uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
+                        uint32_t n_dims, const int64_t *dims);
+/* Optimizer state or .grad of a parameter; at_start: exists before the step. */
+uint32_t ms_trace_state(ms_trace *trace, const char *role, uint8_t dtype,
+                        uint8_t category, bool at_start, uint32_t like);
+uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
+                         uint32_t n_dims, const int64_t *dims);
+
+/* One op: begin, reads, makes, end (or the shorthand below). */
+void ms_trace_begin(ms_trace *trace, const char *name);
+void ms_trace_read(ms_trace *trace, uint32_t tensor);
+/* The open op makes an existing storage (a .grad, optimizer state). */
+void ms_trace_out(ms_trace *trace, uint32_t storage);
+/* A new contiguous tensor made by the open op. */
+uint32_t ms_trace_make(ms_trace *trace, const char *role, uint8_t dtype,
+                       uint32_t n_dims, const int64_t *dims);
+uint32_t ms_trace_make_like(ms_trace *trace, const char *role, uint32_t tensor);
+/* Bytes that live only during the open op. */
+void ms_trace_workspace(ms_trace *trace, uint64_t bytes);
+void ms_trace_end(ms_trace *trace, double flops, bool matrix);
+/* A tensor over the storage of another, with own sizes and strides. */
+uint32_t ms_trace_alias(ms_trace *trace, uint32_t tensor);
+
+void ms_trace_ref(ms_trace *trace, uint32_t tensor);
+void ms_trace_drop(ms_trace *trace, uint32_t tensor);
+
+/* The autograd node of the op just recorded.  MS_NONE when no input needs a
+ * gradient: then nothing is saved either. */
+uint32_t ms_trace_node(ms_trace *trace, const ms_rule *rule,
+                       const uint32_t *inputs, uint32_t n_inputs,
+                       const uint32_t *outputs, uint32_t n_outputs);
+/* The same even where no input needs a gradient. */
+uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
+                              const uint32_t *inputs, uint32_t n_inputs,
+                              const uint32_t *outputs, uint32_t n_outputs);
+void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor);
+bool ms_trace_needs(const ms_trace *trace, uint32_t tensor);
+/* The node has run: what it saved is released, in the order saved. */
+void ms_trace_release(ms_trace *trace, const ms_node *node);
+
+/* ---- autograd.c ---------------------------------------------------------- */
+
+/* Records the backward pass from loss. */
+void ms_autograd_run(ms_trace *trace, uint32_t loss);
+
+/* ---- optimizer.c --------------------------------------------------------- */
+
+/* .grad and optimizer state of every parameter (before backward). */
+void ms_optimizer_states(ms_trace *trace);
+/* The ops of the step (after backward). */
+void ms_optimizer_step(ms_trace *trace);
+
+/* ---- cost.c -------------------------------------------------------------- */
+
+/* Roofline with size-dependent rates: see cost.c for the sources. */
+uint64_t ms_cost_ns(const ms_trace *trace, bool matrix, double flops,
+                    uint64_t bytes);
+
+#endif

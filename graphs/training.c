@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/fields.h"
+#include "graphs/graphs.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_SEQUENCE 2048
+#define MAX_SIZE (INT64_C(1) << 30)
+
+/* In the order of ms_training's members; words in the order of their enums. */
+const ms_field ms_training_fields[] = {
+    {.name = "batch",
+     .type = MS_INT,
+     .fallback.i = 1,
+     .low = 1,
+     .high = MAX_SIZE,
+     .help = "samples per step"},
+    {.name = "sequence",
+     .type = MS_INT,
+     .low = 0,
+     .high = MAX_SIZE,
+     .help = "tokens per sample; 0: the model's maximum, at most 2048"},
+    {.name = "precision",
+     .type = MS_WORD,
+     .fallback.i = MS_BF16_MIXED,
+     .words = "fp32|tf32|fp16-mixed|bf16-mixed|bf16",
+     .help = "number formats of weights, gradients and optimizer state"},
+    {.name = "optimizer",
+     .type = MS_WORD,
+     .fallback.i = MS_ADAMW,
+     .words = "sgd|momentum|adam|adamw|none",
+     .help = "optimizer"},
+    {.name = "optimizer_impl",
+     .type = MS_WORD,
+     .words = "auto|loop|foreach|fused",
+     .help = "how the optimizer walks the parameters; auto: as the framework"},
+    {.name = "kernels",
+     .type = MS_WORD,
+     .fallback.i = MS_FLASH,
+     .words = "eager|flash|korthikanti",
+     .help = "what layers run and save; korthikanti: that paper's accounting"},
+    {.name = "framework",
+     .type = MS_WORD,
+     .fallback.i = MS_TORCH_2,
+     .words = "torch-1.13|torch-2",
+     .help = "whose rules and defaults"},
+    {.name = "device",
+     .type = MS_WORD,
+     .words = "cuda|cpu",
+     .help = "where the kernels run, where they differ"},
+    {.name = "gradients",
+     .type = MS_WORD,
+     .words = "auto|fp32",
+     .help = "format of the gradients; auto: as the weights"},
+    {.name = "hold_output",
+     .type = MS_WORD,
+     .words = "backward|step|none",
+     .help = "until when the script holds the model's output and loss"},
+    {.name = "zero_grad",
+     .type = MS_WORD,
+     .words = "none|keep",
+     .help = "none: set_to_none=True, gradients end; keep: they are zeroed"},
+    {.name = "step",
+     .type = MS_WORD,
+     .words = "steady|first",
+     .help = "which step; the first creates the optimizer state"},
+    {.name = "mode",
+     .type = MS_WORD,
+     .words = "train|inference",
+     .help = "inference: forward only, nothing saved"},
+};
+const uint32_t ms_training_n_fields =
+    sizeof ms_training_fields / sizeof *ms_training_fields;
+
+static_assert(offsetof(ms_training, was_set) == sizeof ms_training_fields /
+                                                    sizeof *ms_training_fields *
+                                                    sizeof(int64_t),
+              "a row of the table for each member of ms_training");
+
+static int64_t *member(ms_training *training, uint32_t row)
+{
+    return (int64_t *)(void *)((char *)training + row * sizeof(int64_t));
+}
+
+void ms_training_init(ms_training *training)
+{
+    *training = (ms_training){0};
+    for (uint32_t row = 0; row < ms_training_n_fields; row++)
+        *member(training, row) = ms_training_fields[row].fallback.i;
+}
+
+ms_err ms_training_set(ms_training *training, const char *key,
+                       const char *value, ms_fault *fault)
+{
+    static const char prefix[] = "training.";
+    const ms_fields keys = {.rows = ms_training_fields,
+                            .n = ms_training_n_fields};
+    char where[256], hint[384];
+    ms_value parsed;
+    if (strncmp(key, prefix, sizeof prefix - 1) == 0)
+        key += sizeof prefix - 1;
+    snprintf(where, sizeof where, "%s%s=%s", prefix, key, value);
+    uint32_t row = ms_fields_find(keys.rows, keys.n, key);
+    if (row == MS_NONE) {
+        ms_fields_hint(&keys, key, hint, sizeof hint);
+        return ms_fail(fault, MS_EUSAGE, where, hint, "unknown setting \"%s\"",
+                       key);
+    }
+    MS_TRY(ms_fields_from_text(value, where, &keys.rows[row], NULL, &parsed,
+                               fault));
+    *member(training, row) = parsed.i;
+    training->was_set |= UINT64_C(1) << row;
+    return MS_OK;
+}
+
+ms_err ms_training_resolve(ms_training *training, const ms_model *model,
+                           ms_fault *fault)
+{
+    uint64_t limit = model->max_sequence;
+    if (!model->sequence_input) {
+        if (training->sequence == 0)
+            return MS_OK;
+        return ms_fail(fault, MS_EUSAGE, "training.sequence",
+                       "leave it out for this model",
+                       "the input of %s has no sequence", model->name);
+    }
+    if (training->sequence == 0)
+        training->sequence = limit != 0 && limit < DEFAULT_SEQUENCE
+                                 ? (int64_t)limit
+                                 : DEFAULT_SEQUENCE;
+    if (limit != 0 && (uint64_t)training->sequence > limit)
+        return ms_fail(fault, MS_EUSAGE, "training.sequence",
+                       "take a shorter sequence or more \"positions\"",
+                       "sequence %" PRId64 " is longer than the %" PRIu64
+                       " learned positions of %s",
+                       training->sequence, limit, model->name);
+    return MS_OK;
+}
+
+void ms_training_value(const ms_training *training, uint32_t row, char *buffer,
+                       size_t size)
+{
+    ms_training copy = *training;
+    assert(row < ms_training_n_fields);
+    ms_value value = {.i = *member(&copy, row)};
+    ms_fields_format(&ms_training_fields[row], value, buffer, size);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_PLOTS_FIGURE_H
+#define MS_PLOTS_FIGURE_H
+
+/* What the figures share, private to plots/.  A figure is 900 x 450 units
+ * ("px"), x to the right and y down, whatever the format: SVG draws 1, PNG 2
+ * pixels per px, PDF 0.54 pt.  Everything but the data is placed in px, so
+ * that the three look the same and every text is known to fit. */
+
+#include "plots/plots.h"
+
+#define MS_FIGURE_WIDTH 900.0
+#define MS_FIGURE_HEIGHT 450.0
+
+/* ---- widths.c ---------------------------------------------------------- */
+
+/* Advance width of a code point in 1/1000 em; 0: not to be drawn (cairo draws
+ * what no font has as a box hundreds of px high). */
+uint32_t ms_widths_of(uint32_t code, bool is_bold);
+
+/* ---- escape.c: text of others in scripts ------------------------------- */
+
+/* Appends bytes as a gnuplot literal that is at most limit_px wide at
+ * size_px, cut with an ellipsis.  Whatever bytes hold, the result is one
+ * single-quoted string of drawable characters: control characters become
+ * spaces, other code points without a width and invalid UTF-8 become "?".
+ * Bold text is markup of the enhanced mode, with its signs escaped; text
+ * that is not bold is to be drawn noenhanced. */
+void ms_escape_literal(ms_text *text, const char *bytes, double size_px,
+                       bool is_bold, double limit_px);
+/* The width of the text as it would be drawn, uncut. */
+double ms_escape_width(const char *bytes, double size_px, bool is_bold);
+
+/* ---- units.c ----------------------------------------------------------- */
+
+typedef struct ms_unit {
+    const char *name;
+    uint64_t size; /* in bytes or ns */
+    uint64_t from; /* the least value it is chosen for */
+} ms_unit;
+
+const ms_unit *ms_units_bytes(uint64_t bytes);
+const ms_unit *ms_units_time(uint64_t t_ns);
+/* A number of the unit with two decimals, without the unit's name. */
+void ms_units_put_number(ms_text *text, uint64_t bytes, const ms_unit *unit);
+/* With the unit's name and no more decimals than needed: "79.65 GiB",
+ * "80 GiB". */
+void ms_units_put_bytes(ms_text *text, uint64_t bytes, const ms_unit *unit);
+/* With the unit that suits it, in four digits: "174.0 ms". */
+void ms_units_put_time(ms_text *text, uint64_t t_ns);
+/* The least of 1, 2, 5 times a power of ten that cuts span into at most
+ * `most` parts. */
+double ms_units_step(double span, uint32_t most);
+
+/* ---- canvas.c: the house style, in px ---------------------------------- */
+
+typedef struct ms_box {
+    double x0, y0, x1, y1; /* x0 <= x1, y0 <= y1 */
+} ms_box;
+
+typedef enum ms_align { MS_LEFT, MS_CENTER, MS_RIGHT } ms_align;
+
+typedef struct ms_type {
+    double size_px;
+    const char *color;
+    ms_align align;
+    bool is_bold, is_upright; /* upright: read from below */
+} ms_type;
+
+/* Terminal, encoding and plot area; no title, key, border or tics. */
+void ms_canvas_begin(ms_text *script, ms_format format, const ms_box *area);
+/* y: the middle of the line. */
+void ms_canvas_text(ms_text *script, const char *bytes, double x, double y,
+                    const ms_type *type, double limit_px);
+/* Behind the data, or in front of it; lines that are not in front lie behind
+ * the data too, but before the boxes. */
+void ms_canvas_box(ms_text *script, const ms_box *box, const char *color,
+                   bool in_front);
+void ms_canvas_line(ms_text *script, const ms_box *ends, double width,
+                    const char *color, bool in_front);
+/* From (x0, y0) to its head in (x1, y1), whatever their order. */
+void ms_canvas_arrow(ms_text *script, const ms_box *ends, const char *color);
+extern const char *const ms_canvas_category_color[MS_N_CATEGORIES];
+
+/* ---- phases.c: what the step does when --------------------------------- */
+
+#define MS_PHASE_MIXED MS_N_PHASES /* too many changes to show each */
+
+typedef struct ms_band {
+    uint64_t from_ns, to_ns;
+    uint8_t phase; /* never MS_PHASE_LOSS: it is part of forward */
+} ms_band;
+
+/* The phases of a rank's compute stream in order, without gaps from 0 to
+ * end_ns; *n is 0 where no op takes time. */
+ms_err ms_phases_bands(const ms_timeline *line, uint8_t rank, uint64_t end_ns,
+                       ms_arena *arena, ms_band **bands, uint32_t *n,
+                       ms_fault *fault);
+
+/* ---- stack.c: the data of the stacked areas ---------------------------- */
+
+/* A step function of the levels, and how it lies in the plot area. */
+typedef struct ms_stack {
+    ms_box area;
+    const ms_point *points;
+    uint32_t n;
+    uint64_t end_ns;  /* right border, > 0 */
+    double top_bytes; /* upper border, > 0 */
+    const ms_unit *bytes_unit, *time_unit;
+} ms_stack;
+
+/* Merges points until each lasts at least end_ns / columns, the highest of
+ * what is merged staying: what is thinner than a px would not be drawn, or only
+ * faintly.  In place; returns how many are left. */
+uint32_t ms_stack_thicken(ms_point *points, uint32_t n, uint64_t end_ns,
+                          uint32_t columns);
+double ms_stack_x(const ms_stack *stack, double t_ns);
+double ms_stack_y(const ms_stack *stack, double bytes);
+/* The data block $NAME: the outline of the sum of categories order[0..n). */
+void ms_stack_write(const ms_stack *stack, const ms_category *order, uint32_t n,
+                    ms_text *script);
+/* The data block $over: diagonal strokes over what exceeds line_bytes. */
+void ms_stack_write_hatch(const ms_stack *stack, double line_bytes,
+                          ms_text *script);
+/* The highest level while x0 <= x < x1. */
+uint64_t ms_stack_highest(const ms_stack *stack, double x0, double x1);
+
+/* ---- labels.c: where text finds room ----------------------------------- */
+
+typedef struct ms_room {
+    ms_box area;
+    double grid_px; /* distance of the grid lines, from the bottom up; > 0 */
+    const double *walls; /* upright lines, x */
+    uint32_t n_walls;
+    double line_y; /* capacity line; outside the area: none */
+    ms_box taken;  /* by the other label and its arrow; empty: nothing */
+} ms_room;
+
+/* The box of a label of the given size for a peak at (x, y): above it, to one
+ * side, clear of the line, and off the background's lines if there is such a
+ * place near. */
+ms_box ms_labels_peak(const ms_room *room, double x, double y, double width,
+                      double height, bool left_first);
+/* Finds the box of the capacity line's label: on the line where the areas
+ * stay below it, as far from the peak as can be; false where there is no such
+ * place: box lies on the areas then and needs a background. */
+bool ms_labels_line(const ms_room *room, const ms_stack *stack, double peak_x,
+                    double width, double height, ms_box *box);
+/* Finds the box of a label in the head room, away from the peak. */
+bool ms_labels_top(const ms_room *room, const ms_stack *stack, double peak_x,
+                   double width, double height, ms_box *box);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Files are written whole or not at all: into a temporary file beside the
+ * target, synced, then renamed over it.  A symbolic link is followed, so that
+ * what it points to is replaced, not the link.  A target that is no regular
+ * file (a terminal, a pipe, /dev/null) is written in place. */
+
+#define _XOPEN_SOURCE 700 /* realpath */
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plots/plots.h"
+
+#define TRIES 1000
+
+static ms_err failed(ms_fault *fault, const char *path, const char *hint)
+{
+    return ms_fail(fault, MS_ESYSTEM, path, hint, "cannot write: %s",
+                   strerror(errno));
+}
+
+/* Writes all bytes; false with errno set. */
+static bool write_all(int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, bytes, length);
+        if (n > 0) {
+            bytes += n;
+            length -= (size_t)n;
+        } else if (n < 0 && errno == EAGAIN) {
+            struct pollfd ready = {.fd = fd, .events = POLLOUT};
+            poll(&ready, 1, -1);
+        } else if (n < 0 && errno != EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Some file systems cannot sync and say EINVAL; that is no lost data. */
+static bool sync_file(int fd)
+{
+    while (fsync(fd) != 0) {
+        if (errno == EINVAL || errno == ENOTSUP)
+            return true;
+        if (errno != EINTR)
+            return false;
+    }
+    return true;
+}
+
+/* Closes fd on every path and keeps the first errno.  After EINTR the
+ * descriptor is closed on Linux: closing it again could hit another file. */
+static bool close_after(int fd, bool good)
+{
+    int first = errno;
+    if (close(fd) != 0 && errno != EINTR && good)
+        return false;
+    errno = first;
+    return good;
+}
+
+static ms_err write_in_place(const char *path, const char *bytes, size_t length,
+                             ms_fault *fault)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return failed(fault, path, NULL);
+    if (!close_after(fd, write_all(fd, bytes, length)))
+        return failed(fault, path, NULL);
+    return MS_OK;
+}
+
+/* Opens a new file in the folder of target, its name in temporary.  Not
+ * mkstemp: that gives mode 0600 and the umask cannot be read safely in a
+ * program with threads; O_EXCL with mode 0666 lets the kernel apply it. */
+static int open_beside(const char *target, char temporary[PATH_MAX])
+{
+    const char *slash = strrchr(target, '/');
+    int folder = slash != NULL ? (int)(slash - target) + 1 : 0;
+    for (int i = 0; i < TRIES; i++) {
+        int n = snprintf(temporary, PATH_MAX, "%.*s.memsim-%ld-%d.tmp", folder,
+                         target, (long)getpid(), i);
+        if (n >= PATH_MAX) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+/* mode: of the file that is replaced, or 0 where there is none. */
+static bool fill(int fd, mode_t mode, const char *bytes, size_t length)
+{
+    bool good = mode == 0 || fchmod(fd, mode & 07777) == 0;
+    good = good && write_all(fd, bytes, length) && sync_file(fd);
+    return close_after(fd, good);
+}
+
+static bool replace(const char *target, mode_t mode, const char *bytes,
+                    size_t length)
+{
+    char temporary[PATH_MAX];
+    int fd = open_beside(target, temporary);
+    if (fd < 0)
+        return false;
+    if (fill(fd, mode, bytes, length) && rename(temporary, target) == 0)
+        return true;
+    int first = errno;
+    unlink(temporary);
+    errno = first;
+    return false;
+}
+
+/* An interrupt waits until the temporary file is renamed or removed. */
+static bool replace_undisturbed(const char *target, mode_t mode,
+                                const char *bytes, size_t length)
+{
+    sigset_t interrupts, before;
+    sigemptyset(&interrupts);
+    sigaddset(&interrupts, SIGINT);
+    sigaddset(&interrupts, SIGTERM);
+    sigaddset(&interrupts, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &interrupts, &before);
+    bool good = replace(target, mode, bytes, length);
+    int first = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = first;
+    return good;
+}
+
+static ms_err write_new(const char *path, const char *bytes, size_t length,
+                        ms_fault *fault)
+{
+    struct stat link;
+    if (errno != ENOENT)
+        return failed(fault, path, NULL);
+    if (lstat(path, &link) == 0)
+        return ms_fail(fault, MS_ESYSTEM, path,
+                       "remove the link or create the file it names",
+                       "is a symbolic link that leads nowhere");
+    if (path[0] == '\0')
+        return ms_fail(fault, MS_ESYSTEM, NULL,
+                       "name a file, or - for "
+                       "standard output",
+                       "the name of the output is empty");
+    if (!replace_undisturbed(path, 0, bytes, length))
+        return failed(fault, path,
+                      "does its folder exist, and may you "
+                      "write there?");
+    return MS_OK;
+}
+
+ms_err ms_output_write(const char *path, const char *bytes, size_t length,
+                       ms_fault *fault)
+{
+    struct stat now;
+    char target[PATH_MAX];
+    assert(path != NULL && (bytes != NULL || length == 0));
+    if (strcmp(path, "-") == 0) {
+        if (!write_all(STDOUT_FILENO, bytes, length))
+            return failed(fault, "standard output", NULL);
+        return MS_OK;
+    }
+    if (stat(path, &now) != 0)
+        return write_new(path, bytes, length, fault);
+    if (S_ISDIR(now.st_mode))
+        return ms_fail(fault, MS_ESYSTEM, path, "name a file in it",
+                       "is a directory");
+    if (!S_ISREG(now.st_mode))
+        return write_in_place(path, bytes, length, fault);
+    if (realpath(path, target) == NULL ||
+        !replace_undisturbed(target, now.st_mode, bytes, length))
+        return failed(fault, path, NULL);
+    return MS_OK;
+}

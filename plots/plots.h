@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_PLOTS_H
+#define MS_PLOTS_H
+
+/* plots/ makes tables and figures from timelines.  It writes files whole or
+ * not at all (write beside, fsync, rename) and runs gnuplot without a shell.
+ *
+ *     ms_figure figure = {.title = "gpt3", .subtitle = "...", ...};
+ *     MS_TRY(ms_figure_timeline(&line, &report, &figure, "out.svg", NULL,
+ *                               arena, fault));
+ */
+
+#include "sim/sim.h"
+
+/* output.c: path "-" is standard output.  Refuses directories. */
+ms_err ms_output_write(const char *path, const char *bytes, size_t length,
+                       ms_fault *fault);
+
+/* table.c: the timeline as CSV (RFC 4180): a header row, then one row per
+ * event: event, t_ns, op, pass, layer, micro_batch, action (alloc|free),
+ * storage, category, bytes, allocated_bytes (rank 0's device level after). */
+ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault);
+
+/* chart.c: the level over time in one line of width block characters, scaled
+ * from 0 to the peak; peak columns keep their maximum. */
+ms_err ms_chart_line(const ms_timeline *line, uint8_t rank, uint32_t width,
+                     ms_arena *arena, ms_text *text, ms_fault *fault);
+
+typedef struct ms_figure {
+    const char *title, *subtitle; /* any bytes: escaped here */
+    uint8_t rank;
+} ms_figure;
+
+/* figure_timeline.c: stacked categories, phase strip, peak arrow, breakdown at
+ * the peak, capacity line, over-capacity part hatched.  The format follows
+ * the file's ending: .svg, .png, .pdf.  script_path: also keep the gnuplot
+ * script there (NULL: no).  MS_EPROGRAM when gnuplot is missing or fails. */
+ms_err ms_figure_timeline(const ms_timeline *line, const ms_report *report,
+                          const ms_figure *figure, const char *path,
+                          const char *script_path, ms_arena *arena,
+                          ms_fault *fault);
+
+/* gnuplot.c: runs a script (text, not a path) and returns its picture. */
+typedef enum ms_format { MS_SVG, MS_PNG, MS_PDF } ms_format;
+ms_err ms_gnuplot_format(const char *path, ms_format *format, ms_fault *fault);
+ms_err ms_gnuplot_run(const char *script, size_t length, ms_format format,
+                      ms_arena *arena, char **picture, size_t *picture_length,
+                      ms_fault *fault);
+
+#endif

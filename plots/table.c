@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+
+#include <assert.h>
+#include <string.h>
+
+#include "plots/plots.h"
+
+/* RFC 4180: a field with a comma, a quote or a line break is put in quotes,
+ * and quotes in it are doubled.  Lines end in \n, as every reader accepts and
+ * line tools expect. */
+static void put_field(ms_text *text, const char *field)
+{
+    if (field == NULL)
+        return;
+    if (strpbrk(field, ",\"\r\n") == NULL) {
+        ms_text_put(text, field, strlen(field));
+        return;
+    }
+    ms_text_put(text, "\"", 1);
+    for (const char *quote; (quote = strchr(field, '"')) != NULL;) {
+        ms_text_put(text, field, (size_t)(quote - field) + 1);
+        ms_text_put(text, "\"", 1);
+        field = quote + 1;
+    }
+    ms_text_put(text, field, strlen(field));
+    ms_text_put(text, "\"", 1);
+}
+
+static void put_name(ms_text *text, const char *field)
+{
+    ms_text_put(text, ",", 1);
+    put_field(text, field);
+}
+
+static void put_number(ms_text *text, uint64_t value)
+{
+    ms_text_put(text, ",", 1);
+    ms_text_u64(text, value);
+}
+
+static void put_op(ms_text *text, const ms_plan *plan, uint32_t op)
+{
+    const ms_graph *graph = plan->graph;
+    uint32_t model_op = plan->op_of[op];
+    const char *pass = ms_names_pass[plan->op_pass[op]];
+    const char *name = pass, *layer = NULL;
+    if (model_op != MS_NONE) {
+        name = graph->op_name[model_op];
+        if (graph->op_layer[model_op] != MS_NONE)
+            layer = graph->layer_name[graph->op_layer[model_op]];
+    }
+    put_name(text, name);
+    put_name(text, pass);
+    put_name(text, layer);
+    if (plan->op_micro_batch[op] != MS_NONE)
+        put_number(text, plan->op_micro_batch[op]);
+    else
+        ms_text_put(text, ",", 1);
+}
+
+static void put_row(ms_text *text, const ms_plan *plan, uint32_t row)
+{
+    put_name(text, plan->graph->storage_name[plan->row_storage[row]]);
+    put_name(text, ms_names_category[plan->row_category[row]]);
+    put_number(text, plan->row_bytes[row]);
+}
+
+ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault)
+{
+    const ms_plan *plan = line->plan;
+    uint64_t level = 0;
+    ms_text_add(text, "event,t_ns,op,pass,layer,micro_batch,action,storage,"
+                      "category,bytes,allocated_bytes\n");
+    for (uint32_t i = 0; i < line->n_events && !text->failed; i++) {
+        const ms_event *event = &line->events[i];
+        uint32_t row = event->row;
+        bool allocates = (event->op_act & 1u) != 0;
+        if (plan->row_pool[row] == MS_DEVICE_POOL &&
+            plan->op_rank[plan->row_op[row]] == 0) {
+            assert(allocates || level >= plan->row_bytes[row]);
+            level +=
+                allocates ? plan->row_bytes[row] : 0 - plan->row_bytes[row];
+        }
+        ms_text_u64(text, i);
+        put_number(text, event->t_ns);
+        put_op(text, plan, event->op_act >> 1);
+        put_name(text, allocates ? "alloc" : "free");
+        put_row(text, plan, row);
+        put_number(text, level);
+        ms_text_put(text, "\n", 1);
+    }
+    return text->failed ? ms_fail_nomem(fault) : MS_OK;
+}

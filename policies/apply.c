@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/policies.h"
+
+ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault)
+{
+    for (uint32_t i = 0; i < spec->n; i++) {
+        const ms_policy *policy = spec->items[i].policy;
+        ms_policy_context context = {.values = spec->items[i].values};
+        if (policy->shape != NULL)
+            MS_TRY(policy->shape(&context, shape, fault));
+    }
+    return MS_OK;
+}
+
+static ms_err apply_keep(const ms_spec *spec, ms_policy_context context,
+                         ms_keep *keep, ms_fault *fault)
+{
+    MS_TRY(ms_program_keep_all(context.graph, context.arena, keep, fault));
+    for (uint32_t i = 0; i < spec->n; i++) {
+        const ms_policy *policy = spec->items[i].policy;
+        context.values = spec->items[i].values;
+        if (policy->keep != NULL)
+            MS_TRY(policy->keep(&context, keep, fault));
+    }
+    return MS_OK;
+}
+
+/* The policy that writes the program, NULL for the default one. */
+static ms_err find_author(const ms_spec *spec,
+                          const struct ms_spec_item **author, ms_fault *fault)
+{
+    *author = NULL;
+    for (uint32_t i = 0; i < spec->n; i++) {
+        if (spec->items[i].policy->program == NULL)
+            continue;
+        if (*author != NULL)
+            return ms_fail(fault, MS_EUSAGE, "--policy", "leave one out",
+                           "%s and %s both write the whole program",
+                           (*author)->policy->name,
+                           spec->items[i].policy->name);
+        *author = &spec->items[i];
+    }
+    return MS_OK;
+}
+
+static ms_err apply_place(const ms_spec *spec, ms_policy_context context,
+                          ms_program *program, ms_fault *fault)
+{
+    for (uint32_t i = 0; i < spec->n; i++) {
+        const ms_policy *policy = spec->items[i].policy;
+        context.values = spec->items[i].values;
+        if (policy->place != NULL)
+            MS_TRY(policy->place(&context, program, fault));
+    }
+    return MS_OK;
+}
+
+ms_err ms_apply_program(const ms_spec *spec, const ms_graph *graph,
+                        uint32_t micro_batches, bool torch_1, ms_arena *arena,
+                        ms_program *program, ms_fault *fault)
+{
+    const struct ms_spec_item *author;
+    ms_keep keep;
+    ms_policy_context context = {
+        .graph = graph, .torch_1 = torch_1, .arena = arena};
+    MS_TRY(find_author(spec, &author, fault));
+    MS_TRY(apply_keep(spec, context, &keep, fault));
+    if (author == NULL) {
+        MS_TRY(ms_program_default(graph, &keep, micro_batches, arena, program,
+                                  fault));
+    } else {
+        *program = (ms_program){
+            .n_frames = 1, .n_ranks = 1, .n_micro_batches = micro_batches};
+        context.values = author->values;
+        MS_TRY(author->policy->program(&context, program, fault));
+    }
+    return apply_place(spec, context, program, fault);
+}

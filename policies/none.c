@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/policies.h"
+
+const ms_policy ms_policy_none = {
+    .name = "none",
+    .summary = "change nothing: every saved tensor stays until its backward",
+    .example = "none",
+};

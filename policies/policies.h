@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_POLICIES_H
+#define MS_POLICIES_H
+
+/* A policy is one const object: a name, a table of parameters and a few
+ * optional hooks, one per stage of the way (design.md 4).  The core owns the
+ * books; a policy returns choices.  This is the whole of a policy that drops
+ * what the attention core saved and lets bind make it again:
+ *
+ *     static ms_err keep(const ms_policy_context *context, ms_keep *keep,
+ *                        ms_fault *fault)
+ *     {
+ *         const ms_graph *graph = context->graph;
+ *         for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++)
+ *             if (graph->op_flags[graph->storage_maker[s]] & MS_OP_CORE)
+ *                 keep->place[s] = MS_GONE;
+ *         return MS_OK;
+ *     }
+ *     const ms_policy ms_policy_mine = {.name = "mine",
+ *         .summary = "recompute the attention core", .keep = keep};
+ *
+ * plus one row in registry.c. */
+
+#include "sim/sim.h"
+
+#define MS_POLICY_PARAMS 12u
+#define MS_SPEC_ITEMS 8u
+
+typedef enum ms_param_type {
+    MS_PARAM_INT,
+    MS_PARAM_WORD,  /* one of words */
+    MS_PARAM_NAMES, /* NAME/NAME/... */
+    MS_PARAM_FLAG   /* a bare word: checkpoint:sqrt */
+} ms_param_type;
+
+/* One parameter as data: parser, bounds, help, README and man page come from
+ * this row.  Of the rows marked choice exactly one is given; a FLAG is given
+ * by its bare name, a bare INT by its number alone (microbatch:4). */
+typedef struct ms_param {
+    const char *name;
+    ms_param_type type;
+    bool choice, bare;
+    int64_t fallback, low, high;
+    const char *words; /* MS_PARAM_WORD: "a|b" in the order of values */
+    const char *with;  /* "a|b": only beside one of these rows; NULL: any */
+    const char *help;
+} ms_param;
+
+typedef struct ms_policy_value {
+    bool given;
+    int64_t number;   /* INT; WORD: index; FLAG: 1; fallback if not given */
+    const char *text; /* NAMES: as written */
+} ms_policy_value;
+
+/* What shape may change before lowering. */
+typedef struct ms_shape {
+    uint64_t batch; /* samples per step on this rank */
+    uint32_t micro_batches;
+} ms_shape;
+
+typedef struct ms_policy_context {
+    const ms_graph *graph;         /* NULL in shape */
+    const ms_policy_value *values; /* in the order of the policy's params */
+    bool torch_1; /* framework is torch-1.13: defaults of variant, early_stop */
+    ms_arena *arena; /* NULL in shape */
+} ms_policy_context;
+
+typedef struct ms_policy {
+    const char *name, *summary, *example;
+    const ms_param *params;
+    uint32_t n_params;
+    size_t state_size; /* for on_op, make_room: zeroed state per run */
+    ms_err (*shape)(const ms_policy_context *context, ms_shape *shape,
+                    ms_fault *fault); /* (optional) */
+    ms_err (*keep)(const ms_policy_context *context, ms_keep *keep,
+                   ms_fault *fault); /* (optional) */
+    ms_err (*program)(const ms_policy_context *context, ms_program *program,
+                      ms_fault *fault); /* (optional) replaces the default:
+                         gets it empty, with frames, ranks, micro-batches */
+    ms_err (*place)(const ms_policy_context *context, ms_program *program,
+                    ms_fault *fault); /* (optional) inserts calls */
+} ms_policy;
+
+/* The one explicit table, in the order in which help lists it. */
+extern const ms_policy *const ms_registry[];
+extern const uint32_t ms_registry_n;
+
+/* ---- spec.c: "checkpoint:sqrt+microbatch:4" --------------------------------
+ */
+
+/* policy = name [':' arg {',' arg}], arg = word | key '=' value; policies
+ * join with '+'.  A parsed list, in canonical order (shape policies first). */
+typedef struct ms_spec {
+    uint32_t n;
+    struct ms_spec_item {
+        const ms_policy *policy;
+        ms_policy_value values[MS_POLICY_PARAMS];
+    } items[MS_SPEC_ITEMS];
+} ms_spec;
+
+/* Adds the policies of text to spec.  Faults (MS_EUSAGE) point into text with
+ * a caret and suggest the nearest name. */
+ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
+                     ms_fault *fault);
+/* The canonical spelling ("none" for an empty spec). */
+char *ms_spec_print(const ms_spec *spec, ms_arena *arena);
+
+/* ---- apply.c: the hooks in order
+ * --------------------------------------------- */
+
+ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault);
+/* keep, program, place: from a graph to its program. */
+ms_err ms_apply_program(const ms_spec *spec, const ms_graph *graph,
+                        uint32_t micro_batches, bool torch_1, ms_arena *arena,
+                        ms_program *program, ms_fault *fault);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/policies.h"
+
+extern const ms_policy ms_policy_none;
+extern const ms_policy ms_policy_microbatch;
+extern const ms_policy ms_policy_checkpoint;
+
+const ms_policy *const ms_registry[] = {
+    &ms_policy_none,
+    &ms_policy_microbatch,
+    &ms_policy_checkpoint,
+};
+
+const uint32_t ms_registry_n = sizeof ms_registry / sizeof ms_registry[0];

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/policies.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_BYTES 4096u
+
+/* A piece of the spec: bytes [at, at + length). */
+typedef struct piece {
+    size_t at, length;
+} piece;
+
+typedef struct parser {
+    const char *text;
+    size_t length;
+    ms_arena *arena;
+    ms_fault *fault;
+} parser;
+
+#define QUOTED 60u
+
+static int shown(piece p)
+{
+    return p.length < QUOTED ? (int)p.length : (int)QUOTED;
+}
+
+/* Quotes the spec with the caret at offset; the next failure points there. */
+static void point(const parser *p, size_t offset)
+{
+    ms_fail_quote(p->fault, p->text, p->length, offset);
+}
+
+/* Cuts rest at the first separator: returns what is before it, leaves what is
+ * behind it.  at_end: there was none. */
+static piece cut(const parser *p, piece *rest, char separator, bool *at_end)
+{
+    piece head = *rest;
+    const char *found = NULL;
+    if (rest->length > 0)
+        found = memchr(p->text + rest->at, separator, rest->length);
+    *at_end = found == NULL;
+    if (found != NULL)
+        head.length = (size_t)(found - (p->text + rest->at));
+    size_t taken = head.length + (found != NULL);
+    rest->at += taken;
+    rest->length -= taken;
+    return head;
+}
+
+static bool is_name(const parser *p, piece word, const char *name)
+{
+    return strlen(name) == word.length &&
+           memcmp(p->text + word.at, name, word.length) == 0;
+}
+
+/* ---- what there is to choose from ---------------------------------------- */
+
+static void append(char *text, size_t size, const char *format,
+                   const char *word)
+{
+    size_t length = strlen(text);
+    snprintf(text + length, size - length, format, word);
+}
+
+static const char *spelled(const ms_param *param, char *text, size_t size)
+{
+    const char *value[] = {[MS_PARAM_INT] = "=N",
+                           [MS_PARAM_WORD] = "=",
+                           [MS_PARAM_NAMES] = "=NAME/NAME",
+                           [MS_PARAM_FLAG] = ""};
+    const char *words = param->type == MS_PARAM_WORD ? param->words : "";
+    snprintf(text, size, "%s%s%s", param->name, value[param->type], words);
+    if (param->bare)
+        snprintf(text, size, "N");
+    return text;
+}
+
+/* "none, full, sqrt, every=N": the parameters, or only the choices. */
+static void list_params(const ms_policy *policy, bool choices, char *text,
+                        size_t size)
+{
+    char word[64];
+    bool first = true;
+    for (uint32_t i = 0; i < policy->n_params; i++) {
+        const ms_param *param = &policy->params[i];
+        if (choices && !param->choice)
+            continue;
+        append(text, size, first ? "%s" : ", %s",
+               spelled(param, word, sizeof word));
+        first = false;
+    }
+}
+
+static void suggest(const parser *p, piece word, const char *const *names,
+                    uint32_t n, char *hint, size_t size)
+{
+    char text[QUOTED + 1];
+    snprintf(text, sizeof text, "%.*s", shown(word), p->text + word.at);
+    const char *nearest = ms_names_nearest(text, names, n);
+    if (nearest != NULL)
+        append(hint, size, "did you mean \"%s\"? ", nearest);
+}
+
+static ms_err fail_policy(const parser *p, piece name)
+{
+    char hint[256] = "";
+    const char *names[64];
+    uint32_t n = 0;
+    for (; n < ms_registry_n && n < 64; n++)
+        names[n] = ms_registry[n]->name;
+    suggest(p, name, names, n, hint, sizeof hint);
+    append(hint, sizeof hint, "policies: %s", names[0]);
+    for (uint32_t i = 1; i < n; i++)
+        append(hint, sizeof hint, ", %s", names[i]);
+    point(p, name.at);
+    if (name.length == 0)
+        return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
+                       "a policy's name is missing");
+    return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
+                   "unknown policy \"%.*s\"", shown(name), p->text + name.at);
+}
+
+static ms_err fail_argument(const parser *p, const ms_policy *policy,
+                            piece word)
+{
+    char hint[320] = "";
+    const char *names[MS_POLICY_PARAMS];
+    for (uint32_t i = 0; i < policy->n_params; i++)
+        names[i] = policy->params[i].name;
+    suggest(p, word, names, policy->n_params, hint, sizeof hint);
+    if (policy->n_params == 0)
+        append(hint, sizeof hint, "\"%s\" takes none", policy->name);
+    else
+        append(hint, sizeof hint, "%s takes: ", policy->name);
+    list_params(policy, false, hint, sizeof hint);
+    point(p, word.at);
+    if (word.length == 0)
+        return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
+                       "an argument of \"%s\" is missing", policy->name);
+    return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
+                   "unknown argument \"%.*s\" of policy \"%s\"", shown(word),
+                   p->text + word.at, policy->name);
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+static ms_err parse_int(const parser *p, const ms_param *param, piece word,
+                        ms_policy_value *value)
+{
+    int64_t number = 0;
+    bool digits = word.length > 0, fits = true;
+    for (size_t i = 0; i < word.length && digits; i++) {
+        int digit = p->text[word.at + i] - '0';
+        digits = digit >= 0 && digit <= 9;
+        fits = fits && !__builtin_mul_overflow(number, 10, &number) &&
+               !__builtin_add_overflow(number, digit, &number);
+    }
+    value->number = number;
+    if (digits && fits && number >= param->low && number <= param->high)
+        return MS_OK;
+    char hint[128];
+    snprintf(hint, sizeof hint,
+             "%s takes a whole number from %" PRId64 " to %" PRId64,
+             param->name, param->low, param->high);
+    point(p, word.at);
+    return ms_fail(p->fault, MS_EUSAGE, "--policy", hint, "%s: \"%.*s\" is %s",
+                   param->name, shown(word), p->text + word.at,
+                   digits ? "out of range" : "no whole number");
+}
+
+/* The index of word in "a|b|c", or -1. */
+static int64_t word_index(const parser *p, const char *words, piece word)
+{
+    for (int64_t index = 0;; index++) {
+        size_t length = strcspn(words, "|");
+        if (length == word.length &&
+            memcmp(words, p->text + word.at, length) == 0)
+            return index;
+        if (words[length] == '\0')
+            return -1;
+        words += length + 1;
+    }
+}
+
+static ms_err parse_word(const parser *p, const ms_param *param, piece word,
+                         ms_policy_value *value)
+{
+    value->number = word_index(p, param->words, word);
+    if (value->number >= 0)
+        return MS_OK;
+    char hint[128];
+    snprintf(hint, sizeof hint, "%s is one of %s", param->name, param->words);
+    point(p, word.at);
+    return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
+                   "%s: unknown value \"%.*s\"", param->name, shown(word),
+                   p->text + word.at);
+}
+
+static ms_err parse_names(const parser *p, const ms_param *param, piece list,
+                          ms_policy_value *value)
+{
+    piece rest = list;
+    bool last = false;
+    while (!last) {
+        piece name = cut(p, &rest, '/', &last);
+        if (name.length > 0)
+            continue;
+        point(p, name.at);
+        return ms_fail(p->fault, MS_EUSAGE, "--policy",
+                       "write NAME or NAME/NAME/...", "%s: a name is missing",
+                       param->name);
+    }
+    value->text = ms_arena_text(p->arena, p->text + list.at, list.length);
+    return value->text == NULL ? ms_fail_nomem(p->fault) : MS_OK;
+}
+
+static ms_err parse_value(const parser *p, const ms_param *param, piece word,
+                          ms_policy_value *value)
+{
+    switch (param->type) {
+    case MS_PARAM_INT:
+        return parse_int(p, param, word, value);
+    case MS_PARAM_WORD:
+        return parse_word(p, param, word, value);
+    case MS_PARAM_NAMES:
+        return parse_names(p, param, word, value);
+    case MS_PARAM_FLAG:
+        value->number = 1;
+        break;
+    }
+    return MS_OK;
+}
+
+/* ---- arguments ----------------------------------------------------------- */
+
+/* The row that an argument sets; n_params if there is none. */
+static uint32_t find_param(const parser *p, const ms_policy *policy, piece key,
+                           bool has_value)
+{
+    bool digit =
+        key.length > 0 && p->text[key.at] >= '0' && p->text[key.at] <= '9';
+    uint32_t row = 0;
+    for (; row < policy->n_params; row++) {
+        const ms_param *param = &policy->params[row];
+        if (is_name(p, key, param->name) ||
+            (param->bare && digit && !has_value))
+            break;
+    }
+    return row;
+}
+
+static ms_err check_form(const parser *p, const ms_param *param, piece key,
+                         bool named, bool has_value)
+{
+    char example[64], hint[96];
+    bool flag = param->type == MS_PARAM_FLAG;
+    if (flag ? !has_value : has_value || !named)
+        return MS_OK;
+    snprintf(hint, sizeof hint, "write %s",
+             spelled(param, example, sizeof example));
+    point(p, key.at);
+    return ms_fail(p->fault, MS_EUSAGE, "--policy", hint, "\"%s\" %s",
+                   param->name, flag ? "takes no value" : "needs a value");
+}
+
+static ms_err parse_argument(const parser *p, struct ms_spec_item *item,
+                             piece argument)
+{
+    const ms_policy *policy = item->policy;
+    bool bare;
+    piece value = argument;
+    piece key = cut(p, &value, '=', &bare);
+    uint32_t row = find_param(p, policy, key, !bare);
+    if (row == policy->n_params)
+        return fail_argument(p, policy, key);
+    const ms_param *param = &policy->params[row];
+    bool named = is_name(p, key, param->name);
+    MS_TRY(check_form(p, param, key, named, !bare));
+    if (item->values[row].given) {
+        point(p, key.at);
+        return ms_fail(p->fault, MS_EUSAGE, "--policy", NULL,
+                       "\"%s\" is given twice", param->name);
+    }
+    item->values[row].given = true;
+    return parse_value(p, param, named ? value : argument, &item->values[row]);
+}
+
+static bool is_listed(const char *name, const char *words)
+{
+    size_t length = strlen(name);
+    for (; *words != '\0'; words += *words == '|') {
+        size_t other = strcspn(words, "|");
+        if (other == length && memcmp(name, words, length) == 0)
+            return true;
+        words += other;
+    }
+    return false;
+}
+
+/* Exactly one choice, and beside it only what goes with it. */
+static ms_err check_choice(const parser *p, const struct ms_spec_item *item,
+                           piece whole)
+{
+    const ms_policy *policy = item->policy;
+    const ms_param *chosen = NULL;
+    uint32_t choices = 0;
+    char hint[320] = "choose one of: ";
+    for (uint32_t i = 0; i < policy->n_params; i++) {
+        const ms_param *param = &policy->params[i];
+        choices += param->choice;
+        if (!param->choice || !item->values[i].given)
+            continue;
+        if (chosen != NULL) {
+            list_params(policy, true, hint, sizeof hint);
+            point(p, whole.at);
+            return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
+                           "\"%s\" and \"%s\" contradict each other",
+                           chosen->name, param->name);
+        }
+        chosen = param;
+    }
+    if (choices > 0 && chosen == NULL) {
+        list_params(policy, true, hint, sizeof hint);
+        point(p, whole.at);
+        return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
+                       "policy \"%s\" does not say what to do", policy->name);
+    }
+    for (uint32_t i = 0; i < policy->n_params; i++) {
+        const ms_param *param = &policy->params[i];
+        if (!item->values[i].given || param->with == NULL ||
+            is_listed(chosen->name, param->with))
+            continue;
+        snprintf(hint, sizeof hint, "it goes with %s", param->with);
+        point(p, whole.at);
+        return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
+                       "\"%s\" means nothing beside \"%s\"", param->name,
+                       chosen->name);
+    }
+    return MS_OK;
+}
+
+/* ---- policies ------------------------------------------------------------ */
+
+/* The place in the canonical order: the stage of the first hook. */
+static uint32_t stage(const ms_policy *policy)
+{
+    return policy->shape != NULL     ? 0
+           : policy->keep != NULL    ? 1
+           : policy->program != NULL ? 2
+           : policy->place != NULL   ? 3
+                                     : 4;
+}
+
+static uint32_t registry_row(const ms_policy *policy)
+{
+    uint32_t row = 0;
+    while (ms_registry[row] != policy)
+        row++;
+    return row;
+}
+
+static bool comes_before(const ms_policy *a, const ms_policy *b)
+{
+    uint32_t x = stage(a), y = stage(b);
+    return x != y ? x < y : registry_row(a) < registry_row(b);
+}
+
+static ms_err insert(const parser *p, ms_spec *spec,
+                     const struct ms_spec_item *item, piece name)
+{
+    for (uint32_t i = 0; i < spec->n; i++) {
+        if (spec->items[i].policy != item->policy)
+            continue;
+        point(p, name.at);
+        return ms_fail(p->fault, MS_EUSAGE, "--policy", NULL,
+                       "policy \"%s\" is given twice", item->policy->name);
+    }
+    if (spec->n == MS_SPEC_ITEMS) {
+        point(p, name.at);
+        return ms_fail(p->fault, MS_EUSAGE, "--policy", NULL,
+                       "more than %u policies", MS_SPEC_ITEMS);
+    }
+    uint32_t at = spec->n++;
+    for (; at > 0 && comes_before(item->policy, spec->items[at - 1].policy);
+         at--)
+        spec->items[at] = spec->items[at - 1];
+    spec->items[at] = *item;
+    return MS_OK;
+}
+
+static ms_err parse_policy(const parser *p, piece whole, ms_spec *spec)
+{
+    bool last;
+    piece rest = whole;
+    piece name = cut(p, &rest, ':', &last);
+    struct ms_spec_item item = {0};
+    for (uint32_t i = 0; i < ms_registry_n; i++)
+        if (is_name(p, name, ms_registry[i]->name))
+            item.policy = ms_registry[i];
+    if (item.policy == NULL)
+        return fail_policy(p, name);
+    for (uint32_t i = 0; i < item.policy->n_params; i++)
+        item.values[i].number = item.policy->params[i].fallback;
+    while (!last) {
+        piece argument = cut(p, &rest, ',', &last);
+        MS_TRY(parse_argument(p, &item, argument));
+    }
+    MS_TRY(check_choice(p, &item, whole));
+    return insert(p, spec, &item, name);
+}
+
+ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
+                     ms_fault *fault)
+{
+    parser p = {text, strlen(text), arena, fault};
+    if (p.length > MOST_BYTES)
+        return ms_fail(fault, MS_EUSAGE, "--policy", NULL,
+                       "a policy of %zu bytes; at most %u", p.length,
+                       MOST_BYTES);
+    piece rest = {0, p.length};
+    bool last = false;
+    while (!last) {
+        piece whole = cut(&p, &rest, '+', &last);
+        MS_TRY(parse_policy(&p, whole, spec));
+    }
+    return MS_OK;
+}
+
+/* ---- printing ------------------------------------------------------------ */
+
+static void print_value(const ms_param *param, const ms_policy_value *value,
+                        ms_text *text)
+{
+    if (param->type == MS_PARAM_FLAG || !param->bare)
+        ms_text_add(text, "%s", param->name);
+    if (param->type == MS_PARAM_FLAG)
+        return;
+    if (!param->bare)
+        ms_text_put(text, "=", 1);
+    if (param->type == MS_PARAM_INT) {
+        ms_text_i64(text, value->number);
+    } else if (param->type == MS_PARAM_NAMES) {
+        ms_text_add(text, "%s", value->text);
+    } else {
+        const char *words = param->words;
+        for (int64_t skip = value->number; skip > 0; skip--)
+            words = strchr(words, '|') + 1;
+        ms_text_put(text, words, strcspn(words, "|"));
+    }
+}
+
+static void print_item(const struct ms_spec_item *item, ms_text *text)
+{
+    char separator = ':';
+    ms_text_add(text, "%s", item->policy->name);
+    for (uint32_t i = 0; i < item->policy->n_params; i++) {
+        if (!item->values[i].given)
+            continue;
+        ms_text_put(text, &separator, 1);
+        print_value(&item->policy->params[i], &item->values[i], text);
+        separator = ',';
+    }
+}
+
+/* A policy without hooks changes nothing: it is not printed beside others. */
+char *ms_spec_print(const ms_spec *spec, ms_arena *arena)
+{
+    ms_text text = {.arena = arena};
+    for (uint32_t i = 0; i < spec->n; i++) {
+        if (stage(spec->items[i].policy) == 4)
+            continue;
+        if (text.length > 0)
+            ms_text_put(&text, "+", 1);
+        print_item(&spec->items[i], &text);
+    }
+    if (text.length == 0)
+        ms_text_put(&text, "none", 4);
+    return text.failed ? NULL : text.bytes;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The only malloc of the house.  An arena is a list of blocks, each twice the
+ * size of the one before; take moves a mark forward in the current block.
+ * reset moves the mark back to the first block and frees nothing, so that a
+ * sweep of a thousand runs asks the system for memory as often as one run. */
+#include "sim/sim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN
+#endif
+
+#ifdef HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address))
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address))
+#endif
+
+#define ALIGNMENT ((size_t)16)
+#define FIRST_BLOCK_BYTES ((size_t)64 << 10)
+#define DOUBLING_ENDS_BYTES ((size_t)256 << 20)
+
+struct ms_block {
+    ms_block *next;
+    size_t capacity, used;
+    _Alignas(16) unsigned char bytes[];
+};
+
+static _Thread_local long fails_in; /* mallocs until one fails; 0: never */
+
+void ms_arena_fail_after(long n)
+{
+    fails_in = n;
+}
+
+static ms_block *new_block(size_t capacity)
+{
+    size_t bytes;
+    if (__builtin_add_overflow(capacity, sizeof(ms_block), &bytes))
+        return NULL;
+    if (fails_in > 0 && --fails_in == 0)
+        return NULL;
+    ms_block *block = malloc(bytes);
+    if (block == NULL)
+        return NULL;
+    block->next = NULL;
+    block->capacity = capacity;
+    block->used = 0;
+    ASAN_POISON_MEMORY_REGION(block->bytes, capacity);
+    return block;
+}
+
+static ms_block *append_block(ms_arena *arena, size_t bytes)
+{
+    ms_block *last = arena->current;
+    while (last != NULL && last->next != NULL)
+        last = last->next;
+    size_t capacity = FIRST_BLOCK_BYTES;
+    if (last != NULL && last->capacity < DOUBLING_ENDS_BYTES)
+        capacity = 2 * last->capacity;
+    ms_block *block = new_block(bytes > capacity ? bytes : capacity);
+    if (block == NULL)
+        return NULL;
+    if (last == NULL)
+        arena->first = block;
+    else
+        last->next = block;
+    return block;
+}
+
+static ms_block *block_with_room(ms_arena *arena, size_t bytes)
+{
+    ms_block *block = arena->current;
+    while (block != NULL && block->capacity - block->used < bytes)
+        block = block->next;
+    if (block == NULL)
+        block = append_block(arena, bytes);
+    if (block != NULL)
+        arena->current = block;
+    return block;
+}
+
+void *ms_arena_take_raw(ms_arena *arena, size_t n, size_t size)
+{
+    size_t bytes, rounded;
+    if (__builtin_mul_overflow(n, size, &bytes) ||
+        __builtin_add_overflow(bytes, ALIGNMENT - 1, &rounded))
+        return NULL;
+    rounded &= ~(ALIGNMENT - 1);
+    if (rounded == 0)
+        rounded = ALIGNMENT;
+    if (arena->limit_bytes != 0 &&
+        (arena->used_bytes > arena->limit_bytes ||
+         rounded > arena->limit_bytes - arena->used_bytes))
+        return NULL;
+    ms_block *block = block_with_room(arena, rounded);
+    if (block == NULL)
+        return NULL;
+    void *memory = block->bytes + block->used;
+    block->used += rounded;
+    arena->used_bytes += rounded;
+    ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
+    return memory;
+}
+
+void *ms_arena_take(ms_arena *arena, size_t n, size_t size)
+{
+    void *memory = ms_arena_take_raw(arena, n, size);
+    if (memory != NULL)
+        memset(memory, 0, n * size);
+    return memory;
+}
+
+void *ms_arena_grow(ms_arena *arena, void *items, uint32_t *capacity,
+                    uint32_t need, size_t size)
+{
+    if (items != NULL && need <= *capacity)
+        return items;
+    uint64_t wanted = items == NULL ? 16 : 2 * (uint64_t)*capacity;
+    if (wanted < need)
+        wanted = need;
+    if (wanted > UINT32_MAX)
+        wanted = UINT32_MAX;
+    void *grown = ms_arena_take_raw(arena, (size_t)wanted, size);
+    if (grown == NULL)
+        return NULL;
+    if (items != NULL)
+        memcpy(grown, items, (size_t)*capacity * size);
+    *capacity = (uint32_t)wanted;
+    return grown;
+}
+
+char *ms_arena_text(ms_arena *arena, const char *text, size_t length)
+{
+    if (length == SIZE_MAX)
+        return NULL;
+    char *copy = ms_arena_take_raw(arena, length + 1, 1);
+    if (copy == NULL)
+        return NULL;
+    if (length > 0)
+        memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *ms_arena_format(ms_arena *arena, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = NULL;
+    if (length >= 0)
+        text = ms_arena_take_raw(arena, (size_t)length + 1, 1);
+    if (text != NULL)
+        vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+void ms_arena_reset(ms_arena *arena)
+{
+    for (ms_block *block = arena->first; block != NULL; block = block->next) {
+        block->used = 0;
+        ASAN_POISON_MEMORY_REGION(block->bytes, block->capacity);
+    }
+    arena->current = arena->first;
+    arena->used_bytes = 0;
+}
+
+void ms_arena_free(ms_arena *arena)
+{
+    ms_block *block = arena->first;
+    while (block != NULL) {
+        ms_block *next = block->next;
+        ASAN_UNPOISON_MEMORY_REGION(block->bytes, block->capacity);
+        free(block);
+        block = next;
+    }
+    arena->first = NULL;
+    arena->current = NULL;
+    arena->used_bytes = 0;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* bind: whatever an op needs that is not present is made present. */
+#include "sim/books.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* ---- running forward ops again ------------------------------------------- */
+
+/* Makes op's outputs again.  saved_from: a storage whose SAVED reference ends
+ * at this op or later is saved again. */
+static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
+                           uint32_t saved_from)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
+        uint32_t s = graph->out[i], c = ms_books_cell(books, at, s);
+        uint32_t end = graph->storage_saved_end[s];
+        bool saved = end != MS_NONE && end >= saved_from;
+        uint8_t category = graph->storage_category[s];
+        if (category == MS_ACTIVATIONS && !saved)
+            category = MS_TEMPORARIES;
+        if (books->row[c] != MS_NONE) {
+            /* Still here from the first run: the kernel writes a copy that
+             * nobody keeps. */
+            ms_books_give(books, ms_books_take(books, s, MS_TEMPORARIES,
+                                               MS_DEVICE_POOL, false));
+            continue;
+        }
+        uint32_t r = ms_books_take(books, s, category, MS_DEVICE_POOL, saved);
+        uint8_t state = books->first_state[s] & (uint8_t)~MS_REF_SAVED;
+        if (saved)
+            state |= MS_REF_SAVED;
+        books->state[c] = state;
+        books->stamp[s] = books->tick;
+        if (state & MS_REF_ANY)
+            books->row[c] = r;
+        else
+            ms_books_give(books, r);
+    }
+}
+
+/* Ends the local references that end at op, of what this rerun made. */
+static void end_locals(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++) {
+        uint32_t s = MS_DROP_STORAGE(graph->drop[i]);
+        if (!(graph->drop[i] & MS_DROP_SAVED) && books->stamp[s] == books->tick)
+            ms_books_end(books, ms_books_cell(books, at, s), MS_REF_LOCAL);
+    }
+}
+
+static void read_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+
+    if (!books->streams && !books->opts->uses)
+        return;
+    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
+        ms_books_read(books,
+                      books->row[ms_books_cell(books, at, graph->in[i])]);
+}
+
+static ms_err rerun_op(ms_books *books, const ms_books_at *at, uint32_t op,
+                       uint32_t saved_from)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t outs = graph->out_at[op + 1] - graph->out_at[op];
+    uint32_t reads = graph->in_at[op + 1] - graph->in_at[op];
+
+    MS_TRY(ms_books_reserve(books, 1, outs, reads));
+    ms_books_issue(books, at, op, MS_RECOMPUTE, graph->op_stream[op],
+                   graph->op_ns[op]);
+    books->plan->recomputed_ops++;
+    read_inputs(books, at, op);
+    remake_outputs(books, at, op, saved_from);
+    end_locals(books, at, op);
+    return MS_OK;
+}
+
+/* Ends the local references left on the outputs of op. */
+static void end_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
+                        bool only_remade)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
+        uint32_t s = graph->out[i];
+        if (!only_remade || books->stamp[s] == books->tick)
+            ms_books_end(books, ms_books_cell(books, at, s), MS_REF_LOCAL);
+    }
+}
+
+/* ---- one storage --------------------------------------------------------- */
+
+static ms_err cannot_make(ms_books *books, uint32_t storage, uint32_t reader)
+{
+    const ms_graph *graph = books->graph;
+
+    return ms_fail(books->fault, MS_EINPUT, graph->name,
+                   "run the unit that makes it first, or keep it",
+                   "%s (op %u) reads %s, which does not exist at this point "
+                   "of the program and cannot be made again",
+                   graph->op_name[reader], reader,
+                   graph->storage_name[storage]);
+}
+
+static ms_err push_work(ms_books *books, uint32_t *n, uint32_t op)
+{
+    uint32_t *work = ms_arena_grow(books->arena, books->work,
+                                   &books->work_capacity, *n + 1, sizeof *work);
+
+    if (!work)
+        return ms_fail_nomem(books->fault);
+    books->work = work;
+    work[(*n)++] = op;
+    books->op_stamp[op] = books->tick;
+    return MS_OK;
+}
+
+/* Asks for the maker of storage to run again, unless it was asked already. */
+static ms_err want_maker(ms_books *books, const ms_books_at *at,
+                         uint32_t storage, uint32_t reader, uint32_t *n)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t maker = graph->storage_maker[storage];
+    uint32_t c = ms_books_cell(books, at, storage);
+
+    if (maker == MS_NONE || !(books->state[c] & MS_REF_MADE) ||
+        graph->op_pass[maker] > MS_LOSS)
+        return cannot_make(books, storage, reader);
+    if (books->op_stamp[maker] == books->tick)
+        return MS_OK;
+    return push_work(books, n, maker);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static bool in_host_memory(const ms_books *books, uint32_t cell)
+{
+    return books->host_row && books->host_row[cell] != MS_NONE;
+}
+
+/* Collects the makers of what is missing, transitively.  Forward ops read
+ * only earlier ops' storages, so this ends. */
+static ms_err collect(ms_books *books, const ms_books_at *at, uint32_t *n)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = 0; i < *n; i++) {
+        uint32_t op = books->work[i];
+        for (uint32_t k = graph->in_at[op]; k < graph->in_at[op + 1]; k++) {
+            uint32_t s = graph->in[k], c = ms_books_cell(books, at, s);
+            if (books->row[c] != MS_NONE)
+                continue;
+            if (in_host_memory(books, c))
+                MS_TRY(ms_bind_move(books, at, s, MS_HERE));
+            else
+                MS_TRY(want_maker(books, at, s, op, n));
+        }
+    }
+    return MS_OK;
+}
+
+ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
+                       uint32_t reader)
+{
+    uint32_t n = 0;
+
+    if (in_host_memory(books, ms_books_cell(books, at, storage)))
+        return ms_bind_move(books, at, storage, MS_HERE);
+    books->tick++;
+    MS_TRY(want_maker(books, at, storage, reader, &n));
+    MS_TRY(collect(books, at, &n));
+    qsort(books->work, n, sizeof *books->work, by_number);
+    for (uint32_t i = 0; i < n; i++)
+        MS_TRY(rerun_op(books, at, books->work[i], reader));
+    for (uint32_t i = 0; i < n; i++)
+        end_outputs(books, at, books->work[i], true);
+    if (books->row[ms_books_cell(books, at, storage)] == MS_NONE)
+        return cannot_make(books, storage, reader);
+    return MS_OK;
+}
+
+/* ---- whole units (activation checkpointing) ------------------------------ */
+
+/* Stamps the ops of [first, end) whose results the backward of these units
+ * needs, and the ops these need.  saved_from: first backward op of the last
+ * unit.  This is the early stop of torch's non-reentrant checkpoint
+ * (_StopRecomputationError), to the op. */
+static void stamp_needed(ms_books *books, const ms_books_at *at, uint32_t first,
+                         uint32_t end, uint32_t saved_from)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t op = end; op-- > first;) {
+        bool needed = false;
+        for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
+            uint32_t s = graph->out[i];
+            uint32_t saved_end = graph->storage_saved_end[s];
+            bool wanted = (saved_end != MS_NONE && saved_end >= saved_from) ||
+                          books->stamp[s] == books->tick;
+            needed |=
+                wanted && books->row[ms_books_cell(books, at, s)] == MS_NONE;
+        }
+        if (!needed)
+            continue;
+        books->op_stamp[op] = books->tick;
+        for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
+            books->stamp[graph->in[i]] = books->tick;
+    }
+}
+
+static ms_err bind_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
+        uint32_t s = graph->in[i], tick = books->tick;
+        if (books->row[ms_books_cell(books, at, s)] != MS_NONE)
+            continue;
+        MS_TRY(ms_bind_storage(books, at, s, op));
+        books->tick = tick;
+    }
+    return MS_OK;
+}
+
+ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
+                     const ms_call *call)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t first = graph->forward_at[call->unit];
+    uint32_t end = graph->forward_at[call->last + 1];
+    uint32_t saved_from = graph->backward_at[call->last + 1];
+    bool whole = call->flags & MS_CALL_WHOLE;
+
+    books->tick++;
+    if (!whole)
+        stamp_needed(books, at, first, end, saved_from);
+    uint32_t wanted = books->tick++;
+    for (uint32_t op = first; op < end; op++) {
+        if (!whole && books->op_stamp[op] != wanted) {
+            end_locals(books, at, op);
+            continue;
+        }
+        MS_TRY(bind_inputs(books, at, op));
+        MS_TRY(rerun_op(books, at, op, saved_from));
+    }
+    if (!(call->flags & MS_CALL_HOLD_OUTPUTS))
+        for (uint32_t op = first; op < end; op++)
+            end_outputs(books, at, op, true);
+    return MS_OK;
+}
+
+/* ---- moves --------------------------------------------------------------- */
+
+static uint64_t copy_ns(const ms_expand_opts *opts, uint64_t bytes, double rate)
+{
+    double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
+
+    return opts->copy_ns + (uint64_t)(ns + 0.5);
+}
+
+ms_err ms_bind_move(ms_books *books, const ms_books_at *at, uint32_t storage,
+                    uint8_t place)
+{
+    const ms_expand_opts *opts = books->opts;
+    uint32_t c = ms_books_cell(books, at, storage);
+    uint32_t *from = place == MS_HERE ? books->host_row : books->row;
+    uint32_t *to = place == MS_HERE ? books->row : books->host_row;
+    bool in = place == MS_HERE;
+    uint64_t bytes = books->graph->storage_bytes[storage];
+
+    if (from[c] == MS_NONE)
+        return MS_OK; /* already there, or gone: bind will make it */
+    MS_TRY(ms_books_reserve(books, 1, 1, 1));
+    ms_books_issue(books, at, MS_NONE, MS_COPY,
+                   in ? MS_STREAM_H2D : MS_STREAM_D2H,
+                   copy_ns(opts, bytes,
+                           in ? opts->h2d_bytes_per_s : opts->d2h_bytes_per_s));
+    ms_books_read(books, from[c]);
+    to[c] = ms_books_take(books, storage, books->plan->row_category[from[c]],
+                          in ? MS_DEVICE_POOL : MS_HOST_POOL,
+                          books->plan->row_saved[from[c]]);
+    ms_books_give(books, from[c]);
+    from[c] = MS_NONE;
+    return MS_OK;
+}

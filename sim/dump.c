@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/dump.h"
+
+#define KEY(name) (1u << MS_DUMP_##name)
+#define WHEN (KEY(FRAME) | KEY(MICRO) | KEY(RANK))
+
+const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
+    [MS_RUN] = {"run", MS_DUMP_PASS, KEY(UNIT) | WHEN | KEY(KEEP) | KEY(HOLD)},
+    [MS_RERUN] = {"rerun", MS_DUMP_NO_OBJECT,
+                  KEY(UNITS) | WHEN | KEY(WHOLE) | KEY(HOLD_OUTPUTS)},
+    [MS_MOVE] = {"move", MS_DUMP_SET, WHEN | KEY(TO)},
+    [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN},
+    [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN},
+    [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
+    [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT, WHEN},
+    [MS_MARK] = {"mark", MS_DUMP_MARK, WHEN},
+};
+
+const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
+    [MS_DUMP_UNIT] = "unit",   [MS_DUMP_UNITS] = "units",
+    [MS_DUMP_FRAME] = "frame", [MS_DUMP_MICRO] = "micro",
+    [MS_DUMP_RANK] = "rank",   [MS_DUMP_KEEP] = "keep",
+    [MS_DUMP_HOLD] = "hold",   [MS_DUMP_TO] = "to",
+    [MS_DUMP_WHOLE] = "whole", [MS_DUMP_HOLD_OUTPUTS] = "hold-outputs",
+};
+
+/* A name from a file, made harmless for a line of text. */
+static void put_name(ms_text *text, const char *name)
+{
+    for (const char *c = name == NULL ? "" : name; *c != '\0'; c++) {
+        bool control = (unsigned char)*c < 0x20 || *c == 0x7f;
+        ms_text_put(text, control ? "?" : c, 1);
+    }
+}
+
+static void put_word(ms_text *text, const char *word)
+{
+    ms_text_add(text, " %s", word);
+}
+
+static void put_number(ms_text *text, const char *word, uint64_t value)
+{
+    put_word(text, word);
+    ms_text_put(text, " ", 1);
+    ms_text_u64(text, value);
+}
+
+/* ---- graph --------------------------------------------------------------- */
+
+static const char *category_name(uint8_t category)
+{
+    return category == MS_BECOMES_GRAD ? "becomes_grad"
+                                       : ms_names_category[category];
+}
+
+static void put_list(ms_text *text, const char *word, const uint32_t *at,
+                     const uint32_t *values, uint32_t row)
+{
+    if (at[row] == at[row + 1])
+        return;
+    put_word(text, word);
+    for (uint32_t i = at[row]; i < at[row + 1]; i++) {
+        ms_text_put(text, " ", 1);
+        ms_text_u64(text, values[i]);
+    }
+}
+
+static void dump_storage(const ms_graph *graph, uint32_t s, ms_text *text)
+{
+    ms_text_add(text, "storage %u bytes ", s);
+    ms_text_u64(text, graph->storage_bytes[s]);
+    put_word(text, category_name(graph->storage_category[s]));
+    if (graph->storage_at_start[s])
+        put_word(text, "at-start");
+    if (graph->storage_maker[s] != MS_NONE)
+        put_number(text, "maker", graph->storage_maker[s]);
+    if (graph->storage_local_end[s] != MS_NONE)
+        put_number(text, "local-end", graph->storage_local_end[s]);
+    if (graph->storage_saved_end[s] != MS_NONE)
+        put_number(text, "saved-end", graph->storage_saved_end[s]);
+    if (graph->storage_grad[s] != MS_NONE)
+        put_number(text, "grad", graph->storage_grad[s]);
+    ms_text_add(text, "  # ");
+    put_name(text, graph->storage_name[s]);
+    ms_text_put(text, "\n", 1);
+}
+
+static void put_drops(const ms_graph *graph, uint32_t op, ms_text *text)
+{
+    if (graph->drop_at[op] == graph->drop_at[op + 1])
+        return;
+    put_word(text, "drop");
+    for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++) {
+        uint32_t drop = graph->drop[i];
+        ms_text_add(text, " %u%s", MS_DROP_STORAGE(drop),
+                    drop & MS_DROP_SAVED ? "s" : "");
+    }
+}
+
+static void put_op_flags(uint8_t flags, ms_text *text)
+{
+    if (flags & MS_OP_CORE)
+        put_word(text, "core");
+    if (flags & MS_OP_CLONES)
+        put_word(text, "clones");
+    if (flags & MS_OP_HOST)
+        put_word(text, "host");
+}
+
+static void dump_op(const ms_graph *graph, uint32_t op, ms_text *text)
+{
+    ms_text_add(text, "op %u ", op);
+    put_name(text, graph->op_name[op]);
+    put_word(text, ms_names_pass[graph->op_pass[op]]);
+    if (graph->op_unit[op] != MS_NONE)
+        put_number(text, "unit", graph->op_unit[op]);
+    if (graph->op_node[op] != MS_NONE)
+        put_number(text, "node", graph->op_node[op]);
+    put_op_flags(graph->op_flags[op], text);
+    if (graph->op_stream[op] != MS_STREAM_COMPUTE)
+        put_word(text, ms_names_stream[graph->op_stream[op]]);
+    put_number(text, "ns", graph->op_ns[op]);
+    if (graph->op_flops[op] > 0) {
+        ms_text_add(text, " flops ");
+        ms_text_double(text, graph->op_flops[op]);
+    }
+    put_list(text, "in", graph->in_at, graph->in, op);
+    put_list(text, "out", graph->out_at, graph->out, op);
+    put_drops(graph, op, text);
+    if (graph->op_layer[op] != MS_NONE) {
+        ms_text_add(text, "  # ");
+        put_name(text, graph->layer_name[graph->op_layer[op]]);
+    }
+    ms_text_put(text, "\n", 1);
+}
+
+static void dump_unit(const ms_graph *graph, uint32_t u, ms_text *text)
+{
+    ms_text_add(text, "unit %u forward %u-%u backward %u-%u", u,
+                graph->forward_at[u], graph->forward_at[u + 1],
+                graph->backward_at[u + 1], graph->backward_at[u]);
+    put_list(text, "in", graph->unit_in_at, graph->unit_in, u);
+    ms_text_add(text, "  # ");
+    put_name(text, graph->unit_name[u]);
+    if (graph->unit_block[u] != MS_NONE) {
+        ms_text_add(text, " block ");
+        put_name(text, graph->block_name[graph->unit_block[u]]);
+    }
+    ms_text_put(text, "\n", 1);
+}
+
+void ms_dump_graph(const ms_graph *graph, ms_text *text)
+{
+    ms_text_add(text, "memsim-graph 1  # ");
+    put_name(text, graph->name);
+    ms_text_add(text, "\nparameters ");
+    ms_text_u64(text, graph->parameters);
+    ms_text_add(text,
+                " units %u loss-unit %u ops %u step-first %u "
+                "storages %u persistent %u\n",
+                graph->n_units, graph->loss_unit, graph->n_ops,
+                graph->step_first, graph->n_storages, graph->n_persistent);
+    ms_text_add(text, "# ranges end before their second number; \"drop 7s\" "
+                      "ends the saved reference of 7\n");
+    if (graph->n_kept > 0)
+        ms_text_add(text, "kept-to %s",
+                    graph->keep_to_step ? "step" : "backward");
+    for (uint32_t i = 0; i < graph->n_kept; i++)
+        ms_text_add(text, " %u", graph->kept[i]);
+    if (graph->n_kept > 0)
+        ms_text_put(text, "\n", 1);
+    for (uint32_t u = 0; u < graph->n_units; u++)
+        dump_unit(graph, u, text);
+    for (uint32_t s = 0; s < graph->n_storages; s++)
+        dump_storage(graph, s, text);
+    for (uint32_t op = 0; op < graph->n_ops; op++)
+        dump_op(graph, op, text);
+}
+
+/* ---- program ------------------------------------------------------------- */
+
+#define NAMES_PER_SET 4u
+
+static void dump_set(const ms_graph *graph, const ms_program *program,
+                     uint32_t set, ms_text *text)
+{
+    uint32_t first = program->set_at[set], end = program->set_at[set + 1];
+    ms_text_add(text, "set %u =", set);
+    for (uint32_t i = first; i < end; i++) {
+        ms_text_put(text, " ", 1);
+        ms_text_u64(text, program->set_item[i]);
+    }
+    ms_text_put(text, "  #", 3);
+    for (uint32_t i = first; i < end && i < first + NAMES_PER_SET; i++) {
+        ms_text_put(text, " ", 1);
+        put_name(text, graph->storage_name[program->set_item[i]]);
+    }
+    ms_text_add(text, "%s\n", end - first > NAMES_PER_SET ? " ..." : "");
+}
+
+static void put_set(ms_text *text, uint32_t set)
+{
+    if (set == MS_ALL)
+        put_word(text, "all");
+    else if (set == MS_NOTHING)
+        put_word(text, "nothing");
+    else
+        ms_text_add(text, " %u", set);
+}
+
+static void put_object(const ms_call *call, ms_text *text)
+{
+    switch (ms_dump_verbs[call->verb].object) {
+    case MS_DUMP_PASS:
+        put_word(text, call->pass == MS_FORWARD ? "forward" : "backward");
+        break;
+    case MS_DUMP_SET:
+        put_set(text, call->set);
+        break;
+    case MS_DUMP_MARK:
+        put_word(text, ms_names_mark[call->place]);
+        break;
+    case MS_DUMP_NO_OBJECT:
+        break;
+    }
+}
+
+static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
+{
+    switch (key) {
+    case MS_DUMP_UNIT:
+        put_number(text, "unit", call->unit);
+        break;
+    case MS_DUMP_UNITS:
+        if (call->unit != MS_NONE)
+            ms_text_add(text, " units %u-%u", call->unit, call->last);
+        break;
+    case MS_DUMP_FRAME:
+        put_number(text, "frame", call->frame);
+        break;
+    case MS_DUMP_MICRO:
+        put_number(text, "micro", call->micro_batch);
+        break;
+    case MS_DUMP_RANK:
+        if (call->rank != 0)
+            put_number(text, "rank", call->rank);
+        break;
+    case MS_DUMP_KEEP:
+    case MS_DUMP_HOLD:
+        if (call->pass != MS_FORWARD)
+            break;
+        put_word(text, ms_dump_keys[key]);
+        put_set(text, key == MS_DUMP_KEEP ? call->keep : call->set);
+        break;
+    case MS_DUMP_TO:
+        put_word(text, "to");
+        put_word(text, ms_names_place[call->place]);
+        break;
+    case MS_DUMP_WHOLE:
+        if (call->flags & MS_CALL_WHOLE)
+            put_word(text, "whole");
+        break;
+    case MS_DUMP_HOLD_OUTPUTS:
+        if (call->flags & MS_CALL_HOLD_OUTPUTS)
+            put_word(text, "hold-outputs");
+        break;
+    case MS_DUMP_N_KEYS:
+        break;
+    }
+}
+
+static void dump_call(const ms_graph *graph, const ms_call *call, ms_text *text)
+{
+    const ms_dump_verb *verb = &ms_dump_verbs[call->verb];
+    ms_text_add(text, "%s", verb->name);
+    put_object(call, text);
+    for (uint32_t key = 0; key < MS_DUMP_N_KEYS; key++)
+        if (verb->keys & 1u << key)
+            put_key(call, (ms_dump_key)key, text);
+    if (verb->keys & KEY(UNIT)) {
+        ms_text_add(text, "  # ");
+        put_name(text, graph->unit_name[call->unit]);
+    }
+    ms_text_put(text, "\n", 1);
+}
+
+void ms_dump_program(const ms_graph *graph, const ms_program *program,
+                     ms_text *text)
+{
+    ms_text_add(text, "memsim-program 1\n");
+    ms_text_add(text, "frames %u ranks %u micro-batches %u\n",
+                (unsigned)program->n_frames, (unsigned)program->n_ranks,
+                program->n_micro_batches);
+    for (uint32_t set = 0; set < program->n_sets; set++)
+        dump_set(graph, program, set, text);
+    for (uint32_t i = 0; i < program->n_calls; i++)
+        dump_call(graph, &program->calls[i], text);
+}

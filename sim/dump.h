@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_SIM_DUMP_H
+#define MS_SIM_DUMP_H
+
+/* Private to dump.c and dumpread.c: the text form of a program.
+ *
+ *     memsim-program 1
+ *     frames 1 ranks 1 micro-batches 1
+ *     set 0 = 71 72  # layers.3.norm layers.3.gelu
+ *     mark start
+ *     run forward unit 3 frame 0 micro 0 keep 0 hold nothing
+ *     rerun units 1-3 frame 0 micro 0 whole
+ *     run backward unit 3 frame 0 micro 0
+ *     drop 0 frame 0 micro 0
+ *     step all
+ *
+ * One call a line: the verb, what it acts on, then keys in any order.  What is
+ * not said has the value of ms_program_call; '#' begins a comment; sets are
+ * numbered in order and stand before the calls that name them. */
+
+#include "sim/sim.h"
+
+typedef enum ms_dump_object {
+    MS_DUMP_NO_OBJECT,
+    MS_DUMP_PASS, /* forward, backward */
+    MS_DUMP_SET,  /* all, nothing or a number */
+    MS_DUMP_MARK
+} ms_dump_object;
+
+typedef enum ms_dump_key {
+    MS_DUMP_UNIT,         /* unit 3 */
+    MS_DUMP_UNITS,        /* units 1-3 */
+    MS_DUMP_FRAME,        /* frame 0 */
+    MS_DUMP_MICRO,        /* micro 0 */
+    MS_DUMP_RANK,         /* rank 0 */
+    MS_DUMP_KEEP,         /* keep all */
+    MS_DUMP_HOLD,         /* hold 3 */
+    MS_DUMP_TO,           /* to host */
+    MS_DUMP_WHOLE,        /* whole */
+    MS_DUMP_HOLD_OUTPUTS, /* hold-outputs */
+    MS_DUMP_N_KEYS
+} ms_dump_key;
+
+typedef struct ms_dump_verb {
+    const char *name;
+    ms_dump_object object;
+    uint32_t keys; /* a bit per ms_dump_key */
+} ms_dump_verb;
+
+extern const ms_dump_verb ms_dump_verbs[MS_N_VERBS];
+extern const char *const ms_dump_keys[MS_DUMP_N_KEYS];
+
+#endif

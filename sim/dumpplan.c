@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The text form of a plan: a line per op in host issue order, below it what
+ * it allocates (+) and what the host drops after it (-).
+ *
+ *     op 41 forward aten::addmm layer layers.3.mlp micro 0 ns 81234 wait 40
+ *       + row 71 layers.3.mlp.out activations 8388608 saved
+ *       - row 70
+ */
+#include "sim/sim.h"
+
+static void put_op(const ms_plan *plan, uint32_t op, ms_text *text)
+{
+    const ms_graph *graph = plan->graph;
+    uint32_t source = plan->op_of[op];
+    ms_text_add(text, "op %u %s", op, ms_names_pass[plan->op_pass[op]]);
+    if (source != MS_NONE)
+        ms_text_add(text, " %s", graph->op_name[source]);
+    if (source != MS_NONE && graph->op_layer[source] != MS_NONE)
+        ms_text_add(text, " layer %s",
+                    graph->layer_name[graph->op_layer[source]]);
+    if (plan->op_micro_batch[op] != MS_NONE)
+        ms_text_add(text, " micro %u", plan->op_micro_batch[op]);
+    if (plan->op_stream[op] != MS_STREAM_COMPUTE)
+        ms_text_add(text, " stream %s", ms_names_stream[plan->op_stream[op]]);
+    ms_text_add(text, " ns %llu", (unsigned long long)plan->op_ns[op]);
+    if (plan->wait_at == NULL)
+        return;
+    for (uint32_t i = plan->wait_at[op]; i < plan->wait_at[op + 1]; i++)
+        ms_text_add(text, " wait %u", plan->wait[i]);
+}
+
+static void put_row(const ms_plan *plan, uint32_t row, ms_text *text)
+{
+    uint32_t storage = plan->row_storage[row];
+    ms_text_add(text, "\n  + row %u %s %s %llu", row,
+                storage != MS_NONE ? plan->graph->storage_name[storage] : "-",
+                ms_names_category[plan->row_category[row]],
+                (unsigned long long)plan->row_bytes[row]);
+    if (plan->row_pool[row] != MS_DEVICE_POOL)
+        ms_text_add(text, " pool %s", ms_names_pool[plan->row_pool[row]]);
+    if (plan->row_saved[row])
+        ms_text_add(text, " saved");
+}
+
+void ms_dumpplan_write(const ms_plan *plan, ms_text *text)
+{
+    ms_text_add(text, "memsim-plan 1\nops %u rows %u recomputed %u\n",
+                plan->n_ops, plan->n_rows, plan->recomputed_ops);
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        put_op(plan, op, text);
+        for (uint32_t r = plan->alloc_at[op]; r < plan->alloc_at[op + 1]; r++)
+            put_row(plan, r, text);
+        for (uint32_t i = plan->release_at[op]; i < plan->release_at[op + 1];
+             i++)
+            ms_text_add(text, "\n  - row %u", plan->release[i]);
+        ms_text_put(text, "\n", 1);
+    }
+}

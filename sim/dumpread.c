@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/dump.h"
+#include "sim/program.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A word of the text: bytes [at, at + length), on one line. */
+typedef struct token {
+    size_t at, length;
+} token;
+
+typedef struct reader {
+    const ms_graph *graph;
+    ms_quote text; /* offset: where reading goes on */
+    ms_arena *arena;
+    ms_program *program;
+    uint32_t *call_at; /* per call: its offset, for errors of the whole */
+    uint32_t call_at_capacity;
+    uint32_t *items, items_capacity; /* of the set being read */
+    ms_fault *fault;
+} reader;
+
+#define QUOTED 40 /* bytes of a word repeated in an error */
+
+static int shown(const token *word)
+{
+    return word->length < QUOTED ? (int)word->length : QUOTED;
+}
+
+static const char *start(const reader *r, const token *word)
+{
+    return r->text.bytes + word->at;
+}
+
+static ms_quote quote(const reader *r, const token *word)
+{
+    ms_quote at = r->text;
+    at.offset = word->at;
+    return at;
+}
+
+static bool is_word(const reader *r, const token *word, const char *name)
+{
+    size_t length = strlen(name);
+    return word->length == length && memcmp(start(r, word), name, length) == 0;
+}
+
+/* ---- words --------------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* The next word of this line, empty at its end. */
+static token next_word(reader *r)
+{
+    const char *bytes = r->text.bytes;
+    size_t at = r->text.offset, end = r->text.length;
+    while (at < end && is_blank(bytes[at]))
+        at++;
+    if (at < end && bytes[at] == '#')
+        while (at < end && bytes[at] != '\n')
+            at++;
+    token word = {at, 0};
+    while (at < end && !is_blank(bytes[at]) && bytes[at] != '\n' &&
+           bytes[at] != '#')
+        at++;
+    word.length = at - word.at;
+    r->text.offset = at;
+    return word;
+}
+
+/* Goes to the next line that says something; false at the end. */
+static bool next_line(reader *r)
+{
+    for (;;) {
+        size_t before = r->text.offset;
+        if (next_word(r).length > 0) {
+            r->text.offset = before;
+            return true;
+        }
+        if (r->text.offset >= r->text.length)
+            return false;
+        r->text.offset++;
+    }
+}
+
+static ms_err fail_expected(reader *r, const token *word, const char *what)
+{
+    ms_quote at = quote(r, word);
+    if (word->length == 0)
+        return ms_fail_at(r->fault, MS_EINPUT, &at, NULL,
+                          "the line ends where %s should be", what);
+    return ms_fail_at(r->fault, MS_EINPUT, &at, NULL,
+                      "expected %s, not \"%.*s\"", what, shown(word),
+                      start(r, word));
+}
+
+static ms_err fail_unknown(reader *r, const token *word, const char *what,
+                           const char *const *words, uint32_t n)
+{
+    char spelled[QUOTED + 1], hint[128] = "";
+    snprintf(spelled, sizeof spelled, "%.*s", shown(word), start(r, word));
+    const char *nearest = ms_names_nearest(spelled, words, n);
+    if (nearest != NULL)
+        snprintf(hint, sizeof hint, "did you mean \"%s\"?", nearest);
+    if (word->length == 0)
+        return fail_expected(r, word, what);
+    ms_quote at = quote(r, word);
+    return ms_fail_at(r->fault, MS_EINPUT, &at, hint, "unknown %s \"%s\"", what,
+                      spelled);
+}
+
+static ms_err read_word_of(reader *r, const char *what,
+                           const char *const *words, uint32_t n,
+                           uint32_t *value)
+{
+    token word = next_word(r);
+    for (*value = 0; *value < n; (*value)++)
+        if (is_word(r, &word, words[*value]))
+            return MS_OK;
+    return fail_unknown(r, &word, what, words, n);
+}
+
+static ms_err expect(reader *r, const char *name)
+{
+    char what[QUOTED];
+    token word = next_word(r);
+    if (is_word(r, &word, name))
+        return MS_OK;
+    snprintf(what, sizeof what, "\"%s\"", name);
+    return fail_expected(r, &word, what);
+}
+
+static ms_err expect_end(reader *r)
+{
+    token word = next_word(r);
+    return word.length == 0 ? MS_OK
+                            : fail_expected(r, &word, "the end of the line");
+}
+
+/* ---- numbers ------------------------------------------------------------- */
+
+static ms_err parse_number(reader *r, const token *word, const char *what,
+                           uint32_t low, uint32_t high, uint32_t *value)
+{
+    uint64_t number = 0;
+    ms_quote at = quote(r, word);
+    if (word->length == 0)
+        return fail_expected(r, word, what);
+    for (size_t i = 0; i < word->length; i++) {
+        char c = start(r, word)[i];
+        if (c < '0' || c > '9')
+            return fail_expected(r, word, what);
+        if (number <= UINT32_MAX)
+            number = 10 * number + (uint64_t)(c - '0');
+    }
+    *value = (uint32_t)number;
+    if (number >= low && number <= high)
+        return MS_OK;
+    return ms_fail_at(r->fault, MS_EINPUT, &at, NULL,
+                      "%s %.*s is out of range: %u to %u", what, shown(word),
+                      start(r, word), low, high);
+}
+
+static ms_err read_number(reader *r, const char *what, uint32_t low,
+                          uint32_t high, uint32_t *value)
+{
+    token word = next_word(r);
+    return parse_number(r, &word, what, low, high, value);
+}
+
+/* The highest index of a table of n rows; 0 if it has none. */
+static uint32_t highest(uint32_t n)
+{
+    return n > 0 ? n - 1 : 0;
+}
+
+static ms_err read_set_name(reader *r, uint32_t *set)
+{
+    token word = next_word(r);
+    ms_quote at = quote(r, &word);
+    if (is_word(r, &word, "all"))
+        *set = MS_ALL;
+    else if (is_word(r, &word, "nothing"))
+        *set = MS_NOTHING;
+    else if (word.length > 0 && r->program->n_sets == 0)
+        return ms_fail_at(r->fault, MS_EINPUT, &at,
+                          "sets stand before the calls that name them",
+                          "no set is defined before this line");
+    else
+        return parse_number(r, &word, "set", 0, r->program->n_sets - 1, set);
+    return MS_OK;
+}
+
+static ms_err read_units(reader *r, ms_call *call)
+{
+    uint32_t most = highest(r->graph->n_units);
+    token word = next_word(r), last = word;
+    const char *dash = NULL;
+    if (word.length > 0)
+        dash = memchr(start(r, &word), '-', word.length);
+    if (dash == NULL)
+        return fail_expected(r, &word, "units FIRST-LAST");
+    word.length = (size_t)(dash - start(r, &word));
+    last.at += word.length + 1;
+    last.length -= word.length + 1;
+    MS_TRY(parse_number(r, &word, "unit", 0, most, &call->unit));
+    return parse_number(r, &last, "unit", call->unit, most, &call->last);
+}
+
+/* ---- lines --------------------------------------------------------------- */
+
+static ms_err read_head(reader *r)
+{
+    uint32_t version, frames, ranks;
+    if (!next_line(r))
+        return ms_fail(r->fault, MS_EINPUT, r->text.name,
+                       "--dump program prints one", "the program is empty");
+    MS_TRY(expect(r, "memsim-program"));
+    MS_TRY(read_number(r, "version", 1, 1, &version));
+    MS_TRY(expect_end(r));
+    next_line(r);
+    MS_TRY(expect(r, "frames"));
+    MS_TRY(read_number(r, "frames", 1, UINT16_MAX, &frames));
+    MS_TRY(expect(r, "ranks"));
+    MS_TRY(read_number(r, "ranks", 1, UINT8_MAX, &ranks));
+    MS_TRY(expect(r, "micro-batches"));
+    MS_TRY(read_number(r, "micro-batches", 1, UINT32_MAX - 1,
+                       &r->program->n_micro_batches));
+    r->program->n_frames = (uint16_t)frames;
+    r->program->n_ranks = (uint8_t)ranks;
+    return expect_end(r);
+}
+
+static ms_err read_set(reader *r)
+{
+    uint32_t id, next = r->program->n_sets, n = 0;
+    MS_TRY(read_number(r, "set", next, next, &id));
+    MS_TRY(expect(r, "="));
+    for (;;) {
+        token word = next_word(r);
+        if (word.length == 0 && n > 0)
+            break;
+        uint32_t *items = ms_arena_grow(r->arena, r->items, &r->items_capacity,
+                                        n + 1, sizeof *items);
+        if (items == NULL)
+            return ms_fail_nomem(r->fault);
+        r->items = items;
+        MS_TRY(parse_number(r, &word, "storage", 0,
+                            highest(r->graph->n_storages), &items[n++]));
+    }
+    return ms_program_add_set(r->program, r->items, n, r->arena, &id, r->fault);
+}
+
+static ms_err read_object(reader *r, ms_call *call)
+{
+    static const char *const passes[] = {"forward", "backward"};
+    uint32_t word;
+    switch (ms_dump_verbs[call->verb].object) {
+    case MS_DUMP_PASS:
+        MS_TRY(read_word_of(r, "pass", passes, 2, &word));
+        call->pass = word == 0 ? MS_FORWARD : MS_GRAD_INPUT;
+        return MS_OK;
+    case MS_DUMP_SET:
+        return read_set_name(r, &call->set);
+    case MS_DUMP_MARK:
+        MS_TRY(read_word_of(r, "mark", ms_names_mark, MS_N_MARKS, &word));
+        call->place = (uint8_t)word;
+        return MS_OK;
+    case MS_DUMP_NO_OBJECT:
+        break;
+    }
+    return MS_OK;
+}
+
+static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
+{
+    uint32_t value;
+    switch (key) {
+    case MS_DUMP_UNIT:
+        MS_TRY(
+            read_number(r, "unit", 0, highest(r->graph->n_units), &call->unit));
+        call->last = call->unit;
+        break;
+    case MS_DUMP_UNITS:
+        return read_units(r, call);
+    case MS_DUMP_FRAME:
+        MS_TRY(read_number(r, "frame", 0, r->program->n_frames - 1u, &value));
+        call->frame = (uint16_t)value;
+        break;
+    case MS_DUMP_MICRO:
+        return read_number(r, "micro", 0, r->program->n_micro_batches - 1,
+                           &call->micro_batch);
+    case MS_DUMP_RANK:
+        MS_TRY(read_number(r, "rank", 0, r->program->n_ranks - 1u, &value));
+        call->rank = (uint8_t)value;
+        break;
+    case MS_DUMP_KEEP:
+        return read_set_name(r, &call->keep);
+    case MS_DUMP_HOLD:
+        return read_set_name(r, &call->set);
+    case MS_DUMP_TO:
+        MS_TRY(read_word_of(r, "place", ms_names_place, MS_N_PLACES, &value));
+        call->place = (uint8_t)value;
+        break;
+    case MS_DUMP_WHOLE:
+        call->flags |= MS_CALL_WHOLE;
+        break;
+    case MS_DUMP_HOLD_OUTPUTS:
+        call->flags |= MS_CALL_HOLD_OUTPUTS;
+        break;
+    case MS_DUMP_N_KEYS:
+        assert(false);
+    }
+    return MS_OK;
+}
+
+/* Keys in any order, each once, until the line ends. */
+static ms_err read_keys(reader *r, ms_call *call)
+{
+    const ms_dump_verb *verb = &ms_dump_verbs[call->verb];
+    uint32_t given = 0, key;
+    for (;;) {
+        size_t before = r->text.offset;
+        token word = next_word(r);
+        if (word.length == 0)
+            return MS_OK;
+        r->text.offset = before;
+        MS_TRY(read_word_of(r, "key", ms_dump_keys, MS_DUMP_N_KEYS, &key));
+        ms_quote at = quote(r, &word);
+        if (!(verb->keys & 1u << key))
+            return ms_fail_at(r->fault, MS_EINPUT, &at, NULL,
+                              "\"%s\" has no \"%s\"", verb->name,
+                              ms_dump_keys[key]);
+        if (given & 1u << key)
+            return ms_fail_at(r->fault, MS_EINPUT, &at, NULL,
+                              "\"%s\" is given twice", ms_dump_keys[key]);
+        given |= 1u << key;
+        MS_TRY(read_value(r, (ms_dump_key)key, call));
+    }
+}
+
+static ms_err note_call(reader *r, size_t at)
+{
+    uint32_t n = r->program->n_calls;
+    uint32_t *call_at = ms_arena_grow(
+        r->arena, r->call_at, &r->call_at_capacity, n + 1, sizeof *call_at);
+    if (call_at == NULL)
+        return ms_fail_nomem(r->fault);
+    r->call_at = call_at;
+    call_at[n] = (uint32_t)at;
+    return MS_OK;
+}
+
+static ms_err read_line(reader *r)
+{
+    const char *verbs[MS_N_VERBS + 1];
+    for (uint32_t i = 0; i < MS_N_VERBS; i++)
+        verbs[i] = ms_dump_verbs[i].name;
+    verbs[MS_N_VERBS] = "set";
+    size_t before = r->text.offset;
+    token word = next_word(r);
+    r->text.offset = before;
+    uint32_t verb;
+    MS_TRY(read_word_of(r, "call", verbs, MS_N_VERBS + 1, &verb));
+    if (verb == MS_N_VERBS)
+        return read_set(r);
+    ms_call call = ms_program_call((ms_verb)verb);
+    MS_TRY(read_object(r, &call));
+    MS_TRY(read_keys(r, &call));
+    MS_TRY(note_call(r, word.at));
+    return ms_program_add(r->program, call, r->arena, r->fault);
+}
+
+static ms_err check(reader *r)
+{
+    uint32_t wrong;
+    ms_fault found = {0};
+    ms_err err = ms_program_check_calls(r->graph, r->program, &wrong, &found);
+    if (err == MS_OK)
+        return MS_OK;
+    if (wrong == MS_NONE)
+        return ms_fail(r->fault, err, r->text.name, found.hint, "%s",
+                       found.what);
+    ms_quote at = r->text;
+    at.offset = r->call_at[wrong];
+    return ms_fail_at(r->fault, err, &at, found.hint, "%s", found.what);
+}
+
+ms_err ms_dumpread_program(const ms_graph *graph, const char *name,
+                           const char *bytes, size_t length, ms_arena *arena,
+                           ms_program *program, ms_fault *fault)
+{
+    *program = (ms_program){0};
+    if (length > INT32_MAX)
+        return ms_fail(fault, MS_EINPUT, name, NULL,
+                       "a program of more than 2 GiB");
+    reader r = {.graph = graph,
+                .text = {name, bytes, length, 0},
+                .arena = arena,
+                .program = program,
+                .fault = fault};
+    MS_TRY(read_head(&r));
+    while (next_line(&r))
+        MS_TRY(read_line(&r));
+    return check(&r);
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* expand: walk the program's calls and book what each op allocates and what
+ * the host drops after it. */
+#include "sim/books.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- forward ------------------------------------------------------------- */
+
+/* References of storage s when made by a RUN that keeps `keep`. */
+static uint8_t kept_state(const ms_books *books, const ms_call *call,
+                          uint32_t s)
+{
+    uint8_t state = books->first_state[s];
+
+    if (call->keep == MS_ALL ||
+        (call->keep != MS_NOTHING && books->kept[s] == books->run))
+        return state;
+    return state & (uint8_t)~MS_REF_SAVED;
+}
+
+static void make_outputs(ms_books *books, const ms_books_at *at,
+                         const ms_call *call, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
+        uint32_t s = graph->out[i], c = ms_books_cell(books, at, s);
+        uint8_t state = kept_state(books, call, s);
+        bool saved = state & MS_REF_SAVED;
+        uint8_t category = graph->storage_category[s];
+        if (category == MS_ACTIVATIONS && !saved)
+            category = MS_TEMPORARIES;
+        uint32_t r = ms_books_take(books, s, category, MS_DEVICE_POOL, saved);
+        if (books->row[c] != MS_NONE) /* a variable bound anew */
+            ms_books_give(books, books->row[c]);
+        books->state[c] = state;
+        books->row[c] = state & MS_REF_ANY ? r : MS_NONE;
+        if (!(state & MS_REF_ANY))
+            ms_books_give(books, r);
+    }
+}
+
+static void end_references(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++) {
+        uint32_t drop = graph->drop[i];
+        ms_books_end(books, ms_books_cell(books, at, MS_DROP_STORAGE(drop)),
+                     drop & MS_DROP_SAVED ? MS_REF_SAVED : MS_REF_LOCAL);
+    }
+}
+
+/* Makes op's inputs present, then starts it. */
+static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t first = graph->in_at[op], end = graph->in_at[op + 1];
+
+    for (uint32_t i = first; i < end; i++) {
+        uint32_t s = graph->in[i];
+        if (books->row[ms_books_cell(books, at, s)] == MS_NONE)
+            MS_TRY(ms_bind_storage(books, at, s, op));
+    }
+    MS_TRY(ms_books_reserve(books, 1, graph->out_at[op + 1] - graph->out_at[op],
+                            end - first));
+    ms_books_issue(books, at, op, graph->op_pass[op], graph->op_stream[op],
+                   graph->op_ns[op]);
+    if (books->streams || books->opts->uses)
+        for (uint32_t i = first; i < end; i++)
+            ms_books_read(books,
+                          books->row[ms_books_cell(books, at, graph->in[i])]);
+    return MS_OK;
+}
+
+static void note_kept(ms_books *books, const ms_program *program, uint32_t set)
+{
+    books->run++;
+    if (set == MS_ALL || set == MS_NOTHING)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
+        books->kept[program->set_item[i]] = books->run;
+}
+
+/* A HOLD reference on what exists; a held storage counts as an activation. */
+static void hold(ms_books *books, const ms_books_at *at,
+                 const ms_program *program, uint32_t set)
+{
+    if (set == MS_ALL || set == MS_NOTHING)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
+        uint32_t c = ms_books_cell(books, at, program->set_item[i]);
+        uint32_t r = books->row[c];
+        if (r == MS_NONE)
+            continue;
+        books->state[c] += MS_REF_HOLD;
+        if (books->plan->row_category[r] == MS_TEMPORARIES)
+            books->plan->row_category[r] = MS_ACTIVATIONS;
+    }
+}
+
+static ms_err run_forward(ms_books *books, const ms_books_at *at,
+                          const ms_program *program, const ms_call *call)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t end = graph->forward_at[call->unit + 1];
+
+    note_kept(books, program, call->keep);
+    for (uint32_t op = graph->forward_at[call->unit]; op < end; op++) {
+        MS_TRY(issue(books, at, op));
+        make_outputs(books, at, call, op);
+        end_references(books, at, op);
+    }
+    hold(books, at, program, call->set);
+    return MS_OK;
+}
+
+/* ---- backward and step --------------------------------------------------- */
+
+/* A gradient buffer that ends as .grad counts as gradients from the start. */
+static uint8_t category_now(const ms_books *books, const ms_books_at *at,
+                            uint32_t s)
+{
+    uint8_t category = books->graph->storage_category[s];
+
+    if (category != MS_BECOMES_GRAD)
+        return category;
+    uint32_t grad = books->graph->storage_grad[s];
+    return books->row[ms_books_cell(books, at, grad)] == MS_NONE
+               ? MS_GRADIENTS
+               : MS_TEMPORARIES;
+}
+
+static void make_plain(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
+        uint32_t s = graph->out[i], c = ms_books_cell(books, at, s);
+        uint8_t state = books->first_state[s];
+        uint32_t r = ms_books_take(books, s, category_now(books, at, s),
+                                   MS_DEVICE_POOL, false);
+        if (books->row[c] != MS_NONE)
+            ms_books_give(books, books->row[c]);
+        books->state[c] = state;
+        books->row[c] = state & MS_REF_ANY ? r : MS_NONE;
+        if (!(state & MS_REF_ANY))
+            ms_books_give(books, r);
+    }
+}
+
+/* AccumulateGrad (torch/csrc/autograd/functions/accumulate_grad.h): without a
+ * .grad the incoming buffer is stolen, or cloned where something else holds
+ * it or its layout differs; with one, it is added in place. */
+static ms_err accumulate(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t buffer = graph->in[graph->in_at[op]];
+    uint32_t grad = graph->out[graph->out_at[op]];
+    uint32_t b = ms_books_cell(books, at, buffer);
+    uint32_t g = ms_books_cell(books, at, grad);
+    bool clones = graph->op_flags[op] & MS_OP_CLONES;
+
+    if (books->row[g] == MS_NONE && !clones) {
+        books->row[g] = books->row[b];
+        books->state[g] = MS_REF_HOLD | MS_REF_MADE;
+        books->row[b] = MS_NONE;
+        books->state[b] &= (uint8_t)~MS_REF_ANY;
+    } else {
+        MS_TRY(issue(books, at, op));
+        if (books->row[g] == MS_NONE) {
+            books->row[g] =
+                ms_books_take(books, grad, MS_GRADIENTS, MS_DEVICE_POOL, false);
+            books->state[g] = MS_REF_HOLD | MS_REF_MADE;
+        } else if (books->streams) {
+            books->ready_op[books->row[g]] = books->plan->n_ops - 1;
+        }
+    }
+    end_references(books, at, op);
+    return MS_OK;
+}
+
+ms_err ms_expand_op(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    if (books->graph->op_pass[op] == MS_ACCUMULATE)
+        return accumulate(books, at, op);
+    MS_TRY(issue(books, at, op));
+    make_plain(books, at, op);
+    end_references(books, at, op);
+    return MS_OK;
+}
+
+static ms_err run_ops(ms_books *books, const ms_books_at *at, uint32_t first,
+                      uint32_t end)
+{
+    for (uint32_t op = first; op < end; op++)
+        MS_TRY(ms_expand_op(books, at, op));
+    return MS_OK;
+}
+
+/* ---- calls --------------------------------------------------------------- */
+
+static ms_err run_unit(ms_books *books, const ms_books_at *at,
+                       const ms_program *program, const ms_call *call)
+{
+    const ms_graph *graph = books->graph;
+
+    if (call->pass == MS_FORWARD)
+        return run_forward(books, at, program, call);
+    return run_ops(books, at, graph->backward_at[call->unit + 1],
+                   graph->backward_at[call->unit]);
+}
+
+static void drop_set(ms_books *books, const ms_books_at *at,
+                     const ms_program *program, uint32_t set)
+{
+    if (set == MS_ALL || set == MS_NOTHING)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
+        ms_books_end(books, ms_books_cell(books, at, program->set_item[i]),
+                     MS_REF_HOLD);
+}
+
+/* Ends the local references that a RERUN with HOLD_OUTPUTS left. */
+static void drop_units(ms_books *books, const ms_books_at *at,
+                       const ms_call *call)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t end = graph->out_at[graph->forward_at[call->last + 1]];
+
+    if (call->unit == MS_NONE)
+        return;
+    for (uint32_t i = graph->out_at[graph->forward_at[call->unit]]; i < end;
+         i++)
+        ms_books_end(books, ms_books_cell(books, at, graph->out[i]),
+                     MS_REF_LOCAL);
+}
+
+static ms_err move_set(ms_books *books, const ms_books_at *at,
+                       const ms_program *program, const ms_call *call)
+{
+    if (call->set == MS_ALL || call->set == MS_NOTHING)
+        return MS_OK;
+    for (uint32_t i = program->set_at[call->set];
+         i < program->set_at[call->set + 1]; i++)
+        MS_TRY(ms_bind_move(books, at, program->set_item[i], call->place));
+    return MS_OK;
+}
+
+static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
+{
+    ms_plan *plan = books->plan;
+    struct ms_plan_mark *marks = ms_arena_grow(
+        books->arena, plan->marks, capacity, plan->n_marks + 1, sizeof *marks);
+
+    if (!marks)
+        return ms_fail_nomem(books->fault);
+    plan->marks = marks;
+    marks[plan->n_marks++] =
+        (struct ms_plan_mark){.mark = call->place,
+                              .rank = call->rank,
+                              .micro_batch = call->micro_batch,
+                              .op = plan->n_ops - 1};
+    return MS_OK;
+}
+
+static ms_err add_sync(ms_books *books, uint32_t *capacity)
+{
+    ms_plan *plan = books->plan;
+    uint32_t *sync = ms_arena_grow(books->arena, plan->sync, capacity,
+                                   plan->n_sync + 1, sizeof *sync);
+
+    if (!sync)
+        return ms_fail_nomem(books->fault);
+    plan->sync = sync;
+    sync[plan->n_sync++] = plan->n_ops;
+    return MS_OK;
+}
+
+static ms_err expand_calls(ms_books *books, const ms_program *program)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t marks = 0, syncs = 0;
+
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        const ms_call *call = &program->calls[i];
+        ms_books_at at =
+            ms_books_at_of(books, call->rank, call->frame, call->micro_batch);
+        switch ((ms_verb)call->verb) {
+        case MS_RUN:
+            MS_TRY(run_unit(books, &at, program, call));
+            break;
+        case MS_RERUN:
+            MS_TRY(ms_bind_units(books, &at, call));
+            break;
+        case MS_MOVE:
+            MS_TRY(move_set(books, &at, program, call));
+            break;
+        case MS_STEP_SET:
+            MS_TRY(run_ops(books, &at, graph->step_first, graph->n_ops));
+            break;
+        case MS_HOLD:
+            hold(books, &at, program, call->set);
+            break;
+        case MS_DROP_SET:
+            drop_set(books, &at, program, call->set);
+            drop_units(books, &at, call);
+            break;
+        case MS_SYNC:
+            MS_TRY(add_sync(books, &syncs));
+            break;
+        case MS_MARK:
+            MS_TRY(add_mark(books, call, &marks));
+            break;
+        case MS_N_VERBS:
+            assert(false);
+        }
+    }
+    return MS_OK;
+}
+
+/* The start of a rank: what exists before the step. */
+static ms_err expand_start(ms_books *books, uint8_t rank)
+{
+    const ms_graph *graph = books->graph;
+    ms_books_at at = ms_books_at_of(books, rank, 0, 0);
+
+    MS_TRY(ms_books_reserve(books, 1, graph->n_persistent, 0));
+    ms_books_issue(books, &at, MS_NONE, MS_START, MS_STREAM_COMPUTE, 0);
+    for (uint32_t s = 0; s < graph->n_persistent; s++) {
+        if (!graph->storage_at_start[s])
+            continue;
+        uint32_t c = ms_books_cell(books, &at, s);
+        books->row[c] = ms_books_take(books, s, graph->storage_category[s],
+                                      MS_DEVICE_POOL, false);
+        books->state[c] = MS_REF_MADE | MS_REF_HOLD;
+    }
+    return MS_OK;
+}
+
+ms_err ms_expand(const ms_graph *graph, const ms_program *program,
+                 const ms_expand_opts *opts, ms_arena *arena, ms_plan *plan,
+                 ms_fault *fault)
+{
+    ms_books books = {.graph = graph,
+                      .opts = opts,
+                      .arena = arena,
+                      .plan = plan,
+                      .fault = fault};
+
+    *plan = (ms_plan){.graph = graph,
+                      .n_ranks = program->n_ranks,
+                      .n_micro_batches = program->n_micro_batches};
+    MS_TRY(ms_books_open(&books, program));
+    /* A first guess of one run of everything: rarely grown. */
+    MS_TRY(ms_books_reserve(&books, graph->n_ops, graph->n_storages, 0));
+    for (uint32_t r = 0; r < program->n_ranks; r++)
+        MS_TRY(expand_start(&books, (uint8_t)r));
+    MS_TRY(expand_calls(&books, program));
+    return ms_books_close(&books);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The invariants of sim.h, checked.  A graph that breaks one comes from a bug
+ * in lowering, so the messages are for its author: they give ids. */
+#include "sim/sim.h"
+
+#include <stdio.h>
+
+static ms_err fail_row(const ms_graph *graph, ms_fault *fault,
+                       const char *table, uint32_t row, const char *what)
+{
+    char where[224];
+    snprintf(where, sizeof where, "%.160s: %s %u", graph->name, table, row);
+    return ms_fail(fault, MS_EINPUT, where, NULL, "%s", what);
+}
+
+/* Offsets that start at 0 and never fall, over values below limit. */
+static ms_err check_csr(const ms_graph *graph, const char *table, uint32_t n,
+                        const uint32_t *at, const uint32_t *values,
+                        uint32_t limit, uint32_t shift, ms_fault *fault)
+{
+    if (at[0] != 0)
+        return fail_row(graph, fault, table, 0, "offsets do not start at 0");
+    for (uint32_t i = 0; i < n; i++) {
+        if (at[i] > at[i + 1])
+            return fail_row(graph, fault, table, i, "offsets fall");
+        for (uint32_t k = at[i]; k < at[i + 1]; k++)
+            if (values[k] >> shift >= limit)
+                return fail_row(graph, fault, table, i,
+                                "an entry is out of range");
+    }
+    return MS_OK;
+}
+
+static bool is_op(const ms_graph *graph, uint32_t op)
+{
+    return op == MS_NONE || op < graph->n_ops;
+}
+
+static ms_err check_storages(const ms_graph *graph, ms_fault *fault)
+{
+    if (graph->n_persistent > graph->n_storages)
+        return fail_row(graph, fault, "storage", graph->n_persistent,
+                        "more persistent storages than storages");
+    for (uint32_t s = 0; s < graph->n_storages; s++) {
+        uint32_t grad = graph->storage_grad[s];
+        if (graph->storage_category[s] > MS_BECOMES_GRAD)
+            return fail_row(graph, fault, "storage", s, "no such category");
+        if (!is_op(graph, graph->storage_maker[s]) ||
+            !is_op(graph, graph->storage_local_end[s]) ||
+            !is_op(graph, graph->storage_saved_end[s]))
+            return fail_row(graph, fault, "storage", s,
+                            "maker or end is no op");
+        if (grad != MS_NONE && grad >= graph->n_persistent)
+            return fail_row(graph, fault, "storage", s,
+                            "its .grad is no persistent storage");
+        if (graph->storage_category[s] == MS_BECOMES_GRAD && grad == MS_NONE)
+            return fail_row(graph, fault, "storage", s, "it becomes no .grad");
+        if (s >= graph->n_persistent && graph->storage_maker[s] == MS_NONE)
+            return fail_row(graph, fault, "storage", s, "nothing makes it");
+        if (s >= graph->n_persistent && graph->storage_at_start[s])
+            return fail_row(graph, fault, "storage", s,
+                            "a frame's storage exists at the start");
+    }
+    return MS_OK;
+}
+
+static ms_err check_ops(const ms_graph *graph, ms_fault *fault)
+{
+    for (uint32_t op = 0; op < graph->n_ops; op++) {
+        uint32_t unit = graph->op_unit[op], layer = graph->op_layer[op];
+        if (graph->op_pass[op] > MS_STEP)
+            return fail_row(graph, fault, "op", op, "no such pass");
+        if (graph->op_stream[op] >= MS_N_STREAMS)
+            return fail_row(graph, fault, "op", op, "no such stream");
+        if (unit == MS_NONE ? op < graph->step_first : unit >= graph->n_units)
+            return fail_row(graph, fault, "op", op, "no such unit");
+        if (layer != MS_NONE && layer >= graph->n_layers)
+            return fail_row(graph, fault, "op", op, "no such layer");
+    }
+    return MS_OK;
+}
+
+/* Each storage is in one out list at most, its maker's. */
+static ms_err check_makers(const ms_graph *graph, ms_fault *fault)
+{
+    for (uint32_t op = 0; op < graph->n_ops; op++)
+        for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
+            uint32_t s = graph->out[i];
+            bool again = false;
+            for (uint32_t k = graph->out_at[op]; k < i; k++)
+                again |= graph->out[k] == s;
+            if (graph->storage_maker[s] != op || again)
+                return fail_row(graph, fault, "op", op,
+                                "makes a storage that has another maker");
+        }
+    for (uint32_t s = 0; s < graph->n_storages; s++) {
+        uint32_t op = graph->storage_maker[s], found = 0;
+        if (op == MS_NONE)
+            continue;
+        for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
+            found += graph->out[i] == s;
+        if (found != 1)
+            return fail_row(graph, fault, "storage", s,
+                            "its maker does not make it");
+    }
+    return MS_OK;
+}
+
+static uint32_t end_of(const ms_graph *graph, uint32_t drop)
+{
+    uint32_t s = MS_DROP_STORAGE(drop);
+    return drop & MS_DROP_SAVED ? graph->storage_saved_end[s]
+                                : graph->storage_local_end[s];
+}
+
+static ms_err check_listed(const ms_graph *graph, uint32_t drop,
+                           ms_fault *fault)
+{
+    uint32_t op = end_of(graph, drop), found = 0;
+    if (op == MS_NONE)
+        return MS_OK;
+    for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++)
+        found += graph->drop[i] == drop;
+    if (found == 1)
+        return MS_OK;
+    return fail_row(graph, fault, "storage", MS_DROP_STORAGE(drop),
+                    "its end is not once in that op's drop list");
+}
+
+static ms_err check_drops(const ms_graph *graph, ms_fault *fault)
+{
+    for (uint32_t op = 0; op < graph->n_ops; op++)
+        for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++)
+            if (end_of(graph, graph->drop[i]) != op)
+                return fail_row(graph, fault, "op", op,
+                                "drops a reference that ends elsewhere");
+    for (uint32_t s = 0; s < graph->n_storages; s++) {
+        MS_TRY(check_listed(graph, MS_DROP(s, 0), fault));
+        MS_TRY(check_listed(graph, MS_DROP(s, 1), fault));
+    }
+    return MS_OK;
+}
+
+/* A forward op reads only what was made before it. */
+static ms_err check_reads(const ms_graph *graph, ms_fault *fault)
+{
+    for (uint32_t op = 0; op < graph->n_ops; op++)
+        for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
+            uint32_t s = graph->in[i], maker = graph->storage_maker[s];
+            if (s >= graph->n_persistent && maker >= op)
+                return fail_row(graph, fault, "op", op,
+                                "reads a storage that is made later");
+        }
+    return MS_OK;
+}
+
+static ms_err check_range(const ms_graph *graph, uint32_t unit, uint32_t first,
+                          uint32_t end, bool forward, ms_fault *fault)
+{
+    if (first > end || end > graph->n_ops)
+        return fail_row(graph, fault, "unit", unit, "its ops are no range");
+    for (uint32_t op = first; op < end; op++) {
+        if (graph->op_unit[op] != unit)
+            return fail_row(graph, fault, "op", op,
+                            "lies among another unit's ops");
+        if (forward != (graph->op_pass[op] <= MS_LOSS))
+            return fail_row(graph, fault, "op", op,
+                            "has a pass of the other direction");
+    }
+    return MS_OK;
+}
+
+static ms_err check_units(const ms_graph *graph, ms_fault *fault)
+{
+    uint32_t n = graph->n_units;
+    for (uint32_t u = 0; u < n; u++) {
+        MS_TRY(check_range(graph, u, graph->forward_at[u],
+                           graph->forward_at[u + 1], true, fault));
+        MS_TRY(check_range(graph, u, graph->backward_at[u + 1],
+                           graph->backward_at[u], false, fault));
+        if (graph->unit_block[u] != MS_NONE &&
+            graph->unit_block[u] >= graph->n_blocks)
+            return fail_row(graph, fault, "unit", u, "no such block");
+        for (uint32_t i = graph->unit_in_at[u]; i < graph->unit_in_at[u + 1];
+             i++) {
+            uint32_t s = graph->unit_in[i];
+            if (s < graph->n_persistent ||
+                graph->storage_maker[s] >= graph->forward_at[u])
+                return fail_row(graph, fault, "unit", u,
+                                "reads what no earlier unit makes");
+        }
+    }
+    if (graph->forward_at[n] > graph->backward_at[n] ||
+        graph->backward_at[0] > graph->step_first ||
+        graph->step_first > graph->n_ops || graph->loss_unit > n)
+        return fail_row(graph, fault, "unit", n,
+                        "forward, backward and step overlap");
+    return MS_OK;
+}
+
+ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault)
+{
+    uint32_t storages = graph->n_storages, ops = graph->n_ops;
+    MS_TRY(check_csr(graph, "in of op", ops, graph->in_at, graph->in, storages,
+                     0, fault));
+    MS_TRY(check_csr(graph, "out of op", ops, graph->out_at, graph->out,
+                     storages, 0, fault));
+    MS_TRY(check_csr(graph, "drop of op", ops, graph->drop_at, graph->drop,
+                     storages, 1, fault));
+    MS_TRY(check_csr(graph, "in of unit", graph->n_units, graph->unit_in_at,
+                     graph->unit_in, storages, 0, fault));
+    for (uint32_t i = 0; i < graph->n_kept; i++)
+        if (graph->kept[i] < graph->n_persistent || graph->kept[i] >= storages)
+            return fail_row(graph, fault, "kept", i,
+                            "is no storage of a frame");
+    MS_TRY(check_storages(graph, fault));
+    MS_TRY(check_ops(graph, fault));
+    MS_TRY(check_makers(graph, fault));
+    MS_TRY(check_drops(graph, fault));
+    MS_TRY(check_reads(graph, fault));
+    return check_units(graph, fault);
+}

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "sim/sim.h"
+
+/* Passes that belong to no phase of their own: what they allocate counts for
+ * the phase in which they are issued. */
+#define CARRIED ((uint8_t)MS_N_PHASES)
+
+/* A place in the event list where levels are read: before event "at". */
+typedef struct level_stop {
+    uint32_t at;
+    uint8_t rank;
+    uint8_t what; /* ms_mark, or PEAK */
+} level_stop;
+#define PEAK ((uint8_t)MS_N_MARKS)
+
+typedef struct rank_state {
+    uint64_t level[MS_N_CATEGORIES];
+    uint64_t total_bytes, buffer_bytes, scratch_bytes;
+    uint64_t stream_ns; /* end of the compute stream's last op so far */
+    uint32_t in_flight;
+    uint8_t phase; /* of the last op issued, or CARRIED before the first */
+    ms_rank_report *out;
+} rank_state;
+
+typedef struct timed_op {
+    uint64_t start_ns;
+    uint32_t op;
+} timed_op;
+
+typedef struct fold_state {
+    const ms_timeline *line;
+    const ms_plan *plan;
+    bool by_device;
+    timed_op *order;  /* ops by start, when booked by device time; else NULL */
+    uint32_t next_op; /* ops before it (in that order) have begun */
+    uint8_t phase_of[MS_N_PASSES];
+    uint64_t level[MS_N_POOLS], peak[MS_N_POOLS]; /* host and NVMe: per node */
+    rank_state *ranks;
+} fold_state;
+
+static void raise_to(uint64_t *peak, uint64_t value)
+{
+    if (value > *peak)
+        *peak = value;
+}
+
+/* ---- the event fold ------------------------------------------------------ */
+
+static uint8_t phase_for(const fold_state *fold, const rank_state *state,
+                         uint32_t op)
+{
+    uint8_t phase = fold->phase_of[fold->plan->op_pass[op]];
+    return phase == CARRIED ? state->phase : phase;
+}
+
+static void see_phase(const rank_state *state, uint8_t phase)
+{
+    ms_rank_report *out = state->out;
+    if (phase == CARRIED)
+        return;
+    raise_to(&out->phase_peaks[phase],
+             state->total_bytes - state->level[MS_WORKSPACE]);
+    raise_to(&out->phase_peaks_with_workspace[phase], state->total_bytes);
+}
+
+static bool has_begun(const fold_state *fold, const ms_event *event)
+{
+    if (!fold->by_device)
+        return fold->next_op <= event->op_act >> 1;
+    uint64_t start_ns = fold->order[fold->next_op].start_ns;
+    return start_ns < event->t_ns ||
+           (start_ns == event->t_ns && (event->op_act & 1u));
+}
+
+/* A phase whose ops allocate nothing has the level at which they start. */
+static void begin_op(fold_state *fold)
+{
+    uint32_t op = fold->order ? fold->order[fold->next_op].op : fold->next_op;
+    rank_state *state = &fold->ranks[fold->plan->op_rank[op]];
+    state->phase = phase_for(fold, state, op);
+    see_phase(state, state->phase);
+    fold->next_op++;
+}
+
+/* Categories of which only a part is reported. */
+static void apply_part(fold_state *fold, rank_state *state, uint32_t row,
+                       uint64_t delta)
+{
+    const ms_plan *plan = fold->plan;
+    if (plan->row_category[row] == MS_PARAMETERS) {
+        if (plan->graph->storage_buffer[plan->row_storage[row]])
+            state->buffer_bytes += delta;
+        raise_to(&state->out->parameters_bytes,
+                 state->level[MS_PARAMETERS] - state->buffer_bytes);
+    } else if (plan->op_pass[plan->row_op[row]] == MS_STEP) {
+        state->scratch_bytes += delta;
+        raise_to(&state->out->optimizer_scratch_bytes, state->scratch_bytes);
+    }
+}
+
+static void apply(fold_state *fold, const ms_event *event)
+{
+    const ms_plan *plan = fold->plan;
+    uint32_t row = event->row;
+    bool allocates = event->op_act & 1u;
+    uint64_t bytes = plan->row_bytes[row];
+    uint64_t delta = allocates ? bytes : 0 - bytes;
+    uint8_t pool = plan->row_pool[row];
+    if (pool != MS_DEVICE_POOL) {
+        fold->level[pool] += delta;
+        raise_to(&fold->peak[pool], fold->level[pool]);
+        return;
+    }
+    rank_state *state = &fold->ranks[plan->op_rank[plan->row_op[row]]];
+    uint8_t category = plan->row_category[row];
+    state->level[category] += delta;
+    state->total_bytes += delta;
+    if (category == MS_PARAMETERS || category == MS_TEMPORARIES)
+        apply_part(fold, state, row, delta);
+    if (allocates) {
+        raise_to(&state->out->category_peaks[category], state->level[category]);
+        see_phase(state, phase_for(fold, state, event->op_act >> 1));
+    }
+}
+
+static void read_stop(const fold_state *fold, const level_stop *stop)
+{
+    const rank_state *state = &fold->ranks[stop->rank];
+    ms_rank_report *out = state->out;
+    if (stop->what != PEAK) {
+        out->levels[stop->what] =
+            state->total_bytes - state->level[MS_WORKSPACE];
+        return;
+    }
+    for (int c = 0; c < MS_N_CATEGORIES; c++)
+        out->peak.by_category[c] = state->level[c];
+    uint8_t phase = phase_for(fold, state, out->peak.plan_op);
+    out->peak.phase = phase == CARRIED || phase == MS_PHASE_LOSS
+                          ? (uint8_t)MS_PHASE_FORWARD
+                          : phase;
+}
+
+static void run_fold(fold_state *fold, const level_stop *stops,
+                     uint32_t n_stops)
+{
+    const ms_timeline *line = fold->line;
+    uint32_t n_ops = fold->plan->n_ops;
+    uint32_t s = 0;
+    for (uint32_t e = 0; e < line->n_events; e++) {
+        for (; s < n_stops && stops[s].at <= e; s++)
+            read_stop(fold, &stops[s]);
+        while (fold->next_op < n_ops && has_begun(fold, &line->events[e]))
+            begin_op(fold);
+        apply(fold, &line->events[e]);
+    }
+    while (fold->next_op < n_ops)
+        begin_op(fold);
+    for (; s < n_stops; s++)
+        read_stop(fold, &stops[s]);
+}
+
+/* ---- where to stop ------------------------------------------------------- */
+
+/* How many events are booked no later than the mark.  In host order the rows
+ * and releases before it; by device time those up to the end of its op. */
+static uint32_t events_until(const fold_state *fold,
+                             const struct ms_plan_mark *mark)
+{
+    const ms_timeline *line = fold->line;
+    if (!fold->by_device)
+        return fold->plan->alloc_at[mark->op + 1] + mark->releases;
+    uint64_t end_ns = line->end_ns[mark->op];
+    uint32_t low = 0, high = line->n_events;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const ms_event *event = &line->events[middle];
+        bool allocates_later =
+            (event->op_act & 1u) && event->op_act >> 1 > mark->op;
+        if (event->t_ns < end_ns || (event->t_ns == end_ns && !allocates_later))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Start, before_loss and after_forward are read in the first micro-batch,
+ * after_backward and end in the last. */
+static uint32_t find_mark(const ms_plan *plan, uint8_t rank, uint8_t mark)
+{
+    uint32_t found = MS_NONE;
+    for (uint32_t m = 0; m < plan->n_marks; m++) {
+        if (plan->marks[m].rank != rank || plan->marks[m].mark != mark)
+            continue;
+        found = m;
+        if (mark <= MS_MARK_AFTER_FORWARD)
+            break;
+    }
+    return found;
+}
+
+static uint64_t saved_bytes(const fold_state *fold, uint8_t rank,
+                            uint32_t n_events)
+{
+    const ms_plan *plan = fold->plan;
+    uint64_t bytes = 0;
+    for (uint32_t e = 0; e < n_events; e++) {
+        uint32_t row = fold->line->events[e].row;
+        if (!plan->row_saved[row] || plan->row_pool[row] != MS_DEVICE_POOL ||
+            plan->row_category[row] != MS_ACTIVATIONS ||
+            plan->op_rank[plan->row_op[row]] != rank)
+            continue;
+        bool allocates = fold->line->events[e].op_act & 1u;
+        bytes += allocates ? plan->row_bytes[row] : 0 - plan->row_bytes[row];
+    }
+    return bytes;
+}
+
+static int compare_stops(const void *left, const void *right)
+{
+    const level_stop *a = left, *b = right;
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+static uint32_t list_stops(const fold_state *fold, level_stop *stops)
+{
+    const ms_plan *plan = fold->plan;
+    uint32_t n = 0;
+    for (uint8_t rank = 0; rank < plan->n_ranks; rank++) {
+        ms_rank_report *out = fold->ranks[rank].out;
+        for (uint8_t mark = 0; mark < MS_N_MARKS; mark++) {
+            uint32_t m = find_mark(plan, rank, mark);
+            if (m == MS_NONE)
+                continue;
+            uint32_t at = events_until(fold, &plan->marks[m]);
+            stops[n++] = (level_stop){at, rank, mark};
+            if (mark == MS_MARK_AFTER_FORWARD)
+                out->saved_for_backward_bytes = saved_bytes(fold, rank, at);
+        }
+        if (out->peak.event != MS_NONE)
+            stops[n++] = (level_stop){out->peak.event + 1, rank, PEAK};
+    }
+    qsort(stops, n, sizeof *stops, compare_stops);
+    return n;
+}
+
+/* ---- the peak ------------------------------------------------------------ */
+
+static void name_peak(const ms_plan *plan, ms_peak *peak)
+{
+    const ms_graph *graph = plan->graph;
+    uint32_t op = plan->op_of[peak->plan_op];
+    peak->pass = plan->op_pass[peak->plan_op];
+    if (peak->pass != MS_START && peak->pass != MS_STEP)
+        peak->micro_batch = plan->op_micro_batch[peak->plan_op];
+    peak->op = op == MS_NONE ? ms_names_pass[peak->pass] : graph->op_name[op];
+    if (op != MS_NONE && graph->op_layer[op] != MS_NONE)
+        peak->layer = graph->layer_name[graph->op_layer[op]];
+}
+
+static void find_peak(const ms_timeline *line, ms_rank_report *out)
+{
+    const ms_rank_levels *levels = &line->ranks[out->rank];
+    const ms_level *device = &levels->pool[MS_DEVICE_POOL];
+    ms_peak *peak = &out->peak;
+    *peak = (ms_peak){.allocated_bytes = device->peak_bytes,
+                      .active_bytes = levels->active_peak_bytes,
+                      .requested_bytes = levels->requested_peak_bytes,
+                      .reserved_bytes = levels->reserved_peak_bytes,
+                      .event = MS_NONE,
+                      .plan_op = MS_NONE,
+                      .micro_batch = MS_NONE,
+                      .pass = MS_START};
+    if (device->peak_bytes == 0)
+        return;
+    const ms_event *event = &line->events[device->peak_event];
+    peak->event = device->peak_event;
+    peak->t_ns = event->t_ns;
+    peak->plan_op = event->op_act >> 1;
+    name_peak(line->plan, peak);
+}
+
+/* ---- times --------------------------------------------------------------- */
+
+static uint64_t *part_of_pass(ms_times *time, ms_pass pass)
+{
+    switch (pass) {
+    case MS_FORWARD:
+    case MS_LOSS:
+        return &time->forward_ns;
+    case MS_GRAD_INPUT:
+    case MS_GRAD_WEIGHT:
+    case MS_ACCUMULATE:
+        return &time->backward_ns;
+    case MS_STEP:
+        return &time->optimizer_ns;
+    case MS_RECOMPUTE:
+        return &time->recompute_ns;
+    case MS_COPY:
+        return &time->stall_ns;
+    default:
+        return &time->idle_ns;
+    }
+}
+
+static uint64_t *part_of_gap(ms_times *time, ms_gap cause)
+{
+    switch (cause) {
+    case MS_GAP_HOST:
+        return &time->host_bound_ns;
+    case MS_GAP_COMM:
+        return &time->exposed_comm_ns;
+    case MS_GAP_COPY:
+        return &time->stall_ns;
+    case MS_GAP_BUBBLE:
+        return &time->bubble_ns;
+    default:
+        return &time->idle_ns;
+    }
+}
+
+/* Walks the compute streams: the gap before each op, then the op. */
+static void fold_times(fold_state *fold)
+{
+    const ms_timeline *line = fold->line;
+    const ms_plan *plan = fold->plan;
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        if (plan->op_stream[op] != MS_STREAM_COMPUTE)
+            continue;
+        rank_state *state = &fold->ranks[plan->op_rank[op]];
+        ms_times *time = &state->out->time;
+        assert(line->start_ns[op] >= state->stream_ns);
+        *part_of_gap(time, line->gap_cause[op]) +=
+            line->start_ns[op] - state->stream_ns;
+        *part_of_pass(time, plan->op_pass[op]) +=
+            line->end_ns[op] - line->start_ns[op];
+        state->stream_ns = line->end_ns[op];
+    }
+    for (uint8_t rank = 0; rank < plan->n_ranks; rank++) {
+        ms_times *time = &fold->ranks[rank].out->time;
+        time->step_ns = line->step_ns;
+        time->idle_ns += line->step_ns - fold->ranks[rank].stream_ns;
+    }
+}
+
+/* ---- work, traffic, micro-batches in flight -------------------------------
+ */
+
+static void fold_flops(const ms_plan *plan, ms_report *report)
+{
+    double by_pass[MS_N_PASSES] = {0};
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        if (plan->op_of[op] != MS_NONE)
+            by_pass[plan->op_pass[op]] +=
+                plan->graph->op_flops[plan->op_of[op]];
+    report->forward_flops = by_pass[MS_FORWARD] + by_pass[MS_LOSS];
+    report->backward_flops = by_pass[MS_GRAD_INPUT] + by_pass[MS_GRAD_WEIGHT] +
+                             by_pass[MS_ACCUMULATE];
+    report->recompute_flops = by_pass[MS_RECOMPUTE];
+    report->optimizer_flops = by_pass[MS_STEP];
+}
+
+static uint64_t *traffic_of(ms_rank_report *out, ms_stream_kind stream)
+{
+    switch (stream) {
+    case MS_STREAM_H2D:
+        return &out->h2d_bytes;
+    case MS_STREAM_D2H:
+        return &out->d2h_bytes;
+    case MS_STREAM_COMM:
+        return &out->comm_bytes;
+    case MS_STREAM_NVME:
+        return &out->nvme_bytes;
+    default:
+        return NULL;
+    }
+}
+
+/* A transfer moves what it allocates at its far end. */
+static void fold_traffic(const ms_plan *plan, ms_report *report)
+{
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        if (plan->op_stream[op] == MS_STREAM_COMPUTE)
+            continue;
+        uint64_t *bytes =
+            traffic_of(&report->ranks[plan->op_rank[op]], plan->op_stream[op]);
+        for (uint32_t r = plan->alloc_at[op];
+             bytes && r < plan->alloc_at[op + 1]; r++)
+            *bytes += plan->row_bytes[r];
+    }
+}
+
+static bool is_backward(uint8_t pass)
+{
+    return pass == MS_GRAD_INPUT || pass == MS_GRAD_WEIGHT ||
+           pass == MS_ACCUMULATE;
+}
+
+/* first and last: per (rank, micro-batch), the op of its first forward and
+ * of its last backward. */
+static void find_spans(const ms_plan *plan, uint32_t *first, uint32_t *last)
+{
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        uint32_t micro_batch = plan->op_micro_batch[op];
+        if (micro_batch >= plan->n_micro_batches)
+            continue;
+        uint32_t span = plan->op_rank[op] * plan->n_micro_batches + micro_batch;
+        if (plan->op_pass[op] == MS_FORWARD && first[span] == MS_NONE)
+            first[span] = op;
+        else if (is_backward(plan->op_pass[op]))
+            last[span] = op;
+    }
+}
+
+/* The highest number of micro-batches between first forward and last
+ * backward. */
+static ms_err fold_in_flight(fold_state *fold, ms_arena *arena, ms_fault *fault)
+{
+    const ms_plan *plan = fold->plan;
+    uint32_t n_spans = plan->n_ranks * plan->n_micro_batches;
+    uint32_t *first = ms_arena_take_raw(arena, n_spans, sizeof *first);
+    uint32_t *last = ms_arena_take_raw(arena, n_spans, sizeof *last);
+    if (!first || !last)
+        return ms_fail_nomem(fault);
+    for (uint32_t span = 0; span < n_spans; span++)
+        first[span] = last[span] = MS_NONE;
+    find_spans(plan, first, last);
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        uint32_t micro_batch = plan->op_micro_batch[op];
+        if (micro_batch >= plan->n_micro_batches)
+            continue;
+        rank_state *state = &fold->ranks[plan->op_rank[op]];
+        uint32_t *most = &state->out->in_flight_micro_batches;
+        uint32_t span = plan->op_rank[op] * plan->n_micro_batches + micro_batch;
+        if (op == first[span] && ++state->in_flight > *most)
+            *most = state->in_flight;
+        if (op == last[span])
+            state->in_flight--;
+    }
+    return MS_OK;
+}
+
+/* ---- the verdict -----------------------------------------------------------
+ */
+
+static void fold_rates(const fold_state *fold, const ms_machine *machine,
+                       ms_report *report)
+{
+    const ms_graph *graph = fold->plan->graph;
+    double step_s = (double)fold->line->step_ns * 1e-9;
+    double micro_batches = (double)fold->plan->n_micro_batches;
+    double devices = (double)fold->plan->n_ranks;
+    report->tokens_per_second = report->mfu = -1;
+    if (step_s > 0 && graph->tokens)
+        report->tokens_per_second =
+            (double)graph->tokens * micro_batches / step_s;
+    if (step_s > 0 && machine->peak_flops > 0 && graph->model_flops > 0)
+        report->mfu = graph->model_flops * micro_batches /
+                      (step_s * machine->peak_flops * devices);
+}
+
+static void judge(const ms_machine *machine, ms_report *report)
+{
+    uint64_t reserved_bytes = 0;
+    for (uint8_t rank = 0; rank < report->n_ranks; rank++) {
+        const ms_peak *peak = &report->ranks[rank].peak;
+        raise_to(&reserved_bytes, peak->reserved_bytes);
+        if (peak->allocated_bytes >
+            report->ranks[report->worst].peak.allocated_bytes)
+            report->worst = rank;
+    }
+    report->capacity_bytes = machine->capacity_bytes;
+    report->context_bytes = machine->context_bytes;
+    report->headroom_bytes = (int64_t)(machine->capacity_bytes -
+                                       machine->context_bytes - reserved_bytes);
+    report->fits = report->headroom_bytes >= 0;
+    report->status = report->fits ? MS_FITS : MS_OVER;
+}
+
+/* ---- all of it
+ * ---------------------------------------------------------------- */
+
+static int compare_timed(const void *left, const void *right)
+{
+    const timed_op *a = left, *b = right;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    return (a->op > b->op) - (a->op < b->op);
+}
+
+static ms_err order_ops(fold_state *fold, ms_arena *arena, ms_fault *fault)
+{
+    uint32_t n_ops = fold->plan->n_ops;
+    fold->order = ms_arena_take_raw(arena, n_ops, sizeof *fold->order);
+    if (!fold->order)
+        return ms_fail_nomem(fault);
+    for (uint32_t op = 0; op < n_ops; op++)
+        fold->order[op] = (timed_op){fold->line->start_ns[op], op};
+    qsort(fold->order, n_ops, sizeof *fold->order, compare_timed);
+    return MS_OK;
+}
+
+static void init_rank(fold_state *fold, ms_rank_report *out, uint8_t rank)
+{
+    fold->ranks[rank].out = out;
+    fold->ranks[rank].phase = CARRIED;
+    out->rank = rank;
+    out->saved_for_backward_bytes = MS_NO_LEVEL;
+    for (int mark = 0; mark < MS_N_MARKS; mark++)
+        out->levels[mark] = MS_NO_LEVEL;
+    find_peak(fold->line, out);
+}
+
+static ms_err init_fold(fold_state *fold, ms_arena *arena, ms_report *report,
+                        ms_fault *fault)
+{
+    const ms_plan *plan = fold->plan;
+    fold->ranks = ms_arena_take(arena, plan->n_ranks, sizeof *fold->ranks);
+    report->ranks = ms_arena_take(arena, plan->n_ranks, sizeof *report->ranks);
+    if (!fold->ranks || !report->ranks)
+        return ms_fail_nomem(fault);
+    for (uint8_t rank = 0; rank < plan->n_ranks; rank++)
+        init_rank(fold, &report->ranks[rank], rank);
+    for (int pass = 0; pass < MS_N_PASSES; pass++)
+        fold->phase_of[pass] = pass == MS_START || pass == MS_COPY
+                                   ? CARRIED
+                                   : (uint8_t)ms_names_phase_of(pass);
+    return fold->by_device ? order_ops(fold, arena, fault) : MS_OK;
+}
+
+ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
+                  ms_arena *arena, ms_report *report, ms_fault *fault)
+{
+    const ms_plan *plan = line->plan;
+    *report = (ms_report){.n_ranks = plan->n_ranks,
+                          .events = line->n_events,
+                          .recomputed_ops = plan->recomputed_ops};
+    fold_state fold = {
+        .line = line, .plan = plan, .by_device = machine->book_device};
+    MS_TRY(init_fold(&fold, arena, report, fault));
+    level_stop *stops = ms_arena_take_raw(
+        arena, (size_t)plan->n_ranks * (MS_N_MARKS + 1), sizeof *stops);
+    if (!stops)
+        return ms_fail_nomem(fault);
+    run_fold(&fold, stops, list_stops(&fold, stops));
+    for (uint8_t rank = 0; rank < plan->n_ranks; rank++) {
+        ms_rank_report *out = &report->ranks[rank];
+        out->gradients_bytes = out->category_peaks[MS_GRADIENTS];
+        out->optimizer_state_bytes = out->category_peaks[MS_OPTIMIZER_STATE];
+    }
+    fold_times(&fold);
+    fold_flops(plan, report);
+    fold_traffic(plan, report);
+    MS_TRY(fold_in_flight(&fold, arena, fault));
+    report->host_peak_bytes = fold.peak[MS_HOST_POOL];
+    report->nvme_peak_bytes = fold.peak[MS_NVME_POOL];
+    fold_rates(&fold, machine, report);
+    judge(machine, report);
+    return MS_OK;
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/program.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- building ------------------------------------------------------------ */
+
+ms_call ms_program_call(ms_verb verb)
+{
+    return (ms_call){.verb = (uint8_t)verb,
+                     .unit = MS_NONE,
+                     .last = MS_NONE,
+                     .keep = MS_NOTHING,
+                     .set = MS_NOTHING};
+}
+
+static ms_err reserve_calls(ms_program *program, uint64_t more, ms_arena *arena,
+                            ms_fault *fault)
+{
+    if (more > UINT32_MAX - program->n_calls)
+        return ms_fail_nomem(fault);
+    ms_call *calls =
+        ms_arena_grow(arena, program->calls, &program->calls_capacity,
+                      program->n_calls + (uint32_t)more, sizeof *calls);
+    if (calls == NULL)
+        return ms_fail_nomem(fault);
+    program->calls = calls;
+    return MS_OK;
+}
+
+ms_err ms_program_add(ms_program *program, ms_call call, ms_arena *arena,
+                      ms_fault *fault)
+{
+    MS_TRY(reserve_calls(program, 1, arena, fault));
+    program->calls[program->n_calls++] = call;
+    return MS_OK;
+}
+
+ms_err ms_program_add_set(ms_program *program, const uint32_t *storages,
+                          uint32_t n, ms_arena *arena, uint32_t *set,
+                          ms_fault *fault)
+{
+    *set = MS_NOTHING;
+    if (n == 0)
+        return MS_OK;
+    if (n > UINT32_MAX - program->set_items ||
+        program->n_sets >= MS_NOTHING - 2)
+        return ms_fail_nomem(fault);
+    uint32_t *at =
+        ms_arena_grow(arena, program->set_at, &program->sets_capacity,
+                      program->n_sets + 2, sizeof *at);
+    if (at == NULL)
+        return ms_fail_nomem(fault);
+    program->set_at = at;
+    uint32_t *items =
+        ms_arena_grow(arena, program->set_item, &program->items_capacity,
+                      program->set_items + n, sizeof *items);
+    if (items == NULL)
+        return ms_fail_nomem(fault);
+    program->set_item = items;
+    memcpy(items + program->set_items, storages, n * sizeof *items);
+    at[program->n_sets] = program->set_items;
+    program->set_items += n;
+    *set = program->n_sets++;
+    at[program->n_sets] = program->set_items;
+    return MS_OK;
+}
+
+ms_err ms_program_keep_all(const ms_graph *graph, ms_arena *arena,
+                           ms_keep *keep, ms_fault *fault)
+{
+    *keep = (ms_keep){.early_stop = true};
+    keep->place = ms_arena_take(arena, graph->n_storages, 1);
+    keep->segment =
+        ms_arena_take_raw(arena, graph->n_units, sizeof *keep->segment);
+    if (keep->place == NULL || keep->segment == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t u = 0; u < graph->n_units; u++)
+        keep->segment[u] = MS_NONE;
+    return MS_OK;
+}
+
+/* ---- the default program ------------------------------------------------- */
+
+/* Units [first, last]; drop: the set of what it alone still holds. */
+typedef struct span {
+    uint32_t first, last, drop;
+} span;
+
+/* What ms_program_default works with: one entry per unit, found once and used
+ * by every micro-batch. */
+typedef struct writer {
+    const ms_graph *graph;
+    const ms_keep *keep;
+    ms_arena *arena;
+    ms_program *program;
+    ms_fault *fault;
+    uint32_t *kept_set, *held_set; /* of a unit's forward */
+    uint32_t *segment_of;          /* row of segments, or MS_NONE */
+    span *segments;
+    uint32_t n_segments;
+    uint8_t *held;         /* per storage: a segment holds it */
+    uint32_t *list;        /* room for n_storages */
+    uint32_t kept_outputs; /* the set of what the training loop holds */
+} writer;
+
+static bool has_backward(const ms_graph *graph)
+{
+    return graph->backward_at[0] > graph->backward_at[graph->n_units];
+}
+
+static ms_err take_columns(writer *w)
+{
+    uint32_t units = w->graph->n_units, storages = w->graph->n_storages;
+    w->kept_set = ms_arena_take_raw(w->arena, units, sizeof *w->kept_set);
+    w->held_set = ms_arena_take_raw(w->arena, units, sizeof *w->held_set);
+    w->segment_of = ms_arena_take_raw(w->arena, units, sizeof *w->segment_of);
+    w->segments = ms_arena_take_raw(w->arena, units, sizeof *w->segments);
+    w->held = ms_arena_take(w->arena, storages, 1);
+    w->list = ms_arena_take_raw(w->arena, storages, sizeof *w->list);
+    if (w->kept_set == NULL || w->held_set == NULL || w->segment_of == NULL ||
+        w->segments == NULL || w->held == NULL || w->list == NULL)
+        return ms_fail_nomem(w->fault);
+    return MS_OK;
+}
+
+static void find_segments(writer *w)
+{
+    uint32_t before = MS_NONE;
+    bool replayed = has_backward(w->graph);
+    for (uint32_t u = 0; u < w->graph->n_units; u++) {
+        uint32_t id = replayed ? w->keep->segment[u] : MS_NONE;
+        w->segment_of[u] = MS_NONE;
+        if (id != MS_NONE) {
+            if (id != before)
+                w->segments[w->n_segments++] = (span){.first = u};
+            w->segment_of[u] = w->n_segments - 1;
+            w->segments[w->n_segments - 1].last = u;
+        }
+        before = id;
+    }
+}
+
+/* What the segment reads from outside and no earlier one reads. */
+static ms_err hold_inputs(writer *w, span *segment)
+{
+    const ms_graph *graph = w->graph;
+    uint32_t first = graph->unit_in_at[segment->first];
+    uint32_t end = graph->unit_in_at[segment->last + 1], n = 0;
+    for (uint32_t i = first; i < end; i++) {
+        uint32_t s = graph->unit_in[i];
+        bool outside = graph->op_unit[graph->storage_maker[s]] < segment->first;
+        if (!outside || w->held[s])
+            continue;
+        w->held[s] = 1;
+        w->list[n++] = s;
+    }
+    return ms_program_add_set(w->program, w->list, n, w->arena, &segment->drop,
+                              w->fault);
+}
+
+/* The saved storages of a unit that stay: all, nothing or a set. */
+static ms_err find_kept(writer *w, uint32_t unit)
+{
+    const ms_graph *graph = w->graph;
+    uint32_t first = graph->out_at[graph->forward_at[unit]];
+    uint32_t end = graph->out_at[graph->forward_at[unit + 1]];
+    uint32_t saved = 0, here = 0;
+    for (uint32_t i = first; i < end; i++) {
+        uint32_t s = graph->out[i];
+        if (graph->storage_saved_end[s] == MS_NONE)
+            continue;
+        saved++;
+        if (w->keep->place[s] != MS_GONE)
+            w->list[here++] = s;
+    }
+    w->kept_set[unit] = MS_ALL;
+    if (here == saved)
+        return MS_OK;
+    return ms_program_add_set(w->program, w->list, here, w->arena,
+                              &w->kept_set[unit], w->fault);
+}
+
+static ms_err find_held(writer *w, uint32_t unit)
+{
+    const ms_graph *graph = w->graph;
+    uint32_t first = graph->out_at[graph->forward_at[unit]];
+    uint32_t end = graph->out_at[graph->forward_at[unit + 1]], n = 0;
+    for (uint32_t i = first; i < end; i++)
+        if (w->held[graph->out[i]])
+            w->list[n++] = graph->out[i];
+    return ms_program_add_set(w->program, w->list, n, w->arena,
+                              &w->held_set[unit], w->fault);
+}
+
+static ms_err find_sets(writer *w)
+{
+    const ms_graph *graph = w->graph;
+    find_segments(w);
+    for (uint32_t i = 0; i < w->n_segments; i++)
+        MS_TRY(hold_inputs(w, &w->segments[i]));
+    for (uint32_t u = 0; u < graph->n_units; u++) {
+        MS_TRY(find_kept(w, u));
+        MS_TRY(find_held(w, u));
+    }
+    return ms_program_add_set(w->program, graph->kept, graph->n_kept, w->arena,
+                              &w->kept_outputs, w->fault);
+}
+
+static void write_mark(writer *w, ms_mark mark)
+{
+    ms_call call = ms_program_call(MS_MARK);
+    call.place = (uint8_t)mark;
+    w->program->calls[w->program->n_calls++] = call;
+}
+
+static void write_drop(writer *w, uint32_t set, uint32_t unit, uint32_t last)
+{
+    if (set == MS_NOTHING && unit == MS_NONE)
+        return;
+    ms_call call = ms_program_call(MS_DROP_SET);
+    call.set = set;
+    call.unit = unit;
+    call.last = last;
+    w->program->calls[w->program->n_calls++] = call;
+}
+
+static void write_forward(writer *w, uint32_t unit)
+{
+    ms_call call = ms_program_call(MS_RUN);
+    call.pass = MS_FORWARD;
+    call.unit = call.last = unit;
+    call.keep = w->kept_set[unit];
+    call.set = w->held_set[unit];
+    w->program->calls[w->program->n_calls++] = call;
+}
+
+static void write_rerun(writer *w, const span *segment)
+{
+    bool reentrant = w->keep->reentrant;
+    ms_call call = ms_program_call(MS_RERUN);
+    call.unit = segment->first;
+    call.last = segment->last;
+    if (reentrant || !w->keep->early_stop)
+        call.flags |= MS_CALL_WHOLE;
+    if (reentrant)
+        call.flags |= MS_CALL_HOLD_OUTPUTS;
+    w->program->calls[w->program->n_calls++] = call;
+}
+
+static void write_backward(writer *w, uint32_t unit)
+{
+    uint32_t id = w->segment_of[unit];
+    const span *segment = id == MS_NONE ? NULL : &w->segments[id];
+    if (segment != NULL && unit == segment->last)
+        write_rerun(w, segment);
+    ms_call call = ms_program_call(MS_RUN);
+    call.pass = MS_GRAD_INPUT;
+    call.unit = call.last = unit;
+    w->program->calls[w->program->n_calls++] = call;
+    if (segment != NULL && unit == segment->first) {
+        bool outputs = w->keep->reentrant;
+        write_drop(w, segment->drop, outputs ? segment->first : MS_NONE,
+                   outputs ? segment->last : MS_NONE);
+    }
+}
+
+/* Five marks and drops, and per unit at most forward, replay, backward and
+ * drop. */
+#define FIXED_CALLS 8u
+#define CALLS_PER_UNIT 4u
+
+static ms_err write_micro_batch(writer *w)
+{
+    const ms_graph *graph = w->graph;
+    uint64_t most = FIXED_CALLS + CALLS_PER_UNIT * (uint64_t)graph->n_units;
+    MS_TRY(reserve_calls(w->program, most, w->arena, w->fault));
+    for (uint32_t u = 0; u < graph->n_units; u++) {
+        if (u == graph->loss_unit)
+            write_mark(w, MS_MARK_BEFORE_LOSS);
+        write_forward(w, u);
+    }
+    if (graph->loss_unit >= graph->n_units)
+        write_mark(w, MS_MARK_BEFORE_LOSS);
+    write_mark(w, MS_MARK_AFTER_FORWARD);
+    if (has_backward(graph))
+        for (uint32_t u = graph->n_units; u-- > 0;)
+            write_backward(w, u);
+    write_mark(w, MS_MARK_AFTER_BACKWARD);
+    /* Kept to the step, they end when the next forward binds them anew. */
+    if (!graph->keep_to_step)
+        write_drop(w, w->kept_outputs, MS_NONE, MS_NONE);
+    return MS_OK;
+}
+
+/* Writes the calls [first, n_calls) of micro-batch 0 again for the others. */
+static ms_err repeat(writer *w, uint32_t first)
+{
+    ms_program *program = w->program;
+    uint32_t n = program->n_calls - first;
+    uint64_t others = program->n_micro_batches - 1;
+    MS_TRY(reserve_calls(program, others * n, w->arena, w->fault));
+    for (uint32_t m = 1; m <= others; m++) {
+        ms_call *copy = program->calls + program->n_calls;
+        memcpy(copy, program->calls + first, n * sizeof *copy);
+        for (uint32_t i = 0; i < n; i++)
+            copy[i].micro_batch = m;
+        program->n_calls += n;
+    }
+    return MS_OK;
+}
+
+static ms_err write_end(writer *w)
+{
+    ms_program *program = w->program;
+    uint32_t first = program->n_calls;
+    MS_TRY(reserve_calls(program, FIXED_CALLS, w->arena, w->fault));
+    if (w->graph->step_first < w->graph->n_ops) {
+        ms_call call = ms_program_call(MS_STEP_SET);
+        call.set = MS_ALL;
+        program->calls[program->n_calls++] = call;
+    }
+    if (w->graph->keep_to_step)
+        write_drop(w, w->kept_outputs, MS_NONE, MS_NONE);
+    write_mark(w, MS_MARK_END);
+    for (uint32_t i = first; i < program->n_calls; i++)
+        program->calls[i].micro_batch = program->n_micro_batches - 1;
+    return MS_OK;
+}
+
+ms_err ms_program_default(const ms_graph *graph, const ms_keep *keep,
+                          uint32_t micro_batches, ms_arena *arena,
+                          ms_program *program, ms_fault *fault)
+{
+    assert(micro_batches > 0);
+    writer w = {.graph = graph,
+                .keep = keep,
+                .arena = arena,
+                .program = program,
+                .fault = fault};
+    *program = (ms_program){
+        .n_frames = 1, .n_ranks = 1, .n_micro_batches = micro_batches};
+    MS_TRY(take_columns(&w));
+    MS_TRY(find_sets(&w));
+    MS_TRY(reserve_calls(program, 1, arena, fault));
+    write_mark(&w, MS_MARK_START);
+    MS_TRY(write_micro_batch(&w));
+    MS_TRY(repeat(&w, 1));
+    return write_end(&w);
+}
+
+/* ---- checking ------------------------------------------------------------ */
+
+/* Beyond this many (unit, frame, rank) a program is a mistake or an attack. */
+#define MOST_CELLS ((uint64_t)1 << 26)
+
+static ms_err check_set(const ms_program *program, uint32_t set,
+                        ms_fault *fault)
+{
+    if (set == MS_ALL || set == MS_NOTHING || set < program->n_sets)
+        return MS_OK;
+    return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                   "there is no set %u; the program has %u", set,
+                   program->n_sets);
+}
+
+static ms_err check_indices(const ms_program *program, const ms_call *call,
+                            ms_fault *fault)
+{
+    if (call->verb >= MS_N_VERBS)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL, "there is no verb %u",
+                       (unsigned)call->verb);
+    if (call->rank >= program->n_ranks)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "rank %u is out of range: 0 to %u", (unsigned)call->rank,
+                       program->n_ranks - 1u);
+    if (call->frame >= program->n_frames)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "frame %u is out of range: 0 to %u",
+                       (unsigned)call->frame, program->n_frames - 1u);
+    if (call->micro_batch >= program->n_micro_batches)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "micro-batch %u is out of range: 0 to %u",
+                       call->micro_batch, program->n_micro_batches - 1u);
+    MS_TRY(check_set(program, call->keep, fault));
+    return check_set(program, call->set, fault);
+}
+
+static ms_err check_units(const ms_graph *graph, const ms_call *call,
+                          ms_fault *fault)
+{
+    uint32_t last = call->last;
+    if (call->verb == MS_RUN)
+        last = call->unit;
+    else if (call->verb == MS_DROP_SET && call->unit == MS_NONE)
+        return MS_OK;
+    else if (call->verb != MS_RERUN && call->verb != MS_DROP_SET)
+        return MS_OK;
+    if (call->unit > last || last >= graph->n_units)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "there are no units %u-%u; the graph has %u", call->unit,
+                       last, graph->n_units);
+    return MS_OK;
+}
+
+/* What a verb needs beyond the ranges. */
+static ms_err check_verb(const ms_graph *graph, const ms_call *call,
+                         uint8_t *ran, ms_fault *fault)
+{
+    bool forward = call->pass == MS_FORWARD;
+    if (call->verb == MS_RUN && !forward && call->pass != MS_GRAD_INPUT)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "a unit runs forward or backward, not pass %u",
+                       (unsigned)call->pass);
+    if (call->verb == MS_RUN && !forward && !*ran)
+        return ms_fail(fault, MS_EINPUT, NULL,
+                       "run each unit forward before its backward",
+                       "backward of unit %u (%s) without its forward",
+                       call->unit, graph->unit_name[call->unit]);
+    if (call->verb == MS_RUN)
+        *ran = forward;
+    if (call->verb == MS_RERUN && !*ran)
+        return ms_fail(fault, MS_EINPUT, NULL,
+                       "run each unit forward before it is run again",
+                       "unit %u (%s) is run again before its forward",
+                       call->unit, graph->unit_name[call->unit]);
+    if (call->verb == MS_MOVE && call->place != MS_HERE &&
+        call->place != MS_HOST)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "a set moves to here or host, not to place %u",
+                       (unsigned)call->place);
+    if (call->verb == MS_MARK && call->place >= MS_N_MARKS)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL, "there is no mark %u",
+                       (unsigned)call->place);
+    return MS_OK;
+}
+
+static ms_err check_whole(const ms_graph *graph, const ms_program *program,
+                          ms_fault *fault)
+{
+    uint64_t cells =
+        (uint64_t)graph->n_units * program->n_frames * program->n_ranks;
+    if (cells > MOST_CELLS)
+        return ms_fail(fault, MS_EINPUT, NULL, "use fewer frames or ranks",
+                       "%u frames on %u ranks are too many for %u units",
+                       (unsigned)program->n_frames, (unsigned)program->n_ranks,
+                       graph->n_units);
+    for (uint32_t i = 0; i < program->set_items; i++)
+        if (program->set_item[i] >= graph->n_storages)
+            return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                           "there is no storage %u; the graph has %u",
+                           program->set_item[i], graph->n_storages);
+    return MS_OK;
+}
+
+ms_err ms_program_check_calls(const ms_graph *graph, const ms_program *program,
+                              uint32_t *wrong, ms_fault *fault)
+{
+    *wrong = MS_NONE;
+    MS_TRY(check_whole(graph, program, fault));
+    ms_arena scratch = {0};
+    size_t cells = (size_t)graph->n_units * program->n_frames;
+    uint8_t *ran = ms_arena_take(&scratch, cells * program->n_ranks, 1);
+    if (ran == NULL)
+        return ms_fail_nomem(fault);
+    ms_err err = MS_OK;
+    for (uint32_t i = 0; i < program->n_calls && err == MS_OK; i++) {
+        const ms_call *call = &program->calls[i];
+        err = check_indices(program, call, fault);
+        if (err == MS_OK)
+            err = check_units(graph, call, fault);
+        if (err == MS_OK) {
+            bool runs = call->verb == MS_RUN || call->verb == MS_RERUN;
+            size_t slot =
+                call->rank * cells + (size_t)call->frame * graph->n_units;
+            err = check_verb(graph, call, runs ? &ran[slot + call->unit] : NULL,
+                             fault);
+        }
+        if (err != MS_OK)
+            *wrong = i;
+    }
+    ms_arena_free(&scratch);
+    return err;
+}
+
+ms_err ms_program_check(const ms_graph *graph, const ms_program *program,
+                        ms_fault *fault)
+{
+    uint32_t wrong;
+    ms_fault found = {0};
+    ms_err err = ms_program_check_calls(graph, program, &wrong, &found);
+    if (err == MS_OK)
+        return MS_OK;
+    char where[32] = "program";
+    if (wrong != MS_NONE)
+        snprintf(where, sizeof where, "call %u", wrong);
+    return ms_fail(fault, err, where, found.hint, "%s", found.what);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/sim.h"
+
+/* Every key is followed by a value; keys after the first of an object bring
+ * their comma along. */
+static void first_key(ms_text *text, const char *name)
+{
+    ms_text_json(text, name);
+    ms_text_add(text, ": ");
+}
+
+static void key(ms_text *text, const char *name)
+{
+    ms_text_add(text, ", ");
+    first_key(text, name);
+}
+
+static void put_string(ms_text *text, const char *string)
+{
+    if (string)
+        ms_text_json(text, string);
+    else
+        ms_text_add(text, "null");
+}
+
+static void put_id(ms_text *text, uint32_t id)
+{
+    if (id == MS_NONE)
+        ms_text_add(text, "null");
+    else
+        ms_text_u64(text, id);
+}
+
+static void put_level(ms_text *text, uint64_t bytes)
+{
+    if (bytes == MS_NO_LEVEL)
+        ms_text_add(text, "null");
+    else
+        ms_text_u64(text, bytes);
+}
+
+/* Rates are negative where they do not apply. */
+static void put_rate(ms_text *text, double rate)
+{
+    if (rate < 0)
+        ms_text_add(text, "null");
+    else
+        ms_text_double(text, rate);
+}
+
+/* FLOPs are whole numbers: all their digits, as long as they fit. */
+static void put_flops(ms_text *text, double flops)
+{
+    if (flops < 0x1p63)
+        ms_text_u64(text, (uint64_t)flops);
+    else
+        ms_text_double(text, flops);
+}
+
+/* A name with its value, for objects that are a list of such pairs. */
+typedef struct field {
+    const char *name;
+    uint64_t value;
+} field;
+
+static void put_fields(ms_text *text, const field *fields, size_t n)
+{
+    ms_text_add(text, "{");
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            ms_text_add(text, ", ");
+        first_key(text, fields[i].name);
+        put_level(text, fields[i].value);
+    }
+    ms_text_add(text, "}");
+}
+
+#define PUT_FIELDS(text, ...)                                                  \
+    put_fields(text, (const field[]){__VA_ARGS__},                             \
+               sizeof(const field[]){__VA_ARGS__} / sizeof(field))
+
+static void put_categories(ms_text *text, const uint64_t *bytes)
+{
+    field fields[MS_N_CATEGORIES];
+    for (int c = 0; c < MS_N_CATEGORIES; c++)
+        fields[c] = (field){ms_names_category[c], bytes[c]};
+    put_fields(text, fields, MS_N_CATEGORIES);
+}
+
+static void put_phases(ms_text *text, const uint64_t *bytes)
+{
+    PUT_FIELDS(text, {"forward_bytes", bytes[MS_PHASE_FORWARD]},
+               {"loss_bytes", bytes[MS_PHASE_LOSS]},
+               {"backward_bytes", bytes[MS_PHASE_BACKWARD]},
+               {"optimizer_bytes", bytes[MS_PHASE_OPTIMIZER]});
+}
+
+static void put_peak(ms_text *text, const ms_rank_report *rank)
+{
+    const ms_peak *peak = &rank->peak;
+    bool any = peak->event != MS_NONE;
+    ms_text_add(text, "{");
+    first_key(text, "allocated_bytes");
+    ms_text_u64(text, peak->allocated_bytes);
+    key(text, "active_bytes");
+    ms_text_u64(text, peak->active_bytes);
+    key(text, "requested_bytes");
+    ms_text_u64(text, peak->requested_bytes);
+    key(text, "reserved_bytes");
+    ms_text_u64(text, peak->reserved_bytes);
+    key(text, "time_ns");
+    put_level(text, any ? peak->t_ns : MS_NO_LEVEL);
+    key(text, "event");
+    put_id(text, peak->event);
+    key(text, "phase");
+    put_string(text, any ? ms_names_phase[peak->phase] : NULL);
+    key(text, "pass");
+    put_string(text, any ? ms_names_pass[peak->pass] : NULL);
+    key(text, "op");
+    put_string(text, peak->op);
+    key(text, "layer");
+    put_string(text, peak->layer);
+    key(text, "micro_batch");
+    put_id(text, peak->micro_batch);
+    key(text, "rank");
+    ms_text_u64(text, rank->rank);
+    key(text, "by_category");
+    put_categories(text, peak->by_category);
+    ms_text_add(text, "}");
+}
+
+static void put_states_and_levels(ms_text *text, const ms_rank_report *rank)
+{
+    const uint64_t *levels = rank->levels;
+    key(text, "category_peaks");
+    put_categories(text, rank->category_peaks);
+    key(text, "model_states");
+    PUT_FIELDS(text, {"parameters_bytes", rank->parameters_bytes},
+               {"gradients_bytes", rank->gradients_bytes},
+               {"optimizer_state_bytes", rank->optimizer_state_bytes},
+               {"total_bytes", rank->parameters_bytes + rank->gradients_bytes +
+                                   rank->optimizer_state_bytes});
+    key(text, "levels");
+    PUT_FIELDS(text, {"start_bytes", levels[MS_MARK_START]},
+               {"before_loss_bytes", levels[MS_MARK_BEFORE_LOSS]},
+               {"after_forward_bytes", levels[MS_MARK_AFTER_FORWARD]},
+               {"after_backward_bytes", levels[MS_MARK_AFTER_BACKWARD]},
+               {"end_bytes", levels[MS_MARK_END]});
+    key(text, "phase_peaks");
+    put_phases(text, rank->phase_peaks);
+}
+
+static void put_times(ms_text *text, const ms_times *time)
+{
+    PUT_FIELDS(
+        text, {"step_ns", time->step_ns}, {"forward_ns", time->forward_ns},
+        {"backward_ns", time->backward_ns},
+        {"recompute_ns", time->recompute_ns},
+        {"optimizer_ns", time->optimizer_ns},
+        {"exposed_comm_ns", time->exposed_comm_ns},
+        {"stall_ns", time->stall_ns}, {"bubble_ns", time->bubble_ns},
+        {"host_bound_ns", time->host_bound_ns}, {"idle_ns", time->idle_ns});
+}
+
+static void put_traffic(ms_text *text, const ms_rank_report *rank)
+{
+    PUT_FIELDS(text, {"h2d_bytes", rank->h2d_bytes},
+               {"d2h_bytes", rank->d2h_bytes}, {"comm_bytes", rank->comm_bytes},
+               {"nvme_bytes", rank->nvme_bytes});
+}
+
+static void put_flops_by_phase(ms_text *text, const ms_report *report)
+{
+    ms_text_add(text, "{");
+    first_key(text, "forward");
+    put_flops(text, report->forward_flops);
+    key(text, "backward");
+    put_flops(text, report->backward_flops);
+    key(text, "recompute");
+    put_flops(text, report->recompute_flops);
+    key(text, "optimizer");
+    put_flops(text, report->optimizer_flops);
+    key(text, "total");
+    put_flops(text, report->forward_flops + report->backward_flops +
+                        report->recompute_flops + report->optimizer_flops);
+    ms_text_add(text, "}");
+}
+
+static void put_rank(ms_text *text, const ms_rank_report *rank)
+{
+    ms_text_add(text, "{");
+    first_key(text, "rank");
+    ms_text_u64(text, rank->rank);
+    key(text, "stage");
+    ms_text_add(text, "null");
+    key(text, "peak");
+    put_peak(text, rank);
+    put_states_and_levels(text, rank);
+    key(text, "time");
+    put_times(text, &rank->time);
+    key(text, "traffic");
+    put_traffic(text, rank);
+    key(text, "in_flight_micro_batches");
+    ms_text_u64(text, rank->in_flight_micro_batches);
+    ms_text_add(text, "}");
+}
+
+static void put_heading(ms_text *text, const ms_report *report,
+                        const ms_graph *graph, const ms_report_names *names)
+{
+    static const char *const status[] = {"ok", "over", "out_of_memory",
+                                         "infeasible"};
+    first_key(text, "schema_version");
+    ms_text_u64(text, 1);
+    key(text, "memsim");
+    put_string(text, MS_VERSION);
+    key(text, "status");
+    put_string(text, status[report->status]);
+    key(text, "model");
+    put_string(text, names->model);
+    key(text, "device");
+    put_string(text, names->device);
+    key(text, "policy");
+    put_string(text, names->policy);
+    key(text, "settings");
+    ms_text_add(text, "%s",
+                names->settings_json ? names->settings_json : "null");
+    key(text, "parameters");
+    ms_text_u64(text, graph->parameters);
+    key(text, "fits");
+    ms_text_add(text, report->fits ? "true" : "false");
+    key(text, "capacity_bytes");
+    ms_text_u64(text, report->capacity_bytes);
+    key(text, "context_bytes");
+    ms_text_u64(text, report->context_bytes);
+    key(text, "headroom_bytes");
+    ms_text_i64(text, report->headroom_bytes);
+}
+
+static void put_memory(ms_text *text, const ms_report *report)
+{
+    const ms_rank_report *rank = &report->ranks[report->worst];
+    key(text, "peak");
+    put_peak(text, rank);
+    put_states_and_levels(text, rank);
+    key(text, "optimizer_scratch_bytes");
+    ms_text_u64(text, rank->optimizer_scratch_bytes);
+    key(text, "phase_peaks_with_workspace");
+    put_phases(text, rank->phase_peaks_with_workspace);
+    key(text, "saved_for_backward_bytes");
+    put_level(text, rank->saved_for_backward_bytes);
+    key(text, "host_peak_bytes");
+    ms_text_u64(text, report->host_peak_bytes);
+    key(text, "nvme_peak_bytes");
+    ms_text_u64(text, report->nvme_peak_bytes);
+}
+
+static void put_cost(ms_text *text, const ms_report *report)
+{
+    const ms_rank_report *rank = &report->ranks[report->worst];
+    const ms_times *time = &rank->time;
+    key(text, "time");
+    put_times(text, time);
+    key(text, "stalls");
+    PUT_FIELDS(text, {"host", time->host_bound_ns}, {"copy", time->stall_ns},
+               {"comm", time->exposed_comm_ns}, {"bubble", time->bubble_ns});
+    key(text, "flops");
+    put_flops_by_phase(text, report);
+    key(text, "recomputed_ops");
+    ms_text_u64(text, report->recomputed_ops);
+    key(text, "traffic");
+    put_traffic(text, rank);
+    key(text, "tokens_per_second");
+    put_rate(text, report->tokens_per_second);
+    key(text, "mfu");
+    put_rate(text, report->mfu);
+    key(text, "events");
+    ms_text_u64(text, report->events);
+}
+
+void ms_report_json(const ms_report *report, const ms_graph *graph,
+                    const ms_report_names *names, ms_text *text)
+{
+    ms_text_add(text, "{");
+    put_heading(text, report, graph, names);
+    put_memory(text, report);
+    put_cost(text, report);
+    key(text, "ranks");
+    ms_text_add(text, "[");
+    for (uint8_t rank = 0; rank < report->n_ranks; rank++) {
+        if (rank)
+            ms_text_add(text, ", ");
+        put_rank(text, &report->ranks[rank]);
+    }
+    ms_text_add(text, "]}");
+}

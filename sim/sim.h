@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_SIM_H
+#define MS_SIM_H
+
+/* sim/ is the ground: the types that the whole house speaks, in the order of
+ * the way through it, and the discrete-event simulation itself.
+ *
+ *   graph --(policy)--> program --expand--> plan --replay--> timeline
+ *                                                  --measure--> report
+ *
+ * A worked example, one tensor by hand.  The activation x of layer 3 is
+ * storage 71 of the graph: 8 MiB, made by op 40 (forward), read by op 41 and,
+ * in backward, by op 97.  In the graph, op 41's drop list ends the local
+ * reference of 71 (the Python variable was rebound), op 97's drop list ends
+ * its saved reference.  The default program says "run unit 3 forward, keep
+ * all": expand books one row for 71 with both references, so it lives from
+ * op 40 to op 97.  A checkpointing program says "run unit 3 forward, keep
+ * nothing" and later "run unit 3 again": expand books two rows for 71, the
+ * first living from op 40 to op 41, the second from op 40 run again to op 97.
+ * Replay turns each row into two events and the running sum into the level.
+ *
+ *     ms_arena trial = {0};
+ *     ms_plan plan;
+ *     ms_timeline line;
+ *     MS_TRY(ms_expand(&graph, &program, &opts, &trial, &plan, fault));
+ *     MS_TRY(ms_replay(&plan, &machine, &trial, &line, fault));
+ *     printf("%llu\n", line.ranks[0].allocated.peak_bytes);
+ *     ms_arena_free(&trial);
+ *
+ * Units: bytes are uint64_t, times integer nanoseconds (uint64_t), FLOPs
+ * double.  Ids are uint32_t rows of tables; MS_NONE is "no row".  CSR pairs
+ * are named X_at (n + 1 offsets) and X (values).  Nothing here prints, exits
+ * or reads a clock; same input, same bytes out. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MS_VERSION "0.1.0"
+#define MS_NONE UINT32_MAX
+
+/* ---- fail.c: errors ------------------------------------------------------ */
+
+/* Values are gapped by the exit status they lead to (design.md 6). */
+typedef enum ms_err {
+    MS_OK = 0,
+    MS_EUSAGE = 20,     /* bad option or policy spelling: exit 2 */
+    MS_EINPUT = 30,     /* bad model, program or data file: exit 3 */
+    MS_ESYSTEM = 40,    /* the operating system said no: exit 4 */
+    MS_ENOMEM = 41,     /* out of host memory: exit 4 */
+    MS_EPROGRAM = 50,   /* an external program is missing or failed: exit 5 */
+    MS_EINFEASIBLE = 60 /* no plan satisfies the request: exit 6 */
+} ms_err;
+
+/* What went wrong, in three parts: where, what, what to do next.  The first
+ * failure wins: a filled fault is never overwritten.  source and caret
+ * (column from 0, -1 for none) quote the offending line of input. */
+typedef struct ms_fault {
+    ms_err err;
+    int caret;
+    char where[256];
+    char what[512];
+    char hint[384];
+    char source[200];
+} ms_fault;
+
+/* Fills the fault (where and hint may be NULL) and returns err. */
+ms_err ms_fail(ms_fault *fault, ms_err err, const char *where, const char *hint,
+               const char *format, ...) __attribute__((format(printf, 5, 6)));
+ms_err ms_fail_nomem(ms_fault *fault);
+
+/* A place in a text that the user wrote. */
+typedef struct ms_quote {
+    const char *name, *bytes; /* name: the file's */
+    size_t length, offset;
+} ms_quote;
+
+/* The same with where = "name:line:column" and the line quoted. */
+ms_err ms_fail_at(ms_fault *fault, ms_err err, const ms_quote *at,
+                  const char *hint, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* Only quotes: fills source and caret.  Call it before ms_fail; it leaves a
+ * filled fault alone. */
+void ms_fail_quote(ms_fault *fault, const char *bytes, size_t length,
+                   size_t offset);
+
+#define MS_TRY(call)                                                           \
+    do {                                                                       \
+        ms_err try_err_ = (call);                                              \
+        if (try_err_ != MS_OK)                                                 \
+            return try_err_;                                                   \
+    } while (0)
+
+/* ---- arena.c: memory ----------------------------------------------------- */
+
+/* Two arenas with names that say how long: keep (a model's life) and trial
+ * (reset for each run of a sweep).  Nothing is freed singly.  take returns
+ * zeroed memory, take_raw uninitialised memory, both aligned to 16 bytes;
+ * NULL on overflow of n * size or exhaustion.  reset keeps the blocks. */
+typedef struct ms_block ms_block;
+typedef struct ms_arena {
+    ms_block *first, *current;
+    uint64_t limit_bytes; /* 0: no limit; else take fails beyond it */
+    uint64_t used_bytes;
+} ms_arena;
+
+void *ms_arena_take(ms_arena *arena, size_t n, size_t size);
+void *ms_arena_take_raw(ms_arena *arena, size_t n, size_t size);
+/* Grows an array of *capacity items to at least need items (doubling); the
+ * old copy stays in the arena until reset.  NULL when out of memory. */
+void *ms_arena_grow(ms_arena *arena, void *items, uint32_t *capacity,
+                    uint32_t need, size_t size);
+char *ms_arena_text(ms_arena *arena, const char *text, size_t length);
+char *ms_arena_format(ms_arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void ms_arena_reset(ms_arena *arena);
+void ms_arena_free(ms_arena *arena);
+/* For tests: the n-th malloc from now fails (0: off). */
+void ms_arena_fail_after(long n);
+
+/* ---- names.c: the words of the enumerations ------------------------------ */
+
+typedef enum ms_category {
+    MS_PARAMETERS, /* weights and buffers of the model */
+    MS_OPTIMIZER_STATE,
+    MS_GRADIENTS,
+    MS_INPUTS,
+    MS_ACTIVATIONS,
+    MS_TEMPORARIES,
+    MS_WORKSPACE,
+    MS_COMMUNICATION,
+    MS_N_CATEGORIES
+} ms_category;
+
+/* The pass an op belongs to; MS_RECOMPUTE exists in plans only. */
+typedef enum ms_pass {
+    MS_FORWARD,
+    MS_LOSS,
+    MS_GRAD_INPUT,
+    MS_GRAD_WEIGHT,
+    MS_ACCUMULATE,
+    MS_STEP,
+    MS_RECOMPUTE,
+    MS_START, /* the pseudo-op that holds what exists before the step */
+    MS_COPY,  /* a MOVE between memories */
+    MS_N_PASSES
+} ms_pass;
+
+/* What the user sees of a pass: four phases (the loss is part of forward in
+ * times, a phase of its own in phase_peaks). */
+typedef enum ms_phase {
+    MS_PHASE_FORWARD,
+    MS_PHASE_LOSS,
+    MS_PHASE_BACKWARD,
+    MS_PHASE_OPTIMIZER,
+    MS_N_PHASES
+} ms_phase;
+
+/* Where a (storage, frame, rank) is now (design.md 3; the places of sharded,
+ * packed and NVMe storages come with the policies that need them). */
+typedef enum ms_place {
+    MS_HERE,
+    MS_PENDING,
+    MS_GONE,
+    MS_HOST,
+    MS_N_PLACES
+} ms_place;
+
+typedef enum ms_pool_kind {
+    MS_DEVICE_POOL,
+    MS_HOST_POOL,
+    MS_NVME_POOL,
+    MS_N_POOLS
+} ms_pool_kind;
+
+typedef enum ms_stream_kind {
+    MS_STREAM_COMPUTE,
+    MS_STREAM_H2D,
+    MS_STREAM_D2H,
+    MS_STREAM_COMM,
+    MS_STREAM_HOST,
+    MS_STREAM_NVME,
+    MS_N_STREAMS
+} ms_stream_kind;
+
+/* Instants at which levels are read (MARK calls). */
+typedef enum ms_mark {
+    MS_MARK_START,          /* the first forward begins */
+    MS_MARK_BEFORE_LOSS,    /* the model's output exists */
+    MS_MARK_AFTER_FORWARD,  /* after the loss */
+    MS_MARK_AFTER_BACKWARD, /* output and loss still held */
+    MS_MARK_END,
+    MS_N_MARKS
+} ms_mark;
+
+extern const char *const ms_names_category[MS_N_CATEGORIES];
+extern const char *const ms_names_pass[MS_N_PASSES];
+extern const char *const ms_names_phase[MS_N_PHASES];
+extern const char *const ms_names_place[MS_N_PLACES];
+extern const char *const ms_names_pool[MS_N_POOLS];
+extern const char *const ms_names_stream[MS_N_STREAMS];
+extern const char *const ms_names_mark[MS_N_MARKS];
+ms_phase ms_names_phase_of(ms_pass pass);
+/* The nearest of n words to word by Damerau-Levenshtein distance (at most 2,
+ * at most 1 for words under 5 letters), or NULL. */
+const char *ms_names_nearest(const char *word, const char *const *words,
+                             size_t n);
+
+/* ---- graph.c: the template of one micro-batch and the optimizer step ----- */
+
+/* A reference that ends after an op.  A storage has at most one LOCAL
+ * reference (the last Python variable, kept output or gradient buffer that
+ * names it) and one SAVED reference (the last autograd node that saved it);
+ * lowering folds the many into these two by taking the later end. */
+#define MS_DROP_SAVED 1u
+#define MS_DROP(storage, saved) ((uint32_t)(storage) << 1 | (uint32_t)(saved))
+#define MS_DROP_STORAGE(drop) ((drop) >> 1)
+
+/* Category of a storage that ends as .grad: gradients when .grad does not
+ * exist yet, temporaries otherwise.  Only in ms_graph.storage_category. */
+#define MS_BECOMES_GRAD ((uint8_t)MS_N_CATEGORIES)
+
+enum {                    /* ms_graph.op_flags */
+       MS_OP_CORE = 1u,   /* attention core: what checkpoint:selective redoes */
+       MS_OP_CLONES = 2u, /* accumulate: .grad is a clone, not the buffer */
+       MS_OP_HOST = 4u    /* no kernel: takes no time and no launch */
+};
+
+/* Read-only after ms_graph_finish.  Storages [0, n_persistent) outlive the
+ * micro-batch (parameters, buffers, optimizer state, .grad, inputs); the rest
+ * exist once per frame.  Ops are in host order: forward units ascending,
+ * loss, backward units descending, optimizer step.
+ *
+ * Invariants: unit u's forward ops are [forward_at[u], forward_at[u + 1]),
+ * its backward ops [backward_at[u + 1], backward_at[u]) (so backward_at is
+ * descending in u); a forward op reads only storages made before it; each
+ * storage is in the out list of exactly one op (its maker), none for those
+ * that exist at the start. */
+typedef struct ms_graph {
+    const char *name;
+
+    uint32_t n_storages, n_persistent;
+    uint64_t *storage_bytes;
+    uint8_t *storage_category;
+    uint8_t *storage_at_start;   /* 1: exists when a steady step starts */
+    uint32_t *storage_maker;     /* op, or MS_NONE */
+    uint32_t *storage_local_end; /* op whose drop list ends LOCAL, or NONE */
+    uint32_t *storage_saved_end; /* op whose drop list ends SAVED, or NONE */
+    uint32_t *storage_grad;      /* BECOMES_GRAD: the .grad storage it ends as;
+                                    parameters: their .grad; else NONE */
+    uint8_t *storage_buffer;     /* 1: a model buffer, not a parameter */
+    uint32_t *storage_layer;     /* row of layer_name, or MS_NONE */
+    const char **storage_name;
+
+    uint32_t n_ops;
+    const char **op_name; /* e.g. "aten::addmm" */
+    uint8_t *op_pass;
+    uint8_t *op_flags;
+    uint8_t *op_stream;
+    uint32_t *op_unit;  /* MS_NONE for step ops */
+    uint32_t *op_layer; /* row of layer_name, or MS_NONE */
+    uint32_t *op_node;  /* autograd node, or MS_NONE */
+    double *op_flops;
+    uint64_t *op_read_bytes, *op_write_bytes;
+    uint64_t *op_ns;
+    uint32_t *in_at, *in;     /* storages read */
+    uint32_t *out_at, *out;   /* storages allocated, in order */
+    uint32_t *drop_at, *drop; /* MS_DROP entries ended after the op, in order */
+
+    uint32_t n_units;
+    uint32_t *forward_at, *backward_at; /* n_units + 1 each */
+    uint32_t *unit_block;               /* MS_NONE: in no block */
+    uint32_t *unit_in_at, *unit_in;     /* frame storages a unit's forward reads
+                                           from earlier units: what a checkpoint
+                                           that starts here must hold */
+    const char **unit_name;
+    uint32_t n_kept, *kept; /* storages that the training loop's own variables
+                               hold (output, loss): made with one HOLD
+                               reference, which the program drops after
+                               backward, or after the step if keep_to_step */
+    bool keep_to_step;
+
+    uint32_t loss_unit;  /* first unit of the loss */
+    uint32_t step_first; /* first op of the optimizer step */
+
+    uint32_t n_layers;
+    const char **layer_name;
+    uint32_t n_blocks;
+    const char **block_name;
+
+    /* What the summary says of the model. */
+    uint64_t parameters; /* elements, tied ones once */
+    uint64_t tokens;     /* per micro-batch; 0 where tokens mean nothing */
+    double model_flops;  /* forward + backward of one micro-batch, no redo */
+} ms_graph;
+
+ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault);
+
+/* ---- program.c: the step as a list of calls ------------------------------ */
+
+typedef enum ms_verb {
+    MS_RUN,      /* run a unit's forward or backward ops */
+    MS_RERUN,    /* run forward ops of units [unit, last] again (recompute) */
+    MS_MOVE,     /* move set to place MS_HOST or MS_HERE (copy engines) */
+    MS_STEP_SET, /* the optimizer step (set: MS_ALL) */
+    MS_HOLD,     /* take a host reference on each storage of set */
+    MS_DROP_SET, /* release those references */
+    MS_SYNC,     /* the host waits until the device has caught up */
+    MS_MARK,     /* a named instant: levels are read here */
+    MS_N_VERBS
+} ms_verb;
+
+/* Set ids: MS_ALL and MS_NOTHING, else a row of the program's sets. */
+#define MS_ALL (MS_NONE - 1u)
+#define MS_NOTHING (MS_NONE - 2u)
+
+enum { /* ms_call.flags */
+       MS_CALL_WHOLE =
+           1u, /* RERUN: to the end of the last unit, needed or not */
+       MS_CALL_HOLD_OUTPUTS = 2u /* RERUN: what leaves the units stays until a
+                                    DROP_SET with unit and last of this call */
+};
+
+typedef struct ms_call {
+    uint8_t verb;  /* ms_verb */
+    uint8_t pass;  /* RUN: MS_FORWARD or MS_GRAD_INPUT (= backward) */
+    uint8_t place; /* MOVE: ms_place; MARK: ms_mark */
+    uint8_t flags;
+    uint8_t rank;
+    uint16_t frame; /* micro-batch slot */
+    uint32_t micro_batch;
+    uint32_t unit, last; /* RERUN, DROP_SET: units [unit, last] */
+    uint32_t keep;       /* RUN forward: saved storages that keep their SAVED
+                            reference: MS_ALL, MS_NOTHING or a set */
+    uint32_t set; /* RUN forward: storages that get a HOLD reference and count
+                     as activations; HOLD, DROP_SET, MOVE...: what */
+} ms_call;
+
+typedef struct ms_program {
+    uint32_t n_calls, calls_capacity;
+    ms_call *calls;
+    uint32_t n_sets, sets_capacity;
+    uint32_t *set_at; /* n_sets + 1 */
+    uint32_t set_items, items_capacity;
+    uint32_t *set_item; /* storages */
+    uint16_t n_frames;
+    uint8_t n_ranks;
+    uint32_t n_micro_batches;
+} ms_program;
+
+/* The choices of keep policies (design.md 4), consumed by
+ * ms_program_default.  place[s] of a saved storage is MS_HERE (keep) or
+ * MS_GONE (drop after its last forward use; bind makes it again); it alone
+ * decides, in segments too.  Neighbouring units with the same segment are
+ * replayed together by one RERUN just before the first of their backwards;
+ * MS_NONE means not checkpointed. */
+typedef struct ms_keep {
+    uint8_t *place;    /* n_storages */
+    uint32_t *segment; /* n_units */
+    bool reentrant;    /* torch.utils.checkpoint use_reentrant=True */
+    bool early_stop;
+} ms_keep;
+
+ms_err ms_program_keep_all(const ms_graph *graph, ms_arena *arena,
+                           ms_keep *keep, ms_fault *fault);
+/* For each micro-batch forward, loss, backward; then the step; all in frame 0
+ * of rank 0.  What a segment reads from outside gets a HOLD when it is made
+ * and loses it after the backward of the first segment that reads it, which
+ * is the last one to be replayed. */
+ms_err ms_program_default(const ms_graph *graph, const ms_keep *keep,
+                          uint32_t micro_batches, ms_arena *arena,
+                          ms_program *program, ms_fault *fault);
+/* A call with nothing set: unit and last MS_NONE, keep and set MS_NOTHING. */
+ms_call ms_program_call(ms_verb verb);
+ms_err ms_program_add(ms_program *program, ms_call call, ms_arena *arena,
+                      ms_fault *fault);
+/* Appends a set; *set gets its id (MS_NOTHING for n = 0). */
+ms_err ms_program_add_set(ms_program *program, const uint32_t *storages,
+                          uint32_t n, ms_arena *arena, uint32_t *set,
+                          ms_fault *fault);
+/* Is every id in range, every unit run forward before backward? */
+ms_err ms_program_check(const ms_graph *graph, const ms_program *program,
+                        ms_fault *fault);
+
+/* ---- text.c: nouns as text ----------------------------------------------- */
+
+/* A growing text in an arena.  On out of memory, failed is set and later
+ * appends do nothing: check once at the end. */
+typedef struct ms_text {
+    ms_arena *arena;
+    char *bytes; /* NUL-terminated once something was appended */
+    uint32_t length, capacity;
+    bool failed;
+} ms_text;
+
+void ms_text_add(ms_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void ms_text_put(ms_text *text, const char *bytes, size_t length);
+void ms_text_u64(ms_text *text, uint64_t value);
+void ms_text_i64(ms_text *text, int64_t value);
+/* A JSON string with quotes; invalid UTF-8 becomes U+FFFD. */
+void ms_text_json(ms_text *text, const char *string);
+/* "%.6g" whatever the locale; "null" for what is no number. */
+void ms_text_double(ms_text *text, double value);
+
+void ms_dump_graph(const ms_graph *graph, ms_text *text);
+void ms_dump_program(const ms_graph *graph, const ms_program *program,
+                     ms_text *text);
+/* dumpread.c: reads the text form back, into an identical program that
+ * ms_program_check accepts; errors carry name:line:column. */
+ms_err ms_dumpread_program(const ms_graph *graph, const char *name,
+                           const char *bytes, size_t length, ms_arena *arena,
+                           ms_program *program, ms_fault *fault);
+
+/* ---- expand.c: program to plan ------------------------------------------- */
+
+/* The expanded program in host issue order.  A row is one allocation.
+ * Op i allocates rows [alloc_at[i], alloc_at[i + 1]) in order and after it
+ * the host drops rows release[release_at[i] .. release_at[i + 1]).  Op r is
+ * the start of rank r: it allocates what exists before the step.
+ * wait lists, per op, earlier ops on other streams that must have ended.
+ * use (only with opts.uses, else NULL) lists, per op, each row it touches;
+ * cross-stream uses are always in wait. */
+typedef struct ms_plan {
+    const ms_graph *graph;
+
+    uint32_t n_ops;
+    uint32_t *op_of; /* graph op, or MS_NONE (start, copies, sync, mark) */
+    uint8_t *op_pass;
+    uint8_t *op_stream;
+    uint8_t *op_rank;
+    uint32_t *op_micro_batch;
+    uint64_t *op_ns;
+    uint32_t *alloc_at, *release_at, *release;
+    uint32_t *wait_at, *wait; /* NULL where every op is on one stream */
+    uint32_t *use_at, *use;
+
+    uint32_t n_rows;
+    uint64_t *row_bytes;
+    uint32_t *row_storage;
+    uint32_t *row_op; /* the op that allocates it */
+    uint8_t *row_category;
+    uint8_t *row_pool;  /* ms_pool_kind */
+    uint8_t *row_saved; /* 1: held by an autograd node */
+
+    uint32_t n_marks;
+    struct ms_plan_mark {
+        uint8_t mark;
+        uint8_t rank;
+        uint32_t micro_batch;
+        uint32_t op;       /* the last op before the mark */
+        uint32_t releases; /* entries of release before the mark: op's last
+                              ones may come after it */
+    } * marks;
+
+    uint32_t n_sync; /* ops at which the host waits, ascending */
+    uint32_t *sync;
+    uint8_t n_ranks;
+    uint32_t n_micro_batches;
+    uint32_t recomputed_ops; /* how many ops ran again */
+} ms_plan;
+
+typedef struct ms_expand_opts {
+    bool uses; /* fill plan.use (for --book device) */
+    double h2d_bytes_per_s, d2h_bytes_per_s; /* MOVE; 0: takes no time */
+    uint64_t copy_ns;                        /* latency of one copy */
+} ms_expand_opts;
+
+/* bind and expand (design.md 3).  Whatever an op needs that is not present
+ * is made present: GONE re-runs its maker with only what that needs.  Faults:
+ * MS_EINPUT for a program that runs a unit before its inputs exist, reads a
+ * dropped storage that nothing can make, or forms a cycle. */
+ms_err ms_expand(const ms_graph *graph, const ms_program *program,
+                 const ms_expand_opts *opts, ms_arena *arena, ms_plan *plan,
+                 ms_fault *fault);
+
+/* dumpplan.c: the plan as text, an op a line. */
+void ms_dumpplan_write(const ms_plan *plan, ms_text *text);
+
+/* ---- replay.c: plan to timeline ------------------------------------------ */
+
+typedef struct ms_machine {
+    uint64_t launch_ns;      /* host time to issue one op */
+    uint64_t capacity_bytes; /* device memory the process can have */
+    uint64_t context_bytes;  /* driver, kernels: outside the pool */
+    double peak_flops;       /* for mfu; 0: unknown */
+    bool book_device;        /* book by device time, not in host issue order */
+} ms_machine;
+
+/* 16 bytes; size, category and sign follow from the plan's row. */
+typedef struct ms_event {
+    uint64_t t_ns;
+    uint32_t row;
+    uint32_t op_act; /* plan op << 1 | 1 when it allocates */
+} ms_event;
+
+typedef struct ms_level {
+    uint64_t now_bytes, peak_bytes;
+    uint32_t peak_event; /* index into events, after which the level is peak */
+} ms_level;
+
+typedef struct ms_rank_levels {
+    ms_level pool[MS_N_POOLS]; /* allocated */
+    uint64_t active_peak_bytes, requested_peak_bytes, reserved_peak_bytes;
+} ms_rank_levels;
+
+/* Lossless: level by category, alive set at any instant, Gantt and pool state
+ * are folds over events and the ops' times.  Events are in booking order and
+ * their times never decrease. */
+typedef struct ms_timeline {
+    const ms_plan *plan;
+    uint32_t n_events;
+    ms_event *events;
+    uint64_t *start_ns, *end_ns; /* per plan op, device times */
+    uint8_t *gap_cause;          /* per op: why its stream waited before it */
+    uint64_t step_ns;
+    ms_rank_levels *ranks;
+} ms_timeline;
+
+/* Why a compute stream stood still before an op. */
+typedef enum ms_gap {
+    MS_GAP_NONE,
+    MS_GAP_HOST,   /* the host had not issued it yet */
+    MS_GAP_COMM,   /* a collective had not ended */
+    MS_GAP_COPY,   /* a copy (swap, offload) had not ended */
+    MS_GAP_BUBBLE, /* another rank's output had not arrived */
+    MS_GAP_IDLE,
+    MS_N_GAPS
+} ms_gap;
+
+/* At one instant all completions come first (stream order), then starts.
+ * An op starts at max(stream free, waits ended, host issue time). */
+ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
+                 ms_arena *arena, ms_timeline *line, ms_fault *fault);
+
+/* ---- timeline.c: folds over events --------------------------------------- */
+
+/* Rows of rank's device pool alive just after event index e, largest first;
+ * *n of them. */
+ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint8_t rank,
+                         ms_arena *arena, uint32_t **rows, uint32_t *n,
+                         ms_fault *fault);
+
+/* The device level of one rank as a step function, thinned to at most
+ * max_points points (at least 4; per pixel column: first, lowest, highest,
+ * last of the total) that always include the exact peak.  bytes[c] is the
+ * level of category c from t_ns on. */
+typedef struct ms_point {
+    uint64_t t_ns, total_bytes;
+    uint64_t bytes[MS_N_CATEGORIES];
+} ms_point;
+ms_err ms_timeline_points(const ms_timeline *line, uint8_t rank,
+                          uint32_t max_points, ms_arena *arena,
+                          ms_point **points, uint32_t *n, ms_fault *fault);
+
+/* ---- measure.c: timeline to report --------------------------------------- */
+
+/* event, plan_op and micro_batch are MS_NONE where nothing was allocated (or,
+ * micro_batch, outside all).  phase counts the loss as forward, a recompute
+ * pass as backward.  op is the pass's name for pseudo-ops. */
+typedef struct ms_peak {
+    uint64_t allocated_bytes, active_bytes, requested_bytes, reserved_bytes;
+    uint64_t t_ns;
+    uint32_t event;
+    uint32_t plan_op; /* the op that allocates at the peak */
+    uint8_t phase, pass;
+    const char *op, *layer; /* layer NULL: none */
+    uint32_t micro_batch;
+    uint64_t by_category[MS_N_CATEGORIES];
+} ms_peak;
+
+/* A partition of step_ns on the compute stream (a law). */
+typedef struct ms_times {
+    uint64_t step_ns, forward_ns, backward_ns, recompute_ns, optimizer_ns;
+    uint64_t exposed_comm_ns, stall_ns, bubble_ns, host_bound_ns, idle_ns;
+} ms_times;
+
+/* A level of an instant that the program does not mark. */
+#define MS_NO_LEVEL UINT64_MAX
+
+/* levels are read where the program marks them (booked by device time: at the
+ * end of the op before the mark): start, before_loss and after_forward in the
+ * first micro-batch, after_backward and end in the last.  phase_peaks[p] is
+ * the highest level just after an allocation by an op of phase p, or at the
+ * start of one, in booking order (what a copy allocates counts for the phase
+ * in which it is issued); 0 where no op is of phase p.  traffic: a transfer
+ * moves what it allocates at its far end. */
+typedef struct ms_rank_report {
+    uint8_t rank;
+    ms_peak peak;
+    uint64_t category_peaks[MS_N_CATEGORIES];
+    uint64_t parameters_bytes; /* highest level without model buffers */
+    uint64_t gradients_bytes, optimizer_state_bytes; /* highest levels */
+    uint64_t levels[MS_N_MARKS];       /* workspace left out; or MS_NO_LEVEL */
+    uint64_t phase_peaks[MS_N_PHASES]; /* workspace left out */
+    uint64_t phase_peaks_with_workspace[MS_N_PHASES];
+    uint64_t optimizer_scratch_bytes;  /* temporaries made by pass MS_STEP */
+    uint64_t saved_for_backward_bytes; /* activations that autograd nodes hold
+                                          at after_forward; or MS_NO_LEVEL */
+    ms_times time;
+    uint64_t h2d_bytes, d2h_bytes, comm_bytes, nvme_bytes;
+    uint32_t in_flight_micro_batches; /* most at once between their first
+                                         forward and their last backward */
+} ms_rank_report;
+
+typedef enum ms_status {
+    MS_FITS,
+    MS_OVER,
+    MS_OUT_OF_MEMORY,
+    MS_INFEASIBLE
+} ms_status;
+
+typedef struct ms_report {
+    ms_status status;
+    bool fits;
+    uint64_t capacity_bytes, context_bytes;
+    int64_t headroom_bytes;
+    uint64_t host_peak_bytes, nvme_peak_bytes;
+    double forward_flops, backward_flops, recompute_flops, optimizer_flops;
+    double tokens_per_second, mfu; /* negative: does not apply */
+    uint32_t events;
+    uint32_t recomputed_ops;
+    uint8_t n_ranks, worst; /* worst: the rank with the highest peak */
+    ms_rank_report *ranks;
+} ms_report;
+
+ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
+                  ms_arena *arena, ms_report *report, ms_fault *fault);
+
+/* The JSON of design.md 6.  What only the caller knows comes in here. */
+typedef struct ms_report_names {
+    const char *model, *device, *policy;
+    const char *settings_json; /* an object, spliced in as it is */
+} ms_report_names;
+void ms_report_json(const ms_report *report, const ms_graph *graph,
+                    const ms_report_names *names, ms_text *text);
+
+#endif

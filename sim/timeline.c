@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "sim/sim.h"
+
+static bool on_device(const ms_plan *plan, uint32_t row, uint8_t rank)
+{
+    return plan->row_pool[row] == MS_DEVICE_POOL &&
+           plan->op_rank[plan->row_op[row]] == rank;
+}
+
+/* ---- who is alive -------------------------------------------------------- */
+
+typedef struct sized_row {
+    uint64_t bytes;
+    uint32_t row;
+} sized_row;
+
+/* Largest first; the row breaks ties, so the order is total. */
+static int compare_sized(const void *left, const void *right)
+{
+    const sized_row *a = left, *b = right;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    return (a->row > b->row) - (a->row < b->row);
+}
+
+static uint32_t mark_alive(const ms_timeline *line, uint32_t event,
+                           uint8_t rank, uint8_t *alive)
+{
+    uint32_t n = 0;
+    for (uint32_t e = 0; e <= event && e < line->n_events; e++) {
+        uint32_t row = line->events[e].row;
+        if (!on_device(line->plan, row, rank))
+            continue;
+        alive[row] = line->events[e].op_act & 1u;
+        n += alive[row] ? 1u : UINT32_MAX;
+    }
+    return n;
+}
+
+ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint8_t rank,
+                         ms_arena *arena, uint32_t **rows, uint32_t *n,
+                         ms_fault *fault)
+{
+    const ms_plan *plan = line->plan;
+    uint8_t *alive = ms_arena_take(arena, plan->n_rows, 1);
+    if (!alive)
+        return ms_fail_nomem(fault);
+    *n = mark_alive(line, event, rank, alive);
+    sized_row *sized = ms_arena_take_raw(arena, *n, sizeof *sized);
+    *rows = ms_arena_take_raw(arena, *n, sizeof **rows);
+    if (!sized || !*rows)
+        return ms_fail_nomem(fault);
+    for (uint32_t row = 0, i = 0; row < plan->n_rows; row++)
+        if (alive[row])
+            sized[i++] = (sized_row){plan->row_bytes[row], row};
+    qsort(sized, *n, sizeof *sized, compare_sized);
+    for (uint32_t i = 0; i < *n; i++)
+        (*rows)[i] = sized[i].row;
+    return MS_OK;
+}
+
+/* ---- thinning ------------------------------------------------------------ */
+
+enum { FIRST, LOWEST, HIGHEST, LAST, N_KINDS };
+
+/* The events that one pixel column keeps, and the totals that decide. */
+typedef struct column {
+    uint32_t event[N_KINDS];
+    uint64_t lowest_bytes, highest_bytes;
+} column;
+
+static uint64_t signed_bytes(const ms_timeline *line, uint32_t event)
+{
+    uint64_t bytes = line->plan->row_bytes[line->events[event].row];
+    return line->events[event].op_act & 1u ? bytes : 0 - bytes;
+}
+
+/* Earlier events win ties, so that the highest of all columns is the peak. */
+static void see(column *in, uint32_t event, uint64_t total_bytes)
+{
+    if (in->event[FIRST] == MS_NONE) {
+        for (int kind = 0; kind < N_KINDS; kind++)
+            in->event[kind] = event;
+        in->lowest_bytes = in->highest_bytes = total_bytes;
+    }
+    if (total_bytes < in->lowest_bytes) {
+        in->lowest_bytes = total_bytes;
+        in->event[LOWEST] = event;
+    }
+    if (total_bytes > in->highest_bytes) {
+        in->highest_bytes = total_bytes;
+        in->event[HIGHEST] = event;
+    }
+    in->event[LAST] = event;
+}
+
+static void fill_columns(const ms_timeline *line, uint8_t rank, column *columns,
+                         uint32_t n_columns)
+{
+    uint64_t end_ns =
+        line->n_events ? line->events[line->n_events - 1].t_ns : 0;
+    uint64_t width_ns = end_ns / n_columns + 1;
+    uint64_t total_bytes = 0;
+    for (uint32_t e = 0; e < line->n_events; e++) {
+        if (!on_device(line->plan, line->events[e].row, rank))
+            continue;
+        total_bytes += signed_bytes(line, e);
+        see(&columns[line->events[e].t_ns / width_ns], e, total_bytes);
+    }
+}
+
+/* The events to show, ascending, each once; returns how many. */
+static uint32_t list_shown(const column *columns, uint32_t n_columns,
+                           uint32_t *shown)
+{
+    uint32_t n = 0;
+    for (uint32_t c = 0; c < n_columns; c++) {
+        const uint32_t *event = columns[c].event;
+        if (event[FIRST] == MS_NONE)
+            continue;
+        bool low_first = event[LOWEST] < event[HIGHEST];
+        uint32_t ordered[N_KINDS] = {
+            event[FIRST], event[low_first ? LOWEST : HIGHEST],
+            event[low_first ? HIGHEST : LOWEST], event[LAST]};
+        for (int kind = 0; kind < N_KINDS; kind++)
+            if (n == 0 || shown[n - 1] != ordered[kind])
+                shown[n++] = ordered[kind];
+    }
+    return n;
+}
+
+static uint32_t list_all(const ms_timeline *line, uint8_t rank, uint32_t *shown)
+{
+    uint32_t n = 0;
+    for (uint32_t e = 0; e < line->n_events; e++)
+        if (on_device(line->plan, line->events[e].row, rank))
+            shown[n++] = e;
+    return n;
+}
+
+static ms_err choose(const ms_timeline *line, uint8_t rank, uint32_t max_points,
+                     ms_arena *arena, uint32_t **shown, uint32_t *n,
+                     ms_fault *fault)
+{
+    *shown = ms_arena_take_raw(arena, max_points, sizeof **shown);
+    if (!*shown)
+        return ms_fail_nomem(fault);
+    if (line->n_events <= max_points) {
+        *n = list_all(line, rank, *shown);
+        return MS_OK;
+    }
+    uint32_t n_columns = max_points / N_KINDS;
+    column *columns = ms_arena_take_raw(arena, n_columns, sizeof *columns);
+    if (!columns)
+        return ms_fail_nomem(fault);
+    for (uint32_t c = 0; c < n_columns; c++)
+        columns[c] = (column){{MS_NONE, MS_NONE, MS_NONE, MS_NONE}, 0, 0};
+    fill_columns(line, rank, columns, n_columns);
+    *n = list_shown(columns, n_columns, *shown);
+    return MS_OK;
+}
+
+static void fill_points(const ms_timeline *line, uint8_t rank,
+                        const uint32_t *shown, uint32_t n, ms_point *points)
+{
+    const ms_plan *plan = line->plan;
+    ms_point now = {0};
+    for (uint32_t e = 0, i = 0; i < n; e++) {
+        uint32_t row = line->events[e].row;
+        if (!on_device(plan, row, rank))
+            continue;
+        now.t_ns = line->events[e].t_ns;
+        now.total_bytes += signed_bytes(line, e);
+        now.bytes[plan->row_category[row]] += signed_bytes(line, e);
+        if (e == shown[i])
+            points[i++] = now;
+    }
+}
+
+ms_err ms_timeline_points(const ms_timeline *line, uint8_t rank,
+                          uint32_t max_points, ms_arena *arena,
+                          ms_point **points, uint32_t *n, ms_fault *fault)
+{
+    assert(max_points >= N_KINDS);
+    uint32_t *shown;
+    MS_TRY(choose(line, rank, max_points, arena, &shown, n, fault));
+    *points = ms_arena_take_raw(arena, *n, sizeof **points);
+    if (!*points)
+        return ms_fail_nomem(fault);
+    fill_points(line, rank, shown, *n, *points);
+    return MS_OK;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* memsim-bench [MEMSIM]: how fast the way through the house is, as JSON.  Each
+ * figure is the best and the median of its runs.  With the path of a memsim
+ * binary whole processes are timed, too.  Nothing fails for being slow:
+ * machines differ; the budgets are
+ *
+ *     expand_ns_per_op       15
+ *     replay_ns_per_event     8
+ *     choices_1000_ms      1000   program, expand, replay of one lowered model
+ *     process_run_ms         30   more than process_version_ms
+ *     layers_12 ... layers_10000: the same ns per op and event, within noise */
+#include "graphs/graphs.h"
+#include "policies/policies.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define MAX_RUNS 51
+#define MAIN_JOB "run", "gpt3.json", "--policy", "checkpoint:sqrt", "--json"
+
+/* Everything from one lowered model to its timeline. */
+struct way {
+    ms_arena keep, trial;
+    ms_graph graph;
+    ms_program program;
+    ms_plan plan;
+    ms_timeline line;
+};
+
+struct times {
+    size_t n;
+    double ns[MAX_RUNS];
+};
+
+static void demand(ms_err err, const ms_fault *fault)
+{
+    if (err == MS_OK)
+        return;
+    fprintf(stderr, "memsim-bench: %s: %s\n", fault->where, fault->what);
+    exit(EXIT_FAILURE);
+}
+
+static double now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_times(const char *name, struct times *times, double per)
+{
+    qsort(times->ns, times->n, sizeof *times->ns, by_value);
+    printf(",\n  \"%s\": {\"best\": %.3f, \"median\": %.3f, \"runs\": %zu}",
+           name, times->ns[0] / per, times->ns[times->n / 2] / per, times->n);
+}
+
+static void lower(const char *name, const char *layers, struct way *way)
+{
+    ms_override override = {.key = "layers", .value = layers};
+    const ms_device *device;
+    ms_model model;
+    ms_training training;
+    ms_fault fault = {0};
+    ms_training_init(&training);
+    demand(ms_read_model(name, &override, layers != NULL, &way->keep, &model,
+                         &fault),
+           &fault);
+    demand(ms_training_resolve(&training, &model, &fault), &fault);
+    demand(ms_dag_order(&model, &way->keep, &fault), &fault);
+    demand(ms_device_find("h100", &device, &fault), &fault);
+    demand(
+        ms_lower(&model, &training, device, 1, &way->keep, &way->graph, &fault),
+        &fault);
+}
+
+static void write_program(struct way *way, const char *policy)
+{
+    ms_spec spec = {0};
+    ms_fault fault = {0};
+    way->program = (ms_program){0};
+    demand(ms_spec_parse(policy, &way->trial, &spec, &fault), &fault);
+    demand(ms_apply_program(&spec, &way->graph, 1, false, &way->trial,
+                            &way->program, &fault),
+           &fault);
+}
+
+static void expand(struct way *way)
+{
+    ms_expand_opts opts = {0};
+    ms_fault fault = {0};
+    demand(ms_expand(&way->graph, &way->program, &opts, &way->trial, &way->plan,
+                     &fault),
+           &fault);
+}
+
+static void replay(struct way *way)
+{
+    const ms_machine machine = {.launch_ns = 5000,
+                                .capacity_bytes = UINT64_C(80) << 30};
+    ms_fault fault = {0};
+    demand(ms_replay(&way->plan, &machine, &way->trial, &way->line, &fault),
+           &fault);
+}
+
+/* Expand and replay, each per op and event; the first run warms up. */
+static void time_step(struct way *way, const char *policy, size_t runs)
+{
+    struct times expand_times = {.n = runs};
+    struct times replay_times = {.n = runs};
+    for (size_t i = 0; i <= runs; i++) {
+        ms_arena_reset(&way->trial);
+        write_program(way, policy);
+        double t0 = now_ns();
+        expand(way);
+        double t1 = now_ns();
+        replay(way);
+        double t2 = now_ns();
+        expand_times.ns[i > 0 ? i - 1 : 0] = t1 - t0;
+        replay_times.ns[i > 0 ? i - 1 : 0] = t2 - t1;
+    }
+    printf(",\n  \"ops\": %u, \"events\": %u", way->plan.n_ops,
+           way->line.n_events);
+    print_times("expand_ns_per_op", &expand_times, way->plan.n_ops);
+    print_times("replay_ns_per_event", &replay_times, way->line.n_events);
+}
+
+static void bench_step(const char *label, const char *model, const char *layers,
+                       const char *policy, size_t runs)
+{
+    struct way way = {0};
+    double t0 = now_ns();
+    lower(model, layers, &way);
+    printf(",\n \"%s\": {\"policy\": \"%s\", \"read_and_lower_ms\": %.3f",
+           label, policy, (now_ns() - t0) / 1e6);
+    time_step(&way, policy, runs);
+    printf("}");
+    ms_arena_free(&way.trial);
+    ms_arena_free(&way.keep);
+}
+
+static void bench_choices(void)
+{
+    struct way way = {0};
+    struct times all = {.n = 3};
+    char policy[64];
+    lower("gpt3.json", NULL, &way);
+    for (size_t run = 0; run < all.n; run++) {
+        double t0 = now_ns();
+        for (unsigned i = 0; i < 1000; i++) {
+            ms_arena_reset(&way.trial);
+            snprintf(policy, sizeof policy, "checkpoint:every=%u", 1 + i % 96);
+            write_program(&way, policy);
+            expand(&way);
+            replay(&way);
+        }
+        all.ns[run] = now_ns() - t0;
+    }
+    print_times("choices_1000_ms", &all, 1e6);
+    ms_arena_free(&way.trial);
+    ms_arena_free(&way.keep);
+}
+
+static double process_ns(const char *const *argv)
+{
+    extern char **environ;
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    int status = 0;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+    double t0 = now_ns();
+    if (posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv,
+                    environ) != 0 ||
+        waitpid(pid, &status, 0) != pid || status != 0) {
+        fprintf(stderr, "memsim-bench: %s %s failed\n", argv[0], argv[1]);
+        exit(EXIT_FAILURE);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return now_ns() - t0;
+}
+
+static void bench_process(const char *label, const char *const *argv)
+{
+    struct times times = {.n = 21};
+    for (size_t i = 0; i < times.n; i++)
+        times.ns[i] = process_ns(argv);
+    print_times(label, &times, 1e6);
+}
+
+int main(int argc, char **argv)
+{
+    printf("{\"memsim\": \"%s\"", MS_VERSION);
+    bench_step("gpt3", "gpt3.json", NULL, "none", 51);
+    bench_step("gpt3_sqrt", "gpt3.json", NULL, "checkpoint:sqrt", 51);
+    bench_step("layers_12", "gpt3-small", "12", "checkpoint:sqrt", 51);
+    bench_step("layers_100", "gpt3-small", "100", "checkpoint:sqrt", 21);
+    bench_step("layers_1000", "gpt3-small", "1000", "checkpoint:sqrt", 11);
+    bench_step("layers_10000", "gpt3-small", "10000", "checkpoint:sqrt", 5);
+    bench_choices();
+    if (argc > 1) {
+        const char *version[] = {argv[1], "--version", NULL};
+        const char *run[] = {argv[1], MAIN_JOB, NULL};
+        bench_process("process_version_ms", version);
+        bench_process("process_run_ms", run);
+    }
+    printf("\n}\n");
+    return EXIT_SUCCESS;
+}

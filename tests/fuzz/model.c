@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Bytes as a model file: read, ordered, drawn as DOT. */
+#include "tests/fuzz/fuzz.h"
+
+#include "graphs/graphs.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    ms_arena arena = {.limit_bytes = FUZZ_ARENA_BYTES};
+    ms_fault fault = {0};
+    ms_model model;
+    ms_err err = ms_read_model_bytes("fuzz.json", (const char *)bytes, length,
+                                     NULL, 0, &arena, &model, &fault);
+    if (err == MS_OK)
+        err = ms_dag_order(&model, &arena, &fault);
+    if (err == MS_OK) {
+        ms_text text = {.arena = &arena};
+        ms_dag_dot(&model, &text);
+    }
+    FUZZ_LAW(err == fault.err);
+    FUZZ_LAW(err == MS_OK || fault.what[0] != '\0');
+    ms_arena_free(&arena);
+    return 0;
+}

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+mkdir out.csv
+"$MEMSIM" run tiny.json --csv out.csv
+status=$?
+ls out.csv
+exit $status

@@ -1,0 +1,6 @@
+"$MEMSIM" run mlp.json --color always | tail -n 3 | tr '\033' '^'
+NO_COLOR=1 FORCE_COLOR=1 "$MEMSIM" run mlp.json | tr '\033' '^' | grep -c '\^'
+FORCE_COLOR=1 "$MEMSIM" run mlp.json | tr '\033' '^' | grep -c '\^'
+"$MEMSIM" run mlp.json | tr '\033' '^' | grep -c '\^'
+FORCE_COLOR=1 "$MEMSIM" rnu 2>&1 | tr '\033' '^'
+FORCE_COLOR=1 "$MEMSIM" run --color never nowhere.json 2>&1 | tr '\033' '^'

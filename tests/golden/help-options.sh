@@ -1,0 +1,11 @@
+# Every option that help lists is taken, and with it the documented values.
+for command in run inspect; do
+    "$MEMSIM" help $command | sed -n 's/.* WHAT: \|.* WHEN: \|.* ORDER: //p' |
+        sort -u
+    for option in $("$MEMSIM" help $command |
+        sed -n 's/^ .*--\([a-z-]*\).*/\1/p'); do
+        "$MEMSIM" $command nowhere.json --"$option" 2>&1 |
+            grep "unknown option"
+    done
+done
+exit 0

@@ -1,0 +1,6 @@
+# The shell opens the pipe for writing when memsim has it open for reading.
+mkfifo model
+"$MEMSIM" run ./model &
+exec 3>model
+kill -TERM $!
+wait $!

@@ -1,0 +1,2 @@
+"$MEMSIM" run tiny.json -q --plot=figure.svg --keep-script
+ls figure.*

@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Runs the command line and compares every byte.
+#
+#   run_golden.sh [--bless] MEMSIM [NAME]...      (no NAME: all cases)
+#
+# A case is NAME.args (shell words; # comments) or NAME.sh (a script that runs
+# "$MEMSIM"), with what is expected of it: NAME.out, NAME.err (absent: empty),
+# NAME.exit (absent: 0) and NAME.file.PATH for a file it writes.  NAME.in is
+# its standard input.  It runs in a scratch folder that holds a copy of
+# tests/golden/files.  --bless writes down what came out instead; a
+# NAME.file.PATH must exist (empty will do) to be blessed.
+set -u
+cd "$(dirname "$0")" || exit 2
+golden=$PWD
+bless=0
+if [ "${1-}" = --bless ]; then
+    bless=1
+    shift
+fi
+[ $# -ge 1 ] || { sed -n '3,5p' "$0" >&2; exit 2; }
+case $1 in
+/*) MEMSIM=$1 ;;
+*) MEMSIM=$OLDPWD/$1 ;;
+esac
+shift
+[ -x "$MEMSIM" ] || { echo "$MEMSIM: no such program" >&2; exit 2; }
+scratch=$(mktemp -d) || exit 2
+echo 0 >"$scratch/zero"
+trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
+
+run_case() { # name -> out, err and exit in $scratch, files in $scratch/work
+    rm -rf "$scratch/work"
+    mkdir "$scratch/work"
+    [ -d files ] && cp -R files/. "$scratch/work"
+    input=/dev/null
+    [ -f "$1.in" ] && input=$golden/$1.in
+    (
+        cd "$scratch/work" || exit 2
+        if [ -f "$golden/$1.sh" ]; then
+            set -- sh "$golden/$1.sh"
+        else
+            set -f
+            eval "set -- $(grep -v '^#' "$golden/$1.args" | tr '\n' ' ')"
+            set -- "$MEMSIM" "$@"
+        fi
+        env -i PATH="$PATH" HOME="$scratch" LC_ALL=C TERM=dumb COLUMNS=80 \
+            MEMSIM="$MEMSIM" "$@" <"$input" >"$scratch/out" 2>"$scratch/err"
+    )
+    echo $? >"$scratch/exit"
+}
+
+check_file() { # expected, got, what stands for an absent expected file
+    if [ $bless = 1 ]; then
+        if cmp -s "$2" "$3"; then rm -f "$1"; else cp "$2" "$1"; fi
+    elif [ -f "$1" ]; then
+        diff -au "$1" "$2"
+    else
+        diff -au "$3" "$2"
+    fi
+}
+
+check_case() {
+    run_case "$1"
+    wrong=0
+    check_file "$1.exit" "$scratch/exit" "$scratch/zero" || wrong=1
+    check_file "$1.err" "$scratch/err" /dev/null || wrong=1
+    check_file "$1.out" "$scratch/out" /dev/null || wrong=1
+    for expected in "$1".file.*; do
+        [ -e "$expected" ] || continue
+        got=$scratch/work/${expected#"$1".file.}
+        if [ $bless = 1 ]; then cp "$got" "$expected"; else
+            diff -au "$expected" "$got" || wrong=1
+        fi
+    done
+    [ $wrong = 0 ] || echo "FAILED: $1"
+    return $wrong
+}
+
+if [ $# = 0 ]; then
+    for path in *.args *.sh; do
+        case $path in run_golden.sh | '*'*) continue ;; esac
+        set -- "$@" "${path%.*}"
+    done
+fi
+failed=0
+for name; do
+    if [ ! -f "$name.args" ] && [ ! -f "$name.sh" ]; then
+        echo "$name: no such case" >&2
+        exit 2
+    fi
+    check_case "$name" || failed=$((failed + 1))
+done
+echo "$# golden cases, $failed failed"
+[ $failed = 0 ]

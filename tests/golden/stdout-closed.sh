@@ -1,0 +1,4 @@
+# Nothing that is opened may take the place of standard output.
+"$MEMSIM" run mlp.json --json --csv out.csv >&-
+echo $?
+ls out.csv

@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The house rules that a script can check (design.md 7).
+#
+#   house.sh SOURCE BUILD rules|format|tidy     exit 77: a tool is missing
+# shellcheck disable=SC2086 # lists of our own file names
+set -u
+export LC_ALL=C
+build=$2
+cd "$1" || exit 2
+sources=$(find sim graphs policies plots tools tests -name '*.[ch]' | sort)
+scripts=$(find .ci tools tests -name '*.sh' -o -path .ci/run | sort)
+
+# "File f exports ms_f and ms_f_*" does not hold for: file, its other names.
+exceptions='
+memsim main
+layers ms_layer_find ms_layer_kinds ms_layer_n_kinds'
+
+includes() { # a room includes its own files and sim's door; tools all doors
+    grep -nE '^ *# *include' $sources | sed -E 's/: *# *include */:/' |
+        awk -F: '{ split($1, from, "/"); split($3, to, /["\/>]/); bad = 0
+            if ($3 ~ /^<(cjson\/)?cJSON/) bad = $1 !~ /^graphs\/.*json\.c$/
+            else if ($3 ~ /^<igraph/) bad = $1 !~ /^graphs\/.*dag\.c$/
+            else if ($3 ~ /^"/ && from[1] != "tests" && to[2] != from[1])
+                bad = $3 !~ "^\"" to[2] "/" to[2] "\\.h\"" ||
+                      (from[1] != "tools" && to[2] != "sim")
+            if (bad) print }'
+}
+
+shape() { # SPDX line, length of files and lines, no tabs; names are unique
+    awk 'FNR <= 2 && /SPDX-License-Identifier: GPL-3\.0/ { spdx[FILENAME] }
+        { n[FILENAME] = FNR }
+        length($0) > 80 { print FILENAME ":" FNR ": " length($0) " columns" }
+        /\t/ || / $/ { print FILENAME ":" FNR ": tab or trailing blank" }
+        END { for (f in n) {
+            if (n[f] > 600) print f ": " n[f] " lines"
+            if (!(f in spdx)) print f ": no SPDX line" } }
+        ' $sources $scripts CMakeLists.txt tests/CMakeLists.txt
+    find sim graphs policies plots tools -name '*.c' | sed 's|.*/||' | sort |
+        uniq -d | sed 's/$/: two files of this name/'
+}
+
+symbols() { # one per line: room file type name
+    for room in sim graphs policies plots tools; do
+        nm -A "$build/lib$room.a" | sed "s|^.*:\(.*\.o:\)|$room/\1|"
+    done
+    nm -A "$build/CMakeFiles/memsim.dir/tools/memsim.c.o" |
+        sed 's|^.*/tools/|tools/|'
+}
+
+foreign() { # what may be called in one file or room only
+    awk '$3 != "U" { next }
+        $4 ~ /^(m|c|re)alloc$|^free$|^aligned_alloc$|^posix_memalign$/ ||
+        $4 ~ /^strn?dup$|^getline$|^open_memstream$/ { bad = $2 != "arena" }
+        $4 ~ /^exit$|^abort$|^perror$|^puts$|^putchar$|^stderr$/ ||
+        $4 ~ /^(__)?v?printf(_chk)?$/ { bad = $1 != "tools" }
+        $4 ~ /^igraph_/ { bad = $2 != "dag" }
+        $4 ~ /^cJSON_/ { bad = $2 != "json" }
+        bad { print $1 "/" $2 ".c: " $4; bad = 0 }'
+}
+
+upward() { # a room calls itself and sim only, tools all
+    awk '$4 !~ /^ms_/ || $1 == "tools" { next }
+        $3 == "U" { call[$1 "/" $2 ".c: " $4] = $1 " " $4; next }
+        { home[$4] = $1 }
+        END { for (c in call) { split(call[c], to, " ")
+            if (home[to[2]] != to[1] && home[to[2]] != "sim") print c } }'
+}
+
+names() { # the file is the namespace
+    awk -v exceptions="$exceptions" '
+        BEGIN { n = split(exceptions, row, "\n")
+            for (i = 1; i <= n; i++) { m = split(row[i], word, " ")
+                for (j = 2; j <= m; j++) fine[word[1], word[j]] } }
+        $3 !~ /[A-TV-Z]/ || ($2, $4) in fine { next }
+        $4 == "ms_" $2 || index($4, "ms_" $2 "_") == 1 { next }
+        $1 == "policies" && $4 == "ms_policy_" $2 { next }
+        { print $1 "/" $2 ".c: " $4 }'
+}
+
+registry() { # each policy has a golden case and a row in the README
+    sed -nE 's/.*&ms_policy_([a-z0-9_]+).*/\1/p' policies/registry.c |
+        while read -r policy; do
+            grep -qE "^\| *\`$policy" README.md ||
+                echo "README.md: no table row begins with $policy"
+            cat tests/golden/*.args | grep -qE \
+                "(-p|--policy)[ =]['\"]?([^ ]*\+)?$policy([:+'\" ]|\$)" ||
+                echo "tests/golden: no case with --policy $policy"
+        done
+}
+
+rules() {
+    includes | sed 's/^/include: /'
+    shape | sed 's/^/shape: /'
+    symbols=$(symbols |
+        sed -nE 's/^(.*)\/(.*)\.c\.o:[0-9a-f]* +(.) /\1 \2 \3 /p')
+    echo "$symbols" | foreign | sed 's/^/foreign call: /'
+    echo "$symbols" | upward | sed 's/^/upward call: /'
+    echo "$symbols" | names | sed 's/^/name: /'
+    registry | sed 's/^/registry: /'
+}
+
+case $3 in
+rules)
+    broken=$(rules 2>&1)
+    [ -z "$broken" ] || { echo "$broken"; exit 1; }
+    ;;
+format)
+    command -v clang-format >/dev/null || exit 77
+    clang-format --dry-run -Werror $sources
+    ;;
+tidy)
+    command -v clang-tidy >/dev/null || exit 77
+    printf '%s\n' $sources | grep '^[^t].*\.c$\|^tools.*\.c$' |
+        xargs -P 2 -n 4 clang-tidy --quiet -p "$build" 2>/dev/null
+    ;;
+esac

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TESTS_LAWS_H
+#define MS_TESTS_LAWS_H
+
+/* Random graphs and programs, and an oracle that is naive on purpose: plain
+ * walks over arrays, no state shared with the code under test.
+ *
+ *     laws_random random = {seed};
+ *     laws_graph(&random, &arena, &graph);
+ *     laws_keep(&random, &graph, &arena, &keep);
+ *     ... program, expand, replay ...
+ *     laws_check_all(&plan, &line, &machine);
+ *
+ * Checks fail through libcheck, with the seed in laws_seed. */
+
+#include "sim/sim.h"
+
+typedef struct laws_random {
+    uint64_t state;
+} laws_random;
+
+extern uint64_t laws_seed; /* of the trial that runs, for messages */
+
+uint32_t laws_below(laws_random *random, uint32_t n); /* 0 .. n - 1 */
+bool laws_chance(laws_random *random, uint32_t percent);
+
+/* A training step: units of several ops, skips, random saved sets, backward
+ * ops that read them, gradients, an optimizer; sometimes several streams. */
+void laws_graph(laws_random *random, ms_arena *arena, ms_graph *graph);
+/* Random places of saved storages, random segments. */
+void laws_keep(laws_random *random, const ms_graph *graph, ms_arena *arena,
+               ms_keep *keep);
+/* Inserts moves of random kept storages to host memory. */
+void laws_moves(laws_random *random, const ms_graph *graph, ms_arena *arena,
+                ms_program *program);
+
+/* n equal units of one op, in n blocks: op i reads and saves a_(i - 1) and
+ * makes a_i; a_0 is an input.  Each is unit_bytes; then a loss of one byte.
+ * Gradients of activations only. */
+void laws_chain(uint32_t n, uint64_t unit_bytes, ms_arena *arena,
+                ms_graph *graph);
+
+/* ---- builder.c: columns of a graph, as ops are appended -------------------
+ */
+
+typedef struct laws_builder {
+    ms_graph *graph;
+    ms_arena *arena;
+    uint32_t n_in, n_out;
+} laws_builder;
+
+void laws_build_open(laws_builder *builder, ms_graph *graph, ms_arena *arena,
+                     uint32_t storages, uint32_t ops, uint32_t units);
+uint32_t laws_build_storage(laws_builder *builder, uint64_t bytes,
+                            uint8_t category, bool at_start);
+uint32_t laws_build_op(laws_builder *builder, uint8_t pass, uint32_t unit,
+                       uint64_t ns, const uint32_t *in, uint32_t n_in,
+                       const uint32_t *out, uint32_t n_out);
+/* Local references end at the last forward reader (backward storages: last
+ * reader); local_end and saved_end may be set by hand before.  Then drop
+ * lists and unit inputs. */
+void laws_build_close(laws_builder *builder);
+
+/* ---- oracle.c ---------------------------------------------------------------
+ */
+
+/* Rows: once allocated, at most once released, live at each use; what each op
+ * reads is live at it. */
+void laws_check_rows(const ms_plan *plan);
+/* Every stream and wait, by one pass in plan order. */
+void laws_check_clock(const ms_plan *plan, const ms_timeline *line,
+                      const ms_machine *machine);
+/* Events, level, categories and peak in host order. */
+void laws_check_levels(const ms_plan *plan, const ms_timeline *line);
+/* The same by device time: rows cover their uses. */
+void laws_check_device_levels(const ms_plan *plan, const ms_timeline *line);
+/* Peaks, breakdown, times; marks only in host order. */
+void laws_check_report(const ms_timeline *line, const ms_report *report,
+                       bool in_host_order);
+/* With everything kept the level follows from the graph alone. */
+void laws_check_template(const ms_graph *graph, const ms_plan *plan,
+                         uint32_t micro_batches);
+
+#endif

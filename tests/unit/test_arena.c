@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/sim.h"
+#include "tests/tests.h"
+
+#include <string.h>
+
+START_TEST(take_is_zeroed_and_aligned)
+{
+    ms_arena arena = {0};
+    for (size_t n = 0; n < 200; n++) {
+        unsigned char *memory = ms_arena_take(&arena, n, 3);
+        ck_assert_ptr_nonnull(memory);
+        ck_assert_uint_eq((uintptr_t)memory % 16, 0);
+        for (size_t i = 0; i < 3 * n; i++)
+            ck_assert_uint_eq(memory[i], 0);
+        memset(memory, 0xa5, 3 * n);
+    }
+    ms_arena_reset(&arena);
+    unsigned char *again = ms_arena_take(&arena, 1000, 1);
+    for (size_t i = 0; i < 1000; i++)
+        ck_assert_uint_eq(again[i], 0);
+    ms_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(take_beyond_a_block)
+{
+    ms_arena arena = {0};
+    char *small = ms_arena_take(&arena, 10, 1);
+    char *large = ms_arena_take(&arena, 1 << 20, 1);
+    memset(large, 1, 1 << 20);
+    ck_assert_int_eq(small[9], 0);
+    ms_arena_free(&arena);
+    ck_assert_ptr_null(arena.first);
+}
+END_TEST
+
+START_TEST(take_refuses_overflow)
+{
+    ms_arena arena = {0};
+    ck_assert_ptr_null(ms_arena_take(&arena, SIZE_MAX / 2, 3));
+    ck_assert_ptr_null(ms_arena_take_raw(&arena, SIZE_MAX, 1));
+    ck_assert_ptr_null(ms_arena_take_raw(&arena, SIZE_MAX - 15, 1));
+    ck_assert_ptr_null(ms_arena_text(&arena, "", SIZE_MAX));
+    ck_assert_uint_eq(arena.used_bytes, 0);
+    ms_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(limit_holds_until_reset)
+{
+    ms_arena arena = {.limit_bytes = 100};
+    ck_assert_ptr_nonnull(ms_arena_take(&arena, 64, 1));
+    ck_assert_ptr_null(ms_arena_take(&arena, 64, 1));
+    ck_assert_ptr_nonnull(ms_arena_take(&arena, 32, 1));
+    ck_assert_uint_eq(arena.used_bytes, 96);
+    ms_arena_reset(&arena);
+    ck_assert_ptr_nonnull(ms_arena_take(&arena, 64, 1));
+    ms_arena_free(&arena);
+}
+END_TEST
+
+static void some_run(ms_arena *arena)
+{
+    for (size_t i = 1; i < 100; i++)
+        ck_assert_ptr_nonnull(ms_arena_take_raw(arena, i * 37 % 1000, 8));
+}
+
+START_TEST(reset_keeps_the_blocks)
+{
+    ms_arena arena = {0};
+    some_run(&arena);
+    for (int run = 0; run < 1000; run++) {
+        ms_arena_reset(&arena);
+        ms_arena_fail_after(1); /* any further malloc would fail */
+        some_run(&arena);
+    }
+    ms_arena_fail_after(0);
+    ms_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(the_nth_malloc_fails)
+{
+    ms_arena arena = {0};
+    ms_arena_fail_after(2);
+    ck_assert_ptr_nonnull(ms_arena_take(&arena, 60000, 1));
+    ck_assert_ptr_null(ms_arena_take(&arena, 60000, 1));
+    ck_assert_ptr_nonnull(ms_arena_take(&arena, 60000, 1));
+    ms_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(grow_keeps_the_items)
+{
+    ms_arena arena = {0};
+    uint32_t capacity = 0, *items = NULL, mallocs = 0;
+    for (uint32_t i = 0; i < 10000; i++) {
+        uint32_t before = capacity;
+        items = ms_arena_grow(&arena, items, &capacity, i + 1, sizeof *items);
+        ck_assert_ptr_nonnull(items);
+        ck_assert_uint_gt(capacity, i);
+        mallocs += capacity != before;
+        items[i] = i;
+    }
+    for (uint32_t i = 0; i < 10000; i++)
+        ck_assert_uint_eq(items[i], i);
+    ck_assert_uint_lt(mallocs, 12);
+    uint32_t none = 0;
+    ck_assert_ptr_nonnull(ms_arena_grow(&arena, NULL, &none, 0, 4));
+    ms_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(texts)
+{
+    ms_arena arena = {0};
+    ck_assert_str_eq(ms_arena_text(&arena, "abcdef", 3), "abc");
+    ck_assert_str_eq(ms_arena_text(&arena, NULL, 0), "");
+    ck_assert_str_eq(ms_arena_format(&arena, "%s.%d", "layers", 12),
+                     "layers.12");
+    ms_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(first_failure_wins)
+{
+    ms_fault fault = {0};
+    ck_assert_int_eq(
+        ms_fail(&fault, MS_EUSAGE, "--batch", "use 1", "%d bad", 0), MS_EUSAGE);
+    ck_assert_int_eq(ms_fail_nomem(&fault), MS_ENOMEM);
+    ck_assert_int_eq(fault.err, MS_EUSAGE);
+    ck_assert_str_eq(fault.where, "--batch");
+    ck_assert_str_eq(fault.what, "0 bad");
+    ck_assert_str_eq(fault.hint, "use 1");
+    ck_assert_int_eq(fault.caret, -1);
+    ck_assert_int_eq(ms_fail(NULL, MS_EINPUT, NULL, NULL, "x"), MS_EINPUT);
+}
+END_TEST
+
+START_TEST(fault_points_into_the_text)
+{
+    const char *text = "first\n\"n\xc3\xa4me\": \x1b[31m nonsense\nlast";
+    ms_quote at = {"a.json", text, strlen(text),
+                   (size_t)(strstr(text, "nonsense") - text)};
+    ms_fault fault = {0};
+    ms_fail_at(&fault, MS_EINPUT, &at, NULL, "bad \x1b word");
+    ck_assert_str_eq(fault.where, "a.json:2:15");
+    ck_assert_str_eq(fault.source, "\"n\xc3\xa4me\":  [31m nonsense");
+    ck_assert_int_eq(fault.caret, 14);
+    ck_assert_str_eq(fault.what, "bad ? word");
+}
+END_TEST
+
+START_TEST(fault_cuts_long_texts)
+{
+    static char text[100000];
+    for (size_t i = 0; i + 2 < sizeof text; i += 2)
+        memcpy(text + i, "\xc3\xa4", 2);
+    ms_fault fault = {0};
+    ms_quote at = {text, text, strlen(text), 50001};
+    ms_fail_at(&fault, MS_EINPUT, &at, text, "%s", text);
+    ck_assert_uint_lt(strlen(fault.source), sizeof fault.source);
+    ck_assert_uint_gt(strlen(fault.source), 190);
+    ck_assert_int_gt(fault.caret, 0);
+    ck_assert_int_lt(fault.caret, 100);
+    ck_assert_uint_eq(strlen(fault.what) % 2, 0);
+    ck_assert_uint_eq(strlen(fault.hint) % 2, 0);
+}
+END_TEST
+
+Suite *suite_arena(void)
+{
+    Suite *suite = suite_create("arena");
+    TCase *tcase = tcase_create("arena");
+    tcase_add_test(tcase, take_is_zeroed_and_aligned);
+    tcase_add_test(tcase, take_beyond_a_block);
+    tcase_add_test(tcase, take_refuses_overflow);
+    tcase_add_test(tcase, limit_holds_until_reset);
+    tcase_add_test(tcase, reset_keeps_the_blocks);
+    tcase_add_test(tcase, the_nth_malloc_fails);
+    tcase_add_test(tcase, grow_keeps_the_items);
+    tcase_add_test(tcase, texts);
+    tcase_add_test(tcase, first_failure_wins);
+    tcase_add_test(tcase, fault_points_into_the_text);
+    tcase_add_test(tcase, fault_cuts_long_texts);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

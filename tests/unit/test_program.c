@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/sim.h"
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+
+#include <string.h>
+
+static ms_arena arena;
+static ms_fault fault;
+static ms_graph graph;
+static ms_keep keep;
+static ms_program program;
+
+static void setup(void)
+{
+    arena = (ms_arena){0};
+    fault = (ms_fault){0};
+}
+
+static void teardown(void)
+{
+    ms_arena_free(&arena);
+}
+
+/* A chain of n units; units [first, last] are one segment if first <= last. */
+static void build(uint32_t n, uint32_t first, uint32_t last)
+{
+    laws_chain(n, 1, &arena, &graph);
+    ck_assert_int_eq(ms_graph_check(&graph, &fault), MS_OK);
+    ck_assert_int_eq(ms_program_keep_all(&graph, &arena, &keep, &fault), MS_OK);
+    for (uint32_t u = first; u <= last && u < n; u++) {
+        keep.segment[u] = 0;
+        keep.place[u + 1] = MS_GONE; /* a_(u + 1) is made in unit u */
+    }
+}
+
+static void write_default(uint32_t micro_batches)
+{
+    ck_assert_int_eq(ms_program_default(&graph, &keep, micro_batches, &arena,
+                                        &program, &fault),
+                     MS_OK);
+    ck_assert_int_eq(ms_program_check(&graph, &program, &fault), MS_OK);
+}
+
+/* Calls as letters, e.g. "F0" forward of unit 0. */
+static const char *letters(void)
+{
+    static const char verbs[] = "?R>SHD|M";
+    ms_text text = {.arena = &arena};
+    for (uint32_t i = 0; i < program.n_calls; i++) {
+        const ms_call *call = &program.calls[i];
+        if (call->verb == MS_RUN)
+            ms_text_add(&text, "%c%u ", call->pass == MS_FORWARD ? 'F' : 'B',
+                        call->unit);
+        else if (call->verb == MS_RERUN)
+            ms_text_add(&text, "R%u-%u ", call->unit, call->last);
+        else if (call->verb == MS_MARK)
+            ms_text_add(&text, "M%u ", (unsigned)call->place);
+        else
+            ms_text_add(&text, "%c ", verbs[call->verb]);
+    }
+    return text.bytes;
+}
+
+static void assert_set(uint32_t set, const uint32_t *items, uint32_t n)
+{
+    ck_assert_uint_lt(set, program.n_sets);
+    ck_assert_uint_eq(program.set_at[set + 1] - program.set_at[set], n);
+    for (uint32_t i = 0; i < n; i++)
+        ck_assert_uint_eq(program.set_item[program.set_at[set] + i], items[i]);
+}
+
+static const ms_call *find(ms_verb verb, uint32_t nth)
+{
+    for (uint32_t i = 0; i < program.n_calls; i++)
+        if (program.calls[i].verb == verb && nth-- == 0)
+            return &program.calls[i];
+    ck_abort_msg("no such call");
+}
+
+START_TEST(keeping_all)
+{
+    build(2, 1, 0);
+    write_default(1);
+    ck_assert_str_eq(letters(), "M0 F0 F1 M1 F2 M2 B2 B1 B0 M3 D M4 ");
+    ck_assert_uint_eq(program.n_frames, 1);
+    ck_assert_uint_eq(program.n_ranks, 1);
+    for (uint32_t i = 0; i < program.n_calls; i++)
+        if (program.calls[i].verb == MS_RUN &&
+            program.calls[i].pass == MS_FORWARD) {
+            ck_assert_uint_eq(program.calls[i].keep, MS_ALL);
+            ck_assert_uint_eq(program.calls[i].set, MS_NOTHING);
+        }
+    assert_set(find(MS_DROP_SET, 0)->set, (uint32_t[]){2, 3}, 2);
+}
+END_TEST
+
+START_TEST(one_segment)
+{
+    build(4, 1, 2);
+    write_default(1);
+    ck_assert_str_eq(letters(), "M0 F0 F1 F2 F3 M1 F4 M2 "
+                                "B4 B3 R1-2 B2 B1 D B0 M3 D M4 ");
+    /* The segment reads a_1, which unit 0 makes, and saves nothing. */
+    assert_set(find(MS_RUN, 0)->set, (uint32_t[]){1}, 1);
+    ck_assert_uint_eq(find(MS_RUN, 0)->keep, MS_ALL);
+    ck_assert_uint_eq(find(MS_RUN, 1)->keep, MS_NOTHING);
+    ck_assert_uint_eq(find(MS_RUN, 1)->set, MS_NOTHING);
+    ck_assert_uint_eq(find(MS_RERUN, 0)->flags, 0);
+    const ms_call *drop = find(MS_DROP_SET, 0);
+    assert_set(drop->set, (uint32_t[]){1}, 1);
+    ck_assert_uint_eq(drop->unit, MS_NONE);
+}
+END_TEST
+
+START_TEST(variants_of_the_replay)
+{
+    build(4, 1, 2);
+    keep.early_stop = false;
+    write_default(1);
+    ck_assert_uint_eq(find(MS_RERUN, 0)->flags, MS_CALL_WHOLE);
+    keep.early_stop = true;
+    keep.reentrant = true;
+    write_default(1);
+    ck_assert_uint_eq(find(MS_RERUN, 0)->flags,
+                      MS_CALL_WHOLE | MS_CALL_HOLD_OUTPUTS);
+    ck_assert_uint_eq(find(MS_DROP_SET, 0)->unit, 1);
+    ck_assert_uint_eq(find(MS_DROP_SET, 0)->last, 2);
+}
+END_TEST
+
+/* Equal ids with a gap between them are two segments. */
+START_TEST(a_gap_parts_a_segment)
+{
+    build(5, 0, 3);
+    keep.segment[2] = MS_NONE;
+    write_default(1);
+    ck_assert_str_eq(letters(), "M0 F0 F1 F2 F3 F4 M1 F5 M2 B5 B4 R3-3 B3 D "
+                                "B2 R0-1 B1 B0 M3 D M4 ");
+}
+END_TEST
+
+/* Both segments read what unit 0 makes: the one replayed last drops it. */
+START_TEST(a_skip_is_held_once)
+{
+    build(3, 1, 2);
+    keep.segment[2] = 1;
+    uint32_t *at = graph.unit_in_at;
+    uint32_t *in = ms_arena_take(&arena, at[4] + 1, sizeof *in);
+    memcpy(in, graph.unit_in, at[3] * sizeof *in);
+    in[at[3]] = 1; /* unit 2 reads a_1 too */
+    in[at[3] + 1] = graph.unit_in[at[3]];
+    at[3]++;
+    at[4]++;
+    graph.unit_in = in;
+    write_default(1);
+    assert_set(find(MS_RUN, 0)->set, (uint32_t[]){1}, 1);
+    assert_set(find(MS_RUN, 1)->set, (uint32_t[]){2}, 1);
+    ck_assert_str_eq(letters(), "M0 F0 F1 F2 M1 F3 M2 B3 R2-2 B2 D R1-1 B1 D "
+                                "B0 M3 D M4 ");
+    assert_set(find(MS_DROP_SET, 0)->set, (uint32_t[]){2}, 1);
+    assert_set(find(MS_DROP_SET, 1)->set, (uint32_t[]){1}, 1);
+}
+END_TEST
+
+START_TEST(single_storages_can_go)
+{
+    build(4, 1, 0);
+    keep.place[2] = MS_GONE;
+    write_default(1);
+    ck_assert_uint_eq(find(MS_RUN, 0)->keep, MS_ALL);
+    ck_assert_uint_eq(find(MS_RUN, 1)->keep, MS_NOTHING);
+    /* With a second saved output of unit 1 the rest is a set. */
+    graph.out_at[2]++;
+    for (uint32_t op = 3; op <= graph.n_ops; op++)
+        graph.out_at[op]++;
+    memmove(graph.out + 3, graph.out + 2,
+            (graph.out_at[graph.n_ops] - 3) * sizeof *graph.out);
+    graph.out[2] = 3;
+    write_default(1);
+    assert_set(find(MS_RUN, 1)->keep, (uint32_t[]){3}, 1);
+}
+END_TEST
+
+START_TEST(micro_batches_share_the_sets)
+{
+    build(4, 1, 2);
+    write_default(1);
+    uint32_t sets = program.n_sets, calls = program.n_calls - 2;
+    write_default(1000);
+    ck_assert_uint_eq(program.n_sets, sets);
+    ck_assert_uint_eq(program.n_calls, 1000 * calls + 2);
+    ck_assert_uint_eq(program.n_micro_batches, 1000);
+    ck_assert_uint_eq(program.calls[program.n_calls - 1].micro_batch, 999);
+    ck_assert_uint_eq(program.calls[calls].micro_batch, 0);
+    ck_assert_uint_eq(program.calls[calls + 1].micro_batch, 1);
+    ck_assert_int_eq(program.calls[calls + 1].verb, MS_RUN);
+}
+END_TEST
+
+START_TEST(outputs_kept_to_the_step)
+{
+    build(1, 1, 0);
+    graph.keep_to_step = true;
+    write_default(2);
+    ck_assert_str_eq(letters(), "M0 F0 M1 F1 M2 B1 B0 M3 "
+                                "F0 M1 F1 M2 B1 B0 M3 D M4 ");
+}
+END_TEST
+
+/* What a laws graph has and the chain has not: an optimizer. */
+START_TEST(the_step_comes_last)
+{
+    laws_random random = {7};
+    laws_graph(&random, &arena, &graph);
+    ck_assert_int_eq(ms_graph_check(&graph, &fault), MS_OK);
+    laws_keep(&random, &graph, &arena, &keep);
+    write_default(3);
+    ck_assert_int_eq(program.calls[program.n_calls - 1].verb, MS_MARK);
+    ck_assert_uint_eq(find(MS_STEP_SET, 0)->set, MS_ALL);
+    ck_assert_uint_eq(find(MS_STEP_SET, 0)->micro_batch, 2);
+}
+END_TEST
+
+/* ---- checks ------------------------------------------------------------- */
+
+static void refused(ms_call call, const char *what)
+{
+    uint32_t n = program.n_calls;
+    ms_fault found = {0};
+    ck_assert_int_eq(ms_program_add(&program, call, &arena, &fault), MS_OK);
+    ck_assert_int_eq(ms_program_check(&graph, &program, &found), MS_EINPUT);
+    ck_assert_str_eq(found.what, what);
+    ck_assert_ptr_nonnull(strstr(found.where, "call "));
+    program.n_calls = n;
+}
+
+START_TEST(wrong_calls_are_found)
+{
+    build(2, 1, 0);
+    write_default(1);
+    ms_call call = ms_program_call(MS_RUN);
+    refused(call, "there are no units 4294967295-4294967295; the graph has "
+                  "3");
+    call.unit = 0;
+    call.pass = MS_GRAD_INPUT;
+    refused(call, "backward of unit 0 (block.0) without its forward");
+    call.pass = MS_STEP;
+    refused(call, "a unit runs forward or backward, not pass 5");
+    call.pass = MS_FORWARD;
+    call.keep = 1;
+    refused(call, "there is no set 1; the program has 1");
+    call.keep = MS_ALL;
+    call.frame = 1;
+    refused(call, "frame 1 is out of range: 0 to 0");
+    call.frame = 0;
+    call.rank = 2;
+    refused(call, "rank 2 is out of range: 0 to 0");
+    call.rank = 0;
+    call.micro_batch = 1;
+    refused(call, "micro-batch 1 is out of range: 0 to 0");
+    call = ms_program_call(MS_MARK);
+    call.place = MS_N_MARKS;
+    refused(call, "there is no mark 5");
+    call = ms_program_call(MS_MOVE);
+    call.place = MS_GONE;
+    refused(call, "a set moves to here or host, not to place 2");
+    call = ms_program_call(MS_RERUN);
+    call.unit = call.last = 1;
+    refused(call, "unit 1 (block.1) is run again before its forward");
+    call.unit = 2;
+    refused(call, "there are no units 2-1; the graph has 3");
+    call.verb = MS_N_VERBS;
+    refused(call, "there is no verb 8");
+}
+END_TEST
+
+START_TEST(graphs_are_checked)
+{
+    uint32_t *columns[] = {graph.storage_maker, graph.storage_local_end,
+                           graph.op_unit,       graph.in,
+                           graph.out,           graph.drop,
+                           graph.forward_at,    graph.in_at};
+    build(3, 1, 0);
+    uint32_t *now[] = {graph.storage_maker, graph.storage_local_end,
+                       graph.op_unit,       graph.in,
+                       graph.out,           graph.drop,
+                       graph.forward_at,    graph.in_at};
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        ms_fault found = {0};
+        uint32_t before = now[i][2];
+        now[i][2] = 77;
+        ck_assert_int_eq(ms_graph_check(&graph, &found), MS_EINPUT);
+        ck_assert_str_ne(found.what, "");
+        now[i][2] = before;
+    }
+    ck_assert_int_eq(ms_graph_check(&graph, &fault), MS_OK);
+}
+END_TEST
+
+START_TEST(no_memory_is_a_fault)
+{
+    ms_program written;
+    build(8, 2, 5);
+    arena.limit_bytes = arena.used_bytes;
+    uint64_t used = arena.used_bytes;
+    ms_err err = MS_ENOMEM;
+    for (uint64_t more = 0; err != MS_OK; more += 16) {
+        ms_fault found = {0};
+        arena.limit_bytes = arena.used_bytes + more;
+        err = ms_program_default(&graph, &keep, 2, &arena, &written, &found);
+        ck_assert_int_eq(err, found.err);
+        ck_assert(err == MS_OK || err == MS_ENOMEM);
+    }
+    ck_assert_uint_gt(arena.used_bytes, used);
+}
+END_TEST
+
+Suite *suite_program(void)
+{
+    Suite *suite = suite_create("program");
+    TCase *tcase = tcase_create("program");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, keeping_all);
+    tcase_add_test(tcase, one_segment);
+    tcase_add_test(tcase, variants_of_the_replay);
+    tcase_add_test(tcase, a_gap_parts_a_segment);
+    tcase_add_test(tcase, a_skip_is_held_once);
+    tcase_add_test(tcase, single_storages_can_go);
+    tcase_add_test(tcase, micro_batches_share_the_sets);
+    tcase_add_test(tcase, outputs_kept_to_the_step);
+    tcase_add_test(tcase, the_step_comes_last);
+    tcase_add_test(tcase, wrong_calls_are_found);
+    tcase_add_test(tcase, graphs_are_checked);
+    tcase_add_test(tcase, no_memory_is_a_fault);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

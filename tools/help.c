@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* memsim help: the table of topics; commands print from the table of options,
+ * everything else from the tables of the rooms. */
+
+#include "tools/tools.h"
+
+#include <string.h>
+
+typedef struct topic {
+    const char *name, *summary;
+    void (*write)(ms_text *text);
+} topic;
+
+static const topic topics[] = {
+    {"policies", "memory policies and their parameters",
+     ms_help_tables_policies},
+    {"models", "built-in models", ms_help_tables_models},
+    {"devices", "devices and their rates", ms_help_tables_devices},
+    {"layers", "layer types of a model file", ms_help_tables_layers},
+    {"families", "families of a model file", ms_help_tables_families},
+    {"training", "training settings (--set)", ms_help_tables_training},
+    {"files", "how a model file is written", ms_help_texts_files},
+    {"units", "bytes, GiB and GB", ms_help_texts_units},
+    {"json", "the keys of run --json", ms_help_texts_json},
+    {"exit", "exit statuses", ms_help_texts_exit},
+};
+#define N_TOPICS (sizeof topics / sizeof topics[0])
+#define MAX_NAMES 256u
+
+/* ---- commands
+ * ------------------------------------------------------------------ */
+
+static void put_option(const ms_option *option, ms_text *text)
+{
+    uint32_t start = text->length;
+    if (option->letter != 0)
+        ms_text_add(text, "  -%c, --%s", option->letter, option->name);
+    else
+        ms_text_add(text, "      --%s", option->name);
+    if (option->takes == MS_TAKES_VALUE)
+        ms_text_add(text, " %s", option->value);
+    else if (option->takes == MS_TAKES_OPTIONAL)
+        ms_text_add(text, "[=%s]", option->value);
+    uint32_t width = text->length - start;
+    ms_text_add(text, "%*s%s\n", width < 28 ? (int)(28 - width) : 1, "",
+                option->help);
+    if (option->takes == MS_TAKES_VALUE && option->words != NULL)
+        ms_text_add(text, "%28s%s: %s\n", "", option->value, option->words);
+}
+
+static void put_examples(const ms_command *command, ms_text *text)
+{
+    ms_text_add(text, "Examples:\n");
+    for (uint32_t i = 0; command->examples[i] != NULL; i++)
+        ms_text_add(text, "  %s\n", command->examples[i]);
+}
+
+static void put_command(const ms_command *command, ms_text *text)
+{
+    ms_text_add(text, "memsim %s %s [OPTION]...: %s\n\n", command->name,
+                command->operands, command->summary);
+    put_examples(command, text);
+    ms_text_add(text, "\nOptions, in any order:\n");
+    for (uint32_t i = 0; i < ms_options_n; i++)
+        if ((ms_options_table[i].commands & command->bit) != 0)
+            put_option(&ms_options_table[i], text);
+    if (command->bit == MS_FOR_HELP)
+        return;
+    ms_text_add(text, "\nMODEL is a file, - (standard input) or a built-in "
+                      "model (memsim help models).\n");
+}
+
+void ms_help_short(ms_text *text)
+{
+    ms_text_add(text,
+                "memsim %s: does this training step fit, what is alive at "
+                "the peak,\nwhat does each memory policy buy, and what does "
+                "it cost in time?\n\n",
+                MS_VERSION);
+    put_examples(&ms_memsim_commands[0], text);
+    ms_text_add(text, "\nCommands:\n");
+    for (uint32_t i = 0; i < ms_memsim_n_commands; i++)
+        ms_text_add(text, "  %-8s %-8s  %s\n", ms_memsim_commands[i].name,
+                    ms_memsim_commands[i].operands,
+                    ms_memsim_commands[i].summary);
+    ms_text_add(text, "\nTopics of memsim help:\n");
+    for (size_t i = 0; i < N_TOPICS; i++)
+        ms_text_add(text, "  %-8s           %s\n", topics[i].name,
+                    topics[i].summary);
+    ms_text_add(text, "\nAlso the name of a policy, layer type or family, "
+                      "e.g. memsim help checkpoint.\n");
+}
+
+/* ---- topics
+ * ------------------------------------------------------------------------ */
+
+static ms_err fail_topic(const char *word, ms_fault *fault)
+{
+    const char *names[MAX_NAMES];
+    char hint[128] = "\"memsim help\" lists the topics";
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < ms_memsim_n_commands; i++)
+        names[n++] = ms_memsim_commands[i].name;
+    for (size_t i = 0; i < N_TOPICS; i++)
+        names[n++] = topics[i].name;
+    n += ms_help_tables_names(names + n, MAX_NAMES - n);
+    const char *near = ms_names_nearest(word, names, n);
+    if (near != NULL && strlen(near) < 64) {
+        strcpy(hint, "did you mean \"");
+        strcat(hint, near);
+        strcat(hint, "\"?");
+    }
+    return ms_fail(fault, MS_EUSAGE, NULL, hint, "no help on \"%s\"", word);
+}
+
+ms_err ms_help_topic(const char *word, ms_text *text, ms_fault *fault)
+{
+    for (uint32_t i = 0; i < ms_memsim_n_commands; i++)
+        if (strcmp(ms_memsim_commands[i].name, word) == 0) {
+            put_command(&ms_memsim_commands[i], text);
+            return MS_OK;
+        }
+    for (size_t i = 0; i < N_TOPICS; i++)
+        if (strcmp(topics[i].name, word) == 0) {
+            topics[i].write(text);
+            return MS_OK;
+        }
+    return ms_help_tables_one(word, text) ? MS_OK : fail_topic(word, fault);
+}
+
+ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault)
+{
+    ms_text text = {.arena = hall->keep};
+    *status = 0;
+    if (hall->arguments->n_operands == 0)
+        ms_help_short(&text);
+    else
+        MS_TRY(ms_help_topic(hall->arguments->operands[0], &text, fault));
+    return ms_screen_print(&text, fault);
+}

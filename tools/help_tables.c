@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Help that walks the tables of policies, layers, families, settings, models
+ * and devices.  What is not in a table cannot be in the help. */
+
+#include "tools/tools.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define INDENT 28u
+
+/* "  name=VALUES", then words. */
+static void put_row(const char *name, const char *values, const ms_text *words,
+                    ms_text *text)
+{
+    const char *label = ms_arena_format(text->arena, "  %s%s%s", name,
+                                        *values != '\0' ? "=" : "", values);
+    if (label == NULL || words->failed)
+        text->failed = true;
+    else
+        ms_screen_fill(text, INDENT, label, words->bytes);
+}
+
+/* ---- policies
+ * ------------------------------------------------------------------ */
+
+static void put_param(const ms_param *param, ms_text *text)
+{
+    const char *values = param->type == MS_PARAM_FLAG    ? ""
+                         : param->type == MS_PARAM_WORD  ? param->words
+                         : param->type == MS_PARAM_NAMES ? "NAME/NAME"
+                                                         : "N";
+    ms_text words = {.arena = text->arena};
+    ms_text_add(&words, "%s", param->help);
+    if (param->bare)
+        ms_text_add(&words, " (\"%s=\" may be left out)", param->name);
+    if (param->with != NULL)
+        ms_text_add(&words, " (only with %s)", param->with);
+    put_row(param->name, values, &words, text);
+}
+
+static void put_policy(const ms_policy *policy, ms_text *text)
+{
+    ms_text_add(text, "%s: %s\n", policy->name, policy->summary);
+    for (uint32_t i = 0; i < policy->n_params; i++)
+        put_param(&policy->params[i], text);
+    if (policy->example != NULL)
+        ms_text_add(text, "  example: --policy %s\n", policy->example);
+}
+
+void ms_help_tables_policies(ms_text *text)
+{
+    ms_text_add(text, "A policy is NAME[:ARGUMENT,...], an argument a word or "
+                      "KEY=VALUE; lists inside a\nvalue join with /.  Policies "
+                      "join with + or by repeating --policy.\n");
+    for (uint32_t i = 0; i < ms_registry_n; i++) {
+        ms_text_add(text, "\n");
+        put_policy(ms_registry[i], text);
+    }
+}
+
+/* ---- fields of layers, families and training
+ * ---------------------------------------- */
+
+static void values_of(const ms_field *field, char *values, size_t size)
+{
+    switch (field->type) {
+    case MS_INT:
+        snprintf(values, size, "N");
+        break;
+    case MS_FLOAT:
+        snprintf(values, size, "X");
+        break;
+    case MS_BOOL:
+        snprintf(values, size, "true|false");
+        break;
+    case MS_WORD:
+        snprintf(values, size, "%s", field->words);
+        break;
+    case MS_NAME:
+        snprintf(values, size, "LAYER");
+        break;
+    case MS_INTS:
+        snprintf(values, size, "[N, ...]");
+        break;
+    }
+}
+
+static void put_word_at(const char *words, int64_t index, ms_text *text)
+{
+    for (; index > 0 && strchr(words, '|') != NULL; index--)
+        words = strchr(words, '|') + 1;
+    ms_text_add(text, ", default %.*s", (int)strcspn(words, "|"), words);
+}
+
+static void put_fallback(const ms_field *field, ms_text *text)
+{
+    if (field->required)
+        ms_text_add(text, ", required");
+    if (field->required || strstr(field->help, "; default") != NULL)
+        return;
+    switch (field->type) {
+    case MS_INT:
+        ms_text_add(text, ", default %lld", (long long)field->fallback.i);
+        break;
+    case MS_FLOAT:
+        ms_text_add(text, ", default %g", field->fallback.f);
+        break;
+    case MS_BOOL:
+        ms_text_add(text, ", default %s", field->fallback.b ? "true" : "false");
+        break;
+    case MS_WORD:
+        put_word_at(field->words, field->fallback.i, text);
+        break;
+    case MS_NAME:
+    case MS_INTS:
+        ms_text_add(text, ", optional");
+        break;
+    }
+}
+
+static void put_fields(const ms_field *fields, uint32_t n, ms_text *text)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        char values[128];
+        ms_text words = {.arena = text->arena};
+        values_of(&fields[i], values, sizeof values);
+        ms_text_add(&words, "%s", fields[i].help);
+        put_fallback(&fields[i], &words);
+        put_row(fields[i].name, values, &words, text);
+    }
+}
+
+static void put_layer(const ms_layer_kind *kind, ms_text *text)
+{
+    ms_text_add(text, "%s: %s", kind->type, kind->summary);
+    if (kind->max_inputs > 1)
+        ms_text_add(text, " (%u to %u inputs)", kind->min_inputs,
+                    kind->max_inputs);
+    ms_text_add(text, "\n");
+    put_fields(kind->fields, kind->n_fields, text);
+}
+
+void ms_help_tables_layers(ms_text *text)
+{
+    ms_text_add(text, "Layer types of a model file.  Every layer may have a "
+                      "\"name\" and \"inputs\".\n");
+    for (uint32_t i = 0; i < ms_layer_n_kinds; i++) {
+        ms_text_add(text, "\n");
+        put_layer(&ms_layer_kinds[i], text);
+    }
+}
+
+static void put_family(const ms_family *family, ms_text *text)
+{
+    ms_text_add(text, "%s: %s\n", family->name, family->summary);
+    ms_text_add(text, family->flat ? "  keys beside \"family\":\n"
+                                   : "  keys of \"config\":\n");
+    put_fields(family->fields, family->n_fields, text);
+}
+
+void ms_help_tables_families(ms_text *text)
+{
+    ms_text_add(text, "Families of a model file.  --set model.KEY=VALUE "
+                      "changes a key for one run.\n");
+    for (uint32_t i = 0; i < ms_families_n; i++) {
+        ms_text_add(text, "\n");
+        put_family(&ms_families[i], text);
+    }
+}
+
+void ms_help_tables_training(ms_text *text)
+{
+    ms_text_add(text, "Training settings: --set training.KEY=VALUE "
+                      "(\"training.\" may be left out).\n\n");
+    put_fields(ms_training_fields, ms_training_n_fields, text);
+}
+
+/* ---- models and devices
+ * ------------------------------------------------------------------ */
+
+void ms_help_tables_models(ms_text *text)
+{
+    ms_text_add(text, "Built-in models, with or without \".json\".  A path "
+                      "with a slash is always a file.\nmemsim inspect NAME "
+                      "--dump model prints one to edit.\n\n");
+    for (uint32_t i = 0; i < ms_builtin_n_models; i++)
+        ms_text_add(text, "  %-14s %s\n", ms_builtin_models[i].name,
+                    ms_builtin_models[i].summary);
+}
+
+void ms_help_tables_devices(ms_text *text)
+{
+    ms_text_add(text, "  %-18s %-8s %10s %9s %9s  %s\n", "name", "alias",
+                "memory", "GB/s", "TFLOP/s", "(16-bit, dense)");
+    for (uint32_t i = 0; i < ms_devices_n; i++) {
+        const ms_device *device = &ms_devices[i];
+        ms_text_add(text, "  %-18s %-8s %10s %9.0f %9.1f\n", device->name,
+                    device->alias, ms_quantity_size(device->memory_bytes).s,
+                    device->hbm_bytes_per_s / 1e9, device->half_flops / 1e12);
+    }
+    ms_text_add(text, "\nMemory is what the driver shows to PyTorch; "
+                      "--memory SIZE sets another.\n");
+}
+
+/* ---- one of them
+ * -----------------------------------------------------------------------------
+ */
+
+bool ms_help_tables_one(const char *name, ms_text *text)
+{
+    for (uint32_t i = 0; i < ms_registry_n; i++)
+        if (strcmp(ms_registry[i]->name, name) == 0) {
+            put_policy(ms_registry[i], text);
+            return true;
+        }
+    for (uint32_t i = 0; i < ms_families_n; i++)
+        if (strcmp(ms_families[i].name, name) == 0) {
+            put_family(&ms_families[i], text);
+            return true;
+        }
+    uint32_t kind = ms_layer_find(name);
+    if (kind != MS_NONE)
+        put_layer(&ms_layer_kinds[kind], text);
+    return kind != MS_NONE;
+}
+
+uint32_t ms_help_tables_names(const char **names, uint32_t room)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < ms_registry_n && n < room; i++)
+        names[n++] = ms_registry[i]->name;
+    for (uint32_t i = 0; i < ms_families_n && n < room; i++)
+        names[n++] = ms_families[i].name;
+    for (uint32_t i = 0; i < ms_layer_n_kinds && n < room; i++)
+        names[n++] = ms_layer_kinds[i].type;
+    return n;
+}

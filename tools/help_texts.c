@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Help in prose: files, units, exit statuses, the keys of run --json. */
+
+#include "tools/tools.h"
+
+static void put(ms_text *text, const char *const *lines)
+{
+    for (; *lines != NULL; lines++)
+        ms_text_add(text, "%s\n", *lines);
+}
+
+void ms_help_texts_files(ms_text *text)
+{
+    static const char *const lines[] = {
+        "A model file is JSON: a family with a few numbers,",
+        "",
+        "    {\"memsim\": 1, \"name\": \"tiny\", \"family\": \"decoder\",",
+        "     \"config\": {\"layers\": 2, \"hidden\": 64, \"heads\": 4,",
+        "                \"vocab\": 1000, \"positions\": 128}}",
+        "",
+        "a count of parameters (model states only),",
+        "",
+        "    {\"memsim\": 1, \"name\": \"7.5B\", \"family\": \"parameters\",",
+        "     \"count\": 7500000000}",
+        "",
+        "or a list of layers:",
+        "",
+        "    {\"memsim\": 1, \"name\": \"mlp\", \"input\": {\"shape\": [784]},",
+        "     \"layers\": [",
+        "       {\"repeat\": 8, \"name\": \"hidden\", \"layers\": [",
+        "         {\"type\": \"linear\", \"out\": 1024}, {\"type\": "
+        "\"relu\"}]},",
+        "       {\"type\": \"linear\", \"name\": \"head\", \"out\": 10},",
+        "       {\"type\": \"cross_entropy\"}]}",
+        "",
+        "A layer reads the layer before it unless \"inputs\" names others, so "
+        "skips are",
+        "{\"type\": \"add\", \"inputs\": [\"a\", \"b\"]}.  Each element of a "
+        "\"repeat\" is a block:",
+        "what checkpoint policies count.  The families are built from the "
+        "same layers.",
+        "",
+        "memsim help layers      layer types and their keys",
+        "memsim help families    families and their keys",
+        NULL};
+    put(text, lines);
+}
+
+void ms_help_texts_units(ms_text *text)
+{
+    static const char *const lines[] = {
+        "Memory is read as 80GiB (80 x 2^30), 80GB (80 x 10^9) or plain "
+        "bytes; also KiB,",
+        "MiB, TiB, kB, MB, TB and decimals (79.5GiB).  80G could mean either "
+        "and is an",
+        "error.  Memory is printed in GiB, MiB and KiB with two decimals, "
+        "bandwidth in GB/s.",
+        "In JSON and CSV bytes and nanoseconds are integers and their keys "
+        "end in _bytes",
+        "and _ns; FLOPs count a multiply-add as two.",
+        NULL};
+    put(text, lines);
+}
+
+void ms_help_texts_exit(ms_text *text)
+{
+    static const struct {
+        int status;
+        const char *meaning;
+    } rows[] = {
+        {0, "done; with --check: it fits"},
+        {1, "with --check: it does not fit"},
+        {2, "usage: unknown option, command, policy, device or setting"},
+        {3, "bad input: a model or program file"},
+        {4, "system: a file cannot be read or written, out of memory"},
+        {5, "gnuplot is missing or failed; data outputs are written"},
+        {6, "no plan satisfies the request"},
+        {130, "interrupted (143: terminated)"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        ms_text_add(text, "  %3d  %s\n", rows[i].status, rows[i].meaning);
+}
+
+void ms_help_texts_json(ms_text *text)
+{
+    static const struct {
+        const char *key, *meaning;
+    } rows[] = {
+        {"schema_version", "1; keys may be added, none change"},
+        {"memsim", "version of the program"},
+        {"status", "ok, over, out_of_memory or infeasible"},
+        {"model, device, policy", "names; policy in canonical spelling"},
+        {"settings", "every setting; \"defaults\" lists those not given"},
+        {"parameters", "elements, tied ones once"},
+        {"fits", "reserved + context <= capacity"},
+        {"capacity_bytes", "of the device, or --memory"},
+        {"headroom_bytes", "capacity - reserved - context"},
+        {"peak", "highest allocated, active, requested, reserved; when and "
+                 "where"},
+        {"peak.by_category", "what is alive then; sums to allocated_bytes"},
+        {"category_peaks", "highest level of each category on its own"},
+        {"model_states", "parameters, gradients, optimizer state: highest"},
+        {"levels", "at marks of the step, without workspace"},
+        {"phase_peaks", "highest level per phase, without workspace"},
+        {"phase_peaks_with_workspace", "the same with workspace"},
+        {"optimizer_scratch_bytes", "highest temporaries of the optimizer"},
+        {"saved_for_backward_bytes", "activations held after the loss"},
+        {"host_peak_bytes, nvme_peak_bytes", "levels outside the device"},
+        {"time", "parts that sum to step_ns on the compute stream"},
+        {"stalls", "waiting by cause"},
+        {"flops", "forward, backward, recompute, optimizer, total"},
+        {"traffic", "bytes moved over links"},
+        {"tokens_per_second, mfu", "null where they mean nothing"},
+        {"events", "allocations and frees replayed"},
+        {"ranks", "the same per rank"},
+    };
+    ms_text_add(text, "memsim run MODEL --json prints one object:\n\n");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        ms_text_add(text, "  %-33s %s\n", rows[i].key, rows[i].meaning);
+    ms_text_add(text, "\nA key that does not apply is null.\n");
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The whole way through the house, one arrow per call.  Nothing is printed:
+ * commands, benchmarks and tests call the same three parts. */
+
+#include "tools/tools.h"
+
+/* Set-up of one copy between host and device; a modelling default. */
+#define COPY_NS 10000u
+/* A program in text form; a step of GPT-3 has some 30 kB. */
+#define PROGRAM_MAX_BYTES (UINT64_C(64) << 20)
+
+ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
+                        ms_fault *fault)
+{
+    MS_TRY(ms_read_model(job->model, job->overrides, job->n_overrides, keep,
+                         &result->model, fault));
+    result->training = job->training;
+    MS_TRY(ms_training_resolve(&result->training, &result->model, fault));
+    return ms_dag_order(&result->model, keep, fault);
+}
+
+ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
+                         ms_fault *fault)
+{
+    ms_training training = result->training;
+    result->shape =
+        (ms_shape){.batch = (uint64_t)training.batch, .micro_batches = 1};
+    MS_TRY(ms_apply_shape(&job->spec, &result->shape, fault));
+    training.batch = (int64_t)result->shape.batch;
+    return ms_lower(&result->model, &training, job->device,
+                    result->shape.micro_batches, keep, &result->graph, fault);
+}
+
+static ms_err read_program(const ms_job *job, ms_arena *trial,
+                           ms_result *result, ms_fault *fault)
+{
+    char *bytes;
+    size_t length;
+    MS_TRY(ms_read_file(job->program, PROGRAM_MAX_BYTES, trial, &bytes, &length,
+                        fault));
+    MS_TRY(ms_dumpread_program(&result->graph, job->program, bytes, length,
+                               trial, &result->program, fault));
+    if (result->program.n_micro_batches != result->shape.micro_batches)
+        return ms_fail(fault, MS_EINPUT, job->program,
+                       "give the microbatch policy that it was made with, "
+                       "e.g. -p microbatch:4",
+                       "the program has %u micro-batches, the step has %u",
+                       result->program.n_micro_batches,
+                       result->shape.micro_batches);
+    return MS_OK;
+}
+
+static double peak_flops(const ms_device *device, int64_t precision)
+{
+    switch (precision) {
+    case MS_FP32:
+        return device->fp32_flops;
+    case MS_TF32:
+        return device->tf32_flops;
+    default:
+        return device->half_flops;
+    }
+}
+
+static ms_machine machine_of(const ms_job *job, const ms_training *training)
+{
+    const ms_device *device = job->device;
+    bool cpu = training->device == 1;
+    return (ms_machine){
+        .launch_ns = cpu ? 0 : device->launch_ns,
+        .capacity_bytes =
+            job->memory_bytes > 0 ? job->memory_bytes : device->memory_bytes,
+        .context_bytes = cpu ? 0 : device->context_bytes,
+        .peak_flops = cpu ? 0 : peak_flops(device, training->precision),
+        .book_device = job->book_device,
+    };
+}
+
+ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
+                        ms_fault *fault)
+{
+    const ms_training *training = &result->training;
+    ms_expand_opts opts = {.uses = job->book_device,
+                           .h2d_bytes_per_s = job->device->h2d_bytes_per_s,
+                           .d2h_bytes_per_s = job->device->d2h_bytes_per_s,
+                           .copy_ns = COPY_NS};
+    if (job->program != NULL)
+        MS_TRY(read_program(job, trial, result, fault));
+    else
+        MS_TRY(ms_apply_program(&job->spec, &result->graph,
+                                result->shape.micro_batches,
+                                training->framework == MS_TORCH_1_13, trial,
+                                &result->program, fault));
+    MS_TRY(ms_expand(&result->graph, &result->program, &opts, trial,
+                     &result->plan, fault));
+    result->machine = machine_of(job, training);
+    MS_TRY(ms_replay(&result->plan, &result->machine, trial, &result->line,
+                     fault));
+    return ms_measure(&result->line, &result->machine, trial, &result->report,
+                      fault);
+}
+
+ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
+                       ms_result *result, ms_fault *fault)
+{
+    *result = (ms_result){0};
+    MS_TRY(ms_pipeline_read(job, keep, result, fault));
+    MS_TRY(ms_pipeline_lower(job, keep, result, fault));
+    return ms_pipeline_step(job, trial, result, fault);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Numbers with units: what people type, and what they read. */
+
+#include "tools/tools.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct unit {
+    const char *name;
+    uint64_t bytes;
+} unit;
+
+static const unit units[] = {
+    {"B", 1},
+    {"KiB", UINT64_C(1) << 10},
+    {"MiB", UINT64_C(1) << 20},
+    {"GiB", UINT64_C(1) << 30},
+    {"TiB", UINT64_C(1) << 40},
+    {"kB", 1000},
+    {"KB", 1000},
+    {"MB", 1000000},
+    {"GB", 1000000000},
+    {"TB", 1000000000000},
+};
+
+#define N_UNITS (sizeof units / sizeof units[0])
+#define MAX_DECIMALS 6u
+
+/* A decimal number as it was written. */
+typedef struct decimal {
+    uint64_t whole, fraction, scale; /* whole + fraction / scale */
+    const char *end;
+} decimal;
+
+static bool read_digit(const char *at, uint64_t *value)
+{
+    if (*at < '0' || *at > '9')
+        return false;
+    return !__builtin_mul_overflow(*value, 10, value) &&
+           !__builtin_add_overflow(*value, (uint64_t)(*at - '0'), value);
+}
+
+static bool read_decimal(const char *text, decimal *number)
+{
+    const char *at = text;
+    *number = (decimal){.scale = 1};
+    while (read_digit(at, &number->whole))
+        at++;
+    bool some = at > text;
+    if (*at == '.') {
+        at++;
+        for (uint32_t n = 0; n < MAX_DECIMALS; n++, at++) {
+            if (!read_digit(at, &number->fraction))
+                break;
+            number->scale *= 10;
+        }
+        some = some && number->scale > 1;
+    }
+    number->end = at;
+    return some && (*at < '0' || *at > '9');
+}
+
+static bool to_bytes(const decimal *number, uint64_t unit_bytes,
+                     uint64_t *bytes)
+{
+    uint64_t part = number->fraction * unit_bytes / number->scale;
+    return !__builtin_mul_overflow(number->whole, unit_bytes, bytes) &&
+           !__builtin_add_overflow(*bytes, part, bytes);
+}
+
+static const unit *find_unit(const char *name)
+{
+    for (size_t i = 0; i < N_UNITS; i++)
+        if (strcmp(units[i].name, name) == 0)
+            return &units[i];
+    return NULL;
+}
+
+static char upper(char c)
+{
+    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+/* "80G", "80g", "80gib": what was meant, both ways. */
+static ms_err fail_unit(const char *text, const char *where,
+                        const decimal *number, ms_fault *fault)
+{
+    char hint[160] = "write it as 80GiB, 80GB or in plain bytes";
+    const char *prefix = strchr("KMGT", upper(*number->end));
+    uint64_t binary = 0, si = 0;
+    if (*number->end != '\0' && prefix != NULL) {
+        char name[2][4] = {{*prefix, 'i', 'B', 0}, {*prefix, 'B', 0, 0}};
+        int length = (int)(number->end - text);
+        if (to_bytes(number, find_unit(name[0])->bytes, &binary) &&
+            to_bytes(number, find_unit(name[1])->bytes, &si))
+            snprintf(hint, sizeof hint,
+                     "did you mean %.*s%s (%s bytes) or %.*s%s (%s bytes)?",
+                     length, text, name[0], ms_quantity_count(binary).s, length,
+                     text, name[1], ms_quantity_count(si).s);
+    }
+    return ms_fail(fault, MS_EUSAGE, where, hint, "\"%s\" has no known unit",
+                   text);
+}
+
+ms_err ms_quantity_bytes(const char *text, const char *where, uint64_t *bytes,
+                         ms_fault *fault)
+{
+    static const char hint[] = "write it as 80GiB, 80GB or in plain bytes";
+    decimal number;
+    if (!read_decimal(text, &number))
+        return ms_fail(fault, MS_EUSAGE, where, hint,
+                       "\"%s\" is not a memory size", text);
+    uint64_t scale = 1;
+    if (*number.end != '\0') {
+        const unit *found = find_unit(number.end);
+        if (found == NULL)
+            return fail_unit(text, where, &number, fault);
+        scale = found->bytes;
+    }
+    if (scale == 1 && number.scale > 1)
+        return ms_fail(fault, MS_EUSAGE, where, hint,
+                       "\"%s\" is not a whole number of bytes", text);
+    if (!to_bytes(&number, scale, bytes) || *bytes > INT64_MAX)
+        return ms_fail(fault, MS_EUSAGE, where, NULL,
+                       "\"%s\" is 2^63 bytes or more", text);
+    return MS_OK;
+}
+
+ms_label ms_quantity_size(uint64_t bytes)
+{
+    static const unit steps[] = {{"GiB", UINT64_C(1) << 30},
+                                 {"MiB", UINT64_C(1) << 20},
+                                 {"KiB", UINT64_C(1) << 10}};
+    ms_label label;
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        uint64_t unit_bytes = steps[i].bytes;
+        if (bytes < unit_bytes)
+            continue;
+        uint64_t whole = bytes / unit_bytes;
+        uint64_t cents =
+            (bytes % unit_bytes * 100 + unit_bytes / 2) / unit_bytes;
+        snprintf(label.s, sizeof label.s, "%llu.%02llu %s",
+                 (unsigned long long)(whole + cents / 100),
+                 (unsigned long long)(cents % 100), steps[i].name);
+        return label;
+    }
+    snprintf(label.s, sizeof label.s, "%llu bytes", (unsigned long long)bytes);
+    return label;
+}
+
+/* Three or four figures that matter. */
+static ms_label scaled(double value, const char *unit_name)
+{
+    ms_label label;
+    int decimals = value < 10 ? 2 : value < 1000 ? 1 : 0;
+    snprintf(label.s, sizeof label.s, "%.*f %s", decimals, value, unit_name);
+    return label;
+}
+
+ms_label ms_quantity_time(uint64_t t_ns)
+{
+    double value = (double)t_ns;
+    if (t_ns == 0)
+        return (ms_label){"0 ms"};
+    if (t_ns < 1000000)
+        return scaled(value / 1e3, "us");
+    if (t_ns < 1000000000)
+        return scaled(value / 1e6, "ms");
+    return scaled(value / 1e9, "s");
+}
+
+ms_label ms_quantity_count(uint64_t n)
+{
+    char digits[24];
+    ms_label label;
+    size_t length =
+        (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
+    char *to = label.s;
+    for (size_t i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
+    return label;
+}
+
+ms_label ms_quantity_flops(double flops)
+{
+    static const struct {
+        double scale;
+        const char *name;
+    } steps[] = {{1e18, "EFLOP"}, {1e15, "PFLOP"}, {1e12, "TFLOP"},
+                 {1e9, "GFLOP"},  {1e6, "MFLOP"},  {1e3, "kFLOP"}};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        if (flops >= steps[i].scale)
+            return scaled(flops / steps[i].scale, steps[i].name);
+    ms_label label;
+    snprintf(label.s, sizeof label.s, "%.0f FLOP", flops);
+    return label;
+}

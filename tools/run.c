@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* memsim run: model file -> model -> graph -> program -> plan -> events ->
+ * report -> what was asked for. */
+
+#include "tools/tools.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct outputs {
+    const char *csv, *figure, *script, *dump; /* NULL: not asked for */
+    const ms_style *style;
+    bool json, quiet;
+} outputs;
+
+typedef struct run {
+    const ms_hall *hall;
+    ms_job job;
+    ms_result result;
+    outputs outputs;
+    const char *policy; /* canonical spelling */
+} run;
+
+/* ---- where the results go
+ * ----------------------------------------------------- */
+
+/* Through links too.  A device (/dev/null) may be named twice. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    if (a == NULL || b == NULL || strcmp(b, "-") == 0)
+        return false;
+    if (stat(a, &of_a) != 0 || stat(b, &of_b) != 0)
+        return strcmp(a, b) == 0;
+    return S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
+static ms_err check_files(const ms_job *job, const outputs *out,
+                          ms_fault *fault)
+{
+    const char *files[] = {out->csv, out->figure, out->script};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        if (same_file(job->model, files[i]) ||
+            same_file(job->program, files[i]))
+            return ms_fail(fault, MS_EUSAGE, files[i],
+                           "name another file for the output",
+                           "is an input and would be overwritten");
+        for (size_t j = 0; j < i; j++)
+            if (same_file(files[j], files[i]))
+                return ms_fail(fault, MS_EUSAGE, files[i],
+                               "name two different files",
+                               "is named for two outputs");
+    }
+    return MS_OK;
+}
+
+/* memsim.svg -> memsim.gp */
+static char *script_of(const char *figure, ms_arena *arena)
+{
+    const char *dot = strrchr(figure, '.'), *slash = strrchr(figure, '/');
+    size_t length = dot != NULL && (slash == NULL || dot > slash)
+                        ? (size_t)(dot - figure)
+                        : strlen(figure);
+    return ms_arena_format(arena, "%.*s.gp", (int)length, figure);
+}
+
+static bool is_stdout(const char *path)
+{
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
+static ms_err read_outputs(const ms_hall *hall, const ms_job *job, outputs *out,
+                           ms_fault *fault)
+{
+    const ms_arguments *arguments = hall->arguments;
+    *out = (outputs){
+        .csv = ms_options_value(arguments, MS_OPTION_CSV),
+        .figure = ms_options_value(arguments, MS_OPTION_PLOT),
+        .dump = ms_options_value(arguments, MS_OPTION_DUMP),
+        .json = ms_options_value(arguments, MS_OPTION_JSON) != NULL,
+        .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL,
+        .style =
+            ms_screen_style(1, ms_options_value(arguments, MS_OPTION_COLOR)),
+    };
+    if (out->json + (out->dump != NULL) + is_stdout(out->csv) > 1)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "ask for one of --json, --dump and --csv -",
+                       "standard output can carry one result only");
+    if (ms_options_value(arguments, MS_OPTION_KEEP_SCRIPT) != NULL) {
+        if (out->figure == NULL)
+            return ms_fail(fault, MS_EUSAGE, NULL, "add --plot",
+                           "option \"--keep-script\" needs a figure");
+        out->script = script_of(out->figure, hall->keep);
+        if (out->script == NULL)
+            return ms_fail_nomem(fault);
+    }
+    if (out->figure != NULL) {
+        ms_format format;
+        MS_TRY(ms_gnuplot_format(out->figure, &format, fault));
+    }
+    return check_files(job, out, fault);
+}
+
+/* ---- standard output
+ * ------------------------------------------------------------ */
+
+static ms_err write_json(const run *r, ms_text *text, ms_fault *fault)
+{
+    ms_text settings = {.arena = r->hall->trial};
+    ms_settings_json(&r->job, &r->result.training, &settings);
+    if (settings.failed)
+        return ms_fail_nomem(fault);
+    ms_report_names names = {.model = r->result.model.name,
+                             .device = r->job.device->name,
+                             .policy = r->policy,
+                             .settings_json = settings.bytes};
+    ms_report_json(&r->result.report, &r->result.graph, &names, text);
+    return MS_OK;
+}
+
+static ms_err write_dump(const run *r, ms_text *text, ms_fault *fault)
+{
+    const ms_result *result = &r->result;
+    const char *what = r->outputs.dump;
+    if (strcmp(what, "policy") == 0)
+        ms_text_add(text, "%s\n", r->policy);
+    else if (strcmp(what, "graph") == 0)
+        ms_dump_graph(&result->graph, text);
+    else if (strcmp(what, "program") == 0)
+        ms_dump_program(&result->graph, &result->program, text);
+    else if (strcmp(what, "plan") == 0)
+        ms_dumpplan_write(&result->plan, text);
+    else
+        return ms_table_csv(&result->line, text, fault);
+    return MS_OK;
+}
+
+static ms_err print_result(const run *r, ms_fault *fault)
+{
+    const outputs *out = &r->outputs;
+    ms_text text = {.arena = r->hall->trial};
+    ms_summary summary = {&r->job,   r->hall->arguments, &r->result,
+                          r->policy, out->style,         r->hall->trial};
+    if (out->json)
+        MS_TRY(write_json(r, &text, fault));
+    else if (out->dump != NULL)
+        MS_TRY(write_dump(r, &text, fault));
+    else if (is_stdout(out->csv))
+        MS_TRY(ms_table_csv(&r->result.line, &text, fault));
+    else if (!out->quiet && !is_stdout(out->figure))
+        MS_TRY(ms_summary_write(&summary, &text, fault));
+    return ms_screen_print(&text, fault);
+}
+
+/* ---- files
+ * ------------------------------------------------------------------------ */
+
+static ms_err write_csv(const run *r, ms_fault *fault)
+{
+    const char *path = r->outputs.csv;
+    ms_text text = {.arena = r->hall->trial};
+    if (path == NULL || is_stdout(path))
+        return MS_OK;
+    MS_TRY(ms_table_csv(&r->result.line, &text, fault));
+    if (text.failed)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_output_write(path, text.bytes, text.length, fault));
+    if (!r->outputs.quiet)
+        ms_complain_note("wrote", path);
+    return MS_OK;
+}
+
+static ms_err write_figure(const run *r, ms_fault *fault)
+{
+    const outputs *out = &r->outputs;
+    const ms_result *result = &r->result;
+    ms_text subtitle = {.arena = r->hall->trial};
+    if (out->figure == NULL)
+        return MS_OK;
+    ms_text_add(&subtitle, "%s, ", r->policy);
+    ms_summary_setup(result, &subtitle);
+    ms_text_add(&subtitle, ", %s: ", r->job.device->name);
+    ms_summary_verdict(result, &subtitle);
+    if (subtitle.failed)
+        return ms_fail_nomem(fault);
+    ms_figure figure = {.title = result->model.name,
+                        .subtitle = subtitle.bytes,
+                        .rank = result->report.worst};
+    MS_TRY(ms_figure_timeline(&result->line, &result->report, &figure,
+                              out->figure, out->script, r->hall->trial, fault));
+    if (!out->quiet && !is_stdout(out->figure))
+        ms_complain_note("wrote", out->figure);
+    return MS_OK;
+}
+
+/* The figure comes last: data outputs are written even without gnuplot. */
+ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
+{
+    run r = {.hall = hall};
+    MS_TRY(ms_settings_read(hall->arguments, hall->keep, &r.job, fault));
+    MS_TRY(read_outputs(hall, &r.job, &r.outputs, fault));
+    r.policy = r.job.program == NULL
+                   ? ms_spec_print(&r.job.spec, hall->keep)
+                   : ms_arena_format(hall->keep, "program:%s", r.job.program);
+    if (r.policy == NULL)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_pipeline_run(&r.job, hall->keep, hall->trial, &r.result, fault));
+    MS_TRY(print_result(&r, fault));
+    MS_TRY(write_csv(&r, fault));
+    MS_TRY(write_figure(&r, fault));
+    bool check = ms_options_value(hall->arguments, MS_OPTION_CHECK) != NULL;
+    *status = check && !r.result.report.fits ? 1 : 0;
+    return MS_OK;
+}

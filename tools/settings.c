@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Arguments to a job, and the job back in words. */
+
+#include "tools/tools.h"
+
+#include <assert.h>
+#include <string.h>
+
+void ms_settings_init(ms_job *job)
+{
+    ms_fault fault = {0};
+    *job = (ms_job){0};
+    ms_training_init(&job->training);
+    ms_err err = ms_device_find(MS_DEFAULT_DEVICE, &job->device, &fault);
+    assert(err == MS_OK);
+    (void)err;
+}
+
+/* ---- reading
+ * ----------------------------------------------------------------- */
+
+static ms_err set_key(const char *setting, ms_arena *arena, ms_job *job,
+                      ms_override *overrides, ms_fault *fault)
+{
+    const char *equals = strchr(setting, '=');
+    if (equals == NULL || equals == setting)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "write it as --set training.batch=4",
+                       "\"--set %s\" is not KEY=VALUE", setting);
+    char *key = ms_arena_text(arena, setting, (size_t)(equals - setting));
+    if (key == NULL)
+        return ms_fail_nomem(fault);
+    if (strncmp(key, "model.", 6) != 0)
+        return ms_training_set(&job->training, key, equals + 1, fault);
+    overrides[job->n_overrides++] =
+        (ms_override){.key = key + 6, .value = equals + 1};
+    return MS_OK;
+}
+
+static ms_err read_memory(const char *value, ms_job *job, ms_fault *fault)
+{
+    MS_TRY(ms_quantity_bytes(value, "--memory", &job->memory_bytes, fault));
+    if (job->memory_bytes == 0)
+        return ms_fail(fault, MS_EUSAGE, "--memory", "e.g. --memory 80GiB",
+                       "nothing fits into no memory at all");
+    return MS_OK;
+}
+
+static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
+                       ms_override *overrides, ms_fault *fault)
+{
+    switch (given->option->id) {
+    case MS_OPTION_POLICY:
+        return ms_spec_parse(given->value, arena, &job->spec, fault);
+    case MS_OPTION_DEVICE:
+        job->device_given = true;
+        return ms_device_find(given->value, &job->device, fault);
+    case MS_OPTION_SETTING:
+        return ms_training_set(&job->training, given->option->setting,
+                               given->value, fault);
+    case MS_OPTION_SET:
+        return set_key(given->value, arena, job, overrides, fault);
+    case MS_OPTION_MEMORY:
+        return read_memory(given->value, job, fault);
+    case MS_OPTION_PROGRAM:
+        job->program = given->value;
+        return MS_OK;
+    case MS_OPTION_BOOK:
+        job->book_device = strcmp(given->value, "device") == 0;
+        return MS_OK;
+    default:
+        return MS_OK;
+    }
+}
+
+ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
+                        ms_job *job, ms_fault *fault)
+{
+    ms_override *overrides =
+        ms_arena_take(arena, arguments->n_given + 1, sizeof *overrides);
+    if (overrides == NULL)
+        return ms_fail_nomem(fault);
+    ms_settings_init(job);
+    job->model = arguments->operands[0];
+    job->overrides = overrides;
+    for (uint32_t i = 0; i < arguments->n_given; i++)
+        MS_TRY(read_one(&arguments->given[i], arena, job, overrides, fault));
+    return MS_OK;
+}
+
+/* ---- in words
+ * -------------------------------------------------------------------- */
+
+static ms_label value_of(const ms_training *training, uint32_t row)
+{
+    ms_label value = {""};
+    ms_training_value(training, row, value.s, sizeof value.s);
+    return value;
+}
+
+ms_label ms_settings_value(const ms_training *training, const char *field)
+{
+    for (uint32_t row = 0; row < ms_training_n_fields; row++)
+        if (strcmp(ms_training_fields[row].name, field) == 0)
+            return value_of(training, row);
+    return (ms_label){""};
+}
+
+/* Does the row's value come from the table and not from the user? */
+static bool is_default(const ms_job *job, uint32_t row)
+{
+    return (job->training.was_set >> row & 1) == 0;
+}
+
+void ms_settings_defaults(const ms_job *job, const ms_training *training,
+                          ms_text *text)
+{
+    for (uint32_t row = 0; row < ms_training_n_fields; row++)
+        if (is_default(job, row))
+            ms_text_add(text, "%s=%s ", ms_training_fields[row].name,
+                        value_of(training, row).s);
+    if (!job->device_given)
+        ms_text_add(text, "--device %s", job->device->name);
+}
+
+static void json_value(const ms_field *field, const char *value, ms_text *text)
+{
+    if (field->type == MS_INT || field->type == MS_FLOAT ||
+        field->type == MS_BOOL)
+        ms_text_add(text, "%s", value);
+    else
+        ms_text_json(text, value);
+}
+
+static void json_defaults(const ms_job *job, ms_text *text)
+{
+    const char *between = "";
+    ms_text_add(text, "\"defaults\": [");
+    for (uint32_t row = 0; row < ms_training_n_fields; row++) {
+        if (!is_default(job, row))
+            continue;
+        ms_text_add(text, "%s\"training.%s\"", between,
+                    ms_training_fields[row].name);
+        between = ", ";
+    }
+    if (!job->device_given)
+        ms_text_add(text, "%s\"device\"", between);
+    ms_text_add(text, "]");
+}
+
+void ms_settings_json(const ms_job *job, const ms_training *training,
+                      ms_text *text)
+{
+    ms_text_add(text, "{");
+    for (uint32_t row = 0; row < ms_training_n_fields; row++) {
+        const ms_field *field = &ms_training_fields[row];
+        ms_text_add(text, "\"training.%s\": ", field->name);
+        json_value(field, value_of(training, row).s, text);
+        ms_text_add(text, ", ");
+    }
+    for (uint32_t i = 0; i < job->n_overrides; i++) {
+        const char *key =
+            ms_arena_format(text->arena, "model.%s", job->overrides[i].key);
+        ms_text_json(text, key != NULL ? key : "");
+        text->failed |= key == NULL;
+        ms_text_add(text, ": ");
+        ms_text_json(text, job->overrides[i].value);
+        ms_text_add(text, ", ");
+    }
+    ms_text_add(text, "\"device\": ");
+    ms_text_json(text, job->device->name);
+    ms_text_add(text, ", \"book\": \"%s\", ",
+                job->book_device ? "device" : "host");
+    json_defaults(job, text);
+    ms_text_add(text, "}");
+}
+
+/* ---- the command line again
+ * --------------------------------------------------------- */
+
+static void quote(const char *word, ms_text *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=:,./@%";
+    if (*word != '\0' && word[strspn(word, plain)] == '\0') {
+        ms_text_add(text, " %s", word);
+        return;
+    }
+    ms_text_add(text, " '");
+    for (; *word != '\0'; word++) {
+        if (*word == '\'')
+            ms_text_add(text, "'\\'");
+        ms_text_put(text, word, 1);
+    }
+    ms_text_add(text, "'");
+}
+
+/* What shapes the result, as against where it goes. */
+static bool is_input(ms_option_id id)
+{
+    return id == MS_OPTION_POLICY || id == MS_OPTION_DEVICE ||
+           id == MS_OPTION_SET || id == MS_OPTION_SETTING ||
+           id == MS_OPTION_MEMORY || id == MS_OPTION_PROGRAM ||
+           id == MS_OPTION_BOOK;
+}
+
+void ms_settings_command(const ms_arguments *arguments, const char *extra,
+                         ms_text *text)
+{
+    ms_text_add(text, "memsim run");
+    quote(arguments->operands[0], text);
+    for (uint32_t i = 0; i < arguments->n_given; i++) {
+        const ms_option *option = arguments->given[i].option;
+        if (!is_input(option->id))
+            continue;
+        if (option->letter != 0)
+            ms_text_add(text, " -%c", option->letter);
+        else
+            ms_text_add(text, " --%s", option->name);
+        quote(arguments->given[i].value, text);
+    }
+    ms_text_add(text, " %s", extra);
+}

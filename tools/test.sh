@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Installs what the tests need, builds and runs them.
+#
+#   tools/test.sh          core: debug build; unit, laws, golden, truth, house
+#   tools/test.sh --all    and: clang, ASan+UBSan, 60 s of fuzzing per target,
+#                          coverage, release and its benchmark
+set -eu
+cd "$(dirname "$0")/.."
+jobs=$(nproc)
+
+build_preset() {
+    cmake --preset "$1" >/dev/null
+    cmake --build --preset "$1" --parallel "$jobs"
+}
+
+test_preset() {
+    echo "---- $1"
+    build_preset "$1"
+    ctest --preset "$1" --parallel "$jobs"
+}
+
+fuzz() { # seconds per target; new inputs stay in build/fuzz
+    echo "---- fuzz"
+    build_preset fuzz
+    for target in model spec program run; do
+        mkdir -p "build/fuzz/found/$target"
+        "build/fuzz/tests/fuzz-$target" -max_total_time="$1" -timeout=5 \
+            -rss_limit_mb=2048 -artifact_prefix="build/fuzz/$target-" \
+            "build/fuzz/found/$target" "tests/fuzz/corpus/$target" \
+            tests/golden/files graphs/models
+    done
+}
+
+all() {
+    test_preset clang
+    test_preset asan
+    fuzz 60
+    test_preset coverage
+    cmake --build --preset coverage --target coverage
+    build_preset release
+    build/release/tests/memsim-bench build/release/memsim
+}
+
+sh tools/packages.sh build run test
+case ${1-} in
+'') ;;
+--all) all ;;
+*) sed -n '3,8p' "$0" >&2; exit 2 ;;
+esac
+test_preset debug

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_H
+#define MS_TOOLS_H
+
+/* tools/ is the hall: the memsim command line.  It alone prints and exits.
+ *
+ * One run of the program, in the order of the calls:
+ *
+ *     options.c   words to arguments, by one table
+ *     settings.c  arguments to a job
+ *     pipeline.c  a job to results: the whole way through the house
+ *     summary.c, inspect.c, ... results to text
+ *     screen.c    text to standard output; complain.c: faults to stderr
+ *
+ * The pipeline prints nothing and can be called as it is:
+ *
+ *     ms_arena keep = {0}, trial = {0};
+ *     ms_job job;
+ *     ms_result result;
+ *     ms_settings_init(&job);
+ *     job.model = "gpt2";
+ *     MS_TRY(ms_spec_parse("checkpoint:sqrt", &keep, &job.spec, fault));
+ *     MS_TRY(ms_pipeline_run(&job, &keep, &trial, &result, fault));
+ *     peak = result.report.ranks[result.report.worst].peak.allocated_bytes;
+ *     ms_arena_free(&trial);
+ *     ms_arena_free(&keep);
+ */
+
+#include "graphs/graphs.h"
+#include "plots/plots.h"
+#include "policies/policies.h"
+
+/* ---- quantity.c: numbers with units
+ * ------------------------------------------ */
+
+/* Reads "80GiB", "1.5TiB", "80GB" or plain bytes.  "80G" is a fault that
+ * suggests both.  At most six digits after the point, none for plain bytes;
+ * the value is exact (rounded down to a byte). */
+ms_err ms_quantity_bytes(const char *text, const char *where, uint64_t *bytes,
+                         ms_fault *fault);
+
+/* A short text by value, so that it can stand in an argument list:
+ * ms_text_add(text, "%s", ms_quantity_size(bytes).s). */
+typedef struct ms_label {
+    char s[32];
+} ms_label;
+ms_label ms_quantity_size(uint64_t bytes); /* "79.65 GiB", "512 bytes" */
+ms_label ms_quantity_time(uint64_t t_ns);  /* "4.12 s", "722.0 ms" */
+ms_label ms_quantity_count(uint64_t n);    /* "174,604,259,328" */
+ms_label ms_quantity_flops(double flops);  /* "3.21 TFLOP" */
+
+/* ---- options.c: the table of options and its parser -------------------------
+ */
+
+typedef enum ms_option_id {
+    MS_OPTION_POLICY,
+    MS_OPTION_DEVICE,
+    MS_OPTION_SET,
+    MS_OPTION_SETTING, /* a shorthand of --set; the row says of which */
+    MS_OPTION_MEMORY,
+    MS_OPTION_CHECK,
+    MS_OPTION_JSON,
+    MS_OPTION_CSV,
+    MS_OPTION_PLOT,
+    MS_OPTION_KEEP_SCRIPT,
+    MS_OPTION_DUMP,
+    MS_OPTION_PROGRAM,
+    MS_OPTION_BOOK,
+    MS_OPTION_ALL,
+    MS_OPTION_DOT,
+    MS_OPTION_COLOR,
+    MS_OPTION_QUIET,
+    MS_OPTION_HELP,
+    MS_OPTION_VERSION
+} ms_option_id;
+
+enum { /* ms_option.commands, ms_command.bit */
+       MS_FOR_TOP = 1u,
+       MS_FOR_RUN = 2u,
+       MS_FOR_INSPECT = 4u,
+       MS_FOR_HELP = 8u
+};
+
+typedef enum ms_takes {
+    MS_TAKES_NOTHING,
+    MS_TAKES_VALUE,
+    MS_TAKES_OPTIONAL /* the next word only if it ends in one of words */
+} ms_takes;
+
+/* One option as data: parser, help and tests walk these rows. */
+typedef struct ms_option {
+    ms_option_id id;
+    const char *name; /* without dashes */
+    char letter;      /* 0: none */
+    uint8_t commands;
+    ms_takes takes;
+    const char *value;    /* what help calls the value */
+    const char *words;    /* "a|b": the only values; OPTIONAL: the endings */
+    const char *fallback; /* OPTIONAL: the value when none is given */
+    const char *setting;  /* MS_OPTION_SETTING: the training field */
+    const char *help;
+} ms_option;
+extern const ms_option ms_options_table[];
+extern const uint32_t ms_options_n;
+
+typedef struct ms_given {
+    const ms_option *option;
+    const char *value; /* "" for an option that takes nothing */
+} ms_given;
+
+/* Options in the order given, then what is left. */
+typedef struct ms_arguments {
+    uint32_t n_given, n_operands;
+    ms_given *given;
+    const char **operands;
+} ms_arguments;
+
+/* Options and operands in any order, "--opt=value", "--opt value", "-o value",
+ * "-ovalue", "--"; no abbreviations.  Faults: MS_EUSAGE with did-you-mean. */
+ms_err ms_options_parse(uint8_t command, const char *const *words,
+                        uint32_t n_words, ms_arena *arena,
+                        ms_arguments *arguments, ms_fault *fault);
+/* The last value given, or NULL. */
+const char *ms_options_value(const ms_arguments *arguments, ms_option_id id);
+/* Is word one of "a|b|c"? */
+bool ms_options_one_of(const char *words, const char *word);
+/* "a|b|c" as "a, b or c". */
+void ms_options_words(const char *words, ms_text *text);
+
+/* ---- pipeline.c: the whole way through the house
+ * ------------------------------ */
+
+/* What a user asks for. */
+typedef struct ms_job {
+    const char *model; /* as ms_read_model takes it */
+    const ms_override *overrides;
+    uint32_t n_overrides;
+    ms_training training; /* before ms_training_resolve */
+    const ms_device *device;
+    bool device_given;
+    uint64_t memory_bytes; /* 0: the device's */
+    ms_spec spec;
+    const char *program; /* a program in text form instead of the policies' */
+    bool book_device;
+} ms_job;
+
+/* Every noun on the way.  read and lower fill the first part in the keep
+ * arena, step the second in the trial arena. */
+typedef struct ms_result {
+    ms_model model;
+    ms_training training; /* resolved */
+    ms_shape shape;
+    ms_graph graph;
+
+    ms_program program;
+    ms_plan plan;
+    ms_machine machine;
+    ms_timeline line;
+    ms_report report;
+} ms_result;
+
+ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
+                        ms_fault *fault);
+ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
+                         ms_fault *fault);
+ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
+                        ms_fault *fault);
+ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
+                       ms_result *result, ms_fault *fault);
+
+/* ---- settings.c: arguments to a job, and the job in words
+ * ----------------------- */
+
+#define MS_DEFAULT_DEVICE "h100-80gb-sxm"
+
+void ms_settings_init(ms_job *job);
+ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
+                        ms_job *job, ms_fault *fault);
+/* {"training.batch": 1, ..., "device": "...", "defaults": [...]} */
+void ms_settings_json(const ms_job *job, const ms_training *training,
+                      ms_text *text);
+/* "batch=1 sequence=2048 ... device=h100-80gb-sxm": what the user left open. */
+void ms_settings_defaults(const ms_job *job, const ms_training *training,
+                          ms_text *text);
+/* The command line again, without outputs, plus extra; quoted for a shell. */
+void ms_settings_command(const ms_arguments *arguments, const char *extra,
+                         ms_text *text);
+/* The value of a training field as the user would write it. */
+ms_label ms_settings_value(const ms_training *training, const char *field);
+
+/* ---- advice.c: what would lower the peak, proven by replay
+ * ----------------------- */
+
+typedef struct ms_advice {
+    const char *words;   /* to add to the command line; NULL: none known */
+    uint64_t peak_bytes; /* allocated, with it */
+    bool fits;
+} ms_advice;
+
+/* Tries each row of a short table of changes on the job and returns the
+ * first that fits, else the one with the lowest peak, if that is at least 1 %
+ * lower than now.  A change that is itself at fault is passed over. */
+ms_err ms_advice_find(const ms_job *job, const ms_result *result,
+                      ms_arena *arena, ms_advice *advice, ms_fault *fault);
+
+/* ---- screen.c: standard output
+ * ---------------------------------------------------- */
+
+typedef struct ms_style {
+    const char *strong, *faint, *good, *bad, *plain; /* "" without colour */
+} ms_style;
+
+/* mode: auto, always, never or NULL (auto); fd: 1 or 2. */
+const ms_style *ms_screen_style(int fd, const char *mode);
+/* MS_ESYSTEM when not all of it could be written.  A reader that went away
+ * ends the process quietly, as a member of a pipe should. */
+ms_err ms_screen_print(const ms_text *text, ms_fault *fault);
+/* Copies at most size - 1 bytes of string, cut at a character; what could
+ * steer a terminal and invalid UTF-8 become '?'.  Returns buffer. */
+char *ms_screen_safe(const char *string, char *buffer, size_t size);
+/* The label, then words from column indent on, filled to 80 columns. */
+void ms_screen_fill(ms_text *text, uint32_t indent, const char *label,
+                    const char *words);
+
+/* ---- summary.c, alive.c, inspect.c: results to text
+ * --------------------------------- */
+
+typedef struct ms_summary {
+    const ms_job *job;
+    const ms_arguments *arguments;
+    const ms_result *result;
+    const char *policy; /* canonical spelling */
+    const ms_style *style;
+    ms_arena *arena;
+} ms_summary;
+ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
+                        ms_fault *fault);
+/* "batch 8 x 1024 tokens in 4 micro-batches, bf16-mixed, adamw". */
+void ms_summary_setup(const ms_result *result, ms_text *text);
+/* "fits, 40.38 GiB to spare (51.0 %)", "12.34 GiB too much". */
+void ms_summary_verdict(const ms_result *result, ms_text *text);
+/* "layers.*.mlp.up optimizer_state 651.20 GiB, ...": the largest groups of
+ * rows (same layer in every block, same category) alive at the peak. */
+ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,
+                      ms_arena *arena, ms_text *text, ms_fault *fault);
+
+/* ---- commands
+ * -------------------------------------------------------------------------- */
+
+/* What main hands to a command. */
+typedef struct ms_hall {
+    ms_arguments *arguments;
+    ms_arena *keep, *trial;
+} ms_hall;
+
+typedef struct ms_command {
+    const char *name, *operands, *summary;
+    uint8_t bit, min_operands, max_operands;
+    /* status: the exit status when all went well. */
+    ms_err (*call)(const ms_hall *hall, int *status, ms_fault *fault);
+    const char *examples[4]; /* ended by NULL */
+} ms_command;
+extern const ms_command ms_memsim_commands[];
+extern const uint32_t ms_memsim_n_commands;
+
+ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_inspect_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault);
+
+/* help.c: a topic, a command, a policy, a layer type or a family. */
+ms_err ms_help_topic(const char *topic, ms_text *text, ms_fault *fault);
+void ms_help_short(ms_text *text);
+
+/* help_tables.c: topics that walk the tables of the other rooms. */
+void ms_help_tables_policies(ms_text *text);
+void ms_help_tables_models(ms_text *text);
+void ms_help_tables_devices(ms_text *text);
+void ms_help_tables_layers(ms_text *text);
+void ms_help_tables_families(ms_text *text);
+void ms_help_tables_training(ms_text *text);
+/* One policy, layer type or family; false: no such name. */
+bool ms_help_tables_one(const char *name, ms_text *text);
+/* Appends every name that ms_help_tables_one knows; returns how many. */
+uint32_t ms_help_tables_names(const char **names, uint32_t room);
+
+/* help_texts.c: topics in prose. */
+void ms_help_texts_files(ms_text *text);
+void ms_help_texts_units(ms_text *text);
+void ms_help_texts_exit(ms_text *text);
+void ms_help_texts_json(ms_text *text);
+
+/* complain.c: faults to standard error. */
+void ms_complain(const ms_fault *fault, const char *colour_mode);
+void ms_complain_note(const char *what, const char *name);
+int ms_complain_status(ms_err err);
+
+#endif
