@@ -33,8 +33,11 @@ ms_layer *ms_build_layer(ms_build *build, const char *name, uint32_t kind)
     *layer = (ms_layer){
         .name = name, .kind = kind, .in_at = model->n_edges, .block = MS_NONE};
     assert(row->n_fields <= MS_LAYER_FIELDS);
-    for (uint32_t i = 0; i < row->n_fields; i++)
+    for (uint32_t i = 0; i < row->n_fields; i++) {
         layer->field[i] = row->fields[i].fallback;
+        if (row->fields[i].type == MS_NAME && layer->field[i].s == NULL)
+            layer->field[i].s = "";
+    }
     return layer;
 }
 

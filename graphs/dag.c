@@ -26,7 +26,7 @@ static bool has_output(const ms_model *model, uint32_t layer)
     return ms_layer_kinds[model->layers[layer].kind].max_inputs > 0;
 }
 
-/* ---- cycles -------------------------------------------------------------------- */
+/* ---- cycles -------------------------------------------------------------- */
 
 /* Layers as vertices, an edge from each layer to those that read it. */
 static igraph_error_t make_graph(const ms_model *model, igraph_t *graph)
@@ -101,8 +101,8 @@ static igraph_error_t find_cycle(const ms_model *model, const igraph_t *graph,
     igraph_error_t code = igraph_vector_int_init(&parts, 0);
     if (code != IGRAPH_SUCCESS)
         return code;
-    code = igraph_connected_components(graph, &parts, NULL, NULL,
-                                       IGRAPH_STRONG);
+    code =
+        igraph_connected_components(graph, &parts, NULL, NULL, IGRAPH_STRONG);
     if (code == IGRAPH_SUCCESS) {
         find_on_cycle(model, &parts, layer, &input);
         code = igraph_get_shortest_path(graph, path, NULL, *layer, input,
@@ -142,7 +142,7 @@ static ms_err check_cycles(const ms_model *model, ms_fault *fault)
     return err;
 }
 
-/* ---- ends ------------------------------------------------------------------------ */
+/* ---- ends ---------------------------------------------------------------- */
 
 static ms_err fail_dangling(const ms_model *model, const uint8_t *read,
                             uint32_t last, ms_fault *fault)
@@ -191,7 +191,7 @@ static ms_err check_ends(const ms_model *model, ms_arena *arena,
     return n_ends > 1 ? fail_dangling(model, read, last, fault) : MS_OK;
 }
 
-/* ---- order ------------------------------------------------------------------------ */
+/* ---- order --------------------------------------------------------------- */
 
 /* Layers in file order, each after the inputs that it still lacks: a file in
  * a legal order keeps it, and branches are not interleaved (as igraph's
@@ -228,7 +228,7 @@ static ms_err sort(ms_model *model, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
-/* ---- cut points --------------------------------------------------------------------- */
+/* ---- cut points ---------------------------------------------------------- */
 
 /* The graph whose articulation points are the cut points: layers with
  * outputs, numbered in topological order, and for each layer without an input
@@ -302,7 +302,7 @@ static ms_err find_cuts(ms_model *model, ms_arena *arena, ms_fault *fault)
     MS_TRY(translate(make_flow(model, place, n, &graph), fault));
     ms_err err = translate(mark_cuts(model, at, &graph), fault);
     igraph_destroy(&graph);
-    model->cut[at[0]] = 1; /* no layer is before it, */
+    model->cut[at[0]] = 1;     /* no layer is before it, */
     model->cut[at[n - 1]] = 1; /* none behind this one */
     return err;
 }
@@ -327,7 +327,7 @@ ms_err ms_dag_order(ms_model *model, ms_arena *arena, ms_fault *fault)
     return err;
 }
 
-/* ---- DOT ------------------------------------------------------------------------------ */
+/* ---- DOT ----------------------------------------------------------------- */
 
 static void put_escaped(ms_text *text, const char *name)
 {

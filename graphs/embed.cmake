@@ -65,7 +65,7 @@ function(embed_device file result)
     file(READ ${file} json)
     foreach(key IN ITEMS name alias source memory_gib context_mib hbm_gbps
             cublas_workspace_bytes launch_us kernel_us fp32_tflops tf32_tflops
-            half_tflops h2d_gbps d2h_gbps)
+            half_tflops half_matmul_tflops h2d_gbps d2h_gbps)
         embed_get("${json}" ${file} ${key} ${key})
     endforeach()
     embed_literal("${source}" source)
@@ -82,7 +82,8 @@ function(embed_device file result)
      .tf32_flops = ${tf32_tflops} * 1e12,
      .half_flops = ${half_tflops} * 1e12,
      .h2d_bytes_per_s = ${h2d_gbps} * 1e9,
-     .d2h_bytes_per_s = ${d2h_gbps} * 1e9},\n" PARENT_SCOPE)
+     .d2h_bytes_per_s = ${d2h_gbps} * 1e9,
+     .matmul_share = ${half_matmul_tflops} / (double)${half_tflops}},\n" PARENT_SCOPE)
 endfunction()
 
 function(embed_devices output)

@@ -78,7 +78,7 @@ static uint32_t find_word(const ms_field *field, const char *word, char *hint,
                           size_t size)
 {
     char texts[MAX_WORDS][MAX_WORD];
-    const char *words[MAX_WORDS];
+    const char *words[MAX_WORDS] = {0};
     uint32_t n = split(field->words, texts);
     for (uint32_t i = 0; i < n; i++) {
         if (strcmp(texts[i], word) == 0)
@@ -309,8 +309,8 @@ static ms_err fail_unknown(const ms_json *json, uint32_t row,
     const char *key = json->nodes[row].key;
     ms_fields_hint(keys, key, hint, sizeof hint);
     print_owner(keys, owner, sizeof owner);
-    return ms_json_fail_key(json, row, fault, hint,
-                            "unknown key \"%s\" in %s", key, owner);
+    return ms_json_fail_key(json, row, fault, hint, "unknown key \"%s\" in %s",
+                            key, owner);
 }
 
 ms_err ms_fields_read_object(const ms_json *json, uint32_t row,
@@ -334,8 +334,7 @@ ms_err ms_fields_read_object(const ms_json *json, uint32_t row,
 }
 
 ms_err ms_fields_require(const ms_json *json, uint32_t row,
-                         const ms_fields *keys, uint64_t given,
-                         ms_fault *fault)
+                         const ms_fields *keys, uint64_t given, ms_fault *fault)
 {
     char owner[128];
     uint32_t i = 0;

@@ -183,6 +183,7 @@ ms_err ms_finish_graph(const ms_finish *finish, ms_graph *graph)
     MS_TRY(find_ranges(finish));
     MS_TRY(find_unit_inputs(trace));
     add_up(trace);
+    MS_TRY(ms_graph_prepare(g, trace->arena, trace->fault));
     *graph = *g;
     return MS_OK;
 }

@@ -181,29 +181,29 @@ static const char *const layer_extra[] = {"type", "name", "inputs"};
 
 static ms_err find_kind(const list *l, uint32_t row, uint32_t *kind)
 {
-    static const ms_field type_field = {
-        .name = "type", .type = MS_NAME, .help = "what the layer is"};
     const char *types[MS_FIELDS_MAX];
-    ms_value value;
     uint32_t node = ms_json_find(l->json, row, "type");
     if (node == MS_NONE)
         return ms_json_fail(l->json, row, l->fault, "see memsim help layers",
                             "a layer lacks the key \"type\" (linear, relu, "
                             "add, ...)");
-    MS_TRY(ms_fields_from_json(l->json, node, &type_field, NULL, &value, NULL,
-                               NULL, l->fault));
-    *kind = ms_layer_find(value.s);
+    if (l->json->nodes[node].kind != MS_JSON_STRING)
+        return ms_json_fail(l->json, node, l->fault, "see memsim help layers",
+                            "\"type\" must be a string, not %s",
+                            ms_json_kind_name(l->json, node));
+    const char *type = l->json->nodes[node].value.s;
+    *kind = ms_layer_find(type);
     if (*kind != MS_NONE)
         return MS_OK;
     uint32_t n = 0;
     for (; n < ms_layer_n_kinds && n < MS_FIELDS_MAX; n++)
         types[n] = ms_layer_kinds[n].type;
     char hint[96] = "see memsim help layers";
-    const char *near = ms_names_nearest(value.s, types, n);
+    const char *near = ms_names_nearest(type, types, n);
     if (near != NULL)
         snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
     return ms_json_fail(l->json, node, l->fault, hint,
-                        "unknown layer type \"%s\"", value.s);
+                        "unknown layer type \"%s\"", type);
 }
 
 static ms_err add_reference(list *l, uint32_t node, uint32_t edge,
@@ -282,12 +282,12 @@ static ms_err read_inputs(list *l, uint32_t row, const ms_layer *layer,
         return ms_fail_nomem(l->fault);
     if (layer->n_in >= kind->min_inputs && layer->n_in <= kind->max_inputs)
         return MS_OK;
-    return ms_json_fail(l->json, inputs == MS_NONE ? row : inputs, l->fault,
-                        kind->max_inputs == 0
-                            ? "remove \"inputs\""
-                            : "name them: \"inputs\": [\"first\", ...]",
-                        "layer \"%s\" (%s) reads %u inputs, not %" PRIu32,
-                        layer->name, kind->type, kind->min_inputs, layer->n_in);
+    return ms_json_fail(
+        l->json, inputs == MS_NONE ? row : inputs, l->fault,
+        kind->max_inputs == 0 ? "remove \"inputs\""
+                              : "name them: \"inputs\": [\"first\", ...]",
+        "layer \"%s\" (%s) has %" PRIu32 " inputs, its type needs %u",
+        layer->name, kind->type, layer->n_in, kind->min_inputs);
 }
 
 /* *previous is the layer before, and becomes this one if it has an output. */

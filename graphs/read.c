@@ -153,8 +153,7 @@ static ms_err read_config(const reader *r, const ms_family *family,
                             .n = family->n_fields,
                             .extra = family->flat ? top_keys : NULL,
                             .n_extra = family->flat ? N_TOP_KEYS : 0,
-                            .owner = family->flat ? "the model"
-                                                  : "\"config\""};
+                            .owner = family->flat ? "the model" : "\"config\""};
     const ms_fields settings = {
         .rows = keys.rows, .n = keys.n, .extra = also, .n_extra = 1};
     ms_fields_values out = {.values = values};
@@ -209,8 +208,7 @@ static const ms_field input_fields[] = {
 
 static ms_err read_input(const reader *r, uint32_t row)
 {
-    const ms_fields keys = {
-        .rows = input_fields, .n = 3, .owner = "\"input\""};
+    const ms_fields keys = {.rows = input_fields, .n = 3, .owner = "\"input\""};
     ms_model *model = r->model;
     ms_value values[3] = {0};
     ms_fields_values out = {.values = values};
@@ -220,8 +218,8 @@ static ms_err read_input(const reader *r, uint32_t row)
                             "{\"shape\": [...]} or {\"tokens\": true}",
                             "\"input\" must be an object, not %s",
                             ms_json_kind_name(&r->json, row));
-    MS_TRY(ms_fields_read_object(&r->json, row, &keys, r->arena, &out,
-                                 r->fault));
+    MS_TRY(
+        ms_fields_read_object(&r->json, row, &keys, r->arena, &out, r->fault));
     model->tokens = values[TOKENS].b;
     bool shape = (out.given & 1u << SHAPE) != 0;
     if (shape == model->tokens)
@@ -343,8 +341,8 @@ static ms_err read_body(const reader *r)
                                          r->fault));
         return read_family(r, row);
     }
-    MS_TRY(ms_fields_read_object(&r->json, 0, &keys, r->arena, &none,
-                                 r->fault));
+    MS_TRY(
+        ms_fields_read_object(&r->json, 0, &keys, r->arena, &none, r->fault));
     if (layers == MS_NONE)
         return ms_json_fail(&r->json, 0, r->fault, "see memsim help models",
                             "a model needs \"family\" and \"config\", or "

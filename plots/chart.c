@@ -25,13 +25,13 @@ static void fold(const ms_timeline *line, uint8_t rank, uint32_t width,
     uint32_t column = 0;
     for (uint32_t i = 0; i < line->n_events; i++) {
         uint32_t row = line->events[i].row;
-        if (plan->row_pool[row] != MS_DEVICE_POOL ||
-            plan->op_rank[plan->row_op[row]] != rank)
+        if (plan->row[row].pool != MS_DEVICE_POOL ||
+            plan->op_rank[plan->row[row].op] != rank)
             continue;
         for (uint32_t to = column_of(line, i, width); column < to;)
             highest[++column] = level;
-        level += (line->events[i].op_act & 1u) != 0 ? plan->row_bytes[row]
-                                                    : 0 - plan->row_bytes[row];
+        level += (line->events[i].op_act & 1u) != 0 ? plan->row[row].bytes
+                                                    : 0 - plan->row[row].bytes;
         if (level > highest[column])
             highest[column] = level;
     }

@@ -6,6 +6,7 @@
 
 #define INVALID UINT32_MAX
 #define ELLIPSIS 0x2026u
+#define APOSTROPHE 0x2019u
 #define ELLIPSIS_UTF8 "\xe2\x80\xa6"
 
 /* Reads one code point, strictly: no overlong forms, surrogates or values
@@ -67,6 +68,8 @@ static uint32_t next_drawn(const unsigned char **at)
         return 0;
     if (is_space(code))
         return ' ';
+    if (code == '\'')
+        return APOSTROPHE;
     return ms_widths_of(code, false) > 0 ? code : '?';
 }
 
@@ -106,8 +109,6 @@ static void put_code(ms_text *text, uint32_t code, bool is_bold)
     size_t n = 0;
     if (is_bold && code < 0x80 && strchr("\\^_@&~{}", (int)code) != NULL)
         utf8[n++] = '\\';
-    if (code == '\'')
-        utf8[n++] = '\'';
     if (code < 0x80) {
         utf8[n++] = (unsigned char)code;
     } else if (code < 0x800) {

@@ -23,9 +23,10 @@ uint32_t ms_widths_of(uint32_t code, bool is_bold);
 /* Appends bytes as a gnuplot literal that is at most limit_px wide at
  * size_px, cut with an ellipsis.  Whatever bytes hold, the result is one
  * single-quoted string of drawable characters: control characters become
- * spaces, other code points without a width and invalid UTF-8 become "?".
- * Bold text is markup of the enhanced mode, with its signs escaped; text
- * that is not bold is to be drawn noenhanced. */
+ * spaces, quotes that would end it the apostrophe U+2019 (gnuplot 5.4 does not
+ * read a doubled quote at the start of a string), other code points without a
+ * width and invalid UTF-8 become "?".  Bold text is markup of the enhanced
+ * mode, with its signs escaped; other text is to be drawn noenhanced. */
 void ms_escape_literal(ms_text *text, const char *bytes, double size_px,
                        bool is_bold, double limit_px);
 /* The width of the text as it would be drawn, uncut. */

@@ -55,11 +55,11 @@ static const ms_type plain = {.size_px = 14.0, .color = INK};
 
 static const ms_rank_report *find_rank(const ms_report *report, uint8_t rank)
 {
-    for (uint8_t i = 0; i < report->n_ranks; i++)
-        if (report->ranks[i].rank == rank)
-            return &report->ranks[i];
-    assert(!"a rank of the report");
-    return NULL;
+    uint8_t i = 0;
+    while (i + 1 < report->n_ranks && report->ranks[i].rank != rank)
+        i++;
+    assert(report->ranks[i].rank == rank);
+    return &report->ranks[i];
 }
 
 static ms_err load_points(struct scene *scene, ms_fault *fault)

@@ -12,7 +12,8 @@
 
 #include "sim/sim.h"
 
-/* output.c: path "-" is standard output.  Refuses directories. */
+/* output.c: path "-" is standard output, written unbuffered: flush what stdio
+ * holds first.  Refuses directories; follows symbolic links. */
 ms_err ms_output_write(const char *path, const char *bytes, size_t length,
                        ms_fault *fault);
 

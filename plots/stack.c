@@ -41,6 +41,19 @@ uint64_t ms_stack_highest(const ms_stack *stack, double x0, double x1)
 
 /* ---- thickness --------------------------------------------------------- */
 
+/* A last point that is the highest must not be too late to be seen. */
+static uint32_t keep_last(ms_point *points, uint32_t kept, ms_point *last,
+                          uint64_t latest_ns)
+{
+    if (kept > 0 && last->t_ns > latest_ns &&
+        last->total_bytes > points[kept - 1].total_bytes) {
+        last->t_ns = latest_ns;
+        kept -= points[kept - 1].t_ns >= latest_ns;
+    }
+    points[kept] = *last;
+    return kept + 1;
+}
+
 /* open is the point that is being made wide enough, late the last one of
  * those below it meanwhile: the level to go on with. */
 uint32_t ms_stack_thicken(ms_point *points, uint32_t n, uint64_t end_ns,
@@ -73,8 +86,8 @@ uint32_t ms_stack_thicken(ms_point *points, uint32_t n, uint64_t end_ns,
             has_late = true;
         }
     }
-    points[kept++] = open;
     late.t_ns = open.t_ns + least_ns;
+    kept = keep_last(points, kept, &open, end_ns - least_ns);
     if (has_late && late.t_ns < end_ns)
         points[kept++] = late;
     return kept;

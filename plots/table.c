@@ -60,9 +60,9 @@ static void put_op(ms_text *text, const ms_plan *plan, uint32_t op)
 
 static void put_row(ms_text *text, const ms_plan *plan, uint32_t row)
 {
-    put_name(text, plan->graph->storage_name[plan->row_storage[row]]);
-    put_name(text, ms_names_category[plan->row_category[row]]);
-    put_number(text, plan->row_bytes[row]);
+    put_name(text, plan->graph->storage_name[plan->row[row].storage]);
+    put_name(text, ms_names_category[plan->row[row].category]);
+    put_number(text, plan->row[row].bytes);
 }
 
 ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault)
@@ -75,11 +75,11 @@ ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault)
         const ms_event *event = &line->events[i];
         uint32_t row = event->row;
         bool allocates = (event->op_act & 1u) != 0;
-        if (plan->row_pool[row] == MS_DEVICE_POOL &&
-            plan->op_rank[plan->row_op[row]] == 0) {
-            assert(allocates || level >= plan->row_bytes[row]);
+        if (plan->row[row].pool == MS_DEVICE_POOL &&
+            plan->op_rank[plan->row[row].op] == 0) {
+            assert(allocates || level >= plan->row[row].bytes);
             level +=
-                allocates ? plan->row_bytes[row] : 0 - plan->row_bytes[row];
+                allocates ? plan->row[row].bytes : 0 - plan->row[row].bytes;
         }
         ms_text_u64(text, i);
         put_number(text, event->t_ns);

@@ -40,13 +40,15 @@ static void nearest_divisors(uint64_t batch, uint64_t value, uint64_t *below,
     *above = 0;
 }
 
-static ms_err fail_division(uint64_t batch, const char *name, uint64_t value,
+static ms_err fail_division(uint64_t batch, uint64_t value, bool by_size,
                             ms_fault *fault)
 {
     uint64_t below, above;
+    const char *name = params[by_size ? SIZE : COUNT].name;
     char where[64], hint[96];
     nearest_divisors(batch, value, &below, &above);
-    snprintf(where, sizeof where, "microbatch:%s=%" PRIu64, name, value);
+    snprintf(where, sizeof where, "microbatch:%s%" PRIu64,
+             by_size ? "size=" : "", value);
     if (above == 0)
         snprintf(hint, sizeof hint, "the nearest %s is %" PRIu64, name, below);
     else
@@ -54,19 +56,20 @@ static ms_err fail_division(uint64_t batch, const char *name, uint64_t value,
                  "the nearest %ss are %" PRIu64 " and %" PRIu64, name, below,
                  above);
     return ms_fail(fault, MS_EUSAGE, where, hint,
-                   "a batch of %" PRIu64 " does not divide into micro-batches"
-                   " of %s %" PRIu64,
-                   batch, name, value);
+                   by_size ? "a batch of %" PRIu64 " does not divide into "
+                             "micro-batches of %" PRIu64 " samples"
+                           : "a batch of %" PRIu64 " does not divide into "
+                             "%" PRIu64 " micro-batches",
+                   batch, value);
 }
 
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
     bool by_size = context->values[SIZE].given;
-    uint32_t row = by_size ? SIZE : COUNT;
-    uint64_t value = (uint64_t)context->values[row].number;
+    uint64_t value = (uint64_t)context->values[by_size ? SIZE : COUNT].number;
     if (shape->batch % value != 0)
-        return fail_division(shape->batch, params[row].name, value, fault);
+        return fail_division(shape->batch, value, by_size, fault);
     uint64_t count = by_size ? shape->batch / value : value;
     if (count > MOST)
         return ms_fail(fault, MS_EUSAGE, "microbatch", NULL,

@@ -42,7 +42,7 @@ typedef struct ms_param {
     bool choice, bare;
     int64_t fallback, low, high;
     const char *words; /* MS_PARAM_WORD: "a|b" in the order of values */
-    const char *with;  /* "a|b": only beside one of these rows; NULL: any */
+    const char *with;  /* "a|b": only beside these choices; NULL: any */
     const char *help;
 } ms_param;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/policies.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@ typedef struct piece {
 typedef struct parser {
     const char *text;
     size_t length;
+    size_t given_at[MS_POLICY_PARAMS]; /* of the policy being parsed */
     ms_arena *arena;
     ms_fault *fault;
 } parser;
@@ -265,7 +267,7 @@ static ms_err check_form(const parser *p, const ms_param *param, piece key,
                    param->name, flag ? "takes no value" : "needs a value");
 }
 
-static ms_err parse_argument(const parser *p, struct ms_spec_item *item,
+static ms_err parse_argument(parser *p, struct ms_spec_item *item,
                              piece argument)
 {
     const ms_policy *policy = item->policy;
@@ -284,6 +286,7 @@ static ms_err parse_argument(const parser *p, struct ms_spec_item *item,
                        "\"%s\" is given twice", param->name);
     }
     item->values[row].given = true;
+    p->given_at[row] = key.at;
     return parse_value(p, param, named ? value : argument, &item->values[row]);
 }
 
@@ -299,44 +302,56 @@ static bool is_listed(const char *name, const char *words)
     return false;
 }
 
+/* The one row of choices that is given, n_params where the policy has none. */
+static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
+                          piece whole, uint32_t *chosen)
+{
+    const ms_policy *policy = item->policy;
+    uint32_t choices = 0;
+    char hint[320] = "choose one of: ";
+    list_params(policy, true, hint, sizeof hint);
+    *chosen = policy->n_params;
+    for (uint32_t i = 0; i < policy->n_params; i++) {
+        choices += policy->params[i].choice;
+        if (!policy->params[i].choice || !item->values[i].given)
+            continue;
+        if (*chosen < i) {
+            size_t a = p->given_at[*chosen], b = p->given_at[i];
+            point(p, a > b ? a : b);
+            return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
+                           "\"%s\" and \"%s\" contradict each other",
+                           policy->params[*chosen].name,
+                           policy->params[i].name);
+        }
+        *chosen = i;
+    }
+    if (choices == 0 || *chosen < policy->n_params)
+        return MS_OK;
+    point(p, whole.at);
+    return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
+                   "policy \"%s\" does not say what to do", policy->name);
+}
+
 /* Exactly one choice, and beside it only what goes with it. */
 static ms_err check_choice(const parser *p, const struct ms_spec_item *item,
                            piece whole)
 {
     const ms_policy *policy = item->policy;
-    const ms_param *chosen = NULL;
-    uint32_t choices = 0;
-    char hint[320] = "choose one of: ";
+    uint32_t chosen;
+    char hint[128];
+    MS_TRY(find_choice(p, item, whole, &chosen));
     for (uint32_t i = 0; i < policy->n_params; i++) {
         const ms_param *param = &policy->params[i];
-        choices += param->choice;
-        if (!param->choice || !item->values[i].given)
+        if (!item->values[i].given || param->with == NULL)
             continue;
-        if (chosen != NULL) {
-            list_params(policy, true, hint, sizeof hint);
-            point(p, whole.at);
-            return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
-                           "\"%s\" and \"%s\" contradict each other",
-                           chosen->name, param->name);
-        }
-        chosen = param;
-    }
-    if (choices > 0 && chosen == NULL) {
-        list_params(policy, true, hint, sizeof hint);
-        point(p, whole.at);
-        return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
-                       "policy \"%s\" does not say what to do", policy->name);
-    }
-    for (uint32_t i = 0; i < policy->n_params; i++) {
-        const ms_param *param = &policy->params[i];
-        if (!item->values[i].given || param->with == NULL ||
-            is_listed(chosen->name, param->with))
+        assert(chosen < policy->n_params);
+        if (is_listed(policy->params[chosen].name, param->with))
             continue;
         snprintf(hint, sizeof hint, "it goes with %s", param->with);
-        point(p, whole.at);
+        point(p, p->given_at[i]);
         return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
                        "\"%s\" means nothing beside \"%s\"", param->name,
-                       chosen->name);
+                       policy->params[chosen].name);
     }
     return MS_OK;
 }
@@ -390,7 +405,7 @@ static ms_err insert(const parser *p, ms_spec *spec,
     return MS_OK;
 }
 
-static ms_err parse_policy(const parser *p, piece whole, ms_spec *spec)
+static ms_err parse_policy(parser *p, piece whole, ms_spec *spec)
 {
     bool last;
     piece rest = whole;
@@ -414,7 +429,8 @@ static ms_err parse_policy(const parser *p, piece whole, ms_spec *spec)
 ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
                      ms_fault *fault)
 {
-    parser p = {text, strlen(text), arena, fault};
+    parser p = {
+        .text = text, .length = strlen(text), .arena = arena, .fault = fault};
     if (p.length > MOST_BYTES)
         return ms_fail(fault, MS_EUSAGE, "--policy", NULL,
                        "a policy of %zu bytes; at most %u", p.length,

@@ -5,6 +5,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
+static bool in_host_memory(const ms_books *books, uint32_t cell)
+{
+    return books->host_row && books->host_row[cell] != MS_NONE;
+}
+
 /* ---- running forward ops again ------------------------------------------- */
 
 /* Makes op's outputs again.  saved_from: a storage whose SAVED reference ends
@@ -21,23 +26,19 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
         uint8_t category = graph->storage_category[s];
         if (category == MS_ACTIVATIONS && !saved)
             category = MS_TEMPORARIES;
-        if (books->row[c] != MS_NONE) {
-            /* Still here from the first run: the kernel writes a copy that
+        if (books->row[c] != MS_NONE || in_host_memory(books, c)) {
+            /* Still there from the first run: the kernel writes a copy that
              * nobody keeps. */
             ms_books_give(books, ms_books_take(books, s, MS_TEMPORARIES,
                                                MS_DEVICE_POOL, false));
             continue;
         }
         uint32_t r = ms_books_take(books, s, category, MS_DEVICE_POOL, saved);
-        uint8_t state = books->first_state[s] & (uint8_t)~MS_REF_SAVED;
+        uint8_t refs = graph->storage_refs[s] & (uint8_t)~MS_REF_SAVED;
         if (saved)
-            state |= MS_REF_SAVED;
-        books->state[c] = state;
+            refs |= MS_REF_SAVED;
         books->stamp[s] = books->tick;
-        if (state & MS_REF_ANY)
-            books->row[c] = r;
-        else
-            ms_books_give(books, r);
+        ms_books_hold(books, c, r, refs);
     }
 }
 
@@ -57,7 +58,7 @@ static void read_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
 
-    if (!books->streams && !books->opts->uses)
+    if (!books->reads)
         return;
     for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
         ms_books_read(books,
@@ -142,11 +143,6 @@ static int by_number(const void *a, const void *b)
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
     return (x > y) - (x < y);
-}
-
-static bool in_host_memory(const ms_books *books, uint32_t cell)
-{
-    return books->host_row && books->host_row[cell] != MS_NONE;
 }
 
 /* Collects the makers of what is missing, transitively.  Forward ops read
@@ -287,9 +283,9 @@ ms_err ms_bind_move(ms_books *books, const ms_books_at *at, uint32_t storage,
                    copy_ns(opts, bytes,
                            in ? opts->h2d_bytes_per_s : opts->d2h_bytes_per_s));
     ms_books_read(books, from[c]);
-    to[c] = ms_books_take(books, storage, books->plan->row_category[from[c]],
+    to[c] = ms_books_take(books, storage, books->plan->row[from[c]].category,
                           in ? MS_DEVICE_POOL : MS_HOST_POOL,
-                          books->plan->row_saved[from[c]]);
+                          books->plan->row[from[c]].saved);
     ms_books_give(books, from[c]);
     from[c] = MS_NONE;
     return MS_OK;

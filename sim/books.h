@@ -10,8 +10,9 @@
 
 enum {
     MS_REF_LOCAL = 1u,
-    MS_REF_SAVED = 2u,
+    MS_REF_SAVED = 2u, /* MS_REF_LOCAL << MS_DROP_SAVED */
     MS_REF_HOLD = 4u, /* a count in bits 2..6 */
+    MS_REF_HOLDS = 0x7cu,
     MS_REF_ANY = 0x7fu,
     MS_REF_MADE = 0x80u /* was made at least once */
 };
@@ -27,11 +28,10 @@ typedef struct ms_books {
     uint32_t *row;      /* device row of a cell */
     uint32_t *host_row; /* NULL unless the program moves storages */
     uint8_t *state;
-    uint8_t *first_state; /* per storage: references when made and kept */
-    uint32_t *ready_op;   /* per row, with several streams: last writer */
-    uint32_t ready_capacity;
-    bool streams;    /* more than one stream is in use: record waits */
-    uint32_t *stamp; /* per storage or op: last tick that touched it */
+    uint32_t *ready_op; /* per row, with several streams: last writer */
+    bool streams;       /* more than one stream is in use: record waits */
+    bool reads;         /* streams or opts->uses: record what ops read */
+    uint32_t *stamp;    /* per storage or op: last tick that touched it */
     uint32_t *op_stamp;
     uint32_t tick;
     uint32_t *kept; /* per storage: last RUN whose keep set names it */
@@ -50,30 +50,114 @@ typedef struct ms_books_at {
 static inline uint32_t ms_books_cell(const ms_books *books,
                                      const ms_books_at *at, uint32_t storage)
 {
-    return storage +
-           (storage < books->graph->n_persistent ? at->persistent : at->frame);
+    return storage + (storage < books->graph->n_persistent ? at->persistent
+                                                           : at->frame);
 }
 
 ms_err ms_books_open(ms_books *books, const ms_program *program);
 ms_err ms_books_close(ms_books *books);
-ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
-                           uint32_t micro_batch);
+ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank,
+                           uint16_t frame, uint32_t micro_batch);
+ms_err ms_books_grow(ms_books *books, uint32_t ops, uint32_t rows,
+                     uint32_t reads);
+
 /* Room for ops more ops, rows more rows (and their releases) and reads. */
-ms_err ms_books_reserve(ms_books *books, uint32_t ops, uint32_t rows,
-                        uint32_t reads);
+static inline ms_err ms_books_reserve(ms_books *books, uint32_t ops,
+                                      uint32_t rows, uint32_t reads)
+{
+    /* One op more than asked: the closing offsets of the CSR columns. */
+    if (books->plan->n_ops + ops < books->ops_capacity &&
+        books->plan->n_rows + rows <= books->rows_capacity && !books->reads)
+        return MS_OK;
+    return ms_books_grow(books, ops, rows, reads);
+}
+
 /* Starts a plan op; needs reserve. */
-uint32_t ms_books_issue(ms_books *books, const ms_books_at *at, uint32_t op,
-                        uint8_t pass, uint8_t stream, uint64_t ns);
+static inline void ms_books_issue(ms_books *books, const ms_books_at *at,
+                                  uint32_t op, uint8_t pass, uint8_t stream,
+                                  uint64_t ns)
+{
+    ms_plan *plan = books->plan;
+    uint32_t i = plan->n_ops++;
+
+    plan->op_of[i] = op;
+    plan->op_pass[i] = pass;
+    plan->op_stream[i] = stream;
+    plan->op_rank[i] = at->rank;
+    plan->op_micro_batch[i] = at->micro_batch;
+    plan->op_ns[i] = ns;
+    plan->alloc_at[i] = plan->n_rows;
+    plan->release_at[i] = books->n_release;
+    if (books->streams)
+        plan->wait_at[i] = books->n_wait;
+    if (books->opts->uses)
+        plan->use_at[i] = books->n_use;
+}
+
 /* Books a row for storage in the current op; needs reserve. */
-uint32_t ms_books_take(ms_books *books, uint32_t storage, uint8_t category,
-                       uint8_t pool, bool saved);
+static inline uint32_t ms_books_take(ms_books *books, uint32_t storage,
+                                     uint8_t category, uint8_t pool,
+                                     bool saved)
+{
+    ms_plan *plan = books->plan;
+    uint32_t r = plan->n_rows++;
+
+    plan->row[r] = (ms_row){.bytes = books->graph->storage_bytes[storage],
+                            .storage = storage,
+                            .op = plan->n_ops - 1,
+                            .category = category,
+                            .pool = pool,
+                            .saved = saved};
+    if (books->streams)
+        books->ready_op[r] = plan->n_ops - 1;
+    if (books->opts->uses)
+        plan->use[books->n_use++] = r;
+    return r;
+}
+
 /* The host drops a row after the current op. */
 static inline void ms_books_give(ms_books *books, uint32_t row)
 {
     books->plan->release[books->n_release++] = row;
 }
-/* Ends the references in bits; releases the row when none is left. */
-void ms_books_end(ms_books *books, uint32_t cell, uint8_t bits);
+
+/* The cell now holds row r with these references; none: dropped at once. */
+static inline void ms_books_hold(ms_books *books, uint32_t cell, uint32_t r,
+                                 uint8_t refs)
+{
+    books->state[cell] = refs;
+    books->row[cell] = refs & MS_REF_ANY ? r : MS_NONE;
+    if (!(refs & MS_REF_ANY))
+        ms_books_give(books, r);
+}
+
+/* No reference is left: the row goes. */
+void ms_books_lose(ms_books *books, uint32_t cell);
+
+/* Ends the LOCAL or SAVED reference; releases the row when none is left. */
+static inline void ms_books_end(ms_books *books, uint32_t cell, uint8_t bits)
+{
+    unsigned state = books->state[cell];
+
+    if (!(state & bits))
+        return;
+    books->state[cell] = (uint8_t)(state & ~(unsigned)bits);
+    if (!(state & ~(unsigned)bits & MS_REF_ANY))
+        ms_books_lose(books, cell);
+}
+
+/* Ends one HOLD reference. */
+static inline void ms_books_unhold(ms_books *books, uint32_t cell)
+{
+    unsigned state = books->state[cell];
+
+    if (!(state & MS_REF_HOLDS))
+        return;
+    books->state[cell] = (uint8_t)(state - MS_REF_HOLD);
+    if (!((state - MS_REF_HOLD) & MS_REF_ANY))
+        ms_books_lose(books, cell);
+}
+
 /* The current op reads row: remember the use and wait for its writer. */
 void ms_books_read(ms_books *books, uint32_t row);
 

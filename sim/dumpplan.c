@@ -31,14 +31,14 @@ static void put_op(const ms_plan *plan, uint32_t op, ms_text *text)
 
 static void put_row(const ms_plan *plan, uint32_t row, ms_text *text)
 {
-    uint32_t storage = plan->row_storage[row];
+    uint32_t storage = plan->row[row].storage;
     ms_text_add(text, "\n  + row %u %s %s %llu", row,
                 storage != MS_NONE ? plan->graph->storage_name[storage] : "-",
-                ms_names_category[plan->row_category[row]],
-                (unsigned long long)plan->row_bytes[row]);
-    if (plan->row_pool[row] != MS_DEVICE_POOL)
-        ms_text_add(text, " pool %s", ms_names_pool[plan->row_pool[row]]);
-    if (plan->row_saved[row])
+                ms_names_category[plan->row[row].category],
+                (unsigned long long)plan->row[row].bytes);
+    if (plan->row[row].pool != MS_DEVICE_POOL)
+        ms_text_add(text, " pool %s", ms_names_pool[plan->row[row].pool]);
+    if (plan->row[row].saved)
         ms_text_add(text, " saved");
 }
 

@@ -6,69 +6,108 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- forward ------------------------------------------------------------- */
+/* ---- what an op makes and ends ------------------------------------------------ */
 
-/* References of storage s when made by a RUN that keeps `keep`. */
-static uint8_t kept_state(const ms_books *books, const ms_call *call,
-                          uint32_t s)
+/* These two loops are the work of expand.  They keep the columns in locals:
+ * a store to the uint8_t states may alias any pointer behind a struct. */
+
+/* A gradient buffer that ends as .grad counts as gradients from the start,
+ * unless .grad exists and the buffer will be added to it. */
+static uint8_t grad_category(const ms_books *books, const ms_books_at *at,
+                             uint32_t s)
 {
-    uint8_t state = books->first_state[s];
+    uint32_t grad = books->graph->storage_grad[s];
 
-    if (call->keep == MS_ALL ||
-        (call->keep != MS_NOTHING && books->kept[s] == books->run))
-        return state;
-    return state & (uint8_t)~MS_REF_SAVED;
+    return books->row[ms_books_cell(books, at, grad)] == MS_NONE
+               ? MS_GRADIENTS
+               : MS_TEMPORARIES;
 }
 
-static void make_outputs(ms_books *books, const ms_books_at *at,
-                         const ms_call *call, uint32_t op)
+/* Does this RUN keep the SAVED reference of storage s? */
+static bool is_kept(const ms_books *books, uint32_t keep, uint32_t s)
+{
+    return keep == MS_ALL || (keep != MS_NOTHING && books->kept[s] == books->run);
+}
+
+/* Books the outputs of op, which has just been issued. */
+static void make(ms_books *books, const ms_books_at *at, uint32_t keep,
+                 uint32_t op)
 {
     const ms_graph *graph = books->graph;
+    const uint8_t *categories = graph->storage_category;
+    const uint8_t *all_refs = graph->storage_refs;
+    uint32_t *row = books->row, end = graph->out_at[op + 1];
+    uint8_t *state = books->state;
 
-    for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
+    for (uint32_t i = graph->out_at[op]; i < end; i++) {
         uint32_t s = graph->out[i], c = ms_books_cell(books, at, s);
-        uint8_t state = kept_state(books, call, s);
-        bool saved = state & MS_REF_SAVED;
-        uint8_t category = graph->storage_category[s];
-        if (category == MS_ACTIVATIONS && !saved)
+        uint8_t refs = all_refs[s], category = categories[s];
+        if (refs & MS_REF_SAVED && !is_kept(books, keep, s))
+            refs &= (uint8_t)~MS_REF_SAVED;
+        if (category == MS_ACTIVATIONS && !(refs & MS_REF_SAVED))
             category = MS_TEMPORARIES;
-        uint32_t r = ms_books_take(books, s, category, MS_DEVICE_POOL, saved);
-        if (books->row[c] != MS_NONE) /* a variable bound anew */
-            ms_books_give(books, books->row[c]);
-        books->state[c] = state;
-        books->row[c] = state & MS_REF_ANY ? r : MS_NONE;
-        if (!(state & MS_REF_ANY))
-            ms_books_give(books, r);
+        else if (category == MS_BECOMES_GRAD)
+            category = grad_category(books, at, s);
+        if (state[c] & MS_REF_ANY)
+            ms_books_lose(books, c); /* a variable bound anew */
+        uint32_t r = ms_books_take(books, s, category, MS_DEVICE_POOL,
+                                   refs & MS_REF_SAVED);
+        state[c] = refs;
+        row[c] = r;
+        if (!(refs & MS_REF_ANY))
+            ms_books_lose(books, c);
     }
 }
 
+/* Ends the references that the graph ends after op. */
 static void end_references(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
+    const uint32_t *drop = graph->drop;
+    uint32_t *row = books->row, *release = books->plan->release;
+    uint32_t n = books->n_release, end = graph->drop_at[op + 1];
+    uint8_t *state = books->state;
 
-    for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++) {
-        uint32_t drop = graph->drop[i];
-        ms_books_end(books, ms_books_cell(books, at, MS_DROP_STORAGE(drop)),
-                     drop & MS_DROP_SAVED ? MS_REF_SAVED : MS_REF_LOCAL);
+    for (uint32_t i = graph->drop_at[op]; i < end; i++) {
+        uint32_t c = ms_books_cell(books, at, MS_DROP_STORAGE(drop[i]));
+        unsigned bit = MS_REF_LOCAL << (drop[i] & MS_DROP_SAVED);
+        unsigned before = state[c], after = before & ~bit;
+        state[c] = (uint8_t)after;
+        if (before == after || after & MS_REF_ANY)
+            continue;
+        if (row[c] == MS_NONE) { /* it is in host memory, or stolen */
+            books->n_release = n;
+            ms_books_lose(books, c);
+            n = books->n_release;
+            continue;
+        }
+        release[n++] = row[c];
+        row[c] = MS_NONE;
     }
+    books->n_release = n;
 }
 
-/* Makes op's inputs present, then starts it. */
+/* ---- forward ------------------------------------------------------------------ */
+
+/* Makes op's inputs present, then starts it.  Persistent storages exist from
+ * the start, except .grad, which run_step asks for; a step op's temporaries
+ * are the step's own. */
 static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
     uint32_t first = graph->in_at[op], end = graph->in_at[op + 1];
+    bool step = graph->op_pass[op] == MS_STEP;
 
-    for (uint32_t i = first; i < end; i++) {
+    for (uint32_t i = first; i < end && !step; i++) {
         uint32_t s = graph->in[i];
-        if (books->row[ms_books_cell(books, at, s)] == MS_NONE)
+        if (s >= graph->n_persistent && books->row[s + at->frame] == MS_NONE)
             MS_TRY(ms_bind_storage(books, at, s, op));
     }
     MS_TRY(ms_books_reserve(books, 1, graph->out_at[op + 1] - graph->out_at[op],
                             end - first));
     ms_books_issue(books, at, op, graph->op_pass[op], graph->op_stream[op],
                    graph->op_ns[op]);
-    if (books->streams || books->opts->uses)
+    if (books->reads)
         for (uint32_t i = first; i < end; i++)
             ms_books_read(books,
                           books->row[ms_books_cell(books, at, graph->in[i])]);
@@ -96,8 +135,8 @@ static void hold(ms_books *books, const ms_books_at *at,
         if (r == MS_NONE)
             continue;
         books->state[c] += MS_REF_HOLD;
-        if (books->plan->row_category[r] == MS_TEMPORARIES)
-            books->plan->row_category[r] = MS_ACTIVATIONS;
+        if (books->plan->row[r].category == MS_TEMPORARIES)
+            books->plan->row[r].category = MS_ACTIVATIONS;
     }
 }
 
@@ -110,7 +149,7 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     note_kept(books, program, call->keep);
     for (uint32_t op = graph->forward_at[call->unit]; op < end; op++) {
         MS_TRY(issue(books, at, op));
-        make_outputs(books, at, call, op);
+        make(books, at, call->keep, op);
         end_references(books, at, op);
     }
     hold(books, at, program, call->set);
@@ -118,38 +157,6 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
 }
 
 /* ---- backward and step --------------------------------------------------- */
-
-/* A gradient buffer that ends as .grad counts as gradients from the start. */
-static uint8_t category_now(const ms_books *books, const ms_books_at *at,
-                            uint32_t s)
-{
-    uint8_t category = books->graph->storage_category[s];
-
-    if (category != MS_BECOMES_GRAD)
-        return category;
-    uint32_t grad = books->graph->storage_grad[s];
-    return books->row[ms_books_cell(books, at, grad)] == MS_NONE
-               ? MS_GRADIENTS
-               : MS_TEMPORARIES;
-}
-
-static void make_plain(ms_books *books, const ms_books_at *at, uint32_t op)
-{
-    const ms_graph *graph = books->graph;
-
-    for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
-        uint32_t s = graph->out[i], c = ms_books_cell(books, at, s);
-        uint8_t state = books->first_state[s];
-        uint32_t r = ms_books_take(books, s, category_now(books, at, s),
-                                   MS_DEVICE_POOL, false);
-        if (books->row[c] != MS_NONE)
-            ms_books_give(books, books->row[c]);
-        books->state[c] = state;
-        books->row[c] = state & MS_REF_ANY ? r : MS_NONE;
-        if (!(state & MS_REF_ANY))
-            ms_books_give(books, r);
-    }
-}
 
 /* AccumulateGrad (torch/csrc/autograd/functions/accumulate_grad.h): without a
  * .grad the incoming buffer is stolen, or cloned where something else holds
@@ -187,7 +194,7 @@ ms_err ms_expand_op(ms_books *books, const ms_books_at *at, uint32_t op)
     if (books->graph->op_pass[op] == MS_ACCUMULATE)
         return accumulate(books, at, op);
     MS_TRY(issue(books, at, op));
-    make_plain(books, at, op);
+    make(books, at, MS_ALL, op);
     end_references(books, at, op);
     return MS_OK;
 }
@@ -198,6 +205,23 @@ static ms_err run_ops(ms_books *books, const ms_books_at *at, uint32_t first,
     for (uint32_t op = first; op < end; op++)
         MS_TRY(ms_expand_op(books, at, op));
     return MS_OK;
+}
+
+/* The step reads every .grad: each must exist by now. */
+static ms_err run_step(ms_books *books, const ms_books_at *at)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t s = 0; s < graph->n_persistent; s++) {
+        if (graph->storage_category[s] == MS_GRADIENTS &&
+            books->row[s + at->persistent] == MS_NONE)
+            return ms_fail(books->fault, MS_EINPUT, graph->name,
+                           "run the backward of every unit before the step",
+                           "the optimizer step reads %s, which no backward "
+                           "has made",
+                           graph->storage_name[s]);
+    }
+    return run_ops(books, at, graph->step_first, graph->n_ops);
 }
 
 /* ---- calls --------------------------------------------------------------- */
@@ -262,7 +286,8 @@ static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
         (struct ms_plan_mark){.mark = call->place,
                               .rank = call->rank,
                               .micro_batch = call->micro_batch,
-                              .op = plan->n_ops - 1};
+                              .op = plan->n_ops - 1,
+                              .releases = books->n_release};
     return MS_OK;
 }
 
@@ -281,7 +306,6 @@ static ms_err add_sync(ms_books *books, uint32_t *capacity)
 
 static ms_err expand_calls(ms_books *books, const ms_program *program)
 {
-    const ms_graph *graph = books->graph;
     uint32_t marks = 0, syncs = 0;
 
     for (uint32_t i = 0; i < program->n_calls; i++) {
@@ -299,7 +323,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             MS_TRY(move_set(books, &at, program, call));
             break;
         case MS_STEP_SET:
-            MS_TRY(run_ops(books, &at, graph->step_first, graph->n_ops));
+            MS_TRY(run_step(books, &at));
             break;
         case MS_HOLD:
             hold(books, &at, program, call->set);
@@ -325,17 +349,27 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
 static ms_err expand_start(ms_books *books, uint8_t rank)
 {
     const ms_graph *graph = books->graph;
+    ms_plan *plan = books->plan;
     ms_books_at at = ms_books_at_of(books, rank, 0, 0);
+    uint32_t first = plan->n_rows;
 
-    MS_TRY(ms_books_reserve(books, 1, graph->n_persistent, 0));
+    MS_TRY(ms_books_reserve(books, 1, graph->n_start, 0));
     ms_books_issue(books, &at, MS_NONE, MS_START, MS_STREAM_COMPUTE, 0);
-    for (uint32_t s = 0; s < graph->n_persistent; s++) {
-        if (!graph->storage_at_start[s])
-            continue;
-        uint32_t c = ms_books_cell(books, &at, s);
-        books->row[c] = ms_books_take(books, s, graph->storage_category[s],
-                                      MS_DEVICE_POOL, false);
+    if (graph->n_start > 0)
+        memcpy(plan->row + first, graph->start,
+               graph->n_start * sizeof *graph->start);
+    plan->n_rows += graph->n_start;
+    for (uint32_t r = first; r < plan->n_rows; r++) {
+        uint32_t c = plan->row[r].storage + at.persistent;
+        plan->row[r].op = plan->n_ops - 1;
+        books->row[c] = r;
         books->state[c] = MS_REF_MADE | MS_REF_HOLD;
+    }
+    for (uint32_t r = first; r < plan->n_rows && books->reads; r++) {
+        if (books->streams)
+            books->ready_op[r] = plan->n_ops - 1;
+        if (books->opts->uses)
+            plan->use[books->n_use++] = r;
     }
     return MS_OK;
 }
@@ -344,12 +378,15 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
                  const ms_expand_opts *opts, ms_arena *arena, ms_plan *plan,
                  ms_fault *fault)
 {
-    ms_books books = {.graph = graph,
+    ms_graph prepared = *graph;
+    ms_books books = {.graph = &prepared,
                       .opts = opts,
                       .arena = arena,
                       .plan = plan,
                       .fault = fault};
 
+    if (!graph->storage_refs)
+        MS_TRY(ms_graph_prepare(&prepared, arena, fault));
     *plan = (ms_plan){.graph = graph,
                       .n_ranks = program->n_ranks,
                       .n_micro_batches = program->n_micro_batches};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The invariants of sim.h, checked.  A graph that breaks one comes from a bug
  * in lowering, so the messages are for its author: they give ids. */
-#include "sim/sim.h"
+#include "sim/books.h"
 
 #include <stdio.h>
 
@@ -219,4 +219,40 @@ ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault)
     MS_TRY(check_drops(graph, fault));
     MS_TRY(check_reads(graph, fault));
     return check_units(graph, fault);
+}
+
+/* ---- derived columns ------------------------------------------------------ */
+
+static uint8_t refs_of(const ms_graph *graph, uint32_t s)
+{
+    uint8_t refs = MS_REF_MADE;
+    if (graph->storage_local_end[s] != MS_NONE)
+        refs |= MS_REF_LOCAL;
+    if (graph->storage_saved_end[s] != MS_NONE)
+        refs |= MS_REF_SAVED;
+    if (s < graph->n_persistent)
+        refs |= MS_REF_HOLD;
+    return refs;
+}
+
+ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault)
+{
+    graph->storage_refs = ms_arena_take_raw(arena, graph->n_storages, 1);
+    graph->start = ms_arena_take_raw(arena, graph->n_persistent,
+                                     sizeof *graph->start);
+    if (graph->storage_refs == NULL || graph->start == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t s = 0; s < graph->n_storages; s++)
+        graph->storage_refs[s] = refs_of(graph, s);
+    for (uint32_t i = 0; i < graph->n_kept; i++)
+        graph->storage_refs[graph->kept[i]] += MS_REF_HOLD;
+    graph->n_start = 0;
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (graph->storage_at_start[s])
+            graph->start[graph->n_start++] =
+                (ms_row){.bytes = graph->storage_bytes[s],
+                         .storage = s,
+                         .category = graph->storage_category[s],
+                         .pool = MS_DEVICE_POOL};
+    return MS_OK;
 }

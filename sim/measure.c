@@ -20,6 +20,7 @@ typedef struct rank_state {
     uint64_t level[MS_N_CATEGORIES];
     uint64_t total_bytes, buffer_bytes, scratch_bytes;
     uint64_t stream_ns; /* end of the compute stream's last op so far */
+    uint64_t pass_ns[MS_N_PASSES], gap_ns[MS_N_GAPS];
     uint32_t in_flight;
     uint8_t phase; /* of the last op issued, or CARRIED before the first */
     ms_rank_report *out;
@@ -86,16 +87,16 @@ static void begin_op(fold_state *fold)
 }
 
 /* Categories of which only a part is reported. */
-static void apply_part(fold_state *fold, rank_state *state, uint32_t row,
+static void apply_part(fold_state *fold, rank_state *state, const ms_row *row,
                        uint64_t delta)
 {
     const ms_plan *plan = fold->plan;
-    if (plan->row_category[row] == MS_PARAMETERS) {
-        if (plan->graph->storage_buffer[plan->row_storage[row]])
+    if (row->category == MS_PARAMETERS) {
+        if (plan->graph->storage_buffer[row->storage])
             state->buffer_bytes += delta;
         raise_to(&state->out->parameters_bytes,
                  state->level[MS_PARAMETERS] - state->buffer_bytes);
-    } else if (plan->op_pass[plan->row_op[row]] == MS_STEP) {
+    } else if (plan->op_pass[row->op] == MS_STEP) {
         state->scratch_bytes += delta;
         raise_to(&state->out->optimizer_scratch_bytes, state->scratch_bytes);
     }
@@ -104,24 +105,22 @@ static void apply_part(fold_state *fold, rank_state *state, uint32_t row,
 static void apply(fold_state *fold, const ms_event *event)
 {
     const ms_plan *plan = fold->plan;
-    uint32_t row = event->row;
+    const ms_row *row = &plan->row[event->row];
     bool allocates = event->op_act & 1u;
-    uint64_t bytes = plan->row_bytes[row];
-    uint64_t delta = allocates ? bytes : 0 - bytes;
-    uint8_t pool = plan->row_pool[row];
-    if (pool != MS_DEVICE_POOL) {
-        fold->level[pool] += delta;
-        raise_to(&fold->peak[pool], fold->level[pool]);
+    uint64_t delta = allocates ? row->bytes : 0 - row->bytes;
+    if (row->pool != MS_DEVICE_POOL) {
+        fold->level[row->pool] += delta;
+        raise_to(&fold->peak[row->pool], fold->level[row->pool]);
         return;
     }
-    rank_state *state = &fold->ranks[plan->op_rank[plan->row_op[row]]];
-    uint8_t category = plan->row_category[row];
-    state->level[category] += delta;
+    rank_state *state = &fold->ranks[plan->op_rank[row->op]];
+    state->level[row->category] += delta;
     state->total_bytes += delta;
-    if (category == MS_PARAMETERS || category == MS_TEMPORARIES)
+    if (row->category == MS_PARAMETERS || row->category == MS_TEMPORARIES)
         apply_part(fold, state, row, delta);
     if (allocates) {
-        raise_to(&state->out->category_peaks[category], state->level[category]);
+        raise_to(&state->out->category_peaks[row->category],
+                 state->level[row->category]);
         see_phase(state, phase_for(fold, state, event->op_act >> 1));
     }
 }
@@ -208,13 +207,11 @@ static uint64_t saved_bytes(const fold_state *fold, uint8_t rank,
     const ms_plan *plan = fold->plan;
     uint64_t bytes = 0;
     for (uint32_t e = 0; e < n_events; e++) {
-        uint32_t row = fold->line->events[e].row;
-        if (!plan->row_saved[row] || plan->row_pool[row] != MS_DEVICE_POOL ||
-            plan->row_category[row] != MS_ACTIVATIONS ||
-            plan->op_rank[plan->row_op[row]] != rank)
-            continue;
+        const ms_row *row = &plan->row[fold->line->events[e].row];
         bool allocates = fold->line->events[e].op_act & 1u;
-        bytes += allocates ? plan->row_bytes[row] : 0 - plan->row_bytes[row];
+        if (row->saved && row->category == MS_ACTIVATIONS &&
+            row->pool == MS_DEVICE_POOL && plan->op_rank[row->op] == rank)
+            bytes += allocates ? row->bytes : 0 - row->bytes;
     }
     return bytes;
 }
@@ -285,41 +282,23 @@ static void find_peak(const ms_timeline *line, ms_rank_report *out)
 
 /* ---- times --------------------------------------------------------------- */
 
-static uint64_t *part_of_pass(ms_times *time, ms_pass pass)
+/* The parts of the step, from the sums by pass and by cause of a gap. */
+static void close_times(rank_state *state, uint64_t step_ns)
 {
-    switch (pass) {
-    case MS_FORWARD:
-    case MS_LOSS:
-        return &time->forward_ns;
-    case MS_GRAD_INPUT:
-    case MS_GRAD_WEIGHT:
-    case MS_ACCUMULATE:
-        return &time->backward_ns;
-    case MS_STEP:
-        return &time->optimizer_ns;
-    case MS_RECOMPUTE:
-        return &time->recompute_ns;
-    case MS_COPY:
-        return &time->stall_ns;
-    default:
-        return &time->idle_ns;
-    }
-}
-
-static uint64_t *part_of_gap(ms_times *time, ms_gap cause)
-{
-    switch (cause) {
-    case MS_GAP_HOST:
-        return &time->host_bound_ns;
-    case MS_GAP_COMM:
-        return &time->exposed_comm_ns;
-    case MS_GAP_COPY:
-        return &time->stall_ns;
-    case MS_GAP_BUBBLE:
-        return &time->bubble_ns;
-    default:
-        return &time->idle_ns;
-    }
+    const uint64_t *pass = state->pass_ns, *gap = state->gap_ns;
+    state->out->time =
+        (ms_times){.step_ns = step_ns,
+                   .forward_ns = pass[MS_FORWARD] + pass[MS_LOSS],
+                   .backward_ns = pass[MS_GRAD_INPUT] + pass[MS_GRAD_WEIGHT] +
+                                  pass[MS_ACCUMULATE],
+                   .recompute_ns = pass[MS_RECOMPUTE],
+                   .optimizer_ns = pass[MS_STEP],
+                   .exposed_comm_ns = gap[MS_GAP_COMM],
+                   .stall_ns = gap[MS_GAP_COPY] + pass[MS_COPY],
+                   .bubble_ns = gap[MS_GAP_BUBBLE],
+                   .host_bound_ns = gap[MS_GAP_HOST],
+                   .idle_ns = gap[MS_GAP_IDLE] + gap[MS_GAP_NONE] +
+                              pass[MS_START] + step_ns - state->stream_ns};
 }
 
 /* Walks the compute streams: the gap before each op, then the op. */
@@ -331,19 +310,15 @@ static void fold_times(fold_state *fold)
         if (plan->op_stream[op] != MS_STREAM_COMPUTE)
             continue;
         rank_state *state = &fold->ranks[plan->op_rank[op]];
-        ms_times *time = &state->out->time;
         assert(line->start_ns[op] >= state->stream_ns);
-        *part_of_gap(time, line->gap_cause[op]) +=
+        state->gap_ns[line->gap_cause[op]] +=
             line->start_ns[op] - state->stream_ns;
-        *part_of_pass(time, plan->op_pass[op]) +=
+        state->pass_ns[plan->op_pass[op]] +=
             line->end_ns[op] - line->start_ns[op];
         state->stream_ns = line->end_ns[op];
     }
-    for (uint8_t rank = 0; rank < plan->n_ranks; rank++) {
-        ms_times *time = &fold->ranks[rank].out->time;
-        time->step_ns = line->step_ns;
-        time->idle_ns += line->step_ns - fold->ranks[rank].stream_ns;
-    }
+    for (uint8_t rank = 0; rank < plan->n_ranks; rank++)
+        close_times(&fold->ranks[rank], line->step_ns);
 }
 
 /* ---- work, traffic, micro-batches in flight -------------------------------
@@ -389,7 +364,7 @@ static void fold_traffic(const ms_plan *plan, ms_report *report)
             traffic_of(&report->ranks[plan->op_rank[op]], plan->op_stream[op]);
         for (uint32_t r = plan->alloc_at[op];
              bytes && r < plan->alloc_at[op + 1]; r++)
-            *bytes += plan->row_bytes[r];
+            *bytes += plan->row[r].bytes;
     }
 }
 

@@ -102,6 +102,8 @@ typedef struct writer {
     span *segments;
     uint32_t n_segments;
     uint8_t *held;         /* per storage: a segment holds it */
+    uint8_t *outside;      /* per storage: made in a segment, but a unit in no
+                              segment saved it too */
     uint32_t *list;        /* room for n_storages */
     uint32_t kept_outputs; /* the set of what the training loop holds */
 } writer;
@@ -119,9 +121,11 @@ static ms_err take_columns(writer *w)
     w->segment_of = ms_arena_take_raw(w->arena, units, sizeof *w->segment_of);
     w->segments = ms_arena_take_raw(w->arena, units, sizeof *w->segments);
     w->held = ms_arena_take(w->arena, storages, 1);
+    w->outside = ms_arena_take(w->arena, storages, 1);
     w->list = ms_arena_take_raw(w->arena, storages, sizeof *w->list);
     if (w->kept_set == NULL || w->held_set == NULL || w->segment_of == NULL ||
-        w->segments == NULL || w->held == NULL || w->list == NULL)
+        w->segments == NULL || w->held == NULL || w->outside == NULL ||
+        w->list == NULL)
         return ms_fail_nomem(w->fault);
     return MS_OK;
 }
@@ -140,6 +144,25 @@ static void find_segments(writer *w)
             w->segments[w->n_segments - 1].last = u;
         }
         before = id;
+    }
+}
+
+/* The output of the last segment is saved by the final norm, which is not
+ * replayed: such storages stay.  Without a segment there is nothing to do. */
+static void find_outside(writer *w)
+{
+    const ms_graph *graph = w->graph;
+    for (uint32_t u = 0; u < graph->n_units && w->n_segments > 0; u++) {
+        if (w->segment_of[u] != MS_NONE)
+            continue;
+        uint32_t end = graph->in_at[graph->backward_at[u]];
+        for (uint32_t i = graph->in_at[graph->backward_at[u + 1]]; i < end;
+             i++) {
+            uint32_t maker = graph->storage_maker[graph->in[i]];
+            if (maker < graph->forward_at[graph->n_units] &&
+                w->segment_of[graph->op_unit[maker]] != MS_NONE)
+                w->outside[graph->in[i]] = 1;
+        }
     }
 }
 
@@ -173,7 +196,7 @@ static ms_err find_kept(writer *w, uint32_t unit)
         if (graph->storage_saved_end[s] == MS_NONE)
             continue;
         saved++;
-        if (w->keep->place[s] != MS_GONE)
+        if (w->keep->place[s] != MS_GONE || w->outside[s])
             w->list[here++] = s;
     }
     w->kept_set[unit] = MS_ALL;
@@ -199,6 +222,7 @@ static ms_err find_sets(writer *w)
 {
     const ms_graph *graph = w->graph;
     find_segments(w);
+    find_outside(w);
     for (uint32_t i = 0; i < w->n_segments; i++)
         MS_TRY(hold_inputs(w, &w->segments[i]));
     for (uint32_t u = 0; u < graph->n_units; u++) {

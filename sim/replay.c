@@ -251,7 +251,7 @@ static void book(book_state *books, uint32_t row, uint32_t op, bool alloc,
 {
     const ms_plan *plan = books->plan;
     ms_timeline *line = books->line;
-    ms_level *level = &line->ranks[plan->op_rank[op]].pool[plan->row_pool[row]];
+    ms_level *level = &line->ranks[plan->op_rank[op]].pool[plan->row[row].pool];
     uint32_t e = line->n_events++;
 
     if (t_ns > books->now_ns)
@@ -259,11 +259,11 @@ static void book(book_state *books, uint32_t row, uint32_t op, bool alloc,
     line->events[e] = (ms_event){
         .t_ns = books->now_ns, .row = row, .op_act = op << 1 | alloc};
     if (!alloc) {
-        assert(level->now_bytes >= plan->row_bytes[row]);
-        level->now_bytes -= plan->row_bytes[row];
+        assert(level->now_bytes >= plan->row[row].bytes);
+        level->now_bytes -= plan->row[row].bytes;
         return;
     }
-    level->now_bytes += plan->row_bytes[row];
+    level->now_bytes += plan->row[row].bytes;
     if (level->now_bytes > level->peak_bytes) {
         level->peak_bytes = level->now_bytes;
         level->peak_event = e;
@@ -311,7 +311,7 @@ static void last_uses(const ms_plan *plan, const ms_timeline *line,
                       uint32_t *last)
 {
     for (uint32_t r = 0; r < plan->n_rows; r++)
-        last[r] = plan->row_op[r];
+        last[r] = plan->row[r].op;
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
             if (line->end_ns[op] >= line->end_ns[last[plan->use[i]]])
@@ -337,11 +337,11 @@ static ms_err book_device(book_state *books, ms_arena *arena, ms_fault *fault)
     last_uses(plan, line, last);
     for (uint32_t r = 0; r < plan->n_rows; r++)
         list[n++] =
-            (instant){line->start_ns[plan->row_op[r]], r, plan->row_op[r], 1};
+            (instant){line->start_ns[plan->row[r].op], r, plan->row[r].op, 1};
     for (uint32_t i = 0; i < n_release; i++) {
         uint32_t r = plan->release[i], op = last[r];
         uint64_t t_ns = line->end_ns[op];
-        bool at_once = t_ns == line->start_ns[plan->row_op[r]];
+        bool at_once = t_ns == line->start_ns[plan->row[r].op];
         list[n++] = (instant){t_ns, r, op, at_once ? 2 : 0};
     }
     qsort(list, n, sizeof *list, by_time);

@@ -288,6 +288,13 @@ typedef struct ms_graph {
     uint32_t n_blocks;
     const char **block_name;
 
+    /* (optional) Derived by ms_graph_prepare so that a sweep need not; NULL:
+     * expand derives them for itself.  storage_refs: references of a storage
+     * just made and saved (sim/books.h); start: what exists at the start. */
+    uint8_t *storage_refs;
+    struct ms_row *start;
+    uint32_t n_start;
+
     /* What the summary says of the model. */
     uint64_t parameters; /* elements, tied ones once */
     uint64_t tokens;     /* per micro-batch; 0 where tokens mean nothing */
@@ -295,6 +302,8 @@ typedef struct ms_graph {
 } ms_graph;
 
 ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault);
+/* Fills the derived columns; the last thing to do with a graph. */
+ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault);
 
 /* ---- program.c: the step as a list of calls ------------------------------ */
 
@@ -421,6 +430,15 @@ ms_err ms_dumpread_program(const ms_graph *graph, const char *name,
  * wait lists, per op, earlier ops on other streams that must have ended.
  * use (only with opts.uses, else NULL) lists, per op, each row it touches;
  * cross-stream uses are always in wait. */
+typedef struct ms_row {
+    uint64_t bytes;
+    uint32_t storage;
+    uint32_t op; /* the op that allocates it */
+    uint8_t category;
+    uint8_t pool; /* ms_pool_kind */
+    bool saved;   /* held by an autograd node */
+} ms_row;
+
 typedef struct ms_plan {
     const ms_graph *graph;
 
@@ -436,12 +454,7 @@ typedef struct ms_plan {
     uint32_t *use_at, *use;
 
     uint32_t n_rows;
-    uint64_t *row_bytes;
-    uint32_t *row_storage;
-    uint32_t *row_op; /* the op that allocates it */
-    uint8_t *row_category;
-    uint8_t *row_pool;  /* ms_pool_kind */
-    uint8_t *row_saved; /* 1: held by an autograd node */
+    ms_row *row;
 
     uint32_t n_marks;
     struct ms_plan_mark {

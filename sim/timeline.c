@@ -6,8 +6,8 @@
 
 static bool on_device(const ms_plan *plan, uint32_t row, uint8_t rank)
 {
-    return plan->row_pool[row] == MS_DEVICE_POOL &&
-           plan->op_rank[plan->row_op[row]] == rank;
+    return plan->row[row].pool == MS_DEVICE_POOL &&
+           plan->op_rank[plan->row[row].op] == rank;
 }
 
 /* ---- who is alive -------------------------------------------------------- */
@@ -55,7 +55,7 @@ ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint8_t rank,
         return ms_fail_nomem(fault);
     for (uint32_t row = 0, i = 0; row < plan->n_rows; row++)
         if (alive[row])
-            sized[i++] = (sized_row){plan->row_bytes[row], row};
+            sized[i++] = (sized_row){plan->row[row].bytes, row};
     qsort(sized, *n, sizeof *sized, compare_sized);
     for (uint32_t i = 0; i < *n; i++)
         (*rows)[i] = sized[i].row;
@@ -74,7 +74,7 @@ typedef struct column {
 
 static uint64_t signed_bytes(const ms_timeline *line, uint32_t event)
 {
-    uint64_t bytes = line->plan->row_bytes[line->events[event].row];
+    uint64_t bytes = line->plan->row[line->events[event].row].bytes;
     return line->events[event].op_act & 1u ? bytes : 0 - bytes;
 }
 
@@ -174,7 +174,7 @@ static void fill_points(const ms_timeline *line, uint8_t rank,
             continue;
         now.t_ns = line->events[e].t_ns;
         now.total_bytes += signed_bytes(line, e);
-        now.bytes[plan->row_category[row]] += signed_bytes(line, e);
+        now.bytes[plan->row[row].category] += signed_bytes(line, e);
         if (e == shown[i])
             points[i++] = now;
     }

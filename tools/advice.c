@@ -4,7 +4,6 @@
 
 #include "tools/tools.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Above this the tries would take longer than the run. */
@@ -41,22 +40,22 @@ static bool names_a_policy_twice(const ms_spec *spec)
     return false;
 }
 
-/* Puts the batch where a pattern of the table says %lld. */
-static char *with_batch(const char *pattern, int64_t batch, ms_arena *arena)
+/* Puts the count where a pattern of the table says %lld. */
+static char *with_count(const char *pattern, int64_t count, ms_arena *arena)
 {
     const char *at = strstr(pattern, "%lld");
     if (at == NULL)
         return ms_arena_text(arena, pattern, strlen(pattern));
     return ms_arena_format(arena, "%.*s%lld%s", (int)(at - pattern), pattern,
-                           (long long)batch, at + 4);
+                           (long long)count, at + 4);
 }
 
 /* The job and the resolved training with the change in it. */
-static ms_err apply(const change *row, ms_arena *arena, ms_job *job,
-                    ms_result *result, ms_fault *fault)
+static ms_err apply(const change *row, int64_t count, ms_arena *arena,
+                    ms_job *job, ms_result *result, ms_fault *fault)
 {
     if (row->policy != NULL) {
-        char *spec = with_batch(row->policy, result->training.batch, arena);
+        char *spec = with_count(row->policy, count, arena);
         if (spec == NULL)
             return ms_fail_nomem(fault);
         MS_TRY(ms_spec_parse(spec, arena, &job->spec, fault));
@@ -67,17 +66,6 @@ static ms_err apply(const change *row, ms_arena *arena, ms_job *job,
         return MS_OK;
     MS_TRY(ms_training_set(&result->training, row->key, row->value, fault));
     return ms_training_resolve(&result->training, &result->model, fault);
-}
-
-static ms_err try_change(const change *row, const ms_job *now,
-                         ms_result *result, ms_arena *arena, ms_fault *fault)
-{
-    ms_job job = *now;
-    if (strstr(row->words, "%lld") != NULL && result->training.batch < 2)
-        return ms_fail(fault, MS_EUSAGE, NULL, NULL, "nothing to cut");
-    MS_TRY(apply(row, arena, &job, result, fault));
-    MS_TRY(ms_pipeline_lower(&job, arena, result, fault));
-    return ms_pipeline_step(&job, arena, result, fault);
 }
 
 static uint64_t peak_of(const ms_result *result)
@@ -98,34 +86,64 @@ static bool is_better(const change *row, const ms_result *tried,
            (best->words == NULL || peak_bytes < best->peak_bytes);
 }
 
-static ms_err keep_advice(const change *row, const ms_result *tried,
-                          ms_arena *arena, ms_advice *advice, ms_fault *fault)
+typedef struct search {
+    const ms_job *job;
+    const ms_result *now;
+    ms_arena *arena;
+    ms_advice *best;
+    ms_fault *fault;
+} search;
+
+static ms_err try_change(const search *s, const change *row, int64_t count,
+                         ms_arena *scratch, ms_result *tried)
 {
-    char *words = with_batch(row->words, tried->training.batch, arena);
-    if (words == NULL)
-        return ms_fail_nomem(fault);
-    *advice = (ms_advice){.words = words,
-                          .peak_bytes = peak_of(tried),
-                          .fits = tried->report.fits};
+    ms_fault passed_over = {0};
+    ms_job job = *s->job;
+    *tried = *s->now;
+    MS_TRY(apply(row, count, scratch, &job, tried, &passed_over));
+    MS_TRY(ms_pipeline_lower(&job, scratch, tried, &passed_over));
+    return ms_pipeline_step(&job, scratch, tried, &passed_over);
+}
+
+static ms_err consider(const search *s, const change *row, int64_t count)
+{
+    ms_arena scratch = {0};
+    ms_result tried;
+    ms_err err = MS_OK;
+    if (try_change(s, row, count, &scratch, &tried) == MS_OK &&
+        is_better(row, &tried, peak_of(s->now), s->best)) {
+        char *words = with_count(row->words, count, s->arena);
+        *s->best = (ms_advice){.words = words,
+                               .peak_bytes = peak_of(&tried),
+                               .fits = tried.report.fits};
+        err = words != NULL ? MS_OK : ms_fail_nomem(s->fault);
+    }
+    ms_arena_free(&scratch);
+    return err;
+}
+
+/* The fewest micro-batches that fit cost the least time. */
+static ms_err consider_counts(const search *s, const change *row)
+{
+    int64_t batch = s->now->training.batch;
+    for (int64_t count = 2; count <= batch && !s->best->fits; count *= 2)
+        if (batch % count == 0)
+            MS_TRY(consider(s, row, count));
     return MS_OK;
 }
 
 ms_err ms_advice_find(const ms_job *job, const ms_result *result,
                       ms_arena *arena, ms_advice *advice, ms_fault *fault)
 {
-    ms_err err = MS_OK;
+    search s = {job, result, arena, advice, fault};
     *advice = (ms_advice){0};
     if (job->program != NULL || result->graph.n_ops > MAX_OPS)
         return MS_OK;
-    for (size_t i = 0; i < N_CHANGES && err == MS_OK && !advice->fits; i++) {
-        ms_arena scratch = {0};
-        ms_fault passed_over = {0};
-        ms_result tried = *result;
-        if (try_change(&changes[i], job, &tried, &scratch, &passed_over) ==
-                MS_OK &&
-            is_better(&changes[i], &tried, peak_of(result), advice))
-            err = keep_advice(&changes[i], &tried, arena, advice, fault);
-        ms_arena_free(&scratch);
+    for (size_t i = 0; i < N_CHANGES && !advice->fits; i++) {
+        if (strstr(changes[i].words, "%lld") != NULL)
+            MS_TRY(consider_counts(&s, &changes[i]));
+        else
+            MS_TRY(consider(&s, &changes[i], 0));
     }
-    return err;
+    return MS_OK;
 }

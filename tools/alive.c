@@ -87,9 +87,9 @@ ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < n; i++) {
         groups[i].role =
-            role_of(name_of(plan->graph, plan->row_storage[rows[i]]), arena);
-        groups[i].category = plan->row_category[rows[i]];
-        groups[i].bytes = plan->row_bytes[rows[i]];
+            role_of(name_of(plan->graph, plan->row[rows[i]].storage), arena);
+        groups[i].category = plan->row[rows[i]].category;
+        groups[i].bytes = plan->row[rows[i]].bytes;
         if (groups[i].role == NULL)
             return ms_fail_nomem(fault);
     }

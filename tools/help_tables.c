@@ -21,8 +21,7 @@ static void put_row(const char *name, const char *values, const ms_text *words,
         ms_screen_fill(text, INDENT, label, words->bytes);
 }
 
-/* ---- policies
- * ------------------------------------------------------------------ */
+/* ---- policies ----------------------------------------------------------- */
 
 static void put_param(const ms_param *param, ms_text *text)
 {
@@ -59,8 +58,7 @@ void ms_help_tables_policies(ms_text *text)
     }
 }
 
-/* ---- fields of layers, families and training
- * ---------------------------------------- */
+/* ---- fields of layers, families and training ---------------------------- */
 
 static void values_of(const ms_field *field, char *values, size_t size)
 {
@@ -134,9 +132,11 @@ static void put_fields(const ms_field *fields, uint32_t n, ms_text *text)
 static void put_layer(const ms_layer_kind *kind, ms_text *text)
 {
     ms_text_add(text, "%s: %s", kind->type, kind->summary);
-    if (kind->max_inputs > 1)
+    if (kind->min_inputs < kind->max_inputs)
         ms_text_add(text, " (%u to %u inputs)", kind->min_inputs,
                     kind->max_inputs);
+    else if (kind->min_inputs > 1)
+        ms_text_add(text, " (%u inputs)", kind->min_inputs);
     ms_text_add(text, "\n");
     put_fields(kind->fields, kind->n_fields, text);
 }
@@ -176,8 +176,7 @@ void ms_help_tables_training(ms_text *text)
     put_fields(ms_training_fields, ms_training_n_fields, text);
 }
 
-/* ---- models and devices
- * ------------------------------------------------------------------ */
+/* ---- models and devices ------------------------------------------------- */
 
 void ms_help_tables_models(ms_text *text)
 {
@@ -203,9 +202,7 @@ void ms_help_tables_devices(ms_text *text)
                       "--memory SIZE sets another.\n");
 }
 
-/* ---- one of them
- * -----------------------------------------------------------------------------
- */
+/* ---- one of them -------------------------------------------------------- */
 
 bool ms_help_tables_one(const char *name, ms_text *text)
 {

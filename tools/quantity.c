@@ -140,9 +140,10 @@ ms_label ms_quantity_size(uint64_t bytes)
         uint64_t whole = bytes / unit_bytes;
         uint64_t cents =
             (bytes % unit_bytes * 100 + unit_bytes / 2) / unit_bytes;
+        whole += cents / 100;
         snprintf(label.s, sizeof label.s, "%llu.%02llu %s",
-                 (unsigned long long)(whole + cents / 100),
-                 (unsigned long long)(cents % 100), steps[i].name);
+                 (unsigned long long)whole, (unsigned long long)(cents % 100),
+                 steps[i].name);
         return label;
     }
     snprintf(label.s, sizeof label.s, "%llu bytes", (unsigned long long)bytes);

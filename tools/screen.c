@@ -11,8 +11,7 @@
 
 #define COLUMNS 80u
 
-/* ---- colour
- * ------------------------------------------------------------------ */
+/* ---- colour ------------------------------------------------------------- */
 
 static bool is_set(const char *variable)
 {
@@ -43,8 +42,7 @@ const ms_style *ms_screen_style(int fd, const char *mode)
     return wants_colour(fd, mode) ? &ansi : &none;
 }
 
-/* ---- writing
- * ------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------ */
 
 ms_err ms_screen_print(const ms_text *text, ms_fault *fault)
 {
@@ -65,8 +63,7 @@ ms_err ms_screen_print(const ms_text *text, ms_fault *fault)
     return MS_OK;
 }
 
-/* ---- text that is safe to show
- * ---------------------------------------------------- */
+/* ---- text that is safe to show ------------------------------------------ */
 
 /* The code point at s and its length; 0xFFFD and 1 where it is not UTF-8. */
 static uint32_t decode(const unsigned char *s, size_t *length)
@@ -118,8 +115,7 @@ char *ms_screen_safe(const char *string, char *buffer, size_t size)
     return buffer;
 }
 
-/* ---- filled lines
- * ------------------------------------------------------------------- */
+/* ---- filled lines ------------------------------------------------------- */
 
 static size_t width_of(const char *word, size_t length)
 {
@@ -146,7 +142,7 @@ void ms_screen_fill(ms_text *text, uint32_t indent, const char *label,
     ms_text_add(text, "%s", label);
     if (column < indent)
         ms_text_add(text, "%*s", (int)(indent - column), "");
-    bool fresh = column <= indent; /* nothing but the label in this line */
+    bool fresh = column < indent; /* nothing but the label in this line */
     column = fresh ? indent : COLUMNS;
     for (; *words != '\0'; words += strspn(words, " ")) {
         size_t length = word_length(words), width = width_of(words, length);

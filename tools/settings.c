@@ -16,8 +16,7 @@ void ms_settings_init(ms_job *job)
     (void)err;
 }
 
-/* ---- reading
- * ----------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------ */
 
 static ms_err set_key(const char *setting, ms_arena *arena, ms_job *job,
                       ms_override *overrides, ms_fault *fault)
@@ -88,8 +87,12 @@ ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
     return MS_OK;
 }
 
-/* ---- in words
- * -------------------------------------------------------------------- */
+/* ---- in words ----------------------------------------------------------- */
+
+static bool is_field(uint32_t row, const char *name)
+{
+    return strcmp(ms_training_fields[row].name, name) == 0;
+}
 
 static ms_label value_of(const ms_training *training, uint32_t row)
 {
@@ -101,7 +104,7 @@ static ms_label value_of(const ms_training *training, uint32_t row)
 ms_label ms_settings_value(const ms_training *training, const char *field)
 {
     for (uint32_t row = 0; row < ms_training_n_fields; row++)
-        if (strcmp(ms_training_fields[row].name, field) == 0)
+        if (is_field(row, field))
             return value_of(training, row);
     return (ms_label){""};
 }
@@ -115,12 +118,18 @@ static bool is_default(const ms_job *job, uint32_t row)
 void ms_settings_defaults(const ms_job *job, const ms_training *training,
                           ms_text *text)
 {
-    for (uint32_t row = 0; row < ms_training_n_fields; row++)
-        if (is_default(job, row))
-            ms_text_add(text, "%s=%s ", ms_training_fields[row].name,
-                        value_of(training, row).s);
+    const char *between = "";
+    for (uint32_t row = 0; row < ms_training_n_fields; row++) {
+        ms_label value = value_of(training, row);
+        bool unused = training->sequence == 0 && is_field(row, "sequence");
+        if (!is_default(job, row) || unused)
+            continue;
+        ms_text_add(text, "%s%s=%s", between, ms_training_fields[row].name,
+                    value.s);
+        between = " ";
+    }
     if (!job->device_given)
-        ms_text_add(text, "--device %s", job->device->name);
+        ms_text_add(text, "%s--device %s", between, job->device->name);
 }
 
 static void json_value(const ms_field *field, const char *value, ms_text *text)
@@ -175,8 +184,7 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
     ms_text_add(text, "}");
 }
 
-/* ---- the command line again
- * --------------------------------------------------------- */
+/* ---- the command line again --------------------------------------------- */
 
 static void quote(const char *word, ms_text *text)
 {

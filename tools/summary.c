@@ -6,11 +6,11 @@
 #include <string.h>
 
 #define CHART_COLUMNS 50u
-#define INDENT 10u /* of the texts that follow a label */
+#define INDENT 10u       /* of the texts that follow a label */
+#define LEAST_MFU 0.0005 /* what would not read 0.0 % */
 #define ALIVE_GROUPS 5u
 
-/* ---- pieces of sentences
- * ------------------------------------------------------- */
+/* ---- pieces of sentences ------------------------------------------------ */
 
 static const ms_rank_report *worst(const ms_result *result)
 {
@@ -68,8 +68,7 @@ void ms_summary_verdict(const ms_result *result, ms_text *text)
     ms_text_add(text, ")");
 }
 
-/* ---- one line each
- * ---------------------------------------------------------------- */
+/* ---- one line each ------------------------------------------------------ */
 
 /* Closes words and adds them as a labelled line. */
 static void put_line(ms_text *text, const char *label, const ms_text *words)
@@ -167,8 +166,8 @@ static void step_line(const ms_summary *summary, ms_text *text)
     if (report->tokens_per_second >= 0)
         ms_text_add(&words, "; %s tokens/s",
                     ms_quantity_count((uint64_t)report->tokens_per_second).s);
-    if (report->mfu >= 0)
-        ms_text_add(&words, ", MFU %.1f %%", 100 * report->mfu);
+    if (report->mfu >= LEAST_MFU)
+        ms_text_add(&words, "; MFU %.1f %%", 100 * report->mfu);
     put_line(text, "step:", &words);
 }
 
@@ -277,8 +276,7 @@ static void last_line(const ms_summary *summary, ms_text *text)
                     result->report.fits ? "" : " if the device had them");
 }
 
-/* ---- what the policy did, what else would help
- * ----------------------------------- */
+/* ---- what the policy did, what else would help -------------------------- */
 
 /* Some policy that chooses what to keep, and its spelling; false: none. */
 static bool split_spec(const ms_spec *spec, ms_spec *keeps, ms_spec *rest)

@@ -17,10 +17,10 @@ static void check_levels(const ms_timeline *line)
     uint64_t level = 0, peak = 0, last_ns = 0;
     for (uint32_t i = 0; i < line->n_events; i++) {
         const ms_event *event = &line->events[i];
-        uint64_t bytes = plan->row_bytes[event->row];
+        uint64_t bytes = plan->row[event->row].bytes;
         FUZZ_LAW(event->t_ns >= last_ns);
         last_ns = event->t_ns;
-        if (plan->row_pool[event->row] != MS_DEVICE_POOL)
+        if (plan->row[event->row].pool != MS_DEVICE_POOL)
             continue;
         FUZZ_LAW((event->op_act & 1) != 0 || level >= bytes);
         level = (event->op_act & 1) != 0 ? level + bytes : level - bytes;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 "$MEMSIM" run tiny.json --plot=figure.gif
 status=$?
-ls figure*
+find . -name 'figure*'
 exit $status

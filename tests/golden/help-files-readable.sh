@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The examples of the help are models that run.
 "$MEMSIM" help files >files.txt
 for name in tiny 7.5B mlp; do

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Every option that help lists is taken, and with it the documented values.
 for command in run inspect; do
     "$MEMSIM" help $command | sed -n 's/.* WHAT: \|.* WHEN: \|.* ORDER: //p' |

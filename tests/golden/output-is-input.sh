@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # An output never overwrites an input, by whatever name.
 cp tiny.json before.json
 ln -s tiny.json link.csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # What a link points to is replaced, not the link.
 echo old >real.csv
 ln -s real.csv out.csv

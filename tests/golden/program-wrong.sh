@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 "$MEMSIM" run tiny.json --batch 4 -p microbatch:2 --dump program >two.txt
 "$MEMSIM" run tiny.json --batch 4 --program two.txt
 echo $?

@@ -9,7 +9,8 @@
  *     laws_graph(&random, &arena, &graph);
  *     laws_keep(&random, &graph, &arena, &keep);
  *     ... program, expand, replay ...
- *     laws_check_all(&plan, &line, &machine);
+ *     laws_check_rows(&plan);
+ *     laws_check_levels(&plan, &line);
  *
  * Checks fail through libcheck, with the seed in laws_seed. */
 

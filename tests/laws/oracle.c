@@ -47,14 +47,14 @@ typedef struct row_walk {
 static void count_row(row_walk *walk, uint32_t row, uint32_t change)
 {
     const ms_plan *plan = walk->plan;
-    uint32_t s = plan->row_storage[row];
-    if (plan->row_pool[row] != MS_DEVICE_POOL)
+    uint32_t s = plan->row[row].storage;
+    if (plan->row[row].pool != MS_DEVICE_POOL)
         return;
     walk->alive[s] += change;
     if (walk->graph->storage_category[s] == MS_BECOMES_GRAD &&
-        plan->row_category[row] == MS_GRADIENTS)
+        plan->row[row].category == MS_GRADIENTS)
         walk->alive[walk->graph->storage_grad[s]] += change;
-    uint64_t bytes = plan->row_bytes[row];
+    uint64_t bytes = plan->row[row].bytes;
     walk->level_bytes += change == 1 ? bytes : 0 - bytes;
 }
 
@@ -80,14 +80,14 @@ static void check_op(row_walk *walk, uint32_t op)
     uint32_t of = plan->op_of[op];
     uint64_t touched_bytes = of == MS_NONE ? 0 : check_inputs(walk, op, of);
     for (uint32_t r = plan->alloc_at[op]; r < plan->alloc_at[op + 1]; r++) {
-        HOLDS(walk->state[r] == UNBORN && plan->row_op[r] == op, "row %u", r);
-        HOLDS(plan->row_bytes[r] ==
-                  walk->graph->storage_bytes[plan->row_storage[r]],
+        HOLDS(walk->state[r] == UNBORN && plan->row[r].op == op, "row %u", r);
+        HOLDS(plan->row[r].bytes ==
+                  walk->graph->storage_bytes[plan->row[r].storage],
               "row %u", r);
         walk->state[r] = ALIVE;
         count_row(walk, r, 1);
         if (of != MS_NONE)
-            touched_bytes += plan->row_bytes[r];
+            touched_bytes += plan->row[r].bytes;
     }
     HOLDS(touched_bytes <= walk->level_bytes, "plan op %u", op);
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
@@ -110,12 +110,12 @@ void laws_check_rows(const ms_plan *plan)
     for (uint32_t op = 0; op < plan->n_ops; op++)
         check_op(&walk, op);
     for (uint32_t r = 0; r < plan->n_rows; r++) {
-        uint8_t category = plan->row_category[r];
-        bool stays = plan->graph->storage_at_start[plan->row_storage[r]] ||
+        uint8_t category = plan->row[r].category;
+        bool stays = plan->graph->storage_at_start[plan->row[r].storage] ||
                      category == MS_GRADIENTS;
         HOLDS(walk.state[r] == (stays ? ALIVE : DEAD),
               "row %u of storage %u, category %u, at the end", r,
-              plan->row_storage[r], category);
+              plan->row[r].storage, category);
     }
     ms_arena_free(&arena);
 }
@@ -165,10 +165,10 @@ typedef struct running_level {
 static void step_level(running_level *now, uint32_t row, bool allocates)
 {
     const ms_plan *plan = now->line->plan;
-    uint64_t bytes = plan->row_bytes[row], sum = 0;
-    bool device = plan->row_pool[row] == MS_DEVICE_POOL;
+    uint64_t bytes = plan->row[row].bytes, sum = 0;
+    bool device = plan->row[row].pool == MS_DEVICE_POOL;
     uint64_t *level =
-        device ? &now->bytes[plan->row_category[row]] : &now->host_bytes;
+        device ? &now->bytes[plan->row[row].category] : &now->host_bytes;
     HOLDS(allocates || *level >= bytes, "event %u", now->n);
     *level = allocates ? *level + bytes : *level - bytes;
     for (int c = 0; c < MS_N_CATEGORIES; c++)
@@ -246,7 +246,7 @@ void laws_check_device_levels(const ms_plan *plan, const ms_timeline *line)
         HOLDS(event->t_ns >= now.t_ns, "event %u", e);
         HOLDS(state[r] == (allocates ? UNBORN : ALIVE), "event %u", e);
         HOLDS(event->t_ns ==
-                  (allocates ? line->start_ns[plan->row_op[r]] : last_ns[r]),
+                  (allocates ? line->start_ns[plan->row[r].op] : last_ns[r]),
               "event %u", e);
         state[r] = allocates ? ALIVE : DEAD;
         now.t_ns = event->t_ns;
@@ -281,14 +281,14 @@ static uint64_t level_at(const ms_plan *plan, const struct ms_plan_mark *mark)
 {
     uint64_t bytes = 0;
     for (uint32_t r = 0; r < plan->alloc_at[mark->op + 1]; r++)
-        if (plan->row_category[r] != MS_WORKSPACE &&
-            plan->row_pool[r] == MS_DEVICE_POOL)
-            bytes += plan->row_bytes[r];
+        if (plan->row[r].category != MS_WORKSPACE &&
+            plan->row[r].pool == MS_DEVICE_POOL)
+            bytes += plan->row[r].bytes;
     for (uint32_t i = 0; i < mark->releases; i++) {
         uint32_t r = plan->release[i];
-        if (plan->row_category[r] != MS_WORKSPACE &&
-            plan->row_pool[r] == MS_DEVICE_POOL)
-            bytes -= plan->row_bytes[r];
+        if (plan->row[r].category != MS_WORKSPACE &&
+            plan->row[r].pool == MS_DEVICE_POOL)
+            bytes -= plan->row[r].bytes;
     }
     return bytes;
 }
@@ -428,11 +428,11 @@ static void compare_template(const template_walk *walk, const ms_plan *plan)
     HOLDS(plan->n_ops == walk->n, "%u ops in the template", walk->n);
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         for (uint32_t r = plan->alloc_at[op]; r < plan->alloc_at[op + 1]; r++)
-            level_bytes += plan->row_bytes[r];
+            level_bytes += plan->row[r].bytes;
         HOLDS(level_bytes == walk->after_alloc[op], "op %u", op);
         for (uint32_t i = plan->release_at[op]; i < plan->release_at[op + 1];
              i++)
-            level_bytes -= plan->row_bytes[plan->release[i]];
+            level_bytes -= plan->row[plan->release[i]].bytes;
         HOLDS(level_bytes == walk->after_drops[op], "op %u", op);
     }
 }

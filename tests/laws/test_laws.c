@@ -359,9 +359,9 @@ static void fold(law_trial *trial)
     MUST(ms_timeline_alive(&run->line, run->report.ranks[0].peak.event, 0,
                            trial->arena, &rows, &n, &fault));
     for (uint32_t i = 0; i < n; i++) {
-        sum += run->plan.row_bytes[rows[i]];
+        sum += run->plan.row[rows[i]].bytes;
         LAW(i == 0 ||
-            run->plan.row_bytes[rows[i]] <= run->plan.row_bytes[rows[i - 1]]);
+            run->plan.row[rows[i]].bytes <= run->plan.row[rows[i - 1]].bytes);
     }
     LAW(sum == peak_of(run));
 }

@@ -88,9 +88,9 @@ static const struct {
     {"checkpoint:early_stop=1", "policy \"checkpoint\" does not say what to do",
      "choose one of:", 0},
     {"checkpoint:sqrt,full", "\"full\" and \"sqrt\" contradict each other",
-     "choose one of:", 0},
+     "choose one of:", 16},
     {"checkpoint:every=2,sqrt", "\"sqrt\" and \"every\" contradict each other",
-     "choose one of:", 0},
+     "choose one of:", 19},
     {"checkpoint:sqrt,sqrt", "\"sqrt\" is given twice", "", 16},
     {"checkpoint:sqrt=2", "\"sqrt\" takes no value", "write sqrt", 11},
     {"checkpoint:every", "\"every\" needs a value", "write every=N", 11},
@@ -105,10 +105,10 @@ static const struct {
     {"checkpoint:sqrt,by=byte", "by: unknown value \"byte\"",
      "by is one of count|bytes", 19},
     {"checkpoint:full,by=bytes", "\"by\" means nothing beside \"full\"",
-     "it goes with sqrt", 0},
+     "it goes with sqrt", 16},
     {"checkpoint:selective,early_stop=0",
      "\"early_stop\" means nothing beside \"selective\"",
-     "it goes with full|sqrt|every|sequential|blocks", 0},
+     "it goes with full|sqrt|every|sequential|blocks", 21},
     {"checkpoint:blocks=a//b", "blocks: a name is missing",
      "write NAME or NAME/NAME/...", 20},
     {"microbatch", "policy \"microbatch\" does not say what to do",
@@ -324,6 +324,86 @@ START_TEST(units_stand_for_blocks)
 }
 END_TEST
 
+/* ---- a policy that has every hook -----------------------------------------
+ */
+
+static ms_err half_batch(const ms_policy_context *context, ms_shape *shape,
+                         ms_fault *found)
+{
+    (void)context;
+    (void)found;
+    shape->micro_batches *= 2;
+    return MS_OK;
+}
+
+static ms_err keep_nothing(const ms_policy_context *context, ms_keep *keep,
+                           ms_fault *found)
+{
+    (void)found;
+    memset(keep->place, MS_GONE, context->graph->n_storages);
+    return MS_OK;
+}
+
+/* The forwards alone. */
+static ms_err write_forwards(const ms_policy_context *context,
+                             ms_program *program, ms_fault *found)
+{
+    for (uint32_t u = 0; u < context->graph->n_units; u++) {
+        ms_call call = ms_program_call(MS_RUN);
+        call.pass = MS_FORWARD;
+        call.unit = call.last = u;
+        MS_TRY(ms_program_add(program, call, context->arena, found));
+    }
+    return MS_OK;
+}
+
+static ms_err end_with_sync(const ms_policy_context *context,
+                            ms_program *program, ms_fault *found)
+{
+    return ms_program_add(program, ms_program_call(MS_SYNC), context->arena,
+                          found);
+}
+
+static const ms_policy every_hook = {.name = "every_hook",
+                                     .shape = half_batch,
+                                     .keep = keep_nothing,
+                                     .program = write_forwards,
+                                     .place = end_with_sync};
+
+START_TEST(hooks_run_in_order)
+{
+    ms_shape shape = {.batch = 8, .micro_batches = 1};
+    ms_graph graph;
+    ms_program program;
+    laws_chain(3, 1, &arena, &graph);
+    spec.items[spec.n++].policy = &every_hook;
+    ck_assert_int_eq(ms_apply_shape(&spec, &shape, &fault), MS_OK);
+    ck_assert_uint_eq(shape.micro_batches, 2);
+    ck_assert_int_eq(ms_apply_program(&spec, &graph, shape.micro_batches, false,
+                                      &arena, &program, &fault),
+                     MS_OK);
+    ck_assert_int_eq(ms_program_check(&graph, &program, &fault), MS_OK);
+    ck_assert_uint_eq(program.n_micro_batches, 2);
+    ck_assert_uint_eq(program.n_calls, 5);
+    ck_assert_int_eq(program.calls[4].verb, MS_SYNC);
+}
+END_TEST
+
+START_TEST(one_policy_writes_the_program)
+{
+    ms_graph graph;
+    ms_program program;
+    laws_chain(3, 1, &arena, &graph);
+    spec.items[spec.n++].policy = &every_hook;
+    spec.items[spec.n++].policy = &every_hook;
+    ck_assert_int_eq(
+        ms_apply_program(&spec, &graph, 1, false, &arena, &program, &fault),
+        MS_EUSAGE);
+    ck_assert_str_eq(fault.what,
+                     "every_hook and every_hook both write the whole program");
+}
+END_TEST
+
 #define ROWS(table) (int)(sizeof(table) / sizeof(table)[0])
 
 Suite *suite_spec(void)
@@ -342,6 +422,8 @@ Suite *suite_spec(void)
     tcase_add_test(tcase, segments_by_bytes_are_balanced);
     tcase_add_test(tcase, cuts_need_the_blocks);
     tcase_add_test(tcase, units_stand_for_blocks);
+    tcase_add_test(tcase, hooks_run_in_order);
+    tcase_add_test(tcase, one_policy_writes_the_program);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,0 +1,106 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Every comparison with numbers from outside, as a table on standard output:
+#
+#   tests/truth/table.sh [BUILD]            default: build
+#   tests/truth/table.sh --readme [BUILD]   writes tests/truth/README.md too
+set -eu
+export LC_ALL=C
+here=$(cd "$(dirname "$0")" && pwd)
+readme=
+if [ "${1-}" = --readme ]; then
+    readme=$here/README.md
+    shift
+    export MEMSIM_TRUTH=/nonexistent # the same README everywhere
+fi
+build=${1-$here/../../build}
+tests=$build/tests/memsim-tests
+if [ ! -x "$tests" ]; then
+    echo "table.sh: no $tests; give the build folder" >&2
+    exit 2
+fi
+
+rows=$(mktemp)
+trap 'rm -f "$rows"' EXIT
+for file in "$here"/test_*.c; do
+    name=${file##*/test_}
+    name=${name%.c}
+    status=0
+    CK_RUN_SUITE=$name CK_VERBOSITY=silent MEMSIM_TRUTH_TABLE=$rows \
+        "$tests" >/dev/null || status=$?
+    case $status in
+    0 | 77) ;; # 77: skipped
+    *) echo "table.sh: truth.$name fails" >&2 ;;
+    esac
+done
+
+widths() { # columns as wide as their widest cell; numbers to the right
+    awk -F '\t' '{ n[NR] = $0; for (i = 1; i <= 6; i++)
+            if (length($i) > w[i]) w[i] = length($i) }
+        END { for (r = 1; r <= NR; r++) { split(n[r], c, "\t")
+            printf "%-*s  %-*s  %-*s  %*s  %*s  %*s%s\n", w[1], c[1],
+                w[2], c[2], w[3], c[3], w[4], c[4], w[5], c[5], w[6], c[6],
+                c[7] == "" ? "" : "  " c[7] } }'
+}
+
+counts() { # group, comparisons, equal, expected differences
+    awk -F '\t' '!($1 in all) { order[++n] = $1 }
+        { all[$1]++; equal[$1] += $6 == 0; other[$1] += $7 == "NOT EXPECTED" }
+        END { for (i = 1; i <= n; i++) { g = order[i]
+            printf "| %s | %d | %d | %d | %d |\n", g, all[g], equal[g],
+                all[g] - equal[g] - other[g], other[g] } }' "$rows"
+}
+
+mechanisms() { # group, quantity, how many comparisons, mechanism
+    awk -F '\t' '$7 != "" { key = $1 " | " $3 " | " $7
+            if (!(key in seen)) order[++n] = key
+            seen[key]++ }
+        END { for (i = 1; i <= n; i++) { split(order[i], c, " \\| ")
+            printf "| %s | %s | %d | %s |\n", c[1], c[2], seen[order[i]],
+                c[3] } }' "$rows"
+}
+
+{
+    printf 'group\tcase\tquantity\ttruth\tmemsim\tdifference\tmechanism\n'
+    cat "$rows"
+} | widths
+[ -n "$readme" ] || exit 0
+{
+    cat <<'END'
+<!-- SPDX-License-Identifier: GPL-3.0-or-later -->
+<!-- Made by tests/truth/table.sh --readme; do not edit. -->
+# Truth: memsim against numbers from outside
+
+`tests/truth/table.sh BUILD` prints every comparison: case, quantity, truth,
+memsim, difference, mechanism. The CTests `truth.*` fail on any difference
+that `differences.tsv` does not list to the last unit.
+
+| group | comparisons | equal | expected differences | unexpected |
+|---|---|---|---|---|
+END
+    counts
+    cat <<'END'
+
+| group | from |
+|---|---|
+| chains | closed forms by counting, after Chen et al. 2016 (`test_chains.c`) |
+| costs | Korthikanti et al. 2022, FLOPs (`test_costs.c`) |
+| counts | parameter counts of papers, presets and logs (`counts.tsv`) |
+| gpt3 | Korthikanti et al. 2022 per layer, and the ends (`test_gpt3_shape.c`) |
+| korthikanti | Korthikanti et al. 2022, bytes (`korthikanti.tsv`) |
+| llm.c | what llm.c prints; its tensors in `llmc_gpt2.json` |
+| states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`) |
+| torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
+
+Expected differences:
+
+| group | quantity | comparisons | mechanism |
+|---|---|---|---|
+END
+    mechanisms
+    cat <<'END'
+
+The suite `torch_more` compares further measured steps of the same models where
+`$MEMSIM_TRUTH/torch/summary.csv` has some, and is skipped where it is absent.
+END
+} >"$readme"

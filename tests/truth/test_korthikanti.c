@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The activation memory of Korthikanti et al. 2022, sections 4 and 5. */
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SEQUENCE UINT64_C(2048)
+#define VOCABULARY UINT64_C(51200)
+
+typedef struct shape {
+    const char *name;
+    uint64_t a, h, layers, b, sbh;
+} shape;
+
+typedef struct levels {
+    uint64_t held, saved; /* after the loss; held includes checkpoints */
+} levels;
+
+static shape shape_of(const truth_table *table, uint32_t row)
+{
+    shape of = {.name = truth_cell(table, row, "case"),
+                .a = truth_number(table, row, "heads"),
+                .h = truth_number(table, row, "hidden"),
+                .layers = truth_number(table, row, "layers"),
+                .b = truth_number(table, row, "batch")};
+    of.sbh = SEQUENCE * of.b * of.h;
+    return of;
+}
+
+static levels run(const shape *of, uint64_t layers, const char *policy)
+{
+    const ms_result *result =
+        truth_run("gpt3 --kernels korthikanti --precision fp16-mixed "
+                  "--set model.layers=%" PRIu64 " --set model.hidden=%" PRIu64
+                  " --set model.heads=%" PRIu64 " --set model.vocab=%" PRIu64
+                  " --batch %" PRIu64 " --sequence %" PRIu64 " -p %s",
+                  layers, of->h, of->a, VOCABULARY, of->b, SEQUENCE, policy);
+    const ms_rank_report *rank = truth_rank(result);
+    return (levels){.held = rank->levels[MS_MARK_AFTER_FORWARD] -
+                            rank->levels[MS_MARK_START],
+                    .saved = rank->saved_for_backward_bytes};
+}
+
+/* sbh (34 + 5 a s / h) */
+static uint64_t whole_layer(const shape *of)
+{
+    return 34 * of->sbh + 5 * of->a * SEQUENCE * SEQUENCE * of->b;
+}
+
+START_TEST(bytes_per_layer)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("korthikanti.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        shape of = shape_of(&table, row);
+        const struct {
+            const char *policy, *quantity;
+            uint64_t bytes;
+        } laws[] = {
+            {"none", "layer: sbh(34+5as/h)", whole_layer(&of)},
+            {"checkpoint:selective", "layer, selective: 34sbh", 34 * of.sbh},
+            {"checkpoint:full", "layer, full: 2sbh", 2 * of.sbh},
+        };
+        for (size_t i = 0; i < sizeof laws / sizeof *laws; i++) {
+            char whole[64];
+            levels two = run(&of, 2, laws[i].policy);
+            levels three = run(&of, 3, laws[i].policy);
+            levels all = run(&of, of.layers, laws[i].policy);
+            truth_compare("korthikanti", of.name, laws[i].quantity,
+                          laws[i].bytes, three.held - two.held);
+            snprintf(whole, sizeof whole, "L - 2 times: %s", laws[i].quantity);
+            truth_compare("korthikanti", of.name, whole,
+                          (of.layers - 2) * laws[i].bytes, all.held - two.held);
+        }
+    }
+    truth_end();
+}
+END_TEST
+
+/* Equation 2 and section 4.3 at t = p = 1: all layers, the embedding's dropout
+ * mask sbh, and 4sbh(1 + v/h) for the last norm, the head and the logits. */
+START_TEST(bytes_of_the_model)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("korthikanti.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        shape of = shape_of(&table, row);
+        uint64_t extra = 5 * of.sbh + 4 * SEQUENCE * of.b * VOCABULARY;
+        truth_compare("korthikanti", of.name,
+                      "model: L layers, sbh, 4sbh(1+v/h)",
+                      of.layers * whole_layer(&of) + extra,
+                      run(&of, of.layers, "none").saved);
+        truth_compare("korthikanti", of.name, "model, selective",
+                      of.layers * 34 * of.sbh + extra,
+                      run(&of, of.layers, "checkpoint:selective").saved);
+    }
+    truth_end();
+}
+END_TEST
+
+START_TEST(share_saved_by_selective)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("korthikanti.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        shape of = shape_of(&table, row);
+        if (strcmp(truth_cell(&table, row, "saving_percent"), "-") == 0)
+            continue;
+        uint64_t none = run(&of, 3, "none").held - run(&of, 2, "none").held;
+        uint64_t less = run(&of, 3, "checkpoint:selective").held -
+                        run(&of, 2, "checkpoint:selective").held;
+        truth_compare("korthikanti", of.name, "saved by selective, %",
+                      truth_number(&table, row, "saving_percent"),
+                      ((none - less) * 100 + none / 2) / none);
+    }
+    truth_end();
+}
+END_TEST
+
+Suite *suite_korthikanti(void)
+{
+    Suite *suite = suite_create("korthikanti");
+    TCase *tcase = tcase_create("korthikanti");
+    tcase_add_test(tcase, bytes_per_layer);
+    tcase_add_test(tcase, bytes_of_the_model);
+    tcase_add_test(tcase, share_saved_by_selective);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tests/truth/truth.h"
+#include "tests/tests.h"
+
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_WORDS 64
+#define MOST_BYTES (UINT64_C(1) << 26)
+
+static ms_arena tables, keep, trial; /* tables: until truth_end */
+static ms_result result;
+static truth_table differences;
+static ms_text broken;
+static FILE *rows; /* every comparison as a line; NULL: nobody asked */
+
+static void check(ms_err err, const ms_fault *fault, const char *what)
+{
+    ck_assert_msg(err == MS_OK, "%s: %s: %s", what, fault->where, fault->what);
+}
+
+void truth_begin(void)
+{
+    const char *path = getenv("MEMSIM_TRUTH_TABLE");
+    truth_read_here("differences.tsv", &differences);
+    broken = (ms_text){.arena = &tables};
+    if (path != NULL)
+        rows = fopen(path, "a");
+}
+
+void truth_end(void)
+{
+    char text[2000] = "";
+    if (broken.length > 0)
+        snprintf(text, sizeof text, "%s", broken.bytes);
+    if (rows != NULL)
+        fclose(rows);
+    rows = NULL;
+    ms_arena_free(&trial);
+    ms_arena_free(&keep);
+    ms_arena_free(&tables);
+    ck_assert_msg(text[0] == '\0', "\n%s", text);
+}
+
+/* ---- runs ---------------------------------------------------------------- */
+
+static void read_json(const ms_job *job, const char *json, ms_fault *fault)
+{
+    check(ms_read_model_bytes(job->model, json, strlen(json), NULL, 0, &keep,
+                              &result.model, fault),
+          fault, job->model);
+    result.training = job->training;
+    check(ms_training_resolve(&result.training, &result.model, fault), fault,
+          job->model);
+    check(ms_dag_order(&result.model, &keep, fault), fault, job->model);
+}
+
+static void read_words(char *line, ms_job *job, ms_fault *fault)
+{
+    const char *word[MOST_WORDS];
+    uint32_t n = 0;
+    ms_arguments *arguments = ms_arena_take(&keep, 1, sizeof *arguments);
+    for (char *w = strtok(line, " "); w != NULL; w = strtok(NULL, " ")) {
+        ck_assert_uint_lt(n, MOST_WORDS);
+        word[n++] = w;
+    }
+    check(ms_options_parse(MS_FOR_RUN, word, n, &keep, arguments, fault), fault,
+          line);
+    check(ms_settings_read(arguments, &keep, job, fault), fault, line);
+}
+
+static const ms_result *run(const char *json, const char *format, va_list list)
+{
+    char words[1024];
+    ms_fault fault = {0};
+    ms_job job;
+    ms_arena_reset(&keep);
+    ms_arena_reset(&trial);
+    vsnprintf(words, sizeof words, format, list);
+    char *line = ms_arena_text(&keep, words, strlen(words));
+    read_words(line, &job, &fault);
+    result = (ms_result){0};
+    if (json != NULL)
+        read_json(&job, json, &fault);
+    else
+        check(ms_pipeline_read(&job, &keep, &result, &fault), &fault, words);
+    check(ms_pipeline_lower(&job, &keep, &result, &fault), &fault, words);
+    check(ms_pipeline_step(&job, &trial, &result, &fault), &fault, words);
+    return &result;
+}
+
+const ms_result *truth_run(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    const ms_result *made = run(NULL, format, list);
+    va_end(list);
+    return made;
+}
+
+const ms_result *truth_run_json(const char *json, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    const ms_result *made = run(json, format, list);
+    va_end(list);
+    return made;
+}
+
+const ms_rank_report *truth_rank(const ms_result *made)
+{
+    ck_assert_uint_eq(made->report.n_ranks, 1);
+    return &made->report.ranks[0];
+}
+
+/* ---- comparisons --------------------------------------------------------- */
+
+static bool matches(const char *pattern, const char *text)
+{
+    return fnmatch(pattern, text, 0) == 0;
+}
+
+/* The difference that is to be expected, with its mechanism. */
+static int64_t expected(const char *group, const char *name,
+                        const char *quantity, const char **mechanism)
+{
+    *mechanism = "";
+    for (uint32_t r = 0; r < differences.n_rows; r++) {
+        if (!matches(truth_cell(&differences, r, "group"), group) ||
+            !matches(truth_cell(&differences, r, "case"), name) ||
+            !matches(truth_cell(&differences, r, "quantity"), quantity))
+            continue;
+        *mechanism = truth_cell(&differences, r, "mechanism");
+        return strtoll(truth_cell(&differences, r, "difference"), NULL, 10);
+    }
+    return 0;
+}
+
+void truth_compare(const char *group, const char *name, const char *quantity,
+                   uint64_t truth, uint64_t memsim)
+{
+    const char *mechanism;
+    int64_t is = (int64_t)(memsim - truth);
+    int64_t want = expected(group, name, quantity, &mechanism);
+    if (rows != NULL)
+        fprintf(rows, "%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRId64 "\t%s\n",
+                group, name, quantity, truth, memsim, is,
+                is == want ? mechanism : "NOT EXPECTED");
+    if (is != want)
+        ms_text_add(&broken,
+                    "%s %s: truth %" PRIu64 ", memsim %" PRIu64
+                    ", difference %" PRId64 ", expected %" PRId64 "\n",
+                    name, quantity, truth, memsim, is, want);
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+/* Ends the cell at *at and moves *at behind it; last: so did the line. */
+static char *next_cell(char **at, char separator, bool *last)
+{
+    const char ends[] = {separator, '\r', '\n', '\0'};
+    char *cell = *at;
+    char *end = cell + strcspn(cell, ends);
+    *last = *end != separator;
+    *at = *last ? end + strspn(end, "\r\n") : end + 1;
+    *end = '\0';
+    return cell;
+}
+
+static void skip_comments(char **at)
+{
+    while (**at == '#') {
+        *at += strcspn(*at, "\n");
+        *at += strspn(*at, "\n");
+    }
+}
+
+static void split(char *at, char separator, truth_table *table)
+{
+    uint32_t n = 0, capacity = 0;
+    skip_comments(&at);
+    while (*at != '\0') {
+        bool last;
+        table->cell = ms_arena_grow(&tables, table->cell, &capacity, n + 1,
+                                    sizeof *table->cell);
+        ck_assert_ptr_nonnull(table->cell);
+        table->cell[n++] = next_cell(&at, separator, &last);
+        if (!last)
+            continue;
+        if (table->n_columns == 0)
+            table->n_columns = n;
+        ck_assert_msg(n % table->n_columns == 0, "ragged: %s",
+                      table->cell[n - 1]);
+        skip_comments(&at);
+    }
+    ck_assert_uint_gt(table->n_columns, 0);
+    table->n_rows = n / table->n_columns - 1;
+}
+
+void truth_read(const char *path, truth_table *table)
+{
+    ms_fault fault = {0};
+    char *bytes;
+    size_t length;
+    const char *ending = strrchr(path, '.');
+    *table = (truth_table){0};
+    check(ms_read_file(path, MOST_BYTES, &tables, &bytes, &length, &fault),
+          &fault, path);
+    split(bytes, ending != NULL && strcmp(ending, ".csv") == 0 ? ',' : '\t',
+          table);
+}
+
+void truth_read_here(const char *name, truth_table *table)
+{
+    char relative[64], path[TESTS_PATH];
+    snprintf(relative, sizeof relative, "tests/truth/%s", name);
+    tests_source(relative, path);
+    truth_read(path, table);
+}
+
+const char *truth_cell(const truth_table *table, uint32_t row,
+                       const char *column)
+{
+    for (uint32_t c = 0; c < table->n_columns; c++)
+        if (strcmp(table->cell[c], column) == 0)
+            return table->cell[(row + 1) * table->n_columns + c];
+    ck_abort_msg("no column %s", column);
+    return NULL;
+}
+
+uint64_t truth_number(const truth_table *table, uint32_t row,
+                      const char *column)
+{
+    const char *cell = truth_cell(table, row, column);
+    char *end;
+    uint64_t number = strtoull(cell, &end, 10);
+    ck_assert_msg(end != cell && *end == '\0', "not a number: %s", cell);
+    return number;
+}
