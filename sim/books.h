@@ -161,6 +161,11 @@ static inline void ms_books_unhold(ms_books *books, uint32_t cell)
 /* The current op reads row: remember the use and wait for its writer. */
 void ms_books_read(ms_books *books, uint32_t row);
 
+/* step.c: the optimizer step, booked once per graph.  append needs a graph
+ * whose step is there, one stream and no uses. */
+ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault);
+ms_err ms_step_append(ms_books *books, const ms_books_at *at);
+
 /* bind.c */
 ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
                        uint32_t reader);

@@ -221,6 +221,8 @@ static ms_err run_step(ms_books *books, const ms_books_at *at)
                            "has made",
                            graph->storage_name[s]);
     }
+    if (graph->step && !books->reads)
+        return ms_step_append(books, at);
     return run_ops(books, at, graph->step_first, graph->n_ops);
 }
 

@@ -254,5 +254,5 @@ ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault)
                          .storage = s,
                          .category = graph->storage_category[s],
                          .pool = MS_DEVICE_POOL};
-    return MS_OK;
+    return ms_step_prepare(graph, arena, fault);
 }

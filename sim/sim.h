@@ -290,10 +290,12 @@ typedef struct ms_graph {
 
     /* (optional) Derived by ms_graph_prepare so that a sweep need not; NULL:
      * expand derives them for itself.  storage_refs: references of a storage
-     * just made and saved (sim/books.h); start: what exists at the start. */
+     * just made and saved (sim/books.h); start: what exists at the start;
+     * step: the optimizer step, booked. */
     uint8_t *storage_refs;
     struct ms_row *start;
     uint32_t n_start;
+    const struct ms_plan *step;
 
     /* What the summary says of the model. */
     uint64_t parameters; /* elements, tied ones once */
