@@ -206,15 +206,22 @@ static uint32_t tensor_of(ms_trace *trace, uint8_t dtype, uint32_t n_dims,
     return t;
 }
 
+/* "layer:role". */
 static const char *name_of(ms_trace *trace, const char *role)
 {
     const char *layer = trace->layer == MS_NONE
                             ? "step"
                             : trace->graph.layer_name[trace->layer];
-    char *name = ms_arena_format(trace->arena, "%s:%s", layer, role);
+    size_t n = strlen(layer), m = strlen(role);
+    char *name = ms_arena_take_raw(trace->arena, n + m + 2, 1);
 
-    if (!name)
+    if (!name) {
         no_memory(trace);
+        return NULL;
+    }
+    memcpy(name, layer, n);
+    name[n] = ':';
+    memcpy(name + n + 1, role, m + 1);
     return name;
 }
 

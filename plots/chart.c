@@ -26,7 +26,7 @@ static void fold(const ms_timeline *line, uint8_t rank, uint32_t width,
     for (uint32_t i = 0; i < line->n_events; i++) {
         uint32_t row = line->events[i].row;
         if (plan->row[row].pool != MS_DEVICE_POOL ||
-            plan->op_rank[plan->row[row].op] != rank)
+            plan->op[plan->row[row].op].rank != rank)
             continue;
         for (uint32_t to = column_of(line, i, width); column < to;)
             highest[++column] = level;

@@ -9,9 +9,9 @@
 static uint8_t phase_of(const ms_timeline *line, uint8_t rank, uint32_t op)
 {
     const ms_plan *plan = line->plan;
-    uint8_t pass = plan->op_pass[op];
-    if (plan->op_rank[op] != rank || pass == MS_START || pass == MS_COPY ||
-        plan->op_stream[op] != MS_STREAM_COMPUTE ||
+    uint8_t pass = plan->op[op].pass;
+    if (plan->op[op].rank != rank || pass == MS_START || pass == MS_COPY ||
+        plan->op[op].stream != MS_STREAM_COMPUTE ||
         line->start_ns[op] >= line->end_ns[op])
         return MS_N_PHASES;
     ms_phase phase = ms_names_phase_of((ms_pass)pass);

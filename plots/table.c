@@ -41,8 +41,8 @@ static void put_number(ms_text *text, uint64_t value)
 static void put_op(ms_text *text, const ms_plan *plan, uint32_t op)
 {
     const ms_graph *graph = plan->graph;
-    uint32_t model_op = plan->op_of[op];
-    const char *pass = ms_names_pass[plan->op_pass[op]];
+    uint32_t model_op = plan->op[op].of;
+    const char *pass = ms_names_pass[plan->op[op].pass];
     const char *name = pass, *layer = NULL;
     if (model_op != MS_NONE) {
         name = graph->op_name[model_op];
@@ -52,8 +52,8 @@ static void put_op(ms_text *text, const ms_plan *plan, uint32_t op)
     put_name(text, name);
     put_name(text, pass);
     put_name(text, layer);
-    if (plan->op_micro_batch[op] != MS_NONE)
-        put_number(text, plan->op_micro_batch[op]);
+    if (plan->op[op].micro_batch != MS_NONE)
+        put_number(text, plan->op[op].micro_batch);
     else
         ms_text_put(text, ",", 1);
 }
@@ -76,7 +76,7 @@ ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault)
         uint32_t row = event->row;
         bool allocates = (event->op_act & 1u) != 0;
         if (plan->row[row].pool == MS_DEVICE_POOL &&
-            plan->op_rank[plan->row[row].op] == 0) {
+            plan->op[plan->row[row].op].rank == 0) {
             assert(allocates || level >= plan->row[row].bytes);
             level +=
                 allocates ? plan->row[row].bytes : 0 - plan->row[row].bytes;

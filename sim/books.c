@@ -19,21 +19,7 @@ static ms_err grow_ops(ms_books *books, uint32_t need)
     ms_plan *plan = books->plan;
     uint32_t was = books->ops_capacity, c = was;
 
-    GROW(books, plan->op_of, &c, need);
-    c = was;
-    GROW(books, plan->op_pass, &c, need);
-    c = was;
-    GROW(books, plan->op_stream, &c, need);
-    c = was;
-    GROW(books, plan->op_rank, &c, need);
-    c = was;
-    GROW(books, plan->op_micro_batch, &c, need);
-    c = was;
-    GROW(books, plan->op_ns, &c, need);
-    c = was;
-    GROW(books, plan->alloc_at, &c, need);
-    c = was;
-    GROW(books, plan->release_at, &c, need);
+    GROW(books, plan->op, &c, need);
     if (books->streams) {
         c = was;
         GROW(books, plan->wait_at, &c, need);
@@ -144,8 +130,8 @@ ms_err ms_books_close(ms_books *books)
     ms_plan *plan = books->plan;
 
     MS_TRY(ms_books_reserve(books, 0, 0, 0));
-    plan->alloc_at[plan->n_ops] = plan->n_rows;
-    plan->release_at[plan->n_ops] = books->n_release;
+    plan->op[plan->n_ops].alloc_at = plan->n_rows;
+    plan->op[plan->n_ops].release_at = books->n_release;
     if (books->streams)
         plan->wait_at[plan->n_ops] = books->n_wait;
     if (books->opts->uses)
@@ -188,8 +174,8 @@ void ms_books_read(ms_books *books, uint32_t row)
         plan->use[books->n_use++] = row;
     if (books->streams) {
         uint32_t writer = books->ready_op[row];
-        if (plan->op_stream[writer] != plan->op_stream[op] ||
-            plan->op_rank[writer] != plan->op_rank[op])
+        if (plan->op[writer].stream != plan->op[op].stream ||
+            plan->op[writer].rank != plan->op[op].rank)
             plan->wait[books->n_wait++] = writer;
     }
 }

@@ -31,6 +31,7 @@ typedef struct ms_books {
     uint32_t *ready_op; /* per row, with several streams: last writer */
     bool streams;       /* more than one stream is in use: record waits */
     bool reads;         /* streams or opts->uses: record what ops read */
+    bool complete; /* the ops of this RUN find all they read, and room */
     uint32_t *stamp;    /* per storage or op: last tick that touched it */
     uint32_t *op_stamp;
     uint32_t tick;
@@ -80,14 +81,14 @@ static inline void ms_books_issue(ms_books *books, const ms_books_at *at,
     ms_plan *plan = books->plan;
     uint32_t i = plan->n_ops++;
 
-    plan->op_of[i] = op;
-    plan->op_pass[i] = pass;
-    plan->op_stream[i] = stream;
-    plan->op_rank[i] = at->rank;
-    plan->op_micro_batch[i] = at->micro_batch;
-    plan->op_ns[i] = ns;
-    plan->alloc_at[i] = plan->n_rows;
-    plan->release_at[i] = books->n_release;
+    plan->op[i] = (ms_plan_op){.ns = ns,
+                               .of = op,
+                               .micro_batch = at->micro_batch,
+                               .alloc_at = plan->n_rows,
+                               .release_at = books->n_release,
+                               .pass = pass,
+                               .stream = stream,
+                               .rank = at->rank};
     if (books->streams)
         plan->wait_at[i] = books->n_wait;
     if (books->opts->uses)

@@ -11,18 +11,18 @@
 static void put_op(const ms_plan *plan, uint32_t op, ms_text *text)
 {
     const ms_graph *graph = plan->graph;
-    uint32_t source = plan->op_of[op];
-    ms_text_add(text, "op %u %s", op, ms_names_pass[plan->op_pass[op]]);
+    uint32_t source = plan->op[op].of;
+    ms_text_add(text, "op %u %s", op, ms_names_pass[plan->op[op].pass]);
     if (source != MS_NONE)
         ms_text_add(text, " %s", graph->op_name[source]);
     if (source != MS_NONE && graph->op_layer[source] != MS_NONE)
         ms_text_add(text, " layer %s",
                     graph->layer_name[graph->op_layer[source]]);
-    if (plan->op_micro_batch[op] != MS_NONE)
-        ms_text_add(text, " micro %u", plan->op_micro_batch[op]);
-    if (plan->op_stream[op] != MS_STREAM_COMPUTE)
-        ms_text_add(text, " stream %s", ms_names_stream[plan->op_stream[op]]);
-    ms_text_add(text, " ns %llu", (unsigned long long)plan->op_ns[op]);
+    if (plan->op[op].micro_batch != MS_NONE)
+        ms_text_add(text, " micro %u", plan->op[op].micro_batch);
+    if (plan->op[op].stream != MS_STREAM_COMPUTE)
+        ms_text_add(text, " stream %s", ms_names_stream[plan->op[op].stream]);
+    ms_text_add(text, " ns %llu", (unsigned long long)plan->op[op].ns);
     if (plan->wait_at == NULL)
         return;
     for (uint32_t i = plan->wait_at[op]; i < plan->wait_at[op + 1]; i++)
@@ -48,9 +48,9 @@ void ms_dumpplan_write(const ms_plan *plan, ms_text *text)
                 plan->n_ops, plan->n_rows, plan->recomputed_ops);
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         put_op(plan, op, text);
-        for (uint32_t r = plan->alloc_at[op]; r < plan->alloc_at[op + 1]; r++)
+        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++)
             put_row(plan, r, text);
-        for (uint32_t i = plan->release_at[op]; i < plan->release_at[op + 1];
+        for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
              i++)
             ms_text_add(text, "\n  - row %u", plan->release[i]);
         ms_text_put(text, "\n", 1);

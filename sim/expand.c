@@ -89,29 +89,53 @@ static void end_references(ms_books *books, const ms_books_at *at, uint32_t op)
 
 /* ---- forward ------------------------------------------------------------------ */
 
-/* Makes op's inputs present, then starts it.  Persistent storages exist from
- * the start, except .grad, which run_step asks for; a step op's temporaries
- * are the step's own. */
-static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
+/* Makes op's inputs present and room for it. */
+static ms_err prepare(ms_books *books, const ms_books_at *at, uint32_t op)
 {
     const ms_graph *graph = books->graph;
     uint32_t first = graph->in_at[op], end = graph->in_at[op + 1];
-    bool step = graph->op_pass[op] == MS_STEP;
 
-    for (uint32_t i = first; i < end && !step; i++) {
+    /* Persistent storages exist from the start, except .grad, which run_step
+     * asks for. */
+    for (uint32_t i = first; i < end; i++) {
         uint32_t s = graph->in[i];
         if (s >= graph->n_persistent && books->row[s + at->frame] == MS_NONE)
             MS_TRY(ms_bind_storage(books, at, s, op));
     }
-    MS_TRY(ms_books_reserve(books, 1, graph->out_at[op + 1] - graph->out_at[op],
-                            end - first));
+    return ms_books_reserve(books, 1,
+                            graph->out_at[op + 1] - graph->out_at[op],
+                            end - first);
+}
+
+static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+
+    if (!books->complete)
+        MS_TRY(prepare(books, at, op));
     ms_books_issue(books, at, op, graph->op_pass[op], graph->op_stream[op],
                    graph->op_ns[op]);
     if (books->reads)
-        for (uint32_t i = first; i < end; i++)
+        for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
             ms_books_read(books,
                           books->row[ms_books_cell(books, at, graph->in[i])]);
     return MS_OK;
+}
+
+/* Is all that ops [first, end) read from elsewhere here?  Then they need not
+ * ask, each by itself. */
+static ms_err look_ahead(ms_books *books, const ms_books_at *at,
+                         const uint32_t *inputs, uint32_t n, uint32_t first,
+                         uint32_t end)
+{
+    const ms_graph *graph = books->graph;
+    bool here = !books->reads;
+
+    for (uint32_t i = 0; i < n; i++)
+        here &= books->row[inputs[i] + at->frame] != MS_NONE;
+    books->complete = here;
+    return ms_books_reserve(books, end - first,
+                            graph->out_at[end] - graph->out_at[first], 0);
 }
 
 static void note_kept(ms_books *books, const ms_program *program, uint32_t set)
@@ -147,7 +171,11 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     uint32_t end = graph->forward_at[call->unit + 1];
 
     note_kept(books, program, call->keep);
-    for (uint32_t op = graph->forward_at[call->unit]; op < end; op++) {
+    uint32_t first = graph->forward_at[call->unit];
+    uint32_t in = graph->unit_in_at[call->unit];
+    MS_TRY(look_ahead(books, at, graph->unit_in + in,
+                      graph->unit_in_at[call->unit + 1] - in, first, end));
+    for (uint32_t op = first; op < end; op++) {
         MS_TRY(issue(books, at, op));
         make(books, at, call->keep, op);
         end_references(books, at, op);
@@ -221,6 +249,7 @@ static ms_err run_step(ms_books *books, const ms_books_at *at)
                            "has made",
                            graph->storage_name[s]);
     }
+    books->complete = false;
     if (graph->step && !books->reads)
         return ms_step_append(books, at);
     return run_ops(books, at, graph->step_first, graph->n_ops);
@@ -235,8 +264,12 @@ static ms_err run_unit(ms_books *books, const ms_books_at *at,
 
     if (call->pass == MS_FORWARD)
         return run_forward(books, at, program, call);
-    return run_ops(books, at, graph->backward_at[call->unit + 1],
-                   graph->backward_at[call->unit]);
+    uint32_t first = graph->backward_at[call->unit + 1];
+    uint32_t end = graph->backward_at[call->unit];
+    uint32_t in = graph->back_in_at[call->unit];
+    MS_TRY(look_ahead(books, at, graph->back_in + in,
+                      graph->back_in_at[call->unit + 1] - in, first, end));
+    return run_ops(books, at, first, end);
 }
 
 static void drop_set(ms_books *books, const ms_books_at *at,

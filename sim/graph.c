@@ -235,6 +235,35 @@ static uint8_t refs_of(const ms_graph *graph, uint32_t s)
     return refs;
 }
 
+static ms_err find_back_inputs(ms_graph *graph, ms_arena *arena,
+                               ms_fault *fault)
+{
+    uint32_t units = graph->n_units, capacity = 0, n = 0;
+    uint32_t *seen = ms_arena_take(arena, graph->n_storages, sizeof *seen);
+    graph->back_in_at =
+        ms_arena_take(arena, units + 1, sizeof *graph->back_in_at);
+    if (seen == NULL || graph->back_in_at == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t u = 0; u < units; u++) {
+        uint32_t first = graph->backward_at[u + 1];
+        uint32_t end = graph->in_at[graph->backward_at[u]];
+        for (uint32_t i = graph->in_at[first]; i < end; i++) {
+            uint32_t s = graph->in[i], maker = graph->storage_maker[s];
+            if (s < graph->n_persistent || maker >= first || seen[s] == u + 1)
+                continue;
+            seen[s] = u + 1;
+            uint32_t *grown = ms_arena_grow(arena, graph->back_in, &capacity,
+                                            n + 1, sizeof *grown);
+            if (grown == NULL)
+                return ms_fail_nomem(fault);
+            graph->back_in = grown;
+            graph->back_in[n++] = s;
+        }
+        graph->back_in_at[u + 1] = n;
+    }
+    return MS_OK;
+}
+
 ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault)
 {
     graph->storage_refs = ms_arena_take_raw(arena, graph->n_storages, 1);
@@ -254,5 +283,7 @@ ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault)
                          .storage = s,
                          .category = graph->storage_category[s],
                          .pool = MS_DEVICE_POOL};
+    graph->back_in = NULL;
+    MS_TRY(find_back_inputs(graph, arena, fault));
     return ms_step_prepare(graph, arena, fault);
 }

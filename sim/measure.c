@@ -53,7 +53,7 @@ static void raise_to(uint64_t *peak, uint64_t value)
 static uint8_t phase_for(const fold_state *fold, const rank_state *state,
                          uint32_t op)
 {
-    uint8_t phase = fold->phase_of[fold->plan->op_pass[op]];
+    uint8_t phase = fold->phase_of[fold->plan->op[op].pass];
     return phase == CARRIED ? state->phase : phase;
 }
 
@@ -80,7 +80,7 @@ static bool has_begun(const fold_state *fold, const ms_event *event)
 static void begin_op(fold_state *fold)
 {
     uint32_t op = fold->order ? fold->order[fold->next_op].op : fold->next_op;
-    rank_state *state = &fold->ranks[fold->plan->op_rank[op]];
+    rank_state *state = &fold->ranks[fold->plan->op[op].rank];
     state->phase = phase_for(fold, state, op);
     see_phase(state, state->phase);
     fold->next_op++;
@@ -96,7 +96,7 @@ static void apply_part(fold_state *fold, rank_state *state, const ms_row *row,
             state->buffer_bytes += delta;
         raise_to(&state->out->parameters_bytes,
                  state->level[MS_PARAMETERS] - state->buffer_bytes);
-    } else if (plan->op_pass[row->op] == MS_STEP) {
+    } else if (plan->op[row->op].pass == MS_STEP) {
         state->scratch_bytes += delta;
         raise_to(&state->out->optimizer_scratch_bytes, state->scratch_bytes);
     }
@@ -113,7 +113,7 @@ static void apply(fold_state *fold, const ms_event *event)
         raise_to(&fold->peak[row->pool], fold->level[row->pool]);
         return;
     }
-    rank_state *state = &fold->ranks[plan->op_rank[row->op]];
+    rank_state *state = &fold->ranks[plan->op[row->op].rank];
     state->level[row->category] += delta;
     state->total_bytes += delta;
     if (row->category == MS_PARAMETERS || row->category == MS_TEMPORARIES)
@@ -170,7 +170,7 @@ static uint32_t events_until(const fold_state *fold,
 {
     const ms_timeline *line = fold->line;
     if (!fold->by_device)
-        return fold->plan->alloc_at[mark->op + 1] + mark->releases;
+        return fold->plan->op[mark->op + 1].alloc_at + mark->releases;
     uint64_t end_ns = line->end_ns[mark->op];
     uint32_t low = 0, high = line->n_events;
     while (low < high) {
@@ -210,7 +210,7 @@ static uint64_t saved_bytes(const fold_state *fold, uint8_t rank,
         const ms_row *row = &plan->row[fold->line->events[e].row];
         bool allocates = fold->line->events[e].op_act & 1u;
         if (row->saved && row->category == MS_ACTIVATIONS &&
-            row->pool == MS_DEVICE_POOL && plan->op_rank[row->op] == rank)
+            row->pool == MS_DEVICE_POOL && plan->op[row->op].rank == rank)
             bytes += allocates ? row->bytes : 0 - row->bytes;
     }
     return bytes;
@@ -249,10 +249,10 @@ static uint32_t list_stops(const fold_state *fold, level_stop *stops)
 static void name_peak(const ms_plan *plan, ms_peak *peak)
 {
     const ms_graph *graph = plan->graph;
-    uint32_t op = plan->op_of[peak->plan_op];
-    peak->pass = plan->op_pass[peak->plan_op];
+    uint32_t op = plan->op[peak->plan_op].of;
+    peak->pass = plan->op[peak->plan_op].pass;
     if (peak->pass != MS_START && peak->pass != MS_STEP)
-        peak->micro_batch = plan->op_micro_batch[peak->plan_op];
+        peak->micro_batch = plan->op[peak->plan_op].micro_batch;
     peak->op = op == MS_NONE ? ms_names_pass[peak->pass] : graph->op_name[op];
     if (op != MS_NONE && graph->op_layer[op] != MS_NONE)
         peak->layer = graph->layer_name[graph->op_layer[op]];
@@ -307,13 +307,13 @@ static void fold_times(fold_state *fold)
     const ms_timeline *line = fold->line;
     const ms_plan *plan = fold->plan;
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        if (plan->op_stream[op] != MS_STREAM_COMPUTE)
+        if (plan->op[op].stream != MS_STREAM_COMPUTE)
             continue;
-        rank_state *state = &fold->ranks[plan->op_rank[op]];
+        rank_state *state = &fold->ranks[plan->op[op].rank];
         assert(line->start_ns[op] >= state->stream_ns);
         state->gap_ns[line->gap_cause[op]] +=
             line->start_ns[op] - state->stream_ns;
-        state->pass_ns[plan->op_pass[op]] +=
+        state->pass_ns[plan->op[op].pass] +=
             line->end_ns[op] - line->start_ns[op];
         state->stream_ns = line->end_ns[op];
     }
@@ -328,9 +328,9 @@ static void fold_flops(const ms_plan *plan, ms_report *report)
 {
     double by_pass[MS_N_PASSES] = {0};
     for (uint32_t op = 0; op < plan->n_ops; op++)
-        if (plan->op_of[op] != MS_NONE)
-            by_pass[plan->op_pass[op]] +=
-                plan->graph->op_flops[plan->op_of[op]];
+        if (plan->op[op].of != MS_NONE)
+            by_pass[plan->op[op].pass] +=
+                plan->graph->op_flops[plan->op[op].of];
     report->forward_flops = by_pass[MS_FORWARD] + by_pass[MS_LOSS];
     report->backward_flops = by_pass[MS_GRAD_INPUT] + by_pass[MS_GRAD_WEIGHT] +
                              by_pass[MS_ACCUMULATE];
@@ -358,12 +358,12 @@ static uint64_t *traffic_of(ms_rank_report *out, ms_stream_kind stream)
 static void fold_traffic(const ms_plan *plan, ms_report *report)
 {
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        if (plan->op_stream[op] == MS_STREAM_COMPUTE)
+        if (plan->op[op].stream == MS_STREAM_COMPUTE)
             continue;
         uint64_t *bytes =
-            traffic_of(&report->ranks[plan->op_rank[op]], plan->op_stream[op]);
-        for (uint32_t r = plan->alloc_at[op];
-             bytes && r < plan->alloc_at[op + 1]; r++)
+            traffic_of(&report->ranks[plan->op[op].rank], plan->op[op].stream);
+        for (uint32_t r = plan->op[op].alloc_at;
+             bytes && r < plan->op[op + 1].alloc_at; r++)
             *bytes += plan->row[r].bytes;
     }
 }
@@ -379,13 +379,13 @@ static bool is_backward(uint8_t pass)
 static void find_spans(const ms_plan *plan, uint32_t *first, uint32_t *last)
 {
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        uint32_t micro_batch = plan->op_micro_batch[op];
+        uint32_t micro_batch = plan->op[op].micro_batch;
         if (micro_batch >= plan->n_micro_batches)
             continue;
-        uint32_t span = plan->op_rank[op] * plan->n_micro_batches + micro_batch;
-        if (plan->op_pass[op] == MS_FORWARD && first[span] == MS_NONE)
+        uint32_t span = plan->op[op].rank * plan->n_micro_batches + micro_batch;
+        if (plan->op[op].pass == MS_FORWARD && first[span] == MS_NONE)
             first[span] = op;
-        else if (is_backward(plan->op_pass[op]))
+        else if (is_backward(plan->op[op].pass))
             last[span] = op;
     }
 }
@@ -404,12 +404,12 @@ static ms_err fold_in_flight(fold_state *fold, ms_arena *arena, ms_fault *fault)
         first[span] = last[span] = MS_NONE;
     find_spans(plan, first, last);
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        uint32_t micro_batch = plan->op_micro_batch[op];
+        uint32_t micro_batch = plan->op[op].micro_batch;
         if (micro_batch >= plan->n_micro_batches)
             continue;
-        rank_state *state = &fold->ranks[plan->op_rank[op]];
+        rank_state *state = &fold->ranks[plan->op[op].rank];
         uint32_t *most = &state->out->in_flight_micro_batches;
-        uint32_t span = plan->op_rank[op] * plan->n_micro_batches + micro_batch;
+        uint32_t span = plan->op[op].rank * plan->n_micro_batches + micro_batch;
         if (op == first[span] && ++state->in_flight > *most)
             *most = state->in_flight;
         if (op == last[span])

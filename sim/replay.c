@@ -32,13 +32,13 @@ typedef struct clock_state {
 
 static uint32_t stream_of(const ms_plan *plan, uint32_t op)
 {
-    return plan->op_rank[op] * (uint32_t)MS_N_STREAMS + plan->op_stream[op];
+    return plan->op[op].rank * (uint32_t)MS_N_STREAMS + plan->op[op].stream;
 }
 
 /* An op of no length is bookkeeping of the host: it launches no kernel. */
 static bool launched(const ms_plan *plan, uint32_t op)
 {
-    return plan->op_ns[op] > 0;
+    return plan->op[op].ns > 0;
 }
 
 static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
@@ -111,9 +111,9 @@ static bool waits_over(const clock_state *clock, uint32_t op, uint64_t *t_ns,
 
 static uint8_t wait_cause(const ms_plan *plan, uint32_t op, uint32_t other)
 {
-    if (plan->op_rank[other] != plan->op_rank[op])
+    if (plan->op[other].rank != plan->op[op].rank)
         return MS_GAP_BUBBLE;
-    switch (plan->op_stream[other]) {
+    switch (plan->op[other].stream) {
     case MS_STREAM_COMM:
         return MS_GAP_COMM;
     case MS_STREAM_H2D:
@@ -148,7 +148,7 @@ static void start_head(clock_state *clock, uint32_t s)
     clock->line->gap_cause[op] = cause;
     clock->running[s] = op;
     clock->head[s] = clock->next[op];
-    clock->end_ns[s] = t_ns + clock->plan->op_ns[op];
+    clock->end_ns[s] = t_ns + clock->plan->op[op].ns;
 }
 
 static void complete(clock_state *clock, uint32_t s)
@@ -231,7 +231,7 @@ static void run_one_stream(const ms_plan *plan, const ms_machine *machine,
             line->gap_cause[op] = MS_GAP_HOST;
         }
         line->start_ns[op] = now_ns;
-        now_ns += plan->op_ns[op];
+        now_ns += plan->op[op].ns;
         line->end_ns[op] = now_ns;
         host_ns += launched(plan, op) ? machine->launch_ns : 0;
     }
@@ -251,7 +251,7 @@ static void book(book_state *books, uint32_t row, uint32_t op, bool alloc,
 {
     const ms_plan *plan = books->plan;
     ms_timeline *line = books->line;
-    ms_level *level = &line->ranks[plan->op_rank[op]].pool[plan->row[row].pool];
+    ms_level *level = &line->ranks[plan->op[op].rank].pool[plan->row[row].pool];
     uint32_t e = line->n_events++;
 
     if (t_ns > books->now_ns)
@@ -277,9 +277,9 @@ static void book_host(book_state *books)
     const ms_timeline *line = books->line;
 
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        for (uint32_t r = plan->alloc_at[op]; r < plan->alloc_at[op + 1]; r++)
+        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++)
             book(books, r, op, true, line->start_ns[op]);
-        for (uint32_t i = plan->release_at[op]; i < plan->release_at[op + 1];
+        for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
              i++)
             book(books, plan->release[i], op, false, line->end_ns[op]);
     }
@@ -316,7 +316,7 @@ static void last_uses(const ms_plan *plan, const ms_timeline *line,
         for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
             if (line->end_ns[op] >= line->end_ns[last[plan->use[i]]])
                 last[plan->use[i]] = op;
-        for (uint32_t i = plan->release_at[op]; i < plan->release_at[op + 1];
+        for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
              i++)
             if (line->end_ns[op] >= line->end_ns[last[plan->release[i]]])
                 last[plan->release[i]] = op;
@@ -327,7 +327,7 @@ static ms_err book_device(book_state *books, ms_arena *arena, ms_fault *fault)
 {
     const ms_plan *plan = books->plan;
     const ms_timeline *line = books->line;
-    uint32_t n = 0, n_release = plan->release_at[plan->n_ops];
+    uint32_t n = 0, n_release = plan->op[plan->n_ops].release_at;
     instant *list = ms_arena_take_raw(arena, (size_t)plan->n_rows + n_release,
                                       sizeof *list);
     uint32_t *last = ms_arena_take_raw(arena, plan->n_rows, sizeof *last);
@@ -353,7 +353,7 @@ static ms_err book_device(book_state *books, ms_arena *arena, ms_fault *fault)
 static ms_err open_line(const ms_plan *plan, ms_arena *arena, ms_timeline *line,
                         ms_fault *fault)
 {
-    size_t n_events = (size_t)plan->n_rows + plan->release_at[plan->n_ops];
+    size_t n_events = (size_t)plan->n_rows + plan->op[plan->n_ops].release_at;
 
     *line = (ms_timeline){.plan = plan};
     line->events = ms_arena_take_raw(arena, n_events, sizeof *line->events);

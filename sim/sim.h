@@ -291,11 +291,13 @@ typedef struct ms_graph {
     /* (optional) Derived by ms_graph_prepare so that a sweep need not; NULL:
      * expand derives them for itself.  storage_refs: references of a storage
      * just made and saved (sim/books.h); start: what exists at the start;
-     * step: the optimizer step, booked. */
+     * step: the optimizer step, booked; back_in: the frame storages that a
+     * unit's backward reads and does not make. */
     uint8_t *storage_refs;
     struct ms_row *start;
     uint32_t n_start;
     const struct ms_plan *step;
+    uint32_t *back_in_at, *back_in;
 
     /* What the summary says of the model. */
     uint64_t parameters; /* elements, tied ones once */
@@ -426,12 +428,20 @@ ms_err ms_dumpread_program(const ms_graph *graph, const char *name,
 /* ---- expand.c: program to plan ------------------------------------------- */
 
 /* The expanded program in host issue order.  A row is one allocation.
- * Op i allocates rows [alloc_at[i], alloc_at[i + 1]) in order and after it
- * the host drops rows release[release_at[i] .. release_at[i + 1]).  Op r is
+ * Op i allocates rows [op[i].alloc_at, op[i + 1].alloc_at) in order and after
+ * it the host drops release[op[i].release_at .. op[i + 1].release_at).  Op r is
  * the start of rank r: it allocates what exists before the step.
  * wait lists, per op, earlier ops on other streams that must have ended.
  * use (only with opts.uses, else NULL) lists, per op, each row it touches;
  * cross-stream uses are always in wait. */
+typedef struct ms_plan_op {
+    uint64_t ns;
+    uint32_t of; /* graph op, or MS_NONE (start, copies) */
+    uint32_t micro_batch;
+    uint32_t alloc_at, release_at;
+    uint8_t pass, stream, rank;
+} ms_plan_op;
+
 typedef struct ms_row {
     uint64_t bytes;
     uint32_t storage;
@@ -445,13 +455,8 @@ typedef struct ms_plan {
     const ms_graph *graph;
 
     uint32_t n_ops;
-    uint32_t *op_of; /* graph op, or MS_NONE (start, copies, sync, mark) */
-    uint8_t *op_pass;
-    uint8_t *op_stream;
-    uint8_t *op_rank;
-    uint32_t *op_micro_batch;
-    uint64_t *op_ns;
-    uint32_t *alloc_at, *release_at, *release;
+    ms_plan_op *op; /* n_ops + 1: the last holds the closing offsets */
+    uint32_t *release;
     uint32_t *wait_at, *wait; /* NULL where every op is on one stream */
     uint32_t *use_at, *use;
 

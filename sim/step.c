@@ -47,7 +47,7 @@ static void copy_rows(ms_books *books, const ms_plan *step, uint32_t first_op)
 {
     ms_plan *plan = books->plan;
     uint32_t first_row = plan->n_rows;
-    uint32_t n_release = step->release_at[step->n_ops];
+    uint32_t n_release = step->op[step->n_ops].release_at;
 
     if (step->n_rows > 0)
         memcpy(plan->row + first_row, step->row,
@@ -69,10 +69,10 @@ ms_err ms_step_append(ms_books *books, const ms_books_at *at)
 
     MS_TRY(ms_books_reserve(books, step->n_ops, step->n_rows, 0));
     for (uint32_t i = 0; i < step->n_ops; i++) {
-        ms_books_issue(books, at, step->op_of[i], step->op_pass[i],
-                       step->op_stream[i], step->op_ns[i]);
-        plan->alloc_at[first_op + i] = first_row + step->alloc_at[i];
-        plan->release_at[first_op + i] = first_release + step->release_at[i];
+        ms_books_issue(books, at, step->op[i].of, step->op[i].pass,
+                       step->op[i].stream, step->op[i].ns);
+        plan->op[first_op + i].alloc_at = first_row + step->op[i].alloc_at;
+        plan->op[first_op + i].release_at = first_release + step->op[i].release_at;
     }
     copy_rows(books, step, first_op);
     return MS_OK;

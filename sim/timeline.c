@@ -7,7 +7,7 @@
 static bool on_device(const ms_plan *plan, uint32_t row, uint8_t rank)
 {
     return plan->row[row].pool == MS_DEVICE_POOL &&
-           plan->op_rank[plan->row[row].op] == rank;
+           plan->op[plan->row[row].op].rank == rank;
 }
 
 /* ---- who is alive -------------------------------------------------------- */

@@ -77,9 +77,9 @@ static uint64_t check_inputs(const row_walk *walk, uint32_t op, uint32_t of)
 static void check_op(row_walk *walk, uint32_t op)
 {
     const ms_plan *plan = walk->plan;
-    uint32_t of = plan->op_of[op];
+    uint32_t of = plan->op[op].of;
     uint64_t touched_bytes = of == MS_NONE ? 0 : check_inputs(walk, op, of);
-    for (uint32_t r = plan->alloc_at[op]; r < plan->alloc_at[op + 1]; r++) {
+    for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++) {
         HOLDS(walk->state[r] == UNBORN && plan->row[r].op == op, "row %u", r);
         HOLDS(plan->row[r].bytes ==
                   walk->graph->storage_bytes[plan->row[r].storage],
@@ -93,7 +93,7 @@ static void check_op(row_walk *walk, uint32_t op)
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
         HOLDS(walk->state[plan->use[i]] == ALIVE, "op %u uses row %u", op,
               plan->use[i]);
-    for (uint32_t i = plan->release_at[op]; i < plan->release_at[op + 1]; i++) {
+    for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at; i++) {
         uint32_t r = plan->release[i];
         HOLDS(walk->state[r] == ALIVE, "op %u releases row %u", op, r);
         walk->state[r] = DEAD;
@@ -132,7 +132,7 @@ void laws_check_clock(const ms_plan *plan, const ms_timeline *line,
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         for (; sync < plan->n_sync && plan->sync[sync] == op; sync++)
             host_ns = larger(host_ns, all_ns);
-        uint8_t stream = plan->op_stream[op];
+        uint8_t stream = plan->op[op].stream;
         uint64_t start_ns = larger(free_ns[stream], host_ns);
         for (uint32_t i = plan->wait_at ? plan->wait_at[op] : 0;
              plan->wait_at && i < plan->wait_at[op + 1]; i++)
@@ -140,13 +140,13 @@ void laws_check_clock(const ms_plan *plan, const ms_timeline *line,
         HOLDS(line->start_ns[op] == start_ns, "op %u starts at %llu, not %llu",
               op, (unsigned long long)line->start_ns[op],
               (unsigned long long)start_ns);
-        HOLDS(line->end_ns[op] == start_ns + plan->op_ns[op], "op %u", op);
+        HOLDS(line->end_ns[op] == start_ns + plan->op[op].ns, "op %u", op);
         HOLDS((line->gap_cause[op] == MS_GAP_NONE) ==
                   (start_ns == free_ns[stream]),
               "op %u", op);
         free_ns[stream] = line->end_ns[op];
         all_ns = larger(all_ns, line->end_ns[op]);
-        host_ns += plan->op_ns[op] > 0 ? machine->launch_ns : 0;
+        host_ns += plan->op[op].ns > 0 ? machine->launch_ns : 0;
     }
     HOLDS(line->step_ns == all_ns, "%llu", (unsigned long long)all_ns);
 }
@@ -207,9 +207,9 @@ void laws_check_levels(const ms_plan *plan, const ms_timeline *line)
 {
     running_level now = {.line = line};
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        for (uint32_t r = plan->alloc_at[op]; r < plan->alloc_at[op + 1]; r++)
+        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++)
             check_event(&now, r, op, true, line->start_ns[op]);
-        for (uint32_t i = plan->release_at[op]; i < plan->release_at[op + 1];
+        for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
              i++)
             check_event(&now, plan->release[i], op, false, line->end_ns[op]);
     }
@@ -225,7 +225,7 @@ static uint64_t *last_ends(const ms_plan *plan, const ms_timeline *line,
         uint64_t end_ns = line->end_ns[op];
         for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
             last_ns[plan->use[i]] = larger(last_ns[plan->use[i]], end_ns);
-        for (uint32_t i = plan->release_at[op]; i < plan->release_at[op + 1];
+        for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
              i++)
             last_ns[plan->release[i]] =
                 larger(last_ns[plan->release[i]], end_ns);
@@ -280,7 +280,7 @@ static uint64_t sum_of(const uint64_t *bytes)
 static uint64_t level_at(const ms_plan *plan, const struct ms_plan_mark *mark)
 {
     uint64_t bytes = 0;
-    for (uint32_t r = 0; r < plan->alloc_at[mark->op + 1]; r++)
+    for (uint32_t r = 0; r < plan->op[mark->op + 1].alloc_at; r++)
         if (plan->row[r].category != MS_WORKSPACE &&
             plan->row[r].pool == MS_DEVICE_POOL)
             bytes += plan->row[r].bytes;
@@ -299,8 +299,8 @@ static void check_marks(const ms_plan *plan, const ms_rank_report *rank)
     for (uint32_t m = 0; m < plan->n_marks; m++) {
         const struct ms_plan_mark *mark = &plan->marks[m];
         bool late = mark->mark > MS_MARK_AFTER_FORWARD;
-        HOLDS(mark->releases >= plan->release_at[mark->op] &&
-                  mark->releases <= plan->release_at[mark->op + 1],
+        HOLDS(mark->releases >= plan->op[mark->op].release_at &&
+                  mark->releases <= plan->op[mark->op + 1].release_at,
               "mark %u", m);
         if (mark->micro_batch == (late ? last : 0))
             HOLDS(rank->levels[mark->mark] == level_at(plan, mark), "mark %u",
@@ -427,10 +427,10 @@ static void compare_template(const template_walk *walk, const ms_plan *plan)
     uint64_t level_bytes = 0;
     HOLDS(plan->n_ops == walk->n, "%u ops in the template", walk->n);
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        for (uint32_t r = plan->alloc_at[op]; r < plan->alloc_at[op + 1]; r++)
+        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++)
             level_bytes += plan->row[r].bytes;
         HOLDS(level_bytes == walk->after_alloc[op], "op %u", op);
-        for (uint32_t i = plan->release_at[op]; i < plan->release_at[op + 1];
+        for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
              i++)
             level_bytes -= plan->row[plan->release[i]].bytes;
         HOLDS(level_bytes == walk->after_drops[op], "op %u", op);

@@ -211,9 +211,9 @@ static void check_recomputed(const one_run *run)
 {
     uint32_t n = 0;
     for (uint32_t op = 0; op < run->plan.n_ops; op++) {
-        if (run->plan.op_pass[op] != MS_RECOMPUTE)
+        if (run->plan.op[op].pass != MS_RECOMPUTE)
             continue;
-        LAW(run->plan.graph->op_pass[run->plan.op_of[op]] <= MS_LOSS);
+        LAW(run->plan.graph->op_pass[run->plan.op[op].of] <= MS_LOSS);
         n++;
     }
     LAW(run->plan.recomputed_ops == n);

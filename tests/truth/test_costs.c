@@ -28,9 +28,9 @@ static flops run(unsigned layers, const char *policy)
     const ms_plan *plan = &result->plan;
     double sum[MS_N_PASSES] = {0};
     for (uint32_t i = 0; i < plan->n_ops; i++) {
-        uint32_t op = plan->op_of[i];
+        uint32_t op = plan->op[i].of;
         if (op != MS_NONE && strstr(result->graph.op_name[op], "mm") != NULL)
-            sum[plan->op_pass[i]] += result->graph.op_flops[op];
+            sum[plan->op[i].pass] += result->graph.op_flops[op];
     }
     return (flops){(uint64_t)sum[MS_FORWARD],
                    (uint64_t)(sum[MS_GRAD_INPUT] + sum[MS_GRAD_WEIGHT]),

@@ -33,10 +33,12 @@ static ms_graph graph = {.op_name = op_name,
                          .layer_name = layer_name,
                          .storage_name = storage_name};
 
-static uint32_t op_of[N_OPS] = {MS_NONE, 0, 1, 2};
-static uint8_t op_pass[N_OPS] = {MS_START, MS_FORWARD, MS_GRAD_INPUT, MS_STEP};
-static uint8_t op_stream[N_OPS], op_rank[N_OPS];
-static uint32_t op_micro_batch[N_OPS] = {MS_NONE, 0, 0, MS_NONE};
+static ms_plan_op op[N_OPS + 1] = {
+    {.of = MS_NONE, .pass = MS_START, .micro_batch = MS_NONE   },
+    {.of = 0,       .pass = MS_FORWARD                         },
+    {.of = 1,       .pass = MS_GRAD_INPUT                      },
+    {.of = 2,       .pass = MS_STEP, .micro_batch = MS_NONE    },
+};
 static ms_row row[N_ROWS] = {
     {.bytes = 4u << 20, .storage = 0, .op = 0, .category = MS_PARAMETERS },
     {.bytes = 2u << 20, .storage = 1, .op = 1, .category = MS_ACTIVATIONS},
@@ -45,11 +47,7 @@ static ms_row row[N_ROWS] = {
 };
 static ms_plan plan = {.graph = &graph,
                        .n_ops = N_OPS,
-                       .op_of = op_of,
-                       .op_pass = op_pass,
-                       .op_stream = op_stream,
-                       .op_rank = op_rank,
-                       .op_micro_batch = op_micro_batch,
+                       .op = op,
                        .n_rows = N_ROWS,
                        .row = row,
                        .n_ranks = 1,

@@ -12,7 +12,7 @@
 
 typedef struct saw_line {
     ms_row row[N_ROWS];
-    uint8_t op_rank[1];
+    ms_plan_op op[2];
     ms_event events[2 * N_ROWS];
     ms_plan plan;
     ms_timeline line;
@@ -31,7 +31,7 @@ static saw_line *make_saw(ms_arena *arena)
     made->plan = (ms_plan){.n_rows = N_ROWS,
                            .n_ops = 1,
                            .row = made->row,
-                           .op_rank = made->op_rank};
+                           .op = made->op};
     made->line = (ms_timeline){.plan = &made->plan, .events = made->events};
     made->row[0].bytes = 100;
     made->row[N_ROWS - 1].bytes = 100000;
