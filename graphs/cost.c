@@ -16,18 +16,10 @@ typedef struct curve_point {
 } curve_point;
 
 static const curve_point matrix_curve[] = {
-    {0,     0.02},
-    {0.1e9, 0.10},
-    {1e9,   0.60},
-    {16e9,  0.90},
-    {128e9, 0.95},
+    {0, 0.02}, {0.1e9, 0.10}, {1e9, 0.60}, {16e9, 0.90}, {128e9, 0.95},
 };
 static const curve_point memory_curve[] = {
-    {0,     0.20},
-    {0.1e6, 0.30},
-    {1e6,   0.60},
-    {10e6,  0.75},
-    {100e6, 0.90},
+    {0, 0.20}, {0.1e6, 0.30}, {1e6, 0.60}, {10e6, 0.75}, {100e6, 0.90},
 };
 
 #define CURVE_POINTS 5u
@@ -37,8 +29,8 @@ static double share_of(const curve_point *curve, double size)
     for (uint32_t i = 1; i < CURVE_POINTS; i++) {
         if (size > curve[i].size)
             continue;
-        double part = (size - curve[i - 1].size) /
-                      (curve[i].size - curve[i - 1].size);
+        double part =
+            (size - curve[i - 1].size) / (curve[i].size - curve[i - 1].size);
         return curve[i - 1].share +
                part * (curve[i].share - curve[i - 1].share);
     }
@@ -66,9 +58,8 @@ uint64_t ms_cost_ns(const ms_trace *trace, bool matrix, double flops,
                device->matmul_share * share_of(matrix_curve, flops) /
                matrix_curve[CURVE_POINTS - 1].share;
     double compute_s = flops / rate;
-    double memory_s =
-        (double)bytes / (device->hbm_bytes_per_s *
-                         share_of(memory_curve, (double)bytes));
+    double memory_s = (double)bytes / (device->hbm_bytes_per_s *
+                                       share_of(memory_curve, (double)bytes));
     double s = compute_s > memory_s ? compute_s : memory_s;
     return device->kernel_ns + (uint64_t)(s * 1e9 + 0.5);
 }

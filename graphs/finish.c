@@ -4,13 +4,12 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- numbering: persistent storages first ------------------------------------- */
+/* ---- numbering: persistent storages first -------------------------------- */
 
 static ms_err number(ms_trace *trace, uint32_t **new_id)
 {
     ms_graph *g = &trace->graph;
-    uint32_t *map =
-        ms_arena_take_raw(trace->arena, g->n_storages, sizeof *map);
+    uint32_t *map = ms_arena_take_raw(trace->arena, g->n_storages, sizeof *map);
     uint32_t n = 0;
 
     if (!map)
@@ -75,7 +74,7 @@ static ms_err renumber(ms_trace *trace)
     return MS_OK;
 }
 
-/* ---- units ---------------------------------------------------------------------- */
+/* ---- units --------------------------------------------------------------- */
 
 static bool is_backward(uint8_t pass)
 {
@@ -134,8 +133,7 @@ static ms_err find_unit_inputs(ms_trace *trace)
         for (uint32_t i = g->in_at[first]; i < g->in_at[g->forward_at[u + 1]];
              i++) {
             uint32_t s = g->in[i];
-            bool earlier =
-                s >= g->n_persistent && g->storage_maker[s] < first;
+            bool earlier = s >= g->n_persistent && g->storage_maker[s] < first;
             if (!earlier || seen[s] == u + 1)
                 continue;
             seen[s] = u + 1;
@@ -150,7 +148,7 @@ static ms_err find_unit_inputs(ms_trace *trace)
     return MS_OK;
 }
 
-/* ---- sums -------------------------------------------------------------------------- */
+/* ---- sums ---------------------------------------------------------------- */
 
 static void add_up(ms_trace *trace)
 {

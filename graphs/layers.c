@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of layer types: fields as data, forward as the Python code that
  * people write, variable by variable. */
-#include "graphs/ops/ops.h"
+#include "graphs/layers.h"
 
 #include <string.h>
 
-/* ---- helpers ---------------------------------------------------------------- */
+/* ---- helpers ------------------------------------------------------------- */
 
 static const ms_tensor *at(ms_trace *trace, uint32_t tensor)
 {
@@ -17,7 +17,7 @@ static int64_t last_dim(const ms_tensor *tensor)
     return tensor->size[tensor->n_dims - 1];
 }
 
-static ms_err need_float(ms_trace *trace, const ms_layer *layer, uint32_t x)
+ms_err ms_layers_need_float(ms_trace *trace, const ms_layer *layer, uint32_t x)
 {
     if (trace->err)
         return trace->err;
@@ -34,7 +34,7 @@ static uint32_t vector(ms_trace *trace, const char *role, int64_t n)
     return ms_trace_parameter(trace, role, 1, &n);
 }
 
-/* ---- embedding, linear --------------------------------------------------------- */
+/* ---- embedding, linear --------------------------------------------------- */
 
 enum { EMBEDDING_VOCAB, EMBEDDING_DIM, EMBEDDING_IDS };
 enum { IDS_TOKENS, IDS_POSITIONS, IDS_TYPES };
@@ -67,8 +67,7 @@ static ms_err embedding_forward(ms_trace *trace, const ms_layer *layer,
     if (ids->dtype != MS_INT64 || ids->n_dims != 2)
         return ms_trace_fail(
             trace, layer, "feed it the model's input of token ids",
-            "embedding \"%s\" needs token ids [batch, sequence]",
-            layer->name);
+            "embedding \"%s\" needs token ids [batch, sequence]", layer->name);
     int64_t sequence = ids->size[1];
     uint32_t weight = ms_trace_parameter(trace, "weight", 2, dims);
     trace->layer_weight[trace->layer] = weight;
@@ -100,10 +99,7 @@ static const ms_field linear_fields[] = {
      .low = 1,
      .high = INT64_C(1) << 31,
      .help = "output features"},
-    {.name = "bias",
-     .type = MS_BOOL,
-     .fallback.b = true,
-     .help = "add a bias"},
+    {.name = "bias", .type = MS_BOOL, .fallback.b = true, .help = "add a bias"},
     {.name = "tied",
      .type = MS_NAME,
      .help = "embedding whose weight this layer shares"},
@@ -142,7 +138,7 @@ static ms_err linear_forward(ms_trace *trace, const ms_layer *layer,
     const char *tied = layer->field[LINEAR_TIED].s;
     uint32_t weight = MS_NONE, bias = MS_NONE;
 
-    MS_TRY(need_float(trace, layer, in[0]));
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     int64_t dims[2] = {layer->field[LINEAR_OUT].i, last_dim(at(trace, in[0]))};
     if (tied && *tied)
         MS_TRY(tied_weight(trace, layer, tied, dims, &weight));
@@ -155,21 +151,21 @@ static ms_err linear_forward(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
-/* ---- activations -------------------------------------------------------------------- */
+/* ---- activations --------------------------------------------------------- */
 
 static ms_err unary(ms_trace *trace, const ms_layer *layer,
                     const ms_unary *kind, uint32_t x, uint32_t *out)
 {
-    MS_TRY(need_float(trace, layer, x));
+    MS_TRY(ms_layers_need_float(trace, layer, x));
     *out = ms_pointwise_unary(trace, kind, x);
     return trace->err;
 }
 
-#define UNARY_LAYER(name)                                                     \
-    static ms_err name##_forward(ms_trace *trace, const ms_layer *layer,      \
-                                 const uint32_t *in, uint32_t *out)           \
-    {                                                                         \
-        return unary(trace, layer, &ms_pointwise_##name, in[0], out);         \
+#define UNARY_LAYER(name)                                                      \
+    static ms_err name##_forward(ms_trace *trace, const ms_layer *layer,       \
+                                 const uint32_t *in, uint32_t *out)            \
+    {                                                                          \
+        return unary(trace, layer, &ms_pointwise_##name, in[0], out);          \
     }
 
 UNARY_LAYER(relu)
@@ -182,7 +178,7 @@ UNARY_LAYER(tanh)
 static ms_err gelu_new_forward(ms_trace *trace, const ms_layer *layer,
                                const uint32_t *in, uint32_t *out)
 {
-    MS_TRY(need_float(trace, layer, in[0]));
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     if (trace->training->kernels == MS_EAGER)
         *out = ms_pointwise_gelu_new(trace, in[0]);
     else
@@ -202,7 +198,7 @@ static const ms_field dropout_fields[] = {
 static ms_err dropout_forward(ms_trace *trace, const ms_layer *layer,
                               const uint32_t *in, uint32_t *out)
 {
-    MS_TRY(need_float(trace, layer, in[0]));
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     *out = ms_pointwise_dropout(trace, in[0], layer->field[0].f);
     return trace->err;
 }
@@ -219,7 +215,7 @@ static ms_err layer_norm_forward(ms_trace *trace, const ms_layer *layer,
 {
     uint32_t weight = MS_NONE, bias = MS_NONE;
 
-    MS_TRY(need_float(trace, layer, in[0]));
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     if (layer->field[0].b) {
         weight = vector(trace, "weight", last_dim(at(trace, in[0])));
         bias = vector(trace, "bias", last_dim(at(trace, in[0])));
@@ -228,177 +224,7 @@ static ms_err layer_norm_forward(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
-/* ---- attention --------------------------------------------------------------------------- */
-
-enum { ATTENTION_HEADS, ATTENTION_CAUSAL, ATTENTION_DROPOUT, ATTENTION_BIAS };
-static const ms_field attention_fields[] = {
-    {.name = "heads",
-     .type = MS_INT,
-     .required = true,
-     .low = 1,
-     .high = INT64_C(1) << 24,
-     .help = "attention heads; must divide the width"},
-    {.name = "causal",
-     .type = MS_BOOL,
-     .fallback.b = true,
-     .help = "mask what comes later"},
-    {.name = "dropout",
-     .type = MS_FLOAT,
-     .low = 0,
-     .high = 1,
-     .help = "dropout of the attention weights"},
-    {.name = "bias",
-     .type = MS_BOOL,
-     .fallback.b = true,
-     .help = "biases of the four projections"},
-};
-
-/* [batch, sequence, width] as [batch, heads, sequence, width / heads]. */
-static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
-{
-    if (trace->err)
-        return MS_NONE;
-    const ms_tensor *flat = at(trace, x);
-    int64_t dims[4] = {flat->size[0], flat->size[1], heads,
-                       flat->size[2] / heads};
-    uint32_t view = ms_view_reshape(trace, x, 4, dims);
-    uint32_t y = ms_view_transpose(trace, view, 1, 2);
-    ms_trace_drop(trace, view);
-    return y;
-}
-
-/* The causal mask as GPT-2's code holds it: a buffer [1, 1, n, n] of ones. */
-static uint32_t mask_scores(ms_trace *trace, uint32_t scores)
-{
-    if (trace->err)
-        return MS_NONE;
-    int64_t sequence = at(trace, scores)->size[2];
-    int64_t longest = (int64_t)trace->model->max_sequence;
-    if (longest == 0)
-        longest = sequence;
-    int64_t whole[4] = {1, 1, longest, longest};
-    int64_t used[4] = {1, 1, sequence, sequence};
-    uint32_t ones =
-        ms_trace_buffer(trace, "causal_mask", trace->weight_dtype, 4, whole);
-    uint32_t mask = ms_pointwise_is_zero(trace, ones, 4, used);
-    uint32_t y = ms_pointwise_masked_fill(trace, scores, mask);
-    ms_trace_drop(trace, mask);
-    return y;
-}
-
-static uint32_t replaced(ms_trace *trace, uint32_t old, uint32_t by)
-{
-    ms_trace_drop(trace, old);
-    return by;
-}
-
-/* Scores, softmax, dropout, weighted sum, each an op of its own.  Korthikanti
- * et al. count the fused scale-mask-softmax of Megatron. */
-static uint32_t eager_core(ms_trace *trace, const ms_layer *layer,
-                           const uint32_t *qkv)
-{
-    bool fused = trace->training->kernels == MS_KORTHIKANTI;
-
-    trace->op_flags |= MS_OP_CORE;
-    uint32_t keys = ms_view_transpose(trace, qkv[1], 2, 3);
-    uint32_t a = ms_matmul_batched(trace, qkv[0], keys);
-    ms_trace_drop(trace, keys);
-    if (!fused) {
-        a = replaced(trace, a, ms_pointwise_mul_scalar(trace, a));
-        if (layer->field[ATTENTION_CAUSAL].b)
-            a = replaced(trace, a, mask_scores(trace, a));
-    }
-    a = replaced(trace, a, ms_norm_softmax(trace, a));
-    double p = layer->field[ATTENTION_DROPOUT].f;
-    a = replaced(trace, a, ms_pointwise_dropout(trace, a, p));
-    trace->op_flags &= (uint8_t)~MS_OP_CORE;
-    uint32_t y = ms_matmul_batched(trace, a, qkv[2]);
-    ms_trace_drop(trace, a);
-    return y;
-}
-
-static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
-                               const uint32_t *qkv)
-{
-    if (trace->training->kernels == MS_FLASH)
-        return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2],
-                                  layer->field[ATTENTION_CAUSAL].b);
-    return eager_core(trace, layer, qkv);
-}
-
-static uint32_t projection(ms_trace *trace, const ms_layer *layer, uint32_t x,
-                           const char *weight_role, const char *bias_role,
-                           int64_t width)
-{
-    uint32_t bias = MS_NONE;
-
-    if (trace->err)
-        return MS_NONE;
-    int64_t dims[2] = {width, last_dim(at(trace, x))};
-    uint32_t weight = ms_trace_parameter(trace, weight_role, 2, dims);
-    if (layer->field[ATTENTION_BIAS].b)
-        bias = vector(trace, bias_role, width);
-    return ms_matmul_linear(trace, x, weight, bias);
-}
-
-/* y.transpose(1, 2).contiguous().view(batch, sequence, width) */
-static uint32_t join_heads(ms_trace *trace, uint32_t y, int64_t width)
-{
-    uint32_t turned = ms_view_transpose(trace, y, 1, 2);
-    uint32_t whole = ms_view_contiguous(trace, turned);
-
-    ms_trace_drop(trace, y);
-    ms_trace_drop(trace, turned);
-    if (trace->err)
-        return MS_NONE;
-    int64_t dims[3] = {at(trace, whole)->size[0], at(trace, whole)->size[1],
-                       width};
-    uint32_t flat = ms_view_reshape(trace, whole, 3, dims);
-    ms_trace_drop(trace, whole);
-    return flat;
-}
-
-static ms_err attention_forward(ms_trace *trace, const ms_layer *layer,
-                                const uint32_t *in, uint32_t *out)
-{
-    int64_t heads = layer->field[ATTENTION_HEADS].i;
-    uint32_t qkv[3];
-
-    MS_TRY(need_float(trace, layer, in[0]));
-    const ms_tensor *x = at(trace, in[0]);
-    int64_t width = last_dim(x);
-    if (x->n_dims != 3)
-        return ms_trace_fail(trace, layer,
-                             "give the model a sequence input",
-                             "attention \"%s\" needs [batch, sequence, width]",
-                             layer->name);
-    if (width % heads != 0)
-        return ms_trace_fail(
-            trace, layer, "choose heads that divide the width",
-            "attention \"%s\": a width of %lld does not divide into %lld "
-            "heads",
-            layer->name, (long long)width, (long long)heads);
-    uint32_t fused =
-        projection(trace, layer, in[0], "qkv.weight", "qkv.bias", 3 * width);
-    ms_view_split(trace, fused, 3, qkv);
-    ms_trace_drop(trace, fused);
-    /* As in GPT-2's code: k, then q, then v become heads. */
-    static const int order[3] = {1, 0, 2};
-    for (int i = 0; i < 3 && !trace->err; i++) {
-        uint32_t *part = &qkv[order[i]];
-        *part = replaced(trace, *part, heads_of(trace, *part, heads));
-    }
-    uint32_t y =
-        trace->err ? MS_NONE : attention_core(trace, layer, qkv);
-    y = trace->err ? MS_NONE : join_heads(trace, y, width);
-    *out = projection(trace, layer, y, "proj.weight", "proj.bias", width);
-    ms_trace_drop(trace, y);
-    for (int i = 0; i < 3 && !trace->err; i++)
-        ms_trace_drop(trace, qkv[i]);
-    return trace->err;
-}
-
-/* ---- joins ------------------------------------------------------------------------------ */
+/* ---- joins --------------------------------------------------------------- */
 
 /* b's sizes, aligned at the end, are a's or 1. */
 static bool broadcasts(const ms_tensor *a, const ms_tensor *b)
@@ -419,8 +245,8 @@ static ms_err need_same_shape(ms_trace *trace, const ms_layer *layer,
     const ms_model *model = trace->model;
     const char *names[2];
 
-    MS_TRY(need_float(trace, layer, in[0]));
-    MS_TRY(need_float(trace, layer, in[1]));
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    MS_TRY(ms_layers_need_float(trace, layer, in[1]));
     if (broadcasts(at(trace, in[0]), at(trace, in[1])) ||
         broadcasts(at(trace, in[1]), at(trace, in[0])))
         return MS_OK;
@@ -428,13 +254,12 @@ static ms_err need_same_shape(ms_trace *trace, const ms_layer *layer,
         uint32_t from = model->edges[layer->in_at + i];
         names[i] = from == MS_NONE ? "input" : model->layers[from].name;
     }
-    return ms_trace_fail(trace, layer,
-                         "both inputs need one shape, or one that broadcasts",
-                         "\"%s\" joins \"%s\" and \"%s\", whose shapes do not "
-                         "agree (last dimensions %lld and %lld)",
-                         layer->name, names[0], names[1],
-                         (long long)last_dim(at(trace, in[0])),
-                         (long long)last_dim(at(trace, in[1])));
+    return ms_trace_fail(
+        trace, layer, "both inputs need one shape, or one that broadcasts",
+        "\"%s\" joins \"%s\" and \"%s\", whose shapes do not "
+        "agree (last dimensions %lld and %lld)",
+        layer->name, names[0], names[1], (long long)last_dim(at(trace, in[0])),
+        (long long)last_dim(at(trace, in[1])));
 }
 
 static ms_err add_forward(ms_trace *trace, const ms_layer *layer,
@@ -464,7 +289,7 @@ static const ms_field select_fields[] = {
 static ms_err select_forward(ms_trace *trace, const ms_layer *layer,
                              const uint32_t *in, uint32_t *out)
 {
-    MS_TRY(need_float(trace, layer, in[0]));
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     const ms_tensor *x = at(trace, in[0]);
     if (x->n_dims < 3 || layer->field[0].i >= x->size[1])
         return ms_trace_fail(trace, layer, "index counts from 0",
@@ -475,7 +300,7 @@ static ms_err select_forward(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
-/* ---- losses -------------------------------------------------------------------------------- */
+/* ---- losses -------------------------------------------------------------- */
 
 static const ms_field cross_entropy_fields[] = {
     {.name = "upcast",
@@ -486,7 +311,7 @@ static const ms_field cross_entropy_fields[] = {
 static ms_err cross_entropy_forward(ms_trace *trace, const ms_layer *layer,
                                     const uint32_t *in, uint32_t *out)
 {
-    MS_TRY(need_float(trace, layer, in[0]));
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     const ms_tensor *logits = at(trace, in[0]);
     uint32_t target =
         ms_trace_input(trace, "target", MS_INT64,
@@ -508,7 +333,7 @@ static ms_err cross_entropy_forward(ms_trace *trace, const ms_layer *layer,
 static ms_err mse_loss_forward(ms_trace *trace, const ms_layer *layer,
                                const uint32_t *in, uint32_t *out)
 {
-    MS_TRY(need_float(trace, layer, in[0]));
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     const ms_tensor *x = at(trace, in[0]);
     uint32_t target =
         ms_trace_input(trace, "target", x->dtype, x->n_dims, x->size);
@@ -519,12 +344,12 @@ static ms_err mse_loss_forward(ms_trace *trace, const ms_layer *layer,
 static ms_err mean_forward(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, uint32_t *out)
 {
-    MS_TRY(need_float(trace, layer, in[0]));
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     *out = ms_loss_mean(trace, in[0]);
     return trace->err;
 }
 
-/* ---- raw ------------------------------------------------------------------------------------- */
+/* ---- raw ----------------------------------------------------------------- */
 
 static const ms_field parameters_fields[] = {
     {.name = "count",
@@ -584,18 +409,17 @@ static ms_err op_forward(ms_trace *trace, const ms_layer *layer,
                              layer->name, layer->n_ints, MS_MAX_DIMS - 1);
     for (uint32_t i = 0; i < layer->n_ints; i++)
         dims[i + 1] = (int64_t)layer->ints[i];
-    ms_raw raw = {
-        .dims = dims,
-        .n_dims = layer->n_ints + 1,
-        .saves_input = saves == SAVES_INPUT || saves == SAVES_BOTH,
-        .saves_output = saves == SAVES_OUTPUT || saves == SAVES_BOTH,
-        .flops = layer->field[OP_FLOPS].f * (double)trace->batch,
-        .workspace_bytes = (uint64_t)layer->field[OP_WORKSPACE].i};
+    ms_raw raw = {.dims = dims,
+                  .n_dims = layer->n_ints + 1,
+                  .saves_input = saves == SAVES_INPUT || saves == SAVES_BOTH,
+                  .saves_output = saves == SAVES_OUTPUT || saves == SAVES_BOTH,
+                  .flops = layer->field[OP_FLOPS].f * (double)trace->batch,
+                  .workspace_bytes = (uint64_t)layer->field[OP_WORKSPACE].i};
     *out = ms_raw_op(trace, in[0], &raw);
     return trace->err;
 }
 
-/* ---- the table ---------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------- */
 
 #define FIELDS(table) sizeof(table) / sizeof *(table), table
 
@@ -615,7 +439,8 @@ const ms_layer_kind ms_layer_kinds[] = {
     {"layer_norm", "saves its input, mean and rstd", 1, 1,
      FIELDS(layer_norm_fields), layer_norm_forward},
     {"attention", "multi-head attention with its four projections", 1, 1,
-     FIELDS(attention_fields), attention_forward},
+     MS_SELFATTENTION_FIELDS, ms_selfattention_fields,
+     ms_selfattention_forward},
     {"add", "a + b, broadcasting", 2, 2, 0, NULL, add_forward},
     {"mul", "a * b, broadcasting; saves both", 2, 2, 0, NULL, mul_forward},
     {"select", "one position of the sequence", 1, 1, FIELDS(select_fields),

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- settings --------------------------------------------------------------- */
+/* ---- settings ------------------------------------------------------------ */
 
 static uint8_t weight_dtype(int64_t precision)
 {
@@ -56,7 +56,7 @@ static ms_err open_trace(ms_trace *trace, uint32_t micro_batches)
     return MS_OK;
 }
 
-/* ---- forward ------------------------------------------------------------------ */
+/* ---- forward ------------------------------------------------------------- */
 
 /* What the walk over the layers keeps. */
 typedef struct walk {
@@ -83,9 +83,9 @@ static ms_err model_input(ms_trace *trace)
         for (uint32_t d = 0; d < model->n_dims && n < MS_MAX_DIMS; d++)
             dims[n++] = (int64_t)model->dims[d];
     trace->layer = 0;
-    trace->input = ms_trace_input(
-        trace, "input", model->tokens ? MS_INT64 : trace->weight_dtype, n,
-        dims);
+    trace->input =
+        ms_trace_input(trace, "input",
+                       model->tokens ? MS_INT64 : trace->weight_dtype, n, dims);
     if (!trace->err)
         trace->graph.storage_name[ms_trace_at(trace, trace->input)->storage] =
             "input";
@@ -233,7 +233,7 @@ static ms_err run_layers(walk *w)
     return MS_OK;
 }
 
-/* ---- loss and backward ------------------------------------------------------------ */
+/* ---- loss and backward --------------------------------------------------- */
 
 static ms_err keep(ms_trace *trace, uint32_t tensor, uint32_t *capacity)
 {
@@ -305,7 +305,7 @@ static ms_err run_backward(walk *w)
     return trace->err;
 }
 
-/* ---- the library's workspace ----------------------------------------------------------- */
+/* ---- the library's workspace --------------------------------------------- */
 
 /* cuBLAS keeps one workspace per thread that multiplies matrices: one of the
  * forward thread, one of autograd's (specs/autograd-cuda.md rule 10). */
@@ -331,7 +331,7 @@ static void cublas_workspaces(ms_trace *trace)
     }
 }
 
-/* ---- the whole ---------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------- */
 
 ms_err ms_lower(const ms_model *model, const ms_training *training,
                 const ms_device *device, uint32_t micro_batches,
@@ -359,8 +359,8 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
     MS_TRY(trace.err);
     ms_finish finish = {.trace = &trace,
                         .n_units = w.n_units,
-                        .loss_unit = w.loss_unit == MS_NONE ? w.n_units
-                                                            : w.loss_unit,
+                        .loss_unit =
+                            w.loss_unit == MS_NONE ? w.n_units : w.loss_unit,
                         .unit_block = w.unit_block,
                         .unit_name = w.unit_name};
     MS_TRY(ms_finish_graph(&finish, graph));
@@ -368,7 +368,7 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
     return MS_OK;
 }
 
-/* ---- facts by layer ------------------------------------------------------------------------- */
+/* ---- facts by layer ------------------------------------------------------ */
 
 static void count_ops(const ms_graph *graph, ms_layer_facts *by_layer)
 {

@@ -19,7 +19,7 @@ typedef struct step {
     uint32_t *grads, *roots, *denoms;
 } step;
 
-/* ---- state -------------------------------------------------------------------- */
+/* ---- state --------------------------------------------------------------- */
 
 static bool is_mixed(const ms_trace *trace)
 {
@@ -40,8 +40,7 @@ static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
 {
     bool steady = trace->training->step == 0;
 
-    return ms_trace_state(trace, role, dtype, MS_OPTIMIZER_STATE, steady,
-                          like);
+    return ms_trace_state(trace, role, dtype, MS_OPTIMIZER_STATE, steady, like);
 }
 
 static void parameter_states(ms_trace *trace, ms_parameter *parameter)
@@ -52,8 +51,8 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     if (is_mixed(trace)) {
         parameter->master = state(trace, "master", MS_FLOAT32, like);
         if (!trace->err) /* made at construction, not by the first step */
-            trace->graph.storage_at_start[ms_trace_at(
-                trace, parameter->master)->storage] = 1;
+            trace->graph.storage_at_start[ms_trace_at(trace, parameter->master)
+                                              ->storage] = 1;
     }
     if (trace->training->optimizer == MS_MOMENTUM)
         parameter->first = state(trace, "momentum_buffer", dtype, like);
@@ -63,8 +62,8 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     parameter->second = state(trace, "exp_avg_sq", dtype, like);
     if (trace->cpu && !trace->err) {
         /* The step counter is an fp32 scalar in host memory. */
-        uint32_t s = ms_trace_storage(trace, "step:step", 4,
-                                      MS_OPTIMIZER_STATE, true);
+        uint32_t s =
+            ms_trace_storage(trace, "step:step", 4, MS_OPTIMIZER_STATE, true);
         if (s != MS_NONE)
             trace->graph.storage_layer[s] = parameter->layer;
     }
@@ -78,21 +77,19 @@ void ms_optimizer_states(ms_trace *trace)
         ms_parameter *parameter = &trace->parameters[p];
         trace->layer = parameter->layer;
         parameter->grad_tensor =
-            ms_trace_state(trace, "grad", trace->grad_dtype, MS_GRADIENTS,
-                           kept, parameter->tensor);
+            ms_trace_state(trace, "grad", trace->grad_dtype, MS_GRADIENTS, kept,
+                           parameter->tensor);
         if (trace->err)
             return;
         parameter->grad_storage =
             ms_trace_at(trace, parameter->grad_tensor)->storage;
-        trace->graph.storage_grad[parameter->storage] =
-            parameter->grad_storage;
+        trace->graph.storage_grad[parameter->storage] = parameter->grad_storage;
         if (trace->training->optimizer != MS_NO_OPTIMIZER)
             parameter_states(trace, parameter);
     }
 }
 
-/* ---- kernels ---------------------------------------------------------------------- */
-
+/* ---- kernels ------------------------------------------------------------- */
 
 /* A state that the first step creates is made by the op that writes it. */
 static void write_state(step *s, uint32_t tensor)
@@ -104,8 +101,7 @@ static void write_state(step *s, uint32_t tensor)
     uint32_t storage = ms_trace_at(trace, tensor)->storage;
     ms_graph *g = &trace->graph;
     uint64_t bytes = g->storage_bytes[storage];
-    if (g->storage_at_start[storage] ||
-        g->storage_maker[storage] != MS_NONE) {
+    if (g->storage_at_start[storage] || g->storage_maker[storage] != MS_NONE) {
         ms_trace_read(trace, tensor);
     } else {
         ms_trace_out(trace, storage);
@@ -131,8 +127,8 @@ static void cast_grad(step *s, uint32_t p)
         return;
     const ms_tensor *like = ms_trace_at(trace, parameter->grad_tensor);
     trace->layer = parameter->layer;
-    s->grads[p] = ms_trace_make(trace, "fp32_grad", MS_FLOAT32, like->n_dims,
-                                like->size);
+    s->grads[p] =
+        ms_trace_make(trace, "fp32_grad", MS_FLOAT32, like->n_dims, like->size);
 }
 
 static void decay_weight(step *s, uint32_t p)
@@ -210,7 +206,7 @@ static void copy_master(step *s, uint32_t p)
     write_state(s, s->trace->parameters[p].tensor);
 }
 
-/* ---- the step ------------------------------------------------------------------------- */
+/* ---- the step ------------------------------------------------------------ */
 
 /* One op over all parameters. */
 static void over_all(step *s, const char *name, update kernel, double flops)
@@ -334,8 +330,8 @@ void ms_optimizer_step(ms_trace *trace)
     step s = {.trace = trace};
     uint32_t n = trace->n_parameters;
 
-    if (trace->err || trace->training->optimizer == MS_NO_OPTIMIZER ||
-        n == 0 || !open_step(&s))
+    if (trace->err || trace->training->optimizer == MS_NO_OPTIMIZER || n == 0 ||
+        !open_step(&s))
         return;
     trace->pass = MS_STEP;
     trace->unit = trace->node_now = MS_NONE;

@@ -219,7 +219,7 @@ static const char *name_of(ms_trace *trace, const char *role)
         no_memory(trace);
         return NULL;
     }
-    memcpy(name, layer, n);
+    memcpy(name, layer, n + 1);
     name[n] = ':';
     memcpy(name + n + 1, role, m + 1);
     return name;
@@ -256,10 +256,10 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
         (ms_parameter){.tensor = t,
                        .storage = tensor->storage,
                        .grad_tensor = MS_NONE,
-        .grad_storage = MS_NONE,
-        .master = MS_NONE,
-        .first = MS_NONE,
-        .second = MS_NONE,
+                       .grad_storage = MS_NONE,
+                       .master = MS_NONE,
+                       .first = MS_NONE,
+                       .second = MS_NONE,
                        .layer = trace->layer,
                        .grad = MS_NONE,
                        .elements = ms_trace_elements(tensor)};

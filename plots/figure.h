@@ -12,13 +12,13 @@
 #define MS_FIGURE_WIDTH 900.0
 #define MS_FIGURE_HEIGHT 450.0
 
-/* ---- widths.c ---------------------------------------------------------- */
+/* ---- widths.c ------------------------------------------------------------ */
 
 /* Advance width of a code point in 1/1000 em; 0: not to be drawn (cairo draws
  * what no font has as a box hundreds of px high). */
 uint32_t ms_widths_of(uint32_t code, bool is_bold);
 
-/* ---- escape.c: text of others in scripts ------------------------------- */
+/* ---- escape.c: text of others in scripts --------------------------------- */
 
 /* Appends bytes as a gnuplot literal that is at most limit_px wide at
  * size_px, cut with an ellipsis.  Whatever bytes hold, the result is one
@@ -32,7 +32,7 @@ void ms_escape_literal(ms_text *text, const char *bytes, double size_px,
 /* The width of the text as it would be drawn, uncut. */
 double ms_escape_width(const char *bytes, double size_px, bool is_bold);
 
-/* ---- units.c ----------------------------------------------------------- */
+/* ---- units.c ------------------------------------------------------------- */
 
 typedef struct ms_unit {
     const char *name;
@@ -53,7 +53,7 @@ void ms_units_put_time(ms_text *text, uint64_t t_ns);
  * `most` parts. */
 double ms_units_step(double span, uint32_t most);
 
-/* ---- canvas.c: the house style, in px ---------------------------------- */
+/* ---- canvas.c: the house style, in px ------------------------------------ */
 
 typedef struct ms_box {
     double x0, y0, x1, y1; /* x0 <= x1, y0 <= y1 */
@@ -83,7 +83,7 @@ void ms_canvas_line(ms_text *script, const ms_box *ends, double width,
 void ms_canvas_arrow(ms_text *script, const ms_box *ends, const char *color);
 extern const char *const ms_canvas_category_color[MS_N_CATEGORIES];
 
-/* ---- phases.c: what the step does when --------------------------------- */
+/* ---- phases.c: what the step does when ----------------------------------- */
 
 #define MS_PHASE_MIXED MS_N_PHASES /* too many changes to show each */
 
@@ -98,7 +98,7 @@ ms_err ms_phases_bands(const ms_timeline *line, uint8_t rank, uint64_t end_ns,
                        ms_arena *arena, ms_band **bands, uint32_t *n,
                        ms_fault *fault);
 
-/* ---- stack.c: the data of the stacked areas ---------------------------- */
+/* ---- stack.c: the data of the stacked areas ------------------------------ */
 
 /* A step function of the levels, and how it lies in the plot area. */
 typedef struct ms_stack {
@@ -126,7 +126,7 @@ void ms_stack_write_hatch(const ms_stack *stack, double line_bytes,
 /* The highest level while x0 <= x < x1. */
 uint64_t ms_stack_highest(const ms_stack *stack, double x0, double x1);
 
-/* ---- labels.c: where text finds room ----------------------------------- */
+/* ---- labels.c: where text finds room ------------------------------------- */
 
 typedef struct ms_room {
     ms_box area;

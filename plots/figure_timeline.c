@@ -51,7 +51,7 @@ struct scene {
 
 static const ms_type plain = {.size_px = 14.0, .color = INK};
 
-/* ---- what there is to draw --------------------------------------------- */
+/* ---- what there is to draw ----------------------------------------------- */
 
 static const ms_rank_report *find_rank(const ms_report *report, uint8_t rank)
 {
@@ -131,7 +131,7 @@ static const char *bytes_of(const struct scene *scene, const ms_text *text)
     return "";
 }
 
-/* ---- axes -------------------------------------------------------------- */
+/* ---- axes ---------------------------------------------------------------- */
 
 static void put_line(struct scene *scene, double x0, double y0, double x1,
                      double y1, const char *color, bool in_front)
@@ -211,7 +211,7 @@ static void put_axis_titles(struct scene *scene)
                    (area.y0 + area.y1) / 2, &type, area.y1 - area.y0);
 }
 
-/* ---- title ------------------------------------------------------------- */
+/* ---- title --------------------------------------------------------------- */
 
 /* Shrinks the text to at most 4 px less before it is cut. */
 static void put_heading(struct scene *scene, const char *bytes, double y,
@@ -235,7 +235,7 @@ static void put_headings(struct scene *scene)
     put_heading(scene, scene->figure->subtitle, 48.0, subtitle);
 }
 
-/* ---- phases ------------------------------------------------------------ */
+/* ---- phases -------------------------------------------------------------- */
 
 static const struct {
     const char *strip, *tint;
@@ -293,7 +293,7 @@ static void put_bands(struct scene *scene)
     }
 }
 
-/* ---- capacity and peak ------------------------------------------------- */
+/* ---- capacity and peak --------------------------------------------------- */
 
 static void put_boxed(struct scene *scene, const char *bytes, const ms_box *box,
                       const ms_type *type)
@@ -390,7 +390,7 @@ static void put_labels(struct scene *scene)
         put_peak(scene, of_peak, &peak);
 }
 
-/* ---- legend ------------------------------------------------------------ */
+/* ---- legend -------------------------------------------------------------- */
 
 struct legend {
     struct scene *scene;
@@ -470,7 +470,7 @@ static void put_legend(struct scene *scene)
     put_sums(&legend);
 }
 
-/* ---- data -------------------------------------------------------------- */
+/* ---- data ---------------------------------------------------------------- */
 
 static void put_plot(struct scene *scene)
 {

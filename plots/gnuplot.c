@@ -69,7 +69,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* ---- start ------------------------------------------------------------- */
+/* ---- start --------------------------------------------------------------- */
 
 static void shut(int *fd)
 {
@@ -163,7 +163,7 @@ static ms_err start(struct job *job, const sigset_t *mask, ms_fault *fault)
     return error == 0 ? MS_OK : not_started(error, fault);
 }
 
-/* ---- talk -------------------------------------------------------------- */
+/* ---- talk ---------------------------------------------------------------- */
 
 static void send_script(struct job *job)
 {
@@ -217,7 +217,7 @@ static ms_err talk(struct job *job, ms_fault *fault)
     return MS_OK;
 }
 
-/* ---- end --------------------------------------------------------------- */
+/* ---- end ----------------------------------------------------------------- */
 
 /* Reaps the child; kills it once the time is over.  status stays 0 where
  * somebody else reaped it: the picture is judged by its end anyway. */

@@ -43,7 +43,7 @@ static bool spares(const ms_room *room, const ms_box *box, struct spare spare)
            !(spare.walls && crosses_wall(room, box));
 }
 
-/* ---- the peak ---------------------------------------------------------- */
+/* ---- the peak ------------------------------------------------------------ */
 
 static bool is_free(const ms_room *room, const ms_box *box)
 {
@@ -85,7 +85,7 @@ ms_box ms_labels_peak(const ms_room *room, double x, double y, double width,
     return (ms_box){x0, y0, x0 + width, y0 + height};
 }
 
-/* ---- the capacity ------------------------------------------------------ */
+/* ---- the capacity -------------------------------------------------------- */
 
 /* Moves box along its row, from the side that the peak is not on, to the first
  * place above the areas. */

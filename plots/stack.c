@@ -39,7 +39,7 @@ uint64_t ms_stack_highest(const ms_stack *stack, double x0, double x1)
     return highest;
 }
 
-/* ---- thickness --------------------------------------------------------- */
+/* ---- thickness ----------------------------------------------------------- */
 
 /* A last point that is the highest must not be too late to be seen. */
 static uint32_t keep_last(ms_point *points, uint32_t kept, ms_point *last,
@@ -93,7 +93,7 @@ uint32_t ms_stack_thicken(ms_point *points, uint32_t n, uint64_t end_ns,
     return kept;
 }
 
-/* ---- areas ------------------------------------------------------------- */
+/* ---- areas --------------------------------------------------------------- */
 
 static void put_vertex(const ms_stack *stack, double t_ns, double bytes,
                        ms_text *script)
@@ -133,7 +133,7 @@ void ms_stack_write(const ms_stack *stack, const ms_category *order, uint32_t n,
     ms_text_add(script, "EOD\n");
 }
 
-/* ---- hatch ------------------------------------------------------------- */
+/* ---- hatch --------------------------------------------------------------- */
 
 /* A stroke in px from the lower left corner of the area: from (x0, x0 - at)
  * to (x1, x1 - at). */

@@ -115,8 +115,8 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
     books->streams = graph_streams(graph);
     if (program_moves(program)) {
         books->streams = true;
-        books->host_row = ms_arena_take_raw(books->arena, books->n_cells,
-                                            sizeof(uint32_t));
+        books->host_row =
+            ms_arena_take_raw(books->arena, books->n_cells, sizeof(uint32_t));
         if (!books->host_row)
             return ms_fail_nomem(books->fault);
         memset(books->host_row, 0xff, books->n_cells * sizeof(uint32_t));

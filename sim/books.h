@@ -11,7 +11,7 @@
 enum {
     MS_REF_LOCAL = 1u,
     MS_REF_SAVED = 2u, /* MS_REF_LOCAL << MS_DROP_SAVED */
-    MS_REF_HOLD = 4u, /* a count in bits 2..6 */
+    MS_REF_HOLD = 4u,  /* a count in bits 2..6 */
     MS_REF_HOLDS = 0x7cu,
     MS_REF_ANY = 0x7fu,
     MS_REF_MADE = 0x80u /* was made at least once */
@@ -31,7 +31,7 @@ typedef struct ms_books {
     uint32_t *ready_op; /* per row, with several streams: last writer */
     bool streams;       /* more than one stream is in use: record waits */
     bool reads;         /* streams or opts->uses: record what ops read */
-    bool complete; /* the ops of this RUN find all they read, and room */
+    bool complete;      /* the ops of this RUN find all they read, and room */
     uint32_t *stamp;    /* per storage or op: last tick that touched it */
     uint32_t *op_stamp;
     uint32_t tick;
@@ -51,14 +51,14 @@ typedef struct ms_books_at {
 static inline uint32_t ms_books_cell(const ms_books *books,
                                      const ms_books_at *at, uint32_t storage)
 {
-    return storage + (storage < books->graph->n_persistent ? at->persistent
-                                                           : at->frame);
+    return storage +
+           (storage < books->graph->n_persistent ? at->persistent : at->frame);
 }
 
 ms_err ms_books_open(ms_books *books, const ms_program *program);
 ms_err ms_books_close(ms_books *books);
-ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank,
-                           uint16_t frame, uint32_t micro_batch);
+ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
+                           uint32_t micro_batch);
 ms_err ms_books_grow(ms_books *books, uint32_t ops, uint32_t rows,
                      uint32_t reads);
 
@@ -97,8 +97,7 @@ static inline void ms_books_issue(ms_books *books, const ms_books_at *at,
 
 /* Books a row for storage in the current op; needs reserve. */
 static inline uint32_t ms_books_take(ms_books *books, uint32_t storage,
-                                     uint8_t category, uint8_t pool,
-                                     bool saved)
+                                     uint8_t category, uint8_t pool, bool saved)
 {
     ms_plan *plan = books->plan;
     uint32_t r = plan->n_rows++;

@@ -48,10 +48,11 @@ void ms_dumpplan_write(const ms_plan *plan, ms_text *text)
                 plan->n_ops, plan->n_rows, plan->recomputed_ops);
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         put_op(plan, op, text);
-        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++)
+        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
+             r++)
             put_row(plan, r, text);
-        for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
-             i++)
+        for (uint32_t i = plan->op[op].release_at;
+             i < plan->op[op + 1].release_at; i++)
             ms_text_add(text, "\n  - row %u", plan->release[i]);
         ms_text_put(text, "\n", 1);
     }

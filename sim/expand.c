@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- what an op makes and ends ------------------------------------------------ */
+/* ---- what an op makes and ends ------------------------------------------- */
 
 /* These two loops are the work of expand.  They keep the columns in locals:
  * a store to the uint8_t states may alias any pointer behind a struct. */
@@ -26,7 +26,8 @@ static uint8_t grad_category(const ms_books *books, const ms_books_at *at,
 /* Does this RUN keep the SAVED reference of storage s? */
 static bool is_kept(const ms_books *books, uint32_t keep, uint32_t s)
 {
-    return keep == MS_ALL || (keep != MS_NOTHING && books->kept[s] == books->run);
+    return keep == MS_ALL ||
+           (keep != MS_NOTHING && books->kept[s] == books->run);
 }
 
 /* Books the outputs of op, which has just been issued. */
@@ -87,7 +88,7 @@ static void end_references(ms_books *books, const ms_books_at *at, uint32_t op)
     books->n_release = n;
 }
 
-/* ---- forward ------------------------------------------------------------------ */
+/* ---- forward ------------------------------------------------------------- */
 
 /* Makes op's inputs present and room for it. */
 static ms_err prepare(ms_books *books, const ms_books_at *at, uint32_t op)
@@ -102,8 +103,7 @@ static ms_err prepare(ms_books *books, const ms_books_at *at, uint32_t op)
         if (s >= graph->n_persistent && books->row[s + at->frame] == MS_NONE)
             MS_TRY(ms_bind_storage(books, at, s, op));
     }
-    return ms_books_reserve(books, 1,
-                            graph->out_at[op + 1] - graph->out_at[op],
+    return ms_books_reserve(books, 1, graph->out_at[op + 1] - graph->out_at[op],
                             end - first);
 }
 
@@ -240,9 +240,9 @@ static ms_err run_step(ms_books *books, const ms_books_at *at)
 {
     const ms_graph *graph = books->graph;
 
-    for (uint32_t s = 0; s < graph->n_persistent; s++) {
-        if (graph->storage_category[s] == MS_GRADIENTS &&
-            books->row[s + at->persistent] == MS_NONE)
+    for (uint32_t i = 0; i < graph->n_step_in; i++) {
+        uint32_t s = graph->step_in[i];
+        if (books->row[s + at->persistent] == MS_NONE)
             return ms_fail(books->fault, MS_EINPUT, graph->name,
                            "run the backward of every unit before the step",
                            "the optimizer step reads %s, which no backward "
@@ -278,8 +278,8 @@ static void drop_set(ms_books *books, const ms_books_at *at,
     if (set == MS_ALL || set == MS_NOTHING)
         return;
     for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
-        ms_books_end(books, ms_books_cell(books, at, program->set_item[i]),
-                     MS_REF_HOLD);
+        ms_books_unhold(books,
+                        ms_books_cell(books, at, program->set_item[i]));
 }
 
 /* Ends the local references that a RERUN with HOLD_OUTPUTS left. */

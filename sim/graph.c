@@ -221,7 +221,7 @@ ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault)
     return check_units(graph, fault);
 }
 
-/* ---- derived columns ------------------------------------------------------ */
+/* ---- derived columns ----------------------------------------------------- */
 
 static uint8_t refs_of(const ms_graph *graph, uint32_t s)
 {
@@ -264,11 +264,34 @@ static ms_err find_back_inputs(ms_graph *graph, ms_arena *arena,
     return MS_OK;
 }
 
+static ms_err find_step_inputs(ms_graph *graph, ms_arena *arena,
+                               ms_fault *fault)
+{
+    uint32_t n_persistent = graph->n_persistent;
+    uint8_t *seen = ms_arena_take(arena, n_persistent, 1);
+    graph->n_step_in = 0;
+    graph->step_in =
+        ms_arena_take_raw(arena, n_persistent, sizeof *graph->step_in);
+    if (seen == NULL || graph->step_in == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = graph->in_at[graph->step_first];
+         i < graph->in_at[graph->n_ops]; i++) {
+        uint32_t s = graph->in[i];
+        if (s >= n_persistent || graph->storage_at_start[s] || seen[s])
+            continue;
+        uint32_t maker = graph->storage_maker[s];
+        seen[s] = 1;
+        if (maker == MS_NONE || maker < graph->step_first)
+            graph->step_in[graph->n_step_in++] = s;
+    }
+    return MS_OK;
+}
+
 ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault)
 {
     graph->storage_refs = ms_arena_take_raw(arena, graph->n_storages, 1);
-    graph->start = ms_arena_take_raw(arena, graph->n_persistent,
-                                     sizeof *graph->start);
+    graph->start =
+        ms_arena_take_raw(arena, graph->n_persistent, sizeof *graph->start);
     if (graph->storage_refs == NULL || graph->start == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t s = 0; s < graph->n_storages; s++)
@@ -285,5 +308,6 @@ ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault)
                          .pool = MS_DEVICE_POOL};
     graph->back_in = NULL;
     MS_TRY(find_back_inputs(graph, arena, fault));
+    MS_TRY(find_step_inputs(graph, arena, fault));
     return ms_step_prepare(graph, arena, fault);
 }

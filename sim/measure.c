@@ -228,12 +228,12 @@ static uint32_t list_stops(const fold_state *fold, level_stop *stops)
     uint32_t n = 0;
     for (uint8_t rank = 0; rank < plan->n_ranks; rank++) {
         ms_rank_report *out = fold->ranks[rank].out;
-        for (uint8_t mark = 0; mark < MS_N_MARKS; mark++) {
-            uint32_t m = find_mark(plan, rank, mark);
+        for (uint32_t mark = 0; mark < MS_N_MARKS; mark++) {
+            uint32_t m = find_mark(plan, rank, (uint8_t)mark);
             if (m == MS_NONE)
                 continue;
             uint32_t at = events_until(fold, &plan->marks[m]);
-            stops[n++] = (level_stop){at, rank, mark};
+            stops[n++] = (level_stop){at, rank, (uint8_t)mark};
             if (mark == MS_MARK_AFTER_FORWARD)
                 out->saved_for_backward_bytes = saved_bytes(fold, rank, at);
         }

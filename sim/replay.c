@@ -277,10 +277,11 @@ static void book_host(book_state *books)
     const ms_timeline *line = books->line;
 
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++)
+        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
+             r++)
             book(books, r, op, true, line->start_ns[op]);
-        for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
-             i++)
+        for (uint32_t i = plan->op[op].release_at;
+             i < plan->op[op + 1].release_at; i++)
             book(books, plan->release[i], op, false, line->end_ns[op]);
     }
 }
@@ -316,8 +317,8 @@ static void last_uses(const ms_plan *plan, const ms_timeline *line,
         for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
             if (line->end_ns[op] >= line->end_ns[last[plan->use[i]]])
                 last[plan->use[i]] = op;
-        for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
-             i++)
+        for (uint32_t i = plan->op[op].release_at;
+             i < plan->op[op + 1].release_at; i++)
             if (line->end_ns[op] >= line->end_ns[last[plan->release[i]]])
                 last[plan->release[i]] = op;
     }

@@ -72,7 +72,8 @@ ms_err ms_step_append(ms_books *books, const ms_books_at *at)
         ms_books_issue(books, at, step->op[i].of, step->op[i].pass,
                        step->op[i].stream, step->op[i].ns);
         plan->op[first_op + i].alloc_at = first_row + step->op[i].alloc_at;
-        plan->op[first_op + i].release_at = first_release + step->op[i].release_at;
+        plan->op[first_op + i].release_at =
+            first_release + step->op[i].release_at;
     }
     copy_rows(books, step, first_op);
     return MS_OK;

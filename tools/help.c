@@ -27,7 +27,7 @@ static const topic topics[] = {
 #define N_TOPICS (sizeof topics / sizeof topics[0])
 #define MAX_NAMES 256u
 
-/* ---- commands ----------------------------------------------------------- */
+/* ---- commands ------------------------------------------------------------ */
 
 static void put_option(const ms_option *option, ms_text *text)
 {
@@ -90,7 +90,7 @@ void ms_help_short(ms_text *text)
                       "e.g. memsim help checkpoint.\n");
 }
 
-/* ---- topics ------------------------------------------------------------- */
+/* ---- topics -------------------------------------------------------------- */
 
 static ms_err fail_topic(const char *word, ms_fault *fault)
 {

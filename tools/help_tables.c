@@ -21,7 +21,7 @@ static void put_row(const char *name, const char *values, const ms_text *words,
         ms_screen_fill(text, INDENT, label, words->bytes);
 }
 
-/* ---- policies ----------------------------------------------------------- */
+/* ---- policies ------------------------------------------------------------ */
 
 static void put_param(const ms_param *param, ms_text *text)
 {
@@ -58,7 +58,7 @@ void ms_help_tables_policies(ms_text *text)
     }
 }
 
-/* ---- fields of layers, families and training ---------------------------- */
+/* ---- fields of layers, families and training ----------------------------- */
 
 static void values_of(const ms_field *field, char *values, size_t size)
 {
@@ -176,7 +176,7 @@ void ms_help_tables_training(ms_text *text)
     put_fields(ms_training_fields, ms_training_n_fields, text);
 }
 
-/* ---- models and devices ------------------------------------------------- */
+/* ---- models and devices -------------------------------------------------- */
 
 void ms_help_tables_models(ms_text *text)
 {
@@ -202,7 +202,7 @@ void ms_help_tables_devices(ms_text *text)
                       "--memory SIZE sets another.\n");
 }
 
-/* ---- one of them -------------------------------------------------------- */
+/* ---- one of them --------------------------------------------------------- */
 
 bool ms_help_tables_one(const char *name, ms_text *text)
 {

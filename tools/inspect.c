@@ -16,7 +16,7 @@ typedef struct inspection {
     uint64_t base; /* parameters without the head */
 } inspection;
 
-/* ---- blocks that repeat ------------------------------------------------- */
+/* ---- blocks that repeat -------------------------------------------------- */
 
 static uint32_t block_of(const inspection *view, uint32_t i)
 {
@@ -58,7 +58,7 @@ static uint32_t count_alike(const inspection *view, uint32_t first,
     return count;
 }
 
-/* ---- text --------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------- */
 
 static void put_row(const ms_layer_facts *facts, uint32_t count, ms_text *text)
 {
@@ -109,7 +109,7 @@ static void put_head(const inspection *view, const ms_style *style,
                 result->graph.step_first);
 }
 
-/* ---- JSON --------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------- */
 
 static void put_number(ms_text *text, const char *key, uint64_t value)
 {
@@ -155,7 +155,7 @@ static void put_json(const inspection *view, ms_text *text)
     ms_text_add(text, "  ]\n}\n");
 }
 
-/* ---- the command -------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------- */
 
 static bool is_head(const char *name)
 {

@@ -41,7 +41,7 @@ const ms_command ms_memsim_commands[] = {
 #define N_COMMANDS (sizeof ms_memsim_commands / sizeof ms_memsim_commands[0])
 const uint32_t ms_memsim_n_commands = N_COMMANDS;
 
-/* ---- signals ------------------------------------------------------------ */
+/* ---- signals ------------------------------------------------------------- */
 
 static void interrupted(int number)
 {
@@ -81,7 +81,7 @@ static bool hold_standard_files(void)
     return true;
 }
 
-/* ---- dispatch ----------------------------------------------------------- */
+/* ---- dispatch ------------------------------------------------------------ */
 
 static ms_err fail_command(const char *word, ms_fault *fault)
 {

@@ -173,7 +173,7 @@ typedef struct cursor {
     ms_fault *fault;
 } cursor;
 
-/* ---- words of the form "a|b|c" ------------------------------------------ */
+/* ---- words of the form "a|b|c" ------------------------------------------- */
 
 /* The next word of a list, or NULL; *length gets its length. */
 static const char *next_word(const char **words, size_t *length)
@@ -214,7 +214,7 @@ static bool ends_in_one_of(const char *words, const char *word)
     return false;
 }
 
-/* ---- rows --------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------- */
 
 static const ms_option *find_name(uint8_t command, const char *name,
                                   size_t length)
@@ -237,7 +237,7 @@ static const ms_option *find_letter(uint8_t command, char letter)
     return NULL;
 }
 
-/* ---- faults ------------------------------------------------------------- */
+/* ---- faults -------------------------------------------------------------- */
 
 static const char *see_help(uint8_t command)
 {
@@ -275,7 +275,7 @@ static ms_err fail_unknown(const cursor *c, const char *word, size_t length)
                    (int)length, word);
 }
 
-/* ---- the parser --------------------------------------------------------- */
+/* ---- the parser ---------------------------------------------------------- */
 
 static ms_err give(cursor *c, const ms_option *option, const char *value)
 {

@@ -21,7 +21,7 @@ typedef struct run {
     const char *policy; /* canonical spelling */
 } run;
 
-/* ---- where the results go ----------------------------------------------- */
+/* ---- where the results go ------------------------------------------------ */
 
 /* Through links too.  A device (/dev/null) may be named twice. */
 static bool same_file(const char *a, const char *b)
@@ -101,7 +101,7 @@ static ms_err read_outputs(const ms_hall *hall, const ms_job *job, outputs *out,
     return check_files(job, out, fault);
 }
 
-/* ---- standard output ---------------------------------------------------- */
+/* ---- standard output ----------------------------------------------------- */
 
 static ms_err write_json(const run *r, ms_text *text, ms_fault *fault)
 {
@@ -151,7 +151,7 @@ static ms_err print_result(const run *r, ms_fault *fault)
     return ms_screen_print(&text, fault);
 }
 
-/* ---- files -------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------- */
 
 static ms_err write_csv(const run *r, ms_fault *fault)
 {

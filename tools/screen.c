@@ -11,7 +11,7 @@
 
 #define COLUMNS 80u
 
-/* ---- colour ------------------------------------------------------------- */
+/* ---- colour -------------------------------------------------------------- */
 
 static bool is_set(const char *variable)
 {
@@ -42,7 +42,7 @@ const ms_style *ms_screen_style(int fd, const char *mode)
     return wants_colour(fd, mode) ? &ansi : &none;
 }
 
-/* ---- writing ------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------- */
 
 ms_err ms_screen_print(const ms_text *text, ms_fault *fault)
 {
@@ -63,7 +63,7 @@ ms_err ms_screen_print(const ms_text *text, ms_fault *fault)
     return MS_OK;
 }
 
-/* ---- text that is safe to show ------------------------------------------ */
+/* ---- text that is safe to show ------------------------------------------- */
 
 /* The code point at s and its length; 0xFFFD and 1 where it is not UTF-8. */
 static uint32_t decode(const unsigned char *s, size_t *length)
@@ -115,7 +115,7 @@ char *ms_screen_safe(const char *string, char *buffer, size_t size)
     return buffer;
 }
 
-/* ---- filled lines ------------------------------------------------------- */
+/* ---- filled lines -------------------------------------------------------- */
 
 static size_t width_of(const char *word, size_t length)
 {

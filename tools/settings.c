@@ -16,7 +16,7 @@ void ms_settings_init(ms_job *job)
     (void)err;
 }
 
-/* ---- reading ------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------- */
 
 static ms_err set_key(const char *setting, ms_arena *arena, ms_job *job,
                       ms_override *overrides, ms_fault *fault)
@@ -87,7 +87,7 @@ ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
     return MS_OK;
 }
 
-/* ---- in words ----------------------------------------------------------- */
+/* ---- in words ------------------------------------------------------------ */
 
 static bool is_field(uint32_t row, const char *name)
 {
@@ -184,7 +184,7 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
     ms_text_add(text, "}");
 }
 
-/* ---- the command line again --------------------------------------------- */
+/* ---- the command line again ---------------------------------------------- */
 
 static void quote(const char *word, ms_text *text)
 {

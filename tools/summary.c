@@ -10,7 +10,7 @@
 #define LEAST_MFU 0.0005 /* what would not read 0.0 % */
 #define ALIVE_GROUPS 5u
 
-/* ---- pieces of sentences ------------------------------------------------ */
+/* ---- pieces of sentences ------------------------------------------------- */
 
 static const ms_rank_report *worst(const ms_result *result)
 {
@@ -68,7 +68,7 @@ void ms_summary_verdict(const ms_result *result, ms_text *text)
     ms_text_add(text, ")");
 }
 
-/* ---- one line each ------------------------------------------------------ */
+/* ---- one line each ------------------------------------------------------- */
 
 /* Closes words and adds them as a labelled line. */
 static void put_line(ms_text *text, const char *label, const ms_text *words)
@@ -276,7 +276,7 @@ static void last_line(const ms_summary *summary, ms_text *text)
                     result->report.fits ? "" : " if the device had them");
 }
 
-/* ---- what the policy did, what else would help -------------------------- */
+/* ---- what the policy did, what else would help --------------------------- */
 
 /* Some policy that chooses what to keep, and its spelling; false: none. */
 static bool split_spec(const ms_spec *spec, ms_spec *keeps, ms_spec *rest)

@@ -30,7 +30,7 @@
 #include "plots/plots.h"
 #include "policies/policies.h"
 
-/* ---- quantity.c: numbers with units ------------------------------------- */
+/* ---- quantity.c: numbers with units -------------------------------------- */
 
 /* Reads "80GiB", "1.5TiB", "80GB" or plain bytes.  "80G" is a fault that
  * suggests both.  At most six digits after the point, none for plain bytes;
@@ -48,7 +48,7 @@ ms_label ms_quantity_time(uint64_t t_ns);  /* "4.12 s", "722.0 ms" */
 ms_label ms_quantity_count(uint64_t n);    /* "174,604,259,328" */
 ms_label ms_quantity_flops(double flops);  /* "3.21 TFLOP" */
 
-/* ---- options.c: the table of options and its parser --------------------- */
+/* ---- options.c: the table of options and its parser ---------------------- */
 
 typedef enum ms_option_id {
     MS_OPTION_POLICY,
@@ -125,7 +125,7 @@ bool ms_options_one_of(const char *words, const char *word);
 /* "a|b|c" as "a, b or c". */
 void ms_options_words(const char *words, ms_text *text);
 
-/* ---- pipeline.c: the whole way through the house ------------------------ */
+/* ---- pipeline.c: the whole way through the house ------------------------- */
 
 /* What a user asks for. */
 typedef struct ms_job {
@@ -165,7 +165,7 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
 ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
                        ms_result *result, ms_fault *fault);
 
-/* ---- settings.c: arguments to a job, and the job in words --------------- */
+/* ---- settings.c: arguments to a job, and the job in words ---------------- */
 
 #define MS_DEFAULT_DEVICE "h100-80gb-sxm"
 
@@ -184,7 +184,7 @@ void ms_settings_command(const ms_arguments *arguments, const char *extra,
 /* The value of a training field as the user would write it. */
 ms_label ms_settings_value(const ms_training *training, const char *field);
 
-/* ---- advice.c: what would lower the peak, proven by replay -------------- */
+/* ---- advice.c: what would lower the peak, proven by replay --------------- */
 
 typedef struct ms_advice {
     const char *words;   /* to add to the command line; NULL: none known */
@@ -198,7 +198,7 @@ typedef struct ms_advice {
 ms_err ms_advice_find(const ms_job *job, const ms_result *result,
                       ms_arena *arena, ms_advice *advice, ms_fault *fault);
 
-/* ---- screen.c: standard output ------------------------------------------ */
+/* ---- screen.c: standard output ------------------------------------------- */
 
 typedef struct ms_style {
     const char *strong, *faint, *good, *bad, *plain; /* "" without colour */
@@ -216,7 +216,7 @@ char *ms_screen_safe(const char *string, char *buffer, size_t size);
 void ms_screen_fill(ms_text *text, uint32_t indent, const char *label,
                     const char *words);
 
-/* ---- summary.c, alive.c, inspect.c: results to text --------------------- */
+/* ---- summary.c, alive.c, inspect.c: results to text ---------------------- */
 
 typedef struct ms_summary {
     const ms_job *job;
@@ -237,7 +237,7 @@ void ms_summary_verdict(const ms_result *result, ms_text *text);
 ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,
                       ms_arena *arena, ms_text *text, ms_fault *fault);
 
-/* ---- commands ----------------------------------------------------------- */
+/* ---- commands ------------------------------------------------------------ */
 
 /* What main hands to a command. */
 typedef struct ms_hall {

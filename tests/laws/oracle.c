@@ -79,7 +79,8 @@ static void check_op(row_walk *walk, uint32_t op)
     const ms_plan *plan = walk->plan;
     uint32_t of = plan->op[op].of;
     uint64_t touched_bytes = of == MS_NONE ? 0 : check_inputs(walk, op, of);
-    for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++) {
+    for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
+         r++) {
         HOLDS(walk->state[r] == UNBORN && plan->row[r].op == op, "row %u", r);
         HOLDS(plan->row[r].bytes ==
                   walk->graph->storage_bytes[plan->row[r].storage],
@@ -93,7 +94,8 @@ static void check_op(row_walk *walk, uint32_t op)
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
         HOLDS(walk->state[plan->use[i]] == ALIVE, "op %u uses row %u", op,
               plan->use[i]);
-    for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at; i++) {
+    for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
+         i++) {
         uint32_t r = plan->release[i];
         HOLDS(walk->state[r] == ALIVE, "op %u releases row %u", op, r);
         walk->state[r] = DEAD;
@@ -207,10 +209,11 @@ void laws_check_levels(const ms_plan *plan, const ms_timeline *line)
 {
     running_level now = {.line = line};
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++)
+        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
+             r++)
             check_event(&now, r, op, true, line->start_ns[op]);
-        for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
-             i++)
+        for (uint32_t i = plan->op[op].release_at;
+             i < plan->op[op + 1].release_at; i++)
             check_event(&now, plan->release[i], op, false, line->end_ns[op]);
     }
     check_peak(&now);
@@ -225,8 +228,8 @@ static uint64_t *last_ends(const ms_plan *plan, const ms_timeline *line,
         uint64_t end_ns = line->end_ns[op];
         for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
             last_ns[plan->use[i]] = larger(last_ns[plan->use[i]], end_ns);
-        for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
-             i++)
+        for (uint32_t i = plan->op[op].release_at;
+             i < plan->op[op + 1].release_at; i++)
             last_ns[plan->release[i]] =
                 larger(last_ns[plan->release[i]], end_ns);
     }
@@ -427,11 +430,12 @@ static void compare_template(const template_walk *walk, const ms_plan *plan)
     uint64_t level_bytes = 0;
     HOLDS(plan->n_ops == walk->n, "%u ops in the template", walk->n);
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++)
+        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
+             r++)
             level_bytes += plan->row[r].bytes;
         HOLDS(level_bytes == walk->after_alloc[op], "op %u", op);
-        for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
-             i++)
+        for (uint32_t i = plan->op[op].release_at;
+             i < plan->op[op + 1].release_at; i++)
             level_bytes -= plan->row[plan->release[i]].bytes;
         HOLDS(level_bytes == walk->after_drops[op], "op %u", op);
     }

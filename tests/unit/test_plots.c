@@ -18,7 +18,7 @@ static ms_arena arena;
 static ms_fault fault;
 static char folder[64];
 
-/* ---- a step by hand ---------------------------------------------------- */
+/* ---- a step by hand ------------------------------------------------------ */
 
 /* Start, forward, backward, optimizer; 10 us each.  Weights of 4 MiB stay, the
  * activation of 2 MiB lives from forward to backward, where the gradient of
@@ -34,15 +34,15 @@ static ms_graph graph = {.op_name = op_name,
                          .storage_name = storage_name};
 
 static ms_plan_op op[N_OPS + 1] = {
-    {.of = MS_NONE, .pass = MS_START, .micro_batch = MS_NONE   },
-    {.of = 0,       .pass = MS_FORWARD                         },
-    {.of = 1,       .pass = MS_GRAD_INPUT                      },
-    {.of = 2,       .pass = MS_STEP, .micro_batch = MS_NONE    },
+    {.of = MS_NONE, .pass = MS_START, .micro_batch = MS_NONE},
+    {.of = 0, .pass = MS_FORWARD},
+    {.of = 1, .pass = MS_GRAD_INPUT},
+    {.of = 2, .pass = MS_STEP, .micro_batch = MS_NONE},
 };
 static ms_row row[N_ROWS] = {
-    {.bytes = 4u << 20, .storage = 0, .op = 0, .category = MS_PARAMETERS },
+    {.bytes = 4u << 20, .storage = 0, .op = 0, .category = MS_PARAMETERS},
     {.bytes = 2u << 20, .storage = 1, .op = 1, .category = MS_ACTIVATIONS},
-    {.bytes = 4u << 20, .storage = 2, .op = 2, .category = MS_GRADIENTS  },
+    {.bytes = 4u << 20, .storage = 2, .op = 2, .category = MS_GRADIENTS},
     {.bytes = 1u << 20, .storage = 3, .op = 3, .category = MS_TEMPORARIES},
 };
 static ms_plan plan = {.graph = &graph,
@@ -79,7 +79,7 @@ static ms_rank_report rank = {
 static const ms_report report = {
     .capacity_bytes = 9u << 20, .n_ranks = 1, .ranks = &rank};
 
-/* ---- the folder of the test -------------------------------------------- */
+/* ---- the folder of the test ---------------------------------------------- */
 
 static void setup(void)
 {
@@ -146,7 +146,7 @@ static ms_err draw(const char *title, const char *name)
                               &arena, &fault);
 }
 
-/* ---- table and chart --------------------------------------------------- */
+/* ---- table and chart ----------------------------------------------------- */
 
 START_TEST(csv)
 {
@@ -194,7 +194,7 @@ START_TEST(chart)
 }
 END_TEST
 
-/* ---- escaping ---------------------------------------------------------- */
+/* ---- escaping ------------------------------------------------------------ */
 
 static void check_literal(const char *bytes, bool is_bold, double limit_px,
                           const char *expected)
@@ -263,7 +263,7 @@ START_TEST(cutting)
 }
 END_TEST
 
-/* ---- stack ------------------------------------------------------------- */
+/* ---- stack --------------------------------------------------------------- */
 
 START_TEST(thickness_keeps_the_peak)
 {
@@ -298,7 +298,7 @@ START_TEST(steps_of_axes)
 }
 END_TEST
 
-/* ---- gnuplot and figures ----------------------------------------------- */
+/* ---- gnuplot and figures ------------------------------------------------- */
 
 START_TEST(formats)
 {

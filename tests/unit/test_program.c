@@ -222,7 +222,7 @@ START_TEST(the_step_comes_last)
 }
 END_TEST
 
-/* ---- checks ------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------- */
 
 static void refused(ms_call call, const char *what)
 {

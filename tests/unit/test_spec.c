@@ -22,7 +22,7 @@ static void teardown(void)
     ms_arena_free(&arena);
 }
 
-/* ---- spelling ----------------------------------------------------------- */
+/* ---- spelling ------------------------------------------------------------ */
 
 static const struct {
     const char *text, *print;
@@ -156,7 +156,7 @@ START_TEST(every_example_parses)
 }
 END_TEST
 
-/* ---- microbatch --------------------------------------------------------- */
+/* ---- microbatch ---------------------------------------------------------- */
 
 static ms_err shape_of(const char *text, ms_shape *shape)
 {
@@ -194,7 +194,7 @@ START_TEST(micro_batches_must_divide)
 }
 END_TEST
 
-/* ---- checkpoint --------------------------------------------------------- */
+/* ---- checkpoint ---------------------------------------------------------- */
 
 /* The segments of an n-block chain as text: "aabb--" is two of two blocks and
  * two open ones. */

@@ -28,10 +28,8 @@ static saw_line *make_saw(ms_arena *arena)
 {
     saw_line *made = ms_arena_take(arena, 1, sizeof *made);
     ck_assert_ptr_nonnull(made);
-    made->plan = (ms_plan){.n_rows = N_ROWS,
-                           .n_ops = 1,
-                           .row = made->row,
-                           .op = made->op};
+    made->plan = (ms_plan){
+        .n_rows = N_ROWS, .n_ops = 1, .row = made->row, .op = made->op};
     made->line = (ms_timeline){.plan = &made->plan, .events = made->events};
     made->row[0].bytes = 100;
     made->row[N_ROWS - 1].bytes = 100000;
