@@ -256,17 +256,14 @@ static ms_err read_layer_list(const reader *r, uint32_t layers)
 
 static ms_err check_version(const reader *r)
 {
-    static const char hint[] = "a native model begins with {\"memsim\": 1, "
-                               "...; see memsim help models";
+    static const char hint[] = "see memsim help files";
     if (r->json.nodes[0].kind != MS_JSON_OBJECT)
         return ms_json_fail(&r->json, 0, r->fault, hint,
                             "a model must be an object, not %s",
                             ms_json_kind_name(&r->json, 0));
     uint32_t node = ms_json_find(&r->json, 0, "memsim");
-    if (node == MS_NONE)
-        return ms_json_fail(&r->json, 0, r->fault, hint,
-                            "the key \"memsim\" (the format's version) is "
-                            "missing");
+    if (node == MS_NONE) /* absent: version 1, the only one so far */
+        return MS_OK;
     if (r->json.nodes[node].kind != MS_JSON_INT ||
         r->json.nodes[node].value.i != FORMAT_VERSION)
         return ms_json_fail(&r->json, node, r->fault,

@@ -71,7 +71,7 @@ static void end_references(ms_books *books, const ms_books_at *at, uint32_t op)
 
     for (uint32_t i = graph->drop_at[op]; i < end; i++) {
         uint32_t c = ms_books_cell(books, at, MS_DROP_STORAGE(drop[i]));
-        unsigned bit = MS_REF_LOCAL << (drop[i] & MS_DROP_SAVED);
+        uint32_t bit = (uint32_t)MS_REF_LOCAL << (drop[i] & MS_DROP_SAVED);
         unsigned before = state[c], after = before & ~bit;
         state[c] = (uint8_t)after;
         if (before == after || after & MS_REF_ANY)

@@ -499,7 +499,7 @@ static ms_err init_fold(fold_state *fold, ms_arena *arena, ms_report *report,
         return ms_fail_nomem(fault);
     for (uint8_t rank = 0; rank < plan->n_ranks; rank++)
         init_rank(fold, &report->ranks[rank], rank);
-    for (int pass = 0; pass < MS_N_PASSES; pass++)
+    for (ms_pass pass = 0; pass < MS_N_PASSES; pass++)
         fold->phase_of[pass] = pass == MS_START || pass == MS_COPY
                                    ? CARRIED
                                    : (uint8_t)ms_names_phase_of(pass);

@@ -3,6 +3,7 @@
 
 #include "tools/tools.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NAME_COLUMNS 28u
@@ -62,12 +63,9 @@ static uint32_t count_alike(const inspection *view, uint32_t first,
 
 static void put_row(const ms_layer_facts *facts, uint32_t count, ms_text *text)
 {
-    char name[NAME_COLUMNS + 1], times[16] = "";
-    if (count > 1) {
-        ms_label n = ms_quantity_count(count);
-        strcpy(times, "x ");
-        strncat(times, n.s, sizeof times - 3);
-    }
+    char name[NAME_COLUMNS + 1], times[sizeof(ms_label) + 2] = "";
+    if (count > 1)
+        snprintf(times, sizeof times, "x %s", ms_quantity_count(count).s);
     ms_text_add(text, "%-*s %-14s %7s %15s %11s %11s\n", (int)NAME_COLUMNS,
                 ms_screen_safe(facts->name, name, sizeof name), facts->type,
                 times, ms_quantity_count(facts->parameters).s,
