@@ -153,8 +153,8 @@ START_TEST(no_abbreviations)
         ck_assert_uint_lt(length, sizeof word - 2);
         memcpy(word + 2, option->name, length - 1);
         fault = (ms_fault){0};
-        for (uint8_t bit = MS_FOR_TOP; bit <= MS_FOR_HELP; bit <<= 1)
-            ck_assert_int_eq(parse(bit, word), MS_EUSAGE);
+        for (unsigned bit = MS_FOR_TOP; bit <= MS_FOR_HELP; bit *= 2)
+            ck_assert_int_eq(parse((uint8_t)bit, word), MS_EUSAGE);
     }
 }
 END_TEST

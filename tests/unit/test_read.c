@@ -175,8 +175,8 @@ static const struct {
     const char *text, *where, *what, *hint;
 } refused[] = {
     {"", "1:1", "empty", ""},
-    {"[]", "1:1", "must be an object, not an array", "native model"},
-    {"{}", "1:1", "\"memsim\"", "{\"memsim\": 1"},
+    {"[]", "1:1", "must be an object, not an array", "memsim help files"},
+    {"{}", "1:1", "needs \"family\"", ""},
     {"{\"memsim\": 2}", "1:12", "version", "reads version 1"},
     {"{\"memsim\": \"1\"}", "1:12", "version", ""},
     {"{\"memsim\": 1}", "1:1", "needs \"family\"", ""},
