@@ -64,6 +64,8 @@ typedef struct ms_field {
     const char *help;  /* one line, with unit */
 } ms_field;
 
+typedef struct ms_opgraph ms_opgraph; /* an exported op graph: opgraph.h */
+
 #define MS_LAYER_FIELDS 12u
 #define MS_MAX_DIMS 6u
 
@@ -89,6 +91,8 @@ typedef struct ms_layer {
 typedef struct ms_model {
     const char *name, *path; /* path: what errors are prefixed with */
     const char *family;      /* NULL for a layer list */
+    const ms_opgraph *ops;   /* NULL unless the model is an op graph, which
+                                has no layers */
     uint32_t n_layers, n_edges, n_blocks;
     ms_layer *layers;
     uint32_t *edges;

@@ -71,12 +71,23 @@ typedef struct walk {
     uint32_t loss_unit, input_last;
 } walk;
 
+/* A model of states alone reads nothing. */
+static bool reads_input(const ms_model *model)
+{
+    for (uint32_t i = 0; i < model->n_edges; i++)
+        if (model->edges[i] == MS_NONE)
+            return true;
+    return false;
+}
+
 static ms_err model_input(ms_trace *trace)
 {
     const ms_model *model = trace->model;
     int64_t dims[MS_MAX_DIMS] = {(int64_t)trace->batch};
     uint32_t n = 1;
 
+    if (!reads_input(model))
+        return MS_OK;
     if (model->tokens || model->sequence_input)
         dims[n++] = (int64_t)trace->sequence;
     if (!model->tokens)

@@ -30,6 +30,7 @@ typedef enum ms_dtype {
     MS_FLOAT64,
     MS_INT64,
     MS_BYTE, /* bool and masks */
+    MS_INT32,
     MS_N_DTYPES
 } ms_dtype;
 extern const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES];

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
-#include "plots/plots.h"
+#include <string.h>
+
+#include "plots/figure.h"
 
 static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄",
                                      "▅", "▆", "▇", "█"};
@@ -62,5 +64,49 @@ ms_err ms_chart_line(const ms_timeline *line, uint8_t rank, uint32_t width,
         peak = highest[c] > peak ? highest[c] : peak;
     for (uint32_t c = 0; c < width; c++)
         ms_text_add(text, "%s", blocks[eighths(highest[c], peak)]);
+    return text->failed ? ms_fail_nomem(fault) : MS_OK;
+}
+
+/* ---- phases -------------------------------------------------------------- */
+
+/* The band that fills most of column c: the one at its middle. */
+static const ms_band *band_at(const ms_band *bands, uint32_t n, uint64_t end_ns,
+                              uint32_t width, uint32_t c)
+{
+    double t_ns = (c + 0.5) / width * (double)end_ns;
+    uint32_t i = 0;
+    while (i + 1 < n && (double)bands[i].to_ns <= t_ns)
+        i++;
+    return &bands[i];
+}
+
+/* A bar where the phase begins and the longest of its names that fits; of one
+ * column only the initial. */
+static void put_run(uint8_t phase, uint32_t columns, ms_text *text)
+{
+    const char *const *words = ms_phases_words[phase], *word = "";
+    for (int i = MS_PHASE_WORDS; i-- > 0;)
+        if (strlen(words[i]) < columns)
+            word = words[i];
+    if (columns == 1)
+        ms_text_put(text, words[MS_PHASE_WORDS - 1], 1);
+    else
+        ms_text_add(text, "|%-*s", (int)columns - 1, word);
+}
+
+ms_err ms_chart_phases(const ms_timeline *line, uint8_t rank, uint32_t width,
+                       ms_arena *arena, ms_text *text, ms_fault *fault)
+{
+    ms_band *bands;
+    uint32_t n;
+    uint64_t end_ns = line->step_ns;
+    MS_TRY(ms_phases_bands(line, rank, end_ns, arena, &bands, &n, fault));
+    for (uint32_t c = 0, first = 0; c < width && n > 0; c++) {
+        const ms_band *band = band_at(bands, n, end_ns, width, c);
+        if (c + 1 < width && band_at(bands, n, end_ns, width, c + 1) == band)
+            continue;
+        put_run(band->phase, c + 1 - first, text);
+        first = c + 1;
+    }
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }

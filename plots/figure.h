@@ -47,7 +47,7 @@ void ms_units_put_number(ms_text *text, uint64_t bytes, const ms_unit *unit);
 /* With the unit's name and no more decimals than needed: "79.65 GiB",
  * "80 GiB". */
 void ms_units_put_bytes(ms_text *text, uint64_t bytes, const ms_unit *unit);
-/* With the unit that suits it, in four digits: "174.0 ms". */
+/* With the unit that suits it, in three or four digits: "174.0 ms". */
 void ms_units_put_time(ms_text *text, uint64_t t_ns);
 /* The least of 1, 2, 5 times a power of ten that cuts span into at most
  * `most` parts. */
@@ -86,6 +86,9 @@ extern const char *const ms_canvas_category_color[MS_N_CATEGORIES];
 /* ---- phases.c: what the step does when ----------------------------------- */
 
 #define MS_PHASE_MIXED MS_N_PHASES /* too many changes to show each */
+#define MS_PHASE_WORDS 3
+/* A phase's names, from the longest to the shortest; NULL for the loss. */
+extern const char *const ms_phases_words[MS_N_PHASES + 1][MS_PHASE_WORDS];
 
 typedef struct ms_band {
     uint64_t from_ns, to_ns;
@@ -133,8 +136,8 @@ typedef struct ms_room {
     double grid_px; /* distance of the grid lines, from the bottom up; > 0 */
     const double *walls; /* upright lines, x */
     uint32_t n_walls;
-    double line_y; /* capacity line; outside the area: none */
-    ms_box taken;  /* by the other label and its arrow; empty: nothing */
+    double line_y;   /* capacity line; outside the area: none */
+    ms_box taken[2]; /* by the other label and its arrow; empty: nothing */
 } ms_room;
 
 /* The box of a label of the given size for a peak at (x, y): above it, to one
@@ -142,6 +145,8 @@ typedef struct ms_room {
  * place near. */
 ms_box ms_labels_peak(const ms_room *room, double x, double y, double width,
                       double height, bool left_first);
+/* Does the label lie on a line of the background? */
+bool ms_labels_on_lines(const ms_room *room, const ms_box *box);
 /* Finds the box of the capacity line's label: on the line where the areas
  * stay below it, as far from the peak as can be; false where there is no such
  * place: box lies on the areas then and needs a background. */

@@ -26,8 +26,8 @@ static const double legend_x0 = 699.0, legend_x1 = 884.0;
 
 /* From the bottom: what stays put, then what a policy changes. */
 static const ms_category order[MS_N_CATEGORIES] = {
-    MS_PARAMETERS,  MS_OPTIMIZER_STATE, MS_INPUTS,      MS_GRADIENTS,
-    MS_ACTIVATIONS, MS_COMMUNICATION,   MS_TEMPORARIES, MS_WORKSPACE,
+    MS_PARAMETERS, MS_OPTIMIZER_STATE, MS_WORKSPACE,     MS_INPUTS,
+    MS_GRADIENTS,  MS_ACTIVATIONS,     MS_COMMUNICATION, MS_TEMPORARIES,
 };
 
 struct scene {
@@ -239,37 +239,34 @@ static void put_headings(struct scene *scene)
 
 static const struct {
     const char *strip, *tint;
-    const char *words[3]; /* the first that fits is written */
 } phases[] = {
-    [MS_PHASE_FORWARD] = {"#C9D8E8", "#F3F6FA", {"forward", "fwd", "F"}},
-    [MS_PHASE_BACKWARD] = {"#F0DDBB", "#FCF7EF", {"backward", "bwd", "B"}},
-    [MS_PHASE_OPTIMIZER] = {"#C7E2D4",
-                            "#F1F8F4",
-                            {"optimizer", "opt.", "opt."}},
-    [MS_PHASE_MIXED] = {"#DEDBD4",
-                        "#F8F7F4",
-                        {"forward and backward in turn", "fwd, bwd", "F, B"}},
+    [MS_PHASE_FORWARD] = {"#C9D8E8", "#F3F6FA"},
+    [MS_PHASE_BACKWARD] = {"#F0DDBB", "#FCF7EF"},
+    [MS_PHASE_OPTIMIZER] = {"#C7E2D4", "#F1F8F4"},
+    [MS_PHASE_MIXED] = {"#DEDBD4", "#F8F7F4"},
 };
 
+/* The first word that fits is written; the last band has room beside it, in
+ * front of the legend. */
 static void put_band_word(struct scene *scene, const ms_band *band, double x0,
                           double x1)
 {
     ms_type type = {.size_px = 13.0, .color = INK, .align = MS_CENTER};
-    double middle = (strip.y0 + strip.y1) / 2, width = 0.0;
-    for (int i = 0; i < 3; i++) {
-        const char *word = phases[band->phase].words[i];
-        width = ms_escape_width(word, type.size_px, false) + 3.0;
+    const char *const *words = ms_phases_words[band->phase];
+    double middle = (strip.y0 + strip.y1) / 2;
+    bool is_last = band == &scene->bands[scene->n_bands - 1] && x0 > area.x0;
+    for (int i = 0; i < MS_PHASE_WORDS - is_last; i++) {
+        double width = ms_escape_width(words[i], type.size_px, false) + 3.0;
         if (width > x1 - x0)
             continue;
-        ms_canvas_text(scene->script, word, (x0 + x1) / 2, middle, &type,
+        ms_canvas_text(scene->script, words[i], (x0 + x1) / 2, middle, &type,
                        width);
         return;
     }
-    /* The last band has room beside it, in front of the legend. */
-    if (band == &scene->bands[scene->n_bands - 1] && x0 > area.x0) {
+    if (is_last) {
         type.align = MS_LEFT;
-        ms_canvas_text(scene->script, phases[band->phase].words[2], x1 + 4.0,
-                       middle, &type, width);
+        ms_canvas_text(scene->script, words[1], x1 + 4.0, middle, &type,
+                       legend_x1 - x1);
     }
 }
 
@@ -295,9 +292,18 @@ static void put_bands(struct scene *scene)
 
 /* ---- capacity and peak --------------------------------------------------- */
 
+/* With a background where the box lies on something. */
 static void put_boxed(struct scene *scene, const char *bytes, const ms_box *box,
-                      const ms_type *type)
+                      const ms_type *type, bool covers)
 {
+    double aside = (box->x1 - box->x0) * (1.0 - 1.0 / SLACK) - 6.0;
+    ms_box tight = *box;
+    if (type->align != MS_LEFT)
+        tight.x0 += type->align == MS_CENTER ? aside / 2 : aside;
+    if (type->align != MS_RIGHT)
+        tight.x1 -= type->align == MS_CENTER ? aside / 2 : aside;
+    if (covers)
+        ms_canvas_box(scene->script, &tight, "#FFFFFF", true);
     double x = type->align == MS_LEFT    ? box->x0
                : type->align == MS_RIGHT ? box->x1
                                          : (box->x0 + box->x1) / 2;
@@ -346,9 +352,8 @@ static void put_capacity(struct scene *scene, const char *bytes,
     if (scene->shows_line)
         ms_canvas_line(scene->script, &(ms_box){area.x0, y, area.x1, y}, 1.6,
                        RED, true);
-    if (on_areas)
-        ms_canvas_box(scene->script, box, "#FFFFFF", true);
-    put_boxed(scene, bytes, box, &type);
+    put_boxed(scene, bytes, box, &type,
+              on_areas || ms_labels_on_lines(&scene->room, box));
 }
 
 static void put_peak(struct scene *scene, const char *bytes, const ms_box *box)
@@ -360,7 +365,7 @@ static void put_peak(struct scene *scene, const char *bytes, const ms_box *box)
                     .color = "#000000",
                     .align = on_left ? MS_RIGHT : MS_LEFT};
     ms_canvas_arrow(scene->script, &arrow, type.color);
-    put_boxed(scene, bytes, box, &type);
+    put_boxed(scene, bytes, box, &type, ms_labels_on_lines(&scene->room, box));
 }
 
 /* The peak's label goes to its right, or to its left if only so the
@@ -378,8 +383,10 @@ static void put_labels(struct scene *scene)
         if (has_peak) {
             peak =
                 ms_labels_peak(&scene->room, x, y, peak_px, LABEL_PX, side > 0);
-            scene->room.taken =
-                (ms_box){fmin(peak.x0, x), peak.y0, fmax(peak.x1, x), y};
+            double end = peak.x1 < x ? peak.x1 : peak.x0; /* of the arrow */
+            scene->room.taken[0] = peak;
+            scene->room.taken[1] =
+                (ms_box){fmin(end, x) - 5.0, peak.y0, fmax(end, x) + 5.0, y};
         }
         has_room = place_capacity(scene, capacity_px, &capacity);
     }
@@ -438,25 +445,16 @@ static void put_sums(struct legend *legend)
                             : peak->allocated_bytes;
     double y = legend->y - legend->pitch / 2;
     put_line(legend->scene, legend_x0, y, legend_x1, y, "#8A8A8A", true);
-    put_legend_row(legend, "live total", peak->allocated_bytes, INK);
+    put_legend_row(legend, "total allocated", peak->allocated_bytes, INK);
     if (reserved > peak->allocated_bytes)
         put_legend_row(legend, "reserved, max", reserved, INK);
-    if (!scene->shows_line)
-        return;
-    uint64_t needed = reserved + scene->context_bytes;
-    if (needed > scene->capacity_bytes)
-        put_legend_row(legend, "over capacity by",
-                       needed - scene->capacity_bytes, RED);
-    else
-        put_legend_row(legend, "headroom", scene->capacity_bytes - needed,
-                       GREY);
 }
 
 static void put_legend(struct scene *scene)
 {
     static const ms_type heading = {.size_px = 14.0, .color = GREY};
     ms_text text = {.arena = scene->arena};
-    int rows = 3;
+    int rows = 2;
     for (int c = 0; c < MS_N_CATEGORIES; c++)
         rows += scene->shows[c];
     struct legend legend = {scene, 104.0, rows > 9 ? 25.0 : 27.0};

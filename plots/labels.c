@@ -43,6 +43,16 @@ static bool spares(const ms_room *room, const ms_box *box, struct spare spare)
            !(spare.walls && crosses_wall(room, box));
 }
 
+bool ms_labels_on_lines(const ms_room *room, const ms_box *box)
+{
+    return crosses_grid(room, box) || crosses_wall(room, box);
+}
+
+static bool is_taken(const ms_room *room, const ms_box *box)
+{
+    return overlap(box, &room->taken[0]) || overlap(box, &room->taken[1]);
+}
+
 /* ---- the peak ------------------------------------------------------------ */
 
 static bool is_free(const ms_room *room, const ms_box *box)
@@ -102,7 +112,7 @@ static bool slide(const ms_room *room, const ms_stack *stack, ms_box *box,
         uint64_t highest =
             ms_stack_highest(stack, box->x0 - EDGE_PX, box->x1 + EDGE_PX);
         if (ms_stack_y(stack, (double)highest) >= box->y1 &&
-            !overlap(box, &room->taken) && spares(room, box, spare))
+            !is_taken(room, box) && spares(room, box, spare))
             return true;
     }
     return false;
@@ -132,7 +142,7 @@ bool ms_labels_line(const ms_room *room, const ms_stack *stack, double peak_x,
     double y0 = room->line_y + (below ? 1.0 : -1.0 - height);
     double x0 = room->area.x0 + MARGIN_PX;
     *box = (ms_box){x0, y0, x0 + width, y0 + height};
-    if (overlap(box, &room->taken)) {
+    if (is_taken(room, box)) {
         box->x1 = room->area.x1 - MARGIN_PX;
         box->x0 = box->x1 - width;
     }

@@ -5,6 +5,13 @@
 /* More bands than this are narrower than their border. */
 #define MOST_BANDS 48
 
+const char *const ms_phases_words[MS_N_PHASES + 1][MS_PHASE_WORDS] = {
+    [MS_PHASE_FORWARD] = {"forward", "fwd", "F"},
+    [MS_PHASE_BACKWARD] = {"backward", "bwd", "B"},
+    [MS_PHASE_OPTIMIZER] = {"optimizer", "opt.", "O"},
+    [MS_PHASE_MIXED] = {"forward and backward in turn", "fwd, bwd", "FB"},
+};
+
 /* The phase that op is drawn as, or MS_N_PHASES for what is not drawn. */
 static uint8_t phase_of(const ms_timeline *line, uint8_t rank, uint32_t op)
 {

@@ -26,6 +26,10 @@ ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault);
  * from 0 to the peak; peak columns keep their maximum. */
 ms_err ms_chart_line(const ms_timeline *line, uint8_t rank, uint32_t width,
                      ms_arena *arena, ms_text *text, ms_fault *fault);
+/* What belongs below it: "|forward  |backward       |opt. ".  Nothing where
+ * the step takes no time. */
+ms_err ms_chart_phases(const ms_timeline *line, uint8_t rank, uint32_t width,
+                       ms_arena *arena, ms_text *text, ms_fault *fault);
 
 typedef struct ms_figure {
     const char *title, *subtitle; /* any bytes: escaped here */

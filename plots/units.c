@@ -18,7 +18,7 @@ static const ms_unit of_times[] = {
     {"ns", 1, 0},
     {"µs", UINT64_C(1000), UINT64_C(1000)},
     {"ms", UINT64_C(1000000), UINT64_C(1000000)},
-    {"s", UINT64_C(1000000000), UINT64_C(10000000000)},
+    {"s", UINT64_C(1000000000), UINT64_C(2000000000)},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -77,7 +77,7 @@ void ms_units_put_time(ms_text *text, uint64_t t_ns)
 {
     const ms_unit *unit = ms_units_time(t_ns);
     uint64_t whole = t_ns / unit->size;
-    int decimals = whole >= 100 ? 1 : whole >= 10 ? 2 : 3;
+    int decimals = whole >= 100 ? 1 : 2;
     put_decimal(text, t_ns, unit, unit->size > 1 ? decimals : 0);
     ms_text_add(text, " %s", unit->name);
 }

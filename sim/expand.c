@@ -278,8 +278,7 @@ static void drop_set(ms_books *books, const ms_books_at *at,
     if (set == MS_ALL || set == MS_NOTHING)
         return;
     for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
-        ms_books_unhold(books,
-                        ms_books_cell(books, at, program->set_item[i]));
+        ms_books_unhold(books, ms_books_cell(books, at, program->set_item[i]));
 }
 
 /* Ends the local references that a RERUN with HOLD_OUTPUTS left. */

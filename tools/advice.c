@@ -115,6 +115,7 @@ static ms_err consider(const search *s, const change *row, int64_t count)
         char *words = with_count(row->words, count, s->arena);
         *s->best = (ms_advice){.words = words,
                                .peak_bytes = peak_of(&tried),
+                               .step_ns = tried.line.step_ns,
                                .fits = tried.report.fits};
         err = words != NULL ? MS_OK : ms_fail_nomem(s->fault);
     }

@@ -98,10 +98,11 @@ ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,
         char safe[64];
         if (i > 0 && groups[i].bytes < groups[0].bytes / 1000)
             break;
-        ms_text_add(text, "%s%s (%s) %s", i > 0 ? ", " : "",
-                    ms_screen_safe(groups[i].role, safe, sizeof safe),
-                    ms_names_category[groups[i].category],
-                    ms_quantity_size(groups[i].bytes).s);
+        ms_text_add(text, "%s%s ", i > 0 ? ", " : "",
+                    ms_screen_safe(groups[i].role, safe, sizeof safe));
+        ms_summary_category(groups[i].category, text);
+        ms_text_add(text, " %s",
+                    ms_quantity_size_as(groups[i].bytes, groups[0].bytes).s);
     }
     return MS_OK;
 }

@@ -127,27 +127,46 @@ ms_err ms_quantity_bytes(const char *text, const char *where, uint64_t *bytes,
     return MS_OK;
 }
 
-ms_label ms_quantity_size(uint64_t bytes)
+/* GiB goes on to 10 TiB, so that models compare with devices. */
+static const struct {
+    const char *name;
+    uint64_t bytes, from;
+} size_units[] = {
+    {"EiB", UINT64_C(1) << 60, UINT64_C(10) << 60},
+    {"PiB", UINT64_C(1) << 50, UINT64_C(10) << 50},
+    {"TiB", UINT64_C(1) << 40, UINT64_C(10) << 40},
+    {"GiB", UINT64_C(1) << 30, UINT64_C(1) << 30},
+    {"MiB", UINT64_C(1) << 20, UINT64_C(1) << 20},
+    {"KiB", UINT64_C(1) << 10, UINT64_C(1) << 10},
+    {"bytes", 1, 0},
+};
+
+ms_label ms_quantity_size_as(uint64_t bytes, uint64_t like)
 {
-    static const unit steps[] = {{"GiB", UINT64_C(1) << 30},
-                                 {"MiB", UINT64_C(1) << 20},
-                                 {"KiB", UINT64_C(1) << 10}};
     ms_label label;
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        uint64_t unit_bytes = steps[i].bytes;
-        if (bytes < unit_bytes)
-            continue;
-        uint64_t whole = bytes / unit_bytes;
-        uint64_t cents =
-            (bytes % unit_bytes * 100 + unit_bytes / 2) / unit_bytes;
-        whole += cents / 100;
+    size_t i = 0;
+    while (like < size_units[i].from)
+        i++;
+    const char *name = size_units[i].name;
+    uint64_t unit_bytes = size_units[i].bytes, whole = bytes / unit_bytes;
+    double rest = (double)(bytes % unit_bytes) / (double)unit_bytes;
+    uint64_t cents = (uint64_t)(rest * 100 + 0.5);
+    whole += cents / 100;
+    if (unit_bytes == 1)
+        snprintf(label.s, sizeof label.s, "%llu %s", (unsigned long long)bytes,
+                 name);
+    else if (bytes > 0 && whole == 0 && cents == 0)
+        snprintf(label.s, sizeof label.s, "<0.01 %s", name);
+    else
         snprintf(label.s, sizeof label.s, "%llu.%02llu %s",
                  (unsigned long long)whole, (unsigned long long)(cents % 100),
-                 steps[i].name);
-        return label;
-    }
-    snprintf(label.s, sizeof label.s, "%llu bytes", (unsigned long long)bytes);
+                 name);
     return label;
+}
+
+ms_label ms_quantity_size(uint64_t bytes)
+{
+    return ms_quantity_size_as(bytes, bytes);
 }
 
 /* Three or four figures that matter. */
@@ -159,16 +178,40 @@ static ms_label scaled(double value, const char *unit_name)
     return label;
 }
 
-ms_label ms_quantity_time(uint64_t t_ns)
+ms_label ms_quantity_time_as(uint64_t t_ns, uint64_t like)
 {
     double value = (double)t_ns;
-    if (t_ns == 0)
+    if (like == 0)
         return (ms_label){"0 ms"};
-    if (t_ns < 1000000)
-        return scaled(value / 1e3, "us");
-    if (t_ns < 1000000000)
+    if (like < 1000000)
+        return scaled(value / 1e3, "µs");
+    if (like < 1000000000)
         return scaled(value / 1e6, "ms");
     return scaled(value / 1e9, "s");
+}
+
+ms_label ms_quantity_time(uint64_t t_ns)
+{
+    return ms_quantity_time_as(t_ns, t_ns);
+}
+
+ms_label ms_quantity_short(uint64_t n)
+{
+    static const struct {
+        double scale;
+        char name;
+    } steps[] = {{1e12, 'T'}, {1e9, 'B'}, {1e6, 'M'}};
+    double value = (double)n;
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        if (value < steps[i].scale)
+            continue;
+        ms_label label;
+        value /= steps[i].scale;
+        snprintf(label.s, sizeof label.s, "%.*f%c", value < 10 ? 2 : 1, value,
+                 steps[i].name);
+        return label;
+    }
+    return ms_quantity_count(n);
 }
 
 ms_label ms_quantity_count(uint64_t n)

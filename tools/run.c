@@ -168,20 +168,36 @@ static ms_err write_csv(const run *r, ms_fault *fault)
     return MS_OK;
 }
 
+/* What distinguishes this figure from its neighbours comes first. */
+static void put_headings(const run *r, ms_text *title, ms_text *subtitle)
+{
+    const ms_result *result = &r->result;
+    bool none = strcmp(r->policy, "none") == 0;
+    ms_text_add(title, "%s (%s parameters), %s", result->model.name,
+                ms_quantity_short(result->graph.parameters).s,
+                none ? "no policy" : r->policy);
+    ms_summary_setup(result, "\u00d7", subtitle);
+    ms_text_add(subtitle, "; %s; ", r->job.device->name);
+    if (result->line.step_ns > 0)
+        ms_text_add(subtitle, "step %s; ",
+                    ms_quantity_time(result->line.step_ns).s);
+    ms_text_add(subtitle,
+                result->report.fits ? "headroom " : "over capacity by ");
+    ms_summary_headroom(result, subtitle);
+}
+
 static ms_err write_figure(const run *r, ms_fault *fault)
 {
     const outputs *out = &r->outputs;
     const ms_result *result = &r->result;
+    ms_text title = {.arena = r->hall->trial};
     ms_text subtitle = {.arena = r->hall->trial};
     if (out->figure == NULL)
         return MS_OK;
-    ms_text_add(&subtitle, "%s, ", r->policy);
-    ms_summary_setup(result, &subtitle);
-    ms_text_add(&subtitle, ", %s: ", r->job.device->name);
-    ms_summary_verdict(result, &subtitle);
-    if (subtitle.failed)
+    put_headings(r, &title, &subtitle);
+    if (title.failed || subtitle.failed)
         return ms_fail_nomem(fault);
-    ms_figure figure = {.title = result->model.name,
+    ms_figure figure = {.title = title.bytes,
                         .subtitle = subtitle.bytes,
                         .rank = result->report.worst};
     MS_TRY(ms_figure_timeline(&result->line, &result->report, &figure,

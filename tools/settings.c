@@ -129,7 +129,7 @@ void ms_settings_defaults(const ms_job *job, const ms_training *training,
         between = " ";
     }
     if (!job->device_given)
-        ms_text_add(text, "%s--device %s", between, job->device->name);
+        ms_text_add(text, "%s--device=%s", between, job->device->name);
 }
 
 static void json_value(const ms_field *field, const char *value, ms_text *text)

@@ -7,8 +7,9 @@
 
 #define CHART_COLUMNS 50u
 #define INDENT 10u       /* of the texts that follow a label */
+#define LEAST_PART 5000u /* of the whole: less is left out */
 #define LEAST_MFU 0.0005 /* what would not read 0.0 % */
-#define ALIVE_GROUPS 5u
+#define ALIVE_GROUPS 4u
 
 /* ---- pieces of sentences ------------------------------------------------- */
 
@@ -24,8 +25,7 @@ static void put_percent(ms_text *text, uint64_t part, uint64_t whole)
     ms_text_add(text, "%.1f %%", percent);
 }
 
-/* "optimizer_state" -> "optimizer state". */
-static void put_category(ms_text *text, uint8_t category)
+void ms_summary_category(uint8_t category, ms_text *text)
 {
     for (const char *c = ms_names_category[category]; *c != '\0'; c++)
         ms_text_put(text, *c == '_' ? " " : c, 1);
@@ -40,12 +40,13 @@ static void put_phase(ms_text *text, const ms_peak *peak)
                 peak->pass == MS_RECOMPUTE ? " (recompute)" : "");
 }
 
-void ms_summary_setup(const ms_result *result, ms_text *text)
+void ms_summary_setup(const ms_result *result, const char *times, ms_text *text)
 {
     const ms_training *training = &result->training;
     ms_text_add(text, "batch %lld", (long long)training->batch);
     if (result->model.sequence_input)
-        ms_text_add(text, " x %lld tokens", (long long)training->sequence);
+        ms_text_add(text, " %s %lld tokens", times,
+                    (long long)training->sequence);
     if (result->shape.micro_batches > 1)
         ms_text_add(text, " in %u micro-batches", result->shape.micro_batches);
     ms_text_add(text, ", %s, %s", ms_settings_value(training, "precision").s,
@@ -54,14 +55,13 @@ void ms_summary_setup(const ms_result *result, ms_text *text)
                     : ms_settings_value(training, "optimizer").s);
 }
 
-void ms_summary_verdict(const ms_result *result, ms_text *text)
+void ms_summary_headroom(const ms_result *result, ms_text *text)
 {
     const ms_report *report = &result->report;
     int64_t headroom = report->headroom_bytes;
     uint64_t gap = headroom < 0 ? 0 - (uint64_t)headroom : (uint64_t)headroom;
-    ms_text_add(text, report->fits ? "fits, %s to spare" : "%s too much",
-                ms_quantity_size(gap).s);
-    if (!report->fits)
+    ms_text_add(text, "%s", ms_quantity_size(gap).s);
+    if (headroom < 0)
         return;
     ms_text_add(text, " (");
     put_percent(text, gap, report->capacity_bytes);
@@ -87,7 +87,7 @@ static void model_line(const ms_summary *summary, ms_text *text)
     ms_text_add(&words, "%s, %s parameters, ",
                 ms_screen_safe(result->model.name, name, sizeof name),
                 ms_quantity_count(result->graph.parameters).s);
-    ms_summary_setup(result, &words);
+    ms_summary_setup(result, "x", &words);
     ms_text_add(text, "%s", summary->style->strong);
     put_line(text, "model:", &words);
     ms_text_add(text, "%s", summary->style->plain);
@@ -99,31 +99,55 @@ static void policy_line(const ms_summary *summary, ms_text *text)
     const ms_report *report = &summary->result->report;
     ms_text words = {.arena = summary->arena};
     char name[256];
-    ms_text_add(&words, "%s on %s, %s%s, %s of it for the context",
+    ms_text_add(&words, "%s on %s, %s%s",
                 ms_screen_safe(summary->policy, name, sizeof name),
                 job->device->name, ms_quantity_size(report->capacity_bytes).s,
-                job->memory_bytes > 0 ? " (--memory)" : "",
-                ms_quantity_size(report->context_bytes).s);
+                job->memory_bytes > 0 ? " (--memory)" : "");
+    if (report->context_bytes > 0)
+        ms_text_add(
+            &words, " less %s for the CUDA context",
+            ms_quantity_size_as(report->context_bytes, report->capacity_bytes)
+                .s);
     put_line(text, "policy:", &words);
 }
 
-/* One line, however long: it can be pasted and searched for. */
 static void defaults_line(const ms_summary *summary, ms_text *text)
 {
-    ms_text_add(text, "%sdefaults: ", summary->style->faint);
-    ms_settings_defaults(summary->job, &summary->result->training, text);
-    ms_text_add(text, "%s\n", summary->style->plain);
+    ms_text words = {.arena = summary->arena};
+    ms_settings_defaults(summary->job, &summary->result->training, &words);
+    ms_text_add(text, "%s", summary->style->faint);
+    put_line(text, "defaults:", &words);
+    ms_text_add(text, "%s", summary->style->plain);
 }
 
-static ms_err chart_line(const ms_summary *summary, ms_text *text,
-                         ms_fault *fault)
+static ms_err chart_lines(const ms_summary *summary, ms_text *text,
+                          ms_fault *fault)
 {
     const ms_result *result = summary->result;
+    const ms_timeline *line = &result->line;
+    uint8_t rank = result->report.worst;
     ms_text_add(text, "memory:   ");
-    MS_TRY(ms_chart_line(&result->line, result->report.worst, CHART_COLUMNS,
-                         summary->arena, text, fault));
-    ms_text_add(text, " 0 .. %s\n", ms_quantity_time(result->line.step_ns).s);
+    MS_TRY(
+        ms_chart_line(line, rank, CHART_COLUMNS, summary->arena, text, fault));
+    ms_text_add(text, " %s\n",
+                ms_quantity_size(worst(result)->peak.allocated_bytes).s);
+    if (line->step_ns == 0)
+        return MS_OK;
+    ms_text_add(text, "%*s", (int)INDENT, "");
+    MS_TRY(ms_chart_phases(line, rank, CHART_COLUMNS, summary->arena, text,
+                           fault));
+    ms_text_add(text, " %s\n", ms_quantity_time(line->step_ns).s);
     return MS_OK;
+}
+
+/* What recomputing costs, compared with the step without it. */
+static void put_overhead(const ms_times *time, ms_text *words)
+{
+    if (time->recompute_ns == 0 || time->step_ns <= time->recompute_ns)
+        return;
+    ms_text_add(words, " (+");
+    put_percent(words, time->recompute_ns, time->step_ns - time->recompute_ns);
+    ms_text_add(words, ")");
 }
 
 static void put_time_parts(const ms_times *time, ms_text *words)
@@ -131,21 +155,24 @@ static void put_time_parts(const ms_times *time, ms_text *words)
     const struct {
         const char *name;
         uint64_t t_ns;
-    } parts[] = {{"forward", time->forward_ns},
-                 {"backward", time->backward_ns},
-                 {"optimizer", time->optimizer_ns},
-                 {"recompute", time->recompute_ns},
-                 {"waiting for the host", time->host_bound_ns},
-                 {"for copies", time->stall_ns},
-                 {"for collectives", time->exposed_comm_ns},
-                 {"for other ranks", time->bubble_ns},
-                 {"idle", time->idle_ns}};
+        bool is_overhead;
+    } parts[] = {{"forward", time->forward_ns, false},
+                 {"backward", time->backward_ns, false},
+                 {"recompute", time->recompute_ns, true},
+                 {"optimizer", time->optimizer_ns, false},
+                 {"waiting for the host", time->host_bound_ns, false},
+                 {"waiting for copies", time->stall_ns, false},
+                 {"waiting for collectives", time->exposed_comm_ns, false},
+                 {"waiting for other ranks", time->bubble_ns, false},
+                 {"idle", time->idle_ns, false}};
     const char *between = ": ";
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (parts[i].t_ns == 0)
+        if (parts[i].t_ns <= time->step_ns / LEAST_PART)
             continue;
         ms_text_add(words, "%s%s %s", between, parts[i].name,
-                    ms_quantity_time(parts[i].t_ns).s);
+                    ms_quantity_time_as(parts[i].t_ns, time->step_ns).s);
+        if (parts[i].is_overhead)
+            put_overhead(time, words);
         between = ", ";
     }
 }
@@ -157,12 +184,6 @@ static void step_line(const ms_summary *summary, ms_text *text)
     ms_text words = {.arena = summary->arena};
     ms_text_add(&words, "%s", ms_quantity_time(time->step_ns).s);
     put_time_parts(time, &words);
-    if (time->recompute_ns > 0 && time->step_ns > time->recompute_ns) {
-        ms_text_add(&words, " (+");
-        put_percent(&words, time->recompute_ns,
-                    time->step_ns - time->recompute_ns);
-        ms_text_add(&words, ")");
-    }
     if (report->tokens_per_second >= 0)
         ms_text_add(&words, "; %s tokens/s",
                     ms_quantity_count((uint64_t)report->tokens_per_second).s);
@@ -171,18 +192,24 @@ static void step_line(const ms_summary *summary, ms_text *text)
     put_line(text, "step:", &words);
 }
 
+static uint64_t model_states(const ms_result *result)
+{
+    const ms_rank_report *rank = worst(result);
+    return rank->parameters_bytes + rank->gradients_bytes +
+           rank->optimizer_state_bytes;
+}
+
 static void states_line(const ms_summary *summary, ms_text *text)
 {
     const ms_rank_report *rank = worst(summary->result);
     uint64_t parameters = summary->result->graph.parameters;
-    uint64_t total = rank->parameters_bytes + rank->gradients_bytes +
-                     rank->optimizer_state_bytes;
+    uint64_t total = model_states(summary->result);
     ms_text words = {.arena = summary->arena};
     ms_text_add(&words,
                 "parameters %s + gradients %s + optimizer state %s = %s",
-                ms_quantity_size(rank->parameters_bytes).s,
-                ms_quantity_size(rank->gradients_bytes).s,
-                ms_quantity_size(rank->optimizer_state_bytes).s,
+                ms_quantity_size_as(rank->parameters_bytes, total).s,
+                ms_quantity_size_as(rank->gradients_bytes, total).s,
+                ms_quantity_size_as(rank->optimizer_state_bytes, total).s,
                 ms_quantity_size(total).s);
     if (parameters > 0)
         ms_text_add(&words, ", %.4g bytes per parameter",
@@ -205,7 +232,8 @@ static ms_err alive_line(const ms_summary *summary, ms_text *text,
 /* The categories at the peak, largest first. */
 static void categories_line(const ms_summary *summary, ms_text *text)
 {
-    const uint64_t *bytes = worst(summary->result)->peak.by_category;
+    const ms_peak *peak = &worst(summary->result)->peak;
+    const uint64_t *bytes = peak->by_category;
     uint32_t seen = 0;
     ms_text words = {.arena = summary->arena};
     for (uint32_t n = 0; n < MS_N_CATEGORIES; n++) {
@@ -214,12 +242,14 @@ static void categories_line(const ms_summary *summary, ms_text *text)
             if ((seen >> c & 1) == 0 && bytes[c] > 0 &&
                 (top == MS_N_CATEGORIES || bytes[c] > bytes[top]))
                 top = c;
-        if (top == MS_N_CATEGORIES)
+        if (top == MS_N_CATEGORIES ||
+            bytes[top] < peak->allocated_bytes / LEAST_PART)
             break;
         seen |= 1u << top;
         ms_text_add(&words, "%s", n > 0 ? ", " : "");
-        put_category(&words, (uint8_t)top);
-        ms_text_add(&words, " %s", ms_quantity_size(bytes[top]).s);
+        ms_summary_category((uint8_t)top, &words);
+        ms_text_add(&words, " %s",
+                    ms_quantity_size_as(bytes[top], peak->allocated_bytes).s);
     }
     put_line(text, "at peak:", &words);
 }
@@ -247,18 +277,64 @@ static void peak_line(const ms_summary *summary, ms_text *text)
     ms_text_add(text, "%s", summary->style->plain);
 }
 
+/* The op that first finds no room, or MS_NONE. */
+static uint32_t first_over(const ms_result *result)
+{
+    const ms_plan *plan = &result->plan;
+    const ms_report *report = &result->report;
+    const ms_timeline *line = &result->line;
+    uint64_t level = report->context_bytes;
+    for (uint32_t i = 0; i < line->n_events; i++) {
+        const ms_row *row = &plan->row[line->events[i].row];
+        bool allocates = (line->events[i].op_act & 1u) != 0;
+        if (row->pool != MS_DEVICE_POOL ||
+            plan->op[row->op].rank != report->worst)
+            continue;
+        level += allocates ? row->bytes : 0 - row->bytes;
+        if (level > report->capacity_bytes)
+            return line->events[i].op_act >> 1;
+    }
+    return MS_NONE;
+}
+
+static void put_first_over(const ms_result *result, ms_text *words)
+{
+    const ms_graph *graph = &result->graph;
+    uint32_t op = first_over(result);
+    char name[64];
+    if (op == MS_NONE)
+        return;
+    uint32_t of = result->plan.op[op].of;
+    if (of == MS_NONE) {
+        ms_text_add(words, "; already too much before the step begins");
+        return;
+    }
+    ms_text_add(
+        words, "; out of memory at %s in the %s pass",
+        ms_quantity_time(result->line.start_ns[op]).s,
+        ms_names_phase[ms_names_phase_of((ms_pass)result->plan.op[op].pass)]);
+    if (graph->op_layer[of] != MS_NONE)
+        ms_text_add(words, ", %s",
+                    ms_screen_safe(graph->layer_name[graph->op_layer[of]], name,
+                                   sizeof name));
+}
+
 static void verdict_line(const ms_summary *summary, ms_text *text)
 {
     const ms_style *style = summary->style;
     const ms_report *report = &summary->result->report;
     ms_text words = {.arena = summary->arena};
-    if (!report->fits)
-        ms_text_add(&words, "does not fit: ");
-    ms_summary_verdict(summary->result, &words);
-    if (!report->fits)
-        ms_text_add(&words, " for %s",
+    ms_text_add(&words, report->fits ? "fits, " : "does not fit: ");
+    ms_summary_headroom(summary->result, &words);
+    if (report->fits)
+        ms_text_add(&words, " to spare");
+    else
+        ms_text_add(&words, " more than the %s there are",
                     ms_quantity_size(report->capacity_bytes).s);
-    ms_text_add(text, "%s", report->fits ? style->good : style->bad);
+    if (!report->fits)
+        put_first_over(summary->result, &words);
+    ms_text_add(text, "%s%s", style->strong,
+                report->fits ? style->good : style->bad);
     put_line(text, "verdict:", &words);
     ms_text_add(text, "%s", style->plain);
 }
@@ -268,34 +344,24 @@ static void last_line(const ms_summary *summary, ms_text *text)
     const ms_result *result = summary->result;
     uint64_t bytes =
         worst(result)->peak.reserved_bytes + result->report.context_bytes;
-    unsigned long long mib = (bytes + (1u << 20) - 1) >> 20;
+    unsigned long long mib = (bytes >> 20) + (bytes % (1u << 20) > 0);
     if (result->training.device == 1)
         ms_text_add(text, "the process would grow by about %llu MiB\n", mib);
     else
         ms_text_add(text, "nvidia-smi would show about %llu MiB%s\n", mib,
-                    result->report.fits ? "" : " if the device had them");
+                    result->report.fits ? "" : " on a larger device");
 }
 
 /* ---- what the policy did, what else would help --------------------------- */
 
-/* Some policy that chooses what to keep, and its spelling; false: none. */
-static bool split_spec(const ms_spec *spec, ms_spec *keeps, ms_spec *rest)
-{
-    *keeps = *rest = (ms_spec){0};
-    for (uint32_t i = 0; i < spec->n; i++) {
-        ms_spec *to = spec->items[i].policy->keep != NULL ? keeps : rest;
-        to->items[to->n++] = spec->items[i];
-    }
-    return keeps->n > 0;
-}
-
+/* Why a policy was no help. */
 static void put_peak_stays(const ms_result *with, ms_text *words)
 {
     const ms_rank_report *rank = worst(with);
     const uint64_t *bytes = rank->peak.by_category;
     uint64_t states =
         bytes[MS_PARAMETERS] + bytes[MS_GRADIENTS] + bytes[MS_OPTIMIZER_STATE];
-    ms_text_add(words, "but not the peak, which lies in ");
+    ms_text_add(words, ", but not the peak, which lies in ");
     put_phase(words, &rank->peak);
     ms_text_add(words, ": model states are %s of it",
                 ms_quantity_size(states).s);
@@ -309,50 +375,90 @@ static void put_peak_stays(const ms_result *with, ms_text *words)
                         (double)with->graph.parameters);
 }
 
-/* Compares with the same step without the policies that drop saved tensors.
- * *stays: they were no help for the peak. */
-static ms_err compare(const ms_summary *summary, const ms_spec *keeps,
-                      const ms_spec *rest, ms_text *words, bool *stays,
-                      ms_fault *fault)
+static void put_gain(const ms_summary *summary, const ms_result *without,
+                     ms_text *words)
 {
     const ms_result *with = summary->result;
-    ms_result without = *with;
-    ms_job job = *summary->job;
-    job.spec = *rest;
-    MS_TRY(ms_pipeline_step(&job, summary->arena, &without, fault));
-    const char *name = ms_spec_print(keeps, summary->arena);
-    if (name == NULL)
-        return ms_fail_nomem(fault);
-    uint64_t before = worst(&without)->peak.allocated_bytes;
-    uint64_t after = worst(with)->peak.allocated_bytes;
-    uint64_t kept = worst(with)->category_peaks[MS_ACTIVATIONS];
-    uint64_t all = worst(&without)->category_peaks[MS_ACTIVATIONS];
-    *stays = after > before - before / 100;
-    if (!*stays) {
-        ms_text_add(words, "without %s the peak would be %s", name,
-                    ms_quantity_size(before).s);
-        return MS_OK;
-    }
+    const ms_report *report = &without->report;
+    ms_text_add(words, "without %s the peak would be %s%s, the step %s",
+                summary->policy,
+                ms_quantity_size(worst(without)->peak.allocated_bytes).s,
+                with->report.fits && !report->fits ? " (does not fit)" : "",
+                ms_quantity_time(worst(without)->time.step_ns).s);
+}
+
+static void put_no_gain(const ms_summary *summary, const ms_result *without,
+                        ms_text *words)
+{
+    uint64_t kept = worst(summary->result)->category_peaks[MS_ACTIVATIONS];
+    uint64_t all = worst(without)->category_peaks[MS_ACTIVATIONS];
     if (kept >= all) {
-        ms_text_add(words, "%s does not lower activations here", name);
-        return MS_OK;
+        ms_text_add(words, "%s does not lower activations here",
+                    summary->policy);
+        return;
     }
-    ms_text_add(words, "%s lowers activations from %s to %s, ", name,
+    ms_text_add(words, "%s lowers activations from %s to %s", summary->policy,
                 ms_quantity_size(all).s, ms_quantity_size(kept).s);
-    put_peak_stays(with, words);
+    put_peak_stays(summary->result, words);
+}
+
+/* Compares with the same step without policies.  That one may be impossible
+ * (the whole batch at once): then there is nothing to say. */
+static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text)
+{
+    ms_arena scratch = {0};
+    ms_fault passed_over = {0};
+    ms_result without = *summary->result;
+    ms_text words = {.arena = summary->arena};
+    ms_job job = *summary->job;
+    *stays = false;
+    if (job.program != NULL || strcmp(summary->policy, "none") == 0)
+        return MS_OK;
+    job.spec = (ms_spec){0};
+    ms_err err = ms_pipeline_lower(&job, &scratch, &without, &passed_over);
+    if (err == MS_OK)
+        err = ms_pipeline_step(&job, &scratch, &without, &passed_over);
+    if (err == MS_OK) {
+        uint64_t before = worst(&without)->peak.allocated_bytes;
+        uint64_t after = worst(summary->result)->peak.allocated_bytes;
+        *stays = after > before - before / 100;
+        (*stays ? put_no_gain : put_gain)(summary, &without, &words);
+        put_line(text, "note:", &words);
+    }
+    ms_arena_free(&scratch);
     return MS_OK;
 }
 
-static void put_advice(const ms_advice *advice, ms_text *words)
+/* Parameters, gradients and optimizer state are all there when the optimizer
+ * step begins, whatever the policies do with activations. */
+static void put_states_too_large(const ms_result *result, ms_text *words)
 {
-    const char *between = words->length > 0 ? "; " : "";
+    uint64_t states = model_states(result);
+    if (states + result->report.context_bytes > result->report.capacity_bytes)
+        ms_text_add(words, "model states alone are too much: no policy for "
+                           "activations makes them fit; ");
+}
+
+static ms_err advice_line(const ms_summary *summary, bool stays,
+                          ms_advice *advice, ms_text *text, ms_fault *fault)
+{
+    const ms_result *result = summary->result;
+    ms_text words = {.arena = summary->arena};
+    *advice = (ms_advice){0};
+    if (result->report.fits && !stays)
+        return MS_OK;
+    MS_TRY(ms_advice_find(summary->job, result, summary->arena, advice, fault));
+    if (!result->report.fits && !advice->fits)
+        put_states_too_large(result, &words);
     if (advice->words == NULL)
-        ms_text_add(words, "%sno single setting of this version lowers it",
-                    between);
+        ms_text_add(&words, "no single setting lowers the peak");
     else
-        ms_text_add(words, "%s%s lowers the peak to %s%s", between,
+        ms_text_add(&words, "%s lowers the peak to %s%s, step %s",
                     advice->words, ms_quantity_size(advice->peak_bytes).s,
-                    advice->fits ? ", which fits" : "");
+                    advice->fits && !result->report.fits ? ", which fits" : "",
+                    ms_quantity_time(advice->step_ns).s);
+    put_line(text, "advice:", &words);
+    return MS_OK;
 }
 
 static void next_line(const ms_summary *summary, const ms_advice *advice,
@@ -367,39 +473,22 @@ static void next_line(const ms_summary *summary, const ms_advice *advice,
     ms_text_add(text, "\n");
 }
 
-static ms_err advise(const ms_summary *summary, ms_advice *advice,
-                     ms_text *text, ms_fault *fault)
-{
-    const ms_job *job = summary->job;
-    ms_spec keeps, rest;
-    ms_text words = {.arena = summary->arena};
-    bool stays = false;
-    *advice = (ms_advice){0};
-    if (job->program == NULL && split_spec(&job->spec, &keeps, &rest))
-        MS_TRY(compare(summary, &keeps, &rest, &words, &stays, fault));
-    if (stays || !summary->result->report.fits) {
-        MS_TRY(ms_advice_find(job, summary->result, summary->arena, advice,
-                              fault));
-        put_advice(advice, &words);
-    }
-    put_line(text, "note:", &words);
-    return MS_OK;
-}
-
 ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
                         ms_fault *fault)
 {
     ms_advice advice;
+    bool stays;
     model_line(summary, text);
     policy_line(summary, text);
     defaults_line(summary, text);
-    MS_TRY(chart_line(summary, text, fault));
+    MS_TRY(chart_lines(summary, text, fault));
     step_line(summary, text);
     states_line(summary, text);
-    MS_TRY(alive_line(summary, text, fault));
-    categories_line(summary, text);
     peak_line(summary, text);
-    MS_TRY(advise(summary, &advice, text, fault));
+    categories_line(summary, text);
+    MS_TRY(alive_line(summary, text, fault));
+    MS_TRY(note_line(summary, &stays, text));
+    MS_TRY(advice_line(summary, stays, &advice, text, fault));
     verdict_line(summary, text);
     next_line(summary, &advice, text);
     last_line(summary, text);

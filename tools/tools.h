@@ -45,8 +45,13 @@ typedef struct ms_label {
 } ms_label;
 ms_label ms_quantity_size(uint64_t bytes); /* "79.65 GiB", "512 bytes" */
 ms_label ms_quantity_time(uint64_t t_ns);  /* "4.12 s", "722.0 ms" */
-ms_label ms_quantity_count(uint64_t n);    /* "174,604,259,328" */
-ms_label ms_quantity_flops(double flops);  /* "3.21 TFLOP" */
+/* In the unit that `like` has, for numbers that stand side by side:
+ * "0.06 GiB", "<0.01 GiB"; "0.95 s". */
+ms_label ms_quantity_size_as(uint64_t bytes, uint64_t like);
+ms_label ms_quantity_time_as(uint64_t t_ns, uint64_t like);
+ms_label ms_quantity_count(uint64_t n);   /* "174,604,259,328" */
+ms_label ms_quantity_short(uint64_t n);   /* "174.6B", "7.50B", "812" */
+ms_label ms_quantity_flops(double flops); /* "3.21 TFLOP" */
 
 /* ---- options.c: the table of options and its parser ---------------------- */
 
@@ -189,6 +194,7 @@ ms_label ms_settings_value(const ms_training *training, const char *field);
 typedef struct ms_advice {
     const char *words;   /* to add to the command line; NULL: none known */
     uint64_t peak_bytes; /* allocated, with it */
+    uint64_t step_ns;
     bool fits;
 } ms_advice;
 
@@ -228,11 +234,15 @@ typedef struct ms_summary {
 } ms_summary;
 ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
                         ms_fault *fault);
-/* "batch 8 x 1024 tokens in 4 micro-batches, bf16-mixed, adamw". */
-void ms_summary_setup(const ms_result *result, ms_text *text);
-/* "fits, 40.38 GiB to spare (51.0 %)", "12.34 GiB too much". */
-void ms_summary_verdict(const ms_result *result, ms_text *text);
-/* "layers.*.mlp.up optimizer_state 651.20 GiB, ...": the largest groups of
+/* "batch 8 x 1024 tokens in 4 micro-batches, bf16-mixed, adamw"; times: the
+ * sign of multiplication. */
+void ms_summary_setup(const ms_result *result, const char *times,
+                      ms_text *text);
+/* "optimizer state". */
+void ms_summary_category(uint8_t category, ms_text *text);
+/* "40.38 GiB (51.0 %)". */
+void ms_summary_headroom(const ms_result *result, ms_text *text);
+/* "layers.*.mlp.up optimizer state 651.20 GiB, ...": the largest groups of
  * rows (same layer in every block, same category) alive at the peak. */
 ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,
                       ms_arena *arena, ms_text *text, ms_fault *fault);

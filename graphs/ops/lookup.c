@@ -19,7 +19,7 @@ static void embedding_backward(ms_trace *trace, const ms_node *node,
     trace->pass = was;
 }
 
-static const ms_rule embedding_rule = {
+const ms_rule ms_lookup_embedding_rule = {
     "EmbeddingBackward0", "aten::embedding_dense_backward", embedding_backward};
 
 uint32_t ms_lookup_embedding(ms_trace *trace, uint32_t weight, uint32_t indices)
@@ -45,7 +45,7 @@ uint32_t ms_lookup_embedding(ms_trace *trace, uint32_t weight, uint32_t indices)
         g->op_read_bytes[op] = g->op_write_bytes[op];
     }
     ms_trace_end(trace, 0, false);
-    uint32_t n = ms_trace_node(trace, &embedding_rule, &weight, 1, &y, 1);
+    uint32_t n = ms_trace_node(trace, &ms_lookup_embedding_rule, &weight, 1, &y, 1);
     ms_trace_save(trace, n, indices);
     return y;
 }

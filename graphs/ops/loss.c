@@ -28,9 +28,9 @@ static void one_kernel(ms_trace *trace, const ms_node *node,
 
 /* ---- cross entropy ------------------------------------------------------- */
 
-static const ms_rule log_softmax_rule = {
+const ms_rule ms_loss_log_softmax_rule = {
     "LogSoftmaxBackward0", "aten::_log_softmax_backward_data", one_kernel};
-static const ms_rule nll_loss_rule = {"NllLossBackward0",
+const ms_rule ms_loss_nll_loss_rule = {"NllLossBackward0",
                                       "aten::nll_loss_backward", one_kernel};
 
 /* nll_loss saves the log-probabilities (the storage that log_softmax saves
@@ -46,7 +46,7 @@ static uint32_t nll_loss(ms_trace *trace, uint32_t log_probs, uint32_t target)
     uint32_t loss = scalar(trace, "loss", dtype);
     uint32_t total = scalar(trace, "total_weight", dtype);
     ms_trace_end(trace, 0, false);
-    uint32_t n = ms_trace_node(trace, &nll_loss_rule, &log_probs, 1, &loss, 1);
+    uint32_t n = ms_trace_node(trace, &ms_loss_nll_loss_rule, &log_probs, 1, &loss, 1);
     ms_trace_save(trace, n, log_probs);
     ms_trace_save(trace, n, target);
     ms_trace_save(trace, n, total);
@@ -64,7 +64,7 @@ uint32_t ms_loss_cross_entropy(ms_trace *trace, uint32_t logits,
     uint32_t log_probs = ms_trace_make_like(trace, "log_probs", rows);
     ms_trace_end(trace, 5 * count(trace, rows), false);
     uint32_t n =
-        ms_trace_node(trace, &log_softmax_rule, &rows, 1, &log_probs, 1);
+        ms_trace_node(trace, &ms_loss_log_softmax_rule, &rows, 1, &log_probs, 1);
     ms_trace_save(trace, n, log_probs);
     ms_trace_drop(trace, rows);
     uint32_t loss = nll_loss(trace, log_probs, target);
@@ -103,7 +103,7 @@ uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
 
 /* ---- regression ---------------------------------------------------------- */
 
-static const ms_rule mse_rule = {"MseLossBackward0", "aten::mse_loss_backward",
+const ms_rule ms_loss_mse_rule = {"MseLossBackward0", "aten::mse_loss_backward",
                                  one_kernel};
 
 uint32_t ms_loss_mse(ms_trace *trace, uint32_t x, uint32_t target)
@@ -117,14 +117,14 @@ uint32_t ms_loss_mse(ms_trace *trace, uint32_t x, uint32_t target)
     uint32_t squares = ms_trace_make_like(trace, "squares", x);
     uint32_t loss = scalar(trace, "loss", dtype);
     ms_trace_end(trace, 3 * count(trace, x), false);
-    uint32_t n = ms_trace_node(trace, &mse_rule, &x, 1, &loss, 1);
+    uint32_t n = ms_trace_node(trace, &ms_loss_mse_rule, &x, 1, &loss, 1);
     ms_trace_save(trace, n, x);
     ms_trace_save(trace, n, target);
     ms_trace_drop(trace, squares);
     return loss;
 }
 
-static const ms_rule mean_rule = {"MeanBackward0", "aten::div", one_kernel};
+const ms_rule ms_loss_mean_rule = {"MeanBackward0", "aten::div", one_kernel};
 
 uint32_t ms_loss_mean(ms_trace *trace, uint32_t x)
 {
@@ -135,6 +135,6 @@ uint32_t ms_loss_mean(ms_trace *trace, uint32_t x)
     ms_trace_read(trace, x);
     uint32_t loss = scalar(trace, "loss", dtype);
     ms_trace_end(trace, count(trace, x), false);
-    ms_trace_node(trace, &mean_rule, &x, 1, &loss, 1);
+    ms_trace_node(trace, &ms_loss_mean_rule, &x, 1, &loss, 1);
     return loss;
 }

@@ -2,18 +2,22 @@
 /* Matrix products. */
 #include "graphs/ops/ops.h"
 
-/* a [m, k] times b [k, n] as one kernel of 2 m n k FLOPs. */
+/* a [m, k] times b [k, n] as one kernel of 2 m n k FLOPs.  mm and addmm give
+ * the gradient of an operand the operand's layout; bmm makes it contiguous
+ * (specs/autograd.md rule 9). */
 static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
                         uint32_t like, const char *role, double flops,
                         uint8_t pass)
 {
     uint8_t was = trace->pass;
+    bool batched = !trace->err && ms_trace_at(trace, like)->n_dims > 2;
 
     trace->pass = pass;
     ms_trace_begin(trace, op);
     ms_trace_read(trace, a);
     ms_trace_read(trace, b);
-    uint32_t y = ms_trace_make_like(trace, role, like);
+    uint32_t y = batched ? ms_trace_make_like(trace, role, like)
+                         : ms_view_make(trace, role, like, like);
     ms_trace_end(trace, flops, true);
     trace->pass = was;
     return y;
@@ -54,9 +58,9 @@ static void mm_backward(ms_trace *trace, const ms_node *node,
                          node->flops, MS_GRAD_INPUT);
 }
 
-static const ms_rule addmm_rule = {"AddmmBackward0", "aten::mm",
+const ms_rule ms_matmul_addmm_rule = {"AddmmBackward0", "aten::mm",
                                    addmm_backward};
-static const ms_rule mm_rule = {"MmBackward0", "aten::mm", mm_backward};
+const ms_rule ms_matmul_mm_rule = {"MmBackward0", "aten::mm", mm_backward};
 
 static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
                         uint32_t bias, uint32_t y, double flops)
@@ -65,7 +69,7 @@ static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
     uint32_t plain[2] = {rows, weight};
     bool biased = bias != MS_NONE;
     uint32_t n =
-        ms_trace_node(trace, biased ? &addmm_rule : &mm_rule,
+        ms_trace_node(trace, biased ? &ms_matmul_addmm_rule : &ms_matmul_mm_rule,
                       biased ? with_bias : plain, biased ? 3 : 2, &y, 1);
 
     if (n == MS_NONE)
@@ -119,7 +123,7 @@ static void bmm_backward(ms_trace *trace, const ms_node *node,
                          node->flops, MS_GRAD_INPUT);
 }
 
-static const ms_rule bmm_rule = {"BmmBackward0", "aten::bmm", bmm_backward};
+const ms_rule ms_matmul_bmm_rule = {"BmmBackward0", "aten::bmm", bmm_backward};
 
 static uint32_t fold_batch(ms_trace *trace, uint32_t x)
 {
@@ -155,7 +159,7 @@ uint32_t ms_matmul_batched(ms_trace *trace, uint32_t a, uint32_t b)
     uint32_t flat = ms_trace_make(trace, "out", dtype, 3, dims);
     ms_trace_end(trace, flops, true);
     uint32_t inputs[2] = {left, right};
-    uint32_t n = ms_trace_node(trace, &bmm_rule, inputs, 2, &flat, 1);
+    uint32_t n = ms_trace_node(trace, &ms_matmul_bmm_rule, inputs, 2, &flat, 1);
     if (n != MS_NONE)
         trace->nodes[n].flops = flops;
     ms_trace_save(trace, n, left);

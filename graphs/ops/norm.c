@@ -32,7 +32,7 @@ static void layer_norm_backward(ms_trace *trace, const ms_node *node,
     ms_trace_end(trace, 21 * count(trace, grads[0]), false);
 }
 
-static const ms_rule layer_norm_rule = {"NativeLayerNormBackward0",
+const ms_rule ms_norm_layer_norm_rule = {"NativeLayerNormBackward0",
                                         "aten::native_layer_norm_backward",
                                         layer_norm_backward};
 
@@ -67,7 +67,7 @@ uint32_t ms_norm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
         rstd = row_statistic(trace, x, "rstd");
     }
     ms_trace_end(trace, 9 * count(trace, x), false);
-    uint32_t n = ms_trace_node(trace, &layer_norm_rule, inputs, 3, &y, 1);
+    uint32_t n = ms_trace_node(trace, &ms_norm_layer_norm_rule, inputs, 3, &y, 1);
     ms_trace_save(trace, n, x);
     if (weight != MS_NONE)
         ms_trace_save(trace, n, weight);
@@ -79,6 +79,31 @@ uint32_t ms_norm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
     ms_trace_drop(trace, rstd);
     return y;
 }
+
+/* ---- batch norm ---- */
+
+/* Inputs: x, weight, bias.  A scratch like x, dweight, dbias, dx. */
+static void batch_norm_backward(ms_trace *trace, const ms_node *node,
+                                const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin(trace, "aten::native_batch_norm_backward");
+    ms_trace_read(trace, grads[0]);
+    for (uint32_t i = 0; i < node->n_saved; i++)
+        ms_trace_read(trace, node->saved[i]);
+    if (trace->cpu && !trace->err)
+        ms_trace_workspace(
+            trace, ms_trace_bytes(ms_trace_at(trace, node->input[0])));
+    for (uint32_t i = 1; i < node->n_inputs; i++)
+        if (node->needs[i])
+            out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
+    if (node->needs[0])
+        out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    ms_trace_end(trace, 21 * count(trace, grads[0]), false);
+}
+
+const ms_rule ms_norm_batch_norm_rule = {"NativeBatchNormBackward0",
+                                         "aten::native_batch_norm_backward",
+                                         batch_norm_backward};
 
 /* ---- softmax ------------------------------------------------------------- */
 
@@ -92,7 +117,7 @@ static void softmax_backward(ms_trace *trace, const ms_node *node,
     ms_trace_end(trace, 8 * count(trace, grads[0]), false);
 }
 
-static const ms_rule softmax_rule = {
+const ms_rule ms_norm_softmax_rule = {
     "SoftmaxBackward0", "aten::_softmax_backward_data", softmax_backward};
 
 uint32_t ms_norm_softmax(ms_trace *trace, uint32_t x)
@@ -101,6 +126,6 @@ uint32_t ms_norm_softmax(ms_trace *trace, uint32_t x)
     ms_trace_read(trace, x);
     uint32_t y = ms_trace_make_like(trace, "out", x);
     ms_trace_end(trace, 5 * count(trace, x), false);
-    ms_trace_save(trace, ms_trace_node(trace, &softmax_rule, &x, 1, &y, 1), y);
+    ms_trace_save(trace, ms_trace_node(trace, &ms_norm_softmax_rule, &x, 1, &y, 1), y);
     return y;
 }

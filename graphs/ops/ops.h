@@ -9,6 +9,18 @@
 
 #include "graphs/trace.h"
 
+/* The backward rules, also for ops that arrive by name (aten.c). */
+extern const ms_rule ms_view_view_rule, ms_view_transpose_rule, ms_view_clone_rule, ms_view_split_rule, ms_view_slice_rule, ms_view_select_rule;
+extern const ms_rule ms_pointwise_mul_scalar_rule, ms_pointwise_div_scalar_rule, ms_pointwise_add_scalar_rule, ms_pointwise_pow_rule, ms_pointwise_add_rule, ms_pointwise_mul_rule, ms_pointwise_cast_rule, ms_pointwise_masked_fill_rule;
+extern const ms_rule ms_matmul_addmm_rule, ms_matmul_mm_rule, ms_matmul_bmm_rule;
+extern const ms_rule ms_norm_layer_norm_rule, ms_norm_softmax_rule;
+extern const ms_rule ms_lookup_embedding_rule;
+extern const ms_rule ms_loss_log_softmax_rule, ms_loss_nll_loss_rule, ms_loss_mse_rule, ms_loss_mean_rule;
+extern const ms_rule ms_pointwise_rsqrt_rule, ms_pointwise_sqrt_rule,
+    ms_pointwise_div_rule, ms_view_permute_rule, ms_view_cat_rule,
+    ms_norm_batch_norm_rule, ms_conv_rule, ms_conv_max_pool_rule,
+    ms_conv_avg_pool_rule;
+
 /* ---- view.c: no kernels, shared storages --------------------------------- */
 
 /* at::view where strides allow it (computeStride), else a contiguous copy. */
@@ -22,6 +34,10 @@ uint32_t ms_view_contiguous(ms_trace *trace, uint32_t x);
 void ms_view_split(ms_trace *trace, uint32_t x, uint32_t n, uint32_t *pieces);
 /* x[:, index]: an alias for the full slice, then select on dimension 1. */
 uint32_t ms_view_select(ms_trace *trace, uint32_t x, int64_t index);
+/* Made by the open op like tensor in shape and dtype, laid out like layout
+ * where that is dense and of the same shape, else contiguous. */
+uint32_t ms_view_make(ms_trace *trace, const char *role, uint32_t tensor,
+                      uint32_t layout);
 bool ms_view_is_contiguous(const ms_tensor *tensor);
 bool ms_view_is_dense(const ms_tensor *tensor);
 
@@ -34,7 +50,10 @@ typedef struct ms_unary {
     double flops;      /* per element */
 } ms_unary;
 extern const ms_unary ms_pointwise_relu, ms_pointwise_gelu, ms_pointwise_silu,
-    ms_pointwise_sigmoid, ms_pointwise_tanh;
+    ms_pointwise_sigmoid, ms_pointwise_tanh, ms_pointwise_exp,
+    ms_pointwise_log, ms_pointwise_neg;
+/* The number that a node saved, where it is a tensor: see pointwise.c. */
+void ms_pointwise_save_scalar(ms_trace *trace, uint32_t node);
 
 uint32_t ms_pointwise_unary(ms_trace *trace, const ms_unary *unary, uint32_t x);
 uint32_t ms_pointwise_add(ms_trace *trace, uint32_t a, uint32_t b);

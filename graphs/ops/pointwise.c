@@ -71,6 +71,19 @@ const ms_unary ms_pointwise_tanh = {
     true,
     5};
 
+const ms_unary ms_pointwise_exp = {
+    "aten::exp", {"ExpBackward0", "aten::mul", one_kernel},
+     true, 4
+};
+const ms_unary ms_pointwise_log = {
+    "aten::log", {"LogBackward0", "aten::div", one_kernel},
+     false, 4
+};
+const ms_unary ms_pointwise_neg = {
+    "aten::neg", {"NegBackward0", "aten::neg", one_kernel},
+     false, 1
+};
+
 uint32_t ms_pointwise_unary(ms_trace *trace, const ms_unary *unary, uint32_t x)
 {
     uint32_t y = kernel(trace, unary->op, x, MS_NONE, x, "out", unary->flops);
@@ -84,7 +97,7 @@ uint32_t ms_pointwise_unary(ms_trace *trace, const ms_unary *unary, uint32_t x)
 
 /* On the CPU autograd saves the scalar as an 8-byte float64 tensor (rule 11);
  * on CUDA that tensor stays in host memory. */
-static void save_scalar(ms_trace *trace, uint32_t node)
+void ms_pointwise_save_scalar(ms_trace *trace, uint32_t node)
 {
     if (!trace->cpu || node == MS_NONE)
         return;
@@ -94,36 +107,36 @@ static void save_scalar(ms_trace *trace, uint32_t node)
     ms_trace_drop(trace, scalar);
 }
 
-static const ms_rule mul_scalar_rule = {"MulBackward0", "aten::mul",
+const ms_rule ms_pointwise_mul_scalar_rule = {"MulBackward0", "aten::mul",
                                         one_kernel};
-static const ms_rule div_scalar_rule = {"DivBackward0", "aten::div",
+const ms_rule ms_pointwise_div_scalar_rule = {"DivBackward0", "aten::div",
                                         one_kernel};
-static const ms_rule add_scalar_rule = {"AddBackward0", NULL, pass_on};
+const ms_rule ms_pointwise_add_scalar_rule = {"AddBackward0", NULL, pass_on};
 
 static uint32_t scalar_op(ms_trace *trace, const char *op, const ms_rule *rule,
                           uint32_t x)
 {
     uint32_t y = kernel(trace, op, x, MS_NONE, x, "out", 1);
 
-    save_scalar(trace, ms_trace_node(trace, rule, &x, 1, &y, 1));
+    ms_pointwise_save_scalar(trace, ms_trace_node(trace, rule, &x, 1, &y, 1));
     return y;
 }
 
 uint32_t ms_pointwise_mul_scalar(ms_trace *trace, uint32_t x)
 {
-    return scalar_op(trace, "aten::mul", &mul_scalar_rule, x);
+    return scalar_op(trace, "aten::mul", &ms_pointwise_mul_scalar_rule, x);
 }
 
 uint32_t ms_pointwise_div_scalar(ms_trace *trace, uint32_t x)
 {
-    return scalar_op(trace, "aten::div", &div_scalar_rule, x);
+    return scalar_op(trace, "aten::div", &ms_pointwise_div_scalar_rule, x);
 }
 
 uint32_t ms_pointwise_add_scalar(ms_trace *trace, uint32_t x)
 {
     uint32_t y = kernel(trace, "aten::add", x, MS_NONE, x, "out", 1);
 
-    ms_trace_node(trace, &add_scalar_rule, &x, 1, &y, 1);
+    ms_trace_node(trace, &ms_pointwise_add_scalar_rule, &x, 1, &y, 1);
     return y;
 }
 
@@ -141,19 +154,47 @@ static void pow_backward(ms_trace *trace, const ms_node *node,
     ms_trace_drop(trace, scaled);
 }
 
-static const ms_rule pow_rule = {"PowBackward0", NULL, pow_backward};
+/* rsqrt: -0.5 grad result^3, two temporaries; sqrt: grad / (2 result), one. */
+static void rsqrt_backward(ms_trace *trace, const ms_node *node,
+                           const uint32_t *grads, uint32_t *out)
+{
+    uint32_t y = node->saved[0];
+    uint32_t cube = kernel(trace, "aten::pow", y, MS_NONE, y, "power", 1);
+    uint32_t scaled =
+        kernel(trace, "aten::mul", grads[0], MS_NONE, y, "scaled", 1);
+
+    out[0] = kernel(trace, "aten::mul", scaled, cube, y, "grad", 1);
+    ms_trace_drop(trace, cube);
+    ms_trace_drop(trace, scaled);
+}
+
+static void sqrt_backward(ms_trace *trace, const ms_node *node,
+                          const uint32_t *grads, uint32_t *out)
+{
+    uint32_t y = node->saved[0];
+    uint32_t twice = kernel(trace, "aten::mul", y, MS_NONE, y, "scaled", 1);
+
+    out[0] = kernel(trace, "aten::div", grads[0], twice, y, "grad", 1);
+    ms_trace_drop(trace, twice);
+}
+
+const ms_rule ms_pointwise_rsqrt_rule = {"RsqrtBackward0", NULL,
+                                         rsqrt_backward};
+const ms_rule ms_pointwise_sqrt_rule = {"SqrtBackward0", NULL, sqrt_backward};
+
+const ms_rule ms_pointwise_pow_rule = {"PowBackward0", NULL, pow_backward};
 
 uint32_t ms_pointwise_pow(ms_trace *trace, uint32_t x)
 {
     uint32_t y = kernel(trace, "aten::pow", x, MS_NONE, x, "out", 1);
 
-    ms_trace_save(trace, ms_trace_node(trace, &pow_rule, &x, 1, &y, 1), x);
+    ms_trace_save(trace, ms_trace_node(trace, &ms_pointwise_pow_rule, &x, 1, &y, 1), x);
     return y;
 }
 
 /* ---- binary -------------------------------------------------------------- */
 
-static const ms_rule add_rule = {"AddBackward0", NULL, pass_on};
+const ms_rule ms_pointwise_add_rule = {"AddBackward0", NULL, pass_on};
 
 /* The larger of two broadcast shapes (all dims of one are at least the
  * other's, aligned at the end). */
@@ -172,7 +213,7 @@ uint32_t ms_pointwise_add(ms_trace *trace, uint32_t a, uint32_t b)
     uint32_t y = kernel(trace, "aten::add", a, b, wider(trace, a, b), "out", 1);
     uint32_t inputs[2] = {a, b};
 
-    ms_trace_node(trace, &add_rule, inputs, 2, &y, 1);
+    ms_trace_node(trace, &ms_pointwise_add_rule, inputs, 2, &y, 1);
     return y;
 }
 
@@ -188,13 +229,13 @@ static void mul_backward(ms_trace *trace, const ms_node *node,
                         node->saved[node->n_saved - 1], grads[0], "grad", 1);
 }
 
-static const ms_rule mul_rule = {"MulBackward0", "aten::mul", mul_backward};
+const ms_rule ms_pointwise_mul_rule = {"MulBackward0", "aten::mul", mul_backward};
 
 uint32_t ms_pointwise_mul(ms_trace *trace, uint32_t a, uint32_t b)
 {
     uint32_t y = kernel(trace, "aten::mul", a, b, wider(trace, a, b), "out", 1);
     uint32_t inputs[2] = {a, b};
-    uint32_t n = ms_trace_node(trace, &mul_rule, inputs, 2, &y, 1);
+    uint32_t n = ms_trace_node(trace, &ms_pointwise_mul_rule, inputs, 2, &y, 1);
 
     if (ms_trace_needs(trace, b))
         ms_trace_save(trace, n, a);
@@ -202,6 +243,31 @@ uint32_t ms_pointwise_mul(ms_trace *trace, uint32_t a, uint32_t b)
         ms_trace_save(trace, n, b);
     return y;
 }
+
+/* div: other's gradient -grad * ((self / other) / other) with three
+ * temporaries, then self's. */
+static void div_backward(ms_trace *trace, const ms_node *node,
+                         const uint32_t *grads, uint32_t *out)
+{
+    uint32_t other = node->saved[node->n_saved - 1u];
+
+    if (node->needs[1]) {
+        uint32_t self = node->saved[0], g = grads[0];
+        uint32_t a = kernel(trace, "aten::div", self, other, g, "ratio", 1);
+        uint32_t b = kernel(trace, "aten::div", a, other, g, "ratio", 1);
+        uint32_t c = kernel(trace, "aten::neg", g, MS_NONE, g, "negated", 1);
+        out[1] = kernel(trace, "aten::mul", c, b, g, "grad", 1);
+        ms_trace_drop(trace, c);
+        ms_trace_drop(trace, b);
+        ms_trace_drop(trace, a);
+    }
+    if (node->needs[0])
+        out[0] =
+            kernel(trace, "aten::div", grads[0], other, grads[0], "grad", 1);
+}
+
+const ms_rule ms_pointwise_div_rule = {"DivBackward0", "aten::div",
+                                       div_backward};
 
 /* ---- casts, masks -------------------------------------------------------- */
 
@@ -229,7 +295,7 @@ static void cast_backward(ms_trace *trace, const ms_node *node,
                   "grad");
 }
 
-static const ms_rule cast_rule = {"ToCopyBackward0", "aten::_to_copy",
+const ms_rule ms_pointwise_cast_rule = {"ToCopyBackward0", "aten::_to_copy",
                                   cast_backward};
 
 uint32_t ms_pointwise_cast(ms_trace *trace, uint32_t x, uint8_t dtype)
@@ -241,17 +307,17 @@ uint32_t ms_pointwise_cast(ms_trace *trace, uint32_t x, uint8_t dtype)
         return x;
     }
     uint32_t y = cast(trace, x, dtype, "out");
-    ms_trace_node(trace, &cast_rule, &x, 1, &y, 1);
+    ms_trace_node(trace, &ms_pointwise_cast_rule, &x, 1, &y, 1);
     return y;
 }
 
-static const ms_rule masked_fill_rule = {"MaskedFillBackward0",
+const ms_rule ms_pointwise_masked_fill_rule = {"MaskedFillBackward0",
                                          "aten::masked_fill", one_kernel};
 
 uint32_t ms_pointwise_masked_fill(ms_trace *trace, uint32_t x, uint32_t mask)
 {
     uint32_t y = kernel(trace, "aten::masked_fill", x, mask, x, "out", 0);
-    uint32_t n = ms_trace_node(trace, &masked_fill_rule, &x, 1, &y, 1);
+    uint32_t n = ms_trace_node(trace, &ms_pointwise_masked_fill_rule, &x, 1, &y, 1);
 
     ms_trace_save(trace, n, mask);
     return y;

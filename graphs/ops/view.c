@@ -77,6 +77,22 @@ static bool compute_strides(const ms_tensor *tensor, uint32_t n_dims,
     return view == -1;
 }
 
+uint32_t ms_view_make(ms_trace *trace, const char *role, uint32_t tensor,
+                      uint32_t layout)
+{
+    uint32_t y = ms_trace_make_like(trace, role, tensor);
+
+    if (y == MS_NONE)
+        return y;
+    ms_tensor *made = ms_trace_at(trace, y);
+    const ms_tensor *like = ms_trace_at(trace, layout);
+    if (like->n_dims == made->n_dims && ms_view_is_dense(like) &&
+        memcmp(like->size, made->size, sizeof made->size[0] * made->n_dims) ==
+            0)
+        memcpy(made->stride, like->stride, sizeof made->stride);
+    return y;
+}
+
 /* ---- rules --------------------------------------------------------------- */
 
 static uint32_t as_input(ms_trace *trace, const ms_node *node, uint32_t grad)
@@ -109,10 +125,10 @@ static void clone_backward(ms_trace *trace, const ms_node *node,
     out[0] = grads[0];
 }
 
-static const ms_rule view_rule = {"ViewBackward0", NULL, view_backward};
-static const ms_rule transpose_rule = {"TransposeBackward0", NULL,
+const ms_rule ms_view_view_rule = {"ViewBackward0", NULL, view_backward};
+const ms_rule ms_view_transpose_rule = {"TransposeBackward0", NULL,
                                        transpose_backward};
-static const ms_rule clone_rule = {"CloneBackward0", NULL, clone_backward};
+const ms_rule ms_view_clone_rule = {"CloneBackward0", NULL, clone_backward};
 
 /* ---- ops ----------------------------------------------------------------- */
 
@@ -122,7 +138,7 @@ static uint32_t copy(ms_trace *trace, uint32_t x)
     ms_trace_read(trace, x);
     uint32_t y = ms_trace_make_like(trace, "copy", x);
     ms_trace_end(trace, 0, false);
-    ms_trace_node(trace, &clone_rule, &x, 1, &y, 1);
+    ms_trace_node(trace, &ms_view_clone_rule, &x, 1, &y, 1);
     return y;
 }
 
@@ -168,7 +184,7 @@ uint32_t ms_view_reshape(ms_trace *trace, uint32_t x, uint32_t n_dims,
     view->n_dims = (uint8_t)n_dims;
     memcpy(view->size, dims, n_dims * sizeof *dims);
     memcpy(view->stride, strides, n_dims * sizeof *strides);
-    ms_trace_node(trace, &view_rule, &x, 1, &y, 1);
+    ms_trace_node(trace, &ms_view_view_rule, &x, 1, &y, 1);
     return y;
 }
 
@@ -195,7 +211,7 @@ uint32_t ms_view_transpose(ms_trace *trace, uint32_t x, uint32_t a, uint32_t b)
     view->stride[a] = view->stride[b];
     view->size[b] = size;
     view->stride[b] = stride;
-    uint32_t n = ms_trace_node(trace, &transpose_rule, &x, 1, &y, 1);
+    uint32_t n = ms_trace_node(trace, &ms_view_transpose_rule, &x, 1, &y, 1);
     if (n != MS_NONE) {
         trace->nodes[n].i[0] = a;
         trace->nodes[n].i[1] = b;
@@ -215,7 +231,7 @@ static void split_backward(ms_trace *trace, const ms_node *node,
     ms_trace_end(trace, 0, false);
 }
 
-static const ms_rule split_rule = {"SplitBackward0", "aten::cat",
+const ms_rule ms_view_split_rule = {"SplitBackward0", "aten::cat",
                                    split_backward};
 
 void ms_view_split(ms_trace *trace, uint32_t x, uint32_t n, uint32_t *pieces)
@@ -228,7 +244,7 @@ void ms_view_split(ms_trace *trace, uint32_t x, uint32_t n, uint32_t *pieces)
         ms_tensor *piece = ms_trace_at(trace, pieces[i]);
         piece->size[piece->n_dims - 1] /= n;
     }
-    ms_trace_node(trace, &split_rule, &x, 1, pieces, n);
+    ms_trace_node(trace, &ms_view_split_rule, &x, 1, pieces, n);
 }
 
 /* Slice and select backward write into zeros of the whole input. */
@@ -241,9 +257,9 @@ static void select_backward(ms_trace *trace, const ms_node *node,
     ms_trace_end(trace, 0, false);
 }
 
-static const ms_rule slice_rule = {"SliceBackward0", "aten::slice_backward",
+const ms_rule ms_view_slice_rule = {"SliceBackward0", "aten::slice_backward",
                                    select_backward};
-static const ms_rule select_rule = {"SelectBackward0", "aten::select_backward",
+const ms_rule ms_view_select_rule = {"SelectBackward0", "aten::select_backward",
                                     select_backward};
 
 uint32_t ms_view_select(ms_trace *trace, uint32_t x, int64_t index)
@@ -251,7 +267,7 @@ uint32_t ms_view_select(ms_trace *trace, uint32_t x, int64_t index)
     uint32_t whole = ms_trace_alias(trace, x);
 
     (void)index; /* which position does not change sizes */
-    ms_trace_node(trace, &slice_rule, &x, 1, &whole, 1);
+    ms_trace_node(trace, &ms_view_slice_rule, &x, 1, &whole, 1);
     uint32_t y = ms_trace_alias(trace, whole);
     if (y == MS_NONE)
         return y;
@@ -261,7 +277,48 @@ uint32_t ms_view_select(ms_trace *trace, uint32_t x, int64_t index)
         view->size[d] = view->size[d + 1];
         view->stride[d] = view->stride[d + 1];
     }
-    ms_trace_node(trace, &select_rule, &whole, 1, &y, 1);
+    ms_trace_node(trace, &ms_view_select_rule, &whole, 1, &y, 1);
     ms_trace_drop(trace, whole);
     return y;
 }
+
+/* ---- permute and cat, backward ---- */
+
+/* i[0] holds the order of the dimensions, four bits each. */
+static void permute_backward(ms_trace *trace, const ms_node *node,
+                             const uint32_t *grads, uint32_t *out)
+{
+    uint32_t y = ms_trace_alias(trace, grads[0]);
+
+    if (y == MS_NONE)
+        return;
+    ms_tensor *view = ms_trace_at(trace, y);
+    ms_tensor grad = *ms_trace_at(trace, grads[0]);
+    for (uint32_t d = 0; d < grad.n_dims; d++) {
+        uint32_t to = (uint32_t)(node->i[0] >> 4 * d) & 15u;
+        view->size[to] = grad.size[d];
+        view->stride[to] = grad.stride[d];
+    }
+    out[0] = y;
+}
+
+const ms_rule ms_view_permute_rule = {"PermuteBackward0", NULL,
+                                      permute_backward};
+
+/* Each input's gradient is a narrow view of the incoming one. */
+static void cat_backward(ms_trace *trace, const ms_node *node,
+                         const uint32_t *grads, uint32_t *out)
+{
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        if (!node->needs[i])
+            continue;
+        out[i] = ms_trace_alias(trace, grads[0]);
+        if (out[i] == MS_NONE)
+            return;
+        memcpy(ms_trace_at(trace, out[i])->size,
+               ms_trace_at(trace, node->input[i])->size,
+               sizeof ms_trace_at(trace, out[i])->size);
+    }
+}
+
+const ms_rule ms_view_cat_rule = {"CatBackward0", NULL, cat_backward};

@@ -15,6 +15,8 @@ static uint64_t measured(const ms_rank_report *rank, const char *quantity)
         return rank->gradients_bytes;
     if (strcmp(quantity, "optimizer state") == 0)
         return rank->optimizer_state_bytes;
+    if (strcmp(quantity, "level at the start") == 0)
+        return rank->levels[MS_MARK_START];
     ck_assert_str_eq(quantity, "total");
     return total;
 }

@@ -71,12 +71,21 @@ START_TEST(size)
     ck_assert_str_eq(ms_quantity_size(1u << 20).s, "1.00 MiB");
     ck_assert_str_eq(ms_quantity_size(UINT64_C(85019453030)).s, "79.18 GiB");
     ck_assert_str_eq(ms_quantity_size((UINT64_C(2) << 30) - 1).s, "2.00 GiB");
-    ck_assert_str_eq(ms_quantity_size(UINT64_MAX).s, "17179869184.00 GiB");
+    ck_assert_str_eq(ms_quantity_size(UINT64_C(9) << 40).s, "9216.00 GiB");
+    ck_assert_str_eq(ms_quantity_size(UINT64_C(10) << 40).s, "10.00 TiB");
+    ck_assert_str_eq(ms_quantity_size(UINT64_MAX).s, "16.00 EiB");
+    ck_assert_str_eq(ms_quantity_size_as(64 << 20, 1u << 30).s, "0.06 GiB");
+    ck_assert_str_eq(ms_quantity_size_as(1 << 20, 1u << 30).s, "<0.01 GiB");
+    ck_assert_str_eq(ms_quantity_size_as(0, 1u << 30).s, "0.00 GiB");
 }
 END_TEST
 
 START_TEST(other)
 {
+    ck_assert_str_eq(ms_quantity_short(999999).s, "999,999");
+    ck_assert_str_eq(ms_quantity_short(7500000000).s, "7.50B");
+    ck_assert_str_eq(ms_quantity_short(174604259328).s, "174.6B");
+    ck_assert_str_eq(ms_quantity_time_as(858600000, 8240000000).s, "0.86 s");
     ck_assert_str_eq(ms_quantity_count(0).s, "0");
     ck_assert_str_eq(ms_quantity_count(999).s, "999");
     ck_assert_str_eq(ms_quantity_count(UINT64_C(174604259328)).s,
@@ -84,7 +93,7 @@ START_TEST(other)
     ck_assert_str_eq(ms_quantity_count(UINT64_MAX).s,
                      "18,446,744,073,709,551,615");
     ck_assert_str_eq(ms_quantity_time(0).s, "0 ms");
-    ck_assert_str_eq(ms_quantity_time(1500).s, "1.50 us");
+    ck_assert_str_eq(ms_quantity_time(1500).s, "1.50 µs");
     ck_assert_str_eq(ms_quantity_time(722000000).s, "722.0 ms");
     ck_assert_str_eq(ms_quantity_time(UINT64_C(4120000000)).s, "4.12 s");
     ck_assert_str_eq(ms_quantity_flops(12).s, "12 FLOP");

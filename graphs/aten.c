@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The table of aten ops (specs/autograd.md, per-op rule table). */
+#include "graphs/aten.h"
+
+#include "graphs/ops/ops.h"
+
+#include <string.h>
+
+/* ---- exceptions to the columns ---- */
+
+/* x * number: the number is saved as a tensor on the CPU (rule 11). */
+static void mul_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+{
+    if (n == MS_NONE)
+        return;
+    ms_node *node = &trace->nodes[n];
+    if (call->node->n_in == 1) {
+        node->rule = &ms_pointwise_mul_scalar_rule;
+        ms_pointwise_save_scalar(trace, n);
+        return;
+    }
+    if (node->needs[1])
+        ms_trace_save(trace, n, call->in[0]);
+    if (node->needs[0])
+        ms_trace_save(trace, n, call->in[1]);
+}
+
+static void div_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+{
+    if (n == MS_NONE)
+        return;
+    if (call->node->n_in == 1) {
+        trace->nodes[n].rule = &ms_pointwise_div_scalar_rule;
+        ms_pointwise_save_scalar(trace, n);
+        return;
+    }
+    if (trace->nodes[n].needs[1])
+        ms_trace_save(trace, n, call->in[0]);
+    ms_trace_save(trace, n, call->in[1]);
+}
+
+/* Negative dimensions count from the end. */
+static int64_t dim_of(const ms_tensor *tensor, int64_t dim)
+{
+    return dim < 0 ? dim + tensor->n_dims : dim;
+}
+
+static int64_t int_arg(const ms_aten_call *call, uint32_t i, int64_t fallback)
+{
+    const ms_opnode *node = call->node;
+
+    return i < node->n_args && node->args[i].kind == MS_ARG_INT
+               ? node->args[i].value.i
+               : fallback;
+}
+
+static void transpose_also(ms_trace *trace, const ms_aten_call *call,
+                           uint32_t n)
+{
+    if (n == MS_NONE)
+        return;
+    const ms_tensor *x = ms_trace_at(trace, call->in[0]);
+    trace->nodes[n].i[0] = dim_of(x, int_arg(call, 1, 0));
+    trace->nodes[n].i[1] = dim_of(x, int_arg(call, 2, 1));
+}
+
+static void permute_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+{
+    const ms_opnode *node = call->node;
+
+    if (n == MS_NONE || node->n_args < 2 || node->args[1].kind != MS_ARG_INTS)
+        return;
+    const ms_tensor *x = ms_trace_at(trace, call->in[0]);
+    int64_t packed = 0;
+    for (uint32_t d = 0; d < node->args[1].n && d < MS_MAX_DIMS; d++)
+        packed |= dim_of(x, node->args[1].value.ints[d]) << 4 * d;
+    trace->nodes[n].i[0] = packed;
+}
+
+/* mean(dim) keeps its input up to torch 2.0's derivatives.yaml. */
+static void mean_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+{
+    if (trace->torch_1)
+        ms_trace_save(trace, n, call->in[0]);
+}
+
+static void conv_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+{
+    const ms_opnode *node = call->node;
+
+    if (n == MS_NONE)
+        return;
+    trace->nodes[n].i[0] = node->n_args > 6 && node->args[6].value.i;
+}
+
+/* ---- the table ---- */
+
+#define VIEW(name, rule) {name, NULL, rule, "0", "", false, NULL}
+#define CONSTANT(name) {name, NULL, NULL, "", "", false, NULL}
+#define UNARY(name, kind, saves)                                              \
+    {name, NULL, &ms_pointwise_##kind.rule, "0", saves, false, NULL}
+
+const ms_aten_row ms_aten_rows[] = {
+    /* views */
+    VIEW("view", &ms_view_view_rule),
+    VIEW("_unsafe_view", &ms_view_view_rule),
+    VIEW("_reshape_alias", &ms_view_view_rule),
+    VIEW("unsqueeze", &ms_view_view_rule),
+    VIEW("squeeze", &ms_view_view_rule),
+    VIEW("alias", &ms_view_clone_rule),
+    VIEW("expand", &ms_view_clone_rule),
+    VIEW("slice", &ms_view_slice_rule),
+    VIEW("select", &ms_view_select_rule),
+    VIEW("split", &ms_view_split_rule),
+    VIEW("split_with_sizes", &ms_view_split_rule),
+    VIEW("unbind", &ms_view_split_rule),
+    {"t",                        NULL,   &ms_view_transpose_rule,        "0",   "",             false, transpose_also},
+    {"transpose",                NULL,   &ms_view_transpose_rule,        "0",   "",             false, transpose_also},
+    {"permute",                  NULL,   &ms_view_permute_rule,          "0",   "",             false, permute_also  },
+    {"detach",                   NULL,   NULL,                           "",    "",             false, NULL          },
+    /* copies */
+    {"clone",                    NULL,   &ms_view_clone_rule,            "0",   "",             false, NULL          },
+    {"_to_copy",                 NULL,   &ms_pointwise_cast_rule,        "0",   "",             false, NULL          },
+    {"cat",                      NULL,   &ms_view_cat_rule,              "01234567",
+     "",             false, NULL          },
+    /* made from nothing */
+    CONSTANT("arange"),
+    CONSTANT("empty"),
+    CONSTANT("empty_like"),
+    CONSTANT("zeros"),
+    CONSTANT("zeros_like"),
+    CONSTANT("ones"),
+    CONSTANT("ones_like"),
+    CONSTANT("full"),
+    CONSTANT("eq"),
+    CONSTANT("ne"),
+    CONSTANT("ge"),
+    CONSTANT("gt"),
+    CONSTANT("le"),
+    CONSTANT("lt"),
+    CONSTANT("triu"),
+    CONSTANT("bernoulli_"),
+    CONSTANT("div_"),
+    /* element by element */
+    UNARY("relu", relu, "o0"),
+    UNARY("relu_", relu, "o0"),
+    UNARY("gelu", gelu, "i0"),
+    UNARY("silu", silu, "i0"),
+    UNARY("sigmoid", sigmoid, "o0"),
+    UNARY("sigmoid_", sigmoid, "o0"),
+    UNARY("tanh", tanh, "o0"),
+    UNARY("tanh_", tanh, "o0"),
+    UNARY("exp", exp, "o0"),
+    UNARY("log", log, "i0"),
+    UNARY("neg", neg, ""),
+    {"rsqrt",                    NULL,   &ms_pointwise_rsqrt_rule,       "0",   "o0",           false, NULL          },
+    {"sqrt",                     NULL,   &ms_pointwise_sqrt_rule,        "0",   "o0",           false, NULL          },
+    {"pow",                      NULL,   &ms_pointwise_pow_rule,         "0",   "i0",           false, NULL          },
+    {"add",                      NULL,   &ms_pointwise_add_rule,         "01",  "",             false, NULL          },
+    {"add_",                     NULL,   &ms_pointwise_add_rule,         "01",  "",             false, NULL          },
+    {"mul",                      NULL,   &ms_pointwise_mul_rule,         "01",  "",             false, mul_also      },
+    {"div",                      NULL,   &ms_pointwise_div_rule,         "01",  "",             false, div_also      },
+    {"masked_fill",              NULL,   &ms_pointwise_masked_fill_rule, "0",   "i1",           false, NULL          },
+    /* reductions and norms */
+    {"mean",                     "dim",  &ms_loss_mean_rule,             "0",   "",             false, mean_also     },
+    {"mean",                     NULL,   &ms_loss_mean_rule,             "0",   "",             false, NULL          },
+    {"_softmax",                 NULL,   &ms_norm_softmax_rule,          "0",   "o0",           false, NULL          },
+    {"_log_softmax",             NULL,   &ms_loss_log_softmax_rule,      "0",   "o0",           false, NULL          },
+    {"native_layer_norm",        NULL,   &ms_norm_layer_norm_rule,       "012",
+     "i0i1i2o1o2",   false, NULL          },
+    {"native_batch_norm",        NULL,   &ms_norm_batch_norm_rule,       "012",
+     "i0i1i3i4o1o2", false, NULL          },
+    /* products */
+    {"mm",                       NULL,   &ms_matmul_mm_rule,             "01",  "i0i1",         true,  NULL          },
+    {"addmm",                    NULL,   &ms_matmul_addmm_rule,          "012", "i2i1",         true,  NULL          },
+    {"bmm",                      NULL,   &ms_matmul_bmm_rule,            "01",  "i0i1",         true,  NULL          },
+    {"convolution",              NULL,   &ms_conv_rule,                  "012", "i0i1",         true,  conv_also     },
+    /* pooling */
+    {"max_pool2d_with_indices",  NULL,   &ms_conv_max_pool_rule,         "0",   "i0o1",         false, NULL          },
+    {"_adaptive_avg_pool2d",     NULL,   &ms_conv_avg_pool_rule,         "0",   "i0",           false, NULL          },
+    {"avg_pool2d",               NULL,   &ms_conv_avg_pool_rule,         "0",   "i0",           false, NULL          },
+    /* look-ups and losses */
+    {"embedding",                NULL,   &ms_lookup_embedding_rule,      "0",   "i1",           false, NULL          },
+    {"nll_loss_forward",         NULL,   &ms_loss_nll_loss_rule,         "0",   "i0i1o1",       false, NULL          },
+    {"nll_loss2d_forward",       NULL,   &ms_loss_nll_loss_rule,         "0",   "i0i1o1",       false, NULL          },
+    {"mse_loss",                 NULL,   &ms_loss_mse_rule,              "0",   "i0i1",         false, NULL          },
+};
+const uint32_t ms_aten_n_rows = sizeof ms_aten_rows / sizeof *ms_aten_rows;
+
+const ms_aten_row *ms_aten_find(const char *op, const char *overload)
+{
+    for (uint32_t i = 0; i < ms_aten_n_rows; i++) {
+        const ms_aten_row *row = &ms_aten_rows[i];
+        if (strcmp(row->op, op) == 0 &&
+            (!row->overload || strcmp(row->overload, overload) == 0))
+            return row;
+    }
+    return NULL;
+}
+
+/* ---- recording ---- */
+
+static void save_listed(ms_trace *trace, const ms_aten_row *row,
+                        const ms_aten_call *call, uint32_t n)
+{
+    for (const char *c = row->saves; *c; c += 2) {
+        uint32_t i = (uint32_t)(c[1] - '0');
+        if (c[0] == 'i' && i < call->node->n_in)
+            ms_trace_save(trace, n, call->in[i]);
+        else if (c[0] == 'o' && i < call->node->n_out)
+            ms_trace_save(trace, n, call->out[i]);
+    }
+}
+
+void ms_aten_record(ms_trace *trace, const ms_aten_row *row,
+                    const ms_aten_call *call)
+{
+    uint32_t inputs[MS_NODE_INPUTS], n_inputs = 0;
+
+    if (!row->rule || trace->err)
+        return;
+    for (const char *c = row->inputs; *c; c++) {
+        uint32_t i = (uint32_t)(*c - '0');
+        if (i < call->node->n_in && n_inputs < MS_NODE_INPUTS)
+            inputs[n_inputs++] = call->in[i];
+    }
+    /* Only the first output of a norm or a pool takes part in backward; all
+     * pieces of a split do. */
+    bool pieces = row->rule == &ms_view_split_rule;
+    uint32_t n = ms_trace_node(trace, row->rule, inputs, n_inputs, call->out,
+                               pieces ? call->node->n_out : 1);
+    if (n == MS_NONE)
+        return;
+    trace->nodes[n].flops = call->node->flops > 0 ? call->node->flops : 0;
+    save_listed(trace, row, call, n);
+    if (row->also)
+        row->also(trace, call, n);
+}

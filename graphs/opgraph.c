@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/opgraph.h"
+
+#include "graphs/index.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef struct reader {
+    const ms_json *json;
+    ms_arena *arena;
+    ms_opgraph *ops;
+    ms_fault *fault;
+    ms_index modules;
+} reader;
+
+/* ---- pieces ---- */
+
+static ms_err wrong(const reader *r, uint32_t row, const char *what)
+{
+    return ms_json_fail(r->json, row, r->fault,
+                        "the format is described in memsim help files", "%s",
+                        what);
+}
+
+static uint32_t children(const reader *r, uint32_t row)
+{
+    return r->json->nodes[row].value.n;
+}
+
+static bool is_array(const reader *r, uint32_t row)
+{
+    return row != MS_NONE && r->json->nodes[row].kind == MS_JSON_ARRAY;
+}
+
+/* The next value of a fixed-place array, moving *row along. */
+static ms_err next_int(const reader *r, uint32_t *row, int64_t low,
+                       int64_t high, int64_t *value)
+{
+    uint32_t at = *row;
+
+    if (at == MS_NONE || r->json->nodes[at].kind != MS_JSON_INT ||
+        r->json->nodes[at].value.i < low || r->json->nodes[at].value.i > high)
+        return wrong(r, at == MS_NONE ? 0 : at,
+                     "an integer in range was expected here");
+    *value = r->json->nodes[at].value.i;
+    *row = r->json->nodes[at].next;
+    return MS_OK;
+}
+
+static ms_err next_text(const reader *r, uint32_t *row, const char **value)
+{
+    uint32_t at = *row;
+
+    if (at == MS_NONE || r->json->nodes[at].kind != MS_JSON_STRING)
+        return wrong(r, at == MS_NONE ? 0 : at,
+                     "a string was expected here");
+    *value = r->json->nodes[at].value.s;
+    *row = r->json->nodes[at].next;
+    return MS_OK;
+}
+
+static ms_err required(const reader *r, uint32_t object, const char *key,
+                       uint32_t *row)
+{
+    *row = ms_json_find(r->json, object, key);
+    if (*row != MS_NONE)
+        return MS_OK;
+    return ms_json_fail(r->json, object, r->fault,
+                        "export the graph again, whole",
+                        "the key \"%s\" is missing", key);
+}
+
+static ms_err take(const reader *r, void *items, uint64_t n, size_t size)
+{
+    void *taken = ms_arena_take(r->arena, (size_t)n, size);
+
+    if (!taken)
+        return ms_fail_nomem(r->fault);
+    memcpy(items, &taken, sizeof taken);
+    return MS_OK;
+}
+
+/* ---- storages and tensors ---- */
+
+static ms_err storage_kind(const reader *r, uint32_t row, const char *word,
+                           uint8_t *kind)
+{
+    static const char *const words[] = {"act", "param", "buffer", "input"};
+
+    for (uint8_t k = 0; k < 4; k++)
+        if (strcmp(word, words[k]) == 0) {
+            *kind = k;
+            return MS_OK;
+        }
+    return wrong(r, row, "a storage is act, param, buffer or input");
+}
+
+/* [sid, bytes, kind, name]: sids count from 0. */
+static ms_err read_storages(reader *r, uint32_t list)
+{
+    ms_opgraph *ops = r->ops;
+
+    if (!is_array(r, list))
+        return wrong(r, list, "\"storages\" must be a list");
+    ops->n_storages = children(r, list);
+    MS_TRY(take(r, &ops->storages, ops->n_storages, sizeof *ops->storages));
+    uint32_t id = 0;
+    for (uint32_t row = ms_json_first(r->json, list); row != MS_NONE;
+         row = r->json->nodes[row].next, id++) {
+        if (!is_array(r, row))
+            return wrong(r, row, "a storage is [id, bytes, kind, name]");
+        uint32_t item = ms_json_first(r->json, row);
+        ms_opstorage *storage = &ops->storages[id];
+        int64_t sid, bytes = 0;
+        const char *word = "";
+        MS_TRY(next_int(r, &item, id, id, &sid));
+        MS_TRY(next_int(r, &item, 0, INT64_C(1) << 58, &bytes));
+        storage->bytes = (uint64_t)bytes;
+        uint32_t at = item;
+        MS_TRY(next_text(r, &item, &word));
+        MS_TRY(storage_kind(r, at, word, &storage->kind));
+        MS_TRY(next_text(r, &item, &storage->name));
+    }
+    return MS_OK;
+}
+
+static ms_err dtype_of(const reader *r, uint32_t row, const char *word,
+                       uint8_t *dtype)
+{
+    static const struct {
+        const char *word;
+        uint8_t dtype;
+    } words[] = {
+        {"float32",  MS_FLOAT32 },
+        {"float16",  MS_FLOAT16 },
+        {"bfloat16", MS_BFLOAT16},
+        {"float64",  MS_FLOAT64 },
+        {"int64",    MS_INT64   },
+        {"int32",    MS_INT32   },
+        {"bool",     MS_BYTE    },
+        {"uint8",    MS_BYTE    },
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(word, words[i].word) == 0) {
+            *dtype = words[i].dtype;
+            return MS_OK;
+        }
+    return wrong(r, row, "unknown dtype");
+}
+
+static ms_err read_dims(const reader *r, uint32_t list, const char *what,
+                        int64_t *dims, uint8_t *n)
+{
+    if (!is_array(r, list) || children(r, list) > MS_MAX_DIMS)
+        return wrong(r, list == MS_NONE ? 0 : list, what);
+    uint32_t item = ms_json_first(r->json, list);
+    *n = (uint8_t)children(r, list);
+    for (uint32_t d = 0; d < *n; d++)
+        MS_TRY(next_int(r, &item, 0, INT64_C(1) << 50, &dims[d]));
+    return MS_OK;
+}
+
+/* The last element a tensor can reach must lie in its storage. */
+static ms_err check_extent(const reader *r, uint32_t row,
+                           const ms_optensor *tensor, int64_t offset)
+{
+    int64_t last = offset;
+
+    for (uint32_t d = 0; d < tensor->n_dims; d++) {
+        int64_t step;
+        if (tensor->size[d] == 0)
+            return MS_OK;
+        if (__builtin_mul_overflow(tensor->size[d] - 1, tensor->stride[d],
+                                   &step) ||
+            __builtin_add_overflow(last, step, &last))
+            return wrong(r, row, "the tensor's strides overflow");
+    }
+    uint64_t bytes = r->ops->storages[tensor->storage].bytes;
+    if ((uint64_t)last >= bytes / ms_trace_dtype_bytes[tensor->dtype])
+        return wrong(r, row, "the tensor reaches beyond its storage");
+    return MS_OK;
+}
+
+/* [tid, sid, shape, dtype, strides, offset] */
+static ms_err read_tensor(const reader *r, uint32_t row, uint32_t id)
+{
+    ms_optensor *tensor = &r->ops->tensors[id];
+    int64_t tid, sid = 0, offset = 0;
+    uint8_t n_strides = 0;
+    const char *word = "";
+
+    if (!is_array(r, row))
+        return wrong(r, row,
+                     "a tensor is [id, storage, shape, dtype, strides, "
+                     "offset]");
+    uint32_t item = ms_json_first(r->json, row);
+    MS_TRY(next_int(r, &item, id, id, &tid));
+    MS_TRY(next_int(r, &item, 0, (int64_t)r->ops->n_storages - 1, &sid));
+    tensor->storage = (uint32_t)sid;
+    MS_TRY(read_dims(r, item, "a shape is a list of at most 6 sizes",
+                     tensor->size, &tensor->n_dims));
+    item = r->json->nodes[item].next;
+    uint32_t at = item;
+    MS_TRY(next_text(r, &item, &word));
+    MS_TRY(dtype_of(r, at, word, &tensor->dtype));
+    MS_TRY(read_dims(r, item, "strides are a list, none negative",
+                     tensor->stride, &n_strides));
+    if (n_strides != tensor->n_dims)
+        return wrong(r, item, "as many strides as sizes are needed");
+    item = r->json->nodes[item].next;
+    MS_TRY(next_int(r, &item, 0, INT64_C(1) << 58, &offset));
+    return check_extent(r, row, tensor, offset);
+}
+
+static ms_err read_tensors(reader *r, uint32_t list)
+{
+    ms_opgraph *ops = r->ops;
+    uint32_t id = 0;
+
+    if (!is_array(r, list))
+        return wrong(r, list, "\"tensors\" must be a list");
+    ops->n_tensors = children(r, list);
+    MS_TRY(take(r, &ops->tensors, ops->n_tensors, sizeof *ops->tensors));
+    for (uint32_t row = ms_json_first(r->json, list); row != MS_NONE;
+         row = r->json->nodes[row].next)
+        MS_TRY(read_tensor(r, row, id++));
+    return MS_OK;
+}
+
+/* ---- nodes ---- */
+
+static ms_err read_ids(const reader *r, uint32_t list, uint32_t *n,
+                       const uint32_t **ids)
+{
+    uint32_t *taken = NULL;
+
+    if (!is_array(r, list))
+        return wrong(r, list == MS_NONE ? 0 : list,
+                     "\"in\" and \"out\" are lists of tensor ids");
+    *n = children(r, list);
+    MS_TRY(take(r, &taken, *n, sizeof *taken));
+    uint32_t item = ms_json_first(r->json, list);
+    for (uint32_t i = 0; i < *n; i++) {
+        int64_t id = 0;
+        MS_TRY(next_int(r, &item, 0, (int64_t)r->ops->n_tensors - 1, &id));
+        taken[i] = (uint32_t)id;
+    }
+    *ids = taken;
+    return MS_OK;
+}
+
+static bool is_marker(const reader *r, uint32_t row)
+{
+    return r->json->nodes[row].kind == MS_JSON_STRING &&
+           strcmp(r->json->nodes[row].value.s, "T") == 0;
+}
+
+/* A list argument: of tensors ("T" each) or of integers; others are kept as
+ * none, no rule asks for them. */
+static ms_err read_list(const reader *r, uint32_t row, ms_oparg *arg)
+{
+    uint32_t n = children(r, row), item = ms_json_first(r->json, row);
+    int64_t *ints = NULL;
+
+    arg->n = n;
+    arg->kind = MS_ARG_INTS;
+    MS_TRY(take(r, &ints, n, sizeof *ints));
+    for (uint32_t i = 0; i < n; i++, item = r->json->nodes[item].next) {
+        if (is_marker(r, item))
+            arg->kind = MS_ARG_TENSORS;
+        else if (r->json->nodes[item].kind == MS_JSON_INT)
+            ints[i] = r->json->nodes[item].value.i;
+    }
+    if (arg->kind == MS_ARG_INTS)
+        arg->value.ints = ints;
+    return MS_OK;
+}
+
+static ms_err read_arg(const reader *r, uint32_t row, ms_oparg *arg)
+{
+    const ms_json_node *node = &r->json->nodes[row];
+
+    switch ((ms_json_kind)node->kind) {
+    case MS_JSON_INT:
+        arg->kind = MS_ARG_INT;
+        arg->value.i = node->value.i;
+        break;
+    case MS_JSON_FLOAT:
+        arg->kind = MS_ARG_FLOAT;
+        arg->value.f = node->value.f;
+        break;
+    case MS_JSON_BOOL:
+        arg->kind = MS_ARG_BOOL;
+        arg->value.i = node->value.b;
+        break;
+    case MS_JSON_STRING:
+        arg->kind = is_marker(r, row) ? MS_ARG_TENSOR : MS_ARG_FLOAT;
+        break;
+    case MS_JSON_ARRAY:
+        return read_list(r, row, arg);
+    case MS_JSON_NULL:
+    case MS_JSON_OBJECT:
+        arg->kind = MS_ARG_NONE;
+        break;
+    }
+    return MS_OK;
+}
+
+static ms_err read_args(const reader *r, uint32_t list, ms_opnode *node)
+{
+    ms_oparg *args = NULL;
+
+    if (list == MS_NONE)
+        return MS_OK;
+    if (!is_array(r, list))
+        return wrong(r, list, "\"args\" must be a list");
+    node->n_args = children(r, list);
+    MS_TRY(take(r, &args, node->n_args, sizeof *args));
+    uint32_t i = 0;
+    for (uint32_t row = ms_json_first(r->json, list); row != MS_NONE;
+         row = r->json->nodes[row].next)
+        MS_TRY(read_arg(r, row, &args[i++]));
+    node->args = args;
+    return MS_OK;
+}
+
+static uint32_t module_of(reader *r, const char *name)
+{
+    uint32_t row = ms_index_add(&r->modules, name, r->ops->n_modules);
+
+    if (row == r->ops->n_modules)
+        r->ops->modules[r->ops->n_modules++] = name;
+    return row;
+}
+
+static ms_err text_of(const reader *r, uint32_t node, const char *key,
+                      const char *fallback, const char **text)
+{
+    uint32_t row = ms_json_find(r->json, node, key);
+
+    *text = fallback;
+    return row == MS_NONE ? MS_OK : next_text(r, &row, text);
+}
+
+/* What a run without the tracing mode executes, where it differs. */
+static ms_err read_op_name(const reader *r, uint32_t row, ms_opnode *node)
+{
+    const char *name = NULL;
+
+    MS_TRY(text_of(r, row, "op", NULL, &name));
+    if (!name)
+        return wrong(r, row, "a node needs an \"op\"");
+    MS_TRY(text_of(r, row, "real_op", name, &name));
+    MS_TRY(text_of(r, row, "overload", "default", &node->overload));
+    node->op = strncmp(name, "aten.", 5) == 0 ? name + 5 : name;
+    return MS_OK;
+}
+
+static ms_err read_node(reader *r, uint32_t row, ms_opnode *node)
+{
+    const ms_json *json = r->json;
+    const char *module = "";
+    uint32_t flops;
+
+    if (json->nodes[row].kind != MS_JSON_OBJECT)
+        return wrong(r, row, "a node is an object");
+    node->spot = (ms_spot){json->nodes[row].line, json->nodes[row].column};
+    MS_TRY(read_op_name(r, row, node));
+    MS_TRY(text_of(r, row, "mod", "", &module));
+    node->module = module_of(r, module);
+    MS_TRY(read_ids(r, ms_json_find(json, row, "in"), &node->n_in, &node->in));
+    MS_TRY(
+        read_ids(r, ms_json_find(json, row, "out"), &node->n_out, &node->out));
+    flops = ms_json_find(json, row, "flops");
+    node->flops = -1;
+    if (flops != MS_NONE && json->nodes[flops].kind == MS_JSON_INT)
+        node->flops = (double)json->nodes[flops].value.i;
+    return read_args(r, ms_json_find(json, row, "args"), node);
+}
+
+static ms_err read_nodes(reader *r, uint32_t list)
+{
+    ms_opgraph *ops = r->ops;
+    uint32_t n = 0;
+
+    if (!is_array(r, list) || children(r, list) == 0)
+        return wrong(r, list, "\"nodes\" must be a list of ops, not empty");
+    ops->n_nodes = children(r, list);
+    MS_TRY(take(r, &ops->nodes, ops->n_nodes, sizeof *ops->nodes));
+    MS_TRY(take(r, &ops->modules, ops->n_nodes, sizeof *ops->modules));
+    MS_TRY(ms_index_make(&r->modules, ops->n_nodes, r->arena, r->fault));
+    for (uint32_t row = ms_json_first(r->json, list); row != MS_NONE;
+         row = r->json->nodes[row].next)
+        MS_TRY(read_node(r, row, &ops->nodes[n++]));
+    return MS_OK;
+}
+
+/* ---- the whole ---- */
+
+static ms_err read_loss(const reader *r)
+{
+    uint32_t row = MS_NONE;
+    int64_t loss = 0;
+
+    MS_TRY(required(r, 0, "loss_start", &row));
+    MS_TRY(next_int(r, &row, 0, r->ops->n_nodes, &loss));
+    r->ops->loss_start = (uint32_t)loss;
+    uint32_t meta = ms_json_find(r->json, 0, "meta");
+    if (meta == MS_NONE || r->json->nodes[meta].kind != MS_JSON_OBJECT)
+        return MS_OK;
+    uint32_t batch = ms_json_find(r->json, meta, "batch");
+    if (batch != MS_NONE && r->json->nodes[batch].kind == MS_JSON_INT &&
+        r->json->nodes[batch].value.i > 0)
+        r->ops->batch = (uint64_t)r->json->nodes[batch].value.i;
+    return MS_OK;
+}
+
+ms_err ms_opgraph_read(const ms_json *json, ms_arena *arena, ms_opgraph *ops,
+                       ms_fault *fault)
+{
+    reader r = {.json = json, .arena = arena, .ops = ops, .fault = fault};
+    uint32_t storages = 0, tensors = 0, nodes = 0;
+
+    *ops = (ms_opgraph){0};
+    MS_TRY(required(&r, 0, "storages", &storages));
+    MS_TRY(required(&r, 0, "tensors", &tensors));
+    MS_TRY(required(&r, 0, "nodes", &nodes));
+    MS_TRY(read_storages(&r, storages));
+    MS_TRY(read_tensors(&r, tensors));
+    MS_TRY(read_nodes(&r, nodes));
+    return read_loss(&r);
+}
