@@ -317,6 +317,8 @@ static ms_err order(ms_model *model, ms_arena *arena, ms_fault *fault)
 
 ms_err ms_dag_order(ms_model *model, ms_arena *arena, ms_fault *fault)
 {
+    if (model->ops != NULL) /* in the order it ran */
+        return MS_OK;
     igraph_error_handler_t *errors =
         igraph_set_error_handler(igraph_error_handler_ignore);
     igraph_warning_handler_t *warnings =
@@ -368,8 +370,10 @@ void ms_dag_dot(const ms_model *model, ms_text *text)
     uint32_t open = MS_NONE;
     ms_text_add(text, "digraph \"");
     put_escaped(text, model->name);
-    ms_text_add(text, "\" {\n    node [shape=box];\n    input [shape=plain];"
-                      "\n");
+    ms_text_add(text, "\" {\n    // filled: cut points; boxes: blocks\n"
+                      "    graph [labeljust=l fontname=Helvetica];\n"
+                      "    node [shape=box fontname=Helvetica];\n"
+                      "    input [shape=plain];\n");
     for (uint32_t l = 0; l < model->n_layers; l++) {
         uint32_t block = model->layers[l].block;
         if (block != open && open != MS_NONE)

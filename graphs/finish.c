@@ -84,11 +84,10 @@ static bool is_backward(uint8_t pass)
 
 /* Ops come forward by rising unit, then backward by falling unit, then the
  * step: one scan finds every range. */
-static ms_err find_ranges(const ms_finish *finish)
+static ms_err find_ranges(ms_trace *trace, const ms_forward *forward)
 {
-    ms_trace *trace = finish->trace;
     ms_graph *g = &trace->graph;
-    uint32_t n = finish->n_units, op = 0;
+    uint32_t n = forward->n_units, op = 0;
 
     g->forward_at = ms_arena_take_raw(trace->arena, n + 1, sizeof(uint32_t));
     g->backward_at = ms_arena_take_raw(trace->arena, n + 1, sizeof(uint32_t));
@@ -110,9 +109,9 @@ static ms_err find_ranges(const ms_finish *finish)
     g->backward_at[0] = op;
     g->step_first = op;
     g->n_units = n;
-    g->loss_unit = finish->loss_unit;
-    g->unit_block = finish->unit_block;
-    g->unit_name = finish->unit_name;
+    g->loss_unit = forward->loss_unit == MS_NONE ? n : forward->loss_unit;
+    g->unit_block = forward->unit_block;
+    g->unit_name = forward->unit_name;
     return MS_OK;
 }
 
@@ -165,9 +164,9 @@ static void add_up(ms_trace *trace)
             g->model_flops += g->op_flops[op];
 }
 
-ms_err ms_finish_graph(const ms_finish *finish, ms_graph *graph)
+ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
+                       ms_graph *graph)
 {
-    ms_trace *trace = finish->trace;
     ms_graph *g = &trace->graph;
 
     MS_TRY(renumber(trace));
@@ -178,7 +177,7 @@ ms_err ms_finish_graph(const ms_finish *finish, ms_graph *graph)
     g->in_at[g->n_ops] = trace->n_in;
     g->out_at[g->n_ops] = trace->n_out;
     g->drop_at[g->n_ops] = trace->n_drop;
-    MS_TRY(find_ranges(finish));
+    MS_TRY(find_ranges(trace, forward));
     MS_TRY(find_unit_inputs(trace));
     add_up(trace);
     MS_TRY(ms_graph_prepare(g, trace->arena, trace->fault));

@@ -4,18 +4,12 @@
 
 /* Private to graphs/: from a finished trace to a graph. */
 
-#include "graphs/trace.h"
-
-typedef struct ms_finish {
-    ms_trace *trace;
-    uint32_t n_units, loss_unit;
-    uint32_t *unit_block;
-    const char **unit_name;
-} ms_finish;
+#include "graphs/lower.h"
 
 /* Numbers persistent storages first, closes the CSR columns, finds the op
  * ranges of the units, what each unit reads from earlier ones, and the sums
  * that the summary prints. */
-ms_err ms_finish_graph(const ms_finish *finish, ms_graph *graph);
+ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
+                       ms_graph *graph);
 
 #endif

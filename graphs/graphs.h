@@ -27,6 +27,9 @@
  *          {"type": "linear", "out": 1024}, {"type": "relu"}]},
  *        {"type": "linear", "name": "head", "out": 10},
  *        {"type": "cross_entropy"}]}
+ *
+ * A third form is the op graph of a model that ran in PyTorch, recognised by
+ * its "format" key (opgraph.h).
  */
 
 #include "sim/sim.h"
@@ -93,6 +96,8 @@ typedef struct ms_model {
     const char *family;      /* NULL for a layer list */
     const ms_opgraph *ops;   /* NULL unless the model is an op graph, which
                                 has no layers */
+    uint64_t fixed_batch;    /* samples of a micro-batch where the model fixes
+                                them (an op graph), else 0 */
     uint32_t n_layers, n_edges, n_blocks;
     ms_layer *layers;
     uint32_t *edges;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/opgraph.h"
 #include "graphs/build.h"
 #include "graphs/fields.h"
 #include "graphs/json.h"
@@ -362,6 +363,30 @@ static void find_max_sequence(ms_model *model)
     }
 }
 
+/* ---- op graphs ---- */
+
+static bool is_op_graph(const reader *r)
+{
+    return r->json.nodes[0].kind == MS_JSON_OBJECT &&
+           ms_json_find(&r->json, 0, "format") != MS_NONE;
+}
+
+static ms_err read_op_graph(const reader *r)
+{
+    ms_opgraph *ops = ms_arena_take(r->arena, 1, sizeof *ops);
+    if (ops == NULL)
+        return ms_fail_nomem(r->fault);
+    if (r->n_overrides > 0)
+        return ms_fail(r->fault, MS_EUSAGE, r->overrides[0].key,
+                       "export the model again with other sizes",
+                       "an op graph has no settings \"model.*\"");
+    MS_TRY(read_name(r));
+    MS_TRY(ms_opgraph_read(&r->json, r->arena, ops, r->fault));
+    r->model->ops = ops;
+    r->model->fixed_batch = ops->batch > 0 ? ops->batch : 1;
+    return MS_OK;
+}
+
 ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
                            const ms_override *overrides, uint32_t n_overrides,
                            ms_arena *arena, ms_model *model, ms_fault *fault)
@@ -373,6 +398,8 @@ ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
                 .fault = fault};
     *model = (ms_model){.path = name, .source = bytes, .source_length = length};
     MS_TRY(ms_json_read(name, bytes, length, arena, &r.json, fault));
+    if (is_op_graph(&r))
+        return read_op_graph(&r);
     MS_TRY(check_version(&r));
     MS_TRY(read_name(&r));
     MS_TRY(read_body(&r));

@@ -116,10 +116,41 @@ ms_err ms_training_set(ms_training *training, const char *key,
     return MS_OK;
 }
 
+static bool is_set(const ms_training *training, const char *name)
+{
+    for (uint32_t row = 0; row < ms_training_n_fields; row++)
+        if (strcmp(ms_training_fields[row].name, name) == 0)
+            return training->was_set >> row & 1;
+    return false;
+}
+
+/* An op graph comes with its dtypes and its batch. */
+static ms_err resolve_op_graph(ms_training *training, const ms_model *model,
+                               ms_fault *fault)
+{
+    if (!is_set(training, "precision"))
+        training->precision = MS_FP32;
+    if (training->precision != MS_FP32 && training->precision != MS_TF32)
+        return ms_fail(fault, MS_EUSAGE, "training.precision",
+                       "export the model in the precision it trains in",
+                       "an op graph keeps the dtypes it was exported with");
+    if (is_set(training, "batch") &&
+        (uint64_t)training->batch != model->fixed_batch)
+        return ms_fail(fault, MS_EUSAGE, "training.batch",
+                       "export it with another batch, or accumulate: "
+                       "-p microbatch:4",
+                       "%s was exported with a batch of %" PRIu64, model->name,
+                       model->fixed_batch);
+    training->batch = (int64_t)model->fixed_batch;
+    return MS_OK;
+}
+
 ms_err ms_training_resolve(ms_training *training, const ms_model *model,
                            ms_fault *fault)
 {
     uint64_t limit = model->max_sequence;
+    if (model->ops != NULL)
+        MS_TRY(resolve_op_graph(training, model, fault));
     if (!model->sequence_input) {
         if (training->sequence == 0)
             return MS_OK;

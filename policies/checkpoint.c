@@ -37,7 +37,8 @@ static const ms_param params[N_PARAMS] = {
     [SQRT] = {.name = "sqrt",
               .type = MS_PARAM_FLAG,
               .choice = true,
-              .help = "round(sqrt N) segments of N blocks, the last open"},
+              .help = "round(sqrt L) segments of the L blocks; the last is "
+                      "not checkpointed"},
     [SELECTIVE] = {.name = "selective",
                    .type = MS_PARAM_FLAG,
                    .choice = true,
@@ -47,17 +48,20 @@ static const ms_param params[N_PARAMS] = {
                .choice = true,
                .low = 1,
                .high = MOST,
-               .help = "segments of K blocks, the last one too"},
+               .help = "segments of N blocks, all checkpointed"},
     [SEQUENTIAL] = {.name = "sequential",
                     .type = MS_PARAM_INT,
                     .choice = true,
                     .low = 1,
                     .high = MOST,
-                    .help = "checkpoint_sequential: K segments, last open"},
+                    .help =
+                        "N segments as torch's checkpoint_sequential: the last "
+                        "is not checkpointed"},
     [BLOCKS] = {.name = "blocks",
                 .type = MS_PARAM_NAMES,
                 .choice = true,
-                .help = "segments begin at these blocks; open before them"},
+                .help = "segments begin at these blocks; what comes before is "
+                        "not checkpointed"},
     [BY] = {.name = "by",
             .type = MS_PARAM_WORD,
             .words = "count|bytes",
@@ -68,14 +72,17 @@ static const ms_param params[N_PARAMS] = {
                  .fallback = NONREENTRANT,
                  .words = "reentrant|nonreentrant",
                  .with = SEGMENTED,
-                 .help = "torch's use_reentrant (torch-1.13: reentrant)"},
+                 .help = "torch's use_reentrant; default as the framework: "
+                         "torch-1.13 reentrant, torch-2 nonreentrant"},
     [EARLY_STOP] = {.name = "early_stop",
                     .type = MS_PARAM_INT,
                     .fallback = 1,
                     .low = 0,
                     .high = 1,
                     .with = SEGMENTED,
-                    .help = "1: replay what is needed, 0 or reentrant: all"},
+                    .help =
+                        "end a replay with the last tensor needed; default 1, "
+                        "torch-1.13: 0; reentrant replays all"},
 };
 
 /* The blocks in unit order. */

@@ -68,6 +68,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 {
     bool by_size = context->values[SIZE].given;
     uint64_t value = (uint64_t)context->values[by_size ? SIZE : COUNT].number;
+    if (shape->fixed != 0 && !by_size)
+        shape->batch = shape->fixed * value;
     if (shape->batch % value != 0)
         return fail_division(shape->batch, value, by_size, fault);
     uint64_t count = by_size ? shape->batch / value : value;
@@ -81,7 +83,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 
 const ms_policy ms_policy_microbatch = {
     .name = "microbatch",
-    .summary = "run the batch as M micro-batches, accumulating gradients",
+    .summary = "run the batch as N micro-batches, accumulating gradients",
     .example = "microbatch:4",
     .params = params,
     .n_params = N_PARAMS,

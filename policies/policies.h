@@ -56,6 +56,8 @@ typedef struct ms_policy_value {
 typedef struct ms_shape {
     uint64_t batch; /* samples per step on this rank */
     uint32_t micro_batches;
+    uint64_t fixed; /* samples of a micro-batch that the model fixes, or 0:
+                       more micro-batches then make a larger batch */
 } ms_shape;
 
 typedef struct ms_policy_context {

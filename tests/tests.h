@@ -38,6 +38,9 @@ void tests_source(const char *relative, char path[TESTS_PATH]);
 /* The path of a file below MEMSIM_TRUTH; false (and counted as skipped) where
  * it cannot be read. */
 bool tests_truth(const char *relative, char path[TESTS_PATH]);
+/* The superuser may read and write everywhere: nobody in between. */
+void tests_become_nobody(void);
+void tests_become_self(void);
 /* The path of the memsim binary under test. */
 const char *tests_memsim(void);
 

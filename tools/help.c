@@ -26,25 +26,41 @@ static const topic topics[] = {
 };
 #define N_TOPICS (sizeof topics / sizeof topics[0])
 #define MAX_NAMES 256u
+#define INDENT 28u
 
 /* ---- commands ------------------------------------------------------------ */
 
+static const char *field_words(const char *setting)
+{
+    const char *name = strchr(setting, '.') + 1;
+    for (uint32_t i = 0; i < ms_training_n_fields; i++)
+        if (strcmp(ms_training_fields[i].name, name) == 0)
+            return ms_training_fields[i].words;
+    return NULL;
+}
+
 static void put_option(const ms_option *option, ms_text *text)
 {
-    uint32_t start = text->length;
+    ms_text label = {.arena = text->arena}, words = {.arena = text->arena};
+    const char *values = option->takes == MS_TAKES_VALUE ? option->words : NULL;
+    if (option->setting != NULL)
+        values = field_words(option->setting);
     if (option->letter != 0)
-        ms_text_add(text, "  -%c, --%s", option->letter, option->name);
+        ms_text_add(&label, "  -%c, --%s", option->letter, option->name);
     else
-        ms_text_add(text, "      --%s", option->name);
+        ms_text_add(&label, "      --%s", option->name);
     if (option->takes == MS_TAKES_VALUE)
-        ms_text_add(text, " %s", option->value);
+        ms_text_add(&label, " %s", option->value);
     else if (option->takes == MS_TAKES_OPTIONAL)
-        ms_text_add(text, "[=%s]", option->value);
-    uint32_t width = text->length - start;
-    ms_text_add(text, "%*s%s\n", width < 28 ? (int)(28 - width) : 1, "",
-                option->help);
-    if (option->takes == MS_TAKES_VALUE && option->words != NULL)
-        ms_text_add(text, "%28s%s: %s\n", "", option->value, option->words);
+        ms_text_add(&label, " [%s]", option->value);
+    ms_text_add(&words, "%s", option->help);
+    if (values != NULL)
+        ms_text_add(&words, ": ");
+    if (values != NULL)
+        ms_options_words(values, &words);
+    text->failed |= label.failed || words.failed;
+    if (!text->failed)
+        ms_screen_fill(text, INDENT, label.bytes, words.bytes);
 }
 
 static void put_examples(const ms_command *command, ms_text *text)

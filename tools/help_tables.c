@@ -8,34 +8,36 @@
 #include <string.h>
 
 #define INDENT 28u
+#define MODEL_INDENT 16u
 
 /* "  name=VALUES", then words. */
 static void put_row(const char *name, const char *values, const ms_text *words,
-                    ms_text *text)
+                    uint32_t indent, ms_text *text)
 {
     const char *label = ms_arena_format(text->arena, "  %s%s%s", name,
                                         *values != '\0' ? "=" : "", values);
     if (label == NULL || words->failed)
         text->failed = true;
     else
-        ms_screen_fill(text, INDENT, label, words->bytes);
+        ms_screen_fill(text, indent, label, words->bytes);
 }
 
 /* ---- policies ------------------------------------------------------------ */
 
 static void put_param(const ms_param *param, ms_text *text)
 {
-    const char *values = param->type == MS_PARAM_FLAG    ? ""
-                         : param->type == MS_PARAM_WORD  ? param->words
-                         : param->type == MS_PARAM_NAMES ? "NAME/NAME"
-                                                         : "N";
+    const char *values = param->type == MS_PARAM_FLAG          ? ""
+                         : param->type == MS_PARAM_WORD        ? param->words
+                         : param->type == MS_PARAM_NAMES       ? "NAME/NAME"
+                         : param->low == 0 && param->high == 1 ? "0|1"
+                                                               : "N";
     ms_text words = {.arena = text->arena};
     ms_text_add(&words, "%s", param->help);
     if (param->bare)
         ms_text_add(&words, " (\"%s=\" may be left out)", param->name);
     if (param->with != NULL)
         ms_text_add(&words, " (only with %s)", param->with);
-    put_row(param->name, values, &words, text);
+    put_row(param->name, values, &words, INDENT, text);
 }
 
 static void put_policy(const ms_policy *policy, ms_text *text)
@@ -125,7 +127,7 @@ static void put_fields(const ms_field *fields, uint32_t n, ms_text *text)
         values_of(&fields[i], values, sizeof values);
         ms_text_add(&words, "%s", fields[i].help);
         put_fallback(&fields[i], &words);
-        put_row(fields[i].name, values, &words, text);
+        put_row(fields[i].name, values, &words, INDENT, text);
     }
 }
 
@@ -183,9 +185,11 @@ void ms_help_tables_models(ms_text *text)
     ms_text_add(text, "Built-in models, with or without \".json\".  A path "
                       "with a slash is always a file.\nmemsim inspect NAME "
                       "--dump model prints one to edit.\n\n");
-    for (uint32_t i = 0; i < ms_builtin_n_models; i++)
-        ms_text_add(text, "  %-14s %s\n", ms_builtin_models[i].name,
-                    ms_builtin_models[i].summary);
+    for (uint32_t i = 0; i < ms_builtin_n_models; i++) {
+        ms_text words = {.arena = text->arena};
+        ms_text_add(&words, "%s", ms_builtin_models[i].summary);
+        put_row(ms_builtin_models[i].name, "", &words, MODEL_INDENT, text);
+    }
 }
 
 void ms_help_tables_devices(ms_text *text)

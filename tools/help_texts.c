@@ -3,6 +3,8 @@
 
 #include "tools/tools.h"
 
+#define JSON_INDENT 36u
+
 static void put(ms_text *text, const char *const *lines)
 {
     for (; *lines != NULL; lines++)
@@ -53,11 +55,11 @@ void ms_help_texts_units(ms_text *text)
         "bytes; also KiB,",
         "MiB, TiB, kB, MB, TB and decimals (79.5GiB).  80G could mean either "
         "and is an",
-        "error.  Memory is printed in GiB, MiB and KiB with two decimals, "
-        "bandwidth in GB/s.",
-        "In JSON and CSV bytes and nanoseconds are integers and their keys "
-        "end in _bytes",
-        "and _ns; FLOPs count a multiply-add as two.",
+        "error.  Memory is printed in KiB, MiB, GiB and, from 10 TiB on, in "
+        "TiB, rates in",
+        "GB/s.  In JSON and CSV bytes and nanoseconds are integers; their "
+        "keys end in _bytes",
+        "and _ns.  A multiply-add counts as two FLOP.",
         NULL};
     put(text, lines);
 }
@@ -94,28 +96,38 @@ void ms_help_texts_json(ms_text *text)
         {"parameters", "elements, tied ones once"},
         {"fits", "reserved + context <= capacity"},
         {"capacity_bytes", "of the device, or --memory"},
+        {"context_bytes", "driver and kernels, outside the pool"},
         {"headroom_bytes", "capacity - reserved - context"},
-        {"peak", "highest allocated, active, requested, reserved; when and "
-                 "where"},
+        {"peak", "highest allocated, active, requested, reserved (_bytes); "
+                 "of the highest allocated its time_ns, event, phase, pass, "
+                 "op, layer, micro_batch, rank"},
         {"peak.by_category", "what is alive then; sums to allocated_bytes"},
         {"category_peaks", "highest level of each category on its own"},
-        {"model_states", "parameters, gradients, optimizer state: highest"},
-        {"levels", "at marks of the step, without workspace"},
-        {"phase_peaks", "highest level per phase, without workspace"},
+        {"model_states", "highest parameters, gradients, optimizer state"},
+        {"levels", "start, before_loss, after_forward, after_backward, end; "
+                   "without workspace"},
+        {"phase_peaks", "highest level in forward, loss, backward, optimizer; "
+                        "without workspace"},
         {"phase_peaks_with_workspace", "the same with workspace"},
         {"optimizer_scratch_bytes", "highest temporaries of the optimizer"},
         {"saved_for_backward_bytes", "activations held after the loss"},
         {"host_peak_bytes, nvme_peak_bytes", "levels outside the device"},
         {"time", "parts that sum to step_ns on the compute stream"},
-        {"stalls", "waiting by cause"},
+        {"stalls", "ns of waiting by cause: host, copy, comm, bubble"},
         {"flops", "forward, backward, recompute, optimizer, total"},
-        {"traffic", "bytes moved over links"},
+        {"recomputed_ops", "ops that ran again"},
+        {"traffic", "bytes moved: h2d, d2h, comm, nvme"},
         {"tokens_per_second, mfu", "null where they mean nothing"},
         {"events", "allocations and frees replayed"},
-        {"ranks", "the same per rank"},
+        {"ranks", "the same for each rank"},
     };
     ms_text_add(text, "memsim run MODEL --json prints one object:\n\n");
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        ms_text_add(text, "  %-33s %s\n", rows[i].key, rows[i].meaning);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *label = ms_arena_format(text->arena, "  %s", rows[i].key);
+        if (label == NULL)
+            text->failed = true;
+        else
+            ms_screen_fill(text, JSON_INDENT, label, rows[i].meaning);
+    }
     ms_text_add(text, "\nA key that does not apply is null.\n");
 }

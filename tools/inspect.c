@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_COLUMNS 28u
+#define MOST_NAME_COLUMNS 28
 
 typedef struct inspection {
     const ms_result *result;
     const ms_layer_facts *facts; /* in topological order */
     uint32_t n;
     bool all;
+    int name_columns, type_columns;
     ms_layer_facts total;
     uint64_t base; /* parameters without the head */
 } inspection;
@@ -61,32 +62,80 @@ static uint32_t count_alike(const inspection *view, uint32_t first,
 
 /* ---- text ---------------------------------------------------------------- */
 
-static void put_row(const ms_layer_facts *facts, uint32_t count, ms_text *text)
+static bool continues(char byte)
 {
-    char name[NAME_COLUMNS + 1], times[sizeof(ms_label) + 2] = "";
+    return ((unsigned char)byte & 0xC0) == 0x80;
+}
+
+static int width_of(const char *name)
+{
+    int width = 0;
+    for (; *name != '\0'; name++)
+        width += !continues(*name);
+    return width;
+}
+
+static void measure_columns(inspection *view)
+{
+    view->name_columns = width_of("layer");
+    view->type_columns = width_of("type");
+    for (uint32_t i = 0; i < view->n; i++) {
+        int name = width_of(view->facts[i].name);
+        int type = width_of(view->facts[i].type);
+        if (name > view->name_columns)
+            view->name_columns = name;
+        if (type > view->type_columns)
+            view->type_columns = type;
+    }
+    if (view->name_columns > MOST_NAME_COLUMNS)
+        view->name_columns = MOST_NAME_COLUMNS;
+}
+
+/* Of a name that is too long the end is shown: it tells it from its like. */
+static void put_name(const inspection *view, const char *name, ms_text *text)
+{
+    char safe[256];
+    const char *at = ms_screen_safe(name, safe, sizeof safe);
+    int width = width_of(at), room = view->name_columns;
+    if (width <= room) {
+        ms_text_add(text, "%s%*s", at, room - width, "");
+        return;
+    }
+    for (int skip = width - room + 1; skip > 0; skip--)
+        do
+            at++;
+        while (continues(*at));
+    ms_text_add(text, "…%s", at);
+}
+
+static void put_row(const inspection *view, const ms_layer_facts *facts,
+                    uint32_t count, ms_text *text)
+{
+    ms_label times = {""}, flops = ms_quantity_flops(facts->forward_flops);
     if (count > 1)
-        snprintf(times, sizeof times, "x %s", ms_quantity_count(count).s);
-    ms_text_add(text, "%-*s %-14s %7s %15s %11s %11s\n", (int)NAME_COLUMNS,
-                ms_screen_safe(facts->name, name, sizeof name), facts->type,
-                times, ms_quantity_count(facts->parameters).s,
-                ms_quantity_flops(facts->forward_flops).s,
+        times = ms_quantity_count(count);
+    flops.s[strcspn(flops.s, "F")] = '\0'; /* the heading says it */
+    put_name(view, facts->name, text);
+    ms_text_add(text, " %-*s %s%4s %15s %8s %10s\n", view->type_columns,
+                facts->type, count > 1 ? "x" : " ", times.s,
+                ms_quantity_count(facts->parameters).s, flops.s,
                 ms_quantity_size(facts->saved_bytes).s);
 }
 
 static void put_table(const inspection *view, const ms_style *style,
                       ms_text *text)
 {
-    ms_text_add(text, "%s%-*s %-14s %7s %15s %11s %11s%s\n", style->strong,
-                (int)NAME_COLUMNS, "layer", "type", "", "parameters", "forward",
-                "saved", style->plain);
+    ms_text_add(text, "%s%-*s %-*s %5s %15s %8s %10s%s\n", style->strong,
+                view->name_columns, "layer", view->type_columns, "type", "",
+                "parameters", "fwd FLOP", "saved", style->plain);
     for (uint32_t i = 0; i < view->n;) {
         uint32_t end = block_end(view, i), count = count_alike(view, i, end);
         for (uint32_t row = i; row < end; row++)
-            put_row(&view->facts[row], count, text);
+            put_row(view, &view->facts[row], count, text);
         i += (end - i) * count;
     }
     ms_text_add(text, "%s", style->strong);
-    put_row(&view->total, 1, text);
+    put_row(view, &view->total, 1, text);
     ms_text_add(text, "%s", style->plain);
 }
 
@@ -189,6 +238,7 @@ static ms_err inspect(const ms_job *job, const ms_hall *hall, ms_result *result,
                        .all =
                            ms_options_value(arguments, MS_OPTION_ALL) != NULL};
     add_up(&view);
+    measure_columns(&view);
     if (ms_options_value(arguments, MS_OPTION_JSON) != NULL) {
         put_json(&view, text);
     } else {

@@ -26,7 +26,7 @@ const ms_command ms_memsim_commands[] = {
      1,
      1,
      ms_inspect_command,
-     {"memsim inspect gpt2", "memsim inspect gpt2 --dot | dot -Tsvg",
+     {"memsim inspect gpt2", "memsim inspect gpt2 --dot | dot -Tsvg >gpt2.svg",
       "memsim inspect gpt3 --dump model > mine.json", NULL}},
     {"help",
      "[TOPIC]",

@@ -23,10 +23,12 @@ ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                          ms_fault *fault)
 {
     ms_training training = result->training;
-    result->shape =
-        (ms_shape){.batch = (uint64_t)training.batch, .micro_batches = 1};
+    result->shape = (ms_shape){.batch = (uint64_t)training.batch,
+                               .micro_batches = 1,
+                               .fixed = result->model.fixed_batch};
     MS_TRY(ms_apply_shape(&job->spec, &result->shape, fault));
     training.batch = (int64_t)result->shape.batch;
+    result->training.batch = training.batch;
     return ms_lower(&result->model, &training, job->device,
                     result->shape.micro_batches, keep, &result->graph, fault);
 }

@@ -114,6 +114,7 @@ static ms_err write_json(const run *r, ms_text *text, ms_fault *fault)
                              .policy = r->policy,
                              .settings_json = settings.bytes};
     ms_report_json(&r->result.report, &r->result.graph, &names, text);
+    ms_text_add(text, "\n");
     return MS_OK;
 }
 

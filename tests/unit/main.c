@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #define SKIPPED_STATUS 77 /* what CTest takes for "skipped" */
+#define NOBODY 65534
 
 /* Suites run in child processes; what they skip comes back through a file
  * whose offset parent and children share. */
@@ -27,6 +28,17 @@ bool tests_truth(const char *relative, char path[TESTS_PATH])
     fprintf(skipped, "%s\n", path);
     fflush(skipped);
     return false;
+}
+
+void tests_become_nobody(void)
+{
+    if (geteuid() == 0)
+        ck_assert_int_eq(seteuid(NOBODY), 0);
+}
+
+void tests_become_self(void)
+{
+    ck_assert_int_eq(seteuid(getuid()), 0);
 }
 
 const char *tests_memsim(void)

@@ -133,10 +133,14 @@ END_TEST
 
 START_TEST(into_read_only_folder)
 {
-    ck_assert_int_eq(chmod(folder, 0500), 0);
-    if (geteuid() != 0) /* root may write everywhere */
-        check_refused(path_of("a"), "Permission denied");
-    ck_assert_int_eq(entries(false), 0);
+    ck_assert_int_eq(ms_output_write(path_of("a"), "old", 3, &fault), MS_OK);
+    ck_assert_int_eq(chmod(folder, 0555), 0);
+    tests_become_nobody();
+    check_refused(path_of("a"), "Permission denied");
+    check_refused(path_of("b"), "Permission denied");
+    tests_become_self();
+    check_content(path_of("a"), "old");
+    ck_assert_int_eq(entries(false), 1);
 }
 END_TEST
 

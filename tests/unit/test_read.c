@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static ms_arena arena;
@@ -404,6 +405,23 @@ START_TEST(files)
 }
 END_TEST
 
+START_TEST(without_permission)
+{
+    char path[] = "/tmp/memsim-read-XXXXXX";
+    int file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(fchmod(file, 0), 0);
+    close(file);
+    tests_become_nobody();
+    ms_err err = ms_read_model(path, NULL, 0, &arena, &model, &fault);
+    tests_become_self();
+    unlink(path);
+    ck_assert_int_eq(err, MS_ESYSTEM);
+    ck_assert_str_eq(fault.where, path);
+    ck_assert_str_eq(fault.what, "cannot read: Permission denied");
+}
+END_TEST
+
 START_TEST(fail_points_at_a_layer)
 {
     read_text(LIST("\n  {\"type\": \"relu\", \"name\": \"r\"}" LOSS));
@@ -469,6 +487,7 @@ Suite *suite_read(void)
     tcase_add_test(tcase, built_in_models);
     tcase_add_test(tcase, unknown_models);
     tcase_add_test(tcase, files);
+    tcase_add_test(tcase, without_permission);
     tcase_add_test(tcase, fail_points_at_a_layer);
     tcase_add_test(tcase, a_long_repeat_is_linear);
     tcase_add_test(tcase, out_of_memory_is_reported);

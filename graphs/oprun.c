@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The forward of an exported op graph, op after op, as they ran. */
+#include "graphs/aten.h"
+#include "graphs/lower.h"
+#include "graphs/ops/ops.h"
+
+#include <ctype.h>
+#include <string.h>
+
+typedef struct run {
+    ms_trace *trace;
+    const ms_opgraph *ops;
+    ms_forward *forward;
+    uint32_t *tensor;   /* per tensor of the file: ours, or MS_NONE */
+    uint32_t *made;     /* per storage of the file: one of our tensors */
+    uint32_t *last_use; /* per tensor: last node that reads it, or MS_NONE */
+    uint32_t *ends;     /* per storage: last node that reads it */
+    uint32_t *in, *out; /* the node under way */
+    uint32_t alive;     /* activations that later nodes read */
+    uint32_t *block_of; /* per module: block, or MS_NONE */
+} run;
+
+/* ---- what exists before the step ---- */
+
+/* The name of a block: up to the first number in a dotted name, such as
+ * "h.3" of "h.3.attn.c_attn"; 0 where there is none. */
+static size_t block_length(const char *module)
+{
+    for (const char *c = module; *c; c++) {
+        bool starts = c == module || c[-1] == '.';
+        if (!starts || !isdigit((unsigned char)*c))
+            continue;
+        const char *end = c;
+        while (isdigit((unsigned char)*end))
+            end++;
+        if (*end == '.' || *end == '\0')
+            return (size_t)(end - module);
+    }
+    return 0;
+}
+
+static ms_err name_blocks(run *r)
+{
+    ms_trace *trace = r->trace;
+    ms_graph *g = &trace->graph;
+    const ms_opgraph *ops = r->ops;
+
+    g->n_blocks = 0;
+    g->block_name =
+        ms_arena_take(trace->arena, ops->n_modules, sizeof *g->block_name);
+    if (!g->block_name)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t m = 0; m < ops->n_modules; m++) {
+        size_t n = block_length(ops->modules[m]);
+        r->block_of[m] = MS_NONE;
+        if (n == 0)
+            continue;
+        for (uint32_t b = 0; b < g->n_blocks; b++)
+            if (strlen(g->block_name[b]) == n &&
+                strncmp(g->block_name[b], ops->modules[m], n) == 0)
+                r->block_of[m] = b;
+        if (r->block_of[m] != MS_NONE)
+            continue;
+        g->block_name[g->n_blocks] =
+            ms_arena_text(trace->arena, ops->modules[m], n);
+        if (!g->block_name[g->n_blocks])
+            return ms_fail_nomem(trace->fault);
+        r->block_of[m] = g->n_blocks++;
+    }
+    return MS_OK;
+}
+
+static void set_layout(ms_trace *trace, uint32_t tensor,
+                       const ms_optensor *like)
+{
+    if (trace->err)
+        return;
+    ms_tensor *t = ms_trace_at(trace, tensor);
+    t->n_dims = like->n_dims;
+    t->dtype = like->dtype;
+    memcpy(t->size, like->size, sizeof t->size);
+    memcpy(t->stride, like->stride, sizeof t->stride);
+}
+
+/* A leaf: a parameter, buffer or input, by the first tensor that shows it. */
+static uint32_t make_leaf(run *r, const ms_optensor *shown)
+{
+    ms_trace *trace = r->trace;
+    const ms_opstorage *storage = &r->ops->storages[shown->storage];
+    uint32_t t = MS_NONE;
+
+    switch ((ms_opstorage_kind)storage->kind) {
+    case MS_OPSTORAGE_PARAM:
+        t = ms_trace_parameter(trace, storage->name, shown->n_dims,
+                               shown->size);
+        break;
+    case MS_OPSTORAGE_BUFFER:
+        t = ms_trace_buffer(trace, storage->name, shown->dtype, shown->n_dims,
+                            shown->size);
+        break;
+    case MS_OPSTORAGE_INPUT:
+        t = ms_trace_input(trace, storage->name, shown->dtype, shown->n_dims,
+                           shown->size);
+        break;
+    case MS_OPSTORAGE_ACT:
+        return MS_NONE;
+    }
+    if (trace->err)
+        return MS_NONE;
+    uint32_t s = ms_trace_at(trace, t)->storage;
+    uint64_t times =
+        storage->kind == MS_OPSTORAGE_INPUT ? trace->micro_batches : 1;
+    trace->graph.storage_bytes[s] = storage->bytes * times;
+    trace->graph.storage_name[s] = storage->name;
+    set_layout(trace, t, shown);
+    return t;
+}
+
+/* Storages that no op reads still exist: parameters without gradient. */
+static void make_unread(run *r, uint32_t storage)
+{
+    const ms_opstorage *s = &r->ops->storages[storage];
+    ms_optensor flat = {.storage = storage,
+                        .dtype = MS_FLOAT32,
+                        .n_dims = 1,
+                        .size = {(int64_t)(s->bytes / 4)},
+                        .stride = {1}};
+
+    r->made[storage] = make_leaf(r, &flat);
+}
+
+static ms_err make_leaves(run *r)
+{
+    const ms_opgraph *ops = r->ops;
+    uint8_t *output = ms_arena_take(r->trace->arena, ops->n_tensors, 1);
+    uint32_t *shown = ms_arena_take_raw(r->trace->arena, ops->n_storages,
+                                        sizeof(uint32_t));
+
+    if (!output || !shown)
+        return ms_fail_nomem(r->trace->fault);
+    memset(shown, 0xff, ops->n_storages * sizeof(uint32_t));
+    for (uint32_t n = 0; n < ops->n_nodes; n++)
+        for (uint32_t k = 0; k < ops->nodes[n].n_out; k++)
+            output[ops->nodes[n].out[k]] = 1;
+    for (uint32_t t = ops->n_tensors; t-- > 0;)
+        if (!output[t])
+            shown[ops->tensors[t].storage] = t;
+    r->trace->layer = MS_NONE;
+    for (uint32_t s = 0; s < ops->n_storages; s++) {
+        if (ops->storages[s].kind == MS_OPSTORAGE_ACT)
+            continue;
+        if (shown[s] == MS_NONE) {
+            make_unread(r, s);
+            continue;
+        }
+        r->made[s] = make_leaf(r, &ops->tensors[shown[s]]);
+        r->tensor[shown[s]] = r->made[s];
+    }
+    return r->trace->err;
+}
+
+/* ---- one node ---- */
+
+static ms_err wrong(run *r, const ms_opnode *node, const char *hint,
+                    const char *what)
+{
+    ms_layer at = {.name = node->op, .spot = node->spot};
+
+    return ms_trace_fail(r->trace, &at, hint, "op aten.%s.%s: %s", node->op,
+                         node->overload, what);
+}
+
+static ms_err find_inputs(run *r, const ms_opnode *node)
+{
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        uint32_t id = node->in[i], t = r->tensor[id];
+        uint32_t base = r->made[r->ops->tensors[id].storage];
+        if (t == MS_NONE && base != MS_NONE &&
+            r->ops->storages[r->ops->tensors[id].storage].kind !=
+                MS_OPSTORAGE_ACT) {
+            /* Another view of a leaf, such as a tied weight. */
+            bool same = memcmp(ms_trace_at(r->trace, base)->size,
+                               r->ops->tensors[id].size,
+                               sizeof r->ops->tensors[id].size) == 0;
+            t = same ? base : ms_trace_alias(r->trace, base);
+            if (!same)
+                set_layout(r->trace, t, &r->ops->tensors[id]);
+            r->tensor[id] = t;
+        }
+        if (t == MS_NONE)
+            return wrong(r, node, "nodes must be in the order they ran",
+                         "it reads a tensor that no earlier node made");
+        r->in[i] = t;
+    }
+    return MS_OK;
+}
+
+/* Does the op write into an input's storage or look at it? */
+static uint32_t shares_with(const run *r, const ms_opnode *node, uint32_t k)
+{
+    uint32_t storage = r->ops->tensors[node->out[k]].storage;
+
+    for (uint32_t i = 0; i < node->n_in; i++)
+        if (r->ops->tensors[node->in[i]].storage == storage)
+            return r->in[i];
+    return MS_NONE;
+}
+
+static bool in_place(const ms_opnode *node)
+{
+    size_t n = strlen(node->op);
+
+    return n > 0 && node->op[n - 1] == '_';
+}
+
+static void make_output(run *r, const ms_opnode *node, uint32_t k)
+{
+    ms_trace *trace = r->trace;
+    const ms_optensor *shown = &r->ops->tensors[node->out[k]];
+    uint32_t from = shares_with(r, node, k), t;
+
+    if (from != MS_NONE) {
+        t = ms_trace_alias(trace, from);
+        if (!trace->err && in_place(node))
+            ms_trace_at(trace, t)->view = ms_trace_at(trace, from)->view;
+    } else {
+        t = ms_trace_make(trace, k == 0 ? "out" : "out1", shown->dtype,
+                          shown->n_dims, shown->size);
+        if (!trace->err)
+            trace->graph.storage_bytes[ms_trace_at(trace, t)->storage] =
+                r->ops->storages[shown->storage].bytes;
+    }
+    set_layout(trace, t, shown);
+    r->out[k] = r->tensor[node->out[k]] = t;
+    r->made[shown->storage] = t;
+}
+
+/* A node that only makes views launches nothing. */
+static bool launches(const run *r, const ms_opnode *node)
+{
+    for (uint32_t k = 0; k < node->n_out; k++)
+        if (shares_with(r, node, k) == MS_NONE)
+            return true;
+    return in_place(node);
+}
+
+static ms_err run_node(run *r, const ms_opnode *node)
+{
+    ms_trace *trace = r->trace;
+    const ms_aten_row *row = ms_aten_find(node->op, node->overload);
+    ms_aten_call call = {
+        .ops = r->ops, .node = node, .in = r->in, .out = r->out};
+
+    if (!row)
+        return wrong(r, node, "memsim help ops lists the ops that are known",
+                     "no rule for this op");
+    MS_TRY(find_inputs(r, node));
+    bool kernel = launches(r, node);
+    if (kernel) {
+        ms_trace_begin(trace, ms_arena_format(trace->arena, "aten::%s",
+                                              node->op));
+        for (uint32_t i = 0; i < node->n_in; i++)
+            ms_trace_read(trace, r->in[i]);
+    }
+    for (uint32_t k = 0; k < node->n_out && !trace->err; k++)
+        make_output(r, node, k);
+    if (kernel)
+        ms_trace_end(trace, node->flops > 0 ? node->flops : 0, row->matrix);
+    ms_aten_record(trace, row, &call);
+    return trace->err;
+}
+
+/* ---- lifetimes and units ---- */
+
+static void find_last_uses(run *r)
+{
+    const ms_opgraph *ops = r->ops;
+
+    for (uint32_t n = 0; n < ops->n_nodes; n++)
+        for (uint32_t i = 0; i < ops->nodes[n].n_in; i++) {
+            uint32_t t = ops->nodes[n].in[i];
+            r->last_use[t] = n;
+            r->ends[ops->tensors[t].storage] = n;
+        }
+}
+
+static bool is_act(const run *r, uint32_t t)
+{
+    return r->ops->storages[r->ops->tensors[t].storage].kind ==
+           MS_OPSTORAGE_ACT;
+}
+
+/* The variables `out` and `loss` stay; the rest ends with its last reader. */
+static void drop_dead(run *r, uint32_t n)
+{
+    const ms_opnode *node = &r->ops->nodes[n];
+
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        uint32_t id = node->in[i];
+        if (r->last_use[id] != n || !is_act(r, id))
+            continue;
+        r->last_use[id] = MS_NONE;
+        if (r->tensor[id] != r->forward->output)
+            ms_trace_drop(r->trace, r->tensor[id]);
+    }
+    for (uint32_t k = 0; k < node->n_out; k++) {
+        uint32_t id = node->out[k];
+        bool unread = r->last_use[id] == MS_NONE;
+        bool loss = n + 1 == r->ops->n_nodes && k == 0;
+        if (unread && !loss)
+            ms_trace_drop(r->trace, r->tensor[id]);
+    }
+}
+
+/* How many activations with a gradient later nodes still read. */
+static void count_alive(run *r, uint32_t n)
+{
+    const ms_opnode *node = &r->ops->nodes[n];
+
+    for (uint32_t k = 0; k < node->n_out; k++) {
+        uint32_t s = r->ops->tensors[node->out[k]].storage;
+        bool fresh = shares_with(r, node, k) == MS_NONE;
+        if (fresh && ms_trace_needs(r->trace, r->out[k]) &&
+            r->ends[s] != MS_NONE && r->ends[s] > n)
+            r->alive++;
+    }
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        uint32_t s = r->ops->tensors[node->in[i]].storage;
+        if (r->ends[s] != n || !is_act(r, node->in[i]) ||
+            !ms_trace_needs(r->trace, r->in[i]))
+            continue;
+        r->ends[s] = MS_NONE;
+        r->alive--;
+    }
+}
+
+static void open_unit(run *r, uint32_t n)
+{
+    ms_forward *forward = r->forward;
+    const ms_opnode *node = &r->ops->nodes[n];
+    uint32_t u = forward->n_units++;
+
+    forward->unit_block[u] = r->block_of[node->module];
+    forward->unit_name[u] = r->ops->modules[node->module];
+    r->trace->unit = u;
+}
+
+/* The tensor that the model hands to the loss. */
+static uint32_t output_id(const run *r)
+{
+    const ms_opgraph *ops = r->ops;
+
+    for (uint32_t n = ops->loss_start; n < ops->n_nodes; n++)
+        for (uint32_t i = 0; i < ops->nodes[n].n_in; i++) {
+            uint32_t t = ops->nodes[n].in[i];
+            if (is_act(r, t) && r->tensor[t] != MS_NONE)
+                return r->tensor[t];
+        }
+    return MS_NONE;
+}
+
+static ms_err run_nodes(run *r)
+{
+    ms_trace *trace = r->trace;
+    const ms_opgraph *ops = r->ops;
+    bool open = false;
+
+    for (uint32_t n = 0; n < ops->n_nodes; n++) {
+        const ms_opnode *node = &ops->nodes[n];
+        bool loss = n == ops->loss_start;
+        if (loss)
+            r->forward->output = output_id(r);
+        if (!open || loss)
+            open_unit(r, n);
+        open = true;
+        if (loss)
+            r->forward->loss_unit = trace->unit;
+        uint32_t *block = &r->forward->unit_block[trace->unit];
+        if (*block != r->block_of[node->module])
+            *block = MS_NONE;
+        trace->layer = node->module;
+        trace->pass = n >= ops->loss_start ? MS_LOSS : MS_FORWARD;
+        MS_TRY(run_node(r, node));
+        count_alive(r, n);
+        drop_dead(r, n);
+        if (r->alive == 1 && n < ops->loss_start)
+            open = false;
+    }
+    return trace->err;
+}
+
+/* ---- the whole ---- */
+
+static ms_err open_run(run *r)
+{
+    ms_arena *arena = r->trace->arena;
+    const ms_opgraph *ops = r->ops;
+    size_t word = sizeof(uint32_t);
+    uint32_t most = 1;
+
+    for (uint32_t n = 0; n < ops->n_nodes; n++) {
+        most = ops->nodes[n].n_in > most ? ops->nodes[n].n_in : most;
+        most = ops->nodes[n].n_out > most ? ops->nodes[n].n_out : most;
+    }
+    r->tensor = ms_arena_take_raw(arena, ops->n_tensors, word);
+    r->last_use = ms_arena_take_raw(arena, ops->n_tensors, word);
+    r->made = ms_arena_take_raw(arena, ops->n_storages, word);
+    r->ends = ms_arena_take_raw(arena, ops->n_storages, word);
+    r->in = ms_arena_take(arena, most, word);
+    r->out = ms_arena_take(arena, most, word);
+    r->block_of = ms_arena_take_raw(arena, ops->n_modules, word);
+    r->forward->unit_block = ms_arena_take_raw(arena, ops->n_nodes, word);
+    r->forward->unit_name =
+        ms_arena_take_raw(arena, ops->n_nodes, sizeof(char *));
+    if (!r->tensor || !r->last_use || !r->made || !r->ends || !r->in ||
+        !r->out || !r->block_of || !r->forward->unit_block ||
+        !r->forward->unit_name)
+        return ms_fail_nomem(r->trace->fault);
+    memset(r->tensor, 0xff, ops->n_tensors * word);
+    memset(r->last_use, 0xff, ops->n_tensors * word);
+    memset(r->made, 0xff, ops->n_storages * word);
+    memset(r->ends, 0xff, ops->n_storages * word);
+    r->trace->graph.n_layers = ops->n_modules;
+    r->trace->graph.layer_name = ops->modules;
+    return name_blocks(r);
+}
+
+ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)
+{
+    run r = {.trace = trace, .ops = trace->model->ops, .forward = forward};
+
+    MS_TRY(open_run(&r));
+    find_last_uses(&r);
+    MS_TRY(make_leaves(&r));
+    MS_TRY(run_nodes(&r));
+    const ms_opnode *last = &r.ops->nodes[r.ops->n_nodes - 1];
+    if (last->n_out > 0)
+        forward->loss = r.tensor[last->out[0]];
+    return MS_OK;
+}

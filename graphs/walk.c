@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The forward of a layer list, layer after layer. */
+#include "graphs/lower.h"
+#include "graphs/ops/ops.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- forward ------------------------------------------------------------- */
+
+/* What the walk over the layers keeps. */
+typedef struct walk {
+    ms_trace *trace;
+    uint32_t *value;    /* per layer: its output tensor */
+    uint32_t *last_use; /* per layer: position of the last reader */
+    uint32_t *position; /* per layer: place in the order */
+    ms_forward *forward;
+} walk;
+
+/* A model of states alone reads nothing. */
+static bool reads_input(const ms_model *model)
+{
+    for (uint32_t i = 0; i < model->n_edges; i++)
+        if (model->edges[i] == MS_NONE)
+            return true;
+    return false;
+}
+
+static ms_err model_input(ms_trace *trace)
+{
+    const ms_model *model = trace->model;
+    int64_t dims[MS_MAX_DIMS] = {(int64_t)trace->batch};
+    uint32_t n = 1;
+
+    if (!reads_input(model))
+        return MS_OK;
+    if (model->tokens || model->sequence_input)
+        dims[n++] = (int64_t)trace->sequence;
+    if (!model->tokens)
+        for (uint32_t d = 0; d < model->n_dims && n < MS_MAX_DIMS; d++)
+            dims[n++] = (int64_t)model->dims[d];
+    trace->layer = 0;
+    trace->input =
+        ms_trace_input(trace, "input",
+                       model->tokens ? MS_INT64 : trace->weight_dtype, n, dims);
+    if (!trace->err)
+        trace->graph.storage_name[ms_trace_at(trace, trace->input)->storage] =
+            "input";
+    return trace->err;
+}
+
+/* The loop "for block in blocks: x = block(x)" holds x until the block
+ * returns: a block's input lives to the end of the block. */
+static void find_last_uses(walk *w)
+{
+    const ms_model *model = w->trace->model;
+    uint32_t block_end = 0;
+
+    for (uint32_t i = 0; i < model->n_layers; i++)
+        w->position[model->order[i]] = i;
+    for (uint32_t i = model->n_layers; i-- > 0;) {
+        const ms_layer *layer = &model->layers[model->order[i]];
+        bool last_of_block =
+            i + 1 == model->n_layers ||
+            model->layers[model->order[i + 1]].block != layer->block;
+        if (last_of_block)
+            block_end = i;
+        for (uint32_t k = 0; k < layer->n_in; k++) {
+            uint32_t from = model->edges[layer->in_at + k];
+            if (from == MS_NONE)
+                continue;
+            bool from_outside = layer->block != MS_NONE &&
+                                model->layers[from].block != layer->block;
+            uint32_t end = from_outside ? block_end : i;
+            if (w->last_use[from] == MS_NONE || w->last_use[from] < end)
+                w->last_use[from] = end;
+        }
+    }
+}
+
+static ms_err open_walk(walk *w)
+{
+    ms_arena *arena = w->trace->arena;
+    uint32_t n = w->trace->model->n_layers;
+
+    w->value = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    w->last_use = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    w->position = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    w->forward->unit_block = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    w->forward->unit_name =
+        ms_arena_take_raw(arena, n, sizeof *w->forward->unit_name);
+    if (!w->value || !w->last_use || !w->position ||
+        !w->forward->unit_block || !w->forward->unit_name)
+        return ms_fail_nomem(w->trace->fault);
+    memset(w->value, 0xff, n * sizeof(uint32_t));
+    memset(w->last_use, 0xff, n * sizeof(uint32_t));
+    find_last_uses(w);
+    return MS_OK;
+}
+
+static bool is_loss(const ms_layer *layer)
+{
+    const char *type = ms_layer_kinds[layer->kind].type;
+
+    return strcmp(type, "cross_entropy") == 0 ||
+           strcmp(type, "mse_loss") == 0 || strcmp(type, "mean") == 0;
+}
+
+static ms_err run_layer(walk *w, uint32_t l)
+{
+    ms_trace *trace = w->trace;
+    const ms_model *model = trace->model;
+    const ms_layer *layer = &model->layers[l];
+    uint32_t in[2] = {trace->input, trace->input};
+
+    for (uint32_t k = 0; k < layer->n_in && k < 2; k++) {
+        uint32_t from = model->edges[layer->in_at + k];
+        in[k] = from == MS_NONE ? trace->input : w->value[from];
+    }
+    trace->layer = l;
+    trace->pass = is_loss(layer) ? MS_LOSS : MS_FORWARD;
+    return ms_layer_kinds[layer->kind].forward(trace, layer, in, &w->value[l]);
+}
+
+/* Variables whose last reader was position i. */
+static void drop_dead(walk *w, uint32_t l, uint32_t i)
+{
+    const ms_model *model = w->trace->model;
+    const ms_layer *layer = &model->layers[l];
+    bool block_ends = i + 1 == model->n_layers ||
+                      model->layers[model->order[i + 1]].block != layer->block;
+
+    for (uint32_t k = 0; k < layer->n_in; k++) {
+        uint32_t from = model->edges[layer->in_at + k];
+        if (from == MS_NONE || w->last_use[from] != i)
+            continue;
+        w->last_use[from] = MS_NONE;
+        ms_trace_drop(w->trace, w->value[from]);
+    }
+    if (!block_ends || layer->block == MS_NONE)
+        return;
+    /* The block's inputs, held until here. */
+    for (uint32_t j = i + 1; j-- > 0;) {
+        const ms_layer *inner = &model->layers[model->order[j]];
+        if (inner->block != layer->block)
+            break;
+        for (uint32_t k = 0; k < inner->n_in; k++) {
+            uint32_t from = model->edges[inner->in_at + k];
+            if (from == MS_NONE || w->last_use[from] != i)
+                continue;
+            w->last_use[from] = MS_NONE;
+            ms_trace_drop(w->trace, w->value[from]);
+        }
+    }
+}
+
+/* A unit ends at a cut point: all that follows sees what came before only
+ * through this layer's output. */
+static void open_unit(walk *w, uint32_t l)
+{
+    const ms_model *model = w->trace->model;
+    uint32_t u = w->forward->n_units++;
+
+    w->forward->unit_block[u] = model->layers[l].block;
+    w->forward->unit_name[u] = model->layers[l].name;
+    w->trace->unit = u;
+}
+
+static ms_err run_layers(walk *w)
+{
+    const ms_model *model = w->trace->model;
+    bool open = false;
+
+    for (uint32_t i = 0; i < model->n_layers; i++) {
+        uint32_t l = model->order[i];
+        const ms_layer *layer = &model->layers[l];
+        bool loss = is_loss(layer);
+        if (!open || loss)
+            open_unit(w, l);
+        open = true;
+        if (loss && w->forward->loss_unit == MS_NONE)
+            w->forward->loss_unit = w->trace->unit;
+        if (w->forward->unit_block[w->trace->unit] != layer->block)
+            w->forward->unit_block[w->trace->unit] = MS_NONE;
+        MS_TRY(run_layer(w, l));
+        if (!loss) /* the training loop's variable keeps the output */
+            drop_dead(w, l, i);
+        if (model->cut[l])
+            open = false;
+    }
+    return MS_OK;
+}
+
+/* The last value is the loss, what it reads the model's output. */
+static ms_err find_loss(walk *w)
+{
+    const ms_model *model = w->trace->model;
+    uint32_t last = MS_NONE;
+
+    for (uint32_t i = 0; i < model->n_layers; i++)
+        if (w->value[model->order[i]] != MS_NONE)
+            last = model->order[i];
+    if (last == MS_NONE) /* states only */
+        return MS_OK;
+    const ms_layer *layer = &model->layers[last];
+    if (!is_loss(layer))
+        return ms_trace_fail(
+            w->trace, layer,
+            "end the list with cross_entropy, mse_loss or mean",
+            "the last layer \"%s\" is no loss", layer->name);
+    w->forward->loss = w->value[last];
+    if (layer->n_in > 0 && model->edges[layer->in_at] != MS_NONE)
+        w->forward->output = w->value[model->edges[layer->in_at]];
+    return MS_OK;
+}
+
+ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
+{
+    walk w = {.trace = trace, .forward = forward};
+
+    if (trace->model->n_layers == 0)
+        return ms_fail(trace->fault, MS_EINPUT, trace->model->name,
+                       "add a layer", "the model has no layers");
+    MS_TRY(open_walk(&w));
+    MS_TRY(model_input(trace));
+    MS_TRY(run_layers(&w));
+    return find_loss(&w);
+}

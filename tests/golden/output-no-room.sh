@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# No room for the whole of a file: the old one stays as it was.
+echo old >out.csv
+echo old >figure.svg
+(
+    trap '' XFSZ
+    ulimit -f 1
+    "$MEMSIM" run tiny.json -q --csv out.csv
+    echo $?
+    "$MEMSIM" run tiny.json -q --plot=figure.svg
+    echo $?
+)
+cat out.csv figure.svg
+find . -name '.memsim*'

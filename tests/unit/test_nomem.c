@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Host memory that runs out, at every place of the way through the house:
+ * the answer is "out of memory", never a crash, a leak or a wrong result. */
+#include "tests/tests.h"
+#include "tools/tools.h"
+
+#include <string.h>
+
+#define MOST_WORDS 16
+#define MOST_MALLOCS 1000
+#define ENOUGH_BYTES (UINT64_C(1) << 30)
+
+static ms_arena keep, trial;
+static ms_result result;
+
+/* The model's file below tests/golden/files, then what a user may add. */
+static const char *const jobs[][MOST_WORDS] = {
+    {"mlp.json", "--batch=8"},
+    {"skip.json", "-p", "checkpoint:full,variant=reentrant", "--batch=4"},
+    {"tiny.json", "-p", "checkpoint:sqrt+microbatch:2", "--batch=4"},
+    {"tiny.json", "-p", "checkpoint:selective", "--kernels=eager",
+     "--framework=torch-1.13", "--precision=fp16-mixed"},
+    {"tiny-encoder.json", "--book=device", "--optimizer=sgd"},
+    {"parameters.json", "--precision=fp16-mixed", "--optimizer=adam"},
+    {"parameters.json", "--hiden=1"}, /* faults run out of memory, too */
+};
+#define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))
+
+static ms_err print(ms_text *text, ms_fault *fault)
+{
+    const ms_report_names names = {"model", "device", "none", "{}"};
+    ms_report_json(&result.report, &result.graph, &names, text);
+    ms_dump_graph(&result.graph, text);
+    ms_dumpplan_write(&result.plan, text);
+    MS_TRY(ms_table_csv(&result.line, text, fault));
+    MS_TRY(ms_chart_line(&result.line, 0, 50, &trial, text, fault));
+    return text->failed ? ms_fail_nomem(fault) : MS_OK;
+}
+
+static ms_err read_back(ms_text *text, ms_fault *fault)
+{
+    ms_program again = {0};
+    ms_dump_program(&result.graph, &result.program, text);
+    if (text->failed)
+        return ms_fail_nomem(fault);
+    return ms_dumpread_program(&result.graph, "again", text->bytes,
+                               text->length, &trial, &again, fault);
+}
+
+/* From words to every text; peak gets the answer. */
+static ms_err whole_way(int which, uint64_t *peak_bytes, ms_fault *fault)
+{
+    char path[TESTS_PATH], folder[TESTS_PATH];
+    const char *words[MOST_WORDS];
+    uint32_t n = 0;
+    ms_job job;
+    ms_arguments arguments = {0};
+    ms_text text = {.arena = &trial}, program = {.arena = &trial};
+
+    tests_source("tests/golden/files/", folder);
+    ck_assert_uint_lt(strlen(folder) + 32, sizeof path);
+    strcat(strcpy(path, folder), jobs[which][0]);
+    for (; n < MOST_WORDS && jobs[which][n] != NULL; n++)
+        words[n] = n == 0 ? path : jobs[which][n];
+    MS_TRY(ms_options_parse(MS_FOR_RUN, words, n, &keep, &arguments, fault));
+    MS_TRY(ms_settings_read(&arguments, &keep, &job, fault));
+    MS_TRY(ms_pipeline_run(&job, &keep, &trial, &result, fault));
+    *peak_bytes = result.report.ranks[0].peak.allocated_bytes;
+    MS_TRY(print(&text, fault));
+    return read_back(&program, fault);
+}
+
+/* One attempt with fresh arenas: false where memory ran out. */
+static bool attempt(int which, ms_err expected, uint64_t expected_bytes)
+{
+    ms_fault fault = {0};
+    uint64_t peak_bytes = 0;
+    ms_err err = whole_way(which, &peak_bytes, &fault);
+
+    ck_assert_int_eq(err, fault.err);
+    if (err != MS_ENOMEM) {
+        ck_assert_msg(err == expected, "%s: %s", fault.where, fault.what);
+        ck_assert_uint_eq(peak_bytes, expected_bytes);
+    }
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+    return err != MS_ENOMEM;
+}
+
+static ms_err undisturbed(int which, uint64_t *peak_bytes, uint64_t used[2])
+{
+    ms_fault fault = {0};
+    *peak_bytes = 0;
+    keep = trial = (ms_arena){0};
+    ms_err err = whole_way(which, peak_bytes, &fault);
+    used[0] = keep.used_bytes;
+    used[1] = trial.used_bytes;
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+    return err;
+}
+
+START_TEST(each_malloc_fails)
+{
+    uint64_t peak_bytes, used[2];
+    ms_err expected = undisturbed(_i, &peak_bytes, used);
+    long n = 1;
+
+    for (; n < MOST_MALLOCS; n++) {
+        ms_arena_fail_after(n);
+        if (attempt(_i, expected, peak_bytes))
+            break;
+    }
+    ms_arena_fail_after(0);
+    ck_assert_int_gt(n, 1);
+    ck_assert_int_lt(n, MOST_MALLOCS);
+}
+END_TEST
+
+/* A limit meets every taking of memory, not only those that need a malloc. */
+START_TEST(each_taking_fails)
+{
+    uint64_t peak_bytes, used[2];
+    ms_err expected = undisturbed(_i, &peak_bytes, used);
+    uint64_t step = (used[0] + used[1]) / 1000 + 1;
+
+    for (uint64_t limit = 1; limit < used[0]; limit += step) {
+        keep.limit_bytes = limit;
+        ck_assert(!attempt(_i, expected, peak_bytes));
+    }
+    keep.limit_bytes = ENOUGH_BYTES;
+    for (uint64_t limit = 1; limit < used[1]; limit += step) {
+        trial.limit_bytes = limit;
+        ck_assert(!attempt(_i, expected, peak_bytes));
+    }
+    trial.limit_bytes = 0;
+    ck_assert(attempt(_i, expected, peak_bytes));
+}
+END_TEST
+
+Suite *suite_nomem(void)
+{
+    Suite *suite = suite_create("nomem");
+    TCase *tcase = tcase_create("nomem");
+    tcase_add_loop_test(tcase, each_malloc_fails, 0, N_JOBS);
+    tcase_add_loop_test(tcase, each_taking_fails, 0, N_JOBS);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
