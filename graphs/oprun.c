@@ -15,6 +15,7 @@ typedef struct run {
     uint32_t *made;     /* per storage of the file: one of our tensors */
     uint32_t *last_use; /* per tensor: last node that reads it, or MS_NONE */
     uint32_t *ends;     /* per storage: last node that reads it */
+    uint32_t *end_at, *end_list; /* CSR: tensors that go after a node */
     uint32_t *in, *out; /* the node under way */
     uint32_t alive;     /* activations that later nodes read */
     uint32_t *block_of; /* per module: block, or MS_NONE */
@@ -272,16 +273,87 @@ static ms_err run_node(run *r, const ms_opnode *node)
 
 /* ---- lifetimes and units ---- */
 
-static void find_last_uses(run *r)
+/* The tensors by the node after which they go. */
+static ms_err list_endings(run *r)
 {
     const ms_opgraph *ops = r->ops;
+    size_t word = sizeof(uint32_t);
+    uint32_t *at = ms_arena_take(r->trace->arena, ops->n_nodes + 1, word);
+    uint32_t *next = ms_arena_take_raw(r->trace->arena, ops->n_nodes, word);
+    uint32_t *list = ms_arena_take_raw(r->trace->arena, ops->n_tensors, word);
 
-    for (uint32_t n = 0; n < ops->n_nodes; n++)
-        for (uint32_t i = 0; i < ops->nodes[n].n_in; i++) {
-            uint32_t t = ops->nodes[n].in[i];
-            r->last_use[t] = n;
+    if (!at || !next || !list)
+        return ms_fail_nomem(r->trace->fault);
+    for (uint32_t t = 0; t < ops->n_tensors; t++)
+        if (r->last_use[t] != MS_NONE)
+            at[r->last_use[t] + 1]++;
+    for (uint32_t n = 0; n < ops->n_nodes; n++) {
+        next[n] = at[n];
+        at[n + 1] += at[n];
+    }
+    for (uint32_t t = 0; t < ops->n_tensors; t++)
+        if (r->last_use[t] != MS_NONE)
+            list[next[r->last_use[t]]++] = t;
+    r->end_at = at;
+    r->end_list = list;
+    return MS_OK;
+}
+
+/* Is the module within the first n bytes of path, or path itself? */
+static bool lies_in(const char *module, const char *path, size_t n)
+{
+    return strncmp(module, path, n) == 0 &&
+           (module[n] == '.' || module[n] == '\0');
+}
+
+/* Module.__call__ holds its arguments until forward returns: what node n
+ * reads from outside its modules lives to the end of the outermost of them
+ * that does not contain its producer. */
+static uint32_t held_until(const run *r, uint32_t n, const char *producer)
+{
+    const ms_opgraph *ops = r->ops;
+    const char *path = ops->modules[ops->nodes[n].module];
+    size_t length = 0;
+
+    for (const char *c = path; *path; c++) {
+        if (*c != '.' && *c != '\0')
+            continue;
+        if (!producer || !lies_in(producer, path, (size_t)(c - path))) {
+            length = (size_t)(c - path);
+            break;
+        }
+        if (*c == '\0')
+            break;
+    }
+    if (length == 0)
+        return n;
+    while (n + 1 < ops->n_nodes &&
+           lies_in(ops->modules[ops->nodes[n + 1].module], path, length))
+        n++;
+    return n;
+}
+
+static ms_err find_last_uses(run *r)
+{
+    const ms_opgraph *ops = r->ops;
+    const char **producer =
+        ms_arena_take(r->trace->arena, ops->n_tensors, sizeof *producer);
+
+    if (!producer)
+        return ms_fail_nomem(r->trace->fault);
+    for (uint32_t n = 0; n < ops->n_nodes; n++) {
+        const ms_opnode *node = &ops->nodes[n];
+        for (uint32_t i = 0; i < node->n_in; i++) {
+            uint32_t t = node->in[i];
+            uint32_t end = held_until(r, n, producer[t]);
+            if (r->last_use[t] == MS_NONE || r->last_use[t] < end)
+                r->last_use[t] = end;
             r->ends[ops->tensors[t].storage] = n;
         }
+        for (uint32_t k = 0; k < node->n_out; k++)
+            producer[node->out[k]] = ops->modules[node->module];
+    }
+    return list_endings(r);
 }
 
 static bool is_act(const run *r, uint32_t t)
@@ -295,19 +367,15 @@ static void drop_dead(run *r, uint32_t n)
 {
     const ms_opnode *node = &r->ops->nodes[n];
 
-    for (uint32_t i = 0; i < node->n_in; i++) {
-        uint32_t id = node->in[i];
-        if (r->last_use[id] != n || !is_act(r, id))
-            continue;
-        r->last_use[id] = MS_NONE;
-        if (r->tensor[id] != r->forward->output)
-            ms_trace_drop(r->trace, r->tensor[id]);
+    for (uint32_t i = r->end_at[n]; i < r->end_at[n + 1]; i++) {
+        uint32_t t = r->tensor[r->end_list[i]];
+        if (is_act(r, r->end_list[i]) && t != r->forward->output)
+            ms_trace_drop(r->trace, t);
     }
     for (uint32_t k = 0; k < node->n_out; k++) {
         uint32_t id = node->out[k];
-        bool unread = r->last_use[id] == MS_NONE;
         bool loss = n + 1 == r->ops->n_nodes && k == 0;
-        if (unread && !loss)
+        if (r->last_use[id] == MS_NONE && !loss)
             ms_trace_drop(r->trace, r->tensor[id]);
     }
 }
@@ -430,7 +498,7 @@ ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)
     run r = {.trace = trace, .ops = trace->model->ops, .forward = forward};
 
     MS_TRY(open_run(&r));
-    find_last_uses(&r);
+    MS_TRY(find_last_uses(&r));
     MS_TRY(make_leaves(&r));
     MS_TRY(run_nodes(&r));
     const ms_opnode *last = &r.ops->nodes[r.ops->n_nodes - 1];

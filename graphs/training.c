@@ -70,7 +70,8 @@ const ms_field ms_training_fields[] = {
     {.name = "mode",
      .type = MS_WORD,
      .words = "train|inference",
-     .help = "inference: forward only, nothing saved"},
+     .help = "inference: forward only, nothing saved, no optimizer "
+             "unless one is named"},
 };
 const uint32_t ms_training_n_fields =
     sizeof ms_training_fields / sizeof *ms_training_fields;
@@ -145,10 +146,19 @@ static ms_err resolve_op_graph(ms_training *training, const ms_model *model,
     return MS_OK;
 }
 
+/* Who only infers has no optimizer, unless one is named. */
+static void drop_optimizer(ms_training *training)
+{
+    uint32_t row = offsetof(ms_training, optimizer) / sizeof(int64_t);
+    if (training->mode == 1 && (training->was_set >> row & 1) == 0)
+        training->optimizer = MS_NO_OPTIMIZER;
+}
+
 ms_err ms_training_resolve(ms_training *training, const ms_model *model,
                            ms_fault *fault)
 {
     uint64_t limit = model->max_sequence;
+    drop_optimizer(training);
     if (model->ops != NULL)
         MS_TRY(resolve_op_graph(training, model, fault));
     if (!model->sequence_input) {

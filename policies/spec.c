@@ -389,7 +389,8 @@ static ms_err insert(const parser *p, ms_spec *spec,
         if (spec->items[i].policy != item->policy)
             continue;
         point(p, name.at);
-        return ms_fail(p->fault, MS_EUSAGE, "--policy", NULL,
+        return ms_fail(p->fault, MS_EUSAGE, "--policy",
+                       "name it once, its arguments joined with commas",
                        "policy \"%s\" is given twice", item->policy->name);
     }
     if (spec->n == MS_SPEC_ITEMS) {

@@ -78,8 +78,18 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+static bool same(char a, char b)
+{
+    if (a >= 'A' && a <= 'Z')
+        a = (char)(a - 'A' + 'a');
+    if (b >= 'A' && b <= 'Z')
+        b = (char)(b - 'A' + 'a');
+    return a == b;
+}
+
 /* Damerau-Levenshtein distance (optimal string alignment): insert, delete,
- * replace, swap neighbours.  Both words have at most LONGEST bytes. */
+ * replace, swap neighbours; case costs nothing.  Both words have at most
+ * LONGEST bytes. */
 static uint32_t distance(const char *a, uint32_t n, const char *b, uint32_t m)
 {
     uint32_t rows[3][LONGEST + 1];
@@ -91,9 +101,10 @@ static uint32_t distance(const char *a, uint32_t n, const char *b, uint32_t m)
         const uint32_t *second = rows[(i + 1) % 3];
         row[0] = i;
         for (uint32_t j = 1; j <= m; j++) {
-            uint32_t replace = above[j - 1] + (a[i - 1] != b[j - 1]);
+            uint32_t replace = above[j - 1] + !same(a[i - 1], b[j - 1]);
             row[j] = least(replace, least(above[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) &&
+                same(a[i - 2], b[j - 1]))
                 row[j] = least(row[j], second[j - 2] + 1);
         }
     }

@@ -107,8 +107,11 @@ static ms_err check_operands(const ms_command *command,
         return ms_fail(fault, MS_EUSAGE, NULL, command->examples[0],
                        "\"memsim %s\" needs a %s, for example", command->name,
                        command->operands);
+    const char *hint = NULL;
+    if (ms_options_value(arguments, MS_OPTION_PLOT) != NULL)
+        hint = "the name of a figure ends in .svg, .png or .pdf";
     if (arguments->n_operands > command->max_operands)
-        return ms_fail(fault, MS_EUSAGE, NULL, NULL,
+        return ms_fail(fault, MS_EUSAGE, NULL, hint,
                        "\"memsim %s\" takes one %s; \"%s\" is one too many",
                        command->name, command->operands,
                        operands[command->max_operands]);

@@ -2,8 +2,8 @@
 # Words that are no UTF-8, in every place of the command line.
 bytes=$(printf 'a\377\033[31m\302')
 for option in --policy --device --set --memory --csv --program --plot --dump \
-    --batch --"$bytes"; do
-    "$MEMSIM" run tiny.json -q $option "$bytes/x"
+    --batch "--$bytes"; do
+    "$MEMSIM" run tiny.json -q "$option=$bytes/x"
     echo "$?"
 done
 "$MEMSIM" "$bytes"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A million layers, all of which read the first one and the model's input.
+# A million layers in a row, all of which read the first one, too.
 awk 'BEGIN {
     print "{\"input\": {\"shape\": [8]}, \"layers\": ["
-    print "{\"type\": \"linear\", \"name\": \"a\", \"out\": 8},"
-    for (i = 0; i < 500000; i++) {
-        print "{\"type\": \"add\", \"inputs\": [\"a\", \"input\"]},"
-        print "{\"type\": \"mul\", \"inputs\": [\"a\", \"mul" i "\"]},"
-    }
+    print "{\"type\": \"linear\", \"name\": \"n0\", \"out\": 8},"
+    for (i = 1; i <= 1000000; i++)
+        printf "{\"type\": \"add\", \"name\": \"n%d\", %s[\"n%d\", \"n0\"]},\n",
+            i, "\"inputs\": ", i - 1
     print "{\"type\": \"mse_loss\"}]}"
-}' | sed 's/"mul0"/"add1"/' >million.json
-exec "$MEMSIM" run million.json --json |
-    grep -o '"events": [0-9]*\|"allocated_bytes": [0-9]*' | sort -u
+}' >million.json
+"$MEMSIM" run million.json --json >million.out
+echo $?
+grep -o '"events": [0-9]*\|"step_ns": [0-9]*' million.out | sort -u

@@ -10,7 +10,6 @@ for words in "run tiny.json" "run tiny.json --json" "run tiny.json --csv -" \
     "$MEMSIM" $words >/dev/full
     echo "$words: $?"
 done
-ls >before
 for name in out.csv out.svg out.png out.pdf out.gp; do
     ln -s /dev/full $name
 done
@@ -23,5 +22,4 @@ done
 rm out.svg
 "$MEMSIM" run tiny.json -q --plot=out.svg --keep-script
 echo "script: $?"
-rm -f out.*
-ls -a | grep -c memsim-
+find . -name '.memsim*'
