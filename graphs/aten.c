@@ -93,8 +93,47 @@ static void conv_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
     trace->nodes[n].i[0] = node->n_args > 6 && node->args[6].value.i;
 }
 
+/* relu6_ and silu_ save a fresh clone of what they overwrite (rule 12). */
+static void clone_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+{
+    if (n == MS_NONE)
+        return;
+    uint32_t clone = ms_trace_make_like(trace, "clone", call->in[0]);
+    ms_trace_save(trace, n, clone);
+    ms_trace_drop(trace, clone);
+}
+
+static void sum_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
+{
+    const ms_opnode *node = call->node;
+
+    if (n == MS_NONE)
+        return;
+    trace->nodes[n].i[0] = -1; /* all */
+    if (node->n_args < 2 || node->args[1].kind != MS_ARG_INTS ||
+        node->args[1].n == 0)
+        return;
+    trace->nodes[n].i[0] = 0;
+    const ms_tensor *x = ms_trace_at(trace, call->in[0]);
+    for (uint32_t i = 0; i < node->args[1].n; i++)
+        trace->nodes[n].i[0] |=
+            INT64_C(1) << dim_of(x, node->args[1].value.ints[i]);
+}
+
 /* ---- the table ---- */
 
+/* Rows whose rule is one of the shared backward functions. */
+#define RULE(node, op, backward)                                              \
+    &(const ms_rule)                                                          \
+    {                                                                         \
+        node "Backward0", "aten::" op, ms_pointwise_##backward                \
+    }
+#define ELEMENT(name, node, op, saves)                                        \
+    {name, NULL, RULE(node, op, one_kernel), "0", saves, false, NULL}
+#define ELEMENT1(name, node, op, saves)                                       \
+    {name, NULL, RULE(node, op, one_temporary), "0", saves, false, NULL}
+#define ELEMENT2(name, node, op, saves)                                       \
+    {name, NULL, RULE(node, op, two_temporaries), "0", saves, false, NULL}
 #define VIEW(name, rule) {name, NULL, rule, "0", "", false, NULL}
 #define CONSTANT(name) {name, NULL, NULL, "", "", false, NULL}
 #define UNARY(name, kind, saves)                                              \
@@ -141,6 +180,10 @@ const ms_aten_row ms_aten_rows[] = {
     CONSTANT("triu"),
     CONSTANT("bernoulli_"),
     CONSTANT("div_"),
+    CONSTANT("scalar_tensor"),
+    CONSTANT("bitwise_not"),
+    CONSTANT("logical_not"),
+    CONSTANT("argmax"),
     /* element by element */
     UNARY("relu", relu, "o0"),
     UNARY("relu_", relu, "o0"),
@@ -161,7 +204,52 @@ const ms_aten_row ms_aten_rows[] = {
     {"mul",                      NULL,   &ms_pointwise_mul_rule,         "01",  "",             false, mul_also      },
     {"div",                      NULL,   &ms_pointwise_div_rule,         "01",  "",             false, div_also      },
     {"masked_fill",              NULL,   &ms_pointwise_masked_fill_rule, "0",   "i1",           false, NULL          },
+    ELEMENT("leaky_relu", "LeakyRelu", "leaky_relu_backward", "i0"),
+    ELEMENT("leaky_relu_", "LeakyRelu", "leaky_relu_backward", "o0"),
+    ELEMENT("elu", "Elu", "elu_backward", "i0"),
+    ELEMENT("elu_", "Elu", "elu_backward", "o0"),
+    ELEMENT("celu", "Elu", "elu_backward", "i0"),
+    ELEMENT("mish", "Mish", "mish_backward", "i0"),
+    ELEMENT("softplus", "Softplus", "softplus_backward", "i0"),
+    ELEMENT("hardtanh", "Hardtanh", "hardtanh_backward", "i0"),
+    ELEMENT("hardswish", "Hardswish", "hardswish_backward", "i0"),
+    ELEMENT("hardsigmoid", "Hardsigmoid", "hardsigmoid_backward", "i0"),
+    ELEMENT("glu", "Glu", "glu_backward", "i0"),
+    ELEMENT("log_sigmoid_forward", "LogSigmoid", "log_sigmoid_backward",
+            "i0o1"),
+    ELEMENT("native_dropout", "NativeDropout", "native_dropout_backward",
+            "o1"),
+    ELEMENT("tril", "Tril", "tril", ""),
+    ELEMENT("flip", "Flip", "flip", ""),
+    ELEMENT("roll", "Roll", "roll", ""),
+    ELEMENT("repeat", "Repeat", "sum", ""),
+    ELEMENT("constant_pad_nd", "ConstantPadNd", "constant_pad_nd", ""),
+    ELEMENT("pixel_shuffle", "PixelShuffle", "pixel_unshuffle", ""),
+    ELEMENT("upsample_nearest2d", "UpsampleNearest2D",
+            "upsample_nearest2d_backward", ""),
+    ELEMENT("upsample_bilinear2d", "UpsampleBilinear2D",
+            "upsample_bilinear2d_backward", ""),
+    ELEMENT("gather", "Gather", "gather_backward", "i0i1"),
+    ELEMENT("index_select", "IndexSelect", "index_select_backward", "i1"),
+    ELEMENT("index", "Index", "index_put_", "i1"),
+    ELEMENT("topk", "Topk", "value_selecting_reduction_backward", "o1"),
+    ELEMENT("sort", "Sort", "value_selecting_reduction_backward", "o1"),
+    ELEMENT1("abs", "Abs", "sgn", "i0"),
+    ELEMENT1("sin", "Sin", "cos", "i0"),
+    ELEMENT2("cos", "Cos", "sin", "i0"),
+    ELEMENT2("reciprocal", "Reciprocal", "mul", "o0"),
+    {"hardtanh_",                NULL,   RULE("Hardtanh", "hardtanh_backward", one_kernel), "0", "",
+     false, clone_also    },
+    {"silu_",                    NULL,   RULE("Silu", "silu_backward", one_kernel),         "0", "",
+     false, clone_also    },
+    {"sub",                      NULL,   &ms_pointwise_add_rule,         "0",   "",             false, NULL          },
+    {"where",                    NULL,   RULE("Where", "where", both),   "12",  "i0",           false, NULL          },
     /* reductions and norms */
+    {"sum",                      NULL,   &ms_view_sum_rule,              "0",   "",             false, sum_also      },
+    {"max",                      "dim",  RULE("Max", "value_selecting_reduction_backward", one_kernel),
+     "0",   "o1",           false, NULL          },
+    {"native_group_norm",        NULL,   &ms_norm_group_norm_rule,       "012",
+     "i0i1o1o2",     false, NULL          },
     {"mean",                     "dim",  &ms_loss_mean_rule,             "0",   "",             false, mean_also     },
     {"mean",                     NULL,   &ms_loss_mean_rule,             "0",   "",             false, NULL          },
     {"_softmax",                 NULL,   &ms_norm_softmax_rule,          "0",   "o0",           false, NULL          },

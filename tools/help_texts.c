@@ -58,8 +58,8 @@ void ms_help_texts_units(ms_text *text)
         "error.  Memory is printed in KiB, MiB, GiB and, from 10 TiB on, in "
         "TiB, rates in",
         "GB/s.  In JSON and CSV bytes and nanoseconds are integers; their "
-        "keys end in _bytes",
-        "and _ns.  A multiply-add counts as two FLOP.",
+        "keys end in",
+        "_bytes and _ns.  A multiply-add counts as two FLOP.",
         NULL};
     put(text, lines);
 }

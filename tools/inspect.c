@@ -116,7 +116,7 @@ static void put_row(const inspection *view, const ms_layer_facts *facts,
         times = ms_quantity_count(count);
     flops.s[strcspn(flops.s, "F")] = '\0'; /* the heading says it */
     put_name(view, facts->name, text);
-    ms_text_add(text, " %-*s %s%4s %15s %8s %10s\n", view->type_columns,
+    ms_text_add(text, " %-*s %s %-4s %14s %8s %10s\n", view->type_columns,
                 facts->type, count > 1 ? "x" : " ", times.s,
                 ms_quantity_count(facts->parameters).s, flops.s,
                 ms_quantity_size(facts->saved_bytes).s);
@@ -125,7 +125,7 @@ static void put_row(const inspection *view, const ms_layer_facts *facts,
 static void put_table(const inspection *view, const ms_style *style,
                       ms_text *text)
 {
-    ms_text_add(text, "%s%-*s %-*s %5s %15s %8s %10s%s\n", style->strong,
+    ms_text_add(text, "%s%-*s %-*s %6s %14s %8s %10s%s\n", style->strong,
                 view->name_columns, "layer", view->type_columns, "type", "",
                 "parameters", "fwd FLOP", "saved", style->plain);
     for (uint32_t i = 0; i < view->n;) {

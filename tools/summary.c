@@ -140,39 +140,26 @@ static ms_err chart_lines(const ms_summary *summary, ms_text *text,
     return MS_OK;
 }
 
-/* What recomputing costs, compared with the step without it. */
-static void put_overhead(const ms_times *time, ms_text *words)
-{
-    if (time->recompute_ns == 0 || time->step_ns <= time->recompute_ns)
-        return;
-    ms_text_add(words, " (+");
-    put_percent(words, time->recompute_ns, time->step_ns - time->recompute_ns);
-    ms_text_add(words, ")");
-}
-
 static void put_time_parts(const ms_times *time, ms_text *words)
 {
     const struct {
         const char *name;
         uint64_t t_ns;
-        bool is_overhead;
-    } parts[] = {{"forward", time->forward_ns, false},
-                 {"backward", time->backward_ns, false},
-                 {"recompute", time->recompute_ns, true},
-                 {"optimizer", time->optimizer_ns, false},
-                 {"waiting for the host", time->host_bound_ns, false},
-                 {"waiting for copies", time->stall_ns, false},
-                 {"waiting for collectives", time->exposed_comm_ns, false},
-                 {"waiting for other ranks", time->bubble_ns, false},
-                 {"idle", time->idle_ns, false}};
+    } parts[] = {{"forward", time->forward_ns},
+                 {"backward", time->backward_ns},
+                 {"recompute", time->recompute_ns},
+                 {"optimizer", time->optimizer_ns},
+                 {"waiting for the host", time->host_bound_ns},
+                 {"waiting for copies", time->stall_ns},
+                 {"waiting for collectives", time->exposed_comm_ns},
+                 {"waiting for other ranks", time->bubble_ns},
+                 {"idle", time->idle_ns}};
     const char *between = ": ";
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].t_ns <= time->step_ns / LEAST_PART)
             continue;
         ms_text_add(words, "%s%s %s", between, parts[i].name,
                     ms_quantity_time_as(parts[i].t_ns, time->step_ns).s);
-        if (parts[i].is_overhead)
-            put_overhead(time, words);
         between = ", ";
     }
 }
@@ -199,19 +186,34 @@ static uint64_t model_states(const ms_result *result)
            rank->optimizer_state_bytes;
 }
 
+/* "parameters 0.23 GiB + gradients 0.23 GiB + ...", without what is not. */
+static void put_states(const ms_rank_report *rank, uint64_t total,
+                       ms_text *words)
+{
+    const struct {
+        uint8_t category;
+        uint64_t bytes;
+    } parts[] = {{MS_PARAMETERS, rank->parameters_bytes},
+                 {MS_GRADIENTS, rank->gradients_bytes},
+                 {MS_OPTIMIZER_STATE, rank->optimizer_state_bytes}};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (parts[i].bytes == 0)
+            continue;
+        ms_text_add(words, words->length > 0 ? " + " : "");
+        ms_summary_category(parts[i].category, words);
+        ms_text_add(words, " %s", ms_quantity_size_as(parts[i].bytes, total).s);
+    }
+}
+
 static void states_line(const ms_summary *summary, ms_text *text)
 {
-    const ms_rank_report *rank = worst(summary->result);
     uint64_t parameters = summary->result->graph.parameters;
     uint64_t total = model_states(summary->result);
     ms_text words = {.arena = summary->arena};
-    ms_text_add(&words,
-                "parameters %s + gradients %s + optimizer state %s = %s",
-                ms_quantity_size_as(rank->parameters_bytes, total).s,
-                ms_quantity_size_as(rank->gradients_bytes, total).s,
-                ms_quantity_size_as(rank->optimizer_state_bytes, total).s,
-                ms_quantity_size(total).s);
-    if (parameters > 0)
+    put_states(worst(summary->result), total, &words);
+    if (total > 0)
+        ms_text_add(&words, " = %s", ms_quantity_size(total).s);
+    if (total > 0 && parameters > 0)
         ms_text_add(&words, ", %.4g bytes per parameter",
                     (double)total / (double)parameters);
     put_line(text, "states:", &words);
@@ -380,11 +382,19 @@ static void put_gain(const ms_summary *summary, const ms_result *without,
 {
     const ms_result *with = summary->result;
     const ms_report *report = &without->report;
-    ms_text_add(words, "without %s the peak would be %s%s, the step %s",
-                summary->policy,
+    ms_text_add(words, "without %s the peak would be %s%s", summary->policy,
                 ms_quantity_size(worst(without)->peak.allocated_bytes).s,
-                with->report.fits && !report->fits ? " (does not fit)" : "",
-                ms_quantity_time(worst(without)->time.step_ns).s);
+                with->report.fits && !report->fits ? " (does not fit)" : "");
+}
+
+/* What the policy costs: recomputation, smaller kernels, more launches. */
+static void put_cost(uint64_t with_ns, uint64_t without_ns, ms_text *words)
+{
+    if (with_ns <= without_ns || without_ns == 0)
+        return;
+    ms_text_add(words, "; the step takes ");
+    put_percent(words, with_ns - without_ns, without_ns);
+    ms_text_add(words, " longer");
 }
 
 static void put_no_gain(const ms_summary *summary, const ms_result *without,
@@ -423,6 +433,7 @@ static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text)
         uint64_t after = worst(summary->result)->peak.allocated_bytes;
         *stays = after > before - before / 100;
         (*stays ? put_no_gain : put_gain)(summary, &without, &words);
+        put_cost(summary->result->line.step_ns, without.line.step_ns, &words);
         put_line(text, "note:", &words);
     }
     ms_arena_free(&scratch);

@@ -105,6 +105,26 @@ const ms_rule ms_norm_batch_norm_rule = {"NativeBatchNormBackward0",
                                          "aten::native_batch_norm_backward",
                                          batch_norm_backward};
 
+/* ---- group norm ---- */
+
+/* Inputs: x, weight, bias.  dx, dweight, dbias. */
+static void group_norm_backward(ms_trace *trace, const ms_node *node,
+                                const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin(trace, "aten::native_group_norm_backward");
+    ms_trace_read(trace, grads[0]);
+    for (uint32_t i = 0; i < node->n_saved; i++)
+        ms_trace_read(trace, node->saved[i]);
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        if (node->needs[i])
+            out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
+    ms_trace_end(trace, 21 * count(trace, grads[0]), false);
+}
+
+const ms_rule ms_norm_group_norm_rule = {"NativeGroupNormBackward0",
+                                         "aten::native_group_norm_backward",
+                                         group_norm_backward};
+
 /* ---- softmax ------------------------------------------------------------- */
 
 static void softmax_backward(ms_trace *trace, const ms_node *node,

@@ -18,8 +18,20 @@ extern const ms_rule ms_lookup_embedding_rule;
 extern const ms_rule ms_loss_log_softmax_rule, ms_loss_nll_loss_rule, ms_loss_mse_rule, ms_loss_mean_rule;
 extern const ms_rule ms_pointwise_rsqrt_rule, ms_pointwise_sqrt_rule,
     ms_pointwise_div_rule, ms_view_permute_rule, ms_view_cat_rule,
-    ms_norm_batch_norm_rule, ms_conv_rule, ms_conv_max_pool_rule,
+    ms_norm_batch_norm_rule, ms_norm_group_norm_rule, ms_view_sum_rule, ms_conv_rule, ms_conv_max_pool_rule,
     ms_conv_avg_pool_rule;
+
+/* Backward functions that many rules share: a kernel of the gradient and the
+ * first saved tensor; the same after one or two temporaries; one kernel for
+ * each input. */
+void ms_pointwise_one_kernel(ms_trace *trace, const ms_node *node,
+                             const uint32_t *grads, uint32_t *out);
+void ms_pointwise_one_temporary(ms_trace *trace, const ms_node *node,
+                                const uint32_t *grads, uint32_t *out);
+void ms_pointwise_two_temporaries(ms_trace *trace, const ms_node *node,
+                                  const uint32_t *grads, uint32_t *out);
+void ms_pointwise_both(ms_trace *trace, const ms_node *node,
+                       const uint32_t *grads, uint32_t *out);
 
 /* ---- view.c: no kernels, shared storages --------------------------------- */
 

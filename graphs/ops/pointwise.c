@@ -24,7 +24,7 @@ static uint32_t kernel(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
 
 /* The commonest backward: one kernel of the incoming gradient and what was
  * saved. */
-static void one_kernel(ms_trace *trace, const ms_node *node,
+void ms_pointwise_one_kernel(ms_trace *trace, const ms_node *node,
                        const uint32_t *grads, uint32_t *out)
 {
     uint32_t saved = node->n_saved ? node->saved[0] : MS_NONE;
@@ -47,40 +47,40 @@ static void pass_on(ms_trace *trace, const ms_node *node, const uint32_t *grads,
 
 const ms_unary ms_pointwise_relu = {
     "aten::relu",
-    {"ReluBackward0", "aten::threshold_backward", one_kernel},
+    {"ReluBackward0", "aten::threshold_backward", ms_pointwise_one_kernel},
     true,
     1};
 const ms_unary ms_pointwise_gelu = {
     "aten::gelu",
-    {"GeluBackward0", "aten::gelu_backward", one_kernel},
+    {"GeluBackward0", "aten::gelu_backward", ms_pointwise_one_kernel},
     false,
     8};
 const ms_unary ms_pointwise_silu = {
     "aten::silu",
-    {"SiluBackward0", "aten::silu_backward", one_kernel},
+    {"SiluBackward0", "aten::silu_backward", ms_pointwise_one_kernel},
     false,
     5};
 const ms_unary ms_pointwise_sigmoid = {
     "aten::sigmoid",
-    {"SigmoidBackward0", "aten::sigmoid_backward", one_kernel},
+    {"SigmoidBackward0", "aten::sigmoid_backward", ms_pointwise_one_kernel},
     true,
     4};
 const ms_unary ms_pointwise_tanh = {
     "aten::tanh",
-    {"TanhBackward0", "aten::tanh_backward", one_kernel},
+    {"TanhBackward0", "aten::tanh_backward", ms_pointwise_one_kernel},
     true,
     5};
 
 const ms_unary ms_pointwise_exp = {
-    "aten::exp", {"ExpBackward0", "aten::mul", one_kernel},
+    "aten::exp", {"ExpBackward0", "aten::mul", ms_pointwise_one_kernel},
      true, 4
 };
 const ms_unary ms_pointwise_log = {
-    "aten::log", {"LogBackward0", "aten::div", one_kernel},
+    "aten::log", {"LogBackward0", "aten::div", ms_pointwise_one_kernel},
      false, 4
 };
 const ms_unary ms_pointwise_neg = {
-    "aten::neg", {"NegBackward0", "aten::neg", one_kernel},
+    "aten::neg", {"NegBackward0", "aten::neg", ms_pointwise_one_kernel},
      false, 1
 };
 
@@ -108,9 +108,9 @@ void ms_pointwise_save_scalar(ms_trace *trace, uint32_t node)
 }
 
 const ms_rule ms_pointwise_mul_scalar_rule = {"MulBackward0", "aten::mul",
-                                        one_kernel};
+                                        ms_pointwise_one_kernel};
 const ms_rule ms_pointwise_div_scalar_rule = {"DivBackward0", "aten::div",
-                                        one_kernel};
+                                        ms_pointwise_one_kernel};
 const ms_rule ms_pointwise_add_scalar_rule = {"AddBackward0", NULL, pass_on};
 
 static uint32_t scalar_op(ms_trace *trace, const char *op, const ms_rule *rule,
@@ -138,6 +138,34 @@ uint32_t ms_pointwise_add_scalar(ms_trace *trace, uint32_t x)
 
     ms_trace_node(trace, &ms_pointwise_add_scalar_rule, &x, 1, &y, 1);
     return y;
+}
+
+/* The derivative takes n temporaries of the gradient's size before it is
+ * multiplied in: sin one (cos x), cos two (sin x, its negative). */
+static void with_temporaries(ms_trace *trace, const ms_node *node,
+                             const uint32_t *grads, uint32_t *out, uint32_t n)
+{
+    uint32_t saved = node->n_saved ? node->saved[0] : grads[0];
+    uint32_t like = node->input[0], last = saved, temps[3];
+
+    for (uint32_t i = 0; i < n; i++)
+        last = temps[i] = kernel(trace, node->rule->op, last, MS_NONE, like,
+                                 "derivative", 1);
+    out[0] = kernel(trace, "aten::mul", grads[0], last, like, "grad", 1);
+    for (uint32_t i = 0; i < n; i++)
+        ms_trace_drop(trace, temps[i]);
+}
+
+void ms_pointwise_one_temporary(ms_trace *trace, const ms_node *node,
+                                const uint32_t *grads, uint32_t *out)
+{
+    with_temporaries(trace, node, grads, out, 1);
+}
+
+void ms_pointwise_two_temporaries(ms_trace *trace, const ms_node *node,
+                                  const uint32_t *grads, uint32_t *out)
+{
+    with_temporaries(trace, node, grads, out, 2);
 }
 
 /* x^n: grad * (n * x^(n-1)), two temporaries of the formula. */
@@ -269,6 +297,18 @@ static void div_backward(ms_trace *trace, const ms_node *node,
 const ms_rule ms_pointwise_div_rule = {"DivBackward0", "aten::div",
                                        div_backward};
 
+/* where(condition, a, b), lerp: one kernel for each of two inputs. */
+void ms_pointwise_both(ms_trace *trace, const ms_node *node,
+                       const uint32_t *grads, uint32_t *out)
+{
+    uint32_t saved = node->n_saved ? node->saved[0] : MS_NONE;
+
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        if (node->needs[i])
+            out[i] = kernel(trace, node->rule->op, grads[0], saved, grads[0],
+                            "grad", 1);
+}
+
 /* ---- casts, masks -------------------------------------------------------- */
 
 static uint32_t cast(ms_trace *trace, uint32_t x, uint8_t dtype,
@@ -312,7 +352,7 @@ uint32_t ms_pointwise_cast(ms_trace *trace, uint32_t x, uint8_t dtype)
 }
 
 const ms_rule ms_pointwise_masked_fill_rule = {"MaskedFillBackward0",
-                                         "aten::masked_fill", one_kernel};
+                                         "aten::masked_fill", ms_pointwise_one_kernel};
 
 uint32_t ms_pointwise_masked_fill(ms_trace *trace, uint32_t x, uint32_t mask)
 {
@@ -336,9 +376,9 @@ uint32_t ms_pointwise_is_zero(ms_trace *trace, uint32_t buffer, uint32_t n_dims,
 /* ---- dropout ------------------------------------------------------------- */
 
 static const ms_rule dropout_rule = {
-    "NativeDropoutBackward0", "aten::native_dropout_backward", one_kernel};
+    "NativeDropoutBackward0", "aten::native_dropout_backward", ms_pointwise_one_kernel};
 static const ms_rule dropout_mul_rule = {"MulBackward0", "aten::mul",
-                                         one_kernel};
+                                         ms_pointwise_one_kernel};
 
 static uint32_t mask_of(ms_trace *trace, uint32_t x, uint8_t dtype)
 {

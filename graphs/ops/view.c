@@ -322,3 +322,31 @@ static void cat_backward(ms_trace *trace, const ms_node *node,
 }
 
 const ms_rule ms_view_cat_rule = {"CatBackward0", NULL, cat_backward};
+
+/* sum: the gradient expanded to the input's shape, a stride of 0 where it was
+ * reduced; nothing is allocated. */
+static void expand_backward(ms_trace *trace, const ms_node *node,
+                            const uint32_t *grads, uint32_t *out)
+{
+    uint32_t y = ms_trace_alias(trace, grads[0]);
+
+    if (y == MS_NONE)
+        return;
+    ms_tensor *view = ms_trace_at(trace, y);
+    ms_tensor grad = *ms_trace_at(trace, grads[0]);
+    ms_tensor input = *ms_trace_at(trace, node->input[0]);
+    uint32_t from = 0;
+    view->n_dims = input.n_dims;
+    for (uint32_t d = 0; d < input.n_dims; d++) {
+        bool reduced = node->i[0] >> d & 1;
+        bool kept = !reduced || grad.n_dims == input.n_dims;
+        view->size[d] = input.size[d];
+        view->stride[d] = reduced || from >= grad.n_dims ? 0
+                                                         : grad.stride[from];
+        from += kept;
+    }
+    out[0] = y;
+}
+
+/* i[0]: a bit for each reduced dimension. */
+const ms_rule ms_view_sum_rule = {"SumBackward1", NULL, expand_backward};

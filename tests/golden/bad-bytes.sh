@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Words that are no UTF-8, in every place of the command line.
 bytes=$(printf 'a\377\033[31m\302')
+try() {
+    "$MEMSIM" "$@" 2>err
+    echo "$?"
+    head -n 1 err
+}
 for option in --policy --device --set --memory --csv --program --plot --dump \
     --batch "--$bytes"; do
-    "$MEMSIM" run tiny.json -q "$option=$bytes/x"
-    echo "$?"
+    try run tiny.json -q "$option=$bytes/x"
 done
-"$MEMSIM" "$bytes"
-"$MEMSIM" help "$bytes"
-"$MEMSIM" run tiny.json --set "model.$bytes=1"
-"$MEMSIM" run tiny.json --set "training.$bytes=1"
-"$MEMSIM" run tiny.json --policy "checkpoint:$bytes=1"
-"$MEMSIM" run tiny.json --policy "checkpoint:blocks=$bytes"
+try "$bytes"
+try help "$bytes"
+try run tiny.json --set "model.$bytes=1"
+try run tiny.json --set "training.$bytes=1"
+try run tiny.json --policy "checkpoint:$bytes=1"
+try run tiny.json --policy "checkpoint:blocks=$bytes"

@@ -294,7 +294,7 @@ START_TEST(steps_of_axes)
     ck_assert_str_eq(ms_units_bytes(UINT64_C(2800) << 30)->name, "GiB");
     ck_assert_str_eq(ms_units_bytes(UINT64_MAX)->name, "EiB");
     ck_assert_str_eq(ms_units_bytes(1023)->name, "B");
-    ck_assert_str_eq(ms_units_time(9999999999)->name, "ms");
+    ck_assert_str_eq(ms_units_time(1999999999)->name, "ms");
 }
 END_TEST
 

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Op graphs exported from PyTorch: backward is derived by our rules and must
+ * allocate what PyTorch's did, in the same order. */
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define WORTH_A_LOOK 1024u /* bytes; smaller allocations are scalars */
+
+/* The graph's file: here, or under MEMSIM_TRUTH, else false. */
+static bool find_graph(const char *name, char path[TESTS_PATH])
+{
+    char relative[TESTS_PATH];
+    snprintf(relative, sizeof relative, "tests/truth/graphs/%s.graph.json",
+             name);
+    tests_source(relative, path);
+    if (access(path, R_OK) == 0)
+        return true;
+    snprintf(relative, sizeof relative, "torch/%s.graph.json", name);
+    return tests_truth(relative, path);
+}
+
+static bool is_backward(uint8_t pass)
+{
+    return pass == MS_GRAD_INPUT || pass == MS_GRAD_WEIGHT ||
+           pass == MS_ACCUMULATE;
+}
+
+/* FNV-1a over the decimal sizes of backward's allocations, a line each. */
+static uint64_t hash_backward(const ms_plan *plan, uint64_t *n)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    *n = 0;
+    for (uint32_t r = 0; r < plan->n_rows; r++) {
+        const ms_row *row = &plan->row[r];
+        char line[32];
+        if (!is_backward(plan->op[row->op].pass) ||
+            row->bytes < WORTH_A_LOOK || row->category == MS_WORKSPACE)
+            continue;
+        snprintf(line, sizeof line, "%" PRIu64 "\n", row->bytes);
+        for (const char *c = line; *c != '\0'; c++)
+            hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+        (*n)++;
+    }
+    return hash;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void compare(const truth_table *table, uint32_t row,
+                    const ms_result *result)
+{
+    const ms_rank_report *rank = truth_rank(result);
+    const uint64_t *level = rank->levels, *peak = rank->phase_peaks;
+    uint64_t start = level[MS_MARK_START], n;
+    uint64_t hash = hash_backward(&result->plan, &n);
+    const struct {
+        const char *column;
+        uint64_t memsim;
+    } quantities[] = {
+        {"static_bytes", start},
+        {"saved_bytes", rank->saved_for_backward_bytes},
+        {"live_after_fwd_rel", level[MS_MARK_BEFORE_LOSS] - start},
+        {"live_after_loss_rel", level[MS_MARK_AFTER_FORWARD] - start},
+        {"live_after_bwd_rel", level[MS_MARK_AFTER_BACKWARD] - start},
+        {"bwd_peak_rel_no_ws", peak[MS_PHASE_BACKWARD] - start},
+        {"fwd_peak_rel_no_ws",
+         larger(peak[MS_PHASE_FORWARD], peak[MS_PHASE_LOSS]) - start},
+        {"allocations", n},
+        {"hash", hash},
+    };
+    for (size_t i = 0; i < sizeof quantities / sizeof *quantities; i++)
+        truth_compare("op graphs", truth_cell(table, row, "case"),
+                      quantities[i].column,
+                      truth_number(table, row, quantities[i].column),
+                      quantities[i].memsim);
+}
+
+START_TEST(measured_graphs)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("opgraphs.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        char path[TESTS_PATH];
+        if (!find_graph(truth_cell(&table, row, "case"), path))
+            continue;
+        compare(&table, row,
+                truth_run("%s --optimizer sgd --framework torch-1.13 "
+                          "--set training.device=cpu",
+                          path));
+    }
+    truth_end();
+}
+END_TEST
+
+Suite *suite_opgraphs(void)
+{
+    Suite *suite = suite_create("opgraphs");
+    TCase *tcase = tcase_create("opgraphs");
+    tcase_add_test(tcase, measured_graphs);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
