@@ -180,6 +180,25 @@ static void check_chart(const ms_timeline *drawn, uint32_t width,
     ck_assert_str_eq(text.bytes == NULL ? "" : text.bytes, expected);
 }
 
+static void check_phases(const ms_timeline *drawn, uint32_t width,
+                         const char *expected)
+{
+    ms_text text = {.arena = &arena};
+    ck_assert_int_eq(ms_chart_phases(drawn, 0, width, &arena, &text, &fault),
+                     MS_OK);
+    ck_assert_str_eq(text.bytes == NULL ? "" : text.bytes, expected);
+}
+
+START_TEST(chart_phases)
+{
+    check_phases(&line, 0, "");
+    check_phases(&line, 3, "FBO");
+    check_phases(&line, 6, "|F|B|O");
+    check_phases(&line, 15, "|fwd |bwd |opt.");
+    check_phases(&line, 30, "|forward  |backward |optimizer");
+}
+END_TEST
+
 START_TEST(chart)
 {
     ms_timeline changed = line;
@@ -485,6 +504,7 @@ Suite *suite_plots(void)
     tcase_set_timeout(tcase, 100);
     tcase_add_test(tcase, csv);
     tcase_add_test(tcase, chart);
+    tcase_add_test(tcase, chart_phases);
     tcase_add_test(tcase, escaping);
     tcase_add_test(tcase, escaping_of_bad_utf8);
     tcase_add_test(tcase, cutting);
