@@ -276,6 +276,27 @@ uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
     return t;
 }
 
+uint32_t ms_trace_shared(ms_trace *trace, const char *role, uint32_t n_dims,
+                         const int64_t *dims)
+{
+    for (const ms_shared_buffer *b = trace->shared; b; b = b->next) {
+        const ms_tensor *made = ms_trace_at(trace, b->tensor);
+        if (strcmp(b->role, role) == 0 && made->n_dims == n_dims &&
+            memcmp(made->size, dims, n_dims * sizeof *dims) == 0)
+            return b->tensor;
+    }
+    uint32_t t =
+        ms_trace_buffer(trace, role, trace->weight_dtype, n_dims, dims);
+    ms_shared_buffer *item = ms_arena_take(trace->arena, 1, sizeof *item);
+    if (!item)
+        no_memory(trace);
+    if (trace->err)
+        return MS_NONE;
+    *item = (ms_shared_buffer){role, t, trace->shared};
+    trace->shared = item;
+    return t;
+}
+
 uint32_t ms_trace_state(ms_trace *trace, const char *role, uint8_t dtype,
                         uint8_t category, bool at_start, uint32_t like)
 {

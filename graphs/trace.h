@@ -93,6 +93,13 @@ typedef struct ms_storage_count {
     bool persistent;
 } ms_storage_count;
 
+/* A buffer that several layers read: the causal mask, cosines and sines. */
+typedef struct ms_shared_buffer {
+    const char *role;
+    uint32_t tensor;
+    struct ms_shared_buffer *next;
+} ms_shared_buffer;
+
 struct ms_trace {
     const ms_model *model;
     const ms_training *training;
@@ -112,6 +119,7 @@ struct ms_trace {
     uint32_t layer, unit, node_now;
     uint8_t op_flags;
     uint32_t input;         /* tensor: the model's input */
+    ms_shared_buffer *shared; /* newest first */
     uint32_t *layer_weight; /* per layer: weight tensor that others may tie */
 
     /* The graph's columns as they grow (storages not yet renumbered). */
@@ -154,6 +162,10 @@ uint32_t ms_trace_state(ms_trace *trace, const char *role, uint8_t dtype,
                         uint8_t category, bool at_start, uint32_t like);
 uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
                          uint32_t n_dims, const int64_t *dims);
+/* The same, made once for the model: later calls of this role and shape get
+ * the first one's tensor. */
+uint32_t ms_trace_shared(ms_trace *trace, const char *role, uint32_t n_dims,
+                         const int64_t *dims);
 
 /* One op: begin, reads, makes, end (or the shorthand below). */
 void ms_trace_begin(ms_trace *trace, const char *name);

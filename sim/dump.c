@@ -5,7 +5,8 @@
 #define WHEN (KEY(FRAME) | KEY(MICRO) | KEY(RANK))
 
 const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
-    [MS_RUN] = {"run", MS_DUMP_PASS, KEY(UNIT) | WHEN | KEY(KEEP) | KEY(HOLD)},
+    [MS_RUN] = {"run", MS_DUMP_PASS,
+                KEY(UNIT) | WHEN | KEY(KEEP) | KEY(HOLD) | KEY(SAVES)},
     [MS_RERUN] = {"rerun", MS_DUMP_NO_OBJECT,
                   KEY(UNITS) | WHEN | KEY(WHOLE) | KEY(HOLD_OUTPUTS)},
     [MS_MOVE] = {"move", MS_DUMP_SET, WHEN | KEY(TO)},
@@ -22,6 +23,7 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_RANK] = "rank",   [MS_DUMP_KEEP] = "keep",
     [MS_DUMP_HOLD] = "hold",   [MS_DUMP_TO] = "to",
     [MS_DUMP_WHOLE] = "whole", [MS_DUMP_HOLD_OUTPUTS] = "hold-outputs",
+    [MS_DUMP_SAVES] = "saves",
 };
 
 /* A name from a file, made harmless for a line of text. */
@@ -263,6 +265,10 @@ static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
     case MS_DUMP_HOLD_OUTPUTS:
         if (call->flags & MS_CALL_HOLD_OUTPUTS)
             put_word(text, "hold-outputs");
+        break;
+    case MS_DUMP_SAVES:
+        if (call->flags & MS_CALL_SAVES)
+            put_word(text, "saves");
         break;
     case MS_DUMP_N_KEYS:
         break;

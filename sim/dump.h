@@ -38,6 +38,7 @@ typedef enum ms_dump_key {
     MS_DUMP_TO,           /* to host */
     MS_DUMP_WHOLE,        /* whole */
     MS_DUMP_HOLD_OUTPUTS, /* hold-outputs */
+    MS_DUMP_SAVES,        /* saves */
     MS_DUMP_N_KEYS
 } ms_dump_key;
 

@@ -313,6 +313,9 @@ static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
     case MS_DUMP_HOLD_OUTPUTS:
         call->flags |= MS_CALL_HOLD_OUTPUTS;
         break;
+    case MS_DUMP_SAVES:
+        call->flags |= MS_CALL_SAVES;
+        break;
     case MS_DUMP_N_KEYS:
         assert(false);
     }

@@ -147,10 +147,13 @@ static void note_kept(ms_books *books, const ms_program *program, uint32_t set)
         books->kept[program->set_item[i]] = books->run;
 }
 
-/* A HOLD reference on what exists; a held storage counts as an activation. */
+/* A HOLD reference on what exists; what forward made and a checkpoint holds
+ * counts as an activation. */
 static void hold(ms_books *books, const ms_books_at *at,
-                 const ms_program *program, uint32_t set)
+                 const ms_program *program, uint32_t set, bool saves)
 {
+    uint32_t backward = books->graph->backward_at[books->graph->n_units];
+
     if (set == MS_ALL || set == MS_NOTHING)
         return;
     for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
@@ -158,9 +161,13 @@ static void hold(ms_books *books, const ms_books_at *at,
         uint32_t r = books->row[c];
         if (r == MS_NONE)
             continue;
+        ms_row *row = &books->plan->row[r];
         books->state[c] += MS_REF_HOLD;
-        if (books->plan->row[r].category == MS_TEMPORARIES)
-            books->plan->row[r].category = MS_ACTIVATIONS;
+        if (books->graph->storage_maker[row->storage] >= backward)
+            continue;
+        row->saved |= saves;
+        if (row->category == MS_TEMPORARIES)
+            row->category = MS_ACTIVATIONS;
     }
 }
 
@@ -180,7 +187,7 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
         make(books, at, call->keep, op);
         end_references(books, at, op);
     }
-    hold(books, at, program, call->set);
+    hold(books, at, program, call->set, call->flags & MS_CALL_SAVES);
     return MS_OK;
 }
 
@@ -360,7 +367,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             MS_TRY(run_step(books, &at));
             break;
         case MS_HOLD:
-            hold(books, &at, program, call->set);
+            hold(books, &at, program, call->set, false);
             break;
         case MS_DROP_SET:
             drop_set(books, &at, program, call->set);

@@ -84,9 +84,10 @@ ms_err ms_program_keep_all(const ms_graph *graph, ms_arena *arena,
 
 /* ---- the default program ------------------------------------------------- */
 
-/* Units [first, last]; drop: the set of what it alone still holds. */
+/* Units [first, last]; drop: the set of what it alone still holds; grads: the
+ * incoming gradients that a nested (reentrant) backward holds as arguments. */
 typedef struct span {
-    uint32_t first, last, drop;
+    uint32_t first, last, drop, grads;
 } span;
 
 /* What ms_program_default works with: one entry per unit, found once and used
@@ -184,6 +185,28 @@ static ms_err hold_inputs(writer *w, span *segment)
                               w->fault);
 }
 
+/* Gradients that the segment's backward reads and later units made. */
+static ms_err find_gradients(writer *w, span *segment)
+{
+    const ms_graph *graph = w->graph;
+    uint32_t backward = graph->backward_at[graph->n_units];
+    uint32_t before = graph->backward_at[segment->last + 1], n = 0;
+    uint32_t end = graph->in_at[graph->backward_at[segment->first]];
+    segment->grads = MS_NOTHING;
+    if (!w->keep->reentrant)
+        return MS_OK;
+    for (uint32_t i = graph->in_at[before]; i < end; i++) {
+        uint32_t s = graph->in[i], maker = graph->storage_maker[s];
+        if (s < graph->n_persistent || maker < backward || maker >= before ||
+            w->held[s])
+            continue;
+        w->held[s] = 1;
+        w->list[n++] = s;
+    }
+    return ms_program_add_set(w->program, w->list, n, w->arena,
+                              &segment->grads, w->fault);
+}
+
 /* The saved storages of a unit that stay: all, nothing or a set. */
 static ms_err find_kept(writer *w, uint32_t unit)
 {
@@ -225,6 +248,8 @@ static ms_err find_sets(writer *w)
     find_outside(w);
     for (uint32_t i = 0; i < w->n_segments; i++)
         MS_TRY(hold_inputs(w, &w->segments[i]));
+    for (uint32_t i = 0; i < w->n_segments; i++)
+        MS_TRY(find_gradients(w, &w->segments[i]));
     for (uint32_t u = 0; u < graph->n_units; u++) {
         MS_TRY(find_kept(w, u));
         MS_TRY(find_held(w, u));
@@ -258,12 +283,19 @@ static void write_forward(writer *w, uint32_t unit)
     call.unit = call.last = unit;
     call.keep = w->kept_set[unit];
     call.set = w->held_set[unit];
+    if (w->keep->reentrant && call.set != MS_NOTHING)
+        call.flags |= MS_CALL_SAVES;
     w->program->calls[w->program->n_calls++] = call;
 }
 
 static void write_rerun(writer *w, const span *segment)
 {
     bool reentrant = w->keep->reentrant;
+    if (segment->grads != MS_NOTHING) {
+        ms_call hold = ms_program_call(MS_HOLD);
+        hold.set = segment->grads;
+        w->program->calls[w->program->n_calls++] = hold;
+    }
     ms_call call = ms_program_call(MS_RERUN);
     call.unit = segment->first;
     call.last = segment->last;
@@ -288,13 +320,14 @@ static void write_backward(writer *w, uint32_t unit)
         bool outputs = w->keep->reentrant;
         write_drop(w, segment->drop, outputs ? segment->first : MS_NONE,
                    outputs ? segment->last : MS_NONE);
+        write_drop(w, segment->grads, MS_NONE, MS_NONE);
     }
 }
 
-/* Five marks and drops, and per unit at most forward, replay, backward and
- * drop. */
+/* Five marks and drops, and per unit at most forward, hold, replay, backward
+ * and two drops. */
 #define FIXED_CALLS 8u
-#define CALLS_PER_UNIT 4u
+#define CALLS_PER_UNIT 6u
 
 static ms_err write_micro_batch(writer *w)
 {

@@ -245,12 +245,12 @@ typedef enum ms_verb {
 #define MS_ALL (MS_NONE - 1u)
 #define MS_NOTHING (MS_NONE - 2u)
 
-enum { /* ms_call.flags */
-       MS_CALL_WHOLE =
-           1u, /* RERUN: to the end of the last unit, needed or not */
-       MS_CALL_HOLD_OUTPUTS = 2u /* RERUN: what leaves the units stays until a
-                                    DROP_SET with unit and last of this call */
-};
+/* ms_call.flags.  RERUN: WHOLE runs to the end of the last unit, needed or
+ * not; HOLD_OUTPUTS keeps what leaves the units until a DROP_SET with unit and
+ * last of this call.  RUN: SAVES says that an autograd node holds `set` (a
+ * reentrant checkpoint saves its inputs, a non-reentrant one's closure only
+ * names them). */
+enum { MS_CALL_WHOLE = 1u, MS_CALL_HOLD_OUTPUTS = 2u, MS_CALL_SAVES = 4u };
 
 typedef struct ms_call {
     uint8_t verb;  /* ms_verb */
