@@ -324,3 +324,32 @@ void ms_aten_record(ms_trace *trace, const ms_aten_row *row,
     if (row->also)
         row->also(trace, call, n);
 }
+
+/* ---- help ---- */
+
+static void describe_saves(const ms_aten_row *row, ms_text *text)
+{
+    const char *separator = "";
+
+    for (const char *c = row->saves; *c; c += 2) {
+        ms_text_add(text, "%s%s%c", separator, *c == 'i' ? "in" : "out",
+                    c[1]);
+        separator = " ";
+    }
+    if (row->also)
+        ms_text_add(text, "%s%s", separator, "by its arguments");
+    else if (!*row->saves)
+        ms_text_add(text, "nothing");
+}
+
+void ms_aten_describe(ms_text *text)
+{
+    for (uint32_t i = 0; i < ms_aten_n_rows; i++) {
+        const ms_aten_row *row = &ms_aten_rows[i];
+        ms_text_add(text, row->rule ? "  %-24s %-30s " : "  %-24s %s", row->op,
+                    row->rule ? row->rule->name : "no gradient");
+        if (row->rule)
+            describe_saves(row, text);
+        ms_text_add(text, "\n");
+    }
+}

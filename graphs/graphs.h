@@ -269,6 +269,10 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
                 const ms_device *device, uint32_t micro_batches,
                 ms_arena *arena, ms_graph *graph, ms_fault *fault);
 
+/* aten.c: the ops that op graphs may hold, one line each: name, autograd node,
+ * what it saves. */
+void ms_aten_describe(ms_text *text);
+
 /* What inspect shows, one row per layer in topological order. */
 typedef struct ms_layer_facts {
     const char *name, *type;

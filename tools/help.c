@@ -17,6 +17,7 @@ static const topic topics[] = {
     {"models", "built-in models", ms_help_tables_models},
     {"devices", "devices and their rates", ms_help_tables_devices},
     {"layers", "layer types of a model file", ms_help_tables_layers},
+    {"ops", "ops of an exported op graph", ms_help_tables_ops},
     {"families", "families of a model file", ms_help_tables_families},
     {"training", "training settings (--set)", ms_help_tables_training},
     {"files", "how a model file is written", ms_help_texts_files},

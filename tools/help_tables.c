@@ -237,3 +237,10 @@ uint32_t ms_help_tables_names(const char **names, uint32_t room)
         names[n++] = ms_layer_kinds[i].type;
     return n;
 }
+
+void ms_help_tables_ops(ms_text *text)
+{
+    ms_text_add(text, "Ops of an op graph (\"aten.\" left out), their autograd "
+                      "node and what it saves\nfor backward:\n\n");
+    ms_aten_describe(text);
+}

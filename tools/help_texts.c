@@ -42,7 +42,13 @@ void ms_help_texts_files(ms_text *text)
         "what checkpoint policies count.  The families are built from the "
         "same layers.",
         "",
+        "A model that ran in PyTorch comes as an op graph, recognised by its",
+        "\"format\" key: its forward's ops, tensors and storages as",
+        "tools/export_torch.py writes them.  Backward is derived.  It keeps its",
+        "batch and dtypes; \"microbatch:4\" runs it four times per step.",
+        "",
         "memsim help layers      layer types and their keys",
+        "memsim help ops         ops of an op graph",
         "memsim help families    families and their keys",
         NULL};
     put(text, lines);

@@ -278,6 +278,7 @@ void ms_help_tables_policies(ms_text *text);
 void ms_help_tables_models(ms_text *text);
 void ms_help_tables_devices(ms_text *text);
 void ms_help_tables_layers(ms_text *text);
+void ms_help_tables_ops(ms_text *text);
 void ms_help_tables_families(ms_text *text);
 void ms_help_tables_training(ms_text *text);
 /* One policy, layer type or family; false: no such name. */
