@@ -6,6 +6,78 @@
 
 #include <string.h>
 
+/* ---- what an op must have ---- */
+
+/* A column such as "i0I1o1" names inputs and outputs that are there; I: an
+ * input that may be absent. */
+static bool has_listed(const ms_aten_row *row, const ms_opnode *node)
+{
+    for (const char *c = row->saves; *c; c += 2) {
+        uint32_t i = (uint32_t)(c[1] - '0');
+        if ((c[0] == 'i' && i >= node->n_in) ||
+            (c[0] == 'o' && i >= node->n_out))
+            return false;
+    }
+    return node->n_out > 0;
+}
+
+/* Are the integers of argument i dimensions of input 0? */
+static bool has_dims(const ms_aten_call *call, uint32_t i)
+{
+    const ms_opnode *node = call->node;
+    int64_t n = node->n_in > 0 ? call->ops->tensors[node->in[0]].n_dims : 0;
+
+    if (i >= node->n_args)
+        return true;
+    const ms_oparg *arg = &node->args[i];
+    if (arg->kind == MS_ARG_INT)
+        return arg->value.i >= -n && arg->value.i < n;
+    for (uint32_t k = 0; arg->kind == MS_ARG_INTS && k < arg->n; k++)
+        if (arg->value.ints[k] < -n || arg->value.ints[k] >= n)
+            return false;
+    return true;
+}
+
+static uint64_t elements(const ms_optensor *tensor)
+{
+    uint64_t n = 1;
+
+    for (uint32_t d = 0; d < tensor->n_dims; d++)
+        n *= (uint64_t)tensor->size[d];
+    return n;
+}
+
+static bool has_all_elements(const ms_aten_call *call)
+{
+    const ms_optensor *tensors = call->ops->tensors;
+    const ms_opnode *node = call->node;
+
+    return node->n_in > 0 && elements(&tensors[node->in[0]]) ==
+                                 elements(&tensors[node->out[0]]);
+}
+
+const char *ms_aten_objection(const ms_aten_row *row, const ms_aten_call *call)
+{
+    const ms_opnode *node = call->node;
+
+    if (!row->rule)
+        return NULL;
+    if (!has_listed(row, node))
+        return "it has too few inputs or outputs";
+    if (row->rule == &ms_view_split_rule && node->n_out > MS_NODE_OUTPUTS)
+        return "more than 4 pieces are not supported";
+    if (row->rule == &ms_view_cat_rule && node->n_in > MS_NODE_INPUTS)
+        return "more than 4 inputs are not supported";
+    bool reorders = row->rule == &ms_view_transpose_rule ||
+                    row->rule == &ms_view_permute_rule ||
+                    row->rule == &ms_view_sum_rule;
+    if (reorders && (!has_dims(call, 1) || !has_dims(call, 2)))
+        return "its argument is no dimension of its input";
+    if (row->rule == &ms_view_view_rule && !has_all_elements(call))
+        return "its output has not the elements of its input";
+    return NULL;
+}
+
 /* ---- exceptions to the columns ---- */
 
 /* x * number: the number is saved as a tensor on the CPU (rule 11). */
@@ -162,6 +234,7 @@ const ms_aten_row ms_aten_rows[] = {
     {"_to_copy",                 NULL,   &ms_pointwise_cast_rule,        "0",   "",             false, NULL          },
     {"cat",                      NULL,   &ms_view_cat_rule,              "01234567",
      "",             false, NULL          },
+    {"copy_",                    NULL,   &ms_assign_copy_rule,           "01",  "",             false, NULL          },
     /* made from nothing */
     CONSTANT("arange"),
     CONSTANT("empty"),
@@ -184,6 +257,7 @@ const ms_aten_row ms_aten_rows[] = {
     CONSTANT("bitwise_not"),
     CONSTANT("logical_not"),
     CONSTANT("argmax"),
+    CONSTANT("lift_fresh"),
     /* element by element */
     UNARY("relu", relu, "o0"),
     UNARY("relu_", relu, "o0"),
@@ -231,7 +305,7 @@ const ms_aten_row ms_aten_rows[] = {
             "upsample_bilinear2d_backward", ""),
     ELEMENT("gather", "Gather", "gather_backward", "i0i1"),
     ELEMENT("index_select", "IndexSelect", "index_select_backward", "i1"),
-    ELEMENT("index", "Index", "index_put_", "i1"),
+    {"index",                    NULL,   &ms_indexed_index_rule,         "0",   "i1I2I3",       false, NULL          },
     ELEMENT("topk", "Topk", "value_selecting_reduction_backward", "o1"),
     ELEMENT("sort", "Sort", "value_selecting_reduction_backward", "o1"),
     ELEMENT1("abs", "Abs", "sgn", "i0"),
@@ -242,22 +316,23 @@ const ms_aten_row ms_aten_rows[] = {
      false, clone_also    },
     {"silu_",                    NULL,   RULE("Silu", "silu_backward", one_kernel),         "0", "",
      false, clone_also    },
-    {"sub",                      NULL,   &ms_pointwise_add_rule,         "0",   "",             false, NULL          },
-    {"where",                    NULL,   RULE("Where", "where", both),   "12",  "i0",           false, NULL          },
+    {"sub",                      NULL,   &ms_pointwise_sub_rule,         "01",  "",             false, NULL          },
+    {"where",                    NULL,   &ms_indexed_where_rule,         "12",  "i0",           false, NULL          },
     /* reductions and norms */
     {"sum",                      NULL,   &ms_view_sum_rule,              "0",   "",             false, sum_also      },
     {"max",                      "dim",  RULE("Max", "value_selecting_reduction_backward", one_kernel),
      "0",   "o1",           false, NULL          },
+    {"linalg_vector_norm",       NULL,   &ms_reduce_vector_norm_rule,    "0",   "i0o0",         false, NULL          },
     {"native_group_norm",        NULL,   &ms_norm_group_norm_rule,       "012",
-     "i0i1o1o2",     false, NULL          },
+     "i0I1o1o2",     false, NULL          },
     {"mean",                     "dim",  &ms_loss_mean_rule,             "0",   "",             false, mean_also     },
     {"mean",                     NULL,   &ms_loss_mean_rule,             "0",   "",             false, NULL          },
     {"_softmax",                 NULL,   &ms_norm_softmax_rule,          "0",   "o0",           false, NULL          },
     {"_log_softmax",             NULL,   &ms_loss_log_softmax_rule,      "0",   "o0",           false, NULL          },
     {"native_layer_norm",        NULL,   &ms_norm_layer_norm_rule,       "012",
-     "i0i1i2o1o2",   false, NULL          },
+     "i0I1I2o1o2",   false, NULL          },
     {"native_batch_norm",        NULL,   &ms_norm_batch_norm_rule,       "012",
-     "i0i1i3i4o1o2", false, NULL          },
+     "i0I1I3I4o1o2", false, NULL          },
     /* products */
     {"mm",                       NULL,   &ms_matmul_mm_rule,             "01",  "i0i1",         true,  NULL          },
     {"addmm",                    NULL,   &ms_matmul_addmm_rule,          "012", "i2i1",         true,  NULL          },
@@ -293,7 +368,7 @@ static void save_listed(ms_trace *trace, const ms_aten_row *row,
 {
     for (const char *c = row->saves; *c; c += 2) {
         uint32_t i = (uint32_t)(c[1] - '0');
-        if (c[0] == 'i' && i < call->node->n_in)
+        if (c[0] != 'o' && i < call->node->n_in)
             ms_trace_save(trace, n, call->in[i]);
         else if (c[0] == 'o' && i < call->node->n_out)
             ms_trace_save(trace, n, call->out[i]);
@@ -307,6 +382,11 @@ void ms_aten_record(ms_trace *trace, const ms_aten_row *row,
 
     if (!row->rule || trace->err)
         return;
+    if (row->rule == &ms_assign_copy_rule && call->whole != MS_NONE) {
+        ms_assign_slice(trace, call->whole, call->in[0], call->in[1],
+                        call->out[0]);
+        return;
+    }
     for (const char *c = row->inputs; *c; c++) {
         uint32_t i = (uint32_t)(*c - '0');
         if (i < call->node->n_in && n_inputs < MS_NODE_INPUTS)
@@ -332,7 +412,7 @@ static void describe_saves(const ms_aten_row *row, ms_text *text)
     const char *separator = "";
 
     for (const char *c = row->saves; *c; c += 2) {
-        ms_text_add(text, "%s%s%c", separator, *c == 'i' ? "in" : "out",
+        ms_text_add(text, "%s%s%c", separator, *c == 'o' ? "out" : "in",
                     c[1]);
         separator = " ";
     }

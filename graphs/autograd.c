@@ -9,6 +9,33 @@
 #include <assert.h>
 #include <string.h>
 
+/* ---- where gradients go -------------------------------------------------- */
+
+/* The parameter that input i of the node is, or NULL. */
+static ms_parameter *parameter_of(ms_trace *trace, const ms_node *node,
+                                  uint32_t i)
+{
+    if (!node->needs[i])
+        return NULL;
+    uint32_t p = ms_trace_at(trace, node->input[i])->parameter;
+    return p == MS_NONE ? NULL : &trace->parameters[p];
+}
+
+/* The buffer that gathers the gradients of input i, or NULL. */
+static uint32_t *buffer_of(ms_trace *trace, const ms_node *node, uint32_t i)
+{
+    ms_parameter *parameter = parameter_of(trace, node, i);
+
+    if (parameter)
+        return &parameter->grad;
+    if (!node->needs[i])
+        return NULL;
+    const ms_tensor *input = ms_trace_at(trace, node->input[i]);
+    if (input->node == MS_NONE)
+        return NULL;
+    return &trace->nodes[input->node].grad[input->output];
+}
+
 /* ---- validate_outputs ---------------------------------------------------- */
 
 static bool same_shape(const ms_tensor *a, const ms_tensor *b)
@@ -23,7 +50,7 @@ static uint32_t sum_to_input(ms_trace *trace, const ms_node *node, uint32_t i,
 {
     uint8_t was = trace->pass;
 
-    if (node->to_parameter[i] != MS_NONE)
+    if (parameter_of(trace, node, i))
         trace->pass = MS_GRAD_WEIGHT;
     ms_trace_begin(trace, "aten::sum");
     ms_trace_read(trace, grad);
@@ -79,7 +106,7 @@ static uint32_t add_grads(ms_trace *trace, uint32_t old, uint32_t grad)
         trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
             ms_trace_bytes(ms_trace_at(trace, old));
     else
-        sum = ms_trace_make_like(trace, "grad", old);
+        sum = ms_view_make(trace, "grad", old, old);
     ms_trace_end(trace, n, false);
     if (!inside)
         ms_trace_drop(trace, old);
@@ -98,8 +125,8 @@ static void deliver(ms_trace *trace, uint32_t *buffer, uint32_t grad)
  * parameter; otherwise cloned (rule 7). */
 static bool stolen(const ms_trace *trace, const ms_parameter *parameter)
 {
-    const ms_tensor *grad = &trace->tensors[parameter->grad];
-    const ms_tensor *like = &trace->tensors[parameter->tensor];
+    const ms_tensor *grad = ms_trace_at(trace, parameter->grad);
+    const ms_tensor *like = ms_trace_at(trace, parameter->tensor);
 
     if (grad->refs > 1 || trace->grad_dtype != grad->dtype)
         return false;
@@ -144,26 +171,19 @@ static void accumulate(ms_trace *trace, ms_parameter *parameter)
 static void hand_on(ms_trace *trace, const ms_node *node, const uint32_t *out)
 {
     for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
-        if (node->needs[i] && node->to_parameter[i] != MS_NONE)
-            trace->parameters[node->to_parameter[i]].uses--;
-        if (out[i] == MS_NONE)
-            continue;
-        if (node->to_parameter[i] != MS_NONE) {
-            ms_parameter *to = &trace->parameters[node->to_parameter[i]];
-            deliver(trace, &to->grad, out[i]);
-        } else if (node->to_node[i] != MS_NONE) {
-            ms_node *to = &trace->nodes[node->to_node[i]];
-            deliver(trace, &to->grad[node->to_output[i]], out[i]);
-        } else {
+        ms_parameter *parameter = parameter_of(trace, node, i);
+        uint32_t *buffer = buffer_of(trace, node, i);
+        if (parameter)
+            parameter->uses--;
+        if (out[i] != MS_NONE && buffer)
+            deliver(trace, buffer, out[i]);
+        else
             ms_trace_drop(trace, out[i]);
-        }
     }
     for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
-        if (!node->needs[i] || node->to_parameter[i] == MS_NONE)
-            continue;
-        ms_parameter *to = &trace->parameters[node->to_parameter[i]];
-        if (to->uses == 0 && to->grad != MS_NONE)
-            accumulate(trace, to);
+        ms_parameter *parameter = parameter_of(trace, node, i);
+        if (parameter && parameter->uses == 0 && parameter->grad != MS_NONE)
+            accumulate(trace, parameter);
     }
 }
 
@@ -214,6 +234,7 @@ static void run_node(ms_trace *trace, uint32_t n)
         ms_trace_drop(trace, node.grad[i]);
     ms_trace_release(trace, &node);
     hand_on(trace, &node, out);
+    ms_trace_unpin(trace, &node);
 }
 
 /* ---- the backward pass --------------------------------------------------- */

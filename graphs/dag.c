@@ -172,11 +172,11 @@ static ms_err fail_dangling(const ms_model *model, const uint8_t *read,
 
 /* All outputs but one must be read: the loss is the unread layer that comes
  * last in the file. */
-static ms_err check_ends(const ms_model *model, ms_arena *arena,
+static ms_err check_ends(const ms_model *model, ms_arena *scratch,
                          ms_fault *fault)
 {
     uint32_t n_ends = 0, last = MS_NONE;
-    uint8_t *read = ms_arena_take(arena, model->n_layers, 1);
+    uint8_t *read = ms_arena_take(scratch, model->n_layers, 1);
     if (read == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < model->n_edges; i++)
@@ -196,12 +196,13 @@ static ms_err check_ends(const ms_model *model, ms_arena *arena,
 /* Layers in file order, each after the inputs that it still lacks: a file in
  * a legal order keeps it, and branches are not interleaved (as igraph's
  * breadth-first sort would). */
-static ms_err sort(ms_model *model, ms_arena *arena, ms_fault *fault)
+static ms_err sort(ms_model *model, ms_arena *arena, ms_arena *scratch,
+                   ms_fault *fault)
 {
     uint32_t n = model->n_layers, n_done = 0;
-    uint32_t *next = ms_arena_take(arena, n, sizeof *next); /* input to see */
-    uint32_t *stack = ms_arena_take_raw(arena, n, sizeof *stack);
-    uint8_t *seen = ms_arena_take(arena, n, 1);
+    uint32_t *next = ms_arena_take(scratch, n, sizeof *next); /* input to see */
+    uint32_t *stack = ms_arena_take_raw(scratch, n, sizeof *stack);
+    uint8_t *seen = ms_arena_take(scratch, n, 1);
     model->order = ms_arena_take_raw(arena, n, sizeof *model->order);
     if (next == NULL || stack == NULL || seen == NULL || model->order == NULL)
         return ms_fail_nomem(fault);
@@ -282,11 +283,13 @@ static igraph_error_t mark_cuts(ms_model *model, const uint32_t *at,
     return code;
 }
 
-static ms_err find_cuts(ms_model *model, ms_arena *arena, ms_fault *fault)
+static ms_err find_cuts(ms_model *model, ms_arena *arena, ms_arena *scratch,
+                        ms_fault *fault)
 {
     uint32_t n = 0;
-    uint32_t *place = ms_arena_take_raw(arena, model->n_layers, sizeof *place);
-    uint32_t *at = ms_arena_take_raw(arena, model->n_layers, sizeof *at);
+    uint32_t *place =
+        ms_arena_take_raw(scratch, model->n_layers, sizeof *place);
+    uint32_t *at = ms_arena_take_raw(scratch, model->n_layers, sizeof *at);
     model->cut = ms_arena_take(arena, model->n_layers, 1);
     if (place == NULL || at == NULL || model->cut == NULL)
         return ms_fail_nomem(fault);
@@ -307,12 +310,13 @@ static ms_err find_cuts(ms_model *model, ms_arena *arena, ms_fault *fault)
     return err;
 }
 
-static ms_err order(ms_model *model, ms_arena *arena, ms_fault *fault)
+static ms_err order(ms_model *model, ms_arena *arena, ms_arena *scratch,
+                    ms_fault *fault)
 {
     MS_TRY(check_cycles(model, fault));
-    MS_TRY(check_ends(model, arena, fault));
-    MS_TRY(sort(model, arena, fault));
-    return find_cuts(model, arena, fault);
+    MS_TRY(check_ends(model, scratch, fault));
+    MS_TRY(sort(model, arena, scratch, fault));
+    return find_cuts(model, arena, scratch, fault);
 }
 
 ms_err ms_dag_order(ms_model *model, ms_arena *arena, ms_fault *fault)
@@ -323,7 +327,9 @@ ms_err ms_dag_order(ms_model *model, ms_arena *arena, ms_fault *fault)
         igraph_set_error_handler(igraph_error_handler_ignore);
     igraph_warning_handler_t *warnings =
         igraph_set_warning_handler(igraph_warning_handler_ignore);
-    ms_err err = order(model, arena, fault);
+    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
+    ms_err err = order(model, arena, &scratch, fault);
+    ms_arena_free(&scratch);
     igraph_set_error_handler(errors);
     igraph_set_warning_handler(warnings);
     return err;

@@ -25,11 +25,20 @@ enum {
     TYPES,
     EMBEDDING_NORM,
     POOLER,
-    HEAD
+    HEAD,
+    NORM_TYPE,
+    POSITIONS_TYPE,
+    KV_HEADS,
+    HEAD_DIM
 };
 enum { NORM_PRE, NORM_POST };
 enum { HEAD_LM, HEAD_NONE };
-static const char *const activations[] = {"gelu", "gelu_new", "relu"};
+enum { POSITIONS_LEARNED, POSITIONS_ROTARY };
+static const char *const norms[] = {"layer_norm", "rms_norm"};
+/* From FIRST_GATED on the MLP has a gate beside the way up. */
+enum { FIRST_GATED = 4 };
+static const char *const activations[] = {"gelu", "gelu_new", "relu",
+                                          "silu", "swiglu",   "geglu"};
 
 #define MAX_WIDTH (INT64_C(1) << 24)
 #define MAX_ROWS (INT64_C(1) << 31)
@@ -70,16 +79,16 @@ static const char *const activations[] = {"gelu", "gelu_new", "relu"};
          .required = true,                                                     \
          .low = 1,                                                             \
          .high = MAX_ROWS,                                                     \
-         .help = "learned positions: the longest sequence"},                   \
+         .help = "the longest sequence"},                                      \
         {.name = "norm",                                                       \
          .type = MS_WORD,                                                      \
          .fallback.i = (norm_),                                                \
          .words = "pre|post",                                                  \
-         .help = "layer norm before or after a sublayer"},                     \
+         .help = "normalise before or after a sublayer"},                      \
         {.name = "activation",                                                 \
          .type = MS_WORD,                                                      \
-         .words = "gelu|gelu_new|relu",                                        \
-         .help = "activation of the MLP"},                                     \
+         .words = "gelu|gelu_new|relu|silu|swiglu|geglu",                      \
+         .help = "activation of the MLP; swiglu, geglu: with a gate"},         \
         {.name = "dropout",                                                    \
          .type = MS_FLOAT,                                                     \
          .fallback.f = 0.1,                                                    \
@@ -115,14 +124,32 @@ static const char *const activations[] = {"gelu", "gelu_new", "relu"};
         {.name = "embedding_norm",                                             \
          .type = MS_BOOL,                                                      \
          .fallback.b = (embedding_norm_),                                      \
-         .help = "layer norm after the embeddings"},                           \
+         .help = "a norm after the embeddings"},                               \
         {.name = "pooler",                                                     \
          .type = MS_BOOL,                                                      \
          .fallback.b = (pooler_),                                              \
          .help = "linear and tanh on the first token"},                        \
+        {.name = "head",                                                       \
+         .type = MS_WORD,                                                      \
+         .fallback.i = (head_),                                                \
+         .words = "lm|none",                                                   \
+         .help = "language-model head, or none"},                              \
+        {.name = "norm_type",                                                  \
+         .type = MS_WORD,                                                      \
+         .words = "layer_norm|rms_norm",                                       \
+         .help = "how to normalise"},                                          \
+        {.name = "positions_type",                                             \
+         .type = MS_WORD,                                                      \
+         .words = "learned|rotary",                                            \
+         .help = "a table of positions, or rotated queries and keys"},         \
+        {.name = "kv_heads",                                                   \
+         .type = MS_INT,                                                       \
+         .low = 0,                                                             \
+         .high = MAX_WIDTH,                                                    \
+         .help = "heads of keys and values; default: heads"},                  \
     {                                                                          \
-        .name = "head", .type = MS_WORD, .fallback.i = (head_),                \
-        .words = "lm|none", .help = "language-model head, or none"             \
+        .name = "head_dim", .type = MS_INT, .low = 0, .high = MAX_WIDTH,       \
+        .help = "channels of a head; default hidden / heads"                   \
     }
 
 static const ms_field decoder_fields[] = {
@@ -179,6 +206,11 @@ static uint32_t add_simple(stack *s, const char *type, const char *name,
     return newest(s);
 }
 
+static uint32_t add_norm(stack *s, const char *name, uint32_t from)
+{
+    return add_simple(s, norms[s->values[NORM_TYPE].i], name, from);
+}
+
 static uint32_t add_sum(stack *s, const char *name, uint32_t first,
                         uint32_t second)
 {
@@ -220,6 +252,12 @@ static uint32_t add_dropout(stack *s, const char *name, uint32_t from)
     return newest(s);
 }
 
+/* Rotary models have projections of their own for q, k and v, as LLaMA. */
+static bool is_rotary(const ms_value *values)
+{
+    return values[POSITIONS_TYPE].i == POSITIONS_ROTARY;
+}
+
 static uint32_t add_attention(stack *s, uint32_t from)
 {
     const ms_value *values = s->values;
@@ -230,7 +268,21 @@ static uint32_t add_attention(stack *s, uint32_t from)
         ms_build_field(layer, "causal")->b = s->causal;
         ms_build_field(layer, "dropout")->f = own < 0 ? values[DROPOUT].f : own;
         ms_build_field(layer, "bias")->b = values[BIAS].b;
+        ms_build_field(layer, "kv_heads")->i = values[KV_HEADS].i;
+        ms_build_field(layer, "head_dim")->i = values[HEAD_DIM].i;
+        ms_build_field(layer, "rotary")->b = is_rotary(values);
+        ms_build_field(layer, "fused_qkv")->b = !is_rotary(values);
     }
+    return newest(s);
+}
+
+/* LLaMA's: activation(gate(x)) * up(x). */
+static uint32_t add_gate(stack *s, const char *type, uint32_t from, int64_t ffn)
+{
+    uint32_t gate = add_linear(s, "mlp.gate", from, ffn);
+    uint32_t up = add_linear(s, "mlp.up", from, ffn);
+    if (add(s, type, "mlp.activation", gate) != NULL)
+        s->failed |= !ms_build_edge(&s->build, up);
     return newest(s);
 }
 
@@ -239,8 +291,13 @@ static uint32_t add_mlp(stack *s, uint32_t from)
     const ms_value *values = s->values;
     int64_t hidden = values[HIDDEN].i;
     int64_t ffn = values[FFN].i == 0 ? 4 * hidden : values[FFN].i;
-    uint32_t l = add_linear(s, "mlp.up", from, ffn);
-    l = add_simple(s, activations[values[ACTIVATION].i], "mlp.activation", l);
+    const char *activation = activations[values[ACTIVATION].i];
+    uint32_t l;
+    if (values[ACTIVATION].i >= FIRST_GATED)
+        l = add_gate(s, activation, from, ffn);
+    else
+        l = add_simple(s, activation, "mlp.activation",
+                       add_linear(s, "mlp.up", from, ffn));
     return add_linear(s, "mlp.down", l, hidden);
 }
 
@@ -258,26 +315,29 @@ static uint32_t add_embeddings(stack *s)
     s->prefix = "embeddings.";
     uint32_t tokens =
         add_embedding(s, "tokens", padded_vocab(values), MS_IDS_TOKENS);
-    uint32_t positions =
-        add_embedding(s, "positions", values[POSITIONS].i, MS_IDS_POSITIONS);
-    uint32_t l = add_sum(s, "add", tokens, positions);
+    uint32_t l = tokens;
+    if (!is_rotary(values)) {
+        uint32_t positions = add_embedding(s, "positions", values[POSITIONS].i,
+                                           MS_IDS_POSITIONS);
+        l = add_sum(s, "add", tokens, positions);
+    }
     if (values[TYPES].i > 0) {
         uint32_t types =
             add_embedding(s, "types", values[TYPES].i, MS_IDS_TYPES);
         l = add_sum(s, "add_types", l, types);
     }
     if (values[EMBEDDING_NORM].b)
-        l = add_simple(s, "layer_norm", "norm", l);
+        l = add_norm(s, "norm", l);
     return add_dropout(s, "dropout", l);
 }
 
 /* x + f(norm(x)): the norm is inside the residual branch. */
 static uint32_t add_pre_norm_block(stack *s, uint32_t x)
 {
-    uint32_t l = add_simple(s, "layer_norm", "norm1", x);
+    uint32_t l = add_norm(s, "norm1", x);
     l = add_dropout(s, "dropout1", add_attention(s, l));
     x = add_sum(s, "residual1", x, l);
-    l = add_simple(s, "layer_norm", "norm2", x);
+    l = add_norm(s, "norm2", x);
     l = add_dropout(s, "dropout2", add_mlp(s, l));
     return add_sum(s, "residual2", x, l);
 }
@@ -287,10 +347,10 @@ static uint32_t add_post_norm_block(stack *s, uint32_t x)
 {
     uint32_t l = add_dropout(s, "dropout1", add_attention(s, x));
     l = add_sum(s, "residual1", x, l);
-    x = add_simple(s, "layer_norm", "norm1", l);
+    x = add_norm(s, "norm1", l);
     l = add_dropout(s, "dropout2", add_mlp(s, x));
     l = add_sum(s, "residual2", x, l);
-    return add_simple(s, "layer_norm", "norm2", l);
+    return add_norm(s, "norm2", l);
 }
 
 static uint32_t add_blocks(stack *s, uint32_t x)
@@ -316,7 +376,7 @@ static void add_end(stack *s, uint32_t x)
     s->prefix = "";
     s->block = MS_NONE;
     if (values[NORM].i == NORM_PRE)
-        x = add_simple(s, "layer_norm", "final_norm", x);
+        x = add_norm(s, "final_norm", x);
     if (values[POOLER].b) {
         x = add_simple(s, "select", "pooler.select", x);
         x = add_linear(s, "pooler.linear", x, values[HIDDEN].i);
@@ -341,7 +401,14 @@ static void add_end(stack *s, uint32_t x)
 /* Families know no file: the reader says where. */
 static ms_err check(const ms_value *values, ms_fault *fault)
 {
-    if (values[HIDDEN].i % values[HEADS].i != 0)
+    int64_t kv_heads = values[KV_HEADS].i;
+    if (kv_heads > 0 && values[HEADS].i % kv_heads != 0)
+        return ms_fail(fault, MS_EINPUT, NULL,
+                       "each head of keys serves heads / kv_heads queries",
+                       "\"heads\" (%" PRId64 ") is no multiple of "
+                       "\"kv_heads\" (%" PRId64 ")",
+                       values[HEADS].i, kv_heads);
+    if (values[HEAD_DIM].i == 0 && values[HIDDEN].i % values[HEADS].i != 0)
         return ms_fail(fault, MS_EINPUT, NULL,
                        "each head gets hidden / heads channels",
                        "\"hidden\" (%" PRId64 ") is no multiple of \"heads\" "
@@ -365,6 +432,8 @@ static ms_err build(const ms_value *values, bool causal, ms_arena *arena,
     MS_TRY(check(values, fault));
     model->tokens = true;
     model->sequence_input = true;
+    if (is_rotary(values)) /* no table of positions says it */
+        model->max_sequence = (uint64_t)values[POSITIONS].i;
     add_end(&s, add_blocks(&s, add_embeddings(&s)));
     return s.failed ? ms_fail_nomem(fault) : MS_OK;
 }
@@ -398,7 +467,7 @@ static ms_err build_parameters(const ms_value *values, ms_arena *arena,
 
 const ms_family ms_families[] = {
     {.name = "decoder",
-     .summary = "transformer with causal attention (GPT)",
+     .summary = "transformer with causal attention (GPT, LLaMA)",
      .n_fields = N_FIELDS(decoder_fields),
      .fields = decoder_fields,
      .build = build_decoder},

@@ -9,7 +9,8 @@
 static ms_err number(ms_trace *trace, uint32_t **new_id)
 {
     ms_graph *g = &trace->graph;
-    uint32_t *map = ms_arena_take_raw(trace->arena, g->n_storages, sizeof *map);
+    uint32_t *map =
+        ms_arena_take_raw(trace->scratch, g->n_storages, sizeof *map);
     uint32_t n = 0;
 
     if (!map)
@@ -25,20 +26,37 @@ static ms_err number(ms_trace *trace, uint32_t **new_id)
     return MS_OK;
 }
 
-/* Moves item s of a column to new_id[s]. */
-static ms_err permute(ms_trace *trace, void *column, size_t size,
-                      const uint32_t *new_id)
+/* Moves the items of persistent storages to the front, in order; rest: room
+ * for those of the others. */
+static inline void partition(const ms_trace *trace, void *column, size_t size,
+                             void *rest)
 {
-    uint32_t n = trace->graph.n_storages;
-    char *from, *to = ms_arena_take_raw(trace->arena, n, size);
+    char *front = column, *back = rest;
+    const char *from = column;
 
-    if (!to)
-        return ms_fail_nomem(trace->fault);
-    memcpy(&from, column, sizeof from);
-    for (uint32_t s = 0; s < n; s++)
-        memcpy(to + new_id[s] * size, from + s * size, size);
-    memcpy(column, &to, sizeof to);
-    return MS_OK;
+    for (uint32_t s = 0; s < trace->graph.n_storages; s++, from += size) {
+        bool first = trace->counts[s].persistent;
+        memcpy(first ? front : back, from, size);
+        front += first ? size : 0;
+        back += first ? 0 : size;
+    }
+    memcpy(front, rest, (size_t)(back - (char *)rest));
+}
+
+static void partition_all(ms_trace *trace, void *rest)
+{
+    ms_graph *g = &trace->graph;
+
+    partition(trace, g->storage_bytes, sizeof(uint64_t), rest);
+    partition(trace, g->storage_category, 1, rest);
+    partition(trace, g->storage_at_start, 1, rest);
+    partition(trace, g->storage_buffer, 1, rest);
+    partition(trace, g->storage_maker, sizeof(uint32_t), rest);
+    partition(trace, g->storage_local_end, sizeof(uint32_t), rest);
+    partition(trace, g->storage_saved_end, sizeof(uint32_t), rest);
+    partition(trace, g->storage_grad, sizeof(uint32_t), rest);
+    partition(trace, g->storage_layer, sizeof(uint32_t), rest);
+    partition(trace, g->storage_name, sizeof(char *), rest);
 }
 
 static void rename_ids(uint32_t *ids, uint32_t n, const uint32_t *new_id)
@@ -54,16 +72,11 @@ static ms_err renumber(ms_trace *trace)
     uint32_t *new_id = NULL;
 
     MS_TRY(number(trace, &new_id));
-    MS_TRY(permute(trace, &g->storage_bytes, sizeof(uint64_t), new_id));
-    MS_TRY(permute(trace, &g->storage_category, 1, new_id));
-    MS_TRY(permute(trace, &g->storage_at_start, 1, new_id));
-    MS_TRY(permute(trace, &g->storage_buffer, 1, new_id));
-    MS_TRY(permute(trace, &g->storage_maker, sizeof(uint32_t), new_id));
-    MS_TRY(permute(trace, &g->storage_local_end, sizeof(uint32_t), new_id));
-    MS_TRY(permute(trace, &g->storage_saved_end, sizeof(uint32_t), new_id));
-    MS_TRY(permute(trace, &g->storage_grad, sizeof(uint32_t), new_id));
-    MS_TRY(permute(trace, &g->storage_layer, sizeof(uint32_t), new_id));
-    MS_TRY(permute(trace, &g->storage_name, sizeof(char *), new_id));
+    void *rest =
+        ms_arena_take_raw(trace->scratch, g->n_storages, sizeof(uint64_t));
+    if (!rest)
+        return ms_fail_nomem(trace->fault);
+    partition_all(trace, rest);
     rename_ids(g->storage_grad, g->n_storages, new_id);
     rename_ids(g->in, trace->n_in, new_id);
     rename_ids(g->out, trace->n_out, new_id);
@@ -119,7 +132,7 @@ static ms_err find_ranges(ms_trace *trace, const ms_forward *forward)
 static ms_err find_unit_inputs(ms_trace *trace)
 {
     ms_graph *g = &trace->graph;
-    uint32_t *seen = ms_arena_take(trace->arena, g->n_storages, sizeof *seen);
+    uint32_t *seen = ms_arena_take(trace->scratch, g->n_storages, sizeof *seen);
     uint32_t capacity = 0, n = 0;
 
     g->unit_in_at =
@@ -180,7 +193,6 @@ ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
     MS_TRY(find_ranges(trace, forward));
     MS_TRY(find_unit_inputs(trace));
     add_up(trace);
-    MS_TRY(ms_graph_prepare(g, trace->arena, trace->fault));
     *graph = *g;
     return MS_OK;
 }

@@ -70,6 +70,7 @@ typedef struct ms_field {
 typedef struct ms_opgraph ms_opgraph; /* an exported op graph: opgraph.h */
 
 #define MS_LAYER_FIELDS 12u
+#define MS_LAYER_INPUTS 4u
 #define MS_MAX_DIMS 6u
 
 /* Where a node of the input file stands, for errors. */

@@ -282,12 +282,16 @@ static ms_err read_inputs(list *l, uint32_t row, const ms_layer *layer,
         return ms_fail_nomem(l->fault);
     if (layer->n_in >= kind->min_inputs && layer->n_in <= kind->max_inputs)
         return MS_OK;
+    char needs[32];
+    snprintf(needs, sizeof needs,
+             kind->min_inputs == kind->max_inputs ? "%u" : "%u to %u",
+             kind->min_inputs, kind->max_inputs);
     return ms_json_fail(
         l->json, inputs == MS_NONE ? row : inputs, l->fault,
         kind->max_inputs == 0 ? "remove \"inputs\""
                               : "name them: \"inputs\": [\"first\", ...]",
-        "layer \"%s\" (%s) has %" PRIu32 " inputs, its type needs %u",
-        layer->name, kind->type, layer->n_in, kind->min_inputs);
+        "layer \"%s\" (%s) has %" PRIu32 " inputs, its type needs %s",
+        layer->name, kind->type, layer->n_in, needs);
 }
 
 /* *previous is the layer before, and becomes this one if it has an output. */

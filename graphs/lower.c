@@ -25,6 +25,10 @@ static uint8_t weight_dtype(int64_t precision)
     return MS_FLOAT32;
 }
 
+/* A first guess of what a layer takes, rarely exceeded by whole models. */
+#define STORAGES_PER_LAYER 16u
+#define OPS_PER_LAYER 6u
+
 static ms_err open_trace(ms_trace *trace, uint32_t micro_batches)
 {
     const ms_training *training = trace->training;
@@ -40,9 +44,9 @@ static ms_err open_trace(ms_trace *trace, uint32_t micro_batches)
     trace->batch = (uint64_t)training->batch / micro_batches;
     trace->sequence = (uint64_t)training->sequence;
     trace->node_now = MS_NONE;
-    trace->input = MS_NONE;
+    trace->input = trace->free_tensor = MS_NONE;
     trace->layer_weight =
-        ms_arena_take_raw(trace->arena, model->n_layers, sizeof(uint32_t));
+        ms_arena_take_raw(trace->scratch, model->n_layers, sizeof(uint32_t));
     trace->graph.layer_name = ms_arena_take(trace->arena, model->n_layers,
                                             sizeof *trace->graph.layer_name);
     if (!trace->layer_weight || !trace->graph.layer_name)
@@ -54,7 +58,8 @@ static ms_err open_trace(ms_trace *trace, uint32_t micro_batches)
     trace->graph.n_blocks = model->n_blocks;
     trace->graph.block_name = model->block_names;
     trace->graph.name = model->name;
-    return MS_OK;
+    return ms_trace_reserve(trace, STORAGES_PER_LAYER * model->n_layers,
+                            OPS_PER_LAYER * model->n_layers);
 }
 
 /* ---- loss and backward ---- */
@@ -139,32 +144,41 @@ static void cublas_workspaces(ms_trace *trace)
 
 /* ---- the whole ---- */
 
+static ms_err lower(ms_trace *trace, uint32_t micro_batches, ms_graph *graph)
+{
+    ms_forward forward = {
+        .loss_unit = MS_NONE, .output = MS_NONE, .loss = MS_NONE};
+
+    MS_TRY(open_trace(trace, micro_batches));
+    if (trace->model->ops)
+        MS_TRY(ms_oprun_forward(trace, &forward));
+    else
+        MS_TRY(ms_walk_layers(trace, &forward));
+    MS_TRY(run_backward(trace, &forward));
+    if (trace->train)
+        ms_optimizer_step(trace);
+    cublas_workspaces(trace);
+    MS_TRY(trace->err);
+    return ms_finish_graph(trace, &forward, graph);
+}
+
 ms_err ms_lower(const ms_model *model, const ms_training *training,
                 const ms_device *device, uint32_t micro_batches,
                 ms_arena *arena, ms_graph *graph, ms_fault *fault)
 {
+    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
     ms_trace trace = {.model = model,
                       .training = training,
                       .device = device,
                       .arena = arena,
+                      .scratch = &scratch,
                       .fault = fault};
-    ms_forward forward = {
-        .loss_unit = MS_NONE, .output = MS_NONE, .loss = MS_NONE};
 
     assert(micro_batches > 0);
-    MS_TRY(open_trace(&trace, micro_batches));
-    if (model->ops)
-        MS_TRY(ms_oprun_forward(&trace, &forward));
-    else
-        MS_TRY(ms_walk_layers(&trace, &forward));
-    MS_TRY(run_backward(&trace, &forward));
-    if (trace.train)
-        ms_optimizer_step(&trace);
-    cublas_workspaces(&trace);
-    MS_TRY(trace.err);
-    MS_TRY(ms_finish_graph(&trace, &forward, graph));
-    assert(ms_graph_check(graph, fault) == MS_OK);
-    return MS_OK;
+    ms_err err = lower(&trace, micro_batches, graph);
+    ms_arena_free(&scratch);
+    assert(err != MS_OK || ms_graph_check(graph, fault) == MS_OK);
+    return err == MS_OK ? ms_graph_prepare(graph, arena, fault) : err;
 }
 
 /* ---- facts by layer ------------------------------------------------------ */
@@ -191,43 +205,82 @@ static void count_ops(const ms_graph *graph, ms_layer_facts *by_layer)
     }
 }
 
+/* The layer of each persistent storage: its own, else its first reader's (the
+ * parameters of op graphs), else the first. */
+static ms_err find_layers(const ms_graph *graph, ms_arena *arena,
+                          uint32_t **layers, ms_fault *fault)
+{
+    uint32_t *layer =
+        ms_arena_take_raw(arena, graph->n_persistent, sizeof *layer);
+
+    if (!layer)
+        return ms_fail_nomem(fault);
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        layer[s] = graph->storage_layer[s];
+    for (uint32_t op = 0; op < graph->step_first; op++)
+        for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
+            if (graph->in[i] < graph->n_persistent &&
+                layer[graph->in[i]] == MS_NONE)
+                layer[graph->in[i]] = graph->op_layer[op];
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (layer[s] == MS_NONE)
+            layer[s] = 0;
+    *layers = layer;
+    return MS_OK;
+}
+
+static bool is_weight(const ms_graph *graph, uint32_t s)
+{
+    return graph->storage_category[s] == MS_PARAMETERS &&
+           !graph->storage_buffer[s];
+}
+
 /* All weights have one dtype: its size is bytes over elements. */
-static void count_parameters(const ms_graph *graph, ms_layer_facts *by_layer)
+static void count_parameters(const ms_graph *graph, const uint32_t *layer,
+                             ms_layer_facts *by_layer)
 {
     uint64_t bytes = 0;
 
-    for (int sum = 1; sum >= 0; sum--)
-        for (uint32_t s = 0; s < graph->n_persistent; s++) {
-            if (graph->storage_category[s] != MS_PARAMETERS ||
-                graph->storage_buffer[s])
-                continue;
-            if (sum)
-                bytes += graph->storage_bytes[s];
-            else
-                by_layer[graph->storage_layer[s]].parameters +=
-                    graph->storage_bytes[s] / (bytes / graph->parameters);
-        }
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        bytes += is_weight(graph, s) ? graph->storage_bytes[s] : 0;
+    if (bytes < graph->parameters || graph->parameters == 0)
+        return;
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (is_weight(graph, s))
+            by_layer[layer[s]].parameters +=
+                graph->storage_bytes[s] / (bytes / graph->parameters);
+}
+
+/* The modules of an op graph stand in the order in which they ran. */
+static void name_rows(const ms_model *model, const ms_graph *graph,
+                      const ms_layer_facts *by_layer, ms_layer_facts *rows)
+{
+    for (uint32_t i = 0; i < graph->n_layers; i++) {
+        uint32_t l = model->ops ? i : model->order[i];
+        const char *name = graph->layer_name[l];
+        rows[i] = by_layer[l];
+        rows[i].name = *name ? name : graph->name;
+        rows[i].type = model->ops
+                           ? "module"
+                           : ms_layer_kinds[model->layers[l].kind].type;
+    }
 }
 
 ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
                       ms_arena *arena, ms_layer_facts **facts, ms_fault *fault)
 {
     ms_layer_facts *by_layer =
-        ms_arena_take(arena, model->n_layers, sizeof *by_layer);
-    ms_layer_facts *ordered =
-        ms_arena_take(arena, model->n_layers, sizeof *ordered);
+        ms_arena_take(arena, graph->n_layers, sizeof *by_layer);
+    ms_layer_facts *rows =
+        ms_arena_take(arena, graph->n_layers, sizeof *rows);
+    uint32_t *layer = NULL;
 
-    if (!by_layer || !ordered)
+    if (!by_layer || !rows)
         return ms_fail_nomem(fault);
+    MS_TRY(find_layers(graph, arena, &layer, fault));
     count_ops(graph, by_layer);
-    if (graph->parameters > 0)
-        count_parameters(graph, by_layer);
-    for (uint32_t i = 0; i < model->n_layers; i++) {
-        const ms_layer *layer = &model->layers[model->order[i]];
-        ordered[i] = by_layer[model->order[i]];
-        ordered[i].name = layer->name;
-        ordered[i].type = ms_layer_kinds[layer->kind].type;
-    }
-    *facts = ordered;
+    count_parameters(graph, layer, by_layer);
+    name_rows(model, graph, by_layer, rows);
+    *facts = rows;
     return MS_OK;
 }

@@ -6,12 +6,15 @@
 #include <assert.h>
 #include <string.h>
 
+#define MOST_NAME 256
+
 typedef struct reader {
     const ms_json *json;
     ms_arena *arena;
     ms_opgraph *ops;
     ms_fault *fault;
     ms_index modules;
+    uint8_t *seen; /* per tensor: made or read by an earlier node */
 } reader;
 
 /* ---- pieces ---- */
@@ -56,6 +59,11 @@ static ms_err next_text(const reader *r, uint32_t *row, const char **value)
         return wrong(r, at == MS_NONE ? 0 : at,
                      "a string was expected here");
     *value = r->json->nodes[at].value.s;
+    if (strlen(*value) > MOST_NAME)
+        return wrong(r, at, "a name of more than 256 bytes");
+    for (const char *c = *value; *c != '\0'; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7F)
+            return wrong(r, at, "a control character in a name");
     *row = r->json->nodes[at].next;
     return MS_OK;
 }
@@ -162,6 +170,19 @@ static ms_err read_dims(const reader *r, uint32_t list, const char *what,
     return MS_OK;
 }
 
+/* Expanded tensors have more elements than their storage. */
+static ms_err check_elements(const reader *r, uint32_t row,
+                             const ms_optensor *tensor)
+{
+    uint64_t n = 1;
+
+    for (uint32_t d = 0; d < tensor->n_dims; d++)
+        if (__builtin_mul_overflow(n, (uint64_t)tensor->size[d], &n) ||
+            n > UINT64_C(1) << 58)
+            return wrong(r, row, "the tensor has more than 2^58 elements");
+    return MS_OK;
+}
+
 /* The last element a tensor can reach must lie in its storage. */
 static ms_err check_extent(const reader *r, uint32_t row,
                            const ms_optensor *tensor, int64_t offset)
@@ -211,6 +232,7 @@ static ms_err read_tensor(const reader *r, uint32_t row, uint32_t id)
         return wrong(r, item, "as many strides as sizes are needed");
     item = r->json->nodes[item].next;
     MS_TRY(next_int(r, &item, 0, INT64_C(1) << 58, &offset));
+    MS_TRY(check_elements(r, row, tensor));
     return check_extent(r, row, tensor, offset);
 }
 
@@ -358,6 +380,17 @@ static ms_err read_op_name(const reader *r, uint32_t row, ms_opnode *node)
     return MS_OK;
 }
 
+/* A tensor is made once, before it is read. */
+static ms_err note_order(reader *r, uint32_t row, const ms_opnode *node)
+{
+    for (uint32_t i = 0; i < node->n_in; i++)
+        r->seen[node->in[i]] = 1;
+    for (uint32_t k = 0; k < node->n_out; k++)
+        if (r->seen[node->out[k]]++)
+            return wrong(r, row, "it makes a tensor that exists already");
+    return MS_OK;
+}
+
 static ms_err read_node(reader *r, uint32_t row, ms_opnode *node)
 {
     const ms_json *json = r->json;
@@ -373,6 +406,7 @@ static ms_err read_node(reader *r, uint32_t row, ms_opnode *node)
     MS_TRY(read_ids(r, ms_json_find(json, row, "in"), &node->n_in, &node->in));
     MS_TRY(
         read_ids(r, ms_json_find(json, row, "out"), &node->n_out, &node->out));
+    MS_TRY(note_order(r, row, node));
     flops = ms_json_find(json, row, "flops");
     node->flops = -1;
     if (flops != MS_NONE && json->nodes[flops].kind == MS_JSON_INT)
@@ -390,6 +424,7 @@ static ms_err read_nodes(reader *r, uint32_t list)
     ops->n_nodes = children(r, list);
     MS_TRY(take(r, &ops->nodes, ops->n_nodes, sizeof *ops->nodes));
     MS_TRY(take(r, &ops->modules, ops->n_nodes, sizeof *ops->modules));
+    MS_TRY(take(r, &r->seen, ops->n_tensors, 1));
     MS_TRY(ms_index_make(&r->modules, ops->n_nodes, r->arena, r->fault));
     for (uint32_t row = ms_json_first(r->json, list); row != MS_NONE;
          row = r->json->nodes[row].next)

@@ -16,9 +16,9 @@ typedef struct run {
     uint32_t *last_use; /* per tensor: last node that reads it, or MS_NONE */
     uint32_t *ends;     /* per storage: last node that reads it */
     uint32_t *end_at, *end_list; /* CSR: tensors that go after a node */
-    uint32_t *in, *out; /* the node under way */
-    uint32_t alive;     /* activations that later nodes read */
-    uint32_t *block_of; /* per module: block, or MS_NONE */
+    uint32_t *in, *out;          /* the node under way */
+    uint32_t alive;              /* activations that later nodes read */
+    uint32_t *block_of;          /* per module: block, or MS_NONE */
 } run;
 
 /* ---- what exists before the step ---- */
@@ -133,9 +133,9 @@ static void make_unread(run *r, uint32_t storage)
 static ms_err make_leaves(run *r)
 {
     const ms_opgraph *ops = r->ops;
-    uint8_t *output = ms_arena_take(r->trace->arena, ops->n_tensors, 1);
-    uint32_t *shown = ms_arena_take_raw(r->trace->arena, ops->n_storages,
-                                        sizeof(uint32_t));
+    uint8_t *output = ms_arena_take(r->trace->scratch, ops->n_tensors, 1);
+    uint32_t *shown =
+        ms_arena_take_raw(r->trace->scratch, ops->n_storages, sizeof(uint32_t));
 
     if (!output || !shown)
         return ms_fail_nomem(r->trace->fault);
@@ -245,6 +245,27 @@ static bool launches(const run *r, const ms_opnode *node)
     return in_place(node);
 }
 
+/* The tensor that a copy into its view changes too and that later nodes read,
+ * or MS_NONE. */
+static uint32_t written_whole(const run *r, const ms_opnode *node)
+{
+    const ms_opgraph *ops = r->ops;
+    uint32_t n = (uint32_t)(node - ops->nodes);
+
+    if (strcmp(node->op, "copy_") != 0 || node->n_in < 2 ||
+        !ms_trace_at(r->trace, r->in[0])->view)
+        return MS_NONE;
+    for (uint32_t t = node->in[0]; t-- > 0;) {
+        bool read = r->last_use[t] != MS_NONE && r->last_use[t] > n;
+        if (read &&
+            ops->tensors[t].storage == ops->tensors[node->in[0]].storage &&
+            r->tensor[t] != MS_NONE &&
+            !ms_trace_at(r->trace, r->tensor[t])->view)
+            return r->tensor[t];
+    }
+    return MS_NONE;
+}
+
 static ms_err run_node(run *r, const ms_opnode *node)
 {
     ms_trace *trace = r->trace;
@@ -256,10 +277,14 @@ static ms_err run_node(run *r, const ms_opnode *node)
         return wrong(r, node, "memsim help ops lists the ops that are known",
                      "no rule for this op");
     MS_TRY(find_inputs(r, node));
+    const char *objection = ms_aten_objection(row, &call);
+    if (objection)
+        return wrong(r, node, NULL, objection);
+    call.whole = written_whole(r, node);
     bool kernel = launches(r, node);
     if (kernel) {
-        ms_trace_begin(trace, ms_arena_format(trace->arena, "aten::%s",
-                                              node->op));
+        ms_trace_begin(trace,
+                       ms_arena_format(trace->arena, "aten::%s", node->op));
         for (uint32_t i = 0; i < node->n_in; i++)
             ms_trace_read(trace, r->in[i]);
     }
@@ -278,9 +303,9 @@ static ms_err list_endings(run *r)
 {
     const ms_opgraph *ops = r->ops;
     size_t word = sizeof(uint32_t);
-    uint32_t *at = ms_arena_take(r->trace->arena, ops->n_nodes + 1, word);
-    uint32_t *next = ms_arena_take_raw(r->trace->arena, ops->n_nodes, word);
-    uint32_t *list = ms_arena_take_raw(r->trace->arena, ops->n_tensors, word);
+    uint32_t *at = ms_arena_take(r->trace->scratch, ops->n_nodes + 1, word);
+    uint32_t *next = ms_arena_take_raw(r->trace->scratch, ops->n_nodes, word);
+    uint32_t *list = ms_arena_take_raw(r->trace->scratch, ops->n_tensors, word);
 
     if (!at || !next || !list)
         return ms_fail_nomem(r->trace->fault);
@@ -337,7 +362,7 @@ static ms_err find_last_uses(run *r)
 {
     const ms_opgraph *ops = r->ops;
     const char **producer =
-        ms_arena_take(r->trace->arena, ops->n_tensors, sizeof *producer);
+        ms_arena_take(r->trace->scratch, ops->n_tensors, sizeof *producer);
 
     if (!producer)
         return ms_fail_nomem(r->trace->fault);
@@ -461,7 +486,7 @@ static ms_err run_nodes(run *r)
 
 static ms_err open_run(run *r)
 {
-    ms_arena *arena = r->trace->arena;
+    ms_arena *arena = r->trace->arena, *scratch = r->trace->scratch;
     const ms_opgraph *ops = r->ops;
     size_t word = sizeof(uint32_t);
     uint32_t most = 1;
@@ -470,13 +495,13 @@ static ms_err open_run(run *r)
         most = ops->nodes[n].n_in > most ? ops->nodes[n].n_in : most;
         most = ops->nodes[n].n_out > most ? ops->nodes[n].n_out : most;
     }
-    r->tensor = ms_arena_take_raw(arena, ops->n_tensors, word);
-    r->last_use = ms_arena_take_raw(arena, ops->n_tensors, word);
-    r->made = ms_arena_take_raw(arena, ops->n_storages, word);
-    r->ends = ms_arena_take_raw(arena, ops->n_storages, word);
-    r->in = ms_arena_take(arena, most, word);
-    r->out = ms_arena_take(arena, most, word);
-    r->block_of = ms_arena_take_raw(arena, ops->n_modules, word);
+    r->tensor = ms_arena_take_raw(scratch, ops->n_tensors, word);
+    r->last_use = ms_arena_take_raw(scratch, ops->n_tensors, word);
+    r->made = ms_arena_take_raw(scratch, ops->n_storages, word);
+    r->ends = ms_arena_take_raw(scratch, ops->n_storages, word);
+    r->in = ms_arena_take(scratch, most, word);
+    r->out = ms_arena_take(scratch, most, word);
+    r->block_of = ms_arena_take_raw(scratch, ops->n_modules, word);
     r->forward->unit_block = ms_arena_take_raw(arena, ops->n_nodes, word);
     r->forward->unit_name =
         ms_arena_take_raw(arena, ops->n_nodes, sizeof(char *));

@@ -15,7 +15,8 @@
 typedef struct step {
     ms_trace *trace;
     bool mixed, foreach, fused, adam, decay;
-    /* Per parameter: what the update reads, sqrt(exp_avg_sq), its quotient. */
+    /* Storages per parameter: the gradient that the update reads,
+     * sqrt(exp_avg_sq), its quotient by the bias correction. */
     uint32_t *grads, *roots, *denoms;
 } step;
 
@@ -35,38 +36,38 @@ static bool is_adam(const ms_trace *trace)
     return optimizer == MS_ADAM || optimizer == MS_ADAMW;
 }
 
+/* A storage of the parameter's shape that outlives the step. */
 static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
-                      uint32_t like)
+                      uint8_t category, const ms_parameter *like, bool at_start)
 {
-    bool steady = trace->training->step == 0;
+    uint64_t bytes = like->elements * ms_trace_dtype_bytes[dtype];
+    uint32_t s = ms_trace_storage(trace, role, bytes, category, true);
 
-    return ms_trace_state(trace, role, dtype, MS_OPTIMIZER_STATE, steady, like);
+    if (s != MS_NONE)
+        trace->graph.storage_at_start[s] = at_start;
+    return s;
 }
 
 static void parameter_states(ms_trace *trace, ms_parameter *parameter)
 {
-    uint32_t like = parameter->tensor;
-    uint8_t dtype = is_mixed(trace) ? MS_FLOAT32 : trace->weight_dtype;
+    bool steady = trace->training->step == 0, mixed = is_mixed(trace);
+    uint8_t dtype = mixed ? MS_FLOAT32 : trace->weight_dtype;
+    uint8_t category = MS_OPTIMIZER_STATE;
 
-    if (is_mixed(trace)) {
-        parameter->master = state(trace, "master", MS_FLOAT32, like);
-        if (!trace->err) /* made at construction, not by the first step */
-            trace->graph.storage_at_start[ms_trace_at(trace, parameter->master)
-                                              ->storage] = 1;
-    }
+    if (mixed) /* made at construction, not by the first step */
+        parameter->master =
+            state(trace, "master", MS_FLOAT32, category, parameter, true);
     if (trace->training->optimizer == MS_MOMENTUM)
-        parameter->first = state(trace, "momentum_buffer", dtype, like);
+        parameter->first =
+            state(trace, "momentum_buffer", dtype, category, parameter, steady);
     if (!is_adam(trace))
         return;
-    parameter->first = state(trace, "exp_avg", dtype, like);
-    parameter->second = state(trace, "exp_avg_sq", dtype, like);
-    if (trace->cpu && !trace->err) {
-        /* The step counter is an fp32 scalar in host memory. */
-        uint32_t s =
-            ms_trace_storage(trace, "step:step", 4, MS_OPTIMIZER_STATE, true);
-        if (s != MS_NONE)
-            trace->graph.storage_layer[s] = parameter->layer;
-    }
+    parameter->first =
+        state(trace, "exp_avg", dtype, category, parameter, steady);
+    parameter->second =
+        state(trace, "exp_avg_sq", dtype, category, parameter, steady);
+    if (trace->cpu) /* the step counter is an fp32 scalar in host memory */
+        ms_trace_storage(trace, "step", 4, category, true);
 }
 
 void ms_optimizer_states(ms_trace *trace)
@@ -76,13 +77,10 @@ void ms_optimizer_states(ms_trace *trace)
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         ms_parameter *parameter = &trace->parameters[p];
         trace->layer = parameter->layer;
-        parameter->grad_tensor =
-            ms_trace_state(trace, "grad", trace->grad_dtype, MS_GRADIENTS, kept,
-                           parameter->tensor);
+        parameter->grad_storage = state(trace, "grad", trace->grad_dtype,
+                                        MS_GRADIENTS, parameter, kept);
         if (trace->err)
             return;
-        parameter->grad_storage =
-            ms_trace_at(trace, parameter->grad_tensor)->storage;
         trace->graph.storage_grad[parameter->storage] = parameter->grad_storage;
         if (trace->training->optimizer != MS_NO_OPTIMIZER)
             parameter_states(trace, parameter);
@@ -91,44 +89,48 @@ void ms_optimizer_states(ms_trace *trace)
 
 /* ---- kernels ------------------------------------------------------------- */
 
+static void read_whole(step *s, uint32_t storage)
+{
+    if (!s->trace->err && storage != MS_NONE)
+        ms_trace_read_storage(s->trace, storage,
+                              s->trace->graph.storage_bytes[storage]);
+}
+
 /* A state that the first step creates is made by the op that writes it. */
-static void write_state(step *s, uint32_t tensor)
+static void write_state(step *s, uint32_t storage)
 {
     ms_trace *trace = s->trace;
-
-    if (trace->err || tensor == MS_NONE)
-        return;
-    uint32_t storage = ms_trace_at(trace, tensor)->storage;
     ms_graph *g = &trace->graph;
-    uint64_t bytes = g->storage_bytes[storage];
-    if (g->storage_at_start[storage] || g->storage_maker[storage] != MS_NONE) {
-        ms_trace_read(trace, tensor);
-    } else {
+
+    if (trace->err || storage == MS_NONE)
+        return;
+    if (g->storage_at_start[storage] || g->storage_maker[storage] != MS_NONE)
+        read_whole(s, storage);
+    else
         ms_trace_out(trace, storage);
-    }
     if (!trace->err)
-        g->op_write_bytes[g->n_ops - 1] += bytes;
+        g->op_write_bytes[g->n_ops - 1] += g->storage_bytes[storage];
 }
 
 static uint32_t weight_of(const step *s, const ms_parameter *parameter)
 {
-    return s->mixed ? parameter->master : parameter->tensor;
+    return s->mixed ? parameter->master : parameter->storage;
+}
+
+static uint32_t temporary(step *s, const char *role, uint64_t bytes, uint32_t p)
+{
+    s->trace->layer = s->trace->parameters[p].layer;
+    return ms_trace_make_storage(s->trace, role, bytes);
 }
 
 typedef void (*update)(step *s, uint32_t p);
 
 static void cast_grad(step *s, uint32_t p)
 {
-    ms_trace *trace = s->trace;
-    const ms_parameter *parameter = &trace->parameters[p];
+    const ms_parameter *parameter = &s->trace->parameters[p];
 
-    ms_trace_read(trace, parameter->grad_tensor);
-    if (trace->err)
-        return;
-    const ms_tensor *like = ms_trace_at(trace, parameter->grad_tensor);
-    trace->layer = parameter->layer;
-    s->grads[p] =
-        ms_trace_make(trace, "fp32_grad", MS_FLOAT32, like->n_dims, like->size);
+    read_whole(s, parameter->grad_storage);
+    s->grads[p] = temporary(s, "fp32_grad", 4 * parameter->elements, p);
 }
 
 static void decay_weight(step *s, uint32_t p)
@@ -138,54 +140,53 @@ static void decay_weight(step *s, uint32_t p)
 
 static void update_first(step *s, uint32_t p)
 {
-    ms_trace_read(s->trace, s->grads[p]);
+    read_whole(s, s->grads[p]);
     write_state(s, s->trace->parameters[p].first);
 }
 
 static void update_second(step *s, uint32_t p)
 {
-    ms_trace_read(s->trace, s->grads[p]);
+    read_whole(s, s->grads[p]);
     write_state(s, s->trace->parameters[p].second);
 }
 
 static void take_sqrt(step *s, uint32_t p)
 {
-    const ms_parameter *parameter = &s->trace->parameters[p];
+    uint32_t second = s->trace->parameters[p].second;
 
-    ms_trace_read(s->trace, parameter->second);
-    s->trace->layer = parameter->layer;
-    s->roots[p] = ms_trace_make_like(s->trace, "sqrt", parameter->second);
+    read_whole(s, second);
+    if (!s->trace->err)
+        s->roots[p] =
+            temporary(s, "sqrt", s->trace->graph.storage_bytes[second], p);
 }
 
 /* Quotient by the bias correction: a second list in 1.13, in place in 2.x. */
 static void divide_in_place(step *s, uint32_t p)
 {
-    ms_trace *trace = s->trace;
+    ms_graph *g = &s->trace->graph;
 
     s->denoms[p] = s->roots[p];
-    ms_trace_read(trace, s->denoms[p]);
-    if (!trace->err)
-        trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
-            ms_trace_bytes(ms_trace_at(trace, s->denoms[p]));
+    read_whole(s, s->denoms[p]);
+    if (!s->trace->err)
+        g->op_write_bytes[g->n_ops - 1] += g->storage_bytes[s->denoms[p]];
 }
 
 static void divide(step *s, uint32_t p)
 {
-    const ms_parameter *parameter = &s->trace->parameters[p];
-
-    ms_trace_read(s->trace, s->roots[p]);
-    s->trace->layer = parameter->layer;
-    s->denoms[p] = ms_trace_make_like(s->trace, "denom", s->roots[p]);
+    read_whole(s, s->roots[p]);
+    if (!s->trace->err)
+        s->denoms[p] = temporary(s, "denom",
+                                 s->trace->graph.storage_bytes[s->roots[p]], p);
 }
 
 static void update_weight(step *s, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
 
-    ms_trace_read(s->trace, parameter->first);
-    ms_trace_read(s->trace, s->adam ? s->denoms[p] : MS_NONE);
+    read_whole(s, parameter->first);
+    read_whole(s, s->adam ? s->denoms[p] : MS_NONE);
     if (!s->adam && parameter->first == MS_NONE)
-        ms_trace_read(s->trace, s->grads[p]);
+        read_whole(s, s->grads[p]);
     write_state(s, weight_of(s, parameter));
 }
 
@@ -193,17 +194,17 @@ static void fused_update(step *s, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
 
-    ms_trace_read(s->trace, parameter->grad_tensor);
+    read_whole(s, parameter->grad_storage);
     write_state(s, parameter->first);
     write_state(s, parameter->second);
     write_state(s, parameter->master);
-    write_state(s, parameter->tensor);
+    write_state(s, parameter->storage);
 }
 
 static void copy_master(step *s, uint32_t p)
 {
-    ms_trace_read(s->trace, s->trace->parameters[p].master);
-    write_state(s, s->trace->parameters[p].tensor);
+    read_whole(s, s->trace->parameters[p].master);
+    write_state(s, s->trace->parameters[p].storage);
 }
 
 /* ---- the step ------------------------------------------------------------ */
@@ -238,7 +239,7 @@ static void one(step *s, const char *name, update kernel, uint32_t p,
 static void drop_list(step *s, uint32_t *list)
 {
     for (uint32_t p = 0; p < s->trace->n_parameters; p++)
-        ms_trace_drop(s->trace, list[p]);
+        ms_trace_drop_storage(s->trace, list[p]);
 }
 
 static void foreach_adam(step *s)
@@ -272,13 +273,13 @@ static void loop_adam(step *s)
         one(s, "aten::addcmul_", update_second, p, 3);
         one(s, "aten::sqrt", take_sqrt, p, 1);
         one(s, "aten::div", divide, p, 1);
-        ms_trace_drop(trace, s->roots[p]);
+        ms_trace_drop_storage(trace, s->roots[p]);
         if (p > 0) /* denom is bound anew */
-            ms_trace_drop(trace, s->denoms[p - 1]);
+            ms_trace_drop_storage(trace, s->denoms[p - 1]);
         one(s, "aten::addcdiv_", update_weight, p, 3);
     }
     if (n > 0)
-        ms_trace_drop(trace, s->denoms[n - 1]);
+        ms_trace_drop_storage(trace, s->denoms[n - 1]);
 }
 
 static void each(step *s, const char *name, const char *foreach_name,
@@ -313,15 +314,15 @@ static bool open_step(step *s)
     s->mixed = is_mixed(trace);
     s->adam = is_adam(trace);
     s->decay = training->optimizer == MS_ADAMW;
-    s->grads = ms_arena_take(trace->arena, n, sizeof(uint32_t));
-    s->roots = ms_arena_take(trace->arena, n, sizeof(uint32_t));
-    s->denoms = ms_arena_take(trace->arena, n, sizeof(uint32_t));
+    s->grads = ms_arena_take(trace->scratch, n, sizeof(uint32_t));
+    s->roots = ms_arena_take(trace->scratch, n, sizeof(uint32_t));
+    s->denoms = ms_arena_take(trace->scratch, n, sizeof(uint32_t));
     if (!s->grads || !s->roots || !s->denoms) {
         trace->err = ms_fail_nomem(trace->fault);
         return false;
     }
     for (uint32_t p = 0; p < n; p++)
-        s->grads[p] = trace->parameters[p].grad_tensor;
+        s->grads[p] = trace->parameters[p].grad_storage;
     return true;
 }
 

@@ -2,6 +2,8 @@
 /* The attention layer, in the three kernel sets. */
 #include "graphs/layers.h"
 
+#include <string.h>
+
 static const ms_tensor *at(ms_trace *trace, uint32_t tensor)
 {
     return ms_trace_at(trace, tensor);
@@ -12,7 +14,16 @@ static int64_t last_dim(const ms_tensor *tensor)
     return tensor->size[tensor->n_dims - 1];
 }
 
-enum { ATTENTION_HEADS, ATTENTION_CAUSAL, ATTENTION_DROPOUT, ATTENTION_BIAS };
+enum {
+    ATTENTION_HEADS,
+    ATTENTION_CAUSAL,
+    ATTENTION_DROPOUT,
+    ATTENTION_BIAS,
+    ATTENTION_KV_HEADS,
+    ATTENTION_HEAD_DIM,
+    ATTENTION_ROTARY,
+    ATTENTION_FUSED_QKV
+};
 const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
     {.name = "heads",
      .type = MS_INT,
@@ -32,10 +43,32 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
     {.name = "bias",
      .type = MS_BOOL,
      .fallback.b = true,
-     .help = "biases of the four projections"},
+     .help = "biases of the projections"},
+    {.name = "kv_heads",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 24,
+     .help = "heads of keys and values; 0: as heads"},
+    {.name = "head_dim",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 24,
+     .help = "channels of a head; 0: width / heads"},
+    {.name = "rotary",
+     .type = MS_BOOL,
+     .help = "rotate queries and keys by their positions"},
+    {.name = "fused_qkv",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "one projection makes q, k and v (GPT-2), or one each (LLaMA)"},
 };
 
-/* [batch, sequence, width] as [batch, heads, sequence, width / heads]. */
+/* The sizes of a layer. */
+typedef struct sizes {
+    int64_t heads, kv_heads, dim, width;
+} sizes;
+
+/* [batch, sequence, heads * dim] as [batch, heads, sequence, dim]. */
 static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
 {
     if (trace->err)
@@ -49,15 +82,59 @@ static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
     return y;
 }
 
+/* Positions that tables are made for. */
+static int64_t longest_sequence(const ms_trace *trace, int64_t sequence)
+{
+    int64_t longest = (int64_t)trace->model->max_sequence;
+
+    return longest == 0 ? sequence : longest;
+}
+
+/* A buffer of the model: the first layer that asks makes it. */
+static uint32_t shared_buffer(ms_trace *trace, const char *role,
+                              const int64_t *dims)
+{
+    for (const ms_shared_buffer *b = trace->shared; b; b = b->next) {
+        const ms_tensor *made = at(trace, b->tensor);
+        if (strcmp(b->role, role) == 0 && made->size[0] == dims[0] &&
+            made->size[1] == dims[1])
+            return b->tensor;
+    }
+    uint32_t t = ms_trace_buffer(trace, role, trace->weight_dtype, 2, dims);
+    ms_shared_buffer *item = ms_arena_take(trace->scratch, 1, sizeof *item);
+    if (!item && !trace->err)
+        trace->err = ms_fail_nomem(trace->fault);
+    if (trace->err)
+        return MS_NONE;
+    *item = (ms_shared_buffer){role, t, trace->shared};
+    trace->shared = item;
+    return t;
+}
+
+/* The first rows (and columns) of a table that the whole model shares. */
+static uint32_t table(ms_trace *trace, const char *role, int64_t sequence,
+                      int64_t columns)
+{
+    int64_t longest = longest_sequence(trace, sequence);
+    bool square = columns == 0;
+    int64_t dims[2] = {longest, square ? longest : columns};
+    uint32_t whole = shared_buffer(trace, role, dims);
+    uint32_t rows = ms_view_slice(trace, whole, 0, sequence);
+
+    if (!square)
+        return rows;
+    uint32_t y = ms_view_slice(trace, rows, 1, sequence);
+    ms_trace_drop(trace, rows);
+    return y;
+}
+
 /* The causal mask as GPT-2's code holds it: a buffer [1, 1, n, n] of ones. */
 static uint32_t mask_scores(ms_trace *trace, uint32_t scores)
 {
     if (trace->err)
         return MS_NONE;
     int64_t sequence = at(trace, scores)->size[2];
-    int64_t longest = (int64_t)trace->model->max_sequence;
-    if (longest == 0)
-        longest = sequence;
+    int64_t longest = longest_sequence(trace, sequence);
     int64_t whole[4] = {1, 1, longest, longest};
     int64_t used[4] = {1, 1, sequence, sequence};
     uint32_t ones =
@@ -74,23 +151,73 @@ static uint32_t replaced(ms_trace *trace, uint32_t old, uint32_t by)
     return by;
 }
 
+/* LLaMA's code adds a mask of zeros and -inf, one for all layers. */
+static uint32_t add_mask(ms_trace *trace, uint32_t scores)
+{
+    if (trace->err)
+        return MS_NONE;
+    uint32_t mask = table(trace, "causal_mask", at(trace, scores)->size[2], 0);
+    uint32_t y = ms_pointwise_add(trace, scores, mask);
+    ms_trace_drop(trace, mask);
+    return y;
+}
+
+/* q k^T as probabilities, the way GPT-2's code has it. */
+static uint32_t weights_gpt2(ms_trace *trace, const ms_layer *layer, uint32_t a)
+{
+    a = replaced(trace, a, ms_pointwise_mul_scalar(trace, a));
+    if (layer->field[ATTENTION_CAUSAL].b)
+        a = replaced(trace, a, mask_scores(trace, a));
+    return replaced(trace, a, ms_norm_softmax(trace, a));
+}
+
+/* F.softmax(a / sqrt(dim) + mask, dtype=torch.float32).to(a.dtype) */
+static uint32_t weights_llama(ms_trace *trace, const ms_layer *layer,
+                              uint32_t a)
+{
+    if (trace->err)
+        return MS_NONE;
+    uint8_t dtype = at(trace, a)->dtype;
+    a = replaced(trace, a, ms_pointwise_div_scalar(trace, a));
+    if (layer->field[ATTENTION_CAUSAL].b)
+        a = replaced(trace, a, add_mask(trace, a));
+    a = replaced(trace, a, ms_pointwise_cast(trace, a, MS_FLOAT32));
+    a = replaced(trace, a, ms_norm_softmax(trace, a));
+    return replaced(trace, a, ms_pointwise_cast(trace, a, dtype));
+}
+
+/* k[:, :, None].expand(b, kv_heads, n, t, dim).reshape(b, heads, t, dim) */
+static uint32_t repeat_heads(ms_trace *trace, uint32_t x, int64_t heads)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor k = *at(trace, x);
+    int64_t n = heads / k.size[1];
+    int64_t apart[5] = {k.size[0], k.size[1], 1, k.size[2], k.size[3]};
+    int64_t joined[4] = {k.size[0], heads, k.size[2], k.size[3]};
+    ms_trace_ref(trace, x);
+    for (uint32_t d = 0; d < 2; d++) /* the ":" of the index */
+        x = replaced(trace, x, ms_view_slice(trace, x, d, k.size[d]));
+    x = replaced(trace, x, ms_view_reshape(trace, x, 5, apart));
+    x = replaced(trace, x, ms_view_expand(trace, x, 2, n));
+    return replaced(trace, x, ms_view_reshape(trace, x, 4, joined));
+}
+
 /* Scores, softmax, dropout, weighted sum, each an op of its own.  Korthikanti
  * et al. count the fused scale-mask-softmax of Megatron. */
 static uint32_t eager_core(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *qkv)
 {
-    bool fused = trace->training->kernels == MS_KORTHIKANTI;
-
     trace->op_flags |= MS_OP_CORE;
     uint32_t keys = ms_view_transpose(trace, qkv[1], 2, 3);
     uint32_t a = ms_matmul_batched(trace, qkv[0], keys);
     ms_trace_drop(trace, keys);
-    if (!fused) {
-        a = replaced(trace, a, ms_pointwise_mul_scalar(trace, a));
-        if (layer->field[ATTENTION_CAUSAL].b)
-            a = replaced(trace, a, mask_scores(trace, a));
-    }
-    a = replaced(trace, a, ms_norm_softmax(trace, a));
+    if (trace->training->kernels == MS_KORTHIKANTI)
+        a = replaced(trace, a, ms_norm_softmax(trace, a));
+    else if (layer->field[ATTENTION_FUSED_QKV].b)
+        a = weights_gpt2(trace, layer, a);
+    else
+        a = weights_llama(trace, layer, a);
     double p = layer->field[ATTENTION_DROPOUT].f;
     a = replaced(trace, a, ms_pointwise_dropout(trace, a, p));
     trace->op_flags &= (uint8_t)~MS_OP_CORE;
@@ -100,28 +227,82 @@ static uint32_t eager_core(ms_trace *trace, const ms_layer *layer,
 }
 
 static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
-                               const uint32_t *qkv)
+                               const sizes *n, uint32_t *qkv)
 {
     if (trace->training->kernels == MS_FLASH)
         return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2],
                                   layer->field[ATTENTION_CAUSAL].b);
+    for (uint32_t i = 1; i < 3 && n->kv_heads != n->heads; i++)
+        qkv[i] = replaced(trace, qkv[i], repeat_heads(trace, qkv[i], n->heads));
     return eager_core(trace, layer, qkv);
 }
 
+/* ---- queries, keys, values ----------------------------------------------- */
+
 static uint32_t projection(ms_trace *trace, const ms_layer *layer, uint32_t x,
-                           const char *weight_role, const char *bias_role,
-                           int64_t width)
+                           const char *const roles[2], int64_t width)
 {
     uint32_t bias = MS_NONE;
 
     if (trace->err)
         return MS_NONE;
     int64_t dims[2] = {width, last_dim(at(trace, x))};
-    uint32_t weight = ms_trace_parameter(trace, weight_role, 2, dims);
+    uint32_t weight = ms_trace_parameter(trace, roles[0], 2, dims);
     if (layer->field[ATTENTION_BIAS].b)
-        bias = ms_trace_parameter(trace, bias_role, 1, &width);
+        bias = ms_trace_parameter(trace, roles[1], 1, &width);
     return ms_matmul_linear(trace, x, weight, bias);
 }
+
+/* c_attn(x).split(...): in GPT-2's code k, then q, then v become heads. */
+static void project_fused(ms_trace *trace, const ms_layer *layer,
+                          const sizes *n, uint32_t x, uint32_t *qkv)
+{
+    static const char *const roles[2] = {"qkv.weight", "qkv.bias"};
+    static const int order[3] = {1, 0, 2};
+    int64_t heads[3] = {n->heads, n->kv_heads, n->kv_heads}, parts[3];
+
+    for (int i = 0; i < 3; i++)
+        parts[i] = heads[i] * n->dim;
+    uint32_t fused =
+        projection(trace, layer, x, roles, parts[0] + parts[1] + parts[2]);
+    ms_view_split(trace, fused, 3, parts, qkv);
+    ms_trace_drop(trace, fused);
+    for (int i = 0; i < 3 && !trace->err; i++) {
+        uint32_t *part = &qkv[order[i]];
+        *part = replaced(trace, *part, heads_of(trace, *part, heads[order[i]]));
+    }
+}
+
+static void project_apart(ms_trace *trace, const ms_layer *layer,
+                          const sizes *n, uint32_t x, uint32_t *qkv)
+{
+    static const char *const roles[3][2] = {
+        {"q.weight", "q.bias"}, {"k.weight", "k.bias"}, {"v.weight", "v.bias"}};
+
+    for (int i = 0; i < 3; i++) {
+        int64_t heads = i == 0 ? n->heads : n->kv_heads;
+        uint32_t y = projection(trace, layer, x, roles[i], heads * n->dim);
+        qkv[i] = replaced(trace, y, heads_of(trace, y, heads));
+    }
+}
+
+static void rotate(ms_trace *trace, const sizes *n, uint32_t *qkv)
+{
+    if (trace->err)
+        return;
+    bool eager = trace->training->kernels == MS_EAGER;
+    int64_t sequence = at(trace, qkv[0])->size[2];
+    uint32_t cos = table(trace, "rotary_cos", sequence, n->dim);
+    uint32_t sin = table(trace, "rotary_sin", sequence, n->dim);
+    for (int i = 0; i < 2; i++)
+        qkv[i] = replaced(trace, qkv[i],
+                          eager ? ms_rotary_eager(trace, qkv[i], cos, sin)
+                                : ms_rotary_fused(trace, qkv[i], cos, sin));
+    ms_trace_drop(trace, cos);
+    ms_trace_drop(trace, sin);
+}
+
+/* ---- the layer ----------------------------------------------------------- */
 
 /* y.transpose(1, 2).contiguous().view(batch, sequence, width) */
 static uint32_t join_heads(ms_trace *trace, uint32_t y, int64_t width)
@@ -140,38 +321,54 @@ static uint32_t join_heads(ms_trace *trace, uint32_t y, int64_t width)
     return flat;
 }
 
-ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
-                                const uint32_t *in, uint32_t *out)
+static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
+                         sizes *n)
 {
-    int64_t heads = layer->field[ATTENTION_HEADS].i;
-    uint32_t qkv[3];
+    const ms_value *field = layer->field;
 
-    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    const ms_tensor *x = at(trace, in[0]);
-    int64_t width = last_dim(x);
+    MS_TRY(ms_layers_need_float(trace, layer, input));
+    const ms_tensor *x = at(trace, input);
+    *n = (sizes){field[ATTENTION_HEADS].i, field[ATTENTION_KV_HEADS].i,
+                 field[ATTENTION_HEAD_DIM].i, last_dim(x)};
     if (x->n_dims != 3)
         return ms_trace_fail(trace, layer, "give the model a sequence input",
                              "attention \"%s\" needs [batch, sequence, width]",
                              layer->name);
-    if (width % heads != 0)
+    if (n->dim == 0 && n->width % n->heads != 0)
         return ms_trace_fail(
             trace, layer, "choose heads that divide the width",
             "attention \"%s\": a width of %lld does not divide into %lld "
             "heads",
-            layer->name, (long long)width, (long long)heads);
-    uint32_t fused =
-        projection(trace, layer, in[0], "qkv.weight", "qkv.bias", 3 * width);
-    ms_view_split(trace, fused, 3, qkv);
-    ms_trace_drop(trace, fused);
-    /* As in GPT-2's code: k, then q, then v become heads. */
-    static const int order[3] = {1, 0, 2};
-    for (int i = 0; i < 3 && !trace->err; i++) {
-        uint32_t *part = &qkv[order[i]];
-        *part = replaced(trace, *part, heads_of(trace, *part, heads));
-    }
-    uint32_t y = trace->err ? MS_NONE : attention_core(trace, layer, qkv);
-    y = trace->err ? MS_NONE : join_heads(trace, y, width);
-    *out = projection(trace, layer, y, "proj.weight", "proj.bias", width);
+            layer->name, (long long)n->width, (long long)n->heads);
+    if (n->dim == 0)
+        n->dim = n->width / n->heads;
+    if (n->kv_heads == 0)
+        n->kv_heads = n->heads;
+    if (n->heads % n->kv_heads != 0)
+        return ms_trace_fail(
+            trace, layer, "choose kv_heads that divide heads",
+            "attention \"%s\": %lld heads cannot share %lld kv_heads evenly",
+            layer->name, (long long)n->heads, (long long)n->kv_heads);
+    return MS_OK;
+}
+
+ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
+                                const uint32_t *in, uint32_t *out)
+{
+    static const char *const roles[2] = {"proj.weight", "proj.bias"};
+    uint32_t qkv[3];
+    sizes n;
+
+    MS_TRY(find_sizes(trace, layer, in[0], &n));
+    if (layer->field[ATTENTION_FUSED_QKV].b)
+        project_fused(trace, layer, &n, in[0], qkv);
+    else
+        project_apart(trace, layer, &n, in[0], qkv);
+    if (layer->field[ATTENTION_ROTARY].b)
+        rotate(trace, &n, qkv);
+    uint32_t y = trace->err ? MS_NONE : attention_core(trace, layer, &n, qkv);
+    y = trace->err ? MS_NONE : join_heads(trace, y, n.heads * n.dim);
+    *out = projection(trace, layer, y, roles, n.width);
     ms_trace_drop(trace, y);
     for (int i = 0; i < 3 && !trace->err; i++)
         ms_trace_drop(trace, qkv[i]);

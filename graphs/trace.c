@@ -40,15 +40,15 @@ static bool no_memory(ms_trace *trace)
 }
 
 /* column points to the array's pointer, of whatever type. */
-static bool grow(ms_trace *trace, void *column, uint32_t *capacity,
-                 uint32_t need, size_t size)
+static bool grow(ms_trace *trace, ms_arena *arena, void *column,
+                 uint32_t *capacity, uint32_t need, size_t size)
 {
     void *items;
 
     if (need <= *capacity)
         return true;
     memcpy(&items, column, sizeof items);
-    items = ms_arena_grow(trace->arena, items, capacity, need, size);
+    items = ms_arena_grow(arena, items, capacity, need, size);
     if (!items)
         return no_memory(trace);
     memcpy(column, &items, sizeof items);
@@ -66,19 +66,21 @@ static bool grow_columns(ms_trace *trace, const column *columns, size_t n,
 {
     uint32_t was = *capacity;
 
-    if (need <= was)
-        return true;
     for (size_t i = 0; i < n; i++) {
         *capacity = was;
-        if (!grow(trace, columns[i].items, capacity, need, columns[i].size))
+        if (!grow(trace, trace->arena, columns[i].items, capacity, need,
+                  columns[i].size))
             return false;
     }
     return true;
 }
 
-static bool grow_storages(ms_trace *trace)
+static bool grow_storages(ms_trace *trace, uint32_t need)
 {
     ms_graph *g = &trace->graph;
+    uint32_t counts = trace->storages_capacity;
+    if (need <= counts)
+        return true;
     const column columns[] = {
         {&g->storage_bytes, sizeof *g->storage_bytes},
         {&g->storage_category, sizeof *g->storage_category},
@@ -90,16 +92,19 @@ static bool grow_storages(ms_trace *trace)
         {&g->storage_buffer, sizeof *g->storage_buffer},
         {&g->storage_layer, sizeof *g->storage_layer},
         {&g->storage_name, sizeof *g->storage_name},
-        {&trace->counts, sizeof *trace->counts},
     };
 
-    return grow_columns(trace, columns, sizeof columns / sizeof *columns,
-                        &trace->storages_capacity, g->n_storages + 1);
+    return grow(trace, trace->scratch, &trace->counts, &counts, need,
+                sizeof *trace->counts) &&
+           grow_columns(trace, columns, sizeof columns / sizeof *columns,
+                        &trace->storages_capacity, need);
 }
 
-static bool grow_ops(ms_trace *trace)
+static bool grow_ops(ms_trace *trace, uint32_t need)
 {
     ms_graph *g = &trace->graph;
+    if (need + 1 <= trace->ops_capacity)
+        return true;
     const column columns[] = {
         {&g->op_name, sizeof *g->op_name},
         {&g->op_pass, sizeof *g->op_pass},
@@ -119,17 +124,24 @@ static bool grow_ops(ms_trace *trace)
 
     /* One more than the ops: the closing offsets of the CSR columns. */
     return grow_columns(trace, columns, sizeof columns / sizeof *columns,
-                        &trace->ops_capacity, g->n_ops + 2);
+                        &trace->ops_capacity, need + 1);
+}
+
+ms_err ms_trace_reserve(ms_trace *trace, uint32_t storages, uint32_t ops)
+{
+    grow_storages(trace, storages);
+    grow_ops(trace, ops);
+    return trace->err;
 }
 
 /* ---- storages ------------------------------------------------------------ */
 
-uint32_t ms_trace_storage(ms_trace *trace, const char *name, uint64_t bytes,
+uint32_t ms_trace_storage(ms_trace *trace, const char *role, uint64_t bytes,
                           uint8_t category, bool persistent)
 {
     ms_graph *g = &trace->graph;
 
-    if (trace->err || !grow_storages(trace))
+    if (trace->err || !grow_storages(trace, g->n_storages + 1))
         return MS_NONE;
     uint32_t s = g->n_storages++;
     g->storage_bytes[s] = bytes;
@@ -141,20 +153,50 @@ uint32_t ms_trace_storage(ms_trace *trace, const char *name, uint64_t bytes,
     g->storage_grad[s] = MS_NONE;
     g->storage_buffer[s] = 0;
     g->storage_layer[s] = trace->layer;
-    g->storage_name[s] = name;
+    g->storage_name[s] = role;
     trace->counts[s] = (ms_storage_count){.persistent = persistent};
     return s;
 }
 
+static bool new_chunk(ms_trace *trace)
+{
+    ms_chunk *chunk = ms_arena_take_raw(trace->scratch, 1, sizeof *chunk);
+
+    if (!chunk)
+        return no_memory(trace);
+    if (!grow(trace, trace->scratch, &trace->chunks, &trace->chunks_capacity,
+              trace->n_chunks + 1, sizeof(void *)))
+        return false;
+    trace->chunks[trace->n_chunks++] = chunk;
+    return true;
+}
+
 static uint32_t new_tensor(ms_trace *trace)
 {
-    if (!grow(trace, &trace->tensors, &trace->tensors_capacity,
-              trace->n_tensors + 1, sizeof *trace->tensors))
+    static const ms_tensor fresh = {
+        .refs = 1, .node = MS_NONE, .parameter = MS_NONE};
+    uint32_t t = trace->free_tensor;
+
+    if (t == MS_NONE && trace->n_tensors == trace->n_chunks * MS_CHUNK &&
+        !new_chunk(trace))
         return MS_NONE;
-    uint32_t t = trace->n_tensors++;
-    trace->tensors[t] =
-        (ms_tensor){.refs = 1, .node = MS_NONE, .parameter = MS_NONE};
+    if (t == MS_NONE)
+        t = trace->n_tensors++;
+    ms_tensor *tensor = &trace->chunks[t / MS_CHUNK]->row[t % MS_CHUNK];
+    if (t == trace->free_tensor)
+        trace->free_tensor = tensor->storage;
+    *tensor = fresh;
     return t;
+}
+
+/* Neither references nor nodes name it: its row is free.  Free rows are
+ * chained through storage. */
+static void free_tensor(ms_trace *trace, uint32_t t, ms_tensor *tensor)
+{
+    if (tensor->refs + tensor->pins > 0)
+        return;
+    tensor->storage = trace->free_tensor;
+    trace->free_tensor = t;
 }
 
 /* Sizes of a tensor and row-major strides; false on overflow. */
@@ -206,25 +248,6 @@ static uint32_t tensor_of(ms_trace *trace, uint8_t dtype, uint32_t n_dims,
     return t;
 }
 
-/* "layer:role". */
-static const char *name_of(ms_trace *trace, const char *role)
-{
-    const char *layer = trace->layer == MS_NONE
-                            ? "step"
-                            : trace->graph.layer_name[trace->layer];
-    size_t n = strlen(layer), m = strlen(role);
-    char *name = ms_arena_take_raw(trace->arena, n + m + 2, 1);
-
-    if (!name) {
-        no_memory(trace);
-        return NULL;
-    }
-    memcpy(name, layer, n + 1);
-    name[n] = ':';
-    memcpy(name + n + 1, role, m + 1);
-    return name;
-}
-
 static uint32_t persistent(ms_trace *trace, const char *role, uint8_t dtype,
                            uint32_t n_dims, const int64_t *dims)
 {
@@ -233,8 +256,7 @@ static uint32_t persistent(ms_trace *trace, const char *role, uint8_t dtype,
     if (t == MS_NONE)
         return t;
     uint64_t bytes = ms_trace_bytes(ms_trace_at(trace, t));
-    uint32_t s = ms_trace_storage(trace, name_of(trace, role), bytes,
-                                  MS_PARAMETERS, true);
+    uint32_t s = ms_trace_storage(trace, role, bytes, MS_PARAMETERS, true);
     ms_trace_at(trace, t)->storage = s;
     return trace->err ? MS_NONE : t;
 }
@@ -245,8 +267,9 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
     uint32_t t = persistent(trace, role, trace->weight_dtype, n_dims, dims);
 
     if (t == MS_NONE ||
-        !grow(trace, &trace->parameters, &trace->parameters_capacity,
-              trace->n_parameters + 1, sizeof *trace->parameters))
+        !grow(trace, trace->scratch, &trace->parameters,
+              &trace->parameters_capacity, trace->n_parameters + 1,
+              sizeof *trace->parameters))
         return MS_NONE;
     uint32_t p = trace->n_parameters++;
     ms_tensor *tensor = ms_trace_at(trace, t);
@@ -255,7 +278,6 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
     trace->parameters[p] =
         (ms_parameter){.tensor = t,
                        .storage = tensor->storage,
-                       .grad_tensor = MS_NONE,
                        .grad_storage = MS_NONE,
                        .master = MS_NONE,
                        .first = MS_NONE,
@@ -273,46 +295,6 @@ uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
 
     if (t != MS_NONE)
         trace->graph.storage_buffer[ms_trace_at(trace, t)->storage] = 1;
-    return t;
-}
-
-uint32_t ms_trace_shared(ms_trace *trace, const char *role, uint32_t n_dims,
-                         const int64_t *dims)
-{
-    for (const ms_shared_buffer *b = trace->shared; b; b = b->next) {
-        const ms_tensor *made = ms_trace_at(trace, b->tensor);
-        if (strcmp(b->role, role) == 0 && made->n_dims == n_dims &&
-            memcmp(made->size, dims, n_dims * sizeof *dims) == 0)
-            return b->tensor;
-    }
-    uint32_t t =
-        ms_trace_buffer(trace, role, trace->weight_dtype, n_dims, dims);
-    ms_shared_buffer *item = ms_arena_take(trace->arena, 1, sizeof *item);
-    if (!item)
-        no_memory(trace);
-    if (trace->err)
-        return MS_NONE;
-    *item = (ms_shared_buffer){role, t, trace->shared};
-    trace->shared = item;
-    return t;
-}
-
-uint32_t ms_trace_state(ms_trace *trace, const char *role, uint8_t dtype,
-                        uint8_t category, bool at_start, uint32_t like)
-{
-    int64_t dims[MS_MAX_DIMS];
-
-    if (trace->err)
-        return MS_NONE;
-    const ms_tensor *tensor = ms_trace_at(trace, like);
-    uint32_t n_dims = tensor->n_dims;
-    memcpy(dims, tensor->size, sizeof dims);
-    uint32_t t = persistent(trace, role, dtype, n_dims, dims);
-    if (t != MS_NONE) {
-        uint32_t s = ms_trace_at(trace, t)->storage;
-        trace->graph.storage_category[s] = category;
-        trace->graph.storage_at_start[s] = at_start;
-    }
     return t;
 }
 
@@ -335,7 +317,7 @@ void ms_trace_begin(ms_trace *trace, const char *name)
 {
     ms_graph *g = &trace->graph;
 
-    if (trace->err || !grow_ops(trace))
+    if (trace->err || !grow_ops(trace, g->n_ops + 1))
         return;
     uint32_t op = g->n_ops++;
     g->op_name[op] = name;
@@ -352,28 +334,47 @@ void ms_trace_begin(ms_trace *trace, const char *name)
     g->drop_at[op] = trace->n_drop;
 }
 
-void ms_trace_read(ms_trace *trace, uint32_t tensor)
+void ms_trace_read_storage(ms_trace *trace, uint32_t storage, uint64_t bytes)
 {
     ms_graph *g = &trace->graph;
 
-    if (trace->err || tensor == MS_NONE ||
-        !grow(trace, &g->in, &trace->in_capacity, trace->n_in + 1,
-              sizeof *g->in))
+    if (trace->err || !grow(trace, trace->arena, &g->in, &trace->in_capacity,
+                            trace->n_in + 1, sizeof *g->in))
+        return;
+    g->in[trace->n_in++] = storage;
+    g->op_read_bytes[g->n_ops - 1] += bytes;
+}
+
+void ms_trace_read(ms_trace *trace, uint32_t tensor)
+{
+    if (trace->err || tensor == MS_NONE)
         return;
     const ms_tensor *read = ms_trace_at(trace, tensor);
-    g->in[trace->n_in++] = read->storage;
-    g->op_read_bytes[g->n_ops - 1] += ms_trace_bytes(read);
+    ms_trace_read_storage(trace, read->storage, ms_trace_bytes(read));
 }
 
 void ms_trace_out(ms_trace *trace, uint32_t storage)
 {
     ms_graph *g = &trace->graph;
 
-    if (trace->err || !grow(trace, &g->out, &trace->out_capacity,
+    if (trace->err || !grow(trace, trace->arena, &g->out, &trace->out_capacity,
                             trace->n_out + 1, sizeof *g->out))
         return;
     g->out[trace->n_out++] = storage;
     g->storage_maker[storage] = g->n_ops - 1;
+}
+
+uint32_t ms_trace_make_storage(ms_trace *trace, const char *role,
+                               uint64_t bytes)
+{
+    uint32_t s = ms_trace_storage(trace, role, bytes, MS_TEMPORARIES, false);
+
+    if (s == MS_NONE)
+        return s;
+    trace->counts[s].tensors = 1;
+    trace->graph.op_write_bytes[trace->graph.n_ops - 1] += bytes;
+    ms_trace_out(trace, s);
+    return s;
 }
 
 uint32_t ms_trace_make(ms_trace *trace, const char *role, uint8_t dtype,
@@ -383,16 +384,10 @@ uint32_t ms_trace_make(ms_trace *trace, const char *role, uint8_t dtype,
 
     if (t == MS_NONE)
         return t;
-    uint64_t bytes = ms_trace_bytes(ms_trace_at(trace, t));
-    uint32_t s = ms_trace_storage(trace, name_of(trace, role), bytes,
-                                  MS_TEMPORARIES, false);
-    if (trace->err)
-        return MS_NONE;
-    ms_trace_at(trace, t)->storage = s;
-    trace->counts[s].tensors = 1;
-    trace->graph.op_write_bytes[trace->graph.n_ops - 1] += bytes;
-    ms_trace_out(trace, s);
-    return t;
+    ms_tensor *tensor = ms_trace_at(trace, t);
+    tensor->storage =
+        ms_trace_make_storage(trace, role, ms_trace_bytes(tensor));
+    return trace->err ? MS_NONE : t;
 }
 
 uint32_t ms_trace_make_like(ms_trace *trace, const char *role, uint32_t tensor)
@@ -400,15 +395,13 @@ uint32_t ms_trace_make_like(ms_trace *trace, const char *role, uint32_t tensor)
     if (trace->err)
         return MS_NONE;
     const ms_tensor *like = ms_trace_at(trace, tensor);
-    int64_t dims[MS_MAX_DIMS];
-    memcpy(dims, like->size, sizeof dims);
-    return ms_trace_make(trace, role, like->dtype, like->n_dims, dims);
+    return ms_trace_make(trace, role, like->dtype, like->n_dims, like->size);
 }
 
 void ms_trace_workspace(ms_trace *trace, uint64_t bytes)
 {
-    uint32_t s = ms_trace_storage(trace, name_of(trace, "workspace"), bytes,
-                                  MS_WORKSPACE, false);
+    uint32_t s =
+        ms_trace_storage(trace, "workspace", bytes, MS_WORKSPACE, false);
 
     if (s != MS_NONE)
         ms_trace_out(trace, s);
@@ -436,6 +429,7 @@ uint32_t ms_trace_alias(ms_trace *trace, uint32_t tensor)
     ms_tensor *alias = ms_trace_at(trace, t);
     *alias = *ms_trace_at(trace, tensor);
     alias->refs = 1;
+    alias->pins = 0;
     alias->view = true;
     alias->node = MS_NONE;
     alias->parameter = MS_NONE;
@@ -450,8 +444,8 @@ static void add_drop(ms_trace *trace, uint32_t storage, uint32_t saved)
 {
     ms_graph *g = &trace->graph;
 
-    if (!grow(trace, &g->drop, &trace->drop_capacity, trace->n_drop + 1,
-              sizeof *g->drop))
+    if (!grow(trace, trace->arena, &g->drop, &trace->drop_capacity,
+              trace->n_drop + 1, sizeof *g->drop))
         return;
     uint32_t *end =
         saved ? &g->storage_saved_end[storage] : &g->storage_local_end[storage];
@@ -470,33 +464,39 @@ void ms_trace_drop(ms_trace *trace, uint32_t tensor)
     if (trace->err || tensor == MS_NONE)
         return;
     ms_tensor *dying = ms_trace_at(trace, tensor);
-    ms_storage_count *count = &trace->counts[dying->storage];
+    uint32_t s = dying->storage;
     assert(dying->refs > 0);
-    if (--dying->refs > 0 || count->persistent)
+    if (--dying->refs > 0)
         return;
-    if (--count->tensors == 0)
-        add_drop(trace, dying->storage, 0);
+    free_tensor(trace, tensor, dying);
+    ms_trace_drop_storage(trace, s);
+}
+
+void ms_trace_drop_storage(ms_trace *trace, uint32_t storage)
+{
+    if (trace->err)
+        return;
+    ms_storage_count *count = &trace->counts[storage];
+    if (!count->persistent && --count->tensors == 0)
+        add_drop(trace, storage, 0);
 }
 
 /* ---- autograd nodes ------------------------------------------------------ */
 
 bool ms_trace_needs(const ms_trace *trace, uint32_t tensor)
 {
-    return tensor != MS_NONE && trace->tensors[tensor].requires_grad;
+    return tensor != MS_NONE && ms_trace_at(trace, tensor)->requires_grad;
 }
 
 static void add_edge(ms_trace *trace, ms_node *node, uint32_t i, uint32_t input)
 {
     node->input[i] = input;
-    node->to_node[i] = node->to_parameter[i] = MS_NONE;
     node->needs[i] = ms_trace_needs(trace, input);
-    if (!node->needs[i])
+    if (input == MS_NONE)
         return;
-    const ms_tensor *tensor = ms_trace_at(trace, input);
-    node->to_node[i] = tensor->node;
-    node->to_output[i] = tensor->output;
-    node->to_parameter[i] = tensor->parameter;
-    if (tensor->parameter != MS_NONE)
+    ms_tensor *tensor = ms_trace_at(trace, input);
+    tensor->pins++;
+    if (node->needs[i] && tensor->parameter != MS_NONE)
         trace->parameters[tensor->parameter].uses++;
 }
 
@@ -504,8 +504,9 @@ uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
                               const uint32_t *inputs, uint32_t n_inputs,
                               const uint32_t *outputs, uint32_t n_outputs)
 {
-    if (trace->err || !grow(trace, &trace->nodes, &trace->nodes_capacity,
-                            trace->n_nodes + 1, sizeof *trace->nodes))
+    if (trace->err ||
+        !grow(trace, trace->scratch, &trace->nodes, &trace->nodes_capacity,
+              trace->n_nodes + 1, sizeof *trace->nodes))
         return MS_NONE;
     uint32_t n = trace->n_nodes++;
     ms_node *node = &trace->nodes[n];
@@ -547,8 +548,10 @@ void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor)
     if (trace->err || node == MS_NONE)
         return;
     ms_node *saver = &trace->nodes[node];
-    uint32_t s = ms_trace_at(trace, tensor)->storage;
+    ms_tensor *saved = ms_trace_at(trace, tensor);
+    uint32_t s = saved->storage;
     assert(saver->n_saved < MS_NODE_SAVES);
+    saved->pins++;
     saver->saved[saver->n_saved++] = tensor;
     if (trace->counts[s].persistent)
         return;
@@ -563,4 +566,21 @@ void ms_trace_release(ms_trace *trace, const ms_node *node)
         if (!trace->counts[s].persistent && --trace->counts[s].saves == 0)
             add_drop(trace, s, MS_DROP_SAVED);
     }
+}
+
+static void unpin(ms_trace *trace, uint32_t tensor)
+{
+    if (tensor == MS_NONE)
+        return;
+    ms_tensor *pinned = ms_trace_at(trace, tensor);
+    pinned->pins--;
+    free_tensor(trace, tensor, pinned);
+}
+
+void ms_trace_unpin(ms_trace *trace, const ms_node *node)
+{
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        unpin(trace, node->input[i]);
+    for (uint32_t i = 0; i < node->n_saved; i++)
+        unpin(trace, node->saved[i]);
 }

@@ -19,9 +19,17 @@
  * References.  Each tensor (a TensorImpl) is counted; a storage's LOCAL
  * reference ends when its last tensor dies, its SAVED reference when the last
  * node that saved it has released it (specs/autograd.md, rules 1 and 5).  Both
- * ends are entered in the drop list of the op that ran last. */
+ * ends are entered in the drop list of the op that ran last.
+ *
+ * Memory.  What the graph keeps grows in arena; tensors, nodes and counts die
+ * with scratch.  A tensor stays where it is; its row is used again when
+ * neither a reference nor a node names it any more: ask a tensor for its shape
+ * before you drop it. */
 
 #include "graphs/graphs.h"
+#include "graphs/index.h"
+
+#include <assert.h>
 
 typedef enum ms_dtype {
     MS_FLOAT32,
@@ -41,10 +49,16 @@ typedef struct ms_tensor {
     bool requires_grad;
     bool view; /* shares its storage with the tensor it was made from */
     uint32_t refs;
+    uint32_t pins;         /* inputs and saves of nodes that have not run */
     uint32_t node, output; /* grad_fn and which of its outputs */
     uint32_t parameter;    /* row of parameters, or MS_NONE */
     int64_t size[MS_MAX_DIMS], stride[MS_MAX_DIMS];
 } ms_tensor;
+
+#define MS_CHUNK 256u
+typedef struct ms_chunk {
+    ms_tensor row[MS_CHUNK];
+} ms_chunk;
 
 struct ms_node;
 /* One row per autograd node type.  backward gets one gradient per output
@@ -68,29 +82,27 @@ typedef struct ms_node {
     uint32_t layer, unit;
     uint8_t n_inputs, n_outputs, n_saved;
     bool needs[MS_NODE_INPUTS]; /* does input i need a gradient? */
-    /* Where input i's gradient goes: a node's output, or a parameter. */
-    uint32_t to_node[MS_NODE_INPUTS], to_output[MS_NODE_INPUTS];
-    uint32_t to_parameter[MS_NODE_INPUTS];
-    /* Shape and dtype of each input, for validate_outputs and zeros. */
-    uint32_t input[MS_NODE_INPUTS];
-    uint32_t saved[MS_NODE_SAVES];  /* tensors (shapes stay readable) */
+    /* Tensors: their shapes stay readable, and where the gradient of an input
+     * goes (a node's output or a parameter) is what made the input. */
+    uint32_t input[MS_NODE_INPUTS], saved[MS_NODE_SAVES];
     uint32_t grad[MS_NODE_OUTPUTS]; /* input buffer of the engine */
-    int64_t i[3];                   /* whatever the rule wants to remember */
+    int64_t i[2];                   /* whatever the rule wants to remember */
     double flops;                   /* of the forward op */
 } ms_node;
 
 typedef struct ms_parameter {
     uint32_t tensor, storage;
-    uint32_t grad_tensor, grad_storage; /* .grad */
-    uint32_t master, first, second;     /* optimizer state or MS_NONE */
+    uint32_t grad_storage;          /* .grad */
+    uint32_t master, first, second; /* storages of its state, or MS_NONE */
     uint32_t layer;
     uint32_t uses, grad; /* engine: gradients still to come; their sum */
     uint64_t elements;
 } ms_parameter;
 
 typedef struct ms_storage_count {
-    uint32_t tensors, saves;
-    bool persistent;
+    uint32_t tensors;
+    uint32_t saves : 31;
+    uint32_t persistent : 1;
 } ms_storage_count;
 
 /* A buffer that several layers read: the causal mask, cosines and sines. */
@@ -104,7 +116,8 @@ struct ms_trace {
     const ms_model *model;
     const ms_training *training;
     const ms_device *device;
-    ms_arena *arena;
+    ms_arena *arena;   /* of the graph */
+    ms_arena *scratch; /* dies when the graph is there */
     ms_fault *fault;
     ms_err err;
 
@@ -121,6 +134,7 @@ struct ms_trace {
     uint32_t input;         /* tensor: the model's input */
     ms_shared_buffer *shared; /* newest first */
     uint32_t *layer_weight; /* per layer: weight tensor that others may tie */
+    ms_index layer_rows;    /* by name, once a layer is tied */
 
     /* The graph's columns as they grow (storages not yet renumbered). */
     ms_graph graph;
@@ -129,8 +143,8 @@ struct ms_trace {
     uint32_t n_in, n_out, n_drop;
     ms_storage_count *counts;
 
-    uint32_t n_tensors, tensors_capacity;
-    ms_tensor *tensors;
+    uint32_t n_tensors, n_chunks, chunks_capacity, free_tensor;
+    ms_chunk **chunks;
     uint32_t n_nodes, nodes_capacity;
     ms_node *nodes;
     uint32_t n_parameters, parameters_capacity;
@@ -142,40 +156,44 @@ struct ms_trace {
 ms_err ms_trace_fail(ms_trace *trace, const ms_layer *layer, const char *hint,
                      const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-static inline ms_tensor *ms_trace_at(ms_trace *trace, uint32_t tensor)
+/* A pointer that stays valid until the tensor is dropped. */
+static inline ms_tensor *ms_trace_at(const ms_trace *trace, uint32_t tensor)
 {
-    return &trace->tensors[tensor];
+    ms_tensor *at = &trace->chunks[tensor / MS_CHUNK]->row[tensor % MS_CHUNK];
+
+    assert(tensor < trace->n_tensors && at->refs + at->pins > 0);
+    return at;
 }
 uint64_t ms_trace_elements(const ms_tensor *tensor);
 uint64_t ms_trace_bytes(const ms_tensor *tensor); /* elements * item size */
 
-/* Storages and what exists before the step. */
-uint32_t ms_trace_storage(ms_trace *trace, const char *name, uint64_t bytes,
+/* Room for so many from the start; more is possible. */
+ms_err ms_trace_reserve(ms_trace *trace, uint32_t storages, uint32_t ops);
+/* Storages and what exists before the step.  A storage's full name is
+ * "layer:role" with the layer that runs now. */
+uint32_t ms_trace_storage(ms_trace *trace, const char *role, uint64_t bytes,
                           uint8_t category, bool persistent);
 uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
                             const int64_t *dims);
 /* An input of the step: exists at its start, once per micro-batch. */
 uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
                         uint32_t n_dims, const int64_t *dims);
-/* Optimizer state or .grad of a parameter; at_start: exists before the step. */
-uint32_t ms_trace_state(ms_trace *trace, const char *role, uint8_t dtype,
-                        uint8_t category, bool at_start, uint32_t like);
 uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
                          uint32_t n_dims, const int64_t *dims);
-/* The same, made once for the model: later calls of this role and shape get
- * the first one's tensor. */
-uint32_t ms_trace_shared(ms_trace *trace, const char *role, uint32_t n_dims,
-                         const int64_t *dims);
 
 /* One op: begin, reads, makes, end (or the shorthand below). */
 void ms_trace_begin(ms_trace *trace, const char *name);
 void ms_trace_read(ms_trace *trace, uint32_t tensor);
+void ms_trace_read_storage(ms_trace *trace, uint32_t storage, uint64_t bytes);
 /* The open op makes an existing storage (a .grad, optimizer state). */
 void ms_trace_out(ms_trace *trace, uint32_t storage);
 /* A new contiguous tensor made by the open op. */
 uint32_t ms_trace_make(ms_trace *trace, const char *role, uint8_t dtype,
                        uint32_t n_dims, const int64_t *dims);
 uint32_t ms_trace_make_like(ms_trace *trace, const char *role, uint32_t tensor);
+/* A storage that the open op makes; no tensor, dropped by drop_storage. */
+uint32_t ms_trace_make_storage(ms_trace *trace, const char *role,
+                               uint64_t bytes);
 /* Bytes that live only during the open op. */
 void ms_trace_workspace(ms_trace *trace, uint64_t bytes);
 void ms_trace_end(ms_trace *trace, double flops, bool matrix);
@@ -184,6 +202,7 @@ uint32_t ms_trace_alias(ms_trace *trace, uint32_t tensor);
 
 void ms_trace_ref(ms_trace *trace, uint32_t tensor);
 void ms_trace_drop(ms_trace *trace, uint32_t tensor);
+void ms_trace_drop_storage(ms_trace *trace, uint32_t storage);
 
 /* The autograd node of the op just recorded.  MS_NONE when no input needs a
  * gradient: then nothing is saved either. */
@@ -198,6 +217,8 @@ void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor);
 bool ms_trace_needs(const ms_trace *trace, uint32_t tensor);
 /* The node has run: what it saved is released, in the order saved. */
 void ms_trace_release(ms_trace *trace, const ms_node *node);
+/* Nobody asks for the node's tensors any more. */
+void ms_trace_unpin(ms_trace *trace, const ms_node *node);
 
 /* ---- autograd.c ---------------------------------------------------------- */
 

@@ -176,7 +176,7 @@ ms_err ms_training_resolve(ms_training *training, const ms_model *model,
         return ms_fail(fault, MS_EUSAGE, "training.sequence",
                        "take a shorter sequence or more \"positions\"",
                        "sequence %" PRId64 " is longer than the %" PRIu64
-                       " learned positions of %s",
+                       " positions of %s",
                        training->sequence, limit, model->name);
     return MS_OK;
 }

@@ -13,7 +13,6 @@ typedef struct walk {
     ms_trace *trace;
     uint32_t *value;    /* per layer: its output tensor */
     uint32_t *last_use; /* per layer: position of the last reader */
-    uint32_t *position; /* per layer: place in the order */
     ms_forward *forward;
 } walk;
 
@@ -44,8 +43,8 @@ static ms_err model_input(ms_trace *trace)
         ms_trace_input(trace, "input",
                        model->tokens ? MS_INT64 : trace->weight_dtype, n, dims);
     if (!trace->err)
-        trace->graph.storage_name[ms_trace_at(trace, trace->input)->storage] =
-            "input";
+        trace->graph.storage_layer[ms_trace_at(trace, trace->input)->storage] =
+            MS_NONE;
     return trace->err;
 }
 
@@ -56,8 +55,6 @@ static void find_last_uses(walk *w)
     const ms_model *model = w->trace->model;
     uint32_t block_end = 0;
 
-    for (uint32_t i = 0; i < model->n_layers; i++)
-        w->position[model->order[i]] = i;
     for (uint32_t i = model->n_layers; i-- > 0;) {
         const ms_layer *layer = &model->layers[model->order[i]];
         bool last_of_block =
@@ -80,17 +77,16 @@ static void find_last_uses(walk *w)
 
 static ms_err open_walk(walk *w)
 {
-    ms_arena *arena = w->trace->arena;
+    ms_arena *arena = w->trace->arena, *scratch = w->trace->scratch;
     uint32_t n = w->trace->model->n_layers;
 
-    w->value = ms_arena_take_raw(arena, n, sizeof(uint32_t));
-    w->last_use = ms_arena_take_raw(arena, n, sizeof(uint32_t));
-    w->position = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    w->value = ms_arena_take_raw(scratch, n, sizeof(uint32_t));
+    w->last_use = ms_arena_take_raw(scratch, n, sizeof(uint32_t));
     w->forward->unit_block = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     w->forward->unit_name =
         ms_arena_take_raw(arena, n, sizeof *w->forward->unit_name);
-    if (!w->value || !w->last_use || !w->position ||
-        !w->forward->unit_block || !w->forward->unit_name)
+    if (!w->value || !w->last_use || !w->forward->unit_block ||
+        !w->forward->unit_name)
         return ms_fail_nomem(w->trace->fault);
     memset(w->value, 0xff, n * sizeof(uint32_t));
     memset(w->last_use, 0xff, n * sizeof(uint32_t));
@@ -111,10 +107,11 @@ static ms_err run_layer(walk *w, uint32_t l)
     ms_trace *trace = w->trace;
     const ms_model *model = trace->model;
     const ms_layer *layer = &model->layers[l];
-    uint32_t in[2] = {trace->input, trace->input};
+    uint32_t in[MS_LAYER_INPUTS];
 
-    for (uint32_t k = 0; k < layer->n_in && k < 2; k++) {
-        uint32_t from = model->edges[layer->in_at + k];
+    for (uint32_t k = 0; k < MS_LAYER_INPUTS; k++) {
+        uint32_t from =
+            k < layer->n_in ? model->edges[layer->in_at + k] : MS_NONE;
         in[k] = from == MS_NONE ? trace->input : w->value[from];
     }
     trace->layer = l;

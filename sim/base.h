@@ -80,7 +80,7 @@ typedef struct ms_arena {
 void *ms_arena_take(ms_arena *arena, size_t n, size_t size);
 void *ms_arena_take_raw(ms_arena *arena, size_t n, size_t size);
 /* Grows an array of *capacity items to at least need items (doubling); the
- * old copy stays in the arena until reset.  NULL when out of memory. */
+ * old copy must not be used any more.  NULL when out of memory. */
 void *ms_arena_grow(ms_arena *arena, void *items, uint32_t *capacity,
                     uint32_t need, size_t size);
 char *ms_arena_text(ms_arena *arena, const char *text, size_t length);

@@ -5,6 +5,22 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* Starts a rerun with stamps of its own. */
+static ms_err next_tick(ms_books *books)
+{
+    const ms_graph *graph = books->graph;
+    size_t size = sizeof(uint32_t);
+
+    if (!books->stamp)
+        books->stamp = ms_arena_take(books->arena, graph->n_storages, size);
+    if (!books->op_stamp)
+        books->op_stamp = ms_arena_take(books->arena, graph->n_ops, size);
+    if (!books->stamp || !books->op_stamp)
+        return ms_fail_nomem(books->fault);
+    books->tick = ++books->last_tick;
+    return MS_OK;
+}
+
 static bool in_host_memory(const ms_books *books, uint32_t cell)
 {
     return books->host_row && books->host_row[cell] != MS_NONE;
@@ -100,13 +116,14 @@ static void end_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
 static ms_err cannot_make(ms_books *books, uint32_t storage, uint32_t reader)
 {
     const ms_graph *graph = books->graph;
+    char name[MS_STORAGE_NAME];
 
     return ms_fail(books->fault, MS_EINPUT, graph->name,
                    "run the unit that makes it first, or keep it",
                    "%s (op %u) reads %s, which does not exist at this point "
                    "of the program and cannot be made again",
                    graph->op_name[reader], reader,
-                   graph->storage_name[storage]);
+                   ms_graph_storage_name(graph, storage, name));
 }
 
 static ms_err push_work(ms_books *books, uint32_t *n, uint32_t op)
@@ -173,7 +190,7 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
 
     if (in_host_memory(books, ms_books_cell(books, at, storage)))
         return ms_bind_move(books, at, storage, MS_HERE);
-    books->tick++;
+    MS_TRY(next_tick(books));
     MS_TRY(want_maker(books, at, storage, reader, &n));
     MS_TRY(collect(books, at, &n));
     qsort(books->work, n, sizeof *books->work, by_number);
@@ -238,10 +255,11 @@ ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
     uint32_t saved_from = graph->backward_at[call->last + 1];
     bool whole = call->flags & MS_CALL_WHOLE;
 
-    books->tick++;
+    MS_TRY(next_tick(books));
+    uint32_t wanted = books->tick;
     if (!whole)
         stamp_needed(books, at, first, end, saved_from);
-    uint32_t wanted = books->tick++;
+    MS_TRY(next_tick(books));
     for (uint32_t op = first; op < end; op++) {
         if (!whole && books->op_stamp[op] != wanted) {
             end_locals(books, at, op);

@@ -81,18 +81,16 @@ static bool graph_streams(const ms_graph *graph)
     return false;
 }
 
-static ms_err take_cells(ms_books *books)
+static ms_err take_cells(ms_books *books, bool sets)
 {
     const ms_graph *graph = books->graph;
     ms_arena *arena = books->arena;
 
     books->row = ms_arena_take_raw(arena, books->n_cells, sizeof(uint32_t));
     books->state = ms_arena_take(arena, books->n_cells, 1);
-    books->stamp = ms_arena_take(arena, graph->n_storages, sizeof(uint32_t));
-    books->kept = ms_arena_take(arena, graph->n_storages, sizeof(uint32_t));
-    books->op_stamp = ms_arena_take(arena, graph->n_ops, sizeof(uint32_t));
-    if (!books->row || !books->state || !books->stamp || !books->kept ||
-        !books->op_stamp)
+    if (sets)
+        books->kept = ms_arena_take(arena, graph->n_storages, sizeof(uint32_t));
+    if (!books->row || !books->state || (sets && !books->kept))
         return ms_fail_nomem(books->fault);
     memset(books->row, 0xff, books->n_cells * sizeof(uint32_t));
     return MS_OK;
@@ -111,7 +109,7 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
                        "the program has too many frames x ranks");
     books->n_cells = (uint32_t)cells;
     books->n_frames = program->n_frames;
-    MS_TRY(take_cells(books));
+    MS_TRY(take_cells(books, program->n_sets > 0));
     books->streams = graph_streams(graph);
     if (program_moves(program)) {
         books->streams = true;

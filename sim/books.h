@@ -32,10 +32,11 @@ typedef struct ms_books {
     bool streams;       /* more than one stream is in use: record waits */
     bool reads;         /* streams or opts->uses: record what ops read */
     bool complete;      /* the ops of this RUN find all they read, and room */
-    uint32_t *stamp;    /* per storage or op: last tick that touched it */
-    uint32_t *op_stamp;
-    uint32_t tick;
-    uint32_t *kept; /* per storage: last RUN whose keep set names it */
+    /* bind.c: NULL until something is made again. */
+    uint32_t *stamp, *op_stamp; /* per storage, op: last tick that touched it */
+    uint32_t tick, last_tick;   /* of the rerun under way; the highest so far */
+    uint32_t *kept; /* per storage: last RUN whose keep set names it; NULL
+                       where the program has no sets */
     uint32_t run;
     uint32_t *work, work_capacity; /* stack of bind */
     ms_fault *fault;
@@ -163,7 +164,8 @@ void ms_books_read(ms_books *books, uint32_t row);
 
 /* step.c: the optimizer step, booked once per graph.  append needs a graph
  * whose step is there, one stream and no uses. */
-ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault);
+ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
+                       ms_fault *fault);
 ms_err ms_step_append(ms_books *books, const ms_books_at *at);
 
 /* bind.c */

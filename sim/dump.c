@@ -35,6 +35,12 @@ static void put_name(ms_text *text, const char *name)
     }
 }
 
+static void put_storage(ms_text *text, const ms_graph *graph, uint32_t s)
+{
+    char buffer[MS_STORAGE_NAME];
+    put_name(text, ms_graph_storage_name(graph, s, buffer));
+}
+
 static void put_word(ms_text *text, const char *word)
 {
     ms_text_add(text, " %s", word);
@@ -83,7 +89,7 @@ static void dump_storage(const ms_graph *graph, uint32_t s, ms_text *text)
     if (graph->storage_grad[s] != MS_NONE)
         put_number(text, "grad", graph->storage_grad[s]);
     ms_text_add(text, "  # ");
-    put_name(text, graph->storage_name[s]);
+    put_storage(text, graph, s);
     ms_text_put(text, "\n", 1);
 }
 
@@ -195,7 +201,7 @@ static void dump_set(const ms_graph *graph, const ms_program *program,
     ms_text_put(text, "  #", 3);
     for (uint32_t i = first; i < end && i < first + NAMES_PER_SET; i++) {
         ms_text_put(text, " ", 1);
-        put_name(text, graph->storage_name[program->set_item[i]]);
+        put_storage(text, graph, program->set_item[i]);
     }
     ms_text_add(text, "%s\n", end - first > NAMES_PER_SET ? " ..." : "");
 }

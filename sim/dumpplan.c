@@ -32,8 +32,11 @@ static void put_op(const ms_plan *plan, uint32_t op, ms_text *text)
 static void put_row(const ms_plan *plan, uint32_t row, ms_text *text)
 {
     uint32_t storage = plan->row[row].storage;
+    char buffer[MS_STORAGE_NAME];
     ms_text_add(text, "\n  + row %u %s %s %llu", row,
-                storage != MS_NONE ? plan->graph->storage_name[storage] : "-",
+                storage != MS_NONE
+                    ? ms_graph_storage_name(plan->graph, storage, buffer)
+                    : "-",
                 ms_names_category[plan->row[row].category],
                 (unsigned long long)plan->row[row].bytes);
     if (plan->row[row].pool != MS_DEVICE_POOL)

@@ -125,14 +125,14 @@ static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
 /* Is all that ops [first, end) read from elsewhere here?  Then they need not
  * ask, each by itself. */
 static ms_err look_ahead(ms_books *books, const ms_books_at *at,
-                         const uint32_t *inputs, uint32_t n, uint32_t first,
-                         uint32_t end)
+                         const uint32_t *in_at, const uint32_t *in,
+                         uint32_t first, uint32_t end)
 {
     const ms_graph *graph = books->graph;
     bool here = !books->reads;
 
-    for (uint32_t i = 0; i < n; i++)
-        here &= books->row[inputs[i] + at->frame] != MS_NONE;
+    for (uint32_t i = in_at[0]; i < in_at[1]; i++)
+        here &= books->row[in[i] + at->frame] != MS_NONE;
     books->complete = here;
     return ms_books_reserve(books, end - first,
                             graph->out_at[end] - graph->out_at[first], 0);
@@ -179,9 +179,8 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
 
     note_kept(books, program, call->keep);
     uint32_t first = graph->forward_at[call->unit];
-    uint32_t in = graph->unit_in_at[call->unit];
-    MS_TRY(look_ahead(books, at, graph->unit_in + in,
-                      graph->unit_in_at[call->unit + 1] - in, first, end));
+    MS_TRY(look_ahead(books, at, graph->unit_in_at + call->unit, graph->unit_in,
+                      first, end));
     for (uint32_t op = first; op < end; op++) {
         MS_TRY(issue(books, at, op));
         make(books, at, call->keep, op);
@@ -249,12 +248,13 @@ static ms_err run_step(ms_books *books, const ms_books_at *at)
 
     for (uint32_t i = 0; i < graph->n_step_in; i++) {
         uint32_t s = graph->step_in[i];
+        char name[MS_STORAGE_NAME];
         if (books->row[s + at->persistent] == MS_NONE)
             return ms_fail(books->fault, MS_EINPUT, graph->name,
                            "run the backward of every unit before the step",
                            "the optimizer step reads %s, which no backward "
                            "has made",
-                           graph->storage_name[s]);
+                           ms_graph_storage_name(graph, s, name));
     }
     books->complete = false;
     if (graph->step && !books->reads)
@@ -273,9 +273,8 @@ static ms_err run_unit(ms_books *books, const ms_books_at *at,
         return run_forward(books, at, program, call);
     uint32_t first = graph->backward_at[call->unit + 1];
     uint32_t end = graph->backward_at[call->unit];
-    uint32_t in = graph->back_in_at[call->unit];
-    MS_TRY(look_ahead(books, at, graph->back_in + in,
-                      graph->back_in_at[call->unit + 1] - in, first, end));
+    MS_TRY(look_ahead(books, at, graph->back_in_at + call->unit, graph->back_in,
+                      first, end));
     return run_ops(books, at, first, end);
 }
 

@@ -71,8 +71,7 @@ ms_err ms_fail(ms_fault *fault, ms_err err, const char *where, const char *hint,
 ms_err ms_fail_nomem(ms_fault *fault)
 {
     return ms_fail(fault, MS_ENOMEM, NULL,
-                   "a smaller model, fewer micro-batches or fewer --steps "
-                   "need less memory on this host",
+                   "a smaller model or fewer micro-batches need less memory",
                    "out of memory on this host");
 }
 

@@ -5,6 +5,18 @@
 
 #include <stdio.h>
 
+const char *ms_graph_storage_name(const ms_graph *graph, uint32_t storage,
+                                  char buffer[MS_STORAGE_NAME])
+{
+    uint32_t layer =
+        graph->storage_layer ? graph->storage_layer[storage] : MS_NONE;
+    if (layer == MS_NONE)
+        return graph->storage_name[storage];
+    snprintf(buffer, MS_STORAGE_NAME, "%s:%s", graph->layer_name[layer],
+             graph->storage_name[storage]);
+    return buffer;
+}
+
 static ms_err fail_row(const ms_graph *graph, ms_fault *fault,
                        const char *table, uint32_t row, const char *what)
 {
@@ -236,10 +248,10 @@ static uint8_t refs_of(const ms_graph *graph, uint32_t s)
 }
 
 static ms_err find_back_inputs(ms_graph *graph, ms_arena *arena,
-                               ms_fault *fault)
+                               ms_arena *scratch, ms_fault *fault)
 {
     uint32_t units = graph->n_units, capacity = 0, n = 0;
-    uint32_t *seen = ms_arena_take(arena, graph->n_storages, sizeof *seen);
+    uint32_t *seen = ms_arena_take(scratch, graph->n_storages, sizeof *seen);
     graph->back_in_at =
         ms_arena_take(arena, units + 1, sizeof *graph->back_in_at);
     if (seen == NULL || graph->back_in_at == NULL)
@@ -265,10 +277,10 @@ static ms_err find_back_inputs(ms_graph *graph, ms_arena *arena,
 }
 
 static ms_err find_step_inputs(ms_graph *graph, ms_arena *arena,
-                               ms_fault *fault)
+                               ms_arena *scratch, ms_fault *fault)
 {
     uint32_t n_persistent = graph->n_persistent;
-    uint8_t *seen = ms_arena_take(arena, n_persistent, 1);
+    uint8_t *seen = ms_arena_take(scratch, n_persistent, 1);
     graph->n_step_in = 0;
     graph->step_in =
         ms_arena_take_raw(arena, n_persistent, sizeof *graph->step_in);
@@ -287,7 +299,8 @@ static ms_err find_step_inputs(ms_graph *graph, ms_arena *arena,
     return MS_OK;
 }
 
-ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault)
+static ms_err prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
+                      ms_fault *fault)
 {
     graph->storage_refs = ms_arena_take_raw(arena, graph->n_storages, 1);
     graph->start =
@@ -307,7 +320,15 @@ ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault)
                          .category = graph->storage_category[s],
                          .pool = MS_DEVICE_POOL};
     graph->back_in = NULL;
-    MS_TRY(find_back_inputs(graph, arena, fault));
-    MS_TRY(find_step_inputs(graph, arena, fault));
-    return ms_step_prepare(graph, arena, fault);
+    MS_TRY(find_back_inputs(graph, arena, scratch, fault));
+    MS_TRY(find_step_inputs(graph, arena, scratch, fault));
+    return ms_step_prepare(graph, arena, scratch, fault);
+}
+
+ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault)
+{
+    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
+    ms_err err = prepare(graph, arena, &scratch, fault);
+    ms_arena_free(&scratch);
+    return err;
 }

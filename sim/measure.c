@@ -18,7 +18,8 @@ typedef struct level_stop {
 
 typedef struct rank_state {
     uint64_t level[MS_N_CATEGORIES];
-    uint64_t total_bytes, buffer_bytes, scratch_bytes;
+    uint64_t part_bytes[MS_N_CATEGORIES]; /* see is_part */
+    uint64_t total_bytes;
     uint64_t stream_ns; /* end of the compute stream's last op so far */
     uint64_t pass_ns[MS_N_PASSES], gap_ns[MS_N_GAPS];
     uint32_t in_flight;
@@ -69,6 +70,8 @@ static void see_phase(const rank_state *state, uint8_t phase)
 
 static bool has_begun(const fold_state *fold, const ms_event *event)
 {
+    if (fold->next_op >= fold->plan->n_ops)
+        return false;
     if (!fold->by_device)
         return fold->next_op <= event->op_act >> 1;
     uint64_t start_ns = fold->order[fold->next_op].start_ns;
@@ -86,43 +89,76 @@ static void begin_op(fold_state *fold)
     fold->next_op++;
 }
 
-/* Categories of which only a part is reported. */
-static void apply_part(fold_state *fold, rank_state *state, const ms_row *row,
-                       uint64_t delta)
+/* Categories of which a part is reported on its own. */
+static bool is_part(const ms_plan *plan, const ms_row *row)
 {
-    const ms_plan *plan = fold->plan;
-    if (row->category == MS_PARAMETERS) {
-        if (plan->graph->storage_buffer[row->storage])
-            state->buffer_bytes += delta;
-        raise_to(&state->out->parameters_bytes,
-                 state->level[MS_PARAMETERS] - state->buffer_bytes);
-    } else if (plan->op[row->op].pass == MS_STEP) {
-        state->scratch_bytes += delta;
-        raise_to(&state->out->optimizer_scratch_bytes, state->scratch_bytes);
+    switch (row->category) {
+    case MS_PARAMETERS: /* model buffers */
+        return plan->graph->storage_buffer[row->storage];
+    case MS_ACTIVATIONS: /* held by autograd nodes */
+        return row->saved;
+    case MS_TEMPORARIES: /* of the optimizer */
+        return plan->op[row->op].pass == MS_STEP;
+    default:
+        return false;
     }
 }
 
-static void apply(fold_state *fold, const ms_event *event)
+/* Events of one op, one instant, one kind and rows of one category, pool and
+ * rank: the level only rises or only falls, so that it need be looked at only
+ * at the end. */
+static bool same_run(const ms_plan *plan, const ms_event *a, const ms_event *b)
+{
+    const ms_row *x = &plan->row[a->row], *y = &plan->row[b->row];
+    return a->op_act == b->op_act && a->t_ns == b->t_ns &&
+           x->category == y->category && x->pool == y->pool &&
+           (plan->n_ranks == 1 || plan->op[x->op].rank == plan->op[y->op].rank);
+}
+
+static void apply_far(fold_state *fold, uint8_t pool, uint64_t delta)
+{
+    fold->level[pool] += delta;
+    raise_to(&fold->peak[pool], fold->level[pool]);
+}
+
+static void apply(rank_state *state, uint8_t category, uint64_t delta,
+                  uint64_t part)
+{
+    ms_rank_report *out = state->out;
+    uint64_t level = state->level[category] += delta;
+    state->total_bytes += delta;
+    state->part_bytes[category] += part;
+    raise_to(&out->category_peaks[category], level);
+    if (category == MS_PARAMETERS)
+        raise_to(&out->parameters_bytes,
+                 level - state->part_bytes[MS_PARAMETERS]);
+    raise_to(&out->optimizer_scratch_bytes, state->part_bytes[MS_TEMPORARIES]);
+}
+
+/* Applies the run that starts at event first; where it ends. */
+static uint32_t apply_run(fold_state *fold, uint32_t first, uint32_t end)
 {
     const ms_plan *plan = fold->plan;
-    const ms_row *row = &plan->row[event->row];
-    bool allocates = event->op_act & 1u;
-    uint64_t delta = allocates ? row->bytes : 0 - row->bytes;
+    const ms_event *events = fold->line->events;
+    const ms_row *row = &plan->row[events[first].row];
+    uint32_t op = events[first].op_act >> 1, e = first;
+    bool allocates = events[first].op_act & 1u;
+    uint64_t bytes = 0, part = 0;
+    do {
+        const ms_row *next = &plan->row[events[e].row];
+        bytes += next->bytes;
+        part += is_part(plan, next) ? next->bytes : 0;
+    } while (++e < end && same_run(plan, &events[first], &events[e]));
     if (row->pool != MS_DEVICE_POOL) {
-        fold->level[row->pool] += delta;
-        raise_to(&fold->peak[row->pool], fold->level[row->pool]);
-        return;
+        apply_far(fold, row->pool, allocates ? bytes : 0 - bytes);
+        return e;
     }
     rank_state *state = &fold->ranks[plan->op[row->op].rank];
-    state->level[row->category] += delta;
-    state->total_bytes += delta;
-    if (row->category == MS_PARAMETERS || row->category == MS_TEMPORARIES)
-        apply_part(fold, state, row, delta);
-    if (allocates) {
-        raise_to(&state->out->category_peaks[row->category],
-                 state->level[row->category]);
-        see_phase(state, phase_for(fold, state, event->op_act >> 1));
-    }
+    apply(state, row->category, allocates ? bytes : 0 - bytes,
+          allocates ? part : 0 - part);
+    if (allocates)
+        see_phase(state, phase_for(fold, state, op));
+    return e;
 }
 
 static void read_stop(const fold_state *fold, const level_stop *stop)
@@ -132,6 +168,8 @@ static void read_stop(const fold_state *fold, const level_stop *stop)
     if (stop->what != PEAK) {
         out->levels[stop->what] =
             state->total_bytes - state->level[MS_WORKSPACE];
+        if (stop->what == MS_MARK_AFTER_FORWARD)
+            out->saved_for_backward_bytes = state->part_bytes[MS_ACTIVATIONS];
         return;
     }
     for (int c = 0; c < MS_N_CATEGORIES; c++)
@@ -142,20 +180,24 @@ static void read_stop(const fold_state *fold, const level_stop *stop)
                           : phase;
 }
 
+static void run_events(fold_state *fold, uint32_t first, uint32_t end)
+{
+    for (uint32_t e = first; e < end; e = apply_run(fold, e, end))
+        while (has_begun(fold, &fold->line->events[e]))
+            begin_op(fold);
+}
+
 static void run_fold(fold_state *fold, const level_stop *stops,
                      uint32_t n_stops)
 {
-    const ms_timeline *line = fold->line;
-    uint32_t n_ops = fold->plan->n_ops;
-    uint32_t s = 0;
-    for (uint32_t e = 0; e < line->n_events; e++) {
-        for (; s < n_stops && stops[s].at <= e; s++)
-            read_stop(fold, &stops[s]);
-        while (fold->next_op < n_ops && has_begun(fold, &line->events[e]))
-            begin_op(fold);
-        apply(fold, &line->events[e]);
+    uint32_t n_events = fold->line->n_events, e = 0, s = 0;
+    for (; s < n_stops && stops[s].at < n_events; s++) {
+        run_events(fold, e, stops[s].at);
+        read_stop(fold, &stops[s]);
+        e = stops[s].at;
     }
-    while (fold->next_op < n_ops)
+    run_events(fold, e, n_events);
+    while (fold->next_op < fold->plan->n_ops)
         begin_op(fold);
     for (; s < n_stops; s++)
         read_stop(fold, &stops[s]);
@@ -201,21 +243,6 @@ static uint32_t find_mark(const ms_plan *plan, uint8_t rank, uint8_t mark)
     return found;
 }
 
-static uint64_t saved_bytes(const fold_state *fold, uint8_t rank,
-                            uint32_t n_events)
-{
-    const ms_plan *plan = fold->plan;
-    uint64_t bytes = 0;
-    for (uint32_t e = 0; e < n_events; e++) {
-        const ms_row *row = &plan->row[fold->line->events[e].row];
-        bool allocates = fold->line->events[e].op_act & 1u;
-        if (row->saved && row->category == MS_ACTIVATIONS &&
-            row->pool == MS_DEVICE_POOL && plan->op[row->op].rank == rank)
-            bytes += allocates ? row->bytes : 0 - row->bytes;
-    }
-    return bytes;
-}
-
 static int compare_stops(const void *left, const void *right)
 {
     const level_stop *a = left, *b = right;
@@ -227,18 +254,16 @@ static uint32_t list_stops(const fold_state *fold, level_stop *stops)
     const ms_plan *plan = fold->plan;
     uint32_t n = 0;
     for (uint8_t rank = 0; rank < plan->n_ranks; rank++) {
-        ms_rank_report *out = fold->ranks[rank].out;
+        uint32_t peak = fold->ranks[rank].out->peak.event;
         for (uint32_t mark = 0; mark < MS_N_MARKS; mark++) {
             uint32_t m = find_mark(plan, rank, (uint8_t)mark);
             if (m == MS_NONE)
                 continue;
             uint32_t at = events_until(fold, &plan->marks[m]);
             stops[n++] = (level_stop){at, rank, (uint8_t)mark};
-            if (mark == MS_MARK_AFTER_FORWARD)
-                out->saved_for_backward_bytes = saved_bytes(fold, rank, at);
         }
-        if (out->peak.event != MS_NONE)
-            stops[n++] = (level_stop){out->peak.event + 1, rank, PEAK};
+        if (peak != MS_NONE)
+            stops[n++] = (level_stop){peak + 1, rank, PEAK};
     }
     qsort(stops, n, sizeof *stops, compare_stops);
     return n;
@@ -301,42 +326,18 @@ static void close_times(rank_state *state, uint64_t step_ns)
                               pass[MS_START] + step_ns - state->stream_ns};
 }
 
-/* Walks the compute streams: the gap before each op, then the op. */
-static void fold_times(fold_state *fold)
+/* A compute stream: the gap before an op, then the op. */
+static void add_time(const ms_timeline *line, rank_state *state, uint32_t op,
+                     uint8_t pass)
 {
-    const ms_timeline *line = fold->line;
-    const ms_plan *plan = fold->plan;
-    for (uint32_t op = 0; op < plan->n_ops; op++) {
-        if (plan->op[op].stream != MS_STREAM_COMPUTE)
-            continue;
-        rank_state *state = &fold->ranks[plan->op[op].rank];
-        assert(line->start_ns[op] >= state->stream_ns);
-        state->gap_ns[line->gap_cause[op]] +=
-            line->start_ns[op] - state->stream_ns;
-        state->pass_ns[plan->op[op].pass] +=
-            line->end_ns[op] - line->start_ns[op];
-        state->stream_ns = line->end_ns[op];
-    }
-    for (uint8_t rank = 0; rank < plan->n_ranks; rank++)
-        close_times(&fold->ranks[rank], line->step_ns);
+    assert(line->start_ns[op] >= state->stream_ns);
+    state->gap_ns[line->gap_cause[op]] += line->start_ns[op] - state->stream_ns;
+    state->pass_ns[pass] += line->end_ns[op] - line->start_ns[op];
+    state->stream_ns = line->end_ns[op];
 }
 
 /* ---- work, traffic, micro-batches in flight -------------------------------
  */
-
-static void fold_flops(const ms_plan *plan, ms_report *report)
-{
-    double by_pass[MS_N_PASSES] = {0};
-    for (uint32_t op = 0; op < plan->n_ops; op++)
-        if (plan->op[op].of != MS_NONE)
-            by_pass[plan->op[op].pass] +=
-                plan->graph->op_flops[plan->op[op].of];
-    report->forward_flops = by_pass[MS_FORWARD] + by_pass[MS_LOSS];
-    report->backward_flops = by_pass[MS_GRAD_INPUT] + by_pass[MS_GRAD_WEIGHT] +
-                             by_pass[MS_ACCUMULATE];
-    report->recompute_flops = by_pass[MS_RECOMPUTE];
-    report->optimizer_flops = by_pass[MS_STEP];
-}
 
 static uint64_t *traffic_of(ms_rank_report *out, ms_stream_kind stream)
 {
@@ -355,17 +356,35 @@ static uint64_t *traffic_of(ms_rank_report *out, ms_stream_kind stream)
 }
 
 /* A transfer moves what it allocates at its far end. */
-static void fold_traffic(const ms_plan *plan, ms_report *report)
+static void add_traffic(const ms_plan *plan, ms_rank_report *out, uint32_t op)
 {
+    uint64_t *bytes = traffic_of(out, plan->op[op].stream);
+    for (uint32_t r = plan->op[op].alloc_at;
+         bytes && r < plan->op[op + 1].alloc_at; r++)
+        *bytes += plan->row[r].bytes;
+}
+
+static void fold_ops(const fold_state *fold, ms_report *report)
+{
+    const ms_plan *plan = fold->plan;
+    const double *flops = plan->graph->op_flops;
+    double by_pass[MS_N_PASSES] = {0};
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        if (plan->op[op].stream == MS_STREAM_COMPUTE)
-            continue;
-        uint64_t *bytes =
-            traffic_of(&report->ranks[plan->op[op].rank], plan->op[op].stream);
-        for (uint32_t r = plan->op[op].alloc_at;
-             bytes && r < plan->op[op + 1].alloc_at; r++)
-            *bytes += plan->row[r].bytes;
+        const ms_plan_op *row = &plan->op[op];
+        if (row->of != MS_NONE)
+            by_pass[row->pass] += flops[row->of];
+        if (row->stream == MS_STREAM_COMPUTE)
+            add_time(fold->line, &fold->ranks[row->rank], op, row->pass);
+        else
+            add_traffic(plan, &report->ranks[row->rank], op);
     }
+    report->forward_flops = by_pass[MS_FORWARD] + by_pass[MS_LOSS];
+    report->backward_flops = by_pass[MS_GRAD_INPUT] + by_pass[MS_GRAD_WEIGHT] +
+                             by_pass[MS_ACCUMULATE];
+    report->recompute_flops = by_pass[MS_RECOMPUTE];
+    report->optimizer_flops = by_pass[MS_STEP];
+    for (uint8_t rank = 0; rank < plan->n_ranks; rank++)
+        close_times(&fold->ranks[rank], fold->line->step_ns);
 }
 
 static bool is_backward(uint8_t pass)
@@ -526,9 +545,7 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
         out->gradients_bytes = out->category_peaks[MS_GRADIENTS];
         out->optimizer_state_bytes = out->category_peaks[MS_OPTIMIZER_STATE];
     }
-    fold_times(&fold);
-    fold_flops(plan, report);
-    fold_traffic(plan, report);
+    fold_ops(&fold, report);
     MS_TRY(fold_in_flight(&fold, arena, fault));
     report->host_peak_bytes = fold.peak[MS_HOST_POOL];
     report->nvme_peak_bytes = fold.peak[MS_NVME_POOL];

@@ -165,8 +165,8 @@ typedef struct ms_graph {
     uint32_t *storage_grad;      /* BECOMES_GRAD: the .grad storage it ends as;
                                     parameters: their .grad; else NONE */
     uint8_t *storage_buffer;     /* 1: a model buffer, not a parameter */
-    uint32_t *storage_layer;     /* row of layer_name, or MS_NONE */
-    const char **storage_name;
+    uint32_t *storage_layer;     /* row of layer_name, or MS_NONE; (optional) */
+    const char **storage_name;   /* in its layer: "weight", "grad" */
 
     uint32_t n_ops;
     const char **op_name; /* e.g. "aten::addmm" */
@@ -223,6 +223,11 @@ typedef struct ms_graph {
     double model_flops;  /* forward + backward of one micro-batch, no redo */
 } ms_graph;
 
+/* The full name of a storage: "layer:name" or, where it has no layer, its
+ * name; cut where the buffer ends. */
+#define MS_STORAGE_NAME 1152u /* bytes: layer names have at most 1024 */
+const char *ms_graph_storage_name(const ms_graph *graph, uint32_t storage,
+                                  char buffer[MS_STORAGE_NAME]);
 ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault);
 /* Fills the derived columns; the last thing to do with a graph. */
 ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault);

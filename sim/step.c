@@ -17,21 +17,49 @@ static bool makes_persistent(const ms_graph *graph)
     return false;
 }
 
-ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault)
+static void *copy_of(ms_arena *arena, const void *items, size_t n, size_t size)
+{
+    void *copy = ms_arena_take_raw(arena, n, size);
+
+    if (copy && n > 0)
+        memcpy(copy, items, n * size);
+    return copy;
+}
+
+/* The columns of a plan that append reads. */
+static ms_err keep_plan(const ms_plan *plan, ms_arena *arena, ms_plan **kept,
+                        ms_fault *fault)
+{
+    ms_plan *step = ms_arena_take(arena, 1, sizeof *step);
+
+    if (!step)
+        return ms_fail_nomem(fault);
+    *step = (ms_plan){.n_ops = plan->n_ops, .n_rows = plan->n_rows};
+    step->op =
+        copy_of(arena, plan->op, (size_t)plan->n_ops + 1, sizeof *plan->op);
+    step->row = copy_of(arena, plan->row, plan->n_rows, sizeof *plan->row);
+    step->release =
+        copy_of(arena, plan->release, plan->op[plan->n_ops].release_at,
+                sizeof *plan->release);
+    if (!step->op || !step->row || !step->release)
+        return ms_fail_nomem(fault);
+    *kept = step;
+    return MS_OK;
+}
+
+ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
+                       ms_fault *fault)
 {
     static const ms_expand_opts opts;
     static const ms_program empty = {.n_frames = 1, .n_ranks = 1};
-    ms_plan *step = ms_arena_take(arena, 1, sizeof *step);
+    ms_plan plan = {.graph = graph}, *step = NULL;
     ms_books books = {.graph = graph,
                       .opts = &opts,
-                      .arena = arena,
-                      .plan = step,
+                      .arena = scratch,
+                      .plan = &plan,
                       .fault = fault};
 
     graph->step = NULL;
-    if (!step)
-        return ms_fail_nomem(fault);
-    step->graph = graph;
     MS_TRY(ms_books_open(&books, &empty));
     if (books.streams || makes_persistent(graph))
         return MS_OK;
@@ -39,6 +67,7 @@ ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault)
     for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
         MS_TRY(ms_expand_op(&books, &at, op));
     MS_TRY(ms_books_close(&books));
+    MS_TRY(keep_plan(&plan, arena, &step, fault));
     graph->step = step;
     return MS_OK;
 }

@@ -26,8 +26,14 @@ static size_t find_number(const char *name, size_t *length)
     return strlen(name);
 }
 
-static uint32_t number_of(const char *name)
+static const char *numbered(const ms_alive_group *group)
 {
+    return group->layer != NULL ? group->layer : group->role;
+}
+
+static uint32_t number_of(const ms_alive_group *group)
+{
+    const char *name = numbered(group);
     size_t length, at = find_number(name, &length);
     return length == 0 ? MS_NONE : (uint32_t)strtoul(name + at, NULL, 10);
 }
@@ -44,18 +50,19 @@ void ms_alive_pattern(const char *name, bool literal, ms_text *text)
 
 void ms_alive_name(const ms_alive_group *group, ms_text *text)
 {
-    size_t length, at = find_number(group->name, &length);
+    const char *name = numbered(group);
+    size_t length, at = find_number(name, &length);
     if (length == 0 || group->n_spans > MS_ALIVE_SPANS) {
-        ms_alive_pattern(group->name, length == 0, text);
+        ms_alive_pattern(name, length == 0, text);
         return;
     }
-    ms_text_add(text, "%.*s", (int)at, group->name);
+    ms_text_add(text, "%.*s", (int)at, name);
     for (uint32_t i = 0; i < group->n_spans; i++) {
         ms_text_add(text, "%s%u", i > 0 ? "," : "", group->from[i]);
         if (group->to[i] > group->from[i])
             ms_text_add(text, "-%u", group->to[i]);
     }
-    ms_text_add(text, "%s", group->name + at + length);
+    ms_text_add(text, "%s", name + at + length);
 }
 
 /* Names are equal when they are equal around their first numbers. */
@@ -65,11 +72,11 @@ static int compare_names(const char *a, const char *b)
         return (a != NULL) - (b != NULL);
     size_t a_length, b_length;
     size_t a_at = find_number(a, &a_length), b_at = find_number(b, &b_length);
-    if (a_at != b_at)
-        return a_at < b_at ? -1 : 1;
-    int order = strncmp(a, b, a_at);
-    if (order != 0 || (a_length == 0) != (b_length == 0))
-        return order != 0 ? order : (a_length == 0 ? -1 : 1);
+    int order = strncmp(a, b, a_at < b_at ? a_at : b_at);
+    if (order != 0)
+        return order;
+    if (a_at != b_at || (a_length == 0) != (b_length == 0))
+        return a_at < b_at || (a_at == b_at && a_length == 0) ? -1 : 1;
     return strcmp(a + a_at + a_length, b + b_at + b_length);
 }
 
@@ -84,7 +91,11 @@ static int compare_texts(const char *a, const char *b)
 
 static int compare_keys(const ms_alive_group *x, const ms_alive_group *y)
 {
-    int order = compare_names(x->name, y->name);
+    int order = compare_names(numbered(x), numbered(y));
+    if (order == 0)
+        order = (x->layer != NULL) - (y->layer != NULL);
+    if (order == 0 && x->layer != NULL)
+        order = compare_texts(x->role, y->role);
     if (order == 0)
         order = (int)x->category - (int)y->category;
     if (order == 0)
@@ -104,10 +115,11 @@ static int by_key(const void *a, const void *b)
 {
     const ms_alive_group *x = a, *y = b;
     int order = compare_keys(x, y);
-    uint32_t from = number_of(x->name), to = number_of(y->name);
+    uint32_t from = number_of(x), to = number_of(y);
     if (order == 0)
         order = (from > to) - (from < to);
-    return order != 0 ? order : (x->member > y->member) - (x->member < y->member);
+    return order != 0 ? order
+                      : (x->member > y->member) - (x->member < y->member);
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -135,10 +147,10 @@ static void join(ms_alive_group *group, const ms_alive_group *more)
 {
     group->bytes += more->bytes;
     group->count++;
-    group->one_reader = group->one_reader &&
-                        compare_texts(group->reader_layer,
-                                      more->reader_layer) == 0;
-    add_number(group, number_of(more->name));
+    group->one_reader =
+        group->one_reader &&
+        compare_texts(group->reader_layer, more->reader_layer) == 0;
+    add_number(group, number_of(more));
 }
 
 static void begin(ms_alive_group *group, const ms_alive_group *first)
@@ -146,11 +158,11 @@ static void begin(ms_alive_group *group, const ms_alive_group *first)
     *group = *first;
     group->count = 1;
     group->n_spans = 1;
-    group->from[0] = group->to[0] = number_of(first->name);
+    group->from[0] = group->to[0] = number_of(first);
     group->one_reader = true;
 }
 
-uint32_t ms_alive_merge(ms_alive_group *groups, uint32_t n, uint32_t *group_of)
+uint32_t ms_alive_merge(ms_alive_group *groups, uint32_t n, uint32_t *leader)
 {
     uint32_t kept = 0;
     qsort(groups, n, sizeof *groups, by_key);
@@ -160,8 +172,8 @@ uint32_t ms_alive_merge(ms_alive_group *groups, uint32_t n, uint32_t *group_of)
             join(&groups[kept - 1], &groups[i]);
         else
             begin(&groups[kept++], &groups[i]);
-        if (group_of != NULL)
-            group_of[member] = groups[kept - 1].member;
+        if (leader != NULL)
+            leader[member] = groups[kept - 1].member;
     }
     qsort(groups, kept, sizeof *groups, by_bytes);
     return kept;
@@ -169,13 +181,27 @@ uint32_t ms_alive_merge(ms_alive_group *groups, uint32_t n, uint32_t *group_of)
 
 /* ---- the line of the summary --------------------------------------------- */
 
-static const char *name_of(const ms_graph *graph, uint32_t storage)
+const char *ms_alive_layer(const ms_graph *graph, uint32_t storage)
 {
-    if (storage == MS_NONE)
-        return "copies";
-    if (graph->storage_layer[storage] != MS_NONE)
-        return graph->layer_name[graph->storage_layer[storage]];
-    return graph->storage_name[storage];
+    if (storage == MS_NONE || graph->storage_layer == NULL ||
+        graph->storage_layer[storage] == MS_NONE)
+        return NULL;
+    const char *name = graph->layer_name[graph->storage_layer[storage]];
+    return *name != '\0' ? name : NULL; /* an op graph's outermost module */
+}
+
+static ms_alive_group one(const ms_plan *plan, uint32_t row, uint32_t member)
+{
+    const ms_row *it = &plan->row[row];
+    ms_alive_group group = {.layer = ms_alive_layer(plan->graph, it->storage),
+                            .category = it->category,
+                            .bytes = it->bytes,
+                            .member = member};
+    if (group.layer == NULL)
+        group.role = it->storage == MS_NONE
+                         ? "copies"
+                         : plan->graph->storage_name[it->storage];
+    return group;
 }
 
 static ms_err put_groups(const ms_alive_group *groups, uint32_t n,
@@ -186,7 +212,7 @@ static ms_err put_groups(const ms_alive_group *groups, uint32_t n,
         ms_text name = {.arena = text->arena};
         if (i > 0 && groups[i].bytes < groups[0].bytes / 1000)
             break;
-        ms_alive_pattern(groups[i].name, false, &name);
+        ms_alive_pattern(numbered(&groups[i]), false, &name);
         if (name.failed)
             return MS_ENOMEM;
         ms_text_add(text, "%s%s ", i > 0 ? ", " : "",
@@ -211,13 +237,8 @@ ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,
     ms_alive_group *groups = ms_arena_take(arena, n + 1, sizeof *groups);
     if (groups == NULL)
         return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < n; i++) {
-        const ms_row *row = &plan->row[rows[i]];
-        groups[i] = (ms_alive_group){.name = name_of(plan->graph, row->storage),
-                                     .category = row->category,
-                                     .bytes = row->bytes,
-                                     .member = i};
-    }
+    for (uint32_t i = 0; i < n; i++)
+        groups[i] = one(plan, rows[i], i);
     uint32_t kept = ms_alive_merge(groups, n, NULL);
     if (put_groups(groups, kept < n_groups ? kept : n_groups, text) != MS_OK)
         return ms_fail_nomem(fault);

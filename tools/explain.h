@@ -44,7 +44,7 @@ typedef enum ms_why {
     MS_WHY_WORKSPACE,
     MS_WHY_GRAD,      /* .grad, which nothing reads any more */
     MS_WHY_GRAD_STEP, /* .grad, which the optimizer step reads */
-    MS_WHY_GRAD_MORE, /* .grad, to which the next micro-batch adds */
+    MS_WHY_GRAD_MORE, /* .grad, to which more is added before */
     MS_WHY_SAVED,
     MS_WHY_SAVED_AGAIN,  /* by an op that runs again */
     MS_WHY_SAVED_UNREAD, /* no backward op reads it; reader: what ends it */
@@ -82,13 +82,15 @@ void ms_why_words(uint8_t why, const char *op, const char *layer,
 
 #define MS_ALIVE_SPANS 3u
 
-/* Tensors that differ in nothing but the first number of their dotted names,
- * and in size where each_bytes is 0.  Names are those of the first tensor;
- * spans are the numbers, ascending, in up to three runs. */
+/* Tensors that differ in nothing but the first number of the dotted name of
+ * their layer (without a layer: of their role), and in size where each_bytes
+ * is 0.  Names are those of the first tensor; spans are the numbers,
+ * ascending, in up to three runs. */
 typedef struct ms_alive_group {
-    const char *name;        /* "layers.0.mlp.up:out" */
-    const char *op;          /* that made it; NULL: was there before */
-    const char *reader;      /* op of its fate, or NULL */
+    const char *layer;        /* "layers.0.mlp.up", or NULL */
+    const char *role;         /* "out"; NULL: whatever of the layer */
+    const char *op;           /* that made it; NULL: was there before */
+    const char *reader;       /* op of its fate, or NULL */
     const char *reader_layer; /* or NULL */
     uint64_t bytes, each_bytes;
     uint32_t count, member; /* member: what the caller gave it */
@@ -98,11 +100,14 @@ typedef struct ms_alive_group {
     bool one_reader; /* all have the same reader_layer, letter for letter */
 } ms_alive_group;
 
+/* The layer of a storage, or NULL. */
+const char *ms_alive_layer(const ms_graph *graph, uint32_t storage);
 /* Merges groups of one tensor each (count, spans and one_reader unset) in
- * place, largest first; returns how many are left.  group_of (or NULL) gets
- * the group of each member. */
-uint32_t ms_alive_merge(ms_alive_group *groups, uint32_t n, uint32_t *group_of);
-/* "layers.0-95.mlp.up:out", or "layers.*.mlp.up:out" for too many runs. */
+ * place, largest first; returns how many are left.  leader (or NULL) gets, per
+ * member, the member that its group goes by. */
+uint32_t ms_alive_merge(ms_alive_group *groups, uint32_t n, uint32_t *leader);
+/* The name that has the numbers: "layers.0-95.mlp.up", or "layers.*.mlp.up"
+ * for too many runs. */
 void ms_alive_name(const ms_alive_group *group, ms_text *text);
 /* A dotted name with its first number as *, or as it is if literal. */
 void ms_alive_pattern(const char *name, bool literal, ms_text *text);

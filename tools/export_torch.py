@@ -20,7 +20,7 @@ From Python, in one line:
 One forward and its loss run on the machine at hand, no GPU is needed; each
 aten op below autograd becomes a node.  Control flow that depends on data is
 recorded as it went this once.  Sizes are what count, so random weights and
-inputs do.  Parameters with requires_grad=False become buffers; what runs
+inputs do; module and inputs on torch.device("meta") need no memory at all.  Parameters with requires_grad=False become buffers; what runs
 under no_grad reads detached tensors.
 
 Not traced, and refused with a reason: sparse, nested, quantized and complex
@@ -28,8 +28,8 @@ tensors, more than one device, compiled or scripted modules, custom autograd
 functions (reentrant checkpoints are one: take checkpointing out and give it to
 memsim as a policy), tensors of more than six dimensions.
 
-Tested with torch 1.13 (Debian's python3-torch).  With torch 2 it uses public
-interfaces only, but it is untested there.
+Tested with torch 1.13 (Debian's python3-torch).  It is written for torch 2 as
+well, by its documentation, but untested there.
 """
 
 import argparse
@@ -103,6 +103,7 @@ class Recorder:
         self.device = device
         self.storages, self.tensors, self.nodes = [], [], []
         self.seen = {}  # id of a tensor -> (weak reference, tensor id)
+        self.pending = {}  # id of a detached tensor -> (reference, source)
         self.leaves = {}  # identity of a storage -> (kind, name)
         self.leaf_ids = {}  # identity of a storage -> sid
         self.kept = []  # so that no leaf's identity is used again
@@ -152,6 +153,11 @@ class Recorder:
 
     def input_id(self, tensor):
         tid = self.known(tensor)
+        reference, source = self.pending.get(id(tensor), (None, None))
+        if reference and reference() is tensor:
+            del self.pending[id(tensor)]
+            tid = self.new_tensor(tensor, self.tensors[source][1])
+            self.append("aten.detach", "default", [source], [tid], ["T"], 0)
         if tid is None:
             tid = self.new_tensor(tensor, self.leaf_storage(tensor))
         return tid
@@ -229,6 +235,11 @@ class Recorder:
             return  # .item() and the like: nothing that memory sees
         if name == "aten.lift_fresh":
             tensors, shown = [], []
+        if name == "aten.detach":
+            # Autograd detaches what it saves; only what is read counts.
+            self.pending[id(outs[0])] = (weakref.ref(outs[0]),
+                                         self.input_id(tensors[0]))
+            return
         in_place = name.endswith("_")
         ins = [self.input_id(tensor) for tensor in tensors]
         by_storage = {storage_of(tensor)[0]: self.tensors[tid][1]
@@ -243,7 +254,9 @@ class Recorder:
             out_ids.append(self.new_tensor(tensor, by_storage[key]))
         op = name.split(".", 1)[1]
         aliases = all(self.shares(tid, ins) for tid in out_ids)
-        flops = 0 if aliases and not in_place else self.flops(op, tensors, outs)
+        flops = 0
+        if in_place or not aliases:
+            flops = self.flops(op, args, tensors, outs)
         node = self.append(name, func._schema.overload_name or "default", ins,
                            out_ids, shown, flops)
         # linear adds its bias in place, except where a mode looks on.
@@ -253,7 +266,7 @@ class Recorder:
     def shares(self, tid, ins):
         return any(self.tensors[tid][1] == self.tensors[i][1] for i in ins)
 
-    def flops(self, op, ins, outs):
+    def flops(self, op, args, ins, outs):
         n = outs[0].numel()
         if op in FREE or not ins:
             return 0
@@ -263,8 +276,10 @@ class Recorder:
             return n * (2 * ins[1].shape[-1] + 1)
         if op == "convolution":
             weight = ins[1]
-            per_output = 2 * weight.numel() // max(weight.shape[0], 1)
-            return n * per_output
+            places = ins[0].numel() if args[6] else n
+            return 2 * places * weight.numel() // max(weight.shape[0], 1)
+        if op.startswith("nll_loss"):
+            return n
         return PER_ELEMENT.get(op, 1) * max(n, ins[0].numel())
 
 
@@ -504,7 +519,9 @@ def load(name):
         raise ExportError(f'"{name}" is not MODULE:FUNCTION')
     sys.path.insert(0, os.getcwd())
     if module_name.endswith(".py"):
-        stem = os.path.splitext(os.path.basename(module_name))[0]
+        folder, base = os.path.split(os.path.abspath(module_name))
+        stem = os.path.splitext(base)[0]
+        sys.path.insert(0, folder)
         spec = importlib.util.spec_from_file_location(stem, module_name)
         if not os.path.exists(module_name):
             raise ExportError(f'there is no file "{module_name}"')

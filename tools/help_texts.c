@@ -44,7 +44,8 @@ void ms_help_texts_files(ms_text *text)
         "",
         "A model that ran in PyTorch comes as an op graph, recognised by its",
         "\"format\" key: its forward's ops, tensors and storages as",
-        "tools/export_torch.py writes them.  Backward is derived.  It keeps its",
+        "tools/export_torch.py writes them.  Backward is derived.  It keeps "
+        "its",
         "batch and dtypes; \"microbatch:4\" runs it four times per step.",
         "",
         "memsim help layers      layer types and their keys",
@@ -89,11 +90,42 @@ void ms_help_texts_exit(ms_text *text)
         ms_text_add(text, "  %3d  %s\n", rows[i].status, rows[i].meaning);
 }
 
+typedef struct json_key {
+    const char *key, *meaning; /* key NULL: the end */
+} json_key;
+
+static void put_keys(const json_key *row, ms_text *text)
+{
+    for (; row->key != NULL; row++) {
+        const char *label = ms_arena_format(text->arena, "  %s", row->key);
+        if (label == NULL)
+            text->failed = true;
+        else
+            ms_screen_fill(text, JSON_INDENT, label, row->meaning);
+    }
+}
+
+static void put_explain_keys(ms_text *text)
+{
+    static const json_key rows[] = {
+        {"at", "the instant: time_ns, event, phase, op, layer"},
+        {"total_bytes", "what is alive then; the groups sum to it"},
+        {"groups", "tensors that differ in a number only, largest first: "
+                   "category, layer, role, op (that made them), count, bytes "
+                   "(all of them)"},
+        {"groups[].why", "what keeps them alive"},
+        {"groups[].next_reader", "op and layer that read them next"},
+        {"groups[].remove", "policies and settings, found by replays, that "
+                            "leave at most half of the bytes"},
+        {NULL, NULL}};
+    ms_text_add(text, "\nmemsim explain MODEL --json, beside schema_version, "
+                      "memsim, model and policy:\n\n");
+    put_keys(rows, text);
+}
+
 void ms_help_texts_json(ms_text *text)
 {
-    static const struct {
-        const char *key, *meaning;
-    } rows[] = {
+    static const json_key rows[] = {
         {"schema_version", "1; keys may be added, none change"},
         {"memsim", "version of the program"},
         {"status", "ok, over, out_of_memory or infeasible"},
@@ -126,14 +158,9 @@ void ms_help_texts_json(ms_text *text)
         {"tokens_per_second, mfu", "null where they mean nothing"},
         {"events", "allocations and frees replayed"},
         {"ranks", "the same for each rank"},
-    };
+        {NULL, NULL}};
     ms_text_add(text, "memsim run MODEL --json prints one object:\n\n");
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const char *label = ms_arena_format(text->arena, "  %s", rows[i].key);
-        if (label == NULL)
-            text->failed = true;
-        else
-            ms_screen_fill(text, JSON_INDENT, label, rows[i].meaning);
-    }
+    put_keys(rows, text);
+    put_explain_keys(text);
     ms_text_add(text, "\nA key that does not apply is null.\n");
 }

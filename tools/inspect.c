@@ -234,7 +234,7 @@ static ms_err inspect(const ms_job *job, const ms_hall *hall, ms_result *result,
                           fault));
     inspection view = {.result = result,
                        .facts = facts,
-                       .n = result->model.n_layers,
+                       .n = result->graph.n_layers,
                        .all =
                            ms_options_value(arguments, MS_OPTION_ALL) != NULL};
     add_up(&view);

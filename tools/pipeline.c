@@ -82,7 +82,7 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault)
 {
     const ms_training *training = &result->training;
-    ms_expand_opts opts = {.uses = job->book_device,
+    ms_expand_opts opts = {.uses = job->book_device || job->uses,
                            .h2d_bytes_per_s = job->device->h2d_bytes_per_s,
                            .d2h_bytes_per_s = job->device->d2h_bytes_per_s,
                            .copy_ns = COPY_NS};

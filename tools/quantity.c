@@ -61,12 +61,12 @@ static bool read_decimal(const char *text, decimal *number)
     return some && (*at < '0' || *at > '9');
 }
 
-static bool to_bytes(const decimal *number, uint64_t unit_bytes,
-                     uint64_t *bytes)
+/* In whole bytes, or nanoseconds, of which a unit has so many. */
+static bool to_whole(const decimal *number, uint64_t scale, uint64_t *value)
 {
-    uint64_t part = number->fraction * unit_bytes / number->scale;
-    return !__builtin_mul_overflow(number->whole, unit_bytes, bytes) &&
-           !__builtin_add_overflow(*bytes, part, bytes);
+    uint64_t part = number->fraction * scale / number->scale;
+    return !__builtin_mul_overflow(number->whole, scale, value) &&
+           !__builtin_add_overflow(*value, part, value);
 }
 
 static const unit *find_unit(const char *name)
@@ -92,8 +92,8 @@ static ms_err fail_unit(const char *text, const char *where,
     if (*number->end != '\0' && prefix != NULL) {
         char name[2][4] = {{*prefix, 'i', 'B', 0}, {*prefix, 'B', 0, 0}};
         int length = (int)(number->end - text);
-        if (to_bytes(number, find_unit(name[0])->bytes, &binary) &&
-            to_bytes(number, find_unit(name[1])->bytes, &si))
+        if (to_whole(number, find_unit(name[0])->bytes, &binary) &&
+            to_whole(number, find_unit(name[1])->bytes, &si))
             snprintf(hint, sizeof hint,
                      "did you mean %.*s%s (%s bytes) or %.*s%s (%s bytes)?",
                      length, text, name[0], ms_quantity_count(binary).s, length,
@@ -121,10 +121,38 @@ ms_err ms_quantity_bytes(const char *text, const char *where, uint64_t *bytes,
     if (scale == 1 && number.scale > 1)
         return ms_fail(fault, MS_EUSAGE, where, hint,
                        "\"%s\" is not a whole number of bytes", text);
-    if (!to_bytes(&number, scale, bytes) || *bytes > INT64_MAX)
+    if (!to_whole(&number, scale, bytes) || *bytes > INT64_MAX)
         return ms_fail(fault, MS_EUSAGE, where, NULL,
                        "\"%s\" is 2^63 bytes or more", text);
     return MS_OK;
+}
+
+static const struct {
+    const char *name;
+    uint64_t t_ns;
+} times[] = {
+    {"ns", 1},       {"us", 1000},      {"\u00b5s", 1000},
+    {"ms", 1000000}, {"s", 1000000000},
+};
+
+ms_err ms_quantity_ns(const char *text, const char *where, uint64_t *t_ns,
+                      ms_fault *fault)
+{
+    decimal number;
+    if (!read_decimal(text, &number))
+        return ms_fail(fault, MS_EUSAGE, where, "write it as 12.5ms or 3s",
+                       "\"%s\" is not a time", text);
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        if (strcmp(times[i].name, number.end) != 0)
+            continue;
+        if (!to_whole(&number, times[i].t_ns, t_ns) || *t_ns > INT64_MAX)
+            return ms_fail(fault, MS_EUSAGE, where, NULL,
+                           "\"%s\" is 2^63 nanoseconds or more", text);
+        return MS_OK;
+    }
+    return ms_fail(fault, MS_EUSAGE, where,
+                   "the units are ns, us, ms and s, e.g. 12.5ms",
+                   "\"%s\" has no known unit of time", text);
 }
 
 /* GiB goes on to 10 TiB, so that models compare with devices. */

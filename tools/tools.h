@@ -38,6 +38,10 @@
 ms_err ms_quantity_bytes(const char *text, const char *where, uint64_t *bytes,
                          ms_fault *fault);
 
+/* Reads "12.5ms", "3us", "1.2s" in the same way; a unit is needed. */
+ms_err ms_quantity_ns(const char *text, const char *where, uint64_t *t_ns,
+                      ms_fault *fault);
+
 /* A short text by value, so that it can stand in an argument list:
  * ms_text_add(text, "%s", ms_quantity_size(bytes).s). */
 typedef struct ms_label {
@@ -71,6 +75,8 @@ typedef enum ms_option_id {
     MS_OPTION_BOOK,
     MS_OPTION_ALL,
     MS_OPTION_DOT,
+    MS_OPTION_AT,
+    MS_OPTION_TOP,
     MS_OPTION_COLOR,
     MS_OPTION_QUIET,
     MS_OPTION_HELP,
@@ -81,7 +87,8 @@ enum { /* ms_option.commands, ms_command.bit */
        MS_FOR_TOP = 1u,
        MS_FOR_RUN = 2u,
        MS_FOR_INSPECT = 4u,
-       MS_FOR_HELP = 8u
+       MS_FOR_HELP = 8u,
+       MS_FOR_EXPLAIN = 16u
 };
 
 typedef enum ms_takes {
@@ -144,6 +151,7 @@ typedef struct ms_job {
     ms_spec spec;
     const char *program; /* a program in text form instead of the policies' */
     bool book_device;
+    bool uses; /* fill plan.use: who reads a row */
 } ms_job;
 
 /* Every noun on the way.  read and lower fill the first part in the keep
@@ -267,6 +275,7 @@ extern const uint32_t ms_memsim_n_commands;
 
 ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_inspect_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault);
 
 /* help.c: a topic, a command, a policy, a layer type or a family. */

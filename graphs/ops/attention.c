@@ -2,7 +2,8 @@
 /* FlashAttention-2 (Dao 2023; csrc/flash_attn/flash_api.cpp): saves q, k, v,
  * the output, the row-wise log-sum-exp in fp32 and the random state; backward
  * makes dq, dk, dv and, while it runs, softmax_d [b, a, s'] and dq_accum
- * [b, s', a, d] in fp32, s' = s rounded up to 128. */
+ * [b, s', a, d] in fp32, s' = s rounded up to 128.  With fewer heads in k and
+ * v, dk and dv are computed for all of q's heads first and then summed. */
 #include "graphs/ops/ops.h"
 
 /* The physical layout is [batch, sequence, heads, dim]. */
@@ -34,11 +35,17 @@ static void flash_backward(ms_trace *trace, const ms_node *node,
         ms_trace_read(trace, node->saved[i]);
     for (uint32_t i = 0; i < 3; i++)
         out[i] = like_heads(trace, node->input[i], "grad");
+    uint32_t all[2] = {MS_NONE, MS_NONE};
+    if (ms_trace_at(trace, node->input[1])->size[1] != sums[1])
+        for (uint32_t i = 0; i < 2; i++)
+            all[i] = like_heads(trace, node->input[0], "grad_all_heads");
     uint32_t d = ms_trace_make(trace, "softmax_d", MS_FLOAT32, 3, sums);
     uint32_t dq = ms_trace_make(trace, "dq_accum", MS_FLOAT32, 4, accumulated);
     ms_trace_end(trace, 2.5 * node->flops, true);
     ms_trace_drop(trace, d);
     ms_trace_drop(trace, dq);
+    ms_trace_drop(trace, all[0]);
+    ms_trace_drop(trace, all[1]);
 }
 
 static const ms_rule flash_rule = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Convolution and pooling, backward. */
+/* Convolution, pooling and upsampling of [batch, channels, ...]. */
 #include "graphs/ops/ops.h"
 
 static void one(ms_trace *trace, const ms_node *node, uint32_t i, uint8_t pass,
@@ -38,6 +38,43 @@ static void conv_backward(ms_trace *trace, const ms_node *node,
 const ms_rule ms_conv_rule = {"ConvolutionBackward0",
                               "aten::convolution_backward", conv_backward};
 
+/* A tensor like x with other sizes, made by the open op. */
+static uint32_t resized(ms_trace *trace, uint32_t x, const char *role,
+                        uint8_t dtype, const int64_t *dims)
+{
+    return trace->err ? MS_NONE
+                      : ms_trace_make(trace, role, dtype,
+                                      ms_trace_at(trace, x)->n_dims, dims);
+}
+
+static uint8_t dtype_of(ms_trace *trace, uint32_t x)
+{
+    return trace->err ? MS_FLOAT32 : ms_trace_at(trace, x)->dtype;
+}
+
+uint32_t ms_conv_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
+                             uint32_t bias, const ms_conv *conv)
+{
+    uint32_t inputs[3] = {x, weight, bias};
+    uint32_t n_inputs = bias == MS_NONE ? 2 : 3;
+
+    ms_trace_begin(trace, "aten::convolution");
+    for (uint32_t i = 0; i < n_inputs; i++)
+        ms_trace_read(trace, inputs[i]);
+    uint32_t y = resized(trace, x, "out", dtype_of(trace, x), conv->dims);
+    ms_trace_end(trace, conv->flops, true);
+    uint32_t n = ms_trace_node(trace, &ms_conv_rule, inputs, n_inputs, &y, 1);
+    if (n == MS_NONE)
+        return y;
+    trace->nodes[n].i[0] = conv->transposed;
+    trace->nodes[n].flops = conv->flops;
+    ms_trace_save(trace, n, x);
+    ms_trace_save(trace, n, weight);
+    return y;
+}
+
+/* ---- pooling ------------------------------------------------------------- */
+
 static void pool_backward(ms_trace *trace, const ms_node *node,
                           const uint32_t *grads, uint32_t *out)
 {
@@ -49,9 +86,63 @@ static void pool_backward(ms_trace *trace, const ms_node *node,
     ms_trace_end(trace, 0, false);
 }
 
-const ms_rule ms_conv_max_pool_rule = {
-    "MaxPool2DWithIndicesBackward0",
-    "aten::max_pool2d_with_indices_backward", pool_backward};
-const ms_rule ms_conv_avg_pool_rule = {
-    "AdaptiveAvgPool2DBackward0", "aten::_adaptive_avg_pool2d_backward",
-    pool_backward};
+const ms_rule ms_conv_max_pool_rule = {"MaxPool2DWithIndicesBackward0",
+                                       "aten::max_pool2d_with_indices_backward",
+                                       pool_backward};
+const ms_rule ms_conv_avg_pool_rule = {"AdaptiveAvgPool2DBackward0",
+                                       "aten::_adaptive_avg_pool2d_backward",
+                                       pool_backward};
+static const ms_rule avg_pool_rule = {
+    "AvgPool2DBackward0", "aten::avg_pool2d_backward", pool_backward};
+
+uint32_t ms_conv_max_pool(ms_trace *trace, uint32_t x, const int64_t *dims)
+{
+    ms_trace_begin(trace, "aten::max_pool2d_with_indices");
+    ms_trace_read(trace, x);
+    uint32_t y = resized(trace, x, "out", dtype_of(trace, x), dims);
+    uint32_t indices = resized(trace, x, "indices", MS_INT64, dims);
+    ms_trace_end(trace, 0, false);
+    uint32_t n = ms_trace_node(trace, &ms_conv_max_pool_rule, &x, 1, &y, 1);
+    ms_trace_save(trace, n, x);
+    ms_trace_save(trace, n, indices);
+    ms_trace_drop(trace, indices);
+    return y;
+}
+
+uint32_t ms_conv_avg_pool(ms_trace *trace, uint32_t x, const int64_t *dims,
+                          bool adaptive)
+{
+    ms_trace_begin(trace, adaptive ? "aten::_adaptive_avg_pool2d"
+                                   : "aten::avg_pool2d");
+    ms_trace_read(trace, x);
+    uint32_t y = resized(trace, x, "out", dtype_of(trace, x), dims);
+    ms_trace_end(trace, 0, false);
+    uint32_t n =
+        ms_trace_node(trace, adaptive ? &ms_conv_avg_pool_rule : &avg_pool_rule,
+                      &x, 1, &y, 1);
+    ms_trace_save(trace, n, x);
+    return y;
+}
+
+/* ---- upsampling ---------------------------------------------------------- */
+
+static const ms_rule nearest_rule = {"UpsampleNearest2DBackward0",
+                                     "aten::upsample_nearest2d_backward",
+                                     ms_pointwise_one_kernel};
+static const ms_rule bilinear_rule = {"UpsampleBilinear2DBackward0",
+                                      "aten::upsample_bilinear2d_backward",
+                                      ms_pointwise_one_kernel};
+
+/* Saves nothing. */
+uint32_t ms_conv_upsample(ms_trace *trace, uint32_t x, const int64_t *dims,
+                          bool bilinear)
+{
+    ms_trace_begin(trace, bilinear ? "aten::upsample_bilinear2d"
+                                   : "aten::upsample_nearest2d");
+    ms_trace_read(trace, x);
+    uint32_t y = resized(trace, x, "out", dtype_of(trace, x), dims);
+    ms_trace_end(trace, 0, false);
+    ms_trace_node(trace, bilinear ? &bilinear_rule : &nearest_rule, &x, 1, &y,
+                  1);
+    return y;
+}

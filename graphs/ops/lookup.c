@@ -45,7 +45,8 @@ uint32_t ms_lookup_embedding(ms_trace *trace, uint32_t weight, uint32_t indices)
         g->op_read_bytes[op] = g->op_write_bytes[op];
     }
     ms_trace_end(trace, 0, false);
-    uint32_t n = ms_trace_node(trace, &ms_lookup_embedding_rule, &weight, 1, &y, 1);
+    uint32_t n =
+        ms_trace_node(trace, &ms_lookup_embedding_rule, &weight, 1, &y, 1);
     ms_trace_save(trace, n, indices);
     return y;
 }

@@ -31,7 +31,7 @@ static void one_kernel(ms_trace *trace, const ms_node *node,
 const ms_rule ms_loss_log_softmax_rule = {
     "LogSoftmaxBackward0", "aten::_log_softmax_backward_data", one_kernel};
 const ms_rule ms_loss_nll_loss_rule = {"NllLossBackward0",
-                                      "aten::nll_loss_backward", one_kernel};
+                                       "aten::nll_loss_backward", one_kernel};
 
 /* nll_loss saves the log-probabilities (the storage that log_softmax saves
  * too), the target and the total weight. */
@@ -46,7 +46,8 @@ static uint32_t nll_loss(ms_trace *trace, uint32_t log_probs, uint32_t target)
     uint32_t loss = scalar(trace, "loss", dtype);
     uint32_t total = scalar(trace, "total_weight", dtype);
     ms_trace_end(trace, 0, false);
-    uint32_t n = ms_trace_node(trace, &ms_loss_nll_loss_rule, &log_probs, 1, &loss, 1);
+    uint32_t n =
+        ms_trace_node(trace, &ms_loss_nll_loss_rule, &log_probs, 1, &loss, 1);
     ms_trace_save(trace, n, log_probs);
     ms_trace_save(trace, n, target);
     ms_trace_save(trace, n, total);
@@ -54,17 +55,28 @@ static uint32_t nll_loss(ms_trace *trace, uint32_t log_probs, uint32_t target)
     return loss;
 }
 
+bool ms_loss_is_image(const ms_tensor *logits)
+{
+    return logits->n_dims > 3;
+}
+
+/* nll_loss2d, of images, differs in its name only. */
 uint32_t ms_loss_cross_entropy(ms_trace *trace, uint32_t logits,
                                uint32_t target)
 {
-    uint32_t rows = ms_view_rows(trace, logits);
+    if (trace->err)
+        return MS_NONE;
+    bool image = ms_loss_is_image(ms_trace_at(trace, logits));
+    uint32_t rows = image ? logits : ms_view_rows(trace, logits);
 
+    if (image)
+        ms_trace_ref(trace, rows);
     ms_trace_begin(trace, "aten::_log_softmax");
     ms_trace_read(trace, rows);
     uint32_t log_probs = ms_trace_make_like(trace, "log_probs", rows);
     ms_trace_end(trace, 5 * count(trace, rows), false);
-    uint32_t n =
-        ms_trace_node(trace, &ms_loss_log_softmax_rule, &rows, 1, &log_probs, 1);
+    uint32_t n = ms_trace_node(trace, &ms_loss_log_softmax_rule, &rows, 1,
+                               &log_probs, 1);
     ms_trace_save(trace, n, log_probs);
     ms_trace_drop(trace, rows);
     uint32_t loss = nll_loss(trace, log_probs, target);
@@ -104,7 +116,7 @@ uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
 /* ---- regression ---------------------------------------------------------- */
 
 const ms_rule ms_loss_mse_rule = {"MseLossBackward0", "aten::mse_loss_backward",
-                                 one_kernel};
+                                  one_kernel};
 
 uint32_t ms_loss_mse(ms_trace *trace, uint32_t x, uint32_t target)
 {

@@ -59,7 +59,7 @@ static void mm_backward(ms_trace *trace, const ms_node *node,
 }
 
 const ms_rule ms_matmul_addmm_rule = {"AddmmBackward0", "aten::mm",
-                                   addmm_backward};
+                                      addmm_backward};
 const ms_rule ms_matmul_mm_rule = {"MmBackward0", "aten::mm", mm_backward};
 
 static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
@@ -68,9 +68,9 @@ static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
     uint32_t with_bias[3] = {bias, rows, weight};
     uint32_t plain[2] = {rows, weight};
     bool biased = bias != MS_NONE;
-    uint32_t n =
-        ms_trace_node(trace, biased ? &ms_matmul_addmm_rule : &ms_matmul_mm_rule,
-                      biased ? with_bias : plain, biased ? 3 : 2, &y, 1);
+    uint32_t n = ms_trace_node(
+        trace, biased ? &ms_matmul_addmm_rule : &ms_matmul_mm_rule,
+        biased ? with_bias : plain, biased ? 3 : 2, &y, 1);
 
     if (n == MS_NONE)
         return;

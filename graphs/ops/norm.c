@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Layer norm and softmax. */
+/* Normalisation and softmax. */
 #include "graphs/ops/ops.h"
 
 #include <string.h>
@@ -33,8 +33,8 @@ static void layer_norm_backward(ms_trace *trace, const ms_node *node,
 }
 
 const ms_rule ms_norm_layer_norm_rule = {"NativeLayerNormBackward0",
-                                        "aten::native_layer_norm_backward",
-                                        layer_norm_backward};
+                                         "aten::native_layer_norm_backward",
+                                         layer_norm_backward};
 
 /* One fp32 value per normalised row. */
 static uint32_t row_statistic(ms_trace *trace, uint32_t x, const char *role)
@@ -67,7 +67,8 @@ uint32_t ms_norm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
         rstd = row_statistic(trace, x, "rstd");
     }
     ms_trace_end(trace, 9 * count(trace, x), false);
-    uint32_t n = ms_trace_node(trace, &ms_norm_layer_norm_rule, inputs, 3, &y, 1);
+    uint32_t n =
+        ms_trace_node(trace, &ms_norm_layer_norm_rule, inputs, 3, &y, 1);
     ms_trace_save(trace, n, x);
     if (weight != MS_NONE)
         ms_trace_save(trace, n, weight);
@@ -80,7 +81,50 @@ uint32_t ms_norm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
     return y;
 }
 
-/* ---- batch norm ---- */
+/* ---- RMS norm ------------------------------------------------------------ */
+
+/* Inputs: x, weight.  dx, dweight. */
+static void rms_norm_backward(ms_trace *trace, const ms_node *node,
+                              const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin(trace, node->rule->op);
+    ms_trace_read(trace, grads[0]);
+    for (uint32_t i = 0; i < node->n_saved; i++)
+        ms_trace_read(trace, node->saved[i]);
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        if (node->needs[i])
+            out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
+    ms_trace_end(trace, 14 * count(trace, grads[0]), false);
+}
+
+static const ms_rule rms_norm_rule = {"FusedRmsNormBackward0",
+                                      "aten::_fused_rms_norm_backward",
+                                      rms_norm_backward};
+
+uint32_t ms_norm_rms(ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    bool statistics = trace->training->kernels != MS_KORTHIKANTI;
+    uint32_t inputs[2] = {x, weight};
+    uint32_t rstd = MS_NONE;
+
+    ms_trace_begin(trace, "aten::_fused_rms_norm");
+    ms_trace_read(trace, x);
+    ms_trace_read(trace, weight);
+    uint32_t y = ms_trace_make_like(trace, "out", x);
+    if (statistics)
+        rstd = row_statistic(trace, x, "rstd");
+    ms_trace_end(trace, 5 * count(trace, x), false);
+    uint32_t n = ms_trace_node(trace, &rms_norm_rule, inputs, 2, &y, 1);
+    ms_trace_save(trace, n, x);
+    if (weight != MS_NONE)
+        ms_trace_save(trace, n, weight);
+    if (statistics)
+        ms_trace_save(trace, n, rstd);
+    ms_trace_drop(trace, rstd);
+    return y;
+}
+
+/* ---- batch norm ---------------------------------------------------------- */
 
 /* Inputs: x, weight, bias.  A scratch like x, dweight, dbias, dx. */
 static void batch_norm_backward(ms_trace *trace, const ms_node *node,
@@ -91,8 +135,8 @@ static void batch_norm_backward(ms_trace *trace, const ms_node *node,
     for (uint32_t i = 0; i < node->n_saved; i++)
         ms_trace_read(trace, node->saved[i]);
     if (trace->cpu && !trace->err)
-        ms_trace_workspace(
-            trace, ms_trace_bytes(ms_trace_at(trace, node->input[0])));
+        ms_trace_workspace(trace,
+                           ms_trace_bytes(ms_trace_at(trace, node->input[0])));
     for (uint32_t i = 1; i < node->n_inputs; i++)
         if (node->needs[i])
             out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
@@ -105,7 +149,49 @@ const ms_rule ms_norm_batch_norm_rule = {"NativeBatchNormBackward0",
                                          "aten::native_batch_norm_backward",
                                          batch_norm_backward};
 
-/* ---- group norm ---- */
+/* Saves x, the weight and `statistics`, of which the last two (mean and
+ * inverse deviation) are this op's own. */
+static void save_statistics(ms_trace *trace, uint32_t n, uint32_t x,
+                            uint32_t weight, const uint32_t *statistics,
+                            uint32_t n_statistics)
+{
+    ms_trace_save(trace, n, x);
+    if (weight != MS_NONE)
+        ms_trace_save(trace, n, weight);
+    for (uint32_t i = 0; i < n_statistics; i++)
+        ms_trace_save(trace, n, statistics[i]);
+    ms_trace_drop(trace, statistics[n_statistics - 2]);
+    ms_trace_drop(trace, statistics[n_statistics - 1]);
+}
+
+uint32_t ms_norm_batch(ms_trace *trace, uint32_t x, uint32_t weight,
+                       uint32_t bias, const uint32_t *running)
+{
+    uint32_t inputs[3] = {x, weight, bias}, statistics[4];
+    uint32_t n_inputs = weight == MS_NONE ? 1 : 3, n_running = 0;
+
+    if (trace->err)
+        return MS_NONE;
+    int64_t channels = ms_trace_at(trace, x)->size[1];
+    ms_trace_begin(trace, "aten::native_batch_norm");
+    for (uint32_t i = 0; i < n_inputs; i++)
+        ms_trace_read(trace, inputs[i]);
+    for (; running && n_running < 2; n_running++) {
+        ms_trace_read(trace, running[n_running]);
+        statistics[n_running] = running[n_running];
+    }
+    uint32_t y = ms_trace_make_like(trace, "out", x);
+    uint32_t *own = statistics + n_running;
+    own[0] = ms_trace_make(trace, "mean", MS_FLOAT32, 1, &channels);
+    own[1] = ms_trace_make(trace, "invstd", MS_FLOAT32, 1, &channels);
+    ms_trace_end(trace, 9 * count(trace, x), false);
+    uint32_t n =
+        ms_trace_node(trace, &ms_norm_batch_norm_rule, inputs, n_inputs, &y, 1);
+    save_statistics(trace, n, x, weight, statistics, n_running + 2);
+    return y;
+}
+
+/* ---- group norm ---------------------------------------------------------- */
 
 /* Inputs: x, weight, bias.  dx, dweight, dbias. */
 static void group_norm_backward(ms_trace *trace, const ms_node *node,
@@ -124,6 +210,28 @@ static void group_norm_backward(ms_trace *trace, const ms_node *node,
 const ms_rule ms_norm_group_norm_rule = {"NativeGroupNormBackward0",
                                          "aten::native_group_norm_backward",
                                          group_norm_backward};
+
+uint32_t ms_norm_group(ms_trace *trace, uint32_t x, uint32_t weight,
+                       uint32_t bias, int64_t groups)
+{
+    uint32_t inputs[3] = {x, weight, bias}, statistics[2];
+    uint32_t n_inputs = weight == MS_NONE ? 1 : 3;
+
+    if (trace->err)
+        return MS_NONE;
+    int64_t dims[2] = {ms_trace_at(trace, x)->size[0], groups};
+    ms_trace_begin(trace, "aten::native_group_norm");
+    for (uint32_t i = 0; i < n_inputs; i++)
+        ms_trace_read(trace, inputs[i]);
+    uint32_t y = ms_trace_make_like(trace, "out", x);
+    statistics[0] = ms_trace_make(trace, "mean", MS_FLOAT32, 2, dims);
+    statistics[1] = ms_trace_make(trace, "rstd", MS_FLOAT32, 2, dims);
+    ms_trace_end(trace, 9 * count(trace, x), false);
+    uint32_t n =
+        ms_trace_node(trace, &ms_norm_group_norm_rule, inputs, n_inputs, &y, 1);
+    save_statistics(trace, n, x, weight, statistics, 2);
+    return y;
+}
 
 /* ---- softmax ------------------------------------------------------------- */
 
@@ -146,6 +254,7 @@ uint32_t ms_norm_softmax(ms_trace *trace, uint32_t x)
     ms_trace_read(trace, x);
     uint32_t y = ms_trace_make_like(trace, "out", x);
     ms_trace_end(trace, 5 * count(trace, x), false);
-    ms_trace_save(trace, ms_trace_node(trace, &ms_norm_softmax_rule, &x, 1, &y, 1), y);
+    ms_trace_save(trace,
+                  ms_trace_node(trace, &ms_norm_softmax_rule, &x, 1, &y, 1), y);
     return y;
 }

@@ -10,28 +10,34 @@
 #include "graphs/trace.h"
 
 /* The backward rules, also for ops that arrive by name (aten.c). */
-extern const ms_rule ms_view_view_rule, ms_view_transpose_rule, ms_view_clone_rule, ms_view_split_rule, ms_view_slice_rule, ms_view_select_rule;
-extern const ms_rule ms_pointwise_mul_scalar_rule, ms_pointwise_div_scalar_rule, ms_pointwise_add_scalar_rule, ms_pointwise_pow_rule, ms_pointwise_add_rule, ms_pointwise_mul_rule, ms_pointwise_cast_rule, ms_pointwise_masked_fill_rule;
-extern const ms_rule ms_matmul_addmm_rule, ms_matmul_mm_rule, ms_matmul_bmm_rule;
+extern const ms_rule ms_view_view_rule, ms_view_transpose_rule,
+    ms_view_clone_rule, ms_view_split_rule, ms_view_slice_rule,
+    ms_view_select_rule;
+extern const ms_rule ms_pointwise_mul_scalar_rule, ms_pointwise_div_scalar_rule,
+    ms_pointwise_add_scalar_rule, ms_pointwise_pow_rule, ms_pointwise_add_rule,
+    ms_pointwise_mul_rule, ms_pointwise_cast_rule,
+    ms_pointwise_masked_fill_rule;
+extern const ms_rule ms_matmul_addmm_rule, ms_matmul_mm_rule,
+    ms_matmul_bmm_rule;
 extern const ms_rule ms_norm_layer_norm_rule, ms_norm_softmax_rule;
 extern const ms_rule ms_lookup_embedding_rule;
-extern const ms_rule ms_loss_log_softmax_rule, ms_loss_nll_loss_rule, ms_loss_mse_rule, ms_loss_mean_rule;
+extern const ms_rule ms_loss_log_softmax_rule, ms_loss_nll_loss_rule,
+    ms_loss_mse_rule, ms_loss_mean_rule;
 extern const ms_rule ms_pointwise_rsqrt_rule, ms_pointwise_sqrt_rule,
     ms_pointwise_div_rule, ms_view_permute_rule, ms_view_cat_rule,
-    ms_norm_batch_norm_rule, ms_norm_group_norm_rule, ms_view_sum_rule, ms_conv_rule, ms_conv_max_pool_rule,
-    ms_conv_avg_pool_rule;
+    ms_norm_batch_norm_rule, ms_norm_group_norm_rule, ms_view_sum_rule,
+    ms_conv_rule, ms_conv_max_pool_rule, ms_conv_avg_pool_rule;
+extern const ms_rule ms_pointwise_sub_rule, ms_indexed_where_rule,
+    ms_indexed_index_rule, ms_reduce_vector_norm_rule, ms_assign_copy_rule;
 
 /* Backward functions that many rules share: a kernel of the gradient and the
- * first saved tensor; the same after one or two temporaries; one kernel for
- * each input. */
+ * first saved tensor; the same after one or two temporaries. */
 void ms_pointwise_one_kernel(ms_trace *trace, const ms_node *node,
                              const uint32_t *grads, uint32_t *out);
 void ms_pointwise_one_temporary(ms_trace *trace, const ms_node *node,
                                 const uint32_t *grads, uint32_t *out);
 void ms_pointwise_two_temporaries(ms_trace *trace, const ms_node *node,
                                   const uint32_t *grads, uint32_t *out);
-void ms_pointwise_both(ms_trace *trace, const ms_node *node,
-                       const uint32_t *grads, uint32_t *out);
 
 /* ---- view.c: no kernels, shared storages --------------------------------- */
 
@@ -42,14 +48,27 @@ uint32_t ms_view_reshape(ms_trace *trace, uint32_t x, uint32_t n_dims,
 uint32_t ms_view_rows(ms_trace *trace, uint32_t x);
 uint32_t ms_view_transpose(ms_trace *trace, uint32_t x, uint32_t a, uint32_t b);
 uint32_t ms_view_contiguous(ms_trace *trace, uint32_t x);
-/* n equal pieces of the last dimension (one SplitBackward0). */
-void ms_view_split(ms_trace *trace, uint32_t x, uint32_t n, uint32_t *pieces);
+/* n pieces of the last dimension of these sizes (one SplitBackward0). */
+void ms_view_split(ms_trace *trace, uint32_t x, uint32_t n,
+                   const int64_t *sizes, uint32_t *pieces);
+/* length elements of a dimension. */
+uint32_t ms_view_slice(ms_trace *trace, uint32_t x, uint32_t dim,
+                       int64_t length);
+/* A dimension of size 1 seen n times. */
+uint32_t ms_view_expand(ms_trace *trace, uint32_t x, uint32_t dim, int64_t n);
+/* Dimension d of the result is order[d] of x. */
+uint32_t ms_view_permute(ms_trace *trace, uint32_t x, const uint32_t *order);
+/* n tensors end to end in a dimension: a copy. */
+uint32_t ms_view_cat(ms_trace *trace, const uint32_t *x, uint32_t n,
+                     uint32_t dim);
 /* x[:, index]: an alias for the full slice, then select on dimension 1. */
 uint32_t ms_view_select(ms_trace *trace, uint32_t x, int64_t index);
 /* Made by the open op like tensor in shape and dtype, laid out like layout
  * where that is dense and of the same shape, else contiguous. */
 uint32_t ms_view_make(ms_trace *trace, const char *role, uint32_t tensor,
                       uint32_t layout);
+/* Gives a tensor just made that layout, where it is dense and of its shape. */
+void ms_view_lay_out(ms_trace *trace, uint32_t tensor, uint32_t layout);
 bool ms_view_is_contiguous(const ms_tensor *tensor);
 bool ms_view_is_dense(const ms_tensor *tensor);
 
@@ -60,15 +79,25 @@ typedef struct ms_unary {
     ms_rule rule;
     bool saves_output; /* else its input */
     double flops;      /* per element */
+    bool clones;       /* in place it saves a clone of its input (rule 12) */
 } ms_unary;
 extern const ms_unary ms_pointwise_relu, ms_pointwise_gelu, ms_pointwise_silu,
-    ms_pointwise_sigmoid, ms_pointwise_tanh, ms_pointwise_exp,
-    ms_pointwise_log, ms_pointwise_neg;
+    ms_pointwise_sigmoid, ms_pointwise_tanh, ms_pointwise_exp, ms_pointwise_log,
+    ms_pointwise_neg, ms_pointwise_leaky_relu, ms_pointwise_elu,
+    ms_pointwise_hardswish, ms_pointwise_hardtanh;
 /* The number that a node saved, where it is a tensor: see pointwise.c. */
 void ms_pointwise_save_scalar(ms_trace *trace, uint32_t node);
 
 uint32_t ms_pointwise_unary(ms_trace *trace, const ms_unary *unary, uint32_t x);
+/* f_(x): the result is x's storage. */
+uint32_t ms_pointwise_unary_in_place(ms_trace *trace, const ms_unary *unary,
+                                     uint32_t x);
+uint32_t ms_pointwise_rsqrt(ms_trace *trace, uint32_t x);
+uint32_t ms_pointwise_negative(ms_trace *trace, uint32_t x);
 uint32_t ms_pointwise_add(ms_trace *trace, uint32_t a, uint32_t b);
+uint32_t ms_pointwise_add_in_place(ms_trace *trace, uint32_t a, uint32_t b);
+uint32_t ms_pointwise_sub(ms_trace *trace, uint32_t a, uint32_t b);
+uint32_t ms_pointwise_div(ms_trace *trace, uint32_t a, uint32_t b);
 uint32_t ms_pointwise_mul(ms_trace *trace, uint32_t a, uint32_t b);
 uint32_t ms_pointwise_add_scalar(ms_trace *trace, uint32_t x);
 uint32_t ms_pointwise_mul_scalar(ms_trace *trace, uint32_t x);
@@ -96,6 +125,57 @@ uint32_t ms_matmul_batched(ms_trace *trace, uint32_t a, uint32_t b);
 uint32_t ms_norm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
                        uint32_t bias);
 uint32_t ms_norm_softmax(ms_trace *trace, uint32_t x);
+/* One kernel that saves x, the weight and one fp32 per row. */
+uint32_t ms_norm_rms(ms_trace *trace, uint32_t x, uint32_t weight);
+/* x [batch, channels, ...]; weight and bias or MS_NONE; running: mean and
+ * variance or NULL. */
+uint32_t ms_norm_batch(ms_trace *trace, uint32_t x, uint32_t weight,
+                       uint32_t bias, const uint32_t *running);
+uint32_t ms_norm_group(ms_trace *trace, uint32_t x, uint32_t weight,
+                       uint32_t bias, int64_t groups);
+
+/* ---- reduce.c ------------------------------------------------------------ */
+
+/* The mean over the last n dimensions, which stay with size 1. */
+uint32_t ms_reduce_mean(ms_trace *trace, uint32_t x, uint32_t n);
+
+/* ---- assign.c ------------------------------------------------------------ */
+
+/* whole[...] = source, where slice is a view of whole before and written the
+ * same view after (CopySlices). */
+void ms_assign_slice(ms_trace *trace, uint32_t whole, uint32_t slice,
+                     uint32_t source, uint32_t written);
+
+/* ---- conv.c -------------------------------------------------------------- */
+
+typedef struct ms_conv {
+    const int64_t *dims; /* of the output; as many as of x */
+    bool transposed;
+    double flops;
+} ms_conv;
+uint32_t ms_conv_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
+                             uint32_t bias, const ms_conv *conv);
+uint32_t ms_conv_max_pool(ms_trace *trace, uint32_t x, const int64_t *dims);
+uint32_t ms_conv_avg_pool(ms_trace *trace, uint32_t x, const int64_t *dims,
+                          bool adaptive);
+uint32_t ms_conv_upsample(ms_trace *trace, uint32_t x, const int64_t *dims,
+                          bool bilinear);
+
+/* ---- gated.c ------------------------------------------------------------- */
+
+/* activation(gate) * up in one kernel that saves both. */
+uint32_t ms_gated_product(ms_trace *trace, const char *op, uint32_t gate,
+                          uint32_t up);
+
+/* ---- rotary.c ------------------------------------------------------------ */
+
+/* x [batch, heads, sequence, dim], tables [sequence, dim]:
+ * x cos + cat(-x2, x1) sin, op by op. */
+uint32_t ms_rotary_eager(ms_trace *trace, uint32_t x, uint32_t cos,
+                         uint32_t sin);
+/* One kernel in place, which saves the tables only. */
+uint32_t ms_rotary_fused(ms_trace *trace, uint32_t x, uint32_t cos,
+                         uint32_t sin);
 
 /* ---- lookup.c ------------------------------------------------------------ */
 
@@ -105,12 +185,15 @@ uint32_t ms_lookup_arange(ms_trace *trace, int64_t n);
 
 /* ---- attention.c --------------------------------------------------------- */
 
-/* Fused attention: q, k, v are [batch, heads, sequence, dim] views. */
+/* Fused attention: q, k, v are [batch, heads, sequence, dim] views; k and v
+ * may have fewer heads, each for a group of q's. */
 uint32_t ms_attention_flash(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
                             bool causal);
 
 /* ---- loss.c -------------------------------------------------------------- */
 
+/* Logits [batch, classes, height, width]; others have their classes last. */
+bool ms_loss_is_image(const ms_tensor *logits);
 uint32_t ms_loss_cross_entropy(ms_trace *trace, uint32_t logits,
                                uint32_t target);
 /* Megatron's vocabulary-parallel cross entropy on one rank: fp32 softmax in

@@ -10,7 +10,8 @@ static double elements(ms_trace *trace, uint32_t x)
     return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
 }
 
-/* One kernel: reads a and b (MS_NONE: none), makes a tensor like `like`. */
+/* One kernel: reads a and b (MS_NONE: none), makes a tensor like `like`, laid
+ * out as the first of them that has its shape (TensorIterator). */
 static uint32_t kernel(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
                        uint32_t like, const char *role, double flops)
 {
@@ -18,6 +19,10 @@ static uint32_t kernel(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
     ms_trace_read(trace, a);
     ms_trace_read(trace, b);
     uint32_t y = ms_trace_make_like(trace, role, like);
+    if (y != MS_NONE && b != MS_NONE)
+        ms_view_lay_out(trace, y, b);
+    if (y != MS_NONE && a != MS_NONE)
+        ms_view_lay_out(trace, y, a);
     ms_trace_end(trace, flops * elements(trace, like), false);
     return y;
 }
@@ -25,7 +30,7 @@ static uint32_t kernel(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
 /* The commonest backward: one kernel of the incoming gradient and what was
  * saved. */
 void ms_pointwise_one_kernel(ms_trace *trace, const ms_node *node,
-                       const uint32_t *grads, uint32_t *out)
+                             const uint32_t *grads, uint32_t *out)
 {
     uint32_t saved = node->n_saved ? node->saved[0] : MS_NONE;
 
@@ -49,47 +54,129 @@ const ms_unary ms_pointwise_relu = {
     "aten::relu",
     {"ReluBackward0", "aten::threshold_backward", ms_pointwise_one_kernel},
     true,
-    1};
+    1,
+    false};
 const ms_unary ms_pointwise_gelu = {
     "aten::gelu",
     {"GeluBackward0", "aten::gelu_backward", ms_pointwise_one_kernel},
     false,
-    8};
+    8,
+    false};
 const ms_unary ms_pointwise_silu = {
     "aten::silu",
     {"SiluBackward0", "aten::silu_backward", ms_pointwise_one_kernel},
     false,
-    5};
+    5,
+    true};
 const ms_unary ms_pointwise_sigmoid = {
     "aten::sigmoid",
     {"SigmoidBackward0", "aten::sigmoid_backward", ms_pointwise_one_kernel},
     true,
-    4};
+    4,
+    false};
 const ms_unary ms_pointwise_tanh = {
     "aten::tanh",
     {"TanhBackward0", "aten::tanh_backward", ms_pointwise_one_kernel},
     true,
-    5};
+    5,
+    false};
 
 const ms_unary ms_pointwise_exp = {
-    "aten::exp", {"ExpBackward0", "aten::mul", ms_pointwise_one_kernel},
-     true, 4
-};
+    "aten::exp",
+    {"ExpBackward0", "aten::mul", ms_pointwise_one_kernel},
+    true,
+    4,
+    false};
 const ms_unary ms_pointwise_log = {
-    "aten::log", {"LogBackward0", "aten::div", ms_pointwise_one_kernel},
-     false, 4
-};
+    "aten::log",
+    {"LogBackward0", "aten::div", ms_pointwise_one_kernel},
+    false,
+    4,
+    false};
 const ms_unary ms_pointwise_neg = {
-    "aten::neg", {"NegBackward0", "aten::neg", ms_pointwise_one_kernel},
-     false, 1
-};
+    "aten::neg",
+    {"NegBackward0", "aten::neg", ms_pointwise_one_kernel},
+    false,
+    1,
+    false};
+
+/* The in-place forms of leaky_relu and elu save their result. */
+const ms_unary ms_pointwise_leaky_relu = {"aten::leaky_relu",
+                                          {"LeakyReluBackward0",
+                                           "aten::leaky_relu_backward",
+                                           ms_pointwise_one_kernel},
+                                          false,
+                                          1,
+                                          false};
+const ms_unary ms_pointwise_elu = {
+    "aten::elu",
+    {"EluBackward0", "aten::elu_backward", ms_pointwise_one_kernel},
+    false,
+    4,
+    false};
+const ms_unary ms_pointwise_hardswish = {
+    "aten::hardswish",
+    {"HardswishBackward0", "aten::hardswish_backward", ms_pointwise_one_kernel},
+    false,
+    4,
+    true};
+const ms_unary ms_pointwise_hardtanh = {
+    "aten::hardtanh",
+    {"HardtanhBackward0", "aten::hardtanh_backward", ms_pointwise_one_kernel},
+    false,
+    2,
+    true};
+
+/* A kernel whose output is laid out like x where x is dense, as TensorIterator
+ * makes it. */
+static uint32_t laid_out(ms_trace *trace, const char *op, uint32_t a,
+                         uint32_t b, uint32_t like, double flops)
+{
+    uint32_t y = kernel(trace, op, a, b, like, "out", flops);
+
+    if (y != MS_NONE)
+        ms_view_lay_out(trace, y, like);
+    return y;
+}
 
 uint32_t ms_pointwise_unary(ms_trace *trace, const ms_unary *unary, uint32_t x)
 {
-    uint32_t y = kernel(trace, unary->op, x, MS_NONE, x, "out", unary->flops);
+    uint32_t y = laid_out(trace, unary->op, x, MS_NONE, x, unary->flops);
     uint32_t n = ms_trace_node(trace, &unary->rule, &x, 1, &y, 1);
 
     ms_trace_save(trace, n, unary->saves_output ? y : x);
+    return y;
+}
+
+/* The kernel reads a and b and writes a, whose storage the result shares. */
+static uint32_t kernel_in_place(ms_trace *trace, const char *op, uint32_t a,
+                                uint32_t b, double flops)
+{
+    ms_trace_begin(trace, op);
+    ms_trace_read(trace, a);
+    ms_trace_read(trace, b);
+    if (!trace->err)
+        trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+            ms_trace_bytes(ms_trace_at(trace, a));
+    ms_trace_end(trace, flops * elements(trace, a), false);
+    uint32_t y = ms_trace_alias(trace, a);
+    if (y != MS_NONE)
+        ms_trace_at(trace, y)->view = ms_trace_at(trace, a)->view;
+    return y;
+}
+
+uint32_t ms_pointwise_unary_in_place(ms_trace *trace, const ms_unary *unary,
+                                     uint32_t x)
+{
+    bool clones = unary->clones && ms_trace_needs(trace, x);
+    uint32_t saved = MS_NONE;
+
+    if (clones)
+        saved = kernel(trace, "aten::clone", x, MS_NONE, x, "clone", 0);
+    uint32_t y = kernel_in_place(trace, unary->op, x, MS_NONE, unary->flops);
+    uint32_t n = ms_trace_node(trace, &unary->rule, &x, 1, &y, 1);
+    ms_trace_save(trace, n, clones ? saved : y);
+    ms_trace_drop(trace, saved);
     return y;
 }
 
@@ -108,9 +195,9 @@ void ms_pointwise_save_scalar(ms_trace *trace, uint32_t node)
 }
 
 const ms_rule ms_pointwise_mul_scalar_rule = {"MulBackward0", "aten::mul",
-                                        ms_pointwise_one_kernel};
+                                              ms_pointwise_one_kernel};
 const ms_rule ms_pointwise_div_scalar_rule = {"DivBackward0", "aten::div",
-                                        ms_pointwise_one_kernel};
+                                              ms_pointwise_one_kernel};
 const ms_rule ms_pointwise_add_scalar_rule = {"AddBackward0", NULL, pass_on};
 
 static uint32_t scalar_op(ms_trace *trace, const char *op, const ms_rule *rule,
@@ -149,8 +236,8 @@ static void with_temporaries(ms_trace *trace, const ms_node *node,
     uint32_t like = node->input[0], last = saved, temps[3];
 
     for (uint32_t i = 0; i < n; i++)
-        last = temps[i] = kernel(trace, node->rule->op, last, MS_NONE, like,
-                                 "derivative", 1);
+        last = temps[i] =
+            kernel(trace, node->rule->op, last, MS_NONE, like, "derivative", 1);
     out[0] = kernel(trace, "aten::mul", grads[0], last, like, "grad", 1);
     for (uint32_t i = 0; i < n; i++)
         ms_trace_drop(trace, temps[i]);
@@ -212,11 +299,21 @@ const ms_rule ms_pointwise_sqrt_rule = {"SqrtBackward0", NULL, sqrt_backward};
 
 const ms_rule ms_pointwise_pow_rule = {"PowBackward0", NULL, pow_backward};
 
+uint32_t ms_pointwise_rsqrt(ms_trace *trace, uint32_t x)
+{
+    uint32_t y = laid_out(trace, "aten::rsqrt", x, MS_NONE, x, 2);
+
+    ms_trace_save(
+        trace, ms_trace_node(trace, &ms_pointwise_rsqrt_rule, &x, 1, &y, 1), y);
+    return y;
+}
+
 uint32_t ms_pointwise_pow(ms_trace *trace, uint32_t x)
 {
     uint32_t y = kernel(trace, "aten::pow", x, MS_NONE, x, "out", 1);
 
-    ms_trace_save(trace, ms_trace_node(trace, &ms_pointwise_pow_rule, &x, 1, &y, 1), x);
+    ms_trace_save(
+        trace, ms_trace_node(trace, &ms_pointwise_pow_rule, &x, 1, &y, 1), x);
     return y;
 }
 
@@ -238,10 +335,53 @@ static uint32_t wider(ms_trace *trace, uint32_t a, uint32_t b)
 
 uint32_t ms_pointwise_add(ms_trace *trace, uint32_t a, uint32_t b)
 {
-    uint32_t y = kernel(trace, "aten::add", a, b, wider(trace, a, b), "out", 1);
+    uint32_t y = laid_out(trace, "aten::add", a, b, wider(trace, a, b), 1);
     uint32_t inputs[2] = {a, b};
 
     ms_trace_node(trace, &ms_pointwise_add_rule, inputs, 2, &y, 1);
+    return y;
+}
+
+/* Saves nothing. */
+uint32_t ms_pointwise_negative(ms_trace *trace, uint32_t x)
+{
+    uint32_t y = laid_out(trace, "aten::neg", x, MS_NONE, x, 1);
+
+    ms_trace_node(trace, &ms_pointwise_neg.rule, &x, 1, &y, 1);
+    return y;
+}
+
+uint32_t ms_pointwise_add_in_place(ms_trace *trace, uint32_t a, uint32_t b)
+{
+    uint32_t y = kernel_in_place(trace, "aten::add_", a, b, 1);
+    uint32_t inputs[2] = {a, b};
+
+    ms_trace_node(trace, &ms_pointwise_add_rule, inputs, 2, &y, 1);
+    return y;
+}
+
+/* sub: the negative for other, the gradient itself for self. */
+static void sub_backward(ms_trace *trace, const ms_node *node,
+                         const uint32_t *grads, uint32_t *out)
+{
+    if (node->needs[1])
+        out[1] =
+            kernel(trace, "aten::neg", grads[0], MS_NONE, grads[0], "grad", 1);
+    if (node->needs[0]) {
+        ms_trace_ref(trace, grads[0]);
+        out[0] = grads[0];
+    }
+}
+
+const ms_rule ms_pointwise_sub_rule = {"SubBackward0", "aten::neg",
+                                       sub_backward};
+
+uint32_t ms_pointwise_sub(ms_trace *trace, uint32_t a, uint32_t b)
+{
+    uint32_t y = laid_out(trace, "aten::sub", a, b, wider(trace, a, b), 1);
+    uint32_t inputs[2] = {a, b};
+
+    ms_trace_node(trace, &ms_pointwise_sub_rule, inputs, 2, &y, 1);
     return y;
 }
 
@@ -257,11 +397,12 @@ static void mul_backward(ms_trace *trace, const ms_node *node,
                         node->saved[node->n_saved - 1], grads[0], "grad", 1);
 }
 
-const ms_rule ms_pointwise_mul_rule = {"MulBackward0", "aten::mul", mul_backward};
+const ms_rule ms_pointwise_mul_rule = {"MulBackward0", "aten::mul",
+                                       mul_backward};
 
 uint32_t ms_pointwise_mul(ms_trace *trace, uint32_t a, uint32_t b)
 {
-    uint32_t y = kernel(trace, "aten::mul", a, b, wider(trace, a, b), "out", 1);
+    uint32_t y = laid_out(trace, "aten::mul", a, b, wider(trace, a, b), 1);
     uint32_t inputs[2] = {a, b};
     uint32_t n = ms_trace_node(trace, &ms_pointwise_mul_rule, inputs, 2, &y, 1);
 
@@ -297,16 +438,16 @@ static void div_backward(ms_trace *trace, const ms_node *node,
 const ms_rule ms_pointwise_div_rule = {"DivBackward0", "aten::div",
                                        div_backward};
 
-/* where(condition, a, b), lerp: one kernel for each of two inputs. */
-void ms_pointwise_both(ms_trace *trace, const ms_node *node,
-                       const uint32_t *grads, uint32_t *out)
+uint32_t ms_pointwise_div(ms_trace *trace, uint32_t a, uint32_t b)
 {
-    uint32_t saved = node->n_saved ? node->saved[0] : MS_NONE;
+    uint32_t y = laid_out(trace, "aten::div", a, b, wider(trace, a, b), 1);
+    uint32_t inputs[2] = {a, b};
+    uint32_t n = ms_trace_node(trace, &ms_pointwise_div_rule, inputs, 2, &y, 1);
 
-    for (uint32_t i = 0; i < node->n_inputs; i++)
-        if (node->needs[i])
-            out[i] = kernel(trace, node->rule->op, grads[0], saved, grads[0],
-                            "grad", 1);
+    if (ms_trace_needs(trace, b))
+        ms_trace_save(trace, n, a);
+    ms_trace_save(trace, n, b);
+    return y;
 }
 
 /* ---- casts, masks -------------------------------------------------------- */
@@ -336,7 +477,7 @@ static void cast_backward(ms_trace *trace, const ms_node *node,
 }
 
 const ms_rule ms_pointwise_cast_rule = {"ToCopyBackward0", "aten::_to_copy",
-                                  cast_backward};
+                                        cast_backward};
 
 uint32_t ms_pointwise_cast(ms_trace *trace, uint32_t x, uint8_t dtype)
 {
@@ -351,13 +492,14 @@ uint32_t ms_pointwise_cast(ms_trace *trace, uint32_t x, uint8_t dtype)
     return y;
 }
 
-const ms_rule ms_pointwise_masked_fill_rule = {"MaskedFillBackward0",
-                                         "aten::masked_fill", ms_pointwise_one_kernel};
+const ms_rule ms_pointwise_masked_fill_rule = {
+    "MaskedFillBackward0", "aten::masked_fill", ms_pointwise_one_kernel};
 
 uint32_t ms_pointwise_masked_fill(ms_trace *trace, uint32_t x, uint32_t mask)
 {
     uint32_t y = kernel(trace, "aten::masked_fill", x, mask, x, "out", 0);
-    uint32_t n = ms_trace_node(trace, &ms_pointwise_masked_fill_rule, &x, 1, &y, 1);
+    uint32_t n =
+        ms_trace_node(trace, &ms_pointwise_masked_fill_rule, &x, 1, &y, 1);
 
     ms_trace_save(trace, n, mask);
     return y;
@@ -375,8 +517,9 @@ uint32_t ms_pointwise_is_zero(ms_trace *trace, uint32_t buffer, uint32_t n_dims,
 
 /* ---- dropout ------------------------------------------------------------- */
 
-static const ms_rule dropout_rule = {
-    "NativeDropoutBackward0", "aten::native_dropout_backward", ms_pointwise_one_kernel};
+static const ms_rule dropout_rule = {"NativeDropoutBackward0",
+                                     "aten::native_dropout_backward",
+                                     ms_pointwise_one_kernel};
 static const ms_rule dropout_mul_rule = {"MulBackward0", "aten::mul",
                                          ms_pointwise_one_kernel};
 

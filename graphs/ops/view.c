@@ -42,6 +42,14 @@ bool ms_view_is_dense(const ms_tensor *tensor)
     return true;
 }
 
+static bool is_empty(const ms_tensor *tensor)
+{
+    for (uint32_t d = 0; d < tensor->n_dims; d++)
+        if (tensor->size[d] == 0)
+            return true;
+    return false;
+}
+
 /* The strides of tensor seen with other sizes, or false where only a copy
  * can do it (ATen/TensorUtils.cpp, computeStride). */
 static bool compute_strides(const ms_tensor *tensor, uint32_t n_dims,
@@ -50,7 +58,7 @@ static bool compute_strides(const ms_tensor *tensor, uint32_t n_dims,
     int64_t view = (int64_t)n_dims - 1;
     int64_t chunk = 1, have = 1, base;
 
-    if (tensor->n_dims == 0) {
+    if (tensor->n_dims == 0 || is_empty(tensor)) {
         for (uint32_t d = 0; d < n_dims; d++)
             strides[d] = 1;
         return true;
@@ -77,19 +85,24 @@ static bool compute_strides(const ms_tensor *tensor, uint32_t n_dims,
     return view == -1;
 }
 
+void ms_view_lay_out(ms_trace *trace, uint32_t tensor, uint32_t layout)
+{
+    ms_tensor *made = ms_trace_at(trace, tensor);
+    const ms_tensor *like = ms_trace_at(trace, layout);
+
+    if (like->n_dims == made->n_dims && ms_view_is_dense(like) &&
+        memcmp(like->size, made->size, sizeof made->size[0] * made->n_dims) ==
+            0)
+        memcpy(made->stride, like->stride, sizeof made->stride);
+}
+
 uint32_t ms_view_make(ms_trace *trace, const char *role, uint32_t tensor,
                       uint32_t layout)
 {
     uint32_t y = ms_trace_make_like(trace, role, tensor);
 
-    if (y == MS_NONE)
-        return y;
-    ms_tensor *made = ms_trace_at(trace, y);
-    const ms_tensor *like = ms_trace_at(trace, layout);
-    if (like->n_dims == made->n_dims && ms_view_is_dense(like) &&
-        memcmp(like->size, made->size, sizeof made->size[0] * made->n_dims) ==
-            0)
-        memcpy(made->stride, like->stride, sizeof made->stride);
+    if (y != MS_NONE)
+        ms_view_lay_out(trace, y, layout);
     return y;
 }
 
@@ -127,7 +140,7 @@ static void clone_backward(ms_trace *trace, const ms_node *node,
 
 const ms_rule ms_view_view_rule = {"ViewBackward0", NULL, view_backward};
 const ms_rule ms_view_transpose_rule = {"TransposeBackward0", NULL,
-                                       transpose_backward};
+                                        transpose_backward};
 const ms_rule ms_view_clone_rule = {"CloneBackward0", NULL, clone_backward};
 
 /* ---- ops ----------------------------------------------------------------- */
@@ -232,9 +245,10 @@ static void split_backward(ms_trace *trace, const ms_node *node,
 }
 
 const ms_rule ms_view_split_rule = {"SplitBackward0", "aten::cat",
-                                   split_backward};
+                                    split_backward};
 
-void ms_view_split(ms_trace *trace, uint32_t x, uint32_t n, uint32_t *pieces)
+void ms_view_split(ms_trace *trace, uint32_t x, uint32_t n,
+                   const int64_t *sizes, uint32_t *pieces)
 {
     assert(n <= MS_NODE_OUTPUTS);
     for (uint32_t i = 0; i < n; i++) {
@@ -242,7 +256,7 @@ void ms_view_split(ms_trace *trace, uint32_t x, uint32_t n, uint32_t *pieces)
         if (pieces[i] == MS_NONE)
             return;
         ms_tensor *piece = ms_trace_at(trace, pieces[i]);
-        piece->size[piece->n_dims - 1] /= n;
+        piece->size[piece->n_dims - 1] = sizes[i];
     }
     ms_trace_node(trace, &ms_view_split_rule, &x, 1, pieces, n);
 }
@@ -258,9 +272,21 @@ static void select_backward(ms_trace *trace, const ms_node *node,
 }
 
 const ms_rule ms_view_slice_rule = {"SliceBackward0", "aten::slice_backward",
-                                   select_backward};
-const ms_rule ms_view_select_rule = {"SelectBackward0", "aten::select_backward",
                                     select_backward};
+const ms_rule ms_view_select_rule = {"SelectBackward0", "aten::select_backward",
+                                     select_backward};
+
+uint32_t ms_view_slice(ms_trace *trace, uint32_t x, uint32_t dim,
+                       int64_t length)
+{
+    uint32_t y = ms_trace_alias(trace, x);
+
+    if (y == MS_NONE)
+        return y;
+    ms_trace_at(trace, y)->size[dim] = length;
+    ms_trace_node(trace, &ms_view_slice_rule, &x, 1, &y, 1);
+    return y;
+}
 
 uint32_t ms_view_select(ms_trace *trace, uint32_t x, int64_t index)
 {
@@ -282,7 +308,7 @@ uint32_t ms_view_select(ms_trace *trace, uint32_t x, int64_t index)
     return y;
 }
 
-/* ---- permute and cat, backward ---- */
+/* ---- permute, cat, expand ------------------------------------------------ */
 
 /* i[0] holds the order of the dimensions, four bits each. */
 static void permute_backward(ms_trace *trace, const ms_node *node,
@@ -305,6 +331,26 @@ static void permute_backward(ms_trace *trace, const ms_node *node,
 const ms_rule ms_view_permute_rule = {"PermuteBackward0", NULL,
                                       permute_backward};
 
+uint32_t ms_view_permute(ms_trace *trace, uint32_t x, const uint32_t *order)
+{
+    uint32_t y = ms_trace_alias(trace, x);
+    int64_t packed = 0;
+
+    if (y == MS_NONE)
+        return y;
+    ms_tensor from = *ms_trace_at(trace, x);
+    ms_tensor *view = ms_trace_at(trace, y);
+    for (uint32_t d = 0; d < from.n_dims; d++) {
+        view->size[d] = from.size[order[d]];
+        view->stride[d] = from.stride[order[d]];
+        packed |= (int64_t)order[d] << 4 * d;
+    }
+    uint32_t n = ms_trace_node(trace, &ms_view_permute_rule, &x, 1, &y, 1);
+    if (n != MS_NONE)
+        trace->nodes[n].i[0] = packed;
+    return y;
+}
+
 /* Each input's gradient is a narrow view of the incoming one. */
 static void cat_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
@@ -322,6 +368,40 @@ static void cat_backward(ms_trace *trace, const ms_node *node,
 }
 
 const ms_rule ms_view_cat_rule = {"CatBackward0", NULL, cat_backward};
+
+uint32_t ms_view_cat(ms_trace *trace, const uint32_t *x, uint32_t n,
+                     uint32_t dim)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor first = *ms_trace_at(trace, x[0]);
+    first.size[dim] = 0;
+    ms_trace_begin(trace, "aten::cat");
+    for (uint32_t i = 0; i < n; i++) {
+        ms_trace_read(trace, x[i]);
+        first.size[dim] += ms_trace_at(trace, x[i])->size[dim];
+    }
+    uint32_t y =
+        ms_trace_make(trace, "out", first.dtype, first.n_dims, first.size);
+    ms_trace_end(trace, 0, false);
+    ms_trace_node(trace, &ms_view_cat_rule, x, n, &y, 1);
+    return y;
+}
+
+/* The engine sums the gradient to the input's shape. */
+static const ms_rule expand_rule = {"ExpandBackward0", NULL, clone_backward};
+
+uint32_t ms_view_expand(ms_trace *trace, uint32_t x, uint32_t dim, int64_t n)
+{
+    uint32_t y = ms_trace_alias(trace, x);
+
+    if (y == MS_NONE)
+        return y;
+    ms_trace_at(trace, y)->size[dim] = n;
+    ms_trace_at(trace, y)->stride[dim] = 0;
+    ms_trace_node(trace, &expand_rule, &x, 1, &y, 1);
+    return y;
+}
 
 /* sum: the gradient expanded to the input's shape, a stride of 0 where it was
  * reduced; nothing is allocated. */
@@ -341,8 +421,8 @@ static void expand_backward(ms_trace *trace, const ms_node *node,
         bool reduced = node->i[0] >> d & 1;
         bool kept = !reduced || grad.n_dims == input.n_dims;
         view->size[d] = input.size[d];
-        view->stride[d] = reduced || from >= grad.n_dims ? 0
-                                                         : grad.stride[from];
+        view->stride[d] =
+            reduced || from >= grad.n_dims ? 0 : grad.stride[from];
         from += kept;
     }
     out[0] = y;

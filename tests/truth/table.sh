@@ -88,7 +88,9 @@ END
 | counts | parameter counts of papers, presets and logs (`counts.tsv`) |
 | gpt3 | Korthikanti et al. 2022 per layer, and the ends (`test_gpt3_shape.c`) |
 | korthikanti | Korthikanti et al. 2022, bytes (`korthikanti.tsv`) |
+| layers | single layers, rules measured with PyTorch 1.13.1 (`layers.tsv`) |
 | llm.c | what llm.c prints; its tensors in `llmc_gpt2.json` |
+| modern | LLaMA's layer, by the save lists of its kernels (`test_modern.c`) |
 | states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
 

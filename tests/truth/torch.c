@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Measured steps of PyTorch 1.13.1 on a CPU.  The name of a case says what
  * ran: mlp8x1024_b64 is eight hidden layers of 1024 at batch 64,
- * gpt2s_b1s256_d01 GPT-2 124M at batch 1, sequence 256 and dropout 0.1; what
- * follows names an activation, an optimizer or what else was different. */
+ * gpt2s_b1s256_d01 GPT-2 124M at batch 1, sequence 256 and dropout 0.1,
+ * llama8_b1s128 eight small LLaMA layers, unet32_b1 a U-Net; what follows
+ * names an activation, an optimizer or what else was different. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 
@@ -74,23 +75,84 @@ static const ms_result *run_gpt2(const char *name, const char *variant,
                      sequence, dropout, newgelu ? "gelu_new" : "gelu", options);
 }
 
+/* ---- models that are built in, or stand beside this file ---- */
+
+#define LLAMA8                                                                 \
+    "llama-2-7b --set model.layers=8 --set model.hidden=512 "                  \
+    "--set model.heads=8 --set model.ffn=1376 --set model.positions=512 "
+
+static const struct {
+    const char *prefix, *model;
+} models[] = {
+    {"llama8_", LLAMA8 "--set model.kv_heads=2"},
+    {"llama8mha_", LLAMA8},
+    {"resnet18_", "resnet18"},
+    {"resnet50_", "resnet50"},
+    {"vgg16_", "vgg16"},
+    {"unet32_", NULL}, /* unet32.json */
+};
+
+/* The row of models, or one more than the last. */
+static size_t model_of(const char *name)
+{
+    size_t m = 0;
+    while (m < sizeof models / sizeof *models &&
+           strncmp(name, models[m].prefix, strlen(models[m].prefix)) != 0)
+        m++;
+    return m;
+}
+
+static const ms_result *run_model(size_t m, const char *name,
+                                  const char *options)
+{
+    char path[TESTS_PATH], words[64] = "";
+    unsigned batch, sequence;
+    const char *model = models[m].model;
+    if (model == NULL) {
+        tests_source("tests/truth/unet32.json", path);
+        model = path;
+    }
+    if (sscanf(name + strlen(models[m].prefix), "b%us%u", &batch, &sequence) ==
+        2)
+        snprintf(words, sizeof words, "--sequence %u", sequence);
+    return truth_run("%s %s %s", model, words, options);
+}
+
+/* ---- all ---- */
+
+bool truth_torch_knows(const char *name)
+{
+    return strncmp(name, "mlp8x1024_", 10) == 0 ||
+           strncmp(name, "gpt2s_", 6) == 0 ||
+           model_of(name) < sizeof models / sizeof *models;
+}
+
+/* What follows b64 or b1s256_d01. */
+static const char *variant_of(const char *name, int skip)
+{
+    const char *variant = strchr(name, '_') + 1;
+    for (; skip > 0; skip--)
+        variant += strcspn(variant, "_") + (strchr(variant, '_') != NULL);
+    return variant;
+}
+
 static const ms_result *run_case(const truth_table *table, uint32_t row)
 {
     char options[256];
     const char *name = truth_cell(table, row, "case");
-    bool is_mlp = strncmp(name, "mlp", 3) == 0;
-    const char *variant = strchr(name, '_') + 1; /* behind b64 or b1s256_d01 */
-    for (int skip = is_mlp ? 1 : 2; skip > 0; skip--)
-        variant += strcspn(variant, "_") + (strchr(variant, '_') != NULL);
+    size_t m = model_of(name);
     uint64_t accum = truth_number(table, row, "accum");
     snprintf(options, sizeof options,
              AS_MEASURED " %s --set zero_grad=%s --batch %" PRIu64
                          " -p microbatch:%" PRIu64,
              optimizer_of(truth_cell(table, row, "opt")),
-             strcmp(variant, "zerograd") == 0 ? "keep" : "none",
+             strstr(name, "_zerograd") != NULL ? "keep" : "none",
              accum * truth_number(table, row, "batch"), accum);
-    return is_mlp ? run_mlp(variant, options)
-                  : run_gpt2(name, variant, options);
+    if (m < sizeof models / sizeof *models)
+        return run_model(m, name, options);
+    if (strncmp(name, "mlp", 3) == 0)
+        return run_mlp(variant_of(name, 1), options);
+    return run_gpt2(name, variant_of(name, 2), options);
 }
 
 void truth_torch(const truth_table *table, uint32_t row)

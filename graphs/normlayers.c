@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Layers that normalise. */
+#include "graphs/layers.h"
+
+/* ---- the last dimension -------------------------------------------------- */
+
+const ms_field ms_normlayers_affine_fields[MS_NORMLAYERS_AFFINE] = {
+    {.name = "affine",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "learned scale and shift"},
+};
+
+ms_err ms_normlayers_layer(ms_trace *trace, const ms_layer *layer,
+                           const uint32_t *in, uint32_t *out)
+{
+    uint32_t weight = MS_NONE, bias = MS_NONE;
+
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    if (layer->field[0].b) {
+        int64_t width = ms_layers_last_dim(trace, in[0]);
+        weight = ms_layers_vector(trace, "weight", width);
+        bias = ms_layers_vector(trace, "bias", width);
+    }
+    *out = ms_norm_layer(trace, in[0], weight, bias);
+    return trace->err;
+}
+
+/* x * rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight */
+static uint32_t rms_eager(ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    uint32_t squares = ms_pointwise_pow(trace, x);
+    uint32_t mean = ms_reduce_mean(trace, squares, 1);
+    ms_trace_drop(trace, squares);
+    uint32_t sum = ms_pointwise_add_scalar(trace, mean);
+    ms_trace_drop(trace, mean);
+    uint32_t rstd = ms_pointwise_rsqrt(trace, sum);
+    ms_trace_drop(trace, sum);
+    uint32_t scaled = ms_pointwise_mul(trace, x, rstd);
+    ms_trace_drop(trace, rstd);
+    uint32_t y = ms_pointwise_mul(trace, scaled, weight);
+    ms_trace_drop(trace, scaled);
+    return y;
+}
+
+ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
+                         const uint32_t *in, uint32_t *out)
+{
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    uint32_t weight =
+        ms_layers_vector(trace, "weight", ms_layers_last_dim(trace, in[0]));
+    *out = trace->training->kernels == MS_EAGER
+               ? rms_eager(trace, in[0], weight)
+               : ms_norm_rms(trace, in[0], weight);
+    return trace->err;
+}
+
+/* ---- channels ------------------------------------------------------------ */
+
+/* The channels of [batch, channels, ...], or 0 and a fault. */
+static int64_t channels_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
+{
+    char shape[MS_LAYERS_SHAPE];
+
+    if (ms_layers_need_float(trace, layer, x) != MS_OK)
+        return 0;
+    const ms_tensor *tensor = ms_trace_at(trace, x);
+    if (tensor->n_dims >= 2)
+        return tensor->size[1];
+    ms_trace_fail(trace, layer, "give the model an input of [channels, ...]",
+                  "\"%s\" normalises channels, but \"%s\" gives %s",
+                  layer->name, ms_layers_source(trace, layer, 0),
+                  ms_layers_shape(tensor, shape));
+    return 0;
+}
+
+enum { BATCH_AFFINE, BATCH_RUNNING };
+const ms_field ms_normlayers_batch_fields[MS_NORMLAYERS_BATCH] = {
+    {.name = "affine",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "learned scale and shift"},
+    {.name = "running",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "running mean and variance"},
+};
+
+/* Running mean, running variance and the count of batches, which the forward
+ * increments in place. */
+static void running_statistics(ms_trace *trace, int64_t channels,
+                               uint32_t running[2])
+{
+    running[0] = ms_trace_buffer(trace, "running_mean", trace->weight_dtype, 1,
+                                 &channels);
+    running[1] = ms_trace_buffer(trace, "running_var", trace->weight_dtype, 1,
+                                 &channels);
+    uint32_t batches = ms_trace_buffer(trace, "num_batches_tracked", MS_INT64,
+                                       0, (const int64_t[]){0});
+    if (!trace->train)
+        return;
+    ms_trace_begin(trace, "aten::add_");
+    ms_trace_read(trace, batches);
+    ms_trace_end(trace, 0, false);
+}
+
+ms_err ms_normlayers_batch(ms_trace *trace, const ms_layer *layer,
+                           const uint32_t *in, uint32_t *out)
+{
+    bool tracks = layer->field[BATCH_RUNNING].b;
+    uint32_t weight = MS_NONE, bias = MS_NONE, running[2];
+    int64_t channels = channels_of(trace, layer, in[0]);
+
+    MS_TRY(trace->err);
+    if (layer->field[BATCH_AFFINE].b) {
+        weight = ms_layers_vector(trace, "weight", channels);
+        bias = ms_layers_vector(trace, "bias", channels);
+    }
+    if (tracks)
+        running_statistics(trace, channels, running);
+    *out = ms_norm_batch(trace, in[0], weight, bias, tracks ? running : NULL);
+    return trace->err;
+}
+
+enum { GROUP_GROUPS, GROUP_AFFINE };
+const ms_field ms_normlayers_group_fields[MS_NORMLAYERS_GROUP] = {
+    {.name = "groups",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 24,
+     .help = "groups of channels; must divide them"},
+    {.name = "affine",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "learned scale and shift"},
+};
+
+ms_err ms_normlayers_group(ms_trace *trace, const ms_layer *layer,
+                           const uint32_t *in, uint32_t *out)
+{
+    int64_t groups = layer->field[GROUP_GROUPS].i;
+    uint32_t weight = MS_NONE, bias = MS_NONE;
+    int64_t channels = channels_of(trace, layer, in[0]);
+
+    MS_TRY(trace->err);
+    if (channels % groups != 0)
+        return ms_trace_fail(
+            trace, layer, "choose groups that divide the channels",
+            "\"%s\": the %lld channels of \"%s\" do not divide into %lld "
+            "groups",
+            layer->name, (long long)channels, ms_layers_source(trace, layer, 0),
+            (long long)groups);
+    if (layer->field[GROUP_AFFINE].b) {
+        weight = ms_layers_vector(trace, "weight", channels);
+        bias = ms_layers_vector(trace, "bias", channels);
+    }
+    *out = ms_norm_group(trace, in[0], weight, bias, groups);
+    return trace->err;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* SwiGLU and GeGLU as one kernel (Liger, Transformer Engine, Megatron): only
+ * gate and up are saved, the activation is computed again in backward
+ * (specs/policies.md 6.3). */
+#include "graphs/ops/ops.h"
+
+#define FORWARD_FLOPS 6 /* per element: activation 5, product 1 */
+#define BACKWARD_FLOPS 14
+
+static double elements(ms_trace *trace, uint32_t x)
+{
+    return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
+}
+
+static void gated_backward(ms_trace *trace, const ms_node *node,
+                           const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin(trace, node->rule->op);
+    ms_trace_read(trace, grads[0]);
+    for (uint32_t i = 0; i < node->n_saved; i++)
+        ms_trace_read(trace, node->saved[i]);
+    for (uint32_t i = 0; i < 2; i++)
+        if (node->needs[i])
+            out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
+    ms_trace_end(trace, BACKWARD_FLOPS * elements(trace, grads[0]), false);
+}
+
+static const ms_rule gated_rule = {"GatedBackward", "gated_backward",
+                                   gated_backward};
+
+uint32_t ms_gated_product(ms_trace *trace, const char *op, uint32_t gate,
+                          uint32_t up)
+{
+    uint32_t inputs[2] = {gate, up};
+
+    ms_trace_begin(trace, op);
+    ms_trace_read(trace, gate);
+    ms_trace_read(trace, up);
+    uint32_t y = ms_trace_make_like(trace, "out", gate);
+    ms_trace_end(trace, FORWARD_FLOPS * elements(trace, gate), false);
+    uint32_t n = ms_trace_node(trace, &gated_rule, inputs, 2, &y, 1);
+    ms_trace_save(trace, n, gate);
+    ms_trace_save(trace, n, up);
+    return y;
+}

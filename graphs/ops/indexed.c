@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Ops that choose elements: where, and indexing by tensors. */
+#include "graphs/ops/ops.h"
+
+/* ---- where --------------------------------------------------------------- */
+
+/* where(condition, grad, 0) for self, where(condition, 0, grad) for other; the
+ * zero becomes a tensor of one element. */
+static uint32_t chosen(ms_trace *trace, const ms_node *node, uint32_t grad)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_trace_begin(trace, "aten::scalar_tensor");
+    uint32_t zero =
+        ms_trace_make(trace, "zero", ms_trace_at(trace, grad)->dtype, 0,
+                      (const int64_t[]){0});
+    ms_trace_end(trace, 0, false);
+    ms_trace_begin(trace, "aten::where");
+    ms_trace_read(trace, grad);
+    ms_trace_read(trace, node->saved[0]);
+    ms_trace_read(trace, zero);
+    uint32_t y = ms_view_make(trace, "grad", grad, grad);
+    ms_trace_end(trace, 0, false);
+    ms_trace_drop(trace, zero);
+    return y;
+}
+
+static void where_backward(ms_trace *trace, const ms_node *node,
+                           const uint32_t *grads, uint32_t *out)
+{
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        if (node->needs[i])
+            out[i] = chosen(trace, node, grads[0]);
+}
+
+const ms_rule ms_indexed_where_rule = {"WhereBackward0", "aten::where",
+                                       where_backward};
+
+/* ---- index --------------------------------------------------------------- */
+
+/* index_put_ with accumulate on CUDA sorts the n indices: their remainder,
+ * their product with the strides, a clone of strided values, keys, sorted
+ * keys, positions (int64 each) and the sort's own space: 1 byte up to 2048
+ * indices, at 4096 and 8192 as measured, which is a line
+ * (specs/autograd-cuda.md, rule 12). */
+static void sort_scratch(ms_trace *trace, const ms_tensor *values, uint64_t n)
+{
+    ms_trace_workspace(trace, 8 * n);
+    ms_trace_workspace(trace, 8 * n);
+    if (!ms_view_is_contiguous(values))
+        ms_trace_workspace(trace, ms_trace_bytes(values));
+    for (uint32_t i = 0; i < 3; i++)
+        ms_trace_workspace(trace, 8 * n);
+    ms_trace_workspace(trace, n <= 2048 ? 1 : 5631 + 65 * n / 4);
+}
+
+/* Zeros of the whole input, into which the rows are added. */
+static void index_backward(ms_trace *trace, const ms_node *node,
+                           const uint32_t *grads, uint32_t *out)
+{
+    uint8_t was = trace->pass;
+
+    if (trace->err)
+        return;
+    const ms_tensor *input = ms_trace_at(trace, node->input[0]);
+    if (input->parameter != MS_NONE)
+        trace->pass = MS_GRAD_WEIGHT;
+    ms_trace_begin(trace, "aten::index_put_");
+    ms_trace_read(trace, grads[0]);
+    for (uint32_t i = 0; i < node->n_saved; i++)
+        ms_trace_read(trace, node->saved[i]);
+    out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    if (!trace->cpu && node->n_saved)
+        sort_scratch(trace, ms_trace_at(trace, grads[0]),
+                     ms_trace_elements(ms_trace_at(trace, node->saved[0])));
+    ms_trace_end(trace, 0, false);
+    trace->pass = was;
+}
+
+const ms_rule ms_indexed_index_rule = {"IndexBackward0", "aten::index_put_",
+                                       index_backward};

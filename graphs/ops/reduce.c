@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Means and norms over dimensions. */
+#include "graphs/ops/ops.h"
+
+#include <string.h>
+
+uint32_t ms_reduce_mean(ms_trace *trace, uint32_t x, uint32_t n)
+{
+    int64_t dims[MS_MAX_DIMS];
+
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *tensor = ms_trace_at(trace, x);
+    uint32_t n_dims = tensor->n_dims;
+    uint8_t dtype = tensor->dtype;
+    double elements = (double)ms_trace_elements(tensor);
+    memcpy(dims, tensor->size, sizeof dims);
+    for (uint32_t d = n_dims - n; d < n_dims; d++)
+        dims[d] = 1;
+    ms_trace_begin(trace, "aten::mean");
+    ms_trace_read(trace, x);
+    uint32_t y = ms_trace_make(trace, "mean", dtype, n_dims, dims);
+    ms_trace_end(trace, elements, false);
+    uint32_t node = ms_trace_node(trace, &ms_loss_mean_rule, &x, 1, &y, 1);
+    if (trace->torch_1) /* derivatives.yaml used self.sizes() until torch 2 */
+        ms_trace_save(trace, node, x);
+    return y;
+}
+
+/* ---- vector_norm --------------------------------------------------------- */
+
+/* p = 2: (x / norm), zero where the norm is, times the gradient. */
+static void vector_norm_backward(ms_trace *trace, const ms_node *node,
+                                 const uint32_t *grads, uint32_t *out)
+{
+    uint32_t x = node->saved[0], norm = node->saved[1];
+
+    if (trace->err)
+        return;
+    ms_trace_begin(trace, "aten::div");
+    ms_trace_read(trace, x);
+    ms_trace_read(trace, norm);
+    uint32_t ratio = ms_view_make(trace, "ratio", x, x);
+    ms_trace_end(trace, 0, false);
+    ms_tensor shape = *ms_trace_at(trace, norm);
+    ms_trace_begin(trace, "aten::eq");
+    ms_trace_read(trace, norm);
+    uint32_t zero =
+        ms_trace_make(trace, "mask", MS_BYTE, shape.n_dims, shape.size);
+    ms_trace_end(trace, 0, false);
+    ms_trace_begin(trace, "aten::mul");
+    ms_trace_read(trace, ratio);
+    ms_trace_read(trace, zero);
+    ms_trace_read(trace, grads[0]);
+    out[0] = ms_view_make(trace, "grad", x, x);
+    ms_trace_end(trace, 0, false);
+    ms_trace_drop(trace, zero);
+    ms_trace_drop(trace, ratio);
+}
+
+const ms_rule ms_reduce_vector_norm_rule = {"LinalgVectorNormBackward0",
+                                            "aten::mul", vector_norm_backward};

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two decoders whose steps were recorded on GPUs, for the exporter.
+
+Written from the descriptions in specs/autograd-cuda.md, section 2: "basics"
+and "kait" differ in the order of einsum's operands, the norm, the rotary
+embedding, the mask and the loss.  The functions at the end name what is
+exported:
+
+    /usr/bin/python3 tools/export_torch.py tests/truth/models_torch.py:basics
+"""
+
+import math
+
+import torch
+from torch import nn
+
+
+class Embedding(nn.Module):
+    def __init__(self, vocabulary, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(vocabulary, width))
+
+    def forward(self, ids):
+        return self.weight[ids]
+
+
+# ---- basics
+
+
+class BasicsLinear(nn.Module):
+    """x comes first: the product is contiguous."""
+
+    def __init__(self, inside, outside):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(outside, inside))
+
+    def forward(self, x):
+        return torch.einsum("...i,oi->...o", x, self.weight)
+
+
+class BasicsNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        x = x.to(torch.float32)
+        scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)
+        x = x * scale
+        return self.weight * x
+
+
+def angles(positions, width):
+    half = torch.arange(0, width, 2) / width
+    return torch.outer(torch.arange(positions), 10000.0 ** -half)
+
+
+class BasicsRotary(nn.Module):
+    def __init__(self, positions, width):
+        super().__init__()
+        table = angles(positions, width)
+        self.register_buffer("table", torch.stack((table.cos(), table.sin())))
+
+    def forward(self, x):
+        pairs = x.reshape(*x.shape[:-1], x.shape[-1] // 2, 2)
+        even, odd = pairs.permute(4, 0, 1, 2, 3).unbind(0)
+        cos, sin = self.table[:, : x.shape[-2]].unbind(0)
+        first = cos * even - sin * odd
+        second = sin * even + cos * odd
+        both = torch.cat((first.unsqueeze(-1), second.unsqueeze(-1)), -1)
+        return both.reshape(x.shape)
+
+
+def softmax_by_hand(x):
+    shifted = x - torch.max(x, dim=-1, keepdim=True)[0]
+    powers = torch.exp(shifted)
+    return powers / torch.sum(powers, dim=-1, keepdim=True)
+
+
+class BasicsAttention(nn.Module):
+    def __init__(self, width, heads, rotary):
+        super().__init__()
+        self.heads = heads
+        self.q = BasicsLinear(width, width)
+        self.k = BasicsLinear(width, width)
+        self.v = BasicsLinear(width, width)
+        self.out = BasicsLinear(width, width)
+        self.rotary = rotary
+
+    def split(self, x):
+        x = x.reshape(x.shape[0], x.shape[1], self.heads, -1)
+        return x.permute(0, 2, 1, 3)
+
+    def forward(self, x):
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        q, k, v = self.split(q), self.split(k), self.split(v)
+        q, k = self.rotary(q), self.rotary(k)
+        at = torch.arange(x.shape[1], device=x.device)
+        mask = at[None, None, :, None] >= at[None, None, None, :]
+        scores = torch.einsum("...qd,...kd->...qk", q, k)
+        scores = scores / math.sqrt(q.shape[-1])
+        scores = torch.where(mask, scores, float("-inf"))
+        shares = softmax_by_hand(scores)
+        y = torch.einsum("...qk,...kd->...qd", shares, v)
+        return self.out(y.permute(0, 2, 1, 3).reshape(x.shape))
+
+
+class BasicsFeedForward(nn.Module):
+    def __init__(self, width, inner):
+        super().__init__()
+        self.w1 = BasicsLinear(width, inner)
+        self.w2 = BasicsLinear(inner, width)
+        self.w3 = BasicsLinear(width, inner)
+
+    def forward(self, x):
+        gate = self.w1(x)
+        gate = gate * torch.sigmoid(gate)
+        return self.w2(gate * self.w3(x))
+
+
+class Block(nn.Module):
+    def __init__(self, norm, attention, feed_forward):
+        super().__init__()
+        self.norm1, self.attention = norm(), attention
+        self.norm2, self.feed_forward = norm(), feed_forward
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.feed_forward(self.norm2(x))
+
+
+class Decoder(nn.Module):
+    def __init__(self, embedding, blocks, norm, head):
+        super().__init__()
+        self.embedding = embedding
+        self.blocks = nn.ModuleList(blocks)
+        self.norm, self.head = norm, head
+
+    def forward(self, ids):
+        x = self.embedding(ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+def basics_model(layers, width, heads, inner, vocabulary, positions):
+    rotary = BasicsRotary(positions, width // heads)
+    blocks = [
+        Block(lambda: BasicsNorm(width),
+              BasicsAttention(width, heads, rotary),
+              BasicsFeedForward(width, inner))
+        for _ in range(layers)
+    ]
+    return Decoder(Embedding(vocabulary, width), blocks, BasicsNorm(width),
+                   BasicsLinear(width, vocabulary))
+
+
+def basics_loss(logits, target):
+    shifted = logits - torch.max(logits, dim=-1, keepdim=True)[0]
+    total = torch.sum(torch.exp(shifted), dim=-1, keepdim=True)
+    negated = -(shifted - torch.log(total))
+    return torch.gather(negated, -1, target.unsqueeze(-1)).mean()
+
+
+# ---- kait
+
+
+class KaitLinear(nn.Module):
+    """W comes first: in memory the product is [outside, rows]."""
+
+    def __init__(self, inside, outside):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(outside, inside))
+
+    def forward(self, x):
+        return torch.einsum("oi,...i->...o", self.weight, x)
+
+
+class KaitNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.width = width
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        scale = torch.sqrt(length.pow(2) / self.width + 1e-5)
+        return torch.einsum("...d,d->...d", x / scale, self.weight)
+
+
+class KaitRotary(nn.Module):
+    def __init__(self, positions, width):
+        super().__init__()
+        table = angles(positions, width)
+        self.register_buffer("cos", table.cos())
+        self.register_buffer("sin", table.sin())
+
+    def forward(self, x, at):
+        cos, sin = self.cos[at], self.sin[at]
+        pairs = x.reshape(*x.shape[:-1], x.shape[-1] // 2, 2)
+        out = torch.zeros_like(pairs)
+        out[..., 0] = pairs[..., 0] * cos - pairs[..., 1] * sin
+        out[..., 1] = pairs[..., 0] * sin + pairs[..., 1] * cos
+        return out.reshape(x.shape)
+
+
+class KaitAttention(nn.Module):
+    def __init__(self, width, heads, rotary):
+        super().__init__()
+        self.heads = heads
+        self.q = KaitLinear(width, width)
+        self.k = KaitLinear(width, width)
+        self.v = KaitLinear(width, width)
+        self.out = KaitLinear(width, width)
+        self.rotary = rotary
+
+    def split(self, x):
+        x = x.reshape(x.shape[0], x.shape[1], self.heads, -1)
+        return x.permute(0, 2, 1, 3)
+
+    def forward(self, x):
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        q, k, v = self.split(q), self.split(k), self.split(v)
+        size = x.shape[1]
+        at = torch.arange(size, device=x.device).expand(x.shape[0], 1, size)
+        q, k = self.rotary(q, at), self.rotary(k, at)
+        above = torch.triu(torch.ones(size, size, device=x.device), 1)
+        mask = ~above.bool()
+        scores = torch.einsum("...qd,...kd->...qk", q, k)
+        scores = scores / math.sqrt(q.shape[-1])
+        mask = mask.expand(scores.shape)
+        scores = scores.masked_fill(mask == False, float("-inf"))  # noqa: E712
+        shares = softmax_by_hand(scores)
+        y = torch.einsum("...qk,...kd->...qd", shares, v)
+        return self.out(y.permute(0, 2, 1, 3).reshape(x.shape))
+
+
+class KaitFeedForward(nn.Module):
+    def __init__(self, width, inner):
+        super().__init__()
+        self.w1 = KaitLinear(width, inner)
+        self.w2 = KaitLinear(inner, width)
+        self.w3 = KaitLinear(width, inner)
+
+    def forward(self, x):
+        gate, up = self.w1(x), self.w3(x)
+        return self.w2(gate * torch.sigmoid(gate) * up)
+
+
+def kait_model(layers, width, heads, inner, vocabulary, positions):
+    rotary = KaitRotary(positions, width // heads)
+    blocks = [
+        Block(lambda: KaitNorm(width),
+              KaitAttention(width, heads, rotary),
+              KaitFeedForward(width, inner))
+        for _ in range(layers)
+    ]
+    return Decoder(Embedding(vocabulary, width), blocks, KaitNorm(width),
+                   KaitLinear(width, vocabulary))
+
+
+def kait_loss(logits, target):
+    logits = logits.reshape(-1, logits.shape[-1])
+    target = target.reshape(-1)
+    shifted = logits - logits.max(dim=-1, keepdim=True)[0]
+    total = torch.exp(shifted).sum(-1)
+    rows = torch.arange(target.shape[0], device=target.device)
+    picked = shifted[rows, target]
+    return (torch.log(total) - picked).mean()
+
+
+# ---- what is exported
+
+
+def step(model, loss, batch, sequence):
+    """Sizes are what counts: tensors without data take no memory."""
+    ids = torch.zeros(batch, sequence, dtype=torch.int64, device="meta")
+    return model.to("meta"), ids, loss, ids.clone()
+
+
+def basics():
+    model = basics_model(2, 1024, 16, 4096, 10000, 128)
+    return step(model, basics_loss, 4, 128)
+
+
+def basics_24():
+    model = basics_model(24, 1024, 16, 4096, 10000, 128)
+    return step(model, basics_loss, 4, 128)
+
+
+def kait():
+    model = kait_model(2, 2560, 32, 10240, 10000, 128)
+    return step(model, kait_loss, 4, 128)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* From laptop to GPU: graphs exported on a CPU (models_torch.py), simulated for
+ * CUDA and torch 2, against what recorded steps on GPUs allocated. */
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The sections of a step with two blocks, in order. */
+static const char *const sections[] = {
+    "embed_forward",  "block_forward",  "block_forward",
+    "head_forward",   "loss",           "head_backward",
+    "block_backward", "block_backward", "embed_backward",
+};
+
+static const ms_result *run(const char *model)
+{
+    char path[TESTS_PATH], relative[64];
+
+    snprintf(relative, sizeof relative, "tests/truth/graphs/%s.graph.json",
+             model);
+    tests_source(relative, path);
+    return truth_run("%s --precision fp32 --optimizer sgd --framework torch-2 "
+                     "--set training.device=cuda",
+                     path);
+}
+
+/* ---- the order of allocations -------------------------------------------- */
+
+/* The next row that an op of the step allocates, from *row on. */
+static uint64_t next_bytes(const ms_plan *plan, uint32_t *row)
+{
+    while (*row < plan->n_rows && plan->op[plan->row[*row].op].of == MS_NONE)
+        (*row)++;
+    return *row < plan->n_rows ? plan->row[(*row)++].bytes : 0;
+}
+
+/* How many allocations of the section come out at their place. */
+static void compare_section(const truth_table *orders, const char *model,
+                            uint32_t section, const ms_plan *plan,
+                            uint32_t *row)
+{
+    uint64_t all = 0, equal = 0;
+    char quantity[64];
+
+    for (uint32_t r = 0; r < orders->n_rows; r++) {
+        if (strcmp(truth_cell(orders, r, "model"), model) != 0 ||
+            strcmp(truth_cell(orders, r, "section"), sections[section]) != 0)
+            continue;
+        all++;
+        uint32_t here = *row;
+        bool same = next_bytes(plan, &here) == truth_number(orders, r, "bytes");
+        equal += same;
+        if (same)
+            *row = here; /* a missing one leaves the rest in step */
+    }
+    snprintf(quantity, sizeof quantity, "%u %s: allocations", section,
+             sections[section]);
+    truth_compare("gpu", model, quantity, all, equal);
+}
+
+static void compare_order(const char *model, const ms_plan *plan)
+{
+    truth_table orders;
+    uint32_t row = 0, rest = 0;
+
+    truth_read_here("gpu_orders.tsv", &orders);
+    for (uint32_t s = 0; s < sizeof sections / sizeof *sections; s++)
+        compare_section(&orders, model, s, plan, &row);
+    while (next_bytes(plan, &row) != 0)
+        rest++;
+    truth_compare("gpu", model, "allocations beyond", 0, rest);
+}
+
+/* ---- levels -------------------------------------------------------------- */
+
+static void compare_levels(const truth_table *table, uint32_t row,
+                           const ms_result *result)
+{
+    const ms_rank_report *rank = truth_rank(result);
+    const uint64_t *level = rank->levels, *peak = rank->phase_peaks;
+    uint64_t start = level[MS_MARK_START];
+    const struct {
+        const char *column;
+        uint64_t memsim;
+    } quantities[] = {
+        {"saved_bytes", rank->saved_for_backward_bytes},
+        {"before_loss", level[MS_MARK_BEFORE_LOSS] - start},
+        {"after_loss", level[MS_MARK_AFTER_FORWARD] - start},
+        {"after_backward", level[MS_MARK_AFTER_BACKWARD] - start},
+        {"loss_peak", peak[MS_PHASE_LOSS] - level[MS_MARK_BEFORE_LOSS]},
+        {"backward_peak",
+         peak[MS_PHASE_BACKWARD] - level[MS_MARK_AFTER_FORWARD]},
+    };
+    for (size_t i = 0; i < sizeof quantities / sizeof *quantities; i++)
+        if (strcmp(truth_cell(table, row, quantities[i].column), "-") != 0)
+            truth_compare("gpu", truth_cell(table, row, "case"),
+                          quantities[i].column,
+                          truth_number(table, row, quantities[i].column),
+                          quantities[i].memsim);
+}
+
+START_TEST(exported_on_a_cpu)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("gpu.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        const char *model = truth_cell(&table, row, "case");
+        const ms_result *result = run(model);
+        compare_levels(&table, row, result);
+        compare_order(model, &result->plan);
+    }
+    truth_end();
+}
+END_TEST
+
+Suite *suite_gpu(void)
+{
+    Suite *suite = suite_create("gpu");
+    TCase *tcase = tcase_create("gpu");
+    tcase_add_test(tcase, exported_on_a_cpu);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

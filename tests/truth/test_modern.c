@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What a decoder layer with RMSNorm, rotary positions, grouped-query
+ * attention and SwiGLU keeps, in 16 bits and with fused kernels, counted by
+ * hand from the save lists of the kernels (FlashAttention-2, Liger, Megatron),
+ * per token: the two norms' inputs and their fp32 rstd, the projections'
+ * input, q, k, v, the output, the fp32 log-sum-exp, the MLP's input, gate, up
+ * and their product. */
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#define RNG_STATE 16u /* bytes per layer, whatever the batch */
+
+static uint64_t per_token(uint64_t hidden, uint64_t heads, uint64_t kv_heads,
+                          uint64_t ffn)
+{
+    return 12 * hidden + 4 * hidden * kv_heads / heads + 6 * ffn + 4 * heads +
+           8;
+}
+
+/* Saved by `layers` layers: the difference to a model without them. */
+static uint64_t saved(unsigned layers, unsigned sequence)
+{
+    const ms_result *result =
+        truth_run("llama-3-8b --batch 2 --sequence %u --set model.layers=%u",
+                  sequence, layers);
+    return truth_rank(result)->saved_for_backward_bytes;
+}
+
+START_TEST(bytes_per_token_and_layer)
+{
+    truth_begin();
+    ck_assert_uint_eq(per_token(4096, 32, 8, 14336), 139400);
+    for (unsigned sequence = 512; sequence <= 8192; sequence *= 4)
+        truth_compare("modern", "llama-3-8b", "bytes of two more layers",
+                      2 * (UINT64_C(139400) * 2 * sequence + RNG_STATE),
+                      saved(3, sequence) - saved(1, sequence));
+    truth_end();
+}
+END_TEST
+
+Suite *suite_modern(void)
+{
+    Suite *suite = suite_create("modern");
+    TCase *tcase = tcase_create("modern");
+    tcase_add_test(tcase, bytes_per_token_and_layer);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The parts of memsim explain: instants, reasons, groups, changes. */
+#include "tests/tests.h"
+#include "tools/explain.h"
+
+#include <string.h>
+
+typedef struct fixture {
+    ms_arena keep, trial;
+    ms_job job;
+    ms_result result;
+    ms_fault fault;
+    ms_instant instant;
+    uint32_t *rows, n_rows;
+    ms_fate *fates;
+} fixture;
+
+static fixture f;
+
+static void setup(void)
+{
+    f = (fixture){0};
+    ms_settings_init(&f.job);
+    f.job.model = "gpt2";
+    f.job.uses = true;
+}
+
+static void teardown(void)
+{
+    ms_arena_free(&f.trial);
+    ms_arena_free(&f.keep);
+}
+
+static void use(const char *policy, const char *key, const char *value)
+{
+    if (policy != NULL)
+        ck_assert_int_eq(ms_spec_parse(policy, &f.keep, &f.job.spec, &f.fault),
+                         MS_OK);
+    if (key != NULL)
+        ck_assert_int_eq(ms_training_set(&f.job.training, key, value, &f.fault),
+                         MS_OK);
+}
+
+static void simulate(void)
+{
+    ck_assert_int_eq(
+        ms_pipeline_run(&f.job, &f.keep, &f.trial, &f.result, &f.fault), MS_OK);
+}
+
+static void look(const char *at)
+{
+    ck_assert_int_eq(
+        ms_instant_find(&f.result, at, &f.trial, &f.instant, &f.fault), MS_OK);
+    ck_assert_int_eq(ms_timeline_alive(&f.result.line, f.instant.event, 0,
+                                       &f.trial, &f.rows, &f.n_rows, &f.fault),
+                     MS_OK);
+    ck_assert_int_eq(ms_why_find(&f.result, &f.instant, f.rows, f.n_rows,
+                                 &f.trial, &f.fates, &f.fault),
+                     MS_OK);
+}
+
+static const char *name_of(uint32_t i, char buffer[MS_STORAGE_NAME])
+{
+    uint32_t storage = f.result.plan.row[f.rows[i]].storage;
+    return ms_graph_storage_name(&f.result.graph, storage, buffer);
+}
+
+/* The first alive row of a name; it must be there. */
+static uint32_t find(const char *name)
+{
+    char buffer[MS_STORAGE_NAME];
+    for (uint32_t i = 0; i < f.n_rows; i++)
+        if (strcmp(name_of(i, buffer), name) == 0)
+            return i;
+    ck_abort_msg("%s is not alive", name);
+    return 0;
+}
+
+static const char *reader_of(uint32_t i)
+{
+    uint32_t op = f.fates[i].reader;
+    ck_assert_uint_ne(op, MS_NONE);
+    return f.result.graph.op_name[f.result.plan.op[op].of];
+}
+
+START_TEST(times_have_units)
+{
+    static const struct {
+        const char *text;
+        uint64_t t_ns;
+    } rows[] = {{"0s", 0},     {"12.5ms", 12500000},
+                {"3us", 3000}, {"1.2s", 1200000000},
+                {"7ns", 7},    {"1.5ns", 1}};
+    uint64_t t_ns;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ck_assert_int_eq(ms_quantity_ns(rows[i].text, NULL, &t_ns, &f.fault),
+                         MS_OK);
+        ck_assert_uint_eq(t_ns, rows[i].t_ns);
+    }
+    static const char *const bad[] = {"",     "5",  "ms",   "1,5ms",
+                                      "1.ms", "3m", "3 ms", "99999999999s"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        ck_assert_int_eq(ms_quantity_ns(bad[i], NULL, &t_ns, &f.fault),
+                         MS_EUSAGE);
+}
+END_TEST
+
+/* Two ways to the same number: measure.c folds, instant.c searches. */
+START_TEST(phases_agree_with_the_report)
+{
+    static const char *const policies[] = {"none", "checkpoint:sqrt",
+                                           "microbatch:2"};
+    f.job.book_device = _i % 2;
+    use(policies[_i / 2], "batch", "2");
+    simulate();
+    for (uint32_t p = 0; p < MS_N_PHASES; p++) {
+        const uint64_t *peaks =
+            f.result.report.ranks[0].phase_peaks_with_workspace;
+        look(ms_names_phase[p]);
+        ck_assert_uint_eq(f.instant.bytes, peaks[p]);
+    }
+    look(NULL);
+    ck_assert_uint_eq(f.instant.event, f.result.report.ranks[0].peak.event);
+}
+END_TEST
+
+/* All that is alive is what the level says, at any time. */
+START_TEST(alive_adds_up_at_any_time)
+{
+    use("checkpoint:sqrt", NULL, NULL);
+    simulate();
+    for (uint32_t i = 0; i <= 10; i++) {
+        uint64_t bytes = 0;
+        const char *at = ms_arena_format(
+            &f.trial, "%lluns",
+            (unsigned long long)(f.result.line.step_ns * i / 10));
+        look(at);
+        for (uint32_t r = 0; r < f.n_rows; r++) {
+            bytes += f.result.plan.row[f.rows[r]].bytes;
+            ck_assert_uint_lt(f.fates[r].why, MS_N_WHYS);
+            ck_assert(!ms_why_reads(f.fates[r].why) ||
+                      f.fates[r].reader >= f.instant.now);
+        }
+        ck_assert_uint_eq(bytes, f.instant.bytes);
+    }
+}
+END_TEST
+
+START_TEST(reasons)
+{
+    simulate();
+    look("loss");
+    uint32_t up = find("layers.3.mlp.up:out");
+    ck_assert_int_eq(f.fates[up].why, MS_WHY_SAVED);
+    ck_assert_str_eq(reader_of(up), "aten::gelu_backward");
+    ck_assert_int_eq(f.fates[find("head:out")].why, MS_WHY_OUTPUT);
+    ck_assert_int_eq(f.fates[find("layers.3.mlp.up:weight")].why,
+                     MS_WHY_PARAMETER);
+    look("backward");
+    ck_assert_int_eq(f.fates[find("loss:loss")].why, MS_WHY_LOSS);
+    look("optimizer");
+    ck_assert_int_eq(f.fates[find("layers.3.mlp.up:exp_avg")].why,
+                     MS_WHY_STATE);
+    ck_assert_int_eq(f.fates[find("input")].why, MS_WHY_INPUT);
+}
+END_TEST
+
+START_TEST(reasons_of_a_checkpoint)
+{
+    use("checkpoint:full", NULL, NULL);
+    simulate();
+    look("loss");
+    uint32_t input = find("layers.3.residual2:out");
+    ck_assert_int_eq(f.fates[input].why, MS_WHY_HELD);
+    ck_assert_int_eq(f.result.plan.op[f.fates[input].reader].pass,
+                     MS_RECOMPUTE);
+    char buffer[MS_STORAGE_NAME];
+    for (uint32_t i = 0; i < f.n_rows; i++)
+        ck_assert_str_ne(name_of(i, buffer), "layers.3.mlp.up:out");
+}
+END_TEST
+
+START_TEST(groups_list_their_numbers)
+{
+    static const char *const layers[] = {"a.2.b", "a.0.b", "a.1.b",
+                                         "a.5.b", "a.1.c", "a"};
+    ms_alive_group groups[6] = {0};
+    ms_text text = {.arena = &f.trial};
+    for (uint32_t i = 0; i < 6; i++)
+        groups[i] = (ms_alive_group){.layer = layers[i],
+                                     .role = "x",
+                                     .bytes = 8,
+                                     .each_bytes = 8,
+                                     .member = i};
+    ck_assert_uint_eq(ms_alive_merge(groups, 6, NULL), 3);
+    ck_assert_uint_eq(groups[0].bytes, 32);
+    ck_assert_uint_eq(groups[0].count, 4);
+    ms_alive_name(&groups[0], &text);
+    ms_alive_pattern("a.2.b", false, &text);
+    ms_alive_pattern("a.2.b", true, &text);
+    ck_assert_str_eq(text.bytes, "a.0-2,5.ba.*.ba.2.b");
+}
+END_TEST
+
+/* Does a change of the table help the first alive row of a name?  Each row is
+ * a group of its own here. */
+static bool helps(const char *words, const char *name)
+{
+    uint32_t n, *group_of = ms_arena_take(&f.trial, f.n_rows, sizeof *group_of);
+    ms_alive_group *groups = ms_arena_take(&f.trial, f.n_rows, sizeof *groups);
+    ms_remedy *remedies;
+    for (uint32_t i = 0; i < f.n_rows; i++) {
+        group_of[i] = i;
+        groups[i].bytes = f.result.plan.row[f.rows[i]].bytes;
+    }
+    ms_remedy_task task = {.job = &f.job,
+                           .result = &f.result,
+                           .instant = &f.instant,
+                           .rows = f.rows,
+                           .group_of = group_of,
+                           .n_rows = f.n_rows,
+                           .n_groups = f.n_rows,
+                           .groups = groups};
+    ck_assert_int_eq(ms_remedy_find(&task, &f.trial, &remedies, &n, &f.fault),
+                     MS_OK);
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(remedies[i].words, words) == 0)
+            return remedies[i].helps[find(name)];
+    return false;
+}
+
+START_TEST(changes_that_help)
+{
+    use(NULL, "kernels", "eager");
+    use(NULL, "batch", "6");
+    simulate();
+    look("loss");
+    ck_assert(helps("checkpoint:full", "layers.3.mlp.up:out"));
+    ck_assert(!helps("checkpoint:selective", "layers.3.mlp.up:out"));
+    ck_assert(!helps("checkpoint:full", "layers.3.residual2:out"));
+    ck_assert(helps("microbatch:2", "layers.3.residual2:out"));
+    ck_assert(helps("checkpoint:selective", "layers.3.attention:mask"));
+    ck_assert(helps("kernels=flash", "layers.3.attention:mask"));
+    ck_assert(!helps("optimizer_impl=fused", "layers.3.mlp.up:out"));
+    look("optimizer");
+    ck_assert(helps("optimizer_impl=fused", "layers.3.mlp.up:sqrt"));
+    ck_assert(helps("precision=bf16", "layers.3.mlp.up:exp_avg"));
+    look("backward");
+    ck_assert(helps("hold_output=none", "head:out"));
+}
+END_TEST
+
+Suite *suite_explain(void)
+{
+    Suite *suite = suite_create("explain");
+    TCase *tcase = tcase_create("explain");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, times_have_units);
+    tcase_add_loop_test(tcase, phases_agree_with_the_report, 0, 6);
+    tcase_add_test(tcase, alive_adds_up_at_any_time);
+    tcase_add_test(tcase, reasons);
+    tcase_add_test(tcase, reasons_of_a_checkpoint);
+    tcase_add_test(tcase, groups_list_their_numbers);
+    tcase_add_test(tcase, changes_that_help);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What would make a group smaller.  Each row of the table is tried by a
+ * replay, and what is alive at the same instant is compared: nothing is named
+ * that does not hold. */
+
+#include "tools/explain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Above this the tries would take longer than the run. */
+#define MAX_OPS 1000000u
+
+/* A policy, or a training field and its value. */
+static const struct change {
+    const char *policy, *key, *value;
+} changes[] = {
+    {"checkpoint:selective", NULL, NULL},
+    {"checkpoint:sqrt", NULL, NULL},
+    {"checkpoint:full", NULL, NULL},
+    {"microbatch", NULL, NULL}, /* the count is set by the batch */
+    {NULL, "kernels", "flash"},
+    {NULL, "optimizer_impl", "fused"},
+    {NULL, "hold_output", "none"},
+    {NULL, "zero_grad", "none"},
+    {NULL, "gradients", "auto"},
+    {NULL, "precision", "bf16-mixed"},
+    {NULL, "precision", "bf16"},
+};
+#define N_CHANGES (sizeof changes / sizeof changes[0])
+
+/* The next count of micro-batches that divides the batch; 0: none, or the
+ * model fixes the samples of each. */
+static uint32_t next_count(const ms_result *result)
+{
+    uint32_t count = result->shape.micro_batches;
+    uint64_t micro = (uint64_t)result->training.batch / count;
+    if (result->shape.fixed != 0)
+        return 0;
+    for (uint32_t p = 2; p <= micro && p < UINT16_MAX; p++)
+        if (micro % p == 0)
+            return count * p;
+    return 0;
+}
+
+/* The change as the user would write it; NULL: out of memory or none. */
+static const char *words_of(const struct change *change,
+                            const ms_result *result, ms_arena *arena)
+{
+    if (change->policy == NULL)
+        return ms_arena_format(arena, "%s=%s", change->key, change->value);
+    if (strcmp(change->policy, "microbatch") != 0)
+        return change->policy;
+    uint32_t count = next_count(result);
+    return count == 0 ? NULL : ms_arena_format(arena, "microbatch:%u", count);
+}
+
+/* The spec with the policy in the place of one of the same name. */
+static ms_err replace_policy(const char *words, ms_arena *arena, ms_spec *spec,
+                             ms_fault *fault)
+{
+    ms_spec more = {0}, kept = {0};
+    MS_TRY(ms_spec_parse(words, arena, &more, fault));
+    for (uint32_t i = 0; i < spec->n; i++)
+        if (spec->items[i].policy != more.items[0].policy)
+            kept.items[kept.n++] = spec->items[i];
+    *spec = kept;
+    return ms_spec_parse(words, arena, spec, fault);
+}
+
+static ms_err run(const ms_remedy_task *task, const struct change *change,
+                  const char *words, ms_arena *arena, ms_result *tried)
+{
+    ms_fault passed_over = {0};
+    ms_job job = *task->job;
+    *tried = *task->result;
+    job.uses = false;
+    if (change->policy != NULL) {
+        MS_TRY(replace_policy(words, arena, &job.spec, &passed_over));
+    } else {
+        MS_TRY(ms_training_set(&tried->training, change->key, change->value,
+                               &passed_over));
+        MS_TRY(
+            ms_training_resolve(&tried->training, &tried->model, &passed_over));
+    }
+    MS_TRY(ms_pipeline_lower(&job, arena, tried, &passed_over));
+    return ms_pipeline_step(&job, arena, tried, &passed_over);
+}
+
+/* ---- the same tensor in both runs ---------------------------------------- */
+
+/* A tensor goes by its name, the op that makes it and its place among what
+ * that op makes.  Tensors there from the start may share all of these: then
+ * they are counted together. */
+typedef struct key {
+    const char *layer, *role, *op; /* "": none */
+    uint32_t pass, ordinal;
+    uint64_t now_bytes, then_bytes;
+} key;
+
+static key key_of(const ms_plan *plan, uint32_t row)
+{
+    const ms_graph *graph = plan->graph;
+    const ms_row *it = &plan->row[row];
+    uint32_t of = plan->op[it->op].of;
+    const char *layer = ms_alive_layer(graph, it->storage);
+    key made = {
+        .layer = layer != NULL ? layer : "",
+        .role = it->storage == MS_NONE ? "" : graph->storage_name[it->storage],
+        .op = "",
+        .pass = MS_START};
+    if (of != MS_NONE) {
+        made.op = graph->op_name[of];
+        made.pass = graph->op_pass[of];
+        made.ordinal = row - plan->op[it->op].alloc_at;
+    }
+    return made;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const key *x = a, *y = b;
+    int order = strcmp(x->layer, y->layer);
+    if (order == 0)
+        order = strcmp(x->role, y->role);
+    if (order == 0)
+        order = strcmp(x->op, y->op);
+    if (order == 0 && x->pass != y->pass)
+        order = x->pass < y->pass ? -1 : 1;
+    if (order == 0 && x->ordinal != y->ordinal)
+        order = x->ordinal < y->ordinal ? -1 : 1;
+    return order;
+}
+
+typedef struct keys {
+    uint32_t n;
+    key *rows;
+} keys;
+
+static key *find_key(const keys *all, const ms_plan *plan, uint32_t row)
+{
+    key wanted = key_of(plan, row);
+    return bsearch(&wanted, all->rows, all->n, sizeof wanted, by_key);
+}
+
+static void raise_to(uint64_t *bytes, uint64_t value)
+{
+    if (value > *bytes)
+        *bytes = value;
+}
+
+static ms_err take_keys(const ms_remedy_task *task, ms_arena *arena, keys *all,
+                        ms_fault *fault)
+{
+    const ms_plan *plan = &task->result->plan;
+    uint32_t n = task->n_rows;
+    all->rows = ms_arena_take_raw(arena, n + 1, sizeof *all->rows);
+    if (all->rows == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++)
+        all->rows[i] = key_of(plan, task->rows[i]);
+    qsort(all->rows, n, sizeof *all->rows, by_key);
+    for (uint32_t i = 0; i < n; i++)
+        if (all->n == 0 || by_key(&all->rows[all->n - 1], &all->rows[i]) != 0)
+            all->rows[all->n++] = all->rows[i];
+    return MS_OK;
+}
+
+/* Where the same op runs in both, what is alive there counts. */
+static ms_err compare_instants(const ms_remedy_task *task,
+                               const ms_result *tried,
+                               const ms_instant *instant, ms_arena *arena,
+                               const keys *all, ms_fault *fault)
+{
+    uint32_t *rows, n;
+    MS_TRY(ms_timeline_alive(&tried->line, instant->event, tried->report.worst,
+                             arena, &rows, &n, fault));
+    for (uint32_t i = 0; i < task->n_rows; i++) {
+        uint32_t row = task->rows[i];
+        find_key(all, &task->result->plan, row)->now_bytes +=
+            task->result->plan.row[row].bytes;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        key *found = find_key(all, &tried->plan, rows[i]);
+        if (found != NULL)
+            found->then_bytes += tried->plan.row[rows[i]].bytes;
+    }
+    return MS_OK;
+}
+
+/* The op at work is gone: only what is nowhere as large as before counts. */
+static void compare_steps(const ms_remedy_task *task, const ms_result *tried,
+                          const keys *all)
+{
+    for (uint32_t i = 0; i < task->n_rows; i++) {
+        uint32_t row = task->rows[i];
+        raise_to(&find_key(all, &task->result->plan, row)->now_bytes,
+                 task->result->plan.row[row].bytes);
+    }
+    for (uint32_t row = 0; row < tried->plan.n_rows; row++) {
+        key *found = tried->plan.row[row].pool == MS_DEVICE_POOL
+                         ? find_key(all, &tried->plan, row)
+                         : NULL;
+        if (found != NULL)
+            raise_to(&found->then_bytes, tried->plan.row[row].bytes);
+    }
+}
+
+/* ---- one change ---------------------------------------------------------- */
+
+static ms_err judge(const ms_remedy_task *task, const keys *all,
+                    ms_remedy *remedy, bool *any, ms_arena *arena,
+                    ms_fault *fault)
+{
+    const ms_plan *plan = &task->result->plan;
+    uint64_t *gone = ms_arena_take(arena, task->n_groups + 1, sizeof *gone);
+    if (gone == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < task->n_rows; i++) {
+        const key *it = find_key(all, plan, task->rows[i]);
+        if (it->then_bytes <= it->now_bytes / 2)
+            gone[task->group_of[i]] += plan->row[task->rows[i]].bytes;
+    }
+    *any = false;
+    for (uint32_t g = 0; g < task->n_groups; g++) {
+        uint64_t bytes = task->groups[g].bytes;
+        remedy->helps[g] = bytes > 0 && gone[g] >= bytes - bytes / 2;
+        *any = *any || remedy->helps[g];
+    }
+    return MS_OK;
+}
+
+/* A change that is itself at fault is passed over. */
+static ms_err try_change(const ms_remedy_task *task,
+                         const struct change *change, ms_remedy *remedy,
+                         bool *any, ms_arena *scratch, ms_fault *fault)
+{
+    ms_result tried;
+    ms_instant instant;
+    keys all = {0};
+    *any = false;
+    if (run(task, change, remedy->words, scratch, &tried) != MS_OK)
+        return MS_OK;
+    MS_TRY(take_keys(task, scratch, &all, fault));
+    if (ms_instant_like(&tried, &task->result->plan, task->instant->op, scratch,
+                        &instant))
+        MS_TRY(compare_instants(task, &tried, &instant, scratch, &all, fault));
+    else
+        compare_steps(task, &tried, &all);
+    return judge(task, &all, remedy, any, scratch, fault);
+}
+
+ms_err ms_remedy_find(const ms_remedy_task *task, ms_arena *arena,
+                      ms_remedy **remedies, uint32_t *n, ms_fault *fault)
+{
+    *n = 0;
+    *remedies = ms_arena_take(arena, N_CHANGES, sizeof **remedies);
+    if (*remedies == NULL)
+        return ms_fail_nomem(fault);
+    if (task->job->program != NULL || task->result->plan.n_ops > MAX_OPS)
+        return MS_OK;
+    for (size_t i = 0; i < N_CHANGES; i++) {
+        ms_arena scratch = {0};
+        ms_remedy *remedy = &(*remedies)[*n];
+        bool any;
+        remedy->words = words_of(&changes[i], task->result, arena);
+        remedy->helps = ms_arena_take(arena, task->n_groups + 1, sizeof(bool));
+        if (remedy->helps == NULL)
+            return ms_fail_nomem(fault);
+        if (remedy->words == NULL)
+            continue;
+        ms_err err =
+            try_change(task, &changes[i], remedy, &any, &scratch, fault);
+        ms_arena_free(&scratch);
+        MS_TRY(err);
+        *n += any;
+    }
+    return MS_OK;
+}
