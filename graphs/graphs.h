@@ -277,6 +277,7 @@ void ms_aten_describe(ms_text *text);
 /* What inspect shows, one row per layer in topological order. */
 typedef struct ms_layer_facts {
     const char *name, *type;
+    uint32_t block;      /* row of ms_model.block_names, or MS_NONE */
     uint64_t parameters; /* tied ones counted at their first layer */
     double forward_flops, backward_flops;
     uint64_t saved_bytes, output_bytes;

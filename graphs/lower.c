@@ -260,9 +260,12 @@ static void name_rows(const ms_model *model, const ms_graph *graph,
         const char *name = graph->layer_name[l];
         rows[i] = by_layer[l];
         rows[i].name = *name ? name : graph->name;
-        rows[i].type = model->ops
-                           ? "module"
-                           : ms_layer_kinds[model->layers[l].kind].type;
+        rows[i].type = "module";
+        rows[i].block = MS_NONE;
+        if (model->ops)
+            continue;
+        rows[i].type = ms_layer_kinds[model->layers[l].kind].type;
+        rows[i].block = model->layers[l].block;
     }
 }
 

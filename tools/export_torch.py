@@ -233,6 +233,8 @@ class Recorder:
                     else [result], outs)
         if not outs:
             return  # .item() and the like: nothing that memory sees
+        for tensor in tensors + outs:
+            self.check(tensor)
         if name == "aten.lift_fresh":
             tensors, shown = [], []
         if name == "aten.detach":

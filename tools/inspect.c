@@ -22,8 +22,7 @@ typedef struct inspection {
 
 static uint32_t block_of(const inspection *view, uint32_t i)
 {
-    const ms_model *model = &view->result->model;
-    return model->layers[model->order[i]].block;
+    return view->facts[i].block;
 }
 
 static uint32_t block_end(const inspection *view, uint32_t i)
