@@ -18,7 +18,7 @@ static bool has_listed(const ms_aten_row *row, const ms_opnode *node)
             (c[0] == 'o' && i >= node->n_out))
             return false;
     }
-    return node->n_out > 0;
+    return node->n_in > 0 && node->n_out > 0;
 }
 
 /* Are the integers of argument i dimensions of input 0? */
@@ -52,8 +52,8 @@ static bool has_all_elements(const ms_aten_call *call)
     const ms_optensor *tensors = call->ops->tensors;
     const ms_opnode *node = call->node;
 
-    return node->n_in > 0 && elements(&tensors[node->in[0]]) ==
-                                 elements(&tensors[node->out[0]]);
+    return node->n_in > 0 &&
+           elements(&tensors[node->in[0]]) == elements(&tensors[node->out[0]]);
 }
 
 const char *ms_aten_objection(const ms_aten_row *row, const ms_aten_call *call)
@@ -188,28 +188,42 @@ static void sum_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
     trace->nodes[n].i[0] = 0;
     const ms_tensor *x = ms_trace_at(trace, call->in[0]);
     for (uint32_t i = 0; i < node->args[1].n; i++)
-        trace->nodes[n].i[0] |=
-            INT64_C(1) << dim_of(x, node->args[1].value.ints[i]);
+        trace->nodes[n].i[0] |= INT64_C(1)
+                                << dim_of(x, node->args[1].value.ints[i]);
 }
 
 /* ---- the table ---- */
 
 /* Rows whose rule is one of the shared backward functions. */
-#define RULE(node, op, backward)                                              \
-    &(const ms_rule)                                                          \
-    {                                                                         \
-        node "Backward0", "aten::" op, ms_pointwise_##backward                \
+#define RULE(node, op, backward)                                               \
+    &(const ms_rule)                                                           \
+    {                                                                          \
+        node "Backward0", "aten::" op, ms_pointwise_##backward                 \
     }
-#define ELEMENT(name, node, op, saves)                                        \
-    {name, NULL, RULE(node, op, one_kernel), "0", saves, false, NULL}
-#define ELEMENT1(name, node, op, saves)                                       \
-    {name, NULL, RULE(node, op, one_temporary), "0", saves, false, NULL}
-#define ELEMENT2(name, node, op, saves)                                       \
-    {name, NULL, RULE(node, op, two_temporaries), "0", saves, false, NULL}
-#define VIEW(name, rule) {name, NULL, rule, "0", "", false, NULL}
-#define CONSTANT(name) {name, NULL, NULL, "", "", false, NULL}
-#define UNARY(name, kind, saves)                                              \
-    {name, NULL, &ms_pointwise_##kind.rule, "0", saves, false, NULL}
+#define ELEMENT(name, node, op, saves)                                         \
+    {                                                                          \
+        name, NULL, RULE(node, op, one_kernel), "0", saves, false, NULL        \
+    }
+#define ELEMENT1(name, node, op, saves)                                        \
+    {                                                                          \
+        name, NULL, RULE(node, op, one_temporary), "0", saves, false, NULL     \
+    }
+#define ELEMENT2(name, node, op, saves)                                        \
+    {                                                                          \
+        name, NULL, RULE(node, op, two_temporaries), "0", saves, false, NULL   \
+    }
+#define VIEW(name, rule)                                                       \
+    {                                                                          \
+        name, NULL, rule, "0", "", false, NULL                                 \
+    }
+#define CONSTANT(name)                                                         \
+    {                                                                          \
+        name, NULL, NULL, "", "", false, NULL                                  \
+    }
+#define UNARY(name, kind, saves)                                               \
+    {                                                                          \
+        name, NULL, &ms_pointwise_##kind.rule, "0", saves, false, NULL         \
+    }
 
 const ms_aten_row ms_aten_rows[] = {
     /* views */
@@ -225,16 +239,16 @@ const ms_aten_row ms_aten_rows[] = {
     VIEW("split", &ms_view_split_rule),
     VIEW("split_with_sizes", &ms_view_split_rule),
     VIEW("unbind", &ms_view_split_rule),
-    {"t",                        NULL,   &ms_view_transpose_rule,        "0",   "",             false, transpose_also},
-    {"transpose",                NULL,   &ms_view_transpose_rule,        "0",   "",             false, transpose_also},
-    {"permute",                  NULL,   &ms_view_permute_rule,          "0",   "",             false, permute_also  },
-    {"detach",                   NULL,   NULL,                           "",    "",             false, NULL          },
+    {"t", NULL, &ms_view_transpose_rule, "0", "", false, transpose_also},
+    {"transpose", NULL, &ms_view_transpose_rule, "0", "", false,
+     transpose_also},
+    {"permute", NULL, &ms_view_permute_rule, "0", "", false, permute_also},
+    {"detach", NULL, NULL, "", "", false, NULL},
     /* copies */
-    {"clone",                    NULL,   &ms_view_clone_rule,            "0",   "",             false, NULL          },
-    {"_to_copy",                 NULL,   &ms_pointwise_cast_rule,        "0",   "",             false, NULL          },
-    {"cat",                      NULL,   &ms_view_cat_rule,              "01234567",
-     "",             false, NULL          },
-    {"copy_",                    NULL,   &ms_assign_copy_rule,           "01",  "",             false, NULL          },
+    {"clone", NULL, &ms_view_clone_rule, "0", "", false, NULL},
+    {"_to_copy", NULL, &ms_pointwise_cast_rule, "0", "", false, NULL},
+    {"cat", NULL, &ms_view_cat_rule, "01234567", "", false, NULL},
+    {"copy_", NULL, &ms_assign_copy_rule, "01", "", false, NULL},
     /* made from nothing */
     CONSTANT("arange"),
     CONSTANT("empty"),
@@ -270,14 +284,15 @@ const ms_aten_row ms_aten_rows[] = {
     UNARY("exp", exp, "o0"),
     UNARY("log", log, "i0"),
     UNARY("neg", neg, ""),
-    {"rsqrt",                    NULL,   &ms_pointwise_rsqrt_rule,       "0",   "o0",           false, NULL          },
-    {"sqrt",                     NULL,   &ms_pointwise_sqrt_rule,        "0",   "o0",           false, NULL          },
-    {"pow",                      NULL,   &ms_pointwise_pow_rule,         "0",   "i0",           false, NULL          },
-    {"add",                      NULL,   &ms_pointwise_add_rule,         "01",  "",             false, NULL          },
-    {"add_",                     NULL,   &ms_pointwise_add_rule,         "01",  "",             false, NULL          },
-    {"mul",                      NULL,   &ms_pointwise_mul_rule,         "01",  "",             false, mul_also      },
-    {"div",                      NULL,   &ms_pointwise_div_rule,         "01",  "",             false, div_also      },
-    {"masked_fill",              NULL,   &ms_pointwise_masked_fill_rule, "0",   "i1",           false, NULL          },
+    {"rsqrt", NULL, &ms_pointwise_rsqrt_rule, "0", "o0", false, NULL},
+    {"sqrt", NULL, &ms_pointwise_sqrt_rule, "0", "o0", false, NULL},
+    {"pow", NULL, &ms_pointwise_pow_rule, "0", "i0", false, NULL},
+    {"add", NULL, &ms_pointwise_add_rule, "01", "", false, NULL},
+    {"add_", NULL, &ms_pointwise_add_rule, "01", "", false, NULL},
+    {"mul", NULL, &ms_pointwise_mul_rule, "01", "", false, mul_also},
+    {"div", NULL, &ms_pointwise_div_rule, "01", "", false, div_also},
+    {"masked_fill", NULL, &ms_pointwise_masked_fill_rule, "0", "i1", false,
+     NULL},
     ELEMENT("leaky_relu", "LeakyRelu", "leaky_relu_backward", "i0"),
     ELEMENT("leaky_relu_", "LeakyRelu", "leaky_relu_backward", "o0"),
     ELEMENT("elu", "Elu", "elu_backward", "i0"),
@@ -291,8 +306,10 @@ const ms_aten_row ms_aten_rows[] = {
     ELEMENT("glu", "Glu", "glu_backward", "i0"),
     ELEMENT("log_sigmoid_forward", "LogSigmoid", "log_sigmoid_backward",
             "i0o1"),
-    ELEMENT("native_dropout", "NativeDropout", "native_dropout_backward",
-            "o1"),
+    {"native_dropout", "masked",
+     RULE("NativeDropout", "native_dropout_backward", one_kernel), "0", "i1",
+     false, NULL},
+    ELEMENT("native_dropout", "NativeDropout", "native_dropout_backward", "o1"),
     ELEMENT("tril", "Tril", "tril", ""),
     ELEMENT("flip", "Flip", "flip", ""),
     ELEMENT("roll", "Roll", "roll", ""),
@@ -305,48 +322,54 @@ const ms_aten_row ms_aten_rows[] = {
             "upsample_bilinear2d_backward", ""),
     ELEMENT("gather", "Gather", "gather_backward", "i0i1"),
     ELEMENT("index_select", "IndexSelect", "index_select_backward", "i1"),
-    {"index",                    NULL,   &ms_indexed_index_rule,         "0",   "i1I2I3",       false, NULL          },
+    {"index", NULL, &ms_indexed_index_rule, "0", "i1I2I3", false, NULL},
     ELEMENT("topk", "Topk", "value_selecting_reduction_backward", "o1"),
     ELEMENT("sort", "Sort", "value_selecting_reduction_backward", "o1"),
     ELEMENT1("abs", "Abs", "sgn", "i0"),
     ELEMENT1("sin", "Sin", "cos", "i0"),
     ELEMENT2("cos", "Cos", "sin", "i0"),
     ELEMENT2("reciprocal", "Reciprocal", "mul", "o0"),
-    {"hardtanh_",                NULL,   RULE("Hardtanh", "hardtanh_backward", one_kernel), "0", "",
-     false, clone_also    },
-    {"silu_",                    NULL,   RULE("Silu", "silu_backward", one_kernel),         "0", "",
-     false, clone_also    },
-    {"sub",                      NULL,   &ms_pointwise_sub_rule,         "01",  "",             false, NULL          },
-    {"where",                    NULL,   &ms_indexed_where_rule,         "12",  "i0",           false, NULL          },
+    {"hardtanh_", NULL, RULE("Hardtanh", "hardtanh_backward", one_kernel), "0",
+     "", false, clone_also},
+    {"silu_", NULL, RULE("Silu", "silu_backward", one_kernel), "0", "", false,
+     clone_also},
+    {"sub", NULL, &ms_pointwise_sub_rule, "01", "", false, NULL},
+    {"where", NULL, &ms_indexed_where_rule, "12", "i0", false, NULL},
     /* reductions and norms */
-    {"sum",                      NULL,   &ms_view_sum_rule,              "0",   "",             false, sum_also      },
-    {"max",                      "dim",  RULE("Max", "value_selecting_reduction_backward", one_kernel),
-     "0",   "o1",           false, NULL          },
-    {"linalg_vector_norm",       NULL,   &ms_reduce_vector_norm_rule,    "0",   "i0o0",         false, NULL          },
-    {"native_group_norm",        NULL,   &ms_norm_group_norm_rule,       "012",
-     "i0I1o1o2",     false, NULL          },
-    {"mean",                     "dim",  &ms_loss_mean_rule,             "0",   "",             false, mean_also     },
-    {"mean",                     NULL,   &ms_loss_mean_rule,             "0",   "",             false, NULL          },
-    {"_softmax",                 NULL,   &ms_norm_softmax_rule,          "0",   "o0",           false, NULL          },
-    {"_log_softmax",             NULL,   &ms_loss_log_softmax_rule,      "0",   "o0",           false, NULL          },
-    {"native_layer_norm",        NULL,   &ms_norm_layer_norm_rule,       "012",
-     "i0I1I2o1o2",   false, NULL          },
-    {"native_batch_norm",        NULL,   &ms_norm_batch_norm_rule,       "012",
-     "i0I1I3I4o1o2", false, NULL          },
+    {"sum", NULL, &ms_view_sum_rule, "0", "", false, sum_also},
+    {"max", "dim",
+     RULE("Max", "value_selecting_reduction_backward", one_kernel), "0", "o1",
+     false, NULL},
+    {"linalg_vector_norm", NULL, &ms_reduce_vector_norm_rule, "0", "i0o0",
+     false, NULL},
+    {"native_group_norm", NULL, &ms_norm_group_norm_rule, "012", "i0I1o1o2",
+     false, NULL},
+    {"mean", "dim", &ms_loss_mean_rule, "0", "", false, mean_also},
+    {"mean", NULL, &ms_loss_mean_rule, "0", "", false, NULL},
+    {"_softmax", NULL, &ms_norm_softmax_rule, "0", "o0", false, NULL},
+    {"_log_softmax", NULL, &ms_loss_log_softmax_rule, "0", "o0", false, NULL},
+    {"native_layer_norm", NULL, &ms_norm_layer_norm_rule, "012", "i0I1I2o1o2",
+     false, NULL},
+    {"native_batch_norm", NULL, &ms_norm_batch_norm_rule, "012", "i0I1I3I4o1o2",
+     false, NULL},
     /* products */
-    {"mm",                       NULL,   &ms_matmul_mm_rule,             "01",  "i0i1",         true,  NULL          },
-    {"addmm",                    NULL,   &ms_matmul_addmm_rule,          "012", "i2i1",         true,  NULL          },
-    {"bmm",                      NULL,   &ms_matmul_bmm_rule,            "01",  "i0i1",         true,  NULL          },
-    {"convolution",              NULL,   &ms_conv_rule,                  "012", "i0i1",         true,  conv_also     },
+    {"mm", NULL, &ms_matmul_mm_rule, "01", "i0i1", true, NULL},
+    {"addmm", NULL, &ms_matmul_addmm_rule, "012", "i2i1", true, NULL},
+    {"bmm", NULL, &ms_matmul_bmm_rule, "01", "i0i1", true, NULL},
+    {"convolution", NULL, &ms_conv_rule, "012", "i0i1", true, conv_also},
     /* pooling */
-    {"max_pool2d_with_indices",  NULL,   &ms_conv_max_pool_rule,         "0",   "i0o1",         false, NULL          },
-    {"_adaptive_avg_pool2d",     NULL,   &ms_conv_avg_pool_rule,         "0",   "i0",           false, NULL          },
-    {"avg_pool2d",               NULL,   &ms_conv_avg_pool_rule,         "0",   "i0",           false, NULL          },
+    {"max_pool2d_with_indices", NULL, &ms_conv_max_pool_rule, "0", "i0o1",
+     false, NULL},
+    {"_adaptive_avg_pool2d", NULL, &ms_conv_avg_pool_rule, "0", "i0", false,
+     NULL},
+    {"avg_pool2d", NULL, &ms_conv_avg_pool_rule, "0", "i0", false, NULL},
     /* look-ups and losses */
-    {"embedding",                NULL,   &ms_lookup_embedding_rule,      "0",   "i1",           false, NULL          },
-    {"nll_loss_forward",         NULL,   &ms_loss_nll_loss_rule,         "0",   "i0i1o1",       false, NULL          },
-    {"nll_loss2d_forward",       NULL,   &ms_loss_nll_loss_rule,         "0",   "i0i1o1",       false, NULL          },
-    {"mse_loss",                 NULL,   &ms_loss_mse_rule,              "0",   "i0i1",         false, NULL          },
+    {"embedding", NULL, &ms_lookup_embedding_rule, "0", "i1", false, NULL},
+    {"nll_loss_forward", NULL, &ms_loss_nll_loss_rule, "0", "i0i1o1", false,
+     NULL},
+    {"nll_loss2d_forward", NULL, &ms_loss_nll_loss_rule, "0", "i0i1o1", false,
+     NULL},
+    {"mse_loss", NULL, &ms_loss_mse_rule, "0", "i0i1", false, NULL},
 };
 const uint32_t ms_aten_n_rows = sizeof ms_aten_rows / sizeof *ms_aten_rows;
 
@@ -412,8 +435,7 @@ static void describe_saves(const ms_aten_row *row, ms_text *text)
     const char *separator = "";
 
     for (const char *c = row->saves; *c; c += 2) {
-        ms_text_add(text, "%s%s%c", separator, *c == 'o' ? "out" : "in",
-                    c[1]);
+        ms_text_add(text, "%s%s%c", separator, *c == 'o' ? "out" : "in", c[1]);
         separator = " ";
     }
     if (row->also)

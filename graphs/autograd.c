@@ -128,7 +128,8 @@ static bool stolen(const ms_trace *trace, const ms_parameter *parameter)
     const ms_tensor *grad = ms_trace_at(trace, parameter->grad);
     const ms_tensor *like = ms_trace_at(trace, parameter->tensor);
 
-    if (grad->refs > 1 || trace->grad_dtype != grad->dtype)
+    if (grad->refs > 1 || trace->grad_dtype != grad->dtype ||
+        trace->counts[grad->storage].tensors > 1)
         return false;
     for (uint32_t d = 0; d < like->n_dims; d++)
         if (like->size[d] != 1 && like->stride[d] != grad->stride[d])

@@ -274,8 +274,7 @@ ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
 {
     ms_layer_facts *by_layer =
         ms_arena_take(arena, graph->n_layers, sizeof *by_layer);
-    ms_layer_facts *rows =
-        ms_arena_take(arena, graph->n_layers, sizeof *rows);
+    ms_layer_facts *rows = ms_arena_take(arena, graph->n_layers, sizeof *rows);
     uint32_t *layer = NULL;
 
     if (!by_layer || !rows)

@@ -56,8 +56,7 @@ static ms_err next_text(const reader *r, uint32_t *row, const char **value)
     uint32_t at = *row;
 
     if (at == MS_NONE || r->json->nodes[at].kind != MS_JSON_STRING)
-        return wrong(r, at == MS_NONE ? 0 : at,
-                     "a string was expected here");
+        return wrong(r, at == MS_NONE ? 0 : at, "a string was expected here");
     *value = r->json->nodes[at].value.s;
     if (strlen(*value) > MOST_NAME)
         return wrong(r, at, "a name of more than 256 bytes");
@@ -140,14 +139,10 @@ static ms_err dtype_of(const reader *r, uint32_t row, const char *word,
         const char *word;
         uint8_t dtype;
     } words[] = {
-        {"float32",  MS_FLOAT32 },
-        {"float16",  MS_FLOAT16 },
-        {"bfloat16", MS_BFLOAT16},
-        {"float64",  MS_FLOAT64 },
-        {"int64",    MS_INT64   },
-        {"int32",    MS_INT32   },
-        {"bool",     MS_BYTE    },
-        {"uint8",    MS_BYTE    },
+        {"float32", MS_FLOAT32},   {"float16", MS_FLOAT16},
+        {"bfloat16", MS_BFLOAT16}, {"float64", MS_FLOAT64},
+        {"int64", MS_INT64},       {"int32", MS_INT32},
+        {"bool", MS_BYTE},         {"uint8", MS_BYTE},
     };
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -445,10 +440,12 @@ static ms_err read_loss(const reader *r)
     uint32_t meta = ms_json_find(r->json, 0, "meta");
     if (meta == MS_NONE || r->json->nodes[meta].kind != MS_JSON_OBJECT)
         return MS_OK;
-    uint32_t batch = ms_json_find(r->json, meta, "batch");
-    if (batch != MS_NONE && r->json->nodes[batch].kind == MS_JSON_INT &&
-        r->json->nodes[batch].value.i > 0)
-        r->ops->batch = (uint64_t)r->json->nodes[batch].value.i;
+    int64_t batch = 0;
+    row = ms_json_find(r->json, meta, "batch");
+    if (row == MS_NONE)
+        return MS_OK;
+    MS_TRY(next_int(r, &row, 1, INT64_C(1) << 30, &batch));
+    r->ops->batch = (uint64_t)batch;
     return MS_OK;
 }
 

@@ -2,6 +2,7 @@
 /* The forward of an exported op graph, op after op, as they ran. */
 #include "graphs/aten.h"
 #include "graphs/lower.h"
+#include "graphs/opdropout.h"
 #include "graphs/ops/ops.h"
 
 #include <ctype.h>
@@ -522,6 +523,9 @@ ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)
 {
     run r = {.trace = trace, .ops = trace->model->ops, .forward = forward};
 
+    if (!trace->cpu)
+        MS_TRY(ms_opdropout_fuse(trace->model->ops, trace->scratch, &r.ops,
+                                 trace->fault));
     MS_TRY(open_run(&r));
     MS_TRY(find_last_uses(&r));
     MS_TRY(make_leaves(&r));

@@ -15,7 +15,8 @@
 typedef struct step {
     ms_trace *trace;
     bool mixed, foreach, fused, adam, decay;
-    /* Storages per parameter: the gradient that the update reads,
+    /* Storages per parameter: the gradient that the update reads (MS_NONE:
+     * backward made none and the step passes it over, as torch does),
      * sqrt(exp_avg_sq), its quotient by the bias correction. */
     uint32_t *grads, *roots, *denoms;
 } step;
@@ -76,6 +77,8 @@ void ms_optimizer_states(ms_trace *trace)
 
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         ms_parameter *parameter = &trace->parameters[p];
+        if (parameter->uses == 0)
+            continue;
         trace->layer = parameter->layer;
         parameter->grad_storage = state(trace, "grad", trace->grad_dtype,
                                         MS_GRADIENTS, parameter, kept);
@@ -218,6 +221,8 @@ static void over_all(step *s, const char *name, update kernel, double flops)
     trace->layer = MS_NONE;
     ms_trace_begin(trace, name);
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
+        if (s->grads[p] == MS_NONE)
+            continue;
         kernel(s, p);
         n += (double)trace->parameters[p].elements;
     }
@@ -264,9 +269,11 @@ static void foreach_adam(step *s)
 static void loop_adam(step *s)
 {
     ms_trace *trace = s->trace;
-    uint32_t n = trace->n_parameters;
+    uint32_t denom = MS_NONE; /* the variable, bound anew each time */
 
-    for (uint32_t p = 0; p < n && !trace->err; p++) {
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
+        if (s->grads[p] == MS_NONE)
+            continue;
         if (s->decay)
             one(s, "aten::mul_", decay_weight, p, 1);
         one(s, "aten::lerp_", update_first, p, 3);
@@ -274,12 +281,11 @@ static void loop_adam(step *s)
         one(s, "aten::sqrt", take_sqrt, p, 1);
         one(s, "aten::div", divide, p, 1);
         ms_trace_drop_storage(trace, s->roots[p]);
-        if (p > 0) /* denom is bound anew */
-            ms_trace_drop_storage(trace, s->denoms[p - 1]);
+        ms_trace_drop_storage(trace, denom);
+        denom = s->denoms[p];
         one(s, "aten::addcdiv_", update_weight, p, 3);
     }
-    if (n > 0)
-        ms_trace_drop_storage(trace, s->denoms[n - 1]);
+    ms_trace_drop_storage(trace, denom);
 }
 
 static void each(step *s, const char *name, const char *foreach_name,
@@ -290,7 +296,8 @@ static void each(step *s, const char *name, const char *foreach_name,
         return;
     }
     for (uint32_t p = 0; p < s->trace->n_parameters && !s->trace->err; p++)
-        one(s, name, kernel, p, flops);
+        if (s->grads[p] != MS_NONE)
+            one(s, name, kernel, p, flops);
 }
 
 static void plain_sgd(step *s)
@@ -298,6 +305,23 @@ static void plain_sgd(step *s)
     if (s->trace->training->optimizer == MS_MOMENTUM)
         each(s, "aten::add_", "aten::_foreach_add_", update_first, 2);
     each(s, "aten::add_", "aten::_foreach_add_", update_weight, 2);
+}
+
+/* What the update of each parameter reads; false: nothing to update. */
+static bool find_grads(step *s)
+{
+    const ms_graph *g = &s->trace->graph;
+    bool some = false;
+
+    for (uint32_t p = 0; p < s->trace->n_parameters; p++) {
+        uint32_t grad = s->trace->parameters[p].grad_storage;
+        bool made = grad != MS_NONE && (g->storage_at_start[grad] ||
+                                        g->storage_maker[grad] != MS_NONE);
+        s->grads[p] = made ? grad : MS_NONE;
+        s->roots[p] = s->denoms[p] = MS_NONE;
+        some |= made;
+    }
+    return some;
 }
 
 static bool open_step(step *s)
@@ -314,16 +338,14 @@ static bool open_step(step *s)
     s->mixed = is_mixed(trace);
     s->adam = is_adam(trace);
     s->decay = training->optimizer == MS_ADAMW;
-    s->grads = ms_arena_take(trace->scratch, n, sizeof(uint32_t));
-    s->roots = ms_arena_take(trace->scratch, n, sizeof(uint32_t));
-    s->denoms = ms_arena_take(trace->scratch, n, sizeof(uint32_t));
+    s->grads = ms_arena_take_raw(trace->scratch, n, sizeof(uint32_t));
+    s->roots = ms_arena_take_raw(trace->scratch, n, sizeof(uint32_t));
+    s->denoms = ms_arena_take_raw(trace->scratch, n, sizeof(uint32_t));
     if (!s->grads || !s->roots || !s->denoms) {
         trace->err = ms_fail_nomem(trace->fault);
         return false;
     }
-    for (uint32_t p = 0; p < n; p++)
-        s->grads[p] = trace->parameters[p].grad_storage;
-    return true;
+    return find_grads(s);
 }
 
 void ms_optimizer_step(ms_trace *trace)

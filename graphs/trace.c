@@ -474,7 +474,7 @@ void ms_trace_drop(ms_trace *trace, uint32_t tensor)
 
 void ms_trace_drop_storage(ms_trace *trace, uint32_t storage)
 {
-    if (trace->err)
+    if (trace->err || storage == MS_NONE)
         return;
     ms_storage_count *count = &trace->counts[storage];
     if (!count->persistent && --count->tensors == 0)

@@ -11,7 +11,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                   KEY(UNITS) | WHEN | KEY(WHOLE) | KEY(HOLD_OUTPUTS)},
     [MS_MOVE] = {"move", MS_DUMP_SET, WHEN | KEY(TO)},
     [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN},
-    [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN},
+    [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN | KEY(SAVES)},
     [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
     [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT, WHEN},
     [MS_MARK] = {"mark", MS_DUMP_MARK, WHEN},

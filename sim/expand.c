@@ -159,6 +159,8 @@ static void hold(ms_books *books, const ms_books_at *at,
     for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
         uint32_t c = ms_books_cell(books, at, program->set_item[i]);
         uint32_t r = books->row[c];
+        if (r == MS_NONE && books->host_row)
+            r = books->host_row[c];
         if (r == MS_NONE)
             continue;
         ms_row *row = &books->plan->row[r];
@@ -366,7 +368,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             MS_TRY(run_step(books, &at));
             break;
         case MS_HOLD:
-            hold(books, &at, program, call->set, false);
+            hold(books, &at, program, call->set, call->flags & MS_CALL_SAVES);
             break;
         case MS_DROP_SET:
             drop_set(books, &at, program, call->set);

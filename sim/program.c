@@ -103,8 +103,13 @@ typedef struct writer {
     span *segments;
     uint32_t n_segments;
     uint8_t *held;         /* per storage: a segment holds it */
-    uint8_t *outside;      /* per storage: made in a segment, but a unit in no
-                              segment saved it too */
+    /* Per storage, with segments: the first unit in no segment whose backward
+     * reads it, or MS_NONE; does a segment's backward read it? */
+    uint32_t *open_reader;
+    uint8_t *segment_reads;
+    /* Per unit: what it makes in a segment and units in none saved, too; what
+     * such a unit's backward is the last to read. */
+    uint32_t *outside_set, *outside_drop;
     uint32_t *list;        /* room for n_storages */
     uint32_t kept_outputs; /* the set of what the training loop holds */
 } writer;
@@ -122,12 +127,20 @@ static ms_err take_columns(writer *w)
     w->segment_of = ms_arena_take_raw(w->arena, units, sizeof *w->segment_of);
     w->segments = ms_arena_take_raw(w->arena, units, sizeof *w->segments);
     w->held = ms_arena_take(w->arena, storages, 1);
-    w->outside = ms_arena_take(w->arena, storages, 1);
+    w->open_reader =
+        ms_arena_take_raw(w->arena, storages, sizeof *w->open_reader);
+    w->segment_reads = ms_arena_take(w->arena, storages, 1);
+    w->outside_set =
+        ms_arena_take_raw(w->arena, units, sizeof *w->outside_set);
+    w->outside_drop =
+        ms_arena_take_raw(w->arena, units, sizeof *w->outside_drop);
     w->list = ms_arena_take_raw(w->arena, storages, sizeof *w->list);
     if (w->kept_set == NULL || w->held_set == NULL || w->segment_of == NULL ||
-        w->segments == NULL || w->held == NULL || w->outside == NULL ||
-        w->list == NULL)
+        w->segments == NULL || w->held == NULL || w->open_reader == NULL ||
+        w->segment_reads == NULL || w->outside_set == NULL ||
+        w->outside_drop == NULL || w->list == NULL)
         return ms_fail_nomem(w->fault);
+    memset(w->open_reader, 0xff, storages * sizeof *w->open_reader);
     return MS_OK;
 }
 
@@ -148,23 +161,58 @@ static void find_segments(writer *w)
     }
 }
 
-/* The output of the last segment is saved by the final norm, which is not
- * replayed: such storages stay.  Without a segment there is nothing to do. */
-static void find_outside(writer *w)
+static void find_readers(writer *w)
 {
     const ms_graph *graph = w->graph;
     for (uint32_t u = 0; u < graph->n_units && w->n_segments > 0; u++) {
-        if (w->segment_of[u] != MS_NONE)
-            continue;
+        bool open = w->segment_of[u] == MS_NONE;
         uint32_t end = graph->in_at[graph->backward_at[u]];
         for (uint32_t i = graph->in_at[graph->backward_at[u + 1]]; i < end;
              i++) {
-            uint32_t maker = graph->storage_maker[graph->in[i]];
-            if (maker < graph->forward_at[graph->n_units] &&
-                w->segment_of[graph->op_unit[maker]] != MS_NONE)
-                w->outside[graph->in[i]] = 1;
+            uint32_t s = graph->in[i];
+            if (!open)
+                w->segment_reads[s] = 1;
+            else if (w->open_reader[s] == MS_NONE)
+                w->open_reader[s] = u;
         }
     }
+}
+
+/* Was it made in a segment and saved by a unit in none?  The output of the
+ * last segment is: the final norm, which is not replayed, saved it.  It stays
+ * until that backward has run; the segment, if it needs it, makes it anew. */
+static bool is_outside(const writer *w, uint32_t s)
+{
+    const ms_graph *graph = w->graph;
+    uint32_t maker = graph->storage_maker[s];
+    return s >= graph->n_persistent &&
+           maker < graph->forward_at[graph->n_units] &&
+           w->segment_of[graph->op_unit[maker]] != MS_NONE &&
+           w->open_reader[s] != MS_NONE && w->keep->place[s] == MS_GONE;
+}
+
+static ms_err find_outside(writer *w, uint32_t unit)
+{
+    const ms_graph *graph = w->graph;
+    uint32_t end = graph->out_at[graph->forward_at[unit + 1]], n = 0;
+    for (uint32_t i = graph->out_at[graph->forward_at[unit]]; i < end; i++)
+        if (is_outside(w, graph->out[i]))
+            w->list[n++] = graph->out[i];
+    MS_TRY(ms_program_add_set(w->program, w->list, n, w->arena,
+                              &w->outside_set[unit], w->fault));
+    n = 0;
+    end = graph->in_at[graph->backward_at[unit]];
+    for (uint32_t i = graph->in_at[graph->backward_at[unit + 1]]; i < end;
+         i++) {
+        uint32_t s = graph->in[i];
+        if (!is_outside(w, s) || w->open_reader[s] != unit ||
+            w->segment_reads[s] == 2)
+            continue;
+        w->segment_reads[s] = 2; /* listed */
+        w->list[n++] = s;
+    }
+    return ms_program_add_set(w->program, w->list, n, w->arena,
+                              &w->outside_drop[unit], w->fault);
 }
 
 /* What the segment reads from outside and no earlier one reads. */
@@ -219,7 +267,10 @@ static ms_err find_kept(writer *w, uint32_t unit)
         if (graph->storage_saved_end[s] == MS_NONE)
             continue;
         saved++;
-        if (w->keep->place[s] != MS_GONE || w->outside[s])
+        /* What only segments read is held for them, not saved. */
+        bool held = w->segment_reads[s] && w->open_reader[s] == MS_NONE &&
+                    w->segment_of[unit] == MS_NONE;
+        if (w->keep->place[s] != MS_GONE && !held)
             w->list[here++] = s;
     }
     w->kept_set[unit] = MS_ALL;
@@ -245,7 +296,7 @@ static ms_err find_sets(writer *w)
 {
     const ms_graph *graph = w->graph;
     find_segments(w);
-    find_outside(w);
+    find_readers(w);
     for (uint32_t i = 0; i < w->n_segments; i++)
         MS_TRY(hold_inputs(w, &w->segments[i]));
     for (uint32_t i = 0; i < w->n_segments; i++)
@@ -254,6 +305,8 @@ static ms_err find_sets(writer *w)
         MS_TRY(find_kept(w, u));
         MS_TRY(find_held(w, u));
     }
+    for (uint32_t u = 0; u < graph->n_units; u++)
+        MS_TRY(find_outside(w, u));
     return ms_program_add_set(w->program, graph->kept, graph->n_kept, w->arena,
                               &w->kept_outputs, w->fault);
 }
@@ -276,6 +329,16 @@ static void write_drop(writer *w, uint32_t set, uint32_t unit, uint32_t last)
     w->program->calls[w->program->n_calls++] = call;
 }
 
+static void write_hold(writer *w, uint32_t set, uint8_t flags)
+{
+    if (set == MS_NOTHING)
+        return;
+    ms_call call = ms_program_call(MS_HOLD);
+    call.set = set;
+    call.flags = flags;
+    w->program->calls[w->program->n_calls++] = call;
+}
+
 static void write_forward(writer *w, uint32_t unit)
 {
     ms_call call = ms_program_call(MS_RUN);
@@ -286,16 +349,13 @@ static void write_forward(writer *w, uint32_t unit)
     if (w->keep->reentrant && call.set != MS_NOTHING)
         call.flags |= MS_CALL_SAVES;
     w->program->calls[w->program->n_calls++] = call;
+    write_hold(w, w->outside_set[unit], MS_CALL_SAVES);
 }
 
 static void write_rerun(writer *w, const span *segment)
 {
     bool reentrant = w->keep->reentrant;
-    if (segment->grads != MS_NOTHING) {
-        ms_call hold = ms_program_call(MS_HOLD);
-        hold.set = segment->grads;
-        w->program->calls[w->program->n_calls++] = hold;
-    }
+    write_hold(w, segment->grads, 0);
     ms_call call = ms_program_call(MS_RERUN);
     call.unit = segment->first;
     call.last = segment->last;
@@ -316,6 +376,7 @@ static void write_backward(writer *w, uint32_t unit)
     call.pass = MS_GRAD_INPUT;
     call.unit = call.last = unit;
     w->program->calls[w->program->n_calls++] = call;
+    write_drop(w, w->outside_drop[unit], MS_NONE, MS_NONE);
     if (segment != NULL && unit == segment->first) {
         bool outputs = w->keep->reentrant;
         write_drop(w, segment->drop, outputs ? segment->first : MS_NONE,
@@ -324,10 +385,10 @@ static void write_backward(writer *w, uint32_t unit)
     }
 }
 
-/* Five marks and drops, and per unit at most forward, hold, replay, backward
- * and two drops. */
+/* Five marks and drops, and per unit at most forward, two holds, replay,
+ * backward and three drops. */
 #define FIXED_CALLS 8u
-#define CALLS_PER_UNIT 6u
+#define CALLS_PER_UNIT 8u
 
 static ms_err write_micro_batch(writer *w)
 {

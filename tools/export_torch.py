@@ -19,9 +19,10 @@ From Python, in one line:
 
 One forward and its loss run on the machine at hand, no GPU is needed; each
 aten op below autograd becomes a node.  Control flow that depends on data is
-recorded as it went this once.  Sizes are what count, so random weights and
-inputs do; module and inputs on torch.device("meta") need no memory at all.  Parameters with requires_grad=False become buffers; what runs
-under no_grad reads detached tensors.
+recorded as it went this once.  Sizes are what count: random weights and inputs
+do, and those on torch.device("meta") need no memory.  Parameters with
+requires_grad=False become buffers; what runs under no_grad reads detached
+tensors.
 
 Not traced, and refused with a reason: sparse, nested, quantized and complex
 tensors, more than one device, compiled or scripted modules, custom autograd

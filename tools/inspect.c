@@ -150,9 +150,10 @@ static void put_head(const inspection *view, const ms_style *style,
     ms_text_add(text, "%s\n", style->plain);
     if (result->model.family != NULL)
         ms_text_add(text, "family %s, ", result->model.family);
-    ms_text_add(text, "%u layers in %u blocks, %u ops per micro-batch\n\n",
-                result->model.n_layers, result->model.n_blocks,
-                result->graph.step_first);
+    ms_text_add(text, "%u %s in %u blocks, %u ops per micro-batch\n\n",
+                result->graph.n_layers,
+                result->model.ops != NULL ? "modules" : "layers",
+                result->graph.n_blocks, result->graph.step_first);
 }
 
 /* ---- JSON ---------------------------------------------------------------- */

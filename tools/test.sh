@@ -4,7 +4,8 @@
 #
 #   tools/test.sh          core: debug build; unit, laws, golden, truth, house
 #   tools/test.sh --all    and: clang, ASan+UBSan, 60 s of fuzzing per target,
-#                          coverage, release and its benchmark
+#                          coverage, release and its benchmark, the exporter
+#                          under Debian's PyTorch
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -40,6 +41,8 @@ all() {
     cmake --build --preset coverage --target coverage
     build_preset release
     build/release/tests/memsim-bench build/release/memsim
+    sh tools/packages.sh torch
+    sh tests/export.sh build/release/memsim
 }
 
 sh tools/packages.sh build run test

@@ -116,11 +116,27 @@ START_TEST(exported_on_a_cpu)
 }
 END_TEST
 
+/* Dropout on the CPU saves noise of 4 bytes per element, on CUDA a mask of 1
+ * byte (rule 14): 8 layers of 64 x 1024. */
+START_TEST(dropout_saves_a_mask)
+{
+    const uint64_t measured_on_cpu = 6294020; /* truth/torch/summary.csv */
+
+    truth_begin();
+    truth_compare(
+        "gpu", "mlp8x1024_b64_drop", "saved_bytes",
+        measured_on_cpu - UINT64_C(8) * 64 * 1024 * 3,
+        truth_rank(run("mlp8x1024_b64_drop"))->saved_for_backward_bytes);
+    truth_end();
+}
+END_TEST
+
 Suite *suite_gpu(void)
 {
     Suite *suite = suite_create("gpu");
     TCase *tcase = tcase_create("gpu");
     tcase_add_test(tcase, exported_on_a_cpu);
+    tcase_add_test(tcase, dropout_saves_a_mask);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -99,15 +99,21 @@ START_TEST(one_segment)
 {
     build(4, 1, 2);
     write_default(1);
-    ck_assert_str_eq(letters(), "M0 F0 F1 F2 F3 M1 F4 M2 "
-                                "B4 B3 R1-2 B2 B1 D B0 M3 D M4 ");
-    /* The segment reads a_1, which unit 0 makes, and saves nothing. */
+    /* Unit 3, in no segment, saved a_3, which the segment makes: held until
+     * B3 has run. */
+    ck_assert_str_eq(letters(), "M0 F0 F1 F2 H F3 M1 F4 M2 "
+                                "B4 B3 D R1-2 B2 B1 D B0 M3 D M4 ");
+    assert_set(find(MS_HOLD, 0)->set, (uint32_t[]){3}, 1);
+    ck_assert_uint_eq(find(MS_HOLD, 0)->flags, MS_CALL_SAVES);
+    assert_set(find(MS_DROP_SET, 0)->set, (uint32_t[]){3}, 1);
+    /* The segment reads a_1, which unit 0 makes and nobody else saves: it is
+     * held, not saved. */
     assert_set(find(MS_RUN, 0)->set, (uint32_t[]){1}, 1);
-    ck_assert_uint_eq(find(MS_RUN, 0)->keep, MS_ALL);
+    ck_assert_uint_eq(find(MS_RUN, 0)->keep, MS_NOTHING);
     ck_assert_uint_eq(find(MS_RUN, 1)->keep, MS_NOTHING);
     ck_assert_uint_eq(find(MS_RUN, 1)->set, MS_NOTHING);
     ck_assert_uint_eq(find(MS_RERUN, 0)->flags, 0);
-    const ms_call *drop = find(MS_DROP_SET, 0);
+    const ms_call *drop = find(MS_DROP_SET, 1);
     assert_set(drop->set, (uint32_t[]){1}, 1);
     ck_assert_uint_eq(drop->unit, MS_NONE);
 }
@@ -124,8 +130,8 @@ START_TEST(variants_of_the_replay)
     write_default(1);
     ck_assert_uint_eq(find(MS_RERUN, 0)->flags,
                       MS_CALL_WHOLE | MS_CALL_HOLD_OUTPUTS);
-    ck_assert_uint_eq(find(MS_DROP_SET, 0)->unit, 1);
-    ck_assert_uint_eq(find(MS_DROP_SET, 0)->last, 2);
+    ck_assert_uint_eq(find(MS_DROP_SET, 1)->unit, 1);
+    ck_assert_uint_eq(find(MS_DROP_SET, 1)->last, 2);
 }
 END_TEST
 
@@ -135,8 +141,8 @@ START_TEST(a_gap_parts_a_segment)
     build(5, 0, 3);
     keep.segment[2] = MS_NONE;
     write_default(1);
-    ck_assert_str_eq(letters(), "M0 F0 F1 F2 F3 F4 M1 F5 M2 B5 B4 R3-3 B3 D "
-                                "B2 R0-1 B1 B0 M3 D M4 ");
+    ck_assert_str_eq(letters(), "M0 F0 F1 H F2 F3 H F4 M1 F5 M2 B5 B4 D "
+                                "R3-3 B3 D B2 D R0-1 B1 B0 M3 D M4 ");
 }
 END_TEST
 

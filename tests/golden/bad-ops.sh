@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Op graphs with one thing wrong.
+try() {
+    sed "$1" ops.json >bad.json
+    cmp -s ops.json bad.json && echo "no change: $1"
+    "$MEMSIM" run bad.json -q >out 2>err
+    echo "$1: $?"
+    head -n 1 err
+}
+try 's/"storages"/"storage"/'
+try 's/\[1, 1024/[2, 1024/'
+try 's/\[0, 512/[0, -512/'
+try 's/"param", "h.0.weight"/"parm", "w"/'
+try 's/"h.0.weight"/"w\\u001b[31m"/'
+try 's/\[1, 16\], 0/[1, 16], 1/'
+try 's/\[5, 1, \[16, 16\]/[5, 1, [1125899906842624, 1125899906842624]/'
+try 's/\[5, 1, \[16, 16\]/[5, 1, [0, -1]/'
+try 's/\[5, 1, \[16, 16\]/[5, 1, [1, 1, 1, 1, 1, 1, 1]/'
+try 's/\[1, 16\], 0/[1, 1125899906842624], 0/'
+try 's/\[16, 1\], 0/[1], 0/'
+try 's/\[10, 7, \[8\], "int64"/[10, 7, [8], "int63"/'
+try 's/\[12, 9,/[12, 99,/'
+try 's/"in": \[1\]/"in": [14]/'
+try 's/"in": \[1\]/"in": [6]/'
+try 's/"out": \[7\]/"out": [6]/'
+try 's/"out": \[12, 13\]/"out": [12, 12]/'
+try 's/aten.relu_/aten.relv_/'
+try 's/"in": \[9\], "out": \[11\]/"in": [], "out": [11]/'
+try 's/"in": \[11, 10\]/"in": [11]/'
+try 's/"out": \[12, 13\]/"out": [12]/'
+try 's/aten.t", "mod": "h.0", "args": \["T"/aten.permute", "args": ["T", [2]/'
+try 's/aten.relu_/aten.view/; s/\[7, 5, \[8, 16\]/[7, 5, [8, 15]/'
+try 's/"loss_start": 5/"loss_start": 8/'
+try 's/"nodes": \[/"nodes": [], "more": [/'
+try 's/"batch": 8/"batch": 0/'
