@@ -136,17 +136,32 @@ static const char *variant_of(const char *name, int skip)
     return variant;
 }
 
+/* Each residual block, or checkpoint_sequential over them. */
+static void checkpoint_of(const char *name, char policy[64])
+{
+    const char *sequential = strstr(name, "_ckptseq");
+    policy[0] = '\0';
+    if (sequential != NULL)
+        snprintf(policy, 64, "-p checkpoint:sequential=%c", sequential[8]);
+    else if (strstr(name, "_ckptblock_nr") != NULL)
+        snprintf(policy, 64,
+                 "-p checkpoint:full,variant=nonreentrant,early_stop=0");
+    else if (strstr(name, "_ckptblock") != NULL)
+        snprintf(policy, 64, "-p checkpoint:full,variant=reentrant");
+}
+
 static const ms_result *run_case(const truth_table *table, uint32_t row)
 {
-    char options[256];
+    char options[320], policy[64];
     const char *name = truth_cell(table, row, "case");
     size_t m = model_of(name);
     uint64_t accum = truth_number(table, row, "accum");
+    checkpoint_of(name, policy);
     snprintf(options, sizeof options,
-             AS_MEASURED " %s --set zero_grad=%s --batch %" PRIu64
+             AS_MEASURED " %s --set zero_grad=%s %s --batch %" PRIu64
                          " -p microbatch:%" PRIu64,
              optimizer_of(truth_cell(table, row, "opt")),
-             strstr(name, "_zerograd") != NULL ? "keep" : "none",
+             strstr(name, "_zerograd") != NULL ? "keep" : "none", policy,
              accum * truth_number(table, row, "batch"), accum);
     if (m < sizeof models / sizeof *models)
         return run_model(m, name, options);
