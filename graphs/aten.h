@@ -14,16 +14,16 @@ typedef struct ms_aten_call {
     const ms_opnode *node;
     const uint32_t *in; /* node->n_in tensors */
     uint32_t *out;      /* node->n_out tensors, made */
-    uint32_t whole; /* written in place by its view in[0], or MS_NONE */
+    uint32_t whole;     /* written in place by its view in[0], or MS_NONE */
 } ms_aten_call;
 
 typedef struct ms_aten_row {
     const char *op, *overload; /* overload NULL: any */
     const ms_rule *rule;       /* NULL: no gradient flows through it */
-    const char *inputs; /* differentiable inputs, by position: "012" */
-    const char *saves;  /* in order: "i0" input 0, "I1" input 1 where
-                        there is one, "o1" output 1 */
-    bool matrix;        /* a matrix product: rated by FLOPs */
+    const char *inputs;        /* differentiable inputs, by position: "012" */
+    const char *saves;         /* in order: "i0" input 0, "I1" input 1 where
+                               there is one, "o1" output 1 */
+    bool matrix;               /* a matrix product: rated by FLOPs */
     /* (optional) what the columns cannot say; n: the node or MS_NONE. */
     void (*also)(ms_trace *trace, const ms_aten_call *call, uint32_t n);
 } ms_aten_row;

@@ -61,7 +61,7 @@ typedef struct ms_opnode {
     uint32_t n_in, n_out, n_args;
     const uint32_t *in, *out; /* rows of tensors */
     const ms_oparg *args;
-    double flops;  /* the exporter's count; negative: none */
+    double flops; /* the exporter's count; negative: none */
     ms_spot spot;
 } ms_opnode;
 

@@ -234,7 +234,8 @@ static void make_output(run *r, const ms_opnode *node, uint32_t k)
     }
     set_layout(trace, t, shown);
     r->out[k] = r->tensor[node->out[k]] = t;
-    r->made[shown->storage] = t;
+    if (r->ops->storages[shown->storage].kind == MS_OPSTORAGE_ACT)
+        r->made[shown->storage] = t; /* a leaf's stays the leaf */
 }
 
 /* A node that only makes views launches nothing. */

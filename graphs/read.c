@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/opgraph.h"
 #include "graphs/build.h"
 #include "graphs/fields.h"
 #include "graphs/json.h"
 #include "graphs/layerlist.h"
+#include "graphs/opgraph.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -131,10 +131,10 @@ struct ms_trace {
     uint8_t pass;
     uint32_t layer, unit, node_now;
     uint8_t op_flags;
-    uint32_t input;         /* tensor: the model's input */
+    uint32_t input;           /* tensor: the model's input */
     ms_shared_buffer *shared; /* newest first */
-    uint32_t *layer_weight; /* per layer: weight tensor that others may tie */
-    ms_index layer_rows;    /* by name, once a layer is tied */
+    uint32_t *layer_weight;   /* per layer: weight tensor that others may tie */
+    ms_index layer_rows;      /* by name, once a layer is tied */
 
     /* The graph's columns as they grow (storages not yet renumbered). */
     ms_graph graph;

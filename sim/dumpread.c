@@ -383,7 +383,7 @@ static ms_err check(reader *r)
 {
     uint32_t wrong;
     ms_fault found = {0};
-    ms_err err = ms_program_check_calls(r->graph, r->program, &wrong, &found);
+    ms_err err = ms_check_calls(r->graph, r->program, &wrong, &found);
     if (err == MS_OK)
         return MS_OK;
     if (wrong == MS_NONE)

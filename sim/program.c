@@ -102,7 +102,7 @@ typedef struct writer {
     uint32_t *segment_of;          /* row of segments, or MS_NONE */
     span *segments;
     uint32_t n_segments;
-    uint8_t *held;         /* per storage: a segment holds it */
+    uint8_t *held; /* per storage: a segment holds it */
     /* Per storage, with segments: the first unit in no segment whose backward
      * reads it, or MS_NONE; does a segment's backward read it? */
     uint32_t *open_reader;
@@ -130,8 +130,7 @@ static ms_err take_columns(writer *w)
     w->open_reader =
         ms_arena_take_raw(w->arena, storages, sizeof *w->open_reader);
     w->segment_reads = ms_arena_take(w->arena, storages, 1);
-    w->outside_set =
-        ms_arena_take_raw(w->arena, units, sizeof *w->outside_set);
+    w->outside_set = ms_arena_take_raw(w->arena, units, sizeof *w->outside_set);
     w->outside_drop =
         ms_arena_take_raw(w->arena, units, sizeof *w->outside_drop);
     w->list = ms_arena_take_raw(w->arena, storages, sizeof *w->list);
@@ -251,8 +250,8 @@ static ms_err find_gradients(writer *w, span *segment)
         w->held[s] = 1;
         w->list[n++] = s;
     }
-    return ms_program_add_set(w->program, w->list, n, w->arena,
-                              &segment->grads, w->fault);
+    return ms_program_add_set(w->program, w->list, n, w->arena, &segment->grads,
+                              w->fault);
 }
 
 /* The saved storages of a unit that stay: all, nothing or a set. */
@@ -467,152 +466,4 @@ ms_err ms_program_default(const ms_graph *graph, const ms_keep *keep,
     MS_TRY(write_micro_batch(&w));
     MS_TRY(repeat(&w, 1));
     return write_end(&w);
-}
-
-/* ---- checking ------------------------------------------------------------ */
-
-/* Beyond this many (unit, frame, rank) a program is a mistake or an attack. */
-#define MOST_CELLS ((uint64_t)1 << 26)
-
-static ms_err check_set(const ms_program *program, uint32_t set,
-                        ms_fault *fault)
-{
-    if (set == MS_ALL || set == MS_NOTHING || set < program->n_sets)
-        return MS_OK;
-    return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                   "there is no set %u; the program has %u", set,
-                   program->n_sets);
-}
-
-static ms_err check_indices(const ms_program *program, const ms_call *call,
-                            ms_fault *fault)
-{
-    if (call->verb >= MS_N_VERBS)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL, "there is no verb %u",
-                       (unsigned)call->verb);
-    if (call->rank >= program->n_ranks)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "rank %u is out of range: 0 to %u", (unsigned)call->rank,
-                       program->n_ranks - 1u);
-    if (call->frame >= program->n_frames)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "frame %u is out of range: 0 to %u",
-                       (unsigned)call->frame, program->n_frames - 1u);
-    if (call->micro_batch >= program->n_micro_batches)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "micro-batch %u is out of range: 0 to %u",
-                       call->micro_batch, program->n_micro_batches - 1u);
-    MS_TRY(check_set(program, call->keep, fault));
-    return check_set(program, call->set, fault);
-}
-
-static ms_err check_units(const ms_graph *graph, const ms_call *call,
-                          ms_fault *fault)
-{
-    uint32_t last = call->last;
-    if (call->verb == MS_RUN)
-        last = call->unit;
-    else if (call->verb == MS_DROP_SET && call->unit == MS_NONE)
-        return MS_OK;
-    else if (call->verb != MS_RERUN && call->verb != MS_DROP_SET)
-        return MS_OK;
-    if (call->unit > last || last >= graph->n_units)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "there are no units %u-%u; the graph has %u", call->unit,
-                       last, graph->n_units);
-    return MS_OK;
-}
-
-/* What a verb needs beyond the ranges. */
-static ms_err check_verb(const ms_graph *graph, const ms_call *call,
-                         uint8_t *ran, ms_fault *fault)
-{
-    bool forward = call->pass == MS_FORWARD;
-    if (call->verb == MS_RUN && !forward && call->pass != MS_GRAD_INPUT)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "a unit runs forward or backward, not pass %u",
-                       (unsigned)call->pass);
-    if (call->verb == MS_RUN && !forward && !*ran)
-        return ms_fail(fault, MS_EINPUT, NULL,
-                       "run each unit forward before its backward",
-                       "backward of unit %u (%s) without its forward",
-                       call->unit, graph->unit_name[call->unit]);
-    if (call->verb == MS_RUN)
-        *ran = forward;
-    if (call->verb == MS_RERUN && !*ran)
-        return ms_fail(fault, MS_EINPUT, NULL,
-                       "run each unit forward before it is run again",
-                       "unit %u (%s) is run again before its forward",
-                       call->unit, graph->unit_name[call->unit]);
-    if (call->verb == MS_MOVE && call->place != MS_HERE &&
-        call->place != MS_HOST)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "a set moves to here or host, not to place %u",
-                       (unsigned)call->place);
-    if (call->verb == MS_MARK && call->place >= MS_N_MARKS)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL, "there is no mark %u",
-                       (unsigned)call->place);
-    return MS_OK;
-}
-
-static ms_err check_whole(const ms_graph *graph, const ms_program *program,
-                          ms_fault *fault)
-{
-    uint64_t cells =
-        (uint64_t)graph->n_units * program->n_frames * program->n_ranks;
-    if (cells > MOST_CELLS)
-        return ms_fail(fault, MS_EINPUT, NULL, "use fewer frames or ranks",
-                       "%u frames on %u ranks are too many for %u units",
-                       (unsigned)program->n_frames, (unsigned)program->n_ranks,
-                       graph->n_units);
-    for (uint32_t i = 0; i < program->set_items; i++)
-        if (program->set_item[i] >= graph->n_storages)
-            return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                           "there is no storage %u; the graph has %u",
-                           program->set_item[i], graph->n_storages);
-    return MS_OK;
-}
-
-ms_err ms_program_check_calls(const ms_graph *graph, const ms_program *program,
-                              uint32_t *wrong, ms_fault *fault)
-{
-    *wrong = MS_NONE;
-    MS_TRY(check_whole(graph, program, fault));
-    ms_arena scratch = {0};
-    size_t cells = (size_t)graph->n_units * program->n_frames;
-    uint8_t *ran = ms_arena_take(&scratch, cells * program->n_ranks, 1);
-    if (ran == NULL)
-        return ms_fail_nomem(fault);
-    ms_err err = MS_OK;
-    for (uint32_t i = 0; i < program->n_calls && err == MS_OK; i++) {
-        const ms_call *call = &program->calls[i];
-        err = check_indices(program, call, fault);
-        if (err == MS_OK)
-            err = check_units(graph, call, fault);
-        if (err == MS_OK) {
-            bool runs = call->verb == MS_RUN || call->verb == MS_RERUN;
-            size_t slot =
-                call->rank * cells + (size_t)call->frame * graph->n_units;
-            err = check_verb(graph, call, runs ? &ran[slot + call->unit] : NULL,
-                             fault);
-        }
-        if (err != MS_OK)
-            *wrong = i;
-    }
-    ms_arena_free(&scratch);
-    return err;
-}
-
-ms_err ms_program_check(const ms_graph *graph, const ms_program *program,
-                        ms_fault *fault)
-{
-    uint32_t wrong;
-    ms_fault found = {0};
-    ms_err err = ms_program_check_calls(graph, program, &wrong, &found);
-    if (err == MS_OK)
-        return MS_OK;
-    char where[32] = "program";
-    if (wrong != MS_NONE)
-        snprintf(where, sizeof where, "call %u", wrong);
-    return ms_fail(fault, err, where, found.hint, "%s", found.what);
 }

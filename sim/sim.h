@@ -315,7 +315,7 @@ ms_err ms_program_add_set(ms_program *program, const uint32_t *storages,
                           uint32_t n, ms_arena *arena, uint32_t *set,
                           ms_fault *fault);
 /* Is every id in range, every unit run forward before backward? */
-ms_err ms_program_check(const ms_graph *graph, const ms_program *program,
+ms_err ms_check_program(const ms_graph *graph, const ms_program *program,
                         ms_fault *fault);
 
 /* ---- dump.c, dumpread.c: nouns as text ----------------------------------- */
@@ -324,7 +324,7 @@ void ms_dump_graph(const ms_graph *graph, ms_text *text);
 void ms_dump_program(const ms_graph *graph, const ms_program *program,
                      ms_text *text);
 /* dumpread.c: reads the text form back, into an identical program that
- * ms_program_check accepts; errors carry name:line:column. */
+ * ms_check_program accepts; errors carry name:line:column. */
 ms_err ms_dumpread_program(const ms_graph *graph, const char *name,
                            const char *bytes, size_t length, ms_arena *arena,
                            ms_program *program, ms_fault *fault);

@@ -59,7 +59,7 @@ static ms_err replay(const ms_graph *graph, const ms_program *program,
     ms_plan plan;
     ms_timeline line;
     ms_report report;
-    MS_TRY(ms_program_check(graph, program, fault));
+    MS_TRY(ms_check_program(graph, program, fault));
     MS_TRY(ms_expand(graph, program, &opts, arena, &plan, fault));
     MS_TRY(ms_replay(&plan, &machine, arena, &line, fault));
     return ms_measure(&line, &machine, arena, &report, fault);

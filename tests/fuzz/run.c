@@ -69,7 +69,7 @@ static ms_err run(const char *policy, const char *bytes, size_t length,
     FUZZ_LAW(ms_graph_check(&graph, fault) == MS_OK);
     MS_TRY(ms_apply_program(&spec, &graph, shape.micro_batches, false, arena,
                             &program, fault));
-    FUZZ_LAW(ms_program_check(&graph, &program, fault) == MS_OK);
+    FUZZ_LAW(ms_check_program(&graph, &program, fault) == MS_OK);
     return simulate(&graph, &program, arena, fault);
 }
 

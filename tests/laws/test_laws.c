@@ -40,7 +40,7 @@ static one_run *run_program(const ms_graph *graph, const ms_program *program,
                            .h2d_bytes_per_s = 1e10,
                            .d2h_bytes_per_s = 2e10,
                            .copy_ns = 7};
-    MUST(ms_program_check(graph, program, &fault));
+    MUST(ms_check_program(graph, program, &fault));
     MUST(ms_expand(graph, program, &opts, arena, &run->plan, &fault));
     MUST(ms_replay(&run->plan, machine, arena, &run->line, &fault));
     MUST(ms_measure(&run->line, machine, arena, &run->report, &fault));

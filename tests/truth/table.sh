@@ -86,11 +86,13 @@ END
 | chains | closed forms by counting, after Chen et al. 2016 (`test_chains.c`) |
 | costs | Korthikanti et al. 2022, FLOPs (`test_costs.c`) |
 | counts | parameter counts of papers, presets and logs (`counts.tsv`) |
+| gpu | recorded steps of real GPUs, torch 2.x (`gpu.tsv`, `gpu_orders.tsv`) |
 | gpt3 | Korthikanti et al. 2022 per layer, and the ends (`test_gpt3_shape.c`) |
 | korthikanti | Korthikanti et al. 2022, bytes (`korthikanti.tsv`) |
 | layers | single layers, rules measured with PyTorch 1.13.1 (`layers.tsv`) |
 | llm.c | what llm.c prints; its tensors in `llmc_gpt2.json` |
 | modern | LLaMA's layer, by the save lists of its kernels (`test_modern.c`) |
+| op graphs | graphs exported from PyTorch 1.13.1 and their steps (`opgraphs.tsv`) |
 | states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
 

@@ -37,8 +37,8 @@ static uint64_t hash_backward(const ms_plan *plan, uint64_t *n)
     for (uint32_t r = 0; r < plan->n_rows; r++) {
         const ms_row *row = &plan->row[r];
         char line[32];
-        if (!is_backward(plan->op[row->op].pass) ||
-            row->bytes < WORTH_A_LOOK || row->category == MS_WORKSPACE)
+        if (!is_backward(plan->op[row->op].pass) || row->bytes < WORTH_A_LOOK ||
+            row->category == MS_WORKSPACE)
             continue;
         snprintf(line, sizeof line, "%" PRIu64 "\n", row->bytes);
         for (const char *c = line; *c != '\0'; c++)

@@ -39,7 +39,7 @@ static void write_default(uint32_t micro_batches)
     ck_assert_int_eq(ms_program_default(&graph, &keep, micro_batches, &arena,
                                         &program, &fault),
                      MS_OK);
-    ck_assert_int_eq(ms_program_check(&graph, &program, &fault), MS_OK);
+    ck_assert_int_eq(ms_check_program(&graph, &program, &fault), MS_OK);
 }
 
 /* Calls as letters, e.g. "F0" forward of unit 0. */
@@ -235,7 +235,7 @@ static void refused(ms_call call, const char *what)
     uint32_t n = program.n_calls;
     ms_fault found = {0};
     ck_assert_int_eq(ms_program_add(&program, call, &arena, &fault), MS_OK);
-    ck_assert_int_eq(ms_program_check(&graph, &program, &found), MS_EINPUT);
+    ck_assert_int_eq(ms_check_program(&graph, &program, &found), MS_EINPUT);
     ck_assert_str_eq(found.what, what);
     ck_assert_ptr_nonnull(strstr(found.where, "call "));
     program.n_calls = n;

@@ -382,7 +382,7 @@ START_TEST(hooks_run_in_order)
     ck_assert_int_eq(ms_apply_program(&spec, &graph, shape.micro_batches, false,
                                       &arena, &program, &fault),
                      MS_OK);
-    ck_assert_int_eq(ms_program_check(&graph, &program, &fault), MS_OK);
+    ck_assert_int_eq(ms_check_program(&graph, &program, &fault), MS_OK);
     ck_assert_uint_eq(program.n_micro_batches, 2);
     ck_assert_uint_eq(program.n_calls, 5);
     ck_assert_int_eq(program.calls[4].verb, MS_SYNC);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Is a program, perhaps written by hand, one that expand can walk? */
+#include "sim/program.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Beyond this many (unit, frame, rank) a program is a mistake or an attack. */
+#define MOST_CELLS ((uint64_t)1 << 26)
+
+static ms_err check_set(const ms_program *program, uint32_t set,
+                        ms_fault *fault)
+{
+    if (set == MS_ALL || set == MS_NOTHING || set < program->n_sets)
+        return MS_OK;
+    return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                   "there is no set %u; the program has %u", set,
+                   program->n_sets);
+}
+
+static ms_err check_indices(const ms_program *program, const ms_call *call,
+                            ms_fault *fault)
+{
+    if (call->verb >= MS_N_VERBS)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL, "there is no verb %u",
+                       (unsigned)call->verb);
+    if (call->rank >= program->n_ranks)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "rank %u is out of range: 0 to %u", (unsigned)call->rank,
+                       program->n_ranks - 1u);
+    if (call->frame >= program->n_frames)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "frame %u is out of range: 0 to %u",
+                       (unsigned)call->frame, program->n_frames - 1u);
+    if (call->micro_batch >= program->n_micro_batches)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "micro-batch %u is out of range: 0 to %u",
+                       call->micro_batch, program->n_micro_batches - 1u);
+    MS_TRY(check_set(program, call->keep, fault));
+    return check_set(program, call->set, fault);
+}
+
+static ms_err check_units(const ms_graph *graph, const ms_call *call,
+                          ms_fault *fault)
+{
+    uint32_t last = call->last;
+    if (call->verb == MS_RUN)
+        last = call->unit;
+    else if (call->verb == MS_DROP_SET && call->unit == MS_NONE)
+        return MS_OK;
+    else if (call->verb != MS_RERUN && call->verb != MS_DROP_SET)
+        return MS_OK;
+    if (call->unit > last || last >= graph->n_units)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "there are no units %u-%u; the graph has %u", call->unit,
+                       last, graph->n_units);
+    return MS_OK;
+}
+
+/* What a verb needs beyond the ranges. */
+static ms_err check_verb(const ms_graph *graph, const ms_call *call,
+                         uint8_t *ran, ms_fault *fault)
+{
+    bool forward = call->pass == MS_FORWARD;
+    if (call->verb == MS_RUN && !forward && call->pass != MS_GRAD_INPUT)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "a unit runs forward or backward, not pass %u",
+                       (unsigned)call->pass);
+    if (call->verb == MS_RUN && !forward && !*ran)
+        return ms_fail(fault, MS_EINPUT, NULL,
+                       "run each unit forward before its backward",
+                       "backward of unit %u (%s) without its forward",
+                       call->unit, graph->unit_name[call->unit]);
+    if (call->verb == MS_RUN)
+        *ran = forward;
+    if (call->verb == MS_RERUN && !*ran)
+        return ms_fail(fault, MS_EINPUT, NULL,
+                       "run each unit forward before it is run again",
+                       "unit %u (%s) is run again before its forward",
+                       call->unit, graph->unit_name[call->unit]);
+    if (call->verb == MS_MOVE && call->place != MS_HERE &&
+        call->place != MS_HOST)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "a set moves to here or host, not to place %u",
+                       (unsigned)call->place);
+    if (call->verb == MS_MARK && call->place >= MS_N_MARKS)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL, "there is no mark %u",
+                       (unsigned)call->place);
+    return MS_OK;
+}
+
+static ms_err check_whole(const ms_graph *graph, const ms_program *program,
+                          ms_fault *fault)
+{
+    uint64_t cells =
+        (uint64_t)graph->n_units * program->n_frames * program->n_ranks;
+    if (cells > MOST_CELLS)
+        return ms_fail(fault, MS_EINPUT, NULL, "use fewer frames or ranks",
+                       "%u frames on %u ranks are too many for %u units",
+                       (unsigned)program->n_frames, (unsigned)program->n_ranks,
+                       graph->n_units);
+    for (uint32_t i = 0; i < program->set_items; i++)
+        if (program->set_item[i] >= graph->n_storages)
+            return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                           "there is no storage %u; the graph has %u",
+                           program->set_item[i], graph->n_storages);
+    return MS_OK;
+}
+
+ms_err ms_check_calls(const ms_graph *graph, const ms_program *program,
+                      uint32_t *wrong, ms_fault *fault)
+{
+    *wrong = MS_NONE;
+    MS_TRY(check_whole(graph, program, fault));
+    ms_arena scratch = {0};
+    size_t cells = (size_t)graph->n_units * program->n_frames;
+    uint8_t *ran = ms_arena_take(&scratch, cells * program->n_ranks, 1);
+    if (ran == NULL)
+        return ms_fail_nomem(fault);
+    ms_err err = MS_OK;
+    for (uint32_t i = 0; i < program->n_calls && err == MS_OK; i++) {
+        const ms_call *call = &program->calls[i];
+        err = check_indices(program, call, fault);
+        if (err == MS_OK)
+            err = check_units(graph, call, fault);
+        if (err == MS_OK) {
+            bool runs = call->verb == MS_RUN || call->verb == MS_RERUN;
+            size_t slot =
+                call->rank * cells + (size_t)call->frame * graph->n_units;
+            err = check_verb(graph, call, runs ? &ran[slot + call->unit] : NULL,
+                             fault);
+        }
+        if (err != MS_OK)
+            *wrong = i;
+    }
+    ms_arena_free(&scratch);
+    return err;
+}
+
+ms_err ms_check_program(const ms_graph *graph, const ms_program *program,
+                        ms_fault *fault)
+{
+    uint32_t wrong;
+    ms_fault found = {0};
+    ms_err err = ms_check_calls(graph, program, &wrong, &found);
+    if (err == MS_OK)
+        return MS_OK;
+    char where[32] = "program";
+    if (wrong != MS_NONE)
+        snprintf(where, sizeof where, "call %u", wrong);
+    return ms_fail(fault, err, where, found.hint, "%s", found.what);
+}
