@@ -98,6 +98,7 @@ static bool is_part(const ms_plan *plan, const ms_row *row)
     case MS_ACTIVATIONS: /* held by autograd nodes */
         return row->saved;
     case MS_TEMPORARIES: /* of the optimizer */
+    case MS_WORKSPACE:
         return plan->op[row->op].pass == MS_STEP;
     default:
         return false;
@@ -132,7 +133,9 @@ static void apply(rank_state *state, uint8_t category, uint64_t delta,
     if (category == MS_PARAMETERS)
         raise_to(&out->parameters_bytes,
                  level - state->part_bytes[MS_PARAMETERS]);
-    raise_to(&out->optimizer_scratch_bytes, state->part_bytes[MS_TEMPORARIES]);
+    raise_to(&out->optimizer_scratch_bytes,
+             state->part_bytes[MS_TEMPORARIES] +
+                 state->part_bytes[MS_WORKSPACE]);
 }
 
 /* Applies the run that starts at event first; where it ends. */

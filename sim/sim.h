@@ -206,12 +206,11 @@ typedef struct ms_graph {
 
     /* (optional) Derived by ms_graph_prepare so that a sweep need not; NULL:
      * expand derives them for itself.  storage_refs: references of a storage
-     * just made and saved (sim/books.h); start: what exists at the start;
+     * just made and saved (sim/books.h); n_start: how many exist at the start;
      * step: the optimizer step, booked; back_in: the frame storages that a
      * unit's backward reads and does not make; step_in: the storages that
      * the step reads and the start does not hold (.grad). */
     uint8_t *storage_refs;
-    struct ms_row *start;
     uint32_t n_start;
     const struct ms_plan *step;
     uint32_t *back_in_at, *back_in;
@@ -518,7 +517,8 @@ typedef struct ms_rank_report {
     uint64_t levels[MS_N_MARKS];       /* workspace left out; or MS_NO_LEVEL */
     uint64_t phase_peaks[MS_N_PHASES]; /* workspace left out */
     uint64_t phase_peaks_with_workspace[MS_N_PHASES];
-    uint64_t optimizer_scratch_bytes;  /* temporaries made by pass MS_STEP */
+    uint64_t optimizer_scratch_bytes;  /* temporaries and workspace that pass
+                                          MS_STEP makes */
     uint64_t saved_for_backward_bytes; /* activations that autograd nodes hold
                                           at after_forward; or MS_NO_LEVEL */
     ms_times time;
