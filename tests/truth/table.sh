@@ -92,7 +92,7 @@ END
 | layers | single layers, rules measured with PyTorch 1.13.1 (`layers.tsv`) |
 | llm.c | what llm.c prints; its tensors in `llmc_gpt2.json` |
 | modern | LLaMA's layer, by the save lists of its kernels (`test_modern.c`) |
-| op graphs | graphs exported from PyTorch 1.13.1 and their steps (`opgraphs.tsv`) |
+| op graphs | exported from PyTorch 1.13.1, and their steps (`opgraphs.tsv`) |
 | states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
 
