@@ -135,6 +135,10 @@ static ms_err fail_type(const ms_json *json, uint32_t row,
         return ms_json_fail(json, row, fault, field->help,
                             "\"%s\" must be %s, not %" PRId64, field->name,
                             wanted, node->value.i);
+    if (node->kind == MS_JSON_FLOAT && field->type == MS_FLOAT)
+        return ms_json_fail(json, row, fault, field->help,
+                            "\"%s\" must be %s, not %g", field->name, wanted,
+                            node->value.f);
     return ms_json_fail(json, row, fault, field->help,
                         "\"%s\" must be %s, not %s", field->name, wanted,
                         ms_json_kind_name(json, row));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The forward of an exported op graph, op after op, as they ran. */
 #include "graphs/aten.h"
+#include "graphs/index.h"
 #include "graphs/lower.h"
 #include "graphs/opdropout.h"
 #include "graphs/ops/ops.h"
@@ -13,7 +14,7 @@ typedef struct run {
     const ms_opgraph *ops;
     ms_forward *forward;
     uint32_t *tensor;   /* per tensor of the file: ours, or MS_NONE */
-    uint32_t *made;     /* per storage of the file: one of our tensors */
+    uint32_t *made;     /* per storage of the file: its leaf, or MS_NONE */
     uint32_t *last_use; /* per tensor: last node that reads it, or MS_NONE */
     uint32_t *ends;     /* per storage: last node that reads it */
     uint32_t *end_at, *end_list; /* CSR: tensors that go after a node */
@@ -46,28 +47,25 @@ static ms_err name_blocks(run *r)
     ms_trace *trace = r->trace;
     ms_graph *g = &trace->graph;
     const ms_opgraph *ops = r->ops;
+    ms_index names;
 
     g->n_blocks = 0;
     g->block_name =
         ms_arena_take(trace->arena, ops->n_modules, sizeof *g->block_name);
     if (!g->block_name)
         return ms_fail_nomem(trace->fault);
+    MS_TRY(ms_index_make(&names, ops->n_modules, trace->scratch, trace->fault));
     for (uint32_t m = 0; m < ops->n_modules; m++) {
         size_t n = block_length(ops->modules[m]);
         r->block_of[m] = MS_NONE;
         if (n == 0)
             continue;
-        for (uint32_t b = 0; b < g->n_blocks; b++)
-            if (strlen(g->block_name[b]) == n &&
-                strncmp(g->block_name[b], ops->modules[m], n) == 0)
-                r->block_of[m] = b;
-        if (r->block_of[m] != MS_NONE)
-            continue;
-        g->block_name[g->n_blocks] =
-            ms_arena_text(trace->arena, ops->modules[m], n);
-        if (!g->block_name[g->n_blocks])
+        const char *name = ms_arena_text(trace->arena, ops->modules[m], n);
+        if (!name)
             return ms_fail_nomem(trace->fault);
-        r->block_of[m] = g->n_blocks++;
+        r->block_of[m] = ms_index_add(&names, name, g->n_blocks);
+        if (r->block_of[m] == g->n_blocks)
+            g->block_name[g->n_blocks++] = name;
     }
     return MS_OK;
 }
@@ -234,8 +232,6 @@ static void make_output(run *r, const ms_opnode *node, uint32_t k)
     }
     set_layout(trace, t, shown);
     r->out[k] = r->tensor[node->out[k]] = t;
-    if (r->ops->storages[shown->storage].kind == MS_OPSTORAGE_ACT)
-        r->made[shown->storage] = t; /* a leaf's stays the leaf */
 }
 
 /* A node that only makes views launches nothing. */
@@ -285,8 +281,10 @@ static ms_err run_node(run *r, const ms_opnode *node)
     call.whole = written_whole(r, node);
     bool kernel = launches(r, node);
     if (kernel) {
-        ms_trace_begin(trace,
-                       ms_arena_format(trace->arena, "aten::%s", node->op));
+        const char *name = ms_arena_format(trace->arena, "aten::%s", node->op);
+        if (!name)
+            return ms_fail_nomem(trace->fault);
+        ms_trace_begin(trace, name);
         for (uint32_t i = 0; i < node->n_in; i++)
             ms_trace_read(trace, r->in[i]);
     }

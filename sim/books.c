@@ -163,6 +163,18 @@ void ms_books_lose(ms_books *books, uint32_t cell)
     }
 }
 
+void ms_books_made(ms_books *books, uint32_t first)
+{
+    ms_plan *plan = books->plan;
+
+    for (uint32_t r = first; r < plan->n_rows; r++) {
+        if (books->streams)
+            books->ready_op[r] = plan->n_ops - 1;
+        if (books->opts->uses)
+            plan->use[books->n_use++] = r;
+    }
+}
+
 void ms_books_read(ms_books *books, uint32_t row)
 {
     ms_plan *plan = books->plan;

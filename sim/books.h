@@ -96,6 +96,9 @@ static inline void ms_books_issue(ms_books *books, const ms_books_at *at,
         plan->use_at[i] = books->n_use;
 }
 
+/* The current op has made the rows from first on: remember who did. */
+void ms_books_made(ms_books *books, uint32_t first);
+
 /* Books a row for storage in the current op; needs reserve. */
 static inline uint32_t ms_books_take(ms_books *books, uint32_t storage,
                                      uint8_t category, uint8_t pool, bool saved)
@@ -109,10 +112,8 @@ static inline uint32_t ms_books_take(ms_books *books, uint32_t storage,
                             .category = category,
                             .pool = pool,
                             .saved = saved};
-    if (books->streams)
-        books->ready_op[r] = plan->n_ops - 1;
-    if (books->opts->uses)
-        plan->use[books->n_use++] = r;
+    if (books->reads)
+        ms_books_made(books, r);
     return r;
 }
 

@@ -58,6 +58,26 @@ static ms_err check_units(const ms_graph *graph, const ms_call *call,
     return MS_OK;
 }
 
+/* A hold is on what the step makes: what exists before it stays, or moves. */
+static ms_err check_holds(const ms_graph *graph, const ms_program *program,
+                          const ms_call *call, ms_fault *fault)
+{
+    char name[MS_STORAGE_NAME];
+    bool holds = call->verb == MS_HOLD || call->verb == MS_DROP_SET;
+    if (!holds || call->set >= program->n_sets)
+        return MS_OK;
+    for (uint32_t i = program->set_at[call->set];
+         i < program->set_at[call->set + 1]; i++) {
+        uint32_t s = program->set_item[i];
+        if (s < graph->n_persistent)
+            return ms_fail(fault, MS_EINPUT, NULL,
+                           "hold and drop what the step makes",
+                           "set %u has %s, which exists before the step",
+                           call->set, ms_graph_storage_name(graph, s, name));
+    }
+    return MS_OK;
+}
+
 /* What a verb needs beyond the ranges. */
 static ms_err check_verb(const ms_graph *graph, const ms_call *call,
                          uint8_t *ran, ms_fault *fault)
@@ -124,6 +144,8 @@ ms_err ms_check_calls(const ms_graph *graph, const ms_program *program,
         err = check_indices(program, call, fault);
         if (err == MS_OK)
             err = check_units(graph, call, fault);
+        if (err == MS_OK)
+            err = check_holds(graph, program, call, fault);
         if (err == MS_OK) {
             bool runs = call->verb == MS_RUN || call->verb == MS_RERUN;
             size_t slot =

@@ -8,87 +8,134 @@
 
 /* ---- what an op makes and ends ------------------------------------------- */
 
-/* These two loops are the work of expand.  They keep the columns in locals:
- * a store to the uint8_t states may alias any pointer behind a struct. */
+/* The loops over what an op makes and ends are the work of expand.  The
+ * columns that they touch are copied into a struct of whoever runs a list of
+ * ops: a store to the uint8_t columns may alias whatever lies behind books,
+ * which would be read again for each storage. */
+typedef struct columns {
+    const uint32_t *out_at, *out, *drop_at, *drop;
+    const uint8_t *category, *refs;
+    const uint64_t *bytes;
+    uint32_t n_persistent, persistent, frame;
+    uint32_t *row, *release;
+    uint8_t *state;
+    ms_row *rows;
+    ms_plan_op *op;
+    uint32_t n_rows, n_release, n_ops;
+} columns;
+
+static inline columns open_columns(const ms_books *books, const ms_books_at *at)
+{
+    const ms_graph *graph = books->graph;
+    const ms_plan *plan = books->plan;
+
+    return (columns){.out_at = graph->out_at,
+                     .out = graph->out,
+                     .drop_at = graph->drop_at,
+                     .drop = graph->drop,
+                     .category = graph->storage_category,
+                     .refs = graph->storage_refs,
+                     .bytes = graph->storage_bytes,
+                     .n_persistent = graph->n_persistent,
+                     .persistent = at->persistent,
+                     .frame = at->frame,
+                     .row = books->row,
+                     .release = plan->release,
+                     .state = books->state,
+                     .rows = plan->row,
+                     .op = plan->op,
+                     .n_rows = plan->n_rows,
+                     .n_release = books->n_release,
+                     .n_ops = plan->n_ops};
+}
+
+static inline void close_columns(const columns *w, ms_books *books)
+{
+    books->plan->n_rows = w->n_rows;
+    books->plan->n_ops = w->n_ops;
+    books->n_release = w->n_release;
+}
+
+static inline uint32_t cell_of(const columns *w, uint32_t storage)
+{
+    return storage + (storage < w->n_persistent ? w->persistent : w->frame);
+}
+
+static inline void lose(ms_books *books, columns *w, uint32_t cell)
+{
+    if (w->row[cell] != MS_NONE) {
+        w->release[w->n_release++] = w->row[cell];
+        w->row[cell] = MS_NONE;
+        return;
+    }
+    books->n_release = w->n_release; /* it is in host memory, or stolen */
+    ms_books_lose(books, cell);
+    w->n_release = books->n_release;
+}
 
 /* A gradient buffer that ends as .grad counts as gradients from the start,
  * unless .grad exists and the buffer will be added to it. */
-static uint8_t grad_category(const ms_books *books, const ms_books_at *at,
-                             uint32_t s)
+static inline uint8_t grad_category(const ms_books *books, const columns *w,
+                                    uint32_t s)
 {
-    uint32_t grad = books->graph->storage_grad[s];
+    uint32_t grad = cell_of(w, books->graph->storage_grad[s]);
 
-    return books->row[ms_books_cell(books, at, grad)] == MS_NONE
-               ? MS_GRADIENTS
-               : MS_TEMPORARIES;
+    return w->row[grad] == MS_NONE ? MS_GRADIENTS : MS_TEMPORARIES;
 }
 
 /* Does this RUN keep the SAVED reference of storage s? */
-static bool is_kept(const ms_books *books, uint32_t keep, uint32_t s)
+static inline bool is_kept(const ms_books *books, uint32_t keep, uint32_t s)
 {
     return keep == MS_ALL ||
            (keep != MS_NOTHING && books->kept[s] == books->run);
 }
 
 /* Books the outputs of op, which has just been issued. */
-static void make(ms_books *books, const ms_books_at *at, uint32_t keep,
-                 uint32_t op)
+static inline void make(ms_books *books, columns *w, uint32_t keep, uint32_t op)
 {
-    const ms_graph *graph = books->graph;
-    const uint8_t *categories = graph->storage_category;
-    const uint8_t *all_refs = graph->storage_refs;
-    uint32_t *row = books->row, end = graph->out_at[op + 1];
-    uint8_t *state = books->state;
-
-    for (uint32_t i = graph->out_at[op]; i < end; i++) {
-        uint32_t s = graph->out[i], c = ms_books_cell(books, at, s);
-        uint8_t refs = all_refs[s], category = categories[s];
+    for (uint32_t i = w->out_at[op]; i < w->out_at[op + 1]; i++) {
+        uint32_t s = w->out[i], c = cell_of(w, s);
+        uint8_t refs = w->refs[s], category = w->category[s];
         if (refs & MS_REF_SAVED && !is_kept(books, keep, s))
             refs &= (uint8_t)~MS_REF_SAVED;
         if (category == MS_ACTIVATIONS && !(refs & MS_REF_SAVED))
             category = MS_TEMPORARIES;
         else if (category == MS_BECOMES_GRAD)
-            category = grad_category(books, at, s);
-        if (state[c] & MS_REF_ANY)
-            ms_books_lose(books, c); /* a variable bound anew */
-        uint32_t r = ms_books_take(books, s, category, MS_DEVICE_POOL,
-                                   refs & MS_REF_SAVED);
-        state[c] = refs;
-        row[c] = r;
+            category = grad_category(books, w, s);
+        if (w->state[c] & MS_REF_ANY)
+            lose(books, w, c); /* a variable bound anew */
+        w->rows[w->n_rows] = (ms_row){.bytes = w->bytes[s],
+                                      .storage = s,
+                                      .op = w->n_ops - 1,
+                                      .category = category,
+                                      .pool = MS_DEVICE_POOL,
+                                      .saved = refs & MS_REF_SAVED};
+        w->state[c] = refs;
+        w->row[c] = w->n_rows++;
         if (!(refs & MS_REF_ANY))
-            ms_books_lose(books, c);
+            lose(books, w, c);
     }
 }
 
 /* Ends the references that the graph ends after op. */
-static void end_references(ms_books *books, const ms_books_at *at, uint32_t op)
+static inline void end_references(ms_books *books, columns *w, uint32_t op)
 {
-    const ms_graph *graph = books->graph;
-    const uint32_t *drop = graph->drop;
-    uint32_t *row = books->row, *release = books->plan->release;
-    uint32_t n = books->n_release, end = graph->drop_at[op + 1];
-    uint8_t *state = books->state;
-
-    for (uint32_t i = graph->drop_at[op]; i < end; i++) {
-        uint32_t c = ms_books_cell(books, at, MS_DROP_STORAGE(drop[i]));
-        uint32_t bit = (uint32_t)MS_REF_LOCAL << (drop[i] & MS_DROP_SAVED);
-        unsigned before = state[c], after = before & ~bit;
-        state[c] = (uint8_t)after;
-        if (before == after || after & MS_REF_ANY)
-            continue;
-        if (row[c] == MS_NONE) { /* it is in host memory, or stolen */
-            books->n_release = n;
-            ms_books_lose(books, c);
-            n = books->n_release;
-            continue;
-        }
-        release[n++] = row[c];
-        row[c] = MS_NONE;
+    for (uint32_t i = w->drop_at[op]; i < w->drop_at[op + 1]; i++) {
+        uint32_t drop = w->drop[i], c = cell_of(w, MS_DROP_STORAGE(drop));
+        uint32_t bit = (uint32_t)MS_REF_LOCAL << (drop & MS_DROP_SAVED);
+        uint32_t before = w->state[c], after = before & ~bit;
+        w->state[c] = (uint8_t)after;
+        if (before != after && !(after & MS_REF_ANY))
+            lose(books, w, c);
     }
-    books->n_release = n;
 }
 
 /* ---- forward ------------------------------------------------------------- */
+
+static bool is_on_host(const ms_books *books, uint32_t cell)
+{
+    return books->host_row && books->host_row[cell] != MS_NONE;
+}
 
 /* Makes op's inputs present and room for it. */
 static ms_err prepare(ms_books *books, const ms_books_at *at, uint32_t op)
@@ -96,11 +143,11 @@ static ms_err prepare(ms_books *books, const ms_books_at *at, uint32_t op)
     const ms_graph *graph = books->graph;
     uint32_t first = graph->in_at[op], end = graph->in_at[op + 1];
 
-    /* Persistent storages exist from the start, except .grad, which run_step
-     * asks for. */
+    /* Whether the step's .grads exist is run_step's affair. */
     for (uint32_t i = first; i < end; i++) {
-        uint32_t s = graph->in[i];
-        if (s >= graph->n_persistent && books->row[s + at->frame] == MS_NONE)
+        uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
+        bool asked = s < graph->n_persistent && op >= graph->step_first;
+        if (books->row[c] == MS_NONE && (!asked || is_on_host(books, c)))
             MS_TRY(ms_bind_storage(books, at, s, op));
     }
     return ms_books_reserve(books, 1, graph->out_at[op + 1] - graph->out_at[op],
@@ -173,6 +220,113 @@ static void hold(ms_books *books, const ms_books_at *at,
     }
 }
 
+/* AccumulateGrad (torch/csrc/autograd/functions/accumulate_grad.h): without a
+ * .grad the incoming buffer is stolen, or cloned where something else holds
+ * it or its layout differs; with one, it is added in place. */
+static inline bool steal(const ms_graph *graph, columns *w, uint32_t op)
+{
+    uint32_t buffer = cell_of(w, graph->in[graph->in_at[op]]);
+    uint32_t grad = cell_of(w, w->out[w->out_at[op]]);
+
+    if (w->row[grad] != MS_NONE || graph->op_flags[op] & MS_OP_CLONES)
+        return false;
+    w->row[grad] = w->row[buffer];
+    w->state[grad] = MS_REF_HOLD | MS_REF_MADE;
+    w->row[buffer] = MS_NONE;
+    w->state[buffer] &= (uint8_t)~MS_REF_ANY;
+    return true;
+}
+
+static ms_err clone_or_add(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    uint32_t grad = books->graph->out[books->graph->out_at[op]];
+    uint32_t c = ms_books_cell(books, at, grad);
+
+    MS_TRY(issue(books, at, op));
+    if (books->row[c] == MS_NONE) {
+        books->row[c] =
+            ms_books_take(books, grad, MS_GRADIENTS, MS_DEVICE_POOL, false);
+        books->state[c] = MS_REF_HOLD | MS_REF_MADE;
+    } else if (books->streams) {
+        books->ready_op[books->row[c]] = books->plan->n_ops - 1;
+    }
+    return MS_OK;
+}
+
+static inline ms_err accumulate(ms_books *books, const ms_books_at *at,
+                                columns *w, uint32_t op)
+{
+    if (steal(books->graph, w, op))
+        return MS_OK;
+    close_columns(w, books);
+    MS_TRY(clone_or_add(books, at, op));
+    *w = open_columns(books, at);
+    return MS_OK;
+}
+
+/* One op, whatever it needs. */
+static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t keep,
+                     uint32_t op)
+{
+    columns w = open_columns(books, at);
+
+    if (books->graph->op_pass[op] == MS_ACCUMULATE) {
+        MS_TRY(accumulate(books, at, &w, op));
+    } else {
+        MS_TRY(issue(books, at, op));
+        w = open_columns(books, at);
+        make(books, &w, keep, op);
+    }
+    uint32_t first = books->plan->n_rows;
+    end_references(books, &w, op);
+    close_columns(&w, books);
+    if (books->reads)
+        ms_books_made(books, first);
+    return MS_OK;
+}
+
+/* Ops [first, end), none of which asks for anything. */
+static ms_err run_complete(ms_books *books, const ms_books_at *at,
+                           uint32_t keep, uint32_t first, uint32_t end)
+{
+    const ms_graph *graph = books->graph;
+    columns w = open_columns(books, at);
+
+    for (uint32_t op = first; op < end; op++) {
+        if (graph->op_pass[op] == MS_ACCUMULATE) {
+            MS_TRY(accumulate(books, at, &w, op));
+        } else {
+            w.op[w.n_ops++] = (ms_plan_op){.ns = graph->op_ns[op],
+                                           .of = op,
+                                           .micro_batch = at->micro_batch,
+                                           .alloc_at = w.n_rows,
+                                           .release_at = w.n_release,
+                                           .pass = graph->op_pass[op],
+                                           .stream = graph->op_stream[op],
+                                           .rank = at->rank};
+            make(books, &w, keep, op);
+        }
+        end_references(books, &w, op);
+    }
+    close_columns(&w, books);
+    return MS_OK;
+}
+
+static ms_err run_ops(ms_books *books, const ms_books_at *at, uint32_t keep,
+                      uint32_t first, uint32_t end)
+{
+    if (books->complete)
+        return run_complete(books, at, keep, first, end);
+    for (uint32_t op = first; op < end; op++)
+        MS_TRY(run_op(books, at, keep, op));
+    return MS_OK;
+}
+
+ms_err ms_expand_op(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    return run_op(books, at, MS_ALL, op);
+}
+
 static ms_err run_forward(ms_books *books, const ms_books_at *at,
                           const ms_program *program, const ms_call *call)
 {
@@ -183,65 +337,12 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     uint32_t first = graph->forward_at[call->unit];
     MS_TRY(look_ahead(books, at, graph->unit_in_at + call->unit, graph->unit_in,
                       first, end));
-    for (uint32_t op = first; op < end; op++) {
-        MS_TRY(issue(books, at, op));
-        make(books, at, call->keep, op);
-        end_references(books, at, op);
-    }
+    MS_TRY(run_ops(books, at, call->keep, first, end));
     hold(books, at, program, call->set, call->flags & MS_CALL_SAVES);
     return MS_OK;
 }
 
 /* ---- backward and step --------------------------------------------------- */
-
-/* AccumulateGrad (torch/csrc/autograd/functions/accumulate_grad.h): without a
- * .grad the incoming buffer is stolen, or cloned where something else holds
- * it or its layout differs; with one, it is added in place. */
-static ms_err accumulate(ms_books *books, const ms_books_at *at, uint32_t op)
-{
-    const ms_graph *graph = books->graph;
-    uint32_t buffer = graph->in[graph->in_at[op]];
-    uint32_t grad = graph->out[graph->out_at[op]];
-    uint32_t b = ms_books_cell(books, at, buffer);
-    uint32_t g = ms_books_cell(books, at, grad);
-    bool clones = graph->op_flags[op] & MS_OP_CLONES;
-
-    if (books->row[g] == MS_NONE && !clones) {
-        books->row[g] = books->row[b];
-        books->state[g] = MS_REF_HOLD | MS_REF_MADE;
-        books->row[b] = MS_NONE;
-        books->state[b] &= (uint8_t)~MS_REF_ANY;
-    } else {
-        MS_TRY(issue(books, at, op));
-        if (books->row[g] == MS_NONE) {
-            books->row[g] =
-                ms_books_take(books, grad, MS_GRADIENTS, MS_DEVICE_POOL, false);
-            books->state[g] = MS_REF_HOLD | MS_REF_MADE;
-        } else if (books->streams) {
-            books->ready_op[books->row[g]] = books->plan->n_ops - 1;
-        }
-    }
-    end_references(books, at, op);
-    return MS_OK;
-}
-
-ms_err ms_expand_op(ms_books *books, const ms_books_at *at, uint32_t op)
-{
-    if (books->graph->op_pass[op] == MS_ACCUMULATE)
-        return accumulate(books, at, op);
-    MS_TRY(issue(books, at, op));
-    make(books, at, MS_ALL, op);
-    end_references(books, at, op);
-    return MS_OK;
-}
-
-static ms_err run_ops(ms_books *books, const ms_books_at *at, uint32_t first,
-                      uint32_t end)
-{
-    for (uint32_t op = first; op < end; op++)
-        MS_TRY(ms_expand_op(books, at, op));
-    return MS_OK;
-}
 
 /* The step reads every .grad: each must exist by now. */
 static ms_err run_step(ms_books *books, const ms_books_at *at)
@@ -251,7 +352,8 @@ static ms_err run_step(ms_books *books, const ms_books_at *at)
     for (uint32_t i = 0; i < graph->n_step_in; i++) {
         uint32_t s = graph->step_in[i];
         char name[MS_STORAGE_NAME];
-        if (books->row[s + at->persistent] == MS_NONE)
+        uint32_t c = s + at->persistent;
+        if (books->row[c] == MS_NONE && !is_on_host(books, c))
             return ms_fail(books->fault, MS_EINPUT, graph->name,
                            "run the backward of every unit before the step",
                            "the optimizer step reads %s, which no backward "
@@ -261,7 +363,7 @@ static ms_err run_step(ms_books *books, const ms_books_at *at)
     books->complete = false;
     if (graph->step && !books->reads)
         return ms_step_append(books, at);
-    return run_ops(books, at, graph->step_first, graph->n_ops);
+    return run_ops(books, at, MS_ALL, graph->step_first, graph->n_ops);
 }
 
 /* ---- calls --------------------------------------------------------------- */
@@ -277,7 +379,7 @@ static ms_err run_unit(ms_books *books, const ms_books_at *at,
     uint32_t end = graph->backward_at[call->unit];
     MS_TRY(look_ahead(books, at, graph->back_in_at + call->unit, graph->back_in,
                       first, end));
-    return run_ops(books, at, first, end);
+    return run_ops(books, at, MS_ALL, first, end);
 }
 
 static void drop_set(ms_books *books, const ms_books_at *at,
@@ -397,22 +499,21 @@ static ms_err expand_start(ms_books *books, uint8_t rank)
 
     MS_TRY(ms_books_reserve(books, 1, graph->n_start, 0));
     ms_books_issue(books, &at, MS_NONE, MS_START, MS_STREAM_COMPUTE, 0);
-    if (graph->n_start > 0)
-        memcpy(plan->row + first, graph->start,
-               graph->n_start * sizeof *graph->start);
-    plan->n_rows += graph->n_start;
-    for (uint32_t r = first; r < plan->n_rows; r++) {
-        uint32_t c = plan->row[r].storage + at.persistent;
-        plan->row[r].op = plan->n_ops - 1;
-        books->row[c] = r;
-        books->state[c] = MS_REF_MADE | MS_REF_HOLD;
+    columns w = open_columns(books, &at);
+    for (uint32_t s = 0; s < w.n_persistent; s++) {
+        if (!graph->storage_at_start[s])
+            continue;
+        w.rows[w.n_rows] = (ms_row){.bytes = w.bytes[s],
+                                    .storage = s,
+                                    .op = w.n_ops - 1,
+                                    .category = w.category[s],
+                                    .pool = MS_DEVICE_POOL};
+        w.state[s + w.persistent] = MS_REF_MADE | MS_REF_HOLD;
+        w.row[s + w.persistent] = w.n_rows++;
     }
-    for (uint32_t r = first; r < plan->n_rows && books->reads; r++) {
-        if (books->streams)
-            books->ready_op[r] = plan->n_ops - 1;
-        if (books->opts->uses)
-            plan->use[books->n_use++] = r;
-    }
+    close_columns(&w, books);
+    if (books->reads)
+        ms_books_made(books, first);
     return MS_OK;
 }
 

@@ -303,9 +303,7 @@ static ms_err prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
                       ms_fault *fault)
 {
     graph->storage_refs = ms_arena_take_raw(arena, graph->n_storages, 1);
-    graph->start =
-        ms_arena_take_raw(arena, graph->n_persistent, sizeof *graph->start);
-    if (graph->storage_refs == NULL || graph->start == NULL)
+    if (graph->storage_refs == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t s = 0; s < graph->n_storages; s++)
         graph->storage_refs[s] = refs_of(graph, s);
@@ -313,12 +311,7 @@ static ms_err prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
         graph->storage_refs[graph->kept[i]] += MS_REF_HOLD;
     graph->n_start = 0;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
-        if (graph->storage_at_start[s])
-            graph->start[graph->n_start++] =
-                (ms_row){.bytes = graph->storage_bytes[s],
-                         .storage = s,
-                         .category = graph->storage_category[s],
-                         .pool = MS_DEVICE_POOL};
+        graph->n_start += graph->storage_at_start[s];
     graph->back_in = NULL;
     MS_TRY(find_back_inputs(graph, arena, scratch, fault));
     MS_TRY(find_step_inputs(graph, arena, scratch, fault));

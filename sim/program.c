@@ -184,27 +184,34 @@ static bool is_outside(const writer *w, uint32_t s)
 {
     const ms_graph *graph = w->graph;
     uint32_t maker = graph->storage_maker[s];
-    return s >= graph->n_persistent &&
+    return w->keep->place[s] == MS_GONE && w->open_reader[s] != MS_NONE &&
+           s >= graph->n_persistent &&
            maker < graph->forward_at[graph->n_units] &&
-           w->segment_of[graph->op_unit[maker]] != MS_NONE &&
-           w->open_reader[s] != MS_NONE && w->keep->place[s] == MS_GONE;
+           w->segment_of[graph->op_unit[maker]] != MS_NONE;
 }
 
+/* A unit in a segment makes such storages, one in none is the last to read
+ * them. */
 static ms_err find_outside(writer *w, uint32_t unit)
 {
     const ms_graph *graph = w->graph;
+    bool open = w->segment_of[unit] == MS_NONE;
     uint32_t end = graph->out_at[graph->forward_at[unit + 1]], n = 0;
-    for (uint32_t i = graph->out_at[graph->forward_at[unit]]; i < end; i++)
+    w->outside_set[unit] = w->outside_drop[unit] = MS_NOTHING;
+    if (w->n_segments == 0)
+        return MS_OK;
+    for (uint32_t i = graph->out_at[graph->forward_at[unit]]; i < end && !open;
+         i++)
         if (is_outside(w, graph->out[i]))
             w->list[n++] = graph->out[i];
     MS_TRY(ms_program_add_set(w->program, w->list, n, w->arena,
                               &w->outside_set[unit], w->fault));
     n = 0;
     end = graph->in_at[graph->backward_at[unit]];
-    for (uint32_t i = graph->in_at[graph->backward_at[unit + 1]]; i < end;
-         i++) {
+    for (uint32_t i = graph->in_at[graph->backward_at[unit + 1]];
+         i < end && open; i++) {
         uint32_t s = graph->in[i];
-        if (!is_outside(w, s) || w->open_reader[s] != unit ||
+        if (w->open_reader[s] != unit || !is_outside(w, s) ||
             w->segment_reads[s] == 2)
             continue;
         w->segment_reads[s] = 2; /* listed */

@@ -64,7 +64,11 @@ ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
     if (books.streams || makes_persistent(graph))
         return MS_OK;
     ms_books_at at = ms_books_at_of(&books, 0, 0, 0);
-    for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
+    uint32_t first = graph->step_first, end = graph->n_ops;
+    books.complete = true; /* what the step reads exists: run_step asks */
+    MS_TRY(ms_books_reserve(&books, end - first,
+                            graph->out_at[end] - graph->out_at[first], 0));
+    for (uint32_t op = first; op < end; op++)
         MS_TRY(ms_expand_op(&books, &at, op));
     MS_TRY(ms_books_close(&books));
     MS_TRY(keep_plan(&plan, arena, &step, fault));

@@ -4,10 +4,14 @@
  * binary whole processes are timed, too.  Nothing fails for being slow:
  * machines differ; the budgets are
  *
+ *     lower_ns_per_op      1000   of the graph
  *     expand_ns_per_op       15
  *     replay_ns_per_event     8
+ *     measure_ns_per_event    8
  *     choices_1000_ms      1000   program, expand, replay of one lowered model
  *     process_run_ms         30   more than process_version_ms
+ *     layers_million_ms    5000   a chain of 10^6 layers, as a process, and
+ *     layers_million_mib   2048   the most memory it holds
  *     layers_12 ... layers_10000: the same ns per op and event, within noise */
 #include "graphs/graphs.h"
 #include "policies/policies.h"
@@ -17,15 +21,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MAX_RUNS 51
+#define LOWER_RUNS 5
 #define MAIN_JOB "run", "gpt3.json", "--policy", "checkpoint:sqrt", "--json"
+#define MILLION                                                                \
+    "{\"memsim\": 1, \"name\": \"million\", \"input\": {\"shape\": [16]},"     \
+    " \"layers\": [{\"repeat\": 500000, \"name\": \"b\", \"layers\": ["        \
+    "{\"type\": \"linear\", \"out\": 16}, {\"type\": \"relu\"}]},"             \
+    " {\"type\": \"mean\"}]}\n"
 
-/* Everything from one lowered model to its timeline. */
+/* Everything from a model to its timeline. */
 struct way {
     ms_arena keep, trial;
+    ms_model model;
+    ms_training training;
     ms_graph graph;
     ms_program program;
     ms_plan plan;
@@ -66,23 +80,26 @@ static void print_times(const char *name, struct times *times, double per)
            name, times->ns[0] / per, times->ns[times->n / 2] / per, times->n);
 }
 
-static void lower(const char *name, const char *layers, struct way *way)
+static void read_model(const char *name, const char *layers, struct way *way)
 {
     ms_override override = {.key = "layers", .value = layers};
-    const ms_device *device;
-    ms_model model;
-    ms_training training;
     ms_fault fault = {0};
-    ms_training_init(&training);
-    demand(ms_read_model(name, &override, layers != NULL, &way->keep, &model,
-                         &fault),
+    ms_training_init(&way->training);
+    demand(ms_read_model(name, &override, layers != NULL, &way->keep,
+                         &way->model, &fault),
            &fault);
-    demand(ms_training_resolve(&training, &model, &fault), &fault);
-    demand(ms_dag_order(&model, &way->keep, &fault), &fault);
+    demand(ms_training_resolve(&way->training, &way->model, &fault), &fault);
+    demand(ms_dag_order(&way->model, &way->keep, &fault), &fault);
+}
+
+static void lower(struct way *way, ms_arena *arena)
+{
+    const ms_device *device;
+    ms_fault fault = {0};
     demand(ms_device_find("h100", &device, &fault), &fault);
-    demand(
-        ms_lower(&model, &training, device, 1, &way->keep, &way->graph, &fault),
-        &fault);
+    demand(ms_lower(&way->model, &way->training, device, 1, arena, &way->graph,
+                    &fault),
+           &fault);
 }
 
 static void write_program(struct way *way, const char *policy)
@@ -114,12 +131,34 @@ static void replay(struct way *way)
            &fault);
 }
 
-/* Expand and replay, each per op and event; the first run warms up. */
+static void measure(struct way *way)
+{
+    const ms_machine machine = {.capacity_bytes = UINT64_C(80) << 30};
+    ms_report report;
+    ms_fault fault = {0};
+    demand(ms_measure(&way->line, &machine, &way->trial, &report, &fault),
+           &fault);
+}
+
+static void time_lower(struct way *way)
+{
+    struct times times = {.n = LOWER_RUNS};
+    for (size_t i = 0; i < times.n; i++) {
+        ms_arena_reset(&way->trial);
+        double t0 = now_ns();
+        lower(way, &way->trial);
+        times.ns[i] = now_ns() - t0;
+    }
+    print_times("lower_ns_per_op", &times, way->graph.n_ops);
+    ms_arena_free(&way->trial);
+}
+
+/* The parts of a run, each per op or event; the first run warms up. */
 static void time_step(struct way *way, const char *policy, size_t runs)
 {
-    struct times expand_times = {.n = runs};
-    struct times replay_times = {.n = runs};
+    struct times parts[3] = {{.n = runs}, {.n = runs}, {.n = runs}};
     for (size_t i = 0; i <= runs; i++) {
+        size_t run = i > 0 ? i - 1 : 0;
         ms_arena_reset(&way->trial);
         write_program(way, policy);
         double t0 = now_ns();
@@ -127,13 +166,16 @@ static void time_step(struct way *way, const char *policy, size_t runs)
         double t1 = now_ns();
         replay(way);
         double t2 = now_ns();
-        expand_times.ns[i > 0 ? i - 1 : 0] = t1 - t0;
-        replay_times.ns[i > 0 ? i - 1 : 0] = t2 - t1;
+        measure(way);
+        parts[0].ns[run] = t1 - t0;
+        parts[1].ns[run] = t2 - t1;
+        parts[2].ns[run] = now_ns() - t2;
     }
     printf(",\n  \"ops\": %u, \"events\": %u", way->plan.n_ops,
            way->line.n_events);
-    print_times("expand_ns_per_op", &expand_times, way->plan.n_ops);
-    print_times("replay_ns_per_event", &replay_times, way->line.n_events);
+    print_times("expand_ns_per_op", &parts[0], way->plan.n_ops);
+    print_times("replay_ns_per_event", &parts[1], way->line.n_events);
+    print_times("measure_ns_per_event", &parts[2], way->line.n_events);
 }
 
 static void bench_step(const char *label, const char *model, const char *layers,
@@ -141,9 +183,12 @@ static void bench_step(const char *label, const char *model, const char *layers,
 {
     struct way way = {0};
     double t0 = now_ns();
-    lower(model, layers, &way);
+    read_model(model, layers, &way);
+    lower(&way, &way.keep);
     printf(",\n \"%s\": {\"policy\": \"%s\", \"read_and_lower_ms\": %.3f",
            label, policy, (now_ns() - t0) / 1e6);
+    time_lower(&way);
+    lower(&way, &way.keep);
     time_step(&way, policy, runs);
     printf("}");
     ms_arena_free(&way.trial);
@@ -155,7 +200,8 @@ static void bench_choices(void)
     struct way way = {0};
     struct times all = {.n = 3};
     char policy[64];
-    lower("gpt3.json", NULL, &way);
+    read_model("gpt3.json", NULL, &way);
+    lower(&way, &way.keep);
     for (size_t run = 0; run < all.n; run++) {
         double t0 = now_ns();
         for (unsigned i = 0; i < 1000; i++) {
@@ -199,6 +245,29 @@ static void bench_process(const char *label, const char *const *argv)
     print_times(label, &times, 1e6);
 }
 
+/* A chain of a million layers; nothing that ran before holds as much. */
+static void bench_million(const char *memsim)
+{
+    char path[] = "/tmp/memsim-bench-XXXXXX";
+    int file = mkstemp(path);
+    size_t length = strlen(MILLION);
+    if (file < 0 || write(file, MILLION, length) != (ssize_t)length) {
+        fprintf(stderr, "memsim-bench: %s: cannot write\n", path);
+        exit(EXIT_FAILURE);
+    }
+    close(file);
+    struct times times = {.n = 3};
+    const char *run[] = {memsim, "run", path, "--json", NULL};
+    for (size_t i = 0; i < times.n; i++)
+        times.ns[i] = process_ns(run);
+    unlink(path);
+    print_times("layers_million_ms", &times, 1e6);
+    struct rusage children;
+    getrusage(RUSAGE_CHILDREN, &children);
+    printf(",\n  \"layers_million_mib\": %.0f",
+           (double)children.ru_maxrss / 1024);
+}
+
 int main(int argc, char **argv)
 {
     printf("{\"memsim\": \"%s\"", MS_VERSION);
@@ -214,6 +283,7 @@ int main(int argc, char **argv)
         const char *run[] = {argv[1], MAIN_JOB, NULL};
         bench_process("process_version_ms", version);
         bench_process("process_run_ms", run);
+        bench_million(argv[1]);
     }
     printf("\n}\n");
     return EXIT_SUCCESS;

@@ -112,6 +112,50 @@ START_TEST(grow_keeps_the_items)
 }
 END_TEST
 
+/* Two arrays of some MiB that grow in turns. */
+static void two_columns(ms_arena *arena)
+{
+    uint32_t *a = NULL, *b = NULL, capacity[2] = {0};
+    for (uint32_t i = 0; i < 1 << 20; i++) {
+        a = ms_arena_grow(arena, a, &capacity[0], i + 1, sizeof *a);
+        b = ms_arena_grow(arena, b, &capacity[1], i + 1, sizeof *b);
+        ck_assert(a != NULL && b != NULL);
+        a[i] = i;
+        b[i] = ~i;
+    }
+    for (uint32_t i = 0; i < 1 << 20; i++)
+        ck_assert(a[i] == i && b[i] == ~i);
+}
+
+START_TEST(large_arrays_leave_no_copies)
+{
+    ms_arena arena = {0};
+    two_columns(&arena);
+    ck_assert_uint_lt(arena.used_bytes, UINT64_C(11) << 20);
+    ms_arena_reset(&arena);
+    ms_arena_fail_after(1); /* the blocks are used again as they are */
+    two_columns(&arena);
+    ms_arena_fail_after(0);
+    ms_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(large_arrays_heed_the_limit)
+{
+    ms_arena arena = {.limit_bytes = 6 << 20};
+    uint32_t capacity = 0;
+    char *items = ms_arena_grow(&arena, NULL, &capacity, 2 << 20, 1);
+    ck_assert_ptr_nonnull(items);
+    items = ms_arena_grow(&arena, items, &capacity, 4 << 20, 1);
+    ck_assert_ptr_nonnull(items);
+    ck_assert_uint_eq(capacity, 4 << 20);
+    ck_assert_ptr_null(
+        ms_arena_grow(&arena, items, &capacity, (4 << 20) + 1, 1));
+    ck_assert_uint_eq(capacity, 4 << 20);
+    ms_arena_free(&arena);
+}
+END_TEST
+
 START_TEST(texts)
 {
     ms_arena arena = {0};
@@ -180,6 +224,8 @@ Suite *suite_arena(void)
     tcase_add_test(tcase, reset_keeps_the_blocks);
     tcase_add_test(tcase, the_nth_malloc_fails);
     tcase_add_test(tcase, grow_keeps_the_items);
+    tcase_add_test(tcase, large_arrays_leave_no_copies);
+    tcase_add_test(tcase, large_arrays_heed_the_limit);
     tcase_add_test(tcase, texts);
     tcase_add_test(tcase, first_failure_wins);
     tcase_add_test(tcase, fault_points_into_the_text);

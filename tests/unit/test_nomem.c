@@ -22,6 +22,7 @@ static const char *const jobs[][MOST_WORDS] = {
      "--framework=torch-1.13", "--precision=fp16-mixed"},
     {"tiny-encoder.json", "--book=device", "--optimizer=sgd"},
     {"parameters.json", "--precision=fp16-mixed", "--optimizer=adam"},
+    {"ops.json", "-p", "checkpoint:full"},
     {"parameters.json", "--hiden=1"}, /* faults run out of memory, too */
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))
