@@ -353,6 +353,15 @@ void ms_trace_read(ms_trace *trace, uint32_t tensor)
     ms_trace_read_storage(trace, read->storage, ms_trace_bytes(read));
 }
 
+void ms_trace_begin_backward(ms_trace *trace, const ms_node *node,
+                             uint32_t grad)
+{
+    ms_trace_begin(trace, node->rule->op);
+    ms_trace_read(trace, grad);
+    for (uint32_t i = 0; i < node->n_saved; i++)
+        ms_trace_read(trace, node->saved[i]);
+}
+
 void ms_trace_out(ms_trace *trace, uint32_t storage)
 {
     ms_graph *g = &trace->graph;

@@ -185,6 +185,9 @@ uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
 void ms_trace_begin(ms_trace *trace, const char *name);
 void ms_trace_read(ms_trace *trace, uint32_t tensor);
 void ms_trace_read_storage(ms_trace *trace, uint32_t storage, uint64_t bytes);
+/* Begins the op of node's rule, which reads grad and all that node saved. */
+void ms_trace_begin_backward(ms_trace *trace, const ms_node *node,
+                             uint32_t grad);
 /* The open op makes an existing storage (a .grad, optimizer state). */
 void ms_trace_out(ms_trace *trace, uint32_t storage);
 /* A new contiguous tensor made by the open op. */

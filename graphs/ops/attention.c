@@ -29,10 +29,7 @@ static void flash_backward(ms_trace *trace, const ms_node *node,
     int64_t sums[3] = {q->size[0], q->size[1], rows};
     int64_t accumulated[4] = {q->size[0], rows, q->size[1], q->size[3]};
 
-    ms_trace_begin(trace, node->rule->op);
-    ms_trace_read(trace, grads[0]);
-    for (uint32_t i = 0; i < node->n_saved; i++)
-        ms_trace_read(trace, node->saved[i]);
+    ms_trace_begin_backward(trace, node, grads[0]);
     for (uint32_t i = 0; i < 3; i++)
         out[i] = like_heads(trace, node->input[i], "grad");
     uint32_t all[2] = {MS_NONE, MS_NONE};

@@ -78,10 +78,7 @@ uint32_t ms_conv_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
 static void pool_backward(ms_trace *trace, const ms_node *node,
                           const uint32_t *grads, uint32_t *out)
 {
-    ms_trace_begin(trace, node->rule->op);
-    ms_trace_read(trace, grads[0]);
-    for (uint32_t i = 0; i < node->n_saved; i++)
-        ms_trace_read(trace, node->saved[i]);
+    ms_trace_begin_backward(trace, node, grads[0]);
     out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
     ms_trace_end(trace, 0, false);
 }

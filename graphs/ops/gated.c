@@ -15,10 +15,7 @@ static double elements(ms_trace *trace, uint32_t x)
 static void gated_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
-    ms_trace_begin(trace, node->rule->op);
-    ms_trace_read(trace, grads[0]);
-    for (uint32_t i = 0; i < node->n_saved; i++)
-        ms_trace_read(trace, node->saved[i]);
+    ms_trace_begin_backward(trace, node, grads[0]);
     for (uint32_t i = 0; i < 2; i++)
         if (node->needs[i])
             out[i] = ms_trace_make_like(trace, "grad", node->input[i]);

@@ -65,10 +65,7 @@ static void index_backward(ms_trace *trace, const ms_node *node,
     const ms_tensor *input = ms_trace_at(trace, node->input[0]);
     if (input->parameter != MS_NONE)
         trace->pass = MS_GRAD_WEIGHT;
-    ms_trace_begin(trace, "aten::index_put_");
-    ms_trace_read(trace, grads[0]);
-    for (uint32_t i = 0; i < node->n_saved; i++)
-        ms_trace_read(trace, node->saved[i]);
+    ms_trace_begin_backward(trace, node, grads[0]);
     out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
     if (!trace->cpu && node->n_saved)
         sort_scratch(trace, ms_trace_at(trace, grads[0]),

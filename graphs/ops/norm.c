@@ -9,6 +9,14 @@ static double count(ms_trace *trace, uint32_t x)
     return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
 }
 
+/* The gradients of all inputs that need one, in order. */
+static void make_grads(ms_trace *trace, const ms_node *node, uint32_t *out)
+{
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        if (node->needs[i])
+            out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
+}
+
 /* ---- layer norm ---------------------------------------------------------- */
 
 /* Inputs: x, weight, bias.  dx, dweight, dbias; on the CPU a scratch of two
@@ -16,16 +24,8 @@ static double count(ms_trace *trace, uint32_t x)
 static void layer_norm_backward(ms_trace *trace, const ms_node *node,
                                 const uint32_t *grads, uint32_t *out)
 {
-    ms_trace_begin(trace, "aten::native_layer_norm_backward");
-    ms_trace_read(trace, grads[0]);
-    for (uint32_t i = 0; i < node->n_saved; i++)
-        ms_trace_read(trace, node->saved[i]);
-    if (node->needs[0])
-        out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
-    if (node->needs[1])
-        out[1] = ms_trace_make_like(trace, "grad", node->input[1]);
-    if (node->needs[2])
-        out[2] = ms_trace_make_like(trace, "grad", node->input[2]);
+    ms_trace_begin_backward(trace, node, grads[0]);
+    make_grads(trace, node, out);
     if (trace->cpu && node->needs[1])
         ms_trace_workspace(
             trace, 8 * ms_trace_elements(ms_trace_at(trace, node->input[1])));
@@ -87,13 +87,8 @@ uint32_t ms_norm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
 static void rms_norm_backward(ms_trace *trace, const ms_node *node,
                               const uint32_t *grads, uint32_t *out)
 {
-    ms_trace_begin(trace, node->rule->op);
-    ms_trace_read(trace, grads[0]);
-    for (uint32_t i = 0; i < node->n_saved; i++)
-        ms_trace_read(trace, node->saved[i]);
-    for (uint32_t i = 0; i < node->n_inputs; i++)
-        if (node->needs[i])
-            out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
+    ms_trace_begin_backward(trace, node, grads[0]);
+    make_grads(trace, node, out);
     ms_trace_end(trace, 14 * count(trace, grads[0]), false);
 }
 
@@ -130,10 +125,7 @@ uint32_t ms_norm_rms(ms_trace *trace, uint32_t x, uint32_t weight)
 static void batch_norm_backward(ms_trace *trace, const ms_node *node,
                                 const uint32_t *grads, uint32_t *out)
 {
-    ms_trace_begin(trace, "aten::native_batch_norm_backward");
-    ms_trace_read(trace, grads[0]);
-    for (uint32_t i = 0; i < node->n_saved; i++)
-        ms_trace_read(trace, node->saved[i]);
+    ms_trace_begin_backward(trace, node, grads[0]);
     if (trace->cpu && !trace->err)
         ms_trace_workspace(trace,
                            ms_trace_bytes(ms_trace_at(trace, node->input[0])));
@@ -197,13 +189,8 @@ uint32_t ms_norm_batch(ms_trace *trace, uint32_t x, uint32_t weight,
 static void group_norm_backward(ms_trace *trace, const ms_node *node,
                                 const uint32_t *grads, uint32_t *out)
 {
-    ms_trace_begin(trace, "aten::native_group_norm_backward");
-    ms_trace_read(trace, grads[0]);
-    for (uint32_t i = 0; i < node->n_saved; i++)
-        ms_trace_read(trace, node->saved[i]);
-    for (uint32_t i = 0; i < node->n_inputs; i++)
-        if (node->needs[i])
-            out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
+    ms_trace_begin_backward(trace, node, grads[0]);
+    make_grads(trace, node, out);
     ms_trace_end(trace, 21 * count(trace, grads[0]), false);
 }
 

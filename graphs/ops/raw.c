@@ -5,10 +5,7 @@
 static void raw_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
 {
-    ms_trace_begin(trace, "op_backward");
-    ms_trace_read(trace, grads[0]);
-    for (uint32_t i = 0; i < node->n_saved; i++)
-        ms_trace_read(trace, node->saved[i]);
+    ms_trace_begin_backward(trace, node, grads[0]);
     if (node->needs[0])
         out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
     ms_trace_end(trace, 2 * node->flops, true);

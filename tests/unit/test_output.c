@@ -2,8 +2,8 @@
 /* Files are written whole or not at all. */
 #include "plots/plots.h"
 #include "tests/tests.h"
+#include "tests/unit/folder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,70 +14,30 @@
 #include <unistd.h>
 
 static ms_fault fault;
-static char folder[64];
+static const char *folder;
 
 static void setup(void)
 {
     fault = (ms_fault){0};
-    strcpy(folder, "/tmp/memsim-plots-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-
-/* How many entries the folder has; with remove, empties it. */
-static int entries(bool remove_them)
-{
-    char path[512];
-    struct dirent *entry;
-    int n = 0;
-    DIR *dir = opendir(folder);
-    ck_assert_ptr_nonnull(dir);
-    while ((entry = readdir(dir)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        n++;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (remove_them)
-            unlink(path);
-    }
-    closedir(dir);
-    return n;
+    folder = folder_open();
 }
 
 static void teardown(void)
 {
-    chmod(folder, 0700);
-    entries(true);
-    rmdir(folder);
-}
-
-static const char *path_of(const char *name)
-{
-    static char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static size_t read_back(const char *path, char *bytes, size_t size)
-{
-    FILE *file = fopen(path, "rb");
-    ck_assert_ptr_nonnull(file);
-    size_t n = fread(bytes, 1, size - 1, file);
-    fclose(file);
-    bytes[n] = '\0';
-    return n;
+    folder_close();
 }
 
 static void check_content(const char *path, const char *expected)
 {
     char bytes[256];
-    read_back(path, bytes, sizeof bytes);
+    folder_read(path, bytes, sizeof bytes);
     ck_assert_str_eq(bytes, expected);
 }
 
 START_TEST(writes_and_replaces)
 {
     struct stat now;
-    const char *path = path_of("a");
+    const char *path = folder_path("a");
     ck_assert_int_eq(ms_output_write(path, "one", 3, &fault), MS_OK);
     check_content(path, "one");
     ck_assert_int_eq(chmod(path, 0640), 0);
@@ -87,7 +47,7 @@ START_TEST(writes_and_replaces)
     check_content(path, "");
     ck_assert_int_eq(stat(path, &now), 0);
     ck_assert_uint_eq(now.st_mode & 0777u, 0640u);
-    ck_assert_int_eq(entries(false), 1);
+    ck_assert_int_eq(folder_entries(), 1);
 }
 END_TEST
 
@@ -95,15 +55,15 @@ START_TEST(follows_links)
 {
     char link[256];
     struct stat now;
-    strcpy(link, path_of("link"));
+    strcpy(link, folder_path("link"));
     ck_assert_int_eq(symlink("target", link), 0);
     ck_assert_int_eq(ms_output_write(link, "x", 1, &fault), MS_ESYSTEM);
     ck_assert_ptr_nonnull(strstr(fault.what, "leads nowhere"));
     fault = (ms_fault){0};
-    ck_assert_int_eq(ms_output_write(path_of("target"), "old", 3, &fault),
+    ck_assert_int_eq(ms_output_write(folder_path("target"), "old", 3, &fault),
                      MS_OK);
     ck_assert_int_eq(ms_output_write(link, "new", 3, &fault), MS_OK);
-    check_content(path_of("target"), "new");
+    check_content(folder_path("target"), "new");
     ck_assert_int_eq(lstat(link, &now), 0);
     ck_assert(S_ISLNK(now.st_mode));
 }
@@ -124,23 +84,24 @@ START_TEST(refuses)
     check_refused(folder, "is a directory");
     check_refused("", "is empty");
     check_refused("/dev/full", "No space left on device");
-    check_refused(path_of("none/a"), "No such file");
+    check_refused(folder_path("none/a"), "No such file");
     check_refused("/proc/memsim", "cannot write");
     check_refused(name, "File name too long");
-    ck_assert_int_eq(entries(false), 0);
+    ck_assert_int_eq(folder_entries(), 0);
 }
 END_TEST
 
 START_TEST(into_read_only_folder)
 {
-    ck_assert_int_eq(ms_output_write(path_of("a"), "old", 3, &fault), MS_OK);
+    ck_assert_int_eq(ms_output_write(folder_path("a"), "old", 3, &fault),
+                     MS_OK);
     ck_assert_int_eq(chmod(folder, 0555), 0);
     tests_become_nobody();
-    check_refused(path_of("a"), "Permission denied");
-    check_refused(path_of("b"), "Permission denied");
+    check_refused(folder_path("a"), "Permission denied");
+    check_refused(folder_path("b"), "Permission denied");
     tests_become_self();
-    check_content(path_of("a"), "old");
-    ck_assert_int_eq(entries(false), 1);
+    check_content(folder_path("a"), "old");
+    ck_assert_int_eq(folder_entries(), 1);
 }
 END_TEST
 
@@ -149,7 +110,7 @@ START_TEST(stops_in_the_middle)
 {
     static char bytes[100000];
     struct rlimit before, small;
-    const char *path = path_of("a");
+    const char *path = folder_path("a");
     ck_assert_int_eq(ms_output_write(path, "old", 3, &fault), MS_OK);
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
     small = before;
@@ -162,14 +123,14 @@ START_TEST(stops_in_the_middle)
     ck_assert_int_eq(err, MS_ESYSTEM);
     ck_assert_ptr_nonnull(strstr(fault.what, "File too large"));
     check_content(path, "old");
-    ck_assert_int_eq(entries(false), 1);
+    ck_assert_int_eq(folder_entries(), 1);
 }
 END_TEST
 
 START_TEST(to_standard_output)
 {
     int saved = dup(STDOUT_FILENO);
-    int file = open(path_of("a"), O_WRONLY | O_CREAT, 0600);
+    int file = open(folder_path("a"), O_WRONLY | O_CREAT, 0600);
     fflush(stdout);
     ck_assert_int_ge(dup2(file, STDOUT_FILENO), 0);
     ms_err err = ms_output_write("-", "text", 4, &fault);
@@ -177,7 +138,7 @@ START_TEST(to_standard_output)
     close(saved);
     close(file);
     ck_assert_int_eq(err, MS_OK);
-    check_content(path_of("a"), "text");
+    check_content(folder_path("a"), "text");
 }
 END_TEST
 

@@ -2,8 +2,8 @@
 /* Tables, charts, figures and the files they are written to. */
 #include "plots/figure.h"
 #include "tests/tests.h"
+#include "tests/unit/folder.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 static ms_arena arena;
 static ms_fault fault;
-static char folder[64];
+static const char *folder;
 
 /* ---- a step by hand ------------------------------------------------------ */
 
@@ -85,53 +85,13 @@ static void setup(void)
 {
     arena = (ms_arena){0};
     fault = (ms_fault){0};
-    strcpy(folder, "/tmp/memsim-plots-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-
-/* How many entries the folder has; with remove, empties it. */
-static int entries(bool remove_them)
-{
-    char path[512];
-    struct dirent *entry;
-    int n = 0;
-    DIR *dir = opendir(folder);
-    ck_assert_ptr_nonnull(dir);
-    while ((entry = readdir(dir)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        n++;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (remove_them)
-            unlink(path);
-    }
-    closedir(dir);
-    return n;
+    folder = folder_open();
 }
 
 static void teardown(void)
 {
-    chmod(folder, 0700);
-    entries(true);
-    rmdir(folder);
+    folder_close();
     ms_arena_free(&arena);
-}
-
-static const char *path_of(const char *name)
-{
-    static char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static size_t read_back(const char *path, char *bytes, size_t size)
-{
-    FILE *file = fopen(path, "rb");
-    ck_assert_ptr_nonnull(file);
-    size_t n = fread(bytes, 1, size - 1, file);
-    fclose(file);
-    bytes[n] = '\0';
-    return n;
 }
 
 static bool has_gnuplot(void)
@@ -142,7 +102,7 @@ static bool has_gnuplot(void)
 static ms_err draw(const char *title, const char *name)
 {
     ms_figure figure = {.title = title, .subtitle = title};
-    return ms_figure_timeline(&line, &report, &figure, path_of(name), NULL,
+    return ms_figure_timeline(&line, &report, &figure, folder_path(name), NULL,
                               &arena, &fault);
 }
 
@@ -346,7 +306,7 @@ START_TEST(gnuplot_is_missing)
     ck_assert_int_eq(err, MS_EPROGRAM);
     ck_assert_ptr_nonnull(strstr(fault.what, "gnuplot was not found"));
     ck_assert_ptr_nonnull(strstr(fault.hint, "apt install gnuplot-nox"));
-    ck_assert_int_eq(entries(false), 0);
+    ck_assert_int_eq(folder_entries(), 0);
 }
 END_TEST
 
@@ -400,15 +360,15 @@ START_TEST(figures_are_the_same_each_time)
     char *once = ms_arena_take(&arena, SIZE, 1);
     char *again = ms_arena_take(&arena, SIZE, 1);
     ck_assert_int_eq(draw("a model", name), MS_OK);
-    size_t n = read_back(path_of(name), once, SIZE);
+    size_t n = folder_read(folder_path(name), once, SIZE);
     ck_assert_int_eq(
         memcmp(once, pictures[_i].first, strlen(pictures[_i].first)), 0);
     if (strcmp(name, "a.pdf") == 0)
         sleep(1); /* its date would differ */
     ck_assert_int_eq(draw("a model", name), MS_OK);
-    ck_assert_uint_eq(read_back(path_of(name), again, SIZE), n);
+    ck_assert_uint_eq(folder_read(folder_path(name), again, SIZE), n);
     ck_assert_mem_eq(once, again, n);
-    ck_assert_int_eq(entries(false), 1);
+    ck_assert_int_eq(folder_entries(), 1);
 }
 END_TEST
 
@@ -438,22 +398,22 @@ START_TEST(titles_inject_nothing)
     ms_err err = draw(hostile[_i], "a.png");
     ck_assert_int_eq(chdir(before), 0);
     ck_assert_msg(err == MS_OK, "%s", fault.what);
-    ck_assert_int_eq(entries(false), 1);
+    ck_assert_int_eq(folder_entries(), 1);
 }
 END_TEST
 
 START_TEST(figure_to_full_disk)
 {
     ms_figure figure = {.title = "x"};
-    ck_assert_int_eq(symlink("/dev/full", path_of("full.svg")), 0);
+    ck_assert_int_eq(symlink("/dev/full", folder_path("full.svg")), 0);
     if (!has_gnuplot())
         return;
     ck_assert_int_eq(ms_figure_timeline(&line, &report, &figure,
-                                        path_of("full.svg"), NULL, &arena,
+                                        folder_path("full.svg"), NULL, &arena,
                                         &fault),
                      MS_ESYSTEM);
     ck_assert_ptr_nonnull(strstr(fault.what, "No space left"));
-    ck_assert_int_eq(entries(false), 1);
+    ck_assert_int_eq(folder_entries(), 1);
 }
 END_TEST
 
@@ -464,12 +424,12 @@ START_TEST(script_is_kept)
     ms_figure figure = {.title = "x"};
     if (!has_gnuplot())
         return;
-    strcpy(script, path_of("a.gp"));
+    strcpy(script, folder_path("a.gp"));
     ck_assert_int_eq(ms_figure_timeline(&line, &report, &figure,
-                                        path_of("a.svg"), script, &arena,
+                                        folder_path("a.svg"), script, &arena,
                                         &fault),
                      MS_OK);
-    read_back(script, bytes, sizeof bytes);
+    folder_read(script, bytes, sizeof bytes);
     ck_assert_ptr_nonnull(strstr(bytes, "peak 10.00 MiB at 10.00 "));
     ck_assert_ptr_nonnull(strstr(bytes, "'capacity 9 MiB'"));
     ck_assert_ptr_nonnull(strstr(bytes, "'total allocated'"));
@@ -490,7 +450,7 @@ START_TEST(figure_without_memory)
         ms_arena_fail_after(n);
         err = draw("x", "a.svg");
         ms_arena_fail_after(0);
-        ck_assert_int_eq(entries(false), err == MS_OK);
+        ck_assert_int_eq(folder_entries(), err == MS_OK);
     }
     ck_assert_int_eq(err, MS_OK);
 }
