@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* ---- what an op must have ---- */
+/* ---- what an op must have ------------------------------------------------ */
 
 /* A column such as "i0I1o1" names inputs and outputs that are there; I: an
  * input that may be absent. */
@@ -64,10 +64,6 @@ const char *ms_aten_objection(const ms_aten_row *row, const ms_aten_call *call)
         return NULL;
     if (!has_listed(row, node))
         return "it has too few inputs or outputs";
-    if (row->rule == &ms_view_split_rule && node->n_out > MS_NODE_OUTPUTS)
-        return "more than 4 pieces are not supported";
-    if (row->rule == &ms_view_cat_rule && node->n_in > MS_NODE_INPUTS)
-        return "more than 4 inputs are not supported";
     bool reorders = row->rule == &ms_view_transpose_rule ||
                     row->rule == &ms_view_permute_rule ||
                     row->rule == &ms_view_sum_rule;
@@ -78,7 +74,7 @@ const char *ms_aten_objection(const ms_aten_row *row, const ms_aten_call *call)
     return NULL;
 }
 
-/* ---- exceptions to the columns ---- */
+/* ---- exceptions to the columns ------------------------------------------- */
 
 /* x * number: the number is saved as a tensor on the CPU (rule 11). */
 static void mul_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
@@ -192,7 +188,7 @@ static void sum_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
                                 << dim_of(x, node->args[1].value.ints[i]);
 }
 
-/* ---- the table ---- */
+/* ---- the table ----------------------------------------------------------- */
 
 /* Rows whose rule is one of the shared backward functions. */
 #define RULE(node, op, backward)                                               \
@@ -247,7 +243,7 @@ const ms_aten_row ms_aten_rows[] = {
     /* copies */
     {"clone", NULL, &ms_view_clone_rule, "0", "", false, NULL},
     {"_to_copy", NULL, &ms_pointwise_cast_rule, "0", "", false, NULL},
-    {"cat", NULL, &ms_view_cat_rule, "01234567", "", false, NULL},
+    {"cat", NULL, &ms_view_cat_rule, "*", "", false, NULL},
     {"copy_", NULL, &ms_assign_copy_rule, "01", "", false, NULL},
     /* made from nothing */
     CONSTANT("arange"),
@@ -384,7 +380,7 @@ const ms_aten_row *ms_aten_find(const char *op, const char *overload)
     return NULL;
 }
 
-/* ---- recording ---- */
+/* ---- recording ----------------------------------------------------------- */
 
 static void save_listed(ms_trace *trace, const ms_aten_row *row,
                         const ms_aten_call *call, uint32_t n)
@@ -401,7 +397,8 @@ static void save_listed(ms_trace *trace, const ms_aten_row *row,
 void ms_aten_record(ms_trace *trace, const ms_aten_row *row,
                     const ms_aten_call *call)
 {
-    uint32_t inputs[MS_NODE_INPUTS], n_inputs = 0;
+    uint32_t listed[10], n_inputs = 0;
+    bool all = row->inputs[0] == '*';
 
     if (!row->rule || trace->err)
         return;
@@ -410,15 +407,16 @@ void ms_aten_record(ms_trace *trace, const ms_aten_row *row,
                         call->out[0]);
         return;
     }
-    for (const char *c = row->inputs; *c; c++) {
+    for (const char *c = row->inputs; *c && !all; c++) {
         uint32_t i = (uint32_t)(*c - '0');
-        if (i < call->node->n_in && n_inputs < MS_NODE_INPUTS)
-            inputs[n_inputs++] = call->in[i];
+        if (i < call->node->n_in)
+            listed[n_inputs++] = call->in[i];
     }
     /* Only the first output of a norm or a pool takes part in backward; all
      * pieces of a split do. */
     bool pieces = row->rule == &ms_view_split_rule;
-    uint32_t n = ms_trace_node(trace, row->rule, inputs, n_inputs, call->out,
+    uint32_t n = ms_trace_node(trace, row->rule, all ? call->in : listed,
+                               all ? call->node->n_in : n_inputs, call->out,
                                pieces ? call->node->n_out : 1);
     if (n == MS_NONE)
         return;
@@ -428,7 +426,7 @@ void ms_aten_record(ms_trace *trace, const ms_aten_row *row,
         row->also(trace, call, n);
 }
 
-/* ---- help ---- */
+/* ---- help ---------------------------------------------------------------- */
 
 static void describe_saves(const ms_aten_row *row, ms_text *text)
 {

@@ -20,7 +20,8 @@ typedef struct ms_aten_call {
 typedef struct ms_aten_row {
     const char *op, *overload; /* overload NULL: any */
     const ms_rule *rule;       /* NULL: no gradient flows through it */
-    const char *inputs;        /* differentiable inputs, by position: "012" */
+    const char *inputs;        /* differentiable inputs, by position: "012";
+                               "*": all */
     const char *saves;         /* in order: "i0" input 0, "I1" input 1 where
                                there is one, "o1" output 1 */
     bool matrix;               /* a matrix product: rated by FLOPs */

@@ -3,6 +3,7 @@
  * 10 of specs/autograd.md.  Nodes run by falling sequence number, which is the
  * order of creation reversed; a parameter's gradient is accumulated at once
  * after the node that completes it. */
+#include "graphs/columns.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace.h"
 
@@ -214,10 +215,10 @@ static bool has_gradient(const ms_node *node)
     return node->n_outputs == 0;
 }
 
-static void run_node(ms_trace *trace, uint32_t n)
+/* out has room for the gradients of all inputs. */
+static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
 {
     ms_node node = trace->nodes[n];
-    uint32_t out[MS_NODE_INPUTS];
 
     if (!has_gradient(&node))
         return;
@@ -225,7 +226,7 @@ static void run_node(ms_trace *trace, uint32_t n)
     trace->layer = node.layer;
     trace->node_now = n;
     trace->pass = MS_GRAD_INPUT;
-    for (uint32_t i = 0; i < MS_NODE_INPUTS; i++)
+    for (uint32_t i = 0; i < node.n_inputs; i++)
         out[i] = MS_NONE;
     if (node.n_outputs > 1)
         fill_undefined(trace, &node, node.grad);
@@ -254,9 +255,12 @@ static uint32_t root_gradient(ms_trace *trace, uint32_t loss)
 
 void ms_autograd_run(ms_trace *trace, uint32_t loss)
 {
-    uint32_t root = MS_NONE;
+    uint32_t root = MS_NONE, *out;
 
     if (trace->err)
+        return;
+    out = ms_columns_take(trace, trace->most_inputs, sizeof *out);
+    if (!out)
         return;
     if (ms_trace_needs(trace, loss)) {
         root = root_gradient(trace, loss);
@@ -267,6 +271,6 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
         ms_trace_ref(trace, root);
     }
     for (uint32_t n = trace->n_nodes; n-- > 0 && !trace->err;)
-        run_node(trace, n);
+        run_node(trace, n, out);
     ms_trace_drop(trace, root);
 }

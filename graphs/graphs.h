@@ -70,7 +70,6 @@ typedef struct ms_field {
 typedef struct ms_opgraph ms_opgraph; /* an exported op graph: opgraph.h */
 
 #define MS_LAYER_FIELDS 12u
-#define MS_LAYER_INPUTS 4u
 #define MS_MAX_DIMS 6u
 
 /* Where a node of the input file stands, for errors. */
@@ -162,9 +161,10 @@ void ms_dag_dot(const ms_model *model, ms_text *text);
 
 typedef struct ms_trace ms_trace; /* the forward under construction: trace.h */
 
+#define MS_ANY_INPUTS UINT8_MAX
 typedef struct ms_layer_kind {
     const char *type, *summary;
-    uint8_t min_inputs, max_inputs;
+    uint8_t min_inputs, max_inputs; /* MS_ANY_INPUTS: no limit */
     uint8_t n_fields;
     const ms_field *fields;
     /* Records the layer's forward ops.  in: tensor ids; *out: the result. */

@@ -280,11 +280,15 @@ static ms_err read_inputs(list *l, uint32_t row, const ms_layer *layer,
         MS_TRY(read_named_inputs(l, inputs, in));
     else if (kind->max_inputs > 0 && !ms_build_edge(&l->build, previous))
         return ms_fail_nomem(l->fault);
-    if (layer->n_in >= kind->min_inputs && layer->n_in <= kind->max_inputs)
+    bool any = kind->max_inputs == MS_ANY_INPUTS;
+    if (layer->n_in >= kind->min_inputs &&
+        (any || layer->n_in <= kind->max_inputs))
         return MS_OK;
     char needs[32];
     snprintf(needs, sizeof needs,
-             kind->min_inputs == kind->max_inputs ? "%u" : "%u to %u",
+             any                                    ? "%u or more"
+             : kind->min_inputs == kind->max_inputs ? "%u"
+                                                    : "%u to %u",
              kind->min_inputs, kind->max_inputs);
     return ms_json_fail(
         l->json, inputs == MS_NONE ? row : inputs, l->fault,

@@ -120,7 +120,7 @@ const ms_layer_kind ms_layer_kinds[] = {
      ms_pointlayers_mul},
     {"div", "a / b, broadcasting; saves both", 2, 2, 0, NULL,
      ms_pointlayers_div},
-    {"cat", "inputs end to end: a copy", 2, MS_LAYER_INPUTS,
+    {"cat", "inputs end to end: a copy", 2, MS_ANY_INPUTS,
      FIELDS(ms_shapelayers_cat_fields), ms_shapelayers_cat},
     {"select", "one position of the sequence", 1, 1,
      FIELDS(ms_shapelayers_select_fields), ms_shapelayers_select},

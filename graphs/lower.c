@@ -62,7 +62,7 @@ static ms_err open_trace(ms_trace *trace, uint32_t micro_batches)
                             OPS_PER_LAYER * model->n_layers);
 }
 
-/* ---- loss and backward ---- */
+/* ---- loss and backward --------------------------------------------------- */
 
 static ms_err keep(ms_trace *trace, uint32_t tensor, uint32_t *capacity)
 {
@@ -142,7 +142,7 @@ static void cublas_workspaces(ms_trace *trace)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- the whole ----------------------------------------------------------- */
 
 static ms_err lower(ms_trace *trace, uint32_t micro_batches, ms_graph *graph)
 {

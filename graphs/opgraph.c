@@ -17,7 +17,7 @@ typedef struct reader {
     uint8_t *seen; /* per tensor: made or read by an earlier node */
 } reader;
 
-/* ---- pieces ---- */
+/* ---- pieces -------------------------------------------------------------- */
 
 static ms_err wrong(const reader *r, uint32_t row, const char *what)
 {
@@ -88,7 +88,7 @@ static ms_err take(const reader *r, void *items, uint64_t n, size_t size)
     return MS_OK;
 }
 
-/* ---- storages and tensors ---- */
+/* ---- storages and tensors ------------------------------------------------ */
 
 static ms_err storage_kind(const reader *r, uint32_t row, const char *word,
                            uint8_t *kind)
@@ -246,7 +246,7 @@ static ms_err read_tensors(reader *r, uint32_t list)
     return MS_OK;
 }
 
-/* ---- nodes ---- */
+/* ---- nodes --------------------------------------------------------------- */
 
 static ms_err read_ids(const reader *r, uint32_t list, uint32_t *n,
                        const uint32_t **ids)
@@ -427,7 +427,7 @@ static ms_err read_nodes(reader *r, uint32_t list)
     return MS_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole ----------------------------------------------------------- */
 
 static ms_err read_loss(const reader *r)
 {

@@ -23,7 +23,7 @@ typedef struct run {
     uint32_t *block_of;          /* per module: block, or MS_NONE */
 } run;
 
-/* ---- what exists before the step ---- */
+/* ---- what exists before the step ----------------------------------------- */
 
 /* The name of a block: up to the first number in a dotted name, such as
  * "h.3" of "h.3.attn.c_attn"; 0 where there is none. */
@@ -159,7 +159,7 @@ static ms_err make_leaves(run *r)
     return r->trace->err;
 }
 
-/* ---- one node ---- */
+/* ---- one node ------------------------------------------------------------ */
 
 static ms_err wrong(run *r, const ms_opnode *node, const char *hint,
                     const char *what)
@@ -296,7 +296,7 @@ static ms_err run_node(run *r, const ms_opnode *node)
     return trace->err;
 }
 
-/* ---- lifetimes and units ---- */
+/* ---- lifetimes and units ------------------------------------------------- */
 
 /* The tensors by the node after which they go. */
 static ms_err list_endings(run *r)
@@ -482,7 +482,7 @@ static ms_err run_nodes(run *r)
     return trace->err;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole ----------------------------------------------------------- */
 
 static ms_err open_run(run *r)
 {

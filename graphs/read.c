@@ -363,7 +363,7 @@ static void find_max_sequence(ms_model *model)
     }
 }
 
-/* ---- op graphs ---- */
+/* ---- op graphs ----------------------------------------------------------- */
 
 static bool is_op_graph(const reader *r)
 {

@@ -2,10 +2,6 @@
 /* Layers that only arrange.  Dimensions count from 0 without the batch. */
 #include "graphs/layers.h"
 
-#include <assert.h>
-
-static_assert(MS_LAYER_INPUTS <= MS_NODE_INPUTS, "cat is one autograd node");
-
 /* dim of the fields, or a fault where x has fewer. */
 static ms_err need_dim(ms_trace *trace, const ms_layer *layer, uint32_t x,
                        int64_t dim)

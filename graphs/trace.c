@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The graph under construction: storages, tensors, ops, nodes. */
-#include "graphs/trace.h"
+#include "graphs/columns.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES] = {4, 2, 2, 8, 8, 1, 4};
 
-/* ---- failure and growth -------------------------------------------------- */
+/* ---- failure ------------------------------------------------------------- */
 
 ms_err ms_trace_fail(ms_trace *trace, const ms_layer *layer, const char *hint,
                      const char *format, ...)
@@ -32,105 +32,10 @@ ms_err ms_trace_fail(ms_trace *trace, const ms_layer *layer, const char *hint,
     return trace->err;
 }
 
-static bool no_memory(ms_trace *trace)
-{
-    if (!trace->err)
-        trace->err = ms_fail_nomem(trace->fault);
-    return false;
-}
-
-/* column points to the array's pointer, of whatever type. */
-static bool grow(ms_trace *trace, ms_arena *arena, void *column,
-                 uint32_t *capacity, uint32_t need, size_t size)
-{
-    void *items;
-
-    if (need <= *capacity)
-        return true;
-    memcpy(&items, column, sizeof items);
-    items = ms_arena_grow(arena, items, capacity, need, size);
-    if (!items)
-        return no_memory(trace);
-    memcpy(column, &items, sizeof items);
-    return true;
-}
-
-typedef struct column {
-    void *items;
-    size_t size;
-} column;
-
-/* Grows columns that share one capacity. */
-static bool grow_columns(ms_trace *trace, const column *columns, size_t n,
-                         uint32_t *capacity, uint32_t need)
-{
-    uint32_t was = *capacity;
-
-    for (size_t i = 0; i < n; i++) {
-        *capacity = was;
-        if (!grow(trace, trace->arena, columns[i].items, capacity, need,
-                  columns[i].size))
-            return false;
-    }
-    return true;
-}
-
-static bool grow_storages(ms_trace *trace, uint32_t need)
-{
-    ms_graph *g = &trace->graph;
-    uint32_t counts = trace->storages_capacity;
-    if (need <= counts)
-        return true;
-    const column columns[] = {
-        {&g->storage_bytes, sizeof *g->storage_bytes},
-        {&g->storage_category, sizeof *g->storage_category},
-        {&g->storage_at_start, sizeof *g->storage_at_start},
-        {&g->storage_maker, sizeof *g->storage_maker},
-        {&g->storage_local_end, sizeof *g->storage_local_end},
-        {&g->storage_saved_end, sizeof *g->storage_saved_end},
-        {&g->storage_grad, sizeof *g->storage_grad},
-        {&g->storage_buffer, sizeof *g->storage_buffer},
-        {&g->storage_layer, sizeof *g->storage_layer},
-        {&g->storage_name, sizeof *g->storage_name},
-    };
-
-    return grow(trace, trace->scratch, &trace->counts, &counts, need,
-                sizeof *trace->counts) &&
-           grow_columns(trace, columns, sizeof columns / sizeof *columns,
-                        &trace->storages_capacity, need);
-}
-
-static bool grow_ops(ms_trace *trace, uint32_t need)
-{
-    ms_graph *g = &trace->graph;
-    if (need + 1 <= trace->ops_capacity)
-        return true;
-    const column columns[] = {
-        {&g->op_name, sizeof *g->op_name},
-        {&g->op_pass, sizeof *g->op_pass},
-        {&g->op_flags, sizeof *g->op_flags},
-        {&g->op_stream, sizeof *g->op_stream},
-        {&g->op_unit, sizeof *g->op_unit},
-        {&g->op_layer, sizeof *g->op_layer},
-        {&g->op_node, sizeof *g->op_node},
-        {&g->op_flops, sizeof *g->op_flops},
-        {&g->op_read_bytes, sizeof *g->op_read_bytes},
-        {&g->op_write_bytes, sizeof *g->op_write_bytes},
-        {&g->op_ns, sizeof *g->op_ns},
-        {&g->in_at, sizeof *g->in_at},
-        {&g->out_at, sizeof *g->out_at},
-        {&g->drop_at, sizeof *g->drop_at},
-    };
-
-    /* One more than the ops: the closing offsets of the CSR columns. */
-    return grow_columns(trace, columns, sizeof columns / sizeof *columns,
-                        &trace->ops_capacity, need + 1);
-}
-
 ms_err ms_trace_reserve(ms_trace *trace, uint32_t storages, uint32_t ops)
 {
-    grow_storages(trace, storages);
-    grow_ops(trace, ops);
+    ms_columns_storages(trace, storages);
+    ms_columns_ops(trace, ops);
     return trace->err;
 }
 
@@ -141,7 +46,7 @@ uint32_t ms_trace_storage(ms_trace *trace, const char *role, uint64_t bytes,
 {
     ms_graph *g = &trace->graph;
 
-    if (trace->err || !grow_storages(trace, g->n_storages + 1))
+    if (trace->err || !ms_columns_storages(trace, g->n_storages + 1))
         return MS_NONE;
     uint32_t s = g->n_storages++;
     g->storage_bytes[s] = bytes;
@@ -160,12 +65,11 @@ uint32_t ms_trace_storage(ms_trace *trace, const char *role, uint64_t bytes,
 
 static bool new_chunk(ms_trace *trace)
 {
-    ms_chunk *chunk = ms_arena_take_raw(trace->scratch, 1, sizeof *chunk);
+    ms_chunk *chunk = ms_columns_take(trace, 1, sizeof *chunk);
 
-    if (!chunk)
-        return no_memory(trace);
-    if (!grow(trace, trace->scratch, &trace->chunks, &trace->chunks_capacity,
-              trace->n_chunks + 1, sizeof(void *)))
+    if (!chunk || !ms_columns_grow(trace, trace->scratch, &trace->chunks,
+                                   &trace->chunks_capacity, trace->n_chunks + 1,
+                                   sizeof(void *)))
         return false;
     trace->chunks[trace->n_chunks++] = chunk;
     return true;
@@ -267,9 +171,9 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
     uint32_t t = persistent(trace, role, trace->weight_dtype, n_dims, dims);
 
     if (t == MS_NONE ||
-        !grow(trace, trace->scratch, &trace->parameters,
-              &trace->parameters_capacity, trace->n_parameters + 1,
-              sizeof *trace->parameters))
+        !ms_columns_grow(trace, trace->scratch, &trace->parameters,
+                         &trace->parameters_capacity, trace->n_parameters + 1,
+                         sizeof *trace->parameters))
         return MS_NONE;
     uint32_t p = trace->n_parameters++;
     ms_tensor *tensor = ms_trace_at(trace, t);
@@ -317,7 +221,7 @@ void ms_trace_begin(ms_trace *trace, const char *name)
 {
     ms_graph *g = &trace->graph;
 
-    if (trace->err || !grow_ops(trace, g->n_ops + 1))
+    if (trace->err || !ms_columns_ops(trace, g->n_ops + 1))
         return;
     uint32_t op = g->n_ops++;
     g->op_name[op] = name;
@@ -338,8 +242,9 @@ void ms_trace_read_storage(ms_trace *trace, uint32_t storage, uint64_t bytes)
 {
     ms_graph *g = &trace->graph;
 
-    if (trace->err || !grow(trace, trace->arena, &g->in, &trace->in_capacity,
-                            trace->n_in + 1, sizeof *g->in))
+    if (trace->err ||
+        !ms_columns_grow(trace, trace->arena, &g->in, &trace->in_capacity,
+                         trace->n_in + 1, sizeof *g->in))
         return;
     g->in[trace->n_in++] = storage;
     g->op_read_bytes[g->n_ops - 1] += bytes;
@@ -366,8 +271,9 @@ void ms_trace_out(ms_trace *trace, uint32_t storage)
 {
     ms_graph *g = &trace->graph;
 
-    if (trace->err || !grow(trace, trace->arena, &g->out, &trace->out_capacity,
-                            trace->n_out + 1, sizeof *g->out))
+    if (trace->err ||
+        !ms_columns_grow(trace, trace->arena, &g->out, &trace->out_capacity,
+                         trace->n_out + 1, sizeof *g->out))
         return;
     g->out[trace->n_out++] = storage;
     g->storage_maker[storage] = g->n_ops - 1;
@@ -453,8 +359,8 @@ static void add_drop(ms_trace *trace, uint32_t storage, uint32_t saved)
 {
     ms_graph *g = &trace->graph;
 
-    if (!grow(trace, trace->arena, &g->drop, &trace->drop_capacity,
-              trace->n_drop + 1, sizeof *g->drop))
+    if (!ms_columns_grow(trace, trace->arena, &g->drop, &trace->drop_capacity,
+                         trace->n_drop + 1, sizeof *g->drop))
         return;
     uint32_t *end =
         saved ? &g->storage_saved_end[storage] : &g->storage_local_end[storage];
@@ -509,21 +415,49 @@ static void add_edge(ms_trace *trace, ms_node *node, uint32_t i, uint32_t input)
         trace->parameters[tensor->parameter].uses++;
 }
 
+/* Most nodes save at most so many tensors. */
+#define FIRST_SAVES 3u
+
+/* A node with its lists, not filled: in one piece, the flags last. */
+static ms_node *open_node(ms_trace *trace, uint32_t n_inputs,
+                          uint32_t n_outputs)
+{
+    size_t words = (size_t)n_inputs + n_outputs + FIRST_SAVES;
+
+    if (trace->err ||
+        !ms_columns_grow(trace, trace->scratch, &trace->nodes,
+                         &trace->nodes_capacity, trace->n_nodes + 1,
+                         sizeof *trace->nodes))
+        return NULL;
+    uint32_t *list = ms_columns_take(
+        trace, 1, words * sizeof *list + n_inputs * sizeof(bool));
+    if (!list)
+        return NULL;
+    ms_node *node = &trace->nodes[trace->n_nodes++];
+    *node = (ms_node){.n_inputs = n_inputs,
+                      .n_outputs = n_outputs,
+                      .input = list,
+                      .grad = list + n_inputs,
+                      .saved = list + n_inputs + n_outputs,
+                      .saved_capacity = FIRST_SAVES,
+                      .needs = (bool *)(list + words)};
+    if (trace->most_inputs < n_inputs)
+        trace->most_inputs = n_inputs;
+    return node;
+}
+
 uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
                               const uint32_t *inputs, uint32_t n_inputs,
                               const uint32_t *outputs, uint32_t n_outputs)
 {
-    if (trace->err ||
-        !grow(trace, trace->scratch, &trace->nodes, &trace->nodes_capacity,
-              trace->n_nodes + 1, sizeof *trace->nodes))
+    ms_node *node = open_node(trace, n_inputs, n_outputs);
+
+    if (!node)
         return MS_NONE;
-    uint32_t n = trace->n_nodes++;
-    ms_node *node = &trace->nodes[n];
-    *node = (ms_node){.rule = rule,
-                      .layer = trace->layer,
-                      .unit = trace->unit,
-                      .n_inputs = (uint8_t)n_inputs,
-                      .n_outputs = (uint8_t)n_outputs};
+    uint32_t n = trace->n_nodes - 1;
+    node->rule = rule;
+    node->layer = trace->layer;
+    node->unit = trace->unit;
     for (uint32_t i = 0; i < n_inputs; i++)
         add_edge(trace, node, i, inputs[i]);
     for (uint32_t i = 0; i < n_outputs; i++) {
@@ -559,7 +493,10 @@ void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor)
     ms_node *saver = &trace->nodes[node];
     ms_tensor *saved = ms_trace_at(trace, tensor);
     uint32_t s = saved->storage;
-    assert(saver->n_saved < MS_NODE_SAVES);
+    if (!ms_columns_grow(trace, trace->scratch, &saver->saved,
+                         &saver->saved_capacity, saver->n_saved + 1,
+                         sizeof *saver->saved))
+        return;
     saved->pins++;
     saver->saved[saver->n_saved++] = tensor;
     if (trace->counts[s].persistent)

@@ -73,21 +73,17 @@ typedef struct ms_rule {
                      const uint32_t *grads, uint32_t *out);
 } ms_rule;
 
-#define MS_NODE_INPUTS 4u
-#define MS_NODE_OUTPUTS 4u
-#define MS_NODE_SAVES 8u
-
 typedef struct ms_node {
     const ms_rule *rule;
     uint32_t layer, unit;
-    uint8_t n_inputs, n_outputs, n_saved;
-    bool needs[MS_NODE_INPUTS]; /* does input i need a gradient? */
+    uint32_t n_inputs, n_outputs, n_saved, saved_capacity;
     /* Tensors: their shapes stay readable, and where the gradient of an input
      * goes (a node's output or a parameter) is what made the input. */
-    uint32_t input[MS_NODE_INPUTS], saved[MS_NODE_SAVES];
-    uint32_t grad[MS_NODE_OUTPUTS]; /* input buffer of the engine */
-    int64_t i[2];                   /* whatever the rule wants to remember */
-    double flops;                   /* of the forward op */
+    uint32_t *input, *saved;
+    uint32_t *grad; /* per output: input buffer of the engine */
+    bool *needs;    /* does input i need a gradient? */
+    int64_t i[2];   /* whatever the rule wants to remember */
+    double flops;   /* of the forward op */
 } ms_node;
 
 typedef struct ms_parameter {
@@ -145,7 +141,7 @@ struct ms_trace {
 
     uint32_t n_tensors, n_chunks, chunks_capacity, free_tensor;
     ms_chunk **chunks;
-    uint32_t n_nodes, nodes_capacity;
+    uint32_t n_nodes, nodes_capacity, most_inputs;
     ms_node *nodes;
     uint32_t n_parameters, parameters_capacity;
     ms_parameter *parameters;

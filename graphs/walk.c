@@ -13,6 +13,7 @@ typedef struct walk {
     ms_trace *trace;
     uint32_t *value;    /* per layer: its output tensor */
     uint32_t *last_use; /* per layer: position of the last reader */
+    uint32_t *in;       /* of the layer under way */
     ms_forward *forward;
 } walk;
 
@@ -79,13 +80,18 @@ static ms_err open_walk(walk *w)
 {
     ms_arena *arena = w->trace->arena, *scratch = w->trace->scratch;
     uint32_t n = w->trace->model->n_layers;
+    uint32_t most = 1;
 
+    for (uint32_t i = 0; i < n; i++)
+        if (w->trace->model->layers[i].n_in > most)
+            most = w->trace->model->layers[i].n_in;
+    w->in = ms_arena_take_raw(scratch, most, sizeof(uint32_t));
     w->value = ms_arena_take_raw(scratch, n, sizeof(uint32_t));
     w->last_use = ms_arena_take_raw(scratch, n, sizeof(uint32_t));
     w->forward->unit_block = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     w->forward->unit_name =
         ms_arena_take_raw(arena, n, sizeof *w->forward->unit_name);
-    if (!w->value || !w->last_use || !w->forward->unit_block ||
+    if (!w->in || !w->value || !w->last_use || !w->forward->unit_block ||
         !w->forward->unit_name)
         return ms_fail_nomem(w->trace->fault);
     memset(w->value, 0xff, n * sizeof(uint32_t));
@@ -107,16 +113,15 @@ static ms_err run_layer(walk *w, uint32_t l)
     ms_trace *trace = w->trace;
     const ms_model *model = trace->model;
     const ms_layer *layer = &model->layers[l];
-    uint32_t in[MS_LAYER_INPUTS];
 
-    for (uint32_t k = 0; k < MS_LAYER_INPUTS; k++) {
-        uint32_t from =
-            k < layer->n_in ? model->edges[layer->in_at + k] : MS_NONE;
-        in[k] = from == MS_NONE ? trace->input : w->value[from];
+    for (uint32_t k = 0; k < layer->n_in; k++) {
+        uint32_t from = model->edges[layer->in_at + k];
+        w->in[k] = from == MS_NONE ? trace->input : w->value[from];
     }
     trace->layer = l;
     trace->pass = is_loss(layer) ? MS_LOSS : MS_FORWARD;
-    return ms_layer_kinds[layer->kind].forward(trace, layer, in, &w->value[l]);
+    return ms_layer_kinds[layer->kind].forward(trace, layer, w->in,
+                                               &w->value[l]);
 }
 
 /* Variables whose last reader was position i. */

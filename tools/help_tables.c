@@ -134,7 +134,9 @@ static void put_fields(const ms_field *fields, uint32_t n, ms_text *text)
 static void put_layer(const ms_layer_kind *kind, ms_text *text)
 {
     ms_text_add(text, "%s: %s", kind->type, kind->summary);
-    if (kind->min_inputs < kind->max_inputs)
+    if (kind->max_inputs == MS_ANY_INPUTS)
+        ms_text_add(text, " (%u or more inputs)", kind->min_inputs);
+    else if (kind->min_inputs < kind->max_inputs)
         ms_text_add(text, " (%u to %u inputs)", kind->min_inputs,
                     kind->max_inputs);
     else if (kind->min_inputs > 1)

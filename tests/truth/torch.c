@@ -75,7 +75,7 @@ static const ms_result *run_gpt2(const char *name, const char *variant,
                      sequence, dropout, newgelu ? "gelu_new" : "gelu", options);
 }
 
-/* ---- models that are built in, or stand beside this file ---- */
+/* ---- models that are built in, or stand beside this file ----------------- */
 
 #define LLAMA8                                                                 \
     "llama-2-7b --set model.layers=8 --set model.hidden=512 "                  \
@@ -118,7 +118,7 @@ static const ms_result *run_model(size_t m, const char *name,
     return truth_run("%s %s %s", model, words, options);
 }
 
-/* ---- all ---- */
+/* ---- all ----------------------------------------------------------------- */
 
 bool truth_torch_knows(const char *name)
 {
