@@ -18,21 +18,6 @@ typedef struct level {
     uint32_t event, op; /* MS_NONE: none found */
 } level;
 
-static const char *name_of(const ms_plan *plan, uint32_t op)
-{
-    uint32_t of = plan->op[op].of;
-    return of == MS_NONE ? ms_names_pass[plan->op[op].pass]
-                         : plan->graph->op_name[of];
-}
-
-static const char *layer_of(const ms_plan *plan, uint32_t op)
-{
-    uint32_t of = plan->op[op].of;
-    if (of == MS_NONE || plan->graph->op_layer[of] == MS_NONE)
-        return NULL;
-    return plan->graph->layer_name[plan->graph->op_layer[of]];
-}
-
 /* MS_N_PHASES: the start and copies belong to none. */
 static uint8_t phase_of(const ms_plan *plan, uint32_t op)
 {
@@ -58,8 +43,8 @@ static bool is_name(const char *op, const char *name)
 static bool is_wanted(const ms_plan *plan, const wanted *what, uint32_t op)
 {
     return (what->phase == MS_N_PHASES || phase_of(plan, op) == what->phase) &&
-           (what->name == NULL || is_name(name_of(plan, op), what->name)) &&
-           (what->any_layer || same(layer_of(plan, op), what->layer));
+           (what->name == NULL || is_name(ms_alive_op(plan, op), what->name)) &&
+           (what->any_layer || same(ms_alive_op_layer(plan, op), what->layer));
 }
 
 /* ---- levels -------------------------------------------------------------- */
@@ -164,8 +149,8 @@ bool ms_instant_like(const ms_result *result, const ms_plan *other, uint32_t op,
     if (levels == NULL || op == MS_NONE)
         return false;
     wanted what = {.phase = phase_of(other, op),
-                   .name = name_of(other, op),
-                   .layer = layer_of(other, op)};
+                   .name = ms_alive_op(other, op),
+                   .layer = ms_alive_op_layer(other, op)};
     level found = highest(result, &what, levels);
     if (found.event == MS_NONE)
         return false;

@@ -5,7 +5,6 @@
 
 #include "tools/explain.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Above this the tries would take longer than the run. */
@@ -73,7 +72,7 @@ static ms_err run(const ms_remedy_task *task, const struct change *change,
 {
     ms_fault passed_over = {0};
     ms_job job = *task->job;
-    *tried = *task->result;
+    *tried = *task->alive->result;
     job.uses = false;
     if (change->policy != NULL) {
         MS_TRY(replace_policy(words, arena, &job.spec, &passed_over));
@@ -87,61 +86,7 @@ static ms_err run(const ms_remedy_task *task, const struct change *change,
     return ms_pipeline_step(&job, arena, tried, &passed_over);
 }
 
-/* ---- the same tensor in both runs ---------------------------------------- */
-
-/* A tensor goes by its name, the op that makes it and its place among what
- * that op makes.  Tensors there from the start may share all of these: then
- * they are counted together. */
-typedef struct key {
-    const char *layer, *role, *op; /* "": none */
-    uint32_t pass, ordinal;
-    uint64_t now_bytes, then_bytes;
-} key;
-
-static key key_of(const ms_plan *plan, uint32_t row)
-{
-    const ms_graph *graph = plan->graph;
-    const ms_row *it = &plan->row[row];
-    uint32_t of = plan->op[it->op].of;
-    const char *layer = ms_alive_layer(graph, it->storage);
-    key made = {
-        .layer = layer != NULL ? layer : "",
-        .role = it->storage == MS_NONE ? "" : graph->storage_name[it->storage],
-        .op = "",
-        .pass = MS_START};
-    if (of != MS_NONE) {
-        made.op = graph->op_name[of];
-        made.pass = graph->op_pass[of];
-        made.ordinal = row - plan->op[it->op].alloc_at;
-    }
-    return made;
-}
-
-static int by_key(const void *a, const void *b)
-{
-    const key *x = a, *y = b;
-    int order = strcmp(x->layer, y->layer);
-    if (order == 0)
-        order = strcmp(x->role, y->role);
-    if (order == 0)
-        order = strcmp(x->op, y->op);
-    if (order == 0 && x->pass != y->pass)
-        order = x->pass < y->pass ? -1 : 1;
-    if (order == 0 && x->ordinal != y->ordinal)
-        order = x->ordinal < y->ordinal ? -1 : 1;
-    return order;
-}
-
-typedef struct keys {
-    uint32_t n;
-    key *rows;
-} keys;
-
-static key *find_key(const keys *all, const ms_plan *plan, uint32_t row)
-{
-    key wanted = key_of(plan, row);
-    return bsearch(&wanted, all->rows, all->n, sizeof wanted, by_key);
-}
+/* ---- what is left of a tensor -------------------------------------------- */
 
 static void raise_to(uint64_t *bytes, uint64_t value)
 {
@@ -149,81 +94,64 @@ static void raise_to(uint64_t *bytes, uint64_t value)
         *bytes = value;
 }
 
-static ms_err take_keys(const ms_remedy_task *task, ms_arena *arena, keys *all,
-                        ms_fault *fault)
-{
-    const ms_plan *plan = &task->result->plan;
-    uint32_t n = task->n_rows;
-    all->rows = ms_arena_take_raw(arena, n + 1, sizeof *all->rows);
-    if (all->rows == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < n; i++)
-        all->rows[i] = key_of(plan, task->rows[i]);
-    qsort(all->rows, n, sizeof *all->rows, by_key);
-    for (uint32_t i = 0; i < n; i++)
-        if (all->n == 0 || by_key(&all->rows[all->n - 1], &all->rows[i]) != 0)
-            all->rows[all->n++] = all->rows[i];
-    return MS_OK;
-}
-
 /* Where the same op runs in both, what is alive there counts. */
 static ms_err compare_instants(const ms_remedy_task *task,
                                const ms_result *tried,
                                const ms_instant *instant, ms_arena *arena,
-                               const keys *all, ms_fault *fault)
+                               const ms_matches *all, ms_fault *fault)
 {
     uint32_t *rows, n;
     MS_TRY(ms_timeline_alive(&tried->line, instant->event, tried->report.worst,
                              arena, &rows, &n, fault));
-    for (uint32_t i = 0; i < task->n_rows; i++) {
-        uint32_t row = task->rows[i];
-        find_key(all, &task->result->plan, row)->now_bytes +=
-            task->result->plan.row[row].bytes;
+    for (uint32_t i = 0; i < task->alive->n; i++) {
+        uint32_t row = task->alive->rows[i];
+        ms_match_find(all, &task->alive->result->plan, row)->bytes[0] +=
+            task->alive->result->plan.row[row].bytes;
     }
     for (uint32_t i = 0; i < n; i++) {
-        key *found = find_key(all, &tried->plan, rows[i]);
+        ms_match *found = ms_match_find(all, &tried->plan, rows[i]);
         if (found != NULL)
-            found->then_bytes += tried->plan.row[rows[i]].bytes;
+            found->bytes[1] += tried->plan.row[rows[i]].bytes;
     }
     return MS_OK;
 }
 
 /* The op at work is gone: only what is nowhere as large as before counts. */
 static void compare_steps(const ms_remedy_task *task, const ms_result *tried,
-                          const keys *all)
+                          const ms_matches *all)
 {
-    for (uint32_t i = 0; i < task->n_rows; i++) {
-        uint32_t row = task->rows[i];
-        raise_to(&find_key(all, &task->result->plan, row)->now_bytes,
-                 task->result->plan.row[row].bytes);
+    for (uint32_t i = 0; i < task->alive->n; i++) {
+        uint32_t row = task->alive->rows[i];
+        raise_to(&ms_match_find(all, &task->alive->result->plan, row)->bytes[0],
+                 task->alive->result->plan.row[row].bytes);
     }
     for (uint32_t row = 0; row < tried->plan.n_rows; row++) {
-        key *found = tried->plan.row[row].pool == MS_DEVICE_POOL
-                         ? find_key(all, &tried->plan, row)
-                         : NULL;
+        ms_match *found = tried->plan.row[row].pool == MS_DEVICE_POOL
+                              ? ms_match_find(all, &tried->plan, row)
+                              : NULL;
         if (found != NULL)
-            raise_to(&found->then_bytes, tried->plan.row[row].bytes);
+            raise_to(&found->bytes[1], tried->plan.row[row].bytes);
     }
 }
 
 /* ---- one change ---------------------------------------------------------- */
 
-static ms_err judge(const ms_remedy_task *task, const keys *all,
+static ms_err judge(const ms_remedy_task *task, const ms_matches *all,
                     ms_remedy *remedy, bool *any, ms_arena *arena,
                     ms_fault *fault)
 {
-    const ms_plan *plan = &task->result->plan;
+    const ms_plan *plan = &task->alive->result->plan;
     uint64_t *gone = ms_arena_take(arena, task->n_groups + 1, sizeof *gone);
     if (gone == NULL)
         return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < task->n_rows; i++) {
-        const key *it = find_key(all, plan, task->rows[i]);
-        if (it->then_bytes <= it->now_bytes / 2)
-            gone[task->group_of[i]] += plan->row[task->rows[i]].bytes;
+    for (uint32_t i = 0; i < task->alive->n; i++) {
+        const ms_match *it = ms_match_find(all, plan, task->alive->rows[i]);
+        if (it->bytes[1] <= it->bytes[0] / 2)
+            gone[task->group_of[i]] += plan->row[task->alive->rows[i]].bytes;
     }
     *any = false;
     for (uint32_t g = 0; g < task->n_groups; g++) {
-        uint64_t bytes = task->groups[g].bytes;
+        uint64_t bytes = task->groups[g].side[0].bytes;
         remedy->helps[g] = bytes > 0 && gone[g] >= bytes - bytes / 2;
         *any = *any || remedy->helps[g];
     }
@@ -237,13 +165,13 @@ static ms_err try_change(const ms_remedy_task *task,
 {
     ms_result tried;
     ms_instant instant;
-    keys all = {0};
+    ms_matches all;
     *any = false;
     if (run(task, change, remedy->words, scratch, &tried) != MS_OK)
         return MS_OK;
-    MS_TRY(take_keys(task, scratch, &all, fault));
-    if (ms_instant_like(&tried, &task->result->plan, task->instant->op, scratch,
-                        &instant))
+    MS_TRY(ms_match_tensors(task->alive, NULL, scratch, &all, fault));
+    if (ms_instant_like(&tried, &task->alive->result->plan,
+                        task->alive->instant.op, scratch, &instant))
         MS_TRY(compare_instants(task, &tried, &instant, scratch, &all, fault));
     else
         compare_steps(task, &tried, &all);
@@ -257,13 +185,13 @@ ms_err ms_remedy_find(const ms_remedy_task *task, ms_arena *arena,
     *remedies = ms_arena_take(arena, N_CHANGES, sizeof **remedies);
     if (*remedies == NULL)
         return ms_fail_nomem(fault);
-    if (task->job->program != NULL || task->result->plan.n_ops > MAX_OPS)
+    if (task->job->program != NULL || task->alive->result->plan.n_ops > MAX_OPS)
         return MS_OK;
     for (size_t i = 0; i < N_CHANGES; i++) {
         ms_arena scratch = {0};
         ms_remedy *remedy = &(*remedies)[*n];
         bool any;
-        remedy->words = words_of(&changes[i], task->result, arena);
+        remedy->words = words_of(&changes[i], task->alive->result, arena);
         remedy->helps = ms_arena_take(arena, task->n_groups + 1, sizeof(bool));
         if (remedy->helps == NULL)
             return ms_fail_nomem(fault);

@@ -214,9 +214,7 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
     run r = {.hall = hall};
     MS_TRY(ms_settings_read(hall->arguments, hall->keep, &r.job, fault));
     MS_TRY(read_outputs(hall, &r.job, &r.outputs, fault));
-    r.policy = r.job.program == NULL
-                   ? ms_spec_print(&r.job.spec, hall->keep)
-                   : ms_arena_format(hall->keep, "program:%s", r.job.program);
+    r.policy = ms_settings_policy(&r.job, hall->keep);
     if (r.policy == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(ms_pipeline_run(&r.job, hall->keep, hall->trial, &r.result, fault));

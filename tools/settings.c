@@ -89,6 +89,13 @@ ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
 
 /* ---- in words ------------------------------------------------------------ */
 
+const char *ms_settings_policy(const ms_job *job, ms_arena *arena)
+{
+    return job->program == NULL
+               ? ms_spec_print(&job->spec, arena)
+               : ms_arena_format(arena, "program:%s", job->program);
+}
+
 static bool is_field(uint32_t row, const char *name)
 {
     return strcmp(ms_training_fields[row].name, name) == 0;

@@ -185,6 +185,8 @@ ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
 void ms_settings_init(ms_job *job);
 ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
                         ms_job *job, ms_fault *fault);
+/* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */
+const char *ms_settings_policy(const ms_job *job, ms_arena *arena);
 /* {"training.batch": 1, ..., "device": "...", "defaults": [...]} */
 void ms_settings_json(const ms_job *job, const ms_training *training,
                       ms_text *text);

@@ -39,7 +39,16 @@ static const struct {
     [MS_WHY_MADE] = {"made and freed by the op at work", "", NOTHING},
     [MS_WHY_VARIABLE] = {"a variable names it until after ", "", END},
     [MS_WHY_KEPT] = {"held to the end of the step", "", NOTHING},
+    [MS_WHY_NOT_MADE] = {"not made in this run", "", NOTHING},
+    [MS_WHY_NOT_YET] = {"not made yet", "", NOTHING},
+    [MS_WHY_FREED] = {"freed after ", "", END},
+    [MS_WHY_FREED_AGAIN] = {"freed after ", ", made again later", END},
 };
+
+bool ms_why_lasts(uint8_t why)
+{
+    return why <= MS_WHY_GRAD_MORE;
+}
 
 bool ms_why_reads(uint8_t why)
 {
@@ -73,20 +82,31 @@ static uint8_t pass_of(const readers *r, uint32_t op)
     return r->result->plan.op[op].pass;
 }
 
+ms_err ms_why_ends(const ms_plan *plan, ms_arena *arena, uint32_t **ends,
+                   ms_fault *fault)
+{
+    *ends = ms_arena_take_raw(arena, plan->n_rows, sizeof **ends);
+    if (*ends == NULL)
+        return ms_fail_nomem(fault);
+    memset(*ends, 0xff, plan->n_rows * sizeof **ends);
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        for (uint32_t i = plan->op[op].release_at;
+             i < plan->op[op + 1].release_at; i++)
+            (*ends)[plan->release[i]] = op;
+    return MS_OK;
+}
+
 static ms_err take_columns(readers *r, ms_arena *arena, ms_fault *fault)
 {
     size_t n = r->result->plan.n_rows;
     r->next = ms_arena_take_raw(arena, n, sizeof *r->next);
     r->next_back = ms_arena_take_raw(arena, n, sizeof *r->next_back);
-    r->end = ms_arena_take_raw(arena, n, sizeof *r->end);
     r->held = ms_arena_take(arena, r->result->graph.n_storages, 1);
-    if (r->next == NULL || r->next_back == NULL || r->end == NULL ||
-        r->held == NULL)
+    if (r->next == NULL || r->next_back == NULL || r->held == NULL)
         return ms_fail_nomem(fault);
     memset(r->next, 0xff, n * sizeof *r->next);
     memset(r->next_back, 0xff, n * sizeof *r->next_back);
-    memset(r->end, 0xff, n * sizeof *r->end);
-    return MS_OK;
+    return ms_why_ends(&r->result->plan, arena, &r->end, fault);
 }
 
 static void find_uses(readers *r)
@@ -105,10 +125,6 @@ static void find_uses(readers *r)
                 r->next_back[row] = op;
         }
     }
-    for (uint32_t op = 0; op < plan->n_ops; op++)
-        for (uint32_t i = plan->op[op].release_at;
-             i < plan->op[op + 1].release_at; i++)
-            r->end[plan->release[i]] = op;
 }
 
 static void find_held(readers *r)

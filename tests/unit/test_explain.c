@@ -10,9 +10,7 @@ typedef struct fixture {
     ms_job job;
     ms_result result;
     ms_fault fault;
-    ms_instant instant;
-    uint32_t *rows, n_rows;
-    ms_fate *fates;
+    ms_alive alive;
 } fixture;
 
 static fixture f;
@@ -49,19 +47,13 @@ static void simulate(void)
 
 static void look(const char *at)
 {
-    ck_assert_int_eq(
-        ms_instant_find(&f.result, at, &f.trial, &f.instant, &f.fault), MS_OK);
-    ck_assert_int_eq(ms_timeline_alive(&f.result.line, f.instant.event, 0,
-                                       &f.trial, &f.rows, &f.n_rows, &f.fault),
-                     MS_OK);
-    ck_assert_int_eq(ms_why_find(&f.result, &f.instant, f.rows, f.n_rows,
-                                 &f.trial, &f.fates, &f.fault),
+    ck_assert_int_eq(ms_alive_find(&f.result, at, &f.trial, &f.alive, &f.fault),
                      MS_OK);
 }
 
 static const char *name_of(uint32_t i, char buffer[MS_STORAGE_NAME])
 {
-    uint32_t storage = f.result.plan.row[f.rows[i]].storage;
+    uint32_t storage = f.result.plan.row[f.alive.rows[i]].storage;
     return ms_graph_storage_name(&f.result.graph, storage, buffer);
 }
 
@@ -69,7 +61,7 @@ static const char *name_of(uint32_t i, char buffer[MS_STORAGE_NAME])
 static uint32_t find(const char *name)
 {
     char buffer[MS_STORAGE_NAME];
-    for (uint32_t i = 0; i < f.n_rows; i++)
+    for (uint32_t i = 0; i < f.alive.n; i++)
         if (strcmp(name_of(i, buffer), name) == 0)
             return i;
     ck_abort_msg("%s is not alive", name);
@@ -78,7 +70,7 @@ static uint32_t find(const char *name)
 
 static const char *reader_of(uint32_t i)
 {
-    uint32_t op = f.fates[i].reader;
+    uint32_t op = f.alive.fates[i].reader;
     ck_assert_uint_ne(op, MS_NONE);
     return f.result.graph.op_name[f.result.plan.op[op].of];
 }
@@ -117,10 +109,11 @@ START_TEST(phases_agree_with_the_report)
         const uint64_t *peaks =
             f.result.report.ranks[0].phase_peaks_with_workspace;
         look(ms_names_phase[p]);
-        ck_assert_uint_eq(f.instant.bytes, peaks[p]);
+        ck_assert_uint_eq(f.alive.instant.bytes, peaks[p]);
     }
     look(NULL);
-    ck_assert_uint_eq(f.instant.event, f.result.report.ranks[0].peak.event);
+    ck_assert_uint_eq(f.alive.instant.event,
+                      f.result.report.ranks[0].peak.event);
 }
 END_TEST
 
@@ -135,13 +128,13 @@ START_TEST(alive_adds_up_at_any_time)
             &f.trial, "%lluns",
             (unsigned long long)(f.result.line.step_ns * i / 10));
         look(at);
-        for (uint32_t r = 0; r < f.n_rows; r++) {
-            bytes += f.result.plan.row[f.rows[r]].bytes;
-            ck_assert_uint_lt(f.fates[r].why, MS_N_WHYS);
-            ck_assert(!ms_why_reads(f.fates[r].why) ||
-                      f.fates[r].reader >= f.instant.now);
+        for (uint32_t r = 0; r < f.alive.n; r++) {
+            bytes += f.result.plan.row[f.alive.rows[r]].bytes;
+            ck_assert_uint_lt(f.alive.fates[r].why, MS_N_WHYS);
+            ck_assert(!ms_why_reads(f.alive.fates[r].why) ||
+                      f.alive.fates[r].reader >= f.alive.instant.now);
         }
-        ck_assert_uint_eq(bytes, f.instant.bytes);
+        ck_assert_uint_eq(bytes, f.alive.instant.bytes);
     }
 }
 END_TEST
@@ -151,17 +144,17 @@ START_TEST(reasons)
     simulate();
     look("loss");
     uint32_t up = find("layers.3.mlp.up:out");
-    ck_assert_int_eq(f.fates[up].why, MS_WHY_SAVED);
+    ck_assert_int_eq(f.alive.fates[up].why, MS_WHY_SAVED);
     ck_assert_str_eq(reader_of(up), "aten::gelu_backward");
-    ck_assert_int_eq(f.fates[find("head:out")].why, MS_WHY_OUTPUT);
-    ck_assert_int_eq(f.fates[find("layers.3.mlp.up:weight")].why,
+    ck_assert_int_eq(f.alive.fates[find("head:out")].why, MS_WHY_OUTPUT);
+    ck_assert_int_eq(f.alive.fates[find("layers.3.mlp.up:weight")].why,
                      MS_WHY_PARAMETER);
     look("backward");
-    ck_assert_int_eq(f.fates[find("loss:loss")].why, MS_WHY_LOSS);
+    ck_assert_int_eq(f.alive.fates[find("loss:loss")].why, MS_WHY_LOSS);
     look("optimizer");
-    ck_assert_int_eq(f.fates[find("layers.3.mlp.up:exp_avg")].why,
+    ck_assert_int_eq(f.alive.fates[find("layers.3.mlp.up:exp_avg")].why,
                      MS_WHY_STATE);
-    ck_assert_int_eq(f.fates[find("input")].why, MS_WHY_INPUT);
+    ck_assert_int_eq(f.alive.fates[find("input")].why, MS_WHY_INPUT);
 }
 END_TEST
 
@@ -171,11 +164,11 @@ START_TEST(reasons_of_a_checkpoint)
     simulate();
     look("loss");
     uint32_t input = find("layers.3.residual2:out");
-    ck_assert_int_eq(f.fates[input].why, MS_WHY_HELD);
-    ck_assert_int_eq(f.result.plan.op[f.fates[input].reader].pass,
+    ck_assert_int_eq(f.alive.fates[input].why, MS_WHY_HELD);
+    ck_assert_int_eq(f.result.plan.op[f.alive.fates[input].reader].pass,
                      MS_RECOMPUTE);
     char buffer[MS_STORAGE_NAME];
-    for (uint32_t i = 0; i < f.n_rows; i++)
+    for (uint32_t i = 0; i < f.alive.n; i++)
         ck_assert_str_ne(name_of(i, buffer), "layers.3.mlp.up:out");
 }
 END_TEST
@@ -184,20 +177,19 @@ START_TEST(groups_list_their_numbers)
 {
     static const char *const layers[] = {"a.2.b", "a.0.b", "a.1.b",
                                          "a.5.b", "a.1.c", "a"};
-    ms_alive_group groups[6] = {0};
+    ms_group groups[6] = {0};
     ms_text text = {.arena = &f.trial};
     for (uint32_t i = 0; i < 6; i++)
-        groups[i] = (ms_alive_group){.layer = layers[i],
-                                     .role = "x",
-                                     .bytes = 8,
-                                     .each_bytes = 8,
-                                     .member = i};
-    ck_assert_uint_eq(ms_alive_merge(groups, 6, NULL), 3);
-    ck_assert_uint_eq(groups[0].bytes, 32);
+        groups[i] = (ms_group){.layer = layers[i],
+                               .role = "x",
+                               .side = {{.bytes = 8, .each_bytes = 8}},
+                               .member = i};
+    ck_assert_uint_eq(ms_groups_merge(groups, 6, NULL), 3);
+    ck_assert_uint_eq(groups[0].side[0].bytes, 32);
     ck_assert_uint_eq(groups[0].count, 4);
-    ms_alive_name(&groups[0], &text);
-    ms_alive_pattern("a.2.b", false, &text);
-    ms_alive_pattern("a.2.b", true, &text);
+    ms_groups_name(&groups[0], &text);
+    ms_groups_pattern("a.2.b", false, &text);
+    ms_groups_pattern("a.2.b", true, &text);
     ck_assert_str_eq(text.bytes, "a.0-2,5.ba.*.ba.2.b");
 }
 END_TEST
@@ -206,20 +198,18 @@ END_TEST
  * a group of its own here. */
 static bool helps(const char *words, const char *name)
 {
-    uint32_t n, *group_of = ms_arena_take(&f.trial, f.n_rows, sizeof *group_of);
-    ms_alive_group *groups = ms_arena_take(&f.trial, f.n_rows, sizeof *groups);
+    uint32_t n,
+        *group_of = ms_arena_take(&f.trial, f.alive.n, sizeof *group_of);
+    ms_group *groups = ms_arena_take(&f.trial, f.alive.n, sizeof *groups);
     ms_remedy *remedies;
-    for (uint32_t i = 0; i < f.n_rows; i++) {
+    for (uint32_t i = 0; i < f.alive.n; i++) {
         group_of[i] = i;
-        groups[i].bytes = f.result.plan.row[f.rows[i]].bytes;
+        groups[i].side[0].bytes = f.result.plan.row[f.alive.rows[i]].bytes;
     }
     ms_remedy_task task = {.job = &f.job,
-                           .result = &f.result,
-                           .instant = &f.instant,
-                           .rows = f.rows,
+                           .alive = &f.alive,
                            .group_of = group_of,
-                           .n_rows = f.n_rows,
-                           .n_groups = f.n_rows,
+                           .n_groups = f.alive.n,
                            .groups = groups};
     ck_assert_int_eq(ms_remedy_find(&task, &f.trial, &remedies, &n, &f.fault),
                      MS_OK);
