@@ -22,6 +22,9 @@ ms_err ms_output_write(const char *path, const char *bytes, size_t length,
  * storage, category, bytes, allocated_bytes (rank 0's device level after). */
 ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault);
 
+/* One field of such a file, in quotes where it needs them. */
+void ms_table_field(ms_text *text, const char *field);
+
 /* chart.c: the level over time in one line of width block characters, scaled
  * from 0 to the peak; peak columns keep their maximum. */
 ms_err ms_chart_line(const ms_timeline *line, uint8_t rank, uint32_t width,

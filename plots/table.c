@@ -8,7 +8,7 @@
 /* RFC 4180: a field with a comma, a quote or a line break is put in quotes,
  * and quotes in it are doubled.  Lines end in \n, as every reader accepts and
  * line tools expect. */
-static void put_field(ms_text *text, const char *field)
+void ms_table_field(ms_text *text, const char *field)
 {
     if (field == NULL)
         return;
@@ -29,7 +29,7 @@ static void put_field(ms_text *text, const char *field)
 static void put_name(ms_text *text, const char *field)
 {
     ms_text_put(text, ",", 1);
-    put_field(text, field);
+    ms_table_field(text, field);
 }
 
 static void put_number(ms_text *text, uint64_t value)

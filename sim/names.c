@@ -29,6 +29,13 @@ const char *const ms_names_phase[MS_N_PHASES] = {
     [MS_PHASE_OPTIMIZER] = "optimizer",
 };
 
+const char *const ms_names_status[] = {
+    [MS_FITS] = "ok",
+    [MS_OVER] = "over",
+    [MS_OUT_OF_MEMORY] = "out_of_memory",
+    [MS_INFEASIBLE] = "infeasible",
+};
+
 const char *const ms_names_place[MS_N_PLACES] = {
     [MS_HERE] = "here",
     [MS_PENDING] = "pending",

@@ -208,14 +208,12 @@ static void put_rank(ms_text *text, const ms_rank_report *rank)
 static void put_heading(ms_text *text, const ms_report *report,
                         const ms_graph *graph, const ms_report_names *names)
 {
-    static const char *const status[] = {"ok", "over", "out_of_memory",
-                                         "infeasible"};
     first_key(text, "schema_version");
     ms_text_u64(text, 1);
     key(text, "memsim");
     put_string(text, MS_VERSION);
     key(text, "status");
-    put_string(text, status[report->status]);
+    put_string(text, ms_names_status[report->status]);
     key(text, "model");
     put_string(text, names->model);
     key(text, "device");

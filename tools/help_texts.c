@@ -123,6 +123,25 @@ static void put_explain_keys(ms_text *text)
     put_keys(rows, text);
 }
 
+static void put_compare_keys(ms_text *text)
+{
+    static const json_key rows[] = {
+        {"variants", "the object of run --json for each"},
+        {"differences", "for the second variant on, each minus the first: "
+                        "variant, against (numbers from 1), then the columns "
+                        "of --csv that are bytes or ns"},
+        {"explain", "null without --explain"},
+        {"explain.variants", "at and total_bytes of the two, as in explain"},
+        {"explain.groups", "tensors held differently, largest first: as in "
+                           "explain, but difference_bytes, and variants with "
+                           "bytes, why, next_reader of each; a tensor that is "
+                           "not alive has 0 bytes, and why says where it went"},
+        {NULL, NULL}};
+    ms_text_add(text, "\nmemsim compare MODEL --json, beside schema_version, "
+                      "memsim and model:\n\n");
+    put_keys(rows, text);
+}
+
 void ms_help_texts_json(ms_text *text)
 {
     static const json_key rows[] = {
@@ -162,5 +181,6 @@ void ms_help_texts_json(ms_text *text)
     ms_text_add(text, "memsim run MODEL --json prints one object:\n\n");
     put_keys(rows, text);
     put_explain_keys(text);
+    put_compare_keys(text);
     ms_text_add(text, "\nA key that does not apply is null.\n");
 }

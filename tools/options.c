@@ -7,8 +7,10 @@
 #include <string.h>
 
 #define RUN MS_FOR_RUN
-#define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN) /* what simulates a step */
-#define MODEL (STEP | MS_FOR_INSPECT)
+#define COMPARE MS_FOR_COMPARE
+#define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN) /* what simulates one step */
+#define STEPS (STEP | COMPARE)
+#define MODEL (STEPS | MS_FOR_INSPECT)
 #define EVERY (MS_FOR_TOP | MODEL | MS_FOR_HELP)
 
 const ms_option ms_options_table[] = {
@@ -19,6 +21,14 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "SPEC",
      .help = "memory policy, e.g. checkpoint:sqrt; repeat or join with +"},
+    {.id = MS_OPTION_POLICY,
+     .name = "policy",
+     .letter = 'p',
+     .commands = COMPARE,
+     .takes = MS_TAKES_VALUE,
+     .value = "SPEC",
+     .help = "policies of one variant, joined with +; repeat it for each "
+             "variant"},
     {.id = MS_OPTION_DEVICE,
      .name = "device",
      .commands = MODEL,
@@ -75,7 +85,7 @@ const ms_option ms_options_table[] = {
      .help = "any training.FIELD or model.FIELD; may be repeated"},
     {.id = MS_OPTION_MEMORY,
      .name = "memory",
-     .commands = STEP,
+     .commands = STEPS,
      .takes = MS_TAKES_VALUE,
      .value = "SIZE",
      .help = "capacity instead of the device's, e.g. 80GiB"},
@@ -83,6 +93,10 @@ const ms_option ms_options_table[] = {
      .name = "check",
      .commands = STEP,
      .help = "exit with status 1 when the step does not fit"},
+    {.id = MS_OPTION_CHECK,
+     .name = "check",
+     .commands = COMPARE,
+     .help = "exit with status 1 when a variant does not fit"},
     {.id = MS_OPTION_JSON,
      .name = "json",
      .commands = MODEL,
@@ -93,6 +107,12 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "FILE",
      .help = "write the timeline as CSV; - is standard output"},
+    {.id = MS_OPTION_CSV,
+     .name = "csv",
+     .commands = COMPARE,
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .help = "write one row per variant as CSV; - is standard output"},
     {.id = MS_OPTION_PLOT,
      .name = "plot",
      .commands = RUN,
@@ -127,7 +147,7 @@ const ms_option ms_options_table[] = {
      .help = "run a program in text form (see --dump program)"},
     {.id = MS_OPTION_BOOK,
      .name = "book",
-     .commands = STEP,
+     .commands = STEPS,
      .takes = MS_TAKES_VALUE,
      .value = "ORDER",
      .words = "host|device",
@@ -140,9 +160,14 @@ const ms_option ms_options_table[] = {
      .name = "dot",
      .commands = MS_FOR_INSPECT,
      .help = "print the layer graph as DOT instead of the table"},
+    {.id = MS_OPTION_EXPLAIN,
+     .name = "explain",
+     .commands = COMPARE,
+     .help = "what two variants hold differently at their peaks, why it is "
+             "alive in the one and where it has gone in the other"},
     {.id = MS_OPTION_AT,
      .name = "at",
-     .commands = MS_FOR_EXPLAIN,
+     .commands = MS_FOR_EXPLAIN | COMPARE,
      .takes = MS_TAKES_VALUE,
      .value = "WHEN",
      .help = "a time (12.5ms), a phase (forward, loss, backward or optimizer: "
@@ -150,7 +175,7 @@ const ms_option ms_options_table[] = {
              "of the peak"},
     {.id = MS_OPTION_TOP,
      .name = "top",
-     .commands = MS_FOR_EXPLAIN,
+     .commands = MS_FOR_EXPLAIN | COMPARE,
      .takes = MS_TAKES_VALUE,
      .value = "N",
      .help = "how many groups; 0: all (default 12, with --json all)"},
@@ -164,7 +189,7 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_QUIET,
      .name = "quiet",
      .letter = 'q',
-     .commands = RUN,
+     .commands = RUN | COMPARE,
      .help = "no summary and no notes, only what was asked for"},
     {.id = MS_OPTION_HELP,
      .name = "help",
@@ -261,6 +286,8 @@ static const char *see_help(uint8_t command)
         return "\"memsim help run\" lists the options";
     case MS_FOR_EXPLAIN:
         return "\"memsim help explain\" lists the options";
+    case MS_FOR_COMPARE:
+        return "\"memsim help compare\" lists the options";
     case MS_FOR_INSPECT:
         return "\"memsim help inspect\" lists the options";
     default:

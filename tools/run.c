@@ -5,7 +5,6 @@
 #include "tools/tools.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct outputs {
     const char *csv, *figure, *script, *dump; /* NULL: not asked for */
@@ -23,37 +22,6 @@ typedef struct run {
 
 /* ---- where the results go ------------------------------------------------ */
 
-/* Through links too.  A device (/dev/null) may be named twice. */
-static bool same_file(const char *a, const char *b)
-{
-    struct stat of_a, of_b;
-    if (a == NULL || b == NULL || strcmp(b, "-") == 0)
-        return false;
-    if (stat(a, &of_a) != 0 || stat(b, &of_b) != 0)
-        return strcmp(a, b) == 0;
-    return S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev &&
-           of_a.st_ino == of_b.st_ino;
-}
-
-static ms_err check_files(const ms_job *job, const outputs *out,
-                          ms_fault *fault)
-{
-    const char *files[] = {out->csv, out->figure, out->script};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        if (same_file(job->model, files[i]) ||
-            same_file(job->program, files[i]))
-            return ms_fail(fault, MS_EUSAGE, files[i],
-                           "name another file for the output",
-                           "is an input and would be overwritten");
-        for (size_t j = 0; j < i; j++)
-            if (same_file(files[j], files[i]))
-                return ms_fail(fault, MS_EUSAGE, files[i],
-                               "name two different files",
-                               "is named for two outputs");
-    }
-    return MS_OK;
-}
-
 /* memsim.svg -> memsim.gp */
 static char *script_of(const char *figure, ms_arena *arena)
 {
@@ -62,11 +30,6 @@ static char *script_of(const char *figure, ms_arena *arena)
                         ? (size_t)(dot - figure)
                         : strlen(figure);
     return ms_arena_format(arena, "%.*s.gp", (int)length, figure);
-}
-
-static bool is_stdout(const char *path)
-{
-    return path != NULL && strcmp(path, "-") == 0;
 }
 
 static ms_err read_outputs(const ms_hall *hall, const ms_job *job, outputs *out,
@@ -82,7 +45,7 @@ static ms_err read_outputs(const ms_hall *hall, const ms_job *job, outputs *out,
         .style =
             ms_screen_style(1, ms_options_value(arguments, MS_OPTION_COLOR)),
     };
-    if (out->json + (out->dump != NULL) + is_stdout(out->csv) > 1)
+    if (out->json + (out->dump != NULL) + ms_outputs_is_stdout(out->csv) > 1)
         return ms_fail(fault, MS_EUSAGE, NULL,
                        "ask for one of --json, --dump and --csv -",
                        "standard output can carry one result only");
@@ -98,22 +61,30 @@ static ms_err read_outputs(const ms_hall *hall, const ms_job *job, outputs *out,
         ms_format format;
         MS_TRY(ms_gnuplot_format(out->figure, &format, fault));
     }
-    return check_files(job, out, fault);
+    const char *files[] = {out->csv, out->figure, out->script};
+    return ms_outputs_check(job, files, 3, fault);
 }
 
 /* ---- standard output ----------------------------------------------------- */
 
-static ms_err write_json(const run *r, ms_text *text, ms_fault *fault)
+ms_err ms_run_json(const ms_job *job, const ms_result *result,
+                   const char *policy, ms_text *text, ms_fault *fault)
 {
-    ms_text settings = {.arena = r->hall->trial};
-    ms_settings_json(&r->job, &r->result.training, &settings);
+    ms_text settings = {.arena = text->arena};
+    ms_settings_json(job, &result->training, &settings);
     if (settings.failed)
         return ms_fail_nomem(fault);
-    ms_report_names names = {.model = r->result.model.name,
-                             .device = r->job.device->name,
-                             .policy = r->policy,
+    ms_report_names names = {.model = result->model.name,
+                             .device = job->device->name,
+                             .policy = policy,
                              .settings_json = settings.bytes};
-    ms_report_json(&r->result.report, &r->result.graph, &names, text);
+    ms_report_json(&result->report, &result->graph, &names, text);
+    return MS_OK;
+}
+
+static ms_err write_json(const run *r, ms_text *text, ms_fault *fault)
+{
+    MS_TRY(ms_run_json(&r->job, &r->result, r->policy, text, fault));
     ms_text_add(text, "\n");
     return MS_OK;
 }
@@ -145,9 +116,9 @@ static ms_err print_result(const run *r, ms_fault *fault)
         MS_TRY(write_json(r, &text, fault));
     else if (out->dump != NULL)
         MS_TRY(write_dump(r, &text, fault));
-    else if (is_stdout(out->csv))
+    else if (ms_outputs_is_stdout(out->csv))
         MS_TRY(ms_table_csv(&r->result.line, &text, fault));
-    else if (!out->quiet && !is_stdout(out->figure))
+    else if (!out->quiet && !ms_outputs_is_stdout(out->figure))
         MS_TRY(ms_summary_write(&summary, &text, fault));
     return ms_screen_print(&text, fault);
 }
@@ -158,15 +129,10 @@ static ms_err write_csv(const run *r, ms_fault *fault)
 {
     const char *path = r->outputs.csv;
     ms_text text = {.arena = r->hall->trial};
-    if (path == NULL || is_stdout(path))
+    if (path == NULL || ms_outputs_is_stdout(path))
         return MS_OK;
     MS_TRY(ms_table_csv(&r->result.line, &text, fault));
-    if (text.failed)
-        return ms_fail_nomem(fault);
-    MS_TRY(ms_output_write(path, text.bytes, text.length, fault));
-    if (!r->outputs.quiet)
-        ms_complain_note("wrote", path);
-    return MS_OK;
+    return ms_outputs_write(path, &text, r->outputs.quiet, fault);
 }
 
 /* What distinguishes this figure from its neighbours comes first. */
@@ -203,7 +169,7 @@ static ms_err write_figure(const run *r, ms_fault *fault)
                         .rank = result->report.worst};
     MS_TRY(ms_figure_timeline(&result->line, &result->report, &figure,
                               out->figure, out->script, r->hall->trial, fault));
-    if (!out->quiet && !is_stdout(out->figure))
+    if (!out->quiet && !ms_outputs_is_stdout(out->figure))
         ms_complain_note("wrote", out->figure);
     return MS_OK;
 }

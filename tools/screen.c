@@ -125,6 +125,14 @@ static size_t width_of(const char *word, size_t length)
     return width;
 }
 
+void ms_screen_right(ms_text *text, uint32_t width, const char *cell)
+{
+    size_t length = strlen(cell), taken = width_of(cell, length);
+    if (taken < width)
+        ms_text_add(text, "%*s", (int)(width - taken), "");
+    ms_text_put(text, cell, length);
+}
+
 /* Where the line can break: not between a number and its unit. */
 static size_t word_length(const char *words)
 {

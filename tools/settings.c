@@ -49,8 +49,6 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
                        ms_override *overrides, ms_fault *fault)
 {
     switch (given->option->id) {
-    case MS_OPTION_POLICY:
-        return ms_spec_parse(given->value, arena, &job->spec, fault);
     case MS_OPTION_DEVICE:
         job->device_given = true;
         return ms_device_find(given->value, &job->device, fault);
@@ -72,8 +70,8 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
     }
 }
 
-ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
-                        ms_job *job, ms_fault *fault)
+ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
+                          ms_job *job, ms_fault *fault)
 {
     ms_override *overrides =
         ms_arena_take(arena, arguments->n_given + 1, sizeof *overrides);
@@ -84,6 +82,17 @@ ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
     job->overrides = overrides;
     for (uint32_t i = 0; i < arguments->n_given; i++)
         MS_TRY(read_one(&arguments->given[i], arena, job, overrides, fault));
+    return MS_OK;
+}
+
+ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
+                        ms_job *job, ms_fault *fault)
+{
+    MS_TRY(ms_settings_shared(arguments, arena, job, fault));
+    for (uint32_t i = 0; i < arguments->n_given; i++)
+        if (arguments->given[i].option->id == MS_OPTION_POLICY)
+            MS_TRY(ms_spec_parse(arguments->given[i].value, arena, &job->spec,
+                                 fault));
     return MS_OK;
 }
 

@@ -93,21 +93,26 @@ static void model_line(const ms_summary *summary, ms_text *text)
     ms_text_add(text, "%s", summary->style->plain);
 }
 
-static void policy_line(const ms_summary *summary, ms_text *text)
+void ms_summary_device(const ms_job *job, const ms_report *report,
+                       ms_text *text)
 {
-    const ms_job *job = summary->job;
-    const ms_report *report = &summary->result->report;
-    ms_text words = {.arena = summary->arena};
-    char name[256];
-    ms_text_add(&words, "%s on %s, %s%s",
-                ms_screen_safe(summary->policy, name, sizeof name),
-                job->device->name, ms_quantity_size(report->capacity_bytes).s,
+    ms_text_add(text, "%s, %s%s", job->device->name,
+                ms_quantity_size(report->capacity_bytes).s,
                 job->memory_bytes > 0 ? " (--memory)" : "");
     if (report->context_bytes > 0)
         ms_text_add(
-            &words, " less %s for the CUDA context",
+            text, " less %s for the CUDA context",
             ms_quantity_size_as(report->context_bytes, report->capacity_bytes)
                 .s);
+}
+
+static void policy_line(const ms_summary *summary, ms_text *text)
+{
+    ms_text words = {.arena = summary->arena};
+    char name[256];
+    ms_text_add(&words, "%s on ",
+                ms_screen_safe(summary->policy, name, sizeof name));
+    ms_summary_device(summary->job, &summary->result->report, &words);
     put_line(text, "policy:", &words);
 }
 

@@ -75,6 +75,7 @@ typedef enum ms_option_id {
     MS_OPTION_BOOK,
     MS_OPTION_ALL,
     MS_OPTION_DOT,
+    MS_OPTION_EXPLAIN,
     MS_OPTION_AT,
     MS_OPTION_TOP,
     MS_OPTION_COLOR,
@@ -88,7 +89,8 @@ enum { /* ms_option.commands, ms_command.bit */
        MS_FOR_RUN = 2u,
        MS_FOR_INSPECT = 4u,
        MS_FOR_HELP = 8u,
-       MS_FOR_EXPLAIN = 16u
+       MS_FOR_EXPLAIN = 16u,
+       MS_FOR_COMPARE = 32u
 };
 
 typedef enum ms_takes {
@@ -183,6 +185,10 @@ ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
 #define MS_DEFAULT_DEVICE "h100-80gb-sxm"
 
 void ms_settings_init(ms_job *job);
+/* All but the policies. */
+ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
+                          ms_job *job, ms_fault *fault);
+/* With them: every --policy joins the ones before. */
 ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
                         ms_job *job, ms_fault *fault);
 /* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */
@@ -228,9 +234,20 @@ ms_err ms_screen_print(const ms_text *text, ms_fault *fault);
 /* Copies at most size - 1 bytes of string, cut at a character; what could
  * steer a terminal and invalid UTF-8 become '?'.  Returns buffer. */
 char *ms_screen_safe(const char *string, char *buffer, size_t size);
+/* The cell after as many blanks as make it width columns wide. */
+void ms_screen_right(ms_text *text, uint32_t width, const char *cell);
 /* The label, then words from column indent on, filled to 80 columns. */
 void ms_screen_fill(ms_text *text, uint32_t indent, const char *label,
                     const char *words);
+
+/* ---- outputs.c: files ---------------------------------------------------- */
+
+bool ms_outputs_is_stdout(const char *path);
+/* Refuses files (NULL: none) that are an input of the job or named twice. */
+ms_err ms_outputs_check(const ms_job *job, const char *const *files, uint32_t n,
+                        ms_fault *fault);
+ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
+                        ms_fault *fault);
 
 /* ---- summary.c, alive.c, inspect.c: results to text ---------------------- */
 
@@ -250,6 +267,9 @@ void ms_summary_setup(const ms_result *result, const char *times,
                       ms_text *text);
 /* "optimizer state". */
 void ms_summary_category(uint8_t category, ms_text *text);
+/* "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for the CUDA context". */
+void ms_summary_device(const ms_job *job, const ms_report *report,
+                       ms_text *text);
 /* "40.38 GiB (51.0 %)". */
 void ms_summary_headroom(const ms_result *result, ms_text *text);
 /* "layers.*.mlp.up optimizer state 651.20 GiB, ...": the largest groups of
@@ -276,9 +296,14 @@ extern const ms_command ms_memsim_commands[];
 extern const uint32_t ms_memsim_n_commands;
 
 ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_inspect_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault);
+
+/* The object that run --json prints. */
+ms_err ms_run_json(const ms_job *job, const ms_result *result,
+                   const char *policy, ms_text *text, ms_fault *fault);
 
 /* help.c: a topic, a command, a policy, a layer type or a family. */
 ms_err ms_help_topic(const char *topic, ms_text *text, ms_fault *fault);

@@ -240,6 +240,94 @@ START_TEST(changes_that_help)
 }
 END_TEST
 
+/* Another run of the fixture's model, with a policy, at its peak. */
+static void look_again(const char *policy, ms_result *result, ms_alive *alive)
+{
+    f.job.spec = (ms_spec){0};
+    use(policy, NULL, NULL);
+    ck_assert_int_eq(
+        ms_pipeline_run(&f.job, &f.keep, &f.trial, result, &f.fault), MS_OK);
+    ck_assert_int_eq(ms_alive_find(result, NULL, &f.trial, alive, &f.fault),
+                     MS_OK);
+}
+
+/* The differences of groups sum to that of the levels, in either order. */
+START_TEST(differences_add_up)
+{
+    static const char *const policies[] = {"none", "checkpoint:sqrt",
+                                           "checkpoint:full", "microbatch:4",
+                                           "checkpoint:selective"};
+    use("none", "batch", "8");
+    use(NULL, "kernels", _i < 5 ? "eager" : "flash");
+    simulate();
+    look(NULL);
+    ms_result other;
+    ms_alive runs[2] = {f.alive};
+    look_again(policies[_i % 5], &other, &runs[1]);
+    for (int turn = 0; turn < 2; turn++) {
+        ms_group *groups;
+        uint32_t n;
+        uint64_t sum = 0;
+        ck_assert_int_eq(ms_differ_find(runs, &f.trial, &groups, &n, &f.fault),
+                         MS_OK);
+        ck_assert(_i % 5 > 0 || n == 0);
+        for (uint32_t g = 0; g < n; g++) {
+            ck_assert_uint_gt(ms_groups_gap(&groups[g]), 0);
+            ck_assert(g == 0 || ms_groups_gap(&groups[g - 1]) >=
+                                    ms_groups_gap(&groups[g]));
+            sum += groups[g].side[1].bytes - groups[g].side[0].bytes;
+        }
+        ck_assert_uint_eq(sum, runs[1].instant.bytes - runs[0].instant.bytes);
+        ms_alive first = runs[0];
+        runs[0] = runs[1];
+        runs[1] = first;
+    }
+}
+END_TEST
+
+static const ms_group *group_named(const ms_group *groups, uint32_t n,
+                                   const char *role, const char *op)
+{
+    for (uint32_t g = 0; g < n; g++)
+        if (groups[g].layer != NULL && strcmp(groups[g].role, role) == 0 &&
+            groups[g].op != NULL && strcmp(groups[g].op, op) == 0)
+            return &groups[g];
+    ck_abort_msg("no group %s made by %s", role, op);
+    return NULL;
+}
+
+/* A peak in backward against one in the optimizer step. */
+START_TEST(where_it_has_gone)
+{
+    ms_group *groups;
+    uint32_t n;
+    ms_result other;
+    ms_alive runs[2];
+    use("none", "batch", "4");
+    simulate();
+    look("backward");
+    runs[0] = f.alive;
+    look_again("checkpoint:full", &other, &runs[1]);
+    ck_assert_int_eq(ms_differ_find(runs, &f.trial, &groups, &n, &f.fault),
+                     MS_OK);
+    ck_assert_int_eq(group_named(groups, n, "out", "aten::gelu")->side[1].why,
+                     other.report.ranks[0].peak.phase == MS_PHASE_BACKWARD
+                         ? MS_WHY_FREED_AGAIN
+                         : MS_WHY_FREED);
+    ck_assert_int_eq(
+        ms_alive_find(&other, "optimizer", &f.trial, &runs[1], &f.fault),
+        MS_OK);
+    ck_assert_int_eq(ms_differ_find(runs, &f.trial, &groups, &n, &f.fault),
+                     MS_OK);
+    const ms_group *list =
+        group_named(groups, n, "sqrt", "aten::_foreach_sqrt");
+    ck_assert_int_eq(list->side[0].why, MS_WHY_NOT_YET);
+    ck_assert_uint_eq(list->side[0].bytes, 0);
+    ck_assert_int_eq(group_named(groups, n, "out", "aten::gelu")->side[1].why,
+                     MS_WHY_FREED);
+}
+END_TEST
+
 Suite *suite_explain(void)
 {
     Suite *suite = suite_create("explain");
@@ -252,6 +340,8 @@ Suite *suite_explain(void)
     tcase_add_test(tcase, reasons_of_a_checkpoint);
     tcase_add_test(tcase, groups_list_their_numbers);
     tcase_add_test(tcase, changes_that_help);
+    tcase_add_loop_test(tcase, differences_add_up, 0, 10);
+    tcase_add_test(tcase, where_it_has_gone);
     suite_add_tcase(suite, tcase);
     return suite;
 }

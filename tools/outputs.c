@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Where results go: no input and no other output may be overwritten. */
+
+#include "tools/tools.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+bool ms_outputs_is_stdout(const char *path)
+{
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
+/* Through links too.  A device (/dev/null) may be named twice. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    if (a == NULL || b == NULL || strcmp(b, "-") == 0)
+        return false;
+    if (stat(a, &of_a) != 0 || stat(b, &of_b) != 0)
+        return strcmp(a, b) == 0;
+    return S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
+ms_err ms_outputs_check(const ms_job *job, const char *const *files, uint32_t n,
+                        ms_fault *fault)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (same_file(job->model, files[i]) ||
+            same_file(job->program, files[i]))
+            return ms_fail(fault, MS_EUSAGE, files[i],
+                           "name another file for the output",
+                           "is an input and would be overwritten");
+        for (uint32_t j = 0; j < i; j++)
+            if (same_file(files[j], files[i]))
+                return ms_fail(fault, MS_EUSAGE, files[i],
+                               "name two different files",
+                               "is named for two outputs");
+    }
+    return MS_OK;
+}
+
+ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
+                        ms_fault *fault)
+{
+    if (text->failed)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_output_write(path, text->bytes, text->length, fault));
+    if (!quiet)
+        ms_complain_note("wrote", path);
+    return MS_OK;
+}
