@@ -65,6 +65,8 @@ typedef struct ms_field {
     int64_t low, high; /* INT, FLOAT, INTS: inclusive; equal: no bounds */
     const char *words; /* MS_WORD: "a|b|c" */
     const char *help;  /* one line, with unit */
+    const char *group; /* settings: what stands before the dot of their key;
+                          NULL: "training" */
 } ms_field;
 
 typedef struct ms_opgraph ms_opgraph; /* an exported op graph: opgraph.h */
@@ -224,11 +226,14 @@ typedef struct ms_training {
     int64_t zero_grad;   /* 0 set_to_none, 1 keep */
     int64_t step;        /* 0 steady, 1 first */
     int64_t mode;        /* 0 train, 1 inference */
+    int64_t unknown_op;  /* op graphs: 0 refuse, 1 conservative */
     uint64_t was_set;    /* bit per row */
 } ms_training;
 extern const ms_field ms_training_fields[];
 extern const uint32_t ms_training_n_fields;
 void ms_training_init(ms_training *training);
+/* What stands before the dot of a row's key: "training", "graph". */
+const char *ms_training_group(uint32_t row);
 /* "training." is optional in key. */
 ms_err ms_training_set(ms_training *training, const char *key,
                        const char *value, ms_fault *fault);

@@ -371,6 +371,7 @@ static ms_err read_op_name(const reader *r, uint32_t row, ms_opnode *node)
         return wrong(r, row, "a node needs an \"op\"");
     MS_TRY(text_of(r, row, "real_op", name, &name));
     MS_TRY(text_of(r, row, "overload", "default", &node->overload));
+    node->name = name;
     node->op = strncmp(name, "aten.", 5) == 0 ? name + 5 : name;
     return MS_OK;
 }
@@ -395,6 +396,7 @@ static ms_err read_node(reader *r, uint32_t row, ms_opnode *node)
     if (json->nodes[row].kind != MS_JSON_OBJECT)
         return wrong(r, row, "a node is an object");
     node->spot = (ms_spot){json->nodes[row].line, json->nodes[row].column};
+    node->number = (uint32_t)(node - r->ops->nodes);
     MS_TRY(read_op_name(r, row, node));
     MS_TRY(text_of(r, row, "mod", "", &module));
     node->module = module_of(r, module);

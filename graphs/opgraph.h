@@ -55,9 +55,11 @@ typedef struct ms_optensor {
 } ms_optensor;
 
 typedef struct ms_opnode {
+    const char *name;     /* as in the file: "aten.addmm" */
     const char *op;       /* "addmm": without "aten." */
     const char *overload; /* "default", "Tensor", ... */
     uint32_t module;      /* row of modules */
+    uint32_t number;      /* in the file, from 0 */
     uint32_t n_in, n_out, n_args;
     const uint32_t *in, *out; /* rows of tensors */
     const ms_oparg *args;

@@ -5,6 +5,7 @@
 #include "graphs/lower.h"
 #include "graphs/opdropout.h"
 #include "graphs/ops/ops.h"
+#include "graphs/opunknown.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -166,8 +167,8 @@ static ms_err wrong(run *r, const ms_opnode *node, const char *hint,
 {
     ms_layer at = {.name = node->op, .spot = node->spot};
 
-    return ms_trace_fail(r->trace, &at, hint, "op aten.%s.%s: %s", node->op,
-                         node->overload, what);
+    return ms_trace_fail(r->trace, &at, hint, "node %u, op %s.%s: %s",
+                         node->number, node->name, node->overload, what);
 }
 
 static ms_err find_inputs(run *r, const ms_opnode *node)
@@ -271,11 +272,14 @@ static ms_err run_node(run *r, const ms_opnode *node)
     ms_aten_call call = {
         .ops = r->ops, .node = node, .in = r->in, .out = r->out};
 
-    if (!row)
-        return wrong(r, node, "memsim help ops lists the ops that are known",
+    if (!row && trace->training->unknown_op == 0)
+        return wrong(r, node,
+                     "--set graph.unknown_op=conservative keeps its inputs and "
+                     "outputs;\na row of the table in graphs/aten.c describes "
+                     "it (memsim help ops)",
                      "no rule for this op");
     MS_TRY(find_inputs(r, node));
-    const char *objection = ms_aten_objection(row, &call);
+    const char *objection = row ? ms_aten_objection(row, &call) : NULL;
     if (objection)
         return wrong(r, node, NULL, objection);
     call.whole = written_whole(r, node);
@@ -291,8 +295,12 @@ static ms_err run_node(run *r, const ms_opnode *node)
     for (uint32_t k = 0; k < node->n_out && !trace->err; k++)
         make_output(r, node, k);
     if (kernel)
-        ms_trace_end(trace, node->flops > 0 ? node->flops : 0, row->matrix);
-    ms_aten_record(trace, row, &call);
+        ms_trace_end(trace, node->flops > 0 ? node->flops : 0,
+                     row && row->matrix);
+    if (row)
+        ms_aten_record(trace, row, &call);
+    else
+        ms_opunknown_record(trace, &call);
     return trace->err;
 }
 
@@ -526,6 +534,8 @@ ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)
         MS_TRY(ms_opdropout_fuse(trace->model->ops, trace->scratch, &r.ops,
                                  trace->fault));
     MS_TRY(open_run(&r));
+    if (trace->training->unknown_op != 0)
+        MS_TRY(ms_opunknown_list(trace, r.ops));
     MS_TRY(find_last_uses(&r));
     MS_TRY(make_leaves(&r));
     MS_TRY(run_nodes(&r));

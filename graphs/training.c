@@ -72,6 +72,13 @@ const ms_field ms_training_fields[] = {
      .words = "train|inference",
      .help = "inference: forward only, nothing saved, no optimizer "
              "unless one is named"},
+    {.name = "unknown_op",
+     .group = "graph",
+     .type = MS_WORD,
+     .words = "refuse|conservative",
+     .help = "an op of an op graph that has no rule; conservative: all its "
+             "inputs and outputs are saved for backward, and each input gets "
+             "a gradient of its own"},
 };
 const uint32_t ms_training_n_fields =
     sizeof ms_training_fields / sizeof *ms_training_fields;
@@ -93,17 +100,44 @@ void ms_training_init(ms_training *training)
         *member(training, row) = ms_training_fields[row].fallback.i;
 }
 
+const char *ms_training_group(uint32_t row)
+{
+    const char *group = ms_training_fields[row].group;
+    return group != NULL ? group : "training";
+}
+
+/* The rows of the group before the key's dot (*key moves behind it), else of
+ * training. */
+static ms_fields group_of(const char **key)
+{
+    const char *group = "training";
+    size_t length = strcspn(*key, ".");
+    uint32_t row = 0, from = 0, to;
+    while (row < ms_training_n_fields &&
+           (strncmp(ms_training_group(row), *key, length) != 0 ||
+            strlen(ms_training_group(row)) != length))
+        row++;
+    if ((*key)[length] == '.' && row < ms_training_n_fields) {
+        group = ms_training_group(row);
+        *key += length + 1;
+    }
+    while (strcmp(ms_training_group(from), group) != 0)
+        from++;
+    for (to = from; to < ms_training_n_fields; to++)
+        if (strcmp(ms_training_group(to), group) != 0)
+            break;
+    return (ms_fields){.rows = ms_training_fields + from, .n = to - from};
+}
+
 ms_err ms_training_set(ms_training *training, const char *key,
                        const char *value, ms_fault *fault)
 {
-    static const char prefix[] = "training.";
-    const ms_fields keys = {.rows = ms_training_fields,
-                            .n = ms_training_n_fields};
     char where[256], hint[384];
     ms_value parsed;
-    if (strncmp(key, prefix, sizeof prefix - 1) == 0)
-        key += sizeof prefix - 1;
-    snprintf(where, sizeof where, "%s%s=%s", prefix, key, value);
+    const ms_fields keys = group_of(&key);
+    uint32_t first = (uint32_t)(keys.rows - ms_training_fields);
+    snprintf(where, sizeof where, "%s.%s=%s", ms_training_group(first), key,
+             value);
     uint32_t row = ms_fields_find(keys.rows, keys.n, key);
     if (row == MS_NONE) {
         ms_fields_hint(&keys, key, hint, sizeof hint);
@@ -112,8 +146,8 @@ ms_err ms_training_set(ms_training *training, const char *key,
     }
     MS_TRY(ms_fields_from_text(value, where, &keys.rows[row], NULL, &parsed,
                                fault));
-    *member(training, row) = parsed.i;
-    training->was_set |= UINT64_C(1) << row;
+    *member(training, first + row) = parsed.i;
+    training->was_set |= UINT64_C(1) << (first + row);
     return MS_OK;
 }
 
@@ -161,6 +195,10 @@ ms_err ms_training_resolve(ms_training *training, const ms_model *model,
     drop_optimizer(training);
     if (model->ops != NULL)
         MS_TRY(resolve_op_graph(training, model, fault));
+    else if (is_set(training, "unknown_op"))
+        return ms_fail(
+            fault, MS_EUSAGE, "graph.unknown_op", "leave it out for this model",
+            "%s is no op graph: memsim knows all its ops", model->name);
     if (!model->sequence_input) {
         if (training->sequence == 0)
             return MS_OK;

@@ -205,6 +205,21 @@ static void put_rank(ms_text *text, const ms_rank_report *rank)
     ms_text_add(text, "}");
 }
 
+static void put_unknown(ms_text *text, const ms_graph *graph)
+{
+    key(text, "unknown_ops");
+    ms_text_add(text, "[");
+    for (uint32_t i = 0; i < graph->n_unknown; i++) {
+        ms_text_add(text, i ? ", {" : "{");
+        first_key(text, "op");
+        put_string(text, graph->unknown_name[i]);
+        key(text, "count");
+        ms_text_u64(text, graph->unknown_count[i]);
+        ms_text_add(text, "}");
+    }
+    ms_text_add(text, "]");
+}
+
 static void put_heading(ms_text *text, const ms_report *report,
                         const ms_graph *graph, const ms_report_names *names)
 {
@@ -225,6 +240,7 @@ static void put_heading(ms_text *text, const ms_report *report,
                 names->settings_json ? names->settings_json : "null");
     key(text, "parameters");
     ms_text_u64(text, graph->parameters);
+    put_unknown(text, graph);
     key(text, "fits");
     ms_text_add(text, report->fits ? "true" : "false");
     key(text, "capacity_bytes");

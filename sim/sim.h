@@ -221,6 +221,9 @@ typedef struct ms_graph {
     uint64_t parameters; /* elements, tied ones once */
     uint64_t tokens;     /* per micro-batch; 0 where tokens mean nothing */
     double model_flops;  /* forward + backward of one micro-batch, no redo */
+    uint32_t n_unknown;  /* ops whose rule is a guess, by name; how many each */
+    const char **unknown_name;
+    uint32_t *unknown_count;
 } ms_graph;
 
 /* The full name of a storage: "layer:name" or, where it has no layer, its

@@ -66,6 +66,7 @@ static void heading(const ms_comparison *c, const ms_style *style,
     ms_text_add(text, "%s", style->faint);
     ms_tell_words("defaults:", MS_TELL_INDENT, &defaults, text);
     ms_text_add(text, "%s", style->plain);
+    ms_tell_unknown(&first->result.graph, text);
     for (uint32_t i = 0; i < c->n; i++)
         variant_line(c, i, text);
 }

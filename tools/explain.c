@@ -69,6 +69,7 @@ static void model_lines(const explain *x, ms_text *text)
     ms_text_add(text, "%s", x->style->plain);
     ms_text_add(&policy, "%s on %s", x->policy, x->job.device->name);
     ms_tell_words("policy:", MS_TELL_INDENT, &policy, text);
+    ms_tell_unknown(&x->result.graph, text);
 }
 
 static void at_line(const explain *x, ms_text *text)

@@ -220,6 +220,8 @@ ms_err ms_tell_top(const ms_arguments *arguments, uint32_t *top,
 /* A label and words in a filled paragraph, safe to show. */
 void ms_tell_words(const char *label, uint32_t indent, const ms_text *words,
                    ms_text *text);
+/* The line of ms_summary_unknown, if there is one. */
+void ms_tell_unknown(const ms_graph *graph, ms_text *text);
 /* "5.50 ms, backward pass, aten::mm of layers.0.mlp.up". */
 void ms_tell_instant(const ms_result *result, const ms_instant *instant,
                      ms_text *words);

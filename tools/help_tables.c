@@ -127,7 +127,11 @@ static void put_fields(const ms_field *fields, uint32_t n, ms_text *text)
         values_of(&fields[i], values, sizeof values);
         ms_text_add(&words, "%s", fields[i].help);
         put_fallback(&fields[i], &words);
-        put_row(fields[i].name, values, &words, INDENT, text);
+        const char *name = fields[i].name;
+        if (fields[i].group != NULL)
+            name = ms_arena_format(text->arena, "%s.%s", fields[i].group, name);
+        put_row(name != NULL ? name : "", values, &words, INDENT, text);
+        text->failed |= name == NULL;
     }
 }
 

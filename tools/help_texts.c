@@ -151,6 +151,8 @@ void ms_help_texts_json(ms_text *text)
         {"model, device, policy", "names; policy in canonical spelling"},
         {"settings", "every setting; \"defaults\" lists those not given"},
         {"parameters", "elements, tied ones once"},
+        {"unknown_ops", "op and count of each that has no rule (see "
+                        "graph.unknown_op)"},
         {"fits", "reserved + context <= capacity"},
         {"capacity_bytes", "of the device, or --memory"},
         {"context_bytes", "driver and kernels, outside the pool"},

@@ -137,7 +137,8 @@ void ms_settings_defaults(const ms_job *job, const ms_training *training,
     const char *between = "";
     for (uint32_t row = 0; row < ms_training_n_fields; row++) {
         ms_label value = value_of(training, row);
-        bool unused = training->sequence == 0 && is_field(row, "sequence");
+        bool unused = (training->sequence == 0 && is_field(row, "sequence")) ||
+                      ms_training_fields[row].group != NULL;
         if (!is_default(job, row) || unused)
             continue;
         ms_text_add(text, "%s%s=%s", between, ms_training_fields[row].name,
@@ -164,7 +165,7 @@ static void json_defaults(const ms_job *job, ms_text *text)
     for (uint32_t row = 0; row < ms_training_n_fields; row++) {
         if (!is_default(job, row))
             continue;
-        ms_text_add(text, "%s\"training.%s\"", between,
+        ms_text_add(text, "%s\"%s.%s\"", between, ms_training_group(row),
                     ms_training_fields[row].name);
         between = ", ";
     }
@@ -179,7 +180,7 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
     ms_text_add(text, "{");
     for (uint32_t row = 0; row < ms_training_n_fields; row++) {
         const ms_field *field = &ms_training_fields[row];
-        ms_text_add(text, "\"training.%s\": ", field->name);
+        ms_text_add(text, "\"%s.%s\": ", ms_training_group(row), field->name);
         json_value(field, value_of(training, row).s, text);
         ms_text_add(text, ", ");
     }

@@ -116,6 +116,25 @@ static void policy_line(const ms_summary *summary, ms_text *text)
     put_line(text, "policy:", &words);
 }
 
+void ms_summary_unknown(const ms_graph *graph, ms_text *text)
+{
+    char name[96];
+    for (uint32_t i = 0; i < graph->n_unknown; i++)
+        ms_text_add(text, "%s%s x %u", i > 0 ? ", " : "",
+                    ms_screen_safe(graph->unknown_name[i], name, sizeof name),
+                    graph->unknown_count[i]);
+    if (graph->n_unknown > 0)
+        ms_text_add(text, ": no rule, so all inputs and outputs are taken as "
+                          "saved, with a gradient per input");
+}
+
+static void unknown_line(const ms_summary *summary, ms_text *text)
+{
+    ms_text words = {.arena = summary->arena};
+    ms_summary_unknown(&summary->result->graph, &words);
+    put_line(text, "unknown:", &words);
+}
+
 static void defaults_line(const ms_summary *summary, ms_text *text)
 {
     ms_text words = {.arena = summary->arena};
@@ -497,6 +516,7 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     model_line(summary, text);
     policy_line(summary, text);
     defaults_line(summary, text);
+    unknown_line(summary, text);
     MS_TRY(chart_lines(summary, text, fault));
     step_line(summary, text);
     states_line(summary, text);

@@ -43,6 +43,14 @@ void ms_tell_words(const char *label, uint32_t indent, const ms_text *words,
     ms_screen_fill(text, indent, label, safe);
 }
 
+void ms_tell_unknown(const ms_graph *graph, ms_text *text)
+{
+    ms_text words = {.arena = text->arena};
+    ms_summary_unknown(graph, &words);
+    if (graph->n_unknown > 0)
+        ms_tell_words("unknown:", MS_TELL_INDENT, &words, text);
+}
+
 static void put_pass(uint8_t pass, ms_text *words)
 {
     static const char *const phases[MS_N_PHASES] = {

@@ -270,6 +270,8 @@ void ms_summary_category(uint8_t category, ms_text *text);
 /* "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for the CUDA context". */
 void ms_summary_device(const ms_job *job, const ms_report *report,
                        ms_text *text);
+/* "aten.foo.default x 2: no rule, so ..."; nothing where all are known. */
+void ms_summary_unknown(const ms_graph *graph, ms_text *text);
 /* "40.38 GiB (51.0 %)". */
 void ms_summary_headroom(const ms_result *result, ms_text *text);
 /* "layers.*.mlp.up optimizer state 651.20 GiB, ...": the largest groups of

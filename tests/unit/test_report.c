@@ -46,6 +46,7 @@ START_TEST(names_are_those_of_the_design)
                                        "policy",
                                        "settings",
                                        "parameters",
+                                       "unknown_ops",
                                        "fits",
                                        "capacity_bytes",
                                        "headroom_bytes",
@@ -153,7 +154,8 @@ START_TEST(values_are_exact)
     check_has(json, "{\"schema_version\": 1, \"memsim\": \"" MS_VERSION "\", "
                     "\"status\": \"over\", \"model\": \"a \\\"b\\\"\", ");
     check_has(json, "\"settings\": {\"training.batch\": 1}, "
-                    "\"parameters\": 174604259328, \"fits\": false, ");
+                    "\"parameters\": 174604259328, \"unknown_ops\": [], "
+                    "\"fits\": false, ");
     check_has(json, "\"headroom_bytes\": -7, ");
     check_has(json, "\"allocated_bytes\": 90071992547409931, ");
     check_has(json, "\"time_ns\": 12, \"event\": 3, \"phase\": \"backward\", "

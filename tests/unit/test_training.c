@@ -37,6 +37,7 @@ START_TEST(defaults)
     ck_assert_str_eq(value_of("zero_grad"), "none");
     ck_assert_str_eq(value_of("step"), "steady");
     ck_assert_str_eq(value_of("mode"), "train");
+    ck_assert_str_eq(value_of("unknown_op"), "refuse");
     ck_assert_uint_eq(training.was_set, 0);
 }
 END_TEST
@@ -50,7 +51,7 @@ START_TEST(sets_each_member)
         {"framework", "torch-1.13"},   {"device", "cpu"},
         {"gradients", "fp32"},         {"hold_output", "none"},
         {"zero_grad", "keep"},         {"step", "first"},
-        {"mode", "inference"}};
+        {"mode", "inference"},         {"graph.unknown_op", "conservative"}};
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         ck_assert_int_eq(
             ms_training_set(&training, settings[i][0], settings[i][1], &fault),
@@ -68,7 +69,8 @@ START_TEST(sets_each_member)
     ck_assert_int_eq(training.zero_grad, 1);
     ck_assert_int_eq(training.step, 1);
     ck_assert_int_eq(training.mode, 1);
-    ck_assert_uint_eq(training.was_set, 0x1FFF);
+    ck_assert_int_eq(training.unknown_op, 1);
+    ck_assert_uint_eq(training.was_set, 0x3FFF);
     ck_assert_str_eq(value_of("batch"), "32");
     ck_assert_str_eq(value_of("framework"), "torch-1.13");
 }
@@ -90,6 +92,9 @@ static const struct {
     {"precision", "bf16mixed", "cannot be", "\"bf16-mixed\""},
     {"precision", "half", "cannot be", "one of: fp32, tf32"},
     {"optimizer", "adamv", "cannot be", "\"adam\""},
+    {"unknown_op", "refuse", "unknown setting", "keys: batch, sequence"},
+    {"training.unknown_op", "refuse", "unknown setting", ""},
+    {"graphs.unknown_op", "refuse", "unknown setting", ""},
 };
 
 START_TEST(refuses)
@@ -103,6 +108,29 @@ START_TEST(refuses)
     ck_assert_msg(strstr(fault.hint, refused[_i].hint) != NULL, "%s",
                   fault.hint);
     ck_assert_uint_eq(training.was_set, 0);
+}
+END_TEST
+
+START_TEST(refuses_in_its_group)
+{
+    ck_assert_int_eq(ms_training_set(&training, "graph.unknwn_op", "x", &fault),
+                     MS_EUSAGE);
+    ck_assert_str_eq(fault.where, "graph.unknwn_op=x");
+    ck_assert_ptr_nonnull(strstr(fault.hint, "unknown_op"));
+    fault = (ms_fault){0};
+    ck_assert_int_eq(ms_training_set(&training, "graph.batch", "1", &fault),
+                     MS_EUSAGE);
+    fault = (ms_fault){0};
+    ck_assert_int_eq(
+        ms_training_set(&training, "graph.unknown_op", "keep", &fault),
+        MS_EUSAGE);
+    ck_assert_str_eq(fault.where, "graph.unknown_op=keep");
+    ms_model model = {.name = "m"};
+    fault = (ms_fault){0};
+    ck_assert_int_eq(
+        ms_training_set(&training, "graph.unknown_op", "refuse", &fault),
+        MS_OK);
+    ck_assert_int_eq(ms_training_resolve(&training, &model, &fault), MS_EUSAGE);
 }
 END_TEST
 
@@ -141,6 +169,7 @@ Suite *suite_training(void)
     tcase_add_test(tcase, sets_each_member);
     tcase_add_loop_test(tcase, refuses, 0,
                         (int)(sizeof refused / sizeof *refused));
+    tcase_add_test(tcase, refuses_in_its_group);
     tcase_add_test(tcase, sequence_follows_the_model);
     tcase_add_test(tcase, sequence_needs_a_sequence);
     suite_add_tcase(suite, tcase);
