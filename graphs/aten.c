@@ -145,10 +145,10 @@ static void permute_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
     trace->nodes[n].i[0] = packed;
 }
 
-/* mean(dim) keeps its input up to torch 2.0's derivatives.yaml. */
+/* mean(dim) keeps its input up to torch 2.1. */
 static void mean_also(ms_trace *trace, const ms_aten_call *call, uint32_t n)
 {
-    if (trace->torch_1)
+    if (trace->framework < MS_TORCH_2)
         ms_trace_save(trace, n, call->in[0]);
 }
 

@@ -12,9 +12,10 @@
 typedef struct ms_aten_call {
     const ms_opgraph *ops;
     const ms_opnode *node;
-    const uint32_t *in; /* node->n_in tensors */
-    uint32_t *out;      /* node->n_out tensors, made */
-    uint32_t whole;     /* written in place by its view in[0], or MS_NONE */
+    const uint32_t *in;   /* node->n_in tensors */
+    uint32_t *out;        /* node->n_out tensors, made */
+    const uint32_t *made; /* per tensor of the file: ours, or MS_NONE */
+    uint32_t whole;       /* written in place by its view in[0], or MS_NONE */
 } ms_aten_call;
 
 typedef struct ms_aten_row {

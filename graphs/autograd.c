@@ -56,10 +56,15 @@ static uint32_t sum_to_input(ms_trace *trace, const ms_node *node, uint32_t i,
     ms_trace_begin(trace, "aten::sum");
     ms_trace_read(trace, grad);
     uint32_t sum = ms_trace_make_like(trace, "grad", node->input[i]);
-    ms_trace_end(
-        trace,
-        trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, grad)),
-        false);
+    double elements = 0;
+    if (!trace->err) {
+        const ms_tensor *wide = ms_trace_at(trace, grad);
+        elements = (double)ms_trace_elements(wide);
+        ms_scratch_reduce(trace, grad,
+                          ms_scratch_changed(wide, ms_trace_at(trace, sum)),
+                          sizeof(float));
+    }
+    ms_trace_end(trace, elements, false);
     trace->pass = was;
     ms_trace_drop(trace, grad);
     return sum;
@@ -88,7 +93,7 @@ static void validate(ms_trace *trace, const ms_node *node, uint32_t *out)
  * old gradient, it is no view, and it is dense. */
 static bool in_place(const ms_trace *trace, const ms_tensor *old)
 {
-    return !trace->torch_1 && old->refs == 1 && !old->view &&
+    return trace->framework > MS_TORCH_1_13 && old->refs == 1 && !old->view &&
            trace->counts[old->storage].tensors == 1 && ms_view_is_dense(old);
 }
 

@@ -44,6 +44,16 @@ static double peak_flops(const ms_device *device, uint8_t dtype, bool tf32)
     return tf32 ? device->tf32_flops : device->fp32_flops;
 }
 
+/* Outside the region autocast's products are the gradients of those inside. */
+static uint8_t matrix_dtype(const ms_trace *trace)
+{
+    int64_t precision = trace->training->precision;
+    bool autocast =
+        precision == MS_AUTOCAST_FP16 || precision == MS_AUTOCAST_BF16;
+
+    return autocast ? MS_BFLOAT16 : trace->weight_dtype;
+}
+
 uint64_t ms_cost_ns(const ms_trace *trace, bool matrix, double flops,
                     uint64_t bytes)
 {
@@ -54,7 +64,7 @@ uint64_t ms_cost_ns(const ms_trace *trace, bool matrix, double flops,
     if (bytes == 0 && flops <= 0)
         return 0;
     if (matrix)
-        rate = peak_flops(device, trace->weight_dtype, tf32) *
+        rate = peak_flops(device, matrix_dtype(trace), tf32) *
                device->matmul_share * share_of(matrix_curve, flops) /
                matrix_curve[CURVE_POINTS - 1].share;
     double compute_s = flops / rate;

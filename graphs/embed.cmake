@@ -66,7 +66,8 @@ endfunction()
 function(embed_device file result)
     file(READ ${file} json)
     foreach(key IN ITEMS name alias source memory_gib context_mib hbm_gbps
-            cublas_workspace_bytes launch_us kernel_us fp32_tflops tf32_tflops
+            cublas_workspace_bytes multiprocessors threads_per_multiprocessor
+            launch_us kernel_us fp32_tflops tf32_tflops
             half_tflops half_matmul_tflops h2d_gbps d2h_gbps)
         embed_get("${json}" ${file} ${key} ${key})
     endforeach()
@@ -77,6 +78,8 @@ function(embed_device file result)
      .memory_bytes = (uint64_t)(${memory_gib} * 1073741824.0),
      .context_bytes = (uint64_t)(${context_mib} * 1048576.0),
      .cublas_workspace_bytes = ${cublas_workspace_bytes},
+     .multiprocessors = ${multiprocessors},
+     .threads_per_multiprocessor = ${threads_per_multiprocessor},
      .launch_ns = (uint64_t)(${launch_us} * 1e3),
      .kernel_ns = (uint64_t)(${kernel_us} * 1e3),
      .hbm_bytes_per_s = ${hbm_gbps} * 1e9,

@@ -196,7 +196,9 @@ typedef enum ms_precision {
     MS_TF32,
     MS_FP16_MIXED,
     MS_BF16_MIXED,
-    MS_BF16
+    MS_BF16,
+    MS_AUTOCAST_FP16,
+    MS_AUTOCAST_BF16
 } ms_precision;
 typedef enum ms_optimizer {
     MS_SGD,
@@ -212,7 +214,13 @@ typedef enum ms_optimizer_impl {
     MS_IMPL_FUSED
 } ms_optimizer_impl;
 typedef enum ms_kernels { MS_EAGER, MS_FLASH, MS_KORTHIKANTI } ms_kernels;
-typedef enum ms_framework { MS_TORCH_1_13, MS_TORCH_2 } ms_framework;
+/* By age: rules compare them.  TORCH_2 is the newest, TORCH_2_0 stands for 2.0
+ * to 2.3. */
+typedef enum ms_framework {
+    MS_TORCH_1_13,
+    MS_TORCH_2_0,
+    MS_TORCH_2
+} ms_framework;
 typedef enum ms_hold { MS_HOLD_BACKWARD, MS_HOLD_STEP, MS_HOLD_NONE } ms_hold;
 
 /* One field per row of ms_training_fields; was_set says which the user chose
@@ -254,7 +262,8 @@ typedef struct ms_device {
     uint64_t memory_bytes;             /* what the driver shows to PyTorch */
     uint64_t context_bytes;            /* CUDA context and kernels */
     uint64_t cublas_workspace_bytes;   /* per thread that runs matmuls */
-    uint64_t launch_ns, kernel_ns;     /* host issue; shortest kernel */
+    uint32_t multiprocessors, threads_per_multiprocessor;
+    uint64_t launch_ns, kernel_ns; /* host issue; shortest kernel */
     double hbm_bytes_per_s;
     double fp32_flops, tf32_flops, half_flops; /* dense peak */
     double h2d_bytes_per_s, d2h_bytes_per_s;

@@ -2,6 +2,7 @@
 /* From a model to a graph: record the forward, run autograd and the optimizer
  * on the record, then put its columns in order. */
 #include "graphs/lower.h"
+#include "graphs/autocast.h"
 #include "graphs/finish.h"
 #include "graphs/ops/ops.h"
 
@@ -20,9 +21,18 @@ static uint8_t weight_dtype(int64_t precision)
         return MS_BFLOAT16;
     case MS_FP32:
     case MS_TF32:
+    case MS_AUTOCAST_FP16:
+    case MS_AUTOCAST_BF16:
         break;
     }
     return MS_FLOAT32;
+}
+
+static uint8_t autocast_dtype(int64_t precision)
+{
+    if (precision == MS_AUTOCAST_FP16)
+        return MS_FLOAT16;
+    return precision == MS_AUTOCAST_BF16 ? MS_BFLOAT16 : MS_FLOAT32;
 }
 
 /* A first guess of what a layer takes, rarely exceeded by whole models. */
@@ -35,9 +45,10 @@ static ms_err open_trace(ms_trace *trace, uint32_t micro_batches)
     const ms_model *model = trace->model;
 
     trace->cpu = training->device == 1;
-    trace->torch_1 = training->framework == MS_TORCH_1_13;
+    trace->framework = (uint8_t)training->framework;
     trace->train = training->mode == 0;
     trace->weight_dtype = weight_dtype(training->precision);
+    trace->autocast = autocast_dtype(training->precision);
     trace->grad_dtype =
         training->gradients == 1 ? MS_FLOAT32 : trace->weight_dtype;
     trace->micro_batches = micro_batches;
@@ -154,6 +165,7 @@ static ms_err lower(ms_trace *trace, uint32_t micro_batches, ms_graph *graph)
         MS_TRY(ms_oprun_forward(trace, &forward));
     else
         MS_TRY(ms_walk_layers(trace, &forward));
+    ms_autocast_leave(trace);
     MS_TRY(run_backward(trace, &forward));
     if (trace->train)
         ms_optimizer_step(trace);

@@ -3,9 +3,11 @@
 #include "graphs/aten.h"
 #include "graphs/index.h"
 #include "graphs/lower.h"
+#include "graphs/opcast.h"
 #include "graphs/opdropout.h"
 #include "graphs/ops/ops.h"
 #include "graphs/opunknown.h"
+#include "graphs/reductions.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -20,8 +22,10 @@ typedef struct run {
     uint32_t *ends;     /* per storage: last node that reads it */
     uint32_t *end_at, *end_list; /* CSR: tensors that go after a node */
     uint32_t *in, *out;          /* the node under way */
-    uint32_t alive;              /* activations that later nodes read */
-    uint32_t *block_of;          /* per module: block, or MS_NONE */
+    uint32_t *read;              /* in, or its casts */
+    ms_aten_call call;
+    uint32_t alive;     /* activations that later nodes read */
+    uint32_t *block_of; /* per module: block, or MS_NONE */
 } run;
 
 /* ---- what exists before the step ----------------------------------------- */
@@ -219,19 +223,24 @@ static void make_output(run *r, const ms_opnode *node, uint32_t k)
     ms_trace *trace = r->trace;
     const ms_optensor *shown = &r->ops->tensors[node->out[k]];
     uint32_t from = shares_with(r, node, k), t;
+    uint8_t dtype = ms_opcast_output(trace, &r->call, k, from);
 
     if (from != MS_NONE) {
         t = ms_trace_alias(trace, from);
         if (!trace->err && in_place(node))
             ms_trace_at(trace, t)->view = ms_trace_at(trace, from)->view;
     } else {
-        t = ms_trace_make(trace, k == 0 ? "out" : "out1", shown->dtype,
-                          shown->n_dims, shown->size);
+        t = ms_trace_make(trace, k == 0 ? "out" : "out1", dtype, shown->n_dims,
+                          shown->size);
         if (!trace->err)
             trace->graph.storage_bytes[ms_trace_at(trace, t)->storage] =
-                r->ops->storages[shown->storage].bytes;
+                r->ops->storages[shown->storage].bytes /
+                ms_trace_dtype_bytes[shown->dtype] *
+                ms_trace_dtype_bytes[dtype];
     }
     set_layout(trace, t, shown);
+    if (!trace->err)
+        ms_trace_at(trace, t)->dtype = dtype;
     r->out[k] = r->tensor[node->out[k]] = t;
 }
 
@@ -265,43 +274,75 @@ static uint32_t written_whole(const run *r, const ms_opnode *node)
     return MS_NONE;
 }
 
-static ms_err run_node(run *r, const ms_opnode *node)
+/* A note of the exporter: another name of its input, or its cast. */
+static ms_err run_note(run *r, const ms_opnode *node)
+{
+    const ms_opgraph *ops = r->ops;
+
+    if (node->n_in != 1 || node->n_out != 1 ||
+        ops->tensors[node->in[0]].storage != ops->tensors[node->out[0]].storage)
+        return wrong(r, node, NULL, "it names one tensor once more");
+    MS_TRY(find_inputs(r, node));
+    r->out[0] = r->tensor[node->out[0]] = ms_opcast_note(
+        r->trace, node->op, r->in[0], ops->tensors[node->out[0]].dtype);
+    return r->trace->err;
+}
+
+/* The op, with inputs that are what it reads. */
+static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
 {
     ms_trace *trace = r->trace;
-    const ms_aten_row *row = ms_aten_find(node->op, node->overload);
-    ms_aten_call call = {
-        .ops = r->ops, .node = node, .in = r->in, .out = r->out};
-
-    if (!row && trace->training->unknown_op == 0)
-        return wrong(r, node,
-                     "--set graph.unknown_op=conservative keeps its inputs and "
-                     "outputs;\na row of the table in graphs/aten.c describes "
-                     "it (memsim help ops)",
-                     "no rule for this op");
-    MS_TRY(find_inputs(r, node));
-    const char *objection = row ? ms_aten_objection(row, &call) : NULL;
-    if (objection)
-        return wrong(r, node, NULL, objection);
-    call.whole = written_whole(r, node);
     bool kernel = launches(r, node);
+
+    r->call.whole = written_whole(r, node);
     if (kernel) {
         const char *name = ms_arena_format(trace->arena, "aten::%s", node->op);
         if (!name)
             return ms_fail_nomem(trace->fault);
         ms_trace_begin(trace, name);
         for (uint32_t i = 0; i < node->n_in; i++)
-            ms_trace_read(trace, r->in[i]);
+            ms_trace_read(trace, r->read[i]);
     }
     for (uint32_t k = 0; k < node->n_out && !trace->err; k++)
         make_output(r, node, k);
+    if (kernel && !trace->cpu && !trace->err)
+        ms_reductions_scratch(trace, &r->call);
     if (kernel)
         ms_trace_end(trace, node->flops > 0 ? node->flops : 0,
                      row && row->matrix);
     if (row)
-        ms_aten_record(trace, row, &call);
+        ms_aten_record(trace, row, &r->call);
     else
-        ms_opunknown_record(trace, &call);
+        ms_opunknown_record(trace, &r->call);
     return trace->err;
+}
+
+static ms_err run_node(run *r, const ms_opnode *node)
+{
+    const ms_aten_row *row = ms_aten_find(node->op, node->overload);
+
+    if (ms_opcast_is_note(node->op))
+        return run_note(r, node);
+    if (!row && r->trace->training->unknown_op == 0)
+        return wrong(r, node,
+                     "--set graph.unknown_op=conservative keeps its inputs and "
+                     "outputs;\na row of the table in graphs/aten.c describes "
+                     "it (memsim help ops)",
+                     "no rule for this op");
+    MS_TRY(find_inputs(r, node));
+    r->call = (ms_aten_call){.ops = r->ops,
+                             .node = node,
+                             .in = r->in,
+                             .out = r->out,
+                             .made = r->tensor};
+    const char *objection = row ? ms_aten_objection(row, &r->call) : NULL;
+    if (objection)
+        return wrong(r, node, NULL, objection);
+    ms_opcast_inputs(r->trace, &r->call, r->read);
+    r->call.in = r->read;
+    MS_TRY(run_kernel(r, node, row));
+    ms_opcast_drop(r->trace, &r->call);
+    return r->trace->err;
 }
 
 /* ---- lifetimes and units ------------------------------------------------- */
@@ -484,7 +525,8 @@ static ms_err run_nodes(run *r)
         MS_TRY(run_node(r, node));
         count_alive(r, n);
         drop_dead(r, n);
-        if (r->alive == 1 && n < ops->loss_start)
+        if (r->alive == 1 && n < ops->loss_start &&
+            !ms_opcast_is_note(node->op))
             open = false;
     }
     return trace->err;
@@ -508,13 +550,14 @@ static ms_err open_run(run *r)
     r->made = ms_arena_take_raw(scratch, ops->n_storages, word);
     r->ends = ms_arena_take_raw(scratch, ops->n_storages, word);
     r->in = ms_arena_take(scratch, most, word);
+    r->read = ms_arena_take(scratch, most, word);
     r->out = ms_arena_take(scratch, most, word);
     r->block_of = ms_arena_take_raw(scratch, ops->n_modules, word);
     r->forward->unit_block = ms_arena_take_raw(arena, ops->n_nodes, word);
     r->forward->unit_name =
         ms_arena_take_raw(arena, ops->n_nodes, sizeof(char *));
     if (!r->tensor || !r->last_use || !r->made || !r->ends || !r->in ||
-        !r->out || !r->block_of || !r->forward->unit_block ||
+        !r->read || !r->out || !r->block_of || !r->forward->unit_block ||
         !r->forward->unit_name)
         return ms_fail_nomem(r->trace->fault);
     memset(r->tensor, 0xff, ops->n_tensors * word);

@@ -274,7 +274,7 @@ static void foreach_adam(step *s)
     over_all(s, "aten::_foreach_addcmul_", update_second, 3);
     over_all(s, "aten::_foreach_sqrt", take_sqrt, 1);
     s->by_scalar = true;
-    if (trace->torch_1) {
+    if (trace->framework == MS_TORCH_1_13) {
         over_all(s, "aten::_foreach_div", divide, 1);
         drop_list(s, s->roots);
     } else {
@@ -353,7 +353,9 @@ static bool open_step(step *s)
     uint32_t n = trace->n_parameters;
 
     if (impl == MS_IMPL_AUTO)
-        impl = trace->cpu || trace->torch_1 ? MS_IMPL_LOOP : MS_IMPL_FOREACH;
+        impl = trace->cpu || trace->framework == MS_TORCH_1_13
+                   ? MS_IMPL_LOOP
+                   : MS_IMPL_FOREACH;
     s->foreach = impl == MS_IMPL_FOREACH;
     s->fused = impl == MS_IMPL_FUSED;
     s->mixed = is_mixed(trace);
@@ -393,7 +395,7 @@ void ms_optimizer_step(ms_trace *trace)
     trace->pass = MS_STEP;
     trace->unit = trace->node_now = MS_NONE;
     trace->op_flags = 0;
-    if (trace->cpu && trace->torch_1)
+    if (trace->cpu && trace->framework == MS_TORCH_1_13)
         announce(trace);
     if (s.fused) {
         over_all(&s, "fused_optimizer_step", fused_update, 11);

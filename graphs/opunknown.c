@@ -3,6 +3,7 @@
 
 #include "graphs/columns.h"
 #include "graphs/index.h"
+#include "graphs/opcast.h"
 
 static void unknown_backward(ms_trace *trace, const ms_node *node,
                              const uint32_t *grads, uint32_t *out)
@@ -64,7 +65,8 @@ ms_err ms_opunknown_list(ms_trace *trace, const ms_opgraph *ops)
     MS_TRY(ms_index_make(&names, ops->n_nodes, trace->scratch, trace->fault));
     for (uint32_t n = 0; n < ops->n_nodes; n++) {
         const ms_opnode *node = &ops->nodes[n];
-        if (ms_aten_find(node->op, node->overload))
+        if (ms_aten_find(node->op, node->overload) ||
+            ms_opcast_is_note(node->op))
             continue;
         const char *name =
             ms_arena_format(trace->arena, "%s.%s", node->name, node->overload);

@@ -187,6 +187,7 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
                        .first = MS_NONE,
                        .second = MS_NONE,
                        .layer = trace->layer,
+                       .cast = MS_NONE,
                        .grad = MS_NONE,
                        .elements = ms_trace_elements(tensor)};
     return t;

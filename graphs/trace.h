@@ -91,6 +91,7 @@ typedef struct ms_parameter {
     uint32_t grad_storage;          /* .grad */
     uint32_t master, first, second; /* storages of its state, or MS_NONE */
     uint32_t layer;
+    uint32_t cast;       /* autocast: tensor of its 16-bit cast, or MS_NONE */
     uint32_t uses, grad; /* engine: gradients still to come; their sum */
     uint64_t elements;
 } ms_parameter;
@@ -118,8 +119,10 @@ struct ms_trace {
     ms_err err;
 
     /* What the settings mean. */
-    bool cpu, torch_1, train;
+    bool cpu, train;
+    uint8_t framework; /* ms_framework */
     uint8_t weight_dtype, grad_dtype;
+    uint8_t autocast; /* dtype of its list; MS_FLOAT32: outside its region */
     uint64_t batch, sequence; /* per micro-batch */
     uint32_t micro_batches;
 

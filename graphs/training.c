@@ -26,8 +26,10 @@ const ms_field ms_training_fields[] = {
     {.name = "precision",
      .type = MS_WORD,
      .fallback.i = MS_BF16_MIXED,
-     .words = "fp32|tf32|fp16-mixed|bf16-mixed|bf16",
-     .help = "number formats of weights, gradients and optimizer state"},
+     .words = "fp32|tf32|fp16-mixed|bf16-mixed|bf16|autocast-fp16|"
+              "autocast-bf16",
+     .help = "number formats of weights, gradients and optimizer state; "
+             "autocast: fp32, with casts as torch.autocast makes them"},
     {.name = "optimizer",
      .type = MS_WORD,
      .fallback.i = MS_ADAMW,
@@ -45,8 +47,8 @@ const ms_field ms_training_fields[] = {
     {.name = "framework",
      .type = MS_WORD,
      .fallback.i = MS_TORCH_2,
-     .words = "torch-1.13|torch-2",
-     .help = "whose rules and defaults"},
+     .words = "torch-1.13|torch-2.0|torch-2",
+     .help = "whose rules and defaults; torch-2.0: 2.0 to 2.3"},
     {.name = "device",
      .type = MS_WORD,
      .words = "cuda|cpu",
@@ -159,15 +161,34 @@ static bool is_set(const ms_training *training, const char *name)
     return false;
 }
 
+static bool is_autocast(const ms_training *training)
+{
+    return training->precision == MS_AUTOCAST_FP16 ||
+           training->precision == MS_AUTOCAST_BF16;
+}
+
+/* The CPU's autocast has other lists. */
+static ms_err check_autocast(const ms_training *training, ms_fault *fault)
+{
+    if (training->device == 0 || !is_autocast(training))
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "training.precision",
+                   "--set training.device=cuda",
+                   "autocast is known for CUDA only");
+}
+
 /* An op graph comes with its dtypes and its batch. */
 static ms_err resolve_op_graph(ms_training *training, const ms_model *model,
                                ms_fault *fault)
 {
     if (!is_set(training, "precision"))
         training->precision = MS_FP32;
-    if (training->precision != MS_FP32 && training->precision != MS_TF32)
+    bool exported = training->precision == MS_FP32 ||
+                    training->precision == MS_TF32 || is_autocast(training);
+    if (!exported)
         return ms_fail(fault, MS_EUSAGE, "training.precision",
-                       "export the model in the precision it trains in",
+                       "export the model in the precision it trains in, or "
+                       "take autocast-bf16",
                        "an op graph keeps the dtypes it was exported with");
     if (is_set(training, "batch") &&
         (uint64_t)training->batch != model->fixed_batch)
@@ -193,6 +214,7 @@ ms_err ms_training_resolve(ms_training *training, const ms_model *model,
 {
     uint64_t limit = model->max_sequence;
     drop_optimizer(training);
+    MS_TRY(check_autocast(training, fault));
     if (model->ops != NULL)
         MS_TRY(resolve_op_graph(training, model, fault));
     else if (is_set(training, "unknown_op"))

@@ -111,6 +111,7 @@ class Recorder:
         self.producer = {}  # tensor id -> node id
         self.path = [""]  # modules under way
         self.in_linear = 0
+        self.note = None  # what the next view is instead
         self.constants = 0
 
     # ---- storages and tensors
@@ -190,6 +191,18 @@ class Recorder:
 
     # ---- nodes
 
+    def noted(self, tensor, note):
+        """The tensor once more, under a name that says what autocast would
+        do to it here."""
+        if not (isinstance(tensor, self.torch.Tensor)
+                and tensor.dtype == self.torch.float32):
+            return tensor
+        self.note = note
+        try:
+            return tensor.view_as(tensor)
+        finally:
+            self.note = None
+
     def encode(self, value, found):
         """An argument as the file shows it; tensors go to found."""
         if isinstance(value, self.torch.Tensor):
@@ -244,6 +257,8 @@ class Recorder:
                                          self.input_id(tensors[0]))
             return
         in_place = name.endswith("_")
+        if self.note:
+            name = self.note
         ins = [self.input_id(tensor) for tensor in tensors]
         by_storage = {storage_of(tensor)[0]: self.tensors[tid][1]
                       for tensor, tid in zip(tensors, ins)}
@@ -255,6 +270,9 @@ class Recorder:
             if key not in by_storage:
                 by_storage[key] = self.new_storage(size, "act", "")
             out_ids.append(self.new_tensor(tensor, by_storage[key]))
+        if self.note:
+            self.append(name, "default", ins, out_ids, ["T"], 0)
+            return
         op = name.split(".", 1)[1]
         aliases = all(self.shares(tid, ins) for tid in out_ids)
         flops = 0
@@ -418,6 +436,58 @@ def own_loss_start(nodes):
     return start
 
 
+# Functions that autocast casts the arguments of and that are several ops.
+LOWERED = {
+    "": ("einsum", "matmul"),
+    "nn.functional": ("linear", "scaled_dot_product_attention"),
+    "Tensor": ("matmul", "__matmul__", "__rmatmul__"),
+}
+CASTS = ("to", "float", "type", "type_as")
+
+
+def watch(torch, recorder):
+    """Replaces the functions that leave a note; what to put back."""
+    originals = []
+
+    def lowered(function):
+        def call(*args, **kwargs):
+            recorder.in_linear += function.__name__ == "linear"
+            args = [recorder.noted(arg, "autocast.lower") for arg in args]
+            kwargs = {key: recorder.noted(value, "autocast.lower")
+                      for key, value in kwargs.items()}
+            try:
+                return function(*args, **kwargs)
+            finally:
+                recorder.in_linear -= function.__name__ == "linear"
+        return call
+
+    def cast(function):
+        def call(self, *args, **kwargs):
+            result = function(self, *args, **kwargs)
+            typed = function.__name__ == "float" or any(
+                isinstance(arg, (torch.dtype, torch.Tensor))
+                for arg in (*args, *kwargs.values()))
+            same = result is self and typed
+            return recorder.noted(result, "autocast.to") if same else result
+        return call
+
+    def replace(owner, name, wrapper):
+        function = getattr(owner, name, None)
+        if function:
+            originals.append((owner, name, function))
+            setattr(owner, name, wrapper(function))
+
+    for path, names in LOWERED.items():
+        owner = torch
+        for part in filter(None, path.split(".")):
+            owner = getattr(owner, part)
+        for name in names:
+            replace(owner, name, lowered)
+    for name in CASTS:
+        replace(torch.Tensor, name, cast)
+    return originals
+
+
 def trace(torch, recorder, module, inputs, keywords, loss, target):
     """Runs forward and loss once; the node where the loss begins."""
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -428,25 +498,16 @@ def trace(torch, recorder, module, inputs, keywords, loss, target):
             recorder.record(func, args, kwargs or {}, result)
             return result
 
-    functional = torch.nn.functional
-    linear = functional.linear
-
-    def watched_linear(*args, **kwargs):
-        recorder.in_linear += 1
-        try:
-            return linear(*args, **kwargs)
-        finally:
-            recorder.in_linear -= 1
-
     handles = hook_modules(recorder, module)
-    functional.linear = watched_linear
+    originals = watch(torch, recorder)
     try:
         with torch.enable_grad(), Mode():
             output = module(*inputs, **keywords)
             start = len(recorder.nodes)
             value, own = take_loss(torch, output, loss, target)
     finally:
-        functional.linear = linear
+        for owner, name, function in originals:
+            setattr(owner, name, function)
         for handle in handles:
             handle.remove()
     check_loss(torch, value)

@@ -128,6 +128,7 @@ uint32_t ms_loss_mse(ms_trace *trace, uint32_t x, uint32_t target)
     ms_trace_read(trace, target);
     uint32_t squares = ms_trace_make_like(trace, "squares", x);
     uint32_t loss = scalar(trace, "loss", dtype);
+    ms_scratch_reduce(trace, squares, MS_ALL_DIMS, sizeof(float));
     ms_trace_end(trace, 3 * count(trace, x), false);
     uint32_t n = ms_trace_node(trace, &ms_loss_mse_rule, &x, 1, &loss, 1);
     ms_trace_save(trace, n, x);
@@ -146,6 +147,7 @@ uint32_t ms_loss_mean(ms_trace *trace, uint32_t x)
     ms_trace_begin(trace, "aten::mean");
     ms_trace_read(trace, x);
     uint32_t loss = scalar(trace, "loss", dtype);
+    ms_scratch_reduce(trace, x, MS_ALL_DIMS, sizeof(float));
     ms_trace_end(trace, count(trace, x), false);
     ms_trace_node(trace, &ms_loss_mean_rule, &x, 1, &loss, 1);
     return loss;

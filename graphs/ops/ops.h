@@ -139,6 +139,29 @@ uint32_t ms_norm_group(ms_trace *trace, uint32_t x, uint32_t weight,
 /* The mean over the last n dimensions, which stay with size 1. */
 uint32_t ms_reduce_mean(ms_trace *trace, uint32_t x, uint32_t n);
 
+/* ---- scratch.c ----------------------------------------------------------- */
+
+/* A reduction as its CUDA kernel sees it. */
+typedef struct ms_reduction {
+    uint64_t outputs, values; /* values of each output */
+    uint32_t accumulator;     /* bytes: 4 a sum in fp32, 16 a maximum with its
+                                 index, 1 any */
+    uint32_t vector; /* outputs that a thread writes at once: 1, 2, 4 */
+    bool contiguous; /* the values of an output lie side by side */
+    bool one_dim;    /* one run of values, one output */
+} ms_reduction;
+typedef struct ms_scratch {
+    uint64_t buffer, semaphores; /* bytes; 0: none */
+} ms_scratch;
+ms_scratch ms_scratch_of(const ms_device *device, const ms_reduction *shape);
+/* Scratch of the open op, which reduces these dimensions (a bit each) of x and
+ * has made its outputs. */
+#define MS_ALL_DIMS UINT32_MAX
+void ms_scratch_reduce(ms_trace *trace, uint32_t x, uint32_t reduced,
+                       uint32_t accumulator);
+/* The dimensions that x lost on the way to y, aligned at the end. */
+uint32_t ms_scratch_changed(const ms_tensor *x, const ms_tensor *y);
+
 /* ---- assign.c ------------------------------------------------------------ */
 
 /* whole[...] = source, where slice is a view of whole before and written the

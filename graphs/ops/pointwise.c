@@ -465,6 +465,8 @@ static uint32_t cast(ms_trace *trace, uint32_t x, uint8_t dtype,
     ms_trace_begin(trace, "aten::_to_copy");
     ms_trace_read(trace, x);
     uint32_t y = ms_trace_make(trace, role, dtype, n_dims, dims);
+    if (y != MS_NONE)
+        ms_view_lay_out(trace, y, x);
     ms_trace_end(trace, 0, false);
     return y;
 }

@@ -20,9 +20,10 @@ uint32_t ms_reduce_mean(ms_trace *trace, uint32_t x, uint32_t n)
     ms_trace_begin(trace, "aten::mean");
     ms_trace_read(trace, x);
     uint32_t y = ms_trace_make(trace, "mean", dtype, n_dims, dims);
+    ms_scratch_reduce(trace, x, ((1u << n) - 1) << (n_dims - n), sizeof(float));
     ms_trace_end(trace, elements, false);
     uint32_t node = ms_trace_node(trace, &ms_loss_mean_rule, &x, 1, &y, 1);
-    if (trace->torch_1) /* derivatives.yaml used self.sizes() until torch 2 */
+    if (trace->framework < MS_TORCH_2) /* its sizes were asked of the tensor */
         ms_trace_save(trace, node, x);
     return y;
 }

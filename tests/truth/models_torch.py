@@ -185,18 +185,18 @@ class KaitNorm(nn.Module):
     def forward(self, x):
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         scale = torch.sqrt(length.pow(2) / self.width + 1e-5)
-        return torch.einsum("...d,d->...d", x / scale, self.weight)
+        y = torch.einsum("d,...d->...d", self.weight, x / scale)
+        return y.to(x.dtype)
 
 
 class KaitRotary(nn.Module):
     def __init__(self, positions, width):
         super().__init__()
         table = angles(positions, width)
-        self.register_buffer("cos", table.cos())
-        self.register_buffer("sin", table.sin())
+        self.register_buffer("table", torch.stack((table.cos(), table.sin())))
 
     def forward(self, x, at):
-        cos, sin = self.cos[at], self.sin[at]
+        cos, sin = self.table[0][at], self.table[1][at]
         pairs = x.reshape(*x.shape[:-1], x.shape[-1] // 2, 2)
         out = torch.zeros_like(pairs)
         out[..., 0] = pairs[..., 0] * cos - pairs[..., 1] * sin
@@ -248,10 +248,10 @@ class KaitFeedForward(nn.Module):
 
 
 def kait_model(layers, width, heads, inner, vocabulary, positions):
-    rotary = KaitRotary(positions, width // heads)
     blocks = [
         Block(lambda: KaitNorm(width),
-              KaitAttention(width, heads, rotary),
+              KaitAttention(width, heads,
+                            KaitRotary(positions, width // heads)),
               KaitFeedForward(width, inner))
         for _ in range(layers)
     ]
@@ -272,22 +272,27 @@ def kait_loss(logits, target):
 # ---- what is exported
 
 
-def step(model, loss, batch, sequence):
+def basics_step(layers, width, heads, inner, vocabulary, tokens):
     """Sizes are what counts: tensors without data take no memory."""
-    ids = torch.zeros(batch, sequence, dtype=torch.int64, device="meta")
-    return model.to("meta"), ids, loss, ids.clone()
+    model = basics_model(layers, width, heads, inner, vocabulary, tokens)
+    ids = torch.zeros(4, tokens, dtype=torch.int64, device="meta")
+    return model.to("meta"), ids, basics_loss, ids.clone()
+
+
+def kait_step(layers, width, heads, inner, vocabulary, tokens):
+    """What it predicts is its input."""
+    model = kait_model(layers, width, heads, inner, vocabulary, tokens)
+    ids = torch.zeros(4, tokens, dtype=torch.int64, device="meta")
+    return model.to("meta"), ids, kait_loss, ids
 
 
 def basics():
-    model = basics_model(2, 1024, 16, 4096, 10000, 128)
-    return step(model, basics_loss, 4, 128)
+    return basics_step(2, 1024, 16, 4096, 10000, 128)
 
 
 def basics_24():
-    model = basics_model(24, 1024, 16, 4096, 10000, 128)
-    return step(model, basics_loss, 4, 128)
+    return basics_step(24, 1024, 16, 4096, 10000, 128)
 
 
 def kait():
-    model = kait_model(2, 2560, 32, 10240, 10000, 128)
-    return step(model, kait_loss, 4, 128)
+    return kait_step(2, 2560, 32, 10240, 10000, 128)
