@@ -163,7 +163,9 @@ static uint32_t shown_parameter(const ms_trace *trace, const ms_tensor *x)
 static uint32_t view_of_cast(ms_trace *trace, uint32_t x, uint32_t parameter)
 {
     ms_tensor view = *ms_trace_at(trace, x);
-    ms_node was = trace->nodes[view.node];
+    const ms_rule *rule = trace->nodes[view.node].rule;
+    int64_t i[2];
+    memcpy(i, trace->nodes[view.node].i, sizeof i);
     uint32_t cast = ms_autocast_lower(trace, parameter);
     uint32_t y = ms_trace_alias(trace, cast);
 
@@ -173,9 +175,9 @@ static uint32_t view_of_cast(ms_trace *trace, uint32_t x, uint32_t parameter)
     made->n_dims = view.n_dims;
     memcpy(made->size, view.size, sizeof made->size);
     memcpy(made->stride, view.stride, sizeof made->stride);
-    uint32_t n = ms_trace_node(trace, was.rule, &cast, 1, &y, 1);
+    uint32_t n = ms_trace_node(trace, rule, &cast, 1, &y, 1);
     if (n != MS_NONE)
-        memcpy(trace->nodes[n].i, was.i, sizeof was.i);
+        memcpy(trace->nodes[n].i, i, sizeof i);
     ms_trace_drop(trace, cast);
     return y;
 }
