@@ -127,32 +127,6 @@ static ms_err run_backward(ms_trace *trace, ms_forward *forward)
     return trace->err;
 }
 
-/* ---- the library's workspace --------------------------------------------- */
-
-/* cuBLAS keeps one workspace per thread that multiplies matrices: one of the
- * forward thread, one of autograd's (specs/autograd-cuda.md rule 10). */
-static void cublas_workspaces(ms_trace *trace)
-{
-    const char *const names[2] = {"forward:cublas_workspace",
-                                  "backward:cublas_workspace"};
-    bool multiplies = false;
-    ms_graph *g = &trace->graph;
-
-    for (uint32_t op = 0; op < g->n_ops; op++)
-        multiplies |= strcmp(g->op_name[op], "aten::mm") == 0 ||
-                      strcmp(g->op_name[op], "aten::addmm") == 0 ||
-                      strcmp(g->op_name[op], "aten::bmm") == 0;
-    if (trace->cpu || !multiplies)
-        return;
-    for (uint32_t i = 0; i < (trace->train ? 2u : 1u); i++) {
-        uint32_t s = ms_trace_storage(trace, names[i],
-                                      trace->device->cublas_workspace_bytes,
-                                      MS_WORKSPACE, true);
-        if (s != MS_NONE)
-            g->storage_layer[s] = MS_NONE;
-    }
-}
-
 /* ---- the whole ----------------------------------------------------------- */
 
 static ms_err lower(ms_trace *trace, uint32_t micro_batches, ms_graph *graph)
@@ -169,7 +143,6 @@ static ms_err lower(ms_trace *trace, uint32_t micro_batches, ms_graph *graph)
     MS_TRY(run_backward(trace, &forward));
     if (trace->train)
         ms_optimizer_step(trace);
-    cublas_workspaces(trace);
     MS_TRY(trace->err);
     return ms_finish_graph(trace, &forward, graph);
 }

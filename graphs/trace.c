@@ -327,6 +327,8 @@ void ms_trace_end(ms_trace *trace, double flops, bool matrix)
 {
     ms_graph *g = &trace->graph;
 
+    if (matrix && !trace->err)
+        ms_library_product(trace);
     if (trace->err)
         return;
     uint32_t op = g->n_ops - 1;

@@ -130,6 +130,8 @@ struct ms_trace {
     uint8_t pass;
     uint32_t layer, unit, node_now;
     uint8_t op_flags;
+    bool multiplies[2];       /* had the forward's, autograd's thread a matrix
+                                 product? */
     uint32_t input;           /* tensor: the model's input */
     ms_shared_buffer *shared; /* newest first */
     uint32_t *layer_weight;   /* per layer: weight tensor that others may tie */
@@ -233,6 +235,11 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss);
 void ms_optimizer_states(ms_trace *trace);
 /* The ops of the step (after backward). */
 void ms_optimizer_step(ms_trace *trace);
+
+/* ---- library.c ----------------------------------------------------------- */
+
+/* The open op is a matrix product: what its library allocates for it. */
+void ms_library_product(ms_trace *trace);
 
 /* ---- cost.c -------------------------------------------------------------- */
 

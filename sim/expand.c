@@ -96,6 +96,8 @@ static inline void make(ms_books *books, columns *w, uint32_t keep, uint32_t op)
     for (uint32_t i = w->out_at[op]; i < w->out_at[op + 1]; i++) {
         uint32_t s = w->out[i], c = cell_of(w, s);
         uint8_t refs = w->refs[s], category = w->category[s];
+        if (s < w->n_persistent && w->row[c] != MS_NONE)
+            continue; /* made once */
         if (refs & MS_REF_SAVED && !is_kept(books, keep, s))
             refs &= (uint8_t)~MS_REF_SAVED;
         if (category == MS_ACTIVATIONS && !(refs & MS_REF_SAVED))

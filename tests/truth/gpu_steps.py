@@ -52,7 +52,7 @@ CASES = {
     "Charan6924_small_512_nograd": (
         "basics", SMALL, 512, f"{OLD} {INFER}", "f"),
     "kkaitlyn111_2.7b_128_full": ("kait", LARGE, 128, f"{H100} {FIRST}", "flb"),
-    "kkaitlyn111_2.7b_512_full": ("kait", LARGE, 512, f"{H100} {FIRST}", "flb"),
+    "kkaitlyn111_2.7b_512_full": ("kait", LARGE, 512, f"{H100} {TRAIN}", "flb"),
     "kkaitlyn111_2.7b_128_fwd": ("kait", LARGE, 128, H100, "f"),
     "kkaitlyn111_2.7b_512_fwd": ("kait", LARGE, 512, H100, "f"),
     "kkaitlyn111_2.7b_128_fwd_bf16": (

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What cuBLAS allocates (specs/autograd-cuda.md rule 10). */
+#include "graphs/trace.h"
+
+#include <string.h>
+
+/* One workspace per thread that multiplies matrices: the forward's and
+ * autograd's.  Its first product makes it, after its output; from then on it
+ * stays. */
+static void workspace(ms_trace *trace)
+{
+    static const char *const names[2] = {"forward:cublas_workspace",
+                                         "backward:cublas_workspace"};
+    uint32_t thread = trace->pass > MS_LOSS;
+    bool first = trace->training->step == 1;
+
+    if (trace->multiplies[thread])
+        return;
+    trace->multiplies[thread] = true;
+    uint32_t s = ms_trace_storage(trace, names[thread],
+                                  trace->device->cublas_workspace_bytes,
+                                  MS_WORKSPACE, true);
+    if (s == MS_NONE)
+        return;
+    trace->graph.storage_layer[s] = MS_NONE;
+    trace->graph.storage_at_start[s] = !first;
+    if (first)
+        ms_trace_out(trace, s);
+}
+
+/* cublasLt, which adds a bias, had one for each call until torch 2.3. */
+#define LT_WORKSPACE_BYTES (UINT64_C(1) << 20)
+
+void ms_library_product(ms_trace *trace)
+{
+    const char *name = trace->graph.op_name[trace->graph.n_ops - 1];
+
+    if (trace->cpu)
+        return;
+    bool biased = strcmp(name, "aten::addmm") == 0;
+    if (biased && trace->framework < MS_TORCH_2)
+        ms_trace_workspace(trace, LT_WORKSPACE_BYTES);
+    else if (biased || strcmp(name, "aten::mm") == 0 ||
+             strcmp(name, "aten::bmm") == 0 ||
+             strcmp(name, "aten::baddbmm") == 0)
+        workspace(trace);
+}
