@@ -68,7 +68,8 @@ function(embed_device file result)
     foreach(key IN ITEMS name alias source memory_gib context_mib hbm_gbps
             cublas_workspace_bytes multiprocessors threads_per_multiprocessor
             launch_us kernel_us fp32_tflops tf32_tflops
-            half_tflops half_matmul_tflops h2d_gbps d2h_gbps)
+            half_tflops half_matmul_tflops h2d_gbps d2h_gbps
+            nvlink_gbps network_gbps gpus_per_node)
         embed_get("${json}" ${file} ${key} ${key})
     endforeach()
     embed_literal("${source}" source)
@@ -88,6 +89,9 @@ function(embed_device file result)
      .half_flops = ${half_tflops} * 1e12,
      .h2d_bytes_per_s = ${h2d_gbps} * 1e9,
      .d2h_bytes_per_s = ${d2h_gbps} * 1e9,
+     .nvlink_bytes_per_s = ${nvlink_gbps} * 1e9,
+     .network_bytes_per_s = ${network_gbps} * 1e9,
+     .gpus_per_node = ${gpus_per_node},
      .matmul_share = ${half_matmul_tflops} / (double)${half_tflops}},\n" PARENT_SCOPE)
 endfunction()
 

@@ -10,7 +10,8 @@
  *     MS_TRY(ms_read_model("gpt3.json", &keep, &model, fault));
  *     MS_TRY(ms_training_resolve(&training, &model, fault));
  *     MS_TRY(ms_dag_order(&model, &keep, fault));
- *     MS_TRY(ms_lower(&model, &training, device, micro, &keep, &graph, fault));
+ *     MS_TRY(ms_lower(&model, &training, device, &shape, &keep, &graph,
+ *                     fault));
  *
  * A native model file, whole (a family; comments are not JSON, so none):
  *
@@ -267,6 +268,9 @@ typedef struct ms_device {
     double hbm_bytes_per_s;
     double fp32_flops, tf32_flops, half_flops; /* dense peak */
     double h2d_bytes_per_s, d2h_bytes_per_s;
+    double nvlink_bytes_per_s;  /* per GPU and direction; 0: PCIe only */
+    double network_bytes_per_s; /* between nodes, per GPU and direction */
+    uint32_t gpus_per_node;
     double matmul_share; /* of the dense peak that large products reach */
 } ms_device;
 extern const ms_device ms_devices[];
@@ -278,11 +282,11 @@ ms_err ms_device_find(const char *name, const ms_device **device,
 /* ---- lowering ------------------------------------------------------------ */
 
 /* Lowers one micro-batch of training->batch / micro_batches samples and the
- * optimizer step.  Needs ms_dag_order.  Faults: shapes that contradict a
- * layer's rule (names both layers), products beyond 2^63. */
+ * optimizer step of one rank.  Needs ms_dag_order.  Faults: shapes that
+ * contradict a layer's rule (names both layers), products beyond 2^63. */
 ms_err ms_lower(const ms_model *model, const ms_training *training,
-                const ms_device *device, uint32_t micro_batches,
-                ms_arena *arena, ms_graph *graph, ms_fault *fault);
+                const ms_device *device, const ms_shape *shape, ms_arena *arena,
+                ms_graph *graph, ms_fault *fault);
 
 /* aten.c: the ops that op graphs may hold, one line each: name, autograd node,
  * what it saves. */

@@ -39,7 +39,7 @@ static uint8_t autocast_dtype(int64_t precision)
 #define STORAGES_PER_LAYER 16u
 #define OPS_PER_LAYER 6u
 
-static ms_err open_trace(ms_trace *trace, uint32_t micro_batches)
+static ms_err open_trace(ms_trace *trace)
 {
     const ms_training *training = trace->training;
     const ms_model *model = trace->model;
@@ -51,8 +51,8 @@ static ms_err open_trace(ms_trace *trace, uint32_t micro_batches)
     trace->autocast = autocast_dtype(training->precision);
     trace->grad_dtype =
         training->gradients == 1 ? MS_FLOAT32 : trace->weight_dtype;
-    trace->micro_batches = micro_batches;
-    trace->batch = (uint64_t)training->batch / micro_batches;
+    trace->micro_batches = trace->shape->micro_batches;
+    trace->batch = (uint64_t)training->batch / trace->micro_batches;
     trace->sequence = (uint64_t)training->sequence;
     trace->node_now = MS_NONE;
     trace->input = trace->free_tensor = MS_NONE;
@@ -129,12 +129,12 @@ static ms_err run_backward(ms_trace *trace, ms_forward *forward)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static ms_err lower(ms_trace *trace, uint32_t micro_batches, ms_graph *graph)
+static ms_err lower(ms_trace *trace, ms_graph *graph)
 {
     ms_forward forward = {
         .loss_unit = MS_NONE, .output = MS_NONE, .loss = MS_NONE};
 
-    MS_TRY(open_trace(trace, micro_batches));
+    MS_TRY(open_trace(trace));
     if (trace->model->ops)
         MS_TRY(ms_oprun_forward(trace, &forward));
     else
@@ -148,19 +148,20 @@ static ms_err lower(ms_trace *trace, uint32_t micro_batches, ms_graph *graph)
 }
 
 ms_err ms_lower(const ms_model *model, const ms_training *training,
-                const ms_device *device, uint32_t micro_batches,
-                ms_arena *arena, ms_graph *graph, ms_fault *fault)
+                const ms_device *device, const ms_shape *shape, ms_arena *arena,
+                ms_graph *graph, ms_fault *fault)
 {
     ms_arena scratch = {.limit_bytes = arena->limit_bytes};
     ms_trace trace = {.model = model,
                       .training = training,
                       .device = device,
+                      .shape = shape,
                       .arena = arena,
                       .scratch = &scratch,
                       .fault = fault};
 
-    assert(micro_batches > 0);
-    ms_err err = lower(&trace, micro_batches, graph);
+    assert(shape->micro_batches > 0 && shape->data_ranks > 0);
+    ms_err err = lower(&trace, graph);
     ms_arena_free(&scratch);
     assert(err != MS_OK || ms_graph_check(graph, fault) == MS_OK);
     return err == MS_OK ? ms_graph_prepare(graph, arena, fault) : err;

@@ -24,6 +24,15 @@ typedef struct step {
 
 /* ---- state --------------------------------------------------------------- */
 
+uint64_t ms_optimizer_part(const ms_trace *trace, const ms_parameter *parameter)
+{
+    uint32_t ranks = trace->shape->data_ranks;
+
+    if (trace->shape->shared < MS_SHARED_OPTIMIZER)
+        return parameter->elements;
+    return (parameter->elements + ranks - 1) / ranks;
+}
+
 static bool is_mixed(const ms_trace *trace)
 {
     int64_t precision = trace->training->precision;
@@ -38,11 +47,11 @@ static bool is_adam(const ms_trace *trace)
     return optimizer == MS_ADAM || optimizer == MS_ADAMW;
 }
 
-/* A storage of the parameter's shape that outlives the step. */
+/* A storage for so many elements that outlives the step. */
 static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
-                      uint8_t category, const ms_parameter *like, bool at_start)
+                      uint8_t category, uint64_t elements, bool at_start)
 {
-    uint64_t bytes = like->elements * ms_trace_dtype_bytes[dtype];
+    uint64_t bytes = elements * ms_trace_dtype_bytes[dtype];
     uint32_t s = ms_trace_storage(trace, role, bytes, category, true);
 
     if (s != MS_NONE)
@@ -55,34 +64,36 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     bool steady = trace->training->step == 0, mixed = is_mixed(trace);
     uint8_t dtype = mixed ? MS_FLOAT32 : trace->weight_dtype;
     uint8_t category = MS_OPTIMIZER_STATE;
+    uint64_t part = ms_optimizer_part(trace, parameter);
 
     if (mixed) /* made at construction, not by the first step */
         parameter->master =
-            state(trace, "master", MS_FLOAT32, category, parameter, true);
+            state(trace, "master", MS_FLOAT32, category, part, true);
     if (trace->training->optimizer == MS_MOMENTUM)
         parameter->first =
-            state(trace, "momentum_buffer", dtype, category, parameter, steady);
+            state(trace, "momentum_buffer", dtype, category, part, steady);
     if (!is_adam(trace))
         return;
-    parameter->first =
-        state(trace, "exp_avg", dtype, category, parameter, steady);
+    parameter->first = state(trace, "exp_avg", dtype, category, part, steady);
     parameter->second =
-        state(trace, "exp_avg_sq", dtype, category, parameter, steady);
+        state(trace, "exp_avg_sq", dtype, category, part, steady);
     if (trace->cpu) /* the step counter is an fp32 scalar in host memory */
         ms_trace_storage(trace, "step", 4, category, true);
 }
 
 void ms_optimizer_states(ms_trace *trace)
 {
-    bool kept = trace->training->zero_grad && trace->training->step == 0;
+    bool kept = (trace->training->zero_grad && trace->training->step == 0) ||
+                trace->shape->holds_gradients;
 
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         ms_parameter *parameter = &trace->parameters[p];
         if (parameter->uses == 0)
             continue;
         trace->layer = parameter->layer;
-        parameter->grad_storage = state(trace, "grad", trace->grad_dtype,
-                                        MS_GRADIENTS, parameter, kept);
+        parameter->grad_storage =
+            state(trace, "grad", trace->grad_dtype, MS_GRADIENTS,
+                  parameter->elements, kept);
         if (trace->err)
             return;
         trace->graph.storage_grad[parameter->storage] = parameter->grad_storage;
@@ -98,6 +109,17 @@ static void read_whole(step *s, uint32_t storage)
     if (!s->trace->err && storage != MS_NONE)
         ms_trace_read_storage(s->trace, storage,
                               s->trace->graph.storage_bytes[storage]);
+}
+
+/* .grad or the weight, of which this rank updates a part. */
+static void read_part(step *s, const ms_parameter *parameter, uint32_t storage)
+{
+    if (s->trace->err)
+        return;
+    uint64_t bytes = s->trace->graph.storage_bytes[storage];
+    uint64_t item = bytes / (parameter->elements ? parameter->elements : 1);
+    ms_trace_read_storage(s->trace, storage,
+                          item * ms_optimizer_part(s->trace, parameter));
 }
 
 /* A state that the first step creates is made by the op that writes it. */
@@ -133,8 +155,9 @@ static void cast_grad(step *s, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
 
-    read_whole(s, parameter->grad_storage);
-    s->grads[p] = temporary(s, "fp32_grad", 4 * parameter->elements, p);
+    read_part(s, parameter, parameter->grad_storage);
+    s->grads[p] = temporary(s, "fp32_grad",
+                            4 * ms_optimizer_part(s->trace, parameter), p);
 }
 
 static void decay_weight(step *s, uint32_t p)

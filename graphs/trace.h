@@ -113,6 +113,7 @@ struct ms_trace {
     const ms_model *model;
     const ms_training *training;
     const ms_device *device;
+    const ms_shape *shape;
     ms_arena *arena;   /* of the graph */
     ms_arena *scratch; /* dies when the graph is there */
     ms_fault *fault;
@@ -231,6 +232,9 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss);
 
 /* ---- optimizer.c --------------------------------------------------------- */
 
+/* How many of a parameter's elements this rank updates. */
+uint64_t ms_optimizer_part(const ms_trace *trace,
+                           const ms_parameter *parameter);
 /* .grad and optimizer state of every parameter (before backward). */
 void ms_optimizer_states(ms_trace *trace);
 /* The ops of the step (after backward). */

@@ -52,14 +52,6 @@ typedef struct ms_policy_value {
     const char *text; /* NAMES: as written */
 } ms_policy_value;
 
-/* What shape may change before lowering. */
-typedef struct ms_shape {
-    uint64_t batch; /* samples per step on this rank */
-    uint32_t micro_batches;
-    uint64_t fixed; /* samples of a micro-batch that the model fixes, or 0:
-                       more micro-batches then make a larger batch */
-} ms_shape;
-
 typedef struct ms_policy_context {
     const ms_graph *graph;         /* NULL in shape */
     const ms_policy_value *values; /* in the order of the policy's params */

@@ -26,6 +26,31 @@ static bool in_host_memory(const ms_books *books, uint32_t cell)
     return books->host_row && books->host_row[cell] != MS_NONE;
 }
 
+static bool is_shard(const ms_books *books, uint32_t cell)
+{
+    return books->shard_row && books->shard_row[cell] != MS_NONE;
+}
+
+static ms_err ask(ms_books *books, uint32_t storage)
+{
+    uint32_t *asked =
+        ms_arena_grow(books->arena, books->asked, &books->asked_capacity,
+                      books->n_asked + 1, sizeof *asked);
+
+    if (!asked)
+        return ms_fail_nomem(books->fault);
+    books->asked = asked;
+    asked[books->n_asked++] = storage;
+    return MS_OK;
+}
+
+static ms_err gather_asked(ms_books *books, const ms_books_at *at,
+                           uint32_t storage)
+{
+    MS_TRY(ask(books, storage));
+    return ms_bind_gather(books, at, &storage, 1);
+}
+
 /* ---- running forward ops again ------------------------------------------- */
 
 /* Makes op's outputs again.  saved_from: a storage whose SAVED reference ends
@@ -176,6 +201,8 @@ static ms_err collect(ms_books *books, const ms_books_at *at, uint32_t *n)
                 continue;
             if (in_host_memory(books, c))
                 MS_TRY(ms_bind_move(books, at, s, MS_HERE));
+            else if (is_shard(books, c))
+                MS_TRY(gather_asked(books, at, s));
             else
                 MS_TRY(want_maker(books, at, s, op, n));
         }
@@ -186,10 +213,12 @@ static ms_err collect(ms_books *books, const ms_books_at *at, uint32_t *n)
 ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
                        uint32_t reader)
 {
-    uint32_t n = 0;
+    uint32_t n = 0, cell = ms_books_cell(books, at, storage);
 
-    if (in_host_memory(books, ms_books_cell(books, at, storage)))
+    if (in_host_memory(books, cell))
         return ms_bind_move(books, at, storage, MS_HERE);
+    if (is_shard(books, cell))
+        return gather_asked(books, at, storage);
     MS_TRY(next_tick(books));
     MS_TRY(want_maker(books, at, storage, reader, &n));
     MS_TRY(collect(books, at, &n));
@@ -198,7 +227,7 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
         MS_TRY(rerun_op(books, at, books->work[i], reader));
     for (uint32_t i = 0; i < n; i++)
         end_outputs(books, at, books->work[i], true);
-    if (books->row[ms_books_cell(books, at, storage)] == MS_NONE)
+    if (books->row[cell] == MS_NONE)
         return cannot_make(books, storage, reader);
     return MS_OK;
 }
@@ -246,6 +275,12 @@ static ms_err bind_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
     return MS_OK;
 }
 
+static ms_err open_rerun(ms_books *books, const ms_books_at *at, uint32_t unit)
+{
+    return ms_bind_open_unit(books, at, books->graph->forward_at[unit],
+                             books->graph->forward_at[unit + 1]);
+}
+
 ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
                      const ms_call *call)
 {
@@ -260,13 +295,17 @@ ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
     if (!whole)
         stamp_needed(books, at, first, end, saved_from);
     MS_TRY(next_tick(books));
-    for (uint32_t op = first; op < end; op++) {
-        if (!whole && books->op_stamp[op] != wanted) {
-            end_locals(books, at, op);
-            continue;
+    for (uint32_t u = call->unit, op = first; u <= call->last; u++) {
+        MS_TRY(open_rerun(books, at, u));
+        for (; op < graph->forward_at[u + 1]; op++) {
+            if (!whole && books->op_stamp[op] != wanted) {
+                end_locals(books, at, op);
+                continue;
+            }
+            MS_TRY(bind_inputs(books, at, op));
+            MS_TRY(rerun_op(books, at, op, saved_from));
         }
-        MS_TRY(bind_inputs(books, at, op));
-        MS_TRY(rerun_op(books, at, op, saved_from));
+        ms_bind_close_unit(books, at);
     }
     if (!(call->flags & MS_CALL_HOLD_OUTPUTS))
         for (uint32_t op = first; op < end; op++)
@@ -283,11 +322,24 @@ static uint64_t copy_ns(const ms_expand_opts *opts, uint64_t bytes, double rate)
     return opts->copy_ns + (uint64_t)(ns + 0.5);
 }
 
+/* The gathered copy goes, this rank's part stays. */
+static void let_go(ms_books *books, uint32_t cell)
+{
+    if (!is_shard(books, cell) || books->row[cell] == MS_NONE)
+        return;
+    ms_books_give(books, books->row[cell]);
+    books->row[cell] = MS_NONE;
+}
+
 ms_err ms_bind_move(ms_books *books, const ms_books_at *at, uint32_t storage,
                     uint8_t place)
 {
     const ms_expand_opts *opts = books->opts;
     uint32_t c = ms_books_cell(books, at, storage);
+    if (place == MS_SHARD) {
+        let_go(books, c);
+        return MS_OK;
+    }
     uint32_t *from = place == MS_HERE ? books->host_row : books->row;
     uint32_t *to = place == MS_HERE ? books->row : books->host_row;
     bool in = place == MS_HERE;
@@ -306,5 +358,132 @@ ms_err ms_bind_move(ms_books *books, const ms_books_at *at, uint32_t storage,
                           books->plan->row[from[c]].saved);
     ms_books_give(books, from[c]);
     from[c] = MS_NONE;
+    return MS_OK;
+}
+
+/* ---- collectives --------------------------------------------------------- */
+
+/* One op on the communication stream over so many bytes, and room for what it
+ * makes and reads. */
+static ms_err issue_collective(ms_books *books, const ms_books_at *at,
+                               ms_collective kind, uint64_t bytes, uint32_t n)
+{
+    const ms_ring *ring = &books->opts->ring;
+    ms_plan *plan = books->plan;
+    struct ms_transfer *transfers =
+        ms_arena_grow(books->arena, plan->transfers, &books->transfers_capacity,
+                      plan->n_transfers + 1, sizeof *transfers);
+
+    if (!transfers)
+        return ms_fail_nomem(books->fault);
+    plan->transfers = transfers;
+    transfers[plan->n_transfers++] = (struct ms_transfer){
+        plan->n_ops, ms_collective_sent_bytes(ring, kind, bytes)};
+    MS_TRY(ms_books_reserve(books, 1, n, 2 * n));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMM,
+                   ms_collective_ns(ring, kind, bytes));
+    return MS_OK;
+}
+
+/* What the collective wrote where it was is ready when the collective ends. */
+static void read_and_write(ms_books *books, uint32_t row)
+{
+    ms_books_read(books, row);
+    books->ready_op[row] = books->plan->n_ops - 1;
+}
+
+ms_err ms_bind_gather(ms_books *books, const ms_books_at *at,
+                      const uint32_t *storages, uint32_t n)
+{
+    uint64_t bytes = 0;
+    uint32_t missing = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        if (is_shard(books, c) && books->row[c] != MS_NONE)
+            continue;
+        bytes += books->graph->storage_bytes[storages[i]];
+        missing++;
+    }
+    if (missing == 0)
+        return MS_OK;
+    MS_TRY(issue_collective(books, at, MS_ALL_GATHER, bytes, n));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = storages[i], c = ms_books_cell(books, at, s);
+        if (!is_shard(books, c) && books->row[c] != MS_NONE)
+            read_and_write(books, books->row[c]);
+        if (!is_shard(books, c) || books->row[c] != MS_NONE)
+            continue;
+        ms_books_read(books, books->shard_row[c]);
+        books->row[c] =
+            ms_books_take(books, s, MS_COMMUNICATION, MS_DEVICE_POOL, false);
+    }
+    return MS_OK;
+}
+
+/* The sum of what every rank has goes to the owners of its parts; the whole
+ * is dropped. */
+static void scatter(ms_books *books, uint32_t storage, uint32_t cell)
+{
+    ms_books_read(books, books->row[cell]);
+    if (books->shard_row[cell] == MS_NONE)
+        books->shard_row[cell] =
+            ms_books_take_shard(books, storage, MS_GRADIENTS);
+    else
+        read_and_write(books, books->shard_row[cell]);
+    ms_books_give(books, books->row[cell]);
+    books->row[cell] = MS_NONE;
+}
+
+ms_err ms_bind_open_unit(ms_books *books, const ms_books_at *at, uint32_t first,
+                         uint32_t end)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t n = books->n_asked;
+
+    if (!books->shard_row)
+        return MS_OK;
+    for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++) {
+        uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
+        if (!is_shard(books, c) || books->row[c] != MS_NONE ||
+            graph->storage_category[s] == MS_GRADIENTS)
+            continue;
+        MS_TRY(ask(books, s));
+    }
+    return ms_bind_gather(books, at, books->asked + n, books->n_asked - n);
+}
+
+void ms_bind_close_unit(ms_books *books, const ms_books_at *at)
+{
+    for (uint32_t i = 0; i < books->n_asked; i++)
+        let_go(books, ms_books_cell(books, at, books->asked[i]));
+    books->n_asked = 0;
+}
+
+ms_err ms_bind_reduce(ms_books *books, const ms_books_at *at,
+                      const uint32_t *storages, uint32_t n, uint8_t place)
+{
+    ms_collective kind = place == MS_SHARD ? MS_REDUCE_SCATTER : MS_ALL_REDUCE;
+    uint64_t bytes = 0;
+    uint32_t made = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (books->row[ms_books_cell(books, at, storages[i])] == MS_NONE)
+            continue;
+        bytes += books->graph->storage_bytes[storages[i]];
+        made++;
+    }
+    if (made == 0)
+        return MS_OK;
+    MS_TRY(issue_collective(books, at, kind, bytes, n));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        if (books->row[c] == MS_NONE)
+            continue;
+        if (place == MS_SHARD && ms_books_shared(books, storages[i]))
+            scatter(books, storages[i], c);
+        else
+            read_and_write(books, books->row[c]);
+    }
     return MS_OK;
 }

@@ -65,10 +65,10 @@ ms_err ms_books_grow(ms_books *books, uint32_t ops, uint32_t rows,
     return MS_OK;
 }
 
-static bool program_moves(const ms_program *program)
+static bool program_has(const ms_program *program, uint8_t verb)
 {
     for (uint32_t i = 0; i < program->n_calls; i++)
-        if (program->calls[i].verb == MS_MOVE)
+        if (program->calls[i].verb == verb)
             return true;
     return false;
 }
@@ -81,19 +81,27 @@ static bool graph_streams(const ms_graph *graph)
     return false;
 }
 
+/* A row per cell, none yet. */
+static ms_err take_rows(ms_books *books, uint32_t **rows)
+{
+    *rows = ms_arena_take_raw(books->arena, books->n_cells, sizeof(uint32_t));
+    if (!*rows)
+        return ms_fail_nomem(books->fault);
+    memset(*rows, 0xff, books->n_cells * sizeof(uint32_t));
+    return MS_OK;
+}
+
 static ms_err take_cells(ms_books *books, bool sets)
 {
     const ms_graph *graph = books->graph;
     ms_arena *arena = books->arena;
 
-    books->row = ms_arena_take_raw(arena, books->n_cells, sizeof(uint32_t));
     books->state = ms_arena_take(arena, books->n_cells, 1);
     if (sets)
         books->kept = ms_arena_take(arena, graph->n_storages, sizeof(uint32_t));
-    if (!books->row || !books->state || (sets && !books->kept))
+    if (!books->state || (sets && !books->kept))
         return ms_fail_nomem(books->fault);
-    memset(books->row, 0xff, books->n_cells * sizeof(uint32_t));
-    return MS_OK;
+    return take_rows(books, &books->row);
 }
 
 ms_err ms_books_open(ms_books *books, const ms_program *program)
@@ -110,15 +118,15 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
     books->n_cells = (uint32_t)cells;
     books->n_frames = program->n_frames;
     MS_TRY(take_cells(books, program->n_sets > 0));
-    books->streams = graph_streams(graph);
-    if (program_moves(program)) {
-        books->streams = true;
-        books->host_row =
-            ms_arena_take_raw(books->arena, books->n_cells, sizeof(uint32_t));
-        if (!books->host_row)
-            return ms_fail_nomem(books->fault);
-        memset(books->host_row, 0xff, books->n_cells * sizeof(uint32_t));
-    }
+    bool moves = program_has(program, MS_MOVE);
+    bool shares = graph->storage_shard_bytes != NULL;
+    books->streams = graph_streams(graph) || moves || shares ||
+                     program_has(program, MS_GATHER) ||
+                     program_has(program, MS_REDUCE);
+    if (moves)
+        MS_TRY(take_rows(books, &books->host_row));
+    if (shares)
+        MS_TRY(take_rows(books, &books->shard_row));
     books->reads = books->streams || books->opts->uses;
     return MS_OK;
 }

@@ -25,8 +25,12 @@ typedef struct ms_books {
     uint32_t ops_capacity, rows_capacity;
     uint32_t wait_capacity, use_capacity, n_release, n_wait, n_use;
     uint32_t n_cells, n_frames;
-    uint32_t *row;      /* device row of a cell */
-    uint32_t *host_row; /* NULL unless the program moves storages */
+    uint32_t *row;       /* device row of a cell */
+    uint32_t *host_row;  /* NULL unless the program moves storages */
+    uint32_t *shard_row; /* this rank's part; NULL unless ranks share any */
+    uint32_t *asked;     /* shared storages gathered because an op of the unit
+                            under way reads them */
+    uint32_t n_asked, asked_capacity, transfers_capacity;
     uint8_t *state;
     uint32_t *ready_op; /* per row, with several streams: last writer */
     bool streams;       /* more than one stream is in use: record waits */
@@ -117,6 +121,30 @@ static inline uint32_t ms_books_take(ms_books *books, uint32_t storage,
     return r;
 }
 
+/* Books this rank's part of a shared storage. */
+static inline uint32_t ms_books_take_shard(ms_books *books, uint32_t storage,
+                                           uint8_t category)
+{
+    uint32_t r = ms_books_take(books, storage, category, MS_DEVICE_POOL, false);
+
+    books->plan->row[r].bytes = books->graph->storage_shard_bytes[storage];
+    return r;
+}
+
+static inline bool ms_books_shared(const ms_books *books, uint32_t storage)
+{
+    return books->shard_row && storage < books->graph->n_persistent &&
+           books->graph->storage_shard_bytes[storage] > 0;
+}
+
+/* The row that an op reads: the whole, else the part, else MS_NONE. */
+static inline uint32_t ms_books_found(const ms_books *books, uint32_t cell)
+{
+    if (books->row[cell] != MS_NONE || !books->shard_row)
+        return books->row[cell];
+    return books->shard_row[cell];
+}
+
 /* The host drops a row after the current op. */
 static inline void ms_books_give(ms_books *books, uint32_t row)
 {
@@ -176,6 +204,16 @@ ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
                      const ms_call *call);
 ms_err ms_bind_move(ms_books *books, const ms_books_at *at, uint32_t storage,
                     uint8_t place);
+/* Ops [first, end) of one unit are about to run, and have run: what they read
+ * of shared storages is gathered before, unless a call has done so, and what
+ * was gathered for them goes after. */
+ms_err ms_bind_open_unit(ms_books *books, const ms_books_at *at, uint32_t first,
+                         uint32_t end);
+void ms_bind_close_unit(ms_books *books, const ms_books_at *at);
+ms_err ms_bind_gather(ms_books *books, const ms_books_at *at,
+                      const uint32_t *storages, uint32_t n);
+ms_err ms_bind_reduce(ms_books *books, const ms_books_at *at,
+                      const uint32_t *storages, uint32_t n, uint8_t place);
 /* Issues one graph op with its inputs present: see expand.c. */
 ms_err ms_expand_op(ms_books *books, const ms_books_at *at, uint32_t op);
 

@@ -78,6 +78,27 @@ static ms_err check_holds(const ms_graph *graph, const ms_program *program,
     return MS_OK;
 }
 
+/* The ranks share states, not what one micro-batch makes. */
+static ms_err check_shared(const ms_graph *graph, const ms_program *program,
+                           const ms_call *call, ms_fault *fault)
+{
+    char name[MS_STORAGE_NAME];
+    bool shares = call->verb == MS_GATHER || call->verb == MS_REDUCE ||
+                  (call->verb == MS_MOVE && call->place == MS_SHARD);
+    if (!shares || call->set >= program->n_sets)
+        return MS_OK;
+    for (uint32_t i = program->set_at[call->set];
+         i < program->set_at[call->set + 1]; i++) {
+        uint32_t s = program->set_item[i];
+        if (s >= graph->n_persistent)
+            return ms_fail(fault, MS_EINPUT, NULL,
+                           "gather and reduce what outlives a micro-batch",
+                           "set %u has %s, which each rank has for itself",
+                           call->set, ms_graph_storage_name(graph, s, name));
+    }
+    return MS_OK;
+}
+
 /* What a verb needs beyond the ranges. */
 static ms_err check_verb(const ms_graph *graph, const ms_call *call,
                          uint8_t *ran, ms_fault *fault)
@@ -100,9 +121,14 @@ static ms_err check_verb(const ms_graph *graph, const ms_call *call,
                        "unit %u (%s) is run again before its forward",
                        call->unit, graph->unit_name[call->unit]);
     if (call->verb == MS_MOVE && call->place != MS_HERE &&
-        call->place != MS_HOST)
+        call->place != MS_HOST && call->place != MS_SHARD)
         return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "a set moves to here or host, not to place %u",
+                       "a set moves to here, host or shard, not to place %u",
+                       (unsigned)call->place);
+    if (call->verb == MS_REDUCE && call->place != MS_HERE &&
+        call->place != MS_SHARD)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "a set is reduced to here or shard, not to place %u",
                        (unsigned)call->place);
     if (call->verb == MS_MARK && call->place >= MS_N_MARKS)
         return ms_fail(fault, MS_EINPUT, NULL, NULL, "there is no mark %u",
@@ -146,6 +172,8 @@ ms_err ms_check_calls(const ms_graph *graph, const ms_program *program,
             err = check_units(graph, call, fault);
         if (err == MS_OK)
             err = check_holds(graph, program, call, fault);
+        if (err == MS_OK)
+            err = check_shared(graph, program, call, fault);
         if (err == MS_OK) {
             bool runs = call->verb == MS_RUN || call->verb == MS_RERUN;
             size_t slot =

@@ -15,6 +15,8 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
     [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT, WHEN},
     [MS_MARK] = {"mark", MS_DUMP_MARK, WHEN},
+    [MS_GATHER] = {"gather", MS_DUMP_SET, WHEN},
+    [MS_REDUCE] = {"reduce", MS_DUMP_SET, WHEN | KEY(TO)},
 };
 
 const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {

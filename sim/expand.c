@@ -74,13 +74,16 @@ static inline void lose(ms_books *books, columns *w, uint32_t cell)
 }
 
 /* A gradient buffer that ends as .grad counts as gradients from the start,
- * unless .grad exists and the buffer will be added to it. */
+ * unless .grad exists and the buffer will be added to it.  Where the ranks
+ * share .grad, the whole of it is on its way to a reduction. */
 static inline uint8_t grad_category(const ms_books *books, const columns *w,
                                     uint32_t s)
 {
-    uint32_t grad = cell_of(w, books->graph->storage_grad[s]);
+    uint32_t grad = books->graph->storage_grad[s], c = cell_of(w, grad);
 
-    return w->row[grad] == MS_NONE ? MS_GRADIENTS : MS_TEMPORARIES;
+    if (w->row[c] != MS_NONE)
+        return MS_TEMPORARIES;
+    return ms_books_shared(books, grad) ? MS_COMMUNICATION : MS_GRADIENTS;
 }
 
 /* Does this RUN keep the SAVED reference of storage s? */
@@ -166,8 +169,9 @@ static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
                    graph->op_ns[op]);
     if (books->reads)
         for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
-            ms_books_read(books,
-                          books->row[ms_books_cell(books, at, graph->in[i])]);
+            ms_books_read(
+                books,
+                ms_books_found(books, ms_books_cell(books, at, graph->in[i])));
     return MS_OK;
 }
 
@@ -246,8 +250,10 @@ static ms_err clone_or_add(ms_books *books, const ms_books_at *at, uint32_t op)
 
     MS_TRY(issue(books, at, op));
     if (books->row[c] == MS_NONE) {
+        bool shared = ms_books_shared(books, grad);
+        uint8_t category = shared ? MS_COMMUNICATION : MS_GRADIENTS;
         books->row[c] =
-            ms_books_take(books, grad, MS_GRADIENTS, MS_DEVICE_POOL, false);
+            ms_books_take(books, grad, category, MS_DEVICE_POOL, false);
         books->state[c] = MS_REF_HOLD | MS_REF_MADE;
     } else if (books->streams) {
         books->ready_op[books->row[c]] = books->plan->n_ops - 1;
@@ -339,7 +345,9 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     uint32_t first = graph->forward_at[call->unit];
     MS_TRY(look_ahead(books, at, graph->unit_in_at + call->unit, graph->unit_in,
                       first, end));
+    MS_TRY(ms_bind_open_unit(books, at, first, end));
     MS_TRY(run_ops(books, at, call->keep, first, end));
+    ms_bind_close_unit(books, at);
     hold(books, at, program, call->set, call->flags & MS_CALL_SAVES);
     return MS_OK;
 }
@@ -355,7 +363,7 @@ static ms_err run_step(ms_books *books, const ms_books_at *at)
         uint32_t s = graph->step_in[i];
         char name[MS_STORAGE_NAME];
         uint32_t c = s + at->persistent;
-        if (books->row[c] == MS_NONE && !is_on_host(books, c))
+        if (ms_books_found(books, c) == MS_NONE && !is_on_host(books, c))
             return ms_fail(books->fault, MS_EINPUT, graph->name,
                            "run the backward of every unit before the step",
                            "the optimizer step reads %s, which no backward "
@@ -381,7 +389,10 @@ static ms_err run_unit(ms_books *books, const ms_books_at *at,
     uint32_t end = graph->backward_at[call->unit];
     MS_TRY(look_ahead(books, at, graph->back_in_at + call->unit, graph->back_in,
                       first, end));
-    return run_ops(books, at, MS_ALL, first, end);
+    MS_TRY(ms_bind_open_unit(books, at, first, end));
+    MS_TRY(run_ops(books, at, MS_ALL, first, end));
+    ms_bind_close_unit(books, at);
+    return MS_OK;
 }
 
 static void drop_set(ms_books *books, const ms_books_at *at,
@@ -417,6 +428,19 @@ static ms_err move_set(ms_books *books, const ms_books_at *at,
          i < program->set_at[call->set + 1]; i++)
         MS_TRY(ms_bind_move(books, at, program->set_item[i], call->place));
     return MS_OK;
+}
+
+static ms_err collect_set(ms_books *books, const ms_books_at *at,
+                          const ms_program *program, const ms_call *call)
+{
+    if (call->set == MS_ALL || call->set == MS_NOTHING)
+        return MS_OK;
+    uint32_t first = program->set_at[call->set];
+    uint32_t n = program->set_at[call->set + 1] - first;
+    const uint32_t *set = program->set_item + first;
+    if (call->verb == MS_GATHER)
+        return ms_bind_gather(books, at, set, n);
+    return ms_bind_reduce(books, at, set, n, call->place);
 }
 
 static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
@@ -484,6 +508,10 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
         case MS_MARK:
             MS_TRY(add_mark(books, call, &marks));
             break;
+        case MS_GATHER:
+        case MS_REDUCE:
+            MS_TRY(collect_set(books, &at, program, call));
+            break;
         case MS_N_VERBS:
             assert(false);
         }
@@ -505,13 +533,16 @@ static ms_err expand_start(ms_books *books, uint8_t rank)
     for (uint32_t s = 0; s < w.n_persistent; s++) {
         if (!graph->storage_at_start[s])
             continue;
-        w.rows[w.n_rows] = (ms_row){.bytes = w.bytes[s],
-                                    .storage = s,
-                                    .op = w.n_ops - 1,
-                                    .category = w.category[s],
-                                    .pool = MS_DEVICE_POOL};
+        bool shared = ms_books_shared(books, s);
+        w.rows[w.n_rows] = (ms_row){
+            .bytes = shared ? graph->storage_shard_bytes[s] : w.bytes[s],
+            .storage = s,
+            .op = w.n_ops - 1,
+            .category = w.category[s],
+            .pool = MS_DEVICE_POOL};
         w.state[s + w.persistent] = MS_REF_MADE | MS_REF_HOLD;
-        w.row[s + w.persistent] = w.n_rows++;
+        uint32_t *row = shared ? books->shard_row : w.row;
+        row[s + w.persistent] = w.n_rows++;
     }
     close_columns(&w, books);
     if (books->reads)

@@ -22,6 +22,8 @@ typedef struct rank_state {
     uint64_t total_bytes;
     uint64_t stream_ns; /* end of the compute stream's last op so far */
     uint64_t pass_ns[MS_N_PASSES], gap_ns[MS_N_GAPS];
+    uint64_t last_ns; /* end of any stream's last op so far */
+    uint8_t last_stream;
     uint32_t in_flight;
     uint8_t phase; /* of the last op issued, or CARRIED before the first */
     ms_rank_report *out;
@@ -310,10 +312,28 @@ static void find_peak(const ms_timeline *line, ms_rank_report *out)
 
 /* ---- times --------------------------------------------------------------- */
 
+/* Why the compute stream idles at the end of the step. */
+static ms_gap tail_cause(const rank_state *state)
+{
+    switch (state->last_stream) {
+    case MS_STREAM_COMM:
+        return MS_GAP_COMM;
+    case MS_STREAM_H2D:
+    case MS_STREAM_D2H:
+    case MS_STREAM_NVME:
+        return MS_GAP_COPY;
+    default:
+        return MS_GAP_IDLE;
+    }
+}
+
 /* The parts of the step, from the sums by pass and by cause of a gap. */
 static void close_times(rank_state *state, uint64_t step_ns)
 {
     const uint64_t *pass = state->pass_ns, *gap = state->gap_ns;
+    uint64_t rest_ns = state->last_ns - state->stream_ns;
+    state->gap_ns[tail_cause(state)] += rest_ns;
+    state->stream_ns += rest_ns;
     state->out->time =
         (ms_times){.step_ns = step_ns,
                    .forward_ns = pass[MS_FORWARD] + pass[MS_LOSS],
@@ -339,6 +359,15 @@ static void add_time(const ms_timeline *line, rank_state *state, uint32_t op,
     state->stream_ns = line->end_ns[op];
 }
 
+/* Which stream works last, while the compute stream has nothing to do. */
+static void see_end(const ms_timeline *line, rank_state *state, uint32_t op)
+{
+    if (line->end_ns[op] < state->last_ns)
+        return;
+    state->last_ns = line->end_ns[op];
+    state->last_stream = line->plan->op[op].stream;
+}
+
 /* ---- work, traffic, micro-batches in flight -------------------------------
  */
 
@@ -349,8 +378,6 @@ static uint64_t *traffic_of(ms_rank_report *out, ms_stream_kind stream)
         return &out->h2d_bytes;
     case MS_STREAM_D2H:
         return &out->d2h_bytes;
-    case MS_STREAM_COMM:
-        return &out->comm_bytes;
     case MS_STREAM_NVME:
         return &out->nvme_bytes;
     default:
@@ -358,7 +385,7 @@ static uint64_t *traffic_of(ms_rank_report *out, ms_stream_kind stream)
     }
 }
 
-/* A transfer moves what it allocates at its far end. */
+/* A copy moves what it allocates at its far end. */
 static void add_traffic(const ms_plan *plan, ms_rank_report *out, uint32_t op)
 {
     uint64_t *bytes = traffic_of(out, plan->op[op].stream);
@@ -380,7 +407,11 @@ static void fold_ops(const fold_state *fold, ms_report *report)
             add_time(fold->line, &fold->ranks[row->rank], op, row->pass);
         else
             add_traffic(plan, &report->ranks[row->rank], op);
+        see_end(fold->line, &fold->ranks[row->rank], op);
     }
+    for (uint32_t i = 0; i < plan->n_transfers; i++)
+        report->ranks[plan->op[plan->transfers[i].op].rank].comm_bytes +=
+            plan->transfers[i].bytes;
     report->forward_flops = by_pass[MS_FORWARD] + by_pass[MS_LOSS];
     report->backward_flops = by_pass[MS_GRAD_INPUT] + by_pass[MS_GRAD_WEIGHT] +
                              by_pass[MS_ACCUMULATE];
@@ -450,10 +481,11 @@ static void fold_rates(const fold_state *fold, const ms_machine *machine,
     double step_s = (double)fold->line->step_ns * 1e-9;
     double micro_batches = (double)fold->plan->n_micro_batches;
     double devices = (double)fold->plan->n_ranks;
+    double side_by_side = machine->data_ranks > 1 ? machine->data_ranks : 1;
     report->tokens_per_second = report->mfu = -1;
     if (step_s > 0 && graph->tokens)
         report->tokens_per_second =
-            (double)graph->tokens * micro_batches / step_s;
+            (double)graph->tokens * micro_batches * side_by_side / step_s;
     if (step_s > 0 && machine->peak_flops > 0 && graph->model_flops > 0)
         report->mfu = graph->model_flops * micro_batches /
                       (step_s * machine->peak_flops * devices);

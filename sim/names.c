@@ -37,10 +37,8 @@ const char *const ms_names_status[] = {
 };
 
 const char *const ms_names_place[MS_N_PLACES] = {
-    [MS_HERE] = "here",
-    [MS_PENDING] = "pending",
-    [MS_GONE] = "gone",
-    [MS_HOST] = "host",
+    [MS_HERE] = "here", [MS_PENDING] = "pending", [MS_GONE] = "gone",
+    [MS_HOST] = "host", [MS_SHARD] = "shard",
 };
 
 const char *const ms_names_pool[MS_N_POOLS] = {

@@ -33,95 +33,29 @@
  * or reads a clock; same input, same bytes out. */
 
 #include "sim/base.h"
+#include "sim/names.h"
 
-/* ---- names.c: the words of the enumerations ------------------------------ */
+/* ---- what a rank computes and holds -------------------------------------- */
 
-typedef enum ms_category {
-    MS_PARAMETERS, /* weights and buffers of the model */
-    MS_OPTIMIZER_STATE,
-    MS_GRADIENTS,
-    MS_INPUTS,
-    MS_ACTIVATIONS,
-    MS_TEMPORARIES,
-    MS_WORKSPACE,
-    MS_COMMUNICATION,
-    MS_N_CATEGORIES
-} ms_category;
+/* Of the model's states the ranks share those up to here, each its part: per
+ * parameter the elements over the ranks, rounded up (ZeRO's stages). */
+typedef enum ms_shared {
+    MS_SHARED_NOTHING,
+    MS_SHARED_OPTIMIZER, /* its state; the step updates this rank's part */
+    MS_SHARED_GRADIENTS,
+    MS_SHARED_PARAMETERS
+} ms_shared;
 
-/* The pass an op belongs to; MS_RECOMPUTE exists in plans only. */
-typedef enum ms_pass {
-    MS_FORWARD,
-    MS_LOSS,
-    MS_GRAD_INPUT,
-    MS_GRAD_WEIGHT,
-    MS_ACCUMULATE,
-    MS_STEP,
-    MS_RECOMPUTE,
-    MS_START, /* the pseudo-op that holds what exists before the step */
-    MS_COPY,  /* a MOVE between memories */
-    MS_N_PASSES
-} ms_pass;
-
-/* What the user sees of a pass: four phases (the loss is part of forward in
- * times, a phase of its own in phase_peaks). */
-typedef enum ms_phase {
-    MS_PHASE_FORWARD,
-    MS_PHASE_LOSS,
-    MS_PHASE_BACKWARD,
-    MS_PHASE_OPTIMIZER,
-    MS_N_PHASES
-} ms_phase;
-
-/* Where a (storage, frame, rank) is now (design.md 3; the places of sharded,
- * packed and NVMe storages come with the policies that need them). */
-typedef enum ms_place {
-    MS_HERE,
-    MS_PENDING,
-    MS_GONE,
-    MS_HOST,
-    MS_N_PLACES
-} ms_place;
-
-typedef enum ms_pool_kind {
-    MS_DEVICE_POOL,
-    MS_HOST_POOL,
-    MS_NVME_POOL,
-    MS_N_POOLS
-} ms_pool_kind;
-
-typedef enum ms_stream_kind {
-    MS_STREAM_COMPUTE,
-    MS_STREAM_H2D,
-    MS_STREAM_D2H,
-    MS_STREAM_COMM,
-    MS_STREAM_HOST,
-    MS_STREAM_NVME,
-    MS_N_STREAMS
-} ms_stream_kind;
-
-/* Instants at which levels are read (MARK calls). */
-typedef enum ms_mark {
-    MS_MARK_START,          /* the first forward begins */
-    MS_MARK_BEFORE_LOSS,    /* the model's output exists */
-    MS_MARK_AFTER_FORWARD,  /* after the loss */
-    MS_MARK_AFTER_BACKWARD, /* output and loss still held */
-    MS_MARK_END,
-    MS_N_MARKS
-} ms_mark;
-
-extern const char *const ms_names_category[MS_N_CATEGORIES];
-extern const char *const ms_names_pass[MS_N_PASSES];
-extern const char *const ms_names_phase[MS_N_PHASES];
-extern const char *const ms_names_status[]; /* by ms_status */
-extern const char *const ms_names_place[MS_N_PLACES];
-extern const char *const ms_names_pool[MS_N_POOLS];
-extern const char *const ms_names_stream[MS_N_STREAMS];
-extern const char *const ms_names_mark[MS_N_MARKS];
-ms_phase ms_names_phase_of(ms_pass pass);
-/* The nearest of n words to word by Damerau-Levenshtein distance (at most 2,
- * at most 1 for words under 5 letters), or NULL. */
-const char *ms_names_nearest(const char *word, const char *const *words,
-                             size_t n);
+typedef struct ms_shape {
+    uint64_t batch; /* samples per step on this rank */
+    uint32_t micro_batches;
+    uint64_t fixed;       /* samples of a micro-batch that the model fixes, or
+                             0: more micro-batches then make a larger batch */
+    uint32_t gpus;        /* of the job, where said; else 0 */
+    uint32_t data_ranks;  /* ranks with the same model and other samples */
+    ms_shared shared;     /* among the data ranks */
+    bool holds_gradients; /* .grad exists all through the step */
+} ms_shape;
 
 /* ---- graph.c: the template of one micro-batch and the optimizer step ----- */
 
@@ -166,8 +100,11 @@ typedef struct ms_graph {
     uint32_t *storage_grad;      /* BECOMES_GRAD: the .grad storage it ends as;
                                     parameters: their .grad; else NONE */
     uint8_t *storage_buffer;     /* 1: a model buffer, not a parameter */
-    uint32_t *storage_layer;     /* row of layer_name, or MS_NONE; (optional) */
-    const char **storage_name;   /* in its layer: "weight", "grad" */
+    uint64_t *storage_shard_bytes; /* (optional) of persistent storages: this
+                                      rank's part where the ranks share it; 0:
+                                      each holds all of it */
+    uint32_t *storage_layer;   /* row of layer_name, or MS_NONE; (optional) */
+    const char **storage_name; /* in its layer: "weight", "grad" */
 
     uint32_t n_ops;
     const char **op_name; /* e.g. "aten::addmm" */
@@ -240,12 +177,18 @@ ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault);
 typedef enum ms_verb {
     MS_RUN,      /* run a unit's forward or backward ops */
     MS_RERUN,    /* run forward ops of units [unit, last] again (recompute) */
-    MS_MOVE,     /* move set to place MS_HOST or MS_HERE (copy engines) */
+    MS_MOVE,     /* move set to place MS_HOST or MS_HERE (copy engines), or to
+                    MS_SHARD: let the gathered copy go */
     MS_STEP_SET, /* the optimizer step (set: MS_ALL) */
     MS_HOLD,     /* take a host reference on each storage of set */
     MS_DROP_SET, /* release those references */
     MS_SYNC,     /* the host waits until the device has caught up */
     MS_MARK,     /* a named instant: levels are read here */
+    MS_GATHER,   /* all-gather set: one collective makes what is SHARD whole;
+                    what the ranks do not share is written where it is */
+    MS_REDUCE,   /* sum set over the ranks, place MS_SHARD: reduce-scatter into
+                    the shards, MS_HERE: all-reduce; of what was not made
+                    nothing */
     MS_N_VERBS
 } ms_verb;
 
@@ -263,7 +206,7 @@ enum { MS_CALL_WHOLE = 1u, MS_CALL_HOLD_OUTPUTS = 2u, MS_CALL_SAVES = 4u };
 typedef struct ms_call {
     uint8_t verb;  /* ms_verb */
     uint8_t pass;  /* RUN: MS_FORWARD or MS_GRAD_INPUT (= backward) */
-    uint8_t place; /* MOVE: ms_place; MARK: ms_mark */
+    uint8_t place; /* MOVE, REDUCE: ms_place; MARK: ms_mark */
     uint8_t flags;
     uint8_t rank;
     uint16_t frame; /* micro-batch slot */
@@ -332,6 +275,33 @@ ms_err ms_dumpread_program(const ms_graph *graph, const char *name,
                            const char *bytes, size_t length, ms_arena *arena,
                            ms_program *program, ms_fault *fault);
 
+/* ---- collective.c: what a collective takes ------------------------------- */
+
+/* The ranks that share a model's states and the links between them; rates per
+ * rank and direction, as reached, not as printed.  0 or 1 ranks: nothing
+ * takes time. */
+typedef struct ms_ring {
+    uint32_t ranks, ranks_per_node;
+    bool nvlink; /* within a node; else PCIe */
+    double node_bytes_per_s, network_bytes_per_s;
+} ms_ring;
+
+typedef enum ms_collective {
+    MS_ALL_GATHER,
+    MS_REDUCE_SCATTER,
+    MS_ALL_REDUCE
+} ms_collective;
+
+/* NCCL's own model (NVIDIA/nccl src/graph/tuning.cc): the fastest of its
+ * protocols, alpha + bytes / bandwidth each.  bytes: of the whole, all ranks
+ * together. */
+uint64_t ms_collective_ns(const ms_ring *ring, ms_collective kind,
+                          uint64_t bytes);
+/* What each rank sends, and receives: (n - 1) / n of the bytes; twice that for
+ * an all-reduce. */
+uint64_t ms_collective_sent_bytes(const ms_ring *ring, ms_collective kind,
+                                  uint64_t bytes);
+
 /* ---- expand.c: program to plan ------------------------------------------- */
 
 /* The expanded program in host issue order.  A row is one allocation.
@@ -380,6 +350,12 @@ typedef struct ms_plan {
                               ones may come after it */
     } * marks;
 
+    uint32_t n_transfers; /* collectives, in the order of their ops */
+    struct ms_transfer {
+        uint32_t op;
+        uint64_t bytes; /* that each rank sends */
+    } * transfers;
+
     uint32_t n_sync; /* ops at which the host waits, ascending */
     uint32_t *sync;
     uint8_t n_ranks;
@@ -391,6 +367,7 @@ typedef struct ms_expand_opts {
     bool uses; /* fill plan.use (for --book device) */
     double h2d_bytes_per_s, d2h_bytes_per_s; /* MOVE; 0: takes no time */
     uint64_t copy_ns;                        /* latency of one copy */
+    ms_ring ring;                            /* GATHER, REDUCE */
 } ms_expand_opts;
 
 /* bind and expand (design.md 3).  Whatever an op needs that is not present
@@ -411,6 +388,8 @@ typedef struct ms_machine {
     uint64_t capacity_bytes; /* device memory the process can have */
     uint64_t context_bytes;  /* driver, kernels: outside the pool */
     double peak_flops;       /* for mfu; 0: unknown */
+    uint32_t data_ranks;     /* that train side by side, each on its samples;
+                                0 or 1: one alone */
     bool book_device;        /* book by device time, not in host issue order */
 } ms_machine;
 
@@ -510,8 +489,8 @@ typedef struct ms_times {
  * first micro-batch, after_backward and end in the last.  phase_peaks[p] is
  * the highest level just after an allocation by an op of phase p, or at the
  * start of one, in booking order (what a copy allocates counts for the phase
- * in which it is issued); 0 where no op is of phase p.  traffic: a transfer
- * moves what it allocates at its far end. */
+ * in which it is issued); 0 where no op is of phase p.  traffic: a copy moves
+ * what it allocates at its far end, a collective what each rank sends. */
 typedef struct ms_rank_report {
     uint8_t rank;
     ms_peak peak;

@@ -4,8 +4,14 @@
 
 #include "tools/tools.h"
 
+#include <stdio.h>
+
 /* Set-up of one copy between host and device; a modelling default. */
 #define COPY_NS 10000u
+/* What collectives reach of a link's printed rate; modelling defaults that the
+ * bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth). */
+#define NVLINK_SHARE 0.8
+#define NETWORK_SHARE 0.75
 /* A program in text form; a step of GPT-3 has some 30 kB. */
 #define PROGRAM_MAX_BYTES (UINT64_C(64) << 20)
 
@@ -19,18 +25,35 @@ ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
     return ms_dag_order(&result->model, keep, fault);
 }
 
+/* Do the policies put every GPU of the job to work? */
+static ms_err check_gpus(const ms_shape *shape, ms_fault *fault)
+{
+    char hint[64];
+    if (shape->gpus <= 1 || shape->gpus == shape->data_ranks)
+        return MS_OK;
+    snprintf(hint, sizeof hint, "say how they share the work, e.g. -p zero:1");
+    if (shape->data_ranks > 1)
+        snprintf(hint, sizeof hint, "leave one of the two out");
+    return ms_fail(fault, MS_EUSAGE, "--gpus", hint,
+                   "the job has %u GPUs, its policies use %u", shape->gpus,
+                   shape->data_ranks);
+}
+
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                          ms_fault *fault)
 {
     ms_training training = result->training;
     result->shape = (ms_shape){.batch = (uint64_t)training.batch,
                                .micro_batches = 1,
+                               .gpus = job->gpus,
+                               .data_ranks = 1,
                                .fixed = result->model.fixed_batch};
     MS_TRY(ms_apply_shape(&job->spec, &result->shape, fault));
+    MS_TRY(check_gpus(&result->shape, fault));
     training.batch = (int64_t)result->shape.batch;
     result->training.batch = training.batch;
-    return ms_lower(&result->model, &training, job->device,
-                    result->shape.micro_batches, keep, &result->graph, fault);
+    return ms_lower(&result->model, &training, job->device, &result->shape,
+                    keep, &result->graph, fault);
 }
 
 static ms_err read_program(const ms_job *job, ms_arena *trial,
@@ -64,8 +87,9 @@ static double peak_flops(const ms_device *device, int64_t precision)
     }
 }
 
-static ms_machine machine_of(const ms_job *job, const ms_training *training)
+static ms_machine machine_of(const ms_job *job, const ms_result *result)
 {
+    const ms_training *training = &result->training;
     const ms_device *device = job->device;
     bool cpu = training->device == 1;
     return (ms_machine){
@@ -74,8 +98,21 @@ static ms_machine machine_of(const ms_job *job, const ms_training *training)
             job->memory_bytes > 0 ? job->memory_bytes : device->memory_bytes,
         .context_bytes = cpu ? 0 : device->context_bytes,
         .peak_flops = cpu ? 0 : peak_flops(device, training->precision),
+        .data_ranks = result->shape.data_ranks,
         .book_device = job->book_device,
     };
+}
+
+static ms_ring ring_of(const ms_device *device, uint32_t ranks)
+{
+    bool nvlink = device->nvlink_bytes_per_s > 0;
+    return (ms_ring){
+        .ranks = ranks,
+        .ranks_per_node = device->gpus_per_node,
+        .nvlink = nvlink,
+        .node_bytes_per_s = nvlink ? device->nvlink_bytes_per_s * NVLINK_SHARE
+                                   : device->d2h_bytes_per_s,
+        .network_bytes_per_s = device->network_bytes_per_s * NETWORK_SHARE};
 }
 
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
@@ -85,7 +122,9 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
     ms_expand_opts opts = {.uses = job->book_device || job->uses,
                            .h2d_bytes_per_s = job->device->h2d_bytes_per_s,
                            .d2h_bytes_per_s = job->device->d2h_bytes_per_s,
-                           .copy_ns = COPY_NS};
+                           .copy_ns = COPY_NS,
+                           .ring =
+                               ring_of(job->device, result->shape.data_ranks)};
     if (job->program != NULL)
         MS_TRY(read_program(job, trial, result, fault));
     else
@@ -95,7 +134,7 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                                 &result->program, fault));
     MS_TRY(ms_expand(&result->graph, &result->program, &opts, trial,
                      &result->plan, fault));
-    result->machine = machine_of(job, training);
+    result->machine = machine_of(job, result);
     MS_TRY(ms_replay(&result->plan, &result->machine, trial, &result->line,
                      fault));
     return ms_measure(&result->line, &result->machine, trial, &result->report,

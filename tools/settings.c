@@ -4,6 +4,8 @@
 #include "tools/tools.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 void ms_settings_init(ms_job *job)
@@ -45,6 +47,22 @@ static ms_err read_memory(const char *value, ms_job *job, ms_fault *fault)
     return MS_OK;
 }
 
+#define MOST_GPUS 1048576
+
+static ms_err read_gpus(const char *value, ms_job *job, ms_fault *fault)
+{
+    char *end;
+    errno = 0;
+    long gpus = strtol(value, &end, 10);
+    if (end == value || *end != '\0' || errno != 0 || gpus < 1 ||
+        gpus > MOST_GPUS)
+        return ms_fail(fault, MS_EUSAGE, "--gpus", "e.g. --gpus 8",
+                       "\"%s\" is no number of GPUs from 1 to %d", value,
+                       MOST_GPUS);
+    job->gpus = (uint32_t)gpus;
+    return MS_OK;
+}
+
 static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
                        ms_override *overrides, ms_fault *fault)
 {
@@ -59,6 +77,8 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
         return set_key(given->value, arena, job, overrides, fault);
     case MS_OPTION_MEMORY:
         return read_memory(given->value, job, fault);
+    case MS_OPTION_GPUS:
+        return read_gpus(given->value, job, fault);
     case MS_OPTION_PROGRAM:
         job->program = given->value;
         return MS_OK;
@@ -226,8 +246,8 @@ static bool is_input(ms_option_id id)
 {
     return id == MS_OPTION_POLICY || id == MS_OPTION_DEVICE ||
            id == MS_OPTION_SET || id == MS_OPTION_SETTING ||
-           id == MS_OPTION_MEMORY || id == MS_OPTION_PROGRAM ||
-           id == MS_OPTION_BOOK;
+           id == MS_OPTION_MEMORY || id == MS_OPTION_GPUS ||
+           id == MS_OPTION_PROGRAM || id == MS_OPTION_BOOK;
 }
 
 void ms_settings_command(const ms_arguments *arguments, const char *extra,

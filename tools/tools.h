@@ -65,6 +65,7 @@ typedef enum ms_option_id {
     MS_OPTION_SET,
     MS_OPTION_SETTING, /* a shorthand of --set; the row says of which */
     MS_OPTION_MEMORY,
+    MS_OPTION_GPUS,
     MS_OPTION_CHECK,
     MS_OPTION_JSON,
     MS_OPTION_CSV,
@@ -150,6 +151,7 @@ typedef struct ms_job {
     const ms_device *device;
     bool device_given;
     uint64_t memory_bytes; /* 0: the device's */
+    uint32_t gpus;         /* that train side by side; 0: not said */
     ms_spec spec;
     const char *program; /* a program in text form instead of the policies' */
     bool book_device;

@@ -95,10 +95,11 @@ static void read_model(const char *name, const char *layers, struct way *way)
 static void lower(struct way *way, ms_arena *arena)
 {
     const ms_device *device;
+    ms_shape shape = {.micro_batches = 1, .data_ranks = 1};
     ms_fault fault = {0};
     demand(ms_device_find("h100", &device, &fault), &fault);
-    demand(ms_lower(&way->model, &way->training, device, 1, arena, &way->graph,
-                    &fault),
+    demand(ms_lower(&way->model, &way->training, device, &shape, arena,
+                    &way->graph, &fault),
            &fault);
 }
 

@@ -24,6 +24,7 @@ static const ms_graph *small_graph(void)
     static ms_graph graph;
     ms_model model;
     ms_training training;
+    ms_shape shape = {.micro_batches = 1, .data_ranks = 1};
     ms_fault fault = {0};
     if (graph.n_ops > 0)
         return &graph;
@@ -32,7 +33,7 @@ static const ms_graph *small_graph(void)
                                  NULL, 0, &keep, &model, &fault) == MS_OK);
     FUZZ_LAW(ms_training_resolve(&training, &model, &fault) == MS_OK);
     FUZZ_LAW(ms_dag_order(&model, &keep, &fault) == MS_OK);
-    FUZZ_LAW(ms_lower(&model, &training, &ms_devices[0], 1, &keep, &graph,
+    FUZZ_LAW(ms_lower(&model, &training, &ms_devices[0], &shape, &keep, &graph,
                       &fault) == MS_OK);
     return &graph;
 }

@@ -48,7 +48,7 @@ static ms_err simulate(const ms_graph *graph, const ms_program *program,
 static ms_err run(const char *policy, const char *bytes, size_t length,
                   ms_arena *arena, ms_fault *fault)
 {
-    ms_shape shape = {.batch = 4, .micro_batches = 1};
+    ms_shape shape = {.batch = 4, .micro_batches = 1, .data_ranks = 1};
     ms_spec spec = {0};
     ms_model model;
     ms_training training;
@@ -64,8 +64,8 @@ static ms_err run(const char *policy, const char *bytes, size_t length,
         return MS_OK;
     MS_TRY(ms_training_resolve(&training, &model, fault));
     MS_TRY(ms_dag_order(&model, arena, fault));
-    MS_TRY(ms_lower(&model, &training, &ms_devices[0], shape.micro_batches,
-                    arena, &graph, fault));
+    MS_TRY(ms_lower(&model, &training, &ms_devices[0], &shape, arena, &graph,
+                    fault));
     FUZZ_LAW(ms_graph_check(&graph, fault) == MS_OK);
     MS_TRY(ms_apply_program(&spec, &graph, shape.micro_batches, false, arena,
                             &program, fault));

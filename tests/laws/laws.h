@@ -35,6 +35,12 @@ void laws_keep(laws_random *random, const ms_graph *graph, ms_arena *arena,
 void laws_moves(laws_random *random, const ms_graph *graph, ms_arena *arena,
                 ms_program *program);
 
+/* Ranks share some of the states: random parts of them. */
+void laws_share(laws_random *random, ms_graph *graph, ms_arena *arena);
+/* Inserts gathers, reductions and releases of random states. */
+void laws_collectives(laws_random *random, const ms_graph *graph,
+                      ms_arena *arena, ms_program *program);
+
 /* n equal units of one op, in n blocks: op i reads and saves a_(i - 1) and
  * makes a_i; a_0 is an input.  Each is unit_bytes; then a loss of one byte.
  * Gradients of activations only. */

@@ -51,11 +51,20 @@ static void count_row(row_walk *walk, uint32_t row, uint32_t change)
     if (plan->row[row].pool != MS_DEVICE_POOL)
         return;
     walk->alive[s] += change;
+    uint8_t category = plan->row[row].category;
     if (walk->graph->storage_category[s] == MS_BECOMES_GRAD &&
-        plan->row[row].category == MS_GRADIENTS)
+        (category == MS_GRADIENTS || category == MS_COMMUNICATION))
         walk->alive[walk->graph->storage_grad[s]] += change;
     uint64_t bytes = plan->row[row].bytes;
     walk->level_bytes += change == 1 ? bytes : 0 - bytes;
+}
+
+/* What a rank holds of a storage. */
+static uint64_t least_bytes(const ms_graph *graph, uint32_t s)
+{
+    bool shared = graph->storage_shard_bytes != NULL &&
+                  s < graph->n_persistent && graph->storage_shard_bytes[s] > 0;
+    return shared ? graph->storage_shard_bytes[s] : graph->storage_bytes[s];
 }
 
 static uint64_t check_inputs(const row_walk *walk, uint32_t op, uint32_t of)
@@ -69,7 +78,7 @@ static uint64_t check_inputs(const row_walk *walk, uint32_t op, uint32_t of)
         bool again = false;
         for (uint32_t k = graph->in_at[of]; k < i; k++)
             again |= graph->in[k] == s;
-        bytes += again ? 0 : graph->storage_bytes[s];
+        bytes += again ? 0 : least_bytes(graph, s);
     }
     return bytes;
 }
@@ -82,8 +91,9 @@ static void check_op(row_walk *walk, uint32_t op)
     for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
          r++) {
         HOLDS(walk->state[r] == UNBORN && plan->row[r].op == op, "row %u", r);
-        HOLDS(plan->row[r].bytes ==
-                  walk->graph->storage_bytes[plan->row[r].storage],
+        uint32_t s = plan->row[r].storage;
+        HOLDS(plan->row[r].bytes == walk->graph->storage_bytes[s] ||
+                  plan->row[r].bytes == least_bytes(walk->graph, s),
               "row %u", r);
         walk->state[r] = ALIVE;
         count_row(walk, r, 1);
@@ -115,6 +125,8 @@ void laws_check_rows(const ms_plan *plan)
         uint8_t category = plan->row[r].category;
         bool stays = plan->graph->storage_at_start[plan->row[r].storage] ||
                      category == MS_GRADIENTS;
+        if (category == MS_COMMUNICATION) /* gathered, or not reduced */
+            continue;
         HOLDS(walk.state[r] == (stays ? ALIVE : DEAD),
               "row %u of storage %u, category %u, at the end", r,
               plan->row[r].storage, category);

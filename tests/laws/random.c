@@ -365,6 +365,59 @@ void laws_moves(laws_random *random, const ms_graph *graph, ms_arena *arena,
     }
 }
 
+/* ---- shared states
+ * -------------------------------------------------------------- */
+
+void laws_share(laws_random *random, ms_graph *graph, ms_arena *arena)
+{
+    graph->storage_shard_bytes =
+        ms_arena_take(arena, graph->n_persistent, sizeof(uint64_t));
+    ck_assert_ptr_nonnull(graph->storage_shard_bytes);
+    for (uint32_t s = 0; s < graph->n_persistent; s++) {
+        bool state = graph->storage_category[s] == MS_GRADIENTS ||
+                     (graph->storage_category[s] == MS_PARAMETERS &&
+                      !graph->storage_buffer[s]);
+        if (state && laws_chance(random, 70))
+            graph->storage_shard_bytes[s] = (graph->storage_bytes[s] + 3) / 4;
+    }
+}
+
+static void add_collective(laws_random *random, const ms_graph *graph,
+                           const ms_call *after, ms_arena *arena,
+                           ms_program *program)
+{
+    static const ms_verb verbs[] = {MS_GATHER, MS_MOVE, MS_REDUCE};
+    ms_fault fault = {0};
+    uint32_t list[MOST_STORAGES], n = 0;
+    ms_call call = ms_program_call(verbs[laws_below(random, 3)]);
+    uint8_t category = call.verb == MS_REDUCE ? MS_GRADIENTS : MS_PARAMETERS;
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (graph->storage_category[s] == category && laws_chance(random, 40))
+            list[n++] = s;
+    bool whole = call.verb == MS_REDUCE && laws_chance(random, 20);
+    call.place = whole ? MS_HERE : MS_SHARD;
+    call.micro_batch = after->micro_batch;
+    ck_assert_int_eq(
+        ms_program_add_set(program, list, n, arena, &call.set, &fault), MS_OK);
+    ck_assert_int_eq(ms_program_add(program, call, arena, &fault), MS_OK);
+}
+
+void laws_collectives(laws_random *random, const ms_graph *graph,
+                      ms_arena *arena, ms_program *program)
+{
+    ms_fault fault = {0};
+    uint32_t n_calls = program->n_calls;
+    const ms_call *calls = program->calls;
+    program->calls = NULL;
+    program->n_calls = program->calls_capacity = 0;
+    for (uint32_t i = 0; i < n_calls; i++) {
+        ck_assert_int_eq(ms_program_add(program, calls[i], arena, &fault),
+                         MS_OK);
+        if (calls[i].verb == MS_RUN && laws_chance(random, 60))
+            add_collective(random, graph, &calls[i], arena, program);
+    }
+}
+
 /* ---- the uniform chain
  * ------------------------------------------------------------ */
 

@@ -39,7 +39,11 @@ static one_run *run_program(const ms_graph *graph, const ms_program *program,
     ms_expand_opts opts = {.uses = true,
                            .h2d_bytes_per_s = 1e10,
                            .d2h_bytes_per_s = 2e10,
-                           .copy_ns = 7};
+                           .copy_ns = 7,
+                           .ring = {.ranks = 4,
+                                    .ranks_per_node = 2,
+                                    .node_bytes_per_s = 1e11,
+                                    .network_bytes_per_s = 1e10}};
     MUST(ms_check_program(graph, program, &fault));
     MUST(ms_expand(graph, program, &opts, arena, &run->plan, &fault));
     MUST(ms_replay(&run->plan, machine, arena, &run->line, &fault));
@@ -165,6 +169,29 @@ static void conserve(law_trial *trial)
 START_TEST(books_and_clock_agree_with_oracle)
 {
     for_each_trial("books and clock", conserve);
+}
+END_TEST
+
+/* Whatever is gathered, reduced and let go, and when: ops find what they read,
+ * and the ranks start with less. */
+static void share(law_trial *trial)
+{
+    ms_program alone = program_of(trial, &trial->keep);
+    one_run *before = run_trial(trial, &alone);
+    laws_share(&trial->random, &trial->graph, trial->arena);
+    ms_program shared = program_of(trial, &trial->keep);
+    check_program(trial, &shared);
+    one_run *after = run_trial(trial, &shared);
+    LAW(after->report.ranks[0].levels[MS_MARK_START] <=
+        before->report.ranks[0].levels[MS_MARK_START]);
+    ms_program moved = program_with_moves(trial);
+    laws_collectives(&trial->random, &trial->graph, trial->arena, &moved);
+    check_program(trial, &moved);
+}
+
+START_TEST(shared_states_are_found)
+{
+    for_each_trial("shared states", share);
 }
 END_TEST
 
@@ -433,6 +460,7 @@ Suite *suite_laws(void)
     TCase *tcase = tcase_create("laws");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, books_and_clock_agree_with_oracle);
+    tcase_add_test(tcase, shared_states_are_found);
     tcase_add_test(tcase, all_kept_follows_from_the_graph);
     tcase_add_test(tcase, recomputing_costs_work_and_frees_memory);
     tcase_add_test(tcase, bytes_scale_and_speed_is_monotone);

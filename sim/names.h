@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_SIM_NAMES_H
+#define MS_SIM_NAMES_H
+
+/* The enumerations of the house and their words.  Include sim/sim.h, the
+ * door. */
+
+#include <stddef.h>
+
+typedef enum ms_category {
+    MS_PARAMETERS, /* weights and buffers of the model */
+    MS_OPTIMIZER_STATE,
+    MS_GRADIENTS,
+    MS_INPUTS,
+    MS_ACTIVATIONS,
+    MS_TEMPORARIES,
+    MS_WORKSPACE,
+    MS_COMMUNICATION,
+    MS_N_CATEGORIES
+} ms_category;
+
+/* The pass an op belongs to; MS_RECOMPUTE exists in plans only. */
+typedef enum ms_pass {
+    MS_FORWARD,
+    MS_LOSS,
+    MS_GRAD_INPUT,
+    MS_GRAD_WEIGHT,
+    MS_ACCUMULATE,
+    MS_STEP,
+    MS_RECOMPUTE,
+    MS_START, /* the pseudo-op that holds what exists before the step */
+    MS_COPY,  /* a MOVE between memories */
+    MS_N_PASSES
+} ms_pass;
+
+/* What the user sees of a pass: four phases (the loss is part of forward in
+ * times, a phase of its own in phase_peaks). */
+typedef enum ms_phase {
+    MS_PHASE_FORWARD,
+    MS_PHASE_LOSS,
+    MS_PHASE_BACKWARD,
+    MS_PHASE_OPTIMIZER,
+    MS_N_PHASES
+} ms_phase;
+
+/* Where a (storage, frame, rank) is now (design.md 3; the places of packed and
+ * NVMe storages come with the policies that need them).  SHARD: this rank has
+ * its part, the other ranks have theirs. */
+typedef enum ms_place {
+    MS_HERE,
+    MS_PENDING,
+    MS_GONE,
+    MS_HOST,
+    MS_SHARD,
+    MS_N_PLACES
+} ms_place;
+
+typedef enum ms_pool_kind {
+    MS_DEVICE_POOL,
+    MS_HOST_POOL,
+    MS_NVME_POOL,
+    MS_N_POOLS
+} ms_pool_kind;
+
+typedef enum ms_stream_kind {
+    MS_STREAM_COMPUTE,
+    MS_STREAM_H2D,
+    MS_STREAM_D2H,
+    MS_STREAM_COMM,
+    MS_STREAM_HOST,
+    MS_STREAM_NVME,
+    MS_N_STREAMS
+} ms_stream_kind;
+
+/* Instants at which levels are read (MARK calls). */
+typedef enum ms_mark {
+    MS_MARK_START,          /* the first forward begins */
+    MS_MARK_BEFORE_LOSS,    /* the model's output exists */
+    MS_MARK_AFTER_FORWARD,  /* after the loss */
+    MS_MARK_AFTER_BACKWARD, /* output and loss still held */
+    MS_MARK_END,
+    MS_N_MARKS
+} ms_mark;
+
+extern const char *const ms_names_category[MS_N_CATEGORIES];
+extern const char *const ms_names_pass[MS_N_PASSES];
+extern const char *const ms_names_phase[MS_N_PHASES];
+extern const char *const ms_names_status[]; /* by ms_status */
+extern const char *const ms_names_place[MS_N_PLACES];
+extern const char *const ms_names_pool[MS_N_POOLS];
+extern const char *const ms_names_stream[MS_N_STREAMS];
+extern const char *const ms_names_mark[MS_N_MARKS];
+ms_phase ms_names_phase_of(ms_pass pass);
+/* The nearest of n words to word by Damerau-Levenshtein distance (at most 2,
+ * at most 1 for words under 5 letters), or NULL. */
+const char *ms_names_nearest(const char *word, const char *const *words,
+                             size_t n);
+
+#endif

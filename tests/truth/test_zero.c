@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* "35.6" as 356, with *unit bytes per step of its last digit. */
+static uint64_t printed(const char *text, uint64_t *unit)
+{
+    uint64_t digits = 0;
+    bool after = false;
+    *unit = 1000000000;
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '.') {
+            after = true;
+            continue;
+        }
+        digits = 10 * digits + (uint64_t)(*c - '0');
+        *unit /= after ? 10 : 1;
+    }
+    return digits;
+}
+
+/* As many digits as the paper prints: rounded, or cut where it cut. */
+static uint64_t as_printed(uint64_t bytes, uint64_t unit, uint64_t truth)
+{
+    return bytes / unit == truth ? truth : (bytes + unit / 2) / unit;
+}
+
+START_TEST(table_1)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("zero.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        const char *parameters = truth_cell(&table, row, "parameters");
+        const char *stage = truth_cell(&table, row, "stage");
+        const char *ranks = truth_cell(&table, row, "ranks");
+        char json[128], name[96];
+        uint64_t unit;
+        snprintf(json, sizeof json,
+                 "{\"memsim\": 1, \"family\": \"parameters\", \"count\": %s}",
+                 parameters);
+        snprintf(name, sizeof name, "%s, stage %s, %s ranks", parameters, stage,
+                 ranks);
+        const ms_rank_report *rank = truth_rank(
+            truth_run_json(json,
+                           "states --precision fp16-mixed --optimizer adam "
+                           "-p zero:%s,dp=%s,impl=ideal",
+                           stage, ranks));
+        uint64_t digits = printed(truth_cell(&table, row, "gigabytes"), &unit);
+        truth_compare("zero", name, "last printed digit", digits,
+                      as_printed(rank->parameters_bytes +
+                                     rank->gradients_bytes +
+                                     rank->optimizer_state_bytes,
+                                 unit, digits));
+    }
+    truth_end();
+}
+END_TEST
+
+/* Section 7 of the paper: what each rank sends per step, in 16-bit elements of
+ * the model; 2 without sharing, with stages 1 and 2, at most 3 with stage 3
+ * (the last unit's weights are still there when its backward begins). */
+START_TEST(communication_volume)
+{
+    const uint64_t ranks = 8;
+    truth_begin();
+    for (unsigned stage = 0; stage <= 3; stage++) {
+        char name[32];
+        const ms_result *result = truth_run(
+            "llama-2-7b --precision bf16-mixed -p zero:%u,dp=%" PRIu64, stage,
+            ranks);
+        uint64_t sent = truth_rank(result)->comm_bytes * ranks / (ranks - 1);
+        uint64_t model_bytes = 2 * result->graph.parameters;
+        snprintf(name, sizeof name, "stage %u", stage);
+        truth_compare("zero", name, "times the model, sent", stage < 3 ? 2 : 3,
+                      (sent + model_bytes / 2) / model_bytes);
+        ck_assert_uint_le(sent, (stage < 3 ? 2 : 3) * model_bytes + 4096);
+    }
+    truth_end();
+}
+END_TEST
+
+Suite *suite_zero(void)
+{
+    Suite *suite = suite_create("zero");
+    TCase *tcase = tcase_create("zero");
+    tcase_add_test(tcase, table_1);
+    tcase_add_test(tcase, communication_volume);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
