@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_POLICIES_SHARES_H
+#define MS_POLICIES_SHARES_H
+
+/* The calls that shared states need, for policies whose ranks share them:
+ * shared parameters are gathered before the unit that reads them and let go
+ * after it, gradients are reduced when their unit's backward ends, updated
+ * weights are gathered after the step.
+ *
+ *     run forward unit 3              gather P4 (one unit ahead)
+ *     run forward unit 4      -->     run forward unit 3
+ *                                     move P3 to shard
+ *                                     gather P5 ... */
+
+#include "policies/policies.h"
+
+typedef struct ms_shares {
+    ms_shared shared;
+    uint32_t units_ahead; /* parameters are gathered so many units early */
+} ms_shares;
+
+/* Inserts the calls into program. */
+ms_err ms_shares_write(const ms_policy_context *context,
+                       const ms_shares *shares, ms_program *program,
+                       ms_fault *fault);
+
+#endif
