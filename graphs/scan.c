@@ -164,7 +164,8 @@ static ms_err scan_string(scan *s)
                *s->at != '"' && *s->at != '\\')
             s->at++;
         if (s->at == s->end)
-            return FAIL_AT(s, opening, NULL, "the string is not closed");
+            return FAIL_AT(s, opening, "is the file complete?",
+                           "the string is not closed");
         if (*s->at == '"') {
             s->at++;
             return MS_OK;

@@ -249,4 +249,8 @@ void ms_help_tables_ops(ms_text *text)
     ms_text_add(text, "Ops of an op graph (\"aten.\" left out), their autograd "
                       "node and what it saves\nfor backward:\n\n");
     ms_aten_describe(text);
+    ms_text_add(text, "\nAn op that is not listed is refused.  "
+                      "--set graph.unknown_op=conservative takes\nall its "
+                      "inputs and outputs as saved; a row of the table in "
+                      "graphs/aten.c says\nwhat it really saves.\n");
 }

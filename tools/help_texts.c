@@ -46,7 +46,25 @@ void ms_help_texts_files(ms_text *text)
         "\"format\" key: its forward's ops, tensors and storages as",
         "tools/export_torch.py writes them.  Backward is derived.  It keeps "
         "its",
-        "batch and dtypes; \"microbatch:4\" runs it four times per step.",
+        "batch and dtypes; \"microbatch:4\" runs it four times per step.  "
+        "Its keys:",
+        "",
+        "    \"format\": any, \"meta\": {\"batch\": N}, \"loss_start\": node,",
+        "    \"storages\": [[id, bytes, \"act|param|buffer|input\", name], "
+        "...],",
+        "    \"tensors\":  [[id, storage, shape, dtype, strides, offset], "
+        "...],",
+        "    \"nodes\":    [{\"op\": \"aten.add\", \"overload\": \"Tensor\", "
+        "\"mod\": \"h.0\",",
+        "                   \"in\": [id, ...], \"out\": [id, ...],",
+        "                   \"args\": [\"T\", 1], \"flops\": N}, ...]",
+        "",
+        "Ids count from 0.  Nodes stand in the order in which they ran; each "
+        "tensor is",
+        "made once, before it is read.  \"act\" storages are made by nodes, "
+        "the "
+        "others are",
+        "there before the step.  \"T\" is the next tensor of \"in\".",
         "",
         "memsim help layers      layer types and their keys",
         "memsim help ops         ops of an op graph",
