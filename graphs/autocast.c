@@ -119,6 +119,25 @@ uint8_t ms_autocast_wider(uint8_t a, uint8_t b)
     return ms_trace_dtype_bytes[a] > ms_trace_dtype_bytes[b] ? a : b;
 }
 
+static uint8_t dtype_with(const ms_trace *trace, uint8_t dtype, uint32_t x)
+{
+    if (x == MS_NONE || ms_trace_at(trace, x)->n_dims == 0)
+        return dtype;
+    return ms_autocast_wider(dtype, ms_trace_at(trace, x)->dtype);
+}
+
+uint32_t ms_autocast_make(ms_trace *trace, const char *role, uint32_t a,
+                          uint32_t b, uint32_t like)
+{
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *shape = ms_trace_at(trace, like);
+    uint8_t dtype = dtype_with(trace, dtype_with(trace, MS_BYTE, a), b);
+    return ms_trace_make(trace, role,
+                         ms_autocast_floats(dtype) ? dtype : shape->dtype,
+                         shape->n_dims, shape->size);
+}
+
 /* ---- casts --------------------------------------------------------------- */
 
 static uint32_t same(ms_trace *trace, uint32_t x)
@@ -231,6 +250,28 @@ uint32_t ms_autocast_input(ms_trace *trace, const char *op, uint32_t x)
         break;
     }
     return same(trace, x);
+}
+
+void ms_autocast_enter(ms_trace *trace, const char *op, uint32_t n,
+                       const uint32_t *x, uint32_t *read)
+{
+    for (uint32_t i = 0; i < n; i++)
+        read[i] = ms_autocast_input(trace, op, x[i]);
+}
+
+void ms_autocast_exit(ms_trace *trace, uint32_t n, const uint32_t *read)
+{
+    for (uint32_t i = 0; i < n; i++)
+        ms_trace_drop(trace, read[i]);
+}
+
+uint8_t ms_autocast_dtype(const ms_trace *trace, const char *op, uint8_t dtype)
+{
+    if (trace->autocast == MS_FLOAT32 || !is_half(dtype))
+        return dtype;
+    ms_autocast_kind kind = ms_autocast_of(op);
+    bool widens = kind == MS_AUTOCAST_FP32 || kind == MS_AUTOCAST_FP32_OUT;
+    return widens ? MS_FLOAT32 : dtype;
 }
 
 void ms_autocast_leave(ms_trace *trace)

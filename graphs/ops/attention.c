@@ -4,6 +4,7 @@
  * makes dq, dk, dv and, while it runs, softmax_d [b, a, s'] and dq_accum
  * [b, s', a, d] in fp32, s' = s rounded up to 128.  With fewer heads in k and
  * v, dk and dv are computed for all of q's heads first and then summed. */
+#include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
 
 /* The physical layout is [batch, sequence, heads, dim]. */
@@ -49,14 +50,11 @@ static const ms_rule flash_rule = {
     "ScaledDotProductFlashAttentionBackward0",
     "aten::_scaled_dot_product_flash_attention_backward", flash_backward};
 
-uint32_t ms_attention_flash(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
-                            bool causal)
+static uint32_t flash(ms_trace *trace, const uint32_t *inputs, bool causal)
 {
-    uint32_t inputs[3] = {q, k, v};
-
     if (trace->err)
         return MS_NONE;
-    const ms_tensor *x = ms_trace_at(trace, q);
+    const ms_tensor *x = ms_trace_at(trace, inputs[0]);
     int64_t rows[3] = {x->size[0], x->size[1], x->size[2]};
     double scores =
         (double)rows[0] * (double)rows[1] * (double)rows[2] * (double)rows[2];
@@ -64,7 +62,7 @@ uint32_t ms_attention_flash(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
     ms_trace_begin(trace, "aten::_scaled_dot_product_flash_attention");
     for (uint32_t i = 0; i < 3; i++)
         ms_trace_read(trace, inputs[i]);
-    uint32_t y = like_heads(trace, q, "out");
+    uint32_t y = like_heads(trace, inputs[0], "out");
     uint32_t lse = ms_trace_make(trace, "logsumexp", MS_FLOAT32, 3, rows);
     uint32_t rng =
         ms_trace_make(trace, "rng_state", MS_INT64, 1, (const int64_t[]){2});
@@ -79,5 +77,17 @@ uint32_t ms_attention_flash(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
     ms_trace_save(trace, n, rng);
     ms_trace_drop(trace, lse);
     ms_trace_drop(trace, rng);
+    return y;
+}
+
+uint32_t ms_attention_flash(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
+                            bool causal)
+{
+    const uint32_t inputs[3] = {q, k, v};
+    uint32_t in[3];
+
+    ms_autocast_enter(trace, "scaled_dot_product_attention", 3, inputs, in);
+    uint32_t y = flash(trace, in, causal);
+    ms_autocast_exit(trace, 3, in);
     return y;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Convolution, pooling and upsampling of [batch, channels, ...]. */
+#include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
 
 static void one(ms_trace *trace, const ms_node *node, uint32_t i, uint8_t pass,
@@ -52,11 +53,10 @@ static uint8_t dtype_of(ms_trace *trace, uint32_t x)
     return trace->err ? MS_FLOAT32 : ms_trace_at(trace, x)->dtype;
 }
 
-uint32_t ms_conv_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
-                             uint32_t bias, const ms_conv *conv)
+static uint32_t convolution(ms_trace *trace, const uint32_t *inputs,
+                            const ms_conv *conv)
 {
-    uint32_t inputs[3] = {x, weight, bias};
-    uint32_t n_inputs = bias == MS_NONE ? 2 : 3;
+    uint32_t n_inputs = inputs[2] == MS_NONE ? 2 : 3, x = inputs[0];
 
     ms_trace_begin(trace, "aten::convolution");
     for (uint32_t i = 0; i < n_inputs; i++)
@@ -69,7 +69,19 @@ uint32_t ms_conv_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
     trace->nodes[n].i[0] = conv->transposed;
     trace->nodes[n].flops = conv->flops;
     ms_trace_save(trace, n, x);
-    ms_trace_save(trace, n, weight);
+    ms_trace_save(trace, n, inputs[1]);
+    return y;
+}
+
+uint32_t ms_conv_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
+                             uint32_t bias, const ms_conv *conv)
+{
+    const uint32_t inputs[3] = {x, weight, bias};
+    uint32_t in[3];
+
+    ms_autocast_enter(trace, "convolution", 3, inputs, in);
+    uint32_t y = convolution(trace, in, conv);
+    ms_autocast_exit(trace, 3, in);
     return y;
 }
 

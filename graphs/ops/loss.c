@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Losses: a scalar each. */
+#include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
 
 #include <string.h>
@@ -60,6 +61,26 @@ bool ms_loss_is_image(const ms_tensor *logits)
     return logits->n_dims > 3;
 }
 
+static uint32_t log_softmax(ms_trace *trace, uint32_t rows)
+{
+    uint32_t in = ms_autocast_input(trace, "_log_softmax", rows);
+
+    if (in == MS_NONE)
+        return in;
+    const ms_tensor *tensor = ms_trace_at(trace, in);
+    uint8_t dtype = ms_autocast_dtype(trace, "_log_softmax", tensor->dtype);
+    ms_trace_begin(trace, "aten::_log_softmax");
+    ms_trace_read(trace, in);
+    uint32_t log_probs =
+        ms_trace_make(trace, "log_probs", dtype, tensor->n_dims, tensor->size);
+    ms_trace_end(trace, 5 * count(trace, in), false);
+    uint32_t n =
+        ms_trace_node(trace, &ms_loss_log_softmax_rule, &in, 1, &log_probs, 1);
+    ms_trace_save(trace, n, log_probs);
+    ms_trace_drop(trace, in);
+    return log_probs;
+}
+
 /* nll_loss2d, of images, differs in its name only. */
 uint32_t ms_loss_cross_entropy(ms_trace *trace, uint32_t logits,
                                uint32_t target)
@@ -71,13 +92,7 @@ uint32_t ms_loss_cross_entropy(ms_trace *trace, uint32_t logits,
 
     if (image)
         ms_trace_ref(trace, rows);
-    ms_trace_begin(trace, "aten::_log_softmax");
-    ms_trace_read(trace, rows);
-    uint32_t log_probs = ms_trace_make_like(trace, "log_probs", rows);
-    ms_trace_end(trace, 5 * count(trace, rows), false);
-    uint32_t n = ms_trace_node(trace, &ms_loss_log_softmax_rule, &rows, 1,
-                               &log_probs, 1);
-    ms_trace_save(trace, n, log_probs);
+    uint32_t log_probs = log_softmax(trace, rows);
     ms_trace_drop(trace, rows);
     uint32_t loss = nll_loss(trace, log_probs, target);
     ms_trace_drop(trace, log_probs);
@@ -118,7 +133,7 @@ uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
 const ms_rule ms_loss_mse_rule = {"MseLossBackward0", "aten::mse_loss_backward",
                                   one_kernel};
 
-uint32_t ms_loss_mse(ms_trace *trace, uint32_t x, uint32_t target)
+static uint32_t mse(ms_trace *trace, uint32_t x, uint32_t target)
 {
     if (trace->err)
         return MS_NONE;
@@ -134,6 +149,17 @@ uint32_t ms_loss_mse(ms_trace *trace, uint32_t x, uint32_t target)
     ms_trace_save(trace, n, x);
     ms_trace_save(trace, n, target);
     ms_trace_drop(trace, squares);
+    return loss;
+}
+
+uint32_t ms_loss_mse(ms_trace *trace, uint32_t x, uint32_t target)
+{
+    const uint32_t inputs[2] = {x, target};
+    uint32_t in[2];
+
+    ms_autocast_enter(trace, "mse_loss", 2, inputs, in);
+    uint32_t loss = mse(trace, in[0], in[1]);
+    ms_autocast_exit(trace, 2, in);
     return loss;
 }
 

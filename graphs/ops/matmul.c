@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Matrix products. */
+#include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
 
 /* a [m, k] times b [k, n] as one kernel of 2 m n k FLOPs.  mm and addmm give
@@ -79,8 +80,8 @@ static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
     ms_trace_save(trace, n, biased ? rows : weight);
 }
 
-uint32_t ms_matmul_linear(ms_trace *trace, uint32_t x, uint32_t weight,
-                          uint32_t bias)
+static uint32_t linear(ms_trace *trace, uint32_t x, uint32_t weight,
+                       uint32_t bias)
 {
     uint32_t rows = ms_view_rows(trace, x);
 
@@ -104,6 +105,18 @@ uint32_t ms_matmul_linear(ms_trace *trace, uint32_t x, uint32_t weight,
     in.size[in.n_dims - 1] = dims[1];
     uint32_t y = ms_view_reshape(trace, flat, in.n_dims, in.size);
     ms_trace_drop(trace, flat);
+    return y;
+}
+
+uint32_t ms_matmul_linear(ms_trace *trace, uint32_t x, uint32_t weight,
+                          uint32_t bias)
+{
+    const uint32_t inputs[3] = {x, weight, bias};
+    uint32_t in[3];
+
+    ms_autocast_enter(trace, "linear", 3, inputs, in);
+    uint32_t y = linear(trace, in[0], in[1], in[2]);
+    ms_autocast_exit(trace, 3, in);
     return y;
 }
 
@@ -141,7 +154,7 @@ static uint32_t fold_batch(ms_trace *trace, uint32_t x)
     return y;
 }
 
-uint32_t ms_matmul_batched(ms_trace *trace, uint32_t a, uint32_t b)
+static uint32_t batched(ms_trace *trace, uint32_t a, uint32_t b)
 {
     uint32_t left = fold_batch(trace, a), right = fold_batch(trace, b);
 
@@ -169,4 +182,15 @@ uint32_t ms_matmul_batched(ms_trace *trace, uint32_t a, uint32_t b)
     uint32_t out = ms_view_reshape(trace, flat, 4, full);
     ms_trace_drop(trace, flat);
     return out;
+}
+
+uint32_t ms_matmul_batched(ms_trace *trace, uint32_t a, uint32_t b)
+{
+    const uint32_t inputs[2] = {a, b};
+    uint32_t in[2];
+
+    ms_autocast_enter(trace, "matmul", 2, inputs, in);
+    uint32_t y = batched(trace, in[0], in[1]);
+    ms_autocast_exit(trace, 2, in);
+    return y;
 }

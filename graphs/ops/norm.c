@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Normalisation and softmax. */
+#include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
 
 #include <string.h>
@@ -50,8 +51,8 @@ static uint32_t row_statistic(ms_trace *trace, uint32_t x, const char *role)
     return ms_trace_make(trace, role, MS_FLOAT32, n_dims, dims);
 }
 
-uint32_t ms_norm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
-                       uint32_t bias)
+static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,
+                           uint32_t bias)
 {
     /* Korthikanti et al. 2022 leave the statistics out of the account. */
     bool statistics = trace->training->kernels != MS_KORTHIKANTI;
@@ -78,6 +79,16 @@ uint32_t ms_norm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
     }
     ms_trace_drop(trace, mean);
     ms_trace_drop(trace, rstd);
+    return y;
+}
+
+uint32_t ms_norm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
+                       uint32_t bias)
+{
+    uint32_t in = ms_autocast_input(trace, "native_layer_norm", x);
+    uint32_t y = layer_norm(trace, in, weight, bias);
+
+    ms_trace_drop(trace, in);
     return y;
 }
 
@@ -198,8 +209,8 @@ const ms_rule ms_norm_group_norm_rule = {"NativeGroupNormBackward0",
                                          "aten::native_group_norm_backward",
                                          group_norm_backward};
 
-uint32_t ms_norm_group(ms_trace *trace, uint32_t x, uint32_t weight,
-                       uint32_t bias, int64_t groups)
+static uint32_t group_norm(ms_trace *trace, uint32_t x, uint32_t weight,
+                           uint32_t bias, int64_t groups)
 {
     uint32_t inputs[3] = {x, weight, bias}, statistics[2];
     uint32_t n_inputs = weight == MS_NONE ? 1 : 3;
@@ -220,6 +231,16 @@ uint32_t ms_norm_group(ms_trace *trace, uint32_t x, uint32_t weight,
     return y;
 }
 
+uint32_t ms_norm_group(ms_trace *trace, uint32_t x, uint32_t weight,
+                       uint32_t bias, int64_t groups)
+{
+    uint32_t in = ms_autocast_input(trace, "native_group_norm", x);
+    uint32_t y = group_norm(trace, in, weight, bias, groups);
+
+    ms_trace_drop(trace, in);
+    return y;
+}
+
 /* ---- softmax ------------------------------------------------------------- */
 
 static void softmax_backward(ms_trace *trace, const ms_node *node,
@@ -237,11 +258,19 @@ const ms_rule ms_norm_softmax_rule = {
 
 uint32_t ms_norm_softmax(ms_trace *trace, uint32_t x)
 {
+    uint32_t in = ms_autocast_input(trace, "_softmax", x);
+
+    if (in == MS_NONE)
+        return in;
+    const ms_tensor *tensor = ms_trace_at(trace, in);
+    uint8_t dtype = ms_autocast_dtype(trace, "_softmax", tensor->dtype);
     ms_trace_begin(trace, "aten::_softmax");
-    ms_trace_read(trace, x);
-    uint32_t y = ms_trace_make_like(trace, "out", x);
-    ms_trace_end(trace, 5 * count(trace, x), false);
-    ms_trace_save(trace,
-                  ms_trace_node(trace, &ms_norm_softmax_rule, &x, 1, &y, 1), y);
+    ms_trace_read(trace, in);
+    uint32_t y =
+        ms_trace_make(trace, "out", dtype, tensor->n_dims, tensor->size);
+    ms_trace_end(trace, 5 * count(trace, in), false);
+    ms_trace_save(
+        trace, ms_trace_node(trace, &ms_norm_softmax_rule, &in, 1, &y, 1), y);
+    ms_trace_drop(trace, in);
     return y;
 }

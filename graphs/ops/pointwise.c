@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Element-wise ops.  FLOPs per element follow Calculon's table (specs/
  * policies.md 9): GELU 8 forward and 13 backward, dropout 1, add 1. */
+#include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
 
 #include <string.h>
@@ -10,15 +11,15 @@ static double elements(ms_trace *trace, uint32_t x)
     return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
 }
 
-/* One kernel: reads a and b (MS_NONE: none), makes a tensor like `like`, laid
- * out as the first of them that has its shape (TensorIterator). */
+/* One kernel: reads a and b (MS_NONE: none), makes a tensor of like's shape,
+ * laid out as the first of them that has its shape (TensorIterator). */
 static uint32_t kernel(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
                        uint32_t like, const char *role, double flops)
 {
     ms_trace_begin(trace, op);
     ms_trace_read(trace, a);
     ms_trace_read(trace, b);
-    uint32_t y = ms_trace_make_like(trace, role, like);
+    uint32_t y = ms_autocast_make(trace, role, a, b, like);
     if (y != MS_NONE && b != MS_NONE)
         ms_view_lay_out(trace, y, b);
     if (y != MS_NONE && a != MS_NONE)
@@ -141,10 +142,13 @@ static uint32_t laid_out(ms_trace *trace, const char *op, uint32_t a,
 
 uint32_t ms_pointwise_unary(ms_trace *trace, const ms_unary *unary, uint32_t x)
 {
-    uint32_t y = laid_out(trace, unary->op, x, MS_NONE, x, unary->flops);
-    uint32_t n = ms_trace_node(trace, &unary->rule, &x, 1, &y, 1);
+    const char *name = unary->op + strlen("aten::");
+    uint32_t in = ms_autocast_input(trace, name, x);
+    uint32_t y = laid_out(trace, unary->op, in, MS_NONE, in, unary->flops);
+    uint32_t n = ms_trace_node(trace, &unary->rule, &in, 1, &y, 1);
 
-    ms_trace_save(trace, n, unary->saves_output ? y : x);
+    ms_trace_save(trace, n, unary->saves_output ? y : in);
+    ms_trace_drop(trace, in);
     return y;
 }
 
@@ -301,19 +305,23 @@ const ms_rule ms_pointwise_pow_rule = {"PowBackward0", NULL, pow_backward};
 
 uint32_t ms_pointwise_rsqrt(ms_trace *trace, uint32_t x)
 {
-    uint32_t y = laid_out(trace, "aten::rsqrt", x, MS_NONE, x, 2);
+    uint32_t in = ms_autocast_raise(trace, x);
+    uint32_t y = laid_out(trace, "aten::rsqrt", in, MS_NONE, in, 2);
+    uint32_t n = ms_trace_node(trace, &ms_pointwise_rsqrt_rule, &in, 1, &y, 1);
 
-    ms_trace_save(
-        trace, ms_trace_node(trace, &ms_pointwise_rsqrt_rule, &x, 1, &y, 1), y);
+    ms_trace_save(trace, n, y);
+    ms_trace_drop(trace, in);
     return y;
 }
 
 uint32_t ms_pointwise_pow(ms_trace *trace, uint32_t x)
 {
-    uint32_t y = kernel(trace, "aten::pow", x, MS_NONE, x, "out", 1);
+    uint32_t in = ms_autocast_raise(trace, x);
+    uint32_t y = kernel(trace, "aten::pow", in, MS_NONE, in, "out", 1);
+    uint32_t n = ms_trace_node(trace, &ms_pointwise_pow_rule, &in, 1, &y, 1);
 
-    ms_trace_save(
-        trace, ms_trace_node(trace, &ms_pointwise_pow_rule, &x, 1, &y, 1), x);
+    ms_trace_save(trace, n, in);
+    ms_trace_drop(trace, in);
     return y;
 }
 
@@ -455,16 +463,13 @@ uint32_t ms_pointwise_div(ms_trace *trace, uint32_t a, uint32_t b)
 static uint32_t cast(ms_trace *trace, uint32_t x, uint8_t dtype,
                      const char *role)
 {
-    int64_t dims[MS_MAX_DIMS];
-
     if (trace->err)
         return MS_NONE;
     const ms_tensor *tensor = ms_trace_at(trace, x);
-    uint32_t n_dims = tensor->n_dims;
-    memcpy(dims, tensor->size, sizeof dims);
     ms_trace_begin(trace, "aten::_to_copy");
     ms_trace_read(trace, x);
-    uint32_t y = ms_trace_make(trace, role, dtype, n_dims, dims);
+    uint32_t y =
+        ms_trace_make(trace, role, dtype, tensor->n_dims, tensor->size);
     if (y != MS_NONE)
         ms_view_lay_out(trace, y, x);
     ms_trace_end(trace, 0, false);
@@ -527,14 +532,10 @@ static const ms_rule dropout_mul_rule = {"MulBackward0", "aten::mul",
 
 static uint32_t mask_of(ms_trace *trace, uint32_t x, uint8_t dtype)
 {
-    int64_t dims[MS_MAX_DIMS];
-
     if (trace->err)
         return MS_NONE;
     const ms_tensor *tensor = ms_trace_at(trace, x);
-    uint32_t n_dims = tensor->n_dims;
-    memcpy(dims, tensor->size, sizeof dims);
-    return ms_trace_make(trace, "mask", dtype, n_dims, dims);
+    return ms_trace_make(trace, "mask", dtype, tensor->n_dims, tensor->size);
 }
 
 /* CUDA: one kernel with a 1-byte mask, allocated before the output.  CPU:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Views: shape and strides change, the storage is shared. */
+#include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
 
 #include <assert.h>
@@ -378,6 +379,8 @@ uint32_t ms_view_cat(ms_trace *trace, const uint32_t *x, uint32_t n,
     ms_trace_begin(trace, "aten::cat");
     for (uint32_t i = 0; i < n; i++) {
         ms_trace_read(trace, x[i]);
+        first.dtype =
+            ms_autocast_wider(first.dtype, ms_trace_at(trace, x[i])->dtype);
         first.size[dim] += ms_trace_at(trace, x[i])->size[dim];
     }
     uint32_t y =
