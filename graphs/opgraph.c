@@ -308,7 +308,8 @@ static ms_err read_ids(const reader *r, uint32_t list, uint32_t *n,
 
     if (!is_array(r, list))
         return wrong(r, list,
-                     "\"in\" and \"out\" are needed, lists of tensor ids");
+                     "\"in\" and \"out\" are needed, and like \"ends\" "
+                     "they are lists of tensor ids");
     *n = children(r, list);
     MS_TRY(take(r, &taken, *n, sizeof *taken));
     uint32_t item = ms_json_first(r->json, list);
@@ -505,6 +506,9 @@ static ms_err read_node(reader *r, uint32_t row, ms_opnode *node)
     MS_TRY(
         read_ids(r, ms_json_find(json, row, "out"), &node->n_out, &node->out));
     MS_TRY(note_order(r, row, node));
+    uint32_t ends = ms_json_find(json, row, "ends");
+    if (ends != MS_NONE)
+        MS_TRY(read_ids(r, ends, &node->n_ends, &node->ends));
     flops = ms_json_find(json, row, "flops");
     node->flops = -1;
     if (flops != MS_NONE && json->nodes[flops].kind == MS_JSON_INT)

@@ -62,6 +62,8 @@ typedef struct ms_opnode {
     uint32_t number;      /* in the file, from 0 */
     uint32_t n_in, n_out, n_args;
     const uint32_t *in, *out; /* rows of tensors */
+    uint32_t n_ends;
+    const uint32_t *ends; /* tensors that lost their last name after it */
     const ms_oparg *args;
     double flops; /* the exporter's count; negative: none */
     ms_spot spot;

@@ -5,6 +5,7 @@
 #include "graphs/lower.h"
 #include "graphs/opcast.h"
 #include "graphs/opdropout.h"
+#include "graphs/oplives.h"
 #include "graphs/ops/ops.h"
 #include "graphs/opunknown.h"
 #include "graphs/reductions.h"
@@ -16,13 +17,11 @@ typedef struct run {
     ms_trace *trace;
     const ms_opgraph *ops;
     ms_forward *forward;
-    uint32_t *tensor;   /* per tensor of the file: ours, or MS_NONE */
-    uint32_t *made;     /* per storage of the file: its leaf, or MS_NONE */
-    uint32_t *last_use; /* per tensor: last node that reads it, or MS_NONE */
-    uint32_t *ends;     /* per storage: last node that reads it */
-    uint32_t *end_at, *end_list; /* CSR: tensors that go after a node */
-    uint32_t *in, *out;          /* the node under way */
-    uint32_t *read;              /* in, or its casts */
+    uint32_t *tensor; /* per tensor of the file: ours, or MS_NONE */
+    uint32_t *made;   /* per storage of the file: its leaf, or MS_NONE */
+    ms_oplives lives;
+    uint32_t *in, *out; /* the node under way */
+    uint32_t *read;     /* in, or its casts */
     ms_aten_call call;
     uint32_t alive;     /* activations that later nodes read */
     uint32_t *block_of; /* per module: block, or MS_NONE */
@@ -264,7 +263,7 @@ static uint32_t written_whole(const run *r, const ms_opnode *node)
         !ms_trace_at(r->trace, r->in[0])->view)
         return MS_NONE;
     for (uint32_t t = node->in[0]; t-- > 0;) {
-        bool read = r->last_use[t] != MS_NONE && r->last_use[t] > n;
+        bool read = r->lives.last_use[t] != MS_NONE && r->lives.last_use[t] > n;
         if (read &&
             ops->tensors[t].storage == ops->tensors[node->in[0]].storage &&
             r->tensor[t] != MS_NONE &&
@@ -347,109 +346,27 @@ static ms_err run_node(run *r, const ms_opnode *node)
 
 /* ---- lifetimes and units ------------------------------------------------- */
 
-/* The tensors by the node after which they go. */
-static ms_err list_endings(run *r)
-{
-    const ms_opgraph *ops = r->ops;
-    size_t word = sizeof(uint32_t);
-    uint32_t *at = ms_arena_take(r->trace->scratch, ops->n_nodes + 1, word);
-    uint32_t *next = ms_arena_take_raw(r->trace->scratch, ops->n_nodes, word);
-    uint32_t *list = ms_arena_take_raw(r->trace->scratch, ops->n_tensors, word);
-
-    if (!at || !next || !list)
-        return ms_fail_nomem(r->trace->fault);
-    for (uint32_t t = 0; t < ops->n_tensors; t++)
-        if (r->last_use[t] != MS_NONE)
-            at[r->last_use[t] + 1]++;
-    for (uint32_t n = 0; n < ops->n_nodes; n++) {
-        next[n] = at[n];
-        at[n + 1] += at[n];
-    }
-    for (uint32_t t = 0; t < ops->n_tensors; t++)
-        if (r->last_use[t] != MS_NONE)
-            list[next[r->last_use[t]]++] = t;
-    r->end_at = at;
-    r->end_list = list;
-    return MS_OK;
-}
-
-/* Is the module within the first n bytes of path, or path itself? */
-static bool lies_in(const char *module, const char *path, size_t n)
-{
-    return strncmp(module, path, n) == 0 &&
-           (module[n] == '.' || module[n] == '\0');
-}
-
-/* Module.__call__ holds its arguments until forward returns: what node n
- * reads from outside its modules lives to the end of the outermost of them
- * that does not contain its producer. */
-static uint32_t held_until(const run *r, uint32_t n, const char *producer)
-{
-    const ms_opgraph *ops = r->ops;
-    const char *path = ops->modules[ops->nodes[n].module];
-    size_t length = 0;
-
-    for (const char *c = path; *path; c++) {
-        if (*c != '.' && *c != '\0')
-            continue;
-        if (!producer || !lies_in(producer, path, (size_t)(c - path))) {
-            length = (size_t)(c - path);
-            break;
-        }
-        if (*c == '\0')
-            break;
-    }
-    if (length == 0)
-        return n;
-    while (n + 1 < ops->n_nodes &&
-           lies_in(ops->modules[ops->nodes[n + 1].module], path, length))
-        n++;
-    return n;
-}
-
-static ms_err find_last_uses(run *r)
-{
-    const ms_opgraph *ops = r->ops;
-    const char **producer =
-        ms_arena_take(r->trace->scratch, ops->n_tensors, sizeof *producer);
-
-    if (!producer)
-        return ms_fail_nomem(r->trace->fault);
-    for (uint32_t n = 0; n < ops->n_nodes; n++) {
-        const ms_opnode *node = &ops->nodes[n];
-        for (uint32_t i = 0; i < node->n_in; i++) {
-            uint32_t t = node->in[i];
-            uint32_t end = held_until(r, n, producer[t]);
-            if (r->last_use[t] == MS_NONE || r->last_use[t] < end)
-                r->last_use[t] = end;
-            r->ends[ops->tensors[t].storage] = n;
-        }
-        for (uint32_t k = 0; k < node->n_out; k++)
-            producer[node->out[k]] = ops->modules[node->module];
-    }
-    return list_endings(r);
-}
-
 static bool is_act(const run *r, uint32_t t)
 {
     return r->ops->storages[r->ops->tensors[t].storage].kind ==
            MS_OPSTORAGE_ACT;
 }
 
-/* The variables `out` and `loss` stay; the rest ends with its last reader. */
+/* The variables `out` and `loss` stay. */
 static void drop_dead(run *r, uint32_t n)
 {
     const ms_opnode *node = &r->ops->nodes[n];
+    const ms_oplives *lives = &r->lives;
 
-    for (uint32_t i = r->end_at[n]; i < r->end_at[n + 1]; i++) {
-        uint32_t t = r->tensor[r->end_list[i]];
-        if (is_act(r, r->end_list[i]) && t != r->forward->output)
+    for (uint32_t i = lives->at[n]; i < lives->at[n + 1]; i++) {
+        uint32_t t = r->tensor[lives->list[i]];
+        if (is_act(r, lives->list[i]) && t != r->forward->output)
             ms_trace_drop(r->trace, t);
     }
     for (uint32_t k = 0; k < node->n_out; k++) {
         uint32_t id = node->out[k];
         bool loss = n + 1 == r->ops->n_nodes && k == 0;
-        if (r->last_use[id] == MS_NONE && !loss)
+        if (lives->until[id] == MS_NONE && !loss)
             ms_trace_drop(r->trace, r->tensor[id]);
     }
 }
@@ -463,15 +380,15 @@ static void count_alive(run *r, uint32_t n)
         uint32_t s = r->ops->tensors[node->out[k]].storage;
         bool fresh = shares_with(r, node, k) == MS_NONE;
         if (fresh && ms_trace_needs(r->trace, r->out[k]) &&
-            r->ends[s] != MS_NONE && r->ends[s] > n)
+            r->lives.last_read[s] != MS_NONE && r->lives.last_read[s] > n)
             r->alive++;
     }
     for (uint32_t i = 0; i < node->n_in; i++) {
         uint32_t s = r->ops->tensors[node->in[i]].storage;
-        if (r->ends[s] != n || !is_act(r, node->in[i]) ||
+        if (r->lives.last_read[s] != n || !is_act(r, node->in[i]) ||
             !ms_trace_needs(r->trace, r->in[i]))
             continue;
-        r->ends[s] = MS_NONE;
+        r->lives.last_read[s] = MS_NONE;
         r->alive--;
     }
 }
@@ -546,9 +463,7 @@ static ms_err open_run(run *r)
         most = ops->nodes[n].n_out > most ? ops->nodes[n].n_out : most;
     }
     r->tensor = ms_arena_take_raw(scratch, ops->n_tensors, word);
-    r->last_use = ms_arena_take_raw(scratch, ops->n_tensors, word);
     r->made = ms_arena_take_raw(scratch, ops->n_storages, word);
-    r->ends = ms_arena_take_raw(scratch, ops->n_storages, word);
     r->in = ms_arena_take(scratch, most, word);
     r->read = ms_arena_take(scratch, most, word);
     r->out = ms_arena_take(scratch, most, word);
@@ -556,14 +471,11 @@ static ms_err open_run(run *r)
     r->forward->unit_block = ms_arena_take_raw(arena, ops->n_nodes, word);
     r->forward->unit_name =
         ms_arena_take_raw(arena, ops->n_nodes, sizeof(char *));
-    if (!r->tensor || !r->last_use || !r->made || !r->ends || !r->in ||
-        !r->read || !r->out || !r->block_of || !r->forward->unit_block ||
-        !r->forward->unit_name)
+    if (!r->tensor || !r->made || !r->in || !r->read || !r->out ||
+        !r->block_of || !r->forward->unit_block || !r->forward->unit_name)
         return ms_fail_nomem(r->trace->fault);
     memset(r->tensor, 0xff, ops->n_tensors * word);
-    memset(r->last_use, 0xff, ops->n_tensors * word);
     memset(r->made, 0xff, ops->n_storages * word);
-    memset(r->ends, 0xff, ops->n_storages * word);
     r->trace->graph.n_layers = ops->n_modules;
     r->trace->graph.layer_name = ops->modules;
     return name_blocks(r);
@@ -579,7 +491,7 @@ ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)
     MS_TRY(open_run(&r));
     if (trace->training->unknown_op != 0)
         MS_TRY(ms_opunknown_list(trace, r.ops));
-    MS_TRY(find_last_uses(&r));
+    MS_TRY(ms_oplives_find(r.ops, trace->scratch, &r.lives, trace->fault));
     MS_TRY(make_leaves(&r));
     MS_TRY(run_nodes(&r));
     const ms_opnode *last = &r.ops->nodes[r.ops->n_nodes - 1];

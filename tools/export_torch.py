@@ -112,6 +112,7 @@ class Recorder:
         self.path = [""]  # modules under way
         self.in_linear = 0
         self.note = None  # what the next view is instead
+        self.recording = True
         self.constants = 0
 
     # ---- storages and tensors
@@ -146,8 +147,15 @@ class Recorder:
             tid, sid, list(tensor.shape), str(tensor.dtype).split(".")[1],
             list(tensor.stride()), tensor.storage_offset(),
         ])
-        self.seen[id(tensor)] = (weakref.ref(tensor), tid)
+        self.seen[id(tensor)] = (weakref.ref(tensor, self.ender(tid)), tid)
         return tid
+
+    def ender(self, tid):
+        """What notes after which node the last name of a tensor went."""
+        def ends(_reference):
+            if self.recording and tid in self.producer:
+                self.nodes[-1].setdefault("ends", []).append(tid)
+        return ends
 
     def known(self, tensor):
         reference, tid = self.seen.get(id(tensor), (None, None))
@@ -488,6 +496,12 @@ def watch(torch, recorder):
     return originals
 
 
+def nothing_saved(torch):
+    """Autograd saves no tensors, which then live as long as their names."""
+    return torch.autograd.graph.saved_tensors_hooks(
+        lambda tensor: None, lambda nothing: nothing)
+
+
 def trace(torch, recorder, module, inputs, keywords, loss, target):
     """Runs forward and loss once; the node where the loss begins."""
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -501,10 +515,11 @@ def trace(torch, recorder, module, inputs, keywords, loss, target):
     handles = hook_modules(recorder, module)
     originals = watch(torch, recorder)
     try:
-        with torch.enable_grad(), Mode():
+        with torch.enable_grad(), Mode(), nothing_saved(torch):
             output = module(*inputs, **keywords)
             start = len(recorder.nodes)
             value, own = take_loss(torch, output, loss, target)
+            recorder.recording = False
     finally:
         for owner, name, function in originals:
             setattr(owner, name, function)
