@@ -49,8 +49,9 @@ static ms_err open_trace(ms_trace *trace)
     trace->train = training->mode == 0;
     trace->weight_dtype = weight_dtype(training->precision);
     trace->autocast = autocast_dtype(training->precision);
-    trace->grad_dtype =
-        training->gradients == 1 ? MS_FLOAT32 : trace->weight_dtype;
+    trace->grad_dtype = training->gradients == 1 || trace->shape->fp32_gradients
+                            ? MS_FLOAT32
+                            : trace->weight_dtype;
     trace->micro_batches = trace->shape->micro_batches;
     trace->batch = (uint64_t)training->batch / trace->micro_batches;
     trace->sequence = (uint64_t)training->sequence;

@@ -81,8 +81,20 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
         ms_trace_storage(trace, "step", 4, category, true);
 }
 
+/* What DistributedDataParallel reduces: flat copies of all gradients
+ * (torch/csrc/distributed/c10d/reducer.cpp). */
+static void buckets(ms_trace *trace, uint64_t bytes)
+{
+    uint32_t s = ms_trace_storage(trace, "gradient_buckets", bytes,
+                                  MS_COMMUNICATION, true);
+
+    if (s != MS_NONE)
+        trace->graph.storage_layer[s] = MS_NONE;
+}
+
 void ms_optimizer_states(ms_trace *trace)
 {
+    uint64_t grad_bytes = 0;
     bool kept = (trace->training->zero_grad && trace->training->step == 0) ||
                 trace->shape->holds_gradients;
 
@@ -99,7 +111,10 @@ void ms_optimizer_states(ms_trace *trace)
         trace->graph.storage_grad[parameter->storage] = parameter->grad_storage;
         if (trace->training->optimizer != MS_NO_OPTIMIZER)
             parameter_states(trace, parameter);
+        grad_bytes += trace->graph.storage_bytes[parameter->grad_storage];
     }
+    if (trace->shape->copies_gradients && !trace->err)
+        buckets(trace, grad_bytes);
 }
 
 /* ---- kernels ------------------------------------------------------------- */

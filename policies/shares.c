@@ -21,6 +21,8 @@ typedef struct writer {
     uint32_t *due;  /* per storage: the last run in sight that reads it */
     uint8_t *whole; /* per storage: gathered */
     uint32_t *list; /* room for all persistent storages */
+    uint32_t *bucket, n_bucket; /* gradients that wait for the bucket to fill */
+    uint64_t bucket_bytes, full_bytes, later_full_bytes;
 } writer;
 
 static bool is_weight(const ms_graph *graph, uint32_t s)
@@ -99,7 +101,8 @@ static ms_err open_writer(writer *w)
     w->due = ms_arena_take(w->arena, n, sizeof *w->due);
     w->whole = ms_arena_take(w->arena, n, 1);
     w->list = ms_arena_take_raw(w->arena, n, sizeof *w->list);
-    if (!w->seen || !w->due || !w->whole || !w->list)
+    w->bucket = ms_arena_take_raw(w->arena, n, sizeof *w->bucket);
+    if (!w->seen || !w->due || !w->whole || !w->list || !w->bucket)
         return ms_fail_nomem(w->fault);
     MS_TRY(list_weights(w, &w->forward, false));
     MS_TRY(list_weights(w, &w->backward, true));
@@ -175,6 +178,32 @@ static ms_err let_go(writer *w, const ms_call *run, uint32_t r)
                 all ? &lists->set[run->unit] : &set);
 }
 
+static uint8_t reduced_to(const writer *w)
+{
+    return w->shared == MS_SHARED_NOTHING ? MS_HERE : MS_SHARD;
+}
+
+static ms_err close_bucket(writer *w, const ms_call *at)
+{
+    uint32_t n = w->n_bucket, set = MS_NOTHING;
+    w->n_bucket = 0;
+    w->bucket_bytes = 0;
+    w->full_bytes = w->later_full_bytes;
+    return emit(w, at, MS_REDUCE, reduced_to(w), w->bucket, n, &set);
+}
+
+static ms_err fill_buckets(writer *w, const ms_call *run,
+                           const uint32_t *storages, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        w->bucket[w->n_bucket++] = storages[i];
+        w->bucket_bytes += w->graph->storage_bytes[storages[i]];
+        if (w->bucket_bytes >= w->full_bytes)
+            MS_TRY(close_bucket(w, run));
+    }
+    return MS_OK;
+}
+
 /* Shared gradients go to their owners after each micro-batch, others after the
  * last. */
 static ms_err reduce(writer *w, const ms_call *run)
@@ -185,9 +214,10 @@ static ms_err reduce(writer *w, const ms_call *run)
     bool last = run->micro_batch + 1 == w->program->n_micro_batches;
     if (!backward || (w->shared < MS_SHARED_GRADIENTS && !last))
         return MS_OK;
-    return emit(w, run, MS_REDUCE,
-                w->shared == MS_SHARED_NOTHING ? MS_HERE : MS_SHARD,
-                grads->item + first, end - first, &grads->set[run->unit]);
+    if (w->full_bytes > 0)
+        return fill_buckets(w, run, grads->item + first, end - first);
+    return emit(w, run, MS_REDUCE, reduced_to(w), grads->item + first,
+                end - first, &grads->set[run->unit]);
 }
 
 /* Every rank updated its part of the weights: all get all of them. */
@@ -219,6 +249,8 @@ static ms_err write_calls(writer *w, const ms_program *old)
         while (gathers && runs(call) && in_sight <= run + w->ahead &&
                (coming = run_from(old, &next)) != NULL)
             MS_TRY(gather(w, call, coming, in_sight++));
+        if (call->verb == MS_STEP_SET)
+            MS_TRY(close_bucket(w, call));
         MS_TRY(ms_program_add(w->program, *call, w->arena, w->fault));
         if (call->verb == MS_STEP_SET)
             MS_TRY(gather_updated(w, call));
@@ -242,7 +274,9 @@ ms_err ms_shares_write(const ms_policy_context *context,
                 .fault = fault,
                 .program = &made,
                 .shared = shares->shared,
-                .ahead = shares->units_ahead};
+                .ahead = shares->units_ahead,
+                .full_bytes = shares->first_bucket_bytes,
+                .later_full_bytes = shares->bucket_bytes};
     made.calls = NULL;
     made.n_calls = made.calls_capacity = 0;
     MS_TRY(open_writer(&w));

@@ -17,6 +17,9 @@
 typedef struct ms_shares {
     ms_shared shared;
     uint32_t units_ahead; /* parameters are gathered so many units early */
+    /* Gradients are reduced in buckets, closed once they hold so much; 0: a
+     * unit's gradients together. */
+    uint64_t first_bucket_bytes, bucket_bytes;
 } ms_shares;
 
 /* Inserts the calls into program. */

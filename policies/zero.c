@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* ZeRO (Rajbhandari et al. 2020): data-parallel ranks share the optimizer
  * state (1), the gradients too (2), the parameters too (3).  As the paper has
- * it: every rank's part is the elements over the ranks, the part of the
- * gradients exists all through the step, each unit's gradients are reduced when
- * its backward ends, each unit's parameters are gathered before it runs. */
+ * it (impl=ideal): every rank's part is the elements over the ranks, the part
+ * of the gradients exists all through the step, each unit's gradients are
+ * reduced when its backward ends, each unit's parameters are gathered before it
+ * runs. */
 #include "policies/shares.h"
 
 #include <stdio.h>
 
 enum { STAGE, RANKS, IMPL, PREFETCH, N_PARAMS };
+enum { IDEAL, MEGATRON };
 
 #define MOST_RANKS 65536
 
@@ -28,9 +30,10 @@ static const ms_param params[N_PARAMS] = {
                .help = "data-parallel ranks; default --gpus"},
     [IMPL] = {.name = "impl",
               .type = MS_PARAM_WORD,
-              .words = "ideal",
-              .help = "whose buckets and buffers: ideal has none, as the "
-                      "paper"},
+              .words = "ideal|megatron",
+              .help = "whose buffers: ideal has the rank's gradients, as the "
+                      "paper; megatron (stage 1) one fp32 buffer of all "
+                      "gradients"},
     [PREFETCH] = {.name = "prefetch",
                   .type = MS_PARAM_INT,
                   .fallback = 1,
@@ -49,12 +52,19 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
         values[RANKS].given ? (uint32_t)values[RANKS].number : shape->gpus;
     snprintf(where, sizeof where, "zero:%d", (int)values[STAGE].number);
     snprintf(hint, sizeof hint, "type %s,dp=8, or add --gpus 8", where);
+    if (shape->data_ranks > 1)
+        return ms_fail(fault, MS_EUSAGE, where, "leave one of the two out",
+                       "another policy already says what the ranks share");
     if (ranks == 0)
         return ms_fail(fault, MS_EUSAGE, where, hint,
                        "among how many ranks is not said");
     shape->data_ranks = ranks;
     shape->shared = (ms_shared)values[STAGE].number;
     shape->holds_gradients = true;
+    shape->fp32_gradients = values[IMPL].number == MEGATRON;
+    if (shape->fp32_gradients && shape->shared != MS_SHARED_OPTIMIZER)
+        return ms_fail(fault, MS_EUSAGE, where, "type zero:1,impl=megatron",
+                       "Megatron's distributed optimizer is stage 1");
     return MS_OK;
 }
 

@@ -49,12 +49,14 @@ typedef enum ms_shared {
 typedef struct ms_shape {
     uint64_t batch; /* samples per step on this rank */
     uint32_t micro_batches;
-    uint64_t fixed;       /* samples of a micro-batch that the model fixes, or
-                             0: more micro-batches then make a larger batch */
-    uint32_t gpus;        /* of the job, where said; else 0 */
-    uint32_t data_ranks;  /* ranks with the same model and other samples */
-    ms_shared shared;     /* among the data ranks */
-    bool holds_gradients; /* .grad exists all through the step */
+    uint64_t fixed;        /* samples of a micro-batch that the model fixes, or
+                              0: more micro-batches then make a larger batch */
+    uint32_t gpus;         /* of the job, where said; else 0 */
+    uint32_t data_ranks;   /* ranks with the same model and other samples */
+    ms_shared shared;      /* among the data ranks */
+    bool holds_gradients;  /* .grad exists all through the step */
+    bool fp32_gradients;   /* whatever the weights are */
+    bool copies_gradients; /* to buckets of their own, as large as they */
 } ms_shape;
 
 /* ---- graph.c: the template of one micro-batch and the optimizer step ----- */
