@@ -194,7 +194,8 @@ static void hand_on(ms_trace *trace, const ms_node *node, const uint32_t *out)
     }
 }
 
-/* Gradients of outputs that nobody used are zeros (split, for one). */
+/* Gradients of outputs that nobody used are zeros (split, for one); unbind
+ * stacks one zero instead, of no size to speak of. */
 static void fill_undefined(ms_trace *trace, const ms_node *node,
                            uint32_t *grads)
 {
@@ -233,7 +234,7 @@ static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
     trace->pass = MS_GRAD_INPUT;
     for (uint32_t i = 0; i < node.n_inputs; i++)
         out[i] = MS_NONE;
-    if (node.n_outputs > 1)
+    if (node.n_outputs > 1 && node.rule != &ms_view_unbind_rule)
         fill_undefined(trace, &node, node.grad);
     node.rule->backward(trace, &node, node.grad, out);
     validate(trace, &node, out);

@@ -25,6 +25,7 @@ typedef struct run {
     ms_aten_call call;
     uint32_t alive;     /* activations that later nodes read */
     uint32_t *block_of; /* per module: block, or MS_NONE */
+    ms_index rows;      /* of the op tables */
 } run;
 
 /* ---- what exists before the step ----------------------------------------- */
@@ -318,23 +319,25 @@ static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
 
 static ms_err run_node(run *r, const ms_opnode *node)
 {
-    const ms_aten_row *row = ms_aten_find(node->op, node->overload);
+    const ms_aten_row *row = ms_aten_find(&r->rows, node->op, node->overload);
 
     if (ms_opcast_is_note(node->op))
         return run_note(r, node);
     if (!row && r->trace->training->unknown_op == 0)
-        return wrong(r, node,
-                     "--set graph.unknown_op=conservative keeps its inputs and "
-                     "outputs;\na row of the table in graphs/aten.c describes "
-                     "it (memsim help ops)",
-                     "no rule for this op");
+        return wrong(
+            r, node,
+            "--set graph.unknown_op=conservative keeps its inputs and "
+            "outputs;\na row of the tables in graphs/aten*.c describes "
+            "it (memsim help ops)",
+            "no rule for this op");
     MS_TRY(find_inputs(r, node));
     r->call = (ms_aten_call){.ops = r->ops,
                              .node = node,
                              .in = r->in,
                              .out = r->out,
                              .made = r->tensor};
-    const char *objection = row ? ms_aten_objection(row, &r->call) : NULL;
+    const char *objection =
+        row ? ms_aten_objection(row, &r->call, r->trace->scratch) : NULL;
     if (objection)
         return wrong(r, node, NULL, objection);
     ms_opcast_inputs(r->trace, &r->call, r->read);
@@ -488,9 +491,10 @@ ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)
     if (!trace->cpu)
         MS_TRY(ms_opdropout_fuse(trace->model->ops, trace->scratch, &r.ops,
                                  trace->fault));
+    MS_TRY(ms_aten_open(&r.rows, trace->scratch, trace->fault));
     MS_TRY(open_run(&r));
     if (trace->training->unknown_op != 0)
-        MS_TRY(ms_opunknown_list(trace, r.ops));
+        MS_TRY(ms_opunknown_list(trace, r.ops, &r.rows));
     MS_TRY(ms_oplives_find(r.ops, trace->scratch, &r.lives, trace->fault));
     MS_TRY(make_leaves(&r));
     MS_TRY(run_nodes(&r));

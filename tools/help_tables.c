@@ -246,8 +246,17 @@ uint32_t ms_help_tables_names(const char **names, uint32_t room)
 
 void ms_help_tables_ops(ms_text *text)
 {
-    ms_text_add(text, "Ops of an op graph (\"aten.\" left out), their autograd "
-                      "node and what it saves\nfor backward:\n\n");
+    ms_text_add(
+        text,
+        "Ops of an op graph (\"aten.\" left out): the autograd node, what it "
+        "saves, the\nshape of the first output, and what backward allocates, "
+        "in order.  An op in place\nthat is not listed (mul_) is the one "
+        "without the _; it saves a clone of what it\noverwrites.\n\n"
+        "Backward, for each input by number: kernels and what they make, like "
+        "the incoming\ngradient (g), input N of the node (iN) or saved tensor "
+        "N (sN), of 1 byte (b) or\nint64 (l) each.  ! is the gradient of the "
+        "input, ~ scratch of the kernel, the rest\ntemporary; pass! hands the "
+        "incoming gradient on.\n\n");
     ms_aten_describe(text);
     ms_text_add(text, "\nAn op that is not listed is refused.  "
                       "--set graph.unknown_op=conservative takes\nall its "

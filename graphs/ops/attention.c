@@ -46,7 +46,7 @@ static void flash_backward(ms_trace *trace, const ms_node *node,
     ms_trace_drop(trace, all[1]);
 }
 
-static const ms_rule flash_rule = {
+const ms_rule ms_attention_flash_rule = {
     "ScaledDotProductFlashAttentionBackward0",
     "aten::_scaled_dot_product_flash_attention_backward", flash_backward};
 
@@ -67,7 +67,8 @@ static uint32_t flash(ms_trace *trace, const uint32_t *inputs, bool causal)
     uint32_t rng =
         ms_trace_make(trace, "rng_state", MS_INT64, 1, (const int64_t[]){2});
     ms_trace_end(trace, flops, true);
-    uint32_t n = ms_trace_node(trace, &flash_rule, inputs, 3, &y, 1);
+    uint32_t n =
+        ms_trace_node(trace, &ms_attention_flash_rule, inputs, 3, &y, 1);
     if (n != MS_NONE)
         trace->nodes[n].flops = flops;
     for (uint32_t i = 0; i < 3; i++)

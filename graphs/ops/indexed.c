@@ -76,3 +76,24 @@ static void index_backward(ms_trace *trace, const ms_node *node,
 
 const ms_rule ms_indexed_index_rule = {"IndexBackward0", "aten::index_put_",
                                        index_backward};
+
+/* ---- im2col -------------------------------------------------------------- */
+
+/* col2im begins with a buffer like the columns and then shrinks it. */
+static void columns_backward(ms_trace *trace, const ms_node *node,
+                             const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin_backward(trace, node, grads[0]);
+    out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    if (trace->err)
+        return;
+    uint64_t columns = ms_trace_bytes(ms_trace_at(trace, grads[0]));
+    uint64_t *bytes =
+        &trace->graph.storage_bytes[ms_trace_at(trace, out[0])->storage];
+    if (*bytes < columns)
+        *bytes = columns;
+    ms_trace_end(trace, 0, false);
+}
+
+const ms_rule ms_indexed_columns_rule = {"Im2ColBackward0", "aten::col2im",
+                                         columns_backward};

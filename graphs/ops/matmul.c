@@ -138,6 +138,27 @@ static void bmm_backward(ms_trace *trace, const ms_node *node,
 
 const ms_rule ms_matmul_bmm_rule = {"BmmBackward0", "aten::bmm", bmm_backward};
 
+/* Inputs: self, a, b; saved: b, a. */
+static void baddbmm_backward(ms_trace *trace, const ms_node *node,
+                             const uint32_t *grads, uint32_t *out)
+{
+    uint32_t b = node->saved[0], a = node->saved[1];
+
+    if (node->needs[1])
+        out[1] = product(trace, "aten::bmm", grads[0], b, a, "grad",
+                         node->flops, MS_GRAD_INPUT);
+    if (node->needs[2])
+        out[2] = product(trace, "aten::bmm", a, grads[0], b, "grad",
+                         node->flops, MS_GRAD_INPUT);
+    if (node->needs[0]) {
+        ms_trace_ref(trace, grads[0]);
+        out[0] = grads[0];
+    }
+}
+
+const ms_rule ms_matmul_baddbmm_rule = {"BaddbmmBackward0", "aten::bmm",
+                                        baddbmm_backward};
+
 static uint32_t fold_batch(ms_trace *trace, uint32_t x)
 {
     uint8_t flags = trace->op_flags;

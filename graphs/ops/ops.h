@@ -12,13 +12,15 @@
 /* The backward rules, also for ops that arrive by name (aten.c). */
 extern const ms_rule ms_view_view_rule, ms_view_transpose_rule,
     ms_view_clone_rule, ms_view_split_rule, ms_view_slice_rule,
-    ms_view_select_rule;
+    ms_view_select_rule, ms_view_stack_rule, ms_view_diag_rule,
+    ms_view_unbind_rule;
 extern const ms_rule ms_pointwise_mul_scalar_rule, ms_pointwise_div_scalar_rule,
     ms_pointwise_add_scalar_rule, ms_pointwise_pow_rule, ms_pointwise_add_rule,
     ms_pointwise_mul_rule, ms_pointwise_cast_rule,
     ms_pointwise_masked_fill_rule;
 extern const ms_rule ms_matmul_addmm_rule, ms_matmul_mm_rule,
-    ms_matmul_bmm_rule;
+    ms_matmul_bmm_rule, ms_matmul_baddbmm_rule;
+extern const ms_rule ms_attention_flash_rule;
 extern const ms_rule ms_norm_layer_norm_rule, ms_norm_softmax_rule;
 extern const ms_rule ms_lookup_embedding_rule;
 extern const ms_rule ms_loss_log_softmax_rule, ms_loss_nll_loss_rule,
@@ -28,16 +30,32 @@ extern const ms_rule ms_pointwise_rsqrt_rule, ms_pointwise_sqrt_rule,
     ms_norm_batch_norm_rule, ms_norm_group_norm_rule, ms_view_sum_rule,
     ms_conv_rule, ms_conv_max_pool_rule, ms_conv_avg_pool_rule;
 extern const ms_rule ms_pointwise_sub_rule, ms_indexed_where_rule,
-    ms_indexed_index_rule, ms_reduce_vector_norm_rule, ms_assign_copy_rule;
+    ms_indexed_index_rule, ms_indexed_columns_rule, ms_assign_copy_rule;
 
-/* Backward functions that many rules share: a kernel of the gradient and the
- * first saved tensor; the same after one or two temporaries. */
+/* The backward function that many rules share: a kernel of the gradient and
+ * the first saved tensor. */
 void ms_pointwise_one_kernel(ms_trace *trace, const ms_node *node,
                              const uint32_t *grads, uint32_t *out);
-void ms_pointwise_one_temporary(ms_trace *trace, const ms_node *node,
-                                const uint32_t *grads, uint32_t *out);
-void ms_pointwise_two_temporaries(ms_trace *trace, const ms_node *node,
-                                  const uint32_t *grads, uint32_t *out);
+
+/* ---- formula.c ----------------------------------------------------------- */
+
+/* A backward function as text: a section for each input, in the order in
+ * which torch computes the gradients, left out where an input needs none:
+ *
+ *     "1: mul.g div.g!; 0: pass!"
+ *
+ * A word is a kernel and what it makes: a tensor shaped like the incoming
+ * gradient (g; g1: that of output 1), input N (iN) or saved tensor N (sN) of
+ * the node, of its dtype, 1 byte (b) or int64 (l).  ! marks the gradient of
+ * the section's input (one per section; pass! is the incoming one itself), ~
+ * scratch of one kernel; the rest are temporaries to the end of the section. */
+typedef struct ms_formula {
+    ms_rule rule; /* backward: ms_formula_backward */
+    const char *makes;
+} ms_formula;
+void ms_formula_backward(ms_trace *trace, const ms_node *node,
+                         const uint32_t *grads, uint32_t *out);
+bool ms_formula_is_sound(const char *makes);
 
 /* ---- view.c: no kernels, shared storages --------------------------------- */
 

@@ -231,34 +231,6 @@ uint32_t ms_pointwise_add_scalar(ms_trace *trace, uint32_t x)
     return y;
 }
 
-/* The derivative takes n temporaries of the gradient's size before it is
- * multiplied in: sin one (cos x), cos two (sin x, its negative). */
-static void with_temporaries(ms_trace *trace, const ms_node *node,
-                             const uint32_t *grads, uint32_t *out, uint32_t n)
-{
-    uint32_t saved = node->n_saved ? node->saved[0] : grads[0];
-    uint32_t like = node->input[0], last = saved, temps[3];
-
-    for (uint32_t i = 0; i < n; i++)
-        last = temps[i] =
-            kernel(trace, node->rule->op, last, MS_NONE, like, "derivative", 1);
-    out[0] = kernel(trace, "aten::mul", grads[0], last, like, "grad", 1);
-    for (uint32_t i = 0; i < n; i++)
-        ms_trace_drop(trace, temps[i]);
-}
-
-void ms_pointwise_one_temporary(ms_trace *trace, const ms_node *node,
-                                const uint32_t *grads, uint32_t *out)
-{
-    with_temporaries(trace, node, grads, out, 1);
-}
-
-void ms_pointwise_two_temporaries(ms_trace *trace, const ms_node *node,
-                                  const uint32_t *grads, uint32_t *out)
-{
-    with_temporaries(trace, node, grads, out, 2);
-}
-
 /* x^n: grad * (n * x^(n-1)), two temporaries of the formula. */
 static void pow_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
@@ -479,8 +451,15 @@ static uint32_t cast(ms_trace *trace, uint32_t x, uint8_t dtype,
 static void cast_backward(ms_trace *trace, const ms_node *node,
                           const uint32_t *grads, uint32_t *out)
 {
-    out[0] = cast(trace, grads[0], ms_trace_at(trace, node->input[0])->dtype,
-                  "grad");
+    if (trace->err)
+        return;
+    uint8_t dtype = ms_trace_at(trace, node->input[0])->dtype;
+    if (ms_trace_at(trace, grads[0])->dtype != dtype) {
+        out[0] = cast(trace, grads[0], dtype, "grad");
+        return;
+    }
+    ms_trace_ref(trace, grads[0]); /* only the layout was another */
+    out[0] = grads[0];
 }
 
 const ms_rule ms_pointwise_cast_rule = {"ToCopyBackward0", "aten::_to_copy",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Means and norms over dimensions. */
+/* Means over dimensions. */
 #include "graphs/ops/ops.h"
 
 #include <string.h>
@@ -27,37 +27,3 @@ uint32_t ms_reduce_mean(ms_trace *trace, uint32_t x, uint32_t n)
         ms_trace_save(trace, node, x);
     return y;
 }
-
-/* ---- vector_norm --------------------------------------------------------- */
-
-/* p = 2: (x / norm), zero where the norm is, times the gradient. */
-static void vector_norm_backward(ms_trace *trace, const ms_node *node,
-                                 const uint32_t *grads, uint32_t *out)
-{
-    uint32_t x = node->saved[0], norm = node->saved[1];
-
-    if (trace->err)
-        return;
-    ms_trace_begin(trace, "aten::div");
-    ms_trace_read(trace, x);
-    ms_trace_read(trace, norm);
-    uint32_t ratio = ms_view_make(trace, "ratio", x, x);
-    ms_trace_end(trace, 0, false);
-    ms_tensor shape = *ms_trace_at(trace, norm);
-    ms_trace_begin(trace, "aten::eq");
-    ms_trace_read(trace, norm);
-    uint32_t zero =
-        ms_trace_make(trace, "mask", MS_BYTE, shape.n_dims, shape.size);
-    ms_trace_end(trace, 0, false);
-    ms_trace_begin(trace, "aten::mul");
-    ms_trace_read(trace, ratio);
-    ms_trace_read(trace, zero);
-    ms_trace_read(trace, grads[0]);
-    out[0] = ms_view_make(trace, "grad", x, x);
-    ms_trace_end(trace, 0, false);
-    ms_trace_drop(trace, zero);
-    ms_trace_drop(trace, ratio);
-}
-
-const ms_rule ms_reduce_vector_norm_rule = {"LinalgVectorNormBackward0",
-                                            "aten::mul", vector_norm_backward};

@@ -240,11 +240,14 @@ static void split_backward(ms_trace *trace, const ms_node *node,
 {
     ms_trace_begin(trace, "aten::cat");
     for (uint32_t i = 0; i < node->n_outputs; i++)
-        ms_trace_read(trace, grads[i]);
+        if (grads[i] != MS_NONE)
+            ms_trace_read(trace, grads[i]);
     out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
     ms_trace_end(trace, 0, false);
 }
 
+const ms_rule ms_view_unbind_rule = {"UnbindBackward0", "aten::stack",
+                                     split_backward};
 const ms_rule ms_view_split_rule = {"SplitBackward0", "aten::cat",
                                     split_backward};
 
@@ -368,6 +371,45 @@ static void cat_backward(ms_trace *trace, const ms_node *node,
 }
 
 const ms_rule ms_view_cat_rule = {"CatBackward0", NULL, cat_backward};
+
+/* stack: a slice of the gradient for each input; i[0]: the new dimension. */
+static void stack_backward(ms_trace *trace, const ms_node *node,
+                           const uint32_t *grads, uint32_t *out)
+{
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        if (!node->needs[i])
+            continue;
+        out[i] = ms_trace_alias(trace, grads[0]);
+        if (out[i] == MS_NONE)
+            return;
+        ms_tensor *view = ms_trace_at(trace, out[i]);
+        view->n_dims--;
+        for (uint32_t d = (uint32_t)node->i[0]; d < view->n_dims; d++) {
+            view->size[d] = view->size[d + 1];
+            view->stride[d] = view->stride[d + 1];
+        }
+    }
+}
+
+const ms_rule ms_view_stack_rule = {"StackBackward0", NULL, stack_backward};
+
+/* diag_embed: the diagonal of the last two dimensions. */
+static void diag_backward(ms_trace *trace, const ms_node *node,
+                          const uint32_t *grads, uint32_t *out)
+{
+    out[0] = ms_trace_alias(trace, grads[0]);
+    if (out[0] == MS_NONE)
+        return;
+    ms_tensor *view = ms_trace_at(trace, out[0]);
+    const ms_tensor *input = ms_trace_at(trace, node->input[0]);
+    int64_t step =
+        view->stride[view->n_dims - 2] + view->stride[view->n_dims - 1];
+    view->n_dims = input->n_dims;
+    memcpy(view->size, input->size, sizeof view->size);
+    view->stride[view->n_dims - 1] = step;
+}
+
+const ms_rule ms_view_diag_rule = {"DiagEmbedBackward0", NULL, diag_backward};
 
 uint32_t ms_view_cat(ms_trace *trace, const uint32_t *x, uint32_t n,
                      uint32_t dim)

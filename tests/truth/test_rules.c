@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Per-op experiments: what each op saves and what its backward allocates, as
+ * measured with PyTorch (rules.tsv), on the op graphs of rules.jsonl. */
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SMALL 65u /* bytes; what is less the table leaves out */
+
+/* The line of the file that holds the graph, ended; its copy is the caller's
+ * to free. */
+static char *graph_line(const char *file, const char *graph)
+{
+    char key[128];
+    snprintf(key, sizeof key, "\"case\":\"%s\",", graph);
+    const char *at = strstr(file, key);
+    ck_assert_msg(at != NULL, "rules.jsonl has no %s", graph);
+    while (at > file && at[-1] != '\n')
+        at--;
+    return strndup(at, strcspn(at, "\n"));
+}
+
+static char *read_graphs(void)
+{
+    char path[TESTS_PATH];
+    tests_source("tests/truth/rules.jsonl", path);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+    size_t n = (size_t)ftell(file);
+    rewind(file);
+    char *bytes = calloc(1, n + 1);
+    ck_assert_uint_eq(fread(bytes, 1, n, file), n);
+    fclose(file);
+    return bytes;
+}
+
+/* Backward, of anything but the loss, which is not part of the experiment. */
+static bool counts(const ms_result *result, const ms_row *row)
+{
+    const ms_plan_op *op = &result->plan.op[row->op];
+    if (op->of == MS_NONE || row->bytes < SMALL ||
+        result->graph.op_unit[op->of] >= result->graph.loss_unit)
+        return false;
+    return op->pass == MS_GRAD_INPUT || op->pass == MS_GRAD_WEIGHT ||
+           op->pass == MS_RECOMPUTE;
+}
+
+/* memsim's allocations as rules.tsv writes them. */
+static void list(const ms_result *result, char *text, size_t room)
+{
+    size_t n = 0;
+    snprintf(text, room, "-");
+    for (uint32_t r = 0; r < result->plan.n_rows; r++) {
+        const ms_row *row = &result->plan.row[r];
+        if (counts(result, row))
+            n += (size_t)snprintf(text + n, room - n, "%s%" PRIu64 "%s",
+                                  n > 0 ? " " : "", row->bytes,
+                                  row->category == MS_WORKSPACE ? "w" : "");
+        ck_assert_uint_lt(n, room);
+    }
+}
+
+/* The next word that is no scratch, its length in *n; NULL at the end. */
+static const char *next_word(const char *at, size_t *n)
+{
+    for (;; at += *n) {
+        at += strspn(at, " ");
+        *n = strcspn(at, " ");
+        if (*n == 0)
+            return NULL;
+        if (at[*n - 1] != 'w')
+            return at;
+    }
+}
+
+/* How many allocations there are, and how many of the truth's memsim makes in
+ * the same order. */
+static void compare_lists(const char *name, const char *truth,
+                          const char *memsim)
+{
+    uint64_t n_truth = 0, n_memsim = 0, alike = 0;
+    size_t a, b;
+    const char *y = next_word(memsim, &b);
+    for (const char *x = next_word(truth, &a); x != NULL;
+         x = next_word(x + a, &a)) {
+        n_truth++;
+        if (y == NULL || a != b || strncmp(x, y, a) != 0)
+            continue;
+        alike++;
+        y = next_word(y + b, &b);
+    }
+    for (y = next_word(memsim, &b); y != NULL; y = next_word(y + b, &b))
+        n_memsim++;
+    truth_compare("rules", name, "backward: allocations", n_truth, n_memsim);
+    truth_compare("rules", name, "backward: alike in order", n_truth, alike);
+    if (n_memsim != n_truth || alike != n_truth)
+        fprintf(stderr, "%s\n  truth  %s\n  memsim %s\n", name, truth, memsim);
+}
+
+static const char *policy_of(const char *name)
+{
+    if (strstr(name, "non-reentrant") != NULL)
+        return "-p checkpoint:full,variant=nonreentrant,early_stop=0";
+    if (strstr(name, "reentrant") != NULL)
+        return "-p checkpoint:full,variant=reentrant";
+    return "";
+}
+
+START_TEST(experiments)
+{
+    truth_table table;
+    char text[8192];
+    truth_begin();
+    truth_read_here("rules.tsv", &table);
+    char *file = read_graphs();
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        const char *name = truth_cell(&table, row, "case");
+        char *json = graph_line(file, truth_cell(&table, row, "graph"));
+        const ms_result *result =
+            truth_run_json(json,
+                           "rule --optimizer sgd --framework torch-1.13 "
+                           "--set training.device=cpu %s",
+                           policy_of(name));
+        truth_compare("rules", name, "saved",
+                      truth_number(&table, row, "saved"),
+                      truth_rank(result)->saved_for_backward_bytes);
+        list(result, text, sizeof text);
+        compare_lists(name, truth_cell(&table, row, "backward"), text);
+        free(json);
+    }
+    free(file);
+    truth_end();
+}
+END_TEST
+
+Suite *suite_rules(void)
+{
+    Suite *suite = suite_create("rules");
+    TCase *tcase = tcase_create("rules");
+    tcase_add_test(tcase, experiments);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
