@@ -4,9 +4,9 @@
 #
 #   tests/export.sh [MEMSIM]       default: build/debug/memsim
 #
-# The graphs of tests/truth come out byte for byte; models whose graphs were
-# measured give memsim the same numbers; what cannot be traced is refused with
-# its reason.  77: python3-torch is not installed.
+# The graphs and measured experiments of tests/truth come out byte for byte;
+# models whose graphs were measured give memsim the same numbers; what cannot
+# be traced is refused with its reason.  77: python3-torch is not installed.
 set -eu
 export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -36,6 +36,16 @@ for model in basics kait; do
     cmp "$folder/x.json" "$here/truth/graphs/$model.graph.json" ||
         fail "$model: another graph than tests/truth/graphs has"
 done
+"$python" "$here/truth/rules_torch.py" >"$folder/rules.jsonl" 2>/dev/null ||
+    fail "the experiments are not exported"
+cmp "$folder/rules.jsonl" "$here/truth/rules.jsonl" ||
+    fail "other graphs than tests/truth/rules.jsonl has"
+if [ -r "$truth/torch/rules.json" ]; then
+    "$python" "$here/truth/rules_torch.py" "$truth/torch/rules.json" \
+        >"$folder/rules.tsv" 2>/dev/null || fail "the experiments do not run"
+    cmp "$folder/rules.tsv" "$here/truth/rules.tsv" ||
+        fail "other measurements than tests/truth/rules.tsv has"
+fi
 
 # ---- the same bytes, FLOPs and times ----
 
