@@ -423,7 +423,6 @@ MORE = {
     "adaptive_avg_pool3d": (nn.AdaptiveAvgPool3d(2), [VOLUME]),
     "adaptive_max_pool1d": (nn.AdaptiveMaxPool1d(4), [SIGNAL]),
     "adaptive_max_pool3d": (nn.AdaptiveMaxPool3d(2), [VOLUME]),
-    "lp_pool2d": (nn.LPPool2d(2, 2), [IMAGE]),
     "max_unpool2d": (
         lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
         [IMAGE]),
@@ -494,10 +493,8 @@ MORE = {
     "kl_div log target": (
         lambda x, y: F.kl_div(x, y, log_target=True, reduction="sum"), [BTC],
         torch.ones(BTC)),
-    "soft_margin_loss": (F.soft_margin_loss, [BTC], torch.ones(BTC)),
     "margin_ranking_loss": (F.margin_ranking_loss, [BTC, BTC],
                             torch.ones(BTC)),
-    "hinge_embedding_loss": (F.hinge_embedding_loss, [BTC], torch.ones(BTC)),
     "multi_margin_loss": (F.multi_margin_loss, [(64, 128)],
                           numbers(128, 64)),
     "poisson_nll_loss": (F.poisson_nll_loss, [BTC], torch.ones(BTC)),
@@ -567,7 +564,6 @@ MORE = {
     "RNNCell": (nn.RNNCell(128, 64), [(64, 128)]),
     "LSTM": (Recurrent(nn.LSTM(32, 16)), [(2, 8, 32)]),
     "GRU": (Recurrent(nn.GRU(32, 16, bidirectional=True)), [(2, 8, 32)]),
-    "RNN": (Recurrent(nn.RNN(32, 16, 2)), [(2, 8, 32)]),
     "TransformerEncoderLayer": (
         nn.TransformerEncoderLayer(64, 4, 128, batch_first=True),
         [(4, 16, 64)]),

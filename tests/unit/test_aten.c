@@ -293,7 +293,8 @@ static ms_err lower(const char *json, ms_fault *fault)
                                &model, fault));
     MS_TRY(ms_training_resolve(&training, &model, fault));
     MS_TRY(ms_dag_order(&model, &arena, fault));
-    return ms_lower(&model, &training, &ms_devices[0], 1, &arena, &graph,
+    ms_shape shape = {.micro_batches = 1, .data_ranks = 1};
+    return ms_lower(&model, &training, &ms_devices[0], &shape, &arena, &graph,
                     fault);
 }
 
