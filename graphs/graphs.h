@@ -222,6 +222,17 @@ typedef enum ms_framework {
     MS_TORCH_2_0,
     MS_TORCH_2
 } ms_framework;
+#define MS_N_FRAMEWORKS 3u
+
+/* A difference between frameworks, as help tells it. */
+typedef struct ms_framework_row {
+    const char *what;
+    const char *rule[MS_N_FRAMEWORKS]; /* NULL: as the framework before */
+    const char *source;
+} ms_framework_row;
+extern const ms_framework_row ms_frameworks_rows[];
+extern const uint32_t ms_frameworks_n;
+
 typedef enum ms_hold { MS_HOLD_BACKWARD, MS_HOLD_STEP, MS_HOLD_NONE } ms_hold;
 
 /* One field per row of ms_training_fields; was_set says which the user chose

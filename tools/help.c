@@ -20,6 +20,8 @@ static const topic topics[] = {
     {"ops", "ops of an exported op graph", ms_help_tables_ops},
     {"families", "families of a model file", ms_help_tables_families},
     {"training", "training settings (--set)", ms_help_tables_training},
+    {"frameworks", "what differs between versions of PyTorch",
+     ms_help_tables_frameworks},
     {"files", "how a model file is written", ms_help_texts_files},
     {"units", "bytes, GiB and GB", ms_help_texts_units},
     {"json", "the keys of run --json", ms_help_texts_json},
@@ -101,7 +103,7 @@ void ms_help_short(ms_text *text)
                     ms_memsim_commands[i].summary);
     ms_text_add(text, "\nTopics of memsim help:\n");
     for (size_t i = 0; i < N_TOPICS; i++)
-        ms_text_add(text, "  %-8s           %s\n", topics[i].name,
+        ms_text_add(text, "  %-10s         %s\n", topics[i].name,
                     topics[i].summary);
     ms_text_add(text, "\nAlso the name of a policy, layer type or family, "
                       "e.g. memsim help checkpoint.\n");

@@ -90,7 +90,7 @@ static void put_word_at(const char *words, int64_t index, ms_text *text)
 {
     for (; index > 0 && strchr(words, '|') != NULL; index--)
         words = strchr(words, '|') + 1;
-    ms_text_add(text, ", default %.*s", (int)strcspn(words, "|"), words);
+    ms_text_put(text, words, strcspn(words, "|"));
 }
 
 static void put_fallback(const ms_field *field, ms_text *text)
@@ -110,6 +110,7 @@ static void put_fallback(const ms_field *field, ms_text *text)
         ms_text_add(text, ", default %s", field->fallback.b ? "true" : "false");
         break;
     case MS_WORD:
+        ms_text_add(text, ", default ");
         put_word_at(field->words, field->fallback.i, text);
         break;
     case MS_NAME:
@@ -182,6 +183,45 @@ void ms_help_tables_training(ms_text *text)
     ms_text_add(text, "Training settings: --set training.KEY=VALUE "
                       "(\"training.\" may be left out).\n\n");
     put_fields(ms_training_fields, ms_training_n_fields, text);
+}
+
+/* ---- frameworks ---------------------------------------------------------- */
+
+static const char *framework_words(void)
+{
+    for (uint32_t row = 0; row < ms_training_n_fields; row++)
+        if (strcmp(ms_training_fields[row].name, "framework") == 0)
+            return ms_training_fields[row].words;
+    return "";
+}
+
+static void put_difference(const ms_framework_row *row, ms_text *text)
+{
+    ms_text_add(text, "\n%s\n", row->what);
+    for (uint32_t f = 0; f < MS_N_FRAMEWORKS;) {
+        ms_text label = {.arena = text->arena}, words = {.arena = text->arena};
+        ms_text_add(&words, "%s", row->rule[f]);
+        put_word_at(framework_words(), f, &label);
+        while (++f < MS_N_FRAMEWORKS && row->rule[f] == NULL) {
+            ms_text_add(&label, ", ");
+            put_word_at(framework_words(), f, &label);
+        }
+        text->failed |= label.failed;
+        put_row(label.failed ? "" : label.bytes, "", &words, INDENT, text);
+    }
+    ms_text source = {.arena = text->arena};
+    ms_text_add(&source, "%s", row->source);
+    put_row("from", "", &source, INDENT, text);
+}
+
+void ms_help_tables_frameworks(ms_text *text)
+{
+    ms_text_add(text,
+                "What --framework changes; everything else is the same in "
+                "all.  torch-2 is the\nnewest, torch-2.0 stands for 2.0 "
+                "to 2.3.\n");
+    for (uint32_t i = 0; i < ms_frameworks_n; i++)
+        put_difference(&ms_frameworks_rows[i], text);
 }
 
 /* ---- models and devices -------------------------------------------------- */

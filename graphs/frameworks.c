@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What differs between the values of training.framework, one row each.  Who
+ * asks for the framework in graphs/ or policies/ adds a row here;
+ * tests/unit/test_frameworks.c holds each row against what the code does. */
+#include "graphs/graphs.h"
+
+const ms_framework_row ms_frameworks_rows[] = {
+    {"second gradient of a tensor",
+     {"added out of place: the old one, the new one and their sum live",
+      "added in place, unless the first is a view, shared or not dense", NULL},
+     "1.13 measured; can_accumulate_inplace of 2.x; recorded GPU steps"},
+    {"mean over dimensions",
+     {"saves its input", NULL, "saves nothing"},
+     "recorded GPU steps: 2.0 and 2.1 save, 2.6 and 2.11 do not"},
+    {"addmm on CUDA (a linear layer with bias)",
+     {"1 MiB of cublasLt workspace in each call", NULL,
+      "shares the cuBLAS workspace of its thread"},
+     "recorded GPU steps: 2.0 to 2.3, and later; 1.13 taken to be as 2.0"},
+    {"autocast in inference",
+     {"the cast of a weight is kept to the end of forward", NULL,
+      "each op casts its weights anew"},
+     "a recorded GPU step of 2.11"},
+    {"optimizer_impl=auto on CUDA",
+     {"loop", "foreach", NULL},
+     "documentation of torch.optim"},
+    {"foreach Adam and AdamW",
+     {"two lists of all parameters: roots and quotients",
+      "one list: the quotients are taken in place", NULL},
+     "1.13 measured; pytorch pull request 104780 (2.1); a recorded GPU step"},
+    {"optimizer step on the CPU",
+     {"a record for the profiler, 288 and 4 bytes", "no record", NULL},
+     "1.13 measured"},
+    {"checkpoint without a variant",
+     {"reentrant, the default of 1.13",
+      "nonreentrant, which PyTorch recommends", NULL},
+     "documentation of torch.utils.checkpoint"},
+    {"checkpoint without early_stop",
+     {"a replay runs the whole segment",
+      "a replay ends with the last tensor needed", NULL},
+     "pytorch pull request 96866 (2.1)"},
+};
+const uint32_t ms_frameworks_n =
+    sizeof ms_frameworks_rows / sizeof *ms_frameworks_rows;
