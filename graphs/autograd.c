@@ -245,6 +245,59 @@ static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
     ms_trace_unpin(trace, &node);
 }
 
+/* ---- nodes that no gradient reaches -------------------------------------- */
+
+/* Per node: does the loss depend on it?  A node without outputs always runs.
+ * NULL: out of memory. */
+static bool *find_reached(ms_trace *trace, uint32_t loss)
+{
+    bool *reached = ms_columns_take(trace, trace->n_nodes, sizeof *reached);
+
+    if (!reached)
+        return NULL;
+    for (uint32_t n = 0; n < trace->n_nodes; n++)
+        reached[n] = trace->nodes[n].n_outputs == 0;
+    if (ms_trace_needs(trace, loss))
+        reached[ms_trace_at(trace, loss)->node] = true;
+    for (uint32_t n = trace->n_nodes; n-- > 0;) {
+        const ms_node *node = &trace->nodes[n];
+        for (uint32_t i = 0; reached[n] && i < node->n_inputs; i++) {
+            uint32_t from = node->needs[i]
+                                ? ms_trace_at(trace, node->input[i])->node
+                                : MS_NONE;
+            if (from != MS_NONE)
+                reached[from] = true;
+        }
+    }
+    return reached;
+}
+
+/* In PyTorch the node has died with its outputs, in forward: what it saved is
+ * as if not saved, and no parameter waits for a gradient from it. */
+static void forget(ms_trace *trace, const ms_node *node)
+{
+    for (uint32_t i = 0; i < node->n_saved; i++) {
+        uint32_t s = ms_trace_at(trace, node->saved[i])->storage;
+        if (!trace->counts[s].persistent && --trace->counts[s].saves == 0)
+            trace->graph.storage_category[s] = MS_TEMPORARIES;
+    }
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        ms_parameter *parameter = parameter_of(trace, node, i);
+        if (parameter)
+            parameter->uses--;
+    }
+    ms_trace_unpin(trace, node);
+}
+
+static void forget_unreached(ms_trace *trace, uint32_t loss)
+{
+    const bool *reached = find_reached(trace, loss);
+
+    for (uint32_t n = trace->n_nodes; reached && n-- > 0;)
+        if (!reached[n])
+            forget(trace, &trace->nodes[n]);
+}
+
 /* ---- the backward pass --------------------------------------------------- */
 
 /* loss.backward() holds a ones_like(loss) for the whole call (rule 10). */
@@ -268,6 +321,7 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
     out = ms_columns_take(trace, trace->most_inputs, sizeof *out);
     if (!out)
         return;
+    forget_unreached(trace, loss);
     if (ms_trace_needs(trace, loss)) {
         root = root_gradient(trace, loss);
         if (trace->err)
