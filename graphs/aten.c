@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define MOST_LISTED 10u /* inputs by one digit */
-
 /* ---- the rows ------------------------------------------------------------ */
 
 static uint32_t n_rows(void)
@@ -140,8 +138,9 @@ const char *ms_aten_objection(const ms_aten_row *row, const ms_aten_call *call,
                               ms_arena *arena)
 {
     const ms_opnode *node = call->node;
-    const ms_shape_rule *shape =
-        ms_aten_in_place(node) ? &ms_atenshape_same : row->shape;
+    bool by_plain_row =
+        ms_aten_in_place(node) && strcmp(row->op, node->op) != 0;
+    const ms_shape_rule *shape = by_plain_row ? &ms_atenshape_same : row->shape;
     uint32_t n = row->every_output ? node->n_out : 1;
 
     if (row->rule && !has_listed(row, node))
@@ -190,15 +189,19 @@ static void save_listed(ms_trace *trace, const ms_aten_row *row,
     }
 }
 
-static uint32_t list_inputs(const ms_aten_row *row, const ms_aten_call *call,
-                            uint32_t listed[MOST_LISTED])
+/* The inputs of the op's node; how many. */
+static uint32_t list_inputs(const ms_aten_row *row, const ms_aten_call *call)
 {
-    uint32_t n = 0;
+    uint32_t n_in = call->node->n_in, n = 0;
 
-    for (const char *c = row->inputs; *c && n < MOST_LISTED; c++) {
-        uint32_t i = *c == '$' ? call->node->n_in - 1 : (uint32_t)(*c - '0');
-        if (i < call->node->n_in)
-            listed[n++] = call->in[i];
+    if (row->inputs[0] == '*') {
+        memcpy(call->listed, call->in, n_in * sizeof *call->in);
+        return n_in;
+    }
+    for (const char *c = row->inputs; *c && n < n_in; c++) {
+        uint32_t i = *c == '$' ? n_in - 1 : (uint32_t)(*c - '0');
+        if (i < n_in)
+            call->listed[n++] = call->in[i];
     }
     return n;
 }
@@ -206,26 +209,28 @@ static uint32_t list_inputs(const ms_aten_row *row, const ms_aten_call *call,
 void ms_aten_record(ms_trace *trace, const ms_aten_row *row,
                     const ms_aten_call *call)
 {
-    uint32_t listed[MOST_LISTED];
+    bool part = call->whole != MS_NONE;
+    uint32_t before = MS_NONE;
 
     if (!row->rule || trace->err)
         return;
-    if (row->rule == &ms_assign_copy_rule && call->whole != MS_NONE) {
-        ms_assign_slice(trace, call->whole, call->in[0], call->in[1],
-                        call->out[0]);
-        return;
+    uint32_t n_inputs = list_inputs(row, call);
+    if (part) {
+        call->listed[0] = before = ms_assign_before(trace, call->whole);
+        call->listed[n_inputs++] = call->in[0];
     }
-    bool all = row->inputs[0] == '*';
-    uint32_t n_listed = all ? 0 : list_inputs(row, call, listed);
-    uint32_t n = ms_trace_node(trace, row->rule, all ? call->in : listed,
-                               all ? call->node->n_in : n_listed, call->out,
+    uint32_t n = ms_trace_node(trace, row->rule, call->listed, n_inputs,
+                               part ? &call->whole : call->out,
                                row->every_output ? call->node->n_out : 1);
+    ms_trace_drop(trace, before);
     if (n == MS_NONE)
         return;
     trace->nodes[n].flops = call->node->flops > 0 ? call->node->flops : 0;
     save_listed(trace, row, call, n);
     if (row->also)
         row->also(trace, call, n);
+    if (part)
+        ms_assign_part(trace, n, call->whole, call->out[0]);
 }
 
 /* ---- help ---------------------------------------------------------------- */

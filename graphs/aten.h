@@ -21,7 +21,9 @@ typedef struct ms_aten_call {
     const uint32_t *in;   /* node->n_in tensors */
     uint32_t *out;        /* node->n_out tensors, made */
     const uint32_t *made; /* per tensor of the file: ours, or MS_NONE */
-    uint32_t whole;       /* written in place by its view in[0], or MS_NONE */
+    uint32_t *listed;     /* room for node->n_in + 1 */
+    uint32_t whole;       /* what in[0], written in place, is a view of;
+                             MS_NONE: in[0] is no view */
 } ms_aten_call;
 
 /* What a shape rule finds: the sizes that output k must have, or why the

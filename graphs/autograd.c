@@ -128,14 +128,16 @@ static void deliver(ms_trace *trace, uint32_t *buffer, uint32_t grad)
 /* ---- AccumulateGrad ------------------------------------------------------ */
 
 /* Stolen when nobody else holds the tensor and it is laid out like the
- * parameter; otherwise cloned (rule 7). */
+ * parameter; otherwise cloned (rule 7).  A view that is stolen keeps its whole
+ * storage, which other views may still read; but one storage becomes one .grad.
+ */
 static bool stolen(const ms_trace *trace, const ms_parameter *parameter)
 {
     const ms_tensor *grad = ms_trace_at(trace, parameter->grad);
     const ms_tensor *like = ms_trace_at(trace, parameter->tensor);
 
     if (grad->refs > 1 || trace->grad_dtype != grad->dtype ||
-        trace->counts[grad->storage].tensors > 1)
+        trace->graph.storage_grad[grad->storage] != MS_NONE)
         return false;
     for (uint32_t d = 0; d < like->n_dims; d++)
         if (like->size[d] != 1 && like->stride[d] != grad->stride[d])
@@ -152,7 +154,8 @@ static void accumulate(ms_trace *trace, ms_parameter *parameter)
     uint8_t pass = trace->pass, flags = trace->op_flags;
 
     trace->pass = MS_ACCUMULATE;
-    trace->op_flags = steals ? 0 : MS_OP_CLONES;
+    bool shared = !trace->err && trace->counts[s].tensors > 1;
+    trace->op_flags = !steals ? MS_OP_CLONES : shared ? MS_OP_SHARES : 0;
     ms_trace_begin(trace, "AccumulateGrad");
     ms_trace_read(trace, grad);
     if (!trace->err) {

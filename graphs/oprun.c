@@ -23,6 +23,10 @@ typedef struct run {
     uint32_t *in, *out; /* the node under way */
     uint32_t *read;     /* in, or its casts */
     ms_aten_call call;
+    uint32_t *listed;   /* room for the inputs of a node and one more */
+    uint32_t *whole;    /* per storage that ops write in place: the tensor of
+                           ours that is no view, or MS_NONE */
+    uint8_t *written;   /* per storage: do ops write it in place? */
     uint32_t alive;     /* activations that later nodes read */
     uint32_t *block_of; /* per module: block, or MS_NONE */
     ms_index rows;      /* of the op tables */
@@ -218,6 +222,21 @@ static bool in_place(const ms_opnode *node)
     return n > 0 && node->op[n - 1] == '_';
 }
 
+/* Its outputs share storage, but autograd takes them for new tensors. */
+static bool is_unsafe(const ms_opnode *node)
+{
+    return strstr(node->op, "unsafe") != NULL;
+}
+
+/* Keeps the row of a tensor that later views may be written through. */
+static void note_whole(run *r, uint32_t storage, uint32_t t)
+{
+    if (r->trace->err || !r->written[storage] || ms_trace_at(r->trace, t)->view)
+        return;
+    ms_trace_at(r->trace, t)->pins++;
+    r->whole[storage] = t;
+}
+
 static void make_output(run *r, const ms_opnode *node, uint32_t k)
 {
     ms_trace *trace = r->trace;
@@ -229,6 +248,8 @@ static void make_output(run *r, const ms_opnode *node, uint32_t k)
         t = ms_trace_alias(trace, from);
         if (!trace->err && in_place(node))
             ms_trace_at(trace, t)->view = ms_trace_at(trace, from)->view;
+        else if (!trace->err && is_unsafe(node))
+            ms_trace_at(trace, t)->view = false;
     } else {
         t = ms_trace_make(trace, k == 0 ? "out" : "out1", dtype, shown->n_dims,
                           shown->size);
@@ -241,6 +262,7 @@ static void make_output(run *r, const ms_opnode *node, uint32_t k)
     set_layout(trace, t, shown);
     if (!trace->err)
         ms_trace_at(trace, t)->dtype = dtype;
+    note_whole(r, shown->storage, t);
     r->out[k] = r->tensor[node->out[k]] = t;
 }
 
@@ -253,25 +275,17 @@ static bool launches(const run *r, const ms_opnode *node)
     return in_place(node);
 }
 
-/* The tensor that a copy into its view changes too and that later nodes read,
- * or MS_NONE. */
+/* What the tensor that the op writes in place is a view of, or MS_NONE.  A
+ * detached view has no history to share. */
 static uint32_t written_whole(const run *r, const ms_opnode *node)
 {
-    const ms_opgraph *ops = r->ops;
-    uint32_t n = (uint32_t)(node - ops->nodes);
-
-    if (strcmp(node->op, "copy_") != 0 || node->n_in < 2 ||
+    if (node->n_in == 0 || !in_place(node) ||
         !ms_trace_at(r->trace, r->in[0])->view)
         return MS_NONE;
-    for (uint32_t t = node->in[0]; t-- > 0;) {
-        bool read = r->lives.last_use[t] != MS_NONE && r->lives.last_use[t] > n;
-        if (read &&
-            ops->tensors[t].storage == ops->tensors[node->in[0]].storage &&
-            r->tensor[t] != MS_NONE &&
-            !ms_trace_at(r->trace, r->tensor[t])->view)
-            return r->tensor[t];
-    }
-    return MS_NONE;
+    uint32_t whole = r->whole[r->ops->tensors[node->in[0]].storage];
+    bool shared = whole != MS_NONE && ms_trace_needs(r->trace, whole) ==
+                                          ms_trace_needs(r->trace, r->in[0]);
+    return shared ? whole : MS_NONE;
 }
 
 /* A note of the exporter: another name of its input, or its cast. */
@@ -335,7 +349,8 @@ static ms_err run_node(run *r, const ms_opnode *node)
                              .node = node,
                              .in = r->in,
                              .out = r->out,
-                             .made = r->tensor};
+                             .made = r->tensor,
+                             .listed = r->listed};
     const char *objection =
         row ? ms_aten_objection(row, &r->call, r->trace->scratch) : NULL;
     if (objection)
@@ -470,15 +485,23 @@ static ms_err open_run(run *r)
     r->in = ms_arena_take(scratch, most, word);
     r->read = ms_arena_take(scratch, most, word);
     r->out = ms_arena_take(scratch, most, word);
+    r->listed = ms_arena_take(scratch, most + 1, word);
+    r->whole = ms_arena_take_raw(scratch, ops->n_storages, word);
+    r->written = ms_arena_take(scratch, ops->n_storages, 1);
     r->block_of = ms_arena_take_raw(scratch, ops->n_modules, word);
     r->forward->unit_block = ms_arena_take_raw(arena, ops->n_nodes, word);
     r->forward->unit_name =
         ms_arena_take_raw(arena, ops->n_nodes, sizeof(char *));
     if (!r->tensor || !r->made || !r->in || !r->read || !r->out ||
+        !r->listed || !r->whole || !r->written ||
         !r->block_of || !r->forward->unit_block || !r->forward->unit_name)
         return ms_fail_nomem(r->trace->fault);
     memset(r->tensor, 0xff, ops->n_tensors * word);
     memset(r->made, 0xff, ops->n_storages * word);
+    memset(r->whole, 0xff, ops->n_storages * word);
+    for (uint32_t n = 0; n < ops->n_nodes; n++)
+        if (in_place(&ops->nodes[n]) && ops->nodes[n].n_in > 0)
+            r->written[ops->tensors[ops->nodes[n].in[0]].storage] = 1;
     r->trace->graph.n_layers = ops->n_modules;
     r->trace->graph.layer_name = ops->modules;
     return name_blocks(r);

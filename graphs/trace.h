@@ -75,6 +75,7 @@ typedef struct ms_rule {
 
 typedef struct ms_node {
     const ms_rule *rule;
+    const ms_rule *inner; /* CopySlices: the rule of the op in place */
     uint32_t layer, unit;
     uint32_t n_inputs, n_outputs, n_saved, saved_capacity;
     /* Tensors: their shapes stay readable, and where the gradient of an input

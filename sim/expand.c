@@ -238,8 +238,9 @@ static inline bool steal(const ms_graph *graph, columns *w, uint32_t op)
         return false;
     w->row[grad] = w->row[buffer];
     w->state[grad] = MS_REF_HOLD | MS_REF_MADE;
-    w->row[buffer] = MS_NONE;
     w->state[buffer] &= (uint8_t)~MS_REF_ANY;
+    if (!(graph->op_flags[op] & MS_OP_SHARES))
+        w->row[buffer] = MS_NONE;
     return true;
 }
 

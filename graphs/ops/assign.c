@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* x.copy_(y) and x[...] = y: autograd of writes in place. */
+/* x.copy_(y), x[...] = y and other ops in place on a part of a tensor. */
 #include "graphs/ops/ops.h"
 
 static uint32_t zeros_like(ms_trace *trace, uint32_t like)
@@ -10,13 +10,14 @@ static uint32_t zeros_like(ms_trace *trace, uint32_t like)
     return y;
 }
 
-/* What was overwritten gets zeros, the source the gradient itself. */
+/* What was overwritten gets zeros, the source (not there where it is a number)
+ * the gradient itself. */
 static void copy_backward(ms_trace *trace, const ms_node *node,
                           const uint32_t *grads, uint32_t *out)
 {
     if (node->needs[0])
         out[0] = zeros_like(trace, grads[0]);
-    if (node->needs[1]) {
+    if (node->n_inputs > 1 && node->needs[1]) {
         ms_trace_ref(trace, grads[0]);
         out[1] = grads[0];
     }
@@ -24,62 +25,75 @@ static void copy_backward(ms_trace *trace, const ms_node *node,
 
 const ms_rule ms_assign_copy_rule = {"CopyBackwards", NULL, copy_backward};
 
+/* ---- writes into a part -------------------------------------------------- */
+
 static uint32_t copy_of(ms_trace *trace, const char *op, uint32_t from,
-                        uint32_t like, uint32_t layout)
+                        uint32_t like)
 {
     ms_trace_begin(trace, op);
     ms_trace_read(trace, from);
-    uint32_t y = ms_view_make(trace, "grad", like, layout);
+    uint32_t y = ms_view_make(trace, "grad", like, like);
     ms_trace_end(trace, 0, false);
     return y;
 }
 
 /* torch/csrc/autograd/functions/tensor.cpp, CopySlices.  Inputs: the whole as
- * it was, the source, the slice (for its shape).  The whole gradient is
- * copied, the slice of it once more; in the first, the slice becomes zeros. */
+ * it was, the other inputs of the op, last the part (for its shape).  The
+ * whole gradient is copied, the part of it once more, and the op's own rule
+ * goes backward from that; what it gives is copied into the whole one. */
 static void slices_backward(ms_trace *trace, const ms_node *node,
                             const uint32_t *grads, uint32_t *out)
 {
-    uint32_t whole = copy_of(trace, "aten::empty_strided", grads[0],
-                             node->input[0], node->input[0]);
-    uint32_t slice =
-        copy_of(trace, "aten::clone", whole, node->input[2], node->input[1]);
+    uint32_t n = node->n_inputs - 1, part = node->input[n];
+    uint32_t whole =
+        copy_of(trace, "aten::empty_strided", grads[0], node->input[0]);
+    uint32_t grad = copy_of(trace, "aten::clone", whole, part);
+    ms_node inner = *node;
+    uint32_t before = node->input[0];
 
-    if (node->needs[0])
-        ms_trace_drop(trace, zeros_like(trace, slice));
-    if (node->needs[0])
-        out[0] = whole;
-    else
+    inner.rule = node->inner;
+    inner.n_inputs = n;
+    inner.input[0] = part;
+    if (!trace->err)
+        inner.rule->backward(trace, &inner, &grad, out);
+    inner.input[0] = before;
+    ms_trace_drop(trace, grad);
+    ms_trace_drop(trace, out[0]);
+    out[0] = whole;
+    if (!node->needs[0]) {
         ms_trace_drop(trace, whole);
-    out[1] = slice;
+        out[0] = MS_NONE;
+    }
 }
 
 static const ms_rule slices_rule = {"CopySlices", "aten::empty_strided",
                                     slices_backward};
 
-/* The whole goes on as the result of a node that knows what it was. */
-static void rebase(ms_trace *trace, uint32_t whole, uint32_t slice,
-                   uint32_t source)
+static const ms_formula strided = {
+    {"AsStridedBackward0", NULL, ms_formula_backward},
+    "0: as_strided_backward.i0!"};
+
+uint32_t ms_assign_before(ms_trace *trace, uint32_t whole)
 {
     uint32_t before = ms_trace_alias(trace, whole);
 
     if (before == MS_NONE)
-        return;
+        return before;
     ms_tensor *alias = ms_trace_at(trace, before);
     const ms_tensor *was = ms_trace_at(trace, whole);
     alias->node = was->node;
     alias->output = was->output;
     alias->requires_grad = was->requires_grad;
-    uint32_t inputs[3] = {before, source, slice};
-    ms_trace_node(trace, &slices_rule, inputs, 3, &whole, 1);
-    ms_trace_drop(trace, before);
+    return before;
 }
 
-void ms_assign_slice(ms_trace *trace, uint32_t whole, uint32_t slice,
-                     uint32_t source, uint32_t written)
+void ms_assign_part(ms_trace *trace, uint32_t n, uint32_t whole,
+                    uint32_t written)
 {
-    if (trace->err || !ms_trace_needs(trace, source))
+    if (n == MS_NONE || trace->err)
         return;
-    rebase(trace, whole, slice, source);
-    ms_trace_node(trace, &ms_view_slice_rule, &whole, 1, &written, 1);
+    ms_node *node = &trace->nodes[n];
+    node->inner = node->rule;
+    node->rule = &slices_rule;
+    ms_trace_node(trace, &strided.rule, &whole, 1, &written, 1);
 }

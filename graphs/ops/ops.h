@@ -182,10 +182,13 @@ uint32_t ms_scratch_changed(const ms_tensor *x, const ms_tensor *y);
 
 /* ---- assign.c ------------------------------------------------------------ */
 
-/* whole[...] = source, where slice is a view of whole before and written the
- * same view after (CopySlices). */
-void ms_assign_slice(ms_trace *trace, uint32_t whole, uint32_t slice,
-                     uint32_t source, uint32_t written);
+/* An op in place on a view rebases the history of the whole that it looks at
+ * (CopySlices).  before: the whole as it was, first input of the op's node,
+ * whose output is the whole and whose last input the view; once its saves are
+ * there, part makes it a CopySlices and written a view of the whole. */
+uint32_t ms_assign_before(ms_trace *trace, uint32_t whole);
+void ms_assign_part(ms_trace *trace, uint32_t node, uint32_t whole,
+                    uint32_t written);
 
 /* ---- conv.c -------------------------------------------------------------- */
 
