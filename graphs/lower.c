@@ -93,16 +93,19 @@ static ms_err keep(ms_trace *trace, uint32_t tensor, uint32_t *capacity)
 }
 
 /* What `out` and `loss` of the training loop name (training.hold_output). */
-static ms_err keep_outputs(ms_trace *trace, uint32_t output, uint32_t loss)
+static ms_err keep_outputs(ms_trace *trace, const ms_forward *forward)
 {
     uint32_t capacity = 0;
+    bool holds = trace->training->hold_output != MS_HOLD_NONE;
 
     trace->graph.keep_to_step = trace->training->hold_output == MS_HOLD_STEP;
-    if (trace->training->hold_output == MS_HOLD_NONE)
-        ms_trace_drop(trace, output);
-    else if (output != MS_NONE)
-        MS_TRY(keep(trace, output, &capacity));
-    return keep(trace, loss, &capacity);
+    for (uint32_t i = 0; i < forward->n_outputs; i++) {
+        if (holds)
+            MS_TRY(keep(trace, forward->outputs[i], &capacity));
+        else
+            ms_trace_drop(trace, forward->outputs[i]);
+    }
+    return keep(trace, forward->loss, &capacity);
 }
 
 /* loss / micro_batches, as code that accumulates gradients has it. */
@@ -120,7 +123,7 @@ static ms_err run_backward(ms_trace *trace, ms_forward *forward)
     if (forward->loss != MS_NONE) {
         forward->loss = scaled_loss(trace, forward->loss);
         MS_TRY(trace->err);
-        MS_TRY(keep_outputs(trace, forward->output, forward->loss));
+        MS_TRY(keep_outputs(trace, forward));
     }
     ms_optimizer_states(trace);
     if (trace->train && !trace->err)
@@ -132,8 +135,7 @@ static ms_err run_backward(ms_trace *trace, ms_forward *forward)
 
 static ms_err lower(ms_trace *trace, ms_graph *graph)
 {
-    ms_forward forward = {
-        .loss_unit = MS_NONE, .output = MS_NONE, .loss = MS_NONE};
+    ms_forward forward = {.loss_unit = MS_NONE, .loss = MS_NONE};
 
     MS_TRY(open_trace(trace));
     if (trace->model->ops)

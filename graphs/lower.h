@@ -6,14 +6,13 @@
 
 #include "graphs/trace.h"
 
-/* Units in order; loss_unit MS_NONE and loss MS_NONE: no loss.  output is
- * what the training loop's variable `out` names, MS_NONE where it is an input
- * of the step. */
+/* Units in order; loss_unit MS_NONE and loss MS_NONE: no loss.  outputs
+ * are what the training loop's variable `out` names. */
 typedef struct ms_forward {
     uint32_t n_units, loss_unit;
     uint32_t *unit_block;
     const char **unit_name;
-    uint32_t output, loss;
+    uint32_t n_outputs, *outputs, loss;
 } ms_forward;
 
 /* walk.c: a layer list */

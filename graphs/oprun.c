@@ -27,6 +27,7 @@ typedef struct run {
     uint32_t *whole;    /* per storage that ops write in place: the tensor of
                            ours that is no view, or MS_NONE */
     uint8_t *written;   /* per storage: do ops write it in place? */
+    uint8_t *held;      /* per tensor: is it the model's output? */
     uint32_t alive;     /* activations that later nodes read */
     uint32_t *block_of; /* per module: block, or MS_NONE */
     ms_index rows;      /* of the op tables */
@@ -377,9 +378,9 @@ static void drop_dead(run *r, uint32_t n)
     const ms_oplives *lives = &r->lives;
 
     for (uint32_t i = lives->at[n]; i < lives->at[n + 1]; i++) {
-        uint32_t t = r->tensor[lives->list[i]];
-        if (is_act(r, lives->list[i]) && t != r->forward->output)
-            ms_trace_drop(r->trace, t);
+        uint32_t id = lives->list[i];
+        if (is_act(r, id) && !r->held[id])
+            ms_trace_drop(r->trace, r->tensor[id]);
     }
     for (uint32_t k = 0; k < node->n_out; k++) {
         uint32_t id = node->out[k];
@@ -422,18 +423,28 @@ static void open_unit(run *r, uint32_t n)
     r->trace->unit = u;
 }
 
-/* The tensor that the model hands to the loss. */
-static uint32_t output_id(const run *r)
+/* The tensors that the model hands to the loss. */
+static ms_err find_outputs(run *r)
 {
     const ms_opgraph *ops = r->ops;
+    ms_forward *forward = r->forward;
+    uint32_t n_in = 0;
 
+    for (uint32_t n = ops->loss_start; n < ops->n_nodes; n++)
+        n_in += ops->nodes[n].n_in;
+    forward->outputs =
+        ms_arena_take_raw(r->trace->scratch, n_in, sizeof(uint32_t));
+    if (!forward->outputs)
+        return ms_fail_nomem(r->trace->fault);
     for (uint32_t n = ops->loss_start; n < ops->n_nodes; n++)
         for (uint32_t i = 0; i < ops->nodes[n].n_in; i++) {
             uint32_t t = ops->nodes[n].in[i];
-            if (is_act(r, t) && r->tensor[t] != MS_NONE)
-                return r->tensor[t];
+            if (!is_act(r, t) || r->tensor[t] == MS_NONE || r->held[t])
+                continue;
+            r->held[t] = 1;
+            forward->outputs[forward->n_outputs++] = r->tensor[t];
         }
-    return MS_NONE;
+    return MS_OK;
 }
 
 static ms_err run_nodes(run *r)
@@ -446,7 +457,7 @@ static ms_err run_nodes(run *r)
         const ms_opnode *node = &ops->nodes[n];
         bool loss = n == ops->loss_start;
         if (loss)
-            r->forward->output = output_id(r);
+            MS_TRY(find_outputs(r));
         if (!open || loss)
             open_unit(r, n);
         open = true;
@@ -488,12 +499,13 @@ static ms_err open_run(run *r)
     r->listed = ms_arena_take(scratch, most + 1, word);
     r->whole = ms_arena_take_raw(scratch, ops->n_storages, word);
     r->written = ms_arena_take(scratch, ops->n_storages, 1);
+    r->held = ms_arena_take(scratch, ops->n_tensors, 1);
     r->block_of = ms_arena_take_raw(scratch, ops->n_modules, word);
     r->forward->unit_block = ms_arena_take_raw(arena, ops->n_nodes, word);
     r->forward->unit_name =
         ms_arena_take_raw(arena, ops->n_nodes, sizeof(char *));
     if (!r->tensor || !r->made || !r->in || !r->read || !r->out ||
-        !r->listed || !r->whole || !r->written ||
+        !r->listed || !r->whole || !r->written || !r->held ||
         !r->block_of || !r->forward->unit_block || !r->forward->unit_name)
         return ms_fail_nomem(r->trace->fault);
     memset(r->tensor, 0xff, ops->n_tensors * word);

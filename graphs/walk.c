@@ -211,8 +211,10 @@ static ms_err find_loss(walk *w)
             "end the list with cross_entropy, mse_loss or mean",
             "the last layer \"%s\" is no loss", layer->name);
     w->forward->loss = w->value[last];
-    if (layer->n_in > 0 && model->edges[layer->in_at] != MS_NONE)
-        w->forward->output = w->value[model->edges[layer->in_at]];
+    if (layer->n_in > 0 && model->edges[layer->in_at] != MS_NONE) {
+        w->forward->n_outputs = 1;
+        w->forward->outputs = &w->value[model->edges[layer->in_at]];
+    }
     return MS_OK;
 }
 

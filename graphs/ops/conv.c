@@ -3,6 +3,57 @@
 #include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
 
+/* The dimension that is k-th from the inside: channels, the others from the
+ * last, the batch. */
+static uint32_t channels_last_order(uint32_t n_dims, uint32_t k)
+{
+    return k == 0 ? 1u : k == n_dims - 1 ? 0u : n_dims - k;
+}
+
+/* Are the strides those of channels_last?  Where dimensions of size 1 leave it
+ * open they are not (c10/core/MemoryFormat.h). */
+static bool is_channels_last(const ms_tensor *tensor)
+{
+    uint32_t n = tensor->n_dims;
+    int64_t least = 0;
+
+    if (n != 4 && n != 5)
+        return false;
+    if (tensor->stride[1] == 0)
+        return false;
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t d = channels_last_order(n, k);
+        if (tensor->size[d] == 0 || tensor->stride[d] < least ||
+            (d == 0 && least == tensor->stride[1]))
+            return false;
+        least = tensor->stride[d];
+        if (tensor->size[d] > 1)
+            least *= tensor->size[d];
+    }
+    return true;
+}
+
+static void lay_channels_last(ms_tensor *tensor)
+{
+    int64_t stride = 1;
+
+    for (uint32_t k = 0; k < tensor->n_dims; k++) {
+        uint32_t d = channels_last_order(tensor->n_dims, k);
+        tensor->stride[d] = stride;
+        stride *= tensor->size[d];
+    }
+}
+
+/* An input or a weight of channels_last makes all of it that; the CPU's
+ * transposed convolution knows contiguous tensors only. */
+static bool runs_channels_last(const ms_trace *trace, const ms_node *node)
+{
+    if (trace->cpu && node->i[0])
+        return false;
+    return is_channels_last(ms_trace_at(trace, node->input[0])) ||
+           is_channels_last(ms_trace_at(trace, node->input[1]));
+}
+
 static void one(ms_trace *trace, const ms_node *node, uint32_t i, uint8_t pass,
                 double flops, const uint32_t *grads, uint32_t *out)
 {
@@ -16,6 +67,8 @@ static void one(ms_trace *trace, const ms_node *node, uint32_t i, uint8_t pass,
     if (flops > 0)
         ms_trace_read(trace, node->saved[pass == MS_GRAD_INPUT ? 1 : 0]);
     out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
+    if (i < 2 && !trace->err && runs_channels_last(trace, node))
+        lay_channels_last(ms_trace_at(trace, out[i]));
     ms_trace_end(trace, flops, true);
     trace->pass = was;
 }
