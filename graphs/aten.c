@@ -176,12 +176,25 @@ void ms_aten_save_input(ms_trace *trace, const ms_aten_call *call, uint32_t n,
     ms_trace_drop(trace, clone);
 }
 
+/* Is the input saved for a gradient that nobody needs?  A frozen weight is why
+ * its linear layer keeps no activation. */
+static bool is_idle(const ms_trace *trace, const ms_aten_row *row, uint32_t n,
+                    const char *save)
+{
+    const char *other = save == row->saves ? save + 2 : row->saves;
+
+    return row->crossed && !trace->err &&
+           !trace->nodes[n].needs[other[1] - '0'];
+}
+
 static void save_listed(ms_trace *trace, const ms_aten_row *row,
                         const ms_aten_call *call, uint32_t n)
 {
     for (const char *c = row->saves; *c; c += 2) {
         uint32_t i = (uint32_t)(c[1] - '0');
         bool input = c[0] == 'i' || c[0] == 'I';
+        if (is_idle(trace, row, n, c))
+            continue;
         if (input && i < call->node->n_in)
             ms_aten_save_input(trace, call, n, i);
         else if (!input && i < call->node->n_out)

@@ -52,6 +52,8 @@ typedef struct ms_aten_row {
                                 notation of ms_formula_backward */
     const ms_shape_rule *shape; /* (optional) */
     bool matrix;                /* a matrix product: rated by FLOPs */
+    bool crossed;               /* the two saved inputs: each only where the
+                                   other needs a gradient */
     bool every_output;          /* all outputs have gradients, not only 0 */
     /* (optional) what the columns cannot say; n: the node. */
     void (*also)(ms_trace *trace, const ms_aten_call *call, uint32_t n);

@@ -74,7 +74,7 @@
     {                                                                          \
         .op = (name), .rule = &(backward), .inputs = (wants),                  \
         .saves = (keeps), .makes = (formula), .shape = &ms_atenshape_product,  \
-        .matrix = true                                                         \
+        .matrix = true, .crossed = true                                        \
     }
 /* Every output has a gradient. */
 #define PIECES(name, backward, form, formula)                                  \

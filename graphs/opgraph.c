@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/opgraph.h"
+#include "graphs/opmerge.h"
 
 #include "graphs/index.h"
 
@@ -424,6 +425,7 @@ static ms_err read_op_name(const reader *r, uint32_t row, ms_opnode *node)
     MS_TRY(text_of(r, row, "op", NULL, &name));
     if (!name || *name == '\0')
         return wrong(r, row, "a node needs an \"op\"");
+    node->renamed = ms_json_find(r->json, row, "real_op") != MS_NONE;
     MS_TRY(text_of(r, row, "real_op", name, &name));
     MS_TRY(text_of(r, row, "overload", "default", &node->overload));
     node->name = name;
@@ -576,5 +578,6 @@ ms_err ms_opgraph_read(const ms_json *json, ms_arena *arena, ms_opgraph *ops,
     MS_TRY(read_storages(&r, storages));
     MS_TRY(read_tensors(&r, tensors));
     MS_TRY(read_nodes(&r, nodes));
+    MS_TRY(ms_opmerge_in_place(ops, arena, fault));
     return read_loss(&r);
 }

@@ -58,6 +58,7 @@ typedef struct ms_opnode {
     const char *name;     /* as in the file: "aten.addmm" */
     const char *op;       /* "addmm": without "aten." */
     const char *overload; /* "default", "Tensor", ... */
+    bool renamed;         /* op is the file's real_op */
     uint32_t module;      /* row of modules */
     uint32_t number;      /* in the file, from 0 */
     uint32_t n_in, n_out, n_args;

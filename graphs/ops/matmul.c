@@ -31,7 +31,7 @@ static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
 static void addmm_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
-    uint32_t weight = node->saved[0], x = node->saved[1];
+    uint32_t weight = node->input[2], x = node->input[1];
 
     if (node->needs[1])
         out[1] = product(trace, "aten::mm", grads[0], weight, x, "grad",
@@ -49,7 +49,7 @@ static void addmm_backward(ms_trace *trace, const ms_node *node,
 static void mm_backward(ms_trace *trace, const ms_node *node,
                         const uint32_t *grads, uint32_t *out)
 {
-    uint32_t x = node->saved[0], weight = node->saved[1];
+    uint32_t x = node->input[0], weight = node->input[1];
 
     if (node->needs[1])
         out[1] = product(trace, "aten::mm", grads[0], x, weight, "grad",
@@ -126,7 +126,7 @@ uint32_t ms_matmul_linear(ms_trace *trace, uint32_t x, uint32_t weight,
 static void bmm_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
 {
-    uint32_t a = node->saved[0], b = node->saved[1];
+    uint32_t a = node->input[0], b = node->input[1];
 
     if (node->needs[1])
         out[1] = product(trace, "aten::bmm", a, grads[0], b, "grad",
@@ -138,11 +138,11 @@ static void bmm_backward(ms_trace *trace, const ms_node *node,
 
 const ms_rule ms_matmul_bmm_rule = {"BmmBackward0", "aten::bmm", bmm_backward};
 
-/* Inputs: self, a, b; saved: b, a. */
+/* Inputs: self, a, b. */
 static void baddbmm_backward(ms_trace *trace, const ms_node *node,
                              const uint32_t *grads, uint32_t *out)
 {
-    uint32_t b = node->saved[0], a = node->saved[1];
+    uint32_t b = node->input[2], a = node->input[1];
 
     if (node->needs[1])
         out[1] = product(trace, "aten::bmm", grads[0], b, a, "grad",

@@ -39,6 +39,17 @@ void ms_pointwise_one_kernel(ms_trace *trace, const ms_node *node,
                     "grad", 2);
 }
 
+/* threshold_backward and leaky_relu_backward take what was saved first, which
+ * so gives its layout. */
+static void like_saved(ms_trace *trace, const ms_node *node,
+                       const uint32_t *grads, uint32_t *out)
+{
+    uint32_t saved = node->n_saved ? node->saved[0] : MS_NONE;
+
+    out[0] = kernel(trace, node->rule->op, saved, grads[0], node->input[0],
+                    "grad", 2);
+}
+
 static void pass_on(ms_trace *trace, const ms_node *node, const uint32_t *grads,
                     uint32_t *out)
 {
@@ -53,7 +64,7 @@ static void pass_on(ms_trace *trace, const ms_node *node, const uint32_t *grads,
 
 const ms_unary ms_pointwise_relu = {
     "aten::relu",
-    {"ReluBackward0", "aten::threshold_backward", ms_pointwise_one_kernel},
+    {"ReluBackward0", "aten::threshold_backward", like_saved},
     true,
     1,
     false};
@@ -102,13 +113,12 @@ const ms_unary ms_pointwise_neg = {
     false};
 
 /* The in-place forms of leaky_relu and elu save their result. */
-const ms_unary ms_pointwise_leaky_relu = {"aten::leaky_relu",
-                                          {"LeakyReluBackward0",
-                                           "aten::leaky_relu_backward",
-                                           ms_pointwise_one_kernel},
-                                          false,
-                                          1,
-                                          false};
+const ms_unary ms_pointwise_leaky_relu = {
+    "aten::leaky_relu",
+    {"LeakyReluBackward0", "aten::leaky_relu_backward", like_saved},
+    false,
+    1,
+    false};
 const ms_unary ms_pointwise_elu = {
     "aten::elu",
     {"EluBackward0", "aten::elu_backward", ms_pointwise_one_kernel},
