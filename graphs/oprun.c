@@ -504,9 +504,9 @@ static ms_err open_run(run *r)
     r->forward->unit_block = ms_arena_take_raw(arena, ops->n_nodes, word);
     r->forward->unit_name =
         ms_arena_take_raw(arena, ops->n_nodes, sizeof(char *));
-    if (!r->tensor || !r->made || !r->in || !r->read || !r->out ||
-        !r->listed || !r->whole || !r->written || !r->held ||
-        !r->block_of || !r->forward->unit_block || !r->forward->unit_name)
+    if (!r->tensor || !r->made || !r->in || !r->read || !r->out || !r->listed ||
+        !r->whole || !r->written || !r->held || !r->block_of ||
+        !r->forward->unit_block || !r->forward->unit_name)
         return ms_fail_nomem(r->trace->fault);
     memset(r->tensor, 0xff, ops->n_tensors * word);
     memset(r->made, 0xff, ops->n_storages * word);
