@@ -2,18 +2,16 @@
 # Ops that the table does not know: refused, or all they touch is saved.
 # log_softmax saves its output (512 B); what is unknown its input too.
 sed 's/aten\._log_softmax/mine.soft/' ops.json >soft.json
-sed 's/"aten.addmm"/"mine.product"/' ops.json \
-    >product.json
 "$MEMSIM" run soft.json 2>&1
 "$MEMSIM" run soft.json --set graph.unknown_op=refuse 2>&1
-for model in ops soft product; do
+for model in ops soft unknown; do
     "$MEMSIM" run $model.json --set graph.unknown_op=conservative --json |
         grep -oE '"(unknown_ops": [^]]*]|saved_for_backward_bytes": [0-9]*)'
 done
-"$MEMSIM" run product.json --set graph.unknown_op=conservative \
+"$MEMSIM" run unknown.json --set graph.unknown_op=conservative \
     --dump graph | grep -A3 unknown_backward
-"$MEMSIM" run product.json --set graph.unknown_op=conservative
-"$MEMSIM" explain product.json --set graph.unknown_op=conservative --top 2 \
+"$MEMSIM" run unknown.json --set graph.unknown_op=conservative
+"$MEMSIM" explain unknown.json --set graph.unknown_op=conservative --top 2 \
     -p none --at loss
 "$MEMSIM" run tiny.json --set graph.unknown_op=conservative 2>&1
 "$MEMSIM" run ops.json --set graph.unknwn_op=refuse 2>&1

@@ -2,7 +2,7 @@
 /* Host memory that runs out, at every place of the way through the house:
  * the answer is "out of memory", never a crash, a leak or a wrong result. */
 #include "tests/tests.h"
-#include "tools/tools.h"
+#include "tools/compare.h"
 
 #include <string.h>
 
@@ -23,6 +23,7 @@ static const char *const jobs[][MOST_WORDS] = {
     {"tiny-encoder.json", "--book=device", "--optimizer=sgd"},
     {"parameters.json", "--precision=fp16-mixed", "--optimizer=adam"},
     {"ops.json", "-p", "checkpoint:full"},
+    {"unknown.json", "--set=graph.unknown_op=conservative"},
     {"parameters.json", "--hiden=1"}, /* faults run out of memory, too */
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))
@@ -48,6 +49,21 @@ static ms_err read_back(ms_text *text, ms_fault *fault)
                                text->length, &trial, &again, fault);
 }
 
+/* The step against itself, the peak against the start. */
+static ms_err compare(const ms_job *job, ms_text *text, ms_fault *fault)
+{
+    ms_variant variants[2] = {{*job, result, "none"}, {*job, result, "none"}};
+    ms_comparison c = {
+        .variants = variants, .n = 2, .explain = true, .top = MS_NONE};
+    MS_TRY(ms_alive_find(&result, NULL, &trial, &c.alive[0], fault));
+    MS_TRY(ms_alive_find(&result, "0s", &trial, &c.alive[1], fault));
+    MS_TRY(ms_differ_find(c.alive, &trial, &c.groups, &c.n_groups, fault));
+    ms_compare_text_write(&c, ms_screen_style(1, "never"), text);
+    ms_compare_data_csv(&c, text);
+    MS_TRY(ms_compare_data_json(&c, text, fault));
+    return text->failed ? ms_fail_nomem(fault) : MS_OK;
+}
+
 /* From words to every text; peak gets the answer. */
 static ms_err whole_way(int which, uint64_t *peak_bytes, ms_fault *fault)
 {
@@ -57,6 +73,7 @@ static ms_err whole_way(int which, uint64_t *peak_bytes, ms_fault *fault)
     ms_job job;
     ms_arguments arguments = {0};
     ms_text text = {.arena = &trial}, program = {.arena = &trial};
+    ms_text comparison = {.arena = &trial};
 
     tests_source("tests/golden/files/", folder);
     ck_assert_uint_lt(strlen(folder) + 32, sizeof path);
@@ -65,9 +82,11 @@ static ms_err whole_way(int which, uint64_t *peak_bytes, ms_fault *fault)
         words[n] = n == 0 ? path : jobs[which][n];
     MS_TRY(ms_options_parse(MS_FOR_RUN, words, n, &keep, &arguments, fault));
     MS_TRY(ms_settings_read(&arguments, &keep, &job, fault));
+    job.uses = true;
     MS_TRY(ms_pipeline_run(&job, &keep, &trial, &result, fault));
     *peak_bytes = result.report.ranks[0].peak.allocated_bytes;
     MS_TRY(print(&text, fault));
+    MS_TRY(compare(&job, &comparison, fault));
     return read_back(&program, fault);
 }
 
