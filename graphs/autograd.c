@@ -264,7 +264,10 @@ static bool *find_reached(ms_trace *trace, uint32_t loss)
         reached[ms_trace_at(trace, loss)->node] = true;
     for (uint32_t n = trace->n_nodes; n-- > 0;) {
         const ms_node *node = &trace->nodes[n];
-        for (uint32_t i = 0; reached[n] && i < node->n_inputs; i++) {
+        uint32_t n_inputs = node->n_inputs;
+        if (node->inner) /* CopySlices: the part lends its shape only */
+            n_inputs--;
+        for (uint32_t i = 0; reached[n] && i < n_inputs; i++) {
             uint32_t from = node->needs[i]
                                 ? ms_trace_at(trace, node->input[i])->node
                                 : MS_NONE;

@@ -11,6 +11,16 @@ done
 "$MEMSIM" run unknown.json --set graph.unknown_op=conservative \
     --dump graph | grep -A3 unknown_backward
 "$MEMSIM" run unknown.json --set graph.unknown_op=conservative
+# A view of an unknown kind, then written in place: its node dies.
+sed 's/\[13, 10, \[\], "float32", \[\], 0\]/&,\
+  [14, 5, [8, 16], "float32", [16, 1], 0]/
+s/"loss_start": 5/"loss_start": 6/
+s/{"op": "aten.relu_", "mod": "h.0", "args": \["T"\], "in": \[6\]/\
+  {"op": "mine.look", "mod": "h.0", "in": [6], "out": [14]},\
+  {"op": "aten.relu_", "mod": "h.0", "args": ["T"], "in": [14]/' \
+    ops.json >look.json
+"$MEMSIM" run look.json --set graph.unknown_op=conservative --json |
+    grep -oE '"(unknown_ops": [^]]*]|saved_for_backward_bytes": [0-9]*)'
 "$MEMSIM" explain unknown.json --set graph.unknown_op=conservative --top 2 \
     -p none --at loss
 "$MEMSIM" run tiny.json --set graph.unknown_op=conservative 2>&1
