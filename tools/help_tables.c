@@ -300,6 +300,6 @@ void ms_help_tables_ops(ms_text *text)
     ms_aten_describe(text);
     ms_text_add(text, "\nAn op that is not listed is refused.  "
                       "--set graph.unknown_op=conservative takes\nall its "
-                      "inputs and outputs as saved; a row of the table in "
-                      "graphs/aten.c says\nwhat it really saves.\n");
+                      "inputs and outputs as saved; a row of the tables in "
+                      "graphs/aten*.c says\nwhat it really saves.\n");
 }
