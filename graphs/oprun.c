@@ -371,6 +371,15 @@ static bool is_act(const run *r, uint32_t t)
            MS_OPSTORAGE_ACT;
 }
 
+/* A cast of a parameter is none. */
+static bool is_leaf(const run *r, uint32_t t)
+{
+    const ms_trace *trace = r->trace;
+
+    return trace->err ||
+           trace->counts[ms_trace_at(trace, t)->storage].persistent;
+}
+
 /* The variables `out` and `loss` stay. */
 static void drop_dead(run *r, uint32_t n)
 {
@@ -378,9 +387,9 @@ static void drop_dead(run *r, uint32_t n)
     const ms_oplives *lives = &r->lives;
 
     for (uint32_t i = lives->at[n]; i < lives->at[n + 1]; i++) {
-        uint32_t id = lives->list[i];
-        if (is_act(r, id) && !r->held[id])
-            ms_trace_drop(r->trace, r->tensor[id]);
+        uint32_t id = lives->list[i], t = r->tensor[id];
+        if (t != MS_NONE && !r->held[id] && !is_leaf(r, t))
+            ms_trace_drop(r->trace, t);
     }
     for (uint32_t k = 0; k < node->n_out; k++) {
         uint32_t id = node->out[k];

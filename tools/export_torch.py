@@ -18,7 +18,9 @@ From Python, in one line:
                         path="x.graph.json")
 
 One forward and its loss run on the machine at hand, no GPU is needed; each
-aten op below autograd becomes a node.  Control flow that depends on data is
+aten op below autograd becomes a node.  Python's variables count: the file says
+when a tensor lost its last name.  Export in fp32: memsim runs the graph under
+autocast too (--precision autocast-bf16).  Control flow that depends on data is
 recorded as it went this once.  Sizes are what count: random weights and inputs
 do, and those on torch.device("meta") need no memory.  Parameters with
 requires_grad=False become buffers; what runs under no_grad reads detached
@@ -46,7 +48,8 @@ FORMAT = (
     "storages: [sid, bytes, kind, name]; tensors: [tid, sid, shape, dtype, "
     "strides, offset]; nodes in forward order (aten ops below autograd): "
     "in/out = tensor ids, prod = producer node ids, args: T marks a tensor; "
-    "loss_start = node index where the loss begins"
+    "ends = tensors whose last name went after the node; autocast.* = notes "
+    "of what autocast would cast; loss_start = node index where the loss begins"
 )
 DTYPES = {
     "float32", "float16", "bfloat16", "float64", "int64", "int32", "bool",
@@ -331,6 +334,18 @@ def add_unread(recorder):
         recorder.leaf_storage(tensor)
 
 
+def forget_pinned(nodes):
+    """A note of x.to(dtype) looks at x and keeps it alive.  Where the two end
+    together nothing is known of x itself."""
+    end = {tid: node["id"] for node in nodes for tid in node.get("ends", ())}
+    for node in nodes:
+        if node["op"] != "autocast.to":
+            continue
+        source, note = node["in"][0], node["out"][0]
+        if source in end and end[source] == end.get(note):
+            nodes[end.pop(source)]["ends"].remove(source)
+
+
 def hook_modules(recorder, module):
     handles = []
     for name, child in module.named_modules():
@@ -565,6 +580,7 @@ def export(module, inputs, loss=None, target=None, path=None, case=None):
     name_leaves(recorder, module, given, target)
     start = trace(torch, recorder, module, inputs, keywords, loss, target)
     add_unread(recorder)
+    forget_pinned(recorder.nodes)
     document = {
         "format": FORMAT,
         "case": case or type(module).__name__,

@@ -5,7 +5,7 @@
 #   tools/test.sh          core: debug build; unit, laws, golden, truth, house
 #   tools/test.sh --all    and: clang, ASan+UBSan, 60 s of fuzzing per target,
 #                          coverage, release and its benchmark, the exporter
-#                          under Debian's PyTorch
+#                          under Debian's PyTorch, recorded GPU steps
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -43,6 +43,7 @@ all() {
     build/release/tests/memsim-bench build/release/memsim
     sh tools/packages.sh torch
     sh tests/export.sh build/release/memsim
+    sh tests/gpu.sh build/release/memsim || [ $? = 77 ] # no traces
 }
 
 sh tools/packages.sh build run test

@@ -38,20 +38,45 @@ const ms_rule ms_indexed_where_rule = {"WhereBackward0", "aten::where",
 
 /* ---- index --------------------------------------------------------------- */
 
-/* index_put_ with accumulate on CUDA sorts the n indices: their remainder,
- * their product with the strides, a clone of strided values, keys, sorted
- * keys, positions (int64 each) and the sort's own space: 1 byte up to 2048
+/* One int64 per index. */
+static uint32_t indices_like(ms_trace *trace, const char *op, uint32_t from,
+                             int64_t n)
+{
+    ms_trace_begin(trace, op);
+    ms_trace_read(trace, from);
+    uint32_t y = ms_trace_make(trace, "indices", MS_INT64, 1, &n);
+    ms_trace_end(trace, 0, false);
+    return y;
+}
+
+/* index_put_ with accumulate on CUDA sorts the n indices: of them (their
+ * remainder, times the strides) it makes keys, sorted keys and positions, and
+ * clones strided values before.  The sort's own space is 1 byte up to 2048
  * indices, at 4096 and 8192 as measured, which is a line
  * (specs/autograd-cuda.md, rule 12). */
-static void sort_scratch(ms_trace *trace, const ms_tensor *values, uint64_t n)
+static void put_sorted(ms_trace *trace, uint32_t whole, uint32_t index,
+                       uint32_t values)
 {
-    ms_trace_workspace(trace, 8 * n);
-    ms_trace_workspace(trace, 8 * n);
-    if (!ms_view_is_contiguous(values))
-        ms_trace_workspace(trace, ms_trace_bytes(values));
+    if (trace->err)
+        return;
+    int64_t n = (int64_t)ms_trace_elements(ms_trace_at(trace, index));
+    uint32_t rest = indices_like(trace, "aten::remainder", index, n);
+    uint32_t linear = indices_like(trace, "aten::mul", rest, n);
+
+    ms_trace_drop(trace, rest);
+    ms_trace_begin(trace, "aten::index_put_");
+    ms_trace_read(trace, whole);
+    ms_trace_read(trace, linear);
+    ms_trace_read(trace, values);
+    if (trace->err)
+        return;
+    if (!ms_view_is_contiguous(ms_trace_at(trace, values)))
+        ms_trace_workspace(trace, ms_trace_bytes(ms_trace_at(trace, values)));
     for (uint32_t i = 0; i < 3; i++)
-        ms_trace_workspace(trace, 8 * n);
-    ms_trace_workspace(trace, n <= 2048 ? 1 : 5631 + 65 * n / 4);
+        ms_trace_workspace(trace, 8 * (uint64_t)n);
+    ms_trace_workspace(trace, n <= 2048 ? 1 : 5631 + 65 * (uint64_t)n / 4);
+    ms_trace_end(trace, 0, false);
+    ms_trace_drop(trace, linear);
 }
 
 /* Zeros of the whole input, into which the rows are added. */
@@ -59,18 +84,21 @@ static void index_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
     uint8_t was = trace->pass;
+    bool sorts = !trace->cpu && node->n_saved;
 
     if (trace->err)
         return;
     const ms_tensor *input = ms_trace_at(trace, node->input[0]);
     if (input->parameter != MS_NONE)
         trace->pass = MS_GRAD_WEIGHT;
-    ms_trace_begin_backward(trace, node, grads[0]);
+    if (sorts)
+        ms_trace_begin(trace, "aten::new_zeros");
+    else
+        ms_trace_begin_backward(trace, node, grads[0]);
     out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
-    if (!trace->cpu && node->n_saved)
-        sort_scratch(trace, ms_trace_at(trace, grads[0]),
-                     ms_trace_elements(ms_trace_at(trace, node->saved[0])));
     ms_trace_end(trace, 0, false);
+    if (sorts)
+        put_sorted(trace, out[0], node->saved[0], grads[0]);
     trace->pass = was;
 }
 

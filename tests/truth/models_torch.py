@@ -3,8 +3,9 @@
 
 Written from the descriptions in specs/autograd-cuda.md, section 2: "basics"
 and "kait" differ in the order of einsum's operands, the norm, the rotary
-embedding, the mask and the loss.  The functions at the end name what is
-exported:
+embedding, the mask and the loss, and in which results their functions give a
+name: those live until the function returns.  The functions at the end name
+what is exported:
 
     /usr/bin/python3 tools/export_torch.py tests/truth/models_torch.py:basics
 """
@@ -71,10 +72,17 @@ class BasicsRotary(nn.Module):
         return both.reshape(x.shape)
 
 
-def softmax_by_hand(x):
+def basics_softmax(x):
     shifted = x - torch.max(x, dim=-1, keepdim=True)[0]
     powers = torch.exp(shifted)
     return powers / torch.sum(powers, dim=-1, keepdim=True)
+
+
+def basics_product(q, k, v, mask):
+    scores = torch.einsum("...qd,...kd->...qk", q, k) / math.sqrt(q.shape[-1])
+    scores = torch.where(mask, scores, float("-inf"))
+    shares = basics_softmax(scores)
+    return torch.einsum("...qk,...kd->...qd", shares, v)
 
 
 class BasicsAttention(nn.Module):
@@ -94,15 +102,17 @@ class BasicsAttention(nn.Module):
     def forward(self, x):
         q, k, v = self.q(x), self.k(x), self.v(x)
         q, k, v = self.split(q), self.split(k), self.split(v)
-        q, k = self.rotary(q), self.rotary(k)
+        q = self.rotary(q)
+        k = self.rotary(k)
         at = torch.arange(x.shape[1], device=x.device)
         mask = at[None, None, :, None] >= at[None, None, None, :]
-        scores = torch.einsum("...qd,...kd->...qk", q, k)
-        scores = scores / math.sqrt(q.shape[-1])
-        scores = torch.where(mask, scores, float("-inf"))
-        shares = softmax_by_hand(scores)
-        y = torch.einsum("...qk,...kd->...qd", shares, v)
-        return self.out(y.permute(0, 2, 1, 3).reshape(x.shape))
+        y = basics_product(q, k, v, mask)
+        y = y.permute(0, 2, 1, 3).reshape(x.shape)
+        return self.out(y)
+
+
+def silu(x):
+    return x * torch.sigmoid(x)
 
 
 class BasicsFeedForward(nn.Module):
@@ -113,20 +123,20 @@ class BasicsFeedForward(nn.Module):
         self.w3 = BasicsLinear(width, inner)
 
     def forward(self, x):
-        gate = self.w1(x)
-        gate = gate * torch.sigmoid(gate)
-        return self.w2(gate * self.w3(x))
+        return self.w2(silu(self.w1(x)) * self.w3(x))
 
 
-class Block(nn.Module):
+class BasicsBlock(nn.Module):
     def __init__(self, norm, attention, feed_forward):
         super().__init__()
         self.norm1, self.attention = norm(), attention
         self.norm2, self.feed_forward = norm(), feed_forward
 
     def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.feed_forward(self.norm2(x))
+        attended = self.attention(self.norm1(x))
+        middle = x + attended
+        fed = self.feed_forward(self.norm2(middle))
+        return middle + fed
 
 
 class Decoder(nn.Module):
@@ -137,16 +147,18 @@ class Decoder(nn.Module):
         self.norm, self.head = norm, head
 
     def forward(self, ids):
-        x = self.embedding(ids)
+        embedded = self.embedding(ids)
+        x = embedded
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        x = self.norm(x)
+        return self.head(x)
 
 
 def basics_model(layers, width, heads, inner, vocabulary, positions):
     rotary = BasicsRotary(positions, width // heads)
     blocks = [
-        Block(lambda: BasicsNorm(width),
+        BasicsBlock(lambda: BasicsNorm(width),
               BasicsAttention(width, heads, rotary),
               BasicsFeedForward(width, inner))
         for _ in range(layers)
@@ -155,10 +167,14 @@ def basics_model(layers, width, heads, inner, vocabulary, positions):
                    BasicsLinear(width, vocabulary))
 
 
+def log_softmax(x):
+    largest = torch.max(x, dim=-1, keepdim=True)[0]
+    x = x - largest
+    return x - torch.log(torch.sum(torch.exp(x), dim=-1, keepdim=True))
+
+
 def basics_loss(logits, target):
-    shifted = logits - torch.max(logits, dim=-1, keepdim=True)[0]
-    total = torch.sum(torch.exp(shifted), dim=-1, keepdim=True)
-    negated = -(shifted - torch.log(total))
+    negated = -log_softmax(logits)
     return torch.gather(negated, -1, target.unsqueeze(-1)).mean()
 
 
@@ -185,8 +201,23 @@ class KaitNorm(nn.Module):
     def forward(self, x):
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         scale = torch.sqrt(length.pow(2) / self.width + 1e-5)
-        y = torch.einsum("d,...d->...d", self.weight, x / scale)
+        scaled = x / scale
+        y = torch.einsum("d,...d->...d", self.weight, scaled)
         return y.to(x.dtype)
+
+
+def kait_softmax(x):
+    largest = torch.max(x, dim=-1, keepdim=True)[0]
+    powers = torch.exp(x - largest)
+    return powers / torch.sum(powers, dim=-1, keepdim=True)
+
+
+def kait_product(q, k, v, mask):
+    scores = torch.einsum("...qd,...kd->...qk", q, k) / math.sqrt(q.shape[-1])
+    mask = mask.expand(scores.shape)
+    scores = scores.masked_fill(mask == False, float("-inf"))  # noqa: E712
+    shares = kait_softmax(scores)
+    return torch.einsum("...qk,...kd->...qd", shares, v)
 
 
 class KaitRotary(nn.Module):
@@ -220,19 +251,18 @@ class KaitAttention(nn.Module):
 
     def forward(self, x):
         q, k, v = self.q(x), self.k(x), self.v(x)
-        q, k, v = self.split(q), self.split(k), self.split(v)
+        heads = self.split(q), self.split(k), self.split(v)
         size = x.shape[1]
         at = torch.arange(size, device=x.device).expand(x.shape[0], 1, size)
-        q, k = self.rotary(q, at), self.rotary(k, at)
-        above = torch.triu(torch.ones(size, size, device=x.device), 1)
-        mask = ~above.bool()
-        scores = torch.einsum("...qd,...kd->...qk", q, k)
-        scores = scores / math.sqrt(q.shape[-1])
-        mask = mask.expand(scores.shape)
-        scores = scores.masked_fill(mask == False, float("-inf"))  # noqa: E712
-        shares = softmax_by_hand(scores)
-        y = torch.einsum("...qk,...kd->...qd", shares, v)
-        return self.out(y.permute(0, 2, 1, 3).reshape(x.shape))
+        turned_q = self.rotary(heads[0], at)
+        turned_k = self.rotary(heads[1], at)
+        above = torch.ones(size, size, device=x.device)
+        above = torch.triu(above, 1)
+        above = above.bool()
+        above = ~above
+        y = kait_product(turned_q, turned_k, heads[2], above)
+        y = y.permute(0, 2, 1, 3).reshape(x.shape)
+        return self.out(y)
 
 
 class KaitFeedForward(nn.Module):
@@ -247,9 +277,19 @@ class KaitFeedForward(nn.Module):
         return self.w2(gate * torch.sigmoid(gate) * up)
 
 
+class KaitBlock(BasicsBlock):
+    def forward(self, x):
+        y = self.norm1(x)
+        y = self.attention(y)
+        x = x + y
+        y = self.norm2(x)
+        y = self.feed_forward(y)
+        return x + y
+
+
 def kait_model(layers, width, heads, inner, vocabulary, positions):
     blocks = [
-        Block(lambda: KaitNorm(width),
+        KaitBlock(lambda: KaitNorm(width),
               KaitAttention(width, heads,
                             KaitRotary(positions, width // heads)),
               KaitFeedForward(width, inner))
@@ -262,11 +302,13 @@ def kait_model(layers, width, heads, inner, vocabulary, positions):
 def kait_loss(logits, target):
     logits = logits.reshape(-1, logits.shape[-1])
     target = target.reshape(-1)
-    shifted = logits - logits.max(dim=-1, keepdim=True)[0]
+    largest = logits.max(dim=-1, keepdim=True)[0]
+    shifted = logits - largest
     total = torch.exp(shifted).sum(-1)
     rows = torch.arange(target.shape[0], device=target.device)
     picked = shifted[rows, target]
-    return (torch.log(total) - picked).mean()
+    losses = torch.log(total) - picked
+    return losses.mean()
 
 
 # ---- what is exported
