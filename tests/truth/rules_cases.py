@@ -74,6 +74,16 @@ def write_slice(x, y):
     return z
 
 
+def write_product(x, y):
+    x[:, :32].mul_(y)
+    return x.sin()
+
+
+def write_zeros(x):
+    x[2:4].zero_()
+    return x.sin()
+
+
 def write_column(x, y):
     z = x * 2.0
     z[:, 3] = y
@@ -558,6 +568,11 @@ MORE = {
     "repeat_interleave tensor": (
         lambda x, n: x.repeat_interleave(n, dim=0), [BTC], numbers(2, 8)),
     "sort descending": (lambda x: x.sort(1, descending=True), [BTC]),
+    "relu_ on a view": (lambda x: x.view(512, 128).relu_(), [BTC]),
+    "silu_ on a flat view": (
+        lambda x: F.silu(x.transpose(1, 2).flatten(1), inplace=True), [BTC]),
+    "mul_ on a part": (write_product, [BTC, (128,)]),
+    "zero_ on a part": (write_zeros, [BTC]),
     "write a slice": (write_slice, [BTC, (8, 32, 128)]),
     "write a column": (write_column, [BTC, (8, 128)]),
     # modules

@@ -155,15 +155,16 @@ def measure_backward(model, inputs):
     result = profile.profiler.kineto_results
     for event in result.experimental_event_tree():
         memory_events(event, [], found)
-    words = []
-    for i, (size, address, path) in enumerate(found):
+    words, ends = [], {}  # ends: address -> ops around its next free
+    for size, address, path in reversed(found):
+        if size < 0:
+            ends[address] = path
+            continue
         node = [name for _, name in path if "evaluate_function" in name]
         if size < SMALL or not node or "AccumulateGrad" in node[0]:
             continue
-        end = next((later for freed, at, later in found[i + 1:]
-                    if at == address and freed < 0), [])
-        scratch = kernels(path) & kernels(end)
-        words.append(f"{size}{'w' * bool(scratch)}")
+        scratch = kernels(path) & kernels(ends.get(address, []))
+        words.insert(0, f"{size}{'w' * bool(scratch)}")
     return " ".join(words) or "-"
 
 

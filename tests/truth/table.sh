@@ -93,6 +93,7 @@ END
 | llm.c | what llm.c prints; its tensors in `llmc_gpt2.json` |
 | modern | LLaMA's layer, by the save lists of its kernels (`test_modern.c`) |
 | op graphs | exported from PyTorch 1.13.1, and their steps (`opgraphs.tsv`) |
+| rules | per-op experiments with PyTorch 1.13.1 (`rules.tsv`, `rules.jsonl`) |
 | states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
 

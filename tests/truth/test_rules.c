@@ -114,7 +114,7 @@ static const char *policy_of(const char *name)
 START_TEST(experiments)
 {
     truth_table table;
-    char text[8192];
+    static char text[1 << 20];
     truth_begin();
     truth_read_here("rules.tsv", &table);
     char *file = read_graphs();

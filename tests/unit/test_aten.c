@@ -100,6 +100,7 @@ static const struct {
     {"add", "8,4;4", "8,1", "'T','T'", "make [8, 4]"},
     {"add", "8,4;3", "8,4", "'T','T'", "its inputs do not fit together"},
     {"add_", "8,4;4", "8,5", "'T','T'", "make [8, 4]"},
+    {"unsqueeze_", "8,4", "8,1,4", "'T',1", NULL},
     {"mm", "8,4;4,3", "8,3", "'T','T'", NULL},
     {"mm", "8,4;4,3", "3,8", "'T','T'", "make [8, 3]"},
     {"mm", "8,4;5,3", "8,3", "'T','T'", "do not fit"},
