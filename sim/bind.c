@@ -200,7 +200,7 @@ static ms_err collect(ms_books *books, const ms_books_at *at, uint32_t *n)
             if (books->row[c] != MS_NONE)
                 continue;
             if (in_host_memory(books, c))
-                MS_TRY(ms_bind_move(books, at, s, MS_HERE));
+                MS_TRY(ms_bind_move(books, at, s, MS_HERE, 0));
             else if (is_shard(books, c))
                 MS_TRY(gather_asked(books, at, s));
             else
@@ -216,7 +216,7 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
     uint32_t n = 0, cell = ms_books_cell(books, at, storage);
 
     if (in_host_memory(books, cell))
-        return ms_bind_move(books, at, storage, MS_HERE);
+        return ms_bind_move(books, at, storage, MS_HERE, 0);
     if (is_shard(books, cell))
         return gather_asked(books, at, storage);
     MS_TRY(next_tick(books));
@@ -331,33 +331,78 @@ static void let_go(ms_books *books, uint32_t cell)
     books->row[cell] = MS_NONE;
 }
 
-ms_err ms_bind_move(ms_books *books, const ms_books_at *at, uint32_t storage,
-                    uint8_t place)
+/* A copy from the host takes memory that ops of the compute stream may still
+ * use when the host hands it out: it starts after them. */
+static void wait_for_compute(ms_books *books, const ms_books_at *at)
+{
+    uint32_t last = books->last_compute[at->rank];
+
+    if (last != MS_NONE)
+        books->plan->wait[books->n_wait++] = last;
+}
+
+static ms_err issue_copy(ms_books *books, const ms_books_at *at, bool in,
+                         bool in_line, uint64_t bytes)
 {
     const ms_expand_opts *opts = books->opts;
+    double rate = in ? opts->h2d_bytes_per_s : opts->d2h_bytes_per_s;
+    uint8_t stream = in ? MS_STREAM_H2D : MS_STREAM_D2H;
+
+    MS_TRY(ms_books_reserve(books, 1, 1, 2));
+    ms_books_issue(books, at, MS_NONE, MS_COPY,
+                   in_line ? MS_STREAM_COMPUTE : stream,
+                   copy_ns(opts, bytes, rate));
+    if (in && !in_line)
+        wait_for_compute(books, at);
+    return MS_OK;
+}
+
+ms_err ms_bind_move(ms_books *books, const ms_books_at *at, uint32_t storage,
+                    uint8_t place, uint8_t flags)
+{
+    bool in = place == MS_HERE, later = flags & MS_CALL_LATER && !in;
     uint32_t c = ms_books_cell(books, at, storage);
+    uint32_t *from = in ? books->host_row : books->row;
+    uint32_t *to = in ? books->row : books->host_row;
+
     if (place == MS_SHARD) {
         let_go(books, c);
         return MS_OK;
     }
-    uint32_t *from = place == MS_HERE ? books->host_row : books->row;
-    uint32_t *to = place == MS_HERE ? books->row : books->host_row;
-    bool in = place == MS_HERE;
-    uint64_t bytes = books->graph->storage_bytes[storage];
-
-    if (from[c] == MS_NONE)
-        return MS_OK; /* already there, or gone: bind will make it */
-    MS_TRY(ms_books_reserve(books, 1, 1, 1));
-    ms_books_issue(books, at, MS_NONE, MS_COPY,
-                   in ? MS_STREAM_H2D : MS_STREAM_D2H,
-                   copy_ns(opts, bytes,
-                           in ? opts->h2d_bytes_per_s : opts->d2h_bytes_per_s));
+    if (from[c] == MS_NONE || to[c] != MS_NONE)
+        return MS_OK; /* there, or on its way; or gone: bind will make it */
+    MS_TRY(issue_copy(books, at, in, flags & MS_CALL_IN_LINE,
+                      books->graph->storage_bytes[storage]));
     ms_books_read(books, from[c]);
     to[c] = ms_books_take(books, storage, books->plan->row[from[c]].category,
                           in ? MS_DEVICE_POOL : MS_HOST_POOL,
                           books->plan->row[from[c]].saved);
+    if (later)
+        return MS_OK;
     ms_books_give(books, from[c]);
     from[c] = MS_NONE;
+    return MS_OK;
+}
+
+ms_err ms_bind_wait(ms_books *books, const ms_books_at *at,
+                    const uint32_t *storages, uint32_t n)
+{
+    if (!books->host_row)
+        return MS_OK;
+    MS_TRY(ms_books_reserve(books, 1, 0, 2 * n));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        bool goes = books->host_row[c] != MS_NONE;
+        if (books->row[c] != MS_NONE)
+            ms_books_read(books, books->row[c]);
+        if (!goes)
+            continue;
+        ms_books_read(books, books->host_row[c]);
+        if (books->row[c] != MS_NONE)
+            ms_books_give(books, books->row[c]);
+        books->row[c] = MS_NONE;
+    }
     return MS_OK;
 }
 

@@ -104,6 +104,17 @@ static ms_err take_cells(ms_books *books, bool sets)
     return take_rows(books, &books->row);
 }
 
+static ms_err take_last(ms_books *books, uint32_t ranks)
+{
+    books->last_compute =
+        ms_arena_take_raw(books->arena, ranks, sizeof(uint32_t));
+    if (!books->last_compute)
+        return ms_fail_nomem(books->fault);
+    for (uint32_t r = 0; r < ranks; r++)
+        books->last_compute[r] = MS_NONE;
+    return MS_OK;
+}
+
 ms_err ms_books_open(ms_books *books, const ms_program *program)
 {
     const ms_graph *graph = books->graph;
@@ -123,6 +134,8 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
     books->streams = graph_streams(graph) || moves || shares ||
                      program_has(program, MS_GATHER) ||
                      program_has(program, MS_REDUCE);
+    if (books->streams)
+        MS_TRY(take_last(books, program->n_ranks));
     if (moves)
         MS_TRY(take_rows(books, &books->host_row));
     if (shares)
@@ -165,7 +178,8 @@ void ms_books_lose(ms_books *books, uint32_t cell)
     if (books->row[cell] != MS_NONE) {
         ms_books_give(books, books->row[cell]);
         books->row[cell] = MS_NONE;
-    } else if (books->host_row && books->host_row[cell] != MS_NONE) {
+    }
+    if (books->host_row && books->host_row[cell] != MS_NONE) {
         ms_books_give(books, books->host_row[cell]);
         books->host_row[cell] = MS_NONE;
     }

@@ -31,6 +31,8 @@ typedef struct ms_books {
     uint32_t *asked;     /* shared storages gathered because an op of the unit
                             under way reads them */
     uint32_t n_asked, asked_capacity, transfers_capacity;
+    uint32_t *last_compute; /* per rank: the last op of its compute stream, or
+                               MS_NONE; NULL with one stream */
     uint8_t *state;
     uint32_t *ready_op; /* per row, with several streams: last writer */
     bool streams;       /* more than one stream is in use: record waits */
@@ -94,8 +96,11 @@ static inline void ms_books_issue(ms_books *books, const ms_books_at *at,
                                .pass = pass,
                                .stream = stream,
                                .rank = at->rank};
-    if (books->streams)
+    if (books->streams) {
         plan->wait_at[i] = books->n_wait;
+        if (stream == MS_STREAM_COMPUTE)
+            books->last_compute[at->rank] = i;
+    }
     if (books->opts->uses)
         plan->use_at[i] = books->n_use;
 }
@@ -202,8 +207,11 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
                        uint32_t reader);
 ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
                      const ms_call *call);
+/* flags: of the MOVE call. */
 ms_err ms_bind_move(ms_books *books, const ms_books_at *at, uint32_t storage,
-                    uint8_t place);
+                    uint8_t place, uint8_t flags);
+ms_err ms_bind_wait(ms_books *books, const ms_books_at *at,
+                    const uint32_t *storages, uint32_t n);
 /* Ops [first, end) of one unit are about to run, and have run: what they read
  * of shared storages is gathered before, unless a call has done so, and what
  * was gathered for them goes after. */

@@ -9,7 +9,9 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                 KEY(UNIT) | WHEN | KEY(KEEP) | KEY(HOLD) | KEY(SAVES)},
     [MS_RERUN] = {"rerun", MS_DUMP_NO_OBJECT,
                   KEY(UNITS) | WHEN | KEY(WHOLE) | KEY(HOLD_OUTPUTS)},
-    [MS_MOVE] = {"move", MS_DUMP_SET, WHEN | KEY(TO)},
+    [MS_MOVE] = {"move", MS_DUMP_SET,
+                 WHEN | KEY(TO) | KEY(LATER) | KEY(IN_LINE)},
+    [MS_WAIT] = {"wait", MS_DUMP_SET, WHEN},
     [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN},
     [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN | KEY(SAVES)},
     [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
@@ -20,12 +22,13 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
 };
 
 const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
-    [MS_DUMP_UNIT] = "unit",   [MS_DUMP_UNITS] = "units",
-    [MS_DUMP_FRAME] = "frame", [MS_DUMP_MICRO] = "micro",
-    [MS_DUMP_RANK] = "rank",   [MS_DUMP_KEEP] = "keep",
-    [MS_DUMP_HOLD] = "hold",   [MS_DUMP_TO] = "to",
-    [MS_DUMP_WHOLE] = "whole", [MS_DUMP_HOLD_OUTPUTS] = "hold-outputs",
-    [MS_DUMP_SAVES] = "saves",
+    [MS_DUMP_UNIT] = "unit",       [MS_DUMP_UNITS] = "units",
+    [MS_DUMP_FRAME] = "frame",     [MS_DUMP_MICRO] = "micro",
+    [MS_DUMP_RANK] = "rank",       [MS_DUMP_KEEP] = "keep",
+    [MS_DUMP_HOLD] = "hold",       [MS_DUMP_TO] = "to",
+    [MS_DUMP_WHOLE] = "whole",     [MS_DUMP_HOLD_OUTPUTS] = "hold-outputs",
+    [MS_DUMP_SAVES] = "saves",     [MS_DUMP_LATER] = "later",
+    [MS_DUMP_IN_LINE] = "in-line",
 };
 
 /* A name from a file, made harmless for a line of text. */
@@ -279,6 +282,14 @@ static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
     case MS_DUMP_SAVES:
         if (call->flags & MS_CALL_SAVES)
             put_word(text, "saves");
+        break;
+    case MS_DUMP_LATER:
+        if (call->flags & MS_CALL_LATER)
+            put_word(text, "later");
+        break;
+    case MS_DUMP_IN_LINE:
+        if (call->flags & MS_CALL_IN_LINE)
+            put_word(text, "in-line");
         break;
     case MS_DUMP_N_KEYS:
         break;

@@ -39,6 +39,8 @@ typedef enum ms_dump_key {
     MS_DUMP_WHOLE,        /* whole */
     MS_DUMP_HOLD_OUTPUTS, /* hold-outputs */
     MS_DUMP_SAVES,        /* saves */
+    MS_DUMP_LATER,        /* later */
+    MS_DUMP_IN_LINE,      /* in-line */
     MS_DUMP_N_KEYS
 } ms_dump_key;
 

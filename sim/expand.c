@@ -61,12 +61,18 @@ static inline uint32_t cell_of(const columns *w, uint32_t storage)
     return storage + (storage < w->n_persistent ? w->persistent : w->frame);
 }
 
+static inline bool is_on_host(const ms_books *books, uint32_t cell)
+{
+    return books->host_row && books->host_row[cell] != MS_NONE;
+}
+
 static inline void lose(ms_books *books, columns *w, uint32_t cell)
 {
     if (w->row[cell] != MS_NONE) {
         w->release[w->n_release++] = w->row[cell];
         w->row[cell] = MS_NONE;
-        return;
+        if (!is_on_host(books, cell))
+            return;
     }
     books->n_release = w->n_release; /* it is in host memory, or stolen */
     ms_books_lose(books, cell);
@@ -136,11 +142,6 @@ static inline void end_references(ms_books *books, columns *w, uint32_t op)
 }
 
 /* ---- forward ------------------------------------------------------------- */
-
-static bool is_on_host(const ms_books *books, uint32_t cell)
-{
-    return books->host_row && books->host_row[cell] != MS_NONE;
-}
 
 /* Makes op's inputs present and room for it. */
 static ms_err prepare(ms_books *books, const ms_books_at *at, uint32_t op)
@@ -427,7 +428,8 @@ static ms_err move_set(ms_books *books, const ms_books_at *at,
         return MS_OK;
     for (uint32_t i = program->set_at[call->set];
          i < program->set_at[call->set + 1]; i++)
-        MS_TRY(ms_bind_move(books, at, program->set_item[i], call->place));
+        MS_TRY(ms_bind_move(books, at, program->set_item[i], call->place,
+                            call->flags));
     return MS_OK;
 }
 
@@ -439,6 +441,8 @@ static ms_err collect_set(ms_books *books, const ms_books_at *at,
     uint32_t first = program->set_at[call->set];
     uint32_t n = program->set_at[call->set + 1] - first;
     const uint32_t *set = program->set_item + first;
+    if (call->verb == MS_WAIT)
+        return ms_bind_wait(books, at, set, n);
     if (call->verb == MS_GATHER)
         return ms_bind_gather(books, at, set, n);
     return ms_bind_reduce(books, at, set, n, call->place);
@@ -509,6 +513,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
         case MS_MARK:
             MS_TRY(add_mark(books, call, &marks));
             break;
+        case MS_WAIT:
         case MS_GATHER:
         case MS_REDUCE:
             MS_TRY(collect_set(books, &at, program, call));

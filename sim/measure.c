@@ -371,27 +371,16 @@ static void see_end(const ms_timeline *line, rank_state *state, uint32_t op)
 /* ---- work, traffic, micro-batches in flight -------------------------------
  */
 
-static uint64_t *traffic_of(ms_rank_report *out, ms_stream_kind stream)
-{
-    switch (stream) {
-    case MS_STREAM_H2D:
-        return &out->h2d_bytes;
-    case MS_STREAM_D2H:
-        return &out->d2h_bytes;
-    case MS_STREAM_NVME:
-        return &out->nvme_bytes;
-    default:
-        return NULL;
-    }
-}
-
-/* A copy moves what it allocates at its far end. */
+/* A copy moves what it allocates at its far end, on whatever stream. */
 static void add_traffic(const ms_plan *plan, ms_rank_report *out, uint32_t op)
 {
-    uint64_t *bytes = traffic_of(out, plan->op[op].stream);
-    for (uint32_t r = plan->op[op].alloc_at;
-         bytes && r < plan->op[op + 1].alloc_at; r++)
-        *bytes += plan->row[r].bytes;
+    if (plan->op[op].pass != MS_COPY || plan->op[op].stream == MS_STREAM_COMM)
+        return;
+    for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
+         r++) {
+        bool leaves = plan->row[r].pool == MS_HOST_POOL;
+        *(leaves ? &out->d2h_bytes : &out->h2d_bytes) += plan->row[r].bytes;
+    }
 }
 
 static void fold_ops(const fold_state *fold, ms_report *report)
@@ -405,8 +394,7 @@ static void fold_ops(const fold_state *fold, ms_report *report)
             by_pass[row->pass] += flops[row->of];
         if (row->stream == MS_STREAM_COMPUTE)
             add_time(fold->line, &fold->ranks[row->rank], op, row->pass);
-        else
-            add_traffic(plan, &report->ranks[row->rank], op);
+        add_traffic(plan, &report->ranks[row->rank], op);
         see_end(fold->line, &fold->ranks[row->rank], op);
     }
     for (uint32_t i = 0; i < plan->n_transfers; i++)

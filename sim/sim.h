@@ -190,6 +190,8 @@ typedef enum ms_verb {
     MS_MARK,     /* a named instant: levels are read here */
     MS_GATHER,   /* all-gather set: one collective makes what is SHARD whole;
                     what the ranks do not share is written where it is */
+    MS_WAIT,     /* the compute stream waits for the copies of set; what a MOVE
+                    with LATER took to the host is dropped here */
     MS_REDUCE,   /* sum set over the ranks, place MS_SHARD: reduce-scatter into
                     the shards, MS_HERE: all-reduce; of what was not made
                     nothing */
@@ -204,8 +206,15 @@ typedef enum ms_verb {
  * not; HOLD_OUTPUTS keeps what leaves the units until a DROP_SET with unit and
  * last of this call.  RUN: SAVES says that an autograd node holds `set` (a
  * reentrant checkpoint saves its inputs, a non-reentrant one's closure only
- * names them). */
-enum { MS_CALL_WHOLE = 1u, MS_CALL_HOLD_OUTPUTS = 2u, MS_CALL_SAVES = 4u };
+ * names them).  MOVE: LATER leaves the device's copy until a WAIT; IN_LINE
+ * copies on the compute stream. */
+enum {
+    MS_CALL_WHOLE = 1u,
+    MS_CALL_HOLD_OUTPUTS = 2u,
+    MS_CALL_SAVES = 4u,
+    MS_CALL_LATER = 8u,
+    MS_CALL_IN_LINE = 16u
+};
 
 typedef struct ms_call {
     uint8_t verb;  /* ms_verb */

@@ -337,6 +337,8 @@ static void add_move(laws_random *random, const ms_graph *graph,
             is_made_by(graph, s, after->unit) && laws_chance(random, 40))
             list[n++] = s;
     call.place = MS_HOST;
+    call.flags = laws_chance(random, 50) ? MS_CALL_LATER : 0;
+    call.flags |= laws_chance(random, 20) ? MS_CALL_IN_LINE : 0;
     call.micro_batch = after->micro_batch;
     ck_assert_int_eq(
         ms_program_add_set(program, list, n, arena, &call.set, &fault), MS_OK);
@@ -346,6 +348,21 @@ static void add_move(laws_random *random, const ms_graph *graph,
     ms_call sync = ms_program_call(MS_SYNC);
     sync.micro_batch = after->micro_batch;
     ck_assert_int_eq(ms_program_add(program, sync, arena, &fault), MS_OK);
+}
+
+/* What moved, or did not, is waited for or brought back. */
+static void add_wait(laws_random *random, const ms_call *after, ms_arena *arena,
+                     ms_program *program)
+{
+    ms_fault fault = {0};
+    bool waits = laws_chance(random, 60);
+    ms_call call = ms_program_call(waits ? MS_WAIT : MS_MOVE);
+    if (program->n_sets == 0)
+        return;
+    call.place = MS_HERE;
+    call.micro_batch = after->micro_batch;
+    call.set = laws_below(random, program->n_sets);
+    ck_assert_int_eq(ms_program_add(program, call, arena, &fault), MS_OK);
 }
 
 void laws_moves(laws_random *random, const ms_graph *graph, ms_arena *arena,
@@ -362,6 +379,8 @@ void laws_moves(laws_random *random, const ms_graph *graph, ms_arena *arena,
         if (calls[i].verb == MS_RUN && calls[i].pass == MS_FORWARD &&
             laws_chance(random, 50))
             add_move(random, graph, &calls[i], arena, program);
+        else if (calls[i].verb == MS_RUN && laws_chance(random, 40))
+            add_wait(random, &calls[i], arena, program);
     }
 }
 

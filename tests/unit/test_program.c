@@ -277,7 +277,7 @@ START_TEST(wrong_calls_are_found)
     call.unit = 2;
     refused(call, "there are no units 2-1; the graph has 3");
     call.verb = MS_N_VERBS;
-    refused(call, "there is no verb 10");
+    refused(call, "there is no verb 11");
 }
 END_TEST
 

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Laws of the swap policies on a chain of N equal units (tests/laws/laws.h):
+ * unit i reads and saves a_(i - 1) and makes a_i. */
+#include "policies/policies.h"
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+
+#include <stdio.h>
+
+#define N 8u
+#define UNIT_BYTES ((uint64_t)1000000)
+#define COPY_NS 7u
+
+static ms_arena arena;
+static ms_fault fault;
+static ms_graph graph;
+
+static void setup(void)
+{
+    arena = (ms_arena){0};
+    fault = (ms_fault){0};
+    laws_chain(N, UNIT_BYTES, &arena, &graph);
+}
+
+static void teardown(void)
+{
+    ms_arena_free(&arena);
+}
+
+/* rate in bytes per second, both ways; 0: copies take COPY_NS alone. */
+static const ms_rank_report *run(const char *policy, double rate)
+{
+    static ms_report report;
+    ms_spec spec = {0};
+    ms_program program;
+    ms_plan plan;
+    ms_timeline line;
+    ms_machine machine = {0};
+    ms_expand_opts opts = {.h2d_bytes_per_s = rate,
+                           .d2h_bytes_per_s = rate,
+                           .copy_ns = rate > 0 ? COPY_NS : 0};
+    ck_assert_int_eq(ms_spec_parse(policy, &arena, &spec, &fault), MS_OK);
+    ck_assert_int_eq(
+        ms_apply_program(&spec, &graph, 1, false, &arena, &program, &fault),
+        MS_OK);
+    ck_assert_int_eq(ms_check_program(&graph, &program, &fault), MS_OK);
+    ms_plan *kept = ms_arena_take(&arena, 1, sizeof plan);
+    ck_assert_int_eq(ms_expand(&graph, &program, &opts, &arena, kept, &fault),
+                     MS_OK);
+    ck_assert_int_eq(ms_replay(kept, &machine, &arena, &line, &fault), MS_OK);
+    ck_assert_int_eq(ms_measure(&line, &machine, &arena, &report, &fault),
+                     MS_OK);
+    return &report.ranks[0];
+}
+
+static uint64_t after_forward(const ms_rank_report *rank)
+{
+    return rank->levels[MS_MARK_AFTER_FORWARD];
+}
+
+/* L - n blocks' tensors are on the device (specs/policies.md 11, 7). */
+START_TEST(te_leaves_all_but_n_blocks)
+{
+    uint64_t none = after_forward(run("none", 1e9));
+    for (uint32_t n = 1; n < N; n++) {
+        char policy[32];
+        snprintf(policy, sizeof policy, "swap:te=%u,min=1", n);
+        const ms_rank_report *rank = run(policy, 1e9);
+        /* Block 0 reads the input, which is no activation. */
+        ck_assert_uint_eq(after_forward(rank), none - (n - 1) * UNIT_BYTES);
+        ck_assert_uint_eq(rank->d2h_bytes, (n - 1) * UNIT_BYTES);
+        ck_assert_uint_eq(rank->h2d_bytes, rank->d2h_bytes);
+    }
+}
+END_TEST
+
+START_TEST(infinite_bandwidth_costs_nothing)
+{
+    static const char *const policies[] = {
+        "swap:te=4,min=1", "swap:vdnn=all,min=1", "swap:save_on_cpu,min=1"};
+    uint64_t step_ns = run("none", 0)->time.step_ns;
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        const ms_rank_report *rank = run(policies[i], 0);
+        ck_assert_uint_eq(rank->time.step_ns, step_ns);
+        ck_assert_uint_eq(rank->time.stall_ns, 0);
+        ck_assert_uint_gt(rank->d2h_bytes, 0);
+    }
+}
+END_TEST
+
+/* No overlap: base + each tensor out and in (specs/policies.md 11, 6). */
+START_TEST(save_on_cpu_adds_every_copy)
+{
+    const uint64_t tensors = N - 1; /* a_1 .. a_(N - 1) */
+    uint64_t base_ns = run("none", 1e9)->time.step_ns;
+    const ms_rank_report *rank = run("swap:save_on_cpu,min=1000", 1e9);
+    uint64_t copy_ns = UNIT_BYTES + COPY_NS; /* at 1 byte per ns */
+    ck_assert_uint_eq(rank->d2h_bytes, tensors * UNIT_BYTES);
+    ck_assert_uint_eq(rank->time.step_ns, base_ns + 2 * tensors * copy_ns);
+    ck_assert_uint_eq(rank->time.stall_ns, 2 * tensors * copy_ns);
+}
+END_TEST
+
+/* Forward layer time = max(compute, copy out); so in backward. */
+START_TEST(vdnn_waits_at_the_end_of_each_layer)
+{
+    const ms_rank_report *rank = run("swap:vdnn=all,min=1000", 1e9);
+    uint64_t copy_ns = UNIT_BYTES + COPY_NS, base_ns;
+    uint64_t layers = N - 1; /* a_1 .. a_(N - 1) are inputs that are saved */
+    ck_assert_uint_eq(rank->d2h_bytes, layers * UNIT_BYTES);
+    base_ns = run("none", 1e9)->time.step_ns;
+    ck_assert_uint_gt(rank->time.step_ns, base_ns);
+    ck_assert_uint_le(rank->time.step_ns, base_ns + 2 * layers * copy_ns);
+}
+END_TEST
+
+START_TEST(every_block_away_is_refused)
+{
+    ms_spec spec = {0};
+    ms_program program;
+    ck_assert_int_eq(ms_spec_parse("swap:te=8", &arena, &spec, &fault), MS_OK);
+    ck_assert_int_eq(
+        ms_apply_program(&spec, &graph, 1, false, &arena, &program, &fault),
+        MS_EUSAGE);
+    ck_assert_str_eq(fault.what, "the model has 8 blocks");
+}
+END_TEST
+
+Suite *suite_swap(void)
+{
+    Suite *suite = suite_create("swap");
+    TCase *tcase = tcase_create("swap");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, te_leaves_all_but_n_blocks);
+    tcase_add_test(tcase, infinite_bandwidth_costs_nothing);
+    tcase_add_test(tcase, save_on_cpu_adds_every_copy);
+    tcase_add_test(tcase, vdnn_waits_at_the_end_of_each_layer);
+    tcase_add_test(tcase, every_block_away_is_refused);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
