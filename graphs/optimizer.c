@@ -4,7 +4,7 @@
  *
  * loop      one parameter after the other; Adam's sqrt and quotient are
  *           temporaries, the quotient of the parameter before is still bound
- * foreach   lists over all parameters: 1.13 holds two lists, 2.x one
+ * foreach   lists over all parameters: up to 2.0 two of them, from 2.1 one
  * fused     no temporaries
  *
  * With 16-bit weights the state holds an fp32 master copy; loop and foreach
@@ -202,7 +202,7 @@ static void take_sqrt(step *s, uint32_t p)
             temporary(s, "sqrt", s->trace->graph.storage_bytes[second], p);
 }
 
-/* Quotient by the bias correction: a second list in 1.13, in place in 2.x. */
+/* Quotient by the bias correction: a second list up to 2.0, then in place. */
 static void divide_in_place(step *s, uint32_t p)
 {
     ms_graph *g = &s->trace->graph;
@@ -312,7 +312,7 @@ static void foreach_adam(step *s)
     over_all(s, "aten::_foreach_addcmul_", update_second, 3);
     over_all(s, "aten::_foreach_sqrt", take_sqrt, 1);
     s->by_scalar = true;
-    if (trace->framework == MS_TORCH_1_13) {
+    if (trace->framework < MS_TORCH_2) {
         over_all(s, "aten::_foreach_div", divide, 1);
         drop_list(s, s->roots);
     } else {
