@@ -91,7 +91,29 @@ static ms_err share_states(ms_trace *trace, const uint32_t *new_id)
     return MS_OK;
 }
 
-static ms_err renumber(ms_trace *trace)
+/* A checkpoint on the CPU sets its random state aside: a tensor of 5,056
+ * bytes (torch.get_rng_state: the Mersenne twister's).  On CUDA both states
+ * are tensors in host memory. */
+#define RANDOM_STATE_BYTES 5056u
+
+static ms_err add_states(ms_trace *trace, uint32_t n_units)
+{
+    uint32_t *states = ms_arena_take_raw(trace->arena, n_units, sizeof *states);
+
+    if (!states)
+        return ms_fail_nomem(trace->fault);
+    trace->layer = MS_NONE;
+    for (uint32_t u = 0; u < n_units; u++) {
+        states[u] = ms_trace_storage(trace, "random_state", RANDOM_STATE_BYTES,
+                                     MS_ACTIVATIONS, true);
+        if (states[u] != MS_NONE)
+            trace->graph.storage_at_start[states[u]] = 0;
+    }
+    trace->graph.unit_state = states;
+    return trace->err;
+}
+
+static ms_err renumber(ms_trace *trace, uint32_t n_units)
 {
     ms_graph *g = &trace->graph;
     uint32_t *new_id = NULL;
@@ -106,6 +128,8 @@ static ms_err renumber(ms_trace *trace)
     rename_ids(g->in, trace->n_in, new_id);
     rename_ids(g->out, trace->n_out, new_id);
     rename_ids(g->kept, g->n_kept, new_id);
+    if (g->unit_state)
+        rename_ids(g->unit_state, n_units, new_id);
     for (uint32_t i = 0; i < trace->n_drop; i++)
         g->drop[i] = MS_DROP(new_id[MS_DROP_STORAGE(g->drop[i])],
                              g->drop[i] & MS_DROP_SAVED);
@@ -207,7 +231,9 @@ ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
 {
     ms_graph *g = &trace->graph;
 
-    MS_TRY(renumber(trace));
+    if (trace->cpu && trace->train)
+        MS_TRY(add_states(trace, forward->n_units));
+    MS_TRY(renumber(trace, forward->n_units));
     if (g->n_ops == 0) { /* a model of nothing to do still has closed CSRs */
         static uint32_t zero[1];
         g->in_at = g->out_at = g->drop_at = zero;

@@ -281,6 +281,32 @@ static ms_err open_rerun(ms_books *books, const ms_books_at *at, uint32_t unit)
                              books->graph->forward_at[unit + 1]);
 }
 
+/* The random state is a tensor of its own; no kernel makes it. */
+static ms_err make_state(ms_books *books, const ms_books_at *at, uint32_t state,
+                         uint32_t *row)
+{
+    MS_TRY(ms_books_reserve(books, 1, 1, 0));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
+    *row = ms_books_take(books, state, MS_ACTIVATIONS, MS_DEVICE_POOL, false);
+    return MS_OK;
+}
+
+ms_err ms_bind_state(ms_books *books, const ms_books_at *at,
+                     const ms_call *call)
+{
+    const uint32_t *states = books->graph->unit_state;
+
+    if (!states)
+        return MS_OK;
+    uint32_t c = ms_books_cell(books, at, states[call->unit]);
+    if (books->row[c] != MS_NONE)
+        ms_books_give(books, books->row[c]);
+    books->row[c] = MS_NONE;
+    if (call->place == MS_GONE)
+        return MS_OK;
+    return make_state(books, at, states[call->unit], &books->row[c]);
+}
+
 ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
                      const ms_call *call)
 {
@@ -290,6 +316,9 @@ ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
     uint32_t saved_from = graph->backward_at[call->last + 1];
     bool whole = call->flags & MS_CALL_WHOLE;
 
+    uint32_t state = MS_NONE;
+    if (call->flags & MS_CALL_STATE && graph->unit_state)
+        MS_TRY(make_state(books, at, graph->unit_state[call->unit], &state));
     MS_TRY(next_tick(books));
     uint32_t wanted = books->tick;
     if (!whole)
@@ -307,6 +336,8 @@ ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
         }
         ms_bind_close_unit(books, at);
     }
+    if (state != MS_NONE)
+        ms_books_give(books, state);
     if (!(call->flags & MS_CALL_HOLD_OUTPUTS))
         for (uint32_t op = first; op < end; op++)
             end_outputs(books, at, op, true);

@@ -210,6 +210,9 @@ ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
 /* flags: of the MOVE call. */
 ms_err ms_bind_move(ms_books *books, const ms_books_at *at, uint32_t storage,
                     uint8_t place, uint8_t flags);
+/* The random state of call's unit: made, or dropped. */
+ms_err ms_bind_state(ms_books *books, const ms_books_at *at,
+                     const ms_call *call);
 ms_err ms_bind_wait(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n);
 /* Ops [first, end) of one unit are about to run, and have run: what they read

@@ -45,7 +45,7 @@ static ms_err check_units(const ms_graph *graph, const ms_call *call,
                           ms_fault *fault)
 {
     uint32_t last = call->last;
-    if (call->verb == MS_RUN)
+    if (call->verb == MS_RUN || call->verb == MS_STATE)
         last = call->unit;
     else if (call->verb == MS_DROP_SET && call->unit == MS_NONE)
         return MS_OK;
@@ -124,6 +124,11 @@ static ms_err check_verb(const ms_graph *graph, const ms_call *call,
         call->place != MS_HOST && call->place != MS_SHARD)
         return ms_fail(fault, MS_EINPUT, NULL, NULL,
                        "a set moves to here, host or shard, not to place %u",
+                       (unsigned)call->place);
+    if (call->verb == MS_STATE && call->place != MS_HERE &&
+        call->place != MS_GONE)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "a state goes to here or gone, not to place %u",
                        (unsigned)call->place);
     if (call->verb == MS_REDUCE && call->place != MS_HERE &&
         call->place != MS_SHARD)

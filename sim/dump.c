@@ -8,10 +8,12 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_RUN] = {"run", MS_DUMP_PASS,
                 KEY(UNIT) | WHEN | KEY(KEEP) | KEY(HOLD) | KEY(SAVES)},
     [MS_RERUN] = {"rerun", MS_DUMP_NO_OBJECT,
-                  KEY(UNITS) | WHEN | KEY(WHOLE) | KEY(HOLD_OUTPUTS)},
+                  KEY(UNITS) | WHEN | KEY(WHOLE) | KEY(HOLD_OUTPUTS) |
+                      KEY(STATE)},
     [MS_MOVE] = {"move", MS_DUMP_SET,
                  WHEN | KEY(TO) | KEY(LATER) | KEY(IN_LINE)},
     [MS_WAIT] = {"wait", MS_DUMP_SET, WHEN},
+    [MS_STATE] = {"state", MS_DUMP_NO_OBJECT, KEY(UNIT) | WHEN | KEY(TO)},
     [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN},
     [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN | KEY(SAVES)},
     [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
@@ -28,7 +30,7 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_HOLD] = "hold",       [MS_DUMP_TO] = "to",
     [MS_DUMP_WHOLE] = "whole",     [MS_DUMP_HOLD_OUTPUTS] = "hold-outputs",
     [MS_DUMP_SAVES] = "saves",     [MS_DUMP_LATER] = "later",
-    [MS_DUMP_IN_LINE] = "in-line",
+    [MS_DUMP_IN_LINE] = "in-line", [MS_DUMP_STATE] = "state",
 };
 
 /* A name from a file, made harmless for a line of text. */
@@ -286,6 +288,10 @@ static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
     case MS_DUMP_LATER:
         if (call->flags & MS_CALL_LATER)
             put_word(text, "later");
+        break;
+    case MS_DUMP_STATE:
+        if (call->flags & MS_CALL_STATE)
+            put_word(text, "state");
         break;
     case MS_DUMP_IN_LINE:
         if (call->flags & MS_CALL_IN_LINE)

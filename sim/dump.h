@@ -41,6 +41,7 @@ typedef enum ms_dump_key {
     MS_DUMP_SAVES,        /* saves */
     MS_DUMP_LATER,        /* later */
     MS_DUMP_IN_LINE,      /* in-line */
+    MS_DUMP_STATE,        /* state */
     MS_DUMP_N_KEYS
 } ms_dump_key;
 

@@ -319,6 +319,9 @@ static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
     case MS_DUMP_LATER:
         call->flags |= MS_CALL_LATER;
         break;
+    case MS_DUMP_STATE:
+        call->flags |= MS_CALL_STATE;
+        break;
     case MS_DUMP_IN_LINE:
         call->flags |= MS_CALL_IN_LINE;
         break;

@@ -513,6 +513,9 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
         case MS_MARK:
             MS_TRY(add_mark(books, call, &marks));
             break;
+        case MS_STATE:
+            MS_TRY(ms_bind_state(books, &at, call));
+            break;
         case MS_WAIT:
         case MS_GATHER:
         case MS_REDUCE:

@@ -345,8 +345,22 @@ static void write_hold(writer *w, uint32_t set, uint8_t flags)
     w->program->calls[w->program->n_calls++] = call;
 }
 
+/* torch.utils.checkpoint keeps the random state that a segment began with. */
+static void write_state(writer *w, uint32_t unit, ms_place place)
+{
+    if (w->graph->unit_state == NULL)
+        return;
+    ms_call call = ms_program_call(MS_STATE);
+    call.unit = call.last = unit;
+    call.place = (uint8_t)place;
+    w->program->calls[w->program->n_calls++] = call;
+}
+
 static void write_forward(writer *w, uint32_t unit)
 {
+    uint32_t id = w->segment_of[unit];
+    if (id != MS_NONE && w->segments[id].first == unit)
+        write_state(w, unit, MS_HERE);
     ms_call call = ms_program_call(MS_RUN);
     call.pass = MS_FORWARD;
     call.unit = call.last = unit;
@@ -369,6 +383,8 @@ static void write_rerun(writer *w, const span *segment)
         call.flags |= MS_CALL_WHOLE;
     if (reentrant)
         call.flags |= MS_CALL_HOLD_OUTPUTS;
+    if (w->graph->unit_state != NULL)
+        call.flags |= MS_CALL_STATE;
     w->program->calls[w->program->n_calls++] = call;
 }
 
@@ -388,13 +404,23 @@ static void write_backward(writer *w, uint32_t unit)
         write_drop(w, segment->drop, outputs ? segment->first : MS_NONE,
                    outputs ? segment->last : MS_NONE);
         write_drop(w, segment->grads, MS_NONE, MS_NONE);
+        if (!w->keep->reentrant)
+            write_state(w, unit, MS_GONE);
     }
 }
 
 /* Five marks and drops, and per unit at most forward, two holds, replay,
- * backward and three drops. */
+ * backward, three drops and a state twice. */
 #define FIXED_CALLS 8u
-#define CALLS_PER_UNIT 8u
+#define CALLS_PER_UNIT 10u
+
+/* A reentrant checkpoint's state is an attribute of its autograd node: it goes
+ * with the graph, when loss.backward() is over and the loss dropped. */
+static void end_states(writer *w)
+{
+    for (uint32_t i = 0; i < w->n_segments && w->keep->reentrant; i++)
+        write_state(w, w->segments[i].first, MS_GONE);
+}
 
 static ms_err write_micro_batch(writer *w)
 {
@@ -416,6 +442,7 @@ static ms_err write_micro_batch(writer *w)
     /* Kept to the step, they end when the next forward binds them anew. */
     if (!graph->keep_to_step)
         write_drop(w, w->kept_outputs, MS_NONE, MS_NONE);
+    end_states(w);
     return MS_OK;
 }
 

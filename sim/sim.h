@@ -132,6 +132,9 @@ typedef struct ms_graph {
                                            from earlier units: what a checkpoint
                                            that starts here must hold */
     const char **unit_name;
+    uint32_t *unit_state;   /* (optional) per unit: a persistent storage for the
+                               random state that a checkpoint which begins there
+                               sets aside (in the device's memory: a CPU) */
     uint32_t n_kept, *kept; /* storages that the training loop's own variables
                                hold (output, loss): made with one HOLD
                                reference, which the program drops after
@@ -190,6 +193,8 @@ typedef enum ms_verb {
     MS_MARK,     /* a named instant: levels are read here */
     MS_GATHER,   /* all-gather set: one collective makes what is SHARD whole;
                     what the ranks do not share is written where it is */
+    MS_STATE,    /* set unit's random state aside (place MS_HERE) or let it go
+                    (MS_GONE) */
     MS_WAIT,     /* the compute stream waits for the copies of set; what a MOVE
                     with LATER took to the host is dropped here */
     MS_REDUCE,   /* sum set over the ranks, place MS_SHARD: reduce-scatter into
@@ -204,22 +209,24 @@ typedef enum ms_verb {
 
 /* ms_call.flags.  RERUN: WHOLE runs to the end of the last unit, needed or
  * not; HOLD_OUTPUTS keeps what leaves the units until a DROP_SET with unit and
- * last of this call.  RUN: SAVES says that an autograd node holds `set` (a
- * reentrant checkpoint saves its inputs, a non-reentrant one's closure only
- * names them).  MOVE: LATER leaves the device's copy until a WAIT; IN_LINE
- * copies on the compute stream. */
+ * last of this call; STATE sets the random state aside for its time.  RUN:
+ * SAVES says that an autograd node holds `set` (a reentrant checkpoint saves
+ * its inputs, a non-reentrant one's closure only names them).  MOVE: LATER
+ * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream.
+ */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
     MS_CALL_SAVES = 4u,
     MS_CALL_LATER = 8u,
-    MS_CALL_IN_LINE = 16u
+    MS_CALL_IN_LINE = 16u,
+    MS_CALL_STATE = 32u
 };
 
 typedef struct ms_call {
     uint8_t verb;  /* ms_verb */
     uint8_t pass;  /* RUN: MS_FORWARD or MS_GRAD_INPUT (= backward) */
-    uint8_t place; /* MOVE, REDUCE: ms_place; MARK: ms_mark */
+    uint8_t place; /* MOVE, REDUCE, STATE: ms_place; MARK: ms_mark */
     uint8_t flags;
     uint8_t rank;
     uint16_t frame; /* micro-batch slot */

@@ -94,10 +94,10 @@ END
 | modern | LLaMA's layer, by the save lists of its kernels (`test_modern.c`) |
 | op graphs | exported from PyTorch 1.13.1, and their steps (`opgraphs.tsv`) |
 | rules | per-op experiments with PyTorch 1.13.1 (`rules.tsv`, `rules.jsonl`) |
-| reductions | scratch of CUDA reductions in recorded steps (`test_reductions.c`) |
+| reductions | scratch of CUDA reductions in recorded steps (`test_scratch.c`) |
 | states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
-| zero | ZeRO's table 1 and volumes (`zero.tsv`); a step of Megatron-LM's CI |
+| zero | ZeRO's table 1 and volumes (`zero.tsv`), Megatron-LM's CI |
 
 Expected differences:
 
