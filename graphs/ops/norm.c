@@ -27,7 +27,7 @@ static void layer_norm_backward(ms_trace *trace, const ms_node *node,
 {
     ms_trace_begin_backward(trace, node, grads[0]);
     make_grads(trace, node, out);
-    if (trace->cpu && node->needs[1])
+    if (trace->cpu && node->n_inputs > 1 && node->needs[1])
         ms_trace_workspace(
             trace, 8 * ms_trace_elements(ms_trace_at(trace, node->input[1])));
     ms_trace_end(trace, 21 * count(trace, grads[0]), false);

@@ -354,7 +354,7 @@ uint32_t ms_pointwise_add_in_place(ms_trace *trace, uint32_t a, uint32_t b)
 static void sub_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
 {
-    if (node->needs[1])
+    if (node->n_inputs > 1 && node->needs[1])
         out[1] =
             kernel(trace, "aten::neg", grads[0], MS_NONE, grads[0], "grad", 1);
     if (node->needs[0]) {

@@ -325,6 +325,7 @@ MORE = {
     "rsub": (lambda x: 1.0 - x, [BTC]),
     "rsub tensor": (torch.rsub, [BTC, BTC]),
     "rdiv": (lambda x: 1.0 / x, [BTC]),
+    "sub scalar": (lambda x: x - 1.0, [BTC]),
     "sub bcast": (torch.sub, [BTC, (128,)]),
     "div bcast": (torch.div, [BTC, (8, 64, 1)]),
     "div const": (torch.div, [BTC], torch.ones(BTC)),
