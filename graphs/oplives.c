@@ -54,17 +54,23 @@ static void find_uses(const ms_opgraph *ops, const char **producer,
     }
 }
 
-/* What the exporter saw, where it is not before the last reader. */
+/* What the exporter saw, where it is not before the last reader; the loss
+ * stays. */
 static void take_ends(const ms_opgraph *ops, const uint32_t *last_reader,
                       ms_oplives *lives)
 {
+    const ms_opnode *last = &ops->nodes[ops->n_nodes - 1];
+    uint32_t loss = last->n_out > 0 ? last->out[0] : MS_NONE;
+
     memcpy(lives->until, lives->last_use,
            ops->n_tensors * sizeof *lives->until);
     for (uint32_t n = 0; n < ops->n_nodes; n++)
         for (uint32_t i = 0; i < ops->nodes[n].n_ends; i++) {
             uint32_t t = ops->nodes[n].ends[i];
             bool read = last_reader[t] != MS_NONE;
-            lives->until[t] = read && last_reader[t] > n ? last_reader[t] : n;
+            if (t != loss)
+                lives->until[t] =
+                    read && last_reader[t] > n ? last_reader[t] : n;
         }
 }
 
