@@ -93,7 +93,8 @@ extern const ms_shape_rule ms_atenshape_same, ms_atenshape_broadcast,
     ms_atenshape_unbind, ms_atenshape_embedding, ms_atenshape_index_select,
     ms_atenshape_topk, ms_atenshape_pad, ms_atenshape_repeat,
     ms_atenshape_sized, ms_atenshape_sized_1, ms_atenshape_scalar,
-    ms_atenshape_halved, ms_atenshape_wider, ms_atenshape_any;
+    ms_atenshape_halved, ms_atenshape_wider, ms_atenshape_any,
+    ms_atenshape_attention;
 extern const ms_shape_rule ms_atenwindow_convolution, ms_atenwindow_max_pool,
     ms_atenwindow_avg_pool, ms_atenwindow_adaptive, ms_atenwindow_planes;
 

@@ -15,6 +15,23 @@
     FORMULA(name, NULL, node, "0", "i0o0", shape_reduce,                       \
             "0: eq.i0b sum.gl _to_copy.i0l~ _to_copy.g~ div.g _to_copy.i0~ "   \
             "mul.i0!")
+#define FLASH "_scaled_dot_product_flash_attention"
+/* q, k, v, where there is one a mask; out, log-sum-exp, random state.  By
+ * specs/autograd-cuda.md (rule 15) and PyTorch's documentation. */
+#define ATTENTION(name, node, scratch)                                         \
+    {                                                                          \
+        .op = (name),                                                          \
+        .rule =                                                                \
+            &(const ms_formula){{node "Backward0", NULL, ms_formula_backward}, \
+                                THREE_GRADIENTS(name, scratch)}                \
+                 .rule,                                                        \
+        .inputs = "012", .saves = "i0i1i2o0o1I3O2O3",                          \
+        .makes = THREE_GRADIENTS(name, scratch),                               \
+        .shape = &ms_atenshape_attention, .matrix = true                       \
+    }
+#define THREE_GRADIENTS(name, scratch)                                         \
+    "0: " name "_backward.i0!; 1: " name "_backward.i1!; "                     \
+    "2: " name "_backward.i2!" scratch
 #define VAR_MEAN "0: mean.g sub.i0 mul.g mul.i0 div.i0 add.i0!"
 #define MAX_POOL(name, node, form)                                             \
     KERNEL(name, NULL, node, name "_backward", "i0o1", form)
@@ -139,20 +156,22 @@ const ms_aten_row ms_atenmath_rows[] = {
     KERNEL("max_unpool2d", NULL, "MaxUnpool2D", "max_unpool2d_backward", "i1",
            window_planes),
     /* attention of torch 2 */
-    {.op = "_scaled_dot_product_flash_attention",
+    {.op = FLASH,
      .rule = &ms_attention_flash_rule,
      .inputs = "012",
-     .saves = "i0i1i2o0o1O2O3",
-     .makes = "0: kernel.i0!; 1: kernel.i1!; 2: kernel.i2! sum.s4~ kernel.s3~",
-     .shape = &ms_atenshape_same,
+     .saves = "i0i1i2o0o1O2O3O4O5",
+     .makes = "0: " FLASH "_backward.i0!; 1: " FLASH "_backward.i1!; "
+              "2: " FLASH "_backward.i2! " FLASH "_backward.s4~ " FLASH
+              "_backward.s3~",
+     .shape = &ms_atenshape_attention,
      .matrix = true},
-    {.op = "_scaled_dot_product_efficient_attention",
-     .rule = &ms_attention_flash_rule,
-     .inputs = "012",
-     .saves = "i0i1i2o0o1O2O3",
-     .makes = "0: kernel.i0!; 1: kernel.i1!; 2: kernel.i2! sum.s4~ kernel.s3~",
-     .shape = &ms_atenshape_same,
-     .matrix = true},
+    ATTENTION("_scaled_dot_product_efficient_attention",
+              "ScaledDotProductEfficientAttention",
+              " mul.s3~ sum.s4~ _to_copy.s4~"),
+    ATTENTION("_scaled_dot_product_cudnn_attention",
+              "ScaledDotProductCudnnAttention", ""),
+    ATTENTION("_scaled_dot_product_flash_attention_for_cpu",
+              "ScaledDotProductFlashAttentionForCpu", ""),
     /* losses */
     RULE("nll_loss_forward", NULL, ms_loss_nll_loss_rule, "0", "i0i1o1",
          shape_loss, "0: nll_loss_backward.i0!"),

@@ -141,6 +141,21 @@ static bool product(const ms_aten_call *call, ms_aten_shape *want)
     return true;
 }
 
+/* Queries, keys, values: as many rows as queries, as wide as the values. */
+static bool attention(const ms_aten_call *call, ms_aten_shape *want)
+{
+    const ms_optensor *q = input(call, 0), *k = input(call, 1);
+    const ms_optensor *v = input(call, 2);
+
+    if (q->n_dims < 2 || k->n_dims != q->n_dims || v->n_dims != q->n_dims ||
+        q->size[q->n_dims - 1] != k->size[q->n_dims - 1] ||
+        k->size[q->n_dims - 2] != v->size[q->n_dims - 2])
+        return object(want, no_fit);
+    copy_dims(want, q);
+    want->size[q->n_dims - 1] = v->size[q->n_dims - 1];
+    return true;
+}
+
 /* ---- reductions ---------------------------------------------------------- */
 
 /* Over the dimensions of argument at, or all; whether they stay with size 1
@@ -531,3 +546,5 @@ const ms_shape_rule ms_atenshape_scalar = {"scalar", scalar, 0};
 const ms_shape_rule ms_atenshape_halved = {"half of a dimension", halved, 1};
 const ms_shape_rule ms_atenshape_any = {"any", any, 0};
 const ms_shape_rule ms_atenshape_wider = {"a dimension more", wider, 1};
+const ms_shape_rule ms_atenshape_attention = {"in0 by the last of in2",
+                                              attention, 3};
