@@ -10,7 +10,7 @@
 /* Shared equally by all that are the largest, smallest or middle one. */
 #define EXTREME(name, node)                                                    \
     FORMULA(name, NULL, node, "0", "i0o0", shape_reduce,                       \
-            "0: eq.i0b zeros.i0! sum.i0l~")
+            "0: eq.i0b zeros.i0! _to_copy.i0l~")
 #define EXTREMES(name, node)                                                   \
     FORMULA(name, NULL, node, "0", "i0o0", shape_reduce,                       \
             "0: eq.i0b sum.gl _to_copy.i0l~ _to_copy.g~ div.g _to_copy.i0~ "   \
@@ -167,7 +167,7 @@ const ms_aten_row ms_atenmath_rows[] = {
      .matrix = true},
     ATTENTION("_scaled_dot_product_efficient_attention",
               "ScaledDotProductEfficientAttention",
-              " mul.s3~ sum.s4~ _to_copy.s4~"),
+              " mul.s3~ sum.s4~ copy_.s4~"),
     ATTENTION("_scaled_dot_product_cudnn_attention",
               "ScaledDotProductCudnnAttention", ""),
     ATTENTION("_scaled_dot_product_flash_attention_for_cpu",

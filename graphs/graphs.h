@@ -299,8 +299,8 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
                 const ms_device *device, const ms_shape *shape, ms_arena *arena,
                 ms_graph *graph, ms_fault *fault);
 
-/* aten.c: the ops that op graphs may hold, one line each: name, autograd node,
- * what it saves. */
+/* aten.c: the ops that op graphs may hold: name, autograd node, what it saves,
+ * the shape of its output, what its backward allocates. */
 void ms_aten_describe(ms_text *text);
 
 /* What inspect shows, one row per layer in topological order. */

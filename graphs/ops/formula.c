@@ -74,6 +74,14 @@ static uint32_t make(ms_trace *trace, const word *w, uint32_t like,
     return y;
 }
 
+/* A cast that TensorIterator makes for a kernel on the CPU; CUDA's kernels
+ * convert as they read. */
+static bool is_left_out(const ms_trace *trace, const word *w)
+{
+    return !trace->cpu && w->mark == '~' &&
+           strncmp(w->kernel, "_to_copy", w->length) == 0;
+}
+
 static uint32_t run_word(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, const word *w)
 {
@@ -115,7 +123,7 @@ static void run_section(ms_trace *trace, const ms_node *node,
         uint32_t y = grads[0];
         if (w.from == '\0')
             ms_trace_ref(trace, y);
-        else
+        else if (!is_left_out(trace, &w))
             y = run_word(trace, node, grads, &w);
         if (w.mark == '!')
             *out = y;

@@ -48,7 +48,8 @@ void ms_pointwise_one_kernel(ms_trace *trace, const ms_node *node,
  * gradient (g; g1: that of output 1), input N (iN) or saved tensor N (sN) of
  * the node, of its dtype, 1 byte (b) or int64 (l).  ! marks the gradient of
  * the section's input (one per section; pass! is the incoming one itself), ~
- * scratch of one kernel; the rest are temporaries to the end of the section. */
+ * scratch of one kernel (_to_copy.x~: on the CPU only); the rest are
+ * temporaries to the end of the section. */
 typedef struct ms_formula {
     ms_rule rule; /* backward: ms_formula_backward */
     const char *makes;

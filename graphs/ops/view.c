@@ -264,6 +264,15 @@ void ms_view_split(ms_trace *trace, uint32_t x, uint32_t n,
     ms_trace_node(trace, &ms_view_split_rule, &x, 1, pieces, n);
 }
 
+static void drop_dim(ms_tensor *view, uint32_t dim)
+{
+    view->n_dims--;
+    for (uint32_t d = dim; d < view->n_dims; d++) {
+        view->size[d] = view->size[d + 1];
+        view->stride[d] = view->stride[d + 1];
+    }
+}
+
 /* Slice and select backward write into zeros of the whole input. */
 static void select_backward(ms_trace *trace, const ms_node *node,
                             const uint32_t *grads, uint32_t *out)
@@ -300,12 +309,7 @@ uint32_t ms_view_select(ms_trace *trace, uint32_t x, int64_t index)
     uint32_t y = ms_trace_alias(trace, whole);
     if (y == MS_NONE)
         return y;
-    ms_tensor *view = ms_trace_at(trace, y);
-    view->n_dims--;
-    for (uint32_t d = 1; d < view->n_dims; d++) {
-        view->size[d] = view->size[d + 1];
-        view->stride[d] = view->stride[d + 1];
-    }
+    drop_dim(ms_trace_at(trace, y), 1);
     ms_trace_node(trace, &ms_view_select_rule, &whole, 1, &y, 1);
     ms_trace_drop(trace, whole);
     return y;
@@ -382,12 +386,7 @@ static void stack_backward(ms_trace *trace, const ms_node *node,
         out[i] = ms_trace_alias(trace, grads[0]);
         if (out[i] == MS_NONE)
             return;
-        ms_tensor *view = ms_trace_at(trace, out[i]);
-        view->n_dims--;
-        for (uint32_t d = (uint32_t)node->i[0]; d < view->n_dims; d++) {
-            view->size[d] = view->size[d + 1];
-            view->stride[d] = view->stride[d + 1];
-        }
+        drop_dim(ms_trace_at(trace, out[i]), (uint32_t)node->i[0]);
     }
 }
 
