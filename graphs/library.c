@@ -45,3 +45,26 @@ void ms_library_product(ms_trace *trace)
              strcmp(name, "aten::baddbmm") == 0)
         workspace(trace);
 }
+
+/* Can a product read it as it lies, by rows or by columns
+ * (prepare_batch_matrix_for_cublas)? */
+static bool is_matrix(const ms_tensor *x)
+{
+    uint32_t row = x->n_dims - 2u, column = x->n_dims - 1u;
+    int64_t rows = x->size[row], columns = x->size[column];
+    bool by_rows =
+        x->stride[column] == 1 && x->stride[row] >= (columns > 1 ? columns : 1);
+    bool by_columns =
+        x->stride[row] == 1 && x->stride[column] >= (rows > 1 ? rows : 1);
+
+    return by_rows || by_columns || rows == 1 || columns == 1;
+}
+
+void ms_library_operand(ms_trace *trace, uint32_t x)
+{
+    if (trace->err || trace->cpu)
+        return;
+    const ms_tensor *operand = ms_trace_at(trace, x);
+    if (operand->n_dims >= 2 && !is_matrix(operand))
+        ms_trace_workspace(trace, ms_trace_bytes(operand));
+}

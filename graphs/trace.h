@@ -245,6 +245,8 @@ void ms_optimizer_step(ms_trace *trace);
 
 /* The open op is a matrix product: what its library allocates for it. */
 void ms_library_product(ms_trace *trace);
+/* It reads x: a dense copy, where x is an expanded gradient, say. */
+void ms_library_operand(ms_trace *trace, uint32_t x);
 
 /* ---- cost.c -------------------------------------------------------------- */
 

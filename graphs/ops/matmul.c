@@ -19,6 +19,8 @@ static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
     ms_trace_read(trace, b);
     uint32_t y = batched ? ms_trace_make_like(trace, role, like)
                          : ms_view_make(trace, role, like, like);
+    ms_library_operand(trace, a);
+    ms_library_operand(trace, b);
     ms_trace_end(trace, flops, true);
     trace->pass = was;
     return y;

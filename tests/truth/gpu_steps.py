@@ -35,6 +35,7 @@ BF16 = "--precision autocast-bf16"
 FIRST = "--set training.step=first"
 TRAIN = "--optimizer adamw --set training.hold_output=step"
 FORWARD = "--optimizer none"
+KEEP = "--optimizer sgd --set training.hold_output=step"
 
 # case: model, sizes, tokens, options, phases that the trace has
 CASES = {
@@ -64,6 +65,8 @@ CASES = {
         "kait", LARGE, 128, f"{H100} {FORWARD} {BF16}", "f"),
     "kkaitlyn111_2.7b_512_fwd_bf16": (
         "kait", LARGE, 512, f"{H100} {FORWARD} {BF16}", "f"),
+    "silmont2000_attention_8x4096x16": (
+        "attention", (8, 4096, 16), None, f"{OLD} {KEEP}", "flb"),
 }
 PASSES = {"Charan6924_small_512_nograd": 5}  # of which the first is compared
 
@@ -114,6 +117,8 @@ class Step:
         self.left_out = set()
 
     def allocate(self, phase, identity, size, label):
+        if phase == "setup":
+            self.start += size
         if phase not in self.rows:
             return
         if "CUBLAS_WORKSPACE" in label or "cublas_workspace" in label:
@@ -189,7 +194,8 @@ def simulated(memsim, graph, options):
 
 def export(model, sizes, tokens, path):
     build = getattr(models_torch, model + "_step")
-    export_torch.export(*build(*sizes, tokens), path=path)
+    sizes = sizes if tokens is None else (*sizes, tokens)
+    export_torch.export(*build(*sizes), path=path)
 
 
 class Comparison:

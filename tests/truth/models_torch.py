@@ -311,6 +311,31 @@ def kait_loss(logits, target):
     return losses.mean()
 
 
+# ---- attention by itself
+
+
+class Attention(nn.Module):
+    """Queries, keys and values are what is trained."""
+
+    def __init__(self, batch, tokens, width):
+        super().__init__()
+        for name in "qkv":
+            tensor = torch.zeros(batch, tokens, width)
+            setattr(self, name, nn.Parameter(tensor))
+
+    def forward(self, ids):
+        scores = torch.einsum("bqd,bkd->bqk", self.q, self.k)
+        scores = scores / math.sqrt(self.q.shape[-1])
+        shares = kait_softmax(scores)
+        return torch.einsum("bqk,bkd->bqd", shares, self.v)
+
+
+def attention_step(batch, tokens, width):
+    model = Attention(batch, tokens, width)
+    ids = torch.zeros(batch, 0, dtype=torch.int64, device="meta")
+    return model.to("meta"), ids, lambda out: out.sum()
+
+
 # ---- what is exported
 
 
