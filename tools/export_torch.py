@@ -49,7 +49,8 @@ FORMAT = (
     "strides, offset]; nodes in forward order (aten ops below autograd): "
     "in/out = tensor ids, prod = producer node ids, args: T marks a tensor; "
     "ends = tensors whose last name went after the node; autocast.* = notes "
-    "of what autocast would cast; loss_start = node index where the loss begins"
+    "of what autocast would cast; loss_start = node index where the loss "
+    "begins"
 )
 DTYPES = {
     "float32", "float16", "bfloat16", "float64", "int64", "int32", "bool",

@@ -140,25 +140,25 @@ static bool same_strides(const ms_tensor *a, const ms_tensor *b)
     return true;
 }
 
-/* Inputs: x, weight, bias.  A scratch like x, dweight, dbias, dx; on the CPU dx
+/* Inputs: x, weight, bias.  On the CPU a scratch like x, dweight, dbias, dx; dx
  * comes first, without scratch, where the gradient is laid out otherwise than
- * x. */
+ * x.  cuDNN makes dx, dweight, dbias, those of frozen weights too. */
 static void batch_norm_backward(ms_trace *trace, const ms_node *node,
                                 const uint32_t *grads, uint32_t *out)
 {
     uint32_t x = node->input[0];
-    bool mixed = trace->cpu && !same_strides(ms_trace_at(trace, grads[0]),
-                                             ms_trace_at(trace, x));
+    bool first = !trace->cpu || !same_strides(ms_trace_at(trace, grads[0]),
+                                              ms_trace_at(trace, x));
 
     ms_trace_begin_backward(trace, node, grads[0]);
-    if (trace->cpu && !mixed)
+    if (!first)
         ms_trace_workspace(trace, ms_trace_bytes(ms_trace_at(trace, x)));
-    if (mixed && node->needs[0])
+    if (first && node->needs[0])
         out[0] = ms_view_make(trace, "grad", x, x);
     for (uint32_t i = 1; i < node->n_inputs; i++)
-        if (node->needs[i])
+        if (node->needs[i] || !trace->cpu)
             out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
-    if (!mixed && node->needs[0])
+    if (!first && node->needs[0])
         out[0] = ms_view_make(trace, "grad", x, x);
     ms_trace_end(trace, 21 * count(trace, grads[0]), false);
 }

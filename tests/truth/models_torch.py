@@ -336,6 +336,51 @@ def attention_step(batch, tokens, width):
     return model.to("meta"), ids, lambda out: out.sum()
 
 
+# ---- a frozen convolutional network and the image that is trained
+
+
+class Convolutions(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.image = nn.Parameter(torch.zeros(1, 30, size, size))
+        self.register_buffer("original", torch.zeros(1, 30, size, size))
+        widths = (30, 16, 32, 64)
+        pairs = list(zip(widths, widths[1:]))
+        self.convolutions = nn.ModuleList(
+            nn.Conv2d(a, b, 3, padding="same") for a, b in pairs)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(b) for _, b in pairs)
+        widths = (64, 200, 100, 20)
+        self.linears = nn.ModuleList(
+            nn.Linear(a, b) for a, b in zip(widths, widths[1:]))
+        self.last = nn.Linear(20, 1)
+        self.dropout = nn.Dropout(0.2)
+        for name, parameter in self.named_parameters():
+            parameter.requires_grad_(name == "image")
+
+    def forward(self, _ids):
+        x = self.image
+        for convolution, norm in zip(self.convolutions, self.norms):
+            x = norm(torch.relu(convolution(x)))
+            x = nn.functional.max_pool2d(x, 2)
+        x = nn.functional.max_pool2d(x, x.shape[2:])
+        x = torch.flatten(x, 1)
+        for linear in self.linears:
+            x = torch.relu(linear(self.dropout(x)))
+        return self.last(x)
+
+
+def convolutions_step(size):
+    model = Convolutions(size)
+
+    def loss(out, target):
+        image = (model.image - model.original).pow(2).mean()
+        return image - (out - target).pow(2)
+
+    ids = torch.zeros(1, 0, dtype=torch.int64, device="meta")
+    target = torch.zeros(1, 1, device="meta")
+    return model.to("meta"), ids, loss, target
+
+
 # ---- what is exported
 
 
