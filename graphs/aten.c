@@ -171,6 +171,10 @@ void ms_aten_save_input(ms_trace *trace, const ms_aten_call *call, uint32_t n,
         ms_trace_save(trace, n, call->in[i]);
         return;
     }
+    if (call->clone != MS_NONE) {
+        ms_trace_save(trace, n, call->clone);
+        return;
+    }
     uint32_t clone = ms_trace_make_like(trace, "clone", call->in[0]);
     ms_trace_save(trace, n, clone);
     ms_trace_drop(trace, clone);

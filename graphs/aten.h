@@ -22,6 +22,7 @@ typedef struct ms_aten_call {
     uint32_t *out;        /* node->n_out tensors, made */
     const uint32_t *made; /* per tensor of the file: ours, or MS_NONE */
     uint32_t *listed;     /* room for node->n_in + 1 */
+    uint32_t clone;       /* of in[0], made for autograd, or MS_NONE */
     uint32_t whole;       /* what in[0], written in place, is a view of;
                              MS_NONE: in[0] is no view */
 } ms_aten_call;

@@ -332,10 +332,31 @@ static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
     return trace->err;
 }
 
+/* Before an op writes over what its gradient needs, autograd clones that: a
+ * clone that no node reads and what it clones is written next. */
+static bool is_saved_clone(const run *r, uint32_t n)
+{
+    const ms_opnode *node = &r->ops->nodes[n];
+
+    return n + 1 < r->ops->n_nodes && node->n_in == 1 && node->n_out == 1 &&
+           strcmp(node->op, "clone") == 0 &&
+           r->lives.last_use[*node->out] == MS_NONE && in_place(node + 1) &&
+           node[1].n_in > 0 && *node[1].in == *node->in;
+}
+
+static uint32_t clone_before(const run *r, const ms_opnode *node)
+{
+    uint32_t n = (uint32_t)(node - r->ops->nodes);
+
+    return n > 0 && is_saved_clone(r, n - 1) ? r->tensor[*node[-1].out]
+                                             : MS_NONE;
+}
+
 static ms_err run_node(run *r, const ms_opnode *node)
 {
     const ms_aten_row *row = ms_aten_find(&r->rows, node->op, node->overload);
 
+    r->call.clone = MS_NONE;
     if (ms_opcast_is_note(node->op))
         return run_note(r, node);
     if (!row && r->trace->training->unknown_op == 0)
@@ -351,7 +372,8 @@ static ms_err run_node(run *r, const ms_opnode *node)
                              .in = r->in,
                              .out = r->out,
                              .made = r->tensor,
-                             .listed = r->listed};
+                             .listed = r->listed,
+                             .clone = clone_before(r, node)};
     const char *objection =
         row ? ms_aten_objection(row, &r->call, r->trace->scratch) : NULL;
     if (objection)
@@ -380,12 +402,16 @@ static bool is_leaf(const run *r, uint32_t t)
            trace->counts[ms_trace_at(trace, t)->storage].persistent;
 }
 
-/* The variables `out` and `loss` stay. */
+/* The variables `out` and `loss` stay; a clone stays until the next node has
+ * saved it. */
 static void drop_dead(run *r, uint32_t n)
 {
     const ms_opnode *node = &r->ops->nodes[n];
     const ms_oplives *lives = &r->lives;
 
+    ms_trace_drop(r->trace, r->call.clone);
+    if (is_saved_clone(r, n))
+        r->held[*node->out] = 1;
     for (uint32_t i = lives->at[n]; i < lives->at[n + 1]; i++) {
         uint32_t id = lives->list[i], t = r->tensor[id];
         if (t != MS_NONE && !r->held[id] && !is_leaf(r, t))
@@ -394,7 +420,7 @@ static void drop_dead(run *r, uint32_t n)
     for (uint32_t k = 0; k < node->n_out; k++) {
         uint32_t id = node->out[k];
         bool loss = n + 1 == r->ops->n_nodes && k == 0;
-        if (lives->until[id] == MS_NONE && !loss)
+        if (lives->until[id] == MS_NONE && !loss && !r->held[id])
             ms_trace_drop(r->trace, r->tensor[id]);
     }
 }

@@ -115,6 +115,7 @@ class Recorder:
         self.producer = {}  # tensor id -> node id
         self.path = [""]  # modules under way
         self.in_linear = 0
+        self.in_cells = 0  # recurrent layers under way
         self.note = None  # what the next view is instead
         self.recording = True
         self.constants = 0
@@ -293,8 +294,16 @@ class Recorder:
         node = self.append(name, func._schema.overload_name or "default", ins,
                            out_ids, shown, flops)
         # linear adds its bias in place, except where a mode looks on.
-        if op == "add" and self.in_linear:
+        if op == "add" and (self.in_linear or self.in_cell_linear(ins)):
             node["real_op"] = "aten.add_"
+
+    def in_cell_linear(self, ins):
+        """The C++ of recurrent layers calls linear too: a product, seen in
+        three dimensions, and its bias."""
+        made = [self.nodes[self.producer[t]] for t in ins[:1]
+                if t in self.producer]
+        return (self.in_cells and made and made[0] is self.nodes[-1]
+                and made[0]["op"] == "aten._unsafe_view")
 
     def shares(self, tid, ins):
         return any(self.tensors[tid][1] == self.tensors[i][1] for i in ins)
@@ -347,14 +356,18 @@ def forget_pinned(nodes):
             nodes[end.pop(source)]["ends"].remove(source)
 
 
-def hook_modules(recorder, module):
+def hook_modules(torch, recorder, module):
     handles = []
     for name, child in module.named_modules():
-        def enter(_module, _args, name=name):
-            recorder.path.append(name)
+        cells = isinstance(child, torch.nn.RNNBase)
 
-        def leave(_module, _args, _output):
+        def enter(_module, _args, name=name, cells=cells):
+            recorder.path.append(name)
+            recorder.in_cells += cells
+
+        def leave(_module, _args, _output, cells=cells):
             recorder.path.pop()
+            recorder.in_cells -= cells
 
         handles.append(child.register_forward_pre_hook(enter))
         handles.append(child.register_forward_hook(leave))
@@ -528,7 +541,7 @@ def trace(torch, recorder, module, inputs, keywords, loss, target):
             recorder.record(func, args, kwargs or {}, result)
             return result
 
-    handles = hook_modules(recorder, module)
+    handles = hook_modules(torch, recorder, module)
     originals = watch(torch, recorder)
     try:
         with torch.enable_grad(), Mode(), nothing_saved(torch):

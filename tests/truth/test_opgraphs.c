@@ -6,8 +6,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#define AS_MEASURED                                                            \
+    "--optimizer sgd --framework torch-1.13 --set training.device=cpu"
 #define WORTH_A_LOOK 1024u /* bytes; smaller allocations are scalars */
 
 /* The graph's file: here, or under MEMSIM_TRUTH, else false. */
@@ -53,7 +56,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void compare(const truth_table *table, uint32_t row,
+static void compare(const char *group, const truth_table *table, uint32_t row,
                     const ms_result *result)
 {
     const ms_rank_report *rank = truth_rank(result);
@@ -76,7 +79,7 @@ static void compare(const truth_table *table, uint32_t row,
         {"hash", hash},
     };
     for (size_t i = 0; i < sizeof quantities / sizeof *quantities; i++)
-        truth_compare("op graphs", truth_cell(table, row, "case"),
+        truth_compare(group, truth_cell(table, row, "case"),
                       quantities[i].column,
                       truth_number(table, row, quantities[i].column),
                       quantities[i].memsim);
@@ -91,10 +94,22 @@ START_TEST(measured_graphs)
         char path[TESTS_PATH];
         if (!find_graph(truth_cell(&table, row, "case"), path))
             continue;
-        compare(&table, row,
-                truth_run("%s --optimizer sgd --framework torch-1.13 "
-                          "--set training.device=cpu",
-                          path));
+        compare("op graphs", &table, row, truth_run("%s " AS_MEASURED, path));
+    }
+    truth_end();
+}
+END_TEST
+
+/* Small networks of many kinds (nets_models.py). */
+START_TEST(measured_nets)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("nets.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        char *json = truth_graph("nets.jsonl", truth_cell(&table, row, "case"));
+        compare("nets", &table, row, truth_run_json(json, "net " AS_MEASURED));
+        free(json);
     }
     truth_end();
 }
@@ -105,6 +120,7 @@ Suite *suite_opgraphs(void)
     Suite *suite = suite_create("opgraphs");
     TCase *tcase = tcase_create("opgraphs");
     tcase_add_test(tcase, measured_graphs);
+    tcase_add_test(tcase, measured_nets);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -11,34 +11,6 @@
 
 #define SMALL 65u /* bytes; what is less the table leaves out */
 
-/* The line of the file that holds the graph, ended; its copy is the caller's
- * to free. */
-static char *graph_line(const char *file, const char *graph)
-{
-    char key[128];
-    snprintf(key, sizeof key, "\"case\":\"%s\",", graph);
-    const char *at = strstr(file, key);
-    ck_assert_msg(at != NULL, "rules.jsonl has no %s", graph);
-    while (at > file && at[-1] != '\n')
-        at--;
-    return strndup(at, strcspn(at, "\n"));
-}
-
-static char *read_graphs(void)
-{
-    char path[TESTS_PATH];
-    tests_source("tests/truth/rules.jsonl", path);
-    FILE *file = fopen(path, "r");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
-    size_t n = (size_t)ftell(file);
-    rewind(file);
-    char *bytes = calloc(1, n + 1);
-    ck_assert_uint_eq(fread(bytes, 1, n, file), n);
-    fclose(file);
-    return bytes;
-}
-
 /* Made after the loss by no op: the random state that a replay sets aside. */
 static bool is_state(const ms_result *result, uint32_t op)
 {
@@ -129,10 +101,10 @@ START_TEST(experiments)
     static char text[1 << 20];
     truth_begin();
     truth_read_here("rules.tsv", &table);
-    char *file = read_graphs();
     for (uint32_t row = 0; row < table.n_rows; row++) {
         const char *name = truth_cell(&table, row, "case");
-        char *json = graph_line(file, truth_cell(&table, row, "graph"));
+        char *json =
+            truth_graph("rules.jsonl", truth_cell(&table, row, "graph"));
         const ms_result *result =
             truth_run_json(json,
                            "rule --optimizer sgd --framework torch-1.13 "
@@ -145,7 +117,6 @@ START_TEST(experiments)
         compare_lists(name, truth_cell(&table, row, "backward"), text);
         free(json);
     }
-    free(file);
     truth_end();
 }
 END_TEST

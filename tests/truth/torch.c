@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define AS_MEASURED                                                            \
@@ -77,6 +78,28 @@ static const ms_result *run_gpt2(const char *name, const char *variant,
 
 /* ---- models that are built in, or stand beside this file ----------------- */
 
+/* The graphs of torch.jsonl are of these; what follows the batch in the name of
+ * a case (an optimizer, micro-batches) is not in the name of the graph. */
+static bool is_graph(const char *name)
+{
+    return strncmp(name, "bert", 4) == 0 || strncmp(name, "alexnet_", 8) == 0;
+}
+
+static const ms_result *run_graph(const char *name, const char *options)
+{
+    static const char *const after[] = {"_accum", "_adam", "_nomkldnn"};
+    char graph[64];
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof after / sizeof *after; i++)
+        if (strstr(name, after[i]) != NULL)
+            n = (size_t)(strstr(name, after[i]) - name);
+    snprintf(graph, sizeof graph, "%.*s", (int)n, name);
+    char *json = truth_graph("torch.jsonl", graph);
+    const ms_result *result = truth_run_json(json, "graph %s", options);
+    free(json);
+    return result;
+}
+
 #define LLAMA8                                                                 \
     "llama-2-7b --set model.layers=8 --set model.hidden=512 "                  \
     "--set model.heads=8 --set model.ffn=1376 --set model.positions=512 "
@@ -89,7 +112,7 @@ static const struct {
     {"resnet18_", "resnet18"},
     {"resnet50_", "resnet50"},
     {"vgg16_", "vgg16"},
-    {"unet32_", NULL}, /* unet32.json */
+    {"unet32_", "tests/truth/unet32.json"},
 };
 
 /* The row of models, or one more than the last. */
@@ -108,8 +131,8 @@ static const ms_result *run_model(size_t m, const char *name,
     char path[TESTS_PATH], words[64] = "";
     unsigned batch, sequence;
     const char *model = models[m].model;
-    if (model == NULL) {
-        tests_source("tests/truth/unet32.json", path);
+    if (strchr(model, '/') != NULL) {
+        tests_source(model, path);
         model = path;
     }
     if (sscanf(name + strlen(models[m].prefix), "b%us%u", &batch, &sequence) ==
@@ -123,7 +146,7 @@ static const ms_result *run_model(size_t m, const char *name,
 bool truth_torch_knows(const char *name)
 {
     return strncmp(name, "mlp8x1024_", 10) == 0 ||
-           strncmp(name, "gpt2s_", 6) == 0 ||
+           strncmp(name, "gpt2s_", 6) == 0 || is_graph(name) ||
            model_of(name) < sizeof models / sizeof *models;
 }
 
@@ -150,24 +173,60 @@ static void checkpoint_of(const char *name, char policy[64])
         snprintf(policy, 64, "-p checkpoint:full,variant=reentrant");
 }
 
-static const ms_result *run_case(const truth_table *table, uint32_t row)
+/* An op graph has its batch, that of a micro-batch. */
+static void options_of(const truth_table *table, uint32_t row,
+                       char options[320])
 {
-    char options[320], policy[64];
+    char policy[64], batch[32] = "";
     const char *name = truth_cell(table, row, "case");
-    size_t m = model_of(name);
     uint64_t accum = truth_number(table, row, "accum");
     checkpoint_of(name, policy);
-    snprintf(options, sizeof options,
-             AS_MEASURED " %s --set zero_grad=%s %s --batch %" PRIu64
-                         " -p microbatch:%" PRIu64,
+    if (!is_graph(name))
+        snprintf(batch, sizeof batch, "--batch %" PRIu64,
+                 accum * truth_number(table, row, "batch"));
+    snprintf(options, 320,
+             AS_MEASURED " %s --set zero_grad=%s %s %s -p microbatch:%" PRIu64,
              optimizer_of(truth_cell(table, row, "opt")),
-             strstr(name, "_zerograd") != NULL ? "keep" : "none", policy,
-             accum * truth_number(table, row, "batch"), accum);
+             strstr(name, "_zerograd") != NULL ? "keep" : "none", policy, batch,
+             accum);
+}
+
+static const ms_result *run_case(const truth_table *table, uint32_t row)
+{
+    char options[320];
+    const char *name = truth_cell(table, row, "case");
+    size_t m = model_of(name);
+    options_of(table, row, options);
     if (m < sizeof models / sizeof *models)
         return run_model(m, name, options);
+    if (is_graph(name))
+        return run_graph(name, options);
     if (strncmp(name, "mlp", 3) == 0)
         return run_mlp(variant_of(name, 1), options);
     return run_gpt2(name, variant_of(name, 2), options);
+}
+
+static void compare_peak(const truth_table *table, uint32_t row,
+                         const ms_rank_report *rank)
+{
+    static const char *const words[MS_N_PHASES] = {
+        [MS_PHASE_FORWARD] = "forward",
+        [MS_PHASE_LOSS] = "loss",
+        [MS_PHASE_BACKWARD] = "backward",
+        [MS_PHASE_OPTIMIZER] = "optimizer"};
+    const char *name = truth_cell(table, row, "case");
+    const char *phase = truth_cell(table, row, "peak_phase_no_ws");
+    uint32_t truth = MS_N_PHASES, highest = 0;
+    for (uint32_t p = 0; p < MS_N_PHASES; p++) {
+        if (rank->phase_peaks[p] > rank->phase_peaks[highest])
+            highest = p;
+        if (strncmp(phase, words[p], strlen(words[p])) == 0)
+            truth = p; /* "backward.1": of the second micro-batch */
+    }
+    truth_compare("torch", name, "peak_rel_no_ws",
+                  truth_number(table, row, "peak_rel_no_ws"),
+                  rank->phase_peaks[highest] - rank->levels[MS_MARK_START]);
+    truth_compare("torch", name, "peak_phase_no_ws", truth, highest);
 }
 
 void truth_torch(const truth_table *table, uint32_t row)
@@ -197,4 +256,5 @@ void truth_torch(const truth_table *table, uint32_t row)
                       quantities[i].column,
                       truth_number(table, row, quantities[i].column),
                       quantities[i].memsim);
+    compare_peak(table, row, rank);
 }

@@ -241,3 +241,35 @@ uint64_t truth_number(const truth_table *table, uint32_t row,
     ck_assert_msg(end != cell && *end == '\0', "not a number: %s", cell);
     return number;
 }
+
+/* ---- op graphs ----------------------------------------------------------- */
+
+static char *read_file(const char *name)
+{
+    char relative[TESTS_PATH], path[TESTS_PATH];
+    snprintf(relative, sizeof relative, "tests/truth/%s", name);
+    tests_source(relative, path);
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "cannot read %s", path);
+    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+    size_t n = (size_t)ftell(file);
+    rewind(file);
+    char *bytes = calloc(1, n + 1);
+    ck_assert_uint_eq(fread(bytes, 1, n, file), n);
+    fclose(file);
+    return bytes;
+}
+
+char *truth_graph(const char *file, const char *name)
+{
+    char key[128];
+    char *bytes = read_file(file);
+    snprintf(key, sizeof key, "\"case\":\"%s\",", name);
+    const char *at = strstr(bytes, key);
+    ck_assert_msg(at != NULL, "%s has no %s", file, name);
+    while (at > bytes && at[-1] != '\n')
+        at--;
+    char *line = strndup(at, strcspn(at, "\n"));
+    free(bytes);
+    return line;
+}

@@ -54,6 +54,10 @@ const char *truth_cell(const truth_table *table, uint32_t row,
 uint64_t truth_number(const truth_table *table, uint32_t row,
                       const char *column);
 
+/* The line of a file of this folder that is the op graph of a case; the copy is
+ * the caller's to free. */
+char *truth_graph(const char *file, const char *name);
+
 /* torch.c: every quantity of one row of the measured PyTorch steps. */
 void truth_torch(const truth_table *table, uint32_t row);
 /* Is the case's model among those that can be written as layers? */

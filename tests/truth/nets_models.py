@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whole networks, small, for tests/truth/nets_torch.py: each row of NETS makes
+(module, inputs, loss, target).  They are chosen for what their graphs do:
+concatenations, ops in place on views, layouts, gates, two heads, frozen
+weights, recurrent cells."""
+
+from functools import partial
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torchvision import models
+from torchvision.models.convnext import CNBlockConfig
+from torchvision.models.mobilenetv3 import InvertedResidualConfig
+
+CLASSES = 64
+
+
+# ---- inputs and losses
+
+
+def images(batch, size=64):
+    return torch.randn(batch, 3, size, size)
+
+
+def labels(*shape):
+    return torch.randint(0, CLASSES, shape)
+
+
+def picture(model, batch=2, size=64):
+    return model, images(batch, size), F.cross_entropy, labels(batch)
+
+
+def by_token(logits, target):
+    return F.cross_entropy(logits.view(-1, logits.size(-1)), target.view(-1))
+
+
+def two_heads(outputs, target):
+    return (F.cross_entropy(outputs[0], target)
+            + 0.4 * F.cross_entropy(outputs[1], target))
+
+
+# ---- torchvision's families, with few blocks
+
+
+def densenet(batch):
+    return picture(models.DenseNet(16, (2, 2), 32, num_classes=CLASSES), batch)
+
+
+def mobilenet_v2():
+    rows = [[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 1, 2]]
+    return picture(models.MobileNetV2(
+        CLASSES, inverted_residual_setting=rows))
+
+
+def mobilenet_v3():
+    rows = [InvertedResidualConfig(16, 3, 16, 16, True, "RE", 2, 1, 1.0),
+            InvertedResidualConfig(16, 3, 64, 24, False, "RE", 2, 1, 1.0),
+            InvertedResidualConfig(24, 5, 96, 40, True, "HS", 2, 1, 1.0)]
+    return picture(models.MobileNetV3(rows, 128, num_classes=CLASSES))
+
+
+def vit(batch):
+    return picture(models.VisionTransformer(32, 8, 2, 4, 64, 128,
+                                            num_classes=CLASSES), batch, 32)
+
+
+def swin():
+    return picture(models.SwinTransformer([4, 4], 32, [2, 2], [2, 4], [4, 4],
+                                          num_classes=CLASSES))
+
+
+def convnext(batch):
+    rows = [CNBlockConfig(32, 64, 1), CNBlockConfig(64, None, 1)]
+    return picture(models.ConvNeXt(rows, 0.2, num_classes=CLASSES), batch)
+
+
+def shufflenet():
+    return picture(models.ShuffleNetV2([2, 2, 2], [8, 32, 64, 128, 256],
+                                       CLASSES))
+
+
+def resnet(**options):
+    block = models.resnet.BasicBlock
+    return models.ResNet(block, [1, 1, 1, 1], CLASSES, **options)
+
+
+def channels_last():
+    model, x, loss, target = picture(resnet())
+    last = torch.channels_last
+    return model.to(memory_format=last), x.to(memory_format=last), loss, target
+
+
+def frozen_stage():
+    model = resnet()
+    model.layer2.requires_grad_(False)
+    return picture(model)
+
+
+# ---- written here
+
+
+class TwoHeads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 32, 3, 2)
+        self.early = nn.Linear(32, CLASSES)
+        self.body = nn.Conv2d(32, 64, 3, 2)
+        self.late = nn.Linear(64, CLASSES)
+
+    def forward(self, x):
+        x = F.relu(self.stem(x), inplace=True)
+        early = self.early(x.mean((2, 3)))
+        x = F.relu(self.body(x), inplace=True)
+        return self.late(x.mean((2, 3))), early
+
+
+class LowRank(nn.Module):
+    """A frozen linear layer with a trained update of low rank."""
+
+    def __init__(self, width, rank):
+        super().__init__()
+        self.base = nn.Linear(width, width).requires_grad_(False)
+        self.down = nn.Linear(width, rank, bias=False)
+        self.up = nn.Linear(rank, width, bias=False)
+
+    def forward(self, x):
+        return self.base(x) + self.up(self.down(x)) * 2.0
+
+
+def low_rank():
+    model = nn.Sequential(nn.Linear(64, 64), nn.GELU(), LowRank(64, 8),
+                          nn.Tanh(), LowRank(64, 8), nn.GELU(),
+                          nn.Linear(64, CLASSES))
+    return model, torch.randn(4, 32, 64), by_token, labels(4, 32)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.embedding = nn.Embedding(CLASSES, 64)
+        self.rnn = kind(64, 96, 2, batch_first=True, **options)
+        width = 192 if options.get("bidirectional") else 96
+        self.head = nn.Linear(width, CLASSES)
+
+    def forward(self, ids):
+        return self.head(self.rnn(self.embedding(ids))[0])
+
+
+def recurrent(kind, **options):
+    return Recurrent(kind, **options), labels(4, 4), by_token, labels(4, 4)
+
+
+def pair(inside, outside, norm):
+    return nn.Sequential(nn.Conv2d(inside, outside, 3, padding=1),
+                         norm(outside), nn.SiLU())
+
+
+class SmallUNet(nn.Module):
+    def __init__(self, norm, width=16):
+        super().__init__()
+        self.high = pair(3, width, norm)
+        self.low = pair(width, 2 * width, norm)
+        self.deep = pair(2 * width, 4 * width, norm)
+        self.up = nn.Upsample(scale_factor=2, mode="bilinear",
+                              align_corners=True)
+        self.merge = pair(6 * width, 2 * width, norm)
+        self.wide = nn.ConvTranspose2d(2 * width, width, 2, stride=2)
+        self.last = pair(2 * width, width, norm)
+        self.head = nn.Conv2d(width, CLASSES, 1)
+
+    def forward(self, x):
+        high = self.high(x)
+        low = self.low(F.max_pool2d(high, 2))
+        x = self.up(self.deep(F.avg_pool2d(low, 2)))
+        x = self.wide(self.merge(torch.cat([low, x], 1)))
+        return self.head(self.last(torch.cat([high, x], 1)))
+
+
+def unet(norm):
+    return (SmallUNet(norm), images(2, 32), F.cross_entropy,
+            labels(2, 32, 32))
+
+
+def autoencoder():
+    model = nn.Sequential(
+        nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU(), nn.Conv2d(16, 32, 7, 2),
+        nn.ReLU(), nn.Conv2d(32, 64, 5), nn.ConvTranspose2d(64, 32, 5),
+        nn.ReLU(), nn.ConvTranspose2d(32, 16, 7, 2), nn.ReLU(),
+        nn.ConvTranspose2d(16, 3, 4, 2, 2), nn.Tanh())
+    return model, images(8, 29), F.mse_loss, images(8, 28)
+
+
+def perceptron():
+    model = nn.Sequential(
+        nn.Linear(64, 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Dropout(0.2),
+        nn.Linear(128, 128), nn.BatchNorm1d(128),
+        nn.LeakyReLU(0.1, inplace=True), nn.Linear(128, CLASSES))
+    return model, torch.randn(32, 64), F.cross_entropy, labels(32)
+
+
+class Translator(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Transformer(64, 4, 1, 1, 128, 0.1, batch_first=True)
+        self.head = nn.Linear(64, CLASSES)
+
+    def forward(self, source, target):
+        mask = self.body.generate_square_subsequent_mask(target.shape[1])
+        return self.head(self.body(source, target, tgt_mask=mask))
+
+
+def translator():
+    inputs = torch.randn(3, 12, 64), torch.randn(3, 14, 64)
+    return Translator(), inputs, by_token, labels(3, 14)
+
+
+# ---- as measured (truth/torch/summary.csv)
+
+
+class Bert(nn.Module):
+    def __init__(self, layers, **options):
+        super().__init__()
+        width = 768
+        self.word = nn.Embedding(30522, width)
+        self.position = nn.Embedding(512, width)
+        self.kind = nn.Embedding(2, width)
+        self.norm = nn.LayerNorm(width, eps=1e-12)
+        self.drop = nn.Dropout(options["dropout"])
+        layer = nn.TransformerEncoderLayer(width, 12, 3072, batch_first=True,
+                                           **options)
+        last = nn.LayerNorm(width) if options["norm_first"] else None
+        self.encoder = nn.TransformerEncoder(layer, layers, last)
+        self.pool = nn.Linear(width, width)
+        self.head = nn.Linear(width, 2)
+        self.register_buffer("positions", torch.arange(512)[None])
+        self.register_buffer("kinds", torch.zeros(1, 512, dtype=torch.long))
+
+    def forward(self, ids):
+        n = ids.shape[1]
+        x = (self.word(ids) + self.position(self.positions[:, :n])
+             + self.kind(self.kinds[:, :n]))
+        x = self.encoder(self.drop(self.norm(x)))
+        return self.head(torch.tanh(self.pool(x[:, 0])))
+
+
+def bert(layers, batch, sequence, dropout=0.1, norm_first=False,
+         activation="gelu"):
+    model = Bert(layers, dropout=dropout, norm_first=norm_first,
+                 activation=activation)
+    return (model, torch.randint(0, 30522, (batch, sequence)),
+            F.cross_entropy, torch.randint(0, 2, (batch,)))
+
+
+def alexnet(batch):
+    return (models.AlexNet(), images(batch, 224), F.cross_entropy,
+            torch.randint(0, 1000, (batch,)))
+
+
+NETS = {
+    "densenet_b1": partial(densenet, 1),
+    "densenet_b2": partial(densenet, 2),
+    "mobilenet_v2_b2": mobilenet_v2,
+    "mobilenet_v3_b2": mobilenet_v3,
+    "vit_b1": partial(vit, 1),
+    "vit_b2": partial(vit, 2),
+    "swin_b2": swin,
+    "convnext_b1": partial(convnext, 1),
+    "convnext_b2": partial(convnext, 2),
+    "shufflenet_b2": shufflenet,
+    "resnet_channels_last": channels_last,
+    "resnet_frozen_stage": frozen_stage,
+    "two_heads": lambda: (TwoHeads(), images(2, 32), two_heads, labels(2)),
+    "low_rank": low_rank,
+    "lstm": partial(recurrent, nn.LSTM),
+    "lstm_bidirectional": partial(recurrent, nn.LSTM, bidirectional=True),
+    "gru_dropout": partial(recurrent, nn.GRU, dropout=0.2),
+    "rnn": partial(recurrent, nn.RNN),
+    "unet_group_norm": partial(unet, partial(nn.GroupNorm, 8)),
+    "unet_instance_norm": partial(
+        unet, partial(nn.InstanceNorm2d, affine=True)),
+    "autoencoder": autoencoder,
+    "perceptron": perceptron,
+    "translator": translator,
+}
+MEASURED = {
+    "alexnet_b8": partial(alexnet, 8),
+    "alexnet_b16": partial(alexnet, 16),
+    "alexnet_b32": partial(alexnet, 32),
+    "bert12_b2s128_d00": partial(bert, 12, 2, 128, 0.0),
+    "bert12_b2s128_d00_pre": partial(bert, 12, 2, 128, 0.0, True),
+    "bert12_b2s128_d01": partial(bert, 12, 2, 128),
+    "bert12_b2s128_d01_pre": partial(bert, 12, 2, 128, norm_first=True),
+    "bert12_b2s128_d01_relu": partial(bert, 12, 2, 128, activation="relu"),
+    "bert12_b2s256_d01": partial(bert, 12, 2, 256),
+    "bert12_b2s512_d01": partial(bert, 12, 2, 512),
+    "bert4_b4s256_d01": partial(bert, 4, 4, 256),
+}
