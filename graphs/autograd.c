@@ -202,16 +202,11 @@ static void hand_on(ms_trace *trace, const ms_node *node, const uint32_t *out)
 static void fill_undefined(ms_trace *trace, const ms_node *node,
                            uint32_t *grads)
 {
-    uint32_t like = MS_NONE;
-
-    for (uint32_t i = 0; i < node->n_outputs; i++)
-        if (grads[i] != MS_NONE)
-            like = grads[i];
     for (uint32_t i = 0; i < node->n_outputs; i++) {
         if (grads[i] != MS_NONE)
             continue;
         ms_trace_begin(trace, "aten::zeros");
-        grads[i] = ms_trace_make_like(trace, "grad", like);
+        grads[i] = ms_trace_make_like(trace, "grad", node->output[i]);
         ms_trace_end(trace, 0, false);
     }
 }

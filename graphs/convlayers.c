@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layers over [channels, ...] of images, sequences and volumes. */
 #include "graphs/layers.h"
+#include "graphs/opcall.h"
+
+#include <string.h>
 
 #define MAX_KERNEL (INT64_C(1) << 16)
 
@@ -9,6 +12,14 @@ typedef struct shape {
     uint32_t n_dims;
     int64_t size[MS_MAX_DIMS];
 } shape;
+
+/* Types end in their number of dimensions: "conv1d". */
+static uint32_t spatial_of(const ms_layer *layer)
+{
+    const char *type = ms_layer_kinds[layer->kind].type;
+
+    return (uint32_t)(type[strlen(type) - 2] - '0');
+}
 
 /* Faults unless x is [channels, ...] with so many dimensions after them. */
 static ms_err open_shape(ms_trace *trace, const ms_layer *layer, uint32_t x,
@@ -167,8 +178,8 @@ static double conv_flops(ms_trace *trace, const shape *moved, uint32_t weight)
                      (double)ms_trace_elements(ms_trace_at(trace, weight));
 }
 
-static ms_err convolve(ms_trace *trace, const ms_layer *layer, uint32_t spatial,
-                       bool transposed, uint32_t x, uint32_t *out)
+static ms_err convolve(ms_trace *trace, const ms_layer *layer, bool transposed,
+                       uint32_t x, uint32_t *out)
 {
     const ms_value *field = layer->field;
     window w = {field[CONV_KERNEL].i, field[CONV_STRIDE].i,
@@ -176,7 +187,7 @@ static ms_err convolve(ms_trace *trace, const ms_layer *layer, uint32_t spatial,
     uint32_t bias = MS_NONE;
     shape in;
 
-    MS_TRY(open_shape(trace, layer, x, spatial, &in));
+    MS_TRY(open_shape(trace, layer, x, spatial_of(layer), &in));
     MS_TRY(check_groups(trace, layer, in.size[1]));
     shape to = in;
     to.size[1] = field[CONV_OUT].i;
@@ -195,17 +206,17 @@ static ms_err convolve(ms_trace *trace, const ms_layer *layer, uint32_t spatial,
     return trace->err;
 }
 
-#define CONVOLUTION(name, spatial, transposed)                                 \
-    ms_err ms_convlayers_##name(ms_trace *trace, const ms_layer *layer,        \
-                                const uint32_t *in, uint32_t *out)             \
-    {                                                                          \
-        return convolve(trace, layer, spatial, transposed, in[0], out);        \
-    }
+ms_err ms_convlayers_conv(ms_trace *trace, const ms_layer *layer,
+                          const uint32_t *in, uint32_t *out)
+{
+    return convolve(trace, layer, false, in[0], out);
+}
 
-CONVOLUTION(conv1d, 1, false)
-CONVOLUTION(conv2d, 2, false)
-CONVOLUTION(conv3d, 3, false)
-CONVOLUTION(conv_transpose2d, 2, true)
+ms_err ms_convlayers_transposed(ms_trace *trace, const ms_layer *layer,
+                                const uint32_t *in, uint32_t *out)
+{
+    return convolve(trace, layer, true, in[0], out);
+}
 
 /* ---- pooling ------------------------------------------------------------- */
 
@@ -238,14 +249,14 @@ static ms_err pooled(ms_trace *trace, const ms_layer *layer, uint32_t x,
 
     if (stride == 0)
         w.stride = w.kernel;
-    MS_TRY(open_shape(trace, layer, x, 2, to));
+    MS_TRY(open_shape(trace, layer, x, spatial_of(layer), to));
     if (2 * w.padding > w.kernel)
         return ms_trace_fail(trace, layer, "take a smaller padding",
                              "\"%s\": a padding of %lld is more than half the "
                              "window of %lld",
                              layer->name, (long long)w.padding,
                              (long long)w.kernel);
-    for (uint32_t d = 2; d < 4; d++) {
+    for (uint32_t d = 2; d < to->n_dims; d++) {
         to->size[d] = windows_of(to->size[d], &w);
         if (to->size[d] == 0)
             return fail_small(trace, layer, x, w.kernel);
@@ -253,24 +264,30 @@ static ms_err pooled(ms_trace *trace, const ms_layer *layer, uint32_t x,
     return MS_OK;
 }
 
-ms_err ms_convlayers_max_pool2d(ms_trace *trace, const ms_layer *layer,
-                                const uint32_t *in, uint32_t *out)
+/* The op of the layer's type, whose outputs have these sizes; a second one
+ * holds indices. */
+static ms_err resize(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                     const char *op, const shape *to, uint32_t *out)
 {
-    shape to;
+    ms_opcall call = {.op = op, .flops = ms_layer_kinds[layer->kind].flops};
 
-    MS_TRY(pooled(trace, layer, in[0], &to));
-    *out = ms_conv_max_pool(trace, in[0], to.size);
+    for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++) {
+        call.made[k].dtype = k ? MS_INT64 : ms_trace_at(trace, x)->dtype;
+        call.made[k].n_dims = (uint8_t)to->n_dims;
+        memcpy(call.made[k].size, to->size, sizeof to->size);
+    }
+    *out = ms_opcall_run(trace, &call, &x, 1);
     return trace->err;
 }
 
-ms_err ms_convlayers_avg_pool2d(ms_trace *trace, const ms_layer *layer,
-                                const uint32_t *in, uint32_t *out)
+ms_err ms_convlayers_pool(ms_trace *trace, const ms_layer *layer,
+                          const uint32_t *in, uint32_t *out)
 {
     shape to;
 
     MS_TRY(pooled(trace, layer, in[0], &to));
-    *out = ms_conv_avg_pool(trace, in[0], to.size, false);
-    return trace->err;
+    return resize(trace, layer, in[0], ms_layer_kinds[layer->kind].op, &to,
+                  out);
 }
 
 const ms_field ms_convlayers_adaptive_fields[MS_CONVLAYERS_ADAPTIVE] = {
@@ -282,47 +299,109 @@ const ms_field ms_convlayers_adaptive_fields[MS_CONVLAYERS_ADAPTIVE] = {
      .help = "height and width of the output"},
 };
 
-/* A size of 1 is computed as a mean. */
-ms_err ms_convlayers_adaptive_avg_pool2d(ms_trace *trace, const ms_layer *layer,
-                                         const uint32_t *in, uint32_t *out)
+/* An average to a size of 1 is computed as a mean. */
+ms_err ms_convlayers_adaptive(ms_trace *trace, const ms_layer *layer,
+                              const uint32_t *in, uint32_t *out)
 {
+    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    bool average = strstr(kind->type, "avg") != NULL;
     shape to;
 
-    MS_TRY(open_shape(trace, layer, in[0], 2, &to));
-    to.size[2] = to.size[3] = layer->field[0].i;
-    *out = layer->field[0].i == 1
-               ? ms_reduce_mean(trace, in[0], 2)
-               : ms_conv_avg_pool(trace, in[0], to.size, true);
+    MS_TRY(open_shape(trace, layer, in[0], spatial_of(layer), &to));
+    for (uint32_t d = 2; d < to.n_dims; d++)
+        to.size[d] = layer->field[0].i;
+    if (!average || layer->field[0].i > 1)
+        return resize(trace, layer, in[0], kind->op, &to, out);
+    *out = ms_reduce_mean(trace, in[0], to.n_dims - 2);
     return trace->err;
 }
 
 /* ---- upsampling ---------------------------------------------------------- */
 
 enum { UPSAMPLE_SCALE, UPSAMPLE_MODE };
+#define UPSAMPLE_MODES 5
 const ms_field ms_convlayers_upsample_fields[MS_CONVLAYERS_UPSAMPLE] = {
     {.name = "scale",
      .type = MS_INT,
      .fallback.i = 2,
      .low = 1,
      .high = 1 << 10,
-     .help = "factor of height and width"},
+     .help = "factor of each dimension"},
     {.name = "mode",
      .type = MS_WORD,
-     .words = "nearest|bilinear",
-     .help = "how pixels between are made"},
+     .words = "nearest|linear|bilinear|bicubic|trilinear",
+     .help = "how values between are made"},
+};
+
+/* By mode and number of dimensions. */
+static const char *const upsample_ops[UPSAMPLE_MODES][3] = {
+    {"aten::upsample_nearest1d", "aten::upsample_nearest2d",
+     "aten::upsample_nearest3d"},
+    {"aten::upsample_linear1d", NULL, NULL},
+    {NULL, "aten::upsample_bilinear2d", NULL},
+    {NULL, "aten::upsample_bicubic2d", NULL},
+    {NULL, NULL, "aten::upsample_trilinear3d"},
 };
 
 ms_err ms_convlayers_upsample(ms_trace *trace, const ms_layer *layer,
                               const uint32_t *in, uint32_t *out)
 {
+    char text[MS_LAYERS_SHAPE];
+    const char *op = NULL;
     shape to;
 
-    MS_TRY(open_shape(trace, layer, in[0], 2, &to));
-    for (uint32_t d = 2; d < 4; d++)
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    const ms_tensor *x = ms_trace_at(trace, in[0]);
+    if (x->n_dims >= 3 && x->n_dims <= 5)
+        op = upsample_ops[layer->field[UPSAMPLE_MODE].i][x->n_dims - 3];
+    if (!op)
+        return ms_trace_fail(trace, layer,
+                             "linear is for 1 dimension after the channels, "
+                             "bilinear and bicubic for 2, trilinear for 3",
+                             "\"%s\" cannot resample what \"%s\" gives: %s",
+                             layer->name, ms_layers_source(trace, layer, 0),
+                             ms_layers_shape(x, text));
+    MS_TRY(open_shape(trace, layer, in[0], x->n_dims - 2, &to));
+    for (uint32_t d = 2; d < to.n_dims; d++)
         if (__builtin_mul_overflow(to.size[d], layer->field[UPSAMPLE_SCALE].i,
                                    &to.size[d]))
             to.size[d] = INT64_MAX; /* the tensor's product overflows too */
-    *out = ms_conv_upsample(trace, in[0], to.size,
-                            layer->field[UPSAMPLE_MODE].i == 1);
-    return trace->err;
+    return resize(trace, layer, in[0], op, &to, out);
+}
+
+/* ---- pixel shuffle ------------------------------------------------------- */
+
+const ms_field ms_convlayers_shuffle_fields[MS_CONVLAYERS_SHUFFLE] = {
+    {.name = "factor",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = 1 << 10,
+     .help = "f: of height and width"},
+};
+
+ms_err ms_convlayers_shuffle(ms_trace *trace, const ms_layer *layer,
+                             const uint32_t *in, uint32_t *out)
+{
+    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    int64_t f = layer->field[0].i;
+    bool back = strcmp(kind->type, "pixel_unshuffle") == 0;
+    char text[MS_LAYERS_SHAPE];
+    shape to;
+
+    MS_TRY(open_shape(trace, layer, in[0], 2, &to));
+    bool divides = back ? to.size[2] % f == 0 && to.size[3] % f == 0
+                        : to.size[1] % (f * f) == 0;
+    if (!divides)
+        return ms_trace_fail(
+            trace, layer,
+            back ? "height and width must be multiples of the factor"
+                 : "the channels must be a multiple of the factor's square",
+            "\"%s\": a factor of %lld does not divide what \"%s\" gives: %s",
+            layer->name, (long long)f, ms_layers_source(trace, layer, 0),
+            ms_layers_shape(ms_trace_at(trace, in[0]), text));
+    to.size[1] = back ? to.size[1] * f * f : to.size[1] / (f * f);
+    for (uint32_t d = 2; d < 4; d++)
+        to.size[d] = back ? to.size[d] / f : to.size[d] * f;
+    return resize(trace, layer, in[0], kind->op, &to, out);
 }

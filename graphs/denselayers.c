@@ -118,19 +118,26 @@ static ms_err tied_weight(ms_trace *trace, const ms_layer *layer,
     return MS_OK;
 }
 
+ms_err ms_denselayers_weight(ms_trace *trace, const ms_layer *layer,
+                             const char *tied, const int64_t *dims,
+                             uint32_t *weight)
+{
+    if (tied && *tied)
+        return tied_weight(trace, layer, tied, dims, weight);
+    *weight = ms_trace_parameter(trace, "weight", 2, dims);
+    return trace->err;
+}
+
 ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
                              const uint32_t *in, uint32_t *out)
 {
     const char *tied = layer->field[LINEAR_TIED].s;
-    uint32_t weight = MS_NONE, bias = MS_NONE;
+    uint32_t weight, bias = MS_NONE;
 
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     int64_t dims[2] = {layer->field[LINEAR_OUT].i,
                        ms_layers_last_dim(trace, in[0])};
-    if (tied && *tied)
-        MS_TRY(tied_weight(trace, layer, tied, dims, &weight));
-    else
-        weight = ms_trace_parameter(trace, "weight", 2, dims);
+    MS_TRY(ms_denselayers_weight(trace, layer, tied, dims, &weight));
     if (layer->field[LINEAR_BIAS].b)
         bias = ms_layers_vector(trace, "bias", dims[0]);
     trace->layer_weight[trace->layer] = weight;

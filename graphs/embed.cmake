@@ -14,7 +14,7 @@ set(EMBED_MODELS
     gpt2 gpt2-medium gpt2-large gpt2-xl
     gpt3-small gpt3-medium gpt3-large gpt3-xl gpt3-2.7b gpt3-6.7b gpt3-13b
     gpt3
-    llama-3.2-1b llama-2-7b llama-3-8b
+    llama-3.2-1b llama-2-7b llama-3-8b mixtral-8x7b
     resnet18 resnet50 vgg16)
 
 set(EMBED_HEAD "/* SPDX-License-Identifier: GPL-3.0-or-later */

@@ -107,9 +107,13 @@ static bool float_fits(const ms_field *field, double value)
 static void describe(const ms_field *field, char *buffer, size_t size)
 {
     static const char *const kinds[] = {
-        [MS_INT] = "an integer",           [MS_FLOAT] = "a number",
-        [MS_BOOL] = "true or false",       [MS_WORD] = "a word",
-        [MS_NAME] = "the name of a layer", [MS_INTS] = "an array of integers",
+        [MS_INT] = "an integer",
+        [MS_FLOAT] = "a number",
+        [MS_BOOL] = "true or false",
+        [MS_WORD] = "a word",
+        [MS_NAME] = "the name of a layer",
+        [MS_INTS] = "an array of integers",
+        [MS_TEXT] = "a string",
     };
     bool bounded = (field->type == MS_INT || field->type == MS_FLOAT ||
                     field->type == MS_INTS) &&
@@ -131,7 +135,8 @@ static ms_err fail_type(const ms_json *json, uint32_t row,
     char wanted[128];
     describe(field, wanted, sizeof wanted);
     if (node->kind == MS_JSON_INT && field->type != MS_BOOL &&
-        field->type != MS_WORD && field->type != MS_NAME)
+        field->type != MS_WORD && field->type != MS_NAME &&
+        field->type != MS_TEXT)
         return ms_json_fail(json, row, fault, field->help,
                             "\"%s\" must be %s, not %" PRId64, field->name,
                             wanted, node->value.i);
@@ -184,6 +189,13 @@ static ms_err ints_from_json(const ms_json *json, uint32_t row,
     return MS_OK;
 }
 
+static ms_err text_from(const char *text, ms_arena *arena, ms_value *value,
+                        ms_fault *fault)
+{
+    value->s = ms_arena_text(arena, text, strlen(text));
+    return value->s == NULL ? ms_fail_nomem(fault) : MS_OK;
+}
+
 ms_err ms_fields_from_json(const ms_json *json, uint32_t row,
                            const ms_field *field, ms_arena *arena,
                            ms_value *value, const uint64_t **ints,
@@ -192,7 +204,8 @@ ms_err ms_fields_from_json(const ms_json *json, uint32_t row,
     static const uint8_t wanted[] = {
         [MS_INT] = MS_JSON_INT,     [MS_FLOAT] = MS_JSON_FLOAT,
         [MS_BOOL] = MS_JSON_BOOL,   [MS_WORD] = MS_JSON_STRING,
-        [MS_NAME] = MS_JSON_STRING, [MS_INTS] = MS_JSON_ARRAY};
+        [MS_NAME] = MS_JSON_STRING, [MS_INTS] = MS_JSON_ARRAY,
+        [MS_TEXT] = MS_JSON_STRING};
     const ms_json_node *node = &json->nodes[row];
     if (field->type == MS_FLOAT && node->kind == MS_JSON_INT)
         value->f = (double)node->value.i;
@@ -206,6 +219,8 @@ ms_err ms_fields_from_json(const ms_json *json, uint32_t row,
         value->b = node->value.b;
     else if (field->type == MS_NAME)
         value->s = node->value.s;
+    else if (field->type == MS_TEXT)
+        return text_from(node->value.s, arena, value, fault);
     else if (field->type == MS_FLOAT)
         value->f = node->value.f;
     else
@@ -258,9 +273,8 @@ ms_err ms_fields_from_text(const char *text, const char *where,
         fine = float_from_text(text, &value->f) && float_fits(field, value->f);
     } else if (field->type == MS_BOOL) {
         fine = bool_from_text(text, &value->b);
-    } else if (field->type == MS_NAME) {
-        value->s = ms_arena_text(arena, text, strlen(text));
-        return value->s == NULL ? ms_fail_nomem(fault) : MS_OK;
+    } else if (field->type == MS_NAME || field->type == MS_TEXT) {
+        return text_from(text, arena, value, fault);
     } else if (field->type == MS_WORD) {
         uint32_t word = find_word(field, text, wanted, sizeof wanted);
         value->i = word;
@@ -288,7 +302,7 @@ void ms_fields_format(const ms_field *field, ms_value value, char *buffer,
         snprintf(buffer, size, "%g", value.f);
     } else if (field->type == MS_BOOL) {
         snprintf(buffer, size, "%s", value.b ? "true" : "false");
-    } else if (field->type == MS_NAME) {
+    } else if (field->type == MS_NAME || field->type == MS_TEXT) {
         snprintf(buffer, size, "%s", value.s);
     } else {
         snprintf(buffer, size, "%" PRId64, value.i);

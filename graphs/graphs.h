@@ -39,7 +39,7 @@
 
 /* A value of a layer's or family's parameter, as its table row says.  A WORD
  * is the index (i) into the row's words; a NAME is a layer's full name (s),
- * "" for none; INTS lie outside (ms_layer.ints). */
+ * "" for none; INTS lie outside (ms_layer.ints); a TEXT is whatever it is. */
 typedef union ms_value {
     int64_t i;
     double f;
@@ -53,7 +53,8 @@ typedef enum ms_value_type {
     MS_BOOL,
     MS_WORD,
     MS_NAME,
-    MS_INTS
+    MS_INTS,
+    MS_TEXT
 } ms_value_type;
 
 /* One parameter of a layer type, family or of training, as data: the reader,
@@ -173,6 +174,10 @@ typedef struct ms_layer_kind {
     /* Records the layer's forward ops.  in: tensor ids; *out: the result. */
     ms_err (*forward)(ms_trace *trace, const ms_layer *layer,
                       const uint32_t *in, uint32_t *out);
+    /* Where types share a forward: which aten op it is, "aten::mish", and its
+     * FLOPs per element of the first input. */
+    const char *op;
+    uint8_t flops;
 } ms_layer_kind;
 extern const ms_layer_kind ms_layer_kinds[];
 extern const uint32_t ms_layer_n_kinds;
@@ -214,7 +219,12 @@ typedef enum ms_optimizer_impl {
     MS_IMPL_FOREACH,
     MS_IMPL_FUSED
 } ms_optimizer_impl;
-typedef enum ms_kernels { MS_EAGER, MS_FLASH, MS_KORTHIKANTI } ms_kernels;
+typedef enum ms_kernels {
+    MS_EAGER,
+    MS_FLASH,
+    MS_KORTHIKANTI,
+    MS_EFFICIENT
+} ms_kernels;
 /* By age: rules compare them.  TORCH_2 is the newest, TORCH_2_0 stands for 2.0
  * to 2.3. */
 typedef enum ms_framework {
@@ -308,6 +318,7 @@ typedef struct ms_layer_facts {
     const char *name, *type;
     uint32_t block;      /* row of ms_model.block_names, or MS_NONE */
     uint64_t parameters; /* tied ones counted at their first layer */
+    uint64_t active;     /* of them, what a token meets: not all experts */
     double forward_flops, backward_flops;
     uint64_t saved_bytes, output_bytes;
 } ms_layer_facts;

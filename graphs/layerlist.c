@@ -179,9 +179,25 @@ static ms_err full_name(list *l, uint32_t row, const scope *in,
 
 static const char *const layer_extra[] = {"type", "name", "inputs"};
 
+/* "did you mean "relu"?" */
+static ms_err fail_type(const list *l, uint32_t node, const char *type)
+{
+    const char **types =
+        ms_arena_take(l->scratch, ms_layer_n_kinds, sizeof *types);
+    char hint[96] = "see memsim help layers";
+    if (types == NULL)
+        return ms_fail_nomem(l->fault);
+    for (uint32_t i = 0; i < ms_layer_n_kinds; i++)
+        types[i] = ms_layer_kinds[i].type;
+    const char *near = ms_names_nearest(type, types, ms_layer_n_kinds);
+    if (near != NULL)
+        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
+    return ms_json_fail(l->json, node, l->fault, hint,
+                        "unknown layer type \"%s\"", type);
+}
+
 static ms_err find_kind(const list *l, uint32_t row, uint32_t *kind)
 {
-    const char *types[MS_FIELDS_MAX];
     uint32_t node = ms_json_find(l->json, row, "type");
     if (node == MS_NONE)
         return ms_json_fail(l->json, row, l->fault, "see memsim help layers",
@@ -193,17 +209,7 @@ static ms_err find_kind(const list *l, uint32_t row, uint32_t *kind)
                             ms_json_kind_name(l->json, node));
     const char *type = l->json->nodes[node].value.s;
     *kind = ms_layer_find(type);
-    if (*kind != MS_NONE)
-        return MS_OK;
-    uint32_t n = 0;
-    for (; n < ms_layer_n_kinds && n < MS_FIELDS_MAX; n++)
-        types[n] = ms_layer_kinds[n].type;
-    char hint[96] = "see memsim help layers";
-    const char *near = ms_names_nearest(type, types, n);
-    if (near != NULL)
-        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
-    return ms_json_fail(l->json, node, l->fault, hint,
-                        "unknown layer type \"%s\"", type);
+    return *kind != MS_NONE ? MS_OK : fail_type(l, node, type);
 }
 
 static ms_err add_reference(list *l, uint32_t node, uint32_t edge,

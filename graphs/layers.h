@@ -11,6 +11,13 @@
 
 /* Faults when x holds token ids. */
 ms_err ms_layers_need_float(ms_trace *trace, const ms_layer *layer, uint32_t x);
+/* The same, and dimension dim, from 0 without the batch, must exist. */
+ms_err ms_layers_need_dim(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                          int64_t dim);
+/* What PyTorch finds out in backward: an op that overwrites x needs it not
+ * to be saved. */
+ms_err ms_layers_need_unsaved(ms_trace *trace, const ms_layer *layer,
+                              uint32_t x);
 /* The layer's input i by name; "input": the model's. */
 const char *ms_layers_source(const ms_trace *trace, const ms_layer *layer,
                              uint32_t i);
@@ -32,60 +39,114 @@ typedef ms_err ms_layer_forward(ms_trace *trace, const ms_layer *layer,
 extern const ms_field ms_denselayers_embedding_fields[MS_DENSELAYERS_EMBEDDING];
 extern const ms_field ms_denselayers_linear_fields[MS_DENSELAYERS_LINEAR];
 ms_layer_forward ms_denselayers_embedding, ms_denselayers_linear;
+/* The layer's own weight, or that of the layer it is tied to ("": none). */
+ms_err ms_denselayers_weight(ms_trace *trace, const ms_layer *layer,
+                             const char *tied, const int64_t *dims,
+                             uint32_t *weight);
 
-/* Each is the table of activations at the place of its type. */
+/* unary and join: the op of the layer's type over one input, or over several
+ * that broadcast. */
 #define MS_POINTLAYERS_IN_PLACE 1
 #define MS_POINTLAYERS_DROPOUT 1
+#define MS_POINTLAYERS_POW 1
+#define MS_POINTLAYERS_PRELU 1
+#define MS_POINTLAYERS_CAST 1
 extern const ms_field ms_pointlayers_in_place_fields[MS_POINTLAYERS_IN_PLACE];
 extern const ms_field ms_pointlayers_dropout_fields[MS_POINTLAYERS_DROPOUT];
-ms_layer_forward ms_pointlayers_relu, ms_pointlayers_gelu, ms_pointlayers_silu,
-    ms_pointlayers_sigmoid, ms_pointlayers_tanh, ms_pointlayers_leaky_relu,
-    ms_pointlayers_elu, ms_pointlayers_hardswish, ms_pointlayers_relu6,
-    ms_pointlayers_gelu_new, ms_pointlayers_dropout, ms_pointlayers_softmax,
-    ms_pointlayers_add, ms_pointlayers_sub, ms_pointlayers_mul,
-    ms_pointlayers_div, ms_pointlayers_swiglu, ms_pointlayers_geglu;
+extern const ms_field ms_pointlayers_pow_fields[MS_POINTLAYERS_POW];
+extern const ms_field ms_pointlayers_prelu_fields[MS_POINTLAYERS_PRELU];
+extern const ms_field ms_pointlayers_cast_fields[MS_POINTLAYERS_CAST];
+ms_layer_forward ms_pointlayers_unary, ms_pointlayers_join,
+    ms_pointlayers_gelu_new, ms_pointlayers_softsign, ms_pointlayers_pow,
+    ms_pointlayers_prelu, ms_pointlayers_softmax, ms_pointlayers_dropout,
+    ms_pointlayers_dropout2d, ms_pointlayers_cast, ms_pointlayers_where,
+    ms_pointlayers_masked_fill, ms_pointlayers_swiglu, ms_pointlayers_geglu;
+
+#define MS_REDUCELAYERS_DIMS 2
+extern const ms_field ms_reducelayers_dims_fields[MS_REDUCELAYERS_DIMS];
+ms_layer_forward ms_reducelayers_reduce;
+/* Does it end a model: a mean or sum of everything? */
+bool ms_reducelayers_is_loss(const ms_layer *layer);
 
 #define MS_NORMLAYERS_AFFINE 1
 #define MS_NORMLAYERS_BATCH 2
 #define MS_NORMLAYERS_GROUP 2
+#define MS_NORMLAYERS_INSTANCE 1
 extern const ms_field ms_normlayers_affine_fields[MS_NORMLAYERS_AFFINE];
 extern const ms_field ms_normlayers_batch_fields[MS_NORMLAYERS_BATCH];
 extern const ms_field ms_normlayers_group_fields[MS_NORMLAYERS_GROUP];
+extern const ms_field ms_normlayers_instance_fields[MS_NORMLAYERS_INSTANCE];
 ms_layer_forward ms_normlayers_layer, ms_normlayers_rms, ms_normlayers_batch,
-    ms_normlayers_group;
+    ms_normlayers_group, ms_normlayers_instance;
 
+/* Types end in their number of dimensions, "conv1d". */
 #define MS_CONVLAYERS_CONV 7
 #define MS_CONVLAYERS_POOL 3
 #define MS_CONVLAYERS_ADAPTIVE 1
 #define MS_CONVLAYERS_UPSAMPLE 2
+#define MS_CONVLAYERS_SHUFFLE 1
 extern const ms_field ms_convlayers_conv_fields[MS_CONVLAYERS_CONV];
 extern const ms_field ms_convlayers_pool_fields[MS_CONVLAYERS_POOL];
 extern const ms_field ms_convlayers_adaptive_fields[MS_CONVLAYERS_ADAPTIVE];
 extern const ms_field ms_convlayers_upsample_fields[MS_CONVLAYERS_UPSAMPLE];
-ms_layer_forward ms_convlayers_conv1d, ms_convlayers_conv2d,
-    ms_convlayers_conv3d, ms_convlayers_conv_transpose2d,
-    ms_convlayers_max_pool2d, ms_convlayers_avg_pool2d,
-    ms_convlayers_adaptive_avg_pool2d, ms_convlayers_upsample;
+extern const ms_field ms_convlayers_shuffle_fields[MS_CONVLAYERS_SHUFFLE];
+ms_layer_forward ms_convlayers_conv, ms_convlayers_transposed,
+    ms_convlayers_pool, ms_convlayers_adaptive, ms_convlayers_upsample,
+    ms_convlayers_shuffle;
 
-#define MS_SHAPELAYERS_SELECT 1
+#define MS_SHAPELAYERS_SELECT 2
 #define MS_SHAPELAYERS_SLICE 2
+#define MS_SHAPELAYERS_SPLIT 3
 #define MS_SHAPELAYERS_CAT 1
 #define MS_SHAPELAYERS_RESHAPE 1
 #define MS_SHAPELAYERS_PERMUTE 1
 extern const ms_field ms_shapelayers_select_fields[MS_SHAPELAYERS_SELECT];
 extern const ms_field ms_shapelayers_slice_fields[MS_SHAPELAYERS_SLICE];
+extern const ms_field ms_shapelayers_split_fields[MS_SHAPELAYERS_SPLIT];
 extern const ms_field ms_shapelayers_cat_fields[MS_SHAPELAYERS_CAT];
 extern const ms_field ms_shapelayers_reshape_fields[MS_SHAPELAYERS_RESHAPE];
 extern const ms_field ms_shapelayers_permute_fields[MS_SHAPELAYERS_PERMUTE];
 ms_layer_forward ms_shapelayers_select, ms_shapelayers_slice,
-    ms_shapelayers_cat, ms_shapelayers_flatten, ms_shapelayers_reshape,
-    ms_shapelayers_permute;
+    ms_shapelayers_assign, ms_shapelayers_split, ms_shapelayers_cat,
+    ms_shapelayers_stack, ms_shapelayers_flatten, ms_shapelayers_reshape,
+    ms_shapelayers_permute, ms_shapelayers_contiguous;
 
-#define MS_LOSSLAYERS_CROSS_ENTROPY 1
+#define MS_COPYLAYERS_DIM 1
+#define MS_COPYLAYERS_TOPK 1
+#define MS_COPYLAYERS_REPEAT 2
+#define MS_COPYLAYERS_PAD 1
+#define MS_COPYLAYERS_INDEX 2
+extern const ms_field ms_copylayers_dim_fields[MS_COPYLAYERS_DIM];
+extern const ms_field ms_copylayers_topk_fields[MS_COPYLAYERS_TOPK];
+extern const ms_field ms_copylayers_repeat_fields[MS_COPYLAYERS_REPEAT];
+extern const ms_field ms_copylayers_pad_fields[MS_COPYLAYERS_PAD];
+extern const ms_field ms_copylayers_index_fields[MS_COPYLAYERS_INDEX];
+ms_layer_forward ms_copylayers_along, ms_copylayers_glu, ms_copylayers_topk,
+    ms_copylayers_repeat, ms_copylayers_pad, ms_copylayers_index;
+
+#define MS_PRODUCTLAYERS_EINSUM 1
+extern const ms_field ms_productlayers_einsum_fields[MS_PRODUCTLAYERS_EINSUM];
+ms_layer_forward ms_productlayers_matmul, ms_productlayers_baddbmm,
+    ms_productlayers_einsum;
+
+#define MS_RECURRENTLAYERS_FIELDS 5
+extern const ms_field ms_recurrentlayers_fields[MS_RECURRENTLAYERS_FIELDS];
+ms_layer_forward ms_recurrentlayers_lstm, ms_recurrentlayers_gru;
+
+#define MS_EXPERTLAYERS_FIELDS 8
+extern const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS];
+ms_layer_forward ms_expertlayers_moe;
+/* The parameters of the layer that a token meets. */
+uint64_t ms_expertlayers_active(const ms_layer *layer, uint64_t parameters);
+
+#define MS_LOSSLAYERS_CROSS_ENTROPY 3
+#define MS_LOSSLAYERS_LINEAR 2
 extern const ms_field
     ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY];
-ms_layer_forward ms_losslayers_cross_entropy, ms_losslayers_mse,
-    ms_losslayers_mean;
+extern const ms_field ms_losslayers_linear_fields[MS_LOSSLAYERS_LINEAR];
+ms_layer_forward ms_losslayers_cross_entropy, ms_losslayers_linear,
+    ms_losslayers_nll, ms_losslayers_like, ms_losslayers_l1,
+    ms_losslayers_kl_div;
 
 #define MS_RAWLAYERS_PARAMETERS 1
 #define MS_RAWLAYERS_OP 4
@@ -96,5 +157,13 @@ ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op;
 #define MS_SELFATTENTION_FIELDS 8
 extern const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS];
 ms_layer_forward ms_selfattention_forward;
+/* The first rows of a table that the whole model shares, [sequence, columns];
+ * columns 0: a square one. */
+uint32_t ms_selfattention_table(ms_trace *trace, const char *role,
+                                int64_t sequence, int64_t columns);
+
+#define MS_ATTENTIONLAYERS_FIELDS 2
+extern const ms_field ms_attentionlayers_fields[MS_ATTENTIONLAYERS_FIELDS];
+ms_layer_forward ms_attentionlayers_forward, ms_attentionlayers_rotary;
 
 #endif

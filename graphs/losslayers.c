@@ -1,12 +1,29 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The ends of a model: losses. */
 #include "graphs/layers.h"
+#include "graphs/opcall.h"
 
+#include <string.h>
+
+/* ---- classes ------------------------------------------------------------- */
+
+enum { UPCAST, SMOOTHING, KERNEL };
+enum { KERNEL_AUTO, KERNEL_EAGER, KERNEL_LIGER, KERNEL_MEGATRON };
 const ms_field ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY] =
     {
         {.name = "upcast",
          .type = MS_BOOL,
          .help = "logits.float() first where they are 16-bit"},
+        {.name = "label_smoothing",
+         .type = MS_FLOAT,
+         .low = 0,
+         .high = 1,
+         .help = "share of the uniform distribution"},
+        {.name = "kernel",
+         .type = MS_WORD,
+         .words = "auto|eager|liger|megatron",
+         .help = "auto: megatron where training.kernels is korthikanti, else "
+                 "eager; liger: the logits become their gradient in forward"},
 };
 
 /* A class per row, or per pixel of [batch, classes, height, width]. */
@@ -21,40 +38,157 @@ static uint32_t class_targets(ms_trace *trace, uint32_t logits)
     return ms_trace_input(trace, "target", MS_INT64, n, dims);
 }
 
+static uint32_t eager(ms_trace *trace, const ms_layer *layer, uint32_t logits,
+                      uint32_t target)
+{
+    uint32_t x = logits;
+
+    if (layer->field[UPCAST].b)
+        x = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    else
+        ms_trace_ref(trace, x);
+    uint32_t loss = layer->field[SMOOTHING].f > 0
+                        ? ms_loss_smoothed_cross_entropy(trace, x, target)
+                        : ms_loss_cross_entropy(trace, x, target);
+    ms_trace_drop(trace, x);
+    return loss;
+}
+
 ms_err ms_losslayers_cross_entropy(ms_trace *trace, const ms_layer *layer,
                                    const uint32_t *in, uint32_t *out)
 {
+    int64_t kernel = layer->field[KERNEL].i;
+
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     uint32_t target = class_targets(trace, in[0]);
-    if (trace->training->kernels == MS_KORTHIKANTI) {
+    if (kernel == KERNEL_AUTO && trace->training->kernels == MS_KORTHIKANTI)
+        kernel = KERNEL_MEGATRON;
+    if (kernel == KERNEL_MEGATRON)
         *out = ms_loss_fused_cross_entropy(trace, in[0], target);
-        return trace->err;
-    }
-    uint32_t x = in[0];
-    if (layer->field[0].b)
-        x = ms_pointwise_cast(trace, in[0], MS_FLOAT32);
+    else if (kernel == KERNEL_LIGER)
+        *out = ms_chunkedloss_in_place(trace, in[0], target);
     else
-        ms_trace_ref(trace, x);
-    *out = ms_loss_cross_entropy(trace, x, target);
-    ms_trace_drop(trace, x);
+        *out = eager(trace, layer, in[0], target);
     return trace->err;
 }
 
-ms_err ms_losslayers_mse(ms_trace *trace, const ms_layer *layer,
-                         const uint32_t *in, uint32_t *out)
+enum { LINEAR_OUT, LINEAR_TIED };
+const ms_field ms_losslayers_linear_fields[MS_LOSSLAYERS_LINEAR] = {
+    {.name = "out",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 31,
+     .help = "classes, or words of the vocabulary"},
+    {.name = "tied",
+     .type = MS_NAME,
+     .help = "embedding whose weight this layer shares"},
+};
+
+ms_err ms_losslayers_linear(ms_trace *trace, const ms_layer *layer,
+                            const uint32_t *in, uint32_t *out)
 {
+    uint32_t weight;
+
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    const ms_tensor *x = ms_trace_at(trace, in[0]);
-    uint32_t target =
-        ms_trace_input(trace, "target", x->dtype, x->n_dims, x->size);
-    *out = ms_loss_mse(trace, in[0], target);
+    int64_t dims[2] = {layer->field[LINEAR_OUT].i,
+                       ms_layers_last_dim(trace, in[0])};
+    MS_TRY(ms_denselayers_weight(trace, layer, layer->field[LINEAR_TIED].s,
+                                 dims, &weight));
+    uint32_t target = class_targets(trace, in[0]);
+    *out = ms_chunkedloss_linear(trace, in[0], weight, target);
     return trace->err;
 }
 
-ms_err ms_losslayers_mean(ms_trace *trace, const ms_layer *layer,
+/* ---- a target per element ------------------------------------------------ */
+
+/* What of x's size lives while the op runs: the losses before they are
+ * averaged, and the terms of the logits' loss (in 1.13 five of them, later
+ * log_sigmoid's result). */
+static uint32_t scratch_of(const ms_trace *trace, const char *op)
+{
+    if (strcmp(op, "aten::binary_cross_entropy_with_logits") == 0)
+        return trace->framework == MS_TORCH_1_13 ? 5 : 2;
+    return strcmp(op, "aten::binary_cross_entropy") == 0 ? 0 : 1;
+}
+
+static uint32_t target_like(ms_trace *trace, uint32_t x)
+{
+    ms_tensor like = *ms_trace_at(trace, x);
+
+    return ms_trace_input(trace, "target", like.dtype, like.n_dims, like.size);
+}
+
+ms_err ms_losslayers_like(ms_trace *trace, const ms_layer *layer,
                           const uint32_t *in, uint32_t *out)
 {
+    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    *out = ms_loss_mean(trace, in[0]);
+    uint32_t inputs[2] = {in[0], target_like(trace, in[0])};
+    ms_opcall call = {.op = kind->op,
+                      .scratch = scratch_of(trace, kind->op),
+                      .flops = kind->flops};
+    call.made[0].dtype = ms_trace_at(trace, in[0])->dtype;
+    *out = ms_opcall_run(trace, &call, inputs, 2);
+    return trace->err;
+}
+
+/* (x - target).abs().mean() */
+ms_err ms_losslayers_l1(ms_trace *trace, const ms_layer *layer,
+                        const uint32_t *in, uint32_t *out)
+{
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    uint32_t target = target_like(trace, in[0]);
+    uint32_t difference = ms_pointwise_sub(trace, in[0], target);
+    uint32_t size = ms_opcall_like_run(trace, "aten::abs", &difference, 1);
+    ms_trace_drop(trace, difference);
+    *out = ms_loss_mean(trace, size);
+    ms_trace_drop(trace, size);
+    return trace->err;
+}
+
+static uint32_t sum_of_all(ms_trace *trace, uint32_t x)
+{
+    ms_opcall call = {.op = "aten::sum", .flops = 1};
+
+    if (trace->err)
+        return MS_NONE;
+    call.made[0].dtype = ms_trace_at(trace, x)->dtype;
+    return ms_opcall_run(trace, &call, &x, 1);
+}
+
+/* (xlogy(target, target) - target x).sum() / batch */
+ms_err ms_losslayers_kl_div(ms_trace *trace, const ms_layer *layer,
+                            const uint32_t *in, uint32_t *out)
+{
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    uint32_t target = target_like(trace, in[0]);
+    ms_trace_begin(trace, "aten::xlogy");
+    ms_trace_read(trace, target);
+    uint32_t entropy = ms_trace_make_like(trace, "entropy", target);
+    ms_trace_end(trace, 0, false);
+    uint32_t cross = ms_pointwise_mul(trace, target, in[0]);
+    uint32_t each = ms_pointwise_sub(trace, entropy, cross);
+    uint32_t sum = sum_of_all(trace, each);
+    ms_trace_drop(trace, entropy);
+    ms_trace_drop(trace, cross);
+    ms_trace_drop(trace, each);
+    *out = trace->err ? MS_NONE : ms_pointwise_div_scalar(trace, sum);
+    ms_trace_drop(trace, sum);
+    return trace->err;
+}
+
+/* Log-probabilities and classes; the second output is the total weight. */
+ms_err ms_losslayers_nll(ms_trace *trace, const ms_layer *layer,
+                         const uint32_t *in, uint32_t *out)
+{
+    ms_opcall call = {.op = "aten::nll_loss_forward", .flops = 1};
+
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    uint32_t inputs[2] = {in[0], class_targets(trace, in[0])};
+    for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++)
+        call.made[k].dtype = ms_trace_at(trace, in[0])->dtype;
+    *out = ms_opcall_run(trace, &call, inputs, 2);
     return trace->err;
 }

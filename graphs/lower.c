@@ -4,6 +4,7 @@
 #include "graphs/lower.h"
 #include "graphs/autocast.h"
 #include "graphs/finish.h"
+#include "graphs/layers.h"
 #include "graphs/ops/ops.h"
 
 #include <assert.h>
@@ -251,8 +252,11 @@ static void name_rows(const ms_model *model, const ms_graph *graph,
         rows[i].name = *name ? name : graph->name;
         rows[i].type = "module";
         rows[i].block = MS_NONE;
+        rows[i].active = rows[i].parameters;
         if (model->ops)
             continue;
+        rows[i].active =
+            ms_expertlayers_active(&model->layers[l], rows[i].parameters);
         rows[i].type = ms_layer_kinds[model->layers[l].kind].type;
         rows[i].block = model->layers[l].block;
     }

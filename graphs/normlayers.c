@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layers that normalise. */
 #include "graphs/layers.h"
+#include "graphs/opcall.h"
 
 /* ---- the last dimension -------------------------------------------------- */
 
@@ -156,5 +157,49 @@ ms_err ms_normlayers_group(ms_trace *trace, const ms_layer *layer,
         bias = ms_layers_vector(trace, "bias", channels);
     }
     *out = ms_norm_group(trace, in[0], weight, bias, groups);
+    return trace->err;
+}
+
+/* ---- one sample's channels ----------------------------------------------- */
+
+const ms_field ms_normlayers_instance_fields[MS_NORMLAYERS_INSTANCE] = {
+    {.name = "affine", .type = MS_BOOL, .help = "learned scale and shift"},
+};
+
+/* x.repeat(batch) of a parameter, or MS_NONE. */
+static uint32_t repeated(ms_trace *trace, const ms_layer *layer,
+                         const char *role, int64_t channels, int64_t batch)
+{
+    if (!layer->field[0].b)
+        return MS_NONE;
+    uint32_t parameter = ms_layers_vector(trace, role, channels);
+    ms_opcall call = {.op = "aten::repeat"};
+    ms_opcall_like(trace, &call.made[0], parameter);
+    call.made[0].size[0] = channels * batch;
+    return ms_opcall_run(trace, &call, &parameter, 1);
+}
+
+/* Batch norm of [1, batch channels, ...] (ATen/native/Normalization.cpp). */
+ms_err ms_normlayers_instance(ms_trace *trace, const ms_layer *layer,
+                              const uint32_t *in, uint32_t *out)
+{
+    int64_t channels = channels_of(trace, layer, in[0]);
+
+    MS_TRY(trace->err);
+    ms_tensor x = *ms_trace_at(trace, in[0]);
+    int64_t dims[MS_MAX_DIMS];
+    for (uint32_t d = 0; d < x.n_dims; d++)
+        dims[d] = x.size[d];
+    dims[0] = 1;
+    dims[1] = x.size[0] * channels;
+    uint32_t weight = repeated(trace, layer, "weight", channels, x.size[0]);
+    uint32_t bias = repeated(trace, layer, "bias", channels, x.size[0]);
+    uint32_t flat = ms_view_reshape(trace, in[0], x.n_dims, dims);
+    uint32_t y = ms_norm_batch(trace, flat, weight, bias, NULL);
+    ms_trace_drop(trace, flat);
+    ms_trace_drop(trace, weight);
+    ms_trace_drop(trace, bias);
+    *out = ms_view_reshape(trace, y, x.n_dims, x.size);
+    ms_trace_drop(trace, y);
     return trace->err;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layers that work element by element: activations, dropout, joins. */
 #include "graphs/layers.h"
+#include "graphs/opcall.h"
 
 /* ---- activations --------------------------------------------------------- */
 
@@ -8,60 +9,101 @@ const ms_field ms_pointlayers_in_place_fields[MS_POINTLAYERS_IN_PLACE] = {
     {.name = "inplace", .type = MS_BOOL, .help = "overwrite the (first) input"},
 };
 
-/* What PyTorch finds out in backward: the input is needed unchanged. */
-static ms_err need_unsaved(ms_trace *trace, const ms_layer *layer, uint32_t x)
+/* The op of the layer's type over inputs of one shape, or that broadcast to
+ * the widest of them; other than its input it saves what its row says. */
+static ms_err map(ms_trace *trace, const ms_layer *layer, const uint32_t *in,
+                  uint32_t widest, uint32_t *out)
 {
-    if (trace->err)
-        return trace->err;
-    uint32_t s = ms_trace_at(trace, x)->storage;
-    if (trace->counts[s].saves == 0)
-        return MS_OK;
-    return ms_trace_fail(trace, layer, "set \"inplace\" to false",
-                         "\"%s\" overwrites the output of \"%s\", which is "
-                         "kept for backward",
-                         layer->name, ms_layers_source(trace, layer, 0));
-}
+    /* Of these ops only clamp looks at its numbers: both its bounds. */
+    static const ms_oparg args[] = {{.kind = MS_ARG_TENSOR},
+                                    {.kind = MS_ARG_FLOAT, .value.f = 0},
+                                    {.kind = MS_ARG_FLOAT, .value.f = 1}};
+    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    ms_opcall call = {
+        .op = kind->op, .args = args, .n_args = 3, .flops = kind->flops};
 
-static ms_err unary(ms_trace *trace, const ms_layer *layer,
-                    const ms_unary *kind, uint32_t x, uint32_t *out)
-{
-    MS_TRY(ms_layers_need_float(trace, layer, x));
-    *out = ms_pointwise_unary(trace, kind, x);
+    for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++)
+        ms_opcall_like(trace, &call.made[k], widest);
+    *out = ms_opcall_run(trace, &call, in, layer->n_in);
     return trace->err;
 }
 
-static ms_err unary_or_in_place(ms_trace *trace, const ms_layer *layer,
-                                const ms_unary *kind, uint32_t x, uint32_t *out)
-{
-    if (!layer->field[0].b)
-        return unary(trace, layer, kind, x, out);
-    MS_TRY(ms_layers_need_float(trace, layer, x));
-    MS_TRY(need_unsaved(trace, layer, x));
-    *out = ms_pointwise_unary_in_place(trace, kind, x);
-    return trace->err;
-}
-
-#define ACTIVATION(name, kind)                                                 \
-    ms_err ms_pointlayers_##name(ms_trace *trace, const ms_layer *layer,       \
-                                 const uint32_t *in, uint32_t *out)            \
-    {                                                                          \
-        return unary_or_in_place(trace, layer, &ms_pointwise_##kind, in[0],    \
-                                 out);                                         \
-    }
-
-ACTIVATION(relu, relu)
-ACTIVATION(silu, silu)
-ACTIVATION(sigmoid, sigmoid)
-ACTIVATION(tanh, tanh)
-ACTIVATION(leaky_relu, leaky_relu)
-ACTIVATION(elu, elu)
-ACTIVATION(hardswish, hardswish)
-ACTIVATION(relu6, hardtanh)
-
-ms_err ms_pointlayers_gelu(ms_trace *trace, const ms_layer *layer,
+static ms_err map_in_place(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, uint32_t *out)
 {
-    return unary(trace, layer, &ms_pointwise_gelu, in[0], out);
+    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    ms_opcall call = {.op = kind->op, .flops = kind->flops};
+
+    MS_TRY(ms_layers_need_unsaved(trace, layer, in[0]));
+    *out = ms_opcall_in_place(trace, &call, in, layer->n_in);
+    return trace->err;
+}
+
+ms_err ms_pointlayers_unary(ms_trace *trace, const ms_layer *layer,
+                            const uint32_t *in, uint32_t *out)
+{
+    bool in_place =
+        ms_layer_kinds[layer->kind].n_fields > 0 && layer->field[0].b;
+
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    return in_place ? map_in_place(trace, layer, in, out)
+                    : map(trace, layer, in, in[0], out);
+}
+
+/* x / (1 + |x|) */
+ms_err ms_pointlayers_softsign(ms_trace *trace, const ms_layer *layer,
+                               const uint32_t *in, uint32_t *out)
+{
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    uint32_t size = ms_opcall_like_run(trace, "aten::abs", in, 1);
+    uint32_t both[2] = {in[0],
+                        ms_opcall_like_run(trace, "aten::add", &size, 1)};
+
+    ms_trace_drop(trace, size);
+    *out = ms_opcall_like_run(trace, "aten::div", both, 2);
+    ms_trace_drop(trace, both[1]);
+    return trace->err;
+}
+
+const ms_field ms_pointlayers_pow_fields[MS_POINTLAYERS_POW] = {
+    {.name = "exponent", .type = MS_FLOAT, .fallback.f = 2, .help = "a number"},
+};
+
+/* The exponent changes no sizes. */
+ms_err ms_pointlayers_pow(ms_trace *trace, const ms_layer *layer,
+                          const uint32_t *in, uint32_t *out)
+{
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    *out = ms_pointwise_pow(trace, in[0]);
+    return trace->err;
+}
+
+const ms_field ms_pointlayers_prelu_fields[MS_POINTLAYERS_PRELU] = {
+    {.name = "parameters",
+     .type = MS_INT,
+     .fallback.i = 1,
+     .low = 1,
+     .high = INT64_C(1) << 24,
+     .help = "slopes: 1, or one per channel"},
+};
+
+ms_err ms_pointlayers_prelu(ms_trace *trace, const ms_layer *layer,
+                            const uint32_t *in, uint32_t *out)
+{
+    int64_t n = layer->field[0].i;
+    char shape[MS_LAYERS_SHAPE];
+
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    const ms_tensor *x = ms_trace_at(trace, in[0]);
+    if (n != 1 && (x->n_dims < 2 || n != x->size[1]))
+        return ms_trace_fail(trace, layer, "one slope, or one per channel",
+                             "\"%s\" has %lld slopes, but \"%s\" gives %s",
+                             layer->name, (long long)n,
+                             ms_layers_source(trace, layer, 0),
+                             ms_layers_shape(x, shape));
+    uint32_t inputs[2] = {in[0], ms_layers_vector(trace, "weight", n)};
+    *out = ms_opcall_like_run(trace, "aten::prelu", inputs, 2);
+    return trace->err;
 }
 
 /* GPT-2's tanh approximation: seven ops where kernels are eager, else one. */
@@ -101,6 +143,42 @@ ms_err ms_pointlayers_dropout(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
+/* Noise of [batch, channels, 1, ...] for whole channels. */
+ms_err ms_pointlayers_dropout2d(ms_trace *trace, const ms_layer *layer,
+                                const uint32_t *in, uint32_t *out)
+{
+    MS_TRY(ms_layers_need_dim(trace, layer, in[0], 0));
+    if (layer->field[0].f <= 0 || !trace->train) {
+        ms_trace_ref(trace, *out = in[0]);
+        return trace->err;
+    }
+    ms_tensor noise = *ms_trace_at(trace, in[0]);
+    for (uint32_t d = 2; d < noise.n_dims; d++)
+        noise.size[d] = 1;
+    ms_trace_begin(trace, "aten::bernoulli_");
+    uint32_t both[2] = {in[0], ms_trace_make(trace, "mask", noise.dtype,
+                                             noise.n_dims, noise.size)};
+    ms_trace_end(trace, 0, false);
+    *out = ms_opcall_like_run(trace, "aten::mul", both, 2);
+    ms_trace_drop(trace, both[1]);
+    return trace->err;
+}
+
+const ms_field ms_pointlayers_cast_fields[MS_POINTLAYERS_CAST] = {
+    {.name = "to",
+     .type = MS_WORD,
+     .words = "float32|float16|bfloat16|float64",
+     .help = "the dtype"},
+};
+
+ms_err ms_pointlayers_cast(ms_trace *trace, const ms_layer *layer,
+                           const uint32_t *in, uint32_t *out)
+{
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    *out = ms_pointwise_cast(trace, in[0], (uint8_t)layer->field[0].i);
+    return trace->err;
+}
+
 /* ---- joins --------------------------------------------------------------- */
 
 /* b's sizes, aligned at the end, are a's or 1. */
@@ -117,7 +195,7 @@ static bool broadcasts(const ms_tensor *a, const ms_tensor *b)
 }
 
 static ms_err fail_shapes(ms_trace *trace, const ms_layer *layer,
-                          const uint32_t *in, const char *hint)
+                          const uint32_t *in, uint32_t i, const char *hint)
 {
     char first[MS_LAYERS_SHAPE], second[MS_LAYERS_SHAPE];
 
@@ -125,49 +203,73 @@ static ms_err fail_shapes(ms_trace *trace, const ms_layer *layer,
         trace, layer, hint,
         "\"%s\" joins \"%s\" and \"%s\", whose shapes do not agree: %s and %s",
         layer->name, ms_layers_source(trace, layer, 0),
-        ms_layers_source(trace, layer, 1),
+        ms_layers_source(trace, layer, i),
         ms_layers_shape(ms_trace_at(trace, in[0]), first),
-        ms_layers_shape(ms_trace_at(trace, in[1]), second));
+        ms_layers_shape(ms_trace_at(trace, in[i]), second));
 }
 
-static ms_err need_shapes(ms_trace *trace, const ms_layer *layer,
-                          const uint32_t *in, bool first_is_widest)
+/* The input that all others broadcast to; in place it is the first. */
+static ms_err find_widest(ms_trace *trace, const ms_layer *layer,
+                          const uint32_t *in, bool in_place, uint32_t *widest)
 {
-    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    MS_TRY(ms_layers_need_float(trace, layer, in[1]));
-    const ms_tensor *a = ms_trace_at(trace, in[0]);
-    const ms_tensor *b = ms_trace_at(trace, in[1]);
-    if (broadcasts(a, b) || (!first_is_widest && broadcasts(b, a)))
-        return MS_OK;
-    return fail_shapes(trace, layer, in,
-                       "both inputs need one shape, or one that broadcasts");
+    uint32_t wide = 0;
+
+    for (uint32_t i = 0; i < layer->n_in; i++) {
+        MS_TRY(ms_layers_need_float(trace, layer, in[i]));
+        if (!in_place && !broadcasts(ms_trace_at(trace, in[wide]),
+                                     ms_trace_at(trace, in[i])))
+            wide = i;
+    }
+    for (uint32_t i = 0; i < layer->n_in; i++)
+        if (!broadcasts(ms_trace_at(trace, in[wide]),
+                        ms_trace_at(trace, in[i])))
+            return fail_shapes(
+                trace, layer, in, i == 0 ? wide : i,
+                "the inputs need one shape, or shapes that broadcast");
+    *widest = in[wide];
+    return MS_OK;
 }
 
-ms_err ms_pointlayers_add(ms_trace *trace, const ms_layer *layer,
-                          const uint32_t *in, uint32_t *out)
+ms_err ms_pointlayers_join(ms_trace *trace, const ms_layer *layer,
+                           const uint32_t *in, uint32_t *out)
 {
-    bool in_place = layer->field[0].b;
+    bool in_place =
+        ms_layer_kinds[layer->kind].n_fields > 0 && layer->field[0].b;
+    uint32_t widest;
 
-    MS_TRY(need_shapes(trace, layer, in, in_place));
-    if (in_place)
-        MS_TRY(need_unsaved(trace, layer, in[0]));
-    *out = in_place ? ms_pointwise_add_in_place(trace, in[0], in[1])
-                    : ms_pointwise_add(trace, in[0], in[1]);
+    MS_TRY(find_widest(trace, layer, in, in_place, &widest));
+    return in_place ? map_in_place(trace, layer, in, out)
+                    : map(trace, layer, in, widest, out);
+}
+
+/* An input of the step: a byte for each element of x. */
+static uint32_t mask_like(ms_trace *trace, uint32_t x)
+{
+    ms_tensor like = *ms_trace_at(trace, x);
+
+    return ms_trace_input(trace, "mask", MS_BYTE, like.n_dims, like.size);
+}
+
+ms_err ms_pointlayers_where(ms_trace *trace, const ms_layer *layer,
+                            const uint32_t *in, uint32_t *out)
+{
+    uint32_t widest;
+
+    MS_TRY(find_widest(trace, layer, in, false, &widest));
+    uint32_t inputs[3] = {mask_like(trace, widest), in[0], in[1]};
+    ms_opcall call = {.op = "aten::where", .flops = 1};
+    ms_opcall_like(trace, &call.made[0], widest);
+    *out = ms_opcall_run(trace, &call, inputs, 3);
     return trace->err;
 }
 
-#define JOIN(name)                                                             \
-    ms_err ms_pointlayers_##name(ms_trace *trace, const ms_layer *layer,       \
-                                 const uint32_t *in, uint32_t *out)            \
-    {                                                                          \
-        MS_TRY(need_shapes(trace, layer, in, false));                          \
-        *out = ms_pointwise_##name(trace, in[0], in[1]);                       \
-        return trace->err;                                                     \
-    }
-
-JOIN(sub)
-JOIN(mul)
-JOIN(div)
+ms_err ms_pointlayers_masked_fill(ms_trace *trace, const ms_layer *layer,
+                                  const uint32_t *in, uint32_t *out)
+{
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    *out = ms_pointwise_masked_fill(trace, in[0], mask_like(trace, in[0]));
+    return trace->err;
+}
 
 /* ---- gates --------------------------------------------------------------- */
 
@@ -176,11 +278,13 @@ static ms_err gated(ms_trace *trace, const ms_layer *layer,
                     const ms_unary *activation, const char *fused,
                     const uint32_t *in, uint32_t *out)
 {
-    MS_TRY(need_shapes(trace, layer, in, false));
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    MS_TRY(ms_layers_need_float(trace, layer, in[1]));
     const ms_tensor *a = ms_trace_at(trace, in[0]);
     const ms_tensor *b = ms_trace_at(trace, in[1]);
     if (!broadcasts(a, b) || !broadcasts(b, a))
-        return fail_shapes(trace, layer, in, "gate and up need the same shape");
+        return fail_shapes(trace, layer, in, 1,
+                           "gate and up need the same shape");
     if (trace->training->kernels != MS_EAGER) {
         *out = ms_gated_product(trace, fused, in[0], in[1]);
         return trace->err;

@@ -111,9 +111,8 @@ static uint32_t shared_buffer(ms_trace *trace, const char *role,
     return t;
 }
 
-/* The first rows (and columns) of a table that the whole model shares. */
-static uint32_t table(ms_trace *trace, const char *role, int64_t sequence,
-                      int64_t columns)
+uint32_t ms_selfattention_table(ms_trace *trace, const char *role,
+                                int64_t sequence, int64_t columns)
 {
     int64_t longest = longest_sequence(trace, sequence);
     bool square = columns == 0;
@@ -156,7 +155,8 @@ static uint32_t add_mask(ms_trace *trace, uint32_t scores)
 {
     if (trace->err)
         return MS_NONE;
-    uint32_t mask = table(trace, "causal_mask", at(trace, scores)->size[2], 0);
+    uint32_t mask = ms_selfattention_table(trace, "causal_mask",
+                                           at(trace, scores)->size[2], 0);
     uint32_t y = ms_pointwise_add(trace, scores, mask);
     ms_trace_drop(trace, mask);
     return y;
@@ -234,6 +234,9 @@ static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
                                   layer->field[ATTENTION_CAUSAL].b);
     for (uint32_t i = 1; i < 3 && n->kv_heads != n->heads; i++)
         qkv[i] = replaced(trace, qkv[i], repeat_heads(trace, qkv[i], n->heads));
+    if (trace->training->kernels == MS_EFFICIENT)
+        return ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2],
+                                      layer->field[ATTENTION_CAUSAL].b);
     return eager_core(trace, layer, qkv);
 }
 
@@ -265,7 +268,7 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
         parts[i] = heads[i] * n->dim;
     uint32_t fused =
         projection(trace, layer, x, roles, parts[0] + parts[1] + parts[2]);
-    ms_view_split(trace, fused, 3, parts, qkv);
+    ms_pieces_split(trace, fused, 2, 3, parts, qkv);
     ms_trace_drop(trace, fused);
     for (int i = 0; i < 3 && !trace->err; i++) {
         uint32_t *part = &qkv[order[i]];
@@ -292,8 +295,10 @@ static void rotate(ms_trace *trace, const sizes *n, uint32_t *qkv)
         return;
     bool eager = trace->training->kernels == MS_EAGER;
     int64_t sequence = at(trace, qkv[0])->size[2];
-    uint32_t cos = table(trace, "rotary_cos", sequence, n->dim);
-    uint32_t sin = table(trace, "rotary_sin", sequence, n->dim);
+    uint32_t cos =
+        ms_selfattention_table(trace, "rotary_cos", sequence, n->dim);
+    uint32_t sin =
+        ms_selfattention_table(trace, "rotary_sin", sequence, n->dim);
     for (int i = 0; i < 2; i++)
         qkv[i] = replaced(trace, qkv[i],
                           eager ? ms_rotary_eager(trace, qkv[i], cos, sin)

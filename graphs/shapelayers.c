@@ -1,45 +1,55 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layers that only arrange.  Dimensions count from 0 without the batch. */
 #include "graphs/layers.h"
+#include "graphs/opcall.h"
 
-/* dim of the fields, or a fault where x has fewer. */
-static ms_err need_dim(ms_trace *trace, const ms_layer *layer, uint32_t x,
-                       int64_t dim)
+#include <string.h>
+
+#define DIM_FIELD                                                              \
+    {                                                                          \
+        .name = "dim", .type = MS_INT, .low = 0, .high = MS_MAX_DIMS - 2,      \
+        .help = "dimension, from 0 without the batch"                          \
+    }
+
+/* One more dimension must fit. */
+static ms_err need_room(ms_trace *trace, const ms_layer *layer, uint32_t x)
 {
-    char shape[MS_LAYERS_SHAPE];
-
-    MS_TRY(ms_layers_need_float(trace, layer, x));
-    const ms_tensor *tensor = ms_trace_at(trace, x);
-    if (dim + 1 < tensor->n_dims)
+    if (ms_trace_at(trace, x)->n_dims < MS_MAX_DIMS)
         return MS_OK;
-    return ms_trace_fail(trace, layer, "dimensions count from 0",
-                         "\"%s\" works on dimension %lld, but \"%s\" gives %s",
-                         layer->name, (long long)dim,
-                         ms_layers_source(trace, layer, 0),
-                         ms_layers_shape(tensor, shape));
+    return ms_trace_fail(trace, layer, "fold some dimensions into one",
+                         "\"%s\" would make more than %u dimensions",
+                         layer->name, MS_MAX_DIMS);
 }
 
 /* ---- parts --------------------------------------------------------------- */
 
+enum { SELECT_INDEX, SELECT_DIM };
 const ms_field ms_shapelayers_select_fields[MS_SHAPELAYERS_SELECT] = {
     {.name = "index",
      .type = MS_INT,
      .low = 0,
      .high = INT64_C(1) << 31,
-     .help = "which position of the sequence"},
+     .help = "which position"},
+    DIM_FIELD,
 };
 
 ms_err ms_shapelayers_select(ms_trace *trace, const ms_layer *layer,
                              const uint32_t *in, uint32_t *out)
 {
-    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    int64_t dim = layer->field[SELECT_DIM].i;
+    char shape[MS_LAYERS_SHAPE];
+
+    MS_TRY(ms_layers_need_dim(trace, layer, in[0], dim));
     const ms_tensor *x = ms_trace_at(trace, in[0]);
-    if (x->n_dims < 3 || layer->field[0].i >= x->size[1])
+    if (x->n_dims < 3 || layer->field[SELECT_INDEX].i >= x->size[dim + 1])
         return ms_trace_fail(trace, layer, "index counts from 0",
-                             "\"%s\" selects position %lld of a sequence that "
-                             "is shorter",
-                             layer->name, (long long)layer->field[0].i);
-    *out = ms_view_select(trace, in[0], layer->field[0].i);
+                             "\"%s\" selects position %lld of dimension %lld, "
+                             "but \"%s\" gives %s",
+                             layer->name,
+                             (long long)layer->field[SELECT_INDEX].i,
+                             (long long)dim, ms_layers_source(trace, layer, 0),
+                             ms_layers_shape(x, shape));
+    *out = ms_view_select(trace, in[0], (uint32_t)dim + 1);
     return trace->err;
 }
 
@@ -51,41 +61,113 @@ const ms_field ms_shapelayers_slice_fields[MS_SHAPELAYERS_SLICE] = {
      .low = 1,
      .high = INT64_C(1) << 50,
      .help = "how many elements"},
-    {.name = "dim",
-     .type = MS_INT,
-     .low = 0,
-     .high = MS_MAX_DIMS - 2,
-     .help = "dimension, from 0 without the batch"},
+    DIM_FIELD,
 };
 
-ms_err ms_shapelayers_slice(ms_trace *trace, const ms_layer *layer,
-                            const uint32_t *in, uint32_t *out)
+/* The first elements of a dimension, or a fault where it has fewer. */
+static ms_err first_elements(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                             uint32_t *slice)
 {
     int64_t dim = layer->field[SLICE_DIM].i;
     int64_t length = layer->field[SLICE_LENGTH].i;
     char shape[MS_LAYERS_SHAPE];
 
-    MS_TRY(need_dim(trace, layer, in[0], dim));
-    const ms_tensor *x = ms_trace_at(trace, in[0]);
-    if (length > x->size[dim + 1])
+    MS_TRY(ms_layers_need_dim(trace, layer, x, dim));
+    const ms_tensor *whole = ms_trace_at(trace, x);
+    if (length > whole->size[dim + 1])
         return ms_trace_fail(trace, layer, "take a smaller length",
                              "\"%s\" takes %lld of dimension %lld, but \"%s\" "
                              "gives %s",
                              layer->name, (long long)length, (long long)dim,
                              ms_layers_source(trace, layer, 0),
+                             ms_layers_shape(whole, shape));
+    *slice = ms_view_slice(trace, x, (uint32_t)dim + 1, length);
+    return trace->err;
+}
+
+ms_err ms_shapelayers_slice(ms_trace *trace, const ms_layer *layer,
+                            const uint32_t *in, uint32_t *out)
+{
+    return first_elements(trace, layer, in[0], out);
+}
+
+/* x.narrow(dim, 0, length).copy_(y) */
+ms_err ms_shapelayers_assign(ms_trace *trace, const ms_layer *layer,
+                             const uint32_t *in, uint32_t *out)
+{
+    char want[MS_LAYERS_SHAPE], have[MS_LAYERS_SHAPE];
+    uint32_t slice;
+
+    MS_TRY(ms_layers_need_float(trace, layer, in[1]));
+    MS_TRY(ms_layers_need_unsaved(trace, layer, in[0]));
+    MS_TRY(first_elements(trace, layer, in[0], &slice));
+    ms_tensor from = *ms_trace_at(trace, in[1]);
+    ms_tensor to = *ms_trace_at(trace, slice);
+    if (from.n_dims != to.n_dims ||
+        memcmp(from.size, to.size, sizeof *to.size * to.n_dims) != 0)
+        return ms_trace_fail(trace, layer, "give it the shape of the slice",
+                             "\"%s\" assigns what \"%s\" gives, %s, to a slice "
+                             "of %s",
+                             layer->name, ms_layers_source(trace, layer, 1),
+                             ms_layers_shape(&from, have),
+                             ms_layers_shape(&to, want));
+    *out = ms_assign_slice(trace, in[0], slice, in[1]);
+    ms_trace_drop(trace, slice);
+    return trace->err;
+}
+
+enum { SPLIT_SIZES, SPLIT_DIM, SPLIT_PIECE };
+const ms_field ms_shapelayers_split_fields[MS_SHAPELAYERS_SPLIT] = {
+    {.name = "sizes",
+     .type = MS_INTS,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 50,
+     .help = "of all pieces; their sum is the dimension"},
+    DIM_FIELD,
+    {.name = "piece",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 20,
+     .help = "which piece this layer gives, from 0"},
+};
+
+ms_err ms_shapelayers_split(ms_trace *trace, const ms_layer *layer,
+                            const uint32_t *in, uint32_t *out)
+{
+    int64_t dim = layer->field[SPLIT_DIM].i, sum = 0;
+    int64_t piece = layer->field[SPLIT_PIECE].i;
+    char shape[MS_LAYERS_SHAPE];
+    uint32_t n = layer->n_ints;
+
+    MS_TRY(ms_layers_need_dim(trace, layer, in[0], dim));
+    int64_t *sizes = ms_arena_take_raw(trace->scratch, n, sizeof *sizes);
+    uint32_t *pieces = ms_arena_take_raw(trace->scratch, n, sizeof *pieces);
+    if (!sizes || !pieces)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t i = 0; i < n; i++)
+        sum += sizes[i] = (int64_t)layer->ints[i];
+    const ms_tensor *x = ms_trace_at(trace, in[0]);
+    if (sum != x->size[dim + 1] || piece >= n)
+        return ms_trace_fail(trace, layer,
+                             "the sizes must add up to the dimension, and the "
+                             "piece be one of them",
+                             "\"%s\" takes piece %lld of %u that add up to "
+                             "%lld, but \"%s\" gives %s",
+                             layer->name, (long long)piece, n, (long long)sum,
+                             ms_layers_source(trace, layer, 0),
                              ms_layers_shape(x, shape));
-    *out = ms_view_slice(trace, in[0], (uint32_t)dim + 1, length);
+    ms_pieces_split(trace, in[0], (uint32_t)dim + 1, n, sizes, pieces);
+    *out = trace->err ? MS_NONE : pieces[piece];
+    ms_trace_ref(trace, *out);
+    ms_pieces_drop(trace, n, pieces);
     return trace->err;
 }
 
 /* ---- cat ----------------------------------------------------------------- */
 
 const ms_field ms_shapelayers_cat_fields[MS_SHAPELAYERS_CAT] = {
-    {.name = "dim",
-     .type = MS_INT,
-     .low = 0,
-     .high = MS_MAX_DIMS - 2,
-     .help = "dimension, from 0 without the batch"},
+    DIM_FIELD,
 };
 
 /* One shape but for dimension dim, the batch included. */
@@ -105,7 +187,7 @@ ms_err ms_shapelayers_cat(ms_trace *trace, const ms_layer *layer,
     int64_t dim = layer->field[0].i;
     char first[MS_LAYERS_SHAPE], other[MS_LAYERS_SHAPE];
 
-    MS_TRY(need_dim(trace, layer, in[0], dim));
+    MS_TRY(ms_layers_need_dim(trace, layer, in[0], dim));
     for (uint32_t i = 1; i < layer->n_in; i++) {
         MS_TRY(ms_layers_need_float(trace, layer, in[i]));
         const ms_tensor *a = ms_trace_at(trace, in[0]);
@@ -120,6 +202,48 @@ ms_err ms_shapelayers_cat(ms_trace *trace, const ms_layer *layer,
                 ms_layers_shape(b, other));
     }
     *out = ms_view_cat(trace, in, layer->n_in, (uint32_t)dim + 1);
+    return trace->err;
+}
+
+/* x[:, ..., None] */
+static uint32_t unsqueeze(ms_trace *trace, uint32_t x, uint32_t dim)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor from = *ms_trace_at(trace, x);
+    int64_t dims[MS_MAX_DIMS];
+    for (uint32_t d = 0; d <= from.n_dims; d++)
+        dims[d] = d == dim ? 1 : from.size[d - (d > dim)];
+    return ms_view_reshape(trace, x, from.n_dims + 1u, dims);
+}
+
+ms_err ms_shapelayers_stack(ms_trace *trace, const ms_layer *layer,
+                            const uint32_t *in, uint32_t *out)
+{
+    int64_t dim = layer->field[0].i;
+    char first[MS_LAYERS_SHAPE], other[MS_LAYERS_SHAPE];
+
+    MS_TRY(ms_layers_need_dim(trace, layer, in[0], dim - 1));
+    MS_TRY(need_room(trace, layer, in[0]));
+    uint32_t *rows = ms_arena_take_raw(trace->scratch, layer->n_in, sizeof *in);
+    if (!rows)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t i = 0; i < layer->n_in; i++) {
+        MS_TRY(ms_layers_need_float(trace, layer, in[i]));
+        const ms_tensor *a = ms_trace_at(trace, in[0]);
+        const ms_tensor *b = ms_trace_at(trace, in[i]);
+        if (!fits(a, b, MS_MAX_DIMS))
+            return ms_trace_fail(
+                trace, layer, "all inputs need one shape",
+                "\"%s\" stacks \"%s\" and \"%s\", whose shapes do not agree: "
+                "%s and %s",
+                layer->name, ms_layers_source(trace, layer, 0),
+                ms_layers_source(trace, layer, i), ms_layers_shape(a, first),
+                ms_layers_shape(b, other));
+        rows[i] = unsqueeze(trace, in[i], (uint32_t)dim + 1);
+    }
+    *out = ms_view_cat(trace, rows, layer->n_in, (uint32_t)dim + 1);
+    ms_pieces_drop(trace, layer->n_in, rows);
     return trace->err;
 }
 
@@ -196,5 +320,13 @@ ms_err ms_shapelayers_permute(ms_trace *trace, const ms_layer *layer,
                              layer->name, ms_layers_source(trace, layer, 0),
                              ms_layers_shape(x, shape));
     *out = ms_view_permute(trace, in[0], order);
+    return trace->err;
+}
+
+ms_err ms_shapelayers_contiguous(ms_trace *trace, const ms_layer *layer,
+                                 const uint32_t *in, uint32_t *out)
+{
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    *out = ms_view_contiguous(trace, in[0]);
     return trace->err;
 }

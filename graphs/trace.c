@@ -425,7 +425,7 @@ static void add_edge(ms_trace *trace, ms_node *node, uint32_t i, uint32_t input)
 static ms_node *open_node(ms_trace *trace, uint32_t n_inputs,
                           uint32_t n_outputs)
 {
-    size_t words = (size_t)n_inputs + n_outputs + FIRST_SAVES;
+    size_t words = (size_t)n_inputs + 2 * (size_t)n_outputs + FIRST_SAVES;
 
     if (trace->err ||
         !ms_columns_grow(trace, trace->scratch, &trace->nodes,
@@ -441,7 +441,8 @@ static ms_node *open_node(ms_trace *trace, uint32_t n_inputs,
                       .n_outputs = n_outputs,
                       .input = list,
                       .grad = list + n_inputs,
-                      .saved = list + n_inputs + n_outputs,
+                      .output = list + n_inputs + n_outputs,
+                      .saved = list + n_inputs + 2 * (size_t)n_outputs,
                       .saved_capacity = FIRST_SAVES,
                       .needs = (bool *)(list + words)};
     if (trace->most_inputs < n_inputs)
@@ -466,6 +467,8 @@ uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
     for (uint32_t i = 0; i < n_outputs; i++) {
         ms_tensor *out = ms_trace_at(trace, outputs[i]);
         node->grad[i] = MS_NONE;
+        node->output[i] = n_outputs > 1 ? outputs[i] : MS_NONE;
+        out->pins += n_outputs > 1;
         out->requires_grad = true;
         out->node = n;
         out->output = i;
@@ -530,6 +533,8 @@ void ms_trace_unpin(ms_trace *trace, const ms_node *node)
 {
     for (uint32_t i = 0; i < node->n_inputs; i++)
         unpin(trace, node->input[i]);
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        unpin(trace, node->output[i]);
     for (uint32_t i = 0; i < node->n_saved; i++)
         unpin(trace, node->saved[i]);
 }

@@ -81,10 +81,11 @@ typedef struct ms_node {
     /* Tensors: their shapes stay readable, and where the gradient of an input
      * goes (a node's output or a parameter) is what made the input. */
     uint32_t *input, *saved;
-    uint32_t *grad; /* per output: input buffer of the engine */
-    bool *needs;    /* does input i need a gradient? */
-    int64_t i[2];   /* whatever the rule wants to remember */
-    double flops;   /* of the forward op */
+    uint32_t *grad;   /* per output: input buffer of the engine */
+    uint32_t *output; /* for their shapes, where there are several */
+    bool *needs;      /* does input i need a gradient? */
+    int64_t i[2];     /* whatever the rule wants to remember */
+    double flops;     /* of the forward op */
 } ms_node;
 
 typedef struct ms_parameter {
@@ -138,6 +139,7 @@ struct ms_trace {
     ms_shared_buffer *shared; /* newest first */
     uint32_t *layer_weight;   /* per layer: weight tensor that others may tie */
     ms_index layer_rows;      /* by name, once a layer is tied */
+    ms_index op_rows;         /* of the op tables, once a layer calls one */
 
     /* The graph's columns as they grow (storages not yet renumbered). */
     ms_graph graph;

@@ -42,8 +42,9 @@ const ms_field ms_training_fields[] = {
     {.name = "kernels",
      .type = MS_WORD,
      .fallback.i = MS_FLASH,
-     .words = "eager|flash|korthikanti",
-     .help = "what layers run and save; korthikanti: that paper's accounting"},
+     .words = "eager|flash|korthikanti|efficient",
+     .help = "what layers run and save; korthikanti: that paper's accounting; "
+             "efficient: xFormers' attention, else as flash"},
     {.name = "framework",
      .type = MS_WORD,
      .fallback.i = MS_TORCH_2,

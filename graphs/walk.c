@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The forward of a layer list, layer after layer. */
+#include "graphs/layers.h"
 #include "graphs/lower.h"
 #include "graphs/ops/ops.h"
 
@@ -100,12 +101,16 @@ static ms_err open_walk(walk *w)
     return MS_OK;
 }
 
+/* Types that end a model are called so, a mean or a sum ends it where it is
+ * of everything. */
 static bool is_loss(const ms_layer *layer)
 {
     const char *type = ms_layer_kinds[layer->kind].type;
+    size_t n = strlen(type);
 
-    return strcmp(type, "cross_entropy") == 0 ||
-           strcmp(type, "mse_loss") == 0 || strcmp(type, "mean") == 0;
+    return (n > 5 && strcmp(type + n - 5, "_loss") == 0) ||
+           strstr(type, "cross_entropy") != NULL ||
+           ms_reducelayers_is_loss(layer);
 }
 
 static ms_err run_layer(walk *w, uint32_t l)
@@ -208,7 +213,7 @@ static ms_err find_loss(walk *w)
     if (!is_loss(layer))
         return ms_trace_fail(
             w->trace, layer,
-            "end the list with cross_entropy, mse_loss or mean",
+            "end the list with a loss: cross_entropy, mse_loss, mean, ...",
             "the last layer \"%s\" is no loss", layer->name);
     w->forward->loss = w->value[last];
     if (layer->n_in > 0 && model->edges[layer->in_at] != MS_NONE) {

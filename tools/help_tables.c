@@ -83,6 +83,9 @@ static void values_of(const ms_field *field, char *values, size_t size)
     case MS_INTS:
         snprintf(values, size, "[N, ...]");
         break;
+    case MS_TEXT:
+        snprintf(values, size, "TEXT");
+        break;
     }
 }
 
@@ -115,6 +118,7 @@ static void put_fallback(const ms_field *field, ms_text *text)
         break;
     case MS_NAME:
     case MS_INTS:
+    case MS_TEXT:
         ms_text_add(text, ", optional");
         break;
     }

@@ -183,7 +183,6 @@ static void put_json_layer(const ms_layer_facts *facts, ms_text *text)
     ms_text_add(text, "}");
 }
 
-/* Every parameter is active while there are no experts to choose from. */
 static void put_json(const inspection *view, ms_text *text)
 {
     uint64_t parameters = view->result->graph.parameters;
@@ -193,7 +192,7 @@ static void put_json(const inspection *view, ms_text *text)
     ms_text_json(text, view->result->model.name);
     put_number(text, "parameters", parameters);
     put_number(text, "parameters_base", view->base);
-    put_number(text, "parameters_active", parameters);
+    put_number(text, "parameters_active", view->total.active);
     ms_text_add(text, ",\n  \"layers\": [\n");
     for (uint32_t i = 0; i < view->n; i++) {
         put_json_layer(&view->facts[i], text);
@@ -215,6 +214,7 @@ static void add_up(inspection *view)
     for (uint32_t i = 0; i < view->n; i++) {
         const ms_layer_facts *facts = &view->facts[i];
         view->total.parameters += facts->parameters;
+        view->total.active += facts->active;
         view->total.forward_flops += facts->forward_flops;
         view->total.backward_flops += facts->backward_flops;
         view->total.saved_bytes += facts->saved_bytes;

@@ -44,6 +44,7 @@ all() {
     sh tools/packages.sh torch
     sh tests/export.sh build/release/memsim
     sh tests/gpu.sh build/release/memsim || [ $? = 77 ] # no traces
+    sh tests/layers.sh
 }
 
 sh tools/packages.sh build run test

@@ -97,3 +97,25 @@ void ms_assign_part(ms_trace *trace, uint32_t n, uint32_t whole,
     node->rule = &slices_rule;
     ms_trace_node(trace, &strided.rule, &whole, 1, &written, 1);
 }
+
+uint32_t ms_assign_slice(ms_trace *trace, uint32_t whole, uint32_t slice,
+                         uint32_t source)
+{
+    ms_trace_begin(trace, "aten::copy_");
+    ms_trace_read(trace, source);
+    if (trace->err)
+        return MS_NONE;
+    trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+        ms_trace_bytes(ms_trace_at(trace, slice));
+    ms_trace_end(trace, 0, false);
+    uint32_t written = ms_trace_alias(trace, slice);
+    uint32_t inputs[3] = {ms_assign_before(trace, whole), source, slice};
+    uint32_t n = trace->err ? MS_NONE
+                            : ms_trace_node(trace, &ms_assign_copy_rule, inputs,
+                                            3, &whole, 1);
+    ms_assign_part(trace, n, whole, written);
+    ms_trace_drop(trace, inputs[0]);
+    ms_trace_drop(trace, written);
+    ms_trace_ref(trace, whole);
+    return whole;
+}

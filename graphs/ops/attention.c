@@ -92,3 +92,71 @@ uint32_t ms_attention_flash(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
     ms_autocast_exit(trace, 3, in);
     return y;
 }
+
+/* ---- memory-efficient attention ------------------------------------------ */
+
+/* xFormers' kernel as PyTorch has it (aten/src/ATen/native/transformers/cuda/
+ * attention.cu): saves q, k, v, the output, the row-wise log-sum-exp in fp32
+ * over the sequence rounded up to 32, seed and offset; backward makes dq, dk,
+ * dv and, while it runs, delta [b, a, s] in fp32. */
+static void efficient_backward(ms_trace *trace, const ms_node *node,
+                               const uint32_t *grads, uint32_t *out)
+{
+    const ms_tensor *q = ms_trace_at(trace, node->input[0]);
+    int64_t rows[3] = {q->size[0], q->size[1], q->size[2]};
+
+    ms_trace_begin_backward(trace, node, grads[0]);
+    for (uint32_t i = 0; i < 3; i++)
+        out[i] = like_heads(trace, node->input[i], "grad");
+    uint32_t delta = ms_trace_make(trace, "delta", MS_FLOAT32, 3, rows);
+    ms_trace_end(trace, 2.5 * node->flops, true);
+    ms_trace_drop(trace, delta);
+}
+
+static const ms_rule efficient_rule = {
+    "ScaledDotProductEfficientAttentionBackward0",
+    "aten::_scaled_dot_product_efficient_attention_backward",
+    efficient_backward};
+
+static uint32_t efficient(ms_trace *trace, const uint32_t *inputs, bool causal)
+{
+    uint32_t own[4];
+
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor x = *ms_trace_at(trace, inputs[0]);
+    int64_t rows[3] = {x.size[0], x.size[1], (x.size[2] + 31) / 32 * 32};
+    double scores = (double)x.size[0] * (double)x.size[1] * (double)x.size[2] *
+                    (double)x.size[2];
+    double flops = 4 * scores * (double)x.size[3] * (causal ? 0.5 : 1);
+    ms_trace_begin(trace, "aten::_scaled_dot_product_efficient_attention");
+    for (uint32_t i = 0; i < 3; i++)
+        ms_trace_read(trace, inputs[i]);
+    own[0] = like_heads(trace, inputs[0], "out");
+    own[1] = ms_trace_make(trace, "logsumexp", MS_FLOAT32, 3, rows);
+    own[2] = ms_trace_make(trace, "seed", MS_INT64, 0, rows);
+    own[3] = ms_trace_make(trace, "offset", MS_INT64, 0, rows);
+    ms_trace_end(trace, flops, true);
+    uint32_t n = ms_trace_node(trace, &efficient_rule, inputs, 3, own, 1);
+    if (n != MS_NONE)
+        trace->nodes[n].flops = flops;
+    for (uint32_t i = 0; i < 3; i++)
+        ms_trace_save(trace, n, inputs[i]);
+    for (uint32_t i = 0; i < 4 && !trace->err; i++)
+        ms_trace_save(trace, n, own[i]);
+    for (uint32_t i = 1; i < 4; i++)
+        ms_trace_drop(trace, own[i]);
+    return own[0];
+}
+
+uint32_t ms_attention_efficient(ms_trace *trace, uint32_t q, uint32_t k,
+                                uint32_t v, bool causal)
+{
+    const uint32_t inputs[3] = {q, k, v};
+    uint32_t in[3];
+
+    ms_autocast_enter(trace, "scaled_dot_product_attention", 3, inputs, in);
+    uint32_t y = efficient(trace, in, causal);
+    ms_autocast_exit(trace, 3, in);
+    return y;
+}

@@ -128,40 +128,108 @@ uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
     return loss;
 }
 
+/* ---- label smoothing ----------------------------------------------------- */
+
+/* One kernel that makes a tensor per row from x, and its node. */
+static uint32_t per_row(ms_trace *trace, const char *op, const ms_rule *rule,
+                        uint32_t x, int64_t rows)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_trace_begin(trace, op);
+    ms_trace_read(trace, x);
+    uint32_t y =
+        ms_trace_make(trace, "smooth", ms_trace_at(trace, x)->dtype, 1, &rows);
+    ms_trace_end(trace, count(trace, x), false);
+    ms_trace_node(trace, rule, &x, 1, &y, 1);
+    return y;
+}
+
+static uint32_t mask_of(ms_trace *trace, const char *op, int64_t rows)
+{
+    ms_trace_begin(trace, op);
+    uint32_t y = ms_trace_make(trace, "mask", MS_BYTE, 1, &rows);
+    ms_trace_end(trace, 0, false);
+    return y;
+}
+
+/* smooth_loss[target == ignore_index] = 0, in place. */
+static const ms_rule ignore_rule = {"IndexPutBackward0", "aten::index_put",
+                                    one_kernel};
+static const ms_rule choose_rule = {"MaskedSelectBackward0",
+                                    "aten::masked_scatter", one_kernel};
+static const ms_rule part_rule = {"MulBackward0", "aten::mul", one_kernel};
+
+/* A C++ number times a loss: saves nothing. */
+static uint32_t part(ms_trace *trace, uint32_t loss)
+{
+    ms_trace_begin(trace, "aten::mul");
+    ms_trace_read(trace, loss);
+    uint32_t y = trace->err ? MS_NONE : ms_trace_make_like(trace, "loss", loss);
+    ms_trace_end(trace, 1, false);
+    ms_trace_node(trace, &part_rule, &loss, 1, &y, 1);
+    return y;
+}
+
+/* -log_probs.sum(-1), averaged over the rows that are not ignored. */
+static uint32_t smooth_loss(ms_trace *trace, uint32_t log_probs)
+{
+    if (trace->err)
+        return MS_NONE;
+    int64_t rows = ms_trace_at(trace, log_probs)->size[0];
+    uint32_t sum =
+        per_row(trace, "aten::sum", &ms_view_sum_rule, log_probs, rows);
+    if (!trace->err && ms_trace_needs(trace, sum))
+        trace->nodes[trace->n_nodes - 1].i[0] = 2; /* dimension 1 */
+    uint32_t negative = ms_pointwise_negative(trace, sum);
+    ms_trace_drop(trace, sum);
+    uint32_t mask = mask_of(trace, "aten::eq", rows);
+    uint32_t kept = ms_trace_alias(trace, negative);
+    if (kept == MS_NONE)
+        return MS_NONE;
+    ms_trace_at(trace, kept)->view = false;
+    uint32_t n = ms_trace_node(trace, &ignore_rule, &negative, 1, &kept, 1);
+    ms_trace_save(trace, n, mask);
+    ms_trace_drop(trace, negative);
+    ms_trace_drop(trace, mask);
+    mask = mask_of(trace, "aten::bitwise_not", rows);
+    uint32_t chosen =
+        per_row(trace, "aten::masked_select", &choose_rule, kept, rows);
+    if (ms_trace_needs(trace, kept)) {
+        ms_trace_save(trace, trace->n_nodes - 1, kept);
+        ms_trace_save(trace, trace->n_nodes - 1, mask);
+    }
+    ms_trace_drop(trace, kept);
+    ms_trace_drop(trace, mask);
+    uint32_t loss = ms_loss_mean(trace, chosen);
+    ms_trace_drop(trace, chosen);
+    return loss;
+}
+
+uint32_t ms_loss_smoothed_cross_entropy(ms_trace *trace, uint32_t logits,
+                                        uint32_t target)
+{
+    uint32_t rows = ms_view_rows(trace, logits), both[2], scaled[2];
+    uint32_t log_probs = log_softmax(trace, rows);
+
+    both[0] = nll_loss(trace, log_probs, target);
+    both[1] = smooth_loss(trace, log_probs);
+    ms_trace_drop(trace, rows);
+    ms_trace_drop(trace, log_probs);
+    for (uint32_t i = 0; i < 2; i++) {
+        scaled[i] = part(trace, both[i]);
+        ms_trace_drop(trace, both[i]);
+    }
+    uint32_t loss = ms_pointwise_add(trace, scaled[0], scaled[1]);
+    for (uint32_t i = 0; i < 2; i++)
+        ms_trace_drop(trace, scaled[i]);
+    return loss;
+}
+
 /* ---- regression ---------------------------------------------------------- */
 
 const ms_rule ms_loss_mse_rule = {"MseLossBackward0", "aten::mse_loss_backward",
                                   one_kernel};
-
-static uint32_t mse(ms_trace *trace, uint32_t x, uint32_t target)
-{
-    if (trace->err)
-        return MS_NONE;
-    uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    ms_trace_begin(trace, "aten::mse_loss");
-    ms_trace_read(trace, x);
-    ms_trace_read(trace, target);
-    uint32_t squares = ms_trace_make_like(trace, "squares", x);
-    uint32_t loss = scalar(trace, "loss", dtype);
-    ms_scratch_reduce(trace, squares, MS_ALL_DIMS, sizeof(float));
-    ms_trace_end(trace, 3 * count(trace, x), false);
-    uint32_t n = ms_trace_node(trace, &ms_loss_mse_rule, &x, 1, &loss, 1);
-    ms_trace_save(trace, n, x);
-    ms_trace_save(trace, n, target);
-    ms_trace_drop(trace, squares);
-    return loss;
-}
-
-uint32_t ms_loss_mse(ms_trace *trace, uint32_t x, uint32_t target)
-{
-    const uint32_t inputs[2] = {x, target};
-    uint32_t in[2];
-
-    ms_autocast_enter(trace, "mse_loss", 2, inputs, in);
-    uint32_t loss = mse(trace, in[0], in[1]);
-    ms_autocast_exit(trace, 2, in);
-    return loss;
-}
 
 const ms_rule ms_loss_mean_rule = {"MeanBackward0", "aten::div", one_kernel};
 

@@ -82,32 +82,61 @@ static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
     ms_trace_save(trace, n, biased ? rows : weight);
 }
 
-static uint32_t linear(ms_trace *trace, uint32_t x, uint32_t weight,
-                       uint32_t bias)
+/* at::linear fuses the bias where x has two dimensions or is contiguous (1.13:
+ * and has three); else it is added in place after the product. */
+static bool fuses_bias(const ms_trace *trace, const ms_tensor *x)
 {
-    uint32_t rows = ms_view_rows(trace, x);
+    return x->n_dims == 2 ||
+           (ms_view_is_contiguous(x) &&
+            (x->n_dims == 3 || trace->framework > MS_TORCH_1_13));
+}
 
-    if (trace->err)
-        return MS_NONE;
-    ms_tensor in = *ms_trace_at(trace, x);
+/* rows [n, in] weight [out, in]: [n, out] */
+static uint32_t multiply_rows(ms_trace *trace, uint32_t rows, uint32_t weight,
+                              uint32_t bias)
+{
     const ms_tensor *w = ms_trace_at(trace, weight);
-    int64_t n = ms_trace_at(trace, rows)->size[0];
-    int64_t dims[2] = {n, w->size[0]};
-    double flops = 2.0 * (double)n * (double)w->size[0] * (double)w->size[1];
+    const ms_tensor *x = ms_trace_at(trace, rows);
+    int64_t dims[2] = {x->size[0], w->size[0]};
+    double flops =
+        2.0 * (double)dims[0] * (double)w->size[0] * (double)w->size[1];
+
     ms_trace_begin(trace, bias == MS_NONE ? "aten::mm" : "aten::addmm");
     ms_trace_read(trace, bias);
     ms_trace_read(trace, rows);
     ms_trace_read(trace, weight);
-    uint32_t flat = ms_trace_make(trace, "out", in.dtype, 2, dims);
+    uint32_t flat = ms_trace_make(trace, "out", x->dtype, 2, dims);
     ms_trace_end(trace, flops, true);
     linear_node(trace, rows, weight, bias, flat, flops);
-    ms_trace_drop(trace, rows);
+    return flat;
+}
+
+static uint32_t linear(ms_trace *trace, uint32_t x, uint32_t weight,
+                       uint32_t bias)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor in = *ms_trace_at(trace, x);
+    uint32_t rows = x;
     if (in.n_dims == 2)
+        ms_trace_ref(trace, x);
+    else
+        rows = ms_view_rows(trace, x);
+    if (trace->err)
+        return MS_NONE;
+    bool fused = bias == MS_NONE || fuses_bias(trace, &in);
+    uint32_t flat = multiply_rows(trace, rows, weight, fused ? bias : MS_NONE);
+    ms_trace_drop(trace, rows);
+    if (in.n_dims == 2 || trace->err)
         return flat;
-    in.size[in.n_dims - 1] = dims[1];
+    in.size[in.n_dims - 1] = ms_trace_at(trace, weight)->size[0];
     uint32_t y = ms_view_reshape(trace, flat, in.n_dims, in.size);
     ms_trace_drop(trace, flat);
-    return y;
+    if (fused)
+        return y;
+    uint32_t sum = ms_pointwise_add_in_place(trace, y, bias);
+    ms_trace_drop(trace, y);
+    return sum;
 }
 
 uint32_t ms_matmul_linear(ms_trace *trace, uint32_t x, uint32_t weight,

@@ -67,9 +67,6 @@ uint32_t ms_view_reshape(ms_trace *trace, uint32_t x, uint32_t n_dims,
 uint32_t ms_view_rows(ms_trace *trace, uint32_t x);
 uint32_t ms_view_transpose(ms_trace *trace, uint32_t x, uint32_t a, uint32_t b);
 uint32_t ms_view_contiguous(ms_trace *trace, uint32_t x);
-/* n pieces of the last dimension of these sizes (one SplitBackward0). */
-void ms_view_split(ms_trace *trace, uint32_t x, uint32_t n,
-                   const int64_t *sizes, uint32_t *pieces);
 /* length elements of a dimension. */
 uint32_t ms_view_slice(ms_trace *trace, uint32_t x, uint32_t dim,
                        int64_t length);
@@ -80,8 +77,8 @@ uint32_t ms_view_permute(ms_trace *trace, uint32_t x, const uint32_t *order);
 /* n tensors end to end in a dimension: a copy. */
 uint32_t ms_view_cat(ms_trace *trace, const uint32_t *x, uint32_t n,
                      uint32_t dim);
-/* x[:, index]: an alias for the full slice, then select on dimension 1. */
-uint32_t ms_view_select(ms_trace *trace, uint32_t x, int64_t index);
+/* x[:, ..., index]: a full slice of each dimension before dim, then select. */
+uint32_t ms_view_select(ms_trace *trace, uint32_t x, uint32_t dim);
 /* Made by the open op like tensor in shape and dtype, laid out like layout
  * where that is dense and of the same shape, else contiguous. */
 uint32_t ms_view_make(ms_trace *trace, const char *role, uint32_t tensor,
@@ -90,6 +87,18 @@ uint32_t ms_view_make(ms_trace *trace, const char *role, uint32_t tensor,
 void ms_view_lay_out(ms_trace *trace, uint32_t tensor, uint32_t layout);
 bool ms_view_is_contiguous(const ms_tensor *tensor);
 bool ms_view_is_dense(const ms_tensor *tensor);
+
+/* ---- pieces.c ------------------------------------------------------------ */
+
+/* n pieces of these sizes of a dimension (one SplitBackward0). */
+void ms_pieces_split(ms_trace *trace, uint32_t x, uint32_t dim, uint32_t n,
+                     const int64_t *sizes, uint32_t *pieces);
+/* The rows of the first dimension, as many as it has. */
+void ms_pieces_unbind(ms_trace *trace, uint32_t x, uint32_t *rows);
+/* n tensors of one shape along a new first dimension: a copy. */
+uint32_t ms_pieces_stack(ms_trace *trace, uint32_t n, const uint32_t *rows);
+/* Nobody reads the pieces any more. */
+void ms_pieces_drop(ms_trace *trace, uint32_t n, const uint32_t *pieces);
 
 /* ---- pointwise.c --------------------------------------------------------- */
 
@@ -191,6 +200,10 @@ uint32_t ms_assign_before(ms_trace *trace, uint32_t whole);
 void ms_assign_part(ms_trace *trace, uint32_t node, uint32_t whole,
                     uint32_t written);
 
+/* Writes source into slice, a view of whole; the result is whole. */
+uint32_t ms_assign_slice(ms_trace *trace, uint32_t whole, uint32_t slice,
+                         uint32_t source);
+
 /* ---- conv.c -------------------------------------------------------------- */
 
 typedef struct ms_conv {
@@ -200,11 +213,6 @@ typedef struct ms_conv {
 } ms_conv;
 uint32_t ms_conv_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
                              uint32_t bias, const ms_conv *conv);
-uint32_t ms_conv_max_pool(ms_trace *trace, uint32_t x, const int64_t *dims);
-uint32_t ms_conv_avg_pool(ms_trace *trace, uint32_t x, const int64_t *dims,
-                          bool adaptive);
-uint32_t ms_conv_upsample(ms_trace *trace, uint32_t x, const int64_t *dims,
-                          bool bilinear);
 
 /* ---- gated.c ------------------------------------------------------------- */
 
@@ -235,6 +243,64 @@ uint32_t ms_lookup_arange(ms_trace *trace, int64_t n);
 uint32_t ms_attention_flash(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
                             bool causal);
 
+/* The same of q, k, v with as many heads each, by xFormers' kernel. */
+uint32_t ms_attention_efficient(ms_trace *trace, uint32_t q, uint32_t k,
+                                uint32_t v, bool causal);
+
+/* ---- recurrent.c --------------------------------------------------------- */
+
+typedef struct ms_recurrent_cell {
+    uint32_t weight_ih, weight_hh; /* [gates hidden, features or hidden] */
+    uint32_t bias_ih, bias_hh;     /* or MS_NONE */
+} ms_recurrent_cell;
+/* One direction over x [sequence, batch, features], step by step: the hidden
+ * states [sequence, batch, hidden].  h and c, the state, are rebound; c NULL:
+ * a GRU. */
+uint32_t ms_recurrent_steps(ms_trace *trace, uint32_t x,
+                            const ms_recurrent_cell *cell, bool backwards,
+                            uint32_t *h, uint32_t *c);
+/* All layers and directions in one op of cuDNN.  inputs: x and the weights;
+ * width: of the output; states: width times layers. */
+uint32_t ms_recurrent_cudnn(ms_trace *trace, const uint32_t *inputs,
+                            uint32_t n_inputs, int64_t width, int64_t states,
+                            bool lstm);
+
+/* ---- experts.c ----------------------------------------------------------- */
+
+/* Tokens go to experts in rows: so many of all experts together. */
+typedef struct ms_experts {
+    int64_t rows, experts, chosen; /* chosen: experts of a token */
+} ms_experts;
+/* scores [tokens, experts]: the chosen ones' [tokens, chosen]; what backward
+ * and the ways there and back need is saved by the ops that follow. */
+uint32_t ms_experts_route(ms_trace *trace, uint32_t scores, int64_t chosen,
+                          uint32_t *map);
+/* x [tokens, width] as [rows, width], expert after expert. */
+uint32_t ms_experts_permute(ms_trace *trace, uint32_t x, uint32_t map,
+                            const ms_experts *experts);
+/* x [rows, in] times weight [experts, out, in]: each expert's rows by its
+ * own. */
+uint32_t ms_experts_product(ms_trace *trace, uint32_t x, uint32_t weight);
+/* silu(first half) * second half, or GELU; probabilities (or MS_NONE) are
+ * multiplied in (Megatron's weighted SwiGLU). */
+uint32_t ms_experts_gate(ms_trace *trace, uint32_t x, uint32_t probabilities);
+/* Back to [tokens, width]: the sum of each token's rows, weighted by
+ * probabilities [tokens, chosen] unless MS_NONE. */
+uint32_t ms_experts_unpermute(ms_trace *trace, uint32_t y, uint32_t map,
+                              uint32_t probabilities, int64_t tokens);
+
+/* ---- chunkedloss.c ------------------------------------------------------- */
+
+/* Liger's cross entropy: forward overwrites the logits with their gradient,
+ * which backward passes on. */
+uint32_t ms_chunkedloss_in_place(ms_trace *trace, uint32_t logits,
+                                 uint32_t target);
+/* Liger's fused linear cross entropy: chunk by chunk of the rows of x, logits,
+ * loss and gradients at once; the gradients of x and weight are held until
+ * backward. */
+uint32_t ms_chunkedloss_linear(ms_trace *trace, uint32_t x, uint32_t weight,
+                               uint32_t target);
+
 /* ---- loss.c -------------------------------------------------------------- */
 
 /* Logits [batch, classes, height, width]; others have their classes last. */
@@ -245,7 +311,9 @@ uint32_t ms_loss_cross_entropy(ms_trace *trace, uint32_t logits,
  * place of the cast logits, gradient in place of the softmax. */
 uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
                                      uint32_t target);
-uint32_t ms_loss_mse(ms_trace *trace, uint32_t x, uint32_t target);
+/* With label smoothing, op by op (ATen/native/LossNLL.cpp). */
+uint32_t ms_loss_smoothed_cross_entropy(ms_trace *trace, uint32_t logits,
+                                        uint32_t target);
 uint32_t ms_loss_mean(ms_trace *trace, uint32_t x);
 
 /* ---- raw.c --------------------------------------------------------------- */

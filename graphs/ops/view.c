@@ -251,19 +251,6 @@ const ms_rule ms_view_unbind_rule = {"UnbindBackward0", "aten::stack",
 const ms_rule ms_view_split_rule = {"SplitBackward0", "aten::cat",
                                     split_backward};
 
-void ms_view_split(ms_trace *trace, uint32_t x, uint32_t n,
-                   const int64_t *sizes, uint32_t *pieces)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        pieces[i] = ms_trace_alias(trace, x);
-        if (pieces[i] == MS_NONE)
-            return;
-        ms_tensor *piece = ms_trace_at(trace, pieces[i]);
-        piece->size[piece->n_dims - 1] = sizes[i];
-    }
-    ms_trace_node(trace, &ms_view_split_rule, &x, 1, pieces, n);
-}
-
 static void drop_dim(ms_tensor *view, uint32_t dim)
 {
     view->n_dims--;
@@ -300,16 +287,22 @@ uint32_t ms_view_slice(ms_trace *trace, uint32_t x, uint32_t dim,
     return y;
 }
 
-uint32_t ms_view_select(ms_trace *trace, uint32_t x, int64_t index)
+uint32_t ms_view_select(ms_trace *trace, uint32_t x, uint32_t dim)
 {
-    uint32_t whole = ms_trace_alias(trace, x);
-
-    (void)index; /* which position does not change sizes */
-    ms_trace_node(trace, &ms_view_slice_rule, &x, 1, &whole, 1);
+    if (trace->err)
+        return MS_NONE;
+    uint32_t whole = x;
+    ms_trace_ref(trace, whole);
+    for (uint32_t d = 0; d < dim && !trace->err; d++) { /* x[:, ..., index] */
+        int64_t all = ms_trace_at(trace, whole)->size[d];
+        uint32_t next = ms_view_slice(trace, whole, d, all);
+        ms_trace_drop(trace, whole);
+        whole = next;
+    }
     uint32_t y = ms_trace_alias(trace, whole);
     if (y == MS_NONE)
         return y;
-    drop_dim(ms_trace_at(trace, y), 1);
+    drop_dim(ms_trace_at(trace, y), dim);
     ms_trace_node(trace, &ms_view_select_rule, &whole, 1, &y, 1);
     ms_trace_drop(trace, whole);
     return y;

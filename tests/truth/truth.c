@@ -157,6 +157,16 @@ void truth_compare(const char *group, const char *name, const char *quantity,
                     name, quantity, truth, memsim, is, want);
 }
 
+void truth_compare_words(const char *group, const char *name,
+                         const char *quantity, const char *truth,
+                         const char *memsim)
+{
+    bool same = strcmp(truth, memsim) == 0;
+    truth_compare(group, name, quantity, 1, same);
+    if (!same)
+        ms_text_add(&broken, "    truth  %s\n    memsim %s\n", truth, memsim);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 /* Ends the cell at *at and moves *at behind it; last: so did the line. */

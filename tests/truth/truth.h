@@ -38,6 +38,10 @@ const ms_rank_report *truth_rank(const ms_result *result);
 /* Compares memsim's number with the truth; quantity names it with its unit. */
 void truth_compare(const char *group, const char *name, const char *quantity,
                    uint64_t truth, uint64_t memsim);
+/* The same for words: 1 where they are equal, else 0. */
+void truth_compare_words(const char *group, const char *name,
+                         const char *quantity, const char *truth,
+                         const char *memsim);
 
 /* A table with one line of column names, separated by tabs (.csv: commas);
  * lines that begin with # say where it is from. */

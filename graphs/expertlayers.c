@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The mixture-of-experts layer: a router chooses experts for each token. */
+#include "graphs/layers.h"
+#include "graphs/opcall.h"
+
+#include <math.h>
+
+enum {
+    EXPERTS,
+    CHOSEN,
+    HIDDEN,
+    GATED,
+    CAPACITY,
+    IMBALANCE,
+    NORMALIZE,
+    WEIGHTED
+};
+enum { WEIGHTED_LAST, WEIGHTED_GATE };
+const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
+    {.name = "experts",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 20,
+     .help = "how many there are"},
+    {.name = "top_k",
+     .type = MS_INT,
+     .fallback.i = 2,
+     .low = 1,
+     .high = INT64_C(1) << 20,
+     .help = "experts of a token"},
+    {.name = "hidden",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 24,
+     .help = "hidden features of an expert"},
+    {.name = "gated",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "SwiGLU; false: GELU"},
+    {.name = "capacity",
+     .type = MS_FLOAT,
+     .low = 0,
+     .high = 1 << 20,
+     .help = "rows of an expert over the average, padded; 0: dropless"},
+    {.name = "imbalance",
+     .type = MS_FLOAT,
+     .fallback.f = 1,
+     .low = 1,
+     .high = 1 << 20,
+     .help = "dropless: rows here over those of an even routing"},
+    {.name = "normalize",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "divide a token's probabilities by their sum"},
+    {.name = "weighted",
+     .type = MS_WORD,
+     .words = "output|gate",
+     .help = "where the probabilities are multiplied in; output: the experts' "
+             "output is saved too"},
+};
+
+static uint32_t replaced(ms_trace *trace, uint32_t old, uint32_t by)
+{
+    ms_trace_drop(trace, old);
+    return by;
+}
+
+/* Of so many tokens: capacity ceil(tokens top_k / experts factor) for each
+ * expert, or what an even routing gives times the imbalance. */
+static int64_t rows_of(const ms_layer *layer, int64_t tokens)
+{
+    const ms_value *field = layer->field;
+    double routed = (double)tokens * (double)field[CHOSEN].i;
+    double experts = (double)field[EXPERTS].i;
+
+    if (field[CAPACITY].f > 0)
+        return (int64_t)(ceil(routed / experts * field[CAPACITY].f) * experts);
+    return (int64_t)ceil(routed * field[IMBALANCE].f);
+}
+
+/* probabilities / probabilities.sum(-1, keepdim=True) */
+static uint32_t normalized(ms_trace *trace, uint32_t best)
+{
+    static const int64_t last[1] = {1};
+    const ms_oparg args[] = {{.kind = MS_ARG_TENSOR},
+                             {.kind = MS_ARG_INTS, .n = 1, .value.ints = last},
+                             {.kind = MS_ARG_BOOL, .value.i = 1}};
+    ms_opcall call = {
+        .op = "aten::sum", .overload = "dim", .args = args, .n_args = 3};
+
+    ms_opcall_like(trace, &call.made[0], best);
+    call.made[0].size[1] = 1;
+    uint32_t both[2] = {best, ms_opcall_run(trace, &call, &best, 1)};
+    uint32_t y = ms_opcall_like_run(trace, "aten::div", both, 2);
+    ms_trace_drop(trace, both[1]);
+    return replaced(trace, best, y);
+}
+
+/* The probabilities of each token's experts; the softmax is fp32. */
+static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                      uint32_t *map)
+{
+    const ms_value *field = layer->field;
+
+    if (trace->err)
+        return MS_NONE;
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    int64_t dims[2] = {field[EXPERTS].i, ms_layers_last_dim(trace, x)};
+    uint32_t weight = ms_trace_parameter(trace, "router.weight", 2, dims);
+    uint32_t p = ms_matmul_linear(trace, x, weight, MS_NONE);
+    p = replaced(trace, p, ms_pointwise_cast(trace, p, MS_FLOAT32));
+    p = replaced(trace, p, ms_norm_softmax(trace, p));
+    p = replaced(trace, p, ms_experts_route(trace, p, field[CHOSEN].i, map));
+    if (field[NORMALIZE].b && !trace->err)
+        p = normalized(trace, p);
+    return replaced(trace, p, ms_pointwise_cast(trace, p, dtype));
+}
+
+/* Two products with the gate between them, each expert on its rows. */
+static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                            uint32_t probabilities)
+{
+    const ms_value *field = layer->field;
+    int64_t width = ms_layers_last_dim(trace, x), hidden = field[HIDDEN].i;
+    int64_t first[3] = {field[EXPERTS].i, hidden * (field[GATED].b ? 2 : 1),
+                        width};
+    int64_t second[3] = {field[EXPERTS].i, width, hidden};
+    uint32_t w1 = ms_trace_parameter(trace, "experts.weight1", 3, first);
+    uint32_t w2 = ms_trace_parameter(trace, "experts.weight2", 3, second);
+    uint32_t y = ms_experts_product(trace, x, w1);
+
+    if (field[GATED].b)
+        y = replaced(trace, y, ms_experts_gate(trace, y, probabilities));
+    else
+        y = replaced(trace, y,
+                     ms_pointwise_unary(trace, &ms_pointwise_gelu, y));
+    return replaced(trace, y, ms_experts_product(trace, y, w2));
+}
+
+/* An expert has a row of the router and its products, each as wide as x: all
+ * of the router is used, and the chosen experts. */
+uint64_t ms_expertlayers_active(const ms_layer *layer, uint64_t parameters)
+{
+    const ms_value *field = layer->field;
+
+    if (ms_layer_kinds[layer->kind].forward != ms_expertlayers_moe)
+        return parameters;
+    uint64_t each = parameters / (uint64_t)field[EXPERTS].i;
+    uint64_t products = (uint64_t)field[HIDDEN].i * (field[GATED].b ? 3 : 2);
+    uint64_t width = each / (1 + products);
+    return (uint64_t)field[EXPERTS].i * width +
+           (uint64_t)field[CHOSEN].i * width * products;
+}
+
+static ms_err check(ms_trace *trace, const ms_layer *layer, uint32_t x)
+{
+    const ms_value *field = layer->field;
+    char shape[MS_LAYERS_SHAPE];
+
+    MS_TRY(ms_layers_need_float(trace, layer, x));
+    if (ms_trace_at(trace, x)->n_dims < 2)
+        return ms_trace_fail(trace, layer,
+                             "give the model an input of features",
+                             "\"%s\" routes tokens, but \"%s\" gives %s",
+                             layer->name, ms_layers_source(trace, layer, 0),
+                             ms_layers_shape(ms_trace_at(trace, x), shape));
+    if (field[CHOSEN].i > field[EXPERTS].i)
+        return ms_trace_fail(trace, layer, "choose fewer, or have more experts",
+                             "\"%s\" chooses %lld of %lld experts", layer->name,
+                             (long long)field[CHOSEN].i,
+                             (long long)field[EXPERTS].i);
+    if (field[WEIGHTED].i == WEIGHTED_GATE && !field[GATED].b)
+        return ms_trace_fail(
+            trace, layer, "set \"gated\" to true, or weight the output",
+            "\"%s\" weights its gate, but has none", layer->name);
+    return MS_OK;
+}
+
+ms_err ms_expertlayers_moe(ms_trace *trace, const ms_layer *layer,
+                           const uint32_t *in, uint32_t *out)
+{
+    bool last = layer->field[WEIGHTED].i == WEIGHTED_LAST;
+    uint32_t map = MS_NONE;
+
+    MS_TRY(check(trace, layer, in[0]));
+    ms_tensor whole = *ms_trace_at(trace, in[0]);
+    uint32_t x = ms_view_rows(trace, in[0]);
+    if (trace->err)
+        return trace->err;
+    int64_t tokens = ms_trace_at(trace, x)->size[0];
+    ms_experts experts = {rows_of(layer, tokens), layer->field[EXPERTS].i,
+                          layer->field[CHOSEN].i};
+    uint32_t p = route(trace, layer, x, &map);
+    uint32_t rows = ms_experts_permute(trace, x, map, &experts);
+    if (trace->err)
+        return trace->err;
+    uint32_t y = run_experts(trace, layer, rows, last ? MS_NONE : p);
+    ms_trace_drop(trace, rows);
+    uint32_t flat =
+        ms_experts_unpermute(trace, y, map, last ? p : MS_NONE, tokens);
+    ms_trace_drop(trace, y);
+    ms_trace_drop(trace, p);
+    ms_trace_drop(trace, map);
+    ms_trace_drop(trace, x);
+    *out = ms_view_reshape(trace, flat, whole.n_dims, whole.size);
+    ms_trace_drop(trace, flat);
+    return trace->err;
+}

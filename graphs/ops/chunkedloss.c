@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Losses that compute their gradients in forward (Liger Kernel; specs/
+ * policies.md 6.3).  What forward made is handed to backward whole: the node
+ * keeps the reference and gives it away as the gradient. */
+#include "graphs/ops/ops.h"
+
+static double count(ms_trace *trace, uint32_t x)
+{
+    return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
+}
+
+/* The gradients are there already, one per input in the order saved; they are
+ * only scaled, in place. */
+static void give_away(ms_trace *trace, const ms_node *node,
+                      const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin(trace, node->rule->op);
+    ms_trace_read(trace, grads[0]);
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        ms_trace_read(trace, node->saved[i]);
+    ms_trace_end(trace, 0, false);
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        if (node->needs[i])
+            out[i] = node->saved[i];
+        else
+            ms_trace_drop(trace, node->saved[i]);
+    }
+}
+
+static const ms_rule in_place_rule = {"LigerCrossEntropyBackward",
+                                      "element_mul", give_away};
+static const ms_rule linear_rule = {"LigerFusedLinearCrossEntropyBackward",
+                                    "element_mul", give_away};
+
+/* Without a gradient to come nobody keeps them. */
+static void keep(ms_trace *trace, const ms_rule *rule, const uint32_t *inputs,
+                 const uint32_t *made, uint32_t n, const uint32_t *loss)
+{
+    uint32_t node = ms_trace_node(trace, rule, inputs, n, loss, 1);
+
+    for (uint32_t i = 0; i < n && !trace->err; i++) {
+        ms_trace_save(trace, node, made[i]);
+        if (node == MS_NONE)
+            ms_trace_drop(trace, made[i]);
+    }
+}
+
+/* loss_1d [rows] in fp32 and its sum. */
+static uint32_t sum_of_losses(ms_trace *trace, int64_t rows, uint8_t dtype)
+{
+    uint32_t each = ms_trace_make(trace, "losses", MS_FLOAT32, 1, &rows);
+    uint32_t loss =
+        ms_trace_make(trace, "loss", dtype, 0, (const int64_t[]){0});
+
+    ms_trace_drop(trace, each);
+    return loss;
+}
+
+uint32_t ms_chunkedloss_in_place(ms_trace *trace, uint32_t logits,
+                                 uint32_t target)
+{
+    uint32_t rows = ms_view_rows(trace, logits);
+
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor x = *ms_trace_at(trace, rows);
+    ms_trace_begin(trace, "liger_cross_entropy");
+    ms_trace_read(trace, rows);
+    ms_trace_read(trace, target);
+    trace->graph.op_write_bytes[trace->graph.n_ops - 1] += ms_trace_bytes(&x);
+    uint32_t loss = sum_of_losses(trace, x.size[0], x.dtype);
+    ms_trace_end(trace, 7 * count(trace, rows), false);
+    keep(trace, &in_place_rule, &rows, &rows, 1, &loss);
+    return loss;
+}
+
+/* ---- head and loss ------------------------------------------------------- */
+
+/* Rows of a chunk: a chunk's logits are about as large as x. */
+static int64_t rows_per_chunk(int64_t rows, int64_t width, int64_t vocab)
+{
+    int64_t parts = (vocab + width - 1) / width;
+    int64_t want = (rows + parts - 1) / parts, chunk = 1;
+
+    while (chunk < want)
+        chunk *= 2;
+    return chunk;
+}
+
+/* x W^T of a chunk: the logits, then their loss and gradient in place, then
+ * their part of both gradients.  The old logits live until they are rebound. */
+static uint32_t run_chunk(ms_trace *trace, uint32_t x, uint32_t weight,
+                          uint32_t target, const uint32_t *made, int64_t rows,
+                          uint32_t old)
+{
+    const ms_tensor *w = ms_trace_at(trace, weight);
+    int64_t dims[2] = {rows, w->size[0]};
+    uint8_t dtype = w->dtype;
+    double flops = 2 * (double)rows * (double)ms_trace_elements(w);
+
+    ms_trace_begin(trace, "aten::mm");
+    ms_trace_read(trace, x);
+    ms_trace_read(trace, weight);
+    uint32_t logits = ms_trace_make(trace, "logits", dtype, 2, dims);
+    ms_trace_end(trace, flops, true);
+    ms_trace_drop(trace, old);
+    ms_trace_begin(trace, "liger_cross_entropy");
+    ms_trace_read(trace, logits);
+    ms_trace_read(trace, target);
+    ms_trace_end(trace, 7 * count(trace, logits), false);
+    for (uint32_t i = 0; i < 2 && !trace->err; i++) {
+        ms_trace_begin(trace, i == 0 ? "aten::mm" : "aten::addmm");
+        ms_trace_read(trace, logits);
+        ms_trace_read(trace, i == 0 ? weight : x);
+        ms_trace_read(trace, made[i]);
+        ms_trace_end(trace, flops, true);
+    }
+    return logits;
+}
+
+uint32_t ms_chunkedloss_linear(ms_trace *trace, uint32_t x, uint32_t weight,
+                               uint32_t target)
+{
+    uint32_t rows = ms_view_rows(trace, x), logits = MS_NONE;
+
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor all = *ms_trace_at(trace, rows);
+    int64_t chunk = rows_per_chunk(all.size[0], all.size[1],
+                                   ms_trace_at(trace, weight)->size[0]);
+    uint32_t inputs[2] = {rows, weight}, made[2];
+    ms_trace_begin(trace, "aten::zeros_like");
+    made[0] = ms_trace_make_like(trace, "grad_input", rows);
+    made[1] = ms_trace_make_like(trace, "grad_weight", weight);
+    uint32_t loss = sum_of_losses(trace, all.size[0], all.dtype);
+    ms_trace_end(trace, 0, false);
+    for (int64_t at = 0; at < all.size[0] && !trace->err; at += chunk) {
+        int64_t left = all.size[0] - at;
+        logits = run_chunk(trace, rows, weight, target, made,
+                           left < chunk ? left : chunk, logits);
+    }
+    ms_trace_drop(trace, logits);
+    if (!trace->err)
+        keep(trace, &linear_rule, inputs, made, 2, &loss);
+    ms_trace_drop(trace, rows);
+    return loss;
+}
