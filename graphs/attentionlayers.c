@@ -15,12 +15,6 @@ const ms_field ms_attentionlayers_fields[MS_ATTENTIONLAYERS_FIELDS] = {
      .help = "dropout of the attention weights"},
 };
 
-static uint32_t replaced(ms_trace *trace, uint32_t old, uint32_t by)
-{
-    ms_trace_drop(trace, old);
-    return by;
-}
-
 /* torch's math path: q and k are scaled apart, a mask is added (ATen/native/
  * transformers/attention.cpp, _scaled_dot_product_attention_math). */
 static uint32_t by_ops(ms_trace *trace, const ms_layer *layer,
@@ -30,19 +24,19 @@ static uint32_t by_ops(ms_trace *trace, const ms_layer *layer,
     uint32_t q = ms_pointwise_mul_scalar(trace, in[0]);
     uint32_t turned = ms_view_transpose(trace, in[1], 2, 3);
     uint32_t k =
-        replaced(trace, turned, ms_pointwise_mul_scalar(trace, turned));
+        ms_trace_rebind(trace, turned, ms_pointwise_mul_scalar(trace, turned));
 
     trace->op_flags |= MS_OP_CORE;
     uint32_t a = ms_matmul_batched(trace, q, k);
     if (layer->field[CAUSAL].b) {
         uint32_t mask =
             ms_selfattention_table(trace, "causal_mask", sequence, 0);
-        a = replaced(trace, a, ms_pointwise_add(trace, a, mask));
+        a = ms_trace_rebind(trace, a, ms_pointwise_add(trace, a, mask));
         ms_trace_drop(trace, mask);
     }
-    a = replaced(trace, a, ms_norm_softmax(trace, a));
-    a = replaced(trace, a,
-                 ms_pointwise_dropout(trace, a, layer->field[DROPOUT].f));
+    a = ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
+    a = ms_trace_rebind(
+        trace, a, ms_pointwise_dropout(trace, a, layer->field[DROPOUT].f));
     trace->op_flags &= (uint8_t)~MS_OP_CORE;
     uint32_t y = ms_matmul_batched(trace, a, in[2]);
     ms_trace_drop(trace, a);

@@ -7,12 +7,6 @@
 #include <string.h>
 
 #define MAX_TIMES (INT64_C(1) << 20)
-#define DIM_FIELD                                                              \
-    {                                                                          \
-        .name = "dim", .type = MS_INT, .low = 0, .high = MS_MAX_DIMS - 2,      \
-        .help = "dimension, from 0 without the batch"                          \
-    }
-
 /* Opens a call of the layer's op over x, whose dimension dim must exist: the
  * output is like x, a second one holds indices. */
 static ms_err open_call(ms_trace *trace, const ms_layer *layer, uint32_t x,
@@ -37,7 +31,8 @@ static ms_err run(ms_trace *trace, const ms_opcall *call, const uint32_t *in,
 
 /* ---- along a dimension --------------------------------------------------- */
 
-const ms_field ms_copylayers_dim_fields[MS_COPYLAYERS_DIM] = {DIM_FIELD};
+const ms_field ms_copylayers_dim_fields[MS_COPYLAYERS_DIM] = {
+    MS_LAYERS_DIM_FIELD};
 
 /* The output has the input's sizes. */
 ms_err ms_copylayers_along(ms_trace *trace, const ms_layer *layer,
@@ -111,7 +106,7 @@ const ms_field ms_copylayers_repeat_fields[MS_COPYLAYERS_REPEAT] = {
      .low = 1,
      .high = MAX_TIMES,
      .help = "how many times"},
-    DIM_FIELD,
+    MS_LAYERS_DIM_FIELD,
 };
 
 /* repeat_interleave makes the indices of its rows first. */
@@ -173,7 +168,7 @@ const ms_field ms_copylayers_index_fields[MS_COPYLAYERS_INDEX] = {
      .low = 1,
      .high = INT64_C(1) << 31,
      .help = "how many indices; an input of the step"},
-    DIM_FIELD,
+    MS_LAYERS_DIM_FIELD,
 };
 
 /* gather has an index for each element, the others for each row; x[:, index]

@@ -61,12 +61,6 @@ const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
              "output is saved too"},
 };
 
-static uint32_t replaced(ms_trace *trace, uint32_t old, uint32_t by)
-{
-    ms_trace_drop(trace, old);
-    return by;
-}
-
 /* Of so many tokens: capacity ceil(tokens top_k / experts factor) for each
  * expert, or what an even routing gives times the imbalance. */
 static int64_t rows_of(const ms_layer *layer, int64_t tokens)
@@ -95,7 +89,7 @@ static uint32_t normalized(ms_trace *trace, uint32_t best)
     uint32_t both[2] = {best, ms_opcall_run(trace, &call, &best, 1)};
     uint32_t y = ms_opcall_like_run(trace, "aten::div", both, 2);
     ms_trace_drop(trace, both[1]);
-    return replaced(trace, best, y);
+    return ms_trace_rebind(trace, best, y);
 }
 
 /* The probabilities of each token's experts; the softmax is fp32. */
@@ -110,12 +104,13 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t dims[2] = {field[EXPERTS].i, ms_layers_last_dim(trace, x)};
     uint32_t weight = ms_trace_parameter(trace, "router.weight", 2, dims);
     uint32_t p = ms_matmul_linear(trace, x, weight, MS_NONE);
-    p = replaced(trace, p, ms_pointwise_cast(trace, p, MS_FLOAT32));
-    p = replaced(trace, p, ms_norm_softmax(trace, p));
-    p = replaced(trace, p, ms_experts_route(trace, p, field[CHOSEN].i, map));
+    p = ms_trace_rebind(trace, p, ms_pointwise_cast(trace, p, MS_FLOAT32));
+    p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
+    p = ms_trace_rebind(trace, p,
+                        ms_experts_route(trace, p, field[CHOSEN].i, map));
     if (field[NORMALIZE].b && !trace->err)
         p = normalized(trace, p);
-    return replaced(trace, p, ms_pointwise_cast(trace, p, dtype));
+    return ms_trace_rebind(trace, p, ms_pointwise_cast(trace, p, dtype));
 }
 
 /* Two products with the gate between them, each expert on its rows. */
@@ -132,11 +127,11 @@ static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
     uint32_t y = ms_experts_product(trace, x, w1);
 
     if (field[GATED].b)
-        y = replaced(trace, y, ms_experts_gate(trace, y, probabilities));
+        y = ms_trace_rebind(trace, y, ms_experts_gate(trace, y, probabilities));
     else
-        y = replaced(trace, y,
-                     ms_pointwise_unary(trace, &ms_pointwise_gelu, y));
-    return replaced(trace, y, ms_experts_product(trace, y, w2));
+        y = ms_trace_rebind(trace, y,
+                            ms_pointwise_unary(trace, &ms_pointwise_gelu, y));
+    return ms_trace_rebind(trace, y, ms_experts_product(trace, y, w2));
 }
 
 /* An expert has a row of the router and its products, each as wide as x: all

@@ -29,6 +29,13 @@ int64_t ms_layers_last_dim(ms_trace *trace, uint32_t x);
 /* A parameter with one dimension. */
 uint32_t ms_layers_vector(ms_trace *trace, const char *role, int64_t n);
 
+/* A field of types that work along a dimension. */
+#define MS_LAYERS_DIM_FIELD                                                    \
+    {                                                                          \
+        .name = "dim", .type = MS_INT, .low = 0, .high = MS_MAX_DIMS - 2,      \
+        .help = "dimension, from 0 without the batch"                          \
+    }
+
 /* ---- the forwards -------------------------------------------------------- */
 
 typedef ms_err ms_layer_forward(ms_trace *trace, const ms_layer *layer,

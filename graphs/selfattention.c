@@ -144,12 +144,6 @@ static uint32_t mask_scores(ms_trace *trace, uint32_t scores)
     return y;
 }
 
-static uint32_t replaced(ms_trace *trace, uint32_t old, uint32_t by)
-{
-    ms_trace_drop(trace, old);
-    return by;
-}
-
 /* LLaMA's code adds a mask of zeros and -inf, one for all layers. */
 static uint32_t add_mask(ms_trace *trace, uint32_t scores)
 {
@@ -165,10 +159,10 @@ static uint32_t add_mask(ms_trace *trace, uint32_t scores)
 /* q k^T as probabilities, the way GPT-2's code has it. */
 static uint32_t weights_gpt2(ms_trace *trace, const ms_layer *layer, uint32_t a)
 {
-    a = replaced(trace, a, ms_pointwise_mul_scalar(trace, a));
+    a = ms_trace_rebind(trace, a, ms_pointwise_mul_scalar(trace, a));
     if (layer->field[ATTENTION_CAUSAL].b)
-        a = replaced(trace, a, mask_scores(trace, a));
-    return replaced(trace, a, ms_norm_softmax(trace, a));
+        a = ms_trace_rebind(trace, a, mask_scores(trace, a));
+    return ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
 }
 
 /* F.softmax(a / sqrt(dim) + mask, dtype=torch.float32).to(a.dtype) */
@@ -178,12 +172,12 @@ static uint32_t weights_llama(ms_trace *trace, const ms_layer *layer,
     if (trace->err)
         return MS_NONE;
     uint8_t dtype = at(trace, a)->dtype;
-    a = replaced(trace, a, ms_pointwise_div_scalar(trace, a));
+    a = ms_trace_rebind(trace, a, ms_pointwise_div_scalar(trace, a));
     if (layer->field[ATTENTION_CAUSAL].b)
-        a = replaced(trace, a, add_mask(trace, a));
-    a = replaced(trace, a, ms_pointwise_cast(trace, a, MS_FLOAT32));
-    a = replaced(trace, a, ms_norm_softmax(trace, a));
-    return replaced(trace, a, ms_pointwise_cast(trace, a, dtype));
+        a = ms_trace_rebind(trace, a, add_mask(trace, a));
+    a = ms_trace_rebind(trace, a, ms_pointwise_cast(trace, a, MS_FLOAT32));
+    a = ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
+    return ms_trace_rebind(trace, a, ms_pointwise_cast(trace, a, dtype));
 }
 
 /* k[:, :, None].expand(b, kv_heads, n, t, dim).reshape(b, heads, t, dim) */
@@ -197,10 +191,10 @@ static uint32_t repeat_heads(ms_trace *trace, uint32_t x, int64_t heads)
     int64_t joined[4] = {k.size[0], heads, k.size[2], k.size[3]};
     ms_trace_ref(trace, x);
     for (uint32_t d = 0; d < 2; d++) /* the ":" of the index */
-        x = replaced(trace, x, ms_view_slice(trace, x, d, k.size[d]));
-    x = replaced(trace, x, ms_view_reshape(trace, x, 5, apart));
-    x = replaced(trace, x, ms_view_expand(trace, x, 2, n));
-    return replaced(trace, x, ms_view_reshape(trace, x, 4, joined));
+        x = ms_trace_rebind(trace, x, ms_view_slice(trace, x, d, k.size[d]));
+    x = ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 5, apart));
+    x = ms_trace_rebind(trace, x, ms_view_expand(trace, x, 2, n));
+    return ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 4, joined));
 }
 
 /* Scores, softmax, dropout, weighted sum, each an op of its own.  Korthikanti
@@ -213,13 +207,13 @@ static uint32_t eager_core(ms_trace *trace, const ms_layer *layer,
     uint32_t a = ms_matmul_batched(trace, qkv[0], keys);
     ms_trace_drop(trace, keys);
     if (trace->training->kernels == MS_KORTHIKANTI)
-        a = replaced(trace, a, ms_norm_softmax(trace, a));
+        a = ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
     else if (layer->field[ATTENTION_FUSED_QKV].b)
         a = weights_gpt2(trace, layer, a);
     else
         a = weights_llama(trace, layer, a);
     double p = layer->field[ATTENTION_DROPOUT].f;
-    a = replaced(trace, a, ms_pointwise_dropout(trace, a, p));
+    a = ms_trace_rebind(trace, a, ms_pointwise_dropout(trace, a, p));
     trace->op_flags &= (uint8_t)~MS_OP_CORE;
     uint32_t y = ms_matmul_batched(trace, a, qkv[2]);
     ms_trace_drop(trace, a);
@@ -233,7 +227,8 @@ static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
         return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2],
                                   layer->field[ATTENTION_CAUSAL].b);
     for (uint32_t i = 1; i < 3 && n->kv_heads != n->heads; i++)
-        qkv[i] = replaced(trace, qkv[i], repeat_heads(trace, qkv[i], n->heads));
+        qkv[i] = ms_trace_rebind(trace, qkv[i],
+                                 repeat_heads(trace, qkv[i], n->heads));
     if (trace->training->kernels == MS_EFFICIENT)
         return ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2],
                                       layer->field[ATTENTION_CAUSAL].b);
@@ -272,7 +267,8 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
     ms_trace_drop(trace, fused);
     for (int i = 0; i < 3 && !trace->err; i++) {
         uint32_t *part = &qkv[order[i]];
-        *part = replaced(trace, *part, heads_of(trace, *part, heads[order[i]]));
+        *part = ms_trace_rebind(trace, *part,
+                                heads_of(trace, *part, heads[order[i]]));
     }
 }
 
@@ -285,7 +281,7 @@ static void project_apart(ms_trace *trace, const ms_layer *layer,
     for (int i = 0; i < 3; i++) {
         int64_t heads = i == 0 ? n->heads : n->kv_heads;
         uint32_t y = projection(trace, layer, x, roles[i], heads * n->dim);
-        qkv[i] = replaced(trace, y, heads_of(trace, y, heads));
+        qkv[i] = ms_trace_rebind(trace, y, heads_of(trace, y, heads));
     }
 }
 
@@ -300,9 +296,10 @@ static void rotate(ms_trace *trace, const sizes *n, uint32_t *qkv)
     uint32_t sin =
         ms_selfattention_table(trace, "rotary_sin", sequence, n->dim);
     for (int i = 0; i < 2; i++)
-        qkv[i] = replaced(trace, qkv[i],
-                          eager ? ms_rotary_eager(trace, qkv[i], cos, sin)
-                                : ms_rotary_fused(trace, qkv[i], cos, sin));
+        qkv[i] =
+            ms_trace_rebind(trace, qkv[i],
+                            eager ? ms_rotary_eager(trace, qkv[i], cos, sin)
+                                  : ms_rotary_fused(trace, qkv[i], cos, sin));
     ms_trace_drop(trace, cos);
     ms_trace_drop(trace, sin);
 }

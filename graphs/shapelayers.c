@@ -5,12 +5,6 @@
 
 #include <string.h>
 
-#define DIM_FIELD                                                              \
-    {                                                                          \
-        .name = "dim", .type = MS_INT, .low = 0, .high = MS_MAX_DIMS - 2,      \
-        .help = "dimension, from 0 without the batch"                          \
-    }
-
 /* One more dimension must fit. */
 static ms_err need_room(ms_trace *trace, const ms_layer *layer, uint32_t x)
 {
@@ -30,7 +24,7 @@ const ms_field ms_shapelayers_select_fields[MS_SHAPELAYERS_SELECT] = {
      .low = 0,
      .high = INT64_C(1) << 31,
      .help = "which position"},
-    DIM_FIELD,
+    MS_LAYERS_DIM_FIELD,
 };
 
 ms_err ms_shapelayers_select(ms_trace *trace, const ms_layer *layer,
@@ -61,7 +55,7 @@ const ms_field ms_shapelayers_slice_fields[MS_SHAPELAYERS_SLICE] = {
      .low = 1,
      .high = INT64_C(1) << 50,
      .help = "how many elements"},
-    DIM_FIELD,
+    MS_LAYERS_DIM_FIELD,
 };
 
 /* The first elements of a dimension, or a fault where it has fewer. */
@@ -124,7 +118,7 @@ const ms_field ms_shapelayers_split_fields[MS_SHAPELAYERS_SPLIT] = {
      .low = 1,
      .high = INT64_C(1) << 50,
      .help = "of all pieces; their sum is the dimension"},
-    DIM_FIELD,
+    MS_LAYERS_DIM_FIELD,
     {.name = "piece",
      .type = MS_INT,
      .low = 0,
@@ -167,7 +161,7 @@ ms_err ms_shapelayers_split(ms_trace *trace, const ms_layer *layer,
 /* ---- cat ----------------------------------------------------------------- */
 
 const ms_field ms_shapelayers_cat_fields[MS_SHAPELAYERS_CAT] = {
-    DIM_FIELD,
+    MS_LAYERS_DIM_FIELD,
 };
 
 /* One shape but for dimension dim, the batch included. */

@@ -390,6 +390,12 @@ void ms_trace_drop(ms_trace *trace, uint32_t tensor)
     ms_trace_drop_storage(trace, s);
 }
 
+uint32_t ms_trace_rebind(ms_trace *trace, uint32_t old, uint32_t by)
+{
+    ms_trace_drop(trace, old);
+    return by;
+}
+
 void ms_trace_drop_storage(ms_trace *trace, uint32_t storage)
 {
     if (trace->err || storage == MS_NONE)

@@ -210,6 +210,8 @@ uint32_t ms_trace_alias(ms_trace *trace, uint32_t tensor);
 
 void ms_trace_ref(ms_trace *trace, uint32_t tensor);
 void ms_trace_drop(ms_trace *trace, uint32_t tensor);
+/* A variable that named old names by: x = f(x). */
+uint32_t ms_trace_rebind(ms_trace *trace, uint32_t old, uint32_t by);
 void ms_trace_drop_storage(ms_trace *trace, uint32_t storage);
 
 /* The autograd node of the op just recorded.  MS_NONE when no input needs a

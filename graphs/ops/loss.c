@@ -226,10 +226,7 @@ uint32_t ms_loss_smoothed_cross_entropy(ms_trace *trace, uint32_t logits,
     return loss;
 }
 
-/* ---- regression ---------------------------------------------------------- */
-
-const ms_rule ms_loss_mse_rule = {"MseLossBackward0", "aten::mse_loss_backward",
-                                  one_kernel};
+/* ---- mean ---------------------------------------------------------------- */
 
 const ms_rule ms_loss_mean_rule = {"MeanBackward0", "aten::div", one_kernel};
 

@@ -24,7 +24,7 @@ extern const ms_rule ms_attention_flash_rule;
 extern const ms_rule ms_norm_layer_norm_rule, ms_norm_softmax_rule;
 extern const ms_rule ms_lookup_embedding_rule;
 extern const ms_rule ms_loss_log_softmax_rule, ms_loss_nll_loss_rule,
-    ms_loss_mse_rule, ms_loss_mean_rule;
+    ms_loss_mean_rule;
 extern const ms_rule ms_pointwise_rsqrt_rule, ms_pointwise_sqrt_rule,
     ms_pointwise_div_rule, ms_view_permute_rule, ms_view_cat_rule,
     ms_norm_batch_norm_rule, ms_norm_group_norm_rule, ms_view_sum_rule,
@@ -107,17 +107,15 @@ typedef struct ms_unary {
     ms_rule rule;
     bool saves_output; /* else its input */
     double flops;      /* per element */
-    bool clones;       /* in place it saves a clone of its input (rule 12) */
 } ms_unary;
 extern const ms_unary ms_pointwise_relu, ms_pointwise_gelu, ms_pointwise_silu,
     ms_pointwise_sigmoid, ms_pointwise_tanh, ms_pointwise_exp, ms_pointwise_log,
-    ms_pointwise_neg, ms_pointwise_leaky_relu, ms_pointwise_elu,
-    ms_pointwise_hardswish, ms_pointwise_hardtanh;
+    ms_pointwise_neg, ms_pointwise_leaky_relu;
 /* The number that a node saved, where it is a tensor: see pointwise.c. */
 void ms_pointwise_save_scalar(ms_trace *trace, uint32_t node);
 
 uint32_t ms_pointwise_unary(ms_trace *trace, const ms_unary *unary, uint32_t x);
-/* f_(x): the result is x's storage. */
+/* f_(x): the result is x's storage, which is what is saved. */
 uint32_t ms_pointwise_unary_in_place(ms_trace *trace, const ms_unary *unary,
                                      uint32_t x);
 uint32_t ms_pointwise_rsqrt(ms_trace *trace, uint32_t x);
@@ -125,7 +123,6 @@ uint32_t ms_pointwise_negative(ms_trace *trace, uint32_t x);
 uint32_t ms_pointwise_add(ms_trace *trace, uint32_t a, uint32_t b);
 uint32_t ms_pointwise_add_in_place(ms_trace *trace, uint32_t a, uint32_t b);
 uint32_t ms_pointwise_sub(ms_trace *trace, uint32_t a, uint32_t b);
-uint32_t ms_pointwise_div(ms_trace *trace, uint32_t a, uint32_t b);
 uint32_t ms_pointwise_mul(ms_trace *trace, uint32_t a, uint32_t b);
 uint32_t ms_pointwise_add_scalar(ms_trace *trace, uint32_t x);
 uint32_t ms_pointwise_mul_scalar(ms_trace *trace, uint32_t x);

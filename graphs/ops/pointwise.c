@@ -66,77 +66,49 @@ const ms_unary ms_pointwise_relu = {
     "aten::relu",
     {"ReluBackward0", "aten::threshold_backward", like_saved},
     true,
-    1,
-    false};
+    1};
 const ms_unary ms_pointwise_gelu = {
     "aten::gelu",
     {"GeluBackward0", "aten::gelu_backward", ms_pointwise_one_kernel},
     false,
-    8,
-    false};
+    8};
 const ms_unary ms_pointwise_silu = {
     "aten::silu",
     {"SiluBackward0", "aten::silu_backward", ms_pointwise_one_kernel},
     false,
-    5,
-    true};
+    5};
 const ms_unary ms_pointwise_sigmoid = {
     "aten::sigmoid",
     {"SigmoidBackward0", "aten::sigmoid_backward", ms_pointwise_one_kernel},
     true,
-    4,
-    false};
+    4};
 const ms_unary ms_pointwise_tanh = {
     "aten::tanh",
     {"TanhBackward0", "aten::tanh_backward", ms_pointwise_one_kernel},
     true,
-    5,
-    false};
+    5};
 
 const ms_unary ms_pointwise_exp = {
     "aten::exp",
     {"ExpBackward0", "aten::mul", ms_pointwise_one_kernel},
     true,
-    4,
-    false};
+    4};
 const ms_unary ms_pointwise_log = {
     "aten::log",
     {"LogBackward0", "aten::div", ms_pointwise_one_kernel},
     false,
-    4,
-    false};
+    4};
 const ms_unary ms_pointwise_neg = {
     "aten::neg",
     {"NegBackward0", "aten::neg", ms_pointwise_one_kernel},
     false,
-    1,
-    false};
+    1};
 
-/* The in-place forms of leaky_relu and elu save their result. */
 const ms_unary ms_pointwise_leaky_relu = {
     "aten::leaky_relu",
     {"LeakyReluBackward0", "aten::leaky_relu_backward", like_saved},
     false,
-    1,
-    false};
-const ms_unary ms_pointwise_elu = {
-    "aten::elu",
-    {"EluBackward0", "aten::elu_backward", ms_pointwise_one_kernel},
-    false,
-    4,
-    false};
-const ms_unary ms_pointwise_hardswish = {
-    "aten::hardswish",
-    {"HardswishBackward0", "aten::hardswish_backward", ms_pointwise_one_kernel},
-    false,
-    4,
-    true};
-const ms_unary ms_pointwise_hardtanh = {
-    "aten::hardtanh",
-    {"HardtanhBackward0", "aten::hardtanh_backward", ms_pointwise_one_kernel},
-    false,
-    2,
-    true};
+    1};
 
 /* A kernel whose output is laid out like x where x is dense, as TensorIterator
  * makes it. */
@@ -182,15 +154,10 @@ static uint32_t kernel_in_place(ms_trace *trace, const char *op, uint32_t a,
 uint32_t ms_pointwise_unary_in_place(ms_trace *trace, const ms_unary *unary,
                                      uint32_t x)
 {
-    bool clones = unary->clones && ms_trace_needs(trace, x);
-    uint32_t saved = MS_NONE;
-
-    if (clones)
-        saved = kernel(trace, "aten::clone", x, MS_NONE, x, "clone", 0);
     uint32_t y = kernel_in_place(trace, unary->op, x, MS_NONE, unary->flops);
     uint32_t n = ms_trace_node(trace, &unary->rule, &x, 1, &y, 1);
-    ms_trace_save(trace, n, clones ? saved : y);
-    ms_trace_drop(trace, saved);
+
+    ms_trace_save(trace, n, y);
     return y;
 }
 
@@ -427,18 +394,6 @@ static void div_backward(ms_trace *trace, const ms_node *node,
 
 const ms_rule ms_pointwise_div_rule = {"DivBackward0", "aten::div",
                                        div_backward};
-
-uint32_t ms_pointwise_div(ms_trace *trace, uint32_t a, uint32_t b)
-{
-    uint32_t y = laid_out(trace, "aten::div", a, b, wider(trace, a, b), 1);
-    uint32_t inputs[2] = {a, b};
-    uint32_t n = ms_trace_node(trace, &ms_pointwise_div_rule, inputs, 2, &y, 1);
-
-    if (ms_trace_needs(trace, b))
-        ms_trace_save(trace, n, a);
-    ms_trace_save(trace, n, b);
-    return y;
-}
 
 /* ---- casts, masks -------------------------------------------------------- */
 

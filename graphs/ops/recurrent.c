@@ -11,12 +11,6 @@
 #define LSTM_RESERVE 6 /* four gates, c, tanh(c) */
 #define GRU_RESERVE 5  /* three gates, the hidden part of one, h */
 
-static uint32_t replaced(ms_trace *trace, uint32_t old, uint32_t by)
-{
-    ms_trace_drop(trace, old);
-    return by;
-}
-
 /* The gates of a step as pieces of one tensor. */
 static void chunk(ms_trace *trace, uint32_t gates, uint32_t n, uint32_t *pieces)
 {
@@ -32,7 +26,8 @@ static void chunk(ms_trace *trace, uint32_t gates, uint32_t n, uint32_t *pieces)
 /* x.sigmoid_(), with x rebound to the result. */
 static void overwrite(ms_trace *trace, const ms_unary *unary, uint32_t *x)
 {
-    *x = replaced(trace, *x, ms_pointwise_unary_in_place(trace, unary, *x));
+    *x = ms_trace_rebind(trace, *x,
+                         ms_pointwise_unary_in_place(trace, unary, *x));
 }
 
 /* a.mul_(b), which saves a clone of what it overwrites where b's gradient
@@ -90,8 +85,8 @@ static void lstm_step(ms_trace *trace, uint32_t inputs,
     ms_trace_drop(trace, shown);
     ms_trace_drop(trace, gates);
     ms_pieces_drop(trace, LSTM_GATES, gate);
-    *h = replaced(trace, *h, out);
-    *c = replaced(trace, *c, state);
+    *h = ms_trace_rebind(trace, *h, out);
+    *c = ms_trace_rebind(trace, *c, state);
 }
 
 /* hidden.add_(input).sigmoid_() */
@@ -131,7 +126,7 @@ static void gru_step(ms_trace *trace, uint32_t inputs,
     ms_trace_drop(trace, fresh);
     ms_pieces_drop(trace, GRU_GATES, in);
     ms_pieces_drop(trace, GRU_GATES, hidden);
-    *h = replaced(trace, *h, out);
+    *h = ms_trace_rebind(trace, *h, out);
 }
 
 /* ---- all steps of a direction -------------------------------------------- */
