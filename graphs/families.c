@@ -29,11 +29,14 @@ enum {
     NORM_TYPE,
     POSITIONS_TYPE,
     KV_HEADS,
-    HEAD_DIM
+    HEAD_DIM,
+    LOSS
 };
 enum { NORM_PRE, NORM_POST };
 enum { HEAD_LM, HEAD_NONE };
 enum { POSITIONS_LEARNED, POSITIONS_ROTARY };
+/* The kernels of a cross_entropy layer, and one more. */
+enum { LOSS_AUTO, LOSS_LINEAR = 4 };
 static const char *const norms[] = {"layer_norm", "rms_norm"};
 /* From FIRST_GATED on the MLP has a gate beside the way up. */
 enum { FIRST_GATED = 4 };
@@ -147,9 +150,17 @@ static const char *const activations[] = {"gelu", "gelu_new", "relu",
          .low = 0,                                                             \
          .high = MAX_WIDTH,                                                    \
          .help = "heads of keys and values; default: heads"},                  \
+        {.name = "head_dim",                                                   \
+         .type = MS_INT,                                                       \
+         .low = 0,                                                             \
+         .high = MAX_WIDTH,                                                    \
+         .help = "channels of a head; default hidden / heads"},                \
     {                                                                          \
-        .name = "head_dim", .type = MS_INT, .low = 0, .high = MAX_WIDTH,       \
-        .help = "channels of a head; default hidden / heads"                   \
+        .name = "loss", .type = MS_WORD,                                       \
+        .words = "auto|eager|liger|megatron|liger_linear",                     \
+        .help =                                                                \
+            "kernel of cross entropy; liger_linear: head and loss in one, "    \
+            "by chunks"                                                        \
     }
 
 static const ms_field decoder_fields[] = {
@@ -370,6 +381,16 @@ static uint32_t add_blocks(stack *s, uint32_t x)
     return x;
 }
 
+static void add_head_and_loss(stack *s, uint32_t x)
+{
+    ms_layer *layer = add(s, "linear_cross_entropy", "head", x);
+    if (layer == NULL)
+        return;
+    ms_build_field(layer, "out")->i = padded_vocab(s->values);
+    if (s->values[TIED].b)
+        ms_build_field(layer, "tied")->s = "embeddings.tokens";
+}
+
 static void add_end(stack *s, uint32_t x)
 {
     const ms_value *values = s->values;
@@ -386,6 +407,10 @@ static void add_end(stack *s, uint32_t x)
         add_simple(s, "mean", "loss", x);
         return;
     }
+    if (values[LOSS].i == LOSS_LINEAR) {
+        add_head_and_loss(s, x);
+        return;
+    }
     x = add_linear(s, "head", x, padded_vocab(values));
     if (!s->failed) {
         ms_layer *head = &s->build.model->layers[x];
@@ -394,8 +419,10 @@ static void add_end(stack *s, uint32_t x)
             ms_build_field(head, "tied")->s = "embeddings.tokens";
     }
     ms_layer *loss = add(s, "cross_entropy", "loss", x);
-    if (loss != NULL)
-        ms_build_field(loss, "upcast")->b = true;
+    if (loss == NULL)
+        return;
+    ms_build_field(loss, "upcast")->b = true;
+    ms_build_field(loss, "kernel")->i = values[LOSS].i;
 }
 
 /* Families know no file: the reader says where. */
@@ -414,6 +441,11 @@ static ms_err check(const ms_value *values, ms_fault *fault)
                        "\"hidden\" (%" PRId64 ") is no multiple of \"heads\" "
                        "(%" PRId64 ")",
                        values[HIDDEN].i, values[HEADS].i);
+    if (values[LOSS].i != LOSS_AUTO && values[HEAD].i == HEAD_NONE)
+        return ms_fail(fault, MS_EINPUT, NULL,
+                       "set \"head\" to \"lm\", or leave \"loss\" out",
+                       "\"loss\" chooses a cross entropy, but without a head "
+                       "there is none");
     if (values[POOLER].b && values[HEAD].i == HEAD_LM)
         return ms_fail(fault, MS_EINPUT, NULL,
                        "set \"pooler\" to false or \"head\" to \"none\"",

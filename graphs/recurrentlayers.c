@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* torch.nn.LSTM and torch.nn.GRU over [sequence, features]. */
+#include "graphs/autocast.h"
 #include "graphs/layers.h"
 
 #include <string.h>
@@ -150,8 +151,10 @@ static uint32_t run_cudnn(const stack *s, uint32_t x)
     uint32_t cells = (uint32_t)field[LAYERS].i * s->directions, n = 0;
     uint32_t *inputs =
         ms_arena_take_raw(trace->scratch, 1 + 4 * cells, sizeof *inputs);
+    uint32_t *read =
+        ms_arena_take_raw(trace->scratch, 1 + 4 * cells, sizeof *read);
 
-    if (!inputs) {
+    if (!inputs || !read) {
         trace->err = ms_fail_nomem(trace->fault);
         return MS_NONE;
     }
@@ -165,8 +168,11 @@ static uint32_t run_cudnn(const stack *s, uint32_t x)
         for (uint32_t k = 0; k < (field[BIAS].b ? 4u : 2u); k++)
             inputs[n++] = own[k];
     }
-    return ms_recurrent_cudnn(trace, inputs, n, width, field[LAYERS].i * width,
-                              s->gates == 4);
+    ms_autocast_enter(trace, "_cudnn_rnn", n, inputs, read);
+    uint32_t y = ms_recurrent_cudnn(trace, read, n, width,
+                                    field[LAYERS].i * width, s->gates == 4);
+    ms_autocast_exit(trace, n, read);
+    return y;
 }
 
 /* ---- the layers ---------------------------------------------------------- */

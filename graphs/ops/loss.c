@@ -99,9 +99,10 @@ uint32_t ms_loss_cross_entropy(ms_trace *trace, uint32_t logits,
     return loss;
 }
 
-/* Megatron core/tensor_parallel/cross_entropy.py: the fp32 softmax is the
- * only thing saved; its gradient is computed in place and cast to the dtype
- * of the logits. */
+/* Megatron core/tensor_parallel/cross_entropy.py: the fp32 softmax is saved,
+ * a mask and an index per row; the gradient is computed in place of the
+ * softmax and cast to the dtype of the logits.  Korthikanti et al. count the
+ * softmax only. */
 static const ms_rule fused_rule = {"VocabParallelCrossEntropyBackward",
                                    "vocab_parallel_cross_entropy_backward",
                                    one_kernel};
@@ -118,12 +119,19 @@ uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
     ms_trace_begin(trace, "vocab_parallel_cross_entropy");
     ms_trace_read(trace, rows);
     ms_trace_read(trace, target);
-    uint32_t softmax = ms_trace_make(trace, "softmax", MS_FLOAT32, 2, dims);
+    uint32_t n_saved = trace->training->kernels == MS_KORTHIKANTI ? 1 : 3;
+    uint32_t saved[3] = {ms_trace_make(trace, "softmax", MS_FLOAT32, 2, dims)};
+    if (n_saved > 1) {
+        saved[1] = ms_trace_make(trace, "mask", MS_BYTE, 1, dims);
+        saved[2] = ms_trace_make(trace, "index", MS_INT64, 1, dims);
+    }
     uint32_t loss = scalar(trace, "loss", MS_FLOAT32);
     ms_trace_end(trace, 5 * count(trace, rows), false);
     uint32_t n = ms_trace_node(trace, &fused_rule, &rows, 1, &loss, 1);
-    ms_trace_save(trace, n, softmax);
-    ms_trace_drop(trace, softmax);
+    for (uint32_t i = 0; i < n_saved && !trace->err; i++) {
+        ms_trace_save(trace, n, saved[i]);
+        ms_trace_drop(trace, saved[i]);
+    }
     ms_trace_drop(trace, rows);
     return loss;
 }

@@ -166,19 +166,29 @@ uint32_t ms_recurrent_steps(ms_trace *trace, uint32_t x,
 
 /* ---- cuDNN --------------------------------------------------------------- */
 
-/* Inputs: x, then the weights.  dx, the gradients of the first states (which
- * nobody asks for), then the weights'. */
+/* What cuDNN reads contiguous, for as long as the open op runs. */
+static void lay_flat(ms_trace *trace, uint32_t x)
+{
+    if (!trace->err && !ms_view_is_contiguous(ms_trace_at(trace, x)))
+        ms_trace_drop(trace, ms_trace_make_like(trace, "contiguous", x));
+}
+
+/* Inputs: x, then the weights.  dx, then the weights' gradients; those of the
+ * first states nobody asks for. */
 static void cudnn_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
     uint8_t was = trace->pass;
 
     ms_trace_begin_backward(trace, node, grads[0]);
+    lay_flat(trace, node->input[0]);
+    lay_flat(trace, grads[0]);
     if (node->needs[0])
         out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
     ms_trace_end(trace, node->flops, true);
     trace->pass = MS_GRAD_WEIGHT;
     ms_trace_begin_backward(trace, node, grads[0]);
+    lay_flat(trace, node->input[0]);
     for (uint32_t i = 1; i < node->n_inputs; i++)
         if (node->needs[i])
             out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
@@ -217,6 +227,7 @@ uint32_t ms_recurrent_cudnn(ms_trace *trace, const uint32_t *inputs,
     ms_trace_begin(trace, "aten::_cudnn_rnn");
     for (uint32_t i = 0; i < n_inputs; i++)
         ms_trace_read(trace, inputs[i]);
+    lay_flat(trace, inputs[0]);
     uint32_t y = ms_trace_make(trace, "out", x.dtype, 3, dims);
     uint32_t h = ms_trace_make(trace, "h", x.dtype, 3, last);
     uint32_t reserve = ms_trace_make(trace, "reserve", x.dtype, 1, &kept);

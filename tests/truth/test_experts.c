@@ -102,6 +102,20 @@ START_TEST(logits_become_their_gradient)
 }
 END_TEST
 
+/* Megatron's: the fp32 softmax, a mask and an index per row. */
+START_TEST(softmax_becomes_the_gradient)
+{
+    truth_begin();
+    const ms_rank_report *rank =
+        run("\"type\": \"linear\", \"out\": 1000, \"bias\": false",
+            ", {\"type\": \"cross_entropy\", \"kernel\": \"megatron\"}");
+    truth_compare("experts", "megatron", "saved_bytes",
+                  TOKENS * (2 * WIDTH + 4 * VOCAB + 1 + 8),
+                  rank->saved_for_backward_bytes);
+    truth_end();
+}
+END_TEST
+
 Suite *suite_experts(void)
 {
     Suite *suite = suite_create("experts");
@@ -109,6 +123,7 @@ Suite *suite_experts(void)
     tcase_add_test(tcase, experts_keep);
     tcase_add_test(tcase, head_and_loss_in_chunks);
     tcase_add_test(tcase, logits_become_their_gradient);
+    tcase_add_test(tcase, softmax_becomes_the_gradient);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -38,11 +38,41 @@ START_TEST(bytes_per_token_and_layer)
 }
 END_TEST
 
+/* Attention of 4 heads, 40 positions, 16 channels in 16 bits: q, k, v, the
+ * output, a log-sum-exp per row in fp32 (xFormers' of 64 rows, a multiple of
+ * 32), 16 bytes of random state. */
+static void compare_kernel(const char *kernels, uint64_t rows)
+{
+    static const char model[] =
+        "{\"memsim\": 1, \"name\": \"y\", \"input\": {\"shape\": [4, 40, 16]},"
+        " \"layers\": ["
+        "{\"type\": \"op\", \"name\": \"q\", \"shape\": [4, 40, 16]},"
+        "{\"type\": \"clone\", \"name\": \"k\"},"
+        "{\"type\": \"clone\", \"name\": \"v\"},"
+        "{\"type\": \"scaled_dot_product_attention\","
+        " \"inputs\": [\"q\", \"k\", \"v\"]}, {\"type\": \"mean\"}]}";
+    const ms_result *result =
+        truth_run_json(model, "y --batch 2 --kernels %s", kernels);
+    truth_compare("modern", kernels, "saved_bytes",
+                  4 * 2 * (2 * 4 * 40 * 16) + 4 * (2 * 4 * rows) + RNG_STATE,
+                  truth_rank(result)->saved_for_backward_bytes);
+}
+
+START_TEST(attention_kernels_keep)
+{
+    truth_begin();
+    compare_kernel("flash", 40);
+    compare_kernel("efficient", 64);
+    truth_end();
+}
+END_TEST
+
 Suite *suite_modern(void)
 {
     Suite *suite = suite_create("modern");
     TCase *tcase = tcase_create("modern");
     tcase_add_test(tcase, bytes_per_token_and_layer);
+    tcase_add_test(tcase, attention_kernels_keep);
     suite_add_tcase(suite, tcase);
     return suite;
 }
