@@ -119,7 +119,8 @@ static uint32_t run(ms_trace *trace, const ms_opcall *call, const uint32_t *in,
                          .in = in,
                          .out = out,
                          .listed = listed,
-                         .whole = MS_NONE};
+                         .whole = MS_NONE,
+                         .clone = MS_NONE};
     node.n_out = ms_opcall_outputs(trace, call);
     begin(trace, call->op, in, n_in);
     for (uint32_t k = 0; k < node.n_out; k++)
@@ -176,8 +177,12 @@ uint32_t ms_opcall_in_place(ms_trace *trace, const ms_opcall *call,
     if (!row)
         return MS_NONE;
     ms_opnode node = node_of(trace, call, op, in, n_in);
-    ms_aten_call aten = {
-        .node = &node, .in = in, .out = &y, .listed = listed, .whole = MS_NONE};
+    ms_aten_call aten = {.node = &node,
+                         .in = in,
+                         .out = &y,
+                         .listed = listed,
+                         .whole = MS_NONE,
+                         .clone = MS_NONE};
     node.n_out = 1;
     begin(trace, op, in, n_in);
     if (!trace->err)
