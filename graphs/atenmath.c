@@ -106,6 +106,12 @@ const ms_aten_row ms_atenmath_rows[] = {
          "1: native_batch_norm_backward.i0~ native_batch_norm_backward.i1!; "
          "2: native_batch_norm_backward.i2!; "
          "0: native_batch_norm_backward.i0!"),
+    /* on CUDA, with a reserve of cuDNN's */
+    FORMULA("cudnn_batch_norm", NULL, "CudnnBatchNorm", "012", "i0I1I3I4o1o2o3",
+            shape_same,
+            "0: cudnn_batch_norm_backward.i0!; "
+            "1: cudnn_batch_norm_backward.i1!; "
+            "2: cudnn_batch_norm_backward.i2!"),
     RULE("native_group_norm", NULL, ms_norm_group_norm_rule, "012", "i0I1o1o2",
          shape_same,
          "0: native_group_norm_backward.i0!; "
@@ -130,6 +136,7 @@ const ms_aten_row ms_atenmath_rows[] = {
             "0: pass!; 1: mv.i1!; 2: mv.i2!"),
     FORMULA("dot", NULL, "Dot", "01", "i0i1", shape_scalar,
             "0: mul.i0!; 1: mul.i1!"),
+    FORMULA("trace", NULL, "Trace", "0", "", shape_scalar, "0: zeros.i0!"),
     FORMULA("linalg_cross", NULL, "LinalgCross", "01", "i0i1", shape_broadcast,
             "1: linalg_cross.g!; 0: linalg_cross.g!"),
     {.op = "convolution",

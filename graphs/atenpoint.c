@@ -22,6 +22,9 @@ const ms_aten_row ms_atenpoint_rows[] = {
     ANY_SHAPE("randperm"),
     ANY_SHAPE("randint"),
     ANY_SHAPE("lift_fresh"),
+    ANY_SHAPE("lift_fresh_copy"),
+    ANY_SHAPE("empty_strided"),
+    ANY_SHAPE("new_empty_strided"),
     ANY_SHAPE("scalar_tensor"),
     ANY_SHAPE("tril_indices"),
     ANY_SHAPE("triu_indices"),
@@ -82,6 +85,8 @@ const ms_aten_row ms_atenpoint_rows[] = {
     STEP("bernoulli_", "Bernoulli"),
     STEP("uniform_", "Uniform"),
     STEP("normal_", "Normal"),
+    STEP("random_", "Random"),
+    STEP("exponential_", "Exponential"),
     STEP("fill_", "Fill"),
     STEP("zero_", "Zero"),
     STEP("floor", "Floor"),
@@ -187,6 +192,14 @@ const ms_aten_row ms_atenpoint_rows[] = {
     BINARY("xlogy", "Xlogy", "i0i1",
            "1: mul.g div.g!; "
            "0: xlogy.g eq.i0b le.i1b logical_and.gb masked_fill.g!"),
+    BINARY("fmax", "Fmax", "i0i1",
+           "1: ge.gb isnan.gb masked_fill.g!; "
+           "0: ge.gb isnan.gb masked_fill.g!"),
+    BINARY("fmin", "Fmin", "i0i1",
+           "1: le.gb isnan.gb masked_fill.g!; "
+           "0: le.gb isnan.gb masked_fill.g!"),
+    BINARY("logaddexp", "Logaddexp", "i0i1",
+           "1: sub.g exp.g add.g div.g!; 0: sub.g exp.g add.g div.g!"),
     /* of three */
     FORMULA("lerp", "Scalar", "Lerp", "01", "", shape_broadcast,
             "1: mul.g!; 0: mul.g!"),

@@ -92,6 +92,8 @@ const ms_aten_row ms_atenview_rows[] = {
     FORMULA("grid_sampler_3d", NULL, "GridSampler3D", "01", "i0i1",
             window_planes,
             "0: grid_sampler_3d_backward.i0!; 1: grid_sampler_3d_backward.i1!"),
+    KERNEL("affine_grid_generator", NULL, "AffineGridGenerator",
+           "affine_grid_generator_backward", "", shape_any),
     RULE("im2col", NULL, ms_indexed_columns_rule, "0", "i0", shape_any,
          "0: col2im.i0!"),
     KERNEL("col2im", NULL, "Col2Im", "im2col", "", shape_any),
@@ -123,6 +125,8 @@ const ms_aten_row ms_atenview_rows[] = {
     /* look-ups */
     RULE("embedding", NULL, ms_lookup_embedding_rule, "0", "i1",
          shape_embedding, "0: embedding_dense_backward.i0!"),
+    KERNEL("_embedding_bag", NULL, "EmbeddingBag", "_embedding_bag_backward",
+           "i1i2o1o2o3", shape_any),
 };
 const uint32_t ms_atenview_n_rows =
     sizeof ms_atenview_rows / sizeof *ms_atenview_rows;

@@ -331,6 +331,9 @@ MORE = {
     "div const": (torch.div, [BTC], torch.ones(BTC)),
     "minimum": (torch.minimum, [BTC, BTC]),
     "maximum const": (torch.maximum, [BTC], torch.ones(BTC)),
+    "fmin": (torch.fmin, [BTC, BTC]),
+    "fmax": (torch.fmax, [BTC, BTC]),
+    "logaddexp": (torch.logaddexp, [BTC, BTC]),
     "fmod": (lambda x: x.fmod(0.5), [BTC]),
     "fmod tensor": (torch.fmod, [BTC], torch.ones(BTC)),
     "remainder": (lambda x: x % 0.5, [BTC]),
@@ -420,6 +423,7 @@ MORE = {
     "addr": (torch.addr, [(64, 128), (64,), (128,)]),
     "matmul 3D 2D": (torch.matmul, [BTC, (128, 32)]),
     "matmul 3D 1D": (torch.matmul, [BTC, (128,)]),
+    "trace": (torch.trace, [(64, 64)]),
     "cross": (lambda x, y: torch.linalg.cross(x, y), [(64, 3), (64, 3)]),
     # convolution and pooling
     "conv2d groups": (nn.Conv2d(16, 32, 3, groups=4), [IMAGE]),
@@ -443,6 +447,9 @@ MORE = {
                     [IMAGE, (4, 8, 8, 2)]),
     "grid_sample 3d": (lambda x, g: F.grid_sample(x, g, align_corners=False),
                        [VOLUME, (2, 4, 4, 4, 3)]),
+    "affine_grid": (
+        lambda t: F.affine_grid(t, (4, 3, 8, 8), align_corners=False),
+        [(4, 2, 3)]),
     "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x, 2), [IMAGE]),
     "interpolate size": (lambda x: F.interpolate(x, size=(64, 64)), [IMAGE]),
     "interpolate bicubic": (
@@ -472,6 +479,7 @@ MORE = {
     # look-ups and losses
     "embedding padding": (nn.Embedding(100, 128, padding_idx=0), [],
                           numbers(100, 8, 64)),
+    "embedding_bag": (nn.EmbeddingBag(100, 128), [], numbers(100, 8, 64)),
     "cross_entropy weights": (
         lambda x, y, w: F.cross_entropy(x, y, w), [(64, 128)],
         numbers(128, 64), torch.ones(128)),
