@@ -331,7 +331,6 @@ MORE = {
     "div const": (torch.div, [BTC], torch.ones(BTC)),
     "minimum": (torch.minimum, [BTC, BTC]),
     "maximum const": (torch.maximum, [BTC], torch.ones(BTC)),
-    "fmin": (torch.fmin, [BTC, BTC]),
     "fmax": (torch.fmax, [BTC, BTC]),
     "logaddexp": (torch.logaddexp, [BTC, BTC]),
     "fmod": (lambda x: x.fmod(0.5), [BTC]),
@@ -537,6 +536,8 @@ MORE = {
                   torch.ones(BTC)),
     "split use one": (lambda x: x.split(64, -1)[0], [BTC]),
     "split_with_sizes": (lambda x: x.split([32, 96], -1), [BTC]),
+    "split_with_sizes use one": (
+        lambda x: x.split([32, 96], -1)[0], [BTC]),
     "chunk 8": (lambda x: x.chunk(8, 1), [BTC]),
     "unbind use one": (lambda x: x.unbind()[0], [BTC]),
     "channels_last": (
