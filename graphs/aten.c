@@ -2,6 +2,7 @@
 /* Aten ops by name: find a row, check a node against it, record it. */
 #include "graphs/aten.h"
 
+#include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
 
 #include <string.h>
@@ -285,6 +286,8 @@ static void describe_row(const ms_aten_row *row, ms_text *text)
         describe_saves(row, text);
     if (row->shape)
         ms_text_add(text, "; shape %s", row->shape->summary);
+    if (*ms_autocast_word(row->op))
+        ms_text_add(text, "; autocast %s", ms_autocast_word(row->op));
     ms_text_add(text, "\n");
     if (row->rule)
         describe_backward(row, text);

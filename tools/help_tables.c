@@ -300,7 +300,10 @@ void ms_help_tables_ops(ms_text *text)
         "the incoming\ngradient (g), input N of the node (iN) or saved tensor "
         "N (sN), of 1 byte (b) or\nint64 (l) each.  ! is the gradient of the "
         "input, ~ scratch of the kernel, the rest\ntemporary; pass! hands the "
-        "incoming gradient on.\n\n");
+        "incoming gradient on.\n\n"
+        "Under autocast: lower, fp32 inputs are cast down; fp32, 16-bit inputs "
+        "are cast up;\nfp32 out, 16 bits are read and fp32 is written; else "
+        "the widest dtype of the inputs.\n\n");
     ms_aten_describe(text);
     ms_text_add(text, "\nAn op that is not listed is refused.  "
                       "--set graph.unknown_op=conservative takes\nall its "

@@ -11,6 +11,45 @@ static void put(ms_text *text, const char *const *lines)
         ms_text_add(text, "%s\n", *lines);
 }
 
+static void op_graphs(ms_text *text)
+{
+    static const char *const lines[] = {
+        "A model that ran in PyTorch comes as an op graph, recognised by its",
+        "\"format\" key: its forward's ops, tensors and storages as",
+        "tools/export_torch.py writes them.  Backward is derived.  It keeps "
+        "its",
+        "batch and dtypes; \"microbatch:4\" runs it four times per step.  "
+        "Its keys:",
+        "",
+        "    \"format\": any, \"meta\": {\"batch\": N}, \"loss_start\": node,",
+        "    \"storages\": [[id, bytes, \"act|param|buffer|input\", name], "
+        "...],",
+        "    \"tensors\":  [[id, storage, shape, dtype, strides, offset], "
+        "...],",
+        "    \"nodes\":    [{\"op\": \"aten.add\", \"overload\": \"Tensor\", "
+        "\"mod\": \"h.0\",",
+        "                   \"in\": [id, ...], \"out\": [id, ...],",
+        "                   \"args\": [\"T\", 1], \"flops\": N,",
+        "                   \"ends\": [id, ...]}, ...]",
+        "",
+        "Ids count from 0.  Nodes stand in the order in which they ran; each "
+        "tensor is",
+        "made once, before it is read.  \"act\" storages are made by nodes, "
+        "the "
+        "others are",
+        "there before the step.  \"T\" is the next tensor of \"in\".  "
+        "\"ends\": tensors",
+        "that lost their last name after the node; without it, with their "
+        "last reader.",
+        "Under autocast (--precision autocast-bf16) dtypes follow from the "
+        "ops; the ops",
+        "autocast.lower and autocast.to note what functions of several ops "
+        "cast.",
+        "",
+        NULL};
+    put(text, lines);
+}
+
 void ms_help_texts_files(ms_text *text)
 {
     static const char *const lines[] = {
@@ -42,35 +81,14 @@ void ms_help_texts_files(ms_text *text)
         "what checkpoint policies count.  The families are built from the "
         "same layers.",
         "",
-        "A model that ran in PyTorch comes as an op graph, recognised by its",
-        "\"format\" key: its forward's ops, tensors and storages as",
-        "tools/export_torch.py writes them.  Backward is derived.  It keeps "
-        "its",
-        "batch and dtypes; \"microbatch:4\" runs it four times per step.  "
-        "Its keys:",
-        "",
-        "    \"format\": any, \"meta\": {\"batch\": N}, \"loss_start\": node,",
-        "    \"storages\": [[id, bytes, \"act|param|buffer|input\", name], "
-        "...],",
-        "    \"tensors\":  [[id, storage, shape, dtype, strides, offset], "
-        "...],",
-        "    \"nodes\":    [{\"op\": \"aten.add\", \"overload\": \"Tensor\", "
-        "\"mod\": \"h.0\",",
-        "                   \"in\": [id, ...], \"out\": [id, ...],",
-        "                   \"args\": [\"T\", 1], \"flops\": N}, ...]",
-        "",
-        "Ids count from 0.  Nodes stand in the order in which they ran; each "
-        "tensor is",
-        "made once, before it is read.  \"act\" storages are made by nodes, "
-        "the "
-        "others are",
-        "there before the step.  \"T\" is the next tensor of \"in\".",
-        "",
+        NULL};
+    static const char *const topics[] = {
         "memsim help layers      layer types and their keys",
         "memsim help ops         ops of an op graph",
-        "memsim help families    families and their keys",
-        NULL};
+        "memsim help families    families and their keys", NULL};
     put(text, lines);
+    op_graphs(text);
+    put(text, topics);
 }
 
 void ms_help_texts_units(ms_text *text)
