@@ -318,8 +318,10 @@ static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
         for (uint32_t i = 0; i < node->n_in; i++)
             ms_trace_read(trace, r->read[i]);
     }
-    for (uint32_t k = 0; k < node->n_out && !trace->err; k++)
-        make_output(r, node, k);
+    /* The CPU's batch norm has its statistics before its result. */
+    uint32_t first = row && row->rule == &ms_norm_batch_norm_rule && trace->cpu;
+    for (uint32_t i = 0; i < node->n_out && !trace->err; i++)
+        make_output(r, node, (i + first) % node->n_out);
     if (kernel && !trace->cpu && !trace->err)
         ms_reductions_scratch(trace, &r->call);
     if (kernel)

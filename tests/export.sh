@@ -40,6 +40,17 @@ done
     fail "the experiments are not exported"
 cmp "$folder/rules.jsonl" "$here/truth/rules.jsonl" ||
     fail "other graphs than tests/truth/rules.jsonl has"
+if "$python" -c 'import torchvision' 2>/dev/null; then
+    for part in "graphs nets.jsonl" "measure nets.tsv"; do
+        "$python" "$here/truth/nets_torch.py" "${part% *}" \
+            >"$folder/${part#* }" 2>/dev/null ||
+            fail "the networks do not run"
+        cmp "$folder/${part#* }" "$here/truth/${part#* }" ||
+            fail "other networks than tests/truth/${part#* } has"
+    done
+else
+    echo "export.sh: no python3-torchvision: networks skipped" >&2
+fi
 if [ -r "$truth/torch/rules.json" ]; then
     "$python" "$here/truth/rules_torch.py" "$truth/torch/rules.json" \
         >"$folder/rules.tsv" 2>/dev/null || fail "the experiments do not run"

@@ -198,10 +198,12 @@ uint32_t ms_norm_batch(ms_trace *trace, uint32_t x, uint32_t weight,
         ms_trace_read(trace, running[n_running]);
         statistics[n_running] = running[n_running];
     }
-    uint32_t y = ms_trace_make_like(trace, "out", x);
+    bool late = trace->cpu; /* the result behind the statistics */
+    uint32_t y = late ? MS_NONE : ms_trace_make_like(trace, "out", x);
     uint32_t *own = statistics + n_running;
     own[0] = ms_trace_make(trace, "mean", MS_FLOAT32, 1, &channels);
     own[1] = ms_trace_make(trace, "invstd", MS_FLOAT32, 1, &channels);
+    y = late ? ms_trace_make_like(trace, "out", x) : y;
     ms_trace_end(trace, 9 * count(trace, x), false);
     uint32_t n =
         ms_trace_node(trace, &ms_norm_batch_norm_rule, inputs, n_inputs, &y, 1);

@@ -9,6 +9,7 @@ from functools import partial
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 from torchvision import models
 from torchvision.models.convnext import CNBlockConfig
 from torchvision.models.mobilenetv3 import InvertedResidualConfig
@@ -215,6 +216,48 @@ def translator():
     return Translator(), inputs, by_token, labels(3, 14)
 
 
+# ---- checkpoints
+
+
+class Residual(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(width)
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x):
+        return F.relu6(x + self.drop(self.norm(self.conv(x))), inplace=True)
+
+
+class Segments(nn.Module):
+    """how: nothing, "reentrant", "nonreentrant" or so many segments."""
+
+    def __init__(self, how=None):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 64, 3, padding=1)
+        self.blocks = nn.Sequential(*(Residual(64) for _ in range(5)))
+        self.head = nn.Linear(64, CLASSES)
+        self.how = how
+
+    def run(self, x):
+        if self.how is None:
+            return self.blocks(x)
+        if isinstance(self.how, int):
+            return checkpoint_sequential(self.blocks, self.how, x)
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=self.how == "reentrant")
+        return x
+
+    def forward(self, x):
+        x = self.run(F.relu(self.stem(x), inplace=True))
+        return self.head(x.mean((2, 3)))
+
+
+def segments(how=None):
+    return Segments(how), images(4, 16), F.cross_entropy, labels(4)
+
+
 # ---- as measured (truth/torch/summary.csv)
 
 
@@ -282,6 +325,14 @@ NETS = {
     "autoencoder": autoencoder,
     "perceptron": perceptron,
     "translator": translator,
+    "segments": segments,
+}
+# Measured only: the graph is that of "segments".
+CHECKPOINTED = {
+    "segments_reentrant": partial(segments, "reentrant"),
+    "segments_nonreentrant": partial(segments, "nonreentrant"),
+    "segments_sequential_2": partial(segments, 2),
+    "segments_sequential_3": partial(segments, 3),
 }
 MEASURED = {
     "alexnet_b8": partial(alexnet, 8),

@@ -18,7 +18,7 @@ import sys
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from nets_models import MEASURED, NETS
+from nets_models import CHECKPOINTED, MEASURED, NETS
 from rules_torch import compact, measure_saved, memory_events
 import export_torch
 
@@ -38,7 +38,7 @@ MARKS = {1000003: "forward", 1000033: "loss", 1000037: "backward",
 def make(case):
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    model, inputs, loss, target = {**NETS, **MEASURED}[case]()
+    model, inputs, loss, target = {**NETS, **CHECKPOINTED, **MEASURED}[case]()
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
     return model, inputs, loss, target
@@ -167,7 +167,7 @@ def main():
     what = sys.argv[1:]
     if what == ["measure"]:
         print(HEAD)
-        for case in NETS:
+        for case in [*NETS, *CHECKPOINTED]:
             print(case, *measure(case), sep="\t")
     elif what == ["graphs"]:
         for case in NETS:

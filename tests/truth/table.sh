@@ -92,6 +92,7 @@ END
 | layers | single layers, rules measured with PyTorch 1.13.1 (`layers.tsv`) |
 | llm.c | what llm.c prints; its tensors in `llmc_gpt2.json` |
 | modern | LLaMA's layer, by the save lists of its kernels (`test_modern.c`) |
+| nets | small networks of PyTorch 1.13.1, exported and measured (`nets.tsv`) |
 | op graphs | exported from PyTorch 1.13.1, and their steps (`opgraphs.tsv`) |
 | rules | per-op experiments with PyTorch 1.13.1 (`rules.tsv`, `rules.jsonl`) |
 | reductions | scratch of CUDA reductions in recorded steps (`test_scratch.c`) |

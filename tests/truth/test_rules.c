@@ -11,21 +11,11 @@
 
 #define SMALL 65u /* bytes; what is less the table leaves out */
 
-/* Made after the loss by no op: the random state that a replay sets aside. */
-static bool is_state(const ms_result *result, uint32_t op)
-{
-    uint32_t loss = MS_NONE;
-    for (uint32_t m = 0; m < result->plan.n_marks; m++)
-        if (result->plan.marks[m].mark == MS_MARK_AFTER_FORWARD)
-            loss = result->plan.marks[m].op;
-    return result->plan.op[op].pass == MS_COPY && op > loss;
-}
-
 /* Backward, of anything but the loss, which is not part of the experiment. */
 static bool counts(const ms_result *result, const ms_row *row)
 {
     const ms_plan_op *op = &result->plan.op[row->op];
-    if (is_state(result, row->op))
+    if (truth_is_state(result, row->op))
         return true;
     if (op->of == MS_NONE || row->bytes < SMALL ||
         result->graph.op_unit[op->of] >= result->graph.loss_unit)
