@@ -43,7 +43,7 @@ static uint64_t hash_backward(const ms_result *result, uint64_t *n)
         const ms_row *row = &plan->row[r];
         char line[32];
         bool counts = is_backward(plan->op[row->op].pass) ||
-                      truth_is_state(result, row->op);
+                      truth_is_state(&result->plan, row->op);
         if (!counts || row->bytes < WORTH_A_LOOK ||
             row->category == MS_WORKSPACE)
             continue;

@@ -15,7 +15,7 @@
 static bool counts(const ms_result *result, const ms_row *row)
 {
     const ms_plan_op *op = &result->plan.op[row->op];
-    if (truth_is_state(result, row->op))
+    if (truth_is_state(&result->plan, row->op))
         return true;
     if (op->of == MS_NONE || row->bytes < SMALL ||
         result->graph.op_unit[op->of] >= result->graph.loss_unit)

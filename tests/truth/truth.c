@@ -286,11 +286,11 @@ char *truth_graph(const char *file, const char *name)
 
 /* ---- plans --------------------------------------------------------------- */
 
-bool truth_is_state(const ms_result *result, uint32_t op)
+bool truth_is_state(const ms_plan *plan, uint32_t op)
 {
     uint32_t loss = MS_NONE;
-    for (uint32_t m = 0; m < result->plan.n_marks; m++)
-        if (result->plan.marks[m].mark == MS_MARK_AFTER_FORWARD)
-            loss = result->plan.marks[m].op;
-    return result->plan.op[op].pass == MS_COPY && op > loss;
+    for (uint32_t m = 0; m < plan->n_marks; m++)
+        if (plan->marks[m].mark == MS_MARK_AFTER_FORWARD)
+            loss = plan->marks[m].op;
+    return plan->op[op].pass == MS_COPY && op > loss;
 }

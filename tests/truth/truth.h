@@ -64,7 +64,7 @@ char *truth_graph(const char *file, const char *name);
 
 /* Is op of the plan made after the loss by no op of the graph: the random state
  * that a replay sets aside? */
-bool truth_is_state(const ms_result *result, uint32_t op);
+bool truth_is_state(const ms_plan *plan, uint32_t op);
 
 /* torch.c: every quantity of one row of the measured PyTorch steps. */
 void truth_torch(const truth_table *table, uint32_t row);
