@@ -85,6 +85,8 @@ uint32_t ms_view_make(ms_trace *trace, const char *role, uint32_t tensor,
                       uint32_t layout);
 /* Gives a tensor just made that layout, where it is dense and of its shape. */
 void ms_view_lay_out(ms_trace *trace, uint32_t tensor, uint32_t layout);
+/* A view is seen without a dimension, at any one position of it. */
+void ms_view_drop_dim(ms_tensor *view, uint32_t dim);
 bool ms_view_is_contiguous(const ms_tensor *tensor);
 bool ms_view_is_dense(const ms_tensor *tensor);
 

@@ -31,14 +31,8 @@ static uint32_t row_of(ms_trace *trace, uint32_t x)
 {
     uint32_t y = ms_trace_alias(trace, x);
 
-    if (y == MS_NONE)
-        return y;
-    ms_tensor *row = ms_trace_at(trace, y);
-    row->n_dims--;
-    for (uint32_t d = 0; d < row->n_dims; d++) {
-        row->size[d] = row->size[d + 1];
-        row->stride[d] = row->stride[d + 1];
-    }
+    if (y != MS_NONE)
+        ms_view_drop_dim(ms_trace_at(trace, y), 0);
     return y;
 }
 

@@ -251,7 +251,7 @@ const ms_rule ms_view_unbind_rule = {"UnbindBackward0", "aten::stack",
 const ms_rule ms_view_split_rule = {"SplitBackward0", "aten::cat",
                                     split_backward};
 
-static void drop_dim(ms_tensor *view, uint32_t dim)
+void ms_view_drop_dim(ms_tensor *view, uint32_t dim)
 {
     view->n_dims--;
     for (uint32_t d = dim; d < view->n_dims; d++) {
@@ -302,7 +302,7 @@ uint32_t ms_view_select(ms_trace *trace, uint32_t x, uint32_t dim)
     uint32_t y = ms_trace_alias(trace, whole);
     if (y == MS_NONE)
         return y;
-    drop_dim(ms_trace_at(trace, y), dim);
+    ms_view_drop_dim(ms_trace_at(trace, y), dim);
     ms_trace_node(trace, &ms_view_select_rule, &whole, 1, &y, 1);
     ms_trace_drop(trace, whole);
     return y;
@@ -379,7 +379,7 @@ static void stack_backward(ms_trace *trace, const ms_node *node,
         out[i] = ms_trace_alias(trace, grads[0]);
         if (out[i] == MS_NONE)
             return;
-        drop_dim(ms_trace_at(trace, out[i]), (uint32_t)node->i[0]);
+        ms_view_drop_dim(ms_trace_at(trace, out[i]), (uint32_t)node->i[0]);
     }
 }
 
