@@ -10,48 +10,93 @@ static bool lies_in(const char *module, const char *path, size_t n)
            (module[n] == '.' || module[n] == '\0');
 }
 
+/* How deep a module lies: "" 0, "h" 1, "h.3" 2. */
+static uint32_t depth_of(const char *path)
+{
+    uint32_t depth = *path != '\0';
+
+    for (const char *c = path; *c; c++)
+        depth += *c == '.';
+    return depth;
+}
+
+/* How many modules from the outside two paths share. */
+static uint32_t shared_depth(const char *a, const char *b)
+{
+    uint32_t shared = 0;
+
+    if (*a == '\0')
+        return 0;
+    for (const char *c = a;; c++) {
+        bool ends = *c == '.' || *c == '\0';
+        if (ends && !lies_in(b, a, (size_t)(c - a)))
+            break;
+        shared += ends;
+        if (*c == '\0')
+            break;
+    }
+    return shared;
+}
+
+/* end[d] becomes the last node of the call at depth d that node n lies in;
+ * before, it is what it is for the next node. */
+static void step_back(const ms_opgraph *ops, uint32_t n, uint32_t *end)
+{
+    const ms_opnode *node = &ops->nodes[n];
+    const char *path = ops->modules[node->module];
+    uint32_t shared = 0;
+
+    if (n + 1 < ops->n_nodes) {
+        if (node[1].module == node->module)
+            return;
+        shared = shared_depth(path, ops->modules[node[1].module]);
+    }
+    for (uint32_t d = shared + 1; d <= depth_of(path); d++)
+        end[d] = n;
+}
+
 /* Module.__call__ holds its arguments until forward returns: what node n
  * reads from outside its modules lives to the end of the outermost of them
  * that does not contain its producer. */
 static uint32_t held_until(const ms_opgraph *ops, uint32_t n,
-                           const char *producer)
+                           const char *producer, const uint32_t *end)
 {
     const char *path = ops->modules[ops->nodes[n].module];
-    size_t length = 0;
+    uint32_t shared = producer ? shared_depth(path, producer) : 0;
 
-    for (const char *c = path; *path; c++) {
-        if (*c != '.' && *c != '\0')
-            continue;
-        if (!producer || !lies_in(producer, path, (size_t)(c - path))) {
-            length = (size_t)(c - path);
-            break;
-        }
-        if (*c == '\0')
-            break;
-    }
-    if (length == 0)
+    if (producer == path || shared == depth_of(path))
         return n;
-    while (n + 1 < ops->n_nodes &&
-           lies_in(ops->modules[ops->nodes[n + 1].module], path, length))
-        n++;
-    return n;
+    return end[shared + 1];
 }
 
-static void find_uses(const ms_opgraph *ops, const char **producer,
-                      ms_oplives *lives)
+static ms_err find_uses(const ms_opgraph *ops, ms_arena *arena,
+                        const char **producer, ms_oplives *lives,
+                        ms_fault *fault)
 {
-    for (uint32_t n = 0; n < ops->n_nodes; n++) {
+    uint32_t deepest = 0, *end;
+
+    for (uint32_t m = 0; m < ops->n_modules; m++)
+        if (depth_of(ops->modules[m]) > deepest)
+            deepest = depth_of(ops->modules[m]);
+    end = ms_arena_take(arena, (size_t)deepest + 2, sizeof *end);
+    if (!end)
+        return ms_fail_nomem(fault);
+    for (uint32_t n = 0; n < ops->n_nodes; n++)
+        for (uint32_t k = 0; k < ops->nodes[n].n_out; k++)
+            producer[ops->nodes[n].out[k]] = ops->modules[ops->nodes[n].module];
+    for (uint32_t n = ops->n_nodes; n-- > 0;) {
         const ms_opnode *node = &ops->nodes[n];
+        step_back(ops, n, end);
         for (uint32_t i = 0; i < node->n_in; i++) {
-            uint32_t t = node->in[i];
-            uint32_t end = held_until(ops, n, producer[t]);
-            if (lives->last_use[t] == MS_NONE || lives->last_use[t] < end)
-                lives->last_use[t] = end;
-            lives->last_read[ops->tensors[t].storage] = n;
+            uint32_t t = node->in[i], s = ops->tensors[t].storage;
+            uint32_t until = held_until(ops, n, producer[t], end);
+            if (lives->last_use[t] == MS_NONE || lives->last_use[t] < until)
+                lives->last_use[t] = until;
+            if (lives->last_read[s] == MS_NONE)
+                lives->last_read[s] = n;
         }
-        for (uint32_t k = 0; k < node->n_out; k++)
-            producer[node->out[k]] = ops->modules[node->module];
     }
+    return MS_OK;
 }
 
 /* What the exporter saw, where it is not before the last reader; the loss
@@ -121,7 +166,7 @@ ms_err ms_oplives_find(const ms_opgraph *ops, ms_arena *arena,
         return ms_fail_nomem(fault);
     memset(lives->last_use, 0xff, n * word);
     memset(lives->last_read, 0xff, ops->n_storages * word);
-    find_uses(ops, producer, lives);
+    MS_TRY(find_uses(ops, arena, producer, lives, fault));
     find_readers(ops, reader);
     take_ends(ops, reader, lives);
     list_endings(ops, next, lives);
