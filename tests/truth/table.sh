@@ -86,6 +86,7 @@ END
 | chains | closed forms by counting, after Chen et al. 2016 (`test_chains.c`) |
 | costs | Korthikanti et al. 2022, FLOPs (`test_costs.c`) |
 | counts | parameter counts of papers, presets and logs (`counts.tsv`) |
+| experts | experts and chunked losses, by hand count (`test_experts.c`) |
 | gpu | recorded steps of real GPUs, torch 2.x (`gpu.tsv`, `gpu_orders.tsv`) |
 | gpt3 | Korthikanti et al. 2022 per layer, and the ends (`test_gpt3_shape.c`) |
 | korthikanti | Korthikanti et al. 2022, bytes (`korthikanti.tsv`) |
