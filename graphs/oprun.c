@@ -3,6 +3,7 @@
 #include "graphs/aten.h"
 #include "graphs/index.h"
 #include "graphs/lower.h"
+#include "graphs/opblocks.h"
 #include "graphs/opcast.h"
 #include "graphs/opdropout.h"
 #include "graphs/oplives.h"
@@ -10,7 +11,6 @@
 #include "graphs/opunknown.h"
 #include "graphs/reductions.h"
 
-#include <ctype.h>
 #include <string.h>
 
 typedef struct run {
@@ -34,51 +34,6 @@ typedef struct run {
 } run;
 
 /* ---- what exists before the step ----------------------------------------- */
-
-/* The name of a block: up to the first number in a dotted name, such as
- * "h.3" of "h.3.attn.c_attn"; 0 where there is none. */
-static size_t block_length(const char *module)
-{
-    for (const char *c = module; *c; c++) {
-        bool starts = c == module || c[-1] == '.';
-        if (!starts || !isdigit((unsigned char)*c))
-            continue;
-        const char *end = c;
-        while (isdigit((unsigned char)*end))
-            end++;
-        if (*end == '.' || *end == '\0')
-            return (size_t)(end - module);
-    }
-    return 0;
-}
-
-static ms_err name_blocks(run *r)
-{
-    ms_trace *trace = r->trace;
-    ms_graph *g = &trace->graph;
-    const ms_opgraph *ops = r->ops;
-    ms_index names;
-
-    g->n_blocks = 0;
-    g->block_name =
-        ms_arena_take(trace->arena, ops->n_modules, sizeof *g->block_name);
-    if (!g->block_name)
-        return ms_fail_nomem(trace->fault);
-    MS_TRY(ms_index_make(&names, ops->n_modules, trace->scratch, trace->fault));
-    for (uint32_t m = 0; m < ops->n_modules; m++) {
-        size_t n = block_length(ops->modules[m]);
-        r->block_of[m] = MS_NONE;
-        if (n == 0)
-            continue;
-        const char *name = ms_arena_text(trace->arena, ops->modules[m], n);
-        if (!name)
-            return ms_fail_nomem(trace->fault);
-        r->block_of[m] = ms_index_add(&names, name, g->n_blocks);
-        if (r->block_of[m] == g->n_blocks)
-            g->block_name[g->n_blocks++] = name;
-    }
-    return MS_OK;
-}
 
 static void set_layout(ms_trace *trace, uint32_t tensor,
                        const ms_optensor *like)
@@ -553,7 +508,16 @@ static ms_err open_run(run *r)
             r->written[ops->tensors[ops->nodes[n].in[0]].storage] = 1;
     r->trace->graph.n_layers = ops->n_modules;
     r->trace->graph.layer_name = ops->modules;
-    return name_blocks(r);
+    return ms_opblocks_find(r->trace, ops, r->block_of);
+}
+
+/* Names that no cut of the DAG bears out: then each unit is a block. */
+static void forget_blocks(run *r)
+{
+    for (uint32_t u = 0; u < r->forward->n_units; u++)
+        if (r->forward->unit_block[u] != MS_NONE)
+            return;
+    r->trace->graph.n_blocks = 0;
 }
 
 ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)
@@ -570,6 +534,7 @@ ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)
     MS_TRY(ms_oplives_find(r.ops, trace->scratch, &r.lives, trace->fault));
     MS_TRY(make_leaves(&r));
     MS_TRY(run_nodes(&r));
+    forget_blocks(&r);
     const ms_opnode *last = &r.ops->nodes[r.ops->n_nodes - 1];
     if (last->n_out > 0)
         forward->loss = r.tensor[last->out[0]];
