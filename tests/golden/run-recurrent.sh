@@ -6,7 +6,7 @@ for model in lstm moe; do
         checkpoint:sqrt+microbatch:2; do
         echo "$model $policy"
         "$MEMSIM" run ./$model.json --batch 8 --sequence 32 -p "$policy" \
-            --json -q | tr '{,' '\n\n' |
+            --json -q | tr '{,' '\n' |
             grep -E '"(status|saved_for_backward_bytes|recompute_ns)":' |
             head -n 3
     done

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Every composition of the policies on three models: it runs, or is refused
+ * with a reason, and what runs obeys the laws. */
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+#include "tools/tools.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const checkpoints[] = {"", "+checkpoint:sqrt",
+                                          "+checkpoint:full,variant=reentrant"};
+static const char *const micro_batches[] = {"", "+microbatch:2"};
+static const char *const shares[] = {"",
+                                     "+ddp:dp=4",
+                                     "+zero:1,dp=4,impl=megatron",
+                                     "+zero:2,dp=3",
+                                     "+zero:3,dp=4",
+                                     "+zero:3,dp=4,prefetch=3"};
+static const char *const swaps[] = {"", "+swap:save_on_cpu", "+swap:vdnn=all",
+                                    "+swap:te=1"};
+#define MANY(list) (sizeof(list) / sizeof *(list))
+
+/* A decoder, a network of convolutions, a chain with a state of its own. */
+static const char *const models[] = {
+    "{\"memsim\": 1, \"family\": \"decoder\", \"config\": {\"layers\": 3, "
+    "\"hidden\": 32, \"heads\": 2, \"vocab\": 100, \"positions\": 16}}",
+    "{\"memsim\": 1, \"name\": \"cnn\", \"input\": {\"shape\": [3, 16, 16]}, "
+    "\"layers\": [{\"repeat\": 3, \"name\": \"b\", \"layers\": ["
+    "{\"type\": \"conv2d\", \"out\": 8, \"kernel\": 3, \"padding\": 1}, "
+    "{\"type\": \"batch_norm\"}, {\"type\": \"relu\", \"inplace\": true}]}, "
+    "{\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 10}, "
+    "{\"type\": \"cross_entropy\"}]}",
+    "{\"memsim\": 1, \"name\": \"mlp\", \"input\": {\"shape\": [32]}, "
+    "\"layers\": [{\"repeat\": 4, \"name\": \"h\", \"layers\": ["
+    "{\"type\": \"linear\", \"out\": 32}, {\"type\": \"dropout\"}, "
+    "{\"type\": \"gelu\"}]}, {\"type\": \"mean\"}]}",
+};
+
+static ms_arena keep, trial;
+
+/* Reads and lowers; the device's copies and collectives take time. */
+static void run_policy(const char *json, const char *policy)
+{
+    ms_fault fault = {0};
+    ms_result result = {0};
+    ms_job job;
+    ms_settings_init(&job);
+    job.model = "composed";
+    job.uses = true;
+    job.training.batch = 4;
+    ck_assert_int_eq(ms_read_model_bytes("composed", json, strlen(json), NULL,
+                                         0, &keep, &result.model, &fault),
+                     MS_OK);
+    result.training = job.training;
+    ck_assert_msg(
+        ms_training_resolve(&result.training, &result.model, &fault) == MS_OK &&
+            ms_dag_order(&result.model, &keep, &fault) == MS_OK &&
+            ms_spec_parse(policy, &keep, &job.spec, &fault) == MS_OK &&
+            ms_pipeline_lower(&job, &keep, &result, &fault) == MS_OK &&
+            ms_pipeline_step(&job, &trial, &result, &fault) == MS_OK,
+        "%s: %s: %s", policy, fault.where, fault.what);
+    laws_check_rows(&result.plan);
+    laws_check_clock(&result.plan, &result.line, &result.machine);
+    laws_check_levels(&result.plan, &result.line);
+    laws_check_report(&result.line, &result.report, true);
+    ms_arena_reset(&keep);
+    ms_arena_reset(&trial);
+}
+
+START_TEST(all_compositions)
+{
+    const size_t sizes[] = {MANY(checkpoints), MANY(micro_batches),
+                            MANY(shares), MANY(swaps)};
+    const char *const *const parts[] = {checkpoints, micro_batches, shares,
+                                        swaps};
+    size_t all = sizes[0] * sizes[1] * sizes[2] * sizes[3];
+    for (size_t i = 0; i < all; i++) {
+        char policy[160] = "none";
+        size_t rest = i;
+        for (size_t p = 0; p < MANY(parts); p++) {
+            strcat(policy, parts[p][rest % sizes[p]]);
+            rest /= sizes[p];
+        }
+        laws_seed = i;
+        run_policy(models[_i], policy);
+    }
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+END_TEST
+
+Suite *suite_compose(void)
+{
+    Suite *suite = suite_create("compose");
+    TCase *tcase = tcase_create("compose");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, all_compositions, 0, (int)MANY(models));
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
