@@ -12,6 +12,9 @@
 #define MS_FIGURE_WIDTH 900.0
 #define MS_FIGURE_HEIGHT 450.0
 
+#define MS_INK "#1A1A1A"
+#define MS_GREY "#5A5A5A"
+
 /* ---- widths.c ------------------------------------------------------------ */
 
 /* Advance width of a code point in 1/1000 em; 0: not to be drawn (cairo draws
@@ -120,9 +123,9 @@ uint32_t ms_stack_thicken(ms_point *points, uint32_t n, uint64_t end_ns,
                           uint32_t columns);
 double ms_stack_x(const ms_stack *stack, double t_ns);
 double ms_stack_y(const ms_stack *stack, double bytes);
-/* The data block $NAME: the outline of the sum of categories order[0..n). */
-void ms_stack_write(const ms_stack *stack, const ms_category *order, uint32_t n,
-                    ms_text *script);
+/* The data block $name: the outline of the sum of categories order[0..n). */
+void ms_stack_write(const ms_stack *stack, const char *name,
+                    const ms_category *order, uint32_t n, ms_text *script);
 /* The data block $over: diagonal strokes over what exceeds line_bytes. */
 void ms_stack_write_hatch(const ms_stack *stack, double line_bytes,
                           ms_text *script);
@@ -155,5 +158,114 @@ bool ms_labels_line(const ms_room *room, const ms_stack *stack, double peak_x,
 /* Finds the box of a label in the head room, away from the peak. */
 bool ms_labels_top(const ms_room *room, const ms_stack *stack, double peak_x,
                    double width, double height, ms_box *box);
+
+/* ---- panel.c: device memory over time, in its axes ----------------------- */
+
+/* Where the figures over time have their data and what stands beside it. */
+#define MS_PANEL_X0 70.0
+#define MS_PANEL_X1 680.0
+#define MS_PANEL_Y0 90.0
+#define MS_PANEL_Y1 387.0
+#define MS_LEGEND_X0 699.0
+#define MS_LEGEND_X1 884.0
+#define MS_PANEL_MOST_WALLS 6u /* bands whose borders are drawn */
+
+/* The first part is given, the rest found by ms_panel_open. */
+typedef struct ms_panel {
+    const ms_timeline *line;
+    const ms_figure *figure;
+    ms_text *script;
+    ms_arena *arena;
+    ms_box area;      /* of the memory */
+    double bottom_y;  /* of the time axis: what lies between shares it */
+    double head_room; /* of the height, above all data: for labels */
+
+    const ms_rank_report *rank;
+    ms_stack stack;
+    ms_room room;
+    bool has_time; /* false: the step takes none, x counts the events */
+    double peak_x, peak_y;
+    uint64_t peak_bytes, capacity_bytes, context_bytes;
+    uint64_t usable_bytes; /* capacity less context */
+    bool shows_line;
+    ms_band *bands;
+    uint32_t n_bands;
+    double walls[MS_PANEL_MOST_WALLS];
+} ms_panel;
+
+ms_err ms_panel_open(ms_panel *panel, const ms_report *report, ms_fault *fault);
+/* Begins the script: titles, phases, axes, the labels of peak and capacity. */
+void ms_panel_draw(ms_panel *panel, ms_format format);
+/* Between the two, more of the same plot command is added. */
+void ms_panel_open_plot(const ms_panel *panel);
+void ms_panel_close_plot(const ms_panel *panel);
+void ms_panel_line(ms_panel *panel, double x0, double y0, double x1, double y1,
+                   const char *color, bool in_front);
+/* The bytes of a text; running out of memory for it fails the script. */
+const char *ms_panel_bytes_of(const ms_panel *panel, const ms_text *text);
+
+/* ---- legend.c: colours, names and numbers beside the data ---------------- */
+
+typedef struct ms_legend {
+    ms_panel *panel;
+    double y, pitch;     /* of the next row */
+    const ms_unit *unit; /* of the rows, set by the heading */
+} ms_legend;
+
+void ms_legend_heading(ms_legend *legend, const char *words,
+                       const ms_unit *unit);
+/* color NULL: no box. */
+void ms_legend_row(ms_legend *legend, const char *name, uint64_t value,
+                   const char *color);
+/* Above the next row. */
+void ms_legend_rule(ms_legend *legend);
+
+/* ---- lanes.c: what a stream does when ------------------------------------ */
+
+/* What a stream works on, or why the compute stream of a rank stands still;
+ * the other streams are only idle. */
+typedef enum ms_work {
+    MS_WORK_FORWARD, /* and loss */
+    MS_WORK_RECOMPUTE,
+    MS_WORK_BACKWARD,
+    MS_WORK_OPTIMIZER,
+    MS_WORK_COMM,
+    MS_WORK_H2D,
+    MS_WORK_D2H,
+    MS_WORK_HOST,
+    MS_WORK_NVME,
+    MS_WORK_WAIT_HOST,
+    MS_WORK_WAIT_COMM,
+    MS_WORK_WAIT_COPY,
+    MS_WORK_WAIT_RANK,
+    MS_WORK_IDLE,
+    MS_N_WORKS
+} ms_work;
+
+typedef struct ms_span {
+    uint64_t from_ns, to_ns;
+    uint8_t work; /* ms_work */
+} ms_span;
+
+/* What a stream of a rank does from 0 to step_ns, without gaps: neighbours
+ * differ, none is empty.  The times of a compute stream's works are the
+ * report's: in-line copies and waits for copies make its stall_ns. */
+ms_err ms_lanes_spans(const ms_timeline *line, uint8_t rank,
+                      ms_stream_kind stream, ms_arena *arena, ms_span **spans,
+                      uint32_t *n, ms_fault *fault);
+
+/* A part of a lane that is wide enough to be seen; several works share it by
+ * their times. */
+typedef struct ms_slice {
+    uint64_t from_ns, to_ns;
+    uint64_t work_ns[MS_N_WORKS];
+} ms_slice;
+
+/* Spans of at least least_ns stay; neighbours that are shorter become one
+ * slice as soon as they are as long together; what is short and alone is
+ * widened into the longer one behind it (or before it, at the end).  slices
+ * holds n. */
+uint32_t ms_lanes_thicken(const ms_span *spans, uint32_t n, uint64_t least_ns,
+                          ms_slice *slices);
 
 #endif

@@ -343,3 +343,19 @@ ms_err ms_gnuplot_run(const char *script, size_t length, ms_format format,
     *picture_length = job.out.text.length;
     return err;
 }
+
+ms_err ms_gnuplot_draw(const ms_text *script, ms_format format,
+                       const char *path, const char *script_path,
+                       ms_fault *fault)
+{
+    char *picture;
+    size_t length;
+    if (script->failed)
+        return ms_fail_nomem(fault);
+    if (script_path != NULL)
+        MS_TRY(
+            ms_output_write(script_path, script->bytes, script->length, fault));
+    MS_TRY(ms_gnuplot_run(script->bytes, script->length, format, script->arena,
+                          &picture, &length, fault));
+    return ms_output_write(path, picture, length, fault);
+}

@@ -28,8 +28,14 @@ static ms_err failed(ms_fault *fault, const char *path, const char *hint)
                    strerror(errno));
 }
 
+/* What is written, piece by piece. */
+struct source {
+    ms_output_next *next;
+    void *of;
+};
+
 /* Writes all bytes; false with errno set. */
-static bool write_all(int fd, const char *bytes, size_t length)
+static bool write_piece(int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
         ssize_t n = write(fd, bytes, length);
@@ -43,6 +49,19 @@ static bool write_all(int fd, const char *bytes, size_t length)
             return false;
         }
     }
+    return true;
+}
+
+/* errno is set by whoever says false. */
+static bool write_all(int fd, const struct source *source)
+{
+    const char *bytes;
+    size_t length;
+    do {
+        if (!source->next(source->of, &bytes, &length) ||
+            !write_piece(fd, bytes, length))
+            return false;
+    } while (length > 0);
     return true;
 }
 
@@ -69,13 +88,13 @@ static bool close_after(int fd, bool good)
     return good;
 }
 
-static ms_err write_in_place(const char *path, const char *bytes, size_t length,
+static ms_err write_in_place(const char *path, const struct source *source,
                              ms_fault *fault)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return failed(fault, path, NULL);
-    if (!close_after(fd, write_all(fd, bytes, length)))
+    if (!close_after(fd, write_all(fd, source)))
         return failed(fault, path, NULL);
     return MS_OK;
 }
@@ -102,21 +121,21 @@ static int open_beside(const char *target, char temporary[PATH_MAX])
 }
 
 /* mode: of the file that is replaced, or 0 where there is none. */
-static bool fill(int fd, mode_t mode, const char *bytes, size_t length)
+static bool fill(int fd, mode_t mode, const struct source *source)
 {
     bool good = mode == 0 || fchmod(fd, mode & 07777) == 0;
-    good = good && write_all(fd, bytes, length) && sync_file(fd);
+    good = good && write_all(fd, source) && sync_file(fd);
     return close_after(fd, good);
 }
 
-static bool replace(const char *target, mode_t mode, const char *bytes,
-                    size_t length)
+static bool replace(const char *target, mode_t mode,
+                    const struct source *source)
 {
     char temporary[PATH_MAX];
     int fd = open_beside(target, temporary);
     if (fd < 0)
         return false;
-    if (fill(fd, mode, bytes, length) && rename(temporary, target) == 0)
+    if (fill(fd, mode, source) && rename(temporary, target) == 0)
         return true;
     int first = errno;
     unlink(temporary);
@@ -126,7 +145,7 @@ static bool replace(const char *target, mode_t mode, const char *bytes,
 
 /* An interrupt waits until the temporary file is renamed or removed. */
 static bool replace_undisturbed(const char *target, mode_t mode,
-                                const char *bytes, size_t length)
+                                const struct source *source)
 {
     sigset_t interrupts, before;
     sigemptyset(&interrupts);
@@ -134,14 +153,14 @@ static bool replace_undisturbed(const char *target, mode_t mode,
     sigaddset(&interrupts, SIGTERM);
     sigaddset(&interrupts, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &interrupts, &before);
-    bool good = replace(target, mode, bytes, length);
+    bool good = replace(target, mode, source);
     int first = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = first;
     return good;
 }
 
-static ms_err write_new(const char *path, const char *bytes, size_t length,
+static ms_err write_new(const char *path, const struct source *source,
                         ms_fault *fault)
 {
     struct stat link;
@@ -156,33 +175,57 @@ static ms_err write_new(const char *path, const char *bytes, size_t length,
                        "name a file, or - for "
                        "standard output",
                        "the name of the output is empty");
-    if (!replace_undisturbed(path, 0, bytes, length))
+    if (!replace_undisturbed(path, 0, source))
         return failed(fault, path,
                       "does its folder exist, and may you "
                       "write there?");
     return MS_OK;
 }
 
-ms_err ms_output_write(const char *path, const char *bytes, size_t length,
-                       ms_fault *fault)
+ms_err ms_output_stream(const char *path, ms_output_next *next, void *of,
+                        ms_fault *fault)
 {
     struct stat now;
     char target[PATH_MAX];
-    assert(path != NULL && (bytes != NULL || length == 0));
+    const struct source a_source = {next, of}, *source = &a_source;
+    assert(path != NULL);
     if (strcmp(path, "-") == 0) {
-        if (!write_all(STDOUT_FILENO, bytes, length))
+        if (!write_all(STDOUT_FILENO, source))
             return failed(fault, "standard output", NULL);
         return MS_OK;
     }
     if (stat(path, &now) != 0)
-        return write_new(path, bytes, length, fault);
+        return write_new(path, source, fault);
     if (S_ISDIR(now.st_mode))
         return ms_fail(fault, MS_ESYSTEM, path, "name a file in it",
                        "is a directory");
     if (!S_ISREG(now.st_mode))
-        return write_in_place(path, bytes, length, fault);
+        return write_in_place(path, source, fault);
     if (realpath(path, target) == NULL ||
-        !replace_undisturbed(target, now.st_mode, bytes, length))
+        !replace_undisturbed(target, now.st_mode, source))
         return failed(fault, path, NULL);
     return MS_OK;
+}
+
+struct whole {
+    const char *bytes;
+    size_t length;
+};
+
+/* All at once, then nothing. */
+static bool next_whole(void *of, const char **bytes, size_t *length)
+{
+    struct whole *whole = of;
+    *bytes = whole->bytes;
+    *length = whole->length;
+    whole->length = 0;
+    return true;
+}
+
+ms_err ms_output_write(const char *path, const char *bytes, size_t length,
+                       ms_fault *fault)
+{
+    struct whole whole = {bytes, length};
+    assert(bytes != NULL || length == 0);
+    return ms_output_stream(path, next_whole, &whole, fault);
 }

@@ -16,6 +16,11 @@
  * holds first.  Refuses directories; follows symbolic links. */
 ms_err ms_output_write(const char *path, const char *bytes, size_t length,
                        ms_fault *fault);
+/* The same for an output that is made piece by piece: next gives a piece, in
+ * the end one of length 0; false stops the writing, with errno as its cause. */
+typedef bool ms_output_next(void *of, const char **bytes, size_t *length);
+ms_err ms_output_stream(const char *path, ms_output_next *next, void *of,
+                        ms_fault *fault);
 
 /* table.c: the timeline as CSV (RFC 4180): a header row, then one row per
  * event: event, t_ns, op, pass, layer, micro_batch, action (alloc|free),
@@ -24,6 +29,16 @@ ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault);
 
 /* One field of such a file, in quotes where it needs them. */
 void ms_table_field(ms_text *text, const char *field);
+
+/* trace.c: streams and memory in the Chrome trace event format, for Perfetto or
+ * chrome://tracing.  A process is a rank, a thread a stream with a slice for
+ * each op that takes time.  At each instant counters give the device's level,
+ * by category and in all, and what the rank holds in host memory; a level that
+ * is higher only within the instant comes first.  ts and dur in microseconds,
+ * to the nanosecond. */
+ms_err ms_trace_write(const ms_timeline *line, const ms_report *report,
+                      const ms_report_names *names, const char *path,
+                      ms_arena *arena, ms_fault *fault);
 
 /* chart.c: the level over time in one line of width block characters, scaled
  * from 0 to the peak; peak columns keep their maximum. */
@@ -48,11 +63,22 @@ ms_err ms_figure_timeline(const ms_timeline *line, const ms_report *report,
                           const char *script_path, ms_arena *arena,
                           ms_fault *fault);
 
+/* figure_gantt.c: the streams of the rank under its memory: what each works on
+ * and why the compute stream waits, with the time of each beside it. */
+ms_err ms_figure_gantt(const ms_timeline *line, const ms_report *report,
+                       const ms_figure *figure, const char *path,
+                       const char *script_path, ms_arena *arena,
+                       ms_fault *fault);
+
 /* gnuplot.c: runs a script (text, not a path) and returns its picture. */
 typedef enum ms_format { MS_SVG, MS_PNG, MS_PDF } ms_format;
 ms_err ms_gnuplot_format(const char *path, ms_format *format, ms_fault *fault);
 ms_err ms_gnuplot_run(const char *script, size_t length, ms_format format,
                       ms_arena *arena, char **picture, size_t *picture_length,
                       ms_fault *fault);
+/* Runs the script and writes its picture; script_path as above. */
+ms_err ms_gnuplot_draw(const ms_text *script, ms_format format,
+                       const char *path, const char *script_path,
+                       ms_fault *fault);
 
 #endif

@@ -114,12 +114,12 @@ static double sum(const ms_point *point, const ms_category *order, uint32_t n)
 
 /* gnuplot joins points by ramps: each change is given as two points.  Where
  * the sum stays, nothing is written. */
-void ms_stack_write(const ms_stack *stack, const ms_category *order, uint32_t n,
-                    ms_text *script)
+void ms_stack_write(const ms_stack *stack, const char *name,
+                    const ms_category *order, uint32_t n, ms_text *script)
 {
     assert(n > 0);
     double level = 0.0;
-    ms_text_add(script, "$%s << EOD\n", ms_names_category[order[n - 1]]);
+    ms_text_add(script, "$%s << EOD\n", name);
     for (uint32_t i = 0; i < stack->n; i++) {
         double t_ns = (double)stack->points[i].t_ns;
         double next = sum(&stack->points[i], order, n);

@@ -312,27 +312,13 @@ static void find_peak(const ms_timeline *line, ms_rank_report *out)
 
 /* ---- times --------------------------------------------------------------- */
 
-/* Why the compute stream idles at the end of the step. */
-static ms_gap tail_cause(const rank_state *state)
-{
-    switch (state->last_stream) {
-    case MS_STREAM_COMM:
-        return MS_GAP_COMM;
-    case MS_STREAM_H2D:
-    case MS_STREAM_D2H:
-    case MS_STREAM_NVME:
-        return MS_GAP_COPY;
-    default:
-        return MS_GAP_IDLE;
-    }
-}
-
 /* The parts of the step, from the sums by pass and by cause of a gap. */
 static void close_times(rank_state *state, uint64_t step_ns)
 {
     const uint64_t *pass = state->pass_ns, *gap = state->gap_ns;
     uint64_t rest_ns = state->last_ns - state->stream_ns;
-    state->gap_ns[tail_cause(state)] += rest_ns;
+    /* the compute stream waits for what works last */
+    state->gap_ns[ms_replay_gap_of(state->last_stream)] += rest_ns;
     state->stream_ns += rest_ns;
     state->out->time =
         (ms_times){.step_ns = step_ns,

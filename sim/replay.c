@@ -109,11 +109,9 @@ static bool waits_over(const clock_state *clock, uint32_t op, uint64_t *t_ns,
     return true;
 }
 
-static uint8_t wait_cause(const ms_plan *plan, uint32_t op, uint32_t other)
+ms_gap ms_replay_gap_of(uint8_t stream)
 {
-    if (plan->op[other].rank != plan->op[op].rank)
-        return MS_GAP_BUBBLE;
-    switch (plan->op[other].stream) {
+    switch (stream) {
     case MS_STREAM_COMM:
         return MS_GAP_COMM;
     case MS_STREAM_H2D:
@@ -123,6 +121,13 @@ static uint8_t wait_cause(const ms_plan *plan, uint32_t op, uint32_t other)
     default:
         return MS_GAP_IDLE;
     }
+}
+
+static uint8_t wait_cause(const ms_plan *plan, uint32_t op, uint32_t other)
+{
+    if (plan->op[other].rank != plan->op[op].rank)
+        return MS_GAP_BUBBLE;
+    return (uint8_t)ms_replay_gap_of(plan->op[other].stream);
 }
 
 /* Starts the head of stream s if nothing is in its way. */

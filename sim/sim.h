@@ -454,6 +454,9 @@ typedef enum ms_gap {
     MS_N_GAPS
 } ms_gap;
 
+/* What the cause of a gap is where a stream of this kind is waited for. */
+ms_gap ms_replay_gap_of(uint8_t stream);
+
 /* At one instant all completions come first (stream order), then starts.
  * An op starts at max(stream free, waits ended, host issue time). */
 ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,

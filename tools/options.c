@@ -4,6 +4,8 @@
 
 #include "tools/tools.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #define RUN MS_FOR_RUN
@@ -119,6 +121,13 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "FILE",
      .help = "write one row per variant as CSV; - is standard output"},
+    {.id = MS_OPTION_TRACE,
+     .name = "trace",
+     .commands = RUN,
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .help = "write streams and memory as a Chrome trace, for Perfetto; - is "
+             "standard output"},
     {.id = MS_OPTION_PLOT,
      .name = "plot",
      .commands = RUN,
@@ -126,7 +135,15 @@ const ms_option ms_options_table[] = {
      .value = "FILE",
      .words = ".svg|.png|.pdf",
      .fallback = "memsim.svg",
-     .help = "draw the timeline as .svg, .png or .pdf (default memsim.svg)"},
+     .help = "draw a figure as .svg, .png or .pdf (default memsim.svg)"},
+    {.id = MS_OPTION_FIGURE,
+     .name = "figure",
+     .commands = RUN,
+     .takes = MS_TAKES_VALUE,
+     .value = "KIND",
+     .words = "timeline|gantt",
+     .help = "what --plot draws: timeline (memory by category, the default) or "
+             "gantt (the streams under the memory)"},
     {.id = MS_OPTION_KEEP_SCRIPT,
      .name = "keep-script",
      .commands = RUN,
@@ -327,13 +344,33 @@ static ms_err fail_unknown(const cursor *c, const char *word, size_t length)
 
 /* ---- the parser ---------------------------------------------------------- */
 
+static ms_err fail_word(const cursor *c, const ms_option *option,
+                        const char *value)
+{
+    char words[64], hint[96];
+    const char *names[16];
+    size_t n = 0;
+    assert(strlen(option->words) < sizeof words);
+    strcpy(words, option->words);
+    for (char *word = words; word != NULL && n < 16; n++) {
+        names[n] = word;
+        word = strchr(word, '|');
+        if (word != NULL)
+            *word++ = '\0';
+    }
+    const char *near = ms_names_nearest(value, names, n);
+    if (near != NULL)
+        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
+    return ms_fail(c->fault, MS_EUSAGE, NULL, near != NULL ? hint : NULL,
+                   "option \"--%s\": \"%s\" is not one of %s", option->name,
+                   value, option->words);
+}
+
 static ms_err give(cursor *c, const ms_option *option, const char *value)
 {
     if (option->takes == MS_TAKES_VALUE && option->words != NULL &&
         !ms_options_one_of(option->words, value))
-        return ms_fail(c->fault, MS_EUSAGE, NULL, NULL,
-                       "option \"--%s\": \"%s\" is not one of %s", option->name,
-                       value, option->words);
+        return fail_word(c, option, value);
     if (option->takes != MS_TAKES_NOTHING && *value == '\0')
         return ms_fail(c->fault, MS_EUSAGE, NULL, NULL,
                        "option \"--%s\" has an empty value", option->name);

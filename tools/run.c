@@ -7,7 +7,8 @@
 #include <string.h>
 
 typedef struct outputs {
-    const char *csv, *figure, *script, *dump; /* NULL: not asked for */
+    const char *csv, *trace, *figure, *script, *dump; /* NULL: not asked for */
+    const char *kind;                                 /* of the figure */
     const ms_style *style;
     bool json, quiet;
 } outputs;
@@ -32,40 +33,59 @@ static char *script_of(const char *figure, ms_arena *arena)
     return ms_arena_format(arena, "%.*s.gp", (int)length, figure);
 }
 
-static ms_err read_outputs(const ms_hall *hall, const ms_job *job, outputs *out,
-                           ms_fault *fault)
+static ms_err check_figure(const ms_hall *hall, outputs *out, ms_fault *fault)
+{
+    ms_format format;
+    bool keeps =
+        ms_options_value(hall->arguments, MS_OPTION_KEEP_SCRIPT) != NULL;
+    if (out->figure == NULL && (keeps || out->kind != NULL))
+        return ms_fail(fault, MS_EUSAGE, NULL, "add --plot",
+                       "option \"--%s\" needs a figure",
+                       keeps ? "keep-script" : "figure");
+    if (out->figure == NULL)
+        return MS_OK;
+    if (keeps) {
+        out->script = script_of(out->figure, hall->keep);
+        if (out->script == NULL)
+            return ms_fail_nomem(fault);
+    }
+    return ms_gnuplot_format(out->figure, &format, fault);
+}
+
+static ms_err read_outputs(const ms_hall *hall, outputs *out, ms_fault *fault)
 {
     const ms_arguments *arguments = hall->arguments;
     *out = (outputs){
         .csv = ms_options_value(arguments, MS_OPTION_CSV),
+        .trace = ms_options_value(arguments, MS_OPTION_TRACE),
         .figure = ms_options_value(arguments, MS_OPTION_PLOT),
+        .kind = ms_options_value(arguments, MS_OPTION_FIGURE),
         .dump = ms_options_value(arguments, MS_OPTION_DUMP),
         .json = ms_options_value(arguments, MS_OPTION_JSON) != NULL,
         .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL,
         .style =
             ms_screen_style(1, ms_options_value(arguments, MS_OPTION_COLOR)),
     };
-    if (out->json + (out->dump != NULL) + ms_outputs_is_stdout(out->csv) > 1)
+    const char *files[] = {out->csv, out->trace, out->figure};
+    int results = out->json + (out->dump != NULL);
+    for (int i = 0; i < 3; i++)
+        results += ms_outputs_is_stdout(files[i]);
+    if (results > 1)
         return ms_fail(fault, MS_EUSAGE, NULL,
-                       "ask for one of --json, --dump and --csv -",
+                       "ask for one of --json, --dump and a file named -",
                        "standard output can carry one result only");
-    if (ms_options_value(arguments, MS_OPTION_KEEP_SCRIPT) != NULL) {
-        if (out->figure == NULL)
-            return ms_fail(fault, MS_EUSAGE, NULL, "add --plot",
-                           "option \"--keep-script\" needs a figure");
-        out->script = script_of(out->figure, hall->keep);
-        if (out->script == NULL)
-            return ms_fail_nomem(fault);
-    }
-    if (out->figure != NULL) {
-        ms_format format;
-        MS_TRY(ms_gnuplot_format(out->figure, &format, fault));
-    }
-    const char *files[] = {out->csv, out->figure, out->script};
-    return ms_outputs_check(job, files, 3, fault);
+    return check_figure(hall, out, fault);
 }
 
 /* ---- standard output ----------------------------------------------------- */
+
+static ms_report_names names_of(const ms_job *job, const ms_result *result,
+                                const char *policy)
+{
+    return (ms_report_names){.model = result->model.name,
+                             .device = job->device->name,
+                             .policy = policy};
+}
 
 ms_err ms_run_json(const ms_job *job, const ms_result *result,
                    const char *policy, ms_text *text, ms_fault *fault)
@@ -74,10 +94,8 @@ ms_err ms_run_json(const ms_job *job, const ms_result *result,
     ms_settings_json(job, &result->training, &settings);
     if (settings.failed)
         return ms_fail_nomem(fault);
-    ms_report_names names = {.model = result->model.name,
-                             .device = job->device->name,
-                             .policy = policy,
-                             .settings_json = settings.bytes};
+    ms_report_names names = names_of(job, result, policy);
+    names.settings_json = settings.bytes;
     ms_report_json(&result->report, &result->graph, &names, text);
     return MS_OK;
 }
@@ -118,7 +136,8 @@ static ms_err print_result(const run *r, ms_fault *fault)
         MS_TRY(write_dump(r, &text, fault));
     else if (ms_outputs_is_stdout(out->csv))
         MS_TRY(ms_table_csv(&r->result.line, &text, fault));
-    else if (!out->quiet && !ms_outputs_is_stdout(out->figure))
+    else if (!out->quiet && !ms_outputs_is_stdout(out->trace) &&
+             !ms_outputs_is_stdout(out->figure))
         MS_TRY(ms_summary_write(&summary, &text, fault));
     return ms_screen_print(&text, fault);
 }
@@ -133,6 +152,20 @@ static ms_err write_csv(const run *r, ms_fault *fault)
         return MS_OK;
     MS_TRY(ms_table_csv(&r->result.line, &text, fault));
     return ms_outputs_write(path, &text, r->outputs.quiet, fault);
+}
+
+static ms_err write_trace(const run *r, ms_fault *fault)
+{
+    const ms_result *result = &r->result;
+    const char *path = r->outputs.trace;
+    if (path == NULL)
+        return MS_OK;
+    ms_report_names names = names_of(&r->job, result, r->policy);
+    MS_TRY(ms_trace_write(&result->line, &result->report, &names, path,
+                          r->hall->trial, fault));
+    if (!r->outputs.quiet && !ms_outputs_is_stdout(path))
+        ms_complain_note("wrote", path);
+    return MS_OK;
 }
 
 /* What distinguishes this figure from its neighbours comes first. */
@@ -167,8 +200,10 @@ static ms_err write_figure(const run *r, ms_fault *fault)
     ms_figure figure = {.title = title.bytes,
                         .subtitle = subtitle.bytes,
                         .rank = result->report.worst};
-    MS_TRY(ms_figure_timeline(&result->line, &result->report, &figure,
-                              out->figure, out->script, r->hall->trial, fault));
+    bool gantt = out->kind != NULL && strcmp(out->kind, "gantt") == 0;
+    MS_TRY((gantt ? ms_figure_gantt : ms_figure_timeline)(
+        &result->line, &result->report, &figure, out->figure, out->script,
+        r->hall->trial, fault));
     if (!out->quiet && !ms_outputs_is_stdout(out->figure))
         ms_complain_note("wrote", out->figure);
     return MS_OK;
@@ -179,13 +214,19 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
 {
     run r = {.hall = hall};
     MS_TRY(ms_settings_read(hall->arguments, hall->keep, &r.job, fault));
-    MS_TRY(read_outputs(hall, &r.job, &r.outputs, fault));
+    MS_TRY(read_outputs(hall, &r.outputs, fault));
+    const outputs *out = &r.outputs;
+    MS_TRY(ms_outputs_check(
+        &r.job,
+        (const char *[]){out->csv, out->trace, out->figure, out->script}, 4,
+        fault));
     r.policy = ms_settings_policy(&r.job, hall->keep);
     if (r.policy == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(ms_pipeline_run(&r.job, hall->keep, hall->trial, &r.result, fault));
     MS_TRY(print_result(&r, fault));
     MS_TRY(write_csv(&r, fault));
+    MS_TRY(write_trace(&r, fault));
     MS_TRY(write_figure(&r, fault));
     bool check = ms_options_value(hall->arguments, MS_OPTION_CHECK) != NULL;
     *status = check && !r.result.report.fits ? 1 : 0;

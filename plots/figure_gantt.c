@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The streams of one rank under its device memory, with the same time axis.
+ * A slice that several works share is divided between them by height, so that
+ * area is time even where single ops are too short to be drawn. */
+
+#include "plots/figure.h"
+
+#define LANES_PX 145.0   /* the most that the lanes take, and */
+#define LANE_PX 33.0     /* that one of them takes, with its gap */
+#define GAP_PX 10.0      /* above and below them */
+#define LANE_FILL 0.74   /* of it the slices */
+#define LEAST_PX 1.0     /* the least width of a slice */
+#define MOST_ROW_PX 25.0 /* of the legend */
+#define LEGEND_PX 310.0
+
+/* Works are saturated and differ in lightness, waits are pale. */
+static const struct {
+    const char *name, *words, *color;
+} works[MS_N_WORKS] = {
+    [MS_WORK_FORWARD] = {"forward", "forward", "#6FA3D8"},
+    [MS_WORK_RECOMPUTE] = {"recompute", "recompute", "#F6BE5C"},
+    [MS_WORK_BACKWARD] = {"backward", "backward", "#B9481F"},
+    [MS_WORK_OPTIMIZER] = {"optimizer", "optimizer", "#2F9C8B"},
+    [MS_WORK_COMM] = {"comm", "collectives", "#7B4B9A"},
+    [MS_WORK_H2D] = {"h2d", "copies H2D", "#2B2B2B"},
+    [MS_WORK_D2H] = {"d2h", "copies D2H", "#6E6E6E"},
+    [MS_WORK_HOST] = {"host", "host", "#2F62A8"},
+    [MS_WORK_NVME] = {"nvme", "NVMe", "#1F5F55"},
+    [MS_WORK_WAIT_HOST] = {"wait_host", "wait: host", "#F4CFC6"},
+    [MS_WORK_WAIT_COMM] = {"wait_comm", "wait: collectives", "#CBB0E0"},
+    [MS_WORK_WAIT_COPY] = {"wait_copy", "wait: copies", "#BBBBBB"},
+    [MS_WORK_WAIT_RANK] = {"wait_rank", "wait: other ranks", "#EFE3A8"},
+    [MS_WORK_IDLE] = {"idle", "idle", NULL},
+};
+
+static const struct {
+    ms_stream_kind stream;
+    const char *name;
+    uint8_t work; /* of a stream that does only one */
+} streams[] = {
+    {MS_STREAM_COMPUTE, "compute", MS_WORK_IDLE},
+    {MS_STREAM_COMM, "comm", MS_WORK_COMM},
+    {MS_STREAM_H2D, "H2D", MS_WORK_H2D},
+    {MS_STREAM_D2H, "D2H", MS_WORK_D2H},
+    {MS_STREAM_HOST, "host", MS_WORK_HOST},
+    {MS_STREAM_NVME, "NVMe", MS_WORK_NVME},
+};
+#define N_STREAMS (sizeof streams / sizeof streams[0])
+
+struct lane {
+    const char *name;
+    uint8_t work;
+    ms_slice *slices;
+    uint32_t n;
+    uint64_t work_ns[MS_N_WORKS];
+    double y0, y1;
+};
+
+struct scene {
+    ms_panel panel;
+    struct lane lanes[N_STREAMS];
+    uint32_t n_lanes; /* the first is the compute stream's */
+};
+
+/* ---- lanes --------------------------------------------------------------- */
+
+static ms_err load_lane(struct scene *scene, size_t row, ms_fault *fault)
+{
+    const ms_panel *panel = &scene->panel;
+    struct lane lane = {.name = streams[row].name, .work = streams[row].work};
+    ms_span *spans;
+    uint32_t n;
+    MS_TRY(ms_lanes_spans(panel->line, panel->figure->rank, streams[row].stream,
+                          panel->arena, &spans, &n, fault));
+    for (uint32_t i = 0; i < n; i++)
+        lane.work_ns[spans[i].work] += spans[i].to_ns - spans[i].from_ns;
+    if (row > 0 && lane.work_ns[lane.work] == 0)
+        return MS_OK;
+    lane.slices = ms_arena_take_raw(panel->arena, n, sizeof *lane.slices);
+    if (lane.slices == NULL)
+        return ms_fail_nomem(fault);
+    double px_ns =
+        (double)panel->line->step_ns / (panel->area.x1 - panel->area.x0);
+    lane.n = ms_lanes_thicken(spans, n, (uint64_t)(px_ns * LEAST_PX) + 1,
+                              lane.slices);
+    scene->lanes[scene->n_lanes++] = lane;
+    return MS_OK;
+}
+
+/* From the time axis up; the memory gets what is left. */
+static void place_lanes(struct scene *scene)
+{
+    ms_panel *panel = &scene->panel;
+    double pitch = LANES_PX / scene->n_lanes;
+    if (pitch > LANE_PX)
+        pitch = LANE_PX;
+    double top = panel->bottom_y - GAP_PX - pitch * scene->n_lanes;
+    panel->area.y1 = top - GAP_PX;
+    for (uint32_t i = 0; i < scene->n_lanes; i++) {
+        scene->lanes[i].y0 = top + pitch * i + pitch * (1.0 - LANE_FILL) / 2;
+        scene->lanes[i].y1 = scene->lanes[i].y0 + pitch * LANE_FILL;
+    }
+}
+
+static void put_lane_names(struct scene *scene)
+{
+    ms_panel *panel = &scene->panel;
+    ms_type type = {.size_px = 13.0, .color = MS_INK, .align = MS_RIGHT};
+    for (uint32_t i = 0; i < scene->n_lanes; i++) {
+        const struct lane *lane = &scene->lanes[i];
+        ms_canvas_text(panel->script, lane->name, panel->area.x0 - 8.0,
+                       (lane->y0 + lane->y1) / 2, &type, 60.0);
+    }
+}
+
+/* ---- data ---------------------------------------------------------------- */
+
+static void put_box(const ms_panel *panel, const ms_slice *slice, double y0,
+                    double y1)
+{
+    const double at[] = {
+        (double)slice->from_ns / (double)panel->stack.time_unit->size,
+        (double)slice->to_ns / (double)panel->stack.time_unit->size, y0, y1};
+    for (int i = 0; i < 4; i++) {
+        ms_text_double(panel->script, at[i]);
+        ms_text_put(panel->script, i < 3 ? " " : "\n", 1);
+    }
+}
+
+/* The part of each slice that is this work, from the bottom up in the order
+ * of the works; y in px of the figure, upwards. */
+static void put_work(const ms_panel *panel, const struct lane *lane,
+                     uint8_t work)
+{
+    double height = lane->y1 - lane->y0;
+    for (uint32_t i = 0; i < lane->n; i++) {
+        const ms_slice *slice = &lane->slices[i];
+        uint64_t below_ns = 0, all_ns = 0;
+        if (slice->work_ns[work] == 0)
+            continue;
+        for (uint8_t w = 0; w < MS_N_WORKS; w++) {
+            all_ns += slice->work_ns[w];
+            below_ns += w < work ? slice->work_ns[w] : 0;
+        }
+        double y0 = (double)below_ns / (double)all_ns;
+        double y1 = (double)(below_ns + slice->work_ns[work]) / (double)all_ns;
+        put_box(panel, slice, -lane->y1 + y0 * height, -lane->y1 + y1 * height);
+    }
+}
+
+static bool is_drawn(const struct scene *scene, uint8_t work)
+{
+    bool drawn = false;
+    for (uint32_t i = 0; i < scene->n_lanes; i++)
+        drawn |= scene->lanes[i].work_ns[work] > 0;
+    return drawn && works[work].color != NULL;
+}
+
+static void put_blocks(const struct scene *scene)
+{
+    const ms_panel *panel = &scene->panel;
+    static const ms_category all[MS_N_CATEGORIES] = {0, 1, 2, 3, 4, 5, 6, 7};
+    ms_stack_write(&panel->stack, "memory", all, MS_N_CATEGORIES,
+                   panel->script);
+    for (uint8_t work = 0; work < MS_N_WORKS; work++) {
+        if (!is_drawn(scene, work))
+            continue;
+        ms_text_add(panel->script, "$%s << EOD\n", works[work].name);
+        for (uint32_t i = 0; i < scene->n_lanes; i++)
+            put_work(panel, &scene->lanes[i], work);
+        ms_text_add(panel->script, "EOD\n");
+    }
+}
+
+/* The lanes lie on the second y axis, in px. */
+static void put_plot(const struct scene *scene)
+{
+    const ms_panel *panel = &scene->panel;
+    ms_text *script = panel->script;
+    put_blocks(scene);
+    ms_text_add(script, "set y2range [");
+    ms_text_double(script, -panel->bottom_y);
+    ms_text_add(script, ":");
+    ms_text_double(script, -panel->area.y0);
+    ms_text_add(script, "]\n");
+    ms_panel_open_plot(panel);
+    ms_text_add(script, ", \\\n  $memory using 1:2 with filledcurves y1=0 "
+                        "linecolor rgb '#C9D8E8' notitle, \\\n  $memory using "
+                        "1:2 with lines linewidth 1.2 linecolor rgb '#2F62A8' "
+                        "notitle");
+    for (uint8_t work = 0; work < MS_N_WORKS; work++)
+        if (is_drawn(scene, work))
+            ms_text_add(script,
+                        ", \\\n  $%s using 1:3:1:2:3:4 axes x1y2 with "
+                        "boxxyerror linecolor rgb '%s' notitle",
+                        works[work].name, works[work].color);
+    ms_panel_close_plot(panel);
+}
+
+/* ---- legend -------------------------------------------------------------- */
+
+/* The compute stream's times are the step's; then how long the others work. */
+static void put_legend(struct scene *scene)
+{
+    const struct lane *compute = &scene->lanes[0];
+    uint32_t rows = 2 + (scene->n_lanes > 1 ? scene->n_lanes : 0);
+    for (uint8_t work = 0; work < MS_N_WORKS; work++)
+        rows += compute->work_ns[work] > 0;
+    ms_legend legend = {.panel = &scene->panel,
+                        .y = 104.0,
+                        .pitch = rows * MOST_ROW_PX > LEGEND_PX
+                                     ? LEGEND_PX / rows
+                                     : MOST_ROW_PX};
+    const ms_unit *unit = scene->panel.stack.time_unit;
+    ms_legend_heading(&legend, "compute stream", unit);
+    for (uint8_t work = 0; work < MS_N_WORKS; work++)
+        if (compute->work_ns[work] > 0)
+            ms_legend_row(&legend, works[work].words, compute->work_ns[work],
+                          works[work].color);
+    ms_legend_rule(&legend);
+    ms_legend_row(&legend, "step", scene->panel.line->step_ns, NULL);
+    if (scene->n_lanes > 1)
+        ms_legend_heading(&legend, "beside it", unit);
+    for (uint32_t i = 1; i < scene->n_lanes; i++) {
+        uint8_t work = scene->lanes[i].work;
+        ms_legend_row(&legend, works[work].words, scene->lanes[i].work_ns[work],
+                      works[work].color);
+    }
+}
+
+ms_err ms_figure_gantt(const ms_timeline *line, const ms_report *report,
+                       const ms_figure *figure, const char *path,
+                       const char *script_path, ms_arena *arena,
+                       ms_fault *fault)
+{
+    ms_format format;
+    ms_text script = {.arena = arena};
+    struct scene scene = {
+        .panel = {.line = line,
+                  .figure = figure,
+                  .script = &script,
+                  .arena = arena,
+                  .area = {MS_PANEL_X0, MS_PANEL_Y0, MS_PANEL_X1, MS_PANEL_Y1},
+                  .bottom_y = MS_PANEL_Y1,
+                  .head_room = 0.24}};
+    MS_TRY(ms_gnuplot_format(path, &format, fault));
+    for (size_t row = 0; row < N_STREAMS; row++)
+        MS_TRY(load_lane(&scene, row, fault));
+    place_lanes(&scene);
+    MS_TRY(ms_panel_open(&scene.panel, report, fault));
+    ms_panel_draw(&scene.panel, format);
+    put_lane_names(&scene);
+    put_legend(&scene);
+    put_plot(&scene);
+    return ms_gnuplot_draw(&script, format, path, script_path, fault);
+}

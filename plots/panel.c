@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Device memory of one rank over the step, in its axes: what the figures over
+ * time have in common.  The capacity line lies at capacity less context: what
+ * the pool may reach, so that the level crosses it exactly when the step does
+ * not fit. */
+
+#include <assert.h>
+#include <math.h>
+
+#include "plots/figure.h"
+
+#define MOST_POINTS 2500u /* about four per px */
+#define FAR_CAPACITY 3.0  /* times the peak: beyond it only a note */
+#define SLACK 1.1         /* where another font is wider than Helvetica */
+#define LABEL_PX 18.0     /* height of a label */
+#define TICK_PX 33.0      /* about the least distance of ticks of the y axis */
+
+#define RED "#B3261E"
+#define AXIS "#4A4A4A"
+
+static const ms_box strip = {MS_PANEL_X0, 68.0, MS_PANEL_X1, 87.0};
+static const ms_type plain = {.size_px = 14.0, .color = MS_INK};
+
+/* ---- what there is to draw ----------------------------------------------- */
+
+static const ms_rank_report *find_rank(const ms_report *report, uint8_t rank)
+{
+    uint8_t i = 0;
+    while (i + 1 < report->n_ranks && report->ranks[i].rank != rank)
+        i++;
+    assert(report->ranks[i].rank == rank);
+    return &report->ranks[i];
+}
+
+static ms_err load_points(ms_panel *panel, ms_fault *fault)
+{
+    ms_stack *stack = &panel->stack;
+    ms_point *points;
+    MS_TRY(ms_timeline_points(panel->line, panel->figure->rank, MOST_POINTS,
+                              panel->arena, &points, &stack->n, fault));
+    stack->end_ns = panel->line->step_ns;
+    if (stack->n > 0 && points[stack->n - 1].t_ns > stack->end_ns)
+        stack->end_ns = points[stack->n - 1].t_ns;
+    panel->has_time = stack->end_ns > 0;
+    stack->n = ms_stack_thicken(points, stack->n, stack->end_ns,
+                                (uint32_t)(panel->area.x1 - panel->area.x0));
+    for (uint32_t i = 0; i < stack->n && !panel->has_time; i++)
+        points[i].t_ns = i;
+    if (!panel->has_time)
+        stack->end_ns = stack->n > 0 ? stack->n : 1;
+    stack->points = points;
+    return MS_OK;
+}
+
+static void load_levels(ms_panel *panel)
+{
+    const ms_stack *stack = &panel->stack;
+    uint32_t peak = 0;
+    for (uint32_t i = 0; i < stack->n; i++)
+        if (stack->points[i].total_bytes > stack->points[peak].total_bytes)
+            peak = i;
+    if (stack->n == 0)
+        return;
+    panel->peak_bytes = stack->points[peak].total_bytes;
+    panel->peak_x = (double)stack->points[peak].t_ns;
+}
+
+static void set_scale(ms_panel *panel, const ms_report *report)
+{
+    ms_stack *stack = &panel->stack;
+    double highest = (double)panel->peak_bytes;
+    panel->capacity_bytes = report->capacity_bytes;
+    panel->context_bytes = report->context_bytes;
+    if (panel->capacity_bytes > panel->context_bytes)
+        panel->usable_bytes = panel->capacity_bytes - panel->context_bytes;
+    double usable = (double)panel->usable_bytes;
+    panel->shows_line = panel->capacity_bytes > 0 && highest > 0.0 &&
+                        usable <= highest * FAR_CAPACITY;
+    if (panel->shows_line && usable > highest)
+        highest = usable;
+    stack->bytes_unit = ms_units_bytes((uint64_t)highest);
+    stack->time_unit = ms_units_time(panel->has_time ? stack->end_ns : 0);
+    stack->top_bytes =
+        highest > 0.0 ? highest / (1.0 - panel->head_room) : 1024.0;
+    stack->area = panel->area;
+    panel->peak_x = ms_stack_x(stack, panel->peak_x);
+    panel->peak_y = ms_stack_y(stack, (double)panel->peak_bytes);
+    panel->room = (ms_room){.area = panel->area, .line_y = -1.0};
+    if (panel->shows_line)
+        panel->room.line_y = ms_stack_y(stack, usable);
+}
+
+const char *ms_panel_bytes_of(const ms_panel *panel, const ms_text *text)
+{
+    if (!text->failed)
+        return text->bytes;
+    panel->script->failed = true;
+    return "";
+}
+
+/* ---- axes ---------------------------------------------------------------- */
+
+void ms_panel_line(ms_panel *panel, double x0, double y0, double x1, double y1,
+                   const char *color, bool in_front)
+{
+    double width = in_front ? 1.0 : 0.7;
+    ms_canvas_line(panel->script, &(ms_box){x0, y0, x1, y1}, width, color,
+                   in_front);
+}
+
+static void put_tick_word(ms_panel *panel, double value, double x, double y,
+                          ms_align align)
+{
+    ms_text text = {.arena = panel->arena};
+    ms_type type = {.size_px = 13.0, .color = MS_INK, .align = align};
+    ms_text_double(&text, value);
+    ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &text), x, y, &type,
+                   60.0);
+}
+
+static void put_y_axis(ms_panel *panel)
+{
+    const ms_stack *stack = &panel->stack;
+    const ms_box *area = &panel->area;
+    double unit = (double)stack->bytes_unit->size;
+    double step =
+        ms_units_step(stack->top_bytes / unit,
+                      (uint32_t)ceil((area->y1 - area->y0) / TICK_PX));
+    if (stack->bytes_unit->size == 1 && step < 1.0)
+        step = 1.0;
+    panel->room.grid_px = area->y1 - ms_stack_y(stack, step * unit);
+    for (int i = 0; i * step * unit <= stack->top_bytes; i++) {
+        double y = ms_stack_y(stack, i * step * unit);
+        if (i > 0)
+            ms_panel_line(panel, area->x0, y, area->x1, y, "#CFCFCF", false);
+        ms_panel_line(panel, area->x0 - 5.0, y, area->x0, y, AXIS, true);
+        put_tick_word(panel, i * step, area->x0 - 10.0, y, MS_RIGHT);
+    }
+}
+
+static void put_x_axis(ms_panel *panel)
+{
+    const ms_stack *stack = &panel->stack;
+    double unit = (double)stack->time_unit->size;
+    double end = (double)stack->end_ns;
+    double step = ms_units_step(end / unit, 7);
+    if (stack->time_unit->size == 1 && step < 1.0)
+        step = 1.0;
+    for (int i = 0; i * step * unit <= end; i++) {
+        double x = ms_stack_x(stack, i * step * unit);
+        ms_panel_line(panel, x, panel->bottom_y, x, panel->bottom_y + 5.0, AXIS,
+                      true);
+        put_tick_word(panel, i * step, x, panel->bottom_y + 16.0, MS_CENTER);
+    }
+}
+
+static void put_axes(ms_panel *panel)
+{
+    const ms_box *area = &panel->area;
+    double bottom = panel->bottom_y;
+    put_y_axis(panel);
+    put_x_axis(panel);
+    ms_panel_line(panel, area->x0, area->y0, area->x0, area->y1, AXIS, true);
+    ms_panel_line(panel, area->x0, area->y1, area->x1, area->y1, AXIS, true);
+    if (bottom > area->y1)
+        ms_panel_line(panel, area->x0, bottom, area->x1, bottom, AXIS, true);
+}
+
+/* "of rank 3", where there are several, stays whatever the height. */
+static void name_memory(const ms_panel *panel, const char *words, ms_text *text)
+{
+    ms_text_add(text, "%s", words);
+    if (panel->line->plan->n_ranks > 1)
+        ms_text_add(text, " of rank %u", (unsigned)panel->figure->rank);
+    ms_text_add(text, " (%s)", panel->stack.bytes_unit->name);
+}
+
+static void put_axis_titles(ms_panel *panel)
+{
+    ms_text text = {.arena = panel->arena}, full = text, shorter = text;
+    ms_type type = plain;
+    const ms_box *area = &panel->area;
+    double height = area->y1 - area->y0;
+    type.align = MS_CENTER;
+    if (panel->has_time)
+        ms_text_add(&text, "time in step (%s)", panel->stack.time_unit->name);
+    else
+        ms_text_add(&text, "events in order (the step takes no time)");
+    ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &text),
+                   (area->x0 + area->x1) / 2, panel->bottom_y + 38.0, &type,
+                   area->x1 - area->x0);
+    name_memory(panel, "device memory", &full);
+    name_memory(panel, "memory", &shorter);
+    const char *name = ms_panel_bytes_of(panel, &full);
+    if (ms_escape_width(name, type.size_px, false) * SLACK > height)
+        name = ms_panel_bytes_of(panel, &shorter);
+    type.is_upright = true;
+    ms_canvas_text(panel->script, name, 15.0, (area->y0 + area->y1) / 2, &type,
+                   height);
+}
+
+/* ---- title --------------------------------------------------------------- */
+
+/* Shrinks the text to at most 4 px less before it is cut. */
+static void put_heading(ms_panel *panel, const char *bytes, double y,
+                        ms_type type)
+{
+    double limit = (MS_LEGEND_X1 - panel->area.x0) / SLACK;
+    if (bytes == NULL || bytes[0] == '\0')
+        return;
+    for (int i = 0; i < 4; i++)
+        if (ms_escape_width(bytes, type.size_px, type.is_bold) > limit)
+            type.size_px -= 1.0;
+    ms_canvas_text(panel->script, bytes, panel->area.x0, y, &type, limit);
+}
+
+static void put_headings(ms_panel *panel)
+{
+    static const ms_type title = {
+        .size_px = 19.0, .color = "#000000", .is_bold = true};
+    static const ms_type subtitle = {.size_px = 14.0, .color = MS_GREY};
+    put_heading(panel, panel->figure->title, 22.0, title);
+    put_heading(panel, panel->figure->subtitle, 48.0, subtitle);
+}
+
+/* ---- phases -------------------------------------------------------------- */
+
+static const struct {
+    const char *strip, *tint;
+} phases[] = {
+    [MS_PHASE_FORWARD] = {"#C9D8E8", "#F3F6FA"},
+    [MS_PHASE_BACKWARD] = {"#F0DDBB", "#FCF7EF"},
+    [MS_PHASE_OPTIMIZER] = {"#C7E2D4", "#F1F8F4"},
+    [MS_PHASE_MIXED] = {"#DEDBD4", "#F8F7F4"},
+};
+
+/* The first word that fits is written; the last band has room beside it, in
+ * front of the legend. */
+static void put_band_word(ms_panel *panel, const ms_band *band, double x0,
+                          double x1)
+{
+    ms_type type = {.size_px = 13.0, .color = MS_INK, .align = MS_CENTER};
+    const char *const *words = ms_phases_words[band->phase];
+    double middle = (strip.y0 + strip.y1) / 2;
+    bool is_last =
+        band == &panel->bands[panel->n_bands - 1] && x0 > panel->area.x0;
+    for (int i = 0; i < MS_PHASE_WORDS - is_last; i++) {
+        double width = ms_escape_width(words[i], type.size_px, false) + 3.0;
+        if (width > x1 - x0)
+            continue;
+        ms_canvas_text(panel->script, words[i], (x0 + x1) / 2, middle, &type,
+                       width);
+        return;
+    }
+    if (is_last) {
+        type.align = MS_LEFT;
+        ms_canvas_text(panel->script, words[1], x1 + 4.0, middle, &type,
+                       MS_LEGEND_X1 - x1);
+    }
+}
+
+static void put_bands(ms_panel *panel)
+{
+    panel->room.walls = panel->walls;
+    for (uint32_t i = 0; i < panel->n_bands; i++) {
+        const ms_band *band = &panel->bands[i];
+        double x0 = ms_stack_x(&panel->stack, (double)band->from_ns);
+        double x1 = ms_stack_x(&panel->stack, (double)band->to_ns);
+        ms_box on_strip = {x0, strip.y0, x1, strip.y1};
+        ms_box on_area = {x0, panel->area.y0, x1, panel->bottom_y};
+        ms_canvas_box(panel->script, &on_strip, phases[band->phase].strip,
+                      false);
+        ms_canvas_box(panel->script, &on_area, phases[band->phase].tint, false);
+        if (i > 0 && panel->n_bands <= MS_PANEL_MOST_WALLS) {
+            ms_panel_line(panel, x0, panel->area.y0, x0, panel->bottom_y,
+                          "#B4B4B4", false);
+            panel->walls[panel->room.n_walls++] = x0;
+        }
+        put_band_word(panel, band, x0, x1);
+    }
+}
+
+/* ---- capacity and peak --------------------------------------------------- */
+
+/* With a background where the box lies on something. */
+static void put_boxed(ms_panel *panel, const char *bytes, const ms_box *box,
+                      const ms_type *type, bool covers)
+{
+    double aside = (box->x1 - box->x0) * (1.0 - 1.0 / SLACK) - 6.0;
+    ms_box tight = *box;
+    if (type->align != MS_LEFT)
+        tight.x0 += type->align == MS_CENTER ? aside / 2 : aside;
+    if (type->align != MS_RIGHT)
+        tight.x1 -= type->align == MS_CENTER ? aside / 2 : aside;
+    if (covers)
+        ms_canvas_box(panel->script, &tight, "#FFFFFF", true);
+    double x = type->align == MS_LEFT    ? box->x0
+               : type->align == MS_RIGHT ? box->x1
+                                         : (box->x0 + box->x1) / 2;
+    ms_canvas_text(panel->script, bytes, x, (box->y0 + box->y1) / 2, type,
+                   box->x1 - box->x0);
+}
+
+static const char *name_capacity(ms_panel *panel)
+{
+    ms_text text = {.arena = panel->arena};
+    const ms_unit *unit = ms_units_bytes(panel->capacity_bytes);
+    ms_text_add(&text, panel->shows_line ? "capacity " : "↑ capacity ");
+    ms_units_put_bytes(&text, panel->capacity_bytes, unit);
+    if (panel->context_bytes > 0 && panel->shows_line) {
+        ms_text_add(&text, " less context ");
+        ms_units_put_bytes(&text, panel->context_bytes, unit);
+    }
+    return ms_panel_bytes_of(panel, &text);
+}
+
+static const char *name_peak(ms_panel *panel)
+{
+    ms_text text = {.arena = panel->arena};
+    ms_text_add(&text, "peak ");
+    ms_units_put_number(&text, panel->peak_bytes, panel->stack.bytes_unit);
+    ms_text_add(&text, " %s", panel->stack.bytes_unit->name);
+    if (panel->has_time) {
+        ms_text_add(&text, " at ");
+        ms_units_put_time(&text, panel->rank->peak.t_ns);
+    }
+    return ms_panel_bytes_of(panel, &text);
+}
+
+/* What lies far above the axis is only named. */
+static bool place_capacity(const ms_panel *panel, double width, ms_box *box)
+{
+    return (panel->shows_line ? ms_labels_line : ms_labels_top)(
+        &panel->room, &panel->stack, panel->peak_x, width, LABEL_PX, box);
+}
+
+static void put_capacity(ms_panel *panel, const char *bytes, const ms_box *box,
+                         bool on_areas)
+{
+    double y = panel->room.line_y;
+    ms_type type = {.size_px = 14.0, .color = RED, .align = MS_CENTER};
+    if (panel->shows_line)
+        ms_canvas_line(panel->script,
+                       &(ms_box){panel->area.x0, y, panel->area.x1, y}, 1.6,
+                       RED, true);
+    put_boxed(panel, bytes, box, &type,
+              on_areas || ms_labels_on_lines(&panel->room, box));
+}
+
+static void put_peak(ms_panel *panel, const char *bytes, const ms_box *box)
+{
+    bool on_left = box->x1 < panel->peak_x;
+    ms_box arrow = {on_left ? box->x1 + 3.0 : box->x0 - 3.0,
+                    (box->y0 + box->y1) / 2, panel->peak_x, panel->peak_y};
+    ms_type type = {.size_px = 14.0,
+                    .color = "#000000",
+                    .align = on_left ? MS_RIGHT : MS_LEFT};
+    ms_canvas_arrow(panel->script, &arrow, type.color);
+    put_boxed(panel, bytes, box, &type, ms_labels_on_lines(&panel->room, box));
+}
+
+/* The peak's label goes to its right, or to its left if only so the
+ * capacity's label finds room. */
+static void put_labels(ms_panel *panel)
+{
+    ms_box peak = {0}, capacity = {0};
+    bool has_room = false, has_peak = panel->peak_bytes > 0;
+    const char *of_peak = name_peak(panel);
+    const char *of_capacity = name_capacity(panel);
+    double peak_px = ms_escape_width(of_peak, 14.0, false) * SLACK;
+    double capacity_px = ms_escape_width(of_capacity, 14.0, false) * SLACK;
+    double x = panel->peak_x, y = panel->peak_y;
+    for (int side = 0; side < 2 && !has_room; side++) {
+        if (has_peak) {
+            peak =
+                ms_labels_peak(&panel->room, x, y, peak_px, LABEL_PX, side > 0);
+            double end = peak.x1 < x ? peak.x1 : peak.x0; /* of the arrow */
+            panel->room.taken[0] = peak;
+            panel->room.taken[1] =
+                (ms_box){fmin(end, x) - 5.0, peak.y0, fmax(end, x) + 5.0, y};
+        }
+        has_room = place_capacity(panel, capacity_px, &capacity);
+    }
+    if (panel->capacity_bytes > 0)
+        put_capacity(panel, of_capacity, &capacity,
+                     panel->shows_line && !has_room);
+    if (has_peak)
+        put_peak(panel, of_peak, &peak);
+}
+
+ms_err ms_panel_open(ms_panel *panel, const ms_report *report, ms_fault *fault)
+{
+    panel->rank = find_rank(report, panel->figure->rank);
+    MS_TRY(load_points(panel, fault));
+    load_levels(panel);
+    set_scale(panel, report);
+    return ms_phases_bands(panel->line, panel->figure->rank,
+                           panel->stack.end_ns, panel->arena, &panel->bands,
+                           &panel->n_bands, fault);
+}
+
+/* Boxes behind the data are drawn in the order written: tints, then grid. */
+void ms_panel_draw(ms_panel *panel, ms_format format)
+{
+    ms_box data = panel->area;
+    data.y1 = panel->bottom_y;
+    ms_text_add(panel->script, "# gnuplot -d THIS_FILE > PICTURE\n");
+    ms_canvas_begin(panel->script, format, &data);
+    put_headings(panel);
+    put_bands(panel);
+    put_axes(panel);
+    put_axis_titles(panel);
+    put_labels(panel);
+}
+
+static bool is_over(const ms_panel *panel)
+{
+    return panel->shows_line && panel->peak_bytes > panel->usable_bytes;
+}
+
+static void put_range(ms_text *script, char axis, double from, double to)
+{
+    ms_text_add(script, "set %crange [", axis);
+    ms_text_double(script, from);
+    ms_text_add(script, ":");
+    ms_text_double(script, to);
+    ms_text_add(script, "]\n");
+}
+
+/* What is out of sight comes first, so that the plot is never empty. */
+void ms_panel_open_plot(const ms_panel *panel)
+{
+    const ms_box *area = &panel->area;
+    const ms_stack *stack = &panel->stack;
+    double top = stack->top_bytes / (double)stack->bytes_unit->size;
+    double below = (panel->bottom_y - area->y1) / (area->y1 - area->y0);
+    if (is_over(panel))
+        ms_stack_write_hatch(stack, (double)panel->usable_bytes, panel->script);
+    put_range(panel->script, 'x', 0.0,
+              (double)stack->end_ns / (double)stack->time_unit->size);
+    put_range(panel->script, 'y', below > 0.0 ? -below * top : 0.0, top);
+    ms_text_add(panel->script, "plot -1e300 notitle");
+}
+
+void ms_panel_close_plot(const ms_panel *panel)
+{
+    if (is_over(panel))
+        ms_text_add(panel->script,
+                    ", \\\n  $over using 1:2 with lines linewidth 0.7 "
+                    "linecolor rgb '#50B3261E' notitle");
+    ms_text_add(panel->script, "\n");
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The trace is written piece by piece: a step of a million events would not
+ * fit comfortably into one text. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "plots/plots.h"
+
+#define PIECE_BYTES 65536u
+
+/* The levels of a rank, and the highest ones of the instant. */
+struct levels {
+    uint64_t total_bytes, bytes[MS_N_CATEGORIES];
+    uint64_t highest_bytes, at_highest[MS_N_CATEGORIES];
+    uint64_t pool_bytes[MS_N_POOLS];
+    bool device_changed, pool_changed[MS_N_POOLS];
+};
+
+/* Of a compute stream: why it stood still since its last slice. */
+struct pause {
+    uint64_t free_ns; /* end of its last op */
+    uint64_t gap_ns[MS_N_GAPS];
+};
+
+typedef enum part { HEAD, OPS, INSTANTS, TAIL, DONE } part;
+
+struct trace {
+    const ms_timeline *line;
+    const ms_report *report;
+    const ms_report_names *names;
+    ms_text text; /* the piece */
+    part part;
+    uint32_t op, event, transfer; /* the next ones */
+    struct pause *pauses;         /* per rank */
+    struct levels *levels;        /* per rank */
+    bool shows[MS_N_CATEGORIES];
+};
+
+/* ---- words --------------------------------------------------------------- */
+
+static void put(ms_text *text, const char *words)
+{
+    ms_text_put(text, words, strlen(words));
+}
+
+static void put_number(ms_text *text, const char *key, uint64_t value)
+{
+    put(text, key);
+    ms_text_u64(text, value);
+}
+
+static void put_name(ms_text *text, const char *key, const char *name)
+{
+    put(text, key);
+    ms_text_json(text, name);
+}
+
+static void put_time(ms_text *text, const char *key, uint64_t t_ns)
+{
+    char digits[] = {'.', (char)('0' + t_ns / 100 % 10),
+                     (char)('0' + t_ns / 10 % 10), (char)('0' + t_ns % 10)};
+    put_number(text, key, t_ns / 1000);
+    ms_text_put(text, digits, sizeof digits);
+}
+
+/* tid 0 is the idle thread to some readers. */
+static uint32_t thread_of(uint8_t stream)
+{
+    return stream + 1u;
+}
+
+/* ---- who is who ---------------------------------------------------------- */
+
+static void put_process(ms_text *text, uint8_t rank)
+{
+    put_number(text,
+               rank == 0 ? "\n{\"ph\":\"M\",\"pid\":"
+                         : ",\n{\"ph\":\"M\",\"pid\":",
+               rank);
+    put_number(text, ",\"name\":\"process_name\",\"args\":{\"name\":\"rank ",
+               rank);
+    put_number(text, "\"}},\n{\"ph\":\"M\",\"pid\":", rank);
+    put_number(text,
+               ",\"name\":\"process_sort_index\",\"args\":"
+               "{\"sort_index\":",
+               rank);
+    put(text, "}}");
+}
+
+static void put_thread(ms_text *text, uint8_t rank, uint8_t stream)
+{
+    uint32_t thread = thread_of(stream);
+    put_number(text, ",\n{\"ph\":\"M\",\"pid\":", rank);
+    put_number(text, ",\"tid\":", thread);
+    put_name(text, ",\"name\":\"thread_name\",\"args\":{\"name\":",
+             ms_names_stream[stream]);
+    put_number(text, "}},\n{\"ph\":\"M\",\"pid\":", rank);
+    put_number(text, ",\"tid\":", thread);
+    put_number(text,
+               ",\"name\":\"thread_sort_index\",\"args\":"
+               "{\"sort_index\":",
+               thread);
+    put(text, "}}");
+}
+
+static bool is_slice(const ms_timeline *line, uint32_t op)
+{
+    return line->end_ns[op] > line->start_ns[op];
+}
+
+static void put_rank(struct trace *trace, uint8_t rank)
+{
+    const ms_plan *plan = trace->line->plan;
+    bool works[MS_N_STREAMS] = {[MS_STREAM_COMPUTE] = true};
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        if (plan->op[op].rank == rank && is_slice(trace->line, op))
+            works[plan->op[op].stream] = true;
+    put_process(&trace->text, rank);
+    for (uint8_t stream = 0; stream < MS_N_STREAMS; stream++)
+        if (works[stream])
+            put_thread(&trace->text, rank, stream);
+    const ms_peak *peak = &trace->report->ranks[rank].peak;
+    put_number(&trace->text, ",\n{\"ph\":\"i\",\"s\":\"p\",\"pid\":", rank);
+    put_number(&trace->text, ",\"tid\":", thread_of(MS_STREAM_COMPUTE));
+    put_time(&trace->text, ",\"ts\":", peak->t_ns);
+    put_number(&trace->text,
+               ",\"name\":\"peak\",\"args\":"
+               "{\"allocated_bytes\":",
+               peak->allocated_bytes);
+    put(&trace->text, "}}");
+}
+
+static void put_head(struct trace *trace)
+{
+    ms_text *text = &trace->text;
+    put_name(text, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"memsim\":",
+             MS_VERSION);
+    put_name(text, ",\"model\":", trace->names->model);
+    put_name(text, ",\"device\":", trace->names->device);
+    put_name(text, ",\"policy\":", trace->names->policy);
+    put(text, "},\"traceEvents\":[");
+    for (uint8_t rank = 0; rank < trace->line->plan->n_ranks; rank++)
+        put_rank(trace, rank);
+}
+
+/* ---- slices -------------------------------------------------------------- */
+
+static const char *const gap_keys[MS_N_GAPS] = {
+    [MS_GAP_NONE] = ",\"idle_ns\":",
+    [MS_GAP_HOST] = ",\"waited_for_host_ns\":",
+    [MS_GAP_COMM] = ",\"waited_for_comm_ns\":",
+    [MS_GAP_COPY] = ",\"waited_for_copy_ns\":",
+    [MS_GAP_BUBBLE] = ",\"waited_for_rank_ns\":",
+    [MS_GAP_IDLE] = ",\"idle_ns\":",
+};
+
+static const char *pass_of(const ms_plan_op *row)
+{
+    return row->stream == MS_STREAM_COMM ? "collective"
+                                         : ms_names_pass[row->pass];
+}
+
+/* What an op of the model computes and touches. */
+static void put_work(ms_text *text, const ms_graph *graph, uint32_t of)
+{
+    if (graph->op_layer[of] != MS_NONE)
+        put_name(text, ",\"layer\":", graph->layer_name[graph->op_layer[of]]);
+    if (graph->op_flops[of] >= 1.0 && graph->op_flops[of] < 0x1p63)
+        put_number(text, ",\"flops\":", (uint64_t)graph->op_flops[of]);
+    put_number(text, ",\"read_bytes\":", graph->op_read_bytes[of]);
+    put_number(text, ",\"written_bytes\":", graph->op_write_bytes[of]);
+}
+
+/* A copy and a gather are named by what they bring. */
+static void put_rows(struct trace *trace, uint32_t op)
+{
+    const ms_plan *plan = trace->line->plan;
+    uint32_t from = plan->op[op].alloc_at, to = plan->op[op + 1].alloc_at;
+    uint64_t bytes = 0;
+    char name[MS_STORAGE_NAME];
+    for (uint32_t row = from; row < to; row++)
+        bytes += plan->row[row].bytes;
+    if (from == to)
+        return;
+    put_number(&trace->text, ",\"allocated_bytes\":", bytes);
+    if (plan->op[op].of != MS_NONE || plan->row[from].storage == MS_NONE)
+        return;
+    put_name(&trace->text, ",\"first_storage\":",
+             ms_graph_storage_name(plan->graph, plan->row[from].storage, name));
+    put_number(&trace->text, ",\"storages\":", to - from);
+}
+
+static void put_sent(struct trace *trace, uint32_t op)
+{
+    const ms_plan *plan = trace->line->plan;
+    uint64_t bytes = 0;
+    for (; trace->transfer < plan->n_transfers &&
+           plan->transfers[trace->transfer].op <= op;
+         trace->transfer++)
+        if (plan->transfers[trace->transfer].op == op)
+            bytes += plan->transfers[trace->transfer].bytes;
+    if (bytes > 0)
+        put_number(&trace->text, ",\"sent_bytes\":", bytes);
+}
+
+/* Ops that take no time can wait, too. */
+static void see_gap(struct trace *trace, uint32_t op)
+{
+    const ms_timeline *line = trace->line;
+    struct pause *pause = &trace->pauses[line->plan->op[op].rank];
+    pause->gap_ns[line->gap_cause[op]] += line->start_ns[op] - pause->free_ns;
+    pause->free_ns = line->end_ns[op];
+}
+
+static void put_pause(struct trace *trace, uint8_t rank)
+{
+    struct pause *pause = &trace->pauses[rank];
+    for (int gap = 0; gap < MS_N_GAPS; gap++)
+        if (pause->gap_ns[gap] > 0) {
+            put_number(&trace->text, gap_keys[gap], pause->gap_ns[gap]);
+            pause->gap_ns[gap] = 0;
+        }
+}
+
+static void put_slice(struct trace *trace, uint32_t op)
+{
+    const ms_timeline *line = trace->line;
+    const ms_plan_op *row = &line->plan->op[op];
+    ms_text *text = &trace->text;
+    bool computes = row->stream == MS_STREAM_COMPUTE;
+    if (computes)
+        see_gap(trace, op);
+    if (!is_slice(line, op))
+        return;
+    put_number(text, ",\n{\"ph\":\"X\",\"pid\":", row->rank);
+    put_number(text, ",\"tid\":", thread_of(row->stream));
+    put_time(text, ",\"ts\":", line->start_ns[op]);
+    put_time(text, ",\"dur\":", line->end_ns[op] - line->start_ns[op]);
+    const char *pass = pass_of(row), *name = pass;
+    if (row->of != MS_NONE)
+        name = line->plan->graph->op_name[row->of];
+    put_name(text, ",\"name\":", name);
+    put_name(text, ",\"cat\":", pass);
+    put_name(text, ",\"args\":{\"pass\":", pass);
+    if (row->micro_batch != MS_NONE)
+        put_number(text, ",\"micro_batch\":", row->micro_batch);
+    if (row->of != MS_NONE)
+        put_work(text, line->plan->graph, row->of);
+    put_rows(trace, op);
+    put_sent(trace, op);
+    if (computes)
+        put_pause(trace, row->rank);
+    put(text, "}}");
+}
+
+/* ---- counters ------------------------------------------------------------ */
+
+static void put_counter(struct trace *trace, uint8_t rank, uint64_t t_ns,
+                        const char *name)
+{
+    put_number(&trace->text, ",\n{\"ph\":\"C\",\"pid\":", rank);
+    put_time(&trace->text, ",\"ts\":", t_ns);
+    put_name(&trace->text, ",\"name\":", name);
+    put(&trace->text, ",\"args\":{");
+}
+
+static void put_device(struct trace *trace, uint8_t rank, uint64_t t_ns,
+                       uint64_t total_bytes, const uint64_t *bytes)
+{
+    const char *before = "\"";
+    put_counter(trace, rank, t_ns, "device bytes");
+    put_number(&trace->text, "\"allocated\":", total_bytes);
+    put(&trace->text, "}}");
+    put_counter(trace, rank, t_ns, "device bytes by category");
+    for (int c = 0; c < MS_N_CATEGORIES; c++) {
+        if (!trace->shows[c])
+            continue;
+        put(&trace->text, before);
+        put(&trace->text, ms_names_category[c]);
+        put_number(&trace->text, "\":", bytes[c]);
+        before = ",\"";
+    }
+    put(&trace->text, "}}");
+}
+
+static void put_levels(struct trace *trace, uint8_t rank, uint64_t t_ns)
+{
+    struct levels *levels = &trace->levels[rank];
+    if (levels->device_changed && levels->highest_bytes > levels->total_bytes)
+        put_device(trace, rank, t_ns, levels->highest_bytes,
+                   levels->at_highest);
+    if (levels->device_changed)
+        put_device(trace, rank, t_ns, levels->total_bytes, levels->bytes);
+    levels->device_changed = false;
+    levels->highest_bytes = 0;
+    for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {
+        if (!levels->pool_changed[pool])
+            continue;
+        put_counter(trace, rank, t_ns,
+                    pool == MS_HOST_POOL ? "host bytes" : "nvme bytes");
+        put_number(&trace->text, "\"allocated\":", levels->pool_bytes[pool]);
+        put(&trace->text, "}}");
+        levels->pool_changed[pool] = false;
+    }
+}
+
+static void count(struct trace *trace, const ms_event *event)
+{
+    const ms_plan *plan = trace->line->plan;
+    const ms_row *row = &plan->row[event->row];
+    struct levels *levels = &trace->levels[plan->op[row->op].rank];
+    uint64_t change = event->op_act & 1u ? row->bytes : 0 - row->bytes;
+    if (row->pool != MS_DEVICE_POOL) {
+        levels->pool_bytes[row->pool] += change;
+        levels->pool_changed[row->pool] = true;
+        return;
+    }
+    levels->total_bytes += change;
+    levels->bytes[row->category] += change;
+    levels->device_changed = true;
+    if (levels->total_bytes > levels->highest_bytes) {
+        levels->highest_bytes = levels->total_bytes;
+        memcpy(levels->at_highest, levels->bytes, sizeof levels->bytes);
+    }
+}
+
+static void put_instant(struct trace *trace)
+{
+    const ms_timeline *line = trace->line;
+    uint64_t t_ns = line->events[trace->event].t_ns;
+    while (trace->event < line->n_events &&
+           line->events[trace->event].t_ns == t_ns)
+        count(trace, &line->events[trace->event++]);
+    for (uint8_t rank = 0; rank < line->plan->n_ranks; rank++)
+        put_levels(trace, rank, t_ns);
+}
+
+/* ---- pieces -------------------------------------------------------------- */
+
+static void put_next(struct trace *trace)
+{
+    switch (trace->part) {
+    case HEAD:
+        put_head(trace);
+        trace->part = OPS;
+        break;
+    case OPS:
+        if (trace->op < trace->line->plan->n_ops)
+            put_slice(trace, trace->op++);
+        else
+            trace->part = INSTANTS;
+        break;
+    case INSTANTS:
+        if (trace->event < trace->line->n_events)
+            put_instant(trace);
+        else
+            trace->part = TAIL;
+        break;
+    case TAIL:
+        put(&trace->text, "\n]}\n");
+        trace->part = DONE;
+        break;
+    case DONE:
+        break;
+    }
+}
+
+static bool next(void *of, const char **bytes, size_t *length)
+{
+    struct trace *trace = of;
+    trace->text.length = 0;
+    while (trace->part != DONE && !trace->text.failed &&
+           trace->text.length < PIECE_BYTES)
+        put_next(trace);
+    *bytes = trace->text.bytes;
+    *length = trace->text.length;
+    if (trace->text.failed)
+        errno = ENOMEM;
+    return !trace->text.failed;
+}
+
+ms_err ms_trace_write(const ms_timeline *line, const ms_report *report,
+                      const ms_report_names *names, const char *path,
+                      ms_arena *arena, ms_fault *fault)
+{
+    const ms_plan *plan = line->plan;
+    struct trace trace = {.line = line,
+                          .report = report,
+                          .names = names,
+                          .text = {.arena = arena}};
+    trace.pauses = ms_arena_take(arena, plan->n_ranks, sizeof(struct pause));
+    trace.levels = ms_arena_take(arena, plan->n_ranks, sizeof(struct levels));
+    if (trace.pauses == NULL || trace.levels == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t row = 0; row < plan->n_rows; row++)
+        if (plan->row[row].pool == MS_DEVICE_POOL)
+            trace.shows[plan->row[row].category] = true;
+    return ms_output_stream(path, next, &trace, fault);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Laws of the Gantt chart and of the trace: what they show adds up to the
+ * report, for policies that use several streams. */
+#include "graphs/json.h"
+#include "plots/figure.h"
+#include "tests/tests.h"
+#include "tests/unit/folder.h"
+#include "tools/tools.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const policies[] = {"none",
+                                       "checkpoint:full+microbatch:2",
+                                       "zero:3,dp=8",
+                                       "ddp:dp=8",
+                                       "swap:te=6",
+                                       "swap:vdnn=all",
+                                       "swap:save_on_cpu"};
+#define N_POLICIES ((int)(sizeof policies / sizeof policies[0]))
+
+static ms_arena keep, trial;
+static ms_fault fault;
+static ms_job job;
+static ms_result result;
+
+#define MUST(call) ck_assert_msg((call) == MS_OK, "%s", fault.what)
+
+static void setup(void)
+{
+    keep = trial = (ms_arena){0};
+    fault = (ms_fault){0};
+    folder_open();
+}
+
+static void teardown(void)
+{
+    folder_close();
+    ms_arena_free(&trial);
+    ms_arena_free(&keep);
+}
+
+static const ms_times *run(const char *policy)
+{
+    ms_settings_init(&job);
+    job.model = "gpt2";
+    job.training.batch = 2;
+    MUST(ms_spec_parse(policy, &keep, &job.spec, &fault));
+    MUST(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
+    return &result.report.ranks[0].time;
+}
+
+/* ---- lanes --------------------------------------------------------------- */
+
+static void check_tiling(const ms_span *spans, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        ck_assert_uint_lt(spans[i].from_ns, spans[i].to_ns);
+        ck_assert_uint_eq(spans[i].from_ns, i > 0 ? spans[i - 1].to_ns : 0);
+        ck_assert(i == 0 || spans[i].work != spans[i - 1].work);
+    }
+    ck_assert_uint_eq(spans[n - 1].to_ns, result.line.step_ns);
+}
+
+static uint64_t busy_ns(uint8_t stream)
+{
+    uint64_t t_ns = 0;
+    for (uint32_t op = 0; op < result.plan.n_ops; op++)
+        if (result.plan.op[op].stream == stream)
+            t_ns += result.line.end_ns[op] - result.line.start_ns[op];
+    return t_ns;
+}
+
+static void check_compute(const uint64_t *work_ns, const ms_times *time)
+{
+    ck_assert_uint_eq(work_ns[MS_WORK_FORWARD], time->forward_ns);
+    ck_assert_uint_eq(work_ns[MS_WORK_RECOMPUTE], time->recompute_ns);
+    ck_assert_uint_eq(work_ns[MS_WORK_BACKWARD], time->backward_ns);
+    ck_assert_uint_eq(work_ns[MS_WORK_OPTIMIZER], time->optimizer_ns);
+    ck_assert_uint_eq(work_ns[MS_WORK_H2D] + work_ns[MS_WORK_D2H] +
+                          work_ns[MS_WORK_WAIT_COPY],
+                      time->stall_ns);
+    ck_assert_uint_eq(work_ns[MS_WORK_WAIT_COMM], time->exposed_comm_ns);
+    ck_assert_uint_eq(work_ns[MS_WORK_WAIT_HOST], time->host_bound_ns);
+    ck_assert_uint_eq(work_ns[MS_WORK_WAIT_RANK], time->bubble_ns);
+    ck_assert_uint_eq(work_ns[MS_WORK_IDLE], time->idle_ns);
+}
+
+/* Nothing is lost by making slices wide enough, and none is too thin. */
+static void check_slices(const ms_span *spans, uint32_t n, uint64_t least_ns,
+                         const uint64_t *work_ns)
+{
+    ms_slice *slices = ms_arena_take(&trial, n, sizeof *slices);
+    uint64_t sum_ns[MS_N_WORKS] = {0};
+    uint32_t kept = ms_lanes_thicken(spans, n, least_ns, slices);
+    ck_assert_uint_le(kept, n);
+    for (uint32_t i = 0; i < kept; i++) {
+        ck_assert_uint_eq(slices[i].from_ns, i > 0 ? slices[i - 1].to_ns : 0);
+        ck_assert(kept == 1 || slices[i].to_ns - slices[i].from_ns >= least_ns);
+        for (int work = 0; work < MS_N_WORKS; work++)
+            sum_ns[work] += slices[i].work_ns[work];
+    }
+    ck_assert_uint_eq(slices[kept - 1].to_ns, result.line.step_ns);
+    ck_assert_mem_eq(sum_ns, work_ns, sizeof sum_ns);
+}
+
+START_TEST(lanes_add_up_to_the_report)
+{
+    const ms_times *time = run(policies[_i]);
+    for (uint8_t stream = 0; stream < MS_N_STREAMS; stream++) {
+        uint64_t work_ns[MS_N_WORKS] = {0};
+        ms_span *spans;
+        uint32_t n;
+        MUST(ms_lanes_spans(&result.line, 0, (ms_stream_kind)stream, &trial,
+                            &spans, &n, &fault));
+        check_tiling(spans, n);
+        for (uint32_t i = 0; i < n; i++)
+            work_ns[spans[i].work] += spans[i].to_ns - spans[i].from_ns;
+        if (stream == MS_STREAM_COMPUTE)
+            check_compute(work_ns, time);
+        else
+            ck_assert_uint_eq(result.line.step_ns - work_ns[MS_WORK_IDLE],
+                              busy_ns(stream));
+        for (uint64_t least_ns = 1; least_ns < 2 * result.line.step_ns;
+             least_ns *= 3)
+            check_slices(spans, n, least_ns, work_ns);
+    }
+}
+END_TEST
+
+/* ---- trace --------------------------------------------------------------- */
+
+static ms_json json;
+
+static uint32_t member(uint32_t row, const char *key)
+{
+    uint32_t found = ms_json_find(&json, row, key);
+    ck_assert_msg(found != MS_NONE, "no \"%s\"", key);
+    return found;
+}
+
+static uint64_t number(uint32_t row, const char *key)
+{
+    const ms_json_node *node = &json.nodes[member(row, key)];
+    return node->kind == MS_JSON_FLOAT ? (uint64_t)llround(node->value.f)
+                                       : (uint64_t)node->value.i;
+}
+
+static uint64_t argument(uint32_t row, const char *key)
+{
+    uint32_t args = member(row, "args");
+    return ms_json_find(&json, args, key) == MS_NONE ? 0 : number(args, key);
+}
+
+/* Microseconds as ns. */
+static uint64_t time_of(uint32_t row, const char *key)
+{
+    return (uint64_t)llround(json.nodes[member(row, key)].value.f * 1e3);
+}
+
+struct sums {
+    uint64_t end_ns[MS_N_STREAMS], busy_ns[MS_N_STREAMS];
+    uint64_t comm_ns, copy_ns, sent_bytes, peak_bytes, host_bytes;
+};
+
+static void add_slice(struct sums *sums, uint32_t row)
+{
+    uint64_t stream = number(row, "tid") - 1, from_ns = time_of(row, "ts");
+    ck_assert_uint_lt(stream, MS_N_STREAMS);
+    ck_assert_uint_ge(from_ns, sums->end_ns[stream]);
+    sums->end_ns[stream] = from_ns + time_of(row, "dur");
+    sums->busy_ns[stream] += time_of(row, "dur");
+    sums->comm_ns += argument(row, "waited_for_comm_ns");
+    sums->copy_ns += argument(row, "waited_for_copy_ns");
+    sums->sent_bytes += argument(row, "sent_bytes");
+}
+
+static void add_counter(struct sums *sums, uint32_t row)
+{
+    const char *name = json.nodes[member(row, "name")].value.s;
+    uint64_t bytes = argument(row, "allocated"), sum = 0;
+    if (strcmp(name, "device bytes") == 0 && bytes > sums->peak_bytes)
+        sums->peak_bytes = bytes;
+    if (strcmp(name, "host bytes") == 0 && bytes > sums->host_bytes)
+        sums->host_bytes = bytes;
+    if (strcmp(name, "device bytes by category") != 0)
+        return;
+    for (int c = 0; c < MS_N_CATEGORIES; c++)
+        sum += argument(row, ms_names_category[c]);
+    ck_assert_uint_le(sum, result.report.ranks[0].peak.allocated_bytes);
+}
+
+static void read_trace(const char *path)
+{
+    const size_t room = 16u << 20;
+    char *bytes = ms_arena_take_raw(&trial, room, 1);
+    ms_report_names names = {"gpt2", "device", "a \"policy\"", NULL};
+    MUST(ms_trace_write(&result.line, &result.report, &names, path, &trial,
+                        &fault));
+    size_t n = folder_read(path, bytes, room);
+    MUST(ms_json_read("trace", bytes, n, &trial, &json, &fault));
+}
+
+START_TEST(trace_adds_up_to_the_report)
+{
+    struct sums sums = {0};
+    const ms_times *time = run(policies[_i]);
+    const ms_rank_report *rank = &result.report.ranks[0];
+    read_trace(folder_path("a.json"));
+    uint32_t events = member(0, "traceEvents");
+    for (uint32_t row = ms_json_first(&json, events); row != MS_NONE;
+         row = json.nodes[row].next) {
+        char kind = json.nodes[member(row, "ph")].value.s[0];
+        if (kind == 'X')
+            add_slice(&sums, row);
+        else if (kind == 'C')
+            add_counter(&sums, row);
+    }
+    for (uint8_t stream = 0; stream < MS_N_STREAMS; stream++)
+        ck_assert_uint_eq(sums.busy_ns[stream], busy_ns(stream));
+    ck_assert_uint_eq(sums.peak_bytes, rank->peak.allocated_bytes);
+    ck_assert_uint_eq(sums.host_bytes, result.report.host_peak_bytes);
+    ck_assert_uint_eq(sums.sent_bytes, rank->comm_bytes);
+    ck_assert_uint_eq(sums.comm_ns, time->exposed_comm_ns);
+    ck_assert_uint_eq(
+        strstr(policies[_i], "save_on_cpu") != NULL ? 0 : time->stall_ns,
+        sums.copy_ns);
+}
+END_TEST
+
+Suite *suite_lanes(void)
+{
+    Suite *suite = suite_create("lanes");
+    TCase *tcase = tcase_create("lanes");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 100);
+    tcase_add_loop_test(tcase, lanes_add_up_to_the_report, 0, N_POLICIES);
+    tcase_add_loop_test(tcase, trace_adds_up_to_the_report, 0, N_POLICIES);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The Gantt chart and the trace of a step by hand. */
+#include "graphs/json.h"
+#include "plots/figure.h"
+#include "tests/tests.h"
+#include "tests/unit/folder.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME "lay\"er\\\n\xff'`touch PWNED`"
+
+static ms_arena arena;
+static ms_fault fault;
+
+/* Forward of 10 us from 2 us on (the host was late), a copy of its 2 MiB to
+ * the host beside the backward of 10 us, and the copy back, which the step of
+ * 5.001 us waits for: it ends at 36.001 us. */
+static const char *op_name[] = {"addmm", NAME, "adam"};
+static uint32_t op_layer[] = {0, 0, MS_NONE};
+static const char *layer_name[] = {NAME};
+static const char *storage_name[] = {"x", "y"};
+static double op_flops[] = {3e9, 0.0, 0.0};
+static uint64_t op_bytes[] = {64, 0, 32};
+static ms_graph graph = {.op_name = op_name,
+                         .op_layer = op_layer,
+                         .layer_name = layer_name,
+                         .op_flops = op_flops,
+                         .op_read_bytes = op_bytes,
+                         .op_write_bytes = op_bytes,
+                         .storage_name = storage_name};
+static ms_plan_op op[] = {
+    {.of = MS_NONE, .pass = MS_START, .micro_batch = MS_NONE},
+    {.of = 0, .pass = MS_FORWARD},
+    {.of = MS_NONE, .pass = MS_COPY, .stream = MS_STREAM_D2H, .alloc_at = 1},
+    {.of = 1, .pass = MS_GRAD_INPUT, .alloc_at = 2},
+    {.of = MS_NONE, .pass = MS_COPY, .stream = MS_STREAM_H2D, .alloc_at = 3},
+    {.of = 2, .pass = MS_STEP, .micro_batch = MS_NONE, .alloc_at = 4},
+    {.alloc_at = 4},
+};
+static ms_row row[] = {
+    {.bytes = 2u << 20, .storage = 0, .op = 1, .category = MS_ACTIVATIONS},
+    {.bytes = 2u << 20, .storage = 0, .op = 2, .pool = MS_HOST_POOL},
+    {.bytes = 1u << 20, .storage = 1, .op = 3, .category = MS_TEMPORARIES},
+    {.bytes = 2u << 20, .storage = 0, .op = 4, .category = MS_ACTIVATIONS},
+};
+static ms_plan plan = {.graph = &graph,
+                       .n_ops = 6,
+                       .op = op,
+                       .n_rows = 4,
+                       .row = row,
+                       .n_ranks = 1,
+                       .n_micro_batches = 1};
+/* The temporary comes and goes at one instant. */
+static ms_event events[] = {
+    {2000, 0, 3},  {12000, 1, 5}, {22000, 2, 7},  {22000, 2, 6},
+    {22000, 0, 4}, {23000, 3, 9}, {36001, 3, 10},
+};
+static uint64_t start_ns[] = {0, 2000, 12000, 12000, 23000, 31000};
+static uint64_t end_ns[] = {0, 12000, 20000, 22000, 31000, 36001};
+static uint8_t gap_cause[] = {0, MS_GAP_HOST, 0, 0, 0, MS_GAP_COPY};
+static const ms_timeline line = {.plan = &plan,
+                                 .n_events = 7,
+                                 .events = events,
+                                 .start_ns = start_ns,
+                                 .end_ns = end_ns,
+                                 .gap_cause = gap_cause,
+                                 .step_ns = 36001};
+static ms_rank_report rank = {
+    .peak = {.allocated_bytes = 3u << 20, .t_ns = 22000}};
+static const ms_report report = {
+    .capacity_bytes = 4u << 20, .n_ranks = 1, .ranks = &rank};
+
+static void setup(void)
+{
+    arena = (ms_arena){0};
+    fault = (ms_fault){0};
+    folder_open();
+}
+
+static void teardown(void)
+{
+    folder_close();
+    ms_arena_free(&arena);
+}
+
+static bool has_gnuplot(void)
+{
+    return system("command -v gnuplot > /dev/null") == 0;
+}
+
+/* ---- the figure ---------------------------------------------------------- */
+
+static ms_err draw(const ms_timeline *drawn, const char *name,
+                   const char *script)
+{
+    ms_figure figure = {.title = NAME, .subtitle = "a step"};
+    return ms_figure_gantt(drawn, &report, &figure, folder_path(name), script,
+                           &arena, &fault);
+}
+
+static const char *draw_script(const ms_timeline *drawn)
+{
+    static char bytes[1 << 17];
+    char script[256];
+    strcpy(script, folder_path("a.gp"));
+    ck_assert_msg(draw(drawn, "a.svg", script) == MS_OK, "%s", fault.what);
+    folder_read(script, bytes, sizeof bytes);
+    return bytes;
+}
+
+static void check_has(const char *bytes, const char *words)
+{
+    ck_assert_msg(strstr(bytes, words) != NULL, "no %s", words);
+}
+
+START_TEST(gantt_shows_streams_and_waits)
+{
+    if (!has_gnuplot())
+        return;
+    const char *bytes = draw_script(&line);
+    check_has(bytes, "'compute stream (µs)'");
+    check_has(bytes, "'wait: host'");
+    check_has(bytes, "'2.00'");
+    check_has(bytes, "'wait: copies'");
+    check_has(bytes, "'36.00'");
+    check_has(bytes, "'copies H2D'");
+    check_has(bytes, "$forward << EOD\n2 12 ");
+    check_has(bytes, "$wait_copy << EOD\n22 31 ");
+    check_has(bytes, "$d2h << EOD\n12 20 ");
+    check_has(bytes, "$h2d << EOD\n23 31 ");
+    ck_assert_ptr_null(strstr(bytes, "$comm"));
+    ck_assert_int_eq(access("PWNED", F_OK), -1);
+}
+END_TEST
+
+/* Slices shorter than a px share one; each keeps its part of the height. */
+START_TEST(thin_slices_share_by_time)
+{
+    static const ms_span spans[] = {
+        {0, 100, MS_WORK_FORWARD},   {100, 103, MS_WORK_WAIT_HOST},
+        {103, 112, MS_WORK_FORWARD}, {112, 200, MS_WORK_BACKWARD},
+        {200, 201, MS_WORK_IDLE},
+    };
+    ms_slice slices[5];
+    ck_assert_uint_eq(ms_lanes_thicken(spans, 5, 10, slices), 4);
+    ck_assert_uint_eq(slices[1].from_ns, 100);
+    ck_assert_uint_eq(slices[1].to_ns, 112);
+    ck_assert_uint_eq(slices[1].work_ns[MS_WORK_WAIT_HOST], 3);
+    ck_assert_uint_eq(slices[1].work_ns[MS_WORK_FORWARD], 9);
+    ck_assert_uint_eq(slices[2].to_ns, 191); /* the last one gets its px */
+    ck_assert_uint_eq(slices[3].work_ns[MS_WORK_IDLE], 1);
+    ck_assert_uint_eq(ms_lanes_thicken(spans, 5, 1000, slices), 1);
+    ck_assert_uint_eq(slices[0].work_ns[MS_WORK_BACKWARD], 88);
+}
+END_TEST
+
+START_TEST(a_step_without_time_has_a_figure)
+{
+    static const uint64_t never[6];
+    static ms_event at_once[7];
+    ms_timeline still = line;
+    if (!has_gnuplot())
+        return;
+    memcpy(at_once, events, sizeof events);
+    for (int i = 0; i < 7; i++)
+        at_once[i].t_ns = 0;
+    still.events = at_once;
+    still.start_ns = still.end_ns = (uint64_t *)never;
+    still.step_ns = 0;
+    check_has(draw_script(&still), "events in order");
+}
+END_TEST
+
+/* Out of host memory at each allocation: an error, no file. */
+START_TEST(gantt_without_memory)
+{
+    ms_err err = MS_ENOMEM;
+    if (!has_gnuplot())
+        return;
+    for (long n = 1; err == MS_ENOMEM && n < 100; n++) {
+        ms_arena_free(&arena);
+        fault = (ms_fault){0};
+        ms_arena_fail_after(n);
+        err = draw(&line, "a.svg", NULL);
+        ms_arena_fail_after(0);
+        ck_assert_int_eq(folder_entries(), err == MS_OK);
+    }
+    ck_assert_int_eq(err, MS_OK);
+}
+END_TEST
+
+/* ---- the trace ----------------------------------------------------------- */
+
+static ms_err write_trace(const char *path)
+{
+    ms_report_names names = {NAME, "h100", "swap:te=1", NULL};
+    return ms_trace_write(&line, &report, &names, path, &arena, &fault);
+}
+
+static const char *trace_text(void)
+{
+    static char bytes[1 << 16];
+    char path[256];
+    strcpy(path, folder_path("a.json"));
+    ck_assert_msg(write_trace(path) == MS_OK, "%s", fault.what);
+    folder_read(path, bytes, sizeof bytes);
+    return bytes;
+}
+
+START_TEST(trace_has_slices_and_counters)
+{
+    const char *bytes = trace_text();
+    check_has(bytes, "{\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":2.000,\"dur\":"
+                     "10.000,\"name\":\"addmm\",\"cat\":\"forward\",\"args\":"
+                     "{\"pass\":\"forward\",\"micro_batch\":0,\"layer\":");
+    check_has(bytes, "\"flops\":3000000000,\"read_bytes\":64,"
+                     "\"written_bytes\":64,\"allocated_bytes\":2097152,"
+                     "\"waited_for_host_ns\":2000}},\n");
+    check_has(bytes, "\"tid\":3,\"ts\":12.000,\"dur\":8.000,\"name\":\"copy\"");
+    check_has(bytes, "\"first_storage\":\"x\",\"storages\":1}},\n");
+    check_has(bytes, "\"ts\":31.000,\"dur\":5.001,");
+    check_has(bytes, "\"waited_for_copy_ns\":9000}},\n");
+    check_has(bytes, "\"args\":{\"name\":\"d2h\"}}");
+    ck_assert_ptr_null(strstr(bytes, "\"comm\""));
+    check_has(bytes, /* highest of the instant, then what stays */
+              "\"ts\":22.000,\"name\":\"device bytes\",\"args\":{\"allocated\":"
+              "3145728}},\n");
+    check_has(bytes, "\"ts\":22.000,\"name\":\"device bytes\",\"args\":"
+                     "{\"allocated\":0}},\n");
+    check_has(bytes, "\"ts\":12.000,\"name\":\"host bytes\",\"args\":"
+                     "{\"allocated\":2097152}}");
+}
+END_TEST
+
+/* Whatever the names hold, it is JSON, and the names come back. */
+START_TEST(trace_escapes_names)
+{
+    ms_json json;
+    const char *bytes = trace_text();
+    ck_assert_msg(ms_json_read("trace", bytes, strlen(bytes), &arena, &json,
+                               &fault) == MS_OK,
+                  "%s: %s", fault.where, fault.what);
+    uint32_t other = ms_json_find(&json, 0, "otherData");
+    ck_assert_str_eq(json.nodes[ms_json_find(&json, other, "model")].value.s,
+                     "lay\"er\\\n\xef\xbf\xbd'`touch PWNED`");
+}
+END_TEST
+
+START_TEST(trace_to_full_disk_and_without_memory)
+{
+    ck_assert_int_eq(write_trace("/dev/full"), MS_ESYSTEM);
+    check_has(fault.what, "No space left");
+    ms_err err = MS_ENOMEM;
+    for (long n = 1; err != MS_OK && n < 100; n++) {
+        ms_arena_free(&arena);
+        fault = (ms_fault){0};
+        ms_arena_fail_after(n);
+        err = write_trace(folder_path("a.json"));
+        ms_arena_fail_after(0);
+        ck_assert_int_eq(folder_entries(), err == MS_OK);
+    }
+    ck_assert_int_eq(err, MS_OK);
+}
+END_TEST
+
+Suite *suite_gantt(void)
+{
+    Suite *suite = suite_create("gantt");
+    TCase *tcase = tcase_create("gantt");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 100);
+    tcase_add_test(tcase, gantt_shows_streams_and_waits);
+    tcase_add_test(tcase, thin_slices_share_by_time);
+    tcase_add_test(tcase, a_step_without_time_has_a_figure);
+    tcase_add_test(tcase, gantt_without_memory);
+    tcase_add_test(tcase, trace_has_slices_and_counters);
+    tcase_add_test(tcase, trace_escapes_names);
+    tcase_add_test(tcase, trace_to_full_disk_and_without_memory);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
