@@ -130,7 +130,7 @@ static void put_box(const ms_panel *panel, const ms_slice *slice, double y0,
 /* The part of each slice that is this work, from the bottom up in the order
  * of the works; y in px of the figure, upwards. */
 static void put_work(const ms_panel *panel, const struct lane *lane,
-                     uint8_t work)
+                     uint32_t work)
 {
     double height = lane->y1 - lane->y0;
     for (uint32_t i = 0; i < lane->n; i++) {
@@ -138,7 +138,7 @@ static void put_work(const ms_panel *panel, const struct lane *lane,
         uint64_t below_ns = 0, all_ns = 0;
         if (slice->work_ns[work] == 0)
             continue;
-        for (uint8_t w = 0; w < MS_N_WORKS; w++) {
+        for (uint32_t w = 0; w < MS_N_WORKS; w++) {
             all_ns += slice->work_ns[w];
             below_ns += w < work ? slice->work_ns[w] : 0;
         }
@@ -148,7 +148,7 @@ static void put_work(const ms_panel *panel, const struct lane *lane,
     }
 }
 
-static bool is_drawn(const struct scene *scene, uint8_t work)
+static bool is_drawn(const struct scene *scene, uint32_t work)
 {
     bool drawn = false;
     for (uint32_t i = 0; i < scene->n_lanes; i++)
@@ -162,7 +162,7 @@ static void put_blocks(const struct scene *scene)
     static const ms_category all[MS_N_CATEGORIES] = {0, 1, 2, 3, 4, 5, 6, 7};
     ms_stack_write(&panel->stack, "memory", all, MS_N_CATEGORIES,
                    panel->script);
-    for (uint8_t work = 0; work < MS_N_WORKS; work++) {
+    for (uint32_t work = 0; work < MS_N_WORKS; work++) {
         if (!is_drawn(scene, work))
             continue;
         ms_text_add(panel->script, "$%s << EOD\n", works[work].name);
@@ -188,7 +188,7 @@ static void put_plot(const struct scene *scene)
                         "linecolor rgb '#C9D8E8' notitle, \\\n  $memory using "
                         "1:2 with lines linewidth 1.2 linecolor rgb '#2F62A8' "
                         "notitle");
-    for (uint8_t work = 0; work < MS_N_WORKS; work++)
+    for (uint32_t work = 0; work < MS_N_WORKS; work++)
         if (is_drawn(scene, work))
             ms_text_add(script,
                         ", \\\n  $%s using 1:3:1:2:3:4 axes x1y2 with "
@@ -204,7 +204,7 @@ static void put_legend(struct scene *scene)
 {
     const struct lane *compute = &scene->lanes[0];
     uint32_t rows = 2 + (scene->n_lanes > 1 ? scene->n_lanes : 0);
-    for (uint8_t work = 0; work < MS_N_WORKS; work++)
+    for (uint32_t work = 0; work < MS_N_WORKS; work++)
         rows += compute->work_ns[work] > 0;
     ms_legend legend = {.panel = &scene->panel,
                         .y = 104.0,
@@ -213,7 +213,7 @@ static void put_legend(struct scene *scene)
                                      : MOST_ROW_PX};
     const ms_unit *unit = scene->panel.stack.time_unit;
     ms_legend_heading(&legend, "compute stream", unit);
-    for (uint8_t work = 0; work < MS_N_WORKS; work++)
+    for (uint32_t work = 0; work < MS_N_WORKS; work++)
         if (compute->work_ns[work] > 0)
             ms_legend_row(&legend, works[work].words, compute->work_ns[work],
                           works[work].color);

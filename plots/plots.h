@@ -30,15 +30,15 @@ ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault);
 /* One field of such a file, in quotes where it needs them. */
 void ms_table_field(ms_text *text, const char *field);
 
-/* trace.c: streams and memory in the Chrome trace event format, for Perfetto or
- * chrome://tracing.  A process is a rank, a thread a stream with a slice for
+/* chrome.c: streams and memory in the Chrome trace event format, for Perfetto
+ * or chrome://tracing.  A process is a rank, a thread a stream with a slice for
  * each op that takes time.  At each instant counters give the device's level,
  * by category and in all, and what the rank holds in host memory; a level that
  * is higher only within the instant comes first.  ts and dur in microseconds,
  * to the nanosecond. */
-ms_err ms_trace_write(const ms_timeline *line, const ms_report *report,
-                      const ms_report_names *names, const char *path,
-                      ms_arena *arena, ms_fault *fault);
+ms_err ms_chrome_trace(const ms_timeline *line, const ms_report *report,
+                       const ms_report_names *names, const char *path,
+                       ms_arena *arena, ms_fault *fault);
 
 /* chart.c: the level over time in one line of width block characters, scaled
  * from 0 to the peak; peak columns keep their maximum. */

@@ -142,8 +142,8 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "KIND",
      .words = "timeline|gantt",
-     .help = "what --plot draws: timeline (memory by category, the default) or "
-             "gantt (the streams under the memory)"},
+     .help = "what --plot draws, memory by category (default) or the streams "
+             "under the memory"},
     {.id = MS_OPTION_KEEP_SCRIPT,
      .name = "keep-script",
      .commands = RUN,

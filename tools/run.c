@@ -161,8 +161,8 @@ static ms_err write_trace(const run *r, ms_fault *fault)
     if (path == NULL)
         return MS_OK;
     ms_report_names names = names_of(&r->job, result, r->policy);
-    MS_TRY(ms_trace_write(&result->line, &result->report, &names, path,
-                          r->hall->trial, fault));
+    MS_TRY(ms_chrome_trace(&result->line, &result->report, &names, path,
+                           r->hall->trial, fault));
     if (!r->outputs.quiet && !ms_outputs_is_stdout(path))
         ms_complain_note("wrote", path);
     return MS_OK;
@@ -224,6 +224,8 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
     if (r.policy == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(ms_pipeline_run(&r.job, hall->keep, hall->trial, &r.result, fault));
+    if (ms_outputs_is_stdout(out->trace) || ms_outputs_is_stdout(out->figure))
+        ms_screen_end_with_reader();
     MS_TRY(print_result(&r, fault));
     MS_TRY(write_csv(&r, fault));
     MS_TRY(write_trace(&r, fault));

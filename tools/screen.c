@@ -44,6 +44,11 @@ const ms_style *ms_screen_style(int fd, const char *mode)
 
 /* ---- writing ------------------------------------------------------------- */
 
+void ms_screen_end_with_reader(void)
+{
+    signal(SIGPIPE, SIG_DFL);
+}
+
 ms_err ms_screen_print(const ms_text *text, ms_fault *fault)
 {
     if (text->failed)
@@ -53,7 +58,7 @@ ms_err ms_screen_print(const ms_text *text, ms_fault *fault)
         if (n >= 0) {
             at += (size_t)n;
         } else if (errno == EPIPE) {
-            signal(SIGPIPE, SIG_DFL);
+            ms_screen_end_with_reader();
             raise(SIGPIPE);
         } else if (errno != EINTR) {
             return ms_fail(fault, MS_ESYSTEM, "standard output", NULL,

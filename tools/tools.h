@@ -235,6 +235,8 @@ const ms_style *ms_screen_style(int fd, const char *mode);
 /* MS_ESYSTEM when not all of it could be written.  A reader that went away
  * ends the process quietly, as a member of a pipe should. */
 ms_err ms_screen_print(const ms_text *text, ms_fault *fault);
+/* Before others write to standard output: the same holds for them. */
+void ms_screen_end_with_reader(void);
 /* Copies at most size - 1 bytes of string, cut at a character; what could
  * steer a terminal and invalid UTF-8 become '?'.  Returns buffer. */
 char *ms_screen_safe(const char *string, char *buffer, size_t size);

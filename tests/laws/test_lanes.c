@@ -63,7 +63,7 @@ static void check_tiling(const ms_span *spans, uint32_t n)
     ck_assert_uint_eq(spans[n - 1].to_ns, result.line.step_ns);
 }
 
-static uint64_t busy_ns(uint8_t stream)
+static uint64_t busy_ns(uint32_t stream)
 {
     uint64_t t_ns = 0;
     for (uint32_t op = 0; op < result.plan.n_ops; op++)
@@ -196,8 +196,8 @@ static void read_trace(const char *path)
     const size_t room = 16u << 20;
     char *bytes = ms_arena_take_raw(&trial, room, 1);
     ms_report_names names = {"gpt2", "device", "a \"policy\"", NULL};
-    MUST(ms_trace_write(&result.line, &result.report, &names, path, &trial,
-                        &fault));
+    MUST(ms_chrome_trace(&result.line, &result.report, &names, path, &trial,
+                         &fault));
     size_t n = folder_read(path, bytes, room);
     MUST(ms_json_read("trace", bytes, n, &trial, &json, &fault));
 }
@@ -217,7 +217,7 @@ START_TEST(trace_adds_up_to_the_report)
         else if (kind == 'C')
             add_counter(&sums, row);
     }
-    for (uint8_t stream = 0; stream < MS_N_STREAMS; stream++)
+    for (uint32_t stream = 0; stream < MS_N_STREAMS; stream++)
         ck_assert_uint_eq(sums.busy_ns[stream], busy_ns(stream));
     ck_assert_uint_eq(sums.peak_bytes, rank->peak.allocated_bytes);
     ck_assert_uint_eq(sums.host_bytes, result.report.host_peak_bytes);

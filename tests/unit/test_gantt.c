@@ -196,7 +196,7 @@ END_TEST
 static ms_err write_trace(const char *path)
 {
     ms_report_names names = {NAME, "h100", "swap:te=1", NULL};
-    return ms_trace_write(&line, &report, &names, path, &arena, &fault);
+    return ms_chrome_trace(&line, &report, &names, path, &arena, &fault);
 }
 
 static const char *trace_text(void)

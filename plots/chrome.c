@@ -65,7 +65,7 @@ static void put_time(ms_text *text, const char *key, uint64_t t_ns)
 }
 
 /* tid 0 is the idle thread to some readers. */
-static uint32_t thread_of(uint8_t stream)
+static uint32_t thread_of(uint32_t stream)
 {
     return stream + 1u;
 }
@@ -88,7 +88,7 @@ static void put_process(ms_text *text, uint8_t rank)
     put(text, "}}");
 }
 
-static void put_thread(ms_text *text, uint8_t rank, uint8_t stream)
+static void put_thread(ms_text *text, uint8_t rank, uint32_t stream)
 {
     uint32_t thread = thread_of(stream);
     put_number(text, ",\n{\"ph\":\"M\",\"pid\":", rank);
@@ -117,7 +117,7 @@ static void put_rank(struct trace *trace, uint8_t rank)
         if (plan->op[op].rank == rank && is_slice(trace->line, op))
             works[plan->op[op].stream] = true;
     put_process(&trace->text, rank);
-    for (uint8_t stream = 0; stream < MS_N_STREAMS; stream++)
+    for (uint32_t stream = 0; stream < MS_N_STREAMS; stream++)
         if (works[stream])
             put_thread(&trace->text, rank, stream);
     const ms_peak *peak = &trace->report->ranks[rank].peak;
@@ -380,9 +380,9 @@ static bool next(void *of, const char **bytes, size_t *length)
     return !trace->text.failed;
 }
 
-ms_err ms_trace_write(const ms_timeline *line, const ms_report *report,
-                      const ms_report_names *names, const char *path,
-                      ms_arena *arena, ms_fault *fault)
+ms_err ms_chrome_trace(const ms_timeline *line, const ms_report *report,
+                       const ms_report_names *names, const char *path,
+                       ms_arena *arena, ms_fault *fault)
 {
     const ms_plan *plan = line->plan;
     struct trace trace = {.line = line,

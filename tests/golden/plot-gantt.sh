@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The streams of a step under its memory, whatever it uses of them.
+for policy in none zero:3,dp=8 ddp:dp=8 swap:te=3 swap:vdnn=all swap:save_on_cpu
+do
+    echo "== $policy"
+    "$MEMSIM" run gpt2 -q -p "$policy" --figure gantt --plot=a.svg --keep-script
+    sed -n "s/^\(\$[a-z0-9_]*\) << EOD\$/\1/p" a.gp
+    sed -n "s/^set label '\([a-z]*: [a-z ]*\|copies [A-Z0-9]*\|collectives\)'.*/\1/p" \
+        a.gp
+    tail -c 7 a.svg
+done
