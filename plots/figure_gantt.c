@@ -159,7 +159,9 @@ static bool is_drawn(const struct scene *scene, uint32_t work)
 static void put_blocks(const struct scene *scene)
 {
     const ms_panel *panel = &scene->panel;
-    static const ms_category all[MS_N_CATEGORIES] = {0, 1, 2, 3, 4, 5, 6, 7};
+    ms_category all[MS_N_CATEGORIES];
+    for (int c = 0; c < MS_N_CATEGORIES; c++)
+        all[c] = (ms_category)c;
     ms_stack_write(&panel->stack, "memory", all, MS_N_CATEGORIES,
                    panel->script);
     for (uint32_t work = 0; work < MS_N_WORKS; work++) {

@@ -52,13 +52,33 @@ static bool write_piece(int fd, const char *bytes, size_t length)
     return true;
 }
 
+static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
+#define N_INTERRUPTS (sizeof interrupts / sizeof interrupts[0])
+
+/* Does one wait that replace_undisturbed holds back and nohup does not ignore?
+ */
+static bool is_interrupted(void)
+{
+    sigset_t pending;
+    struct sigaction action;
+    if (sigpending(&pending) != 0)
+        return false;
+    for (size_t i = 0; i < N_INTERRUPTS; i++)
+        if (sigismember(&pending, interrupts[i]) == 1 &&
+            sigaction(interrupts[i], NULL, &action) == 0 &&
+            action.sa_handler != SIG_IGN)
+            return true;
+    return false;
+}
+
 /* errno is set by whoever says false. */
 static bool write_all(int fd, const struct source *source)
 {
     const char *bytes;
     size_t length;
     do {
-        if (!source->next(source->of, &bytes, &length) ||
+        errno = EINTR;
+        if (is_interrupted() || !source->next(source->of, &bytes, &length) ||
             !write_piece(fd, bytes, length))
             return false;
     } while (length > 0);
@@ -143,16 +163,16 @@ static bool replace(const char *target, mode_t mode,
     return false;
 }
 
-/* An interrupt waits until the temporary file is renamed or removed. */
+/* An interrupt waits until the temporary file is renamed or removed; an output
+ * of many pieces is given up for it. */
 static bool replace_undisturbed(const char *target, mode_t mode,
                                 const struct source *source)
 {
-    sigset_t interrupts, before;
-    sigemptyset(&interrupts);
-    sigaddset(&interrupts, SIGINT);
-    sigaddset(&interrupts, SIGTERM);
-    sigaddset(&interrupts, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &interrupts, &before);
+    sigset_t held, before;
+    sigemptyset(&held);
+    for (size_t i = 0; i < N_INTERRUPTS; i++)
+        sigaddset(&held, interrupts[i]);
+    pthread_sigmask(SIG_BLOCK, &held, &before);
     bool good = replace(target, mode, source);
     int first = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);

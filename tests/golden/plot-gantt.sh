@@ -5,7 +5,6 @@ do
     echo "== $policy"
     "$MEMSIM" run gpt2 -q -p "$policy" --figure gantt --plot=a.svg --keep-script
     sed -n "s/^\(\$[a-z0-9_]*\) << EOD\$/\1/p" a.gp
-    sed -n "s/^set label '\([a-z]*: [a-z ]*\|copies [A-Z0-9]*\|collectives\)'.*/\1/p" \
-        a.gp
+    grep -o "^set label '\(wait\|copies\|collectives\)[^']*" a.gp
     tail -c 7 a.svg
 done

@@ -4,6 +4,7 @@
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -142,6 +143,75 @@ START_TEST(to_standard_output)
 }
 END_TEST
 
+/* ---- piece by piece ------------------------------------------------------ */
+
+struct pieces {
+    int n, signal_at; /* 0: never */
+};
+
+static bool next_piece(void *of, const char **bytes, size_t *length)
+{
+    struct pieces *pieces = of;
+    *bytes = "piece\n";
+    *length = pieces->n > 0 ? 6 : 0;
+    if (pieces->signal_at != 0 && pieces->n == pieces->signal_at)
+        kill(getpid(), SIGINT);
+    pieces->n--;
+    return true;
+}
+
+static bool next_fails(void *of, const char **bytes, size_t *length)
+{
+    (void)of;
+    (void)bytes;
+    (void)length;
+    errno = ENOMEM;
+    return false;
+}
+
+START_TEST(writes_pieces)
+{
+    struct pieces pieces = {.n = 3};
+    const char *path = folder_path("a");
+    ck_assert_int_eq(ms_output_stream(path, next_piece, &pieces, &fault),
+                     MS_OK);
+    check_content(path, "piece\npiece\npiece\n");
+    ck_assert_int_eq(ms_output_stream(path, next_fails, NULL, &fault),
+                     MS_ESYSTEM);
+    ck_assert_ptr_nonnull(strstr(fault.what, "Cannot allocate memory"));
+    check_content(path, "piece\npiece\npiece\n");
+    ck_assert_int_eq(folder_entries(), 1);
+}
+END_TEST
+
+static volatile sig_atomic_t interrupted;
+
+static void note_interrupt(int number)
+{
+    interrupted = number;
+}
+
+/* An interrupt ends a long output, of which nothing stays; an ignored one does
+ * not. */
+START_TEST(interrupts_pieces)
+{
+    struct pieces pieces = {.n = 1000, .signal_at = 500};
+    const char *path = folder_path("a");
+    signal(SIGINT, note_interrupt);
+    ck_assert_int_eq(ms_output_stream(path, next_piece, &pieces, &fault),
+                     MS_ESYSTEM);
+    ck_assert_int_eq(interrupted, SIGINT);
+    ck_assert_int_eq(pieces.n, 499);
+    ck_assert_int_eq(folder_entries(), 0);
+    signal(SIGINT, SIG_IGN);
+    pieces = (struct pieces){.n = 1000, .signal_at = 500};
+    ck_assert_int_eq(ms_output_stream(path, next_piece, &pieces, &fault),
+                     MS_OK);
+    signal(SIGINT, SIG_DFL);
+    ck_assert_int_eq(folder_entries(), 1);
+}
+END_TEST
+
 Suite *suite_output(void)
 {
     Suite *suite = suite_create("output");
@@ -153,6 +223,8 @@ Suite *suite_output(void)
     tcase_add_test(tcase, into_read_only_folder);
     tcase_add_test(tcase, stops_in_the_middle);
     tcase_add_test(tcase, to_standard_output);
+    tcase_add_test(tcase, writes_pieces);
+    tcase_add_test(tcase, interrupts_pieces);
     suite_add_tcase(suite, tcase);
     return suite;
 }
