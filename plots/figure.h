@@ -170,7 +170,8 @@ bool ms_labels_top(const ms_room *room, const ms_stack *stack, double peak_x,
 #define MS_LEGEND_X1 884.0
 #define MS_PANEL_MOST_WALLS 6u /* bands whose borders are drawn */
 
-/* The first part is given, the rest found by ms_panel_open. */
+/* ms_panel_of fills the first part, which a figure may change before
+ * ms_panel_open finds the rest. */
 typedef struct ms_panel {
     const ms_timeline *line;
     const ms_figure *figure;
@@ -193,6 +194,8 @@ typedef struct ms_panel {
     double walls[MS_PANEL_MOST_WALLS];
 } ms_panel;
 
+ms_panel ms_panel_of(const ms_timeline *line, const ms_figure *figure,
+                     ms_text *script, double head_room);
 ms_err ms_panel_open(ms_panel *panel, const ms_report *report, ms_fault *fault);
 /* Begins the script: titles, phases, axes, the labels of peak and capacity. */
 void ms_panel_draw(ms_panel *panel, ms_format format);

@@ -89,14 +89,7 @@ ms_err ms_figure_timeline(const ms_timeline *line, const ms_report *report,
 {
     ms_format format;
     ms_text script = {.arena = arena};
-    struct scene scene = {
-        .panel = {.line = line,
-                  .figure = figure,
-                  .script = &script,
-                  .arena = arena,
-                  .area = {MS_PANEL_X0, MS_PANEL_Y0, MS_PANEL_X1, MS_PANEL_Y1},
-                  .bottom_y = MS_PANEL_Y1,
-                  .head_room = 0.16}};
+    struct scene scene = {.panel = ms_panel_of(line, figure, &script, 0.16)};
     MS_TRY(ms_gnuplot_format(path, &format, fault));
     MS_TRY(ms_panel_open(&scene.panel, report, fault));
     find_shown(&scene);

@@ -388,6 +388,19 @@ static void put_labels(ms_panel *panel)
         put_peak(panel, of_peak, &peak);
 }
 
+ms_panel ms_panel_of(const ms_timeline *line, const ms_figure *figure,
+                     ms_text *script, double head_room)
+{
+    return (ms_panel){
+        .line = line,
+        .figure = figure,
+        .script = script,
+        .arena = script->arena,
+        .area = {MS_PANEL_X0, MS_PANEL_Y0, MS_PANEL_X1, MS_PANEL_Y1},
+        .bottom_y = MS_PANEL_Y1,
+        .head_room = head_room};
+}
+
 ms_err ms_panel_open(ms_panel *panel, const ms_report *report, ms_fault *fault)
 {
     panel->rank = find_rank(report, panel->figure->rank);

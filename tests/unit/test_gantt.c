@@ -92,20 +92,15 @@ static bool has_gnuplot(void)
 
 /* ---- the figure ---------------------------------------------------------- */
 
-static ms_err draw(const ms_timeline *drawn, const char *name,
-                   const char *script)
-{
-    ms_figure figure = {.title = NAME, .subtitle = "a step"};
-    return ms_figure_gantt(drawn, &report, &figure, folder_path(name), script,
-                           &arena, &fault);
-}
-
 static const char *draw_script(const ms_timeline *drawn)
 {
     static char bytes[1 << 17];
     char script[256];
+    ms_figure figure = {.title = NAME, .subtitle = "a step"};
     strcpy(script, folder_path("a.gp"));
-    ck_assert_msg(draw(drawn, "a.svg", script) == MS_OK, "%s", fault.what);
+    ck_assert_msg(ms_figure_gantt(drawn, &report, &figure, folder_path("a.svg"),
+                                  script, &arena, &fault) == MS_OK,
+                  "%s", fault.what);
     folder_read(script, bytes, sizeof bytes);
     return bytes;
 }
@@ -170,24 +165,6 @@ START_TEST(a_step_without_time_has_a_figure)
     still.start_ns = still.end_ns = (uint64_t *)never;
     still.step_ns = 0;
     check_has(draw_script(&still), "events in order");
-}
-END_TEST
-
-/* Out of host memory at each allocation: an error, no file. */
-START_TEST(gantt_without_memory)
-{
-    ms_err err = MS_ENOMEM;
-    if (!has_gnuplot())
-        return;
-    for (long n = 1; err == MS_ENOMEM && n < 100; n++) {
-        ms_arena_free(&arena);
-        fault = (ms_fault){0};
-        ms_arena_fail_after(n);
-        err = draw(&line, "a.svg", NULL);
-        ms_arena_fail_after(0);
-        ck_assert_int_eq(folder_entries(), err == MS_OK);
-    }
-    ck_assert_int_eq(err, MS_OK);
 }
 END_TEST
 
@@ -274,7 +251,6 @@ Suite *suite_gantt(void)
     tcase_add_test(tcase, gantt_shows_streams_and_waits);
     tcase_add_test(tcase, thin_slices_share_by_time);
     tcase_add_test(tcase, a_step_without_time_has_a_figure);
-    tcase_add_test(tcase, gantt_without_memory);
     tcase_add_test(tcase, trace_has_slices_and_counters);
     tcase_add_test(tcase, trace_escapes_names);
     tcase_add_test(tcase, trace_to_full_disk_and_without_memory);

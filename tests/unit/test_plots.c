@@ -62,11 +62,13 @@ static ms_event events[N_EVENTS] = {
 };
 static uint64_t start_ns[N_OPS] = {0, 0, 10000, 20000};
 static uint64_t end_ns[N_OPS] = {0, 10000, 20000, 30000};
+static uint8_t gap_cause[N_OPS];
 static const ms_timeline line = {.plan = &plan,
                                  .n_events = N_EVENTS,
                                  .events = events,
                                  .start_ns = start_ns,
                                  .end_ns = end_ns,
+                                 .gap_cause = gap_cause,
                                  .step_ns = 30000};
 
 static ms_rank_report rank = {
@@ -99,11 +101,18 @@ static bool has_gnuplot(void)
     return system("command -v gnuplot > /dev/null") == 0;
 }
 
-static ms_err draw(const char *title, const char *name)
+static ms_err (*const kinds[])(const ms_timeline *line, const ms_report *report,
+                               const ms_figure *figure, const char *path,
+                               const char *script_path, ms_arena *arena,
+                               ms_fault *fault) = {ms_figure_timeline,
+                                                   ms_figure_gantt};
+#define N_KINDS 2
+
+static ms_err draw(int kind, const char *title, const char *name)
 {
     ms_figure figure = {.title = title, .subtitle = title};
-    return ms_figure_timeline(&line, &report, &figure, folder_path(name), NULL,
-                              &arena, &fault);
+    return kinds[kind](&line, &report, &figure, folder_path(name), NULL, &arena,
+                       &fault);
 }
 
 /* ---- table and chart ----------------------------------------------------- */
@@ -301,7 +310,7 @@ START_TEST(gnuplot_is_missing)
     const char *path = getenv("PATH");
     snprintf(before, sizeof before, "%s", path != NULL ? path : "");
     setenv("PATH", "/nonexistent", 1);
-    ms_err err = draw("title", "a.svg");
+    ms_err err = draw(_i, "title", "a.svg");
     setenv("PATH", before, 1);
     ck_assert_int_eq(err, MS_EPROGRAM);
     ck_assert_ptr_nonnull(strstr(fault.what, "gnuplot was not found"));
@@ -354,18 +363,20 @@ static const struct {
 START_TEST(figures_are_the_same_each_time)
 {
     enum { SIZE = 1 << 20 };
-    const char *name = pictures[_i].name;
+    int kind = _i % N_KINDS, format = _i / N_KINDS;
+    const char *name = pictures[format].name;
     if (!has_gnuplot())
         return;
     char *once = ms_arena_take(&arena, SIZE, 1);
     char *again = ms_arena_take(&arena, SIZE, 1);
-    ck_assert_int_eq(draw("a model", name), MS_OK);
+    ck_assert_int_eq(draw(kind, "a model", name), MS_OK);
     size_t n = folder_read(folder_path(name), once, SIZE);
     ck_assert_int_eq(
-        memcmp(once, pictures[_i].first, strlen(pictures[_i].first)), 0);
+        memcmp(once, pictures[format].first, strlen(pictures[format].first)),
+        0);
     if (strcmp(name, "a.pdf") == 0)
         sleep(1); /* its date would differ */
-    ck_assert_int_eq(draw("a model", name), MS_OK);
+    ck_assert_int_eq(draw(kind, "a model", name), MS_OK);
     ck_assert_uint_eq(folder_read(folder_path(name), again, SIZE), n);
     ck_assert_mem_eq(once, again, n);
     ck_assert_int_eq(folder_entries(), 1);
@@ -395,7 +406,7 @@ START_TEST(titles_inject_nothing)
         return;
     ck_assert_ptr_nonnull(getcwd(before, sizeof before));
     ck_assert_int_eq(chdir(folder), 0);
-    ms_err err = draw(hostile[_i], "a.png");
+    ms_err err = draw(_i % N_KINDS, hostile[_i / N_KINDS], "a.png");
     ck_assert_int_eq(chdir(before), 0);
     ck_assert_msg(err == MS_OK, "%s", fault.what);
     ck_assert_int_eq(folder_entries(), 1);
@@ -448,7 +459,7 @@ START_TEST(figure_without_memory)
         ms_arena_free(&arena);
         fault = (ms_fault){0};
         ms_arena_fail_after(n);
-        err = draw("x", "a.svg");
+        err = draw(_i, "x", "a.svg");
         ms_arena_fail_after(0);
         ck_assert_int_eq(folder_entries(), err == MS_OK);
     }
@@ -471,14 +482,14 @@ Suite *suite_plots(void)
     tcase_add_test(tcase, thickness_keeps_the_peak);
     tcase_add_test(tcase, steps_of_axes);
     tcase_add_test(tcase, formats);
-    tcase_add_test(tcase, gnuplot_is_missing);
+    tcase_add_loop_test(tcase, gnuplot_is_missing, 0, N_KINDS);
     tcase_add_test(tcase, gnuplot_fails);
     tcase_add_test(tcase, gnuplot_stops_reading);
-    tcase_add_loop_test(tcase, figures_are_the_same_each_time, 0, 3);
-    tcase_add_loop_test(tcase, titles_inject_nothing, 0, N_HOSTILE);
+    tcase_add_loop_test(tcase, figures_are_the_same_each_time, 0, 3 * N_KINDS);
+    tcase_add_loop_test(tcase, titles_inject_nothing, 0, N_HOSTILE * N_KINDS);
     tcase_add_test(tcase, figure_to_full_disk);
     tcase_add_test(tcase, script_is_kept);
-    tcase_add_test(tcase, figure_without_memory);
+    tcase_add_loop_test(tcase, figure_without_memory, 0, N_KINDS);
     suite_add_tcase(suite, tcase);
     return suite;
 }
