@@ -496,14 +496,24 @@ static ms_err advice_line(const ms_summary *summary, bool stays,
     return MS_OK;
 }
 
+/* The output to look at after those that were asked for. */
+static const char *next_output(const ms_summary *summary)
+{
+    const ms_arguments *given = summary->arguments;
+    if (ms_options_value(given, MS_OPTION_PLOT) == NULL)
+        return "--plot";
+    if (summary->result->plan.wait_at != NULL &&
+        ms_options_value(given, MS_OPTION_FIGURE) == NULL)
+        return "--figure gantt --plot=gantt.svg";
+    return "--csv timeline.csv";
+}
+
 static void next_line(const ms_summary *summary, const ms_advice *advice,
                       ms_text *text)
 {
-    const char *extra = advice->words != NULL ? advice->words : "--plot";
+    const char *extra =
+        advice->words != NULL ? advice->words : next_output(summary);
     ms_text_add(text, "next:     ");
-    if (advice->words == NULL &&
-        ms_options_value(summary->arguments, MS_OPTION_PLOT) != NULL)
-        extra = "--csv timeline.csv";
     ms_settings_command(summary->arguments, extra, text);
     ms_text_add(text, "\n");
 }

@@ -6,8 +6,8 @@ try() {
     echo "$?"
     head -n 1 err
 }
-for option in --policy --device --set --memory --csv --program --plot --dump \
-    --batch "--$bytes"; do
+for option in --policy --device --set --memory --csv --trace --program --plot \
+    --figure --dump --batch "--$bytes"; do
     try run tiny.json -q "$option=$bytes/x"
 done
 try "$bytes"

@@ -8,3 +8,7 @@ do
     grep -o "^set label '\(wait\|copies\|collectives\)[^']*" a.gp
     tail -c 7 a.svg
 done
+# The summary says how to see the streams.
+"$MEMSIM" run gpt2 -p zero:3,dp=8 --plot=a.svg 2>/dev/null | grep ^next
+"$MEMSIM" run gpt2 --set optimizer_impl=fused --plot=a.svg 2>/dev/null |
+    grep ^next

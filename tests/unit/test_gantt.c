@@ -225,6 +225,35 @@ START_TEST(trace_escapes_names)
 }
 END_TEST
 
+/* Backward and what it makes on a rank of its own. */
+START_TEST(trace_has_a_process_per_rank)
+{
+    static ms_rank_report both[2];
+    static char bytes[1 << 16];
+    ms_plan_op ops[7];
+    memcpy(ops, op, sizeof ops);
+    ops[3].rank = 1;
+    ms_plan two = plan;
+    two.op = ops;
+    two.n_ranks = 2;
+    ms_timeline drawn = line;
+    drawn.plan = &two;
+    ms_report of_both = {.n_ranks = 2, .ranks = both};
+    ms_report_names names = {"m", "d", "p", NULL};
+    const char *path = folder_path("a.json");
+    ck_assert_int_eq(
+        ms_chrome_trace(&drawn, &of_both, &names, path, &arena, &fault), MS_OK);
+    folder_read(path, bytes, sizeof bytes);
+    check_has(bytes, "\"pid\":1,\"name\":\"process_name\",\"args\":"
+                     "{\"name\":\"rank 1\"}}");
+    check_has(bytes, "{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":12.000,");
+    check_has(bytes, "{\"ph\":\"C\",\"pid\":1,\"ts\":22.000,\"name\":"
+                     "\"device bytes\",\"args\":{\"allocated\":1048576}}");
+    check_has(bytes, "\"pid\":0,\"ts\":22.000,\"name\":\"device bytes\","
+                     "\"args\":{\"allocated\":0}}");
+}
+END_TEST
+
 START_TEST(trace_to_full_disk_and_without_memory)
 {
     ck_assert_int_eq(write_trace("/dev/full"), MS_ESYSTEM);
@@ -253,6 +282,7 @@ Suite *suite_gantt(void)
     tcase_add_test(tcase, a_step_without_time_has_a_figure);
     tcase_add_test(tcase, trace_has_slices_and_counters);
     tcase_add_test(tcase, trace_escapes_names);
+    tcase_add_test(tcase, trace_has_a_process_per_rank);
     tcase_add_test(tcase, trace_to_full_disk_and_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;
