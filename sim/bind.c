@@ -362,8 +362,8 @@ static void let_go(ms_books *books, uint32_t cell)
     books->row[cell] = MS_NONE;
 }
 
-/* A copy from the host takes memory that ops of the compute stream may still
- * use when the host hands it out: it starts after them. */
+/* What is copied from the host or gathered takes memory that ops of the compute
+ * stream may still use when the host hands it out: it starts after them. */
 static void wait_for_compute(ms_books *books, const ms_books_at *at)
 {
     uint32_t last = books->last_compute[at->rank];
@@ -455,7 +455,7 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
     plan->transfers = transfers;
     transfers[plan->n_transfers++] = (struct ms_transfer){
         plan->n_ops, ms_collective_sent_bytes(ring, kind, bytes)};
-    MS_TRY(ms_books_reserve(books, 1, n, 2 * n));
+    MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 1));
     ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMM,
                    ms_collective_ns(ring, kind, bytes));
     return MS_OK;
@@ -484,6 +484,8 @@ ms_err ms_bind_gather(ms_books *books, const ms_books_at *at,
     if (missing == 0)
         return MS_OK;
     MS_TRY(issue_collective(books, at, MS_ALL_GATHER, bytes, n));
+    if (books->shard_row)
+        wait_for_compute(books, at);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         if (!is_shard(books, c) && books->row[c] != MS_NONE)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # An unknown kind, a kind without a figure, outputs that cannot be written.
 try() {
-    "$MEMSIM" run tiny.json "$@" 2>&1 >/dev/null
+    { "$MEMSIM" run tiny.json "$@" >/dev/null; } 2>&1
     echo "$?"
 }
 try --plot=a.svg --figure gant
@@ -19,4 +19,4 @@ try --trace tiny.json
 try --trace same --csv same
 try --trace - --json
 try --trace - --plot=-
-ls | grep -v 'json$'
+find . ! -name '*.json' ! -name .
