@@ -90,7 +90,7 @@ ms_err ms_shapelayers_assign(ms_trace *trace, const ms_layer *layer,
                              const uint32_t *in, uint32_t *out)
 {
     char want[MS_LAYERS_SHAPE], have[MS_LAYERS_SHAPE];
-    uint32_t slice;
+    uint32_t slice = MS_NONE;
 
     MS_TRY(ms_layers_need_float(trace, layer, in[1]));
     MS_TRY(ms_layers_need_unsaved(trace, layer, in[0]));
