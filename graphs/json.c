@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FEW_KEYS 8u /* compared pairwise; more go through an index */
+#define FEW_KEYS 8u    /* compared pairwise; more go through an index */
+#define KIND_MASK 0xff /* of cJSON's type; the rest are flags */
 
 /* cJSON takes its memory from the arena of the read that this thread is in;
  * what it frees goes with the arena. */
@@ -77,28 +78,24 @@ static char *keep_text(const walk *w, const char *text)
     return ms_arena_text(w->keep, text, strlen(text));
 }
 
-/* An integer as the text spells it; the scan has checked the range. */
-static int64_t exact_integer(const char *text)
+/* An integer as the text spells it, or false for a number that is none; the
+ * scan has checked the range.  The source need not end with a NUL. */
+static bool exact_integer(const ms_quote *source, uint32_t at, int64_t *integer)
 {
-    bool negative = *text == '-';
+    const char *c = source->bytes + at, *end = source->bytes + source->length;
+    bool negative = *c == '-';
     uint64_t value = 0;
-    for (text += negative; *text >= '0' && *text <= '9'; text++)
-        value = value * 10 + (uint64_t)(*text - '0');
-    return negative ? (int64_t)(0 - value) : (int64_t)value;
+    for (c += negative; c < end && *c >= '0' && *c <= '9'; c++)
+        value = value * 10 + (uint64_t)(*c - '0');
+    *integer = negative ? (int64_t)(0 - value) : (int64_t)value;
+    return c == end || (*c != '.' && *c != 'e' && *c != 'E');
 }
 
 static ms_err walk_number(const walk *w, const cJSON *item, uint32_t row)
 {
     ms_json_node *node = &w->json->nodes[row];
-    const ms_quote *source = &w->json->source;
-    char text[64] = ""; /* the source need not end with a NUL */
-    size_t left = source->length - node->at;
-    memcpy(text, source->bytes + node->at,
-           left < sizeof text ? left : sizeof text - 1);
-    char after = text[strspn(text, "-0123456789")];
-    if (after != '.' && after != 'e' && after != 'E') {
+    if (exact_integer(&w->json->source, node->at, &node->value.i)) {
         node->kind = MS_JSON_INT;
-        node->value.i = exact_integer(text);
         return MS_OK;
     }
     node->kind = MS_JSON_FLOAT;
@@ -149,18 +146,25 @@ static ms_err walk_value(walk *w, const cJSON *item)
         if (node->key == NULL)
             return ms_fail_nomem(w->fault);
     }
-    if (cJSON_IsArray(item) || cJSON_IsObject(item))
+    switch (item->type & KIND_MASK) {
+    case cJSON_Array:
+    case cJSON_Object:
         return walk_members(w, item, row);
-    if (cJSON_IsNumber(item))
+    case cJSON_Number:
         return walk_number(w, item, row);
-    if (cJSON_IsBool(item)) {
+    case cJSON_True:
+    case cJSON_False:
         node->kind = MS_JSON_BOOL;
-        node->value.b = cJSON_IsTrue(item);
-    } else if (cJSON_IsString(item)) {
+        node->value.b = (item->type & KIND_MASK) == cJSON_True;
+        break;
+    case cJSON_String:
         node->kind = MS_JSON_STRING;
         node->value.s = keep_text(w, item->valuestring);
         if (node->value.s == NULL)
             return ms_fail_nomem(w->fault);
+        break;
+    default: /* null */
+        break;
     }
     return MS_OK;
 }
