@@ -215,6 +215,11 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
     }
     ms_text_add(text, "\"device\": ");
     ms_text_json(text, job->device->name);
+    ms_text_add(text, ", \"gpus\": ");
+    if (job->gpus > 0)
+        ms_text_u64(text, job->gpus);
+    else
+        ms_text_add(text, "null");
     ms_text_add(text, ", \"book\": \"%s\", ",
                 job->book_device ? "device" : "host");
     json_defaults(job, text);
