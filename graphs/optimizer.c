@@ -119,26 +119,27 @@ void ms_optimizer_states(ms_trace *trace)
 
 /* ---- kernels ------------------------------------------------------------- */
 
-static void read_whole(step *s, uint32_t storage)
+/* What this rank touches of parameter p's states: its part of the weight and of
+ * .grad; the others are that part. */
+static uint64_t touched_bytes(const step *s, uint32_t p, uint32_t storage)
 {
-    if (!s->trace->err && storage != MS_NONE)
-        ms_trace_read_storage(s->trace, storage,
-                              s->trace->graph.storage_bytes[storage]);
+    const ms_parameter *parameter = &s->trace->parameters[p];
+    uint64_t bytes = s->trace->graph.storage_bytes[storage];
+
+    if (parameter->elements == 0 ||
+        (storage != parameter->storage && storage != parameter->grad_storage))
+        return bytes;
+    return bytes / parameter->elements * ms_optimizer_part(s->trace, parameter);
 }
 
-/* .grad or the weight, of which this rank updates a part. */
-static void read_part(step *s, const ms_parameter *parameter, uint32_t storage)
+static void read_state(step *s, uint32_t p, uint32_t storage)
 {
-    if (s->trace->err)
-        return;
-    uint64_t bytes = s->trace->graph.storage_bytes[storage];
-    uint64_t item = bytes / (parameter->elements ? parameter->elements : 1);
-    ms_trace_read_storage(s->trace, storage,
-                          item * ms_optimizer_part(s->trace, parameter));
+    if (!s->trace->err && storage != MS_NONE)
+        ms_trace_read_storage(s->trace, storage, touched_bytes(s, p, storage));
 }
 
 /* A state that the first step creates is made by the op that writes it. */
-static void write_state(step *s, uint32_t storage)
+static void write_state(step *s, uint32_t p, uint32_t storage)
 {
     ms_trace *trace = s->trace;
     ms_graph *g = &trace->graph;
@@ -146,11 +147,11 @@ static void write_state(step *s, uint32_t storage)
     if (trace->err || storage == MS_NONE)
         return;
     if (g->storage_at_start[storage] || g->storage_maker[storage] != MS_NONE)
-        read_whole(s, storage);
+        read_state(s, p, storage);
     else
         ms_trace_out(trace, storage);
     if (!trace->err)
-        g->op_write_bytes[g->n_ops - 1] += g->storage_bytes[storage];
+        g->op_write_bytes[g->n_ops - 1] += touched_bytes(s, p, storage);
 }
 
 static uint32_t weight_of(const step *s, const ms_parameter *parameter)
@@ -170,33 +171,33 @@ static void cast_grad(step *s, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
 
-    read_part(s, parameter, parameter->grad_storage);
+    read_state(s, p, parameter->grad_storage);
     s->grads[p] = temporary(s, "fp32_grad",
                             4 * ms_optimizer_part(s->trace, parameter), p);
 }
 
 static void decay_weight(step *s, uint32_t p)
 {
-    write_state(s, weight_of(s, &s->trace->parameters[p]));
+    write_state(s, p, weight_of(s, &s->trace->parameters[p]));
 }
 
 static void update_first(step *s, uint32_t p)
 {
-    read_whole(s, s->grads[p]);
-    write_state(s, s->trace->parameters[p].first);
+    read_state(s, p, s->grads[p]);
+    write_state(s, p, s->trace->parameters[p].first);
 }
 
 static void update_second(step *s, uint32_t p)
 {
-    read_whole(s, s->grads[p]);
-    write_state(s, s->trace->parameters[p].second);
+    read_state(s, p, s->grads[p]);
+    write_state(s, p, s->trace->parameters[p].second);
 }
 
 static void take_sqrt(step *s, uint32_t p)
 {
     uint32_t second = s->trace->parameters[p].second;
 
-    read_whole(s, second);
+    read_state(s, p, second);
     if (!s->trace->err)
         s->roots[p] =
             temporary(s, "sqrt", s->trace->graph.storage_bytes[second], p);
@@ -208,14 +209,14 @@ static void divide_in_place(step *s, uint32_t p)
     ms_graph *g = &s->trace->graph;
 
     s->denoms[p] = s->roots[p];
-    read_whole(s, s->denoms[p]);
+    read_state(s, p, s->denoms[p]);
     if (!s->trace->err)
         g->op_write_bytes[g->n_ops - 1] += g->storage_bytes[s->denoms[p]];
 }
 
 static void divide(step *s, uint32_t p)
 {
-    read_whole(s, s->roots[p]);
+    read_state(s, p, s->roots[p]);
     if (!s->trace->err)
         s->denoms[p] = temporary(s, "denom",
                                  s->trace->graph.storage_bytes[s->roots[p]], p);
@@ -225,28 +226,28 @@ static void update_weight(step *s, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
 
-    read_whole(s, parameter->first);
-    read_whole(s, s->adam ? s->denoms[p] : MS_NONE);
+    read_state(s, p, parameter->first);
+    read_state(s, p, s->adam ? s->denoms[p] : MS_NONE);
     if (!s->adam && parameter->first == MS_NONE)
-        read_whole(s, s->grads[p]);
-    write_state(s, weight_of(s, parameter));
+        read_state(s, p, s->grads[p]);
+    write_state(s, p, weight_of(s, parameter));
 }
 
 static void fused_update(step *s, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
 
-    read_whole(s, parameter->grad_storage);
-    write_state(s, parameter->first);
-    write_state(s, parameter->second);
-    write_state(s, parameter->master);
-    write_state(s, parameter->storage);
+    read_state(s, p, parameter->grad_storage);
+    write_state(s, p, parameter->first);
+    write_state(s, p, parameter->second);
+    write_state(s, p, parameter->master);
+    write_state(s, p, parameter->storage);
 }
 
 static void copy_master(step *s, uint32_t p)
 {
-    read_whole(s, s->trace->parameters[p].master);
-    write_state(s, s->trace->parameters[p].storage);
+    read_state(s, p, s->trace->parameters[p].master);
+    write_state(s, p, s->trace->parameters[p].storage);
 }
 
 /* ---- the step ------------------------------------------------------------ */
