@@ -2,10 +2,9 @@
 /* Saved activations spend the time between forward and backward in host
  * memory; three published ways to choose what goes and when it comes back
  * (specs/policies.md 4.1, 4.5, 4.7). */
-#include "policies/saved.h"
+#include "policies/swap.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { SAVE_ON_CPU, VDNN, TE, MIN, N_PARAMS };
 enum { VDNN_ALL, VDNN_CONV };
@@ -37,18 +36,8 @@ static const ms_param params[N_PARAMS] = {
              .help = "bytes of the smallest tensor that moves"},
 };
 
-typedef struct swap {
-    ms_saved saved;
-    ms_program *program; /* the new one */
-    ms_arena *arena;
-    ms_fault *fault;
-    const ms_policy_value *values;
-    uint32_t te;      /* blocks that leave */
-    uint8_t *brought; /* per unit: its set was sent for, in this backward */
-} swap;
-
-static ms_err emit(swap *w, const ms_call *like, ms_verb verb, uint32_t set,
-                   uint8_t place, uint8_t flags)
+ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
+                    uint8_t place, uint8_t flags)
 {
     ms_call call = ms_program_call(verb);
     if (set == MS_NOTHING)
@@ -62,88 +51,22 @@ static ms_err emit(swap *w, const ms_call *like, ms_verb verb, uint32_t set,
     return ms_program_add(w->program, call, w->arena, w->fault);
 }
 
-static bool is_forward(const ms_call *call)
-{
-    return call->verb == MS_RUN && call->pass == MS_FORWARD;
-}
-
-static bool is_backward(const ms_call *call)
-{
-    return call->verb == MS_RUN && call->pass != MS_FORWARD;
-}
-
 /* ---- save_on_cpu --------------------------------------------------------- */
 
-static ms_err copy_in_line(swap *w, const ms_call *call, bool before)
+static ms_err copy_in_line(ms_swap *w, const ms_call *call, bool before)
 {
     uint32_t set = w->saved.unit_set[call->unit];
-    if (is_forward(call) && !before)
-        return emit(w, call, MS_MOVE, set, MS_HOST, MS_CALL_IN_LINE);
-    if (is_backward(call) && before)
-        return emit(w, call, MS_MOVE, set, MS_HERE, MS_CALL_IN_LINE);
+    if (ms_swap_is_forward(call) && !before)
+        return ms_swap_emit(w, call, MS_MOVE, set, MS_HOST, MS_CALL_IN_LINE);
+    if (ms_swap_is_backward(call) && before)
+        return ms_swap_emit(w, call, MS_MOVE, set, MS_HERE, MS_CALL_IN_LINE);
     return MS_OK;
-}
-
-/* ---- vDNN ---------------------------------------------------------------- */
-
-static bool convolves(const ms_graph *graph, uint32_t unit)
-{
-    for (uint32_t op = graph->forward_at[unit];
-         op < graph->forward_at[unit + 1]; op++)
-        if (strstr(graph->op_name[op], "convolution") != NULL)
-            return true;
-    return false;
-}
-
-static uint32_t input_set(const swap *w, uint32_t unit)
-{
-    bool leaves =
-        w->values[VDNN].number == VDNN_ALL || convolves(w->saved.graph, unit);
-    return leaves ? w->saved.input_set[unit] : MS_NOTHING;
-}
-
-/* The next unit, in backward order, to send for: the search ends at a unit
- * that convolves and has nothing to bring (vDNN, algorithm 1). */
-static uint32_t next_to_bring(const swap *w, uint32_t unit)
-{
-    while (unit-- > 0) {
-        bool away = input_set(w, unit) != MS_NOTHING;
-        if (away && !w->brought[unit])
-            return unit;
-        if (!away && convolves(w->saved.graph, unit))
-            return MS_NONE;
-    }
-    return MS_NONE;
-}
-
-static ms_err run_vdnn(swap *w, const ms_call *call, bool before)
-{
-    uint32_t set = input_set(w, call->unit);
-    if (is_forward(call)) {
-        w->brought[call->unit] = 0;
-        return before ? emit(w, call, MS_MOVE, set, MS_HOST, MS_CALL_LATER)
-                      : emit(w, call, MS_WAIT, set, MS_HERE, 0);
-    }
-    if (!is_backward(call))
-        return MS_OK;
-    uint32_t other = next_to_bring(w, call->unit);
-    if (before) {
-        w->brought[call->unit] = 1;
-        other = next_to_bring(w, call->unit);
-        return other == MS_NONE
-                   ? MS_OK
-                   : emit(w, call, MS_MOVE, input_set(w, other), MS_HERE, 0);
-    }
-    if (other == MS_NONE)
-        return MS_OK;
-    w->brought[other] = 1;
-    return emit(w, call, MS_WAIT, input_set(w, other), MS_HERE, 0);
 }
 
 /* ---- Transformer Engine -------------------------------------------------- */
 
 /* The block that begins (first) or ends with this unit, or MS_NONE. */
-static uint32_t block_at(const swap *w, uint32_t unit, bool first)
+static uint32_t block_at(const ms_swap *w, uint32_t unit, bool first)
 {
     const ms_saved *saved = &w->saved;
     uint32_t block = saved->block_of[unit];
@@ -152,28 +75,29 @@ static uint32_t block_at(const swap *w, uint32_t unit, bool first)
     return edge ? block : MS_NONE;
 }
 
-static ms_err run_te(swap *w, const ms_call *call, bool before)
+static ms_err run_te(ms_swap *w, const ms_call *call, bool before)
 {
     const ms_saved *saved = &w->saved;
     uint32_t away = saved->n_blocks - w->te; /* blocks between leaving and
                                                 being waited for */
-    uint32_t block = block_at(w, call->unit, is_forward(call) == before);
+    uint32_t block =
+        block_at(w, call->unit, ms_swap_is_forward(call) == before);
     if (block == MS_NONE)
         return MS_OK;
-    if (is_forward(call) && !before && block < w->te)
-        return emit(w, call, MS_MOVE, saved->block_set[block], MS_HOST,
-                    MS_CALL_LATER);
-    if (is_forward(call) && before && block >= away)
-        return emit(w, call, MS_WAIT, saved->block_set[block - away], MS_HERE,
-                    0);
-    if (is_backward(call) && before && block + 1 >= away &&
+    if (ms_swap_is_forward(call) && !before && block < w->te)
+        return ms_swap_emit(w, call, MS_MOVE, saved->block_set[block], MS_HOST,
+                            MS_CALL_LATER);
+    if (ms_swap_is_forward(call) && before && block >= away)
+        return ms_swap_emit(w, call, MS_WAIT, saved->block_set[block - away],
+                            MS_HERE, 0);
+    if (ms_swap_is_backward(call) && before && block + 1 >= away &&
         block + 1 - away < w->te)
-        return emit(w, call, MS_MOVE, saved->block_set[block + 1 - away],
-                    MS_HERE, 0);
+        return ms_swap_emit(w, call, MS_MOVE,
+                            saved->block_set[block + 1 - away], MS_HERE, 0);
     return MS_OK;
 }
 
-static ms_err check_te(swap *w)
+static ms_err check_te(ms_swap *w)
 {
     char where[48];
     uint32_t n = w->saved.n_blocks;
@@ -187,24 +111,25 @@ static ms_err check_te(swap *w)
 
 /* ---- the hook ------------------------------------------------------------ */
 
-static ms_err around(swap *w, const ms_call *call, bool before)
+static ms_err around(ms_swap *w, const ms_call *call, bool before)
 {
     if (call->verb != MS_RUN)
         return MS_OK;
     if (w->values[SAVE_ON_CPU].given)
         return copy_in_line(w, call, before);
     return w->values[TE].given ? run_te(w, call, before)
-                               : run_vdnn(w, call, before);
+                               : ms_vdnn_around(w, call, before);
 }
 
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
     ms_program made = *program;
-    swap w = {.program = &made,
-              .arena = context->arena,
-              .fault = fault,
-              .values = context->values};
+    ms_swap w = {.program = &made,
+                 .arena = context->arena,
+                 .fault = fault,
+                 .values = context->values,
+                 .convolutions = context->values[VDNN].number == VDNN_CONV};
     made.calls = NULL;
     made.n_calls = made.calls_capacity = 0;
     w.brought = ms_arena_take(w.arena, context->graph->n_units, 1);
