@@ -219,12 +219,6 @@ static ms_err find_layers(const ms_graph *graph, ms_arena *arena,
     return MS_OK;
 }
 
-static bool is_weight(const ms_graph *graph, uint32_t s)
-{
-    return graph->storage_category[s] == MS_PARAMETERS &&
-           !graph->storage_buffer[s];
-}
-
 /* All weights have one dtype: its size is bytes over elements. */
 static void count_parameters(const ms_graph *graph, const uint32_t *layer,
                              ms_layer_facts *by_layer)
@@ -232,11 +226,11 @@ static void count_parameters(const ms_graph *graph, const uint32_t *layer,
     uint64_t bytes = 0;
 
     for (uint32_t s = 0; s < graph->n_persistent; s++)
-        bytes += is_weight(graph, s) ? graph->storage_bytes[s] : 0;
+        bytes += ms_graph_is_weight(graph, s) ? graph->storage_bytes[s] : 0;
     if (bytes < graph->parameters || graph->parameters == 0)
         return;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
-        if (is_weight(graph, s))
+        if (ms_graph_is_weight(graph, s))
             by_layer[layer[s]].parameters +=
                 graph->storage_bytes[s] / (bytes / graph->parameters);
 }

@@ -41,15 +41,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 {
     const ms_policy_value *values = context->values;
     bool view = values[VIEW].number;
-    if (shape->data_ranks > 1)
-        return ms_fail(fault, MS_EUSAGE, "ddp", "leave one of the two out",
-                       "another policy already says what the ranks share");
-    shape->data_ranks =
-        values[RANKS].given ? (uint32_t)values[RANKS].number : shape->gpus;
-    if (shape->data_ranks == 0)
-        return ms_fail(fault, MS_EUSAGE, "ddp",
-                       "type ddp:dp=8, or add --gpus 8",
-                       "among how many ranks is not said");
+    MS_TRY(ms_shares_ranks(&values[RANKS], "ddp", shape, fault));
     shape->holds_gradients = view;
     shape->copies_gradients = !view;
     return MS_OK;

@@ -1,6 +1,27 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/shares.h"
 
+#include <stdio.h>
+#include <string.h>
+
+ms_err ms_shares_ranks(const ms_policy_value *dp, const char *where,
+                       ms_shape *shape, ms_fault *fault)
+{
+    uint32_t ranks = dp->given ? (uint32_t)dp->number : shape->gpus;
+    char hint[64];
+    bool has_choice = strchr(where, ':') != NULL;
+    snprintf(hint, sizeof hint, "type %s%cdp=8, or add --gpus 8", where,
+             has_choice ? ',' : ':');
+    if (shape->data_ranks > 1)
+        return ms_fail(fault, MS_EUSAGE, where, "leave one of the two out",
+                       "another policy already says what the ranks share");
+    if (ranks == 0)
+        return ms_fail(fault, MS_EUSAGE, where, hint,
+                       "among how many ranks is not said");
+    shape->data_ranks = ranks;
+    return MS_OK;
+}
+
 /* ---- what a unit reads and makes ----------------------------------------- */
 
 /* A list of storages per unit, CSR, and their set once a call has named it. */
@@ -24,13 +45,6 @@ typedef struct writer {
     uint32_t *bucket, n_bucket; /* gradients that wait for the bucket to fill */
     uint64_t bucket_bytes, full_bytes, later_full_bytes;
 } writer;
-
-static bool is_weight(const ms_graph *graph, uint32_t s)
-{
-    return s < graph->n_persistent &&
-           graph->storage_category[s] == MS_PARAMETERS &&
-           !graph->storage_buffer[s];
-}
 
 static ms_err add(writer *w, unit_lists *lists, uint32_t unit, uint32_t *n,
                   uint32_t storage)
@@ -72,7 +86,7 @@ static ms_err list_weights(writer *w, unit_lists *lists, bool backward)
         uint32_t end =
             backward ? graph->backward_at[u] : graph->forward_at[u + 1];
         for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++)
-            if (is_weight(graph, graph->in[i]))
+            if (ms_graph_is_weight(graph, graph->in[i]))
                 MS_TRY(add(w, lists, u, &n, graph->in[i]));
         lists->at[u + 1] = n;
     }
@@ -127,15 +141,12 @@ static unit_lists *weights_of(writer *w, const ms_call *call)
 static ms_err emit(writer *w, const ms_call *like, ms_verb verb, uint8_t place,
                    const uint32_t *storages, uint32_t n, uint32_t *set)
 {
-    ms_call call = ms_program_call(verb);
+    ms_call call = ms_program_call_like(verb, like);
     if (n == 0)
         return MS_OK;
     if (*set == MS_NOTHING)
         MS_TRY(ms_program_add_set(w->program, storages, n, w->arena, set,
                                   w->fault));
-    call.rank = like->rank;
-    call.frame = like->frame;
-    call.micro_batch = like->micro_batch;
     call.place = place;
     call.set = *set;
     return ms_program_add(w->program, call, w->arena, w->fault);
@@ -227,7 +238,7 @@ static ms_err gather_updated(writer *w, const ms_call *step)
     if (w->shared == MS_SHARED_NOTHING || w->shared == MS_SHARED_PARAMETERS)
         return MS_OK;
     for (uint32_t s = 0; s < w->graph->n_persistent; s++)
-        if (is_weight(w->graph, s))
+        if (ms_graph_is_weight(w->graph, s))
             w->list[n++] = s;
     return emit(w, step, MS_GATHER, MS_HERE, w->list, n, &set);
 }
@@ -268,7 +279,7 @@ ms_err ms_shares_write(const ms_policy_context *context,
                        const ms_shares *shares, ms_program *program,
                        ms_fault *fault)
 {
-    ms_program made = *program;
+    ms_program made = ms_program_without_calls(program);
     writer w = {.graph = context->graph,
                 .arena = context->arena,
                 .fault = fault,
@@ -277,8 +288,6 @@ ms_err ms_shares_write(const ms_policy_context *context,
                 .ahead = shares->units_ahead,
                 .full_bytes = shares->first_bucket_bytes,
                 .later_full_bytes = shares->bucket_bytes};
-    made.calls = NULL;
-    made.n_calls = made.calls_capacity = 0;
     MS_TRY(open_writer(&w));
     MS_TRY(write_calls(&w, program));
     *program = made;

@@ -22,6 +22,10 @@ typedef struct ms_shares {
     uint64_t first_bucket_bytes, bucket_bytes;
 } ms_shares;
 
+/* How many ranks share: dp where given, else the job's GPUs.  Faults
+ * (MS_EUSAGE, at where): neither is said; another policy has said it. */
+ms_err ms_shares_ranks(const ms_policy_value *dp, const char *where,
+                       ms_shape *shape, ms_fault *fault);
 /* Inserts the calls into program. */
 ms_err ms_shares_write(const ms_policy_context *context,
                        const ms_shares *shares, ms_program *program,

@@ -39,12 +39,9 @@ static const ms_param params[N_PARAMS] = {
 ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
                     uint8_t place, uint8_t flags)
 {
-    ms_call call = ms_program_call(verb);
+    ms_call call = ms_program_call_like(verb, like);
     if (set == MS_NOTHING)
         return MS_OK;
-    call.rank = like->rank;
-    call.frame = like->frame;
-    call.micro_batch = like->micro_batch;
     call.place = place;
     call.flags = flags;
     call.set = set;
@@ -124,14 +121,12 @@ static ms_err around(ms_swap *w, const ms_call *call, bool before)
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
-    ms_program made = *program;
+    ms_program made = ms_program_without_calls(program);
     ms_swap w = {.program = &made,
                  .arena = context->arena,
                  .fault = fault,
                  .values = context->values,
                  .convolutions = context->values[VDNN].number == VDNN_CONV};
-    made.calls = NULL;
-    made.n_calls = made.calls_capacity = 0;
     w.brought = ms_arena_take(w.arena, context->graph->n_units, 1);
     if (w.brought == NULL)
         return ms_fail_nomem(fault);

@@ -47,18 +47,9 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
-    char where[32], hint[64];
-    uint32_t ranks =
-        values[RANKS].given ? (uint32_t)values[RANKS].number : shape->gpus;
+    char where[32];
     snprintf(where, sizeof where, "zero:%d", (int)values[STAGE].number);
-    snprintf(hint, sizeof hint, "type %s,dp=8, or add --gpus 8", where);
-    if (shape->data_ranks > 1)
-        return ms_fail(fault, MS_EUSAGE, where, "leave one of the two out",
-                       "another policy already says what the ranks share");
-    if (ranks == 0)
-        return ms_fail(fault, MS_EUSAGE, where, hint,
-                       "among how many ranks is not said");
-    shape->data_ranks = ranks;
+    MS_TRY(ms_shares_ranks(&values[RANKS], where, shape, fault));
     shape->shared = (ms_shared)values[STAGE].number;
     shape->holds_gradients = true;
     shape->fp32_gradients = values[IMPL].number == MEGATRON;

@@ -16,6 +16,23 @@ ms_call ms_program_call(ms_verb verb)
                      .set = MS_NOTHING};
 }
 
+ms_call ms_program_call_like(ms_verb verb, const ms_call *like)
+{
+    ms_call call = ms_program_call(verb);
+    call.rank = like->rank;
+    call.frame = like->frame;
+    call.micro_batch = like->micro_batch;
+    return call;
+}
+
+ms_program ms_program_without_calls(const ms_program *program)
+{
+    ms_program anew = *program;
+    anew.calls = NULL;
+    anew.n_calls = anew.calls_capacity = 0;
+    return anew;
+}
+
 static ms_err reserve_calls(ms_program *program, uint64_t more, ms_arena *arena,
                             ms_fault *fault)
 {

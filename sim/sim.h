@@ -175,6 +175,8 @@ typedef struct ms_graph {
 #define MS_STORAGE_NAME 1152u /* bytes: layer names have at most 1024 */
 const char *ms_graph_storage_name(const ms_graph *graph, uint32_t storage,
                                   char buffer[MS_STORAGE_NAME]);
+/* Is it a parameter, not a buffer of the model? */
+bool ms_graph_is_weight(const ms_graph *graph, uint32_t storage);
 ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault);
 /* Fills the derived columns; the last thing to do with a graph. */
 ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault);
@@ -274,6 +276,10 @@ ms_err ms_program_default(const ms_graph *graph, const ms_keep *keep,
                           ms_program *program, ms_fault *fault);
 /* A call with nothing set: unit and last MS_NONE, keep and set MS_NOTHING. */
 ms_call ms_program_call(ms_verb verb);
+/* The same in the name of `like`: its rank, frame and micro-batch. */
+ms_call ms_program_call_like(ms_verb verb, const ms_call *like);
+/* The program with its sets and without its calls, to be written anew. */
+ms_program ms_program_without_calls(const ms_program *program);
 ms_err ms_program_add(ms_program *program, ms_call call, ms_arena *arena,
                       ms_fault *fault);
 /* Appends a set; *set gets its id (MS_NOTHING for n = 0). */

@@ -369,11 +369,10 @@ void laws_moves(laws_random *random, const ms_graph *graph, ms_arena *arena,
                 ms_program *program)
 {
     ms_fault fault = {0};
-    uint32_t n_calls = program->n_calls;
-    const ms_call *calls = program->calls;
-    program->calls = NULL;
-    program->n_calls = program->calls_capacity = 0;
-    for (uint32_t i = 0; i < n_calls; i++) {
+    ms_program old = *program;
+    const ms_call *calls = old.calls;
+    *program = ms_program_without_calls(&old);
+    for (uint32_t i = 0; i < old.n_calls; i++) {
         ck_assert_int_eq(ms_program_add(program, calls[i], arena, &fault),
                          MS_OK);
         if (calls[i].verb == MS_RUN && calls[i].pass == MS_FORWARD &&
@@ -425,11 +424,10 @@ void laws_collectives(laws_random *random, const ms_graph *graph,
                       ms_arena *arena, ms_program *program)
 {
     ms_fault fault = {0};
-    uint32_t n_calls = program->n_calls;
-    const ms_call *calls = program->calls;
-    program->calls = NULL;
-    program->n_calls = program->calls_capacity = 0;
-    for (uint32_t i = 0; i < n_calls; i++) {
+    ms_program old = *program;
+    const ms_call *calls = old.calls;
+    *program = ms_program_without_calls(&old);
+    for (uint32_t i = 0; i < old.n_calls; i++) {
         ck_assert_int_eq(ms_program_add(program, calls[i], arena, &fault),
                          MS_OK);
         if (calls[i].verb == MS_RUN && laws_chance(random, 60))

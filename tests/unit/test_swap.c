@@ -33,7 +33,6 @@ static const ms_rank_report *run(const char *policy, double rate)
     static ms_report report;
     ms_spec spec = {0};
     ms_program program;
-    ms_plan plan;
     ms_timeline line;
     ms_machine machine = {0};
     ms_expand_opts opts = {.h2d_bytes_per_s = rate,
@@ -44,10 +43,10 @@ static const ms_rank_report *run(const char *policy, double rate)
         ms_apply_program(&spec, &graph, 1, false, &arena, &program, &fault),
         MS_OK);
     ck_assert_int_eq(ms_check_program(&graph, &program, &fault), MS_OK);
-    ms_plan *kept = ms_arena_take(&arena, 1, sizeof plan);
-    ck_assert_int_eq(ms_expand(&graph, &program, &opts, &arena, kept, &fault),
+    ms_plan *plan = ms_arena_take(&arena, 1, sizeof *plan);
+    ck_assert_int_eq(ms_expand(&graph, &program, &opts, &arena, plan, &fault),
                      MS_OK);
-    ck_assert_int_eq(ms_replay(kept, &machine, &arena, &line, &fault), MS_OK);
+    ck_assert_int_eq(ms_replay(plan, &machine, &arena, &line, &fault), MS_OK);
     ck_assert_int_eq(ms_measure(&line, &machine, &arena, &report, &fault),
                      MS_OK);
     return &report.ranks[0];
