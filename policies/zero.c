@@ -56,6 +56,9 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     if (shape->fp32_gradients && shape->shared != MS_SHARED_OPTIMIZER)
         return ms_fail(fault, MS_EUSAGE, where, "type zero:1,impl=megatron",
                        "Megatron's distributed optimizer is stage 1");
+    if (values[PREFETCH].given && shape->shared != MS_SHARED_PARAMETERS)
+        return ms_fail(fault, MS_EUSAGE, where, "leave prefetch out",
+                       "only stage 3 gathers parameters");
     return MS_OK;
 }
 
