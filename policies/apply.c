@@ -55,24 +55,23 @@ static ms_err apply_place(const ms_spec *spec, ms_policy_context context,
     return MS_OK;
 }
 
-ms_err ms_apply_program(const ms_spec *spec, const ms_graph *graph,
-                        uint32_t micro_batches, bool torch_1, ms_arena *arena,
-                        ms_program *program, ms_fault *fault)
+ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
+                        uint32_t micro_batches, ms_program *program,
+                        ms_fault *fault)
 {
     const struct ms_spec_item *author;
     ms_keep keep;
-    ms_policy_context context = {
-        .graph = graph, .torch_1 = torch_1, .arena = arena};
     MS_TRY(find_author(spec, &author, fault));
-    MS_TRY(apply_keep(spec, context, &keep, fault));
+    MS_TRY(apply_keep(spec, *context, &keep, fault));
     if (author == NULL) {
-        MS_TRY(ms_program_default(graph, &keep, micro_batches, arena, program,
-                                  fault));
+        MS_TRY(ms_program_default(context->graph, &keep, micro_batches,
+                                  context->arena, program, fault));
     } else {
+        ms_policy_context author_context = *context;
         *program = (ms_program){
             .n_frames = 1, .n_ranks = 1, .n_micro_batches = micro_batches};
-        context.values = author->values;
-        MS_TRY(author->policy->program(&context, program, fault));
+        author_context.values = author->values;
+        MS_TRY(author->policy->program(&author_context, program, fault));
     }
-    return apply_place(spec, context, program, fault);
+    return apply_place(spec, *context, program, fault);
 }

@@ -57,6 +57,10 @@ typedef struct ms_policy_context {
     const ms_policy_value *values; /* in the order of the policy's params */
     bool torch_1; /* framework is torch-1.13: defaults of variant, early_stop */
     ms_arena *arena; /* NULL in shape */
+    /* What a policy that measures expands and replays with, as the run will;
+     * NULL in shape, and where nobody asks for times. */
+    const ms_expand_opts *opts;
+    const ms_machine *machine;
 } ms_policy_context;
 
 typedef struct ms_policy {
@@ -103,9 +107,10 @@ char *ms_spec_print(const ms_spec *spec, ms_arena *arena);
  * --------------------------------------------- */
 
 ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault);
-/* keep, program, place: from a graph to its program. */
-ms_err ms_apply_program(const ms_spec *spec, const ms_graph *graph,
-                        uint32_t micro_batches, bool torch_1, ms_arena *arena,
-                        ms_program *program, ms_fault *fault);
+/* keep, program, place: from a graph to its program.  context: all but the
+ * values, which each policy has of its own. */
+ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
+                        uint32_t micro_batches, ms_program *program,
+                        ms_fault *fault);
 
 #endif

@@ -125,16 +125,21 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                            .copy_ns = COPY_NS,
                            .ring =
                                ring_of(job->device, result->shape.data_ranks)};
+    result->machine = machine_of(job, result);
+    const ms_policy_context context = {.graph = &result->graph,
+                                       .torch_1 =
+                                           training->framework == MS_TORCH_1_13,
+                                       .arena = trial,
+                                       .opts = &opts,
+                                       .machine = &result->machine};
     if (job->program != NULL)
         MS_TRY(read_program(job, trial, result, fault));
     else
-        MS_TRY(ms_apply_program(&job->spec, &result->graph,
-                                result->shape.micro_batches,
-                                training->framework == MS_TORCH_1_13, trial,
-                                &result->program, fault));
+        MS_TRY(ms_apply_program(&job->spec, &context,
+                                result->shape.micro_batches, &result->program,
+                                fault));
     MS_TRY(ms_expand(&result->graph, &result->program, &opts, trial,
                      &result->plan, fault));
-    result->machine = machine_of(job, result);
     MS_TRY(ms_replay(&result->plan, &result->machine, trial, &result->line,
                      fault));
     return ms_measure(&result->line, &result->machine, trial, &result->report,

@@ -111,8 +111,10 @@ static void write_program(struct way *way, const char *policy)
     ms_fault fault = {0};
     way->program = (ms_program){0};
     demand(ms_spec_parse(policy, &way->trial, &spec, &fault), &fault);
-    demand(ms_apply_program(&spec, &way->graph, 1, false, &way->trial,
-                            &way->program, &fault),
+    demand(ms_apply_program(
+               &spec,
+               &(ms_policy_context){.graph = &way->graph, .arena = &way->trial},
+               1, &way->program, &fault),
            &fault);
 }
 

@@ -67,8 +67,9 @@ static ms_err run(const char *policy, const char *bytes, size_t length,
     MS_TRY(ms_lower(&model, &training, &ms_devices[0], &shape, arena, &graph,
                     fault));
     FUZZ_LAW(ms_graph_check(&graph, fault) == MS_OK);
-    MS_TRY(ms_apply_program(&spec, &graph, shape.micro_batches, false, arena,
-                            &program, fault));
+    MS_TRY(ms_apply_program(
+        &spec, &(ms_policy_context){.graph = &graph, .arena = arena},
+        shape.micro_batches, &program, fault));
     FUZZ_LAW(ms_check_program(&graph, &program, fault) == MS_OK);
     return simulate(&graph, &program, arena, fault);
 }

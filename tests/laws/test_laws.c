@@ -412,7 +412,9 @@ static one_run *run_chain(const ms_graph *graph, const char *policy,
     ms_program program;
     ms_machine machine = {0};
     MUST(ms_spec_parse(policy, arena, &spec, &fault));
-    MUST(ms_apply_program(&spec, graph, 1, false, arena, &program, &fault));
+    MUST(ms_apply_program(&spec,
+                          &(ms_policy_context){.graph = graph, .arena = arena},
+                          1, &program, &fault));
     return run_program(graph, &program, &machine, arena);
 }
 

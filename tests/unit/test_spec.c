@@ -269,7 +269,9 @@ START_TEST(segments_by_bytes_are_balanced)
         ms_spec_parse("checkpoint:sqrt,by=bytes", &arena, &spec, &fault),
         MS_OK);
     ck_assert_int_eq(
-        ms_apply_program(&spec, &graph, 1, false, &arena, &program, &fault),
+        ms_apply_program(&spec,
+                         &(ms_policy_context){.graph = &graph, .arena = &arena},
+                         1, &program, &fault),
         MS_OK);
     uint32_t last[2], reruns = 0;
     for (uint32_t i = 0; i < program.n_calls; i++)
@@ -309,9 +311,12 @@ START_TEST(units_stand_for_blocks)
         graph.unit_block[u] = MS_NONE;
     ck_assert_int_eq(ms_spec_parse("checkpoint:full", &arena, &spec, &fault),
                      MS_OK);
-    ck_assert_int_eq(
-        ms_apply_program(&spec, &graph, 1, true, &arena, &program, &fault),
-        MS_OK);
+    ck_assert_int_eq(ms_apply_program(&spec,
+                                      &(ms_policy_context){.graph = &graph,
+                                                           .torch_1 = true,
+                                                           .arena = &arena},
+                                      1, &program, &fault),
+                     MS_OK);
     uint32_t reruns = 0;
     for (uint32_t i = 0; i < program.n_calls; i++) {
         const ms_call *call = &program.calls[i];
@@ -380,9 +385,11 @@ START_TEST(hooks_run_in_order)
     spec.items[spec.n++].policy = &every_hook;
     ck_assert_int_eq(ms_apply_shape(&spec, &shape, &fault), MS_OK);
     ck_assert_uint_eq(shape.micro_batches, 2);
-    ck_assert_int_eq(ms_apply_program(&spec, &graph, shape.micro_batches, false,
-                                      &arena, &program, &fault),
-                     MS_OK);
+    ck_assert_int_eq(
+        ms_apply_program(&spec,
+                         &(ms_policy_context){.graph = &graph, .arena = &arena},
+                         shape.micro_batches, &program, &fault),
+        MS_OK);
     ck_assert_int_eq(ms_check_program(&graph, &program, &fault), MS_OK);
     ck_assert_uint_eq(program.n_micro_batches, 2);
     ck_assert_uint_eq(program.n_calls, 5);
@@ -398,7 +405,9 @@ START_TEST(one_policy_writes_the_program)
     spec.items[spec.n++].policy = &every_hook;
     spec.items[spec.n++].policy = &every_hook;
     ck_assert_int_eq(
-        ms_apply_program(&spec, &graph, 1, false, &arena, &program, &fault),
+        ms_apply_program(&spec,
+                         &(ms_policy_context){.graph = &graph, .arena = &arena},
+                         1, &program, &fault),
         MS_EUSAGE);
     ck_assert_str_eq(fault.what,
                      "every_hook and every_hook both write the whole program");

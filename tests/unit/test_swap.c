@@ -40,7 +40,9 @@ static const ms_rank_report *run(const char *policy, double rate)
                            .copy_ns = rate > 0 ? COPY_NS : 0};
     ck_assert_int_eq(ms_spec_parse(policy, &arena, &spec, &fault), MS_OK);
     ck_assert_int_eq(
-        ms_apply_program(&spec, &graph, 1, false, &arena, &program, &fault),
+        ms_apply_program(&spec,
+                         &(ms_policy_context){.graph = &graph, .arena = &arena},
+                         1, &program, &fault),
         MS_OK);
     ck_assert_int_eq(ms_check_program(&graph, &program, &fault), MS_OK);
     ms_plan *plan = ms_arena_take(&arena, 1, sizeof *plan);
@@ -119,7 +121,9 @@ START_TEST(every_block_away_is_refused)
     ms_program program;
     ck_assert_int_eq(ms_spec_parse("swap:te=8", &arena, &spec, &fault), MS_OK);
     ck_assert_int_eq(
-        ms_apply_program(&spec, &graph, 1, false, &arena, &program, &fault),
+        ms_apply_program(&spec,
+                         &(ms_policy_context){.graph = &graph, .arena = &arena},
+                         1, &program, &fault),
         MS_EUSAGE);
     ck_assert_str_eq(fault.what, "the model has 8 blocks");
 }
