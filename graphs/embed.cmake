@@ -69,7 +69,8 @@ function(embed_device file result)
             cublas_workspace_bytes multiprocessors threads_per_multiprocessor
             launch_us kernel_us fp32_tflops tf32_tflops
             half_tflops half_matmul_tflops h2d_gbps d2h_gbps
-            nvlink_gbps network_gbps gpus_per_node)
+            nvlink_gbps network_gbps gpus_per_node
+            dram_gbps pageable_share nvme_read_gbps nvme_write_gbps)
         embed_get("${json}" ${file} ${key} ${key})
     endforeach()
     embed_literal("${source}" source)
@@ -92,6 +93,10 @@ function(embed_device file result)
      .nvlink_bytes_per_s = ${nvlink_gbps} * 1e9,
      .network_bytes_per_s = ${network_gbps} * 1e9,
      .gpus_per_node = ${gpus_per_node},
+     .dram_bytes_per_s = ${dram_gbps} * 1e9,
+     .pageable_share = ${pageable_share},
+     .nvme_read_bytes_per_s = ${nvme_read_gbps} * 1e9,
+     .nvme_write_bytes_per_s = ${nvme_write_gbps} * 1e9,
      .matmul_share = ${half_matmul_tflops} / (double)${half_tflops}},\n" PARENT_SCOPE)
 endfunction()
 

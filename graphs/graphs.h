@@ -292,7 +292,10 @@ typedef struct ms_device {
     double nvlink_bytes_per_s;  /* per GPU and direction; 0: PCIe only */
     double network_bytes_per_s; /* between nodes, per GPU and direction */
     uint32_t gpus_per_node;
-    double matmul_share; /* of the dense peak that large products reach */
+    /* Of a node, shared by its GPUs. */
+    double dram_bytes_per_s, nvme_read_bytes_per_s, nvme_write_bytes_per_s;
+    double pageable_share; /* of h2d and d2h that pageable copies reach */
+    double matmul_share;   /* of the dense peak that large products reach */
 } ms_device;
 extern const ms_device ms_devices[];
 extern const uint32_t ms_devices_n;

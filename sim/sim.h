@@ -393,7 +393,13 @@ typedef struct ms_expand_opts {
     bool uses; /* fill plan.use (for --book device) */
     double h2d_bytes_per_s, d2h_bytes_per_s; /* MOVE; 0: takes no time */
     uint64_t copy_ns;                        /* latency of one copy */
-    ms_ring ring;                            /* GATHER, REDUCE */
+    double pageable_share; /* of these rates that pageable copies reach */
+    /* This rank's part of what its node's ranks share: all do the same at
+     * the same time.  0: takes no time. */
+    double host_bytes_per_s; /* DRAM, read and written */
+    double nvme_read_bytes_per_s, nvme_write_bytes_per_s;
+    double hbm_bytes_per_s; /* of the device's memory, as printed */
+    ms_ring ring;           /* GATHER, REDUCE */
 } ms_expand_opts;
 
 /* bind and expand (design.md 3).  Whatever an op needs that is not present
