@@ -112,7 +112,11 @@ static ms_ring ring_of(const ms_device *device, uint32_t ranks)
         .nvlink = nvlink,
         .node_bytes_per_s = nvlink ? device->nvlink_bytes_per_s * NVLINK_SHARE
                                    : device->d2h_bytes_per_s,
-        .network_bytes_per_s = device->network_bytes_per_s * NETWORK_SHARE};
+        .network_bytes_per_s = device->network_bytes_per_s * NETWORK_SHARE,
+        .peer_bytes_per_s = device->peer_bytes_per_s * NVLINK_SHARE,
+        .nvls_share = device->nvls_share,
+        .curves = device->curves,
+        .n_curves = device->n_curves};
 }
 
 /* The rates of one of so many ranks that work side by side. */
