@@ -338,6 +338,18 @@ ms_err ms_dumpread_program(const ms_graph *graph, const char *name,
 
 /* ---- collective.c: what a collective takes ------------------------------- */
 
+/* Bus bandwidth of an all-reduce by size, as nccl-tests measures it on so
+ * many ranks: points ascend in bytes, and so does the time they take. */
+typedef struct ms_curve_point {
+    uint64_t bytes;
+    double bytes_per_s;
+} ms_curve_point;
+typedef struct ms_curve {
+    uint32_t ranks, ranks_per_node;
+    uint32_t n; /* at least 1 */
+    const ms_curve_point *points;
+} ms_curve;
+
 /* The ranks that share a model's states and the links between them; rates per
  * rank and direction, as reached, not as printed.  0 or 1 ranks: nothing
  * takes time. */
@@ -345,21 +357,29 @@ typedef struct ms_ring {
     uint32_t ranks, ranks_per_node;
     bool nvlink; /* within a node; else PCIe */
     double node_bytes_per_s, network_bytes_per_s;
+    double peer_bytes_per_s; /* of the link of a pair; 0: a switch */
+    double nvls_share; /* where the switch reduces, of its links; else 0 */
+    const ms_curve *curves;
+    uint32_t n_curves;
 } ms_ring;
 
 typedef enum ms_collective {
     MS_ALL_GATHER,
     MS_REDUCE_SCATTER,
-    MS_ALL_REDUCE
+    MS_ALL_REDUCE,
+    MS_BROADCAST,
+    MS_ALL_TO_ALL,
+    MS_SEND /* from one rank to another: point to point */
 } ms_collective;
 
-/* NCCL's own model (NVIDIA/nccl src/graph/tuning.cc): the fastest of its
+/* The curve of so many ranks where there is one; else NCCL's own model
+ * (NVIDIA/nccl src/graph/tuning.cc): the fastest of its algorithms and
  * protocols, alpha + bytes / bandwidth each.  bytes: of the whole, all ranks
- * together. */
+ * together; of an all-to-all what a rank sends and keeps. */
 uint64_t ms_collective_ns(const ms_ring *ring, ms_collective kind,
                           uint64_t bytes);
 /* What each rank sends, and receives: (n - 1) / n of the bytes; twice that for
- * an all-reduce. */
+ * an all-reduce; the bytes themselves for a broadcast and a message. */
 uint64_t ms_collective_sent_bytes(const ms_ring *ring, ms_collective kind,
                                   uint64_t bytes);
 
@@ -443,11 +463,14 @@ typedef struct ms_expand_opts {
     bool uses; /* fill plan.use (for --book device) */
     double h2d_bytes_per_s, d2h_bytes_per_s; /* MOVE; 0: takes no time */
     uint64_t copy_ns;                        /* latency of one copy */
-    double nvme_read_bytes_per_s, nvme_write_bytes_per_s; /* of this rank */
-    double host_bytes_per_s; /* host work of this rank: its share of the DRAM */
-    double hbm_bytes_per_s;  /* packing and unpacking */
-    ms_ring ring;            /* GATHER, REDUCE */
-    ms_ring outer;           /* REDUCE with OUTER */
+    double pageable_share; /* of these rates that pageable copies reach */
+    /* This rank's part of what its node's ranks share: all do the same at
+     * the same time.  0: takes no time. */
+    double host_bytes_per_s; /* DRAM, read and written */
+    double nvme_read_bytes_per_s, nvme_write_bytes_per_s;
+    double hbm_bytes_per_s; /* of the device's memory, as printed */
+    ms_ring ring;           /* GATHER, REDUCE */
+    ms_ring outer;          /* REDUCE with OUTER */
 } ms_expand_opts;
 
 /* bind and expand (design.md 3).  Whatever an op needs that is not present
