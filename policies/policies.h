@@ -23,19 +23,21 @@
 
 #include "sim/sim.h"
 
-#define MS_POLICY_PARAMS 12u
+#define MS_POLICY_PARAMS 32u
 #define MS_SPEC_ITEMS 8u
 
 typedef enum ms_param_type {
     MS_PARAM_INT,
     MS_PARAM_WORD,  /* one of words */
+    MS_PARAM_WORDS, /* some of words: a/b; a bit each, in the order of words */
     MS_PARAM_NAMES, /* NAME/NAME/... */
     MS_PARAM_FLAG   /* a bare word: checkpoint:sqrt */
 } ms_param_type;
 
 /* One parameter as data: parser, bounds, help, README and man page come from
  * this row.  Of the rows marked choice exactly one is given; a FLAG is given
- * by its bare name, a bare INT by its number alone (microbatch:4). */
+ * by its bare name, a bare INT by its number alone (microbatch:4), bare WORDS
+ * by the words alone (offload:optimizer/params). */
 typedef struct ms_param {
     const char *name;
     ms_param_type type;
@@ -48,7 +50,8 @@ typedef struct ms_param {
 
 typedef struct ms_policy_value {
     bool given;
-    int64_t number;   /* INT; WORD: index; FLAG: 1; fallback if not given */
+    int64_t number;   /* INT; WORD: index; WORDS: bits; FLAG: 1; fallback if
+                         not given */
     const char *text; /* NAMES: as written */
 } ms_policy_value;
 
@@ -56,7 +59,8 @@ typedef struct ms_policy_context {
     const ms_graph *graph;         /* NULL in shape */
     const ms_policy_value *values; /* in the order of the policy's params */
     bool torch_1; /* framework is torch-1.13: defaults of variant, early_stop */
-    ms_arena *arena; /* NULL in shape */
+    ms_arena *arena;       /* NULL in shape */
+    const ms_shape *shape; /* as all policies have left it; NULL in shape */
     /* What a policy that measures expands and replays with, as the run will;
      * NULL in shape, and where nobody asks for times. */
     const ms_expand_opts *opts;

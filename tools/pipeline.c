@@ -148,6 +148,7 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                                        .torch_1 =
                                            training->framework == MS_TORCH_1_13,
                                        .arena = trial,
+                                       .shape = &result->shape,
                                        .opts = &opts,
                                        .machine = &result->machine};
     if (job->program != NULL)
