@@ -172,7 +172,16 @@ static double all_reduce_us(const ms_ring *ring, const protocol *p,
     return best;
 }
 
-/* ---- point to point ------------------------------------------------------ */
+/* ---- chains and messages ------------------------------------------------- */
+
+/* A chain that passes pieces on: NCCL counts one hop. */
+static double broadcast_us(const ms_ring *ring, const protocol *p, double bytes)
+{
+    bool away = groups_of(ring).nodes > 1;
+
+    return p->ring_us + (away ? p->network_us : hop_us(ring, p)) +
+           moving_us(bytes, ring_rate(ring) * p->share);
+}
 
 /* All messages leave at once: those to the own node and those to others do
  * not share a link. */
@@ -210,6 +219,8 @@ static double kind_us(const ms_ring *ring, const protocol *p,
     switch (kind) {
     case MS_ALL_REDUCE:
         return all_reduce_us(ring, p, (double)bytes, sent);
+    case MS_BROADCAST:
+        return broadcast_us(ring, p, (double)bytes);
     case MS_ALL_TO_ALL:
         return all_to_all_us(ring, p, (double)bytes);
     case MS_SEND:
@@ -266,9 +277,14 @@ static double bus_bytes_per_s(const ms_curve *curve, double bytes)
 static double measured_us(const ms_ring *ring, const ms_curve *curve,
                           ms_collective kind, uint64_t bytes)
 {
-    double sent = (double)ms_collective_sent_bytes(ring, kind, bytes);
-    double us = moving_us(sent, bus_bytes_per_s(curve, (double)bytes));
+    double share = 1 - 1.0 / ring->ranks; /* not rounded to whole bytes */
 
+    if (kind == MS_ALL_REDUCE)
+        share *= 2;
+    if (kind == MS_BROADCAST)
+        share = 1;
+    double us =
+        moving_us(share * (double)bytes, bus_bytes_per_s(curve, (double)bytes));
     return kind == MS_ALL_REDUCE ? us : fmax(us, model_us(ring, kind, bytes));
 }
 
