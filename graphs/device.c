@@ -61,27 +61,28 @@ ms_err ms_device_find(const char *name, const ms_device **device,
 #define MOST 1000000000
 #define RATE(key, text)                                                        \
     {                                                                          \
-        .name = key, .type = MS_FLOAT, .low = 0, .high = MOST, .help = text    \
+        .name = (key), .type = MS_FLOAT, .low = 0, .high = MOST,               \
+        .help = (text)                                                         \
     }
 #define DEFAULT_RATE(key, value, text)                                         \
     {                                                                          \
-        .name = key, .type = MS_FLOAT, .fallback.f = value, .low = 0,          \
-        .high = MOST, .help = text                                             \
+        .name = (key), .type = MS_FLOAT, .fallback.f = (value), .low = 0,      \
+        .high = MOST, .help = (text)                                           \
     }
 #define NEEDED(key, text)                                                      \
     {                                                                          \
-        .name = key, .type = MS_FLOAT, .required = true, .low = 1,             \
-        .high = MOST, .help = text                                             \
+        .name = (key), .type = MS_FLOAT, .required = true, .low = 1,           \
+        .high = MOST, .help = (text)                                           \
     }
 #define COUNT(key, value, most, text)                                          \
     {                                                                          \
-        .name = key, .type = MS_INT, .fallback.i = value, .low = 1,            \
-        .high = most, .help = text                                             \
+        .name = (key), .type = MS_INT, .fallback.i = (value), .low = 1,        \
+        .high = (most), .help = (text)                                         \
     }
 #define SHARE(key, value, text)                                                \
     {                                                                          \
-        .name = key, .type = MS_FLOAT, .fallback.f = value, .low = 0,          \
-        .high = 1, .help = text                                                \
+        .name = (key), .type = MS_FLOAT, .fallback.f = (value), .low = 0,      \
+        .high = 1, .help = (text)                                              \
     }
 
 const ms_field ms_device_fields[] = {

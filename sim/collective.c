@@ -38,10 +38,9 @@ static groups groups_of(const ms_ring *ring)
 {
     uint32_t per_node = ring->ranks_per_node > 0 ? ring->ranks_per_node : 1;
     uint32_t local = ring->ranks < per_node ? ring->ranks : per_node;
+    uint32_t nodes = (ring->ranks + per_node - 1) / per_node;
 
-    return (groups){.ranks = ring->ranks,
-                    .local = local,
-                    .nodes = (ring->ranks + per_node - 1) / per_node};
+    return (groups){.ranks = ring->ranks, .local = local, .nodes = nodes};
 }
 
 /* ---- what is sent -------------------------------------------------------- */
