@@ -22,6 +22,7 @@ static const protocol protocols[] = {
     {"Simple", 1.0, 8.4, 8.4, 3.4, 5.7, 14.0, 4.0, 4.0, 14.0},
 };
 
+#define LONGEST_NS 1e15 /* 11 days; sums of many stay in range */
 #define TREE_SHARE 0.92 /* of a ring's bandwidth, all-reduce only */
 /* Reduction in the switch (NVLS): NCCL's tuner again.  The bytes themselves
  * travel, not twice (n - 1) / n of them, at 5 / 6 of the links. */
@@ -93,7 +94,6 @@ static double hop_us(const ms_ring *ring, const protocol *p)
     return ring->nvlink ? p->nvlink_us : p->pcie_us;
 }
 
-/* Seconds to microseconds; nothing moves over a link without a rate. */
 static double moving_us(double bytes, double bytes_per_s)
 {
     return bytes / bytes_per_s * 1e6;
@@ -297,5 +297,5 @@ uint64_t ms_collective_ns(const ms_ring *ring, ms_collective kind,
     double us = curve && bytes > 0 && kind != MS_SEND
                     ? measured_us(ring, curve, kind, bytes)
                     : model_us(ring, kind, bytes);
-    return (uint64_t)(us * 1e3 + 0.5);
+    return (uint64_t)fmin(us * 1e3 + 0.5, LONGEST_NS);
 }

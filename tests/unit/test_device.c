@@ -202,7 +202,13 @@ START_TEST(bad_files_say_where)
          "lacks the key \"kib\""},
         {"{\"like\": \"h100\", \"allreduce_curves\": [{\"ranks\": 8, "
          "\"kib\": [1], \"gbps\": [0]}]}",
-         "above 0"},
+         "from 0.001"},
+        {"{\"like\": \"h100\", \"allreduce_curves\": [{\"ranks\": 8, "
+         "\"kib\": [1e300], \"gbps\": [1]}]}",
+         "to 1e10"},
+        {"{\"like\": \"h100\", \"network_gbps\": 0}", "at least 0.001"},
+        {"{\"like\": \"h100\", \"nvlink_gbps\": 1e-300}", "at least"},
+        {"{\"like\": \"h100\", \"pageable_share\": 0}", "at least"},
         {"{\"like\": \"h100\", \"allreduce_curves\": [{\"ranks\": 8, "
          "\"kib\": [1, 2], \"gbps\": [1]}]}",
          "2 sizes and 1 rates"},
