@@ -175,6 +175,8 @@ typedef struct ms_result {
     ms_report report;
 } ms_result;
 
+/* So many GPUs and the links between them. */
+ms_ring ms_pipeline_ring(const ms_device *device, uint32_t ranks);
 ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
                         ms_fault *fault);
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
