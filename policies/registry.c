@@ -162,6 +162,11 @@ ms_err ms_registry_check(const ms_policy *policy, const char *where,
 static ms_err fail_taken(const ms_policy *policy, const ms_policy *other,
                          const char *where, ms_fault *fault)
 {
+    /* The dynamic linker takes the program's for a global of the same name. */
+    if (policy == other && !ms_registry_is_added(other))
+        return ms_fail(fault, MS_EINPUT, where,
+                       "make the object static, or call it by another name",
+                       "its policy is memsim's own \"%s\"", policy->name);
     if (policy == other)
         return ms_fail(fault, MS_EINPUT, where, "name each plugin once",
                        "policy \"%s\" is loaded already", policy->name);

@@ -88,6 +88,15 @@ START_TEST(no_policy_is_refused)
 }
 END_TEST
 
+START_TEST(our_own_policy_is_refused)
+{
+    ms_fault fault = {0};
+    ck_assert_int_eq(ms_registry_add(ms_registry_row(1), "mine.so", &fault),
+                     MS_EINPUT);
+    ck_assert_str_eq(fault.what, "its policy is memsim's own \"microbatch\"");
+}
+END_TEST
+
 /* As many as there is room for: found, spelled and ordered like built-ins. */
 START_TEST(policies_are_added)
 {
@@ -133,6 +142,7 @@ Suite *suite_registry(void)
     tcase_add_loop_test(tests, unsound_policies_are_refused, 0,
                         sizeof unsound / sizeof unsound[0]);
     tcase_add_test(tests, no_policy_is_refused);
+    tcase_add_test(tests, our_own_policy_is_refused);
     tcase_add_test(tests, policies_are_added);
     suite_add_tcase(suite, tests);
     return suite;
