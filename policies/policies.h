@@ -135,7 +135,11 @@ typedef struct ms_plugin {
      43u * sizeof(ms_expand_opts) + 47u * sizeof(ms_machine) +                 \
      53u * sizeof(ms_plan) + 59u * sizeof(ms_timeline) +                       \
      61u * sizeof(ms_report) + 67u * sizeof(ms_rank_report) +                  \
-     71u * sizeof(ms_fault) + 73u * sizeof(ms_arena) + 79u * sizeof(ms_text))
+     71u * sizeof(ms_fault) + 73u * sizeof(ms_arena) + 79u * sizeof(ms_text) + \
+     83u * sizeof(ms_buffer) + 89u * sizeof(ms_plan_op) +                      \
+     97u * sizeof(ms_row) + 101u * sizeof(ms_event) +                          \
+     103u * sizeof(ms_rank_levels) + 107u * sizeof(ms_point) +                 \
+     109u * sizeof(ms_curve_point))
 #define MS_PLUGIN_ABI                                                          \
     ((uint32_t)(MS_PLUGIN_EDITION * 100000u + MS_PLUGIN_SIZES % 100000u))
 

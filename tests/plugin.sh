@@ -11,8 +11,8 @@ source=$1
 build=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-headers='sim/sim.h sim/base.h sim/names.h
-    policies/policies.h policies/saved.h policies/shares.h policies/cuts.h'
+headers="sim/sim.h $(sed -n 's/^#include "\(sim.*\)"/\1/p' "$source/sim/sim.h")
+    policies/policies.h policies/saved.h policies/shares.h policies/cuts.h"
 
 fail() {
     echo "plugin.sh: $*" >&2
