@@ -121,7 +121,7 @@ static ms_err take_last(ms_books *books, uint32_t ranks)
         return ms_fail_nomem(books->fault);
     for (uint32_t r = 0; r < ranks; r++)
         books->last_compute[r] = MS_NONE;
-    return MS_OK;
+    return take_rows(books, 2 * ranks, &books->let_go);
 }
 
 ms_err ms_books_open(ms_books *books, const ms_program *program)
@@ -155,6 +155,7 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
     if (program->n_buffers > 0) {
         MS_TRY(take_rows(books, books->n_cells, &books->packed));
         MS_TRY(take_rows(books, program->n_buffers, &books->buffer_row));
+        MS_TRY(take_rows(books, program->n_buffers, &books->buffer_read));
     }
     books->reads = books->streams || books->opts->uses;
     return MS_OK;

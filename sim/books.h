@@ -33,8 +33,11 @@ typedef struct ms_books {
     uint32_t *packed;     /* buffer that holds the cell, or MS_NONE; NULL unless
                              the program has buffers */
     uint32_t *buffer_row; /* per buffer of the program: its row, or MS_NONE */
-    uint32_t *asked;      /* shared storages gathered because an op of the unit
-                             under way reads them */
+    uint32_t *buffer_read; /* and the op that read it last */
+    uint32_t *let_go;      /* per rank: last compute ops before the last MOVE to
+                              SHARD and the one before; with last_compute */
+    uint32_t *asked;       /* shared storages gathered because an op of the unit
+                              under way reads them */
     uint32_t n_asked, asked_capacity, transfers_capacity;
     uint32_t *last_compute; /* per rank: the last op of its compute stream, or
                                MS_NONE; NULL with one stream */
@@ -287,7 +290,7 @@ static inline void ms_books_write(ms_books *books, uint32_t row)
 
 /* move.c: flags of the MOVE call; what is shared moves as this rank's part. */
 ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
-                       uint8_t place, uint8_t flags);
+                       uint8_t place, uint16_t flags);
 ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, uint32_t buffer);
 /* One op that moves so many bytes, with room for what it makes and reads. */
@@ -302,7 +305,7 @@ void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell);
 
 /* pack.c: buffers of the program */
 ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer);
-ms_err ms_pack_give(ms_books *books, uint32_t buffer);
+ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer);
 ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, uint32_t buffer);
 ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
@@ -316,9 +319,12 @@ ms_err ms_share_open_unit(ms_books *books, const ms_books_at *at,
 void ms_share_close_unit(ms_books *books, const ms_books_at *at);
 /* One storage that ops of the unit under way read. */
 ms_err ms_share_ask(ms_books *books, const ms_books_at *at, uint32_t storage);
-/* buffer MS_NONE: in storages of their own. */
+/* call's buffer MS_NONE: in storages of their own. */
 ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
-                       const uint32_t *storages, uint32_t n, uint32_t buffer);
+                       const uint32_t *storages, uint32_t n,
+                       const ms_call *call);
+/* A MOVE to SHARD was called: see MS_CALL_LIMIT. */
+void ms_share_let_go(ms_books *books, const ms_books_at *at);
 ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
                        const uint32_t *storages, uint32_t n,
                        const ms_call *call);

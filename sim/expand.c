@@ -446,6 +446,8 @@ static ms_err move_set(ms_books *books, const ms_books_at *at,
     uint32_t n = program->set_at[call->set + 1] - program->set_at[call->set];
     if (call->place == MS_PACKED)
         return ms_pack_into(books, at, set, n, call->buffer);
+    if (call->place == MS_SHARD)
+        ms_share_let_go(books, at);
     if (call->place == MS_HERE && books->packed)
         MS_TRY(ms_pack_out(books, at, set, n));
     for (uint32_t i = program->set_at[call->set];
@@ -467,7 +469,7 @@ static ms_err collect_set(ms_books *books, const ms_books_at *at,
     if (call->verb == MS_WAIT)
         return ms_move_wait(books, at, set, n, call->buffer);
     if (call->verb == MS_GATHER)
-        return ms_share_gather(books, at, set, n, call->buffer);
+        return ms_share_gather(books, at, set, n, call);
     return ms_share_reduce(books, at, set, n, call);
 }
 
@@ -548,7 +550,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             MS_TRY(ms_pack_take(books, &at, call->buffer));
             break;
         case MS_GIVE:
-            MS_TRY(ms_pack_give(books, call->buffer));
+            MS_TRY(ms_pack_give(books, &at, call->buffer));
             break;
         case MS_N_VERBS:
             assert(false);

@@ -93,8 +93,12 @@ typedef struct ms_graph {
                                     its format differs there; 0: the same */
     uint8_t *storage_whole;      /* (optional) 1: shared, and at the start whole
                                     besides the part */
-    uint32_t *storage_layer;     /* row of layer_name, or MS_NONE; (optional) */
-    const char **storage_name;   /* in its layer: "weight", "grad" */
+    /* How states are shared; 0: not at all.  Bytes of an element of a weight,
+     * whole and of a part; ranks that have a part each; groups of these. */
+    uint8_t weight_bytes, part_bytes;
+    uint32_t part_ranks, part_groups;
+    uint32_t *storage_layer;   /* row of layer_name, or MS_NONE; (optional) */
+    const char **storage_name; /* in its layer: "weight", "grad" */
 
     uint32_t n_ops;
     const char **op_name; /* e.g. "aten::addmm" */
@@ -208,7 +212,11 @@ typedef enum ms_verb {
  * its inputs, a non-reentrant one's closure only names them).  MOVE: LATER
  * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
  * ADD adds to what lies in the host's memory already, there.  REDUCE: OUTER
- * sums over the groups that hold the same part, on their queue. */
+ * sums over the groups that hold the same part, on their queue, the bytes of
+ * buffer where one is named.  GATHER: AHEAD
+ * takes memory of the queue's own, which no op of the compute stream still
+ * uses; LIMIT waits until what the second last MOVE to SHARD let go has been
+ * used (torch's limit on all-gathers in flight). */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
@@ -217,23 +225,28 @@ enum {
     MS_CALL_IN_LINE = 16u,
     MS_CALL_STATE = 32u,
     MS_CALL_ADD = 64u,
-    MS_CALL_OUTER = 128u
+    MS_CALL_OUTER = 128u,
+    MS_CALL_AHEAD = 256u,
+    MS_CALL_LIMIT = 512u
 };
 
 /* A flat buffer of the program: what is PACKED in it needs no memory of its
- * own. */
+ * own.  stream: whose memory it is.  The queue of the ranks (MS_STREAM_COMM)
+ * takes it without waiting for the compute stream, and waits, when it is given
+ * back, for the op that read it last. */
 typedef struct ms_buffer {
     const char *name;
     uint64_t bytes;
     uint8_t category, pool;
+    uint8_t stream; /* ms_stream_kind: COMPUTE or COMM */
 } ms_buffer;
 
 typedef struct ms_call {
     uint8_t verb;  /* ms_verb */
     uint8_t pass;  /* RUN: MS_FORWARD or MS_GRAD_INPUT (= backward) */
     uint8_t place; /* MOVE, REDUCE, STATE: ms_place; MARK: ms_mark */
-    uint8_t flags;
     uint8_t rank;
+    uint16_t flags;
     uint16_t frame; /* micro-batch slot */
     uint32_t micro_batch;
     uint32_t unit, last; /* RERUN, DROP_SET: units [unit, last] */
