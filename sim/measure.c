@@ -349,7 +349,8 @@ static void add_time(const ms_timeline *line, rank_state *state, uint32_t op,
 /* Which stream works last, while the compute stream has nothing to do. */
 static void see_end(const ms_timeline *line, rank_state *state, uint32_t op)
 {
-    if (line->end_ns[op] < state->last_ns)
+    if (line->end_ns[op] < state->last_ns ||
+        line->end_ns[op] == line->start_ns[op])
         return;
     state->last_ns = line->end_ns[op];
     state->last_stream = line->plan->op[op].stream;

@@ -43,10 +43,11 @@ typedef enum ms_host_step {
 typedef struct ms_offload {
     uint8_t optimizer, parameters, gradients; /* ms_pool_kind */
     ms_host_step step;
-    double host_share;      /* of the elements that the host updates, the first
-                               ones; the device updates the others */
-    uint64_t tile_elements; /* of one update (DeepSpeed's sub-group) */
-    bool fp32_gradients;    /* as they lie on the host */
+    double host_share;       /* of the elements that the host updates, the first
+                                ones; the device updates the others */
+    uint64_t tile_elements;  /* of one update (DeepSpeed's sub-group) */
+    uint32_t gradient_bytes; /* of an element of the part there; 0: as on the
+                                device */
     bool reads_ahead, writes_behind; /* disk: beside the update */
 } ms_offload;
 

@@ -49,6 +49,14 @@ static void wait_for_limit(ms_books *books, const ms_books_at *at)
         books->plan->wait[books->n_wait++] = before;
 }
 
+/* A rank alone has nobody to talk to. */
+static bool is_alone(const ms_books *books, bool outer)
+{
+    const ms_ring *ring = outer ? &books->opts->outer : &books->opts->ring;
+
+    return ring->ranks < 2 && !books->graph->storage_shard_bytes;
+}
+
 /* ---- gathering ----------------------------------------------------------- */
 
 static bool is_whole(const ms_books *books, uint32_t cell)
@@ -95,7 +103,7 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
     if (buffer != MS_NONE)
         to = books->buffer_row[buffer];
     MS_TRY(bring_parts(books, at, storages, n, &bytes));
-    if (bytes == 0)
+    if (bytes == 0 || is_alone(books, false))
         return MS_OK;
     if (to != MS_NONE)
         bytes = books->plan->buffers[buffer].bytes;
@@ -253,7 +261,8 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
         kind = MS_TRANSFER_OUTER;
     else if (call->place == MS_SHARD)
         kind = MS_TRANSFER_SCATTER;
-    if (measure(books, at, storages, n, outer, &bytes) == 0)
+    if (measure(books, at, storages, n, outer, &bytes) == 0 ||
+        is_alone(books, outer))
         return MS_OK;
     if (outer && call->buffer != MS_NONE)
         bytes = books->plan->buffers[call->buffer].bytes;

@@ -180,7 +180,8 @@ typedef enum ms_verb {
                     the disk's by way of the host), of what is shared the part;
                     to MS_PACKED: into a buffer; from there to MS_HERE: out of
                     it; to MS_SHARD: let whole copies go */
-    MS_STEP_SET, /* the optimizer step (set: MS_ALL) */
+    MS_STEP_SET, /* the optimizer step (set: MS_ALL): with place MS_HOST what
+                    the host and its disk do of it, with MS_PENDING the rest */
     MS_HOLD,     /* take a host reference on each storage of set */
     MS_DROP_SET, /* release those references */
     MS_SYNC,     /* the host waits until the device has caught up */
