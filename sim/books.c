@@ -206,6 +206,8 @@ void ms_books_read(ms_books *books, uint32_t row)
         plan->use[books->n_use++] = row;
     if (books->streams) {
         uint32_t writer = books->ready_op[row];
+        if (plan->op[plan->row[row].op].rank == plan->op[op].rank)
+            plan->row[row].streams |= (uint8_t)(1u << plan->op[op].stream);
         if (plan->op[writer].stream != plan->op[op].stream ||
             plan->op[writer].rank != plan->op[op].rank)
             plan->wait[books->n_wait++] = writer;

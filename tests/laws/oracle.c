@@ -144,8 +144,11 @@ void laws_check_clock(const ms_plan *plan, const ms_timeline *line,
     uint64_t free_ns[MS_N_STREAMS] = {0}, all_ns = 0, host_ns = 0;
     uint32_t sync = 0;
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        for (; sync < plan->n_sync && plan->sync[sync] == op; sync++)
-            host_ns = larger(host_ns, all_ns);
+        for (; sync < plan->n_sync && plan->sync[sync].op == op; sync++)
+            host_ns =
+                larger(host_ns, plan->sync[sync].until == MS_NONE
+                                    ? all_ns
+                                    : line->end_ns[plan->sync[sync].until]);
         uint8_t stream = plan->op[op].stream;
         uint64_t start_ns = larger(free_ns[stream], host_ns);
         for (uint32_t i = plan->wait_at ? plan->wait_at[op] : 0;
