@@ -12,6 +12,15 @@
  * bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth). */
 #define NVLINK_SHARE 0.8
 #define NETWORK_SHARE 0.75
+/* What a collective's kernels hold of the multiprocessors, in thousandths:
+ * Calculon's systems (calculon-ai/calculon systems/a100_80g.json,
+ * h100_80g.json: "processor_usage") have 0.15 for NVLink and 0.02 for
+ * InfiniBand, the network on which the ranks of the collective meet.  NCCL
+ * drives PCIe by few channels as it does a network; no source has a figure of
+ * its own. */
+#define HELD_BY_NVLINK 150u
+#define HELD_BY_NETWORK 20u
+#define WHOLE 1000u /* of a resource */
 /* A program in text form; a step of GPT-3 has some 30 kB. */
 #define PROGRAM_MAX_BYTES (UINT64_C(64) << 20)
 
@@ -87,12 +96,32 @@ static double peak_flops(const ms_device *device, int64_t precision)
     }
 }
 
+/* Which streams slow each other.  H2D and D2H have a direction of the link
+ * each; without NVLink a node's collectives go over it both ways.  Nothing is
+ * said yet of the host's memory: a device file has no rate for it, and what the
+ * host's own work and copies take of it stays 0. */
+static void set_demands(const ms_device *device, uint32_t ranks,
+                        ms_machine *machine)
+{
+    ms_demand *comm = machine->demand[MS_STREAM_COMM];
+    bool in_node = ranks <= device->gpus_per_node;
+    bool nvlink = device->nvlink_bytes_per_s > 0;
+
+    machine->demand[MS_STREAM_COMPUTE][MS_MULTIPROCESSORS].shared = WHOLE;
+    machine->demand[MS_STREAM_H2D][MS_LINK_IN].shared = WHOLE;
+    machine->demand[MS_STREAM_D2H][MS_LINK_OUT].shared = WHOLE;
+    comm[MS_MULTIPROCESSORS].held =
+        in_node && nvlink ? HELD_BY_NVLINK : HELD_BY_NETWORK;
+    if (in_node && !nvlink)
+        comm[MS_LINK_IN].shared = comm[MS_LINK_OUT].shared = WHOLE;
+}
+
 static ms_machine machine_of(const ms_job *job, const ms_result *result)
 {
     const ms_training *training = &result->training;
     const ms_device *device = job->device;
     bool cpu = training->device == 1;
-    return (ms_machine){
+    ms_machine machine = {
         .launch_ns = cpu ? 0 : device->launch_ns,
         .capacity_bytes =
             job->memory_bytes > 0 ? job->memory_bytes : device->memory_bytes,
@@ -101,6 +130,9 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result)
         .data_ranks = result->shape.data_ranks,
         .book_device = job->book_device,
     };
+    if (!cpu)
+        set_demands(device, result->shape.data_ranks, &machine);
+    return machine;
 }
 
 static ms_ring ring_of(const ms_device *device, uint32_t ranks)
