@@ -24,15 +24,6 @@ typedef struct step {
 
 /* ---- state --------------------------------------------------------------- */
 
-uint64_t ms_optimizer_part(const ms_trace *trace, const ms_parameter *parameter)
-{
-    uint32_t ranks = trace->shape->data_ranks;
-
-    if (trace->shape->shared < MS_SHARED_OPTIMIZER)
-        return parameter->elements;
-    return (parameter->elements + ranks - 1) / ranks;
-}
-
 static bool is_mixed(const ms_trace *trace)
 {
     int64_t precision = trace->training->precision;
@@ -64,7 +55,7 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     bool steady = trace->training->step == 0, mixed = is_mixed(trace);
     uint8_t dtype = mixed ? MS_FLOAT32 : trace->weight_dtype;
     uint8_t category = MS_OPTIMIZER_STATE;
-    uint64_t part = ms_optimizer_part(trace, parameter);
+    uint64_t part = parameter->part;
 
     if (mixed) /* made at construction, not by the first step */
         parameter->master =
@@ -98,6 +89,7 @@ void ms_optimizer_states(ms_trace *trace)
     bool kept = (trace->training->zero_grad && trace->training->step == 0) ||
                 trace->shape->holds_gradients;
 
+    ms_parts_split(trace);
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         ms_parameter *parameter = &trace->parameters[p];
         if (parameter->uses == 0)
@@ -129,7 +121,7 @@ static uint64_t touched_bytes(const step *s, uint32_t p, uint32_t storage)
     if (parameter->elements == 0 ||
         (storage != parameter->storage && storage != parameter->grad_storage))
         return bytes;
-    return bytes / parameter->elements * ms_optimizer_part(s->trace, parameter);
+    return bytes / parameter->elements * parameter->part;
 }
 
 static void read_state(step *s, uint32_t p, uint32_t storage)
@@ -172,8 +164,7 @@ static void cast_grad(step *s, uint32_t p)
     const ms_parameter *parameter = &s->trace->parameters[p];
 
     read_state(s, p, parameter->grad_storage);
-    s->grads[p] = temporary(s, "fp32_grad",
-                            4 * ms_optimizer_part(s->trace, parameter), p);
+    s->grads[p] = temporary(s, "fp32_grad", 4 * parameter->part, p);
 }
 
 static void decay_weight(step *s, uint32_t p)

@@ -69,7 +69,7 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
     switch (given->option->id) {
     case MS_OPTION_DEVICE:
         job->device_given = true;
-        return ms_device_find(given->value, &job->device, fault);
+        return ms_device_read(given->value, arena, &job->device, fault);
     case MS_OPTION_SETTING:
         return ms_training_set(&job->training, given->option->setting,
                                given->value, fault);
