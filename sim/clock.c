@@ -21,12 +21,13 @@ typedef struct pace {
 
 /* Streams of a rank as bits, MS_N_STREAMS of them. */
 #define N_SETS (1u << MS_N_STREAMS)
-#define UNCOUNTED 0xffu /* no set of streams */
+#define UNCOUNTED N_SETS /* no set of streams */
+_Static_assert(MS_N_STREAMS <= 8, "a set of streams is a byte");
 
 typedef struct pacing {
-    pace *of;       /* per stream */
-    uint8_t *busy;  /* per rank: streams whose op runs */
-    uint8_t *paced; /* per rank: the streams that ran when last counted */
+    pace *of;        /* per stream */
+    uint8_t *busy;   /* per rank: streams whose op runs */
+    uint16_t *paced; /* per rank: the streams that ran when last counted */
     uint64_t now_ns;
     bool known[N_SETS];
     uint16_t speed[N_SETS][MS_N_STREAMS];
@@ -70,7 +71,8 @@ static ms_err open_pacing(clock_state *clock, ms_arena *arena, ms_fault *fault)
         return ms_fail_nomem(fault);
     paces->of = ms_arena_take(arena, clock->n_streams, sizeof *paces->of);
     paces->busy = ms_arena_take(arena, clock->plan->n_ranks, 1);
-    paces->paced = ms_arena_take(arena, clock->plan->n_ranks, 1);
+    paces->paced =
+        ms_arena_take(arena, clock->plan->n_ranks, sizeof *paces->paced);
     if (!paces->of || !paces->busy || !paces->paced)
         return ms_fail_nomem(fault);
     clock->pacing = paces;
