@@ -226,6 +226,8 @@ void ms_books_read(ms_books *books, uint32_t row)
         plan->use[books->n_use++] = row;
     if (books->streams) {
         uint32_t writer = books->ready_op[row];
+        if (plan->op[plan->row[row].op].rank == plan->op[op].rank)
+            plan->row[row].streams |= (uint8_t)(1u << plan->op[op].stream);
         const ms_plan_op *it = &plan->op[writer];
         bool noted = books->n_wait > plan->wait_at[op] &&
                      plan->wait[books->n_wait - 1] == writer;

@@ -507,13 +507,13 @@ static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
 static ms_err add_sync(ms_books *books, uint32_t *capacity)
 {
     ms_plan *plan = books->plan;
-    uint32_t *sync = ms_arena_grow(books->arena, plan->sync, capacity,
-                                   plan->n_sync + 1, sizeof *sync);
+    struct ms_plan_sync *sync = ms_arena_grow(
+        books->arena, plan->sync, capacity, plan->n_sync + 1, sizeof *sync);
 
     if (!sync)
         return ms_fail_nomem(books->fault);
     plan->sync = sync;
-    sync[plan->n_sync++] = plan->n_ops;
+    sync[plan->n_sync++] = (struct ms_plan_sync){plan->n_ops, MS_NONE};
     return MS_OK;
 }
 
