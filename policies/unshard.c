@@ -121,7 +121,8 @@ static ms_err add_buffer(writer *w, const char *name, uint64_t bytes,
                        .bytes = bytes,
                        .category = MS_COMMUNICATION,
                        .pool = MS_DEVICE_POOL,
-                       .stream = (uint8_t)stream};
+                       .stream = (uint8_t)stream,
+                       .waited = !w->options->flat};
     return ms_program_add_buffer(w->program, value, w->arena, buffer, w->fault);
 }
 

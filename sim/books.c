@@ -175,6 +175,20 @@ ms_err ms_books_close(ms_books *books)
     return MS_OK;
 }
 
+ms_err ms_books_sync(ms_books *books, uint32_t until)
+{
+    ms_plan *plan = books->plan;
+    struct ms_plan_sync *sync =
+        ms_arena_grow(books->arena, plan->sync, &books->syncs_capacity,
+                      plan->n_sync + 1, sizeof *sync);
+
+    if (!sync)
+        return ms_fail_nomem(books->fault);
+    plan->sync = sync;
+    sync[plan->n_sync++] = (struct ms_plan_sync){plan->n_ops, until};
+    return MS_OK;
+}
+
 ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
                            uint32_t micro_batch)
 {

@@ -38,7 +38,7 @@ typedef struct ms_books {
                               SHARD and the one before; with last_compute */
     uint32_t *asked;       /* shared storages gathered because an op of the unit
                               under way reads them */
-    uint32_t n_asked, asked_capacity, transfers_capacity;
+    uint32_t n_asked, asked_capacity, transfers_capacity, syncs_capacity;
     uint32_t *last_compute; /* per rank: the last op of its compute stream, or
                                MS_NONE; NULL with one stream */
     uint8_t *state;
@@ -72,6 +72,8 @@ static inline uint32_t ms_books_cell(const ms_books *books,
 
 ms_err ms_books_open(ms_books *books, const ms_program *program);
 ms_err ms_books_close(ms_books *books);
+/* The host waits before the next op: for op until, or for all (MS_NONE). */
+ms_err ms_books_sync(ms_books *books, uint32_t until);
 ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
                            uint32_t micro_batch);
 ms_err ms_books_grow(ms_books *books, uint32_t ops, uint32_t rows,
@@ -146,7 +148,8 @@ static inline uint32_t ms_books_take_buffer(ms_books *books, uint32_t buffer,
                             .buffer = buffer,
                             .op = plan->n_ops - 1,
                             .category = value->category,
-                            .pool = value->pool};
+                            .pool = value->pool,
+                            .waited = value->waited};
     if (books->reads)
         ms_books_made(books, r);
     return r;

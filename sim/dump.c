@@ -41,6 +41,8 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_BUFFER] = "buffer",
 };
 
+const char *const ms_dump_frees[2] = {"recorded", "waited"};
+
 const uint16_t ms_dump_flags[MS_DUMP_N_KEYS] = {
     [MS_DUMP_WHOLE] = MS_CALL_WHOLE,
     [MS_DUMP_HOLD_OUTPUTS] = MS_CALL_HOLD_OUTPUTS,
@@ -315,6 +317,7 @@ static void dump_buffer(const ms_program *program, uint32_t id, ms_text *text)
     put_word(text, ms_names_category[buffer->category]);
     put_word(text, ms_names_pool[buffer->pool]);
     put_word(text, ms_names_stream[buffer->stream]);
+    put_word(text, ms_dump_frees[buffer->waited]);
     ms_text_add(text, "  # ");
     put_name(text, buffer->name);
     ms_text_put(text, "\n", 1);

@@ -504,22 +504,9 @@ static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
     return MS_OK;
 }
 
-static ms_err add_sync(ms_books *books, uint32_t *capacity)
-{
-    ms_plan *plan = books->plan;
-    struct ms_plan_sync *sync = ms_arena_grow(
-        books->arena, plan->sync, capacity, plan->n_sync + 1, sizeof *sync);
-
-    if (!sync)
-        return ms_fail_nomem(books->fault);
-    plan->sync = sync;
-    sync[plan->n_sync++] = (struct ms_plan_sync){plan->n_ops, MS_NONE};
-    return MS_OK;
-}
-
 static ms_err expand_calls(ms_books *books, const ms_program *program)
 {
-    uint32_t marks = 0, syncs = 0;
+    uint32_t marks = 0;
 
     for (uint32_t i = 0; i < program->n_calls; i++) {
         const ms_call *call = &program->calls[i];
@@ -546,7 +533,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             drop_units(books, &at, call);
             break;
         case MS_SYNC:
-            MS_TRY(add_sync(books, &syncs));
+            MS_TRY(ms_books_sync(books, MS_NONE));
             break;
         case MS_MARK:
             MS_TRY(add_mark(books, call, &marks));

@@ -41,12 +41,11 @@ void ms_share_let_go(ms_books *books, const ms_books_at *at)
     let_go[0] = books->last_compute[at->rank];
 }
 
-static void wait_for_limit(ms_books *books, const ms_books_at *at)
+static ms_err wait_for_limit(ms_books *books, const ms_books_at *at)
 {
     uint32_t before = books->let_go[2 * (uint32_t)at->rank + 1];
 
-    if (before != MS_NONE)
-        books->plan->wait[books->n_wait++] = before;
+    return before == MS_NONE ? MS_OK : ms_books_sync(books, before);
 }
 
 /* A rank alone has nobody to talk to. */
@@ -107,9 +106,9 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
         return MS_OK;
     if (to != MS_NONE)
         bytes = books->plan->buffers[buffer].bytes;
-    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER, bytes, n));
     if (call->flags & MS_CALL_LIMIT)
-        wait_for_limit(books, at);
+        MS_TRY(wait_for_limit(books, at));
+    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER, bytes, n));
     if (books->shard_row && !(call->flags & MS_CALL_AHEAD))
         wait_for_compute(books, at);
     for (uint32_t i = 0; i < n; i++) {

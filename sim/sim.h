@@ -216,8 +216,8 @@ typedef enum ms_verb {
  * sums over the groups that hold the same part, on their queue, the bytes of
  * buffer where one is named.  GATHER: AHEAD
  * takes memory of the queue's own, which no op of the compute stream still
- * uses; LIMIT waits until what the second last MOVE to SHARD let go has been
- * used (torch's limit on all-gathers in flight). */
+ * uses; with LIMIT the host waits until what the second last MOVE to SHARD let
+ * go has been used (torch's limit on all-gathers in flight). */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
@@ -240,6 +240,7 @@ typedef struct ms_buffer {
     uint64_t bytes;
     uint8_t category, pool;
     uint8_t stream; /* ms_stream_kind: COMPUTE or COMM */
+    bool waited;    /* ms_row.waited */
 } ms_buffer;
 
 typedef struct ms_call {
