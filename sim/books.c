@@ -108,9 +108,35 @@ static ms_err take_cells(ms_books *books, bool sets)
     books->state = ms_arena_take(arena, books->n_cells, 1);
     if (sets)
         books->kept = ms_arena_take(arena, graph->n_storages, sizeof(uint32_t));
-    if (!books->state || (sets && !books->kept))
+    if (sets)
+        books->held = ms_arena_take(arena, graph->n_storages, sizeof(uint32_t));
+    if (!books->state || (sets && (!books->kept || !books->held)))
         return ms_fail_nomem(books->fault);
     return take_rows(books, books->n_cells, &books->row);
+}
+
+void ms_books_open_set(ms_books *books, const ms_program *program, uint32_t set)
+{
+    books->holds = set != MS_ALL && set != MS_NOTHING;
+    if (!books->holds)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
+        books->held[program->set_item[i]] = books->run;
+}
+
+void ms_books_close_set(ms_books *books, const ms_books_at *at,
+                        const ms_program *program, uint32_t set)
+{
+    if (!books->holds)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
+        uint32_t s = program->set_item[i];
+        if (books->held[s] != MS_NONE)
+            continue; /* it was there before */
+        books->held[s] = 0;
+        ms_books_unhold(books, ms_books_cell(books, at, s));
+    }
+    books->holds = false;
 }
 
 static ms_err take_last(ms_books *books, uint32_t ranks)

@@ -51,6 +51,8 @@ typedef struct ms_books {
     uint32_t tick, last_tick;   /* of the rerun under way; the highest so far */
     uint32_t *kept; /* per storage: last RUN whose keep set names it; NULL
                        where the program has no sets */
+    uint32_t *held; /* the same for its set; MS_NONE: this RUN has made it */
+    bool holds;     /* the RUN under way has a set */
     uint32_t run;
     uint32_t *work, work_capacity; /* stack of bind */
     ms_fault *fault;
@@ -114,6 +116,13 @@ static inline void ms_books_issue(ms_books *books, const ms_books_at *at,
     if (books->opts->uses)
         plan->use_at[i] = books->n_use;
 }
+
+/* What the set of a forward RUN names and its ops make gets a HOLD when it is
+ * made, or the unit itself could drop it; between open and close. */
+void ms_books_open_set(ms_books *books, const ms_program *program,
+                       uint32_t set);
+void ms_books_close_set(ms_books *books, const ms_books_at *at,
+                        const ms_program *program, uint32_t set);
 
 /* The current op has made the rows from first on: remember who did. */
 void ms_books_made(ms_books *books, uint32_t first);

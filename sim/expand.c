@@ -110,6 +110,10 @@ static inline void make(ms_books *books, columns *w, uint32_t keep, uint32_t op)
             continue; /* made once */
         if (refs & MS_REF_SAVED && !is_kept(books, keep, s))
             refs &= (uint8_t)~MS_REF_SAVED;
+        if (books->holds && books->held[s] == books->run) {
+            refs += MS_REF_HOLD;
+            books->held[s] = MS_NONE;
+        }
         if (category == MS_ACTIVATIONS && !(refs & MS_REF_SAVED))
             category = MS_TEMPORARIES;
         else if (category == MS_BECOMES_GRAD)
@@ -362,6 +366,7 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     uint32_t end = graph->forward_at[call->unit + 1];
 
     note_kept(books, program, call->keep);
+    ms_books_open_set(books, program, call->set);
     uint32_t first = graph->forward_at[call->unit];
     MS_TRY(look_ahead(books, at, graph->unit_in_at + call->unit, graph->unit_in,
                       first, end));
@@ -369,6 +374,7 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     MS_TRY(run_ops(books, at, call->keep, first, end));
     ms_share_close_unit(books, at);
     hold(books, at, program, call->set, call->flags & MS_CALL_SAVES);
+    ms_books_close_set(books, at, program, call->set);
     return MS_OK;
 }
 
