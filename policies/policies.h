@@ -23,11 +23,12 @@
 
 #include "sim/sim.h"
 
-#define MS_POLICY_PARAMS 12u
+#define MS_POLICY_PARAMS 20u
 #define MS_SPEC_ITEMS 8u
 
 typedef enum ms_param_type {
     MS_PARAM_INT,
+    MS_PARAM_SIZE,  /* bytes: 40GiB, 1500000 */
     MS_PARAM_WORD,  /* one of words */
     MS_PARAM_NAMES, /* NAME/NAME/... */
     MS_PARAM_FLAG   /* a bare word: checkpoint:sqrt */
@@ -48,7 +49,8 @@ typedef struct ms_param {
 
 typedef struct ms_policy_value {
     bool given;
-    int64_t number;   /* INT; WORD: index; FLAG: 1; fallback if not given */
+    int64_t number;   /* INT, SIZE; WORD: index; FLAG: 1; fallback if not
+                         given */
     const char *text; /* NAMES: as written */
 } ms_policy_value;
 

@@ -141,8 +141,8 @@ static ms_err add_block_set(finder *f, uint32_t block)
 }
 
 ms_err ms_saved_find(const ms_graph *graph, const ms_program *program,
-                     uint64_t min_bytes, ms_arena *arena, ms_program *into,
-                     ms_saved *saved, ms_fault *fault)
+                     uint64_t min_bytes, const uint8_t *stays, ms_arena *arena,
+                     ms_program *into, ms_saved *saved, ms_fault *fault)
 {
     finder f = {.graph = graph,
                 .arena = arena,
@@ -151,10 +151,14 @@ ms_err ms_saved_find(const ms_graph *graph, const ms_program *program,
                 .fault = fault};
     *saved = (ms_saved){.graph = graph};
     MS_TRY(take_columns(&f));
+    saved->kept = f.kept;
+    saved->last_reader = f.last_reader;
     for (uint32_t i = 0; i < program->n_calls; i++)
         if (program->calls[i].verb == MS_RUN &&
             program->calls[i].pass == MS_FORWARD)
             mark_kept(&f, program, &program->calls[i]);
+    for (uint32_t s = 0; stays != NULL && s < graph->n_storages; s++)
+        f.kept[s] &= !stays[s];
     find_readers(&f);
     find_blocks(&f);
     group_by_unit(&f, min_bytes);

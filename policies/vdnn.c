@@ -34,6 +34,13 @@ static uint32_t next_to_bring(const ms_swap *w, uint32_t unit)
     return MS_NONE;
 }
 
+ms_err ms_vdnn_open(ms_swap *w)
+{
+    w->convolutions = w->values[MS_SWAP_VDNN].number == MS_SWAP_VDNN_CONV;
+    w->brought = ms_arena_take(w->arena, w->saved.graph->n_units, 1);
+    return w->brought == NULL ? ms_fail_nomem(w->fault) : MS_OK;
+}
+
 ms_err ms_vdnn_around(ms_swap *w, const ms_call *call, bool before)
 {
     uint32_t set = input_set(w, call->unit);

@@ -29,6 +29,7 @@ static void put_param(const ms_param *param, ms_text *text)
     const char *values = param->type == MS_PARAM_FLAG          ? ""
                          : param->type == MS_PARAM_WORD        ? param->words
                          : param->type == MS_PARAM_NAMES       ? "NAME/NAME"
+                         : param->type == MS_PARAM_SIZE        ? "SIZE"
                          : param->low == 0 && param->high == 1 ? "0|1"
                                                                : "N";
     ms_text words = {.arena = text->arena};

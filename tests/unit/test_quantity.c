@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sizes as people type them, and numbers as people read them. */
+#include "sim/size.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
 
@@ -9,7 +10,7 @@ static void check_bytes(const char *text, uint64_t expected)
 {
     ms_fault fault = {0};
     uint64_t bytes = 0;
-    ck_assert_int_eq(ms_quantity_bytes(text, NULL, &bytes, &fault), MS_OK);
+    ck_assert_int_eq(ms_size_bytes(text, NULL, &bytes, &fault), MS_OK);
     ck_assert_uint_eq(bytes, expected);
 }
 
@@ -17,7 +18,7 @@ static void check_fails(const char *text, const char *what, const char *hint)
 {
     ms_fault fault = {0};
     uint64_t bytes = 0;
-    ck_assert_int_eq(ms_quantity_bytes(text, NULL, &bytes, &fault), MS_EUSAGE);
+    ck_assert_int_eq(ms_size_bytes(text, NULL, &bytes, &fault), MS_EUSAGE);
     ck_assert_ptr_nonnull(strstr(fault.what, what));
     ck_assert_ptr_nonnull(strstr(fault.hint, hint));
 }
