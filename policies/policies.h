@@ -54,6 +54,8 @@ typedef struct ms_policy_value {
     const char *text; /* NAMES: as written */
 } ms_policy_value;
 
+struct ms_spec;
+
 typedef struct ms_policy_context {
     const ms_graph *graph;         /* NULL in shape */
     const ms_policy_value *values; /* in the order of the policy's params */
@@ -63,6 +65,7 @@ typedef struct ms_policy_context {
      * NULL in shape, and where nobody asks for times. */
     const ms_expand_opts *opts;
     const ms_machine *machine;
+    const struct ms_spec *spec; /* the policies side by side; NULL in shape */
 } ms_policy_context;
 
 typedef struct ms_policy {
@@ -102,6 +105,10 @@ typedef struct ms_spec {
  * a caret and suggest the nearest name. */
 ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
                      ms_fault *fault);
+/* The value of a parameter of a policy of the spec, by their names; NULL where
+ * it is not given. */
+const ms_policy_value *ms_spec_value(const ms_spec *spec, const char *policy,
+                                     const char *param);
 /* The canonical spelling ("none" for an empty spec). */
 char *ms_spec_print(const ms_spec *spec, ms_arena *arena);
 

@@ -17,10 +17,12 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
     [MS_SWAP_VDNN] = {.name = "vdnn",
                       .type = MS_PARAM_WORD,
                       .choice = true,
-                      .words = "all|conv",
+                      .words = "all|conv|dyn",
                       .help = "vDNN: inputs of all units, or of those that "
                               "convolve, leave while the unit runs; one comes "
-                              "back per backward"},
+                              "back per backward; dyn: the fastest of these "
+                              "and no offload that fits the budget (no choice "
+                              "of cuDNN's algorithms)"},
     [MS_SWAP_TE] = {.name = "te",
                     .type = MS_PARAM_INT,
                     .choice = true,
@@ -42,6 +44,26 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .help = "Megatron's fine-grained offload: the inputs of the modules "
                  "named leave, except for the last group's; a group comes back "
                  "one group ahead"},
+    [MS_SWAP_CAPUCHIN] =
+        {.name = "capuchin",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "Capuchin: measures a step; what is idle longest beside its "
+                 "copies leaves, comes back in time, or is recomputed where "
+                 "that takes less than the wait"},
+    [MS_SWAP_BELADY] =
+        {.name = "belady",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "when the budget is full the tensor used furthest from now "
+                 "leaves, from its last use on, and comes back as early as "
+                 "there is room"},
+    [MS_SWAP_AUTO] =
+        {.name = "auto",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "per tensor keep or swap, and beside checkpoint:auto "
+                 "recompute, for the least time in the budget"},
     [MS_SWAP_MIN] = {.name = "min",
                      .type = MS_PARAM_SIZE,
                      .fallback = 1024,
@@ -80,6 +102,13 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
                           .with = "megatron",
                           .help = "percent of the groups, from the first, that "
                                   "leave"},
+    [MS_SWAP_BUDGET] = {.name = "budget",
+                        .type = MS_PARAM_SIZE,
+                        .low = 1,
+                        .high = MOST_BYTES,
+                        .with = "vdnn|capuchin|belady|auto",
+                        .help = "the peak to work to; default what the device "
+                                "has beside the context; of vdnn only dyn"},
 };
 
 ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
@@ -98,7 +127,7 @@ ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
 
 static const ms_swap_way ways[] = {
     {.row = MS_SWAP_SAVE_ON_CPU, .around = ms_savecpu_around},
-    {.row = MS_SWAP_VDNN, .open = ms_vdnn_open, .around = ms_vdnn_around},
+    {.row = MS_SWAP_VDNN, .write = ms_vdnn_write},
     {.row = MS_SWAP_TE, .open = ms_te_open, .around = ms_te_around},
     {.row = MS_SWAP_TORCHTUNE,
      .stays = ms_torchtune_stays,
@@ -107,6 +136,9 @@ static const ms_swap_way ways[] = {
     {.row = MS_SWAP_MEGATRON,
      .open = ms_megatron_open,
      .around = ms_megatron_around},
+    {.row = MS_SWAP_CAPUCHIN, .write = ms_swaprules_capuchin},
+    {.row = MS_SWAP_BELADY, .write = ms_swaprules_belady},
+    {.row = MS_SWAP_AUTO, .write = ms_swaprules_auto},
 };
 
 static const ms_swap_way *way_of(const ms_policy_value *values)

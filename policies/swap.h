@@ -16,11 +16,15 @@ enum {
     MS_SWAP_TE,
     MS_SWAP_TORCHTUNE,
     MS_SWAP_MEGATRON,
+    MS_SWAP_CAPUCHIN,
+    MS_SWAP_BELADY,
+    MS_SWAP_AUTO,
     MS_SWAP_MIN,
     MS_SWAP_PREFETCH,
     MS_SWAP_INFLIGHT,
     MS_SWAP_MODULES,
     MS_SWAP_FRACTION,
+    MS_SWAP_BUDGET,
     MS_SWAP_N_PARAMS
 };
 
@@ -96,8 +100,7 @@ ms_err ms_swapgroups_leave(ms_swap *swap, const ms_call *call, bool before);
 
 /* savecpu.c, vdnn.c, te.c, torchtune.c, megatron.c: fixed rules */
 ms_err ms_savecpu_around(ms_swap *swap, const ms_call *call, bool before);
-ms_err ms_vdnn_open(ms_swap *swap);
-ms_err ms_vdnn_around(ms_swap *swap, const ms_call *call, bool before);
+ms_err ms_vdnn_write(ms_swap *swap);
 ms_err ms_te_open(ms_swap *swap);
 ms_err ms_te_around(ms_swap *swap, const ms_call *call, bool before);
 void ms_torchtune_stays(const ms_graph *graph, uint8_t *stays);
@@ -105,5 +108,10 @@ ms_err ms_torchtune_open(ms_swap *swap);
 ms_err ms_torchtune_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_megatron_open(ms_swap *swap);
 ms_err ms_megatron_around(ms_swap *swap, const ms_call *call, bool before);
+
+/* swaprules.c: plans for a budget, from a measured step */
+ms_err ms_swaprules_capuchin(ms_swap *swap);
+ms_err ms_swaprules_belady(ms_swap *swap);
+ms_err ms_swaprules_auto(ms_swap *swap);
 
 #endif
