@@ -36,6 +36,7 @@ typedef struct ms_swapplan_rule {
     bool in_order; /* picks for the first call above the budget, not for the
                       highest */
     bool early;    /* copies in as early as room allows, not in time */
+    uint32_t percent; /* pick's own */
 } ms_swapplan_rule;
 
 struct ms_swapplan {

@@ -105,11 +105,12 @@ static int64_t swap_cost_ns(const ms_swapplan *p, uint32_t tensor,
 {
     const ms_profile_tensor *t = &p->profile->tensors[tensor];
     uint64_t at_ns = p->profile->start_ns[call];
-    int64_t out = beyond(out_busy_ns, p->out_ns[tensor],
-                         at_ns > t->out_ns ? at_ns - t->out_ns : 0);
-    int64_t in = beyond(in_busy_ns, p->in_ns[tensor],
-                        t->back_ns > at_ns ? t->back_ns - at_ns : 0);
-    return out + in;
+    uint64_t before_ns = at_ns > t->out_ns ? at_ns - t->out_ns : 0;
+    uint64_t behind_ns = t->back_ns > at_ns ? t->back_ns - at_ns : 0;
+    return beyond(out_busy_ns, p->out_ns[tensor],
+                  before_ns / 100 * p->rule->percent) +
+           beyond(in_busy_ns, p->in_ns[tensor],
+                  behind_ns / 100 * p->rule->percent);
 }
 
 /* Copies that are in the queues while this tensor would be: out after its last
@@ -165,7 +166,12 @@ static uint32_t pick_cheapest(ms_swapplan *p, uint32_t call,
     return best;
 }
 
-static const ms_swapplan_rule cheapest = {.pick = pick_cheapest, .early = true};
+/* How much of that time copies may fill before they are in the way of those
+ * that come later: auto tries several. */
+#define CHEAPEST(percentage)                                                   \
+    {.pick = pick_cheapest, .early = true, .percent = (percentage)}
+static const ms_swapplan_rule cheapest[] = {CHEAPEST(100), CHEAPEST(75),
+                                            CHEAPEST(50), CHEAPEST(25)};
 
 /* ---- the ways ------------------------------------------------------------ */
 
@@ -229,8 +235,11 @@ ms_err ms_swaprules_auto(ms_swap *w)
     static const struct {
         const ms_swapplan_rule *rule;
         bool recompute;
-    } rules[] = {{&cheapest, false}, {&furthest, false}, {&capuchin, false},
-                 {&cheapest, true},  {&again, true},     {&capuchin, true}};
+    } rules[] = {{&furthest, false},   {&capuchin, false},
+                 {&cheapest[0], false}, {&cheapest[0], true},
+                 {&cheapest[1], true}, {&cheapest[2], true},
+                 {&cheapest[3], true}, {&again, true},
+                 {&capuchin, true}};
     bool may = ms_spec_value(w->context->spec, "checkpoint", "auto") != NULL;
     const ms_policy_value *budget;
     ms_swapplan plan;
