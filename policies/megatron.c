@@ -45,8 +45,8 @@ typedef struct finder {
     ms_swap *swap;
     const ms_graph *graph;
     bool wanted[N_MODULES], found[N_MODULES];
-    uint8_t *taken;   /* per storage: in a group, or not to be moved */
-    uint32_t *list;   /* room for a group */
+    uint8_t *taken; /* per storage: in a group, or not to be moved */
+    uint32_t *list; /* room for a group */
     uint64_t min_bytes;
 } finder;
 
@@ -135,8 +135,8 @@ static void find_experts(const ms_graph *graph, span block, span *modules)
     if (first == block.end)
         return;
     modules[EXPERT_FC1] = (span){first, first + 1};
-    modules[MOE_ACT] = (span){
-        first + 1, first_of(graph, is_grouped, first + 1, block.end)};
+    modules[MOE_ACT] =
+        (span){first + 1, first_of(graph, is_grouped, first + 1, block.end)};
 }
 
 /* ---- groups -------------------------------------------------------------- */
@@ -299,9 +299,9 @@ ms_err ms_megatron_open(ms_swap *w)
                 .min_bytes = min->given ? (uint64_t)min->number : MIN_BYTES};
     MS_TRY(read_names(&f));
     MS_TRY(take_columns(&f));
-    MS_TRY(ms_swapgroups_open(
-        w, w->saved.n_blocks * N_MODULES,
-        prefetch->given ? (uint32_t)prefetch->number : 1));
+    MS_TRY(
+        ms_swapgroups_open(w, w->saved.n_blocks * N_MODULES,
+                           prefetch->given ? (uint32_t)prefetch->number : 1));
     MS_TRY(add_groups(&f));
     MS_TRY(check_found(&f));
     sort_groups(w);

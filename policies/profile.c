@@ -18,8 +18,7 @@ typedef struct profiler {
     uint8_t *fixed;      /* per storage: the training loop holds it */
 } profiler;
 
-uint64_t ms_profile_copy_ns(const ms_expand_opts *opts, uint64_t bytes,
-                            bool in)
+uint64_t ms_profile_copy_ns(const ms_expand_opts *opts, uint64_t bytes, bool in)
 {
     double rate = in ? opts->h2d_bytes_per_s : opts->d2h_bytes_per_s;
     double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
@@ -88,9 +87,8 @@ static ms_err take_columns(profiler *p)
     p->tensor_of = ms_arena_take_raw(p->scratch, plan->n_rows, size);
     p->fixed = ms_arena_take(p->scratch, plan->graph->n_storages, 1);
     if (profile->start_ns == NULL || profile->level_bytes == NULL ||
-        profile->tensors == NULL || p->first_op == NULL ||
-        p->call_of == NULL || p->last_use == NULL || p->tensor_of == NULL ||
-        p->fixed == NULL)
+        profile->tensors == NULL || p->first_op == NULL || p->call_of == NULL ||
+        p->last_use == NULL || p->tensor_of == NULL || p->fixed == NULL)
         return ms_fail_nomem(p->fault);
     memset(p->last_use, 0xff, plan->n_rows * size);
     memset(p->tensor_of, 0xff, plan->n_rows * size);
@@ -276,8 +274,8 @@ static ms_err list_waited(profiler *p, ms_profile_copy **copies, uint32_t *n)
 {
     const ms_plan *plan = &p->plan;
     *n = 0;
-    *copies = ms_arena_take_raw(p->context->arena, plan->n_ops,
-                                sizeof **copies);
+    *copies =
+        ms_arena_take_raw(p->context->arena, plan->n_ops, sizeof **copies);
     if (*copies == NULL)
         return ms_fail_nomem(p->fault);
     for (uint32_t op = 0; op < plan->n_ops; op++) {

@@ -14,11 +14,11 @@ typedef struct ms_saved {
     const ms_graph *graph;
     uint8_t *kept;         /* per storage */
     uint32_t *last_reader; /* per storage: unit of forward, or MS_NONE */
-    uint32_t *unit_set;  /* per unit: all of it; MS_NOTHING: none */
-    uint32_t *input_set; /* per unit: what earlier units made of it */
-    uint32_t n_blocks;   /* in the order of their units; where the graph has
-                            none, each unit before the loss is one */
-    uint32_t *block_of;  /* per unit, or MS_NONE */
+    uint32_t *unit_set;    /* per unit: all of it; MS_NOTHING: none */
+    uint32_t *input_set;   /* per unit: what earlier units made of it */
+    uint32_t n_blocks;     /* in the order of their units; where the graph has
+                              none, each unit before the loss is one */
+    uint32_t *block_of;    /* per unit, or MS_NONE */
     uint32_t *block_first, *block_last; /* units */
     uint32_t *block_set;
 } ms_saved;

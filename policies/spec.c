@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/policies.h"
-#include "sim/size.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -58,12 +58,12 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .help = "when the budget is full the tensor used furthest from now "
                  "leaves, from its last use on, and comes back as early as "
                  "there is room"},
-    [MS_SWAP_AUTO] =
-        {.name = "auto",
-         .type = MS_PARAM_FLAG,
-         .choice = true,
-         .help = "per tensor keep or swap, and beside checkpoint:auto "
-                 "recompute, for the least time in the budget"},
+    [MS_SWAP_AUTO] = {.name = "auto",
+                      .type = MS_PARAM_FLAG,
+                      .choice = true,
+                      .help =
+                          "per tensor keep or swap, and beside checkpoint:auto "
+                          "recompute, for the least time in the budget"},
     [MS_SWAP_MIN] = {.name = "min",
                      .type = MS_PARAM_SIZE,
                      .fallback = 1024,
@@ -195,8 +195,7 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     MS_TRY(find_saved(&w, way));
     if (way->open != NULL)
         MS_TRY(way->open(&w));
-    MS_TRY(way->write != NULL ? way->write(&w)
-                              : ms_swap_walk(&w, way->around));
+    MS_TRY(way->write != NULL ? way->write(&w) : ms_swap_walk(&w, way->around));
     *program = made;
     return MS_OK;
 }

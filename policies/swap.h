@@ -93,7 +93,8 @@ ms_err ms_swap_walk(ms_swap *swap,
  * backward.  To be sent before each run. */
 ms_err ms_swapgroups_open(ms_swap *swap, uint32_t n, uint32_t ahead);
 ms_err ms_swapgroups_send(ms_swap *swap, const ms_call *call);
-/* Room for at most n sets that leave, none yet: fill leaving_at and the rest. */
+/* Room for at most n sets that leave, none yet: fill leaving_at and the rest.
+ */
 ms_err ms_swapgroups_open_leaving(ms_swap *swap, uint32_t n);
 /* Before and after each run. */
 ms_err ms_swapgroups_leave(ms_swap *swap, const ms_call *call, bool before);

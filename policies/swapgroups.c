@@ -22,8 +22,8 @@ ms_err ms_swapgroups_send(ms_swap *w, const ms_call *call)
         return MS_OK;
     uint32_t until = w->reached > w->ahead ? w->reached - w->ahead : 0;
     while (w->next > until)
-        MS_TRY(ms_swap_emit(w, call, MS_MOVE, w->groups[--w->next].set,
-                            MS_HERE, 0));
+        MS_TRY(ms_swap_emit(w, call, MS_MOVE, w->groups[--w->next].set, MS_HERE,
+                            0));
     return MS_OK;
 }
 

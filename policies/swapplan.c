@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/swapplan.h"
 #include "policies/swapwrite.h"
-#include "sim/size.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +28,7 @@ static int by_key(const void *a, const void *b)
 static ms_err sort_tensors(const ms_swapplan *p, bool by_back, uint32_t *order)
 {
     uint32_t n = p->profile->n_tensors;
-    place_in_order *list =
-        ms_arena_take_raw(p->swap->arena, n, sizeof *list);
+    place_in_order *list = ms_arena_take_raw(p->swap->arena, n, sizeof *list);
     if (list == NULL)
         return ms_fail_nomem(p->swap->fault);
     for (uint32_t i = 0; i < n; i++) {
@@ -135,8 +133,8 @@ static void add_between(ms_swapplan *p, uint32_t first, uint32_t end,
                         uint64_t bytes, bool away)
 {
     for (uint32_t c = first; c < end; c++)
-        p->level_bytes[c] = away ? p->level_bytes[c] - bytes
-                                 : p->level_bytes[c] + bytes;
+        p->level_bytes[c] =
+            away ? p->level_bytes[c] - bytes : p->level_bytes[c] + bytes;
 }
 
 static void choose(ms_swapplan *p, uint32_t tensor, uint8_t place)

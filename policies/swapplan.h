@@ -33,9 +33,9 @@ typedef uint32_t (*ms_swapplan_pick)(ms_swapplan *plan, uint32_t call,
 
 typedef struct ms_swapplan_rule {
     ms_swapplan_pick pick;
-    bool in_order; /* picks for the first call above the budget, not for the
-                      highest */
-    bool early;    /* copies in as early as room allows, not in time */
+    bool in_order;    /* picks for the first call above the budget, not for the
+                         highest */
+    bool early;       /* copies in as early as room allows, not in time */
     uint32_t percent; /* pick's own */
 } ms_swapplan_rule;
 

@@ -13,8 +13,7 @@ static int64_t free_ns(const ms_swapplan *p, uint32_t tensor)
 
 /* ---- belady: the furthest next use (SwapAdvisor's victim, 4.3) ----------- */
 
-static uint32_t pick_furthest(ms_swapplan *p, uint32_t call,
-                              uint8_t *place)
+static uint32_t pick_furthest(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
     uint32_t best = MS_NONE;
     *place = MS_HOST;
@@ -40,8 +39,7 @@ static uint32_t most_free(const ms_swapplan *p, uint32_t call)
 }
 
 /* The highest MSPS: bytes saved per second of recomputation. */
-static uint32_t cheapest_again(ms_swapplan *p, uint32_t call,
-                               uint64_t *best_ns)
+static uint32_t cheapest_again(ms_swapplan *p, uint32_t call, uint64_t *best_ns)
 {
     uint32_t best = MS_NONE;
     double best_rate = 0;
@@ -59,8 +57,7 @@ static uint32_t cheapest_again(ms_swapplan *p, uint32_t call,
     return best;
 }
 
-static uint32_t pick_capuchin(ms_swapplan *p, uint32_t call,
-                              uint8_t *place)
+static uint32_t pick_capuchin(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
     uint64_t again_ns;
     uint32_t away = most_free(p, call);
@@ -140,8 +137,7 @@ static bool is_cheaper(int64_t ns, uint64_t bytes, int64_t best_ns,
 }
 
 /* The least added time per byte. */
-static uint32_t pick_cheapest(ms_swapplan *p, uint32_t call,
-                              uint8_t *place)
+static uint32_t pick_cheapest(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
     uint32_t best = MS_NONE;
     int64_t best_ns = 0;
@@ -156,8 +152,7 @@ static uint32_t pick_cheapest(ms_swapplan *p, uint32_t call,
         bool gone = again_ns < (uint64_t)ns;
         ns = gone ? (int64_t)again_ns : ns;
         if (best != MS_NONE &&
-            !is_cheaper(ns, bytes, best_ns,
-                        p->profile->tensors[best].bytes))
+            !is_cheaper(ns, bytes, best_ns, p->profile->tensors[best].bytes))
             continue;
         best = i;
         best_ns = ns;
@@ -169,7 +164,9 @@ static uint32_t pick_cheapest(ms_swapplan *p, uint32_t call,
 /* How much of that time copies may fill before they are in the way of those
  * that come later: auto tries several. */
 #define CHEAPEST(percentage)                                                   \
-    {.pick = pick_cheapest, .early = true, .percent = (percentage)}
+    {                                                                          \
+        .pick = pick_cheapest, .early = true, .percent = (percentage)          \
+    }
 static const ms_swapplan_rule cheapest[] = {CHEAPEST(100), CHEAPEST(75),
                                             CHEAPEST(50), CHEAPEST(25)};
 
@@ -235,11 +232,10 @@ ms_err ms_swaprules_auto(ms_swap *w)
     static const struct {
         const ms_swapplan_rule *rule;
         bool recompute;
-    } rules[] = {{&furthest, false},   {&capuchin, false},
-                 {&cheapest[0], false}, {&cheapest[0], true},
-                 {&cheapest[1], true}, {&cheapest[2], true},
-                 {&cheapest[3], true}, {&again, true},
-                 {&capuchin, true}};
+    } rules[] = {
+        {&furthest, false},   {&capuchin, false},   {&cheapest[0], false},
+        {&cheapest[0], true}, {&cheapest[1], true}, {&cheapest[2], true},
+        {&cheapest[3], true}, {&again, true},       {&capuchin, true}};
     bool may = ms_spec_value(w->context->spec, "checkpoint", "auto") != NULL;
     const ms_policy_value *budget;
     ms_swapplan plan;

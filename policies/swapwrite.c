@@ -75,12 +75,12 @@ static ms_err list_entries(writer *w)
         const ms_swapplan_choice *choice = &w->plan->choice[i];
         if (choice->place != MS_HOST)
             continue;
-        w->entries[w->n_entries++] = (entry){t->out_call + 1, OUT, t->out_call,
-                                             t->out_ns, t->storage};
-        w->entries[w->n_entries++] = (entry){choice->free_call, FREE,
-                                             t->out_call, 0, t->storage};
-        w->entries[w->n_entries++] = (entry){choice->in_call, IN, t->back_call,
-                                             t->back_ns, t->storage};
+        w->entries[w->n_entries++] =
+            (entry){t->out_call + 1, OUT, t->out_call, t->out_ns, t->storage};
+        w->entries[w->n_entries++] =
+            (entry){choice->free_call, FREE, t->out_call, 0, t->storage};
+        w->entries[w->n_entries++] =
+            (entry){choice->in_call, IN, t->back_call, t->back_ns, t->storage};
     }
     qsort(w->entries, w->n_entries, sizeof *w->entries, by_place);
     return MS_OK;

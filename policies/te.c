@@ -24,13 +24,13 @@ ms_err ms_te_open(ms_swap *w)
     if (w->te >= saved->n_blocks)
         return fail_blocks(w);
     uint32_t away = saved->n_blocks - w->te;
-    MS_TRY(ms_swapgroups_open(
-        w, saved->n_blocks,
-        prefetch->given ? (uint32_t)prefetch->number : away - 1));
+    MS_TRY(ms_swapgroups_open(w, saved->n_blocks,
+                              prefetch->given ? (uint32_t)prefetch->number
+                                              : away - 1));
     for (uint32_t b = 0; b < saved->n_blocks; b++)
-        w->groups[w->n_groups++] = (ms_swap_group){
-            .set = b < w->te ? saved->block_set[b] : MS_NOTHING,
-            .last = saved->block_last[b]};
+        w->groups[w->n_groups++] =
+            (ms_swap_group){.set = b < w->te ? saved->block_set[b] : MS_NOTHING,
+                            .last = saved->block_last[b]};
     return MS_OK;
 }
 

@@ -29,7 +29,26 @@ static void stay_range(const uint32_t *list, uint32_t first, uint32_t end,
         stays[list[i]] = 1;
 }
 
-/* What the loss, and the last linear layer before it, read. */
+/* Does the backward of another layer than op's read the storage, too? */
+static bool read_elsewhere(const ms_graph *graph, uint32_t storage, uint32_t op)
+{
+    uint32_t end = graph->backward_at[0];
+    for (uint32_t b = graph->backward_at[graph->n_units]; b < end; b++)
+        for (uint32_t i = graph->in_at[b]; i < graph->in_at[b + 1]; i++)
+            if (graph->in[i] == storage &&
+                graph->op_layer[b] != graph->op_layer[op])
+                return true;
+    return false;
+}
+
+static void stay_inputs(const ms_graph *graph, uint32_t op, uint8_t *stays)
+{
+    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
+        if (!read_elsewhere(graph, graph->in[i], op))
+            stays[graph->in[i]] = 1;
+}
+
+/* What the loss reads, and what only the last linear layer before it saves. */
 void ms_torchtune_stays(const ms_graph *graph, uint8_t *stays)
 {
     uint32_t first = graph->forward_at[graph->loss_unit];
@@ -39,7 +58,7 @@ void ms_torchtune_stays(const ms_graph *graph, uint8_t *stays)
     for (uint32_t op = first; op-- > 0;) {
         if (!is_linear(graph, op))
             continue;
-        stay_range(graph->in, graph->in_at[op], graph->in_at[op + 1], stays);
+        stay_inputs(graph, op, stays);
         return;
     }
 }

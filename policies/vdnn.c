@@ -3,7 +3,6 @@
  * forward; each backward brings one back (specs/policies.md 4.1). */
 #include "policies/profile.h"
 #include "policies/swap.h"
-#include "sim/size.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -105,8 +104,7 @@ static ms_err write_fastest(ms_swap *w)
     MS_TRY(measure(w, &trials[0]));
     MS_TRY(try_conv(w, true, &trials[1]));
     MS_TRY(try_conv(w, false, &trials[2]));
-    budget_bytes =
-        ms_profile_budget(w->context, &w->values[MS_SWAP_BUDGET]);
+    budget_bytes = ms_profile_budget(w->context, &w->values[MS_SWAP_BUDGET]);
     for (size_t i = 0; i < 3; i++) {
         const trial *t = &trials[i];
         if (t->peak_bytes < least->peak_bytes)

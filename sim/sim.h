@@ -34,6 +34,7 @@
 
 #include "sim/base.h"
 #include "sim/names.h"
+#include "sim/size.h"
 
 /* ---- what a rank computes and holds -------------------------------------- */
 

@@ -90,8 +90,8 @@ static ms_err fail_unit(const char *text, const char *where,
             ms_size_count(si, counts[1]);
             snprintf(hint, sizeof hint,
                      "did you mean %.*s%s (%s bytes) or %.*s%s (%s bytes)?",
-                     length, text, name[0], counts[0], length,
-                     text, name[1], counts[1]);
+                     length, text, name[0], counts[0], length, text, name[1],
+                     counts[1]);
         }
     }
     return ms_fail(fault, MS_EUSAGE, where, hint, "\"%s\" has no known unit",
@@ -99,7 +99,7 @@ static ms_err fail_unit(const char *text, const char *where,
 }
 
 ms_err ms_size_bytes(const char *text, const char *where, uint64_t *bytes,
-                         ms_fault *fault)
+                     ms_fault *fault)
 {
     static const char hint[] = "write it as 80GiB, 80GB or in plain bytes";
     ms_decimal number;

@@ -13,7 +13,7 @@
  * suggests both.  At most six digits after the point, none for plain bytes;
  * the value is exact (rounded down to a byte). */
 ms_err ms_size_bytes(const char *text, const char *where, uint64_t *bytes,
-                         ms_fault *fault);
+                     ms_fault *fault);
 
 /* A decimal number as it was written: whole + fraction / scale; end: what
  * comes behind it. */

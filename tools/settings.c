@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Arguments to a job, and the job back in words. */
 
-#include "sim/size.h"
 #include "tools/tools.h"
 
 #include <assert.h>

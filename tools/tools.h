@@ -32,7 +32,6 @@
 
 /* ---- quantity.c: numbers with units -------------------------------------- */
 
-
 /* Reads "12.5ms", "3us", "1.2s" in the same way; a unit is needed. */
 ms_err ms_quantity_ns(const char *text, const char *where, uint64_t *t_ns,
                       ms_fault *fault);

@@ -17,8 +17,9 @@ static const char *const shares[] = {"",
                                      "+zero:2,dp=3",
                                      "+zero:3,dp=4",
                                      "+zero:3,dp=4,prefetch=3"};
-static const char *const swaps[] = {"", "+swap:save_on_cpu", "+swap:vdnn=all",
-                                    "+swap:te=1"};
+static const char *const swaps[] = {
+    "",           "+swap:save_on_cpu", "+swap:vdnn=all",
+    "+swap:te=1", "+swap:torchtune",   "+swap:belady"};
 #define MANY(list) (sizeof(list) / sizeof *(list))
 
 /* A decoder, a network of convolutions, a chain with a state of its own. */

@@ -35,9 +35,8 @@ static const ms_rank_report *run_with(const char *policy, double rate,
     ms_program program;
     ms_timeline line;
     ms_machine machine = {0};
-    ms_expand_opts opts = {.h2d_bytes_per_s = rate,
-                           .d2h_bytes_per_s = rate,
-                           .copy_ns = copy_ns};
+    ms_expand_opts opts = {
+        .h2d_bytes_per_s = rate, .d2h_bytes_per_s = rate, .copy_ns = copy_ns};
     ck_assert_int_eq(ms_spec_parse(policy, &arena, &spec, &fault), MS_OK);
     ck_assert_int_eq(
         ms_apply_program(&spec,

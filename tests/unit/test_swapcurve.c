@@ -53,17 +53,16 @@ static const ms_rank_report *step(const char *policy, double rate)
                                  .arena = &trial,
                                  .opts = &opts,
                                  .machine = &machine};
-    ck_assert_msg(
-        ms_spec_parse(policy, &trial, &spec, &fault) == MS_OK &&
-            ms_apply_program(&spec, &context, 1, &result.program, &fault) ==
-                MS_OK &&
-            ms_expand(&result.graph, &result.program, &opts, &trial,
-                      &result.plan, &fault) == MS_OK &&
-            ms_replay(&result.plan, &machine, &trial, &result.line, &fault) ==
-                MS_OK &&
-            ms_measure(&result.line, &machine, &trial, &report, &fault) ==
-                MS_OK,
-        "%s: %s: %s", policy, fault.where, fault.what);
+    ck_assert_msg(ms_spec_parse(policy, &trial, &spec, &fault) == MS_OK &&
+                      ms_apply_program(&spec, &context, 1, &result.program,
+                                       &fault) == MS_OK &&
+                      ms_expand(&result.graph, &result.program, &opts, &trial,
+                                &result.plan, &fault) == MS_OK &&
+                      ms_replay(&result.plan, &machine, &trial, &result.line,
+                                &fault) == MS_OK &&
+                      ms_measure(&result.line, &machine, &trial, &report,
+                                 &fault) == MS_OK,
+                  "%s: %s: %s", policy, fault.where, fault.what);
     return &report.ranks[0];
 }
 
@@ -80,8 +79,7 @@ static block block_of(uint32_t b, double rate)
 {
     const ms_graph *graph = &result.graph;
     block it = {.backward = MS_NONE};
-    uint32_t *reader =
-        ms_arena_take(&trial, graph->n_storages, sizeof *reader);
+    uint32_t *reader = ms_arena_take(&trial, graph->n_storages, sizeof *reader);
     for (uint32_t op = 0; op < graph->forward_at[graph->n_units]; op++) {
         for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
             reader[graph->in[i]] = graph->unit_block[graph->op_unit[op]];
@@ -166,8 +164,8 @@ START_TEST(distance_gives_the_curve)
         ck_assert_uint_eq(block_of(b, 1e12).bytes, it.bytes);
     }
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
-        double rate = (double)it.bytes /
-                      (copies[i] * (double)it.backward_ns) * 1e9;
+        double rate =
+            (double)it.bytes / (copies[i] * (double)it.backward_ns) * 1e9;
         for (size_t d = 0; d < sizeof distances / sizeof *distances; d++)
             check_distance(distances[d], rate, base_ns);
     }

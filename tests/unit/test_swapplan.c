@@ -38,24 +38,21 @@ static void teardown(void)
 }
 
 /* Each copy takes copy_ns.  What runs obeys the laws. */
-static outcome run(const char *policy, uint64_t copy_ns,
-                   uint32_t micro_batches)
+static outcome run(const char *policy, uint64_t copy_ns, uint32_t micro_batches)
 {
     outcome out = {0};
     ms_spec spec = {0};
     ms_machine machine = {.capacity_bytes = UINT64_C(1) << 40};
     ms_expand_opts opts = {.copy_ns = copy_ns};
-    ms_policy_context context = {.graph = &graph,
-                                 .arena = &arena,
-                                 .opts = &opts,
-                                 .machine = &machine};
+    ms_policy_context context = {
+        .graph = &graph, .arena = &arena, .opts = &opts, .machine = &machine};
     ms_plan *plan = ms_arena_take(&arena, 1, sizeof *plan);
     ms_timeline *line = ms_arena_take(&arena, 1, sizeof *line);
     fault = (ms_fault){0};
     out.err = ms_spec_parse(policy, &arena, &spec, &fault);
     if (out.err == MS_OK)
-        out.err = ms_apply_program(&spec, &context, micro_batches,
-                                   &out.program, &fault);
+        out.err = ms_apply_program(&spec, &context, micro_batches, &out.program,
+                                   &fault);
     if (out.err != MS_OK)
         return out;
     opts.uses = true;
@@ -100,9 +97,12 @@ static uint64_t least_budget(const char *way, uint32_t micro_batches)
     return strtoull(at + strlen("budget="), NULL, 10);
 }
 
-static const char *const ways[] = {
-    "swap:belady", "swap:capuchin", "swap:auto", "checkpoint:auto+swap:auto",
-    "checkpoint:sqrt+swap:belady", "checkpoint:every=2+swap:auto"};
+static const char *const ways[] = {"swap:belady",
+                                   "swap:capuchin",
+                                   "swap:auto",
+                                   "checkpoint:auto+swap:auto",
+                                   "checkpoint:sqrt+swap:belady",
+                                   "checkpoint:every=2+swap:auto"};
 
 static void check_budgets(const char *way, uint32_t micro_batches)
 {
@@ -246,8 +246,7 @@ START_TEST(refused)
                   "checkpoint:auto goes with swap:auto only",
                   "write swap:auto+checkpoint:auto,budget=40GiB");
     check_refused("checkpoint:auto,budget=1GiB+swap:auto,budget=2GiB",
-                  MS_EUSAGE,
-                  "swap:auto and checkpoint:auto both give a budget",
+                  MS_EUSAGE, "swap:auto and checkpoint:auto both give a budget",
                   "leave one out");
     check_refused("swap:vdnn=all,budget=1GiB", MS_EUSAGE,
                   "a budget changes nothing here",
