@@ -138,7 +138,7 @@ static const ms_swap_way ways[] = {
      .around = ms_megatron_around},
     {.row = MS_SWAP_CAPUCHIN, .write = ms_swaprules_capuchin},
     {.row = MS_SWAP_BELADY, .write = ms_swaprules_belady},
-    {.row = MS_SWAP_AUTO, .write = ms_swaprules_auto},
+    {.row = MS_SWAP_AUTO, .write = ms_swapauto_write},
 };
 
 static const ms_swap_way *way_of(const ms_policy_value *values)

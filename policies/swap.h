@@ -110,9 +110,9 @@ ms_err ms_torchtune_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_megatron_open(ms_swap *swap);
 ms_err ms_megatron_around(ms_swap *swap, const ms_call *call, bool before);
 
-/* swaprules.c: plans for a budget, from a measured step */
+/* swaprules.c, swapauto.c: plans for a budget, from a measured step */
 ms_err ms_swaprules_capuchin(ms_swap *swap);
 ms_err ms_swaprules_belady(ms_swap *swap);
-ms_err ms_swaprules_auto(ms_swap *swap);
+ms_err ms_swapauto_write(ms_swap *swap);
 
 #endif

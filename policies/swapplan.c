@@ -50,6 +50,7 @@ static ms_err take_columns(ms_swapplan *p)
     p->out_ns = ms_arena_take(arena, n, sizeof *p->out_ns);
     p->in_ns = ms_arena_take(arena, n, sizeof *p->in_ns);
     p->by_out = ms_arena_take_raw(arena, n, size);
+    p->rank = ms_arena_take_raw(arena, n, size);
     p->by_back = ms_arena_take_raw(arena, n, size);
     p->level_bytes =
         ms_arena_take(arena, p->profile->n_calls, sizeof *p->level_bytes);
@@ -58,7 +59,8 @@ static ms_err take_columns(ms_swapplan *p)
     p->work = ms_arena_take_raw(arena, graph->n_ops, size);
     if (p->choice == NULL || p->out_ns == NULL || p->in_ns == NULL ||
         p->by_out == NULL || p->by_back == NULL || p->level_bytes == NULL ||
-        p->gone == NULL || p->stamp == NULL || p->work == NULL)
+        p->gone == NULL || p->rank == NULL || p->stamp == NULL ||
+        p->work == NULL)
         return ms_fail_nomem(p->swap->fault);
     return MS_OK;
 }
@@ -144,6 +146,7 @@ static void choose(ms_swapplan *p, uint32_t tensor, uint8_t place)
     choice->place = place;
     choice->free_call = t->out_call + 1;
     choice->in_call = t->back_call;
+    p->rank[tensor] = p->n_picked++;
     p->gone[t->storage] |= place == MS_GONE;
     add_between(p, choice->free_call, choice->in_call, t->bytes, true);
 }
@@ -263,8 +266,11 @@ static bool pick_all(ms_swapplan *p)
     size_t levels = p->profile->n_calls * sizeof *p->level_bytes;
     memcpy(p->level_bytes, p->profile->level_bytes, levels);
     memset(p->gone, 0, p->swap->context->graph->n_storages);
-    for (uint32_t i = 0; i < p->profile->n_tensors; i++)
+    p->n_picked = 0;
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
         p->choice[i].place = MS_HERE;
+        p->rank[i] = MS_NONE;
+    }
     for (;;) {
         uint8_t place = MS_HOST;
         uint32_t call = too_high(p);

@@ -50,7 +50,11 @@ struct ms_swapplan {
     uint64_t *out_ns, *in_ns;   /* per tensor: its copies */
     uint32_t *by_out, *by_back; /* the tensors in these orders */
     uint8_t *gone;              /* per storage */
-    uint32_t *stamp, tick;      /* per graph op: seen in this search */
+    uint32_t n_picked;          /* so far; the how-manieth each was: */
+    uint32_t *rank;             /* per tensor; MS_NONE: not picked */
+    uint32_t *wanted_rank;      /* swapauto.c: the pick's own */
+    uint8_t *wanted_place;
+    uint32_t *stamp, tick; /* per graph op: seen in this search */
     uint32_t *work;
     /* What it came to. */
     ms_program program;
@@ -81,5 +85,13 @@ ms_err ms_swapplan_refuse(const ms_swapplan *plan);
 /* Moves the copies in whose tensors were waited for 5 % of their time earlier
  * and keeps what is faster (Capuchin's feedback). */
 ms_err ms_swapplan_refine(ms_swapplan *plan);
+
+/* swaprules.c: who is away longest; Capuchin's; what can be made again. */
+extern const ms_swapplan_rule ms_swaprules_rule_furthest;
+extern const ms_swapplan_rule ms_swaprules_rule_capuchin;
+extern const ms_swapplan_rule ms_swaprules_rule_again;
+/* Measures the program and opens a plan for it. */
+ms_err ms_swaprules_open(ms_swap *swap, const ms_policy_value *budget,
+                         ms_swapplan *plan);
 
 #endif
