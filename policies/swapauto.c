@@ -20,34 +20,30 @@ static int64_t beyond(uint64_t busy_ns, uint64_t copy_ns, uint64_t there_ns)
 /* The time that it adds to move a tensor: the part of its copies that the
  * queues of copies leave exposed. */
 static int64_t swap_cost_ns(const ms_swapplan *p, uint32_t tensor,
-                            uint32_t call, uint64_t out_busy_ns,
-                            uint64_t in_busy_ns)
+                            uint32_t call)
 {
     const ms_profile_tensor *t = &p->profile->tensors[tensor];
     uint64_t at_ns = p->profile->start_ns[call];
     uint64_t before_ns = at_ns > t->out_ns ? at_ns - t->out_ns : 0;
     uint64_t behind_ns = t->back_ns > at_ns ? t->back_ns - at_ns : 0;
-    return beyond(out_busy_ns, p->out_ns[tensor],
+    return beyond(p->out_busy_ns[tensor], p->out_ns[tensor],
                   before_ns / 100 * p->rule->percent) +
-           beyond(in_busy_ns, p->in_ns[tensor],
+           beyond(p->in_busy_ns[tensor], p->in_ns[tensor],
                   behind_ns / 100 * p->rule->percent);
 }
 
-/* Copies that are in the queues while this tensor would be: out after its last
+/* Copies that are in the queues while a tensor's would be: out after its last
  * use, in before its next. */
-static void find_busy(const ms_swapplan *p, uint32_t tensor,
-                      uint64_t *out_busy_ns, uint64_t *in_busy_ns)
+static void find_busy(ms_swapplan *p)
 {
-    const ms_profile_tensor *t = &p->profile->tensors[tensor];
-    *out_busy_ns = *in_busy_ns = 0;
-    for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
-        const ms_profile_tensor *other = &p->profile->tensors[i];
-        if (p->choice[i].place != MS_HOST)
-            continue;
-        if (other->out_ns >= t->out_ns)
-            *out_busy_ns += p->out_ns[i];
-        if (other->back_ns <= t->back_ns)
-            *in_busy_ns += p->in_ns[i];
+    uint64_t out_ns = 0, in_ns = 0;
+    uint32_t n = p->profile->n_tensors;
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t out = p->by_out[n - 1 - k], in = p->by_back[k];
+        out_ns += p->choice[out].place == MS_HOST ? p->out_ns[out] : 0;
+        in_ns += p->choice[in].place == MS_HOST ? p->in_ns[in] : 0;
+        p->out_busy_ns[out] = out_ns;
+        p->in_busy_ns[in] = in_ns;
     }
 }
 
@@ -64,12 +60,12 @@ static uint32_t pick_cheapest(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
     uint32_t best = MS_NONE;
     int64_t best_ns = 0;
+    find_busy(p);
     for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
-        uint64_t bytes = p->profile->tensors[i].bytes, out_ns, in_ns;
+        uint64_t bytes = p->profile->tensors[i].bytes;
         if (!ms_swapplan_idle(p, i, call))
             continue;
-        find_busy(p, i, &out_ns, &in_ns);
-        int64_t ns = swap_cost_ns(p, i, call, out_ns, in_ns);
+        int64_t ns = swap_cost_ns(p, i, call);
         uint64_t again_ns =
             p->recompute ? ms_swapplan_recompute_ns(p, i) : UINT64_MAX;
         bool gone = again_ns < (uint64_t)ns;
@@ -204,8 +200,11 @@ static ms_err take_columns(ms_swap *w, search *s)
     s->place = ms_arena_take(w->arena, n, 1);
     p->wanted_rank = ms_arena_take_raw(w->arena, n, sizeof *p->wanted_rank);
     p->wanted_place = ms_arena_take(w->arena, n, 1);
+    p->out_busy_ns = ms_arena_take(w->arena, n, sizeof *p->out_busy_ns);
+    p->in_busy_ns = ms_arena_take(w->arena, n, sizeof *p->in_busy_ns);
     return s->rank == NULL || s->place == NULL || p->wanted_rank == NULL ||
-                   p->wanted_place == NULL
+                   p->wanted_place == NULL || p->out_busy_ns == NULL ||
+                   p->in_busy_ns == NULL
                ? ms_fail_nomem(w->fault)
                : MS_OK;
 }

@@ -167,20 +167,29 @@ static uint32_t too_high(const ms_swapplan *p)
     return highest;
 }
 
-/* The least peak that moving alone can reach. */
-static uint64_t least_peak(const ms_swapplan *p)
+/* The least peak that moving alone can reach: every tensor is away between its
+ * two uses. */
+static ms_err find_least(const ms_swapplan *p, uint64_t *least)
 {
-    uint64_t least = 0;
-    for (uint32_t c = 0; c < p->profile->n_calls; c++) {
-        uint64_t level = p->profile->level_bytes[c];
-        for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
-            const ms_profile_tensor *t = &p->profile->tensors[i];
-            if (t->out_call < c && c < t->back_call)
-                level -= t->bytes;
-        }
-        least = level > least ? level : least;
+    uint32_t n = p->profile->n_calls;
+    uint64_t away = 0;
+    uint64_t *leaves =
+        ms_arena_take(p->swap->arena, (size_t)n + 1, 2 * sizeof *leaves);
+    if (leaves == NULL)
+        return ms_fail_nomem(p->swap->fault);
+    uint64_t *returns = leaves + n + 1;
+    *least = 0;
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
+        const ms_profile_tensor *t = &p->profile->tensors[i];
+        leaves[t->out_call + 1] += t->bytes;
+        returns[t->back_call] += t->bytes;
     }
-    return least;
+    for (uint32_t c = 0; c < n; c++) {
+        away += leaves[c] - returns[c];
+        uint64_t level = p->profile->level_bytes[c] - away;
+        *least = level > *least ? level : *least;
+    }
+    return MS_OK;
 }
 
 static bool room(const ms_swapplan *p, uint32_t call, uint64_t bytes)
@@ -283,17 +292,32 @@ static bool pick_all(ms_swapplan *p)
     }
 }
 
-ms_err ms_swapplan_refuse(const ms_swapplan *p)
+ms_err ms_swapplan_check(const ms_swapplan *p)
 {
     char hint[80], budget[MS_SIZE_COUNT], least[MS_SIZE_COUNT];
+    uint64_t least_bytes;
+    MS_TRY(find_least(p, &least_bytes));
+    if (p->budget_bytes >= least_bytes)
+        return MS_OK;
     ms_size_count(p->budget_bytes, budget);
-    ms_size_count(least_peak(p), least);
+    ms_size_count(least_bytes, least);
     snprintf(hint, sizeof hint, "give it budget=%llu or more",
-             (unsigned long long)least_peak(p));
+             (unsigned long long)least_bytes);
     return ms_fail(p->swap->fault, MS_EINFEASIBLE, "swap", hint,
                    "no plan fits in %s bytes: with every tensor away until it "
                    "is used the peak is %s",
                    budget, least);
+}
+
+ms_err ms_swapplan_refuse(const ms_swapplan *p)
+{
+    char budget[MS_SIZE_COUNT], peak[MS_SIZE_COUNT];
+    ms_size_count(p->budget_bytes, budget);
+    ms_size_count(p->peak_bytes, peak);
+    return ms_fail(p->swap->fault, MS_EINFEASIBLE, "swap",
+                   "give it a larger budget",
+                   "no plan found fits in %s bytes: the last one's peak is %s",
+                   budget, peak);
 }
 
 static ms_err write_and_measure(ms_swapplan *p)

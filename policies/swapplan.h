@@ -54,6 +54,7 @@ struct ms_swapplan {
     uint32_t *rank;             /* per tensor; MS_NONE: not picked */
     uint32_t *wanted_rank;      /* swapauto.c: the pick's own */
     uint8_t *wanted_place;
+    uint64_t *out_busy_ns, *in_busy_ns;
     uint32_t *stamp, tick; /* per graph op: seen in this search */
     uint32_t *work;
     /* What it came to. */
@@ -80,7 +81,11 @@ uint64_t ms_swapplan_recompute_ns(ms_swapplan *plan, uint32_t tensor);
  * there is one. */
 ms_err ms_swapplan_make(ms_swapplan *plan, const ms_swapplan_rule *rule,
                         bool recompute);
-/* Fails with MS_EINFEASIBLE and the least budget that moving can work to. */
+/* MS_EINFEASIBLE, with the least budget that moving can work to, where this
+ * plan's is less. */
+ms_err ms_swapplan_check(const ms_swapplan *plan);
+/* MS_EINFEASIBLE where that is not what is missing: booked by device time a
+ * copy takes memory until it has ended. */
 ms_err ms_swapplan_refuse(const ms_swapplan *plan);
 /* Moves the copies in whose tensors were waited for 5 % of their time earlier
  * and keeps what is faster (Capuchin's feedback). */
@@ -90,7 +95,7 @@ ms_err ms_swapplan_refine(ms_swapplan *plan);
 extern const ms_swapplan_rule ms_swaprules_rule_furthest;
 extern const ms_swapplan_rule ms_swaprules_rule_capuchin;
 extern const ms_swapplan_rule ms_swaprules_rule_again;
-/* Measures the program and opens a plan for it. */
+/* Measures the program and opens a plan for it.  Faults: MS_EINFEASIBLE. */
 ms_err ms_swaprules_open(ms_swap *swap, const ms_policy_value *budget,
                          ms_swapplan *plan);
 

@@ -95,8 +95,9 @@ ms_err ms_swaprules_open(ms_swap *w, const ms_policy_value *budget,
     MS_TRY(ms_profile_run(w->context, w->from,
                           (uint64_t)w->values[MS_SWAP_MIN].number, profile,
                           w->fault));
-    return ms_swapplan_open(plan, w, profile,
-                            ms_profile_budget(w->context, budget));
+    MS_TRY(ms_swapplan_open(plan, w, profile,
+                            ms_profile_budget(w->context, budget)));
+    return ms_swapplan_check(plan);
 }
 
 ms_err ms_swaprules_belady(ms_swap *w)

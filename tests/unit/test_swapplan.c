@@ -2,7 +2,7 @@
 /* Swapping to a budget, on a chain of N equal units (tests/laws/laws.h): unit
  * i reads and saves a_i (a_0 is an input) and makes a_(i + 1); forward takes
  * 10 ns, backward 20.  Storage i is a_i. */
-#include "policies/policies.h"
+#include "policies/profile.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 
@@ -154,6 +154,44 @@ START_TEST(infinite_bandwidth_leaves_the_live_window)
 }
 END_TEST
 
+/* Calls: a mark, 8 forwards, a mark, the loss, a mark, the loss's backward,
+ * then those of units 7 .. 0.  a_1 is read by unit 1 at 10 .. 20 and, six
+ * backwards behind 80, at 200. */
+START_TEST(profile_by_hand)
+{
+    ms_keep keep;
+    ms_program program;
+    ms_profile profile;
+    ms_machine machine = {.capacity_bytes = 1};
+    ms_expand_opts opts = {.copy_ns = 25};
+    ms_policy_context context = {
+        .graph = &graph, .arena = &arena, .opts = &opts, .machine = &machine};
+    uint64_t highest = 0;
+    ck_assert_int_eq(ms_program_keep_all(&graph, &arena, &keep, &fault), MS_OK);
+    ck_assert_int_eq(
+        ms_program_default(&graph, &keep, 1, &arena, &program, &fault), MS_OK);
+    ck_assert_int_eq(ms_profile_run(&context, &program, 2, &profile, &fault),
+                     MS_OK);
+    ck_assert_uint_eq(profile.n_tensors, N - 1);
+    for (uint32_t i = 0; i < profile.n_tensors; i++) {
+        const ms_profile_tensor *t = &profile.tensors[i];
+        ck_assert_uint_eq(t->out_call, 1 + t->storage);
+        ck_assert_uint_eq(t->back_call, 20 - t->storage);
+        ck_assert_uint_eq(t->out_ns, 10 * (t->storage + 1));
+        ck_assert_uint_eq(t->back_ns, 80 + 20 * (N - 1 - t->storage));
+    }
+    for (uint32_t c = 0; c < profile.n_calls; c++)
+        if (profile.level_bytes[c] > highest)
+            highest = profile.level_bytes[c];
+    ck_assert_uint_eq(highest, profile.peak_bytes);
+    ck_assert_uint_eq(highest, (N + 3) * UNIT + 1);
+    ck_assert_uint_eq(profile.step_ns, BASE_NS);
+    ck_assert_uint_eq(profile.start_ns[2], 10);
+    ck_assert_uint_eq(profile.start_ns[19], 200);
+    ck_assert_uint_eq(ms_profile_copy_ns(&opts, UNIT, true), 25);
+}
+END_TEST
+
 /* The storages that a program moves to host memory. */
 static uint32_t moved(const outcome *out, uint32_t *storages)
 {
@@ -265,6 +303,7 @@ Suite *suite_swapplan(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, every_budget_is_kept_or_refused, 0,
                         (int)(sizeof ways / sizeof *ways));
+    tcase_add_test(tcase, profile_by_hand);
     tcase_add_test(tcase, room_enough_is_none);
     tcase_add_test(tcase, infinite_bandwidth_leaves_the_live_window);
     tcase_add_test(tcase, the_furthest_leave_first);
