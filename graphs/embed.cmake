@@ -61,6 +61,33 @@ const ms_builtin ms_builtin_models[] = {\n${rows}};
 const uint32_t ms_builtin_n_models = ${n};\n")
 endfunction()
 
+# The array of curves of a device as a C expression, and its length.
+function(embed_curves json file result length)
+    string(JSON n LENGTH "${json}" allreduce_curves)
+    set(${length} ${n} PARENT_SCOPE)
+    set(${result} NULL PARENT_SCOPE)
+    if(n EQUAL 0)
+        return()
+    endif()
+    embed_get("${json}" ${file} gpus_per_node per_node)
+    set(rows "")
+    math(EXPR last "${n} - 1")
+    foreach(i RANGE ${last})
+        string(JSON ranks GET "${json}" allreduce_curves ${i} ranks)
+        string(JSON n_points LENGTH "${json}" allreduce_curves ${i} kib)
+        set(points "")
+        math(EXPR last_point "${n_points} - 1")
+        foreach(j RANGE ${last_point})
+            string(JSON kib GET "${json}" allreduce_curves ${i} kib ${j})
+            string(JSON gbps GET "${json}" allreduce_curves ${i} gbps ${j})
+            string(APPEND points "{UINT64_C(${kib}) << 10, ${gbps} * 1e9}, ")
+        endforeach()
+        string(APPEND rows "{${ranks}, ${per_node}, ${n_points},
+         (const ms_curve_point[]){${points}}}, ")
+    endforeach()
+    set(${result} "(const ms_curve[]){${rows}}" PARENT_SCOPE)
+endfunction()
+
 # The device files speak GiB, us, GB/s and TFLOP/s as data sheets do; the C
 # compiler turns them into bytes, ns and units per second.
 function(embed_device file result)
@@ -69,10 +96,13 @@ function(embed_device file result)
             cublas_workspace_bytes multiprocessors threads_per_multiprocessor
             launch_us kernel_us fp32_tflops tf32_tflops
             half_tflops half_matmul_tflops h2d_gbps d2h_gbps
-            nvlink_gbps network_gbps gpus_per_node)
+            nvlink_gbps network_gbps gpus_per_node
+            dram_gbps pageable_share nvme_read_gbps nvme_write_gbps
+            host_memory_gib nvme_gib peer_gbps nvls_share)
         embed_get("${json}" ${file} ${key} ${key})
     endforeach()
     embed_literal("${source}" source)
+    embed_curves("${json}" ${file} curves n_curves)
     set(${result} "    {.name = \"${name}\",
      .alias = \"${alias}\",
      .source = ${source},
@@ -91,7 +121,17 @@ function(embed_device file result)
      .d2h_bytes_per_s = ${d2h_gbps} * 1e9,
      .nvlink_bytes_per_s = ${nvlink_gbps} * 1e9,
      .network_bytes_per_s = ${network_gbps} * 1e9,
+     .peer_bytes_per_s = ${peer_gbps} * 1e9,
      .gpus_per_node = ${gpus_per_node},
+     .nvls_share = ${nvls_share},
+     .curves = ${curves},
+     .n_curves = ${n_curves},
+     .host_memory_bytes = (uint64_t)(${host_memory_gib} * 1073741824.0),
+     .nvme_bytes = (uint64_t)(${nvme_gib} * 1073741824.0),
+     .dram_bytes_per_s = ${dram_gbps} * 1e9,
+     .pageable_share = ${pageable_share},
+     .nvme_read_bytes_per_s = ${nvme_read_gbps} * 1e9,
+     .nvme_write_bytes_per_s = ${nvme_write_gbps} * 1e9,
      .matmul_share = ${half_matmul_tflops} / (double)${half_tflops}},\n" PARENT_SCOPE)
 endfunction()
 

@@ -66,31 +66,6 @@ static void rename_ids(uint32_t *ids, uint32_t n, const uint32_t *new_id)
             ids[i] = new_id[ids[i]];
 }
 
-/* The parts of .grad and the weights that this rank holds. */
-static ms_err share_states(ms_trace *trace, const uint32_t *new_id)
-{
-    const ms_shape *shape = trace->shape;
-    ms_graph *g = &trace->graph;
-
-    if (shape->data_ranks == 1 || shape->shared < MS_SHARED_GRADIENTS)
-        return MS_OK;
-    g->storage_shard_bytes =
-        ms_arena_take(trace->arena, g->n_persistent, sizeof(uint64_t));
-    if (!g->storage_shard_bytes)
-        return ms_fail_nomem(trace->fault);
-    for (uint32_t p = 0; p < trace->n_parameters; p++) {
-        const ms_parameter *parameter = &trace->parameters[p];
-        uint64_t part = ms_optimizer_part(trace, parameter);
-        if (parameter->grad_storage != MS_NONE)
-            g->storage_shard_bytes[new_id[parameter->grad_storage]] =
-                part * ms_trace_dtype_bytes[trace->grad_dtype];
-        if (shape->shared == MS_SHARED_PARAMETERS)
-            g->storage_shard_bytes[new_id[parameter->storage]] =
-                part * ms_trace_dtype_bytes[trace->weight_dtype];
-    }
-    return MS_OK;
-}
-
 /* A checkpoint on the CPU sets its random state aside: a tensor of 5,056
  * bytes (torch.get_rng_state: the Mersenne twister's).  On CUDA both states
  * are tensors in host memory. */
@@ -133,7 +108,7 @@ static ms_err renumber(ms_trace *trace, uint32_t n_units)
     for (uint32_t i = 0; i < trace->n_drop; i++)
         g->drop[i] = MS_DROP(new_id[MS_DROP_STORAGE(g->drop[i])],
                              g->drop[i] & MS_DROP_SAVED);
-    return share_states(trace, new_id);
+    return ms_parts_columns(trace, new_id);
 }
 
 /* ---- units --------------------------------------------------------------- */

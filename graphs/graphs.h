@@ -291,14 +291,29 @@ typedef struct ms_device {
     double h2d_bytes_per_s, d2h_bytes_per_s;
     double nvlink_bytes_per_s;  /* per GPU and direction; 0: PCIe only */
     double network_bytes_per_s; /* between nodes, per GPU and direction */
+    double peer_bytes_per_s;    /* as ms_ring's, printed */
     uint32_t gpus_per_node;
-    double matmul_share; /* of the dense peak that large products reach */
+    double nvls_share; /* as ms_ring's */
+    const ms_curve *curves;
+    uint32_t n_curves;
+    uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
+    /* Of a node, shared by its GPUs. */
+    double dram_bytes_per_s, nvme_read_bytes_per_s, nvme_write_bytes_per_s;
+    double pageable_share; /* of h2d and d2h that pageable copies reach */
+    double matmul_share;   /* of the dense peak that large products reach */
 } ms_device;
 extern const ms_device ms_devices[];
 extern const uint32_t ms_devices_n;
 /* By name or alias; MS_EUSAGE with did-you-mean. */
 ms_err ms_device_find(const char *name, const ms_device **device,
                       ms_fault *fault);
+/* The same, or a file: what has a slash or ends in ".json".  It has the keys of
+ * graphs/devices/ (ms_device_fields), "like": another device's name stands
+ * for those that it leaves out; MS_EINPUT with line and column. */
+ms_err ms_device_read(const char *name, ms_arena *arena,
+                      const ms_device **device, ms_fault *fault);
+extern const ms_field ms_device_fields[];
+extern const uint32_t ms_device_n_fields;
 
 /* ---- lowering ------------------------------------------------------------ */
 

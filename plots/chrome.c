@@ -157,8 +157,9 @@ static const char *const gap_keys[MS_N_GAPS] = {
 
 static const char *pass_of(const ms_plan_op *row)
 {
-    return row->stream == MS_STREAM_COMM ? "collective"
-                                         : ms_names_pass[row->pass];
+    bool collects =
+        row->stream == MS_STREAM_COMM || row->stream == MS_STREAM_OUTER;
+    return collects ? "collective" : ms_names_pass[row->pass];
 }
 
 /* What an op of the model computes and touches. */
@@ -184,10 +185,10 @@ static void put_rows(struct trace *trace, uint32_t op)
     if (from == to)
         return;
     put_number(&trace->text, ",\"allocated_bytes\":", bytes);
-    if (plan->op[op].of != MS_NONE || plan->row[from].storage == MS_NONE)
+    if (plan->op[op].of != MS_NONE)
         return;
-    put_name(&trace->text, ",\"first_storage\":",
-             ms_graph_storage_name(plan->graph, plan->row[from].storage, name));
+    put_name(&trace->text,
+             ",\"first_storage\":", ms_dumpplan_row_name(plan, from, name));
     put_number(&trace->text, ",\"storages\":", to - from);
 }
 
@@ -198,7 +199,8 @@ static void put_sent(struct trace *trace, uint32_t op)
     for (; trace->transfer < plan->n_transfers &&
            plan->transfers[trace->transfer].op <= op;
          trace->transfer++)
-        if (plan->transfers[trace->transfer].op == op)
+        if (plan->transfers[trace->transfer].op == op &&
+            plan->transfers[trace->transfer].kind >= MS_TRANSFER_GATHER)
             bytes += plan->transfers[trace->transfer].bytes;
     if (bytes > 0)
         put_number(&trace->text, ",\"sent_bytes\":", bytes);

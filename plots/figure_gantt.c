@@ -40,10 +40,12 @@ static const struct {
 } streams[] = {
     {MS_STREAM_COMPUTE, "compute", MS_WORK_IDLE},
     {MS_STREAM_COMM, "comm", MS_WORK_COMM},
+    {MS_STREAM_OUTER, "outer", MS_WORK_COMM},
     {MS_STREAM_H2D, "H2D", MS_WORK_H2D},
     {MS_STREAM_D2H, "D2H", MS_WORK_D2H},
     {MS_STREAM_HOST, "host", MS_WORK_HOST},
-    {MS_STREAM_NVME, "NVMe", MS_WORK_NVME},
+    {MS_STREAM_NVME_READ, "NVMe read", MS_WORK_NVME},
+    {MS_STREAM_NVME_WRITE, "NVMe write", MS_WORK_NVME},
 };
 #define N_STREAMS (sizeof streams / sizeof streams[0])
 

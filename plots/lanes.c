@@ -17,9 +17,10 @@ static const uint8_t work_of_pass[MS_N_PASSES] = {
     [MS_COPY] = MS_WORK_H2D,
 };
 static const uint8_t work_of_stream[MS_N_STREAMS] = {
-    [MS_STREAM_H2D] = MS_WORK_H2D,   [MS_STREAM_D2H] = MS_WORK_D2H,
-    [MS_STREAM_COMM] = MS_WORK_COMM, [MS_STREAM_HOST] = MS_WORK_HOST,
-    [MS_STREAM_NVME] = MS_WORK_NVME,
+    [MS_STREAM_H2D] = MS_WORK_H2D,         [MS_STREAM_D2H] = MS_WORK_D2H,
+    [MS_STREAM_COMM] = MS_WORK_COMM,       [MS_STREAM_HOST] = MS_WORK_HOST,
+    [MS_STREAM_OUTER] = MS_WORK_COMM,      [MS_STREAM_NVME_READ] = MS_WORK_NVME,
+    [MS_STREAM_NVME_WRITE] = MS_WORK_NVME,
 };
 static const uint8_t wait_of_gap[MS_N_GAPS] = {
     [MS_GAP_NONE] = MS_WORK_IDLE,        [MS_GAP_HOST] = MS_WORK_WAIT_HOST,

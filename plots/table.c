@@ -61,8 +61,7 @@ static void put_op(ms_text *text, const ms_plan *plan, uint32_t op)
 static void put_row(ms_text *text, const ms_plan *plan, uint32_t row)
 {
     char name[MS_STORAGE_NAME];
-    put_name(text,
-             ms_graph_storage_name(plan->graph, plan->row[row].storage, name));
+    put_name(text, ms_dumpplan_row_name(plan, row, name));
     put_name(text, ms_names_category[plan->row[row].category]);
     put_number(text, plan->row[row].bytes);
 }

@@ -15,12 +15,12 @@
  */
 #include "policies/swap.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* 1 Mi elements of 16 bits. */
 #define MIN_BYTES (UINT64_C(2) << 20)
 
+/* In the order of the words of modules=. */
 enum {
     ATTN_NORM,
     QKV_LINEAR,
@@ -229,35 +229,16 @@ static ms_err leave(ms_swap *w)
 
 /* ---- the names ----------------------------------------------------------- */
 
-static ms_err fail_name(finder *f, const char *name, size_t length)
-{
-    char text[64], hint[128];
-    snprintf(text, sizeof text, "%.*s", (int)(length < 60 ? length : 60), name);
-    const char *nearest = ms_names_nearest(text, module_names, N_MODULES);
-    snprintf(hint, sizeof hint, "did you mean \"%s\"?", nearest);
-    return ms_fail(f->swap->fault, MS_EUSAGE, "swap:megatron",
-                   nearest == NULL ? "memsim help swap lists them" : hint,
-                   "unknown module \"%s\"", text);
-}
-
+/* Bits in the order of the names. */
 static ms_err read_names(finder *f)
 {
     const ms_policy_value *value = &f->swap->values[MS_SWAP_MODULES];
-    const char *at = value->given ? value->text : "";
     if (!value->given)
         return ms_fail(f->swap->fault, MS_EUSAGE, "swap:megatron",
                        "write e.g. swap:megatron,modules=core_attn/attn_proj",
                        "no module is named");
-    while (*at != '\0') {
-        size_t length = strcspn(at, "/"), m = 0;
-        while (m < N_MODULES && (strlen(module_names[m]) != length ||
-                                 memcmp(module_names[m], at, length) != 0))
-            m++;
-        if (m == N_MODULES)
-            return fail_name(f, at, length);
-        f->wanted[m] = true;
-        at += length + (at[length] == '/');
-    }
+    for (uint32_t m = 0; m < N_MODULES; m++)
+        f->wanted[m] = value->number >> m & 1;
     if (f->wanted[ATTN_PROJ] && !f->wanted[CORE_ATTN])
         return ms_fail(f->swap->fault, MS_EUSAGE, "swap:megatron",
                        "write modules=core_attn/attn_proj",

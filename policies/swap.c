@@ -90,10 +90,11 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
                  "for the oldest; default torchtune 5, megatron no limit"},
     [MS_SWAP_MODULES] =
         {.name = "modules",
-         .type = MS_PARAM_NAMES,
+         .type = MS_PARAM_WORDS,
+         .words = "attn_norm|qkv_linear|core_attn|attn_proj|mlp_norm|"
+                  "expert_fc1|moe_act",
          .with = "megatron",
-         .help = "of attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, "
-                 "expert_fc1, moe_act"},
+         .help = "whose inputs leave; attn_proj needs core_attn"},
     [MS_SWAP_FRACTION] = {.name = "fraction",
                           .type = MS_PARAM_INT,
                           .fallback = 100,
@@ -176,9 +177,9 @@ static ms_err find_saved(ms_swap *w, const ms_swap_way *way)
             return ms_fail_nomem(w->fault);
         way->stays(graph, stays);
     }
-    return ms_saved_find(graph, w->from,
-                         (uint64_t)w->values[MS_SWAP_MIN].number, stays,
-                         w->arena, w->program, &w->saved, w->fault);
+    return ms_saved_find_others(graph, w->from,
+                                (uint64_t)w->values[MS_SWAP_MIN].number, stays,
+                                w->arena, w->program, &w->saved, w->fault);
 }
 
 static ms_err place(const ms_policy_context *context, ms_program *program,

@@ -23,32 +23,23 @@ static ms_err next_tick(ms_books *books)
 
 static bool in_host_memory(const ms_books *books, uint32_t cell)
 {
-    return books->host_row && books->host_row[cell] != MS_NONE;
+    return ms_books_in(books->host_row, cell) != MS_NONE;
 }
 
-static bool is_shard(const ms_books *books, uint32_t cell)
+/* Brings a copy of what lies elsewhere; *found: there was one. */
+static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
+                    bool *found)
 {
-    return books->shard_row && books->shard_row[cell] != MS_NONE;
-}
+    uint32_t cell = ms_books_cell(books, at, storage);
 
-static ms_err ask(ms_books *books, uint32_t storage)
-{
-    uint32_t *asked =
-        ms_arena_grow(books->arena, books->asked, &books->asked_capacity,
-                      books->n_asked + 1, sizeof *asked);
-
-    if (!asked)
-        return ms_fail_nomem(books->fault);
-    books->asked = asked;
-    asked[books->n_asked++] = storage;
-    return MS_OK;
-}
-
-static ms_err gather_asked(ms_books *books, const ms_books_at *at,
-                           uint32_t storage)
-{
-    MS_TRY(ask(books, storage));
-    return ms_bind_gather(books, at, &storage, 1);
+    *found = true;
+    if (ms_books_in(books->packed, cell) != MS_NONE)
+        return ms_pack_out(books, at, &storage, 1);
+    if (ms_books_apart(books, storage, cell))
+        return ms_share_ask(books, at, storage);
+    *found = in_host_memory(books, cell) ||
+             ms_books_in(books->nvme_row, cell) != MS_NONE;
+    return *found ? ms_move_storage(books, at, storage, MS_HERE, 0) : MS_OK;
 }
 
 /* ---- running forward ops again ------------------------------------------- */
@@ -197,13 +188,11 @@ static ms_err collect(ms_books *books, const ms_books_at *at, uint32_t *n)
         uint32_t op = books->work[i];
         for (uint32_t k = graph->in_at[op]; k < graph->in_at[op + 1]; k++) {
             uint32_t s = graph->in[k], c = ms_books_cell(books, at, s);
+            bool found;
             if (books->row[c] != MS_NONE)
                 continue;
-            if (in_host_memory(books, c))
-                MS_TRY(ms_bind_move(books, at, s, MS_HERE, 0));
-            else if (is_shard(books, c))
-                MS_TRY(gather_asked(books, at, s));
-            else
+            MS_TRY(bring(books, at, s, &found));
+            if (!found)
                 MS_TRY(want_maker(books, at, s, op, n));
         }
     }
@@ -214,11 +203,11 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
                        uint32_t reader)
 {
     uint32_t n = 0, cell = ms_books_cell(books, at, storage);
+    bool found;
 
-    if (in_host_memory(books, cell))
-        return ms_bind_move(books, at, storage, MS_HERE, 0);
-    if (is_shard(books, cell))
-        return gather_asked(books, at, storage);
+    MS_TRY(bring(books, at, storage, &found));
+    if (found)
+        return MS_OK;
     MS_TRY(next_tick(books));
     MS_TRY(want_maker(books, at, storage, reader, &n));
     MS_TRY(collect(books, at, &n));
@@ -230,6 +219,21 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
     if (books->row[cell] == MS_NONE)
         return cannot_make(books, storage, reader);
     return MS_OK;
+}
+
+ms_err ms_bind_for_step(ms_books *books, const ms_books_at *at, uint32_t op,
+                        uint32_t storage)
+{
+    uint8_t stream = books->graph->op_stream[op];
+    uint32_t c = ms_books_cell(books, at, storage);
+
+    if (stream == MS_STREAM_HOST)
+        return ms_move_to_host(books, at, storage);
+    if (stream != MS_STREAM_COMPUTE || books->row[c] != MS_NONE ||
+        ms_books_in(books->shard_row, c) != MS_NONE)
+        return MS_OK;
+    return in_host_memory(books, c) ? ms_bind_storage(books, at, storage, op)
+                                    : MS_OK;
 }
 
 /* ---- whole units (activation checkpointing) ------------------------------ */
@@ -277,8 +281,8 @@ static ms_err bind_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
 
 static ms_err open_rerun(ms_books *books, const ms_books_at *at, uint32_t unit)
 {
-    return ms_bind_open_unit(books, at, books->graph->forward_at[unit],
-                             books->graph->forward_at[unit + 1]);
+    return ms_share_open_unit(books, at, books->graph->forward_at[unit],
+                              books->graph->forward_at[unit + 1]);
 }
 
 /* The random state is a tensor of its own; no kernel makes it. */
@@ -334,234 +338,12 @@ ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
             MS_TRY(bind_inputs(books, at, op));
             MS_TRY(rerun_op(books, at, op, saved_from));
         }
-        ms_bind_close_unit(books, at);
+        ms_share_close_unit(books, at);
     }
     if (state != MS_NONE)
         ms_books_give(books, state);
     if (!(call->flags & MS_CALL_HOLD_OUTPUTS))
         for (uint32_t op = first; op < end; op++)
             end_outputs(books, at, op, true);
-    return MS_OK;
-}
-
-/* ---- moves --------------------------------------------------------------- */
-
-static uint64_t copy_ns(const ms_expand_opts *opts, uint64_t bytes, double rate)
-{
-    double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
-
-    return opts->copy_ns + (uint64_t)(ns + 0.5);
-}
-
-/* The gathered copy goes, this rank's part stays. */
-static void let_go(ms_books *books, uint32_t cell)
-{
-    if (!is_shard(books, cell) || books->row[cell] == MS_NONE)
-        return;
-    ms_books_give(books, books->row[cell]);
-    books->row[cell] = MS_NONE;
-}
-
-/* What is copied from the host or gathered takes memory that ops of the compute
- * stream may still use when the host hands it out: it starts after them. */
-static void wait_for_compute(ms_books *books, const ms_books_at *at)
-{
-    uint32_t last = books->last_compute[at->rank];
-
-    if (last != MS_NONE)
-        books->plan->wait[books->n_wait++] = last;
-}
-
-static ms_err issue_copy(ms_books *books, const ms_books_at *at, bool in,
-                         bool in_line, uint64_t bytes)
-{
-    const ms_expand_opts *opts = books->opts;
-    double rate = in ? opts->h2d_bytes_per_s : opts->d2h_bytes_per_s;
-    uint8_t stream = in ? MS_STREAM_H2D : MS_STREAM_D2H;
-
-    MS_TRY(ms_books_reserve(books, 1, 1, 2));
-    ms_books_issue(books, at, MS_NONE, MS_COPY,
-                   in_line ? MS_STREAM_COMPUTE : stream,
-                   copy_ns(opts, bytes, rate));
-    if (in && !in_line)
-        wait_for_compute(books, at);
-    return MS_OK;
-}
-
-ms_err ms_bind_move(ms_books *books, const ms_books_at *at, uint32_t storage,
-                    uint8_t place, uint8_t flags)
-{
-    bool in = place == MS_HERE, later = flags & MS_CALL_LATER && !in;
-    uint32_t c = ms_books_cell(books, at, storage);
-    uint32_t *from = in ? books->host_row : books->row;
-    uint32_t *to = in ? books->row : books->host_row;
-
-    if (place == MS_SHARD) {
-        let_go(books, c);
-        return MS_OK;
-    }
-    if (from[c] == MS_NONE || to[c] != MS_NONE)
-        return MS_OK; /* there, or on its way; or gone: bind will make it */
-    MS_TRY(issue_copy(books, at, in, flags & MS_CALL_IN_LINE,
-                      books->graph->storage_bytes[storage]));
-    ms_books_read(books, from[c]);
-    to[c] = ms_books_take(books, storage, books->plan->row[from[c]].category,
-                          in ? MS_DEVICE_POOL : MS_HOST_POOL,
-                          books->plan->row[from[c]].saved);
-    if (later)
-        return MS_OK;
-    ms_books_give(books, from[c]);
-    from[c] = MS_NONE;
-    return MS_OK;
-}
-
-ms_err ms_bind_wait(ms_books *books, const ms_books_at *at,
-                    const uint32_t *storages, uint32_t n)
-{
-    if (!books->host_row)
-        return MS_OK;
-    MS_TRY(ms_books_reserve(books, 1, 0, 2 * n));
-    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t c = ms_books_cell(books, at, storages[i]);
-        bool goes = books->host_row[c] != MS_NONE;
-        if (books->row[c] != MS_NONE)
-            ms_books_read(books, books->row[c]);
-        if (!goes)
-            continue;
-        ms_books_read(books, books->host_row[c]);
-        if (books->row[c] != MS_NONE)
-            ms_books_give(books, books->row[c]);
-        books->row[c] = MS_NONE;
-    }
-    return MS_OK;
-}
-
-/* ---- collectives --------------------------------------------------------- */
-
-/* One op on the communication stream over so many bytes, and room for what it
- * makes and reads. */
-static ms_err issue_collective(ms_books *books, const ms_books_at *at,
-                               ms_collective kind, uint64_t bytes, uint32_t n)
-{
-    const ms_ring *ring = &books->opts->ring;
-    ms_plan *plan = books->plan;
-    struct ms_transfer *transfers =
-        ms_arena_grow(books->arena, plan->transfers, &books->transfers_capacity,
-                      plan->n_transfers + 1, sizeof *transfers);
-
-    if (!transfers)
-        return ms_fail_nomem(books->fault);
-    plan->transfers = transfers;
-    transfers[plan->n_transfers++] = (struct ms_transfer){
-        plan->n_ops, ms_collective_sent_bytes(ring, kind, bytes)};
-    MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 1));
-    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMM,
-                   ms_collective_ns(ring, kind, bytes));
-    return MS_OK;
-}
-
-/* What the collective wrote where it was is ready when the collective ends. */
-static void read_and_write(ms_books *books, uint32_t row)
-{
-    ms_books_read(books, row);
-    books->ready_op[row] = books->plan->n_ops - 1;
-}
-
-ms_err ms_bind_gather(ms_books *books, const ms_books_at *at,
-                      const uint32_t *storages, uint32_t n)
-{
-    uint64_t bytes = 0;
-    uint32_t missing = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t c = ms_books_cell(books, at, storages[i]);
-        if (is_shard(books, c) && books->row[c] != MS_NONE)
-            continue;
-        bytes += books->graph->storage_bytes[storages[i]];
-        missing++;
-    }
-    if (missing == 0)
-        return MS_OK;
-    MS_TRY(issue_collective(books, at, MS_ALL_GATHER, bytes, n));
-    if (books->shard_row)
-        wait_for_compute(books, at);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t s = storages[i], c = ms_books_cell(books, at, s);
-        if (!is_shard(books, c) && books->row[c] != MS_NONE)
-            read_and_write(books, books->row[c]);
-        if (!is_shard(books, c) || books->row[c] != MS_NONE)
-            continue;
-        ms_books_read(books, books->shard_row[c]);
-        books->row[c] =
-            ms_books_take(books, s, MS_COMMUNICATION, MS_DEVICE_POOL, false);
-    }
-    return MS_OK;
-}
-
-/* The sum of what every rank has goes to the owners of its parts; the whole
- * is dropped. */
-static void scatter(ms_books *books, uint32_t storage, uint32_t cell)
-{
-    ms_books_read(books, books->row[cell]);
-    if (books->shard_row[cell] == MS_NONE)
-        books->shard_row[cell] =
-            ms_books_take_shard(books, storage, MS_GRADIENTS);
-    else
-        read_and_write(books, books->shard_row[cell]);
-    ms_books_give(books, books->row[cell]);
-    books->row[cell] = MS_NONE;
-}
-
-ms_err ms_bind_open_unit(ms_books *books, const ms_books_at *at, uint32_t first,
-                         uint32_t end)
-{
-    const ms_graph *graph = books->graph;
-    uint32_t n = books->n_asked;
-
-    if (!books->shard_row)
-        return MS_OK;
-    for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++) {
-        uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
-        if (!is_shard(books, c) || books->row[c] != MS_NONE ||
-            graph->storage_category[s] == MS_GRADIENTS)
-            continue;
-        MS_TRY(ask(books, s));
-    }
-    return ms_bind_gather(books, at, books->asked + n, books->n_asked - n);
-}
-
-void ms_bind_close_unit(ms_books *books, const ms_books_at *at)
-{
-    for (uint32_t i = 0; i < books->n_asked; i++)
-        let_go(books, ms_books_cell(books, at, books->asked[i]));
-    books->n_asked = 0;
-}
-
-ms_err ms_bind_reduce(ms_books *books, const ms_books_at *at,
-                      const uint32_t *storages, uint32_t n, uint8_t place)
-{
-    ms_collective kind = place == MS_SHARD ? MS_REDUCE_SCATTER : MS_ALL_REDUCE;
-    uint64_t bytes = 0;
-    uint32_t made = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (books->row[ms_books_cell(books, at, storages[i])] == MS_NONE)
-            continue;
-        bytes += books->graph->storage_bytes[storages[i]];
-        made++;
-    }
-    if (made == 0)
-        return MS_OK;
-    MS_TRY(issue_collective(books, at, kind, bytes, n));
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t c = ms_books_cell(books, at, storages[i]);
-        if (books->row[c] == MS_NONE)
-            continue;
-        if (place == MS_SHARD && ms_books_shared(books, storages[i]))
-            scatter(books, storages[i], c);
-        else
-            read_and_write(books, books->row[c]);
-    }
     return MS_OK;
 }

@@ -81,13 +81,22 @@ static bool graph_streams(const ms_graph *graph)
     return false;
 }
 
-/* A row per cell, none yet. */
-static ms_err take_rows(ms_books *books, uint32_t **rows)
+static bool moves_to(const ms_program *program, uint8_t place)
 {
-    *rows = ms_arena_take_raw(books->arena, books->n_cells, sizeof(uint32_t));
+    for (uint32_t i = 0; i < program->n_calls; i++)
+        if (program->calls[i].verb == MS_MOVE &&
+            program->calls[i].place == place)
+            return true;
+    return false;
+}
+
+/* A column of n rows, none yet. */
+static ms_err take_rows(ms_books *books, uint32_t n, uint32_t **rows)
+{
+    *rows = ms_arena_take_raw(books->arena, n, sizeof(uint32_t));
     if (!*rows)
         return ms_fail_nomem(books->fault);
-    memset(*rows, 0xff, books->n_cells * sizeof(uint32_t));
+    memset(*rows, 0xff, n * sizeof(uint32_t));
     return MS_OK;
 }
 
@@ -101,7 +110,7 @@ static ms_err take_cells(ms_books *books, bool sets)
         books->kept = ms_arena_take(arena, graph->n_storages, sizeof(uint32_t));
     if (!books->state || (sets && !books->kept))
         return ms_fail_nomem(books->fault);
-    return take_rows(books, &books->row);
+    return take_rows(books, books->n_cells, &books->row);
 }
 
 static ms_err take_last(ms_books *books, uint32_t ranks)
@@ -129,17 +138,24 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
     books->n_cells = (uint32_t)cells;
     books->n_frames = program->n_frames;
     MS_TRY(take_cells(books, program->n_sets > 0));
-    bool moves = program_has(program, MS_MOVE);
+    bool homes = graph->storage_pool != NULL;
+    bool moves = program_has(program, MS_MOVE) || homes;
     bool shares = graph->storage_shard_bytes != NULL;
     books->streams = graph_streams(graph) || moves || shares ||
                      program_has(program, MS_GATHER) ||
-                     program_has(program, MS_REDUCE);
+                     program_has(program, MS_REDUCE) || program->n_buffers > 0;
     if (books->streams)
         MS_TRY(take_last(books, program->n_ranks));
     if (moves)
-        MS_TRY(take_rows(books, &books->host_row));
+        MS_TRY(take_rows(books, books->n_cells, &books->host_row));
+    if (homes || moves_to(program, MS_NVME))
+        MS_TRY(take_rows(books, books->n_cells, &books->nvme_row));
     if (shares)
-        MS_TRY(take_rows(books, &books->shard_row));
+        MS_TRY(take_rows(books, books->n_cells, &books->shard_row));
+    if (program->n_buffers > 0) {
+        MS_TRY(take_rows(books, books->n_cells, &books->packed));
+        MS_TRY(take_rows(books, program->n_buffers, &books->buffer_row));
+    }
     books->reads = books->streams || books->opts->uses;
     return MS_OK;
 }
@@ -179,9 +195,12 @@ void ms_books_lose(ms_books *books, uint32_t cell)
         ms_books_give(books, books->row[cell]);
         books->row[cell] = MS_NONE;
     }
-    if (books->host_row && books->host_row[cell] != MS_NONE) {
-        ms_books_give(books, books->host_row[cell]);
-        books->host_row[cell] = MS_NONE;
+    uint32_t *const far[] = {books->host_row, books->nvme_row};
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+        if (ms_books_in(far[i], cell) == MS_NONE)
+            continue;
+        ms_books_give(books, far[i][cell]);
+        far[i][cell] = MS_NONE;
     }
 }
 
@@ -206,8 +225,12 @@ void ms_books_read(ms_books *books, uint32_t row)
         plan->use[books->n_use++] = row;
     if (books->streams) {
         uint32_t writer = books->ready_op[row];
-        if (plan->op[writer].stream != plan->op[op].stream ||
-            plan->op[writer].rank != plan->op[op].rank)
+        const ms_plan_op *it = &plan->op[writer];
+        bool noted = books->n_wait > plan->wait_at[op] &&
+                     plan->wait[books->n_wait - 1] == writer;
+        if (!noted && it->pass != MS_START &&
+            (it->stream != plan->op[op].stream ||
+             it->rank != plan->op[op].rank))
             plan->wait[books->n_wait++] = writer;
     }
 }

@@ -25,11 +25,16 @@ typedef struct ms_books {
     uint32_t ops_capacity, rows_capacity;
     uint32_t wait_capacity, use_capacity, n_release, n_wait, n_use;
     uint32_t n_cells, n_frames;
-    uint32_t *row;       /* device row of a cell */
-    uint32_t *host_row;  /* NULL unless the program moves storages */
-    uint32_t *shard_row; /* this rank's part; NULL unless ranks share any */
-    uint32_t *asked;     /* shared storages gathered because an op of the unit
-                            under way reads them */
+    uint32_t *row;        /* device row of a cell */
+    uint32_t *host_row;   /* NULL unless storages move or have another home */
+    uint32_t *nvme_row;   /* NULL unless some are on the disk */
+    uint32_t *shard_row;  /* this rank's part on the device; NULL unless shared
+                             or brought from another home */
+    uint32_t *packed;     /* buffer that holds the cell, or MS_NONE; NULL unless
+                             the program has buffers */
+    uint32_t *buffer_row; /* per buffer of the program: its row, or MS_NONE */
+    uint32_t *asked;      /* shared storages gathered because an op of the unit
+                             under way reads them */
     uint32_t n_asked, asked_capacity, transfers_capacity;
     uint32_t *last_compute; /* per rank: the last op of its compute stream, or
                                MS_NONE; NULL with one stream */
@@ -126,6 +131,24 @@ static inline uint32_t ms_books_take(ms_books *books, uint32_t storage,
     return r;
 }
 
+/* Books a buffer of the program. */
+static inline uint32_t ms_books_take_buffer(ms_books *books, uint32_t buffer,
+                                            const ms_buffer *value)
+{
+    ms_plan *plan = books->plan;
+    uint32_t r = plan->n_rows++;
+
+    plan->row[r] = (ms_row){.bytes = value->bytes,
+                            .storage = MS_NONE,
+                            .buffer = buffer,
+                            .op = plan->n_ops - 1,
+                            .category = value->category,
+                            .pool = value->pool};
+    if (books->reads)
+        ms_books_made(books, r);
+    return r;
+}
+
 /* Books this rank's part of a shared storage. */
 static inline uint32_t ms_books_take_shard(ms_books *books, uint32_t storage,
                                            uint8_t category)
@@ -138,16 +161,66 @@ static inline uint32_t ms_books_take_shard(ms_books *books, uint32_t storage,
 
 static inline bool ms_books_shared(const ms_books *books, uint32_t storage)
 {
-    return books->shard_row && storage < books->graph->n_persistent &&
-           books->graph->storage_shard_bytes[storage] > 0;
+    const uint64_t *part = books->graph->storage_shard_bytes;
+
+    return part && storage < books->graph->n_persistent && part[storage] > 0;
 }
 
-/* The row that an op reads: the whole, else the part, else MS_NONE. */
+/* The memory in which a storage has its home. */
+static inline uint8_t ms_books_pool(const ms_books *books, uint32_t storage)
+{
+    const uint8_t *pool = books->graph->storage_pool;
+
+    return pool ? pool[storage] : MS_DEVICE_POOL;
+}
+
+/* The bytes of a storage's copy in the host's or the disk's memory. */
+static inline uint64_t ms_books_far_bytes(const ms_books *books,
+                                          uint32_t storage)
+{
+    const ms_graph *graph = books->graph;
+
+    if (storage < graph->n_persistent && graph->storage_far_bytes &&
+        graph->storage_far_bytes[storage] > 0)
+        return graph->storage_far_bytes[storage];
+    return ms_books_shared(books, storage) ? graph->storage_shard_bytes[storage]
+                                           : graph->storage_bytes[storage];
+}
+
+/* A column that may not be there. */
+static inline uint32_t ms_books_in(const uint32_t *rows, uint32_t cell)
+{
+    return rows ? rows[cell] : MS_NONE;
+}
+
+/* The row that an op reads: the whole, else the part, else a copy in another
+ * memory, else MS_NONE. */
 static inline uint32_t ms_books_found(const ms_books *books, uint32_t cell)
 {
-    if (books->row[cell] != MS_NONE || !books->shard_row)
-        return books->row[cell];
-    return books->shard_row[cell];
+    uint32_t row = books->row[cell];
+
+    if (row == MS_NONE)
+        row = ms_books_in(books->shard_row, cell);
+    if (row == MS_NONE)
+        row = ms_books_in(books->host_row, cell);
+    if (row == MS_NONE)
+        row = ms_books_in(books->nvme_row, cell);
+    return row;
+}
+
+/* Whole copies of the storage on the device come and go: what lasts is this
+ * rank's part, or lies in another memory. */
+static inline bool ms_books_apart(const ms_books *books, uint32_t storage,
+                                  uint32_t cell)
+{
+    if (storage >= books->graph->n_persistent)
+        return false;
+    if (ms_books_in(books->shard_row, cell) != MS_NONE)
+        return true;
+    bool elsewhere = ms_books_in(books->host_row, cell) != MS_NONE ||
+                     ms_books_in(books->nvme_row, cell) != MS_NONE;
+    return elsewhere && (ms_books_shared(books, storage) ||
+                         ms_books_pool(books, storage) != MS_DEVICE_POOL);
 }
 
 /* The host drops a row after the current op. */
@@ -202,29 +275,74 @@ ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
                        ms_fault *fault);
 ms_err ms_step_append(ms_books *books, const ms_books_at *at);
 
+/* What the current op wrote in place is ready when it ends. */
+static inline void ms_books_write(ms_books *books, uint32_t row)
+{
+    ms_books_read(books, row);
+    if (books->streams)
+        books->ready_op[row] = books->plan->n_ops - 1;
+}
+
+/* Ops of other streams than the compute stream. */
+
+/* move.c: flags of the MOVE call; what is shared moves as this rank's part. */
+ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
+                       uint8_t place, uint8_t flags);
+ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
+                    const uint32_t *storages, uint32_t n, uint32_t buffer);
+/* The op to be issued moves so many bytes. */
+ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes);
+/* The same of an op of the graph, which copies if its stream does. */
+ms_err ms_move_note_step(ms_books *books, uint32_t op);
+/* One op that moves so many bytes, with room for what it makes and reads. */
+ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
+                     ms_transfer_kind kind, uint8_t stream, uint64_t bytes,
+                     uint64_t ns, uint32_t n);
+/* The copies of what an op of the optimizer step on the host reads. */
+ms_err ms_move_to_host(ms_books *books, const ms_books_at *at,
+                       uint32_t storage);
+/* The whole copy goes, what lasts stays. */
+void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell);
+
+/* pack.c: buffers of the program */
+ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer);
+ms_err ms_pack_give(ms_books *books, uint32_t buffer);
+ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
+                    const uint32_t *storages, uint32_t n, uint32_t buffer);
+ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
+                   const uint32_t *storages, uint32_t n);
+
+/* share.c: what ranks share.  Ops [first, end) of one unit are about to run,
+ * and have run: what they read of shared storages is gathered before, unless a
+ * call has done so, and what was gathered for them goes after. */
+ms_err ms_share_open_unit(ms_books *books, const ms_books_at *at,
+                          uint32_t first, uint32_t end);
+void ms_share_close_unit(ms_books *books, const ms_books_at *at);
+/* One storage that ops of the unit under way read. */
+ms_err ms_share_ask(ms_books *books, const ms_books_at *at, uint32_t storage);
+/* buffer MS_NONE: in storages of their own. */
+ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
+                       const uint32_t *storages, uint32_t n, uint32_t buffer);
+ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
+                       const uint32_t *storages, uint32_t n,
+                       const ms_call *call);
+
+/* start.c: what exists before the step. */
+ms_err ms_start_rank(ms_books *books, uint8_t rank);
+
 /* bind.c */
 ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
                        uint32_t reader);
+/* Makes an input of an op of the step present where the op works: the host's
+ * cores read the host's memory, copies read whatever there is.  Whether the
+ * step's .grads exist is run_step's affair. */
+ms_err ms_bind_for_step(ms_books *books, const ms_books_at *at, uint32_t op,
+                        uint32_t storage);
 ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
                      const ms_call *call);
-/* flags: of the MOVE call. */
-ms_err ms_bind_move(ms_books *books, const ms_books_at *at, uint32_t storage,
-                    uint8_t place, uint8_t flags);
 /* The random state of call's unit: made, or dropped. */
 ms_err ms_bind_state(ms_books *books, const ms_books_at *at,
                      const ms_call *call);
-ms_err ms_bind_wait(ms_books *books, const ms_books_at *at,
-                    const uint32_t *storages, uint32_t n);
-/* Ops [first, end) of one unit are about to run, and have run: what they read
- * of shared storages is gathered before, unless a call has done so, and what
- * was gathered for them goes after. */
-ms_err ms_bind_open_unit(ms_books *books, const ms_books_at *at, uint32_t first,
-                         uint32_t end);
-void ms_bind_close_unit(ms_books *books, const ms_books_at *at);
-ms_err ms_bind_gather(ms_books *books, const ms_books_at *at,
-                      const uint32_t *storages, uint32_t n);
-ms_err ms_bind_reduce(ms_books *books, const ms_books_at *at,
-                      const uint32_t *storages, uint32_t n, uint8_t place);
 /* Issues one graph op with its inputs present: see expand.c. */
 ms_err ms_expand_op(ms_books *books, const ms_books_at *at, uint32_t op);
 

@@ -19,6 +19,22 @@ static ms_err check_set(const ms_program *program, uint32_t set,
                    program->n_sets);
 }
 
+/* A buffer is there where a verb needs one, and in range. */
+static ms_err check_buffer(const ms_program *program, const ms_call *call,
+                           ms_fault *fault)
+{
+    bool needs = call->verb == MS_TAKE || call->verb == MS_GIVE ||
+                 (call->verb == MS_MOVE && call->place == MS_PACKED);
+    if (call->buffer == MS_NONE && needs)
+        return ms_fail(fault, MS_EINPUT, NULL, "say buffer 0, for example",
+                       "which buffer of the program is not said");
+    if (call->buffer == MS_NONE || call->buffer < program->n_buffers)
+        return MS_OK;
+    return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                   "there is no buffer %u; the program has %u", call->buffer,
+                   program->n_buffers);
+}
+
 static ms_err check_indices(const ms_program *program, const ms_call *call,
                             ms_fault *fault)
 {
@@ -38,7 +54,8 @@ static ms_err check_indices(const ms_program *program, const ms_call *call,
                        "micro-batch %u is out of range: 0 to %u",
                        call->micro_batch, program->n_micro_batches - 1u);
     MS_TRY(check_set(program, call->keep, fault));
-    return check_set(program, call->set, fault);
+    MS_TRY(check_set(program, call->set, fault));
+    return check_buffer(program, call, fault);
 }
 
 static ms_err check_units(const ms_graph *graph, const ms_call *call,
@@ -84,7 +101,8 @@ static ms_err check_shared(const ms_graph *graph, const ms_program *program,
 {
     char name[MS_STORAGE_NAME];
     bool shares = call->verb == MS_GATHER || call->verb == MS_REDUCE ||
-                  (call->verb == MS_MOVE && call->place == MS_SHARD);
+                  (call->verb == MS_MOVE &&
+                   (call->place == MS_SHARD || call->place == MS_PACKED));
     if (!shares || call->set >= program->n_sets)
         return MS_OK;
     for (uint32_t i = program->set_at[call->set];
@@ -120,10 +138,18 @@ static ms_err check_verb(const ms_graph *graph, const ms_call *call,
                        "run each unit forward before it is run again",
                        "unit %u (%s) is run again before its forward",
                        call->unit, graph->unit_name[call->unit]);
-    if (call->verb == MS_MOVE && call->place != MS_HERE &&
-        call->place != MS_HOST && call->place != MS_SHARD)
+    if (call->verb == MS_MOVE &&
+        (call->place == MS_PENDING || call->place == MS_GONE ||
+         call->place >= MS_N_PLACES))
         return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "a set moves to here, host or shard, not to place %u",
+                       "a set moves to here, host, nvme, shard or packed, not "
+                       "to place %u",
+                       (unsigned)call->place);
+    if (call->verb == MS_STEP_SET && call->place != MS_HERE &&
+        call->place != MS_HOST && call->place != MS_PENDING)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "a step is whole (here), the host's or what is pending, "
+                       "not of place %u",
                        (unsigned)call->place);
     if (call->verb == MS_STATE && call->place != MS_HERE &&
         call->place != MS_GONE)

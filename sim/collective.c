@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The alpha-beta model by which NCCL chooses (specs/policies.md 1.7). */
+/* The alpha-beta model by which NCCL chooses (specs/policies.md 1.7), and the
+ * size curves measured with nccl-tests. */
 #include "sim/sim.h"
 
 #include <math.h>
@@ -21,47 +22,29 @@ static const protocol protocols[] = {
     {"Simple", 1.0, 8.4, 8.4, 3.4, 5.7, 14.0, 4.0, 4.0, 14.0},
 };
 
+#define LONGEST_NS 1e15 /* 11 days; sums of many stay in range */
 #define TREE_SHARE 0.92 /* of a ring's bandwidth, all-reduce only */
+/* Reduction in the switch (NVLS): NCCL's tuner again.  The bytes themselves
+ * travel, not twice (n - 1) / n of them, at 5 / 6 of the links. */
+#define NVLS_US 25.0
+#define NVLS_NETWORK_US 18.0
+#define NVLS_ALGORITHM (5.0 / 6.0)
 
-static uint32_t nodes_of(const ms_ring *ring)
+/* Of the ranks: those of a node, and how many nodes. */
+typedef struct groups {
+    double ranks, local, nodes;
+} groups;
+
+static groups groups_of(const ms_ring *ring)
 {
     uint32_t per_node = ring->ranks_per_node > 0 ? ring->ranks_per_node : 1;
+    uint32_t local = ring->ranks < per_node ? ring->ranks : per_node;
+    uint32_t nodes = (ring->ranks + per_node - 1) / per_node;
 
-    return (ring->ranks + per_node - 1) / per_node;
+    return (groups){.ranks = ring->ranks, .local = local, .nodes = nodes};
 }
 
-/* What the slowest link carries per second: a node's ranks send through the
- * network side by side. */
-static double bus_bytes_per_s(const ms_ring *ring)
-{
-    uint32_t nodes = nodes_of(ring);
-    uint32_t side_by_side =
-        ring->ranks < ring->ranks_per_node ? ring->ranks : ring->ranks_per_node;
-    double network = ring->network_bytes_per_s * side_by_side;
-
-    if (nodes == 1 || (side_by_side > 1 && ring->node_bytes_per_s < network))
-        return ring->node_bytes_per_s;
-    return network;
-}
-
-static double ring_us(const ms_ring *ring, const protocol *p, bool twice)
-{
-    double steps = (twice ? 2.0 : 1.0) * (ring->ranks - 1);
-    double between = (twice ? 2.0 : 1.0) * (nodes_of(ring) - 1);
-    double hop = ring->nvlink ? p->nvlink_us : p->pcie_us;
-
-    return p->ring_us + (steps - between) * hop + between * p->network_us;
-}
-
-static double tree_us(const ms_ring *ring, const protocol *p)
-{
-    double nodes = nodes_of(ring), hop = p->tree_pcie_us;
-
-    if (ring->nvlink)
-        hop = p->tree_nvlink_us;
-    return p->tree_us + 2 * ((ring->ranks / nodes - 1) * hop +
-                             log2(nodes) * p->tree_network_us);
-}
+/* ---- what is sent -------------------------------------------------------- */
 
 uint64_t ms_collective_sent_bytes(const ms_ring *ring, ms_collective kind,
                                   uint64_t bytes)
@@ -69,26 +52,250 @@ uint64_t ms_collective_sent_bytes(const ms_ring *ring, ms_collective kind,
     if (ring->ranks < 2)
         return 0;
     uint64_t sent = bytes - bytes / ring->ranks;
-    return kind == MS_ALL_REDUCE ? 2 * sent : sent;
+    switch (kind) {
+    case MS_ALL_REDUCE:
+        return 2 * sent;
+    case MS_BROADCAST:
+    case MS_SEND:
+        return bytes;
+    default:
+        return sent;
+    }
+}
+
+/* ---- rings and trees ----------------------------------------------------- */
+
+/* What a node's ranks reach among themselves.  Where every pair has a link of
+ * its own and there is no switch, few ranks have few links. */
+static double node_rate(const ms_ring *ring)
+{
+    double links = groups_of(ring).local - 1;
+    double mesh = ring->peer_bytes_per_s * (links > 1 ? links : 1);
+
+    if (mesh > 0 && mesh < ring->node_bytes_per_s)
+        return mesh;
+    return ring->node_bytes_per_s;
+}
+
+/* What the slowest link of a ring carries per second: a node's ranks send
+ * through the network side by side. */
+static double ring_rate(const ms_ring *ring)
+{
+    groups g = groups_of(ring);
+    double network = ring->network_bytes_per_s * g.local;
+
+    if (g.nodes == 1 || (g.local > 1 && node_rate(ring) < network))
+        return node_rate(ring);
+    return network;
+}
+
+static double hop_us(const ms_ring *ring, const protocol *p)
+{
+    return ring->nvlink ? p->nvlink_us : p->pcie_us;
+}
+
+static double moving_us(double bytes, double bytes_per_s)
+{
+    return bytes / bytes_per_s * 1e6;
+}
+
+/* Ring algorithms; rounds: 2 for an all-reduce, which goes round twice. */
+static double ring_us(const ms_ring *ring, const protocol *p, double rounds,
+                      double sent)
+{
+    groups g = groups_of(ring);
+    double steps = rounds * (g.ranks - 1), between = rounds * (g.nodes - 1);
+
+    return p->ring_us + (steps - between) * hop_us(ring, p) +
+           between * p->network_us +
+           moving_us(sent, ring_rate(ring) * p->share);
+}
+
+static double tree_us(const ms_ring *ring, const protocol *p, double sent)
+{
+    groups g = groups_of(ring);
+    double hop = ring->nvlink ? p->tree_nvlink_us : p->tree_pcie_us;
+
+    return p->tree_us +
+           2 * ((g.ranks / g.nodes - 1) * hop +
+                log2(g.nodes) * p->tree_network_us) +
+           moving_us(sent, ring_rate(ring) * p->share * TREE_SHARE);
+}
+
+/* ---- all-reduce of several nodes ----------------------------------------- */
+
+/* The nodes' part: each rank reduces its share of the bytes with its peers of
+ * the other nodes, over its own link to the network. */
+static double between_us(const ms_ring *ring, double bytes)
+{
+    groups g = groups_of(ring);
+    double sent = 2 * (g.nodes - 1) / g.nodes * bytes / g.local;
+
+    return g.nodes > 1 ? moving_us(sent, ring->network_bytes_per_s) : 0;
+}
+
+/* Reduce-scatter in the node, all-reduce between nodes, all-gather in the
+ * node; the phases of different chunks overlap (stas00/ml-engineering,
+ * network/README.md), so that the slower of the two links counts. */
+static double nested_us(const ms_ring *ring, const protocol *p, double bytes)
+{
+    groups g = groups_of(ring);
+    double within =
+        moving_us(2 * (g.local - 1) / g.local * bytes, node_rate(ring));
+
+    return p->ring_us + 2 * (g.local - 1) * hop_us(ring, p) +
+           2 * (g.nodes - 1) * p->network_us +
+           fmax(within, between_us(ring, bytes)) / p->share;
+}
+
+/* The switch of each node reduces; a tree joins the nodes. */
+static double nvls_us(const ms_ring *ring, double bytes)
+{
+    double within =
+        moving_us(bytes, node_rate(ring) * ring->nvls_share * NVLS_ALGORITHM);
+
+    return NVLS_US + 2 * log2(groups_of(ring).nodes) * NVLS_NETWORK_US +
+           fmax(within, between_us(ring, bytes));
+}
+
+static double all_reduce_us(const ms_ring *ring, const protocol *p,
+                            double bytes, double sent)
+{
+    groups g = groups_of(ring);
+    double best = fmin(ring_us(ring, p, 2, sent), tree_us(ring, p, sent));
+
+    if (g.nodes > 1 && g.local > 1)
+        best = fmin(best, nested_us(ring, p, bytes));
+    if (ring->nvls_share > 0 && g.local > 1)
+        best = fmin(best, nvls_us(ring, bytes));
+    return best;
+}
+
+/* ---- chains and messages ------------------------------------------------- */
+
+/* A chain that passes pieces on: NCCL counts one hop. */
+static double broadcast_us(const ms_ring *ring, const protocol *p, double bytes)
+{
+    bool away = groups_of(ring).nodes > 1;
+
+    return p->ring_us + (away ? p->network_us : hop_us(ring, p)) +
+           moving_us(bytes, ring_rate(ring) * p->share);
+}
+
+/* All messages leave at once: those to the own node and those to others do
+ * not share a link. */
+static double all_to_all_us(const ms_ring *ring, const protocol *p,
+                            double bytes)
+{
+    groups g = groups_of(ring);
+    double within = moving_us((g.local - 1) / g.ranks * bytes, node_rate(ring));
+    double away = g.ranks - g.local;
+    double hop = away > 0 ? p->network_us : hop_us(ring, p);
+
+    if (away > 0)
+        within = fmax(within, moving_us(away / g.ranks * bytes,
+                                        ring->network_bytes_per_s));
+    return p->ring_us + hop + within / p->share;
+}
+
+/* One message to a neighbour; of ranks on several nodes, to another node. */
+static double send_us(const ms_ring *ring, const protocol *p, double bytes)
+{
+    bool away = groups_of(ring).nodes > 1;
+    double rate = away ? ring->network_bytes_per_s : ring->node_bytes_per_s;
+
+    if (!away && ring->peer_bytes_per_s > 0)
+        rate = fmin(rate, ring->peer_bytes_per_s);
+    return p->ring_us + (away ? p->network_us : hop_us(ring, p)) +
+           moving_us(bytes, rate * p->share);
+}
+
+static double kind_us(const ms_ring *ring, const protocol *p,
+                      ms_collective kind, uint64_t bytes)
+{
+    double sent = (double)ms_collective_sent_bytes(ring, kind, bytes);
+
+    switch (kind) {
+    case MS_ALL_REDUCE:
+        return all_reduce_us(ring, p, (double)bytes, sent);
+    case MS_BROADCAST:
+        return broadcast_us(ring, p, (double)bytes);
+    case MS_ALL_TO_ALL:
+        return all_to_all_us(ring, p, (double)bytes);
+    case MS_SEND:
+        return send_us(ring, p, (double)bytes);
+    default:
+        return ring_us(ring, p, 1, sent);
+    }
+}
+
+/* NCCL takes what its model finds fastest. */
+static double model_us(const ms_ring *ring, ms_collective kind, uint64_t bytes)
+{
+    double best = INFINITY;
+
+    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
+        best = fmin(best, kind_us(ring, &protocols[i], kind, bytes));
+    return best;
+}
+
+/* ---- measured ------------------------------------------------------------ */
+
+static const ms_curve *curve_of(const ms_ring *ring)
+{
+    for (uint32_t i = 0; i < ring->n_curves; i++)
+        if (ring->curves[i].ranks == ring->ranks &&
+            ring->curves[i].ranks_per_node == ring->ranks_per_node)
+            return &ring->curves[i];
+    return NULL;
+}
+
+/* The bus bandwidth of an all-reduce, log-log between two points.  A smaller
+ * one than was measured takes as long as the smallest (its latency), a larger
+ * one has the bandwidth of the largest. */
+static double bus_bytes_per_s(const ms_curve *curve, double bytes)
+{
+    const ms_curve_point *point = curve->points, *last = point + curve->n - 1;
+
+    if (bytes <= (double)point->bytes)
+        return point->bytes_per_s * bytes / (double)point->bytes;
+    while (point < last && bytes >= (double)point[1].bytes)
+        point++;
+    if (point == last)
+        return last->bytes_per_s;
+    double part = log(bytes / (double)point->bytes) /
+                  log((double)point[1].bytes / (double)point->bytes);
+    return point->bytes_per_s *
+           pow(point[1].bytes_per_s / point->bytes_per_s, part);
+}
+
+/* Other collectives have the bus bandwidth of the all-reduce (nccl-tests
+ * doc/PERFORMANCE.md defines it so that it is one for all); but no switch
+ * reduces for them, so that they are never faster than their ring: 8 H200
+ * measure 482 GB/s for the all-reduce and 361 for the all-gather. */
+static double measured_us(const ms_ring *ring, const ms_curve *curve,
+                          ms_collective kind, uint64_t bytes)
+{
+    double share = 1 - 1.0 / ring->ranks; /* not rounded to whole bytes */
+
+    if (kind == MS_ALL_REDUCE)
+        share *= 2;
+    if (kind == MS_BROADCAST)
+        share = 1;
+    double us =
+        moving_us(share * (double)bytes, bus_bytes_per_s(curve, (double)bytes));
+    return kind == MS_ALL_REDUCE ? us : fmax(us, model_us(ring, kind, bytes));
 }
 
 uint64_t ms_collective_ns(const ms_ring *ring, ms_collective kind,
                           uint64_t bytes)
 {
-    bool twice = kind == MS_ALL_REDUCE;
-    double best = INFINITY;
+    const ms_curve *curve = curve_of(ring);
 
     if (ring->ranks < 2)
         return 0;
-    double sent = (double)ms_collective_sent_bytes(ring, kind, bytes);
-    double rate = bus_bytes_per_s(ring) / 1e6; /* bytes per microsecond */
-    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++) {
-        const protocol *p = &protocols[i];
-        double us = ring_us(ring, p, twice) + sent / (rate * p->share);
-        best = fmin(best, us);
-        if (twice)
-            best = fmin(best, tree_us(ring, p) +
-                                  sent / (rate * p->share * TREE_SHARE));
-    }
-    return (uint64_t)(best * 1e3 + 0.5);
+    double us = curve && bytes > 0 && kind != MS_SEND
+                    ? measured_us(ring, curve, kind, bytes)
+                    : model_us(ring, kind, bytes);
+    return (uint64_t)fmin(us * 1e3 + 0.5, LONGEST_NS);
 }

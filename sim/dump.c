@@ -11,16 +11,19 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                   KEY(UNITS) | WHEN | KEY(WHOLE) | KEY(HOLD_OUTPUTS) |
                       KEY(STATE)},
     [MS_MOVE] = {"move", MS_DUMP_SET,
-                 WHEN | KEY(TO) | KEY(LATER) | KEY(IN_LINE)},
-    [MS_WAIT] = {"wait", MS_DUMP_SET, WHEN},
+                 WHEN | KEY(TO) | KEY(LATER) | KEY(IN_LINE) | KEY(ADD) |
+                     KEY(BUFFER)},
+    [MS_WAIT] = {"wait", MS_DUMP_SET, WHEN | KEY(BUFFER)},
     [MS_STATE] = {"state", MS_DUMP_NO_OBJECT, KEY(UNIT) | WHEN | KEY(TO)},
-    [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN},
+    [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN | KEY(TO)},
     [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN | KEY(SAVES)},
     [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
     [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT, WHEN},
     [MS_MARK] = {"mark", MS_DUMP_MARK, WHEN},
-    [MS_GATHER] = {"gather", MS_DUMP_SET, WHEN},
-    [MS_REDUCE] = {"reduce", MS_DUMP_SET, WHEN | KEY(TO)},
+    [MS_GATHER] = {"gather", MS_DUMP_SET, WHEN | KEY(BUFFER)},
+    [MS_REDUCE] = {"reduce", MS_DUMP_SET, WHEN | KEY(TO) | KEY(OUTER)},
+    [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
+    [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
 };
 
 const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
@@ -31,6 +34,19 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_WHOLE] = "whole",     [MS_DUMP_HOLD_OUTPUTS] = "hold-outputs",
     [MS_DUMP_SAVES] = "saves",     [MS_DUMP_LATER] = "later",
     [MS_DUMP_IN_LINE] = "in-line", [MS_DUMP_STATE] = "state",
+    [MS_DUMP_ADD] = "add",         [MS_DUMP_OUTER] = "outer",
+    [MS_DUMP_BUFFER] = "buffer",
+};
+
+const uint8_t ms_dump_flags[MS_DUMP_N_KEYS] = {
+    [MS_DUMP_WHOLE] = MS_CALL_WHOLE,
+    [MS_DUMP_HOLD_OUTPUTS] = MS_CALL_HOLD_OUTPUTS,
+    [MS_DUMP_SAVES] = MS_CALL_SAVES,
+    [MS_DUMP_LATER] = MS_CALL_LATER,
+    [MS_DUMP_IN_LINE] = MS_CALL_IN_LINE,
+    [MS_DUMP_STATE] = MS_CALL_STATE,
+    [MS_DUMP_ADD] = MS_CALL_ADD,
+    [MS_DUMP_OUTER] = MS_CALL_OUTER,
 };
 
 /* A name from a file, made harmless for a line of text. */
@@ -270,36 +286,32 @@ static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
         put_set(text, key == MS_DUMP_KEEP ? call->keep : call->set);
         break;
     case MS_DUMP_TO:
+        if (call->verb == MS_STEP_SET && call->place == MS_HERE)
+            break;
         put_word(text, "to");
         put_word(text, ms_names_place[call->place]);
         break;
-    case MS_DUMP_WHOLE:
-        if (call->flags & MS_CALL_WHOLE)
-            put_word(text, "whole");
+    case MS_DUMP_BUFFER:
+        if (call->buffer != MS_NONE)
+            put_number(text, "buffer", call->buffer);
         break;
-    case MS_DUMP_HOLD_OUTPUTS:
-        if (call->flags & MS_CALL_HOLD_OUTPUTS)
-            put_word(text, "hold-outputs");
-        break;
-    case MS_DUMP_SAVES:
-        if (call->flags & MS_CALL_SAVES)
-            put_word(text, "saves");
-        break;
-    case MS_DUMP_LATER:
-        if (call->flags & MS_CALL_LATER)
-            put_word(text, "later");
-        break;
-    case MS_DUMP_STATE:
-        if (call->flags & MS_CALL_STATE)
-            put_word(text, "state");
-        break;
-    case MS_DUMP_IN_LINE:
-        if (call->flags & MS_CALL_IN_LINE)
-            put_word(text, "in-line");
-        break;
-    case MS_DUMP_N_KEYS:
+    default:
+        if (call->flags & ms_dump_flags[key])
+            put_word(text, ms_dump_keys[key]);
         break;
     }
+}
+
+static void dump_buffer(const ms_program *program, uint32_t id, ms_text *text)
+{
+    const ms_buffer *buffer = &program->buffers[id];
+    ms_text_add(text, "buffer %u = ", id);
+    ms_text_u64(text, buffer->bytes);
+    put_word(text, ms_names_category[buffer->category]);
+    put_word(text, ms_names_pool[buffer->pool]);
+    ms_text_add(text, "  # ");
+    put_name(text, buffer->name);
+    ms_text_put(text, "\n", 1);
 }
 
 static void dump_call(const ms_graph *graph, const ms_call *call, ms_text *text)
@@ -326,6 +338,8 @@ void ms_dump_program(const ms_graph *graph, const ms_program *program,
                 program->n_micro_batches);
     for (uint32_t set = 0; set < program->n_sets; set++)
         dump_set(graph, program, set, text);
+    for (uint32_t buffer = 0; buffer < program->n_buffers; buffer++)
+        dump_buffer(program, buffer, text);
     for (uint32_t i = 0; i < program->n_calls; i++)
         dump_call(graph, &program->calls[i], text);
 }

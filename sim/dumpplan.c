@@ -29,14 +29,20 @@ static void put_op(const ms_plan *plan, uint32_t op, ms_text *text)
         ms_text_add(text, " wait %u", plan->wait[i]);
 }
 
+const char *ms_dumpplan_row_name(const ms_plan *plan, uint32_t row,
+                                 char buffer[MS_STORAGE_NAME])
+{
+    const ms_row *it = &plan->row[row];
+    if (it->storage != MS_NONE)
+        return ms_graph_storage_name(plan->graph, it->storage, buffer);
+    return plan->buffers != NULL ? plan->buffers[it->buffer].name : "-";
+}
+
 static void put_row(const ms_plan *plan, uint32_t row, ms_text *text)
 {
-    uint32_t storage = plan->row[row].storage;
     char buffer[MS_STORAGE_NAME];
     ms_text_add(text, "\n  + row %u %s %s %llu", row,
-                storage != MS_NONE
-                    ? ms_graph_storage_name(plan->graph, storage, buffer)
-                    : "-",
+                ms_dumpplan_row_name(plan, row, buffer),
                 ms_names_category[plan->row[row].category],
                 (unsigned long long)plan->row[row].bytes);
     if (plan->row[row].pool != MS_DEVICE_POOL)

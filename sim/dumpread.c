@@ -256,6 +256,39 @@ static ms_err read_set(reader *r)
     return ms_program_add_set(r->program, r->items, n, r->arena, &id, r->fault);
 }
 
+static ms_err parse_bytes(reader *r, uint64_t *bytes)
+{
+    token word = next_word(r);
+    ms_quote at = quote(r, &word);
+    *bytes = 0;
+    for (size_t i = 0; i < word.length; i++) {
+        char c = start(r, &word)[i];
+        if (c < '0' || c > '9')
+            return fail_expected(r, &word, "bytes");
+        if (*bytes > (INT64_MAX - 9) / 10)
+            return ms_fail_at(r->fault, MS_EINPUT, &at, NULL,
+                              "a buffer of more than 2^63 bytes");
+        *bytes = 10 * *bytes + (uint64_t)(c - '0');
+    }
+    return word.length > 0 ? MS_OK : fail_expected(r, &word, "bytes");
+}
+
+static ms_err read_buffer(reader *r)
+{
+    uint32_t id, next = r->program->n_buffers, category, pool;
+    ms_buffer buffer = {.name = "buffer"};
+    MS_TRY(read_number(r, "buffer", next, next, &id));
+    MS_TRY(expect(r, "="));
+    MS_TRY(parse_bytes(r, &buffer.bytes));
+    MS_TRY(read_word_of(r, "category", ms_names_category, MS_N_CATEGORIES,
+                        &category));
+    MS_TRY(read_word_of(r, "pool", ms_names_pool, MS_N_POOLS, &pool));
+    buffer.category = (uint8_t)category;
+    buffer.pool = (uint8_t)pool;
+    MS_TRY(expect_end(r));
+    return ms_program_add_buffer(r->program, buffer, r->arena, &id, r->fault);
+}
+
 static ms_err read_object(reader *r, ms_call *call)
 {
     static const char *const passes[] = {"forward", "backward"};
@@ -307,26 +340,11 @@ static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
         MS_TRY(read_word_of(r, "place", ms_names_place, MS_N_PLACES, &value));
         call->place = (uint8_t)value;
         break;
-    case MS_DUMP_WHOLE:
-        call->flags |= MS_CALL_WHOLE;
-        break;
-    case MS_DUMP_HOLD_OUTPUTS:
-        call->flags |= MS_CALL_HOLD_OUTPUTS;
-        break;
-    case MS_DUMP_SAVES:
-        call->flags |= MS_CALL_SAVES;
-        break;
-    case MS_DUMP_LATER:
-        call->flags |= MS_CALL_LATER;
-        break;
-    case MS_DUMP_STATE:
-        call->flags |= MS_CALL_STATE;
-        break;
-    case MS_DUMP_IN_LINE:
-        call->flags |= MS_CALL_IN_LINE;
-        break;
-    case MS_DUMP_N_KEYS:
-        assert(false);
+    case MS_DUMP_BUFFER:
+        return read_number(r, "buffer", 0, highest(r->program->n_buffers),
+                           &call->buffer);
+    default:
+        call->flags |= ms_dump_flags[key];
     }
     return MS_OK;
 }
@@ -370,17 +388,20 @@ static ms_err note_call(reader *r, size_t at)
 
 static ms_err read_line(reader *r)
 {
-    const char *verbs[MS_N_VERBS + 1];
+    const char *verbs[MS_N_VERBS + 2];
     for (uint32_t i = 0; i < MS_N_VERBS; i++)
         verbs[i] = ms_dump_verbs[i].name;
     verbs[MS_N_VERBS] = "set";
+    verbs[MS_N_VERBS + 1] = "buffer";
     size_t before = r->text.offset;
     token word = next_word(r);
     r->text.offset = before;
     uint32_t verb;
-    MS_TRY(read_word_of(r, "call", verbs, MS_N_VERBS + 1, &verb));
+    MS_TRY(read_word_of(r, "call", verbs, MS_N_VERBS + 2, &verb));
     if (verb == MS_N_VERBS)
         return read_set(r);
+    if (verb == MS_N_VERBS + 1)
+        return read_buffer(r);
     ms_call call = ms_program_call((ms_verb)verb);
     MS_TRY(read_object(r, &call));
     MS_TRY(read_keys(r, &call));

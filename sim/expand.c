@@ -14,7 +14,7 @@
  * which would be read again for each storage. */
 typedef struct columns {
     const uint32_t *out_at, *out, *drop_at, *drop;
-    const uint8_t *category, *refs;
+    const uint8_t *category, *refs, *pool;
     const uint64_t *bytes;
     uint32_t n_persistent, persistent, frame;
     uint32_t *row, *release;
@@ -35,6 +35,7 @@ static inline columns open_columns(const ms_books *books, const ms_books_at *at)
                      .drop = graph->drop,
                      .category = graph->storage_category,
                      .refs = graph->storage_refs,
+                     .pool = graph->storage_pool,
                      .bytes = graph->storage_bytes,
                      .n_persistent = graph->n_persistent,
                      .persistent = at->persistent,
@@ -63,7 +64,7 @@ static inline uint32_t cell_of(const columns *w, uint32_t storage)
 
 static inline bool is_on_host(const ms_books *books, uint32_t cell)
 {
-    return books->host_row && books->host_row[cell] != MS_NONE;
+    return ms_books_in(books->host_row, cell) != MS_NONE;
 }
 
 static inline void lose(ms_books *books, columns *w, uint32_t cell)
@@ -115,12 +116,13 @@ static inline void make(ms_books *books, columns *w, uint32_t keep, uint32_t op)
             category = grad_category(books, w, s);
         if (w->state[c] & MS_REF_ANY)
             lose(books, w, c); /* a variable bound anew */
-        w->rows[w->n_rows] = (ms_row){.bytes = w->bytes[s],
-                                      .storage = s,
-                                      .op = w->n_ops - 1,
-                                      .category = category,
-                                      .pool = MS_DEVICE_POOL,
-                                      .saved = refs & MS_REF_SAVED};
+        w->rows[w->n_rows] =
+            (ms_row){.bytes = w->bytes[s],
+                     .storage = s,
+                     .op = w->n_ops - 1,
+                     .category = category,
+                     .pool = w->pool ? w->pool[s] : MS_DEVICE_POOL,
+                     .saved = refs & MS_REF_SAVED};
         w->state[c] = refs;
         w->row[c] = w->n_rows++;
         if (!(refs & MS_REF_ANY))
@@ -149,15 +151,31 @@ static ms_err prepare(ms_books *books, const ms_books_at *at, uint32_t op)
     const ms_graph *graph = books->graph;
     uint32_t first = graph->in_at[op], end = graph->in_at[op + 1];
 
-    /* Whether the step's .grads exist is run_step's affair. */
     for (uint32_t i = first; i < end; i++) {
         uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
-        bool asked = s < graph->n_persistent && op >= graph->step_first;
-        if (books->row[c] == MS_NONE && (!asked || is_on_host(books, c)))
+        if (s < graph->n_persistent && op >= graph->step_first)
+            MS_TRY(ms_bind_for_step(books, at, op, s));
+        else if (books->row[c] == MS_NONE)
             MS_TRY(ms_bind_storage(books, at, s, op));
     }
     return ms_books_reserve(books, 1, graph->out_at[op + 1] - graph->out_at[op],
                             end - first);
+}
+
+/* The row of an input: what the step reads it may update in place. */
+static void touch(ms_books *books, const ms_books_at *at, uint32_t op,
+                  uint32_t storage)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t c = ms_books_cell(books, at, storage);
+    uint32_t row = ms_books_found(books, c);
+
+    if (graph->op_stream[op] == MS_STREAM_HOST && is_on_host(books, c))
+        row = books->host_row[c];
+    if (row != MS_NONE && graph->op_pass[op] == MS_STEP)
+        ms_books_write(books, row);
+    else if (row != MS_NONE)
+        ms_books_read(books, row);
 }
 
 static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
@@ -166,13 +184,13 @@ static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
 
     if (!books->complete)
         MS_TRY(prepare(books, at, op));
+    if (books->streams)
+        MS_TRY(ms_move_note_step(books, op));
     ms_books_issue(books, at, op, graph->op_pass[op], graph->op_stream[op],
                    graph->op_ns[op]);
     if (books->reads)
         for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
-            ms_books_read(
-                books,
-                ms_books_found(books, ms_books_cell(books, at, graph->in[i])));
+            touch(books, at, op, graph->in[i]);
     return MS_OK;
 }
 
@@ -347,17 +365,24 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     uint32_t first = graph->forward_at[call->unit];
     MS_TRY(look_ahead(books, at, graph->unit_in_at + call->unit, graph->unit_in,
                       first, end));
-    MS_TRY(ms_bind_open_unit(books, at, first, end));
+    MS_TRY(ms_share_open_unit(books, at, first, end));
     MS_TRY(run_ops(books, at, call->keep, first, end));
-    ms_bind_close_unit(books, at);
+    ms_share_close_unit(books, at);
     hold(books, at, program, call->set, call->flags & MS_CALL_SAVES);
     return MS_OK;
 }
 
 /* ---- backward and step --------------------------------------------------- */
 
+/* Is the op of the host's cores or its disk? */
+static bool is_far(uint8_t stream)
+{
+    return stream == MS_STREAM_HOST || stream == MS_STREAM_NVME_READ ||
+           stream == MS_STREAM_NVME_WRITE;
+}
+
 /* The step reads every .grad: each must exist by now. */
-static ms_err run_step(ms_books *books, const ms_books_at *at)
+static ms_err run_step(ms_books *books, const ms_books_at *at, uint8_t place)
 {
     const ms_graph *graph = books->graph;
 
@@ -375,7 +400,11 @@ static ms_err run_step(ms_books *books, const ms_books_at *at)
     books->complete = false;
     if (graph->step && !books->reads)
         return ms_step_append(books, at);
-    return run_ops(books, at, MS_ALL, graph->step_first, graph->n_ops);
+    for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
+        if (place == MS_HERE ||
+            is_far(graph->op_stream[op]) == (place == MS_HOST))
+            MS_TRY(run_op(books, at, MS_ALL, op));
+    return MS_OK;
 }
 
 /* ---- calls --------------------------------------------------------------- */
@@ -391,9 +420,9 @@ static ms_err run_unit(ms_books *books, const ms_books_at *at,
     uint32_t end = graph->backward_at[call->unit];
     MS_TRY(look_ahead(books, at, graph->back_in_at + call->unit, graph->back_in,
                       first, end));
-    MS_TRY(ms_bind_open_unit(books, at, first, end));
+    MS_TRY(ms_share_open_unit(books, at, first, end));
     MS_TRY(run_ops(books, at, MS_ALL, first, end));
-    ms_bind_close_unit(books, at);
+    ms_share_close_unit(books, at);
     return MS_OK;
 }
 
@@ -426,26 +455,33 @@ static ms_err move_set(ms_books *books, const ms_books_at *at,
 {
     if (call->set == MS_ALL || call->set == MS_NOTHING)
         return MS_OK;
+    const uint32_t *set = program->set_item + program->set_at[call->set];
+    uint32_t n = program->set_at[call->set + 1] - program->set_at[call->set];
+    if (call->place == MS_PACKED)
+        return ms_pack_into(books, at, set, n, call->buffer);
+    if (call->place == MS_HERE && books->packed)
+        MS_TRY(ms_pack_out(books, at, set, n));
     for (uint32_t i = program->set_at[call->set];
          i < program->set_at[call->set + 1]; i++)
-        MS_TRY(ms_bind_move(books, at, program->set_item[i], call->place,
-                            call->flags));
+        MS_TRY(ms_move_storage(books, at, program->set_item[i], call->place,
+                               call->flags));
     return MS_OK;
 }
 
 static ms_err collect_set(ms_books *books, const ms_books_at *at,
                           const ms_program *program, const ms_call *call)
 {
-    if (call->set == MS_ALL || call->set == MS_NOTHING)
-        return MS_OK;
-    uint32_t first = program->set_at[call->set];
-    uint32_t n = program->set_at[call->set + 1] - first;
+    uint32_t first = 0, n = 0;
+    if (call->set != MS_ALL && call->set != MS_NOTHING) {
+        first = program->set_at[call->set];
+        n = program->set_at[call->set + 1] - first;
+    }
     const uint32_t *set = program->set_item + first;
     if (call->verb == MS_WAIT)
-        return ms_bind_wait(books, at, set, n);
+        return ms_move_wait(books, at, set, n, call->buffer);
     if (call->verb == MS_GATHER)
-        return ms_bind_gather(books, at, set, n);
-    return ms_bind_reduce(books, at, set, n, call->place);
+        return ms_share_gather(books, at, set, n, call->buffer);
+    return ms_share_reduce(books, at, set, n, call);
 }
 
 static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
@@ -498,7 +534,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             MS_TRY(move_set(books, &at, program, call));
             break;
         case MS_STEP_SET:
-            MS_TRY(run_step(books, &at));
+            MS_TRY(run_step(books, &at, call->place));
             break;
         case MS_HOLD:
             hold(books, &at, program, call->set, call->flags & MS_CALL_SAVES);
@@ -521,41 +557,16 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
         case MS_REDUCE:
             MS_TRY(collect_set(books, &at, program, call));
             break;
+        case MS_TAKE:
+            MS_TRY(ms_pack_take(books, &at, call->buffer));
+            break;
+        case MS_GIVE:
+            MS_TRY(ms_pack_give(books, call->buffer));
+            break;
         case MS_N_VERBS:
             assert(false);
         }
     }
-    return MS_OK;
-}
-
-/* The start of a rank: what exists before the step. */
-static ms_err expand_start(ms_books *books, uint8_t rank)
-{
-    const ms_graph *graph = books->graph;
-    ms_plan *plan = books->plan;
-    ms_books_at at = ms_books_at_of(books, rank, 0, 0);
-    uint32_t first = plan->n_rows;
-
-    MS_TRY(ms_books_reserve(books, 1, graph->n_start, 0));
-    ms_books_issue(books, &at, MS_NONE, MS_START, MS_STREAM_COMPUTE, 0);
-    columns w = open_columns(books, &at);
-    for (uint32_t s = 0; s < w.n_persistent; s++) {
-        if (!graph->storage_at_start[s])
-            continue;
-        bool shared = ms_books_shared(books, s);
-        w.rows[w.n_rows] = (ms_row){
-            .bytes = shared ? graph->storage_shard_bytes[s] : w.bytes[s],
-            .storage = s,
-            .op = w.n_ops - 1,
-            .category = w.category[s],
-            .pool = MS_DEVICE_POOL};
-        w.state[s + w.persistent] = MS_REF_MADE | MS_REF_HOLD;
-        uint32_t *row = shared ? books->shard_row : w.row;
-        row[s + w.persistent] = w.n_rows++;
-    }
-    close_columns(&w, books);
-    if (books->reads)
-        ms_books_made(books, first);
     return MS_OK;
 }
 
@@ -574,12 +585,13 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
         MS_TRY(ms_graph_prepare(&prepared, arena, fault));
     *plan = (ms_plan){.graph = graph,
                       .n_ranks = program->n_ranks,
+                      .buffers = program->buffers,
                       .n_micro_batches = program->n_micro_batches};
     MS_TRY(ms_books_open(&books, program));
     /* A first guess of one run of everything: rarely grown. */
     MS_TRY(ms_books_reserve(&books, graph->n_ops, graph->n_storages, 0));
     for (uint32_t r = 0; r < program->n_ranks; r++)
-        MS_TRY(expand_start(&books, (uint8_t)r));
+        MS_TRY(ms_start_rank(&books, (uint8_t)r));
     MS_TRY(expand_calls(&books, program));
     return ms_books_close(&books);
 }

@@ -96,7 +96,8 @@ static bool is_part(const ms_plan *plan, const ms_row *row)
 {
     switch (row->category) {
     case MS_PARAMETERS: /* model buffers */
-        return plan->graph->storage_buffer[row->storage];
+        return row->storage != MS_NONE &&
+               plan->graph->storage_buffer[row->storage];
     case MS_ACTIVATIONS: /* held by autograd nodes */
         return row->saved;
     case MS_TEMPORARIES: /* of the optimizer */
@@ -348,7 +349,8 @@ static void add_time(const ms_timeline *line, rank_state *state, uint32_t op,
 /* Which stream works last, while the compute stream has nothing to do. */
 static void see_end(const ms_timeline *line, rank_state *state, uint32_t op)
 {
-    if (line->end_ns[op] < state->last_ns)
+    if (line->end_ns[op] < state->last_ns ||
+        line->end_ns[op] == line->start_ns[op])
         return;
     state->last_ns = line->end_ns[op];
     state->last_stream = line->plan->op[op].stream;
@@ -357,15 +359,25 @@ static void see_end(const ms_timeline *line, rank_state *state, uint32_t op)
 /* ---- work, traffic, micro-batches in flight -------------------------------
  */
 
-/* A copy moves what it allocates at its far end, on whatever stream. */
-static void add_traffic(const ms_plan *plan, ms_rank_report *out, uint32_t op)
+static void add_traffic(const ms_plan *plan, ms_report *report)
 {
-    if (plan->op[op].pass != MS_COPY || plan->op[op].stream == MS_STREAM_COMM)
-        return;
-    for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
-         r++) {
-        bool leaves = plan->row[r].pool == MS_HOST_POOL;
-        *(leaves ? &out->d2h_bytes : &out->h2d_bytes) += plan->row[r].bytes;
+    for (uint32_t i = 0; i < plan->n_transfers; i++) {
+        const struct ms_transfer *it = &plan->transfers[i];
+        ms_rank_report *out = &report->ranks[plan->op[it->op].rank];
+        switch ((ms_transfer_kind)it->kind) {
+        case MS_TRANSFER_H2D:
+            out->h2d_bytes += it->bytes;
+            break;
+        case MS_TRANSFER_D2H:
+            out->d2h_bytes += it->bytes;
+            break;
+        case MS_TRANSFER_NVME_READ:
+        case MS_TRANSFER_NVME_WRITE:
+            out->nvme_bytes += it->bytes;
+            break;
+        default:
+            out->comm_bytes += it->bytes;
+        }
     }
 }
 
@@ -380,12 +392,9 @@ static void fold_ops(const fold_state *fold, ms_report *report)
             by_pass[row->pass] += flops[row->of];
         if (row->stream == MS_STREAM_COMPUTE)
             add_time(fold->line, &fold->ranks[row->rank], op, row->pass);
-        add_traffic(plan, &report->ranks[row->rank], op);
         see_end(fold->line, &fold->ranks[row->rank], op);
     }
-    for (uint32_t i = 0; i < plan->n_transfers; i++)
-        report->ranks[plan->op[plan->transfers[i].op].rank].comm_bytes +=
-            plan->transfers[i].bytes;
+    add_traffic(plan, report);
     report->forward_flops = by_pass[MS_FORWARD] + by_pass[MS_LOSS];
     report->backward_flops = by_pass[MS_GRAD_INPUT] + by_pass[MS_GRAD_WEIGHT] +
                              by_pass[MS_ACCUMULATE];

@@ -37,8 +37,9 @@ const char *const ms_names_status[] = {
 };
 
 const char *const ms_names_place[MS_N_PLACES] = {
-    [MS_HERE] = "here", [MS_PENDING] = "pending", [MS_GONE] = "gone",
-    [MS_HOST] = "host", [MS_SHARD] = "shard",
+    [MS_HERE] = "here",     [MS_PENDING] = "pending", [MS_GONE] = "gone",
+    [MS_HOST] = "host",     [MS_NVME] = "nvme",       [MS_SHARD] = "shard",
+    [MS_PACKED] = "packed",
 };
 
 const char *const ms_names_pool[MS_N_POOLS] = {
@@ -48,9 +49,14 @@ const char *const ms_names_pool[MS_N_POOLS] = {
 };
 
 const char *const ms_names_stream[MS_N_STREAMS] = {
-    [MS_STREAM_COMPUTE] = "compute", [MS_STREAM_H2D] = "h2d",
-    [MS_STREAM_D2H] = "d2h",         [MS_STREAM_COMM] = "comm",
-    [MS_STREAM_HOST] = "host",       [MS_STREAM_NVME] = "nvme",
+    [MS_STREAM_COMPUTE] = "compute",
+    [MS_STREAM_H2D] = "h2d",
+    [MS_STREAM_D2H] = "d2h",
+    [MS_STREAM_COMM] = "comm",
+    [MS_STREAM_OUTER] = "outer",
+    [MS_STREAM_HOST] = "host",
+    [MS_STREAM_NVME_READ] = "nvme-read",
+    [MS_STREAM_NVME_WRITE] = "nvme-write",
 };
 
 const char *const ms_names_mark[MS_N_MARKS] = {

@@ -43,15 +43,17 @@ typedef enum ms_phase {
     MS_N_PHASES
 } ms_phase;
 
-/* Where a (storage, frame, rank) is now (design.md 3; the places of packed and
- * NVMe storages come with the policies that need them).  SHARD: this rank has
- * its part, the other ranks have theirs. */
+/* Where a (storage, frame, rank) is now (design.md 3).  SHARD: this rank has
+ * its part, the other ranks have theirs.  PACKED: in a flat buffer of the
+ * program, with others. */
 typedef enum ms_place {
     MS_HERE,
     MS_PENDING,
     MS_GONE,
     MS_HOST,
+    MS_NVME,
     MS_SHARD,
+    MS_PACKED,
     MS_N_PLACES
 } ms_place;
 
@@ -66,9 +68,11 @@ typedef enum ms_stream_kind {
     MS_STREAM_COMPUTE,
     MS_STREAM_H2D,
     MS_STREAM_D2H,
-    MS_STREAM_COMM,
-    MS_STREAM_HOST,
-    MS_STREAM_NVME,
+    MS_STREAM_COMM,  /* the queue of the ranks that share states */
+    MS_STREAM_OUTER, /* of the groups that hold the same part (HSDP) */
+    MS_STREAM_HOST,  /* work of the host's cores, at the rate of its memory */
+    MS_STREAM_NVME_READ,
+    MS_STREAM_NVME_WRITE,
     MS_N_STREAMS
 } ms_stream_kind;
 

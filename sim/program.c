@@ -7,13 +7,28 @@
 
 /* ---- building ------------------------------------------------------------ */
 
+ms_err ms_program_add_buffer(ms_program *program, ms_buffer value,
+                             ms_arena *arena, uint32_t *buffer, ms_fault *fault)
+{
+    ms_buffer *buffers =
+        ms_arena_grow(arena, program->buffers, &program->buffers_capacity,
+                      program->n_buffers + 1, sizeof *buffers);
+    if (buffers == NULL)
+        return ms_fail_nomem(fault);
+    program->buffers = buffers;
+    *buffer = program->n_buffers++;
+    buffers[*buffer] = value;
+    return MS_OK;
+}
+
 ms_call ms_program_call(ms_verb verb)
 {
     return (ms_call){.verb = (uint8_t)verb,
                      .unit = MS_NONE,
                      .last = MS_NONE,
                      .keep = MS_NOTHING,
-                     .set = MS_NOTHING};
+                     .set = MS_NOTHING,
+                     .buffer = MS_NONE};
 }
 
 ms_call ms_program_call_like(ms_verb verb, const ms_call *like)

@@ -34,31 +34,8 @@
 
 #include "sim/base.h"
 #include "sim/names.h"
+#include "sim/shape.h"
 #include "sim/size.h"
-
-/* ---- what a rank computes and holds -------------------------------------- */
-
-/* Of the model's states the ranks share those up to here, each its part: per
- * parameter the elements over the ranks, rounded up (ZeRO's stages). */
-typedef enum ms_shared {
-    MS_SHARED_NOTHING,
-    MS_SHARED_OPTIMIZER, /* its state; the step updates this rank's part */
-    MS_SHARED_GRADIENTS,
-    MS_SHARED_PARAMETERS
-} ms_shared;
-
-typedef struct ms_shape {
-    uint64_t batch; /* samples per step on this rank */
-    uint32_t micro_batches;
-    uint64_t fixed;        /* samples of a micro-batch that the model fixes, or
-                              0: more micro-batches then make a larger batch */
-    uint32_t gpus;         /* of the job, where said; else 0 */
-    uint32_t data_ranks;   /* ranks with the same model and other samples */
-    ms_shared shared;      /* among the data ranks */
-    bool holds_gradients;  /* .grad exists all through the step */
-    bool fp32_gradients;   /* whatever the weights are */
-    bool copies_gradients; /* to buckets of their own, as large as they */
-} ms_shape;
 
 /* ---- graph.c: the template of one micro-batch and the optimizer step ----- */
 
@@ -108,8 +85,17 @@ typedef struct ms_graph {
     uint64_t *storage_shard_bytes; /* (optional) of persistent storages: this
                                       rank's part where the ranks share it; 0:
                                       each holds all of it */
-    uint32_t *storage_layer;   /* row of layer_name, or MS_NONE; (optional) */
-    const char **storage_name; /* in its layer: "weight", "grad" */
+    uint8_t *storage_pool; /* (optional) ms_pool_kind in which a storage has its
+                              home: a persistent one lies there at the start,
+                              whole copies on the device come and go; what the
+                              step makes is made there.  NULL: the device */
+    uint64_t *storage_far_bytes; /* (optional) what a persistent storage takes
+                                    in another memory than the device's, where
+                                    its format differs there; 0: the same */
+    uint8_t *storage_whole;      /* (optional) 1: shared, and at the start whole
+                                    besides the part */
+    uint32_t *storage_layer;     /* row of layer_name, or MS_NONE; (optional) */
+    const char **storage_name;   /* in its layer: "weight", "grad" */
 
     uint32_t n_ops;
     const char **op_name; /* e.g. "aten::addmm" */
@@ -187,15 +173,20 @@ ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault);
 typedef enum ms_verb {
     MS_RUN,      /* run a unit's forward or backward ops */
     MS_RERUN,    /* run forward ops of units [unit, last] again (recompute) */
-    MS_MOVE,     /* move set to place MS_HOST or MS_HERE (copy engines), or to
-                    MS_SHARD: let the gathered copy go */
-    MS_STEP_SET, /* the optimizer step (set: MS_ALL) */
+    MS_MOVE,     /* move set to place MS_HERE, MS_HOST or MS_NVME (copy engines,
+                    the disk's by way of the host), of what is shared the part;
+                    to MS_PACKED: into a buffer; from there to MS_HERE: out of
+                    it; to MS_SHARD: let whole copies go */
+    MS_STEP_SET, /* the optimizer step (set: MS_ALL): with place MS_HOST what
+                    the host and its disk do of it, with MS_PENDING the rest */
     MS_HOLD,     /* take a host reference on each storage of set */
     MS_DROP_SET, /* release those references */
     MS_SYNC,     /* the host waits until the device has caught up */
     MS_MARK,     /* a named instant: levels are read here */
-    MS_GATHER,   /* all-gather set: one collective makes what is SHARD whole;
-                    what the ranks do not share is written where it is */
+    MS_GATHER,   /* all-gather set: one collective makes what is SHARD whole, in
+                    storages of its own or PACKED in a buffer; what only lies in
+                    another memory is brought; what the ranks do not share is
+                    written where it is */
     MS_STATE,    /* set unit's random state aside (place MS_HERE) or let it go
                     (MS_GONE) */
     MS_WAIT,     /* the compute stream waits for the copies of set; what a MOVE
@@ -203,6 +194,8 @@ typedef enum ms_verb {
     MS_REDUCE,   /* sum set over the ranks, place MS_SHARD: reduce-scatter into
                     the shards, MS_HERE: all-reduce; of what was not made
                     nothing */
+    MS_TAKE,     /* allocate a buffer of the program */
+    MS_GIVE,     /* the host lets go of it */
     MS_N_VERBS
 } ms_verb;
 
@@ -215,16 +208,27 @@ typedef enum ms_verb {
  * last of this call; STATE sets the random state aside for its time.  RUN:
  * SAVES says that an autograd node holds `set` (a reentrant checkpoint saves
  * its inputs, a non-reentrant one's closure only names them).  MOVE: LATER
- * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream.
- */
+ * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
+ * ADD adds to what lies in the host's memory already, there.  REDUCE: OUTER
+ * sums over the groups that hold the same part, on their queue. */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
     MS_CALL_SAVES = 4u,
     MS_CALL_LATER = 8u,
     MS_CALL_IN_LINE = 16u,
-    MS_CALL_STATE = 32u
+    MS_CALL_STATE = 32u,
+    MS_CALL_ADD = 64u,
+    MS_CALL_OUTER = 128u
 };
+
+/* A flat buffer of the program: what is PACKED in it needs no memory of its
+ * own. */
+typedef struct ms_buffer {
+    const char *name;
+    uint64_t bytes;
+    uint8_t category, pool;
+} ms_buffer;
 
 typedef struct ms_call {
     uint8_t verb;  /* ms_verb */
@@ -239,6 +243,7 @@ typedef struct ms_call {
                             reference: MS_ALL, MS_NOTHING or a set */
     uint32_t set; /* RUN forward: storages that get a HOLD reference and count
                      as activations; HOLD, DROP_SET, MOVE...: what */
+    uint32_t buffer; /* TAKE, GIVE, WAIT, GATHER and MOVE to PACKED; or NONE */
 } ms_call;
 
 typedef struct ms_program {
@@ -248,6 +253,8 @@ typedef struct ms_program {
     uint32_t *set_at; /* n_sets + 1 */
     uint32_t set_items, items_capacity;
     uint32_t *set_item; /* storages */
+    uint32_t n_buffers, buffers_capacity;
+    ms_buffer *buffers;
     uint16_t n_frames;
     uint8_t n_ranks;
     uint32_t n_micro_batches;
@@ -275,7 +282,13 @@ ms_err ms_program_keep_all(const ms_graph *graph, ms_arena *arena,
 ms_err ms_program_default(const ms_graph *graph, const ms_keep *keep,
                           uint32_t micro_batches, ms_arena *arena,
                           ms_program *program, ms_fault *fault);
-/* A call with nothing set: unit and last MS_NONE, keep and set MS_NOTHING. */
+/* Appends a buffer; *buffer gets its id.  It is taken by a TAKE, any number of
+ * times, one after the other. */
+ms_err ms_program_add_buffer(ms_program *program, ms_buffer value,
+                             ms_arena *arena, uint32_t *buffer,
+                             ms_fault *fault);
+/* A call with nothing set: unit, last and buffer MS_NONE, keep and set
+ * MS_NOTHING. */
 ms_call ms_program_call(ms_verb verb);
 /* The same in the name of `like`: its rank, frame and micro-batch. */
 ms_call ms_program_call_like(ms_verb verb, const ms_call *like);
@@ -304,6 +317,18 @@ ms_err ms_dumpread_program(const ms_graph *graph, const char *name,
 
 /* ---- collective.c: what a collective takes ------------------------------- */
 
+/* Bus bandwidth of an all-reduce by size, as nccl-tests measures it on so
+ * many ranks: points ascend in bytes, and so does the time they take. */
+typedef struct ms_curve_point {
+    uint64_t bytes;
+    double bytes_per_s;
+} ms_curve_point;
+typedef struct ms_curve {
+    uint32_t ranks, ranks_per_node;
+    uint32_t n; /* at least 1 */
+    const ms_curve_point *points;
+} ms_curve;
+
 /* The ranks that share a model's states and the links between them; rates per
  * rank and direction, as reached, not as printed.  0 or 1 ranks: nothing
  * takes time. */
@@ -311,21 +336,29 @@ typedef struct ms_ring {
     uint32_t ranks, ranks_per_node;
     bool nvlink; /* within a node; else PCIe */
     double node_bytes_per_s, network_bytes_per_s;
+    double peer_bytes_per_s; /* of the link of a pair; 0: a switch */
+    double nvls_share; /* where the switch reduces, of its links; else 0 */
+    const ms_curve *curves;
+    uint32_t n_curves;
 } ms_ring;
 
 typedef enum ms_collective {
     MS_ALL_GATHER,
     MS_REDUCE_SCATTER,
-    MS_ALL_REDUCE
+    MS_ALL_REDUCE,
+    MS_BROADCAST,
+    MS_ALL_TO_ALL,
+    MS_SEND /* from one rank to another: point to point */
 } ms_collective;
 
-/* NCCL's own model (NVIDIA/nccl src/graph/tuning.cc): the fastest of its
+/* The curve of so many ranks where there is one; else NCCL's own model
+ * (NVIDIA/nccl src/graph/tuning.cc): the fastest of its algorithms and
  * protocols, alpha + bytes / bandwidth each.  bytes: of the whole, all ranks
- * together. */
+ * together; of an all-to-all what a rank sends and keeps. */
 uint64_t ms_collective_ns(const ms_ring *ring, ms_collective kind,
                           uint64_t bytes);
 /* What each rank sends, and receives: (n - 1) / n of the bytes; twice that for
- * an all-reduce. */
+ * an all-reduce; the bytes themselves for a broadcast and a message. */
 uint64_t ms_collective_sent_bytes(const ms_ring *ring, ms_collective kind,
                                   uint64_t bytes);
 
@@ -348,12 +381,25 @@ typedef struct ms_plan_op {
 
 typedef struct ms_row {
     uint64_t bytes;
-    uint32_t storage;
-    uint32_t op; /* the op that allocates it */
+    uint32_t storage; /* MS_NONE: a buffer of the program */
+    uint32_t buffer;  /* then, which; else MS_NONE or unset */
+    uint32_t op;      /* the op that allocates it */
     uint8_t category;
     uint8_t pool; /* ms_pool_kind */
     bool saved;   /* held by an autograd node */
 } ms_row;
+
+typedef enum ms_transfer_kind {
+    MS_TRANSFER_H2D,
+    MS_TRANSFER_D2H,
+    MS_TRANSFER_NVME_READ,
+    MS_TRANSFER_NVME_WRITE,
+    MS_TRANSFER_GATHER, /* collectives */
+    MS_TRANSFER_SCATTER,
+    MS_TRANSFER_REDUCE,
+    MS_TRANSFER_OUTER, /* an all-reduce of the outer group */
+    MS_N_TRANSFERS
+} ms_transfer_kind;
 
 typedef struct ms_plan {
     const ms_graph *graph;
@@ -377,11 +423,13 @@ typedef struct ms_plan {
                               ones may come after it */
     } * marks;
 
-    uint32_t n_transfers; /* collectives, in the order of their ops */
+    uint32_t n_transfers; /* ops that move bytes, in order */
     struct ms_transfer {
         uint32_t op;
-        uint64_t bytes; /* that each rank sends */
+        uint8_t kind;   /* ms_transfer_kind */
+        uint64_t bytes; /* of a collective: that each rank sends */
     } * transfers;
+    const ms_buffer *buffers; /* the program's */
 
     uint32_t n_sync; /* ops at which the host waits, ascending */
     uint32_t *sync;
@@ -394,7 +442,14 @@ typedef struct ms_expand_opts {
     bool uses; /* fill plan.use (for --book device) */
     double h2d_bytes_per_s, d2h_bytes_per_s; /* MOVE; 0: takes no time */
     uint64_t copy_ns;                        /* latency of one copy */
-    ms_ring ring;                            /* GATHER, REDUCE */
+    double pageable_share; /* of these rates that pageable copies reach */
+    /* This rank's part of what its node's ranks share: all do the same at
+     * the same time.  0: takes no time. */
+    double host_bytes_per_s; /* DRAM, read and written */
+    double nvme_read_bytes_per_s, nvme_write_bytes_per_s;
+    double hbm_bytes_per_s; /* of the device's memory, as printed */
+    ms_ring ring;           /* GATHER, REDUCE */
+    ms_ring outer;          /* REDUCE with OUTER */
 } ms_expand_opts;
 
 /* bind and expand (design.md 3).  Whatever an op needs that is not present
@@ -407,6 +462,9 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
 
 /* dumpplan.c: the plan as text, an op a line. */
 void ms_dumpplan_write(const ms_plan *plan, ms_text *text);
+/* The full name of what a row holds: a storage's or a buffer's. */
+const char *ms_dumpplan_row_name(const ms_plan *plan, uint32_t row,
+                                 char buffer[MS_STORAGE_NAME]);
 
 /* ---- replay.c: plan to timeline ------------------------------------------ */
 
@@ -489,87 +547,6 @@ ms_err ms_timeline_points(const ms_timeline *line, uint8_t rank,
                           uint32_t max_points, ms_arena *arena,
                           ms_point **points, uint32_t *n, ms_fault *fault);
 
-/* ---- measure.c: timeline to report --------------------------------------- */
-
-/* event, plan_op and micro_batch are MS_NONE where nothing was allocated (or,
- * micro_batch, outside all).  phase counts the loss as forward, a recompute
- * pass as backward.  op is the pass's name for pseudo-ops. */
-typedef struct ms_peak {
-    uint64_t allocated_bytes, active_bytes, requested_bytes, reserved_bytes;
-    uint64_t t_ns;
-    uint32_t event;
-    uint32_t plan_op; /* the op that allocates at the peak */
-    uint8_t phase, pass;
-    const char *op, *layer; /* layer NULL: none */
-    uint32_t micro_batch;
-    uint64_t by_category[MS_N_CATEGORIES];
-} ms_peak;
-
-/* A partition of step_ns on the compute stream (a law). */
-typedef struct ms_times {
-    uint64_t step_ns, forward_ns, backward_ns, recompute_ns, optimizer_ns;
-    uint64_t exposed_comm_ns, stall_ns, bubble_ns, host_bound_ns, idle_ns;
-} ms_times;
-
-/* A level of an instant that the program does not mark. */
-#define MS_NO_LEVEL UINT64_MAX
-
-/* levels are read where the program marks them (booked by device time: at the
- * end of the op before the mark): start, before_loss and after_forward in the
- * first micro-batch, after_backward and end in the last.  phase_peaks[p] is
- * the highest level just after an allocation by an op of phase p, or at the
- * start of one, in booking order (what a copy allocates counts for the phase
- * in which it is issued); 0 where no op is of phase p.  traffic: a copy moves
- * what it allocates at its far end, a collective what each rank sends. */
-typedef struct ms_rank_report {
-    uint8_t rank;
-    ms_peak peak;
-    uint64_t category_peaks[MS_N_CATEGORIES];
-    uint64_t parameters_bytes; /* highest level without model buffers */
-    uint64_t gradients_bytes, optimizer_state_bytes; /* highest levels */
-    uint64_t levels[MS_N_MARKS];       /* workspace left out; or MS_NO_LEVEL */
-    uint64_t phase_peaks[MS_N_PHASES]; /* workspace left out */
-    uint64_t phase_peaks_with_workspace[MS_N_PHASES];
-    uint64_t optimizer_scratch_bytes;  /* temporaries and workspace that pass
-                                          MS_STEP makes */
-    uint64_t saved_for_backward_bytes; /* activations that autograd nodes hold
-                                          at after_forward; or MS_NO_LEVEL */
-    ms_times time;
-    uint64_t h2d_bytes, d2h_bytes, comm_bytes, nvme_bytes;
-    uint32_t in_flight_micro_batches; /* most at once between their first
-                                         forward and their last backward */
-} ms_rank_report;
-
-typedef enum ms_status {
-    MS_FITS,
-    MS_OVER,
-    MS_OUT_OF_MEMORY,
-    MS_INFEASIBLE
-} ms_status;
-
-typedef struct ms_report {
-    ms_status status;
-    bool fits;
-    uint64_t capacity_bytes, context_bytes;
-    int64_t headroom_bytes;
-    uint64_t host_peak_bytes, nvme_peak_bytes;
-    double forward_flops, backward_flops, recompute_flops, optimizer_flops;
-    double tokens_per_second, mfu; /* negative: does not apply */
-    uint32_t events;
-    uint32_t recomputed_ops;
-    uint8_t n_ranks, worst; /* worst: the rank with the highest peak */
-    ms_rank_report *ranks;
-} ms_report;
-
-ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
-                  ms_arena *arena, ms_report *report, ms_fault *fault);
-
-/* The JSON of design.md 6.  What only the caller knows comes in here. */
-typedef struct ms_report_names {
-    const char *model, *device, *policy;
-    const char *settings_json; /* an object, spliced in as it is */
-} ms_report_names;
-void ms_report_json(const ms_report *report, const ms_graph *graph,
-                    const ms_report_names *names, ms_text *text);
+#include "sim/measure.h"
 
 #endif

@@ -103,7 +103,7 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result)
     };
 }
 
-static ms_ring ring_of(const ms_device *device, uint32_t ranks)
+ms_ring ms_pipeline_ring(const ms_device *device, uint32_t ranks)
 {
     bool nvlink = device->nvlink_bytes_per_s > 0;
     return (ms_ring){
@@ -112,24 +112,43 @@ static ms_ring ring_of(const ms_device *device, uint32_t ranks)
         .nvlink = nvlink,
         .node_bytes_per_s = nvlink ? device->nvlink_bytes_per_s * NVLINK_SHARE
                                    : device->d2h_bytes_per_s,
-        .network_bytes_per_s = device->network_bytes_per_s * NETWORK_SHARE};
+        .network_bytes_per_s = device->network_bytes_per_s * NETWORK_SHARE,
+        .peer_bytes_per_s = device->peer_bytes_per_s * NVLINK_SHARE,
+        .nvls_share = device->nvls_share,
+        .curves = device->curves,
+        .n_curves = device->n_curves};
+}
+
+/* The rates of one of so many ranks that work side by side. */
+static ms_expand_opts rates_of(const ms_device *device, uint32_t ranks)
+{
+    uint32_t sharers =
+        ranks < device->gpus_per_node ? ranks : device->gpus_per_node;
+    double share = 1.0 / (sharers > 0 ? sharers : 1);
+    return (ms_expand_opts){
+        .h2d_bytes_per_s = device->h2d_bytes_per_s,
+        .d2h_bytes_per_s = device->d2h_bytes_per_s,
+        .copy_ns = COPY_NS,
+        .pageable_share = device->pageable_share,
+        .host_bytes_per_s = device->dram_bytes_per_s * share,
+        .nvme_read_bytes_per_s = device->nvme_read_bytes_per_s * share,
+        .nvme_write_bytes_per_s = device->nvme_write_bytes_per_s * share,
+        .hbm_bytes_per_s = device->hbm_bytes_per_s,
+        .ring = ms_pipeline_ring(device, ranks)};
 }
 
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault)
 {
     const ms_training *training = &result->training;
-    ms_expand_opts opts = {.uses = job->book_device || job->uses,
-                           .h2d_bytes_per_s = job->device->h2d_bytes_per_s,
-                           .d2h_bytes_per_s = job->device->d2h_bytes_per_s,
-                           .copy_ns = COPY_NS,
-                           .ring =
-                               ring_of(job->device, result->shape.data_ranks)};
+    ms_expand_opts opts = rates_of(job->device, result->shape.data_ranks);
+    opts.uses = job->book_device || job->uses;
     result->machine = machine_of(job, result);
     const ms_policy_context context = {.graph = &result->graph,
                                        .torch_1 =
                                            training->framework == MS_TORCH_1_13,
                                        .arena = trial,
+                                       .shape = &result->shape,
                                        .opts = &opts,
                                        .machine = &result->machine};
     if (job->program != NULL)

@@ -280,6 +280,32 @@ static void categories_line(const ms_summary *summary, ms_text *text)
     put_line(text, "at peak:", &words);
 }
 
+/* What lies outside the device: of one rank, and of the node's together
+ * against what a node has, where the device file knows. */
+static void outside_line(const ms_summary *summary, const char *label,
+                         uint64_t bytes, uint64_t room, ms_text *text)
+{
+    ms_text words = {.arena = summary->arena};
+    uint32_t ranks = summary->result->shape.data_ranks;
+    if (ranks > summary->job->device->gpus_per_node)
+        ranks = summary->job->device->gpus_per_node;
+    uint64_t node = ranks < 2                    ? bytes
+                    : bytes > UINT64_MAX / ranks ? UINT64_MAX
+                                                 : bytes * ranks;
+    if (bytes == 0)
+        return;
+    ms_text_add(&words, "%s", ms_quantity_size(bytes).s);
+    if (ranks > 1)
+        ms_text_add(&words, " per rank, %s on a node of %u",
+                    ms_quantity_size(node).s, ranks);
+    if (room > 0)
+        ms_text_add(&words,
+                    node > room ? ": more than the %s of a node"
+                                : ", a node has %s",
+                    ms_quantity_size(room).s);
+    put_line(text, label, &words);
+}
+
 static void peak_line(const ms_summary *summary, ms_text *text)
 {
     const ms_result *result = summary->result;
@@ -532,6 +558,10 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     states_line(summary, text);
     peak_line(summary, text);
     categories_line(summary, text);
+    outside_line(summary, "host:", summary->result->report.host_peak_bytes,
+                 summary->job->device->host_memory_bytes, text);
+    outside_line(summary, "nvme:", summary->result->report.nvme_peak_bytes,
+                 summary->job->device->nvme_bytes, text);
     MS_TRY(alive_line(summary, text, fault));
     MS_TRY(note_line(summary, &stays, text));
     MS_TRY(advice_line(summary, stays, &advice, text, fault));

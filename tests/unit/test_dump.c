@@ -175,7 +175,9 @@ static const struct {
     {HEAD "run forward\n", "p.txt:3:1",
      "there are no units 4294967295-4294967295; the graph has 3", ""},
     {HEAD "move all to gone\n", "p.txt:3:1",
-     "a set moves to here, host or shard, not to place 2", ""},
+     "a set moves to here, host, nvme, shard or packed, not to "
+     "place 2",
+     ""},
 };
 
 START_TEST(mistakes_are_located)

@@ -271,7 +271,8 @@ START_TEST(wrong_calls_are_found)
     refused(call, "there is no mark 5");
     call = ms_program_call(MS_MOVE);
     call.place = MS_GONE;
-    refused(call, "a set moves to here, host or shard, not to place 2");
+    refused(call, "a set moves to here, host, nvme, shard or packed, not to "
+                  "place 2");
     call = ms_program_call(MS_RERUN);
     call.unit = call.last = 1;
     refused(call, "unit 1 (block.1) is run again before its forward");

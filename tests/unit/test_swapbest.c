@@ -96,9 +96,9 @@ static uint64_t best_of_all(const ms_policy_context *context,
                     .arena = &trial,
                     .fault = &fault,
                     .values = values};
-    ck_assert_int_eq(ms_saved_find(&graph, &program, 2, NULL, &trial, &made,
-                                   &swap.saved, &fault),
-                     MS_OK);
+    ck_assert_int_eq(
+        ms_saved_find(&graph, &program, 2, &trial, &made, &swap.saved, &fault),
+        MS_OK);
     ck_assert_int_eq(ms_profile_run(context, &program, 2, &profile, &fault),
                      MS_OK);
     ck_assert_int_eq(ms_swapplan_open(&plan, &swap, &profile, budget_bytes),

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Copies between memories: device, host, disk.
+ *
+ * What is shared or has its home elsewhere moves as this rank's part, which
+ * lies in shard_row while it is on the device; all else as the whole.  A copy
+ * of what has its home in the memory that it comes from leaves the original
+ * there; any other move leaves nothing behind. */
+#include "sim/books.h"
+
+#include <assert.h>
+
+static uint64_t copy_ns(const ms_books *books, uint64_t bytes, double rate)
+{
+    double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
+
+    return books->opts->copy_ns + (uint64_t)(ns + 0.5);
+}
+
+ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes)
+{
+    ms_plan *plan = books->plan;
+    struct ms_transfer *transfers =
+        ms_arena_grow(books->arena, plan->transfers, &books->transfers_capacity,
+                      plan->n_transfers + 1, sizeof *transfers);
+
+    if (!transfers)
+        return ms_fail_nomem(books->fault);
+    plan->transfers = transfers;
+    transfers[plan->n_transfers++] =
+        (struct ms_transfer){plan->n_ops, (uint8_t)kind, bytes};
+    return MS_OK;
+}
+
+ms_err ms_move_note_step(ms_books *books, uint32_t op)
+{
+    static const ms_transfer_kind kinds[MS_N_STREAMS] = {
+        [MS_STREAM_H2D] = MS_TRANSFER_H2D,
+        [MS_STREAM_D2H] = MS_TRANSFER_D2H,
+        [MS_STREAM_NVME_READ] = MS_TRANSFER_NVME_READ,
+        [MS_STREAM_NVME_WRITE] = MS_TRANSFER_NVME_WRITE,
+    };
+    const ms_graph *graph = books->graph;
+    uint8_t stream = graph->op_stream[op];
+
+    if (stream == MS_STREAM_COMPUTE || stream == MS_STREAM_HOST)
+        return MS_OK;
+    return ms_move_note(books, kinds[stream], graph->op_write_bytes[op]);
+}
+
+ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
+                     ms_transfer_kind kind, uint8_t stream, uint64_t bytes,
+                     uint64_t ns, uint32_t n)
+{
+    MS_TRY(ms_move_note(books, kind, bytes));
+    MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 1));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, stream, ns);
+    return MS_OK;
+}
+
+/* What is copied from the host takes memory that ops of the compute stream may
+ * still use when the host hands it out: it starts after them. */
+static void wait_for_compute(ms_books *books, const ms_books_at *at)
+{
+    uint32_t last = books->last_compute[at->rank];
+
+    if (last != MS_NONE && last != books->plan->n_ops - 1)
+        books->plan->wait[books->n_wait++] = last;
+}
+
+static ms_err issue_copy(ms_books *books, const ms_books_at *at,
+                         ms_transfer_kind kind, bool in_line, uint64_t bytes)
+{
+    const ms_expand_opts *opts = books->opts;
+    const struct {
+        double rate;
+        uint8_t stream;
+    } links[] = {
+        [MS_TRANSFER_H2D] = {opts->h2d_bytes_per_s, MS_STREAM_H2D},
+        [MS_TRANSFER_D2H] = {opts->d2h_bytes_per_s, MS_STREAM_D2H},
+        [MS_TRANSFER_NVME_READ] = {opts->nvme_read_bytes_per_s,
+                                   MS_STREAM_NVME_READ},
+        [MS_TRANSFER_NVME_WRITE] = {opts->nvme_write_bytes_per_s,
+                                    MS_STREAM_NVME_WRITE},
+    };
+    uint8_t stream = in_line ? MS_STREAM_COMPUTE : links[kind].stream;
+
+    MS_TRY(ms_move_issue(books, at, kind, stream, bytes,
+                         copy_ns(books, bytes, links[kind].rate), 1));
+    if (kind == MS_TRANSFER_H2D && !in_line)
+        wait_for_compute(books, at);
+    return MS_OK;
+}
+
+/* ---- one copy ------------------------------------------------------------ */
+
+/* Does a copy in this memory last whatever happens elsewhere? */
+static bool is_home(const ms_books *books, uint32_t storage, uint8_t pool)
+{
+    return storage < books->graph->n_persistent &&
+           ms_books_pool(books, storage) == pool;
+}
+
+static void drop(ms_books *books, uint32_t *rows, uint32_t cell)
+{
+    if (rows[cell] != MS_NONE)
+        ms_books_give(books, rows[cell]);
+    rows[cell] = MS_NONE;
+}
+
+/* The op just issued copies `from` into the cell's row of column `to`, made if
+ * there is none. */
+static void copy_into(ms_books *books, uint32_t *to, uint32_t cell,
+                      uint32_t from, ms_row row)
+{
+    ms_plan *plan = books->plan;
+
+    ms_books_read(books, from);
+    if (to[cell] != MS_NONE) {
+        ms_books_write(books, to[cell]);
+        return;
+    }
+    to[cell] =
+        ms_books_take(books, row.storage, row.category, row.pool, row.saved);
+    plan->row[to[cell]].bytes = row.bytes;
+}
+
+/* The host adds what has arrived to what was there: reads both, writes one. */
+static ms_err add_on_host(ms_books *books, const ms_books_at *at, uint32_t row)
+{
+    uint64_t bytes = 3 * books->plan->row[row].bytes;
+    double rate = books->opts->host_bytes_per_s;
+    double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
+
+    MS_TRY(ms_books_reserve(books, 1, 0, 2));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_HOST,
+                   (uint64_t)(ns + 0.5));
+    ms_books_write(books, row);
+    return MS_OK;
+}
+
+/* The column that holds the cell's copy on the device: the whole or the part.
+ */
+static uint32_t *here(ms_books *books, uint32_t cell)
+{
+    bool part = books->row[cell] == MS_NONE && books->shard_row &&
+                books->shard_row[cell] != MS_NONE;
+
+    return part ? books->shard_row : books->row;
+}
+
+static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
+                      uint8_t flags)
+{
+    uint32_t c = ms_books_cell(books, at, storage);
+    uint32_t *column = here(books, c), from = column[c];
+    bool there = books->host_row[c] != MS_NONE;
+    ms_row row = {.storage = storage,
+                  .pool = MS_HOST_POOL,
+                  .bytes = ms_books_far_bytes(books, storage)};
+
+    if (from == MS_NONE || (there && !is_home(books, storage, MS_HOST_POOL) &&
+                            !(flags & MS_CALL_ADD)))
+        return MS_OK; /* gone, or on its way */
+    if (ms_books_apart(books, storage, c) && column == books->row &&
+        books->graph->storage_category[storage] == MS_PARAMETERS) {
+        drop(books, column, c); /* what lasts is elsewhere already */
+        return MS_OK;
+    }
+    row.category = books->plan->row[from].category;
+    row.saved = books->plan->row[from].saved;
+    MS_TRY(issue_copy(books, at, MS_TRANSFER_D2H, flags & MS_CALL_IN_LINE,
+                      row.bytes));
+    copy_into(books, books->host_row, c, from, row);
+    if (!(flags & MS_CALL_LATER))
+        drop(books, column, c);
+    if (there && flags & MS_CALL_ADD)
+        return add_on_host(books, at, books->host_row[c]);
+    return MS_OK;
+}
+
+static ms_err read_disk(ms_books *books, const ms_books_at *at,
+                        uint32_t storage)
+{
+    uint32_t c = ms_books_cell(books, at, storage);
+    uint32_t from = ms_books_in(books->nvme_row, c);
+
+    if (from == MS_NONE || books->host_row[c] != MS_NONE)
+        return MS_OK;
+    ms_row row = books->plan->row[from];
+    row.pool = MS_HOST_POOL;
+    MS_TRY(issue_copy(books, at, MS_TRANSFER_NVME_READ, false, row.bytes));
+    copy_into(books, books->host_row, c, from, row);
+    if (!is_home(books, storage, MS_NVME_POOL))
+        drop(books, books->nvme_row, c);
+    return MS_OK;
+}
+
+static ms_err to_disk(ms_books *books, const ms_books_at *at, uint32_t storage)
+{
+    uint32_t c = ms_books_cell(books, at, storage);
+
+    MS_TRY(to_host(books, at, storage, 0));
+    if (books->host_row[c] == MS_NONE)
+        return MS_OK;
+    ms_row row = books->plan->row[books->host_row[c]];
+    row.pool = MS_NVME_POOL;
+    MS_TRY(issue_copy(books, at, MS_TRANSFER_NVME_WRITE, false, row.bytes));
+    copy_into(books, books->nvme_row, c, books->host_row[c], row);
+    drop(books, books->host_row, c);
+    return MS_OK;
+}
+
+/* From the host, where a copy of what has its home there stays. */
+static ms_err to_device(ms_books *books, const ms_books_at *at,
+                        uint32_t storage, uint8_t flags)
+{
+    uint32_t c = ms_books_cell(books, at, storage);
+    bool part = ms_books_shared(books, storage);
+    uint32_t *to = part ? books->shard_row : books->row;
+
+    if (to[c] != MS_NONE)
+        return MS_OK;
+    if (books->nvme_row)
+        MS_TRY(read_disk(books, at, storage));
+    uint32_t from = books->host_row[c];
+    if (from == MS_NONE)
+        return MS_OK;
+    ms_row row = books->plan->row[from];
+    row.pool = MS_DEVICE_POOL;
+    row.bytes = part ? books->graph->storage_shard_bytes[storage]
+                     : books->graph->storage_bytes[storage];
+    if (row.category == MS_PARAMETERS)
+        row.category = MS_COMMUNICATION;
+    MS_TRY(issue_copy(books, at, MS_TRANSFER_H2D, flags & MS_CALL_IN_LINE,
+                      row.bytes));
+    copy_into(books, to, c, from, row);
+    if (!is_home(books, storage, MS_HOST_POOL))
+        drop(books, books->host_row, c);
+    return MS_OK;
+}
+
+void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell)
+{
+    if (books->packed)
+        books->packed[cell] = MS_NONE;
+    if (!ms_books_apart(books, storage, cell))
+        return;
+    drop(books, books->row, cell);
+    bool far = ms_books_in(books->host_row, cell) != MS_NONE ||
+               ms_books_in(books->nvme_row, cell) != MS_NONE;
+    if (far && books->shard_row)
+        drop(books, books->shard_row, cell);
+}
+
+ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
+                       uint8_t place, uint8_t flags)
+{
+    switch ((ms_place)place) {
+    case MS_HERE:
+        return to_device(books, at, storage, flags);
+    case MS_HOST:
+        if (books->nvme_row)
+            MS_TRY(read_disk(books, at, storage));
+        return to_host(books, at, storage, flags);
+    case MS_NVME:
+        return to_disk(books, at, storage);
+    case MS_SHARD:
+        ms_move_let_go(books, storage, ms_books_cell(books, at, storage));
+        return MS_OK;
+    default:
+        assert(false);
+        return MS_OK;
+    }
+}
+
+ms_err ms_move_to_host(ms_books *books, const ms_books_at *at, uint32_t storage)
+{
+    uint32_t c = ms_books_cell(books, at, storage);
+    uint32_t row = ms_books_found(books, c);
+
+    if (row == MS_NONE || books->plan->row[row].pool == MS_HOST_POOL)
+        return MS_OK;
+    return ms_move_storage(books, at, storage, MS_HOST, MS_CALL_LATER);
+}
+
+/* ---- waiting ------------------------------------------------------------- */
+
+ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
+                    const uint32_t *storages, uint32_t n, uint32_t buffer)
+{
+    MS_TRY(ms_books_reserve(books, 1, 0, 3 * n + 1));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
+    if (buffer != MS_NONE && ms_books_in(books->buffer_row, buffer) != MS_NONE)
+        ms_books_read(books, books->buffer_row[buffer]);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = storages[i], c = ms_books_cell(books, at, s);
+        bool goes = ms_books_in(books->host_row, c) != MS_NONE &&
+                    !is_home(books, s, MS_HOST_POOL);
+        if (books->row[c] != MS_NONE)
+            ms_books_read(books, books->row[c]);
+        if (ms_books_in(books->shard_row, c) != MS_NONE)
+            ms_books_read(books, books->shard_row[c]);
+        if (!goes)
+            continue;
+        ms_books_read(books, books->host_row[c]);
+        drop(books, books->row, c);
+    }
+    return MS_OK;
+}

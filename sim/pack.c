@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Flat buffers of the program, and what is packed in them. */
+#include "sim/books.h"
+
+#include <inttypes.h>
+
+static ms_err not_taken(ms_books *books, uint32_t buffer)
+{
+    return ms_fail(books->fault, MS_EINPUT, books->graph->name,
+                   "take it before, and give it once",
+                   "buffer %u is used while the program does not have it",
+                   buffer);
+}
+
+ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer)
+{
+    const ms_buffer *value = &books->plan->buffers[buffer];
+
+    if (books->buffer_row[buffer] != MS_NONE)
+        return ms_fail(books->fault, MS_EINPUT, books->graph->name,
+                       "give it before", "buffer %u is taken twice", buffer);
+    MS_TRY(ms_books_reserve(books, 1, 1, 0));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
+    books->buffer_row[buffer] = ms_books_take_buffer(books, buffer, value);
+    return MS_OK;
+}
+
+ms_err ms_pack_give(ms_books *books, uint32_t buffer)
+{
+    if (books->buffer_row[buffer] == MS_NONE)
+        return not_taken(books, buffer);
+    ms_books_give(books, books->buffer_row[buffer]);
+    books->buffer_row[buffer] = MS_NONE;
+    return MS_OK;
+}
+
+/* A kernel of the compute stream that reads and writes so many bytes. */
+static ms_err issue_kernel(ms_books *books, const ms_books_at *at,
+                           uint64_t bytes, uint32_t n)
+{
+    double rate = books->opts->hbm_bytes_per_s;
+    double ns = rate > 0 ? 2.0 * (double)bytes / rate * 1e9 : 0;
+
+    MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 1));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE,
+                   (uint64_t)(ns + 0.5));
+    return MS_OK;
+}
+
+/* The bytes of what is there of a set. */
+static uint64_t bytes_of(const ms_books *books, const ms_books_at *at,
+                         const uint32_t *storages, uint32_t n, bool packed)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        bool there = books->packed[c] != MS_NONE ||
+                     (!packed && books->row[c] != MS_NONE);
+        bytes += there ? books->graph->storage_bytes[storages[i]] : 0;
+    }
+    return bytes;
+}
+
+ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
+                    const uint32_t *storages, uint32_t n, uint32_t buffer)
+{
+    uint32_t to = books->buffer_row[buffer];
+
+    if (to == MS_NONE)
+        return not_taken(books, buffer);
+    uint64_t bytes = bytes_of(books, at, storages, n, false);
+    if (bytes == 0)
+        return MS_OK;
+    MS_TRY(issue_kernel(books, at, bytes, n));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        uint32_t from = books->row[c], in = books->packed[c];
+        if (from != MS_NONE) {
+            ms_books_read(books, from);
+            ms_books_give(books, from);
+            books->row[c] = MS_NONE;
+        } else if (in != MS_NONE && books->buffer_row[in] != MS_NONE) {
+            ms_books_read(books, books->buffer_row[in]);
+        } else {
+            continue;
+        }
+        books->packed[c] = buffer;
+    }
+    ms_books_write(books, to);
+    return MS_OK;
+}
+
+ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
+                   const uint32_t *storages, uint32_t n)
+{
+    uint64_t bytes = bytes_of(books, at, storages, n, true);
+
+    if (bytes == 0)
+        return MS_OK;
+    MS_TRY(issue_kernel(books, at, bytes, n));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = storages[i], c = ms_books_cell(books, at, s);
+        uint32_t in = books->packed[c];
+        if (in == MS_NONE || books->row[c] != MS_NONE)
+            continue;
+        if (books->buffer_row[in] == MS_NONE)
+            return not_taken(books, in);
+        ms_books_read(books, books->buffer_row[in]);
+        books->packed[c] = MS_NONE;
+        books->row[c] =
+            ms_books_take(books, s, MS_COMMUNICATION, MS_DEVICE_POOL, false);
+    }
+    return MS_OK;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What ranks share: gathering the whole from the parts, summing over ranks. */
+#include "sim/books.h"
+
+/* One op on the queue of the ranks over so many bytes, and room for what it
+ * makes and reads. */
+static ms_err issue_collective(ms_books *books, const ms_books_at *at,
+                               ms_transfer_kind kind, uint64_t bytes,
+                               uint32_t n)
+{
+    static const ms_collective collectives[MS_N_TRANSFERS] = {
+        [MS_TRANSFER_GATHER] = MS_ALL_GATHER,
+        [MS_TRANSFER_SCATTER] = MS_REDUCE_SCATTER,
+        [MS_TRANSFER_REDUCE] = MS_ALL_REDUCE,
+        [MS_TRANSFER_OUTER] = MS_ALL_REDUCE,
+    };
+    bool outer = kind == MS_TRANSFER_OUTER;
+    const ms_ring *ring = outer ? &books->opts->outer : &books->opts->ring;
+
+    return ms_move_issue(
+        books, at, kind, outer ? MS_STREAM_OUTER : MS_STREAM_COMM,
+        ms_collective_sent_bytes(ring, collectives[kind], bytes),
+        ms_collective_ns(ring, collectives[kind], bytes), n);
+}
+
+/* What is gathered takes memory that ops of the compute stream may still use:
+ * the collective starts after them. */
+static void wait_for_compute(ms_books *books, const ms_books_at *at)
+{
+    uint32_t last = books->last_compute[at->rank];
+
+    if (last != MS_NONE)
+        books->plan->wait[books->n_wait++] = last;
+}
+
+/* A rank alone has nobody to talk to. */
+static bool is_alone(const ms_books *books, bool outer)
+{
+    const ms_ring *ring = outer ? &books->opts->outer : &books->opts->ring;
+
+    return ring->ranks < 2 && !books->graph->storage_shard_bytes;
+}
+
+/* ---- gathering ----------------------------------------------------------- */
+
+static bool is_whole(const ms_books *books, uint32_t cell)
+{
+    return books->row[cell] != MS_NONE ||
+           ms_books_in(books->packed, cell) != MS_NONE;
+}
+
+/* Brings the parts that lie in other memories; what no rank shares is whole
+ * then.  *bytes: of what the collective makes or writes. */
+static ms_err bring_parts(ms_books *books, const ms_books_at *at,
+                          const uint32_t *storages, uint32_t n, uint64_t *bytes)
+{
+    *bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = storages[i], c = ms_books_cell(books, at, s);
+        bool apart = ms_books_apart(books, s, c);
+        if (apart && is_whole(books, c))
+            continue;
+        if (apart && ms_books_in(books->shard_row, c) == MS_NONE)
+            MS_TRY(ms_move_storage(books, at, s, MS_HERE, 0));
+        if (!apart || ms_books_shared(books, s))
+            *bytes += books->graph->storage_bytes[s];
+    }
+    return MS_OK;
+}
+
+/* The part that came from another memory goes once the whole is there. */
+static void end_part(ms_books *books, uint32_t storage, uint32_t cell)
+{
+    if (ms_books_pool(books, storage) == MS_DEVICE_POOL)
+        return;
+    ms_books_give(books, books->shard_row[cell]);
+    books->shard_row[cell] = MS_NONE;
+}
+
+ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
+                       const uint32_t *storages, uint32_t n, uint32_t buffer)
+{
+    uint64_t bytes;
+    uint32_t to = MS_NONE;
+
+    if (buffer != MS_NONE)
+        to = books->buffer_row[buffer];
+    MS_TRY(bring_parts(books, at, storages, n, &bytes));
+    if (bytes == 0 || is_alone(books, false))
+        return MS_OK;
+    if (to != MS_NONE)
+        bytes = books->plan->buffers[buffer].bytes;
+    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER, bytes, n));
+    if (books->shard_row)
+        wait_for_compute(books, at);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = storages[i], c = ms_books_cell(books, at, s);
+        if (!ms_books_apart(books, s, c) && books->row[c] != MS_NONE)
+            ms_books_write(books, books->row[c]);
+        if (ms_books_in(books->shard_row, c) == MS_NONE || is_whole(books, c))
+            continue;
+        ms_books_read(books, books->shard_row[c]);
+        if (to != MS_NONE)
+            books->packed[c] = buffer;
+        else
+            books->row[c] = ms_books_take(books, s, MS_COMMUNICATION,
+                                          MS_DEVICE_POOL, false);
+        end_part(books, s, c);
+    }
+    if (to != MS_NONE)
+        ms_books_write(books, to);
+    return MS_OK;
+}
+
+static ms_err note_asked(ms_books *books, uint32_t storage)
+{
+    uint32_t *asked =
+        ms_arena_grow(books->arena, books->asked, &books->asked_capacity,
+                      books->n_asked + 1, sizeof *asked);
+
+    if (!asked)
+        return ms_fail_nomem(books->fault);
+    books->asked = asked;
+    asked[books->n_asked++] = storage;
+    return MS_OK;
+}
+
+ms_err ms_share_ask(ms_books *books, const ms_books_at *at, uint32_t storage)
+{
+    MS_TRY(note_asked(books, storage));
+    return ms_share_gather(books, at, &storage, 1, MS_NONE);
+}
+
+/* What is packed comes out of its buffer. */
+static ms_err unpack(ms_books *books, const ms_books_at *at, uint32_t first,
+                     uint32_t end)
+{
+    const ms_graph *graph = books->graph;
+
+    if (!books->packed)
+        return MS_OK;
+    for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++) {
+        uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
+        if (books->row[c] == MS_NONE && books->packed[c] != MS_NONE)
+            MS_TRY(ms_pack_out(books, at, &s, 1));
+    }
+    return MS_OK;
+}
+
+ms_err ms_share_open_unit(ms_books *books, const ms_books_at *at,
+                          uint32_t first, uint32_t end)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t n = books->n_asked;
+
+    if (!graph->storage_shard_bytes && !graph->storage_pool)
+        return MS_OK;
+    MS_TRY(unpack(books, at, first, end));
+    for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++) {
+        uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
+        if (books->row[c] != MS_NONE || !ms_books_apart(books, s, c) ||
+            graph->storage_category[s] == MS_GRADIENTS)
+            continue;
+        MS_TRY(note_asked(books, s));
+    }
+    return ms_share_gather(books, at, books->asked + n, books->n_asked - n,
+                           MS_NONE);
+}
+
+void ms_share_close_unit(ms_books *books, const ms_books_at *at)
+{
+    for (uint32_t i = 0; i < books->n_asked; i++)
+        ms_move_let_go(books, books->asked[i],
+                       ms_books_cell(books, at, books->asked[i]));
+    books->n_asked = 0;
+}
+
+/* ---- reducing ------------------------------------------------------------ */
+
+/* The row that holds the cell's values: its own, the buffer's, or its part. */
+static uint32_t holder(const ms_books *books, uint32_t cell, bool outer)
+{
+    uint32_t in = ms_books_in(books->packed, cell);
+
+    if (outer)
+        return ms_books_in(books->shard_row, cell);
+    if (books->row[cell] != MS_NONE)
+        return books->row[cell];
+    return in != MS_NONE ? books->buffer_row[in] : MS_NONE;
+}
+
+/* The sum of what every rank has goes to the owners of its parts; the whole
+ * is dropped. */
+static void scatter(ms_books *books, uint32_t storage, uint32_t cell)
+{
+    if (books->shard_row[cell] == MS_NONE)
+        books->shard_row[cell] =
+            ms_books_take_shard(books, storage, MS_GRADIENTS);
+    else
+        ms_books_write(books, books->shard_row[cell]);
+    if (books->row[cell] != MS_NONE)
+        ms_books_give(books, books->row[cell]);
+    books->row[cell] = MS_NONE;
+    if (books->packed)
+        books->packed[cell] = MS_NONE;
+}
+
+/* How many of the set are there, and the bytes of the collective over them:
+ * where they are packed, of their buffer. */
+static uint32_t measure(const ms_books *books, const ms_books_at *at,
+                        const uint32_t *storages, uint32_t n, bool outer,
+                        uint64_t *bytes)
+{
+    uint32_t made = 0, last = MS_NONE;
+
+    *bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        uint32_t row = holder(books, c, outer);
+        if (row == MS_NONE)
+            continue;
+        made++;
+        if (row != last)
+            *bytes += books->plan->row[row].bytes;
+        last = row;
+    }
+    return made;
+}
+
+ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
+                       const uint32_t *storages, uint32_t n,
+                       const ms_call *call)
+{
+    bool outer = call->flags & MS_CALL_OUTER;
+    ms_transfer_kind kind = MS_TRANSFER_REDUCE;
+    uint64_t bytes;
+
+    if (outer)
+        kind = MS_TRANSFER_OUTER;
+    else if (call->place == MS_SHARD)
+        kind = MS_TRANSFER_SCATTER;
+    if (measure(books, at, storages, n, outer, &bytes) == 0 ||
+        is_alone(books, outer))
+        return MS_OK;
+    MS_TRY(issue_collective(books, at, kind, bytes, n));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = storages[i], c = ms_books_cell(books, at, s);
+        uint32_t row = holder(books, c, outer);
+        if (row == MS_NONE)
+            continue;
+        ms_books_write(books, row);
+        if (call->place == MS_SHARD && ms_books_shared(books, s))
+            scatter(books, s, c);
+    }
+    return MS_OK;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The start of a rank: what exists before the step, each storage where it has
+ * its home, of what is shared this rank's part. */
+#include "sim/books.h"
+
+static uint32_t *home_of(const ms_books *books, uint32_t storage)
+{
+    switch (ms_books_pool(books, storage)) {
+    case MS_HOST_POOL:
+        return books->host_row;
+    case MS_NVME_POOL:
+        return books->nvme_row;
+    default:
+        return ms_books_shared(books, storage) ? books->shard_row : books->row;
+    }
+}
+
+static void start_in(ms_books *books, const ms_books_at *at, uint32_t storage,
+                     uint32_t *rows)
+{
+    const ms_graph *graph = books->graph;
+    bool far = rows == books->host_row || rows == books->nvme_row;
+    uint8_t pool = far ? ms_books_pool(books, storage) : MS_DEVICE_POOL;
+    uint32_t r = ms_books_take(books, storage, graph->storage_category[storage],
+                               pool, false);
+    ms_row *row = &books->plan->row[r];
+
+    if (far)
+        row->bytes = ms_books_far_bytes(books, storage);
+    else if (rows == books->shard_row && rows != books->row)
+        row->bytes = graph->storage_shard_bytes[storage];
+    rows[ms_books_cell(books, at, storage)] = r;
+}
+
+ms_err ms_start_rank(ms_books *books, uint8_t rank)
+{
+    const ms_graph *graph = books->graph;
+    ms_books_at at = ms_books_at_of(books, rank, 0, 0);
+
+    MS_TRY(ms_books_reserve(books, 1, 2 * graph->n_start, 0));
+    ms_books_issue(books, &at, MS_NONE, MS_START, MS_STREAM_COMPUTE, 0);
+    for (uint32_t s = 0; s < graph->n_persistent; s++) {
+        if (!graph->storage_at_start[s])
+            continue;
+        books->state[ms_books_cell(books, &at, s)] = MS_REF_MADE | MS_REF_HOLD;
+        start_in(books, &at, s, home_of(books, s));
+        if (graph->storage_whole && graph->storage_whole[s])
+            start_in(books, &at, s, books->row);
+    }
+    return MS_OK;
+}
