@@ -103,13 +103,14 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
                           .with = "megatron",
                           .help = "percent of the groups, from the first, that "
                                   "leave"},
-    [MS_SWAP_BUDGET] = {.name = "budget",
-                        .type = MS_PARAM_SIZE,
-                        .low = 1,
-                        .high = MOST_BYTES,
-                        .with = "vdnn|capuchin|belady|auto",
-                        .help = "the peak to work to; default what the device "
-                                "has beside the context; of vdnn only dyn"},
+    [MS_SWAP_BUDGET] =
+        {.name = "budget",
+         .type = MS_PARAM_SIZE,
+         .low = 1,
+         .high = MOST_BYTES,
+         .with = "vdnn|capuchin|belady|auto",
+         .help = "the peak (allocated) to work to; default what the device "
+                 "has beside the context; of vdnn only dyn"},
 };
 
 ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 static const char *const checkpoints[] = {"", "+checkpoint:sqrt",
+                                          "+checkpoint:sac",
                                           "+checkpoint:full,variant=reentrant"};
 static const char *const micro_batches[] = {"", "+microbatch:2"};
 static const char *const shares[] = {"",
