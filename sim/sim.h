@@ -36,6 +36,7 @@
 #include "sim/collective.h"
 #include "sim/names.h"
 #include "sim/shape.h"
+#include "sim/size.h"
 
 /* ---- graph.c: the template of one micro-batch and the optimizer step ----- */
 
