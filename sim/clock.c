@@ -57,6 +57,9 @@ typedef struct clock_state {
     uint64_t *passed_ns; /* the host at the start, and past each sync */
     uint32_t n_done;
     pacing *pacing; /* NULL: nothing interferes */
+    ms_wall *wall;  /* NULL: nothing waits for memory */
+    bool *again;    /* with a wall, per stream: a revoked copy comes again */
+    uint64_t now_ns, wake_ns; /* with a wall: a head may start then */
 } clock_state;
 
 static uint32_t stream_of(const ms_plan *plan, uint32_t op)
@@ -134,6 +137,8 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
         clock->launches[op + 1] = clock->launches[op] + launched(plan, op);
     if (ms_speed_varies(clock->machine))
         MS_TRY(open_pacing(clock, arena, fault));
+    if (clock->wall && !(clock->again = ms_arena_take(arena, n, sizeof(bool))))
+        return ms_fail_nomem(fault);
     return MS_OK;
 }
 
@@ -257,48 +262,120 @@ static void repace_ranks(clock_state *clock)
 
 /* ---- from instant to instant --------------------------------------------- */
 
-/* Starts the head of stream s if nothing is in its way. */
-static void start_head(clock_state *clock, uint32_t s)
+static void start_op(clock_state *clock, uint32_t s, uint32_t op, uint64_t t_ns)
 {
-    uint32_t op = clock->head[s];
-    uint64_t free_ns = clock->free_ns[s];
-
-    if (op == MS_NONE || clock->running[s] != MS_NONE || !issued(clock, op) ||
-        !waits_over(clock, s, op))
-        return;
-    uint64_t host_ns = issue_ns(clock, op), t_ns = free_ns;
-    uint8_t cause = MS_GAP_NONE;
-    if (clock->waiting[s].ready_ns > t_ns) {
-        t_ns = clock->waiting[s].ready_ns;
-        cause = wait_cause(clock->plan, op, clock->waiting[s].last);
-    }
-    if (host_ns > t_ns) {
-        t_ns = host_ns;
-        cause = MS_GAP_HOST;
-    }
-    clock->line->start_ns[op] = t_ns;
-    clock->line->gap_cause[op] = cause;
     clock->running[s] = op;
-    clock->head[s] = clock->next[op];
-    next_waits(clock, s);
     clock->end_ns[s] = t_ns + clock->plan->op[op].ns;
     if (clock->pacing)
         schedule(clock, s, t_ns);
 }
 
-static void complete(clock_state *clock, uint32_t s)
+/* When the head of stream s could start but for memory, and why not before. */
+static uint64_t ready_ns(const clock_state *clock, uint32_t s, uint8_t *cause)
 {
-    uint32_t op = clock->running[s];
+    uint32_t op = clock->head[s];
+    uint64_t host_ns = issue_ns(clock, op), t_ns = clock->free_ns[s];
 
-    clock->line->end_ns[op] = clock->end_ns[s];
+    *cause = MS_GAP_NONE;
+    if (clock->waiting[s].ready_ns > t_ns) {
+        t_ns = clock->waiting[s].ready_ns;
+        *cause = wait_cause(clock->plan, op, clock->waiting[s].last);
+    }
+    if (host_ns > t_ns) {
+        t_ns = host_ns;
+        *cause = MS_GAP_HOST;
+    }
+    return t_ns;
+}
+
+/* A revoked copy comes again if its stream is idle, before the head. */
+static ms_err start_again(clock_state *clock, uint32_t op, uint32_t user)
+{
+    uint32_t s = stream_of(clock->plan, op);
+    bool may;
+
+    if (clock->running[s] != MS_NONE)
+        return MS_OK;
+    MS_TRY(ms_wall_fetch(clock->wall, op, user, &may));
+    if (!may)
+        return MS_OK;
+    clock->again[s] = true;
+    start_op(clock, s, op, clock->now_ns);
+    return MS_OK;
+}
+
+/* Is there room for op now?  An op that is not ready yet is asked for then. */
+static ms_err pass_wall(clock_state *clock, uint32_t op, uint64_t *t_ns,
+                        uint8_t *cause, bool *may)
+{
+    uint64_t now_ns = clock->now_ns, wake_ns = *t_ns;
+    ms_wall_answer answer;
+    uint32_t again;
+
+    *may = false;
+    if (*t_ns <= now_ns) {
+        MS_TRY(ms_wall_ask(clock->wall, op, &answer, &again));
+        if (answer == MS_WALL_FETCH)
+            MS_TRY(start_again(clock, again, op));
+        *may = answer == MS_WALL_PASS;
+        wake_ns = answer == MS_WALL_LATER ? now_ns + 1 : UINT64_MAX;
+    }
+    if (wake_ns < clock->wake_ns)
+        clock->wake_ns = wake_ns;
+    if (*may && *t_ns < now_ns) {
+        *t_ns = now_ns;
+        *cause = MS_GAP_MEMORY;
+    }
+    return MS_OK;
+}
+
+/* Starts the head of stream s if nothing is in its way. */
+static ms_err start_head(clock_state *clock, uint32_t s)
+{
+    uint32_t op = clock->head[s];
+    uint8_t cause;
+    bool may = true;
+
+    if (op == MS_NONE || clock->running[s] != MS_NONE || !issued(clock, op) ||
+        !waits_over(clock, s, op))
+        return MS_OK;
+    uint64_t t_ns = ready_ns(clock, s, &cause);
+    if (clock->wall)
+        MS_TRY(pass_wall(clock, op, &t_ns, &cause, &may));
+    if (!may)
+        return MS_OK;
+    clock->line->start_ns[op] = t_ns;
+    clock->line->gap_cause[op] = cause;
+    clock->head[s] = clock->next[op];
+    next_waits(clock, s);
+    start_op(clock, s, op, t_ns);
+    return MS_OK;
+}
+
+static void leave(clock_state *clock, uint32_t s)
+{
     clock->free_ns[s] = clock->end_ns[s];
-    clock->done[op] = true;
     clock->running[s] = MS_NONE;
     clock->end_ns[s] = UINT64_MAX;
     if (clock->pacing)
         clock->pacing->busy[s / MS_N_STREAMS] &=
             (uint8_t) ~(1u << s % MS_N_STREAMS);
+}
+
+static ms_err complete(clock_state *clock, uint32_t s)
+{
+    uint32_t op = clock->running[s];
+    uint64_t end_ns = clock->end_ns[s];
+
+    leave(clock, s);
+    if (clock->again && clock->again[s]) {
+        clock->again[s] = false;
+        return ms_wall_arrive(clock->wall, op);
+    }
+    clock->line->end_ns[op] = end_ns;
+    clock->done[op] = true;
     clock->n_done++;
+    return clock->wall ? ms_wall_end(clock->wall, op) : MS_OK;
 }
 
 /* Has what the host waits for ended?  Then *t_ns is when. */
@@ -327,7 +404,7 @@ static void pass_syncs(clock_state *clock, uint64_t now_ns)
 
 static uint64_t earliest(const clock_state *clock)
 {
-    uint64_t t_ns = UINT64_MAX;
+    uint64_t t_ns = clock->wall ? clock->wake_ns : UINT64_MAX;
 
     for (uint32_t s = 0; s < clock->n_streams; s++)
         if (clock->end_ns[s] < t_ns)
@@ -335,36 +412,69 @@ static uint64_t earliest(const clock_state *clock)
     return t_ns;
 }
 
-static void pass_instant(clock_state *clock, uint64_t now_ns)
+static ms_err pass_instant(clock_state *clock, uint64_t now_ns)
 {
     if (clock->pacing)
         clock->pacing->now_ns = now_ns;
+    clock->now_ns = now_ns;
+    if (clock->wall)
+        ms_wall_round(clock->wall, now_ns);
     for (uint32_t s = 0; s < clock->n_streams; s++) {
         if (clock->end_ns[s] != now_ns)
             continue;
         if (clock->pacing && clock->pacing->of[s].speed == 0)
             begin(clock, s);
         else
-            complete(clock, s);
+            MS_TRY(complete(clock, s));
     }
     pass_syncs(clock, now_ns);
     clock->line->step_ns = now_ns;
+    return MS_OK;
+}
+
+static ms_err start_heads(clock_state *clock)
+{
+    clock->wake_ns = UINT64_MAX;
+    for (uint32_t s = 0; s < clock->n_streams; s++)
+        MS_TRY(start_head(clock, s));
+    return MS_OK;
+}
+
+/* Starts what can start; ops that wait for memory may get some that way. */
+static ms_err start_all(clock_state *clock)
+{
+    MS_TRY(start_heads(clock));
+    for (bool gave = clock->wall != NULL; gave;) {
+        uint64_t next_ns = earliest(clock);
+        bool idle = next_ns == UINT64_MAX;
+        gave = false;
+        if (clock->wake_ns == UINT64_MAX)
+            MS_TRY(ms_wall_give_way(clock->wall, clock->running, idle, &gave));
+        if (!gave && idle && clock->n_done < clock->plan->n_ops)
+            gave = ms_wall_fall(clock->wall);
+        if (!gave)
+            break;
+        ms_wall_round(clock->wall, clock->now_ns);
+        MS_TRY(start_heads(clock));
+    }
+    return MS_OK;
 }
 
 static ms_err run_clock(clock_state *clock, ms_fault *fault)
 {
     const ms_plan *plan = clock->plan;
 
+    if (clock->wall)
+        ms_wall_round(clock->wall, 0);
     pass_syncs(clock, 0);
     for (;;) {
-        for (uint32_t s = 0; s < clock->n_streams; s++)
-            start_head(clock, s);
+        MS_TRY(start_all(clock));
         if (clock->pacing)
             repace_ranks(clock);
         uint64_t now_ns = earliest(clock);
         if (now_ns == UINT64_MAX)
             break;
-        pass_instant(clock, now_ns);
+        MS_TRY(pass_instant(clock, now_ns));
     }
     if (clock->n_done == plan->n_ops)
         return MS_OK;
@@ -469,15 +579,17 @@ static ms_err run_in_order(const ms_plan *plan, const ms_machine *machine,
 }
 
 ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
-                    ms_arena *arena, ms_timeline *line, ms_fault *fault)
+                    ms_wall *wall, ms_arena *arena, ms_timeline *line,
+                    ms_fault *fault)
 {
-    clock_state clock = {.plan = plan, .machine = machine, .line = line};
+    clock_state clock = {
+        .plan = plan, .machine = machine, .line = line, .wall = wall};
 
-    if (one_stream(plan)) {
+    if (!wall && one_stream(plan)) {
         run_one_stream(plan, machine, line);
         return MS_OK;
     }
-    if (!ms_speed_varies(machine))
+    if (!wall && !ms_speed_varies(machine))
         return run_in_order(plan, machine, arena, line, fault);
     MS_TRY(clock_open(&clock, arena, fault));
     return run_clock(&clock, fault);

@@ -277,16 +277,24 @@ static uint32_t list_stops(const fold_state *fold, level_stop *stops)
 
 /* ---- the peak ------------------------------------------------------------ */
 
-static void name_peak(const ms_plan *plan, ms_peak *peak)
+/* The names of a plan op: of a pseudo-op its pass's and no layer. */
+static void name_op(const ms_plan *plan, uint32_t plan_op, const char **name,
+                    const char **layer)
 {
     const ms_graph *graph = plan->graph;
-    uint32_t op = plan->op[peak->plan_op].of;
+    uint32_t op = plan->op[plan_op].of;
+    *name = op == MS_NONE ? ms_names_pass[plan->op[plan_op].pass]
+                          : graph->op_name[op];
+    if (op != MS_NONE && graph->op_layer[op] != MS_NONE)
+        *layer = graph->layer_name[graph->op_layer[op]];
+}
+
+static void name_peak(const ms_plan *plan, ms_peak *peak)
+{
     peak->pass = plan->op[peak->plan_op].pass;
     if (peak->pass != MS_START && peak->pass != MS_STEP)
         peak->micro_batch = plan->op[peak->plan_op].micro_batch;
-    peak->op = op == MS_NONE ? ms_names_pass[peak->pass] : graph->op_name[op];
-    if (op != MS_NONE && graph->op_layer[op] != MS_NONE)
-        peak->layer = graph->layer_name[graph->op_layer[op]];
+    name_op(plan, peak->plan_op, &peak->op, &peak->layer);
 }
 
 static void find_peak(const ms_timeline *line, ms_rank_report *out)
@@ -332,6 +340,7 @@ static void close_times(rank_state *state, uint64_t step_ns)
                    .stall_ns = gap[MS_GAP_COPY] + pass[MS_COPY],
                    .bubble_ns = gap[MS_GAP_BUBBLE],
                    .host_bound_ns = gap[MS_GAP_HOST],
+                   .memory_wait_ns = gap[MS_GAP_MEMORY],
                    .idle_ns = gap[MS_GAP_IDLE] + gap[MS_GAP_NONE] +
                               pass[MS_START] + step_ns - state->stream_ns};
 }
@@ -359,25 +368,35 @@ static void see_end(const ms_timeline *line, rank_state *state, uint32_t op)
 /* ---- work, traffic, micro-batches in flight -------------------------------
  */
 
-static void add_traffic(const ms_plan *plan, ms_report *report)
+static void add_transfer(const struct ms_transfer *it, ms_rank_report *out)
 {
+    switch ((ms_transfer_kind)it->kind) {
+    case MS_TRANSFER_H2D:
+        out->h2d_bytes += it->bytes;
+        break;
+    case MS_TRANSFER_D2H:
+        out->d2h_bytes += it->bytes;
+        break;
+    case MS_TRANSFER_NVME_READ:
+    case MS_TRANSFER_NVME_WRITE:
+        out->nvme_bytes += it->bytes;
+        break;
+    default:
+        out->comm_bytes += it->bytes;
+    }
+}
+
+/* What was revoked came again. */
+static void add_traffic(const ms_timeline *line, ms_report *report)
+{
+    const ms_plan *plan = line->plan;
     for (uint32_t i = 0; i < plan->n_transfers; i++) {
         const struct ms_transfer *it = &plan->transfers[i];
         ms_rank_report *out = &report->ranks[plan->op[it->op].rank];
-        switch ((ms_transfer_kind)it->kind) {
-        case MS_TRANSFER_H2D:
-            out->h2d_bytes += it->bytes;
-            break;
-        case MS_TRANSFER_D2H:
-            out->d2h_bytes += it->bytes;
-            break;
-        case MS_TRANSFER_NVME_READ:
-        case MS_TRANSFER_NVME_WRITE:
-            out->nvme_bytes += it->bytes;
-            break;
-        default:
-            out->comm_bytes += it->bytes;
-        }
+        add_transfer(it, out);
+        for (uint32_t k = 0; k < line->n_again; k++)
+            if (line->again[k].op == it->op)
+                add_transfer(it, out);
     }
 }
 
@@ -394,7 +413,7 @@ static void fold_ops(const fold_state *fold, ms_report *report)
             add_time(fold->line, &fold->ranks[row->rank], op, row->pass);
         see_end(fold->line, &fold->ranks[row->rank], op);
     }
-    add_traffic(plan, report);
+    add_traffic(fold->line, report);
     report->forward_flops = by_pass[MS_FORWARD] + by_pass[MS_LOSS];
     report->backward_flops = by_pass[MS_GRAD_INPUT] + by_pass[MS_GRAD_WEIGHT] +
                              by_pass[MS_ACCUMULATE];
@@ -488,8 +507,11 @@ static void judge(const ms_machine *machine, ms_report *report)
     report->context_bytes = machine->context_bytes;
     report->headroom_bytes = (int64_t)(machine->capacity_bytes -
                                        machine->context_bytes - reserved_bytes);
-    report->fits = report->headroom_bytes >= 0;
-    report->status = report->fits ? MS_FITS : MS_OVER;
+    report->fits =
+        report->headroom_bytes >= 0 && report->lack.missing_bytes == 0;
+    report->status = report->lack.missing_bytes > 0 ? MS_OUT_OF_MEMORY
+                     : report->fits                 ? MS_FITS
+                                                    : MS_OVER;
 }
 
 /* ---- all of it
@@ -549,6 +571,9 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
     const ms_plan *plan = line->plan;
     *report = (ms_report){.n_ranks = plan->n_ranks,
                           .events = line->n_events,
+                          .wall = machine->wall,
+                          .revoked_prefetches = line->n_revoked,
+                          .lack = line->lack,
                           .recomputed_ops = plan->recomputed_ops};
     fold_state fold = {
         .line = line, .plan = plan, .by_device = machine->book_device};
@@ -564,6 +589,8 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
         out->optimizer_state_bytes = out->category_peaks[MS_OPTIMIZER_STATE];
     }
     fold_ops(&fold, report);
+    if (line->lack.missing_bytes > 0)
+        name_op(plan, line->lack.op, &report->lack_op, &report->lack_layer);
     MS_TRY(fold_in_flight(&fold, arena, fault));
     report->host_peak_bytes = fold.peak[MS_HOST_POOL];
     report->nvme_peak_bytes = fold.peak[MS_NVME_POOL];

@@ -74,16 +74,9 @@ static void book_host(book_state *books)
 /* Device time: from the start of the op that allocates to the end of the
  * last op that uses, once the host has dropped it.  Freeing by last use in
  * program order would be wrong as soon as streams overlap. */
-typedef struct instant {
-    uint64_t t_ns;
-    uint32_t row, op;
-    uint8_t turn; /* at one time: 0 frees, 1 allocations, 2 frees of rows that
-                     were allocated at that very time */
-} instant;
-
 static int by_time(const void *a, const void *b)
 {
-    const instant *x = a, *y = b;
+    const ms_wall_instant *x = a, *y = b;
 
     if (x->t_ns != y->t_ns)
         return x->t_ns < y->t_ns ? -1 : 1;
@@ -109,28 +102,46 @@ static void last_uses(const ms_plan *plan, const ms_timeline *line,
     }
 }
 
-static ms_err book_device(book_state *books, ms_arena *arena, ms_fault *fault)
+static ms_wall_instant *list_instants(const ms_plan *plan,
+                                      const ms_timeline *line, ms_arena *arena,
+                                      uint32_t *n)
 {
-    const ms_plan *plan = books->plan;
-    const ms_timeline *line = books->line;
-    uint32_t n = 0, n_release = plan->op[plan->n_ops].release_at;
-    instant *list = ms_arena_take_raw(arena, (size_t)plan->n_rows + n_release,
-                                      sizeof *list);
+    uint32_t n_release = plan->op[plan->n_ops].release_at;
+    ms_wall_instant *list = ms_arena_take_raw(
+        arena, (size_t)plan->n_rows + n_release, sizeof *list);
     uint32_t *last = ms_arena_take_raw(arena, plan->n_rows, sizeof *last);
 
+    *n = 0;
     if (!list || !last)
-        return ms_fail_nomem(fault);
+        return NULL;
     last_uses(plan, line, last);
     for (uint32_t r = 0; r < plan->n_rows; r++)
-        list[n++] =
-            (instant){line->start_ns[plan->row[r].op], r, plan->row[r].op, 1};
+        list[(*n)++] = (ms_wall_instant){line->start_ns[plan->row[r].op], r,
+                                         plan->row[r].op, 1};
     for (uint32_t i = 0; i < n_release; i++) {
         uint32_t r = plan->release[i], op = last[r];
         uint64_t t_ns = line->end_ns[op];
         bool at_once = t_ns == line->start_ns[plan->row[r].op];
-        list[n++] = (instant){t_ns, r, op, at_once ? 2 : 0};
+        list[(*n)++] = (ms_wall_instant){t_ns, r, op, at_once ? 2 : 0};
     }
-    qsort(list, n, sizeof *list, by_time);
+    return list;
+}
+
+/* With a wall the instants are its own; it may have added some. */
+static ms_err book_device(book_state *books, ms_wall *wall, ms_arena *arena,
+                          ms_fault *fault)
+{
+    ms_timeline *line = books->line;
+    uint32_t n;
+    ms_wall_instant *list = wall ? ms_wall_instants(wall, &n)
+                                 : list_instants(books->plan, line, arena, &n);
+
+    if (wall)
+        line->events = ms_arena_take_raw(arena, n, sizeof *line->events);
+    if (!line->events || (n > 0 && !list) || (!list && !wall))
+        return ms_fail_nomem(fault);
+    if (n > 0)
+        qsort(list, n, sizeof *list, by_time);
     for (uint32_t i = 0; i < n; i++)
         book(books, list[i].row, list[i].op, list[i].turn == 1, list[i].t_ns);
     return MS_OK;
@@ -172,11 +183,15 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
                  ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
     book_state books = {.plan = plan, .line = line};
+    ms_wall *wall = NULL;
 
+    assert(machine->book_device || !machine->wall);
     MS_TRY(open_line(plan, arena, line, fault));
-    MS_TRY(ms_clock_run(plan, machine, arena, line, fault));
+    if (machine->wall)
+        MS_TRY(ms_wall_open(plan, machine, arena, line, &wall, fault));
+    MS_TRY(ms_clock_run(plan, machine, wall, arena, line, fault));
     if (machine->book_device) {
-        MS_TRY(book_device(&books, arena, fault));
+        MS_TRY(book_device(&books, wall, arena, fault));
     } else {
         book_host(&books);
         MS_TRY(ms_active_book(plan, machine, arena, line, fault));

@@ -159,7 +159,8 @@ static void put_times(ms_text *text, const ms_times *time)
         {"optimizer_ns", time->optimizer_ns},
         {"exposed_comm_ns", time->exposed_comm_ns},
         {"stall_ns", time->stall_ns}, {"bubble_ns", time->bubble_ns},
-        {"host_bound_ns", time->host_bound_ns}, {"idle_ns", time->idle_ns});
+        {"host_bound_ns", time->host_bound_ns},
+        {"memory_wait_ns", time->memory_wait_ns}, {"idle_ns", time->idle_ns});
 }
 
 static void put_traffic(ms_text *text, const ms_rank_report *rank)
@@ -220,6 +221,27 @@ static void put_unknown(ms_text *text, const ms_graph *graph)
     ms_text_add(text, "]");
 }
 
+/* What was missing where nothing helped; null where it did, or nobody waits. */
+static void put_lack(ms_text *text, const ms_report *report)
+{
+    const ms_lack *lack = &report->lack;
+    key(text, "out_of_memory");
+    if (lack->missing_bytes == 0) {
+        ms_text_add(text, "null");
+        return;
+    }
+    ms_text_add(text, "{");
+    first_key(text, "op");
+    put_string(text, report->lack_op);
+    key(text, "layer");
+    put_string(text, report->lack_layer);
+    key(text, "time_ns");
+    ms_text_u64(text, lack->t_ns);
+    key(text, "missing_bytes");
+    ms_text_u64(text, lack->missing_bytes);
+    ms_text_add(text, "}");
+}
+
 static void put_heading(ms_text *text, const ms_report *report,
                         const ms_graph *graph, const ms_report_names *names)
 {
@@ -249,6 +271,7 @@ static void put_heading(ms_text *text, const ms_report *report,
     ms_text_u64(text, report->context_bytes);
     key(text, "headroom_bytes");
     ms_text_i64(text, report->headroom_bytes);
+    put_lack(text, report);
 }
 
 static void put_memory(ms_text *text, const ms_report *report)
@@ -277,7 +300,13 @@ static void put_cost(ms_text *text, const ms_report *report)
     put_times(text, time);
     key(text, "stalls");
     PUT_FIELDS(text, {"host", time->host_bound_ns}, {"copy", time->stall_ns},
-               {"comm", time->exposed_comm_ns}, {"bubble", time->bubble_ns});
+               {"comm", time->exposed_comm_ns}, {"bubble", time->bubble_ns},
+               {"memory", time->memory_wait_ns});
+    key(text, "revoked_prefetches");
+    if (report->wall)
+        ms_text_u64(text, report->revoked_prefetches);
+    else
+        ms_text_add(text, "null");
     key(text, "flops");
     put_flops_by_phase(text, report);
     key(text, "recomputed_ops");

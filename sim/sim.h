@@ -447,7 +447,7 @@ void ms_dumpplan_write(const ms_plan *plan, ms_text *text);
 const char *ms_dumpplan_row_name(const ms_plan *plan, uint32_t row,
                                  char buffer[MS_STORAGE_NAME]);
 
-/* ---- replay.c (clock.c, speed.c, active.c): plan to timeline ------------- */
+/* ---- replay.c (clock, wall, speed, active): plan to timeline ------------- */
 
 /* What ops that run side by side on a rank share. */
 typedef enum ms_resource {
@@ -476,6 +476,8 @@ typedef struct ms_machine {
     uint32_t data_ranks;     /* that train side by side, each on its samples;
                                 0 or 1: one alone */
     bool book_device;        /* book by device time, not in host issue order */
+    bool wall;               /* with book_device: ops wait for memory where the
+                                capacity does not hold what they allocate */
     /* All zero: nothing interferes. */
     ms_demand demand[MS_N_STREAMS][MS_N_RESOURCES];
 } ms_machine;
@@ -500,6 +502,13 @@ typedef struct ms_rank_levels {
     uint64_t active_peak_bytes, requested_peak_bytes, reserved_peak_bytes;
 } ms_rank_levels;
 
+/* Op could never start for want of so much memory, at this time; from then on
+ * the step goes on as if there were enough.  0: that did not happen. */
+typedef struct ms_lack {
+    uint64_t missing_bytes, t_ns;
+    uint32_t op;
+} ms_lack;
+
 /* Lossless: level by category, alive set at any instant, Gantt and pool state
  * are folds over events and the ops' times.  Events are in booking order and
  * their times never decrease. */
@@ -511,6 +520,14 @@ typedef struct ms_timeline {
     uint8_t *gap_cause;          /* per op: why its stream waited before it */
     uint64_t step_ns;
     ms_rank_levels *ranks;
+    /* With a wall: prefetches revoked, the copies that came again (their ops'
+     * times are those of the first), what was missing when nothing helped. */
+    uint32_t n_revoked, n_again;
+    struct ms_again {
+        uint32_t op;
+        uint64_t start_ns, end_ns;
+    } * again;
+    ms_lack lack;
 } ms_timeline;
 
 /* Why a compute stream stood still before an op. */
@@ -520,6 +537,7 @@ typedef enum ms_gap {
     MS_GAP_COMM,   /* a collective had not ended */
     MS_GAP_COPY,   /* a copy (swap, offload) had not ended */
     MS_GAP_BUBBLE, /* another rank's output had not arrived */
+    MS_GAP_MEMORY, /* the device's memory was full (ms_machine.wall) */
     MS_GAP_IDLE,
     MS_N_GAPS
 } ms_gap;

@@ -193,6 +193,8 @@ void ms_help_texts_json(ms_text *text)
         {"capacity_bytes", "of the device, or --memory"},
         {"context_bytes", "driver and kernels, outside the pool"},
         {"headroom_bytes", "capacity - reserved - context"},
+        {"out_of_memory", "with --wall: op, layer, time_ns and missing_bytes "
+                          "where nothing helped"},
         {"peak", "highest allocated, active, requested, reserved (_bytes); "
                  "of the highest allocated its time_ns, event, phase, pass, "
                  "op, layer, micro_batch, rank"},
@@ -208,7 +210,9 @@ void ms_help_texts_json(ms_text *text)
         {"saved_for_backward_bytes", "activations held after the loss"},
         {"host_peak_bytes, nvme_peak_bytes", "levels outside the device"},
         {"time", "parts that sum to step_ns on the compute stream"},
-        {"stalls", "ns of waiting by cause: host, copy, comm, bubble"},
+        {"stalls", "ns of waiting by cause: host, copy, comm, bubble, memory"},
+        {"revoked_prefetches", "with --wall: copies whose memory was taken "
+                               "back before use, and issued again"},
         {"flops", "forward, backward, recompute, optimizer, total"},
         {"recomputed_ops", "ops that ran again"},
         {"traffic", "bytes moved: h2d, d2h, comm, nvme"},

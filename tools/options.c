@@ -104,6 +104,11 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "N",
      .help = "GPUs of the job, each a rank of the policies"},
+    {.id = MS_OPTION_WALL,
+     .name = "wall",
+     .commands = STEPS,
+     .help = "the capacity is a wall: ops wait for memory, prefetches are "
+             "revoked (books device time)"},
     {.id = MS_OPTION_CHECK,
      .name = "check",
      .commands = STEP,

@@ -109,6 +109,7 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result)
         .peak_flops = cpu ? 0 : peak_flops(device, training->precision),
         .data_ranks = result->shape.data_ranks,
         .book_device = job->book_device,
+        .wall = job->wall,
     };
 }
 
@@ -198,13 +199,15 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
     result->machine = machine_of(job, result);
     if (training->device != 1) /* a CPU has one stream */
         set_demands(&opts, &result->machine);
+    ms_machine measured = result->machine;
+    measured.wall = false; /* policies look at the step as it would be */
     const ms_policy_context context = {.graph = &result->graph,
                                        .torch_1 =
                                            training->framework == MS_TORCH_1_13,
                                        .arena = trial,
                                        .shape = &result->shape,
                                        .opts = &opts,
-                                       .machine = &result->machine};
+                                       .machine = &measured};
     if (job->program != NULL)
         MS_TRY(read_program(job, trial, result, fault));
     else

@@ -85,12 +85,31 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
     case MS_OPTION_PROGRAM:
         job->program = given->value;
         return MS_OK;
+    case MS_OPTION_WALL:
+        job->wall = true;
+        return MS_OK;
     case MS_OPTION_BOOK:
         job->book_device = strcmp(given->value, "device") == 0;
         return MS_OK;
     default:
         return MS_OK;
     }
+}
+
+/* A wall stands in device time. */
+static ms_err check_wall(const ms_arguments *arguments, ms_job *job,
+                         ms_fault *fault)
+{
+    const char *order = ms_options_value(arguments, MS_OPTION_BOOK);
+    if (!job->wall)
+        return MS_OK;
+    if (order != NULL && strcmp(order, "device") != 0)
+        return ms_fail(fault, MS_EUSAGE, NULL, "leave one of the two out",
+                       "option \"--wall\" books memory by device time, not "
+                       "with \"--book %s\"",
+                       order);
+    job->book_device = true;
+    return MS_OK;
 }
 
 ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
@@ -108,7 +127,7 @@ ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
     job->overrides = overrides;
     for (uint32_t i = 0; i < arguments->n_given; i++)
         MS_TRY(read_one(&arguments->given[i], arena, job, overrides, fault));
-    return MS_OK;
+    return check_wall(arguments, job, fault);
 }
 
 ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
@@ -228,6 +247,7 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
         ms_text_add(text, "null");
     ms_text_add(text, ", \"book\": \"%s\", ",
                 job->book_device ? "device" : "host");
+    ms_text_add(text, "\"wall\": %s, ", job->wall ? "true" : "false");
     json_defaults(job, text);
     ms_text_add(text, "}");
 }
@@ -259,7 +279,7 @@ static bool is_input(ms_option_id id)
            id == MS_OPTION_DEVICE || id == MS_OPTION_SET ||
            id == MS_OPTION_SETTING || id == MS_OPTION_MEMORY ||
            id == MS_OPTION_GPUS || id == MS_OPTION_PROGRAM ||
-           id == MS_OPTION_BOOK;
+           id == MS_OPTION_BOOK || id == MS_OPTION_WALL;
 }
 
 void ms_settings_command(const ms_arguments *arguments, const char *extra,
@@ -275,7 +295,8 @@ void ms_settings_command(const ms_arguments *arguments, const char *extra,
             ms_text_add(text, " -%c", option->letter);
         else
             ms_text_add(text, " --%s", option->name);
-        quote(arguments->given[i].value, text);
+        if (arguments->given[i].value != NULL)
+            quote(arguments->given[i].value, text);
     }
     ms_text_add(text, " %s", extra);
 }

@@ -177,6 +177,7 @@ static void put_time_parts(const ms_times *time, ms_text *words)
                  {"waiting for copies", time->stall_ns},
                  {"waiting for collectives", time->exposed_comm_ns},
                  {"waiting for other ranks", time->bubble_ns},
+                 {"waiting for memory", time->memory_wait_ns},
                  {"idle", time->idle_ns}};
     const char *between = ": ";
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
@@ -198,6 +199,10 @@ static void step_line(const ms_summary *summary, ms_text *text)
     if (report->tokens_per_second >= 0)
         ms_text_add(&words, "; %s tokens/s",
                     ms_quantity_count((uint64_t)report->tokens_per_second).s);
+    if (report->revoked_prefetches > 0)
+        ms_text_add(&words, "; %u prefetch%s revoked and issued again",
+                    report->revoked_prefetches,
+                    report->revoked_prefetches > 1 ? "es" : "");
     if (report->mfu >= LEAST_MFU)
         ms_text_add(&words, "; MFU %.1f %%", 100 * report->mfu);
     put_line(text, "step:", &words);
@@ -332,6 +337,8 @@ static void peak_line(const ms_summary *summary, ms_text *text)
 /* The op that first finds no room, or MS_NONE. */
 static uint32_t first_over(const ms_result *result)
 {
+    if (result->report.lack.missing_bytes > 0)
+        return result->report.lack.op;
     const ms_plan *plan = &result->plan;
     const ms_report *report = &result->report;
     const ms_timeline *line = &result->line;
@@ -349,26 +356,42 @@ static uint32_t first_over(const ms_result *result)
     return MS_NONE;
 }
 
+/* With a wall the op has waited until nothing would help. */
+static uint64_t over_ns(const ms_result *result, uint32_t op)
+{
+    const ms_lack *lack = &result->report.lack;
+    return lack->missing_bytes > 0 ? lack->t_ns : result->line.start_ns[op];
+}
+
 static void put_first_over(const ms_result *result, ms_text *words)
 {
+    const ms_lack *lack = &result->report.lack;
     const ms_graph *graph = &result->graph;
     uint32_t op = first_over(result);
     char name[64];
     if (op == MS_NONE)
         return;
     uint32_t of = result->plan.op[op].of;
-    if (of == MS_NONE) {
+    ms_pass pass = (ms_pass)result->plan.op[op].pass;
+    if (pass == MS_START) {
         ms_text_add(words, "; already too much before the step begins");
         return;
     }
-    ms_text_add(
-        words, "; out of memory at %s in the %s pass",
-        ms_quantity_time(result->line.start_ns[op]).s,
-        ms_names_phase[ms_names_phase_of((ms_pass)result->plan.op[op].pass)]);
-    if (graph->op_layer[of] != MS_NONE)
+    ms_text_add(words, "; out of memory at %s in ",
+                ms_quantity_time(over_ns(result, op)).s);
+    if (pass == MS_COPY)
+        ms_text_add(words, "a copy");
+    else
+        ms_text_add(words, "the %s pass",
+                    ms_names_phase[ms_names_phase_of(pass)]);
+    if (of != MS_NONE && graph->op_layer[of] != MS_NONE)
         ms_text_add(words, ", %s",
                     ms_screen_safe(graph->layer_name[graph->op_layer[of]], name,
                                    sizeof name));
+    if (lack->missing_bytes > 0)
+        ms_text_add(words, ", where nothing frees the %s that %s lacks",
+                    ms_quantity_size(lack->missing_bytes).s,
+                    ms_screen_safe(result->report.lack_op, name, sizeof name));
 }
 
 static void verdict_line(const ms_summary *summary, ms_text *text)

@@ -62,6 +62,7 @@ typedef enum ms_option_id {
     MS_OPTION_SETTING, /* a shorthand of --set; the row says of which */
     MS_OPTION_MEMORY,
     MS_OPTION_GPUS,
+    MS_OPTION_WALL,
     MS_OPTION_CHECK,
     MS_OPTION_JSON,
     MS_OPTION_CSV,
@@ -163,6 +164,7 @@ typedef struct ms_job {
     uint32_t n_plugins;
     const char *program; /* a program in text form instead of the policies' */
     bool book_device;
+    bool wall; /* with book_device: the capacity is a wall */
     bool uses; /* fill plan.use: who reads a row */
 } ms_job;
 
