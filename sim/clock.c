@@ -8,6 +8,7 @@
  * instant of its own for its start. */
 #include "sim/clock.h"
 
+#include "sim/inorder.h"
 #include "sim/speed.h"
 
 #include <string.h>
@@ -62,17 +63,6 @@ typedef struct clock_state {
     uint64_t now_ns, wake_ns; /* with a wall: a head may start then */
 } clock_state;
 
-static uint32_t stream_of(const ms_plan *plan, uint32_t op)
-{
-    return plan->op[op].rank * (uint32_t)MS_N_STREAMS + plan->op[op].stream;
-}
-
-/* An op of no length is bookkeeping of the host: it launches no kernel. */
-static bool launched(const ms_plan *plan, uint32_t op)
-{
-    return plan->op[op].ns > 0;
-}
-
 static ms_err open_pacing(clock_state *clock, ms_arena *arena, ms_fault *fault)
 {
     pacing *paces = ms_arena_take(arena, 1, sizeof *paces);
@@ -126,7 +116,7 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     memset(clock->running, 0xff, n * sizeof(uint32_t));
     memset(clock->end_ns, 0xff, n * sizeof(uint64_t));
     for (uint32_t op = plan->n_ops; op-- > 0;) {
-        uint32_t s = stream_of(plan, op);
+        uint32_t s = ms_inorder_stream(plan, op);
         clock->next[op] = clock->head[s];
         clock->head[s] = op;
     }
@@ -134,7 +124,8 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
         next_waits(clock, s);
     clock->launches[0] = 0;
     for (uint32_t op = 0; op < plan->n_ops; op++)
-        clock->launches[op + 1] = clock->launches[op] + launched(plan, op);
+        clock->launches[op + 1] =
+            clock->launches[op] + ms_inorder_launches(plan, op);
     if (ms_speed_varies(clock->machine))
         MS_TRY(open_pacing(clock, arena, fault));
     if (clock->wall && !(clock->again = ms_arena_take(arena, n, sizeof(bool))))
@@ -182,13 +173,6 @@ static bool waits_over(clock_state *clock, uint32_t s, uint32_t op)
         }
     }
     return true;
-}
-
-static uint8_t wait_cause(const ms_plan *plan, uint32_t op, uint32_t other)
-{
-    if (plan->op[other].rank != plan->op[op].rank)
-        return MS_GAP_BUBBLE;
-    return (uint8_t)ms_replay_gap_of(plan->op[other].stream);
 }
 
 /* ---- ops that interfere -------------------------------------------------- */
@@ -279,7 +263,7 @@ static uint64_t ready_ns(const clock_state *clock, uint32_t s, uint8_t *cause)
     *cause = MS_GAP_NONE;
     if (clock->waiting[s].ready_ns > t_ns) {
         t_ns = clock->waiting[s].ready_ns;
-        *cause = wait_cause(clock->plan, op, clock->waiting[s].last);
+        *cause = ms_inorder_cause(clock->plan, op, clock->waiting[s].last);
     }
     if (host_ns > t_ns) {
         t_ns = host_ns;
@@ -291,7 +275,7 @@ static uint64_t ready_ns(const clock_state *clock, uint32_t s, uint8_t *cause)
 /* A revoked copy comes again if its stream is idle, before the head. */
 static ms_err start_again(clock_state *clock, uint32_t op, uint32_t user)
 {
-    uint32_t s = stream_of(clock->plan, op);
+    uint32_t s = ms_inorder_stream(clock->plan, op);
     bool may;
 
     if (clock->running[s] != MS_NONE)
@@ -440,19 +424,49 @@ static ms_err start_heads(clock_state *clock)
     return MS_OK;
 }
 
+/* The head of a stream is over without having run. */
+static ms_err put_off(clock_state *clock, uint32_t op)
+{
+    uint32_t s = ms_inorder_stream(clock->plan, op);
+
+    clock->line->start_ns[op] = clock->line->end_ns[op] = clock->now_ns;
+    clock->line->gap_cause[op] = MS_GAP_MEMORY;
+    clock->free_ns[s] = clock->now_ns;
+    clock->head[s] = clock->next[op];
+    next_waits(clock, s);
+    clock->done[op] = true;
+    clock->n_done++;
+    MS_TRY(ms_wall_put_off(clock->wall, op));
+    pass_syncs(clock, clock->now_ns);
+    return MS_OK;
+}
+
+/* Ops wait for memory; idle: and nothing else will happen.  *more: some can
+ * start now. */
+static ms_err make_room(clock_state *clock, bool idle, bool *more)
+{
+    uint32_t prefetch;
+
+    MS_TRY(
+        ms_wall_give_way(clock->wall, clock->running, idle, more, &prefetch));
+    if (prefetch != MS_NONE) {
+        *more = true;
+        return put_off(clock, prefetch);
+    }
+    if (!*more && idle && clock->n_done < clock->plan->n_ops)
+        *more = ms_wall_fall(clock->wall);
+    return MS_OK;
+}
+
 /* Starts what can start; ops that wait for memory may get some that way. */
 static ms_err start_all(clock_state *clock)
 {
+    bool more = clock->wall != NULL;
+
     MS_TRY(start_heads(clock));
-    for (bool gave = clock->wall != NULL; gave;) {
-        uint64_t next_ns = earliest(clock);
-        bool idle = next_ns == UINT64_MAX;
-        gave = false;
-        if (clock->wake_ns == UINT64_MAX)
-            MS_TRY(ms_wall_give_way(clock->wall, clock->running, idle, &gave));
-        if (!gave && idle && clock->n_done < clock->plan->n_ops)
-            gave = ms_wall_fall(clock->wall);
-        if (!gave)
+    while (more && clock->wake_ns == UINT64_MAX) {
+        MS_TRY(make_room(clock, earliest(clock) == UINT64_MAX, &more));
+        if (!more)
             break;
         ms_wall_round(clock->wall, clock->now_ns);
         MS_TRY(start_heads(clock));
@@ -485,99 +499,6 @@ static ms_err run_clock(clock_state *clock, ms_fault *fault)
                    clock->n_done, plan->n_ops);
 }
 
-/* With one stream and no sync the clock is a running sum. */
-static bool one_stream(const ms_plan *plan)
-{
-    return !plan->wait_at && plan->n_ranks == 1 && plan->n_sync == 0;
-}
-
-static void run_one_stream(const ms_plan *plan, const ms_machine *machine,
-                           ms_timeline *line)
-{
-    uint64_t now_ns = 0, host_ns = 0;
-
-    for (uint32_t op = 0; op < plan->n_ops; op++) {
-        line->gap_cause[op] = MS_GAP_NONE;
-        if (host_ns > now_ns) {
-            now_ns = host_ns;
-            line->gap_cause[op] = MS_GAP_HOST;
-        }
-        line->start_ns[op] = now_ns;
-        now_ns += plan->op[op].ns;
-        line->end_ns[op] = now_ns;
-        host_ns += launched(plan, op) ? machine->launch_ns : 0;
-    }
-    line->step_ns = now_ns;
-}
-
-/* ---- several streams, nothing interferes --------------------------------- */
-
-typedef struct order_state {
-    uint64_t *free_ns; /* per stream: end of the last op */
-    uint64_t host_ns;  /* when the host issues the next op */
-    uint64_t all_ns;   /* end of all so far */
-    uint32_t sync;
-} order_state;
-
-static void pass_sync(order_state *state, const ms_plan *plan,
-                      const ms_timeline *line, uint32_t op)
-{
-    for (; state->sync < plan->n_sync && plan->sync[state->sync].op == op;
-         state->sync++) {
-        uint32_t until = plan->sync[state->sync].until;
-        uint64_t t_ns = until == MS_NONE ? state->all_ns : line->end_ns[until];
-        state->host_ns = t_ns > state->host_ns ? t_ns : state->host_ns;
-    }
-}
-
-static void start_in_order(order_state *state, const ms_plan *plan,
-                           ms_timeline *line, uint32_t op)
-{
-    uint64_t t_ns = state->free_ns[stream_of(plan, op)], ready_ns = 0;
-    uint32_t last = MS_NONE;
-
-    line->gap_cause[op] = MS_GAP_NONE;
-    for (uint32_t i = plan->wait_at ? plan->wait_at[op] : 0;
-         plan->wait_at && i < plan->wait_at[op + 1]; i++)
-        if (line->end_ns[plan->wait[i]] >= ready_ns) {
-            last = plan->wait[i];
-            ready_ns = line->end_ns[last];
-        }
-    if (ready_ns > t_ns) {
-        t_ns = ready_ns;
-        line->gap_cause[op] = wait_cause(plan, op, last);
-    }
-    if (state->host_ns > t_ns) {
-        t_ns = state->host_ns;
-        line->gap_cause[op] = MS_GAP_HOST;
-    }
-    line->start_ns[op] = t_ns;
-}
-
-/* Ops wait only for ops before them, and streams are FIFO: one pass in the
- * order of issue finds every start. */
-static ms_err run_in_order(const ms_plan *plan, const ms_machine *machine,
-                           ms_arena *arena, ms_timeline *line, ms_fault *fault)
-{
-    order_state state = {0};
-
-    state.free_ns = ms_arena_take(arena, plan->n_ranks * (size_t)MS_N_STREAMS,
-                                  sizeof(uint64_t));
-    if (!state.free_ns)
-        return ms_fail_nomem(fault);
-    for (uint32_t op = 0; op < plan->n_ops; op++) {
-        pass_sync(&state, plan, line, op);
-        start_in_order(&state, plan, line, op);
-        uint64_t end_ns = line->start_ns[op] + plan->op[op].ns;
-        line->end_ns[op] = end_ns;
-        state.free_ns[stream_of(plan, op)] = end_ns;
-        state.all_ns = end_ns > state.all_ns ? end_ns : state.all_ns;
-        state.host_ns += launched(plan, op) ? machine->launch_ns : 0;
-    }
-    line->step_ns = state.all_ns;
-    return MS_OK;
-}
-
 ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
                     ms_wall *wall, ms_arena *arena, ms_timeline *line,
                     ms_fault *fault)
@@ -585,12 +506,9 @@ ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
     clock_state clock = {
         .plan = plan, .machine = machine, .line = line, .wall = wall};
 
-    if (!wall && one_stream(plan)) {
-        run_one_stream(plan, machine, line);
-        return MS_OK;
-    }
-    if (!wall && !ms_speed_varies(machine))
-        return run_in_order(plan, machine, arena, line, fault);
+    bool paced = ms_speed_varies(machine) && !ms_inorder_alone(plan);
+    if (!wall && !paced)
+        return ms_inorder_run(plan, machine, arena, line, fault);
     MS_TRY(clock_open(&clock, arena, fault));
     return run_clock(&clock, fault);
 }

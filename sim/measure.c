@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "sim/sim.h"
+#include "sim/traffic.h"
 
 /* Passes that belong to no phase of their own: what they allocate counts for
  * the phase in which they are issued. */
@@ -368,38 +368,6 @@ static void see_end(const ms_timeline *line, rank_state *state, uint32_t op)
 /* ---- work, traffic, micro-batches in flight -------------------------------
  */
 
-static void add_transfer(const struct ms_transfer *it, ms_rank_report *out)
-{
-    switch ((ms_transfer_kind)it->kind) {
-    case MS_TRANSFER_H2D:
-        out->h2d_bytes += it->bytes;
-        break;
-    case MS_TRANSFER_D2H:
-        out->d2h_bytes += it->bytes;
-        break;
-    case MS_TRANSFER_NVME_READ:
-    case MS_TRANSFER_NVME_WRITE:
-        out->nvme_bytes += it->bytes;
-        break;
-    default:
-        out->comm_bytes += it->bytes;
-    }
-}
-
-/* What was revoked came again. */
-static void add_traffic(const ms_timeline *line, ms_report *report)
-{
-    const ms_plan *plan = line->plan;
-    for (uint32_t i = 0; i < plan->n_transfers; i++) {
-        const struct ms_transfer *it = &plan->transfers[i];
-        ms_rank_report *out = &report->ranks[plan->op[it->op].rank];
-        add_transfer(it, out);
-        for (uint32_t k = 0; k < line->n_again; k++)
-            if (line->again[k].op == it->op)
-                add_transfer(it, out);
-    }
-}
-
 static void fold_ops(const fold_state *fold, ms_report *report)
 {
     const ms_plan *plan = fold->plan;
@@ -413,7 +381,7 @@ static void fold_ops(const fold_state *fold, ms_report *report)
             add_time(fold->line, &fold->ranks[row->rank], op, row->pass);
         see_end(fold->line, &fold->ranks[row->rank], op);
     }
-    add_traffic(fold->line, report);
+    ms_traffic_add(fold->line, report);
     report->forward_flops = by_pass[MS_FORWARD] + by_pass[MS_LOSS];
     report->backward_flops = by_pass[MS_GRAD_INPUT] + by_pass[MS_GRAD_WEIGHT] +
                              by_pass[MS_ACCUMULATE];

@@ -520,13 +520,15 @@ typedef struct ms_timeline {
     uint8_t *gap_cause;          /* per op: why its stream waited before it */
     uint64_t step_ns;
     ms_rank_levels *ranks;
-    /* With a wall: prefetches revoked, the copies that came again (their ops'
-     * times are those of the first), what was missing when nothing helped. */
-    uint32_t n_revoked, n_again;
-    struct ms_again {
+    /* With a wall: prefetches revoked after their copy, or put off instead of
+     * it (their ops' times are those of the first try), the copies that came
+     * for their users, and what was missing when nothing helped. */
+    uint32_t n_revoked;
+    struct ms_revoked {
         uint32_t op;
-        uint64_t start_ns, end_ns;
-    } * again;
+        bool put_off, came;
+        uint64_t start_ns, end_ns; /* if it came */
+    } * revoked;
     ms_lack lack;
 } ms_timeline;
 

@@ -20,7 +20,7 @@ typedef struct rank_room {
 } rank_room;
 
 /* Of ops that are no prefetch: 0. */
-enum { PREFETCH = 1u, USED = 2u, ONCE_REVOKED = 4u };
+enum { PREFETCH = 1u, USED = 2u, REVOKED_ONCE = 4u };
 
 struct ms_wall {
     const ms_plan *plan;
@@ -35,7 +35,7 @@ struct ms_wall {
     uint32_t *fetched; /* prefetches that have arrived, oldest first */
     uint32_t n_fetched, n_revoked_rows;
     ms_wall_instant *instants;
-    uint32_t n_instants, instants_capacity, again_capacity;
+    uint32_t n_instants, instants_capacity, revoked_capacity;
 };
 
 static bool on_device(const ms_wall *wall, uint32_t row)
@@ -281,11 +281,22 @@ static uint64_t missing(const ms_wall *wall, uint32_t op, uint64_t bytes)
     return level_bytes - wall->limit_bytes;
 }
 
+/* A WAIT of the program looks at no byte. */
+static bool only_waits(const ms_wall *wall, uint32_t op)
+{
+    const ms_plan_op *it = &wall->plan->op[op];
+
+    return it->pass == MS_COPY && it->stream == MS_STREAM_COMPUTE &&
+           it->ns == 0 && it[1].alloc_at == it->alloc_at;
+}
+
 /* The copy that must come again before op can run, or MS_NONE. */
 static uint32_t revoked_input(const ms_wall *wall, uint32_t op)
 {
     const ms_plan *plan = wall->plan;
 
+    if (only_waits(wall, op))
+        return MS_NONE;
     for (uint32_t i = plan->use_at[op];
          wall->n_revoked_rows > 0 && i < plan->use_at[op + 1]; i++)
         if (wall->row[plan->use[i]].state == REVOKED)
@@ -299,6 +310,8 @@ static ms_err take_rows(ms_wall *wall, uint32_t op)
 
     for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++)
         MS_TRY(take(wall, r));
+    if (only_waits(wall, op))
+        return MS_OK;
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
         uint32_t maker = plan->row[plan->use[i]].op;
         if (maker != op)
@@ -329,18 +342,30 @@ ms_err ms_wall_ask(ms_wall *wall, uint32_t op, ms_wall_answer *answer,
 
 /* ---- prefetches that come again ------------------------------------------ */
 
-static ms_err note_again(ms_wall *wall, uint32_t op)
+static ms_err note_revoked(ms_wall *wall, uint32_t op, bool put_off)
 {
     ms_timeline *line = wall->line;
-    struct ms_again *again =
-        ms_arena_grow(wall->arena, line->again, &wall->again_capacity,
-                      line->n_again + 1, sizeof *again);
+    struct ms_revoked *revoked =
+        ms_arena_grow(wall->arena, line->revoked, &wall->revoked_capacity,
+                      line->n_revoked + 1, sizeof *revoked);
 
-    if (!again)
+    if (!revoked)
         return ms_fail_nomem(wall->fault);
-    line->again = again;
-    again[line->n_again++] = (struct ms_again){op, wall->now_ns, wall->now_ns};
+    line->revoked = revoked;
+    revoked[line->n_revoked++] =
+        (struct ms_revoked){.op = op, .put_off = put_off};
+    wall->fetch[op] |= REVOKED_ONCE;
     return MS_OK;
+}
+
+/* Of a prefetch that was revoked, which happens once. */
+static struct ms_revoked *revoked_of(const ms_wall *wall, uint32_t op)
+{
+    struct ms_revoked *it = wall->line->revoked;
+
+    while (it->op != op)
+        it++;
+    return it;
 }
 
 ms_err ms_wall_fetch(ms_wall *wall, uint32_t op, uint32_t user, bool *may)
@@ -362,18 +387,16 @@ ms_err ms_wall_fetch(ms_wall *wall, uint32_t op, uint32_t user, bool *may)
         wall->n_revoked_rows--;
         MS_TRY(take(wall, r));
     }
-    return note_again(wall, op);
+    revoked_of(wall, op)->start_ns = wall->now_ns;
+    return MS_OK;
 }
 
 ms_err ms_wall_arrive(ms_wall *wall, uint32_t op)
 {
-    ms_timeline *line = wall->line;
-    uint32_t i = line->n_again;
+    struct ms_revoked *it = revoked_of(wall, op);
 
-    while (i > 0 && line->again[i - 1].op != op)
-        i--;
-    if (i > 0)
-        line->again[i - 1].end_ns = wall->now_ns;
+    it->came = true;
+    it->end_ns = wall->now_ns;
     return change_sources(wall, op, false);
 }
 
@@ -416,8 +439,24 @@ static ms_err revoke(ms_wall *wall, uint32_t op)
         wall->n_revoked_rows++;
         MS_TRY(give(wall, r, op, REVOKED));
     }
-    wall->fetch[op] |= ONCE_REVOKED;
-    wall->line->n_revoked++;
+    MS_TRY(note_revoked(wall, op, false));
+    return change_sources(wall, op, true);
+}
+
+ms_err ms_wall_put_off(ms_wall *wall, uint32_t op)
+{
+    const ms_plan_op *it = &wall->plan->op[op];
+
+    for (uint32_t r = it->alloc_at; r < it[1].alloc_at; r++) {
+        if (!on_device(wall, r)) {
+            MS_TRY(take(wall, r));
+            continue;
+        }
+        wall->row[r].state = REVOKED;
+        wall->n_revoked_rows++;
+    }
+    MS_TRY(note_revoked(wall, op, true));
+    MS_TRY(ms_wall_end(wall, op));
     return change_sources(wall, op, true);
 }
 
@@ -463,7 +502,7 @@ static bool any_frees(ms_wall *wall, const uint32_t *running, uint32_t rank)
 {
     for (uint32_t s = 0; s < MS_N_STREAMS; s++) {
         uint32_t op = running[rank * MS_N_STREAMS + s];
-        bool again = op != MS_NONE && wall->fetch[op] & ONCE_REVOKED;
+        bool again = op != MS_NONE && wall->fetch[op] & REVOKED_ONCE;
         if (op != MS_NONE && !again && will_free(wall, op))
             return true;
     }
@@ -471,17 +510,22 @@ static bool any_frees(ms_wall *wall, const uint32_t *running, uint32_t rank)
 }
 
 ms_err ms_wall_give_way(ms_wall *wall, const uint32_t *running, bool idle,
-                        bool *gave)
+                        bool *gave, uint32_t *put_off)
 {
     *gave = false;
+    *put_off = MS_NONE;
     for (uint32_t r = 0; r < wall->plan->n_ranks && !*gave; r++) {
         const rank_room *room = &wall->room[r];
         if (room->held == MS_NONE || !wall->stands)
             continue;
-        bool patient =
-            wall->fetch[room->held] & PREFETCH || room->late_bytes > 0;
+        bool prefetch = wall->fetch[room->held] & PREFETCH;
+        bool patient = prefetch || room->late_bytes > 0;
         if (idle || (!patient && !any_frees(wall, running, r)))
             MS_TRY(revoke_for(wall, room, gave));
+        if (idle && prefetch && !*gave) {
+            *put_off = room->held;
+            return MS_OK;
+        }
     }
     return MS_OK;
 }

@@ -13,7 +13,9 @@
  * A prefetch is a copy from the host or a gather whose rows no op has used
  * yet.  It takes no memory while an op of the compute stream waits for some.
  * Where nothing that runs will free anything, the youngest is revoked: its
- * memory goes, and the copy is issued once more when its user is next.  Its
+ * memory goes, and the copy is issued once more when its user is next.  One
+ * that has not begun, and for which there is no room while all else waits for
+ * it, is put off: it is over at once, and its copy comes for its user.  The
  * source in the host's memory is counted again from then until the copy has
  * arrived. */
 
@@ -51,9 +53,12 @@ ms_err ms_wall_arrive(ms_wall *wall, uint32_t op);
 ms_err ms_wall_end(ms_wall *wall, uint32_t op);
 /* Ops wait.  Revokes a prefetch for one for which nothing that runs
  * (running: an op or MS_NONE per stream) frees anything; idle: nothing runs or
- * will.  *gave: there is more room now. */
+ * will.  *gave: there is more room now.  *put_off: MS_NONE, or a prefetch at
+ * the head of its stream that is to be put off. */
 ms_err ms_wall_give_way(ms_wall *wall, const uint32_t *running, bool idle,
-                        bool *gave);
+                        bool *gave, uint32_t *put_off);
+/* The prefetch is over without a copy, which will come for its user. */
+ms_err ms_wall_put_off(ms_wall *wall, uint32_t op);
 /* Nothing helps: notes in the timeline what was missing, and stands no longer.
  * False if no op waits for memory. */
 bool ms_wall_fall(ms_wall *wall);

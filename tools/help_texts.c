@@ -212,7 +212,7 @@ void ms_help_texts_json(ms_text *text)
         {"time", "parts that sum to step_ns on the compute stream"},
         {"stalls", "ns of waiting by cause: host, copy, comm, bubble, memory"},
         {"revoked_prefetches", "with --wall: copies whose memory was taken "
-                               "back before use, and issued again"},
+                               "back before use, or put off"},
         {"flops", "forward, backward, recompute, optimizer, total"},
         {"recomputed_ops", "ops that ran again"},
         {"traffic", "bytes moved: h2d, d2h, comm, nvme"},

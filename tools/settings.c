@@ -295,7 +295,7 @@ void ms_settings_command(const ms_arguments *arguments, const char *extra,
             ms_text_add(text, " -%c", option->letter);
         else
             ms_text_add(text, " --%s", option->name);
-        if (arguments->given[i].value != NULL)
+        if (option->takes == MS_TAKES_VALUE)
             quote(arguments->given[i].value, text);
     }
     ms_text_add(text, " %s", extra);

@@ -200,7 +200,7 @@ static void step_line(const ms_summary *summary, ms_text *text)
         ms_text_add(&words, "; %s tokens/s",
                     ms_quantity_count((uint64_t)report->tokens_per_second).s);
     if (report->revoked_prefetches > 0)
-        ms_text_add(&words, "; %u prefetch%s revoked and issued again",
+        ms_text_add(&words, "; %u prefetch%s revoked",
                     report->revoked_prefetches,
                     report->revoked_prefetches > 1 ? "es" : "");
     if (report->mfu >= LEAST_MFU)

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/inorder.h"
+
+uint8_t ms_inorder_cause(const ms_plan *plan, uint32_t op, uint32_t other)
+{
+    if (plan->op[other].rank != plan->op[op].rank)
+        return MS_GAP_BUBBLE;
+    return (uint8_t)ms_replay_gap_of(plan->op[other].stream);
+}
+
+/* With one stream and no sync the clock is a running sum. */
+bool ms_inorder_alone(const ms_plan *plan)
+{
+    return !plan->wait_at && plan->n_ranks == 1 && plan->n_sync == 0;
+}
+
+static void run_one_stream(const ms_plan *plan, const ms_machine *machine,
+                           ms_timeline *line)
+{
+    uint64_t now_ns = 0, host_ns = 0;
+
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        line->gap_cause[op] = MS_GAP_NONE;
+        if (host_ns > now_ns) {
+            now_ns = host_ns;
+            line->gap_cause[op] = MS_GAP_HOST;
+        }
+        line->start_ns[op] = now_ns;
+        now_ns += plan->op[op].ns;
+        line->end_ns[op] = now_ns;
+        host_ns += ms_inorder_launches(plan, op) ? machine->launch_ns : 0;
+    }
+    line->step_ns = now_ns;
+}
+
+/* ---- several streams, nothing interferes --------------------------------- */
+
+typedef struct order_state {
+    uint64_t *free_ns; /* per stream: end of the last op */
+    uint64_t host_ns;  /* when the host issues the next op */
+    uint64_t all_ns;   /* end of all so far */
+    uint32_t sync;
+} order_state;
+
+static void pass_sync(order_state *state, const ms_plan *plan,
+                      const ms_timeline *line, uint32_t op)
+{
+    for (; state->sync < plan->n_sync && plan->sync[state->sync].op == op;
+         state->sync++) {
+        uint32_t until = plan->sync[state->sync].until;
+        uint64_t t_ns = until == MS_NONE ? state->all_ns : line->end_ns[until];
+        state->host_ns = t_ns > state->host_ns ? t_ns : state->host_ns;
+    }
+}
+
+static void start_in_order(order_state *state, const ms_plan *plan,
+                           ms_timeline *line, uint32_t op)
+{
+    uint64_t t_ns = state->free_ns[ms_inorder_stream(plan, op)], ready_ns = 0;
+    uint32_t last = MS_NONE;
+
+    line->gap_cause[op] = MS_GAP_NONE;
+    for (uint32_t i = plan->wait_at ? plan->wait_at[op] : 0;
+         plan->wait_at && i < plan->wait_at[op + 1]; i++)
+        if (line->end_ns[plan->wait[i]] >= ready_ns) {
+            last = plan->wait[i];
+            ready_ns = line->end_ns[last];
+        }
+    if (ready_ns > t_ns) {
+        t_ns = ready_ns;
+        line->gap_cause[op] = ms_inorder_cause(plan, op, last);
+    }
+    if (state->host_ns > t_ns) {
+        t_ns = state->host_ns;
+        line->gap_cause[op] = MS_GAP_HOST;
+    }
+    line->start_ns[op] = t_ns;
+}
+
+/* Ops wait only for ops before them, and streams are FIFO: one pass in the
+ * order of issue finds every start. */
+static ms_err run_streams(const ms_plan *plan, const ms_machine *machine,
+                          ms_arena *arena, ms_timeline *line, ms_fault *fault)
+{
+    order_state state = {0};
+
+    state.free_ns = ms_arena_take(arena, plan->n_ranks * (size_t)MS_N_STREAMS,
+                                  sizeof(uint64_t));
+    if (!state.free_ns)
+        return ms_fail_nomem(fault);
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        pass_sync(&state, plan, line, op);
+        start_in_order(&state, plan, line, op);
+        uint64_t end_ns = line->start_ns[op] + plan->op[op].ns;
+        line->end_ns[op] = end_ns;
+        state.free_ns[ms_inorder_stream(plan, op)] = end_ns;
+        state.all_ns = end_ns > state.all_ns ? end_ns : state.all_ns;
+        state.host_ns += ms_inorder_launches(plan, op) ? machine->launch_ns : 0;
+    }
+    line->step_ns = state.all_ns;
+    return MS_OK;
+}
+
+ms_err ms_inorder_run(const ms_plan *plan, const ms_machine *machine,
+                      ms_arena *arena, ms_timeline *line, ms_fault *fault)
+{
+    if (!ms_inorder_alone(plan))
+        return run_streams(plan, machine, arena, line, fault);
+    run_one_stream(plan, machine, line);
+    return MS_OK;
+}
