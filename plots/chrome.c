@@ -153,6 +153,7 @@ static const char *const gap_keys[MS_N_GAPS] = {
     [MS_GAP_COPY] = ",\"waited_for_copy_ns\":",
     [MS_GAP_BUBBLE] = ",\"waited_for_rank_ns\":",
     [MS_GAP_MEMORY] = ",\"waited_for_memory_ns\":",
+    [MS_GAP_PAGES] = ",\"waited_for_pages_ns\":",
     [MS_GAP_IDLE] = ",\"idle_ns\":",
 };
 

@@ -241,6 +241,7 @@ typedef enum ms_work {
     MS_WORK_WAIT_COMM,
     MS_WORK_WAIT_COPY,
     MS_WORK_WAIT_RANK,
+    MS_WORK_WAIT_PAGES,
     MS_WORK_WAIT_MEMORY,
     MS_WORK_IDLE,
     MS_N_WORKS

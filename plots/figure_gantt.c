@@ -30,6 +30,7 @@ static const struct {
     [MS_WORK_WAIT_COMM] = {"wait_comm", "wait: collectives", "#CBB0E0"},
     [MS_WORK_WAIT_COPY] = {"wait_copy", "wait: copies", "#BBBBBB"},
     [MS_WORK_WAIT_RANK] = {"wait_rank", "wait: other ranks", "#EFE3A8"},
+    [MS_WORK_WAIT_PAGES] = {"wait_pages", "wait: pages", "#D9C7A0"},
     [MS_WORK_WAIT_MEMORY] = {"wait_memory", "wait: memory", "#F2A6B8"},
     [MS_WORK_IDLE] = {"idle", "idle", NULL},
 };

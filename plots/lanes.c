@@ -26,7 +26,7 @@ static const uint8_t wait_of_gap[MS_N_GAPS] = {
     [MS_GAP_NONE] = MS_WORK_IDLE,        [MS_GAP_HOST] = MS_WORK_WAIT_HOST,
     [MS_GAP_COMM] = MS_WORK_WAIT_COMM,   [MS_GAP_COPY] = MS_WORK_WAIT_COPY,
     [MS_GAP_BUBBLE] = MS_WORK_WAIT_RANK, [MS_GAP_MEMORY] = MS_WORK_WAIT_MEMORY,
-    [MS_GAP_IDLE] = MS_WORK_IDLE,
+    [MS_GAP_PAGES] = MS_WORK_WAIT_PAGES, [MS_GAP_IDLE] = MS_WORK_IDLE,
 };
 
 /* ---- spans --------------------------------------------------------------- */

@@ -340,6 +340,7 @@ static void close_times(rank_state *state, uint64_t step_ns)
                    .stall_ns = gap[MS_GAP_COPY] + pass[MS_COPY],
                    .bubble_ns = gap[MS_GAP_BUBBLE],
                    .host_bound_ns = gap[MS_GAP_HOST],
+                   .page_wait_ns = gap[MS_GAP_PAGES],
                    .memory_wait_ns = gap[MS_GAP_MEMORY],
                    .idle_ns = gap[MS_GAP_IDLE] + gap[MS_GAP_NONE] +
                               pass[MS_START] + step_ns - state->stream_ns};
@@ -539,6 +540,8 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
     const ms_plan *plan = line->plan;
     *report = (ms_report){.n_ranks = plan->n_ranks,
                           .events = line->n_events,
+                          .paged = machine->paging.page_bytes > 0,
+                          .page_faults = line->pages.faults,
                           .wall = machine->wall,
                           .revoked_prefetches = line->n_revoked,
                           .lack = line->lack,
@@ -560,7 +563,8 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
     if (line->lack.missing_bytes > 0)
         name_op(plan, line->lack.op, &report->lack_op, &report->lack_layer);
     MS_TRY(fold_in_flight(&fold, arena, fault));
-    report->host_peak_bytes = fold.peak[MS_HOST_POOL];
+    report->host_peak_bytes =
+        fold.peak[MS_HOST_POOL] + line->pages.host_peak_bytes;
     report->nvme_peak_bytes = fold.peak[MS_NVME_POOL];
     fold_rates(&fold, machine, report);
     judge(machine, report);

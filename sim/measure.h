@@ -25,6 +25,7 @@ typedef struct ms_peak {
 typedef struct ms_times {
     uint64_t step_ns, forward_ns, backward_ns, recompute_ns, optimizer_ns;
     uint64_t exposed_comm_ns, stall_ns, bubble_ns, host_bound_ns, idle_ns;
+    uint64_t page_wait_ns;   /* for pages of unified memory */
     uint64_t memory_wait_ns; /* waits for memory, with a wall */
 } ms_times;
 
@@ -74,6 +75,8 @@ typedef struct ms_report {
     double tokens_per_second, mfu; /* negative: does not apply */
     uint32_t events;
     uint32_t recomputed_ops;
+    bool paged; /* then: */
+    uint64_t page_faults;
     bool wall; /* then: */
     uint32_t revoked_prefetches;
     ms_lack lack; /* with MS_OUT_OF_MEMORY, and the names of its op */

@@ -2,6 +2,7 @@
 /* replay: the clock (clock.c), then the books. */
 #include "sim/active.h"
 #include "sim/clock.h"
+#include "sim/paging.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -179,6 +180,24 @@ static void close_ranks(const ms_plan *plan, ms_timeline *line)
     }
 }
 
+/* Unified memory has a clock of its own, whose books are in order. */
+static ms_err replay_paging(book_state *books, const ms_machine *machine,
+                            ms_arena *arena, ms_fault *fault)
+{
+    ms_timeline *line = books->line;
+    ms_wall_instant *list;
+    uint32_t n;
+
+    MS_TRY(ms_paging_run(books->plan, machine, arena, line, &list, &n, fault));
+    line->events = ms_arena_take_raw(arena, n, sizeof *line->events);
+    if (!line->events)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++)
+        book(books, list[i].row, list[i].op, list[i].turn == 1, list[i].t_ns);
+    close_ranks(books->plan, line);
+    return MS_OK;
+}
+
 ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
                  ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
@@ -187,6 +206,8 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
 
     assert(machine->book_device || !machine->wall);
     MS_TRY(open_line(plan, arena, line, fault));
+    if (machine->paging.page_bytes > 0)
+        return replay_paging(&books, machine, arena, fault);
     if (machine->wall)
         MS_TRY(ms_wall_open(plan, machine, arena, line, &wall, fault));
     MS_TRY(ms_clock_run(plan, machine, wall, arena, line, fault));

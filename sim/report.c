@@ -160,6 +160,7 @@ static void put_times(ms_text *text, const ms_times *time)
         {"exposed_comm_ns", time->exposed_comm_ns},
         {"stall_ns", time->stall_ns}, {"bubble_ns", time->bubble_ns},
         {"host_bound_ns", time->host_bound_ns},
+        {"page_wait_ns", time->page_wait_ns},
         {"memory_wait_ns", time->memory_wait_ns}, {"idle_ns", time->idle_ns});
 }
 
@@ -301,7 +302,12 @@ static void put_cost(ms_text *text, const ms_report *report)
     key(text, "stalls");
     PUT_FIELDS(text, {"host", time->host_bound_ns}, {"copy", time->stall_ns},
                {"comm", time->exposed_comm_ns}, {"bubble", time->bubble_ns},
-               {"memory", time->memory_wait_ns});
+               {"pages", time->page_wait_ns}, {"memory", time->memory_wait_ns});
+    key(text, "page_faults");
+    if (report->paged)
+        ms_text_u64(text, report->page_faults);
+    else
+        ms_text_add(text, "null");
     key(text, "revoked_prefetches");
     if (report->wall)
         ms_text_u64(text, report->revoked_prefetches);

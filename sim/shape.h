@@ -51,6 +51,13 @@ typedef struct ms_offload {
     bool reads_ahead, writes_behind; /* disk: beside the update */
 } ms_offload;
 
+/* Unified memory (sim/paging.h). */
+typedef struct ms_paging {
+    uint64_t page_bytes, fault_ns; /* page_bytes 0: memory is not unified */
+    uint32_t fault_percent; /* of the link that pages brought by faults get */
+    bool hints;             /* the next op's pages come beside the one before */
+} ms_paging;
+
 typedef struct ms_shape {
     uint64_t batch; /* samples per step on this rank */
     uint32_t micro_batches;
@@ -73,6 +80,7 @@ typedef struct ms_shape {
     uint64_t whole_elements; /* shared parameters of at most so many elements
                                 are whole at all times */
     ms_offload offload;
+    ms_paging paging;
 } ms_shape;
 
 #endif

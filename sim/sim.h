@@ -478,6 +478,8 @@ typedef struct ms_machine {
     bool book_device;        /* book by device time, not in host issue order */
     bool wall;               /* with book_device: ops wait for memory where the
                                 capacity does not hold what they allocate */
+    ms_paging paging;        /* with book_device; then these: */
+    double h2d_bytes_per_s, d2h_bytes_per_s;
     /* All zero: nothing interferes. */
     ms_demand demand[MS_N_STREAMS][MS_N_RESOURCES];
 } ms_machine;
@@ -509,6 +511,11 @@ typedef struct ms_lack {
     uint32_t op;
 } ms_lack;
 
+/* What unified memory moved. */
+typedef struct ms_pages {
+    uint64_t h2d_bytes, d2h_bytes, faults, host_peak_bytes;
+} ms_pages;
+
 /* Lossless: level by category, alive set at any instant, Gantt and pool state
  * are folds over events and the ops' times.  Events are in booking order and
  * their times never decrease. */
@@ -530,6 +537,7 @@ typedef struct ms_timeline {
         uint64_t start_ns, end_ns; /* if it came */
     } * revoked;
     ms_lack lack;
+    ms_pages pages;
 } ms_timeline;
 
 /* Why a compute stream stood still before an op. */
@@ -539,6 +547,7 @@ typedef enum ms_gap {
     MS_GAP_COMM,   /* a collective had not ended */
     MS_GAP_COPY,   /* a copy (swap, offload) had not ended */
     MS_GAP_BUBBLE, /* another rank's output had not arrived */
+    MS_GAP_PAGES,  /* unified memory: pages had not come */
     MS_GAP_MEMORY, /* the device's memory was full (ms_machine.wall) */
     MS_GAP_IDLE,
     MS_N_GAPS

@@ -35,6 +35,8 @@ static uint64_t times_moved(const ms_timeline *line, uint32_t op)
 void ms_traffic_add(const ms_timeline *line, ms_report *report)
 {
     const ms_plan *plan = line->plan;
+    report->ranks[0].h2d_bytes += line->pages.h2d_bytes;
+    report->ranks[0].d2h_bytes += line->pages.d2h_bytes;
     for (uint32_t i = 0; i < plan->n_transfers; i++) {
         const struct ms_transfer *it = &plan->transfers[i];
         add_transfer(it, times_moved(line, it->op),

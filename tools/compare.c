@@ -44,6 +44,7 @@ const ms_compare_row ms_compare_rows[] = {
     TIME("copies", stall_ns),
     TIME("other ranks", bubble_ns),
     TIME("host", host_bound_ns),
+    TIME("pages", page_wait_ns),
     TIME("memory full", memory_wait_ns),
     TIME("idle", idle_ns),
 };

@@ -210,7 +210,9 @@ void ms_help_texts_json(ms_text *text)
         {"saved_for_backward_bytes", "activations held after the loss"},
         {"host_peak_bytes, nvme_peak_bytes", "levels outside the device"},
         {"time", "parts that sum to step_ns on the compute stream"},
-        {"stalls", "ns of waiting by cause: host, copy, comm, bubble, memory"},
+        {"stalls", "ns of waiting by cause: host, copy, comm, bubble, pages, "
+                   "memory"},
+        {"page_faults", "with uvm: blocks that ops waited for"},
         {"revoked_prefetches", "with --wall: copies whose memory was taken "
                                "back before use, or put off"},
         {"flops", "forward, backward, recompute, optimizer, total"},

@@ -190,16 +190,34 @@ static void set_demands(const ms_expand_opts *opts, ms_machine *machine)
     set_memory_demands(opts, machine);
 }
 
+/* Pages come and go by device time. */
+static void set_paging(const ms_expand_opts *opts, ms_result *result)
+{
+    ms_machine *machine = &result->machine;
+
+    machine->paging = result->shape.paging;
+    machine->h2d_bytes_per_s = opts->h2d_bytes_per_s;
+    machine->d2h_bytes_per_s = opts->d2h_bytes_per_s;
+    machine->book_device |= machine->paging.page_bytes > 0;
+}
+
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault)
 {
     const ms_training *training = &result->training;
     ms_expand_opts opts = rates_of(job->device, result->shape.data_ranks);
-    opts.uses = job->book_device || job->uses;
+    bool paged = result->shape.paging.page_bytes > 0;
+    opts.uses = job->book_device || job->uses || paged;
     result->machine = machine_of(job, result);
+    if (paged && job->wall)
+        return ms_fail(fault, MS_EUSAGE, "--wall", "leave it out",
+                       "with uvm pages go where memory is full, no op waits "
+                       "for others");
+    set_paging(&opts, result);
     if (training->device != 1) /* a CPU has one stream */
         set_demands(&opts, &result->machine);
     ms_machine measured = result->machine;
+    measured.paging = (ms_paging){0};
     measured.wall = false; /* policies look at the step as it would be */
     const ms_policy_context context = {.graph = &result->graph,
                                        .torch_1 =

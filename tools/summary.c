@@ -177,6 +177,7 @@ static void put_time_parts(const ms_times *time, ms_text *words)
                  {"waiting for copies", time->stall_ns},
                  {"waiting for collectives", time->exposed_comm_ns},
                  {"waiting for other ranks", time->bubble_ns},
+                 {"waiting for pages", time->page_wait_ns},
                  {"waiting for memory", time->memory_wait_ns},
                  {"idle", time->idle_ns}};
     const char *between = ": ";
@@ -199,6 +200,9 @@ static void step_line(const ms_summary *summary, ms_text *text)
     if (report->tokens_per_second >= 0)
         ms_text_add(&words, "; %s tokens/s",
                     ms_quantity_count((uint64_t)report->tokens_per_second).s);
+    if (report->page_faults > 0)
+        ms_text_add(&words, "; %s page faults",
+                    ms_quantity_count(report->page_faults).s);
     if (report->revoked_prefetches > 0)
         ms_text_add(&words, "; %u prefetch%s revoked",
                     report->revoked_prefetches,

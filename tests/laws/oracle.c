@@ -340,7 +340,7 @@ static void check_times(const ms_timeline *line, const ms_times *time)
 {
     uint64_t sum = time->forward_ns + time->backward_ns + time->recompute_ns +
                    time->optimizer_ns + time->exposed_comm_ns + time->stall_ns +
-                   time->memory_wait_ns + time->bubble_ns +
+                   time->memory_wait_ns + time->page_wait_ns + time->bubble_ns +
                    time->host_bound_ns + time->idle_ns;
     HOLDS(time->step_ns == line->step_ns, "step");
     HOLDS(sum == time->step_ns, "parts sum to %llu", (unsigned long long)sum);

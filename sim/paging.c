@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/paging.h"
+
+#include <stdio.h>
+
+enum { NOWHERE, HERE, AWAY };
+
+typedef struct page_row {
+    uint32_t older, newer; /* of those that are here */
+    uint32_t touched;      /* by op touched - 1 last; 0: by none */
+    uint8_t state;
+    bool dirty; /* the host has no copy, or an old one */
+} page_row;
+
+/* What one op makes move. */
+typedef struct migration {
+    uint64_t in_bytes, in_pages, out_bytes;
+    bool after_last; /* takes the place of what the op before it touched */
+} migration;
+
+typedef struct pager {
+    const ms_plan *plan;
+    const ms_machine *machine;
+    ms_timeline *line;
+    ms_arena *arena;
+    ms_fault *fault;
+    page_row *row;
+    uint32_t oldest, newest;
+    uint64_t limit_bytes, level_bytes, host_bytes;
+    uint64_t now_ns, host_ns; /* of the compute stream, of the host */
+    ms_wall_instant *list;
+    uint32_t n_list, list_capacity;
+} pager;
+
+static uint64_t bytes_of(const pager *p, uint32_t row)
+{
+    return p->plan->row[row].bytes;
+}
+
+static ms_err note(pager *p, uint32_t row, uint32_t op, uint8_t turn)
+{
+    p->list = ms_arena_grow(p->arena, p->list, &p->list_capacity, p->n_list + 1,
+                            sizeof *p->list);
+    if (!p->list)
+        return ms_fail_nomem(p->fault);
+    p->list[p->n_list++] = (ms_wall_instant){p->now_ns, row, op, turn};
+    return MS_OK;
+}
+
+/* ---- what is here, oldest use first -------------------------------------- */
+
+static void unlink_row(pager *p, uint32_t row)
+{
+    page_row *it = &p->row[row];
+
+    *(it->older == MS_NONE ? &p->oldest : &p->row[it->older].newer) = it->newer;
+    *(it->newer == MS_NONE ? &p->newest : &p->row[it->newer].older) = it->older;
+}
+
+static void link_newest(pager *p, uint32_t row)
+{
+    p->row[row].older = p->newest;
+    p->row[row].newer = MS_NONE;
+    *(p->newest == MS_NONE ? &p->oldest : &p->row[p->newest].newer) = row;
+    p->newest = row;
+}
+
+static void set_away(pager *p, uint32_t row, uint8_t state)
+{
+    uint64_t bytes = bytes_of(p, row);
+
+    if (p->row[row].state == AWAY)
+        p->host_bytes -= bytes;
+    if (state == AWAY)
+        p->host_bytes += bytes;
+    if (p->host_bytes > p->line->pages.host_peak_bytes)
+        p->line->pages.host_peak_bytes = p->host_bytes;
+    p->row[row].state = state;
+}
+
+static ms_err enter(pager *p, uint32_t row, uint32_t op)
+{
+    set_away(p, row, HERE);
+    link_newest(p, row);
+    p->level_bytes += bytes_of(p, row);
+    return note(p, row, op, 1);
+}
+
+static ms_err leave(pager *p, uint32_t row, uint32_t op, uint8_t state)
+{
+    unlink_row(p, row);
+    p->level_bytes -= bytes_of(p, row);
+    p->row[row].dirty = false;
+    set_away(p, row, state);
+    return note(p, row, op, 0);
+}
+
+/* ---- an op --------------------------------------------------------------- */
+
+static bool changes(const ms_plan *plan, uint32_t op, uint32_t row)
+{
+    uint32_t maker = plan->row[row].op;
+    uint8_t pass = plan->op[op].pass;
+
+    return maker == op || pass == MS_STEP || pass == MS_ACCUMULATE;
+}
+
+/* What op touches becomes the newest; *more: of that the bytes that are not
+ * here. */
+static void touch(pager *p, uint32_t op, uint64_t *more)
+{
+    const ms_plan *plan = p->plan;
+
+    *more = 0;
+    for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
+        uint32_t row = plan->use[i];
+        page_row *it = &p->row[row];
+        if (it->touched == op + 1)
+            continue;
+        it->touched = op + 1;
+        if (it->state != HERE) {
+            *more += bytes_of(p, row);
+            continue;
+        }
+        unlink_row(p, row);
+        link_newest(p, row);
+    }
+}
+
+/* Makes room; only what op does not touch can go, as all that it does is
+ * newer.  (What the op before touched is marked with op, see touched.) */
+static ms_err evict(pager *p, uint32_t op, uint64_t more, migration *moved)
+{
+    while (p->level_bytes + more > p->limit_bytes) {
+        uint32_t row = p->oldest;
+        if (p->row[row].dirty)
+            moved->out_bytes += bytes_of(p, row);
+        moved->after_last |= p->row[row].touched == op;
+        MS_TRY(leave(p, row, op, AWAY));
+    }
+    return MS_OK;
+}
+
+static ms_err bring(pager *p, uint32_t op, migration *moved)
+{
+    const ms_plan *plan = p->plan;
+    uint64_t page_bytes = p->machine->paging.page_bytes;
+
+    for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
+        uint32_t row = plan->use[i];
+        uint64_t bytes = bytes_of(p, row);
+        if (p->row[row].state == AWAY) {
+            moved->in_bytes += bytes;
+            moved->in_pages += bytes / page_bytes + (bytes % page_bytes > 0);
+        }
+        if (p->row[row].state != HERE)
+            MS_TRY(enter(p, row, op));
+        p->row[row].dirty |= changes(plan, op, row);
+    }
+    return MS_OK;
+}
+
+static uint64_t copy_ns(uint64_t bytes, double rate)
+{
+    return rate > 0 ? (uint64_t)((double)bytes / rate * 1e9 + 0.5) : 0;
+}
+
+/* How long op waits.  By faults, one thing after the other; with hints both
+ * ways at once, beside the op before unless its pages must go. */
+static uint64_t wait_ns(const pager *p, const migration *moved, uint64_t last)
+{
+    const ms_paging *paging = &p->machine->paging;
+    double share = paging->hints ? 1 : paging->fault_percent / 100.0;
+    uint64_t in_ns =
+        copy_ns(moved->in_bytes, p->machine->h2d_bytes_per_s * share);
+    uint64_t out_ns =
+        copy_ns(moved->out_bytes, p->machine->d2h_bytes_per_s * share);
+
+    if (!paging->hints)
+        return moved->in_pages * paging->fault_ns + in_ns + out_ns;
+    uint64_t both_ns = in_ns > out_ns ? in_ns : out_ns;
+    uint64_t beside_ns = moved->after_last ? 0 : last;
+    return both_ns > beside_ns ? both_ns - beside_ns : 0;
+}
+
+static ms_err run_op(pager *p, uint32_t op)
+{
+    const ms_plan *plan = p->plan;
+    ms_timeline *line = p->line;
+    migration moved = {0};
+    uint64_t more;
+
+    touch(p, op, &more);
+    line->gap_cause[op] = MS_GAP_NONE;
+    if (p->host_ns > p->now_ns) {
+        p->now_ns = p->host_ns;
+        line->gap_cause[op] = MS_GAP_HOST;
+    }
+    MS_TRY(evict(p, op, more, &moved));
+    uint64_t from_ns = p->now_ns;
+    MS_TRY(bring(p, op, &moved));
+    p->now_ns += wait_ns(p, &moved, plan->op[op - 1].ns);
+    if (p->now_ns > from_ns)
+        line->gap_cause[op] = MS_GAP_PAGES;
+    line->start_ns[op] = p->now_ns;
+    p->now_ns += plan->op[op].ns;
+    line->end_ns[op] = p->now_ns;
+    p->host_ns += plan->op[op].ns > 0 ? p->machine->launch_ns : 0;
+    line->pages.h2d_bytes += moved.in_bytes;
+    line->pages.d2h_bytes += moved.out_bytes;
+    line->pages.faults += p->machine->paging.hints ? 0 : moved.in_pages;
+    return MS_OK;
+}
+
+static ms_err drop(pager *p, uint32_t op)
+{
+    const ms_plan *plan = p->plan;
+
+    for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
+         i++) {
+        uint32_t row = plan->release[i];
+        if (p->row[row].state == HERE)
+            MS_TRY(leave(p, row, op, NOWHERE));
+        else
+            set_away(p, row, NOWHERE);
+    }
+    return MS_OK;
+}
+
+/* ---- a step -------------------------------------------------------------- */
+
+/* The step before leaves of what exists at the start what is here. */
+static ms_err begin_step(pager *p)
+{
+    const ms_plan *plan = p->plan;
+    uint32_t n_start = plan->op[1].alloc_at;
+
+    p->n_list = 0;
+    p->now_ns = p->host_ns = 0;
+    p->line->pages = (ms_pages){0};
+    for (uint32_t r = 0; r < plan->n_rows; r++) {
+        p->row[r].touched = 0;
+        if (r >= n_start && p->row[r].state == HERE)
+            MS_TRY(leave(p, r, 0, NOWHERE));
+        else if (r >= n_start || p->row[r].state != HERE)
+            set_away(p, r, r < n_start ? AWAY : NOWHERE);
+    }
+    p->n_list = 0;
+    for (uint32_t r = p->oldest; r != MS_NONE; r = p->row[r].newer)
+        MS_TRY(note(p, r, 0, 1));
+    p->line->start_ns[0] = p->line->end_ns[0] = 0;
+    p->line->gap_cause[0] = MS_GAP_NONE;
+    return drop(p, 0);
+}
+
+static ms_err run_step(pager *p)
+{
+    MS_TRY(begin_step(p));
+    for (uint32_t op = 1; op < p->plan->n_ops; op++) {
+        MS_TRY(run_op(p, op));
+        MS_TRY(drop(p, op));
+    }
+    p->line->step_ns = p->now_ns;
+    return MS_OK;
+}
+
+/* The most that one op touches. */
+static uint64_t least_bytes(pager *p)
+{
+    const ms_plan *plan = p->plan;
+    uint64_t most = 0;
+
+    for (uint32_t op = 1; op < plan->n_ops; op++) {
+        uint64_t bytes;
+        touch(p, op, &bytes); /* nothing is here yet */
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static ms_err check_room(pager *p)
+{
+    uint64_t least = least_bytes(p) + p->machine->context_bytes;
+    char hint[64];
+
+    if (least <= p->machine->capacity_bytes)
+        return MS_OK;
+    snprintf(hint, sizeof hint, "give it --memory %llu or more",
+             (unsigned long long)least);
+    return ms_fail(p->fault, MS_EINFEASIBLE, "uvm", hint,
+                   "one op touches more than the device's memory holds: with "
+                   "the context %llu bytes, there are %llu",
+                   (unsigned long long)least,
+                   (unsigned long long)p->machine->capacity_bytes);
+}
+
+/* A rank has one stream, and all its rows are the device's. */
+static ms_err check_plan(const ms_plan *plan, ms_fault *fault)
+{
+    bool alone = plan->n_ranks == 1 && plan->n_sync == 0;
+
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        alone = alone && plan->op[op].stream == MS_STREAM_COMPUTE;
+    for (uint32_t r = 0; r < plan->n_rows; r++)
+        alone = alone && plan->row[r].pool == MS_DEVICE_POOL;
+    if (alone && plan->n_ops > 0 && plan->op[0].pass == MS_START)
+        return MS_OK;
+    return ms_fail(
+        fault, MS_EUSAGE, "uvm", "leave the moves out",
+        "unified memory moves pages by itself: the program must not");
+}
+
+ms_err ms_paging_run(const ms_plan *plan, const ms_machine *machine,
+                     ms_arena *arena, ms_timeline *line, ms_wall_instant **list,
+                     uint32_t *n, ms_fault *fault)
+{
+    pager p = {.plan = plan,
+               .machine = machine,
+               .line = line,
+               .arena = arena,
+               .fault = fault,
+               .oldest = MS_NONE,
+               .newest = MS_NONE};
+
+    MS_TRY(check_plan(plan, fault));
+    p.row = ms_arena_take(arena, plan->n_rows, sizeof *p.row);
+    if (!p.row)
+        return ms_fail_nomem(fault);
+    MS_TRY(check_room(&p));
+    p.limit_bytes = machine->capacity_bytes - machine->context_bytes;
+    MS_TRY(run_step(&p));
+    MS_TRY(run_step(&p));
+    *list = p.list;
+    *n = p.n_list;
+    return MS_OK;
+}
