@@ -47,6 +47,13 @@ static ms_err note(pager *p, uint32_t row, uint32_t op, uint8_t turn)
     return MS_OK;
 }
 
+/* A library's workspace is not unified memory. */
+static bool is_pinned(const pager *p, uint32_t row)
+{
+    return row < p->plan->op[1].alloc_at &&
+           p->plan->row[row].category == MS_WORKSPACE;
+}
+
 /* ---- what is here, oldest use first -------------------------------------- */
 
 static void unlink_row(pager *p, uint32_t row)
@@ -115,7 +122,7 @@ static void touch(pager *p, uint32_t op, uint64_t *more)
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
         uint32_t row = plan->use[i];
         page_row *it = &p->row[row];
-        if (it->touched == op + 1)
+        if (it->touched == op + 1 || is_pinned(p, row))
             continue;
         it->touched = op + 1;
         if (it->state != HERE) {
@@ -149,6 +156,8 @@ static ms_err bring(pager *p, uint32_t op, migration *moved)
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
         uint32_t row = plan->use[i];
         uint64_t bytes = bytes_of(p, row);
+        if (is_pinned(p, row))
+            continue;
         if (p->row[row].state == AWAY) {
             moved->in_bytes += bytes;
             moved->in_pages += bytes / page_bytes + (bytes % page_bytes > 0);
@@ -219,6 +228,8 @@ static ms_err drop(pager *p, uint32_t op)
     for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
          i++) {
         uint32_t row = plan->release[i];
+        if (is_pinned(p, row))
+            continue;
         if (p->row[row].state == HERE)
             MS_TRY(leave(p, row, op, NOWHERE));
         else
@@ -240,12 +251,17 @@ static ms_err begin_step(pager *p)
     p->line->pages = (ms_pages){0};
     for (uint32_t r = 0; r < plan->n_rows; r++) {
         p->row[r].touched = 0;
+        if (is_pinned(p, r))
+            continue;
         if (r >= n_start && p->row[r].state == HERE)
             MS_TRY(leave(p, r, 0, NOWHERE));
         else if (r >= n_start || p->row[r].state != HERE)
             set_away(p, r, r < n_start ? AWAY : NOWHERE);
     }
     p->n_list = 0;
+    for (uint32_t r = 0; r < n_start; r++)
+        if (is_pinned(p, r))
+            MS_TRY(note(p, r, 0, 1));
     for (uint32_t r = p->oldest; r != MS_NONE; r = p->row[r].newer)
         MS_TRY(note(p, r, 0, 1));
     p->line->start_ns[0] = p->line->end_ns[0] = 0;
@@ -280,16 +296,19 @@ static uint64_t least_bytes(pager *p)
 
 static ms_err check_room(pager *p)
 {
-    uint64_t least = least_bytes(p) + p->machine->context_bytes;
+    uint64_t least = p->machine->context_bytes;
     char hint[64];
 
+    for (uint32_t r = 0; r < p->plan->op[1].alloc_at; r++)
+        p->level_bytes += is_pinned(p, r) ? bytes_of(p, r) : 0;
+    least += p->level_bytes + least_bytes(p);
     if (least <= p->machine->capacity_bytes)
         return MS_OK;
     snprintf(hint, sizeof hint, "give it --memory %llu or more",
              (unsigned long long)least);
     return ms_fail(p->fault, MS_EINFEASIBLE, "uvm", hint,
                    "one op touches more than the device's memory holds: with "
-                   "the context %llu bytes, there are %llu",
+                   "context and workspace %llu bytes, there are %llu",
                    (unsigned long long)least,
                    (unsigned long long)p->machine->capacity_bytes);
 }
