@@ -237,9 +237,12 @@ typedef enum ms_work {
     MS_WORK_D2H,
     MS_WORK_HOST,
     MS_WORK_NVME,
+    MS_WORK_PACK, /* copies within the device */
     MS_WORK_WAIT_HOST,
     MS_WORK_WAIT_COMM,
     MS_WORK_WAIT_COPY,
+    MS_WORK_WAIT_DISK,
+    MS_WORK_WAIT_CORES, /* of the host */
     MS_WORK_WAIT_RANK,
     MS_WORK_IDLE,
     MS_N_WORKS
@@ -252,7 +255,8 @@ typedef struct ms_span {
 
 /* What a stream of a rank does from 0 to step_ns, without gaps: neighbours
  * differ, none is empty.  The times of a compute stream's works are the
- * report's: in-line copies and waits for copies make its stall_ns. */
+ * report's: in-line copies and waits for copies, disk and the host's cores
+ * make its stall_ns. */
 ms_err ms_lanes_spans(const ms_timeline *line, uint8_t rank,
                       ms_stream_kind stream, ms_arena *arena, ms_span **spans,
                       uint32_t *n, ms_fault *fault);

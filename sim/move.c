@@ -29,7 +29,7 @@ ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
         return ms_fail_nomem(books->fault);
     plan->transfers = transfers;
     transfers[plan->n_transfers++] =
-        (struct ms_transfer){plan->n_ops, (uint8_t)kind, bytes};
+        (struct ms_transfer){plan->n_ops, (uint8_t)kind, bytes, 0};
     MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 1));
     ms_books_issue(books, at, MS_NONE, MS_COPY, stream, ns);
     return MS_OK;

@@ -423,6 +423,12 @@ uint64_t ms_collective_ns(const ms_ring *ring, ms_collective kind,
 uint64_t ms_collective_sent_bytes(const ms_ring *ring, ms_collective kind,
                                   uint64_t bytes);
 
+/* Of these what goes between nodes, on average over a node's ranks: what
+ * passes the nodes' borders, which the node's ranks carry together; the same
+ * as ms_collective_ns takes there. */
+uint64_t ms_collective_network_bytes(const ms_ring *ring, ms_collective kind,
+                                     uint64_t bytes);
+
 /* ---- expand.c: program to plan ------------------------------------------- */
 
 /* The expanded program in host issue order.  A row is one allocation.
@@ -488,7 +494,8 @@ typedef struct ms_plan {
     struct ms_transfer {
         uint32_t op;
         uint8_t kind;   /* ms_transfer_kind */
-        uint64_t bytes; /* of a collective: that each rank sends */
+        uint64_t bytes; /* of a collective: that each rank sends, and of */
+        uint64_t network_bytes; /* these between nodes */
     } * transfers;
     const ms_buffer *buffers; /* the program's */
 
@@ -537,6 +544,8 @@ typedef struct ms_machine {
     uint32_t data_ranks;     /* that train side by side, each on its samples;
                                 0 or 1: one alone */
     bool book_device;        /* book by device time, not in host issue order */
+    uint32_t node_ranks;     /* of data_ranks that share a node; 0: all */
+    uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
 } ms_machine;
 
 /* 16 bytes; size, category and sign follow from the plan's row. */
