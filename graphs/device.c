@@ -4,6 +4,7 @@
 #include "graphs/json.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #define MAX_FILE_BYTES (UINT64_C(1) << 20)
 #define FILE_VERSION 1
 #define GIB 1073741824.0
+#define LEAST 0.001 /* of what is divided by, in the file's unit */
 
 /* ---- by name ------------------------------------------------------------- */
 
@@ -61,27 +63,28 @@ ms_err ms_device_find(const char *name, const ms_device **device,
 #define MOST 1000000000
 #define RATE(key, text)                                                        \
     {                                                                          \
-        .name = key, .type = MS_FLOAT, .low = 0, .high = MOST, .help = text    \
+        .name = (key), .type = MS_FLOAT, .low = 0, .high = MOST,               \
+        .help = (text)                                                         \
     }
 #define DEFAULT_RATE(key, value, text)                                         \
     {                                                                          \
-        .name = key, .type = MS_FLOAT, .fallback.f = value, .low = 0,          \
-        .high = MOST, .help = text                                             \
+        .name = (key), .type = MS_FLOAT, .fallback.f = (value), .low = 0,      \
+        .high = MOST, .help = (text)                                           \
     }
 #define NEEDED(key, text)                                                      \
     {                                                                          \
-        .name = key, .type = MS_FLOAT, .required = true, .low = 1,             \
-        .high = MOST, .help = text                                             \
+        .name = (key), .type = MS_FLOAT, .required = true, .low = 0,           \
+        .high = MOST, .help = (text)                                           \
     }
 #define COUNT(key, value, most, text)                                          \
     {                                                                          \
-        .name = key, .type = MS_INT, .fallback.i = value, .low = 1,            \
-        .high = most, .help = text                                             \
+        .name = (key), .type = MS_INT, .fallback.i = (value), .low = 1,        \
+        .high = (most), .help = (text)                                         \
     }
 #define SHARE(key, value, text)                                                \
     {                                                                          \
-        .name = key, .type = MS_FLOAT, .fallback.f = value, .low = 0,          \
-        .high = 1, .help = text                                                \
+        .name = (key), .type = MS_FLOAT, .fallback.f = (value), .low = 0,      \
+        .high = 1, .help = (text)                                              \
     }
 
 const ms_field ms_device_fields[] = {
@@ -301,6 +304,21 @@ static void settle(ms_device *device, uint64_t given)
         device->matmul_share = 0.65;
 }
 
+/* Rates and shares are divided by: none is 0 but where 0 says "none", nor so
+ * small that times leave their range. */
+static ms_err check_number(const reader *r, uint32_t row, double number)
+{
+    const ms_field *field = &ms_device_fields[row];
+    bool divides = targets[row].unit >= 1e9 || targets[row].unit <= 1;
+    bool may_lack = !field->required && field->fallback.f <= 0;
+    if (field->type != MS_FLOAT || !divides || number >= LEAST ||
+        (may_lack && number == 0))
+        return MS_OK;
+    return ms_json_fail(
+        &r->json, ms_json_find(&r->json, 0, field->name), r->fault, field->help,
+        "\"%s\" must be at least %g, not %g", field->name, LEAST, number);
+}
+
 static ms_err read_numbers(const reader *r, bool like)
 {
     ms_value values[N_FIELDS];
@@ -313,6 +331,9 @@ static ms_err read_numbers(const reader *r, bool like)
     MS_TRY(ms_fields_read_object(&r->json, 0, &keys, r->arena, &out, r->fault));
     if (!like)
         MS_TRY(ms_fields_require(&r->json, 0, &keys, out.given, r->fault));
+    for (uint32_t i = 0; i < N_FIELDS; i++)
+        if ((out.given >> i & 1) != 0)
+            MS_TRY(check_number(r, i, values[i].f));
     for (uint32_t i = 0; i < N_FIELDS; i++)
         if ((out.given >> i & 1) != 0)
             put(r->device, i, values[i]);
@@ -339,7 +360,16 @@ static const ms_field curve_fields[] = {
 };
 static const char *const curve_extra[] = {"kib", "gbps"};
 
-/* The array under key, of n numbers above 0. */
+/* 0: no number */
+static double number_at(const ms_json *json, uint32_t node)
+{
+    const ms_json_node *number = &json->nodes[node];
+    if (number->kind == MS_JSON_INT)
+        return (double)number->value.i;
+    return number->kind == MS_JSON_FLOAT ? number->value.f : 0;
+}
+
+/* The array under key, of n numbers. */
 static ms_err find_numbers(const reader *r, uint32_t curve, const char *key,
                            uint32_t *first, uint32_t *n)
 {
@@ -355,21 +385,13 @@ static ms_err find_numbers(const reader *r, uint32_t curve, const char *key,
     *n = json->nodes[node].value.n;
     *first = ms_json_first(json, node);
     for (uint32_t i = *first; i != MS_NONE; i = json->nodes[i].next) {
-        const ms_json_node *number = &json->nodes[i];
-        bool whole = number->kind == MS_JSON_INT;
-        if (whole ? number->value.i < 1 || number->value.i > MOST * 8L
-                  : number->kind != MS_JSON_FLOAT || !(number->value.f > 0))
+        double number = number_at(json, i);
+        if (number < LEAST || number > 1e10)
             return ms_json_fail(json, i, r->fault, NULL,
-                                "\"%s\" must hold numbers above 0", key);
+                                "\"%s\" must hold numbers from %g to 1e10", key,
+                                LEAST);
     }
     return MS_OK;
-}
-
-static double number_at(const ms_json *json, uint32_t node)
-{
-    const ms_json_node *number = &json->nodes[node];
-    return number->kind == MS_JSON_INT ? (double)number->value.i
-                                       : number->value.f;
 }
 
 static ms_err read_points(const reader *r, uint32_t node, ms_curve *curve)
@@ -388,7 +410,7 @@ static ms_err read_points(const reader *r, uint32_t node, ms_curve *curve)
     curve->points = points;
     double before_s = 0, before_bytes = 0;
     for (uint32_t i = 0; i < n_gbps; i++) {
-        double bytes = number_at(json, kib) * 1024;
+        double bytes = floor(number_at(json, kib) * 1024);
         points[i] =
             (ms_curve_point){(uint64_t)bytes, number_at(json, gbps) * 1e9};
         double s = bytes / points[i].bytes_per_s;

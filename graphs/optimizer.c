@@ -52,12 +52,13 @@ static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
 
 static void parameter_states(ms_trace *trace, ms_parameter *parameter)
 {
-    bool steady = trace->training->step == 0, mixed = is_mixed(trace);
-    uint8_t dtype = mixed ? MS_FLOAT32 : trace->weight_dtype;
+    bool steady = trace->training->step == 0;
+    bool has_master = is_mixed(trace) || parameter->far;
+    uint8_t dtype = has_master ? MS_FLOAT32 : trace->weight_dtype;
     uint8_t category = MS_OPTIMIZER_STATE;
     uint64_t part = parameter->part;
 
-    if (mixed) /* made at construction, not by the first step */
+    if (has_master) /* made at construction, not by the first step */
         parameter->master =
             state(trace, "master", MS_FLOAT32, category, part, true);
     if (trace->training->optimizer == MS_MOMENTUM)
@@ -70,6 +71,45 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
         state(trace, "exp_avg_sq", dtype, category, part, steady);
     if (trace->cpu) /* the step counter is an fp32 scalar in host memory */
         ms_trace_storage(trace, "step", 4, category, true);
+}
+
+/* ---- homes --------------------------------------------------------------- */
+
+static void home_weight(ms_trace *trace, const ms_parameter *parameter)
+{
+    uint8_t pool = trace->shape->offload.parameters;
+
+    if (pool != MS_DEVICE_POOL)
+        ms_parts_home(trace, parameter->storage, pool, 0);
+}
+
+static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
+{
+    const ms_offload *offload = &trace->shape->offload;
+    uint64_t bytes = offload->gradient_bytes;
+
+    if (bytes == 0)
+        bytes = ms_trace_dtype_bytes[trace->grad_dtype];
+    if (parameter->far || offload->gradients != MS_DEVICE_POOL)
+        ms_parts_home(trace, parameter->grad_storage, offload->gradients,
+                      parameter->part * bytes);
+}
+
+static void home_states(ms_trace *trace, ms_parameter *parameter)
+{
+    const ms_offload *offload = &trace->shape->offload;
+    const uint32_t states[] = {parameter->master, parameter->first,
+                               parameter->second};
+
+    if (!parameter->far)
+        return;
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        ms_parts_home(trace, states[i], offload->optimizer, 0);
+    if (offload->step != MS_HOST_PARAMETERS)
+        return;
+    parameter->host_grad = state(trace, "host_grad", MS_FLOAT32,
+                                 MS_OPTIMIZER_STATE, parameter->part, true);
+    ms_parts_home(trace, parameter->host_grad, MS_HOST_POOL, 0);
 }
 
 /* What DistributedDataParallel reduces: flat copies of all gradients
@@ -87,11 +127,14 @@ void ms_optimizer_states(ms_trace *trace)
 {
     uint64_t grad_bytes = 0;
     bool kept = (trace->training->zero_grad && trace->training->step == 0) ||
-                trace->shape->holds_gradients;
+                trace->shape->holds_gradients ||
+                trace->shape->offload.gradients != MS_DEVICE_POOL;
 
     ms_parts_split(trace);
+    ms_hoststep_choose(trace);
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         ms_parameter *parameter = &trace->parameters[p];
+        home_weight(trace, parameter);
         if (parameter->uses == 0)
             continue;
         trace->layer = parameter->layer;
@@ -101,12 +144,16 @@ void ms_optimizer_states(ms_trace *trace)
         if (trace->err)
             return;
         trace->graph.storage_grad[parameter->storage] = parameter->grad_storage;
-        if (trace->training->optimizer != MS_NO_OPTIMIZER)
+        home_gradient(trace, parameter);
+        if (trace->training->optimizer != MS_NO_OPTIMIZER) {
             parameter_states(trace, parameter);
+            home_states(trace, parameter);
+        }
         grad_bytes += trace->graph.storage_bytes[parameter->grad_storage];
     }
     if (trace->shape->copies_gradients && !trace->err)
         buckets(trace, grad_bytes);
+    ms_hoststep_buffers(trace);
 }
 
 /* ---- kernels ------------------------------------------------------------- */
@@ -368,6 +415,7 @@ static bool find_grads(step *s)
         uint32_t grad = s->trace->parameters[p].grad_storage;
         bool made = grad != MS_NONE && (g->storage_at_start[grad] ||
                                         g->storage_maker[grad] != MS_NONE);
+        made = made && !s->trace->parameters[p].far;
         s->grads[p] = made ? grad : MS_NONE;
         s->roots[p] = s->denoms[p] = MS_NONE;
         some |= made;
@@ -414,34 +462,43 @@ static void announce(ms_trace *trace)
     ms_trace_drop_storage(trace, handle);
 }
 
+static void device_step(step *s)
+{
+    ms_trace *trace = s->trace;
+
+    if (s->fused) {
+        over_all(s, "fused_optimizer_step", fused_update, 11);
+        return;
+    }
+    bool casts = s->mixed && trace->grad_dtype != MS_FLOAT32;
+    if (casts)
+        each(s, "aten::_to_copy", "aten::_to_copy (all)", cast_grad, 0);
+    if (!s->adam)
+        plain_sgd(s);
+    else if (s->foreach)
+        foreach_adam(s);
+    else
+        loop_adam(s);
+    if (s->mixed)
+        each(s, "aten::copy_", "aten::_foreach_copy_", copy_master, 0);
+    if (casts)
+        drop_list(s, s->grads);
+}
+
 void ms_optimizer_step(ms_trace *trace)
 {
     step s = {.trace = trace};
-    uint32_t n = trace->n_parameters;
 
-    if (trace->err || trace->training->optimizer == MS_NO_OPTIMIZER || n == 0 ||
-        !open_step(&s))
+    if (trace->err || trace->training->optimizer == MS_NO_OPTIMIZER ||
+        trace->n_parameters == 0)
         return;
     trace->pass = MS_STEP;
     trace->unit = trace->node_now = MS_NONE;
     trace->op_flags = 0;
-    if (trace->cpu && trace->framework == MS_TORCH_1_13)
-        announce(trace);
-    if (s.fused) {
-        over_all(&s, "fused_optimizer_step", fused_update, 11);
-        return;
+    if (open_step(&s)) {
+        if (trace->cpu && trace->framework == MS_TORCH_1_13)
+            announce(trace);
+        device_step(&s);
     }
-    bool casts = s.mixed && trace->grad_dtype != MS_FLOAT32;
-    if (casts)
-        each(&s, "aten::_to_copy", "aten::_to_copy (all)", cast_grad, 0);
-    if (!s.adam)
-        plain_sgd(&s);
-    else if (s.foreach)
-        foreach_adam(&s);
-    else
-        loop_adam(&s);
-    if (s.mixed)
-        each(&s, "aten::copy_", "aten::_foreach_copy_", copy_master, 0);
-    if (casts)
-        drop_list(&s, s.grads);
+    ms_hoststep_run(trace);
 }

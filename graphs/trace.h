@@ -96,8 +96,14 @@ typedef struct ms_parameter {
     uint32_t cast;       /* autocast: tensor of its 16-bit cast, or MS_NONE */
     uint32_t uses, grad; /* engine: gradients still to come; their sum */
     uint64_t elements;
-    uint64_t part; /* elements that this rank updates: see parts.c */
+    uint64_t part;      /* elements that this rank updates: see parts.c */
+    bool far;           /* the host updates it: see hoststep.c */
+    uint32_t host_grad; /* where its gradient goes then, or MS_NONE */
 } ms_parameter;
+
+/* Pinned buffers of an optimizer step on the disk: DeepSpeed doubles them to
+ * pipeline. */
+#define MS_MOST_SLOTS 2u
 
 /* A storage with its home elsewhere than on the device. */
 typedef struct ms_home {
@@ -163,6 +169,8 @@ struct ms_trace {
     uint32_t n_parameters, parameters_capacity;
     ms_home *homes;
     uint32_t n_homes, homes_capacity;
+    uint32_t slots[MS_MOST_SLOTS], n_slots; /* pinned buffers of the step */
+    uint32_t step_order; /* a storage of no bytes: copies in turn; or NONE */
     ms_parameter *parameters;
 };
 
@@ -258,6 +266,15 @@ void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
 /* The columns of the graph that say so, once ids are final: new_id per storage
  * of the trace. */
 ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id);
+
+/* ---- hoststep.c ---------------------------------------------------------- */
+
+/* Which parameters the host updates. */
+void ms_hoststep_choose(ms_trace *trace);
+/* Storages of the host's step: pinned buffers of the disk's tiles. */
+void ms_hoststep_buffers(ms_trace *trace);
+/* Its ops (after those of the device's step). */
+void ms_hoststep_run(ms_trace *trace);
 
 /* ---- optimizer.c --------------------------------------------------------- */
 

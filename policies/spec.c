@@ -70,12 +70,17 @@ static const char *spelled(const ms_param *param, char *text, size_t size)
 {
     const char *value[] = {[MS_PARAM_INT] = "=N",
                            [MS_PARAM_WORD] = "=",
+                           [MS_PARAM_WORDS] = "=",
                            [MS_PARAM_NAMES] = "=NAME/NAME",
                            [MS_PARAM_FLAG] = ""};
-    const char *words = param->type == MS_PARAM_WORD ? param->words : "";
+    bool has_words =
+        param->type == MS_PARAM_WORD || param->type == MS_PARAM_WORDS;
+    const char *words = has_words ? param->words : "";
     snprintf(text, size, "%s%s%s", param->name, value[param->type], words);
     if (param->bare)
-        snprintf(text, size, "N");
+        snprintf(text, size, "%s", param->type == MS_PARAM_INT ? "N" : words);
+    for (char *c = text; *c != '\0' && param->type == MS_PARAM_WORDS; c++)
+        *c = *c == '|' ? '/' : *c;
     return text;
 }
 
@@ -110,8 +115,8 @@ static ms_err fail_policy(const parser *p, piece name)
     char hint[256] = "";
     const char *names[64];
     uint32_t n = 0;
-    for (; n < ms_registry_n && n < 64; n++)
-        names[n] = ms_registry[n]->name;
+    for (; n < ms_registry_n() && n < 64; n++)
+        names[n] = ms_registry_row(n)->name;
     suggest(p, name, names, n, hint, sizeof hint);
     append(hint, sizeof hint, "policies: %s", names[0]);
     for (uint32_t i = 1; i < n; i++)
@@ -200,6 +205,22 @@ static ms_err parse_word(const parser *p, const ms_param *param, piece word,
                    p->text + word.at);
 }
 
+/* Some of the words, joined with '/', each once. */
+static ms_err parse_words(const parser *p, const ms_param *param, piece list,
+                          ms_policy_value *value)
+{
+    piece rest = list;
+    bool last = false;
+    value->number = 0;
+    while (!last) {
+        ms_policy_value one;
+        piece word = cut(p, &rest, '/', &last);
+        MS_TRY(parse_word(p, param, word, &one));
+        value->number |= (int64_t)1 << one.number;
+    }
+    return MS_OK;
+}
+
 static ms_err parse_names(const parser *p, const ms_param *param, piece list,
                           ms_policy_value *value)
 {
@@ -226,6 +247,8 @@ static ms_err parse_value(const parser *p, const ms_param *param, piece word,
         return parse_int(p, param, word, value);
     case MS_PARAM_WORD:
         return parse_word(p, param, word, value);
+    case MS_PARAM_WORDS:
+        return parse_words(p, param, word, value);
     case MS_PARAM_NAMES:
         return parse_names(p, param, word, value);
     case MS_PARAM_FLAG:
@@ -237,17 +260,27 @@ static ms_err parse_value(const parser *p, const ms_param *param, piece word,
 
 /* ---- arguments ----------------------------------------------------------- */
 
+/* Can a bare parameter be meant by this alone? */
+static bool is_bare(const parser *p, const ms_param *param, piece alone)
+{
+    piece rest = alone;
+    bool last;
+    if (!param->bare || alone.length == 0)
+        return false;
+    if (param->type == MS_PARAM_INT)
+        return p->text[alone.at] >= '0' && p->text[alone.at] <= '9';
+    return word_index(p, param->words, cut(p, &rest, '/', &last)) >= 0;
+}
+
 /* The row that an argument sets; n_params if there is none. */
 static uint32_t find_param(const parser *p, const ms_policy *policy, piece key,
                            bool has_value)
 {
-    bool digit =
-        key.length > 0 && p->text[key.at] >= '0' && p->text[key.at] <= '9';
     uint32_t row = 0;
     for (; row < policy->n_params; row++) {
         const ms_param *param = &policy->params[row];
         if (is_name(p, key, param->name) ||
-            (param->bare && digit && !has_value))
+            (!has_value && is_bare(p, param, key)))
             break;
     }
     return row;
@@ -371,7 +404,7 @@ static uint32_t stage(const ms_policy *policy)
 static uint32_t registry_row(const ms_policy *policy)
 {
     uint32_t row = 0;
-    while (ms_registry[row] != policy)
+    while (ms_registry_row(row) != policy)
         row++;
     return row;
 }
@@ -412,9 +445,9 @@ static ms_err parse_policy(parser *p, piece whole, ms_spec *spec)
     piece rest = whole;
     piece name = cut(p, &rest, ':', &last);
     struct ms_spec_item item = {0};
-    for (uint32_t i = 0; i < ms_registry_n; i++)
-        if (is_name(p, name, ms_registry[i]->name))
-            item.policy = ms_registry[i];
+    for (uint32_t i = 0; i < ms_registry_n(); i++)
+        if (is_name(p, name, ms_registry_row(i)->name))
+            item.policy = ms_registry_row(i);
     if (item.policy == NULL)
         return fail_policy(p, name);
     for (uint32_t i = 0; i < item.policy->n_params; i++)
@@ -447,6 +480,28 @@ ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
 
 /* ---- printing ------------------------------------------------------------ */
 
+/* The word of this index, joined with '/' to those before it. */
+static void print_word(const char *words, int64_t index, bool joined,
+                       ms_text *text)
+{
+    for (; index > 0; index--)
+        words = strchr(words, '|') + 1;
+    if (joined)
+        ms_text_put(text, "/", 1);
+    ms_text_put(text, words, strcspn(words, "|"));
+}
+
+static void print_words(const char *words, int64_t bits, ms_text *text)
+{
+    bool joined = false;
+    for (int64_t index = 0; bits >> index > 0; index++) {
+        if (!(bits >> index & 1))
+            continue;
+        print_word(words, index, joined, text);
+        joined = true;
+    }
+}
+
 static void print_value(const ms_param *param, const ms_policy_value *value,
                         ms_text *text)
 {
@@ -460,11 +515,10 @@ static void print_value(const ms_param *param, const ms_policy_value *value,
         ms_text_i64(text, value->number);
     } else if (param->type == MS_PARAM_NAMES) {
         ms_text_add(text, "%s", value->text);
+    } else if (param->type == MS_PARAM_WORDS) {
+        print_words(param->words, value->number, text);
     } else {
-        const char *words = param->words;
-        for (int64_t skip = value->number; skip > 0; skip--)
-            words = strchr(words, '|') + 1;
-        ms_text_put(text, words, strcspn(words, "|"));
+        print_word(param->words, value->number, false, text);
     }
 }
 

@@ -225,8 +225,12 @@ void ms_books_read(ms_books *books, uint32_t row)
         plan->use[books->n_use++] = row;
     if (books->streams) {
         uint32_t writer = books->ready_op[row];
-        if (plan->op[writer].stream != plan->op[op].stream ||
-            plan->op[writer].rank != plan->op[op].rank)
+        const ms_plan_op *it = &plan->op[writer];
+        bool noted = books->n_wait > plan->wait_at[op] &&
+                     plan->wait[books->n_wait - 1] == writer;
+        if (!noted && it->pass != MS_START &&
+            (it->stream != plan->op[op].stream ||
+             it->rank != plan->op[op].rank))
             plan->wait[books->n_wait++] = writer;
     }
 }

@@ -145,6 +145,12 @@ static ms_err check_verb(const ms_graph *graph, const ms_call *call,
                        "a set moves to here, host, nvme, shard or packed, not "
                        "to place %u",
                        (unsigned)call->place);
+    if (call->verb == MS_STEP_SET && call->place != MS_HERE &&
+        call->place != MS_HOST && call->place != MS_PENDING)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "a step is whole (here), the host's or what is pending, "
+                       "not of place %u",
+                       (unsigned)call->place);
     if (call->verb == MS_STATE && call->place != MS_HERE &&
         call->place != MS_GONE)
         return ms_fail(fault, MS_EINPUT, NULL, NULL,

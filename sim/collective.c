@@ -22,6 +22,7 @@ static const protocol protocols[] = {
     {"Simple", 1.0, 8.4, 8.4, 3.4, 5.7, 14.0, 4.0, 4.0, 14.0},
 };
 
+#define LONGEST_NS 1e15 /* 11 days; sums of many stay in range */
 #define TREE_SHARE 0.92 /* of a ring's bandwidth, all-reduce only */
 /* Reduction in the switch (NVLS): NCCL's tuner again.  The bytes themselves
  * travel, not twice (n - 1) / n of them, at 5 / 6 of the links. */
@@ -38,10 +39,9 @@ static groups groups_of(const ms_ring *ring)
 {
     uint32_t per_node = ring->ranks_per_node > 0 ? ring->ranks_per_node : 1;
     uint32_t local = ring->ranks < per_node ? ring->ranks : per_node;
+    uint32_t nodes = (ring->ranks + per_node - 1) / per_node;
 
-    return (groups){.ranks = ring->ranks,
-                    .local = local,
-                    .nodes = (ring->ranks + per_node - 1) / per_node};
+    return (groups){.ranks = ring->ranks, .local = local, .nodes = nodes};
 }
 
 /* ---- what is sent -------------------------------------------------------- */
@@ -115,7 +115,6 @@ static double hop_us(const ms_ring *ring, const protocol *p)
     return ring->nvlink ? p->nvlink_us : p->pcie_us;
 }
 
-/* Seconds to microseconds; nothing moves over a link without a rate. */
 static double moving_us(double bytes, double bytes_per_s)
 {
     return bytes / bytes_per_s * 1e6;
@@ -193,7 +192,16 @@ static double all_reduce_us(const ms_ring *ring, const protocol *p,
     return best;
 }
 
-/* ---- point to point ------------------------------------------------------ */
+/* ---- chains and messages ------------------------------------------------- */
+
+/* A chain that passes pieces on: NCCL counts one hop. */
+static double broadcast_us(const ms_ring *ring, const protocol *p, double bytes)
+{
+    bool away = groups_of(ring).nodes > 1;
+
+    return p->ring_us + (away ? p->network_us : hop_us(ring, p)) +
+           moving_us(bytes, ring_rate(ring) * p->share);
+}
 
 /* All messages leave at once: those to the own node and those to others do
  * not share a link. */
@@ -231,6 +239,8 @@ static double kind_us(const ms_ring *ring, const protocol *p,
     switch (kind) {
     case MS_ALL_REDUCE:
         return all_reduce_us(ring, p, (double)bytes, sent);
+    case MS_BROADCAST:
+        return broadcast_us(ring, p, (double)bytes);
     case MS_ALL_TO_ALL:
         return all_to_all_us(ring, p, (double)bytes);
     case MS_SEND:
@@ -287,9 +297,14 @@ static double bus_bytes_per_s(const ms_curve *curve, double bytes)
 static double measured_us(const ms_ring *ring, const ms_curve *curve,
                           ms_collective kind, uint64_t bytes)
 {
-    double sent = (double)ms_collective_sent_bytes(ring, kind, bytes);
-    double us = moving_us(sent, bus_bytes_per_s(curve, (double)bytes));
+    double share = 1 - 1.0 / ring->ranks; /* not rounded to whole bytes */
 
+    if (kind == MS_ALL_REDUCE)
+        share *= 2;
+    if (kind == MS_BROADCAST)
+        share = 1;
+    double us =
+        moving_us(share * (double)bytes, bus_bytes_per_s(curve, (double)bytes));
     return kind == MS_ALL_REDUCE ? us : fmax(us, model_us(ring, kind, bytes));
 }
 
@@ -303,5 +318,5 @@ uint64_t ms_collective_ns(const ms_ring *ring, ms_collective kind,
     double us = curve && bytes > 0 && kind != MS_SEND
                     ? measured_us(ring, curve, kind, bytes)
                     : model_us(ring, kind, bytes);
-    return (uint64_t)(us * 1e3 + 0.5);
+    return (uint64_t)fmin(us * 1e3 + 0.5, LONGEST_NS);
 }

@@ -15,7 +15,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                      KEY(BUFFER)},
     [MS_WAIT] = {"wait", MS_DUMP_SET, WHEN | KEY(BUFFER)},
     [MS_STATE] = {"state", MS_DUMP_NO_OBJECT, KEY(UNIT) | WHEN | KEY(TO)},
-    [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN},
+    [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN | KEY(TO)},
     [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN | KEY(SAVES)},
     [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
     [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT, WHEN},
@@ -286,6 +286,8 @@ static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
         put_set(text, key == MS_DUMP_KEEP ? call->keep : call->set);
         break;
     case MS_DUMP_TO:
+        if (call->verb == MS_STEP_SET && call->place == MS_HERE)
+            break;
         put_word(text, "to");
         put_word(text, ms_names_place[call->place]);
         break;

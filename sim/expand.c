@@ -184,6 +184,8 @@ static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
 
     if (!books->complete)
         MS_TRY(prepare(books, at, op));
+    if (books->streams)
+        MS_TRY(ms_move_note_step(books, op));
     ms_books_issue(books, at, op, graph->op_pass[op], graph->op_stream[op],
                    graph->op_ns[op]);
     if (books->reads)
@@ -372,8 +374,15 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
 
 /* ---- backward and step --------------------------------------------------- */
 
+/* Is the op of the host's cores or its disk? */
+static bool is_far(uint8_t stream)
+{
+    return stream == MS_STREAM_HOST || stream == MS_STREAM_NVME_READ ||
+           stream == MS_STREAM_NVME_WRITE;
+}
+
 /* The step reads every .grad: each must exist by now. */
-static ms_err run_step(ms_books *books, const ms_books_at *at)
+static ms_err run_step(ms_books *books, const ms_books_at *at, uint8_t place)
 {
     const ms_graph *graph = books->graph;
 
@@ -391,7 +400,11 @@ static ms_err run_step(ms_books *books, const ms_books_at *at)
     books->complete = false;
     if (graph->step && !books->reads)
         return ms_step_append(books, at);
-    return run_ops(books, at, MS_ALL, graph->step_first, graph->n_ops);
+    for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
+        if (place == MS_HERE ||
+            is_far(graph->op_stream[op]) == (place == MS_HOST))
+            MS_TRY(run_op(books, at, MS_ALL, op));
+    return MS_OK;
 }
 
 /* ---- calls --------------------------------------------------------------- */
@@ -521,7 +534,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             MS_TRY(move_set(books, &at, program, call));
             break;
         case MS_STEP_SET:
-            MS_TRY(run_step(books, &at));
+            MS_TRY(run_step(books, &at, call->place));
             break;
         case MS_HOLD:
             hold(books, &at, program, call->set, call->flags & MS_CALL_SAVES);

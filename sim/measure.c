@@ -396,8 +396,11 @@ static void close_far(const ms_machine *machine, ms_report *report)
     uint64_t beside = per_node > 0 && per_node < ranks ? per_node : ranks;
     report->far[MS_HOST_POOL].capacity_bytes = machine->host_memory_bytes;
     report->far[MS_NVME_POOL].capacity_bytes = machine->nvme_bytes;
-    for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++)
-        report->far[pool].node_bytes = report->far[pool].peak_bytes * beside;
+    for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {
+        struct ms_far_memory *far = &report->far[pool];
+        if (__builtin_mul_overflow(far->peak_bytes, beside, &far->node_bytes))
+            far->node_bytes = UINT64_MAX;
+    }
     report->host_peak_bytes = report->far[MS_HOST_POOL].peak_bytes;
     report->nvme_peak_bytes = report->far[MS_NVME_POOL].peak_bytes;
 }

@@ -16,9 +16,7 @@ static uint64_t copy_ns(const ms_books *books, uint64_t bytes, double rate)
     return books->opts->copy_ns + (uint64_t)(ns + 0.5);
 }
 
-ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
-                     ms_transfer_kind kind, uint8_t stream, uint64_t bytes,
-                     uint64_t ns, uint32_t n)
+ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes)
 {
     ms_plan *plan = books->plan;
     struct ms_transfer *transfers =
@@ -30,6 +28,30 @@ ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
     plan->transfers = transfers;
     transfers[plan->n_transfers++] =
         (struct ms_transfer){plan->n_ops, (uint8_t)kind, bytes, 0};
+    return MS_OK;
+}
+
+ms_err ms_move_note_step(ms_books *books, uint32_t op)
+{
+    static const ms_transfer_kind kinds[MS_N_STREAMS] = {
+        [MS_STREAM_H2D] = MS_TRANSFER_H2D,
+        [MS_STREAM_D2H] = MS_TRANSFER_D2H,
+        [MS_STREAM_NVME_READ] = MS_TRANSFER_NVME_READ,
+        [MS_STREAM_NVME_WRITE] = MS_TRANSFER_NVME_WRITE,
+    };
+    const ms_graph *graph = books->graph;
+    uint8_t stream = graph->op_stream[op];
+
+    if (stream == MS_STREAM_COMPUTE || stream == MS_STREAM_HOST)
+        return MS_OK;
+    return ms_move_note(books, kinds[stream], graph->op_write_bytes[op]);
+}
+
+ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
+                     ms_transfer_kind kind, uint8_t stream, uint64_t bytes,
+                     uint64_t ns, uint32_t n)
+{
+    MS_TRY(ms_move_note(books, kind, bytes));
     MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 1));
     ms_books_issue(books, at, MS_NONE, MS_COPY, stream, ns);
     return MS_OK;
@@ -258,7 +280,7 @@ ms_err ms_move_to_host(ms_books *books, const ms_books_at *at, uint32_t storage)
 
     if (row == MS_NONE || books->plan->row[row].pool == MS_HOST_POOL)
         return MS_OK;
-    return ms_move_storage(books, at, storage, MS_HOST, 0);
+    return ms_move_storage(books, at, storage, MS_HOST, MS_CALL_LATER);
 }
 
 /* ---- waiting ------------------------------------------------------------- */

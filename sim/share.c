@@ -36,6 +36,14 @@ static void wait_for_compute(ms_books *books, const ms_books_at *at)
         books->plan->wait[books->n_wait++] = last;
 }
 
+/* A rank alone has nobody to talk to. */
+static bool is_alone(const ms_books *books, bool outer)
+{
+    const ms_ring *ring = outer ? &books->opts->outer : &books->opts->ring;
+
+    return ring->ranks < 2 && !books->graph->storage_shard_bytes;
+}
+
 /* ---- gathering ----------------------------------------------------------- */
 
 static bool is_whole(const ms_books *books, uint32_t cell)
@@ -81,7 +89,7 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
     if (buffer != MS_NONE)
         to = books->buffer_row[buffer];
     MS_TRY(bring_parts(books, at, storages, n, &bytes));
-    if (bytes == 0)
+    if (bytes == 0 || is_alone(books, false))
         return MS_OK;
     if (to != MS_NONE)
         bytes = books->plan->buffers[buffer].bytes;
@@ -234,7 +242,8 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
         kind = MS_TRANSFER_OUTER;
     else if (call->place == MS_SHARD)
         kind = MS_TRANSFER_SCATTER;
-    if (measure(books, at, storages, n, outer, &bytes) == 0)
+    if (measure(books, at, storages, n, outer, &bytes) == 0 ||
+        is_alone(books, outer))
         return MS_OK;
     MS_TRY(issue_collective(books, at, kind, bytes, n));
     for (uint32_t i = 0; i < n; i++) {

@@ -34,70 +34,7 @@
 
 #include "sim/base.h"
 #include "sim/names.h"
-
-/* ---- what a rank computes and holds -------------------------------------- */
-
-/* Of the model's states the ranks share those up to here, each its part: per
- * parameter the elements over the ranks, rounded up (ZeRO's stages). */
-typedef enum ms_shared {
-    MS_SHARED_NOTHING,
-    MS_SHARED_OPTIMIZER, /* its state; the step updates this rank's part */
-    MS_SHARED_GRADIENTS,
-    MS_SHARED_PARAMETERS
-} ms_shared;
-
-/* How a parameter is divided among the ranks that share it. */
-typedef enum ms_part_rule {
-    MS_PART_ELEMENTS, /* its elements over the ranks, rounded up: the paper,
-                         DeepSpeed's stage 3 */
-    MS_PART_ROWS,     /* its rows (dimension 0) over the ranks: FSDP2 */
-    MS_PART_FLAT      /* all of them lie in one flat buffer, padded to
-                         flat_multiple times the ranks: DeepSpeed's stages 1, 2 */
-} ms_part_rule;
-
-/* How an optimizer step on the host's cores goes (specs/policies.md 3). */
-typedef enum ms_host_step {
-    MS_HOST_TILES,     /* a tile's new weights travel while the next tile is
-                          updated (ZeRO-Offload, section 4) */
-    MS_HOST_WHOLE,     /* all fp32 weights travel after the update and are cast
-                          on the device (DeepSpeed, stages 1 and 2) */
-    MS_HOST_GROUPS,    /* tile by tile, each copy waited for (DeepSpeed, 3) */
-    MS_HOST_PARAMETERS /* gradients come, weights go, parameter by parameter
-                          (Megatron's HybridDeviceOptimizer) */
-} ms_host_step;
-
-/* What of the model's states has its home elsewhere. */
-typedef struct ms_offload {
-    uint8_t optimizer, parameters, gradients; /* ms_pool_kind */
-    ms_host_step step;
-    double host_share;      /* of the elements that the host updates, the first
-                               ones; the device updates the others */
-    uint64_t tile_elements; /* of one update (DeepSpeed's sub-group) */
-    bool fp32_gradients;    /* as they lie on the host */
-    bool reads_ahead, writes_behind; /* disk: beside the update */
-} ms_offload;
-
-typedef struct ms_shape {
-    uint64_t batch; /* samples per step on this rank */
-    uint32_t micro_batches;
-    uint64_t fixed;        /* samples of a micro-batch that the model fixes, or
-                              0: more micro-batches then make a larger batch */
-    uint32_t gpus;         /* of the job, where said; else 0 */
-    uint32_t data_ranks;   /* ranks with the same model and other samples */
-    ms_shared shared;      /* among the data ranks */
-    bool holds_gradients;  /* .grad exists all through the step */
-    bool fp32_gradients;   /* whatever the weights are */
-    bool copies_gradients; /* to buckets of their own, as large as they */
-    uint32_t shard_ranks;  /* of data_ranks, those that divide the states; the
-                              groups hold copies (HSDP); 0: all */
-    ms_part_rule part;
-    uint32_t flat_multiple;
-    bool part_is_master; /* the fp32 part is the master copy of itself; whole
-                            copies have the format of the weights (FSDP) */
-    uint64_t whole_elements; /* shared parameters of at most so many elements
-                                are whole at all times */
-    ms_offload offload;
-} ms_shape;
+#include "sim/shape.h"
 
 /* ---- graph.c: the template of one micro-batch and the optimizer step ----- */
 
@@ -239,7 +176,8 @@ typedef enum ms_verb {
                     the disk's by way of the host), of what is shared the part;
                     to MS_PACKED: into a buffer; from there to MS_HERE: out of
                     it; to MS_SHARD: let whole copies go */
-    MS_STEP_SET, /* the optimizer step (set: MS_ALL) */
+    MS_STEP_SET, /* the optimizer step (set: MS_ALL): with place MS_HOST what
+                    the host and its disk do of it, with MS_PENDING the rest */
     MS_HOLD,     /* take a host reference on each storage of set */
     MS_DROP_SET, /* release those references */
     MS_SYNC,     /* the host waits until the device has caught up */

@@ -194,9 +194,7 @@ static void fold_ops(const ms_waits *waits, rank_clock *clocks,
             by_pass[row->pass] += flops[row->of];
         if (row->stream == MS_STREAM_COMPUTE)
             add_op(waits, clock, op);
-        if (clock->last == MS_NONE ||
-            line->end_ns[op] >= line->end_ns[clock->last])
-            clock->last = op;
+        clock->last = ms_waits_later(line, op, clock->last);
     }
     report->forward_flops = by_pass[MS_FORWARD] + by_pass[MS_LOSS];
     report->backward_flops = by_pass[MS_GRAD_INPUT] + by_pass[MS_GRAD_WEIGHT] +

@@ -187,6 +187,14 @@ bool ms_waits_next(const ms_waits *waits, ms_wait *wait)
     return false;
 }
 
+uint32_t ms_waits_later(const ms_timeline *line, uint32_t op, uint32_t last)
+{
+    if (line->end_ns[op] == line->start_ns[op] ||
+        (last != MS_NONE && line->end_ns[op] < line->end_ns[last]))
+        return last;
+    return op;
+}
+
 /* ---- all of them --------------------------------------------------------- */
 
 /* The parts of one wait into list (NULL: only counted), earliest first. */
@@ -210,8 +218,7 @@ static uint32_t put_all(const ms_waits *waits, uint8_t rank, ms_wait *list)
         const ms_plan_op *row = &line->plan->op[op];
         if (row->rank != rank)
             continue;
-        if (last == MS_NONE || line->end_ns[op] >= line->end_ns[last])
-            last = op;
+        last = ms_waits_later(line, op, last);
         if (row->stream != MS_STREAM_COMPUTE)
             continue;
         if (line->start_ns[op] > free_ns)

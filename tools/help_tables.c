@@ -28,6 +28,7 @@ static void put_param(const ms_param *param, ms_text *text)
 {
     const char *values = param->type == MS_PARAM_FLAG          ? ""
                          : param->type == MS_PARAM_WORD        ? param->words
+                         : param->type == MS_PARAM_WORDS       ? param->words
                          : param->type == MS_PARAM_NAMES       ? "NAME/NAME"
                          : param->low == 0 && param->high == 1 ? "0|1"
                                                                : "N";
@@ -53,10 +54,11 @@ void ms_help_tables_policies(ms_text *text)
 {
     ms_text_add(text, "A policy is NAME[:ARGUMENT,...], an argument a word or "
                       "KEY=VALUE; lists inside a\nvalue join with /.  Policies "
-                      "join with + or by repeating --policy.\n");
-    for (uint32_t i = 0; i < ms_registry_n; i++) {
+                      "join with + or by repeating --policy.\n"
+                      "--plugin FILE adds one of your own.\n");
+    for (uint32_t i = 0; i < ms_registry_n(); i++) {
         ms_text_add(text, "\n");
-        put_policy(ms_registry[i], text);
+        put_policy(ms_registry_row(i), text);
     }
 }
 
@@ -242,27 +244,64 @@ void ms_help_tables_models(ms_text *text)
     }
 }
 
+#define DEVICE_ROW "  %-15s %-6s %6s %4s %6s %4s %6s %4s %5s %4s %9s\n"
+
+static void put_device(const ms_device *device, ms_text *text)
+{
+    char cell[9][32];
+    const double rates[] = {(double)device->memory_bytes / (1 << 30),
+                            device->hbm_bytes_per_s / 1e9,
+                            device->half_flops / 1e12,
+                            device->gpus_per_node,
+                            device->nvlink_bytes_per_s / 1e9,
+                            device->h2d_bytes_per_s / 1e9,
+                            device->network_bytes_per_s / 1e9,
+                            device->dram_bytes_per_s / 1e9};
+    static const int digits[] = {2, 0, 1, 0, 0, 0, 2, 0};
+    for (uint32_t i = 0; i < 8; i++)
+        snprintf(cell[i], sizeof cell[i], "%.*f", digits[i], rates[i]);
+    snprintf(cell[8], sizeof cell[8], "%.3g/%.3g",
+             device->nvme_read_bytes_per_s / 1e9,
+             device->nvme_write_bytes_per_s / 1e9);
+    ms_text_add(text, DEVICE_ROW, device->name, device->alias, cell[0], cell[1],
+                cell[2], cell[3], rates[4] > 0 ? cell[4] : "-", cell[5],
+                cell[6], cell[7], cell[8]);
+}
+
 void ms_help_tables_devices(ms_text *text)
 {
-    ms_text_add(text, "  %-18s %-8s %10s %9s %9s  %s\n", "name", "alias",
-                "memory", "GB/s", "TFLOP/s", "(16-bit, dense)");
-    for (uint32_t i = 0; i < ms_devices_n; i++) {
-        const ms_device *device = &ms_devices[i];
-        ms_text_add(text, "  %-18s %-8s %10s %9.0f %9.1f\n", device->name,
-                    device->alias, ms_quantity_size(device->memory_bytes).s,
-                    device->hbm_bytes_per_s / 1e9, device->half_flops / 1e12);
-    }
-    ms_text_add(text, "\nMemory is what the driver shows to PyTorch; "
-                      "--memory SIZE sets another.\n");
+    ms_text_add(text, DEVICE_ROW, "name", "alias", "GiB", "HBM", "TFLOP",
+                "node", "NVLink", "PCIe", "net", "DRAM", "NVMe");
+    for (uint32_t i = 0; i < ms_devices_n; i++)
+        put_device(&ms_devices[i], text);
+    ms_text_add(
+        text,
+        "\nGiB is what the driver shows to PyTorch (--memory SIZE sets "
+        "another), TFLOP\n16-bit products per second, dense; node is how many "
+        "GPUs it has.  Rates are in\nGB/s, per GPU and direction: HBM, NVLink "
+        "(or xGMI), PCIe (or C2C; copies to the\ndevice), network; DRAM and "
+        "NVMe (read/write) are of a node.\n\n"
+        "Another machine: --device FILE.json, for example\n\n"
+        "  {\"like\": \"h100\", \"gpus_per_node\": 4, \"network_gbps\": 25}\n\n"
+        "Its keys (those of \"like\" where not given; without it, the "
+        "defaults):\n\n");
+    put_fields(ms_device_fields, ms_device_n_fields, text);
+    ms_text_add(
+        text,
+        "\n\"name\" and \"source\" say what it is; \"KEY_source\" as in "
+        "graphs/devices/ where a\nnumber is from.  \"allreduce_curves\" is "
+        "measured bus bandwidth by size, as\nnccl-tests prints it:\n\n"
+        "  [{\"ranks\": 8, \"kib\": [1024, 65536], \"gbps\": [40, 350]}]\n\n"
+        "It decides for just so many GPUs; else NCCL's own model does.\n");
 }
 
 /* ---- one of them --------------------------------------------------------- */
 
 bool ms_help_tables_one(const char *name, ms_text *text)
 {
-    for (uint32_t i = 0; i < ms_registry_n; i++)
-        if (strcmp(ms_registry[i]->name, name) == 0) {
-            put_policy(ms_registry[i], text);
+    for (uint32_t i = 0; i < ms_registry_n(); i++)
+        if (strcmp(ms_registry_row(i)->name, name) == 0) {
+            put_policy(ms_registry_row(i), text);
             return true;
         }
     for (uint32_t i = 0; i < ms_families_n; i++)
@@ -279,8 +318,8 @@ bool ms_help_tables_one(const char *name, ms_text *text)
 uint32_t ms_help_tables_names(const char **names, uint32_t room)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < ms_registry_n && n < room; i++)
-        names[n++] = ms_registry[i]->name;
+    for (uint32_t i = 0; i < ms_registry_n() && n < room; i++)
+        names[n++] = ms_registry_row(i)->name;
     for (uint32_t i = 0; i < ms_families_n && n < room; i++)
         names[n++] = ms_families[i].name;
     for (uint32_t i = 0; i < ms_layer_n_kinds && n < room; i++)

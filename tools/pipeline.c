@@ -106,7 +106,7 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result)
     };
 }
 
-static ms_ring ring_of(const ms_device *device, uint32_t ranks)
+ms_ring ms_pipeline_ring(const ms_device *device, uint32_t ranks)
 {
     bool nvlink = device->nvlink_bytes_per_s > 0;
     return (ms_ring){
@@ -137,7 +137,7 @@ static ms_expand_opts rates_of(const ms_device *device, uint32_t ranks)
         .nvme_read_bytes_per_s = device->nvme_read_bytes_per_s * share,
         .nvme_write_bytes_per_s = device->nvme_write_bytes_per_s * share,
         .hbm_bytes_per_s = device->hbm_bytes_per_s,
-        .ring = ring_of(device, ranks)};
+        .ring = ms_pipeline_ring(device, ranks)};
 }
 
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
@@ -151,6 +151,7 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                                        .torch_1 =
                                            training->framework == MS_TORCH_1_13,
                                        .arena = trial,
+                                       .shape = &result->shape,
                                        .opts = &opts,
                                        .machine = &result->machine};
     if (job->program != NULL)

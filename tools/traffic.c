@@ -106,25 +106,27 @@ static void put_categories(const struct ms_far_memory *far, ms_text *words)
     }
 }
 
-static void put_node(const struct ms_far_memory *far, const char *memory,
-                     ms_text *words)
+/* Of the ranks of a node together, and what it has, where that is known. */
+static void put_node(const struct ms_far_memory *far, ms_text *words)
 {
-    ms_text_add(words, "; %s of %s per node",
-                ms_quantity_size(far->node_bytes).s, memory);
+    if (far->node_bytes > far->peak_bytes)
+        ms_text_add(words, "; %s on a node",
+                    ms_quantity_size(far->node_bytes).s);
     if (far->capacity_bytes > 0)
-        ms_text_add(words, ", which has %s",
+        ms_text_add(words, ", a node has %s",
                     ms_quantity_size(far->capacity_bytes).s);
 }
 
 static void put_far(const struct ms_far_memory *far, const char *label,
-                    const char *memory, ms_text *text)
+                    ms_text *text)
 {
     ms_text words = {.arena = text->arena};
     if (far->peak_bytes == 0)
         return;
-    ms_text_add(&words, "%s", ms_quantity_size(far->peak_bytes).s);
+    ms_text_add(&words, "%s%s", ms_quantity_size(far->peak_bytes).s,
+                far->node_bytes > far->peak_bytes ? " per rank" : "");
     put_categories(far, &words);
-    put_node(far, memory, &words);
+    put_node(far, &words);
     if (words.failed)
         text->failed = true;
     else
@@ -154,8 +156,8 @@ void ms_traffic_memories(const ms_result *result, const ms_style *style,
                          ms_text *text)
 {
     const struct ms_far_memory *far = result->report.far;
-    put_far(&far[MS_HOST_POOL], "host:", "host memory", text);
-    put_far(&far[MS_NVME_POOL], "disk:", "NVMe", text);
+    put_far(&far[MS_HOST_POOL], "host:", text);
+    put_far(&far[MS_NVME_POOL], "nvme:", text);
     put_warning(&far[MS_HOST_POOL], "host memory", style, text);
     put_warning(&far[MS_NVME_POOL], "NVMe", style, text);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/sim.h"
 #include "tests/tests.h"
+#include "tools/tools.h"
 
 #define GIB ((uint64_t)1 << 30)
 
@@ -77,6 +77,169 @@ START_TEST(more_bytes_take_longer)
 }
 END_TEST
 
+/* ---- every kind, every device -------------------------------------------- */
+
+#define N_KINDS 6u
+static const uint32_t counts[] = {1, 2, 3, 7, 8, 9, 16, 31, 32, 64, 1000};
+#define N_COUNTS (sizeof counts / sizeof *counts)
+
+/* Calls law with each device's links for each count of ranks. */
+static void for_each_ring(void (*law)(const ms_ring *ring))
+{
+    for (uint32_t i = 0; i < ms_devices_n; i++)
+        for (size_t j = 0; j < N_COUNTS; j++) {
+            ms_ring ring = ms_pipeline_ring(&ms_devices[i], counts[j]);
+            law(&ring);
+            ring.n_curves = 0;
+            law(&ring);
+        }
+}
+
+static void alone_is_free(const ms_ring *ring)
+{
+    for (uint32_t kind = 0; ring->ranks == 1 && kind < N_KINDS; kind++) {
+        ck_assert_uint_eq(ms_collective_ns(ring, kind, GIB), 0);
+        ck_assert_uint_eq(ms_collective_sent_bytes(ring, kind, GIB), 0);
+    }
+}
+
+static void size_costs_time(const ms_ring *ring)
+{
+    for (uint32_t kind = 0; kind < N_KINDS; kind++) {
+        uint64_t before_ns = 0;
+        for (uint64_t bytes = 1; bytes < 64 * GIB; bytes += bytes / 3 + 1) {
+            uint64_t ns = ms_collective_ns(ring, kind, bytes);
+            ck_assert_uint_ge(ns, before_ns);
+            before_ns = ns;
+        }
+    }
+}
+
+static void volumes_add_up(const ms_ring *ring)
+{
+    for (uint64_t bytes = 1; bytes < 64 * GIB; bytes += bytes / 3 + 1) {
+        uint64_t sent[N_KINDS];
+        for (uint32_t kind = 0; kind < N_KINDS; kind++)
+            sent[kind] = ms_collective_sent_bytes(ring, kind, bytes);
+        ck_assert_uint_eq(sent[MS_ALL_REDUCE],
+                          sent[MS_ALL_GATHER] + sent[MS_REDUCE_SCATTER]);
+        ck_assert_uint_eq(sent[MS_ALL_TO_ALL], sent[MS_ALL_GATHER]);
+        ck_assert_uint_eq(sent[MS_SEND], ring->ranks > 1 ? bytes : 0);
+    }
+}
+
+static void no_broadcast_beyond_all_reduce(const ms_ring *ring)
+{
+    for (uint64_t bytes = 1; bytes < 64 * GIB; bytes += bytes / 3 + 1)
+        ck_assert_uint_le(ms_collective_ns(ring, MS_BROADCAST, bytes),
+                          ms_collective_ns(ring, MS_ALL_REDUCE, bytes));
+}
+
+/* Every point of every curve, to the nanosecond. */
+static void curves_hold_at_their_points(const ms_ring *ring)
+{
+    for (uint32_t i = 0; i < ring->n_curves; i++) {
+        const ms_curve *curve = &ring->curves[i];
+        if (curve->ranks != ring->ranks)
+            continue;
+        for (uint32_t j = 0; j < curve->n; j++) {
+            const ms_curve_point *point = &curve->points[j];
+            double ns = (double)ms_collective_sent_bytes(ring, MS_ALL_REDUCE,
+                                                         point->bytes) /
+                        point->bytes_per_s * 1e9;
+            ck_assert_uint_eq(
+                ms_collective_ns(ring, MS_ALL_REDUCE, point->bytes),
+                (uint64_t)(ns + 0.5));
+        }
+    }
+}
+
+START_TEST(laws)
+{
+    for_each_ring(alone_is_free);
+    for_each_ring(size_costs_time);
+    for_each_ring(volumes_add_up);
+    for_each_ring(no_broadcast_beyond_all_reduce);
+    for_each_ring(curves_hold_at_their_points);
+}
+END_TEST
+
+/* 25 us and the bytes at 0.85 * 5 / 6 of the links; small ones by LL. */
+START_TEST(switches_reduce)
+{
+    ms_ring hopper = eight;
+    hopper.nvls_share = 0.85;
+    double ns = 25e3 + (double)GIB / (360 * 0.85 * 5 / 6);
+    ck_assert_uint_eq(ms_collective_ns(&hopper, MS_ALL_REDUCE, GIB),
+                      (uint64_t)(ns + 0.5));
+    ck_assert_uint_eq(ms_collective_ns(&hopper, MS_ALL_REDUCE, 8),
+                      ms_collective_ns(&eight, MS_ALL_REDUCE, 8));
+    ck_assert_uint_eq(ms_collective_ns(&hopper, MS_ALL_GATHER, GIB),
+                      ms_collective_ns(&eight, MS_ALL_GATHER, GIB));
+}
+END_TEST
+
+/* 2 nodes of 8: each rank sends 2 * 1/2 * 1/8 of the bytes on its own link to
+ * the network, a ring 2 * 15/16 at 8 times its rate. */
+START_TEST(nodes_reduce_by_themselves_first)
+{
+    ms_ring two = eight;
+    two.ranks = 16;
+    ck_assert_double_eq_tol(
+        16e9 * GIB / (double)ms_collective_ns(&two, MS_ALL_REDUCE, 16 * GIB),
+        205.7e9, 2e9); /* 360 / 1.75: NVLink */
+    two.network_bytes_per_s = 10e9;
+    ck_assert_double_eq_tol(
+        16e9 * GIB / (double)ms_collective_ns(&two, MS_ALL_REDUCE, 16 * GIB),
+        80e9, 1e9); /* 8 x 10 */
+}
+END_TEST
+
+START_TEST(pairs_without_a_switch_have_one_link)
+{
+    ms_ring mesh = eight;
+    mesh.peer_bytes_per_s = 50e9;
+    ck_assert_double_eq_tol(bus(&mesh, MS_ALL_REDUCE, 16 * GIB), 350, 1);
+    ck_assert_double_eq_tol(bus(&mesh, MS_SEND, 16 * GIB), 50, 0.1);
+    mesh.ranks = 2;
+    ck_assert_double_eq_tol(bus(&mesh, MS_ALL_REDUCE, 16 * GIB), 50, 0.1);
+}
+END_TEST
+
+/* Of 16 ranks on two nodes, 8 / 16 of the bytes leave a node, over the links
+ * of the ranks side by side. */
+START_TEST(messages_to_all)
+{
+    ms_ring two = eight;
+    ck_assert_double_eq_tol(bus(&two, MS_ALL_TO_ALL, 16 * GIB), 360, 1);
+    two.ranks = 16;
+    ck_assert_double_eq_tol(
+        (double)(8 * GIB) /
+            (double)ms_collective_ns(&two, MS_ALL_TO_ALL, 16 * GIB),
+        37.5, 0.1);
+    ck_assert_double_eq_tol(bus(&two, MS_SEND, 16 * GIB), 37.5, 0.1);
+}
+END_TEST
+
+/* Between 1 MiB at 40 GB/s and 4 MiB at 90: 2 MiB at sqrt(40 * 90) = 60.
+ * Below, the latency of 1 MiB; above, 90. */
+START_TEST(curves_are_log_log)
+{
+    static const ms_curve_point points[] = {{1 << 20, 40e9}, {4 << 20, 90e9}};
+    static const ms_curve curve = {8, 8, 2, points};
+    ms_ring ring = eight;
+    ring.curves = &curve;
+    ring.n_curves = 1;
+    ck_assert_double_eq_tol(bus(&ring, MS_ALL_REDUCE, 2 << 20), 60, 0.01);
+    ck_assert_double_eq_tol(bus(&ring, MS_ALL_REDUCE, 8 << 20), 90, 0.01);
+    ck_assert_uint_eq(ms_collective_ns(&ring, MS_ALL_REDUCE, 1),
+                      ms_collective_ns(&ring, MS_ALL_REDUCE, 1 << 20));
+    ck_assert_double_eq_tol(bus(&ring, MS_ALL_GATHER, 2 << 20), 60, 0.01);
+    ring.ranks = 4; /* another group: the model */
+    ck_assert_double_eq_tol(bus(&ring, MS_ALL_REDUCE, GIB), 360, 4);
+}
+END_TEST
+
 Suite *suite_collective(void)
 {
     Suite *suite = suite_create("collective");
@@ -87,6 +250,12 @@ Suite *suite_collective(void)
     tcase_add_test(tcase, small_ones_take_their_latency);
     tcase_add_test(tcase, between_nodes_the_network_carries_it);
     tcase_add_test(tcase, more_bytes_take_longer);
+    tcase_add_test(tcase, laws);
+    tcase_add_test(tcase, switches_reduce);
+    tcase_add_test(tcase, nodes_reduce_by_themselves_first);
+    tcase_add_test(tcase, pairs_without_a_switch_have_one_link);
+    tcase_add_test(tcase, messages_to_all);
+    tcase_add_test(tcase, curves_are_log_log);
     suite_add_tcase(suite, tcase);
     return suite;
 }

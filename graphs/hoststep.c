@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The optimizer step where the optimizer's state lies: in the host's memory or
+ * on its disk (specs/policies.md 3).
+ *
+ *     tile 0:  adam on the host --> weights to the device
+ *     tile 1:           adam on the host --> weights to the device ...
+ *
+ * The host updates at the rate of its memory, the state is read and written
+ * once: with an fp32 gradient 28 bytes per element (DeepSpeed's cpu_adam, the
+ * table of ZeRO-Offload's section 5.1 gives 93 to 127 GB/s).  On the disk a
+ * tile is read into a pinned buffer, updated there and written back. */
+#include "graphs/ops/ops.h"
+
+#define COPY_NS 10000u   /* set-up of a copy, as for the policies' copies */
+#define STATE_BYTES 4u   /* fp32 */
+#define BUFFER_STATES 4u /* master, two moments, gradient */
+
+typedef struct host_step {
+    ms_trace *trace;
+    const ms_offload *offload;
+    double share;        /* of what the ranks of a node share */
+    uint32_t first, end; /* parameters of the tile under way */
+    uint64_t elements;   /* that this rank updates in it */
+    uint32_t n_tiles;    /* so far */
+    uint32_t slots[MS_MOST_SLOTS], n_slots;
+    uint32_t order; /* nothing but an order: each copy touches it */
+} host_step;
+
+/* ---- which, and where ---------------------------------------------------- */
+
+void ms_hoststep_choose(ms_trace *trace)
+{
+    const ms_offload *offload = &trace->shape->offload;
+    uint64_t total = 0, before = 0;
+
+    if (offload->optimizer == MS_DEVICE_POOL)
+        return;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        total += trace->parameters[p].elements;
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        double most = offload->host_share * (double)total;
+        trace->parameters[p].far = (double)before < most;
+        before += trace->parameters[p].elements;
+    }
+}
+
+/* The largest tile: what a pinned buffer must hold. */
+static uint64_t largest_tile(const ms_trace *trace)
+{
+    uint64_t most = 0, elements = 0;
+    uint64_t tile = trace->shape->offload.tile_elements;
+
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        if (!trace->parameters[p].far)
+            continue;
+        elements += trace->parameters[p].part;
+        most = elements > most ? elements : most;
+        if (elements >= tile)
+            elements = 0;
+    }
+    return most;
+}
+
+void ms_hoststep_buffers(ms_trace *trace)
+{
+    const ms_offload *offload = &trace->shape->offload;
+    bool pipelined = offload->reads_ahead || offload->writes_behind;
+
+    trace->n_slots = 0;
+    trace->step_order = MS_NONE;
+    if (offload->optimizer == MS_DEVICE_POOL)
+        return;
+    trace->layer = MS_NONE;
+    if (offload->step == MS_HOST_GROUPS || offload->optimizer == MS_NVME_POOL) {
+        trace->step_order =
+            ms_trace_storage(trace, "step_order", 0, MS_OPTIMIZER_STATE, true);
+        ms_parts_home(trace, trace->step_order, MS_HOST_POOL, 0);
+    }
+    if (offload->optimizer != MS_NVME_POOL)
+        return;
+    uint64_t bytes = largest_tile(trace) * STATE_BYTES * BUFFER_STATES;
+    for (uint32_t i = 0; i < (pipelined ? MS_MOST_SLOTS : 1u); i++) {
+        uint32_t s = ms_trace_storage(trace, "pinned_buffer", bytes,
+                                      MS_OPTIMIZER_STATE, true);
+        ms_parts_home(trace, s, MS_HOST_POOL, 0);
+        trace->slots[trace->n_slots++] = s;
+    }
+}
+
+/* ---- ops ----------------------------------------------------------------- */
+
+/* Opens an op on a stream; its inputs follow. */
+static void begin(host_step *h, const char *name, uint8_t stream)
+{
+    h->trace->layer = MS_NONE;
+    ms_trace_begin(h->trace, name);
+    if (!h->trace->err)
+        h->trace->graph.op_stream[h->trace->graph.n_ops - 1] = stream;
+}
+
+/* Closes it: so many bytes read and written, at this rate. */
+static void end(host_step *h, uint64_t read, uint64_t written, double rate,
+                uint64_t latency_ns)
+{
+    ms_graph *g = &h->trace->graph;
+
+    if (h->trace->err)
+        return;
+    uint32_t op = g->n_ops - 1;
+    uint64_t slower = read > written ? read : written;
+    bool memory = g->op_stream[op] == MS_STREAM_HOST;
+    uint64_t bytes = memory ? read + written : slower;
+    double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
+    g->op_read_bytes[op] = read;
+    g->op_write_bytes[op] = written;
+    g->op_ns[op] = latency_ns + (uint64_t)(ns + 0.5);
+}
+
+static void touch(host_step *h, uint32_t storage)
+{
+    if (storage != MS_NONE)
+        ms_trace_read_storage(h->trace, storage, 0);
+}
+
+static void touch_states(host_step *h, const ms_parameter *parameter)
+{
+    touch(h, parameter->master);
+    touch(h, parameter->first);
+    touch(h, parameter->second);
+}
+
+static uint32_t states_of(const ms_parameter *parameter)
+{
+    uint32_t n = parameter->master != MS_NONE ? 1 : 0;
+
+    n += parameter->first != MS_NONE ? 1 : 0;
+    return n + (parameter->second != MS_NONE ? 1 : 0);
+}
+
+/* The tile's bytes of state, all of them fp32. */
+static uint64_t state_bytes(const host_step *h)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t p = h->first; p < h->end; p++)
+        if (h->trace->parameters[p].far)
+            bytes += STATE_BYTES * states_of(&h->trace->parameters[p]) *
+                     h->trace->parameters[p].part;
+    return bytes;
+}
+
+static uint64_t weight_bytes(const host_step *h)
+{
+    return h->elements * ms_trace_dtype_bytes[h->trace->weight_dtype];
+}
+
+static bool has_gradient(const host_step *h, uint32_t p)
+{
+    const ms_parameter *it = &h->trace->parameters[p];
+
+    return it->far && it->grad_storage != MS_NONE;
+}
+
+static uint64_t gradient_bytes(const host_step *h)
+{
+    uint32_t bytes = h->offload->gradient_bytes;
+
+    if (bytes == 0)
+        bytes = ms_trace_dtype_bytes[h->trace->grad_dtype];
+    /* DeepSpeed's stage 3 has them in 16 bits, too: the update reads fp32 */
+    return h->elements * (bytes > STATE_BYTES ? STATE_BYTES : bytes);
+}
+
+/* ---- a tile -------------------------------------------------------------- */
+
+static uint32_t slot_of(const host_step *h)
+{
+    return h->n_slots > 0 ? h->slots[h->n_tiles % h->n_slots] : MS_NONE;
+}
+
+/* Reads the tile's state from the disk into its buffer, or writes it back. */
+static void move_states(host_step *h, bool back)
+{
+    const ms_device *device = h->trace->device;
+    uint64_t bytes = state_bytes(h);
+    bool gradients = !back && h->offload->gradients == MS_NVME_POOL;
+
+    bytes += gradients ? gradient_bytes(h) : 0;
+    begin(h, back ? "write_states" : "read_states",
+          back ? MS_STREAM_NVME_WRITE : MS_STREAM_NVME_READ);
+    touch(h, slot_of(h));
+    if (!back && !h->offload->reads_ahead)
+        touch(h, h->order);
+    for (uint32_t p = h->first; p < h->end; p++) {
+        if (!h->trace->parameters[p].far)
+            continue;
+        touch_states(h, &h->trace->parameters[p]);
+        if (gradients && has_gradient(h, p))
+            touch(h, h->trace->parameters[p].grad_storage);
+    }
+    if (back && !h->offload->writes_behind)
+        touch(h, h->order);
+    double rate =
+        back ? device->nvme_write_bytes_per_s : device->nvme_read_bytes_per_s;
+    end(h, bytes, bytes, rate * h->share, COPY_NS);
+}
+
+/* The update itself.  What lies on the disk is in the buffer by now. */
+static void update(host_step *h)
+{
+    ms_trace *trace = h->trace;
+    bool at_home = h->offload->parameters != MS_DEVICE_POOL;
+    bool on_disk = h->offload->gradients == MS_NVME_POOL;
+    uint64_t states = state_bytes(h);
+    uint64_t written = states + (at_home ? weight_bytes(h) : 0);
+
+    begin(h, "cpu_adam", MS_STREAM_HOST);
+    touch(h, slot_of(h));
+    if (h->order != MS_NONE)
+        touch(h, h->order);
+    for (uint32_t p = h->first; p < h->end; p++) {
+        const ms_parameter *it = &trace->parameters[p];
+        if (!it->far)
+            continue;
+        if (it->host_grad != MS_NONE)
+            touch(h, it->host_grad);
+        else if (has_gradient(h, p) && !on_disk)
+            touch(h, it->grad_storage);
+        if (h->n_slots == 0)
+            touch_states(h, it);
+        if (h->offload->parameters == MS_HOST_POOL)
+            touch(h, it->storage);
+    }
+    end(h, states + gradient_bytes(h), written,
+        trace->device->dram_bytes_per_s * h->share, 0);
+    if (!trace->err)
+        trace->graph.op_flops[trace->graph.n_ops - 1] =
+            11.0 * (double)h->elements;
+}
+
+/* What holds the tile's new weights on the host. */
+static void touch_masters(host_step *h)
+{
+    touch(h, slot_of(h));
+    for (uint32_t p = h->first; p < h->end && h->n_slots == 0; p++)
+        if (h->trace->parameters[p].far)
+            touch(h, h->trace->parameters[p].master);
+}
+
+static void touch_weights(host_step *h)
+{
+    for (uint32_t p = h->first; p < h->end; p++)
+        if (h->trace->parameters[p].far)
+            touch(h, h->trace->parameters[p].storage);
+}
+
+/* The new weights, cast on the host, travel to where the weights lie. */
+static void send_weights(host_step *h)
+{
+    const ms_device *device = h->trace->device;
+    uint64_t bytes = weight_bytes(h);
+    uint8_t home = h->trace->shape->offload.parameters;
+
+    if (home == MS_HOST_POOL)
+        return;
+    bool disk = home == MS_NVME_POOL;
+    begin(h, disk ? "write_weights" : "copy_weights",
+          disk ? MS_STREAM_NVME_WRITE : MS_STREAM_H2D);
+    touch_masters(h);
+    touch_weights(h);
+    if (h->order != MS_NONE)
+        touch(h, h->order);
+    end(h, bytes, bytes,
+        disk ? device->nvme_write_bytes_per_s * h->share
+             : device->h2d_bytes_per_s,
+        COPY_NS);
+}
+
+/* DeepSpeed's stages 1 and 2: the fp32 weights of the partition travel, the
+ * device casts them. */
+static void send_masters(host_step *h)
+{
+    ms_trace *trace = h->trace;
+    uint64_t bytes = h->elements * STATE_BYTES;
+
+    begin(h, "copy_master", MS_STREAM_H2D);
+    touch_masters(h);
+    uint32_t copy = ms_trace_make_storage(trace, "fp32_partition", bytes);
+    end(h, bytes, bytes, trace->device->h2d_bytes_per_s, COPY_NS);
+    ms_trace_begin(trace, "aten::copy_");
+    ms_trace_read_storage(trace, copy, bytes);
+    touch_weights(h);
+    if (!trace->err)
+        trace->graph.op_write_bytes[trace->graph.n_ops - 1] += weight_bytes(h);
+    ms_trace_end(trace, 0, false);
+    ms_trace_drop_storage(trace, copy);
+}
+
+/* Megatron: the gradients come when the step begins. */
+static void fetch_gradients(host_step *h)
+{
+    const ms_device *device = h->trace->device;
+    uint64_t bytes = gradient_bytes(h);
+
+    begin(h, "copy_gradients", MS_STREAM_D2H);
+    for (uint32_t p = h->first; p < h->end; p++)
+        if (has_gradient(h, p)) {
+            touch(h, h->trace->parameters[p].grad_storage);
+            touch(h, h->trace->parameters[p].host_grad);
+        }
+    end(h, bytes, bytes, device->d2h_bytes_per_s, COPY_NS);
+}
+
+static void run_tile(host_step *h)
+{
+    bool disk = h->n_slots > 0;
+
+    if (h->elements == 0)
+        return;
+    if (h->offload->step == MS_HOST_PARAMETERS)
+        fetch_gradients(h);
+    if (disk)
+        move_states(h, false);
+    update(h);
+    if (h->offload->step == MS_HOST_WHOLE)
+        send_masters(h);
+    else
+        send_weights(h);
+    if (disk)
+        move_states(h, true);
+    h->n_tiles++;
+    h->elements = 0;
+}
+
+/* ---- the step ------------------------------------------------------------ */
+
+static void open_step(host_step *h)
+{
+    const ms_trace *trace = h->trace;
+    uint32_t ranks = trace->shape->data_ranks;
+    uint32_t per_node = trace->device->gpus_per_node;
+
+    h->offload = &trace->shape->offload;
+    h->share = 1.0 / (ranks < per_node || per_node == 0 ? ranks : per_node);
+    h->n_slots = trace->n_slots;
+    for (uint32_t i = 0; i < h->n_slots; i++)
+        h->slots[i] = trace->slots[i];
+    h->order = trace->step_order;
+}
+
+/* Is the tile full after parameter p? */
+static bool is_full(const host_step *h)
+{
+    switch (h->offload->step) {
+    case MS_HOST_WHOLE:
+        return false;
+    case MS_HOST_PARAMETERS:
+        return h->elements > 0;
+    default:
+        return h->elements >= h->offload->tile_elements;
+    }
+}
+
+void ms_hoststep_run(ms_trace *trace)
+{
+    host_step h = {.trace = trace};
+
+    if (trace->shape->offload.optimizer == MS_DEVICE_POOL)
+        return;
+    open_step(&h);
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
+        if (trace->parameters[p].far)
+            h.elements += trace->parameters[p].part;
+        h.end = p + 1;
+        if (!is_full(&h))
+            continue;
+        run_tile(&h);
+        h.first = p + 1;
+    }
+    run_tile(&h);
+}
