@@ -5,15 +5,16 @@
 
 #include "plots/figure.h"
 
-#define LANES_PX 145.0   /* the most that the lanes take, */
-#define FEWER_PX 126.0   /* with the host's memory above them, and */
-#define LANE_PX 33.0     /* that one of them takes, with its gap */
-#define FAR_PX 52.0      /* the host's memory, of that */
-#define FAR_TEXT_PX 20.0 /* above the highest level */
-#define GAP_PX 10.0      /* above and below them */
-#define LANE_FILL 0.74   /* of it the slices */
-#define LEAST_PX 1.0     /* the least width of a slice */
-#define MOST_ROW_PX 25.0 /* of the legend */
+#define LANES_PX 145.0     /* the most that the lanes take, */
+#define FEWER_PX 126.0     /* with the host's memory above them, and */
+#define LANE_PX 33.0       /* that one of them takes, with its gap */
+#define FAR_PX 52.0        /* the host's memory, of that */
+#define LABEL_ROOM_PX 36.0 /* for the label of the peak, above it */
+#define FAR_TEXT_PX 20.0   /* above the highest level */
+#define GAP_PX 10.0        /* above and below them */
+#define LANE_FILL 0.74     /* of it the slices */
+#define LEAST_PX 1.0       /* the least width of a slice */
+#define MOST_ROW_PX 25.0   /* of the legend */
 #define LEGEND_PX 310.0
 
 /* Works are saturated and differ in lightness, waits are pale. */
@@ -113,6 +114,9 @@ static void place_lanes(struct scene *scene)
     scene->far_y = panel->area.y1 = top - GAP_PX;
     if (scene->far)
         panel->area.y1 -= FAR_PX;
+    double least = LABEL_ROOM_PX / (panel->area.y1 - panel->area.y0);
+    if (panel->head_room < least)
+        panel->head_room = least;
     for (uint32_t i = 0; i < scene->n_lanes; i++) {
         scene->lanes[i].y0 = top + pitch * i + pitch * (1.0 - LANE_FILL) / 2;
         scene->lanes[i].y1 = scene->lanes[i].y0 + pitch * LANE_FILL;
@@ -163,25 +167,31 @@ static void put_far_name(struct scene *scene)
                   scene->far_y, "#8A8A8A", true);
 }
 
-/* Boxes of a px each, on the lanes' axis. */
+static void put_corner(const ms_panel *panel, double x, double y)
+{
+    ms_text_double(panel->script, x);
+    ms_text_put(panel->script, " ", 1);
+    ms_text_double(panel->script, y);
+    ms_text_put(panel->script, "\n", 1);
+}
+
+/* A polygon on the lanes' axis, a step per px. */
 static void put_far(const struct scene *scene)
 {
     const ms_panel *panel = &scene->panel;
-    double step = (double)panel->line->step_ns / FAR_COLUMNS;
+    double end =
+        (double)panel->line->step_ns / (double)panel->stack.time_unit->size;
     if (!scene->far)
         return;
     ms_text_add(panel->script, "$far << EOD\n");
+    put_corner(panel, 0.0, -scene->far_y);
     for (uint32_t i = 0; i < FAR_COLUMNS; i++) {
         double part = (double)scene->far[i] / (double)scene->far_bytes;
-        const double at[] = {
-            i * step / (double)panel->stack.time_unit->size,
-            (i + 1) * step / (double)panel->stack.time_unit->size,
-            -scene->far_y, -scene->far_y + part * (FAR_PX - FAR_TEXT_PX)};
-        for (int k = 0; k < 4; k++) {
-            ms_text_double(panel->script, at[k]);
-            ms_text_put(panel->script, k < 3 ? " " : "\n", 1);
-        }
+        double y = -scene->far_y + part * (FAR_PX - FAR_TEXT_PX);
+        put_corner(panel, end * i / FAR_COLUMNS, y);
+        put_corner(panel, end * (i + 1) / FAR_COLUMNS, y);
     }
+    put_corner(panel, end, -scene->far_y);
     ms_text_add(panel->script, "EOD\n");
 }
 
@@ -270,8 +280,9 @@ static void put_plot(const struct scene *scene)
                         "boxxyerror linecolor rgb '%s' notitle",
                         works[work].name, works[work].color);
     if (scene->far)
-        ms_text_add(script, ", \\\n  $far using 1:3:1:2:3:4 axes x1y2 with "
-                            "boxxyerror linecolor rgb '#B9CDEB' notitle");
+        ms_text_add(script, ", \\\n  $far using 1:2 axes x1y2 with "
+                            "filledcurves closed linecolor rgb '#B9CDEB' "
+                            "notitle");
     ms_panel_close_plot(panel);
 }
 

@@ -352,6 +352,8 @@ static void put_peak(ms_panel *panel, const char *bytes, const ms_box *box)
     bool on_left = box->x1 < panel->peak_x;
     ms_box arrow = {on_left ? box->x1 + 3.0 : box->x0 - 3.0,
                     (box->y0 + box->y1) / 2, panel->peak_x, panel->peak_y};
+    if (!on_left && box->x0 < panel->peak_x) /* right above it */
+        arrow.x0 = panel->peak_x, arrow.y0 = box->y1;
     ms_type type = {.size_px = 15.5,
                     .color = "#000000",
                     .align = on_left ? MS_RIGHT : MS_LEFT};

@@ -52,7 +52,7 @@ ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
                      uint64_t ns, uint32_t n)
 {
     MS_TRY(ms_move_note(books, kind, bytes));
-    MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 1));
+    MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 2));
     ms_books_issue(books, at, MS_NONE, MS_COPY, stream, ns);
     return MS_OK;
 }
@@ -149,7 +149,7 @@ static uint32_t *here(ms_books *books, uint32_t cell)
 }
 
 static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
-                      uint8_t flags)
+                      uint16_t flags)
 {
     uint32_t c = ms_books_cell(books, at, storage);
     uint32_t *column = here(books, c), from = column[c];
@@ -212,7 +212,7 @@ static ms_err to_disk(ms_books *books, const ms_books_at *at, uint32_t storage)
 
 /* From the host, where a copy of what has its home there stays. */
 static ms_err to_device(ms_books *books, const ms_books_at *at,
-                        uint32_t storage, uint8_t flags)
+                        uint32_t storage, uint16_t flags)
 {
     uint32_t c = ms_books_cell(books, at, storage);
     bool part = ms_books_shared(books, storage);
@@ -253,7 +253,7 @@ void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell)
 }
 
 ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
-                       uint8_t place, uint8_t flags)
+                       uint8_t place, uint16_t flags)
 {
     switch ((ms_place)place) {
     case MS_HERE:

@@ -83,7 +83,7 @@ static const struct {
     {"checkpoint:", "an argument of \"checkpoint\" is missing",
      "checkpoint takes: none, full", 11},
     {"checkpoint", "policy \"checkpoint\" does not say what to do",
-     "choose one of: none, full, sqrt, selective, every=N, sequential=N, "
+     "choose one of: none, full, sqrt, selective, sac, every=N, sequential=N, "
      "blocks=NAME/NAME",
      0},
     {"checkpoint:early_stop=1", "policy \"checkpoint\" does not say what to do",
@@ -110,6 +110,11 @@ static const struct {
     {"checkpoint:selective,early_stop=0",
      "\"early_stop\" means nothing beside \"selective\"",
      "it goes with full|sqrt|every|sequential|blocks", 21},
+    {"checkpoint:sac,full", "\"full\" and \"sac\" contradict each other",
+     "choose one of:", 15},
+    {"checkpoint:sac,variant=reentrant",
+     "\"variant\" means nothing beside \"sac\"",
+     "it goes with full|sqrt|every|sequential|blocks", 15},
     {"checkpoint:blocks=a//b", "blocks: a name is missing",
      "write NAME or NAME/NAME/...", 20},
     {"microbatch", "policy \"microbatch\" does not say what to do",
@@ -229,6 +234,7 @@ static const struct {
     {6, "checkpoint:none", "------"},
     {6, "checkpoint:full", "abcdef"},
     {6, "checkpoint:selective", "------"},
+    {6, "checkpoint:sac", "abcdef"},
     {1, "checkpoint:sqrt", "-"},
     {2, "checkpoint:sqrt", "--"},
     {3, "checkpoint:sqrt", "aa-"},
