@@ -333,6 +333,7 @@ static ms_err run_clock(clock_state *clock, ms_fault *fault)
 {
     const ms_plan *plan = clock->plan;
 
+    clock->line->passed_ns = clock->passed_ns;
     pass_syncs(clock, 0);
     for (;;) {
         for (uint32_t s = 0; s < clock->n_streams; s++)

@@ -39,12 +39,15 @@ extern const char *const ms_waits_links[MS_N_LINKS]; /* "h2d", "nvme_read" */
  * ended it was under way it is that op's; before, that of the op whose end
  * let that one start, and so on back to where the stream became free.  Thus
  * a copy that could start only when the disk had been read leaves the time of
- * the reading to the disk; a collective that ran before the stream stood
- * still has none of it. */
+ * the reading to the disk, and a host that waited for a copy before it issued
+ * an op leaves its wait to the copy; a collective that ran before the stream
+ * stood still has none of it. */
 typedef struct ms_waits {
     const ms_timeline *line;
     uint32_t *before; /* per op: the one before it on its stream, or MS_NONE;
                          NULL where every op is on one stream */
+    uint32_t *held;   /* per sync of the plan: the op that held the host there,
+                         or MS_NONE; NULL: there are none */
     uint8_t *kind;    /* per op: ms_transfer_kind or MS_N_TRANSFERS; NULL: no
                          op moves anything */
 } ms_waits;

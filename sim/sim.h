@@ -511,6 +511,8 @@ typedef struct ms_timeline {
     ms_event *events;
     uint64_t *start_ns, *end_ns; /* per plan op, device times */
     uint8_t *gap_cause;          /* per op: why its stream waited before it */
+    uint64_t *passed_ns; /* when the host was past its first k syncs, k = 0
+                            to plan's n_sync; NULL: there are none */
     uint64_t step_ns;
     ms_rank_levels *ranks;
 } ms_timeline;

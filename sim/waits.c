@@ -78,6 +78,26 @@ static ms_err list_kinds(ms_waits *waits, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
+/* The host was held at a sync if it passed when what it waits for ended. */
+static ms_err list_held(ms_waits *waits, ms_arena *arena, ms_fault *fault)
+{
+    const ms_timeline *line = waits->line;
+    const ms_plan *plan = line->plan;
+    uint32_t last = MS_NONE, op = 0;
+    waits->held = ms_arena_take_raw(arena, plan->n_sync, sizeof(uint32_t));
+    if (!waits->held)
+        return ms_fail_nomem(fault);
+    for (uint32_t k = 0; k < plan->n_sync; k++) {
+        for (; op < plan->sync[k].op; op++)
+            last = ms_waits_later(line, op, last);
+        uint32_t until = plan->sync[k].until;
+        uint32_t by = until == MS_NONE ? last : until;
+        bool held = by != MS_NONE && line->end_ns[by] == line->passed_ns[k + 1];
+        waits->held[k] = held ? by : MS_NONE;
+    }
+    return MS_OK;
+}
+
 ms_err ms_waits_open(ms_waits *waits, const ms_timeline *line, ms_arena *arena,
                      ms_fault *fault)
 {
@@ -86,6 +106,8 @@ ms_err ms_waits_open(ms_waits *waits, const ms_timeline *line, ms_arena *arena,
         MS_TRY(list_kinds(waits, arena, fault));
     if (line->plan->wait_at)
         MS_TRY(list_before(waits, arena, fault));
+    if (line->plan->n_sync > 0 && line->passed_ns)
+        MS_TRY(list_held(waits, arena, fault));
     return MS_OK;
 }
 
@@ -152,14 +174,35 @@ ms_wait ms_waits_after(const ms_waits *waits, uint32_t last, uint64_t free_ns)
                      .next = last};
 }
 
-/* What lies before the first op of the chain: nobody's, or the host's. */
-static bool end_walk(const ms_waits *waits, ms_wait *wait)
+/* How many syncs the host passed before it issued op. */
+static uint32_t syncs_before(const ms_plan *plan, uint32_t op)
 {
-    bool late = waits->line->gap_cause[wait->last] == MS_GAP_HOST;
+    uint32_t low = 0, high = plan->n_sync;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (plan->sync[middle].op <= op)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* What lies before the first op of the chain is nobody's, or the host's: since
+ * it could go on, where a sync held it. */
+static bool end_chain(const ms_waits *waits, ms_wait *wait)
+{
+    const ms_timeline *line = waits->line;
+    bool late = line->gap_cause[wait->last] == MS_GAP_HOST;
     wait->cause = late ? MS_CAUSE_HOST : MS_CAUSE_IDLE;
     wait->by = MS_NONE;
-    wait->from_ns = wait->free_ns;
-    return true;
+    uint32_t k = late && waits->held ? syncs_before(line->plan, wait->last) : 0;
+    uint64_t since_ns = k > 0 ? line->passed_ns[k] : 0;
+    wait->next = k > 0 ? waits->held[k - 1] : MS_NONE;
+    if (wait->next == MS_NONE || since_ns < wait->free_ns)
+        since_ns = wait->free_ns;
+    wait->from_ns = since_ns;
+    return wait->from_ns < wait->to_ns;
 }
 
 bool ms_waits_next(const ms_waits *waits, ms_wait *wait)
@@ -168,8 +211,11 @@ bool ms_waits_next(const ms_waits *waits, ms_wait *wait)
     wait->to_ns = wait->from_ns;
     while (wait->from_ns > wait->free_ns) {
         uint32_t op = wait->next;
-        if (op == MS_NONE)
-            return end_walk(waits, wait);
+        if (op == MS_NONE) {
+            if (end_chain(waits, wait))
+                return true;
+            continue;
+        }
         if (line->plan->op[op].rank != line->plan->op[wait->last].rank) {
             wait->cause = MS_CAUSE_RANK;
             wait->by = MS_NONE;

@@ -3,6 +3,8 @@
 #include "sim/sim.h"
 #include "tests/tests.h"
 
+#include <string.h>
+
 /* The disk is read from 0 to 30 and what was read copied until 50, beside a
  * forward of 10 ns: backward waits 20 ns for each.  Gradients are reduced from
  * 60 to 90, as soon as the host asks for it, between groups from 80 to 100;
@@ -83,6 +85,36 @@ START_TEST(a_wait_is_told_by_its_chain)
         ck_assert_uint_eq(list[i].to_ns, parts[i].to_ns);
         ck_assert_uint_eq(list[i].cause, parts[i].cause);
     }
+    ms_arena_free(&arena);
+}
+END_TEST
+
+/* Before it issues the last copy, the host waits for its cores: their work is
+ * what is waited for, then 2 ns of the host. */
+START_TEST(a_host_that_was_held_blames_what_held_it)
+{
+    static struct ms_plan_sync sync[] = {{.op = LAST, .until = CORES}};
+    uint64_t starts[10], ends[10], passed_ns[] = {0, 130};
+    ms_arena arena = {0};
+    ms_fault fault = {0};
+    ms_rank_report rank = {0};
+    ms_report report = {.n_ranks = 1, .ranks = &rank};
+    ms_plan held = plan;
+    ms_timeline later = line;
+    memcpy(starts, start_ns, sizeof starts);
+    memcpy(ends, end_ns, sizeof ends);
+    starts[LAST] = 132;
+    ends[LAST] = later.step_ns = 157;
+    held.sync = sync;
+    held.n_sync = 1;
+    later.plan = &held;
+    later.start_ns = starts;
+    later.end_ns = ends;
+    later.passed_ns = passed_ns;
+    ck_assert_int_eq(ms_times_measure(&later, &arena, &report, &fault), MS_OK);
+    ck_assert_uint_eq(rank.stalls_ns[MS_CAUSE_HOST_WORK], 20);
+    ck_assert_uint_eq(rank.stalls_ns[MS_CAUSE_HOST], 2);
+    ck_assert_uint_eq(rank.links[MS_LINK_HOST].time.exposed_ns, 20);
     ms_arena_free(&arena);
 }
 END_TEST
@@ -168,6 +200,7 @@ Suite *suite_waits(void)
     Suite *suite = suite_create("waits");
     TCase *tcase = tcase_create("waits");
     tcase_add_test(tcase, a_wait_is_told_by_its_chain);
+    tcase_add_test(tcase, a_host_that_was_held_blames_what_held_it);
     tcase_add_test(tcase, times_follow_the_causes);
     tcase_add_test(tcase, links_are_busy_hidden_and_exposed);
     tcase_add_test(tcase, nodes_borders_are_shared);
