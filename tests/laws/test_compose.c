@@ -18,8 +18,9 @@ static const char *const shares[] = {"",
                                      "+zero:2,dp=3",
                                      "+zero:3,dp=4",
                                      "+zero:3,dp=4,prefetch=3"};
-static const char *const swaps[] = {"", "+swap:save_on_cpu", "+swap:vdnn=all",
-                                    "+swap:te=1"};
+static const char *const swaps[] = {
+    "",           "+swap:save_on_cpu", "+swap:vdnn=all",
+    "+swap:te=1", "+swap:torchtune",   "+swap:belady"};
 static const char *const offloads[] = {
     "", "+offload:optimizer/gradients", "+offload:optimizer,impl=deepspeed",
     "+offload:optimizer/params/gradients,to=nvme,tile=100"};
