@@ -94,7 +94,7 @@ void ms_traffic_links(const ms_result *result, const ms_style *style,
 static void put_categories(const struct ms_far_memory *far, ms_text *words)
 {
     const char *between = ": ";
-    for (uint8_t c = 0; c < MS_N_CATEGORIES; c++) {
+    for (int c = 0; c < MS_N_CATEGORIES; c++) {
         if (far->by_category[c] <= far->peak_bytes / LEAST_PART)
             continue;
         ms_text_add(words, "%s", between);
