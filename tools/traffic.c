@@ -98,7 +98,7 @@ static void put_categories(const struct ms_far_memory *far, ms_text *words)
         if (far->by_category[c] <= far->peak_bytes / LEAST_PART)
             continue;
         ms_text_add(words, "%s", between);
-        ms_summary_category(c, words);
+        ms_summary_category((uint8_t)c, words);
         ms_text_add(
             words, " %s",
             ms_quantity_size_as(far->by_category[c], far->peak_bytes).s);
