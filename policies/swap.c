@@ -118,6 +118,14 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
                           .with = "megatron",
                           .help = "percent of the groups, from the first, that "
                                   "leave"},
+    [MS_SWAP_PIN] = {.name = "pin",
+                     .type = MS_PARAM_INT,
+                     .fallback = 1,
+                     .low = 0,
+                     .high = 1,
+                     .with = "save_on_cpu",
+                     .help = "0: host memory is not pinned (torch's default): "
+                             "copies are slower and the host waits for them"},
     [MS_SWAP_BUDGET] =
         {.name = "budget",
          .type = MS_PARAM_SIZE,
@@ -129,7 +137,7 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
 };
 
 ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
-                    uint8_t place, uint8_t flags)
+                    uint8_t place, uint16_t flags)
 {
     ms_call call = ms_program_call_like(verb, like);
     if (set == MS_NOTHING)

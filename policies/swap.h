@@ -27,6 +27,7 @@ enum {
     MS_SWAP_MODULES,
     MS_SWAP_FRACTION,
     MS_SWAP_BUDGET,
+    MS_SWAP_PIN,
     MS_SWAP_N_PARAMS
 };
 
@@ -85,7 +86,7 @@ static inline bool ms_swap_is_backward(const ms_call *call)
 
 /* Adds a call of this verb on a set, in the name of `like`. */
 ms_err ms_swap_emit(ms_swap *swap, const ms_call *like, ms_verb verb,
-                    uint32_t set, uint8_t place, uint8_t flags);
+                    uint32_t set, uint8_t place, uint16_t flags);
 /* Copies the program, asking around before and after each run. */
 ms_err ms_swap_walk(ms_swap *swap,
                     ms_err (*around)(ms_swap *swap, const ms_call *call,

@@ -21,11 +21,6 @@ static ms_err next_tick(ms_books *books)
     return MS_OK;
 }
 
-static bool in_host_memory(const ms_books *books, uint32_t cell)
-{
-    return ms_books_in(books->host_row, cell) != MS_NONE;
-}
-
 /* Brings a copy of what lies elsewhere; *found: there was one. */
 static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
                     bool *found)
@@ -37,8 +32,7 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
         return ms_pack_out(books, at, &storage, 1);
     if (ms_books_apart(books, storage, cell))
         return ms_share_ask(books, at, storage);
-    *found = in_host_memory(books, cell) ||
-             ms_books_in(books->nvme_row, cell) != MS_NONE;
+    *found = ms_books_far(books, cell);
     return *found ? ms_move_storage(books, at, storage, MS_HERE, 0) : MS_OK;
 }
 
@@ -58,7 +52,7 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
         uint8_t category = graph->storage_category[s];
         if (category == MS_ACTIVATIONS && !saved)
             category = MS_TEMPORARIES;
-        if (books->row[c] != MS_NONE || in_host_memory(books, c)) {
+        if (books->row[c] != MS_NONE || ms_books_far(books, c)) {
             /* Still there from the first run: the kernel writes a copy that
              * nobody keeps. */
             ms_books_give(books, ms_books_take(books, s, MS_TEMPORARIES,
@@ -232,8 +226,8 @@ ms_err ms_bind_for_step(ms_books *books, const ms_books_at *at, uint32_t op,
     if (stream != MS_STREAM_COMPUTE || books->row[c] != MS_NONE ||
         ms_books_in(books->shard_row, c) != MS_NONE)
         return MS_OK;
-    return in_host_memory(books, c) ? ms_bind_storage(books, at, storage, op)
-                                    : MS_OK;
+    return ms_books_far(books, c) ? ms_bind_storage(books, at, storage, op)
+                                  : MS_OK;
 }
 
 /* ---- whole units (activation checkpointing) ------------------------------ */

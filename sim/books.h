@@ -208,6 +208,13 @@ static inline uint32_t ms_books_in(const uint32_t *rows, uint32_t cell)
     return rows ? rows[cell] : MS_NONE;
 }
 
+/* Is there a copy in another memory than the device's? */
+static inline bool ms_books_far(const ms_books *books, uint32_t cell)
+{
+    return ms_books_in(books->host_row, cell) != MS_NONE ||
+           ms_books_in(books->nvme_row, cell) != MS_NONE;
+}
+
 /* The row that an op reads: the whole, else the part, else a copy in another
  * memory, else MS_NONE. */
 static inline uint32_t ms_books_found(const ms_books *books, uint32_t cell)
@@ -232,10 +239,9 @@ static inline bool ms_books_apart(const ms_books *books, uint32_t storage,
         return false;
     if (ms_books_in(books->shard_row, cell) != MS_NONE)
         return true;
-    bool elsewhere = ms_books_in(books->host_row, cell) != MS_NONE ||
-                     ms_books_in(books->nvme_row, cell) != MS_NONE;
-    return elsewhere && (ms_books_shared(books, storage) ||
-                         ms_books_pool(books, storage) != MS_DEVICE_POOL);
+    return ms_books_far(books, cell) &&
+           (ms_books_shared(books, storage) ||
+            ms_books_pool(books, storage) != MS_DEVICE_POOL);
 }
 
 /* The host drops a row after the current op. */

@@ -62,17 +62,12 @@ static inline uint32_t cell_of(const columns *w, uint32_t storage)
     return storage + (storage < w->n_persistent ? w->persistent : w->frame);
 }
 
-static inline bool is_on_host(const ms_books *books, uint32_t cell)
-{
-    return ms_books_in(books->host_row, cell) != MS_NONE;
-}
-
 static inline void lose(ms_books *books, columns *w, uint32_t cell)
 {
     if (w->row[cell] != MS_NONE) {
         w->release[w->n_release++] = w->row[cell];
         w->row[cell] = MS_NONE;
-        if (!is_on_host(books, cell))
+        if (!ms_books_far(books, cell))
             return;
     }
     books->n_release = w->n_release; /* it is in host memory, or stolen */
@@ -174,7 +169,8 @@ static void touch(ms_books *books, const ms_books_at *at, uint32_t op,
     uint32_t c = ms_books_cell(books, at, storage);
     uint32_t row = ms_books_found(books, c);
 
-    if (graph->op_stream[op] == MS_STREAM_HOST && is_on_host(books, c))
+    if (graph->op_stream[op] == MS_STREAM_HOST &&
+        ms_books_in(books->host_row, c) != MS_NONE)
         row = books->host_row[c];
     if (row != MS_NONE && graph->op_pass[op] == MS_STEP)
         ms_books_write(books, row);
@@ -396,7 +392,7 @@ static ms_err run_step(ms_books *books, const ms_books_at *at, uint8_t place)
         uint32_t s = graph->step_in[i];
         char name[MS_STORAGE_NAME];
         uint32_t c = s + at->persistent;
-        if (ms_books_found(books, c) == MS_NONE && !is_on_host(books, c))
+        if (ms_books_found(books, c) == MS_NONE)
             return ms_fail(books->fault, MS_EINPUT, graph->name,
                            "run the backward of every unit before the step",
                            "the optimizer step reads %s, which no backward "

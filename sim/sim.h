@@ -215,7 +215,8 @@ typedef enum ms_verb {
  * SAVES says that an autograd node holds `set` (a reentrant checkpoint saves
  * its inputs, a non-reentrant one's closure only names them).  MOVE: LATER
  * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
- * ADD adds to what lies in the host's memory already, there.  REDUCE: OUTER
+ * ADD adds to what lies in the host's memory already, there; PAGEABLE: the
+ * host's memory is not pinned, the host waits for the copy.  REDUCE: OUTER
  * sums over the groups that hold the same part, on their queue, the bytes of
  * buffer where one is named.  GATHER: AHEAD
  * takes memory of the queue's own, which no op of the compute stream still
@@ -231,7 +232,8 @@ enum {
     MS_CALL_ADD = 64u,
     MS_CALL_OUTER = 128u,
     MS_CALL_AHEAD = 256u,
-    MS_CALL_LIMIT = 512u
+    MS_CALL_LIMIT = 512u,
+    MS_CALL_PAGEABLE = 2048u
 };
 
 /* A flat buffer of the program: what is PACKED in it needs no memory of its

@@ -336,9 +336,11 @@ static void add_move(laws_random *random, const ms_graph *graph,
         if (graph->storage_saved_end[s] != MS_NONE &&
             is_made_by(graph, s, after->unit) && laws_chance(random, 40))
             list[n++] = s;
-    call.place = MS_HOST;
-    call.flags = laws_chance(random, 50) ? MS_CALL_LATER : 0;
+    bool disk = laws_chance(random, 20);
+    call.place = disk ? MS_NVME : MS_HOST;
+    call.flags = !disk && laws_chance(random, 50) ? MS_CALL_LATER : 0;
     call.flags |= laws_chance(random, 20) ? MS_CALL_IN_LINE : 0;
+    call.flags |= laws_chance(random, 20) ? MS_CALL_PAGEABLE : 0;
     call.micro_batch = after->micro_batch;
     ck_assert_int_eq(
         ms_program_add_set(program, list, n, arena, &call.set, &fault), MS_OK);
