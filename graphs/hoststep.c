@@ -109,6 +109,11 @@ static void end(host_step *h, uint64_t read, uint64_t written, double rate,
     uint32_t op = g->n_ops - 1;
     uint64_t slower = read > written ? read : written;
     bool memory = g->op_stream[op] == MS_STREAM_HOST;
+    bool link =
+        g->op_stream[op] == MS_STREAM_H2D || g->op_stream[op] == MS_STREAM_D2H;
+
+    if (link && h->offload->pageable)
+        rate *= h->trace->device->pageable_share;
     uint64_t bytes = memory ? read + written : slower;
     double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
     g->op_read_bytes[op] = read;

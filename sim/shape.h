@@ -48,6 +48,7 @@ typedef struct ms_offload {
     uint64_t tile_elements;  /* of one update (DeepSpeed's sub-group) */
     uint32_t gradient_bytes; /* of an element of the part there; 0: as on the
                                 device */
+    bool pageable;           /* the host's memory is not pinned */
     bool reads_ahead, writes_behind; /* disk: beside the update */
 } ms_offload;
 
