@@ -122,20 +122,47 @@ static uint64_t grad_part_bytes(const ms_trace *trace,
     return parameter->part * ms_trace_dtype_bytes[dtype];
 }
 
+/* Small parameters stay whole, in their order as long as there is room
+ * (DeepSpeed, parameter_offload.py, mark_persistent_parameters). */
+static bool stays_whole(const ms_shape *shape, const ms_parameter *parameter,
+                        uint64_t *whole)
+{
+    if (parameter->elements > shape->whole_elements ||
+        (shape->whole_in_all > 0 &&
+         *whole + parameter->elements > shape->whole_in_all))
+        return false;
+    *whole += parameter->elements;
+    return true;
+}
+
+/* A flat step reads the part of the gradients whatever is shared, and if one
+ * rank alone has all of it. */
+static bool shares_gradients(const ms_shape *shape)
+{
+    if (shape->flat_step.used)
+        return shape->shared >= MS_SHARED_OPTIMIZER;
+    return shape->data_ranks > 1 && shape->shared >= MS_SHARED_GRADIENTS;
+}
+
 ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
 {
     const ms_shape *shape = trace->shape;
     ms_graph *g = &trace->graph;
-    bool parameters = shape->shared == MS_SHARED_PARAMETERS;
+    uint64_t whole = 0;
+    bool parameters =
+        shape->shared == MS_SHARED_PARAMETERS && shape->data_ranks > 1;
 
     MS_TRY(home_columns(trace, new_id));
-    if (shape->data_ranks == 1 || shape->shared < MS_SHARED_GRADIENTS)
+    if (!shares_gradients(shape))
         return MS_OK;
     g->storage_shard_bytes =
-        ms_arena_take(trace->arena, g->n_persistent, sizeof(uint64_t));
+        ms_arena_take_raw(trace->arena, g->n_persistent, sizeof(uint64_t));
     g->storage_whole = ms_arena_take(trace->arena, g->n_persistent, 1);
     if (!g->storage_shard_bytes || !g->storage_whole)
         return ms_fail_nomem(trace->fault);
+    for (uint32_t s = 0; s < g->n_persistent; s++)
+        g->storage_shard_bytes[s] = MS_UNSHARED;
+    g->grads_whole = shape->shared < MS_SHARED_GRADIENTS;
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         const ms_parameter *it = &trace->parameters[p];
         uint32_t weight = new_id[it->storage];
@@ -145,7 +172,7 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
         if (!parameters)
             continue;
         g->storage_shard_bytes[weight] = weight_part_bytes(trace, it);
-        g->storage_whole[weight] = it->elements <= shape->whole_elements;
+        g->storage_whole[weight] = stays_whole(shape, it, &whole);
     }
     return MS_OK;
 }

@@ -21,7 +21,8 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT, WHEN},
     [MS_MARK] = {"mark", MS_DUMP_MARK, WHEN},
     [MS_GATHER] = {"gather", MS_DUMP_SET, WHEN | KEY(BUFFER)},
-    [MS_REDUCE] = {"reduce", MS_DUMP_SET, WHEN | KEY(TO) | KEY(OUTER)},
+    [MS_REDUCE] = {"reduce", MS_DUMP_SET,
+                   WHEN | KEY(TO) | KEY(OUTER) | KEY(WHOLE) | KEY(FILLED)},
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
 };
@@ -35,10 +36,10 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_SAVES] = "saves",     [MS_DUMP_LATER] = "later",
     [MS_DUMP_IN_LINE] = "in-line", [MS_DUMP_STATE] = "state",
     [MS_DUMP_ADD] = "add",         [MS_DUMP_OUTER] = "outer",
-    [MS_DUMP_BUFFER] = "buffer",
+    [MS_DUMP_FILLED] = "filled",   [MS_DUMP_BUFFER] = "buffer",
 };
 
-const uint8_t ms_dump_flags[MS_DUMP_N_KEYS] = {
+const uint16_t ms_dump_flags[MS_DUMP_N_KEYS] = {
     [MS_DUMP_WHOLE] = MS_CALL_WHOLE,
     [MS_DUMP_HOLD_OUTPUTS] = MS_CALL_HOLD_OUTPUTS,
     [MS_DUMP_SAVES] = MS_CALL_SAVES,
@@ -47,6 +48,7 @@ const uint8_t ms_dump_flags[MS_DUMP_N_KEYS] = {
     [MS_DUMP_STATE] = MS_CALL_STATE,
     [MS_DUMP_ADD] = MS_CALL_ADD,
     [MS_DUMP_OUTER] = MS_CALL_OUTER,
+    [MS_DUMP_FILLED] = MS_CALL_FILLED,
 };
 
 /* A name from a file, made harmless for a line of text. */

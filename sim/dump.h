@@ -46,6 +46,7 @@ typedef enum ms_dump_key {
     MS_DUMP_STATE,        /* state */
     MS_DUMP_ADD,          /* add */
     MS_DUMP_OUTER,        /* outer */
+    MS_DUMP_FILLED,       /* filled */
     MS_DUMP_BUFFER,       /* buffer 0 */
     MS_DUMP_N_KEYS
 } ms_dump_key;
@@ -59,6 +60,6 @@ typedef struct ms_dump_verb {
 extern const ms_dump_verb ms_dump_verbs[MS_N_VERBS];
 extern const char *const ms_dump_keys[MS_DUMP_N_KEYS];
 /* The flag of a call that a key sets; 0: the key says something else. */
-extern const uint8_t ms_dump_flags[MS_DUMP_N_KEYS];
+extern const uint16_t ms_dump_flags[MS_DUMP_N_KEYS];
 
 #endif

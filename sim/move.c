@@ -149,7 +149,7 @@ static uint32_t *here(ms_books *books, uint32_t cell)
 }
 
 static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
-                      uint8_t flags)
+                      uint16_t flags)
 {
     uint32_t c = ms_books_cell(books, at, storage);
     uint32_t *column = here(books, c), from = column[c];
@@ -212,7 +212,7 @@ static ms_err to_disk(ms_books *books, const ms_books_at *at, uint32_t storage)
 
 /* From the host, where a copy of what has its home there stays. */
 static ms_err to_device(ms_books *books, const ms_books_at *at,
-                        uint32_t storage, uint8_t flags)
+                        uint32_t storage, uint16_t flags)
 {
     uint32_t c = ms_books_cell(books, at, storage);
     bool part = ms_books_shared(books, storage);
@@ -253,7 +253,7 @@ void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell)
 }
 
 ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
-                       uint8_t place, uint8_t flags)
+                       uint8_t place, uint16_t flags)
 {
     switch ((ms_place)place) {
     case MS_HERE:
@@ -265,6 +265,8 @@ ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
     case MS_NVME:
         return to_disk(books, at, storage);
     case MS_SHARD:
+        if (flags & MS_CALL_LATER)
+            return MS_OK;
         ms_move_let_go(books, storage, ms_books_cell(books, at, storage));
         return MS_OK;
     default:

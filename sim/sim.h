@@ -68,6 +68,8 @@ enum {                    /* ms_graph.op_flags */
  * descending in u); a forward op reads only storages made before it; each
  * storage is in the out list of exactly one op (its maker), none for those
  * that exist at the start. */
+#define MS_UNSHARED UINT64_MAX
+
 typedef struct ms_graph {
     const char *name;
 
@@ -82,8 +84,10 @@ typedef struct ms_graph {
                                     parameters: their .grad; else NONE */
     uint8_t *storage_buffer;     /* 1: a model buffer, not a parameter */
     uint64_t *storage_shard_bytes; /* (optional) of persistent storages: this
-                                      rank's part where the ranks share it; 0:
-                                      each holds all of it */
+                                      rank's part where the ranks share it;
+                                      MS_UNSHARED: each holds all of it */
+    bool grads_whole; /* .grad is whole until it is reduced for the step, though
+                         the ranks share it then (DeepSpeed's stage 1) */
     uint8_t *storage_pool; /* (optional) ms_pool_kind in which a storage has its
                               home: a persistent one lies there at the start,
                               whole copies on the device come and go; what the
@@ -175,7 +179,8 @@ typedef enum ms_verb {
     MS_MOVE,     /* move set to place MS_HERE, MS_HOST or MS_NVME (copy engines,
                     the disk's by way of the host), of what is shared the part;
                     to MS_PACKED: into a buffer; from there to MS_HERE: out of
-                    it; to MS_SHARD: let whole copies go */
+                    it; to MS_SHARD: let whole copies go; of gradients make the
+                    part that is not there */
     MS_STEP_SET, /* the optimizer step (set: MS_ALL): with place MS_HOST what
                     the host and its disk do of it, with MS_PENDING the rest */
     MS_HOLD,     /* take a host reference on each storage of set */
@@ -208,8 +213,10 @@ typedef enum ms_verb {
  * SAVES says that an autograd node holds `set` (a reentrant checkpoint saves
  * its inputs, a non-reentrant one's closure only names them).  MOVE: LATER
  * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
- * ADD adds to what lies in the host's memory already, there.  REDUCE: OUTER
- * sums over the groups that hold the same part, on their queue. */
+ * ADD adds to what lies in the host's memory already, there; to MS_SHARD, LATER
+ * leaves the whole copies.  REDUCE: OUTER sums over the groups that hold the
+ * same part, on their queue; WHOLE: every rank gets the sum of all, though it
+ * keeps its part; FILLED: of a buffer what is packed in it, not all of it. */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
@@ -218,7 +225,8 @@ enum {
     MS_CALL_IN_LINE = 16u,
     MS_CALL_STATE = 32u,
     MS_CALL_ADD = 64u,
-    MS_CALL_OUTER = 128u
+    MS_CALL_OUTER = 128u,
+    MS_CALL_FILLED = 256u
 };
 
 /* A flat buffer of the program: what is PACKED in it needs no memory of its
@@ -233,8 +241,8 @@ typedef struct ms_call {
     uint8_t verb;  /* ms_verb */
     uint8_t pass;  /* RUN: MS_FORWARD or MS_GRAD_INPUT (= backward) */
     uint8_t place; /* MOVE, REDUCE, STATE: ms_place; MARK: ms_mark */
-    uint8_t flags;
     uint8_t rank;
+    uint16_t flags;
     uint16_t frame; /* micro-batch slot */
     uint32_t micro_batch;
     uint32_t unit, last; /* RERUN, DROP_SET: units [unit, last] */

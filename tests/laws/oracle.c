@@ -63,7 +63,8 @@ static void count_row(row_walk *walk, uint32_t row, uint32_t change)
 static uint64_t least_bytes(const ms_graph *graph, uint32_t s)
 {
     bool shared = graph->storage_shard_bytes != NULL &&
-                  s < graph->n_persistent && graph->storage_shard_bytes[s] > 0;
+                  s < graph->n_persistent &&
+                  graph->storage_shard_bytes[s] != MS_UNSHARED;
     return shared ? graph->storage_shard_bytes[s] : graph->storage_bytes[s];
 }
 
