@@ -38,11 +38,17 @@ static void split_flat(ms_trace *trace, uint32_t ranks)
         ms_parameter *it = &trace->parameters[p];
         before += it->elements;
         it->part = over(before, ranks) - taken;
+        it->owned = it->elements;
         taken += it->part;
         last = it;
     }
-    if (last != NULL)
-        last->part += over(before, multiple) * (multiple / ranks) - taken;
+    if (last == NULL)
+        return;
+    uint64_t stretch = over(before, multiple) * (multiple / ranks);
+    last->part += stretch - taken;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        if (trace->parameters[p].owned > stretch)
+            trace->parameters[p].owned = stretch;
 }
 
 void ms_parts_split(ms_trace *trace)
@@ -56,11 +62,12 @@ void ms_parts_split(ms_trace *trace)
     }
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         ms_parameter *it = &trace->parameters[p];
-        it->part = it->elements;
+        it->part = it->owned = it->elements;
         if (shape->shared < MS_SHARED_OPTIMIZER)
             continue;
         it->part = shape->part == MS_PART_ROWS ? part_of_rows(trace, it, ranks)
                                                : over(it->elements, ranks);
+        it->owned = it->part;
     }
 }
 

@@ -151,19 +151,48 @@ static ms_err fail_argument(const parser *p, const ms_policy *policy,
                    p->text + word.at, policy->name);
 }
 
+/* ---- whole numbers: 500000000, 5e8 --------------------------------------- */
+
+#define MOST_ZEROS 100u
+
+/* The bytes of word before its e. */
+static size_t mantissa(const parser *p, piece word)
+{
+    const char *e =
+        word.length > 0 ? memchr(p->text + word.at, 'e', word.length) : NULL;
+    return e != NULL ? (size_t)(e - (p->text + word.at)) : word.length;
+}
+
+/* The number behind the e at byte n; MOST_ZEROS: none, or a mistake. */
+static size_t exponent(const parser *p, piece word, size_t n)
+{
+    size_t zeros = 0, i = n + 1;
+    for (; i < word.length && zeros < MOST_ZEROS; i++) {
+        int digit = p->text[word.at + i] - '0';
+        zeros =
+            digit >= 0 && digit <= 9 ? zeros * 10 + (size_t)digit : MOST_ZEROS;
+    }
+    return i > n + 1 && zeros < MOST_ZEROS ? zeros : MOST_ZEROS;
+}
+
 /* ---- values -------------------------------------------------------------- */
 
 static ms_err parse_int(const parser *p, const ms_param *param, piece word,
                         ms_policy_value *value)
 {
     int64_t number = 0;
-    bool digits = word.length > 0, fits = true;
-    for (size_t i = 0; i < word.length && digits; i++) {
+    bool fits = true;
+    size_t n = mantissa(p, word),
+           zeros = n < word.length ? exponent(p, word, n) : 0;
+    bool digits = n > 0 && zeros < MOST_ZEROS;
+    for (size_t i = 0; i < n && digits; i++) {
         int digit = p->text[word.at + i] - '0';
         digits = digit >= 0 && digit <= 9;
         fits = fits && !__builtin_mul_overflow(number, 10, &number) &&
                !__builtin_add_overflow(number, digit, &number);
     }
+    for (; zeros > 0 && digits; zeros--)
+        fits = fits && !__builtin_mul_overflow(number, 10, &number);
     value->number = number;
     if (digits && fits && number >= param->low && number <= param->high)
         return MS_OK;

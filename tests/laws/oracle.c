@@ -50,13 +50,15 @@ static void count_row(row_walk *walk, uint32_t row, uint32_t change)
     uint32_t s = plan->row[row].storage;
     if (plan->row[row].pool != MS_DEVICE_POOL)
         return;
+    uint64_t bytes = plan->row[row].bytes;
+    walk->level_bytes += change == 1 ? bytes : 0 - bytes;
+    if (s == MS_NONE)
+        return; /* a buffer of the program */
     walk->alive[s] += change;
     uint8_t category = plan->row[row].category;
     if (walk->graph->storage_category[s] == MS_BECOMES_GRAD &&
         (category == MS_GRADIENTS || category == MS_COMMUNICATION))
         walk->alive[walk->graph->storage_grad[s]] += change;
-    uint64_t bytes = plan->row[row].bytes;
-    walk->level_bytes += change == 1 ? bytes : 0 - bytes;
 }
 
 /* What a rank holds of a storage. */
@@ -84,6 +86,16 @@ static uint64_t check_inputs(const row_walk *walk, uint32_t op, uint32_t of)
     return bytes;
 }
 
+static bool has_its_bytes(const ms_plan *plan, uint32_t r)
+{
+    uint64_t bytes = plan->row[r].bytes;
+    uint32_t s = plan->row[r].storage;
+    if (s == MS_NONE)
+        return bytes == plan->buffers[plan->row[r].buffer].bytes;
+    return bytes == plan->graph->storage_bytes[s] ||
+           bytes == least_bytes(plan->graph, s);
+}
+
 static void check_op(row_walk *walk, uint32_t op)
 {
     const ms_plan *plan = walk->plan;
@@ -92,10 +104,7 @@ static void check_op(row_walk *walk, uint32_t op)
     for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
          r++) {
         HOLDS(walk->state[r] == UNBORN && plan->row[r].op == op, "row %u", r);
-        uint32_t s = plan->row[r].storage;
-        HOLDS(plan->row[r].bytes == walk->graph->storage_bytes[s] ||
-                  plan->row[r].bytes == least_bytes(walk->graph, s),
-              "row %u", r);
+        HOLDS(has_its_bytes(plan, r), "row %u", r);
         walk->state[r] = ALIVE;
         count_row(walk, r, 1);
         if (of != MS_NONE)
