@@ -30,13 +30,15 @@ enum {
     POSITIONS_TYPE,
     KV_HEADS,
     HEAD_DIM,
-    LOSS
+    LOSS,
+    CODE
 };
 enum { NORM_PRE, NORM_POST };
 enum { HEAD_LM, HEAD_NONE };
 enum { POSITIONS_LEARNED, POSITIONS_ROTARY };
 /* The kernels of a cross_entropy layer, and one more. */
 enum { LOSS_AUTO, LOSS_LINEAR = 4 };
+enum { CODE_AUTO, CODE_LLAMA };
 static const char *const norms[] = {"layer_norm", "rms_norm"};
 /* From FIRST_GATED on the MLP has a gate beside the way up. */
 enum { FIRST_GATED = 4 };
@@ -155,12 +157,16 @@ static const char *const activations[] = {"gelu", "gelu_new", "relu",
          .low = 0,                                                             \
          .high = MAX_WIDTH,                                                    \
          .help = "channels of a head; default hidden / heads"},                \
+        {.name = "loss",                                                       \
+         .type = MS_WORD,                                                      \
+         .words = "auto|eager|liger|megatron|liger_linear",                    \
+         .help = "kernel of cross entropy; liger_linear: head and loss in "    \
+                 "one, by chunks"},                                            \
     {                                                                          \
-        .name = "loss", .type = MS_WORD,                                       \
-        .words = "auto|eager|liger|megatron|liger_linear",                     \
-        .help =                                                                \
-            "kernel of cross entropy; liger_linear: head and loss in one, "    \
-            "by chunks"                                                        \
+        .name = "code", .type = MS_WORD, .words = "auto|llama",                \
+        .help = "llama: ops as Meta's code and torchtitan's have them: norms " \
+                "in fp32, rotation by complex numbers, silu and its product "  \
+                "apart, fp32 logits"                                           \
     }
 
 static const ms_field decoder_fields[] = {
@@ -217,9 +223,19 @@ static uint32_t add_simple(stack *s, const char *type, const char *name,
     return newest(s);
 }
 
+/* Meta's code of LLaMA (meta-llama/llama model.py); torchtitan's model.py of
+ * 2024 is the same in what it saves. */
+static bool is_llama(const ms_value *values)
+{
+    return values[CODE].i == CODE_LLAMA;
+}
+
 static uint32_t add_norm(stack *s, const char *name, uint32_t from)
 {
-    return add_simple(s, norms[s->values[NORM_TYPE].i], name, from);
+    ms_layer *layer = add(s, norms[s->values[NORM_TYPE].i], name, from);
+    if (layer != NULL && is_llama(s->values))
+        ms_build_field(layer, "upcast")->b = true;
+    return newest(s);
 }
 
 static uint32_t add_sum(stack *s, const char *name, uint32_t first,
@@ -283,6 +299,7 @@ static uint32_t add_attention(stack *s, uint32_t from)
         ms_build_field(layer, "head_dim")->i = values[HEAD_DIM].i;
         ms_build_field(layer, "rotary")->b = is_rotary(values);
         ms_build_field(layer, "fused_qkv")->b = !is_rotary(values);
+        ms_build_field(layer, "complex")->b = is_llama(values);
     }
     return newest(s);
 }
@@ -291,6 +308,10 @@ static uint32_t add_attention(stack *s, uint32_t from)
 static uint32_t add_gate(stack *s, const char *type, uint32_t from, int64_t ffn)
 {
     uint32_t gate = add_linear(s, "mlp.gate", from, ffn);
+    if (is_llama(s->values)) {
+        gate = add_simple(s, "silu", "mlp.silu", gate);
+        type = "mul";
+    }
     uint32_t up = add_linear(s, "mlp.up", from, ffn);
     if (add(s, type, "mlp.activation", gate) != NULL)
         s->failed |= !ms_build_edge(&s->build, up);
@@ -418,11 +439,29 @@ static void add_end(stack *s, uint32_t x)
         if (values[TIED].b)
             ms_build_field(head, "tied")->s = "embeddings.tokens";
     }
+    if (is_llama(values)) /* output(h).float() */
+        x = add_simple(s, "cast", "logits", x);
     ms_layer *loss = add(s, "cross_entropy", "loss", x);
     if (loss == NULL)
         return;
     ms_build_field(loss, "upcast")->b = true;
     ms_build_field(loss, "kernel")->i = values[LOSS].i;
+}
+
+enum { NORM_TYPE_RMS = 1, ACTIVATION_SWIGLU = 4 };
+
+static ms_err check_code(const ms_value *values, ms_fault *fault)
+{
+    bool fits = values[NORM_TYPE].i == NORM_TYPE_RMS && is_rotary(values) &&
+                values[ACTIVATION].i == ACTIVATION_SWIGLU &&
+                values[LOSS].i != LOSS_LINEAR;
+    if (!is_llama(values) || fits)
+        return MS_OK;
+    return ms_fail(fault, MS_EINPUT, NULL,
+                   "it needs \"norm_type\" rms_norm, \"positions_type\" "
+                   "rotary, \"activation\" swiglu and a \"loss\" apart from "
+                   "the head",
+                   "\"code\" llama is the code of another model");
 }
 
 /* Families know no file: the reader says where. */
@@ -446,6 +485,7 @@ static ms_err check(const ms_value *values, ms_fault *fault)
                        "set \"head\" to \"lm\", or leave \"loss\" out",
                        "\"loss\" chooses a cross entropy, but without a head "
                        "there is none");
+    MS_TRY(check_code(values, fault));
     if (values[POOLER].b && values[HEAD].i == HEAD_LM)
         return ms_fail(fault, MS_EINPUT, NULL,
                        "set \"pooler\" to false or \"head\" to \"none\"",

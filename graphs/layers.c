@@ -195,7 +195,7 @@ const ms_layer_kind ms_layer_kinds[] = {
     LAYER("layer_norm", "saves its input, mean and rstd", 1, 1,
           FIELDS(ms_normlayers_affine_fields), ms_normlayers_layer),
     LAYER("rms_norm", "saves its input and rstd; eager: six ops", 1, 1,
-          NO_FIELDS, ms_normlayers_rms),
+          FIELDS(ms_normlayers_rms_fields), ms_normlayers_rms),
     LAYER("batch_norm",
           "per channel; saves its input, mean and inverse deviation", 1, 1,
           FIELDS(ms_normlayers_batch_fields), ms_normlayers_batch),

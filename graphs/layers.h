@@ -76,10 +76,12 @@ ms_layer_forward ms_reducelayers_reduce;
 bool ms_reducelayers_is_loss(const ms_layer *layer);
 
 #define MS_NORMLAYERS_AFFINE 1
+#define MS_NORMLAYERS_RMS 1
 #define MS_NORMLAYERS_BATCH 2
 #define MS_NORMLAYERS_GROUP 2
 #define MS_NORMLAYERS_INSTANCE 1
 extern const ms_field ms_normlayers_affine_fields[MS_NORMLAYERS_AFFINE];
+extern const ms_field ms_normlayers_rms_fields[MS_NORMLAYERS_RMS];
 extern const ms_field ms_normlayers_batch_fields[MS_NORMLAYERS_BATCH];
 extern const ms_field ms_normlayers_group_fields[MS_NORMLAYERS_GROUP];
 extern const ms_field ms_normlayers_instance_fields[MS_NORMLAYERS_INSTANCE];
@@ -161,7 +163,7 @@ extern const ms_field ms_rawlayers_parameters_fields[MS_RAWLAYERS_PARAMETERS];
 extern const ms_field ms_rawlayers_op_fields[MS_RAWLAYERS_OP];
 ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op;
 
-#define MS_SELFATTENTION_FIELDS 8
+#define MS_SELFATTENTION_FIELDS 9
 extern const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS];
 ms_layer_forward ms_selfattention_forward;
 /* The first rows of a table that the whole model shares, [sequence, columns];

@@ -27,8 +27,14 @@ ms_err ms_normlayers_layer(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
-/* x * rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight */
-static uint32_t rms_eager(ms_trace *trace, uint32_t x, uint32_t weight)
+const ms_field ms_normlayers_rms_fields[MS_NORMLAYERS_RMS] = {
+    {.name = "upcast",
+     .type = MS_BOOL,
+     .help = "by ops, in fp32 up to the scale, as Meta's LLaMA code"},
+};
+
+/* x * rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) */
+static uint32_t rms_of(ms_trace *trace, uint32_t x)
 {
     uint32_t squares = ms_pointwise_pow(trace, x);
     uint32_t mean = ms_reduce_mean(trace, squares, 1);
@@ -39,8 +45,30 @@ static uint32_t rms_eager(ms_trace *trace, uint32_t x, uint32_t weight)
     ms_trace_drop(trace, sum);
     uint32_t scaled = ms_pointwise_mul(trace, x, rstd);
     ms_trace_drop(trace, rstd);
+    return scaled;
+}
+
+static uint32_t rms_eager(ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    uint32_t scaled = rms_of(trace, x);
     uint32_t y = ms_pointwise_mul(trace, scaled, weight);
     ms_trace_drop(trace, scaled);
+    return y;
+}
+
+/* self._norm(x.float()).type_as(x) * self.weight: meta-llama/llama model.py,
+ * pytorch/torchtitan models/norms.py. */
+static uint32_t rms_upcast(ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    if (trace->err)
+        return MS_NONE;
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t scaled = ms_trace_rebind(trace, wide, rms_of(trace, wide));
+    uint32_t narrow =
+        ms_trace_rebind(trace, scaled, ms_pointwise_cast(trace, scaled, dtype));
+    uint32_t y = ms_pointwise_mul(trace, narrow, weight);
+    ms_trace_drop(trace, narrow);
     return y;
 }
 
@@ -50,9 +78,12 @@ ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     uint32_t weight =
         ms_layers_vector(trace, "weight", ms_layers_last_dim(trace, in[0]));
-    *out = trace->training->kernels == MS_EAGER
-               ? rms_eager(trace, in[0], weight)
-               : ms_norm_rms(trace, in[0], weight);
+    if (layer->field[0].b)
+        *out = rms_upcast(trace, in[0], weight);
+    else if (trace->training->kernels == MS_EAGER)
+        *out = rms_eager(trace, in[0], weight);
+    else
+        *out = ms_norm_rms(trace, in[0], weight);
     return trace->err;
 }
 

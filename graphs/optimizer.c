@@ -58,7 +58,8 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     uint8_t category = MS_OPTIMIZER_STATE;
     uint64_t part = parameter->part;
 
-    if (has_master) /* made at construction, not by the first step */
+    /* made at construction, not by the first step */
+    if (parameter->far || (has_master && !ms_parts_are_masters(trace)))
         parameter->master =
             state(trace, "master", MS_FLOAT32, category, part, true);
     if (trace->training->optimizer == MS_MOMENTUM)
@@ -169,6 +170,8 @@ static uint64_t touched_bytes(const step *s, uint32_t p, uint32_t storage)
     if (parameter->elements == 0 ||
         (storage != parameter->storage && storage != parameter->grad_storage))
         return bytes;
+    if (ms_parts_are_masters(s->trace))
+        return 4 * parameter->part;
     return bytes / parameter->elements * parameter->part;
 }
 
@@ -437,7 +440,7 @@ static bool open_step(step *s)
                    : MS_IMPL_FOREACH;
     s->foreach = impl == MS_IMPL_FOREACH;
     s->fused = impl == MS_IMPL_FUSED;
-    s->mixed = is_mixed(trace);
+    s->mixed = is_mixed(trace) && !ms_parts_are_masters(trace);
     s->adam = is_adam(trace);
     s->decay = training->optimizer == MS_ADAMW;
     s->grads = ms_arena_take_raw(trace->scratch, n, sizeof(uint32_t));

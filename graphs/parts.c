@@ -7,6 +7,14 @@ uint32_t ms_parts_ranks(const ms_shape *shape)
     return shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
 }
 
+bool ms_parts_are_masters(const ms_trace *trace)
+{
+    int64_t precision = trace->training->precision;
+
+    return trace->shape->part_is_master &&
+           (precision == MS_FP16_MIXED || precision == MS_BF16_MIXED);
+}
+
 static uint64_t over(uint64_t n, uint64_t ranks)
 {
     return n / ranks + (n % ranks != 0);
@@ -23,10 +31,20 @@ static uint64_t part_of_rows(const ms_trace *trace,
     return rows > 0 ? over(rows, ranks) * (parameter->elements / rows) : 0;
 }
 
+static uint32_t block_of(const ms_trace *trace, const ms_parameter *parameter)
+{
+    const ms_model *model = trace->model;
+
+    return parameter->layer < model->n_layers
+               ? model->layers[parameter->layer].block
+               : MS_NONE;
+}
+
 /* In a flat buffer a rank's part is a stretch: the parts of the parameters are
  * what of that stretch is theirs on average, and sum to it; the padding is the
- * last parameter's. */
-static void split_flat(ms_trace *trace, uint32_t ranks)
+ * last parameter's.  block: whose parameters, or EVERY. */
+#define EVERY (MS_NONE - 1u)
+static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
 {
     uint64_t multiple =
         (uint64_t)ranks *
@@ -36,6 +54,8 @@ static void split_flat(ms_trace *trace, uint32_t ranks)
 
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         ms_parameter *it = &trace->parameters[p];
+        if (block != EVERY && block_of(trace, it) != block)
+            continue;
         before += it->elements;
         it->part = over(before, ranks) - taken;
         it->owned = it->elements;
@@ -57,7 +77,13 @@ void ms_parts_split(ms_trace *trace)
     uint32_t ranks = ms_parts_ranks(shape);
 
     if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_FLAT) {
-        split_flat(trace, ranks);
+        split_flat(trace, ranks, EVERY);
+        return;
+    }
+    if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_BLOCKS) {
+        split_flat(trace, ranks, MS_NONE);
+        for (uint32_t b = 0; b < trace->model->n_blocks; b++)
+            split_flat(trace, ranks, b);
         return;
     }
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
@@ -110,23 +136,25 @@ static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
     return MS_OK;
 }
 
-/* The part of a weight on the device: its own master copy, or as the weight. */
+/* Of the part of a weight or gradient on the device: its own master copy, or as
+ * the whole. */
+static uint8_t part_dtype(const ms_trace *trace, uint8_t whole)
+{
+    return ms_parts_are_masters(trace) ? MS_FLOAT32 : whole;
+}
+
 static uint64_t weight_part_bytes(const ms_trace *trace,
                                   const ms_parameter *parameter)
 {
-    uint8_t dtype =
-        trace->shape->part_is_master ? MS_FLOAT32 : trace->weight_dtype;
-
-    return parameter->part * ms_trace_dtype_bytes[dtype];
+    return parameter->part *
+           ms_trace_dtype_bytes[part_dtype(trace, trace->weight_dtype)];
 }
 
 static uint64_t grad_part_bytes(const ms_trace *trace,
                                 const ms_parameter *parameter)
 {
-    uint8_t dtype =
-        trace->shape->part_is_master ? MS_FLOAT32 : trace->grad_dtype;
-
-    return parameter->part * ms_trace_dtype_bytes[dtype];
+    return parameter->part *
+           ms_trace_dtype_bytes[part_dtype(trace, trace->grad_dtype)];
 }
 
 /* Small parameters stay whole, in their order as long as there is room
@@ -148,7 +176,8 @@ static bool shares_gradients(const ms_shape *shape)
 {
     if (shape->flat_step.used)
         return shape->shared >= MS_SHARED_OPTIMIZER;
-    return shape->data_ranks > 1 && shape->shared >= MS_SHARED_GRADIENTS;
+    return (shape->data_ranks > 1 || shape->copies_parts) &&
+           shape->shared >= MS_SHARED_GRADIENTS;
 }
 
 ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
@@ -157,11 +186,17 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
     ms_graph *g = &trace->graph;
     uint64_t whole = 0;
     bool parameters =
-        shape->shared == MS_SHARED_PARAMETERS && shape->data_ranks > 1;
+        shape->shared == MS_SHARED_PARAMETERS &&
+        (shape->data_ranks > 1 || shape->copies_parts);
 
     MS_TRY(home_columns(trace, new_id));
     if (!shares_gradients(shape))
         return MS_OK;
+    g->weight_bytes = ms_trace_dtype_bytes[trace->weight_dtype];
+    g->part_ranks = ms_parts_ranks(shape);
+    g->part_groups = shape->data_ranks / g->part_ranks;
+    g->part_bytes =
+        ms_trace_dtype_bytes[part_dtype(trace, trace->weight_dtype)];
     g->storage_shard_bytes =
         ms_arena_take_raw(trace->arena, g->n_persistent, sizeof(uint64_t));
     g->storage_whole = ms_arena_take(trace->arena, g->n_persistent, 1);

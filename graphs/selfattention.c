@@ -22,7 +22,8 @@ enum {
     ATTENTION_KV_HEADS,
     ATTENTION_HEAD_DIM,
     ATTENTION_ROTARY,
-    ATTENTION_FUSED_QKV
+    ATTENTION_FUSED_QKV,
+    ATTENTION_COMPLEX
 };
 const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
     {.name = "heads",
@@ -61,6 +62,9 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
      .type = MS_BOOL,
      .fallback.b = true,
      .help = "one projection makes q, k and v (GPT-2), or one each (LLaMA)"},
+    {.name = "complex",
+     .type = MS_BOOL,
+     .help = "rotate as complex numbers, in fp32, as Meta's LLaMA code"},
 };
 
 /* The sizes of a layer. */
@@ -91,7 +95,7 @@ static int64_t longest_sequence(const ms_trace *trace, int64_t sequence)
 }
 
 /* A buffer of the model: the first layer that asks makes it. */
-static uint32_t shared_buffer(ms_trace *trace, const char *role,
+static uint32_t shared_buffer(ms_trace *trace, const char *role, uint8_t dtype,
                               const int64_t *dims)
 {
     for (const ms_shared_buffer *b = trace->shared; b; b = b->next) {
@@ -100,7 +104,7 @@ static uint32_t shared_buffer(ms_trace *trace, const char *role,
             made->size[1] == dims[1])
             return b->tensor;
     }
-    uint32_t t = ms_trace_buffer(trace, role, trace->weight_dtype, 2, dims);
+    uint32_t t = ms_trace_buffer(trace, role, dtype, 2, dims);
     ms_shared_buffer *item = ms_arena_take(trace->scratch, 1, sizeof *item);
     if (!item && !trace->err)
         trace->err = ms_fail_nomem(trace->fault);
@@ -117,7 +121,7 @@ uint32_t ms_selfattention_table(ms_trace *trace, const char *role,
     int64_t longest = longest_sequence(trace, sequence);
     bool square = columns == 0;
     int64_t dims[2] = {longest, square ? longest : columns};
-    uint32_t whole = shared_buffer(trace, role, dims);
+    uint32_t whole = shared_buffer(trace, role, trace->weight_dtype, dims);
     uint32_t rows = ms_view_slice(trace, whole, 0, sequence);
 
     if (!square)
@@ -285,6 +289,34 @@ static void project_apart(ms_trace *trace, const ms_layer *layer,
     }
 }
 
+/* view_as_real(view_as_complex(x.float()) * freqs_cis).type_as(x) of q and k:
+ * meta-llama/llama and pytorch/torchtitan model.py, apply_rotary_emb, whose
+ * variables all live to its end.  freqs_cis is complex64, [longest, dim / 2];
+ * no node saves q or k. */
+static void rotate_complex(ms_trace *trace, const sizes *n, uint32_t *qkv)
+{
+    uint32_t wide[2], turned[2];
+
+    if (trace->err)
+        return;
+    ms_tensor q = *at(trace, qkv[0]);
+    int64_t dims[2] = {longest_sequence(trace, q.size[2]), n->dim};
+    uint32_t whole = shared_buffer(trace, "freqs_cis", MS_FLOAT32, dims);
+    uint32_t table = ms_view_slice(trace, whole, 0, q.size[2]);
+    for (int i = 0; i < 2; i++)
+        wide[i] = ms_pointwise_cast(trace, qkv[i], MS_FLOAT32);
+    for (int i = 0; i < 2; i++)
+        turned[i] = ms_pointwise_mul(trace, wide[i], table);
+    for (int i = 0; i < 2; i++)
+        qkv[i] = ms_trace_rebind(trace, qkv[i],
+                                 ms_pointwise_cast(trace, turned[i], q.dtype));
+    for (int i = 0; i < 2; i++) {
+        ms_trace_drop(trace, wide[i]);
+        ms_trace_drop(trace, turned[i]);
+    }
+    ms_trace_drop(trace, table);
+}
+
 static void rotate(ms_trace *trace, const sizes *n, uint32_t *qkv)
 {
     if (trace->err)
@@ -366,7 +398,9 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         project_fused(trace, layer, &n, in[0], qkv);
     else
         project_apart(trace, layer, &n, in[0], qkv);
-    if (layer->field[ATTENTION_ROTARY].b)
+    if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b)
+        rotate_complex(trace, &n, qkv);
+    else if (layer->field[ATTENTION_ROTARY].b)
         rotate(trace, &n, qkv);
     uint32_t y = trace->err ? MS_NONE : attention_core(trace, layer, &n, qkv);
     y = trace->err ? MS_NONE : join_heads(trace, y, n.heads * n.dim);

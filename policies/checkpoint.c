@@ -2,6 +2,7 @@
 /* Activation checkpointing: a segment of blocks saves nothing but its inputs
  * in forward and runs again before its backward. */
 #include "policies/cuts.h"
+#include "policies/sac.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@ enum {
     FULL,
     SQRT,
     SELECTIVE,
+    SAC,
     EVERY,
     SEQUENTIAL,
     BLOCKS,
@@ -43,6 +45,12 @@ static const ms_param params[N_PARAMS] = {
                    .type = MS_PARAM_FLAG,
                    .choice = true,
                    .help = "recompute the attention core only"},
+    [SAC] = {.name = "sac",
+             .type = MS_PARAM_FLAG,
+             .choice = true,
+             .help = "each block is a segment that keeps the outputs of "
+                     "attention and of every second aten::mm, as torchtitan's "
+                     "selective op"},
     [EVERY] = {.name = "every",
                .type = MS_PARAM_INT,
                .choice = true,
@@ -239,7 +247,7 @@ static ms_err cut(const ms_policy_context *context, block_list *blocks,
         return cut_sqrt(context, blocks, fault);
     if (values[BLOCKS].given)
         return cut_named(context, blocks, fault);
-    if (values[FULL].given)
+    if (values[FULL].given || values[SAC].given)
         ms_cuts_every(blocks->n, 1, blocks->segment);
     if (values[EVERY].given) {
         MS_TRY(check_count(blocks, EVERY, size, fault));
@@ -290,11 +298,12 @@ static ms_err keep(const ms_policy_context *context, ms_keep *keep,
 {
     const ms_policy_value *values = context->values;
     block_list blocks = {0};
-    keep->reentrant = values[VARIANT].given
-                          ? values[VARIANT].number == REENTRANT
-                          : context->torch_1;
-    keep->early_stop = values[EARLY_STOP].given ? values[EARLY_STOP].number == 1
-                                                : !context->torch_1;
+    /* A cache of ops needs torch's newer checkpoint. */
+    bool torch_1 = context->torch_1 && !values[SAC].given;
+    keep->reentrant =
+        values[VARIANT].given ? values[VARIANT].number == REENTRANT : torch_1;
+    keep->early_stop =
+        values[EARLY_STOP].given ? values[EARLY_STOP].number == 1 : !torch_1;
     if (values[SELECTIVE].given)
         drop_core(context->graph, keep);
     if (values[NONE].given || values[SELECTIVE].given)
@@ -305,7 +314,17 @@ static ms_err keep(const ms_policy_context *context, ms_keep *keep,
                        "the model has no blocks to checkpoint");
     MS_TRY(cut(context, &blocks, fault));
     drop_segments(context->graph, &blocks, keep);
+    if (values[SAC].given)
+        ms_sac_keep(context->graph, keep);
     return MS_OK;
+}
+
+static ms_err place(const ms_policy_context *context, ms_program *program,
+                    ms_fault *fault)
+{
+    if (!context->values[SAC].given)
+        return MS_OK;
+    return ms_sac_place(context, program, fault);
 }
 
 const ms_policy ms_policy_checkpoint = {
@@ -315,4 +334,5 @@ const ms_policy ms_policy_checkpoint = {
     .params = params,
     .n_params = N_PARAMS,
     .keep = keep,
+    .place = place,
 };

@@ -19,7 +19,8 @@
  *     const ms_policy ms_policy_mine = {.name = "mine",
  *         .summary = "recompute the attention core", .keep = keep};
  *
- * plus one row in registry.c. */
+ * plus one row in registry.c, or two lines more in a shared library (below).
+ */
 
 #include "sim/sim.h"
 
@@ -83,9 +84,71 @@ typedef struct ms_policy {
                     ms_fault *fault); /* (optional) inserts calls */
 } ms_policy;
 
-/* The one explicit table, in the order in which help lists it. */
-extern const ms_policy *const ms_registry[];
-extern const uint32_t ms_registry_n;
+/* ---- registry.c: the one explicit table ----------------------------------
+ */
+
+/* In the order in which help lists them, what plugins bring last. */
+uint32_t ms_registry_n(void);
+const ms_policy *ms_registry_row(uint32_t row);
+/* Does a plugin bring it? */
+bool ms_registry_is_added(const ms_policy *policy);
+/* Can it be spelled, and is its table such that parser and help can walk it?
+ * Faults (MS_EINPUT) are at where, the library's name. */
+ms_err ms_registry_check(const ms_policy *policy, const char *where,
+                         ms_fault *fault);
+/* Adds a policy that lives as long as the process.  Before the first policy
+ * is parsed, by one thread; from then on the table is only read.  Faults: the
+ * above, no hook, a name that is taken, too many. */
+ms_err ms_registry_add(const ms_policy *policy, const char *where,
+                       ms_fault *fault);
+
+/* ---- a policy in a shared library (--plugin ./mine.so) ------------------- */
+
+/* The library exports one object of this name and type:
+ *
+ *     #include "policies/policies.h"
+ *     static const ms_policy mine = {.name = "mine", ...};
+ *     const ms_plugin ms_plugin_entry = {.abi = MS_PLUGIN_ABI,
+ *                                        .policy = &mine};
+ *
+ *     cc -std=c17 -shared -fPIC -I. mine.c -o mine.so
+ *     memsim run gpt2 --plugin ./mine.so -p mine
+ *
+ * (tests/plugin/stripe.c is a whole one.)  It is never unloaded.  It may call
+ * what sim/sim.h, policies/saved.h, shares.h and cuts.h declare: the program
+ * exports all of that.  Hooks may be called from several threads at once, each
+ * with its own context: keep what changes in context->arena, not in statics.
+ *
+ * abi is read before anything else: a library made for other headers is
+ * refused.  It has the edition in front, which is raised by hand when a field,
+ * a hook or a value changes its meaning or its place, and behind it a sum over
+ * the sizes of what the two sides share, which changes by itself when a
+ * structure grows. */
+typedef struct ms_plugin {
+    uint32_t abi;
+    const ms_policy *policy;
+} ms_plugin;
+
+#define MS_PLUGIN_EDITION 1u
+#define MS_PLUGIN_SIZES                                                        \
+    (2u * MS_N_VERBS + 3u * MS_N_PLACES + 5u * MS_N_PASSES +                   \
+     7u * MS_N_CATEGORIES + 11u * sizeof(ms_policy) + 13u * sizeof(ms_param) + \
+     17u * sizeof(ms_policy_value) + 19u * sizeof(ms_policy_context) +         \
+     23u * sizeof(ms_shape) + 29u * sizeof(ms_graph) + 31u * sizeof(ms_call) + \
+     37u * sizeof(ms_program) + 41u * sizeof(ms_keep) +                        \
+     43u * sizeof(ms_expand_opts) + 47u * sizeof(ms_machine) +                 \
+     53u * sizeof(ms_plan) + 59u * sizeof(ms_timeline) +                       \
+     61u * sizeof(ms_report) + 67u * sizeof(ms_rank_report) +                  \
+     71u * sizeof(ms_fault) + 73u * sizeof(ms_arena) + 79u * sizeof(ms_text) + \
+     83u * sizeof(ms_buffer) + 89u * sizeof(ms_plan_op) +                      \
+     97u * sizeof(ms_row) + 101u * sizeof(ms_event) +                          \
+     103u * sizeof(ms_rank_levels) + 107u * sizeof(ms_point) +                 \
+     109u * sizeof(ms_curve_point))
+#define MS_PLUGIN_ABI                                                          \
+    ((uint32_t)(MS_PLUGIN_EDITION * 100000u + MS_PLUGIN_SIZES % 100000u))
+
+/* The program itself has none: it looks this name up in each library. */
+extern const ms_plugin ms_plugin_entry __attribute__((visibility("default")));
 
 /* ---- spec.c: "checkpoint:sqrt+microbatch:4" --------------------------------
  */

@@ -115,8 +115,8 @@ static ms_err fail_policy(const parser *p, piece name)
     char hint[256] = "";
     const char *names[64];
     uint32_t n = 0;
-    for (; n < ms_registry_n && n < 64; n++)
-        names[n] = ms_registry[n]->name;
+    for (; n < ms_registry_n() && n < 64; n++)
+        names[n] = ms_registry_row(n)->name;
     suggest(p, name, names, n, hint, sizeof hint);
     append(hint, sizeof hint, "policies: %s", names[0]);
     for (uint32_t i = 1; i < n; i++)
@@ -433,7 +433,7 @@ static uint32_t stage(const ms_policy *policy)
 static uint32_t registry_row(const ms_policy *policy)
 {
     uint32_t row = 0;
-    while (ms_registry[row] != policy)
+    while (ms_registry_row(row) != policy)
         row++;
     return row;
 }
@@ -474,9 +474,9 @@ static ms_err parse_policy(parser *p, piece whole, ms_spec *spec)
     piece rest = whole;
     piece name = cut(p, &rest, ':', &last);
     struct ms_spec_item item = {0};
-    for (uint32_t i = 0; i < ms_registry_n; i++)
-        if (is_name(p, name, ms_registry[i]->name))
-            item.policy = ms_registry[i];
+    for (uint32_t i = 0; i < ms_registry_n(); i++)
+        if (is_name(p, name, ms_registry_row(i)->name))
+            item.policy = ms_registry_row(i);
     if (item.policy == NULL)
         return fail_policy(p, name);
     for (uint32_t i = 0; i < item.policy->n_params; i++)

@@ -108,9 +108,35 @@ static ms_err take_cells(ms_books *books, bool sets)
     books->state = ms_arena_take(arena, books->n_cells, 1);
     if (sets)
         books->kept = ms_arena_take(arena, graph->n_storages, sizeof(uint32_t));
-    if (!books->state || (sets && !books->kept))
+    if (sets)
+        books->held = ms_arena_take(arena, graph->n_storages, sizeof(uint32_t));
+    if (!books->state || (sets && (!books->kept || !books->held)))
         return ms_fail_nomem(books->fault);
     return take_rows(books, books->n_cells, &books->row);
+}
+
+void ms_books_open_set(ms_books *books, const ms_program *program, uint32_t set)
+{
+    books->holds = set != MS_ALL && set != MS_NOTHING;
+    if (!books->holds)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
+        books->held[program->set_item[i]] = books->run;
+}
+
+void ms_books_close_set(ms_books *books, const ms_books_at *at,
+                        const ms_program *program, uint32_t set)
+{
+    if (!books->holds)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
+        uint32_t s = program->set_item[i];
+        if (books->held[s] != MS_NONE)
+            continue; /* it was there before */
+        books->held[s] = 0;
+        ms_books_unhold(books, ms_books_cell(books, at, s));
+    }
+    books->holds = false;
 }
 
 static ms_err take_last(ms_books *books, uint32_t ranks)
@@ -121,7 +147,7 @@ static ms_err take_last(ms_books *books, uint32_t ranks)
         return ms_fail_nomem(books->fault);
     for (uint32_t r = 0; r < ranks; r++)
         books->last_compute[r] = MS_NONE;
-    return MS_OK;
+    return take_rows(books, 2 * ranks, &books->let_go);
 }
 
 ms_err ms_books_open(ms_books *books, const ms_program *program)
@@ -155,6 +181,7 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
     if (program->n_buffers > 0) {
         MS_TRY(take_rows(books, books->n_cells, &books->packed));
         MS_TRY(take_rows(books, program->n_buffers, &books->buffer_row));
+        MS_TRY(take_rows(books, program->n_buffers, &books->buffer_read));
     }
     books->reads = books->streams || books->opts->uses;
     return MS_OK;
@@ -171,6 +198,20 @@ ms_err ms_books_close(ms_books *books)
         plan->wait_at[plan->n_ops] = books->n_wait;
     if (books->opts->uses)
         plan->use_at[plan->n_ops] = books->n_use;
+    return MS_OK;
+}
+
+ms_err ms_books_sync(ms_books *books, uint32_t until)
+{
+    ms_plan *plan = books->plan;
+    struct ms_plan_sync *sync =
+        ms_arena_grow(books->arena, plan->sync, &books->syncs_capacity,
+                      plan->n_sync + 1, sizeof *sync);
+
+    if (!sync)
+        return ms_fail_nomem(books->fault);
+    plan->sync = sync;
+    sync[plan->n_sync++] = (struct ms_plan_sync){plan->n_ops, until};
     return MS_OK;
 }
 
@@ -226,6 +267,8 @@ void ms_books_read(ms_books *books, uint32_t row)
         plan->use[books->n_use++] = row;
     if (books->streams) {
         uint32_t writer = books->ready_op[row];
+        if (plan->op[plan->row[row].op].rank == plan->op[op].rank)
+            plan->row[row].streams |= (uint8_t)(1u << plan->op[op].stream);
         const ms_plan_op *it = &plan->op[writer];
         bool noted = books->n_wait > plan->wait_at[op] &&
                      plan->wait[books->n_wait - 1] == writer;

@@ -33,9 +33,12 @@ typedef struct ms_books {
     uint32_t *packed;     /* buffer that holds the cell, or MS_NONE; NULL unless
                              the program has buffers */
     uint32_t *buffer_row; /* per buffer of the program: its row, or MS_NONE */
-    uint32_t *asked;      /* shared storages gathered because an op of the unit
-                             under way reads them */
-    uint32_t n_asked, asked_capacity, transfers_capacity;
+    uint32_t *buffer_read; /* and the op that read it last */
+    uint32_t *let_go;      /* per rank: last compute ops before the last MOVE to
+                              SHARD and the one before; with last_compute */
+    uint32_t *asked;       /* shared storages gathered because an op of the unit
+                              under way reads them */
+    uint32_t n_asked, asked_capacity, transfers_capacity, syncs_capacity;
     uint32_t *last_compute; /* per rank: the last op of its compute stream, or
                                MS_NONE; NULL with one stream */
     uint8_t *state;
@@ -48,6 +51,8 @@ typedef struct ms_books {
     uint32_t tick, last_tick;   /* of the rerun under way; the highest so far */
     uint32_t *kept; /* per storage: last RUN whose keep set names it; NULL
                        where the program has no sets */
+    uint32_t *held; /* the same for its set; MS_NONE: this RUN has made it */
+    bool holds;     /* the RUN under way has a set */
     uint32_t run;
     uint32_t *work, work_capacity; /* stack of bind */
     ms_fault *fault;
@@ -69,6 +74,8 @@ static inline uint32_t ms_books_cell(const ms_books *books,
 
 ms_err ms_books_open(ms_books *books, const ms_program *program);
 ms_err ms_books_close(ms_books *books);
+/* The host waits before the next op: for op until, or for all (MS_NONE). */
+ms_err ms_books_sync(ms_books *books, uint32_t until);
 ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
                            uint32_t micro_batch);
 ms_err ms_books_grow(ms_books *books, uint32_t ops, uint32_t rows,
@@ -110,6 +117,13 @@ static inline void ms_books_issue(ms_books *books, const ms_books_at *at,
         plan->use_at[i] = books->n_use;
 }
 
+/* What the set of a forward RUN names and its ops make gets a HOLD when it is
+ * made, or the unit itself could drop it; between open and close. */
+void ms_books_open_set(ms_books *books, const ms_program *program,
+                       uint32_t set);
+void ms_books_close_set(ms_books *books, const ms_books_at *at,
+                        const ms_program *program, uint32_t set);
+
 /* The current op has made the rows from first on: remember who did. */
 void ms_books_made(ms_books *books, uint32_t first);
 
@@ -143,7 +157,8 @@ static inline uint32_t ms_books_take_buffer(ms_books *books, uint32_t buffer,
                             .buffer = buffer,
                             .op = plan->n_ops - 1,
                             .category = value->category,
-                            .pool = value->pool};
+                            .pool = value->pool,
+                            .waited = value->waited};
     if (books->reads)
         ms_books_made(books, r);
     return r;
@@ -322,7 +337,7 @@ void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell);
 
 /* pack.c: buffers of the program */
 ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer);
-ms_err ms_pack_give(ms_books *books, uint32_t buffer);
+ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer);
 ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, uint32_t buffer);
 ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
@@ -336,9 +351,12 @@ ms_err ms_share_open_unit(ms_books *books, const ms_books_at *at,
 void ms_share_close_unit(ms_books *books, const ms_books_at *at);
 /* One storage that ops of the unit under way read. */
 ms_err ms_share_ask(ms_books *books, const ms_books_at *at, uint32_t storage);
-/* buffer MS_NONE: in storages of their own. */
+/* call's buffer MS_NONE: in storages of their own. */
 ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
-                       const uint32_t *storages, uint32_t n, uint32_t buffer);
+                       const uint32_t *storages, uint32_t n,
+                       const ms_call *call);
+/* A MOVE to SHARD was called: see MS_CALL_LIMIT. */
+void ms_share_let_go(ms_books *books, const ms_books_at *at);
 ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
                        const uint32_t *storages, uint32_t n,
                        const ms_call *call);

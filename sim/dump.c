@@ -20,9 +20,11 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
     [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT, WHEN},
     [MS_MARK] = {"mark", MS_DUMP_MARK, WHEN},
-    [MS_GATHER] = {"gather", MS_DUMP_SET, WHEN | KEY(BUFFER)},
+    [MS_GATHER] = {"gather", MS_DUMP_SET,
+                   WHEN | KEY(AHEAD) | KEY(LIMIT) | KEY(BUFFER)},
     [MS_REDUCE] = {"reduce", MS_DUMP_SET,
-                   WHEN | KEY(TO) | KEY(OUTER) | KEY(WHOLE) | KEY(FILLED)},
+                   WHEN | KEY(TO) | KEY(OUTER) | KEY(WHOLE) | KEY(FILLED) |
+                       KEY(BUFFER)},
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
 };
@@ -36,8 +38,11 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_SAVES] = "saves",     [MS_DUMP_LATER] = "later",
     [MS_DUMP_IN_LINE] = "in-line", [MS_DUMP_STATE] = "state",
     [MS_DUMP_ADD] = "add",         [MS_DUMP_OUTER] = "outer",
+    [MS_DUMP_AHEAD] = "ahead",     [MS_DUMP_LIMIT] = "limit",
     [MS_DUMP_FILLED] = "filled",   [MS_DUMP_BUFFER] = "buffer",
 };
+
+const char *const ms_dump_frees[2] = {"recorded", "waited"};
 
 const uint16_t ms_dump_flags[MS_DUMP_N_KEYS] = {
     [MS_DUMP_WHOLE] = MS_CALL_WHOLE,
@@ -48,6 +53,8 @@ const uint16_t ms_dump_flags[MS_DUMP_N_KEYS] = {
     [MS_DUMP_STATE] = MS_CALL_STATE,
     [MS_DUMP_ADD] = MS_CALL_ADD,
     [MS_DUMP_OUTER] = MS_CALL_OUTER,
+    [MS_DUMP_AHEAD] = MS_CALL_AHEAD,
+    [MS_DUMP_LIMIT] = MS_CALL_LIMIT,
     [MS_DUMP_FILLED] = MS_CALL_FILLED,
 };
 
@@ -311,6 +318,8 @@ static void dump_buffer(const ms_program *program, uint32_t id, ms_text *text)
     ms_text_u64(text, buffer->bytes);
     put_word(text, ms_names_category[buffer->category]);
     put_word(text, ms_names_pool[buffer->pool]);
+    put_word(text, ms_names_stream[buffer->stream]);
+    put_word(text, ms_dump_frees[buffer->waited]);
     ms_text_add(text, "  # ");
     put_name(text, buffer->name);
     ms_text_put(text, "\n", 1);

@@ -7,7 +7,7 @@
  *     memsim-program 1
  *     frames 1 ranks 1 micro-batches 1
  *     set 0 = 71 72  # layers.3.norm layers.3.gelu
- *     buffer 0 = 4096 communication device  # all_gather_output
+ *     buffer 0 = 4096 communication device comm waited  # all_gather_output
  *     mark start
  *     run forward unit 3 frame 0 micro 0 keep 0 hold nothing
  *     rerun units 1-3 frame 0 micro 0 whole
@@ -17,8 +17,8 @@
  *
  * One call a line: the verb, what it acts on, then keys in any order.  What is
  * not said has the value of ms_program_call; '#' begins a comment; sets and
- * buffers (bytes, category, pool) are numbered in order and stand before the
- * calls that name them. */
+ * buffers (bytes, category, pool, stream, how freed) are numbered in order and
+ * stand before the calls that name them. */
 
 #include "sim/sim.h"
 
@@ -46,6 +46,8 @@ typedef enum ms_dump_key {
     MS_DUMP_STATE,        /* state */
     MS_DUMP_ADD,          /* add */
     MS_DUMP_OUTER,        /* outer */
+    MS_DUMP_AHEAD,        /* ahead */
+    MS_DUMP_LIMIT,        /* limit */
     MS_DUMP_FILLED,       /* filled */
     MS_DUMP_BUFFER,       /* buffer 0 */
     MS_DUMP_N_KEYS
@@ -58,6 +60,8 @@ typedef struct ms_dump_verb {
 } ms_dump_verb;
 
 extern const ms_dump_verb ms_dump_verbs[MS_N_VERBS];
+/* Of a buffer: by ms_row.waited. */
+extern const char *const ms_dump_frees[2];
 extern const char *const ms_dump_keys[MS_DUMP_N_KEYS];
 /* The flag of a call that a key sets; 0: the key says something else. */
 extern const uint16_t ms_dump_flags[MS_DUMP_N_KEYS];

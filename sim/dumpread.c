@@ -275,7 +275,7 @@ static ms_err parse_bytes(reader *r, uint64_t *bytes)
 
 static ms_err read_buffer(reader *r)
 {
-    uint32_t id, next = r->program->n_buffers, category, pool;
+    uint32_t id, next = r->program->n_buffers, category, pool, stream, waited;
     ms_buffer buffer = {.name = "buffer"};
     MS_TRY(read_number(r, "buffer", next, next, &id));
     MS_TRY(expect(r, "="));
@@ -283,6 +283,10 @@ static ms_err read_buffer(reader *r)
     MS_TRY(read_word_of(r, "category", ms_names_category, MS_N_CATEGORIES,
                         &category));
     MS_TRY(read_word_of(r, "pool", ms_names_pool, MS_N_POOLS, &pool));
+    MS_TRY(read_word_of(r, "stream", ms_names_stream, MS_N_STREAMS, &stream));
+    MS_TRY(read_word_of(r, "end", ms_dump_frees, 2, &waited));
+    buffer.waited = waited;
+    buffer.stream = (uint8_t)stream;
     buffer.category = (uint8_t)category;
     buffer.pool = (uint8_t)pool;
     MS_TRY(expect_end(r));

@@ -111,6 +111,10 @@ static inline void make(ms_books *books, columns *w, uint32_t keep, uint32_t op)
             continue; /* made once */
         if (refs & MS_REF_SAVED && !is_kept(books, keep, s))
             refs &= (uint8_t)~MS_REF_SAVED;
+        if (books->holds && books->held[s] == books->run) {
+            refs += MS_REF_HOLD;
+            books->held[s] = MS_NONE;
+        }
         if (category == MS_ACTIVATIONS && !(refs & MS_REF_SAVED))
             category = MS_TEMPORARIES;
         else if (category == MS_BECOMES_GRAD)
@@ -363,6 +367,7 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     uint32_t end = graph->forward_at[call->unit + 1];
 
     note_kept(books, program, call->keep);
+    ms_books_open_set(books, program, call->set);
     uint32_t first = graph->forward_at[call->unit];
     MS_TRY(look_ahead(books, at, graph->unit_in_at + call->unit, graph->unit_in,
                       first, end));
@@ -370,6 +375,7 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     MS_TRY(run_ops(books, at, call->keep, first, end));
     ms_share_close_unit(books, at);
     hold(books, at, program, call->set, call->flags & MS_CALL_SAVES);
+    ms_books_close_set(books, at, program, call->set);
     return MS_OK;
 }
 
@@ -460,6 +466,8 @@ static ms_err move_set(ms_books *books, const ms_books_at *at,
     uint32_t n = program->set_at[call->set + 1] - program->set_at[call->set];
     if (call->place == MS_PACKED)
         return ms_pack_into(books, at, set, n, call->buffer);
+    if (call->place == MS_SHARD)
+        ms_share_let_go(books, at);
     if (call->place == MS_HERE && books->packed)
         MS_TRY(ms_pack_out(books, at, set, n));
     if (call->place == MS_SHARD && books->shard_row)
@@ -483,7 +491,7 @@ static ms_err collect_set(ms_books *books, const ms_books_at *at,
     if (call->verb == MS_WAIT)
         return ms_move_wait(books, at, set, n, call->buffer);
     if (call->verb == MS_GATHER)
-        return ms_share_gather(books, at, set, n, call->buffer);
+        return ms_share_gather(books, at, set, n, call);
     return ms_share_reduce(books, at, set, n, call);
 }
 
@@ -505,22 +513,9 @@ static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
     return MS_OK;
 }
 
-static ms_err add_sync(ms_books *books, uint32_t *capacity)
-{
-    ms_plan *plan = books->plan;
-    uint32_t *sync = ms_arena_grow(books->arena, plan->sync, capacity,
-                                   plan->n_sync + 1, sizeof *sync);
-
-    if (!sync)
-        return ms_fail_nomem(books->fault);
-    plan->sync = sync;
-    sync[plan->n_sync++] = plan->n_ops;
-    return MS_OK;
-}
-
 static ms_err expand_calls(ms_books *books, const ms_program *program)
 {
-    uint32_t marks = 0, syncs = 0;
+    uint32_t marks = 0;
 
     for (uint32_t i = 0; i < program->n_calls; i++) {
         const ms_call *call = &program->calls[i];
@@ -547,7 +542,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             drop_units(books, &at, call);
             break;
         case MS_SYNC:
-            MS_TRY(add_sync(books, &syncs));
+            MS_TRY(ms_books_sync(books, MS_NONE));
             break;
         case MS_MARK:
             MS_TRY(add_mark(books, call, &marks));
@@ -564,7 +559,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             MS_TRY(ms_pack_take(books, &at, call->buffer));
             break;
         case MS_GIVE:
-            MS_TRY(ms_pack_give(books, call->buffer));
+            MS_TRY(ms_pack_give(books, &at, call->buffer));
             break;
         case MS_N_VERBS:
             assert(false);

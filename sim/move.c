@@ -52,7 +52,7 @@ ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
                      uint64_t ns, uint32_t n)
 {
     MS_TRY(ms_move_note(books, kind, bytes));
-    MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 1));
+    MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 2));
     ms_books_issue(books, at, MS_NONE, MS_COPY, stream, ns);
     return MS_OK;
 }

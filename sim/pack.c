@@ -20,15 +20,24 @@ ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer)
         return ms_fail(books->fault, MS_EINPUT, books->graph->name,
                        "give it before", "buffer %u is taken twice", buffer);
     MS_TRY(ms_books_reserve(books, 1, 1, 0));
-    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
+    ms_books_issue(books, at, MS_NONE, MS_COPY, value->stream, 0);
     books->buffer_row[buffer] = ms_books_take_buffer(books, buffer, value);
+    books->buffer_read[buffer] = MS_NONE;
     return MS_OK;
 }
 
-ms_err ms_pack_give(ms_books *books, uint32_t buffer)
+ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer)
 {
+    const ms_buffer *value = &books->plan->buffers[buffer];
+    uint32_t read = books->buffer_read[buffer];
+
     if (books->buffer_row[buffer] == MS_NONE)
         return not_taken(books, buffer);
+    if (value->stream != MS_STREAM_COMPUTE && read != MS_NONE) {
+        MS_TRY(ms_books_reserve(books, 1, 0, 1));
+        ms_books_issue(books, at, MS_NONE, MS_COPY, value->stream, 0);
+        books->plan->wait[books->n_wait++] = read;
+    }
     ms_books_give(books, books->buffer_row[buffer]);
     books->buffer_row[buffer] = MS_NONE;
     return MS_OK;
@@ -82,6 +91,7 @@ ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
             books->row[c] = MS_NONE;
         } else if (in != MS_NONE && books->buffer_row[in] != MS_NONE) {
             ms_books_read(books, books->buffer_row[in]);
+            books->buffer_read[in] = books->plan->n_ops - 1;
         } else {
             continue;
         }
@@ -107,6 +117,7 @@ ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
         if (books->buffer_row[in] == MS_NONE)
             return not_taken(books, in);
         ms_books_read(books, books->buffer_row[in]);
+        books->buffer_read[in] = books->plan->n_ops - 1;
         books->packed[c] = MS_NONE;
         books->row[c] =
             ms_books_take(books, s, MS_COMMUNICATION, MS_DEVICE_POOL, false);

@@ -22,8 +22,10 @@ typedef enum ms_part_rule {
     MS_PART_ELEMENTS, /* its elements over the ranks, rounded up: the paper,
                          DeepSpeed's stage 3 */
     MS_PART_ROWS,     /* its rows (dimension 0) over the ranks: FSDP2 */
-    MS_PART_FLAT      /* all of them lie in one flat buffer, padded to
+    MS_PART_FLAT,     /* all of them lie in one flat buffer, padded to
                          flat_multiple times the ranks: DeepSpeed's 1, 2 */
+    MS_PART_BLOCKS    /* those of each block in one, and those of no block in
+                         another: FSDP1's FlatParameter */
 } ms_part_rule;
 
 /* How an optimizer step on the host's cores goes (specs/policies.md 3). */
@@ -78,6 +80,8 @@ typedef struct ms_shape {
     uint32_t flat_multiple;
     bool part_is_master; /* the fp32 part is the master copy of itself; whole
                             copies have the format of the weights (FSDP) */
+    bool copies_parts;   /* whole copies come and go even where one rank has all
+                            (FSDP) */
     uint64_t whole_elements; /* shared parameters of at most so many elements
                                 are whole at all times */
     uint64_t whole_in_all;   /* and all of these have no more; 0: whatever */

@@ -33,6 +33,21 @@ static void wait_for_compute(ms_books *books, const ms_books_at *at)
         books->plan->wait[books->n_wait++] = last;
 }
 
+void ms_share_let_go(ms_books *books, const ms_books_at *at)
+{
+    uint32_t *let_go = books->let_go + 2 * (uint32_t)at->rank;
+
+    let_go[1] = let_go[0];
+    let_go[0] = books->last_compute[at->rank];
+}
+
+static ms_err wait_for_limit(ms_books *books, const ms_books_at *at)
+{
+    uint32_t before = books->let_go[2 * (uint32_t)at->rank + 1];
+
+    return before == MS_NONE ? MS_OK : ms_books_sync(books, before);
+}
+
 /* A rank alone has nobody to talk to. */
 static bool is_alone(const ms_books *books, bool outer)
 {
@@ -82,10 +97,11 @@ static void end_part(ms_books *books, uint32_t storage, uint32_t cell)
 }
 
 ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
-                       const uint32_t *storages, uint32_t n, uint32_t buffer)
+                       const uint32_t *storages, uint32_t n,
+                       const ms_call *call)
 {
     uint64_t bytes;
-    uint32_t to = MS_NONE, wanted;
+    uint32_t buffer = call->buffer, to = MS_NONE, wanted;
 
     if (buffer != MS_NONE)
         to = books->buffer_row[buffer];
@@ -94,8 +110,10 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
         return MS_OK;
     if (to != MS_NONE)
         bytes = books->plan->buffers[buffer].bytes;
+    if (call->flags & MS_CALL_LIMIT)
+        MS_TRY(wait_for_limit(books, at));
     MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER, bytes, n));
-    if (books->shard_row)
+    if (books->shard_row && !(call->flags & MS_CALL_AHEAD))
         wait_for_compute(books, at);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
@@ -131,8 +149,10 @@ static ms_err note_asked(ms_books *books, uint32_t storage)
 
 ms_err ms_share_ask(ms_books *books, const ms_books_at *at, uint32_t storage)
 {
+    ms_call call = ms_program_call(MS_GATHER);
+
     MS_TRY(note_asked(books, storage));
-    return ms_share_gather(books, at, &storage, 1, MS_NONE);
+    return ms_share_gather(books, at, &storage, 1, &call);
 }
 
 /* What is packed comes out of its buffer. */
@@ -167,8 +187,9 @@ ms_err ms_share_open_unit(ms_books *books, const ms_books_at *at,
             continue;
         MS_TRY(note_asked(books, s));
     }
+    ms_call call = ms_program_call(MS_GATHER);
     return ms_share_gather(books, at, books->asked + n, books->n_asked - n,
-                           MS_NONE);
+                           &call);
 }
 
 void ms_share_close_unit(ms_books *books, const ms_books_at *at)
@@ -286,6 +307,8 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
     if (measure(books, at, storages, n, call->flags, &bytes) == 0 ||
         is_alone(books, outer))
         return MS_OK;
+    if (outer && call->buffer != MS_NONE)
+        bytes = books->plan->buffers[call->buffer].bytes;
     MS_TRY(issue_collective(books, at, kind, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);

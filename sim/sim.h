@@ -97,8 +97,12 @@ typedef struct ms_graph {
                                     its format differs there; 0: the same */
     uint8_t *storage_whole;      /* (optional) 1: shared, and at the start whole
                                     besides the part */
-    uint32_t *storage_layer;     /* row of layer_name, or MS_NONE; (optional) */
-    const char **storage_name;   /* in its layer: "weight", "grad" */
+    /* How states are shared; 0: not at all.  Bytes of an element of a weight,
+     * whole and of a part; ranks that have a part each; groups of these. */
+    uint8_t weight_bytes, part_bytes;
+    uint32_t part_ranks, part_groups;
+    uint32_t *storage_layer;   /* row of layer_name, or MS_NONE; (optional) */
+    const char **storage_name; /* in its layer: "weight", "grad" */
 
     uint32_t n_ops;
     const char **op_name; /* e.g. "aten::addmm" */
@@ -215,8 +219,12 @@ typedef enum ms_verb {
  * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
  * ADD adds to what lies in the host's memory already, there; to MS_SHARD, LATER
  * leaves the whole copies.  REDUCE: OUTER sums over the groups that hold the
- * same part, on their queue; WHOLE: every rank gets the sum of all, though it
- * keeps its part; FILLED: of a buffer what is packed in it, not all of it. */
+ * same part, on their queue, the bytes of buffer where one is named; WHOLE:
+ * every rank gets the sum of all, though it keeps its part; FILLED: of a buffer
+ * what is packed in it, not all of it.  GATHER: AHEAD
+ * takes memory of the queue's own, which no op of the compute stream still
+ * uses; with LIMIT the host waits until what the second last MOVE to SHARD let
+ * go has been used (torch's limit on all-gathers in flight). */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
@@ -226,15 +234,21 @@ enum {
     MS_CALL_STATE = 32u,
     MS_CALL_ADD = 64u,
     MS_CALL_OUTER = 128u,
-    MS_CALL_FILLED = 256u
+    MS_CALL_AHEAD = 256u,
+    MS_CALL_LIMIT = 512u,
+    MS_CALL_FILLED = 1024u
 };
 
 /* A flat buffer of the program: what is PACKED in it needs no memory of its
- * own. */
+ * own.  stream: whose memory it is.  The queue of the ranks (MS_STREAM_COMM)
+ * takes it without waiting for the compute stream, and waits, when it is given
+ * back, for the op that read it last. */
 typedef struct ms_buffer {
     const char *name;
     uint64_t bytes;
     uint8_t category, pool;
+    uint8_t stream; /* ms_stream_kind: COMPUTE or COMM */
+    bool waited;    /* ms_row.waited */
 } ms_buffer;
 
 typedef struct ms_call {
@@ -386,14 +400,23 @@ typedef struct ms_plan_op {
     uint8_t pass, stream, rank;
 } ms_plan_op;
 
+/* streams: one bit per ms_stream_kind of its rank on which an op reads it;
+ * kept where several streams are in use.  What another stream than the
+ * block's has read stays active after the host's free until that stream has
+ * passed it (torch's record_stream), unless the side that frees has waited for
+ * it. */
 typedef struct ms_row {
     uint64_t bytes;
     uint32_t storage; /* MS_NONE: a buffer of the program */
     uint32_t buffer;  /* then, which; else MS_NONE or unset */
     uint32_t op;      /* the op that allocates it */
     uint8_t category;
-    uint8_t pool; /* ms_pool_kind */
-    bool saved;   /* held by an autograd node */
+    uint8_t pool;    /* ms_pool_kind */
+    bool saved;      /* held by an autograd node */
+    bool of_compute; /* a block of the compute stream, whatever stream the op
+                        that allocates it is on; else of that one */
+    uint8_t streams; /* see above */
+    bool waited;     /* no record_stream: freed is free */
 } ms_row;
 
 typedef enum ms_transfer_kind {
@@ -438,8 +461,11 @@ typedef struct ms_plan {
     } * transfers;
     const ms_buffer *buffers; /* the program's */
 
-    uint32_t n_sync; /* ops at which the host waits, ascending */
-    uint32_t *sync;
+    uint32_t n_sync; /* where the host waits, ascending by op */
+    struct ms_plan_sync {
+        uint32_t op;    /* the host waits before it issues this one */
+        uint32_t until; /* for the end of this earlier op; MS_NONE: of all */
+    } * sync;
     uint8_t n_ranks;
     uint32_t n_micro_batches;
     uint32_t recomputed_ops; /* how many ops ran again */
@@ -473,7 +499,26 @@ void ms_dumpplan_write(const ms_plan *plan, ms_text *text);
 const char *ms_dumpplan_row_name(const ms_plan *plan, uint32_t row,
                                  char buffer[MS_STORAGE_NAME]);
 
-/* ---- replay.c: plan to timeline ------------------------------------------ */
+/* ---- replay.c (clock.c, speed.c, active.c): plan to timeline ------------- */
+
+/* What ops that run side by side on a rank share. */
+typedef enum ms_resource {
+    MS_MULTIPROCESSORS,
+    MS_LINK_IN,  /* PCIe from the host's side to the device */
+    MS_LINK_OUT, /* and back: full duplex, a resource of its own */
+    MS_HOST_DRAM,
+    MS_N_RESOURCES
+} ms_resource;
+
+/* In thousandths of the resource, while an op of the stream runs.  held is
+ * gone for the others and never slowed here (the multiprocessors on which a
+ * collective's kernel sits); shared is what the op uses of the rest when it is
+ * alone there.  An op is slowed by the largest, over what it shares, of (sum
+ * of shared) / (1000 - what others hold), if that is above 1.  Galvatron's
+ * overlap coefficient of 1.3 for both sides is shared = 650 for each. */
+typedef struct ms_demand {
+    uint16_t held, shared;
+} ms_demand;
 
 typedef struct ms_machine {
     uint64_t launch_ns;      /* host time to issue one op */
@@ -483,6 +528,8 @@ typedef struct ms_machine {
     uint32_t data_ranks;     /* that train side by side, each on its samples;
                                 0 or 1: one alone */
     bool book_device;        /* book by device time, not in host issue order */
+    /* All zero: nothing interferes. */
+    ms_demand demand[MS_N_STREAMS][MS_N_RESOURCES];
 } ms_machine;
 
 /* 16 bytes; size, category and sign follow from the plan's row. */
@@ -497,6 +544,9 @@ typedef struct ms_level {
     uint32_t peak_event; /* index into events, after which the level is peak */
 } ms_level;
 
+/* Active and requested bytes fall when a free is complete, which is when other
+ * streams have passed the block, seen at the rank's next allocation by the
+ * host's clock; with the exact pool reserved is the highest active so far. */
 typedef struct ms_rank_levels {
     ms_level pool[MS_N_POOLS]; /* allocated */
     uint64_t active_peak_bytes, requested_peak_bytes, reserved_peak_bytes;
@@ -530,7 +580,8 @@ typedef enum ms_gap {
 ms_gap ms_replay_gap_of(uint8_t stream);
 
 /* At one instant all completions come first (stream order), then starts.
- * An op starts at max(stream free, waits ended, host issue time). */
+ * An op starts at max(stream free, waits ended, host issue time).  It takes its
+ * ns, or longer while others that run on its rank slow it. */
 ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
                  ms_arena *arena, ms_timeline *line, ms_fault *fault);
 

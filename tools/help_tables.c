@@ -54,10 +54,11 @@ void ms_help_tables_policies(ms_text *text)
 {
     ms_text_add(text, "A policy is NAME[:ARGUMENT,...], an argument a word or "
                       "KEY=VALUE; lists inside a\nvalue join with /.  Policies "
-                      "join with + or by repeating --policy.\n");
-    for (uint32_t i = 0; i < ms_registry_n; i++) {
+                      "join with + or by repeating --policy.\n"
+                      "--plugin FILE adds one of your own.\n");
+    for (uint32_t i = 0; i < ms_registry_n(); i++) {
         ms_text_add(text, "\n");
-        put_policy(ms_registry[i], text);
+        put_policy(ms_registry_row(i), text);
     }
 }
 
@@ -298,9 +299,9 @@ void ms_help_tables_devices(ms_text *text)
 
 bool ms_help_tables_one(const char *name, ms_text *text)
 {
-    for (uint32_t i = 0; i < ms_registry_n; i++)
-        if (strcmp(ms_registry[i]->name, name) == 0) {
-            put_policy(ms_registry[i], text);
+    for (uint32_t i = 0; i < ms_registry_n(); i++)
+        if (strcmp(ms_registry_row(i)->name, name) == 0) {
+            put_policy(ms_registry_row(i), text);
             return true;
         }
     for (uint32_t i = 0; i < ms_families_n; i++)
@@ -317,8 +318,8 @@ bool ms_help_tables_one(const char *name, ms_text *text)
 uint32_t ms_help_tables_names(const char **names, uint32_t room)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < ms_registry_n && n < room; i++)
-        names[n++] = ms_registry[i]->name;
+    for (uint32_t i = 0; i < ms_registry_n() && n < room; i++)
+        names[n++] = ms_registry_row(i)->name;
     for (uint32_t i = 0; i < ms_families_n && n < room; i++)
         names[n++] = ms_families[i].name;
     for (uint32_t i = 0; i < ms_layer_n_kinds && n < room; i++)

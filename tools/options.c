@@ -31,6 +31,13 @@ const ms_option ms_options_table[] = {
      .value = "SPEC",
      .help = "policies of one variant, joined with +; repeat it for each "
              "variant"},
+    {.id = MS_OPTION_PLUGIN,
+     .name = "plugin",
+     .commands = STEPS | MS_FOR_HELP,
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .help = "load a policy from a shared library, e.g. ./mine.so; may be "
+             "repeated"},
     {.id = MS_OPTION_DEVICE,
      .name = "device",
      .commands = MODEL,

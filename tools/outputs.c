@@ -23,12 +23,20 @@ static bool same_file(const char *a, const char *b)
            of_a.st_ino == of_b.st_ino;
 }
 
+/* A library that is overwritten while it is loaded would crash us. */
+static bool is_input(const ms_job *job, const char *file)
+{
+    for (uint32_t i = 0; i < job->n_plugins; i++)
+        if (same_file(job->plugins[i], file))
+            return true;
+    return same_file(job->model, file) || same_file(job->program, file);
+}
+
 ms_err ms_outputs_check(const ms_job *job, const char *const *files, uint32_t n,
                         ms_fault *fault)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (same_file(job->model, files[i]) ||
-            same_file(job->program, files[i]))
+        if (is_input(job, files[i]))
             return ms_fail(fault, MS_EUSAGE, files[i],
                            "name another file for the output",
                            "is an input and would be overwritten");

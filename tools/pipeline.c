@@ -12,6 +12,15 @@
  * bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth). */
 #define NVLINK_SHARE 0.8
 #define NETWORK_SHARE 0.75
+/* What a collective's kernels hold of the multiprocessors, in thousandths:
+ * Calculon's systems (calculon-ai/calculon systems/a100_80g.json,
+ * h100_80g.json: "processor_usage") have 0.15 for NVLink and 0.02 for
+ * InfiniBand, the network on which the ranks of the collective meet.  NCCL
+ * drives PCIe by few channels as it does a network; no source has a figure of
+ * its own. */
+#define HELD_BY_NVLINK 150u
+#define HELD_BY_NETWORK 20u
+#define WHOLE 1000u /* of a resource */
 /* A program in text form; a step of GPT-3 has some 30 kB. */
 #define PROGRAM_MAX_BYTES (UINT64_C(64) << 20)
 
@@ -137,6 +146,49 @@ static ms_expand_opts rates_of(const ms_device *device, uint32_t ranks)
         .ring = ms_pipeline_ring(device, ranks)};
 }
 
+/* What a copy at this rate takes of the host's memory. */
+static uint16_t part_of(double rate, double whole)
+{
+    if (whole <= 0)
+        return 0; /* not known: nothing is said */
+    return (uint16_t)(rate < whole ? rate / whole * WHOLE : WHOLE);
+}
+
+static void set_memory_demands(const ms_expand_opts *opts, ms_machine *machine)
+{
+    double whole = opts->host_bytes_per_s;
+    const double rates[MS_N_STREAMS] = {
+        [MS_STREAM_H2D] = opts->h2d_bytes_per_s,
+        [MS_STREAM_D2H] = opts->d2h_bytes_per_s,
+        [MS_STREAM_HOST] = whole,
+        [MS_STREAM_NVME_READ] = opts->nvme_read_bytes_per_s,
+        [MS_STREAM_NVME_WRITE] = opts->nvme_write_bytes_per_s};
+
+    for (uint32_t s = 0; s < MS_N_STREAMS; s++)
+        machine->demand[s][MS_HOST_DRAM].shared = part_of(rates[s], whole);
+}
+
+/* Which streams slow each other.  H2D and D2H have a direction of the link
+ * each; without NVLink a node's collectives go over it both ways.  Copies and
+ * the host's work share its memory, this rank's part of it. */
+static void set_demands(const ms_expand_opts *opts, ms_machine *machine)
+{
+    const ms_ring *ring = &opts->ring;
+    ms_demand *comm = machine->demand[MS_STREAM_COMM];
+    bool in_node = ring->ranks <= ring->ranks_per_node;
+    bool links = ring->nvlink || ring->peer_bytes_per_s > 0;
+
+    machine->demand[MS_STREAM_COMPUTE][MS_MULTIPROCESSORS].shared = WHOLE;
+    machine->demand[MS_STREAM_H2D][MS_LINK_IN].shared = WHOLE;
+    machine->demand[MS_STREAM_D2H][MS_LINK_OUT].shared = WHOLE;
+    comm[MS_MULTIPROCESSORS].held =
+        in_node && links ? HELD_BY_NVLINK : HELD_BY_NETWORK;
+    machine->demand[MS_STREAM_OUTER][MS_MULTIPROCESSORS].held = HELD_BY_NETWORK;
+    if (in_node && !links)
+        comm[MS_LINK_IN].shared = comm[MS_LINK_OUT].shared = WHOLE;
+    set_memory_demands(opts, machine);
+}
+
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault)
 {
@@ -144,6 +196,8 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
     ms_expand_opts opts = rates_of(job->device, result->shape.data_ranks);
     opts.uses = job->book_device || job->uses;
     result->machine = machine_of(job, result);
+    if (training->device != 1) /* a CPU has one stream */
+        set_demands(&opts, &result->machine);
     const ms_policy_context context = {.graph = &result->graph,
                                        .torch_1 =
                                            training->framework == MS_TORCH_1_13,

@@ -79,6 +79,9 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
         return read_memory(given->value, job, fault);
     case MS_OPTION_GPUS:
         return read_gpus(given->value, job, fault);
+    case MS_OPTION_PLUGIN:
+        job->plugins[job->n_plugins++] = given->value;
+        return MS_OK;
     case MS_OPTION_PROGRAM:
         job->program = given->value;
         return MS_OK;
@@ -95,9 +98,12 @@ ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
 {
     ms_override *overrides =
         ms_arena_take(arena, arguments->n_given + 1, sizeof *overrides);
-    if (overrides == NULL)
+    const char **plugins =
+        ms_arena_take(arena, arguments->n_given + 1, sizeof *plugins);
+    if (overrides == NULL || plugins == NULL)
         return ms_fail_nomem(fault);
     ms_settings_init(job);
+    job->plugins = plugins;
     job->model = arguments->operands[0];
     job->overrides = overrides;
     for (uint32_t i = 0; i < arguments->n_given; i++)
@@ -249,10 +255,11 @@ static void quote(const char *word, ms_text *text)
 /* What shapes the result, as against where it goes. */
 static bool is_input(ms_option_id id)
 {
-    return id == MS_OPTION_POLICY || id == MS_OPTION_DEVICE ||
-           id == MS_OPTION_SET || id == MS_OPTION_SETTING ||
-           id == MS_OPTION_MEMORY || id == MS_OPTION_GPUS ||
-           id == MS_OPTION_PROGRAM || id == MS_OPTION_BOOK;
+    return id == MS_OPTION_POLICY || id == MS_OPTION_PLUGIN ||
+           id == MS_OPTION_DEVICE || id == MS_OPTION_SET ||
+           id == MS_OPTION_SETTING || id == MS_OPTION_MEMORY ||
+           id == MS_OPTION_GPUS || id == MS_OPTION_PROGRAM ||
+           id == MS_OPTION_BOOK;
 }
 
 void ms_settings_command(const ms_arguments *arguments, const char *extra,

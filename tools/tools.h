@@ -7,6 +7,7 @@
  * One run of the program, in the order of the calls:
  *
  *     options.c   words to arguments, by one table
+ *     plugin.c    the policies of --plugin join the registry
  *     settings.c  arguments to a job
  *     pipeline.c  a job to results: the whole way through the house
  *     summary.c, inspect.c, ... results to text
@@ -61,6 +62,7 @@ ms_label ms_quantity_flops(double flops); /* "3.21 TFLOP" */
 
 typedef enum ms_option_id {
     MS_OPTION_POLICY,
+    MS_OPTION_PLUGIN,
     MS_OPTION_DEVICE,
     MS_OPTION_SET,
     MS_OPTION_SETTING, /* a shorthand of --set; the row says of which */
@@ -142,6 +144,14 @@ bool ms_options_one_of(const char *words, const char *word);
 /* "a|b|c" as "a, b or c". */
 void ms_options_words(const char *words, ms_text *text);
 
+/* ---- plugin.c: policies from shared libraries ---------------------------- */
+
+/* Loads each --plugin, for the rest of the process, and adds its policy to the
+ * registry.  To be called once, before policies are parsed.  Faults:
+ * MS_ESYSTEM, the file cannot be read; MS_EINPUT, it is no plugin of ours. */
+ms_err ms_plugin_load(const ms_arguments *arguments, ms_arena *arena,
+                      ms_fault *fault);
+
 /* ---- pipeline.c: the whole way through the house ------------------------- */
 
 /* What a user asks for. */
@@ -155,6 +165,8 @@ typedef struct ms_job {
     uint64_t memory_bytes; /* 0: the device's */
     uint32_t gpus;         /* that train side by side; 0: not said */
     ms_spec spec;
+    const char **plugins; /* files of --plugin, loaded; n_plugins */
+    uint32_t n_plugins;
     const char *program; /* a program in text form instead of the policies' */
     bool book_device;
     bool uses; /* fill plan.use: who reads a row */

@@ -9,6 +9,8 @@
  *     expand_ns_per_op       15
  *     replay_ns_per_event     8
  *     measure_ns_per_event    8
+ *     streams_ns_per_event   12   replay with every stream busy; the second
+ *                                 figure: where each op slows the others
  *     choices_1000_ms      1000   program, expand, replay of one lowered model
  *     process_run_ms         30   more than process_version_ms
  *     layers_million_ms    5000   a chain of 10^6 layers, as a process, and
@@ -17,6 +19,7 @@
 #include "graphs/graphs.h"
 #include "policies/policies.h"
 #include "tests/bench/ops.h"
+#include "tests/bench/streams.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -230,6 +233,28 @@ static void bench_ops(const char *label, unsigned blocks)
     ms_arena_free(&arena);
 }
 
+static void bench_streams(const char *label, bool interfering)
+{
+    struct times times = {.n = 21};
+    const ms_graph graph = {.name = "streams"};
+    ms_machine machine = bench_streams_machine(interfering);
+    ms_arena keep = {0}, trial = {0};
+    ms_plan plan;
+    ms_timeline line = {0};
+    ms_fault fault = {0};
+    if (!bench_streams_plan(20000, &graph, &keep, &plan))
+        demand(ms_fail_nomem(&fault), &fault);
+    for (size_t i = 0; i <= times.n; i++) {
+        ms_arena_reset(&trial);
+        double t0 = now_ns();
+        demand(ms_replay(&plan, &machine, &trial, &line, &fault), &fault);
+        times.ns[i > 0 ? i - 1 : 0] = now_ns() - t0;
+    }
+    print_times(label, &times, line.n_events);
+    ms_arena_free(&trial);
+    ms_arena_free(&keep);
+}
+
 static void bench_choices(void)
 {
     struct way way = {0};
@@ -316,6 +341,8 @@ int main(int argc, char **argv)
     bench_step("resnet50", "resnet50", NULL, "checkpoint:sqrt", 51);
     bench_ops("ops_1000", 333);
     bench_ops("ops_100000", 33333);
+    bench_streams("streams_ns_per_event", false);
+    bench_streams("streams_slowed_ns_per_event", true);
     bench_choices();
     if (argc > 1) {
         const char *version[] = {argv[1], "--version", NULL};

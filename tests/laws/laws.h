@@ -79,7 +79,12 @@ void laws_check_clock(const ms_plan *plan, const ms_timeline *line,
                       const ms_machine *machine);
 /* Events, level, categories and peak in host order. */
 void laws_check_levels(const ms_plan *plan, const ms_timeline *line);
-/* The same by device time: rows cover their uses. */
+/* active.c: active and reserved bytes of rank 0, booked in host order. */
+void laws_check_active(const ms_plan *plan, const ms_timeline *line,
+                       const ms_machine *machine);
+/* The streams of each row, from plan.use. */
+void laws_check_streams(const ms_plan *plan);
+/* Levels by device time: rows cover their uses. */
 void laws_check_device_levels(const ms_plan *plan, const ms_timeline *line);
 /* Peaks, breakdown, times; marks only in host order. */
 void laws_check_report(const ms_timeline *line, const ms_report *report,

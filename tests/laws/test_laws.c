@@ -147,6 +147,8 @@ static void check_program(const law_trial *trial, const ms_program *program)
     laws_check_rows(&host->plan);
     laws_check_clock(&host->plan, &host->line, &trial->machine);
     laws_check_levels(&host->plan, &host->line);
+    laws_check_streams(&host->plan);
+    laws_check_active(&host->plan, &host->line, &trial->machine);
     laws_check_report(&host->line, &host->report, true);
     law_trial by_device = *trial;
     by_device.machine.book_device = true;

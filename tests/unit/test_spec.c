@@ -83,7 +83,7 @@ static const struct {
     {"checkpoint:", "an argument of \"checkpoint\" is missing",
      "checkpoint takes: none, full", 11},
     {"checkpoint", "policy \"checkpoint\" does not say what to do",
-     "choose one of: none, full, sqrt, selective, every=N, sequential=N, "
+     "choose one of: none, full, sqrt, selective, sac, every=N, sequential=N, "
      "blocks=NAME/NAME",
      0},
     {"checkpoint:early_stop=1", "policy \"checkpoint\" does not say what to do",
@@ -110,6 +110,11 @@ static const struct {
     {"checkpoint:selective,early_stop=0",
      "\"early_stop\" means nothing beside \"selective\"",
      "it goes with full|sqrt|every|sequential|blocks", 21},
+    {"checkpoint:sac,full", "\"full\" and \"sac\" contradict each other",
+     "choose one of:", 15},
+    {"checkpoint:sac,variant=reentrant",
+     "\"variant\" means nothing beside \"sac\"",
+     "it goes with full|sqrt|every|sequential|blocks", 15},
     {"checkpoint:blocks=a//b", "blocks: a name is missing",
      "write NAME or NAME/NAME/...", 20},
     {"microbatch", "policy \"microbatch\" does not say what to do",
@@ -146,13 +151,13 @@ END_TEST
 
 START_TEST(every_example_parses)
 {
-    for (uint32_t i = 0; i < ms_registry_n; i++) {
+    for (uint32_t i = 0; i < ms_registry_n(); i++) {
         ms_spec one = {0};
-        ck_assert_int_eq(
-            ms_spec_parse(ms_registry[i]->example, &arena, &one, &fault),
-            MS_OK);
-        ck_assert_uint_le(ms_registry[i]->n_params, MS_POLICY_PARAMS);
-        ck_assert_str_eq(ms_spec_print(&one, &arena), ms_registry[i]->example);
+        const ms_policy *policy = ms_registry_row(i);
+        ck_assert_int_eq(ms_registry_check(policy, "memsim", &fault), MS_OK);
+        ck_assert_int_eq(ms_spec_parse(policy->example, &arena, &one, &fault),
+                         MS_OK);
+        ck_assert_str_eq(ms_spec_print(&one, &arena), policy->example);
     }
 }
 END_TEST
@@ -229,6 +234,7 @@ static const struct {
     {6, "checkpoint:none", "------"},
     {6, "checkpoint:full", "abcdef"},
     {6, "checkpoint:selective", "------"},
+    {6, "checkpoint:sac", "abcdef"},
     {1, "checkpoint:sqrt", "-"},
     {2, "checkpoint:sqrt", "--"},
     {3, "checkpoint:sqrt", "aa-"},

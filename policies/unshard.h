@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_POLICIES_UNSHARD_H
+#define MS_POLICIES_UNSHARD_H
+
+/* Private to policies: the calls of torch's fully sharded data parallelism.
+ *
+ * The weights of a unit (a block; what is in no block is the root's) are made
+ * whole by one all-gather before its forward and once more before its
+ * backward, and its gradients are summed by one reduce-scatter after it:
+ *
+ *     run forward 3            take AG3, gather P3 to AG3
+ *                              give AG2, move P3 here   (copy-out)
+ *                      -->     run forward 3
+ *                              move P3 to shard
+ *     run backward 3           move P3 here, give AG3
+ *                              take AG2, gather P2      (prefetch)
+ *                              run backward 3
+ *                              move P3 to shard, wait RS4, give RS4
+ *                              take RS3, move G3 to RS3, reduce G3
+ *
+ * FSDP2: torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py (unshard,
+ * wait_for_unshard, pre_backward, post_backward), _fsdp_collectives.py,
+ * _fsdp_state.py (_root_post_backward_final_callback).  FSDP1:
+ * torch/distributed/fsdp/_runtime_utils.py, _flat_param.py.  The root stays
+ * whole from the start of a forward to the end of its backward in both. */
+
+#include "policies/policies.h"
+
+typedef enum ms_unshard_units {
+    MS_UNSHARD_BLOCKS, /* each block, and the root */
+    MS_UNSHARD_SPLIT,  /* and what is before and behind the blocks */
+    MS_UNSHARD_WHOLE   /* the model is one unit */
+} ms_unshard_units;
+
+typedef enum ms_unshard_keep {
+    MS_UNSHARD_RESHARD,  /* after forward */
+    MS_UNSHARD_STAY,     /* whole until backward has run */
+    MS_UNSHARD_BUT_LAST, /* the last one stays: torchtitan */
+} ms_unshard_keep;
+
+typedef enum ms_unshard_prefetch {
+    MS_UNSHARD_PRE,  /* the next all-gather starts before a unit's backward */
+    MS_UNSHARD_POST, /* after it */
+    MS_UNSHARD_NONE
+} ms_unshard_prefetch;
+
+typedef struct ms_unshard {
+    bool flat; /* FSDP1: weights are views of what is gathered, gradients are
+                  joined in one flat tensor */
+    ms_unshard_units units;
+    ms_unshard_keep keep;
+    ms_unshard_prefetch prefetch;
+    bool forward_prefetch, limit; /* FSDP1 */
+    bool last_only;        /* gradients are summed after the last micro-batch */
+    uint8_t reduced_bytes; /* of an element that is summed; 0: as a part */
+} ms_unshard;
+
+/* Inserts the calls into program. */
+ms_err ms_unshard_write(const ms_policy_context *context,
+                        const ms_unshard *options, ms_program *program,
+                        ms_fault *fault);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/active.h"
+
+/* A free that other streams hold up. */
+typedef struct held_free {
+    uint64_t t_ns; /* when they have passed */
+    uint32_t row;
+} held_free;
+
+typedef struct active_state {
+    const ms_plan *plan;
+    const ms_machine *machine;
+    ms_timeline *line;
+    uint64_t *now_bytes; /* active, per rank */
+    uint64_t *tail_ns;   /* per rank and stream: end of what is issued */
+    held_free *heap;     /* earliest first */
+    uint32_t n_heap;
+    uint64_t host_ns; /* when the host issues the op at hand */
+    uint64_t all_ns;  /* end of everything issued */
+    uint32_t sync;    /* syncs passed */
+} active_state;
+
+/* The streams that must pass a row before it is free. */
+static uint8_t foreign(const ms_plan *plan, const ms_row *row)
+{
+    uint8_t home =
+        row->of_compute ? MS_STREAM_COMPUTE : plan->op[row->op].stream;
+
+    if (row->waited || row->pool != MS_DEVICE_POOL)
+        return 0;
+    return (uint8_t)(row->streams & ~(1u << home));
+}
+
+static uint8_t rank_of(const ms_plan *plan, uint32_t row)
+{
+    return plan->op[plan->row[row].op].rank;
+}
+
+/* ---- frees that wait ----------------------------------------------------- */
+
+static void push(active_state *state, held_free item)
+{
+    held_free *heap = state->heap;
+    uint32_t i = state->n_heap++;
+
+    for (; i > 0 && heap[(i - 1) / 2].t_ns > item.t_ns; i = (i - 1) / 2)
+        heap[i] = heap[(i - 1) / 2];
+    heap[i] = item;
+}
+
+static held_free pop(active_state *state)
+{
+    held_free *heap = state->heap, first = heap[0];
+    held_free last = heap[--state->n_heap];
+    uint32_t i = 0;
+
+    for (;;) {
+        uint32_t child = 2 * i + 1;
+        if (child + 1 < state->n_heap &&
+            heap[child + 1].t_ns < heap[child].t_ns)
+            child++;
+        if (child >= state->n_heap || heap[child].t_ns >= last.t_ns)
+            break;
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = last;
+    return first;
+}
+
+static void complete_frees(active_state *state)
+{
+    while (state->n_heap > 0 && state->heap[0].t_ns <= state->host_ns) {
+        uint32_t row = pop(state).row;
+        state->now_bytes[rank_of(state->plan, row)] -=
+            state->plan->row[row].bytes;
+    }
+}
+
+/* ---- in host issue order ------------------------------------------------- */
+
+static void pass_syncs(active_state *state, uint32_t op)
+{
+    const ms_plan *plan = state->plan;
+
+    for (; state->sync < plan->n_sync && plan->sync[state->sync].op == op;
+         state->sync++) {
+        uint32_t until = plan->sync[state->sync].until;
+        uint64_t t_ns =
+            until == MS_NONE ? state->all_ns : state->line->end_ns[until];
+        if (t_ns > state->host_ns)
+            state->host_ns = t_ns;
+    }
+}
+
+static void allocate(active_state *state, uint32_t op)
+{
+    const ms_plan *plan = state->plan;
+    uint8_t rank = plan->op[op].rank;
+    uint32_t r = plan->op[op].alloc_at, end = plan->op[op + 1].alloc_at;
+    uint64_t bytes = 0;
+
+    if (r == end)
+        return;
+    complete_frees(state);
+    for (; r < end; r++)
+        if (plan->row[r].pool == MS_DEVICE_POOL)
+            bytes += plan->row[r].bytes;
+    uint64_t now_bytes = state->now_bytes[rank] += bytes;
+    if (now_bytes > state->line->ranks[rank].active_peak_bytes)
+        state->line->ranks[rank].active_peak_bytes = now_bytes;
+}
+
+/* The op is issued: it is the end of its stream now. */
+static void issue(active_state *state, uint32_t op)
+{
+    const ms_plan_op *row = &state->plan->op[op];
+    uint64_t end_ns = state->line->end_ns[op];
+
+    state->tail_ns[row->rank * (uint32_t)MS_N_STREAMS + row->stream] = end_ns;
+    if (end_ns > state->all_ns)
+        state->all_ns = end_ns;
+    /* as in clock.c: what has no length launches nothing */
+    state->host_ns += row->ns > 0 ? state->machine->launch_ns : 0;
+}
+
+static void release(active_state *state, uint32_t row)
+{
+    const ms_plan *plan = state->plan;
+    uint8_t rank = rank_of(plan, row), streams = foreign(plan, &plan->row[row]);
+    const uint64_t *tail_ns = state->tail_ns + rank * (uint32_t)MS_N_STREAMS;
+    held_free item = {0, row};
+
+    if (plan->row[row].pool != MS_DEVICE_POOL)
+        return;
+    if (streams == 0) {
+        state->now_bytes[rank] -= plan->row[row].bytes;
+        return;
+    }
+    for (uint32_t s = 0; s < MS_N_STREAMS; s++)
+        if (streams >> s & 1u && tail_ns[s] > item.t_ns)
+            item.t_ns = tail_ns[s];
+    push(state, item);
+}
+
+static void walk(active_state *state)
+{
+    const ms_plan *plan = state->plan;
+
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        pass_syncs(state, op);
+        allocate(state, op);
+        issue(state, op);
+        for (uint32_t i = plan->op[op].release_at;
+             i < plan->op[op + 1].release_at; i++)
+            release(state, plan->release[i]);
+    }
+}
+
+ms_err ms_active_book(const ms_plan *plan, const ms_machine *machine,
+                      ms_arena *arena, ms_timeline *line, ms_fault *fault)
+{
+    active_state state = {.plan = plan, .machine = machine, .line = line};
+    uint32_t n = 0;
+
+    if (!plan->wait_at)
+        return MS_OK; /* one stream: active is allocated */
+    for (uint32_t r = 0; r < plan->n_rows; r++)
+        n += foreign(plan, &plan->row[r]) != 0;
+    if (n == 0)
+        return MS_OK;
+    state.now_bytes = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
+    state.tail_ns = ms_arena_take(arena, (size_t)plan->n_ranks * MS_N_STREAMS,
+                                  sizeof(uint64_t));
+    state.heap = ms_arena_take_raw(arena, n, sizeof *state.heap);
+    if (!state.now_bytes || !state.tail_ns || !state.heap)
+        return ms_fail_nomem(fault);
+    walk(&state);
+    return MS_OK;
+}

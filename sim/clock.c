@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The clock.  Streams are FIFO, so at most one op per stream runs and the event
+ * queue is an array: the next instant is the minimum over the streams' ends.
+ * At one instant all completions come first, in stream order, then starts.
+ *
+ * Where ops interfere, what is left of each is counted again whenever an op on
+ * its rank starts or ends; an op that starts later than it is scheduled has an
+ * instant of its own for its start. */
+#include "sim/clock.h"
+
+#include "sim/speed.h"
+
+#include <string.h>
+
+/* The op of a stream where ops interfere. */
+typedef struct pace {
+    uint64_t work;     /* left at since_ns, in 1/MS_SPEED_WHOLE ns */
+    uint64_t since_ns; /* since then at this speed */
+    uint32_t speed;    /* 0: it has not begun */
+} pace;
+
+/* Streams of a rank as bits, MS_N_STREAMS of them. */
+#define N_SETS (1u << MS_N_STREAMS)
+#define UNCOUNTED N_SETS /* no set of streams */
+_Static_assert(MS_N_STREAMS <= 8, "a set of streams is a byte");
+
+typedef struct pacing {
+    pace *of;        /* per stream */
+    uint8_t *busy;   /* per rank: streams whose op runs */
+    uint16_t *paced; /* per rank: the streams that ran when last counted */
+    uint64_t now_ns;
+    bool known[N_SETS];
+    uint16_t speed[N_SETS][MS_N_STREAMS];
+} pacing;
+
+typedef struct clock_state {
+    const ms_plan *plan;
+    const ms_machine *machine;
+    ms_timeline *line;
+    uint32_t n_streams;
+    uint32_t *head;      /* next op of each stream, MS_NONE: none left */
+    uint32_t *running;   /* MS_NONE: idle */
+    uint64_t *end_ns;    /* of the running op, UINT64_MAX: idle; where ops
+                            interfere its start until it has begun */
+    uint64_t *free_ns;   /* end of the last op */
+    uint32_t *next;      /* per op: the op behind it on its stream */
+    uint32_t *launches;  /* per op: kernels that the host issues before it */
+    bool *done;          /* per op; NULL with one stream */
+    uint32_t sync;       /* syncs passed */
+    uint64_t *passed_ns; /* the host at the start, and past each sync */
+    uint32_t n_done;
+    pacing *pacing; /* NULL: nothing interferes */
+} clock_state;
+
+static uint32_t stream_of(const ms_plan *plan, uint32_t op)
+{
+    return plan->op[op].rank * (uint32_t)MS_N_STREAMS + plan->op[op].stream;
+}
+
+/* An op of no length is bookkeeping of the host: it launches no kernel. */
+static bool launched(const ms_plan *plan, uint32_t op)
+{
+    return plan->op[op].ns > 0;
+}
+
+static ms_err open_pacing(clock_state *clock, ms_arena *arena, ms_fault *fault)
+{
+    pacing *paces = ms_arena_take(arena, 1, sizeof *paces);
+
+    if (!paces)
+        return ms_fail_nomem(fault);
+    paces->of = ms_arena_take(arena, clock->n_streams, sizeof *paces->of);
+    paces->busy = ms_arena_take(arena, clock->plan->n_ranks, 1);
+    paces->paced =
+        ms_arena_take(arena, clock->plan->n_ranks, sizeof *paces->paced);
+    if (!paces->of || !paces->busy || !paces->paced)
+        return ms_fail_nomem(fault);
+    clock->pacing = paces;
+    return MS_OK;
+}
+
+static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
+{
+    const ms_plan *plan = clock->plan;
+    uint32_t n = plan->n_ranks * (uint32_t)MS_N_STREAMS;
+
+    clock->n_streams = n;
+    clock->head = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    clock->running = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    clock->end_ns = ms_arena_take_raw(arena, n, sizeof(uint64_t));
+    clock->free_ns = ms_arena_take(arena, n, sizeof(uint64_t));
+    clock->next = ms_arena_take_raw(arena, plan->n_ops, sizeof(uint32_t));
+    clock->launches =
+        ms_arena_take_raw(arena, plan->n_ops + 1u, sizeof(uint32_t));
+    clock->done = ms_arena_take(arena, plan->n_ops, sizeof(bool));
+    clock->passed_ns =
+        ms_arena_take(arena, plan->n_sync + 1u, sizeof(uint64_t));
+    if (!clock->head || !clock->running || !clock->end_ns || !clock->free_ns ||
+        !clock->next || !clock->launches || !clock->done || !clock->passed_ns)
+        return ms_fail_nomem(fault);
+    memset(clock->head, 0xff, n * sizeof(uint32_t));
+    memset(clock->running, 0xff, n * sizeof(uint32_t));
+    memset(clock->end_ns, 0xff, n * sizeof(uint64_t));
+    for (uint32_t op = plan->n_ops; op-- > 0;) {
+        uint32_t s = stream_of(plan, op);
+        clock->next[op] = clock->head[s];
+        clock->head[s] = op;
+    }
+    clock->launches[0] = 0;
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        clock->launches[op + 1] = clock->launches[op] + launched(plan, op);
+    if (ms_speed_varies(clock->machine))
+        MS_TRY(open_pacing(clock, arena, fault));
+    return MS_OK;
+}
+
+/* Has the host passed every sync before op? */
+static bool issued(const clock_state *clock, uint32_t op)
+{
+    return clock->sync == clock->plan->n_sync ||
+           op < clock->plan->sync[clock->sync].op;
+}
+
+/* What the host issued before it passed a sync may start after that. */
+static uint64_t issue_ns(const clock_state *clock, uint32_t op)
+{
+    const struct ms_plan_sync *sync = clock->plan->sync;
+    uint32_t k = clock->sync;
+
+    while (k > 0 && sync[k - 1].op > op)
+        k--;
+    uint32_t first = k > 0 ? sync[k - 1].op : 0;
+    return clock->passed_ns[k] +
+           (uint64_t)(clock->launches[op] - clock->launches[first]) *
+               clock->machine->launch_ns;
+}
+
+/* The latest end among what op waits for; false while one is still open.
+ * *last becomes that op (MS_NONE: nothing waited for). */
+static bool waits_over(const clock_state *clock, uint32_t op, uint64_t *t_ns,
+                       uint32_t *last)
+{
+    const ms_plan *plan = clock->plan;
+
+    *t_ns = 0;
+    *last = MS_NONE;
+    if (!plan->wait_at)
+        return true;
+    for (uint32_t i = plan->wait_at[op]; i < plan->wait_at[op + 1]; i++) {
+        uint32_t other = plan->wait[i];
+        if (!clock->done[other])
+            return false;
+        if (clock->line->end_ns[other] >= *t_ns) {
+            *t_ns = clock->line->end_ns[other];
+            *last = other;
+        }
+    }
+    return true;
+}
+
+static uint8_t wait_cause(const ms_plan *plan, uint32_t op, uint32_t other)
+{
+    if (plan->op[other].rank != plan->op[op].rank)
+        return MS_GAP_BUBBLE;
+    return (uint8_t)ms_replay_gap_of(plan->op[other].stream);
+}
+
+/* ---- ops that interfere -------------------------------------------------- */
+
+/* The longest op whose work can be counted; longer ones are not slowed. */
+#define LONGEST_NS (UINT64_MAX / MS_SPEED_WHOLE)
+
+static void begin(clock_state *clock, uint32_t s)
+{
+    pacing *paces = clock->pacing;
+    uint64_t ns = clock->plan->op[clock->running[s]].ns;
+
+    paces->of[s] = (pace){ns * MS_SPEED_WHOLE, paces->now_ns, MS_SPEED_WHOLE};
+    clock->end_ns[s] = paces->now_ns + ns;
+    paces->paced[s / MS_N_STREAMS] = UNCOUNTED;
+    if (ns > 0 && ns <= LONGEST_NS)
+        paces->busy[s / MS_N_STREAMS] |= (uint8_t)(1u << s % MS_N_STREAMS);
+}
+
+/* The op of stream s will start at t_ns. */
+static void schedule(clock_state *clock, uint32_t s, uint64_t t_ns)
+{
+    if (t_ns <= clock->pacing->now_ns) {
+        begin(clock, s);
+        return;
+    }
+    clock->pacing->of[s].speed = 0;
+    clock->end_ns[s] = t_ns;
+}
+
+static const uint16_t *speeds_of(clock_state *clock, uint8_t busy)
+{
+    pacing *paces = clock->pacing;
+
+    for (uint32_t i = 0; i < MS_N_STREAMS && !paces->known[busy]; i++)
+        if (busy >> i & 1u)
+            paces->speed[busy][i] =
+                (uint16_t)ms_speed_of(clock->machine, busy, i);
+    paces->known[busy] = true;
+    return paces->speed[busy];
+}
+
+/* The speed of a running op changes now. */
+static void repace(clock_state *clock, uint32_t s, uint32_t speed)
+{
+    pace *of = &clock->pacing->of[s];
+
+    of->work -= (clock->pacing->now_ns - of->since_ns) * of->speed;
+    of->since_ns = clock->pacing->now_ns;
+    of->speed = speed;
+    clock->end_ns[s] = of->since_ns + of->work / speed + (of->work % speed > 0);
+}
+
+/* Ops have started or ended: those that run go on at new speeds. */
+static void repace_ranks(clock_state *clock)
+{
+    pacing *paces = clock->pacing;
+
+    for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
+        uint8_t busy = paces->busy[r];
+        if (busy == paces->paced[r])
+            continue;
+        paces->paced[r] = busy;
+        const uint16_t *speed = speeds_of(clock, busy);
+        for (uint32_t i = 0; i < MS_N_STREAMS; i++)
+            if (busy >> i & 1u &&
+                paces->of[r * MS_N_STREAMS + i].speed != speed[i])
+                repace(clock, r * MS_N_STREAMS + i, speed[i]);
+    }
+}
+
+/* ---- from instant to instant --------------------------------------------- */
+
+/* Starts the head of stream s if nothing is in its way. */
+static void start_head(clock_state *clock, uint32_t s)
+{
+    uint32_t op = clock->head[s], last;
+    uint64_t ready_ns, free_ns = clock->free_ns[s];
+
+    if (op == MS_NONE || clock->running[s] != MS_NONE || !issued(clock, op) ||
+        !waits_over(clock, op, &ready_ns, &last))
+        return;
+    uint64_t host_ns = issue_ns(clock, op), t_ns = free_ns;
+    uint8_t cause = MS_GAP_NONE;
+    if (ready_ns > t_ns) {
+        t_ns = ready_ns;
+        cause = wait_cause(clock->plan, op, last);
+    }
+    if (host_ns > t_ns) {
+        t_ns = host_ns;
+        cause = MS_GAP_HOST;
+    }
+    clock->line->start_ns[op] = t_ns;
+    clock->line->gap_cause[op] = cause;
+    clock->running[s] = op;
+    clock->head[s] = clock->next[op];
+    clock->end_ns[s] = t_ns + clock->plan->op[op].ns;
+    if (clock->pacing)
+        schedule(clock, s, t_ns);
+}
+
+static void complete(clock_state *clock, uint32_t s)
+{
+    uint32_t op = clock->running[s];
+
+    clock->line->end_ns[op] = clock->end_ns[s];
+    clock->free_ns[s] = clock->end_ns[s];
+    clock->done[op] = true;
+    clock->running[s] = MS_NONE;
+    clock->end_ns[s] = UINT64_MAX;
+    if (clock->pacing)
+        clock->pacing->busy[s / MS_N_STREAMS] &=
+            (uint8_t) ~(1u << s % MS_N_STREAMS);
+    clock->n_done++;
+}
+
+/* Has what the host waits for ended?  Then *t_ns is when. */
+static bool sync_over(const clock_state *clock, uint64_t now_ns, uint64_t *t_ns)
+{
+    const struct ms_plan_sync *sync = &clock->plan->sync[clock->sync];
+
+    if (sync->until == MS_NONE) {
+        *t_ns = now_ns;
+        return clock->n_done == sync->op;
+    }
+    *t_ns = clock->line->end_ns[sync->until];
+    return clock->done[sync->until];
+}
+
+static void pass_syncs(clock_state *clock, uint64_t now_ns)
+{
+    const ms_plan *plan = clock->plan;
+    uint64_t over_ns;
+
+    while (clock->sync < plan->n_sync && sync_over(clock, now_ns, &over_ns)) {
+        uint64_t t_ns = issue_ns(clock, plan->sync[clock->sync].op);
+        clock->passed_ns[++clock->sync] = t_ns > over_ns ? t_ns : over_ns;
+    }
+}
+
+static uint64_t earliest(const clock_state *clock)
+{
+    uint64_t t_ns = UINT64_MAX;
+
+    for (uint32_t s = 0; s < clock->n_streams; s++)
+        if (clock->end_ns[s] < t_ns)
+            t_ns = clock->end_ns[s];
+    return t_ns;
+}
+
+static void pass_instant(clock_state *clock, uint64_t now_ns)
+{
+    if (clock->pacing)
+        clock->pacing->now_ns = now_ns;
+    for (uint32_t s = 0; s < clock->n_streams; s++) {
+        if (clock->end_ns[s] != now_ns)
+            continue;
+        if (clock->pacing && clock->pacing->of[s].speed == 0)
+            begin(clock, s);
+        else
+            complete(clock, s);
+    }
+    pass_syncs(clock, now_ns);
+    clock->line->step_ns = now_ns;
+}
+
+static ms_err run_clock(clock_state *clock, ms_fault *fault)
+{
+    const ms_plan *plan = clock->plan;
+
+    pass_syncs(clock, 0);
+    for (;;) {
+        for (uint32_t s = 0; s < clock->n_streams; s++)
+            start_head(clock, s);
+        if (clock->pacing)
+            repace_ranks(clock);
+        uint64_t now_ns = earliest(clock);
+        if (now_ns == UINT64_MAX)
+            break;
+        pass_instant(clock, now_ns);
+    }
+    if (clock->n_done == plan->n_ops)
+        return MS_OK;
+    return ms_fail(fault, MS_EINPUT, plan->graph->name,
+                   "look for a cycle among moves and syncs in the program",
+                   "the step stops after %u of %u ops: each stream waits for "
+                   "another",
+                   clock->n_done, plan->n_ops);
+}
+
+/* With one stream and no sync the clock is a running sum. */
+static bool one_stream(const ms_plan *plan)
+{
+    return !plan->wait_at && plan->n_ranks == 1 && plan->n_sync == 0;
+}
+
+static void run_one_stream(const ms_plan *plan, const ms_machine *machine,
+                           ms_timeline *line)
+{
+    uint64_t now_ns = 0, host_ns = 0;
+
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        line->gap_cause[op] = MS_GAP_NONE;
+        if (host_ns > now_ns) {
+            now_ns = host_ns;
+            line->gap_cause[op] = MS_GAP_HOST;
+        }
+        line->start_ns[op] = now_ns;
+        now_ns += plan->op[op].ns;
+        line->end_ns[op] = now_ns;
+        host_ns += launched(plan, op) ? machine->launch_ns : 0;
+    }
+    line->step_ns = now_ns;
+}
+
+ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
+                    ms_arena *arena, ms_timeline *line, ms_fault *fault)
+{
+    clock_state clock = {.plan = plan, .machine = machine, .line = line};
+
+    if (one_stream(plan)) {
+        run_one_stream(plan, machine, line);
+        return MS_OK;
+    }
+    MS_TRY(clock_open(&clock, arena, fault));
+    return run_clock(&clock, fault);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The oracle of active bytes: at each allocation every row, looked at. */
+#include "tests/laws/laws.h"
+
+#include <check.h>
+
+#define HOLDS(condition)                                                       \
+    ck_assert_msg(condition, "seed %llu: %s", (unsigned long long)laws_seed,   \
+                  #condition)
+
+enum { UNBORN, LIVES, FREED, DEAD };
+
+typedef struct active_walk {
+    const ms_plan *plan;
+    const ms_timeline *line;
+    uint8_t *state;
+    uint64_t *until_ns; /* of a freed row: when other streams have passed it */
+    uint64_t host_ns, peak_bytes, allocated_bytes;
+} active_walk;
+
+/* What rank 0 has on the device in states from LIVES to last. */
+static uint64_t bytes_in(const active_walk *walk, uint8_t last)
+{
+    uint64_t bytes = 0;
+    for (uint32_t r = 0; r < walk->plan->n_rows; r++)
+        if (walk->plan->row[r].pool == MS_DEVICE_POOL &&
+            walk->state[r] >= LIVES && walk->state[r] <= last)
+            bytes += walk->plan->row[r].bytes;
+    return bytes;
+}
+
+static void see(active_walk *walk)
+{
+    uint64_t active_bytes = bytes_in(walk, FREED);
+    uint64_t allocated_bytes = bytes_in(walk, LIVES);
+    HOLDS(active_bytes >= allocated_bytes);
+    if (active_bytes > walk->peak_bytes)
+        walk->peak_bytes = active_bytes;
+    if (allocated_bytes > walk->allocated_bytes)
+        walk->allocated_bytes = allocated_bytes;
+}
+
+static void allocate(active_walk *walk, uint32_t op)
+{
+    const ms_plan *plan = walk->plan;
+    if (plan->op[op].alloc_at == plan->op[op + 1].alloc_at)
+        return;
+    for (uint32_t r = 0; r < plan->n_rows; r++)
+        if (walk->state[r] == FREED && walk->until_ns[r] <= walk->host_ns)
+            walk->state[r] = DEAD;
+    for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at; r++)
+        walk->state[r] = LIVES;
+    see(walk);
+}
+
+/* After op: the ends of the streams that a row waits for, as issued so far. */
+static void drop(active_walk *walk, uint32_t op, uint32_t r)
+{
+    const ms_plan *plan = walk->plan;
+    const ms_row *row = &plan->row[r];
+    uint8_t home = row->of_compute ? 0 : plan->op[row->op].stream;
+    walk->state[r] = DEAD;
+    for (uint32_t i = 0; i <= op; i++) {
+        uint8_t stream = plan->op[i].stream;
+        if (row->waited || !plan->wait_at || stream == home ||
+            !(row->streams >> stream & 1u))
+            continue;
+        walk->state[r] = FREED;
+        if (walk->line->end_ns[i] > walk->until_ns[r])
+            walk->until_ns[r] = walk->line->end_ns[i];
+    }
+    see(walk);
+}
+
+static void wait_for(active_walk *walk, uint32_t op)
+{
+    const ms_plan *plan = walk->plan;
+    for (uint32_t s = 0; s < plan->n_sync; s++)
+        for (uint32_t i = 0; plan->sync[s].op == op && i < op; i++)
+            if ((plan->sync[s].until == MS_NONE || plan->sync[s].until == i) &&
+                walk->line->end_ns[i] > walk->host_ns)
+                walk->host_ns = walk->line->end_ns[i];
+}
+
+void laws_check_active(const ms_plan *plan, const ms_timeline *line,
+                       const ms_machine *machine)
+{
+    ms_arena arena = {0};
+    active_walk walk = {.plan = plan, .line = line};
+    walk.state = ms_arena_take(&arena, plan->n_rows, 1);
+    walk.until_ns = ms_arena_take(&arena, plan->n_rows, sizeof(uint64_t));
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        wait_for(&walk, op);
+        allocate(&walk, op);
+        for (uint32_t i = plan->op[op].release_at;
+             i < plan->op[op + 1].release_at; i++)
+            drop(&walk, op, plan->release[i]);
+        walk.host_ns += plan->op[op].ns > 0 ? machine->launch_ns : 0;
+    }
+    HOLDS(line->ranks[0].active_peak_bytes == walk.peak_bytes);
+    HOLDS(line->ranks[0].reserved_peak_bytes == walk.peak_bytes);
+    HOLDS(line->ranks[0].pool[MS_DEVICE_POOL].peak_bytes ==
+          walk.allocated_bytes);
+    ms_arena_free(&arena);
+}
+
+/* Each use on another stream than the one a row was made on is noted, and only
+ * uses are. */
+void laws_check_streams(const ms_plan *plan)
+{
+    ms_arena arena = {0};
+    uint8_t *used = ms_arena_take(&arena, plan->n_rows, 1);
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
+            used[plan->use[i]] |= (uint8_t)(1u << plan->op[op].stream);
+    for (uint32_t r = 0; r < plan->n_rows; r++) {
+        uint8_t home = (uint8_t)(1u << plan->op[plan->row[r].op].stream);
+        if (plan->wait_at)
+            HOLDS((plan->row[r].streams | home) == (used[r] | home));
+        else
+            HOLDS(plan->row[r].streams == 0);
+    }
+    ms_arena_free(&arena);
+}

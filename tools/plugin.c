@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Policies from shared libraries: the one file that knows dlopen.  What a
+ * library must export is in policies/policies.h. */
+
+#include "tools/tools.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define ENTRY "ms_plugin_entry"
+
+/* Opening a pipe would wait for its writer. */
+static ms_err check_file(const char *path, ms_fault *fault)
+{
+    struct stat file;
+    if (stat(path, &file) != 0)
+        return ms_fail(fault, MS_ESYSTEM, path, NULL, "cannot read: %s",
+                       strerror(errno));
+    if (!S_ISREG(file.st_mode))
+        return ms_fail(fault, MS_EINPUT, path, NULL,
+                       "is no file that could be a shared library");
+    return MS_OK;
+}
+
+/* dlopen searches the system's folders for a name without a slash. */
+static ms_err open_library(const char *path, ms_arena *arena, void **library,
+                           ms_fault *fault)
+{
+    const char *folder = strchr(path, '/') == NULL ? "./" : "";
+    const char *file = ms_arena_format(arena, "%s%s", folder, path);
+    if (file == NULL)
+        return ms_fail_nomem(fault);
+    *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (*library != NULL)
+        return MS_OK;
+    const char *reason = dlerror();
+    size_t length = strlen(file);
+    if (strncmp(reason, file, length) == 0 && reason[length] == ':')
+        reason += length + 1 + (reason[length + 1] == ' ');
+    return ms_fail(fault, MS_EINPUT, path,
+                   "a plugin is a shared library: "
+                   "cc -std=c17 -shared -fPIC -I. mine.c -o mine.so",
+                   "cannot be loaded: %s", reason);
+}
+
+static ms_err load(const char *path, ms_arena *arena, ms_fault *fault)
+{
+    void *library;
+    MS_TRY(check_file(path, fault));
+    MS_TRY(open_library(path, arena, &library, fault));
+    const ms_plugin *plugin = dlsym(library, ENTRY);
+    if (plugin == NULL)
+        return ms_fail(fault, MS_EINPUT, path,
+                       "add: const ms_plugin " ENTRY
+                       " = {.abi = MS_PLUGIN_ABI, .policy = &mine};",
+                       "exports no " ENTRY);
+    if (plugin->abi != MS_PLUGIN_ABI)
+        return ms_fail(fault, MS_EINPUT, path,
+                       "rebuild it against this memsim's headers",
+                       "is made for plugin ABI %u, this memsim has %u",
+                       plugin->abi, MS_PLUGIN_ABI);
+    return ms_registry_add(plugin->policy, path, fault);
+}
+
+ms_err ms_plugin_load(const ms_arguments *arguments, ms_arena *arena,
+                      ms_fault *fault)
+{
+    for (uint32_t i = 0; i < arguments->n_given; i++)
+        if (arguments->given[i].option->id == MS_OPTION_PLUGIN)
+            MS_TRY(load(arguments->given[i].value, arena, fault));
+    return MS_OK;
+}
