@@ -185,9 +185,8 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
     const ms_shape *shape = trace->shape;
     ms_graph *g = &trace->graph;
     uint64_t whole = 0;
-    bool parameters =
-        shape->shared == MS_SHARED_PARAMETERS &&
-        (shape->data_ranks > 1 || shape->copies_parts);
+    bool parameters = shape->shared == MS_SHARED_PARAMETERS &&
+                      (shape->data_ranks > 1 || shape->copies_parts);
 
     MS_TRY(home_columns(trace, new_id));
     if (!shares_gradients(shape))

@@ -61,18 +61,12 @@ static ms_err add_row(trace *t, uint32_t row, uint32_t run, uint32_t *seen)
     return MS_OK;
 }
 
-/* The shared parameters that a run reads; what persists is always there. */
-static ms_err list_run(trace *t, uint32_t run, uint32_t *seen)
+static ms_err list_ops(trace *t, uint32_t run, uint32_t first, uint32_t end,
+                       uint32_t *seen)
 {
     const ms_graph *graph = t->w->graph;
-    const ms_call *call = &t->old->calls[t->call[run]];
-    bool backward = call->verb == MS_RUN && call->pass != MS_FORWARD;
-    uint32_t last = call->verb == MS_RERUN ? call->last : call->unit;
-    uint32_t first = backward ? graph->backward_at[call->unit + 1]
-                              : graph->forward_at[call->unit];
-    uint32_t end =
-        backward ? graph->backward_at[call->unit] : graph->forward_at[last + 1];
-    t->at[run + 1] = t->at[run];
+    if (first >= end)
+        return MS_OK;
     for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++) {
         uint32_t s = graph->in[i];
         if (ms_graph_is_weight(graph, s) && !graph->storage_whole[s])
@@ -81,6 +75,24 @@ static ms_err list_run(trace *t, uint32_t run, uint32_t *seen)
     return MS_OK;
 }
 
+/* The parameters of the modules that run, read or not: the hook before a
+ * module's backward fetches what the one before its forward did.  What persists
+ * is always there. */
+static ms_err list_run(trace *t, uint32_t run, uint32_t *seen)
+{
+    const ms_graph *graph = t->w->graph;
+    const ms_call *call = &t->old->calls[t->call[run]];
+    bool backward = call->verb == MS_RUN && call->pass != MS_FORWARD;
+    uint32_t last = call->verb == MS_RERUN ? call->last : call->unit;
+    t->at[run + 1] = t->at[run];
+    MS_TRY(list_ops(t, run, graph->backward_at[call->unit + 1],
+                    backward ? graph->backward_at[call->unit] : 0, seen));
+    if (backward &&
+        graph->backward_at[call->unit] == graph->backward_at[call->unit + 1])
+        return MS_OK;
+    return list_ops(t, run, graph->forward_at[call->unit],
+                    graph->forward_at[last + 1], seen);
+}
 static uint32_t micro_batch_of(const trace *t, uint32_t run)
 {
     return t->old->calls[t->call[run]].micro_batch;
