@@ -26,8 +26,9 @@ static const char *const shares[] = {"",
                                      "param_persistence_threshold=64,"
                                      "prefetch_bucket_size=2000,"
                                      "max_reuse_distance=1500"};
-static const char *const swaps[] = {"", "+swap:save_on_cpu", "+swap:vdnn=all",
-                                    "+swap:te=1"};
+static const char *const swaps[] = {
+    "",           "+swap:save_on_cpu", "+swap:vdnn=all",
+    "+swap:te=1", "+swap:torchtune",   "+swap:belady"};
 static const char *const offloads[] = {
     "", "+offload:optimizer/gradients", "+offload:optimizer,impl=deepspeed",
     "+offload:optimizer/params/gradients,to=nvme,tile=100"};
