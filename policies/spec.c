@@ -152,31 +152,21 @@ static ms_err fail_argument(const parser *p, const ms_policy *policy,
 
 /* ---- values -------------------------------------------------------------- */
 
-static bool read_digits(const parser *p, piece word, int64_t *number,
-                        bool *fits)
-{
-    *number = 0;
-    for (size_t i = 0; i < word.length; i++) {
-        int digit = p->text[word.at + i] - '0';
-        if (digit < 0 || digit > 9)
-            return false;
-        *fits = *fits && !__builtin_mul_overflow(*number, 10, number) &&
-                !__builtin_add_overflow(*number, digit, number);
-    }
-    return word.length > 0;
-}
-
 /* 500000000 or 5e8. */
 static ms_err parse_int(const parser *p, const ms_param *param, piece word,
                         ms_policy_value *value)
 {
-    int64_t number, zeros = 0;
-    bool fits = true, whole;
-    piece rest = word, head = cut(p, &rest, 'e', &whole);
-    bool digits = read_digits(p, head, &number, &fits) &&
-                  (whole || read_digits(p, rest, &zeros, &fits));
-    fits = fits && zeros <= 18;
-    for (; zeros > 0 && digits && fits; zeros--)
+    int64_t number = 0, zeros = 0, *to = &number;
+    bool digits = word.length > 0, fits = true;
+    for (size_t i = 0; i < word.length && digits; i++) {
+        char c = p->text[word.at + i];
+        bool is_e = c == 'e' && to == &number && i > 0 && i + 1 < word.length;
+        digits = is_e || (c >= '0' && c <= '9');
+        fits = fits && (is_e || (!__builtin_mul_overflow(*to, 10, to) &&
+                                 !__builtin_add_overflow(*to, c - '0', to)));
+        to = is_e ? &zeros : to;
+    }
+    for (fits = fits && zeros <= 18; fits && zeros > 0; zeros--)
         fits = !__builtin_mul_overflow(number, 10, &number);
     value->number = number;
     if (digits && fits && number >= param->low && number <= param->high)

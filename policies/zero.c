@@ -74,16 +74,19 @@ static const ms_param params[N_PARAMS] = {
                   .high = 1000,
                   .help = "stage 3, ideal: how many units ahead parameters are "
                           "gathered"},
-    [CONTIGUOUS] = SWITCH("contiguous_gradients", 1,
-                          "deepspeed: gradients are copied into a bucket"),
+    [CONTIGUOUS] =
+        SWITCH("contiguous_gradients", 1,
+               "deepspeed: gradients are copied into a bucket; default 1"),
     [SCATTER] = SWITCH("reduce_scatter", 1,
                        "deepspeed: reduce to the owners; 0: all-reduce the "
-                       "bucket in place"),
-    [BUCKET] = ELEMENTS("reduce_bucket_size", 500000000, 1,
-                        "deepspeed: elements of a bucket of gradients"),
+                       "bucket in place; default 1"),
+    [BUCKET] =
+        ELEMENTS("reduce_bucket_size", 500000000, 1,
+                 "deepspeed: elements of a bucket of gradients; default 5e8"),
     [MULTI_RANK] = SWITCH("use_multi_rank_bucket_allreduce", 1,
                           "deepspeed, stages 1 and 2: all-reduce a flat copy "
-                          "of the bucket; 0: reduce each owner's slice to it"),
+                          "of the bucket; 0: reduce each owner's slice to it; "
+                          "default 1"),
     [ALL_GATHER] = ELEMENTS("allgather_bucket_size", 500000000, 1,
                             "deepspeed, stages 1 and 2: DeepSpeed ignores it "
                             "where it gathers the flat group in place"),
@@ -94,21 +97,22 @@ static const ms_param params[N_PARAMS] = {
                            "deepspeed, stages 1 and 2: owners take turns"),
     [SUB_GROUP] = ELEMENTS("sub_group_size", 1000000000, 1,
                            "deepspeed, stage 3: elements of the part that are "
-                           "updated together"),
+                           "updated together; default 1e9"),
     [PREFETCH_BUCKET] = ELEMENTS("prefetch_bucket_size", 50000000, 0,
-                                 "deepspeed, stage 3: elements gathered ahead"),
+                                 "deepspeed, stage 3: elements gathered ahead; "
+                                 "default 5e7"),
     [PERSISTENT] = ELEMENTS("param_persistence_threshold", 100000, 0,
                             "deepspeed, stage 3: parameters of at most so many "
-                            "elements stay whole"),
+                            "elements stay whole; default 1e5"),
     [PERSISTENT_ALL] = ELEMENTS("model_persistence_threshold", MOST_ELEMENTS, 1,
                                 "deepspeed, stage 3: as long as they all have "
                                 "no more"),
     [MAX_LIVE] = ELEMENTS("max_live_parameters", 1000000000, 0,
                           "deepspeed, stage 3: whole elements up to which it "
-                          "prefetches"),
+                          "prefetches; default 1e9"),
     [MAX_REUSE] = ELEMENTS("max_reuse_distance", 1000000000, 0,
                            "deepspeed, stage 3: what is read again within so "
-                           "many elements stays whole"),
+                           "many elements stays whole; default 1e9"),
 };
 
 /* ---- what means nothing here --------------------------------------------- */
