@@ -17,8 +17,7 @@ ms_err ms_deepspeed_emit(ms_deepspeed_writer *w, const ms_call *like,
     return ms_program_add(w->program, call, w->arena, w->fault);
 }
 
-static ms_err new_buffer(ms_deepspeed_writer *w, const char *name,
-                         uint8_t category, uint64_t bytes, uint32_t *row)
+static ms_err new_buffer(ms_deepspeed_writer *w, ms_buffer value, uint32_t *row)
 {
     ms_deepspeed_buffer *buffers =
         ms_arena_grow(w->arena, w->buffers, &w->buffers_capacity,
@@ -27,23 +26,22 @@ static ms_err new_buffer(ms_deepspeed_writer *w, const char *name,
         return ms_fail_nomem(w->fault);
     w->buffers = buffers;
     *row = w->n_buffers++;
-    buffers[*row] = (ms_deepspeed_buffer){.name = name, .bytes = bytes};
-    ms_buffer value = {.name = name, .bytes = bytes, .category = category};
+    buffers[*row] =
+        (ms_deepspeed_buffer){.name = value.name, .bytes = value.bytes};
     return ms_program_add_buffer(w->program, value, w->arena, &buffers[*row].id,
                                  w->fault);
 }
 
 ms_err ms_deepspeed_take(ms_deepspeed_writer *w, const ms_call *like,
-                         const char *name, uint8_t category, uint64_t bytes,
-                         uint32_t *row)
+                         ms_buffer value, uint32_t *row)
 {
     uint32_t i = 0;
     while (i < w->n_buffers &&
-           (w->buffers[i].taken || w->buffers[i].name != name ||
-            w->buffers[i].bytes != bytes))
+           (w->buffers[i].taken || w->buffers[i].name != value.name ||
+            w->buffers[i].bytes != value.bytes))
         i++;
     if (i == w->n_buffers)
-        MS_TRY(new_buffer(w, name, category, bytes, &i));
+        MS_TRY(new_buffer(w, value, &i));
     w->buffers[i].taken = true;
     *row = i;
     return ms_deepspeed_emit(w, like, MS_TAKE, 0, 0, MS_NOTHING, i);
@@ -219,8 +217,11 @@ static ms_err open_parts(ms_deepspeed_writer *w, const ms_call *like)
     if (w->how->stage == 1 || like->micro_batch == 0)
         return ms_deepspeed_emit(w, like, MS_MOVE, MS_SHARD, MS_CALL_LATER,
                                  w->all_grads, MS_NONE);
-    return ms_deepspeed_take(w, like, "grads_in_partition", MS_GRADIENTS,
-                             parts_bytes(w), &w->parts);
+    return ms_deepspeed_take(w, like,
+                             (ms_buffer){.name = "grads_in_partition",
+                                         .bytes = parts_bytes(w),
+                                         .category = MS_GRADIENTS},
+                             &w->parts);
 }
 
 ms_err ms_deepspeed_close(ms_deepspeed_writer *w, const ms_call *like)
@@ -235,8 +236,11 @@ ms_err ms_deepspeed_close(ms_deepspeed_writer *w, const ms_call *like)
     MS_TRY(add_set(w, w->n_in, &set));
     MS_TRY(open_parts(w, like));
     if (is_copied(w)) {
-        MS_TRY(ms_deepspeed_take(w, like, "flattened", MS_COMMUNICATION,
-                                 copy_bytes(w), &copy));
+        MS_TRY(ms_deepspeed_take(w, like,
+                                 (ms_buffer){.name = "flattened",
+                                             .bytes = copy_bytes(w),
+                                             .category = MS_COMMUNICATION},
+                                 &copy));
         MS_TRY(ms_deepspeed_emit(w, like, MS_MOVE, MS_PACKED, 0, set, copy));
         flags = 0; /* all of it */
     }
@@ -297,9 +301,12 @@ static ms_err open_backward(ms_deepspeed_writer *w, const ms_call *like)
     w->parts = MS_NONE;
     w->active = 0;
     for (uint32_t i = 0; i < n && w->how->stage > 0 && w->how->contiguous; i++)
-        MS_TRY(ms_deepspeed_take(w, like, "ipg_bucket", MS_COMMUNICATION,
-                                 w->how->bucket * w->item_bytes,
-                                 &w->bucket[i]));
+        MS_TRY(ms_deepspeed_take(
+            w, like,
+            (ms_buffer){.name = "ipg_bucket",
+                        .bytes = w->how->bucket * w->item_bytes,
+                        .category = MS_COMMUNICATION},
+            &w->bucket[i]));
     return MS_OK;
 }
 
@@ -320,8 +327,11 @@ static ms_err reduce_all(ms_deepspeed_writer *w, const ms_call *like)
         if (n == 0)
             break;
         MS_TRY(add_set(w, n, &set));
-        MS_TRY(ms_deepspeed_take(w, like, "flattened", MS_COMMUNICATION,
-                                 elements * w->item_bytes, &copy));
+        MS_TRY(ms_deepspeed_take(w, like,
+                                 (ms_buffer){.name = "flattened",
+                                             .bytes = elements * w->item_bytes,
+                                             .category = MS_COMMUNICATION},
+                                 &copy));
         MS_TRY(ms_deepspeed_emit(w, like, MS_REDUCE, MS_HERE, 0, set, MS_NONE));
         MS_TRY(ms_deepspeed_emit(w, like, MS_WAIT, 0, 0, set, MS_NONE));
         MS_TRY(ms_deepspeed_give(w, like, copy));

@@ -21,7 +21,7 @@
 
 typedef struct ms_deepspeed {
     uint32_t stage;
-    bool contiguous, scatter, multi_rank, overlap, round_robin;
+    bool contiguous, scatter, multi_rank, overlap, round_robin, quantized;
     uint64_t bucket, prefetch, max_live, max_reuse; /* elements */
 } ms_deepspeed;
 
@@ -82,10 +82,9 @@ typedef struct ms_deepspeed_writer {
 ms_err ms_deepspeed_emit(ms_deepspeed_writer *w, const ms_call *like,
                          ms_verb verb, uint8_t place, uint16_t flags,
                          uint32_t set, uint32_t buffer);
-/* Takes a buffer of so many bytes; *row: of w->buffers. */
+/* Takes such a buffer, known by name and bytes; *row: of w->buffers. */
 ms_err ms_deepspeed_take(ms_deepspeed_writer *w, const ms_call *like,
-                         const char *name, uint8_t category, uint64_t bytes,
-                         uint32_t *row);
+                         ms_buffer value, uint32_t *row);
 ms_err ms_deepspeed_give(ms_deepspeed_writer *w, const ms_call *like,
                          uint32_t row);
 /* The backward of unit has run: its gradients go to the bucket. */

@@ -10,6 +10,11 @@
  *             release what no fetch asked for again and no run within
  *             max_reuse_distance elements reads
  *
+ * The gathers have a stream and memory of their own where they overlap: they
+ * need not wait for the compute stream.  Quantized (ZeRO++, qwZ), int8 values
+ * and the fp32 scales of their groups are gathered, and copying out
+ * dequantizes.
+ *
  * The trace is that of a later micro-batch: recorded, forward and backward.  A
  * run that replays several units (activation checkpointing) is one module. */
 #include "policies/deepspeed.h"
@@ -165,6 +170,29 @@ static ms_err set_of(trace *t, const uint32_t *rows, uint32_t n, uint32_t *set)
     return ms_program_add_set(w->program, w->list, n, w->arena, set, w->fault);
 }
 
+/* Groups of a rank's part that share a scale (partition_parameters.py,
+ * CUDAQuantizer): about 8000 elements each, in eights, each as long. */
+#define GROUP_ELEMENTS 8000u
+
+static uint64_t groups_of(uint64_t elements)
+{
+    uint64_t n = (elements + GROUP_ELEMENTS - 1) / GROUP_ELEMENTS;
+    while (n < elements && elements % (8 * n) != 0)
+        n++;
+    return n;
+}
+
+/* What is gathered of a parameter, all ranks together. */
+static uint64_t gathered_bytes(const trace *t, uint32_t row)
+{
+    const ms_deepspeed_writer *w = t->w;
+    uint64_t elements = (w->rows[row].elements + w->ranks - 1) / w->ranks;
+    uint64_t part_bytes = w->graph->storage_shard_bytes[w->rows[row].weight];
+    if (w->how->quantized)
+        part_bytes = elements + 4 * groups_of(elements);
+    return part_bytes * w->ranks;
+}
+
 /* One all-gather of the first n of list: one parameter where it will lie,
  * several into a flat buffer (all_gather_coalesced). */
 static ms_err launch(trace *t, const ms_call *like, uint32_t n)
@@ -172,27 +200,35 @@ static ms_err launch(trace *t, const ms_call *like, uint32_t n)
     ms_deepspeed_writer *w = t->w;
     uint32_t set, buffer = MS_NONE;
     uint64_t bytes = 0;
+    bool flat = n > 1 || w->how->quantized;
+    uint16_t flags = w->how->overlap ? MS_CALL_AHEAD : 0;
     if (n == 0)
         return MS_OK;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t r = t->list[i];
         t->here[r] = 1;
         t->n_here += w->rows[r].elements;
-        t->in_group[r] = n > 1 ? t->n_groups : MS_NONE;
-        bytes += w->graph->storage_shard_bytes[w->rows[r].weight] * w->ranks;
+        t->in_group[r] = flat ? t->n_groups : MS_NONE;
+        bytes += gathered_bytes(t, r);
     }
     MS_TRY(set_of(t, t->list, n, &set));
-    if (n > 1) {
+    if (flat) {
         group *groups = ms_arena_grow(w->arena, t->groups, &t->groups_capacity,
                                       t->n_groups + 1, sizeof *groups);
         if (groups == NULL)
             return ms_fail_nomem(w->fault);
         t->groups = groups;
-        MS_TRY(ms_deepspeed_take(w, like, "all_gather_output", MS_COMMUNICATION,
-                                 bytes, &buffer));
+        MS_TRY(ms_deepspeed_take(w, like,
+                                 (ms_buffer){.name = "all_gather_output",
+                                             .bytes = bytes,
+                                             .category = MS_COMMUNICATION,
+                                             .stream = w->how->overlap
+                                                           ? MS_STREAM_COMM
+                                                           : MS_STREAM_COMPUTE},
+                                 &buffer));
         groups[t->n_groups++] = (group){.set = set, .buffer = buffer};
     }
-    MS_TRY(ms_deepspeed_emit(w, like, MS_GATHER, MS_HERE, 0, set, buffer));
+    MS_TRY(ms_deepspeed_emit(w, like, MS_GATHER, MS_HERE, flags, set, buffer));
     if (w->how->overlap)
         return MS_OK;
     return ms_deepspeed_emit(w, like, MS_WAIT, 0, 0, set, buffer);
@@ -260,7 +296,7 @@ static ms_err prefetch(trace *t, const ms_call *like, uint32_t run)
 static bool stays(const trace *t, uint32_t item, uint32_t run)
 {
     uint32_t again = t->again[item];
-    if (t->fetched_for[t->row[item]] > run)
+    if (t->fetched_for[t->row[item]] > run + 1)
         return true;
     return again != MS_NONE &&
            t->before[again] - t->before[run + 1] < t->w->how->max_reuse;
@@ -321,8 +357,12 @@ static ms_err take_bucket(ms_deepspeed_writer *w, const ms_call *like)
 {
     if (!w->how->contiguous)
         return MS_OK;
-    return ms_deepspeed_take(w, like, "ipg_bucket", MS_COMMUNICATION,
-                             w->how->bucket * w->item_bytes, &w->bucket[0]);
+    return ms_deepspeed_take(
+        w, like,
+        (ms_buffer){.name = "ipg_bucket",
+                    .bytes = w->how->bucket * w->item_bytes,
+                    .category = MS_COMMUNICATION},
+        &w->bucket[0]);
 }
 
 ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *old)

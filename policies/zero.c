@@ -28,6 +28,7 @@ enum {
     PERSISTENT_ALL,
     MAX_LIVE,
     MAX_REUSE,
+    QUANTIZED,
     N_PARAMS
 };
 enum { IDEAL, MEGATRON, DEEPSPEED };
@@ -113,6 +114,9 @@ static const ms_param params[N_PARAMS] = {
     [MAX_REUSE] = ELEMENTS("max_reuse_distance", 1000000000, 0,
                            "deepspeed, stage 3: what is read again within so "
                            "many elements stays whole; default 1e9"),
+    [QUANTIZED] = SWITCH("zero_quantized_weights", 0,
+                         "deepspeed, stage 3: weights are gathered as int8 "
+                         "with scales (ZeRO++)"),
 };
 
 /* ---- what means nothing here --------------------------------------------- */
@@ -123,7 +127,7 @@ static const uint8_t read_in[N_PARAMS] = {
     [MULTI_RANK] = 0x6,  [ALL_GATHER] = 0x6,     [OVERLAP] = 0xe,
     [ROUND_ROBIN] = 0x6, [SUB_GROUP] = 0x8,      [PREFETCH_BUCKET] = 0x8,
     [PERSISTENT] = 0x8,  [PERSISTENT_ALL] = 0x8, [MAX_LIVE] = 0x8,
-    [MAX_REUSE] = 0x8,
+    [MAX_REUSE] = 0x8,   [QUANTIZED] = 0x8,
 };
 
 static ms_err check_idle(const ms_policy_value *values, const char *where,
@@ -207,6 +211,7 @@ static ms_err place_deepspeed(const ms_policy_context *context,
         .multi_rank = values[MULTI_RANK].number,
         .overlap = values[OVERLAP].given ? values[OVERLAP].number : stage == 3,
         .round_robin = values[ROUND_ROBIN].number,
+        .quantized = values[QUANTIZED].number,
         .bucket = (uint64_t)values[BUCKET].number,
         .prefetch = (uint64_t)values[PREFETCH_BUCKET].number,
         .max_live = (uint64_t)values[MAX_LIVE].number,

@@ -194,6 +194,8 @@ START_TEST(volumes)
         check_volume(2, m, EACH, m + 1);
         check_volume(3, m, NOTHING_KEPT, 3 * m);
     }
+    /* gathered in half the bytes, and 0.05 % of scales */
+    check_volume(3, 1, NOTHING_KEPT ",zero_quantized_weights=1", 2);
     truth_end();
 }
 END_TEST
