@@ -10,7 +10,8 @@ try -p zero:0,dp=8,impl=deepspeed,overlap_comm=1
 try -p zero:3,dp=8,impl=deepspeed,round_robin_gradients=1
 try -p zero:3,dp=8,impl=deepspeed,prefetch=2
 try -p zero:1,dp=8,impl=megatron,overlap_comm=1
-try -p zero:2,dp=8,impl=deepspeed,reduce_scatter=0,use_multi_rank_bucket_allreduce=0
+each=use_multi_rank_bucket_allreduce=0
+try -p zero:2,dp=8,impl=deepspeed,reduce_scatter=0,$each
 try -p zero:2,dp=8,impl=deepspeed,reduce_bucket_size=0
 try -p zero:2,dp=8,impl=deepspeed --precision fp32
 try -p zero:0,dp=8,impl=deepspeed

@@ -11,5 +11,5 @@ cat one.program
 "$MEMSIM" run mlp.json -p zero:1,dp=2,impl=deepspeed,reduce_bucket_size=100 \
     --program one.program --dump program | sed 's/  #.*//' >again.program
 sed 's/  #.*//' one.program | cmp - again.program
-"$MEMSIM" run mlp.json --dump program \
-    -p zero:3,dp=2,impl=deepspeed,param_persistence_threshold=8,reduce_bucket_size=100
+small=param_persistence_threshold=8,reduce_bucket_size=100
+"$MEMSIM" run mlp.json --dump program -p zero:3,dp=2,impl=deepspeed,$small
