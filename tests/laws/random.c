@@ -397,7 +397,8 @@ void laws_share(laws_random *random, ms_graph *graph, ms_arena *arena)
                      (graph->storage_category[s] == MS_PARAMETERS &&
                       !graph->storage_buffer[s]);
         if (state && laws_chance(random, 70))
-            graph->storage_shard_bytes[s] = (graph->storage_bytes[s] + 3) / 4;
+            graph->storage_shard_bytes[s] =
+                laws_chance(random, 10) ? 0 : (graph->storage_bytes[s] + 3) / 4;
     }
 }
 
