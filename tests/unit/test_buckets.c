@@ -145,6 +145,33 @@ START_TEST(two_micro_batches)
 }
 END_TEST
 
+START_TEST(offloaded)
+{
+    /* The parts travel as they are reduced; in the second micro-batch they come
+     * back to be added to.  What is in the bucket stays there. */
+    truth_begin();
+    ck_assert_str_eq(
+        events("zero:2,dp=2,impl=deepspeed,reduce_bucket_size=192"
+               "+offload:optimizer,impl=deepspeed+microbatch:2 --batch 2"),
+        "+ipg_bucket 384 = 384\n"
+        "+grad 128 = 512\n-grad 128 = 384\n+grad 128 = 512\n-grad 128 = 384\n"
+        "+grad 128 = 512\n-grad 128 = 384\n"
+        "+flattened 384 = 768\n"
+        "+part 64 = 832\n+part 64 = 896\n+part 64 = 960\n"
+        "-part 64 = 896\n-part 64 = 832\n-part 64 = 768\n"
+        "-flattened 384 = 384\n-ipg_bucket 384 = 0\n"
+        "+ipg_bucket 384 = 384\n"
+        "+grad 128 = 512\n-grad 128 = 384\n+grad 128 = 512\n-grad 128 = 384\n"
+        "+grad 128 = 512\n-grad 128 = 384\n"
+        "+flattened 384 = 768\n"
+        "+part 64 = 832\n+part 64 = 896\n+part 64 = 960\n"
+        "-part 64 = 896\n-part 64 = 832\n-part 64 = 768\n"
+        "-flattened 384 = 384\n-ipg_bucket 384 = 0\n"
+        "+fp32_partition 384 = 384\n-fp32_partition 384 = 0\n");
+    truth_end();
+}
+END_TEST
+
 START_TEST(stage_3)
 {
     /* Everything persists but the bucket is there at the start; two gradients
@@ -200,6 +227,7 @@ Suite *suite_buckets(void)
     tcase_add_test(tcase, stage_2_without_copies);
     tcase_add_test(tcase, larger_than_the_bucket);
     tcase_add_test(tcase, two_micro_batches);
+    tcase_add_test(tcase, offloaded);
     tcase_add_test(tcase, stage_3);
     tcase_add_test(tcase, fetch_and_release);
     suite_add_tcase(suite, tcase);
