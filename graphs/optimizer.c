@@ -127,7 +127,8 @@ static void buckets(ms_trace *trace, uint64_t bytes)
 void ms_optimizer_states(ms_trace *trace)
 {
     uint64_t grad_bytes = 0;
-    bool kept = (trace->training->zero_grad && trace->training->step == 0) ||
+    bool kept = (trace->training->zero_grad && trace->training->step == 0 &&
+                 !trace->shape->flat_step.frees_gradients) ||
                 trace->shape->holds_gradients ||
                 trace->shape->offload.gradients != MS_DEVICE_POOL;
 
@@ -470,6 +471,10 @@ static void device_step(step *s)
 {
     ms_trace *trace = s->trace;
 
+    if (trace->shape->flat_step.used) {
+        ms_flatstep_run(trace);
+        return;
+    }
     if (s->fused) {
         over_all(s, "fused_optimizer_step", fused_update, 11);
         if (trace->shape->offload.parameters != MS_DEVICE_POOL)

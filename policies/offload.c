@@ -226,6 +226,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     bool deepspeed = values[IMPL].number == DEEPSPEED;
     int64_t tile = deepspeed ? SUB_GROUP_ELEMENTS : TILE_ELEMENTS;
     MS_TRY(check(values, shape, fault));
+    if (deepspeed && shape->flat_step.tile_elements > 0) /* zero's sub-group */
+        tile = (int64_t)shape->flat_step.tile_elements;
     if (values[TILE].given)
         tile = values[TILE].number;
     shape->offload = (ms_offload){

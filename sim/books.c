@@ -236,7 +236,8 @@ void ms_books_lose(ms_books *books, uint32_t cell)
         ms_books_give(books, books->row[cell]);
         books->row[cell] = MS_NONE;
     }
-    uint32_t *const far[] = {books->host_row, books->nvme_row};
+    uint32_t *const far[] = {books->shard_row, books->host_row,
+                             books->nvme_row};
     for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
         if (ms_books_in(far[i], cell) == MS_NONE)
             continue;

@@ -178,7 +178,14 @@ static inline bool ms_books_shared(const ms_books *books, uint32_t storage)
 {
     const uint64_t *part = books->graph->storage_shard_bytes;
 
-    return part && storage < books->graph->n_persistent && part[storage] > 0;
+    return part && storage < books->graph->n_persistent &&
+           part[storage] != MS_UNSHARED;
+}
+
+/* Is the whole of this .grad on its way to a reduction, as soon as made? */
+static inline bool ms_books_reduced(const ms_books *books, uint32_t grad)
+{
+    return ms_books_shared(books, grad) && !books->graph->grads_whole;
 }
 
 /* The memory in which a storage has its home. */
@@ -296,6 +303,15 @@ ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
                        ms_fault *fault);
 ms_err ms_step_append(ms_books *books, const ms_books_at *at);
 
+/* The reference on .grad that has just come to be: until the step's drop lists
+ * end it, or for good. */
+static inline uint8_t ms_books_grad_refs(const ms_graph *graph, uint32_t grad)
+{
+    return graph->storage_local_end[grad] == MS_NONE
+               ? MS_REF_HOLD | MS_REF_MADE
+               : MS_REF_LOCAL | MS_REF_MADE;
+}
+
 /* What the current op wrote in place is ready when it ends. */
 static inline void ms_books_write(ms_books *books, uint32_t row)
 {
@@ -353,6 +369,10 @@ void ms_share_let_go(ms_books *books, const ms_books_at *at);
 ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
                        const uint32_t *storages, uint32_t n,
                        const ms_call *call);
+
+/* The parts of a set of gradients that are not there are made. */
+ms_err ms_share_make_parts(ms_books *books, const ms_books_at *at,
+                           const uint32_t *storages, uint32_t n);
 
 /* start.c: what exists before the step. */
 ms_err ms_start_rank(ms_books *books, uint8_t rank);

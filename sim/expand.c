@@ -67,10 +67,11 @@ static inline void lose(ms_books *books, columns *w, uint32_t cell)
     if (w->row[cell] != MS_NONE) {
         w->release[w->n_release++] = w->row[cell];
         w->row[cell] = MS_NONE;
-        if (!ms_books_far(books, cell))
+        if (!ms_books_far(books, cell) &&
+            ms_books_in(books->shard_row, cell) == MS_NONE)
             return;
     }
-    books->n_release = w->n_release; /* it is in host memory, or stolen */
+    books->n_release = w->n_release; /* in other columns, or stolen */
     ms_books_lose(books, cell);
     w->n_release = books->n_release;
 }
@@ -85,7 +86,7 @@ static inline uint8_t grad_category(const ms_books *books, const columns *w,
 
     if (w->row[c] != MS_NONE)
         return MS_TEMPORARIES;
-    return ms_books_shared(books, grad) ? MS_COMMUNICATION : MS_GRADIENTS;
+    return ms_books_reduced(books, grad) ? MS_COMMUNICATION : MS_GRADIENTS;
 }
 
 /* Does this RUN keep the SAVED reference of storage s? */
@@ -256,7 +257,7 @@ static inline bool steal(const ms_graph *graph, columns *w, uint32_t op)
     if (w->row[grad] != MS_NONE || graph->op_flags[op] & MS_OP_CLONES)
         return false;
     w->row[grad] = w->row[buffer];
-    w->state[grad] = MS_REF_HOLD | MS_REF_MADE;
+    w->state[grad] = ms_books_grad_refs(graph, graph->out[graph->out_at[op]]);
     w->state[buffer] &= (uint8_t)~MS_REF_ANY;
     if (!(graph->op_flags[op] & MS_OP_SHARES))
         w->row[buffer] = MS_NONE;
@@ -270,11 +271,11 @@ static ms_err clone_or_add(ms_books *books, const ms_books_at *at, uint32_t op)
 
     MS_TRY(issue(books, at, op));
     if (books->row[c] == MS_NONE) {
-        bool shared = ms_books_shared(books, grad);
+        bool shared = ms_books_reduced(books, grad);
         uint8_t category = shared ? MS_COMMUNICATION : MS_GRADIENTS;
         books->row[c] =
             ms_books_take(books, grad, category, MS_DEVICE_POOL, false);
-        books->state[c] = MS_REF_HOLD | MS_REF_MADE;
+        books->state[c] = ms_books_grad_refs(books->graph, grad);
     } else if (books->streams) {
         books->ready_op[books->row[c]] = books->plan->n_ops - 1;
     }
@@ -465,6 +466,8 @@ static ms_err move_set(ms_books *books, const ms_books_at *at,
         ms_share_let_go(books, at);
     if (call->place == MS_HERE && books->packed)
         MS_TRY(ms_pack_out(books, at, set, n));
+    if (call->place == MS_SHARD && books->shard_row)
+        MS_TRY(ms_share_make_parts(books, at, set, n));
     for (uint32_t i = program->set_at[call->set];
          i < program->set_at[call->set + 1]; i++)
         MS_TRY(ms_move_storage(books, at, program->set_item[i], call->place,

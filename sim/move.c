@@ -277,6 +277,8 @@ ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
     case MS_NVME:
         return to_disk(books, at, storage);
     case MS_SHARD:
+        if (flags & MS_CALL_LATER)
+            return MS_OK;
         ms_move_let_go(books, storage, ms_books_cell(books, at, storage));
         return MS_OK;
     default:

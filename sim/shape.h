@@ -52,6 +52,18 @@ typedef struct ms_offload {
     bool reads_ahead, writes_behind; /* disk: beside the update */
 } ms_offload;
 
+/* The optimizer's step over flat tiles of this rank's part (DeepSpeed,
+ * runtime/zero/stage_1_and_2.py and stage3.py, step): the gradients of a tile
+ * are flattened, cast to fp32, updated by a fused kernel, and the 16-bit
+ * weights are cast from the master. */
+typedef struct ms_flat_step {
+    bool used;
+    uint64_t tile_elements; /* 0: all in one */
+    bool frees_gradients;   /* .grad ends when it has been cast */
+    bool whole; /* nothing is shared: each gradient is cast, then flattened
+                   (runtime/fp16/fused_optimizer.py) */
+} ms_flat_step;
+
 typedef struct ms_shape {
     uint64_t batch; /* samples per step on this rank */
     uint32_t micro_batches;
@@ -73,6 +85,8 @@ typedef struct ms_shape {
                             (FSDP) */
     uint64_t whole_elements; /* shared parameters of at most so many elements
                                 are whole at all times */
+    uint64_t whole_in_all;   /* and all of these have no more; 0: whatever */
+    ms_flat_step flat_step;
     ms_offload offload;
 } ms_shape;
 

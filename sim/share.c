@@ -68,10 +68,12 @@ static bool is_whole(const ms_books *books, uint32_t cell)
 }
 
 /* Brings the parts that lie in other memories; what no rank shares is whole
- * then.  *bytes: of what the collective makes or writes. */
+ * then.  *wanted: how many the collective makes or writes, *bytes: of them. */
 static ms_err bring_parts(ms_books *books, const ms_books_at *at,
-                          const uint32_t *storages, uint32_t n, uint64_t *bytes)
+                          const uint32_t *storages, uint32_t n,
+                          uint32_t *wanted, uint64_t *bytes)
 {
+    *wanted = 0;
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
@@ -80,8 +82,10 @@ static ms_err bring_parts(ms_books *books, const ms_books_at *at,
             continue;
         if (apart && ms_books_in(books->shard_row, c) == MS_NONE)
             MS_TRY(ms_move_storage(books, at, s, MS_HERE, 0));
-        if (!apart || ms_books_shared(books, s))
-            *bytes += books->graph->storage_bytes[s];
+        if (apart && !ms_books_shared(books, s))
+            continue;
+        *wanted += 1;
+        *bytes += books->graph->storage_bytes[s];
     }
     return MS_OK;
 }
@@ -111,12 +115,12 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
                        const ms_call *call)
 {
     uint64_t bytes;
-    uint32_t buffer = call->buffer, to = MS_NONE;
+    uint32_t buffer = call->buffer, to = MS_NONE, wanted;
 
     if (buffer != MS_NONE)
         to = books->buffer_row[buffer];
-    MS_TRY(bring_parts(books, at, storages, n, &bytes));
-    if (bytes == 0 || is_alone(books, false))
+    MS_TRY(bring_parts(books, at, storages, n, &wanted, &bytes));
+    if (wanted == 0 || is_alone(books, false))
         return MS_OK;
     if (to != MS_NONE)
         bytes = books->plan->buffers[buffer].bytes;
@@ -223,13 +227,50 @@ static uint32_t holder(const ms_books *books, uint32_t cell, bool outer)
     return in != MS_NONE ? books->buffer_row[in] : MS_NONE;
 }
 
+static void make_part(ms_books *books, uint32_t storage, uint32_t cell)
+{
+    books->shard_row[cell] = ms_books_take_shard(books, storage, MS_GRADIENTS);
+    if (!(books->state[cell] & MS_REF_ANY))
+        books->state[cell] = ms_books_grad_refs(books->graph, storage);
+}
+
+static bool lacks_part(const ms_books *books, uint32_t storage, uint32_t cell)
+{
+    return books->graph->storage_category[storage] == MS_GRADIENTS &&
+           ms_books_shared(books, storage) &&
+           ms_books_pool(books, storage) == MS_DEVICE_POOL &&
+           books->shard_row[cell] == MS_NONE;
+}
+
+ms_err ms_share_make_parts(ms_books *books, const ms_books_at *at,
+                           const uint32_t *storages, uint32_t n)
+{
+    uint32_t lacking = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        lacking += lacks_part(books, storages[i],
+                              ms_books_cell(books, at, storages[i]));
+    if (lacking == 0)
+        return MS_OK;
+    MS_TRY(ms_books_reserve(books, 1, lacking, lacking));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        if (!lacks_part(books, storages[i], c))
+            continue;
+        if (books->row[c] != MS_NONE)
+            ms_books_read(books, books->row[c]);
+        make_part(books, storages[i], c);
+    }
+    return MS_OK;
+}
+
 /* The sum of what every rank has goes to the owners of its parts; the whole
  * is dropped. */
 static void scatter(ms_books *books, uint32_t storage, uint32_t cell)
 {
     if (books->shard_row[cell] == MS_NONE)
-        books->shard_row[cell] =
-            ms_books_take_shard(books, storage, MS_GRADIENTS);
+        make_part(books, storage, cell);
     else
         ms_books_write(books, books->shard_row[cell]);
     if (books->row[cell] != MS_NONE)
@@ -240,11 +281,12 @@ static void scatter(ms_books *books, uint32_t storage, uint32_t cell)
 }
 
 /* How many of the set are there, and the bytes of the collective over them:
- * where they are packed, of their buffer. */
+ * where they are packed, of their buffer, or (FILLED) of what it holds. */
 static uint32_t measure(const ms_books *books, const ms_books_at *at,
-                        const uint32_t *storages, uint32_t n, bool outer,
+                        const uint32_t *storages, uint32_t n, uint16_t flags,
                         uint64_t *bytes)
 {
+    bool outer = flags & MS_CALL_OUTER, filled = flags & MS_CALL_FILLED;
     uint32_t made = 0, last = MS_NONE;
 
     *bytes = 0;
@@ -254,7 +296,9 @@ static uint32_t measure(const ms_books *books, const ms_books_at *at,
         if (row == MS_NONE)
             continue;
         made++;
-        if (row != last)
+        if (filled && books->row[c] == MS_NONE)
+            *bytes += books->graph->storage_bytes[storages[i]];
+        else if (row != last)
             *bytes += books->plan->row[row].bytes;
         last = row;
     }
@@ -271,9 +315,9 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
 
     if (outer)
         kind = MS_TRANSFER_OUTER;
-    else if (call->place == MS_SHARD)
+    else if (call->place == MS_SHARD && !(call->flags & MS_CALL_WHOLE))
         kind = MS_TRANSFER_SCATTER;
-    if (measure(books, at, storages, n, outer, &bytes) == 0 ||
+    if (measure(books, at, storages, n, call->flags, &bytes) == 0 ||
         is_alone(books, outer))
         return MS_OK;
     if (outer && call->buffer != MS_NONE)

@@ -70,6 +70,8 @@ enum {                    /* ms_graph.op_flags */
  * descending in u); a forward op reads only storages made before it; each
  * storage is in the out list of exactly one op (its maker), none for those
  * that exist at the start. */
+#define MS_UNSHARED UINT64_MAX
+
 typedef struct ms_graph {
     const char *name;
 
@@ -84,8 +86,10 @@ typedef struct ms_graph {
                                     parameters: their .grad; else NONE */
     uint8_t *storage_buffer;     /* 1: a model buffer, not a parameter */
     uint64_t *storage_shard_bytes; /* (optional) of persistent storages: this
-                                      rank's part where the ranks share it; 0:
-                                      each holds all of it */
+                                      rank's part where the ranks share it;
+                                      MS_UNSHARED: each holds all of it */
+    bool grads_whole; /* .grad is whole until it is reduced for the step, though
+                         the ranks share it then (DeepSpeed's stage 1) */
     uint8_t *storage_pool; /* (optional) ms_pool_kind in which a storage has its
                               home: a persistent one lies there at the start,
                               whole copies on the device come and go; what the
@@ -181,7 +185,8 @@ typedef enum ms_verb {
     MS_MOVE,     /* move set to place MS_HERE, MS_HOST or MS_NVME (copy engines,
                     the disk's by way of the host), of what is shared the part;
                     to MS_PACKED: into a buffer; from there to MS_HERE: out of
-                    it; to MS_SHARD: let whole copies go */
+                    it; to MS_SHARD: let whole copies go; of gradients make the
+                    part that is not there */
     MS_STEP_SET, /* the optimizer step (set: MS_ALL): with place MS_HOST what
                     the host and its disk do of it, with MS_PENDING the rest */
     MS_HOLD,     /* take a host reference on each storage of set */
@@ -216,9 +221,11 @@ typedef enum ms_verb {
  * its inputs, a non-reentrant one's closure only names them).  MOVE: LATER
  * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
  * ADD adds to what lies in the host's memory already, there; PAGEABLE: the
- * host's memory is not pinned, the host waits for the copy.  REDUCE: OUTER
- * sums over the groups that hold the same part, on their queue, the bytes of
- * buffer where one is named.  GATHER: AHEAD
+ * host's memory is not pinned, the host waits for the copy; to MS_SHARD, LATER
+ * leaves the whole copies.  REDUCE: OUTER sums over the groups that hold the
+ * same part, on their queue, the bytes of buffer where one is named; WHOLE:
+ * every rank gets the sum of all, though it keeps its part; FILLED: of a buffer
+ * what is packed in it, not all of it.  GATHER: AHEAD
  * takes memory of the queue's own, which no op of the compute stream still
  * uses; with LIMIT the host waits until what the second last MOVE to SHARD let
  * go has been used (torch's limit on all-gathers in flight). */
@@ -233,6 +240,7 @@ enum {
     MS_CALL_OUTER = 128u,
     MS_CALL_AHEAD = 256u,
     MS_CALL_LIMIT = 512u,
+    MS_CALL_FILLED = 1024u,
     MS_CALL_PAGEABLE = 2048u
 };
 

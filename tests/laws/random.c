@@ -394,11 +394,13 @@ void laws_share(laws_random *random, ms_graph *graph, ms_arena *arena)
         ms_arena_take(arena, graph->n_persistent, sizeof(uint64_t));
     ck_assert_ptr_nonnull(graph->storage_shard_bytes);
     for (uint32_t s = 0; s < graph->n_persistent; s++) {
+        graph->storage_shard_bytes[s] = MS_UNSHARED;
         bool state = graph->storage_category[s] == MS_GRADIENTS ||
                      (graph->storage_category[s] == MS_PARAMETERS &&
                       !graph->storage_buffer[s]);
         if (state && laws_chance(random, 70))
-            graph->storage_shard_bytes[s] = (graph->storage_bytes[s] + 3) / 4;
+            graph->storage_shard_bytes[s] =
+                laws_chance(random, 10) ? 0 : (graph->storage_bytes[s] + 3) / 4;
     }
 }
 
