@@ -17,7 +17,12 @@ static const char *const shares[] = {"",
                                      "+zero:1,dp=4,impl=megatron",
                                      "+zero:2,dp=3",
                                      "+zero:3,dp=4",
-                                     "+zero:3,dp=4,prefetch=3"};
+                                     "+zero:3,dp=4,prefetch=3",
+                                     "+fsdp:dp=4",
+                                     "+fsdp:dp=6,shard=3,reshard=but_last,"
+                                     "units=split,reduce=bf16,sync=last",
+                                     "+fsdp:impl=1,dp=4",
+                                     "+fsdp:impl=1,dp=4,strategy=no_shard"};
 static const char *const swaps[] = {"", "+swap:save_on_cpu", "+swap:vdnn=all",
                                     "+swap:te=1"};
 static const char *const offloads[] = {
