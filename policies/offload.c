@@ -31,6 +31,7 @@ enum { CPU, NVME };
 enum { IDEAL, DEEPSPEED, MEGATRON };
 
 #define MOST_AHEAD 1000
+#define IN_FLIGHT 2u /* sets of gradients that leave at a time */
 /* One tile of DeepSpeed's cpu_adam (csrc/includes/simd.h), and its sub-group
  * (runtime/zero/config.py). */
 #define TILE_ELEMENTS (INT64_C(128) << 20)
@@ -243,7 +244,9 @@ typedef struct writer {
     const ms_program *old;
     ms_fault *fault;
     bool parameters, gradients, disk_parameters;
-    uint8_t gradients_to;          /* ms_place */
+    uint8_t gradients_to;        /* ms_place */
+    uint32_t leaving[IN_FLIGHT]; /* sets of gradients, the last ones to leave */
+    uint32_t n_leaving;
     uint32_t *gathers, n_gathers;  /* calls of old, in order */
     uint32_t next_read, next_copy; /* of gathers: not read, copied yet */
 } writer;
@@ -276,12 +279,27 @@ static ms_err run_ahead(writer *w, uint32_t g, const ms_call *now)
     return MS_OK;
 }
 
+/* The host waits while so many sets of gradients are on their way
+ * (DeepSpeed's stage 3 allows two reductions in flight). */
+static ms_err limit(writer *w, const ms_call *now)
+{
+    uint32_t *oldest = &w->leaving[w->n_leaving++ % IN_FLIGHT];
+    uint32_t set = w->n_leaving > IN_FLIGHT ? *oldest : MS_NOTHING;
+    *oldest = now->set;
+    if (set == MS_NOTHING)
+        return MS_OK;
+    ms_call call = ms_program_call_like(MS_SYNC, now);
+    call.set = set;
+    return ms_program_add(w->program, call, w->context->arena, w->fault);
+}
+
 /* A reduced gradient leaves; later micro-batches are added to it: by the host,
  * or, as DeepSpeed has it, on the device. */
 static ms_err reduce(writer *w, const ms_call *call)
 {
     bool first = call->micro_batch == 0;
     bool deepspeed = w->context->values[IMPL].number == DEEPSPEED;
+    MS_TRY(limit(w, call));
     if (deepspeed && !first)
         MS_TRY(emit(w, call, call->set, MS_HERE, 0));
     MS_TRY(ms_program_add(w->program, *call, w->context->arena, w->fault));

@@ -309,6 +309,9 @@ ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
 ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes);
 /* The same of an op of the graph, which copies if its stream does. */
 ms_err ms_move_note_step(ms_books *books, uint32_t op);
+/* The host waits for the last copies of these; n = 0: for everything. */
+ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
+                    const uint32_t *storages, uint32_t n);
 /* One op that moves so many bytes, with room for what it makes and reads. */
 ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
                      ms_transfer_kind kind, uint8_t stream, uint64_t bytes,

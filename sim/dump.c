@@ -18,7 +18,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN | KEY(TO)},
     [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN | KEY(SAVES)},
     [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
-    [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT, WHEN},
+    [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT, WHEN | KEY(OF)},
     [MS_MARK] = {"mark", MS_DUMP_MARK, WHEN},
     [MS_GATHER] = {"gather", MS_DUMP_SET,
                    WHEN | KEY(AHEAD) | KEY(LIMIT) | KEY(BUFFER)},
@@ -38,7 +38,7 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_IN_LINE] = "in-line", [MS_DUMP_STATE] = "state",
     [MS_DUMP_ADD] = "add",         [MS_DUMP_OUTER] = "outer",
     [MS_DUMP_AHEAD] = "ahead",     [MS_DUMP_LIMIT] = "limit",
-    [MS_DUMP_BUFFER] = "buffer",
+    [MS_DUMP_BUFFER] = "buffer",   [MS_DUMP_OF] = "of",
 };
 
 const char *const ms_dump_frees[2] = {"recorded", "waited"};
@@ -291,6 +291,12 @@ static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
             break;
         put_word(text, ms_dump_keys[key]);
         put_set(text, key == MS_DUMP_KEEP ? call->keep : call->set);
+        break;
+    case MS_DUMP_OF:
+        if (call->set == MS_NOTHING)
+            break;
+        put_word(text, "of");
+        put_set(text, call->set);
         break;
     case MS_DUMP_TO:
         if (call->verb == MS_STEP_SET && call->place == MS_HERE)

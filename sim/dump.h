@@ -38,6 +38,7 @@ typedef enum ms_dump_key {
     MS_DUMP_KEEP,         /* keep all */
     MS_DUMP_HOLD,         /* hold 3 */
     MS_DUMP_TO,           /* to host */
+    MS_DUMP_OF,           /* of 3 */
     MS_DUMP_WHOLE,        /* whole */
     MS_DUMP_HOLD_OUTPUTS, /* hold-outputs */
     MS_DUMP_SAVES,        /* saves */

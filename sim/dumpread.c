@@ -339,6 +339,7 @@ static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
     case MS_DUMP_KEEP:
         return read_set_name(r, &call->keep);
     case MS_DUMP_HOLD:
+    case MS_DUMP_OF:
         return read_set_name(r, &call->set);
     case MS_DUMP_TO:
         MS_TRY(read_word_of(r, "place", ms_names_place, MS_N_PLACES, &value));

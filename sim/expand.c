@@ -485,6 +485,8 @@ static ms_err collect_set(ms_books *books, const ms_books_at *at,
         n = program->set_at[call->set + 1] - first;
     }
     const uint32_t *set = program->set_item + first;
+    if (call->verb == MS_SYNC)
+        return ms_move_sync(books, at, set, n);
     if (call->verb == MS_WAIT)
         return ms_move_wait(books, at, set, n, call->buffer);
     if (call->verb == MS_GATHER)
@@ -538,15 +540,13 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             drop_set(books, &at, program, call->set);
             drop_units(books, &at, call);
             break;
-        case MS_SYNC:
-            MS_TRY(ms_books_sync(books, MS_NONE));
-            break;
         case MS_MARK:
             MS_TRY(add_mark(books, call, &marks));
             break;
         case MS_STATE:
             MS_TRY(ms_bind_state(books, &at, call));
             break;
+        case MS_SYNC:
         case MS_WAIT:
         case MS_GATHER:
         case MS_REDUCE:

@@ -234,6 +234,10 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
     MS_TRY(issue_copy(books, at, MS_TRANSFER_H2D, flags & MS_CALL_IN_LINE,
                       row.bytes));
     copy_into(books, to, c, from, row);
+    /* A block that the compute stream has left; a part's next user waits by an
+     * event for the collective that reads it. */
+    books->plan->row[to[c]].of_compute = true;
+    books->plan->row[to[c]].waited = part;
     if (!is_home(books, storage, MS_HOST_POOL))
         drop(books, books->host_row, c);
     return MS_OK;
@@ -303,7 +307,27 @@ ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
         if (!goes)
             continue;
         ms_books_read(books, books->host_row[c]);
+        if (books->row[c] != MS_NONE)
+            books->plan->row[books->row[c]].waited = true;
         drop(books, books->row, c);
     }
     return MS_OK;
+}
+
+ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
+                    const uint32_t *storages, uint32_t n)
+{
+    uint32_t until = MS_NONE;
+
+    for (uint32_t i = 0; books->streams && i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        uint32_t row = ms_books_in(books->host_row, c);
+        if (row == MS_NONE)
+            row = ms_books_found(books, c);
+        if (row == MS_NONE)
+            continue;
+        if (until == MS_NONE || books->ready_op[row] > until)
+            until = books->ready_op[row];
+    }
+    return until != MS_NONE || n == 0 ? ms_books_sync(books, until) : MS_OK;
 }

@@ -92,6 +92,17 @@ static void end_part(ms_books *books, uint32_t storage, uint32_t cell)
     books->shard_row[cell] = MS_NONE;
 }
 
+/* of_compute: in a block that the compute stream has left. */
+static void take_whole(ms_books *books, uint32_t storage, uint32_t cell,
+                       bool of_compute)
+{
+    uint32_t row =
+        ms_books_take(books, storage, MS_COMMUNICATION, MS_DEVICE_POOL, false);
+
+    books->plan->row[row].of_compute = of_compute;
+    books->row[cell] = row;
+}
+
 ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
                        const uint32_t *storages, uint32_t n,
                        const ms_call *call)
@@ -121,8 +132,7 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
         if (to != MS_NONE)
             books->packed[c] = buffer;
         else
-            books->row[c] = ms_books_take(books, s, MS_COMMUNICATION,
-                                          MS_DEVICE_POOL, false);
+            take_whole(books, s, c, !(call->flags & MS_CALL_AHEAD));
         end_part(books, s, c);
     }
     if (to != MS_NONE)

@@ -33,6 +33,7 @@
  * or reads a clock; same input, same bytes out. */
 
 #include "sim/base.h"
+#include "sim/collective.h"
 #include "sim/names.h"
 #include "sim/shape.h"
 
@@ -184,21 +185,22 @@ typedef enum ms_verb {
                     the host and its disk do of it, with MS_PENDING the rest */
     MS_HOLD,     /* take a host reference on each storage of set */
     MS_DROP_SET, /* release those references */
-    MS_SYNC,     /* the host waits until the device has caught up */
-    MS_MARK,     /* a named instant: levels are read here */
-    MS_GATHER,   /* all-gather set: one collective makes what is SHARD whole, in
-                    storages of its own or PACKED in a buffer; what only lies in
-                    another memory is brought; what the ranks do not share is
-                    written where it is */
-    MS_STATE,    /* set unit's random state aside (place MS_HERE) or let it go
-                    (MS_GONE) */
-    MS_WAIT,     /* the compute stream waits for the copies of set; what a MOVE
-                    with LATER took to the host is dropped here */
-    MS_REDUCE,   /* sum set over the ranks, place MS_SHARD: reduce-scatter into
-                    the shards, MS_HERE: all-reduce; of what was not made
-                    nothing */
-    MS_TAKE,     /* allocate a buffer of the program */
-    MS_GIVE,     /* the host lets go of it */
+    MS_SYNC,   /* the host waits for the last copies of set, or (NOTHING) until
+                  the device has caught up */
+    MS_MARK,   /* a named instant: levels are read here */
+    MS_GATHER, /* all-gather set: one collective makes what is SHARD whole, in
+                  storages of its own or PACKED in a buffer; what only lies in
+                  another memory is brought; what the ranks do not share is
+                  written where it is */
+    MS_STATE,  /* set unit's random state aside (place MS_HERE) or let it go
+                  (MS_GONE) */
+    MS_WAIT,   /* the compute stream waits for the copies of set; what a MOVE
+                  with LATER took to the host is dropped here */
+    MS_REDUCE, /* sum set over the ranks, place MS_SHARD: reduce-scatter into
+                  the shards, MS_HERE: all-reduce; of what was not made
+                  nothing */
+    MS_TAKE,   /* allocate a buffer of the program */
+    MS_GIVE,   /* the host lets go of it */
     MS_N_VERBS
 } ms_verb;
 
@@ -325,53 +327,6 @@ void ms_dump_program(const ms_graph *graph, const ms_program *program,
 ms_err ms_dumpread_program(const ms_graph *graph, const char *name,
                            const char *bytes, size_t length, ms_arena *arena,
                            ms_program *program, ms_fault *fault);
-
-/* ---- collective.c: what a collective takes ------------------------------- */
-
-/* Bus bandwidth of an all-reduce by size, as nccl-tests measures it on so
- * many ranks: points ascend in bytes, and so does the time they take. */
-typedef struct ms_curve_point {
-    uint64_t bytes;
-    double bytes_per_s;
-} ms_curve_point;
-typedef struct ms_curve {
-    uint32_t ranks, ranks_per_node;
-    uint32_t n; /* at least 1 */
-    const ms_curve_point *points;
-} ms_curve;
-
-/* The ranks that share a model's states and the links between them; rates per
- * rank and direction, as reached, not as printed.  0 or 1 ranks: nothing
- * takes time. */
-typedef struct ms_ring {
-    uint32_t ranks, ranks_per_node;
-    bool nvlink; /* within a node; else PCIe */
-    double node_bytes_per_s, network_bytes_per_s;
-    double peer_bytes_per_s; /* of the link of a pair; 0: a switch */
-    double nvls_share; /* where the switch reduces, of its links; else 0 */
-    const ms_curve *curves;
-    uint32_t n_curves;
-} ms_ring;
-
-typedef enum ms_collective {
-    MS_ALL_GATHER,
-    MS_REDUCE_SCATTER,
-    MS_ALL_REDUCE,
-    MS_BROADCAST,
-    MS_ALL_TO_ALL,
-    MS_SEND /* from one rank to another: point to point */
-} ms_collective;
-
-/* The curve of so many ranks where there is one; else NCCL's own model
- * (NVIDIA/nccl src/graph/tuning.cc): the fastest of its algorithms and
- * protocols, alpha + bytes / bandwidth each.  bytes: of the whole, all ranks
- * together; of an all-to-all what a rank sends and keeps. */
-uint64_t ms_collective_ns(const ms_ring *ring, ms_collective kind,
-                          uint64_t bytes);
-/* What each rank sends, and receives: (n - 1) / n of the bytes; twice that for
- * an all-reduce; the bytes themselves for a broadcast and a message. */
-uint64_t ms_collective_sent_bytes(const ms_ring *ring, ms_collective kind,
-                                  uint64_t bytes);
 
 /* ---- expand.c: program to plan ------------------------------------------- */
 
