@@ -67,7 +67,8 @@ static bool is_whole(const ms_books *books, uint32_t cell)
 /* Brings the parts that lie in other memories; what no rank shares is whole
  * then.  *bytes: of what the collective makes or writes. */
 static ms_err bring_parts(ms_books *books, const ms_books_at *at,
-                          const uint32_t *storages, uint32_t n, uint64_t *bytes)
+                          const uint32_t *storages, uint32_t n, uint16_t flags,
+                          uint64_t *bytes)
 {
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -76,7 +77,8 @@ static ms_err bring_parts(ms_books *books, const ms_books_at *at,
         if (apart && is_whole(books, c))
             continue;
         if (apart && ms_books_in(books->shard_row, c) == MS_NONE)
-            MS_TRY(ms_move_storage(books, at, s, MS_HERE, 0));
+            MS_TRY(
+                ms_move_storage(books, at, s, MS_HERE, flags & MS_CALL_AHEAD));
         if (!apart || ms_books_shared(books, s))
             *bytes += books->graph->storage_bytes[s];
     }
@@ -112,7 +114,7 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
 
     if (buffer != MS_NONE)
         to = books->buffer_row[buffer];
-    MS_TRY(bring_parts(books, at, storages, n, &bytes));
+    MS_TRY(bring_parts(books, at, storages, n, call->flags, &bytes));
     if (bytes == 0 || is_alone(books, false))
         return MS_OK;
     if (to != MS_NONE)

@@ -279,6 +279,20 @@ START_TEST(states)
 }
 END_TEST
 
+/* CPUOffloadPolicy: fp32 parts come before each all-gather, fp32 gradients go
+ * after each reduce-scatter, and 16 bytes a parameter are the host's. */
+START_TEST(offloaded)
+{
+    uint64_t part = 4 * BLOCKS * PARAMETERS / RANKS;
+    run_policy("fsdp:dp=4+offload:optimizer/params/gradients+microbatch:2");
+    expect_moved(MS_TRANSFER_H2D, 2 * 2 * BLOCKS, 2 * 2 * part);
+    expect_moved(MS_TRANSFER_D2H, 2 * BLOCKS, 2 * part);
+    ck_assert_uint_eq(result.report.host_peak_bytes, 4 * part);
+    ck_assert_uint_eq(result.report.ranks[0].parameters_bytes, 0);
+    ck_assert_uint_eq(result.report.ranks[0].optimizer_state_bytes, 0);
+}
+END_TEST
+
 /* 32 rows over 12 ranks are 3 each; 1024 elements are 86. */
 START_TEST(rounding)
 {
@@ -325,6 +339,7 @@ Suite *suite_fsdp(void)
     tcase_add_test(tcase, volumes);
     tcase_add_test(tcase, groups);
     tcase_add_test(tcase, states);
+    tcase_add_test(tcase, offloaded);
     tcase_add_test(tcase, rounding);
     tcase_add_test(tcase, refused);
     suite_add_tcase(suite, tcase);
