@@ -165,8 +165,9 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     else if (values[STRATEGY].number == NO_SHARD)
         shape->shard_ranks = 1;
     /* set_requires_gradient_sync(False): whole gradients accumulate in the
-     * format of the sum. */
-    shape->fp32_gradients = last && values[REDUCE].number == REDUCE_FP32;
+     * format of the sum; FSDP1's in that of the weights. */
+    shape->fp32_gradients =
+        last && !is_old(values) && values[REDUCE].number == REDUCE_FP32;
     return MS_OK;
 }
 

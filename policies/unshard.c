@@ -360,7 +360,8 @@ static ms_err post_backward_flat(writer *w, uint32_t f)
         MS_TRY(take(w, it->flat));
         MS_TRY(add(w, MS_MOVE, it->grads, it->flat, MS_PACKED, 0));
     }
-    MS_TRY(reshard(w, f));
+    if (sums || w->options->keep != MS_UNSHARD_STAY) /* else no_sync keeps it */
+        MS_TRY(reshard(w, f));
     if (w->options->prefetch == MS_UNSHARD_POST && it->place != MS_NONE &&
         it->place > 0)
         MS_TRY(prefetch(w, w->order[it->place - 1]));

@@ -234,6 +234,10 @@ START_TEST(volumes)
     run_policy("fsdp:dp=4,sync=last+microbatch:2");
     expect_moved(MS_TRANSFER_GATHER, 2 * 2 * BLOCKS, 2 * 2 * weights);
     expect_moved(MS_TRANSFER_SCATTER, BLOCKS, grads);
+    run_policy("fsdp:impl=1,dp=4,strategy=shard_grad_op,sync=last"
+               "+microbatch:2");
+    expect_moved(MS_TRANSFER_GATHER, BLOCKS, weights);
+    expect_moved(MS_TRANSFER_SCATTER, BLOCKS, grads);
     run_policy("fsdp:dp=4,reduce=bf16");
     expect_moved(MS_TRANSFER_SCATTER, BLOCKS, grads / 2);
     run_policy("fsdp:dp=4,reshard=but_last");
