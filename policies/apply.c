@@ -89,6 +89,9 @@ ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
 {
     const struct ms_spec_item *author;
     ms_keep keep;
+    ms_policy_context own = *context;
+    own.spec = spec;
+    context = &own;
     MS_TRY(find_author(spec, &author, fault));
     MS_TRY(apply_keep(spec, *context, &keep, fault));
     if (author == NULL) {

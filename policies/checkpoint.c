@@ -17,9 +17,11 @@ enum {
     EVERY,
     SEQUENTIAL,
     BLOCKS,
+    AUTO,
     BY,
     VARIANT,
     EARLY_STOP,
+    BUDGET,
     N_PARAMS
 };
 enum { REENTRANT, NONREENTRANT };
@@ -70,6 +72,11 @@ static const ms_param params[N_PARAMS] = {
                 .choice = true,
                 .help = "segments begin at these blocks; what comes before is "
                         "not checkpointed"},
+    [AUTO] = {.name = "auto",
+              .type = MS_PARAM_FLAG,
+              .choice = true,
+              .help = "beside swap:auto, which then recomputes a tensor where "
+                      "that takes less than moving it"},
     [BY] = {.name = "by",
             .type = MS_PARAM_WORD,
             .words = "count|bytes",
@@ -91,6 +98,12 @@ static const ms_param params[N_PARAMS] = {
                     .help =
                         "end a replay with the last tensor needed; default 1, "
                         "torch-1.13: 0; reentrant replays all"},
+    [BUDGET] = {.name = "budget",
+                .type = MS_PARAM_SIZE,
+                .low = 1,
+                .high = INT64_C(1) << 50,
+                .with = "auto",
+                .help = "the peak that swap:auto works to"},
 };
 
 /* The blocks in unit order. */
@@ -293,6 +306,16 @@ static void drop_segments(const ms_graph *graph, const block_list *blocks,
     }
 }
 
+/* Which tensors are made again is for swap to say: it has measured. */
+static ms_err check_auto(const ms_policy_context *context, ms_fault *fault)
+{
+    if (ms_spec_value(context->spec, "swap", "auto") != NULL)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "checkpoint:auto",
+                   "write swap:auto+checkpoint:auto,budget=40GiB",
+                   "checkpoint:auto goes with swap:auto only");
+}
+
 static ms_err keep(const ms_policy_context *context, ms_keep *keep,
                    ms_fault *fault)
 {
@@ -304,6 +327,8 @@ static ms_err keep(const ms_policy_context *context, ms_keep *keep,
         values[VARIANT].given ? values[VARIANT].number == REENTRANT : torch_1;
     keep->early_stop =
         values[EARLY_STOP].given ? values[EARLY_STOP].number == 1 : !torch_1;
+    if (values[AUTO].given)
+        return check_auto(context, fault);
     if (values[SELECTIVE].given)
         drop_core(context->graph, keep);
     if (values[NONE].given || values[SELECTIVE].given)

@@ -32,7 +32,8 @@ typedef enum ms_param_type {
     MS_PARAM_WORD,  /* one of words */
     MS_PARAM_WORDS, /* some of words: a/b; a bit each, in the order of words */
     MS_PARAM_NAMES, /* NAME/NAME/... */
-    MS_PARAM_FLAG   /* a bare word: checkpoint:sqrt */
+    MS_PARAM_FLAG,  /* a bare word: checkpoint:sqrt */
+    MS_PARAM_SIZE   /* bytes: 40GiB, 1500000 */
 } ms_param_type;
 
 /* One parameter as data: parser, bounds, help, README and man page come from
@@ -51,10 +52,12 @@ typedef struct ms_param {
 
 typedef struct ms_policy_value {
     bool given;
-    int64_t number;   /* INT; WORD: index; WORDS: bits; FLAG: 1; fallback if
-                         not given */
+    int64_t number;   /* INT, SIZE; WORD: index; WORDS: bits; FLAG: 1;
+                         fallback if not given */
     const char *text; /* NAMES: as written */
 } ms_policy_value;
+
+struct ms_spec;
 
 typedef struct ms_policy_context {
     const ms_graph *graph;         /* NULL in shape */
@@ -66,6 +69,7 @@ typedef struct ms_policy_context {
      * NULL in shape, and where nobody asks for times. */
     const ms_expand_opts *opts;
     const ms_machine *machine;
+    const struct ms_spec *spec; /* the policies side by side; NULL in shape */
 } ms_policy_context;
 
 typedef struct ms_policy {
@@ -129,7 +133,7 @@ typedef struct ms_plugin {
     const ms_policy *policy;
 } ms_plugin;
 
-#define MS_PLUGIN_EDITION 1u
+#define MS_PLUGIN_EDITION 2u
 #define MS_PLUGIN_SIZES                                                        \
     (2u * MS_N_VERBS + 3u * MS_N_PLACES + 5u * MS_N_PASSES +                   \
      7u * MS_N_CATEGORIES + 11u * sizeof(ms_policy) + 13u * sizeof(ms_param) + \
@@ -167,6 +171,10 @@ typedef struct ms_spec {
  * a caret and suggest the nearest name. */
 ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
                      ms_fault *fault);
+/* The value of a parameter of a policy of the spec, by their names; NULL where
+ * it is not given. */
+const ms_policy_value *ms_spec_value(const ms_spec *spec, const char *policy,
+                                     const char *param);
 /* The canonical spelling ("none" for an empty spec). */
 char *ms_spec_print(const ms_spec *spec, ms_arena *arena);
 

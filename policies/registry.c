@@ -6,7 +6,7 @@
 
 /* Plugins hand these to us, and policies.h cannot see them: MS_PLUGIN_SIZES
  * lacks them. */
-_Static_assert(sizeof(ms_saved) == 8 * sizeof(void *),
+_Static_assert(sizeof(ms_saved) == 10 * sizeof(void *),
                "raise MS_PLUGIN_EDITION, then this size");
 _Static_assert(sizeof(ms_shares) == 24,
                "raise MS_PLUGIN_EDITION, then this size");
@@ -101,12 +101,12 @@ static const char *wrong_row(const ms_policy *policy, uint32_t row)
         return "has the name of another";
     if (param->help == NULL || *param->help == '\0')
         return "has no help";
-    if (param->type > MS_PARAM_FLAG)
+    if (param->type > MS_PARAM_SIZE)
         return "has a type that is none";
     bool wordy = param->type == MS_PARAM_WORD || param->type == MS_PARAM_WORDS;
     if (wordy && (param->words == NULL || *param->words == '\0'))
         return "is a word and has no words";
-    if (param->type == MS_PARAM_INT &&
+    if ((param->type == MS_PARAM_INT || param->type == MS_PARAM_SIZE) &&
         (param->low < 0 || param->low > param->high))
         return "has no number from low to high that can be given";
     if (param->bare && param->type != MS_PARAM_INT &&

@@ -140,9 +140,10 @@ static ms_err add_block_set(finder *f, uint32_t block)
                               &f->saved->block_set[block], f->fault);
 }
 
-ms_err ms_saved_find(const ms_graph *graph, const ms_program *program,
-                     uint64_t min_bytes, ms_arena *arena, ms_program *into,
-                     ms_saved *saved, ms_fault *fault)
+ms_err ms_saved_find_others(const ms_graph *graph, const ms_program *program,
+                            uint64_t min_bytes, const uint8_t *stays,
+                            ms_arena *arena, ms_program *into, ms_saved *saved,
+                            ms_fault *fault)
 {
     finder f = {.graph = graph,
                 .arena = arena,
@@ -151,10 +152,14 @@ ms_err ms_saved_find(const ms_graph *graph, const ms_program *program,
                 .fault = fault};
     *saved = (ms_saved){.graph = graph};
     MS_TRY(take_columns(&f));
+    saved->kept = f.kept;
+    saved->last_reader = f.last_reader;
     for (uint32_t i = 0; i < program->n_calls; i++)
         if (program->calls[i].verb == MS_RUN &&
             program->calls[i].pass == MS_FORWARD)
             mark_kept(&f, program, &program->calls[i]);
+    for (uint32_t s = 0; stays != NULL && s < graph->n_storages; s++)
+        f.kept[s] &= !stays[s];
     find_readers(&f);
     find_blocks(&f);
     group_by_unit(&f, min_bytes);
@@ -163,4 +168,12 @@ ms_err ms_saved_find(const ms_graph *graph, const ms_program *program,
     for (uint32_t b = 0; b < saved->n_blocks; b++)
         MS_TRY(add_block_set(&f, b));
     return MS_OK;
+}
+
+ms_err ms_saved_find(const ms_graph *graph, const ms_program *program,
+                     uint64_t min_bytes, ms_arena *arena, ms_program *into,
+                     ms_saved *saved, ms_fault *fault)
+{
+    return ms_saved_find_others(graph, program, min_bytes, NULL, arena, into,
+                                saved, fault);
 }

@@ -19,6 +19,8 @@ typedef struct ms_saved {
     uint32_t *block_of;  /* per unit, or MS_NONE */
     uint32_t *block_first, *block_last; /* units */
     uint32_t *block_set;
+    uint8_t *kept;         /* per storage: in a set */
+    uint32_t *last_reader; /* per storage: unit of forward, or MS_NONE */
 } ms_saved;
 
 /* Of storages of at least min_bytes that calls of program keep or hold; the
@@ -26,5 +28,10 @@ typedef struct ms_saved {
 ms_err ms_saved_find(const ms_graph *graph, const ms_program *program,
                      uint64_t min_bytes, ms_arena *arena, ms_program *into,
                      ms_saved *saved, ms_fault *fault);
+/* The same but for storages that stay (a flag each). */
+ms_err ms_saved_find_others(const ms_graph *graph, const ms_program *program,
+                            uint64_t min_bytes, const uint8_t *stays,
+                            ms_arena *arena, ms_program *into, ms_saved *saved,
+                            ms_fault *fault);
 
 #endif

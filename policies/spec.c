@@ -68,11 +68,10 @@ static void append(char *text, size_t size, const char *format,
 
 static const char *spelled(const ms_param *param, char *text, size_t size)
 {
-    const char *value[] = {[MS_PARAM_INT] = "=N",
-                           [MS_PARAM_WORD] = "=",
-                           [MS_PARAM_WORDS] = "=",
-                           [MS_PARAM_NAMES] = "=NAME/NAME",
-                           [MS_PARAM_FLAG] = ""};
+    const char *value[] = {
+        [MS_PARAM_INT] = "=N",           [MS_PARAM_SIZE] = "=SIZE",
+        [MS_PARAM_WORD] = "=",           [MS_PARAM_WORDS] = "=",
+        [MS_PARAM_NAMES] = "=NAME/NAME", [MS_PARAM_FLAG] = ""};
     bool has_words =
         param->type == MS_PARAM_WORD || param->type == MS_PARAM_WORDS;
     const char *words = has_words ? param->words : "";
@@ -177,6 +176,25 @@ static ms_err parse_int(const parser *p, const ms_param *param, piece word,
                    digits ? "out of range" : "no whole number");
 }
 
+static ms_err parse_size(const parser *p, const ms_param *param, piece word,
+                         ms_policy_value *value)
+{
+    uint64_t bytes = 0;
+    char *text = ms_arena_text(p->arena, p->text + word.at, word.length);
+    if (text == NULL)
+        return ms_fail_nomem(p->fault);
+    bool size = ms_size_bytes(text, NULL, &bytes, NULL) == MS_OK;
+    value->number = (int64_t)bytes;
+    if (size && value->number >= param->low && value->number <= param->high)
+        return MS_OK;
+    point(p, word.at);
+    if (!size)
+        return ms_size_bytes(text, "--policy", &bytes, p->fault);
+    return ms_fail(p->fault, MS_EUSAGE, "--policy", NULL,
+                   "%s: \"%.*s\" is out of range", param->name, shown(word),
+                   p->text + word.at);
+}
+
 /* The index of word in "a|b|c", or -1. */
 static int64_t word_index(const parser *p, const char *words, piece word)
 {
@@ -245,6 +263,8 @@ static ms_err parse_value(const parser *p, const ms_param *param, piece word,
     switch (param->type) {
     case MS_PARAM_INT:
         return parse_int(p, param, word, value);
+    case MS_PARAM_SIZE:
+        return parse_size(p, param, word, value);
     case MS_PARAM_WORD:
         return parse_word(p, param, word, value);
     case MS_PARAM_WORDS:
@@ -341,7 +361,7 @@ static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
 {
     const ms_policy *policy = item->policy;
     uint32_t choices = 0;
-    char hint[320] = "choose one of: ";
+    char hint[384] = "choose one of: ";
     list_params(policy, true, hint, sizeof hint);
     *chosen = policy->n_params;
     for (uint32_t i = 0; i < policy->n_params; i++) {
@@ -478,6 +498,21 @@ ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
     return MS_OK;
 }
 
+const ms_policy_value *ms_spec_value(const ms_spec *spec, const char *policy,
+                                     const char *param)
+{
+    for (uint32_t i = 0; spec != NULL && i < spec->n; i++) {
+        const struct ms_spec_item *item = &spec->items[i];
+        if (strcmp(item->policy->name, policy) != 0)
+            continue;
+        for (uint32_t k = 0; k < item->policy->n_params; k++)
+            if (strcmp(item->policy->params[k].name, param) == 0 &&
+                item->values[k].given)
+                return &item->values[k];
+    }
+    return NULL;
+}
+
 /* ---- printing ------------------------------------------------------------ */
 
 /* The word of this index, joined with '/' to those before it. */
@@ -513,6 +548,10 @@ static void print_value(const ms_param *param, const ms_policy_value *value,
         ms_text_put(text, "=", 1);
     if (param->type == MS_PARAM_INT) {
         ms_text_i64(text, value->number);
+    } else if (param->type == MS_PARAM_SIZE) {
+        char size[MS_SIZE_COUNT];
+        ms_size_exact((uint64_t)value->number, size);
+        ms_text_add(text, "%s", size);
     } else if (param->type == MS_PARAM_NAMES) {
         ms_text_add(text, "%s", value->text);
     } else if (param->type == MS_PARAM_WORDS) {

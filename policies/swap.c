@@ -4,36 +4,113 @@
  * (specs/policies.md 4.1, 4.5, 4.7). */
 #include "policies/swap.h"
 
-#include <stdio.h>
+#define MOST_BYTES (INT64_C(1) << 50)
+#define MOST 1000000
 
-enum { SAVE_ON_CPU, VDNN, TE, MIN, N_PARAMS };
-enum { VDNN_ALL, VDNN_CONV };
-
-static const ms_param params[N_PARAMS] = {
-    [SAVE_ON_CPU] = {.name = "save_on_cpu",
-                     .type = MS_PARAM_FLAG,
-                     .choice = true,
-                     .help = "torch's save_on_cpu with pinned memory: all of "
-                             "it, copied on the compute stream"},
-    [VDNN] = {.name = "vdnn",
-              .type = MS_PARAM_WORD,
-              .choice = true,
-              .words = "all|conv",
-              .help = "vDNN: inputs of all units, or of those that convolve, "
-                      "leave while the unit runs; one comes back per backward"},
-    [TE] = {.name = "te",
-            .type = MS_PARAM_INT,
-            .choice = true,
-            .low = 1,
-            .high = 1000000,
-            .help = "Transformer Engine: the first N of L blocks leave; L - N "
-                    "blocks' tensors are here at a time"},
-    [MIN] = {.name = "min",
-             .type = MS_PARAM_INT,
-             .fallback = 1024,
-             .low = 1,
-             .high = INT64_C(1) << 40,
-             .help = "bytes of the smallest tensor that moves"},
+static const ms_param params[MS_SWAP_N_PARAMS] = {
+    [MS_SWAP_SAVE_ON_CPU] =
+        {.name = "save_on_cpu",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "torch's save_on_cpu with pinned memory: all of it, copied on "
+                 "the compute stream"},
+    [MS_SWAP_VDNN] = {.name = "vdnn",
+                      .type = MS_PARAM_WORD,
+                      .choice = true,
+                      .words = "all|conv|dyn",
+                      .help = "vDNN: inputs of all units, or of those that "
+                              "convolve, leave while the unit runs; one comes "
+                              "back per backward; dyn: the fastest of these "
+                              "and no offload that fits the budget (no choice "
+                              "of cuDNN's algorithms)"},
+    [MS_SWAP_TE] = {.name = "te",
+                    .type = MS_PARAM_INT,
+                    .choice = true,
+                    .low = 1,
+                    .high = MOST,
+                    .help = "Transformer Engine: the first N of L blocks "
+                            "leave; L - N blocks' tensors are here at a time"},
+    [MS_SWAP_TORCHTUNE] =
+        {.name = "torchtune",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "torchtune's OffloadActivations: each saved tensor leaves as "
+                 "it is saved, except for the output projection's and the "
+                 "loss's; the copies in are one unit ahead"},
+    [MS_SWAP_MEGATRON] =
+        {.name = "megatron",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "Megatron's fine-grained offload: the inputs of the modules "
+                 "named leave, except for the last group's; a group comes back "
+                 "one group ahead"},
+    [MS_SWAP_CAPUCHIN] =
+        {.name = "capuchin",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "Capuchin: measures a step; what is idle longest beside its "
+                 "copies leaves, comes back in time, or is recomputed where "
+                 "that takes less than the wait"},
+    [MS_SWAP_BELADY] =
+        {.name = "belady",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "when the budget is full the tensor used furthest from now "
+                 "leaves, from its last use on, and comes back as early as "
+                 "there is room"},
+    [MS_SWAP_AUTO] = {.name = "auto",
+                      .type = MS_PARAM_FLAG,
+                      .choice = true,
+                      .help =
+                          "per tensor keep or swap, and beside checkpoint:auto "
+                          "recompute, for the least time in the budget"},
+    [MS_SWAP_MIN] = {.name = "min",
+                     .type = MS_PARAM_SIZE,
+                     .fallback = 1024,
+                     .low = 1,
+                     .high = MOST_BYTES,
+                     .help = "the smallest tensor that moves; default 1KiB, "
+                             "megatron 2MiB (1 Mi elements of 16 bits)"},
+    [MS_SWAP_PREFETCH] =
+        {.name = "prefetch",
+         .type = MS_PARAM_INT,
+         .low = 0,
+         .high = MOST,
+         .with = "te|torchtune|megatron",
+         .help = "how many blocks (te), units (torchtune) or groups (megatron) "
+                 "ahead of its backward a copy in is issued; default te: L - N "
+                 "- 1, else 1"},
+    [MS_SWAP_INFLIGHT] =
+        {.name = "inflight",
+         .type = MS_PARAM_INT,
+         .low = 1,
+         .high = MOST,
+         .with = "torchtune|megatron",
+         .help = "how many copies out may be under way before forward waits "
+                 "for the oldest; default torchtune 5, megatron no limit"},
+    [MS_SWAP_MODULES] =
+        {.name = "modules",
+         .type = MS_PARAM_WORDS,
+         .words = "attn_norm|qkv_linear|core_attn|attn_proj|mlp_norm|"
+                  "expert_fc1|moe_act",
+         .with = "megatron",
+         .help = "whose inputs leave; attn_proj needs core_attn"},
+    [MS_SWAP_FRACTION] = {.name = "fraction",
+                          .type = MS_PARAM_INT,
+                          .fallback = 100,
+                          .low = 0,
+                          .high = 100,
+                          .with = "megatron",
+                          .help = "percent of the groups, from the first, that "
+                                  "leave"},
+    [MS_SWAP_BUDGET] =
+        {.name = "budget",
+         .type = MS_PARAM_SIZE,
+         .low = 1,
+         .high = MOST_BYTES,
+         .with = "vdnn|capuchin|belady|auto",
+         .help = "the peak (allocated) to work to; default what the device "
+                 "has beside the context; of vdnn only dyn"},
 };
 
 ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
@@ -48,98 +125,79 @@ ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
     return ms_program_add(w->program, call, w->arena, w->fault);
 }
 
-/* ---- save_on_cpu --------------------------------------------------------- */
+/* ---- the ways ------------------------------------------------------------ */
 
-static ms_err copy_in_line(ms_swap *w, const ms_call *call, bool before)
+static const ms_swap_way ways[] = {
+    {.row = MS_SWAP_SAVE_ON_CPU, .around = ms_savecpu_around},
+    {.row = MS_SWAP_VDNN, .write = ms_vdnn_write},
+    {.row = MS_SWAP_TE, .open = ms_te_open, .around = ms_te_around},
+    {.row = MS_SWAP_TORCHTUNE,
+     .stays = ms_torchtune_stays,
+     .open = ms_torchtune_open,
+     .around = ms_torchtune_around},
+    {.row = MS_SWAP_MEGATRON,
+     .open = ms_megatron_open,
+     .around = ms_megatron_around},
+    {.row = MS_SWAP_CAPUCHIN, .write = ms_swaprules_capuchin},
+    {.row = MS_SWAP_BELADY, .write = ms_swaprules_belady},
+    {.row = MS_SWAP_AUTO, .write = ms_swapauto_write},
+};
+
+static const ms_swap_way *way_of(const ms_policy_value *values)
 {
-    uint32_t set = w->saved.unit_set[call->unit];
-    if (ms_swap_is_forward(call) && !before)
-        return ms_swap_emit(w, call, MS_MOVE, set, MS_HOST, MS_CALL_IN_LINE);
-    if (ms_swap_is_backward(call) && before)
-        return ms_swap_emit(w, call, MS_MOVE, set, MS_HERE, MS_CALL_IN_LINE);
+    size_t i = 0;
+    while (!values[ways[i].row].given)
+        i++;
+    return &ways[i];
+}
+
+ms_err ms_swap_walk(ms_swap *w,
+                    ms_err (*around)(ms_swap *swap, const ms_call *call,
+                                     bool before))
+{
+    for (uint32_t i = 0; i < w->from->n_calls; i++) {
+        const ms_call *call = &w->from->calls[i];
+        bool run = call->verb == MS_RUN;
+        if (run)
+            MS_TRY(around(w, call, true));
+        MS_TRY(ms_program_add(w->program, *call, w->arena, w->fault));
+        if (run)
+            MS_TRY(around(w, call, false));
+    }
     return MS_OK;
 }
 
-/* ---- Transformer Engine -------------------------------------------------- */
-
-/* The block that begins (first) or ends with this unit, or MS_NONE. */
-static uint32_t block_at(const ms_swap *w, uint32_t unit, bool first)
+/* Finds what the program keeps and may leave. */
+static ms_err find_saved(ms_swap *w, const ms_swap_way *way)
 {
-    const ms_saved *saved = &w->saved;
-    uint32_t block = saved->block_of[unit];
-    bool edge = block != MS_NONE && (first ? saved->block_first[block]
-                                           : saved->block_last[block]) == unit;
-    return edge ? block : MS_NONE;
-}
-
-static ms_err run_te(ms_swap *w, const ms_call *call, bool before)
-{
-    const ms_saved *saved = &w->saved;
-    uint32_t away = saved->n_blocks - w->te; /* blocks between leaving and
-                                                being waited for */
-    uint32_t block =
-        block_at(w, call->unit, ms_swap_is_forward(call) == before);
-    if (block == MS_NONE)
-        return MS_OK;
-    if (ms_swap_is_forward(call) && !before && block < w->te)
-        return ms_swap_emit(w, call, MS_MOVE, saved->block_set[block], MS_HOST,
-                            MS_CALL_LATER);
-    if (ms_swap_is_forward(call) && before && block >= away)
-        return ms_swap_emit(w, call, MS_WAIT, saved->block_set[block - away],
-                            MS_HERE, 0);
-    if (ms_swap_is_backward(call) && before && block + 1 >= away &&
-        block + 1 - away < w->te)
-        return ms_swap_emit(w, call, MS_MOVE,
-                            saved->block_set[block + 1 - away], MS_HERE, 0);
-    return MS_OK;
-}
-
-static ms_err check_te(ms_swap *w)
-{
-    char where[48];
-    uint32_t n = w->saved.n_blocks;
-    w->te = (uint32_t)w->values[TE].number;
-    if (w->te < n)
-        return MS_OK;
-    snprintf(where, sizeof where, "swap:te=%u", w->te);
-    return ms_fail(w->fault, MS_EUSAGE, where, "leave at least one block here",
-                   "the model has %u blocks", n);
-}
-
-/* ---- the hook ------------------------------------------------------------ */
-
-static ms_err around(ms_swap *w, const ms_call *call, bool before)
-{
-    if (call->verb != MS_RUN)
-        return MS_OK;
-    if (w->values[SAVE_ON_CPU].given)
-        return copy_in_line(w, call, before);
-    return w->values[TE].given ? run_te(w, call, before)
-                               : ms_vdnn_around(w, call, before);
+    const ms_graph *graph = w->context->graph;
+    uint8_t *stays = NULL;
+    if (way->stays != NULL) {
+        stays = ms_arena_take(w->arena, graph->n_storages, 1);
+        if (stays == NULL)
+            return ms_fail_nomem(w->fault);
+        way->stays(graph, stays);
+    }
+    return ms_saved_find_others(graph, w->from,
+                                (uint64_t)w->values[MS_SWAP_MIN].number, stays,
+                                w->arena, w->program, &w->saved, w->fault);
 }
 
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
+    const ms_swap_way *way = way_of(context->values);
     ms_program made = ms_program_without_calls(program);
-    ms_swap w = {.program = &made,
+    ms_swap w = {.context = context,
+                 .from = program,
+                 .program = &made,
                  .arena = context->arena,
                  .fault = fault,
-                 .values = context->values,
-                 .convolutions = context->values[VDNN].number == VDNN_CONV};
-    w.brought = ms_arena_take(w.arena, context->graph->n_units, 1);
-    if (w.brought == NULL)
-        return ms_fail_nomem(fault);
-    MS_TRY(ms_saved_find(context->graph, program,
-                         (uint64_t)context->values[MIN].number, w.arena, &made,
-                         &w.saved, fault));
-    if (context->values[TE].given)
-        MS_TRY(check_te(&w));
-    for (uint32_t i = 0; i < program->n_calls; i++) {
-        MS_TRY(around(&w, &program->calls[i], true));
-        MS_TRY(ms_program_add(&made, program->calls[i], w.arena, fault));
-        MS_TRY(around(&w, &program->calls[i], false));
-    }
+                 .values = context->values};
+    MS_TRY(find_saved(&w, way));
+    if (way->open != NULL)
+        MS_TRY(way->open(&w));
+    MS_TRY(way->write != NULL ? way->write(&w) : ms_swap_walk(&w, way->around));
     *program = made;
     return MS_OK;
 }
@@ -149,6 +207,6 @@ const ms_policy ms_policy_swap = {
     .summary = "saved activations wait for their backward in host memory",
     .example = "swap:te=4",
     .params = params,
-    .n_params = N_PARAMS,
+    .n_params = MS_SWAP_N_PARAMS,
     .place = place,
 };

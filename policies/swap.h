@@ -2,13 +2,43 @@
 #ifndef MS_POLICIES_SWAP_H
 #define MS_POLICIES_SWAP_H
 
-/* Private to swap.c and vdnn.c: a swap under way from one program to the
- * next.  Each way to swap is one function that is asked before and after each
- * run of a unit, and adds calls. */
+/* Private to the swap files: a swap under way from one program to the next.
+ * Each way to swap is one row of the table in swap.c.  A way with a fixed
+ * rule is asked before and after each run of a unit, and adds calls; a way
+ * that measures writes the program itself (swapplan.h). */
 
 #include "policies/saved.h"
 
+/* Rows of the parameter table. */
+enum {
+    MS_SWAP_SAVE_ON_CPU,
+    MS_SWAP_VDNN,
+    MS_SWAP_TE,
+    MS_SWAP_TORCHTUNE,
+    MS_SWAP_MEGATRON,
+    MS_SWAP_CAPUCHIN,
+    MS_SWAP_BELADY,
+    MS_SWAP_AUTO,
+    MS_SWAP_MIN,
+    MS_SWAP_PREFETCH,
+    MS_SWAP_INFLIGHT,
+    MS_SWAP_MODULES,
+    MS_SWAP_FRACTION,
+    MS_SWAP_BUDGET,
+    MS_SWAP_N_PARAMS
+};
+
+enum { MS_SWAP_VDNN_ALL, MS_SWAP_VDNN_CONV, MS_SWAP_VDNN_DYN };
+
+/* What comes back together, before the backward of unit `last`. */
+typedef struct ms_swap_group {
+    uint32_t set; /* MS_NOTHING: it never left */
+    uint32_t last;
+} ms_swap_group;
+
 typedef struct ms_swap {
+    const ms_policy_context *context;
+    const ms_program *from; /* the program as it was */
     ms_saved saved;
     ms_program *program; /* the new one */
     ms_arena *arena;
@@ -17,7 +47,29 @@ typedef struct ms_swap {
     bool convolutions; /* vDNN: only the inputs of units that convolve */
     uint32_t te;       /* blocks that leave */
     uint8_t *brought;  /* per unit: its set was sent for, in this backward */
+
+    /* swapgroups.c */
+    uint32_t n_groups, ahead; /* a group is sent for so many groups early */
+    ms_swap_group *groups;    /* their last rises */
+    uint32_t reached, next;   /* of this backward: groups from reached on have
+                                 begun, groups from next on were sent for */
+
+    /* swapgroups.c: sets that leave, in order, CSR by the unit that they
+     * leave with: the first leaving_before[unit] of its when it begins. */
+    uint32_t *leaving, *leaving_at, *leaving_before;
+    uint32_t in_flight; /* the n-th waits for the n - in_flight-th; 0: no wait
+                         */
+    uint8_t leaving_flags;
 } ms_swap;
+
+typedef struct ms_swap_way {
+    uint32_t row; /* of the parameters: the choice */
+    /* (optional) Marks the storages that stay where they are. */
+    void (*stays)(const ms_graph *graph, uint8_t *stays);
+    ms_err (*open)(ms_swap *swap); /* (optional) */
+    ms_err (*around)(ms_swap *swap, const ms_call *call, bool before);
+    ms_err (*write)(ms_swap *swap); /* instead of around */
+} ms_swap_way;
 
 static inline bool ms_swap_is_forward(const ms_call *call)
 {
@@ -32,8 +84,35 @@ static inline bool ms_swap_is_backward(const ms_call *call)
 /* Adds a call of this verb on a set, in the name of `like`. */
 ms_err ms_swap_emit(ms_swap *swap, const ms_call *like, ms_verb verb,
                     uint32_t set, uint8_t place, uint8_t flags);
+/* Copies the program, asking around before and after each run. */
+ms_err ms_swap_walk(ms_swap *swap,
+                    ms_err (*around)(ms_swap *swap, const ms_call *call,
+                                     bool before));
 
-/* vdnn.c */
-ms_err ms_vdnn_around(ms_swap *swap, const ms_call *call, bool before);
+/* swapgroups.c: groups that come back so many groups ahead of their
+ * backward.  To be sent before each run. */
+ms_err ms_swapgroups_open(ms_swap *swap, uint32_t n, uint32_t ahead);
+ms_err ms_swapgroups_send(ms_swap *swap, const ms_call *call);
+/* Room for at most n sets that leave, none yet: fill leaving_at and the rest.
+ */
+ms_err ms_swapgroups_open_leaving(ms_swap *swap, uint32_t n);
+/* Before and after each run. */
+ms_err ms_swapgroups_leave(ms_swap *swap, const ms_call *call, bool before);
+
+/* savecpu.c, vdnn.c, te.c, torchtune.c, megatron.c: fixed rules */
+ms_err ms_savecpu_around(ms_swap *swap, const ms_call *call, bool before);
+ms_err ms_vdnn_write(ms_swap *swap);
+ms_err ms_te_open(ms_swap *swap);
+ms_err ms_te_around(ms_swap *swap, const ms_call *call, bool before);
+void ms_torchtune_stays(const ms_graph *graph, uint8_t *stays);
+ms_err ms_torchtune_open(ms_swap *swap);
+ms_err ms_torchtune_around(ms_swap *swap, const ms_call *call, bool before);
+ms_err ms_megatron_open(ms_swap *swap);
+ms_err ms_megatron_around(ms_swap *swap, const ms_call *call, bool before);
+
+/* swaprules.c, swapauto.c: plans for a budget, from a measured step */
+ms_err ms_swaprules_capuchin(ms_swap *swap);
+ms_err ms_swaprules_belady(ms_swap *swap);
+ms_err ms_swapauto_write(ms_swap *swap);
 
 #endif

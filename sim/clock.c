@@ -33,6 +33,12 @@ typedef struct pacing {
     uint16_t speed[N_SETS][MS_N_STREAMS];
 } pacing;
 
+/* What the head of a stream still waits for: its list up to `at` is over. */
+typedef struct waiting {
+    uint32_t at, last; /* last: the op that ended last, or MS_NONE */
+    uint64_t ready_ns; /* when it did */
+} waiting;
+
 typedef struct clock_state {
     const ms_plan *plan;
     const ms_machine *machine;
@@ -43,6 +49,7 @@ typedef struct clock_state {
     uint64_t *end_ns;    /* of the running op, UINT64_MAX: idle; where ops
                             interfere its start until it has begun */
     uint64_t *free_ns;   /* end of the last op */
+    waiting *waiting;    /* of the head */
     uint32_t *next;      /* per op: the op behind it on its stream */
     uint32_t *launches;  /* per op: kernels that the host issues before it */
     bool *done;          /* per op; NULL with one stream */
@@ -79,6 +86,18 @@ static ms_err open_pacing(clock_state *clock, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
+/* The head of stream s is new: nothing of its list is known to be over. */
+static void next_waits(clock_state *clock, uint32_t s)
+{
+    const ms_plan *plan = clock->plan;
+    uint32_t op = clock->head[s];
+
+    if (op != MS_NONE && plan->wait_at)
+        clock->waiting[s] = (waiting){plan->wait_at[op], MS_NONE, 0};
+    else
+        clock->waiting[s] = (waiting){0, MS_NONE, 0};
+}
+
 static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
 {
     const ms_plan *plan = clock->plan;
@@ -89,6 +108,7 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     clock->running = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     clock->end_ns = ms_arena_take_raw(arena, n, sizeof(uint64_t));
     clock->free_ns = ms_arena_take(arena, n, sizeof(uint64_t));
+    clock->waiting = ms_arena_take(arena, n, sizeof *clock->waiting);
     clock->next = ms_arena_take_raw(arena, plan->n_ops, sizeof(uint32_t));
     clock->launches =
         ms_arena_take_raw(arena, plan->n_ops + 1u, sizeof(uint32_t));
@@ -96,7 +116,8 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     clock->passed_ns =
         ms_arena_take(arena, plan->n_sync + 1u, sizeof(uint64_t));
     if (!clock->head || !clock->running || !clock->end_ns || !clock->free_ns ||
-        !clock->next || !clock->launches || !clock->done || !clock->passed_ns)
+        !clock->next || !clock->launches || !clock->done || !clock->passed_ns ||
+        !clock->waiting)
         return ms_fail_nomem(fault);
     memset(clock->head, 0xff, n * sizeof(uint32_t));
     memset(clock->running, 0xff, n * sizeof(uint32_t));
@@ -106,6 +127,8 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
         clock->next[op] = clock->head[s];
         clock->head[s] = op;
     }
+    for (uint32_t s = 0; s < n; s++)
+        next_waits(clock, s);
     clock->launches[0] = 0;
     for (uint32_t op = 0; op < plan->n_ops; op++)
         clock->launches[op + 1] = clock->launches[op] + launched(plan, op);
@@ -135,24 +158,22 @@ static uint64_t issue_ns(const clock_state *clock, uint32_t op)
                clock->machine->launch_ns;
 }
 
-/* The latest end among what op waits for; false while one is still open.
- * *last becomes that op (MS_NONE: nothing waited for). */
-static bool waits_over(const clock_state *clock, uint32_t op, uint64_t *t_ns,
-                       uint32_t *last)
+/* The latest end among what the head of stream s, op, waits for; false while
+ * one is still open. */
+static bool waits_over(clock_state *clock, uint32_t s, uint32_t op)
 {
     const ms_plan *plan = clock->plan;
+    waiting *now = &clock->waiting[s];
 
-    *t_ns = 0;
-    *last = MS_NONE;
     if (!plan->wait_at)
         return true;
-    for (uint32_t i = plan->wait_at[op]; i < plan->wait_at[op + 1]; i++) {
-        uint32_t other = plan->wait[i];
+    for (; now->at < plan->wait_at[op + 1]; now->at++) {
+        uint32_t other = plan->wait[now->at];
         if (!clock->done[other])
             return false;
-        if (clock->line->end_ns[other] >= *t_ns) {
-            *t_ns = clock->line->end_ns[other];
-            *last = other;
+        if (clock->line->end_ns[other] >= now->ready_ns) {
+            now->ready_ns = clock->line->end_ns[other];
+            now->last = other;
         }
     }
     return true;
@@ -239,17 +260,17 @@ static void repace_ranks(clock_state *clock)
 /* Starts the head of stream s if nothing is in its way. */
 static void start_head(clock_state *clock, uint32_t s)
 {
-    uint32_t op = clock->head[s], last;
-    uint64_t ready_ns, free_ns = clock->free_ns[s];
+    uint32_t op = clock->head[s];
+    uint64_t free_ns = clock->free_ns[s];
 
     if (op == MS_NONE || clock->running[s] != MS_NONE || !issued(clock, op) ||
-        !waits_over(clock, op, &ready_ns, &last))
+        !waits_over(clock, s, op))
         return;
     uint64_t host_ns = issue_ns(clock, op), t_ns = free_ns;
     uint8_t cause = MS_GAP_NONE;
-    if (ready_ns > t_ns) {
-        t_ns = ready_ns;
-        cause = wait_cause(clock->plan, op, last);
+    if (clock->waiting[s].ready_ns > t_ns) {
+        t_ns = clock->waiting[s].ready_ns;
+        cause = wait_cause(clock->plan, op, clock->waiting[s].last);
     }
     if (host_ns > t_ns) {
         t_ns = host_ns;
@@ -259,6 +280,7 @@ static void start_head(clock_state *clock, uint32_t s)
     clock->line->gap_cause[op] = cause;
     clock->running[s] = op;
     clock->head[s] = clock->next[op];
+    next_waits(clock, s);
     clock->end_ns[s] = t_ns + clock->plan->op[op].ns;
     if (clock->pacing)
         schedule(clock, s, t_ns);
@@ -378,6 +400,74 @@ static void run_one_stream(const ms_plan *plan, const ms_machine *machine,
     line->step_ns = now_ns;
 }
 
+/* ---- several streams, nothing interferes --------------------------------- */
+
+typedef struct order_state {
+    uint64_t *free_ns; /* per stream: end of the last op */
+    uint64_t host_ns;  /* when the host issues the next op */
+    uint64_t all_ns;   /* end of all so far */
+    uint32_t sync;
+} order_state;
+
+static void pass_sync(order_state *state, const ms_plan *plan,
+                      const ms_timeline *line, uint32_t op)
+{
+    for (; state->sync < plan->n_sync && plan->sync[state->sync].op == op;
+         state->sync++) {
+        uint32_t until = plan->sync[state->sync].until;
+        uint64_t t_ns = until == MS_NONE ? state->all_ns : line->end_ns[until];
+        state->host_ns = t_ns > state->host_ns ? t_ns : state->host_ns;
+    }
+}
+
+static void start_in_order(order_state *state, const ms_plan *plan,
+                           ms_timeline *line, uint32_t op)
+{
+    uint64_t t_ns = state->free_ns[stream_of(plan, op)], ready_ns = 0;
+    uint32_t last = MS_NONE;
+
+    line->gap_cause[op] = MS_GAP_NONE;
+    for (uint32_t i = plan->wait_at ? plan->wait_at[op] : 0;
+         plan->wait_at && i < plan->wait_at[op + 1]; i++)
+        if (line->end_ns[plan->wait[i]] >= ready_ns) {
+            last = plan->wait[i];
+            ready_ns = line->end_ns[last];
+        }
+    if (ready_ns > t_ns) {
+        t_ns = ready_ns;
+        line->gap_cause[op] = wait_cause(plan, op, last);
+    }
+    if (state->host_ns > t_ns) {
+        t_ns = state->host_ns;
+        line->gap_cause[op] = MS_GAP_HOST;
+    }
+    line->start_ns[op] = t_ns;
+}
+
+/* Ops wait only for ops before them, and streams are FIFO: one pass in the
+ * order of issue finds every start. */
+static ms_err run_in_order(const ms_plan *plan, const ms_machine *machine,
+                           ms_arena *arena, ms_timeline *line, ms_fault *fault)
+{
+    order_state state = {0};
+
+    state.free_ns = ms_arena_take(arena, plan->n_ranks * (size_t)MS_N_STREAMS,
+                                  sizeof(uint64_t));
+    if (!state.free_ns)
+        return ms_fail_nomem(fault);
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        pass_sync(&state, plan, line, op);
+        start_in_order(&state, plan, line, op);
+        uint64_t end_ns = line->start_ns[op] + plan->op[op].ns;
+        line->end_ns[op] = end_ns;
+        state.free_ns[stream_of(plan, op)] = end_ns;
+        state.all_ns = end_ns > state.all_ns ? end_ns : state.all_ns;
+        state.host_ns += launched(plan, op) ? machine->launch_ns : 0;
+    }
+    line->step_ns = state.all_ns;
+    return MS_OK;
+}
+
 ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
                     ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
@@ -387,6 +477,8 @@ ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
         run_one_stream(plan, machine, line);
         return MS_OK;
     }
+    if (!ms_speed_varies(machine))
+        return run_in_order(plan, machine, arena, line, fault);
     MS_TRY(clock_open(&clock, arena, fault));
     return run_clock(&clock, fault);
 }

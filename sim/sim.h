@@ -36,6 +36,7 @@
 #include "sim/collective.h"
 #include "sim/names.h"
 #include "sim/shape.h"
+#include "sim/size.h"
 
 /* ---- graph.c: the template of one micro-batch and the optimizer step ----- */
 
@@ -356,12 +357,12 @@ typedef struct ms_row {
     uint32_t buffer;  /* then, which; else MS_NONE or unset */
     uint32_t op;      /* the op that allocates it */
     uint8_t category;
-    uint8_t pool;    /* ms_pool_kind */
-    bool saved;      /* held by an autograd node */
-    bool of_compute; /* a block of the compute stream, whatever stream the op
-                        that allocates it is on; else of that one */
-    uint8_t streams; /* see above */
-    bool waited;     /* no record_stream: freed is free */
+    uint8_t pool;        /* ms_pool_kind */
+    uint8_t streams;     /* see above */
+    bool saved : 1;      /* held by an autograd node */
+    bool of_compute : 1; /* a block of the compute stream, whatever stream the
+                            op that allocates it is on; else of that one */
+    bool waited : 1;     /* no record_stream: freed is free */
 } ms_row;
 
 typedef enum ms_transfer_kind {

@@ -30,6 +30,7 @@ static void put_param(const ms_param *param, ms_text *text)
                          : param->type == MS_PARAM_WORD        ? param->words
                          : param->type == MS_PARAM_WORDS       ? param->words
                          : param->type == MS_PARAM_NAMES       ? "NAME/NAME"
+                         : param->type == MS_PARAM_SIZE        ? "SIZE"
                          : param->low == 0 && param->high == 1 ? "0|1"
                                                                : "N";
     ms_text words = {.arena = text->arena};

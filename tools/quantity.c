@@ -6,127 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct unit {
-    const char *name;
-    uint64_t bytes;
-} unit;
-
-static const unit units[] = {
-    {"B", 1},
-    {"KiB", UINT64_C(1) << 10},
-    {"MiB", UINT64_C(1) << 20},
-    {"GiB", UINT64_C(1) << 30},
-    {"TiB", UINT64_C(1) << 40},
-    {"kB", 1000},
-    {"KB", 1000},
-    {"MB", 1000000},
-    {"GB", 1000000000},
-    {"TB", 1000000000000},
-};
-
-#define N_UNITS (sizeof units / sizeof units[0])
-#define MAX_DECIMALS 6u
-
-/* A decimal number as it was written. */
-typedef struct decimal {
-    uint64_t whole, fraction, scale; /* whole + fraction / scale */
-    const char *end;
-} decimal;
-
-static bool read_digit(const char *at, uint64_t *value)
-{
-    if (*at < '0' || *at > '9')
-        return false;
-    return !__builtin_mul_overflow(*value, 10, value) &&
-           !__builtin_add_overflow(*value, (uint64_t)(*at - '0'), value);
-}
-
-static bool read_decimal(const char *text, decimal *number)
-{
-    const char *at = text;
-    *number = (decimal){.scale = 1};
-    while (read_digit(at, &number->whole))
-        at++;
-    bool some = at > text;
-    if (*at == '.') {
-        at++;
-        for (uint32_t n = 0; n < MAX_DECIMALS; n++, at++) {
-            if (!read_digit(at, &number->fraction))
-                break;
-            number->scale *= 10;
-        }
-        some = some && number->scale > 1;
-    }
-    number->end = at;
-    return some && (*at < '0' || *at > '9');
-}
-
-/* In whole bytes, or nanoseconds, of which a unit has so many. */
-static bool to_whole(const decimal *number, uint64_t scale, uint64_t *value)
-{
-    uint64_t part = number->fraction * scale / number->scale;
-    return !__builtin_mul_overflow(number->whole, scale, value) &&
-           !__builtin_add_overflow(*value, part, value);
-}
-
-static const unit *find_unit(const char *name)
-{
-    for (size_t i = 0; i < N_UNITS; i++)
-        if (strcmp(units[i].name, name) == 0)
-            return &units[i];
-    return NULL;
-}
-
-static char upper(char c)
-{
-    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-}
-
-/* "80G", "80g", "80gib": what was meant, both ways. */
-static ms_err fail_unit(const char *text, const char *where,
-                        const decimal *number, ms_fault *fault)
-{
-    char hint[160] = "write it as 80GiB, 80GB or in plain bytes";
-    const char *prefix = strchr("KMGT", upper(*number->end));
-    uint64_t binary = 0, si = 0;
-    if (*number->end != '\0' && prefix != NULL) {
-        char name[2][4] = {{*prefix, 'i', 'B', 0}, {*prefix, 'B', 0, 0}};
-        int length = (int)(number->end - text);
-        if (to_whole(number, find_unit(name[0])->bytes, &binary) &&
-            to_whole(number, find_unit(name[1])->bytes, &si))
-            snprintf(hint, sizeof hint,
-                     "did you mean %.*s%s (%s bytes) or %.*s%s (%s bytes)?",
-                     length, text, name[0], ms_quantity_count(binary).s, length,
-                     text, name[1], ms_quantity_count(si).s);
-    }
-    return ms_fail(fault, MS_EUSAGE, where, hint, "\"%s\" has no known unit",
-                   text);
-}
-
-ms_err ms_quantity_bytes(const char *text, const char *where, uint64_t *bytes,
-                         ms_fault *fault)
-{
-    static const char hint[] = "write it as 80GiB, 80GB or in plain bytes";
-    decimal number;
-    if (!read_decimal(text, &number))
-        return ms_fail(fault, MS_EUSAGE, where, hint,
-                       "\"%s\" is not a memory size", text);
-    uint64_t scale = 1;
-    if (*number.end != '\0') {
-        const unit *found = find_unit(number.end);
-        if (found == NULL)
-            return fail_unit(text, where, &number, fault);
-        scale = found->bytes;
-    }
-    if (scale == 1 && number.scale > 1)
-        return ms_fail(fault, MS_EUSAGE, where, hint,
-                       "\"%s\" is not a whole number of bytes", text);
-    if (!to_whole(&number, scale, bytes) || *bytes > INT64_MAX)
-        return ms_fail(fault, MS_EUSAGE, where, NULL,
-                       "\"%s\" is 2^63 bytes or more", text);
-    return MS_OK;
-}
-
 static const struct {
     const char *name;
     uint64_t t_ns;
@@ -138,14 +17,14 @@ static const struct {
 ms_err ms_quantity_ns(const char *text, const char *where, uint64_t *t_ns,
                       ms_fault *fault)
 {
-    decimal number;
-    if (!read_decimal(text, &number))
+    ms_decimal number;
+    if (!ms_size_decimal(text, &number))
         return ms_fail(fault, MS_EUSAGE, where, "write it as 12.5ms or 3s",
                        "\"%s\" is not a time", text);
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
         if (strcmp(times[i].name, number.end) != 0)
             continue;
-        if (!to_whole(&number, times[i].t_ns, t_ns) || *t_ns > INT64_MAX)
+        if (!ms_size_whole(&number, times[i].t_ns, t_ns) || *t_ns > INT64_MAX)
             return ms_fail(fault, MS_EUSAGE, where, NULL,
                            "\"%s\" is 2^63 nanoseconds or more", text);
         return MS_OK;
@@ -244,17 +123,8 @@ ms_label ms_quantity_short(uint64_t n)
 
 ms_label ms_quantity_count(uint64_t n)
 {
-    char digits[24];
     ms_label label;
-    size_t length =
-        (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
-    char *to = label.s;
-    for (size_t i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0)
-            *to++ = ',';
-        *to++ = digits[i];
-    }
-    *to = '\0';
+    ms_size_count(n, label.s);
     return label;
 }
 

@@ -40,7 +40,7 @@ static ms_err set_key(const char *setting, ms_arena *arena, ms_job *job,
 
 static ms_err read_memory(const char *value, ms_job *job, ms_fault *fault)
 {
-    MS_TRY(ms_quantity_bytes(value, "--memory", &job->memory_bytes, fault));
+    MS_TRY(ms_size_bytes(value, "--memory", &job->memory_bytes, fault));
     if (job->memory_bytes == 0)
         return ms_fail(fault, MS_EUSAGE, "--memory", "e.g. --memory 80GiB",
                        "nothing fits into no memory at all");

@@ -33,12 +33,6 @@
 
 /* ---- quantity.c: numbers with units -------------------------------------- */
 
-/* Reads "80GiB", "1.5TiB", "80GB" or plain bytes.  "80G" is a fault that
- * suggests both.  At most six digits after the point, none for plain bytes;
- * the value is exact (rounded down to a byte). */
-ms_err ms_quantity_bytes(const char *text, const char *where, uint64_t *bytes,
-                         ms_fault *fault);
-
 /* Reads "12.5ms", "3us", "1.2s" in the same way; a unit is needed. */
 ms_err ms_quantity_ns(const char *text, const char *where, uint64_t *t_ns,
                       ms_fault *fault);

@@ -23,8 +23,9 @@ static const char *const shares[] = {"",
                                      "units=split,reduce=bf16,sync=last",
                                      "+fsdp:impl=1,dp=4",
                                      "+fsdp:impl=1,dp=4,strategy=no_shard"};
-static const char *const swaps[] = {"", "+swap:save_on_cpu", "+swap:vdnn=all",
-                                    "+swap:te=1"};
+static const char *const swaps[] = {
+    "",           "+swap:save_on_cpu", "+swap:vdnn=all",
+    "+swap:te=1", "+swap:torchtune",   "+swap:belady"};
 static const char *const offloads[] = {
     "", "+offload:optimizer/gradients", "+offload:optimizer,impl=deepspeed",
     "+offload:optimizer/params/gradients,to=nvme,tile=100"};

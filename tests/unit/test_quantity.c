@@ -9,7 +9,7 @@ static void check_bytes(const char *text, uint64_t expected)
 {
     ms_fault fault = {0};
     uint64_t bytes = 0;
-    ck_assert_int_eq(ms_quantity_bytes(text, NULL, &bytes, &fault), MS_OK);
+    ck_assert_int_eq(ms_size_bytes(text, NULL, &bytes, &fault), MS_OK);
     ck_assert_uint_eq(bytes, expected);
 }
 
@@ -17,10 +17,31 @@ static void check_fails(const char *text, const char *what, const char *hint)
 {
     ms_fault fault = {0};
     uint64_t bytes = 0;
-    ck_assert_int_eq(ms_quantity_bytes(text, NULL, &bytes, &fault), MS_EUSAGE);
+    ck_assert_int_eq(ms_size_bytes(text, NULL, &bytes, &fault), MS_EUSAGE);
     ck_assert_ptr_nonnull(strstr(fault.what, what));
     ck_assert_ptr_nonnull(strstr(fault.hint, hint));
 }
+
+static void check_exact(uint64_t bytes, const char *expected)
+{
+    char text[MS_SIZE_COUNT];
+    uint64_t again = 0;
+    ms_size_exact(bytes, text);
+    ck_assert_str_eq(text, expected);
+    ck_assert_int_eq(ms_size_bytes(text, NULL, &again, NULL), MS_OK);
+    ck_assert_uint_eq(again, bytes);
+}
+
+START_TEST(exact_sizes_read_back)
+{
+    check_exact(0, "0");
+    check_exact(1000, "1000");
+    check_exact(1024, "1KiB");
+    check_exact(UINT64_C(40) << 30, "40GiB");
+    check_exact((UINT64_C(40) << 30) + 1, "42949672961");
+    check_exact(UINT64_C(2048) << 40, "2048TiB");
+}
+END_TEST
 
 START_TEST(bytes)
 {
@@ -106,6 +127,7 @@ Suite *suite_quantity(void)
     Suite *suite = suite_create("quantity");
     TCase *tcase = tcase_create("quantity");
     tcase_add_test(tcase, bytes);
+    tcase_add_test(tcase, exact_sizes_read_back);
     tcase_add_test(tcase, faults);
     tcase_add_test(tcase, size);
     tcase_add_test(tcase, other);

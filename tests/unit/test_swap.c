@@ -27,17 +27,16 @@ static void teardown(void)
     ms_arena_free(&arena);
 }
 
-/* rate in bytes per second, both ways; 0: copies take COPY_NS alone. */
-static const ms_rank_report *run(const char *policy, double rate)
+static const ms_rank_report *run_with(const char *policy, double rate,
+                                      uint64_t copy_ns)
 {
     static ms_report report;
     ms_spec spec = {0};
     ms_program program;
     ms_timeline line;
     ms_machine machine = {0};
-    ms_expand_opts opts = {.h2d_bytes_per_s = rate,
-                           .d2h_bytes_per_s = rate,
-                           .copy_ns = rate > 0 ? COPY_NS : 0};
+    ms_expand_opts opts = {
+        .h2d_bytes_per_s = rate, .d2h_bytes_per_s = rate, .copy_ns = copy_ns};
     ck_assert_int_eq(ms_spec_parse(policy, &arena, &spec, &fault), MS_OK);
     ck_assert_int_eq(
         ms_apply_program(&spec,
@@ -52,6 +51,12 @@ static const ms_rank_report *run(const char *policy, double rate)
     ck_assert_int_eq(ms_measure(&line, &machine, &arena, &report, &fault),
                      MS_OK);
     return &report.ranks[0];
+}
+
+/* rate in bytes per second, both ways; 0: copies take no time. */
+static const ms_rank_report *run(const char *policy, double rate)
+{
+    return run_with(policy, rate, rate > 0 ? COPY_NS : 0);
 }
 
 static uint64_t after_forward(const ms_rank_report *rank)
@@ -78,7 +83,8 @@ END_TEST
 START_TEST(infinite_bandwidth_costs_nothing)
 {
     static const char *const policies[] = {
-        "swap:te=4,min=1", "swap:vdnn=all,min=1", "swap:save_on_cpu,min=1"};
+        "swap:te=4,min=1", "swap:vdnn=all,min=1", "swap:save_on_cpu,min=1",
+        "swap:torchtune,min=1"};
     uint64_t step_ns = run("none", 0)->time.step_ns;
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         const ms_rank_report *rank = run(policies[i], 0);
@@ -115,6 +121,46 @@ START_TEST(vdnn_waits_at_the_end_of_each_layer)
 }
 END_TEST
 
+/* By hand, each copy 25 ns, forward 10, backward 20.  a_1 .. a_7 leave, each
+ * when its reader begins; the copies out end at 35, 60, ... 185.  Before a_6
+ * and a_7 leave, at 60 and 70, a_1 and a_2 (35, 60) go; five stay.  Backward
+ * begins at 80; that of unit 3, at 160, sends for a_2, which is there at 185
+ * and needed at 180; a_1 is there at 210 and needed at 205.  Without prefetch
+ * each takes its 25 ns. */
+START_TEST(torchtune_by_hand)
+{
+    uint64_t none = after_forward(run("none", 1e9));
+    const ms_rank_report *rank = run_with("swap:torchtune,min=2", 0, 25);
+    ck_assert_uint_eq(rank->d2h_bytes, 7 * UNIT_BYTES);
+    ck_assert_uint_eq(rank->h2d_bytes, 2 * UNIT_BYTES);
+    ck_assert_uint_eq(after_forward(rank), none - 2 * UNIT_BYTES);
+    ck_assert_uint_eq(rank->time.stall_ns, 5 + 5);
+    ck_assert_uint_eq(rank->time.step_ns, 240 + 10);
+    rank = run_with("swap:torchtune,min=2,prefetch=0", 0, 25);
+    ck_assert_uint_eq(rank->time.step_ns, 240 + 2 * 25);
+    /* One copy under way: a_1 .. a_6 go, a_7's reader waits for a_6's. */
+    rank = run_with("swap:torchtune,min=2,inflight=1", 0, 25);
+    ck_assert_uint_eq(rank->h2d_bytes, 6 * UNIT_BYTES);
+    ck_assert_uint_eq(after_forward(rank), none - 6 * UNIT_BYTES);
+}
+END_TEST
+
+START_TEST(nothing_large_enough_is_none)
+{
+    static const char *const policies[] = {
+        "swap:te=4,min=1MiB", "swap:vdnn=all,min=1MiB",
+        "swap:save_on_cpu,min=1MiB", "swap:torchtune,min=1MiB"};
+    uint64_t step_ns = run("none", 1e9)->time.step_ns;
+    uint64_t peak_bytes = run("none", 1e9)->peak.allocated_bytes;
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        const ms_rank_report *rank = run(policies[i], 1e9);
+        ck_assert_uint_eq(rank->time.step_ns, step_ns);
+        ck_assert_uint_eq(rank->peak.allocated_bytes, peak_bytes);
+        ck_assert_uint_eq(rank->d2h_bytes, 0);
+    }
+}
+END_TEST
+
 START_TEST(every_block_away_is_refused)
 {
     ms_spec spec = {0};
@@ -138,6 +184,8 @@ Suite *suite_swap(void)
     tcase_add_test(tcase, infinite_bandwidth_costs_nothing);
     tcase_add_test(tcase, save_on_cpu_adds_every_copy);
     tcase_add_test(tcase, vdnn_waits_at_the_end_of_each_layer);
+    tcase_add_test(tcase, torchtune_by_hand);
+    tcase_add_test(tcase, nothing_large_enough_is_none);
     tcase_add_test(tcase, every_block_away_is_refused);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/swapplan.h"
+#include "policies/swapwrite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A plan that recomputes is measured: what is made again has inputs that are
+ * there for a while.  So often the target is lowered by what was too much. */
+#define TRIES 16u
+
+/* ---- columns ------------------------------------------------------------- */
+
+typedef struct place_in_order {
+    uint64_t key_ns;
+    uint32_t tensor;
+} place_in_order;
+
+static int by_key(const void *a, const void *b)
+{
+    const place_in_order *x = a, *y = b;
+    if (x->key_ns != y->key_ns)
+        return x->key_ns < y->key_ns ? -1 : 1;
+    return (x->tensor > y->tensor) - (x->tensor < y->tensor);
+}
+
+static ms_err sort_tensors(const ms_swapplan *p, bool by_back, uint32_t *order)
+{
+    uint32_t n = p->profile->n_tensors;
+    place_in_order *list = ms_arena_take_raw(p->swap->arena, n, sizeof *list);
+    if (list == NULL)
+        return ms_fail_nomem(p->swap->fault);
+    for (uint32_t i = 0; i < n; i++) {
+        const ms_profile_tensor *t = &p->profile->tensors[i];
+        list[i] = (place_in_order){by_back ? t->back_ns : t->out_ns, i};
+    }
+    qsort(list, n, sizeof *list, by_key);
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = list[i].tensor;
+    return MS_OK;
+}
+
+static ms_err take_columns(ms_swapplan *p)
+{
+    ms_arena *arena = p->swap->arena;
+    const ms_graph *graph = p->swap->context->graph;
+    size_t n = p->profile->n_tensors, size = sizeof(uint32_t);
+    p->choice = ms_arena_take(arena, n, sizeof *p->choice);
+    p->out_ns = ms_arena_take(arena, n, sizeof *p->out_ns);
+    p->in_ns = ms_arena_take(arena, n, sizeof *p->in_ns);
+    p->by_out = ms_arena_take_raw(arena, n, size);
+    p->rank = ms_arena_take_raw(arena, n, size);
+    p->by_back = ms_arena_take_raw(arena, n, size);
+    p->level_bytes =
+        ms_arena_take(arena, p->profile->n_calls, sizeof *p->level_bytes);
+    p->gone = ms_arena_take(arena, graph->n_storages, 1);
+    p->stamp = ms_arena_take(arena, graph->n_ops, size);
+    p->work = ms_arena_take_raw(arena, graph->n_ops, size);
+    if (p->choice == NULL || p->out_ns == NULL || p->in_ns == NULL ||
+        p->by_out == NULL || p->by_back == NULL || p->level_bytes == NULL ||
+        p->gone == NULL || p->rank == NULL || p->stamp == NULL ||
+        p->work == NULL)
+        return ms_fail_nomem(p->swap->fault);
+    return MS_OK;
+}
+
+ms_err ms_swapplan_open(ms_swapplan *p, ms_swap *swap,
+                        const ms_profile *profile, uint64_t budget_bytes)
+{
+    const ms_expand_opts *opts = swap->context->opts;
+    *p = (ms_swapplan){
+        .swap = swap, .profile = profile, .budget_bytes = budget_bytes};
+    MS_TRY(take_columns(p));
+    MS_TRY(sort_tensors(p, false, p->by_out));
+    MS_TRY(sort_tensors(p, true, p->by_back));
+    for (uint32_t i = 0; i < profile->n_tensors; i++) {
+        uint64_t bytes = profile->tensors[i].bytes;
+        p->out_ns[i] = ms_profile_copy_ns(opts, bytes, false);
+        p->in_ns[i] = ms_profile_copy_ns(opts, bytes, true);
+    }
+    return MS_OK;
+}
+
+/* ---- what recomputation takes -------------------------------------------- */
+
+/* Is it kept, and still when `reader` runs? */
+static bool is_there(const ms_swapplan *p, uint32_t storage, uint32_t reader)
+{
+    const ms_graph *graph = p->swap->context->graph;
+    uint32_t end = graph->storage_saved_end[storage];
+    return storage < graph->n_persistent ||
+           (p->swap->saved.kept[storage] && !p->gone[storage] &&
+            end != MS_NONE && end >= reader);
+}
+
+/* Asks for the maker of storage; false: there is none in forward. */
+static bool want(ms_swapplan *p, uint32_t storage, uint32_t *n)
+{
+    const ms_graph *graph = p->swap->context->graph;
+    uint32_t maker = graph->storage_maker[storage];
+    if (maker == MS_NONE || graph->op_pass[maker] > MS_LOSS)
+        return false;
+    if (p->stamp[maker] == p->tick)
+        return true;
+    p->stamp[maker] = p->tick;
+    p->work[(*n)++] = maker;
+    return true;
+}
+
+uint64_t ms_swapplan_recompute_ns(ms_swapplan *p, uint32_t tensor)
+{
+    const ms_graph *graph = p->swap->context->graph;
+    const ms_profile_tensor *t = &p->profile->tensors[tensor];
+    uint32_t n = 0;
+    uint64_t ns = 0;
+    uint32_t end = graph->storage_saved_end[t->storage];
+    p->tick++;
+    if (end == MS_NONE || end < t->back_op || !want(p, t->storage, &n))
+        return UINT64_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t op = p->work[i];
+        ns += graph->op_ns[op];
+        for (uint32_t k = graph->in_at[op]; k < graph->in_at[op + 1]; k++)
+            if (!is_there(p, graph->in[k], t->back_op) &&
+                !want(p, graph->in[k], &n))
+                return UINT64_MAX;
+    }
+    return ns;
+}
+
+/* ---- choices ------------------------------------------------------------- */
+
+static void add_between(ms_swapplan *p, uint32_t first, uint32_t end,
+                        uint64_t bytes, bool away)
+{
+    for (uint32_t c = first; c < end; c++)
+        p->level_bytes[c] =
+            away ? p->level_bytes[c] - bytes : p->level_bytes[c] + bytes;
+}
+
+static void choose(ms_swapplan *p, uint32_t tensor, uint8_t place)
+{
+    const ms_profile_tensor *t = &p->profile->tensors[tensor];
+    ms_swapplan_choice *choice = &p->choice[tensor];
+    choice->place = place;
+    choice->free_call = t->out_call + 1;
+    choice->in_call = t->back_call;
+    p->rank[tensor] = p->n_picked++;
+    p->gone[t->storage] |= place == MS_GONE;
+    add_between(p, choice->free_call, choice->in_call, t->bytes, true);
+}
+
+/* The call that is too high; n_calls: none is. */
+static uint32_t too_high(const ms_swapplan *p)
+{
+    uint32_t n = p->profile->n_calls, highest = n;
+    uint64_t most = p->target_bytes;
+    for (uint32_t c = 0; c < n; c++) {
+        if (p->level_bytes[c] <= most)
+            continue;
+        highest = c;
+        most = p->level_bytes[c];
+        if (p->rule->in_order)
+            break;
+    }
+    return highest;
+}
+
+/* The least peak that moving alone can reach: every tensor is away between its
+ * two uses. */
+static ms_err find_least(const ms_swapplan *p, uint64_t *least)
+{
+    uint32_t n = p->profile->n_calls;
+    uint64_t away = 0;
+    uint64_t *leaves =
+        ms_arena_take(p->swap->arena, (size_t)n + 1, 2 * sizeof *leaves);
+    if (leaves == NULL)
+        return ms_fail_nomem(p->swap->fault);
+    uint64_t *returns = leaves + n + 1;
+    *least = 0;
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
+        const ms_profile_tensor *t = &p->profile->tensors[i];
+        leaves[t->out_call + 1] += t->bytes;
+        returns[t->back_call] += t->bytes;
+    }
+    for (uint32_t c = 0; c < n; c++) {
+        away += leaves[c] - returns[c];
+        uint64_t level = p->profile->level_bytes[c] - away;
+        *least = level > *least ? level : *least;
+    }
+    return MS_OK;
+}
+
+static bool room(const ms_swapplan *p, uint32_t call, uint64_t bytes)
+{
+    return p->level_bytes[call] + bytes <= p->target_bytes;
+}
+
+/* A tensor that leaves is here until its copy is expected to have ended, where
+ * there is room: nobody waits for it then. */
+static void delay_frees(ms_swapplan *p)
+{
+    uint64_t free_ns = 0;
+    for (uint32_t k = 0; k < p->profile->n_tensors; k++) {
+        uint32_t i = p->by_out[k];
+        const ms_profile_tensor *t = &p->profile->tensors[i];
+        ms_swapplan_choice *choice = &p->choice[i];
+        if (choice->place != MS_HOST)
+            continue;
+        uint64_t begin_ns = t->out_ns > free_ns ? t->out_ns : free_ns;
+        free_ns = begin_ns + p->out_ns[i];
+        while (choice->free_call < choice->in_call &&
+               p->profile->start_ns[choice->free_call] < free_ns &&
+               room(p, choice->free_call, t->bytes))
+            p->level_bytes[choice->free_call++] += t->bytes;
+        if (choice->free_call == choice->in_call)
+            choice->place = MS_HERE; /* it need not leave at all */
+    }
+}
+
+/* Soonest needed first, none before one that is needed sooner: the copies are
+ * a queue. */
+static void bring_early(ms_swapplan *p)
+{
+    uint32_t before = 0;
+    for (uint32_t k = 0; k < p->profile->n_tensors; k++) {
+        uint32_t i = p->by_back[k];
+        uint64_t bytes = p->profile->tensors[i].bytes;
+        ms_swapplan_choice *choice = &p->choice[i];
+        if (choice->place != MS_HOST)
+            continue;
+        while (choice->in_call > choice->free_call + 1 &&
+               choice->in_call > before && room(p, choice->in_call - 1, bytes))
+            p->level_bytes[--choice->in_call] += bytes;
+        before = choice->in_call;
+    }
+}
+
+/* Latest needed first: each copy ends when the one behind it begins, or when
+ * its tensor is needed (in-triggers of Capuchin, section 4.4). */
+static void bring_in_time(ms_swapplan *p)
+{
+    uint64_t next_ns = UINT64_MAX;
+    for (uint32_t k = p->profile->n_tensors; k-- > 0;) {
+        uint32_t i = p->by_back[k];
+        const ms_profile_tensor *t = &p->profile->tensors[i];
+        ms_swapplan_choice *choice = &p->choice[i];
+        if (choice->place != MS_HOST)
+            continue;
+        uint64_t end_ns = t->back_ns < next_ns ? t->back_ns : next_ns;
+        uint64_t all_ns = p->in_ns[i] + choice->lead_ns;
+        next_ns = end_ns > all_ns ? end_ns - all_ns : 0;
+        while (choice->in_call > choice->free_call + 1 &&
+               p->profile->start_ns[choice->in_call] > next_ns &&
+               room(p, choice->in_call - 1, t->bytes))
+            p->level_bytes[--choice->in_call] += t->bytes;
+    }
+}
+
+/* ---- a plan -------------------------------------------------------------- */
+
+static void settle_times(ms_swapplan *p)
+{
+    delay_frees(p);
+    if (p->rule->early)
+        bring_early(p);
+    else
+        bring_in_time(p);
+}
+
+/* False: nothing is left to pick and the level is still too high. */
+static bool pick_all(ms_swapplan *p)
+{
+    size_t levels = p->profile->n_calls * sizeof *p->level_bytes;
+    memcpy(p->level_bytes, p->profile->level_bytes, levels);
+    memset(p->gone, 0, p->swap->context->graph->n_storages);
+    p->n_picked = 0;
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
+        p->choice[i].place = MS_HERE;
+        p->rank[i] = MS_NONE;
+    }
+    for (;;) {
+        uint8_t place = MS_HOST;
+        uint32_t call = too_high(p);
+        if (call == p->profile->n_calls)
+            return true;
+        uint32_t tensor = p->rule->pick(p, call, &place);
+        if (tensor == MS_NONE)
+            return false;
+        choose(p, tensor, place);
+    }
+}
+
+ms_err ms_swapplan_check(const ms_swapplan *p)
+{
+    char hint[80], budget[MS_SIZE_COUNT], least[MS_SIZE_COUNT];
+    uint64_t least_bytes;
+    MS_TRY(find_least(p, &least_bytes));
+    if (p->budget_bytes >= least_bytes)
+        return MS_OK;
+    ms_size_count(p->budget_bytes, budget);
+    ms_size_count(least_bytes, least);
+    snprintf(hint, sizeof hint, "give it budget=%llu or more",
+             (unsigned long long)least_bytes);
+    return ms_fail(p->swap->fault, MS_EINFEASIBLE, "swap", hint,
+                   "no plan fits in %s bytes: with every tensor away until it "
+                   "is used the peak is %s",
+                   budget, least);
+}
+
+ms_err ms_swapplan_refuse(const ms_swapplan *p)
+{
+    char budget[MS_SIZE_COUNT], peak[MS_SIZE_COUNT];
+    ms_size_count(p->budget_bytes, budget);
+    ms_size_count(p->peak_bytes, peak);
+    return ms_fail(p->swap->fault, MS_EINFEASIBLE, "swap",
+                   "give it a larger budget",
+                   "no plan found fits in %s bytes: the last one's peak is %s",
+                   budget, peak);
+}
+
+static ms_err write_and_measure(ms_swapplan *p)
+{
+    MS_TRY(ms_swapwrite_program(p, &p->program));
+    return ms_profile_measure(p->swap->context, &p->program, &p->peak_bytes,
+                              &p->step_ns, p->swap->fault);
+}
+
+ms_err ms_swapplan_make(ms_swapplan *p, const ms_swapplan_rule *rule,
+                        bool recompute)
+{
+    p->rule = rule;
+    p->recompute = recompute;
+    p->fits = false;
+    p->target_bytes = p->budget_bytes;
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++)
+        p->choice[i].lead_ns = 0;
+    for (uint32_t t = 0; t < TRIES && pick_all(p); t++) {
+        settle_times(p);
+        MS_TRY(write_and_measure(p));
+        p->fits = p->peak_bytes <= p->budget_bytes;
+        if (p->fits)
+            break;
+        uint64_t over_bytes = p->peak_bytes - p->budget_bytes;
+        if (over_bytes > p->target_bytes)
+            break;
+        p->target_bytes -= over_bytes;
+    }
+    return MS_OK;
+}
+
+/* ---- feedback ------------------------------------------------------------ */
+
+#define ROUNDS 20u
+
+/* The same tensors with their copies in at other times. */
+static ms_err settle_again(ms_swapplan *p)
+{
+    size_t levels = p->profile->n_calls * sizeof *p->level_bytes;
+    memcpy(p->level_bytes, p->profile->level_bytes, levels);
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++)
+        if (p->choice[i].place != MS_HERE)
+            choose(p, i, p->choice[i].place);
+    settle_times(p);
+    return write_and_measure(p);
+}
+
+/* Capuchin's feedback: the in-trigger of a tensor that was still on its way
+ * moves by 5 % of its copy. */
+static ms_err give_lead(ms_swapplan *p, uint32_t *n)
+{
+    ms_profile_copy *copies;
+    MS_TRY(ms_profile_waited(p->swap->context, &p->program, &copies, n,
+                             p->swap->fault));
+    for (uint32_t k = 0; k < *n; k++)
+        for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
+            const ms_profile_tensor *t = &p->profile->tensors[i];
+            if (t->storage == copies[k].storage &&
+                t->micro_batch == copies[k].micro_batch)
+                p->choice[i].lead_ns += p->in_ns[i] / 20;
+        }
+    return MS_OK;
+}
+
+ms_err ms_swapplan_refine(ms_swapplan *p)
+{
+    ms_program program = p->program;
+    uint64_t peak_bytes = p->peak_bytes, step_ns = p->step_ns;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        uint32_t n;
+        MS_TRY(give_lead(p, &n));
+        if (n == 0)
+            break;
+        MS_TRY(settle_again(p));
+        if (p->peak_bytes > p->budget_bytes || p->step_ns >= step_ns)
+            continue;
+        program = p->program;
+        peak_bytes = p->peak_bytes;
+        step_ns = p->step_ns;
+    }
+    p->program = program;
+    p->peak_bytes = peak_bytes;
+    p->step_ns = step_ns;
+    return MS_OK;
+}

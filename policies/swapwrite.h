@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_POLICIES_SWAPWRITE_H
+#define MS_POLICIES_SWAPWRITE_H
+
+/* Private to swapplan.c: a plan as a program. */
+
+#include "policies/swapplan.h"
+
+/* The program that the plan was made for with the plan's moves and waits, and
+ * without what is to be made again in the keep sets. */
+ms_err ms_swapwrite_program(const ms_swapplan *plan, ms_program *program);
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* swap:auto+checkpoint:auto against every plan there is on a short chain: all
+ * orders in which tensors are picked and all places for them. */
+#include "policies/swapplan.h"
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define N 5u /* units: a_1 .. a_(N - 1) may leave */
+#define MOST (N - 1)
+#define UNIT ((uint64_t)1000000)
+
+static ms_arena arena, trial;
+static ms_fault fault;
+static ms_graph graph;
+static ms_machine machine = {.capacity_bytes = UINT64_C(1) << 40};
+
+static void setup(void)
+{
+    arena = trial = (ms_arena){0};
+    fault = (ms_fault){0};
+    laws_chain(N, UNIT, &arena, &graph);
+}
+
+static void teardown(void)
+{
+    ms_arena_free(&arena);
+    ms_arena_free(&trial);
+}
+
+/* The script that the rule under test follows. */
+static uint32_t script_order[MOST];
+static uint32_t script_places; /* bit i: tensor i is made again */
+
+static uint32_t pick_script(ms_swapplan *plan, uint32_t call, uint8_t *place)
+{
+    for (uint32_t i = 0; i < plan->profile->n_tensors; i++) {
+        uint32_t tensor = script_order[i];
+        *place = script_places >> tensor & 1u ? MS_GONE : MS_HOST;
+        if (ms_swapplan_idle(plan, tensor, call))
+            return tensor;
+    }
+    return MS_NONE;
+}
+
+static const ms_swapplan_rule rules[] = {
+    {.pick = pick_script},
+    {.pick = pick_script, .early = true},
+    {.pick = pick_script, .in_order = true, .early = true}};
+
+/* The least time of a plan for the budget over all scripts of this order. */
+static void try_places(ms_swapplan *plan, uint64_t *best_ns)
+{
+    for (script_places = 0; script_places < 1u << MOST; script_places++)
+        for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+            ck_assert_int_eq(ms_swapplan_make(plan, &rules[r], true), MS_OK);
+            if (plan->fits && plan->step_ns < *best_ns)
+                *best_ns = plan->step_ns;
+        }
+}
+
+static void try_orders(ms_swapplan *plan, uint32_t from, uint64_t *best_ns)
+{
+    uint32_t n = plan->profile->n_tensors;
+    if (from == n)
+        try_places(plan, best_ns);
+    for (uint32_t i = from; i < n; i++) {
+        uint32_t a = script_order[from], b = script_order[i];
+        script_order[from] = b;
+        script_order[i] = a;
+        try_orders(plan, from + 1, best_ns);
+        script_order[from] = a;
+        script_order[i] = b;
+    }
+}
+
+static uint64_t best_of_all(const ms_policy_context *context,
+                            uint64_t budget_bytes)
+{
+    ms_policy_value values[MS_SWAP_N_PARAMS] = {0};
+    ms_keep keep;
+    ms_program program, made;
+    ms_profile profile;
+    ms_swapplan plan;
+    uint64_t best_ns = UINT64_MAX;
+    ck_assert_int_eq(ms_program_keep_all(&graph, &trial, &keep, &fault), MS_OK);
+    ck_assert_int_eq(
+        ms_program_default(&graph, &keep, 1, &trial, &program, &fault), MS_OK);
+    made = ms_program_without_calls(&program);
+    ms_swap swap = {.context = context,
+                    .from = &program,
+                    .program = &made,
+                    .arena = &trial,
+                    .fault = &fault,
+                    .values = values};
+    ck_assert_int_eq(
+        ms_saved_find(&graph, &program, 2, &trial, &made, &swap.saved, &fault),
+        MS_OK);
+    ck_assert_int_eq(ms_profile_run(context, &program, 2, &profile, &fault),
+                     MS_OK);
+    ck_assert_int_eq(ms_swapplan_open(&plan, &swap, &profile, budget_bytes),
+                     MS_OK);
+    ck_assert_uint_eq(profile.n_tensors, MOST);
+    for (uint32_t i = 0; i < MOST; i++)
+        script_order[i] = i;
+    try_orders(&plan, 0, &best_ns);
+    return best_ns;
+}
+
+static uint64_t step_of_auto(const ms_policy_context *context,
+                             uint64_t budget_bytes)
+{
+    char text[80];
+    ms_spec spec = {0};
+    ms_program program;
+    uint64_t peak_bytes, step_ns;
+    snprintf(text, sizeof text,
+             "swap:auto,min=2,budget=%" PRIu64 "+checkpoint:auto",
+             budget_bytes);
+    ck_assert_int_eq(ms_spec_parse(text, &trial, &spec, &fault), MS_OK);
+    ck_assert_int_eq(ms_apply_program(&spec, context, 1, &program, &fault),
+                     MS_OK);
+    ck_assert_int_eq(
+        ms_profile_measure(context, &program, &peak_bytes, &step_ns, &fault),
+        MS_OK);
+    ck_assert_uint_le(peak_bytes, budget_bytes);
+    return step_ns;
+}
+
+static const uint64_t copies[] = {3, 8, 15, 22, 40, 90};
+
+START_TEST(auto_finds_the_best)
+{
+    for (uint64_t budget = 5 * UNIT + 1; budget < 9 * UNIT; budget += UNIT) {
+        ms_expand_opts opts = {.copy_ns = copies[_i]};
+        ms_policy_context context = {.graph = &graph,
+                                     .arena = &trial,
+                                     .opts = &opts,
+                                     .machine = &machine};
+        ck_assert_uint_eq(step_of_auto(&context, budget),
+                          best_of_all(&context, budget));
+        ms_arena_reset(&trial);
+    }
+}
+END_TEST
+
+Suite *suite_swapbest(void)
+{
+    Suite *suite = suite_create("swapbest");
+    TCase *tcase = tcase_create("swapbest");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, auto_finds_the_best, 0,
+                        (int)(sizeof copies / sizeof *copies));
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

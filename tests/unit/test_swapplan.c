@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Swapping to a budget, on a chain of N equal units (tests/laws/laws.h): unit
+ * i reads and saves a_i (a_0 is an input) and makes a_(i + 1); forward takes
+ * 10 ns, backward 20.  Storage i is a_i. */
+#include "policies/profile.h"
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N 8u
+#define UNIT ((uint64_t)1000000)
+#define BASE_NS (N * 30)
+
+static ms_arena arena;
+static ms_fault fault;
+static ms_graph graph;
+
+typedef struct outcome {
+    ms_err err;
+    ms_program program;
+    ms_report report;
+} outcome;
+
+static void setup(void)
+{
+    arena = (ms_arena){0};
+    fault = (ms_fault){0};
+    laws_chain(N, UNIT, &arena, &graph);
+}
+
+static void teardown(void)
+{
+    ms_arena_free(&arena);
+}
+
+/* Each copy takes copy_ns.  What runs obeys the laws. */
+static outcome run(const char *policy, uint64_t copy_ns, uint32_t micro_batches)
+{
+    outcome out = {0};
+    ms_spec spec = {0};
+    ms_machine machine = {.capacity_bytes = UINT64_C(1) << 40};
+    ms_expand_opts opts = {.copy_ns = copy_ns};
+    ms_policy_context context = {
+        .graph = &graph, .arena = &arena, .opts = &opts, .machine = &machine};
+    ms_plan *plan = ms_arena_take(&arena, 1, sizeof *plan);
+    ms_timeline *line = ms_arena_take(&arena, 1, sizeof *line);
+    fault = (ms_fault){0};
+    out.err = ms_spec_parse(policy, &arena, &spec, &fault);
+    if (out.err == MS_OK)
+        out.err = ms_apply_program(&spec, &context, micro_batches, &out.program,
+                                   &fault);
+    if (out.err != MS_OK)
+        return out;
+    opts.uses = true;
+    ck_assert_int_eq(ms_check_program(&graph, &out.program, &fault), MS_OK);
+    ck_assert_int_eq(
+        ms_expand(&graph, &out.program, &opts, &arena, plan, &fault), MS_OK);
+    ck_assert_int_eq(ms_replay(plan, &machine, &arena, line, &fault), MS_OK);
+    ck_assert_int_eq(ms_measure(line, &machine, &arena, &out.report, &fault),
+                     MS_OK);
+    laws_check_rows(plan);
+    laws_check_clock(plan, line, &machine);
+    laws_check_levels(plan, line);
+    return out;
+}
+
+static outcome run_budget(const char *way, uint64_t budget_bytes,
+                          uint64_t copy_ns, uint32_t micro_batches)
+{
+    char policy[128];
+    snprintf(policy, sizeof policy, "%s,min=2,budget=%" PRIu64, way,
+             budget_bytes);
+    return run(policy, copy_ns, micro_batches);
+}
+
+static uint64_t peak_of(const outcome *out)
+{
+    return out->report.ranks[0].peak.allocated_bytes;
+}
+
+static uint64_t step_of(const outcome *out)
+{
+    return out->report.ranks[0].time.step_ns;
+}
+
+/* The budget that the refusal names. */
+static uint64_t least_budget(const char *way, uint32_t micro_batches)
+{
+    outcome out = run_budget(way, 1, 25, micro_batches);
+    ck_assert_int_eq(out.err, MS_EINFEASIBLE);
+    const char *at = strstr(fault.hint, "budget=");
+    ck_assert_ptr_nonnull(at);
+    return strtoull(at + strlen("budget="), NULL, 10);
+}
+
+static const char *const ways[] = {"swap:belady",
+                                   "swap:capuchin",
+                                   "swap:auto",
+                                   "checkpoint:auto+swap:auto",
+                                   "checkpoint:sqrt+swap:belady",
+                                   "checkpoint:every=2+swap:auto"};
+
+static void check_budgets(const char *way, uint32_t micro_batches)
+{
+    uint64_t least = least_budget(way, micro_batches);
+    outcome none = run_budget(way, UNIT * 100, 25, micro_batches);
+    for (uint64_t budget = least; budget <= peak_of(&none);
+         budget += UNIT / 2) {
+        outcome out = run_budget(way, budget, 25, micro_batches);
+        ck_assert_msg(out.err == MS_OK, "%s: %s", way, fault.what);
+        ck_assert_uint_le(peak_of(&out), budget);
+        ck_assert_uint_ge(step_of(&out), step_of(&none));
+    }
+    ck_assert_int_eq(run_budget(way, least - 1, 25, micro_batches).err,
+                     MS_EINFEASIBLE);
+}
+
+START_TEST(every_budget_is_kept_or_refused)
+{
+    for (uint32_t micro_batches = 1; micro_batches <= 3; micro_batches += 2)
+        check_budgets(ways[_i], micro_batches);
+}
+END_TEST
+
+START_TEST(room_enough_is_none)
+{
+    for (size_t i = 0; i < 4; i++) {
+        outcome none = run("none", 25, 1);
+        outcome out = run_budget(ways[i], peak_of(&none), 25, 1);
+        ck_assert_uint_eq(out.program.n_calls, none.program.n_calls);
+        ck_assert_uint_eq(step_of(&out), BASE_NS);
+        ck_assert_uint_eq(peak_of(&out), peak_of(&none));
+    }
+}
+END_TEST
+
+/* Copies that take no time leave what the op that runs needs: a gradient in
+ * and out and the unit's input, beside a_0, the output and the byte of loss
+ * that the training loop holds. */
+START_TEST(infinite_bandwidth_leaves_the_live_window)
+{
+    for (size_t i = 0; i < 3; i++) {
+        uint64_t least = least_budget(ways[i], 1);
+        outcome out = run_budget(ways[i], least, 0, 1);
+        ck_assert_int_eq(out.err, MS_OK);
+        ck_assert_uint_eq(step_of(&out), BASE_NS);
+        ck_assert_uint_eq(out.report.ranks[0].time.stall_ns, 0);
+        ck_assert_uint_eq(least, 5 * UNIT + 1);
+    }
+}
+END_TEST
+
+/* Calls: a mark, 8 forwards, a mark, the loss, a mark, the loss's backward,
+ * then those of units 7 .. 0.  a_1 is read by unit 1 at 10 .. 20 and, six
+ * backwards behind 80, at 200. */
+START_TEST(profile_by_hand)
+{
+    ms_keep keep;
+    ms_program program;
+    ms_profile profile;
+    ms_machine machine = {.capacity_bytes = 1};
+    ms_expand_opts opts = {.copy_ns = 25};
+    ms_policy_context context = {
+        .graph = &graph, .arena = &arena, .opts = &opts, .machine = &machine};
+    uint64_t highest = 0;
+    ck_assert_int_eq(ms_program_keep_all(&graph, &arena, &keep, &fault), MS_OK);
+    ck_assert_int_eq(
+        ms_program_default(&graph, &keep, 1, &arena, &program, &fault), MS_OK);
+    ck_assert_int_eq(ms_profile_run(&context, &program, 2, &profile, &fault),
+                     MS_OK);
+    ck_assert_uint_eq(profile.n_tensors, N - 1);
+    for (uint32_t i = 0; i < profile.n_tensors; i++) {
+        const ms_profile_tensor *t = &profile.tensors[i];
+        ck_assert_uint_eq(t->out_call, 1 + t->storage);
+        ck_assert_uint_eq(t->back_call, 20 - t->storage);
+        ck_assert_uint_eq(t->out_ns, 10 * (t->storage + 1));
+        ck_assert_uint_eq(t->back_ns, 80 + 20 * (N - 1 - t->storage));
+    }
+    for (uint32_t c = 0; c < profile.n_calls; c++)
+        if (profile.level_bytes[c] > highest)
+            highest = profile.level_bytes[c];
+    ck_assert_uint_eq(highest, profile.peak_bytes);
+    ck_assert_uint_eq(highest, (N + 3) * UNIT + 1);
+    ck_assert_uint_eq(profile.step_ns, BASE_NS);
+    ck_assert_uint_eq(profile.start_ns[2], 10);
+    ck_assert_uint_eq(profile.start_ns[19], 200);
+    ck_assert_uint_eq(ms_profile_copy_ns(&opts, UNIT, true), 25);
+}
+END_TEST
+
+/* The storages that a program moves to host memory. */
+static uint32_t moved(const outcome *out, uint32_t *storages)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < out->program.n_calls; i++) {
+        const ms_call *call = &out->program.calls[i];
+        if (call->verb != MS_MOVE || call->place != MS_HOST)
+            continue;
+        for (uint32_t k = out->program.set_at[call->set];
+             k < out->program.set_at[call->set + 1]; k++)
+            storages[n++] = out->program.set_item[k];
+    }
+    return n;
+}
+
+/* One and two tensors too many: a_1 has the furthest next use (and the longest
+ * time between its copies), then a_2. */
+START_TEST(the_furthest_leave_first)
+{
+    outcome none = run("none", 25, 1);
+    for (size_t i = 0; i < 2; i++) {
+        uint32_t list[2 * N];
+        outcome out = run_budget(ways[i], peak_of(&none) - 1, 25, 1);
+        ck_assert_uint_eq(moved(&out, list), 1);
+        ck_assert_uint_eq(list[0], 1);
+        out = run_budget(ways[i], peak_of(&none) - UNIT - 1, 25, 1);
+        ck_assert_uint_eq(moved(&out, list), 2);
+        ck_assert_uint_eq(list[0], 1);
+        ck_assert_uint_eq(list[1], 2);
+        ck_assert_uint_eq(step_of(&out), BASE_NS);
+    }
+}
+END_TEST
+
+/* A copy of 1000 ns: a_1 is idle from 20 to 200, to move it waits 1820, to
+ * make it again from a_0 takes 10. */
+START_TEST(slow_copies_are_recomputed)
+{
+    static const char *const both[] = {"swap:capuchin",
+                                       "checkpoint:auto+swap:auto"};
+    outcome none = run("none", 1000, 1);
+    for (size_t i = 0; i < 2; i++) {
+        outcome out = run_budget(both[i], peak_of(&none) - 1, 1000, 1);
+        ck_assert_int_eq(out.err, MS_OK);
+        ck_assert_uint_eq(out.report.ranks[0].d2h_bytes, 0);
+        ck_assert_uint_eq(out.report.ranks[0].time.recompute_ns, 10);
+        ck_assert_uint_eq(step_of(&out), BASE_NS + 10);
+    }
+    outcome moves = run_budget("swap:auto", peak_of(&none) - 1, 1000, 1);
+    ck_assert_uint_eq(moves.report.ranks[0].time.recompute_ns, 0);
+    ck_assert_uint_eq(moves.report.ranks[0].d2h_bytes, UNIT);
+}
+END_TEST
+
+/* auto takes the best that the others find, and to recompute too is never
+ * slower than to move alone. */
+START_TEST(auto_is_the_fastest)
+{
+    static const uint64_t copies[] = {1, 12, 25, 60, 300};
+    uint64_t least = least_budget("swap:auto", 1);
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
+        for (uint64_t budget = least; budget < 11 * UNIT; budget += UNIT) {
+            outcome both =
+                run_budget("checkpoint:auto+swap:auto", budget, copies[i], 1);
+            outcome swap = run_budget("swap:auto", budget, copies[i], 1);
+            outcome other = run_budget("swap:belady", budget, copies[i], 1);
+            outcome third = run_budget("swap:capuchin", budget, copies[i], 1);
+            ck_assert_uint_le(step_of(&both), step_of(&swap));
+            ck_assert_uint_le(step_of(&swap), step_of(&other));
+            ck_assert_uint_le(step_of(&both), step_of(&third));
+        }
+}
+END_TEST
+
+static void check_refused(const char *policy, ms_err err, const char *what,
+                          const char *hint)
+{
+    outcome out = run(policy, 25, 1);
+    ck_assert_int_eq(out.err, err);
+    ck_assert_str_eq(fault.what, what);
+    ck_assert_str_eq(fault.hint, hint);
+}
+
+START_TEST(refused)
+{
+    check_refused("checkpoint:auto", MS_EUSAGE,
+                  "checkpoint:auto goes with swap:auto only",
+                  "write swap:auto+checkpoint:auto,budget=40GiB");
+    check_refused("checkpoint:auto+swap:belady", MS_EUSAGE,
+                  "checkpoint:auto goes with swap:auto only",
+                  "write swap:auto+checkpoint:auto,budget=40GiB");
+    check_refused("checkpoint:auto,budget=1GiB+swap:auto,budget=2GiB",
+                  MS_EUSAGE, "swap:auto and checkpoint:auto both give a budget",
+                  "leave one out");
+    check_refused("swap:vdnn=all,budget=1GiB", MS_EUSAGE,
+                  "a budget changes nothing here",
+                  "write vdnn=dyn, or leave budget out");
+    check_refused("swap:belady,budget=4MB", MS_EINFEASIBLE,
+                  "no plan fits in 4,000,000 bytes: with every tensor away "
+                  "until it is used the peak is 5,000,001",
+                  "give it budget=5000001 or more");
+}
+END_TEST
+
+Suite *suite_swapplan(void)
+{
+    Suite *suite = suite_create("swapplan");
+    TCase *tcase = tcase_create("swapplan");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_loop_test(tcase, every_budget_is_kept_or_refused, 0,
+                        (int)(sizeof ways / sizeof *ways));
+    tcase_add_test(tcase, profile_by_hand);
+    tcase_add_test(tcase, room_enough_is_none);
+    tcase_add_test(tcase, infinite_bandwidth_leaves_the_live_window);
+    tcase_add_test(tcase, the_furthest_leave_first);
+    tcase_add_test(tcase, slow_copies_are_recomputed);
+    tcase_add_test(tcase, auto_is_the_fastest);
+    tcase_add_test(tcase, refused);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
