@@ -217,7 +217,8 @@ typedef enum ms_verb {
  * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
  * ADD adds to what lies in the host's memory already, there.  REDUCE: OUTER
  * sums over the groups that hold the same part, on their queue, as many bytes
- * as a buffer named has.  GATHER: AHEAD takes memory of the queue's own, not of
+ * as a buffer named has.  GATHER: OUTER is among
+ * the ranks of the outer ring; AHEAD takes memory of the queue's own, not of
  * the compute stream's; LIMIT: the host waits for what used the second last set
  * moved to SHARD (torch's limit on all-gathers). */
 enum {

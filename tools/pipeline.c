@@ -140,6 +140,8 @@ static void set_rings(const ms_device *device, const ms_shape *shape,
     opts->outer.ranks_per_node = device->gpus_per_node / inner;
     if (opts->outer.ranks_per_node == 0)
         opts->outer.ranks_per_node = 1;
+    if (shape->reshard_ranks > 0)
+        opts->outer = ms_pipeline_ring(device, shape->reshard_ranks);
 }
 
 /* The rates of one of the ranks that work side by side. */

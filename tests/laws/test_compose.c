@@ -18,7 +18,7 @@ static const char *const shares[] = {"",
                                      "+zero:2,dp=3",
                                      "+zero:3,dp=4",
                                      "+zero:3,dp=4,prefetch=3",
-                                     "+fsdp:dp=4",
+                                     "+fsdp:dp=4,reshard_ranks=2",
                                      "+fsdp:dp=6,shard=3,reshard=but_last,"
                                      "units=split,reduce=bf16,sync=last",
                                      "+fsdp:impl=1,dp=4",

@@ -66,6 +66,8 @@ static uint64_t bytes_of(char letter)
     case 'g': /* their gradients */
     case 'f': /* FSDP1: these joined */
         return WEIGHT * PARAMETERS;
+    case 'k': /* half of the weights */
+        return WEIGHT * PARAMETERS / 2;
     case 'r': /* the input of a reduce-scatter */
         return REDUCED * PARAMETERS;
     case 's': /* the rank's gradients */
@@ -159,6 +161,26 @@ START_TEST(fsdp2_stays)
     run_policy("fsdp:dp=4,reshard=no");
     walk("+c +a -c +u +c +a -c -a +u +c +a -c -a +u -a "
          "+g -u +r -g +s +g -u -r +r -g +s +g -u -r +r -g +s -r ");
+}
+END_TEST
+
+/* Pairs keep the weights between forward and backward, half of them each ('k'),
+ * and gather within the pair. */
+START_TEST(fsdp2_pairs)
+{
+    uint64_t weights = BLOCKS * WEIGHT * PARAMETERS;
+    run_policy("fsdp:dp=4,reshard_ranks=2");
+    walk("+c +a -c +u +k -u "
+         "+c +a -c -a +u +k -u "
+         "+c +a -c -a +u +k -u -a "
+         "+a +u -k -a +a +g -u +r -g +s "
+         "+u -k -a +a +g -u -r +r -g +s "
+         "+u -k -a +g -u -r +r -g +s -r ");
+    uint64_t sent = 0;
+    for (uint32_t i = 0; i < result.plan.n_transfers; i++)
+        if (result.plan.transfers[i].kind == MS_TRANSFER_GATHER)
+            sent += result.plan.transfers[i].bytes;
+    ck_assert_uint_eq(sent, weights * 3 / 4 + weights / 2);
 }
 END_TEST
 
@@ -319,6 +341,10 @@ START_TEST(refused)
         "fsdp:dp=4,shard=3",
         "fsdp:dp=4,shard=8",
         "fsdp:dp=4,limit=1",
+        "fsdp:dp=4,reshard_ranks=3",
+        "fsdp:dp=4,shard=2,reshard_ranks=2",
+        "fsdp:dp=4,reshard=no,reshard_ranks=2",
+        "fsdp:impl=1,dp=4,reshard_ranks=2",
         "fsdp:dp=4,strategy=no_shard",
         "fsdp:impl=1,dp=4,reshard=no",
         "fsdp:impl=1,dp=4,strategy=hybrid_shard",
@@ -338,6 +364,7 @@ Suite *suite_fsdp(void)
     tcase_add_test(tcase, fsdp2);
     tcase_add_test(tcase, fsdp2_checkpoint);
     tcase_add_test(tcase, fsdp2_stays);
+    tcase_add_test(tcase, fsdp2_pairs);
     tcase_add_test(tcase, alone);
     tcase_add_test(tcase, fsdp1);
     tcase_add_test(tcase, volumes);
