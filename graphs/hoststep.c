@@ -367,6 +367,28 @@ static bool is_full(const host_step *h)
     }
 }
 
+void ms_hoststep_send(ms_trace *trace, const uint32_t *grads)
+{
+    host_step h = {.trace = trace};
+
+    open_step(&h);
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
+        const ms_parameter *it = &trace->parameters[p];
+        uint64_t bytes = it->part * ms_trace_dtype_bytes[trace->weight_dtype];
+        if (grads[p] == MS_NONE)
+            continue;
+        ms_trace_begin(trace, "aten::_to_copy");
+        ms_trace_read_storage(trace, it->master, it->part * STATE_BYTES);
+        uint32_t cast = ms_trace_make_storage(trace, "weight_cast", bytes);
+        ms_trace_end(trace, 0, false);
+        begin(&h, "copy_weights", MS_STREAM_D2H);
+        touch(&h, cast);
+        touch(&h, it->storage);
+        end(&h, bytes, bytes, trace->device->d2h_bytes_per_s, COPY_NS);
+        ms_trace_drop_storage(trace, cast);
+    }
+}
+
 void ms_hoststep_run(ms_trace *trace)
 {
     host_step h = {.trace = trace};

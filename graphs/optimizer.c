@@ -296,7 +296,8 @@ static void fused_update(step *s, uint32_t p)
     write_state(s, p, parameter->first);
     write_state(s, p, parameter->second);
     write_state(s, p, parameter->master);
-    write_state(s, p, parameter->storage);
+    if (s->trace->shape->offload.parameters == MS_DEVICE_POOL)
+        write_state(s, p, parameter->storage);
 }
 
 static void copy_master(step *s, uint32_t p)
@@ -485,6 +486,8 @@ static void device_step(step *s)
 
     if (s->fused) {
         over_all(s, "fused_optimizer_step", fused_update, 11);
+        if (trace->shape->offload.parameters != MS_DEVICE_POOL)
+            ms_hoststep_send(trace, s->grads);
         return;
     }
     bool casts = s->mixed && trace->grad_dtype != MS_FLOAT32;
@@ -496,10 +499,27 @@ static void device_step(step *s)
         foreach_adam(s);
     else
         loop_adam(s);
-    if (s->mixed)
+    if (trace->shape->offload.parameters != MS_DEVICE_POOL)
+        ms_hoststep_send(trace, s->grads);
+    else if (s->mixed)
         each(s, "aten::copy_", "aten::_foreach_copy_", copy_master, 0);
     if (casts)
         drop_list(s, s->grads);
+}
+
+/* Weights that lie elsewhere are made of master copies. */
+static bool check_weights(const step *s)
+{
+    ms_trace *trace = s->trace;
+
+    if (s->mixed || trace->shape->offload.parameters == MS_DEVICE_POOL)
+        return true;
+    trace->err = ms_fail(trace->fault, MS_EUSAGE, "training.precision",
+                         "type offload:optimizer beside it, or --precision "
+                         "bf16-mixed",
+                         "the device cannot update weights in host memory "
+                         "without a master copy");
+    return false;
 }
 
 void ms_optimizer_step(ms_trace *trace)
@@ -512,7 +532,7 @@ void ms_optimizer_step(ms_trace *trace)
     trace->pass = MS_STEP;
     trace->unit = trace->node_now = MS_NONE;
     trace->op_flags = 0;
-    if (open_step(&s)) {
+    if (open_step(&s) && check_weights(&s)) {
         if (trace->cpu && trace->framework == MS_TORCH_1_13)
             announce(trace);
         device_step(&s);

@@ -37,6 +37,20 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .help = "torchtune's OffloadActivations: each saved tensor leaves as "
                  "it is saved, except for the output projection's and the "
                  "loss's; the copies in are one unit ahead"},
+    [MS_SWAP_CHECKPOINTS] =
+        {.name = "checkpoints",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "what checkpoints hold leaves when its block has run, and "
+                 "comes back before it is replayed (DeepSpeed's "
+                 "cpu_checkpointing)"},
+    [MS_SWAP_LAYERS] =
+        {.name = "layers",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "weights instead of activations: they lie in host memory and "
+                 "are copied in unit by unit; beside offload:optimizer or for "
+                 "inference"},
     [MS_SWAP_MEGATRON] =
         {.name = "megatron",
          .type = MS_PARAM_FLAG,
@@ -76,9 +90,10 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .type = MS_PARAM_INT,
          .low = 0,
          .high = MOST,
-         .with = "te|torchtune|megatron",
-         .help = "how many blocks (te), units (torchtune) or groups (megatron) "
-                 "ahead of its backward a copy in is issued; default te: L - N "
+         .with = "te|torchtune|checkpoints|layers|megatron",
+         .help = "how many blocks (te, checkpoints), units (torchtune, layers) "
+                 "or groups (megatron) ahead of its backward a copy in is "
+                 "issued; default te: L - N "
                  "- 1, else 1"},
     [MS_SWAP_INFLIGHT] =
         {.name = "inflight",
@@ -135,6 +150,11 @@ static const ms_swap_way ways[] = {
      .stays = ms_torchtune_stays,
      .open = ms_torchtune_open,
      .around = ms_torchtune_around},
+    {.row = MS_SWAP_CHECKPOINTS,
+     .stays = ms_checkpoints_stays,
+     .open = ms_checkpoints_open,
+     .around = ms_checkpoints_around},
+    {.row = MS_SWAP_LAYERS, .write = ms_streamed_write},
     {.row = MS_SWAP_MEGATRON,
      .open = ms_megatron_open,
      .around = ms_megatron_around},
@@ -176,7 +196,7 @@ static ms_err find_saved(ms_swap *w, const ms_swap_way *way)
         stays = ms_arena_take(w->arena, graph->n_storages, 1);
         if (stays == NULL)
             return ms_fail_nomem(w->fault);
-        way->stays(graph, stays);
+        way->stays(w, stays);
     }
     return ms_saved_find_others(graph, w->from,
                                 (uint64_t)w->values[MS_SWAP_MIN].number, stays,
@@ -202,11 +222,20 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     return MS_OK;
 }
 
+static ms_err shape(const ms_policy_context *context, ms_shape *shape,
+                    ms_fault *fault)
+{
+    if (!context->values[MS_SWAP_LAYERS].given)
+        return MS_OK;
+    return ms_streamed_shape(context, shape, fault);
+}
+
 const ms_policy ms_policy_swap = {
     .name = "swap",
-    .summary = "saved activations wait for their backward in host memory",
+    .summary = "saved activations, or weights, wait in host memory",
     .example = "swap:te=4",
     .params = params,
     .n_params = MS_SWAP_N_PARAMS,
+    .shape = shape,
     .place = place,
 };

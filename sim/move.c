@@ -27,7 +27,7 @@ ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes)
         return ms_fail_nomem(books->fault);
     plan->transfers = transfers;
     transfers[plan->n_transfers++] =
-        (struct ms_transfer){plan->n_ops, (uint8_t)kind, bytes};
+        (struct ms_transfer){plan->n_ops, (uint8_t)kind, bytes, 0};
     return MS_OK;
 }
 

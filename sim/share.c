@@ -17,10 +17,13 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
     bool apart = kind == MS_TRANSFER_OUTER;
     const ms_ring *ring = outer ? &books->opts->outer : &books->opts->ring;
 
-    return ms_move_issue(
-        books, at, kind, apart ? MS_STREAM_OUTER : MS_STREAM_COMM,
-        ms_collective_sent_bytes(ring, collectives[kind], bytes),
-        ms_collective_ns(ring, collectives[kind], bytes), n);
+    MS_TRY(
+        ms_move_issue(books, at, kind, apart ? MS_STREAM_OUTER : MS_STREAM_COMM,
+                      ms_collective_sent_bytes(ring, collectives[kind], bytes),
+                      ms_collective_ns(ring, collectives[kind], bytes), n));
+    books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
+        ms_collective_network_bytes(ring, collectives[kind], bytes);
+    return MS_OK;
 }
 
 /* What is gathered takes memory that ops of the compute stream may still use:

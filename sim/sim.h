@@ -404,7 +404,8 @@ typedef struct ms_plan {
     struct ms_transfer {
         uint32_t op;
         uint8_t kind;   /* ms_transfer_kind */
-        uint64_t bytes; /* of a collective: that each rank sends */
+        uint64_t bytes; /* of a collective: that each rank sends, and of */
+        uint64_t network_bytes; /* these between nodes */
     } * transfers;
     const ms_buffer *buffers; /* the program's */
 
@@ -475,6 +476,8 @@ typedef struct ms_machine {
     uint32_t data_ranks;     /* that train side by side, each on its samples;
                                 0 or 1: one alone */
     bool book_device;        /* book by device time, not in host issue order */
+    uint32_t node_ranks;     /* of data_ranks that share a node; 0: all */
+    uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
     /* All zero: nothing interferes. */
     ms_demand demand[MS_N_STREAMS][MS_N_RESOURCES];
 } ms_machine;
@@ -508,6 +511,8 @@ typedef struct ms_timeline {
     ms_event *events;
     uint64_t *start_ns, *end_ns; /* per plan op, device times */
     uint8_t *gap_cause;          /* per op: why its stream waited before it */
+    uint64_t *passed_ns; /* when the host was past its first k syncs, k = 0
+                            to plan's n_sync; NULL: there are none */
     uint64_t step_ns;
     ms_rank_levels *ranks;
 } ms_timeline;

@@ -109,6 +109,9 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result)
         .peak_flops = cpu ? 0 : peak_flops(device, training->precision),
         .data_ranks = result->shape.data_ranks,
         .book_device = job->book_device,
+        .node_ranks = device->gpus_per_node,
+        .host_memory_bytes = device->host_memory_bytes,
+        .nvme_bytes = device->nvme_bytes,
     };
 }
 

@@ -345,6 +345,27 @@ static void check_times(const ms_timeline *line, const ms_times *time)
     HOLDS(sum == time->step_ns, "parts sum to %llu", (unsigned long long)sum);
 }
 
+/* What is waited for was under way: no more can be exposed than was busy. */
+static void check_overlap(const ms_rank_report *rank)
+{
+    uint64_t exposed_ns = rank->stalls_ns[MS_CAUSE_PACK], bytes = 0;
+    for (int link = 0; link < MS_N_LINKS; link++) {
+        const ms_link_use *use = &rank->links[link];
+        HOLDS(use->time.exposed_ns <= use->time.busy_ns, "link %d", link);
+        HOLDS(use->network_bytes <= use->bytes, "link %d", link);
+        exposed_ns += use->time.exposed_ns;
+        bytes += use->bytes;
+    }
+    HOLDS(exposed_ns == rank->time.exposed_comm_ns + rank->time.stall_ns,
+          "links expose %llu", (unsigned long long)exposed_ns);
+    HOLDS(rank->comm.exposed_ns <= rank->comm.busy_ns, "collectives");
+    HOLDS(rank->comm.exposed_ns == rank->time.exposed_comm_ns, "collectives");
+    HOLDS(rank->copies.exposed_ns <= rank->copies.busy_ns, "copies");
+    HOLDS(bytes == rank->h2d_bytes + rank->d2h_bytes + rank->comm_bytes +
+                       rank->nvme_bytes,
+          "links move %llu", (unsigned long long)bytes);
+}
+
 static uint64_t sum_of(const uint64_t *bytes)
 {
     uint64_t sum = 0;
@@ -411,6 +432,7 @@ void laws_check_report(const ms_timeline *line, const ms_report *report,
               p);
     HOLDS(rank->parameters_bytes <= highest[MS_PARAMETERS], "buffers are not");
     check_times(line, &rank->time);
+    check_overlap(rank);
     if (in_host_order)
         check_marks(plan, rank);
 }
