@@ -156,7 +156,9 @@ static uint64_t state_bytes(const host_step *h)
 
 static uint64_t weight_bytes(const host_step *h)
 {
-    return h->elements * ms_trace_dtype_bytes[h->trace->weight_dtype];
+    return h->elements * (ms_parts_are_masters(h->trace)
+                              ? STATE_BYTES
+                              : ms_trace_dtype_bytes[h->trace->weight_dtype]);
 }
 
 static bool has_gradient(const host_step *h, uint32_t p)
@@ -171,7 +173,9 @@ static uint64_t gradient_bytes(const host_step *h)
     uint32_t bytes = h->offload->gradient_bytes;
 
     if (bytes == 0)
-        bytes = ms_trace_dtype_bytes[h->trace->grad_dtype];
+        bytes = ms_parts_are_masters(h->trace)
+                    ? STATE_BYTES
+                    : ms_trace_dtype_bytes[h->trace->grad_dtype];
     /* DeepSpeed's stage 3 has them in 16 bits, too: the update reads fp32 */
     return h->elements * (bytes > STATE_BYTES ? STATE_BYTES : bytes);
 }
@@ -218,6 +222,9 @@ static void update(host_step *h)
     bool on_disk = h->offload->gradients == MS_NVME_POOL;
     uint64_t states = state_bytes(h);
     uint64_t written = states + (at_home ? weight_bytes(h) : 0);
+    uint64_t read = states + gradient_bytes(h);
+    if (at_home && ms_parts_are_masters(trace))
+        read += weight_bytes(h);
 
     begin(h, "cpu_adam", MS_STREAM_HOST);
     touch(h, slot_of(h));
@@ -236,8 +243,7 @@ static void update(host_step *h)
         if (h->offload->parameters == MS_HOST_POOL)
             touch(h, it->storage);
     }
-    end(h, states + gradient_bytes(h), written,
-        trace->device->dram_bytes_per_s * h->share, 0);
+    end(h, read, written, trace->device->dram_bytes_per_s * h->share, 0);
     if (!trace->err)
         trace->graph.op_flops[trace->graph.n_ops - 1] =
             11.0 * (double)h->elements;

@@ -50,16 +50,27 @@ static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
     return s;
 }
 
+/* A part that is its own master copy needs another where the host updates and
+ * the parts are on the device. */
+static bool needs_master(const ms_trace *trace, const ms_parameter *parameter)
+{
+    bool has_one = ms_parts_are_masters(trace);
+
+    if (parameter->far)
+        return !has_one || trace->shape->offload.parameters == MS_DEVICE_POOL;
+    return is_mixed(trace) && !has_one;
+}
+
 static void parameter_states(ms_trace *trace, ms_parameter *parameter)
 {
     bool steady = trace->training->step == 0;
-    bool has_master = is_mixed(trace) || parameter->far;
-    uint8_t dtype = has_master ? MS_FLOAT32 : trace->weight_dtype;
+    bool precise = is_mixed(trace) || parameter->far;
+    uint8_t dtype = precise ? MS_FLOAT32 : trace->weight_dtype;
     uint8_t category = MS_OPTIMIZER_STATE;
     uint64_t part = parameter->part;
 
-    /* made at construction, not by the first step */
-    if (parameter->far || (has_master && !ms_parts_are_masters(trace)))
+    if (needs_master(trace, parameter)) /* made at construction, not by the
+                                           first step */
         parameter->master =
             state(trace, "master", MS_FLOAT32, category, part, true);
     if (trace->training->optimizer == MS_MOMENTUM)
@@ -81,7 +92,8 @@ static void home_weight(ms_trace *trace, const ms_parameter *parameter)
     uint8_t pool = trace->shape->offload.parameters;
 
     if (pool != MS_DEVICE_POOL)
-        ms_parts_home(trace, parameter->storage, pool, 0);
+        ms_parts_home(trace, parameter->storage, pool,
+                      ms_parts_are_masters(trace) ? 4 * parameter->part : 0);
 }
 
 static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
@@ -90,7 +102,9 @@ static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
     uint64_t bytes = offload->gradient_bytes;
 
     if (bytes == 0)
-        bytes = ms_trace_dtype_bytes[trace->grad_dtype];
+        bytes = ms_trace_dtype_bytes[ms_parts_are_masters(trace)
+                                         ? MS_FLOAT32
+                                         : trace->grad_dtype];
     if (parameter->far || offload->gradients != MS_DEVICE_POOL)
         ms_parts_home(trace, parameter->grad_storage, offload->gradients,
                       parameter->part * bytes);

@@ -12,7 +12,8 @@ bool ms_parts_are_masters(const ms_trace *trace)
     int64_t precision = trace->training->precision;
 
     return trace->shape->part_is_master &&
-           (precision == MS_FP16_MIXED || precision == MS_BF16_MIXED);
+           (precision == MS_FP16_MIXED || precision == MS_BF16_MIXED ||
+            trace->weight_dtype == MS_FLOAT32);
 }
 
 static uint64_t over(uint64_t n, uint64_t ranks)

@@ -262,7 +262,7 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss);
 void ms_parts_split(ms_trace *trace);
 /* The ranks that divide the states. */
 uint32_t ms_parts_ranks(const ms_shape *shape);
-/* Is the part of a weight its own fp32 master copy (mixed precision)? */
+/* Is the part of a weight fp32 and its own master copy? */
 bool ms_parts_are_masters(const ms_trace *trace);
 /* storage has its home in pool, and takes so many bytes there (0: as many as on
  * the device). */

@@ -21,7 +21,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT, WHEN | KEY(OF)},
     [MS_MARK] = {"mark", MS_DUMP_MARK, WHEN},
     [MS_GATHER] = {"gather", MS_DUMP_SET,
-                   WHEN | KEY(AHEAD) | KEY(LIMIT) | KEY(BUFFER)},
+                   WHEN | KEY(OUTER) | KEY(AHEAD) | KEY(LIMIT) | KEY(BUFFER)},
     [MS_REDUCE] = {"reduce", MS_DUMP_SET,
                    WHEN | KEY(TO) | KEY(OUTER) | KEY(WHOLE) | KEY(FILLED) |
                        KEY(BUFFER)},

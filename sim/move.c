@@ -70,7 +70,7 @@ static void wait_for_compute(ms_books *books, const ms_books_at *at)
 /* flags: of the MOVE.  Memory that is not pinned is copied by way of a buffer
  * of the driver's, and the host waits (CUDA C++ programming guide, 3.2.5). */
 static ms_err issue_copy(ms_books *books, const ms_books_at *at,
-                         ms_transfer_kind kind, unsigned flags, uint64_t bytes)
+                         ms_transfer_kind kind, uint16_t flags, uint64_t bytes)
 {
     const ms_expand_opts *opts = books->opts;
     bool in_line = flags & MS_CALL_IN_LINE;
@@ -92,7 +92,7 @@ static ms_err issue_copy(ms_books *books, const ms_books_at *at,
         share = opts->pageable_share;
     MS_TRY(ms_move_issue(books, at, kind, stream, bytes,
                          copy_ns(books, bytes, links[kind].rate * share), 1));
-    if (kind == MS_TRANSFER_H2D && !in_line)
+    if (kind == MS_TRANSFER_H2D && !(flags & (MS_CALL_IN_LINE | MS_CALL_AHEAD)))
         wait_for_compute(books, at);
     return MS_OK;
 }
@@ -225,7 +225,7 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
     bool part = ms_books_shared(books, storage);
     uint32_t *to = part ? books->shard_row : books->row;
 
-    if (to[c] != MS_NONE)
+    if (to[c] != MS_NONE || books->row[c] != MS_NONE)
         return MS_OK;
     if (books->nvme_row)
         MS_TRY(read_disk(books, at, storage));

@@ -79,10 +79,12 @@ typedef struct ms_shape {
                               groups hold copies (HSDP); 0: all */
     ms_part_rule part;
     uint32_t flat_multiple;
-    bool part_is_master; /* the fp32 part is the master copy of itself; whole
-                            copies have the format of the weights (FSDP) */
-    bool copies_parts;   /* whole copies come and go even where one rank has all
-                            (FSDP) */
+    bool part_is_master;    /* the fp32 part is the master copy of itself; whole
+                               copies have the format of the weights (FSDP) */
+    uint32_t reshard_ranks; /* after forward the weights are divided among so
+                               many neighbours only; 0: let go (FSDP2) */
+    bool copies_parts; /* whole copies come and go even where one rank has all
+                          (FSDP) */
     uint64_t whole_elements; /* shared parameters of at most so many elements
                                 are whole at all times */
     uint64_t whole_in_all;   /* and all of these have no more; 0: whatever */

@@ -5,8 +5,8 @@
 /* One op on the queue of the ranks over so many bytes, and room for what it
  * makes and reads. */
 static ms_err issue_collective(ms_books *books, const ms_books_at *at,
-                               ms_transfer_kind kind, uint64_t bytes,
-                               uint32_t n)
+                               ms_transfer_kind kind, bool outer,
+                               uint64_t bytes, uint32_t n)
 {
     static const ms_collective collectives[MS_N_TRANSFERS] = {
         [MS_TRANSFER_GATHER] = MS_ALL_GATHER,
@@ -14,11 +14,11 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
         [MS_TRANSFER_REDUCE] = MS_ALL_REDUCE,
         [MS_TRANSFER_OUTER] = MS_ALL_REDUCE,
     };
-    bool outer = kind == MS_TRANSFER_OUTER;
+    bool apart = kind == MS_TRANSFER_OUTER;
     const ms_ring *ring = outer ? &books->opts->outer : &books->opts->ring;
 
     MS_TRY(
-        ms_move_issue(books, at, kind, outer ? MS_STREAM_OUTER : MS_STREAM_COMM,
+        ms_move_issue(books, at, kind, apart ? MS_STREAM_OUTER : MS_STREAM_COMM,
                       ms_collective_sent_bytes(ring, collectives[kind], bytes),
                       ms_collective_ns(ring, collectives[kind], bytes), n));
     books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
@@ -70,7 +70,7 @@ static bool is_whole(const ms_books *books, uint32_t cell)
 /* Brings the parts that lie in other memories; what no rank shares is whole
  * then.  *wanted: how many the collective makes or writes, *bytes: of them. */
 static ms_err bring_parts(ms_books *books, const ms_books_at *at,
-                          const uint32_t *storages, uint32_t n,
+                          const uint32_t *storages, uint32_t n, uint16_t flags,
                           uint32_t *wanted, uint64_t *bytes)
 {
     *wanted = 0;
@@ -81,7 +81,8 @@ static ms_err bring_parts(ms_books *books, const ms_books_at *at,
         if (apart && is_whole(books, c))
             continue;
         if (apart && ms_books_in(books->shard_row, c) == MS_NONE)
-            MS_TRY(ms_move_storage(books, at, s, MS_HERE, 0));
+            MS_TRY(
+                ms_move_storage(books, at, s, MS_HERE, flags & MS_CALL_AHEAD));
         if (apart && !ms_books_shared(books, s))
             continue;
         *wanted += 1;
@@ -119,14 +120,15 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
 
     if (buffer != MS_NONE)
         to = books->buffer_row[buffer];
-    MS_TRY(bring_parts(books, at, storages, n, &wanted, &bytes));
+    MS_TRY(bring_parts(books, at, storages, n, call->flags, &wanted, &bytes));
     if (wanted == 0 || is_alone(books, false))
         return MS_OK;
     if (to != MS_NONE)
         bytes = books->plan->buffers[buffer].bytes;
     if (call->flags & MS_CALL_LIMIT)
         MS_TRY(wait_for_limit(books, at));
-    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER, bytes, n));
+    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER,
+                            call->flags & MS_CALL_OUTER, bytes, n));
     if (books->shard_row && !(call->flags & MS_CALL_AHEAD))
         wait_for_compute(books, at);
     for (uint32_t i = 0; i < n; i++) {
@@ -322,7 +324,7 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
         return MS_OK;
     if (outer && call->buffer != MS_NONE)
         bytes = books->plan->buffers[call->buffer].bytes;
-    MS_TRY(issue_collective(books, at, kind, bytes, n));
+    MS_TRY(issue_collective(books, at, kind, outer, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         uint32_t row = holder(books, c, outer);

@@ -99,8 +99,8 @@ typedef struct ms_graph {
                                     its format differs there; 0: the same */
     uint8_t *storage_whole;      /* (optional) 1: shared, and at the start whole
                                     besides the part */
-    /* How states are shared; 0: not at all.  Bytes of an element of a weight,
-     * whole and of a part; ranks that have a part each; groups of these. */
+    /* Bytes of an element of a shared weight, whole and of a part; ranks with a
+     * part each; groups of these.  0: nothing is shared. */
     uint8_t weight_bytes, part_bytes;
     uint32_t part_ranks, part_groups;
     uint32_t *storage_layer;   /* row of layer_name, or MS_NONE; (optional) */
@@ -223,12 +223,12 @@ typedef enum ms_verb {
  * ADD adds to what lies in the host's memory already, there; PAGEABLE: the
  * host's memory is not pinned, the host waits for the copy; to MS_SHARD, LATER
  * leaves the whole copies.  REDUCE: OUTER sums over the groups that hold the
- * same part, on their queue, the bytes of buffer where one is named; WHOLE:
- * every rank gets the sum of all, though it keeps its part; FILLED: of a buffer
- * what is packed in it, not all of it.  GATHER: AHEAD
- * takes memory of the queue's own, which no op of the compute stream still
- * uses; with LIMIT the host waits until what the second last MOVE to SHARD let
- * go has been used (torch's limit on all-gathers in flight). */
+ * same part, on their queue, as many bytes as a buffer named has; WHOLE: every
+ * rank gets the sum of all, though it keeps its part; FILLED: of a buffer what
+ * is packed in it, not all of it.  GATHER: OUTER is among the ranks of the
+ * outer ring; AHEAD takes memory of the queue's own, not of the compute
+ * stream's; LIMIT: the host waits for what used the second last set moved to
+ * SHARD (torch's limit on all-gathers). */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
@@ -245,14 +245,13 @@ enum {
 };
 
 /* A flat buffer of the program: what is PACKED in it needs no memory of its
- * own.  stream: whose memory it is.  The queue of the ranks (MS_STREAM_COMM)
- * takes it without waiting for the compute stream, and waits, when it is given
- * back, for the op that read it last. */
+ * own.  The queue of the ranks takes its own memory without waiting for the
+ * compute stream; given back, it waits for the op that read it last. */
 typedef struct ms_buffer {
     const char *name;
     uint64_t bytes;
     uint8_t category, pool;
-    uint8_t stream; /* ms_stream_kind: COMPUTE or COMM */
+    uint8_t stream; /* whose memory it is: COMPUTE or COMM */
     bool waited;    /* ms_row.waited */
 } ms_buffer;
 

@@ -418,6 +418,10 @@ static void add_collective(laws_random *random, const ms_graph *graph,
             list[n++] = s;
     bool whole = call.verb == MS_REDUCE && laws_chance(random, 20);
     call.place = whole ? MS_HERE : MS_SHARD;
+    if (call.verb == MS_GATHER) {
+        call.flags = laws_chance(random, 50) ? MS_CALL_AHEAD : 0;
+        call.flags |= laws_chance(random, 30) ? MS_CALL_LIMIT : 0;
+    }
     call.micro_batch = after->micro_batch;
     ck_assert_int_eq(
         ms_program_add_set(program, list, n, arena, &call.set, &fault), MS_OK);

@@ -25,7 +25,12 @@ static const char *const shares[] = {"",
                                      "reduce_bucket_size=900,"
                                      "param_persistence_threshold=64,"
                                      "prefetch_bucket_size=2000,"
-                                     "max_reuse_distance=1500"};
+                                     "max_reuse_distance=1500",
+                                     "+fsdp:dp=4,reshard_ranks=2",
+                                     "+fsdp:dp=6,shard=3,reshard=but_last,"
+                                     "units=split,reduce=bf16,sync=last",
+                                     "+fsdp:impl=1,dp=4",
+                                     "+fsdp:impl=1,dp=4,strategy=no_shard"};
 static const char *const swaps[] = {
     "",           "+swap:save_on_cpu", "+swap:vdnn=all",
     "+swap:te=1", "+swap:torchtune",   "+swap:belady"};
