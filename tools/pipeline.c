@@ -148,7 +148,7 @@ static void set_rings(const ms_device *device, const ms_shape *shape,
 }
 
 /* The rates of one of the ranks that work side by side. */
-static ms_expand_opts rates_of(const ms_device *device, const ms_shape *shape)
+ms_expand_opts ms_pipeline_rates(const ms_device *device, const ms_shape *shape)
 {
     uint32_t ranks = shape->data_ranks;
     uint32_t sharers =
@@ -214,7 +214,7 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault)
 {
     const ms_training *training = &result->training;
-    ms_expand_opts opts = rates_of(job->device, &result->shape);
+    ms_expand_opts opts = ms_pipeline_rates(job->device, &result->shape);
     opts.uses = job->book_device || job->uses;
     result->machine = machine_of(job, result);
     if (training->device != 1) /* a CPU has one stream */

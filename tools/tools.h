@@ -183,6 +183,9 @@ typedef struct ms_result {
 
 /* So many GPUs and the links between them. */
 ms_ring ms_pipeline_ring(const ms_device *device, uint32_t ranks);
+/* What one of the job's ranks expands with. */
+ms_expand_opts ms_pipeline_rates(const ms_device *device,
+                                 const ms_shape *shape);
 ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
                         ms_fault *fault);
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,

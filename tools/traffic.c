@@ -136,19 +136,18 @@ static void put_far(const struct ms_far_memory *far, const char *label,
 static void put_warning(const struct ms_far_memory *far, const char *memory,
                         const ms_style *style, ms_text *text)
 {
-    ms_text words = {.arena = text->arena};
     if (far->capacity_bytes == 0 || far->node_bytes <= far->capacity_bytes)
         return;
-    ms_text_add(&words,
-                "%s more %s per node than there is: fewer ranks on a "
-                "node, or less held there",
-                ms_quantity_size(far->node_bytes - far->capacity_bytes).s,
-                memory);
+    const char *words = ms_arena_format(
+        text->arena,
+        "%s more %s per node than there is: fewer ranks on a node, or less "
+        "held there",
+        ms_quantity_size(far->node_bytes - far->capacity_bytes).s, memory);
     ms_text_add(text, "%s", style->bad);
-    if (words.failed)
+    if (words == NULL)
         text->failed = true;
     else
-        ms_screen_fill(text, INDENT, "warning:", words.bytes);
+        ms_screen_fill(text, INDENT, "warning:", words);
     ms_text_add(text, "%s", style->plain);
 }
 

@@ -163,7 +163,7 @@ END_TEST
 static void check_volume(unsigned stage, unsigned micro_batches,
                          const char *how, uint64_t models)
 {
-    char name[128];
+    char name[192];
     const ms_result *result =
         truth_run("llama-2-7b --batch 4 -p zero:%u,dp=8%s+microbatch:%u", stage,
                   how, micro_batches);
