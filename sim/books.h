@@ -302,6 +302,8 @@ void ms_books_read(ms_books *books, uint32_t row);
 ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
                        ms_fault *fault);
 ms_err ms_step_append(ms_books *books, const ms_books_at *at);
+/* place: of a STEP_SET. */
+ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place);
 
 /* The reference on .grad that has just come to be: until the step's drop lists
  * end it, or for good. */
@@ -331,6 +333,10 @@ ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
 ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes);
 /* The same of an op of the graph, which copies if its stream does. */
 ms_err ms_move_note_step(ms_books *books, uint32_t op);
+/* What is gathered or copied from the host takes memory that ops of the compute
+ * stream may still use when the host hands it out: the current op starts after
+ * them. */
+void ms_move_after_compute(ms_books *books, const ms_books_at *at);
 /* The host waits for the last copies of these; n = 0: for everything. */
 ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n);

@@ -388,41 +388,6 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
-/* ---- backward and step --------------------------------------------------- */
-
-/* Is the op of the host's cores or its disk? */
-static bool is_far(uint8_t stream)
-{
-    return stream == MS_STREAM_HOST || stream == MS_STREAM_NVME_READ ||
-           stream == MS_STREAM_NVME_WRITE;
-}
-
-/* The step reads every .grad: each must exist by now. */
-static ms_err run_step(ms_books *books, const ms_books_at *at, uint8_t place)
-{
-    const ms_graph *graph = books->graph;
-
-    for (uint32_t i = 0; i < graph->n_step_in; i++) {
-        uint32_t s = graph->step_in[i];
-        char name[MS_STORAGE_NAME];
-        uint32_t c = s + at->persistent;
-        if (ms_books_found(books, c) == MS_NONE)
-            return ms_fail(books->fault, MS_EINPUT, graph->name,
-                           "run the backward of every unit before the step",
-                           "the optimizer step reads %s, which no backward "
-                           "has made",
-                           ms_graph_storage_name(graph, s, name));
-    }
-    books->complete = false;
-    if (graph->step && !books->reads)
-        return ms_step_append(books, at);
-    for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
-        if (place == MS_HERE ||
-            is_far(graph->op_stream[op]) == (place == MS_HOST))
-            MS_TRY(run_op(books, at, MS_ALL, op));
-    return MS_OK;
-}
-
 /* ---- calls --------------------------------------------------------------- */
 
 static ms_err run_unit(ms_books *books, const ms_books_at *at,
@@ -543,7 +508,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             MS_TRY(move_set(books, &at, program, call));
             break;
         case MS_STEP_SET:
-            MS_TRY(run_step(books, &at, call->place));
+            MS_TRY(ms_step_run(books, &at, call->place));
             break;
         case MS_HOLD:
             hold(books, &at, program, call->set, call->flags & MS_CALL_SAVES);

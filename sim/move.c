@@ -57,9 +57,7 @@ ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
-/* What is copied from the host takes memory that ops of the compute stream may
- * still use when the host hands it out: it starts after them. */
-static void wait_for_compute(ms_books *books, const ms_books_at *at)
+void ms_move_after_compute(ms_books *books, const ms_books_at *at)
 {
     uint32_t last = books->last_compute[at->rank];
 
@@ -93,7 +91,7 @@ static ms_err issue_copy(ms_books *books, const ms_books_at *at,
     MS_TRY(ms_move_issue(books, at, kind, stream, bytes,
                          copy_ns(books, bytes, links[kind].rate * share), 1));
     if (kind == MS_TRANSFER_H2D && !(flags & (MS_CALL_IN_LINE | MS_CALL_AHEAD)))
-        wait_for_compute(books, at);
+        ms_move_after_compute(books, at);
     return MS_OK;
 }
 

@@ -26,16 +26,6 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
-/* What is gathered takes memory that ops of the compute stream may still use:
- * the collective starts after them. */
-static void wait_for_compute(ms_books *books, const ms_books_at *at)
-{
-    uint32_t last = books->last_compute[at->rank];
-
-    if (last != MS_NONE)
-        books->plan->wait[books->n_wait++] = last;
-}
-
 void ms_share_let_go(ms_books *books, const ms_books_at *at)
 {
     uint32_t *let_go = books->let_go + 2 * (uint32_t)at->rank;
@@ -130,7 +120,7 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
     MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER,
                             call->flags & MS_CALL_OUTER, bytes, n));
     if (books->shard_row && !(call->flags & MS_CALL_AHEAD))
-        wait_for_compute(books, at);
+        ms_move_after_compute(books, at);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         if (!ms_books_apart(books, s, c) && books->row[c] != MS_NONE)
