@@ -114,7 +114,7 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
 };
 
 ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
-                    uint8_t place, uint8_t flags)
+                    uint8_t place, uint16_t flags)
 {
     ms_call call = ms_program_call_like(verb, like);
     if (set == MS_NOTHING)

@@ -59,7 +59,8 @@ typedef struct ms_swap {
     uint32_t *leaving, *leaving_at, *leaving_before;
     uint32_t in_flight; /* the n-th waits for the n - in_flight-th; 0: no wait
                          */
-    uint8_t leaving_flags;
+    uint16_t leaving_flags;
+    uint16_t coming_flags; /* of the copies in */
 } ms_swap;
 
 typedef struct ms_swap_way {
@@ -83,7 +84,7 @@ static inline bool ms_swap_is_backward(const ms_call *call)
 
 /* Adds a call of this verb on a set, in the name of `like`. */
 ms_err ms_swap_emit(ms_swap *swap, const ms_call *like, ms_verb verb,
-                    uint32_t set, uint8_t place, uint8_t flags);
+                    uint32_t set, uint8_t place, uint16_t flags);
 /* Copies the program, asking around before and after each run. */
 ms_err ms_swap_walk(ms_swap *swap,
                     ms_err (*around)(ms_swap *swap, const ms_call *call,

@@ -4,8 +4,8 @@
  * copied out as it is saved.  Before tensor k leaves, the compute stream waits
  * for tensor k - 5 and lets it go; the last five stay until their backward.
  * Copies in do not wait for the node that runs, so that those of the next one
- * overlap it: a double buffer.  The output projection and the loss are outside
- * it.  A node is a unit here. */
+ * overlap it: a double buffer.  One side stream takes both directions.  The
+ * output projection and the loss are outside it.  A node is a unit here. */
 #include "policies/swap.h"
 
 #include <string.h>
@@ -93,7 +93,8 @@ ms_err ms_torchtune_open(ms_swap *w)
         w, units, prefetch->given ? (uint32_t)prefetch->number : 1));
     MS_TRY(ms_swapgroups_open_leaving(w, w->saved.graph->n_storages));
     w->in_flight = inflight->given ? (uint32_t)inflight->number : STASH;
-    w->leaving_flags = MS_CALL_LATER;
+    w->leaving_flags = MS_CALL_LATER | MS_CALL_SIDE; /* stream s1 */
+    w->coming_flags = MS_CALL_SIDE;
     for (uint32_t u = 0; u < units; u++) {
         MS_TRY(list_unit(w, u, &n));
         if (w->saved.unit_set[u] != MS_NOTHING)

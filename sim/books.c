@@ -141,12 +141,8 @@ void ms_books_close_set(ms_books *books, const ms_books_at *at,
 
 static ms_err take_last(ms_books *books, uint32_t ranks)
 {
-    books->last_compute =
-        ms_arena_take_raw(books->arena, ranks, sizeof(uint32_t));
-    if (!books->last_compute)
-        return ms_fail_nomem(books->fault);
-    for (uint32_t r = 0; r < ranks; r++)
-        books->last_compute[r] = MS_NONE;
+    MS_TRY(take_rows(books, ranks, &books->last_compute));
+    MS_TRY(take_rows(books, ranks, &books->last_side));
     return take_rows(books, 2 * ranks, &books->let_go);
 }
 

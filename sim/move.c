@@ -67,8 +67,21 @@ static void wait_for_compute(ms_books *books, const ms_books_at *at)
         books->plan->wait[books->n_wait++] = last;
 }
 
+/* A side stream that takes copies out and in is a queue: each starts when the
+ * one before has ended, whichever engine that one is on. */
+static void wait_for_side(ms_books *books, const ms_books_at *at)
+{
+    uint32_t *last = &books->last_side[at->rank];
+    uint32_t op = books->plan->n_ops - 1;
+
+    if (*last != MS_NONE &&
+        books->plan->op[*last].stream != books->plan->op[op].stream)
+        books->plan->wait[books->n_wait++] = *last;
+    *last = op;
+}
+
 static ms_err issue_copy(ms_books *books, const ms_books_at *at,
-                         ms_transfer_kind kind, bool in_line, uint64_t bytes)
+                         ms_transfer_kind kind, uint16_t flags, uint64_t bytes)
 {
     const ms_expand_opts *opts = books->opts;
     const struct {
@@ -82,12 +95,15 @@ static ms_err issue_copy(ms_books *books, const ms_books_at *at,
         [MS_TRANSFER_NVME_WRITE] = {opts->nvme_write_bytes_per_s,
                                     MS_STREAM_NVME_WRITE},
     };
+    bool in_line = flags & MS_CALL_IN_LINE;
     uint8_t stream = in_line ? MS_STREAM_COMPUTE : links[kind].stream;
 
     MS_TRY(ms_move_issue(books, at, kind, stream, bytes,
                          copy_ns(books, bytes, links[kind].rate), 1));
     if (kind == MS_TRANSFER_H2D && !in_line)
         wait_for_compute(books, at);
+    if (flags & MS_CALL_SIDE)
+        wait_for_side(books, at);
     return MS_OK;
 }
 
@@ -168,8 +184,7 @@ static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
     }
     row.category = books->plan->row[from].category;
     row.saved = books->plan->row[from].saved;
-    MS_TRY(issue_copy(books, at, MS_TRANSFER_D2H, flags & MS_CALL_IN_LINE,
-                      row.bytes));
+    MS_TRY(issue_copy(books, at, MS_TRANSFER_D2H, flags, row.bytes));
     copy_into(books, books->host_row, c, from, row);
     if (!(flags & MS_CALL_LATER))
         drop(books, column, c);
@@ -188,7 +203,7 @@ static ms_err read_disk(ms_books *books, const ms_books_at *at,
         return MS_OK;
     ms_row row = books->plan->row[from];
     row.pool = MS_HOST_POOL;
-    MS_TRY(issue_copy(books, at, MS_TRANSFER_NVME_READ, false, row.bytes));
+    MS_TRY(issue_copy(books, at, MS_TRANSFER_NVME_READ, 0, row.bytes));
     copy_into(books, books->host_row, c, from, row);
     if (!is_home(books, storage, MS_NVME_POOL))
         drop(books, books->nvme_row, c);
@@ -204,7 +219,7 @@ static ms_err to_disk(ms_books *books, const ms_books_at *at, uint32_t storage)
         return MS_OK;
     ms_row row = books->plan->row[books->host_row[c]];
     row.pool = MS_NVME_POOL;
-    MS_TRY(issue_copy(books, at, MS_TRANSFER_NVME_WRITE, false, row.bytes));
+    MS_TRY(issue_copy(books, at, MS_TRANSFER_NVME_WRITE, 0, row.bytes));
     copy_into(books, books->nvme_row, c, books->host_row[c], row);
     drop(books, books->host_row, c);
     return MS_OK;
@@ -231,8 +246,7 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
                      : books->graph->storage_bytes[storage];
     if (row.category == MS_PARAMETERS)
         row.category = MS_COMMUNICATION;
-    MS_TRY(issue_copy(books, at, MS_TRANSFER_H2D, flags & MS_CALL_IN_LINE,
-                      row.bytes));
+    MS_TRY(issue_copy(books, at, MS_TRANSFER_H2D, flags, row.bytes));
     copy_into(books, to, c, from, row);
     /* A block that the compute stream has left; a part's next user waits by an
      * event for the collective that reads it. */

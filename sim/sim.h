@@ -215,12 +215,14 @@ typedef enum ms_verb {
  * SAVES says that an autograd node holds `set` (a reentrant checkpoint saves
  * its inputs, a non-reentrant one's closure only names them).  MOVE: LATER
  * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
- * ADD adds to what lies in the host's memory already, there.  REDUCE: OUTER
- * sums over the groups that hold the same part, on their queue, the bytes of
- * buffer where one is named.  GATHER: AHEAD
- * takes memory of the queue's own, which no op of the compute stream still
- * uses; with LIMIT the host waits until what the second last MOVE to SHARD let
- * go has been used (torch's limit on all-gathers in flight). */
+ * SIDE starts behind the last copy with SIDE, out or in: one queue for both;
+ * ADD adds to what lies in the host's memory already, there.  HOLD: AGAIN
+ * first makes again what of the set is nowhere, and keeps nothing else that
+ * this makes.  REDUCE: OUTER sums over the groups that hold the same part, on
+ * their queue, the bytes of buffer where one is named.  GATHER: AHEAD takes
+ * memory of the queue's own, which no op of the compute stream still uses; with
+ * LIMIT the host waits until what the second last MOVE to SHARD let go has been
+ * used (torch's limit on all-gathers in flight). */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
@@ -231,7 +233,9 @@ enum {
     MS_CALL_ADD = 64u,
     MS_CALL_OUTER = 128u,
     MS_CALL_AHEAD = 256u,
-    MS_CALL_LIMIT = 512u
+    MS_CALL_LIMIT = 512u,
+    MS_CALL_SIDE = 1024u,
+    MS_CALL_AGAIN = 2048u
 };
 
 /* A flat buffer of the program: what is PACKED in it needs no memory of its
