@@ -69,6 +69,10 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
         uint8_t refs = graph->storage_refs[s] & (uint8_t)~MS_REF_SAVED;
         if (saved)
             refs |= MS_REF_SAVED;
+        if (books->holds && books->held[s] == books->run) {
+            refs += MS_REF_HOLD;
+            books->held[s] = MS_NONE;
+        }
         books->stamp[s] = books->tick;
         ms_books_hold(books, c, r, refs);
     }
@@ -129,11 +133,18 @@ static void end_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
 
 /* ---- one storage --------------------------------------------------------- */
 
+/* reader: an op, or MS_NONE for a HOLD. */
 static ms_err cannot_make(ms_books *books, uint32_t storage, uint32_t reader)
 {
     const ms_graph *graph = books->graph;
     char name[MS_STORAGE_NAME];
 
+    if (reader == MS_NONE)
+        return ms_fail(books->fault, MS_EINPUT, graph->name,
+                       "run the unit that makes it first",
+                       "a hold asks again for %s, which does not exist at this "
+                       "point of the program and cannot be made again",
+                       ms_graph_storage_name(graph, storage, name));
     return ms_fail(books->fault, MS_EINPUT, graph->name,
                    "run the unit that makes it first, or keep it",
                    "%s (op %u) reads %s, which does not exist at this point "
@@ -218,6 +229,50 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
         end_outputs(books, at, books->work[i], true);
     if (books->row[cell] == MS_NONE)
         return cannot_make(books, storage, reader);
+    return MS_OK;
+}
+
+/* Runs the ops of the list, in order, and keeps what the set under way asks
+ * for.  Locals end where they did in forward, at an op that does not run again,
+ * too. */
+static ms_err rerun_list(ms_books *books, const ms_books_at *at, uint32_t n)
+{
+    uint32_t *ops = books->work, next = 0; /* nothing below asks for more */
+
+    qsort(ops, n, sizeof *ops, by_number);
+    for (uint32_t op = n > 0 ? ops[0] : 0; next < n; op++) {
+        if (op != ops[next]) {
+            end_locals(books, at, op);
+            continue;
+        }
+        next++;
+        MS_TRY(rerun_op(books, at, op, MS_NONE));
+    }
+    for (uint32_t i = 0; i < n; i++)
+        end_outputs(books, at, ops[i], true);
+    return MS_OK;
+}
+
+ms_err ms_bind_again(ms_books *books, const ms_books_at *at,
+                     const ms_program *program, const ms_call *call)
+{
+    uint32_t n = 0;
+
+    if (!(call->flags & MS_CALL_AGAIN) || call->set == MS_ALL ||
+        call->set == MS_NOTHING)
+        return MS_OK;
+    books->run++;
+    ms_books_open_set(books, program, call->set);
+    MS_TRY(next_tick(books));
+    for (uint32_t i = program->set_at[call->set];
+         i < program->set_at[call->set + 1]; i++) {
+        uint32_t s = program->set_item[i];
+        if (ms_books_found(books, ms_books_cell(books, at, s)) == MS_NONE)
+            MS_TRY(want_maker(books, at, s, MS_NONE, &n));
+    }
+    MS_TRY(collect(books, at, &n));
+    MS_TRY(rerun_list(books, at, n));
+    ms_share_close_unit(books, at);
     return MS_OK;
 }
 

@@ -534,7 +534,9 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             MS_TRY(run_step(books, &at, call->place));
             break;
         case MS_HOLD:
+            MS_TRY(ms_bind_again(books, &at, program, call));
             hold(books, &at, program, call->set, call->flags & MS_CALL_SAVES);
+            ms_books_close_set(books, &at, program, call->set);
             break;
         case MS_DROP_SET:
             drop_set(books, &at, program, call->set);
