@@ -12,7 +12,7 @@
 
 #define STASH 5u /* max_fwd_stash_size */
 
-static bool is_linear(const ms_graph *graph, uint32_t op)
+bool ms_torchtune_is_linear(const ms_graph *graph, uint32_t op)
 {
     static const char *const names[] = {"aten::mm", "aten::addmm",
                                         "aten::linear", "aten::matmul"};
@@ -56,7 +56,7 @@ void ms_torchtune_stays(const ms_graph *graph, uint8_t *stays)
     stay_range(graph->in, graph->in_at[first], graph->in_at[end], stays);
     stay_range(graph->out, graph->out_at[first], graph->out_at[end], stays);
     for (uint32_t op = first; op-- > 0;) {
-        if (!is_linear(graph, op))
+        if (!ms_torchtune_is_linear(graph, op))
             continue;
         stay_inputs(graph, op, stays);
         return;
