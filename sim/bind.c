@@ -166,6 +166,31 @@ static ms_err push_work(ms_books *books, uint32_t *n, uint32_t op)
     return MS_OK;
 }
 
+/* The storage that a forward op writes in place, its first input; MS_NONE for
+ * an op that makes its results. */
+static uint32_t written(const ms_graph *graph, uint32_t op)
+{
+    uint32_t first = graph->in_at[op];
+    bool in_place = graph->out_at[op] == graph->out_at[op + 1] &&
+                    first < graph->in_at[op + 1] &&
+                    graph->in[first] >= graph->n_persistent;
+
+    return in_place ? graph->in[first] : MS_NONE;
+}
+
+/* Ops that finish the storage in place do so again. */
+static ms_err want_writers(ms_books *books, uint32_t storage, uint32_t *n)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t last = graph->storage_local_end[storage];
+
+    for (uint32_t op = graph->storage_maker[storage] + 1;
+         last != MS_NONE && op <= last; op++)
+        if (written(graph, op) == storage && graph->op_pass[op] <= MS_LOSS)
+            MS_TRY(push_work(books, n, op));
+    return MS_OK;
+}
+
 /* Asks for the maker of storage to run again, unless it was asked already. */
 static ms_err want_maker(ms_books *books, const ms_books_at *at,
                          uint32_t storage, uint32_t reader, uint32_t *n)
@@ -177,9 +202,12 @@ static ms_err want_maker(ms_books *books, const ms_books_at *at,
     if (maker == MS_NONE || !(books->state[c] & MS_REF_MADE) ||
         graph->op_pass[maker] > MS_LOSS)
         return cannot_make(books, storage, reader);
-    if (books->op_stamp[maker] == books->tick)
+    if (books->op_stamp[maker] != books->tick)
+        MS_TRY(push_work(books, n, maker));
+    if (books->stamp[storage] == books->tick)
         return MS_OK;
-    return push_work(books, n, maker);
+    books->stamp[storage] = books->tick;
+    return want_writers(books, storage, n);
 }
 
 static int by_number(const void *a, const void *b)
@@ -297,21 +325,28 @@ ms_err ms_bind_for_step(ms_books *books, const ms_books_at *at, uint32_t op,
  * needs, and the ops these need.  saved_from: first backward op of the last
  * unit.  This is the early stop of torch's non-reentrant checkpoint
  * (_StopRecomputationError), to the op. */
+static bool is_needed(const ms_books *books, const ms_books_at *at,
+                      uint32_t storage, uint32_t saved_from)
+{
+    uint32_t saved_end = books->graph->storage_saved_end[storage];
+    bool wanted = (saved_end != MS_NONE && saved_end >= saved_from) ||
+                  books->stamp[storage] == books->tick;
+
+    return wanted && books->row[ms_books_cell(books, at, storage)] == MS_NONE;
+}
+
 static void stamp_needed(ms_books *books, const ms_books_at *at, uint32_t first,
                          uint32_t end, uint32_t saved_from)
 {
     const ms_graph *graph = books->graph;
 
     for (uint32_t op = end; op-- > first;) {
-        bool needed = false;
-        for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
-            uint32_t s = graph->out[i];
-            uint32_t saved_end = graph->storage_saved_end[s];
-            bool wanted = (saved_end != MS_NONE && saved_end >= saved_from) ||
-                          books->stamp[s] == books->tick;
-            needed |=
-                wanted && books->row[ms_books_cell(books, at, s)] == MS_NONE;
-        }
+        uint32_t in_place = written(graph, op);
+        bool needed = in_place != MS_NONE &&
+                      graph->storage_maker[in_place] >= first &&
+                      is_needed(books, at, in_place, saved_from);
+        for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
+            needed |= is_needed(books, at, graph->out[i], saved_from);
         if (!needed)
             continue;
         books->op_stamp[op] = books->tick;
