@@ -272,6 +272,48 @@ START_TEST(room_enough_moves_nothing)
 }
 END_TEST
 
+/* ---- any graph ----------------------------------------------------------- */
+
+/* Steps with skips, of several streams, some of whose ops are expensive. */
+static void build_random(uint64_t seed)
+{
+    laws_random random = {seed};
+    laws_seed = seed;
+    laws_graph(&random, &arena, &graph);
+    for (uint32_t op = 0; op < graph.forward_at[graph.n_units]; op++) {
+        if (laws_chance(&random, 30))
+            graph.op_name[op] = "aten::convolution";
+        else if (laws_chance(&random, 30))
+            graph.op_name[op] = "aten::add";
+    }
+}
+
+START_TEST(random_steps_keep_to_the_least_budget)
+{
+    static const char *const ways[] = {"cost", "speed", "memory", "none"};
+    uint32_t moved = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        build_random(seed);
+        const char *way = ways[seed % 4];
+        uint32_t micro_batches = 1 + (uint32_t)(seed % 3);
+        uint64_t least = least_budget(way, micro_batches);
+        for (uint64_t i = 0; i < 3; i++) {
+            uint64_t budget = least + i * least / 16;
+            outcome out = run_with(way, budget, 25, micro_batches);
+            ck_assert_msg(out.err == MS_OK, "seed %" PRIu64 ": %s", seed,
+                          fault.what);
+            ck_assert_uint_le(peak_of(&out), budget);
+            moved += out.report.ranks[0].d2h_bytes > 0;
+        }
+        if (least > 2)
+            ck_assert_int_eq(run_with(way, least - 1, 25, micro_batches).err,
+                             MS_EINFEASIBLE);
+        ms_arena_reset(&arena);
+    }
+    ck_assert_uint_gt(moved, 100);
+}
+END_TEST
+
 /* ---- a set made again, by itself ----------------------------------------- */
 
 static ms_err read_and_run(const char *calls, outcome *out)
@@ -372,6 +414,7 @@ Suite *suite_superneurons(void)
     tcase_add_loop_test(tcase, every_budget_is_kept, 0, 4);
     tcase_add_test(tcase, the_least_recently_used_leaves);
     tcase_add_test(tcase, room_enough_moves_nothing);
+    tcase_add_test(tcase, random_steps_keep_to_the_least_budget);
     tcase_add_test(tcase, again_keeps_the_set_alone);
     tcase_add_test(tcase, again_needs_a_first_time);
     tcase_add_test(tcase, refused);
