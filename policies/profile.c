@@ -158,14 +158,15 @@ static void find_levels(profiler *p)
     }
 }
 
-/* May the row leave between two uses? */
+/* May the row leave between two uses?  A buffer of the program has no storage.
+ */
 static bool may_leave(const profiler *p, uint32_t row, uint64_t min_bytes)
 {
     const ms_plan *plan = &p->plan;
     const ms_row *r = &plan->row[row];
     const ms_graph *graph = plan->graph;
     uint32_t s = r->storage;
-    return r->pool == MS_DEVICE_POOL && r->bytes >= min_bytes &&
+    return s != MS_NONE && r->pool == MS_DEVICE_POOL && r->bytes >= min_bytes &&
            s >= graph->n_persistent && !p->fixed[s] &&
            graph->storage_maker[s] < graph->forward_at[graph->n_units] &&
            plan->op[r->op].of == graph->storage_maker[s] &&

@@ -37,6 +37,20 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .help = "torchtune's OffloadActivations: each saved tensor leaves as "
                  "it is saved, except for the output projection's and the "
                  "loss's; the copies in are one unit ahead"},
+    [MS_SWAP_CHECKPOINTS] =
+        {.name = "checkpoints",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "what checkpoints hold leaves when its block has run, and "
+                 "comes back before it is replayed (DeepSpeed's "
+                 "cpu_checkpointing)"},
+    [MS_SWAP_LAYERS] =
+        {.name = "layers",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "weights instead of activations: they lie in host memory and "
+                 "are copied in unit by unit; beside offload:optimizer or for "
+                 "inference"},
     [MS_SWAP_MEGATRON] =
         {.name = "megatron",
          .type = MS_PARAM_FLAG,
@@ -84,9 +98,10 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .type = MS_PARAM_INT,
          .low = 0,
          .high = MOST,
-         .with = "te|torchtune|megatron",
-         .help = "how many blocks (te), units (torchtune) or groups (megatron) "
-                 "ahead of its backward a copy in is issued; default te: L - N "
+         .with = "te|torchtune|checkpoints|layers|megatron",
+         .help = "how many blocks (te, checkpoints), units (torchtune, layers) "
+                 "or groups (megatron) ahead of its backward a copy in is "
+                 "issued; default te: L - N "
                  "- 1, else 1"},
     [MS_SWAP_INFLIGHT] =
         {.name = "inflight",
@@ -121,6 +136,14 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
              "for one unit's backward at a time (memory), or not at all; "
              "default cost: once where that is no larger than a unit's "
              "backward"},
+    [MS_SWAP_PIN] = {.name = "pin",
+                     .type = MS_PARAM_INT,
+                     .fallback = 1,
+                     .low = 0,
+                     .high = 1,
+                     .with = "save_on_cpu",
+                     .help = "0: host memory is not pinned (torch's default): "
+                             "copies are slower and the host waits for them"},
     [MS_SWAP_BUDGET] =
         {.name = "budget",
          .type = MS_PARAM_SIZE,
@@ -153,6 +176,11 @@ static const ms_swap_way ways[] = {
      .stays = ms_torchtune_stays,
      .open = ms_torchtune_open,
      .around = ms_torchtune_around},
+    {.row = MS_SWAP_CHECKPOINTS,
+     .stays = ms_checkpoints_stays,
+     .open = ms_checkpoints_open,
+     .around = ms_checkpoints_around},
+    {.row = MS_SWAP_LAYERS, .write = ms_streamed_write},
     {.row = MS_SWAP_MEGATRON,
      .open = ms_megatron_open,
      .around = ms_megatron_around},
@@ -195,7 +223,7 @@ static ms_err find_saved(ms_swap *w, const ms_swap_way *way)
         stays = ms_arena_take(w->arena, graph->n_storages, 1);
         if (stays == NULL)
             return ms_fail_nomem(w->fault);
-        way->stays(graph, stays);
+        way->stays(w, stays);
     }
     return ms_saved_find_others(graph, w->from,
                                 (uint64_t)w->values[MS_SWAP_MIN].number, stays,
@@ -221,11 +249,20 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     return MS_OK;
 }
 
+static ms_err shape(const ms_policy_context *context, ms_shape *shape,
+                    ms_fault *fault)
+{
+    if (!context->values[MS_SWAP_LAYERS].given)
+        return MS_OK;
+    return ms_streamed_shape(context, shape, fault);
+}
+
 const ms_policy ms_policy_swap = {
     .name = "swap",
-    .summary = "saved activations wait for their backward in host memory",
+    .summary = "saved activations, or weights, wait in host memory",
     .example = "swap:te=4",
     .params = params,
     .n_params = MS_SWAP_N_PARAMS,
+    .shape = shape,
     .place = place,
 };

@@ -15,6 +15,8 @@ enum {
     MS_SWAP_VDNN,
     MS_SWAP_TE,
     MS_SWAP_TORCHTUNE,
+    MS_SWAP_CHECKPOINTS,
+    MS_SWAP_LAYERS,
     MS_SWAP_MEGATRON,
     MS_SWAP_CAPUCHIN,
     MS_SWAP_BELADY,
@@ -27,6 +29,7 @@ enum {
     MS_SWAP_FRACTION,
     MS_SWAP_RECOMPUTE,
     MS_SWAP_BUDGET,
+    MS_SWAP_PIN,
     MS_SWAP_N_PARAMS
 };
 
@@ -75,7 +78,7 @@ typedef struct ms_swap {
 typedef struct ms_swap_way {
     uint32_t row; /* of the parameters: the choice */
     /* (optional) Marks the storages that stay where they are. */
-    void (*stays)(const ms_graph *graph, uint8_t *stays);
+    void (*stays)(const ms_swap *swap, uint8_t *stays);
     ms_err (*open)(ms_swap *swap); /* (optional) */
     ms_err (*around)(ms_swap *swap, const ms_call *call, bool before);
     ms_err (*write)(ms_swap *swap); /* instead of around */
@@ -109,16 +112,23 @@ ms_err ms_swapgroups_open_leaving(ms_swap *swap, uint32_t n);
 /* Before and after each run. */
 ms_err ms_swapgroups_leave(ms_swap *swap, const ms_call *call, bool before);
 
-/* savecpu.c, vdnn.c, te.c, torchtune.c, megatron.c: fixed rules */
+/* savecpu.c, vdnn.c, te.c, torchtune.c, megatron.c, checkpoints.c: fixed rules;
+ * streamed.c: of weights */
 ms_err ms_savecpu_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_vdnn_write(ms_swap *swap);
 ms_err ms_te_open(ms_swap *swap);
 ms_err ms_te_around(ms_swap *swap, const ms_call *call, bool before);
 /* A product with a weight, by the names that torch gives linear layers' ops. */
 bool ms_torchtune_is_linear(const ms_graph *graph, uint32_t op);
-void ms_torchtune_stays(const ms_graph *graph, uint8_t *stays);
+void ms_torchtune_stays(const ms_swap *swap, uint8_t *stays);
 ms_err ms_torchtune_open(ms_swap *swap);
 ms_err ms_torchtune_around(ms_swap *swap, const ms_call *call, bool before);
+ms_err ms_streamed_shape(const ms_policy_context *context, ms_shape *shape,
+                         ms_fault *fault);
+ms_err ms_streamed_write(ms_swap *swap);
+void ms_checkpoints_stays(const ms_swap *swap, uint8_t *stays);
+ms_err ms_checkpoints_open(ms_swap *swap);
+ms_err ms_checkpoints_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_megatron_open(ms_swap *swap);
 ms_err ms_megatron_around(ms_swap *swap, const ms_call *call, bool before);
 

@@ -49,8 +49,9 @@ static void stay_inputs(const ms_graph *graph, uint32_t op, uint8_t *stays)
 }
 
 /* What the loss reads, and what only the last linear layer before it saves. */
-void ms_torchtune_stays(const ms_graph *graph, uint8_t *stays)
+void ms_torchtune_stays(const ms_swap *w, uint8_t *stays)
 {
+    const ms_graph *graph = w->context->graph;
     uint32_t first = graph->forward_at[graph->loss_unit];
     uint32_t end = graph->forward_at[graph->n_units];
     stay_range(graph->in, graph->in_at[first], graph->in_at[end], stays);

@@ -21,11 +21,6 @@ static ms_err next_tick(ms_books *books)
     return MS_OK;
 }
 
-static bool in_host_memory(const ms_books *books, uint32_t cell)
-{
-    return ms_books_in(books->host_row, cell) != MS_NONE;
-}
-
 /* Brings a copy of what lies elsewhere; *found: there was one. */
 static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
                     bool *found)
@@ -37,8 +32,7 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
         return ms_pack_out(books, at, &storage, 1);
     if (ms_books_apart(books, storage, cell))
         return ms_share_ask(books, at, storage);
-    *found = in_host_memory(books, cell) ||
-             ms_books_in(books->nvme_row, cell) != MS_NONE;
+    *found = ms_books_far(books, cell);
     return *found ? ms_move_storage(books, at, storage, MS_HERE, 0) : MS_OK;
 }
 
@@ -58,7 +52,7 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
         uint8_t category = graph->storage_category[s];
         if (category == MS_ACTIVATIONS && !saved)
             category = MS_TEMPORARIES;
-        if (books->row[c] != MS_NONE || in_host_memory(books, c)) {
+        if (books->row[c] != MS_NONE || ms_books_far(books, c)) {
             /* Still there from the first run: the kernel writes a copy that
              * nobody keeps. */
             ms_books_give(books, ms_books_take(books, s, MS_TEMPORARIES,
@@ -281,19 +275,16 @@ static ms_err rerun_list(ms_books *books, const ms_books_at *at, uint32_t n)
     return MS_OK;
 }
 
-ms_err ms_bind_again(ms_books *books, const ms_books_at *at,
-                     const ms_program *program, const ms_call *call)
+/* What is remade gets its HOLD at once, or its last reader could end it. */
+static ms_err remake_set(ms_books *books, const ms_books_at *at,
+                         const ms_program *program, uint32_t set)
 {
     uint32_t n = 0;
 
-    if (!(call->flags & MS_CALL_AGAIN) || call->set == MS_ALL ||
-        call->set == MS_NOTHING)
-        return MS_OK;
     books->run++;
-    ms_books_open_set(books, program, call->set);
+    ms_books_open_set(books, program, set);
     MS_TRY(next_tick(books));
-    for (uint32_t i = program->set_at[call->set];
-         i < program->set_at[call->set + 1]; i++) {
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
         uint32_t s = program->set_item[i];
         if (ms_books_found(books, ms_books_cell(books, at, s)) == MS_NONE)
             MS_TRY(want_maker(books, at, s, MS_NONE, &n));
@@ -301,6 +292,22 @@ ms_err ms_bind_again(ms_books *books, const ms_books_at *at,
     MS_TRY(collect(books, at, &n));
     MS_TRY(rerun_list(books, at, n));
     ms_share_close_unit(books, at);
+    return MS_OK;
+}
+
+ms_err ms_bind_hold(ms_books *books, const ms_books_at *at,
+                    const ms_program *program, const ms_call *call)
+{
+    uint32_t set = call->set;
+    bool again = call->flags & MS_CALL_AGAIN;
+
+    if (set == MS_ALL || set == MS_NOTHING)
+        return MS_OK;
+    if (again)
+        MS_TRY(remake_set(books, at, program, set));
+    ms_books_hold_set(books, at, program, set, call->flags & MS_CALL_SAVES);
+    if (again)
+        ms_books_close_set(books, at, program, set);
     return MS_OK;
 }
 
@@ -315,8 +322,8 @@ ms_err ms_bind_for_step(ms_books *books, const ms_books_at *at, uint32_t op,
     if (stream != MS_STREAM_COMPUTE || books->row[c] != MS_NONE ||
         ms_books_in(books->shard_row, c) != MS_NONE)
         return MS_OK;
-    return in_host_memory(books, c) ? ms_bind_storage(books, at, storage, op)
-                                    : MS_OK;
+    return ms_books_far(books, c) ? ms_bind_storage(books, at, storage, op)
+                                  : MS_OK;
 }
 
 /* ---- whole units (activation checkpointing) ------------------------------ */

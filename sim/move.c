@@ -27,7 +27,7 @@ ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes)
         return ms_fail_nomem(books->fault);
     plan->transfers = transfers;
     transfers[plan->n_transfers++] =
-        (struct ms_transfer){plan->n_ops, (uint8_t)kind, bytes};
+        (struct ms_transfer){plan->n_ops, (uint8_t)kind, bytes, 0};
     return MS_OK;
 }
 
@@ -80,10 +80,14 @@ static void wait_for_side(ms_books *books, const ms_books_at *at)
     *last = op;
 }
 
+/* flags: of the MOVE.  Memory that is not pinned is copied by way of a buffer
+ * of the driver's, and the host waits (CUDA C++ programming guide, 3.2.5). */
 static ms_err issue_copy(ms_books *books, const ms_books_at *at,
                          ms_transfer_kind kind, uint16_t flags, uint64_t bytes)
 {
     const ms_expand_opts *opts = books->opts;
+    bool in_line = flags & MS_CALL_IN_LINE;
+    double share = 1;
     const struct {
         double rate;
         uint8_t stream;
@@ -95,12 +99,13 @@ static ms_err issue_copy(ms_books *books, const ms_books_at *at,
         [MS_TRANSFER_NVME_WRITE] = {opts->nvme_write_bytes_per_s,
                                     MS_STREAM_NVME_WRITE},
     };
-    bool in_line = flags & MS_CALL_IN_LINE;
     uint8_t stream = in_line ? MS_STREAM_COMPUTE : links[kind].stream;
 
+    if (flags & MS_CALL_PAGEABLE && opts->pageable_share > 0)
+        share = opts->pageable_share;
     MS_TRY(ms_move_issue(books, at, kind, stream, bytes,
-                         copy_ns(books, bytes, links[kind].rate), 1));
-    if (kind == MS_TRANSFER_H2D && !in_line)
+                         copy_ns(books, bytes, links[kind].rate * share), 1));
+    if (kind == MS_TRANSFER_H2D && !(flags & (MS_CALL_IN_LINE | MS_CALL_AHEAD)))
         wait_for_compute(books, at);
     if (flags & MS_CALL_SIDE)
         wait_for_side(books, at);
@@ -186,6 +191,8 @@ static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
     row.saved = books->plan->row[from].saved;
     MS_TRY(issue_copy(books, at, MS_TRANSFER_D2H, flags, row.bytes));
     copy_into(books, books->host_row, c, from, row);
+    if (flags & MS_CALL_PAGEABLE)
+        MS_TRY(ms_books_sync(books, books->plan->n_ops - 1));
     if (!(flags & MS_CALL_LATER))
         drop(books, column, c);
     if (there && flags & MS_CALL_ADD)
@@ -233,7 +240,7 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
     bool part = ms_books_shared(books, storage);
     uint32_t *to = part ? books->shard_row : books->row;
 
-    if (to[c] != MS_NONE)
+    if (to[c] != MS_NONE || books->row[c] != MS_NONE)
         return MS_OK;
     if (books->nvme_row)
         MS_TRY(read_disk(books, at, storage));
@@ -252,6 +259,8 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
      * event for the collective that reads it. */
     books->plan->row[to[c]].of_compute = true;
     books->plan->row[to[c]].waited = part;
+    if (flags & MS_CALL_PAGEABLE)
+        MS_TRY(ms_books_sync(books, books->plan->n_ops - 1));
     if (!is_home(books, storage, MS_HOST_POOL))
         drop(books, books->host_row, c);
     return MS_OK;
@@ -283,6 +292,8 @@ ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
     case MS_NVME:
         return to_disk(books, at, storage);
     case MS_SHARD:
+        if (flags & MS_CALL_LATER)
+            return MS_OK;
         ms_move_let_go(books, storage, ms_books_cell(books, at, storage));
         return MS_OK;
     default:

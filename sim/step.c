@@ -7,12 +7,18 @@
 
 #include <string.h>
 
-/* States that the first step creates outlive it: then it is booked anew. */
-static bool makes_persistent(const ms_graph *graph)
+static bool is_of_step(const ms_graph *graph, uint32_t op)
+{
+    return op != MS_NONE && op >= graph->step_first;
+}
+
+/* States that the first step creates outlive it, a .grad that it ends was made
+ * before it: then it is booked anew. */
+static bool changes_persistent(const ms_graph *graph)
 {
     for (uint32_t s = 0; s < graph->n_persistent; s++)
-        if (graph->storage_maker[s] != MS_NONE &&
-            graph->storage_maker[s] >= graph->step_first)
+        if (is_of_step(graph, graph->storage_maker[s]) ||
+            is_of_step(graph, graph->storage_local_end[s]))
             return true;
     return false;
 }
@@ -61,7 +67,7 @@ ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
 
     graph->step = NULL;
     MS_TRY(ms_books_open(&books, &empty));
-    if (books.streams || makes_persistent(graph))
+    if (books.streams || changes_persistent(graph))
         return MS_OK;
     ms_books_at at = ms_books_at_of(&books, 0, 0, 0);
     uint32_t first = graph->step_first, end = graph->n_ops;

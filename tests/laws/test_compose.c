@@ -17,7 +17,20 @@ static const char *const shares[] = {"",
                                      "+zero:1,dp=4,impl=megatron",
                                      "+zero:2,dp=3",
                                      "+zero:3,dp=4",
-                                     "+zero:3,dp=4,prefetch=3"};
+                                     "+zero:3,dp=4,prefetch=3",
+                                     "+zero:1,dp=4,impl=deepspeed",
+                                     "+zero:2,dp=3,impl=deepspeed,"
+                                     "reduce_bucket_size=700,overlap_comm=1",
+                                     "+zero:3,dp=4,impl=deepspeed,"
+                                     "reduce_bucket_size=900,"
+                                     "param_persistence_threshold=64,"
+                                     "prefetch_bucket_size=2000,"
+                                     "max_reuse_distance=1500",
+                                     "+fsdp:dp=4,reshard_ranks=2",
+                                     "+fsdp:dp=6,shard=3,reshard=but_last,"
+                                     "units=split,reduce=bf16,sync=last",
+                                     "+fsdp:impl=1,dp=4",
+                                     "+fsdp:impl=1,dp=4,strategy=no_shard"};
 static const char *const swaps[] = {"",
                                     "+swap:save_on_cpu",
                                     "+swap:vdnn=all",
@@ -102,7 +115,7 @@ START_TEST(all_compositions)
                                         swaps, offloads};
     size_t all = sizes[0] * sizes[1] * sizes[2] * sizes[3] * sizes[4], ran = 0;
     for (size_t i = 0; i < all; i++) {
-        char policy[256] = "none";
+        char policy[320] = "none";
         size_t rest = i;
         for (size_t p = 0; p < MANY(parts); p++) {
             strcat(policy, parts[p][rest % sizes[p]]);
