@@ -20,8 +20,8 @@ static const char *const policies[] = {"none",
                                        "swap:save_on_cpu",
                                        "zero:2,dp=16",
                                        "offload:optimizer/gradients",
-                                       "zero:3,dp=8+offload:optimizer/params,"
-                                       "to=nvme"};
+                                       ("zero:3,dp=8+offload:optimizer/params,"
+                                        "to=nvme")};
 #define N_POLICIES ((int)(sizeof policies / sizeof policies[0]))
 
 static ms_arena keep, trial;
