@@ -13,9 +13,11 @@
  *              goes behind it: n layers, up to n (n + 1) / 2 more
  *
  * by cost: memory where the segment would hold more at once than the largest
- * backward of any unit, l_peak, so that it does not raise the peak.  A segment
- * ends with a unit that makes a checkpoint: its backward is the first to need
- * what came before. */
+ * backward of any unit, l_peak.  (The code counts the recomputed tensors alone;
+ * with what a backward holds beside them the segment does not raise the peak,
+ * which is what the paper's rule is for.)  A segment ends with a unit that
+ * makes a checkpoint: its backward is the first to need what came before.
+ */
 #include "policies/swapcache.h"
 
 #include <string.h>
