@@ -72,6 +72,14 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .help = "when the budget is full the tensor used furthest from now "
                  "leaves, from its last use on, and comes back as early as "
                  "there is room"},
+    [MS_SWAP_SUPERNEURONS] =
+        {.name = "superneurons",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help =
+             "SuperNeurons: what convolutions, linear layers and joins make "
+             "stays, least recently used first out when the budget is "
+             "full; all else is recomputed"},
     [MS_SWAP_AUTO] = {.name = "auto",
                       .type = MS_PARAM_FLAG,
                       .choice = true,
@@ -118,6 +126,16 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
                           .with = "megatron",
                           .help = "percent of the groups, from the first, that "
                                   "leave"},
+    [MS_SWAP_RECOMPUTE] =
+        {.name = "recompute",
+         .type = MS_PARAM_WORD,
+         .words = "cost|speed|memory|none",
+         .with = "superneurons",
+         .help =
+             "what lies between two such layers once for all of it (speed), "
+             "for one unit's backward at a time (memory), or not at all; "
+             "default cost: once where that is no larger than a unit's "
+             "backward"},
     [MS_SWAP_PIN] = {.name = "pin",
                      .type = MS_PARAM_INT,
                      .fallback = 1,
@@ -131,7 +149,7 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .type = MS_PARAM_SIZE,
          .low = 1,
          .high = MOST_BYTES,
-         .with = "vdnn|capuchin|belady|auto",
+         .with = "vdnn|capuchin|belady|superneurons|auto",
          .help = "the peak (allocated) to work to; default what the device "
                  "has beside the context; of vdnn only dyn"},
 };
@@ -168,6 +186,7 @@ static const ms_swap_way ways[] = {
      .around = ms_megatron_around},
     {.row = MS_SWAP_CAPUCHIN, .write = ms_swaprules_capuchin},
     {.row = MS_SWAP_BELADY, .write = ms_swaprules_belady},
+    {.row = MS_SWAP_SUPERNEURONS, .write = ms_superneurons_write},
     {.row = MS_SWAP_AUTO, .write = ms_swapauto_write},
 };
 

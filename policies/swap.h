@@ -20,18 +20,27 @@ enum {
     MS_SWAP_MEGATRON,
     MS_SWAP_CAPUCHIN,
     MS_SWAP_BELADY,
+    MS_SWAP_SUPERNEURONS,
     MS_SWAP_AUTO,
     MS_SWAP_MIN,
     MS_SWAP_PREFETCH,
     MS_SWAP_INFLIGHT,
     MS_SWAP_MODULES,
     MS_SWAP_FRACTION,
+    MS_SWAP_RECOMPUTE,
     MS_SWAP_BUDGET,
     MS_SWAP_PIN,
     MS_SWAP_N_PARAMS
 };
 
 enum { MS_SWAP_VDNN_ALL, MS_SWAP_VDNN_CONV, MS_SWAP_VDNN_DYN };
+
+enum {
+    MS_SWAP_RECOMPUTE_COST,
+    MS_SWAP_RECOMPUTE_SPEED,
+    MS_SWAP_RECOMPUTE_MEMORY,
+    MS_SWAP_RECOMPUTE_NONE
+};
 
 /* What comes back together, before the backward of unit `last`. */
 typedef struct ms_swap_group {
@@ -62,7 +71,8 @@ typedef struct ms_swap {
     uint32_t *leaving, *leaving_at, *leaving_before;
     uint32_t in_flight; /* the n-th waits for the n - in_flight-th; 0: no wait
                          */
-    uint8_t leaving_flags;
+    uint16_t leaving_flags;
+    uint16_t coming_flags; /* of the copies in */
 } ms_swap;
 
 typedef struct ms_swap_way {
@@ -108,6 +118,8 @@ ms_err ms_savecpu_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_vdnn_write(ms_swap *swap);
 ms_err ms_te_open(ms_swap *swap);
 ms_err ms_te_around(ms_swap *swap, const ms_call *call, bool before);
+/* A product with a weight, by the names that torch gives linear layers' ops. */
+bool ms_torchtune_is_linear(const ms_graph *graph, uint32_t op);
 void ms_torchtune_stays(const ms_swap *swap, uint8_t *stays);
 ms_err ms_torchtune_open(ms_swap *swap);
 ms_err ms_torchtune_around(ms_swap *swap, const ms_call *call, bool before);
@@ -124,5 +136,8 @@ ms_err ms_megatron_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_swaprules_capuchin(ms_swap *swap);
 ms_err ms_swaprules_belady(ms_swap *swap);
 ms_err ms_swapauto_write(ms_swap *swap);
+
+/* superneurons.c: a cache and recomputation */
+ms_err ms_superneurons_write(ms_swap *swap);
 
 #endif

@@ -41,6 +41,7 @@ typedef struct ms_books {
     uint32_t n_asked, asked_capacity, transfers_capacity, syncs_capacity;
     uint32_t *last_compute; /* per rank: the last op of its compute stream, or
                                MS_NONE; NULL with one stream */
+    uint32_t *last_side;    /* the same of copies with SIDE, on either stream */
     uint8_t *state;
     uint32_t *ready_op; /* per row, with several streams: last writer */
     bool streams;       /* more than one stream is in use: record waits */
@@ -123,6 +124,11 @@ void ms_books_open_set(ms_books *books, const ms_program *program,
                        uint32_t set);
 void ms_books_close_set(ms_books *books, const ms_books_at *at,
                         const ms_program *program, uint32_t set);
+
+/* A HOLD reference on what exists of the set; what forward made and a
+ * checkpoint holds counts as an activation. */
+void ms_books_hold_set(ms_books *books, const ms_books_at *at,
+                       const ms_program *program, uint32_t set, bool saves);
 
 /* The current op has made the rows from first on: remember who did. */
 void ms_books_made(ms_books *books, uint32_t first);
@@ -386,6 +392,9 @@ ms_err ms_start_rank(ms_books *books, uint8_t rank);
 /* bind.c */
 ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
                        uint32_t reader);
+/* A HOLD call: with AGAIN makes what of its set is nowhere, then holds. */
+ms_err ms_bind_hold(ms_books *books, const ms_books_at *at,
+                    const ms_program *program, const ms_call *call);
 /* Makes an input of an op of the step present where the op works: the host's
  * cores read the host's memory, copies read whatever there is.  Whether the
  * step's .grads exist is run_step's affair. */

@@ -233,32 +233,6 @@ static void note_kept(ms_books *books, const ms_program *program, uint32_t set)
         books->kept[program->set_item[i]] = books->run;
 }
 
-/* A HOLD reference on what exists; what forward made and a checkpoint holds
- * counts as an activation. */
-static void hold(ms_books *books, const ms_books_at *at,
-                 const ms_program *program, uint32_t set, bool saves)
-{
-    uint32_t backward = books->graph->backward_at[books->graph->n_units];
-
-    if (set == MS_ALL || set == MS_NOTHING)
-        return;
-    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
-        uint32_t c = ms_books_cell(books, at, program->set_item[i]);
-        uint32_t r = books->row[c];
-        if (r == MS_NONE && books->host_row)
-            r = books->host_row[c];
-        if (r == MS_NONE)
-            continue;
-        ms_row *row = &books->plan->row[r];
-        books->state[c] += MS_REF_HOLD;
-        if (books->graph->storage_maker[row->storage] >= backward)
-            continue;
-        row->saved |= saves;
-        if (row->category == MS_TEMPORARIES)
-            row->category = MS_ACTIVATIONS;
-    }
-}
-
 /* AccumulateGrad (torch/csrc/autograd/functions/accumulate_grad.h): without a
  * .grad the incoming buffer is stolen, or cloned where something else holds
  * it or its layout differs; with one, it is added in place. */
@@ -383,7 +357,8 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     MS_TRY(ms_share_open_unit(books, at, first, end));
     MS_TRY(run_ops(books, at, call->keep, first, end));
     ms_share_close_unit(books, at);
-    hold(books, at, program, call->set, call->flags & MS_CALL_SAVES);
+    ms_books_hold_set(books, at, program, call->set,
+                      call->flags & MS_CALL_SAVES);
     ms_books_close_set(books, at, program, call->set);
     return MS_OK;
 }
@@ -511,7 +486,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             MS_TRY(ms_step_run(books, &at, call->place));
             break;
         case MS_HOLD:
-            hold(books, &at, program, call->set, call->flags & MS_CALL_SAVES);
+            MS_TRY(ms_bind_hold(books, &at, program, call));
             break;
         case MS_DROP_SET:
             drop_set(books, &at, program, call->set);

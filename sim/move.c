@@ -65,6 +65,19 @@ void ms_move_after_compute(ms_books *books, const ms_books_at *at)
         books->plan->wait[books->n_wait++] = last;
 }
 
+/* A side stream that takes copies out and in is a queue: each starts when the
+ * one before has ended, whichever engine that one is on. */
+static void wait_for_side(ms_books *books, const ms_books_at *at)
+{
+    uint32_t *last = &books->last_side[at->rank];
+    uint32_t op = books->plan->n_ops - 1;
+
+    if (*last != MS_NONE &&
+        books->plan->op[*last].stream != books->plan->op[op].stream)
+        books->plan->wait[books->n_wait++] = *last;
+    *last = op;
+}
+
 /* flags: of the MOVE.  Memory that is not pinned is copied by way of a buffer
  * of the driver's, and the host waits (CUDA C++ programming guide, 3.2.5). */
 static ms_err issue_copy(ms_books *books, const ms_books_at *at,
@@ -92,6 +105,8 @@ static ms_err issue_copy(ms_books *books, const ms_books_at *at,
                          copy_ns(books, bytes, links[kind].rate * share), 1));
     if (kind == MS_TRANSFER_H2D && !(flags & (MS_CALL_IN_LINE | MS_CALL_AHEAD)))
         ms_move_after_compute(books, at);
+    if (flags & MS_CALL_SIDE)
+        wait_for_side(books, at);
     return MS_OK;
 }
 

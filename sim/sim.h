@@ -220,15 +220,17 @@ typedef enum ms_verb {
  * SAVES says that an autograd node holds `set` (a reentrant checkpoint saves
  * its inputs, a non-reentrant one's closure only names them).  MOVE: LATER
  * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
+ * SIDE starts behind the last copy with SIDE, out or in: one queue for both;
  * ADD adds to what lies in the host's memory already, there; PAGEABLE: the
  * host's memory is not pinned, the host waits for the copy; to MS_SHARD, LATER
- * leaves the whole copies.  REDUCE: OUTER sums over the groups that hold the
- * same part, on their queue, as many bytes as a buffer named has; WHOLE: every
- * rank gets the sum of all, though it keeps its part; FILLED: of a buffer what
- * is packed in it, not all of it.  GATHER: OUTER is among the ranks of the
- * outer ring; AHEAD takes memory of the queue's own, not of the compute
- * stream's; LIMIT: the host waits for what used the second last set moved to
- * SHARD (torch's limit on all-gathers). */
+ * leaves the whole copies.  HOLD: AGAIN first makes again what of the set is
+ * nowhere, and keeps nothing else that this makes.  REDUCE: OUTER sums over the
+ * groups that hold the same part, on their queue, as many bytes as a buffer
+ * named has; WHOLE: every rank gets the sum of all, though it keeps its part;
+ * FILLED: of a buffer what is packed in it, not all of it.  GATHER: OUTER is
+ * among the ranks of the outer ring; AHEAD takes memory of the queue's own, not
+ * of the compute stream's; LIMIT: the host waits for what used the second last
+ * set moved to SHARD (torch's limit on all-gathers). */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
@@ -241,7 +243,9 @@ enum {
     MS_CALL_AHEAD = 256u,
     MS_CALL_LIMIT = 512u,
     MS_CALL_FILLED = 1024u,
-    MS_CALL_PAGEABLE = 2048u
+    MS_CALL_PAGEABLE = 2048u,
+    MS_CALL_SIDE = 4096u,
+    MS_CALL_AGAIN = 8192u
 };
 
 /* A flat buffer of the program: what is PACKED in it needs no memory of its
