@@ -8,6 +8,7 @@
 #define CHART_COLUMNS 50u
 #define INDENT 10u       /* of the texts that follow a label */
 #define LEAST_PART 5000u /* of the whole: less is left out */
+#define LEAST_TIME 400u  /* of the step: less would print as 0.00 s of 2 s */
 #define LEAST_MFU 0.0005 /* what would not read 0.0 % */
 #define ALIVE_GROUPS 4u
 
@@ -188,7 +189,7 @@ static void put_time_parts(const ms_rank_report *rank, ms_text *words)
         {"idle", time->idle_ns}};
     const char *between = ": ";
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (parts[i].t_ns <= time->step_ns / LEAST_PART)
+        if (parts[i].t_ns <= time->step_ns / LEAST_TIME)
             continue;
         ms_text_add(words, "%s%s %s", between, parts[i].name,
                     ms_quantity_time_as(parts[i].t_ns, time->step_ns).s);
