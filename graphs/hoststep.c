@@ -109,6 +109,11 @@ static void end(host_step *h, uint64_t read, uint64_t written, double rate,
     uint32_t op = g->n_ops - 1;
     uint64_t slower = read > written ? read : written;
     bool memory = g->op_stream[op] == MS_STREAM_HOST;
+    bool link =
+        g->op_stream[op] == MS_STREAM_H2D || g->op_stream[op] == MS_STREAM_D2H;
+
+    if (link && h->offload->pageable)
+        rate *= h->trace->device->pageable_share;
     uint64_t bytes = memory ? read + written : slower;
     double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
     g->op_read_bytes[op] = read;
@@ -151,7 +156,9 @@ static uint64_t state_bytes(const host_step *h)
 
 static uint64_t weight_bytes(const host_step *h)
 {
-    return h->elements * ms_trace_dtype_bytes[h->trace->weight_dtype];
+    return h->elements * (ms_parts_are_masters(h->trace)
+                              ? STATE_BYTES
+                              : ms_trace_dtype_bytes[h->trace->weight_dtype]);
 }
 
 static bool has_gradient(const host_step *h, uint32_t p)
@@ -166,7 +173,9 @@ static uint64_t gradient_bytes(const host_step *h)
     uint32_t bytes = h->offload->gradient_bytes;
 
     if (bytes == 0)
-        bytes = ms_trace_dtype_bytes[h->trace->grad_dtype];
+        bytes = ms_parts_are_masters(h->trace)
+                    ? STATE_BYTES
+                    : ms_trace_dtype_bytes[h->trace->grad_dtype];
     /* DeepSpeed's stage 3 has them in 16 bits, too: the update reads fp32 */
     return h->elements * (bytes > STATE_BYTES ? STATE_BYTES : bytes);
 }
@@ -213,6 +222,9 @@ static void update(host_step *h)
     bool on_disk = h->offload->gradients == MS_NVME_POOL;
     uint64_t states = state_bytes(h);
     uint64_t written = states + (at_home ? weight_bytes(h) : 0);
+    uint64_t read = states + gradient_bytes(h);
+    if (at_home && ms_parts_are_masters(trace))
+        read += weight_bytes(h);
 
     begin(h, "cpu_adam", MS_STREAM_HOST);
     touch(h, slot_of(h));
@@ -231,8 +243,7 @@ static void update(host_step *h)
         if (h->offload->parameters == MS_HOST_POOL)
             touch(h, it->storage);
     }
-    end(h, states + gradient_bytes(h), written,
-        trace->device->dram_bytes_per_s * h->share, 0);
+    end(h, read, written, trace->device->dram_bytes_per_s * h->share, 0);
     if (!trace->err)
         trace->graph.op_flops[trace->graph.n_ops - 1] =
             11.0 * (double)h->elements;
@@ -358,6 +369,28 @@ static bool is_full(const host_step *h)
         return h->elements > 0;
     default:
         return h->elements >= h->offload->tile_elements;
+    }
+}
+
+void ms_hoststep_send(ms_trace *trace, const uint32_t *grads)
+{
+    host_step h = {.trace = trace};
+
+    open_step(&h);
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
+        const ms_parameter *it = &trace->parameters[p];
+        uint64_t bytes = it->part * ms_trace_dtype_bytes[trace->weight_dtype];
+        if (grads[p] == MS_NONE)
+            continue;
+        ms_trace_begin(trace, "aten::_to_copy");
+        ms_trace_read_storage(trace, it->master, it->part * STATE_BYTES);
+        uint32_t cast = ms_trace_make_storage(trace, "weight_cast", bytes);
+        ms_trace_end(trace, 0, false);
+        begin(&h, "copy_weights", MS_STREAM_D2H);
+        touch(&h, cast);
+        touch(&h, it->storage);
+        end(&h, bytes, bytes, trace->device->d2h_bytes_per_s, COPY_NS);
+        ms_trace_drop_storage(trace, cast);
     }
 }
 

@@ -139,6 +139,7 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     ms_forward forward = {.loss_unit = MS_NONE, .loss = MS_NONE};
 
     MS_TRY(open_trace(trace));
+    MS_TRY(ms_flatstep_check(trace));
     if (trace->model->ops)
         MS_TRY(ms_oprun_forward(trace, &forward));
     else

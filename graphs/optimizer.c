@@ -50,16 +50,27 @@ static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
     return s;
 }
 
+/* A part that is its own master copy needs another where the host updates and
+ * the parts are on the device. */
+static bool needs_master(const ms_trace *trace, const ms_parameter *parameter)
+{
+    bool has_one = ms_parts_are_masters(trace);
+
+    if (parameter->far)
+        return !has_one || trace->shape->offload.parameters == MS_DEVICE_POOL;
+    return is_mixed(trace) && !has_one;
+}
+
 static void parameter_states(ms_trace *trace, ms_parameter *parameter)
 {
     bool steady = trace->training->step == 0;
-    bool has_master = is_mixed(trace) || parameter->far;
-    uint8_t dtype = has_master ? MS_FLOAT32 : trace->weight_dtype;
+    bool precise = is_mixed(trace) || parameter->far;
+    uint8_t dtype = precise ? MS_FLOAT32 : trace->weight_dtype;
     uint8_t category = MS_OPTIMIZER_STATE;
     uint64_t part = parameter->part;
 
-    /* made at construction, not by the first step */
-    if (parameter->far || (has_master && !ms_parts_are_masters(trace)))
+    if (needs_master(trace, parameter)) /* made at construction, not by the
+                                           first step */
         parameter->master =
             state(trace, "master", MS_FLOAT32, category, part, true);
     if (trace->training->optimizer == MS_MOMENTUM)
@@ -81,7 +92,8 @@ static void home_weight(ms_trace *trace, const ms_parameter *parameter)
     uint8_t pool = trace->shape->offload.parameters;
 
     if (pool != MS_DEVICE_POOL)
-        ms_parts_home(trace, parameter->storage, pool, 0);
+        ms_parts_home(trace, parameter->storage, pool,
+                      ms_parts_are_masters(trace) ? 4 * parameter->part : 0);
 }
 
 static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
@@ -90,7 +102,9 @@ static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
     uint64_t bytes = offload->gradient_bytes;
 
     if (bytes == 0)
-        bytes = ms_trace_dtype_bytes[trace->grad_dtype];
+        bytes = ms_trace_dtype_bytes[ms_parts_are_masters(trace)
+                                         ? MS_FLOAT32
+                                         : trace->grad_dtype];
     if (parameter->far || offload->gradients != MS_DEVICE_POOL)
         ms_parts_home(trace, parameter->grad_storage, offload->gradients,
                       parameter->part * bytes);
@@ -127,7 +141,8 @@ static void buckets(ms_trace *trace, uint64_t bytes)
 void ms_optimizer_states(ms_trace *trace)
 {
     uint64_t grad_bytes = 0;
-    bool kept = (trace->training->zero_grad && trace->training->step == 0) ||
+    bool kept = (trace->training->zero_grad && trace->training->step == 0 &&
+                 !trace->shape->flat_step.frees_gradients) ||
                 trace->shape->holds_gradients ||
                 trace->shape->offload.gradients != MS_DEVICE_POOL;
 
@@ -282,7 +297,8 @@ static void fused_update(step *s, uint32_t p)
     write_state(s, p, parameter->first);
     write_state(s, p, parameter->second);
     write_state(s, p, parameter->master);
-    write_state(s, p, parameter->storage);
+    if (s->trace->shape->offload.parameters == MS_DEVICE_POOL)
+        write_state(s, p, parameter->storage);
 }
 
 static void copy_master(step *s, uint32_t p)
@@ -469,8 +485,14 @@ static void device_step(step *s)
 {
     ms_trace *trace = s->trace;
 
+    if (trace->shape->flat_step.used) {
+        ms_flatstep_run(trace);
+        return;
+    }
     if (s->fused) {
         over_all(s, "fused_optimizer_step", fused_update, 11);
+        if (trace->shape->offload.parameters != MS_DEVICE_POOL)
+            ms_hoststep_send(trace, s->grads);
         return;
     }
     bool casts = s->mixed && trace->grad_dtype != MS_FLOAT32;
@@ -482,10 +504,27 @@ static void device_step(step *s)
         foreach_adam(s);
     else
         loop_adam(s);
-    if (s->mixed)
+    if (trace->shape->offload.parameters != MS_DEVICE_POOL)
+        ms_hoststep_send(trace, s->grads);
+    else if (s->mixed)
         each(s, "aten::copy_", "aten::_foreach_copy_", copy_master, 0);
     if (casts)
         drop_list(s, s->grads);
+}
+
+/* Weights that lie elsewhere are made of master copies. */
+static bool check_weights(const step *s)
+{
+    ms_trace *trace = s->trace;
+
+    if (s->mixed || trace->shape->offload.parameters == MS_DEVICE_POOL)
+        return true;
+    trace->err = ms_fail(trace->fault, MS_EUSAGE, "training.precision",
+                         "type offload:optimizer beside it, or --precision "
+                         "bf16-mixed",
+                         "the device cannot update weights in host memory "
+                         "without a master copy");
+    return false;
 }
 
 void ms_optimizer_step(ms_trace *trace)
@@ -498,7 +537,7 @@ void ms_optimizer_step(ms_trace *trace)
     trace->pass = MS_STEP;
     trace->unit = trace->node_now = MS_NONE;
     trace->op_flags = 0;
-    if (open_step(&s)) {
+    if (open_step(&s) && check_weights(&s)) {
         if (trace->cpu && trace->framework == MS_TORCH_1_13)
             announce(trace);
         device_step(&s);

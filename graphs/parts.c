@@ -12,7 +12,8 @@ bool ms_parts_are_masters(const ms_trace *trace)
     int64_t precision = trace->training->precision;
 
     return trace->shape->part_is_master &&
-           (precision == MS_FP16_MIXED || precision == MS_BF16_MIXED);
+           (precision == MS_FP16_MIXED || precision == MS_BF16_MIXED ||
+            trace->weight_dtype == MS_FLOAT32);
 }
 
 static uint64_t over(uint64_t n, uint64_t ranks)
@@ -58,11 +59,17 @@ static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
             continue;
         before += it->elements;
         it->part = over(before, ranks) - taken;
+        it->owned = it->elements;
         taken += it->part;
         last = it;
     }
-    if (last != NULL)
-        last->part += over(before, multiple) * (multiple / ranks) - taken;
+    if (last == NULL)
+        return;
+    uint64_t stretch = over(before, multiple) * (multiple / ranks);
+    last->part += stretch - taken;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        if (trace->parameters[p].owned > stretch)
+            trace->parameters[p].owned = stretch;
 }
 
 void ms_parts_split(ms_trace *trace)
@@ -82,11 +89,12 @@ void ms_parts_split(ms_trace *trace)
     }
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         ms_parameter *it = &trace->parameters[p];
-        it->part = it->elements;
+        it->part = it->owned = it->elements;
         if (shape->shared < MS_SHARED_OPTIMIZER)
             continue;
         it->part = shape->part == MS_PART_ROWS ? part_of_rows(trace, it, ranks)
                                                : over(it->elements, ranks);
+        it->owned = it->part;
     }
 }
 
@@ -150,15 +158,39 @@ static uint64_t grad_part_bytes(const ms_trace *trace,
            ms_trace_dtype_bytes[part_dtype(trace, trace->grad_dtype)];
 }
 
+/* Small parameters stay whole, in their order as long as there is room
+ * (DeepSpeed, parameter_offload.py, mark_persistent_parameters). */
+static bool stays_whole(const ms_shape *shape, const ms_parameter *parameter,
+                        uint64_t *whole)
+{
+    if (parameter->elements > shape->whole_elements ||
+        (shape->whole_in_all > 0 &&
+         *whole + parameter->elements > shape->whole_in_all))
+        return false;
+    *whole += parameter->elements;
+    return true;
+}
+
+/* A flat step reads the part of the gradients whatever is shared, and if one
+ * rank alone has all of it. */
+static bool shares_gradients(const ms_shape *shape)
+{
+    if (shape->flat_step.used)
+        return shape->shared >= MS_SHARED_OPTIMIZER;
+    return (shape->data_ranks > 1 || shape->copies_parts) &&
+           shape->shared >= MS_SHARED_GRADIENTS;
+}
+
 ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
 {
     const ms_shape *shape = trace->shape;
     ms_graph *g = &trace->graph;
-    bool parameters = shape->shared == MS_SHARED_PARAMETERS;
+    uint64_t whole = 0;
+    bool parameters = shape->shared == MS_SHARED_PARAMETERS &&
+                      (shape->data_ranks > 1 || shape->copies_parts);
 
     MS_TRY(home_columns(trace, new_id));
-    if ((shape->data_ranks == 1 && !shape->copies_parts) ||
-        shape->shared < MS_SHARED_GRADIENTS)
+    if (!shares_gradients(shape))
         return MS_OK;
     g->weight_bytes = ms_trace_dtype_bytes[trace->weight_dtype];
     g->part_ranks = ms_parts_ranks(shape);
@@ -166,10 +198,13 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
     g->part_bytes =
         ms_trace_dtype_bytes[part_dtype(trace, trace->weight_dtype)];
     g->storage_shard_bytes =
-        ms_arena_take(trace->arena, g->n_persistent, sizeof(uint64_t));
+        ms_arena_take_raw(trace->arena, g->n_persistent, sizeof(uint64_t));
     g->storage_whole = ms_arena_take(trace->arena, g->n_persistent, 1);
     if (!g->storage_shard_bytes || !g->storage_whole)
         return ms_fail_nomem(trace->fault);
+    for (uint32_t s = 0; s < g->n_persistent; s++)
+        g->storage_shard_bytes[s] = MS_UNSHARED;
+    g->grads_whole = shape->shared < MS_SHARED_GRADIENTS;
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         const ms_parameter *it = &trace->parameters[p];
         uint32_t weight = new_id[it->storage];
@@ -179,7 +214,7 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
         if (!parameters)
             continue;
         g->storage_shard_bytes[weight] = weight_part_bytes(trace, it);
-        g->storage_whole[weight] = it->elements <= shape->whole_elements;
+        g->storage_whole[weight] = stays_whole(shape, it, &whole);
     }
     return MS_OK;
 }

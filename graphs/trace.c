@@ -406,6 +406,12 @@ void ms_trace_drop_storage(ms_trace *trace, uint32_t storage)
         add_drop(trace, storage, 0);
 }
 
+void ms_trace_end_storage(ms_trace *trace, uint32_t storage)
+{
+    if (!trace->err)
+        add_drop(trace, storage, 0);
+}
+
 /* ---- autograd nodes ------------------------------------------------------ */
 
 bool ms_trace_needs(const ms_trace *trace, uint32_t tensor)

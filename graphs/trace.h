@@ -97,6 +97,7 @@ typedef struct ms_parameter {
     uint32_t uses, grad; /* engine: gradients still to come; their sum */
     uint64_t elements;
     uint64_t part;      /* elements that this rank updates: see parts.c */
+    uint64_t owned;     /* of one tensor, at most, on one rank */
     bool far;           /* the host updates it: see hoststep.c */
     uint32_t host_grad; /* where its gradient goes then, or MS_NONE */
 } ms_parameter;
@@ -231,6 +232,8 @@ void ms_trace_drop(ms_trace *trace, uint32_t tensor);
 /* A variable that named old names by: x = f(x). */
 uint32_t ms_trace_rebind(ms_trace *trace, uint32_t old, uint32_t by);
 void ms_trace_drop_storage(ms_trace *trace, uint32_t storage);
+/* The last op ends the one reference on what outlives the micro-batch. */
+void ms_trace_end_storage(ms_trace *trace, uint32_t storage);
 
 /* The autograd node of the op just recorded.  MS_NONE when no input needs a
  * gradient: then nothing is saved either. */
@@ -259,7 +262,7 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss);
 void ms_parts_split(ms_trace *trace);
 /* The ranks that divide the states. */
 uint32_t ms_parts_ranks(const ms_shape *shape);
-/* Is the part of a weight its own fp32 master copy (mixed precision)? */
+/* Is the part of a weight fp32 and its own master copy? */
 bool ms_parts_are_masters(const ms_trace *trace);
 /* storage has its home in pool, and takes so many bytes there (0: as many as on
  * the device). */
@@ -277,6 +280,16 @@ void ms_hoststep_choose(ms_trace *trace);
 void ms_hoststep_buffers(ms_trace *trace);
 /* Its ops (after those of the device's step). */
 void ms_hoststep_run(ms_trace *trace);
+/* The device has updated master copies: weights that lie in host memory are
+ * cast and copied there; grads: MS_NONE for a parameter that is passed over. */
+void ms_hoststep_send(ms_trace *trace, const uint32_t *grads);
+
+/* ---- flatstep.c ---------------------------------------------------------- */
+
+/* MS_EUSAGE for settings that DeepSpeed's step does not know. */
+ms_err ms_flatstep_check(ms_trace *trace);
+/* The ops of a flat step (shape.flat_step). */
+void ms_flatstep_run(ms_trace *trace);
 
 /* ---- optimizer.c --------------------------------------------------------- */
 

@@ -14,13 +14,14 @@ struct levels {
     uint64_t total_bytes, bytes[MS_N_CATEGORIES];
     uint64_t highest_bytes, at_highest[MS_N_CATEGORIES];
     uint64_t pool_bytes[MS_N_POOLS];
+    uint64_t pool_by_category[MS_N_POOLS][MS_N_CATEGORIES];
     bool device_changed, pool_changed[MS_N_POOLS];
 };
 
 /* Of a compute stream: why it stood still since its last slice. */
 struct pause {
     uint64_t free_ns; /* end of its last op */
-    uint64_t gap_ns[MS_N_GAPS];
+    uint64_t gap_ns[MS_N_CAUSES];
 };
 
 typedef enum part { HEAD, OPS, INSTANTS, TAIL, DONE } part;
@@ -29,12 +30,13 @@ struct trace {
     const ms_timeline *line;
     const ms_report *report;
     const ms_report_names *names;
+    ms_waits waits;
     ms_text text; /* the piece */
     part part;
     uint32_t op, event, transfer; /* the next ones */
     struct pause *pauses;         /* per rank */
     struct levels *levels;        /* per rank */
-    bool shows[MS_N_CATEGORIES];
+    bool shows[MS_N_POOLS][MS_N_CATEGORIES];
 };
 
 /* ---- words --------------------------------------------------------------- */
@@ -146,22 +148,58 @@ static void put_head(struct trace *trace)
 
 /* ---- slices -------------------------------------------------------------- */
 
-static const char *const gap_keys[MS_N_GAPS] = {
-    [MS_GAP_NONE] = ",\"idle_ns\":",
-    [MS_GAP_HOST] = ",\"waited_for_host_ns\":",
-    [MS_GAP_COMM] = ",\"waited_for_comm_ns\":",
-    [MS_GAP_COPY] = ",\"waited_for_copy_ns\":",
-    [MS_GAP_BUBBLE] = ",\"waited_for_rank_ns\":",
-    [MS_GAP_MEMORY] = ",\"waited_for_memory_ns\":",
-    [MS_GAP_PAGES] = ",\"waited_for_pages_ns\":",
-    [MS_GAP_IDLE] = ",\"idle_ns\":",
+static const char *const gap_keys[MS_N_CAUSES] = {
+    [MS_CAUSE_HOST] = ",\"waited_for_host_ns\":",
+    [MS_CAUSE_GATHER] = ",\"waited_for_gather_ns\":",
+    [MS_CAUSE_REDUCE] = ",\"waited_for_reduce_ns\":",
+    [MS_CAUSE_TO_DEVICE] = ",\"waited_for_copy_to_device_ns\":",
+    [MS_CAUSE_TO_HOST] = ",\"waited_for_copy_to_host_ns\":",
+    [MS_CAUSE_DISK] = ",\"waited_for_disk_ns\":",
+    [MS_CAUSE_HOST_WORK] = ",\"waited_for_host_work_ns\":",
+    [MS_CAUSE_PACK] = ",\"waited_for_pack_ns\":",
+    [MS_CAUSE_RANK] = ",\"waited_for_rank_ns\":",
+    [MS_CAUSE_PAGES] = ",\"waited_for_pages_ns\":",
+    [MS_CAUSE_MEMORY] = ",\"waited_for_memory_ns\":",
+    [MS_CAUSE_IDLE] = ",\"idle_ns\":",
 };
 
-static const char *pass_of(const ms_plan_op *row)
+/* What moves bytes, by ms_transfer_kind: the slice's name, its category and
+ * the key of its bytes. */
+static const struct {
+    const char *name, *category, *bytes_key;
+} transfers[MS_N_TRANSFERS] = {
+    {"copy to device", "copy", ",\"copied_bytes\":"},
+    {"copy to host", "copy", ",\"copied_bytes\":"},
+    {"disk read", "copy", ",\"copied_bytes\":"},
+    {"disk write", "copy", ",\"copied_bytes\":"},
+    {"all-gather", "collective", ",\"sent_bytes\":"},
+    {"reduce-scatter", "collective", ",\"sent_bytes\":"},
+    {"all-reduce", "collective", ",\"sent_bytes\":"},
+    {"all-reduce", "collective", ",\"sent_bytes\":"},
+};
+
+static const char *category_of(const struct trace *trace, uint32_t op)
 {
-    bool collects =
-        row->stream == MS_STREAM_COMM || row->stream == MS_STREAM_OUTER;
-    return collects ? "collective" : ms_names_pass[row->pass];
+    uint8_t kind = ms_waits_kind(&trace->waits, op);
+    return kind < MS_N_TRANSFERS
+               ? transfers[kind].category
+               : ms_names_pass[trace->line->plan->op[op].pass];
+}
+
+/* Other ops without one of the graph: work of the host's cores, copies into
+ * buffers of the program and out of them. */
+static const char *name_of(const struct trace *trace, uint32_t op)
+{
+    const ms_plan *plan = trace->line->plan;
+    uint8_t kind = ms_waits_kind(&trace->waits, op);
+    if (kind < MS_N_TRANSFERS)
+        return transfers[kind].name;
+    if (plan->op[op].of != MS_NONE)
+        return plan->graph->op_name[plan->op[op].of];
+    if (plan->op[op].stream == MS_STREAM_HOST)
+        return "add on host";
+    return plan->op[op].pass == MS_COPY ? "copy within device"
+                                        : ms_names_pass[plan->op[op].pass];
 }
 
 /* What an op of the model computes and touches. */
@@ -194,18 +232,21 @@ static void put_rows(struct trace *trace, uint32_t op)
     put_number(&trace->text, ",\"storages\":", to - from);
 }
 
-static void put_sent(struct trace *trace, uint32_t op)
+static void put_moved(struct trace *trace, uint32_t op)
 {
     const ms_plan *plan = trace->line->plan;
-    uint64_t bytes = 0;
+    while (trace->transfer < plan->n_transfers &&
+           plan->transfers[trace->transfer].op < op)
+        trace->transfer++;
     for (; trace->transfer < plan->n_transfers &&
-           plan->transfers[trace->transfer].op <= op;
-         trace->transfer++)
-        if (plan->transfers[trace->transfer].op == op &&
-            plan->transfers[trace->transfer].kind >= MS_TRANSFER_GATHER)
-            bytes += plan->transfers[trace->transfer].bytes;
-    if (bytes > 0)
-        put_number(&trace->text, ",\"sent_bytes\":", bytes);
+           plan->transfers[trace->transfer].op == op;
+         trace->transfer++) {
+        const struct ms_transfer *it = &plan->transfers[trace->transfer];
+        put_number(&trace->text, transfers[it->kind].bytes_key, it->bytes);
+        if (it->network_bytes > 0)
+            put_number(&trace->text,
+                       ",\"sent_between_nodes_bytes\":", it->network_bytes);
+    }
 }
 
 /* Ops that take no time can wait, too. */
@@ -213,14 +254,16 @@ static void see_gap(struct trace *trace, uint32_t op)
 {
     const ms_timeline *line = trace->line;
     struct pause *pause = &trace->pauses[line->plan->op[op].rank];
-    pause->gap_ns[line->gap_cause[op]] += line->start_ns[op] - pause->free_ns;
+    ms_wait wait = ms_waits_before(&trace->waits, op, pause->free_ns);
+    while (ms_waits_next(&trace->waits, &wait))
+        pause->gap_ns[wait.cause] += wait.to_ns - wait.from_ns;
     pause->free_ns = line->end_ns[op];
 }
 
 static void put_pause(struct trace *trace, uint8_t rank)
 {
     struct pause *pause = &trace->pauses[rank];
-    for (int gap = 0; gap < MS_N_GAPS; gap++)
+    for (int gap = 0; gap < MS_N_CAUSES; gap++)
         if (pause->gap_ns[gap] > 0) {
             put_number(&trace->text, gap_keys[gap], pause->gap_ns[gap]);
             pause->gap_ns[gap] = 0;
@@ -241,18 +284,16 @@ static void put_slice(struct trace *trace, uint32_t op)
     put_number(text, ",\"tid\":", thread_of(row->stream));
     put_time(text, ",\"ts\":", line->start_ns[op]);
     put_time(text, ",\"dur\":", line->end_ns[op] - line->start_ns[op]);
-    const char *pass = pass_of(row), *name = pass;
-    if (row->of != MS_NONE)
-        name = line->plan->graph->op_name[row->of];
-    put_name(text, ",\"name\":", name);
-    put_name(text, ",\"cat\":", pass);
-    put_name(text, ",\"args\":{\"pass\":", pass);
+    const char *category = category_of(trace, op);
+    put_name(text, ",\"name\":", name_of(trace, op));
+    put_name(text, ",\"cat\":", category);
+    put_name(text, ",\"args\":{\"pass\":", category);
     if (row->micro_batch != MS_NONE)
         put_number(text, ",\"micro_batch\":", row->micro_batch);
     if (row->of != MS_NONE)
         put_work(text, line->plan->graph, row->of);
     put_rows(trace, op);
-    put_sent(trace, op);
+    put_moved(trace, op);
     if (computes)
         put_pause(trace, row->rank);
     put(text, "}}");
@@ -269,16 +310,20 @@ static void put_counter(struct trace *trace, uint8_t rank, uint64_t t_ns,
     put(&trace->text, ",\"args\":{");
 }
 
-static void put_device(struct trace *trace, uint8_t rank, uint64_t t_ns,
-                       uint64_t total_bytes, const uint64_t *bytes)
+static void put_level(struct trace *trace, uint8_t rank, uint64_t t_ns,
+                      int pool, uint64_t total_bytes, const uint64_t *bytes)
 {
+    static const char *const names[MS_N_POOLS][2] = {
+        {"device bytes", "device bytes by category"},
+        {"host bytes", "host bytes by category"},
+        {"nvme bytes", "nvme bytes by category"}};
     const char *before = "\"";
-    put_counter(trace, rank, t_ns, "device bytes");
+    put_counter(trace, rank, t_ns, names[pool][0]);
     put_number(&trace->text, "\"allocated\":", total_bytes);
     put(&trace->text, "}}");
-    put_counter(trace, rank, t_ns, "device bytes by category");
+    put_counter(trace, rank, t_ns, names[pool][1]);
     for (int c = 0; c < MS_N_CATEGORIES; c++) {
-        if (!trace->shows[c])
+        if (!trace->shows[pool][c])
             continue;
         put(&trace->text, before);
         put(&trace->text, ms_names_category[c]);
@@ -292,19 +337,18 @@ static void put_levels(struct trace *trace, uint8_t rank, uint64_t t_ns)
 {
     struct levels *levels = &trace->levels[rank];
     if (levels->device_changed && levels->highest_bytes > levels->total_bytes)
-        put_device(trace, rank, t_ns, levels->highest_bytes,
-                   levels->at_highest);
+        put_level(trace, rank, t_ns, MS_DEVICE_POOL, levels->highest_bytes,
+                  levels->at_highest);
     if (levels->device_changed)
-        put_device(trace, rank, t_ns, levels->total_bytes, levels->bytes);
+        put_level(trace, rank, t_ns, MS_DEVICE_POOL, levels->total_bytes,
+                  levels->bytes);
     levels->device_changed = false;
     levels->highest_bytes = 0;
     for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {
         if (!levels->pool_changed[pool])
             continue;
-        put_counter(trace, rank, t_ns,
-                    pool == MS_HOST_POOL ? "host bytes" : "nvme bytes");
-        put_number(&trace->text, "\"allocated\":", levels->pool_bytes[pool]);
-        put(&trace->text, "}}");
+        put_level(trace, rank, t_ns, pool, levels->pool_bytes[pool],
+                  levels->pool_by_category[pool]);
         levels->pool_changed[pool] = false;
     }
 }
@@ -317,6 +361,7 @@ static void count(struct trace *trace, const ms_event *event)
     uint64_t change = event->op_act & 1u ? row->bytes : 0 - row->bytes;
     if (row->pool != MS_DEVICE_POOL) {
         levels->pool_bytes[row->pool] += change;
+        levels->pool_by_category[row->pool][row->category] += change;
         levels->pool_changed[row->pool] = true;
         return;
     }
@@ -397,8 +442,8 @@ ms_err ms_chrome_trace(const ms_timeline *line, const ms_report *report,
     trace.levels = ms_arena_take(arena, plan->n_ranks, sizeof(struct levels));
     if (trace.pauses == NULL || trace.levels == NULL)
         return ms_fail_nomem(fault);
+    MS_TRY(ms_waits_open(&trace.waits, line, arena, fault));
     for (uint32_t row = 0; row < plan->n_rows; row++)
-        if (plan->row[row].pool == MS_DEVICE_POOL)
-            trace.shows[plan->row[row].category] = true;
+        trace.shows[plan->row[row].pool][plan->row[row].category] = true;
     return ms_output_stream(path, next, &trace, fault);
 }

@@ -163,11 +163,11 @@ bool ms_labels_top(const ms_room *room, const ms_stack *stack, double peak_x,
 
 /* Where the figures over time have their data and what stands beside it. */
 #define MS_PANEL_X0 70.0
-#define MS_PANEL_X1 680.0
+#define MS_PANEL_X1 668.0
 #define MS_PANEL_Y0 90.0
 #define MS_PANEL_Y1 387.0
-#define MS_LEGEND_X0 699.0
-#define MS_LEGEND_X1 884.0
+#define MS_LEGEND_X0 685.0
+#define MS_LEGEND_X1 890.0
 #define MS_PANEL_MOST_WALLS 6u /* bands whose borders are drawn */
 
 /* ms_panel_of fills the first part, which a figure may change before
@@ -223,6 +223,14 @@ void ms_legend_row(ms_legend *legend, const char *name, uint64_t value,
 /* Above the next row. */
 void ms_legend_rule(ms_legend *legend);
 
+/* ---- far.c: levels of memories outside the device ------------------------ */
+
+/* The highest level of a rank in that pool in each of n equal parts of the
+ * step (n > 0). */
+ms_err ms_far_levels(const ms_timeline *line, uint8_t rank, ms_pool_kind pool,
+                     uint32_t n, ms_arena *arena, uint64_t **levels,
+                     ms_fault *fault);
+
 /* ---- lanes.c: what a stream does when ------------------------------------ */
 
 /* What a stream works on, or why the compute stream of a rank stands still;
@@ -237,9 +245,12 @@ typedef enum ms_work {
     MS_WORK_D2H,
     MS_WORK_HOST,
     MS_WORK_NVME,
+    MS_WORK_PACK, /* copies within the device */
     MS_WORK_WAIT_HOST,
     MS_WORK_WAIT_COMM,
     MS_WORK_WAIT_COPY,
+    MS_WORK_WAIT_DISK,
+    MS_WORK_WAIT_CORES, /* of the host */
     MS_WORK_WAIT_RANK,
     MS_WORK_WAIT_PAGES,
     MS_WORK_WAIT_MEMORY,
@@ -254,7 +265,8 @@ typedef struct ms_span {
 
 /* What a stream of a rank does from 0 to step_ns, without gaps: neighbours
  * differ, none is empty.  The times of a compute stream's works are the
- * report's: in-line copies and waits for copies make its stall_ns. */
+ * report's: in-line copies and waits for copies, disk and the host's cores
+ * make its stall_ns. */
 ms_err ms_lanes_spans(const ms_timeline *line, uint8_t rank,
                       ms_stream_kind stream, ms_arena *arena, ms_span **spans,
                       uint32_t *n, ms_fault *fault);

@@ -5,12 +5,16 @@
 
 #include "plots/figure.h"
 
-#define LANES_PX 145.0   /* the most that the lanes take, and */
-#define LANE_PX 33.0     /* that one of them takes, with its gap */
-#define GAP_PX 10.0      /* above and below them */
-#define LANE_FILL 0.74   /* of it the slices */
-#define LEAST_PX 1.0     /* the least width of a slice */
-#define MOST_ROW_PX 25.0 /* of the legend */
+#define LANES_PX 145.0     /* the most that the lanes take, */
+#define FEWER_PX 126.0     /* with the host's memory above them, and */
+#define LANE_PX 33.0       /* that one of them takes, with its gap */
+#define FAR_PX 52.0        /* the host's memory, of that */
+#define LABEL_ROOM_PX 36.0 /* for the label of the peak, above it */
+#define FAR_TEXT_PX 20.0   /* above the highest level */
+#define GAP_PX 10.0        /* above and below them */
+#define LANE_FILL 0.74     /* of it the slices */
+#define LEAST_PX 1.0       /* the least width of a slice */
+#define MOST_ROW_PX 25.0   /* of the legend */
 #define LEGEND_PX 310.0
 
 /* Works are saturated and differ in lightness, waits are pale. */
@@ -24,11 +28,14 @@ static const struct {
     [MS_WORK_COMM] = {"comm", "collectives", "#7B4B9A"},
     [MS_WORK_H2D] = {"h2d", "copies H2D", "#2B2B2B"},
     [MS_WORK_D2H] = {"d2h", "copies D2H", "#6E6E6E"},
-    [MS_WORK_HOST] = {"host", "host", "#2F62A8"},
+    [MS_WORK_HOST] = {"host", "host cores", "#2F62A8"},
     [MS_WORK_NVME] = {"nvme", "NVMe", "#1F5F55"},
+    [MS_WORK_PACK] = {"pack", "buffer copies", "#96752E"},
     [MS_WORK_WAIT_HOST] = {"wait_host", "wait: host", "#F4CFC6"},
     [MS_WORK_WAIT_COMM] = {"wait_comm", "wait: collectives", "#CBB0E0"},
     [MS_WORK_WAIT_COPY] = {"wait_copy", "wait: copies", "#BBBBBB"},
+    [MS_WORK_WAIT_DISK] = {"wait_disk", "wait: NVMe", "#A9CFC7"},
+    [MS_WORK_WAIT_CORES] = {"wait_cores", "wait: host cores", "#B9CDEB"},
     [MS_WORK_WAIT_RANK] = {"wait_rank", "wait: other ranks", "#EFE3A8"},
     [MS_WORK_WAIT_PAGES] = {"wait_pages", "wait: pages", "#D9C7A0"},
     [MS_WORK_WAIT_MEMORY] = {"wait_memory", "wait: memory", "#F2A6B8"},
@@ -37,22 +44,22 @@ static const struct {
 
 static const struct {
     ms_stream_kind stream;
-    const char *name;
-    uint8_t work; /* of a stream that does only one */
+    const char *name, *words; /* beside the lane, in the legend */
+    uint8_t work;             /* of a stream that does only one */
 } streams[] = {
-    {MS_STREAM_COMPUTE, "compute", MS_WORK_IDLE},
-    {MS_STREAM_COMM, "comm", MS_WORK_COMM},
-    {MS_STREAM_OUTER, "outer", MS_WORK_COMM},
-    {MS_STREAM_H2D, "H2D", MS_WORK_H2D},
-    {MS_STREAM_D2H, "D2H", MS_WORK_D2H},
-    {MS_STREAM_HOST, "host", MS_WORK_HOST},
-    {MS_STREAM_NVME_READ, "NVMe read", MS_WORK_NVME},
-    {MS_STREAM_NVME_WRITE, "NVMe write", MS_WORK_NVME},
+    {MS_STREAM_COMPUTE, "compute", NULL, MS_WORK_IDLE},
+    {MS_STREAM_COMM, "comm", "collectives", MS_WORK_COMM},
+    {MS_STREAM_OUTER, "outer", "between groups", MS_WORK_COMM},
+    {MS_STREAM_H2D, "H2D", "copies H2D", MS_WORK_H2D},
+    {MS_STREAM_D2H, "D2H", "copies D2H", MS_WORK_D2H},
+    {MS_STREAM_HOST, "host", "host cores", MS_WORK_HOST},
+    {MS_STREAM_NVME_READ, "disk read", "NVMe reads", MS_WORK_NVME},
+    {MS_STREAM_NVME_WRITE, "disk write", "NVMe writes", MS_WORK_NVME},
 };
 #define N_STREAMS (sizeof streams / sizeof streams[0])
 
 struct lane {
-    const char *name;
+    const char *name, *words;
     uint8_t work;
     ms_slice *slices;
     uint32_t n;
@@ -63,15 +70,21 @@ struct lane {
 struct scene {
     ms_panel panel;
     struct lane lanes[N_STREAMS];
-    uint32_t n_lanes; /* the first is the compute stream's */
+    uint32_t n_lanes;   /* the first is the compute stream's */
+    uint64_t *far;      /* levels of the host's memory, or NULL: none */
+    uint64_t far_bytes; /* the highest of them */
+    double far_y;       /* where they lie on */
 };
+#define FAR_COLUMNS ((uint32_t)(MS_PANEL_X1 - MS_PANEL_X0))
 
 /* ---- lanes --------------------------------------------------------------- */
 
 static ms_err load_lane(struct scene *scene, size_t row, ms_fault *fault)
 {
     const ms_panel *panel = &scene->panel;
-    struct lane lane = {.name = streams[row].name, .work = streams[row].work};
+    struct lane lane = {.name = streams[row].name,
+                        .words = streams[row].words,
+                        .work = streams[row].work};
     ms_span *spans;
     uint32_t n;
     MS_TRY(ms_lanes_spans(panel->line, panel->figure->rank, streams[row].stream,
@@ -95,11 +108,17 @@ static ms_err load_lane(struct scene *scene, size_t row, ms_fault *fault)
 static void place_lanes(struct scene *scene)
 {
     ms_panel *panel = &scene->panel;
-    double pitch = LANES_PX / scene->n_lanes;
+    double most_px = scene->far ? FEWER_PX : LANES_PX;
+    double pitch = most_px / scene->n_lanes;
     if (pitch > LANE_PX)
         pitch = LANE_PX;
     double top = panel->bottom_y - GAP_PX - pitch * scene->n_lanes;
-    panel->area.y1 = top - GAP_PX;
+    scene->far_y = panel->area.y1 = top - GAP_PX;
+    if (scene->far)
+        panel->area.y1 -= FAR_PX;
+    double least = LABEL_ROOM_PX / (panel->area.y1 - panel->area.y0);
+    if (panel->head_room < least)
+        panel->head_room = least;
     for (uint32_t i = 0; i < scene->n_lanes; i++) {
         scene->lanes[i].y0 = top + pitch * i + pitch * (1.0 - LANE_FILL) / 2;
         scene->lanes[i].y1 = scene->lanes[i].y0 + pitch * LANE_FILL;
@@ -109,12 +128,73 @@ static void place_lanes(struct scene *scene)
 static void put_lane_names(struct scene *scene)
 {
     ms_panel *panel = &scene->panel;
-    ms_type type = {.size_px = 13.0, .color = MS_INK, .align = MS_RIGHT};
+    ms_type type = {.size_px = 14.0, .color = MS_INK, .align = MS_RIGHT};
     for (uint32_t i = 0; i < scene->n_lanes; i++) {
         const struct lane *lane = &scene->lanes[i];
         ms_canvas_text(panel->script, lane->name, panel->area.x0 - 8.0,
-                       (lane->y0 + lane->y1) / 2, &type, 60.0);
+                       (lane->y0 + lane->y1) / 2, &type, 62.0);
     }
+}
+
+/* ---- the host's memory --------------------------------------------------- */
+
+static ms_err load_far(struct scene *scene, ms_fault *fault)
+{
+    const ms_panel *panel = &scene->panel;
+    uint64_t *levels;
+    MS_TRY(ms_far_levels(panel->line, panel->figure->rank, MS_HOST_POOL,
+                         FAR_COLUMNS, panel->arena, &levels, fault));
+    for (uint32_t i = 0; i < FAR_COLUMNS; i++)
+        if (levels[i] > scene->far_bytes)
+            scene->far_bytes = levels[i];
+    if (scene->far_bytes > 0 && panel->line->step_ns > 0)
+        scene->far = levels;
+    return MS_OK;
+}
+
+static void put_far_name(struct scene *scene)
+{
+    ms_panel *panel = &scene->panel;
+    ms_type type = {.size_px = 14.0, .color = MS_INK, .align = MS_LEFT};
+    ms_text words = {.arena = panel->arena};
+    if (!scene->far)
+        return;
+    ms_text_add(&words, "host memory, at most ");
+    ms_units_put_bytes(&words, scene->far_bytes,
+                       ms_units_bytes(scene->far_bytes));
+    ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &words),
+                   panel->area.x0 + 6.0, scene->far_y - FAR_PX + 12.0, &type,
+                   panel->area.x1 - panel->area.x0);
+    ms_panel_line(panel, panel->area.x0, scene->far_y, panel->area.x1,
+                  scene->far_y, "#8A8A8A", true);
+}
+
+static void put_corner(const ms_panel *panel, double x, double y)
+{
+    ms_text_double(panel->script, x);
+    ms_text_put(panel->script, " ", 1);
+    ms_text_double(panel->script, y);
+    ms_text_put(panel->script, "\n", 1);
+}
+
+/* A polygon on the lanes' axis, a step per px. */
+static void put_far(const struct scene *scene)
+{
+    const ms_panel *panel = &scene->panel;
+    double end =
+        (double)panel->line->step_ns / (double)panel->stack.time_unit->size;
+    if (!scene->far)
+        return;
+    ms_text_add(panel->script, "$far << EOD\n");
+    put_corner(panel, 0.0, -scene->far_y);
+    for (uint32_t i = 0; i < FAR_COLUMNS; i++) {
+        double part = (double)scene->far[i] / (double)scene->far_bytes;
+        double y = -scene->far_y + part * (FAR_PX - FAR_TEXT_PX);
+        put_corner(panel, end * i / FAR_COLUMNS, y);
+        put_corner(panel, end * (i + 1) / FAR_COLUMNS, y);
+    }
+    put_corner(panel, end, -scene->far_y);
+    ms_text_add(panel->script, "EOD\n");
 }
 
 /* ---- data ---------------------------------------------------------------- */
@@ -184,6 +264,7 @@ static void put_plot(const struct scene *scene)
     const ms_panel *panel = &scene->panel;
     ms_text *script = panel->script;
     put_blocks(scene);
+    put_far(scene);
     ms_text_add(script, "set y2range [");
     ms_text_double(script, -panel->bottom_y);
     ms_text_add(script, ":");
@@ -200,6 +281,10 @@ static void put_plot(const struct scene *scene)
                         ", \\\n  $%s using 1:3:1:2:3:4 axes x1y2 with "
                         "boxxyerror linecolor rgb '%s' notitle",
                         works[work].name, works[work].color);
+    if (scene->far)
+        ms_text_add(script, ", \\\n  $far using 1:2 axes x1y2 with "
+                            "filledcurves closed linecolor rgb '#B9CDEB' "
+                            "notitle");
     ms_panel_close_plot(panel);
 }
 
@@ -229,8 +314,8 @@ static void put_legend(struct scene *scene)
         ms_legend_heading(&legend, "beside it", unit);
     for (uint32_t i = 1; i < scene->n_lanes; i++) {
         uint8_t work = scene->lanes[i].work;
-        ms_legend_row(&legend, works[work].words, scene->lanes[i].work_ns[work],
-                      works[work].color);
+        ms_legend_row(&legend, scene->lanes[i].words,
+                      scene->lanes[i].work_ns[work], works[work].color);
     }
 }
 
@@ -245,10 +330,12 @@ ms_err ms_figure_gantt(const ms_timeline *line, const ms_report *report,
     MS_TRY(ms_gnuplot_format(path, &format, fault));
     for (size_t row = 0; row < N_STREAMS; row++)
         MS_TRY(load_lane(&scene, row, fault));
+    MS_TRY(load_far(&scene, fault));
     place_lanes(&scene);
     MS_TRY(ms_panel_open(&scene.panel, report, fault));
     ms_panel_draw(&scene.panel, format);
     put_lane_names(&scene);
+    put_far_name(&scene);
     put_legend(&scene);
     put_plot(&scene);
     return ms_gnuplot_draw(&script, format, path, script_path, fault);

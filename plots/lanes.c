@@ -6,15 +6,11 @@
 
 /* Of MS_STREAM_COMPUTE by the pass of the op, of the others by the stream. */
 static const uint8_t work_of_pass[MS_N_PASSES] = {
-    [MS_FORWARD] = MS_WORK_FORWARD,
-    [MS_LOSS] = MS_WORK_FORWARD,
-    [MS_GRAD_INPUT] = MS_WORK_BACKWARD,
-    [MS_GRAD_WEIGHT] = MS_WORK_BACKWARD,
-    [MS_ACCUMULATE] = MS_WORK_BACKWARD,
-    [MS_STEP] = MS_WORK_OPTIMIZER,
-    [MS_RECOMPUTE] = MS_WORK_RECOMPUTE,
-    [MS_START] = MS_WORK_IDLE,
-    [MS_COPY] = MS_WORK_H2D,
+    [MS_FORWARD] = MS_WORK_FORWARD,     [MS_LOSS] = MS_WORK_FORWARD,
+    [MS_GRAD_INPUT] = MS_WORK_BACKWARD, [MS_GRAD_WEIGHT] = MS_WORK_BACKWARD,
+    [MS_ACCUMULATE] = MS_WORK_BACKWARD, [MS_STEP] = MS_WORK_OPTIMIZER,
+    [MS_RECOMPUTE] = MS_WORK_RECOMPUTE, [MS_START] = MS_WORK_IDLE,
+    [MS_COPY] = MS_WORK_PACK,
 };
 static const uint8_t work_of_stream[MS_N_STREAMS] = {
     [MS_STREAM_H2D] = MS_WORK_H2D,         [MS_STREAM_D2H] = MS_WORK_D2H,
@@ -22,11 +18,19 @@ static const uint8_t work_of_stream[MS_N_STREAMS] = {
     [MS_STREAM_OUTER] = MS_WORK_COMM,      [MS_STREAM_NVME_READ] = MS_WORK_NVME,
     [MS_STREAM_NVME_WRITE] = MS_WORK_NVME,
 };
-static const uint8_t wait_of_gap[MS_N_GAPS] = {
-    [MS_GAP_NONE] = MS_WORK_IDLE,        [MS_GAP_HOST] = MS_WORK_WAIT_HOST,
-    [MS_GAP_COMM] = MS_WORK_WAIT_COMM,   [MS_GAP_COPY] = MS_WORK_WAIT_COPY,
-    [MS_GAP_BUBBLE] = MS_WORK_WAIT_RANK, [MS_GAP_MEMORY] = MS_WORK_WAIT_MEMORY,
-    [MS_GAP_PAGES] = MS_WORK_WAIT_PAGES, [MS_GAP_IDLE] = MS_WORK_IDLE,
+static const uint8_t wait_of_cause[MS_N_CAUSES] = {
+    [MS_CAUSE_HOST] = MS_WORK_WAIT_HOST,
+    [MS_CAUSE_GATHER] = MS_WORK_WAIT_COMM,
+    [MS_CAUSE_REDUCE] = MS_WORK_WAIT_COMM,
+    [MS_CAUSE_TO_DEVICE] = MS_WORK_WAIT_COPY,
+    [MS_CAUSE_TO_HOST] = MS_WORK_WAIT_COPY,
+    [MS_CAUSE_DISK] = MS_WORK_WAIT_DISK,
+    [MS_CAUSE_HOST_WORK] = MS_WORK_WAIT_CORES,
+    [MS_CAUSE_PACK] = MS_WORK_WAIT_COPY,
+    [MS_CAUSE_RANK] = MS_WORK_WAIT_RANK,
+    [MS_CAUSE_PAGES] = MS_WORK_WAIT_PAGES,
+    [MS_CAUSE_MEMORY] = MS_WORK_WAIT_MEMORY,
+    [MS_CAUSE_IDLE] = MS_WORK_IDLE,
 };
 
 /* ---- spans --------------------------------------------------------------- */
@@ -57,50 +61,48 @@ static void put(struct lane *lane, uint64_t to_ns, uint8_t work)
     lane->now_ns = to_ns;
 }
 
-/* A copy in line on the compute stream goes where its far end is allocated. */
-static uint8_t work_of(const ms_plan *plan, uint32_t op)
+/* A copy in line on the compute stream is drawn as one beside it. */
+static uint8_t work_of(const ms_waits *waits, uint32_t op)
 {
-    const ms_plan_op *row = &plan->op[op];
+    const ms_plan_op *row = &waits->line->plan->op[op];
     if (row->stream != MS_STREAM_COMPUTE)
         return work_of_stream[row->stream];
-    if (row->pass == MS_COPY && row->alloc_at < row[1].alloc_at &&
-        plan->row[row->alloc_at].pool == MS_HOST_POOL)
-        return MS_WORK_D2H;
-    return work_of_pass[row->pass];
+    if (ms_waits_link(waits, op) == MS_LINK_H2D)
+        return MS_WORK_H2D;
+    return ms_waits_link(waits, op) == MS_LINK_D2H ? MS_WORK_D2H
+                                                   : work_of_pass[row->pass];
 }
 
-/* What is left of the step: the compute stream waits for what works last on
- * the rank, then for nothing. */
-static void put_rest(const ms_timeline *line, uint8_t rank, bool computes,
-                     struct lane *lane)
+/* What the compute stream waits for until to_ns; *parts lie in order. */
+static void put_waits(struct lane *lane, const ms_wait **parts, uint64_t to_ns)
 {
-    const ms_plan_op *ops = line->plan->op;
-    uint64_t last_ns = 0;
-    uint8_t stream = MS_STREAM_COMPUTE;
-    for (uint32_t op = 0; op < line->plan->n_ops && computes; op++)
-        if (ops[op].rank == rank && line->end_ns[op] >= last_ns) {
-            last_ns = line->end_ns[op];
-            stream = ops[op].stream;
-        }
-    if (computes)
-        put(lane, last_ns, wait_of_gap[ms_replay_gap_of(stream)]);
-    put(lane, line->step_ns, MS_WORK_IDLE);
+    while (lane->now_ns < to_ns) {
+        put(lane, (*parts)->to_ns, wait_of_cause[(*parts)->cause]);
+        (*parts)++;
+    }
 }
 
-static uint32_t find(const ms_timeline *line, uint8_t rank,
-                     ms_stream_kind stream, ms_span *spans)
+/* parts: all waits of the rank's compute stream; of the others none. */
+static uint32_t find(const ms_waits *waits, uint8_t rank, ms_stream_kind stream,
+                     const ms_wait *parts, uint32_t n_parts, ms_span *spans)
 {
+    const ms_timeline *line = waits->line;
     const ms_plan *plan = line->plan;
+    const ms_wait *end = parts + n_parts;
     struct lane lane = {.spans = spans};
     bool computes = stream == MS_STREAM_COMPUTE;
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         if (plan->op[op].rank != rank || plan->op[op].stream != stream)
             continue;
-        put(&lane, line->start_ns[op],
-            computes ? wait_of_gap[line->gap_cause[op]] : MS_WORK_IDLE);
-        put(&lane, line->end_ns[op], work_of(plan, op));
+        if (computes)
+            put_waits(&lane, &parts, line->start_ns[op]);
+        else
+            put(&lane, line->start_ns[op], MS_WORK_IDLE);
+        put(&lane, line->end_ns[op], work_of(waits, op));
     }
-    put_rest(line, rank, computes, &lane);
+    if (computes && parts < end)
+        put_waits(&lane, &parts, end[-1].to_ns);
+    put(&lane, line->step_ns, MS_WORK_IDLE);
     return lane.n;
 }
 
@@ -108,11 +110,16 @@ ms_err ms_lanes_spans(const ms_timeline *line, uint8_t rank,
                       ms_stream_kind stream, ms_arena *arena, ms_span **spans,
                       uint32_t *n, ms_fault *fault)
 {
-    *n = find(line, rank, stream, NULL);
+    ms_waits waits;
+    ms_wait *parts;
+    uint32_t n_parts;
+    MS_TRY(ms_waits_open(&waits, line, arena, fault));
+    MS_TRY(ms_waits_list(&waits, rank, arena, &parts, &n_parts, fault));
+    *n = find(&waits, rank, stream, parts, n_parts, NULL);
     *spans = ms_arena_take_raw(arena, *n, sizeof **spans);
     if (*spans == NULL)
         return ms_fail_nomem(fault);
-    find(line, rank, stream, *spans);
+    find(&waits, rank, stream, parts, n_parts, *spans);
     return MS_OK;
 }
 

@@ -2,7 +2,7 @@
 
 #include "plots/figure.h"
 
-static const ms_type plain = {.size_px = 14.0, .color = MS_GREY};
+static const ms_type plain = {.size_px = 15.5, .color = MS_GREY};
 
 void ms_legend_heading(ms_legend *legend, const char *words,
                        const ms_unit *unit)
@@ -31,7 +31,7 @@ void ms_legend_row(ms_legend *legend, const char *name, uint64_t value,
             &(ms_box){MS_LEGEND_X0, y - 7.5, MS_LEGEND_X0 + 15.0, y + 7.5},
             color, false);
     ms_units_put_number(&number, value, legend->unit);
-    ms_canvas_text(panel->script, name, MS_LEGEND_X0 + 23.0, y, &left, 110.0);
+    ms_canvas_text(panel->script, name, MS_LEGEND_X0 + 23.0, y, &left, 124.0);
     ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &number),
                    MS_LEGEND_X1, y, &right, 90.0);
     legend->y += legend->pitch;

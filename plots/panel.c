@@ -12,14 +12,14 @@
 #define MOST_POINTS 2500u /* about four per px */
 #define FAR_CAPACITY 3.0  /* times the peak: beyond it only a note */
 #define SLACK 1.1         /* where another font is wider than Helvetica */
-#define LABEL_PX 18.0     /* height of a label */
+#define LABEL_PX 19.0     /* height of a label */
 #define TICK_PX 33.0      /* about the least distance of ticks of the y axis */
 
 #define RED "#B3261E"
 #define AXIS "#4A4A4A"
 
 static const ms_box strip = {MS_PANEL_X0, 68.0, MS_PANEL_X1, 87.0};
-static const ms_type plain = {.size_px = 14.0, .color = MS_INK};
+static const ms_type plain = {.size_px = 15.5, .color = MS_INK};
 
 /* ---- what there is to draw ----------------------------------------------- */
 
@@ -112,7 +112,7 @@ static void put_tick_word(ms_panel *panel, double value, double x, double y,
                           ms_align align)
 {
     ms_text text = {.arena = panel->arena};
-    ms_type type = {.size_px = 13.0, .color = MS_INK, .align = align};
+    ms_type type = {.size_px = 15.0, .color = MS_INK, .align = align};
     ms_text_double(&text, value);
     ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &text), x, y, &type,
                    60.0);
@@ -150,7 +150,7 @@ static void put_x_axis(ms_panel *panel)
         double x = ms_stack_x(stack, i * step * unit);
         ms_panel_line(panel, x, panel->bottom_y, x, panel->bottom_y + 5.0, AXIS,
                       true);
-        put_tick_word(panel, i * step, x, panel->bottom_y + 16.0, MS_CENTER);
+        put_tick_word(panel, i * step, x, panel->bottom_y + 17.0, MS_CENTER);
     }
 }
 
@@ -187,7 +187,7 @@ static void put_axis_titles(ms_panel *panel)
     else
         ms_text_add(&text, "events in order (the step takes no time)");
     ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &text),
-                   (area->x0 + area->x1) / 2, panel->bottom_y + 38.0, &type,
+                   (area->x0 + area->x1) / 2, panel->bottom_y + 41.0, &type,
                    area->x1 - area->x0);
     name_memory(panel, "device memory", &full);
     name_memory(panel, "memory", &shorter);
@@ -217,8 +217,8 @@ static void put_heading(ms_panel *panel, const char *bytes, double y,
 static void put_headings(ms_panel *panel)
 {
     static const ms_type title = {
-        .size_px = 19.0, .color = "#000000", .is_bold = true};
-    static const ms_type subtitle = {.size_px = 14.0, .color = MS_GREY};
+        .size_px = 20.0, .color = "#000000", .is_bold = true};
+    static const ms_type subtitle = {.size_px = 15.5, .color = MS_GREY};
     put_heading(panel, panel->figure->title, 22.0, title);
     put_heading(panel, panel->figure->subtitle, 48.0, subtitle);
 }
@@ -239,7 +239,7 @@ static const struct {
 static void put_band_word(ms_panel *panel, const ms_band *band, double x0,
                           double x1)
 {
-    ms_type type = {.size_px = 13.0, .color = MS_INK, .align = MS_CENTER};
+    ms_type type = {.size_px = 15.0, .color = MS_INK, .align = MS_CENTER};
     const char *const *words = ms_phases_words[band->phase];
     double middle = (strip.y0 + strip.y1) / 2;
     bool is_last =
@@ -338,7 +338,7 @@ static void put_capacity(ms_panel *panel, const char *bytes, const ms_box *box,
                          bool on_areas)
 {
     double y = panel->room.line_y;
-    ms_type type = {.size_px = 14.0, .color = RED, .align = MS_CENTER};
+    ms_type type = {.size_px = 15.5, .color = RED, .align = MS_CENTER};
     if (panel->shows_line)
         ms_canvas_line(panel->script,
                        &(ms_box){panel->area.x0, y, panel->area.x1, y}, 1.6,
@@ -352,7 +352,9 @@ static void put_peak(ms_panel *panel, const char *bytes, const ms_box *box)
     bool on_left = box->x1 < panel->peak_x;
     ms_box arrow = {on_left ? box->x1 + 3.0 : box->x0 - 3.0,
                     (box->y0 + box->y1) / 2, panel->peak_x, panel->peak_y};
-    ms_type type = {.size_px = 14.0,
+    if (!on_left && box->x0 < panel->peak_x) /* right above it */
+        arrow.x0 = panel->peak_x, arrow.y0 = box->y1;
+    ms_type type = {.size_px = 15.5,
                     .color = "#000000",
                     .align = on_left ? MS_RIGHT : MS_LEFT};
     ms_canvas_arrow(panel->script, &arrow, type.color);
@@ -367,8 +369,8 @@ static void put_labels(ms_panel *panel)
     bool has_room = false, has_peak = panel->peak_bytes > 0;
     const char *of_peak = name_peak(panel);
     const char *of_capacity = name_capacity(panel);
-    double peak_px = ms_escape_width(of_peak, 14.0, false) * SLACK;
-    double capacity_px = ms_escape_width(of_capacity, 14.0, false) * SLACK;
+    double peak_px = ms_escape_width(of_peak, 15.5, false) * SLACK;
+    double capacity_px = ms_escape_width(of_capacity, 15.5, false) * SLACK;
     double x = panel->peak_x, y = panel->peak_y;
     for (int side = 0; side < 2 && !has_room; side++) {
         if (has_peak) {

@@ -12,13 +12,16 @@ const char *const ms_phases_words[MS_N_PHASES + 1][MS_PHASE_WORDS] = {
     [MS_PHASE_MIXED] = {"forward and backward in turn", "fwd, bwd", "FB"},
 };
 
-/* The phase that op is drawn as, or MS_N_PHASES for what is not drawn. */
-static uint8_t phase_of(const ms_timeline *line, uint8_t rank, uint32_t op)
+/* The phase that op is drawn as, or MS_N_PHASES for what is not drawn.  What
+ * the host does of the optimizer's step counts once the device is done. */
+static uint8_t phase_of(const ms_timeline *line, uint8_t rank, uint32_t op,
+                        uint64_t done_ns)
 {
     const ms_plan *plan = line->plan;
-    uint8_t pass = plan->op[op].pass;
+    uint8_t pass = plan->op[op].pass, stream = plan->op[op].stream;
+    bool late = pass == MS_STEP && done_ns > 0 && line->start_ns[op] >= done_ns;
     if (plan->op[op].rank != rank || pass == MS_START || pass == MS_COPY ||
-        plan->op[op].stream != MS_STREAM_COMPUTE ||
+        (stream != MS_STREAM_COMPUTE && !late) ||
         line->start_ns[op] >= line->end_ns[op])
         return MS_N_PHASES;
     ms_phase phase = ms_names_phase_of((ms_pass)pass);
@@ -30,8 +33,11 @@ static uint32_t find(const ms_timeline *line, uint8_t rank, ms_band *bands)
 {
     uint32_t n = 0;
     uint8_t last = MS_N_PHASES;
+    uint64_t done_ns = 0; /* what has been drawn ends there */
     for (uint32_t op = 0; op < line->plan->n_ops; op++) {
-        uint8_t phase = phase_of(line, rank, op);
+        uint8_t phase = phase_of(line, rank, op, done_ns);
+        if (phase != MS_N_PHASES)
+            done_ns = line->end_ns[op];
         if (phase == MS_N_PHASES || phase == last)
             continue;
         if (bands != NULL)

@@ -32,10 +32,10 @@ void ms_table_field(ms_text *text, const char *field);
 
 /* chrome.c: streams and memory in the Chrome trace event format, for Perfetto
  * or chrome://tracing.  A process is a rank, a thread a stream with a slice for
- * each op that takes time.  At each instant counters give the device's level,
- * by category and in all, and what the rank holds in host memory; a level that
- * is higher only within the instant comes first.  ts and dur in microseconds,
- * to the nanosecond. */
+ * each op that takes time.  At each instant counters give the levels of the
+ * memories (device, host, disk) that the rank uses, by category and in all; a
+ * level of the device that is higher only within the instant comes first.  ts
+ * and dur in microseconds, to the nanosecond. */
 ms_err ms_chrome_trace(const ms_timeline *line, const ms_report *report,
                        const ms_report_names *names, const char *path,
                        ms_arena *arena, ms_fault *fault);

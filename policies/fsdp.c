@@ -19,6 +19,7 @@ enum {
     SHARD,
     UNITS,
     RESHARD,
+    RESHARD_RANKS,
     STRATEGY,
     PREFETCH,
     FORWARD_PREFETCH,
@@ -62,6 +63,12 @@ static const ms_param params[N_PARAMS] = {
                  .help = "impl 2, after forward: units let their weights go; "
                          "keep them for backward; only the last one keeps "
                          "them (torchtitan)"},
+    [RESHARD_RANKS] = {.name = "reshard_ranks",
+                       .type = MS_PARAM_INT,
+                       .low = 2,
+                       .high = MOST_RANKS,
+                       .help = "impl 2, after forward: so many neighbours "
+                               "divide the weights (reshard_after_forward=K)"},
     [STRATEGY] = {.name = "strategy",
                   .type = MS_PARAM_WORD,
                   .words = "full_shard|shard_grad_op|no_shard|hybrid_shard",
@@ -122,6 +129,28 @@ static ms_err check_impl(const ms_policy_value *values, ms_fault *fault)
     return MS_OK;
 }
 
+static ms_err check_reshard(const ms_policy_value *values, uint32_t ranks,
+                            ms_fault *fault)
+{
+    int64_t some = values[RESHARD_RANKS].number;
+    char where[48];
+    if (!values[RESHARD_RANKS].given)
+        return MS_OK;
+    snprintf(where, sizeof where, "fsdp:reshard_ranks=%" PRId64, some);
+    if (is_old(values))
+        return ms_fail(fault, MS_EUSAGE, where, "leave it out, or impl=1",
+                       "FSDP1 has no reshard_after_forward");
+    if (values[SHARD].given || values[RESHARD].number == MS_UNSHARD_STAY)
+        return ms_fail(fault, MS_EUSAGE, where, "leave one of the two out",
+                       "it contradicts %s",
+                       values[SHARD].given ? "shard=" : "reshard=no");
+    if (ranks % (uint32_t)some != 0)
+        return ms_fail(
+            fault, MS_EUSAGE, where, "the groups must be equally large",
+            "%u ranks do not divide into groups of %" PRId64, ranks, some);
+    return MS_OK;
+}
+
 static ms_err check_shard(const ms_policy_value *values, uint32_t ranks,
                           ms_fault *fault)
 {
@@ -153,6 +182,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     MS_TRY(check_impl(values, fault));
     MS_TRY(ms_shares_ranks(&values[RANKS], "fsdp", shape, fault));
     MS_TRY(check_shard(values, shape->data_ranks, fault));
+    MS_TRY(check_reshard(values, shape->data_ranks, fault));
+    shape->reshard_ranks = (uint32_t)values[RESHARD_RANKS].number;
     shape->shared = MS_SHARED_PARAMETERS;
     shape->part = MS_PART_ROWS;
     if (is_old(values))
@@ -165,8 +196,9 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     else if (values[STRATEGY].number == NO_SHARD)
         shape->shard_ranks = 1;
     /* set_requires_gradient_sync(False): whole gradients accumulate in the
-     * format of the sum. */
-    shape->fp32_gradients = last && values[REDUCE].number == REDUCE_FP32;
+     * format of the sum; FSDP1's in that of the weights. */
+    shape->fp32_gradients =
+        last && !is_old(values) && values[REDUCE].number == REDUCE_FP32;
     return MS_OK;
 }
 
@@ -184,6 +216,7 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
         .prefetch = (ms_unshard_prefetch)values[PREFETCH].number,
         .forward_prefetch = values[FORWARD_PREFETCH].number,
         .limit = is_old(values) && values[LIMIT].number,
+        .reshard_ranks = (uint32_t)values[RESHARD_RANKS].number,
         .last_only = values[SYNC].number,
         .reduced_bytes = values[REDUCE].given
                              ? (values[REDUCE].number == REDUCE_FP32 ? 4 : 2)

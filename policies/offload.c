@@ -24,6 +24,7 @@ enum {
     GATHER_AHEAD,
     READS,
     WRITES,
+    PIN,
     N_PARAMS
 };
 enum { OPTIMIZER = 1, PARAMETERS = 2, GRADIENTS = 4 };
@@ -114,6 +115,13 @@ static const ms_param params[N_PARAMS] = {
                 .low = 0,
                 .high = 1,
                 .help = "the disk writes the last tile's state beside it"},
+    [PIN] = {.name = "pin",
+             .type = MS_PARAM_INT,
+             .fallback = 1,
+             .low = 0,
+             .high = 1,
+             .help = "0: host memory is not pinned: copies are slower and the "
+                     "host waits for them"},
 };
 
 /* ---- shape --------------------------------------------------------------- */
@@ -218,6 +226,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     bool deepspeed = values[IMPL].number == DEEPSPEED;
     int64_t tile = deepspeed ? SUB_GROUP_ELEMENTS : TILE_ELEMENTS;
     MS_TRY(check(values, shape, fault));
+    if (deepspeed && shape->flat_step.tile_elements > 0) /* zero's sub-group */
+        tile = (int64_t)shape->flat_step.tile_elements;
     if (values[TILE].given)
         tile = values[TILE].number;
     shape->offload = (ms_offload){
@@ -226,6 +236,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
         .host_share = (double)values[PERCENT].number / 100,
         .tile_elements = (uint64_t)tile,
         .gradient_bytes = gradient_bytes(values, shape),
+        .pageable = !values[PIN].number,
         .reads_ahead = values[READS].number,
         .writes_behind = values[WRITES].number,
     };
@@ -252,12 +263,14 @@ typedef struct writer {
 } writer;
 
 static ms_err emit(writer *w, const ms_call *like, uint32_t set, uint8_t place,
-                   uint8_t flags)
+                   uint16_t flags)
 {
     ms_call call = ms_program_call_like(MS_MOVE, like);
     call.set = set;
     call.place = place;
     call.flags = flags;
+    if (!w->context->values[PIN].number)
+        call.flags |= MS_CALL_PAGEABLE;
     return ms_program_add(w->program, call, w->context->arena, w->fault);
 }
 

@@ -16,6 +16,7 @@ typedef struct profiler {
     uint32_t *last_use;  /* per row: op, or MS_NONE */
     uint32_t *tensor_of; /* per row, or MS_NONE */
     uint8_t *fixed;      /* per storage: the training loop holds it */
+    uint32_t *stamp;     /* per storage: the last call that uses it, plus 1 */
 } profiler;
 
 uint64_t ms_profile_copy_ns(const ms_expand_opts *opts, uint64_t bytes, bool in)
@@ -86,9 +87,13 @@ static ms_err take_columns(profiler *p)
     p->last_use = ms_arena_take_raw(p->scratch, plan->n_rows, size);
     p->tensor_of = ms_arena_take_raw(p->scratch, plan->n_rows, size);
     p->fixed = ms_arena_take(p->scratch, plan->graph->n_storages, 1);
+    p->stamp = ms_arena_take(p->scratch, plan->graph->n_storages, size);
+    profile->use_at = ms_arena_take(arena, n + 1, size);
+    profile->use = ms_arena_take_raw(arena, plan->use_at[plan->n_ops], size);
     if (profile->start_ns == NULL || profile->level_bytes == NULL ||
         profile->tensors == NULL || p->first_op == NULL || p->call_of == NULL ||
-        p->last_use == NULL || p->tensor_of == NULL || p->fixed == NULL)
+        p->last_use == NULL || p->tensor_of == NULL || p->fixed == NULL ||
+        p->stamp == NULL || profile->use_at == NULL || profile->use == NULL)
         return ms_fail_nomem(p->fault);
     memset(p->last_use, 0xff, plan->n_rows * size);
     memset(p->tensor_of, 0xff, plan->n_rows * size);
@@ -153,14 +158,15 @@ static void find_levels(profiler *p)
     }
 }
 
-/* May the row leave between two uses? */
+/* May the row leave between two uses?  A buffer of the program has no storage.
+ */
 static bool may_leave(const profiler *p, uint32_t row, uint64_t min_bytes)
 {
     const ms_plan *plan = &p->plan;
     const ms_row *r = &plan->row[row];
     const ms_graph *graph = plan->graph;
     uint32_t s = r->storage;
-    return r->pool == MS_DEVICE_POOL && r->bytes >= min_bytes &&
+    return s != MS_NONE && r->pool == MS_DEVICE_POOL && r->bytes >= min_bytes &&
            s >= graph->n_persistent && !p->fixed[s] &&
            graph->storage_maker[s] < graph->forward_at[graph->n_units] &&
            plan->op[r->op].of == graph->storage_maker[s] &&
@@ -206,6 +212,25 @@ static void find_tensors(profiler *p, uint64_t min_bytes)
         }
 }
 
+static void find_uses(profiler *p, uint64_t min_bytes)
+{
+    const ms_plan *plan = &p->plan;
+    ms_profile *profile = p->profile;
+    uint32_t n = 0;
+    for (uint32_t c = 0; c < profile->n_calls; c++) {
+        uint32_t end = plan->use_at[p->first_op[c + 1]];
+        for (uint32_t i = plan->use_at[p->first_op[c]]; i < end; i++) {
+            uint32_t row = plan->use[i], s = plan->row[row].storage;
+            if (s == MS_NONE || !may_leave(p, row, min_bytes) ||
+                p->stamp[s] == c + 1)
+                continue;
+            p->stamp[s] = c + 1;
+            profile->use[n++] = s;
+        }
+        profile->use_at[c + 1] = n;
+    }
+}
+
 static ms_err run(profiler *p, uint64_t min_bytes)
 {
     ms_program marked;
@@ -217,6 +242,7 @@ static ms_err run(profiler *p, uint64_t min_bytes)
     find_times(p);
     find_levels(p);
     find_tensors(p, min_bytes);
+    find_uses(p, min_bytes);
     p->profile->peak_bytes = p->line.ranks[0].pool[MS_DEVICE_POOL].peak_bytes;
     p->profile->step_ns = p->line.step_ns;
     return MS_OK;

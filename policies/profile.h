@@ -37,6 +37,9 @@ typedef struct ms_profile {
     uint64_t *level_bytes; /* per call: the device's highest, in host order */
     uint32_t n_tensors;
     ms_profile_tensor *tensors; /* of at least min_bytes */
+    /* CSR, per call: the storages of this size that forward made and its ops
+     * make or read, each once. */
+    uint32_t *use_at, *use;
 } ms_profile;
 
 /* A copy of so many bytes, as expand times it. */

@@ -152,17 +152,22 @@ static ms_err fail_argument(const parser *p, const ms_policy *policy,
 
 /* ---- values -------------------------------------------------------------- */
 
+/* 500000000 or 5e8. */
 static ms_err parse_int(const parser *p, const ms_param *param, piece word,
                         ms_policy_value *value)
 {
-    int64_t number = 0;
+    int64_t number = 0, zeros = 0, *to = &number;
     bool digits = word.length > 0, fits = true;
     for (size_t i = 0; i < word.length && digits; i++) {
-        int digit = p->text[word.at + i] - '0';
-        digits = digit >= 0 && digit <= 9;
-        fits = fits && !__builtin_mul_overflow(number, 10, &number) &&
-               !__builtin_add_overflow(number, digit, &number);
+        char c = p->text[word.at + i];
+        bool is_e = c == 'e' && to == &number && i > 0 && i + 1 < word.length;
+        digits = is_e || (c >= '0' && c <= '9');
+        fits = fits && (is_e || (!__builtin_mul_overflow(*to, 10, to) &&
+                                 !__builtin_add_overflow(*to, c - '0', to)));
+        to = is_e ? &zeros : to;
     }
+    for (fits = fits && zeros <= 18; fits && zeros > 0; zeros--)
+        fits = !__builtin_mul_overflow(number, 10, &number);
     value->number = number;
     if (digits && fits && number >= param->low && number <= param->high)
         return MS_OK;

@@ -37,6 +37,20 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .help = "torchtune's OffloadActivations: each saved tensor leaves as "
                  "it is saved, except for the output projection's and the "
                  "loss's; the copies in are one unit ahead"},
+    [MS_SWAP_CHECKPOINTS] =
+        {.name = "checkpoints",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "what checkpoints hold leaves when its block has run, and "
+                 "comes back before it is replayed (DeepSpeed's "
+                 "cpu_checkpointing)"},
+    [MS_SWAP_LAYERS] =
+        {.name = "layers",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "weights instead of activations: they lie in host memory and "
+                 "are copied in unit by unit; beside offload:optimizer or for "
+                 "inference"},
     [MS_SWAP_MEGATRON] =
         {.name = "megatron",
          .type = MS_PARAM_FLAG,
@@ -58,6 +72,14 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .help = "when the budget is full the tensor used furthest from now "
                  "leaves, from its last use on, and comes back as early as "
                  "there is room"},
+    [MS_SWAP_SUPERNEURONS] =
+        {.name = "superneurons",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help =
+             "SuperNeurons: what convolutions, linear layers and joins make "
+             "stays, least recently used first out when the budget is "
+             "full; all else is recomputed"},
     [MS_SWAP_AUTO] = {.name = "auto",
                       .type = MS_PARAM_FLAG,
                       .choice = true,
@@ -76,9 +98,10 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .type = MS_PARAM_INT,
          .low = 0,
          .high = MOST,
-         .with = "te|torchtune|megatron",
-         .help = "how many blocks (te), units (torchtune) or groups (megatron) "
-                 "ahead of its backward a copy in is issued; default te: L - N "
+         .with = "te|torchtune|checkpoints|layers|megatron",
+         .help = "how many blocks (te, checkpoints), units (torchtune, layers) "
+                 "or groups (megatron) ahead of its backward a copy in is "
+                 "issued; default te: L - N "
                  "- 1, else 1"},
     [MS_SWAP_INFLIGHT] =
         {.name = "inflight",
@@ -103,18 +126,36 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
                           .with = "megatron",
                           .help = "percent of the groups, from the first, that "
                                   "leave"},
+    [MS_SWAP_RECOMPUTE] =
+        {.name = "recompute",
+         .type = MS_PARAM_WORD,
+         .words = "cost|speed|memory|none",
+         .with = "superneurons",
+         .help =
+             "what lies between two such layers once for all of it (speed), "
+             "for one unit's backward at a time (memory), or not at all; "
+             "default cost: once where that is no larger than a unit's "
+             "backward"},
+    [MS_SWAP_PIN] = {.name = "pin",
+                     .type = MS_PARAM_INT,
+                     .fallback = 1,
+                     .low = 0,
+                     .high = 1,
+                     .with = "save_on_cpu",
+                     .help = "0: host memory is not pinned (torch's default): "
+                             "copies are slower and the host waits for them"},
     [MS_SWAP_BUDGET] =
         {.name = "budget",
          .type = MS_PARAM_SIZE,
          .low = 1,
          .high = MOST_BYTES,
-         .with = "vdnn|capuchin|belady|auto",
+         .with = "vdnn|capuchin|belady|superneurons|auto",
          .help = "the peak (allocated) to work to; default what the device "
                  "has beside the context; of vdnn only dyn"},
 };
 
 ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
-                    uint8_t place, uint8_t flags)
+                    uint8_t place, uint16_t flags)
 {
     ms_call call = ms_program_call_like(verb, like);
     if (set == MS_NOTHING)
@@ -135,11 +176,17 @@ static const ms_swap_way ways[] = {
      .stays = ms_torchtune_stays,
      .open = ms_torchtune_open,
      .around = ms_torchtune_around},
+    {.row = MS_SWAP_CHECKPOINTS,
+     .stays = ms_checkpoints_stays,
+     .open = ms_checkpoints_open,
+     .around = ms_checkpoints_around},
+    {.row = MS_SWAP_LAYERS, .write = ms_streamed_write},
     {.row = MS_SWAP_MEGATRON,
      .open = ms_megatron_open,
      .around = ms_megatron_around},
     {.row = MS_SWAP_CAPUCHIN, .write = ms_swaprules_capuchin},
     {.row = MS_SWAP_BELADY, .write = ms_swaprules_belady},
+    {.row = MS_SWAP_SUPERNEURONS, .write = ms_superneurons_write},
     {.row = MS_SWAP_AUTO, .write = ms_swapauto_write},
 };
 
@@ -176,7 +223,7 @@ static ms_err find_saved(ms_swap *w, const ms_swap_way *way)
         stays = ms_arena_take(w->arena, graph->n_storages, 1);
         if (stays == NULL)
             return ms_fail_nomem(w->fault);
-        way->stays(graph, stays);
+        way->stays(w, stays);
     }
     return ms_saved_find_others(graph, w->from,
                                 (uint64_t)w->values[MS_SWAP_MIN].number, stays,
@@ -202,11 +249,20 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     return MS_OK;
 }
 
+static ms_err shape(const ms_policy_context *context, ms_shape *shape,
+                    ms_fault *fault)
+{
+    if (!context->values[MS_SWAP_LAYERS].given)
+        return MS_OK;
+    return ms_streamed_shape(context, shape, fault);
+}
+
 const ms_policy ms_policy_swap = {
     .name = "swap",
-    .summary = "saved activations wait for their backward in host memory",
+    .summary = "saved activations, or weights, wait in host memory",
     .example = "swap:te=4",
     .params = params,
     .n_params = MS_SWAP_N_PARAMS,
+    .shape = shape,
     .place = place,
 };

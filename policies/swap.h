@@ -15,20 +15,32 @@ enum {
     MS_SWAP_VDNN,
     MS_SWAP_TE,
     MS_SWAP_TORCHTUNE,
+    MS_SWAP_CHECKPOINTS,
+    MS_SWAP_LAYERS,
     MS_SWAP_MEGATRON,
     MS_SWAP_CAPUCHIN,
     MS_SWAP_BELADY,
+    MS_SWAP_SUPERNEURONS,
     MS_SWAP_AUTO,
     MS_SWAP_MIN,
     MS_SWAP_PREFETCH,
     MS_SWAP_INFLIGHT,
     MS_SWAP_MODULES,
     MS_SWAP_FRACTION,
+    MS_SWAP_RECOMPUTE,
     MS_SWAP_BUDGET,
+    MS_SWAP_PIN,
     MS_SWAP_N_PARAMS
 };
 
 enum { MS_SWAP_VDNN_ALL, MS_SWAP_VDNN_CONV, MS_SWAP_VDNN_DYN };
+
+enum {
+    MS_SWAP_RECOMPUTE_COST,
+    MS_SWAP_RECOMPUTE_SPEED,
+    MS_SWAP_RECOMPUTE_MEMORY,
+    MS_SWAP_RECOMPUTE_NONE
+};
 
 /* What comes back together, before the backward of unit `last`. */
 typedef struct ms_swap_group {
@@ -59,13 +71,14 @@ typedef struct ms_swap {
     uint32_t *leaving, *leaving_at, *leaving_before;
     uint32_t in_flight; /* the n-th waits for the n - in_flight-th; 0: no wait
                          */
-    uint8_t leaving_flags;
+    uint16_t leaving_flags;
+    uint16_t coming_flags; /* of the copies in */
 } ms_swap;
 
 typedef struct ms_swap_way {
     uint32_t row; /* of the parameters: the choice */
     /* (optional) Marks the storages that stay where they are. */
-    void (*stays)(const ms_graph *graph, uint8_t *stays);
+    void (*stays)(const ms_swap *swap, uint8_t *stays);
     ms_err (*open)(ms_swap *swap); /* (optional) */
     ms_err (*around)(ms_swap *swap, const ms_call *call, bool before);
     ms_err (*write)(ms_swap *swap); /* instead of around */
@@ -83,7 +96,7 @@ static inline bool ms_swap_is_backward(const ms_call *call)
 
 /* Adds a call of this verb on a set, in the name of `like`. */
 ms_err ms_swap_emit(ms_swap *swap, const ms_call *like, ms_verb verb,
-                    uint32_t set, uint8_t place, uint8_t flags);
+                    uint32_t set, uint8_t place, uint16_t flags);
 /* Copies the program, asking around before and after each run. */
 ms_err ms_swap_walk(ms_swap *swap,
                     ms_err (*around)(ms_swap *swap, const ms_call *call,
@@ -99,14 +112,23 @@ ms_err ms_swapgroups_open_leaving(ms_swap *swap, uint32_t n);
 /* Before and after each run. */
 ms_err ms_swapgroups_leave(ms_swap *swap, const ms_call *call, bool before);
 
-/* savecpu.c, vdnn.c, te.c, torchtune.c, megatron.c: fixed rules */
+/* savecpu.c, vdnn.c, te.c, torchtune.c, megatron.c, checkpoints.c: fixed rules;
+ * streamed.c: of weights */
 ms_err ms_savecpu_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_vdnn_write(ms_swap *swap);
 ms_err ms_te_open(ms_swap *swap);
 ms_err ms_te_around(ms_swap *swap, const ms_call *call, bool before);
-void ms_torchtune_stays(const ms_graph *graph, uint8_t *stays);
+/* A product with a weight, by the names that torch gives linear layers' ops. */
+bool ms_torchtune_is_linear(const ms_graph *graph, uint32_t op);
+void ms_torchtune_stays(const ms_swap *swap, uint8_t *stays);
 ms_err ms_torchtune_open(ms_swap *swap);
 ms_err ms_torchtune_around(ms_swap *swap, const ms_call *call, bool before);
+ms_err ms_streamed_shape(const ms_policy_context *context, ms_shape *shape,
+                         ms_fault *fault);
+ms_err ms_streamed_write(ms_swap *swap);
+void ms_checkpoints_stays(const ms_swap *swap, uint8_t *stays);
+ms_err ms_checkpoints_open(ms_swap *swap);
+ms_err ms_checkpoints_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_megatron_open(ms_swap *swap);
 ms_err ms_megatron_around(ms_swap *swap, const ms_call *call, bool before);
 
@@ -114,5 +136,8 @@ ms_err ms_megatron_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_swaprules_capuchin(ms_swap *swap);
 ms_err ms_swaprules_belady(ms_swap *swap);
 ms_err ms_swapauto_write(ms_swap *swap);
+
+/* superneurons.c: a cache and recomputation */
+ms_err ms_superneurons_write(ms_swap *swap);
 
 #endif

@@ -23,7 +23,7 @@ ms_err ms_swapgroups_send(ms_swap *w, const ms_call *call)
     uint32_t until = w->reached > w->ahead ? w->reached - w->ahead : 0;
     while (w->next > until)
         MS_TRY(ms_swap_emit(w, call, MS_MOVE, w->groups[--w->next].set, MS_HERE,
-                            0));
+                            w->coming_flags));
     return MS_OK;
 }
 

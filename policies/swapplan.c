@@ -295,7 +295,7 @@ static bool pick_all(ms_swapplan *p)
 ms_err ms_swapplan_check(const ms_swapplan *p)
 {
     char hint[80], budget[MS_SIZE_COUNT], least[MS_SIZE_COUNT];
-    uint64_t least_bytes;
+    uint64_t least_bytes = 0;
     MS_TRY(find_least(p, &least_bytes));
     if (p->budget_bytes >= least_bytes)
         return MS_OK;

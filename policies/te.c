@@ -3,7 +3,8 @@
  * cpu_offload.py; specs/policies.md 4.7): blocks 0 .. n - 1 of L leave when
  * their forward ends; block i is waited for, and freed, before the forward of
  * block L - n + i and comes back L - n - 1 blocks ahead of its backward, so
- * that at most L - n blocks' tensors are here. */
+ * that at most L - n blocks' tensors are here.  One stream takes the copies of
+ * both directions. */
 #include "policies/swap.h"
 
 #include <stdio.h>
@@ -24,6 +25,7 @@ ms_err ms_te_open(ms_swap *w)
     if (w->te >= saved->n_blocks)
         return fail_blocks(w);
     uint32_t away = saved->n_blocks - w->te;
+    w->coming_flags = MS_CALL_SIDE; /* offload_stream */
     MS_TRY(ms_swapgroups_open(w, saved->n_blocks,
                               prefetch->given ? (uint32_t)prefetch->number
                                               : away - 1));
@@ -54,7 +56,7 @@ ms_err ms_te_around(ms_swap *w, const ms_call *call, bool before)
         return MS_OK;
     if (!before && block < w->te)
         return ms_swap_emit(w, call, MS_MOVE, saved->block_set[block], MS_HOST,
-                            MS_CALL_LATER);
+                            MS_CALL_LATER | MS_CALL_SIDE);
     if (before && block >= away)
         return ms_swap_emit(w, call, MS_WAIT, saved->block_set[block - away],
                             MS_HERE, 0);

@@ -4,15 +4,15 @@
  * copied out as it is saved.  Before tensor k leaves, the compute stream waits
  * for tensor k - 5 and lets it go; the last five stay until their backward.
  * Copies in do not wait for the node that runs, so that those of the next one
- * overlap it: a double buffer.  The output projection and the loss are outside
- * it.  A node is a unit here. */
+ * overlap it: a double buffer.  One side stream takes both directions.  The
+ * output projection and the loss are outside it.  A node is a unit here. */
 #include "policies/swap.h"
 
 #include <string.h>
 
 #define STASH 5u /* max_fwd_stash_size */
 
-static bool is_linear(const ms_graph *graph, uint32_t op)
+bool ms_torchtune_is_linear(const ms_graph *graph, uint32_t op)
 {
     static const char *const names[] = {"aten::mm", "aten::addmm",
                                         "aten::linear", "aten::matmul"};
@@ -49,14 +49,15 @@ static void stay_inputs(const ms_graph *graph, uint32_t op, uint8_t *stays)
 }
 
 /* What the loss reads, and what only the last linear layer before it saves. */
-void ms_torchtune_stays(const ms_graph *graph, uint8_t *stays)
+void ms_torchtune_stays(const ms_swap *w, uint8_t *stays)
 {
+    const ms_graph *graph = w->context->graph;
     uint32_t first = graph->forward_at[graph->loss_unit];
     uint32_t end = graph->forward_at[graph->n_units];
     stay_range(graph->in, graph->in_at[first], graph->in_at[end], stays);
     stay_range(graph->out, graph->out_at[first], graph->out_at[end], stays);
     for (uint32_t op = first; op-- > 0;) {
-        if (!is_linear(graph, op))
+        if (!ms_torchtune_is_linear(graph, op))
             continue;
         stay_inputs(graph, op, stays);
         return;
@@ -93,7 +94,8 @@ ms_err ms_torchtune_open(ms_swap *w)
         w, units, prefetch->given ? (uint32_t)prefetch->number : 1));
     MS_TRY(ms_swapgroups_open_leaving(w, w->saved.graph->n_storages));
     w->in_flight = inflight->given ? (uint32_t)inflight->number : STASH;
-    w->leaving_flags = MS_CALL_LATER;
+    w->leaving_flags = MS_CALL_LATER | MS_CALL_SIDE; /* stream s1 */
+    w->coming_flags = MS_CALL_SIDE;
     for (uint32_t u = 0; u < units; u++) {
         MS_TRY(list_unit(w, u, &n));
         if (w->saved.unit_set[u] != MS_NOTHING)

@@ -3,13 +3,15 @@
 
 /* What is gathered and reduced together. */
 typedef struct fsdp_unit {
-    uint32_t weights, grads;  /* sets */
-    uint64_t part_elements;   /* of all weights, padded, of one rank */
-    uint64_t grad_bytes;      /* of an element of the whole gradients */
-    bool kept;                /* .grad exists when the step starts */
-    bool whole, flying;       /* flying: the all-gather is under way */
-    uint32_t cast, gathered;  /* buffers of the all-gather, or MS_NONE */
-    uint32_t flat, in, out;   /* of the reduce-scatter */
+    uint32_t weights, grads; /* sets */
+    uint64_t part_elements;  /* of all weights, padded, of one rank */
+    uint64_t grad_bytes;     /* of an element of the whole gradients */
+    bool kept;               /* .grad exists when the step starts */
+    bool parked;             /* divided among reshard_ranks since its forward */
+    bool whole, flying;      /* flying: the all-gather is under way */
+    uint32_t cast, gathered; /* buffers of the all-gather, or MS_NONE */
+    uint32_t small;          /* the part while it is parked */
+    uint32_t flat, in, out;  /* of the reduce-scatter */
     uint32_t place, n_weight; /* in order; how many weights */
 } fsdp_unit;
 
@@ -142,6 +144,10 @@ static ms_err make_buffers(writer *w, fsdp_unit *it)
     if (!alone && !flat)
         MS_TRY(add_buffer(w, "all_gather_output", all * graph->weight_bytes,
                           MS_STREAM_COMM, &it->gathered));
+    if (!alone && w->options->reshard_ranks > 0)
+        MS_TRY(add_buffer(w, "post_forward_shard",
+                          all * graph->weight_bytes / w->options->reshard_ranks,
+                          MS_STREAM_COMPUTE, &it->small));
     if (it->grads == MS_NOTHING)
         return MS_OK;
     if (flat)
@@ -174,7 +180,8 @@ static ms_err open_units(writer *w)
     MS_TRY(make_sets(w, owner));
     for (uint32_t f = 0; f < w->n_units; f++) {
         fsdp_unit *it = &w->unit[f];
-        it->cast = it->gathered = it->flat = it->in = it->out = MS_NONE;
+        it->small = it->cast = it->gathered = it->flat = it->in = it->out =
+            MS_NONE;
         it->place = MS_NONE;
         if (it->weights != MS_NOTHING)
             MS_TRY(make_buffers(w, it));
@@ -226,10 +233,13 @@ static ms_err unshard(writer *w, uint32_t f)
     if (flags != 0 && w->options->limit)
         flags |= MS_CALL_LIMIT;
     it->flying = true;
-    MS_TRY(take(w, it->cast));
+    if (it->parked)
+        flags |= MS_CALL_OUTER;
+    else
+        MS_TRY(take(w, it->cast));
     MS_TRY(take(w, it->gathered));
     MS_TRY(add(w, MS_GATHER, it->weights, it->gathered, MS_HERE, flags));
-    return give(w, it->cast);
+    return it->parked ? MS_OK : give(w, it->cast);
 }
 
 /* An all-gather ahead of its use.  One rank alone copies when it must. */
@@ -254,6 +264,9 @@ static ms_err await(writer *w, uint32_t f, bool forward)
     if (forward && w->held != MS_NONE)
         MS_TRY(give(w, w->unit[w->held].gathered));
     MS_TRY(add(w, MS_MOVE, it->weights, MS_NONE, MS_HERE, 0));
+    if (it->parked)
+        MS_TRY(give(w, it->small));
+    it->parked = false;
     if (!forward)
         return give(w, it->gathered);
     w->held = f;
@@ -285,6 +298,8 @@ static ms_err leave_forward(writer *w)
     if (f == MS_NONE || f == w->root || w->options->keep == MS_UNSHARD_STAY ||
         (w->options->keep == MS_UNSHARD_BUT_LAST && is_last(w, f)))
         return MS_OK;
+    w->unit[f].parked = w->unit[f].small != MS_NONE;
+    MS_TRY(take(w, w->unit[f].small));
     return reshard(w, f);
 }
 
@@ -360,7 +375,8 @@ static ms_err post_backward_flat(writer *w, uint32_t f)
         MS_TRY(take(w, it->flat));
         MS_TRY(add(w, MS_MOVE, it->grads, it->flat, MS_PACKED, 0));
     }
-    MS_TRY(reshard(w, f));
+    if (sums || w->options->keep != MS_UNSHARD_STAY) /* else no_sync keeps it */
+        MS_TRY(reshard(w, f));
     if (w->options->prefetch == MS_UNSHARD_POST && it->place != MS_NONE &&
         it->place > 0)
         MS_TRY(prefetch(w, w->order[it->place - 1]));

@@ -51,6 +51,7 @@ typedef struct ms_unshard {
     ms_unshard_keep keep;
     ms_unshard_prefetch prefetch;
     bool forward_prefetch, limit; /* FSDP1 */
+    uint32_t reshard_ranks;       /* FSDP2: see ms_shape */
     bool last_only;        /* gradients are summed after the last micro-batch */
     uint8_t reduced_bytes; /* of an element that is summed; 0: as a part */
 } ms_unshard;

@@ -138,7 +138,7 @@ static void release(active_state *state, uint32_t row)
         return;
     }
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
-        if (streams >> s & 1u && tail_ns[s] > item.t_ns)
+        if (streams & 1u << s && tail_ns[s] > item.t_ns)
             item.t_ns = tail_ns[s];
     push(state, item);
 }

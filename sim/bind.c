@@ -21,11 +21,6 @@ static ms_err next_tick(ms_books *books)
     return MS_OK;
 }
 
-static bool in_host_memory(const ms_books *books, uint32_t cell)
-{
-    return ms_books_in(books->host_row, cell) != MS_NONE;
-}
-
 /* Brings a copy of what lies elsewhere; *found: there was one. */
 static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
                     bool *found)
@@ -37,8 +32,7 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
         return ms_pack_out(books, at, &storage, 1);
     if (ms_books_apart(books, storage, cell))
         return ms_share_ask(books, at, storage);
-    *found = in_host_memory(books, cell) ||
-             ms_books_in(books->nvme_row, cell) != MS_NONE;
+    *found = ms_books_far(books, cell);
     return *found ? ms_move_storage(books, at, storage, MS_HERE, 0) : MS_OK;
 }
 
@@ -58,7 +52,7 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
         uint8_t category = graph->storage_category[s];
         if (category == MS_ACTIVATIONS && !saved)
             category = MS_TEMPORARIES;
-        if (books->row[c] != MS_NONE || in_host_memory(books, c)) {
+        if (books->row[c] != MS_NONE || ms_books_far(books, c)) {
             /* Still there from the first run: the kernel writes a copy that
              * nobody keeps. */
             ms_books_give(books, ms_books_take(books, s, MS_TEMPORARIES,
@@ -69,6 +63,10 @@ static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
         uint8_t refs = graph->storage_refs[s] & (uint8_t)~MS_REF_SAVED;
         if (saved)
             refs |= MS_REF_SAVED;
+        if (books->holds && books->held[s] == books->run) {
+            refs += MS_REF_HOLD;
+            books->held[s] = MS_NONE;
+        }
         books->stamp[s] = books->tick;
         ms_books_hold(books, c, r, refs);
     }
@@ -129,11 +127,18 @@ static void end_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
 
 /* ---- one storage --------------------------------------------------------- */
 
+/* reader: an op, or MS_NONE for a HOLD. */
 static ms_err cannot_make(ms_books *books, uint32_t storage, uint32_t reader)
 {
     const ms_graph *graph = books->graph;
     char name[MS_STORAGE_NAME];
 
+    if (reader == MS_NONE)
+        return ms_fail(books->fault, MS_EINPUT, graph->name,
+                       "run the unit that makes it first",
+                       "a hold asks again for %s, which does not exist at this "
+                       "point of the program and cannot be made again",
+                       ms_graph_storage_name(graph, storage, name));
     return ms_fail(books->fault, MS_EINPUT, graph->name,
                    "run the unit that makes it first, or keep it",
                    "%s (op %u) reads %s, which does not exist at this point "
@@ -155,6 +160,31 @@ static ms_err push_work(ms_books *books, uint32_t *n, uint32_t op)
     return MS_OK;
 }
 
+/* The storage that a forward op writes in place, its first input; MS_NONE for
+ * an op that makes its results. */
+static uint32_t written(const ms_graph *graph, uint32_t op)
+{
+    uint32_t first = graph->in_at[op];
+    bool in_place = graph->out_at[op] == graph->out_at[op + 1] &&
+                    first < graph->in_at[op + 1] &&
+                    graph->in[first] >= graph->n_persistent;
+
+    return in_place ? graph->in[first] : MS_NONE;
+}
+
+/* Ops that finish the storage in place do so again. */
+static ms_err want_writers(ms_books *books, uint32_t storage, uint32_t *n)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t last = graph->storage_local_end[storage];
+
+    for (uint32_t op = graph->storage_maker[storage] + 1;
+         last != MS_NONE && op <= last; op++)
+        if (written(graph, op) == storage && graph->op_pass[op] <= MS_LOSS)
+            MS_TRY(push_work(books, n, op));
+    return MS_OK;
+}
+
 /* Asks for the maker of storage to run again, unless it was asked already. */
 static ms_err want_maker(ms_books *books, const ms_books_at *at,
                          uint32_t storage, uint32_t reader, uint32_t *n)
@@ -166,9 +196,12 @@ static ms_err want_maker(ms_books *books, const ms_books_at *at,
     if (maker == MS_NONE || !(books->state[c] & MS_REF_MADE) ||
         graph->op_pass[maker] > MS_LOSS)
         return cannot_make(books, storage, reader);
-    if (books->op_stamp[maker] == books->tick)
+    if (books->op_stamp[maker] != books->tick)
+        MS_TRY(push_work(books, n, maker));
+    if (books->stamp[storage] == books->tick)
         return MS_OK;
-    return push_work(books, n, maker);
+    books->stamp[storage] = books->tick;
+    return want_writers(books, storage, n);
 }
 
 static int by_number(const void *a, const void *b)
@@ -221,6 +254,63 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
     return MS_OK;
 }
 
+/* Runs the ops of the list, in order, and keeps what the set under way asks
+ * for.  Locals end where they did in forward, at an op that does not run again,
+ * too. */
+static ms_err rerun_list(ms_books *books, const ms_books_at *at, uint32_t n)
+{
+    uint32_t *ops = books->work, next = 0; /* nothing below asks for more */
+
+    qsort(ops, n, sizeof *ops, by_number);
+    for (uint32_t op = n > 0 ? ops[0] : 0; next < n; op++) {
+        if (op != ops[next]) {
+            end_locals(books, at, op);
+            continue;
+        }
+        next++;
+        MS_TRY(rerun_op(books, at, op, MS_NONE));
+    }
+    for (uint32_t i = 0; i < n; i++)
+        end_outputs(books, at, ops[i], true);
+    return MS_OK;
+}
+
+/* What is remade gets its HOLD at once, or its last reader could end it. */
+static ms_err remake_set(ms_books *books, const ms_books_at *at,
+                         const ms_program *program, uint32_t set)
+{
+    uint32_t n = 0;
+
+    books->run++;
+    ms_books_open_set(books, program, set);
+    MS_TRY(next_tick(books));
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
+        uint32_t s = program->set_item[i];
+        if (ms_books_found(books, ms_books_cell(books, at, s)) == MS_NONE)
+            MS_TRY(want_maker(books, at, s, MS_NONE, &n));
+    }
+    MS_TRY(collect(books, at, &n));
+    MS_TRY(rerun_list(books, at, n));
+    ms_share_close_unit(books, at);
+    return MS_OK;
+}
+
+ms_err ms_bind_hold(ms_books *books, const ms_books_at *at,
+                    const ms_program *program, const ms_call *call)
+{
+    uint32_t set = call->set;
+    bool again = call->flags & MS_CALL_AGAIN;
+
+    if (set == MS_ALL || set == MS_NOTHING)
+        return MS_OK;
+    if (again)
+        MS_TRY(remake_set(books, at, program, set));
+    ms_books_hold_set(books, at, program, set, call->flags & MS_CALL_SAVES);
+    if (again)
+        ms_books_close_set(books, at, program, set);
+    return MS_OK;
+}
+
 ms_err ms_bind_for_step(ms_books *books, const ms_books_at *at, uint32_t op,
                         uint32_t storage)
 {
@@ -232,8 +322,8 @@ ms_err ms_bind_for_step(ms_books *books, const ms_books_at *at, uint32_t op,
     if (stream != MS_STREAM_COMPUTE || books->row[c] != MS_NONE ||
         ms_books_in(books->shard_row, c) != MS_NONE)
         return MS_OK;
-    return in_host_memory(books, c) ? ms_bind_storage(books, at, storage, op)
-                                    : MS_OK;
+    return ms_books_far(books, c) ? ms_bind_storage(books, at, storage, op)
+                                  : MS_OK;
 }
 
 /* ---- whole units (activation checkpointing) ------------------------------ */
@@ -242,21 +332,28 @@ ms_err ms_bind_for_step(ms_books *books, const ms_books_at *at, uint32_t op,
  * needs, and the ops these need.  saved_from: first backward op of the last
  * unit.  This is the early stop of torch's non-reentrant checkpoint
  * (_StopRecomputationError), to the op. */
+static bool is_needed(const ms_books *books, const ms_books_at *at,
+                      uint32_t storage, uint32_t saved_from)
+{
+    uint32_t saved_end = books->graph->storage_saved_end[storage];
+    bool wanted = (saved_end != MS_NONE && saved_end >= saved_from) ||
+                  books->stamp[storage] == books->tick;
+
+    return wanted && books->row[ms_books_cell(books, at, storage)] == MS_NONE;
+}
+
 static void stamp_needed(ms_books *books, const ms_books_at *at, uint32_t first,
                          uint32_t end, uint32_t saved_from)
 {
     const ms_graph *graph = books->graph;
 
     for (uint32_t op = end; op-- > first;) {
-        bool needed = false;
-        for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
-            uint32_t s = graph->out[i];
-            uint32_t saved_end = graph->storage_saved_end[s];
-            bool wanted = (saved_end != MS_NONE && saved_end >= saved_from) ||
-                          books->stamp[s] == books->tick;
-            needed |=
-                wanted && books->row[ms_books_cell(books, at, s)] == MS_NONE;
-        }
+        uint32_t in_place = written(graph, op);
+        bool needed = in_place != MS_NONE &&
+                      graph->storage_maker[in_place] >= first &&
+                      is_needed(books, at, in_place, saved_from);
+        for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
+            needed |= is_needed(books, at, graph->out[i], saved_from);
         if (!needed)
             continue;
         books->op_stamp[op] = books->tick;

@@ -139,14 +139,34 @@ void ms_books_close_set(ms_books *books, const ms_books_at *at,
     books->holds = false;
 }
 
+void ms_books_hold_set(ms_books *books, const ms_books_at *at,
+                       const ms_program *program, uint32_t set, bool saves)
+{
+    uint32_t backward = books->graph->backward_at[books->graph->n_units];
+
+    if (set == MS_ALL || set == MS_NOTHING)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
+        uint32_t c = ms_books_cell(books, at, program->set_item[i]);
+        uint32_t r = books->row[c];
+        if (r == MS_NONE && books->host_row)
+            r = books->host_row[c];
+        if (r == MS_NONE)
+            continue;
+        ms_row *row = &books->plan->row[r];
+        books->state[c] += MS_REF_HOLD;
+        if (books->graph->storage_maker[row->storage] >= backward)
+            continue;
+        row->saved |= saves;
+        if (row->category == MS_TEMPORARIES)
+            row->category = MS_ACTIVATIONS;
+    }
+}
+
 static ms_err take_last(ms_books *books, uint32_t ranks)
 {
-    books->last_compute =
-        ms_arena_take_raw(books->arena, ranks, sizeof(uint32_t));
-    if (!books->last_compute)
-        return ms_fail_nomem(books->fault);
-    for (uint32_t r = 0; r < ranks; r++)
-        books->last_compute[r] = MS_NONE;
+    MS_TRY(take_rows(books, ranks, &books->last_compute));
+    MS_TRY(take_rows(books, ranks, &books->last_side));
     return take_rows(books, 2 * ranks, &books->let_go);
 }
 
@@ -236,7 +256,8 @@ void ms_books_lose(ms_books *books, uint32_t cell)
         ms_books_give(books, books->row[cell]);
         books->row[cell] = MS_NONE;
     }
-    uint32_t *const far[] = {books->host_row, books->nvme_row};
+    uint32_t *const far[] = {books->shard_row, books->host_row,
+                             books->nvme_row};
     for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
         if (ms_books_in(far[i], cell) == MS_NONE)
             continue;

@@ -41,6 +41,7 @@ typedef struct ms_books {
     uint32_t n_asked, asked_capacity, transfers_capacity, syncs_capacity;
     uint32_t *last_compute; /* per rank: the last op of its compute stream, or
                                MS_NONE; NULL with one stream */
+    uint32_t *last_side;    /* the same of copies with SIDE, on either stream */
     uint8_t *state;
     uint32_t *ready_op; /* per row, with several streams: last writer */
     bool streams;       /* more than one stream is in use: record waits */
@@ -124,6 +125,11 @@ void ms_books_open_set(ms_books *books, const ms_program *program,
 void ms_books_close_set(ms_books *books, const ms_books_at *at,
                         const ms_program *program, uint32_t set);
 
+/* A HOLD reference on what exists of the set; what forward made and a
+ * checkpoint holds counts as an activation. */
+void ms_books_hold_set(ms_books *books, const ms_books_at *at,
+                       const ms_program *program, uint32_t set, bool saves);
+
 /* The current op has made the rows from first on: remember who did. */
 void ms_books_made(ms_books *books, uint32_t first);
 
@@ -178,7 +184,14 @@ static inline bool ms_books_shared(const ms_books *books, uint32_t storage)
 {
     const uint64_t *part = books->graph->storage_shard_bytes;
 
-    return part && storage < books->graph->n_persistent && part[storage] > 0;
+    return part && storage < books->graph->n_persistent &&
+           part[storage] != MS_UNSHARED;
+}
+
+/* Is the whole of this .grad on its way to a reduction, as soon as made? */
+static inline bool ms_books_reduced(const ms_books *books, uint32_t grad)
+{
+    return ms_books_shared(books, grad) && !books->graph->grads_whole;
 }
 
 /* The memory in which a storage has its home. */
@@ -208,6 +221,13 @@ static inline uint32_t ms_books_in(const uint32_t *rows, uint32_t cell)
     return rows ? rows[cell] : MS_NONE;
 }
 
+/* Is there a copy in another memory than the device's? */
+static inline bool ms_books_far(const ms_books *books, uint32_t cell)
+{
+    return ms_books_in(books->host_row, cell) != MS_NONE ||
+           ms_books_in(books->nvme_row, cell) != MS_NONE;
+}
+
 /* The row that an op reads: the whole, else the part, else a copy in another
  * memory, else MS_NONE. */
 static inline uint32_t ms_books_found(const ms_books *books, uint32_t cell)
@@ -232,10 +252,9 @@ static inline bool ms_books_apart(const ms_books *books, uint32_t storage,
         return false;
     if (ms_books_in(books->shard_row, cell) != MS_NONE)
         return true;
-    bool elsewhere = ms_books_in(books->host_row, cell) != MS_NONE ||
-                     ms_books_in(books->nvme_row, cell) != MS_NONE;
-    return elsewhere && (ms_books_shared(books, storage) ||
-                         ms_books_pool(books, storage) != MS_DEVICE_POOL);
+    return ms_books_far(books, cell) &&
+           (ms_books_shared(books, storage) ||
+            ms_books_pool(books, storage) != MS_DEVICE_POOL);
 }
 
 /* The host drops a row after the current op. */
@@ -289,6 +308,17 @@ void ms_books_read(ms_books *books, uint32_t row);
 ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
                        ms_fault *fault);
 ms_err ms_step_append(ms_books *books, const ms_books_at *at);
+/* place: of a STEP_SET. */
+ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place);
+
+/* The reference on .grad that has just come to be: until the step's drop lists
+ * end it, or for good. */
+static inline uint8_t ms_books_grad_refs(const ms_graph *graph, uint32_t grad)
+{
+    return graph->storage_local_end[grad] == MS_NONE
+               ? MS_REF_HOLD | MS_REF_MADE
+               : MS_REF_LOCAL | MS_REF_MADE;
+}
 
 /* What the current op wrote in place is ready when it ends. */
 static inline void ms_books_write(ms_books *books, uint32_t row)
@@ -309,6 +339,10 @@ ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
 ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes);
 /* The same of an op of the graph, which copies if its stream does. */
 ms_err ms_move_note_step(ms_books *books, uint32_t op);
+/* What is gathered or copied from the host takes memory that ops of the compute
+ * stream may still use when the host hands it out: the current op starts after
+ * them. */
+void ms_move_after_compute(ms_books *books, const ms_books_at *at);
 /* The host waits for the last copies of these; n = 0: for everything. */
 ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n);
@@ -348,12 +382,19 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
                        const uint32_t *storages, uint32_t n,
                        const ms_call *call);
 
+/* The parts of a set of gradients that are not there are made. */
+ms_err ms_share_make_parts(ms_books *books, const ms_books_at *at,
+                           const uint32_t *storages, uint32_t n);
+
 /* start.c: what exists before the step. */
 ms_err ms_start_rank(ms_books *books, uint8_t rank);
 
 /* bind.c */
 ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
                        uint32_t reader);
+/* A HOLD call: with AGAIN makes what of its set is nowhere, then holds. */
+ms_err ms_bind_hold(ms_books *books, const ms_books_at *at,
+                    const ms_program *program, const ms_call *call);
 /* Makes an input of an op of the step present where the op works: the host's
  * cores read the host's memory, copies read whatever there is.  Whether the
  * step's .grads exist is run_step's affair. */

@@ -208,7 +208,7 @@ static const uint16_t *speeds_of(clock_state *clock, uint8_t busy)
     pacing *paces = clock->pacing;
 
     for (uint32_t i = 0; i < MS_N_STREAMS && !paces->known[busy]; i++)
-        if (busy >> i & 1u)
+        if (busy & 1u << i)
             paces->speed[busy][i] =
                 (uint16_t)ms_speed_of(clock->machine, busy, i);
     paces->known[busy] = true;
@@ -238,7 +238,7 @@ static void repace_ranks(clock_state *clock)
         paces->paced[r] = busy;
         const uint16_t *speed = speeds_of(clock, busy);
         for (uint32_t i = 0; i < MS_N_STREAMS; i++)
-            if (busy >> i & 1u &&
+            if (busy & 1u << i &&
                 paces->of[r * MS_N_STREAMS + i].speed != speed[i])
                 repace(clock, r * MS_N_STREAMS + i, speed[i]);
     }
@@ -478,6 +478,7 @@ static ms_err run_clock(clock_state *clock, ms_fault *fault)
 {
     const ms_plan *plan = clock->plan;
 
+    clock->line->passed_ns = clock->passed_ns;
     if (clock->wall)
         ms_wall_round(clock->wall, 0);
     pass_syncs(clock, 0);

@@ -63,6 +63,27 @@ uint64_t ms_collective_sent_bytes(const ms_ring *ring, ms_collective kind,
     }
 }
 
+uint64_t ms_collective_network_bytes(const ms_ring *ring, ms_collective kind,
+                                     uint64_t bytes)
+{
+    groups g = groups_of(ring);
+    double sent = (double)ms_collective_sent_bytes(ring, kind, bytes);
+
+    if (ring->ranks < 2 || g.nodes < 2)
+        return 0;
+    switch (kind) {
+    case MS_ALL_REDUCE: /* each rank's share with its peers of other nodes */
+        return (uint64_t)(2 * (g.nodes - 1) / g.nodes * (double)bytes /
+                          g.local);
+    case MS_ALL_TO_ALL:
+        return (uint64_t)((g.ranks - g.local) / g.ranks * (double)bytes);
+    case MS_SEND:
+        return bytes;
+    default: /* a ring leaves each node once */
+        return (uint64_t)(sent / g.local);
+    }
+}
+
 /* ---- rings and trees ----------------------------------------------------- */
 
 /* What a node's ranks reach among themselves.  Where every pair has a link of

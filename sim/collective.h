@@ -52,5 +52,10 @@ uint64_t ms_collective_ns(const ms_ring *ring, ms_collective kind,
  * an all-reduce; the bytes themselves for a broadcast and a message. */
 uint64_t ms_collective_sent_bytes(const ms_ring *ring, ms_collective kind,
                                   uint64_t bytes);
+/* Of these what goes between nodes, on average over a node's ranks: what
+ * passes the nodes' borders, which the node's ranks carry together; the same
+ * as ms_collective_ns takes there. */
+uint64_t ms_collective_network_bytes(const ms_ring *ring, ms_collective kind,
+                                     uint64_t bytes);
 
 #endif

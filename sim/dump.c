@@ -12,33 +12,36 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                       KEY(STATE)},
     [MS_MOVE] = {"move", MS_DUMP_SET,
                  WHEN | KEY(TO) | KEY(LATER) | KEY(IN_LINE) | KEY(ADD) |
-                     KEY(BUFFER)},
+                     KEY(SIDE) | KEY(PAGEABLE) | KEY(BUFFER)},
     [MS_WAIT] = {"wait", MS_DUMP_SET, WHEN | KEY(BUFFER)},
     [MS_STATE] = {"state", MS_DUMP_NO_OBJECT, KEY(UNIT) | WHEN | KEY(TO)},
     [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN | KEY(TO)},
-    [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN | KEY(SAVES)},
+    [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN | KEY(SAVES) | KEY(AGAIN)},
     [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
     [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT, WHEN | KEY(OF)},
     [MS_MARK] = {"mark", MS_DUMP_MARK, WHEN},
     [MS_GATHER] = {"gather", MS_DUMP_SET,
-                   WHEN | KEY(AHEAD) | KEY(LIMIT) | KEY(BUFFER)},
+                   WHEN | KEY(OUTER) | KEY(AHEAD) | KEY(LIMIT) | KEY(BUFFER)},
     [MS_REDUCE] = {"reduce", MS_DUMP_SET,
-                   WHEN | KEY(TO) | KEY(OUTER) | KEY(BUFFER)},
+                   WHEN | KEY(TO) | KEY(OUTER) | KEY(WHOLE) | KEY(FILLED) |
+                       KEY(BUFFER)},
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
 };
 
 const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
-    [MS_DUMP_UNIT] = "unit",       [MS_DUMP_UNITS] = "units",
-    [MS_DUMP_FRAME] = "frame",     [MS_DUMP_MICRO] = "micro",
-    [MS_DUMP_RANK] = "rank",       [MS_DUMP_KEEP] = "keep",
-    [MS_DUMP_HOLD] = "hold",       [MS_DUMP_TO] = "to",
-    [MS_DUMP_WHOLE] = "whole",     [MS_DUMP_HOLD_OUTPUTS] = "hold-outputs",
-    [MS_DUMP_SAVES] = "saves",     [MS_DUMP_LATER] = "later",
-    [MS_DUMP_IN_LINE] = "in-line", [MS_DUMP_STATE] = "state",
-    [MS_DUMP_ADD] = "add",         [MS_DUMP_OUTER] = "outer",
-    [MS_DUMP_AHEAD] = "ahead",     [MS_DUMP_LIMIT] = "limit",
-    [MS_DUMP_BUFFER] = "buffer",   [MS_DUMP_OF] = "of",
+    [MS_DUMP_UNIT] = "unit",         [MS_DUMP_UNITS] = "units",
+    [MS_DUMP_FRAME] = "frame",       [MS_DUMP_MICRO] = "micro",
+    [MS_DUMP_RANK] = "rank",         [MS_DUMP_KEEP] = "keep",
+    [MS_DUMP_HOLD] = "hold",         [MS_DUMP_TO] = "to",
+    [MS_DUMP_WHOLE] = "whole",       [MS_DUMP_HOLD_OUTPUTS] = "hold-outputs",
+    [MS_DUMP_SAVES] = "saves",       [MS_DUMP_LATER] = "later",
+    [MS_DUMP_IN_LINE] = "in-line",   [MS_DUMP_STATE] = "state",
+    [MS_DUMP_ADD] = "add",           [MS_DUMP_OUTER] = "outer",
+    [MS_DUMP_AHEAD] = "ahead",       [MS_DUMP_LIMIT] = "limit",
+    [MS_DUMP_PAGEABLE] = "pageable", [MS_DUMP_BUFFER] = "buffer",
+    [MS_DUMP_FILLED] = "filled",     [MS_DUMP_OF] = "of",
+    [MS_DUMP_SIDE] = "side",         [MS_DUMP_AGAIN] = "again",
 };
 
 const char *const ms_dump_frees[2] = {"recorded", "waited"};
@@ -54,6 +57,10 @@ const uint16_t ms_dump_flags[MS_DUMP_N_KEYS] = {
     [MS_DUMP_OUTER] = MS_CALL_OUTER,
     [MS_DUMP_AHEAD] = MS_CALL_AHEAD,
     [MS_DUMP_LIMIT] = MS_CALL_LIMIT,
+    [MS_DUMP_PAGEABLE] = MS_CALL_PAGEABLE,
+    [MS_DUMP_FILLED] = MS_CALL_FILLED,
+    [MS_DUMP_SIDE] = MS_CALL_SIDE,
+    [MS_DUMP_AGAIN] = MS_CALL_AGAIN,
 };
 
 /* A name from a file, made harmless for a line of text. */

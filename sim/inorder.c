@@ -50,6 +50,7 @@ static void pass_sync(order_state *state, const ms_plan *plan,
         uint32_t until = plan->sync[state->sync].until;
         uint64_t t_ns = until == MS_NONE ? state->all_ns : line->end_ns[until];
         state->host_ns = t_ns > state->host_ns ? t_ns : state->host_ns;
+        line->passed_ns[state->sync + 1] = state->host_ns;
     }
 }
 
@@ -86,7 +87,8 @@ static ms_err run_streams(const ms_plan *plan, const ms_machine *machine,
 
     state.free_ns = ms_arena_take(arena, plan->n_ranks * (size_t)MS_N_STREAMS,
                                   sizeof(uint64_t));
-    if (!state.free_ns)
+    line->passed_ns = ms_arena_take(arena, plan->n_sync + 1u, sizeof(uint64_t));
+    if (!state.free_ns || !line->passed_ns)
         return ms_fail_nomem(fault);
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         pass_sync(&state, plan, line, op);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "sim/traffic.h"
+#include "sim/sim.h"
 
 /* Passes that belong to no phase of their own: what they allocate counts for
  * the phase in which they are issued. */
@@ -20,10 +20,6 @@ typedef struct rank_state {
     uint64_t level[MS_N_CATEGORIES];
     uint64_t part_bytes[MS_N_CATEGORIES]; /* see is_part */
     uint64_t total_bytes;
-    uint64_t stream_ns; /* end of the compute stream's last op so far */
-    uint64_t pass_ns[MS_N_PASSES], gap_ns[MS_N_GAPS];
-    uint64_t last_ns; /* end of any stream's last op so far */
-    uint8_t last_stream;
     uint32_t in_flight;
     uint8_t phase; /* of the last op issued, or CARRIED before the first */
     ms_rank_report *out;
@@ -41,7 +37,10 @@ typedef struct fold_state {
     timed_op *order;  /* ops by start, when booked by device time; else NULL */
     uint32_t next_op; /* ops before it (in that order) have begun */
     uint8_t phase_of[MS_N_PASSES];
-    uint64_t level[MS_N_POOLS], peak[MS_N_POOLS]; /* host and NVMe: per node */
+    struct far_level {
+        uint64_t now_bytes, by_category[MS_N_CATEGORIES];
+    } far[MS_N_POOLS];              /* host and NVMe: of all ranks */
+    struct ms_far_memory *far_peak; /* the report's */
     rank_state *ranks;
 } fold_state;
 
@@ -119,10 +118,16 @@ static bool same_run(const ms_plan *plan, const ms_event *a, const ms_event *b)
            (plan->n_ranks == 1 || plan->op[x->op].rank == plan->op[y->op].rank);
 }
 
-static void apply_far(fold_state *fold, uint8_t pool, uint64_t delta)
+static void apply_far(fold_state *fold, const ms_row *row, uint64_t delta)
 {
-    fold->level[pool] += delta;
-    raise_to(&fold->peak[pool], fold->level[pool]);
+    struct far_level *level = &fold->far[row->pool];
+    struct ms_far_memory *peak = &fold->far_peak[row->pool];
+    level->now_bytes += delta;
+    level->by_category[row->category] += delta;
+    if (level->now_bytes <= peak->peak_bytes)
+        return;
+    peak->peak_bytes = level->now_bytes;
+    memcpy(peak->by_category, level->by_category, sizeof peak->by_category);
 }
 
 static void apply(rank_state *state, uint8_t category, uint64_t delta,
@@ -156,7 +161,7 @@ static uint32_t apply_run(fold_state *fold, uint32_t first, uint32_t end)
         part += is_part(plan, next) ? next->bytes : 0;
     } while (++e < end && same_run(plan, &events[first], &events[e]));
     if (row->pool != MS_DEVICE_POOL) {
-        apply_far(fold, row->pool, allocates ? bytes : 0 - bytes);
+        apply_far(fold, row, allocates ? bytes : 0 - bytes);
         return e;
     }
     rank_state *state = &fold->ranks[plan->op[row->op].rank];
@@ -319,78 +324,7 @@ static void find_peak(const ms_timeline *line, ms_rank_report *out)
     name_peak(line->plan, peak);
 }
 
-/* ---- times --------------------------------------------------------------- */
-
-/* The parts of the step, from the sums by pass and by cause of a gap. */
-static void close_times(rank_state *state, uint64_t step_ns)
-{
-    const uint64_t *pass = state->pass_ns, *gap = state->gap_ns;
-    uint64_t rest_ns = state->last_ns - state->stream_ns;
-    /* the compute stream waits for what works last */
-    state->gap_ns[ms_replay_gap_of(state->last_stream)] += rest_ns;
-    state->stream_ns += rest_ns;
-    state->out->time =
-        (ms_times){.step_ns = step_ns,
-                   .forward_ns = pass[MS_FORWARD] + pass[MS_LOSS],
-                   .backward_ns = pass[MS_GRAD_INPUT] + pass[MS_GRAD_WEIGHT] +
-                                  pass[MS_ACCUMULATE],
-                   .recompute_ns = pass[MS_RECOMPUTE],
-                   .optimizer_ns = pass[MS_STEP],
-                   .exposed_comm_ns = gap[MS_GAP_COMM],
-                   .stall_ns = gap[MS_GAP_COPY] + pass[MS_COPY],
-                   .bubble_ns = gap[MS_GAP_BUBBLE],
-                   .host_bound_ns = gap[MS_GAP_HOST],
-                   .page_wait_ns = gap[MS_GAP_PAGES],
-                   .memory_wait_ns = gap[MS_GAP_MEMORY],
-                   .idle_ns = gap[MS_GAP_IDLE] + gap[MS_GAP_NONE] +
-                              pass[MS_START] + step_ns - state->stream_ns};
-}
-
-/* A compute stream: the gap before an op, then the op. */
-static void add_time(const ms_timeline *line, rank_state *state, uint32_t op,
-                     uint8_t pass)
-{
-    assert(line->start_ns[op] >= state->stream_ns);
-    state->gap_ns[line->gap_cause[op]] += line->start_ns[op] - state->stream_ns;
-    state->pass_ns[pass] += line->end_ns[op] - line->start_ns[op];
-    state->stream_ns = line->end_ns[op];
-}
-
-/* Which stream works last, while the compute stream has nothing to do. */
-static void see_end(const ms_timeline *line, rank_state *state, uint32_t op)
-{
-    if (line->end_ns[op] < state->last_ns ||
-        line->end_ns[op] == line->start_ns[op])
-        return;
-    state->last_ns = line->end_ns[op];
-    state->last_stream = line->plan->op[op].stream;
-}
-
-/* ---- work, traffic, micro-batches in flight -------------------------------
- */
-
-static void fold_ops(const fold_state *fold, ms_report *report)
-{
-    const ms_plan *plan = fold->plan;
-    const double *flops = plan->graph->op_flops;
-    double by_pass[MS_N_PASSES] = {0};
-    for (uint32_t op = 0; op < plan->n_ops; op++) {
-        const ms_plan_op *row = &plan->op[op];
-        if (row->of != MS_NONE)
-            by_pass[row->pass] += flops[row->of];
-        if (row->stream == MS_STREAM_COMPUTE)
-            add_time(fold->line, &fold->ranks[row->rank], op, row->pass);
-        see_end(fold->line, &fold->ranks[row->rank], op);
-    }
-    ms_traffic_add(fold->line, report);
-    report->forward_flops = by_pass[MS_FORWARD] + by_pass[MS_LOSS];
-    report->backward_flops = by_pass[MS_GRAD_INPUT] + by_pass[MS_GRAD_WEIGHT] +
-                             by_pass[MS_ACCUMULATE];
-    report->recompute_flops = by_pass[MS_RECOMPUTE];
-    report->optimizer_flops = by_pass[MS_STEP];
-    for (uint8_t rank = 0; rank < plan->n_ranks; rank++)
-        close_times(&fold->ranks[rank], fold->line->step_ns);
-}
+/* ---- micro-batches in flight --------------------------------------------- */
 
 static bool is_backward(uint8_t pass)
 {
@@ -460,6 +394,31 @@ static void fold_rates(const fold_state *fold, const ms_machine *machine,
     if (step_s > 0 && machine->peak_flops > 0 && graph->model_flops > 0)
         report->mfu = graph->model_flops * micro_batches /
                       (step_s * machine->peak_flops * devices);
+}
+
+/* Unified memory has what is not on the device in the host's. */
+static void add_pages(const ms_pages *pages, struct ms_far_memory *host)
+{
+    host->peak_bytes += pages->host_peak_bytes;
+    for (int c = 0; c < MS_N_CATEGORIES; c++)
+        host->by_category[c] += pages->host_by_category[c];
+}
+
+/* Side by side the ranks of the plan and those that do the same. */
+static void close_far(const ms_machine *machine, ms_report *report)
+{
+    uint64_t ranks = machine->data_ranks > 1 ? machine->data_ranks : 1;
+    uint64_t per_node = machine->node_ranks;
+    uint64_t beside = per_node > 0 && per_node < ranks ? per_node : ranks;
+    report->far[MS_HOST_POOL].capacity_bytes = machine->host_memory_bytes;
+    report->far[MS_NVME_POOL].capacity_bytes = machine->nvme_bytes;
+    for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {
+        struct ms_far_memory *far = &report->far[pool];
+        if (__builtin_mul_overflow(far->peak_bytes, beside, &far->node_bytes))
+            far->node_bytes = UINT64_MAX;
+    }
+    report->host_peak_bytes = report->far[MS_HOST_POOL].peak_bytes;
+    report->nvme_peak_bytes = report->far[MS_NVME_POOL].peak_bytes;
 }
 
 static void judge(const ms_machine *machine, ms_report *report)
@@ -546,8 +505,10 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
                           .revoked_prefetches = line->n_revoked,
                           .lack = line->lack,
                           .recomputed_ops = plan->recomputed_ops};
-    fold_state fold = {
-        .line = line, .plan = plan, .by_device = machine->book_device};
+    fold_state fold = {.line = line,
+                       .plan = plan,
+                       .by_device = machine->book_device,
+                       .far_peak = report->far};
     MS_TRY(init_fold(&fold, arena, report, fault));
     level_stop *stops = ms_arena_take_raw(
         arena, (size_t)plan->n_ranks * (MS_N_MARKS + 1), sizeof *stops);
@@ -559,13 +520,12 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
         out->gradients_bytes = out->category_peaks[MS_GRADIENTS];
         out->optimizer_state_bytes = out->category_peaks[MS_OPTIMIZER_STATE];
     }
-    fold_ops(&fold, report);
+    MS_TRY(ms_times_measure(line, arena, report, fault));
     if (line->lack.missing_bytes > 0)
         name_op(plan, line->lack.op, &report->lack_op, &report->lack_layer);
     MS_TRY(fold_in_flight(&fold, arena, fault));
-    report->host_peak_bytes =
-        fold.peak[MS_HOST_POOL] + line->pages.host_peak_bytes;
-    report->nvme_peak_bytes = fold.peak[MS_NVME_POOL];
+    add_pages(&line->pages, &report->far[MS_HOST_POOL]);
+    close_far(machine, report);
     fold_rates(&fold, machine, report);
     judge(machine, report);
     return MS_OK;

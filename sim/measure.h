@@ -5,7 +5,110 @@
 /* What a timeline says, as numbers.  Include sim/sim.h, the door, which
  * declares what these speak of. */
 
-/* ---- measure.c: timeline to report --------------------------------------- */
+/* ---- timeline.c: folds over events --------------------------------------- */
+
+/* Rows of rank's device pool alive just after event index e, largest first;
+ * *n of them. */
+ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint8_t rank,
+                         ms_arena *arena, uint32_t **rows, uint32_t *n,
+                         ms_fault *fault);
+
+/* The device level of one rank as a step function, thinned to at most
+ * max_points points (at least 4; per pixel column: first, lowest, highest,
+ * last of the total) that always include the exact peak.  bytes[c] is the
+ * level of category c from t_ns on. */
+typedef struct ms_point {
+    uint64_t t_ns, total_bytes;
+    uint64_t bytes[MS_N_CATEGORIES];
+} ms_point;
+ms_err ms_timeline_points(const ms_timeline *line, uint8_t rank,
+                          uint32_t max_points, ms_arena *arena,
+                          ms_point **points, uint32_t *n, ms_fault *fault);
+
+/* ---- waits.c: why a compute stream stands still -------------------------- */
+
+typedef enum ms_cause {
+    MS_CAUSE_HOST,   /* the host had not issued it yet */
+    MS_CAUSE_GATHER, /* collectives: of parameters */
+    MS_CAUSE_REDUCE, /* of gradients */
+    MS_CAUSE_TO_DEVICE,
+    MS_CAUSE_TO_HOST,
+    MS_CAUSE_DISK,
+    MS_CAUSE_HOST_WORK, /* of the host's cores, as an optimizer step there */
+    MS_CAUSE_PACK,      /* copies within the device, into buffers and back */
+    MS_CAUSE_RANK,      /* another rank's output had not arrived */
+    MS_CAUSE_PAGES,     /* of unified memory */
+    MS_CAUSE_MEMORY,    /* it was full (ms_machine.wall) */
+    MS_CAUSE_IDLE,
+    MS_N_CAUSES
+} ms_cause;
+extern const char *const ms_waits_names[MS_N_CAUSES]; /* "gather" */
+
+/* What works beside the compute streams. */
+typedef enum ms_link {
+    MS_LINK_COMM,  /* collectives of the ranks that share states */
+    MS_LINK_OUTER, /* of the groups that hold the same part (HSDP) */
+    MS_LINK_H2D,
+    MS_LINK_D2H,
+    MS_LINK_NVME_READ,
+    MS_LINK_NVME_WRITE,
+    MS_LINK_HOST, /* no link: the host's cores */
+    MS_N_LINKS
+} ms_link;
+extern const char *const ms_waits_links[MS_N_LINKS]; /* "h2d", "nvme_read" */
+
+/* A wait is told by the chain of ops that led to its end: while the op that
+ * ended it was under way it is that op's; before, that of the op whose end
+ * let that one start, and so on back to where the stream became free.  Thus
+ * a copy that could start only when the disk had been read leaves the time of
+ * the reading to the disk, and a host that waited for a copy before it issued
+ * an op leaves its wait to the copy; a collective that ran before the stream
+ * stood still has none of it. */
+typedef struct ms_waits {
+    const ms_timeline *line;
+    uint32_t *before; /* per op: the one before it on its stream, or MS_NONE;
+                         NULL where every op is on one stream */
+    uint32_t *held;   /* per sync of the plan: the op that held the host there,
+                         or MS_NONE; NULL: there are none */
+    uint8_t *kind;    /* per op: ms_transfer_kind or MS_N_TRANSFERS; NULL: no
+                         op moves anything */
+} ms_waits;
+
+/* A part of a wait, [from_ns, to_ns), and where the walk through it is. */
+typedef struct ms_wait {
+    uint64_t from_ns, to_ns;
+    uint32_t by; /* the op that was under way, or MS_NONE */
+    uint8_t cause;
+    uint64_t free_ns; /* since when the stream waits */
+    uint32_t last, next;
+} ms_wait;
+
+ms_err ms_waits_open(ms_waits *waits, const ms_timeline *line, ms_arena *arena,
+                     ms_fault *fault);
+/* The wait before an op on a stream that is free from free_ns on, and the one
+ * at the end of a rank's step for the op that ends last.  Then next gives its
+ * parts, the latest first, as long as there are any:
+ *
+ *     ms_wait wait = ms_waits_before(&waits, op, free_ns);
+ *     while (ms_waits_next(&waits, &wait))
+ *         sum[wait.cause] += wait.to_ns - wait.from_ns;
+ */
+ms_wait ms_waits_before(const ms_waits *waits, uint32_t op, uint64_t free_ns);
+ms_wait ms_waits_after(const ms_waits *waits, uint32_t last, uint64_t free_ns);
+bool ms_waits_next(const ms_waits *waits, ms_wait *wait);
+/* Of op and last (or MS_NONE) the one that works until later: for
+ * ms_waits_after.  Ops that take no time end with others. */
+uint32_t ms_waits_later(const ms_timeline *line, uint32_t op, uint32_t last);
+/* All waits of a rank's compute stream in order of time. */
+ms_err ms_waits_list(const ms_waits *waits, uint8_t rank, ms_arena *arena,
+                     ms_wait **list, uint32_t *n, ms_fault *fault);
+/* Of an op (MS_NONE: none): ms_transfer_kind or MS_N_TRANSFERS, ms_link or
+ * MS_N_LINKS, and what a wait for it is. */
+uint8_t ms_waits_kind(const ms_waits *waits, uint32_t op);
+ms_link ms_waits_link(const ms_waits *waits, uint32_t op);
+ms_cause ms_waits_cause(const ms_waits *waits, uint32_t op);
+
+/* ---- measure.c, times.c: timeline to report ------------------------------ */
 
 /* event, plan_op and micro_batch are MS_NONE where nothing was allocated (or,
  * micro_batch, outside all).  phase counts the loss as forward, a recompute
@@ -21,13 +124,31 @@ typedef struct ms_peak {
     uint64_t by_category[MS_N_CATEGORIES];
 } ms_peak;
 
-/* A partition of step_ns on the compute stream (a law). */
+/* A partition of step_ns on the compute stream (a law).  exposed_comm_ns:
+ * waits for collectives; stall_ns: for copies and the host's work, with the
+ * copies that the compute stream makes itself. */
 typedef struct ms_times {
     uint64_t step_ns, forward_ns, backward_ns, recompute_ns, optimizer_ns;
     uint64_t exposed_comm_ns, stall_ns, bubble_ns, host_bound_ns, idle_ns;
     uint64_t page_wait_ns;   /* for pages of unified memory */
     uint64_t memory_wait_ns; /* waits for memory, with a wall */
 } ms_times;
+
+/* How long something worked (the union where several ops did at once), and of
+ * that what the compute stream stood still for; it never exceeds busy_ns, as
+ * parts of waits are times in which their op is under way (a law).  The rest
+ * is hidden: the compute stream worked, or waited for something else. */
+typedef struct ms_overlap {
+    uint64_t busy_ns, exposed_ns;
+} ms_overlap;
+
+/* bytes: what this rank moves, of a collective what it sends, of that
+ * network_bytes between nodes.  A copy moves what it allocates at its far end.
+ * The host's cores move nothing. */
+typedef struct ms_link_use {
+    uint64_t bytes, network_bytes;
+    ms_overlap time;
+} ms_link_use;
 
 /* A level of an instant that the program does not mark. */
 #define MS_NO_LEVEL UINT64_MAX
@@ -37,8 +158,7 @@ typedef struct ms_times {
  * first micro-batch, after_backward and end in the last.  phase_peaks[p] is
  * the highest level just after an allocation by an op of phase p, or at the
  * start of one, in booking order (what a copy allocates counts for the phase
- * in which it is issued); 0 where no op is of phase p.  traffic: a copy moves
- * what it allocates at its far end, a collective what each rank sends. */
+ * in which it is issued); 0 where no op is of phase p. */
 typedef struct ms_rank_report {
     uint8_t rank;
     ms_peak peak;
@@ -53,6 +173,9 @@ typedef struct ms_rank_report {
     uint64_t saved_for_backward_bytes; /* activations that autograd nodes hold
                                           at after_forward; or MS_NO_LEVEL */
     ms_times time;
+    uint64_t stalls_ns[MS_N_CAUSES]; /* the waits and in-line copies of time */
+    ms_link_use links[MS_N_LINKS];
+    ms_overlap comm, copies; /* all collectives; all copies, the disk's too */
     uint64_t h2d_bytes, d2h_bytes, comm_bytes, nvme_bytes;
     uint32_t in_flight_micro_batches; /* most at once between their first
                                          forward and their last backward */
@@ -70,7 +193,14 @@ typedef struct ms_report {
     bool fits;
     uint64_t capacity_bytes, context_bytes;
     int64_t headroom_bytes;
-    uint64_t host_peak_bytes, nvme_peak_bytes;
+    uint64_t host_peak_bytes, nvme_peak_bytes; /* far's peak_bytes */
+    /* Of memories outside the device, by ms_pool_kind: what the ranks of the
+     * plan hold there at most (and of that, by category); what all ranks of a
+     * node do, where each holds as much; what the node has, 0: not known. */
+    struct ms_far_memory {
+        uint64_t peak_bytes, by_category[MS_N_CATEGORIES];
+        uint64_t node_bytes, capacity_bytes;
+    } far[MS_N_POOLS];
     double forward_flops, backward_flops, recompute_flops, optimizer_flops;
     double tokens_per_second, mfu; /* negative: does not apply */
     uint32_t events;
@@ -85,6 +215,10 @@ typedef struct ms_report {
     ms_rank_report *ranks;
 } ms_report;
 
+/* times.c: times, stalls, links and FLOPs of the report's ranks, which are set
+ * to 0 but for their number. */
+ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,
+                        ms_report *report, ms_fault *fault);
 ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
                   ms_arena *arena, ms_report *report, ms_fault *fault);
 

@@ -27,7 +27,7 @@ ms_err ms_move_note(ms_books *books, ms_transfer_kind kind, uint64_t bytes)
         return ms_fail_nomem(books->fault);
     plan->transfers = transfers;
     transfers[plan->n_transfers++] =
-        (struct ms_transfer){plan->n_ops, (uint8_t)kind, bytes};
+        (struct ms_transfer){plan->n_ops, (uint8_t)kind, bytes, 0};
     return MS_OK;
 }
 
@@ -57,9 +57,7 @@ ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
-/* What is copied from the host takes memory that ops of the compute stream may
- * still use when the host hands it out: it starts after them. */
-static void wait_for_compute(ms_books *books, const ms_books_at *at)
+void ms_move_after_compute(ms_books *books, const ms_books_at *at)
 {
     uint32_t last = books->last_compute[at->rank];
 
@@ -67,10 +65,27 @@ static void wait_for_compute(ms_books *books, const ms_books_at *at)
         books->plan->wait[books->n_wait++] = last;
 }
 
+/* A side stream that takes copies out and in is a queue: each starts when the
+ * one before has ended, whichever engine that one is on. */
+static void wait_for_side(ms_books *books, const ms_books_at *at)
+{
+    uint32_t *last = &books->last_side[at->rank];
+    uint32_t op = books->plan->n_ops - 1;
+
+    if (*last != MS_NONE &&
+        books->plan->op[*last].stream != books->plan->op[op].stream)
+        books->plan->wait[books->n_wait++] = *last;
+    *last = op;
+}
+
+/* flags: of the MOVE.  Memory that is not pinned is copied by way of a buffer
+ * of the driver's, and the host waits (CUDA C++ programming guide, 3.2.5). */
 static ms_err issue_copy(ms_books *books, const ms_books_at *at,
-                         ms_transfer_kind kind, bool in_line, uint64_t bytes)
+                         ms_transfer_kind kind, uint16_t flags, uint64_t bytes)
 {
     const ms_expand_opts *opts = books->opts;
+    bool in_line = flags & MS_CALL_IN_LINE;
+    double share = 1;
     const struct {
         double rate;
         uint8_t stream;
@@ -84,10 +99,14 @@ static ms_err issue_copy(ms_books *books, const ms_books_at *at,
     };
     uint8_t stream = in_line ? MS_STREAM_COMPUTE : links[kind].stream;
 
+    if (flags & MS_CALL_PAGEABLE && opts->pageable_share > 0)
+        share = opts->pageable_share;
     MS_TRY(ms_move_issue(books, at, kind, stream, bytes,
-                         copy_ns(books, bytes, links[kind].rate), 1));
-    if (kind == MS_TRANSFER_H2D && !in_line)
-        wait_for_compute(books, at);
+                         copy_ns(books, bytes, links[kind].rate * share), 1));
+    if (kind == MS_TRANSFER_H2D && !(flags & (MS_CALL_IN_LINE | MS_CALL_AHEAD)))
+        ms_move_after_compute(books, at);
+    if (flags & MS_CALL_SIDE)
+        wait_for_side(books, at);
     return MS_OK;
 }
 
@@ -168,9 +187,10 @@ static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
     }
     row.category = books->plan->row[from].category;
     row.saved = books->plan->row[from].saved;
-    MS_TRY(issue_copy(books, at, MS_TRANSFER_D2H, flags & MS_CALL_IN_LINE,
-                      row.bytes));
+    MS_TRY(issue_copy(books, at, MS_TRANSFER_D2H, flags, row.bytes));
     copy_into(books, books->host_row, c, from, row);
+    if (flags & MS_CALL_PAGEABLE)
+        MS_TRY(ms_books_sync(books, books->plan->n_ops - 1));
     if (!(flags & MS_CALL_LATER))
         drop(books, column, c);
     if (there && flags & MS_CALL_ADD)
@@ -188,7 +208,7 @@ static ms_err read_disk(ms_books *books, const ms_books_at *at,
         return MS_OK;
     ms_row row = books->plan->row[from];
     row.pool = MS_HOST_POOL;
-    MS_TRY(issue_copy(books, at, MS_TRANSFER_NVME_READ, false, row.bytes));
+    MS_TRY(issue_copy(books, at, MS_TRANSFER_NVME_READ, 0, row.bytes));
     copy_into(books, books->host_row, c, from, row);
     if (!is_home(books, storage, MS_NVME_POOL))
         drop(books, books->nvme_row, c);
@@ -204,7 +224,7 @@ static ms_err to_disk(ms_books *books, const ms_books_at *at, uint32_t storage)
         return MS_OK;
     ms_row row = books->plan->row[books->host_row[c]];
     row.pool = MS_NVME_POOL;
-    MS_TRY(issue_copy(books, at, MS_TRANSFER_NVME_WRITE, false, row.bytes));
+    MS_TRY(issue_copy(books, at, MS_TRANSFER_NVME_WRITE, 0, row.bytes));
     copy_into(books, books->nvme_row, c, books->host_row[c], row);
     drop(books, books->host_row, c);
     return MS_OK;
@@ -218,7 +238,7 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
     bool part = ms_books_shared(books, storage);
     uint32_t *to = part ? books->shard_row : books->row;
 
-    if (to[c] != MS_NONE)
+    if (to[c] != MS_NONE || books->row[c] != MS_NONE)
         return MS_OK;
     if (books->nvme_row)
         MS_TRY(read_disk(books, at, storage));
@@ -231,13 +251,14 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
                      : books->graph->storage_bytes[storage];
     if (row.category == MS_PARAMETERS)
         row.category = MS_COMMUNICATION;
-    MS_TRY(issue_copy(books, at, MS_TRANSFER_H2D, flags & MS_CALL_IN_LINE,
-                      row.bytes));
+    MS_TRY(issue_copy(books, at, MS_TRANSFER_H2D, flags, row.bytes));
     copy_into(books, to, c, from, row);
     /* A block that the compute stream has left; a part's next user waits by an
      * event for the collective that reads it. */
     books->plan->row[to[c]].of_compute = true;
     books->plan->row[to[c]].waited = part;
+    if (flags & MS_CALL_PAGEABLE)
+        MS_TRY(ms_books_sync(books, books->plan->n_ops - 1));
     if (!is_home(books, storage, MS_HOST_POOL))
         drop(books, books->host_row, c);
     return MS_OK;
@@ -269,6 +290,8 @@ ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
     case MS_NVME:
         return to_disk(books, at, storage);
     case MS_SHARD:
+        if (flags & MS_CALL_LATER)
+            return MS_OK;
         ms_move_let_go(books, storage, ms_books_cell(books, at, storage));
         return MS_OK;
     default:

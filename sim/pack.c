@@ -56,16 +56,27 @@ static ms_err issue_kernel(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
-/* The bytes of what is there of a set. */
+/* A gradient whose part lies in another memory: that is what comes here. */
+static bool is_summed_afar(const ms_books *books, uint32_t storage,
+                           uint32_t cell)
+{
+    return books->graph->storage_category[storage] == MS_GRADIENTS &&
+           (ms_books_in(books->host_row, cell) != MS_NONE ||
+            ms_books_in(books->nvme_row, cell) != MS_NONE);
+}
+
+/* The bytes of what is there of a set; out: that comes out of its buffer. */
 static uint64_t bytes_of(const ms_books *books, const ms_books_at *at,
-                         const uint32_t *storages, uint32_t n, bool packed)
+                         const uint32_t *storages, uint32_t n, bool out)
 {
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         uint32_t c = ms_books_cell(books, at, storages[i]);
-        bool there = books->packed[c] != MS_NONE ||
-                     (!packed && books->row[c] != MS_NONE);
+        bool there =
+            books->packed[c] != MS_NONE || (!out && books->row[c] != MS_NONE);
+        if (out && is_summed_afar(books, storages[i], c))
+            continue;
         bytes += there ? books->graph->storage_bytes[storages[i]] : 0;
     }
     return bytes;
@@ -112,7 +123,8 @@ ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         uint32_t in = books->packed[c];
-        if (in == MS_NONE || books->row[c] != MS_NONE)
+        if (in == MS_NONE || books->row[c] != MS_NONE ||
+            is_summed_afar(books, s, c))
             continue;
         if (books->buffer_row[in] == MS_NONE)
             return not_taken(books, in);

@@ -2,6 +2,7 @@
 #include "sim/paging.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { NOWHERE, HERE, AWAY };
 
@@ -26,7 +27,8 @@ typedef struct pager {
     ms_fault *fault;
     page_row *row;
     uint32_t oldest, newest;
-    uint64_t limit_bytes, level_bytes, host_bytes;
+    uint64_t limit_bytes, level_bytes;
+    uint64_t host_bytes, host_by_category[MS_N_CATEGORIES];
     uint64_t now_ns, host_ns; /* of the compute stream, of the host */
     ms_wall_instant *list;
     uint32_t n_list, list_capacity;
@@ -74,15 +76,19 @@ static void link_newest(pager *p, uint32_t row)
 
 static void set_away(pager *p, uint32_t row, uint8_t state)
 {
-    uint64_t bytes = bytes_of(p, row);
+    ms_pages *pages = &p->line->pages;
+    uint64_t *of_its = &p->host_by_category[p->plan->row[row].category];
+    uint64_t was = p->row[row].state == AWAY ? bytes_of(p, row) : 0;
+    uint64_t is = state == AWAY ? bytes_of(p, row) : 0;
 
-    if (p->row[row].state == AWAY)
-        p->host_bytes -= bytes;
-    if (state == AWAY)
-        p->host_bytes += bytes;
-    if (p->host_bytes > p->line->pages.host_peak_bytes)
-        p->line->pages.host_peak_bytes = p->host_bytes;
+    p->host_bytes += is - was;
+    *of_its += is - was;
     p->row[row].state = state;
+    if (p->host_bytes <= pages->host_peak_bytes)
+        return;
+    pages->host_peak_bytes = p->host_bytes;
+    memcpy(pages->host_by_category, p->host_by_category,
+           sizeof pages->host_by_category);
 }
 
 static ms_err enter(pager *p, uint32_t row, uint32_t op)

@@ -164,11 +164,80 @@ static void put_times(ms_text *text, const ms_times *time)
         {"memory_wait_ns", time->memory_wait_ns}, {"idle_ns", time->idle_ns});
 }
 
+/* Waits by cause: six kinds, then the parts of two of them. */
+static void put_stalls(ms_text *text, const ms_rank_report *rank)
+{
+    const ms_times *time = &rank->time;
+    field fields[6 + MS_N_CAUSES] = {
+        {"host", time->host_bound_ns},   {"copy", time->stall_ns},
+        {"comm", time->exposed_comm_ns}, {"bubble", time->bubble_ns},
+        {"pages", time->page_wait_ns},   {"memory", time->memory_wait_ns}};
+    size_t n = 6;
+    for (int cause = MS_CAUSE_GATHER; cause < MS_CAUSE_RANK; cause++)
+        fields[n++] = (field){ms_waits_names[cause], rank->stalls_ns[cause]};
+    put_fields(text, fields, n);
+}
+
 static void put_traffic(ms_text *text, const ms_rank_report *rank)
 {
+    const ms_link_use *links = rank->links;
     PUT_FIELDS(text, {"h2d_bytes", rank->h2d_bytes},
                {"d2h_bytes", rank->d2h_bytes}, {"comm_bytes", rank->comm_bytes},
-               {"nvme_bytes", rank->nvme_bytes});
+               {"network_bytes", links[MS_LINK_COMM].network_bytes +
+                                     links[MS_LINK_OUTER].network_bytes},
+               {"nvme_bytes", rank->nvme_bytes},
+               {"nvme_read_bytes", links[MS_LINK_NVME_READ].bytes},
+               {"nvme_write_bytes", links[MS_LINK_NVME_WRITE].bytes});
+}
+
+/* Names and values without the braces. */
+static void put_overlap(ms_text *text, const ms_overlap *time)
+{
+    first_key(text, "busy_ns");
+    ms_text_u64(text, time->busy_ns);
+    key(text, "hidden_ns");
+    ms_text_u64(text, time->busy_ns - time->exposed_ns);
+    key(text, "exposed_ns");
+    ms_text_u64(text, time->exposed_ns);
+}
+
+static void put_link(ms_text *text, const ms_link_use *use)
+{
+    uint64_t busy_ns = use->time.busy_ns, rate = MS_NO_LEVEL;
+    if (busy_ns > 0 && use->bytes > 0)
+        rate = (uint64_t)((double)use->bytes * 1e9 / (double)busy_ns);
+    ms_text_add(text, "{");
+    first_key(text, "bytes");
+    ms_text_u64(text, use->bytes);
+    key(text, "network_bytes");
+    ms_text_u64(text, use->network_bytes);
+    key(text, "bytes_per_s");
+    put_level(text, rate);
+    ms_text_add(text, ", ");
+    put_overlap(text, &use->time);
+    ms_text_add(text, "}");
+}
+
+static void put_links(ms_text *text, const ms_rank_report *rank)
+{
+    key(text, "links");
+    ms_text_add(text, "{");
+    for (int link = 0; link < MS_N_LINKS; link++) {
+        ms_text_add(text, link > 0 ? ", " : "");
+        first_key(text, ms_waits_links[link]);
+        put_link(text, &rank->links[link]);
+    }
+    ms_text_add(text, "}");
+    key(text, "overlap");
+    ms_text_add(text, "{");
+    first_key(text, "comm");
+    ms_text_add(text, "{");
+    put_overlap(text, &rank->comm);
+    ms_text_add(text, "}, ");
+    first_key(text, "copies");
+    ms_text_add(text, "{");
+    put_overlap(text, &rank->copies);
+    ms_text_add(text, "}}");
 }
 
 static void put_flops_by_phase(ms_text *text, const ms_report *report)
@@ -200,8 +269,11 @@ static void put_rank(ms_text *text, const ms_rank_report *rank)
     put_states_and_levels(text, rank);
     key(text, "time");
     put_times(text, &rank->time);
+    key(text, "stalls");
+    put_stalls(text, rank);
     key(text, "traffic");
     put_traffic(text, rank);
+    put_links(text, rank);
     key(text, "in_flight_micro_batches");
     ms_text_u64(text, rank->in_flight_micro_batches);
     ms_text_add(text, "}");
@@ -275,6 +347,21 @@ static void put_heading(ms_text *text, const ms_report *report,
     put_lack(text, report);
 }
 
+/* A memory outside the device: "host_peak_bytes", "host_by_category", ... */
+static void put_far(ms_text *text, const char *name,
+                    const struct ms_far_memory *far)
+{
+    uint64_t capacity = far->capacity_bytes;
+    ms_text_add(text, ", \"%s_peak_bytes\": ", name);
+    ms_text_u64(text, far->peak_bytes);
+    ms_text_add(text, ", \"%s_by_category\": ", name);
+    put_categories(text, far->by_category);
+    ms_text_add(text, ", \"%s_node_bytes\": ", name);
+    ms_text_u64(text, far->node_bytes);
+    ms_text_add(text, ", \"%s_node_capacity_bytes\": ", name);
+    put_level(text, capacity > 0 ? capacity : MS_NO_LEVEL);
+}
+
 static void put_memory(ms_text *text, const ms_report *report)
 {
     const ms_rank_report *rank = &report->ranks[report->worst];
@@ -287,22 +374,17 @@ static void put_memory(ms_text *text, const ms_report *report)
     put_phases(text, rank->phase_peaks_with_workspace);
     key(text, "saved_for_backward_bytes");
     put_level(text, rank->saved_for_backward_bytes);
-    key(text, "host_peak_bytes");
-    ms_text_u64(text, report->host_peak_bytes);
-    key(text, "nvme_peak_bytes");
-    ms_text_u64(text, report->nvme_peak_bytes);
+    put_far(text, "host", &report->far[MS_HOST_POOL]);
+    put_far(text, "nvme", &report->far[MS_NVME_POOL]);
 }
 
 static void put_cost(ms_text *text, const ms_report *report)
 {
     const ms_rank_report *rank = &report->ranks[report->worst];
-    const ms_times *time = &rank->time;
     key(text, "time");
-    put_times(text, time);
+    put_times(text, &rank->time);
     key(text, "stalls");
-    PUT_FIELDS(text, {"host", time->host_bound_ns}, {"copy", time->stall_ns},
-               {"comm", time->exposed_comm_ns}, {"bubble", time->bubble_ns},
-               {"pages", time->page_wait_ns}, {"memory", time->memory_wait_ns});
+    put_stalls(text, rank);
     key(text, "page_faults");
     if (report->paged)
         ms_text_u64(text, report->page_faults);
@@ -319,6 +401,7 @@ static void put_cost(ms_text *text, const ms_report *report)
     ms_text_u64(text, report->recomputed_ops);
     key(text, "traffic");
     put_traffic(text, rank);
+    put_links(text, rank);
     key(text, "tokens_per_second");
     put_rate(text, report->tokens_per_second);
     key(text, "mfu");

@@ -48,6 +48,7 @@ typedef struct ms_offload {
     uint64_t tile_elements;  /* of one update (DeepSpeed's sub-group) */
     uint32_t gradient_bytes; /* of an element of the part there; 0: as on the
                                 device */
+    bool pageable;           /* the host's memory is not pinned */
     bool reads_ahead, writes_behind; /* disk: beside the update */
 } ms_offload;
 
@@ -57,6 +58,24 @@ typedef struct ms_paging {
     uint32_t fault_percent; /* of the link that pages brought by faults get */
     bool hints;             /* the next op's pages come beside the one before */
 } ms_paging;
+
+/* What it moved, and what of it the host held at most. */
+typedef struct ms_pages {
+    uint64_t h2d_bytes, d2h_bytes, faults;
+    uint64_t host_peak_bytes, host_by_category[MS_N_CATEGORIES];
+} ms_pages;
+
+/* The optimizer's step over flat tiles of this rank's part (DeepSpeed,
+ * runtime/zero/stage_1_and_2.py and stage3.py, step): the gradients of a tile
+ * are flattened, cast to fp32, updated by a fused kernel, and the 16-bit
+ * weights are cast from the master. */
+typedef struct ms_flat_step {
+    bool used;
+    uint64_t tile_elements; /* 0: all in one */
+    bool frees_gradients;   /* .grad ends when it has been cast */
+    bool whole; /* nothing is shared: each gradient is cast, then flattened
+                   (runtime/fp16/fused_optimizer.py) */
+} ms_flat_step;
 
 typedef struct ms_shape {
     uint64_t batch; /* samples per step on this rank */
@@ -73,12 +92,16 @@ typedef struct ms_shape {
                               groups hold copies (HSDP); 0: all */
     ms_part_rule part;
     uint32_t flat_multiple;
-    bool part_is_master; /* the fp32 part is the master copy of itself; whole
-                            copies have the format of the weights (FSDP) */
-    bool copies_parts;   /* whole copies come and go even where one rank has all
-                            (FSDP) */
+    bool part_is_master;    /* the fp32 part is the master copy of itself; whole
+                               copies have the format of the weights (FSDP) */
+    uint32_t reshard_ranks; /* after forward the weights are divided among so
+                               many neighbours only; 0: let go (FSDP2) */
+    bool copies_parts; /* whole copies come and go even where one rank has all
+                          (FSDP) */
     uint64_t whole_elements; /* shared parameters of at most so many elements
                                 are whole at all times */
+    uint64_t whole_in_all;   /* and all of these have no more; 0: whatever */
+    ms_flat_step flat_step;
     ms_offload offload;
     ms_paging paging;
 } ms_shape;

@@ -5,8 +5,8 @@
 /* One op on the queue of the ranks over so many bytes, and room for what it
  * makes and reads. */
 static ms_err issue_collective(ms_books *books, const ms_books_at *at,
-                               ms_transfer_kind kind, uint64_t bytes,
-                               uint32_t n)
+                               ms_transfer_kind kind, bool outer,
+                               uint64_t bytes, uint32_t n)
 {
     static const ms_collective collectives[MS_N_TRANSFERS] = {
         [MS_TRANSFER_GATHER] = MS_ALL_GATHER,
@@ -14,23 +14,16 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
         [MS_TRANSFER_REDUCE] = MS_ALL_REDUCE,
         [MS_TRANSFER_OUTER] = MS_ALL_REDUCE,
     };
-    bool outer = kind == MS_TRANSFER_OUTER;
+    bool apart = kind == MS_TRANSFER_OUTER;
     const ms_ring *ring = outer ? &books->opts->outer : &books->opts->ring;
 
-    return ms_move_issue(
-        books, at, kind, outer ? MS_STREAM_OUTER : MS_STREAM_COMM,
-        ms_collective_sent_bytes(ring, collectives[kind], bytes),
-        ms_collective_ns(ring, collectives[kind], bytes), n);
-}
-
-/* What is gathered takes memory that ops of the compute stream may still use:
- * the collective starts after them. */
-static void wait_for_compute(ms_books *books, const ms_books_at *at)
-{
-    uint32_t last = books->last_compute[at->rank];
-
-    if (last != MS_NONE)
-        books->plan->wait[books->n_wait++] = last;
+    MS_TRY(
+        ms_move_issue(books, at, kind, apart ? MS_STREAM_OUTER : MS_STREAM_COMM,
+                      ms_collective_sent_bytes(ring, collectives[kind], bytes),
+                      ms_collective_ns(ring, collectives[kind], bytes), n));
+    books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
+        ms_collective_network_bytes(ring, collectives[kind], bytes);
+    return MS_OK;
 }
 
 void ms_share_let_go(ms_books *books, const ms_books_at *at)
@@ -65,10 +58,12 @@ static bool is_whole(const ms_books *books, uint32_t cell)
 }
 
 /* Brings the parts that lie in other memories; what no rank shares is whole
- * then.  *bytes: of what the collective makes or writes. */
+ * then.  *wanted: how many the collective makes or writes, *bytes: of them. */
 static ms_err bring_parts(ms_books *books, const ms_books_at *at,
-                          const uint32_t *storages, uint32_t n, uint64_t *bytes)
+                          const uint32_t *storages, uint32_t n, uint16_t flags,
+                          uint32_t *wanted, uint64_t *bytes)
 {
+    *wanted = 0;
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
@@ -76,9 +71,12 @@ static ms_err bring_parts(ms_books *books, const ms_books_at *at,
         if (apart && is_whole(books, c))
             continue;
         if (apart && ms_books_in(books->shard_row, c) == MS_NONE)
-            MS_TRY(ms_move_storage(books, at, s, MS_HERE, 0));
-        if (!apart || ms_books_shared(books, s))
-            *bytes += books->graph->storage_bytes[s];
+            MS_TRY(
+                ms_move_storage(books, at, s, MS_HERE, flags & MS_CALL_AHEAD));
+        if (apart && !ms_books_shared(books, s))
+            continue;
+        *wanted += 1;
+        *bytes += books->graph->storage_bytes[s];
     }
     return MS_OK;
 }
@@ -108,20 +106,21 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
                        const ms_call *call)
 {
     uint64_t bytes;
-    uint32_t buffer = call->buffer, to = MS_NONE;
+    uint32_t buffer = call->buffer, to = MS_NONE, wanted;
 
     if (buffer != MS_NONE)
         to = books->buffer_row[buffer];
-    MS_TRY(bring_parts(books, at, storages, n, &bytes));
-    if (bytes == 0 || is_alone(books, false))
+    MS_TRY(bring_parts(books, at, storages, n, call->flags, &wanted, &bytes));
+    if (wanted == 0 || is_alone(books, false))
         return MS_OK;
     if (to != MS_NONE)
         bytes = books->plan->buffers[buffer].bytes;
     if (call->flags & MS_CALL_LIMIT)
         MS_TRY(wait_for_limit(books, at));
-    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER, bytes, n));
+    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER,
+                            call->flags & MS_CALL_OUTER, bytes, n));
     if (books->shard_row && !(call->flags & MS_CALL_AHEAD))
-        wait_for_compute(books, at);
+        ms_move_after_compute(books, at);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         if (!ms_books_apart(books, s, c) && books->row[c] != MS_NONE)
@@ -220,13 +219,50 @@ static uint32_t holder(const ms_books *books, uint32_t cell, bool outer)
     return in != MS_NONE ? books->buffer_row[in] : MS_NONE;
 }
 
+static void make_part(ms_books *books, uint32_t storage, uint32_t cell)
+{
+    books->shard_row[cell] = ms_books_take_shard(books, storage, MS_GRADIENTS);
+    if (!(books->state[cell] & MS_REF_ANY))
+        books->state[cell] = ms_books_grad_refs(books->graph, storage);
+}
+
+static bool lacks_part(const ms_books *books, uint32_t storage, uint32_t cell)
+{
+    return books->graph->storage_category[storage] == MS_GRADIENTS &&
+           ms_books_shared(books, storage) &&
+           ms_books_pool(books, storage) == MS_DEVICE_POOL &&
+           books->shard_row[cell] == MS_NONE;
+}
+
+ms_err ms_share_make_parts(ms_books *books, const ms_books_at *at,
+                           const uint32_t *storages, uint32_t n)
+{
+    uint32_t lacking = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        lacking += lacks_part(books, storages[i],
+                              ms_books_cell(books, at, storages[i]));
+    if (lacking == 0)
+        return MS_OK;
+    MS_TRY(ms_books_reserve(books, 1, lacking, lacking));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        if (!lacks_part(books, storages[i], c))
+            continue;
+        if (books->row[c] != MS_NONE)
+            ms_books_read(books, books->row[c]);
+        make_part(books, storages[i], c);
+    }
+    return MS_OK;
+}
+
 /* The sum of what every rank has goes to the owners of its parts; the whole
  * is dropped. */
 static void scatter(ms_books *books, uint32_t storage, uint32_t cell)
 {
     if (books->shard_row[cell] == MS_NONE)
-        books->shard_row[cell] =
-            ms_books_take_shard(books, storage, MS_GRADIENTS);
+        make_part(books, storage, cell);
     else
         ms_books_write(books, books->shard_row[cell]);
     if (books->row[cell] != MS_NONE)
@@ -237,11 +273,12 @@ static void scatter(ms_books *books, uint32_t storage, uint32_t cell)
 }
 
 /* How many of the set are there, and the bytes of the collective over them:
- * where they are packed, of their buffer. */
+ * where they are packed, of their buffer, or (FILLED) of what it holds. */
 static uint32_t measure(const ms_books *books, const ms_books_at *at,
-                        const uint32_t *storages, uint32_t n, bool outer,
+                        const uint32_t *storages, uint32_t n, uint16_t flags,
                         uint64_t *bytes)
 {
+    bool outer = flags & MS_CALL_OUTER, filled = flags & MS_CALL_FILLED;
     uint32_t made = 0, last = MS_NONE;
 
     *bytes = 0;
@@ -251,7 +288,9 @@ static uint32_t measure(const ms_books *books, const ms_books_at *at,
         if (row == MS_NONE)
             continue;
         made++;
-        if (row != last)
+        if (filled && books->row[c] == MS_NONE)
+            *bytes += books->graph->storage_bytes[storages[i]];
+        else if (row != last)
             *bytes += books->plan->row[row].bytes;
         last = row;
     }
@@ -268,14 +307,14 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
 
     if (outer)
         kind = MS_TRANSFER_OUTER;
-    else if (call->place == MS_SHARD)
+    else if (call->place == MS_SHARD && !(call->flags & MS_CALL_WHOLE))
         kind = MS_TRANSFER_SCATTER;
-    if (measure(books, at, storages, n, outer, &bytes) == 0 ||
+    if (measure(books, at, storages, n, call->flags, &bytes) == 0 ||
         is_alone(books, outer))
         return MS_OK;
     if (outer && call->buffer != MS_NONE)
         bytes = books->plan->buffers[call->buffer].bytes;
-    MS_TRY(issue_collective(books, at, kind, bytes, n));
+    MS_TRY(issue_collective(books, at, kind, outer, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         uint32_t row = holder(books, c, outer);

@@ -70,6 +70,8 @@ enum {                    /* ms_graph.op_flags */
  * descending in u); a forward op reads only storages made before it; each
  * storage is in the out list of exactly one op (its maker), none for those
  * that exist at the start. */
+#define MS_UNSHARED UINT64_MAX
+
 typedef struct ms_graph {
     const char *name;
 
@@ -84,8 +86,10 @@ typedef struct ms_graph {
                                     parameters: their .grad; else NONE */
     uint8_t *storage_buffer;     /* 1: a model buffer, not a parameter */
     uint64_t *storage_shard_bytes; /* (optional) of persistent storages: this
-                                      rank's part where the ranks share it; 0:
-                                      each holds all of it */
+                                      rank's part where the ranks share it;
+                                      MS_UNSHARED: each holds all of it */
+    bool grads_whole; /* .grad is whole until it is reduced for the step, though
+                         the ranks share it then (DeepSpeed's stage 1) */
     uint8_t *storage_pool; /* (optional) ms_pool_kind in which a storage has its
                               home: a persistent one lies there at the start,
                               whole copies on the device come and go; what the
@@ -95,8 +99,8 @@ typedef struct ms_graph {
                                     its format differs there; 0: the same */
     uint8_t *storage_whole;      /* (optional) 1: shared, and at the start whole
                                     besides the part */
-    /* How states are shared; 0: not at all.  Bytes of an element of a weight,
-     * whole and of a part; ranks that have a part each; groups of these. */
+    /* Bytes of an element of a shared weight, whole and of a part; ranks with a
+     * part each; groups of these.  0: nothing is shared. */
     uint8_t weight_bytes, part_bytes;
     uint32_t part_ranks, part_groups;
     uint32_t *storage_layer;   /* row of layer_name, or MS_NONE; (optional) */
@@ -181,7 +185,8 @@ typedef enum ms_verb {
     MS_MOVE,     /* move set to place MS_HERE, MS_HOST or MS_NVME (copy engines,
                     the disk's by way of the host), of what is shared the part;
                     to MS_PACKED: into a buffer; from there to MS_HERE: out of
-                    it; to MS_SHARD: let whole copies go */
+                    it; to MS_SHARD: let whole copies go; of gradients make the
+                    part that is not there */
     MS_STEP_SET, /* the optimizer step (set: MS_ALL): with place MS_HOST what
                     the host and its disk do of it, with MS_PENDING the rest */
     MS_HOLD,     /* take a host reference on each storage of set */
@@ -215,12 +220,17 @@ typedef enum ms_verb {
  * SAVES says that an autograd node holds `set` (a reentrant checkpoint saves
  * its inputs, a non-reentrant one's closure only names them).  MOVE: LATER
  * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
- * ADD adds to what lies in the host's memory already, there.  REDUCE: OUTER
- * sums over the groups that hold the same part, on their queue, the bytes of
- * buffer where one is named.  GATHER: AHEAD
- * takes memory of the queue's own, which no op of the compute stream still
- * uses; with LIMIT the host waits until what the second last MOVE to SHARD let
- * go has been used (torch's limit on all-gathers in flight). */
+ * SIDE starts behind the last copy with SIDE, out or in: one queue for both;
+ * ADD adds to what lies in the host's memory already, there; PAGEABLE: the
+ * host's memory is not pinned, the host waits for the copy; to MS_SHARD, LATER
+ * leaves the whole copies.  HOLD: AGAIN first makes again what of the set is
+ * nowhere, and keeps nothing else that this makes.  REDUCE: OUTER sums over the
+ * groups that hold the same part, on their queue, as many bytes as a buffer
+ * named has; WHOLE: every rank gets the sum of all, though it keeps its part;
+ * FILLED: of a buffer what is packed in it, not all of it.  GATHER: OUTER is
+ * among the ranks of the outer ring; AHEAD takes memory of the queue's own, not
+ * of the compute stream's; LIMIT: the host waits for what used the second last
+ * set moved to SHARD (torch's limit on all-gathers). */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
@@ -231,18 +241,21 @@ enum {
     MS_CALL_ADD = 64u,
     MS_CALL_OUTER = 128u,
     MS_CALL_AHEAD = 256u,
-    MS_CALL_LIMIT = 512u
+    MS_CALL_LIMIT = 512u,
+    MS_CALL_FILLED = 1024u,
+    MS_CALL_PAGEABLE = 2048u,
+    MS_CALL_SIDE = 4096u,
+    MS_CALL_AGAIN = 8192u
 };
 
 /* A flat buffer of the program: what is PACKED in it needs no memory of its
- * own.  stream: whose memory it is.  The queue of the ranks (MS_STREAM_COMM)
- * takes it without waiting for the compute stream, and waits, when it is given
- * back, for the op that read it last. */
+ * own.  The queue of the ranks takes its own memory without waiting for the
+ * compute stream; given back, it waits for the op that read it last. */
 typedef struct ms_buffer {
     const char *name;
     uint64_t bytes;
     uint8_t category, pool;
-    uint8_t stream; /* ms_stream_kind: COMPUTE or COMM */
+    uint8_t stream; /* whose memory it is: COMPUTE or COMM */
     bool waited;    /* ms_row.waited */
 } ms_buffer;
 
@@ -405,7 +418,8 @@ typedef struct ms_plan {
     struct ms_transfer {
         uint32_t op;
         uint8_t kind;   /* ms_transfer_kind */
-        uint64_t bytes; /* of a collective: that each rank sends */
+        uint64_t bytes; /* of a collective: that each rank sends, and of */
+        uint64_t network_bytes; /* these between nodes */
     } * transfers;
     const ms_buffer *buffers; /* the program's */
 
@@ -478,7 +492,9 @@ typedef struct ms_machine {
     bool book_device;        /* book by device time, not in host issue order */
     bool wall;               /* with book_device: ops wait for memory where the
                                 capacity does not hold what they allocate */
-    ms_paging paging;        /* with book_device; then these: */
+    uint32_t node_ranks;     /* of data_ranks that share a node; 0: all */
+    uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
+    ms_paging paging;                       /* with book_device; then these: */
     double h2d_bytes_per_s, d2h_bytes_per_s;
     /* All zero: nothing interferes. */
     ms_demand demand[MS_N_STREAMS][MS_N_RESOURCES];
@@ -511,11 +527,6 @@ typedef struct ms_lack {
     uint32_t op;
 } ms_lack;
 
-/* What unified memory moved. */
-typedef struct ms_pages {
-    uint64_t h2d_bytes, d2h_bytes, faults, host_peak_bytes;
-} ms_pages;
-
 /* Lossless: level by category, alive set at any instant, Gantt and pool state
  * are folds over events and the ops' times.  Events are in booking order and
  * their times never decrease. */
@@ -525,6 +536,8 @@ typedef struct ms_timeline {
     ms_event *events;
     uint64_t *start_ns, *end_ns; /* per plan op, device times */
     uint8_t *gap_cause;          /* per op: why its stream waited before it */
+    uint64_t *passed_ns; /* when the host was past its first k syncs, k = 0
+                            to plan's n_sync; NULL: there are none */
     uint64_t step_ns;
     ms_rank_levels *ranks;
     /* With a wall: prefetches revoked after their copy, or put off instead of
@@ -561,26 +574,6 @@ ms_gap ms_replay_gap_of(uint8_t stream);
  * ns, or longer while others that run on its rank slow it. */
 ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
                  ms_arena *arena, ms_timeline *line, ms_fault *fault);
-
-/* ---- timeline.c: folds over events --------------------------------------- */
-
-/* Rows of rank's device pool alive just after event index e, largest first;
- * *n of them. */
-ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint8_t rank,
-                         ms_arena *arena, uint32_t **rows, uint32_t *n,
-                         ms_fault *fault);
-
-/* The device level of one rank as a step function, thinned to at most
- * max_points points (at least 4; per pixel column: first, lowest, highest,
- * last of the total) that always include the exact peak.  bytes[c] is the
- * level of category c from t_ns on. */
-typedef struct ms_point {
-    uint64_t t_ns, total_bytes;
-    uint64_t bytes[MS_N_CATEGORIES];
-} ms_point;
-ms_err ms_timeline_points(const ms_timeline *line, uint8_t rank,
-                          uint32_t max_points, ms_arena *arena,
-                          ms_point **points, uint32_t *n, ms_fault *fault);
 
 #include "sim/measure.h"
 

@@ -7,12 +7,18 @@
 
 #include <string.h>
 
-/* States that the first step creates outlive it: then it is booked anew. */
-static bool makes_persistent(const ms_graph *graph)
+static bool is_of_step(const ms_graph *graph, uint32_t op)
+{
+    return op != MS_NONE && op >= graph->step_first;
+}
+
+/* States that the first step creates outlive it, a .grad that it ends was made
+ * before it: then it is booked anew. */
+static bool changes_persistent(const ms_graph *graph)
 {
     for (uint32_t s = 0; s < graph->n_persistent; s++)
-        if (graph->storage_maker[s] != MS_NONE &&
-            graph->storage_maker[s] >= graph->step_first)
+        if (is_of_step(graph, graph->storage_maker[s]) ||
+            is_of_step(graph, graph->storage_local_end[s]))
             return true;
     return false;
 }
@@ -61,7 +67,7 @@ ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
 
     graph->step = NULL;
     MS_TRY(ms_books_open(&books, &empty));
-    if (books.streams || makes_persistent(graph))
+    if (books.streams || changes_persistent(graph))
         return MS_OK;
     ms_books_at at = ms_books_at_of(&books, 0, 0, 0);
     uint32_t first = graph->step_first, end = graph->n_ops;
@@ -109,5 +115,38 @@ ms_err ms_step_append(ms_books *books, const ms_books_at *at)
             first_release + step->op[i].release_at;
     }
     copy_rows(books, step, first_op);
+    return MS_OK;
+}
+
+/* Is the op of the host's cores or its disk? */
+static bool is_far(uint8_t stream)
+{
+    return stream == MS_STREAM_HOST || stream == MS_STREAM_NVME_READ ||
+           stream == MS_STREAM_NVME_WRITE;
+}
+
+/* The step reads every .grad: each must exist by now. */
+ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = 0; i < graph->n_step_in; i++) {
+        uint32_t s = graph->step_in[i];
+        char name[MS_STORAGE_NAME];
+        uint32_t c = s + at->persistent;
+        if (ms_books_found(books, c) == MS_NONE)
+            return ms_fail(books->fault, MS_EINPUT, graph->name,
+                           "run the backward of every unit before the step",
+                           "the optimizer step reads %s, which no backward "
+                           "has made",
+                           ms_graph_storage_name(graph, s, name));
+    }
+    books->complete = false;
+    if (graph->step && !books->reads)
+        return ms_step_append(books, at);
+    for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
+        if (place == MS_HERE ||
+            is_far(graph->op_stream[op]) == (place == MS_HOST))
+            MS_TRY(ms_expand_op(books, at, op));
     return MS_OK;
 }

@@ -13,10 +13,11 @@
         label, key, offsetof(ms_rank_report, field), false                     \
     }
 #define HELD(label, key, category) SIZE(label, key, peak.by_category[category])
-#define TIME(label, key)                                                       \
+#define SPAN(label, key, field)                                                \
     {                                                                          \
-        label, #key, offsetof(ms_rank_report, time.key), true                  \
+        label, key, offsetof(ms_rank_report, field), true                      \
     }
+#define TIME(label, key) SPAN(label, #key, time.key)
 #define PHASE(label, key, phase)                                               \
     SIZE(label, key, phase_peaks_with_workspace[phase])
 
@@ -40,13 +41,20 @@ const ms_compare_row ms_compare_rows[] = {
     TIME("backward", backward_ns),
     TIME("recompute", recompute_ns),
     TIME("optimizer", optimizer_ns),
-    TIME("collectives", exposed_comm_ns),
-    TIME("copies", stall_ns),
-    TIME("other ranks", bubble_ns),
-    TIME("host", host_bound_ns),
-    TIME("pages", page_wait_ns),
-    TIME("memory full", memory_wait_ns),
+    TIME("wait: comm", exposed_comm_ns),
+    TIME("wait: copies", stall_ns),
+    TIME("wait: ranks", bubble_ns),
+    TIME("wait: host", host_bound_ns),
+    TIME("wait: pages", page_wait_ns),
+    TIME("wait: memory", memory_wait_ns),
     TIME("idle", idle_ns),
+    [MS_COMPARE_MOVED] = SIZE("collectives", "comm_bytes", comm_bytes),
+    SPAN("comm busy", "comm_busy_ns", comm.busy_ns),
+    SIZE("to device", "h2d_bytes", h2d_bytes),
+    SIZE("to host", "d2h_bytes", d2h_bytes),
+    SIZE("disk reads", "nvme_read_bytes", links[MS_LINK_NVME_READ].bytes),
+    SIZE("disk writes", "nvme_write_bytes", links[MS_LINK_NVME_WRITE].bytes),
+    SPAN("copies busy", "copies_busy_ns", copies.busy_ns),
 };
 const uint32_t ms_compare_n_rows =
     sizeof ms_compare_rows / sizeof ms_compare_rows[0];

@@ -39,10 +39,11 @@ typedef struct ms_compare_row {
     bool is_time;      /* ns; else bytes */
 } ms_compare_row;
 enum { /* rows that begin a part of the table: sizes, the categories at the
-          peak, times */
+          peak, times, what links move */
        MS_COMPARE_PEAK = 0,
        MS_COMPARE_HELD = 5,
-       MS_COMPARE_STEP = 13
+       MS_COMPARE_STEP = 13,
+       MS_COMPARE_MOVED = 25
 };
 extern const ms_compare_row ms_compare_rows[];
 extern const uint32_t ms_compare_n_rows;

@@ -162,6 +162,29 @@ static ms_label tokens_cell(const ms_comparison *c, uint32_t variant,
     return rate < 0 ? (ms_label){"-"} : ms_quantity_count((uint64_t)rate);
 }
 
+static uint64_t host_bytes(const ms_comparison *c, uint32_t variant)
+{
+    return c->variants[variant].result.report.host_peak_bytes;
+}
+
+/* At its peak, of this rank. */
+static ms_label host_cell(const ms_comparison *c, uint32_t variant,
+                          uint32_t row)
+{
+    uint64_t bytes = host_bytes(c, variant);
+    (void)row;
+    return bytes == 0 ? (ms_label){"-"}
+                      : ms_quantity_size_as(bytes, scale_of(c, 0));
+}
+
+static bool uses_host(const block *b)
+{
+    bool uses = false;
+    for (uint32_t i = b->from; i < b->to; i++)
+        uses |= host_bytes(b->c, i) > 0;
+    return uses;
+}
+
 /* ---- differences --------------------------------------------------------- */
 
 static uint64_t gap_of(const ms_comparison *c, uint32_t variant, uint32_t row,
@@ -220,6 +243,19 @@ static bool is_total(uint32_t row)
 
 /* ---- the table ----------------------------------------------------------- */
 
+/* What ends the times, and begins what links move, if there is any. */
+static void put_tail(const block *b, ms_text *text)
+{
+    bool any = uses_host(b);
+    put_row(b, "tokens/s", tokens_cell, 0, text);
+    for (uint32_t row = MS_COMPARE_MOVED; row < ms_compare_n_rows; row++)
+        any |= counts(b, row, false);
+    if (any)
+        ms_text_add(text, "\nmoved:\n");
+    if (uses_host(b))
+        put_row(b, "host memory", host_cell, 0, text);
+}
+
 static void put_values(const block *b, ms_text *text)
 {
     ms_text_add(text, "%s", b->style->strong);
@@ -230,6 +266,8 @@ static void put_values(const block *b, ms_text *text)
             ms_text_add(text, "\nat the peak:\n");
         if (row == MS_COMPARE_STEP)
             ms_text_add(text, "\n");
+        if (row == MS_COMPARE_MOVED)
+            put_tail(b, text);
         if (!is_total(row) && !counts(b, row, false))
             continue;
         ms_text_add(text, "%s", is_total(row) ? b->style->strong : "");
@@ -241,7 +279,6 @@ static void put_values(const block *b, ms_text *text)
         put_row(b, "fits", fits_cell, 0, text);
         put_row(b, "headroom", headroom_cell, 0, text);
     }
-    put_row(b, "tokens/s", tokens_cell, 0, text);
 }
 
 static void put_differences(const block *b, ms_text *text)

@@ -208,16 +208,30 @@ void ms_help_texts_json(ms_text *text)
         {"phase_peaks_with_workspace", "the same with workspace"},
         {"optimizer_scratch_bytes", "highest temporaries of the optimizer"},
         {"saved_for_backward_bytes", "activations held after the loss"},
-        {"host_peak_bytes, nvme_peak_bytes", "levels outside the device"},
+        {"host_peak_bytes, nvme_peak_bytes",
+         "highest levels outside the device, of this rank"},
+        {"host_by_category, nvme_by_category", "what makes these"},
+        {"host_node_bytes, nvme_node_bytes",
+         "of all ranks of a node; ..._node_capacity_bytes: what it has"},
         {"time", "parts that sum to step_ns on the compute stream"},
-        {"stalls", "ns of waiting by cause: host, copy, comm, bubble, pages, "
-                   "memory"},
+        {"stalls", "ns of waiting by cause: host (it had not issued the op), "
+                   "copy, comm, bubble (another rank), "
+                   "pages, memory (full); of comm gather and "
+                   "reduce, of copy copy_to_device, copy_to_host, disk, "
+                   "host_work and pack (copies within the device)"},
         {"page_faults", "with uvm: blocks that ops waited for"},
         {"revoked_prefetches", "with --wall: copies whose memory was taken "
                                "back before use, or put off"},
         {"flops", "forward, backward, recompute, optimizer, total"},
         {"recomputed_ops", "ops that ran again"},
-        {"traffic", "bytes moved: h2d, d2h, comm, nvme"},
+        {"traffic", "bytes moved: h2d, d2h, comm (sent; of it between nodes: "
+                    "network), nvme (nvme_read + nvme_write)"},
+        {"links", "for comm, outer (between groups), h2d, d2h, nvme_read, "
+                  "nvme_write, host (work of its cores): bytes, "
+                  "network_bytes, bytes_per_s while busy; busy_ns = hidden_ns "
+                  "+ exposed_ns (what the compute stream waits for)"},
+        {"overlap", "the same times of all collectives (comm) and of all "
+                    "copies"},
         {"tokens_per_second, mfu", "null where they mean nothing"},
         {"events", "allocations and frees replayed"},
         {"ranks", "the same for each rank"},

@@ -110,6 +110,9 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result)
         .data_ranks = result->shape.data_ranks,
         .book_device = job->book_device,
         .wall = job->wall,
+        .node_ranks = device->gpus_per_node,
+        .host_memory_bytes = device->host_memory_bytes,
+        .nvme_bytes = device->nvme_bytes,
     };
 }
 
@@ -129,13 +132,30 @@ ms_ring ms_pipeline_ring(const ms_device *device, uint32_t ranks)
         .n_curves = device->n_curves};
 }
 
-/* The rates of one of so many ranks that work side by side. */
-static ms_expand_opts rates_of(const ms_device *device, uint32_t ranks)
+/* Where groups of ranks divide the states, neighbours are a group; the ranks
+ * with the same part meet across groups. */
+static void set_rings(const ms_device *device, const ms_shape *shape,
+                      ms_expand_opts *opts)
 {
+    uint32_t inner =
+        shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
+    opts->ring = ms_pipeline_ring(device, inner);
+    opts->outer = ms_pipeline_ring(device, shape->data_ranks / inner);
+    opts->outer.ranks_per_node = device->gpus_per_node / inner;
+    if (opts->outer.ranks_per_node == 0)
+        opts->outer.ranks_per_node = 1;
+    if (shape->reshard_ranks > 0)
+        opts->outer = ms_pipeline_ring(device, shape->reshard_ranks);
+}
+
+/* The rates of one of the ranks that work side by side. */
+ms_expand_opts ms_pipeline_rates(const ms_device *device, const ms_shape *shape)
+{
+    uint32_t ranks = shape->data_ranks;
     uint32_t sharers =
         ranks < device->gpus_per_node ? ranks : device->gpus_per_node;
     double share = 1.0 / (sharers > 0 ? sharers : 1);
-    return (ms_expand_opts){
+    ms_expand_opts opts = {
         .h2d_bytes_per_s = device->h2d_bytes_per_s,
         .d2h_bytes_per_s = device->d2h_bytes_per_s,
         .copy_ns = COPY_NS,
@@ -143,8 +163,9 @@ static ms_expand_opts rates_of(const ms_device *device, uint32_t ranks)
         .host_bytes_per_s = device->dram_bytes_per_s * share,
         .nvme_read_bytes_per_s = device->nvme_read_bytes_per_s * share,
         .nvme_write_bytes_per_s = device->nvme_write_bytes_per_s * share,
-        .hbm_bytes_per_s = device->hbm_bytes_per_s,
-        .ring = ms_pipeline_ring(device, ranks)};
+        .hbm_bytes_per_s = device->hbm_bytes_per_s};
+    set_rings(device, shape, &opts);
+    return opts;
 }
 
 /* What a copy at this rate takes of the host's memory. */
@@ -205,8 +226,8 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault)
 {
     const ms_training *training = &result->training;
-    ms_expand_opts opts = rates_of(job->device, result->shape.data_ranks);
     bool paged = result->shape.paging.page_bytes > 0;
+    ms_expand_opts opts = ms_pipeline_rates(job->device, &result->shape);
     opts.uses = job->book_device || job->uses || paged;
     result->machine = machine_of(job, result);
     if (paged && job->wall)

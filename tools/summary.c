@@ -8,6 +8,7 @@
 #define CHART_COLUMNS 50u
 #define INDENT 10u       /* of the texts that follow a label */
 #define LEAST_PART 5000u /* of the whole: less is left out */
+#define LEAST_TIME 400u  /* of the step: less would print as 0.00 s of 2 s */
 #define LEAST_MFU 0.0005 /* what would not read 0.0 % */
 #define ALIVE_GROUPS 4u
 
@@ -164,25 +165,33 @@ static ms_err chart_lines(const ms_summary *summary, ms_text *text,
     return MS_OK;
 }
 
-static void put_time_parts(const ms_times *time, ms_text *words)
+static void put_time_parts(const ms_rank_report *rank, ms_text *words)
 {
+    const ms_times *time = &rank->time;
+    const uint64_t *stall = rank->stalls_ns;
     const struct {
         const char *name;
         uint64_t t_ns;
-    } parts[] = {{"forward", time->forward_ns},
-                 {"backward", time->backward_ns},
-                 {"recompute", time->recompute_ns},
-                 {"optimizer", time->optimizer_ns},
-                 {"waiting for the host", time->host_bound_ns},
-                 {"waiting for copies", time->stall_ns},
-                 {"waiting for collectives", time->exposed_comm_ns},
-                 {"waiting for other ranks", time->bubble_ns},
-                 {"waiting for pages", time->page_wait_ns},
-                 {"waiting for memory", time->memory_wait_ns},
-                 {"idle", time->idle_ns}};
+    } parts[] = {
+        {"forward", time->forward_ns},
+        {"backward", time->backward_ns},
+        {"recompute", time->recompute_ns},
+        {"optimizer", time->optimizer_ns},
+        {"waiting for the host", time->host_bound_ns},
+        {"waiting for parameters", stall[MS_CAUSE_GATHER]},
+        {"waiting for gradients", stall[MS_CAUSE_REDUCE]},
+        {"waiting for copies to the device", stall[MS_CAUSE_TO_DEVICE]},
+        {"waiting for copies to the host", stall[MS_CAUSE_TO_HOST]},
+        {"waiting for the disk", stall[MS_CAUSE_DISK]},
+        {"waiting for the host's cores", stall[MS_CAUSE_HOST_WORK]},
+        {"copying into buffers", stall[MS_CAUSE_PACK]},
+        {"waiting for other ranks", time->bubble_ns},
+        {"waiting for pages", time->page_wait_ns},
+        {"waiting for memory", time->memory_wait_ns},
+        {"idle", time->idle_ns}};
     const char *between = ": ";
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (parts[i].t_ns <= time->step_ns / LEAST_PART)
+        if (parts[i].t_ns <= time->step_ns / LEAST_TIME)
             continue;
         ms_text_add(words, "%s%s %s", between, parts[i].name,
                     ms_quantity_time_as(parts[i].t_ns, time->step_ns).s);
@@ -196,7 +205,7 @@ static void step_line(const ms_summary *summary, ms_text *text)
     const ms_times *time = &worst(summary->result)->time;
     ms_text words = {.arena = summary->arena};
     ms_text_add(&words, "%s", ms_quantity_time(time->step_ns).s);
-    put_time_parts(time, &words);
+    put_time_parts(worst(summary->result), &words);
     if (report->tokens_per_second >= 0)
         ms_text_add(&words, "; %s tokens/s",
                     ms_quantity_count((uint64_t)report->tokens_per_second).s);
@@ -287,32 +296,6 @@ static void categories_line(const ms_summary *summary, ms_text *text)
                     ms_quantity_size_as(bytes[top], peak->allocated_bytes).s);
     }
     put_line(text, "at peak:", &words);
-}
-
-/* What lies outside the device: of one rank, and of the node's together
- * against what a node has, where the device file knows. */
-static void outside_line(const ms_summary *summary, const char *label,
-                         uint64_t bytes, uint64_t room, ms_text *text)
-{
-    ms_text words = {.arena = summary->arena};
-    uint32_t ranks = summary->result->shape.data_ranks;
-    if (ranks > summary->job->device->gpus_per_node)
-        ranks = summary->job->device->gpus_per_node;
-    uint64_t node = ranks < 2                    ? bytes
-                    : bytes > UINT64_MAX / ranks ? UINT64_MAX
-                                                 : bytes * ranks;
-    if (bytes == 0)
-        return;
-    ms_text_add(&words, "%s", ms_quantity_size(bytes).s);
-    if (ranks > 1)
-        ms_text_add(&words, " per rank, %s on a node of %u",
-                    ms_quantity_size(node).s, ranks);
-    if (room > 0)
-        ms_text_add(&words,
-                    node > room ? ": more than the %s of a node"
-                                : ", a node has %s",
-                    ms_quantity_size(room).s);
-    put_line(text, label, &words);
 }
 
 static void peak_line(const ms_summary *summary, ms_text *text)
@@ -582,13 +565,11 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     unknown_line(summary, text);
     MS_TRY(chart_lines(summary, text, fault));
     step_line(summary, text);
+    ms_traffic_links(summary->result, summary->style, text);
     states_line(summary, text);
     peak_line(summary, text);
     categories_line(summary, text);
-    outside_line(summary, "host:", summary->result->report.host_peak_bytes,
-                 summary->job->device->host_memory_bytes, text);
-    outside_line(summary, "nvme:", summary->result->report.nvme_peak_bytes,
-                 summary->job->device->nvme_bytes, text);
+    ms_traffic_memories(summary->result, summary->style, text);
     MS_TRY(alive_line(summary, text, fault));
     MS_TRY(note_line(summary, &stays, text));
     MS_TRY(advice_line(summary, stays, &advice, text, fault));

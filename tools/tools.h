@@ -185,6 +185,9 @@ typedef struct ms_result {
 
 /* So many GPUs and the links between them. */
 ms_ring ms_pipeline_ring(const ms_device *device, uint32_t ranks);
+/* What one of the job's ranks expands with. */
+ms_expand_opts ms_pipeline_rates(const ms_device *device,
+                                 const ms_shape *shape);
 ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
                         ms_fault *fault);
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
@@ -277,6 +280,12 @@ typedef struct ms_summary {
 } ms_summary;
 ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
                         ms_fault *fault);
+/* traffic.c: a line per link that is used, under a heading; what lies in host
+ * memory and on the disk, with a warning where a node has less. */
+void ms_traffic_links(const ms_result *result, const ms_style *style,
+                      ms_text *text);
+void ms_traffic_memories(const ms_result *result, const ms_style *style,
+                         ms_text *text);
 /* "batch 8 x 1024 tokens in 4 micro-batches, bf16-mixed, adamw"; times: the
  * sign of multiplication. */
 void ms_summary_setup(const ms_result *result, const char *times,

@@ -11,8 +11,10 @@
  *     measure_ns_per_event    8
  *     streams_ns_per_event   12   replay with every stream busy; the second
  *                                 figure: where each op slows the others
- *     choices_1000_ms      1000   program, expand, replay of one lowered model
- *     process_run_ms         30   more than process_version_ms
+ *     offload_ms             20   GPT-3 175B with ZeRO-3, offload to the disk
+ * and checkpoints: lower, policies, expand, replay, measure; its parts per op
+ * and event below choices_1000_ms      1000   program, expand, replay of one
+ * lowered model process_run_ms         30   more than process_version_ms
  *     layers_million_ms    5000   a chain of 10^6 layers, as a process, and
  *     layers_million_mib   2048   the most memory it holds
  *     layers_12 ... layers_10000: the same ns per op and event, within noise */
@@ -20,6 +22,7 @@
 #include "policies/policies.h"
 #include "tests/bench/ops.h"
 #include "tests/bench/streams.h"
+#include "tools/tools.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -255,6 +258,53 @@ static void bench_streams(const char *label, bool interfering)
     ms_arena_free(&keep);
 }
 
+/* Every stream busy: ranks that share, gather, copy, read the disk. */
+static void bench_offload(void)
+{
+    enum { RUNS = 21 };
+    const char *words[] = {"gpt3.json", "-p", "checkpoint:full+zero:3,dp=8",
+                           "-p", "offload:optimizer/params/gradients,to=nvme"};
+    struct times all = {.n = RUNS}, parts[2] = {{.n = RUNS}, {.n = RUNS}};
+    ms_arena keep = {0}, trial = {0}, words_arena = {0};
+    ms_fault fault = {0};
+    ms_arguments arguments = {0};
+    ms_result result = {0};
+    ms_job job;
+    demand(ms_options_parse(MS_FOR_RUN, words, 5, &words_arena, &arguments,
+                            &fault),
+           &fault);
+    demand(ms_settings_read(&arguments, &words_arena, &job, &fault), &fault);
+    for (size_t i = 0; i < RUNS; i++) {
+        ms_arena_reset(&keep);
+        ms_arena_reset(&trial);
+        result = (ms_result){0};
+        demand(ms_pipeline_read(&job, &keep, &result, &fault), &fault);
+        double t0 = now_ns();
+        demand(ms_pipeline_lower(&job, &keep, &result, &fault), &fault);
+        demand(ms_pipeline_step(&job, &trial, &result, &fault), &fault);
+        all.ns[i] = now_ns() - t0;
+        ms_expand_opts opts = ms_pipeline_rates(job.device, &result.shape);
+        t0 = now_ns();
+        demand(ms_expand(&result.graph, &result.program, &opts, &trial,
+                         &result.plan, &fault),
+               &fault);
+        double t1 = now_ns();
+        demand(ms_replay(&result.plan, &result.machine, &trial, &result.line,
+                         &fault),
+               &fault);
+        parts[0].ns[i] = t1 - t0;
+        parts[1].ns[i] = now_ns() - t1;
+    }
+    printf(",\n  \"offload_ops\": %u, \"offload_events\": %u",
+           result.plan.n_ops, result.line.n_events);
+    print_times("offload_ms", &all, 1e6);
+    print_times("offload_expand_ns_per_op", &parts[0], result.plan.n_ops);
+    print_times("offload_replay_ns_per_event", &parts[1], result.line.n_events);
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+    ms_arena_free(&words_arena);
+}
+
 static void bench_choices(void)
 {
     struct way way = {0};
@@ -343,6 +393,7 @@ int main(int argc, char **argv)
     bench_ops("ops_100000", 33333);
     bench_streams("streams_ns_per_event", false);
     bench_streams("streams_slowed_ns_per_event", true);
+    bench_offload();
     bench_choices();
     if (argc > 1) {
         const char *version[] = {argv[1], "--version", NULL};

@@ -89,7 +89,8 @@ static bool is_far_copy(const row_walk *walk, const ms_row *row)
 static uint64_t least_bytes(const ms_graph *graph, uint32_t s)
 {
     bool shared = graph->storage_shard_bytes != NULL &&
-                  s < graph->n_persistent && graph->storage_shard_bytes[s] > 0;
+                  s < graph->n_persistent &&
+                  graph->storage_shard_bytes[s] != MS_UNSHARED;
     return shared ? graph->storage_shard_bytes[s] : graph->storage_bytes[s];
 }
 
@@ -162,6 +163,24 @@ static bool leaves(const ms_plan *plan, uint32_t r)
            plan->row[r].pool != graph->storage_pool[s];
 }
 
+/* A .grad that the step ends, or what became it. */
+static bool ends(const ms_graph *graph, uint32_t s)
+{
+    if (graph->storage_category[s] == MS_BECOMES_GRAD)
+        s = graph->storage_grad[s];
+    return s < graph->n_persistent && graph->storage_local_end[s] != MS_NONE;
+}
+
+/* Besides the part, and made anew from the parts when they are updated. */
+static bool is_whole_copy(const ms_plan *plan, uint32_t r)
+{
+    const ms_graph *graph = plan->graph;
+    uint32_t s = plan->row[r].storage;
+    return graph->storage_whole != NULL && s < graph->n_persistent &&
+           graph->storage_whole[s] &&
+           plan->row[r].bytes == graph->storage_bytes[s];
+}
+
 void laws_check_rows(const ms_plan *plan)
 {
     ms_arena arena = {0};
@@ -175,11 +194,11 @@ void laws_check_rows(const ms_plan *plan)
         uint8_t category = plan->row[r].category;
         uint32_t s = plan->row[r].storage;
         if (category == MS_COMMUNICATION || /* gathered, or not reduced */
-            s == MS_NONE)
+            s == MS_NONE || is_whole_copy(plan, r))
             continue;
         bool stays =
             plan->graph->storage_at_start[s] || category == MS_GRADIENTS;
-        stays = stays && !leaves(plan, r);
+        stays = stays && !leaves(plan, r) && !ends(plan->graph, s);
         HOLDS(walk.state[r] == (stays ? ALIVE : DEAD),
               "row %u of storage %u, category %u, at the end", r, s, category);
     }
@@ -346,6 +365,27 @@ static void check_times(const ms_timeline *line, const ms_times *time)
     HOLDS(sum == time->step_ns, "parts sum to %llu", (unsigned long long)sum);
 }
 
+/* What is waited for was under way: no more can be exposed than was busy. */
+static void check_overlap(const ms_rank_report *rank)
+{
+    uint64_t exposed_ns = rank->stalls_ns[MS_CAUSE_PACK], bytes = 0;
+    for (int link = 0; link < MS_N_LINKS; link++) {
+        const ms_link_use *use = &rank->links[link];
+        HOLDS(use->time.exposed_ns <= use->time.busy_ns, "link %d", link);
+        HOLDS(use->network_bytes <= use->bytes, "link %d", link);
+        exposed_ns += use->time.exposed_ns;
+        bytes += use->bytes;
+    }
+    HOLDS(exposed_ns == rank->time.exposed_comm_ns + rank->time.stall_ns,
+          "links expose %llu", (unsigned long long)exposed_ns);
+    HOLDS(rank->comm.exposed_ns <= rank->comm.busy_ns, "collectives");
+    HOLDS(rank->comm.exposed_ns == rank->time.exposed_comm_ns, "collectives");
+    HOLDS(rank->copies.exposed_ns <= rank->copies.busy_ns, "copies");
+    HOLDS(bytes == rank->h2d_bytes + rank->d2h_bytes + rank->comm_bytes +
+                       rank->nvme_bytes,
+          "links move %llu", (unsigned long long)bytes);
+}
+
 static uint64_t sum_of(const uint64_t *bytes)
 {
     uint64_t sum = 0;
@@ -412,6 +452,7 @@ void laws_check_report(const ms_timeline *line, const ms_report *report,
               p);
     HOLDS(rank->parameters_bytes <= highest[MS_PARAMETERS], "buffers are not");
     check_times(line, &rank->time);
+    check_overlap(rank);
     if (in_host_order)
         check_marks(plan, rank);
 }

@@ -336,9 +336,11 @@ static void add_move(laws_random *random, const ms_graph *graph,
         if (graph->storage_saved_end[s] != MS_NONE &&
             is_made_by(graph, s, after->unit) && laws_chance(random, 40))
             list[n++] = s;
-    call.place = MS_HOST;
-    call.flags = laws_chance(random, 50) ? MS_CALL_LATER : 0;
+    bool disk = laws_chance(random, 20);
+    call.place = disk ? MS_NVME : MS_HOST;
+    call.flags = !disk && laws_chance(random, 50) ? MS_CALL_LATER : 0;
     call.flags |= laws_chance(random, 20) ? MS_CALL_IN_LINE : 0;
+    call.flags |= laws_chance(random, 20) ? MS_CALL_PAGEABLE : 0;
     call.micro_batch = after->micro_batch;
     ck_assert_int_eq(
         ms_program_add_set(program, list, n, arena, &call.set, &fault), MS_OK);
@@ -392,11 +394,13 @@ void laws_share(laws_random *random, ms_graph *graph, ms_arena *arena)
         ms_arena_take(arena, graph->n_persistent, sizeof(uint64_t));
     ck_assert_ptr_nonnull(graph->storage_shard_bytes);
     for (uint32_t s = 0; s < graph->n_persistent; s++) {
+        graph->storage_shard_bytes[s] = MS_UNSHARED;
         bool state = graph->storage_category[s] == MS_GRADIENTS ||
                      (graph->storage_category[s] == MS_PARAMETERS &&
                       !graph->storage_buffer[s]);
         if (state && laws_chance(random, 70))
-            graph->storage_shard_bytes[s] = (graph->storage_bytes[s] + 3) / 4;
+            graph->storage_shard_bytes[s] =
+                laws_chance(random, 10) ? 0 : (graph->storage_bytes[s] + 3) / 4;
     }
 }
 
@@ -414,6 +418,10 @@ static void add_collective(laws_random *random, const ms_graph *graph,
             list[n++] = s;
     bool whole = call.verb == MS_REDUCE && laws_chance(random, 20);
     call.place = whole ? MS_HERE : MS_SHARD;
+    if (call.verb == MS_GATHER) {
+        call.flags = laws_chance(random, 50) ? MS_CALL_AHEAD : 0;
+        call.flags |= laws_chance(random, 30) ? MS_CALL_LIMIT : 0;
+    }
     call.micro_batch = after->micro_batch;
     ck_assert_int_eq(
         ms_program_add_set(program, list, n, arena, &call.set, &fault), MS_OK);

@@ -45,7 +45,7 @@ static uint32_t add_op(hand_plan *p, uint8_t stream, uint64_t ns)
     p->use_at[op + 1] = p->n_use;
     if (stream == MS_STREAM_H2D)
         p->transfer[p->plan.n_transfers++] =
-            (struct ms_transfer){op, MS_TRANSFER_H2D, 1};
+            (struct ms_transfer){op, MS_TRANSFER_H2D, 1, 0};
     return op;
 }
 

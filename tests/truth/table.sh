@@ -101,6 +101,7 @@ END
 | states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
 | zero | ZeRO's table 1 and volumes (`zero.tsv`), Megatron-LM's CI |
+| deepspeed | DeepSpeed's estimators, parts and volumes (`deepspeed.tsv`) |
 
 Expected differences:
 

@@ -45,7 +45,17 @@ static ms_row row[] = {
     {.bytes = 1u << 20, .storage = 1, .op = 3, .category = MS_TEMPORARIES},
     {.bytes = 2u << 20, .storage = 0, .op = 4, .category = MS_ACTIVATIONS},
 };
+static uint32_t wait_at[] = {0, 0, 0, 1, 2, 3, 4};
+static uint32_t wait_for[] = {1, 1, 3, 4};
+static struct ms_transfer moved[] = {
+    {2, MS_TRANSFER_D2H, 2u << 20, 0},
+    {4, MS_TRANSFER_H2D, 2u << 20, 0},
+};
 static ms_plan plan = {.graph = &graph,
+                       .wait_at = wait_at,
+                       .wait = wait_for,
+                       .n_transfers = 2,
+                       .transfers = moved,
                        .n_ops = 6,
                        .op = op,
                        .n_rows = 4,
@@ -122,7 +132,7 @@ START_TEST(gantt_shows_streams_and_waits)
     check_has(bytes, "'36.00'");
     check_has(bytes, "'copies H2D'");
     check_has(bytes, "$forward << EOD\n2 12 ");
-    check_has(bytes, "$wait_copy << EOD\n22 31 ");
+    check_has(bytes, "$wait_copy << EOD\n23 31 ");
     check_has(bytes, "$d2h << EOD\n12 20 ");
     check_has(bytes, "$h2d << EOD\n23 31 ");
     ck_assert_ptr_null(strstr(bytes, "$comm"));
@@ -195,10 +205,14 @@ START_TEST(trace_has_slices_and_counters)
     check_has(bytes, "\"flops\":3000000000,\"read_bytes\":64,"
                      "\"written_bytes\":64,\"allocated_bytes\":2097152,"
                      "\"waited_for_host_ns\":2000}},\n");
-    check_has(bytes, "\"tid\":3,\"ts\":12.000,\"dur\":8.000,\"name\":\"copy\"");
-    check_has(bytes, "\"first_storage\":\"x\",\"storages\":1}},\n");
+    check_has(bytes, "\"tid\":3,\"ts\":12.000,\"dur\":8.000,\"name\":\"copy "
+                     "to host\",\"cat\":\"copy\"");
+    check_has(
+        bytes,
+        "\"first_storage\":\"x\",\"storages\":1,\"copied_bytes\":2097152}},\n");
     check_has(bytes, "\"ts\":31.000,\"dur\":5.001,");
-    check_has(bytes, "\"waited_for_copy_ns\":9000}},\n");
+    check_has(bytes, "\"waited_for_copy_to_device_ns\":8000,\"idle_ns\":"
+                     "1000}},\n");
     check_has(bytes, "\"args\":{\"name\":\"d2h\"}}");
     ck_assert_ptr_null(strstr(bytes, "\"comm\""));
     check_has(bytes, /* highest of the instant, then what stays */

@@ -19,6 +19,7 @@ static const char *const jobs[][MOST_WORDS] = {
     {"skip.json", "-p", "checkpoint:full,variant=reentrant", "--batch=4"},
     {"tiny.json", "-p", "checkpoint:sqrt+microbatch:2", "--batch=4"},
     {"tiny-llama.json", "-p", "checkpoint:sac", "--sequence=16"},
+    {"tiny-llama.json", "-p", "fsdp:dp=4,shard=2", "--sequence=16"},
     {"tiny.json", "-p", "checkpoint:selective", "--kernels=eager",
      "--framework=torch-1.13", "--precision=fp16-mixed"},
     {"tiny-encoder.json", "--book=device", "--optimizer=sgd"},

@@ -326,6 +326,68 @@ START_TEST(no_memory_is_a_fault)
 }
 END_TEST
 
+/* ---- ops in place -------------------------------------------------------- */
+
+enum { INPUT, MADE, OUTPUT, LOSS, D_OUTPUT, D_MADE, D_INPUT, N_STORAGES };
+
+/* Unit 0 makes a tensor (10 ns) and finishes it in place (3 ns); unit 1, whose
+ * backward reads it, makes the output. */
+static void build_in_place(void)
+{
+    static const uint32_t loss[] = {LOSS}, made[] = {MADE}, out[] = {OUTPUT};
+    static const uint32_t input[] = {INPUT}, second[] = {D_OUTPUT, MADE};
+    static const uint32_t third[] = {D_MADE, INPUT}, d_out[] = {D_OUTPUT};
+    static const uint32_t d_made[] = {D_MADE}, d_in[] = {D_INPUT};
+    laws_builder b;
+    laws_build_open(&b, &graph, &arena, N_STORAGES, 8, 3);
+    laws_build_storage(&b, 8, MS_INPUTS, true);
+    graph.n_persistent = 1;
+    for (uint32_t s = MADE; s < N_STORAGES; s++)
+        laws_build_storage(
+            &b, 8, s < D_OUTPUT ? MS_ACTIVATIONS : MS_TEMPORARIES, false);
+    laws_build_op(&b, MS_FORWARD, 0, 10, input, 1, made, 1);
+    laws_build_op(&b, MS_FORWARD, 0, 3, made, 1, NULL, 0);
+    graph.forward_at[1] = laws_build_op(&b, MS_FORWARD, 1, 10, made, 1, out, 1);
+    graph.forward_at[2] = laws_build_op(&b, MS_LOSS, 2, 0, out, 1, loss, 1);
+    graph.loss_unit = 2;
+    graph.storage_saved_end[LOSS] =
+        laws_build_op(&b, MS_GRAD_INPUT, 2, 0, loss, 1, d_out, 1);
+    graph.forward_at[3] = graph.backward_at[3] = graph.storage_saved_end[LOSS];
+    graph.backward_at[2] = graph.storage_saved_end[MADE] =
+        laws_build_op(&b, MS_GRAD_INPUT, 1, 20, second, 2, d_made, 1);
+    graph.backward_at[1] =
+        laws_build_op(&b, MS_GRAD_INPUT, 0, 20, third, 2, d_in, 1);
+    graph.backward_at[0] = graph.step_first = graph.n_ops;
+    graph.kept[graph.n_kept++] = OUTPUT;
+    laws_build_close(&b);
+    ck_assert_int_eq(ms_graph_check(&graph, &fault), MS_OK);
+    ck_assert_int_eq(ms_program_keep_all(&graph, &arena, &keep, &fault), MS_OK);
+}
+
+/* On demand or before the backward of its segment: made again, finished
+ * again. */
+START_TEST(what_is_finished_in_place_is_so_again)
+{
+    for (uint32_t segments = 0; segments < 2; segments++) {
+        ms_plan plan;
+        uint64_t ns = 0;
+        build_in_place();
+        keep.place[MADE] = MS_GONE;
+        if (segments)
+            keep.segment[0] = keep.segment[1] = 0;
+        write_default(1);
+        ms_expand_opts opts = {.uses = true};
+        ck_assert_int_eq(
+            ms_expand(&graph, &program, &opts, &arena, &plan, &fault), MS_OK);
+        for (uint32_t op = 0; op < plan.n_ops; op++)
+            ns += plan.op[op].pass == MS_RECOMPUTE ? plan.op[op].ns : 0;
+        ck_assert_uint_eq(plan.recomputed_ops, 2);
+        ck_assert_uint_eq(ns, 10 + 3);
+        laws_check_rows(&plan);
+    }
+}
+END_TEST
+
 Suite *suite_program(void)
 {
     Suite *suite = suite_create("program");
@@ -343,6 +405,7 @@ Suite *suite_program(void)
     tcase_add_test(tcase, wrong_calls_are_found);
     tcase_add_test(tcase, graphs_are_checked);
     tcase_add_test(tcase, no_memory_is_a_fault);
+    tcase_add_test(tcase, what_is_finished_in_place_is_so_again);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -39,6 +39,8 @@ static const struct {
     {"checkpoint:blocks=h.1/h.7,variant=reentrant",
      "checkpoint:blocks=h.1/h.7,variant=reentrant"},
     {"checkpoint:sequential=08", "checkpoint:sequential=8"},
+    {"zero:2,impl=deepspeed,reduce_bucket_size=5e8",
+     "zero:2,impl=deepspeed,reduce_bucket_size=500000000"},
 };
 
 START_TEST(canonical_spelling)
@@ -120,6 +122,12 @@ static const struct {
     {"microbatch", "policy \"microbatch\" does not say what to do",
      "choose one of: N, size=N", 0},
     {"microbatch:0", "count: \"0\" is out of range", "count takes", 11},
+    {"microbatch:4e", "count: \"4e\" is no whole number", "count takes", 11},
+    {"microbatch:e4", "unknown argument \"e4\" of policy \"microbatch\"",
+     "microbatch takes", 11},
+    {"microbatch:1e2e3", "count: \"1e2e3\" is no whole number", "count takes",
+     11},
+    {"zero:2,dp=1e19", "dp: \"1e19\" is out of range", "dp takes", 10},
     {"microbatch:4x", "count: \"4x\" is no whole number", "count takes", 11},
     {"microbatch:four", "unknown argument \"four\" of policy \"microbatch\"",
      "microbatch takes: N, size=N", 11},

@@ -6,6 +6,7 @@
 #include "tests/tests.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define N 8u
 #define UNIT_BYTES ((uint64_t)1000000)
@@ -14,6 +15,7 @@
 static ms_arena arena;
 static ms_fault fault;
 static ms_graph graph;
+static ms_timeline line; /* of the last run */
 
 static void setup(void)
 {
@@ -33,7 +35,6 @@ static const ms_rank_report *run_with(const char *policy, double rate,
     static ms_report report;
     ms_spec spec = {0};
     ms_program program;
-    ms_timeline line;
     ms_machine machine = {0};
     ms_expand_opts opts = {
         .h2d_bytes_per_s = rate, .d2h_bytes_per_s = rate, .copy_ns = copy_ns};
@@ -124,9 +125,10 @@ END_TEST
 /* By hand, each copy 25 ns, forward 10, backward 20.  a_1 .. a_7 leave, each
  * when its reader begins; the copies out end at 35, 60, ... 185.  Before a_6
  * and a_7 leave, at 60 and 70, a_1 and a_2 (35, 60) go; five stay.  Backward
- * begins at 80; that of unit 3, at 160, sends for a_2, which is there at 185
- * and needed at 180; a_1 is there at 210 and needed at 205.  Without prefetch
- * each takes its 25 ns. */
+ * begins at 80; that of unit 3, at 160, sends for a_2, which waits in the queue
+ * until a_7 is out, is there at 210 and needed at 180; a_1 is there at 235 and
+ * needed at 230.  Without prefetch a_2 is sent for at 180, which changes
+ * nothing, and a_1 at 230. */
 START_TEST(torchtune_by_hand)
 {
     uint64_t none = after_forward(run("none", 1e9));
@@ -134,14 +136,90 @@ START_TEST(torchtune_by_hand)
     ck_assert_uint_eq(rank->d2h_bytes, 7 * UNIT_BYTES);
     ck_assert_uint_eq(rank->h2d_bytes, 2 * UNIT_BYTES);
     ck_assert_uint_eq(after_forward(rank), none - 2 * UNIT_BYTES);
-    ck_assert_uint_eq(rank->time.stall_ns, 5 + 5);
-    ck_assert_uint_eq(rank->time.step_ns, 240 + 10);
+    ck_assert_uint_eq(rank->time.stall_ns, 30 + 5);
+    ck_assert_uint_eq(rank->time.step_ns, 240 + 35);
     rank = run_with("swap:torchtune,min=2,prefetch=0", 0, 25);
-    ck_assert_uint_eq(rank->time.step_ns, 240 + 2 * 25);
+    ck_assert_uint_eq(rank->time.step_ns, 240 + 30 + 25);
     /* One copy under way: a_1 .. a_6 go, a_7's reader waits for a_6's. */
     rank = run_with("swap:torchtune,min=2,inflight=1", 0, 25);
     ck_assert_uint_eq(rank->h2d_bytes, 6 * UNIT_BYTES);
     ck_assert_uint_eq(after_forward(rank), none - 6 * UNIT_BYTES);
+}
+END_TEST
+
+/* Copies of two kinds that are under way at once, in ns, over all pairs. */
+static uint64_t overlap_ns(void)
+{
+    const ms_plan *plan = line.plan;
+    uint64_t ns = 0;
+    for (uint32_t i = 0; i < plan->n_ops; i++)
+        for (uint32_t k = 0; k < plan->n_ops; k++) {
+            uint64_t from = line.start_ns[i], to = line.end_ns[i];
+            if (plan->op[i].stream != MS_STREAM_D2H ||
+                plan->op[k].stream != MS_STREAM_H2D)
+                continue;
+            from = line.start_ns[k] > from ? line.start_ns[k] : from;
+            to = line.end_ns[k] < to ? line.end_ns[k] : to;
+            ns += to > from ? to - from : 0;
+        }
+    return ns;
+}
+
+/* torchtune and Transformer Engine have one stream for both directions.  By
+ * hand, with copies of 40 ns: those out end at 50, 90, ... 290, when the first
+ * one in starts. */
+START_TEST(one_side_stream_is_one_queue)
+{
+    static const char *const policies[] = {
+        "swap:torchtune,min=2", "swap:torchtune,min=2,inflight=7",
+        "swap:torchtune,min=2,prefetch=5,inflight=2", "swap:te=4,min=2",
+        "swap:te=7,min=2,prefetch=3"};
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+        for (uint64_t copy_ns = 5; copy_ns < 200; copy_ns += 35) {
+            ck_assert_uint_gt(run_with(policies[i], 0, copy_ns)->d2h_bytes, 0);
+            ck_assert_uint_eq(overlap_ns(), 0);
+        }
+    uint64_t first_in_ns = UINT64_MAX;
+    run_with("swap:torchtune,min=2", 0, 40);
+    for (uint32_t op = 0; op < line.plan->n_ops; op++)
+        if (line.plan->op[op].stream == MS_STREAM_H2D &&
+            line.start_ns[op] < first_in_ns)
+            first_in_ns = line.start_ns[op];
+    ck_assert_uint_eq(first_in_ns, 290);
+}
+END_TEST
+
+/* What the flag does, by itself: a_1 out and in, of 30 ns each, from 20 on. */
+START_TEST(side_copies_wait_for_each_other)
+{
+    static const char *const queues[] = {"", " side"};
+    for (size_t i = 0; i < 2; i++) {
+        ms_program program;
+        ms_plan plan;
+        ms_machine machine = {0};
+        ms_expand_opts opts = {.copy_ns = 30};
+        const char *text = ms_arena_format(
+            &arena,
+            "memsim-program 1\nframes 1 ranks 1 micro-batches 1\n"
+            "set 0 = 1\nset 1 = 2\n"
+            "run forward unit 0 keep all\nrun forward unit 1 keep all\n"
+            "move 0 to host\n" /* 10 .. 40 */
+            "sync\n"           /* the host is at 40 */
+            "move 1 to host later%s\nmove 0 to here%s\n",
+            queues[i], queues[i]);
+        ck_assert_int_eq(ms_dumpread_program(&graph, "text", text, strlen(text),
+                                             &arena, &program, &fault),
+                         MS_OK);
+        ck_assert_int_eq(
+            ms_expand(&graph, &program, &opts, &arena, &plan, &fault), MS_OK);
+        ck_assert_int_eq(ms_replay(&plan, &machine, &arena, &line, &fault),
+                         MS_OK);
+        ck_assert_uint_eq(line.step_ns, i == 0 ? 70 : 100);
+        ck_assert_uint_eq(overlap_ns(), i == 0 ? 30 : 0);
+        ms_text out = {.arena = &arena};
+        ms_dump_program(&graph, &program, &out);
+        ck_assert_int_eq(strstr(out.bytes, " side") != NULL, i == 1);
+    }
 }
 END_TEST
 
@@ -185,6 +263,8 @@ Suite *suite_swap(void)
     tcase_add_test(tcase, save_on_cpu_adds_every_copy);
     tcase_add_test(tcase, vdnn_waits_at_the_end_of_each_layer);
     tcase_add_test(tcase, torchtune_by_hand);
+    tcase_add_test(tcase, one_side_stream_is_one_queue);
+    tcase_add_test(tcase, side_copies_wait_for_each_other);
     tcase_add_test(tcase, nothing_large_enough_is_none);
     tcase_add_test(tcase, every_block_away_is_refused);
     suite_add_tcase(suite, tcase);

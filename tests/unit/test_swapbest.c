@@ -65,6 +65,7 @@ static void try_places(ms_swapplan *plan, uint64_t *best_ns)
 static void try_orders(ms_swapplan *plan, uint32_t from, uint64_t *best_ns)
 {
     uint32_t n = plan->profile->n_tensors;
+    ck_assert_uint_le(n, MOST);
     if (from == n)
         try_places(plan, best_ns);
     for (uint32_t i = from; i < n; i++) {

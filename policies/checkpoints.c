@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The inputs of checkpointed blocks wait on the host: DeepSpeed's
+ * cpu_checkpointing (runtime/activation_checkpointing/checkpointing.py), the
+ * offload of ZeRO-Infinity's section 5.1.2 and of transformers' pull request
+ * 48444.  A block's inputs leave when it has run, and come back blocks ahead of
+ * its replay. */
+#include "policies/swap.h"
+
+#include <string.h>
+
+/* Everything stays but what a checkpoint holds. */
+void ms_checkpoints_stays(const ms_swap *w, uint8_t *stays)
+{
+    const ms_program *program = w->from;
+    memset(stays, 1, w->context->graph->n_storages);
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        uint32_t set = program->calls[i].set;
+        bool holds = ms_swap_is_forward(&program->calls[i]) ||
+                     program->calls[i].verb == MS_HOLD;
+        if (!holds || set >= program->n_sets)
+            continue;
+        for (uint32_t k = program->set_at[set]; k < program->set_at[set + 1];
+             k++)
+            stays[program->set_item[k]] = 0;
+    }
+}
+
+ms_err ms_checkpoints_open(ms_swap *w)
+{
+    const ms_saved *saved = &w->saved;
+    const ms_policy_value *prefetch = &w->values[MS_SWAP_PREFETCH];
+    bool some = false;
+    for (uint32_t b = 0; b < saved->n_blocks; b++)
+        some |= saved->block_set[b] != MS_NOTHING;
+    if (!some)
+        return ms_fail(w->fault, MS_EUSAGE, "swap:checkpoints",
+                       "add a checkpoint policy, e.g. checkpoint:full",
+                       "no checkpoint holds anything");
+    MS_TRY(ms_swapgroups_open(
+        w, saved->n_blocks, prefetch->given ? (uint32_t)prefetch->number : 1));
+    for (uint32_t b = 0; b < saved->n_blocks; b++)
+        w->groups[w->n_groups++] = (ms_swap_group){
+            .set = saved->block_set[b], .last = saved->block_last[b]};
+    return MS_OK;
+}
+
+ms_err ms_checkpoints_around(ms_swap *w, const ms_call *call, bool before)
+{
+    const ms_saved *saved = &w->saved;
+    uint32_t block = saved->block_of[call->unit];
+    if (before)
+        return ms_swapgroups_send(w, call);
+    if (!ms_swap_is_forward(call) || block == MS_NONE ||
+        saved->block_last[block] != call->unit)
+        return MS_OK;
+    return ms_swap_emit(w, call, MS_MOVE, saved->block_set[block], MS_HOST, 0);
+}

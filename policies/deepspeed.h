@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_POLICIES_DEEPSPEED_H
+#define MS_POLICIES_DEEPSPEED_H
+
+/* zero:STAGE,impl=deepspeed: the calls of DeepSpeed's code, as far as memory
+ * and traffic go (specs/policies.md 1.1 to 1.5; deepspeedai/DeepSpeed
+ * deepspeed/runtime/zero/stage_1_and_2.py, stage3.py,
+ * partitioned_param_coordinator.py).  A unit is DeepSpeed's module: its hooks
+ * run before and after it.  One bucket of stage 2, by hand:
+ *
+ *     take ipg_bucket                 at the start of each backward
+ *     run backward unit 4
+ *     move .grad of 4.weight to packed, ipg_bucket   (.grad is freed)
+ *     ...                             the next one would not fit:
+ *     take flattened                  as large as what is in the bucket
+ *     move the bucket's to packed, flattened
+ *     reduce them to shard, whole     an all-reduce; the owners keep parts
+ *     give flattened */
+
+#include "policies/policies.h"
+
+typedef struct ms_deepspeed {
+    uint32_t stage;
+    bool contiguous, scatter, multi_rank, overlap, round_robin, quantized;
+    uint64_t bucket, prefetch, max_live, max_reuse; /* elements */
+} ms_deepspeed;
+
+/* Inserts the calls into program. */
+ms_err ms_deepspeed_write(const ms_policy_context *context,
+                          const ms_deepspeed *how, ms_program *program,
+                          ms_fault *fault);
+
+/* ---- private to deepspeed.c and deepspeed3.c ----------------------------- */
+
+/* A parameter, in the order of the flat group. */
+typedef struct ms_deepspeed_row {
+    uint32_t weight, grad; /* storages; grad MS_NONE: frozen */
+    uint32_t set;          /* of its .grad alone, once a call has named it */
+    uint64_t elements;
+    uint64_t at; /* in the flat group */
+    bool made;   /* a backward makes its .grad */
+} ms_deepspeed_row;
+
+/* A buffer of the program that is taken again and again. */
+typedef struct ms_deepspeed_buffer {
+    uint32_t id;
+    const char *name;
+    uint64_t bytes;
+    bool taken;
+} ms_deepspeed_buffer;
+
+typedef struct ms_deepspeed_writer {
+    const ms_policy_context *context;
+    const ms_graph *graph;
+    const ms_deepspeed *how;
+    ms_arena *arena;
+    ms_fault *fault;
+    ms_program *program; /* the new one */
+    uint32_t ranks;
+    uint64_t item_bytes; /* of an element of .grad */
+    uint64_t stretch;    /* elements of the flat group that a rank owns */
+    ms_deepspeed_row *rows;
+    uint32_t n_rows;
+    uint32_t *row_of;            /* per persistent storage, or MS_NONE */
+    uint32_t *grad_at, *grad_of; /* per unit: rows whose .grad it makes */
+    ms_deepspeed_buffer *buffers;
+    uint32_t n_buffers, buffers_capacity;
+    uint32_t *list; /* room for all persistent storages */
+    /* The bucket under way. */
+    uint32_t bucket[2], active; /* buffers */
+    uint32_t *in, n_in;         /* rows */
+    uint64_t filled;            /* elements */
+    /* Stages 1 and 2: of the backward under way. */
+    bool far;       /* gradients leave the device when they are reduced */
+    bool open;      /* the buckets are there */
+    bool has_parts; /* this backward's partition is there */
+    uint32_t parts; /* its buffer, where it is added to an older one */
+    uint32_t all_grads, all_weights; /* sets */
+} ms_deepspeed_writer;
+
+/* A call in the name of like; buffer MS_NONE or a row of w->buffers. */
+ms_err ms_deepspeed_emit(ms_deepspeed_writer *w, const ms_call *like,
+                         ms_verb verb, uint8_t place, uint16_t flags,
+                         uint32_t set, uint32_t buffer);
+/* Takes such a buffer, known by name and bytes; *row: of w->buffers. */
+ms_err ms_deepspeed_take(ms_deepspeed_writer *w, const ms_call *like,
+                         ms_buffer value, uint32_t *row);
+ms_err ms_deepspeed_give(ms_deepspeed_writer *w, const ms_call *like,
+                         uint32_t row);
+/* The backward of unit has run: its gradients go to the bucket. */
+ms_err ms_deepspeed_ready(ms_deepspeed_writer *w, const ms_call *like,
+                          uint32_t unit);
+/* Reduces what is in the bucket. */
+ms_err ms_deepspeed_close(ms_deepspeed_writer *w, const ms_call *like);
+/* Does the backward end before this call? */
+bool ms_deepspeed_ends(const ms_call *call);
+/* deepspeed3.c: stage 3. */
+ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *old);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_SIM_MOVED_H
+#define MS_SIM_MOVED_H
+
+/* Private to times.c: the bytes of a rank's links, with those of copies that
+ * come again, and of pages.  Pages have no op and no time in ms_link_use: it is
+ * what the compute stream waits for pages. */
+
+#include "sim/sim.h"
+
+void ms_moved_add(const ms_waits *waits, ms_report *report);
+
+#endif

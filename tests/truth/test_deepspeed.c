@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RANKS 8u
+
+/* ---- the estimators (specs/policies.md 1.3) ------------------------------ */
+
+/* As many parameters as t5-3b, 2,851,598,336, none in a layer larger than its
+ * largest, the embedding of 32128 x 1024. */
+static const char *const t5_3b =
+    "{\"memsim\": 1, \"name\": \"t5-3b\", \"input\": {\"shape\": [1024]}, "
+    "\"layers\": [{\"repeat\": 43, \"layers\": ["
+    "{\"type\": \"linear\", \"out\": 32128, \"bias\": false}, "
+    "{\"type\": \"linear\", \"out\": 1024, \"bias\": false}]}, "
+    "{\"type\": \"linear\", \"out\": 21756, \"bias\": false}, "
+    "{\"type\": \"mean\"}]}";
+
+static uint64_t hundredths(uint64_t bytes)
+{
+    return (bytes * 100 + (1u << 29)) >> 30;
+}
+
+/* The largest alive row of this name, at any time. */
+static uint64_t made_bytes(const ms_result *result, const char *name)
+{
+    uint64_t most = 0;
+    for (uint32_t r = 0; r < result->plan.n_rows; r++) {
+        uint32_t s = result->plan.row[r].storage;
+        if (s != MS_NONE && strcmp(result->graph.storage_name[s], name) == 0 &&
+            result->plan.row[r].bytes > most)
+            most = result->plan.row[r].bytes;
+    }
+    return most;
+}
+
+/* What the device holds when the optimizer's step begins. */
+static void at_step(const ms_result *result, uint64_t held[MS_N_CATEGORIES])
+{
+    const ms_plan *plan = &result->plan;
+    for (uint32_t e = 0; e < result->line.n_events; e++) {
+        const ms_row *row = &plan->row[result->line.events[e].row];
+        uint32_t act = result->line.events[e].op_act;
+        uint32_t of = plan->op[act >> 1].of;
+        if (of != MS_NONE && result->graph.op_pass[of] == MS_STEP)
+            return;
+        if (row->pool == MS_DEVICE_POOL)
+            held[row->category] += act & 1u ? row->bytes : 0 - row->bytes;
+    }
+}
+
+/* The estimators count the states and the fp32 gradients of the step.  Stage 3
+ * adds a whole layer and its gradient, and leaves out the 16-bit partition of
+ * the gradients, which stage3.py makes at the start. */
+static uint64_t estimated(const ms_result *result, unsigned stage)
+{
+    uint64_t held[MS_N_CATEGORIES] = {0}, layer = 0;
+    at_step(result, held);
+    uint64_t bytes = held[MS_PARAMETERS] + held[MS_OPTIMIZER_STATE] +
+                     made_bytes(result, "fp32_gradients");
+    if (stage < 3)
+        return bytes + held[MS_GRADIENTS];
+    for (uint32_t s = 0; s < result->graph.n_persistent; s++)
+        if (ms_graph_is_weight(&result->graph, s) &&
+            2 * result->graph.storage_bytes[s] > layer)
+            layer = 2 * result->graph.storage_bytes[s];
+    return bytes + layer;
+}
+
+START_TEST(estimators)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("deepspeed.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        unsigned stage = (unsigned)truth_number(&table, row, "stage");
+        const char *offload = truth_cell(&table, row, "offload");
+        char name[64], policy[64] = "";
+        snprintf(name, sizeof name, "t5-3b, stage %u, %s offloaded", stage,
+                 offload);
+        if (strcmp(offload, "none") != 0)
+            snprintf(policy, sizeof policy, "+offload:%s,impl=deepspeed",
+                     offload);
+        const ms_result *result =
+            truth_run_json(t5_3b,
+                           "t5-3b --precision fp16-mixed --optimizer adam "
+                           "-p zero:%u,dp=8,impl=deepspeed%s",
+                           stage, policy);
+        ck_assert_uint_eq(result->graph.parameters, 2851598336);
+        truth_compare("deepspeed", name, "states, 0.01 GiB",
+                      truth_number(&table, row, "hundredths"),
+                      hundredths(estimated(result, stage)));
+    }
+    truth_end();
+}
+END_TEST
+
+/* ---- what a rank holds (specs/policies.md 1.2, 11.2) --------------------- */
+
+static const char *const layers =
+    "{\"memsim\": 1, \"name\": \"mlp\", \"input\": {\"shape\": [%u]}, "
+    "\"layers\": [{\"type\": \"linear\", \"out\": %u}, "
+    "{\"type\": \"linear\", \"out\": %u}, {\"type\": \"relu\"}, "
+    "{\"type\": \"linear\", \"out\": 1}, {\"type\": \"mean\"}]}";
+
+/* The parts of all parameters: of their master copies, 4 bytes an element. */
+static uint64_t part_elements(const ms_graph *graph, uint32_t *parameters)
+{
+    uint64_t bytes = 0;
+    *parameters = 0;
+    for (uint32_t s = 0; s < graph->n_persistent; s++) {
+        bool master = strcmp(graph->storage_name[s], "master") == 0;
+        bytes += master ? graph->storage_bytes[s] : 0;
+        *parameters += master;
+    }
+    return bytes / 4;
+}
+
+/* Every rank's part is the same: together they hold all, and less than 2 N
+ * elements of padding in the one group of stages 1 and 2, less than N per
+ * parameter in stage 3. */
+static void check_parts(unsigned stage, unsigned ranks, unsigned width)
+{
+    char json[400];
+    uint32_t parameters;
+    snprintf(json, sizeof json, layers, width, width + 1, 2 * width);
+    const ms_result *result = truth_run_json(
+        json, "mlp -p zero:%u,dp=%u,impl=deepspeed", stage, ranks);
+    uint64_t all = result->graph.parameters;
+    uint64_t held = part_elements(&result->graph, &parameters) * ranks;
+    uint64_t most = stage == 3 ? (uint64_t)ranks * parameters : 2u * ranks;
+    ck_assert_uint_eq(parameters, 6);
+    ck_assert_uint_ge(held, all);
+    ck_assert_uint_lt(held - all, most);
+    if (stage < 3)
+        ck_assert_uint_eq(held % (2u * ranks), 0);
+    ck_assert_uint_eq(truth_rank(result)->optimizer_state_bytes,
+                      12 * held / ranks);
+    ck_assert_uint_le(truth_rank(result)->gradients_bytes,
+                      stage == 1 ? 2 * all + 2 * held / ranks
+                                 : 2 * held / ranks);
+}
+
+START_TEST(parts)
+{
+    static const unsigned ranks[] = {1, 2, 3, 8, 64, 1000};
+    truth_begin();
+    for (unsigned stage = 1; stage <= 3; stage++)
+        for (unsigned r = 0; r < sizeof ranks / sizeof *ranks; r++)
+            for (unsigned width = 1; width <= 33; width += 8)
+                check_parts(stage, ranks[r], width);
+    truth_end();
+}
+END_TEST
+
+/* ---- what a rank sends (specs/policies.md 1.4, 11.9) --------------------- */
+
+/* Per step, in halves of a percent of the model's 16-bit bytes. */
+static void check_volume(unsigned stage, unsigned micro_batches,
+                         const char *how, uint64_t models)
+{
+    char name[192];
+    const ms_result *result =
+        truth_run("llama-2-7b --batch 4 -p zero:%u,dp=8%s+microbatch:%u", stage,
+                  how, micro_batches);
+    uint64_t model_bytes = 2 * result->graph.parameters;
+    uint64_t sent = truth_rank(result)->comm_bytes * RANKS / (RANKS - 1);
+    snprintf(name, sizeof name, "stage %u%s, %u micro-batches", stage, how,
+             micro_batches);
+    truth_compare("deepspeed", name, "times the model, sent, 0.5 %",
+                  200 * models, (200 * sent + model_bytes / 2) / model_bytes);
+}
+
+#define EACH ",impl=deepspeed,use_multi_rank_bucket_allreduce=0"
+#define NOTHING_KEPT                                                           \
+    ",impl=deepspeed,param_persistence_threshold=0,prefetch_bucket_size=0,"    \
+    "max_reuse_distance=0"
+
+START_TEST(volumes)
+{
+    truth_begin();
+    for (unsigned m = 1; m <= 4; m *= 2) {
+        check_volume(1, m, "", 2);
+        check_volume(2, m, "", m + 1);
+        /* all-reduced: twice as much as reduce-scattered */
+        check_volume(1, m, ",impl=deepspeed", 3);
+        check_volume(2, m, ",impl=deepspeed", 2 * m + 1);
+        check_volume(2, m, ",impl=deepspeed,reduce_scatter=0", 2 * m + 1);
+        check_volume(1, m, EACH, 2);
+        check_volume(2, m, EACH, m + 1);
+        check_volume(3, m, NOTHING_KEPT, 3 * m);
+    }
+    /* gathered in half the bytes, and 0.05 % of scales */
+    check_volume(3, 1, NOTHING_KEPT ",zero_quantized_weights=1", 2);
+    truth_end();
+}
+END_TEST
+
+Suite *suite_deepspeed(void)
+{
+    Suite *suite = suite_create("deepspeed");
+    TCase *tcase = tcase_create("deepspeed");
+    tcase_add_test(tcase, estimators);
+    tcase_add_test(tcase, parts);
+    tcase_add_test(tcase, volumes);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
