@@ -107,7 +107,7 @@ static const ms_param params[N_PARAMS] = {
                             "elements stay whole; default 1e5"),
     [PERSISTENT_ALL] = ELEMENTS("model_persistence_threshold", MOST_ELEMENTS, 1,
                                 "deepspeed, stage 3: as long as they all have "
-                                "no more"),
+                                "no more; default no limit"),
     [MAX_LIVE] = ELEMENTS("max_live_parameters", 1000000000, 0,
                           "deepspeed, stage 3: whole elements up to which it "
                           "prefetches; default 1e9"),

@@ -24,6 +24,20 @@ static void put_row(const char *name, const char *values, const ms_text *words,
 
 /* ---- policies ------------------------------------------------------------ */
 
+/* What a parameter is where it is not given, if it is then anything and its
+ * help does not say so. */
+static void put_default(const ms_param *param, ms_text *words)
+{
+    bool flag = param->low == 0 && param->high == 1;
+    if (param->choice || strstr(param->help, "default") != NULL)
+        return;
+    if (param->type == MS_PARAM_INT && (flag || param->fallback > 0))
+        ms_text_add(words, "; default %lld", (long long)param->fallback);
+    if (param->type == MS_PARAM_WORD)
+        ms_text_add(words, "; default %.*s", (int)strcspn(param->words, "|"),
+                    param->words);
+}
+
 static void put_param(const ms_param *param, ms_text *text)
 {
     const char *values = param->type == MS_PARAM_FLAG          ? ""
@@ -35,6 +49,7 @@ static void put_param(const ms_param *param, ms_text *text)
                                                                : "N";
     ms_text words = {.arena = text->arena};
     ms_text_add(&words, "%s", param->help);
+    put_default(param, &words);
     if (param->bare)
         ms_text_add(&words, " (\"%s=\" may be left out)", param->name);
     if (param->with != NULL)

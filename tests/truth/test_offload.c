@@ -148,6 +148,35 @@ START_TEST(infinity_checkpoints)
 }
 END_TEST
 
+static uint64_t saved_bytes(const char *layers)
+{
+    char json[256];
+    snprintf(
+        json, sizeof json,
+        "{\"memsim\": 1, \"family\": \"decoder\", \"config\": {\"layers\": "
+        "%s, \"hidden\": 1024, \"heads\": 16, \"vocab\": 1000, "
+        "\"positions\": 1024}}",
+        layers);
+    return truth_rank(truth_run_json(json,
+                                     "blocks --batch 2 --precision fp16-mixed "
+                                     "--kernels korthikanti"))
+        ->saved_for_backward_bytes;
+}
+
+/* AWM, batch * sequence * (16 * hidden + 2 * heads * sequence) bytes for each
+ * block between two checkpoints: what its replay saves for its backward. */
+START_TEST(infinity_activation_memory)
+{
+    const uint64_t batch = 2, sequence = 1024, hidden = 1024, heads = 16;
+    truth_begin();
+    truth_compare("offload", "ZeRO-Infinity",
+                  "activation working memory of a block",
+                  batch * sequence * (16 * hidden + 2 * heads * sequence),
+                  saved_bytes("3") - saved_bytes("2"));
+    truth_end();
+}
+END_TEST
+
 /* MSWM, 4 * hidden * 4 * hidden bytes: weight and gradient of the largest
  * linear layer, hidden to 4 * hidden, in 16 bits. */
 START_TEST(infinity_working_memory)
@@ -219,6 +248,7 @@ Suite *suite_offload(void)
     tcase_add_test(tcase, one_v100);
     tcase_add_test(tcase, infinity_states);
     tcase_add_test(tcase, infinity_checkpoints);
+    tcase_add_test(tcase, infinity_activation_memory);
     tcase_add_test(tcase, infinity_working_memory);
     tcase_add_test(tcase, checkpoint_inputs);
     tcase_add_test(tcase, one_gpu_for_gpt3);
