@@ -178,7 +178,7 @@ static void put_compare_keys(ms_text *text)
     put_keys(rows, text);
 }
 
-void ms_help_texts_json(ms_text *text)
+static void put_run_keys(ms_text *text)
 {
     static const json_key rows[] = {
         {"schema_version", "1; keys may be added, none change"},
@@ -215,10 +215,10 @@ void ms_help_texts_json(ms_text *text)
          "of all ranks of a node; ..._node_capacity_bytes: what it has"},
         {"time", "parts that sum to step_ns on the compute stream"},
         {"stalls", "ns of waiting by cause: host (it had not issued the op), "
-                   "copy, comm, bubble (another rank), "
-                   "pages, memory (full); of comm gather and "
-                   "reduce, of copy copy_to_device, copy_to_host, disk, "
-                   "host_work and pack (copies within the device)"},
+                   "copy, comm, bubble (another rank), pages, memory (full); "
+                   "of comm gather and reduce, of copy copy_to_device, "
+                   "copy_to_host, disk, host_work and pack (copies within the "
+                   "device)"},
         {"page_faults", "with uvm: blocks that ops waited for"},
         {"revoked_prefetches", "with --wall: copies whose memory was taken "
                                "back before use, or put off"},
@@ -238,6 +238,11 @@ void ms_help_texts_json(ms_text *text)
         {NULL, NULL}};
     ms_text_add(text, "memsim run MODEL --json prints one object:\n\n");
     put_keys(rows, text);
+}
+
+void ms_help_texts_json(ms_text *text)
+{
+    put_run_keys(text);
     put_explain_keys(text);
     put_compare_keys(text);
     ms_text_add(text, "\nA key that does not apply is null.\n");
