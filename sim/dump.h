@@ -50,6 +50,7 @@ typedef enum ms_dump_key {
     MS_DUMP_AHEAD,        /* ahead */
     MS_DUMP_LIMIT,        /* limit */
     MS_DUMP_FILLED,       /* filled */
+    MS_DUMP_EXCHANGE,     /* exchange */
     MS_DUMP_BUFFER,       /* buffer 0 */
     MS_DUMP_PAGEABLE,     /* pageable */
     MS_DUMP_N_KEYS
