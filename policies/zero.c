@@ -4,7 +4,9 @@
  * it (impl=ideal): every rank's part is the elements over the ranks, the part
  * of the gradients exists all through the step, each unit's gradients are
  * reduced when its backward ends, each unit's parameters are gathered before it
- * runs.  impl=deepspeed: deepspeed.h. */
+ * runs.  It is assumed that who takes over memory waits by an event for who
+ * used it, which costs no time: nothing is held for other streams, active bytes
+ * are allocated ones. impl=deepspeed: deepspeed.h. */
 #include "policies/deepspeed.h"
 #include "policies/shares.h"
 

@@ -25,7 +25,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                    WHEN | KEY(OUTER) | KEY(AHEAD) | KEY(LIMIT) | KEY(BUFFER)},
     [MS_REDUCE] = {"reduce", MS_DUMP_SET,
                    WHEN | KEY(TO) | KEY(OUTER) | KEY(WHOLE) | KEY(FILLED) |
-                       KEY(EXCHANGE) | KEY(BUFFER)},
+                       KEY(EXCHANGE) | KEY(IN_LINE) | KEY(BUFFER)},
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
 };

@@ -361,9 +361,12 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
         if (row == MS_NONE)
             continue;
         ms_books_write(books, row);
-        if (call->place == MS_SHARD && ms_books_shared(books, s))
+        if (call->place == MS_SHARD && ms_books_shared(books, s)) {
+            if (call->flags & MS_CALL_IN_LINE && row == books->row[c])
+                books->plan->row[row].waited = true;
             scatter(books, s, c);
-        else if (kind == MS_TRANSFER_EXCHANGE)
+        }
+        if (kind == MS_TRANSFER_EXCHANGE && call->place == MS_HERE)
             arrive(books, c, call->buffer);
     }
     return MS_OK;

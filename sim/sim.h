@@ -229,12 +229,13 @@ typedef enum ms_verb {
  * rank gets the sum of all, though it keeps its part; FILLED: of a buffer what
  * is packed in it, not all of it; EXCHANGE: an all-to-all among the ranks of a
  * node, or (OUTER) among those that have the same place in each node; to HERE
- * it arrives in call's buffer.  SYNC: IN_LINE waits for the compute stream
- * alone.  MOVE to PACKED or
- * out of a buffer: AHEAD copies on the ranks' queue.  GATHER: OUTER is among
- * the ranks of the outer ring; AHEAD takes memory of the queue's own, not of
- * the compute stream's; LIMIT: the host waits for what used the second last set
- * moved to SHARD (torch's limit on all-gathers). */
+ * it arrives in call's buffer; IN_LINE: who takes over the memory of the whole
+ * waits for it by an event, so that it is not held.  SYNC: IN_LINE waits for
+ * the compute stream alone.  MOVE to PACKED or out of a buffer: AHEAD copies on
+ * the ranks' queue.  GATHER: OUTER is among the ranks of the outer ring; AHEAD
+ * takes memory of the queue's own, not of the compute stream's; LIMIT: the host
+ * waits for what used the second last set moved to SHARD (torch's limit on
+ * all-gathers). */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,

@@ -16,6 +16,7 @@ static const char *const model =
 
 static char text[8192];
 static uint64_t gathered_bytes; /* that a rank sends */
+static uint32_t n_syncs;
 
 static void put(const char *format, const char *name, uint64_t bytes,
                 uint64_t level)
@@ -54,6 +55,7 @@ static const char *events(const char *policy)
     uint64_t level = 0;
     text[0] = '\0';
     gathered_bytes = 0;
+    n_syncs = result->plan.n_sync;
     for (uint32_t i = 0; i < result->plan.n_transfers; i++)
         if (result->plan.transfers[i].kind == MS_TRANSFER_GATHER)
             gathered_bytes += result->plan.transfers[i].bytes;
@@ -226,6 +228,47 @@ START_TEST(fetch_and_release)
 }
 END_TEST
 
+START_TEST(two_under_way)
+{
+    /* From the fourth fetch and the fourth reduction on the host waits for the
+     * third last one.  Two micro-batches fetch three weights forward and
+     * backward, and reduce each gradient alone. */
+    truth_begin();
+    events("zero:3,dp=2,impl=deepspeed,param_persistence_threshold=0,"
+           "prefetch_bucket_size=0,max_reuse_distance=0,"
+           "reduce_bucket_size=64+microbatch:2 --batch 2");
+    ck_assert_uint_eq(n_syncs, (12 - 3) + (6 - 3));
+    truth_end();
+}
+END_TEST
+
+/* The ideal implementation waits by events and holds nothing; DeepSpeed's host
+ * runs ahead of forward, as the ranks' queue does: what the compute stream has
+ * not passed stays active.  Making secondary parts the host waits for it. */
+START_TEST(active)
+{
+    static const struct {
+        const char *policy;
+        bool held;
+    } rows[] = {
+        {"zero:3,dp=8", false},
+        {"zero:3,dp=8,prefetch=4+checkpoint:full", false},
+        {"zero:3,dp=8,impl=deepspeed", true},
+        {"zero:3,dp=8,impl=deepspeed,zero_hpz_partition_size=8", false},
+    };
+    truth_begin();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const ms_result *result =
+            truth_run("llama-2-7b --batch 8 -p %s", rows[i].policy);
+        const ms_peak *peak = &truth_rank(result)->peak;
+        ck_assert_msg((peak->active_bytes > peak->allocated_bytes) ==
+                          rows[i].held,
+                      "%s", rows[i].policy);
+    }
+    truth_end();
+}
+END_TEST
+
 START_TEST(secondary_parts)
 {
     /* Groups of two: what is released in forward leaves half of it with this
@@ -302,6 +345,8 @@ Suite *suite_buckets(void)
     tcase_add_test(tcase, offloaded);
     tcase_add_test(tcase, stage_3);
     tcase_add_test(tcase, fetch_and_release);
+    tcase_add_test(tcase, two_under_way);
+    tcase_add_test(tcase, active);
     tcase_add_test(tcase, secondary_parts);
     tcase_add_test(tcase, quantized_gradients);
     suite_add_tcase(suite, tcase);
