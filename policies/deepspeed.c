@@ -284,7 +284,7 @@ ms_err ms_deepspeed_close(ms_deepspeed_writer *w, const ms_call *like)
     MS_TRY(open_parts(w, like));
     if (how->stage == 3)
         MS_TRY(ms_deepspeed_await(w, like, &w->reductions));
-    if (how->quantized_gradients && w->ranks > w->node_ranks)
+    if (how->quantized_gradients && w->ranks / w->node_ranks > 1)
         MS_TRY(ms_deepspeedpp_reduce(w, like));
     else
         MS_TRY(ms_deepspeed_reduce(w, like));
