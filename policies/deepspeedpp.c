@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* ZeRO++'s quantized gradients (qgZ; Wang et al. 2023, section 3.3): where the
+/* ZeRO++'s quantized gradients (qgZ; Wang et al. 2023): where the
  * ranks are on several nodes, each gradient is summed by two all-to-alls
  * instead of a reduce-scatter (deepspeedai/DeepSpeed
  * deepspeed/runtime/comm/coalesced_collectives.py, all_to_all_quant_reduce):

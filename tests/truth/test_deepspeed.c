@@ -208,7 +208,7 @@ END_TEST
 
 /* Of this kind, in hundredths of the model's 16-bit bytes.  A node's ranks
  * carry together (n - 1) / n of what is gathered, (nodes - 1) / nodes of what
- * is exchanged (Wang et al. 2023, table 1, counts both as all). */
+ * is exchanged (Wang et al. 2023 counts both as all). */
 static uint64_t crossing(const ms_result *result, uint8_t kind)
 {
     const ms_plan *plan = &result->plan;
