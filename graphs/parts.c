@@ -181,6 +181,16 @@ static bool shares_gradients(const ms_shape *shape)
            shape->shared >= MS_SHARED_GRADIENTS;
 }
 
+static uint32_t width_of(const ms_trace *trace, const ms_parameter *parameter)
+{
+    const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
+
+    if (tensor->n_dims < 2)
+        return 0;
+    return (uint32_t)(tensor->size[0] > tensor->size[1] ? tensor->size[0]
+                                                        : tensor->size[1]);
+}
+
 ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
 {
     const ms_shape *shape = trace->shape;
@@ -200,7 +210,9 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
     g->storage_shard_bytes =
         ms_arena_take_raw(trace->arena, g->n_persistent, sizeof(uint64_t));
     g->storage_whole = ms_arena_take(trace->arena, g->n_persistent, 1);
-    if (!g->storage_shard_bytes || !g->storage_whole)
+    g->storage_width =
+        ms_arena_take(trace->arena, g->n_persistent, sizeof(uint32_t));
+    if (!g->storage_shard_bytes || !g->storage_whole || !g->storage_width)
         return ms_fail_nomem(trace->fault);
     for (uint32_t s = 0; s < g->n_persistent; s++)
         g->storage_shard_bytes[s] = MS_UNSHARED;
@@ -215,6 +227,7 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
             continue;
         g->storage_shard_bytes[weight] = weight_part_bytes(trace, it);
         g->storage_whole[weight] = stays_whole(shape, it, &whole);
+        g->storage_width[weight] = width_of(trace, it);
     }
     return MS_OK;
 }

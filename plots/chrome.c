@@ -176,6 +176,7 @@ static const struct {
     {"reduce-scatter", "collective", ",\"sent_bytes\":"},
     {"all-reduce", "collective", ",\"sent_bytes\":"},
     {"all-reduce", "collective", ",\"sent_bytes\":"},
+    {"all-to-all", "collective", ",\"sent_bytes\":"},
 };
 
 static const char *category_of(const struct trace *trace, uint32_t op)

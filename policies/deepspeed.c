@@ -54,6 +54,32 @@ ms_err ms_deepspeed_give(ms_deepspeed_writer *w, const ms_call *like,
     return ms_deepspeed_emit(w, like, MS_GIVE, 0, 0, MS_NOTHING, row);
 }
 
+ms_err ms_deepspeed_await(ms_deepspeed_writer *w, const ms_call *like,
+                          ms_deepspeed_events *events)
+{
+    uint32_t oldest = events->buffer[0];
+    if (events->n <= MS_DEEPSPEED_UNDER_WAY)
+        return MS_OK;
+    MS_TRY(ms_deepspeed_emit(w, like, MS_SYNC, 0, 0, MS_NOTHING, oldest));
+    MS_TRY(ms_deepspeed_give(w, like, oldest));
+    events->n--;
+    for (uint32_t i = 0; i < events->n; i++)
+        events->buffer[i] = events->buffer[i + 1];
+    return MS_OK;
+}
+
+ms_err ms_deepspeed_record(ms_deepspeed_writer *w, const ms_call *like,
+                           ms_deepspeed_events *events)
+{
+    return ms_deepspeed_take(w, like,
+                             (ms_buffer){.name = events->name,
+                                         .category = MS_COMMUNICATION,
+                                         .stream = w->how->overlap
+                                                       ? MS_STREAM_COMM
+                                                       : MS_STREAM_COMPUTE},
+                             &events->buffer[events->n++]);
+}
+
 static ms_err add_set(ms_deepspeed_writer *w, uint32_t n, uint32_t *set)
 {
     return ms_program_add_set(w->program, w->list, n, w->arena, set, w->fault);
@@ -224,17 +250,14 @@ static ms_err open_parts(ms_deepspeed_writer *w, const ms_call *like)
                              &w->parts);
 }
 
-ms_err ms_deepspeed_close(ms_deepspeed_writer *w, const ms_call *like)
+ms_err ms_deepspeed_reduce(ms_deepspeed_writer *w, const ms_call *like)
 {
     const ms_deepspeed *how = w->how;
     uint32_t set, copy = MS_NONE;
     uint16_t flags = MS_CALL_FILLED;
-    if (w->n_in == 0)
-        return MS_OK;
     for (uint32_t i = 0; i < w->n_in; i++)
         w->list[i] = w->rows[w->in[i]].grad;
     MS_TRY(add_set(w, w->n_in, &set));
-    MS_TRY(open_parts(w, like));
     if (is_copied(w)) {
         MS_TRY(ms_deepspeed_take(w, like,
                                  (ms_buffer){.name = "flattened",
@@ -250,8 +273,23 @@ ms_err ms_deepspeed_close(ms_deepspeed_writer *w, const ms_call *like)
         ms_deepspeed_emit(w, like, MS_REDUCE, MS_SHARD, flags, set, MS_NONE));
     if (!how->overlap)
         MS_TRY(ms_deepspeed_emit(w, like, MS_WAIT, 0, 0, set, MS_NONE));
-    if (copy != MS_NONE)
-        MS_TRY(ms_deepspeed_give(w, like, copy));
+    return copy != MS_NONE ? ms_deepspeed_give(w, like, copy) : MS_OK;
+}
+
+ms_err ms_deepspeed_close(ms_deepspeed_writer *w, const ms_call *like)
+{
+    const ms_deepspeed *how = w->how;
+    if (w->n_in == 0)
+        return MS_OK;
+    MS_TRY(open_parts(w, like));
+    if (how->stage == 3)
+        MS_TRY(ms_deepspeed_await(w, like, &w->reductions));
+    if (how->quantized_gradients && w->ranks / w->node_ranks > 1)
+        MS_TRY(ms_deepspeedpp_reduce(w, like));
+    else
+        MS_TRY(ms_deepspeed_reduce(w, like));
+    if (how->stage == 3)
+        MS_TRY(ms_deepspeed_record(w, like, &w->reductions));
     if (how->overlap && how->stage < 3)
         w->active = 1 - w->active;
     w->n_in = 0;
@@ -393,6 +431,15 @@ static ms_err write_calls(ms_deepspeed_writer *w, const ms_program *old)
     return w->open && last != NULL ? close_backward(w, last) : MS_OK;
 }
 
+/* Of the job's ranks those of a node. */
+static uint32_t node_ranks(const ms_policy_context *context)
+{
+    uint32_t ranks = context->shape->data_ranks;
+    uint32_t local =
+        context->opts != NULL ? context->opts->ring.ranks_per_node : 0;
+    return local > 0 && local < ranks ? local : ranks;
+}
+
 ms_err ms_deepspeed_write(const ms_policy_context *context,
                           const ms_deepspeed *how, ms_program *program,
                           ms_fault *fault)
@@ -406,6 +453,9 @@ ms_err ms_deepspeed_write(const ms_policy_context *context,
                              .fault = fault,
                              .program = &made,
                              .ranks = shape->data_ranks,
+                             .node_ranks = node_ranks(context),
+                             .fetches = {.name = "fetch_event"},
+                             .reductions = {.name = "reduce_event"},
                              .far = shape->offload.gradients != MS_DEVICE_POOL,
                              .item_bytes = 1};
     MS_TRY(open_writer(&w));

@@ -22,6 +22,8 @@
 typedef struct ms_deepspeed {
     uint32_t stage;
     bool contiguous, scatter, multi_rank, overlap, round_robin, quantized;
+    bool quantized_gradients;
+    uint32_t secondary_ranks;                       /* 1: no secondary parts */
     uint64_t bucket, prefetch, max_live, max_reuse; /* elements */
 } ms_deepspeed;
 
@@ -30,7 +32,7 @@ ms_err ms_deepspeed_write(const ms_policy_context *context,
                           const ms_deepspeed *how, ms_program *program,
                           ms_fault *fault);
 
-/* ---- private to deepspeed.c and deepspeed3.c ----------------------------- */
+/* ---- private to deepspeed.c, deepspeed3.c and deepspeedpp.c -------------- */
 
 /* A parameter, in the order of the flat group. */
 typedef struct ms_deepspeed_row {
@@ -49,6 +51,16 @@ typedef struct ms_deepspeed_buffer {
     bool taken;
 } ms_deepspeed_buffer;
 
+/* Stage 3 lets so many fetches or reductions be under way, or the host waits
+ * for the oldest (stage3.py, max_param_reduce_events;
+ * partitioned_param_coordinator.py, __max_ongoing_fetch_events): events, each a
+ * buffer of no bytes. */
+#define MS_DEEPSPEED_UNDER_WAY 2u
+typedef struct ms_deepspeed_events {
+    const char *name;
+    uint32_t n, buffer[MS_DEEPSPEED_UNDER_WAY + 1]; /* oldest first */
+} ms_deepspeed_events;
+
 typedef struct ms_deepspeed_writer {
     const ms_policy_context *context;
     const ms_graph *graph;
@@ -56,7 +68,8 @@ typedef struct ms_deepspeed_writer {
     ms_arena *arena;
     ms_fault *fault;
     ms_program *program; /* the new one */
-    uint32_t ranks;
+    uint32_t ranks, node_ranks;
+    ms_deepspeed_events fetches, reductions;
     uint64_t item_bytes; /* of an element of .grad */
     uint64_t stretch;    /* elements of the flat group that a rank owns */
     ms_deepspeed_row *rows;
@@ -92,6 +105,15 @@ ms_err ms_deepspeed_ready(ms_deepspeed_writer *w, const ms_call *like,
                           uint32_t unit);
 /* Reduces what is in the bucket. */
 ms_err ms_deepspeed_close(ms_deepspeed_writer *w, const ms_call *like);
+/* One reduction of what w->in lists. */
+ms_err ms_deepspeed_reduce(ms_deepspeed_writer *w, const ms_call *like);
+/* Before one more: the host waits for the oldest of too many; and behind it. */
+ms_err ms_deepspeed_await(ms_deepspeed_writer *w, const ms_call *like,
+                          ms_deepspeed_events *events);
+ms_err ms_deepspeed_record(ms_deepspeed_writer *w, const ms_call *like,
+                           ms_deepspeed_events *events);
+/* deepspeedpp.c: reduces what w->in lists, tensor by tensor, quantized. */
+ms_err ms_deepspeedpp_reduce(ms_deepspeed_writer *w, const ms_call *like);
 /* Does the backward end before this call? */
 bool ms_deepspeed_ends(const ms_call *call);
 /* deepspeed3.c: stage 3. */

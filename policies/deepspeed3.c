@@ -10,9 +10,15 @@
  *             release what no fetch asked for again and no run within
  *             max_reuse_distance elements reads
  *
- * The gathers have a stream and memory of their own where they overlap: they
- * need not wait for the compute stream.  Quantized (ZeRO++, qwZ), int8 values
- * and the fp32 scales of their groups are gathered, and copying out
+ * The gathers and what they are copied out by have a stream and memory of their
+ * own where they overlap: they need not wait for the compute stream, and what
+ * is released stays active until that has passed it.  The host waits for the
+ * oldest fetch or reduction where more than two are under way.  Secondary parts
+ * (ZeRO++, hpZ): what is released after its first gather of the step leaves a
+ * part of it with this rank, and is gathered from a few neighbours until the
+ * step has changed it; the host waits for each (partition_parameters.py,
+ * _partition_param_sec); what persists has none.  Quantized (ZeRO++, qwZ), int8
+ * values and the fp32 scales of their groups are gathered, and copying out
  * dequantizes.
  *
  * The trace is that of a later micro-batch: recorded, forward and backward.  A
@@ -35,13 +41,14 @@ typedef struct trace {
                          it, or MS_NONE */
     uint64_t *before; /* elements of the runs before each */
     /* per parameter */
-    uint8_t *here;
+    uint8_t *here, *flying; /* flying: gathered, nobody waited for it */
+    uint32_t *secondary;    /* its buffer, or MS_NONE */
     uint32_t *fetched_for, *in_group;
     uint64_t n_here; /* elements gathered or on their way */
     group *groups;
     uint32_t n_groups, groups_capacity;
     uint32_t queue_run, queue_item; /* the trace's next entry */
-    uint32_t *list;                 /* room for all rows */
+    uint32_t *list, *other;         /* room for all rows */
 } trace;
 
 static bool runs(const ms_call *call)
@@ -128,11 +135,14 @@ static ms_err take_columns(trace *t)
     t->fetched_for = ms_arena_take(arena, rows, sizeof *t->fetched_for);
     t->in_group = ms_arena_take_raw(arena, rows, sizeof *t->in_group);
     t->list = ms_arena_take_raw(arena, rows, sizeof *t->list);
+    t->other = ms_arena_take_raw(arena, rows, sizeof *t->other);
+    t->flying = ms_arena_take(arena, rows, 1);
+    t->secondary = ms_arena_take_raw(arena, rows, sizeof *t->secondary);
     if (!t->call || !t->at || !t->before || !t->here || !t->fetched_for ||
-        !t->in_group || !t->list)
+        !t->in_group || !t->list || !t->other || !t->flying || !t->secondary)
         return ms_fail_nomem(t->w->fault);
     for (uint32_t r = 0; r < rows; r++)
-        t->in_group[r] = MS_NONE;
+        t->in_group[r] = t->secondary[r] = MS_NONE;
     return MS_OK;
 }
 
@@ -186,32 +196,39 @@ static uint64_t groups_of(uint64_t elements)
 static uint64_t gathered_bytes(const trace *t, uint32_t row)
 {
     const ms_deepspeed_writer *w = t->w;
-    uint64_t elements = (w->rows[row].elements + w->ranks - 1) / w->ranks;
     uint64_t part_bytes = w->graph->storage_shard_bytes[w->rows[row].weight];
-    if (w->how->quantized)
-        part_bytes = elements + 4 * groups_of(elements);
-    return part_bytes * w->ranks;
+    uint32_t ranks = w->ranks;
+    if (!w->how->quantized)
+        return part_bytes * ranks;
+    uint64_t elements = (w->rows[row].elements + ranks - 1) / ranks;
+    if (t->secondary[row] != MS_NONE) {
+        elements *= ranks / w->how->secondary_ranks;
+        ranks = w->how->secondary_ranks;
+    }
+    return (elements + 4 * groups_of(elements)) * ranks;
 }
 
-/* One all-gather of the first n of list: one parameter where it will lie,
- * several into a flat buffer (all_gather_coalesced). */
-static ms_err launch(trace *t, const ms_call *like, uint32_t n)
+/* One all-gather of n parameters: one where it will lie, several into a flat
+ * buffer (all_gather_coalesced). */
+static ms_err launch_these(trace *t, const ms_call *like, const uint32_t *list,
+                           uint32_t n, uint16_t flags)
 {
     ms_deepspeed_writer *w = t->w;
     uint32_t set, buffer = MS_NONE;
     uint64_t bytes = 0;
     bool flat = n > 1 || w->how->quantized;
-    uint16_t flags = w->how->overlap ? MS_CALL_AHEAD : 0;
+    if (w->how->overlap)
+        flags |= MS_CALL_AHEAD;
     if (n == 0)
         return MS_OK;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t r = t->list[i];
-        t->here[r] = 1;
+        uint32_t r = list[i];
+        t->here[r] = t->flying[r] = 1;
         t->n_here += w->rows[r].elements;
         t->in_group[r] = flat ? t->n_groups : MS_NONE;
         bytes += gathered_bytes(t, r);
     }
-    MS_TRY(set_of(t, t->list, n, &set));
+    MS_TRY(set_of(t, list, n, &set));
     if (flat) {
         group *groups = ms_arena_grow(w->arena, t->groups, &t->groups_capacity,
                                       t->n_groups + 1, sizeof *groups);
@@ -234,17 +251,43 @@ static ms_err launch(trace *t, const ms_call *like, uint32_t n)
     return ms_deepspeed_emit(w, like, MS_WAIT, 0, 0, set, buffer);
 }
 
+/* The first n of list: those with secondary parts, then those without. */
+static ms_err launch(trace *t, const ms_call *like, uint32_t n)
+{
+    uint32_t whole = 0, parted = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t r = t->list[i];
+        if (t->secondary[r] != MS_NONE)
+            t->other[parted++] = r;
+        else
+            t->list[whole++] = r;
+    }
+    MS_TRY(launch_these(t, like, t->other, parted, MS_CALL_OUTER));
+    return launch_these(t, like, t->list, whole, 0);
+}
+
 /* Waiting for one of a group copies all of it out. */
 static ms_err copy_out(trace *t, const ms_call *like, uint32_t row)
 {
+    uint16_t flags = t->w->how->overlap ? MS_CALL_AHEAD : 0;
     uint32_t g = t->in_group[row];
     t->in_group[row] = MS_NONE;
     if (g == MS_NONE || t->groups[g].out)
         return MS_OK;
     t->groups[g].out = true;
-    MS_TRY(ms_deepspeed_emit(t->w, like, MS_MOVE, MS_HERE, 0, t->groups[g].set,
-                             MS_NONE));
+    MS_TRY(ms_deepspeed_emit(t->w, like, MS_MOVE, MS_HERE, flags,
+                             t->groups[g].set, MS_NONE));
     return ms_deepspeed_give(t->w, like, t->groups[g].buffer);
+}
+
+static ms_err await(trace *t, const ms_call *like, uint32_t row)
+{
+    if (!t->flying[row])
+        return MS_OK;
+    t->flying[row] = 0;
+    MS_TRY(ms_deepspeed_await(t->w, like, &t->w->fetches));
+    MS_TRY(copy_out(t, like, row));
+    return ms_deepspeed_record(t->w, like, &t->w->fetches);
 }
 
 static ms_err fetch(trace *t, const ms_call *like, uint32_t run)
@@ -259,7 +302,7 @@ static ms_err fetch(trace *t, const ms_call *like, uint32_t run)
     }
     MS_TRY(launch(t, like, n));
     for (uint32_t i = t->at[run]; i < t->at[run + 1]; i++)
-        MS_TRY(copy_out(t, like, t->row[i]));
+        MS_TRY(await(t, like, t->row[i]));
     return MS_OK;
 }
 
@@ -302,6 +345,37 @@ static bool stays(const trace *t, uint32_t item, uint32_t run)
            t->before[again] - t->before[run + 1] < t->w->how->max_reuse;
 }
 
+/* The first n of list leave their secondary parts. */
+static ms_err leave_parts(trace *t, const ms_call *like, uint32_t n)
+{
+    ms_deepspeed_writer *w = t->w;
+    uint32_t groups = w->ranks / w->how->secondary_ranks;
+    if (w->how->secondary_ranks == 1)
+        return MS_OK;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t r = t->list[i], s = w->rows[r].weight;
+        if (t->secondary[r] == MS_NONE)
+            MS_TRY(ms_deepspeed_take(
+                w, like,
+                (ms_buffer){.name = "secondary_part",
+                            .bytes = w->graph->storage_shard_bytes[s] * groups,
+                            .category = MS_COMMUNICATION},
+                &t->secondary[r]));
+    }
+    return ms_deepspeed_emit(w, like, MS_SYNC, 0, MS_CALL_IN_LINE, MS_NOTHING,
+                             MS_NONE);
+}
+
+static ms_err drop_parts(trace *t, const ms_call *like)
+{
+    for (uint32_t r = 0; r < t->w->n_rows; r++) {
+        if (t->secondary[r] != MS_NONE)
+            MS_TRY(ms_deepspeed_give(t->w, like, t->secondary[r]));
+        t->secondary[r] = MS_NONE;
+    }
+    return MS_OK;
+}
+
 static ms_err release(trace *t, const ms_call *like, uint32_t run)
 {
     uint32_t n = 0, set;
@@ -315,6 +389,7 @@ static ms_err release(trace *t, const ms_call *like, uint32_t run)
     }
     if (n == 0)
         return MS_OK;
+    MS_TRY(leave_parts(t, like, n));
     MS_TRY(set_of(t, t->list, n, &set));
     return ms_deepspeed_emit(t->w, like, MS_MOVE, MS_SHARD, 0, set, MS_NONE);
 }
@@ -386,8 +461,10 @@ ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *old)
             MS_TRY(after_run(&t, call, run++));
         if (call->verb == MS_RUN && call->pass != MS_FORWARD)
             last = call;
-        if (call->verb == MS_STEP_SET && w->ranks > 1)
+        if (call->verb == MS_STEP_SET && w->ranks > 1) {
             MS_TRY(gather_persistent(&t, call));
+            MS_TRY(drop_parts(&t, call));
+        }
     }
     return last != NULL ? ms_deepspeed_close(w, last) : MS_OK;
 }

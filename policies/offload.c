@@ -192,6 +192,10 @@ static ms_err check(const ms_policy_value *values, const ms_shape *shape,
         return refuse("the device's update would write weights that lie "
                       "elsewhere",
                       "leave percent or params out", fault);
+    if (what & PARAMETERS && shape->flat_step.used && shape->reshard_ranks > 0)
+        return refuse("the secondary parts of zero_hpz_partition_size lie on "
+                      "the device",
+                      "leave params or zero_hpz_partition_size out", fault);
     return check_idle(values, fault);
 }
 
@@ -328,6 +332,12 @@ static ms_err step(writer *w, const ms_call *call, uint8_t place)
     return ms_program_add(w->program, part, w->context->arena, w->fault);
 }
 
+/* An all-to-all whose result lies in a buffer: the sum comes later. */
+static bool is_hop(const ms_call *call)
+{
+    return call->flags & MS_CALL_EXCHANGE && call->place == MS_HERE;
+}
+
 static ms_err write_calls(writer *w)
 {
     bool delayed = w->context->values[DELAYED].number;
@@ -339,7 +349,7 @@ static ms_err write_calls(writer *w)
         const ms_call *call = &w->old->calls[i];
         if (w->parameters && call->verb == MS_GATHER)
             MS_TRY(run_ahead(w, g++, call));
-        if (w->gradients && call->verb == MS_REDUCE)
+        if (w->gradients && call->verb == MS_REDUCE && !is_hop(call))
             MS_TRY(reduce(w, call));
         else if (delayed && call->verb == MS_STEP_SET)
             MS_TRY(step(w, call, MS_PENDING));

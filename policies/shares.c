@@ -149,6 +149,8 @@ static ms_err emit(writer *w, const ms_call *like, ms_verb verb, uint8_t place,
                                   w->fault));
     call.place = place;
     call.set = *set;
+    if (verb == MS_REDUCE && place == MS_SHARD)
+        call.flags = MS_CALL_IN_LINE;
     return ms_program_add(w->program, call, w->arena, w->fault);
 }
 

@@ -4,7 +4,9 @@
  * it (impl=ideal): every rank's part is the elements over the ranks, the part
  * of the gradients exists all through the step, each unit's gradients are
  * reduced when its backward ends, each unit's parameters are gathered before it
- * runs.  impl=deepspeed: deepspeed.h. */
+ * runs.  It is assumed that who takes over memory waits by an event for who
+ * used it, which costs no time: nothing is held for other streams, active bytes
+ * are allocated ones. impl=deepspeed: deepspeed.h. */
 #include "policies/deepspeed.h"
 #include "policies/shares.h"
 
@@ -29,6 +31,8 @@ enum {
     MAX_LIVE,
     MAX_REUSE,
     QUANTIZED,
+    HPZ,
+    QUANTIZED_GRADIENTS,
     N_PARAMS
 };
 enum { IDEAL, MEGATRON, DEEPSPEED };
@@ -117,17 +121,40 @@ static const ms_param params[N_PARAMS] = {
     [QUANTIZED] = SWITCH("zero_quantized_weights", 0,
                          "deepspeed, stage 3: weights are gathered as int8 "
                          "with scales (ZeRO++)"),
+    [HPZ] = {.name = "zero_hpz_partition_size",
+             .type = MS_PARAM_INT,
+             .fallback = 1,
+             .low = 1,
+             .high = MOST_RANKS,
+             .help = "deepspeed, stage 3: so many neighbours keep secondary "
+                     "parts, from which weights are gathered after the first "
+                     "time (ZeRO++)"},
+    [QUANTIZED_GRADIENTS] =
+        SWITCH("zero_quantized_gradients", 0,
+               "deepspeed, stage 3: between nodes gradients are summed by two "
+               "all-to-alls of int4 (ZeRO++)"),
 };
 
 /* ---- what means nothing here --------------------------------------------- */
 
 /* The stages in which DeepSpeed reads a parameter, a bit each. */
 static const uint8_t read_in[N_PARAMS] = {
-    [CONTIGUOUS] = 0xe,  [SCATTER] = 0xe,        [BUCKET] = 0xe,
-    [MULTI_RANK] = 0x6,  [ALL_GATHER] = 0x6,     [OVERLAP] = 0xe,
-    [ROUND_ROBIN] = 0x6, [SUB_GROUP] = 0x8,      [PREFETCH_BUCKET] = 0x8,
-    [PERSISTENT] = 0x8,  [PERSISTENT_ALL] = 0x8, [MAX_LIVE] = 0x8,
-    [MAX_REUSE] = 0x8,   [QUANTIZED] = 0x8,
+    [CONTIGUOUS] = 0xe,
+    [SCATTER] = 0xe,
+    [BUCKET] = 0xe,
+    [MULTI_RANK] = 0x6,
+    [ALL_GATHER] = 0x6,
+    [OVERLAP] = 0xe,
+    [ROUND_ROBIN] = 0x6,
+    [SUB_GROUP] = 0x8,
+    [PREFETCH_BUCKET] = 0x8,
+    [PERSISTENT] = 0x8,
+    [PERSISTENT_ALL] = 0x8,
+    [MAX_LIVE] = 0x8,
+    [MAX_REUSE] = 0x8,
+    [QUANTIZED] = 0x8,
+    [HPZ] = 0x8,
+    [QUANTIZED_GRADIENTS] = 0x8,
 };
 
 static ms_err check_idle(const ms_policy_value *values, const char *where,
@@ -159,6 +186,23 @@ static ms_err check_idle(const ms_policy_value *values, const char *where,
         return ms_fail(fault, MS_EUSAGE, where,
                        "leave use_multi_rank_bucket_allreduce out",
                        "without reduce_scatter the bucket is all-reduced");
+    if (values[QUANTIZED_GRADIENTS].number && !values[SCATTER].number)
+        return ms_fail(fault, MS_EUSAGE, where,
+                       "leave zero_quantized_gradients out",
+                       "without reduce_scatter the bucket is all-reduced");
+    return MS_OK;
+}
+
+static ms_err check_secondary(const ms_policy_value *values,
+                              const ms_shape *shape, const char *where,
+                              ms_fault *fault)
+{
+    uint32_t ranks = shape->data_ranks;
+    int some = (int)values[HPZ].number;
+    if (ranks % (uint32_t)some != 0)
+        return ms_fail(fault, MS_EUSAGE, where,
+                       "give the GPUs of a node, for example",
+                       "%u ranks do not divide into groups of %d", ranks, some);
     return MS_OK;
 }
 
@@ -177,6 +221,8 @@ static void shape_deepspeed(const ms_policy_value *values, ms_shape *shape)
     shape->flat_step.tile_elements = (uint64_t)values[SUB_GROUP].number;
     shape->whole_elements = (uint64_t)values[PERSISTENT].number;
     shape->whole_in_all = (uint64_t)values[PERSISTENT_ALL].number;
+    if (values[HPZ].number > 1)
+        shape->reshard_ranks = (uint32_t)values[HPZ].number;
 }
 
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
@@ -194,7 +240,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                        "Megatron's distributed optimizer is stage 1");
     if (values[IMPL].number == DEEPSPEED)
         shape_deepspeed(values, shape);
-    return check_idle(values, where, fault);
+    MS_TRY(check_idle(values, where, fault));
+    return check_secondary(values, shape, where, fault);
 }
 
 /* ---- place --------------------------------------------------------------- */
@@ -212,6 +259,8 @@ static ms_err place_deepspeed(const ms_policy_context *context,
         .overlap = values[OVERLAP].given ? values[OVERLAP].number : stage == 3,
         .round_robin = values[ROUND_ROBIN].number,
         .quantized = values[QUANTIZED].number,
+        .quantized_gradients = values[QUANTIZED_GRADIENTS].number,
+        .secondary_ranks = (uint32_t)values[HPZ].number,
         .bucket = (uint64_t)values[BUCKET].number,
         .prefetch = (uint64_t)values[PREFETCH_BUCKET].number,
         .max_live = (uint64_t)values[MAX_LIVE].number,

@@ -29,7 +29,7 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
 
     *found = true;
     if (ms_books_in(books->packed, cell) != MS_NONE)
-        return ms_pack_out(books, at, &storage, 1);
+        return ms_pack_out(books, at, &storage, 1, 0);
     if (ms_books_apart(books, storage, cell))
         return ms_share_ask(books, at, storage);
     *found = ms_books_far(books, cell);

@@ -86,9 +86,14 @@ ms_err ms_books_grow(ms_books *books, uint32_t ops, uint32_t rows,
 static inline ms_err ms_books_reserve(ms_books *books, uint32_t ops,
                                       uint32_t rows, uint32_t reads)
 {
+    bool noted = !books->reads ||
+                 (books->n_wait + reads <= books->wait_capacity &&
+                  (!books->opts->uses ||
+                   books->n_use + reads + rows <= books->use_capacity));
+
     /* One op more than asked: the closing offsets of the CSR columns. */
     if (books->plan->n_ops + ops < books->ops_capacity &&
-        books->plan->n_rows + rows <= books->rows_capacity && !books->reads)
+        books->plan->n_rows + rows <= books->rows_capacity && noted)
         return MS_OK;
     return ms_books_grow(books, ops, rows, reads);
 }
@@ -343,9 +348,10 @@ ms_err ms_move_note_step(ms_books *books, uint32_t op);
  * stream may still use when the host hands it out: the current op starts after
  * them. */
 void ms_move_after_compute(ms_books *books, const ms_books_at *at);
-/* The host waits for the last copies of these; n = 0: for everything. */
+/* The host waits for the last copies of these, or as call's flags and buffer
+ * say; n = 0 without: for everything. */
 ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
-                    const uint32_t *storages, uint32_t n);
+                    const uint32_t *storages, uint32_t n, const ms_call *call);
 /* One op that moves so many bytes, with room for what it makes and reads. */
 ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
                      ms_transfer_kind kind, uint8_t stream, uint64_t bytes,
@@ -360,9 +366,10 @@ void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell);
 ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer);
 ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer);
 ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
-                    const uint32_t *storages, uint32_t n, uint32_t buffer);
+                    const uint32_t *storages, uint32_t n, const ms_call *call);
+/* flags: of the MOVE. */
 ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
-                   const uint32_t *storages, uint32_t n);
+                   const uint32_t *storages, uint32_t n, uint16_t flags);
 
 /* share.c: what ranks share.  Ops [first, end) of one unit are about to run,
  * and have run: what they read of shared storages is gathered before, unless a

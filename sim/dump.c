@@ -12,19 +12,20 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                       KEY(STATE)},
     [MS_MOVE] = {"move", MS_DUMP_SET,
                  WHEN | KEY(TO) | KEY(LATER) | KEY(IN_LINE) | KEY(ADD) |
-                     KEY(SIDE) | KEY(PAGEABLE) | KEY(BUFFER)},
+                     KEY(SIDE) | KEY(PAGEABLE) | KEY(AHEAD) | KEY(BUFFER)},
     [MS_WAIT] = {"wait", MS_DUMP_SET, WHEN | KEY(BUFFER)},
     [MS_STATE] = {"state", MS_DUMP_NO_OBJECT, KEY(UNIT) | WHEN | KEY(TO)},
     [MS_STEP_SET] = {"step", MS_DUMP_SET, WHEN | KEY(TO)},
     [MS_HOLD] = {"hold", MS_DUMP_SET, WHEN | KEY(SAVES) | KEY(AGAIN)},
     [MS_DROP_SET] = {"drop", MS_DUMP_SET, KEY(UNITS) | WHEN},
-    [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT, WHEN | KEY(OF)},
+    [MS_SYNC] = {"sync", MS_DUMP_NO_OBJECT,
+                 WHEN | KEY(OF) | KEY(IN_LINE) | KEY(BUFFER)},
     [MS_MARK] = {"mark", MS_DUMP_MARK, WHEN},
     [MS_GATHER] = {"gather", MS_DUMP_SET,
                    WHEN | KEY(OUTER) | KEY(AHEAD) | KEY(LIMIT) | KEY(BUFFER)},
     [MS_REDUCE] = {"reduce", MS_DUMP_SET,
                    WHEN | KEY(TO) | KEY(OUTER) | KEY(WHOLE) | KEY(FILLED) |
-                       KEY(BUFFER)},
+                       KEY(EXCHANGE) | KEY(IN_LINE) | KEY(BUFFER)},
     [MS_TAKE] = {"take", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
 };
@@ -42,6 +43,7 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_PAGEABLE] = "pageable", [MS_DUMP_BUFFER] = "buffer",
     [MS_DUMP_FILLED] = "filled",     [MS_DUMP_OF] = "of",
     [MS_DUMP_SIDE] = "side",         [MS_DUMP_AGAIN] = "again",
+    [MS_DUMP_EXCHANGE] = "exchange",
 };
 
 const char *const ms_dump_frees[2] = {"recorded", "waited"};
@@ -61,6 +63,7 @@ const uint16_t ms_dump_flags[MS_DUMP_N_KEYS] = {
     [MS_DUMP_FILLED] = MS_CALL_FILLED,
     [MS_DUMP_SIDE] = MS_CALL_SIDE,
     [MS_DUMP_AGAIN] = MS_CALL_AGAIN,
+    [MS_DUMP_EXCHANGE] = MS_CALL_EXCHANGE,
 };
 
 /* A name from a file, made harmless for a line of text. */

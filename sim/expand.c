@@ -414,11 +414,11 @@ static ms_err move_set(ms_books *books, const ms_books_at *at,
     const uint32_t *set = program->set_item + program->set_at[call->set];
     uint32_t n = program->set_at[call->set + 1] - program->set_at[call->set];
     if (call->place == MS_PACKED)
-        return ms_pack_into(books, at, set, n, call->buffer);
+        return ms_pack_into(books, at, set, n, call);
     if (call->place == MS_SHARD)
         ms_share_let_go(books, at);
     if (call->place == MS_HERE && books->packed)
-        MS_TRY(ms_pack_out(books, at, set, n));
+        MS_TRY(ms_pack_out(books, at, set, n, call->flags));
     if (call->place == MS_SHARD && books->shard_row)
         MS_TRY(ms_share_make_parts(books, at, set, n));
     for (uint32_t i = program->set_at[call->set];
@@ -438,7 +438,7 @@ static ms_err collect_set(ms_books *books, const ms_books_at *at,
     }
     const uint32_t *set = program->set_item + first;
     if (call->verb == MS_SYNC)
-        return ms_move_sync(books, at, set, n);
+        return ms_move_sync(books, at, set, n, call);
     if (call->verb == MS_WAIT)
         return ms_move_wait(books, at, set, n, call->buffer);
     if (call->verb == MS_GATHER)

@@ -338,10 +338,17 @@ ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
 }
 
 ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
-                    const uint32_t *storages, uint32_t n)
+                    const uint32_t *storages, uint32_t n, const ms_call *call)
 {
     uint32_t until = MS_NONE;
 
+    if (books->streams && call->flags & MS_CALL_IN_LINE)
+        return ms_books_sync(books, books->last_compute[at->rank]);
+    if (books->streams && call->buffer != MS_NONE) {
+        uint32_t row = books->buffer_row[call->buffer];
+        return row != MS_NONE ? ms_books_sync(books, books->ready_op[row])
+                              : MS_OK;
+    }
     for (uint32_t i = 0; books->streams && i < n; i++) {
         uint32_t c = ms_books_cell(books, at, storages[i]);
         uint32_t row = ms_books_in(books->host_row, c);

@@ -43,16 +43,16 @@ ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer)
     return MS_OK;
 }
 
-/* A kernel of the compute stream that reads and writes so many bytes. */
+/* A kernel that reads and writes so many bytes. */
 static ms_err issue_kernel(ms_books *books, const ms_books_at *at,
-                           uint64_t bytes, uint32_t n)
+                           uint16_t flags, uint64_t bytes, uint32_t n)
 {
+    uint8_t stream = flags & MS_CALL_AHEAD ? MS_STREAM_COMM : MS_STREAM_COMPUTE;
     double rate = books->opts->hbm_bytes_per_s;
     double ns = rate > 0 ? 2.0 * (double)bytes / rate * 1e9 : 0;
 
     MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 1));
-    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE,
-                   (uint64_t)(ns + 0.5));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, stream, (uint64_t)(ns + 0.5));
     return MS_OK;
 }
 
@@ -83,16 +83,16 @@ static uint64_t bytes_of(const ms_books *books, const ms_books_at *at,
 }
 
 ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
-                    const uint32_t *storages, uint32_t n, uint32_t buffer)
+                    const uint32_t *storages, uint32_t n, const ms_call *call)
 {
-    uint32_t to = books->buffer_row[buffer];
+    uint32_t buffer = call->buffer, to = books->buffer_row[buffer];
 
     if (to == MS_NONE)
         return not_taken(books, buffer);
     uint64_t bytes = bytes_of(books, at, storages, n, false);
     if (bytes == 0)
         return MS_OK;
-    MS_TRY(issue_kernel(books, at, bytes, n));
+    MS_TRY(issue_kernel(books, at, call->flags, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t c = ms_books_cell(books, at, storages[i]);
         uint32_t from = books->row[c], in = books->packed[c];
@@ -113,13 +113,13 @@ ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
 }
 
 ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
-                   const uint32_t *storages, uint32_t n)
+                   const uint32_t *storages, uint32_t n, uint16_t flags)
 {
     uint64_t bytes = bytes_of(books, at, storages, n, true);
 
     if (bytes == 0)
         return MS_OK;
-    MS_TRY(issue_kernel(books, at, bytes, n));
+    MS_TRY(issue_kernel(books, at, flags, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         uint32_t in = books->packed[c];

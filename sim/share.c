@@ -2,10 +2,28 @@
 /* What ranks share: gathering the whole from the parts, summing over ranks. */
 #include "sim/books.h"
 
+/* Who meets in a GATHER or REDUCE with these flags.  All ranks of a node
+ * exchange, then all nodes, each rank with those in its place. */
+static ms_ring ring_of(const ms_books *books, uint16_t flags)
+{
+    ms_ring ring = books->opts->ring;
+    uint32_t local = ring.ranks_per_node > 0 ? ring.ranks_per_node : 1;
+
+    if (!(flags & MS_CALL_EXCHANGE))
+        return flags & MS_CALL_OUTER ? books->opts->outer : ring;
+    if (flags & MS_CALL_OUTER) {
+        ring.ranks = (ring.ranks + local - 1) / local;
+        ring.ranks_per_node = 1;
+    } else if (ring.ranks > local) {
+        ring.ranks = local;
+    }
+    return ring;
+}
+
 /* One op on the queue of the ranks over so many bytes, and room for what it
  * makes and reads. */
 static ms_err issue_collective(ms_books *books, const ms_books_at *at,
-                               ms_transfer_kind kind, bool outer,
+                               ms_transfer_kind kind, uint16_t flags,
                                uint64_t bytes, uint32_t n)
 {
     static const ms_collective collectives[MS_N_TRANSFERS] = {
@@ -13,16 +31,17 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
         [MS_TRANSFER_SCATTER] = MS_REDUCE_SCATTER,
         [MS_TRANSFER_REDUCE] = MS_ALL_REDUCE,
         [MS_TRANSFER_OUTER] = MS_ALL_REDUCE,
+        [MS_TRANSFER_EXCHANGE] = MS_ALL_TO_ALL,
     };
     bool apart = kind == MS_TRANSFER_OUTER;
-    const ms_ring *ring = outer ? &books->opts->outer : &books->opts->ring;
+    const ms_ring ring = ring_of(books, flags);
 
     MS_TRY(
         ms_move_issue(books, at, kind, apart ? MS_STREAM_OUTER : MS_STREAM_COMM,
-                      ms_collective_sent_bytes(ring, collectives[kind], bytes),
-                      ms_collective_ns(ring, collectives[kind], bytes), n));
+                      ms_collective_sent_bytes(&ring, collectives[kind], bytes),
+                      ms_collective_ns(&ring, collectives[kind], bytes), n));
     books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
-        ms_collective_network_bytes(ring, collectives[kind], bytes);
+        ms_collective_network_bytes(&ring, collectives[kind], bytes);
     return MS_OK;
 }
 
@@ -42,11 +61,10 @@ static ms_err wait_for_limit(ms_books *books, const ms_books_at *at)
 }
 
 /* A rank alone has nobody to talk to. */
-static bool is_alone(const ms_books *books, bool outer)
+static bool is_alone(const ms_books *books, uint16_t flags)
 {
-    const ms_ring *ring = outer ? &books->opts->outer : &books->opts->ring;
-
-    return ring->ranks < 2 && !books->graph->storage_shard_bytes;
+    return ring_of(books, flags).ranks < 2 &&
+           !books->graph->storage_shard_bytes;
 }
 
 /* ---- gathering ----------------------------------------------------------- */
@@ -111,14 +129,14 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
     if (buffer != MS_NONE)
         to = books->buffer_row[buffer];
     MS_TRY(bring_parts(books, at, storages, n, call->flags, &wanted, &bytes));
-    if (wanted == 0 || is_alone(books, false))
+    if (wanted == 0 || is_alone(books, 0))
         return MS_OK;
     if (to != MS_NONE)
         bytes = books->plan->buffers[buffer].bytes;
     if (call->flags & MS_CALL_LIMIT)
         MS_TRY(wait_for_limit(books, at));
-    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER,
-                            call->flags & MS_CALL_OUTER, bytes, n));
+    MS_TRY(
+        issue_collective(books, at, MS_TRANSFER_GATHER, call->flags, bytes, n));
     if (books->shard_row && !(call->flags & MS_CALL_AHEAD))
         ms_move_after_compute(books, at);
     for (uint32_t i = 0; i < n; i++) {
@@ -171,7 +189,7 @@ static ms_err unpack(ms_books *books, const ms_books_at *at, uint32_t first,
     for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++) {
         uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
         if (books->row[c] == MS_NONE && books->packed[c] != MS_NONE)
-            MS_TRY(ms_pack_out(books, at, &s, 1));
+            MS_TRY(ms_pack_out(books, at, &s, 1, 0));
     }
     return MS_OK;
 }
@@ -208,11 +226,11 @@ void ms_share_close_unit(ms_books *books, const ms_books_at *at)
 /* ---- reducing ------------------------------------------------------------ */
 
 /* The row that holds the cell's values: its own, the buffer's, or its part. */
-static uint32_t holder(const ms_books *books, uint32_t cell, bool outer)
+static uint32_t holder(const ms_books *books, uint32_t cell, uint16_t flags)
 {
     uint32_t in = ms_books_in(books->packed, cell);
 
-    if (outer)
+    if (flags & MS_CALL_OUTER && !(flags & MS_CALL_EXCHANGE))
         return ms_books_in(books->shard_row, cell);
     if (books->row[cell] != MS_NONE)
         return books->row[cell];
@@ -278,13 +296,13 @@ static uint32_t measure(const ms_books *books, const ms_books_at *at,
                         const uint32_t *storages, uint32_t n, uint16_t flags,
                         uint64_t *bytes)
 {
-    bool outer = flags & MS_CALL_OUTER, filled = flags & MS_CALL_FILLED;
+    bool filled = flags & MS_CALL_FILLED;
     uint32_t made = 0, last = MS_NONE;
 
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t c = ms_books_cell(books, at, storages[i]);
-        uint32_t row = holder(books, c, outer);
+        uint32_t row = holder(books, c, flags);
         if (row == MS_NONE)
             continue;
         made++;
@@ -297,6 +315,16 @@ static uint32_t measure(const ms_books *books, const ms_books_at *at,
     return made;
 }
 
+/* What was exchanged lies in another buffer. */
+static void arrive(ms_books *books, uint32_t cell, uint32_t buffer)
+{
+    if (buffer == MS_NONE || books->buffer_row[buffer] == MS_NONE ||
+        books->packed[cell] == MS_NONE)
+        return;
+    ms_books_write(books, books->buffer_row[buffer]);
+    books->packed[cell] = buffer;
+}
+
 ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
                        const uint32_t *storages, uint32_t n,
                        const ms_call *call)
@@ -305,24 +333,31 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
     ms_transfer_kind kind = MS_TRANSFER_REDUCE;
     uint64_t bytes;
 
-    if (outer)
+    if (call->flags & MS_CALL_EXCHANGE)
+        kind = MS_TRANSFER_EXCHANGE;
+    else if (outer)
         kind = MS_TRANSFER_OUTER;
     else if (call->place == MS_SHARD && !(call->flags & MS_CALL_WHOLE))
         kind = MS_TRANSFER_SCATTER;
     if (measure(books, at, storages, n, call->flags, &bytes) == 0 ||
-        is_alone(books, outer))
+        is_alone(books, call->flags))
         return MS_OK;
-    if (outer && call->buffer != MS_NONE)
+    if (kind == MS_TRANSFER_OUTER && call->buffer != MS_NONE)
         bytes = books->plan->buffers[call->buffer].bytes;
-    MS_TRY(issue_collective(books, at, kind, outer, bytes, n));
+    MS_TRY(issue_collective(books, at, kind, call->flags, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
-        uint32_t row = holder(books, c, outer);
+        uint32_t row = holder(books, c, call->flags);
         if (row == MS_NONE)
             continue;
         ms_books_write(books, row);
-        if (call->place == MS_SHARD && ms_books_shared(books, s))
+        if (call->place == MS_SHARD && ms_books_shared(books, s)) {
+            if (call->flags & MS_CALL_IN_LINE && row == books->row[c])
+                books->plan->row[row].waited = true;
             scatter(books, s, c);
+        }
+        if (kind == MS_TRANSFER_EXCHANGE && call->place == MS_HERE)
+            arrive(books, c, call->buffer);
     }
     return MS_OK;
 }

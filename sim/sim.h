@@ -99,6 +99,8 @@ typedef struct ms_graph {
                                     its format differs there; 0: the same */
     uint8_t *storage_whole;      /* (optional) 1: shared, and at the start whole
                                     besides the part */
+    uint32_t *storage_width;     /* (optional) of shared weights: the longer of
+                                    the first two dimensions; 0: it has one */
     /* Bytes of an element of a shared weight, whole and of a part; ranks with a
      * part each; groups of these.  0: nothing is shared. */
     uint8_t weight_bytes, part_bytes;
@@ -191,22 +193,22 @@ typedef enum ms_verb {
                     the host and its disk do of it, with MS_PENDING the rest */
     MS_HOLD,     /* take a host reference on each storage of set */
     MS_DROP_SET, /* release those references */
-    MS_SYNC,   /* the host waits for the last copies of set, or (NOTHING) until
-                  the device has caught up */
-    MS_MARK,   /* a named instant: levels are read here */
-    MS_GATHER, /* all-gather set: one collective makes what is SHARD whole, in
-                  storages of its own or PACKED in a buffer; what only lies in
-                  another memory is brought; what the ranks do not share is
-                  written where it is */
-    MS_STATE,  /* set unit's random state aside (place MS_HERE) or let it go
-                  (MS_GONE) */
-    MS_WAIT,   /* the compute stream waits for the copies of set; what a MOVE
-                  with LATER took to the host is dropped here */
-    MS_REDUCE, /* sum set over the ranks, place MS_SHARD: reduce-scatter into
-                  the shards, MS_HERE: all-reduce; of what was not made
-                  nothing */
-    MS_TAKE,   /* allocate a buffer of the program */
-    MS_GIVE,   /* the host lets go of it */
+    MS_SYNC,     /* the host waits for the last copies of set, for what wrote
+                    buffer, or (NOTHING) until the device has caught up */
+    MS_MARK,     /* a named instant: levels are read here */
+    MS_GATHER,   /* all-gather set: one collective makes what is SHARD whole, in
+                    storages of its own or PACKED in a buffer; what only lies in
+                    another memory is brought; what the ranks do not share is
+                    written where it is */
+    MS_STATE,    /* set unit's random state aside (place MS_HERE) or let it go
+                    (MS_GONE) */
+    MS_WAIT,     /* the compute stream waits for the copies of set; what a MOVE
+                    with LATER took to the host is dropped here */
+    MS_REDUCE,   /* sum set over the ranks, place MS_SHARD: reduce-scatter into
+                    the shards, MS_HERE: all-reduce; of what was not made
+                    nothing */
+    MS_TAKE,     /* allocate a buffer of the program */
+    MS_GIVE,     /* the host lets go of it */
     MS_N_VERBS
 } ms_verb;
 
@@ -227,10 +229,15 @@ typedef enum ms_verb {
  * nowhere, and keeps nothing else that this makes.  REDUCE: OUTER sums over the
  * groups that hold the same part, on their queue, as many bytes as a buffer
  * named has; WHOLE: every rank gets the sum of all, though it keeps its part;
- * FILLED: of a buffer what is packed in it, not all of it.  GATHER: OUTER is
- * among the ranks of the outer ring; AHEAD takes memory of the queue's own, not
- * of the compute stream's; LIMIT: the host waits for what used the second last
- * set moved to SHARD (torch's limit on all-gathers). */
+ * FILLED: of a buffer what is packed in it, not all of it; EXCHANGE: an
+ * all-to-all among the ranks of a node, or (OUTER) among those that have the
+ * same place in each node; to HERE it arrives in call's buffer; IN_LINE: who
+ * takes over the memory of the whole waits for it by an event, so that it is
+ * not held.  SYNC: IN_LINE waits for the compute stream alone.  MOVE to PACKED
+ * or out of a buffer: AHEAD copies on the ranks' queue.  GATHER: OUTER is among
+ * the ranks of the outer ring; AHEAD takes memory of the queue's own, not of
+ * the compute stream's; LIMIT: the host waits for what used the second last set
+ * moved to SHARD (torch's limit on all-gathers). */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
@@ -245,12 +252,14 @@ enum {
     MS_CALL_FILLED = 1024u,
     MS_CALL_PAGEABLE = 2048u,
     MS_CALL_SIDE = 4096u,
-    MS_CALL_AGAIN = 8192u
+    MS_CALL_AGAIN = 8192u,
+    MS_CALL_EXCHANGE = 16384u
 };
 
 /* A flat buffer of the program: what is PACKED in it needs no memory of its
- * own.  The queue of the ranks takes its own memory without waiting for the
- * compute stream; given back, it waits for the op that read it last. */
+ * own; one of no bytes is an event that a SYNC waits for.  The queue of the
+ * ranks takes its own memory without waiting for the compute stream; given
+ * back, it waits for the op that read it last. */
 typedef struct ms_buffer {
     const char *name;
     uint64_t bytes;
@@ -272,7 +281,8 @@ typedef struct ms_call {
                             reference: MS_ALL, MS_NOTHING or a set */
     uint32_t set; /* RUN forward: storages that get a HOLD reference and count
                      as activations; HOLD, DROP_SET, MOVE...: what */
-    uint32_t buffer; /* TAKE, GIVE, WAIT, GATHER and MOVE to PACKED; or NONE */
+    uint32_t buffer; /* TAKE, GIVE, WAIT, SYNC, GATHER, REDUCE and MOVE to
+                        PACKED; or NONE */
 } ms_call;
 
 typedef struct ms_program {
@@ -388,7 +398,8 @@ typedef enum ms_transfer_kind {
     MS_TRANSFER_GATHER, /* collectives */
     MS_TRANSFER_SCATTER,
     MS_TRANSFER_REDUCE,
-    MS_TRANSFER_OUTER, /* an all-reduce of the outer group */
+    MS_TRANSFER_OUTER,    /* an all-reduce of the outer group */
+    MS_TRANSFER_EXCHANGE, /* an all-to-all */
     MS_N_TRANSFERS
 } ms_transfer_kind;
 

@@ -349,6 +349,7 @@ static void add_move(laws_random *random, const ms_graph *graph,
         return;
     ms_call sync = ms_program_call(MS_SYNC);
     sync.micro_batch = after->micro_batch;
+    sync.flags = laws_chance(random, 50) ? MS_CALL_IN_LINE : 0;
     ck_assert_int_eq(ms_program_add(program, sync, arena, &fault), MS_OK);
 }
 
@@ -421,6 +422,10 @@ static void add_collective(laws_random *random, const ms_graph *graph,
     if (call.verb == MS_GATHER) {
         call.flags = laws_chance(random, 50) ? MS_CALL_AHEAD : 0;
         call.flags |= laws_chance(random, 30) ? MS_CALL_LIMIT : 0;
+    }
+    if (call.verb == MS_REDUCE && laws_chance(random, 20)) {
+        call.flags = MS_CALL_EXCHANGE;
+        call.flags |= laws_chance(random, 50) ? MS_CALL_OUTER : 0;
     }
     call.micro_batch = after->micro_batch;
     ck_assert_int_eq(

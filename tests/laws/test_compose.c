@@ -26,6 +26,12 @@ static const char *const shares[] = {"",
                                      "param_persistence_threshold=64,"
                                      "prefetch_bucket_size=2000,"
                                      "max_reuse_distance=1500",
+                                     "+zero:3,dp=16,impl=deepspeed,"
+                                     "reduce_bucket_size=900,"
+                                     "param_persistence_threshold=64,"
+                                     "zero_hpz_partition_size=8,"
+                                     "zero_quantized_weights=1,"
+                                     "zero_quantized_gradients=1",
                                      "+fsdp:dp=4,reshard_ranks=2",
                                      "+fsdp:dp=6,shard=3,reshard=but_last,"
                                      "units=split,reduce=bf16,sync=last",

@@ -200,6 +200,59 @@ START_TEST(volumes)
 }
 END_TEST
 
+/* ---- ZeRO++: what crosses the nodes' borders ----------------------------- */
+
+#define NODES 2u
+#define NODE_RANKS 8u
+#define ALL (NODES * NODE_RANKS)
+
+/* Of this kind, in hundredths of the model's 16-bit bytes.  A node's ranks
+ * carry together (n - 1) / n of what is gathered, (nodes - 1) / nodes of what
+ * is exchanged (Wang et al. 2023 counts both as all). */
+static uint64_t crossing(const ms_result *result, uint8_t kind)
+{
+    const ms_plan *plan = &result->plan;
+    uint64_t bytes = 0, model_bytes = 2 * result->graph.parameters;
+    for (uint32_t i = 0; i < plan->n_transfers; i++)
+        if (plan->transfers[i].kind == kind)
+            bytes += plan->transfers[i].network_bytes;
+    bytes = bytes * NODE_RANKS / (ALL - 1) * ALL;
+    if (kind == MS_TRANSFER_EXCHANGE)
+        bytes = bytes * (ALL - 1) / ALL * NODES / (NODES - 1);
+    return (100 * bytes + model_bytes / 2) / model_bytes;
+}
+
+START_TEST(zeropp)
+{
+    static const struct {
+        const char *policy;
+        uint64_t gathered, scattered, exchanged;
+    } rows[] = {
+        {"", 200, 100, 0},
+        {",zero_quantized_weights=1", 100, 100, 0},
+        {",zero_hpz_partition_size=8", 100, 100, 0},
+        {",zero_quantized_gradients=1", 200, 0, 25},
+        {",zero_quantized_weights=1,zero_hpz_partition_size=8,"
+         "zero_quantized_gradients=1",
+         50, 0, 25},
+    };
+    truth_begin();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const ms_result *result =
+            truth_run("llama-2-7b --batch 16 -p zero:3,dp=%u%s%s", ALL,
+                      NOTHING_KEPT, rows[i].policy);
+        truth_compare("deepspeed", rows[i].policy, "gathered between nodes, %",
+                      rows[i].gathered, crossing(result, MS_TRANSFER_GATHER));
+        truth_compare("deepspeed", rows[i].policy, "scattered between nodes, %",
+                      rows[i].scattered, crossing(result, MS_TRANSFER_SCATTER));
+        truth_compare("deepspeed", rows[i].policy, "exchanged between nodes, %",
+                      rows[i].exchanged,
+                      crossing(result, MS_TRANSFER_EXCHANGE));
+    }
+    truth_end();
+}
+END_TEST
+
 Suite *suite_deepspeed(void)
 {
     Suite *suite = suite_create("deepspeed");
@@ -207,6 +260,7 @@ Suite *suite_deepspeed(void)
     tcase_add_test(tcase, estimators);
     tcase_add_test(tcase, parts);
     tcase_add_test(tcase, volumes);
+    tcase_add_test(tcase, zeropp);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -15,6 +15,8 @@ static const char *const model =
     "{\"type\": \"mean\"}]}";
 
 static char text[8192];
+static uint64_t gathered_bytes; /* that a rank sends */
+static uint32_t n_syncs;
 
 static void put(const char *format, const char *name, uint64_t bytes,
                 uint64_t level)
@@ -28,6 +30,8 @@ static void put(const char *format, const char *name, uint64_t bytes,
 static const char *name_of(const ms_result *result, const ms_row *row)
 {
     const ms_graph *graph = &result->graph;
+    if (row->bytes == 0) /* an event */
+        return NULL;
     if (row->storage == MS_NONE)
         return result->plan.buffers[row->buffer].name;
     uint32_t of = result->plan.op[row->op].of;
@@ -50,6 +54,11 @@ static const char *events(const char *policy)
     const ms_timeline *line = &result->line;
     uint64_t level = 0;
     text[0] = '\0';
+    gathered_bytes = 0;
+    n_syncs = result->plan.n_sync;
+    for (uint32_t i = 0; i < result->plan.n_transfers; i++)
+        if (result->plan.transfers[i].kind == MS_TRANSFER_GATHER)
+            gathered_bytes += result->plan.transfers[i].bytes;
     for (uint32_t e = 0; e < line->n_events; e++) {
         const ms_row *row = &result->plan.row[line->events[e].row];
         const char *name = name_of(result, row);
@@ -219,6 +228,112 @@ START_TEST(fetch_and_release)
 }
 END_TEST
 
+START_TEST(two_under_way)
+{
+    /* From the fourth fetch and the fourth reduction on the host waits for the
+     * third last one.  Two micro-batches fetch three weights forward and
+     * backward, and reduce each gradient alone. */
+    truth_begin();
+    events("zero:3,dp=2,impl=deepspeed,param_persistence_threshold=0,"
+           "prefetch_bucket_size=0,max_reuse_distance=0,"
+           "reduce_bucket_size=64+microbatch:2 --batch 2");
+    ck_assert_uint_eq(n_syncs, (12 - 3) + (6 - 3));
+    truth_end();
+}
+END_TEST
+
+/* The ideal implementation waits by events and holds nothing; DeepSpeed's host
+ * runs ahead of forward, as the ranks' queue does: what the compute stream has
+ * not passed stays active.  Making secondary parts the host waits for it. */
+START_TEST(active)
+{
+    static const struct {
+        const char *policy;
+        bool held;
+    } rows[] = {
+        {"zero:3,dp=8", false},
+        {"zero:3,dp=8,prefetch=4+checkpoint:full", false},
+        {"zero:3,dp=8,impl=deepspeed", true},
+        {"zero:3,dp=8,impl=deepspeed,zero_hpz_partition_size=8", false},
+    };
+    truth_begin();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const ms_result *result =
+            truth_run("llama-2-7b --batch 8 -p %s", rows[i].policy);
+        const ms_peak *peak = &truth_rank(result)->peak;
+        ck_assert_msg((peak->active_bytes > peak->allocated_bytes) ==
+                          rows[i].held,
+                      "%s", rows[i].policy);
+    }
+    truth_end();
+}
+END_TEST
+
+START_TEST(secondary_parts)
+{
+    /* Groups of two: what is released in forward leaves half of it with this
+     * rank until the step.  Three weights from four ranks, then from two. */
+    truth_begin();
+    ck_assert_str_eq(
+        events("zero:3,dp=4,impl=deepspeed,param_persistence_threshold=0,"
+               "prefetch_bucket_size=0,max_reuse_distance=0,"
+               "reduce_bucket_size=192,reduce_scatter=0,"
+               "zero_hpz_partition_size=2"),
+        "+ipg_bucket 384 = 384\n"
+        "+weight 128 = 512\n+secondary_part 64 = 576\n-weight 128 = 448\n"
+        "+weight 128 = 576\n+secondary_part 64 = 640\n-weight 128 = 512\n"
+        "+weight 128 = 640\n+secondary_part 64 = 704\n-weight 128 = 576\n"
+        "+weight 128 = 704\n"
+        "+grad 128 = 832\n-weight 128 = 704\n-grad 128 = 576\n"
+        "+weight 128 = 704\n"
+        "+grad 128 = 832\n-weight 128 = 704\n-grad 128 = 576\n"
+        "+weight 128 = 704\n"
+        "+grad 128 = 832\n-weight 128 = 704\n-grad 128 = 576\n"
+        "+copy 128 = 704\n-copy 128 = 576\n"
+        "+flat_gradients 96 = 672\n+fp32_gradients 192 = 864\n"
+        "-flat_gradients 96 = 768\n-fp32_gradients 192 = 576\n"
+        "-secondary_part 64 = 512\n-secondary_part 64 = 448\n"
+        "-secondary_part 64 = 384\n");
+    ck_assert_uint_eq(gathered_bytes, 3 * 128 * 3 / 4 + 3 * 128 / 2);
+    truth_end();
+}
+END_TEST
+
+START_TEST(quantized_gradients)
+{
+    /* Two nodes of eight: 64 values of four bits and 16 fp32 scales; an eighth
+     * of them; that part in 16 bits.  The second gradient's buffers are there
+     * before the first one's go. */
+    truth_begin();
+    ck_assert_str_eq(
+        events("zero:3,dp=16,impl=deepspeed,reduce_bucket_size=128,"
+               "zero_quantized_gradients=1"),
+        "+ipg_bucket 256 = 256\n"
+        "+grad 128 = 384\n-grad 128 = 256\n"
+        "+grad 128 = 384\n-grad 128 = 256\n"
+        "+grad 128 = 384\n"
+        "+quantized 96 = 480\n+exchanged 96 = 576\n"
+        "+requantized 12 = 588\n+received 12 = 600\n+dequantized 16 = 616\n"
+        "+quantized 96 = 712\n-quantized 96 = 616\n"
+        "+exchanged 96 = 712\n-exchanged 96 = 616\n"
+        "+requantized 12 = 628\n-requantized 12 = 616\n"
+        "+received 12 = 628\n-received 12 = 616\n"
+        "+dequantized 16 = 632\n-dequantized 16 = 616\n"
+        "-quantized 96 = 520\n-exchanged 96 = 424\n"
+        "-requantized 12 = 412\n-received 12 = 400\n-dequantized 16 = 384\n"
+        "-grad 128 = 256\n"
+        "+quantized 96 = 352\n+exchanged 96 = 448\n"
+        "+requantized 12 = 460\n+received 12 = 472\n+dequantized 16 = 488\n"
+        "-quantized 96 = 392\n-exchanged 96 = 296\n"
+        "-requantized 12 = 284\n-received 12 = 272\n-dequantized 16 = 256\n"
+        "+copy 32 = 288\n-copy 32 = 256\n"
+        "+flat_gradients 24 = 280\n+fp32_gradients 48 = 328\n"
+        "-flat_gradients 24 = 304\n-fp32_gradients 48 = 256\n"
+        "+weight 128 = 384\n+weight 128 = 512\n+weight 128 = 640\n");
+    truth_end();
+}
+END_TEST
+
 Suite *suite_buckets(void)
 {
     Suite *suite = suite_create("buckets");
@@ -230,6 +345,10 @@ Suite *suite_buckets(void)
     tcase_add_test(tcase, offloaded);
     tcase_add_test(tcase, stage_3);
     tcase_add_test(tcase, fetch_and_release);
+    tcase_add_test(tcase, two_under_way);
+    tcase_add_test(tcase, active);
+    tcase_add_test(tcase, secondary_parts);
+    tcase_add_test(tcase, quantized_gradients);
     suite_add_tcase(suite, tcase);
     return suite;
 }
