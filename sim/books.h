@@ -86,10 +86,10 @@ ms_err ms_books_grow(ms_books *books, uint32_t ops, uint32_t rows,
 static inline ms_err ms_books_reserve(ms_books *books, uint32_t ops,
                                       uint32_t rows, uint32_t reads)
 {
-    bool noted = !books->reads ||
-                 (books->n_wait + reads <= books->wait_capacity &&
-                  (!books->opts->uses ||
-                   books->n_use + reads + rows <= books->use_capacity));
+    bool noted =
+        !books->reads || (books->n_wait + reads <= books->wait_capacity &&
+                          (!books->opts->uses ||
+                           books->n_use + reads + rows <= books->use_capacity));
 
     /* One op more than asked: the closing offsets of the CSR columns. */
     if (books->plan->n_ops + ops < books->ops_capacity &&

@@ -341,6 +341,7 @@ Suite *suite_paging(void)
 {
     Suite *suite = suite_create("paging");
     TCase *tcase = tcase_create("paging");
+    tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, pages_go_as_the_oracle_says);
     tcase_add_test(tcase, what_one_op_touches_must_fit);
     tcase_add_test(tcase, two_tensors_change_places);

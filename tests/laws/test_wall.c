@@ -489,6 +489,7 @@ Suite *suite_wall(void)
 {
     Suite *suite = suite_create("wall");
     TCase *tcase = tcase_create("wall");
+    tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, an_op_waits_for_a_copy_out);
     tcase_add_test(tcase, a_prefetch_is_revoked);
     tcase_add_test(tcase, a_prefetch_is_put_off);
