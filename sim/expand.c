@@ -535,8 +535,11 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
                       .buffers = program->buffers,
                       .n_micro_batches = program->n_micro_batches};
     MS_TRY(ms_books_open(&books, program));
-    /* A first guess of one run of everything: rarely grown. */
-    MS_TRY(ms_books_reserve(&books, graph->n_ops, graph->n_storages, 0));
+    /* A first guess of one run of everything, and of a copy and a wait for what
+     * most calls name: rarely grown. */
+    uint32_t copies = books.streams ? 4 * program->n_calls : 0;
+    MS_TRY(ms_books_reserve(&books, graph->n_ops + copies,
+                            graph->n_storages + copies, copies));
     for (uint32_t r = 0; r < program->n_ranks; r++)
         MS_TRY(ms_start_rank(&books, (uint8_t)r));
     MS_TRY(expand_calls(&books, program));
