@@ -325,6 +325,7 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
     forget_unreached(trace, loss);
     if (ms_trace_needs(trace, loss)) {
         root = root_gradient(trace, loss);
+        ms_flatstep_clear(trace);
         if (trace->err)
             return;
         const ms_tensor *from = ms_trace_at(trace, loss);
@@ -334,4 +335,5 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
     for (uint32_t n = trace->n_nodes; n-- > 0 && !trace->err;)
         run_node(trace, n, out);
     ms_trace_drop(trace, root);
+    ms_flatstep_add(trace);
 }

@@ -11,7 +11,8 @@
  *
  * Stages 1 and 2 have one tile, the parameter group; stage 3 a tile per
  * sub_group_size elements of the part.  Without shared states each gradient is
- * cast and the casts are flattened (runtime/fp16/fused_optimizer.py). */
+ * cast and the casts are flattened (runtime/fp16/fused_optimizer.py).  Stage 1
+ * with bf16 weights and fp32 gradients is another: see below. */
 #include "graphs/ops/ops.h"
 
 #include <string.h>
@@ -36,7 +37,7 @@ static bool is_updated(const flat_step *s, uint32_t p)
     const ms_graph *g = &s->trace->graph;
 
     return it->grad_storage != MS_NONE && !it->far &&
-           (g->storage_at_start[it->grad_storage] ||
+           ((g->storage_at_start[it->grad_storage] && it->sum == MS_NONE) ||
             g->storage_maker[it->grad_storage] != MS_NONE);
 }
 
@@ -205,6 +206,114 @@ static void run_tile(flat_step *s)
     s->tensors = 0;
 }
 
+/* ---- bf16 with a sum in fp32 --------------------------------------------- */
+
+/* deepspeed/runtime/bf16_optimizer.py: .grad lives from one backward to the
+ * beginning of the next (backward: clear_lp_grads), each backward ends with
+ * adding all of them, cast one after the other, to the sum (update_hp_grads);
+ * the step reads this rank's part of the sum as it is and sets all of it to
+ * zero (step, update_lp_params, clear_hp_grads). */
+
+bool ms_flatstep_has_sum(const ms_trace *trace)
+{
+    const ms_training *training = trace->training;
+
+    return trace->shape->flat_step.has_sum && training->gradients == 1 &&
+           training->precision == MS_BF16_MIXED;
+}
+
+void ms_flatstep_clear(ms_trace *trace)
+{
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++)
+        if (ms_flatstep_has_sum(trace) &&
+            trace->parameters[p].grad_storage != MS_NONE)
+            ms_trace_end_storage(trace, trace->parameters[p].grad_storage);
+}
+
+/* Each sum, whole: read, and written too. */
+static void touch_sums(flat_step *s, bool reads, bool writes)
+{
+    ms_graph *g = &s->trace->graph;
+
+    for (uint32_t p = 0; p < s->trace->n_parameters && !s->trace->err; p++) {
+        uint32_t sum = s->trace->parameters[p].sum;
+        if (!is_updated(s, p))
+            continue;
+        ms_trace_read_storage(s->trace, sum, reads ? g->storage_bytes[sum] : 0);
+        if (writes && !s->trace->err)
+            g->op_write_bytes[g->n_ops - 1] += g->storage_bytes[sum];
+    }
+}
+
+/* What no backward makes has no .grad. */
+static void forget_unmade(ms_trace *trace)
+{
+    ms_graph *g = &trace->graph;
+
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        uint32_t grad = trace->parameters[p].grad_storage;
+        if (grad != MS_NONE && g->storage_maker[grad] == MS_NONE)
+            g->storage_at_start[grad] = 0;
+    }
+}
+
+void ms_flatstep_add(ms_trace *trace)
+{
+    flat_step s = {.trace = trace, .how = &trace->shape->flat_step};
+    uint64_t largest = 0, elements = 0;
+
+    if (!ms_flatstep_has_sum(trace) || trace->err)
+        return;
+    forget_unmade(trace);
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        uint64_t n = is_updated(&s, p) ? trace->parameters[p].elements : 0;
+        elements += n;
+        largest = n > largest ? n : largest;
+    }
+    if (largest == 0)
+        return;
+    begin(&s, "aten::add_");
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++)
+        if (is_updated(&s, p))
+            ms_trace_read_storage(
+                trace, trace->parameters[p].grad_storage,
+                grad_bytes(&s, trace->parameters[p].elements));
+    touch_sums(&s, true, true);
+    uint32_t cast = ms_trace_make_storage(trace, "cast", largest * FP32_BYTES);
+    if (!trace->err) /* the casts are written and read */
+        trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+            2 * elements * FP32_BYTES;
+    ms_trace_end(trace, (double)elements, false);
+    ms_trace_drop_storage(trace, cast);
+}
+
+static void step_from_sum(ms_trace *trace)
+{
+    flat_step s = {.trace = trace,
+                   .how = &trace->shape->flat_step,
+                   .end = trace->n_parameters};
+
+    begin(&s, "aten::linalg_vector_norm");
+    touch_sums(&s, true, false);
+    ms_trace_end(trace, 0, false);
+    begin(&s, "fused_optimizer_step");
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
+        const ms_parameter *it = &trace->parameters[p];
+        if (!is_updated(&s, p))
+            continue;
+        s.elements += it->part;
+        ms_trace_read_storage(trace, it->sum, it->part * FP32_BYTES);
+        write_state(&s, it->master);
+        write_state(&s, it->first);
+        write_state(&s, it->second);
+    }
+    ms_trace_end(trace, UPDATE_FLOPS * (double)s.elements, false);
+    copy_masters(&s);
+    begin(&s, "aten::zero_");
+    touch_sums(&s, false, true);
+    ms_trace_end(trace, 0, false);
+}
+
 /* ---- the step ------------------------------------------------------------ */
 
 static ms_err refuse(ms_trace *trace, const char *hint, const char *what)
@@ -217,7 +326,8 @@ ms_err ms_flatstep_check(ms_trace *trace)
     const ms_training *training = trace->training;
     const ms_flat_step *how = &trace->shape->flat_step;
     bool fp16 = training->precision == MS_FP16_MIXED;
-    bool fp32_grads = trace->grad_dtype == MS_FLOAT32;
+    const ms_offload *offload = &trace->shape->offload;
+    bool sums = ms_flatstep_has_sum(trace);
 
     if (!how->used)
         return MS_OK;
@@ -229,10 +339,17 @@ ms_err ms_flatstep_check(ms_trace *trace)
         return refuse(trace, "type --precision fp16-mixed, or zero:1",
                       "stage 0 is the fused fp16 optimizer; for bf16 DeepSpeed "
                       "takes another (BF16_Optimizer)");
-    if (trace->shape->shared == MS_SHARED_OPTIMIZER && !fp16 && fp32_grads)
+    if (sums && how->bucket_key != NULL)
+        return ms_fail(trace->fault, MS_EUSAGE, "impl=deepspeed",
+                       "leave it out, or training.gradients=fp32",
+                       "%s changes nothing: for bf16 weights and fp32 "
+                       "gradients stage 1 is BF16_Optimizer, without a bucket",
+                       how->bucket_key);
+    if (sums && (offload->optimizer != MS_DEVICE_POOL ||
+                 offload->gradients != MS_DEVICE_POOL))
         return refuse(trace, "leave training.gradients out",
-                      "in stage 1 with bf16 weights and fp32 gradients "
-                      "DeepSpeed takes another optimizer (BF16_Optimizer)");
+                      "BF16_Optimizer, which stage 1 takes for bf16 weights "
+                      "and fp32 gradients, offloads nothing");
     if (training->optimizer_impl != MS_IMPL_AUTO &&
         training->optimizer_impl != MS_IMPL_FUSED)
         return refuse(trace, "leave training.optimizer_impl out",
@@ -250,6 +367,10 @@ void ms_flatstep_run(ms_trace *trace)
 {
     flat_step s = {.trace = trace, .how = &trace->shape->flat_step};
 
+    if (ms_flatstep_has_sum(trace)) {
+        step_from_sum(trace);
+        return;
+    }
     if (trace->training->precision == MS_FP16_MIXED)
         look_at_all(&s, "has_overflow", FP32_BYTES);
     look_at_all(&s, "aten::linalg_vector_norm", NORM_BYTES);

@@ -50,9 +50,10 @@ static ms_err open_trace(ms_trace *trace)
     trace->train = training->mode == 0;
     trace->weight_dtype = weight_dtype(training->precision);
     trace->autocast = autocast_dtype(training->precision);
-    trace->grad_dtype = training->gradients == 1 || trace->shape->fp32_gradients
-                            ? MS_FLOAT32
-                            : trace->weight_dtype;
+    trace->grad_dtype = trace->weight_dtype;
+    if (trace->shape->fp32_gradients ||
+        (training->gradients == 1 && !ms_flatstep_has_sum(trace)))
+        trace->grad_dtype = MS_FLOAT32;
     trace->micro_batches = trace->shape->micro_batches;
     trace->batch = (uint64_t)training->batch / trace->micro_batches;
     trace->sequence = (uint64_t)training->sequence;

@@ -144,7 +144,8 @@ void ms_optimizer_states(ms_trace *trace)
     bool kept = (trace->training->zero_grad && trace->training->step == 0 &&
                  !trace->shape->flat_step.frees_gradients) ||
                 trace->shape->holds_gradients ||
-                trace->shape->offload.gradients != MS_DEVICE_POOL;
+                trace->shape->offload.gradients != MS_DEVICE_POOL ||
+                (ms_flatstep_has_sum(trace) && trace->training->step == 0);
 
     ms_parts_split(trace);
     ms_hoststep_choose(trace);
@@ -161,6 +162,9 @@ void ms_optimizer_states(ms_trace *trace)
             return;
         trace->graph.storage_grad[parameter->storage] = parameter->grad_storage;
         home_gradient(trace, parameter);
+        if (ms_flatstep_has_sum(trace)) /* made at construction */
+            parameter->sum = state(trace, "fp32_grad", MS_FLOAT32, MS_GRADIENTS,
+                                   parameter->elements, true);
         if (trace->training->optimizer != MS_NO_OPTIMIZER) {
             parameter_states(trace, parameter);
             home_states(trace, parameter);

@@ -173,8 +173,12 @@ static bool stays_whole(const ms_shape *shape, const ms_parameter *parameter,
 
 /* A flat step reads the part of the gradients whatever is shared, and if one
  * rank alone has all of it. */
-static bool shares_gradients(const ms_shape *shape)
+static bool shares_gradients(const ms_trace *trace)
 {
+    const ms_shape *shape = trace->shape;
+
+    if (ms_flatstep_has_sum(trace))
+        return false; /* all-reduced, all of the sum is there */
     if (shape->flat_step.used)
         return shape->shared >= MS_SHARED_OPTIMIZER;
     return (shape->data_ranks > 1 || shape->copies_parts) &&
@@ -200,7 +204,7 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
                       (shape->data_ranks > 1 || shape->copies_parts);
 
     MS_TRY(home_columns(trace, new_id));
-    if (!shares_gradients(shape))
+    if (!shares_gradients(trace))
         return MS_OK;
     g->weight_bytes = ms_trace_dtype_bytes[trace->weight_dtype];
     g->part_ranks = ms_parts_ranks(shape);

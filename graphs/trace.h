@@ -100,6 +100,7 @@ typedef struct ms_parameter {
     uint64_t owned;     /* of one tensor, at most, on one rank */
     bool far;           /* the host updates it: see hoststep.c */
     uint32_t host_grad; /* where its gradient goes then, or MS_NONE */
+    uint32_t sum;       /* fp32 sum of its gradients, or MS_NONE */
 } ms_parameter;
 
 /* Pinned buffers of an optimizer step on the disk: DeepSpeed doubles them to
@@ -288,6 +289,12 @@ void ms_hoststep_send(ms_trace *trace, const uint32_t *grads);
 
 /* MS_EUSAGE for settings that DeepSpeed's step does not know. */
 ms_err ms_flatstep_check(ms_trace *trace);
+/* Is the step BF16_Optimizer's: is .grad added to an fp32 sum that lasts? */
+bool ms_flatstep_has_sum(const ms_trace *trace);
+/* The backward begins, after its first op: .grad ends; and it ends: .grad is
+ * added to the sum.  Nothing to do without one. */
+void ms_flatstep_clear(ms_trace *trace);
+void ms_flatstep_add(ms_trace *trace);
 /* The ops of a flat step (shape.flat_step). */
 void ms_flatstep_run(ms_trace *trace);
 

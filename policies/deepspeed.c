@@ -338,7 +338,9 @@ static ms_err open_backward(ms_deepspeed_writer *w, const ms_call *like)
     w->has_parts = false;
     w->parts = MS_NONE;
     w->active = 0;
-    for (uint32_t i = 0; i < n && w->how->stage > 0 && w->how->contiguous; i++)
+    if (w->how->stage == 0 || w->has_sum)
+        return MS_OK;
+    for (uint32_t i = 0; i < n && w->how->contiguous; i++)
         MS_TRY(ms_deepspeed_take(
             w, like,
             (ms_buffer){.name = "ipg_bucket",
@@ -377,6 +379,27 @@ static ms_err reduce_all(ms_deepspeed_writer *w, const ms_call *like)
     return MS_OK;
 }
 
+/* BF16_Optimizer: all of the fp32 sum, one flat tensor, is cast to bf16,
+ * all-reduced and copied back (engine.py: get_grads_for_reduction,
+ * allreduce_bucket with communication_data_type, which for bf16 is bf16).  Its
+ * elements are those of .grad. */
+static ms_err reduce_sum(ms_deepspeed_writer *w, const ms_call *like)
+{
+    uint64_t elements = 0;
+    uint32_t copy;
+    for (uint32_t r = 0; r < w->n_rows; r++)
+        elements += w->rows[r].made ? w->rows[r].elements : 0;
+    MS_TRY(ms_deepspeed_take(w, like,
+                             (ms_buffer){.name = "cast",
+                                         .bytes = elements * w->item_bytes,
+                                         .category = MS_COMMUNICATION},
+                             &copy));
+    MS_TRY(ms_deepspeed_emit(w, like, MS_REDUCE, MS_HERE, 0, w->all_grads,
+                             MS_NONE));
+    MS_TRY(ms_deepspeed_emit(w, like, MS_WAIT, 0, 0, w->all_grads, MS_NONE));
+    return ms_deepspeed_give(w, like, copy);
+}
+
 /* The tail of the bucket; in stage 1 without overlap, whose gradients have no
  * hooks, all of them. */
 static ms_err close_backward(ms_deepspeed_writer *w, const ms_call *like)
@@ -385,6 +408,8 @@ static ms_err close_backward(ms_deepspeed_writer *w, const ms_call *like)
     w->open = false;
     if (how->stage == 0)
         return is_last(w, like) ? reduce_all(w, like) : MS_OK;
+    if (w->has_sum)
+        return is_last(w, like) ? reduce_sum(w, like) : MS_OK;
     for (uint32_t r = 0;
          r < w->n_rows && how->stage == 1 && !how->overlap && is_last(w, like);
          r++)
@@ -418,8 +443,8 @@ static ms_err write_calls(ms_deepspeed_writer *w, const ms_program *old)
             MS_TRY(open_backward(w, call));
         MS_TRY(ms_program_add(w->program, *call, w->arena, w->fault));
         if (back) {
-            bool hooks = stage == 2 ||
-                         (stage == 1 && w->how->overlap && is_last(w, call));
+            bool hooks = stage == 2 || (stage == 1 && !w->has_sum &&
+                                        w->how->overlap && is_last(w, call));
             last = call;
             if (hooks)
                 MS_TRY(ms_deepspeed_ready(w, call, call->unit));
@@ -456,6 +481,9 @@ ms_err ms_deepspeed_write(const ms_policy_context *context,
                              .node_ranks = node_ranks(context),
                              .fetches = {.name = "fetch_event"},
                              .reductions = {.name = "reduce_event"},
+                             .has_sum =
+                                 how->stage == 1 &&
+                                 context->graph->storage_shard_bytes == NULL,
                              .far = shape->offload.gradients != MS_DEVICE_POOL,
                              .item_bytes = 1};
     MS_TRY(open_writer(&w));

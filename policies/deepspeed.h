@@ -84,6 +84,7 @@ typedef struct ms_deepspeed_writer {
     uint32_t *in, n_in;         /* rows */
     uint64_t filled;            /* elements */
     /* Stages 1 and 2: of the backward under way. */
+    bool has_sum;   /* BF16_Optimizer: stage 1 without parts of .grad */
     bool far;       /* gradients leave the device when they are reduced */
     bool open;      /* the buckets are there */
     bool has_parts; /* this backward's partition is there */

@@ -71,7 +71,8 @@ static const ms_param params[N_PARAMS] = {
               .help = "whose buffers: ideal has the rank's gradients, as the "
                       "paper; megatron (stage 1) one fp32 buffer of all "
                       "gradients; deepspeed that code's buckets, with the "
-                      "names and defaults of its configuration below"},
+                      "names and defaults of its configuration below (stage 1 "
+                      "with training.gradients=fp32: BF16_Optimizer)"},
     [PREFETCH] = {.name = "prefetch",
                   .type = MS_PARAM_INT,
                   .fallback = 1,
@@ -208,14 +209,26 @@ static ms_err check_secondary(const ms_policy_value *values,
 
 /* ---- shape --------------------------------------------------------------- */
 
+/* The first setting of the bucket that was given, or NULL. */
+static const char *bucket_key(const ms_policy_value *values)
+{
+    for (uint32_t i = CONTIGUOUS; i <= ROUND_ROBIN; i++)
+        if (values[i].given)
+            return params[i].name;
+    return NULL;
+}
+
 static void shape_deepspeed(const ms_policy_value *values, ms_shape *shape)
 {
     int64_t stage = values[STAGE].number;
     shape->holds_gradients = stage == 3;
     shape->part = stage == 3 ? MS_PART_ELEMENTS : MS_PART_FLAT;
     shape->flat_multiple = 2; /* nccl_start_alignment_factor */
-    shape->flat_step = (ms_flat_step){
-        .used = true, .frees_gradients = stage < 3, .whole = stage == 0};
+    shape->flat_step = (ms_flat_step){.used = true,
+                                      .frees_gradients = stage < 3,
+                                      .whole = stage == 0,
+                                      .has_sum = stage == 1,
+                                      .bucket_key = bucket_key(values)};
     if (stage < 3)
         return;
     shape->flat_step.tile_elements = (uint64_t)values[SUB_GROUP].number;

@@ -73,8 +73,12 @@ typedef struct ms_flat_step {
     bool used;
     uint64_t tile_elements; /* 0: all in one */
     bool frees_gradients;   /* .grad ends when it has been cast */
-    bool whole; /* nothing is shared: each gradient is cast, then flattened
-                   (runtime/fp16/fused_optimizer.py) */
+    bool whole;   /* nothing is shared: each gradient is cast, then flattened
+                     (runtime/fp16/fused_optimizer.py) */
+    bool has_sum; /* where bf16 gradients are summed up in fp32: a sum of all of
+                     them lasts, to which each backward adds its .grad
+                     (runtime/bf16_optimizer.py) */
+    const char *bucket_key; /* setting of the bucket, given, or NULL */
 } ms_flat_step;
 
 typedef struct ms_shape {

@@ -32,6 +32,15 @@ static void start_in(ms_books *books, const ms_books_at *at, uint32_t storage,
     rows[ms_books_cell(books, at, storage)] = r;
 }
 
+/* For good, or until a micro-batch's drop lists end it (.grad that the next
+ * backward clears). */
+static inline uint8_t refs_at_start(const ms_graph *graph, uint32_t s)
+{
+    return graph->storage_local_end[s] < graph->step_first
+               ? MS_REF_LOCAL | MS_REF_MADE
+               : MS_REF_HOLD | MS_REF_MADE;
+}
+
 /* Nothing is shared and all is on the device: the loop of most models, over a
  * third of their rows. */
 static void start_plain(ms_books *books, const ms_books_at *at)
@@ -51,7 +60,7 @@ static void start_plain(ms_books *books, const ms_books_at *at)
                                 .op = op,
                                 .category = graph->storage_category[s],
                                 .pool = MS_DEVICE_POOL};
-        state[s] = MS_REF_MADE | MS_REF_HOLD;
+        state[s] = refs_at_start(graph, s);
         row[s] = n++;
     }
     plan->n_rows = n;
@@ -74,7 +83,7 @@ ms_err ms_start_rank(ms_books *books, uint8_t rank)
     for (uint32_t s = 0; s < graph->n_persistent; s++) {
         if (!graph->storage_at_start[s])
             continue;
-        books->state[ms_books_cell(books, &at, s)] = MS_REF_MADE | MS_REF_HOLD;
+        books->state[ms_books_cell(books, &at, s)] = refs_at_start(graph, s);
         start_in(books, &at, s, home_of(books, s));
         if (graph->storage_whole && graph->storage_whole[s])
             start_in(books, &at, s, books->row);

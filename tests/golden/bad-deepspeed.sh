@@ -15,5 +15,7 @@ try -p zero:2,dp=8,impl=deepspeed,reduce_scatter=0,$each
 try -p zero:2,dp=8,impl=deepspeed,reduce_bucket_size=0
 try -p zero:2,dp=8,impl=deepspeed --precision fp32
 try -p zero:0,dp=8,impl=deepspeed
-try -p zero:1,dp=8,impl=deepspeed --set training.gradients=fp32
+fp32=training.gradients=fp32
+try -p zero:1,dp=8,impl=deepspeed,reduce_bucket_size=1e6 --set $fp32
+try -p zero:1,dp=8,impl=deepspeed+offload:optimizer --set $fp32
 try -p zero:1,dp=8,impl=deepspeed --set training.optimizer_impl=foreach

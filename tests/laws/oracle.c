@@ -163,12 +163,13 @@ static bool leaves(const ms_plan *plan, uint32_t r)
            plan->row[r].pool != graph->storage_pool[s];
 }
 
-/* A .grad that the step ends, or what became it. */
-static bool ends(const ms_graph *graph, uint32_t s)
+/* What ends the .grad *s, or what became it: an op of the step, or of the
+ * backward that makes it anew, or nothing. */
+static uint32_t end_of(const ms_graph *graph, uint32_t *s)
 {
-    if (graph->storage_category[s] == MS_BECOMES_GRAD)
-        s = graph->storage_grad[s];
-    return s < graph->n_persistent && graph->storage_local_end[s] != MS_NONE;
+    if (graph->storage_category[*s] == MS_BECOMES_GRAD)
+        *s = graph->storage_grad[*s];
+    return *s < graph->n_persistent ? graph->storage_local_end[*s] : MS_NONE;
 }
 
 /* Besides the part, and made anew from the parts when they are updated. */
@@ -196,17 +197,21 @@ void laws_check_rows(const ms_plan *plan)
         if (category == MS_COMMUNICATION || /* gathered, or not reduced */
             s == MS_NONE || is_whole_copy(plan, r))
             continue;
+        uint32_t grad = s, end = end_of(plan->graph, &grad);
+        if (end < plan->graph->step_first) {
+            HOLDS(walk.alive[grad] == 1, "storage %u", grad);
+            continue;
+        }
         bool stays =
             plan->graph->storage_at_start[s] || category == MS_GRADIENTS;
-        stays = stays && !leaves(plan, r) && !ends(plan->graph, s);
+        stays = stays && !leaves(plan, r) && end == MS_NONE;
         HOLDS(walk.state[r] == (stays ? ALIVE : DEAD),
               "row %u of storage %u, category %u, at the end", r, s, category);
     }
     ms_arena_free(&arena);
 }
 
-/* ---- the clock
- * ------------------------------------------------------------------ */
+/* ---- the clock ----------------------------------------------------------- */
 
 /* What takes no time is no kernel: the host goes on at once.  How much longer
  * an op takes beside others is checked in test_clock.c. */

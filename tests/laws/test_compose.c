@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* With training.gradients=fp32. */
+#define SUMMED_UP "+zero:1,dp=5,impl=deepspeed"
+
 static const char *const checkpoints[] = {"", "+checkpoint:sqrt",
                                           "+checkpoint:sac",
                                           "+checkpoint:full,variant=reentrant"};
@@ -19,6 +22,7 @@ static const char *const shares[] = {"",
                                      "+zero:3,dp=4",
                                      "+zero:3,dp=4,prefetch=3",
                                      "+zero:1,dp=4,impl=deepspeed",
+                                     SUMMED_UP,
                                      "+zero:2,dp=3,impl=deepspeed,"
                                      "reduce_bucket_size=700,overlap_comm=1",
                                      "+zero:3,dp=4,impl=deepspeed,"
@@ -88,6 +92,8 @@ static bool run_policy(const char *json, const char *policy)
     job.model = "composed";
     job.uses = true;
     job.training.batch = 4;
+    if (strstr(policy, SUMMED_UP) != NULL)
+        job.training.gradients = 1;
     ck_assert_int_eq(ms_read_model_bytes("composed", json, strlen(json), NULL,
                                          0, &keep, &result.model, &fault),
                      MS_OK);

@@ -200,6 +200,67 @@ START_TEST(volumes)
 }
 END_TEST
 
+/* ---- BF16_Optimizer (specs/policies.md 1.1, 1.2) ------------------------- */
+
+#define SUMMED "impl=deepspeed%s --set training.gradients=fp32"
+
+/* Held all through: bf16 weights, .grad of the step before, their fp32 sum,
+ * this rank's part of the optimizer state.  Highest when the backward has
+ * ended, but for what the loop holds: with the cast of the largest gradient
+ * that is added, or with that of all that are reduced. */
+static void check_sum(unsigned ranks, const char *more)
+{
+    char json[400];
+    uint32_t parameters;
+    uint64_t largest = 0;
+    snprintf(json, sizeof json, layers, 4096, 4097, 8192);
+    const ms_result *result =
+        truth_run_json(json, "mlp -p zero:1,dp=%u," SUMMED, ranks, more);
+    const ms_graph *graph = &result->graph;
+    uint64_t all = graph->parameters;
+    uint64_t part = part_elements(graph, &parameters);
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (ms_graph_is_weight(graph, s) && graph->storage_bytes[s] > largest)
+            largest = graph->storage_bytes[s];
+    uint64_t cast = largest > all ? 2 * largest : 2 * all;
+    uint64_t states = 8 * all + 12 * part; /* and the libraries' memory */
+    uint64_t peak = truth_rank(result)->peak.allocated_bytes -
+                    truth_rank(result)->category_peaks[MS_WORKSPACE];
+    ck_assert_uint_ge(part * ranks, all);
+    ck_assert_uint_lt(part * ranks, all + 2 * ranks);
+    ck_assert_uint_eq(truth_rank(result)->parameters_bytes, 2 * all);
+    ck_assert_uint_eq(truth_rank(result)->gradients_bytes, 6 * all);
+    ck_assert_uint_eq(truth_rank(result)->optimizer_state_bytes, 12 * part);
+    ck_assert_uint_ge(peak, states + cast);
+    ck_assert_uint_lt(peak, states + cast + all / 100);
+}
+
+/* An all-reduce of bf16 casts and a gather of the weights, whatever the number
+ * of micro-batches. */
+static void check_sum_volume(unsigned micro_batches)
+{
+    const ms_result *result =
+        truth_run("llama-2-7b --batch 4 -p microbatch:%u+zero:1,dp=8," SUMMED,
+                  micro_batches, "");
+    uint64_t model_bytes = 2 * result->graph.parameters;
+    uint64_t sent = truth_rank(result)->comm_bytes * RANKS / (RANKS - 1);
+    ck_assert_uint_eq((200 * sent + model_bytes / 2) / model_bytes, 600);
+}
+
+START_TEST(summed_up)
+{
+    static const unsigned ranks[] = {1, 8, 64};
+    truth_begin();
+    for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++) {
+        check_sum(ranks[r], "");
+        check_sum(ranks[r], "+microbatch:2 --batch 2");
+    }
+    for (unsigned m = 1; m <= 4; m *= 2)
+        check_sum_volume(m);
+    truth_end();
+}
+END_TEST
+
 /* ---- ZeRO++: what crosses the nodes' borders ----------------------------- */
 
 #define NODES 2u
@@ -258,6 +319,7 @@ Suite *suite_deepspeed(void)
     Suite *suite = suite_create("deepspeed");
     TCase *tcase = tcase_create("deepspeed");
     tcase_add_test(tcase, estimators);
+    tcase_add_test(tcase, summed_up);
     tcase_add_test(tcase, parts);
     tcase_add_test(tcase, volumes);
     tcase_add_test(tcase, zeropp);
