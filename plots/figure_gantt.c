@@ -29,12 +29,12 @@ static const struct {
     [MS_WORK_H2D] = {"h2d", "copies H2D", "#2B2B2B"},
     [MS_WORK_D2H] = {"d2h", "copies D2H", "#6E6E6E"},
     [MS_WORK_HOST] = {"host", "host cores", "#2F62A8"},
-    [MS_WORK_NVME] = {"nvme", "NVMe", "#1F5F55"},
+    [MS_WORK_NVME] = {"nvme", "disk", "#1F5F55"},
     [MS_WORK_PACK] = {"pack", "buffer copies", "#96752E"},
     [MS_WORK_WAIT_HOST] = {"wait_host", "wait: host", "#F4CFC6"},
     [MS_WORK_WAIT_COMM] = {"wait_comm", "wait: collectives", "#CBB0E0"},
     [MS_WORK_WAIT_COPY] = {"wait_copy", "wait: copies", "#BBBBBB"},
-    [MS_WORK_WAIT_DISK] = {"wait_disk", "wait: NVMe", "#A9CFC7"},
+    [MS_WORK_WAIT_DISK] = {"wait_disk", "wait: disk", "#A9CFC7"},
     [MS_WORK_WAIT_CORES] = {"wait_cores", "wait: host cores", "#B9CDEB"},
     [MS_WORK_WAIT_RANK] = {"wait_rank", "wait: other ranks", "#EFE3A8"},
     [MS_WORK_WAIT_PAGES] = {"wait_pages", "wait: pages", "#D9C7A0"},
@@ -53,8 +53,8 @@ static const struct {
     {MS_STREAM_H2D, "H2D", "copies H2D", MS_WORK_H2D},
     {MS_STREAM_D2H, "D2H", "copies D2H", MS_WORK_D2H},
     {MS_STREAM_HOST, "host", "host cores", MS_WORK_HOST},
-    {MS_STREAM_NVME_READ, "disk read", "NVMe reads", MS_WORK_NVME},
-    {MS_STREAM_NVME_WRITE, "disk write", "NVMe writes", MS_WORK_NVME},
+    {MS_STREAM_NVME_READ, "disk read", "disk reads", MS_WORK_NVME},
+    {MS_STREAM_NVME_WRITE, "disk write", "disk writes", MS_WORK_NVME},
 };
 #define N_STREAMS (sizeof streams / sizeof streams[0])
 
