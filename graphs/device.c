@@ -45,6 +45,13 @@ static void hint_name(const char *name, const char *const *names, uint32_t n,
         snprintf(hint, size, "did you mean \"%s\"?", near);
 }
 
+double ms_device_share(const ms_device *device, uint32_t ranks)
+{
+    uint32_t sharers =
+        ranks < device->gpus_per_node ? ranks : device->gpus_per_node;
+    return 1.0 / (sharers > 0 ? sharers : 1);
+}
+
 ms_err ms_device_find(const char *name, const ms_device **device,
                       ms_fault *fault)
 {

@@ -304,6 +304,11 @@ typedef struct ms_device {
 } ms_device;
 extern const ms_device ms_devices[];
 extern const uint32_t ms_devices_n;
+/* Set-up of one copy between memories; a modelling default. */
+#define MS_COPY_NS 10000u
+/* What each of so many ranks that work side by side has of its node's memory
+ * and disk. */
+double ms_device_share(const ms_device *device, uint32_t ranks);
 /* By name or alias; MS_EUSAGE with did-you-mean. */
 ms_err ms_device_find(const char *name, const ms_device **device,
                       ms_fault *fault);

@@ -11,7 +11,6 @@
  * tile is read into a pinned buffer, updated there and written back. */
 #include "graphs/ops/ops.h"
 
-#define COPY_NS 10000u   /* set-up of a copy, as for the policies' copies */
 #define STATE_BYTES 4u   /* fp32 */
 #define BUFFER_STATES 4u /* master, two moments, gradient */
 
@@ -22,8 +21,7 @@ typedef struct host_step {
     uint32_t first, end; /* parameters of the tile under way */
     uint64_t elements;   /* that this rank updates in it */
     uint32_t n_tiles;    /* so far */
-    uint32_t slots[MS_MOST_SLOTS], n_slots;
-    uint32_t order; /* nothing but an order: each copy touches it */
+    uint32_t order;      /* nothing but an order: each copy touches it */
 } host_step;
 
 /* ---- which, and where ---------------------------------------------------- */
@@ -44,18 +42,31 @@ void ms_hoststep_choose(ms_trace *trace)
     }
 }
 
+/* Does a tile of so many elements take no further parameter? */
+static bool is_full(const ms_offload *offload, uint64_t elements)
+{
+    switch (offload->step) {
+    case MS_HOST_WHOLE:
+        return false;
+    case MS_HOST_PARAMETERS:
+        return elements > 0;
+    default:
+        return elements >= offload->tile_elements;
+    }
+}
+
 /* The largest tile: what a pinned buffer must hold. */
 static uint64_t largest_tile(const ms_trace *trace)
 {
+    const ms_offload *offload = &trace->shape->offload;
     uint64_t most = 0, elements = 0;
-    uint64_t tile = trace->shape->offload.tile_elements;
 
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
         if (!trace->parameters[p].far)
             continue;
         elements += trace->parameters[p].part;
         most = elements > most ? elements : most;
-        if (elements >= tile)
+        if (is_full(offload, elements))
             elements = 0;
     }
     return most;
@@ -184,7 +195,10 @@ static uint64_t gradient_bytes(const host_step *h)
 
 static uint32_t slot_of(const host_step *h)
 {
-    return h->n_slots > 0 ? h->slots[h->n_tiles % h->n_slots] : MS_NONE;
+    const ms_trace *trace = h->trace;
+
+    return trace->n_slots > 0 ? trace->slots[h->n_tiles % trace->n_slots]
+                              : MS_NONE;
 }
 
 /* Reads the tile's state from the disk into its buffer, or writes it back. */
@@ -211,7 +225,7 @@ static void move_states(host_step *h, bool back)
         touch(h, h->order);
     double rate =
         back ? device->nvme_write_bytes_per_s : device->nvme_read_bytes_per_s;
-    end(h, bytes, bytes, rate * h->share, COPY_NS);
+    end(h, bytes, bytes, rate * h->share, MS_COPY_NS);
 }
 
 /* The update itself.  What lies on the disk is in the buffer by now. */
@@ -228,8 +242,7 @@ static void update(host_step *h)
 
     begin(h, "cpu_adam", MS_STREAM_HOST);
     touch(h, slot_of(h));
-    if (h->order != MS_NONE)
-        touch(h, h->order);
+    touch(h, h->order);
     for (uint32_t p = h->first; p < h->end; p++) {
         const ms_parameter *it = &trace->parameters[p];
         if (!it->far)
@@ -238,7 +251,7 @@ static void update(host_step *h)
             touch(h, it->host_grad);
         else if (has_gradient(h, p) && !on_disk)
             touch(h, it->grad_storage);
-        if (h->n_slots == 0)
+        if (h->trace->n_slots == 0)
             touch_states(h, it);
         if (h->offload->parameters == MS_HOST_POOL)
             touch(h, it->storage);
@@ -253,7 +266,7 @@ static void update(host_step *h)
 static void touch_masters(host_step *h)
 {
     touch(h, slot_of(h));
-    for (uint32_t p = h->first; p < h->end && h->n_slots == 0; p++)
+    for (uint32_t p = h->first; p < h->end && h->trace->n_slots == 0; p++)
         if (h->trace->parameters[p].far)
             touch(h, h->trace->parameters[p].master);
 }
@@ -270,7 +283,7 @@ static void send_weights(host_step *h)
 {
     const ms_device *device = h->trace->device;
     uint64_t bytes = weight_bytes(h);
-    uint8_t home = h->trace->shape->offload.parameters;
+    uint8_t home = h->offload->parameters;
 
     if (home == MS_HOST_POOL)
         return;
@@ -279,12 +292,11 @@ static void send_weights(host_step *h)
           disk ? MS_STREAM_NVME_WRITE : MS_STREAM_H2D);
     touch_masters(h);
     touch_weights(h);
-    if (h->order != MS_NONE)
-        touch(h, h->order);
+    touch(h, h->order);
     end(h, bytes, bytes,
         disk ? device->nvme_write_bytes_per_s * h->share
              : device->h2d_bytes_per_s,
-        COPY_NS);
+        MS_COPY_NS);
 }
 
 /* DeepSpeed's stages 1 and 2: the fp32 weights of the partition travel, the
@@ -297,7 +309,7 @@ static void send_masters(host_step *h)
     begin(h, "copy_master", MS_STREAM_H2D);
     touch_masters(h);
     uint32_t copy = ms_trace_make_storage(trace, "fp32_partition", bytes);
-    end(h, bytes, bytes, trace->device->h2d_bytes_per_s, COPY_NS);
+    end(h, bytes, bytes, trace->device->h2d_bytes_per_s, MS_COPY_NS);
     ms_trace_begin(trace, "aten::copy_");
     ms_trace_read_storage(trace, copy, bytes);
     touch_weights(h);
@@ -319,12 +331,12 @@ static void fetch_gradients(host_step *h)
             touch(h, h->trace->parameters[p].grad_storage);
             touch(h, h->trace->parameters[p].host_grad);
         }
-    end(h, bytes, bytes, device->d2h_bytes_per_s, COPY_NS);
+    end(h, bytes, bytes, device->d2h_bytes_per_s, MS_COPY_NS);
 }
 
 static void run_tile(host_step *h)
 {
-    bool disk = h->n_slots > 0;
+    bool disk = h->trace->n_slots > 0;
 
     if (h->elements == 0)
         return;
@@ -348,28 +360,10 @@ static void run_tile(host_step *h)
 static void open_step(host_step *h)
 {
     const ms_trace *trace = h->trace;
-    uint32_t ranks = trace->shape->data_ranks;
-    uint32_t per_node = trace->device->gpus_per_node;
 
     h->offload = &trace->shape->offload;
-    h->share = 1.0 / (ranks < per_node || per_node == 0 ? ranks : per_node);
-    h->n_slots = trace->n_slots;
-    for (uint32_t i = 0; i < h->n_slots; i++)
-        h->slots[i] = trace->slots[i];
+    h->share = ms_device_share(trace->device, trace->shape->data_ranks);
     h->order = trace->step_order;
-}
-
-/* Is the tile full after parameter p? */
-static bool is_full(const host_step *h)
-{
-    switch (h->offload->step) {
-    case MS_HOST_WHOLE:
-        return false;
-    case MS_HOST_PARAMETERS:
-        return h->elements > 0;
-    default:
-        return h->elements >= h->offload->tile_elements;
-    }
 }
 
 void ms_hoststep_send(ms_trace *trace, const uint32_t *grads)
@@ -389,7 +383,7 @@ void ms_hoststep_send(ms_trace *trace, const uint32_t *grads)
         begin(&h, "copy_weights", MS_STREAM_D2H);
         touch(&h, cast);
         touch(&h, it->storage);
-        end(&h, bytes, bytes, trace->device->d2h_bytes_per_s, COPY_NS);
+        end(&h, bytes, bytes, trace->device->d2h_bytes_per_s, MS_COPY_NS);
         ms_trace_drop_storage(trace, cast);
     }
 }
@@ -405,7 +399,7 @@ void ms_hoststep_run(ms_trace *trace)
         if (trace->parameters[p].far)
             h.elements += trace->parameters[p].part;
         h.end = p + 1;
-        if (!is_full(&h))
+        if (!is_full(h.offload, h.elements))
             continue;
         run_tile(&h);
         h.first = p + 1;

@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-/* Set-up of one copy between host and device; a modelling default. */
-#define COPY_NS 10000u
 /* What collectives reach of a link's printed rate; modelling defaults that the
  * bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth). */
 #define NVLINK_SHARE 0.8
@@ -151,14 +149,11 @@ static void set_rings(const ms_device *device, const ms_shape *shape,
 /* The rates of one of the ranks that work side by side. */
 ms_expand_opts ms_pipeline_rates(const ms_device *device, const ms_shape *shape)
 {
-    uint32_t ranks = shape->data_ranks;
-    uint32_t sharers =
-        ranks < device->gpus_per_node ? ranks : device->gpus_per_node;
-    double share = 1.0 / (sharers > 0 ? sharers : 1);
+    double share = ms_device_share(device, shape->data_ranks);
     ms_expand_opts opts = {
         .h2d_bytes_per_s = device->h2d_bytes_per_s,
         .d2h_bytes_per_s = device->d2h_bytes_per_s,
-        .copy_ns = COPY_NS,
+        .copy_ns = MS_COPY_NS,
         .pageable_share = device->pageable_share,
         .host_bytes_per_s = device->dram_bytes_per_s * share,
         .nvme_read_bytes_per_s = device->nvme_read_bytes_per_s * share,
