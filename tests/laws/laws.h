@@ -93,4 +93,20 @@ void laws_check_report(const ms_timeline *line, const ms_report *report,
 void laws_check_template(const ms_graph *graph, const ms_plan *plan,
                          uint32_t micro_batches);
 
+/* A policy's run of a graph: where err says so, what it came to. */
+typedef struct laws_outcome {
+    ms_err err;
+    ms_program program;
+    ms_plan plan;
+    ms_report report;
+} laws_outcome;
+
+/* Runs it on a device with room for all, each copy taking copy_ns; it points
+ * into arena and graph.  What runs obeys the laws. */
+laws_outcome laws_run_policy(const ms_graph *graph, const char *policy,
+                             uint64_t copy_ns, uint32_t micro_batches,
+                             ms_arena *arena, ms_fault *fault);
+/* The least budget that a refusal names. */
+uint64_t laws_least_budget(const laws_outcome *out, const ms_fault *fault);
+
 #endif

@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define U ((uint64_t)1000000)
@@ -17,12 +16,6 @@ static ms_arena arena;
 static ms_fault fault;
 static ms_graph graph;
 static ms_plan plan;
-
-typedef struct outcome {
-    ms_err err;
-    ms_program program;
-    ms_report report;
-} outcome;
 
 static void setup(void)
 {
@@ -51,42 +44,15 @@ static void resize(uint32_t i, uint64_t bytes)
     graph.storage_bytes[n + 2 + (n - i)] = bytes;
 }
 
-static void run_program(outcome *out, ms_expand_opts opts, ms_machine machine)
+static laws_outcome run(const char *policy, uint64_t copy_ns,
+                        uint32_t micro_batches)
 {
-    ms_timeline *line = ms_arena_take(&arena, 1, sizeof *line);
-    opts.uses = true;
-    ck_assert_int_eq(ms_check_program(&graph, &out->program, &fault), MS_OK);
-    ck_assert_int_eq(
-        ms_expand(&graph, &out->program, &opts, &arena, &plan, &fault), MS_OK);
-    ck_assert_int_eq(ms_replay(&plan, &machine, &arena, line, &fault), MS_OK);
-    ck_assert_int_eq(ms_measure(line, &machine, &arena, &out->report, &fault),
-                     MS_OK);
-    laws_check_rows(&plan);
-    laws_check_clock(&plan, line, &machine);
-    laws_check_levels(&plan, line);
+    return laws_run_policy(&graph, policy, copy_ns, micro_batches, &arena,
+                           &fault);
 }
 
-/* Each copy takes copy_ns.  What runs obeys the laws. */
-static outcome run(const char *policy, uint64_t copy_ns, uint32_t micro_batches)
-{
-    outcome out = {0};
-    ms_spec spec = {0};
-    ms_machine machine = {.capacity_bytes = UINT64_C(1) << 40};
-    ms_expand_opts opts = {.copy_ns = copy_ns};
-    ms_policy_context context = {
-        .graph = &graph, .arena = &arena, .opts = &opts, .machine = &machine};
-    fault = (ms_fault){0};
-    out.err = ms_spec_parse(policy, &arena, &spec, &fault);
-    if (out.err == MS_OK)
-        out.err = ms_apply_program(&spec, &context, micro_batches, &out.program,
-                                   &fault);
-    if (out.err == MS_OK)
-        run_program(&out, opts, machine);
-    return out;
-}
-
-static outcome run_with(const char *recompute, uint64_t budget_bytes,
-                        uint64_t copy_ns, uint32_t micro_batches)
+static laws_outcome run_with(const char *recompute, uint64_t budget_bytes,
+                             uint64_t copy_ns, uint32_t micro_batches)
 {
     char policy[128];
     snprintf(policy, sizeof policy,
@@ -95,12 +61,12 @@ static outcome run_with(const char *recompute, uint64_t budget_bytes,
     return run(policy, copy_ns, micro_batches);
 }
 
-static uint64_t peak_of(const outcome *out)
+static uint64_t peak_of(const laws_outcome *out)
 {
     return out->report.ranks[0].peak.allocated_bytes;
 }
 
-static uint64_t step_of(const outcome *out)
+static uint64_t step_of(const laws_outcome *out)
 {
     return out->report.ranks[0].time.step_ns;
 }
@@ -108,24 +74,21 @@ static uint64_t step_of(const outcome *out)
 /* The budget that the refusal names. */
 static uint64_t least_budget(const char *recompute, uint32_t micro_batches)
 {
-    outcome out = run_with(recompute, 1, 25, micro_batches);
-    ck_assert_int_eq(out.err, MS_EINFEASIBLE);
-    const char *at = strstr(fault.hint, "budget=");
-    ck_assert_ptr_nonnull(at);
-    return strtoull(at + strlen("budget="), NULL, 10);
+    laws_outcome out = run_with(recompute, 1, 25, micro_batches);
+    return laws_least_budget(&out, &fault);
 }
 
 /* ---- how often ops run again --------------------------------------------- */
 
 static uint32_t ops_again(const char *recompute)
 {
-    outcome out = run_with(recompute, 100 * U, 25, 1);
+    laws_outcome out = run_with(recompute, 100 * U, 25, 1);
     ck_assert_int_eq(out.err, MS_OK);
     ck_assert_uint_eq(out.report.ranks[0].d2h_bytes, 0);
     ck_assert_uint_eq(out.report.ranks[0].time.recompute_ns,
-                      10 * plan.recomputed_ops);
-    ck_assert_uint_eq(step_of(&out), 8 * 30 + 10 * plan.recomputed_ops);
-    return plan.recomputed_ops;
+                      10 * out.plan.recomputed_ops);
+    ck_assert_uint_eq(step_of(&out), 8 * 30 + 10 * out.plan.recomputed_ops);
+    return out.plan.recomputed_ops;
 }
 
 /* Units 0 and 6 of 8 convolve: a_2 .. a_6 are made again, a_8 is the output,
@@ -168,13 +131,13 @@ START_TEST(the_ladder_by_hand)
     static const char *const ways[] = {"cost", "speed", "memory"};
     build(9, 3);
     resize(4, 4 * U);
-    outcome none = run("none", 25, 1);
+    laws_outcome none = run("none", 25, 1);
     ck_assert_uint_eq(peak_of(&none), (12 + 1 + 2) * U + 1);
     ck_assert_uint_eq(least_budget("none", 1), (2 + 9 + 2) * U + 1);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         uint64_t least = least_budget(ways[i], 1);
         ck_assert_uint_eq(least, (2 + 9) * U + 1);
-        outcome out = run_with(ways[i], least, 25, 1);
+        laws_outcome out = run_with(ways[i], least, 25, 1);
         ck_assert_int_eq(out.err, MS_OK);
         ck_assert_uint_eq(peak_of(&out), least);
         ck_assert_int_eq(run_with(ways[i], least - 1, 25, 1).err,
@@ -185,13 +148,13 @@ END_TEST
 
 static void check_budgets(const char *recompute, uint32_t micro_batches)
 {
-    outcome none = run("none", 25, micro_batches);
+    laws_outcome none = run("none", 25, micro_batches);
     uint64_t last_ns = UINT64_MAX,
              least = least_budget(recompute, micro_batches);
-    outcome most = run_with(recompute, 100 * U, 25, micro_batches);
+    laws_outcome most = run_with(recompute, 100 * U, 25, micro_batches);
     ck_assert_uint_le(peak_of(&most), peak_of(&none));
     for (uint64_t budget = least; budget <= peak_of(&none); budget += U / 2) {
-        outcome out = run_with(recompute, budget, 25, micro_batches);
+        laws_outcome out = run_with(recompute, budget, 25, micro_batches);
         ck_assert_msg(out.err == MS_OK, "%s: %s", recompute, fault.what);
         ck_assert_uint_le(peak_of(&out), budget);
         ck_assert_uint_ge(step_of(&out), step_of(&most));
@@ -244,8 +207,8 @@ static uint32_t call_of(const ms_program *program, ms_verb verb, uint8_t place,
 START_TEST(the_least_recently_used_leaves)
 {
     build(8, 1);
-    outcome none = run("none", 25, 1);
-    outcome out = run_with("none", peak_of(&none) - 1, 25, 1);
+    laws_outcome none = run("none", 25, 1);
+    laws_outcome out = run_with("none", peak_of(&none) - 1, 25, 1);
     uint32_t leaves = call_of(&out.program, MS_MOVE, MS_HOST, 1);
     uint32_t comes = call_of(&out.program, MS_MOVE, MS_HERE, 1);
     ck_assert_uint_eq(out.program.calls[leaves + 2].verb, MS_RUN);
@@ -263,8 +226,8 @@ END_TEST
 START_TEST(room_enough_moves_nothing)
 {
     build(8, 1);
-    outcome none = run("none", 25, 1);
-    outcome out = run_with("none", peak_of(&none), 25, 1);
+    laws_outcome none = run("none", 25, 1);
+    laws_outcome out = run_with("none", peak_of(&none), 25, 1);
     ck_assert_uint_eq(out.program.n_calls, none.program.n_calls);
     ck_assert_uint_eq(step_of(&out), step_of(&none));
     out = run("swap:superneurons", 25, 1);
@@ -299,7 +262,7 @@ START_TEST(random_steps_keep_to_the_least_budget)
         uint64_t least = least_budget(way, micro_batches);
         for (uint64_t i = 0; i < 3; i++) {
             uint64_t budget = least + i * least / 16;
-            outcome out = run_with(way, budget, 25, micro_batches);
+            laws_outcome out = run_with(way, budget, 25, micro_batches);
             ck_assert_msg(out.err == MS_OK, "seed %" PRIu64 ": %s", seed,
                           fault.what);
             ck_assert_uint_le(peak_of(&out), budget);
@@ -316,7 +279,7 @@ END_TEST
 
 /* ---- a set made again, by itself ----------------------------------------- */
 
-static ms_err read_and_run(const char *calls, outcome *out)
+static ms_err read_and_run(const char *calls, laws_outcome *out)
 {
     const char *text =
         ms_arena_format(&arena,
@@ -334,7 +297,7 @@ static ms_err read_and_run(const char *calls, outcome *out)
 /* a_1 is kept; a_3 is made again from it, a_2 on the way is not kept. */
 START_TEST(again_keeps_the_set_alone)
 {
-    outcome out;
+    laws_outcome out;
     build(4, 9);
     ck_assert_int_eq(read_and_run("run forward unit 0 keep 1\n"
                                   "run forward unit 1 keep nothing\n"
@@ -364,7 +327,7 @@ END_TEST
 
 START_TEST(again_needs_a_first_time)
 {
-    outcome out;
+    laws_outcome out;
     build(4, 9);
     ck_assert_int_eq(read_and_run("run forward unit 0 keep all\n"
                                   "hold 0 again\n",
@@ -382,7 +345,7 @@ END_TEST
 static void check_refused(const char *policy, ms_err err, const char *what,
                           const char *hint)
 {
-    outcome out = run(policy, 25, 1);
+    laws_outcome out = run(policy, 25, 1);
     ck_assert_int_eq(out.err, err);
     ck_assert_str_eq(fault.what, what);
     ck_assert_str_eq(fault.hint, hint);

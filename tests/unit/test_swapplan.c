@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define N 8u
@@ -18,12 +17,6 @@
 static ms_arena arena;
 static ms_fault fault;
 static ms_graph graph;
-
-typedef struct outcome {
-    ms_err err;
-    ms_program program;
-    ms_report report;
-} outcome;
 
 static void setup(void)
 {
@@ -37,39 +30,15 @@ static void teardown(void)
     ms_arena_free(&arena);
 }
 
-/* Each copy takes copy_ns.  What runs obeys the laws. */
-static outcome run(const char *policy, uint64_t copy_ns, uint32_t micro_batches)
+static laws_outcome run(const char *policy, uint64_t copy_ns,
+                        uint32_t micro_batches)
 {
-    outcome out = {0};
-    ms_spec spec = {0};
-    ms_machine machine = {.capacity_bytes = UINT64_C(1) << 40};
-    ms_expand_opts opts = {.copy_ns = copy_ns};
-    ms_policy_context context = {
-        .graph = &graph, .arena = &arena, .opts = &opts, .machine = &machine};
-    ms_plan *plan = ms_arena_take(&arena, 1, sizeof *plan);
-    ms_timeline *line = ms_arena_take(&arena, 1, sizeof *line);
-    fault = (ms_fault){0};
-    out.err = ms_spec_parse(policy, &arena, &spec, &fault);
-    if (out.err == MS_OK)
-        out.err = ms_apply_program(&spec, &context, micro_batches, &out.program,
-                                   &fault);
-    if (out.err != MS_OK)
-        return out;
-    opts.uses = true;
-    ck_assert_int_eq(ms_check_program(&graph, &out.program, &fault), MS_OK);
-    ck_assert_int_eq(
-        ms_expand(&graph, &out.program, &opts, &arena, plan, &fault), MS_OK);
-    ck_assert_int_eq(ms_replay(plan, &machine, &arena, line, &fault), MS_OK);
-    ck_assert_int_eq(ms_measure(line, &machine, &arena, &out.report, &fault),
-                     MS_OK);
-    laws_check_rows(plan);
-    laws_check_clock(plan, line, &machine);
-    laws_check_levels(plan, line);
-    return out;
+    return laws_run_policy(&graph, policy, copy_ns, micro_batches, &arena,
+                           &fault);
 }
 
-static outcome run_budget(const char *way, uint64_t budget_bytes,
-                          uint64_t copy_ns, uint32_t micro_batches)
+static laws_outcome run_budget(const char *way, uint64_t budget_bytes,
+                               uint64_t copy_ns, uint32_t micro_batches)
 {
     char policy[128];
     snprintf(policy, sizeof policy, "%s,min=2,budget=%" PRIu64, way,
@@ -77,12 +46,12 @@ static outcome run_budget(const char *way, uint64_t budget_bytes,
     return run(policy, copy_ns, micro_batches);
 }
 
-static uint64_t peak_of(const outcome *out)
+static uint64_t peak_of(const laws_outcome *out)
 {
     return out->report.ranks[0].peak.allocated_bytes;
 }
 
-static uint64_t step_of(const outcome *out)
+static uint64_t step_of(const laws_outcome *out)
 {
     return out->report.ranks[0].time.step_ns;
 }
@@ -90,11 +59,8 @@ static uint64_t step_of(const outcome *out)
 /* The budget that the refusal names. */
 static uint64_t least_budget(const char *way, uint32_t micro_batches)
 {
-    outcome out = run_budget(way, 1, 25, micro_batches);
-    ck_assert_int_eq(out.err, MS_EINFEASIBLE);
-    const char *at = strstr(fault.hint, "budget=");
-    ck_assert_ptr_nonnull(at);
-    return strtoull(at + strlen("budget="), NULL, 10);
+    laws_outcome out = run_budget(way, 1, 25, micro_batches);
+    return laws_least_budget(&out, &fault);
 }
 
 static const char *const ways[] = {"swap:belady",
@@ -107,10 +73,10 @@ static const char *const ways[] = {"swap:belady",
 static void check_budgets(const char *way, uint32_t micro_batches)
 {
     uint64_t least = least_budget(way, micro_batches);
-    outcome none = run_budget(way, UNIT * 100, 25, micro_batches);
+    laws_outcome none = run_budget(way, UNIT * 100, 25, micro_batches);
     for (uint64_t budget = least; budget <= peak_of(&none);
          budget += UNIT / 2) {
-        outcome out = run_budget(way, budget, 25, micro_batches);
+        laws_outcome out = run_budget(way, budget, 25, micro_batches);
         ck_assert_msg(out.err == MS_OK, "%s: %s", way, fault.what);
         ck_assert_uint_le(peak_of(&out), budget);
         ck_assert_uint_ge(step_of(&out), step_of(&none));
@@ -129,8 +95,8 @@ END_TEST
 START_TEST(room_enough_is_none)
 {
     for (size_t i = 0; i < 4; i++) {
-        outcome none = run("none", 25, 1);
-        outcome out = run_budget(ways[i], peak_of(&none), 25, 1);
+        laws_outcome none = run("none", 25, 1);
+        laws_outcome out = run_budget(ways[i], peak_of(&none), 25, 1);
         ck_assert_uint_eq(out.program.n_calls, none.program.n_calls);
         ck_assert_uint_eq(step_of(&out), BASE_NS);
         ck_assert_uint_eq(peak_of(&out), peak_of(&none));
@@ -145,7 +111,7 @@ START_TEST(infinite_bandwidth_leaves_the_live_window)
 {
     for (size_t i = 0; i < 3; i++) {
         uint64_t least = least_budget(ways[i], 1);
-        outcome out = run_budget(ways[i], least, 0, 1);
+        laws_outcome out = run_budget(ways[i], least, 0, 1);
         ck_assert_int_eq(out.err, MS_OK);
         ck_assert_uint_eq(step_of(&out), BASE_NS);
         ck_assert_uint_eq(out.report.ranks[0].time.stall_ns, 0);
@@ -193,7 +159,7 @@ START_TEST(profile_by_hand)
 END_TEST
 
 /* The storages that a program moves to host memory. */
-static uint32_t moved(const outcome *out, uint32_t *storages)
+static uint32_t moved(const laws_outcome *out, uint32_t *storages)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < out->program.n_calls; i++) {
@@ -211,10 +177,10 @@ static uint32_t moved(const outcome *out, uint32_t *storages)
  * time between its copies), then a_2. */
 START_TEST(the_furthest_leave_first)
 {
-    outcome none = run("none", 25, 1);
+    laws_outcome none = run("none", 25, 1);
     for (size_t i = 0; i < 2; i++) {
         uint32_t list[2 * N];
-        outcome out = run_budget(ways[i], peak_of(&none) - 1, 25, 1);
+        laws_outcome out = run_budget(ways[i], peak_of(&none) - 1, 25, 1);
         ck_assert_uint_eq(moved(&out, list), 1);
         ck_assert_uint_eq(list[0], 1);
         out = run_budget(ways[i], peak_of(&none) - UNIT - 1, 25, 1);
@@ -232,15 +198,15 @@ START_TEST(slow_copies_are_recomputed)
 {
     static const char *const both[] = {"swap:capuchin",
                                        "checkpoint:auto+swap:auto"};
-    outcome none = run("none", 1000, 1);
+    laws_outcome none = run("none", 1000, 1);
     for (size_t i = 0; i < 2; i++) {
-        outcome out = run_budget(both[i], peak_of(&none) - 1, 1000, 1);
+        laws_outcome out = run_budget(both[i], peak_of(&none) - 1, 1000, 1);
         ck_assert_int_eq(out.err, MS_OK);
         ck_assert_uint_eq(out.report.ranks[0].d2h_bytes, 0);
         ck_assert_uint_eq(out.report.ranks[0].time.recompute_ns, 10);
         ck_assert_uint_eq(step_of(&out), BASE_NS + 10);
     }
-    outcome moves = run_budget("swap:auto", peak_of(&none) - 1, 1000, 1);
+    laws_outcome moves = run_budget("swap:auto", peak_of(&none) - 1, 1000, 1);
     ck_assert_uint_eq(moves.report.ranks[0].time.recompute_ns, 0);
     ck_assert_uint_eq(moves.report.ranks[0].d2h_bytes, UNIT);
 }
@@ -254,11 +220,13 @@ START_TEST(auto_is_the_fastest)
     uint64_t least = least_budget("swap:auto", 1);
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
         for (uint64_t budget = least; budget < 11 * UNIT; budget += UNIT) {
-            outcome both =
+            laws_outcome both =
                 run_budget("checkpoint:auto+swap:auto", budget, copies[i], 1);
-            outcome swap = run_budget("swap:auto", budget, copies[i], 1);
-            outcome other = run_budget("swap:belady", budget, copies[i], 1);
-            outcome third = run_budget("swap:capuchin", budget, copies[i], 1);
+            laws_outcome swap = run_budget("swap:auto", budget, copies[i], 1);
+            laws_outcome other =
+                run_budget("swap:belady", budget, copies[i], 1);
+            laws_outcome third =
+                run_budget("swap:capuchin", budget, copies[i], 1);
             ck_assert_uint_le(step_of(&both), step_of(&swap));
             ck_assert_uint_le(step_of(&swap), step_of(&other));
             ck_assert_uint_le(step_of(&both), step_of(&third));
@@ -269,7 +237,7 @@ END_TEST
 static void check_refused(const char *policy, ms_err err, const char *what,
                           const char *hint)
 {
-    outcome out = run(policy, 25, 1);
+    laws_outcome out = run(policy, 25, 1);
     ck_assert_int_eq(out.err, err);
     ck_assert_str_eq(fault.what, what);
     ck_assert_str_eq(fault.hint, hint);
