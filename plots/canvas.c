@@ -15,13 +15,20 @@ const char *const ms_canvas_category_color[MS_N_CATEGORIES] = {
 
 /* One px is one SVG unit, two PNG pixels, 0.54 pt in PDF; the cairo terminals
  * draw text of size s at s * fontscale * 96 / 72 of their units. */
-static const char *const terminals[] = {
-    [MS_SVG] = "svg size 900,450 fontscale 1 linewidth 1 font "
-               "'Liberation Sans,Helvetica,Arial,sans-serif,14'",
-    [MS_PNG] = "pngcairo size 1800,900 fontscale 1.5 linewidth 2 font "
-               "'Liberation Sans,14'",
-    [MS_PDF] = "pdfcairo size 6.75in,3.375in fontscale 0.405 linewidth 1.08 "
-               "rounded font 'Liberation Sans,14'",
+static const struct {
+    const char *name;
+    double px;        /* of its units of size */
+    const char *unit; /* their name */
+    const char *rest;
+} terminals[] = {
+    [MS_SVG] = {"svg", 1.0, "",
+                "fontscale 1 linewidth 1 font "
+                "'Liberation Sans,Helvetica,Arial,sans-serif,14'"},
+    [MS_PNG] = {"pngcairo", 2.0, "",
+                "fontscale 1.5 linewidth 2 font 'Liberation Sans,14'"},
+    [MS_PDF] = {"pdfcairo", 0.0075, "in",
+                "fontscale 0.405 linewidth 1.08 rounded font "
+                "'Liberation Sans,14'"},
 };
 
 static const char *const aligns[] = {
@@ -34,7 +41,9 @@ static void put_x(ms_text *script, double x)
 
 static void put_y(ms_text *script, double y)
 {
-    ms_text_double(script, 1.0 - y / MS_FIGURE_HEIGHT);
+    ms_text_add(script, "1-");
+    ms_text_double(script, y);
+    ms_text_add(script, "/H");
 }
 
 static void put_point(ms_text *script, const char *word, double x, double y)
@@ -45,16 +54,30 @@ static void put_point(ms_text *script, const char *word, double x, double y)
     put_y(script, y);
 }
 
-void ms_canvas_begin(ms_text *script, ms_format format, const ms_box *area)
+static void put_terminal(ms_text *script, ms_format format, double height_px)
+{
+    const char *unit = terminals[format].unit;
+
+    ms_text_add(script, "H = ");
+    ms_text_double(script, height_px);
+    ms_text_add(script, ".0\nset terminal %s size ", terminals[format].name);
+    ms_text_double(script, MS_FIGURE_WIDTH * terminals[format].px);
+    ms_text_add(script, "%s,", unit);
+    ms_text_double(script, height_px * terminals[format].px);
+    ms_text_add(script, "%s %s background rgb 'white'\n", unit,
+                terminals[format].rest);
+}
+
+void ms_canvas_begin(ms_text *script, ms_format format, const ms_box *area,
+                     double height_px)
 {
     static const char *const sides[] = {"lmargin", "rmargin", "tmargin",
                                         "bmargin"};
     const double at[] = {area->x0, area->x1, area->y0, area->y1};
+    put_terminal(script, format, height_px);
     ms_text_add(script,
-                "set terminal %s background rgb 'white'\n"
                 "set encoding utf8\nunset key\nunset border\nunset tics\n"
-                "set style fill solid 1 noborder\n",
-                terminals[format]);
+                "set style fill solid 1 noborder\n");
     for (int i = 0; i < 4; i++) {
         ms_text_add(script, "set %s at screen ", sides[i]);
         (i < 2 ? put_x : put_y)(script, at[i]);

@@ -2,15 +2,19 @@
 #ifndef MS_PLOTS_FIGURE_H
 #define MS_PLOTS_FIGURE_H
 
-/* What the figures share, private to plots/.  A figure is 900 x 450 units
- * ("px"), x to the right and y down, whatever the format: SVG draws 1, PNG 2
- * pixels per px, PDF 0.54 pt.  Everything but the data is placed in px, so
- * that the three look the same and every text is known to fit. */
+/* What the figures share, private to plots/.  A figure is 900 units ("px")
+ * wide and as high as it needs, x to the right and y down, whatever the format:
+ * SVG draws 1, PNG 2 pixels per px, PDF 0.54 pt.  Everything but the data is
+ * placed in px, so that the three look the same and every text is known to fit.
+ * At half the width of a page (3.375 in) one px is 0.27 pt: no text is smaller
+ * than MS_TEXT_PX, 5.4 pt there. */
 
 #include "plots/plots.h"
 
 #define MS_FIGURE_WIDTH 900.0
-#define MS_FIGURE_HEIGHT 450.0
+#define MS_FIGURE_HEIGHT 450.0 /* of the figures over time */
+#define MS_TEXT_PX 20.0        /* labels, numbers, legends */
+#define MS_TITLE_PX 25.0
 
 #define MS_INK "#1A1A1A"
 #define MS_GREY "#5A5A5A"
@@ -71,8 +75,10 @@ typedef struct ms_type {
     bool is_bold, is_upright; /* upright: read from below */
 } ms_type;
 
-/* Terminal, encoding and plot area; no title, key, border or tics. */
-void ms_canvas_begin(ms_text *script, ms_format format, const ms_box *area);
+/* Terminal, encoding and plot area of a figure that is height_px (a whole
+ * number) high, which the script calls H; no title, key, border or tics. */
+void ms_canvas_begin(ms_text *script, ms_format format, const ms_box *area,
+                     double height_px);
 /* y: the middle of the line. */
 void ms_canvas_text(ms_text *script, const char *bytes, double x, double y,
                     const ms_type *type, double limit_px);
@@ -92,11 +98,6 @@ extern const char *const ms_canvas_category_color[MS_N_CATEGORIES];
 #define MS_PHASE_WORDS 3
 /* A phase's names, from the longest to the shortest; NULL for the loss. */
 extern const char *const ms_phases_words[MS_N_PHASES + 1][MS_PHASE_WORDS];
-
-typedef struct ms_band {
-    uint64_t from_ns, to_ns;
-    uint8_t phase; /* never MS_PHASE_LOSS: it is part of forward */
-} ms_band;
 
 /* The phases of a rank's compute stream in order, without gaps from 0 to
  * end_ns; *n is 0 where no op takes time. */
@@ -233,31 +234,6 @@ ms_err ms_far_levels(const ms_timeline *line, uint8_t rank, ms_pool_kind pool,
 
 /* ---- lanes.c: what a stream does when ------------------------------------ */
 
-/* What a stream works on, or why the compute stream of a rank stands still;
- * the other streams are only idle. */
-typedef enum ms_work {
-    MS_WORK_FORWARD, /* and loss */
-    MS_WORK_RECOMPUTE,
-    MS_WORK_BACKWARD,
-    MS_WORK_OPTIMIZER,
-    MS_WORK_COMM,
-    MS_WORK_H2D,
-    MS_WORK_D2H,
-    MS_WORK_HOST,
-    MS_WORK_NVME,
-    MS_WORK_PACK, /* copies within the device */
-    MS_WORK_WAIT_HOST,
-    MS_WORK_WAIT_COMM,
-    MS_WORK_WAIT_COPY,
-    MS_WORK_WAIT_DISK,
-    MS_WORK_WAIT_CORES, /* of the host */
-    MS_WORK_WAIT_RANK,
-    MS_WORK_WAIT_PAGES,
-    MS_WORK_WAIT_MEMORY,
-    MS_WORK_IDLE,
-    MS_N_WORKS
-} ms_work;
-
 typedef struct ms_span {
     uint64_t from_ns, to_ns;
     uint8_t work; /* ms_work */
@@ -270,13 +246,6 @@ typedef struct ms_span {
 ms_err ms_lanes_spans(const ms_timeline *line, uint8_t rank,
                       ms_stream_kind stream, ms_arena *arena, ms_span **spans,
                       uint32_t *n, ms_fault *fault);
-
-/* A part of a lane that is wide enough to be seen; several works share it by
- * their times. */
-typedef struct ms_slice {
-    uint64_t from_ns, to_ns;
-    uint64_t work_ns[MS_N_WORKS];
-} ms_slice;
 
 /* Spans of at least least_ns stay; neighbours that are shorter become one
  * slice as soon as they are as long together; what is short and alone is

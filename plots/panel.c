@@ -420,7 +420,7 @@ void ms_panel_draw(ms_panel *panel, ms_format format)
     ms_box data = panel->area;
     data.y1 = panel->bottom_y;
     ms_text_add(panel->script, "# gnuplot -d THIS_FILE > PICTURE\n");
-    ms_canvas_begin(panel->script, format, &data);
+    ms_canvas_begin(panel->script, format, &data, MS_FIGURE_HEIGHT);
     put_headings(panel);
     put_bands(panel);
     put_axes(panel);

@@ -12,6 +12,8 @@
 
 #include "sim/sim.h"
 
+#include "plots/record.h"
+
 /* output.c: path "-" is standard output, written unbuffered: flush what stdio
  * holds first.  Refuses directories; follows symbolic links. */
 ms_err ms_output_write(const char *path, const char *bytes, size_t length,
@@ -68,6 +70,73 @@ ms_err ms_figure_timeline(const ms_timeline *line, const ms_report *report,
 ms_err ms_figure_gantt(const ms_timeline *line, const ms_report *report,
                        const ms_figure *figure, const char *path,
                        const char *script_path, ms_arena *arena,
+                       ms_fault *fault);
+
+/* What the figures of several runs have at their top, and where they go. */
+typedef struct ms_drawing {
+    const char *title, *subtitle; /* any bytes: escaped here */
+    const char *path;             /* its ending is the format */
+    const char *script_path;      /* also keep the script there; NULL: no */
+    ms_arena *arena;
+} ms_drawing;
+
+/* figure_bars.c: the peak of each run by category, as horizontal stacked bars
+ * in the order given, with the step's time beside them; capacity line. */
+typedef struct ms_bar {
+    const char *name; /* any bytes */
+    uint64_t by_category[MS_N_CATEGORIES];
+    uint64_t allocated_bytes; /* what by_category sums to */
+    uint64_t reserved_bytes;  /* >= allocated: the rest is drawn, too */
+    uint64_t step_ns;         /* 0: none is told */
+    bool fits;
+    const char *instead; /* why there is no bar ("refused"); NULL: there is */
+} ms_bar;
+/* usable_bytes: capacity less context, 0 for no line. */
+ms_err ms_figure_bars(const ms_bar *bars, uint32_t n, uint64_t capacity_bytes,
+                      uint64_t usable_bytes, const ms_drawing *drawing,
+                      ms_fault *fault);
+
+/* figure_pareto.c: peak against step time, lower left is better: what nothing
+ * beats is filled and on a staircase, the rest hollow; right of the capacity
+ * nothing fits.  Trades of the same family share a sign. */
+typedef struct ms_trade {
+    const char *name, *family; /* any bytes */
+    uint64_t peak_bytes, step_ns;
+    bool fits;
+} ms_trade;
+ms_err ms_figure_pareto(const ms_trade *trades, uint32_t n,
+                        uint64_t capacity_bytes, uint64_t usable_bytes,
+                        const ms_drawing *drawing, ms_fault *fault);
+
+/* figure_curve.c: a number against a swept parameter, a line per series. */
+typedef struct ms_series {
+    const char *name; /* any bytes */
+    uint32_t n;
+    const double *x;   /* ascending */
+    const uint64_t *y; /* bytes or ns */
+    const bool *fits;  /* hollow where false; NULL: all */
+} ms_series;
+typedef struct ms_curves {
+    const ms_series *series;
+    uint32_t n;
+    const char *x_name, *y_name; /* of the axes, without units */
+    bool is_time;                /* y in ns; else bytes */
+    const char *const *x_words;  /* of a parameter that is no number: x is an
+                                    index into these; NULL: x is a number */
+    uint32_t n_words;
+    uint64_t capacity_bytes, usable_bytes; /* 0: no line */
+} ms_curves;
+ms_err ms_figure_curve(const ms_curves *curves, const ms_drawing *drawing,
+                       ms_fault *fault);
+
+/* figure_layers.c: of each layer in order the bytes saved for backward and the
+ * time to recompute it, one above the other. */
+ms_err ms_figure_layers(const ms_layer_use *layers, uint32_t n,
+                        const ms_drawing *drawing, ms_fault *fault);
+
+/* figure_ranks.c: of each rank the peak by category and the parts of its
+ * step's time. */
+ms_err ms_figure_ranks(const ms_report *report, const ms_drawing *drawing,
                        ms_fault *fault);
 
 /* gnuplot.c: runs a script (text, not a path) and returns its picture. */

@@ -25,6 +25,21 @@ ms_err ms_timeline_points(const ms_timeline *line, uint8_t rank,
                           uint32_t max_points, ms_arena *arena,
                           ms_point **points, uint32_t *n, ms_fault *fault);
 
+/* ---- bylayer.c: what each layer keeps and repeats ------------------------ */
+
+/* A block, or a layer that is in none, in the order of the forward pass.
+ * saved_bytes: what its ops made and autograd or a checkpoint holds on the
+ * device after the loss of the first micro-batch (storages of activations,
+ * each once); recompute_ns: how long its ops run again, of all micro-batches;
+ * forward_ns: the first time. */
+typedef struct ms_layer_use {
+    const char *name;
+    uint64_t saved_bytes, forward_ns, recompute_ns;
+} ms_layer_use;
+ms_err ms_bylayer_measure(const ms_timeline *line, uint8_t rank,
+                          ms_arena *arena, ms_layer_use **layers, uint32_t *n,
+                          ms_fault *fault);
+
 /* ---- waits.c: why a compute stream stands still -------------------------- */
 
 typedef enum ms_cause {

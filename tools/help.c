@@ -79,7 +79,7 @@ static void put_command(const ms_command *command, ms_text *text)
                 command->operands, command->summary);
     put_examples(command, text);
     ms_text_add(text, "\nOptions, in any order:\n");
-    for (uint32_t i = 0; i < ms_options_n; i++)
+    for (uint32_t i = 0; i < ms_options_table_n; i++)
         if ((ms_options_table[i].commands & command->bit) != 0)
             put_option(&ms_options_table[i], text);
     if (command->bit == MS_FOR_HELP)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The table of options and its parser.  getopt_long is no help: it takes
+/* The parser of the command line.  getopt_long is no help: it takes
  * abbreviations, which a later option would break in somebody's script. */
 
 #include "tools/tools.h"
@@ -8,240 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define RUN MS_FOR_RUN
-#define COMPARE MS_FOR_COMPARE
-#define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN) /* what simulates one step */
-#define STEPS (STEP | COMPARE)
-#define MODEL (STEPS | MS_FOR_INSPECT)
-#define EVERY (MS_FOR_TOP | MODEL | MS_FOR_HELP)
-
-const ms_option ms_options_table[] = {
-    {.id = MS_OPTION_POLICY,
-     .name = "policy",
-     .letter = 'p',
-     .commands = STEP,
-     .takes = MS_TAKES_VALUE,
-     .value = "SPEC",
-     .help = "memory policy, e.g. checkpoint:sqrt; repeat or join with +"},
-    {.id = MS_OPTION_POLICY,
-     .name = "policy",
-     .letter = 'p',
-     .commands = COMPARE,
-     .takes = MS_TAKES_VALUE,
-     .value = "SPEC",
-     .help = "policies of one variant, joined with +; repeat it for each "
-             "variant"},
-    {.id = MS_OPTION_PLUGIN,
-     .name = "plugin",
-     .commands = STEPS | MS_FOR_HELP,
-     .takes = MS_TAKES_VALUE,
-     .value = "FILE",
-     .help = "load a policy from a shared library, e.g. ./mine.so; may be "
-             "repeated"},
-    {.id = MS_OPTION_DEVICE,
-     .name = "device",
-     .commands = MODEL,
-     .takes = MS_TAKES_VALUE,
-     .value = "NAME|FILE",
-     .help = "device, e.g. a100, or a file (default " MS_DEFAULT_DEVICE ")"},
-    {.id = MS_OPTION_SETTING,
-     .name = "batch",
-     .commands = MODEL,
-     .takes = MS_TAKES_VALUE,
-     .value = "N",
-     .setting = "training.batch",
-     .help = "samples per step"},
-    {.id = MS_OPTION_SETTING,
-     .name = "sequence",
-     .commands = MODEL,
-     .takes = MS_TAKES_VALUE,
-     .value = "N",
-     .setting = "training.sequence",
-     .help = "tokens per sample"},
-    {.id = MS_OPTION_SETTING,
-     .name = "precision",
-     .commands = MODEL,
-     .takes = MS_TAKES_VALUE,
-     .value = "NAME",
-     .setting = "training.precision",
-     .help = "number formats of weights, gradients, activations"},
-    {.id = MS_OPTION_SETTING,
-     .name = "optimizer",
-     .commands = MODEL,
-     .takes = MS_TAKES_VALUE,
-     .value = "NAME",
-     .setting = "training.optimizer",
-     .help = "optimizer"},
-    {.id = MS_OPTION_SETTING,
-     .name = "kernels",
-     .commands = MODEL,
-     .takes = MS_TAKES_VALUE,
-     .value = "NAME",
-     .setting = "training.kernels",
-     .help = "what layers run and save"},
-    {.id = MS_OPTION_SETTING,
-     .name = "framework",
-     .commands = MODEL,
-     .takes = MS_TAKES_VALUE,
-     .value = "NAME",
-     .setting = "training.framework",
-     .help = "framework whose rules and defaults hold"},
-    {.id = MS_OPTION_SET,
-     .name = "set",
-     .commands = MODEL,
-     .takes = MS_TAKES_VALUE,
-     .value = "KEY=VALUE",
-     .help = "any training.FIELD, graph.FIELD or model.FIELD; may be repeated"},
-    {.id = MS_OPTION_MEMORY,
-     .name = "memory",
-     .commands = STEPS,
-     .takes = MS_TAKES_VALUE,
-     .value = "SIZE",
-     .help = "capacity instead of the device's, e.g. 80GiB"},
-    {.id = MS_OPTION_GPUS,
-     .name = "gpus",
-     .commands = STEPS,
-     .takes = MS_TAKES_VALUE,
-     .value = "N",
-     .help = "GPUs of the job, each a rank of the policies"},
-    {.id = MS_OPTION_WALL,
-     .name = "wall",
-     .commands = STEPS,
-     .help = "the capacity is a wall: ops wait for memory, prefetches are "
-             "revoked (books device time)"},
-    {.id = MS_OPTION_CHECK,
-     .name = "check",
-     .commands = STEP,
-     .help = "exit with status 1 when the step does not fit"},
-    {.id = MS_OPTION_CHECK,
-     .name = "check",
-     .commands = COMPARE,
-     .help = "exit with status 1 when a variant does not fit"},
-    {.id = MS_OPTION_JSON,
-     .name = "json",
-     .commands = MODEL,
-     .help = "print one JSON object instead of the text"},
-    {.id = MS_OPTION_CSV,
-     .name = "csv",
-     .commands = RUN,
-     .takes = MS_TAKES_VALUE,
-     .value = "FILE",
-     .help = "write the timeline as CSV; - is standard output"},
-    {.id = MS_OPTION_CSV,
-     .name = "csv",
-     .commands = COMPARE,
-     .takes = MS_TAKES_VALUE,
-     .value = "FILE",
-     .help = "write one row per variant as CSV; - is standard output"},
-    {.id = MS_OPTION_TRACE,
-     .name = "trace",
-     .commands = RUN,
-     .takes = MS_TAKES_VALUE,
-     .value = "FILE",
-     .help = "write streams and memory as a Chrome trace, for Perfetto; - is "
-             "standard output"},
-    {.id = MS_OPTION_PLOT,
-     .name = "plot",
-     .commands = RUN,
-     .takes = MS_TAKES_OPTIONAL,
-     .value = "FILE",
-     .words = ".svg|.png|.pdf",
-     .fallback = "memsim.svg",
-     .help = "draw a figure as .svg, .png or .pdf (default memsim.svg)"},
-    {.id = MS_OPTION_FIGURE,
-     .name = "figure",
-     .commands = RUN,
-     .takes = MS_TAKES_VALUE,
-     .value = "KIND",
-     .words = "timeline|gantt",
-     .help = "what --plot draws, memory by category (default) or the streams "
-             "under the memory"},
-    {.id = MS_OPTION_KEEP_SCRIPT,
-     .name = "keep-script",
-     .commands = RUN,
-     .help = "keep the gnuplot script beside the figure"},
-    {.id = MS_OPTION_DUMP,
-     .name = "dump",
-     .commands = RUN,
-     .takes = MS_TAKES_VALUE,
-     .value = "WHAT",
-     .words = "graph|policy|program|plan|events",
-     .help = "print a stage instead of the summary"},
-    {.id = MS_OPTION_DUMP,
-     .name = "dump",
-     .commands = MS_FOR_INSPECT,
-     .takes = MS_TAKES_VALUE,
-     .value = "WHAT",
-     .words = "model",
-     .help = "print the model's file, to edit"},
-    {.id = MS_OPTION_PROGRAM,
-     .name = "program",
-     .commands = STEP,
-     .takes = MS_TAKES_VALUE,
-     .value = "FILE",
-     .help = "run a program in text form (see --dump program)"},
-    {.id = MS_OPTION_BOOK,
-     .name = "book",
-     .commands = STEPS,
-     .takes = MS_TAKES_VALUE,
-     .value = "ORDER",
-     .words = "host|device",
-     .help = "book memory in host issue order (default) or device time"},
-    {.id = MS_OPTION_ALL,
-     .name = "all",
-     .commands = MS_FOR_INSPECT,
-     .help = "list every layer, also blocks that repeat"},
-    {.id = MS_OPTION_DOT,
-     .name = "dot",
-     .commands = MS_FOR_INSPECT,
-     .help = "print the layer graph as DOT instead of the table"},
-    {.id = MS_OPTION_EXPLAIN,
-     .name = "explain",
-     .commands = COMPARE,
-     .help = "what two variants hold differently at their peaks, why it is "
-             "alive in the one and where it has gone in the other"},
-    {.id = MS_OPTION_AT,
-     .name = "at",
-     .commands = MS_FOR_EXPLAIN | COMPARE,
-     .takes = MS_TAKES_VALUE,
-     .value = "WHEN",
-     .help = "a time (12.5ms), a phase (forward, loss, backward or optimizer: "
-             "its peak) or an op (aten::mm: where it stands highest) instead "
-             "of the peak"},
-    {.id = MS_OPTION_TOP,
-     .name = "top",
-     .commands = MS_FOR_EXPLAIN | COMPARE,
-     .takes = MS_TAKES_VALUE,
-     .value = "N",
-     .help = "how many groups; 0: all (default 12, with --json all)"},
-    {.id = MS_OPTION_COLOR,
-     .name = "color",
-     .commands = MODEL,
-     .takes = MS_TAKES_VALUE,
-     .value = "WHEN",
-     .words = "auto|always|never",
-     .help = "colours (default auto: on a terminal)"},
-    {.id = MS_OPTION_QUIET,
-     .name = "quiet",
-     .letter = 'q',
-     .commands = RUN | COMPARE,
-     .help = "no summary and no notes, only what was asked for"},
-    {.id = MS_OPTION_HELP,
-     .name = "help",
-     .letter = 'h',
-     .commands = EVERY,
-     .help = "print help"},
-    {.id = MS_OPTION_VERSION,
-     .name = "version",
-     .commands = MS_FOR_TOP,
-     .help = "print the version"},
-};
-
-#define N_ROWS (sizeof ms_options_table / sizeof ms_options_table[0])
-const uint32_t ms_options_n = N_ROWS;
+#define MOST_NAMES 64u /* of the options of one command */
 
 typedef struct cursor {
-    uint8_t command;
+    uint16_t command;
     const char *const *words;
     uint32_t at, n;
     ms_arguments *arguments;
@@ -291,10 +61,10 @@ static bool ends_in_one_of(const char *words, const char *word)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static const ms_option *find_name(uint8_t command, const char *name,
+static const ms_option *find_name(uint16_t command, const char *name,
                                   size_t length)
 {
-    for (size_t i = 0; i < N_ROWS; i++) {
+    for (uint32_t i = 0; i < ms_options_table_n; i++) {
         const ms_option *row = &ms_options_table[i];
         if ((row->commands & command) != 0 && strlen(row->name) == length &&
             memcmp(row->name, name, length) == 0)
@@ -303,9 +73,9 @@ static const ms_option *find_name(uint8_t command, const char *name,
     return NULL;
 }
 
-static const ms_option *find_letter(uint8_t command, char letter)
+static const ms_option *find_letter(uint16_t command, char letter)
 {
-    for (size_t i = 0; i < N_ROWS; i++)
+    for (uint32_t i = 0; i < ms_options_table_n; i++)
         if ((ms_options_table[i].commands & command) != 0 &&
             ms_options_table[i].letter == letter)
             return &ms_options_table[i];
@@ -314,29 +84,32 @@ static const ms_option *find_letter(uint8_t command, char letter)
 
 /* ---- faults -------------------------------------------------------------- */
 
-static const char *see_help(uint8_t command)
+static const char *see_help(uint16_t command)
 {
-    switch (command) {
-    case MS_FOR_RUN:
-        return "\"memsim help run\" lists the options";
-    case MS_FOR_EXPLAIN:
-        return "\"memsim help explain\" lists the options";
-    case MS_FOR_COMPARE:
-        return "\"memsim help compare\" lists the options";
-    case MS_FOR_INSPECT:
-        return "\"memsim help inspect\" lists the options";
-    default:
-        return "\"memsim help\" lists commands and topics";
-    }
+    static const struct {
+        uint16_t command;
+        const char *words;
+    } rows[] = {{MS_FOR_RUN, "\"memsim help run\" lists the options"},
+                {MS_FOR_EXPLAIN, "\"memsim help explain\" lists the options"},
+                {MS_FOR_COMPARE, "\"memsim help compare\" lists the options"},
+                {MS_FOR_SWEEP, "\"memsim help sweep\" lists the options"},
+                {MS_FOR_FIT, "\"memsim help fit\" lists the options"},
+                {MS_FOR_PLOT, "\"memsim help plot\" lists the options"},
+                {MS_FOR_INSPECT, "\"memsim help inspect\" lists the options"}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].command == command)
+            return rows[i].words;
+    return "\"memsim help\" lists commands and topics";
 }
 
 static ms_err fail_unknown(const cursor *c, const char *word, size_t length)
 {
-    const char *names[N_ROWS];
+    const char *names[MOST_NAMES];
     char name[64], hint[128];
     size_t n = 0;
-    for (size_t i = 0; i < N_ROWS; i++)
-        if ((ms_options_table[i].commands & c->command) != 0)
+    for (uint32_t i = 0; i < ms_options_table_n; i++)
+        if ((ms_options_table[i].commands & c->command) != 0 && n < MOST_NAMES)
             names[n++] = ms_options_table[i].name;
     const char *near = NULL;
     if (length < sizeof name) {
@@ -448,7 +221,7 @@ static ms_err parse_short(cursor *c, const char *letters)
     return MS_OK;
 }
 
-ms_err ms_options_parse(uint8_t command, const char *const *words,
+ms_err ms_options_parse(uint16_t command, const char *const *words,
                         uint32_t n_words, ms_arena *arena,
                         ms_arguments *arguments, ms_fault *fault)
 {

@@ -52,7 +52,7 @@ ms_label ms_quantity_count(uint64_t n);   /* "174,604,259,328" */
 ms_label ms_quantity_short(uint64_t n);   /* "174.6B", "7.50B", "812" */
 ms_label ms_quantity_flops(double flops); /* "3.21 TFLOP" */
 
-/* ---- options.c: the table of options and its parser ---------------------- */
+/* ---- options_table.c, options.c: the table of options, its parser -------- */
 
 typedef enum ms_option_id {
     MS_OPTION_POLICY,
@@ -70,6 +70,16 @@ typedef enum ms_option_id {
     MS_OPTION_PLOT,
     MS_OPTION_FIGURE,
     MS_OPTION_KEEP_SCRIPT,
+    MS_OPTION_OUTPUT,
+    MS_OPTION_GRID,
+    MS_OPTION_FILTER,
+    MS_OPTION_JOBS,
+    MS_OPTION_SHARD,
+    MS_OPTION_RESUME,
+    MS_OPTION_MAX,
+    MS_OPTION_AXIS,   /* of a curve: its x */
+    MS_OPTION_VALUE,  /* its y */
+    MS_OPTION_SERIES, /* a line for each of its values */
     MS_OPTION_DUMP,
     MS_OPTION_PROGRAM,
     MS_OPTION_BOOK,
@@ -90,7 +100,12 @@ enum { /* ms_option.commands, ms_command.bit */
        MS_FOR_INSPECT = 4u,
        MS_FOR_HELP = 8u,
        MS_FOR_EXPLAIN = 16u,
-       MS_FOR_COMPARE = 32u
+       MS_FOR_COMPARE = 32u,
+       MS_FOR_SWEEP = 64u,
+       MS_FOR_FIT = 128u,
+       MS_FOR_PLOT = 256u,
+       MS_FOR_COMPLETION = 512u,
+       MS_FOR_SCHEMA = 1024u
 };
 
 typedef enum ms_takes {
@@ -104,7 +119,7 @@ typedef struct ms_option {
     ms_option_id id;
     const char *name; /* without dashes */
     char letter;      /* 0: none */
-    uint8_t commands;
+    uint16_t commands;
     ms_takes takes;
     const char *value;    /* what help calls the value */
     const char *words;    /* "a|b": the only values; OPTIONAL: the endings */
@@ -113,7 +128,7 @@ typedef struct ms_option {
     const char *help;
 } ms_option;
 extern const ms_option ms_options_table[];
-extern const uint32_t ms_options_n;
+extern const uint32_t ms_options_table_n;
 
 typedef struct ms_given {
     const ms_option *option;
@@ -129,7 +144,7 @@ typedef struct ms_arguments {
 
 /* Options and operands in any order, "--opt=value", "--opt value", "-o value",
  * "-ovalue", "--"; no abbreviations.  Faults: MS_EUSAGE with did-you-mean. */
-ms_err ms_options_parse(uint8_t command, const char *const *words,
+ms_err ms_options_parse(uint16_t command, const char *const *words,
                         uint32_t n_words, ms_arena *arena,
                         ms_arguments *arguments, ms_fault *fault);
 /* The last value given, or NULL. */
@@ -314,7 +329,8 @@ typedef struct ms_hall {
 
 typedef struct ms_command {
     const char *name, *operands, *summary;
-    uint8_t bit, min_operands, max_operands;
+    uint16_t bit; /* MS_FOR_... */
+    uint8_t min_operands, max_operands;
     /* status: the exit status when all went well. */
     ms_err (*call)(const ms_hall *hall, int *status, ms_fault *fault);
     const char *examples[4]; /* ended by NULL */

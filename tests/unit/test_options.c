@@ -24,7 +24,7 @@ static void teardown(void)
 }
 
 /* Words are separated by single blanks. */
-static ms_err parse(uint8_t command, const char *line)
+static ms_err parse(uint16_t command, const char *line)
 {
     const char *words[MAX_WORDS];
     uint32_t n = 0;
@@ -146,7 +146,7 @@ END_TEST
 /* No prefix of an option is taken for it. */
 START_TEST(no_abbreviations)
 {
-    for (uint32_t i = 0; i < ms_options_n; i++) {
+    for (uint32_t i = 0; i < ms_options_table_n; i++) {
         const ms_option *option = &ms_options_table[i];
         char word[64] = "--";
         size_t length = strlen(option->name);
@@ -173,7 +173,7 @@ static void check_row(const ms_option *option)
 
 START_TEST(table)
 {
-    for (uint32_t i = 0; i < ms_options_n; i++) {
+    for (uint32_t i = 0; i < ms_options_table_n; i++) {
         const ms_option *a = &ms_options_table[i];
         check_row(a);
         for (uint32_t j = 0; j < i; j++) {
@@ -190,7 +190,7 @@ END_TEST
 /* Each shorthand names a training field. */
 START_TEST(shorthands)
 {
-    for (uint32_t i = 0; i < ms_options_n; i++) {
+    for (uint32_t i = 0; i < ms_options_table_n; i++) {
         const ms_option *option = &ms_options_table[i];
         bool found = option->setting == NULL;
         for (uint32_t row = 0; row < ms_training_n_fields && !found; row++)

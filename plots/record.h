@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_PLOTS_RECORD_H
+#define MS_PLOTS_RECORD_H
+
+/* What of a run is kept: the report, and the step thinned to what a figure can
+ * show.  run --json writes it, plot and compare read it back, and the figures
+ * of one run are drawn from it alone, so that a saved result gives the figure
+ * that the run itself would have given, byte for byte.  Include plots/plots.h,
+ * the door.
+ *
+ *     ms_record record;
+ *     MS_TRY(ms_record_of(&line, &report, &names, arena, &record, fault));
+ *     MS_TRY(ms_figure_timeline(&record, 0, &drawing, fault));
+ */
+
+#define MS_RECORD_COLUMNS 600u /* parts of the step that are told apart */
+
+/* A phase of a rank's compute stream. */
+typedef struct ms_band {
+    uint64_t from_ns, to_ns;
+    uint8_t phase; /* never MS_PHASE_LOSS: it is part of forward */
+} ms_band;
+
+/* What a stream works on, or why the compute stream of a rank stands still;
+ * the other streams are only idle. */
+typedef enum ms_work {
+    MS_WORK_FORWARD, /* and loss */
+    MS_WORK_RECOMPUTE,
+    MS_WORK_BACKWARD,
+    MS_WORK_OPTIMIZER,
+    MS_WORK_COMM,
+    MS_WORK_H2D,
+    MS_WORK_D2H,
+    MS_WORK_HOST,
+    MS_WORK_NVME,
+    MS_WORK_PACK, /* copies within the device */
+    MS_WORK_WAIT_HOST,
+    MS_WORK_WAIT_COMM,
+    MS_WORK_WAIT_COPY,
+    MS_WORK_WAIT_DISK,
+    MS_WORK_WAIT_CORES, /* of the host */
+    MS_WORK_WAIT_RANK,
+    MS_WORK_WAIT_PAGES,
+    MS_WORK_WAIT_MEMORY,
+    MS_WORK_IDLE,
+    MS_N_WORKS
+} ms_work;
+
+/* A part of a lane that is wide enough to be seen; several works share it by
+ * their times. */
+typedef struct ms_slice {
+    uint64_t from_ns, to_ns;
+    uint64_t work_ns[MS_N_WORKS];
+} ms_slice;
+
+/* A stream of a rank. */
+typedef struct ms_record_lane {
+    uint8_t stream; /* ms_stream_kind */
+    uint32_t n;
+    ms_slice *slices;
+    uint64_t work_ns[MS_N_WORKS]; /* of the whole step, exact */
+} ms_record_lane;
+
+/* Of report.ranks[i]. */
+typedef struct ms_record_rank {
+    uint32_t n_points, n_bands, n_lanes, n_far;
+    ms_point *points;      /* the exact peak is one of them */
+    ms_band *bands;        /* in order, without gaps; none: no op takes time */
+    ms_record_lane *lanes; /* the compute stream, then each that works */
+    uint64_t *far;         /* highest level of the host's memory in each of
+                              n_far equal parts of the step; 0: none is used */
+} ms_record_rank;
+
+typedef struct ms_record {
+    const char *model, *device, *policy; /* as in ms_report_names */
+    const char *title, *subtitle;        /* of a figure of this run alone */
+    uint64_t parameters;
+    ms_report report; /* read back: without event, plan_op */
+    ms_record_rank *ranks;
+    uint32_t n_layers; /* of the worst rank */
+    ms_layer_use *layers;
+} ms_record;
+
+/* record points into line, report and names; title and subtitle are the
+ * caller's to set. */
+ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
+                    const ms_report_names *names, ms_arena *arena,
+                    ms_record *record, ms_fault *fault);
+
+#endif
