@@ -206,6 +206,7 @@ static void put_run_keys(ms_text *text)
         {"phase_peaks", "highest level in forward, loss, backward, optimizer; "
                         "without workspace"},
         {"phase_peaks_with_workspace", "the same with workspace"},
+        {"phase_peaks_by_category", "what makes these, by phase"},
         {"optimizer_scratch_bytes", "highest temporaries of the optimizer"},
         {"saved_for_backward_bytes", "activations held after the loss"},
         {"host_peak_bytes, nvme_peak_bytes",

@@ -452,9 +452,11 @@ void laws_check_report(const ms_timeline *line, const ms_report *report,
     }
     HOLDS(rank->peak.allocated_bytes == now.peak_bytes, "peak");
     HOLDS(sum_of(rank->peak.by_category) == now.peak_bytes, "breakdown");
-    for (int p = 0; p < MS_N_PHASES; p++)
-        HOLDS(rank->phase_peaks_with_workspace[p] <= now.peak_bytes, "phase %d",
-              p);
+    for (int p = 0; p < MS_N_PHASES; p++) {
+        uint64_t bytes = rank->phase_peaks_with_workspace[p];
+        HOLDS(bytes <= now.peak_bytes, "phase %d", p);
+        HOLDS(sum_of(rank->phase_by_category[p]) == bytes, "phase %d", p);
+    }
     HOLDS(rank->parameters_bytes <= highest[MS_PARAMETERS], "buffers are not");
     check_times(line, &rank->time);
     check_overlap(rank);
