@@ -26,6 +26,14 @@ const ms_option ms_options_table[] = {
      .value = "SPEC",
      .help = "policies of one variant, joined with +; repeat it for each "
              "variant"},
+    {.id = MS_OPTION_GRID,
+     .name = "grid",
+     .commands = COMPARE,
+     .takes = MS_TAKES_VALUE,
+     .value = "KEY=V1,V2",
+     .help = "a variant for each value of a setting, or of policy (also "
+             "A..B*F, and V1;V2 where values have commas); repeat it for a "
+             "product"},
     {.id = MS_OPTION_PLUGIN,
      .name = "plugin",
      .commands = STEPS | MS_FOR_HELP,

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What memsim compare puts side by side: of each model the product of the
+ * policies and the grid, in the order given. */
+
+#include "tools/compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct maker {
+    const ms_hall *hall;
+    ms_points *points;
+    ms_comparison *c;
+    ms_fault *fault;
+    const char **models; /* operands */
+    uint32_t n_models;
+    ms_job base; /* what all have */
+    const char **policies;
+    uint32_t n_policies;
+    bool json;
+} maker;
+
+/* ---- names --------------------------------------------------------------- */
+
+static void put_part(ms_text *name, const char *key, const char *value)
+{
+    ms_text_add(name, "%s", name->length > 0 ? ", " : "");
+    if (key != NULL)
+        ms_text_add(name, "%s=", key);
+    ms_text_put(name, value, strlen(value));
+}
+
+static void put_axis(const ms_grid *grid, uint64_t point, uint32_t a,
+                     ms_text *name)
+{
+    const char *key = grid->axes[a].key;
+    const char *value = ms_grid_value(grid, point, a);
+    if (strcmp(key, "policy") == 0)
+        put_part(name, NULL, value);
+    else if (strcmp(key, "memory") == 0)
+        put_part(name, key, ms_quantity_size(strtoull(value, NULL, 10)).s);
+    else
+        put_part(name, strncmp(key, "training.", 9) == 0 ? key + 9 : key,
+                 value);
+}
+
+/* Of what varies only. */
+static ms_err name_variant(const maker *m, const ms_grid *grid, uint64_t point,
+                           const ms_job *base, ms_variant *variant)
+{
+    ms_arena *keep = m->hall->keep;
+    ms_text name = {.arena = keep};
+    const char *policy = ms_spec_print(&base->spec, keep);
+    if (policy == NULL)
+        return ms_fail_nomem(m->fault);
+    if (m->n_models > 1)
+        put_part(&name, NULL, variant->job.model);
+    if (m->n_policies > 1)
+        put_part(&name, NULL, policy);
+    for (uint32_t a = 0; a < grid->n_axes; a++)
+        if (grid->axes[a].n > 1)
+            put_axis(grid, point, a, &name);
+    if (name.length == 0)
+        put_part(&name, NULL, policy);
+    variant->name = name.bytes;
+    return name.failed ? ms_fail_nomem(m->fault) : MS_OK;
+}
+
+/* ---- from the command line ----------------------------------------------- */
+
+static ms_err check_n(uint64_t n, ms_fault *fault)
+{
+    if (n <= MS_VARIANTS_MOST)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, NULL,
+                   "leave some out; \"memsim sweep\" simulates any number, a "
+                   "row each",
+                   "\"memsim compare\" puts at most %u variants side by side",
+                   MS_VARIANTS_MOST);
+}
+
+static ms_err add_points(maker *m, const ms_grid *grid, const ms_job *base)
+{
+    ms_comparison *c = m->c;
+    MS_TRY(check_n(c->n + grid->n_points, m->fault));
+    for (uint64_t point = 0; point < grid->n_points; point++) {
+        ms_variant *variant = &c->variants[c->n++];
+        MS_TRY(ms_grid_job(grid, point, base, m->hall->keep, &variant->job,
+                           m->fault));
+        MS_TRY(name_variant(m, grid, point, base, variant));
+        variant->policy = ms_settings_policy(&variant->job, m->hall->keep);
+        if (variant->policy == NULL)
+            return ms_fail_nomem(m->fault);
+    }
+    return MS_OK;
+}
+
+static ms_err add_policy(maker *m, const char *model, const char *policy)
+{
+    ms_grid grid;
+    ms_job base = m->base;
+    base.model = model;
+    if (policy != NULL)
+        MS_TRY(ms_spec_parse(policy, m->hall->keep, &base.spec, m->fault));
+    MS_TRY(ms_grid_read(m->hall->arguments, &base, m->hall->keep, &grid,
+                        m->fault));
+    return add_points(m, &grid, &base);
+}
+
+/* A word that is no model ends the command, as one that is no option does. */
+static ms_err add_model(maker *m, const char *name)
+{
+    ms_model model;
+    ms_job job = m->base;
+    job.model = name;
+    MS_TRY(ms_points_model(m->points, &job, &model, m->fault));
+    for (uint32_t p = 0; p < m->n_policies; p++)
+        MS_TRY(add_policy(m, name, m->policies[p]));
+    return m->n_policies > 0 ? MS_OK : add_policy(m, name, NULL);
+}
+
+static ms_err read_words(maker *m)
+{
+    const ms_arguments *arguments = m->hall->arguments;
+    ms_arena *keep = m->hall->keep;
+    m->c->variants =
+        ms_arena_take(keep, MS_VARIANTS_MOST, sizeof *m->c->variants);
+    m->policies =
+        ms_arena_take(keep, arguments->n_given + 1, sizeof *m->policies);
+    if (m->c->variants == NULL || m->policies == NULL)
+        return ms_fail_nomem(m->fault);
+    for (uint32_t i = 0; i < arguments->n_given; i++)
+        if (arguments->given[i].option->id == MS_OPTION_POLICY)
+            m->policies[m->n_policies++] = arguments->given[i].value;
+    m->models = arguments->operands;
+    m->n_models = arguments->n_operands;
+    return ms_settings_shared(arguments, keep, &m->base, m->fault);
+}
+
+/* ---- simulated ----------------------------------------------------------- */
+
+static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
+{
+    const ms_result *result = &variant->result;
+    ms_text setup = {.arena = arena}, device = setup;
+    ms_summary_setup(result, "x", &setup);
+    ms_summary_device(&variant->job, &result->report, &device);
+    variant->setup = setup.bytes;
+    variant->device = device.bytes;
+    return setup.failed || device.failed ? ms_fail_nomem(fault) : MS_OK;
+}
+
+static ms_err set_json(ms_variant *variant, ms_arena *arena, ms_fault *fault)
+{
+    ms_text text = {.arena = arena};
+    MS_TRY(ms_run_json(&variant->job, &variant->result, variant->policy, &text,
+                       fault));
+    variant->json = text.bytes;
+    return text.failed ? ms_fail_nomem(fault) : MS_OK;
+}
+
+static ms_err set_refusal(ms_variant *variant, ms_arena *arena, ms_fault *fault)
+{
+    const ms_fault *own = &variant->fault;
+    bool told = strstr(variant->policy, own->where) != NULL;
+    variant->refused = ms_arena_format(arena, "%s%s%s", told ? "" : own->where,
+                                       told ? "" : ": ", own->what);
+    return variant->refused == NULL ? ms_fail_nomem(fault) : MS_OK;
+}
+
+/* What is said of the job is a result; what of the machine, or that there is no
+ * memory for it, is not. */
+static ms_err simulate(const maker *m, ms_variant *variant)
+{
+    ms_arena *keep = m->hall->keep;
+    variant->fault = (ms_fault){.caret = -1};
+    ms_err err = ms_points_step(m->points, &variant->seat, &variant->job,
+                                &variant->result, &variant->fault);
+    if (err == MS_EUSAGE || err == MS_EINPUT || err == MS_EINFEASIBLE)
+        return set_refusal(variant, keep, m->fault);
+    if (err != MS_OK) {
+        if (m->fault->err == MS_OK)
+            *m->fault = variant->fault;
+        return err;
+    }
+    const ms_result *result = &variant->result;
+    variant->record = (ms_record){.model = result->model.name,
+                                  .device = variant->job.device->name,
+                                  .policy = variant->policy,
+                                  .parameters = result->graph.parameters,
+                                  .report = result->report};
+    MS_TRY(set_words(variant, keep, m->fault));
+    return m->json ? set_json(variant, keep, m->fault) : MS_OK;
+}
+
+const char *ms_variants_status(const ms_variant *variant)
+{
+    if (variant->refused == NULL)
+        return ms_names_status[variant->record.report.status];
+    return variant->fault.err == MS_EINFEASIBLE ? ms_names_status[MS_INFEASIBLE]
+                                                : "refused";
+}
+
+/* The first that is there; none: what the first was refused for. */
+static ms_err find_base(ms_comparison *c, ms_fault *fault)
+{
+    for (c->base = 0; c->base < c->n; c->base++)
+        if (c->variants[c->base].refused == NULL)
+            return MS_OK;
+    *fault = c->variants[0].fault;
+    return fault->err;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+ms_err ms_variants_read(const ms_hall *hall, ms_points *points,
+                        ms_comparison *comparison, ms_fault *fault)
+{
+    maker m = {.hall = hall, .points = points, .c = comparison, .fault = fault};
+    MS_TRY(read_words(&m));
+    for (uint32_t i = 0; i < m.n_models; i++)
+        MS_TRY(add_model(&m, m.models[i]));
+    if (comparison->n < 2)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "give each variant, e.g. -p none -p checkpoint:sqrt, "
+                       "or --grid batch=1,8",
+                       "\"memsim compare\" needs two variants or more");
+    return MS_OK;
+}
+
+ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, bool json,
+                        ms_comparison *comparison, ms_fault *fault)
+{
+    const maker m = {.hall = hall,
+                     .points = points,
+                     .c = comparison,
+                     .fault = fault,
+                     .json = json};
+    for (uint32_t i = 0; i < comparison->n; i++) {
+        comparison->variants[i].job.uses = comparison->explain;
+        MS_TRY(simulate(&m, &comparison->variants[i]));
+    }
+    return find_base(comparison, fault);
+}
+
+void ms_variants_close(ms_points *points, ms_comparison *comparison)
+{
+    for (uint32_t i = 0; i < comparison->n; i++)
+        ms_points_leave(points, &comparison->variants[i].seat);
+}
