@@ -7,6 +7,11 @@
 
 /* ---- timeline.c: folds over events --------------------------------------- */
 
+/* How many events are booked no later than the mark: start, before_loss and
+ * after_forward of the first micro-batch, after_backward and end of the last.
+ * MS_NONE: the program has no such mark. */
+uint32_t ms_timeline_until(const ms_timeline *line, uint8_t rank, ms_mark mark);
+
 /* Rows of rank's device pool alive just after event index e, largest first;
  * *n of them. */
 ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint8_t rank,
@@ -27,11 +32,17 @@ ms_err ms_timeline_points(const ms_timeline *line, uint8_t rank,
 
 /* ---- bylayer.c: what each layer keeps and repeats ------------------------ */
 
-/* A block, or a layer that is in none, in the order of the forward pass.
+/* A block, or a layer that is in none (of an op graph without names: a unit),
+ * in the order of the forward pass, the loss included; of a rank only what it
+ * runs.
  * saved_bytes: what its ops made and autograd or a checkpoint holds on the
  * device after the loss of the first micro-batch (storages of activations,
- * each once); recompute_ns: how long its ops run again, of all micro-batches;
- * forward_ns: the first time. */
+ * each once).  Where no checkpoint holds anything they sum to the report's
+ * saved_for_backward_bytes, else they may exceed it by what closures hold.
+ * 0 where the program does not mark that instant.
+ * recompute_ns: how long its ops run again; forward_ns: the first time; both
+ * of all micro-batches on the compute stream, so that they sum to the times'
+ * recompute_ns and forward_ns. */
 typedef struct ms_layer_use {
     const char *name;
     uint64_t saved_bytes, forward_ns, recompute_ns;

@@ -10,6 +10,44 @@ static bool on_device(const ms_plan *plan, uint32_t row, uint8_t rank)
            plan->op[plan->row[row].op].rank == rank;
 }
 
+/* ---- named instants ------------------------------------------------------ */
+
+/* In host order the rows and releases before the mark; by device time those up
+ * to the end of its op. */
+static uint32_t events_until(const ms_timeline *line,
+                             const struct ms_plan_mark *mark)
+{
+    if (!line->by_device)
+        return line->plan->op[mark->op + 1].alloc_at + mark->releases;
+    uint64_t end_ns = line->end_ns[mark->op];
+    uint32_t low = 0, high = line->n_events;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const ms_event *event = &line->events[middle];
+        bool allocates_later =
+            (event->op_act & 1u) && event->op_act >> 1 > mark->op;
+        if (event->t_ns < end_ns || (event->t_ns == end_ns && !allocates_later))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint32_t ms_timeline_until(const ms_timeline *line, uint8_t rank, ms_mark mark)
+{
+    const struct ms_plan_mark *found = NULL;
+    for (uint32_t m = 0; m < line->plan->n_marks; m++) {
+        const struct ms_plan_mark *it = &line->plan->marks[m];
+        if (it->rank != rank || it->mark != mark)
+            continue;
+        found = it;
+        if (mark <= MS_MARK_AFTER_FORWARD)
+            break;
+    }
+    return found ? events_until(line, found) : MS_NONE;
+}
+
 /* ---- who is alive -------------------------------------------------------- */
 
 typedef struct sized_row {
