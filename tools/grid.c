@@ -386,14 +386,15 @@ ms_err ms_grid_read(const ms_arguments *arguments, const ms_job *base,
     return multiply(grid, fault);
 }
 
-static uint32_t index_of(const ms_axis *axis, uint64_t point)
+uint32_t ms_grid_index(const ms_grid *grid, uint64_t point, uint32_t axis)
 {
-    return (uint32_t)(point / axis->stride % axis->n);
+    const ms_axis *row = &grid->axes[axis];
+    return (uint32_t)(point / row->stride % row->n);
 }
 
 const char *ms_grid_value(const ms_grid *grid, uint64_t point, uint32_t axis)
 {
-    return grid->axes[axis].values[index_of(&grid->axes[axis], point)];
+    return grid->axes[axis].values[ms_grid_index(grid, point, axis)];
 }
 
 ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
@@ -402,7 +403,7 @@ ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
     *job = *base;
     for (uint32_t a = 0; a < grid->n_axes; a++) {
         const ms_axis *axis = &grid->axes[a];
-        uint32_t i = index_of(axis, point);
+        uint32_t i = ms_grid_index(grid, point, a);
         if (axis->devices == NULL) {
             MS_TRY(
                 ms_settings_put(job, axis->key, axis->values[i], arena, fault));
