@@ -21,7 +21,8 @@ ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint8_t rank,
 /* The device level of one rank as a step function, thinned to at most
  * max_points points (at least 4; per pixel column: first, lowest, highest,
  * last of the total) that always include the exact peak.  bytes[c] is the
- * level of category c from t_ns on. */
+ * level of category c from t_ns on.  Where all events are at one instant t_ns
+ * counts them instead, those of the rank's device from 0. */
 typedef struct ms_point {
     uint64_t t_ns, total_bytes;
     uint64_t bytes[MS_N_CATEGORIES];
@@ -251,7 +252,8 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
 /* The JSON of design.md 6.  What only the caller knows comes in here. */
 typedef struct ms_report_names {
     const char *model, *device, *policy;
-    const char *settings_json; /* an object, spliced in as it is */
+    const char *settings_json; /* objects, spliced in as they are, or NULL: */
+    const char *timeline_json; /* the run's, and the record's of plots/ */
 } ms_report_names;
 void ms_report_json(const ms_report *report, const ms_graph *graph,
                     const ms_report_names *names, ms_text *text);
