@@ -99,6 +99,7 @@ uint64_t ms_compare_value(const ms_variant *variant, uint32_t row)
 
 typedef struct outputs {
     const char *csv; /* or NULL */
+    ms_picture figure;
     bool json, quiet;
 } outputs;
 
@@ -112,6 +113,12 @@ static ms_err check_explain(const ms_arguments *arguments, ms_comparison *c,
         return ms_fail(fault, MS_EUSAGE, NULL, "leave all but two out",
                        "option \"--explain\" is for two variants; there are %u",
                        c->n);
+    for (uint32_t i = 0; i < c->n && c->explain; i++)
+        if (c->variants[i].file != NULL)
+            return ms_fail(fault, MS_EUSAGE, c->variants[i].file,
+                           "name models and policies, which are simulated",
+                           "option \"--explain\" looks at tensors, which a "
+                           "saved result does not list");
     if (!c->explain && c->at != NULL)
         return ms_fail(fault, MS_EUSAGE, NULL, "add --explain",
                        "option \"--at\" says what --explain looks at");
@@ -121,18 +128,31 @@ static ms_err check_explain(const ms_arguments *arguments, ms_comparison *c,
     return MS_OK;
 }
 
-static ms_err read_outputs(const ms_arguments *arguments,
-                           const ms_comparison *c, outputs *out,
-                           ms_fault *fault)
+static ms_err read_outputs(const ms_hall *hall, outputs *out, ms_fault *fault)
 {
+    const ms_arguments *arguments = hall->arguments;
     *out = (outputs){
         .csv = ms_options_value(arguments, MS_OPTION_CSV),
         .json = ms_options_value(arguments, MS_OPTION_JSON) != NULL,
         .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL};
+    MS_TRY(ms_outputs_picture(arguments, hall->keep, &out->figure, fault));
     if (out->json && ms_outputs_is_stdout(out->csv))
         return ms_fail(fault, MS_EUSAGE, NULL, "ask for one of them",
                        "--json and --csv - both go to standard output");
-    return ms_outputs_check(&c->variants[0].job, &out->csv, 1, fault);
+    return MS_OK;
+}
+
+/* No operand may be overwritten, model or result. */
+static ms_err check_files(const ms_hall *hall, const ms_comparison *c,
+                          const outputs *out, ms_fault *fault)
+{
+    const char *files[] = {out->csv, out->figure.path, out->figure.script};
+    ms_job job = c->variants[0].job;
+    for (uint32_t i = 0; i < hall->arguments->n_operands; i++) {
+        job.model = hall->arguments->operands[i];
+        MS_TRY(ms_outputs_check(&job, files, 3, fault));
+    }
+    return MS_OK;
 }
 
 static ms_err look(ms_comparison *c, ms_arena *arena, ms_fault *fault)
@@ -170,6 +190,19 @@ static ms_err print_result(const ms_hall *hall, const ms_comparison *c,
                : ms_outputs_write(out->csv, csv, out->quiet, fault);
 }
 
+/* The figure comes last: data outputs are written even without gnuplot. */
+static ms_err write_figure(const ms_hall *hall, const ms_comparison *c,
+                           const outputs *out, ms_fault *fault)
+{
+    const char *path = out->figure.path;
+    if (path == NULL)
+        return MS_OK;
+    MS_TRY(ms_compare_figure_draw(c, &out->figure, hall->trial, fault));
+    if (!out->quiet)
+        ms_complain_note("wrote", path);
+    return MS_OK;
+}
+
 static ms_err compare(const ms_hall *hall, ms_points *points, ms_comparison *c,
                       ms_fault *fault)
 {
@@ -177,11 +210,13 @@ static ms_err compare(const ms_hall *hall, ms_points *points, ms_comparison *c,
     ms_text csv = {.arena = hall->trial};
     MS_TRY(ms_variants_read(hall, points, c, fault));
     MS_TRY(check_explain(hall->arguments, c, fault));
-    MS_TRY(read_outputs(hall->arguments, c, &out, fault));
+    MS_TRY(read_outputs(hall, &out, fault));
+    MS_TRY(check_files(hall, c, &out, fault));
     MS_TRY(ms_variants_fill(hall, points, out.json, c, fault));
     MS_TRY(look(c, hall->trial, fault));
     ms_compare_data_csv(c, &csv);
-    return print_result(hall, c, &out, &csv, fault);
+    MS_TRY(print_result(hall, c, &out, &csv, fault));
+    return write_figure(hall, c, &out, fault);
 }
 
 ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault)

@@ -4,7 +4,8 @@
 
 /* The parts of memsim compare:
  *
- *     variants.c         operands, policies and grids to variants, simulated
+ *     variants.c         models, policies and grids to variants, simulated
+ *     variants_read.c    results to variants
  *     compare.c          the command, and what is compared, as a table
  *     compare_text.c     side by side, for people
  *     compare_data.c     JSON and CSV
@@ -24,7 +25,7 @@ typedef struct ms_variant {
     const char *refused; /* why there are no numbers; NULL: there are.  Then: */
     const char *setup;   /* "batch 8 x 1024 tokens, bf16-mixed, adamw" */
     const char *device;  /* "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for ..." */
-    const char *file;    /* it was read from, or NULL */
+    const char *file;    /* "a.json, result 2": read from there; or NULL */
     const char *json;    /* its object, where it was asked for */
     ms_record record;    /* names and report */
     ms_fault fault;      /* of a refused one */
@@ -87,6 +88,18 @@ ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, bool json,
 const char *ms_variants_status(const ms_variant *variant);
 void ms_variants_close(ms_points *points, ms_comparison *comparison);
 
+/* ---- variants_read.c ----------------------------------------------------- */
+
+/* Appends those of a file, names unset; room for MS_VARIANTS_MOST. */
+ms_err ms_variants_read_file(const char *path, ms_arena *arena,
+                             ms_comparison *comparison, ms_fault *fault);
+/* Names all that were read: by what varies where that tells them apart and
+ * there are no others, else by their files. */
+ms_err ms_variants_read_names(ms_arena *arena, ms_comparison *comparison,
+                              ms_fault *fault);
+/* Of what the command puts side by side at most MS_VARIANTS_MOST. */
+ms_err ms_variants_check(uint64_t n, ms_fault *fault);
+
 /* ---- compare_text.c ------------------------------------------------------ */
 
 void ms_compare_text_write(const ms_comparison *comparison,
@@ -96,5 +109,12 @@ void ms_compare_text_write(const ms_comparison *comparison,
 
 void ms_compare_data_json(const ms_comparison *comparison, ms_text *text);
 void ms_compare_data_csv(const ms_comparison *comparison, ms_text *text);
+
+/* ---- compare_figure.c ---------------------------------------------------- */
+
+/* picture->kind: "bars" (NULL, too) or "pareto". */
+ms_err ms_compare_figure_draw(const ms_comparison *comparison,
+                              const ms_picture *picture, ms_arena *arena,
+                              ms_fault *fault);
 
 #endif

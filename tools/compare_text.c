@@ -6,6 +6,7 @@
 #include "tools/compare.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LABEL_WIDTH 15u
@@ -51,21 +52,32 @@ static bool same_model(const ms_variant *a, const ms_variant *b)
            a->record.parameters == b->record.parameters;
 }
 
-/* The model, the setup and the device are told again where they are not the
+static void put_between(ms_text *words)
+{
+    ms_text_add(words, "%s", words->length > 0 ? "; " : "");
+}
+
+/* Its file; the model, the setup and the device where they are not the
  * first's. */
 static void put_own(const ms_variant *variant, const ms_variant *base,
                     ms_text *words)
 {
+    const char *file = variant->file;
     bool same = same_model(variant, base);
+    if (file != NULL && strcmp(file, variant->name) != 0)
+        ms_text_put(words, file, strlen(file));
+    if (!same || strcmp(variant->setup, base->setup) != 0)
+        put_between(words);
     if (!same && strstr(variant->name, variant->record.model) == NULL)
         put_model(variant, words);
     if (!same)
         put_setup(variant, words);
     else if (strcmp(variant->setup, base->setup) != 0)
         ms_text_add(words, "%s", variant->setup);
-    if (strcmp(variant->device, base->device) != 0)
-        ms_text_add(words, "%s%s", words->length > 0 ? "; " : "",
-                    variant->device);
+    if (strcmp(variant->device, base->device) == 0)
+        return;
+    put_between(words);
+    ms_text_add(words, "%s", variant->device);
 }
 
 static void put_refusal(const ms_variant *variant, ms_text *words)
@@ -306,12 +318,17 @@ static bool capacities_differ(const ms_comparison *c)
     return false;
 }
 
+/* To the digits that a saved result has of it. */
 static ms_label tokens_cell(const ms_comparison *c, uint32_t variant,
                             uint32_t row)
 {
     double rate = c->variants[variant].record.report.tokens_per_second;
+    char saved[32];
     (void)row;
-    return rate < 0 ? (ms_label){"-"} : ms_quantity_count((uint64_t)rate);
+    if (rate < 0)
+        return (ms_label){"-"};
+    snprintf(saved, sizeof saved, "%.6g", rate);
+    return ms_quantity_count((uint64_t)strtod(saved, NULL));
 }
 
 static uint64_t host_bytes(const ms_comparison *c, uint32_t variant)

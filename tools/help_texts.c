@@ -162,10 +162,16 @@ static void put_explain_keys(ms_text *text)
 static void put_compare_keys(ms_text *text)
 {
     static const json_key rows[] = {
-        {"variants", "the object of run --json for each"},
-        {"differences", "for the second variant on, each minus the first: "
-                        "variant, against (numbers from 1), then the columns "
-                        "of --csv that are bytes or ns"},
+        {"names", "of the variants: what varies"},
+        {"variants", "the object of run --json for each; of one that was "
+                     "refused status (refused or infeasible), message and "
+                     "policy"},
+        {"differences", "for each variant behind the first that is there, "
+                        "minus that one: variant, against (numbers from 1), "
+                        "then the columns of --csv that are bytes or ns"},
+        {"differences[].PHASE_CATEGORY_bytes",
+         "of phase_peaks_by_category, by the names there: what differs when "
+         "forward, loss, backward and optimizer stand highest"},
         {"explain", "null without --explain"},
         {"explain.variants", "at and total_bytes of the two, as in explain"},
         {"explain.groups", "tensors held differently, largest first: as in "
@@ -173,8 +179,8 @@ static void put_compare_keys(ms_text *text)
                            "bytes, why, next_reader of each; a tensor that is "
                            "not alive has 0 bytes, and why says where it went"},
         {NULL, NULL}};
-    ms_text_add(text, "\nmemsim compare MODEL --json, beside schema_version, "
-                      "memsim and model:\n\n");
+    ms_text_add(text, "\nmemsim compare --json, beside schema_version, memsim "
+                      "and model (null: several):\n\n");
     put_keys(rows, text);
 }
 

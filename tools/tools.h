@@ -239,6 +239,8 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
 /* "batch=1 sequence=2048 ... device=h100-80gb-sxm": what the user left open. */
 void ms_settings_defaults(const ms_job *job, const ms_training *training,
                           ms_text *text);
+/* Does an option shape the result, as against where it goes? */
+bool ms_settings_shapes(ms_option_id id);
 /* The command line again, without outputs, plus extra; quoted for a shell. */
 void ms_settings_command(const ms_arguments *arguments, const char *extra,
                          ms_text *text);
@@ -290,6 +292,15 @@ ms_err ms_outputs_check(const ms_job *job, const char *const *files, uint32_t n,
                         ms_fault *fault);
 ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
                         ms_fault *fault);
+
+/* What --plot, --figure and --keep-script ask for; NULL: nothing. */
+typedef struct ms_picture {
+    const char *path, *kind;
+    const char *script; /* where it is kept */
+} ms_picture;
+/* The path has one of the endings of figures. */
+ms_err ms_outputs_picture(const ms_arguments *arguments, ms_arena *arena,
+                          ms_picture *picture, ms_fault *fault);
 
 /* ---- summary.c, alive.c, inspect.c: results to text ---------------------- */
 

@@ -3,6 +3,7 @@
  * policies and the grid, in the order given. */
 
 #include "tools/compare.h"
+#include "tools/results.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,6 @@ typedef struct maker {
     ms_points *points;
     ms_comparison *c;
     ms_fault *fault;
-    const char **models; /* operands */
     uint32_t n_models;
     ms_job base; /* what all have */
     const char **policies;
@@ -44,8 +44,24 @@ static void put_axis(const ms_grid *grid, uint64_t point, uint32_t a,
                  value);
 }
 
+/* The points of a grid that pass the filters. */
+typedef struct kept {
+    const ms_grid *grid;
+    uint32_t n;
+    uint64_t points[MS_VARIANTS_MOST];
+} kept;
+
+static bool varies(const kept *all, uint32_t axis)
+{
+    const char *first = ms_grid_value(all->grid, all->points[0], axis);
+    for (uint32_t i = 1; i < all->n; i++)
+        if (strcmp(ms_grid_value(all->grid, all->points[i], axis), first) != 0)
+            return true;
+    return false;
+}
+
 /* Of what varies only. */
-static ms_err name_variant(const maker *m, const ms_grid *grid, uint64_t point,
+static ms_err name_variant(const maker *m, const kept *all, uint64_t point,
                            const ms_job *base, ms_variant *variant)
 {
     ms_arena *keep = m->hall->keep;
@@ -53,13 +69,13 @@ static ms_err name_variant(const maker *m, const ms_grid *grid, uint64_t point,
     const char *policy = ms_spec_print(&base->spec, keep);
     if (policy == NULL)
         return ms_fail_nomem(m->fault);
-    if (m->n_models > 1)
+    if (m->n_models > 1 || m->n_models < m->hall->arguments->n_operands)
         put_part(&name, NULL, variant->job.model);
     if (m->n_policies > 1)
         put_part(&name, NULL, policy);
-    for (uint32_t a = 0; a < grid->n_axes; a++)
-        if (grid->axes[a].n > 1)
-            put_axis(grid, point, a, &name);
+    for (uint32_t a = 0; a < all->grid->n_axes; a++)
+        if (varies(all, a))
+            put_axis(all->grid, point, a, &name);
     if (name.length == 0)
         put_part(&name, NULL, policy);
     variant->name = name.bytes;
@@ -68,7 +84,7 @@ static ms_err name_variant(const maker *m, const ms_grid *grid, uint64_t point,
 
 /* ---- from the command line ----------------------------------------------- */
 
-static ms_err check_n(uint64_t n, ms_fault *fault)
+ms_err ms_variants_check(uint64_t n, ms_fault *fault)
 {
     if (n <= MS_VARIANTS_MOST)
         return MS_OK;
@@ -79,32 +95,48 @@ static ms_err check_n(uint64_t n, ms_fault *fault)
                    MS_VARIANTS_MOST);
 }
 
-static ms_err add_points(maker *m, const ms_grid *grid, const ms_job *base)
+static ms_err add_points(maker *m, const kept *all, const ms_job *base)
 {
     ms_comparison *c = m->c;
-    MS_TRY(check_n(c->n + grid->n_points, m->fault));
-    for (uint64_t point = 0; point < grid->n_points; point++) {
+    ms_arena *keep = m->hall->keep;
+    for (uint32_t i = 0; i < all->n; i++) {
         ms_variant *variant = &c->variants[c->n++];
-        MS_TRY(ms_grid_job(grid, point, base, m->hall->keep, &variant->job,
-                           m->fault));
-        MS_TRY(name_variant(m, grid, point, base, variant));
-        variant->policy = ms_settings_policy(&variant->job, m->hall->keep);
+        uint64_t point = all->points[i];
+        MS_TRY(
+            ms_grid_job(all->grid, point, base, keep, &variant->job, m->fault));
+        variant->policy = ms_settings_policy(&variant->job, keep);
         if (variant->policy == NULL)
             return ms_fail_nomem(m->fault);
+        MS_TRY(name_variant(m, all, point, base, variant));
     }
     return MS_OK;
 }
 
+static ms_err add_grid(maker *m, const ms_job *base)
+{
+    const ms_arguments *arguments = m->hall->arguments;
+    ms_arena *keep = m->hall->keep;
+    ms_grid grid;
+    ms_filters filters;
+    kept all = {.grid = &grid};
+    MS_TRY(ms_grid_read(arguments, base, keep, &grid, m->fault));
+    MS_TRY(ms_filter_read(arguments, &grid, base, keep, &filters, m->fault));
+    for (uint64_t point = 0; point < grid.n_points; point++) {
+        if (!ms_filter_holds(&filters, &grid, point))
+            continue;
+        MS_TRY(ms_variants_check((uint64_t)m->c->n + all.n + 1, m->fault));
+        all.points[all.n++] = point;
+    }
+    return add_points(m, &all, base);
+}
+
 static ms_err add_policy(maker *m, const char *model, const char *policy)
 {
-    ms_grid grid;
     ms_job base = m->base;
     base.model = model;
     if (policy != NULL)
         MS_TRY(ms_spec_parse(policy, m->hall->keep, &base.spec, m->fault));
-    MS_TRY(ms_grid_read(m->hall->arguments, &base, m->hall->keep, &grid,
-                        m->fault));
-    return add_points(m, &grid, &base);
+    return add_grid(m, &base);
 }
 
 /* A word that is no model ends the command, as one that is no option does. */
@@ -132,9 +164,48 @@ static ms_err read_words(maker *m)
     for (uint32_t i = 0; i < arguments->n_given; i++)
         if (arguments->given[i].option->id == MS_OPTION_POLICY)
             m->policies[m->n_policies++] = arguments->given[i].value;
-    m->models = arguments->operands;
-    m->n_models = arguments->n_operands;
     return ms_settings_shared(arguments, keep, &m->base, m->fault);
+}
+
+/* Saved results are what they are. */
+static ms_err check_options(const maker *m)
+{
+    const ms_arguments *arguments = m->hall->arguments;
+    for (uint32_t i = 0; i < arguments->n_given && m->n_models == 0; i++) {
+        const ms_option *option = arguments->given[i].option;
+        if (ms_settings_shapes(option->id) || option->id == MS_OPTION_GRID ||
+            option->id == MS_OPTION_FILTER)
+            return ms_fail(m->fault, MS_EUSAGE, NULL,
+                           "leave it out, or name a model to simulate beside "
+                           "the results",
+                           "option \"--%s\" shapes what is simulated, and "
+                           "these are saved results",
+                           option->name);
+    }
+    return MS_OK;
+}
+
+static ms_err read_operands(maker *m)
+{
+    const ms_arguments *arguments = m->hall->arguments;
+    ms_arena *keep = m->hall->keep;
+    uint32_t n = arguments->n_operands;
+    bool *is_result = ms_arena_take(keep, n, sizeof *is_result);
+    if (is_result == NULL)
+        return ms_fail_nomem(m->fault);
+    for (uint32_t i = 0; i < n; i++) {
+        is_result[i] = ms_results_ours(arguments->operands[i]);
+        m->n_models += !is_result[i];
+    }
+    MS_TRY(check_options(m));
+    for (uint32_t i = 0; i < n; i++) {
+        const char *operand = arguments->operands[i];
+        if (is_result[i])
+            MS_TRY(ms_variants_read_file(operand, keep, m->c, m->fault));
+        else
+            MS_TRY(add_model(m, operand));
+    }
+    return ms_variants_read_names(keep, m->c, m->fault);
 }
 
 /* ---- simulated ----------------------------------------------------------- */
@@ -218,8 +289,7 @@ ms_err ms_variants_read(const ms_hall *hall, ms_points *points,
 {
     maker m = {.hall = hall, .points = points, .c = comparison, .fault = fault};
     MS_TRY(read_words(&m));
-    for (uint32_t i = 0; i < m.n_models; i++)
-        MS_TRY(add_model(&m, m.models[i]));
+    MS_TRY(read_operands(&m));
     if (comparison->n < 2)
         return ms_fail(fault, MS_EUSAGE, NULL,
                        "give each variant, e.g. -p none -p checkpoint:sqrt, "
@@ -237,6 +307,8 @@ ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, bool json,
                      .fault = fault,
                      .json = json};
     for (uint32_t i = 0; i < comparison->n; i++) {
+        if (comparison->variants[i].file != NULL)
+            continue;
         comparison->variants[i].job.uses = comparison->explain;
         MS_TRY(simulate(&m, &comparison->variants[i]));
     }
