@@ -335,8 +335,8 @@ static ms_err check_last(run *r, const char *last, ms_fault *fault)
     size_t at = 0;
     while (row.bytes[at] == last[at])
         at++;
-    snprintf(where, sizeof where, "%.200s:%" PRIu32, r->file.path,
-             item + 1 + !r->sweep.json);
+    snprintf(where, sizeof where, "%.200s:%" PRIu32 ":%zu", r->file.path,
+             item + 1 + !r->sweep.json, at + 1);
     ms_fail_quote(fault, last, strlen(last), at);
     return ms_fail(fault, MS_EINPUT, where,
                    "resume with the same model and settings, or write to "
@@ -378,9 +378,9 @@ static void tell(const run *r)
                                    : "interrupted: wrote";
     if (interrupt == 0 && (r->quiet || r->file.path == NULL))
         return;
-    snprintf(what, sizeof what, "%s %s rows (%s fit, %s refused) to", how,
-             ms_quantity_count(r->n_done).s, ms_quantity_count(r->n_fit).s,
-             ms_quantity_count(r->n_refused).s);
+    snprintf(what, sizeof what, "%s %s row%s (%s fit, %s refused) to", how,
+             ms_quantity_count(r->n_done).s, r->n_done == 1 ? "" : "s",
+             ms_quantity_count(r->n_fit).s, ms_quantity_count(r->n_refused).s);
     ms_complain_note(what, path);
 }
 
