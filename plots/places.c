@@ -77,6 +77,36 @@ static bool is_free(const ms_places *places, const ms_box *box)
     return true;
 }
 
+#define LEADER_PARTS 24
+
+static ms_box part_of(const ms_box *leader, int i)
+{
+    double x = leader->x0 + (leader->x1 - leader->x0) * i / LEADER_PARTS;
+    double y = leader->y0 + (leader->y1 - leader->y0) * i / LEADER_PARTS;
+    return (ms_box){x, y, x, y};
+}
+
+/* A line to a name keeps off what is taken, too; it begins at its sign. */
+static bool is_leader_free(const ms_places *places, const ms_name_place *place)
+{
+    for (int i = 5; i <= LEADER_PARTS && place->has_leader; i++) {
+        ms_box part = part_of(&place->leader, i);
+        for (uint32_t t = 0; t < places->n_taken; t++)
+            if (meet(&part, &places->taken[t]))
+                return false;
+    }
+    return true;
+}
+
+static void take_place(ms_places *places, const ms_name_place *place)
+{
+    ms_places_take(places, &place->box);
+    for (int i = 0; i <= LEADER_PARTS && place->has_leader; i++) {
+        ms_box part = part_of(&place->leader, i);
+        ms_places_take(places, &part);
+    }
+}
+
 static double cost_of_lines(const ms_places *places, const ms_box *box)
 {
     double cost = 0.0;
@@ -123,7 +153,7 @@ bool ms_places_find(ms_places *places, double x, double y, double radius,
                 continue;
             ms_name_place at =
                 place_at(x, y, radius, width, height, side, distances_px[d]);
-            if (!is_free(places, &at.box))
+            if (!is_free(places, &at.box) || !is_leader_free(places, &at))
                 continue;
             cost += cost_of_lines(places, &at.box);
             if (cost >= best)
@@ -132,6 +162,6 @@ bool ms_places_find(ms_places *places, double x, double y, double radius,
             *place = at;
         }
     if (best < INFINITY)
-        ms_places_take(places, &place->box);
+        take_place(places, place);
     return best < INFINITY && !places->failed;
 }

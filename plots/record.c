@@ -296,9 +296,9 @@ static void put_rank(const ms_record_rank *rank, uint8_t number, ms_text *text)
     put_number(text, "{\"rank\": ", number);
     put_number(text,
                rank->has_time ? ", \"end_ns\": "
-                              : ", \"end_ns\": null, \"events\": ",
+                              : ", \"end_ns\": null, \"end_event\": ",
                rank->end_ns);
-    put(text, rank->has_time ? ", \"events\": null, " : ", ");
+    put(text, rank->has_time ? ", \"end_event\": null, " : ", ");
     put_points(rank, text);
     put_bands(rank, text);
     put(text, ", \"streams\": [");

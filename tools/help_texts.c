@@ -240,8 +240,8 @@ static void put_compare_keys(ms_text *text)
 static void put_timeline_keys(ms_text *text)
 {
     static const json_key rows[] = {
-        {"ranks[]", "per rank: end_ns (the step's), or events of a step that "
-                    "takes no time"},
+        {"ranks[]", "per rank: end_ns (the step's), or end_event of a step "
+                    "that takes no time"},
         {"ranks[].points", "the device's level, in at most 600 rows: from t_ns "
                            "(or event) on, each category that occurs, and "
                            "reserved_bytes, the highest until the next row; "

@@ -337,8 +337,8 @@ static ms_err read_end(const struct clerk *clerk, uint32_t object)
     MS_TRY(ms_values_optional(values, object, "end_ns", MS_JSON_INT, &member));
     of->has_time = member != MS_NONE;
     if (!of->has_time)
-        MS_TRY(
-            ms_values_member(values, object, "events", MS_JSON_INT, &member));
+        MS_TRY(ms_values_member(values, object, "end_event", MS_JSON_INT,
+                                &member));
     MS_TRY(ms_values_u64(values, member, &of->end_ns));
     if (of->end_ns > 0 &&
         (!of->has_time || of->end_ns >= clerk->report->time.step_ns))

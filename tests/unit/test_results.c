@@ -181,7 +181,7 @@ static const struct {
     {"ranks", "\"links\"", "\"lines\"", "there is no \"links\""},
     {"timeline", "\"rank\": 0", "\"rank\": 1", "this should be rank 0"},
     {"timeline", "\"end_ns\": ", "\"end_ns\": null, \"x\": ",
-     "\"events\" should be an integer, not null"},
+     "\"end_event\" should be an integer, not null"},
     {"\"rows\": [", "], [", ", 1], [", "a row of"},
     {"\"rows\": [[0, ", ", ", ", 9", "less than the categories"},
     {"\"rows\": [", "[0, ", "[999999999999, ", "a point after the end"},
