@@ -39,7 +39,7 @@ ms_err ms_plot_runs_layers(ms_plot *plot, ms_fault *fault)
 ms_err ms_plot_runs_ranks(ms_plot *plot, ms_fault *fault)
 {
     ms_drawing drawing = drawing_of(plot);
-    return ms_figure_ranks(&plot->runs[0].report, &drawing, fault);
+    return ms_figure_ranks(&plot->runs[0].report, 0, &drawing, fault);
 }
 
 /* ---- what runs share, and what tells them apart -------------------------- */
