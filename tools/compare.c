@@ -147,12 +147,10 @@ static ms_err check_files(const ms_hall *hall, const ms_comparison *c,
                           const outputs *out, ms_fault *fault)
 {
     const char *files[] = {out->csv, out->figure.path, out->figure.script};
-    ms_job job = c->variants[0].job;
-    for (uint32_t i = 0; i < hall->arguments->n_operands; i++) {
-        job.model = hall->arguments->operands[i];
-        MS_TRY(ms_outputs_check(&job, files, 3, fault));
-    }
-    return MS_OK;
+    const ms_arguments *arguments = hall->arguments;
+    MS_TRY(ms_outputs_check(&c->variants[0].job, files, 3, fault));
+    return ms_outputs_keep((const char *const *)arguments->operands,
+                           arguments->n_operands, files, 3, fault);
 }
 
 static ms_err look(ms_comparison *c, ms_arena *arena, ms_fault *fault)

@@ -21,6 +21,9 @@
  * incomplete, or whose numbers contradict each other; MS_ESYSTEM. */
 ms_err ms_results_read(const char *path, ms_arena *arena, ms_record **records,
                        uint32_t *n, ms_fault *fault);
+/* The same of what was read already; the text ends with a NUL. */
+ms_err ms_results_read_text(const ms_quote *text, ms_arena *arena,
+                            ms_record **records, uint32_t *n, ms_fault *fault);
 /* Was it written by memsim, a result or something that ms_results_read says
  * what it is?  No model, nor what cannot be read, nor standard input. */
 bool ms_results_ours(const char *path);
