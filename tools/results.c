@@ -236,43 +236,56 @@ static look look_at_text(const ms_quote *source)
 
 /* The first object says it; a file that breaks off in it by its first key,
  * as we write it. */
-static look look_at(const char *path, ms_arena *scratch)
+static ms_err look_at(const char *path, ms_arena *scratch, look *found,
+                      ms_fault *fault)
 {
     static const char begins[] = "{\"schema_version\":";
-    ms_fault fault = {0};
     ms_json json;
     char *bytes;
     size_t length;
     uint32_t line = 1;
-    if (ms_read_file(path, MS_JSON_MAX_BYTES, scratch, &bytes, &length,
-                     &fault) != MS_OK)
-        return FOREIGN;
+    MS_TRY(
+        ms_read_file(path, MS_JSON_MAX_BYTES, scratch, &bytes, &length, fault));
     ms_quote source = {path, bytes, length, 0};
-    if (length == 0 || !begins_object(&source))
-        return length == 0 ? FOREIGN : look_at_text(&source);
-    if (ms_json_next(&source, &line, scratch, &json, &fault) == MS_OK)
-        return look_at_object(&json);
-    return strncmp(bytes, begins, sizeof begins - 1) == 0 ? RESULT : FOREIGN;
+    if (length == 0)
+        return MS_OK;
+    if (!begins_object(&source)) {
+        *found = look_at_text(&source);
+        return MS_OK;
+    }
+    if (strncmp(bytes, begins, sizeof begins - 1) == 0)
+        *found = RESULT;
+    MS_TRY(ms_json_next(&source, &line, scratch, &json, fault));
+    *found = look_at_object(&json);
+    return MS_OK;
 }
 
-static look look_of(const char *path)
+/* What cannot be read is foreign: who takes it for a model says why. */
+static ms_err look_of(const char *path, look *found, ms_fault *fault)
 {
     ms_arena scratch = {0};
+    ms_fault own = {0};
     struct stat status;
+    *found = FOREIGN;
     if (strcmp(path, "-") == 0 || stat(path, &status) != 0 ||
         !S_ISREG(status.st_mode))
-        return FOREIGN;
-    look found = look_at(path, &scratch);
+        return MS_OK;
+    ms_err err = look_at(path, &scratch, found, &own);
     ms_arena_free(&scratch);
-    return found;
+    return err == MS_ENOMEM ? ms_fail_nomem(fault) : MS_OK;
 }
 
 bool ms_results_is(const char *path)
 {
-    return look_of(path) == RESULT;
+    ms_fault fault = {0};
+    look found;
+    return look_of(path, &found, &fault) == MS_OK && found == RESULT;
 }
 
-bool ms_results_ours(const char *path)
+ms_err ms_results_ours(const char *path, bool *ours, ms_fault *fault)
 {
-    return look_of(path) != FOREIGN;
+    look found;
+    MS_TRY(look_of(path, &found, fault));
+    *ours = found != FOREIGN;
+    return MS_OK;
 }

@@ -25,8 +25,9 @@ ms_err ms_results_read(const char *path, ms_arena *arena, ms_record **records,
 ms_err ms_results_read_text(const ms_quote *text, ms_arena *arena,
                             ms_record **records, uint32_t *n, ms_fault *fault);
 /* Was it written by memsim, a result or something that ms_results_read says
- * what it is?  No model, nor what cannot be read, nor standard input. */
-bool ms_results_ours(const char *path);
+ * what it is?  No model, nor what cannot be read, nor standard input.
+ * MS_ENOMEM. */
+ms_err ms_results_ours(const char *path, bool *ours, ms_fault *fault);
 /* Is it a file that holds such results?  A model is none; nor is what cannot be
  * read, or standard input, which is left alone. */
 bool ms_results_is(const char *path);

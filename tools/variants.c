@@ -194,7 +194,8 @@ static ms_err read_operands(maker *m)
     if (is_result == NULL)
         return ms_fail_nomem(m->fault);
     for (uint32_t i = 0; i < n; i++) {
-        is_result[i] = ms_results_ours(arguments->operands[i]);
+        MS_TRY(
+            ms_results_ours(arguments->operands[i], &is_result[i], m->fault));
         m->n_models += !is_result[i];
     }
     MS_TRY(check_options(m));
