@@ -8,6 +8,7 @@
  *     variants_read.c    results to variants
  *     compare.c          the command, and what is compared, as a table
  *     compare_text.c     side by side, for people
+ *     compare_tensors.c  of two, what --explain tells
  *     compare_data.c     JSON and CSV
  *     compare_figure.c   bars, pareto
  *
@@ -104,6 +105,14 @@ ms_err ms_variants_check(uint64_t n, ms_fault *fault);
 
 void ms_compare_text_write(const ms_comparison *comparison,
                            const ms_style *style, ms_text *text);
+
+/* "-1.00 GiB", or with the sign given. */
+ms_label ms_compare_text_signed(bool negative, const char *sign, ms_label size);
+
+/* ---- compare_tensors.c --------------------------------------------------- */
+
+void ms_compare_tensors_write(const ms_comparison *comparison,
+                              const ms_style *style, ms_text *text);
 
 /* ---- compare_data.c ------------------------------------------------------ */
 

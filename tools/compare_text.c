@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A comparison for people: a column per variant, the values first, then what
- * differs from the first variant, at the peaks and in each phase of the step;
- * at last, when asked, which tensors. */
+ * differs from the first variant, at the peaks and in each phase of the step.
+ */
 
 #include "tools/compare.h"
 
@@ -284,7 +284,7 @@ static ms_label fits_cell(const ms_comparison *c, uint32_t variant,
                                                    : (ms_label){"no"};
 }
 
-static ms_label signed_label(bool negative, const char *sign, ms_label size)
+ms_label ms_compare_text_signed(bool negative, const char *sign, ms_label size)
 {
     ms_label label;
     snprintf(label.s, sizeof label.s, "%s%.30s", negative ? "-" : sign, size.s);
@@ -296,7 +296,7 @@ static ms_label headroom_cell(const ms_comparison *c, uint32_t variant,
 {
     int64_t bytes = c->variants[variant].record.report.headroom_bytes;
     (void)row;
-    return signed_label(
+    return ms_compare_text_signed(
         bytes < 0, "",
         ms_quantity_size(bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes));
 }
@@ -375,9 +375,10 @@ static ms_label difference_cell(const ms_comparison *c, uint32_t variant,
         return (ms_label){""};
     if (gap == 0)
         return (ms_label){"="};
-    return signed_label(less, "+",
-                        ms_compare_rows[row].is_time ? ms_quantity_time(gap)
-                                                     : ms_quantity_size(gap));
+    return ms_compare_text_signed(less, "+",
+                                  ms_compare_rows[row].is_time
+                                      ? ms_quantity_time(gap)
+                                      : ms_quantity_size(gap));
 }
 
 static ms_label percent_cell(const ms_comparison *c, uint32_t variant,
@@ -519,76 +520,6 @@ static void put_in_time(const block *b, ms_text *text)
     }
 }
 
-/* ---- which tensors ------------------------------------------------------- */
-
-static void side_line(const ms_comparison *c, const ms_group *group, int s,
-                      ms_text *text)
-{
-    const ms_group_side *side = &group->side[s];
-    ms_text words = {.arena = text->arena};
-    ms_text_add(&words, "%d: ", s + 1);
-    if (side->bytes > 0)
-        ms_text_add(&words, "%s, ", ms_quantity_size(side->bytes).s);
-    ms_tell_why(&c->variants[s].result, side, &words);
-    ms_tell_words("", MS_TELL_GROUP_INDENT, &words, text);
-}
-
-static void put_group(const ms_comparison *c, uint32_t g, const ms_style *style,
-                      ms_text *text)
-{
-    const ms_group *group = &c->groups[g];
-    bool less = group->side[1].bytes < group->side[0].bytes;
-    ms_text maker = {.arena = text->arena};
-    ms_tell_name(
-        group,
-        signed_label(less, "+", ms_quantity_size(ms_groups_gap(group))).s,
-        text);
-    ms_text_add(text, "%s", style->faint);
-    ms_tell_maker(group, &maker);
-    ms_tell_words("", MS_TELL_GROUP_INDENT, &maker, text);
-    side_line(c, group, 0, text);
-    side_line(c, group, 1, text);
-    ms_text_add(text, "%s", style->plain);
-}
-
-static void instant_line(const ms_comparison *c, int s, ms_text *text)
-{
-    ms_text words = {.arena = text->arena};
-    char label[16];
-    ms_tell_instant(&c->variants[s].result, &c->alive[s].instant, &words);
-    ms_text_add(&words, "%s: %s alive", c->at == NULL ? " (the peak)" : "",
-                ms_quantity_size(c->alive[s].instant.bytes).s);
-    snprintf(label, sizeof label, "%d at:", s + 1);
-    ms_tell_words(label, MS_TELL_INDENT, &words, text);
-}
-
-static void rest_line(const ms_comparison *c, ms_text *text)
-{
-    uint64_t a = 0, b = 0;
-    if (c->top >= c->n_groups)
-        return;
-    for (uint32_t g = c->top; g < c->n_groups; g++) {
-        a += c->groups[g].side[0].bytes;
-        b += c->groups[g].side[1].bytes;
-    }
-    ms_text_add(
-        text, "%11s  in %u more groups (--top 0 lists all)\n",
-        signed_label(b < a, "+", ms_quantity_size(b < a ? a - b : b - a)).s,
-        c->n_groups - c->top);
-}
-
-static void put_tensors(const ms_comparison *c, const ms_style *style,
-                        ms_text *text)
-{
-    ms_text_add(text, "\n");
-    instant_line(c, 0, text);
-    instant_line(c, 1, text);
-    ms_text_add(text, "%s\n", c->n_groups == 0 ? "\nthe same tensors" : "");
-    for (uint32_t g = 0; g < c->n_groups && g < c->top; g++)
-        put_group(c, g, style, text);
-    rest_line(c, text);
-}
-
 void ms_compare_text_write(const ms_comparison *c, const ms_style *style,
                            ms_text *text)
 {
@@ -602,5 +533,5 @@ void ms_compare_text_write(const ms_comparison *c, const ms_style *style,
         put_in_time(&b, text);
     }
     if (c->explain)
-        put_tensors(c, style, text);
+        ms_compare_tensors_write(c, style, text);
 }
