@@ -123,14 +123,14 @@ void ms_help_texts_grid(ms_text *text)
         "other, are the rows of the whole.",
         "",
         "A row has point (from 1, of the product, filtered ones counted), the "
-        "keys,",
-        "policy, status, message and numbers; a point that cannot be simulated "
-        "is a row",
-        "with status refused or infeasible, a message and no numbers.  Rows "
-        "come in the",
-        "order of the points and are the same whatever --jobs is.  The exit "
-        "status is 0",
-        "also where points do not fit.",
+        "keys with",
+        "their values (memory in bytes), policy, status, message and numbers; "
+        "a point",
+        "that cannot be simulated is a row with status refused or infeasible, "
+        "a message",
+        "and no numbers.  Rows come in the order of the points and are the "
+        "same whatever",
+        "--jobs is.  The exit status is 0 also where points do not fit.",
         "",
         "    memsim sweep llama-2-7b -o out.csv \\",
         "        --grid 'policy=none;checkpoint:sqrt;zero:3,dp=8' \\",
@@ -262,6 +262,27 @@ static void put_timeline_keys(ms_text *text)
     put_keys(rows, text);
 }
 
+static void put_sweep_keys(ms_text *text)
+{
+    static const json_key rows[] = {
+        {"point", "from 1, counted over the whole product of the grids"},
+        {"training.batch, ...", "the keys of the grids, in their order: "
+                                "memory in bytes, devices by name"},
+        {"policy", "canonical spelling"},
+        {"status", "ok, over, out_of_memory, infeasible or refused"},
+        {"message", "why it is infeasible or refused, or where memory ran "
+                    "out; else null"},
+        {"peak_allocated_bytes, peak_reserved_bytes", "of the highest rank"},
+        {"fits", "as in run"},
+        {"step_ns, recompute_ns, stall_ns", "as in run"},
+        {"exposed_comm_ns, tokens_per_second", "as in run"},
+        {"host_peak_bytes", "as in run"},
+        {NULL, NULL}};
+    ms_text_add(text, "\nmemsim sweep MODEL --json, an object per line (CSV: "
+                      "the columns):\n\n");
+    put_keys(rows, text);
+}
+
 static void put_run_keys(ms_text *text)
 {
     static const json_key rows[] = {
@@ -333,5 +354,6 @@ void ms_help_texts_json(ms_text *text)
     put_run_keys(text);
     put_explain_keys(text);
     put_compare_keys(text);
+    put_sweep_keys(text);
     ms_text_add(text, "\nA key that does not apply is null.\n");
 }
