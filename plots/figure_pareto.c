@@ -10,28 +10,29 @@
 
 #include "plots/frame.h"
 
-#define AREA_PX 400.0 /* height of the plot */
-#define BELOW_PX 76.0 /* under it: ticks and the axis' name */
-#define NAME_Y 50.0   /* the middle of that name */
-#define FLAG_PX 30.0  /* over it: the capacity */
-#define NAME_ALL                                                               \
-    15u            /* trades: more of them, and only the optimal have names    \
-                    */
-#define CROWD 300u /* trades: more of them, and signs are small */
-#define MOST_NAMES 40u /* of these */
-#define NAME_PX 235.0  /* wider names are broken in two */
-#define LINE_PX 22.0   /* of a name */
-#define LOG_RATIO                                                              \
-    25.0            /* of the numbers on an axis: from here on logarithmic     \
-                     */
-#define CELL_PX 4.0 /* signs of the same cell cover each other */
-#define NEAR_PART                                                              \
-    0.6 /* of the span: how far off the capacity is still shown                \
-         */
-#define BEFORE                                                                 \
-    0.14           /* the span of what is drawn, and more of it on the left    \
-                    */
-#define BEHIND 0.1 /* and on the right */
+/* Below the plot stand ticks and, at NAME_Y_PX, the axis' name; above it, in
+ * FLAG_PX, the capacity. */
+#define AREA_PX 400.0
+#define BELOW_PX 76.0
+#define NAME_Y_PX 50.0
+#define FLAG_PX 30.0
+/* Of more than NAME_ALL trades only the optimal have names, at most MOST_NAMES
+ * of them; of more than CROWD the signs are small. */
+#define NAME_ALL 15u
+#define MOST_NAMES 40u
+#define CROWD 300u
+/* Names that are wider are broken in two lines. */
+#define NAME_PX 235.0
+#define LINE_PX 22.0
+/* The ratio of the numbers on an axis from which on it is logarithmic. */
+#define LOG_RATIO 12.0
+/* Signs in a cell cover each other. */
+#define CELL_PX 4.0
+/* How far off, in spans, the capacity is still shown. */
+#define NEAR_PART 0.6
+/* What the axes have, in spans, before and behind what is drawn. */
+#define BEFORE 0.14
+#define BEHIND 0.1
 #define ZONE "#FBF0EF"
 #define STAIRS "#8A8A8A"
 
@@ -199,7 +200,7 @@ static struct label label_of(const struct pareto *p, const struct spot *spot,
     if (cut > 0) {
         label.n = 2;
         label.lines[0] = ms_arena_text(arena, name, cut);
-        label.lines[1] = name + cut;
+        label.lines[1] = name + cut + strspn(name + cut, " ");
     }
     for (uint32_t i = 0; i < label.n && label.lines[i] != NULL; i++)
         label.width = fmax(label.width,
@@ -532,10 +533,12 @@ static const char *note_of(const struct pareto *p)
                        "hollow: beaten; lower left is better");
     if (p->has_pale)
         ms_text_add(&note, "; pale: does not fit");
-    if (p->n > NAME_ALL)
+    if (p->n > CROWD)
         ms_text_add(&note, "; %u points", p->n);
+    if (p->n > NAME_ALL)
+        ms_text_add(&note, "; names of filled ones only");
     if (p->n_hidden > 0)
-        ms_text_add(&note, ", of those that cover each other one is drawn");
+        ms_text_add(&note, "; hollow ones that others cover are left out");
     return ms_frame_bytes_of(&p->frame, &note);
 }
 
@@ -547,7 +550,7 @@ static void put_unnamed(const struct pareto *p)
     ms_text_add(&words, "no room for %u name%s", p->n_unnamed,
                 p->n_unnamed == 1 ? "" : "s");
     ms_frame_text(&p->frame, ms_frame_bytes_of(&p->frame, &words),
-                  p->frame.area.x1, p->frame.area.y1 + NAME_Y, MS_RIGHT,
+                  p->frame.area.x1, p->frame.area.y1 + NAME_Y_PX, MS_RIGHT,
                   MS_GREY, 270.0);
 }
 
