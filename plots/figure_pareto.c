@@ -24,8 +24,6 @@
 /* Names that are wider are broken in two lines. */
 #define NAME_PX 235.0
 #define LINE_PX 22.0
-/* The ratio of the numbers on an axis from which on it is logarithmic. */
-#define LOG_RATIO 12.0
 /* Signs in a cell cover each other. */
 #define CELL_PX 4.0
 /* How far off, in spans, the capacity is still shown. */
@@ -159,22 +157,6 @@ static void find_zone(struct pareto *p)
 
 /* ---- how a name is written ----------------------------------------------- */
 
-/* Where a wide name is best broken: behind the separator nearest its middle;
- * 0: nowhere. */
-static size_t break_of(const char *name)
-{
-    size_t length = strlen(name), best = 0;
-    double least = INFINITY;
-    for (size_t i = 1; i < length; i++) {
-        double off = fabs((double)i - (double)length / 2);
-        if (strchr("+, ", name[i - 1]) != NULL && off < least) {
-            least = off;
-            best = i;
-        }
-    }
-    return best;
-}
-
 struct label {
     const char *lines[2];
     uint32_t n;
@@ -196,7 +178,7 @@ static struct label label_of(const struct pareto *p, const struct spot *spot,
     if (name == NULL)
         return label;
     if (is_broken || ms_escape_width(name, MS_TEXT_PX, false) > NAME_PX)
-        cut = break_of(name);
+        cut = ms_places_break(name);
     if (cut > 0) {
         label.n = 2;
         label.lines[0] = ms_arena_text(arena, name, cut);
@@ -210,29 +192,6 @@ static struct label label_of(const struct pareto *p, const struct spot *spot,
 }
 
 /* ---- scales -------------------------------------------------------------- */
-
-static ms_scale scale_of(double low, double high, double px_from, double px_to,
-                         double before, double behind)
-{
-    ms_scale scale = {.px_from = px_from, .px_to = px_to};
-    double span = high - low;
-    if (low > 0.0 && high / low >= LOG_RATIO) {
-        double ratio = high / low;
-        scale.is_log = true;
-        scale.from = low / pow(ratio, before);
-        scale.to = high * pow(ratio, behind);
-        return scale;
-    }
-    if (span < high * 0.02)
-        span = high * 0.02;
-    if (span <= 0.0)
-        span = 1.0;
-    scale.from = low - span * before;
-    scale.to = high + span * behind;
-    if (scale.from < high * 0.2)
-        scale.from = 0.0;
-    return scale;
-}
 
 /* The part of the span before the first trade that gives the name of the first
  * optimal one room on its left. */
@@ -268,8 +227,9 @@ static void set_scales(struct pareto *p)
         low_x = fmin(low_x, usable);
         high_x = fmax(high_x, usable);
     }
-    p->x = scale_of(low_x, high_x, area->x0, area->x1, room_before(p), BEHIND);
-    p->y = scale_of(low_y, high_y, area->y1, area->y0, BEFORE, BEHIND);
+    p->x = ms_scale_around(low_x, high_x, area->x0, area->x1, room_before(p),
+                           BEHIND);
+    p->y = ms_scale_around(low_y, high_y, area->y1, area->y0, BEFORE, BEHIND);
     p->x_unit = ms_units_bytes((uint64_t)p->x.to);
     p->y_unit = ms_units_time((uint64_t)p->y.to);
     for (uint32_t i = 0; i < p->n; i++) {
