@@ -40,7 +40,7 @@ const ms_command ms_memsim_commands[] = {
       "memsim compare gpt2-xl --batch 8 -p none -p checkpoint:full --explain",
       "memsim compare gpt2 -p none -p microbatch:4 --batch 8 --csv -", NULL}},
     {"plot",
-     "RESULT...",
+     "RESULT",
      "draw figures from saved results",
      MS_FOR_PLOT,
      1,
