@@ -212,8 +212,6 @@ struct ms_frame; /* frame.h */
 /* rank: an index into the report's ranks; the frame has its headings. */
 ms_panel ms_panel_of(const ms_record *record, uint32_t rank,
                      const struct ms_frame *frame);
-/* MS_EINPUT for a result that was saved without what these figures need. */
-ms_err ms_panel_check(const ms_panel *panel, ms_fault *fault);
 void ms_panel_open(ms_panel *panel);
 /* After ms_frame_begin: phases, axes, the labels of peak and capacity. */
 void ms_panel_draw(ms_panel *panel);

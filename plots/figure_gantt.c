@@ -301,7 +301,7 @@ ms_err ms_figure_gantt(const ms_record *record, uint32_t rank,
     struct scene scene = {.panel = ms_panel_of(record, rank, &frame)};
     ms_panel *panel = &scene.panel;
     MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
-    MS_TRY(ms_panel_check(panel, fault));
+    MS_TRY(ms_record_check(record, fault));
     for (size_t row = 0; row < N_STREAMS; row++)
         load_lane(&scene, row);
     load_far(&scene);

@@ -103,7 +103,7 @@ ms_err ms_figure_timeline(const ms_record *record, uint32_t rank,
     struct scene scene = {.panel = ms_panel_of(record, rank, &frame)};
     ms_panel *panel = &scene.panel;
     MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
-    MS_TRY(ms_panel_check(panel, fault));
+    MS_TRY(ms_record_check(record, fault));
     panel->bottom_y = panel->area.y1 = panel->area.y0 + AREA_PX;
     ms_panel_open(panel);
     uint32_t n = find_shown(&scene);

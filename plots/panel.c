@@ -386,15 +386,6 @@ ms_panel ms_panel_of(const ms_record *record, uint32_t rank,
         .head_room = HEAD_PX};
 }
 
-ms_err ms_panel_check(const ms_panel *panel, ms_fault *fault)
-{
-    if (panel->saw != NULL)
-        return MS_OK;
-    return ms_fail(
-        fault, MS_EINPUT, NULL, "make it again: memsim run ... --json >FILE",
-        "the result of %s has no \"timeline\" to draw", panel->record->model);
-}
-
 void ms_panel_open(ms_panel *panel)
 {
     load_points(panel);

@@ -341,7 +341,8 @@ static void put_run_keys(ms_text *text)
         {"tokens_per_second, mfu", "null where they mean nothing"},
         {"events", "allocations and frees replayed"},
         {"ranks", "the same for each rank"},
-        {"timeline", "what figures are drawn from: title, subtitle, ranks and "
+        {"timeline", "what figures are drawn from: title, subtitle, data_ranks "
+                     "(that do what each of the ranks does), ranks and "
                      "layers"},
         {NULL, NULL}};
     ms_text_add(text, "memsim run MODEL --json prints one object:\n\n");

@@ -52,7 +52,7 @@ const ms_command ms_memsim_commands[] = {
       "memsim sweep gpt2 --grid batch=1..64 --grid gpus=1..8*2 --shard 1/4",
       NULL}},
     {"plot",
-     "RESULT...",
+     "RESULT",
      "draw figures from saved results",
      MS_FOR_PLOT,
      1,

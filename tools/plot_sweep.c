@@ -316,6 +316,10 @@ static ms_err fail_double(const curve *c, const spot *a, const spot *b,
         if (i != c->layout.x &&
             strcmp(a->row->values[i], b->row->values[i]) != 0)
             apart = i;
+    if (a->row->point == b->row->point && apart == MS_NONE - 1)
+        return ms_fail(fault, MS_EUSAGE, NULL, "leave one of the files out",
+                       "point %llu of the sweep is there twice",
+                       (unsigned long long)a->row->point);
     if (apart != MS_NONE - 1)
         snprintf(hint, sizeof hint, "they differ in %.60s: add it to --series",
                  key_name(rows, apart));
@@ -423,7 +427,7 @@ static const char *subtitle_of(const curve *c)
     return text.bytes != NULL ? text.bytes : "";
 }
 
-ms_err ms_plot_sweep_curve(ms_plot *plot, ms_fault *fault)
+ms_err ms_plot_sweep_curve(const ms_plot *plot, ms_fault *fault)
 {
     curve c = {.plot = plot};
     MS_TRY(read_layout(plot, &c.layout, fault));

@@ -2,7 +2,7 @@
 /* memsim run: model file -> model -> graph -> program -> plan -> events ->
  * report -> what was asked for. */
 
-#include "tools/tools.h"
+#include "tools/figures.h"
 
 #include <string.h>
 
@@ -88,6 +88,7 @@ ms_err ms_run_record(const ms_job *job, const ms_result *result,
                         fault));
     record->title = title.bytes;
     record->subtitle = subtitle.bytes;
+    record->data_ranks = result->machine.data_ranks;
     return MS_OK;
 }
 
@@ -187,10 +188,8 @@ static ms_err write_figure(const run *r, ms_fault *fault)
     MS_TRY(ms_run_record(&r->job, result, r->policy, arena, &record, fault));
     ms_drawing drawing = {record.title, record.subtitle, out->figure.path,
                           out->figure.script, arena};
-    const char *kind = out->figure.kind;
-    bool gantt = kind != NULL && strcmp(kind, "gantt") == 0;
-    MS_TRY((gantt ? ms_figure_gantt : ms_figure_timeline)(
-        &record, result->report.worst, &drawing, fault));
+    MS_TRY(
+        ms_figures_draw(out->figure.kind, &record, NULL, 1, &drawing, fault));
     if (!out->quiet && !ms_outputs_is_stdout(out->figure.path))
         ms_complain_note("wrote", out->figure.path);
     return MS_OK;
