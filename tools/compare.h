@@ -28,6 +28,7 @@ typedef struct ms_variant {
     const char *device;  /* "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for ..." */
     const char *file;    /* "a.json, result 2": read from there; or NULL */
     const char *json;    /* its object, where it was asked for */
+    uint32_t gpus;       /* of the job; 0: not said */
     ms_record record;    /* names and report */
     ms_fault fault;      /* of a refused one */
     /* Of one that was simulated: */

@@ -2,6 +2,7 @@
 /* The figures of a comparison. */
 
 #include "tools/compare.h"
+#include "tools/figures.h"
 
 #include <string.h>
 
@@ -51,6 +52,16 @@ static const char *common(const ms_comparison *c, told *what)
     return first;
 }
 
+/* 0: they differ, or it is not said. */
+static uint32_t common_gpus(const ms_comparison *c)
+{
+    uint32_t gpus = base_of(c)->gpus;
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->variants[i].refused == NULL && c->variants[i].gpus != gpus)
+            return 0;
+    return gpus;
+}
+
 /* "8 x 1024" with the sign of multiplication. */
 static void put_setup(const char *setup, ms_text *text)
 {
@@ -75,8 +86,12 @@ static void put_subtitle(const ms_comparison *c, ms_text *text)
                     strcmp(policy, "none") == 0 ? "no policy" : policy);
         between = "; ";
     }
-    if (device != NULL)
-        ms_text_add(text, "%s%s", between, device);
+    if (device == NULL)
+        return;
+    ms_text_add(text, "%s", between);
+    if (common_gpus(c) > 1)
+        ms_text_add(text, "%u \u00d7 ", common_gpus(c));
+    ms_text_add(text, "%s", device);
 }
 
 /* Where they have no place in the figure. */
@@ -153,19 +168,6 @@ static ms_err draw_bars(const panel *p, const ms_drawing *drawing,
 
 /* ---- pareto -------------------------------------------------------------- */
 
-/* The policies without their arguments: "microbatch+checkpoint". */
-static const char *family_of(const ms_variant *variant, ms_arena *arena)
-{
-    ms_text family = {.arena = arena};
-    for (const char *at = variant->policy; *at != '\0';) {
-        ms_text_put(&family, at, strcspn(at, ":+"));
-        at += strcspn(at, "+");
-        if (*at == '+')
-            ms_text_put(&family, at++, 1);
-    }
-    return family.failed ? NULL : family.bytes;
-}
-
 static ms_err draw_pareto(const panel *p, const ms_drawing *drawing,
                           ms_fault *fault)
 {
@@ -177,14 +179,8 @@ static ms_err draw_pareto(const panel *p, const ms_drawing *drawing,
         const ms_variant *variant = &p->c->variants[i];
         if (variant->refused != NULL)
             continue;
-        const ms_rank_report *rank = ms_compare_rank(variant);
-        trades[n] = (ms_trade){.name = variant->name,
-                               .family = family_of(variant, p->arena),
-                               .peak_bytes = rank->peak.reserved_bytes,
-                               .step_ns = rank->time.step_ns,
-                               .fits = variant->record.report.fits};
-        if (trades[n++].family == NULL)
-            return ms_fail_nomem(fault);
+        MS_TRY(ms_figures_trade(&variant->record, variant->name, p->arena,
+                                &trades[n++], fault));
     }
     return ms_figure_pareto(trades, n, p->capacity_bytes, p->usable_bytes,
                             drawing, fault);
@@ -200,7 +196,8 @@ ms_err ms_compare_figure_draw(const ms_comparison *comparison,
     panel p = {.c = comparison, .arena = arena};
     ms_text title = {.arena = arena}, subtitle = title;
     put_title(comparison,
-              pareto ? "Peak against step time" : "What the peak is made of",
+              pareto ? "Memory\u2013time trade-off"
+                     : "What the peak is made of",
               &title);
     put_subtitle(comparison, &subtitle);
     if (pareto)

@@ -4,6 +4,7 @@
 #include "tools/compare.h"
 #include "tools/results.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define LONGEST_NAME 60u /* bytes, of what varies; longer: the file's name */
@@ -58,6 +59,7 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     put_setup(record, &setup);
     ms_summary_device(&variant->job, &record->report, &words);
     variant->policy = record->policy;
+    variant->gpus = (uint32_t)strtoul(setting(record, "gpus"), NULL, 10);
     variant->setup = setup.bytes;
     variant->device = words.bytes;
     variant->json = ms_arena_text(arena, record->json, record->json_length);
