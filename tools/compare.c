@@ -128,7 +128,14 @@ static ms_err check_explain(const ms_arguments *arguments, ms_comparison *c,
     return MS_OK;
 }
 
-static ms_err read_outputs(const ms_hall *hall, outputs *out, ms_fault *fault)
+static bool is_timeline(const outputs *out)
+{
+    const char *kind = out->figure.kind;
+    return kind != NULL && strcmp(kind, "timeline") == 0;
+}
+
+static ms_err read_outputs(const ms_hall *hall, const ms_comparison *c,
+                           outputs *out, ms_fault *fault)
 {
     const ms_arguments *arguments = hall->arguments;
     *out = (outputs){
@@ -139,6 +146,11 @@ static ms_err read_outputs(const ms_hall *hall, outputs *out, ms_fault *fault)
     if (out->json && ms_outputs_is_stdout(out->csv))
         return ms_fail(fault, MS_EUSAGE, NULL, "ask for one of them",
                        "--json and --csv - both go to standard output");
+    if (is_timeline(out) && c->n > MS_TOTALS_MOST)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "leave some out, or draw --figure bars",
+                       "figure timeline is of up to %u variants; there are %u",
+                       MS_TOTALS_MOST, c->n);
     return MS_OK;
 }
 
@@ -201,6 +213,12 @@ static ms_err write_figure(const ms_hall *hall, const ms_comparison *c,
     return MS_OK;
 }
 
+static uint32_t needs_of(const outputs *out)
+{
+    return (out->json ? MS_VARIANTS_JSON : 0u) |
+           (is_timeline(out) ? MS_VARIANTS_TIMELINE : 0u);
+}
+
 static ms_err compare(const ms_hall *hall, ms_points *points, ms_comparison *c,
                       ms_fault *fault)
 {
@@ -208,9 +226,9 @@ static ms_err compare(const ms_hall *hall, ms_points *points, ms_comparison *c,
     ms_text csv = {.arena = hall->trial};
     MS_TRY(ms_variants_read(hall, points, c, fault));
     MS_TRY(check_explain(hall->arguments, c, fault));
-    MS_TRY(read_outputs(hall, &out, fault));
+    MS_TRY(read_outputs(hall, c, &out, fault));
     MS_TRY(check_files(hall, c, &out, fault));
-    MS_TRY(ms_variants_fill(hall, points, out.json, c, fault));
+    MS_TRY(ms_variants_fill(hall, points, needs_of(&out), c, fault));
     MS_TRY(look(c, hall->trial, fault));
     ms_compare_data_csv(c, &csv);
     MS_TRY(print_result(hall, c, &out, &csv, fault));

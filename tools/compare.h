@@ -10,7 +10,7 @@
  *     compare_text.c     side by side, for people
  *     compare_tensors.c  of two, what --explain tells
  *     compare_data.c     JSON and CSV
- *     compare_figure.c   bars, pareto
+ *     compare_figure.c   bars, pareto, timeline
  *
  * A variant is a record: whether it was simulated or read from a result is
  * known to variants.c alone (and to --explain, which needs the tensors).
@@ -82,9 +82,14 @@ const ms_rank_report *ms_compare_rank(const ms_variant *variant);
  * holds what the variants share: close them before it. */
 ms_err ms_variants_read(const ms_hall *hall, ms_points *points,
                         ms_comparison *comparison, ms_fault *fault);
-/* Simulates them; json: with ms_variant.json.  What is said of a variant's job
+/* What is needed of each besides its report. */
+enum {
+    MS_VARIANTS_JSON = 1u,    /* ms_variant.json */
+    MS_VARIANTS_TIMELINE = 2u /* record.ranks */
+};
+/* Simulates them.  What is said of a variant's job
  * refuses that variant alone, unless all are: then the first's fault. */
-ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, bool json,
+ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, uint32_t needs,
                         ms_comparison *comparison, ms_fault *fault);
 /* "ok", ..., "infeasible" or "refused". */
 const char *ms_variants_status(const ms_variant *variant);
@@ -122,7 +127,7 @@ void ms_compare_data_csv(const ms_comparison *comparison, ms_text *text);
 
 /* ---- compare_figure.c ---------------------------------------------------- */
 
-/* picture->kind: "bars" (NULL, too) or "pareto". */
+/* picture->kind: "bars" (NULL, too), "pareto" or "timeline". */
 ms_err ms_compare_figure_draw(const ms_comparison *comparison,
                               const ms_picture *picture, ms_arena *arena,
                               ms_fault *fault);

@@ -186,21 +186,49 @@ static ms_err draw_pareto(const panel *p, const ms_drawing *drawing,
                             drawing, fault);
 }
 
+/* ---- timeline ------------------------------------------------------------ */
+
+static ms_err draw_timeline(const panel *p, const ms_drawing *drawing,
+                            ms_fault *fault)
+{
+    const ms_record **runs = ms_arena_take(p->arena, p->c->n, sizeof *runs);
+    const char **names = ms_arena_take(p->arena, p->c->n, sizeof *names);
+    uint32_t n = 0;
+    if (runs == NULL || names == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < p->c->n; i++) {
+        if (p->c->variants[i].refused != NULL)
+            continue;
+        runs[n] = &p->c->variants[i].record;
+        names[n++] = p->c->variants[i].name;
+    }
+    return ms_figure_totals(runs, names, n, drawing, fault);
+}
+
 /* ---- which --------------------------------------------------------------- */
+
+static const struct {
+    const char *kind, *title;
+    bool shows_refused;
+    ms_err (*draw)(const panel *p, const ms_drawing *drawing, ms_fault *fault);
+} kinds[] = {
+    {"bars", "What the peak is made of", true, draw_bars},
+    {"pareto", "Memory\u2013time trade-off", false, draw_pareto},
+    {"timeline", "Memory over the step", false, draw_timeline},
+};
 
 ms_err ms_compare_figure_draw(const ms_comparison *comparison,
                               const ms_picture *picture, ms_arena *arena,
                               ms_fault *fault)
 {
-    bool pareto = picture->kind != NULL && strcmp(picture->kind, "pareto") == 0;
     panel p = {.c = comparison, .arena = arena};
     ms_text title = {.arena = arena}, subtitle = title;
-    put_title(comparison,
-              pareto ? "Memory\u2013time trade-off"
-                     : "What the peak is made of",
-              &title);
+    uint32_t k = 0;
+    while (picture->kind != NULL && strcmp(kinds[k].kind, picture->kind) != 0)
+        k++;
+    put_title(comparison, kinds[k].title, &title);
     put_subtitle(comparison, &subtitle);
-    if (pareto)
+    if (!kinds[k].shows_refused)
         put_refused(comparison, &subtitle);
     if (title.failed || subtitle.failed)
         return ms_fail_nomem(fault);
@@ -210,5 +238,5 @@ ms_err ms_compare_figure_draw(const ms_comparison *comparison,
                           .path = picture->path,
                           .script_path = picture->script,
                           .arena = arena};
-    return (pareto ? draw_pareto : draw_bars)(&p, &drawing, fault);
+    return kinds[k].draw(&p, &drawing, fault);
 }

@@ -217,9 +217,9 @@ const ms_option ms_options_table[] = {
      .commands = COMPARE,
      .takes = MS_TAKES_VALUE,
      .value = "KIND",
-     .words = "bars|pareto",
-     .help = "what --plot draws, what each peak is made of (default) or peaks "
-             "against step times"},
+     .words = "bars|pareto|timeline",
+     .help = "what --plot draws: what each peak is made of (default), peaks "
+             "against step times, or memory over time of up to 4 variants"},
     {.id = MS_OPTION_OUTPUT,
      .name = "output",
      .letter = 'o',

@@ -17,7 +17,7 @@ typedef struct maker {
     ms_job base; /* what all have */
     const char **policies;
     uint32_t n_policies;
-    bool json;
+    uint32_t needs;
 } maker;
 
 /* ---- names --------------------------------------------------------------- */
@@ -223,6 +223,20 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     return setup.failed || device.failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
+static ms_err set_record(const maker *m, ms_variant *variant)
+{
+    const ms_result *result = &variant->result;
+    if (m->needs & MS_VARIANTS_TIMELINE)
+        return ms_run_record(&variant->job, result, variant->policy,
+                             m->hall->keep, &variant->record, m->fault);
+    variant->record = (ms_record){.model = result->model.name,
+                                  .device = variant->job.device->name,
+                                  .policy = variant->policy,
+                                  .parameters = result->graph.parameters,
+                                  .report = result->report};
+    return MS_OK;
+}
+
 static ms_err set_json(ms_variant *variant, ms_arena *arena, ms_fault *fault)
 {
     ms_text text = {.arena = arena};
@@ -256,14 +270,10 @@ static ms_err simulate(const maker *m, ms_variant *variant)
             *m->fault = variant->fault;
         return err;
     }
-    const ms_result *result = &variant->result;
-    variant->record = (ms_record){.model = result->model.name,
-                                  .device = variant->job.device->name,
-                                  .policy = variant->policy,
-                                  .parameters = result->graph.parameters,
-                                  .report = result->report};
+    MS_TRY(set_record(m, variant));
     MS_TRY(set_words(variant, keep, m->fault));
-    return m->json ? set_json(variant, keep, m->fault) : MS_OK;
+    return m->needs & MS_VARIANTS_JSON ? set_json(variant, keep, m->fault)
+                                       : MS_OK;
 }
 
 const char *ms_variants_status(const ms_variant *variant)
@@ -300,14 +310,14 @@ ms_err ms_variants_read(const ms_hall *hall, ms_points *points,
     return MS_OK;
 }
 
-ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, bool json,
+ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, uint32_t needs,
                         ms_comparison *comparison, ms_fault *fault)
 {
     const maker m = {.hall = hall,
                      .points = points,
                      .c = comparison,
                      .fault = fault,
-                     .json = json};
+                     .needs = needs};
     for (uint32_t i = 0; i < comparison->n; i++) {
         if (comparison->variants[i].file != NULL)
             continue;

@@ -28,5 +28,5 @@ try a.json tiny.json --explain
 try a.json a.json --csv a.json
 try a.json a.json --plot a.json.svg --csv a.json.svg
 try a.json a.json --figure bars
-try a.json a.json --plot a.svg --figure timeline
+try a.json a.json --plot a.svg --figure gantt
 cmp -s a.json version.json || echo untouched

@@ -58,7 +58,8 @@ static ms_err make(const char *const *words)
         ms_options_parse(MS_FOR_COMPARE, words, n, &keep, &arguments, &fault));
     MS_TRY(ms_points_open(&points, &fault));
     MS_TRY(ms_variants_read(&hall, &points, &c, &fault));
-    return ms_variants_fill(&hall, &points, true, &c, &fault);
+    return ms_variants_fill(
+        &hall, &points, MS_VARIANTS_JSON | MS_VARIANTS_TIMELINE, &c, &fault);
 }
 
 static const char *table(void)
