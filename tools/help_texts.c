@@ -237,6 +237,27 @@ static void put_compare_keys(ms_text *text)
     put_keys(rows, text);
 }
 
+static void put_sweep_keys(ms_text *text)
+{
+    static const json_key rows[] = {
+        {"point", "from 1, counted over the whole product of the grids"},
+        {"training.batch, ...", "the keys of the grids, in their order: "
+                                "memory in bytes, devices by name"},
+        {"policy", "canonical spelling"},
+        {"status", "ok, over, out_of_memory, infeasible or refused"},
+        {"message", "why it is infeasible or refused, or where memory ran "
+                    "out; else null"},
+        {"peak_allocated_bytes, peak_reserved_bytes", "of the highest rank"},
+        {"fits", "as in run"},
+        {"step_ns, recompute_ns, stall_ns", "as in run"},
+        {"exposed_comm_ns, tokens_per_second", "as in run"},
+        {"host_peak_bytes", "as in run"},
+        {NULL, NULL}};
+    ms_text_add(text, "\nmemsim sweep MODEL --json, an object per line (CSV: "
+                      "the columns):\n\n");
+    put_keys(rows, text);
+}
+
 static void put_timeline_keys(ms_text *text)
 {
     static const json_key rows[] = {
@@ -259,27 +280,6 @@ static void put_timeline_keys(ms_text *text)
         {NULL, NULL}};
     ms_text_add(text, "\nIts \"timeline\", where tables are columns (their "
                       "names) and rows:\n\n");
-    put_keys(rows, text);
-}
-
-static void put_sweep_keys(ms_text *text)
-{
-    static const json_key rows[] = {
-        {"point", "from 1, counted over the whole product of the grids"},
-        {"training.batch, ...", "the keys of the grids, in their order: "
-                                "memory in bytes, devices by name"},
-        {"policy", "canonical spelling"},
-        {"status", "ok, over, out_of_memory, infeasible or refused"},
-        {"message", "why it is infeasible or refused, or where memory ran "
-                    "out; else null"},
-        {"peak_allocated_bytes, peak_reserved_bytes", "of the highest rank"},
-        {"fits", "as in run"},
-        {"step_ns, recompute_ns, stall_ns", "as in run"},
-        {"exposed_comm_ns, tokens_per_second", "as in run"},
-        {"host_peak_bytes", "as in run"},
-        {NULL, NULL}};
-    ms_text_add(text, "\nmemsim sweep MODEL --json, an object per line (CSV: "
-                      "the columns):\n\n");
     put_keys(rows, text);
 }
 
