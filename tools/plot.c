@@ -51,7 +51,9 @@ static ms_err read_files(ms_plot *plot, ms_fault *fault)
     }
     if (plot->n_runs > 0 || plot->rows.n > 0)
         return MS_OK;
-    return ms_fail(fault, MS_EINPUT, arguments->operands[0],
+    const char *first = arguments->operands[0];
+    return ms_fail(fault, MS_EINPUT,
+                   strcmp(first, "-") == 0 ? "standard input" : first,
                    "did memsim sweep get as far as its first point?",
                    "there are no results, only a header");
 }
@@ -99,7 +101,7 @@ static ms_err check_options(const ms_plot *plot, const char *kind,
         for (size_t k = 0; k < sizeof of_curve / sizeof *of_curve; k++)
             if (option->id == of_curve[k] && strcmp(kind, "curve") != 0)
                 return ms_fail(fault, MS_EUSAGE, NULL, "add --figure curve",
-                               "option \"--%s\" is for curves, not for a %s",
+                               "option \"--%s\" is for curves; this is a %s",
                                option->name, kind);
         if ((option->id == MS_OPTION_MEMORY ||
              option->id == MS_OPTION_DEVICE) &&
