@@ -283,6 +283,32 @@ START_TEST(each_malloc_fails)
 }
 END_TEST
 
+static const char *const kinds[] = {"bars", "pareto", "timeline"};
+#define N_KINDS ((int)(sizeof kinds / sizeof kinds[0]))
+
+/* Memory of the figure alone runs out: nothing is drawn, nothing is written. */
+START_TEST(figures_run_out)
+{
+    static const char *const words[] = {
+        "gpt2", "-p", "none", "-p", "ddp", "-p", "checkpoint:sqrt", NULL};
+    char path[TESTS_PATH];
+    strcpy(path, folder_path("a.svg"));
+    const ms_picture picture = {.path = path, .kind = kinds[_i]};
+    ms_err err = MS_ENOMEM;
+    MUST(make(words));
+    ck_assert_ptr_nonnull(c.variants[1].refused);
+    for (uint64_t i = 1; i <= LIMITS && err == MS_ENOMEM; i++) {
+        fault = (ms_fault){.caret = -1};
+        ms_arena_free(&trial);
+        trial.limit_bytes = i << 12;
+        ck_assert_int_eq(folder_entries(), 0);
+        err = ms_compare_figure_draw(&c, &picture, &trial, &fault);
+    }
+    ck_assert_msg(err == MS_OK || err == MS_EPROGRAM, "%s", fault.what);
+    ck_assert_int_eq(folder_entries(), err == MS_OK);
+}
+END_TEST
+
 Suite *suite_compare(void)
 {
     Suite *suite = suite_create("compare");
@@ -295,6 +321,7 @@ Suite *suite_compare(void)
     tcase_add_test(tcase, results_are_the_variants_they_were);
     tcase_add_test(tcase, refused_variants_are_left_out);
     tcase_add_test(tcase, each_malloc_fails);
+    tcase_add_loop_test(tcase, figures_run_out, 0, N_KINDS);
     suite_add_tcase(suite, tcase);
     return suite;
 }
