@@ -5,6 +5,7 @@
 #include "tools/tools.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* What collectives reach of a link's printed rate; modelling defaults that the
  * bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth). */
@@ -46,21 +47,27 @@ static ms_err check_gpus(const ms_shape *shape, ms_fault *fault)
                    shape->data_ranks);
 }
 
+ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault)
+{
+    ms_shape *shape = &result->shape;
+    memset(shape, 0, sizeof *shape); /* its padding too: points.c compares */
+    shape->batch = (uint64_t)result->training.batch;
+    shape->micro_batches = 1;
+    shape->gpus = job->gpus;
+    shape->data_ranks = 1;
+    shape->fixed = result->model.fixed_batch;
+    MS_TRY(ms_apply_shape(&job->spec, shape, fault));
+    MS_TRY(check_gpus(shape, fault));
+    result->training.batch = (int64_t)shape->batch;
+    return MS_OK;
+}
+
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                          ms_fault *fault)
 {
-    ms_training training = result->training;
-    result->shape = (ms_shape){.batch = (uint64_t)training.batch,
-                               .micro_batches = 1,
-                               .gpus = job->gpus,
-                               .data_ranks = 1,
-                               .fixed = result->model.fixed_batch};
-    MS_TRY(ms_apply_shape(&job->spec, &result->shape, fault));
-    MS_TRY(check_gpus(&result->shape, fault));
-    training.batch = (int64_t)result->shape.batch;
-    result->training.batch = training.batch;
-    return ms_lower(&result->model, &training, job->device, &result->shape,
-                    keep, &result->graph, fault);
+    MS_TRY(ms_pipeline_shape(job, result, fault));
+    return ms_lower(&result->model, &result->training, job->device,
+                    &result->shape, keep, &result->graph, fault);
 }
 
 static ms_err read_program(const ms_job *job, ms_arena *trial,

@@ -206,6 +206,9 @@ ms_expand_opts ms_pipeline_rates(const ms_device *device,
                                  const ms_shape *shape);
 ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
                         ms_fault *fault);
+/* What the policies make of the job's shape, once it is read; the first half
+ * of lower. */
+ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault);
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                          ms_fault *fault);
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
@@ -224,6 +227,11 @@ ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
 /* With them: every --policy joins the ones before. */
 ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
                         ms_job *job, ms_fault *fault);
+/* One more by its key: policy (joins those before), device, gpus, memory,
+ * model.KEY or as ms_training_set takes it.  key, value and arena last as long
+ * as job. */
+ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
+                       ms_arena *arena, ms_fault *fault);
 /* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */
 const char *ms_settings_policy(const ms_job *job, ms_arena *arena);
 /* {"training.batch": 1, ..., "device": "...", "defaults": [...]} */
@@ -346,6 +354,7 @@ extern const uint32_t ms_memsim_n_commands;
 
 ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_sweep_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_inspect_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_plot_command(const ms_hall *hall, int *status, ms_fault *fault);
@@ -379,6 +388,7 @@ uint32_t ms_help_tables_names(const char **names, uint32_t room);
 
 /* help_texts.c: topics in prose. */
 void ms_help_texts_files(ms_text *text);
+void ms_help_texts_grid(ms_text *text);
 void ms_help_texts_units(ms_text *text);
 void ms_help_texts_exit(ms_text *text);
 void ms_help_texts_json(ms_text *text);
