@@ -102,12 +102,15 @@ ms_err ms_figure_pareto(const ms_trade *trades, uint32_t n,
                         uint64_t capacity_bytes, uint64_t usable_bytes,
                         const ms_drawing *drawing, ms_fault *fault);
 
-/* figure_curve.c: a number against a swept parameter, a line per series. */
+/* figure_curve.c: a number against a swept parameter, a line per series; at
+ * most MS_CURVES_MOST of them.  x is logarithmic where its values are
+ * geometric. */
+#define MS_CURVES_MOST 16u
 typedef struct ms_series {
     const char *name; /* any bytes */
     uint32_t n;
     const double *x;   /* ascending */
-    const uint64_t *y; /* bytes or ns */
+    const uint64_t *y; /* bytes or ns; MS_NO_LEVEL: a gap */
     const bool *fits;  /* hollow where false; NULL: all */
 } ms_series;
 typedef struct ms_curves {

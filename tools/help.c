@@ -86,6 +86,12 @@ static void put_command(const ms_command *command, ms_text *text)
             put_option(&ms_options_table[i], text);
     if (command->bit == MS_FOR_HELP)
         return;
+    if (command->bit == MS_FOR_PLOT) {
+        ms_text_add(text, "\nRESULT is what run --json, compare --json or "
+                          "sweep wrote, or - (standard input);\nseveral are "
+                          "drawn together.\n");
+        return;
+    }
     ms_text_add(text, "\nMODEL is a file, - (standard input) or a built-in "
                       "model (memsim help models).\n");
 }

@@ -255,8 +255,8 @@ static void put_sweep_keys(ms_text *text)
 static void put_timeline_keys(ms_text *text)
 {
     static const json_key rows[] = {
-        {"ranks[]", "per rank: end_ns (the step's), or events of a step that "
-                    "takes no time"},
+        {"ranks[]", "per rank: end_ns (the step's), or end_event of a step "
+                    "that takes no time"},
         {"ranks[].points", "the device's level, in at most 600 rows: from t_ns "
                            "(or event) on, each category that occurs, and "
                            "reserved_bytes, the highest until the next row; "
@@ -334,7 +334,8 @@ static void put_run_keys(ms_text *text)
         {"tokens_per_second, mfu", "null where they mean nothing"},
         {"events", "allocations and frees replayed"},
         {"ranks", "the same for each rank"},
-        {"timeline", "what figures are drawn from: title, subtitle, ranks and "
+        {"timeline", "what figures are drawn from: title, subtitle, data_ranks "
+                     "(that do what each of the ranks does), ranks and "
                      "layers"},
         {NULL, NULL}};
     ms_text_add(text, "memsim run MODEL --json prints one object:\n\n");
