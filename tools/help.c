@@ -111,16 +111,21 @@ void ms_help_short(ms_text *text)
 
 /* ---- topics -------------------------------------------------------------- */
 
+uint32_t ms_help_names(const char **names, uint32_t room)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < ms_memsim_n_commands && n < room; i++)
+        names[n++] = ms_memsim_commands[i].name;
+    for (size_t i = 0; i < N_TOPICS && n < room; i++)
+        names[n++] = topics[i].name;
+    return n + ms_help_tables_names(names + n, room - n);
+}
+
 static ms_err fail_topic(const char *word, ms_fault *fault)
 {
     const char *names[MAX_NAMES];
     char hint[128] = "\"memsim help\" lists the topics";
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < ms_memsim_n_commands; i++)
-        names[n++] = ms_memsim_commands[i].name;
-    for (size_t i = 0; i < N_TOPICS; i++)
-        names[n++] = topics[i].name;
-    n += ms_help_tables_names(names + n, MAX_NAMES - n);
+    uint32_t n = ms_help_names(names, MAX_NAMES);
     const char *near = ms_names_nearest(word, names, n);
     if (near != NULL && strlen(near) < 64) {
         strcpy(hint, "did you mean \"");

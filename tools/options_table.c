@@ -8,7 +8,8 @@
 #define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN) /* what simulates one step */
 #define STEPS (STEP | COMPARE)
 #define MODEL (STEPS | MS_FOR_INSPECT)
-#define EVERY (MS_FOR_TOP | MODEL | MS_FOR_HELP)
+#define WORDS (MS_FOR_HELP | MS_FOR_COMPLETION | MS_FOR_SCHEMA)
+#define EVERY (MS_FOR_TOP | MODEL | WORDS)
 
 const ms_option ms_options_table[] = {
     {.id = MS_OPTION_POLICY,

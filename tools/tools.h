@@ -151,6 +151,8 @@ ms_err ms_options_parse(uint16_t command, const char *const *words,
 const char *ms_options_value(const ms_arguments *arguments, ms_option_id id);
 /* Is word one of "a|b|c"? */
 bool ms_options_one_of(const char *words, const char *word);
+/* Does word end in one of ".a|.b", with something before it? */
+bool ms_options_ends_in(const char *words, const char *word);
 /* "a|b|c" as "a, b or c". */
 void ms_options_words(const char *words, ms_text *text);
 
@@ -343,6 +345,8 @@ ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_inspect_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_completion_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_schema_command(const ms_hall *hall, int *status, ms_fault *fault);
 
 /* The object that run --json prints. */
 ms_err ms_run_json(const ms_job *job, const ms_result *result,
@@ -351,6 +355,8 @@ ms_err ms_run_json(const ms_job *job, const ms_result *result,
 /* help.c: a topic, a command, a policy, a layer type or a family. */
 ms_err ms_help_topic(const char *topic, ms_text *text, ms_fault *fault);
 void ms_help_short(ms_text *text);
+/* Every topic that there is help on; returns how many. */
+uint32_t ms_help_names(const char **names, uint32_t room);
 
 /* help_tables.c: topics that walk the tables of the other rooms. */
 void ms_help_tables_policies(ms_text *text);
