@@ -363,4 +363,8 @@ typedef struct ms_layer_facts {
 ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
                       ms_arena *arena, ms_layer_facts **facts, ms_fault *fault);
 
+/* The versions of the libraries in use, "1.7.15": cJSON, igraph. */
+const char *ms_json_library(void);
+const char *ms_dag_library(void);
+
 #endif

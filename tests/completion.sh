@@ -29,7 +29,7 @@ same() { # what: the sorted lines of ./told and ./offered
 }
 
 words() { # candidates for the last word
-    memsim completion words -- "$@" | sed '/^:files/d; s/	.*//'
+    memsim completion words -- "$@" | sed '/^:files/d' | cut -f 1
 }
 
 # ---- what help lists
@@ -104,7 +104,7 @@ done
 check() { # expected words, in one; the words of a command line
     expected=$1
     shift
-    got=$(memsim completion words -- "$@" | sed 's/	.*//' | tr '\n' ' ')
+    got=$(memsim completion words -- "$@" | cut -f 1 | tr '\n' ' ')
     [ "$got" = "$expected${expected:+ }" ] ||
         fail "$*: offered \"$got\", expected \"$expected\""
 }
@@ -196,6 +196,7 @@ zsh_offers() {
     expected=$1
     shift
     got=$(zsh -f ask.zsh "$@" | tr '\n' ';') || fail "zsh: $*"
+    # shellcheck disable=SC2254 # a pattern
     case $got in
     $expected) ;;
     *) fail "zsh: $*: offered \"$got\", expected \"$expected\"" ;;
@@ -215,7 +216,7 @@ fi
 
 fish_offers() { # expected words in one, the line
     got=$(fish --no-config -c "source script.fish; complete -C '$2'" |
-        sed 's/	.*//' | tr '\n' ' ')
+        cut -f 1 | tr '\n' ' ')
     [ "$got" = "$1${1:+ }" ] ||
         fail "fish: $2: offered \"$got\", expected \"$1\""
 }

@@ -272,6 +272,12 @@ static void offer_documents(const typing *t)
         offer(t, ms_schema_documents[i].name, "", ms_schema_documents[i].what);
 }
 
+static void offer_shells(const typing *t)
+{
+    for (uint32_t i = 0; ms_completion_shell(i) != NULL; i++)
+        offer(t, ms_completion_shell(i), "", "");
+}
+
 /* What is offered for the name that stands for a value in the help. */
 static const struct {
     const char *name;
@@ -282,9 +288,10 @@ static const struct {
     {"FILE", offer_any_file},   {"NAME", offer_devices},
     {"MODEL", offer_models},    {"RESULT", offer_json_files},
     {"TOPIC", offer_topics},    {"DOCUMENT", offer_documents},
+    {"SHELL", offer_shells},
 };
 
-/* One of "NAME|FILE", "[TOPIC]", "RESULT...", "bash|zsh|fish". */
+/* One of "NAME|FILE", "[TOPIC]", "RESULT...". */
 static void offer_named(const typing *t, const char *names)
 {
     while (*names != '\0') {
@@ -296,8 +303,6 @@ static void offer_named(const typing *t, const char *names)
         for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
             if (strcmp(sources[i].name, name) == 0)
                 sources[i].offer(t);
-        if (name[0] >= 'a' && name[0] <= 'z')
-            offer(t, name, "", "");
         names += length;
     }
 }

@@ -10,7 +10,7 @@
  * One candidate for the whole last word per line, a tab, what it is:
  *
  *     --precision=fp32
- *     checkpoint:sqrt	split N blocks into round(sqrt N) segments
+ *     checkpoint:sqrt<tab>split N blocks into round(sqrt N) segments
  *
  * A candidate that ends in one of = : + goes on: no blank behind it.  A line
  * ":files", tab, what of the word stands before the file's name, tab, endings
@@ -21,5 +21,8 @@
 /* words: the command line without the program's name; the last one is being
  * typed and may be empty. */
 void ms_candidates_write(const char *const *words, uint32_t n, ms_text *text);
+
+/* completion.c: the shells that there is a script for; NULL: no more. */
+const char *ms_completion_shell(uint32_t i);
 
 #endif

@@ -127,6 +127,11 @@ static const struct {
     {"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
 #define N_SHELLS (sizeof shells / sizeof shells[0])
 
+const char *ms_completion_shell(uint32_t i)
+{
+    return i < N_SHELLS ? shells[i].shell : NULL;
+}
+
 static ms_err fail_shell(const char *word, ms_fault *fault)
 {
     const char *names[N_SHELLS];

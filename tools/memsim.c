@@ -3,6 +3,10 @@
 
 #include "tools/tools.h"
 
+#ifndef MS_COMMIT /* "commit 1234abcd, ", by CMake in a checkout */
+#define MS_COMMIT ""
+#endif
+
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -48,9 +52,17 @@ const ms_command ms_memsim_commands[] = {
      ms_inspect_command,
      {"memsim inspect gpt2", "memsim inspect gpt2 --dot | dot -Tsvg >gpt2.svg",
       "memsim inspect gpt3 --dump model > mine.json", NULL}},
+    {"schema",
+     "DOCUMENT",
+     "print the JSON Schema of models or results",
+     MS_FOR_SCHEMA,
+     1,
+     1,
+     ms_schema_command,
+     {"memsim schema model > model.schema.json", "memsim schema result", NULL}},
     {"completion",
-     "bash|zsh|fish",
-     "print what makes a shell complete words",
+     "SHELL",
+     "print completions for bash, zsh or fish",
      MS_FOR_COMPLETION,
      1,
      UINT8_MAX,
@@ -58,14 +70,6 @@ const ms_command ms_memsim_commands[] = {
      {". <(memsim completion bash)",
       "memsim completion fish > ~/.config/fish/completions/memsim.fish",
       "memsim completion words -- run gpt2 --pre", NULL}},
-    {"schema",
-     "DOCUMENT",
-     "print the JSON Schema of models and results",
-     MS_FOR_SCHEMA,
-     1,
-     1,
-     ms_schema_command,
-     {"memsim schema model > model.schema.json", "memsim schema result", NULL}},
     {"help",
      "[TOPIC]",
      "explain a command or a topic",
@@ -175,7 +179,8 @@ static ms_err call_top(const char *const *words, uint32_t n, ms_hall *hall,
                             fault));
     if (ms_options_value(arguments, MS_OPTION_VERSION) != NULL) {
         ms_text text = {.arena = hall->keep};
-        ms_text_add(&text, "memsim %s\n", MS_VERSION);
+        ms_text_add(&text, "memsim %s\n%scJSON %s, igraph %s\n", MS_VERSION,
+                    MS_COMMIT, ms_json_library(), ms_dag_library());
         return ms_screen_print(&text, fault);
     }
     return print_help(arguments->n_operands > 0 ? arguments->operands[0] : NULL,

@@ -201,7 +201,7 @@ static void put_result(ms_indent *json, const ms_keys *keys)
 
 /* ---- the command --------------------------------------------------------- */
 
-static void put_document(const ms_schema_document *document, ms_text *text)
+void ms_schema_write(const ms_schema_document *document, ms_text *text)
 {
     ms_indent json = {.text = text};
     const char *id = ms_arena_format(text->arena, "urn:memsim:schema:%s:%d",
@@ -247,7 +247,7 @@ ms_err ms_schema_command(const ms_hall *hall, int *status, ms_fault *fault)
     *status = 0;
     for (size_t i = 0; i < N_DOCUMENTS; i++)
         if (strcmp(ms_schema_documents[i].name, word) == 0) {
-            put_document(&ms_schema_documents[i], &text);
+            ms_schema_write(&ms_schema_documents[i], &text);
             return ms_screen_print(&text, fault);
         }
     return fail_document(word, fault);

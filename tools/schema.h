@@ -85,6 +85,7 @@ typedef struct ms_schema_document {
 } ms_schema_document;
 extern const ms_schema_document ms_schema_documents[];
 extern const uint32_t ms_schema_n;
+void ms_schema_write(const ms_schema_document *document, ms_text *text);
 
 /* The keys of the open root object and "$defs". */
 void ms_schema_model_write(ms_indent *json);
