@@ -11,23 +11,23 @@
 #define MS_KEYS_N(table) (sizeof(table) / sizeof((table)[0]))
 #define MS_KEYS_OBJECT(called, table)                                          \
     {                                                                          \
-        .name = called, .rows = table, .n = MS_KEYS_N(table)                   \
+        .name = (called), .rows = (table), .n = MS_KEYS_N(table)               \
     }
 #define MS_KEYS_COUNT(key)                                                     \
     {                                                                          \
-        .name = key, .type = MS_KEY_COUNT                                      \
+        .name = (key), .type = MS_KEY_COUNT                                    \
     }
 #define MS_KEYS_COUNT_OR_NULL(key)                                             \
     {                                                                          \
-        .name = key, .type = MS_KEY_COUNT, .null = true                        \
+        .name = (key), .type = MS_KEY_COUNT, .null = true                      \
     }
 #define MS_KEYS_TEXT(key)                                                      \
     {                                                                          \
-        .name = key, .type = MS_KEY_TEXT                                       \
+        .name = (key), .type = MS_KEY_TEXT                                     \
     }
 #define MS_KEYS_TEXT_OR_NULL(key)                                              \
     {                                                                          \
-        .name = key, .type = MS_KEY_TEXT, .null = true                         \
+        .name = (key), .type = MS_KEY_TEXT, .null = true                       \
     }
 #define MS_KEYS_CATEGORIES                                                     \
     .type = MS_KEY_COUNTS, .names = ms_names_category,                         \

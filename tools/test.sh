@@ -43,6 +43,7 @@ all() {
     cmake --build --preset coverage --target coverage
     build_preset release
     build/release/tests/memsim-bench build/release/memsim
+    sh tests/schema.sh build/release/memsim
     sh tests/package.sh build/release
     sh tools/packages.sh torch
     sh tests/export.sh build/release/memsim
