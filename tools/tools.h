@@ -210,6 +210,10 @@ ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
 ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault);
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                          ms_fault *fault);
+/* The first half of step: the program, and what it is expanded with. */
+ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
+                           ms_expand_opts *opts, ms_result *result,
+                           ms_fault *fault);
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault);
 ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
