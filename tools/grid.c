@@ -21,14 +21,15 @@ typedef struct reader {
     ms_arena *arena;
     ms_axis *axis;
     uint32_t capacity;
+    uint32_t *places; /* by value: where its word begins */
     ms_fault *fault;
 } reader;
 
-/* A value and where it stands, to find those given twice. */
-typedef struct place {
+/* A value, to find those given twice. */
+typedef struct twin {
     const char *value;
     uint32_t order;
-} place;
+} twin;
 
 #define FAIL(r, offset, hint, ...)                                             \
     (ms_fail_quote((r)->fault, (r)->text, (r)->length, offset),                \
@@ -131,7 +132,13 @@ static ms_err fail_value(const reader *r, size_t at, const ms_fault *inner)
     }
     if (inner->caret > 0)
         at += (size_t)inner->caret;
-    return FAIL(r, at, inner->hint, "%s", inner->what);
+    bool split = is_key(r, "policy") && r->separator == ',' &&
+                 strchr(r->text, ',') != NULL;
+    return FAIL(r, at,
+                split ? "policies may have commas: put ; between them, or at "
+                        "the end of one"
+                      : inner->hint,
+                "%s", inner->what);
 }
 
 /* Is it a value, by itself and on top of what all points have? */
@@ -148,26 +155,38 @@ static ms_err check_value(const reader *r, size_t at, const char *value,
     return err == MS_OK ? MS_OK : fail_value(r, at, &inner);
 }
 
+/* Room for a value more in the columns, which grow alike. */
+static bool make_room(reader *r)
+{
+    ms_axis *axis = r->axis;
+    uint32_t n = axis->n + 1, to[3] = {r->capacity, r->capacity, r->capacity};
+    axis->values =
+        ms_arena_grow(r->arena, axis->values, &to[0], n, sizeof *axis->values);
+    r->places =
+        ms_arena_grow(r->arena, r->places, &to[1], n, sizeof *r->places);
+    if (is_key(r, "device"))
+        axis->devices = ms_arena_grow(r->arena, axis->devices, &to[2], n,
+                                      sizeof *axis->devices);
+    if (axis->values == NULL || r->places == NULL ||
+        (is_key(r, "device") && axis->devices == NULL))
+        return false;
+    r->capacity = to[0];
+    return true;
+}
+
 static ms_err append(reader *r, size_t at, const char *value,
                      const ms_device *device)
 {
     ms_axis *axis = r->axis;
-    uint32_t capacity = r->capacity, also = capacity;
-    if (value == NULL)
-        return ms_fail_nomem(r->fault);
     if (axis->n == MS_GRID_AXIS)
         return FAIL(r, at, "take larger steps, or sweep a part",
-                    "\"%s\" has more than %u values", axis->key, MS_GRID_AXIS);
-    axis->values = ms_arena_grow(r->arena, axis->values, &capacity, axis->n + 1,
-                                 sizeof *axis->values);
-    if (axis->values != NULL && device != NULL)
-        axis->devices = ms_arena_grow(r->arena, axis->devices, &also,
-                                      axis->n + 1, sizeof *axis->devices);
-    if (axis->values == NULL || (device != NULL && axis->devices == NULL))
+                    "\"%s\" has more than %s values", axis->key,
+                    ms_quantity_count(MS_GRID_AXIS).s);
+    if (value == NULL || !make_room(r))
         return ms_fail_nomem(r->fault);
-    r->capacity = capacity;
-    if (device != NULL)
+    if (axis->devices != NULL)
         axis->devices[axis->n] = device;
+    r->places[axis->n] = (uint32_t)at;
     axis->values[axis->n++] = value;
     return MS_OK;
 }
@@ -290,7 +309,7 @@ static ms_err read_range(reader *r, size_t at, const char *word)
 
 static int by_value(const void *a, const void *b)
 {
-    const place *x = a, *y = b;
+    const twin *x = a, *y = b;
     int order = strcmp(x->value, y->value);
     return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
 }
@@ -298,18 +317,18 @@ static int by_value(const void *a, const void *b)
 static ms_err check_twice(const reader *r)
 {
     const ms_axis *axis = r->axis;
-    size_t list = (size_t)(strchr(r->text, '=') - r->text) + 1;
-    place *places = ms_arena_take_raw(r->arena, axis->n, sizeof *places);
-    if (places == NULL)
+    twin *twins = ms_arena_take_raw(r->arena, axis->n, sizeof *twins);
+    if (twins == NULL)
         return ms_fail_nomem(r->fault);
     for (uint32_t i = 0; i < axis->n; i++)
-        places[i] = (place){axis->values[i], i};
-    qsort(places, axis->n, sizeof *places, by_value);
+        twins[i] = (twin){axis->values[i], i};
+    qsort(twins, axis->n, sizeof *twins, by_value);
     for (uint32_t i = 1; i < axis->n; i++)
-        if (strcmp(places[i - 1].value, places[i].value) == 0)
-            return FAIL(r, list, "leave one of the two out",
+        if (strcmp(twins[i - 1].value, twins[i].value) == 0)
+            return FAIL(r, r->places[twins[i].order],
+                        "leave one of the two out",
                         "\"%s\" has the value \"%.*s\" twice", axis->key, SHOWN,
-                        places[i].value);
+                        twins[i].value);
     return MS_OK;
 }
 
@@ -329,8 +348,8 @@ static ms_err read_values(reader *r)
                         "a value of \"%s\" is missing", r->axis->key);
         MS_TRY(is_range(r, word) ? read_range(r, at, word)
                                  : read_word(r, at, word));
-        last = list[length] == '\0';
-        list += length + 1;
+        list += length + (list[length] != '\0');
+        last = *list == '\0' && (r->separator == ';' || list[-1] != ',');
     }
     return n > 1 ? check_twice(r) : MS_OK; /* one range repeats nothing */
 }
@@ -356,7 +375,8 @@ static ms_err multiply(ms_grid *grid, ms_fault *fault)
         if (grid->n_points > MS_GRID_POINTS)
             return ms_fail(fault, MS_EUSAGE, "--grid",
                            "leave out values, or sweep a part",
-                           "the grid has more than %u points", MS_GRID_POINTS);
+                           "the grid has more than %s points",
+                           ms_quantity_count(MS_GRID_POINTS).s);
     }
     return MS_OK;
 }
@@ -386,14 +406,15 @@ ms_err ms_grid_read(const ms_arguments *arguments, const ms_job *base,
     return multiply(grid, fault);
 }
 
-static uint32_t index_of(const ms_axis *axis, uint64_t point)
+uint32_t ms_grid_index(const ms_grid *grid, uint64_t point, uint32_t axis)
 {
-    return (uint32_t)(point / axis->stride % axis->n);
+    const ms_axis *row = &grid->axes[axis];
+    return (uint32_t)(point / row->stride % row->n);
 }
 
 const char *ms_grid_value(const ms_grid *grid, uint64_t point, uint32_t axis)
 {
-    return grid->axes[axis].values[index_of(&grid->axes[axis], point)];
+    return grid->axes[axis].values[ms_grid_index(grid, point, axis)];
 }
 
 ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
@@ -402,7 +423,7 @@ ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
     *job = *base;
     for (uint32_t a = 0; a < grid->n_axes; a++) {
         const ms_axis *axis = &grid->axes[a];
-        uint32_t i = index_of(axis, point);
+        uint32_t i = ms_grid_index(grid, point, a);
         if (axis->devices == NULL) {
             MS_TRY(
                 ms_settings_put(job, axis->key, axis->values[i], arena, fault));

@@ -6,7 +6,8 @@
 #define RUN MS_FOR_RUN
 #define COMPARE MS_FOR_COMPARE
 #define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN) /* what simulates one step */
-#define STEPS (STEP | COMPARE)
+#define SWEEP MS_FOR_SWEEP
+#define STEPS (STEP | COMPARE | SWEEP)
 #define MODEL (STEPS | MS_FOR_INSPECT)
 #define EVERY (MS_FOR_TOP | MODEL | MS_FOR_HELP)
 
@@ -26,6 +27,13 @@ const ms_option ms_options_table[] = {
      .value = "SPEC",
      .help = "policies of one variant, joined with +; repeat it for each "
              "variant"},
+    {.id = MS_OPTION_POLICY,
+     .name = "policy",
+     .letter = 'p',
+     .commands = SWEEP,
+     .takes = MS_TAKES_VALUE,
+     .value = "SPEC",
+     .help = "policies of all points; those of a grid join them"},
     {.id = MS_OPTION_PLUGIN,
      .name = "plugin",
      .commands = STEPS | MS_FOR_HELP,
@@ -114,8 +122,51 @@ const ms_option ms_options_table[] = {
      .help = "exit with status 1 when a variant does not fit"},
     {.id = MS_OPTION_JSON,
      .name = "json",
-     .commands = MODEL,
+     .commands = STEP | COMPARE | MS_FOR_INSPECT,
      .help = "print one JSON object instead of the text"},
+    {.id = MS_OPTION_GRID,
+     .name = "grid",
+     .commands = SWEEP,
+     .takes = MS_TAKES_VALUE,
+     .value = "KEY=LIST",
+     .help = "values of a key, e.g. 'batch=1,2,4', 'batch=1..64*2' or "
+             "'policy=none;zero:3,dp=8'; repeat it for a product, whose last "
+             "key varies fastest (memsim help grid)"},
+    {.id = MS_OPTION_FILTER,
+     .name = "filter",
+     .commands = SWEEP,
+     .takes = MS_TAKES_VALUE,
+     .value = "CONDITION",
+     .help = "only points for which it holds, e.g. 'batch*sequence<=65536'; "
+             "may be repeated"},
+    {.id = MS_OPTION_OUTPUT,
+     .name = "output",
+     .letter = 'o',
+     .commands = SWEEP,
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .help = "write the rows into a file; - is standard output (default)"},
+    {.id = MS_OPTION_JSON,
+     .name = "json",
+     .commands = SWEEP,
+     .help = "a JSON object per line instead of CSV"},
+    {.id = MS_OPTION_RESUME,
+     .name = "resume",
+     .commands = SWEEP,
+     .help = "go on behind the rows that the file of -o has"},
+    {.id = MS_OPTION_SHARD,
+     .name = "shard",
+     .commands = SWEEP,
+     .takes = MS_TAKES_VALUE,
+     .value = "I/N",
+     .help = "the I-th of N parts of the points, I from 1"},
+    {.id = MS_OPTION_JOBS,
+     .name = "jobs",
+     .letter = 'j',
+     .commands = SWEEP,
+     .takes = MS_TAKES_VALUE,
+     .value = "N",
+     .help = "threads (default: one per core); the rows are the same"},
     {.id = MS_OPTION_CSV,
      .name = "csv",
      .commands = RUN,
@@ -221,6 +272,11 @@ const ms_option ms_options_table[] = {
      .letter = 'q',
      .commands = RUN | COMPARE,
      .help = "no summary and no notes, only what was asked for"},
+    {.id = MS_OPTION_QUIET,
+     .name = "quiet",
+     .letter = 'q',
+     .commands = SWEEP,
+     .help = "no progress and no notes, only the rows"},
     {.id = MS_OPTION_HELP,
      .name = "help",
      .letter = 'h',

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 /* Some hundred graphs of a 7B model. */
-#define MOST_BYTES (UINT64_C(1) << 30)
+#define MOST_BYTES (UINT64_C(256) << 20)
 #define INPUT_BYTES (UINT64_C(1) << 30) /* of a model on standard input */
 
 typedef enum entry_state { MAKING, MADE, FAILED } entry_state;

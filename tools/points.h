@@ -6,7 +6,9 @@
  *
  *     points.c    the models and graphs that variants have in common
  *     workers.c   threads, their results in order
- *     grid.c      --grid and --filter: what the variants are
+ *     grid.c      --grid: what the variants are
+ *     filter.c    --filter: which of them
+ *     progress.c  how far it is, on a terminal
  *
  * A model is read once per set of model.* overrides, a graph lowered once per
  * set of what lowering looks at; policies that only place tensors share it.
@@ -105,7 +107,8 @@ typedef struct ms_grid {
  * in which --grid; a policy or a setting that cannot be with base. */
 ms_err ms_grid_read(const ms_arguments *arguments, const ms_job *base,
                     ms_arena *arena, ms_grid *grid, ms_fault *fault);
-/* The value of an axis at a point (from 0). */
+/* The row of an axis' values at a point (from 0), and what stands there. */
+uint32_t ms_grid_index(const ms_grid *grid, uint64_t point, uint32_t axis);
 const char *ms_grid_value(const ms_grid *grid, uint64_t point, uint32_t axis);
 /* base with the values of the point; arena holds what they need.  The model
  * is not looked at: faults come from it later. */
@@ -117,5 +120,41 @@ const char *ms_grid_key(const char *key, ms_arena *arena);
 void ms_grid_key_hint(const char *key, char *hint, size_t size);
 /* The digits at text; end: behind them.  False: 2^64 or more. */
 bool ms_grid_whole(const char *text, uint64_t *number, char **end);
+
+/* ---- filter.c ------------------------------------------------------------ */
+
+/* --filter 'SIDE<=SIDE', repeated: all hold at the points that are simulated.
+ * A side is a number, a key, or a product of these; a key that is not in the
+ * grid has the value of base.  "=", "!=" and "~" (contains) compare a key with
+ * a word, as rows show it. */
+typedef struct ms_filters {
+    const struct ms_filter *rows;
+    uint32_t n;
+} ms_filters;
+
+/* Faults: MS_EUSAGE with what is wrong where. */
+ms_err ms_filter_read(const ms_arguments *arguments, const ms_grid *grid,
+                      const ms_job *base, ms_arena *arena, ms_filters *filters,
+                      ms_fault *fault);
+bool ms_filter_holds(const ms_filters *filters, const ms_grid *grid,
+                     uint64_t point);
+
+/* ---- progress.c ---------------------------------------------------------- */
+
+/* "1,234 of 10,000 points, 523/s, 17 s left" on a terminal, after half a
+ * second, at most ten times a second. */
+typedef struct ms_progress {
+    bool wanted;
+    uint64_t from, total; /* from: done before */
+    uint64_t start_ns, shown_ns;
+    uint32_t width; /* of what stands there now */
+} ms_progress;
+
+/* to_terminal: results go there, too, and nothing else may. */
+void ms_progress_open(ms_progress *progress, bool quiet, bool to_terminal,
+                      uint64_t from, uint64_t total);
+void ms_progress_show(ms_progress *progress, uint64_t done);
+void ms_progress_clear(ms_progress *progress);
+uint64_t ms_progress_now_ns(void); /* of a clock that never goes back */
 
 #endif
