@@ -45,7 +45,7 @@ typedef enum ms_fit_values {
 
 typedef struct ms_fit_choice {
     const char *spec;  /* as -p takes it, with %u; "": nothing */
-    const char *words; /* "checkpoint the first %u blocks" */
+    const char *words; /* "checkpoints of the first %u blocks" */
     ms_fit_values values;
     const char *label;  /* of a way to checkpoint */
     const char *beside; /* "a|b": only with these ways; NULL: any */
@@ -174,7 +174,7 @@ void ms_fit_space_close(ms_fit *fit); /* whether it was opened or not */
 /* The policies of a point in canonical spelling. */
 ms_err ms_fit_space_spec(const ms_fit *fit, const ms_fit_point *point,
                          ms_arena *arena, ms_spec *spec, ms_fault *fault);
-/* "ZeRO stage 1, checkpoint every 3rd block"; nothing for a plain one. */
+/* "ZeRO stage 1, a checkpoint every 3 blocks"; nothing for a plain one. */
 void ms_fit_space_words(const ms_fit *fit, const ms_fit_point *point,
                         ms_text *text);
 /* The point that has option `to` on that axis, all else alike; or MS_NONE. */

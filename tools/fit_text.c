@@ -162,9 +162,9 @@ static void put_cost(const ms_fit_reply *reply, uint32_t point, ms_text *words)
         return;
     ms_label cost = percent(point_of(reply, point)->step_ns, plain->step_ns);
     if (strcmp(cost.s, "-") == 0)
-        ms_text_add(words, " (as the plain one)");
+        ms_text_add(words, " (as plain)");
     else
-        ms_text_add(words, " (%s against the plain one)", cost.s);
+        ms_text_add(words, " (%s time against plain)", cost.s);
 }
 
 static void put_set_up(const ms_fit_reply *reply, uint32_t i, ms_text *words)

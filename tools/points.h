@@ -76,6 +76,8 @@ ms_err ms_workers_run(uint32_t n, uint32_t threads, ms_workers_do *work,
                       ms_fault *fault);
 /* How many this process may use. */
 uint32_t ms_workers_cores(void);
+/* The value of --jobs, or NULL: as many as there are cores. */
+ms_err ms_workers_read(const char *jobs, uint32_t *threads, ms_fault *fault);
 
 /* ---- grid.c -------------------------------------------------------------- */
 
