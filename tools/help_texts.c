@@ -178,6 +178,31 @@ static void put_compare_keys(ms_text *text)
     put_keys(rows, text);
 }
 
+static void put_timeline_keys(ms_text *text)
+{
+    static const json_key rows[] = {
+        {"ranks[]", "per rank: end_ns (the step's), or events of a step that "
+                    "takes no time"},
+        {"ranks[].points", "the device's level, in at most 600 rows: from t_ns "
+                           "(or event) on, each category that occurs, and "
+                           "reserved_bytes, the highest until the next row; "
+                           "the highest level of each part of the step stays"},
+        {"ranks[].phases", "phase (forward, backward, optimizer, or mixed "
+                           "where they alternate), from_ns, to_ns"},
+        {"ranks[].streams", "compute, then each that works: work_ns, what it "
+                            "does or waits for and how long; slices, the same "
+                            "for parts of at least 1/600 of the step"},
+        {"ranks[].host_bytes", "highest level of host memory in each of 600 "
+                               "parts of the step"},
+        {"layers", "of the rank with the highest peak, in order: name (of a "
+                   "block or a layer in none), saved_bytes, forward_ns, "
+                   "recompute_ns"},
+        {NULL, NULL}};
+    ms_text_add(text, "\nIts \"timeline\", where tables are columns (their "
+                      "names) and rows:\n\n");
+    put_keys(rows, text);
+}
+
 static void put_run_keys(ms_text *text)
 {
     static const json_key rows[] = {
@@ -235,9 +260,12 @@ static void put_run_keys(ms_text *text)
         {"tokens_per_second, mfu", "null where they mean nothing"},
         {"events", "allocations and frees replayed"},
         {"ranks", "the same for each rank"},
+        {"timeline", "what figures are drawn from: title, subtitle, ranks and "
+                     "layers"},
         {NULL, NULL}};
     ms_text_add(text, "memsim run MODEL --json prints one object:\n\n");
     put_keys(rows, text);
+    put_timeline_keys(text);
 }
 
 void ms_help_texts_json(ms_text *text)

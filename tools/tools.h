@@ -358,6 +358,10 @@ ms_err ms_inspect_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault);
 
+/* What of a run is kept, with the headings of its figures. */
+ms_err ms_run_record(const ms_job *job, const ms_result *result,
+                     const char *policy, ms_arena *arena, ms_record *record,
+                     ms_fault *fault);
 /* The object that run --json prints. */
 ms_err ms_run_json(const ms_job *job, const ms_result *result,
                    const char *policy, ms_text *text, ms_fault *fault);
