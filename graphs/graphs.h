@@ -35,6 +35,8 @@
 
 #include "sim/sim.h"
 
+#include "graphs/json.h" /* for whoever reads other JSON */
+
 /* ---- the model noun ------------------------------------------------------ */
 
 /* A value of a layer's or family's parameter, as its table row says.  A WORD

@@ -174,30 +174,32 @@ bool ms_labels_top(const ms_room *room, const ms_stack *stack, double peak_x,
 /* ms_panel_of fills the first part, which a figure may change before
  * ms_panel_open finds the rest. */
 typedef struct ms_panel {
-    const ms_timeline *line;
-    const ms_figure *figure;
+    const ms_record *record;
+    const ms_rank_report *rank;
+    const ms_record_rank *saw; /* NULL: the result has no timeline */
+    const ms_drawing *drawing;
     ms_text *script;
     ms_arena *arena;
     ms_box area;      /* of the memory */
     double bottom_y;  /* of the time axis: what lies between shares it */
     double head_room; /* of the height, above all data: for labels */
 
-    const ms_rank_report *rank;
     ms_stack stack;
     ms_room room;
-    bool has_time; /* false: the step takes none, x counts the events */
     double peak_x, peak_y;
     uint64_t peak_bytes, capacity_bytes, context_bytes;
     uint64_t usable_bytes; /* capacity less context */
     bool shows_line;
-    ms_band *bands;
-    uint32_t n_bands;
     double walls[MS_PANEL_MOST_WALLS];
 } ms_panel;
 
-ms_panel ms_panel_of(const ms_timeline *line, const ms_figure *figure,
-                     ms_text *script, double head_room);
-ms_err ms_panel_open(ms_panel *panel, const ms_report *report, ms_fault *fault);
+/* rank: an index into the report's ranks. */
+ms_panel ms_panel_of(const ms_record *record, uint32_t rank,
+                     const ms_drawing *drawing, ms_text *script,
+                     double head_room);
+/* MS_EINPUT for a result that was saved without what these figures need. */
+ms_err ms_panel_check(const ms_panel *panel, ms_fault *fault);
+ms_err ms_panel_open(ms_panel *panel, ms_fault *fault);
 /* Begins the script: titles, phases, axes, the labels of peak and capacity. */
 void ms_panel_draw(ms_panel *panel, ms_format format);
 /* Between the two, more of the same plot command is added. */
@@ -239,18 +241,30 @@ typedef struct ms_span {
     uint8_t work; /* ms_work */
 } ms_span;
 
-/* What a stream of a rank does from 0 to step_ns, without gaps: neighbours
+/* The streams of a rank; busy_ns: how long the ops of each take. */
+typedef struct ms_lanes {
+    ms_waits waits;
+    ms_wait *parts; /* of its compute stream, in order of time */
+    uint32_t n_parts;
+    uint8_t rank;
+    uint64_t busy_ns[MS_N_STREAMS];
+} ms_lanes;
+
+ms_err ms_lanes_open(ms_lanes *lanes, const ms_timeline *line, uint8_t rank,
+                     ms_arena *arena, ms_fault *fault);
+/* What a stream of the rank does from 0 to step_ns, without gaps: neighbours
  * differ, none is empty.  The times of a compute stream's works are the
  * report's: in-line copies and waits for copies, disk and the host's cores
  * make its stall_ns. */
-ms_err ms_lanes_spans(const ms_timeline *line, uint8_t rank,
-                      ms_stream_kind stream, ms_arena *arena, ms_span **spans,
-                      uint32_t *n, ms_fault *fault);
+ms_err ms_lanes_spans(const ms_lanes *lanes, ms_stream_kind stream,
+                      ms_arena *arena, ms_span **spans, uint32_t *n,
+                      ms_fault *fault);
 
 /* Spans of at least least_ns stay; neighbours that are shorter become one
  * slice as soon as they are as long together; what is short and alone is
  * widened into the longer one behind it (or before it, at the end).  slices
- * holds n. */
+ * holds n, or one more than the least number of least_ns that the spans make.
+ */
 uint32_t ms_lanes_thicken(const ms_span *spans, uint32_t n, uint64_t least_ns,
                           ms_slice *slices);
 

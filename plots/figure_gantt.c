@@ -19,27 +19,27 @@
 
 /* Works are saturated and differ in lightness, waits are pale. */
 static const struct {
-    const char *name, *words, *color;
+    const char *words, *color;
 } works[MS_N_WORKS] = {
-    [MS_WORK_FORWARD] = {"forward", "forward", "#6FA3D8"},
-    [MS_WORK_RECOMPUTE] = {"recompute", "recompute", "#F6BE5C"},
-    [MS_WORK_BACKWARD] = {"backward", "backward", "#B9481F"},
-    [MS_WORK_OPTIMIZER] = {"optimizer", "optimizer", "#2F9C8B"},
-    [MS_WORK_COMM] = {"comm", "collectives", "#7B4B9A"},
-    [MS_WORK_H2D] = {"h2d", "copies H2D", "#2B2B2B"},
-    [MS_WORK_D2H] = {"d2h", "copies D2H", "#6E6E6E"},
-    [MS_WORK_HOST] = {"host", "host cores", "#2F62A8"},
-    [MS_WORK_NVME] = {"nvme", "disk", "#1F5F55"},
-    [MS_WORK_PACK] = {"pack", "buffer copies", "#96752E"},
-    [MS_WORK_WAIT_HOST] = {"wait_host", "wait: host", "#F4CFC6"},
-    [MS_WORK_WAIT_COMM] = {"wait_comm", "wait: collectives", "#CBB0E0"},
-    [MS_WORK_WAIT_COPY] = {"wait_copy", "wait: copies", "#BBBBBB"},
-    [MS_WORK_WAIT_DISK] = {"wait_disk", "wait: disk", "#A9CFC7"},
-    [MS_WORK_WAIT_CORES] = {"wait_cores", "wait: host cores", "#B9CDEB"},
-    [MS_WORK_WAIT_RANK] = {"wait_rank", "wait: other ranks", "#EFE3A8"},
-    [MS_WORK_WAIT_PAGES] = {"wait_pages", "wait: pages", "#D9C7A0"},
-    [MS_WORK_WAIT_MEMORY] = {"wait_memory", "wait: memory", "#F2A6B8"},
-    [MS_WORK_IDLE] = {"idle", "idle", NULL},
+    [MS_WORK_FORWARD] = {"forward", "#6FA3D8"},
+    [MS_WORK_RECOMPUTE] = {"recompute", "#F6BE5C"},
+    [MS_WORK_BACKWARD] = {"backward", "#B9481F"},
+    [MS_WORK_OPTIMIZER] = {"optimizer", "#2F9C8B"},
+    [MS_WORK_COMM] = {"collectives", "#7B4B9A"},
+    [MS_WORK_H2D] = {"copies H2D", "#2B2B2B"},
+    [MS_WORK_D2H] = {"copies D2H", "#6E6E6E"},
+    [MS_WORK_HOST] = {"host cores", "#2F62A8"},
+    [MS_WORK_NVME] = {"disk", "#1F5F55"},
+    [MS_WORK_PACK] = {"buffer copies", "#96752E"},
+    [MS_WORK_WAIT_HOST] = {"wait: host", "#F4CFC6"},
+    [MS_WORK_WAIT_COMM] = {"wait: collectives", "#CBB0E0"},
+    [MS_WORK_WAIT_COPY] = {"wait: copies", "#BBBBBB"},
+    [MS_WORK_WAIT_DISK] = {"wait: disk", "#A9CFC7"},
+    [MS_WORK_WAIT_CORES] = {"wait: host cores", "#B9CDEB"},
+    [MS_WORK_WAIT_RANK] = {"wait: other ranks", "#EFE3A8"},
+    [MS_WORK_WAIT_PAGES] = {"wait: pages", "#D9C7A0"},
+    [MS_WORK_WAIT_MEMORY] = {"wait: memory", "#F2A6B8"},
+    [MS_WORK_IDLE] = {"idle", NULL},
 };
 
 static const struct {
@@ -61,9 +61,7 @@ static const struct {
 struct lane {
     const char *name, *words;
     uint8_t work;
-    ms_slice *slices;
-    uint32_t n;
-    uint64_t work_ns[MS_N_WORKS];
+    const ms_record_lane *saw;
     double y0, y1;
 };
 
@@ -71,50 +69,40 @@ struct scene {
     ms_panel panel;
     struct lane lanes[N_STREAMS];
     uint32_t n_lanes;   /* the first is the compute stream's */
-    uint64_t *far;      /* levels of the host's memory, or NULL: none */
-    uint64_t far_bytes; /* the highest of them */
+    uint64_t far_bytes; /* the highest level of the host's memory; 0: none */
     double far_y;       /* where they lie on */
 };
-#define FAR_COLUMNS ((uint32_t)(MS_PANEL_X1 - MS_PANEL_X0))
 
 /* ---- lanes --------------------------------------------------------------- */
 
-static ms_err load_lane(struct scene *scene, size_t row, ms_fault *fault)
+/* Of a step that takes no time. */
+static const ms_record_lane still = {.stream = MS_STREAM_COMPUTE};
+
+static void load_lane(struct scene *scene, size_t row)
 {
-    const ms_panel *panel = &scene->panel;
+    const ms_record_rank *saw = scene->panel.saw;
     struct lane lane = {.name = streams[row].name,
                         .words = streams[row].words,
-                        .work = streams[row].work};
-    ms_span *spans;
-    uint32_t n;
-    MS_TRY(ms_lanes_spans(panel->line, panel->figure->rank, streams[row].stream,
-                          panel->arena, &spans, &n, fault));
-    for (uint32_t i = 0; i < n; i++)
-        lane.work_ns[spans[i].work] += spans[i].to_ns - spans[i].from_ns;
-    if (row > 0 && lane.work_ns[lane.work] == 0)
-        return MS_OK;
-    lane.slices = ms_arena_take_raw(panel->arena, n, sizeof *lane.slices);
-    if (lane.slices == NULL)
-        return ms_fail_nomem(fault);
-    double px_ns =
-        (double)panel->line->step_ns / (panel->area.x1 - panel->area.x0);
-    lane.n = ms_lanes_thicken(spans, n, (uint64_t)(px_ns * LEAST_PX) + 1,
-                              lane.slices);
-    scene->lanes[scene->n_lanes++] = lane;
-    return MS_OK;
+                        .work = streams[row].work,
+                        .saw = row == 0 ? &still : NULL};
+    for (uint32_t i = 0; i < saw->n_lanes; i++)
+        if (saw->lanes[i].stream == streams[row].stream)
+            lane.saw = &saw->lanes[i];
+    if (lane.saw != NULL)
+        scene->lanes[scene->n_lanes++] = lane;
 }
 
 /* From the time axis up; the memory gets what is left. */
 static void place_lanes(struct scene *scene)
 {
     ms_panel *panel = &scene->panel;
-    double most_px = scene->far ? FEWER_PX : LANES_PX;
+    double most_px = scene->far_bytes > 0 ? FEWER_PX : LANES_PX;
     double pitch = most_px / scene->n_lanes;
     if (pitch > LANE_PX)
         pitch = LANE_PX;
     double top = panel->bottom_y - GAP_PX - pitch * scene->n_lanes;
     scene->far_y = panel->area.y1 = top - GAP_PX;
-    if (scene->far)
+    if (scene->far_bytes > 0)
         panel->area.y1 -= FAR_PX;
     double least = LABEL_ROOM_PX / (panel->area.y1 - panel->area.y0);
     if (panel->head_room < least)
@@ -138,18 +126,12 @@ static void put_lane_names(struct scene *scene)
 
 /* ---- the host's memory --------------------------------------------------- */
 
-static ms_err load_far(struct scene *scene, ms_fault *fault)
+static void load_far(struct scene *scene)
 {
-    const ms_panel *panel = &scene->panel;
-    uint64_t *levels;
-    MS_TRY(ms_far_levels(panel->line, panel->figure->rank, MS_HOST_POOL,
-                         FAR_COLUMNS, panel->arena, &levels, fault));
-    for (uint32_t i = 0; i < FAR_COLUMNS; i++)
-        if (levels[i] > scene->far_bytes)
-            scene->far_bytes = levels[i];
-    if (scene->far_bytes > 0 && panel->line->step_ns > 0)
-        scene->far = levels;
-    return MS_OK;
+    const ms_record_rank *saw = scene->panel.saw;
+    for (uint32_t i = 0; i < saw->n_far; i++)
+        if (saw->far[i] > scene->far_bytes)
+            scene->far_bytes = saw->far[i];
 }
 
 static void put_far_name(struct scene *scene)
@@ -157,7 +139,7 @@ static void put_far_name(struct scene *scene)
     ms_panel *panel = &scene->panel;
     ms_type type = {.size_px = 14.0, .color = MS_INK, .align = MS_LEFT};
     ms_text words = {.arena = panel->arena};
-    if (!scene->far)
+    if (scene->far_bytes == 0)
         return;
     ms_text_add(&words, "host memory, at most ");
     ms_units_put_bytes(&words, scene->far_bytes,
@@ -181,17 +163,17 @@ static void put_corner(const ms_panel *panel, double x, double y)
 static void put_far(const struct scene *scene)
 {
     const ms_panel *panel = &scene->panel;
-    double end =
-        (double)panel->line->step_ns / (double)panel->stack.time_unit->size;
-    if (!scene->far)
+    const ms_record_rank *saw = panel->saw;
+    double end = (double)saw->end_ns / (double)panel->stack.time_unit->size;
+    if (scene->far_bytes == 0)
         return;
     ms_text_add(panel->script, "$far << EOD\n");
     put_corner(panel, 0.0, -scene->far_y);
-    for (uint32_t i = 0; i < FAR_COLUMNS; i++) {
-        double part = (double)scene->far[i] / (double)scene->far_bytes;
+    for (uint32_t i = 0; i < saw->n_far; i++) {
+        double part = (double)saw->far[i] / (double)scene->far_bytes;
         double y = -scene->far_y + part * (FAR_PX - FAR_TEXT_PX);
-        put_corner(panel, end * i / FAR_COLUMNS, y);
-        put_corner(panel, end * (i + 1) / FAR_COLUMNS, y);
+        put_corner(panel, end * i / saw->n_far, y);
+        put_corner(panel, end * (i + 1) / saw->n_far, y);
     }
     put_corner(panel, end, -scene->far_y);
     ms_text_add(panel->script, "EOD\n");
@@ -217,8 +199,8 @@ static void put_work(const ms_panel *panel, const struct lane *lane,
                      uint32_t work)
 {
     double height = lane->y1 - lane->y0;
-    for (uint32_t i = 0; i < lane->n; i++) {
-        const ms_slice *slice = &lane->slices[i];
+    for (uint32_t i = 0; i < lane->saw->n; i++) {
+        const ms_slice *slice = &lane->saw->slices[i];
         uint64_t below_ns = 0, all_ns = 0;
         if (slice->work_ns[work] == 0)
             continue;
@@ -236,7 +218,7 @@ static bool is_drawn(const struct scene *scene, uint32_t work)
 {
     bool drawn = false;
     for (uint32_t i = 0; i < scene->n_lanes; i++)
-        drawn |= scene->lanes[i].work_ns[work] > 0;
+        drawn |= scene->lanes[i].saw->work_ns[work] > 0;
     return drawn && works[work].color != NULL;
 }
 
@@ -251,7 +233,7 @@ static void put_blocks(const struct scene *scene)
     for (uint32_t work = 0; work < MS_N_WORKS; work++) {
         if (!is_drawn(scene, work))
             continue;
-        ms_text_add(panel->script, "$%s << EOD\n", works[work].name);
+        ms_text_add(panel->script, "$%s << EOD\n", ms_record_works[work]);
         for (uint32_t i = 0; i < scene->n_lanes; i++)
             put_work(panel, &scene->lanes[i], work);
         ms_text_add(panel->script, "EOD\n");
@@ -280,8 +262,8 @@ static void put_plot(const struct scene *scene)
             ms_text_add(script,
                         ", \\\n  $%s using 1:3:1:2:3:4 axes x1y2 with "
                         "boxxyerror linecolor rgb '%s' notitle",
-                        works[work].name, works[work].color);
-    if (scene->far)
+                        ms_record_works[work], works[work].color);
+    if (scene->far_bytes > 0)
         ms_text_add(script, ", \\\n  $far using 1:2 axes x1y2 with "
                             "filledcurves closed linecolor rgb '#B9CDEB' "
                             "notitle");
@@ -293,7 +275,7 @@ static void put_plot(const struct scene *scene)
 /* The compute stream's times are the step's; then how long the others work. */
 static void put_legend(struct scene *scene)
 {
-    const struct lane *compute = &scene->lanes[0];
+    const ms_record_lane *compute = scene->lanes[0].saw;
     uint32_t rows = 2 + (scene->n_lanes > 1 ? scene->n_lanes : 0);
     for (uint32_t work = 0; work < MS_N_WORKS; work++)
         rows += compute->work_ns[work] > 0;
@@ -309,34 +291,35 @@ static void put_legend(struct scene *scene)
             ms_legend_row(&legend, works[work].words, compute->work_ns[work],
                           works[work].color);
     ms_legend_rule(&legend);
-    ms_legend_row(&legend, "step", scene->panel.line->step_ns, NULL);
+    ms_legend_row(&legend, "step", scene->panel.rank->time.step_ns, NULL);
     if (scene->n_lanes > 1)
         ms_legend_heading(&legend, "beside it", unit);
     for (uint32_t i = 1; i < scene->n_lanes; i++) {
         uint8_t work = scene->lanes[i].work;
         ms_legend_row(&legend, scene->lanes[i].words,
-                      scene->lanes[i].work_ns[work], works[work].color);
+                      scene->lanes[i].saw->work_ns[work], works[work].color);
     }
 }
 
-ms_err ms_figure_gantt(const ms_timeline *line, const ms_report *report,
-                       const ms_figure *figure, const char *path,
-                       const char *script_path, ms_arena *arena,
-                       ms_fault *fault)
+ms_err ms_figure_gantt(const ms_record *record, uint32_t rank,
+                       const ms_drawing *drawing, ms_fault *fault)
 {
     ms_format format;
-    ms_text script = {.arena = arena};
-    struct scene scene = {.panel = ms_panel_of(line, figure, &script, 0.24)};
-    MS_TRY(ms_gnuplot_format(path, &format, fault));
+    ms_text script = {.arena = drawing->arena};
+    struct scene scene = {
+        .panel = ms_panel_of(record, rank, drawing, &script, 0.24)};
+    MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
+    MS_TRY(ms_panel_check(&scene.panel, fault));
     for (size_t row = 0; row < N_STREAMS; row++)
-        MS_TRY(load_lane(&scene, row, fault));
-    MS_TRY(load_far(&scene, fault));
+        load_lane(&scene, row);
+    load_far(&scene);
     place_lanes(&scene);
-    MS_TRY(ms_panel_open(&scene.panel, report, fault));
+    MS_TRY(ms_panel_open(&scene.panel, fault));
     ms_panel_draw(&scene.panel, format);
     put_lane_names(&scene);
     put_far_name(&scene);
     put_legend(&scene);
     put_plot(&scene);
-    return ms_gnuplot_draw(&script, format, path, script_path, fault);
+    return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,
+                           fault);
 }

@@ -82,19 +82,20 @@ static void put_plot(struct scene *scene)
     ms_panel_close_plot(panel);
 }
 
-ms_err ms_figure_timeline(const ms_timeline *line, const ms_report *report,
-                          const ms_figure *figure, const char *path,
-                          const char *script_path, ms_arena *arena,
-                          ms_fault *fault)
+ms_err ms_figure_timeline(const ms_record *record, uint32_t rank,
+                          const ms_drawing *drawing, ms_fault *fault)
 {
     ms_format format;
-    ms_text script = {.arena = arena};
-    struct scene scene = {.panel = ms_panel_of(line, figure, &script, 0.16)};
-    MS_TRY(ms_gnuplot_format(path, &format, fault));
-    MS_TRY(ms_panel_open(&scene.panel, report, fault));
+    ms_text script = {.arena = drawing->arena};
+    struct scene scene = {
+        .panel = ms_panel_of(record, rank, drawing, &script, 0.16)};
+    MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
+    MS_TRY(ms_panel_check(&scene.panel, fault));
+    MS_TRY(ms_panel_open(&scene.panel, fault));
     find_shown(&scene);
     ms_panel_draw(&scene.panel, format);
     put_legend(&scene);
     put_plot(&scene);
-    return ms_gnuplot_draw(&script, format, path, script_path, fault);
+    return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,
+                           fault);
 }

@@ -82,23 +82,22 @@ static void put_waits(struct lane *lane, const ms_wait **parts, uint64_t to_ns)
     }
 }
 
-/* parts: all waits of the rank's compute stream; of the others none. */
-static uint32_t find(const ms_waits *waits, uint8_t rank, ms_stream_kind stream,
-                     const ms_wait *parts, uint32_t n_parts, ms_span *spans)
+static uint32_t find(const ms_lanes *lanes, ms_stream_kind stream,
+                     ms_span *spans)
 {
-    const ms_timeline *line = waits->line;
+    const ms_timeline *line = lanes->waits.line;
     const ms_plan *plan = line->plan;
-    const ms_wait *end = parts + n_parts;
+    const ms_wait *parts = lanes->parts, *end = parts + lanes->n_parts;
     struct lane lane = {.spans = spans};
     bool computes = stream == MS_STREAM_COMPUTE;
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        if (plan->op[op].rank != rank || plan->op[op].stream != stream)
+        if (plan->op[op].rank != lanes->rank || plan->op[op].stream != stream)
             continue;
         if (computes)
             put_waits(&lane, &parts, line->start_ns[op]);
         else
             put(&lane, line->start_ns[op], MS_WORK_IDLE);
-        put(&lane, line->end_ns[op], work_of(waits, op));
+        put(&lane, line->end_ns[op], work_of(&lanes->waits, op));
     }
     if (computes && parts < end)
         put_waits(&lane, &parts, end[-1].to_ns);
@@ -106,20 +105,29 @@ static uint32_t find(const ms_waits *waits, uint8_t rank, ms_stream_kind stream,
     return lane.n;
 }
 
-ms_err ms_lanes_spans(const ms_timeline *line, uint8_t rank,
-                      ms_stream_kind stream, ms_arena *arena, ms_span **spans,
-                      uint32_t *n, ms_fault *fault)
+ms_err ms_lanes_open(ms_lanes *lanes, const ms_timeline *line, uint8_t rank,
+                     ms_arena *arena, ms_fault *fault)
 {
-    ms_waits waits;
-    ms_wait *parts;
-    uint32_t n_parts;
-    MS_TRY(ms_waits_open(&waits, line, arena, fault));
-    MS_TRY(ms_waits_list(&waits, rank, arena, &parts, &n_parts, fault));
-    *n = find(&waits, rank, stream, parts, n_parts, NULL);
+    const ms_plan *plan = line->plan;
+    *lanes = (ms_lanes){.rank = rank};
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        if (plan->op[op].rank == rank)
+            lanes->busy_ns[plan->op[op].stream] +=
+                line->end_ns[op] - line->start_ns[op];
+    MS_TRY(ms_waits_open(&lanes->waits, line, arena, fault));
+    return ms_waits_list(&lanes->waits, rank, arena, &lanes->parts,
+                         &lanes->n_parts, fault);
+}
+
+ms_err ms_lanes_spans(const ms_lanes *lanes, ms_stream_kind stream,
+                      ms_arena *arena, ms_span **spans, uint32_t *n,
+                      ms_fault *fault)
+{
+    *n = find(lanes, stream, NULL);
     *spans = ms_arena_take_raw(arena, *n, sizeof **spans);
     if (*spans == NULL)
         return ms_fail_nomem(fault);
-    find(&waits, rank, stream, parts, n_parts, *spans);
+    find(lanes, stream, *spans);
     return MS_OK;
 }
 

@@ -6,14 +6,14 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "plots/figure.h"
 
-#define MOST_POINTS 2500u /* about four per px */
-#define FAR_CAPACITY 3.0  /* times the peak: beyond it only a note */
-#define SLACK 1.1         /* where another font is wider than Helvetica */
-#define LABEL_PX 19.0     /* height of a label */
-#define TICK_PX 33.0      /* about the least distance of ticks of the y axis */
+#define FAR_CAPACITY 3.0 /* times the peak: beyond it only a note */
+#define SLACK 1.1        /* where another font is wider than Helvetica */
+#define LABEL_PX 19.0    /* height of a label */
+#define TICK_PX 33.0     /* about the least distance of ticks of the y axis */
 
 #define RED "#B3261E"
 #define AXIS "#4A4A4A"
@@ -23,31 +23,19 @@ static const ms_type plain = {.size_px = 15.5, .color = MS_INK};
 
 /* ---- what there is to draw ----------------------------------------------- */
 
-static const ms_rank_report *find_rank(const ms_report *report, uint8_t rank)
-{
-    uint8_t i = 0;
-    while (i + 1 < report->n_ranks && report->ranks[i].rank != rank)
-        i++;
-    assert(report->ranks[i].rank == rank);
-    return &report->ranks[i];
-}
-
 static ms_err load_points(ms_panel *panel, ms_fault *fault)
 {
+    const ms_record_rank *saw = panel->saw;
     ms_stack *stack = &panel->stack;
-    ms_point *points;
-    MS_TRY(ms_timeline_points(panel->line, panel->figure->rank, MOST_POINTS,
-                              panel->arena, &points, &stack->n, fault));
-    stack->end_ns = panel->line->step_ns;
-    if (stack->n > 0 && points[stack->n - 1].t_ns > stack->end_ns)
-        stack->end_ns = points[stack->n - 1].t_ns;
-    panel->has_time = stack->end_ns > 0;
-    stack->n = ms_stack_thicken(points, stack->n, stack->end_ns,
+    ms_point *points =
+        ms_arena_take_raw(panel->arena, saw->n_points, sizeof *points);
+    if (points == NULL)
+        return ms_fail_nomem(fault);
+    if (saw->n_points > 0)
+        memcpy(points, saw->points, saw->n_points * sizeof *points);
+    stack->end_ns = saw->end_ns;
+    stack->n = ms_stack_thicken(points, saw->n_points, stack->end_ns,
                                 (uint32_t)(panel->area.x1 - panel->area.x0));
-    for (uint32_t i = 0; i < stack->n && !panel->has_time; i++)
-        points[i].t_ns = i;
-    if (!panel->has_time)
-        stack->end_ns = stack->n > 0 ? stack->n : 1;
     stack->points = points;
     return MS_OK;
 }
@@ -65,8 +53,9 @@ static void load_levels(ms_panel *panel)
     panel->peak_x = (double)stack->points[peak].t_ns;
 }
 
-static void set_scale(ms_panel *panel, const ms_report *report)
+static void set_scale(ms_panel *panel)
 {
+    const ms_report *report = &panel->record->report;
     ms_stack *stack = &panel->stack;
     double highest = (double)panel->peak_bytes;
     panel->capacity_bytes = report->capacity_bytes;
@@ -79,7 +68,7 @@ static void set_scale(ms_panel *panel, const ms_report *report)
     if (panel->shows_line && usable > highest)
         highest = usable;
     stack->bytes_unit = ms_units_bytes((uint64_t)highest);
-    stack->time_unit = ms_units_time(panel->has_time ? stack->end_ns : 0);
+    stack->time_unit = ms_units_time(panel->saw->has_time ? stack->end_ns : 0);
     stack->top_bytes =
         highest > 0.0 ? highest / (1.0 - panel->head_room) : 1024.0;
     stack->area = panel->area;
@@ -170,8 +159,8 @@ static void put_axes(ms_panel *panel)
 static void name_memory(const ms_panel *panel, const char *words, ms_text *text)
 {
     ms_text_add(text, "%s", words);
-    if (panel->line->plan->n_ranks > 1)
-        ms_text_add(text, " of rank %u", (unsigned)panel->figure->rank);
+    if (panel->record->report.n_ranks > 1)
+        ms_text_add(text, " of rank %u", (unsigned)panel->rank->rank);
     ms_text_add(text, " (%s)", panel->stack.bytes_unit->name);
 }
 
@@ -182,7 +171,7 @@ static void put_axis_titles(ms_panel *panel)
     const ms_box *area = &panel->area;
     double height = area->y1 - area->y0;
     type.align = MS_CENTER;
-    if (panel->has_time)
+    if (panel->saw->has_time)
         ms_text_add(&text, "time in step (%s)", panel->stack.time_unit->name);
     else
         ms_text_add(&text, "events in order (the step takes no time)");
@@ -219,8 +208,8 @@ static void put_headings(ms_panel *panel)
     static const ms_type title = {
         .size_px = 20.0, .color = "#000000", .is_bold = true};
     static const ms_type subtitle = {.size_px = 15.5, .color = MS_GREY};
-    put_heading(panel, panel->figure->title, 22.0, title);
-    put_heading(panel, panel->figure->subtitle, 48.0, subtitle);
+    put_heading(panel, panel->drawing->title, 22.0, title);
+    put_heading(panel, panel->drawing->subtitle, 48.0, subtitle);
 }
 
 /* ---- phases -------------------------------------------------------------- */
@@ -242,8 +231,8 @@ static void put_band_word(ms_panel *panel, const ms_band *band, double x0,
     ms_type type = {.size_px = 15.0, .color = MS_INK, .align = MS_CENTER};
     const char *const *words = ms_phases_words[band->phase];
     double middle = (strip.y0 + strip.y1) / 2;
-    bool is_last =
-        band == &panel->bands[panel->n_bands - 1] && x0 > panel->area.x0;
+    bool is_last = band == &panel->saw->bands[panel->saw->n_bands - 1] &&
+                   x0 > panel->area.x0;
     for (int i = 0; i < MS_PHASE_WORDS - is_last; i++) {
         double width = ms_escape_width(words[i], type.size_px, false) + 3.0;
         if (width > x1 - x0)
@@ -262,8 +251,8 @@ static void put_band_word(ms_panel *panel, const ms_band *band, double x0,
 static void put_bands(ms_panel *panel)
 {
     panel->room.walls = panel->walls;
-    for (uint32_t i = 0; i < panel->n_bands; i++) {
-        const ms_band *band = &panel->bands[i];
+    for (uint32_t i = 0; i < panel->saw->n_bands; i++) {
+        const ms_band *band = &panel->saw->bands[i];
         double x0 = ms_stack_x(&panel->stack, (double)band->from_ns);
         double x1 = ms_stack_x(&panel->stack, (double)band->to_ns);
         ms_box on_strip = {x0, strip.y0, x1, strip.y1};
@@ -271,7 +260,7 @@ static void put_bands(ms_panel *panel)
         ms_canvas_box(panel->script, &on_strip, phases[band->phase].strip,
                       false);
         ms_canvas_box(panel->script, &on_area, phases[band->phase].tint, false);
-        if (i > 0 && panel->n_bands <= MS_PANEL_MOST_WALLS) {
+        if (i > 0 && panel->saw->n_bands <= MS_PANEL_MOST_WALLS) {
             ms_panel_line(panel, x0, panel->area.y0, x0, panel->bottom_y,
                           "#B4B4B4", false);
             panel->walls[panel->room.n_walls++] = x0;
@@ -320,7 +309,7 @@ static const char *name_peak(ms_panel *panel)
     ms_text_add(&text, "peak ");
     ms_units_put_number(&text, panel->peak_bytes, panel->stack.bytes_unit);
     ms_text_add(&text, " %s", panel->stack.bytes_unit->name);
-    if (panel->has_time) {
+    if (panel->saw->has_time) {
         ms_text_add(&text, " at ");
         ms_units_put_time(&text, panel->rank->peak.t_ns);
     }
@@ -390,12 +379,16 @@ static void put_labels(ms_panel *panel)
         put_peak(panel, of_peak, &peak);
 }
 
-ms_panel ms_panel_of(const ms_timeline *line, const ms_figure *figure,
-                     ms_text *script, double head_room)
+ms_panel ms_panel_of(const ms_record *record, uint32_t rank,
+                     const ms_drawing *drawing, ms_text *script,
+                     double head_room)
 {
+    assert(rank < record->report.n_ranks);
     return (ms_panel){
-        .line = line,
-        .figure = figure,
+        .record = record,
+        .rank = &record->report.ranks[rank],
+        .saw = record->ranks != NULL ? &record->ranks[rank] : NULL,
+        .drawing = drawing,
         .script = script,
         .arena = script->arena,
         .area = {MS_PANEL_X0, MS_PANEL_Y0, MS_PANEL_X1, MS_PANEL_Y1},
@@ -403,15 +396,21 @@ ms_panel ms_panel_of(const ms_timeline *line, const ms_figure *figure,
         .head_room = head_room};
 }
 
-ms_err ms_panel_open(ms_panel *panel, const ms_report *report, ms_fault *fault)
+ms_err ms_panel_check(const ms_panel *panel, ms_fault *fault)
 {
-    panel->rank = find_rank(report, panel->figure->rank);
+    if (panel->saw != NULL)
+        return MS_OK;
+    return ms_fail(
+        fault, MS_EINPUT, NULL, "make it again: memsim run ... --json >FILE",
+        "the result of %s has no \"timeline\" to draw", panel->record->model);
+}
+
+ms_err ms_panel_open(ms_panel *panel, ms_fault *fault)
+{
     MS_TRY(load_points(panel, fault));
     load_levels(panel);
-    set_scale(panel, report);
-    return ms_phases_bands(panel->line, panel->figure->rank,
-                           panel->stack.end_ns, panel->arena, &panel->bands,
-                           &panel->n_bands, fault);
+    set_scale(panel);
+    return MS_OK;
 }
 
 /* Boxes behind the data are drawn in the order written: tints, then grid. */

@@ -550,6 +550,7 @@ typedef struct ms_timeline {
     uint64_t *passed_ns; /* when the host was past its first k syncs, k = 0
                             to plan's n_sync; NULL: there are none */
     uint64_t step_ns;
+    bool by_device; /* events are booked by device time */
     ms_rank_levels *ranks;
     /* With a wall: prefetches revoked after their copy, or put off instead of
      * it (their ops' times are those of the first try), the copies that came

@@ -207,8 +207,15 @@ ms_expand_opts ms_pipeline_rates(const ms_device *device,
                                  const ms_shape *shape);
 ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
                         ms_fault *fault);
+/* What the policies make of the job's shape, once it is read; the first half
+ * of lower. */
+ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault);
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                          ms_fault *fault);
+/* The first half of step: the program, and what it is expanded with. */
+ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
+                           ms_expand_opts *opts, ms_result *result,
+                           ms_fault *fault);
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault);
 ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
@@ -225,6 +232,11 @@ ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
 /* With them: every --policy joins the ones before. */
 ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
                         ms_job *job, ms_fault *fault);
+/* One more by its key: policy (joins those before), device, gpus, memory,
+ * model.KEY or as ms_training_set takes it.  key, value and arena last as long
+ * as job. */
+ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
+                       ms_arena *arena, ms_fault *fault);
 /* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */
 const char *ms_settings_policy(const ms_job *job, ms_arena *arena);
 /* {"training.batch": 1, ..., "device": "...", "defaults": [...]} */
@@ -342,12 +354,18 @@ extern const uint32_t ms_memsim_n_commands;
 
 ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_sweep_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_fit_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_inspect_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_completion_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_schema_command(const ms_hall *hall, int *status, ms_fault *fault);
 
+/* What of a run is kept, with the headings of its figures. */
+ms_err ms_run_record(const ms_job *job, const ms_result *result,
+                     const char *policy, ms_arena *arena, ms_record *record,
+                     ms_fault *fault);
 /* The object that run --json prints. */
 ms_err ms_run_json(const ms_job *job, const ms_result *result,
                    const char *policy, ms_text *text, ms_fault *fault);

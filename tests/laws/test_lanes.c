@@ -114,12 +114,14 @@ static void check_slices(const ms_span *spans, uint32_t n, uint64_t least_ns,
 START_TEST(lanes_add_up_to_the_report)
 {
     const ms_times *time = run(policies[_i]);
+    ms_lanes lanes;
+    MUST(ms_lanes_open(&lanes, &result.line, 0, &trial, &fault));
     for (uint8_t stream = 0; stream < MS_N_STREAMS; stream++) {
         uint64_t work_ns[MS_N_WORKS] = {0};
         ms_span *spans;
         uint32_t n;
-        MUST(ms_lanes_spans(&result.line, 0, (ms_stream_kind)stream, &trial,
-                            &spans, &n, &fault));
+        MUST(ms_lanes_spans(&lanes, (ms_stream_kind)stream, &trial, &spans, &n,
+                            &fault));
         check_tiling(spans, n);
         for (uint32_t i = 0; i < n; i++)
             work_ns[spans[i].work] += spans[i].to_ns - spans[i].from_ns;
@@ -128,6 +130,7 @@ START_TEST(lanes_add_up_to_the_report)
         else
             ck_assert_uint_eq(result.line.step_ns - work_ns[MS_WORK_IDLE],
                               busy_ns(stream));
+        ck_assert_uint_eq(lanes.busy_ns[stream], busy_ns(stream));
         for (uint64_t least_ns = 1; least_ns < 2 * result.line.step_ns;
              least_ns *= 3)
             check_slices(spans, n, least_ns, work_ns);
@@ -223,7 +226,7 @@ static void read_trace(const char *path)
 {
     const size_t room = 16u << 20;
     char *bytes = ms_arena_take_raw(&trial, room, 1);
-    ms_report_names names = {"gpt2", "device", "a \"policy\"", NULL};
+    ms_report_names names = {"gpt2", "device", "a \"policy\"", NULL, NULL};
     MUST(ms_chrome_trace(&result.line, &result.report, &names, path, &trial,
                          &fault));
     size_t n = folder_read(path, bytes, room);

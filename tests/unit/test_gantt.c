@@ -19,12 +19,15 @@ static ms_fault fault;
  * 5.001 us waits for: it ends at 36.001 us. */
 static const char *op_name[] = {"addmm", NAME, "adam"};
 static uint32_t op_layer[] = {0, 0, MS_NONE};
+static uint32_t op_unit[] = {MS_NONE, MS_NONE, MS_NONE};
 static const char *layer_name[] = {NAME};
 static const char *storage_name[] = {"x", "y"};
 static double op_flops[] = {3e9, 0.0, 0.0};
 static uint64_t op_bytes[] = {64, 0, 32};
 static ms_graph graph = {.op_name = op_name,
                          .op_layer = op_layer,
+                         .op_unit = op_unit,
+                         .n_layers = 1,
                          .layer_name = layer_name,
                          .op_flops = op_flops,
                          .op_read_bytes = op_bytes,
@@ -106,11 +109,17 @@ static const char *draw_script(const ms_timeline *drawn)
 {
     static char bytes[1 << 17];
     char script[256];
-    ms_figure figure = {.title = NAME, .subtitle = "a step"};
+    ms_record record;
+    ms_drawing drawing = {NAME, "a step", NULL, script, &arena};
+    rank.time.step_ns = drawn->step_ns;
     strcpy(script, folder_path("a.gp"));
-    ck_assert_msg(ms_figure_gantt(drawn, &report, &figure, folder_path("a.svg"),
-                                  script, &arena, &fault) == MS_OK,
-                  "%s", fault.what);
+    drawing.path = folder_path("a.svg");
+    ck_assert_int_eq(ms_record_of(drawn, &report,
+                                  &(ms_report_names){.model = NAME}, &arena,
+                                  &record, &fault),
+                     MS_OK);
+    ck_assert_msg(ms_figure_gantt(&record, 0, &drawing, &fault) == MS_OK, "%s",
+                  fault.what);
     folder_read(script, bytes, sizeof bytes);
     return bytes;
 }
@@ -182,7 +191,7 @@ END_TEST
 
 static ms_err write_trace(const char *path)
 {
-    ms_report_names names = {NAME, "h100", "swap:te=1", NULL};
+    ms_report_names names = {NAME, "h100", "swap:te=1", NULL, NULL};
     return ms_chrome_trace(&line, &report, &names, path, &arena, &fault);
 }
 
@@ -253,7 +262,7 @@ START_TEST(trace_has_a_process_per_rank)
     ms_timeline drawn = line;
     drawn.plan = &two;
     ms_report of_both = {.n_ranks = 2, .ranks = both};
-    ms_report_names names = {"m", "d", "p", NULL};
+    ms_report_names names = {"m", "d", "p", NULL, NULL};
     const char *path = folder_path("a.json");
     ck_assert_int_eq(
         ms_chrome_trace(&drawn, &of_both, &names, path, &arena, &fault), MS_OK);

@@ -34,7 +34,7 @@ static const char *const jobs[][MOST_WORDS] = {
 
 static ms_err print(ms_text *text, ms_fault *fault)
 {
-    const ms_report_names names = {"model", "device", "none", "{}"};
+    const ms_report_names names = {"model", "device", "none", "{}", NULL};
     ms_report_json(&result.report, &result.graph, &names, text);
     ms_dump_graph(&result.graph, text);
     ms_dumpplan_write(&result.plan, text);
