@@ -89,6 +89,59 @@ void ms_help_texts_files(ms_text *text)
     put(text, topics);
 }
 
+void ms_help_texts_grid(ms_text *text)
+{
+    static const char *const lines[] = {
+        "memsim sweep MODEL --grid KEY=LIST [--grid KEY=LIST]... simulates "
+        "each point of",
+        "the product; the last key varies fastest.",
+        "",
+        "KEY     policy, device, gpus, memory; batch, sequence and the other "
+        "settings of",
+        "        memsim help training; graph.KEY; model.KEY.  It takes the "
+        "place of the",
+        "        option of that name, but policies join those of -p.",
+        "LIST    VALUE,VALUE,... or, where values have commas, "
+        "VALUE;VALUE;... (one with",
+        "        commas: VALUE;)",
+        "VALUE   a word, a number, or a range of whole numbers (of sizes for "
+        "memory):",
+        "        A..B      A, A+1, ... up to B",
+        "        A..B+S    A, A+S, A+2S, ... not beyond B",
+        "        A..B*F    A, A*F, A*F*F, ... not beyond B",
+        "",
+        "--filter CONDITION, repeated, keeps the points for which all hold.  "
+        "A condition",
+        "is SIDE<=SIDE (or <, >, >=, =, !=), a side a number, a key or a "
+        "product of",
+        "these; KEY=WORD, KEY!=WORD, or KEY~PART (the value contains it).",
+        "",
+        "--shard I/N simulates the I-th of N parts; the rows of all parts, "
+        "one behind the",
+        "other, are the rows of the whole.",
+        "",
+        "A row has point (from 1, of the product, filtered ones counted), the "
+        "keys with",
+        "their values (memory in bytes), policy, status, message and numbers; "
+        "a point",
+        "that cannot be simulated is a row with status refused or infeasible, "
+        "a message",
+        "and no numbers.  Rows come in the order of the points and are the "
+        "same whatever",
+        "--jobs is.  The exit status is 0 also where points do not fit.",
+        "",
+        "    memsim sweep llama-2-7b -o out.csv \\",
+        "        --grid 'policy=none;checkpoint:sqrt;zero:3,dp=8' \\",
+        "        --grid 'batch=1..64*2' --grid sequence=1024,2048,4096 \\",
+        "        --filter 'batch*sequence<=65536'",
+        "",
+        "With -o FILE rows are added to FILE as they come; after an "
+        "interruption the same",
+        "command with --resume goes on behind the last whole row.",
+        NULL};
+    put(text, lines);
+}
+
 void ms_help_texts_units(ms_text *text)
 {
     static const char *const lines[] = {
