@@ -51,6 +51,10 @@ const ms_unit *ms_units_bytes(uint64_t bytes);
 const ms_unit *ms_units_time(uint64_t t_ns);
 /* A number of the unit with two decimals, without the unit's name. */
 void ms_units_put_number(ms_text *text, uint64_t bytes, const ms_unit *unit);
+/* Without the unit's name, in the decimals that tell numbers up to `highest`
+ * apart: of up to 8 GiB "7.94", of up to 80 "7.9", of up to 8000 "8". */
+void ms_units_put_decimals(ms_text *text, uint64_t value, const ms_unit *unit,
+                           uint64_t highest);
 /* With the unit's name and no more decimals than needed: "79.65 GiB",
  * "80 GiB". */
 void ms_units_put_bytes(ms_text *text, uint64_t bytes, const ms_unit *unit);
@@ -91,6 +95,13 @@ void ms_canvas_line(ms_text *script, const ms_box *ends, double width,
 /* From (x0, y0) to its head in (x1, y1), whatever their order. */
 void ms_canvas_arrow(ms_text *script, const ms_box *ends, const char *color);
 extern const char *const ms_canvas_category_color[MS_N_CATEGORIES];
+
+/* ---- works.c: what a stream works on, in colours and words --------------- */
+
+typedef struct ms_look {
+    const char *words, *color; /* color NULL: nothing is drawn */
+} ms_look;
+extern const ms_look ms_works_look[MS_N_WORKS];
 
 /* ---- phases.c: what the step does when ----------------------------------- */
 

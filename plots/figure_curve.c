@@ -9,18 +9,22 @@
 
 #include "plots/frame.h"
 
+/* Below the plot stand ticks and, at NAME_Y_PX, the axis' name; words that
+ * stand upright take at most WORDS_PX more. */
 #define AREA_PX 380.0
-#define NAME_Y_PX 50.0 /* below the plot: the axis' name, numbers above it */
-#define BELOW_PX 76.0  /* all of that */
-#define WORDS_PX 190.0 /* the most that upright words take */
-#define SIDE_PX 235.0  /* the most that names beside the plot take */
-#define ROW_PX 25.0    /* of these */
+#define NAME_Y_PX 50.0
+#define BELOW_PX 76.0
+#define WORDS_PX 190.0
+/* Names beside the plot: the most they take, and the height of one. */
+#define SIDE_PX 235.0
+#define ROW_PX 25.0
 #define RADIUS_PX 7.0
-#define FAR_CAPACITY 1.7 /* times the highest value: beyond it only a note */
-#define HEAD_ROOM 1.06
 #define EDGE_PX 26.0 /* from the y axis to the first point */
 #define TICK_GAP_PX 12.0
 #define MOST_TICKS 24u
+#define HEAD_ROOM 1.06
+/* Times the highest value: beyond it the capacity is only named. */
+#define FAR_CAPACITY 1.7
 
 struct curve {
     const ms_curves *curves;
@@ -159,7 +163,8 @@ static double place(struct curve *c)
     double right =
         c->has_side ? MS_FRAME_RIGHT - side - 34.0 : MS_FRAME_RIGHT - 14.0;
     frame->area = (ms_box){84.0, top, right, top + AREA_PX};
-    double pitch = (right - 84.0 - 2.0 * EDGE_PX) / curves->n_words;
+    double parts = fmax(curves->n_words - 1.0, 1.0);
+    double pitch = (right - 84.0 - 2.0 * EDGE_PX) / parts;
     double word = curves->x_words != NULL ? widest_word(c) : 0.0;
     if (word + TICK_GAP_PX > pitch)
         c->words_px = fmin(word, WORDS_PX);
@@ -205,7 +210,8 @@ static void put_x_axis(const struct curve *c)
 {
     const ms_curves *curves = c->curves;
     const ms_box *area = &c->frame.area;
-    double pitch = (area->x1 - area->x0) / fmax(curves->n_words, 1.0);
+    double parts = fmax(curves->n_words - 1.0, 1.0);
+    double pitch = (area->x1 - area->x0 - 2.0 * EDGE_PX) / parts;
     double most = (area->x1 - area->x0) / 84.0;
     double ticks[MS_SCALE_TICKS];
     bool all = curves->x_words == NULL && has_room(c);

@@ -17,31 +17,6 @@
 #define MOST_ROW_PX 25.0   /* of the legend */
 #define LEGEND_PX 310.0
 
-/* Works are saturated and differ in lightness, waits are pale. */
-static const struct {
-    const char *words, *color;
-} works[MS_N_WORKS] = {
-    [MS_WORK_FORWARD] = {"forward", "#6FA3D8"},
-    [MS_WORK_RECOMPUTE] = {"recompute", "#F6BE5C"},
-    [MS_WORK_BACKWARD] = {"backward", "#B9481F"},
-    [MS_WORK_OPTIMIZER] = {"optimizer", "#2F9C8B"},
-    [MS_WORK_COMM] = {"collectives", "#7B4B9A"},
-    [MS_WORK_H2D] = {"copies H2D", "#2B2B2B"},
-    [MS_WORK_D2H] = {"copies D2H", "#6E6E6E"},
-    [MS_WORK_HOST] = {"host cores", "#2F62A8"},
-    [MS_WORK_NVME] = {"disk", "#1F5F55"},
-    [MS_WORK_PACK] = {"buffer copies", "#96752E"},
-    [MS_WORK_WAIT_HOST] = {"wait: host", "#F4CFC6"},
-    [MS_WORK_WAIT_COMM] = {"wait: collectives", "#CBB0E0"},
-    [MS_WORK_WAIT_COPY] = {"wait: copies", "#BBBBBB"},
-    [MS_WORK_WAIT_DISK] = {"wait: disk", "#A9CFC7"},
-    [MS_WORK_WAIT_CORES] = {"wait: host cores", "#B9CDEB"},
-    [MS_WORK_WAIT_RANK] = {"wait: other ranks", "#EFE3A8"},
-    [MS_WORK_WAIT_PAGES] = {"wait: pages", "#D9C7A0"},
-    [MS_WORK_WAIT_MEMORY] = {"wait: memory", "#F2A6B8"},
-    [MS_WORK_IDLE] = {"idle", NULL},
-};
-
 static const struct {
     ms_stream_kind stream;
     const char *name, *words; /* beside the lane, in the legend */
@@ -219,7 +194,7 @@ static bool is_drawn(const struct scene *scene, uint32_t work)
     bool drawn = false;
     for (uint32_t i = 0; i < scene->n_lanes; i++)
         drawn |= scene->lanes[i].saw->work_ns[work] > 0;
-    return drawn && works[work].color != NULL;
+    return drawn && ms_works_look[work].color != NULL;
 }
 
 static void put_blocks(const struct scene *scene)
@@ -262,7 +237,7 @@ static void put_plot(const struct scene *scene)
             ms_text_add(script,
                         ", \\\n  $%s using 1:3:1:2:3:4 axes x1y2 with "
                         "boxxyerror linecolor rgb '%s' notitle",
-                        ms_record_works[work], works[work].color);
+                        ms_record_works[work], ms_works_look[work].color);
     if (scene->far_bytes > 0)
         ms_text_add(script, ", \\\n  $far using 1:2 axes x1y2 with "
                             "filledcurves closed linecolor rgb '#B9CDEB' "
@@ -288,8 +263,8 @@ static void put_legend(struct scene *scene)
     ms_legend_heading(&legend, "compute stream", unit);
     for (uint32_t work = 0; work < MS_N_WORKS; work++)
         if (compute->work_ns[work] > 0)
-            ms_legend_row(&legend, works[work].words, compute->work_ns[work],
-                          works[work].color);
+            ms_legend_row(&legend, ms_works_look[work].words,
+                          compute->work_ns[work], ms_works_look[work].color);
     ms_legend_rule(&legend);
     ms_legend_row(&legend, "step", scene->panel.rank->time.step_ns, NULL);
     if (scene->n_lanes > 1)
@@ -297,7 +272,8 @@ static void put_legend(struct scene *scene)
     for (uint32_t i = 1; i < scene->n_lanes; i++) {
         uint8_t work = scene->lanes[i].work;
         ms_legend_row(&legend, scene->lanes[i].words,
-                      scene->lanes[i].saw->work_ns[work], works[work].color);
+                      scene->lanes[i].saw->work_ns[work],
+                      ms_works_look[work].color);
     }
 }
 

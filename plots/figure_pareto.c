@@ -10,28 +10,27 @@
 
 #include "plots/frame.h"
 
-#define AREA_PX 400.0 /* height of the plot */
-#define BELOW_PX 76.0 /* under it: ticks and the axis' name */
-#define NAME_Y 50.0   /* the middle of that name */
-#define FLAG_PX 30.0  /* over it: the capacity */
-#define NAME_ALL                                                               \
-    15u            /* trades: more of them, and only the optimal have names    \
-                    */
-#define CROWD 300u /* trades: more of them, and signs are small */
-#define MOST_NAMES 40u /* of these */
-#define NAME_PX 235.0  /* wider names are broken in two */
-#define LINE_PX 22.0   /* of a name */
-#define LOG_RATIO                                                              \
-    25.0            /* of the numbers on an axis: from here on logarithmic     \
-                     */
-#define CELL_PX 4.0 /* signs of the same cell cover each other */
-#define NEAR_PART                                                              \
-    0.6 /* of the span: how far off the capacity is still shown                \
-         */
-#define BEFORE                                                                 \
-    0.14           /* the span of what is drawn, and more of it on the left    \
-                    */
-#define BEHIND 0.1 /* and on the right */
+/* Below the plot stand ticks and, at NAME_Y_PX, the axis' name; above it, in
+ * FLAG_PX, the capacity. */
+#define AREA_PX 400.0
+#define BELOW_PX 76.0
+#define NAME_Y_PX 50.0
+#define FLAG_PX 30.0
+/* Of more than NAME_ALL trades only the optimal have names, at most MOST_NAMES
+ * of them; of more than CROWD the signs are small. */
+#define NAME_ALL 15u
+#define MOST_NAMES 40u
+#define CROWD 300u
+/* Names that are wider are broken in two lines. */
+#define NAME_PX 235.0
+#define LINE_PX 22.0
+/* Signs in a cell cover each other. */
+#define CELL_PX 4.0
+/* How far off, in spans, the capacity is still shown. */
+#define NEAR_PART 0.6
+/* What the axes have, in spans, before and behind what is drawn. */
+#define BEFORE 0.14
+#define BEHIND 0.1
 #define ZONE "#FBF0EF"
 #define STAIRS "#8A8A8A"
 
@@ -158,22 +157,6 @@ static void find_zone(struct pareto *p)
 
 /* ---- how a name is written ----------------------------------------------- */
 
-/* Where a wide name is best broken: behind the separator nearest its middle;
- * 0: nowhere. */
-static size_t break_of(const char *name)
-{
-    size_t length = strlen(name), best = 0;
-    double least = INFINITY;
-    for (size_t i = 1; i < length; i++) {
-        double off = fabs((double)i - (double)length / 2);
-        if (strchr("+, ", name[i - 1]) != NULL && off < least) {
-            least = off;
-            best = i;
-        }
-    }
-    return best;
-}
-
 struct label {
     const char *lines[2];
     uint32_t n;
@@ -195,11 +178,11 @@ static struct label label_of(const struct pareto *p, const struct spot *spot,
     if (name == NULL)
         return label;
     if (is_broken || ms_escape_width(name, MS_TEXT_PX, false) > NAME_PX)
-        cut = break_of(name);
+        cut = ms_places_break(name);
     if (cut > 0) {
         label.n = 2;
         label.lines[0] = ms_arena_text(arena, name, cut);
-        label.lines[1] = name + cut;
+        label.lines[1] = name + cut + strspn(name + cut, " ");
     }
     for (uint32_t i = 0; i < label.n && label.lines[i] != NULL; i++)
         label.width = fmax(label.width,
@@ -209,29 +192,6 @@ static struct label label_of(const struct pareto *p, const struct spot *spot,
 }
 
 /* ---- scales -------------------------------------------------------------- */
-
-static ms_scale scale_of(double low, double high, double px_from, double px_to,
-                         double before, double behind)
-{
-    ms_scale scale = {.px_from = px_from, .px_to = px_to};
-    double span = high - low;
-    if (low > 0.0 && high / low >= LOG_RATIO) {
-        double ratio = high / low;
-        scale.is_log = true;
-        scale.from = low / pow(ratio, before);
-        scale.to = high * pow(ratio, behind);
-        return scale;
-    }
-    if (span < high * 0.02)
-        span = high * 0.02;
-    if (span <= 0.0)
-        span = 1.0;
-    scale.from = low - span * before;
-    scale.to = high + span * behind;
-    if (scale.from < high * 0.2)
-        scale.from = 0.0;
-    return scale;
-}
 
 /* The part of the span before the first trade that gives the name of the first
  * optimal one room on its left. */
@@ -267,8 +227,9 @@ static void set_scales(struct pareto *p)
         low_x = fmin(low_x, usable);
         high_x = fmax(high_x, usable);
     }
-    p->x = scale_of(low_x, high_x, area->x0, area->x1, room_before(p), BEHIND);
-    p->y = scale_of(low_y, high_y, area->y1, area->y0, BEFORE, BEHIND);
+    p->x = ms_scale_around(low_x, high_x, area->x0, area->x1, room_before(p),
+                           BEHIND);
+    p->y = ms_scale_around(low_y, high_y, area->y1, area->y0, BEFORE, BEHIND);
     p->x_unit = ms_units_bytes((uint64_t)p->x.to);
     p->y_unit = ms_units_time((uint64_t)p->y.to);
     for (uint32_t i = 0; i < p->n; i++) {
@@ -532,10 +493,12 @@ static const char *note_of(const struct pareto *p)
                        "hollow: beaten; lower left is better");
     if (p->has_pale)
         ms_text_add(&note, "; pale: does not fit");
-    if (p->n > NAME_ALL)
+    if (p->n > CROWD)
         ms_text_add(&note, "; %u points", p->n);
+    if (p->n > NAME_ALL)
+        ms_text_add(&note, "; names of filled ones only");
     if (p->n_hidden > 0)
-        ms_text_add(&note, ", of those that cover each other one is drawn");
+        ms_text_add(&note, "; hollow ones that others cover are left out");
     return ms_frame_bytes_of(&p->frame, &note);
 }
 
@@ -547,7 +510,7 @@ static void put_unnamed(const struct pareto *p)
     ms_text_add(&words, "no room for %u name%s", p->n_unnamed,
                 p->n_unnamed == 1 ? "" : "s");
     ms_frame_text(&p->frame, ms_frame_bytes_of(&p->frame, &words),
-                  p->frame.area.x1, p->frame.area.y1 + NAME_Y, MS_RIGHT,
+                  p->frame.area.x1, p->frame.area.y1 + NAME_Y_PX, MS_RIGHT,
                   MS_GREY, 270.0);
 }
 

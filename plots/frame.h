@@ -37,6 +37,10 @@ typedef struct ms_scale {
     bool is_log;
 } ms_scale;
 
+/* Holds low to high, in spans of these with room before and behind; from 0
+ * where that is near, logarithmic where the ratio is large. */
+ms_scale ms_scale_around(double low, double high, double px_from, double px_to,
+                         double before, double behind);
 double ms_scale_px(const ms_scale *scale, double value);
 /* Round numbers of the unit within the scale, in its base, at most `most` of
  * them (at least 2): returns how many. */
@@ -81,6 +85,9 @@ typedef struct ms_name_place {
     ms_box leader;
 } ms_name_place;
 
+/* Where a wide name is best broken: behind the separator nearest its middle;
+ * 0: nowhere. */
+size_t ms_places_break(const char *name);
 void ms_places_take(ms_places *places, const ms_box *box);
 void ms_places_add_line(ms_places *places, double x0, double y0, double x1,
                         double y1);

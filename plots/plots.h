@@ -73,12 +73,14 @@ ms_err ms_figure_gantt(const ms_record *record, uint32_t rank,
                        const ms_drawing *drawing, ms_fault *fault);
 
 /* figure_bars.c: the peak of each run by category, as horizontal stacked bars
- * in the order given, with the step's time beside them; capacity line. */
+ * in the order given, with the step's time beside them; capacity line.  The
+ * first 40 are drawn, of more it is said how many; MS_EINPUT where there is
+ * none. */
 typedef struct ms_bar {
     const char *name; /* any bytes */
     uint64_t by_category[MS_N_CATEGORIES];
     uint64_t allocated_bytes; /* what by_category sums to */
-    uint64_t reserved_bytes;  /* >= allocated: the rest is drawn, too */
+    uint64_t reserved_bytes;  /* what exceeds allocated is drawn, too */
     uint64_t step_ns;         /* 0: none is told */
     bool fits;
     const char *instead; /* why there is no bar ("refused"); NULL: there is */
@@ -125,14 +127,18 @@ ms_err ms_figure_curve(const ms_curves *curves, const ms_drawing *drawing,
                        ms_fault *fault);
 
 /* figure_layers.c: of each layer in order the bytes saved for backward and the
- * time to recompute it, one above the other. */
+ * time to recompute it, one above the other.  Of more than 300 layers the most
+ * of neighbours is drawn, which is said.  MS_EINPUT where there is none. */
 ms_err ms_figure_layers(const ms_layer_use *layers, uint32_t n,
                         const ms_drawing *drawing, ms_fault *fault);
 
 /* figure_ranks.c: of each rank the peak by category and the parts of its
- * step's time. */
-ms_err ms_figure_ranks(const ms_report *report, const ms_drawing *drawing,
-                       ms_fault *fault);
+ * step's time.  data_ranks: ms_machine's, how many do what each of these does;
+ * 0 or 1: it alone.  One rank has its numbers beside it; of more than 64 the
+ * one with the highest peak stands for its neighbours, which is said.
+ * MS_EINPUT where there is none. */
+ms_err ms_figure_ranks(const ms_report *report, uint32_t data_ranks,
+                       const ms_drawing *drawing, ms_fault *fault);
 
 /* gnuplot.c: runs a script (text, not a path) and returns its picture. */
 typedef enum ms_format { MS_SVG, MS_PNG, MS_PDF } ms_format;

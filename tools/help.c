@@ -81,6 +81,10 @@ static void put_operands(const ms_command *command, ms_text *text)
     if (strstr(command->operands, "MODEL") != NULL)
         ms_text_add(text, "\nMODEL is a file, - (standard input) or a "
                           "built-in model (memsim help models).\n");
+    if (strstr(command->operands, "RESULT") != NULL)
+        ms_text_add(text, "\nRESULT is what run --json, compare --json or "
+                          "sweep wrote, or - (standard input);\nseveral are "
+                          "drawn together.\n");
     if (strstr(command->operands, "DOCUMENT") != NULL)
         ms_text_add(text, "\nDOCUMENT is one of\n\n");
     for (uint32_t i = 0; i < ms_schema_n; i++)

@@ -80,6 +80,7 @@ typedef enum ms_option_id {
     MS_OPTION_AXIS,   /* of a curve: its x */
     MS_OPTION_VALUE,  /* its y */
     MS_OPTION_SERIES, /* a line for each of its values */
+    MS_OPTION_TITLE,
     MS_OPTION_DUMP,
     MS_OPTION_PROGRAM,
     MS_OPTION_BOOK,
@@ -294,6 +295,11 @@ bool ms_outputs_is_stdout(const char *path);
 /* Refuses files (NULL: none) that are an input of the job or named twice. */
 ms_err ms_outputs_check(const ms_job *job, const char *const *files, uint32_t n,
                         ms_fault *fault);
+/* The same with inputs by name. */
+ms_err ms_outputs_keep(const char *const *inputs, uint32_t n_inputs,
+                       const char *const *files, uint32_t n, ms_fault *fault);
+/* memsim.svg -> memsim.gp; NULL: no memory. */
+char *ms_outputs_script(const char *figure, ms_arena *arena);
 ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
                         ms_fault *fault);
 
@@ -358,6 +364,7 @@ ms_err ms_sweep_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_fit_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_inspect_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_plot_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_completion_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_schema_command(const ms_hall *hall, int *status, ms_fault *fault);

@@ -468,6 +468,30 @@ START_TEST(figure_without_memory)
 }
 END_TEST
 
+#define GIB (UINT64_C(1) << 30)
+
+static void check_decimals(uint64_t value, uint64_t highest,
+                           const char *expected)
+{
+    ms_text text = {.arena = &arena};
+    ms_units_put_decimals(&text, value, ms_units_bytes(highest), highest);
+    ck_assert_str_eq(text.bytes, expected);
+}
+
+START_TEST(decimals_follow_the_highest)
+{
+    check_decimals(GIB * 3 / 2, 2 * GIB, "1.50");
+    check_decimals(GIB * 3 / 2, 20 * GIB, "1.5");
+    check_decimals(GIB * 3 / 2, 2000 * GIB, "2");
+    check_decimals(GIB / 100, 20 * GIB, "<0.1");
+    check_decimals(GIB / 10, 20 * GIB, "0.1");
+    check_decimals(GIB / 1000, 2 * GIB, "<0.01");
+    check_decimals(1, 2000 * GIB, "<1");
+    check_decimals(0, 20 * GIB, "0");
+    check_decimals(7, 9, "7");
+}
+END_TEST
+
 Suite *suite_plots(void)
 {
     Suite *suite = suite_create("plots");
@@ -490,6 +514,7 @@ Suite *suite_plots(void)
     tcase_add_loop_test(tcase, titles_inject_nothing, 0, N_HOSTILE * N_KINDS);
     tcase_add_test(tcase, figure_to_full_disk);
     tcase_add_test(tcase, script_is_kept);
+    tcase_add_test(tcase, decimals_follow_the_highest);
     tcase_add_loop_test(tcase, figure_without_memory, 0, N_KINDS);
     suite_add_tcase(suite, tcase);
     return suite;
