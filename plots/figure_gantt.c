@@ -3,19 +3,17 @@
  * A slice that several works share is divided between them by height, so that
  * area is time even where single ops are too short to be drawn. */
 
-#include "plots/figure.h"
+#include <math.h>
 
-#define LANES_PX 145.0     /* the most that the lanes take, */
-#define FEWER_PX 126.0     /* with the host's memory above them, and */
-#define LANE_PX 33.0       /* that one of them takes, with its gap */
-#define FAR_PX 52.0        /* the host's memory, of that */
-#define LABEL_ROOM_PX 36.0 /* for the label of the peak, above it */
-#define FAR_TEXT_PX 20.0   /* above the highest level */
-#define GAP_PX 10.0        /* above and below them */
-#define LANE_FILL 0.74     /* of it the slices */
-#define LEAST_PX 1.0       /* the least width of a slice */
-#define MOST_ROW_PX 25.0   /* of the legend */
-#define LEGEND_PX 310.0
+#include "plots/frame.h"
+
+#define AREA_PX 230.0    /* the memory */
+#define FAR_PX 76.0      /* the host's memory, */
+#define FAR_TEXT_PX 30.0 /* of that its name, above the highest level */
+#define LANE_PX 36.0     /* a stream, */
+#define LANE_FILL 0.76   /* of that the slices */
+#define GAP_PX 10.0      /* above and below the streams */
+#define TABLE_GAP_PX 8.0 /* between the legend's tables */
 
 static const struct {
     ms_stream_kind stream;
@@ -67,35 +65,30 @@ static void load_lane(struct scene *scene, size_t row)
         scene->lanes[scene->n_lanes++] = lane;
 }
 
-/* From the time axis up; the memory gets what is left. */
-static void place_lanes(struct scene *scene)
+/* From the memory down. */
+static void place(struct scene *scene)
 {
     ms_panel *panel = &scene->panel;
-    double most_px = scene->far_bytes > 0 ? FEWER_PX : LANES_PX;
-    double pitch = most_px / scene->n_lanes;
-    if (pitch > LANE_PX)
-        pitch = LANE_PX;
-    double top = panel->bottom_y - GAP_PX - pitch * scene->n_lanes;
-    scene->far_y = panel->area.y1 = top - GAP_PX;
+    double y = panel->area.y1 = panel->area.y0 + AREA_PX;
     if (scene->far_bytes > 0)
-        panel->area.y1 -= FAR_PX;
-    double least = LABEL_ROOM_PX / (panel->area.y1 - panel->area.y0);
-    if (panel->head_room < least)
-        panel->head_room = least;
-    for (uint32_t i = 0; i < scene->n_lanes; i++) {
-        scene->lanes[i].y0 = top + pitch * i + pitch * (1.0 - LANE_FILL) / 2;
-        scene->lanes[i].y1 = scene->lanes[i].y0 + pitch * LANE_FILL;
+        y += FAR_PX;
+    scene->far_y = y;
+    y += GAP_PX;
+    for (uint32_t i = 0; i < scene->n_lanes; i++, y += LANE_PX) {
+        scene->lanes[i].y0 = y + LANE_PX * (1.0 - LANE_FILL) / 2;
+        scene->lanes[i].y1 = scene->lanes[i].y0 + LANE_PX * LANE_FILL;
     }
+    panel->bottom_y = y + GAP_PX;
 }
 
 static void put_lane_names(struct scene *scene)
 {
     ms_panel *panel = &scene->panel;
-    ms_type type = {.size_px = 14.0, .color = MS_INK, .align = MS_RIGHT};
+    ms_type type = {.size_px = MS_TEXT_PX, .color = MS_INK, .align = MS_RIGHT};
     for (uint32_t i = 0; i < scene->n_lanes; i++) {
         const struct lane *lane = &scene->lanes[i];
         ms_canvas_text(panel->script, lane->name, panel->area.x0 - 8.0,
-                       (lane->y0 + lane->y1) / 2, &type, 62.0);
+                       (lane->y0 + lane->y1) / 2, &type, 90.0);
     }
 }
 
@@ -112,7 +105,7 @@ static void load_far(struct scene *scene)
 static void put_far_name(struct scene *scene)
 {
     ms_panel *panel = &scene->panel;
-    ms_type type = {.size_px = 14.0, .color = MS_INK, .align = MS_LEFT};
+    ms_type type = {.size_px = MS_TEXT_PX, .color = MS_INK, .align = MS_LEFT};
     ms_text words = {.arena = panel->arena};
     if (scene->far_bytes == 0)
         return;
@@ -120,7 +113,7 @@ static void put_far_name(struct scene *scene)
     ms_units_put_bytes(&words, scene->far_bytes,
                        ms_units_bytes(scene->far_bytes));
     ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &words),
-                   panel->area.x0 + 6.0, scene->far_y - FAR_PX + 12.0, &type,
+                   panel->area.x0 + 6.0, scene->far_y - FAR_PX + 15.0, &type,
                    panel->area.x1 - panel->area.x0);
     ms_panel_line(panel, panel->area.x0, scene->far_y, panel->area.x1,
                   scene->far_y, "#8A8A8A", true);
@@ -227,9 +220,12 @@ static void put_plot(const struct scene *scene)
     ms_text_add(script, ":");
     ms_text_double(script, -panel->area.y0);
     ms_text_add(script, "]\n");
+    ms_stack_write_reserved(&panel->stack, script);
     ms_panel_open_plot(panel);
     ms_text_add(script, ", \\\n  $memory using 1:2 with filledcurves y1=0 "
-                        "linecolor rgb '#C9D8E8' notitle, \\\n  $memory using "
+                        "linecolor rgb '#C9D8E8' notitle, \\\n  $reserved "
+                        "using 1:2 with lines linewidth 1 linecolor rgb "
+                        "'#8A8A8A' notitle, \\\n  $memory using "
                         "1:2 with lines linewidth 1.2 linecolor rgb '#2F62A8' "
                         "notitle");
     for (uint32_t work = 0; work < MS_N_WORKS; work++)
@@ -248,33 +244,50 @@ static void put_plot(const struct scene *scene)
 /* ---- legend -------------------------------------------------------------- */
 
 /* The compute stream's times are the step's; then how long the others work. */
-static void put_legend(struct scene *scene)
+struct tables {
+    ms_legend_entry works[MS_N_WORKS], beside[N_STREAMS];
+    uint32_t n_works, n_beside;
+};
+
+static void list(const struct scene *scene, struct tables *tables)
 {
     const ms_record_lane *compute = scene->lanes[0].saw;
-    uint32_t rows = 2 + (scene->n_lanes > 1 ? scene->n_lanes : 0);
-    for (uint32_t work = 0; work < MS_N_WORKS; work++)
-        rows += compute->work_ns[work] > 0;
-    ms_legend legend = {.panel = &scene->panel,
-                        .y = 104.0,
-                        .pitch = rows * MOST_ROW_PX > LEGEND_PX
-                                     ? LEGEND_PX / rows
-                                     : MOST_ROW_PX};
-    const ms_unit *unit = scene->panel.stack.time_unit;
-    ms_legend_heading(&legend, "compute stream", unit);
     for (uint32_t work = 0; work < MS_N_WORKS; work++)
         if (compute->work_ns[work] > 0)
-            ms_legend_row(&legend, ms_works_look[work].words,
-                          compute->work_ns[work], ms_works_look[work].color);
-    ms_legend_rule(&legend);
-    ms_legend_row(&legend, "step", scene->panel.rank->time.step_ns, NULL);
-    if (scene->n_lanes > 1)
-        ms_legend_heading(&legend, "beside it", unit);
+            tables->works[tables->n_works++] =
+                (ms_legend_entry){.name = ms_works_look[work].words,
+                                  .value = compute->work_ns[work],
+                                  .color = ms_works_look[work].color};
     for (uint32_t i = 1; i < scene->n_lanes; i++) {
-        uint8_t work = scene->lanes[i].work;
-        ms_legend_row(&legend, scene->lanes[i].words,
-                      scene->lanes[i].saw->work_ns[work],
-                      ms_works_look[work].color);
+        const struct lane *lane = &scene->lanes[i];
+        tables->beside[tables->n_beside++] =
+            (ms_legend_entry){.name = lane->words,
+                              .value = lane->saw->work_ns[lane->work],
+                              .color = ms_works_look[lane->work].color};
     }
+}
+
+static double height_of(const struct tables *tables)
+{
+    double height = ms_legend_height(tables->n_works);
+    if (tables->n_beside > 0)
+        height += TABLE_GAP_PX + ms_legend_height(tables->n_beside);
+    return height;
+}
+
+static void put_tables(const struct scene *scene, const struct tables *tables,
+                       double y)
+{
+    const ms_panel *panel = &scene->panel;
+    const ms_unit *unit = panel->stack.time_unit;
+    const ms_legend_entry step = {.name = "step",
+                                  .value = panel->rank->time.step_ns};
+    ms_legend_put(panel, y, "compute stream", unit, &step, 1, tables->works,
+                  tables->n_works);
+    y += ms_legend_height(tables->n_works) + TABLE_GAP_PX;
+    if (tables->n_beside > 0)
+        ms_legend_put(panel, y, "beside it", unit, NULL, 0, tables->beside,
+                      tables->n_beside);
 }
 
 ms_err ms_figure_gantt(const ms_record *record, uint32_t rank,
@@ -282,19 +295,27 @@ ms_err ms_figure_gantt(const ms_record *record, uint32_t rank,
 {
     ms_format format;
     ms_text script = {.arena = drawing->arena};
-    struct scene scene = {
-        .panel = ms_panel_of(record, rank, drawing, &script, 0.24)};
+    struct tables tables = {0};
+    ms_frame frame = ms_frame_of(drawing, &script);
+    ms_frame_heading(&frame, NULL);
+    struct scene scene = {.panel = ms_panel_of(record, rank, &frame)};
+    ms_panel *panel = &scene.panel;
     MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
-    MS_TRY(ms_panel_check(&scene.panel, fault));
+    MS_TRY(ms_record_check(record, fault));
     for (size_t row = 0; row < N_STREAMS; row++)
         load_lane(&scene, row);
     load_far(&scene);
-    place_lanes(&scene);
-    MS_TRY(ms_panel_open(&scene.panel, fault));
-    ms_panel_draw(&scene.panel, format);
+    place(&scene);
+    ms_panel_open(panel);
+    list(&scene, &tables);
+    double y = panel->bottom_y + MS_PANEL_AXIS_PX;
+    frame.area = panel->area;
+    frame.area.y1 = panel->bottom_y;
+    ms_frame_begin(&frame, format, ceil(y + height_of(&tables) + 8.0));
+    ms_panel_draw(panel);
     put_lane_names(&scene);
     put_far_name(&scene);
-    put_legend(&scene);
+    put_tables(&scene, &tables, y);
     put_plot(&scene);
     return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,
                            fault);

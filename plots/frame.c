@@ -36,10 +36,11 @@ static double width_of(const char *bytes, double size_px, bool is_bold)
 }
 
 /* The longest beginning of words, up to a blank, that fits; the first word
- * where not even that does. */
+ * where not even that does.  If the rest then fits as well, it ends with a
+ * semicolon where it can. */
 static size_t fit_words(const char *words, double limit_px, ms_arena *arena)
 {
-    size_t fits = 0;
+    size_t fits = 0, clause = 0;
     for (size_t end = 1; words[end - 1] != '\0'; end++) {
         if (words[end] != ' ' && words[end] != '\0')
             continue;
@@ -48,9 +49,14 @@ static size_t fit_words(const char *words, double limit_px, ms_arena *arena)
             part != NULL && width_of(part, MS_TEXT_PX, false) <= limit_px;
         if (is_short || fits == 0)
             fits = end;
+        if (is_short && words[end - 1] == ';')
+            clause = end;
         if (!is_short)
             break;
     }
+    if (clause > 0 && words[fits] != '\0' &&
+        width_of(words + clause, MS_TEXT_PX, false) <= limit_px)
+        return clause;
     return fits;
 }
 

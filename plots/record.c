@@ -45,17 +45,49 @@ struct scribe {
     ms_record_rank *of;
 };
 
-/* Reserved is the highest active so far: the highest total, but where frees
- * wait for other streams. */
+/* The raises of a rank's active bytes in the order of time. */
+struct raises {
+    const ms_timeline *line;
+    uint8_t rank;
+    uint32_t event, next; /* behind the event of the last one */
+};
+
+/* The highest active bytes that an allocation before until_ns makes, but for
+ * those that an earlier call has told of; 0: none. */
+static uint64_t raise_until(struct raises *raises, uint64_t until_ns)
+{
+    const ms_timeline *line = raises->line;
+    uint64_t highest_bytes = 0;
+    for (; raises->event < line->n_events && raises->next < line->n_raises &&
+           line->events[raises->event].t_ns < until_ns;
+         raises->event++) {
+        const struct ms_raise *raise = &line->raises[raises->next];
+        if (line->events[raises->event].op_act >> 1 != raise->op)
+            continue;
+        if (line->plan->op[raise->op].rank == raises->rank)
+            highest_bytes = raise->active_bytes;
+        raises->next++;
+    }
+    return highest_bytes;
+}
+
+/* Reserved is the highest active so far: the highest total, or more where
+ * frees wait for other streams. */
 static ms_err load_reserved(const struct scribe *scribe, ms_fault *fault)
 {
     ms_record_rank *of = scribe->of;
+    struct raises raises = {.line = scribe->line, .rank = scribe->rank};
     uint64_t highest_bytes = 0;
     of->reserved_bytes = ms_arena_take_raw(scribe->arena, of->n_points,
                                            sizeof *of->reserved_bytes);
     if (of->reserved_bytes == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < of->n_points; i++) {
+        uint64_t until_ns =
+            i + 1 < of->n_points ? of->points[i + 1].t_ns : UINT64_MAX;
+        uint64_t active_bytes = raise_until(&raises, until_ns);
+        if (active_bytes > highest_bytes)
+            highest_bytes = active_bytes;
         if (of->points[i].total_bytes > highest_bytes)
             highest_bytes = of->points[i].total_bytes;
         of->reserved_bytes[i] = highest_bytes;
@@ -198,6 +230,15 @@ ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
                               &record->layers, &record->n_layers, fault);
 }
 
+ms_err ms_record_check(const ms_record *record, ms_fault *fault)
+{
+    if (record->ranks != NULL)
+        return MS_OK;
+    return ms_fail(
+        fault, MS_EINPUT, NULL, "make it again: memsim run MODEL --json >FILE",
+        "the result of %s has no \"timeline\" to draw", record->model);
+}
+
 /* ---- as JSON ------------------------------------------------------------- */
 
 static void put(ms_text *text, const char *words)
@@ -296,9 +337,9 @@ static void put_rank(const ms_record_rank *rank, uint8_t number, ms_text *text)
     put_number(text, "{\"rank\": ", number);
     put_number(text,
                rank->has_time ? ", \"end_ns\": "
-                              : ", \"end_ns\": null, \"events\": ",
+                              : ", \"end_ns\": null, \"end_event\": ",
                rank->end_ns);
-    put(text, rank->has_time ? ", \"events\": null, " : ", ");
+    put(text, rank->has_time ? ", \"end_event\": null, " : ", ");
     put_points(rank, text);
     put_bands(rank, text);
     put(text, ", \"streams\": [");
@@ -331,6 +372,7 @@ void ms_record_json(const ms_record *record, ms_text *text)
 {
     put_word(text, "{\"title\": ", record->title);
     put_word(text, ", \"subtitle\": ", record->subtitle);
+    put_number(text, ", \"data_ranks\": ", record->data_ranks);
     put(text, ", \"ranks\": [");
     for (uint32_t i = 0; i < record->report.n_ranks; i++) {
         put(text, i > 0 ? ", " : "");

@@ -80,6 +80,7 @@ typedef struct ms_record {
     const char *model, *device, *policy; /* as in ms_report_names */
     const char *title, *subtitle;        /* of a figure of this run alone */
     uint64_t parameters;
+    uint32_t data_ranks;   /* ms_machine's: how many do what each rank does */
     ms_report report;      /* read back: without event, plan_op */
     ms_record_rank *ranks; /* NULL: read back from a result without them */
     uint32_t n_layers;     /* of the worst rank */
@@ -90,11 +91,14 @@ extern const char *const ms_record_works[MS_N_WORKS]; /* "wait_copy" */
 /* Of MS_PHASE_MIXED, too; NULL for the loss. */
 extern const char *const ms_record_phases[MS_N_PHASES + 1];
 
-/* record points into line, report and names; title and subtitle are the
- * caller's to set. */
+/* record points into line, report and names; title, subtitle and
+ * data_ranks are the caller's to set. */
 ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
                     const ms_report_names *names, ms_arena *arena,
                     ms_record *record, ms_fault *fault);
+/* MS_EINPUT for a record without ranks: it was read back from a result that has
+ * no timeline, and figures of one run cannot be drawn. */
+ms_err ms_record_check(const ms_record *record, ms_fault *fault);
 /* What the report's JSON does not have, as an object. */
 void ms_record_json(const ms_record *record, ms_text *text);
 

@@ -225,9 +225,10 @@ const ms_option ms_options_table[] = {
      .commands = RUN,
      .takes = MS_TAKES_VALUE,
      .value = "KIND",
-     .words = "timeline|gantt",
-     .help = "what --plot draws, memory by category (default) or the streams "
-             "under the memory"},
+     .words = "timeline|gantt|layers|ranks|bars",
+     .help = "what --plot draws: memory by category over time (default), the "
+             "streams under the memory, what each layer keeps and repeats, "
+             "memory and time of each rank, the peak alone"},
     {.id = MS_OPTION_OUTPUT,
      .name = "output",
      .letter = 'o',

@@ -337,8 +337,8 @@ static ms_err read_end(const struct clerk *clerk, uint32_t object)
     MS_TRY(ms_values_optional(values, object, "end_ns", MS_JSON_INT, &member));
     of->has_time = member != MS_NONE;
     if (!of->has_time)
-        MS_TRY(
-            ms_values_member(values, object, "events", MS_JSON_INT, &member));
+        MS_TRY(ms_values_member(values, object, "end_event", MS_JSON_INT,
+                                &member));
     MS_TRY(ms_values_u64(values, member, &of->end_ns));
     if (of->end_ns > 0 &&
         (!of->has_time || of->end_ns >= clerk->report->time.step_ns))
@@ -448,6 +448,7 @@ static ms_err read_layers(const ms_values *values, uint32_t object,
 static const ms_value_row heading_rows[] = {
     {"title", MS_VALUE_NAME, offsetof(ms_record, title)},
     {"subtitle", MS_VALUE_NAME, offsetof(ms_record, subtitle)},
+    {"data_ranks", MS_VALUE_COUNT, offsetof(ms_record, data_ranks)},
 };
 
 ms_err ms_resultline_read(const ms_values *values, uint32_t object,
@@ -461,7 +462,7 @@ ms_err ms_resultline_read(const ms_values *values, uint32_t object,
         record->subtitle = record->policy;
         return MS_OK;
     }
-    MS_TRY(ms_values_read(values, line, heading_rows, 2, record));
+    MS_TRY(ms_values_read(values, line, heading_rows, 3, record));
     MS_TRY(read_ranks(values, line, record));
     return read_layers(values, line, record);
 }

@@ -2,7 +2,7 @@
 /* memsim run: model file -> model -> graph -> program -> plan -> events ->
  * report -> what was asked for. */
 
-#include "tools/tools.h"
+#include "tools/figures.h"
 
 #include <string.h>
 
@@ -108,6 +108,7 @@ ms_err ms_run_record(const ms_job *job, const ms_result *result,
                         fault));
     record->title = title.bytes;
     record->subtitle = subtitle.bytes;
+    record->data_ranks = result->machine.data_ranks;
     return MS_OK;
 }
 
@@ -207,9 +208,7 @@ static ms_err write_figure(const run *r, ms_fault *fault)
     MS_TRY(ms_run_record(&r->job, result, r->policy, arena, &record, fault));
     ms_drawing drawing = {record.title, record.subtitle, out->figure,
                           out->script, arena};
-    bool gantt = out->kind != NULL && strcmp(out->kind, "gantt") == 0;
-    MS_TRY((gantt ? ms_figure_gantt : ms_figure_timeline)(
-        &record, result->report.worst, &drawing, fault));
+    MS_TRY(ms_figures_draw(out->kind, &record, NULL, 1, &drawing, fault));
     if (!out->quiet && !ms_outputs_is_stdout(out->figure))
         ms_complain_note("wrote", out->figure);
     return MS_OK;

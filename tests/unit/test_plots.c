@@ -444,7 +444,7 @@ START_TEST(script_is_kept)
     folder_read(script, bytes, sizeof bytes);
     ck_assert_ptr_nonnull(strstr(bytes, "peak 10.00 MiB at 10.00 "));
     ck_assert_ptr_nonnull(strstr(bytes, "'capacity 9 MiB'"));
-    ck_assert_ptr_nonnull(strstr(bytes, "'total allocated'"));
+    ck_assert_ptr_nonnull(strstr(bytes, "'reserved, max'"));
     ck_assert_ptr_nonnull(strstr(bytes, "$over << EOD"));
     ck_assert_ptr_null(strstr(bytes, folder));
 }

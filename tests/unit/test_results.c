@@ -3,6 +3,7 @@
  * written, its figures are the run's own, and bad files are told. */
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
+#include "tools/figures.h"
 #include "tools/results.h"
 
 #include <stdio.h>
@@ -43,6 +44,7 @@ static const struct {
     {{"gpt2", "-p", "zero:3,dp=8+offload:optimizer/params,to=nvme"}},
     {{"gpt2", "-p", "uvm", "--memory=4GiB", "--batch=4"}},
     {{"gpt2", "-p", "swap:vdnn=all", "--wall", "--memory=3GiB", "--batch=4"}},
+    {{"gpt2", "-p", "fsdp:dp=8"}},
     {{"resnet18", "--set=device=cpu", "--book=device"}},
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))
@@ -87,7 +89,7 @@ static char *put_both(const ms_record *record)
     return text.bytes;
 }
 
-static char *picture(const ms_record *record, int kind)
+static char *picture(const ms_record *record, const char *kind)
 {
     enum { SIZE = 1 << 20 };
     char *bytes = ms_arena_take(&keep, SIZE, 1);
@@ -95,10 +97,26 @@ static char *picture(const ms_record *record, int kind)
     strcpy(script, folder_path("a.gp"));
     ms_drawing drawing = {record->title, record->subtitle, folder_path("a.svg"),
                           script, &keep};
-    MUST((kind == 0 ? ms_figure_timeline : ms_figure_gantt)(
-        record, record->report.worst, &drawing, &fault));
+    MUST(ms_figures_draw(kind, record, NULL, 1, &drawing, &fault));
     ck_assert_uint_gt(folder_read(folder_path("a.svg"), bytes, SIZE), 0);
     return bytes;
+}
+
+/* The last point has seen all that was reserved, the highest is the peak. */
+static void check_peaks(void)
+{
+    for (uint32_t r = 0; r < written.report.n_ranks; r++) {
+        const ms_record_rank *rank = &written.ranks[r];
+        const ms_peak *peak = &written.report.ranks[r].peak;
+        uint64_t highest_bytes = 0;
+        for (uint32_t i = 0; i < rank->n_points; i++)
+            if (rank->points[i].total_bytes > highest_bytes)
+                highest_bytes = rank->points[i].total_bytes;
+        ck_assert_uint_eq(highest_bytes, peak->allocated_bytes);
+        ck_assert_uint_eq(rank->reserved_bytes[rank->n_points - 1],
+                          peak->reserved_bytes);
+        ck_assert_uint_le(rank->n_points, MS_RECORD_COLUMNS + 2);
+    }
 }
 
 START_TEST(a_record_comes_back)
@@ -106,13 +124,16 @@ START_TEST(a_record_comes_back)
     ms_record *read;
     uint32_t n;
     save(folder_path("a.json"), run(_i), "\n");
+    check_peaks();
     MUST(ms_results_read(folder_path("a.json"), &keep, &read, &n, &fault));
     ck_assert_uint_eq(n, 1);
     ck_assert_str_eq(put_both(&written), put_both(read));
     ck_assert_str_eq(read->title, written.title);
     if (system("command -v gnuplot > /dev/null") == 0)
-        for (int kind = 0; kind < 2; kind++)
+        for (uint32_t i = 0; i < ms_figures_n_kinds; i++) {
+            const char *kind = ms_figures_kinds[i].name;
             ck_assert_str_eq(picture(&written, kind), picture(read, kind));
+        }
 }
 END_TEST
 
@@ -181,7 +202,7 @@ static const struct {
     {"ranks", "\"links\"", "\"lines\"", "there is no \"links\""},
     {"timeline", "\"rank\": 0", "\"rank\": 1", "this should be rank 0"},
     {"timeline", "\"end_ns\": ", "\"end_ns\": null, \"x\": ",
-     "\"events\" should be an integer, not null"},
+     "\"end_event\" should be an integer, not null"},
     {"\"rows\": [", "], [", ", 1], [", "a row of"},
     {"\"rows\": [[0, ", ", ", ", 9", "less than the categories"},
     {"\"rows\": [", "[0, ", "[999999999999, ", "a point after the end"},
@@ -260,10 +281,30 @@ START_TEST(figures_need_a_timeline)
     MUST(ms_results_read(path, &keep, &read, &n, &fault));
     ck_assert_ptr_null(read->ranks);
     drawing.path = folder_path("a.svg");
-    ck_assert_int_eq(ms_figure_timeline(read, 0, &drawing, &fault), MS_EINPUT);
-    ck_assert_ptr_nonnull(strstr(fault.what, "no \"timeline\" to draw"));
+    for (uint32_t i = 0; i < ms_figures_n_kinds; i++) {
+        const char *kind = ms_figures_kinds[i].name;
+        if (strcmp(kind, "bars") == 0 || strcmp(kind, "ranks") == 0)
+            continue;
+        fault = (ms_fault){0};
+        ck_assert_int_eq(ms_figures_draw(kind, read, NULL, 1, &drawing, &fault),
+                         MS_EINPUT);
+        ck_assert_ptr_nonnull(strstr(fault.what, "no \"timeline\" to draw"));
+    }
     ck_assert_int_eq(folder_entries(), 1);
     ck_assert(!ms_results_is("gpt2") && !ms_results_is("-"));
+}
+END_TEST
+
+/* What --figure takes is what there is. */
+START_TEST(kinds_are_those_of_the_option)
+{
+    ms_text words = {.arena = &keep};
+    for (uint32_t i = 0; i < ms_figures_n_kinds; i++)
+        ms_text_add(&words, "%s%s", i > 0 ? "|" : "", ms_figures_kinds[i].name);
+    for (uint32_t i = 0; i < ms_options_table_n; i++)
+        if (ms_options_table[i].id == MS_OPTION_FIGURE &&
+            (ms_options_table[i].commands & MS_FOR_RUN) != 0)
+            ck_assert_str_eq(ms_options_table[i].words, words.bytes);
 }
 END_TEST
 
@@ -278,6 +319,7 @@ Suite *suite_results(void)
     tcase_add_test(tcase, what_breaks_off_is_told);
     tcase_add_loop_test(tcase, what_is_no_result_is_told, 0, N_OTHERS);
     tcase_add_test(tcase, figures_need_a_timeline);
+    tcase_add_test(tcase, kinds_are_those_of_the_option);
     suite_add_tcase(suite, tcase);
     return suite;
 }
