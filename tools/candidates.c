@@ -283,11 +283,11 @@ static const struct {
     const char *name;
     void (*offer)(const typing *t);
 } sources[] = {
-    {"SPEC", offer_spec},       {"KEY=VALUE", offer_assignments},
-    {"KEY=VALUES", offer_grid}, {"KEY", offer_keys},
-    {"FILE", offer_any_file},   {"NAME", offer_devices},
-    {"MODEL", offer_models},    {"RESULT", offer_json_files},
-    {"TOPIC", offer_topics},    {"DOCUMENT", offer_documents},
+    {"SPEC", offer_spec},     {"KEY=VALUE", offer_assignments},
+    {"KEY=LIST", offer_grid}, {"KEY", offer_keys},
+    {"FILE", offer_any_file}, {"NAME", offer_devices},
+    {"MODEL", offer_models},  {"RESULT", offer_json_files},
+    {"TOPIC", offer_topics},  {"DOCUMENT", offer_documents},
     {"SHELL", offer_shells},
 };
 
@@ -295,8 +295,8 @@ static const struct {
 static void offer_named(const typing *t, const char *names)
 {
     while (*names != '\0') {
-        names += strspn(names, "[|]. ");
-        size_t length = strcspn(names, "[|]. ");
+        names += strspn(names, "[|]., ");
+        size_t length = strcspn(names, "[|]., ");
         char name[MOST_NAME] = "";
         if (length < sizeof name)
             memcpy(name, names, length);

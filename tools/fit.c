@@ -28,12 +28,12 @@ static ms_err read_options(run *r, ms_fault *fault)
 {
     const ms_arguments *arguments = r->hall->arguments;
     const char *colour = ms_options_value(arguments, MS_OPTION_COLOR);
-    r->out = (outputs){
-        .csv = ms_options_value(arguments, MS_OPTION_CSV),
-        .max = ms_options_value(arguments, MS_OPTION_MAX),
-        .json = ms_options_value(arguments, MS_OPTION_JSON) != NULL,
-        .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL,
-        .style = ms_screen_style(1, colour)};
+    r->out =
+        (outputs){.csv = ms_options_value(arguments, MS_OPTION_CSV),
+                  .max = ms_options_value(arguments, MS_OPTION_MAX),
+                  .json = ms_options_value(arguments, MS_OPTION_JSON) != NULL,
+                  .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL,
+                  .style = ms_screen_style(1, colour)};
     MS_TRY(ms_settings_read(arguments, r->hall->keep, &r->job, fault));
     MS_TRY(ms_workers_read(ms_options_value(arguments, MS_OPTION_JOBS),
                            &r->threads, fault));
@@ -57,8 +57,8 @@ static ms_err check_max(const run *r, ms_fault *fault)
         size_t length = strlen(field);
         bool sets = given->option->id == MS_OPTION_SET &&
                     strncmp(key, field, length) == 0 && key[length] == '=';
-        if (sets || (given->option->id == MS_OPTION_SETTING &&
-                     strcmp(key, field) == 0))
+        if (sets ||
+            (given->option->id == MS_OPTION_SETTING && strcmp(key, field) == 0))
             return ms_fail(fault, MS_EUSAGE, NULL, "leave one of the two out",
                            "--max %s finds the %s that --%s gives", r->out.max,
                            field + strlen("training."),
@@ -88,8 +88,8 @@ static ms_err find_max(run *r, ms_fault *fault)
     MS_TRY(ms_fit_space_open(&r->fit, fault));
     MS_TRY(ms_fit_max_find(&r->fit, r->out.max, &r->max, fault));
     uint64_t value = r->max.value > 0 ? r->max.value : r->max.over;
-    const char *number = ms_arena_format(r->hall->keep, "%llu",
-                                         (unsigned long long)value);
+    const char *number =
+        ms_arena_format(r->hall->keep, "%llu", (unsigned long long)value);
     if (number == NULL)
         return ms_fail_nomem(fault);
     ms_fit_space_close(&r->fit);

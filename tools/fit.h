@@ -144,9 +144,9 @@ typedef struct ms_fit {
     ms_points *points;
     ms_arena *arena;
     uint32_t threads;
-    bool exhaustive; /* for tests: replay everything */
-    bool any;        /* stop at the first that fits */
-    const ms_fit_point *hint;    /* with any: what to try first; or NULL */
+    bool exhaustive;            /* for tests: replay everything */
+    bool any;                   /* stop at the first that fits */
+    const ms_fit_point *hint;   /* with any: what to try first; or NULL */
     bool frozen[MS_FIT_N_AXES]; /* not to be searched */
 
     ms_fit_axis axes[MS_FIT_N_AXES];
@@ -228,10 +228,11 @@ extern const char *const ms_fitreply_not_searched[]; /* ended by NULL */
 /* Replays what is told besides: the plain set-up, the chosen one without each
  * of its parts. */
 ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
-                       const ms_arguments *arguments, ms_fit_reply *reply,
-                       ms_fault *fault);
+                      const ms_arguments *arguments, ms_fit_reply *reply,
+                      ms_fault *fault);
 /* In canonical spelling; NULL: out of memory. */
-const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point, ms_arena *arena);
+const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point,
+                               ms_arena *arena);
 
 /* ---- fit_text.c, fit_data.c ---------------------------------------------- */
 

@@ -21,8 +21,8 @@ static const ms_fit_point *point_of(const ms_fit_reply *reply, uint32_t point)
 static ms_label percent(uint64_t value, uint64_t of)
 {
     ms_label label = {"-"};
-    double part = of > 0 ? 100.0 * ((double)value - (double)of) / (double)of
-                         : 0;
+    double part =
+        of > 0 ? 100.0 * ((double)value - (double)of) / (double)of : 0;
     if (value != of)
         snprintf(label.s, sizeof label.s, "%+.1f %%", part);
     return label;
@@ -114,21 +114,21 @@ static void max_line(const ms_fit_reply *reply, ms_text *text)
     const ms_fit_max *max = reply->max;
     ms_text words = {.arena = text->arena};
     char label[16];
-    snprintf(label, sizeof label, "max %s:",
-             strcmp(max->key, "batch") == 0 ? "batch" : "seq");
+    snprintf(label, sizeof label,
+             "max %s:", strcmp(max->key, "batch") == 0 ? "batch" : "seq");
     if (max->value == 0)
         ms_text_add(&words, "not even a %s of 1 fits", max->key);
     else if (max->over == 0)
-        ms_text_add(&words, "%s fits; %s",
-                    ms_quantity_count(max->value).s,
+        ms_text_add(&words, "%s fits; %s", ms_quantity_count(max->value).s,
                     max->model_cap ? "the model takes no more"
                                    : "no more is tried");
     else
         ms_text_add(&words, "%s fits, %s does not",
                     ms_quantity_count(max->value).s,
                     ms_quantity_count(max->over).s);
-    ms_text_add(&words, " (%u values tried, %s replays; that a larger %s needs "
-                        "no less memory is assumed)",
+    ms_text_add(&words,
+                " (%u values tried, %s replays; that a larger %s needs "
+                "no less memory is assumed)",
                 max->searches, ms_quantity_count(max->replays).s, max->key);
     ms_tell_words(label, LABEL_INDENT, &words, text);
 }
@@ -148,8 +148,7 @@ static void plain_line(const ms_fit_reply *reply, ms_text *text)
         ms_text_add(&words, ": %s, which ",
                     ms_quantity_size(point->reserved_bytes).s);
         put_room(point, &words);
-        ms_text_add(&words, "; %s a step",
-                    ms_quantity_time(point->step_ns).s);
+        ms_text_add(&words, "; %s a step", ms_quantity_time(point->step_ns).s);
     }
     ms_tell_words("plain:", LABEL_INDENT, &words, text);
 }
@@ -309,8 +308,9 @@ static void put_front(const ms_fit_reply *reply, const ms_style *style,
     const ms_fit *fit = reply->fit;
     uint32_t rows = fit->n_front < MOST_ROWS ? fit->n_front : MOST_ROWS;
     bool chosen_told = false;
-    ms_text_add(text, "\n%s       peak   headroom      step   extra"
-                      " recompute  policy%s\n",
+    ms_text_add(text,
+                "\n%s       peak   headroom      step   extra"
+                " recompute  policy%s\n",
                 style->strong, style->plain);
     for (uint32_t k = 0; k < rows; k++)
         chosen_told |=
@@ -319,8 +319,9 @@ static void put_front(const ms_fit_reply *reply, const ms_style *style,
         front_row(reply, reply->chosen, text);
     for (uint32_t k = 0; k < rows; k++)
         front_row(reply, fit->front[row_at(fit->n_front, rows, k)], text);
-    ms_text_add(text, "%s* best; the others: nothing that fits is both smaller "
-                      "and faster",
+    ms_text_add(text,
+                "%s* best; the others: nothing that fits is both smaller "
+                "and faster",
                 style->faint);
     if (rows < fit->n_front)
         ms_text_add(text, " (%u of %u)", rows, fit->n_front);
@@ -347,8 +348,7 @@ static void searched_lines(const ms_fit_reply *reply, const ms_style *style,
             ms_text_add(&words, "%s%u of %s", words.length > 0 ? " x " : "",
                         fit->axes[a].n, ms_fit_dimensions[a].name);
     ms_text_add(&words, "%s%s set-ups; %s replayed",
-                words.length > 0 ? ": " : "",
-                ms_quantity_count(fit->n_all).s,
+                words.length > 0 ? ": " : "", ms_quantity_count(fit->n_all).s,
                 ms_quantity_count(fit->count[MS_FIT_REPLAYED]).s);
     put_count(fit, MS_FIT_REFUSED, "refused by a policy", &words);
     put_count(fit, MS_FIT_TOO_BIG, "provably do not fit", &words);
@@ -379,6 +379,7 @@ void ms_fit_text_write(const ms_fit_reply *reply, const ms_style *style,
         smallest_lines(reply, style, text);
     }
     searched_lines(reply, style, text);
-    ms_text_add(text, "%s %s\n", fit->best != MS_NONE ? "run:     " : "least:   ",
-                reply->command);
+    ms_text_add(
+        text, "%s %s\n",
+        fit->best != MS_NONE ? "run:     " : "least:   ", reply->command);
 }

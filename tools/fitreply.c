@@ -133,8 +133,8 @@ static void find_roomier(ms_fit_reply *reply)
 }
 
 ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
-                       const ms_arguments *arguments, ms_fit_reply *reply,
-                       ms_fault *fault)
+                      const ms_arguments *arguments, ms_fit_reply *reply,
+                      ms_fault *fault)
 {
     *reply = (ms_fit_reply){.fit = fit,
                             .max = max,

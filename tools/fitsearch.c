@@ -309,9 +309,9 @@ static ms_err sort(search *s, bool by_memory, ms_fault *fault)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < s->n; i++) {
         const ms_fit_bound *bound = &s->fit->all[s->list[i]].bound;
-        keys[i] = (key){by_memory ? bound->peak_bytes : bound->step_ns,
-                        by_memory ? bound->step_ns : bound->peak_bytes,
-                        s->list[i]};
+        keys[i] =
+            (key){by_memory ? bound->peak_bytes : bound->step_ns,
+                  by_memory ? bound->step_ns : bound->peak_bytes, s->list[i]};
     }
     qsort(keys, s->n, sizeof *keys, by_key);
     for (uint32_t i = 0; i < s->n; i++)
@@ -356,8 +356,7 @@ static ms_err search_stage(search *s, uint32_t stage, ms_fault *fault)
     ms_fit *fit = s->fit;
     s->n = 0;
     for (uint32_t i = 0; i < fit->n_all; i++)
-        if (stage_of(&fit->all[i]) == stage &&
-            fit->all[i].state == MS_FIT_OPEN)
+        if (stage_of(&fit->all[i]) == stage && fit->all[i].state == MS_FIT_OPEN)
             s->list[s->n++] = i;
     s->replays = false;
     MS_TRY(run_items(s, 0, s->n, fault));
@@ -379,8 +378,7 @@ static ms_err find_smallest(search *s, ms_fault *fault)
     for (uint32_t from = 0; from < s->n;) {
         uint32_t to = from;
         while (to < s->n && to - from < ROUND &&
-               (fit->smallest == MS_NONE ||
-                fit->all[fit->smallest].far_full ||
+               (fit->smallest == MS_NONE || fit->all[fit->smallest].far_full ||
                 fit->all[s->list[to]].bound.peak_bytes <=
                     need_of(&fit->all[fit->smallest])))
             to++;

@@ -55,8 +55,7 @@ static const ms_fit_choice shares[] = {
 
 static const ms_fit_choice offloads[] = {
     {.spec = ""},
-    {.spec = "offload:optimizer",
-     .words = "the optimizer on the host"},
+    {.spec = "offload:optimizer", .words = "the optimizer on the host"},
     {.spec = "offload:optimizer/gradients",
      .words = "optimizer and gradients on the host"},
     {.spec = "offload:optimizer/params/gradients",
@@ -194,9 +193,8 @@ static ms_err open_axis(ms_fit *fit, ms_fit_axis_id id, ms_fault *fault)
 
 /* ---- the set-ups --------------------------------------------------------- */
 
-static const ms_fit_option *option_of(const ms_fit *fit,
-                                      const ms_fit_point *point,
-                                      ms_fit_axis_id axis)
+static const ms_fit_option *
+option_of(const ms_fit *fit, const ms_fit_point *point, ms_fit_axis_id axis)
 {
     return &fit->axes[axis].options[point->option[axis]];
 }

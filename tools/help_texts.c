@@ -190,6 +190,11 @@ void ms_help_texts_json(ms_text *text)
         {"memsim compare MODEL --json, beside schema_version, memsim and "
          "model:",
          &ms_keys_compare},
+        {"memsim sweep MODEL --json, an object per line (CSV: the columns):",
+         &ms_keys_row},
+        {"memsim fit MODEL --json, beside schema_version, memsim, model, "
+         "device and settings:",
+         &ms_keys_fit},
         {"memsim inspect MODEL --json, beside schema_version, memsim and "
          "model:",
          &ms_keys_inspect},

@@ -3,6 +3,7 @@
 
 #include "tools/keys.h"
 #include "tools/compare.h"
+#include "tools/fit.h"
 
 /* ---- explain ------------------------------------------------------------- */
 
@@ -148,6 +149,180 @@ static const ms_key compare_rows[] = {
      .help = "null without --explain"},
 };
 const ms_keys ms_keys_compare = MS_KEYS_OBJECT("compare", compare_rows);
+
+/* ---- sweep --------------------------------------------------------------- */
+
+#define VARIED "^(training|graph|model)\\.|^(device|gpus|memory)$"
+
+static const ms_key row_rows[] = {
+    {.name = "point",
+     .type = MS_KEY_COUNT,
+     .help = "from 1, counted over the whole product of the grids; then their "
+             "keys (training.batch, ...) in their order: memory in bytes, "
+             "devices by name"},
+    {.name = "policy", .type = MS_KEY_TEXT, .help = "canonical spelling"},
+    {.name = "status",
+     .type = MS_KEY_WORD,
+     .words = "refused",
+     .names = ms_names_status,
+     .n_names = MS_INFEASIBLE + 1,
+     .help = "ok, over, out_of_memory, infeasible or refused"},
+    {.name = "message",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "why it is infeasible or refused, or where memory ran out"},
+    {.name = "peak_allocated_bytes",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help = ""},
+    {.name = "peak_reserved_bytes",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help = "of the highest rank"},
+    {.name = "fits", .type = MS_KEY_BOOL, .null = true, .help = ""},
+    {.name = "step_ns", .type = MS_KEY_COUNT, .null = true, .help = ""},
+    {.name = "recompute_ns", .type = MS_KEY_COUNT, .null = true, .help = ""},
+    {.name = "stall_ns",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help = "as in run"},
+    {.name = "exposed_comm_ns", .type = MS_KEY_COUNT, .null = true, .help = ""},
+    {.name = "tokens_per_second",
+     .type = MS_KEY_NUMBER,
+     .null = true,
+     .help = "as in run"},
+    {.name = "host_peak_bytes",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help = "as in run"},
+};
+const ms_keys ms_keys_row = {
+    .name = "row", .rows = row_rows, .n = MS_KEYS_N(row_rows), .any = VARIED};
+
+/* ---- fit ----------------------------------------------------------------- */
+
+static const ms_key set_up_rows[] = {
+    MS_KEYS_COUNT("point"),
+    MS_KEYS_TEXT("policy"),
+    MS_KEYS_TEXT("words"),
+    MS_KEYS_COUNT("peak_allocated_bytes"),
+    MS_KEYS_COUNT("peak_reserved_bytes"),
+    {.name = "fits", .type = MS_KEY_BOOL},
+    {.name = "headroom_bytes", .type = MS_KEY_INTEGER},
+    MS_KEYS_COUNT("host_peak_bytes"),
+    MS_KEYS_COUNT("step_ns"),
+    MS_KEYS_COUNT("recompute_ns"),
+    MS_KEYS_COUNT("stall_ns"),
+    MS_KEYS_COUNT("exposed_comm_ns"),
+    {.name = "tokens_per_second", .type = MS_KEY_NUMBER, .null = true}};
+static const ms_keys set_up = MS_KEYS_OBJECT("set_up", set_up_rows);
+
+static const ms_key without_rows[] = {
+    MS_KEYS_TEXT("lacks"),
+    {.name = "set_up", .type = MS_KEY_OBJECT, .null = true, .of = &set_up}};
+static const ms_keys without = MS_KEYS_OBJECT("without", without_rows);
+
+static const ms_key max_rows[] = {
+    MS_KEYS_TEXT("key"),           MS_KEYS_COUNT("value"),
+    MS_KEYS_COUNT_OR_NULL("over"), MS_KEYS_COUNT("cap"),
+    MS_KEYS_COUNT("values_tried"), MS_KEYS_COUNT("replayed")};
+static const ms_keys max = MS_KEYS_OBJECT("max", max_rows);
+
+/* What ms_fit_dimensions gives to "dimensions". */
+static bool dimension(uint32_t i, ms_arena *arena, ms_key *key)
+{
+    (void)arena;
+    if (i >= MS_FIT_N_AXES)
+        return false;
+    *key = (ms_key){
+        .name = ms_fit_dimensions[i].name, .type = MS_KEY_COUNT, .null = true};
+    return true;
+}
+static const ms_keys dimensions = {.name = "dimensions", .more = dimension};
+
+static const ms_key searched_rows[] = {
+    MS_KEYS_COUNT("set_ups"),
+    MS_KEYS_COUNT("replayed"),
+    MS_KEYS_COUNT("refused"),
+    MS_KEYS_COUNT("too_big"),
+    MS_KEYS_COUNT("beaten"),
+    MS_KEYS_COUNT("too_slow"),
+    {.name = "dimensions", .type = MS_KEY_OBJECT, .of = &dimensions}};
+static const ms_keys searched = MS_KEYS_OBJECT("searched", searched_rows);
+
+static const ms_key fit_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim"),
+    {.name = "status",
+     .type = MS_KEY_WORD,
+     .words = "ok|infeasible",
+     .help = "ok or infeasible"},
+    MS_KEYS_TEXT("model"),
+    MS_KEYS_TEXT("device"),
+    {.name = "settings", .type = MS_KEY_OBJECT, .of = &ms_keys_run_settings},
+    {.name = "parameters", .type = MS_KEY_COUNT, .help = ""},
+    {.name = "capacity_bytes", .type = MS_KEY_COUNT, .help = ""},
+    {.name = "context_bytes", .type = MS_KEY_COUNT, .help = "as in run"},
+    {.name = "fits", .type = MS_KEY_BOOL, .help = "does any set-up fit?"},
+    {.name = "given",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "the policies that were given"},
+    {.name = "max",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &max,
+     .help = "with --max: key, its largest value, the next value, which is too "
+             "much (over; null: none up to cap is), values_tried, replayed"},
+    {.name = "recommendation",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = "the fastest set-up that fits: point, policy, words, and numbers "
+             "as in a row of a sweep"},
+    {.name = "smallest",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = "where nothing fits, the one with the lowest peak"},
+    {.name = "command",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "to type for the chosen one"},
+    {.name = "without",
+     .type = MS_KEY_OBJECTS,
+     .of = &without,
+     .help = "the fastest that fits without one of its parts: what it lacks, "
+             "and the set_up"},
+    {.name = "plain",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = "with nothing but what was given"},
+    {.name = "on_device",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = "the fastest that fits and keeps everything on the device"},
+    {.name = "roomier",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = "one with more headroom"},
+    {.name = "front",
+     .type = MS_KEY_OBJECTS,
+     .of = &set_up,
+     .help = "set-ups that none beats in both peak and step time"},
+    {.name = "searched",
+     .type = MS_KEY_OBJECT,
+     .of = &searched,
+     .help = "set_ups, and how many were replayed, refused, too_big, beaten, "
+             "too_slow; dimensions, how many choices each had (null: given)"},
+    {.name = "not_searched",
+     .type = MS_KEY_TEXTS,
+     .help = "what else there is to choose"},
+};
+const ms_keys ms_keys_fit = MS_KEYS_OBJECT("fit", fit_rows);
 
 /* ---- inspect ------------------------------------------------------------- */
 

@@ -38,4 +38,6 @@
         .name = "schema_version", .type = MS_KEY_VERSION                       \
     }
 
+extern const ms_keys ms_keys_run_settings; /* "settings" */
+
 #endif

@@ -120,6 +120,71 @@ static const ms_key rank_rows[] = {
 };
 static const ms_keys rank_keys = MS_KEYS_OBJECT("rank", rank_rows);
 
+/* ---- run: what figures are drawn from ------------------------------------ */
+
+static const ms_key band_rows[] = {{.name = "phase",
+                                    .type = MS_KEY_WORD,
+                                    .names = ms_record_phases,
+                                    .n_names = MS_N_PHASES + 1},
+                                   MS_KEYS_COUNT("from_ns"),
+                                   MS_KEYS_COUNT("to_ns")};
+static const ms_keys band = MS_KEYS_OBJECT("phase", band_rows);
+
+static const ms_key stream_rows[] = {{.name = "stream",
+                                      .type = MS_KEY_WORD,
+                                      .names = ms_names_stream,
+                                      .n_names = MS_N_STREAMS},
+                                     {.name = "work_ns",
+                                      .type = MS_KEY_SOME,
+                                      .names = ms_record_works,
+                                      .n_names = MS_N_WORKS},
+                                     {.name = "slices", .type = MS_KEY_TABLE}};
+static const ms_keys stream = MS_KEYS_OBJECT("stream", stream_rows);
+
+static const ms_key drawn_rows[] = {
+    MS_KEYS_COUNT("rank"),
+    MS_KEYS_COUNT_OR_NULL("end_ns"),
+    MS_KEYS_COUNT_OR_NULL("end_event"),
+    {.name = "points",
+     .type = MS_KEY_TABLE,
+     .help = "the device's level, in at most 600 rows: from t_ns (or event) "
+             "on, each category that occurs, and reserved_bytes, the highest "
+             "until the next row; the highest level of each part of the step "
+             "stays"},
+    {.name = "phases",
+     .type = MS_KEY_OBJECTS,
+     .of = &band,
+     .help = "phase (forward, backward, optimizer, or mixed where they "
+             "alternate), from_ns, to_ns"},
+    {.name = "streams",
+     .type = MS_KEY_OBJECTS,
+     .of = &stream,
+     .help = "compute, then each that works: work_ns, what it does or waits "
+             "for and how long; slices, the same for parts of at least 1/600 "
+             "of the step"},
+    {.name = "host_bytes",
+     .type = MS_KEY_LEVELS,
+     .null = true,
+     .help = "highest level of host memory in each of 600 parts of the step"},
+};
+static const ms_keys drawn = MS_KEYS_OBJECT("drawn_rank", drawn_rows);
+
+static const ms_key timeline_rows[] = {
+    MS_KEYS_TEXT("title"),
+    MS_KEYS_TEXT("subtitle"),
+    MS_KEYS_COUNT("data_ranks"),
+    {.name = "ranks",
+     .type = MS_KEY_OBJECTS,
+     .of = &drawn,
+     .help = "per rank: end_ns (the step's), or end_event of a step that takes "
+             "no time"},
+    {.name = "layers",
+     .type = MS_KEY_TABLE,
+     .help = "of the rank with the highest peak, in order: name (of a block or "
+             "a layer in none), saved_bytes, forward_ns, recompute_ns"},
+};
+static const ms_keys timeline = MS_KEYS_OBJECT("timeline", timeline_rows);
+
 /* ---- run: the whole ------------------------------------------------------ */
 
 static const ms_key unknown_rows[] = {MS_KEYS_TEXT("op"),
@@ -164,11 +229,11 @@ static const ms_key setting_rows[] = {
     {.name = "book", .type = MS_KEY_WORD, .words = "host|device"},
     {.name = "wall", .type = MS_KEY_BOOL},
     {.name = "defaults", .type = MS_KEY_TEXTS}};
-static const ms_keys settings = {.name = "settings",
-                                 .rows = setting_rows,
-                                 .n = MS_KEYS_N(setting_rows),
-                                 .more = setting,
-                                 .any = "^model\\."};
+const ms_keys ms_keys_run_settings = {.name = "settings",
+                                      .rows = setting_rows,
+                                      .n = MS_KEYS_N(setting_rows),
+                                      .more = setting,
+                                      .any = "^model\\."};
 
 static const ms_key run_rows[] = {
     {.name = "schema_version",
@@ -187,7 +252,7 @@ static const ms_key run_rows[] = {
      .help = "names; policy in canonical spelling"},
     {.name = "settings",
      .type = MS_KEY_OBJECT,
-     .of = &settings,
+     .of = &ms_keys_run_settings,
      .help = "every setting; \"defaults\" lists those not given"},
     {.name = "parameters",
      .type = MS_KEY_COUNT,
@@ -328,5 +393,12 @@ static const ms_key run_rows[] = {
      .type = MS_KEY_OBJECTS,
      .of = &rank_keys,
      .help = "the same for each rank"},
+    {.name = "timeline",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &timeline,
+     .help = "what figures are drawn from: title, subtitle, data_ranks (that "
+             "do what each of the ranks does), ranks and layers; tables are "
+             "columns (their names) and rows"},
 };
 const ms_keys ms_keys_run = MS_KEYS_OBJECT("run", run_rows);

@@ -14,6 +14,8 @@ const ms_schema_document ms_schema_documents[] = {
     {"result", "what memsim run --json prints", &ms_keys_run},
     {"explain", "what memsim explain --json prints", &ms_keys_explain},
     {"compare", "what memsim compare --json prints", &ms_keys_compare},
+    {"row", "a line of what memsim sweep --json prints", &ms_keys_row},
+    {"fit", "what memsim fit --json prints", &ms_keys_fit},
     {"inspect", "what memsim inspect --json prints", &ms_keys_inspect},
 };
 #define N_DOCUMENTS (sizeof ms_schema_documents / sizeof ms_schema_documents[0])
@@ -45,7 +47,9 @@ static const char *const type_names[] = {
     [MS_KEY_TEXT] = "string",     [MS_KEY_WORD] = "string",
     [MS_KEY_VERSION] = "integer", [MS_KEY_TEXTS] = "array",
     [MS_KEY_OBJECT] = "object",   [MS_KEY_OBJECTS] = "array",
-    [MS_KEY_COUNTS] = "object",   [MS_KEY_NAMED] = "object"};
+    [MS_KEY_COUNTS] = "object",   [MS_KEY_NAMED] = "object",
+    [MS_KEY_LEVELS] = "array",    [MS_KEY_SOME] = "object",
+    [MS_KEY_TABLE] = "object"};
 
 static void put_type(ms_indent *json, const ms_key *key)
 {
@@ -63,7 +67,8 @@ static void put_enum(ms_indent *json, const ms_key *key)
 {
     ms_indent_open(json, "enum", '[');
     for (uint32_t i = 0; i < key->n_names; i++)
-        ms_indent_string(json, NULL, key->names[i]);
+        if (key->names[i] != NULL)
+            ms_indent_string(json, NULL, key->names[i]);
     for (const char *word = key->words; word != NULL && *word != '\0';) {
         size_t length = strcspn(word, "|");
         const char *one = ms_arena_text(json->text->arena, word, length);
@@ -91,6 +96,8 @@ static void put_members(ms_indent *json, const ms_key *key)
         ms_indent_close(json, '}');
     }
     ms_indent_close(json, '}');
+    if (key->type == MS_KEY_SOME)
+        return;
     ms_indent_open(json, "required", '[');
     for (uint32_t i = 0; i < key->n_names; i++)
         ms_indent_string(json, NULL, key->names[i]);
@@ -114,8 +121,28 @@ static void put_items(ms_indent *json, const ms_key *key)
         return;
     }
     ms_indent_open(json, "items", '{');
+    ms_indent_string(json, "type",
+                     key->type == MS_KEY_TEXTS ? "string" : "integer");
+    ms_indent_close(json, '}');
+}
+
+static void put_table(ms_indent *json)
+{
+    ms_indent_open(json, "properties", '{');
+    ms_indent_open(json, "columns", '{');
+    ms_indent_string(json, "type", "array");
+    ms_indent_open(json, "items", '{');
     ms_indent_string(json, "type", "string");
     ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "rows", '{');
+    ms_indent_string(json, "type", "array");
+    ms_indent_open(json, "items", '{');
+    ms_indent_string(json, "type", "array");
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_words(json, "required", "columns|rows");
 }
 
 static const char *reference(ms_indent *json, const ms_keys *keys)
@@ -143,10 +170,14 @@ static void put_key(ms_indent *json, const ms_key *key)
         ms_indent_integer(json, "const", DOCUMENT_VERSION);
     else if (key->type == MS_KEY_WORD)
         put_enum(json, key);
-    else if (key->type == MS_KEY_COUNTS || key->type == MS_KEY_NAMED)
+    else if (key->type == MS_KEY_COUNTS || key->type == MS_KEY_NAMED ||
+             key->type == MS_KEY_SOME)
         put_members(json, key);
-    else if (key->type == MS_KEY_OBJECTS || key->type == MS_KEY_TEXTS)
+    else if (key->type == MS_KEY_OBJECTS || key->type == MS_KEY_TEXTS ||
+             key->type == MS_KEY_LEVELS)
         put_items(json, key);
+    else if (key->type == MS_KEY_TABLE)
+        put_table(json);
     ms_indent_close(json, '}');
 }
 
@@ -174,9 +205,7 @@ static void put_keys(ms_indent *json, const ms_keys *keys)
     ms_indent_close(json, '}');
     if (keys->any != NULL) {
         ms_indent_open(json, "patternProperties", '{');
-        ms_indent_open(json, keys->any, '{');
-        ms_indent_string(json, "type", "string");
-        ms_indent_close(json, '}');
+        ms_indent_word(json, keys->any, "true");
         ms_indent_close(json, '}');
     }
     ms_indent_open(json, "required", '[');

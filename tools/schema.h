@@ -46,8 +46,11 @@ typedef enum ms_key_type {
     MS_KEY_TEXTS,   /* an array of strings */
     MS_KEY_OBJECT,  /* of */
     MS_KEY_OBJECTS, /* an array of them */
+    MS_KEY_LEVELS,  /* an array of COUNTs */
     MS_KEY_COUNTS,  /* an object with a COUNT for each of names */
-    MS_KEY_NAMED    /* an object with an object for each of names */
+    MS_KEY_SOME,    /* for some of names */
+    MS_KEY_NAMED,   /* an object with an object for each of names */
+    MS_KEY_TABLE    /* {"columns": [names], "rows": [[value, ...], ...]} */
 } ms_key_type;
 
 typedef struct ms_key {
@@ -56,13 +59,14 @@ typedef struct ms_key {
     bool null;                /* where it does not apply */
     const struct ms_keys *of; /* OBJECT, OBJECTS, NAMED */
     const char *words;        /* WORD: "a|b" */
-    const char *const *names; /* WORD, COUNTS, NAMED: n_names */
+    const char *const *names; /* WORD, COUNTS, SOME, NAMED: n_names, some may
+                                 be NULL */
     uint32_t n_names;
     const char *help; /* NULL: the object's row tells of it; "": as the next */
 } ms_key;
 
 /* An object.  more: row i of those that come from another table, false when
- * there are no more; any: a pattern, keys like it are strings. */
+ * there are no more; any: a pattern; keys like it come from the user. */
 typedef struct ms_keys {
     const char *name;
     const ms_key *rows;
@@ -75,7 +79,7 @@ typedef struct ms_keys {
 void ms_keys_help(const ms_keys *keys, ms_text *text);
 
 extern const ms_keys ms_keys_run, ms_keys_explain, ms_keys_compare,
-    ms_keys_inspect;
+    ms_keys_inspect, ms_keys_row, ms_keys_fit;
 
 /* ---- schema.c, schema_model.c -------------------------------------------- */
 
