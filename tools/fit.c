@@ -7,6 +7,7 @@
 
 typedef struct outputs {
     const char *csv, *max; /* or NULL */
+    ms_picture picture;
     bool json, quiet;
     const ms_style *style;
 } outputs;
@@ -28,19 +29,26 @@ static ms_err read_options(run *r, ms_fault *fault)
 {
     const ms_arguments *arguments = r->hall->arguments;
     const char *colour = ms_options_value(arguments, MS_OPTION_COLOR);
-    r->out = (outputs){
-        .csv = ms_options_value(arguments, MS_OPTION_CSV),
-        .max = ms_options_value(arguments, MS_OPTION_MAX),
-        .json = ms_options_value(arguments, MS_OPTION_JSON) != NULL,
-        .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL,
-        .style = ms_screen_style(1, colour)};
+    r->out =
+        (outputs){.csv = ms_options_value(arguments, MS_OPTION_CSV),
+                  .max = ms_options_value(arguments, MS_OPTION_MAX),
+                  .json = ms_options_value(arguments, MS_OPTION_JSON) != NULL,
+                  .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL,
+                  .style = ms_screen_style(1, colour)};
     MS_TRY(ms_settings_read(arguments, r->hall->keep, &r->job, fault));
     MS_TRY(ms_workers_read(ms_options_value(arguments, MS_OPTION_JOBS),
                            &r->threads, fault));
-    if (r->out.json && ms_outputs_is_stdout(r->out.csv))
-        return ms_fail(fault, MS_EUSAGE, NULL, "ask for one of them",
-                       "--json and --csv - both go to standard output");
-    return ms_outputs_check(&r->job, &r->out.csv, 1, fault);
+    MS_TRY(
+        ms_outputs_picture(arguments, r->hall->keep, &r->out.picture, fault));
+    const char *files[] = {r->out.csv, r->out.picture.path,
+                           r->out.picture.script};
+    if (r->out.json + ms_outputs_is_stdout(files[0]) +
+            ms_outputs_is_stdout(files[1]) >
+        1)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "ask for one of --json and a file named -",
+                       "standard output can carry one result only");
+    return ms_outputs_check(&r->job, files, 3, fault);
 }
 
 /* Is a number given that --max is to find? */
@@ -57,8 +65,8 @@ static ms_err check_max(const run *r, ms_fault *fault)
         size_t length = strlen(field);
         bool sets = given->option->id == MS_OPTION_SET &&
                     strncmp(key, field, length) == 0 && key[length] == '=';
-        if (sets || (given->option->id == MS_OPTION_SETTING &&
-                     strcmp(key, field) == 0))
+        if (sets ||
+            (given->option->id == MS_OPTION_SETTING && strcmp(key, field) == 0))
             return ms_fail(fault, MS_EUSAGE, NULL, "leave one of the two out",
                            "--max %s finds the %s that --%s gives", r->out.max,
                            field + strlen("training."),
@@ -88,8 +96,8 @@ static ms_err find_max(run *r, ms_fault *fault)
     MS_TRY(ms_fit_space_open(&r->fit, fault));
     MS_TRY(ms_fit_max_find(&r->fit, r->out.max, &r->max, fault));
     uint64_t value = r->max.value > 0 ? r->max.value : r->max.over;
-    const char *number = ms_arena_format(r->hall->keep, "%llu",
-                                         (unsigned long long)value);
+    const char *number =
+        ms_arena_format(r->hall->keep, "%llu", (unsigned long long)value);
     if (number == NULL)
         return ms_fail_nomem(fault);
     ms_fit_space_close(&r->fit);
@@ -110,6 +118,21 @@ static ms_err search(run *r, ms_fault *fault)
     return ms_fitreply_of(&r->fit, max, r->hall->arguments, &r->reply, fault);
 }
 
+/* The figure comes last: data outputs are written even without gnuplot. */
+static ms_err draw(const run *r, ms_fault *fault)
+{
+    const ms_picture *picture = &r->out.picture;
+    if (picture->path == NULL)
+        return MS_OK;
+    if (ms_outputs_is_stdout(picture->path))
+        ms_screen_end_with_reader();
+    MS_TRY(ms_fit_figure_draw(&r->reply, picture->path, picture->script,
+                              r->hall->trial, fault));
+    if (!r->out.quiet && !ms_outputs_is_stdout(picture->path))
+        ms_complain_note("wrote", picture->path);
+    return MS_OK;
+}
+
 /* ---- the command --------------------------------------------------------- */
 
 static ms_err print_result(const run *r, ms_fault *fault)
@@ -121,7 +144,7 @@ static ms_err print_result(const run *r, ms_fault *fault)
         return ms_screen_print(&csv, fault);
     if (r->out.json)
         ms_fit_data_json(&r->reply, &text);
-    else if (!r->out.quiet)
+    else if (!r->out.quiet && !ms_outputs_is_stdout(r->out.picture.path))
         ms_fit_text_write(&r->reply, r->out.style, &text);
     MS_TRY(ms_screen_print(&text, fault));
     return r->out.csv == NULL
@@ -138,6 +161,8 @@ ms_err ms_fit_command(const ms_hall *hall, int *status, ms_fault *fault)
     ms_err err = search(&r, fault);
     if (err == MS_OK)
         err = print_result(&r, fault);
+    if (err == MS_OK)
+        err = draw(&r, fault);
     ms_fit_space_close(&r.fit);
     ms_points_close(&r.points);
     *status = r.fit.best != MS_NONE ? 0 : ms_complain_status(MS_EINFEASIBLE);

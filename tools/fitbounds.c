@@ -141,7 +141,7 @@ static void run_forward(walk *w, const ms_call *call)
     for (uint32_t i = graph->out_at[first]; i < graph->out_at[end]; i++) {
         uint32_t s = graph->out[i], saved = graph->storage_saved_end[s];
         uint32_t local = graph->storage_local_end[s];
-        w->of[s] &= (uint8_t)~(KEPT | LOST);
+        w->of[s] &= (uint8_t) ~(KEPT | LOST);
         if (saved == MS_NONE || saved < forward || s < graph->n_persistent)
             continue;
         if (call->keep == MS_ALL)

@@ -133,14 +133,16 @@ static void find_roomier(ms_fit_reply *reply)
 }
 
 ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
-                       const ms_arguments *arguments, ms_fit_reply *reply,
-                       ms_fault *fault)
+                      const ms_arguments *arguments, ms_fit_reply *reply,
+                      ms_fault *fault)
 {
     *reply = (ms_fit_reply){.fit = fit,
                             .max = max,
                             .arguments = arguments,
                             .fixed = fixed_words(fit)};
     reply->chosen = fit->best != MS_NONE ? fit->best : fit->smallest;
+    if (reply->chosen == MS_NONE)
+        reply->chosen = fit->smallest_far;
     if (reply->chosen == MS_NONE) { /* every policy refused */
         *fault = fit->refusal;
         return fault->err;

@@ -55,8 +55,7 @@ static const ms_fit_choice shares[] = {
 
 static const ms_fit_choice offloads[] = {
     {.spec = ""},
-    {.spec = "offload:optimizer",
-     .words = "the optimizer on the host"},
+    {.spec = "offload:optimizer", .words = "the optimizer on the host"},
     {.spec = "offload:optimizer/gradients",
      .words = "optimizer and gradients on the host"},
     {.spec = "offload:optimizer/params/gradients",
@@ -194,9 +193,8 @@ static ms_err open_axis(ms_fit *fit, ms_fit_axis_id id, ms_fault *fault)
 
 /* ---- the set-ups --------------------------------------------------------- */
 
-static const ms_fit_option *option_of(const ms_fit *fit,
-                                      const ms_fit_point *point,
-                                      ms_fit_axis_id axis)
+static const ms_fit_option *
+option_of(const ms_fit *fit, const ms_fit_point *point, ms_fit_axis_id axis)
 {
     return &fit->axes[axis].options[point->option[axis]];
 }
@@ -323,6 +321,21 @@ void ms_fit_space_words(const ms_fit *fit, const ms_fit_point *point,
         fill(option->choice->words, option->value, text);
         between = ", ";
     }
+}
+
+uint32_t ms_fit_space_kind(const ms_fit *fit, const ms_fit_point *point)
+{
+    uint32_t kind = 0;
+    for (uint32_t a = 0; a < MS_FIT_N_AXES; a++) {
+        const ms_fit_dimension *dimension = &ms_fit_dimensions[a];
+        const ms_fit_choice *choice =
+            option_of(fit, point, (ms_fit_axis_id)a)->choice;
+        uint32_t row = 0;
+        while (row < dimension->n_choices && choice != &dimension->choices[row])
+            row++;
+        kind = kind * (dimension->n_choices + 1) + row;
+    }
+    return kind;
 }
 
 uint32_t ms_fit_space_other(const ms_fit *fit, uint32_t point,
