@@ -185,7 +185,7 @@ static ms_err append(reader *r, size_t at, const char *value,
     if (value == NULL || !make_room(r))
         return ms_fail_nomem(r->fault);
     if (axis->devices != NULL)
-        axis->devices[axis->n] = device;
+        axis->devices[axis->n] = *device;
     r->places[axis->n] = (uint32_t)at;
     axis->values[axis->n++] = value;
     return MS_OK;
@@ -429,7 +429,7 @@ ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
                 ms_settings_put(job, axis->key, axis->values[i], arena, fault));
             continue;
         }
-        job->device = axis->devices[i];
+        job->device = &axis->devices[i];
         job->device_given = true;
     }
     return MS_OK;

@@ -23,6 +23,8 @@ static const topic topics[] = {
     {"frameworks", "what differs between versions of PyTorch",
      ms_help_tables_frameworks},
     {"files", "how a model file is written", ms_help_texts_files},
+    {"grid", "the points of a sweep: --grid, --filter, --shard",
+     ms_help_texts_grid},
     {"units", "bytes, GiB and GB", ms_help_texts_units},
     {"json", "the keys of run --json", ms_help_texts_json},
     {"exit", "exit statuses", ms_help_texts_exit},

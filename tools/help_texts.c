@@ -91,6 +91,59 @@ void ms_help_texts_files(ms_text *text)
     put(text, topics);
 }
 
+void ms_help_texts_grid(ms_text *text)
+{
+    static const char *const lines[] = {
+        "memsim sweep MODEL --grid KEY=LIST [--grid KEY=LIST]... simulates "
+        "each point of",
+        "the product; the last key varies fastest.",
+        "",
+        "KEY     policy, device, gpus, memory; batch, sequence and the other "
+        "settings of",
+        "        memsim help training; graph.KEY; model.KEY.  It takes the "
+        "place of the",
+        "        option of that name, but policies join those of -p.",
+        "LIST    VALUE,VALUE,... or, where values have commas, "
+        "VALUE;VALUE;... (one with",
+        "        commas: VALUE;)",
+        "VALUE   a word, a number, or a range of whole numbers (of sizes for "
+        "memory):",
+        "        A..B      A, A+1, ... up to B",
+        "        A..B+S    A, A+S, A+2S, ... not beyond B",
+        "        A..B*F    A, A*F, A*F*F, ... not beyond B",
+        "",
+        "--filter CONDITION, repeated, keeps the points for which all hold.  "
+        "A condition",
+        "is SIDE<=SIDE (or <, >, >=, =, !=), a side a number, a key or a "
+        "product of",
+        "these; KEY=WORD, KEY!=WORD, or KEY~PART (the value contains it).",
+        "",
+        "--shard I/N simulates the I-th of N parts; the rows of all parts, "
+        "one behind the",
+        "other, are the rows of the whole.",
+        "",
+        "A row has point (from 1, of the product, filtered ones counted), the "
+        "keys with",
+        "their values (memory in bytes), policy, status, message and numbers; "
+        "a point",
+        "that cannot be simulated is a row with status refused or infeasible, "
+        "a message",
+        "and no numbers.  Rows come in the order of the points and are the "
+        "same whatever",
+        "--jobs is.  The exit status is 0 also where points do not fit.",
+        "",
+        "    memsim sweep llama-2-7b -o out.csv \\",
+        "        --grid 'policy=none;checkpoint:sqrt;zero:3,dp=8' \\",
+        "        --grid 'batch=1..64*2' --grid sequence=1024,2048,4096 \\",
+        "        --filter 'batch*sequence<=65536'",
+        "",
+        "With -o FILE rows are added to FILE as they come; after an "
+        "interruption the same",
+        "command with --resume goes on behind the last whole row.",
+        NULL};
+    put(text, lines);
+}
+
 void ms_help_texts_units(ms_text *text)
 {
     static const char *const lines[] = {
@@ -203,6 +256,27 @@ static void put_timeline_keys(ms_text *text)
     put_keys(rows, text);
 }
 
+static void put_sweep_keys(ms_text *text)
+{
+    static const json_key rows[] = {
+        {"point", "from 1, counted over the whole product of the grids"},
+        {"training.batch, ...", "the keys of the grids, in their order: "
+                                "memory in bytes, devices by name"},
+        {"policy", "canonical spelling"},
+        {"status", "ok, over, out_of_memory, infeasible or refused"},
+        {"message", "why it is infeasible or refused, or where memory ran "
+                    "out; else null"},
+        {"peak_allocated_bytes, peak_reserved_bytes", "of the highest rank"},
+        {"fits", "as in run"},
+        {"step_ns, recompute_ns, stall_ns", "as in run"},
+        {"exposed_comm_ns, tokens_per_second", "as in run"},
+        {"host_peak_bytes", "as in run"},
+        {NULL, NULL}};
+    ms_text_add(text, "\nmemsim sweep MODEL --json, an object per line (CSV: "
+                      "the columns):\n\n");
+    put_keys(rows, text);
+}
+
 static void put_run_keys(ms_text *text)
 {
     static const json_key rows[] = {
@@ -268,10 +342,42 @@ static void put_run_keys(ms_text *text)
     put_timeline_keys(text);
 }
 
+static void put_fit_keys(ms_text *text)
+{
+    static const json_key rows[] = {
+        {"schema_version, memsim", "as in run"},
+        {"status", "ok, or infeasible: nothing fits"},
+        {"model, device, settings, parameters", "as in run"},
+        {"capacity_bytes, context_bytes", "of the device; the rest is for "
+                                          "what is reserved"},
+        {"given", "the policies of every set-up, or null"},
+        {"max", "with --max: key, value, over (the smallest that was tried "
+                "and does not fit, or null), cap, values_tried, replayed"},
+        {"recommendation", "the best set-up, or null: point, policy, words, "
+                           "numbers as a sweep's, headroom_bytes"},
+        {"smallest, smallest_beyond_node", "where nothing fits: what needs "
+                                           "least, and what would, had the "
+                                           "node more host memory"},
+        {"command", "the command line that runs it"},
+        {"without", "for each part of it: lacks, set_up"},
+        {"plain, on_device, roomier", "the set-up without any choice; the "
+                                      "best that leaves the host's memory "
+                                      "alone; the fastest with 5 % to spare"},
+        {"front", "what fits and nothing beats, the fastest first"},
+        {"searched", "set_ups, of these replayed, refused, too_big, beaten, "
+                     "too_slow; dimensions: how many choices, null: fixed"},
+        {"not_searched", "in words"},
+        {NULL, NULL}};
+    ms_text_add(text, "\nmemsim fit MODEL --json:\n\n");
+    put_keys(rows, text);
+}
+
 void ms_help_texts_json(ms_text *text)
 {
     put_run_keys(text);
     put_explain_keys(text);
     put_compare_keys(text);
+    put_sweep_keys(text);
+    put_fit_keys(text);
     ms_text_add(text, "\nA key that does not apply is null.\n");
 }

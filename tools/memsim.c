@@ -47,10 +47,8 @@ const ms_command ms_memsim_commands[] = {
      1,
      ms_sweep_command,
      {"memsim sweep gpt2 --grid 'batch=1..64*2'",
-      "memsim sweep llama-2-7b --grid 'policy=none;zero:3,dp=8' "
-      "--grid batch=1..8 -o out.csv",
-      "memsim sweep gpt2 --grid batch=1..64 --grid sequence=128..1024*2 "
-      "--shard 1/4",
+      "memsim sweep gpt2-xl --grid 'policy=none;zero:3,dp=8' -o out.csv",
+      "memsim sweep gpt2 --grid batch=1..64 --grid gpus=1..8*2 --shard 1/4",
       NULL}},
     {"inspect",
      "MODEL",

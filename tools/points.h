@@ -90,10 +90,10 @@ ms_err ms_workers_read(const char *jobs, uint32_t *threads, ms_fault *fault);
 #define MS_GRID_POINTS 100000000u /* of the product */
 
 typedef struct ms_axis {
-    const char *key;           /* with its group: "training.batch" */
-    const char **values;       /* as rows show them: memory in bytes, canonical
-                                  spelling of policies, full names of devices */
-    const ms_device **devices; /* of the key device, else NULL */
+    const char *key;     /* with its group: "training.batch" */
+    const char **values; /* as rows show them: memory in bytes, canonical
+                            spelling of policies, full names of devices */
+    ms_device *devices;  /* of the key device, else NULL */
     uint32_t n;
     uint64_t stride; /* points from a value to the next */
 } ms_axis;

@@ -299,7 +299,7 @@ static bool done(void *of, uint32_t i)
 
 /* A file of another model or of other settings has other numbers: its last
  * row is simulated again. */
-static ms_err check_last(run *r, const char *last, ms_fault *fault)
+static ms_err check_last(run *r, const ms_text *last, ms_fault *fault)
 {
     ms_text row = {.arena = r->hall->trial};
     char where[256];
@@ -313,15 +313,15 @@ static ms_err check_last(run *r, const char *last, ms_fault *fault)
     ms_sweep_rows_end(&r->sweep, r->ring, &row);
     if (row.failed)
         return ms_fail_nomem(fault);
-    row.bytes[row.length - 1] = '\0';
-    if (strcmp(row.bytes, last) == 0)
-        return MS_OK;
     size_t at = 0;
-    while (row.bytes[at] == last[at])
+    while (at < row.length && at < last->length &&
+           row.bytes[at] == last->bytes[at])
         at++;
-    snprintf(where, sizeof where, "%.200s:%" PRIu32, r->file.path,
-             item + 1 + !r->sweep.json);
-    ms_fail_quote(fault, last, strlen(last), at);
+    if (at == row.length && at == last->length)
+        return MS_OK;
+    snprintf(where, sizeof where, "%.200s:%" PRIu32 ":%zu", r->file.path,
+             item + 1 + !r->sweep.json, at + 1);
+    ms_fail_quote(fault, last->bytes, last->length, at);
     return ms_fail(fault, MS_EINPUT, where,
                    "resume with the same model and settings, or write to "
                    "another file",
@@ -338,14 +338,14 @@ static ms_err take_rooms(run *r, ms_fault *fault)
 
 static ms_err open_file(run *r, ms_fault *fault)
 {
-    const char *last = NULL;
+    ms_text last = {.arena = r->hall->keep};
     MS_TRY(
         ms_sweep_file_open(&r->file, r->out, r->resume, r->hall->keep, fault));
     if (r->resume)
         MS_TRY(ms_sweep_file_resume(&r->file, &r->sweep, r->hall->trial, &last,
                                     fault));
-    if (last != NULL)
-        MS_TRY(check_last(r, last, fault));
+    if (r->file.found > 0)
+        MS_TRY(check_last(r, &last, fault));
     if (r->file.end_bytes == 0)
         ms_sweep_rows_header(&r->sweep, &r->file.rows);
     return MS_OK;
@@ -362,9 +362,9 @@ static void tell(const run *r)
                                    : "interrupted: wrote";
     if (interrupt == 0 && (r->quiet || r->file.path == NULL))
         return;
-    snprintf(what, sizeof what, "%s %s rows (%s fit, %s refused) to", how,
-             ms_quantity_count(r->n_done).s, ms_quantity_count(r->n_fit).s,
-             ms_quantity_count(r->n_refused).s);
+    snprintf(what, sizeof what, "%s %s row%s (%s fit, %s refused) to", how,
+             ms_quantity_count(r->n_done).s, r->n_done == 1 ? "" : "s",
+             ms_quantity_count(r->n_fit).s, ms_quantity_count(r->n_refused).s);
     ms_complain_note(what, path);
 }
 

@@ -73,10 +73,9 @@ typedef struct ms_sweep_file {
 ms_err ms_sweep_file_open(ms_sweep_file *file, const char *path, bool resume,
                           ms_arena *arena, ms_fault *fault);
 /* Cuts a torn last line; the others must be the sweep's first rows: MS_EINPUT
- * with file:line:column.  last: the last one, without its end, or NULL. */
+ * with file:line:column.  last: gets the last one. */
 ms_err ms_sweep_file_resume(ms_sweep_file *file, const ms_sweep *sweep,
-                            ms_arena *trial, const char **last,
-                            ms_fault *fault);
+                            ms_arena *trial, ms_text *last, ms_fault *fault);
 /* Writes rows that wait; with all false only if the last time was a while
  * ago.  On a full disk whole rows stay. */
 ms_err ms_sweep_file_flush(ms_sweep_file *file, bool all, ms_fault *fault);

@@ -181,7 +181,7 @@ static ms_err check_rows(lines *l, const ms_sweep *sweep, ms_arena *trial,
 }
 
 static ms_err check_lines(ms_sweep_file *file, lines *l, const ms_sweep *sweep,
-                          ms_arena *trial, const char **last, ms_fault *fault)
+                          ms_arena *trial, ms_text *last, ms_fault *fault)
 {
     size_t begins = 0;
     MS_TRY(check_header(l, sweep, trial, fault));
@@ -189,18 +189,15 @@ static ms_err check_lines(ms_sweep_file *file, lines *l, const ms_sweep *sweep,
     if (!torn)
         MS_TRY(check_rows(l, sweep, trial, &file->found, &begins, fault));
     file->end_bytes = l->at;
-    if (file->found == 0)
-        return MS_OK;
-    *last =
-        ms_arena_text(file->rows.arena, l->bytes + begins, l->at - begins - 1);
-    return *last == NULL ? ms_fail_nomem(fault) : MS_OK;
+    if (file->found > 0)
+        ms_text_put(last, l->bytes + begins, l->at - begins);
+    return last->failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
 ms_err ms_sweep_file_resume(ms_sweep_file *file, const ms_sweep *sweep,
-                            ms_arena *trial, const char **last, ms_fault *fault)
+                            ms_arena *trial, ms_text *last, ms_fault *fault)
 {
     struct stat now;
-    *last = NULL;
     if (fstat(file->fd, &now) != 0)
         return fail_system(file, NULL, fault);
     lines l = {.file = file, .length = (size_t)now.st_size, .number = 1};

@@ -15,6 +15,9 @@
  * and checkpoints: lower, policies, expand, replay, measure; its parts per op
  * and event below choices_1000_ms      1000   program, expand, replay of one
  * lowered model process_run_ms         30   more than process_version_ms
+ *     sweep_10000_ms      20000   10,000 points of a 7B model on two threads,
+ *                                 as a process; sweep_threads: how many times
+ *                                 as fast as on one
  *     layers_million_ms    5000   a chain of 10^6 layers, as a process, and
  *     layers_million_mib   2048   the most memory it holds
  *     layers_12 ... layers_10000: the same ns per op and event, within noise */
@@ -378,6 +381,29 @@ static void bench_million(const char *memsim)
            (double)children.ru_maxrss / 1024);
 }
 
+/* Policies vary fastest: those that only place tensors share a graph. */
+static void bench_sweep(const char *memsim)
+{
+    static const char policies[] =
+        "policy=none;checkpoint:sqrt;checkpoint:full;checkpoint:every=2;"
+        "checkpoint:selective;zero:1,dp=8;zero:3,dp=8;offload:optimizer;"
+        "zero:1,dp=8+checkpoint:sqrt;zero:3,dp=8+checkpoint:sqrt";
+    const char *run[] = {
+        memsim,   "sweep",        "llama-2-7b", "-q",
+        "--grid", "batch=1..250", "--grid",     "sequence=512..4096*2",
+        "--grid", policies,       "-j1",        NULL};
+    struct times one = {.n = 3}, two = {.n = 3};
+    for (size_t i = 0; i < one.n; i++) {
+        run[10] = "-j1";
+        one.ns[i] = process_ns(run);
+        run[10] = "-j2";
+        two.ns[i] = process_ns(run);
+    }
+    print_times("sweep_10000_one_ms", &one, 1e6);
+    print_times("sweep_10000_ms", &two, 1e6);
+    printf(",\n  \"sweep_threads\": %.2f", one.ns[0] / two.ns[0]);
+}
+
 int main(int argc, char **argv)
 {
     printf("{\"memsim\": \"%s\"", MS_VERSION);
@@ -400,6 +426,7 @@ int main(int argc, char **argv)
         const char *run[] = {argv[1], MAIN_JOB, NULL};
         bench_process("process_version_ms", version);
         bench_process("process_run_ms", run);
+        bench_sweep(argv[1]);
         bench_million(argv[1]);
     }
     printf("\n}\n");

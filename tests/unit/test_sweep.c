@@ -132,10 +132,10 @@ START_TEST(resumes_after_a_cut_at_every_byte)
     const char *json = _i == 1 ? "--json" : NULL;
     folder_open();
     snprintf(to, sizeof to, "-o%s", folder_path("a"));
-    const char *const words[] = {
-        "--grid", "batch=1,2", "--grid", "policy=none;zero:3;checkpoint:full",
-        to,       "--resume",  "-j1",    json,
-        NULL};
+    const char *const words[] = {"--grid", "policy=none;zero:3;checkpoint:full",
+                                 to,       "--resume",
+                                 "-j1",    json,
+                                 NULL};
     sweep_well(words); /* a missing file is begun */
     size_t length = folder_read(folder_path("a"), whole, ROOM);
     for (size_t cut = 0; cut <= length; cut++) {
