@@ -7,6 +7,7 @@
 
 typedef struct outputs {
     const char *csv, *max; /* or NULL */
+    ms_picture picture;
     bool json, quiet;
     const ms_style *style;
 } outputs;
@@ -37,10 +38,17 @@ static ms_err read_options(run *r, ms_fault *fault)
     MS_TRY(ms_settings_read(arguments, r->hall->keep, &r->job, fault));
     MS_TRY(ms_workers_read(ms_options_value(arguments, MS_OPTION_JOBS),
                            &r->threads, fault));
-    if (r->out.json && ms_outputs_is_stdout(r->out.csv))
-        return ms_fail(fault, MS_EUSAGE, NULL, "ask for one of them",
-                       "--json and --csv - both go to standard output");
-    return ms_outputs_check(&r->job, &r->out.csv, 1, fault);
+    MS_TRY(
+        ms_outputs_picture(arguments, r->hall->keep, &r->out.picture, fault));
+    const char *files[] = {r->out.csv, r->out.picture.path,
+                           r->out.picture.script};
+    if (r->out.json + ms_outputs_is_stdout(files[0]) +
+            ms_outputs_is_stdout(files[1]) >
+        1)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "ask for one of --json and a file named -",
+                       "standard output can carry one result only");
+    return ms_outputs_check(&r->job, files, 3, fault);
 }
 
 /* Is a number given that --max is to find? */
@@ -110,6 +118,21 @@ static ms_err search(run *r, ms_fault *fault)
     return ms_fitreply_of(&r->fit, max, r->hall->arguments, &r->reply, fault);
 }
 
+/* The figure comes last: data outputs are written even without gnuplot. */
+static ms_err draw(const run *r, ms_fault *fault)
+{
+    const ms_picture *picture = &r->out.picture;
+    if (picture->path == NULL)
+        return MS_OK;
+    if (ms_outputs_is_stdout(picture->path))
+        ms_screen_end_with_reader();
+    MS_TRY(ms_fit_figure_draw(&r->reply, picture->path, picture->script,
+                              r->hall->trial, fault));
+    if (!r->out.quiet && !ms_outputs_is_stdout(picture->path))
+        ms_complain_note("wrote", picture->path);
+    return MS_OK;
+}
+
 /* ---- the command --------------------------------------------------------- */
 
 static ms_err print_result(const run *r, ms_fault *fault)
@@ -121,7 +144,7 @@ static ms_err print_result(const run *r, ms_fault *fault)
         return ms_screen_print(&csv, fault);
     if (r->out.json)
         ms_fit_data_json(&r->reply, &text);
-    else if (!r->out.quiet)
+    else if (!r->out.quiet && !ms_outputs_is_stdout(r->out.picture.path))
         ms_fit_text_write(&r->reply, r->out.style, &text);
     MS_TRY(ms_screen_print(&text, fault));
     return r->out.csv == NULL
@@ -138,6 +161,8 @@ ms_err ms_fit_command(const ms_hall *hall, int *status, ms_fault *fault)
     ms_err err = search(&r, fault);
     if (err == MS_OK)
         err = print_result(&r, fault);
+    if (err == MS_OK)
+        err = draw(&r, fault);
     ms_fit_space_close(&r.fit);
     ms_points_close(&r.points);
     *status = r.fit.best != MS_NONE ? 0 : ms_complain_status(MS_EINFEASIBLE);

@@ -9,7 +9,8 @@
  *     fitsearch.c   replays; what provably cannot matter is passed over
  *     fitmax.c      the largest batch or sequence
  *     fitreply.c    what is told of what was found
- *     fit_text.c, fit_data.c, fit.c   for people; JSON and CSV; the command
+ *     fit_text.c, fit_data.c, fit_figure.c   for people; JSON and CSV
+ *     fit.c         the command
  *
  *     ms_fit fit = {.job = &job, .points = &points, .arena = &arena};
  *     MS_TRY(ms_fit_space_open(&fit, fault));
@@ -135,8 +136,9 @@ typedef struct ms_fit_point {
 #define MS_FIT_SLOWEST_NUMERATOR 3u
 #define MS_FIT_SLOWEST_DENOMINATOR 2u
 /* Times that differ by no more than one part in so many are a tie: a roofline
- * knows no better.  Then the simpler set-up is the better one, which is the one
- * listed first. */
+ * knows no better.  Then the simpler set-up is the better one: the one whose
+ * choices stand further up in the tables.  Of the same choices it is the one
+ * that needs less, then the one listed first. */
 #define MS_FIT_TIE 100u
 
 typedef struct ms_fit {
@@ -159,8 +161,10 @@ typedef struct ms_fit {
     uint32_t fastest;   /* that fits, of several the smallest; MS_NONE: none */
     uint32_t best;      /* the simplest of those that tie with it */
     uint32_t on_device; /* the same of those that keep all on the device */
-    uint32_t smallest;  /* of what was replayed; MS_NONE: nothing could be */
-    uint32_t *front;    /* what fits and nothing beats, the fastest first */
+    /* Of what was replayed, where nothing fits; MS_NONE: nothing could be. */
+    uint32_t smallest;     /* of those for which the node has enough */
+    uint32_t smallest_far; /* of those for which it has not */
+    uint32_t *front;       /* what fits and nothing beats, the fastest first */
     uint32_t n_front;
     ms_fault refusal; /* of the first set-up that a policy refused */
 
@@ -177,11 +181,15 @@ ms_err ms_fit_space_spec(const ms_fit *fit, const ms_fit_point *point,
 /* "ZeRO stage 1, a checkpoint every 3 blocks"; nothing for a plain one. */
 void ms_fit_space_words(const ms_fit *fit, const ms_fit_point *point,
                         ms_text *text);
+/* Which choices it is made of, whatever their values; the simpler the less. */
+uint32_t ms_fit_space_kind(const ms_fit *fit, const ms_fit_point *point);
 /* The point that has option `to` on that axis, all else alike; or MS_NONE. */
 uint32_t ms_fit_space_other(const ms_fit *fit, uint32_t point,
                             ms_fit_axis_id axis, uint16_t to);
 /* What is the same for any number of threads: all of fit. */
 ms_err ms_fit_search(ms_fit *fit, ms_fault *fault);
+/* Does it take longer than what the front may hold? */
+bool ms_fit_is_slow(const ms_fit *fit, uint64_t step_ns);
 /* Replays a point that the search passed over. */
 ms_err ms_fit_replay(ms_fit *fit, uint32_t point, ms_fault *fault);
 
@@ -208,7 +216,8 @@ typedef struct ms_fit_reply {
     const ms_arguments *arguments;
     const char *given;  /* the policies given; NULL: none */
     const char *fixed;  /* what is not searched for them, in words; NULL */
-    uint32_t chosen;    /* best, or where nothing fits the smallest */
+    uint32_t chosen;    /* best, or where nothing fits the smallest; that
+                           needs more than the node has if there is no other */
     uint32_t roomier;   /* the fastest that leaves MS_FIT_ROOM, where the best
                            does not; MS_NONE */
     uint32_t without_n; /* set-ups that lack a part of the chosen one */
@@ -241,5 +250,13 @@ void ms_fit_text_write(const ms_fit_reply *reply, const ms_style *style,
 void ms_fit_data_json(const ms_fit_reply *reply, ms_text *text);
 /* A row per set-up that was replayed, with the columns of a sweep. */
 void ms_fit_data_csv(const ms_fit *fit, ms_text *text);
+
+/* ---- fit_figure.c -------------------------------------------------------- */
+
+/* Peak against step time: what was replayed and takes neither far longer than
+ * the fastest that fits nor far more memory than there is. */
+ms_err ms_fit_figure_draw(const ms_fit_reply *reply, const char *path,
+                          const char *script_path, ms_arena *arena,
+                          ms_fault *fault);
 
 #endif

@@ -87,6 +87,8 @@ static void put_recommendation(const ms_fit_reply *reply, ms_text *text)
     put_point(fit, fit->best, text);
     ms_text_add(text, ", \"smallest\": ");
     put_point(fit, fit->best == MS_NONE ? fit->smallest : MS_NONE, text);
+    ms_text_add(text, ", \"smallest_beyond_node\": ");
+    put_point(fit, fit->best == MS_NONE ? fit->smallest_far : MS_NONE, text);
     put_string("command", reply->command, text);
     ms_text_add(text, ", \"without\": [");
     for (uint32_t k = 0; k < reply->without_n; k++) {

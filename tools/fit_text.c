@@ -77,7 +77,9 @@ static void fixed_line(const ms_fit_reply *reply, ms_text *text)
     if (reply->given == NULL)
         return;
     ms_text_add(&words, "%s", reply->given);
-    if (reply->fixed != NULL)
+    if (reply->max != NULL)
+        ms_text_add(&words, " is given: no other set-up is tried");
+    else if (reply->fixed != NULL)
         ms_text_add(&words, " is given, so that %s %s not searched",
                     reply->fixed, strchr(reply->fixed, ',') ? "are" : "is");
     else
@@ -113,24 +115,21 @@ static void max_line(const ms_fit_reply *reply, ms_text *text)
 {
     const ms_fit_max *max = reply->max;
     ms_text words = {.arena = text->arena};
-    char label[16];
-    snprintf(label, sizeof label,
-             "max %s:", strcmp(max->key, "batch") == 0 ? "batch" : "seq");
     if (max->value == 0)
         ms_text_add(&words, "not even a %s of 1 fits", max->key);
     else if (max->over == 0)
-        ms_text_add(&words, "%s fits; %s", ms_quantity_count(max->value).s,
-                    max->model_cap ? "the model takes no more"
-                                   : "no more is tried");
+        ms_text_add(
+            &words, "%s %s fits; %s", max->key, ms_quantity_count(max->value).s,
+            max->model_cap ? "the model takes no more" : "no more is tried");
     else
-        ms_text_add(&words, "%s fits, %s does not",
+        ms_text_add(&words, "%s %s fits, %s does not", max->key,
                     ms_quantity_count(max->value).s,
                     ms_quantity_count(max->over).s);
     ms_text_add(&words,
                 " (%u values tried, %s replays; that a larger %s needs "
                 "no less memory is assumed)",
                 max->searches, ms_quantity_count(max->replays).s, max->key);
-    ms_tell_words(label, LABEL_INDENT, &words, text);
+    ms_tell_words("largest:", LABEL_INDENT, &words, text);
 }
 
 /* ---- the answer ---------------------------------------------------------- */
@@ -172,7 +171,8 @@ static void put_set_up(const ms_fit_reply *reply, uint32_t i, ms_text *words)
     size_t before = words->length;
     ms_fit_space_words(reply->fit, point, words);
     if (words->length == before)
-        ms_text_add(words, "%s", i == 0 ? "nothing is needed" : "as given");
+        ms_text_add(words, "%s",
+                    reply->given == NULL ? "nothing is needed" : "as given");
     ms_text_add(words, ": %s, which ",
                 ms_quantity_size(point->reserved_bytes).s);
     put_room(point, words);
@@ -249,29 +249,59 @@ static void best_lines(const ms_fit_reply *reply, const ms_style *style,
                text);
 }
 
+/* "least:    SPEC: 12.24 GiB, which is 4.30 GiB short; 7.38 s a step". */
+static void least_line(const ms_fit_reply *reply, const char *label, uint32_t i,
+                       ms_text *text)
+{
+    ms_text words = {.arena = text->arena};
+    if (i == MS_NONE)
+        return;
+    const ms_fit_point *point = point_of(reply, i);
+    put_policy(reply, i, &words);
+    ms_text_add(&words, ": %s, which ",
+                ms_quantity_size(point->reserved_bytes).s);
+    put_room(point, &words);
+    if (point->far_full)
+        ms_text_add(&words, " (%s of host memory a GPU)",
+                    ms_quantity_size(point->host_peak_bytes).s);
+    ms_text_add(&words, "; ");
+    put_time(point, &words);
+    ms_tell_words(label, LABEL_INDENT, &words, text);
+}
+
+static void helps_line(const ms_fit_reply *reply, ms_text *text)
+{
+    const ms_fit *fit = reply->fit;
+    const ms_fit_point *point = point_of(reply, reply->chosen);
+    ms_text words = {.arena = text->arena};
+    if (!point->far_full)
+        ms_text_add(
+            &words, "%s or more of memory per GPU; ",
+            ms_quantity_size(point->reserved_bytes + fit->context_bytes).s);
+    ms_text_add(&words, "%s",
+                fit->job->gpus > 1
+                    ? "more GPUs; tensor or pipeline parallelism, which are "
+                      "not simulated"
+                    : "several GPUs (--gpus N), which share model states");
+    ms_tell_words("helps:", LABEL_INDENT, &words, text);
+}
+
 static void smallest_lines(const ms_fit_reply *reply, const ms_style *style,
                            ms_text *text)
 {
     const ms_fit *fit = reply->fit;
-    const ms_fit_point *point = point_of(reply, reply->chosen);
-    ms_text words = {.arena = text->arena}, least = {.arena = text->arena};
-    ms_text help = {.arena = text->arena};
+    ms_text words = {.arena = text->arena};
     ms_text_add(&words, "nothing of what was searched");
     ms_text_add(text, "%s", style->bad);
     ms_tell_words("fits:", LABEL_INDENT, &words, text);
     ms_text_add(text, "%s", style->plain);
-    put_policy(reply, reply->chosen, &least);
-    ms_text_add(&least, ": ");
-    put_set_up(reply, reply->chosen, &least);
-    ms_tell_words("least:", LABEL_INDENT, &least, text);
-    ms_text_add(&help, "%s or more of memory per GPU",
-                ms_quantity_size(point->reserved_bytes + fit->context_bytes).s);
-    if (fit->job->gpus <= 1 && !fit->model.training.mode)
-        ms_text_add(&help, "; more GPUs (--gpus N), which share model states");
-    else if (fit->job->gpus > 1)
-        ms_text_add(&help, "; more GPUs; tensor or pipeline parallelism, which "
-                           "are not simulated");
-    ms_tell_words("helps:", LABEL_INDENT, &help, text);
+    least_line(reply, "least:", fit->smallest, text);
+    if (fit->smallest == MS_NONE ||
+        (fit->smallest_far != MS_NONE &&
+         point_of(reply, fit->smallest_far)->reserved_bytes <
+             point_of(reply, fit->smallest)->reserved_bytes))
+        least_line(reply, "or:", fit->smallest_far, text);
+    helps_line(reply, text);
 }
 
 /* ---- the front ----------------------------------------------------------- */
@@ -347,8 +377,9 @@ static void searched_lines(const ms_fit_reply *reply, const ms_style *style,
         if (!fit->axes[a].fixed)
             ms_text_add(&words, "%s%u of %s", words.length > 0 ? " x " : "",
                         fit->axes[a].n, ms_fit_dimensions[a].name);
-    ms_text_add(&words, "%s%s set-ups; %s replayed",
+    ms_text_add(&words, "%s%s set-up%s; %s replayed",
                 words.length > 0 ? ": " : "", ms_quantity_count(fit->n_all).s,
+                fit->n_all == 1 ? "" : "s",
                 ms_quantity_count(fit->count[MS_FIT_REPLAYED]).s);
     put_count(fit, MS_FIT_REFUSED, "refused by a policy", &words);
     put_count(fit, MS_FIT_TOO_BIG, "provably do not fit", &words);

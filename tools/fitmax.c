@@ -62,7 +62,7 @@ static ms_err try_value(ladder *l, uint64_t value, bool *fits, ms_fault *fault)
     ms_fault refusal = {.caret = -1};
     ms_fit at;
     ms_err err = search_at(l, value, &arena, &at, &refusal);
-    bool impossible = err == MS_EINPUT || err == MS_EUSAGE;
+    bool impossible = err == MS_EINPUT || err == MS_EUSAGE; /* too large */
     l->max->searches++;
     *fits = err == MS_OK && at.best != MS_NONE;
     if (err == MS_OK)

@@ -141,6 +141,8 @@ ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
                             .arguments = arguments,
                             .fixed = fixed_words(fit)};
     reply->chosen = fit->best != MS_NONE ? fit->best : fit->smallest;
+    if (reply->chosen == MS_NONE)
+        reply->chosen = fit->smallest_far;
     if (reply->chosen == MS_NONE) { /* every policy refused */
         *fault = fit->refusal;
         return fault->err;

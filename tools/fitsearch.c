@@ -91,8 +91,7 @@ static bool is_too_big(const ms_fit *fit, const ms_fit_point *point)
     return point->bound.peak_bytes > fit->capacity_bytes - fit->context_bytes;
 }
 
-/* Is its time beyond what the front holds? */
-static bool is_slow(const ms_fit *fit, uint64_t step_ns)
+bool ms_fit_is_slow(const ms_fit *fit, uint64_t step_ns)
 {
     if (fit->fastest == MS_NONE)
         return false;
@@ -111,7 +110,7 @@ static ms_err find_bound(const ms_fit *fit, ms_fit_point *point, worker *at,
     MS_TRY(job_of(fit, point, at, &job, fault));
     MS_TRY(ms_points_lower(fit->points, &at->seat, &job, &result, fault));
     point->bound = ms_fit_bounds_graph(&result.graph, &result.shape);
-    if (is_too_big(fit, point) || is_slow(fit, point->bound.step_ns))
+    if (is_too_big(fit, point) || ms_fit_is_slow(fit, point->bound.step_ns))
         return MS_OK;
     MS_TRY(ms_pipeline_program(&job, &at->seat.arena, &opts, &result, fault));
     return ms_fit_bounds_program(&result.graph, &result.program, &opts,
@@ -132,7 +131,7 @@ static void work(void *of, uint32_t i, uint32_t thread)
 /* A policy's refusal concerns the set-up alone. */
 static bool is_refusal(ms_err err)
 {
-    return err == MS_EUSAGE || err == MS_EINPUT;
+    return err == MS_EUSAGE || err == MS_EINPUT || err == MS_EINFEASIBLE;
 }
 
 static bool done(void *of, uint32_t i)
@@ -185,8 +184,6 @@ static bool is_before(const ms_fit *fit, uint32_t a, uint32_t b)
 static bool is_smaller(const ms_fit *fit, uint32_t a, uint32_t b)
 {
     const ms_fit_point *x = &fit->all[a], *y = &fit->all[b];
-    if (x->far_full != y->far_full)
-        return y->far_full;
     if (need_of(x) != need_of(y))
         return need_of(x) < need_of(y);
     return x->step_ns != y->step_ns ? x->step_ns < y->step_ns : a < b;
@@ -196,8 +193,10 @@ static void look_at(ms_fit *fit, uint32_t i)
 {
     if (fit->all[i].state != MS_FIT_REPLAYED)
         return;
-    if (fit->smallest == MS_NONE || is_smaller(fit, i, fit->smallest))
-        fit->smallest = i;
+    uint32_t *smallest =
+        fit->all[i].far_full ? &fit->smallest_far : &fit->smallest;
+    if (*smallest == MS_NONE || is_smaller(fit, i, *smallest))
+        *smallest = i;
     if (fit->all[i].fits &&
         (fit->fastest == MS_NONE || is_before(fit, i, fit->fastest)))
         fit->fastest = i;
@@ -209,14 +208,27 @@ static bool is_tie(const ms_fit *fit, uint64_t step_ns)
     return step_ns <= fastest_ns + fastest_ns / MS_FIT_TIE;
 }
 
+/* Is a preferred to b, where their times tie? */
+static bool is_simpler(const ms_fit *fit, uint32_t a, uint32_t b)
+{
+    const ms_fit_point *x = &fit->all[a], *y = &fit->all[b];
+    uint32_t kind = ms_fit_space_kind(fit, x);
+    uint32_t other = ms_fit_space_kind(fit, y);
+    if (kind != other)
+        return kind < other;
+    return need_of(x) != need_of(y) ? need_of(x) < need_of(y) : a < b;
+}
+
 /* The simplest of the fastest so far. */
 static uint32_t find_best(const ms_fit *fit)
 {
+    uint32_t best = MS_NONE;
     for (uint32_t i = 0; i < fit->n_all && fit->fastest != MS_NONE; i++)
         if (fit->all[i].state == MS_FIT_REPLAYED && fit->all[i].fits &&
-            is_tie(fit, fit->all[i].step_ns))
-            return i;
-    return MS_NONE;
+            is_tie(fit, fit->all[i].step_ns) &&
+            (best == MS_NONE || is_simpler(fit, i, best)))
+            best = i;
+    return best;
 }
 
 /* Takes a point that fits into the front, the fastest first, and out of it
@@ -242,6 +254,18 @@ static void join_front(ms_fit *fit, uint32_t i)
 
 /* ---- what cannot matter -------------------------------------------------- */
 
+/* Would b, if it is all that its bounds allow, be preferred to a, which is no
+ * slower and no larger? */
+static bool may_be_simpler(const ms_fit *fit, uint32_t b, uint32_t a)
+{
+    uint32_t kind = ms_fit_space_kind(fit, &fit->all[a]);
+    uint32_t other = ms_fit_space_kind(fit, &fit->all[b]);
+    if (!is_tie(fit, fit->all[b].bound.step_ns) || kind < other)
+        return false;
+    return kind > other ||
+           (need_of(&fit->all[a]) == fit->all[b].bound.peak_bytes && b < a);
+}
+
 /* Of equals the one that is listed later is beaten. */
 static bool is_beaten(const ms_fit *fit, uint32_t i)
 {
@@ -252,9 +276,9 @@ static bool is_beaten(const ms_fit *fit, uint32_t i)
                     need_of(other) == bound->peak_bytes;
         if (other->step_ns > bound->step_ns)
             return false;
-        if (need_of(other) > bound->peak_bytes)
-            continue;
-        if (fit->front[k] < i || (!same && !is_tie(fit, bound->step_ns)))
+        if (need_of(other) <= bound->peak_bytes &&
+            (fit->front[k] < i || !same) &&
+            !may_be_simpler(fit, i, fit->front[k]))
             return true;
     }
     return false;
@@ -267,7 +291,7 @@ static uint8_t ruled_out(const ms_fit *fit, uint32_t i)
         return point->state;
     if (is_too_big(fit, point))
         return MS_FIT_TOO_BIG;
-    if (is_slow(fit, point->bound.step_ns))
+    if (ms_fit_is_slow(fit, point->bound.step_ns))
         return MS_FIT_TOO_SLOW;
     return is_beaten(fit, i) ? MS_FIT_BEATEN : MS_FIT_OPEN;
 }
@@ -378,7 +402,7 @@ static ms_err find_smallest(search *s, ms_fault *fault)
     for (uint32_t from = 0; from < s->n;) {
         uint32_t to = from;
         while (to < s->n && to - from < ROUND &&
-               (fit->smallest == MS_NONE || fit->all[fit->smallest].far_full ||
+               (fit->smallest == MS_NONE ||
                 fit->all[s->list[to]].bound.peak_bytes <=
                     need_of(&fit->all[fit->smallest])))
             to++;
@@ -403,7 +427,8 @@ static ms_err open_search(search *s, ms_fault *fault)
     if (s->workers == NULL || s->list == NULL || s->faults == NULL ||
         fit->front == NULL)
         return ms_fail_nomem(fault);
-    fit->best = fit->fastest = fit->smallest = fit->on_device = MS_NONE;
+    fit->best = fit->fastest = fit->on_device = MS_NONE;
+    fit->smallest = fit->smallest_far = MS_NONE;
     fit->n_front = 0;
     fit->refusal = (ms_fault){.caret = -1};
     return MS_OK;
@@ -422,7 +447,7 @@ static void close_search(search *s)
 static void close_front(ms_fit *fit)
 {
     while (fit->n_front > 0 &&
-           is_slow(fit, fit->all[fit->front[fit->n_front - 1]].step_ns))
+           ms_fit_is_slow(fit, fit->all[fit->front[fit->n_front - 1]].step_ns))
         fit->n_front--;
     memset(fit->count, 0, sizeof fit->count);
     for (uint32_t i = 0; i < fit->n_all; i++)

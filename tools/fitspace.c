@@ -323,6 +323,21 @@ void ms_fit_space_words(const ms_fit *fit, const ms_fit_point *point,
     }
 }
 
+uint32_t ms_fit_space_kind(const ms_fit *fit, const ms_fit_point *point)
+{
+    uint32_t kind = 0;
+    for (uint32_t a = 0; a < MS_FIT_N_AXES; a++) {
+        const ms_fit_dimension *dimension = &ms_fit_dimensions[a];
+        const ms_fit_choice *choice =
+            option_of(fit, point, (ms_fit_axis_id)a)->choice;
+        uint32_t row = 0;
+        while (row < dimension->n_choices && choice != &dimension->choices[row])
+            row++;
+        kind = kind * (dimension->n_choices + 1) + row;
+    }
+    return kind;
+}
+
 uint32_t ms_fit_space_other(const ms_fit *fit, uint32_t point,
                             ms_fit_axis_id axis, uint16_t to)
 {

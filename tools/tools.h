@@ -303,6 +303,15 @@ char *ms_outputs_script(const char *figure, ms_arena *arena);
 ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
                         ms_fault *fault);
 
+/* What --plot, --figure and --keep-script ask for; NULL: nothing. */
+typedef struct ms_picture {
+    const char *path, *kind;
+    const char *script; /* where it is kept */
+} ms_picture;
+/* The path has one of the endings of figures. */
+ms_err ms_outputs_picture(const ms_arguments *arguments, ms_arena *arena,
+                          ms_picture *picture, ms_fault *fault);
+
 /* ---- summary.c, alive.c, inspect.c: results to text ---------------------- */
 
 typedef struct ms_summary {
