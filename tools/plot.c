@@ -5,24 +5,6 @@
 
 #include <string.h>
 
-typedef enum needs { ONE_RUN, RUNS, ANY, ROWS } needs;
-
-/* The kinds of figures: what each is drawn from. */
-static const struct {
-    const char *name;
-    needs needs;
-    ms_err (*draw)(ms_plot *plot, ms_fault *fault);
-} kinds[] = {
-    {"timeline", ONE_RUN, ms_plot_runs_timeline},
-    {"gantt", ONE_RUN, ms_plot_runs_gantt},
-    {"layers", ONE_RUN, ms_plot_runs_layers},
-    {"ranks", ONE_RUN, ms_plot_runs_ranks},
-    {"bars", RUNS, ms_plot_runs_bars},
-    {"pareto", ANY, ms_plot_runs_pareto},
-    {"curve", ROWS, ms_plot_sweep_curve},
-};
-#define N_KINDS (sizeof kinds / sizeof kinds[0])
-
 /* ---- files --------------------------------------------------------------- */
 
 static ms_err add_runs(ms_plot *plot, const ms_record *runs, uint32_t n,
@@ -69,7 +51,9 @@ static ms_err read_files(ms_plot *plot, ms_fault *fault)
     }
     if (plot->n_runs > 0 || plot->rows.n > 0)
         return MS_OK;
-    return ms_fail(fault, MS_EINPUT, arguments->operands[0],
+    const char *first = arguments->operands[0];
+    return ms_fail(fault, MS_EINPUT,
+                   strcmp(first, "-") == 0 ? "standard input" : first,
                    "did memsim sweep get as far as its first point?",
                    "there are no results, only a header");
 }
@@ -84,50 +68,26 @@ static const char *default_kind(const ms_plot *plot)
                                                               : "pareto";
 }
 
-static ms_err check_one_run(const ms_plot *plot, const char *kind,
-                            ms_fault *fault)
+static bool is(const char *kind, const char *name)
 {
-    const char *hint = "give it one: memsim run MODEL --json >run.json";
-    if (plot->rows.n > 0)
-        return ms_fail(fault, MS_EUSAGE, NULL, hint,
-                       "figure %s is of one run; rows of a sweep have only its "
-                       "sums",
-                       kind);
-    if (plot->n_runs > 1)
-        return ms_fail(fault, MS_EUSAGE, NULL,
-                       "name one result, or draw --figure bars or pareto",
-                       "figure %s is of one run; there are %u", kind,
-                       plot->n_runs);
-    return MS_OK;
+    return strcmp(kind, name) == 0;
 }
 
-/* A kind that these results cannot give says what would. */
-static ms_err check_kind(const ms_plot *plot, size_t kind, ms_fault *fault)
+/* A kind that rows of a sweep cannot give, or only they can, says what would;
+ * of how many runs a kind is, ms_figures_draw says. */
+static ms_err check_kind(const ms_plot *plot, const char *kind, ms_fault *fault)
 {
-    const char *name = kinds[kind].name;
-    switch (kinds[kind].needs) {
-    case ONE_RUN:
-        return check_one_run(plot, name, fault);
-    case RUNS:
-        if (plot->rows.n > 0)
-            return ms_fail(fault, MS_EUSAGE, NULL,
-                           "draw --figure pareto, or bars of results of "
-                           "run --json or compare --json",
-                           "figure %s shows categories, which rows of a "
-                           "sweep do not have",
-                           name);
+    if (is(kind, "curve") && (plot->rows.n == 0 || plot->n_runs > 0))
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "make them, e.g.: memsim sweep MODEL --grid "
+                       "'batch=1..64*2' -o rows.csv",
+                       "figure %s is of the rows of a sweep alone", kind);
+    if (is(kind, "curve") || is(kind, "pareto") || plot->rows.n == 0)
         return MS_OK;
-    case ROWS:
-        if (plot->rows.n == 0 || plot->n_runs > 0)
-            return ms_fail(fault, MS_EUSAGE, NULL,
-                           "make them, e.g.: memsim sweep MODEL --grid "
-                           "'batch=1..64*2' -o rows.csv",
-                           "figure %s is of the rows of a sweep alone", name);
-        return MS_OK;
-    case ANY:
-        break;
-    }
-    return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, NULL,
+                   "draw --figure curve or pareto, or save a run: memsim run "
+                   "MODEL --json >run.json",
+                   "figure %s shows more than rows of a sweep tell", kind);
 }
 
 /* Options that only some kinds heed. */
@@ -141,7 +101,7 @@ static ms_err check_options(const ms_plot *plot, const char *kind,
         for (size_t k = 0; k < sizeof of_curve / sizeof *of_curve; k++)
             if (option->id == of_curve[k] && strcmp(kind, "curve") != 0)
                 return ms_fail(fault, MS_EUSAGE, NULL, "add --figure curve",
-                               "option \"--%s\" is for curves, not for a %s",
+                               "option \"--%s\" is for curves; this is a %s",
                                option->name, kind);
         if ((option->id == MS_OPTION_MEMORY ||
              option->id == MS_OPTION_DEVICE) &&
@@ -154,15 +114,19 @@ static ms_err check_options(const ms_plot *plot, const char *kind,
     return MS_OK;
 }
 
-static ms_err find_kind(const ms_plot *plot, size_t *kind, ms_fault *fault)
+static ms_err draw(const ms_plot *plot, ms_fault *fault)
 {
-    const char *name = ms_options_value(plot->arguments, MS_OPTION_FIGURE);
-    if (name == NULL)
-        name = default_kind(plot);
-    for (*kind = 0; strcmp(kinds[*kind].name, name) != 0;)
-        ++*kind;
-    MS_TRY(check_kind(plot, *kind, fault));
-    return check_options(plot, name, fault);
+    const char *kind = ms_options_value(plot->arguments, MS_OPTION_FIGURE);
+    if (kind == NULL)
+        kind = default_kind(plot);
+    MS_TRY(check_kind(plot, kind, fault));
+    MS_TRY(check_options(plot, kind, fault));
+    if (ms_outputs_is_stdout(plot->drawing.path))
+        ms_screen_end_with_reader();
+    if (is(kind, "curve"))
+        return ms_plot_sweep_curve(plot, fault);
+    return plot->rows.n > 0 ? ms_plot_runs_pareto(plot, fault)
+                            : ms_plot_runs_draw(plot, kind, fault);
 }
 
 /* ---- where it goes ------------------------------------------------------- */
@@ -210,15 +174,11 @@ static ms_err read_capacity(ms_plot *plot, ms_fault *fault)
 ms_err ms_plot_command(const ms_hall *hall, int *status, ms_fault *fault)
 {
     ms_plot plot = {.arguments = hall->arguments, .arena = hall->keep};
-    size_t kind;
     *status = 0;
     MS_TRY(read_outputs(&plot, fault));
     MS_TRY(read_capacity(&plot, fault));
     MS_TRY(read_files(&plot, fault));
-    MS_TRY(find_kind(&plot, &kind, fault));
-    if (ms_outputs_is_stdout(plot.drawing.path))
-        ms_screen_end_with_reader();
-    MS_TRY(kinds[kind].draw(&plot, fault));
+    MS_TRY(draw(&plot, fault));
     if (ms_options_value(hall->arguments, MS_OPTION_QUIET) == NULL &&
         !ms_outputs_is_stdout(plot.drawing.path))
         ms_complain_note("wrote", plot.drawing.path);

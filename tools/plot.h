@@ -5,10 +5,11 @@
 /* The parts of memsim plot:
  *
  *     plot.c          files, what kind of figure they give, where it goes
- *     plot_runs.c     figures of runs, and trades of whatever there is
+ *     plot_runs.c     figures of runs, and trades of rows
  *     plot_sweep.c    curves from the rows of a sweep
  */
 
+#include "tools/figures.h"
 #include "tools/results.h"
 #include "tools/rows.h"
 
@@ -25,16 +26,15 @@ typedef struct ms_plot {
 
 /* ---- plot_runs.c --------------------------------------------------------- */
 
-ms_err ms_plot_runs_timeline(ms_plot *plot, ms_fault *fault);
-ms_err ms_plot_runs_gantt(ms_plot *plot, ms_fault *fault);
-ms_err ms_plot_runs_layers(ms_plot *plot, ms_fault *fault);
-ms_err ms_plot_runs_ranks(ms_plot *plot, ms_fault *fault);
-ms_err ms_plot_runs_bars(ms_plot *plot, ms_fault *fault);
-ms_err ms_plot_runs_pareto(ms_plot *plot, ms_fault *fault);
+/* A kind of figures.h, of the runs. */
+ms_err ms_plot_runs_draw(const ms_plot *plot, const char *kind,
+                         ms_fault *fault);
+/* With the rows. */
+ms_err ms_plot_runs_pareto(const ms_plot *plot, ms_fault *fault);
 
 /* ---- plot_sweep.c -------------------------------------------------------- */
 
-ms_err ms_plot_sweep_curve(ms_plot *plot, ms_fault *fault);
+ms_err ms_plot_sweep_curve(const ms_plot *plot, ms_fault *fault);
 /* Does a numeric key vary, with few enough lines for one figure? */
 bool ms_plot_sweep_has_curve(const ms_plot *plot);
 /* What tells a row from the others: "checkpoint:sqrt, batch=8"; NULL: no

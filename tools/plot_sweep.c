@@ -427,7 +427,7 @@ static const char *subtitle_of(const curve *c)
     return text.bytes != NULL ? text.bytes : "";
 }
 
-ms_err ms_plot_sweep_curve(ms_plot *plot, ms_fault *fault)
+ms_err ms_plot_sweep_curve(const ms_plot *plot, ms_fault *fault)
 {
     curve c = {.plot = plot};
     MS_TRY(read_layout(plot, &c.layout, fault));

@@ -371,7 +371,8 @@ static ms_err cell_of(const reading *r, const ms_json *json, uint32_t row,
     if (node->kind == MS_JSON_NULL)
         return MS_OK;
     if (node->kind == MS_JSON_ARRAY || node->kind == MS_JSON_OBJECT)
-        return FAIL_AT(r, cell->at, again, "a row has no %s",
+        return FAIL_AT(r, cell->at, again,
+                       "%s stands where a number or a word belongs",
                        ms_json_kind_name(json, row));
     size_t length = node->kind == MS_JSON_STRING ? strlen(node->value.s)
                                                  : strcspn(bytes, ",} \t\r\n");
