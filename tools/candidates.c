@@ -215,20 +215,54 @@ static void offer_keys(const typing *t)
     offer_fields(t, "");
 }
 
-/* Keys of settings, and the policy: what a grid can vary. */
+static void offer_devices(const typing *t)
+{
+    for (uint32_t i = 0; i < ms_devices_n; i++) {
+        offer(t, ms_devices[i].name, "", "");
+        if (*ms_devices[i].alias != '\0')
+            offer(t, ms_devices[i].alias, "", ms_devices[i].name);
+    }
+}
+
+/* The last of "a,b" or "a;b". */
+static typing behind_list(const typing *t)
+{
+    const char *typed = t->word + t->head;
+    size_t last = strlen(typed);
+    while (last > 0 && strchr(",;", typed[last - 1]) == NULL)
+        last--;
+    return behind(t, last);
+}
+
+/* What a grid can vary: keys of --set, "training." left out or not, and what
+ * has options of its own. */
 static void offer_grid(const typing *t)
 {
-    if (strncmp(t->word + t->head, "policy=", 7) == 0) {
-        const typing values = behind(t, 7);
-        const char *typed = values.word + values.head;
-        size_t last = strlen(typed);
-        while (last > 0 && strchr(",;", typed[last - 1]) == NULL)
-            last--;
-        const typing value = behind(&values, last);
-        offer_spec(&value);
-        return;
+    static const struct {
+        const char *key, *what;
+        void (*offer)(const typing *t);
+    } others[] = {{"policy", "memory policies", offer_spec},
+                  {"device", "devices", offer_devices},
+                  {"gpus", "GPUs of the job", NULL},
+                  {"memory", "capacity instead of the device's", NULL}};
+    const char *typed = t->word + t->head;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        size_t length = strlen(others[i].key);
+        bool has_value =
+            strncmp(typed, others[i].key, length) == 0 && typed[length] == '=';
+        if (!has_value)
+            offer(t, others[i].key, "=", others[i].what);
+        else if (others[i].offer != NULL) {
+            const typing values = behind(t, length + 1);
+            const typing value = behind_list(&values);
+            others[i].offer(&value);
+        }
     }
-    offer(t, "policy", "=", "memory policies");
+    for (uint32_t row = 0; row < ms_training_n_fields; row++)
+        if (ms_training_fields[row].group == NULL &&
+            strcmp(ms_training_fields[row].name, others[1].key) != 0)
+            offer(t, ms_training_fields[row].name, "=",
+                  ms_training_fields[row].help);
     offer_fields(t, "=");
 }
 
@@ -247,15 +281,6 @@ static void offer_models(const typing *t)
     for (uint32_t i = 0; i < ms_builtin_n_models; i++)
         offer(t, ms_builtin_models[i].name, "", ms_builtin_models[i].summary);
     offer_files(t, ".json");
-}
-
-static void offer_devices(const typing *t)
-{
-    for (uint32_t i = 0; i < ms_devices_n; i++) {
-        offer(t, ms_devices[i].name, "", "");
-        if (*ms_devices[i].alias != '\0')
-            offer(t, ms_devices[i].alias, "", ms_devices[i].name);
-    }
 }
 
 static void offer_topics(const typing *t)
