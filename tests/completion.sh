@@ -127,7 +127,8 @@ check ':files' run --csv ''
 check ':files gpt2-xl :files' run --plot gpt2-xl
 check ':files' run --plot --csv x
 check 'policy=' sweep gpt2 --grid po
-check 'policy=none;checkpoint:sqrt' sweep gpt2 --grid 'policy=none;checkpoint:sq'
+check 'policy=none;checkpoint:sqrt' \
+    sweep gpt2 --grid 'policy=none;checkpoint:sq'
 check 'device=a100,h200-141gb-sxm device=a100,h200' \
     sweep gpt2 --grid device=a100,h2
 check 'batch=' sweep gpt2 --grid bat
