@@ -24,7 +24,7 @@
 #define MOST_TICKS 24u
 #define HEAD_ROOM 1.06
 /* Times the highest value: beyond it the capacity is only named. */
-#define FAR_CAPACITY 1.7
+#define FAR_CAPACITY 2.0
 
 struct curve {
     const ms_curves *curves;
@@ -144,6 +144,12 @@ static const char *note_of(const struct curve *c)
         ms_text_add(&note, "hollow: does not fit");
     if (c->has_gaps)
         ms_text_add(&note, "%sgaps: no result", c->has_hollow ? "; " : "");
+    if (c->curves->usable_bytes > 0 && !c->shows_capacity &&
+        !c->curves->is_time) {
+        ms_text_add(&note, "%sall below ", note.length > 0 ? "; " : "");
+        ms_frame_capacity(&note, c->curves->capacity_bytes,
+                          c->curves->usable_bytes);
+    }
     return ms_frame_bytes_of(&c->frame, &note);
 }
 
@@ -153,6 +159,9 @@ static double place(struct curve *c)
     const ms_curves *curves = c->curves;
     ms_frame_entry entries[MS_CURVES_MOST];
     double side = side_of(c);
+    c->shows_capacity =
+        !curves->is_time && curves->usable_bytes > 0 &&
+        (double)curves->usable_bytes <= (double)c->highest * FAR_CAPACITY;
     c->has_side = side > 0.0 && side <= SIDE_PX;
     ms_frame_heading(frame, note_of(c));
     for (uint32_t s = 0; s < curves->n; s++)
@@ -286,19 +295,14 @@ static void put_capacity(const struct curve *c)
     const ms_curves *curves = c->curves;
     const ms_box *area = &c->frame.area;
     ms_text text = {.arena = c->frame.script->arena};
-    if (curves->is_time || curves->usable_bytes == 0)
-        return;
     if (!c->shows_capacity)
-        ms_text_add(&text, "all far below ");
+        return;
     ms_frame_capacity(&text, curves->capacity_bytes, curves->usable_bytes);
     const char *words = ms_frame_bytes_of(&c->frame, &text);
     double width = ms_escape_width(words, MS_TEXT_PX, false) * MS_FRAME_SLACK;
-    double y = area->y0 + 1.0;
-    if (c->shows_capacity) {
-        y = ms_scale_px(&c->y, (double)curves->usable_bytes);
-        ms_canvas_line(c->frame.script, &(ms_box){area->x0, y, area->x1, y},
-                       1.6, MS_FRAME_RED, false);
-    }
+    double y = ms_scale_px(&c->y, (double)curves->usable_bytes);
+    ms_canvas_line(c->frame.script, &(ms_box){area->x0, y, area->x1, y}, 1.6,
+                   MS_FRAME_RED, false);
     ms_box box = room_of(c, width, y);
     ms_frame_text(&c->frame, words, box.x0, (box.y0 + box.y1) / 2, MS_LEFT,
                   MS_FRAME_RED, width);

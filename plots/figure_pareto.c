@@ -16,14 +16,10 @@
 #define BELOW_PX 76.0
 #define NAME_Y_PX 50.0
 #define FLAG_PX 30.0
-/* Of more than NAME_ALL trades only the optimal have names, at most MOST_NAMES
- * of them; of more than CROWD the signs are small. */
+/* Of more than NAME_ALL trades only the optimal have names; of more than CROWD
+ * the signs are small. */
 #define NAME_ALL 15u
-#define MOST_NAMES 40u
 #define CROWD 300u
-/* Names that are wider are broken in two lines. */
-#define NAME_PX 235.0
-#define LINE_PX 22.0
 /* Signs in a cell cover each other. */
 #define CELL_PX 4.0
 /* How far off, in spans, the capacity is still shown. */
@@ -46,7 +42,7 @@ struct spot {
 struct pareto {
     ms_frame frame;
     struct spot *spots; /* by peak, then by step */
-    uint32_t n, n_optimal, n_hidden, n_unnamed, n_names;
+    uint32_t n, n_optimal, n_hidden, n_unnamed;
     uint64_t capacity_bytes, usable_bytes;
     double zone_bytes; /* nothing from here on fits; infinite: no zone */
     bool has_pale, shows_capacity;
@@ -155,16 +151,9 @@ static void find_zone(struct pareto *p)
     }
 }
 
-/* ---- how a name is written ----------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
-struct label {
-    const char *lines[2];
-    uint32_t n;
-    double width;
-};
-
-static struct label label_of(const struct pareto *p, const struct spot *spot,
-                             bool is_broken)
+static ms_callout callout_of(const struct pareto *p, const struct spot *spot)
 {
     ms_arena *arena = p->frame.script->arena;
     const char *name = spot->trade->name;
@@ -172,23 +161,47 @@ static struct label label_of(const struct pareto *p, const struct spot *spot,
         name = ms_arena_format(arena, "%s = %s", name, spot[1].trade->name);
     else if (spot->equals > 1)
         name = ms_arena_format(arena, "%s = %u more", name, spot->equals);
-    struct label label = {{name, ""}, 1, 0.0};
-    double limit = (p->frame.area.x1 - p->frame.area.x0) * 0.45;
-    size_t cut = 0;
-    if (name == NULL)
-        return label;
-    if (is_broken || ms_escape_width(name, MS_TEXT_PX, false) > NAME_PX)
-        cut = ms_places_break(name);
-    if (cut > 0) {
-        label.n = 2;
-        label.lines[0] = ms_arena_text(arena, name, cut);
-        label.lines[1] = name + cut + strspn(name + cut, " ");
+    p->frame.script->failed |= name == NULL;
+    return (ms_callout){.name = name != NULL ? name : "",
+                        .x = spot->x,
+                        .y = spot->y,
+                        .radius = p->radius};
+}
+
+/* What is to have a name, the optimal first, and of those *n_best. */
+static ms_err list_names(struct pareto *p, ms_callout **list, uint32_t *n_best,
+                         uint32_t *n, ms_fault *fault)
+{
+    *n = 0;
+    *list = ms_arena_take_raw(p->frame.script->arena, p->n, sizeof **list);
+    if (*list == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->spots[i].is_optimal && !p->spots[i].is_hidden)
+            (*list)[(*n)++] = callout_of(p, &p->spots[i]);
+    *n_best = *n;
+    for (uint32_t i = 0; i < p->n && p->n <= NAME_ALL; i++)
+        if (!p->spots[i].is_optimal && !p->spots[i].is_hidden)
+            (*list)[(*n)++] = callout_of(p, &p->spots[i]);
+    return MS_OK;
+}
+
+static ms_err put_names(struct pareto *p, ms_fault *fault)
+{
+    ms_callout *list;
+    uint32_t n, n_best;
+    MS_TRY(list_names(p, &list, &n_best, &n, fault));
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct spot *spot = &p->spots[i];
+        double r = p->radius * 1.1;
+        if (!spot->is_hidden)
+            ms_places_take(&p->places, &(ms_box){spot->x - r, spot->y - r,
+                                                 spot->x + r, spot->y + r});
     }
-    for (uint32_t i = 0; i < label.n && label.lines[i] != NULL; i++)
-        label.width = fmax(label.width,
-                           ms_escape_width(label.lines[i], MS_TEXT_PX, false));
-    label.width = fmin(label.width * MS_FRAME_SLACK, limit);
-    return label;
+    p->n_unnamed = n - ms_callouts_find(&p->places, list, n_best, n);
+    for (uint32_t i = 0; i < n; i++)
+        ms_callouts_put(&p->frame, &list[i], i < n_best ? "#000000" : MS_GREY);
+    return p->places.failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
 /* ---- scales -------------------------------------------------------------- */
@@ -201,7 +214,8 @@ static double room_before(const struct pareto *p)
     uint32_t first = 0;
     while (first + 1 < p->n && !p->spots[first].is_optimal)
         first++;
-    double need = label_of(p, &p->spots[first], false).width + p->radius + 10.0;
+    ms_callout callout = callout_of(p, &p->spots[first]);
+    double need = ms_callouts_width(&callout, &p->places) + p->radius + 10.0;
     double part = need * (1.0 + BEHIND) / (all - need);
     return need < all * 0.45 && part > BEFORE ? part : BEFORE;
 }
@@ -265,89 +279,6 @@ static ms_err thin(struct pareto *p, ms_fault *fault)
         seen[cell] = 1;
     }
     return MS_OK;
-}
-
-/* ---- names --------------------------------------------------------------- */
-
-static void put_leader(const struct pareto *p, const ms_name_place *place)
-{
-    if (place->has_leader)
-        ms_frame_line(&p->frame, place->leader.x0, place->leader.y0,
-                      place->leader.x1, place->leader.y1, STAIRS, true);
-}
-
-static void put_label(struct pareto *p, const struct spot *spot,
-                      const struct label *label, const ms_name_place *place)
-{
-    const ms_box *box = &place->box;
-    double x = place->align == MS_LEFT    ? box->x0
-               : place->align == MS_RIGHT ? box->x1
-                                          : (box->x0 + box->x1) / 2;
-    put_leader(p, place);
-    for (uint32_t i = 0; i < label->n; i++)
-        ms_frame_text(&p->frame, label->lines[i], x,
-                      box->y0 + LINE_PX * (i + 0.5), place->align,
-                      spot->is_optimal ? "#000000" : MS_GREY, label->width);
-    p->n_names++;
-}
-
-/* In one line, if it is not long, else in two. */
-static void put_name(struct pareto *p, const struct spot *spot)
-{
-    ms_name_place place;
-    for (int broken = 0; broken < 2; broken++) {
-        struct label label = label_of(p, spot, broken == 1);
-        for (uint32_t i = 0; i < label.n; i++)
-            if (label.lines[i] == NULL) {
-                p->frame.script->failed = true;
-                return;
-            }
-        if (ms_places_find(&p->places, spot->x, spot->y, p->radius, label.width,
-                           label.n * LINE_PX, spot->is_optimal, &place)) {
-            put_label(p, spot, &label, &place);
-            return;
-        }
-    }
-    p->n_unnamed++;
-}
-
-/* The ends of the list first, then what is in the middle of what has none. */
-static void put_names_between(struct pareto *p, struct spot *const *list,
-                              uint32_t first, uint32_t last)
-{
-    if (last - first < 2 || p->n_names >= MOST_NAMES)
-        return;
-    uint32_t middle = first + (last - first) / 2;
-    put_name(p, list[middle]);
-    put_names_between(p, list, first, middle);
-    put_names_between(p, list, middle, last);
-}
-
-static ms_err put_names(struct pareto *p, ms_fault *fault)
-{
-    uint32_t n = 0;
-    struct spot **list =
-        ms_arena_take_raw(p->frame.script->arena, p->n, sizeof *list);
-    if (list == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < p->n; i++) {
-        const struct spot *spot = &p->spots[i];
-        double r = p->radius * 1.1;
-        if (!spot->is_hidden)
-            ms_places_take(&p->places, &(ms_box){spot->x - r, spot->y - r,
-                                                 spot->x + r, spot->y + r});
-        if (spot->is_optimal && !spot->is_hidden)
-            list[n++] = &p->spots[i];
-    }
-    if (n > 0)
-        put_name(p, list[0]);
-    if (n > 1)
-        put_name(p, list[n - 1]);
-    put_names_between(p, list, 0, n > 0 ? n - 1 : 0);
-    for (uint32_t i = 0; i < p->n && p->n <= NAME_ALL; i++)
-        if (!p->spots[i].is_optimal && !p->spots[i].is_hidden)
-            put_name(p, &p->spots[i]);
-    return p->places.failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
 /* ---- data ---------------------------------------------------------------- */
@@ -517,7 +448,9 @@ static void put_unnamed(const struct pareto *p)
 static ms_err place(struct pareto *p, ms_fault *fault)
 {
     find_zone(p);
-    p->frame.area = (ms_box){84.0, 0.0, MS_FRAME_RIGHT - 14.0, AREA_PX};
+    p->places.arena = p->frame.script->arena;
+    p->frame.area = p->places.area =
+        (ms_box){84.0, 0.0, MS_FRAME_RIGHT - 14.0, AREA_PX};
     set_scales(p);
     MS_TRY(thin(p, fault));
     ms_frame_heading(&p->frame, note_of(p));
@@ -530,7 +463,6 @@ static ms_err place(struct pareto *p, ms_fault *fault)
     p->frame.area.y1 = p->frame.area.y0 + AREA_PX;
     set_scales(p);
     p->places.area = p->frame.area;
-    p->places.arena = p->frame.script->arena;
     return MS_OK;
 }
 

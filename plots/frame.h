@@ -74,6 +74,7 @@ typedef struct ms_places {
     uint32_t n_taken, taken_capacity;
     ms_box *lines; /* upright or level, of no width */
     uint32_t n_lines, lines_capacity;
+    double off_middle; /* how much less gladly above or below a sign */
     ms_arena *arena;
     bool failed; /* out of memory */
 } ms_places;
@@ -143,5 +144,29 @@ void ms_frame_open_plot(ms_frame *frame);
 /* "capacity 79.65 GiB less context 0.49 GiB" */
 void ms_frame_capacity(ms_text *text, uint64_t capacity_bytes,
                        uint64_t usable_bytes);
+
+/* ---- callouts.c: names of points, in one line or two --------------------- */
+
+typedef struct ms_callout {
+    const char *name;    /* any bytes */
+    double x, y, radius; /* of the sign */
+
+    const char *lines[2];
+    uint32_t n_lines;
+    double width; /* of the wider one */
+    bool is_placed;
+    ms_name_place place;
+} ms_callout;
+
+/* How wide it is if it is broken only where it is long.  The places must have
+ * their arena and area; running out of memory fails them. */
+double ms_callouts_width(ms_callout *callout, const ms_places *places);
+/* Places as many as find room, the first n_best before the others and rather
+ * to the lower left of their signs; returns how many. */
+uint32_t ms_callouts_find(ms_places *places, ms_callout *callouts,
+                          uint32_t n_best, uint32_t n);
+/* Nothing where it has no place. */
+void ms_callouts_put(const ms_frame *frame, const ms_callout *callout,
+                     const char *color);
 
 #endif

@@ -75,6 +75,35 @@ static ms_err name_all(const ms_plot *plot, const shared *same,
 
 /* ---- headings ------------------------------------------------------------ */
 
+/* The i-th part of a subtitle, between its semicolons; *length 0: none. */
+static const char *part_of(const char *subtitle, uint32_t i, size_t *length)
+{
+    const char *at = subtitle != NULL ? subtitle : "";
+    for (; i > 0 && *at != '\0'; i--) {
+        at += strcspn(at, ";");
+        at += strspn(at, "; ");
+    }
+    *length = strcspn(at, ";");
+    return at;
+}
+
+/* What the subtitles of all runs say alike: "batch 8 x 1024 tokens, ...". */
+static void put_common(const ms_plot *plot, ms_text *text)
+{
+    size_t length = 1, other;
+    for (uint32_t i = 0; length > 0; i++) {
+        const char *part = part_of(plot->runs[0].subtitle, i, &length);
+        bool same = length > 0;
+        for (uint32_t k = 1; k < plot->n_runs && same; k++) {
+            const char *its = part_of(plot->runs[k].subtitle, i, &other);
+            same = other == length && memcmp(its, part, length) == 0;
+        }
+        if (same)
+            ms_text_add(text, "%s%.*s", text->length > 0 ? "; " : "",
+                        (int)length, part);
+    }
+}
+
 /* "gpt3: ...", then what else the runs have in common. */
 static ms_err put_headings(const ms_plot *plot, const shared *same,
                            const char *what, ms_drawing *drawing,
@@ -86,10 +115,8 @@ static ms_err put_headings(const ms_plot *plot, const shared *same,
     else
         ms_text_add(&title, "%c%s", what[0] - 'a' + 'A', what + 1);
     if (same->policy)
-        ms_text_add(&subtitle, "%s%s", plot->runs[0].policy,
-                    same->device ? "; " : "");
-    if (same->device)
-        ms_text_add(&subtitle, "%s", plot->runs[0].device);
+        ms_text_add(&subtitle, "%s", plot->runs[0].policy);
+    put_common(plot, &subtitle);
     if (title.failed || subtitle.failed)
         return ms_fail_nomem(fault);
     if (drawing->title == NULL)

@@ -23,6 +23,7 @@ head -c 400 swept.jsonl | try
 grep '^point\|refused' swept.csv | try
 { "$MEMSIM" run tiny.json --csv -; } | try
 { "$MEMSIM" compare tiny.json -p none -p checkpoint:full --csv -; } | try
-"$MEMSIM" run tiny.json --json | sed 's/"schema_version": 1/"schema_version": 9/' | try
+"$MEMSIM" run tiny.json --json |
+    sed 's/"schema_version": 1/"schema_version": 9/' | try
 { cat swept.csv; grep -v '^1,' swept.csv | sed 's/,8,/,16,/'; } >twice.csv
 "$MEMSIM" plot twice.csv -q -o figure.svg 2>&1
