@@ -93,14 +93,14 @@ static ms_err find_max(run *r, ms_fault *fault)
     const char *field = strcmp(r->out.max, "batch") == 0 ? "training.batch"
                                                          : "training.sequence";
     freeze(r);
-    MS_TRY(ms_fit_space_open(&r->fit, fault));
-    MS_TRY(ms_fit_max_find(&r->fit, r->out.max, &r->max, fault));
+    MS_TRY(ms_fitspace_open(&r->fit, fault));
+    MS_TRY(ms_fitmax_find(&r->fit, r->out.max, &r->max, fault));
     uint64_t value = r->max.value > 0 ? r->max.value : r->max.over;
     const char *number =
         ms_arena_format(r->hall->keep, "%llu", (unsigned long long)value);
     if (number == NULL)
         return ms_fail_nomem(fault);
-    ms_fit_space_close(&r->fit);
+    ms_fitspace_close(&r->fit);
     return ms_training_set(&r->job.training, field, number, fault);
 }
 
@@ -113,8 +113,8 @@ static ms_err search(run *r, ms_fault *fault)
                       .threads = r->threads};
     if (r->out.max != NULL)
         MS_TRY(find_max(r, fault));
-    MS_TRY(ms_fit_space_open(&r->fit, fault));
-    MS_TRY(ms_fit_search(&r->fit, fault));
+    MS_TRY(ms_fitspace_open(&r->fit, fault));
+    MS_TRY(ms_fitsearch_run(&r->fit, fault));
     return ms_fitreply_of(&r->fit, max, r->hall->arguments, &r->reply, fault);
 }
 
@@ -163,7 +163,7 @@ ms_err ms_fit_command(const ms_hall *hall, int *status, ms_fault *fault)
         err = print_result(&r, fault);
     if (err == MS_OK)
         err = draw(&r, fault);
-    ms_fit_space_close(&r.fit);
+    ms_fitspace_close(&r.fit);
     ms_points_close(&r.points);
     *status = r.fit.best != MS_NONE ? 0 : ms_complain_status(MS_EINFEASIBLE);
     return err;

@@ -13,10 +13,10 @@
  *     fit.c         the command
  *
  *     ms_fit fit = {.job = &job, .points = &points, .arena = &arena};
- *     MS_TRY(ms_fit_space_open(&fit, fault));
- *     MS_TRY(ms_fit_search(&fit, fault));
+ *     MS_TRY(ms_fitspace_open(&fit, fault));
+ *     MS_TRY(ms_fitsearch_run(&fit, fault));
  *     ... fit.best, fit.front ...
- *     ms_fit_space_close(&fit);
+ *     ms_fitspace_close(&fit);
  *
  * A set-up fits when the device holds what it reserves beside the context, and
  * the node what its ranks leave in host memory and on the disk. */
@@ -60,7 +60,7 @@ typedef struct ms_fit_dimension {
     const ms_fit_choice *choices;
     uint32_t n_choices;
 } ms_fit_dimension;
-extern const ms_fit_dimension ms_fit_dimensions[MS_FIT_N_AXES];
+extern const ms_fit_dimension ms_fitspace_dimensions[MS_FIT_N_AXES];
 
 typedef struct ms_fit_option {
     const ms_fit_choice *choice;
@@ -90,7 +90,7 @@ typedef struct ms_fit_bound {
  *           Accumulations count nothing: a buffer may be stolen instead.
  *
  * Unified memory keeps what is over elsewhere: its graphs have no bound. */
-ms_fit_bound ms_fit_bounds_graph(const ms_graph *graph, const ms_shape *shape);
+ms_fit_bound ms_fitbounds_graph(const ms_graph *graph, const ms_shape *shape);
 /* Raises bound to what the program says besides:
  *
  *   memory: when rank 0's first backward begins, what forward saved and the
@@ -101,9 +101,9 @@ ms_fit_bound ms_fit_bounds_graph(const ms_graph *graph, const ms_shape *shape);
  *           compute stream has that op once more; what was saved and leaves
  *           for the host takes its bytes over the link's rate, on its stream
  *           or, in line, on the compute stream. */
-ms_err ms_fit_bounds_program(const ms_graph *graph, const ms_program *program,
-                             const ms_expand_opts *opts, ms_arena *arena,
-                             ms_fit_bound *bound, ms_fault *fault);
+ms_err ms_fitbounds_program(const ms_graph *graph, const ms_program *program,
+                            const ms_expand_opts *opts, ms_arena *arena,
+                            ms_fit_bound *bound, ms_fault *fault);
 
 /* ---- fitsearch.c --------------------------------------------------------- */
 
@@ -168,30 +168,30 @@ typedef struct ms_fit {
     uint32_t n_front;
     ms_fault refusal; /* of the first set-up that a policy refused */
 
-    ms_points_seat seat; /* of model; ms_fit_space_close leaves it */
+    ms_points_seat seat; /* of model; ms_fitspace_close leaves it */
     ms_result model;     /* lowered without any policy */
 } ms_fit;
 
 /* Reads the model, finds the options and lists what is to be searched. */
-ms_err ms_fit_space_open(ms_fit *fit, ms_fault *fault);
-void ms_fit_space_close(ms_fit *fit); /* whether it was opened or not */
+ms_err ms_fitspace_open(ms_fit *fit, ms_fault *fault);
+void ms_fitspace_close(ms_fit *fit); /* whether it was opened or not */
 /* The policies of a point in canonical spelling. */
-ms_err ms_fit_space_spec(const ms_fit *fit, const ms_fit_point *point,
-                         ms_arena *arena, ms_spec *spec, ms_fault *fault);
+ms_err ms_fitspace_spec(const ms_fit *fit, const ms_fit_point *point,
+                        ms_arena *arena, ms_spec *spec, ms_fault *fault);
 /* "ZeRO stage 1, a checkpoint every 3 blocks"; nothing for a plain one. */
-void ms_fit_space_words(const ms_fit *fit, const ms_fit_point *point,
-                        ms_text *text);
+void ms_fitspace_words(const ms_fit *fit, const ms_fit_point *point,
+                       ms_text *text);
 /* Which choices it is made of, whatever their values; the simpler the less. */
-uint32_t ms_fit_space_kind(const ms_fit *fit, const ms_fit_point *point);
+uint32_t ms_fitspace_kind(const ms_fit *fit, const ms_fit_point *point);
 /* The point that has option `to` on that axis, all else alike; or MS_NONE. */
-uint32_t ms_fit_space_other(const ms_fit *fit, uint32_t point,
-                            ms_fit_axis_id axis, uint16_t to);
+uint32_t ms_fitspace_other(const ms_fit *fit, uint32_t point,
+                           ms_fit_axis_id axis, uint16_t to);
 /* What is the same for any number of threads: all of fit. */
-ms_err ms_fit_search(ms_fit *fit, ms_fault *fault);
+ms_err ms_fitsearch_run(ms_fit *fit, ms_fault *fault);
 /* Does it take longer than what the front may hold? */
-bool ms_fit_is_slow(const ms_fit *fit, uint64_t step_ns);
+bool ms_fitsearch_is_slow(const ms_fit *fit, uint64_t step_ns);
 /* Replays a point that the search passed over. */
-ms_err ms_fit_replay(ms_fit *fit, uint32_t point, ms_fault *fault);
+ms_err ms_fitsearch_replay(ms_fit *fit, uint32_t point, ms_fault *fault);
 
 /* ---- fitmax.c ------------------------------------------------------------ */
 
@@ -205,8 +205,8 @@ typedef struct ms_fit_max {
     uint64_t replays;
 } ms_fit_max;
 
-ms_err ms_fit_max_find(ms_fit *fit, const char *what, ms_fit_max *max,
-                       ms_fault *fault);
+ms_err ms_fitmax_find(ms_fit *fit, const char *what, ms_fit_max *max,
+                      ms_fault *fault);
 
 /* ---- fitreply.c ---------------------------------------------------------- */
 
@@ -225,6 +225,9 @@ typedef struct ms_fit_reply {
         ms_fit_axis_id axis;
         uint32_t point;
     } without[MS_FIT_N_AXES];
+    uint64_t fused_bytes; /* reserved by the chosen one with a fused optimizer;
+                             0: none is known */
+    bool fused_fits;
     const char *command; /* to type for the chosen one; NULL: nothing is */
 } ms_fit_reply;
 

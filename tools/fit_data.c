@@ -41,7 +41,7 @@ static void put_point(const ms_fit *fit, uint32_t i, ms_text *text)
     }
     const ms_fit_point *point = &fit->all[i];
     ms_text words = {.arena = text->arena};
-    ms_fit_space_words(fit, point, &words);
+    ms_fitspace_words(fit, point, &words);
     policy = ms_fitreply_policy(fit, i, text->arena);
     text->failed |= policy == NULL || words.failed;
     ms_text_add(text, "{\"point\": %u", i + 1);
@@ -93,7 +93,7 @@ static void put_recommendation(const ms_fit_reply *reply, ms_text *text)
     ms_text_add(text, ", \"without\": [");
     for (uint32_t k = 0; k < reply->without_n; k++) {
         ms_text_add(text, "%s{\"lacks\": ", k > 0 ? ", " : "");
-        ms_text_json(text, ms_fit_dimensions[reply->without[k].axis].name);
+        ms_text_json(text, ms_fitspace_dimensions[reply->without[k].axis].name);
         ms_text_add(text, ", \"set_up\": ");
         put_point(fit, reply->without[k].point, text);
         ms_text_add(text, "}");
@@ -123,7 +123,7 @@ static void put_searched(const ms_fit *fit, ms_text *text)
     ms_text_add(text, ", \"dimensions\": {");
     for (uint32_t a = 0; a < MS_FIT_N_AXES; a++) {
         ms_text_add(text, "%s", a > 0 ? ", " : "");
-        ms_text_json(text, ms_fit_dimensions[a].name);
+        ms_text_json(text, ms_fitspace_dimensions[a].name);
         if (fit->axes[a].fixed)
             ms_text_add(text, ": null");
         else

@@ -21,7 +21,7 @@ static bool is_shown(const ms_fit *fit, uint32_t i)
 {
     const ms_fit_point *point = &fit->all[i];
     return point->state == MS_FIT_REPLAYED && !point->far_full &&
-           !ms_fit_is_slow(fit, point->step_ns) &&
+           !ms_fitsearch_is_slow(fit, point->step_ns) &&
            (fit->best == MS_NONE ||
             point->reserved_bytes / 2 < fit->capacity_bytes);
 }

@@ -169,7 +169,7 @@ static void put_set_up(const ms_fit_reply *reply, uint32_t i, ms_text *words)
 {
     const ms_fit_point *point = point_of(reply, i);
     size_t before = words->length;
-    ms_fit_space_words(reply->fit, point, words);
+    ms_fitspace_words(reply->fit, point, words);
     if (words->length == before)
         ms_text_add(words, "%s",
                     reply->given == NULL ? "nothing is needed" : "as given");
@@ -191,7 +191,7 @@ static void put_without(const ms_fit_reply *reply, uint32_t k, ms_text *words)
     part.option[without->axis] = chosen->option[without->axis];
     ms_text_add(words, "without ");
     ms_text name = {.arena = words->arena};
-    ms_fit_space_words(reply->fit, &part, &name);
+    ms_fitspace_words(reply->fit, &part, &name);
     words->failed |= name.failed;
     /* the plain way to share has a name, too */
     const char *only = name.length > 0 ? name.bytes : "";
@@ -226,11 +226,25 @@ static void other_line(const ms_fit_reply *reply, const char *label,
     ms_text_add(&words, ", %s, ",
                 ms_quantity_size(point_of(reply, i)->reserved_bytes).s);
     put_time(point_of(reply, i), &words);
-    ms_text_add(&words, " (%s)",
-                percent(point_of(reply, i)->step_ns,
-                        point_of(reply, reply->chosen)->step_ns)
-                    .s);
+    ms_label cost = percent(point_of(reply, i)->step_ns,
+                            point_of(reply, reply->chosen)->step_ns);
+    ms_text_add(&words, " (%s)", strcmp(cost.s, "-") == 0 ? "as fast" : cost.s);
     ms_tell_words(label, LABEL_INDENT, &words, text);
+}
+
+/* The foreach step makes copies of its gradients and states: often the peak. */
+static void fused_line(const ms_fit_reply *reply, ms_text *text)
+{
+    uint64_t now_bytes = point_of(reply, reply->chosen)->reserved_bytes;
+    ms_text words = {.arena = text->arena};
+    if (reply->fused_bytes == 0 ||
+        reply->fused_bytes > now_bytes - now_bytes / MS_FIT_TIE)
+        return;
+    ms_text_add(
+        &words, "with --set training.optimizer_impl=fused that takes %s%s",
+        ms_quantity_size(reply->fused_bytes).s,
+        reply->fused_fits && reply->fit->best == MS_NONE ? ", which fits" : "");
+    ms_tell_words("hint:", LABEL_INDENT, &words, text);
 }
 
 static void best_lines(const ms_fit_reply *reply, const ms_style *style,
@@ -247,6 +261,7 @@ static void best_lines(const ms_fit_reply *reply, const ms_style *style,
                text);
     other_line(reply, "or:", "with 5 % of the memory to spare", reply->roomier,
                text);
+    fused_line(reply, text);
 }
 
 /* "least:    SPEC: 12.24 GiB, which is 4.30 GiB short; 7.38 s a step". */
@@ -302,6 +317,7 @@ static void smallest_lines(const ms_fit_reply *reply, const ms_style *style,
              point_of(reply, fit->smallest)->reserved_bytes))
         least_line(reply, "or:", fit->smallest_far, text);
     helps_line(reply, text);
+    fused_line(reply, text);
 }
 
 /* ---- the front ----------------------------------------------------------- */
@@ -319,8 +335,8 @@ static void front_row(const ms_fit_reply *reply, uint32_t i, ms_text *text)
     const ms_fit_point *first = point_of(reply, fit->fastest);
     uint64_t room = (uint64_t)point->headroom_bytes;
     ms_text_add(text, "%s", i == reply->chosen ? "*" : " ");
-    ms_screen_right(text, 10, ms_quantity_size(point->reserved_bytes).s);
-    ms_screen_right(text, 11, ms_quantity_size(room).s);
+    ms_screen_right(text, 11, ms_quantity_size(point->reserved_bytes).s);
+    ms_screen_right(text, 12, ms_quantity_size(room).s);
     ms_screen_right(text, 10, ms_quantity_time(point->step_ns).s);
     ms_screen_right(text, 8, percent(point->step_ns, first->step_ns).s);
     ms_screen_right(text, 10,
@@ -339,7 +355,7 @@ static void put_front(const ms_fit_reply *reply, const ms_style *style,
     uint32_t rows = fit->n_front < MOST_ROWS ? fit->n_front : MOST_ROWS;
     bool chosen_told = false;
     ms_text_add(text,
-                "\n%s       peak   headroom      step   extra"
+                "\n%s        peak    headroom      step   extra"
                 " recompute  policy%s\n",
                 style->strong, style->plain);
     for (uint32_t k = 0; k < rows; k++)
@@ -376,7 +392,7 @@ static void searched_lines(const ms_fit_reply *reply, const ms_style *style,
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
         if (!fit->axes[a].fixed)
             ms_text_add(&words, "%s%u of %s", words.length > 0 ? " x " : "",
-                        fit->axes[a].n, ms_fit_dimensions[a].name);
+                        fit->axes[a].n, ms_fitspace_dimensions[a].name);
     ms_text_add(&words, "%s%s set-up%s; %s replayed",
                 words.length > 0 ? ": " : "", ms_quantity_count(fit->n_all).s,
                 fit->n_all == 1 ? "" : "s",
@@ -410,7 +426,5 @@ void ms_fit_text_write(const ms_fit_reply *reply, const ms_style *style,
         smallest_lines(reply, style, text);
     }
     searched_lines(reply, style, text);
-    ms_text_add(
-        text, "%s %s\n",
-        fit->best != MS_NONE ? "run:     " : "least:   ", reply->command);
+    ms_text_add(text, "run:      %s\n", reply->command);
 }

@@ -40,7 +40,7 @@ static uint64_t start_bytes(const ms_graph *graph, uint32_t storage)
     return shared ? graph->storage_shard_bytes[storage] : bytes;
 }
 
-ms_fit_bound ms_fit_bounds_graph(const ms_graph *graph, const ms_shape *shape)
+ms_fit_bound ms_fitbounds_graph(const ms_graph *graph, const ms_shape *shape)
 {
     uint64_t ns[MS_N_STREAMS] = {0};
     ms_fit_bound bound = {0};
@@ -221,9 +221,9 @@ static void do_call(walk *w, const ms_call *call)
 }
 
 /* With several frames a storage is in several states. */
-ms_err ms_fit_bounds_program(const ms_graph *graph, const ms_program *program,
-                             const ms_expand_opts *opts, ms_arena *arena,
-                             ms_fit_bound *bound, ms_fault *fault)
+ms_err ms_fitbounds_program(const ms_graph *graph, const ms_program *program,
+                            const ms_expand_opts *opts, ms_arena *arena,
+                            ms_fit_bound *bound, ms_fault *fault)
 {
     walk w = {.graph = graph, .program = program, .opts = opts};
     if (program->n_frames > 1 || graph->back_in_at == NULL ||

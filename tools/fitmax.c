@@ -36,10 +36,10 @@ static ms_err search_at(ladder *l, uint64_t value, ms_arena *arena, ms_fit *at,
                    .any = true,
                    .hint = l->has_hint ? &l->hint : NULL};
     memcpy(at->frozen, l->fit->frozen, sizeof at->frozen);
-    ms_err err = ms_fit_space_open(at, fault);
+    ms_err err = ms_fitspace_open(at, fault);
     if (err == MS_OK)
-        err = ms_fit_search(at, fault);
-    ms_fit_space_close(at);
+        err = ms_fitsearch_run(at, fault);
+    ms_fitspace_close(at);
     at->job = NULL; /* it ends here */
     return err;
 }
@@ -135,8 +135,8 @@ static ms_err open_sequence(ladder *l, ms_fault *fault)
     return MS_OK;
 }
 
-ms_err ms_fit_max_find(ms_fit *fit, const char *what, ms_fit_max *max,
-                       ms_fault *fault)
+ms_err ms_fitmax_find(ms_fit *fit, const char *what, ms_fit_max *max,
+                      ms_fault *fault)
 {
     ladder l = {.fit = fit, .max = max};
     *max = (ms_fit_max){0};

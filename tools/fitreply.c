@@ -21,8 +21,7 @@ const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point,
 {
     ms_spec spec;
     ms_fault unused = {.caret = -1};
-    if (ms_fit_space_spec(fit, &fit->all[point], arena, &spec, &unused) !=
-        MS_OK)
+    if (ms_fitspace_spec(fit, &fit->all[point], arena, &spec, &unused) != MS_OK)
         return NULL;
     return ms_spec_print(&spec, arena);
 }
@@ -35,7 +34,7 @@ static const char *fixed_words(const ms_fit *fit)
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
         if (fit->axes[a].fixed && (a != MS_FIT_SHARE || fit->job->gpus > 1))
             ms_text_add(&words, "%s%s", words.length > 0 ? ", " : "",
-                        ms_fit_dimensions[a].name);
+                        ms_fitspace_dimensions[a].name);
     return words.length > 0 && !words.failed ? words.bytes : NULL;
 }
 
@@ -104,15 +103,44 @@ static ms_err find_without(ms_fit_reply *reply, ms_fault *fault)
         ms_fit_axis_id axis = (ms_fit_axis_id)a;
         if (fit->all[reply->chosen].option[a] == 0)
             continue;
-        uint32_t point = ms_fit_space_other(fit, reply->chosen, axis, 0);
+        uint32_t point = ms_fitspace_other(fit, reply->chosen, axis, 0);
         if (point == MS_NONE || point == 0)
             continue; /* the plain one is told of anyway */
-        MS_TRY(ms_fit_replay(fit, point, fault));
+        MS_TRY(ms_fitsearch_replay(fit, point, fault));
         if (fit->all[point].state == MS_FIT_REPLAYED)
             reply->without[reply->without_n++] =
                 (struct ms_fit_without){axis, point};
     }
     return MS_OK;
+}
+
+/* A setting that costs nothing and changes no numbers. */
+static ms_err try_fused(ms_fit_reply *reply, ms_fault *fault)
+{
+    ms_fit *fit = reply->fit;
+    ms_points_seat seat = {0};
+    ms_arena words = {0};
+    ms_fault refusal = {.caret = -1};
+    ms_job job = *fit->job;
+    ms_result result;
+    ms_err err = ms_training_set(&job.training, "training.optimizer_impl",
+                                 "fused", &refusal);
+    if (err == MS_OK)
+        err = ms_fitspace_spec(fit, &fit->all[reply->chosen], &words, &job.spec,
+                               &refusal);
+    if (err == MS_OK)
+        err = ms_points_step(fit->points, &seat, &job, &result, &refusal);
+    if (err == MS_OK) {
+        const ms_report *report = &result.report;
+        reply->fused_bytes = report->ranks[report->worst].peak.reserved_bytes;
+        reply->fused_fits = report->fits;
+    }
+    ms_points_leave(fit->points, &seat);
+    ms_arena_free(&words);
+    if (err != MS_ENOMEM)
+        return MS_OK;
+    *fault = refusal;
+    return err;
 }
 
 static bool has_room(const ms_fit *fit, uint32_t point)
@@ -153,8 +181,9 @@ ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
             return ms_fail_nomem(fault);
     }
     find_roomier(reply);
-    MS_TRY(ms_fit_replay(fit, 0, fault));
+    MS_TRY(ms_fitsearch_replay(fit, 0, fault));
     MS_TRY(find_without(reply, fault));
+    MS_TRY(try_fused(reply, fault));
     reply->command = command_of(reply, reply->chosen);
     return reply->command != NULL ? MS_OK : ms_fail_nomem(fault);
 }

@@ -46,7 +46,7 @@ static ms_err job_of(const ms_fit *fit, const ms_fit_point *point, worker *at,
 {
     ms_arena_reset(&at->words);
     *job = *fit->job;
-    return ms_fit_space_spec(fit, point, &at->words, &job->spec, fault);
+    return ms_fitspace_spec(fit, point, &at->words, &job->spec, fault);
 }
 
 static bool is_far_full(const ms_report *report)
@@ -91,7 +91,7 @@ static bool is_too_big(const ms_fit *fit, const ms_fit_point *point)
     return point->bound.peak_bytes > fit->capacity_bytes - fit->context_bytes;
 }
 
-bool ms_fit_is_slow(const ms_fit *fit, uint64_t step_ns)
+bool ms_fitsearch_is_slow(const ms_fit *fit, uint64_t step_ns)
 {
     if (fit->fastest == MS_NONE)
         return false;
@@ -109,12 +109,13 @@ static ms_err find_bound(const ms_fit *fit, ms_fit_point *point, worker *at,
     ms_job job;
     MS_TRY(job_of(fit, point, at, &job, fault));
     MS_TRY(ms_points_lower(fit->points, &at->seat, &job, &result, fault));
-    point->bound = ms_fit_bounds_graph(&result.graph, &result.shape);
-    if (is_too_big(fit, point) || ms_fit_is_slow(fit, point->bound.step_ns))
+    point->bound = ms_fitbounds_graph(&result.graph, &result.shape);
+    if (is_too_big(fit, point) ||
+        ms_fitsearch_is_slow(fit, point->bound.step_ns))
         return MS_OK;
     MS_TRY(ms_pipeline_program(&job, &at->seat.arena, &opts, &result, fault));
-    return ms_fit_bounds_program(&result.graph, &result.program, &opts,
-                                 &at->seat.arena, &point->bound, fault);
+    return ms_fitbounds_program(&result.graph, &result.program, &opts,
+                                &at->seat.arena, &point->bound, fault);
 }
 
 /* ---- a round, on all threads --------------------------------------------- */
@@ -212,8 +213,8 @@ static bool is_tie(const ms_fit *fit, uint64_t step_ns)
 static bool is_simpler(const ms_fit *fit, uint32_t a, uint32_t b)
 {
     const ms_fit_point *x = &fit->all[a], *y = &fit->all[b];
-    uint32_t kind = ms_fit_space_kind(fit, x);
-    uint32_t other = ms_fit_space_kind(fit, y);
+    uint32_t kind = ms_fitspace_kind(fit, x);
+    uint32_t other = ms_fitspace_kind(fit, y);
     if (kind != other)
         return kind < other;
     return need_of(x) != need_of(y) ? need_of(x) < need_of(y) : a < b;
@@ -258,8 +259,8 @@ static void join_front(ms_fit *fit, uint32_t i)
  * slower and no larger? */
 static bool may_be_simpler(const ms_fit *fit, uint32_t b, uint32_t a)
 {
-    uint32_t kind = ms_fit_space_kind(fit, &fit->all[a]);
-    uint32_t other = ms_fit_space_kind(fit, &fit->all[b]);
+    uint32_t kind = ms_fitspace_kind(fit, &fit->all[a]);
+    uint32_t other = ms_fitspace_kind(fit, &fit->all[b]);
     if (!is_tie(fit, fit->all[b].bound.step_ns) || kind < other)
         return false;
     return kind > other ||
@@ -291,7 +292,7 @@ static uint8_t ruled_out(const ms_fit *fit, uint32_t i)
         return point->state;
     if (is_too_big(fit, point))
         return MS_FIT_TOO_BIG;
-    if (ms_fit_is_slow(fit, point->bound.step_ns))
+    if (ms_fitsearch_is_slow(fit, point->bound.step_ns))
         return MS_FIT_TOO_SLOW;
     return is_beaten(fit, i) ? MS_FIT_BEATEN : MS_FIT_OPEN;
 }
@@ -447,7 +448,8 @@ static void close_search(search *s)
 static void close_front(ms_fit *fit)
 {
     while (fit->n_front > 0 &&
-           ms_fit_is_slow(fit, fit->all[fit->front[fit->n_front - 1]].step_ns))
+           ms_fitsearch_is_slow(fit,
+                                fit->all[fit->front[fit->n_front - 1]].step_ns))
         fit->n_front--;
     memset(fit->count, 0, sizeof fit->count);
     for (uint32_t i = 0; i < fit->n_all; i++)
@@ -484,7 +486,7 @@ static ms_err run_search(search *s, ms_fault *fault)
     return MS_OK;
 }
 
-ms_err ms_fit_search(ms_fit *fit, ms_fault *fault)
+ms_err ms_fitsearch_run(ms_fit *fit, ms_fault *fault)
 {
     search s = {.fit = fit};
     fit->threads = fit->threads > 1 ? fit->threads : 1;
@@ -495,7 +497,7 @@ ms_err ms_fit_search(ms_fit *fit, ms_fault *fault)
     return err;
 }
 
-ms_err ms_fit_replay(ms_fit *fit, uint32_t point, ms_fault *fault)
+ms_err ms_fitsearch_replay(ms_fit *fit, uint32_t point, ms_fault *fault)
 {
     worker at = {0};
     ms_fault refusal = {.caret = -1};

@@ -79,7 +79,7 @@ static const ms_fit_choice swaps[] = {
      .beside = "full|every"},
 };
 
-const ms_fit_dimension ms_fit_dimensions[MS_FIT_N_AXES] = {
+const ms_fit_dimension ms_fitspace_dimensions[MS_FIT_N_AXES] = {
     [MS_FIT_OFFLOAD] = {"offload", "offload", CHOICES(offloads)},
     [MS_FIT_SWAP] = {"swap", "swap", CHOICES(swaps)},
     [MS_FIT_CHECKPOINT] = {"checkpointing", "checkpoint", CHOICES(checkpoints)},
@@ -174,7 +174,7 @@ static bool is_given(const ms_spec *spec, const char *policies)
 static ms_err open_axis(ms_fit *fit, ms_fit_axis_id id, ms_fault *fault)
 {
     static const ms_fit_choice nothing = {.spec = ""};
-    const ms_fit_dimension *dimension = &ms_fit_dimensions[id];
+    const ms_fit_dimension *dimension = &ms_fitspace_dimensions[id];
     ms_fit_axis *axis = &fit->axes[id];
     axis->n = 0;
     axis->options =
@@ -260,7 +260,7 @@ static ms_err look_at_model(ms_fit *fit, ms_fault *fault)
     return MS_OK;
 }
 
-ms_err ms_fit_space_open(ms_fit *fit, ms_fault *fault)
+ms_err ms_fitspace_open(ms_fit *fit, ms_fault *fault)
 {
     bool cpu = fit->job->training.device == 1;
     MS_TRY(look_at_model(fit, fault));
@@ -292,8 +292,8 @@ static void fill(const char *pattern, uint32_t value, ms_text *text)
     ms_text_add(text, "%s", at + 2);
 }
 
-ms_err ms_fit_space_spec(const ms_fit *fit, const ms_fit_point *point,
-                         ms_arena *arena, ms_spec *spec, ms_fault *fault)
+ms_err ms_fitspace_spec(const ms_fit *fit, const ms_fit_point *point,
+                        ms_arena *arena, ms_spec *spec, ms_fault *fault)
 {
     *spec = fit->job->spec;
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
@@ -309,8 +309,8 @@ ms_err ms_fit_space_spec(const ms_fit *fit, const ms_fit_point *point,
     return MS_OK;
 }
 
-void ms_fit_space_words(const ms_fit *fit, const ms_fit_point *point,
-                        ms_text *text)
+void ms_fitspace_words(const ms_fit *fit, const ms_fit_point *point,
+                       ms_text *text)
 {
     const char *between = "";
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
@@ -323,11 +323,11 @@ void ms_fit_space_words(const ms_fit *fit, const ms_fit_point *point,
     }
 }
 
-uint32_t ms_fit_space_kind(const ms_fit *fit, const ms_fit_point *point)
+uint32_t ms_fitspace_kind(const ms_fit *fit, const ms_fit_point *point)
 {
     uint32_t kind = 0;
     for (uint32_t a = 0; a < MS_FIT_N_AXES; a++) {
-        const ms_fit_dimension *dimension = &ms_fit_dimensions[a];
+        const ms_fit_dimension *dimension = &ms_fitspace_dimensions[a];
         const ms_fit_choice *choice =
             option_of(fit, point, (ms_fit_axis_id)a)->choice;
         uint32_t row = 0;
@@ -338,8 +338,8 @@ uint32_t ms_fit_space_kind(const ms_fit *fit, const ms_fit_point *point)
     return kind;
 }
 
-uint32_t ms_fit_space_other(const ms_fit *fit, uint32_t point,
-                            ms_fit_axis_id axis, uint16_t to)
+uint32_t ms_fitspace_other(const ms_fit *fit, uint32_t point,
+                           ms_fit_axis_id axis, uint16_t to)
 {
     ms_fit_point wanted = fit->all[point];
     wanted.option[axis] = to;
@@ -350,7 +350,7 @@ uint32_t ms_fit_space_other(const ms_fit *fit, uint32_t point,
     return MS_NONE;
 }
 
-void ms_fit_space_close(ms_fit *fit)
+void ms_fitspace_close(ms_fit *fit)
 {
     ms_points_leave(fit->points, &fit->seat);
 }

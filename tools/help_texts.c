@@ -193,7 +193,7 @@ void ms_help_texts_json(ms_text *text)
         {"memsim sweep MODEL --json, an object per line (CSV: the columns):",
          &ms_keys_row},
         {"memsim fit MODEL --json, beside schema_version, memsim, model, "
-         "device and settings:",
+         "device and\nsettings:",
          &ms_keys_fit},
         {"memsim inspect MODEL --json, beside schema_version, memsim and "
          "model:",

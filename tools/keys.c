@@ -228,14 +228,15 @@ static const ms_key max_rows[] = {
     MS_KEYS_COUNT("values_tried"), MS_KEYS_COUNT("replayed")};
 static const ms_keys max = MS_KEYS_OBJECT("max", max_rows);
 
-/* What ms_fit_dimensions gives to "dimensions". */
+/* What ms_fitspace_dimensions gives to "dimensions". */
 static bool dimension(uint32_t i, ms_arena *arena, ms_key *key)
 {
     (void)arena;
     if (i >= MS_FIT_N_AXES)
         return false;
-    *key = (ms_key){
-        .name = ms_fit_dimensions[i].name, .type = MS_KEY_COUNT, .null = true};
+    *key = (ms_key){.name = ms_fitspace_dimensions[i].name,
+                    .type = MS_KEY_COUNT,
+                    .null = true};
     return true;
 }
 static const ms_keys dimensions = {.name = "dimensions", .more = dimension};

@@ -72,7 +72,7 @@ static ms_err open_fit(const char *const *job, found *f)
     MS_TRY(read_job(job, f));
     MS_TRY(ms_points_open(&f->points, &fault));
     f->fit = (ms_fit){.job = &f->job, .points = &f->points, .arena = &f->keep};
-    return ms_fit_space_open(&f->fit, &fault);
+    return ms_fitspace_open(&f->fit, &fault);
 }
 
 static ms_err search(const char *const *job, bool exhaustive, uint32_t threads,
@@ -81,13 +81,13 @@ static ms_err search(const char *const *job, bool exhaustive, uint32_t threads,
     MS_TRY(open_fit(job, f));
     f->fit.exhaustive = exhaustive;
     f->fit.threads = threads;
-    return ms_fit_search(&f->fit, &fault);
+    return ms_fitsearch_run(&f->fit, &fault);
 }
 
 static void leave(found *f)
 {
     if (f->fit.points != NULL)
-        ms_fit_space_close(&f->fit);
+        ms_fitspace_close(&f->fit);
     ms_points_close(&f->points);
     ms_arena_free(&f->keep);
 }
@@ -153,7 +153,7 @@ static void check_front(const ms_fit *fit)
         ck_assert(counts || !is_on_front(fit, i));
         if (counts && !is_on_front(fit, i))
             ck_assert(is_beaten(fit, point) ||
-                      ms_fit_is_slow(fit, point->step_ns));
+                      ms_fitsearch_is_slow(fit, point->step_ns));
     }
 }
 
@@ -164,7 +164,7 @@ static void check_replay(const found *f, uint32_t i)
     ms_arena keep = {0}, trial = {0};
     ms_result result;
     ms_job job = f->job;
-    demand(ms_fit_space_spec(&f->fit, point, &keep, &job.spec, &fault));
+    demand(ms_fitspace_spec(&f->fit, point, &keep, &job.spec, &fault));
     demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
     const ms_rank_report *rank = &result.report.ranks[result.report.worst];
     ck_assert_uint_eq(rank->peak.reserved_bytes, point->reserved_bytes);
@@ -306,7 +306,7 @@ START_TEST(max_is_the_largest)
     demand(open_fit(maxima[_i].words, &f));
     for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
         f.fit.frozen[a] = true;
-    demand(ms_fit_max_find(&f.fit, maxima[_i].what, &max, &fault));
+    demand(ms_fitmax_find(&f.fit, maxima[_i].what, &max, &fault));
     ck_assert_uint_gt(max.value, 1);
     ck_assert_uint_eq(max.over, max.value + 1);
     uint64_t room = f.fit.capacity_bytes - f.fit.context_bytes;
@@ -331,7 +331,7 @@ START_TEST(max_of_all)
     demand(open_fit(one, &f));
     f.fit.threads = 2;
     f.fit.frozen[MS_FIT_MICROBATCH] = true;
-    demand(ms_fit_max_find(&f.fit, "batch", &max, &fault));
+    demand(ms_fitmax_find(&f.fit, "batch", &max, &fault));
     ck_assert_uint_eq(max.over, max.value + 1);
     ck_assert_uint_gt(reserved_at(&f, "training.batch", max.value),
                       f.fit.capacity_bytes - f.fit.context_bytes);
