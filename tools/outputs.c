@@ -88,3 +88,34 @@ ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
         ms_complain_note("wrote", path);
     return MS_OK;
 }
+
+/* memsim.svg -> memsim.gp */
+static char *script_of(const char *figure, ms_arena *arena)
+{
+    const char *dot = strrchr(figure, '.'), *slash = strrchr(figure, '/');
+    size_t length = dot != NULL && (slash == NULL || dot > slash)
+                        ? (size_t)(dot - figure)
+                        : strlen(figure);
+    return ms_arena_format(arena, "%.*s.gp", (int)length, figure);
+}
+
+ms_err ms_outputs_picture(const ms_arguments *arguments, ms_arena *arena,
+                          ms_picture *picture, ms_fault *fault)
+{
+    ms_format format;
+    bool keeps = ms_options_value(arguments, MS_OPTION_KEEP_SCRIPT) != NULL;
+    *picture =
+        (ms_picture){.path = ms_options_value(arguments, MS_OPTION_PLOT),
+                     .kind = ms_options_value(arguments, MS_OPTION_FIGURE)};
+    if (picture->path == NULL && (keeps || picture->kind != NULL))
+        return ms_fail(fault, MS_EUSAGE, NULL, "add --plot",
+                       "option \"--%s\" needs a figure",
+                       keeps ? "keep-script" : "figure");
+    if (picture->path == NULL)
+        return MS_OK;
+    if (keeps)
+        picture->script = script_of(picture->path, arena);
+    if (keeps && picture->script == NULL)
+        return ms_fail_nomem(fault);
+    return ms_gnuplot_format(picture->path, &format, fault);
+}
