@@ -14,7 +14,8 @@
 #define AREA_PX 380.0
 #define NAME_Y_PX 50.0
 #define BELOW_PX 76.0
-#define WORDS_PX 190.0
+#define WORD_PITCH_PX 24.0 /* nearer ones are left out */
+#define WORDS_PX 280.0
 /* Names beside the plot: the most they take, and the height of one. */
 #define SIDE_PX 235.0
 #define ROW_PX 25.0
@@ -222,12 +223,13 @@ static void put_x_axis(const struct curve *c)
     double parts = fmax(curves->n_words - 1.0, 1.0);
     double pitch = (area->x1 - area->x0 - 2.0 * EDGE_PX) / parts;
     double most = (area->x1 - area->x0) / 84.0;
+    uint32_t every = (uint32_t)ceil(WORD_PITCH_PX / fmax(pitch, 1.0));
     double ticks[MS_SCALE_TICKS];
     bool all = curves->x_words == NULL && has_room(c);
     uint32_t n = curves->x_words != NULL || all
                      ? 0
                      : ms_scale_ticks(&c->x, 1.0, (uint32_t)most, ticks);
-    for (uint32_t i = 0; i < curves->n_words && curves->x_words != NULL; i++)
+    for (uint32_t i = 0; i < curves->n_words && curves->x_words; i += every)
         put_tick(c, i, curves->x_words[i],
                  c->words_px > 0.0 ? WORDS_PX : pitch);
     for (uint32_t i = 0; i < c->n_xs && all; i++)

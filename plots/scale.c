@@ -3,8 +3,8 @@
 
 #include "plots/frame.h"
 
-#define LOG_RATIO 12.0 /* of the ends: from here on logarithmic */
-#define CLOSE 1e-9     /* of the span: what rounding moves */
+#define LOG_RATIO 8.0 /* of the ends: from here on logarithmic */
+#define CLOSE 1e-9    /* of the span: what rounding moves */
 
 static double part_of(const ms_scale *scale, double value)
 {

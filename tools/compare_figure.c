@@ -191,7 +191,8 @@ static ms_err draw_pareto(const panel *p, const ms_drawing *drawing,
 static ms_err draw_timeline(const panel *p, const ms_drawing *drawing,
                             ms_fault *fault)
 {
-    const ms_record **runs = ms_arena_take(p->arena, p->c->n, sizeof *runs);
+    const ms_record **runs =
+        ms_arena_take(p->arena, p->c->n, sizeof(const ms_record *));
     const char **names = ms_arena_take(p->arena, p->c->n, sizeof *names);
     uint32_t n = 0;
     if (runs == NULL || names == NULL)

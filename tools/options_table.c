@@ -8,9 +8,11 @@
 #define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN) /* what simulates one step */
 #define SWEEP MS_FOR_SWEEP
 #define STEPS (STEP | COMPARE | SWEEP)
-#define MODEL (STEPS | MS_FOR_INSPECT)
+#define FIT MS_FOR_FIT
+#define MODEL (STEPS | MS_FOR_INSPECT | FIT)
+#define WORDS (MS_FOR_HELP | MS_FOR_COMPLETION | MS_FOR_SCHEMA)
 #define PLOT MS_FOR_PLOT
-#define EVERY (MS_FOR_TOP | MODEL | PLOT | MS_FOR_HELP)
+#define EVERY (MS_FOR_TOP | MODEL | PLOT | WORDS)
 
 const ms_option ms_options_table[] = {
     {.id = MS_OPTION_POLICY,
@@ -31,13 +33,21 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_POLICY,
      .name = "policy",
      .letter = 'p',
+     .commands = FIT,
+     .takes = MS_TAKES_VALUE,
+     .value = "SPEC",
+     .help = "a policy of every set-up, e.g. checkpoint:full; others of its "
+             "kind are not searched then"},
+    {.id = MS_OPTION_POLICY,
+     .name = "policy",
+     .letter = 'p',
      .commands = SWEEP,
      .takes = MS_TAKES_VALUE,
      .value = "SPEC",
      .help = "policies of all points; those of a grid join them"},
     {.id = MS_OPTION_PLUGIN,
      .name = "plugin",
-     .commands = STEPS | MS_FOR_HELP,
+     .commands = STEPS | FIT | MS_FOR_HELP,
      .takes = MS_TAKES_VALUE,
      .value = "FILE",
      .help = "load a policy from a shared library, e.g. ./mine.so; may be "
@@ -98,13 +108,13 @@ const ms_option ms_options_table[] = {
      .help = "any training.FIELD, graph.FIELD or model.FIELD; may be repeated"},
     {.id = MS_OPTION_MEMORY,
      .name = "memory",
-     .commands = STEPS,
+     .commands = STEPS | FIT,
      .takes = MS_TAKES_VALUE,
      .value = "SIZE",
      .help = "capacity instead of the device's, e.g. 80GiB"},
     {.id = MS_OPTION_GPUS,
      .name = "gpus",
-     .commands = STEPS,
+     .commands = STEPS | FIT,
      .takes = MS_TAKES_VALUE,
      .value = "N",
      .help = "GPUs of the job, each a rank of the policies"},
@@ -123,7 +133,7 @@ const ms_option ms_options_table[] = {
      .help = "exit with status 1 when a variant does not fit"},
     {.id = MS_OPTION_JSON,
      .name = "json",
-     .commands = STEP | COMPARE | MS_FOR_INSPECT,
+     .commands = STEP | COMPARE | MS_FOR_INSPECT | FIT,
      .help = "print one JSON object instead of the text"},
     {.id = MS_OPTION_GRID,
      .name = "grid",
@@ -169,10 +179,18 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "I/N",
      .help = "the I-th of N parts of the points, I from 1"},
+    {.id = MS_OPTION_MAX,
+     .name = "max",
+     .commands = FIT,
+     .takes = MS_TAKES_VALUE,
+     .value = "WHAT",
+     .words = "batch|seq",
+     .help = "find the largest batch (without micro-batches) or sequence for "
+             "which a set-up fits, or the one of the policies given"},
     {.id = MS_OPTION_JOBS,
      .name = "jobs",
      .letter = 'j',
-     .commands = SWEEP,
+     .commands = SWEEP | FIT,
      .takes = MS_TAKES_VALUE,
      .value = "N",
      .help = "threads (default: one per core); the rows are the same"},
@@ -188,6 +206,13 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "FILE",
      .help = "write one row per variant as CSV; - is standard output"},
+    {.id = MS_OPTION_CSV,
+     .name = "csv",
+     .commands = FIT,
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .help = "write one row per set-up that was replayed as CSV; - is standard "
+             "output"},
     {.id = MS_OPTION_TRACE,
      .name = "trace",
      .commands = RUN,
@@ -203,6 +228,15 @@ const ms_option ms_options_table[] = {
      .words = ".svg|.png|.pdf",
      .fallback = "memsim.svg",
      .help = "draw a figure as .svg, .png or .pdf (default memsim.svg)"},
+    {.id = MS_OPTION_PLOT,
+     .name = "plot",
+     .commands = FIT,
+     .takes = MS_TAKES_OPTIONAL,
+     .value = "FILE",
+     .words = ".svg|.png|.pdf",
+     .fallback = "memsim.svg",
+     .help = "draw peak against step time as .svg, .png or .pdf (default "
+             "memsim.svg)"},
     {.id = MS_OPTION_FIGURE,
      .name = "figure",
      .commands = RUN,
@@ -277,7 +311,7 @@ const ms_option ms_options_table[] = {
      .help = "device that has this capacity, and whose context it is less"},
     {.id = MS_OPTION_KEEP_SCRIPT,
      .name = "keep-script",
-     .commands = RUN | COMPARE | PLOT,
+     .commands = RUN | COMPARE | PLOT | FIT,
      .help = "keep the gnuplot script beside the figure"},
     {.id = MS_OPTION_DUMP,
      .name = "dump",
@@ -343,7 +377,7 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_QUIET,
      .name = "quiet",
      .letter = 'q',
-     .commands = RUN | COMPARE | PLOT,
+     .commands = RUN | COMPARE | FIT | PLOT,
      .help = "no summary and no notes, only what was asked for"},
     {.id = MS_OPTION_QUIET,
      .name = "quiet",

@@ -60,8 +60,13 @@ static ms_err read_files(ms_plot *plot, ms_fault *fault)
 
 /* ---- what is drawn ------------------------------------------------------- */
 
+/* An option that only curves have asks for one. */
 static const char *default_kind(const ms_plot *plot)
 {
+    if (ms_options_value(plot->arguments, MS_OPTION_AXIS) != NULL ||
+        ms_options_value(plot->arguments, MS_OPTION_VALUE) != NULL ||
+        ms_options_value(plot->arguments, MS_OPTION_SERIES) != NULL)
+        return "curve";
     if (plot->rows.n == 0)
         return plot->n_runs == 1 ? "timeline" : "bars";
     return plot->n_runs == 0 && ms_plot_sweep_has_curve(plot) ? "curve"

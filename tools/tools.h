@@ -152,6 +152,8 @@ ms_err ms_options_parse(uint16_t command, const char *const *words,
 const char *ms_options_value(const ms_arguments *arguments, ms_option_id id);
 /* Is word one of "a|b|c"? */
 bool ms_options_one_of(const char *words, const char *word);
+/* Does word end in one of ".a|.b", with something before it? */
+bool ms_options_ends_in(const char *words, const char *word);
 /* "a|b|c" as "a, b or c". */
 void ms_options_words(const char *words, ms_text *text);
 
@@ -211,6 +213,10 @@ ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
 ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault);
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                          ms_fault *fault);
+/* The first half of step: the program, and what it is expanded with. */
+ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
+                           ms_expand_opts *opts, ms_result *result,
+                           ms_fault *fault);
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault);
 ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
@@ -366,10 +372,13 @@ extern const uint32_t ms_memsim_n_commands;
 ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_sweep_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_fit_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_inspect_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_plot_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_completion_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_schema_command(const ms_hall *hall, int *status, ms_fault *fault);
 
 /* What of a run is kept, with the headings of its figures. */
 ms_err ms_run_record(const ms_job *job, const ms_result *result,
@@ -382,6 +391,8 @@ ms_err ms_run_json(const ms_job *job, const ms_result *result,
 /* help.c: a topic, a command, a policy, a layer type or a family. */
 ms_err ms_help_topic(const char *topic, ms_text *text, ms_fault *fault);
 void ms_help_short(ms_text *text);
+/* Every topic that there is help on; returns how many. */
+uint32_t ms_help_names(const char **names, uint32_t room);
 
 /* help_tables.c: topics that walk the tables of the other rooms. */
 void ms_help_tables_policies(ms_text *text);

@@ -19,16 +19,16 @@ try run.json --figure curve
 try run.json twin.svg --figure timeline
 try run.json --memory 8GiB
 try run.json --x batch
-try rows.csv --figure timeline
-try rows.csv --figure bars
-try rows.csv --figure pareto --y step
-try rows.csv --x sequence
-try rows.csv --x batch --series batch
-try rows.csv rows.jsonl
-try rows.csv --y pek
-(PATH=/nowhere try rows.csv -o figure.svg)
+try swept.csv --figure timeline
+try swept.csv --figure bars
+try swept.csv --figure pareto --y step
+try swept.csv --x sequence
+try swept.csv --x batch --series batch
+try swept.csv swept.jsonl
+try swept.csv --y pek
+(PATH=/nowhere try swept.csv -o figure.svg)
 mkdir folder.svg
-try rows.csv -o folder.svg
+try swept.csv -o folder.svg
 ln -s /dev/full full.svg
-try rows.csv -o full.svg
+try swept.csv -o full.svg
 find . -name "*.svg" ! -name twin.svg -o -name "*.gp" | sort

@@ -9,10 +9,10 @@ done
 "$MEMSIM" plot none.json full.json -o bars.svg
 "$MEMSIM" plot both.json full.json --figure pareto -o pareto.svg --keep-script
 grep -c "memory against step time\|'none'\|'checkpoint:full'" pareto.gp
-"$MEMSIM" plot rows.csv -o curve.svg --keep-script --memory 8GiB -q
+"$MEMSIM" plot swept.csv -o curve.svg --keep-script --memory 8GiB -q
 grep -c "Peak device memory against batch\|'microbatch:4'\|gaps: no" curve.gp
-"$MEMSIM" plot rows.csv --figure pareto -o rows.svg
-"$MEMSIM" plot rows.jsonl --y step -o words.svg
+"$MEMSIM" plot swept.csv --figure pareto -o rows.svg
+"$MEMSIM" plot swept.jsonl --y step -o words.svg
 cat none.json full.json | "$MEMSIM" plot - -o joined.svg
 cmp bars.svg joined.svg
 "$MEMSIM" plot none.json -o - | grep -c '</svg>'

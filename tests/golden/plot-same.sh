@@ -4,6 +4,6 @@
 "$MEMSIM" run tiny16.json -p checkpoint:sqrt -q --plot=run.svg
 "$MEMSIM" run tiny16.json -p checkpoint:sqrt --json | "$MEMSIM" plot -
 cmp run.svg memsim.svg
-"$MEMSIM" plot rows.csv -q -o a.svg
-"$MEMSIM" plot rows.csv -q -o b.svg
+"$MEMSIM" plot swept.csv -q -o a.svg
+"$MEMSIM" plot swept.csv -q -o b.svg
 cmp a.svg b.svg

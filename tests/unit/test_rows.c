@@ -168,7 +168,7 @@ static ms_err plot(int which, ms_arena *keep)
     ms_arguments arguments;
     ms_arena trial = {0};
     ms_hall hall = {&arguments, keep, &trial};
-    tests_source("tests/golden/files/rows.csv", path);
+    tests_source("tests/golden/files/swept.csv", path);
     for (int i = 0; i < 3 && options[which][i] != NULL; i++)
         words[n++] = options[which][i];
     MS_TRY(ms_options_parse(MS_FOR_PLOT, words, n, keep, &arguments, &fault));
