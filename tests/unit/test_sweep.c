@@ -214,10 +214,8 @@ static void read_job(size_t which, ms_arena *arena, ms_job *job)
 
 static const char *report_of(const ms_result *result, ms_arena *arena)
 {
-    const ms_report_names names = {.model = "m",
-                                   .device = "d",
-                                   .policy = "p",
-                                   .settings_json = "{}"};
+    const ms_report_names names = {
+        .model = "m", .device = "d", .policy = "p", .settings_json = "{}"};
     ms_text text = {.arena = arena};
     ms_report_json(&result->report, &result->graph, &names, &text);
     return text.bytes;
