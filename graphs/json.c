@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/json.h"
 
+#include "graphs/graphs.h"
+
 #include "graphs/index.h"
 #include "graphs/scan.h"
 
@@ -285,4 +287,9 @@ ms_err ms_json_fail_key(const ms_json *json, uint32_t row, ms_fault *fault,
         fail_at(json, json->nodes[row].key_at, fault, hint, format, args);
     va_end(args);
     return err;
+}
+
+const char *ms_json_library(void)
+{
+    return cJSON_Version();
 }

@@ -9,18 +9,23 @@
 
 #include "plots/frame.h"
 
+/* Below the plot stand ticks and, at NAME_Y_PX, the axis' name; words that
+ * stand upright take at most WORDS_PX more. */
 #define AREA_PX 380.0
-#define NAME_Y_PX 50.0 /* below the plot: the axis' name, numbers above it */
-#define BELOW_PX 76.0  /* all of that */
-#define WORDS_PX 190.0 /* the most that upright words take */
-#define SIDE_PX 235.0  /* the most that names beside the plot take */
-#define ROW_PX 25.0    /* of these */
+#define NAME_Y_PX 50.0
+#define BELOW_PX 76.0
+#define WORD_PITCH_PX 24.0 /* nearer ones are left out */
+#define WORDS_PX 280.0
+/* Names beside the plot: the most they take, and the height of one. */
+#define SIDE_PX 235.0
+#define ROW_PX 25.0
 #define RADIUS_PX 7.0
-#define FAR_CAPACITY 1.7 /* times the highest value: beyond it only a note */
-#define HEAD_ROOM 1.06
 #define EDGE_PX 26.0 /* from the y axis to the first point */
 #define TICK_GAP_PX 12.0
 #define MOST_TICKS 24u
+#define HEAD_ROOM 1.06
+/* Times the highest value: beyond it the capacity is only named. */
+#define FAR_CAPACITY 2.0
 
 struct curve {
     const ms_curves *curves;
@@ -140,6 +145,12 @@ static const char *note_of(const struct curve *c)
         ms_text_add(&note, "hollow: does not fit");
     if (c->has_gaps)
         ms_text_add(&note, "%sgaps: no result", c->has_hollow ? "; " : "");
+    if (c->curves->usable_bytes > 0 && !c->shows_capacity &&
+        !c->curves->is_time) {
+        ms_text_add(&note, "%sall below ", note.length > 0 ? "; " : "");
+        ms_frame_capacity(&note, c->curves->capacity_bytes,
+                          c->curves->usable_bytes);
+    }
     return ms_frame_bytes_of(&c->frame, &note);
 }
 
@@ -149,6 +160,9 @@ static double place(struct curve *c)
     const ms_curves *curves = c->curves;
     ms_frame_entry entries[MS_CURVES_MOST];
     double side = side_of(c);
+    c->shows_capacity =
+        !curves->is_time && curves->usable_bytes > 0 &&
+        (double)curves->usable_bytes <= (double)c->highest * FAR_CAPACITY;
     c->has_side = side > 0.0 && side <= SIDE_PX;
     ms_frame_heading(frame, note_of(c));
     for (uint32_t s = 0; s < curves->n; s++)
@@ -159,7 +173,8 @@ static double place(struct curve *c)
     double right =
         c->has_side ? MS_FRAME_RIGHT - side - 34.0 : MS_FRAME_RIGHT - 14.0;
     frame->area = (ms_box){84.0, top, right, top + AREA_PX};
-    double pitch = (right - 84.0 - 2.0 * EDGE_PX) / curves->n_words;
+    double parts = fmax(curves->n_words - 1.0, 1.0);
+    double pitch = (right - 84.0 - 2.0 * EDGE_PX) / parts;
     double word = curves->x_words != NULL ? widest_word(c) : 0.0;
     if (word + TICK_GAP_PX > pitch)
         c->words_px = fmin(word, WORDS_PX);
@@ -205,14 +220,16 @@ static void put_x_axis(const struct curve *c)
 {
     const ms_curves *curves = c->curves;
     const ms_box *area = &c->frame.area;
-    double pitch = (area->x1 - area->x0) / fmax(curves->n_words, 1.0);
+    double parts = fmax(curves->n_words - 1.0, 1.0);
+    double pitch = (area->x1 - area->x0 - 2.0 * EDGE_PX) / parts;
     double most = (area->x1 - area->x0) / 84.0;
+    uint32_t every = (uint32_t)ceil(WORD_PITCH_PX / fmax(pitch, 1.0));
     double ticks[MS_SCALE_TICKS];
     bool all = curves->x_words == NULL && has_room(c);
     uint32_t n = curves->x_words != NULL || all
                      ? 0
                      : ms_scale_ticks(&c->x, 1.0, (uint32_t)most, ticks);
-    for (uint32_t i = 0; i < curves->n_words && curves->x_words != NULL; i++)
+    for (uint32_t i = 0; i < curves->n_words && curves->x_words; i += every)
         put_tick(c, i, curves->x_words[i],
                  c->words_px > 0.0 ? WORDS_PX : pitch);
     for (uint32_t i = 0; i < c->n_xs && all; i++)
@@ -280,19 +297,14 @@ static void put_capacity(const struct curve *c)
     const ms_curves *curves = c->curves;
     const ms_box *area = &c->frame.area;
     ms_text text = {.arena = c->frame.script->arena};
-    if (curves->is_time || curves->usable_bytes == 0)
-        return;
     if (!c->shows_capacity)
-        ms_text_add(&text, "all far below ");
+        return;
     ms_frame_capacity(&text, curves->capacity_bytes, curves->usable_bytes);
     const char *words = ms_frame_bytes_of(&c->frame, &text);
     double width = ms_escape_width(words, MS_TEXT_PX, false) * MS_FRAME_SLACK;
-    double y = area->y0 + 1.0;
-    if (c->shows_capacity) {
-        y = ms_scale_px(&c->y, (double)curves->usable_bytes);
-        ms_canvas_line(c->frame.script, &(ms_box){area->x0, y, area->x1, y},
-                       1.6, MS_FRAME_RED, false);
-    }
+    double y = ms_scale_px(&c->y, (double)curves->usable_bytes);
+    ms_canvas_line(c->frame.script, &(ms_box){area->x0, y, area->x1, y}, 1.6,
+                   MS_FRAME_RED, false);
     ms_box box = room_of(c, width, y);
     ms_frame_text(&c->frame, words, box.x0, (box.y0 + box.y1) / 2, MS_LEFT,
                   MS_FRAME_RED, width);

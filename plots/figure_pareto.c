@@ -10,28 +10,23 @@
 
 #include "plots/frame.h"
 
-#define AREA_PX 400.0 /* height of the plot */
-#define BELOW_PX 76.0 /* under it: ticks and the axis' name */
-#define NAME_Y 50.0   /* the middle of that name */
-#define FLAG_PX 30.0  /* over it: the capacity */
-#define NAME_ALL                                                               \
-    15u            /* trades: more of them, and only the optimal have names    \
-                    */
-#define CROWD 300u /* trades: more of them, and signs are small */
-#define MOST_NAMES 40u /* of these */
-#define NAME_PX 235.0  /* wider names are broken in two */
-#define LINE_PX 22.0   /* of a name */
-#define LOG_RATIO                                                              \
-    25.0            /* of the numbers on an axis: from here on logarithmic     \
-                     */
-#define CELL_PX 4.0 /* signs of the same cell cover each other */
-#define NEAR_PART                                                              \
-    0.6 /* of the span: how far off the capacity is still shown                \
-         */
-#define BEFORE                                                                 \
-    0.14           /* the span of what is drawn, and more of it on the left    \
-                    */
-#define BEHIND 0.1 /* and on the right */
+/* Below the plot stand ticks and, at NAME_Y_PX, the axis' name; above it, in
+ * FLAG_PX, the capacity. */
+#define AREA_PX 400.0
+#define BELOW_PX 76.0
+#define NAME_Y_PX 50.0
+#define FLAG_PX 30.0
+/* Of more than NAME_ALL trades only the optimal have names; of more than CROWD
+ * the signs are small. */
+#define NAME_ALL 15u
+#define CROWD 300u
+/* Signs in a cell cover each other. */
+#define CELL_PX 4.0
+/* How far off, in spans, the capacity is still shown. */
+#define NEAR_PART 0.6
+/* What the axes have, in spans, before and behind what is drawn. */
+#define BEFORE 0.14
+#define BEHIND 0.1
 #define ZONE "#FBF0EF"
 #define STAIRS "#8A8A8A"
 
@@ -47,7 +42,7 @@ struct spot {
 struct pareto {
     ms_frame frame;
     struct spot *spots; /* by peak, then by step */
-    uint32_t n, n_optimal, n_hidden, n_unnamed, n_names;
+    uint32_t n, n_optimal, n_hidden, n_unnamed;
     uint64_t capacity_bytes, usable_bytes;
     double zone_bytes; /* nothing from here on fits; infinite: no zone */
     bool has_pale, shows_capacity;
@@ -156,32 +151,9 @@ static void find_zone(struct pareto *p)
     }
 }
 
-/* ---- how a name is written ----------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
-/* Where a wide name is best broken: behind the separator nearest its middle;
- * 0: nowhere. */
-static size_t break_of(const char *name)
-{
-    size_t length = strlen(name), best = 0;
-    double least = INFINITY;
-    for (size_t i = 1; i < length; i++) {
-        double off = fabs((double)i - (double)length / 2);
-        if (strchr("+, ", name[i - 1]) != NULL && off < least) {
-            least = off;
-            best = i;
-        }
-    }
-    return best;
-}
-
-struct label {
-    const char *lines[2];
-    uint32_t n;
-    double width;
-};
-
-static struct label label_of(const struct pareto *p, const struct spot *spot,
-                             bool is_broken)
+static ms_callout callout_of(const struct pareto *p, const struct spot *spot)
 {
     ms_arena *arena = p->frame.script->arena;
     const char *name = spot->trade->name;
@@ -189,49 +161,50 @@ static struct label label_of(const struct pareto *p, const struct spot *spot,
         name = ms_arena_format(arena, "%s = %s", name, spot[1].trade->name);
     else if (spot->equals > 1)
         name = ms_arena_format(arena, "%s = %u more", name, spot->equals);
-    struct label label = {{name, ""}, 1, 0.0};
-    double limit = (p->frame.area.x1 - p->frame.area.x0) * 0.45;
-    size_t cut = 0;
-    if (name == NULL)
-        return label;
-    if (is_broken || ms_escape_width(name, MS_TEXT_PX, false) > NAME_PX)
-        cut = break_of(name);
-    if (cut > 0) {
-        label.n = 2;
-        label.lines[0] = ms_arena_text(arena, name, cut);
-        label.lines[1] = name + cut;
+    p->frame.script->failed |= name == NULL;
+    return (ms_callout){.name = name != NULL ? name : "",
+                        .x = spot->x,
+                        .y = spot->y,
+                        .radius = p->radius};
+}
+
+/* What is to have a name, the optimal first, and of those *n_best. */
+static ms_err list_names(struct pareto *p, ms_callout **list, uint32_t *n_best,
+                         uint32_t *n, ms_fault *fault)
+{
+    *n = 0;
+    *list = ms_arena_take_raw(p->frame.script->arena, p->n, sizeof **list);
+    if (*list == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->spots[i].is_optimal && !p->spots[i].is_hidden)
+            (*list)[(*n)++] = callout_of(p, &p->spots[i]);
+    *n_best = *n;
+    for (uint32_t i = 0; i < p->n && p->n <= NAME_ALL; i++)
+        if (!p->spots[i].is_optimal && !p->spots[i].is_hidden)
+            (*list)[(*n)++] = callout_of(p, &p->spots[i]);
+    return MS_OK;
+}
+
+static ms_err put_names(struct pareto *p, ms_fault *fault)
+{
+    ms_callout *list;
+    uint32_t n, n_best;
+    MS_TRY(list_names(p, &list, &n_best, &n, fault));
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct spot *spot = &p->spots[i];
+        double r = p->radius * 1.1;
+        if (!spot->is_hidden)
+            ms_places_take(&p->places, &(ms_box){spot->x - r, spot->y - r,
+                                                 spot->x + r, spot->y + r});
     }
-    for (uint32_t i = 0; i < label.n && label.lines[i] != NULL; i++)
-        label.width = fmax(label.width,
-                           ms_escape_width(label.lines[i], MS_TEXT_PX, false));
-    label.width = fmin(label.width * MS_FRAME_SLACK, limit);
-    return label;
+    p->n_unnamed = n - ms_callouts_find(&p->places, list, n_best, n);
+    for (uint32_t i = 0; i < n; i++)
+        ms_callouts_put(&p->frame, &list[i], i < n_best ? "#000000" : MS_GREY);
+    return p->places.failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
 /* ---- scales -------------------------------------------------------------- */
-
-static ms_scale scale_of(double low, double high, double px_from, double px_to,
-                         double before, double behind)
-{
-    ms_scale scale = {.px_from = px_from, .px_to = px_to};
-    double span = high - low;
-    if (low > 0.0 && high / low >= LOG_RATIO) {
-        double ratio = high / low;
-        scale.is_log = true;
-        scale.from = low / pow(ratio, before);
-        scale.to = high * pow(ratio, behind);
-        return scale;
-    }
-    if (span < high * 0.02)
-        span = high * 0.02;
-    if (span <= 0.0)
-        span = 1.0;
-    scale.from = low - span * before;
-    scale.to = high + span * behind;
-    if (scale.from < high * 0.2)
-        scale.from = 0.0;
-    return scale;
-}
 
 /* The part of the span before the first trade that gives the name of the first
  * optimal one room on its left. */
@@ -241,7 +214,8 @@ static double room_before(const struct pareto *p)
     uint32_t first = 0;
     while (first + 1 < p->n && !p->spots[first].is_optimal)
         first++;
-    double need = label_of(p, &p->spots[first], false).width + p->radius + 10.0;
+    ms_callout callout = callout_of(p, &p->spots[first]);
+    double need = ms_callouts_width(&callout, &p->places) + p->radius + 10.0;
     double part = need * (1.0 + BEHIND) / (all - need);
     return need < all * 0.45 && part > BEFORE ? part : BEFORE;
 }
@@ -267,8 +241,9 @@ static void set_scales(struct pareto *p)
         low_x = fmin(low_x, usable);
         high_x = fmax(high_x, usable);
     }
-    p->x = scale_of(low_x, high_x, area->x0, area->x1, room_before(p), BEHIND);
-    p->y = scale_of(low_y, high_y, area->y1, area->y0, BEFORE, BEHIND);
+    p->x = ms_scale_around(low_x, high_x, area->x0, area->x1, room_before(p),
+                           BEHIND);
+    p->y = ms_scale_around(low_y, high_y, area->y1, area->y0, BEFORE, BEHIND);
     p->x_unit = ms_units_bytes((uint64_t)p->x.to);
     p->y_unit = ms_units_time((uint64_t)p->y.to);
     for (uint32_t i = 0; i < p->n; i++) {
@@ -304,89 +279,6 @@ static ms_err thin(struct pareto *p, ms_fault *fault)
         seen[cell] = 1;
     }
     return MS_OK;
-}
-
-/* ---- names --------------------------------------------------------------- */
-
-static void put_leader(const struct pareto *p, const ms_name_place *place)
-{
-    if (place->has_leader)
-        ms_frame_line(&p->frame, place->leader.x0, place->leader.y0,
-                      place->leader.x1, place->leader.y1, STAIRS, true);
-}
-
-static void put_label(struct pareto *p, const struct spot *spot,
-                      const struct label *label, const ms_name_place *place)
-{
-    const ms_box *box = &place->box;
-    double x = place->align == MS_LEFT    ? box->x0
-               : place->align == MS_RIGHT ? box->x1
-                                          : (box->x0 + box->x1) / 2;
-    put_leader(p, place);
-    for (uint32_t i = 0; i < label->n; i++)
-        ms_frame_text(&p->frame, label->lines[i], x,
-                      box->y0 + LINE_PX * (i + 0.5), place->align,
-                      spot->is_optimal ? "#000000" : MS_GREY, label->width);
-    p->n_names++;
-}
-
-/* In one line, if it is not long, else in two. */
-static void put_name(struct pareto *p, const struct spot *spot)
-{
-    ms_name_place place;
-    for (int broken = 0; broken < 2; broken++) {
-        struct label label = label_of(p, spot, broken == 1);
-        for (uint32_t i = 0; i < label.n; i++)
-            if (label.lines[i] == NULL) {
-                p->frame.script->failed = true;
-                return;
-            }
-        if (ms_places_find(&p->places, spot->x, spot->y, p->radius, label.width,
-                           label.n * LINE_PX, spot->is_optimal, &place)) {
-            put_label(p, spot, &label, &place);
-            return;
-        }
-    }
-    p->n_unnamed++;
-}
-
-/* The ends of the list first, then what is in the middle of what has none. */
-static void put_names_between(struct pareto *p, struct spot *const *list,
-                              uint32_t first, uint32_t last)
-{
-    if (last - first < 2 || p->n_names >= MOST_NAMES)
-        return;
-    uint32_t middle = first + (last - first) / 2;
-    put_name(p, list[middle]);
-    put_names_between(p, list, first, middle);
-    put_names_between(p, list, middle, last);
-}
-
-static ms_err put_names(struct pareto *p, ms_fault *fault)
-{
-    uint32_t n = 0;
-    struct spot **list =
-        ms_arena_take_raw(p->frame.script->arena, p->n, sizeof *list);
-    if (list == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < p->n; i++) {
-        const struct spot *spot = &p->spots[i];
-        double r = p->radius * 1.1;
-        if (!spot->is_hidden)
-            ms_places_take(&p->places, &(ms_box){spot->x - r, spot->y - r,
-                                                 spot->x + r, spot->y + r});
-        if (spot->is_optimal && !spot->is_hidden)
-            list[n++] = &p->spots[i];
-    }
-    if (n > 0)
-        put_name(p, list[0]);
-    if (n > 1)
-        put_name(p, list[n - 1]);
-    put_names_between(p, list, 0, n > 0 ? n - 1 : 0);
-    for (uint32_t i = 0; i < p->n && p->n <= NAME_ALL; i++)
-        if (!p->spots[i].is_optimal && !p->spots[i].is_hidden)
-            put_name(p, &p->spots[i]);
-    return p->places.failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
 /* ---- data ---------------------------------------------------------------- */
@@ -532,10 +424,12 @@ static const char *note_of(const struct pareto *p)
                        "hollow: beaten; lower left is better");
     if (p->has_pale)
         ms_text_add(&note, "; pale: does not fit");
-    if (p->n > NAME_ALL)
+    if (p->n > CROWD)
         ms_text_add(&note, "; %u points", p->n);
+    if (p->n > NAME_ALL)
+        ms_text_add(&note, "; names of filled ones only");
     if (p->n_hidden > 0)
-        ms_text_add(&note, ", of those that cover each other one is drawn");
+        ms_text_add(&note, "; hollow ones that others cover are left out");
     return ms_frame_bytes_of(&p->frame, &note);
 }
 
@@ -547,14 +441,16 @@ static void put_unnamed(const struct pareto *p)
     ms_text_add(&words, "no room for %u name%s", p->n_unnamed,
                 p->n_unnamed == 1 ? "" : "s");
     ms_frame_text(&p->frame, ms_frame_bytes_of(&p->frame, &words),
-                  p->frame.area.x1, p->frame.area.y1 + NAME_Y, MS_RIGHT,
+                  p->frame.area.x1, p->frame.area.y1 + NAME_Y_PX, MS_RIGHT,
                   MS_GREY, 270.0);
 }
 
 static ms_err place(struct pareto *p, ms_fault *fault)
 {
     find_zone(p);
-    p->frame.area = (ms_box){84.0, 0.0, MS_FRAME_RIGHT - 14.0, AREA_PX};
+    p->places.arena = p->frame.script->arena;
+    p->frame.area = p->places.area =
+        (ms_box){84.0, 0.0, MS_FRAME_RIGHT - 14.0, AREA_PX};
     set_scales(p);
     MS_TRY(thin(p, fault));
     ms_frame_heading(&p->frame, note_of(p));
@@ -567,7 +463,6 @@ static ms_err place(struct pareto *p, ms_fault *fault)
     p->frame.area.y1 = p->frame.area.y0 + AREA_PX;
     set_scales(p);
     p->places.area = p->frame.area;
-    p->places.arena = p->frame.script->arena;
     return MS_OK;
 }
 

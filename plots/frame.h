@@ -37,6 +37,10 @@ typedef struct ms_scale {
     bool is_log;
 } ms_scale;
 
+/* Holds low to high, in spans of these with room before and behind; from 0
+ * where that is near, logarithmic where the ratio is large. */
+ms_scale ms_scale_around(double low, double high, double px_from, double px_to,
+                         double before, double behind);
 double ms_scale_px(const ms_scale *scale, double value);
 /* Round numbers of the unit within the scale, in its base, at most `most` of
  * them (at least 2): returns how many. */
@@ -70,6 +74,7 @@ typedef struct ms_places {
     uint32_t n_taken, taken_capacity;
     ms_box *lines; /* upright or level, of no width */
     uint32_t n_lines, lines_capacity;
+    double off_middle; /* how much less gladly above or below a sign */
     ms_arena *arena;
     bool failed; /* out of memory */
 } ms_places;
@@ -81,6 +86,9 @@ typedef struct ms_name_place {
     ms_box leader;
 } ms_name_place;
 
+/* Where a wide name is best broken: behind the separator nearest its middle;
+ * 0: nowhere. */
+size_t ms_places_break(const char *name);
 void ms_places_take(ms_places *places, const ms_box *box);
 void ms_places_add_line(ms_places *places, double x0, double y0, double x1,
                         double y1);
@@ -136,5 +144,29 @@ void ms_frame_open_plot(ms_frame *frame);
 /* "capacity 79.65 GiB less context 0.49 GiB" */
 void ms_frame_capacity(ms_text *text, uint64_t capacity_bytes,
                        uint64_t usable_bytes);
+
+/* ---- callouts.c: names of points, in one line or two --------------------- */
+
+typedef struct ms_callout {
+    const char *name;    /* any bytes */
+    double x, y, radius; /* of the sign */
+
+    const char *lines[2];
+    uint32_t n_lines;
+    double width; /* of the wider one */
+    bool is_placed;
+    ms_name_place place;
+} ms_callout;
+
+/* How wide it is if it is broken only where it is long.  The places must have
+ * their arena and area; running out of memory fails them. */
+double ms_callouts_width(ms_callout *callout, const ms_places *places);
+/* Places as many as find room, the first n_best before the others and rather
+ * to the lower left of their signs; returns how many. */
+uint32_t ms_callouts_find(ms_places *places, ms_callout *callouts,
+                          uint32_t n_best, uint32_t n);
+/* Nothing where it has no place. */
+void ms_callouts_put(const ms_frame *frame, const ms_callout *callout,
+                     const char *color);
 
 #endif

@@ -4,6 +4,7 @@
  * line. */
 
 #include <math.h>
+#include <string.h>
 
 #include "plots/frame.h"
 
@@ -26,7 +27,7 @@ static const struct {
 #define N_SIDES (sizeof sides / sizeof sides[0])
 static const double distances_px[] = {NEAR_PX, FAR_PX, 28.0, 44.0, 64.0, 90.0};
 #define N_DISTANCES (sizeof distances_px / sizeof distances_px[0])
-#define COST_OF_LINE 1.5
+#define COST_OF_LINE 2.4
 #define COST_OF_DISTANCE 1.1
 
 static ms_box *grow(ms_places *places, ms_box *boxes, uint32_t *capacity,
@@ -116,27 +117,45 @@ static double cost_of_lines(const ms_places *places, const ms_box *box)
     return cost;
 }
 
-static ms_name_place place_at(double x, double y, double radius, double width,
-                              double height, size_t side, double distance_px)
+/* Left end of a box: what stands above or below its sign keeps within the
+ * area. */
+static double left_of(const ms_places *places, double x0, double width,
+                      ms_align align)
+{
+    double least = places->area.x0 + EDGE_PX;
+    double most = places->area.x1 - EDGE_PX - width;
+    if (align == MS_LEFT)
+        return x0;
+    if (align == MS_RIGHT)
+        return x0 - width;
+    return fmax(fmin(x0 - width / 2, most), least);
+}
+
+static double top_of(double y0, double height, double side)
+{
+    if (side < -0.9)
+        return y0 - height;
+    if (side > 0.9)
+        return y0;
+    return y0 - height * (0.5 - (side > 0.1) * 0.25 + (side < -0.1) * 0.25);
+}
+
+/* size: x1 and y1 are width and height. */
+static ms_name_place place_at(const ms_places *places, double x, double y,
+                              double radius, const ms_box *size, size_t side,
+                              double distance_px)
 {
     double off = radius + distance_px;
     double x0 = x + sides[side].x * off, y0 = y + sides[side].y * off;
     ms_name_place place = {.align = sides[side].align,
                            .has_leader = distance_px >= FAR_PX};
-    double left = sides[side].align == MS_LEFT    ? x0
-                  : sides[side].align == MS_RIGHT ? x0 - width
-                                                  : x0 - width / 2;
-    double top = sides[side].y < -0.9   ? y0 - height
-                 : sides[side].y > 0.9  ? y0
-                 : sides[side].y < -0.1 ? y0 - height * 0.75
-                 : sides[side].y > 0.1  ? y0 - height * 0.25
-                                        : y0 - height / 2;
-    place.box = (ms_box){left, top, left + width, top + height};
-    double from_x = x + sides[side].x * radius;
-    double from_y = y + sides[side].y * radius;
+    double left = left_of(places, x0, size->x1, sides[side].align);
+    double top = top_of(y0, size->y1, sides[side].y);
     double to_x = sides[side].align == MS_LEFT ? x0 - 2.0 : x0 + 2.0;
+    place.box = (ms_box){left, top, left + size->x1, top + size->y1};
     place.leader =
-        (ms_box){from_x, from_y, sides[side].align == MS_CENTER ? x : to_x, y0};
+        (ms_box){x + sides[side].x * radius, y + sides[side].y * radius,
+                 sides[side].align == MS_CENTER ? x : to_x, y0};
     return place;
 }
 
@@ -144,15 +163,17 @@ bool ms_places_find(ms_places *places, double x, double y, double radius,
                     double width, double height, bool below,
                     ms_name_place *place)
 {
+    const ms_box size = {0.0, 0.0, width, height};
     double best = INFINITY;
     for (size_t d = 0; d < N_DISTANCES; d++)
         for (size_t side = 0; side < N_SIDES; side++) {
             double cost = below ? sides[side].below : sides[side].aside;
             cost += COST_OF_DISTANCE * (double)d;
+            cost += sides[side].align == MS_CENTER ? places->off_middle : 0.0;
             if (cost >= best)
                 continue;
             ms_name_place at =
-                place_at(x, y, radius, width, height, side, distances_px[d]);
+                place_at(places, x, y, radius, &size, side, distances_px[d]);
             if (!is_free(places, &at.box) || !is_leader_free(places, &at))
                 continue;
             cost += cost_of_lines(places, &at.box);
@@ -164,4 +185,18 @@ bool ms_places_find(ms_places *places, double x, double y, double radius,
     if (best < INFINITY)
         take_place(places, place);
     return best < INFINITY && !places->failed;
+}
+
+size_t ms_places_break(const char *name)
+{
+    size_t length = strlen(name), best = 0;
+    double least = INFINITY;
+    for (size_t i = 1; i < length; i++) {
+        double off = fabs((double)i - (double)length / 2);
+        if (strchr("+, ", name[i - 1]) != NULL && off < least) {
+            least = off;
+            best = i;
+        }
+    }
+    return best;
 }

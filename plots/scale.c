@@ -3,7 +3,8 @@
 
 #include "plots/frame.h"
 
-#define CLOSE 1e-9 /* of the span: what rounding moves */
+#define LOG_RATIO 8.0 /* of the ends: from here on logarithmic */
+#define CLOSE 1e-9    /* of the span: what rounding moves */
 
 static double part_of(const ms_scale *scale, double value)
 {
@@ -77,4 +78,27 @@ uint32_t ms_scale_ticks(const ms_scale *scale, double unit, uint32_t most,
                         double ticks[MS_SCALE_TICKS])
 {
     return (scale->is_log ? log_ticks : linear_ticks)(scale, unit, most, ticks);
+}
+
+ms_scale ms_scale_around(double low, double high, double px_from, double px_to,
+                         double before, double behind)
+{
+    ms_scale scale = {.px_from = px_from, .px_to = px_to};
+    double span = high - low;
+    if (low > 0.0 && high / low >= LOG_RATIO) {
+        double ratio = high / low;
+        scale.is_log = true;
+        scale.from = low / pow(ratio, before);
+        scale.to = high * pow(ratio, behind);
+        return scale;
+    }
+    if (span < high * 0.02)
+        span = high * 0.02;
+    if (span <= 0.0)
+        span = 1.0;
+    scale.from = low - span * before;
+    scale.to = high + span * behind;
+    if (scale.from < high * 0.2)
+        scale.from = 0.0;
+    return scale;
 }

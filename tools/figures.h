@@ -23,4 +23,11 @@ ms_err ms_figures_draw(const char *kind, const ms_record *runs,
                        const char *const *names, uint32_t n,
                        const ms_drawing *drawing, ms_fault *fault);
 
+/* A run as a trade between memory and time; name: as above. */
+ms_err ms_figures_trade(const ms_record *run, const char *name, ms_arena *arena,
+                        ms_trade *trade, ms_fault *fault);
+/* "zero + checkpoint" of "zero:3,dp=8+checkpoint:full", each name once; NULL:
+ * no memory. */
+const char *ms_figures_family(const char *policy, ms_arena *arena);
+
 #endif

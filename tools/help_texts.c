@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Help in prose: files, units, exit statuses, the keys of run --json. */
 
-#include "tools/tools.h"
-
-#define JSON_INDENT 36u
+#include "tools/schema.h"
 
 static void put(ms_text *text, const char *const *lines)
 {
@@ -179,175 +177,32 @@ void ms_help_texts_exit(ms_text *text)
         ms_text_add(text, "  %3d  %s\n", rows[i].status, rows[i].meaning);
 }
 
-typedef struct json_key {
-    const char *key, *meaning; /* key NULL: the end */
-} json_key;
-
-static void put_keys(const json_key *row, ms_text *text)
-{
-    for (; row->key != NULL; row++) {
-        const char *label = ms_arena_format(text->arena, "  %s", row->key);
-        if (label == NULL)
-            text->failed = true;
-        else
-            ms_screen_fill(text, JSON_INDENT, label, row->meaning);
-    }
-}
-
-static void put_explain_keys(ms_text *text)
-{
-    static const json_key rows[] = {
-        {"at", "the instant: time_ns, event, phase, op, layer"},
-        {"total_bytes", "what is alive then; the groups sum to it"},
-        {"groups", "tensors that differ in a number only, largest first: "
-                   "category, layer, role, op (that made them), count, bytes "
-                   "(all of them)"},
-        {"groups[].why", "what keeps them alive"},
-        {"groups[].next_reader", "op and layer that read them next"},
-        {"groups[].remove", "policies and settings, found by replays, that "
-                            "leave at most half of the bytes"},
-        {NULL, NULL}};
-    ms_text_add(text, "\nmemsim explain MODEL --json, beside schema_version, "
-                      "memsim, model and policy:\n\n");
-    put_keys(rows, text);
-}
-
-static void put_compare_keys(ms_text *text)
-{
-    static const json_key rows[] = {
-        {"variants", "the object of run --json for each"},
-        {"differences", "for the second variant on, each minus the first: "
-                        "variant, against (numbers from 1), then the columns "
-                        "of --csv that are bytes or ns"},
-        {"explain", "null without --explain"},
-        {"explain.variants", "at and total_bytes of the two, as in explain"},
-        {"explain.groups", "tensors held differently, largest first: as in "
-                           "explain, but difference_bytes, and variants with "
-                           "bytes, why, next_reader of each; a tensor that is "
-                           "not alive has 0 bytes, and why says where it went"},
-        {NULL, NULL}};
-    ms_text_add(text, "\nmemsim compare MODEL --json, beside schema_version, "
-                      "memsim and model:\n\n");
-    put_keys(rows, text);
-}
-
-static void put_sweep_keys(ms_text *text)
-{
-    static const json_key rows[] = {
-        {"point", "from 1, counted over the whole product of the grids"},
-        {"training.batch, ...", "the keys of the grids, in their order: "
-                                "memory in bytes, devices by name"},
-        {"policy", "canonical spelling"},
-        {"status", "ok, over, out_of_memory, infeasible or refused"},
-        {"message", "why it is infeasible or refused, or where memory ran "
-                    "out; else null"},
-        {"peak_allocated_bytes, peak_reserved_bytes", "of the highest rank"},
-        {"fits", "as in run"},
-        {"step_ns, recompute_ns, stall_ns", "as in run"},
-        {"exposed_comm_ns, tokens_per_second", "as in run"},
-        {"host_peak_bytes", "as in run"},
-        {NULL, NULL}};
-    ms_text_add(text, "\nmemsim sweep MODEL --json, an object per line (CSV: "
-                      "the columns):\n\n");
-    put_keys(rows, text);
-}
-
-static void put_timeline_keys(ms_text *text)
-{
-    static const json_key rows[] = {
-        {"ranks[]", "per rank: end_ns (the step's), or end_event of a step "
-                    "that takes no time"},
-        {"ranks[].points", "the device's level, in at most 600 rows: from t_ns "
-                           "(or event) on, each category that occurs, and "
-                           "reserved_bytes, the highest until the next row; "
-                           "the highest level of each part of the step stays"},
-        {"ranks[].phases", "phase (forward, backward, optimizer, or mixed "
-                           "where they alternate), from_ns, to_ns"},
-        {"ranks[].streams", "compute, then each that works: work_ns, what it "
-                            "does or waits for and how long; slices, the same "
-                            "for parts of at least 1/600 of the step"},
-        {"ranks[].host_bytes", "highest level of host memory in each of 600 "
-                               "parts of the step"},
-        {"layers", "of the rank with the highest peak, in order: name (of a "
-                   "block or a layer in none), saved_bytes, forward_ns, "
-                   "recompute_ns"},
-        {NULL, NULL}};
-    ms_text_add(text, "\nIts \"timeline\", where tables are columns (their "
-                      "names) and rows:\n\n");
-    put_keys(rows, text);
-}
-
-static void put_run_keys(ms_text *text)
-{
-    static const json_key rows[] = {
-        {"schema_version", "1; keys may be added, none change"},
-        {"memsim", "version of the program"},
-        {"status", "ok, over, out_of_memory or infeasible"},
-        {"model, device, policy", "names; policy in canonical spelling"},
-        {"settings", "every setting; \"defaults\" lists those not given"},
-        {"parameters", "elements, tied ones once"},
-        {"unknown_ops", "op and count of each that has no rule (see "
-                        "graph.unknown_op)"},
-        {"fits", "reserved + context <= capacity"},
-        {"capacity_bytes", "of the device, or --memory"},
-        {"context_bytes", "driver and kernels, outside the pool"},
-        {"headroom_bytes", "capacity - reserved - context"},
-        {"out_of_memory", "with --wall: op, layer, time_ns and missing_bytes "
-                          "where nothing helped"},
-        {"peak", "highest allocated, active, requested, reserved (_bytes); "
-                 "of the highest allocated its time_ns, event, phase, pass, "
-                 "op, layer, micro_batch, rank"},
-        {"peak.by_category", "what is alive then; sums to allocated_bytes"},
-        {"category_peaks", "highest level of each category on its own"},
-        {"model_states", "highest parameters, gradients, optimizer state"},
-        {"levels", "start, before_loss, after_forward, after_backward, end; "
-                   "without workspace"},
-        {"phase_peaks", "highest level in forward, loss, backward, optimizer; "
-                        "without workspace"},
-        {"phase_peaks_with_workspace", "the same with workspace"},
-        {"optimizer_scratch_bytes", "highest temporaries of the optimizer"},
-        {"saved_for_backward_bytes", "activations held after the loss"},
-        {"host_peak_bytes, nvme_peak_bytes",
-         "highest levels outside the device, of this rank"},
-        {"host_by_category, nvme_by_category", "what makes these"},
-        {"host_node_bytes, nvme_node_bytes",
-         "of all ranks of a node; ..._node_capacity_bytes: what it has"},
-        {"time", "parts that sum to step_ns on the compute stream"},
-        {"stalls", "ns of waiting by cause: host (it had not issued the op), "
-                   "copy, comm, bubble (another rank), pages, memory (full); "
-                   "of comm gather and reduce, of copy copy_to_device, "
-                   "copy_to_host, disk, host_work and pack (copies within the "
-                   "device)"},
-        {"page_faults", "with uvm: blocks that ops waited for"},
-        {"revoked_prefetches", "with --wall: copies whose memory was taken "
-                               "back before use, or put off"},
-        {"flops", "forward, backward, recompute, optimizer, total"},
-        {"recomputed_ops", "ops that ran again"},
-        {"traffic", "bytes moved: h2d, d2h, comm (sent; of it between nodes: "
-                    "network), nvme (nvme_read + nvme_write)"},
-        {"links", "for comm, outer (between groups), h2d, d2h, nvme_read, "
-                  "nvme_write, host (work of its cores): bytes, "
-                  "network_bytes, bytes_per_s while busy; busy_ns = hidden_ns "
-                  "+ exposed_ns (what the compute stream waits for)"},
-        {"overlap", "the same times of all collectives (comm) and of all "
-                    "copies"},
-        {"tokens_per_second, mfu", "null where they mean nothing"},
-        {"events", "allocations and frees replayed"},
-        {"ranks", "the same for each rank"},
-        {"timeline", "what figures are drawn from: title, subtitle, data_ranks "
-                     "(that do what each of the ranks does), ranks and "
-                     "layers"},
-        {NULL, NULL}};
-    ms_text_add(text, "memsim run MODEL --json prints one object:\n\n");
-    put_keys(rows, text);
-    put_timeline_keys(text);
-}
-
 void ms_help_texts_json(ms_text *text)
 {
-    put_run_keys(text);
-    put_explain_keys(text);
-    put_compare_keys(text);
-    put_sweep_keys(text);
-    ms_text_add(text, "\nA key that does not apply is null.\n");
+    static const struct {
+        const char *heading;
+        const ms_keys *keys;
+    } parts[] = {
+        {"memsim run MODEL --json prints one object:", &ms_keys_run},
+        {"memsim explain MODEL --json, beside schema_version, memsim, model "
+         "and policy:",
+         &ms_keys_explain},
+        {"memsim compare MODEL --json, beside schema_version, memsim and "
+         "model:",
+         &ms_keys_compare},
+        {"memsim sweep MODEL --json, an object per line (CSV: the columns):",
+         &ms_keys_row},
+        {"memsim fit MODEL --json, beside schema_version, memsim, model, "
+         "device and\nsettings:",
+         &ms_keys_fit},
+        {"memsim inspect MODEL --json, beside schema_version, memsim and "
+         "model:",
+         &ms_keys_inspect},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        ms_text_add(text, "%s%s\n\n", i > 0 ? "\n" : "", parts[i].heading);
+        ms_keys_help(parts[i].keys, text);
+    }
+    ms_text_add(text, "\nA key that does not apply is null.  memsim schema "
+                      "prints all of them as a\nJSON Schema.\n");
 }

@@ -3,18 +3,25 @@
 # What memory costs in time: sweeps policies over a model and draws peak memory
 # against step time.  An example to copy and edit:
 #
-#   tools/pareto.sh [MODEL [FOLDER]]
+#   tools/pareto.sh [MODEL [BATCH [FOLDER]]]
 #
-# memsim is taken from PATH, or from MEMSIM.  Interrupted, it goes on where it
-# stopped.
+# memsim is taken from PATH, or from MEMSIM.  Interrupted and called again, it
+# goes on where it stopped.
 set -eu
 memsim=${MEMSIM:-memsim}
 model=${1:-gpt2-xl}
-folder=${2:-.}
+batch=${2:-16}
+folder=${3:-.}
 name=$(basename "$model" .json)
+rows=$folder/$name.csv
+figure=$folder/$name-pareto.svg
 
-"$memsim" sweep "$model" --batch 16 \
-    --grid 'policy=none;checkpoint:selective;checkpoint:sqrt;checkpoint:full;checkpoint:every=2;checkpoint:every=4;swap:save_on_cpu;swap:te=16;offload:optimizer;offload:optimizer+checkpoint:sqrt' \
-    --grid 'micro_batches=1..4*2' \
-    -o "$folder/$name.csv" --resume
-"$memsim" plot "$folder/$name.csv" --figure pareto -o "$folder/$name-pareto.svg"
+policies='none;checkpoint:every=4;checkpoint:every=2;checkpoint:sqrt'
+policies="$policies;checkpoint:full;microbatch:4;microbatch:4+checkpoint:full"
+policies="$policies;swap:te=8;swap:save_on_cpu;offload:optimizer"
+policies="$policies;offload:optimizer+checkpoint:full"
+
+"$memsim" sweep "$model" --batch "$batch" --grid "policy=$policies" \
+    -o "$rows" --resume
+"$memsim" plot "$rows" --figure pareto --device h100 \
+    --title "$name, batch $batch" -o "$figure"

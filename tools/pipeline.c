@@ -224,37 +224,50 @@ static void set_paging(const ms_expand_opts *opts, ms_result *result)
     machine->book_device |= machine->paging.page_bytes > 0;
 }
 
-ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
-                        ms_fault *fault)
+/* What the rank expands with; the machine it is replayed on goes to result. */
+static ms_err set_up(const ms_job *job, ms_expand_opts *opts, ms_result *result,
+                     ms_fault *fault)
 {
-    const ms_training *training = &result->training;
     bool paged = result->shape.paging.page_bytes > 0;
-    ms_expand_opts opts = ms_pipeline_rates(job->device, &result->shape);
-    opts.uses = job->book_device || job->uses || paged;
+    *opts = ms_pipeline_rates(job->device, &result->shape);
+    opts->uses = job->book_device || job->uses || paged;
     result->machine = machine_of(job, result);
     if (paged && job->wall)
         return ms_fail(fault, MS_EUSAGE, "--wall", "leave it out",
                        "with uvm pages go where memory is full, no op waits "
                        "for others");
-    set_paging(&opts, result);
-    if (training->device != 1) /* a CPU has one stream */
-        set_demands(&opts, &result->machine);
+    set_paging(opts, result);
+    if (result->training.device != 1) /* a CPU has one stream */
+        set_demands(opts, &result->machine);
+    return MS_OK;
+}
+
+ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
+                           ms_expand_opts *opts, ms_result *result,
+                           ms_fault *fault)
+{
+    MS_TRY(set_up(job, opts, result, fault));
     ms_machine measured = result->machine;
     measured.paging = (ms_paging){0};
     measured.wall = false; /* policies look at the step as it would be */
     const ms_policy_context context = {.graph = &result->graph,
-                                       .torch_1 =
-                                           training->framework == MS_TORCH_1_13,
+                                       .torch_1 = result->training.framework ==
+                                                  MS_TORCH_1_13,
                                        .arena = trial,
                                        .shape = &result->shape,
-                                       .opts = &opts,
+                                       .opts = opts,
                                        .machine = &measured};
     if (job->program != NULL)
-        MS_TRY(read_program(job, trial, result, fault));
-    else
-        MS_TRY(ms_apply_program(&job->spec, &context,
-                                result->shape.micro_batches, &result->program,
-                                fault));
+        return read_program(job, trial, result, fault);
+    return ms_apply_program(&job->spec, &context, result->shape.micro_batches,
+                            &result->program, fault);
+}
+
+ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
+                        ms_fault *fault)
+{
+    ms_expand_opts opts;
+    MS_TRY(ms_pipeline_program(job, trial, &opts, result, fault));
     MS_TRY(ms_expand(&result->graph, &result->program, &opts, trial,
                      &result->plan, fault));
     MS_TRY(ms_replay(&result->plan, &result->machine, trial, &result->line,

@@ -295,8 +295,8 @@ static ms_err lower(cache *all, const ms_job *job, entry *model, entry **graph,
     return MS_OK;
 }
 
-ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
-                      const ms_job *job, ms_result *result, ms_fault *fault)
+ms_err ms_points_lower(ms_points *points, ms_points_seat *seat,
+                       const ms_job *job, ms_result *result, ms_fault *fault)
 {
     cache *all = points->cache;
     entry *model, *graph;
@@ -310,6 +310,13 @@ ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
     leave(all, model); /* the graph uses it */
     MS_TRY(err);
     seat->held = graph;
+    return MS_OK;
+}
+
+ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
+                      const ms_job *job, ms_result *result, ms_fault *fault)
+{
+    MS_TRY(ms_points_lower(points, seat, job, result, fault));
     return ms_pipeline_step(job, &seat->arena, result, fault);
 }
 

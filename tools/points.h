@@ -45,6 +45,9 @@ void ms_points_close(ms_points *points);
  * who compares results has a seat for each. */
 ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
                       const ms_job *job, ms_result *result, ms_fault *fault);
+/* The first half of step, up to the graph; seat->arena is empty then. */
+ms_err ms_points_lower(ms_points *points, ms_points_seat *seat,
+                       const ms_job *job, ms_result *result, ms_fault *fault);
 void ms_points_leave(ms_points *points, ms_points_seat *seat);
 /* The job's model alone, valid until points is closed: is it one? */
 ms_err ms_points_model(ms_points *points, const ms_job *job, ms_model *model,
@@ -73,6 +76,8 @@ ms_err ms_workers_run(uint32_t n, uint32_t threads, ms_workers_do *work,
                       ms_fault *fault);
 /* How many this process may use. */
 uint32_t ms_workers_cores(void);
+/* The value of --jobs, or NULL: as many as there are cores. */
+ms_err ms_workers_read(const char *jobs, uint32_t *threads, ms_fault *fault);
 
 /* ---- grid.c -------------------------------------------------------------- */
 

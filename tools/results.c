@@ -164,15 +164,22 @@ static ms_err read_all(ms_quote *source, ms_arena *arena, struct list *list,
 ms_err ms_results_read(const char *path, ms_arena *arena, ms_record **records,
                        uint32_t *n, ms_fault *fault)
 {
-    struct list list = {0};
     char *bytes;
     size_t length;
     MS_TRY(
         ms_read_file(path, MS_JSON_MAX_BYTES, arena, &bytes, &length, fault));
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     ms_quote source = {name, bytes, length, 0};
-    if (length == 0)
-        return ms_fail(fault, MS_EINPUT, name,
+    return ms_results_read_text(&source, arena, records, n, fault);
+}
+
+ms_err ms_results_read_text(const ms_quote *text, ms_arena *arena,
+                            ms_record **records, uint32_t *n, ms_fault *fault)
+{
+    struct list list = {0};
+    ms_quote source = *text;
+    if (source.length == 0)
+        return ms_fail(fault, MS_EINPUT, source.name,
                        "save a result with: memsim run MODEL --json >FILE",
                        "the file is empty");
     MS_TRY(read_all(&source, arena, &list, fault));

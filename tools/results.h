@@ -19,6 +19,9 @@
  * incomplete, or whose numbers contradict each other; MS_ESYSTEM. */
 ms_err ms_results_read(const char *path, ms_arena *arena, ms_record **records,
                        uint32_t *n, ms_fault *fault);
+/* The same of what was read already; the text ends with a NUL. */
+ms_err ms_results_read_text(const ms_quote *text, ms_arena *arena,
+                            ms_record **records, uint32_t *n, ms_fault *fault);
 /* Is it a file that holds such results?  A model is none; nor is what cannot be
  * read, or standard input, which is left alone. */
 bool ms_results_is(const char *path);

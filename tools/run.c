@@ -23,16 +23,6 @@ typedef struct run {
 
 /* ---- where the results go ------------------------------------------------ */
 
-/* memsim.svg -> memsim.gp */
-static char *script_of(const char *figure, ms_arena *arena)
-{
-    const char *dot = strrchr(figure, '.'), *slash = strrchr(figure, '/');
-    size_t length = dot != NULL && (slash == NULL || dot > slash)
-                        ? (size_t)(dot - figure)
-                        : strlen(figure);
-    return ms_arena_format(arena, "%.*s.gp", (int)length, figure);
-}
-
 static ms_err check_figure(const ms_hall *hall, outputs *out, ms_fault *fault)
 {
     ms_format format;
@@ -45,7 +35,7 @@ static ms_err check_figure(const ms_hall *hall, outputs *out, ms_fault *fault)
     if (out->figure == NULL)
         return MS_OK;
     if (keeps) {
-        out->script = script_of(out->figure, hall->keep);
+        out->script = ms_outputs_script(out->figure, hall->keep);
         if (out->script == NULL)
             return ms_fail_nomem(fault);
     }

@@ -60,23 +60,6 @@ static void catch_interrupts(void)
 
 /* ---- options ------------------------------------------------------------- */
 
-static ms_err read_jobs(run *r, ms_fault *fault)
-{
-    const char *text = ms_options_value(r->hall->arguments, MS_OPTION_JOBS);
-    char hint[64], *end;
-    uint64_t jobs = ms_workers_cores();
-    bool whole = text == NULL || (ms_grid_whole(text, &jobs, &end) &&
-                                  end > text && *end == '\0');
-    snprintf(hint, sizeof hint, "without it all cores work, here %" PRIu32,
-             ms_workers_cores());
-    if (!whole || jobs < 1 || jobs > MS_WORKERS_MOST)
-        return ms_fail(fault, MS_EUSAGE, "--jobs", hint,
-                       "\"%s\" is no number of threads from 1 to %u", text,
-                       MS_WORKERS_MOST);
-    r->threads = (uint32_t)jobs;
-    return MS_OK;
-}
-
 static ms_err read_shard(run *r, ms_fault *fault)
 {
     const char *text = ms_options_value(r->hall->arguments, MS_OPTION_SHARD);
@@ -101,7 +84,8 @@ static ms_err read_options(run *r, ms_fault *fault)
     r->resume = ms_options_value(arguments, MS_OPTION_RESUME) != NULL;
     r->quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL;
     r->sweep.json = ms_options_value(arguments, MS_OPTION_JSON) != NULL;
-    MS_TRY(read_jobs(r, fault));
+    MS_TRY(ms_workers_read(ms_options_value(arguments, MS_OPTION_JOBS),
+                           &r->threads, fault));
     MS_TRY(read_shard(r, fault));
     if (r->resume && (r->out == NULL || ms_outputs_is_stdout(r->out)))
         return ms_fail(fault, MS_EUSAGE, "--resume", "e.g. -o sweep.csv",

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +38,22 @@ uint32_t ms_workers_cores(void)
         return (uint32_t)CPU_COUNT(&set);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return cores > 0 ? (uint32_t)cores : 1;
+}
+
+ms_err ms_workers_read(const char *jobs, uint32_t *threads, ms_fault *fault)
+{
+    char hint[64], *end;
+    uint64_t n = ms_workers_cores();
+    bool whole = jobs == NULL ||
+                 (ms_grid_whole(jobs, &n, &end) && end > jobs && *end == '\0');
+    snprintf(hint, sizeof hint, "without it all cores work, here %u",
+             ms_workers_cores());
+    if (!whole || n < 1 || n > MS_WORKERS_MOST)
+        return ms_fail(fault, MS_EUSAGE, "--jobs", hint,
+                       "\"%s\" is no number of threads from 1 to %u", jobs,
+                       MS_WORKERS_MOST);
+    *threads = (uint32_t)n;
+    return MS_OK;
 }
 
 /* ---- a thread ------------------------------------------------------------ */

@@ -23,7 +23,10 @@
  *     record_ns_per_event    50   a step of 1.4 million events to its record
  *     figure_million_ms    2000   its figure as PNG, gnuplot included: more
  *                                 than the same process without it
- *     layers_12 ... layers_10000: the same ns per op and event, within noise */
+ *     layers_12 ... layers_10000: the same ns per op and event, within noise
+ *     fit_7b_ms            1000   llama-2-7b on 8 GPUs, batch 8
+ *     fit_175b_ms          5000   gpt3 on 64 GPUs; both as processes, on all
+ *                                 cores */
 #include "graphs/graphs.h"
 #include "policies/policies.h"
 #include "tests/bench/ops.h"
@@ -353,9 +356,10 @@ static double process_ns(const char *const *argv)
     return now_ns() - t0;
 }
 
-static void bench_process(const char *label, const char *const *argv)
+static void bench_processes(const char *label, const char *const *argv,
+                            size_t runs)
 {
-    struct times times = {.n = 21};
+    struct times times = {.n = runs};
     for (size_t i = 0; i < times.n; i++)
         times.ns[i] = process_ns(argv);
     print_times(label, &times, 1e6);
@@ -411,6 +415,21 @@ static void bench_figure(const char *memsim)
     unlink(path);
     rmdir(folder);
     print_times("figure_million_ms", &times, 1e6);
+}
+
+static void bench_process(const char *label, const char *const *argv)
+{
+    bench_processes(label, argv, 21);
+}
+
+static void bench_fit(const char *memsim)
+{
+    const char *small[] = {memsim,    "fit", "llama-2-7b", "--gpus", "8",
+                           "--batch", "8",   "--json",     NULL};
+    const char *large[] = {memsim, "fit",    "gpt3", "--gpus",
+                           "64",   "--json", NULL};
+    bench_processes("fit_7b_ms", small, 5);
+    bench_processes("fit_175b_ms", large, 5);
 }
 
 /* A chain of a million layers; nothing that ran before holds as much. */
@@ -483,6 +502,7 @@ int main(int argc, char **argv)
         bench_process("process_version_ms", version);
         bench_process("process_run_ms", run);
         bench_figure(argv[1]);
+        bench_fit(argv[1]);
         bench_sweep(argv[1]);
         bench_million(argv[1]);
     }
