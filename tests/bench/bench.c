@@ -20,6 +20,9 @@
  *                                 as fast as on one
  *     layers_million_ms    5000   a chain of 10^6 layers, as a process, and
  *     layers_million_mib   2048   the most memory it holds
+ *     record_ns_per_event    50   a step of 1.4 million events to its record
+ *     figure_million_ms    2000   its figure as PNG, gnuplot included: more
+ *                                 than the same process without it
  *     layers_12 ... layers_10000: the same ns per op and event, within noise
  *     fit_7b_ms            1000   llama-2-7b on 8 GPUs, batch 8
  *     fit_175b_ms          5000   gpt3 on 64 GPUs; both as processes, on all
@@ -362,6 +365,58 @@ static void bench_processes(const char *label, const char *const *argv,
     print_times(label, &times, 1e6);
 }
 
+#define MANY "run", "gpt3.json", "--batch=128", "-p", "microbatch:128", "-q"
+
+static void bench_record(void)
+{
+    enum { RUNS = 11 };
+    const char *words[] = {"gpt3.json", "--batch=128", "-p", "microbatch:128"};
+    struct times times = {.n = RUNS};
+    ms_arena keep = {0}, trial = {0}, drawn = {0};
+    ms_fault fault = {0};
+    ms_arguments arguments = {0};
+    ms_result result = {0};
+    ms_record record;
+    ms_job job;
+    demand(ms_options_parse(MS_FOR_RUN, words, 4, &keep, &arguments, &fault),
+           &fault);
+    demand(ms_settings_read(&arguments, &keep, &job, &fault), &fault);
+    demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault), &fault);
+    for (size_t i = 0; i < RUNS; i++) {
+        ms_arena_reset(&drawn);
+        double t0 = now_ns();
+        demand(ms_run_record(&job, &result, "microbatch:128", &drawn, &record,
+                             &fault),
+               &fault);
+        times.ns[i] = now_ns() - t0;
+    }
+    printf(",\n  \"record_events\": %u", result.line.n_events);
+    print_times("record_ns_per_event", &times, result.line.n_events);
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+    ms_arena_free(&drawn);
+}
+
+static void bench_figure(const char *memsim)
+{
+    char folder[] = "/tmp/memsim-bench-XXXXXX", path[40];
+    if (mkdtemp(folder) == NULL) {
+        fprintf(stderr, "memsim-bench: /tmp: cannot write\n");
+        exit(EXIT_FAILURE);
+    }
+    snprintf(path, sizeof path, "%s/a.png", folder);
+    struct times times = {.n = 5};
+    const char *without[] = {memsim, MANY, NULL};
+    const char *with[] = {memsim, MANY, "--plot", path, NULL};
+    for (size_t i = 0; i < times.n; i++) {
+        double plain_ns = process_ns(without), all_ns = process_ns(with);
+        times.ns[i] = all_ns > plain_ns ? all_ns - plain_ns : 0;
+    }
+    unlink(path);
+    rmdir(folder);
+    print_times("figure_million_ms", &times, 1e6);
+}
+
 static void bench_process(const char *label, const char *const *argv)
 {
     bench_processes(label, argv, 21);
@@ -439,12 +494,14 @@ int main(int argc, char **argv)
     bench_streams("streams_ns_per_event", false);
     bench_streams("streams_slowed_ns_per_event", true);
     bench_offload();
+    bench_record();
     bench_choices();
     if (argc > 1) {
         const char *version[] = {argv[1], "--version", NULL};
         const char *run[] = {argv[1], MAIN_JOB, NULL};
         bench_process("process_version_ms", version);
         bench_process("process_run_ms", run);
+        bench_figure(argv[1]);
         bench_fit(argv[1]);
         bench_sweep(argv[1]);
         bench_million(argv[1]);
