@@ -259,31 +259,38 @@ typedef struct ms_span {
     uint8_t work; /* ms_work */
 } ms_span;
 
+/* Cuts a lane into slices that are wide enough to be seen: spans of at least
+ * least_ns stay; neighbours that are shorter become one slice as soon as they
+ * are as long together; what is short and alone is widened into the longer one
+ * behind it (or before it, at the end). */
+typedef struct ms_slicer {
+    ms_arena *arena;
+    uint64_t least_ns;
+    ms_slice *slices;
+    uint32_t n, capacity;
+    uint64_t work_ns[MS_N_WORKS]; /* of all slices */
+    bool is_open;                 /* the last one is too short yet */
+    bool failed;                  /* out of memory */
+} ms_slicer;
+void ms_lanes_cut(ms_slicer *slicer, const ms_span *span); /* the next one */
+void ms_lanes_close(ms_slicer *slicer);
+
 /* The streams of a rank; busy_ns: how long the ops of each take. */
 typedef struct ms_lanes {
     ms_waits waits;
-    ms_wait *parts; /* of its compute stream, in order of time */
-    uint32_t n_parts;
+    ms_wait *parts; /* of one wait */
+    uint32_t parts_capacity;
     uint8_t rank;
     uint64_t busy_ns[MS_N_STREAMS];
 } ms_lanes;
 
 ms_err ms_lanes_open(ms_lanes *lanes, const ms_timeline *line, uint8_t rank,
                      ms_arena *arena, ms_fault *fault);
-/* What a stream of the rank does from 0 to step_ns, without gaps: neighbours
- * differ, none is empty.  The times of a compute stream's works are the
+/* What a stream of the rank does from 0 to step_ns, without gaps: spans whose
+ * neighbours differ, cut.  The times of a compute stream's works are the
  * report's: in-line copies and waits for copies, disk and the host's cores
  * make its stall_ns. */
-ms_err ms_lanes_spans(const ms_lanes *lanes, ms_stream_kind stream,
-                      ms_arena *arena, ms_span **spans, uint32_t *n,
-                      ms_fault *fault);
-
-/* Spans of at least least_ns stay; neighbours that are shorter become one
- * slice as soon as they are as long together; what is short and alone is
- * widened into the longer one behind it (or before it, at the end).  slices
- * holds n, or one more than the least number of least_ns that the spans make.
- */
-uint32_t ms_lanes_thicken(const ms_span *spans, uint32_t n, uint64_t least_ns,
-                          ms_slice *slices);
+ms_err ms_lanes_slices(ms_lanes *lanes, ms_stream_kind stream,
+                       ms_slicer *slicer, ms_fault *fault);
 
 #endif

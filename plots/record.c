@@ -40,7 +40,7 @@ const char *const ms_record_phases[MS_N_PHASES + 1] = {
 struct scribe {
     const ms_timeline *line;
     const ms_report *report;
-    ms_arena *arena;
+    ms_arena *arena, *scratch; /* scratch goes when the record is there */
     uint8_t rank;
     ms_record_rank *of;
 };
@@ -146,23 +146,23 @@ static uint32_t keep_busy(ms_slice *slices, uint32_t n)
     return kept;
 }
 
-static ms_err load_lane(const struct scribe *scribe, const ms_lanes *lanes,
+static ms_err load_lane(const struct scribe *scribe, ms_lanes *lanes,
                         ms_stream_kind stream, ms_fault *fault)
 {
     ms_record_lane *lane = &scribe->of->lanes[scribe->of->n_lanes++];
-    uint64_t least_ns = scribe->line->step_ns / MS_RECORD_COLUMNS + 1;
-    ms_span *spans;
-    uint32_t n;
-    *lane = (ms_record_lane){.stream = (uint8_t)stream};
-    MS_TRY(ms_lanes_spans(lanes, stream, scribe->arena, &spans, &n, fault));
-    for (uint32_t i = 0; i < n; i++)
-        lane->work_ns[spans[i].work] += spans[i].to_ns - spans[i].from_ns;
-    uint32_t most = n < MS_RECORD_COLUMNS ? n : MS_RECORD_COLUMNS + 1;
-    lane->slices = ms_arena_take_raw(scribe->arena, most, sizeof *lane->slices);
+    ms_slicer slicer = {.arena = scribe->scratch,
+                        .least_ns =
+                            scribe->line->step_ns / MS_RECORD_COLUMNS + 1};
+    MS_TRY(ms_lanes_slices(lanes, stream, &slicer, fault));
+    *lane = (ms_record_lane){.stream = (uint8_t)stream,
+                             .n = keep_busy(slicer.slices, slicer.n)};
+    memcpy(lane->work_ns, slicer.work_ns, sizeof lane->work_ns);
+    lane->slices =
+        ms_arena_take_raw(scribe->arena, lane->n, sizeof *lane->slices);
     if (lane->slices == NULL)
         return ms_fail_nomem(fault);
-    n = ms_lanes_thicken(spans, n, least_ns, lane->slices);
-    lane->n = keep_busy(lane->slices, n);
+    if (lane->n > 0)
+        memcpy(lane->slices, slicer.slices, lane->n * sizeof *lane->slices);
     return MS_OK;
 }
 
@@ -176,7 +176,7 @@ static ms_err load_lanes(const struct scribe *scribe, ms_fault *fault)
         ms_arena_take_raw(scribe->arena, MS_N_STREAMS, sizeof *of->lanes);
     if (of->lanes == NULL)
         return ms_fail_nomem(fault);
-    MS_TRY(ms_lanes_open(&lanes, scribe->line, scribe->rank, scribe->arena,
+    MS_TRY(ms_lanes_open(&lanes, scribe->line, scribe->rank, scribe->scratch,
                          fault));
     for (int stream = 0; stream < MS_N_STREAMS; stream++)
         if (stream == MS_STREAM_COMPUTE || lanes.busy_ns[stream] > 0)
@@ -208,26 +208,60 @@ static ms_err load_rank(const struct scribe *scribe, ms_fault *fault)
     return load_far(scribe, fault);
 }
 
-ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
-                    const ms_report_names *names, ms_arena *arena,
-                    ms_record *record, ms_fault *fault)
+static ms_err load_ranks(const ms_timeline *line, ms_arena *arena,
+                         ms_arena *scratch, ms_record *record, ms_fault *fault)
 {
-    *record = (ms_record){.model = names->model,
-                          .device = names->device,
-                          .policy = names->policy,
-                          .parameters = line->plan->graph->parameters,
-                          .report = *report};
+    const ms_report *report = &record->report;
     record->ranks =
         ms_arena_take(arena, report->n_ranks, sizeof *record->ranks);
     if (record->ranks == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < report->n_ranks; i++) {
-        struct scribe scribe = {line, report, arena, report->ranks[i].rank,
+        struct scribe scribe = {line,
+                                report,
+                                arena,
+                                scratch,
+                                report->ranks[i].rank,
                                 &record->ranks[i]};
+        ms_arena_reset(scratch);
         MS_TRY(load_rank(&scribe, fault));
     }
-    return ms_bylayer_measure(line, report->ranks[report->worst].rank, arena,
-                              &record->layers, &record->n_layers, fault);
+    return MS_OK;
+}
+
+/* The measure has room for every layer, though blocks hold most of them. */
+static ms_err load_layers(const ms_timeline *line, ms_arena *arena,
+                          ms_arena *scratch, ms_record *record, ms_fault *fault)
+{
+    const ms_report *report = &record->report;
+    ms_layer_use *layers;
+    ms_arena_reset(scratch);
+    MS_TRY(ms_bylayer_measure(line, report->ranks[report->worst].rank, scratch,
+                              &layers, &record->n_layers, fault));
+    record->layers =
+        ms_arena_take_raw(arena, record->n_layers, sizeof *record->layers);
+    if (record->layers == NULL)
+        return ms_fail_nomem(fault);
+    if (record->n_layers > 0)
+        memcpy(record->layers, layers, record->n_layers * sizeof *layers);
+    return MS_OK;
+}
+
+ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
+                    const ms_report_names *names, ms_arena *arena,
+                    ms_record *record, ms_fault *fault)
+{
+    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
+    *record = (ms_record){.model = names->model,
+                          .device = names->device,
+                          .policy = names->policy,
+                          .parameters = line->plan->graph->parameters,
+                          .report = *report};
+    ms_err err = load_ranks(line, arena, &scratch, record, fault);
+    if (err == MS_OK)
+        err = load_layers(line, arena, &scratch, record, fault);
+    ms_arena_free(&scratch);
+    return err;
 }
 
 ms_err ms_record_check(const ms_record *record, ms_fault *fault)

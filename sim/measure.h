@@ -126,9 +126,6 @@ bool ms_waits_next(const ms_waits *waits, ms_wait *wait);
 /* Of op and last (or MS_NONE) the one that works until later: for
  * ms_waits_after.  Ops that take no time end with others. */
 uint32_t ms_waits_later(const ms_timeline *line, uint32_t op, uint32_t last);
-/* All waits of a rank's compute stream in order of time. */
-ms_err ms_waits_list(const ms_waits *waits, uint8_t rank, ms_arena *arena,
-                     ms_wait **list, uint32_t *n, ms_fault *fault);
 /* Of an op (MS_NONE: none): ms_transfer_kind or MS_N_TRANSFERS, ms_link or
  * MS_N_LINKS, and what a wait for it is. */
 uint8_t ms_waits_kind(const ms_waits *waits, uint32_t op);

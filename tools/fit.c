@@ -95,9 +95,8 @@ static ms_err find_max(run *r, ms_fault *fault)
     freeze(r);
     MS_TRY(ms_fitspace_open(&r->fit, fault));
     MS_TRY(ms_fitmax_find(&r->fit, r->out.max, &r->max, fault));
-    uint64_t value = r->max.value > 0 ? r->max.value : r->max.over;
-    const char *number =
-        ms_arena_format(r->hall->keep, "%llu", (unsigned long long)value);
+    const char *number = ms_arena_format(
+        r->hall->keep, "%llu", (unsigned long long)ms_fitmax_told(&r->max));
     if (number == NULL)
         return ms_fail_nomem(fault);
     ms_fitspace_close(&r->fit);

@@ -25,7 +25,7 @@
 
 /* ---- fitspace.c ---------------------------------------------------------- */
 
-typedef enum ms_fit_axis_id { /* from what to try first to the last resort */
+typedef enum ms_fit_axis_id { /* from the last resort to what costs least */
                               MS_FIT_OFFLOAD,
                               MS_FIT_SWAP,
                               MS_FIT_CHECKPOINT,
@@ -178,7 +178,10 @@ void ms_fitspace_close(ms_fit *fit); /* whether it was opened or not */
 /* The policies of a point in canonical spelling. */
 ms_err ms_fitspace_spec(const ms_fit *fit, const ms_fit_point *point,
                         ms_arena *arena, ms_spec *spec, ms_fault *fault);
-/* "ZeRO stage 1, a checkpoint every 3 blocks"; nothing for a plain one. */
+/* Its choice of that axis: "ZeRO stage 1"; nothing where that is plain. */
+void ms_fitspace_part(const ms_fit *fit, const ms_fit_point *point,
+                      ms_fit_axis_id axis, ms_text *text);
+/* All of them: "ZeRO stage 1, a checkpoint every 3 blocks". */
 void ms_fitspace_words(const ms_fit *fit, const ms_fit_point *point,
                        ms_text *text);
 /* Which choices it is made of, whatever their values; the simpler the less. */
@@ -207,6 +210,9 @@ typedef struct ms_fit_max {
 
 ms_err ms_fitmax_find(ms_fit *fit, const char *what, ms_fit_max *max,
                       ms_fault *fault);
+/* At which value set-ups are told: the largest, or the least where none fits.
+ */
+uint64_t ms_fitmax_told(const ms_fit_max *max);
 
 /* ---- fitreply.c ---------------------------------------------------------- */
 

@@ -126,9 +126,10 @@ static void max_line(const ms_fit_reply *reply, ms_text *text)
                     ms_quantity_count(max->value).s,
                     ms_quantity_count(max->over).s);
     ms_text_add(&words,
-                " (%u values tried, %s replays; that a larger %s needs "
+                " (%u value%s tried, %s replays; that a larger %s needs "
                 "no less memory is assumed)",
-                max->searches, ms_quantity_count(max->replays).s, max->key);
+                max->searches, max->searches == 1 ? "" : "s",
+                ms_quantity_count(max->replays).s, max->key);
     ms_tell_words("largest:", LABEL_INDENT, &words, text);
 }
 
@@ -187,16 +188,9 @@ static void put_without(const ms_fit_reply *reply, uint32_t k, ms_text *words)
     const struct ms_fit_without *without = &reply->without[k];
     const ms_fit_point *point = point_of(reply, without->point);
     const ms_fit_point *chosen = point_of(reply, reply->chosen);
-    ms_fit_point part = {.option = {0}};
-    part.option[without->axis] = chosen->option[without->axis];
     ms_text_add(words, "without ");
-    ms_text name = {.arena = words->arena};
-    ms_fitspace_words(reply->fit, &part, &name);
-    words->failed |= name.failed;
-    /* the plain way to share has a name, too */
-    const char *only = name.length > 0 ? name.bytes : "";
-    const char *comma = strstr(only, "DDP, ");
-    ms_text_add(words, "%s it ", comma != NULL ? comma + 5 : only);
+    ms_fitspace_part(reply->fit, chosen, without->axis, words);
+    ms_text_add(words, " it ");
     put_room(point, words);
     if (point->fits)
         ms_text_add(words, " and takes %s",

@@ -149,3 +149,8 @@ ms_err ms_fitmax_find(ms_fit *fit, const char *what, ms_fit_max *max,
     }
     return MS_OK;
 }
+
+uint64_t ms_fitmax_told(const ms_fit_max *max)
+{
+    return max->value > 0 ? max->value : max->over;
+}

@@ -82,7 +82,7 @@ static const char *command_of(const ms_fit_reply *reply, uint32_t point)
                                              ? "training.batch"
                                              : "training.sequence"),
             ms_arena_format(arena, "%llu",
-                            (unsigned long long)reply->max->value)};
+                            (unsigned long long)ms_fitmax_told(reply->max))};
     if (strcmp(policy, "none") != 0)
         line.given[line.n_given++] =
             (ms_given){option_of(MS_OPTION_POLICY, NULL), policy};

@@ -309,17 +309,25 @@ ms_err ms_fitspace_spec(const ms_fit *fit, const ms_fit_point *point,
     return MS_OK;
 }
 
+void ms_fitspace_part(const ms_fit *fit, const ms_fit_point *point,
+                      ms_fit_axis_id axis, ms_text *text)
+{
+    const ms_fit_option *option = option_of(fit, point, axis);
+    if (option->choice->words != NULL)
+        fill(option->choice->words, option->value, text);
+}
+
 void ms_fitspace_words(const ms_fit *fit, const ms_fit_point *point,
                        ms_text *text)
 {
-    const char *between = "";
+    bool more = false;
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
-        const ms_fit_option *option = option_of(fit, point, (ms_fit_axis_id)a);
-        if (option->choice->words == NULL)
+        ms_fit_axis_id axis = (ms_fit_axis_id)a;
+        if (option_of(fit, point, axis)->choice->words == NULL)
             continue;
-        ms_text_add(text, "%s", between);
-        fill(option->choice->words, option->value, text);
-        between = ", ";
+        ms_text_add(text, "%s", more ? ", " : "");
+        ms_fitspace_part(fit, point, axis, text);
+        more = true;
     }
 }
 

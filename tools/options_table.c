@@ -126,7 +126,8 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_CHECK,
      .name = "check",
      .commands = STEP,
-     .help = "exit with status 1 when the step does not fit"},
+     .help = "exit with status 1 when the step does not fit: a gate for CI, "
+             "with --memory"},
     {.id = MS_OPTION_CHECK,
      .name = "check",
      .commands = COMPARE,

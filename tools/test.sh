@@ -45,6 +45,8 @@ all() {
     build/release/tests/memsim-bench build/release/memsim
     sh tests/schema.sh build/release/memsim
     sh tests/package.sh build/release
+    sh tools/packages.sh engines
+    sh tests/engines.sh build/release/memsim
     sh tools/packages.sh torch
     sh tests/export.sh build/release/memsim
     sh tests/gpu.sh build/release/memsim || [ $? = 77 ] # no traces

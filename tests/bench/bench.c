@@ -20,7 +20,7 @@
  *                                 as fast as on one
  *     layers_million_ms    5000   a chain of 10^6 layers, as a process, and
  *     layers_million_mib   2048   the most memory it holds
- *     record_ns_per_event    20   a step of 1.4 million events to its record
+ *     record_ns_per_event    50   a step of 1.4 million events to its record
  *     figure_million_ms    2000   its figure as PNG, gnuplot included: more
  *                                 than the same process without it
  *     layers_12 ... layers_10000: the same ns per op and event, within noise

@@ -240,6 +240,55 @@ START_TEST(what_breaks_off_is_told)
 }
 END_TEST
 
+/* Any byte changed: a result or an error with its reason. */
+START_TEST(changed_bytes_do_no_harm)
+{
+    char *text = ms_arena_format(&keep, "%s", run(0));
+    size_t length = strlen(text);
+    uint32_t seed = 1;
+    for (int i = 0; i < 300; i++) {
+        ms_arena scratch = {0};
+        ms_record *read;
+        uint32_t n;
+        seed = seed * 1664525u + 1013904223u;
+        size_t at = seed % length;
+        char was = text[at];
+        text[at] = "0919,-{}[]\" n:."[i % 16];
+        fault = (ms_fault){0};
+        save(folder_path("a.json"), text, "");
+        ms_err err =
+            ms_results_read(folder_path("a.json"), &scratch, &read, &n, &fault);
+        ck_assert(err == MS_OK || err == MS_EINPUT);
+        ck_assert_int_eq(err, fault.err);
+        text[at] = was;
+        ms_arena_free(&scratch);
+    }
+}
+END_TEST
+
+/* Out of memory at each allocation: an error, never half a result. */
+START_TEST(reading_runs_out_of_memory)
+{
+    const char *path = ms_arena_format(&keep, "%s", folder_path("a.json"));
+    ms_err err = MS_ENOMEM;
+    long n = 1;
+    save(path, run(1), "\n");
+    for (; err == MS_ENOMEM && n < 1000; n++) {
+        ms_arena scratch = {0};
+        ms_record *read;
+        uint32_t n_read;
+        fault = (ms_fault){0};
+        ms_arena_fail_after(n);
+        err = ms_results_read(path, &scratch, &read, &n_read, &fault);
+        ms_arena_fail_after(0);
+        ck_assert_int_eq(err, fault.err);
+        ms_arena_free(&scratch);
+    }
+    ck_assert_int_eq(err, MS_OK);
+    ck_assert_int_gt(n, 2);
+}
+END_TEST
+
 static const struct {
     const char *text, *what, *hint;
 } others[] = {
@@ -334,6 +383,8 @@ Suite *suite_results(void)
     tcase_add_test(tcase, results_follow_one_another);
     tcase_add_test(tcase, contradictions_are_told);
     tcase_add_test(tcase, what_breaks_off_is_told);
+    tcase_add_test(tcase, changed_bytes_do_no_harm);
+    tcase_add_test(tcase, reading_runs_out_of_memory);
     tcase_add_loop_test(tcase, what_is_no_result_is_told, 0, N_OTHERS);
     tcase_add_test(tcase, figures_need_a_timeline);
     tcase_add_test(tcase, kinds_are_those_of_the_option);
