@@ -94,7 +94,12 @@ static void place(struct totals *t)
     double usable = (double)t->usable_bytes;
     t->shows_capacity =
         usable > 0.0 && usable <= (double)t->highest_bytes * FAR_CAPACITY;
-    ms_frame_heading(frame, "each over its own step, its peak marked");
+    bool all_fit = true;
+    for (uint32_t i = 0; i < t->n; i++)
+        all_fit &= t->runs[i]->report.fits;
+    ms_frame_heading(frame, all_fit ? "each over its own step, its peak marked"
+                                    : "each over its own step, its peak "
+                                      "marked; hollow: does not fit");
     for (uint32_t i = 0; i < t->n; i++)
         entries[i] = (ms_frame_entry){entry_of(t, i), i};
     ms_frame_legend(frame, entries, t->n);
