@@ -187,8 +187,7 @@ void ms_help_texts_json(ms_text *text)
         {"memsim explain MODEL --json, beside schema_version, memsim, model "
          "and policy:",
          &ms_keys_explain},
-        {"memsim compare MODEL --json, beside schema_version, memsim and "
-         "model:",
+        {"memsim compare --json, beside schema_version, memsim and model:",
          &ms_keys_compare},
         {"memsim sweep MODEL --json, an object per line (CSV: the columns):",
          &ms_keys_row},
