@@ -5,6 +5,7 @@
 #   tools/test.sh          core: debug build; unit, laws, golden, truth, house
 #   tools/test.sh --all    and: clang, ASan+UBSan, 60 s of fuzzing per target,
 #                          coverage, release, its benchmark and package,
+#                          sweeps by GNU parallel and Slurm,
 #                          the exporter under Debian's PyTorch, recorded GPU
 #                          steps
 set -eu
