@@ -170,12 +170,19 @@ static ms_err read_segments(reader *r, const char *key,
         return ms_json_fail(&r->json, 0, r->fault, NULL, "\"%s\" is missing",
                             key);
     MS_TRY(open_list(r, list, 0, UINT32_MAX, &at));
-    *segments = ms_arena_take(r->arena, r->json.nodes[list].value.n,
-                              sizeof **segments);
+    *segments =
+        ms_arena_take(r->arena, r->json.nodes[list].value.n, sizeof **segments);
     if (*segments == NULL)
         return ms_fail_nomem(r->fault);
-    for (*n = 0; at != MS_NONE; at = next_of(r, at))
-        MS_TRY(read_segment(r, at, key[0] == 's', &(*segments)[(*n)++]));
+    uint64_t end = 0;
+    for (*n = 0; at != MS_NONE; at = next_of(r, at)) {
+        ms_recording_segment *segment = &(*segments)[(*n)++];
+        MS_TRY(read_segment(r, at, key[0] == 's', segment));
+        if (segment->address < end)
+            return ms_json_fail(&r->json, at, r->fault, NULL,
+                                "segments are not in order of their addresses");
+        end = segment->address + segment->bytes;
+    }
     return MS_OK;
 }
 

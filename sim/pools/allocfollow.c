@@ -70,8 +70,8 @@ static ms_err seed(ms_allocfollow *follow, const ms_recording_segment *segment,
         if (pieces[i].requested_bytes != UINT64_MAX)
             MS_TRY(ms_allocplay_name_block(
                 &follow->play,
-                ms_torchview_block(follow->play.pool, rows[i]).address,
-                rows[i], fault));
+                ms_torchview_block(follow->play.pool, rows[i]).address, rows[i],
+                fault));
     return MS_OK;
 }
 
@@ -97,32 +97,33 @@ ms_err ms_allocfollow_start(ms_allocfollow *follow,
 
 /* ---- events -------------------------------------------------------------- */
 
-static ms_err find_live(ms_allocfollow *follow, const char *where,
+static ms_err find_live(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
                         uint64_t address, ms_allocplay_name **name,
                         ms_fault *fault)
 {
     *name = ms_allocplay_find(&follow->play, address);
     if (*name == NULL)
-        return ms_fail(fault, MS_EINPUT, where, NULL,
-                       "no block is allocated at %" PRIu64, address);
+        return ms_allocplay_fail(spot, fault, NULL,
+                                 "no block is allocated at %" PRIu64, address);
     return MS_OK;
 }
 
 /* "free asked" and "free completed" apart. */
-static ms_err do_half(ms_allocfollow *follow, const char *where,
+static ms_err do_half(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
                       const ms_recording_event *event, ms_fault *fault)
 {
     ms_allocplay_name *name;
     ms_torch *pool = follow->play.pool;
-    MS_TRY(find_live(follow, where, event->address, &name, fault));
+    MS_TRY(find_live(follow, spot, event->address, &name, fault));
     bool pending =
         ms_torchview_block(pool, name->block).state == MS_TORCH_ACTIVE_PENDING;
     bool asked = event->kind == MS_RECORDING_ASKED;
     if (pending == asked)
-        return ms_fail(fault, MS_EINPUT, where, NULL,
-                       asked ? "the block at %" PRIu64 " was freed before"
-                             : "nobody asked to free the block at %" PRIu64,
-                       event->address);
+        return ms_allocplay_fail(
+            spot, fault, NULL,
+            asked ? "the block at %" PRIu64 " was freed before"
+                  : "nobody asked to free the block at %" PRIu64,
+            event->address);
     if (asked) {
         ms_torch_free_later(pool, name->block);
         return MS_OK;
@@ -132,13 +133,12 @@ static ms_err do_half(ms_allocfollow *follow, const char *where,
     return MS_OK;
 }
 
-static ms_err do_event(ms_allocfollow *follow, const char *where,
+static ms_err do_event(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
                        const ms_recording_event *event, ms_allocplay_row *row,
                        ms_fault *fault)
 {
-    ms_alloctext_op op = {.id = event->address,
-                          .bytes = event->bytes,
-                          .stream = event->stream};
+    ms_alloctext_op op = {
+        .id = event->address, .bytes = event->bytes, .stream = event->stream};
     *row = (ms_allocplay_row){.ok = true, .kind = 'f'};
     switch (event->kind) {
     case MS_RECORDING_OOM: /* an id that no address can be */
@@ -158,9 +158,9 @@ static ms_err do_event(ms_allocfollow *follow, const char *where,
         row->has_id = true;
         row->id = row->address = event->address;
         follow->play.n_ops++;
-        return do_half(follow, where, event, fault);
+        return do_half(follow, spot, event, fault);
     }
-    return ms_allocplay_do(&follow->play, where, &op, row, fault);
+    return ms_allocplay_do(&follow->play, spot, &op, row, fault);
 }
 
 static void compare(ms_allocfollow *follow, const ms_recording_event *event,
@@ -181,19 +181,17 @@ ms_err ms_allocfollow_do(ms_allocfollow *follow, ms_allocplay_row *row,
                          bool *more, ms_fault *fault)
 {
     const ms_recording *recording = follow->recording;
-    char where[256];
     *more = follow->at < recording->n_events;
     if (!*more)
         return MS_OK;
     const ms_recording_event *event = &recording->events[follow->at];
-    snprintf(where, sizeof where, "%.200s:%" PRIu32 ":%" PRIu32,
-             recording->name, event->line, event->column);
-    follow->play.line = follow->at + 1;
+    ms_alloctrace_spot spot = {recording->name, event->line, event->column};
+    follow->play.line = event->line;
     follow->expected = recording->answers + event->answers_at;
     follow->n_expected = event->n_answers;
     follow->at_expected = 0;
     ms_torch_answer(follow->play.pool, follow->expected, event->n_answers);
-    MS_TRY(do_event(follow, where, event, row, fault));
+    MS_TRY(do_event(follow, &spot, event, row, fault));
     if (follow->given)
         compare(follow, event, row);
     follow->at++;
@@ -234,8 +232,7 @@ static void compare_segment(ms_allocfollow *follow,
     else if (recorded->n_blocks != ours->n_blocks)
         differ(follow, "blocks of a segment at the end", recorded->n_blocks,
                ours->n_blocks);
-    else if (recorded->stream != ours->stream ||
-             recorded->small != ours->small)
+    else if (recorded->stream != ours->stream || recorded->small != ours->small)
         differ(follow, "stream or pool of a segment at the end",
                recorded->stream, ours->stream);
     else

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #define FREED (MS_NONE)
@@ -29,6 +30,20 @@ const char *const ms_allocplay_columns[] = {"i",
                                             "dev_used"};
 const uint32_t ms_allocplay_n_columns =
     sizeof ms_allocplay_columns / sizeof ms_allocplay_columns[0];
+
+ms_err ms_allocplay_fail(const ms_alloctrace_spot *spot, ms_fault *fault,
+                         const char *hint, const char *format, ...)
+{
+    char where[256], what[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    snprintf(where, sizeof where,
+             spot->column > 0 ? "%.200s:%u:%u" : "%.200s:%u", spot->name,
+             spot->line, spot->column);
+    return ms_fail(fault, MS_EINPUT, where, hint, "%s", what);
+}
 
 /* ---- ids ----------------------------------------------------------------- */
 
@@ -94,19 +109,20 @@ void ms_allocplay_forget(const ms_allocplay *play, ms_allocplay_name *name)
 }
 
 /* A block that was allocated; NULL with ok = MS_OK: its malloc failed. */
-static ms_err find_block(const ms_allocplay *play, const char *where,
-                         uint64_t id, ms_allocplay_name **found,
-                         ms_fault *fault)
+static ms_err find_block(const ms_allocplay *play,
+                         const ms_alloctrace_spot *spot, uint64_t id,
+                         ms_allocplay_name **found, ms_fault *fault)
 {
     ms_allocplay_name *name = play->names_capacity > 0 ? find(play, id) : NULL;
     *found = NULL;
     if (name == NULL || name->line == 0)
-        return ms_fail(fault, MS_EINPUT, where, NULL,
-                       "id %" PRIu64 " was never allocated", id);
+        return ms_allocplay_fail(spot, fault, NULL,
+                                 "id %" PRIu64 " was never allocated", id);
     if (name->block == FREED)
-        return ms_fail(fault, MS_EINPUT, where, NULL,
-                       "id %" PRIu64 " was freed before, in line %" PRIu32, id,
-                       name->line);
+        return ms_allocplay_fail(spot, fault, NULL,
+                                 "id %" PRIu64
+                                 " was freed before, in line %" PRIu32,
+                                 id, name->line);
     if (name->block != FAILED)
         *found = name;
     return MS_OK;
@@ -121,37 +137,39 @@ ms_err ms_allocplay_start(ms_allocplay *play, const ms_torch_setup *setup,
     return ms_torch_new(setup, arena, &play->pool, fault);
 }
 
-static ms_err check_size(const ms_allocplay *play, const char *where,
-                         uint64_t bytes, ms_fault *fault)
+static ms_err check_size(const ms_allocplay *play,
+                         const ms_alloctrace_spot *spot, uint64_t bytes,
+                         ms_fault *fault)
 {
     if (bytes == 0)
-        return ms_fail(fault, MS_EINPUT, where,
-                       "leave it out: PyTorch never asks for none",
-                       "a request of 0 bytes");
+        return ms_allocplay_fail(spot, fault,
+                                 "leave it out: PyTorch never asks for none",
+                                 "a request of 0 bytes");
     if (bytes > play->device_bytes)
-        return ms_fail(fault, MS_EINPUT, where, NULL,
-                       "a request of %" PRIu64
-                       " bytes: the device has %" PRIu64,
-                       bytes, play->device_bytes);
+        return ms_allocplay_fail(spot, fault, NULL,
+                                 "a request of %" PRIu64
+                                 " bytes: the device has %" PRIu64,
+                                 bytes, play->device_bytes);
     return MS_OK;
 }
 
-static ms_err do_malloc(ms_allocplay *play, const char *where,
+static ms_err do_malloc(ms_allocplay *play, const ms_alloctrace_spot *spot,
                         const ms_alloctext_op *op, ms_allocplay_row *row,
                         ms_fault *fault)
 {
     uint32_t block;
-    MS_TRY(check_size(play, where, op->bytes, fault));
+    MS_TRY(check_size(play, spot, op->bytes, fault));
     MS_TRY(make_room(play, fault));
     ms_allocplay_name *name = find(play, op->id);
     if (is_live(name))
-        return ms_fail(fault, MS_EINPUT, where, NULL,
-                       "id %" PRIu64 " is live, allocated in line %" PRIu32,
-                       op->id, name->line);
+        return ms_allocplay_fail(spot, fault, NULL,
+                                 "id %" PRIu64
+                                 " is live, allocated in line %" PRIu32,
+                                 op->id, name->line);
     MS_TRY(ms_torch_malloc(play->pool, op->bytes, op->stream, &block, fault));
     play->n_names += name->line == 0 ? 1 : 0;
-    *name = (ms_allocplay_name){
-        op->id, block != MS_NONE ? block : FAILED, play->line};
+    *name = (ms_allocplay_name){op->id, block != MS_NONE ? block : FAILED,
+                                play->line};
     play->n_allocs++;
     row->ok = block != MS_NONE;
     if (row->ok) {
@@ -163,12 +181,12 @@ static ms_err do_malloc(ms_allocplay *play, const char *where,
     return MS_OK;
 }
 
-static ms_err do_free(ms_allocplay *play, const char *where,
+static ms_err do_free(ms_allocplay *play, const ms_alloctrace_spot *spot,
                       const ms_alloctext_op *op, ms_allocplay_row *row,
                       ms_fault *fault)
 {
     ms_allocplay_name *name;
-    MS_TRY(find_block(play, where, op->id, &name, fault));
+    MS_TRY(find_block(play, spot, op->id, &name, fault));
     row->ok = name != NULL;
     if (name == NULL)
         return MS_OK;
@@ -178,12 +196,12 @@ static ms_err do_free(ms_allocplay *play, const char *where,
     return MS_OK;
 }
 
-static ms_err do_record(ms_allocplay *play, const char *where,
+static ms_err do_record(ms_allocplay *play, const ms_alloctrace_spot *spot,
                         const ms_alloctext_op *op, ms_allocplay_row *row,
                         ms_fault *fault)
 {
     ms_allocplay_name *name;
-    MS_TRY(find_block(play, where, op->id, &name, fault));
+    MS_TRY(find_block(play, spot, op->id, &name, fault));
     row->ok = name != NULL;
     if (name == NULL)
         return MS_OK;
@@ -191,8 +209,16 @@ static ms_err do_record(ms_allocplay *play, const char *where,
     return ms_torchstreams_record(play->pool, name->block, op->stream, fault);
 }
 
+static ms_err change_conf(ms_allocplay *play, const ms_alloctrace_spot *spot,
+                          const char *conf, ms_fault *fault)
+{
+    char where[256];
+    snprintf(where, sizeof where, "%.200s:%u", spot->name, spot->line);
+    return ms_torch_set_conf(play->pool, conf, where, fault);
+}
+
 /* What names no id. */
-static ms_err do_other(ms_allocplay *play, const char *where,
+static ms_err do_other(ms_allocplay *play, const ms_alloctrace_spot *spot,
                        const ms_alloctext_op *op, ms_fault *fault)
 {
     ms_torch *pool = play->pool;
@@ -207,7 +233,7 @@ static ms_err do_other(ms_allocplay *play, const char *where,
         ms_torch_set_fraction(pool, op->fraction);
         return MS_OK;
     case 'x':
-        return ms_torch_set_conf(pool, op->value, where, fault);
+        return change_conf(play, spot, op->value, fault);
     case 'b':
         ms_torch_set_base(pool, op->bytes);
         return MS_OK;
@@ -221,11 +247,12 @@ static ms_err do_other(ms_allocplay *play, const char *where,
     }
 }
 
-ms_err ms_allocplay_do(ms_allocplay *play, const char *where,
+ms_err ms_allocplay_do(ms_allocplay *play, const ms_alloctrace_spot *spot,
                        const ms_alloctext_op *op, ms_allocplay_row *row,
                        ms_fault *fault)
 {
     *row = (ms_allocplay_row){.kind = op->kind, .ok = true};
+    play->line = spot->line;
     play->n_ops++;
     switch (op->kind) {
     case 'a':
@@ -234,16 +261,16 @@ ms_err ms_allocplay_do(ms_allocplay *play, const char *where,
         row->has_id = true;
         row->id = op->id;
         if (op->kind == 'a')
-            return do_malloc(play, where, op, row, fault);
-        return op->kind == 'f' ? do_free(play, where, op, row, fault)
-                               : do_record(play, where, op, row, fault);
+            return do_malloc(play, spot, op, row, fault);
+        return op->kind == 'f' ? do_free(play, spot, op, row, fault)
+                               : do_record(play, spot, op, row, fault);
     case 'w':
     case 'c': /* the column shows the stream */
         row->has_id = true;
         row->id = op->stream;
-        return do_other(play, where, op, fault);
+        return do_other(play, spot, op, fault);
     default:
-        return do_other(play, where, op, fault);
+        return do_other(play, spot, op, fault);
     }
 }
 
@@ -258,11 +285,15 @@ static void put(ms_text *text, uint64_t value)
 void ms_allocplay_csv(const ms_allocplay *play, const ms_allocplay_row *row,
                       ms_text *text)
 {
-    static const ms_torch_measure measures[] = {
-        MS_TORCH_ALLOCATED_BYTES, MS_TORCH_ACTIVE_BYTES,
-        MS_TORCH_RESERVED_BYTES,  MS_TORCH_REQUESTED_BYTES,
-        MS_TORCH_INACTIVE_SPLIT_BYTES, MS_TORCH_ALLOCATION, MS_TORCH_ACTIVE,
-        MS_TORCH_INACTIVE_SPLIT, MS_TORCH_SEGMENT};
+    static const ms_torch_measure measures[] = {MS_TORCH_ALLOCATED_BYTES,
+                                                MS_TORCH_ACTIVE_BYTES,
+                                                MS_TORCH_RESERVED_BYTES,
+                                                MS_TORCH_REQUESTED_BYTES,
+                                                MS_TORCH_INACTIVE_SPLIT_BYTES,
+                                                MS_TORCH_ALLOCATION,
+                                                MS_TORCH_ACTIVE,
+                                                MS_TORCH_INACTIVE_SPLIT,
+                                                MS_TORCH_SEGMENT};
     ms_text_u64(text, play->n_ops - 1);
     ms_text_put(text, ",", 1);
     ms_text_put(text, &row->kind, 1);

@@ -3,12 +3,14 @@
 #include "sim/sim.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct reader {
-    const char *where, *line, *at;
+    const ms_alloctrace_spot *spot;
+    const char *line, *at;
     size_t length;
     ms_fault *fault;
 } reader;
@@ -21,7 +23,8 @@ static ms_err fail_hint(const reader *r, const char *hint, const char *what,
     size_t offset = (size_t)(word - r->line);
     char where[sizeof r->fault->where];
     ms_fail_quote(r->fault, r->line, r->length, offset);
-    snprintf(where, sizeof where, "%.230s:%zu", r->where, offset + 1);
+    snprintf(where, sizeof where, "%.200s:%" PRIu32 ":%zu", r->spot->name,
+             r->spot->line, offset + 1);
     if (length > 60)
         length = 60;
     return ms_fail(r->fault, MS_EINPUT, where, hint, "%s\"%.*s\"", what,
@@ -80,7 +83,7 @@ static const struct {
     char kind;
     const char *words;
 } kinds[] = {
-    {'a', "IBs"}, {'f', "I"},  {'r', "IS"}, {'w', "Sn"}, {'c', "Sn"}, {'e', ""},
+    {'a', "IBs"}, {'f', "I"}, {'r', "IS"}, {'w', "Sn"}, {'c', "Sn"}, {'e', ""},
     {'m', "F"},   {'x', "V"}, {'b', "B"},  {'P', ""},   {'s', ""},
 };
 
@@ -146,15 +149,15 @@ static void read_header(reader *r, ms_alloctext_op *op)
     op->value = r->at;
 }
 
-ms_err ms_alloctext_line(const char *where, const char *line, size_t length,
-                         ms_alloctext_op *op, ms_fault *fault)
+ms_err ms_alloctext_line(const ms_alloctrace_spot *spot, const char *line,
+                         size_t length, ms_alloctext_op *op, ms_fault *fault)
 {
-    reader r = {where, line, line, length, fault};
+    reader r = {spot, line, line, length, fault};
     assert(line[length] == '\0');
     *op = (ms_alloctext_op){.value = ""};
     if (strlen(line) != length)
-        return ms_fail(fault, MS_EINPUT, where, NULL,
-                       "a byte of zero: this is no text");
+        return fail_hint(&r, NULL, "a byte of zero: this is no text, after ",
+                         line, strlen(line));
     skip_blanks(&r);
     if (*r.at == '\0')
         return MS_OK;
@@ -205,8 +208,7 @@ static ms_err read_value(reader *r, int key, ms_arena *arena,
     case BASE:
         return read_number(r, "expected bytes, not ", &head->base_bytes);
     case POLICY:
-        head->policy =
-            find_word(ms_torch_policies, MS_TORCH_N_POLICIES, r->at);
+        head->policy = find_word(ms_torch_policies, MS_TORCH_N_POLICIES, r->at);
         return head->policy >= 0
                    ? MS_OK
                    : fail(r, "expected down, bump or firstfit, not ");
@@ -225,18 +227,19 @@ static ms_err read_value(reader *r, int key, ms_arena *arena,
     }
 }
 
-ms_err ms_alloctext_header(const char *where, const ms_alloctext_op *op,
-                           ms_arena *arena, ms_alloctext_head *head,
-                           ms_fault *fault)
+ms_err ms_alloctext_header(const ms_alloctrace_spot *spot,
+                           const ms_alloctext_op *op, ms_arena *arena,
+                           ms_alloctext_head *head, ms_fault *fault)
 {
     int key = find_word(keys, N_KEYS, op->key);
-    reader r = {where, op->value, op->value, strlen(op->value), fault};
+    reader r = {spot, op->value, op->value, strlen(op->value), fault};
     if (key < 0)
         return MS_OK;
     MS_TRY(read_value(&r, key, arena, head));
     if (head->total_bytes > MS_TORCH_MOST_BYTES ||
         head->base_bytes > MS_TORCH_MOST_BYTES)
-        return ms_fail(fault, MS_EINPUT, where, NULL,
-                       "a device of more than 2^50 bytes");
+        return fail_hint(&r, NULL,
+                         "a device of more than 2^50 bytes: ", op->value,
+                         strlen(op->value));
     return MS_OK;
 }

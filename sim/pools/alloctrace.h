@@ -26,32 +26,38 @@
  * One op after the other, without a file:
  *
  *     ms_allocplay play;
- *     ms_alloctext_row row;
+ *     ms_allocplay_row row;
+ *     ms_alloctrace_spot spot = {"trace.txt", 1, 0};
  *     MS_TRY(ms_allocplay_start(&play, &setup, &arena, fault));
- *     MS_TRY(ms_alloctext_line("t:1", "a 0 4096", 8, &op, fault));
- *     MS_TRY(ms_allocplay_do(&play, "t:1", &op, &row, fault)); */
+ *     MS_TRY(ms_alloctext_line(&spot, "a 0 4096", 8, &op, fault));
+ *     MS_TRY(ms_allocplay_do(&play, &spot, &op, &row, fault)); */
 
 #include "sim/pools/torch.h"
+
+/* Where an op stands in its file, for faults. */
+typedef struct ms_alloctrace_spot {
+    const char *name;
+    uint32_t line, column; /* from 1; column 0: none */
+} ms_alloctrace_spot;
 
 /* ---- alloctext.c: lines -------------------------------------------------- */
 
 #define MS_ALLOCTEXT_MOST 8192u /* bytes of a line */
 
 typedef struct ms_alloctext_op {
-    char kind;      /* 'a' ...; '#': a header; 0: nothing on the line */
+    char kind; /* 'a' ...; '#': a header; 0: nothing on the line */
     uint64_t id;
-    uint64_t bytes;  /* a, b */
-    uint64_t stream; /* a, r, w, c */
-    uint64_t n;      /* w, c; UINT64_MAX: all */
-    double fraction; /* m */
-    char key[32];    /* '#': key and value; x: value */
-    const char *value; /* the rest of the line, as long as it */
+    uint64_t bytes;    /* a, b */
+    uint64_t stream;   /* a, r, w, c */
+    uint64_t n;        /* w, c; UINT64_MAX: all */
+    double fraction;   /* m */
+    char key[32];      /* '#' */
+    const char *value; /* '#', x: the rest of the line, as long as it */
 } ms_alloctext_op;
 
-/* line is NUL-terminated where length ends.  where: "file:12", for faults,
- * which quote the line. */
-ms_err ms_alloctext_line(const char *where, const char *line, size_t length,
-                         ms_alloctext_op *op, ms_fault *fault);
+/* line is NUL-terminated where length ends; faults quote it. */
+ms_err ms_alloctext_line(const ms_alloctrace_spot *spot, const char *line,
+                         size_t length, ms_alloctext_op *op, ms_fault *fault);
 
 /* What the headers say; a key that is not here is a comment. */
 typedef struct ms_alloctext_head {
@@ -60,9 +66,9 @@ typedef struct ms_alloctext_head {
     int policy, version;              /* -1: not said */
 } ms_alloctext_head;
 /* Takes up one header line; texts go into the arena. */
-ms_err ms_alloctext_header(const char *where, const ms_alloctext_op *op,
-                           ms_arena *arena, ms_alloctext_head *head,
-                           ms_fault *fault);
+ms_err ms_alloctext_header(const ms_alloctrace_spot *spot,
+                           const ms_alloctext_op *op, ms_arena *arena,
+                           ms_alloctext_head *head, ms_fault *fault);
 
 /* ---- allocplay.c: ops through a pool ------------------------------------- */
 
@@ -88,8 +94,8 @@ typedef struct ms_allocplay {
     ms_allocplay_name *names;
     uint32_t names_capacity, n_names;
     uint64_t n_ops, n_allocs, n_oom;
-    uint32_t line;          /* of the op that is being done */
-    uint32_t first_oom;     /* its line; 0: none */
+    uint32_t line;      /* of the op that is being done */
+    uint32_t first_oom; /* its line; 0: none */
     uint64_t first_oom_bytes;
 } ms_allocplay;
 
@@ -97,9 +103,13 @@ ms_err ms_allocplay_start(ms_allocplay *play, const ms_torch_setup *setup,
                           ms_arena *arena, ms_fault *fault);
 /* Faults (MS_EINPUT): an id that is not live or already is, a request of none
  * or more than device_bytes, options that PyTorch refuses. */
-ms_err ms_allocplay_do(ms_allocplay *play, const char *where,
+ms_err ms_allocplay_do(ms_allocplay *play, const ms_alloctrace_spot *spot,
                        const ms_alloctext_op *op, ms_allocplay_row *row,
                        ms_fault *fault);
+/* MS_EINPUT at the spot. */
+ms_err ms_allocplay_fail(const ms_alloctrace_spot *spot, ms_fault *fault,
+                         const char *hint, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* For allocfollow.c: a block that is there already; the slot of a live one or
  * NULL; a block that was freed by other means. */
 ms_err ms_allocplay_name_block(ms_allocplay *play, uint64_t id, uint32_t block,
@@ -154,8 +164,8 @@ typedef struct ms_recording {
 typedef struct ms_allocfollow_result {
     uint64_t n_addresses, n_answers, n_blocks; /* compared */
     uint64_t n_different;
-    uint32_t first;  /* event of the first difference; MS_NONE: at the end */
-    char what[160];  /* of it */
+    uint32_t first; /* event of the first difference; MS_NONE: at the end */
+    char what[160]; /* of it */
 } ms_allocfollow_result;
 
 typedef struct ms_allocfollow {
@@ -163,7 +173,7 @@ typedef struct ms_allocfollow {
     const ms_recording *recording;
     bool given; /* the device answers as recorded, so all can be compared */
     ms_allocfollow_result result;
-    uint32_t at; /* event */
+    uint32_t at;                    /* event */
     const ms_torch_entry *expected; /* of the event that is being done */
     uint32_t n_expected, at_expected;
 } ms_allocfollow;

@@ -27,36 +27,42 @@ static uint32_t priority(uint32_t row)
 
 /* ---- one tree ------------------------------------------------------------ */
 
+/* The row settles what a false record of addresses leaves open. */
 typedef struct key {
     uint64_t bytes, address;
+    uint32_t row;
 } key;
 
-static bool before(key a, key b)
+static inline bool before(key a, key b)
 {
-    return a.bytes < b.bytes || (a.bytes == b.bytes && a.address < b.address);
+    if (a.bytes != b.bytes)
+        return a.bytes < b.bytes;
+    if (a.address != b.address)
+        return a.address < b.address;
+    return a.row < b.row;
 }
 
 /* by_address: of a tree without sizes. */
-static key key_of(const torch_block *block, bool by_address)
+static inline key key_of(const torch_block *blocks, uint32_t row,
+                         bool by_address)
 {
-    return (key){by_address ? 0 : block->bytes, block->address};
+    return (key){by_address ? 0 : blocks[row].bytes, blocks[row].address, row};
 }
 
 static void tree_insert(uint32_t *root, torch_block *blocks, uint32_t row,
                         bool by_address)
 {
-    key mine = key_of(&blocks[row], by_address);
+    key mine = key_of(blocks, row, by_address);
     uint32_t *link = root, at = *root, rank = priority(row);
     while (at != MS_NONE && priority(at) > rank) {
-        link = before(mine, key_of(&blocks[at], by_address))
-                   ? &blocks[at].left
-                   : &blocks[at].right;
+        link = before(mine, key_of(blocks, at, by_address)) ? &blocks[at].left
+                                                            : &blocks[at].right;
         at = *link;
     }
     *link = row;
     uint32_t *low = &blocks[row].left, *high = &blocks[row].right;
     while (at != MS_NONE)
-        if (before(mine, key_of(&blocks[at], by_address))) {
+        if (before(mine, key_of(blocks, at, by_address))) {
             *high = at;
             high = &blocks[at].left;
             at = *high;
@@ -71,11 +77,11 @@ static void tree_insert(uint32_t *root, torch_block *blocks, uint32_t row,
 static void tree_remove(uint32_t *root, torch_block *blocks, uint32_t row,
                         bool by_address)
 {
-    key mine = key_of(&blocks[row], by_address);
+    key mine = key_of(blocks, row, by_address);
     uint32_t *link = root;
     while (*link != row) {
         assert(*link != MS_NONE);
-        link = before(mine, key_of(&blocks[*link], by_address))
+        link = before(mine, key_of(blocks, *link, by_address))
                    ? &blocks[*link].left
                    : &blocks[*link].right;
     }
@@ -99,7 +105,7 @@ static uint32_t tree_from(uint32_t root, const torch_block *blocks, key from,
 {
     uint32_t found = MS_NONE;
     while (root != MS_NONE)
-        if (before(key_of(&blocks[root], by_address), from)) {
+        if (before(key_of(blocks, root, by_address), from)) {
             root = blocks[root].right;
         } else {
             found = root;
@@ -113,7 +119,7 @@ static uint32_t tree_below(uint32_t root, const torch_block *blocks, key to)
 {
     uint32_t found = MS_NONE;
     while (root != MS_NONE)
-        if (before(key_of(&blocks[root], false), to)) {
+        if (before(key_of(blocks, root, false), to)) {
             found = root;
             root = blocks[root].right;
         } else {
@@ -135,7 +141,7 @@ void ms_freeset_tree_remove(uint32_t *root, torch_block *blocks, uint32_t row)
 uint32_t ms_freeset_tree_after(uint32_t root, const torch_block *blocks,
                                uint64_t address)
 {
-    return tree_from(root, blocks, (key){0, address}, true);
+    return tree_from(root, blocks, (key){0, address, 0}, true);
 }
 
 /* ---- the set ------------------------------------------------------------- */
@@ -196,21 +202,22 @@ static uint32_t from(const torch_freeset *set, const torch_block *blocks,
     if (found != MS_NONE)
         return found;
     c = class_from(set, c + 1);
-    return c == MS_NONE ? MS_NONE
-                        : tree_from(set->root[c], blocks, (key){0, 0}, false);
+    return c == MS_NONE
+               ? MS_NONE
+               : tree_from(set->root[c], blocks, (key){0, 0, 0}, false);
 }
 
 uint32_t ms_freeset_least(const torch_freeset *set, const torch_block *blocks,
                           uint64_t bytes)
 {
-    return from(set, blocks, (key){bytes, 0});
+    return from(set, blocks, (key){bytes, 0, 0});
 }
 
 uint32_t ms_freeset_next(const torch_freeset *set, const torch_block *blocks,
                          uint32_t row)
 {
-    key at = key_of(&blocks[row], false);
-    at.address++;
+    key at = key_of(blocks, row, false);
+    at.row++;
     return from(set, blocks, at);
 }
 
@@ -218,12 +225,12 @@ uint32_t ms_freeset_last_below(const torch_freeset *set,
                                const torch_block *blocks, uint64_t bytes,
                                uint64_t address)
 {
-    key to = {bytes, address};
+    key to = {bytes, address, 0};
     uint32_t c = class_of(bytes);
     uint32_t found = tree_below(set->root[c], blocks, to);
     if (found != MS_NONE)
         return found;
     c = class_below(set, c);
-    to = (key){UINT64_MAX, UINT64_MAX};
+    to = (key){UINT64_MAX, UINT64_MAX, MS_NONE};
     return c == MS_NONE ? MS_NONE : tree_below(set->root[c], blocks, to);
 }

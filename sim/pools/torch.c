@@ -84,8 +84,8 @@ void ms_torch_reset_peaks(ms_torch *pool)
     pool->oversize_segments.peak = pool->oversize_segments.current;
 }
 
-void ms_torch_note(const ms_torch *pool, ms_torch_action action, uint64_t address,
-                   uint64_t bytes, uint32_t stream)
+void ms_torch_note(const ms_torch *pool, ms_torch_action action,
+                   uint64_t address, uint64_t bytes, uint32_t stream)
 {
     if (pool->log == NULL)
         return;
@@ -446,7 +446,8 @@ void ms_torch_complete(ms_torch *pool, uint32_t row)
     uint64_t after = ms_torch_merge(pool, row, block->next);
     ms_torch_join_set(pool, row);
     if (block->range == MS_NONE)
-        change_split(pool, large, (before > 0 ? 1u : 0u) + (after > 0 ? 1u : 0u),
+        change_split(pool, large,
+                     (before > 0 ? 1u : 0u) + (after > 0 ? 1u : 0u),
                      before + after, block);
     ms_torch_lower(pool, MS_TORCH_ACTIVE, large, 1);
     ms_torch_lower(pool, MS_TORCH_ACTIVE_BYTES, large, bytes);

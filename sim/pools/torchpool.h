@@ -107,6 +107,9 @@ void ms_vram_init(torch_vram *vram, const ms_torch_setup *setup);
 ms_err ms_vram_malloc(torch_vram *vram, ms_arena *arena, uint64_t bytes,
                       uint64_t *address, ms_fault *fault);
 void ms_vram_free(torch_vram *vram, uint64_t address, uint64_t bytes);
+/* A segment that is there at the start. */
+ms_err ms_vram_seed(torch_vram *vram, ms_arena *arena, uint64_t address,
+                    uint64_t bytes, ms_fault *fault);
 /* cuMemAddressReserve; *address = 0: none. */
 ms_err ms_vram_reserve(torch_vram *vram, ms_arena *arena, uint64_t bytes,
                        uint64_t *address, ms_fault *fault);
@@ -205,8 +208,8 @@ void ms_torch_leave_set(ms_torch *pool, uint32_t row);
 /* Takes up the neighbour if it is idle and mapped alike; its bytes, or 0. */
 uint64_t ms_torch_merge(ms_torch *pool, uint32_t row, uint32_t neighbour);
 void ms_torch_complete(ms_torch *pool, uint32_t row); /* of a free */
-void ms_torch_note(const ms_torch *pool, ms_torch_action action, uint64_t address,
-                   uint64_t bytes, uint32_t stream);
+void ms_torch_note(const ms_torch *pool, ms_torch_action action,
+                   uint64_t address, uint64_t bytes, uint32_t stream);
 void ms_torch_raise(ms_torch *pool, ms_torch_measure measure, bool large,
                     uint64_t amount);
 void ms_torch_lower(ms_torch *pool, ms_torch_measure measure, bool large,

@@ -65,7 +65,8 @@ ms_err ms_torchseed_segment(ms_torch *pool, const ms_torch_origin *origin,
         address += pieces[i].bytes;
     }
     uint64_t bytes = address - origin->address;
-    pool->vram.used_bytes += bytes;
+    MS_TRY(
+        ms_vram_seed(&pool->vram, pool->arena, origin->address, bytes, fault));
     pool->reserved_bytes += bytes;
     ms_torch_raise(pool, MS_TORCH_SEGMENT, !origin->small, 1);
     ms_torch_raise(pool, MS_TORCH_RESERVED_BYTES, !origin->small, bytes);

@@ -58,23 +58,45 @@ static uint64_t lowest_gap(const vram_space *space, uint64_t bytes)
 {
     uint64_t at = space->floor;
     for (uint32_t i = 0; i < space->n; i++) {
-        if (space->spans[i].address - at >= bytes)
-            return at;
-        at = round_up(space->spans[i].address + space->spans[i].bytes,
-                      space->quantum);
+        const vram_span *span = &space->spans[i];
+        if (span->address >= at && span->address - at >= bytes)
+            break;
+        if (span->address + span->bytes > at)
+            at = round_up(span->address + span->bytes, space->quantum);
     }
-    return space->ceiling - at >= bytes ? at : 0;
+    return at <= space->ceiling && space->ceiling - at >= bytes ? at : 0;
 }
 
+/* The span that begins last below `end`, if it reaches over `begin`. */
+static const vram_span *overlap(const vram_space *space, uint64_t begin,
+                                uint64_t end)
+{
+    uint32_t n = count_below(space, end);
+    const vram_span *last = n > 0 ? &space->spans[n - 1] : NULL;
+    return last != NULL && last->address + last->bytes > begin ? last : NULL;
+}
+
+/* Only segments that were there from the start are ever in the way. */
 static uint64_t fresh_address(vram_space *space, uint64_t bytes)
 {
-    if (space->policy == MS_TORCH_DOWN && space->next - space->floor >= bytes)
-        return space->next -= bytes;
-    if (space->policy == MS_TORCH_BUMP &&
-        space->ceiling - space->next >= bytes) {
+    const vram_span *taken;
+    while (space->policy == MS_TORCH_DOWN &&
+           space->next - space->floor >= bytes) {
+        taken = overlap(space, space->next - bytes, space->next);
+        if (taken == NULL)
+            return space->next -= bytes;
+        space->next =
+            taken->address > space->floor ? taken->address : space->floor;
+    }
+    while (space->policy == MS_TORCH_BUMP &&
+           space->ceiling - space->next >= bytes) {
         uint64_t address = space->next;
-        space->next = round_up(address + bytes, space->quantum);
-        return address;
+        taken = overlap(space, address, address + bytes);
+        space->next = round_up(taken == NULL ? address + bytes
+                                             : taken->address + taken->bytes,
+                               space->quantum);
+        if (taken == NULL)
+            return address;
     }
     space->policy = MS_TORCH_FIRSTFIT;
     return lowest_gap(space, bytes);
@@ -210,4 +232,14 @@ void ms_vram_unmap(torch_vram *vram, uint64_t bytes)
     vram->used_bytes -= bytes;
     if (vram->given)
         take_answer(vram, MS_TORCH_SEGMENT_UNMAP);
+}
+
+ms_err ms_vram_seed(torch_vram *vram, ms_arena *arena, uint64_t address,
+                    uint64_t bytes, ms_fault *fault)
+{
+    uint64_t rounded = round_up(bytes, TORCH_ROUND_SEGMENT);
+    vram->used_bytes += rounded;
+    if (vram->given)
+        return MS_OK;
+    return hold(&vram->segments, arena, (vram_span){address, rounded}, fault);
 }

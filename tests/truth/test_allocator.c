@@ -145,8 +145,7 @@ static bool same_segment(uint32_t node, const ms_torch_segment_view *segment)
         number(member(node, "stream")) == (int64_t)segment->stream &&
         number(member(node, "allocated_size")) ==
             (int64_t)segment->allocated_bytes &&
-        number(member(node, "active_size")) ==
-            (int64_t)segment->active_bytes &&
+        number(member(node, "active_size")) == (int64_t)segment->active_bytes &&
         number(member(node, "requested_size")) ==
             (int64_t)segment->requested_bytes &&
         strcmp(words(member(node, "segment_type")), type) == 0 &&
@@ -187,8 +186,8 @@ static void check_stat(reference *r, uint32_t stats, const char *key,
          at = next(at)) {
         r->n_stats++;
         if (number(at) != (int64_t)values[i++] && r->wrong_stats++ == 0)
-            fprintf(stderr, "%s: %s[%u]: truth %lld, ours %llu\n", r->name,
-                    key, i - 1, (long long)number(at),
+            fprintf(stderr, "%s: %s[%u]: truth %lld, ours %llu\n", r->name, key,
+                    i - 1, (long long)number(at),
                     (unsigned long long)values[i - 1]);
     }
 }
@@ -227,15 +226,16 @@ static void read_head(reference *r, ms_torch_setup *setup)
 {
     ms_alloctext_head head = {.conf = "", .policy = -1, .version = -1};
     ms_fault fault = {0};
+    ms_alloctrace_spot spot = {r->name, 0, 0};
     ms_alloctext_op op = {.key = "oracle", .value = words(member(0, "oracle"))};
-    ck_assert_int_eq(
-        ms_alloctext_header(r->name, &op, &keep, &head, &fault), MS_OK);
-    for (uint32_t at = ms_json_first(&json, member(0, "header"));
-         at != MS_NONE; at = next(at)) {
+    ck_assert_int_eq(ms_alloctext_header(&spot, &op, &keep, &head, &fault),
+                     MS_OK);
+    for (uint32_t at = ms_json_first(&json, member(0, "header")); at != MS_NONE;
+         at = next(at)) {
         op = (ms_alloctext_op){.value = words(at)};
         snprintf(op.key, sizeof op.key, "%s", json.nodes[at].key);
-        ck_assert_msg(ms_alloctext_header(r->name, &op, &keep, &head,
-                                          &fault) == MS_OK,
+        ck_assert_msg(ms_alloctext_header(&spot, &op, &keep, &head, &fault) ==
+                          MS_OK,
                       "%s", fault.what);
     }
     ck_assert_int_ge(head.version, 0);
@@ -255,16 +255,17 @@ static void play_ops(reference *r)
 {
     uint32_t expected = ms_json_first(&json, member(0, "expect"));
     uint32_t snapshot = ms_json_first(&json, member(0, "snapshots"));
+    ms_alloctrace_spot spot = {r->name, 0, 0};
     for (uint32_t at = ms_json_first(&json, member(0, "ops")); at != MS_NONE;
          at = next(at), expected = next(expected)) {
         ms_alloctext_op op;
         ms_allocplay_row row;
         ms_fault fault = {0};
-        r->play.line++;
-        ms_err err = ms_alloctext_line("op", words(at), strlen(words(at)), &op,
-                                       &fault);
+        spot.line++;
+        ms_err err =
+            ms_alloctext_line(&spot, words(at), strlen(words(at)), &op, &fault);
         if (err == MS_OK)
-            err = ms_allocplay_do(&r->play, "op", &op, &row, &fault);
+            err = ms_allocplay_do(&r->play, &spot, &op, &row, &fault);
         ck_assert_msg(err == MS_OK, "%s, op %u: %s", r->name, r->play.line,
                       fault.what);
         check_row(r, expected, &row);
