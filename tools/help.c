@@ -25,6 +25,7 @@ static const topic topics[] = {
     {"files", "how a model file is written", ms_help_texts_files},
     {"units", "bytes, GiB and GB", ms_help_texts_units},
     {"json", "the keys of run --json", ms_help_texts_json},
+    {"traces", "allocation traces and allocator options", ms_help_traces_write},
     {"exit", "exit statuses", ms_help_texts_exit},
 };
 #define N_TOPICS (sizeof topics / sizeof topics[0])
@@ -84,6 +85,13 @@ static void put_command(const ms_command *command, ms_text *text)
             put_option(&ms_options_table[i], text);
     if (command->bit == MS_FOR_HELP)
         return;
+    if (command->bit == MS_FOR_ALLOC) {
+        ms_text_add(text,
+                    "\nTRACE is a trace in text form, a recorded history as "
+                    "JSON, or - (standard input);\n\"memsim help traces\" has "
+                    "both forms and the options of torch.\n");
+        return;
+    }
     ms_text_add(text, "\nMODEL is a file, - (standard input) or a built-in "
                       "model (memsim help models).\n");
 }

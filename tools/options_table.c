@@ -8,9 +8,30 @@
 #define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN) /* what simulates one step */
 #define STEPS (STEP | COMPARE)
 #define MODEL (STEPS | MS_FOR_INSPECT)
-#define EVERY (MS_FOR_TOP | MODEL | MS_FOR_HELP)
+#define ALLOC MS_FOR_ALLOC
+#define EVERY (MS_FOR_TOP | MODEL | MS_FOR_HELP | ALLOC)
 
 const ms_option ms_options_table[] = {
+    {.id = MS_OPTION_ALLOCATOR,
+     .name = "allocator",
+     .commands = ALLOC,
+     .takes = MS_TAKES_VALUE,
+     .value = "SPEC",
+     .help = "torch[,option=value...], options as in PYTORCH_CUDA_ALLOC_CONF, "
+             "and version, va, fraction (memsim help traces); repeat it to "
+             "compare"},
+    {.id = MS_OPTION_MEMORY,
+     .name = "memory",
+     .commands = ALLOC,
+     .takes = MS_TAKES_VALUE,
+     .value = "SIZE",
+     .help = "the device's memory instead of the trace's, e.g. 80GiB"},
+    {.id = MS_OPTION_CSV,
+     .name = "csv",
+     .commands = ALLOC,
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .help = "write one row per operation as CSV; - is standard output"},
     {.id = MS_OPTION_POLICY,
      .name = "policy",
      .letter = 'p',
@@ -114,7 +135,7 @@ const ms_option ms_options_table[] = {
      .help = "exit with status 1 when a variant does not fit"},
     {.id = MS_OPTION_JSON,
      .name = "json",
-     .commands = MODEL,
+     .commands = MODEL | ALLOC,
      .help = "print one JSON object instead of the text"},
     {.id = MS_OPTION_CSV,
      .name = "csv",
@@ -211,7 +232,7 @@ const ms_option ms_options_table[] = {
      .help = "how many groups; 0: all (default 12, with --json all)"},
     {.id = MS_OPTION_COLOR,
      .name = "color",
-     .commands = MODEL,
+     .commands = MODEL | ALLOC,
      .takes = MS_TAKES_VALUE,
      .value = "WHEN",
      .words = "auto|always|never",
@@ -219,7 +240,7 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_QUIET,
      .name = "quiet",
      .letter = 'q',
-     .commands = RUN | COMPARE,
+     .commands = RUN | COMPARE | ALLOC,
      .help = "no summary and no notes, only what was asked for"},
     {.id = MS_OPTION_HELP,
      .name = "help",
