@@ -89,8 +89,8 @@ static ms_err add_block(reader *r, const ms_recording_block *block)
 static ms_err read_start_block(reader *r, uint32_t node, uint64_t *offset)
 {
     ms_recording_block block = {.state = MS_TORCH_ACTIVE_ALLOCATED};
-    uint32_t at;
-    uint64_t stands;
+    uint32_t at = MS_NONE;
+    uint64_t stands = 0;
     MS_TRY(open_list(r, node, 3, 3, &at));
     MS_TRY(read_number(r, at, &stands));
     if (stands != *offset)
@@ -113,7 +113,7 @@ static ms_err read_start_block(reader *r, uint32_t node, uint64_t *offset)
 static ms_err read_final_block(reader *r, uint32_t node, uint64_t *offset)
 {
     ms_recording_block block;
-    uint32_t at, state;
+    uint32_t at = MS_NONE, state = 0;
     MS_TRY(open_list(r, node, 3, 3, &at));
     MS_TRY(read_number(r, at, &block.bytes));
     at = next_of(r, at);
@@ -131,7 +131,7 @@ static ms_err read_segment(reader *r, uint32_t node, bool start,
                            ms_recording_segment *segment)
 {
     static const char *const pools[] = {"large", "small"};
-    uint32_t at, pool;
+    uint32_t at = MS_NONE, pool = 0;
     uint64_t offset = 0;
     MS_TRY(open_list(r, node, 5, 5, &at));
     MS_TRY(read_number(r, at, &segment->address));
@@ -192,7 +192,7 @@ static ms_err read_answer(reader *r, uint32_t node)
 {
     static const char *const words[] = {"alloc", "free", "map", "unmap"};
     ms_recording *out = r->out;
-    uint32_t at, which;
+    uint32_t at = MS_NONE, which = 0;
     out->answers = ms_arena_grow(r->arena, out->answers, &r->answers_capacity,
                                  out->n_answers + 1, sizeof *out->answers);
     if (out->answers == NULL)
@@ -214,7 +214,7 @@ static ms_err read_event(reader *r, uint32_t node, ms_recording_event *event)
     static const uint8_t n_numbers[] = {3, 1, 0, 1, 1, 3};
     uint64_t *const numbers[] = {&event->address, &event->bytes,
                                  &event->stream};
-    uint32_t at, which;
+    uint32_t at = MS_NONE, which = 0;
     MS_TRY(open_list(r, node, 1, 5, &at));
     MS_TRY(read_word(r, at, words, 6, &which));
     event->kind = (uint8_t)which;

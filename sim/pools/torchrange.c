@@ -31,7 +31,7 @@ static ms_err new_range(ms_torch *pool, const torch_request *request,
     uint64_t page = request->large ? pool->options.large_segment_bytes
                                    : TORCH_SMALL_SEGMENT;
     uint64_t bytes = (total + total / 8 + page - 1) / page * page;
-    uint32_t range;
+    uint32_t range = MS_NONE;
     *block = MS_NONE;
     MS_TRY(ms_vram_reserve(&pool->vram, pool->arena, bytes, &address,
                            request->fault));
