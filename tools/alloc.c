@@ -146,9 +146,9 @@ static ms_err set_up(const ms_alloc_run *run, ms_alloc_pool *pool,
         setup->policy = MS_TORCH_GIVEN;
     snprintf(where, sizeof where, run->conf_line > 0 ? "%.200s:%u" : "%.200s",
              run->source.name, run->conf_line);
-    MS_TRY(ms_torchconf_parse(head->conf, where, setup->version,
+    MS_TRY(ms_torchconf_parse(head->conf, where, MS_EINPUT, setup->version,
                               &setup->options, fault));
-    return ms_torchconf_parse(pool->conf, WHERE, setup->version,
+    return ms_torchconf_parse(pool->conf, WHERE, MS_EUSAGE, setup->version,
                               &setup->options, fault);
 }
 

@@ -75,12 +75,14 @@ typedef struct ms_torch_options {
 
 void ms_torchconf_init(ms_torch_options *options);
 /* Reads "key:value,...", over what options hold, as PyTorch of that version
- * does, and refuses what it refuses (MS_EUSAGE).  where: for messages. */
-ms_err ms_torchconf_parse(const char *conf, const char *where,
+ * does, and refuses what it refuses.  where, err: of the fault (MS_EUSAGE,
+ * MS_EINPUT: who wrote it). */
+ms_err ms_torchconf_parse(const char *conf, const char *where, ms_err err,
                           ms_torch_version version, ms_torch_options *options,
                           ms_fault *fault);
-/* The same at run time: max_split_size, divisions and the threshold go back to
- * their defaults first, as torch.cuda.memory._set_allocator_settings does. */
+/* The same at run time (MS_EINPUT): max_split_size, divisions and the threshold
+ * go back to their defaults first, as torch.cuda.memory._set_allocator_settings
+ * does. */
 ms_err ms_torchconf_change(const char *conf, const char *where,
                            ms_torch_version version, ms_torch_options *options,
                            ms_fault *fault);

@@ -82,6 +82,7 @@ typedef struct reader {
     ms_torch_version version;
     ms_torch_options *options;
     ms_fault *fault;
+    ms_err err;    /* of what is refused */
     char word[64]; /* the current one; "" at the end */
 } reader;
 
@@ -112,7 +113,7 @@ static bool stands(const reader *r, const char *word)
 
 static ms_err fail_expected(const reader *r, const char *what)
 {
-    return ms_fail(r->fault, MS_EUSAGE, r->where, NULL,
+    return ms_fail(r->fault, r->err, r->where, NULL,
                    "option \"%s\": expected %s, not \"%s\"", r->name, what,
                    *r->word == '\0' ? "the end" : r->word);
 }
@@ -170,7 +171,7 @@ static ms_err read_mib(reader *r, uint64_t least_mib, uint64_t *bytes)
     uint64_t n;
     MS_TRY(read_whole(r, &n));
     if (n < least_mib)
-        return ms_fail(r->fault, MS_EUSAGE, r->where, NULL,
+        return ms_fail(r->fault, r->err, r->where, NULL,
                        "option \"%s\": %u is too small, PyTorch %s takes %u "
                        "or more",
                        r->name, (unsigned)n, ms_torch_versions[r->version],
@@ -185,7 +186,7 @@ static ms_err read_division(reader *r, bool list, uint32_t *divisions)
     MS_TRY(read_whole(r, &n));
     bool zero = n == 0 && list && r->version >= V24;
     if ((!is_power(n) && !zero) || n > UINT32_MAX)
-        return ms_fail(r->fault, MS_EUSAGE, r->where, NULL,
+        return ms_fail(r->fault, r->err, r->where, NULL,
                        "option \"%s\": \"%s\" is not a power of two", r->name,
                        r->word);
     *divisions = (uint32_t)n;
@@ -268,7 +269,7 @@ static ms_err read_fraction(reader *r)
 static ms_err read_backend(reader *r)
 {
     if (stands(r, "cudaMallocAsync"))
-        return ms_fail(r->fault, MS_EUSAGE, r->where,
+        return ms_fail(r->fault, r->err, r->where,
                        "leave it out: memsim has the native one",
                        "option \"backend\": cudaMallocAsync is CUDA's own "
                        "allocator, which is not simulated");
@@ -330,14 +331,14 @@ static ms_err fail_name(const reader *r)
         strcat(words, "\"?");
         hint = words;
     }
-    return ms_fail(r->fault, MS_EUSAGE, r->where,
+    return ms_fail(r->fault, r->err, r->where,
                    hint != NULL ? hint : "\"memsim help alloc\" lists them",
                    "PyTorch has no allocator option \"%s\"", r->word);
 }
 
 static ms_err fail_version(const reader *r, const ms_torchconf_row *row)
 {
-    return ms_fail(r->fault, MS_EUSAGE, r->where, NULL,
+    return ms_fail(r->fault, r->err, r->where, NULL,
                    "PyTorch %s has no allocator option \"%s\": it is of %s to "
                    "%s",
                    ms_torch_versions[r->version], row->name,
@@ -363,17 +364,18 @@ static ms_err read_option(reader *r)
     return fail_name(r);
 }
 
-ms_err ms_torchconf_parse(const char *conf, const char *where,
+ms_err ms_torchconf_parse(const char *conf, const char *where, ms_err err,
                           ms_torch_version version, ms_torch_options *options,
                           ms_fault *fault)
 {
     reader r = {.at = conf,
                 .where = where,
+                .err = err,
                 .version = version,
                 .options = options,
                 .fault = fault};
     if (strlen(conf) > MOST_LENGTH)
-        return ms_fail(fault, MS_EUSAGE, where, NULL,
+        return ms_fail(fault, r.err, where, NULL,
                        "allocator options over %u bytes", MOST_LENGTH);
     step(&r);
     while (*r.word != '\0') {
@@ -383,7 +385,7 @@ ms_err ms_torchconf_parse(const char *conf, const char *where,
     }
     if (version == V211 && options->max_split_bytes < UINT64_MAX &&
         options->max_split_bytes < options->large_segment_bytes)
-        return ms_fail(fault, MS_EUSAGE, where, NULL,
+        return ms_fail(fault, r.err, where, NULL,
                        "option \"max_split_size_mb\" is below "
                        "large_segment_size_mb");
     return MS_OK;
@@ -396,5 +398,5 @@ ms_err ms_torchconf_change(const char *conf, const char *where,
     options->max_split_bytes = UINT64_MAX;
     options->gc_threshold = 0;
     fill(options, 0, MS_TORCH_INTERVALS, 0);
-    return ms_torchconf_parse(conf, where, version, options, fault);
+    return ms_torchconf_parse(conf, where, MS_EINPUT, version, options, fault);
 }

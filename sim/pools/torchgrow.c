@@ -85,11 +85,12 @@ ms_err ms_torchgrow_release_all(ms_torch *pool, ms_fault *fault)
 
 static ms_err not_together(const ms_torch *pool, ms_fault *fault)
 {
-    return ms_fail(fault, MS_EINFEASIBLE, NULL,
-                   "leave one of the two out, or say version=2.11",
-                   "PyTorch %s stops here with an internal error: "
-                   "max_split_size_mb meets expandable_segments",
-                   ms_torch_versions[pool->version]);
+    return ms_fail(
+        fault, MS_EINFEASIBLE, NULL,
+        "leave max_split_size_mb out, or say version=2.11",
+        "PyTorch %s stops here with an internal error: it would hand "
+        "a block of an expandable segment to cudaFree",
+        ms_torch_versions[pool->version]);
 }
 
 /* [V] Since 2.11 blocks of ranges are passed over. */

@@ -46,7 +46,7 @@ bool bench_pools_read(const char *path, ms_arena *arena,
     trace->setup.base_bytes = head.base_bytes;
     trace->setup.policy = MS_TORCH_BUMP;
     trace->setup.version = (ms_torch_version)head.version;
-    return ms_torchconf_parse(head.conf, path, trace->setup.version,
+    return ms_torchconf_parse(head.conf, path, MS_EINPUT, trace->setup.version,
                               &trace->setup.options, &fault) == MS_OK;
 }
 

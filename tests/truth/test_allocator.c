@@ -246,8 +246,9 @@ static void read_head(reference *r, ms_torch_setup *setup)
         head.policy < 0 ? MS_TORCH_BUMP : (ms_torch_policy)head.policy;
     setup->log = check_entry;
     setup->log_of = r;
-    ck_assert_msg(ms_torchconf_parse(head.conf, r->name, setup->version,
-                                     &setup->options, &fault) == MS_OK,
+    ck_assert_msg(ms_torchconf_parse(head.conf, r->name, MS_EINPUT,
+                                     setup->version, &setup->options,
+                                     &fault) == MS_OK,
                   "%s: %s", r->name, fault.what);
 }
 
@@ -325,8 +326,8 @@ static void check_recorded(const char *path)
                   "%s: %s", fault.where, fault.what);
     ms_torch_setup_init(&setup, UINT64_C(80) << 30);
     setup.policy = MS_TORCH_GIVEN;
-    ck_assert_int_eq(ms_torchconf_parse(recording.conf, name, setup.version,
-                                        &setup.options, &fault),
+    ck_assert_int_eq(ms_torchconf_parse(recording.conf, name, MS_EINPUT,
+                                        setup.version, &setup.options, &fault),
                      MS_OK);
     ms_err err =
         ms_allocfollow_start(&follow, &recording, &setup, &keep, &fault);
