@@ -160,7 +160,9 @@ static ms_err do_event(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
         follow->play.n_ops++;
         return do_half(follow, spot, event, fault);
     }
-    return ms_allocplay_do(&follow->play, spot, &op, row, fault);
+    MS_TRY(ms_allocplay_do(&follow->play, spot, &op, row, fault));
+    row->has_id &= event->kind != MS_RECORDING_OOM;
+    return MS_OK;
 }
 
 static void compare(ms_allocfollow *follow, const ms_recording_event *event,

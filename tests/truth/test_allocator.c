@@ -349,15 +349,96 @@ static void check_recorded(const char *path)
     ms_arena_free(&trial);
 }
 
+/* ---- copied cases: a trace and its rows ---------------------------------- */
+
+static char *read_all(const char *path, size_t *length)
+{
+    char *bytes;
+    ms_fault fault = {0};
+    ck_assert_msg(ms_read_file(path, 1u << 24, &keep, &bytes, length, &fault) ==
+                      MS_OK,
+                  "%s: %s", fault.where, fault.what);
+    return bytes;
+}
+
+/* Ends the line and steps behind it. */
+static char *cut_line(char **at)
+{
+    char *line = *at, *end = strchr(line, '\n');
+    ck_assert_msg(end != NULL, "no end of line");
+    *end = '\0';
+    *at = end + 1;
+    return line;
+}
+
+static void start_copied(reference *r, char **at)
+{
+    ms_alloctext_head head = {.conf = "", .policy = -1, .version = -1};
+    ms_alloctext_op op;
+    ms_torch_setup setup;
+    ms_fault fault = {0};
+    ms_alloctrace_spot spot = {r->name, 0, 0};
+    ms_err err = MS_OK;
+    while (err == MS_OK && **at == '#') {
+        const char *line = cut_line(at);
+        err = ms_alloctext_line(&spot, line, strlen(line), &op, &fault);
+        if (err == MS_OK)
+            err = ms_alloctext_header(&spot, &op, &keep, &head, &fault);
+    }
+    ms_torch_setup_init(&setup, head.total_bytes);
+    setup.base_bytes = head.base_bytes;
+    setup.version = (ms_torch_version)head.version;
+    setup.policy =
+        head.policy < 0 ? MS_TORCH_BUMP : (ms_torch_policy)head.policy;
+    if (err == MS_OK)
+        err = ms_torchconf_parse(head.conf, r->name, MS_EINPUT, setup.version,
+                                 &setup.options, &fault);
+    if (err == MS_OK)
+        err = ms_allocplay_start(&r->play, &setup, &keep, &fault);
+    ck_assert_msg(err == MS_OK, "%s: %s", r->name, fault.what);
+}
+
+static void check_copied(const char *path)
+{
+    size_t length;
+    char csv[TESTS_PATH];
+    reference r = {.name = base_name(path)};
+    char *ops = read_all(path, &length);
+    snprintf(csv, sizeof csv, "%s", path);
+    strcpy(strrchr(csv, '.'), ".csv");
+    char *rows = read_all(csv, &length);
+    cut_line(&rows); /* names of columns */
+    start_copied(&r, &ops);
+    ms_alloctrace_spot spot = {r.name, 0, 0};
+    for (; *ops != '\0'; r.n_rows++) {
+        ms_alloctext_op op;
+        ms_allocplay_row row;
+        ms_fault fault = {0};
+        ms_text ours = {.arena = &trial};
+        const char *line = cut_line(&ops), *truth = cut_line(&rows);
+        spot.line++;
+        ms_err err = ms_alloctext_line(&spot, line, strlen(line), &op, &fault);
+        if (err == MS_OK)
+            err = ms_allocplay_do(&r.play, &spot, &op, &row, &fault);
+        ck_assert_msg(err == MS_OK, "%s: %s", fault.where, fault.what);
+        ms_allocplay_csv(&r.play, &row, &ours);
+        ours.bytes[ours.length - 1] = '\0';
+        if (strcmp(ours.bytes, truth) != 0 && r.wrong_rows++ == 0)
+            fprintf(stderr, "%s\n  truth %s\n  ours  %s\n", r.name, truth,
+                    ours.bytes);
+        ms_arena_reset(&trial);
+    }
+    truth_compare("allocator", r.name, "rows, copied", r.n_rows,
+                  r.n_rows - r.wrong_rows);
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+
 /* ---- all ----------------------------------------------------------------- */
 
-static void each(const char *folder, void (*check)(const char *path))
+static void each(const char *pattern, void (*check)(const char *path))
 {
-    char path[TESTS_PATH], pattern[TESTS_PATH + 16];
     glob_t found;
-    if (!tests_truth(folder, path))
-        return;
-    snprintf(pattern, sizeof pattern, "%s/*_*.json.gz", path);
     ck_assert_int_eq(glob(pattern, 0, NULL, &found), 0);
     truth_begin();
     for (size_t i = 0; i < found.gl_pathc; i++)
@@ -366,15 +447,32 @@ static void each(const char *folder, void (*check)(const char *path))
     truth_end();
 }
 
+static void each_truth(const char *folder, void (*check)(const char *path))
+{
+    char path[TESTS_PATH], pattern[TESTS_PATH + 16];
+    if (!tests_truth(folder, path))
+        return;
+    snprintf(pattern, sizeof pattern, "%s/*_*.json.gz", path);
+    each(pattern, check);
+}
+
+START_TEST(copied_cases)
+{
+    char path[TESTS_PATH];
+    tests_source("tests/truth/allocator/rand_*.txt", path);
+    each(path, check_copied);
+}
+END_TEST
+
 START_TEST(reference_cases_row_by_row)
 {
-    each("allocator/reference", check_reference);
+    each_truth("allocator/reference", check_reference);
 }
 END_TEST
 
 START_TEST(recorded_histories)
 {
-    each("allocator/recorded", check_recorded);
+    each_truth("allocator/recorded", check_recorded);
 }
 END_TEST
 
@@ -382,6 +480,7 @@ Suite *suite_allocator(void)
 {
     Suite *suite = suite_create("allocator");
     TCase *tcase = tcase_create("allocator");
+    tcase_add_test(tcase, copied_cases);
     tcase_add_test(tcase, reference_cases_row_by_row);
     tcase_add_test(tcase, recorded_histories);
     suite_add_tcase(suite, tcase);
