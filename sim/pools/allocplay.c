@@ -31,17 +31,26 @@ const char *const ms_allocplay_columns[] = {"i",
 const uint32_t ms_allocplay_n_columns =
     sizeof ms_allocplay_columns / sizeof ms_allocplay_columns[0];
 
+#define WHERE_BYTES sizeof((ms_fault *)NULL)->where
+
+static void put_where(const ms_alloctrace_spot *spot, char *where)
+{
+    if (spot->column > 0)
+        snprintf(where, WHERE_BYTES, "%.200s:%" PRIu32 ":%" PRIu32, spot->name,
+                 spot->line, spot->column);
+    else
+        snprintf(where, WHERE_BYTES, "%.200s:%" PRIu32, spot->name, spot->line);
+}
+
 ms_err ms_allocplay_fail(const ms_alloctrace_spot *spot, ms_fault *fault,
                          const char *hint, const char *format, ...)
 {
-    char where[256], what[256];
+    char where[WHERE_BYTES], what[256];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    snprintf(where, sizeof where,
-             spot->column > 0 ? "%.200s:%u:%u" : "%.200s:%u", spot->name,
-             spot->line, spot->column);
+    put_where(spot, where);
     return ms_fail(fault, MS_EINPUT, where, hint, "%s", what);
 }
 
@@ -212,8 +221,8 @@ static ms_err do_record(ms_allocplay *play, const ms_alloctrace_spot *spot,
 static ms_err change_conf(ms_allocplay *play, const ms_alloctrace_spot *spot,
                           const char *conf, ms_fault *fault)
 {
-    char where[256];
-    snprintf(where, sizeof where, "%.200s:%u", spot->name, spot->line);
+    char where[WHERE_BYTES];
+    put_where(spot, where);
     return ms_torch_set_conf(play->pool, conf, where, fault);
 }
 
@@ -247,6 +256,15 @@ static ms_err do_other(ms_allocplay *play, const ms_alloctrace_spot *spot,
     }
 }
 
+/* A fault of the pool itself does not know where it is. */
+static ms_err at_spot(ms_err err, const ms_alloctrace_spot *spot,
+                      ms_fault *fault)
+{
+    if (err != MS_OK && err != MS_ENOMEM && fault->where[0] == '\0')
+        put_where(spot, fault->where);
+    return err;
+}
+
 ms_err ms_allocplay_do(ms_allocplay *play, const ms_alloctrace_spot *spot,
                        const ms_alloctext_op *op, ms_allocplay_row *row,
                        ms_fault *fault)
@@ -261,17 +279,19 @@ ms_err ms_allocplay_do(ms_allocplay *play, const ms_alloctrace_spot *spot,
         row->has_id = true;
         row->id = op->id;
         if (op->kind == 'a')
-            return do_malloc(play, spot, op, row, fault);
-        return op->kind == 'f' ? do_free(play, spot, op, row, fault)
-                               : do_record(play, spot, op, row, fault);
+            return at_spot(do_malloc(play, spot, op, row, fault), spot, fault);
+        if (op->kind == 'f')
+            return do_free(play, spot, op, row, fault);
+        return at_spot(do_record(play, spot, op, row, fault), spot, fault);
     case 'w':
     case 'c': /* the column shows the stream */
         row->has_id = true;
         row->id = op->stream;
-        return do_other(play, spot, op, fault);
+        break;
     default:
-        return do_other(play, spot, op, fault);
+        break;
     }
+    return at_spot(do_other(play, spot, op, fault), spot, fault);
 }
 
 /* ---- rows ---------------------------------------------------------------- */

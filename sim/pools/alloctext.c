@@ -154,7 +154,7 @@ ms_err ms_alloctext_line(const ms_alloctrace_spot *spot, const char *line,
 {
     reader r = {spot, line, line, length, fault};
     assert(line[length] == '\0');
-    *op = (ms_alloctext_op){.value = ""};
+    *op = (ms_alloctext_op){.line = line, .value = ""};
     if (strlen(line) != length)
         return fail_hint(&r, NULL, "a byte of zero: this is no text, after ",
                          line, strlen(line));
@@ -232,7 +232,8 @@ ms_err ms_alloctext_header(const ms_alloctrace_spot *spot,
                            ms_alloctext_head *head, ms_fault *fault)
 {
     int key = find_word(keys, N_KEYS, op->key);
-    reader r = {spot, op->value, op->value, strlen(op->value), fault};
+    const char *line = op->line != NULL ? op->line : op->value;
+    reader r = {spot, line, op->value, strlen(line), fault};
     if (key < 0)
         return MS_OK;
     MS_TRY(read_value(&r, key, arena, head));

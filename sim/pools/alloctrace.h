@@ -47,12 +47,12 @@ typedef struct ms_alloctrace_spot {
 typedef struct ms_alloctext_op {
     char kind; /* 'a' ...; '#': a header; 0: nothing on the line */
     uint64_t id;
-    uint64_t bytes;    /* a, b */
-    uint64_t stream;   /* a, r, w, c */
-    uint64_t n;        /* w, c; UINT64_MAX: all */
-    double fraction;   /* m */
-    char key[32];      /* '#' */
-    const char *value; /* '#', x: the rest of the line, as long as it */
+    uint64_t bytes;           /* a, b */
+    uint64_t stream;          /* a, r, w, c */
+    uint64_t n;               /* w, c; UINT64_MAX: all */
+    double fraction;          /* m */
+    char key[32];             /* '#' */
+    const char *line, *value; /* '#', x: the line and the rest of it */
 } ms_alloctext_op;
 
 /* line is NUL-terminated where length ends; faults quote it. */

@@ -332,7 +332,7 @@ static ms_err fail_name(const reader *r)
         hint = words;
     }
     return ms_fail(r->fault, r->err, r->where,
-                   hint != NULL ? hint : "\"memsim help alloc\" lists them",
+                   hint != NULL ? hint : "\"memsim help traces\" lists them",
                    "PyTorch has no allocator option \"%s\"", r->word);
 }
 
