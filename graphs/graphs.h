@@ -152,6 +152,12 @@ ms_err ms_recording_read(const char *name, const char *bytes, size_t length,
                          ms_arena *arena, ms_recording *recording,
                          ms_fault *fault);
 
+/* snapshot.c: the same from a pickle of torch.cuda.memory._dump_snapshot: the
+ * device with the longest trace.  Executes nothing; "name:byte N". */
+ms_err ms_snapshot_read(const char *name, const char *bytes, size_t length,
+                        ms_arena *arena, ms_recording *recording,
+                        ms_fault *fault);
+
 /* Built-in models: sorted by family, then size. */
 typedef struct ms_builtin {
     const char *name, *text, *summary;

@@ -111,8 +111,8 @@ static ms_err read_spec(ms_alloc_pool *pool, const char *spec, ms_arena *arena,
 /* The recorded answers hold only for the allocator that was recorded. */
 static bool follows(const ms_alloc_run *run, const ms_alloc_pool *pool)
 {
-    return run->source.is_json && pool->conf[0] == '\0' && pool->policy < 0 &&
-           pool->fraction <= 0 && run->memory_bytes == 0;
+    return run->source.is_recorded && pool->conf[0] == '\0' &&
+           pool->policy < 0 && pool->fraction <= 0 && run->memory_bytes == 0;
 }
 
 static ms_err device_bytes(ms_alloc_run *run, uint64_t *bytes, ms_fault *fault)
@@ -156,13 +156,13 @@ static ms_err start(ms_alloc_run *run, ms_fault *fault)
 {
     uint64_t bytes;
     run->started = true;
-    if (run->source.is_json)
+    if (run->source.is_recorded)
         run->head.conf = run->source.recording.conf;
     MS_TRY(device_bytes(run, &bytes, fault));
     for (uint32_t i = 0; i < run->n_pools; i++) {
         ms_alloc_pool *pool = &run->pools[i];
         MS_TRY(set_up(run, pool, bytes, fault));
-        if (run->source.is_json)
+        if (run->source.is_recorded)
             MS_TRY(ms_allocfollow_start(&pool->follow, &run->source.recording,
                                         &pool->setup, run->keep, fault));
         else
@@ -223,7 +223,7 @@ static ms_err step_text(ms_alloc_run *run, bool *more, ms_fault *fault)
 /* One operation through every pool; false: there was none. */
 static ms_err step(ms_alloc_run *run, bool *more, ms_fault *fault)
 {
-    if (!run->source.is_json)
+    if (!run->source.is_recorded)
         return step_text(run, more, fault);
     if (!run->started)
         MS_TRY(start(run, fault));

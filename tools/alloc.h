@@ -18,7 +18,8 @@
 
 /* ---- alloc_read.c -------------------------------------------------------- */
 
-/* bytes[at, end) is not yet read; a text is read in pieces, JSON as a whole. */
+/* bytes[at, end) is not yet read; a text is read in pieces, recorded
+ * histories as a whole. */
 typedef struct ms_alloc_source {
     const char *path, *name;
     int file;
@@ -27,7 +28,7 @@ typedef struct ms_alloc_source {
     size_t at, end;
     bool ended; /* the file has no more */
     uint32_t line;
-    bool is_json;
+    bool is_recorded, is_pickle; /* JSON, or a pickle: read as a whole */
     ms_recording recording;
 } ms_alloc_source;
 

@@ -124,7 +124,7 @@ static ms_err put_pool(const ms_alloc_run *run, const ms_alloc_pool *pool,
     else
         ms_text_add(text, "null");
     put_number(text, "device_used_bytes", ms_torchview_device_used(play->pool));
-    if (run->source.is_json)
+    if (run->source.is_recorded)
         put_recorded(&pool->follow, text);
     put_stats(pool, text);
     ms_text_add(text, ",\n     \"segments\": [");

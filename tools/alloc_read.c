@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define PIECE_BYTES (1u << 16)
-#define MOST_JSON_BYTES (256u << 20)
+#define MOST_BYTES (1u << 30)
 
 static ms_err fail_system(const ms_alloc_source *source, ms_fault *fault)
 {
@@ -51,29 +51,29 @@ static ms_err look(ms_alloc_source *source, ms_fault *fault)
     if (source->end >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b)
         return ms_fail(fault, MS_EINPUT, source->name,
                        "gzip -dc TRACE.gz | memsim alloc -", "is compressed");
-    if (source->end >= 2 && bytes[0] == 0x80 && bytes[1] <= 5)
-        return ms_fail(fault, MS_EINPUT, source->name,
-                       "memsim reads trace text and recorded JSON (memsim help "
-                       "traces)",
-                       "is a Python pickle");
+    source->is_pickle = source->end > 0 && bytes[0] == 0x80;
     size_t at = 0;
     while (at < source->end && strchr(" \t\r\n", source->bytes[at]) != NULL &&
            source->bytes[at] != '\0')
         at++;
-    source->is_json = at < source->end && source->bytes[at] == '{';
+    source->is_recorded =
+        source->is_pickle || (at < source->end && source->bytes[at] == '{');
     return MS_OK;
 }
 
-static ms_err read_json(ms_alloc_source *source, ms_arena *arena,
-                        ms_fault *fault)
+static ms_err read_whole(ms_alloc_source *source, ms_arena *arena,
+                         ms_fault *fault)
 {
     while (!source->ended) {
-        if (source->end > MOST_JSON_BYTES)
+        if (source->end > MOST_BYTES)
             return ms_fail(fault, MS_EINPUT, source->name, NULL,
-                           "larger than %u bytes", MOST_JSON_BYTES);
+                           "larger than %u bytes", MOST_BYTES);
         MS_TRY(read_piece(source, arena, fault));
     }
     source->bytes[source->end] = '\0';
+    if (source->is_pickle)
+        return ms_snapshot_read(source->name, source->bytes, source->end, arena,
+                                &source->recording, fault);
     return ms_recording_read(source->name, source->bytes, source->end, arena,
                              &source->recording, fault);
 }
@@ -91,7 +91,7 @@ ms_err ms_alloc_read_open(ms_alloc_source *source, const char *path,
         return fail_system(source, fault);
     MS_TRY(read_piece(source, arena, fault));
     MS_TRY(look(source, fault));
-    return source->is_json ? read_json(source, arena, fault) : MS_OK;
+    return source->is_recorded ? read_whole(source, arena, fault) : MS_OK;
 }
 
 void ms_alloc_read_close(ms_alloc_source *source)

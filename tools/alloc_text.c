@@ -173,6 +173,9 @@ static void put_head(const ms_alloc_run *run, const ms_style *style,
                 ms_torch_versions[first->setup.version],
                 ms_quantity_size(first->setup.total_bytes).s,
                 run->device_known ? "" : " (" MS_DEFAULT_DEVICE ")");
+    if (run->source.is_pickle)
+        ms_text_add(text, ", snapshot of device %u",
+                    run->source.recording.device);
     if (run->head.conf[0] != '\0')
         ms_text_add(text, ", %s",
                     ms_screen_safe(run->head.conf, safe, sizeof safe));
@@ -198,7 +201,7 @@ static void put_recorded(const ms_alloc_run *run, const view *v,
 {
     const ms_allocfollow *follow = &v->pool->follow;
     const ms_allocfollow_result *result = &follow->result;
-    if (!run->source.is_json || !follow->given)
+    if (!run->source.is_recorded || !follow->given)
         return;
     if (result->n_different == 0) {
         ms_text_add(text,

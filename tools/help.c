@@ -87,9 +87,10 @@ static void put_command(const ms_command *command, ms_text *text)
         return;
     if (command->bit == MS_FOR_ALLOC) {
         ms_text_add(text,
-                    "\nTRACE is a trace in text form, a recorded history as "
-                    "JSON, or - (standard input);\n\"memsim help traces\" has "
-                    "both forms and the options of torch.\n");
+                    "\nTRACE is a trace in text form, a memory snapshot of "
+                    "PyTorch (a pickle), a recorded\nhistory as JSON, or - "
+                    "(standard input); \"memsim help traces\" has the forms "
+                    "and\nthe options of torch.\n");
         return;
     }
     ms_text_add(text, "\nMODEL is a file, - (standard input) or a built-in "

@@ -97,28 +97,24 @@ ms_err ms_allocfollow_start(ms_allocfollow *follow,
 
 /* ---- events -------------------------------------------------------------- */
 
-static ms_err find_live(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
-                        uint64_t address, ms_allocplay_name **name,
-                        ms_fault *fault)
-{
-    *name = ms_allocplay_find(&follow->play, address);
-    if (*name == NULL)
-        return ms_allocplay_fail(spot, fault, NULL,
-                                 "no block is allocated at %" PRIu64, address);
-    return MS_OK;
-}
-
 /* "free asked" and "free completed" apart. */
 static ms_err do_half(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
-                      const ms_recording_event *event, ms_fault *fault)
+                      const ms_recording_event *event, ms_allocplay_row *row,
+                      ms_fault *fault)
 {
     ms_allocplay_name *name;
     ms_torch *pool = follow->play.pool;
-    MS_TRY(find_live(follow, spot, event->address, &name, fault));
-    bool pending =
-        ms_torchview_block(pool, name->block).state == MS_TORCH_ACTIVE_PENDING;
     bool asked = event->kind == MS_RECORDING_ASKED;
-    if (pending == asked)
+    MS_TRY(
+        ms_allocplay_block(&follow->play, spot, event->address, &name, fault));
+    row->has_id = true;
+    row->id = event->address;
+    row->ok = name != NULL;
+    if (name == NULL)
+        return MS_OK;
+    ms_torch_block_view block = ms_torchview_block(pool, name->block);
+    row->address = block.address;
+    if ((block.state == MS_TORCH_ACTIVE_PENDING) == asked)
         return ms_allocplay_fail(
             spot, fault, NULL,
             asked ? "the block at %" PRIu64 " was freed before"
@@ -155,10 +151,8 @@ static ms_err do_event(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
         op.kind = 'e';
         break;
     default:
-        row->has_id = true;
-        row->id = row->address = event->address;
         follow->play.n_ops++;
-        return do_half(follow, spot, event, fault);
+        return do_half(follow, spot, event, row, fault);
     }
     MS_TRY(ms_allocplay_do(&follow->play, spot, &op, row, fault));
     row->has_id &= event->kind != MS_RECORDING_OOM;

@@ -105,22 +105,15 @@ ms_err ms_allocplay_name_block(ms_allocplay *play, uint64_t id, uint32_t block,
     return MS_OK;
 }
 
-ms_allocplay_name *ms_allocplay_find(const ms_allocplay *play, uint64_t id)
-{
-    ms_allocplay_name *name = play->names_capacity > 0 ? find(play, id) : NULL;
-    return name != NULL && is_live(name) ? name : NULL;
-}
-
 void ms_allocplay_forget(const ms_allocplay *play, ms_allocplay_name *name)
 {
     name->block = FREED;
     name->line = play->line;
 }
 
-/* A block that was allocated; NULL with ok = MS_OK: its malloc failed. */
-static ms_err find_block(const ms_allocplay *play,
-                         const ms_alloctrace_spot *spot, uint64_t id,
-                         ms_allocplay_name **found, ms_fault *fault)
+ms_err ms_allocplay_block(const ms_allocplay *play,
+                          const ms_alloctrace_spot *spot, uint64_t id,
+                          ms_allocplay_name **found, ms_fault *fault)
 {
     ms_allocplay_name *name = play->names_capacity > 0 ? find(play, id) : NULL;
     *found = NULL;
@@ -195,11 +188,15 @@ static ms_err do_free(ms_allocplay *play, const ms_alloctrace_spot *spot,
                       ms_fault *fault)
 {
     ms_allocplay_name *name;
-    MS_TRY(find_block(play, spot, op->id, &name, fault));
+    MS_TRY(ms_allocplay_block(play, spot, op->id, &name, fault));
     row->ok = name != NULL;
     if (name == NULL)
         return MS_OK;
-    row->address = ms_torchview_block(play->pool, name->block).address;
+    ms_torch_block_view block = ms_torchview_block(play->pool, name->block);
+    row->address = block.address;
+    if (block.state != MS_TORCH_ACTIVE_ALLOCATED)
+        return ms_allocplay_fail(spot, fault, NULL,
+                                 "id %" PRIu64 " was freed before", op->id);
     ms_torch_free(play->pool, name->block);
     ms_allocplay_forget(play, name);
     return MS_OK;
@@ -210,7 +207,7 @@ static ms_err do_record(ms_allocplay *play, const ms_alloctrace_spot *spot,
                         ms_fault *fault)
 {
     ms_allocplay_name *name;
-    MS_TRY(find_block(play, spot, op->id, &name, fault));
+    MS_TRY(ms_allocplay_block(play, spot, op->id, &name, fault));
     row->ok = name != NULL;
     if (name == NULL)
         return MS_OK;

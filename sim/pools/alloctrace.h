@@ -110,11 +110,13 @@ ms_err ms_allocplay_do(ms_allocplay *play, const ms_alloctrace_spot *spot,
 ms_err ms_allocplay_fail(const ms_alloctrace_spot *spot, ms_fault *fault,
                          const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* For allocfollow.c: a block that is there already; the slot of a live one or
- * NULL; a block that was freed by other means. */
+/* For allocfollow.c: a block that is there already; the slot of a live one,
+ * NULL where its malloc failed; a block that was freed by other means. */
 ms_err ms_allocplay_name_block(ms_allocplay *play, uint64_t id, uint32_t block,
                                ms_fault *fault);
-ms_allocplay_name *ms_allocplay_find(const ms_allocplay *play, uint64_t id);
+ms_err ms_allocplay_block(const ms_allocplay *play,
+                          const ms_alloctrace_spot *spot, uint64_t id,
+                          ms_allocplay_name **found, ms_fault *fault);
 void ms_allocplay_forget(const ms_allocplay *play, ms_allocplay_name *name);
 /* A line of the table: "0,a,0,1,139637976727552,...\n". */
 void ms_allocplay_csv(const ms_allocplay *play, const ms_allocplay_row *row,
@@ -134,7 +136,7 @@ typedef enum ms_recording_kind {
 typedef struct ms_recording_event {
     uint64_t address, bytes, stream;
     uint32_t answers_at, n_answers;
-    uint32_t line, column; /* in the file */
+    uint32_t line, column; /* in the file; of a snapshot: the entry, and 0 */
     uint8_t kind;
 } ms_recording_event;
 
@@ -152,6 +154,7 @@ typedef struct ms_recording_segment {
 
 typedef struct ms_recording {
     const char *name, *conf;
+    uint32_t device; /* of several: which */
     bool expandable;
     uint32_t n_start, n_final, n_events, n_blocks, n_answers;
     ms_recording_segment *start, *final;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Bytes as an allocation trace, or as a recorded history where they begin with
- * a brace: what can be read goes through the pool, whose structure holds. */
+ * a brace or as pickles do: what can be read goes through the pool, whose
+ * structure holds. */
 #include "tests/fuzz/fuzz.h"
 
 #include "graphs/graphs.h"
@@ -65,7 +66,10 @@ static ms_err read_recording(const char *bytes, size_t length, bool given,
     ms_torch_setup setup;
     ms_allocfollow follow;
     ms_allocplay_row row;
-    MS_TRY(ms_recording_read("fuzz", bytes, length, arena, &recording, fault));
+    MS_TRY(bytes[0] == '{' ? ms_recording_read("fuzz", bytes, length, arena,
+                                               &recording, fault)
+                           : ms_snapshot_read("fuzz", bytes, length, arena,
+                                              &recording, fault));
     ms_torch_setup_init(&setup, DEVICE_BYTES);
     if (given)
         setup.policy = MS_TORCH_GIVEN;
@@ -82,7 +86,7 @@ static void check_one(const uint8_t *bytes, size_t length, bool given)
     ms_fault fault = {0};
     char *copy = ms_arena_text(&arena, (const char *)bytes, length);
     ms_err err = MS_OK;
-    if (copy != NULL && length > 0 && copy[0] == '{')
+    if (copy != NULL && length > 0 && (copy[0] == '{' || copy[0] == '\x80'))
         err = read_recording(copy, length, given, &arena, &fault);
     else if (copy != NULL && !given)
         err = read_text(copy, length, &arena, &fault);

@@ -22,5 +22,7 @@ echo '{"start": [[0, 512, 0, "small", [[0, 512, 5]]],
  [256, 512, 0, "small", [[0, 512, 5]]]], "events": [], "final": []}' | try
 echo '{"start": [[0, 512, 0, "small", [[0, 512, 5]]]], "expandable": true,
  "events": [], "final": []}' | try
+sed 's/"fc", 139637958901760/"f", 139637958901760/' recorded.json | try
+sed 's/"fr", 139637958901760/"f", 139637958901760/' recorded.json | try
 sed 's/"conf": ""/"conf": "max_split_size_mb:x"/' recorded.json | try
 head -c 300 recorded.json | try

@@ -30,7 +30,6 @@ try 'a 1 5\n# total_bytes 5\n'
 try '# total_bytes 2251799813685248\na 1 5\n'
 try 'a 1 5\000 0\n'
 try '\037\213\010\000'
-try '\200\002}q'
 try "$(printf '%09000d' 1)"
 lowered='a 2 30000000\nx max_split_size_mb:24\na 3 50000000\n'
 try "# version 2.4\n# total_bytes 99999999\na 1 60000000\nf 1\n$lowered"

@@ -171,6 +171,7 @@ static const char *const traces[][MOST_WORDS] = {
      "torch,expandable_segments=True"},
     {"recorded.json", "--csv=/dev/null"},
     {"expandable.json", "--json"},
+    {"snapshot.pickle", "--allocator=torch,version=2.4"},
 };
 #define N_TRACES ((int)(sizeof traces / sizeof traces[0]))
 
