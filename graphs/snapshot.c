@@ -5,6 +5,7 @@
  * gives the segments at its start. */
 #include "graphs/graphs.h"
 #include "graphs/pickle.h"
+#include "graphs/sites.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,18 +13,6 @@
 #define SMALL_SEGMENT (UINT64_C(2) << 20)
 #define QUANTUM UINT64_C(512)
 #define LARGE_SLACK (UINT64_C(1) << 20)
-
-/* What is known of an address: a segment or a block. */
-typedef struct place {
-    uint64_t address, bytes; /* of a block 0: not known */
-    uint64_t requested_bytes, stream;
-    bool used, live, pending, small;
-} place;
-
-typedef struct places {
-    place *slots;
-    uint32_t capacity, n;
-} places;
 
 typedef struct entry {
     uint64_t address, bytes, stream;
@@ -39,7 +28,7 @@ typedef struct reader {
     uint32_t device;
     entry *entries;
     uint32_t n_entries;
-    places segments, blocks;
+    ms_sites segments, blocks;
     uint64_t mapped_bytes; /* in ranges, as the trace is undone */
     uint32_t blocks_room, answers_room, events_room;
     bool selective; /* frees on the way to a malloc need not be of all */
@@ -85,55 +74,6 @@ static ms_err read_action(const reader *r, uint32_t dict,
                           NULL, "an entry with an unknown action");
 }
 
-/* ---- places -------------------------------------------------------------- */
-
-static place *find(const places *p, uint64_t address)
-{
-    uint64_t hash = (address >> 9) * UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t at = (uint32_t)(hash >> 32) & (p->capacity - 1);
-    while (p->slots[at].used && p->slots[at].address != address)
-        at = (at + 1) & (p->capacity - 1);
-    return &p->slots[at];
-}
-
-/* Room for n addresses at half load. */
-static ms_err make_places(const reader *r, places *p, uint64_t n)
-{
-    uint64_t capacity = 16;
-    while (capacity < 2 * n)
-        capacity *= 2;
-    p->capacity = (uint32_t)capacity;
-    p->slots = ms_arena_take(r->arena, (size_t)capacity, sizeof *p->slots);
-    return capacity <= UINT32_MAX && p->slots != NULL ? MS_OK
-                                                      : ms_fail_nomem(r->fault);
-}
-
-static place *put(places *p, uint64_t address)
-{
-    place *at = find(p, address);
-    p->n += at->used ? 0 : 1;
-    *at = (place){.address = address, .used = true, .live = true};
-    return at;
-}
-
-static int by_address(const void *a, const void *b)
-{
-    uint64_t x = ((const place *)a)->address;
-    uint64_t y = ((const place *)b)->address;
-    return (x > y) - (x < y);
-}
-
-/* The live ones to the front, by address; the table is of no use after it. */
-static uint32_t sort_live(const places *p)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < p->capacity; i++)
-        if (p->slots[i].used && p->slots[i].live)
-            p->slots[n++] = p->slots[i];
-    qsort(p->slots, n, sizeof *p->slots, by_address);
-    return n;
-}
-
 /* ---- the end ------------------------------------------------------------- */
 
 static ms_err add_block(reader *r, const ms_recording_block *block)
@@ -174,7 +114,7 @@ static ms_err read_block(reader *r, uint32_t dict, uint64_t stream,
     if (ms_pickle_find(&r->pickle, dict, "requested_size") != MS_NONE)
         MS_TRY(read_number(r, dict, "requested_size", &block.requested_bytes));
     if (block.state != MS_TORCH_INACTIVE) {
-        place *at = put(&r->blocks, *address);
+        ms_site *at = ms_sites_put(&r->blocks, *address);
         at->bytes = block.bytes;
         at->requested_bytes = block.requested_bytes;
         at->stream = stream;
@@ -212,7 +152,7 @@ static ms_err read_segment(reader *r, uint32_t dict,
         r->mapped_bytes += segment->bytes;
         return MS_OK;
     }
-    place *at = put(&r->segments, segment->address);
+    ms_site *at = ms_sites_put(&r->segments, segment->address);
     at->bytes = segment->bytes;
     at->stream = segment->stream;
     at->small = segment->small;
@@ -260,34 +200,34 @@ static ms_err fail_entry(const reader *r, const entry *e, const char *what)
 
 static ms_err undo(reader *r, const entry *e)
 {
-    place *at;
+    ms_site *at;
     switch (e->action) {
     case MS_TORCH_ALLOC:
-        at = find(&r->blocks, e->address);
+        at = ms_sites_find(&r->blocks, e->address);
         if (!at->used || !at->live)
             return fail_entry(r, e, "the block is not there after it");
         at->live = false;
         return MS_OK;
     case MS_TORCH_FREE_COMPLETED:
-        at = put(&r->blocks, e->address);
+        at = ms_sites_put(&r->blocks, e->address);
         at->requested_bytes = e->bytes;
         at->stream = e->stream;
         at->pending = true;
         return MS_OK;
     case MS_TORCH_FREE_REQUESTED:
-        at = find(&r->blocks, e->address);
+        at = ms_sites_find(&r->blocks, e->address);
         if (!at->used || !at->live || !at->pending)
             return fail_entry(r, e, "the block is not there after it");
         at->pending = false;
         return MS_OK;
     case MS_TORCH_SEGMENT_ALLOC:
-        at = find(&r->segments, e->address);
+        at = ms_sites_find(&r->segments, e->address);
         if (!at->used || !at->live || at->bytes != e->bytes)
             return fail_entry(r, e, "the segment is not there after it");
         at->live = false;
         return MS_OK;
     case MS_TORCH_SEGMENT_FREE:
-        at = put(&r->segments, e->address);
+        at = ms_sites_put(&r->segments, e->address);
         at->bytes = e->bytes;
         at->stream = e->stream;
         at->small = e->bytes == SMALL_SEGMENT;
@@ -305,7 +245,7 @@ static ms_err undo(reader *r, const entry *e)
 
 /* A block's bytes where only its request is known: a large one keeps what is
  * too little to be split off. */
-static uint64_t bytes_of(const place *block, uint64_t room, bool small)
+static uint64_t bytes_of(const ms_site *block, uint64_t room, bool small)
 {
     uint64_t bytes =
         block->requested_bytes < QUANTUM
@@ -318,7 +258,7 @@ static uint64_t bytes_of(const place *block, uint64_t room, bool small)
     return bytes;
 }
 
-static ms_err start_segment(reader *r, const place *segment,
+static ms_err start_segment(reader *r, const ms_site *segment,
                             uint32_t *next_block, uint32_t n_blocks)
 {
     ms_recording_segment *to = &r->out->start[r->out->n_start++];
@@ -329,7 +269,7 @@ static ms_err start_segment(reader *r, const place *segment,
                                  .blocks_at = r->out->n_blocks,
                                  .small = segment->small};
     while (at < end) {
-        const place *block = &r->blocks.slots[*next_block];
+        const ms_site *block = &r->blocks.slots[*next_block];
         bool more = *next_block < n_blocks && block->address < end;
         ms_recording_block made = {.bytes = (more ? block->address : end) - at,
                                    .state = MS_TORCH_INACTIVE};
@@ -357,8 +297,8 @@ static ms_err start_segment(reader *r, const place *segment,
 
 static ms_err make_start(reader *r)
 {
-    uint32_t n_segments = sort_live(&r->segments);
-    uint32_t n_blocks = sort_live(&r->blocks), next = 0;
+    uint32_t n_segments = ms_sites_sort(&r->segments);
+    uint32_t n_blocks = ms_sites_sort(&r->blocks), next = 0;
     uint64_t end = 0;
     const char *hint = "record from the first allocation on "
                        "(_record_memory_history)";
@@ -370,7 +310,7 @@ static ms_err make_start(reader *r)
     if (r->out->start == NULL)
         return ms_fail_nomem(r->fault);
     for (uint32_t i = 0; i < n_segments; i++) {
-        const place *segment = &r->segments.slots[i];
+        const ms_site *segment = &r->segments.slots[i];
         bool stray =
             next < n_blocks && r->blocks.slots[next].address < segment->address;
         if (segment->address < end || stray || segment->bytes == 0)
@@ -598,8 +538,8 @@ ms_err ms_snapshot_read(const char *name, const char *bytes, size_t length,
     if (most > length) /* the same list over and over */
         return ms_pickle_fail(&r.pickle, segments, fault, NULL,
                               "more blocks than the file has room for");
-    MS_TRY(make_places(&r, &r.segments, most));
-    MS_TRY(make_places(&r, &r.blocks, most));
+    MS_TRY(ms_sites_make(&r.segments, most, arena, fault));
+    MS_TRY(ms_sites_make(&r.blocks, most, arena, fault));
     MS_TRY(read_final(&r, segments));
     for (uint32_t i = r.n_entries; i-- > 0;)
         MS_TRY(undo(&r, &r.entries[i]));
