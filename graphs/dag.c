@@ -398,3 +398,10 @@ void ms_dag_dot(const ms_model *model, ms_text *text)
         put_edges(model, l, text);
     ms_text_add(text, "}\n");
 }
+
+const char *ms_dag_library(void)
+{
+    const char *version = "";
+    igraph_version(&version, NULL, NULL, NULL);
+    return version;
+}

@@ -210,7 +210,9 @@ ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
         MS_TRY(add_states(trace, forward->n_units));
     MS_TRY(renumber(trace, forward->n_units));
     if (g->n_ops == 0) { /* a model of nothing to do still has closed CSRs */
-        static uint32_t zero[1];
+        uint32_t *zero = ms_arena_take(trace->arena, 1, sizeof *zero);
+        if (!zero)
+            return ms_fail_nomem(trace->fault);
         g->in_at = g->out_at = g->drop_at = zero;
     }
     g->in_at[g->n_ops] = trace->n_in;

@@ -35,6 +35,8 @@
 
 #include "sim/sim.h"
 
+#include "graphs/json.h" /* for whoever reads other JSON */
+
 /* ---- the model noun ------------------------------------------------------ */
 
 /* A value of a layer's or family's parameter, as its table row says.  A WORD
@@ -207,6 +209,24 @@ typedef struct ms_family {
 extern const ms_family ms_families[];
 extern const uint32_t ms_families_n;
 
+/* ---- read.c, layerlist.c, opfields.c: keys beside theirs ----------------- */
+
+/* What the readers walk, and the schema of model files (tools/) too. */
+#define MS_MAX_NAME 256u /* bytes of one name */
+#define MS_READ_INPUT 3
+extern const ms_field ms_read_input_fields[MS_READ_INPUT];
+#define MS_LAYERLIST_REPEAT 2 /* beside "layers" */
+extern const ms_field ms_layerlist_repeat_fields[MS_LAYERLIST_REPEAT];
+/* An op graph's keys; what its arrays of fixed places hold, in that order.
+ * Other keys of its objects are passed over. */
+#define MS_OPFIELDS_STORAGE 4
+#define MS_OPFIELDS_TENSOR 6
+#define MS_OPFIELDS_NODE 7
+extern const ms_field ms_opfields_storage[MS_OPFIELDS_STORAGE];
+extern const ms_field ms_opfields_tensor[MS_OPFIELDS_TENSOR];
+extern const ms_field ms_opfields_node[MS_OPFIELDS_NODE];
+extern const ms_field ms_opfields_batch; /* of "meta" */
+
 /* ---- training settings --------------------------------------------------- */
 
 typedef enum ms_precision {
@@ -356,5 +376,9 @@ typedef struct ms_layer_facts {
 } ms_layer_facts;
 ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
                       ms_arena *arena, ms_layer_facts **facts, ms_fault *fault);
+
+/* The versions of the libraries in use, "1.7.15": cJSON, igraph. */
+const char *ms_json_library(void);
+const char *ms_dag_library(void);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/json.h"
 
+#include "graphs/graphs.h"
+
 #include "graphs/index.h"
 #include "graphs/scan.h"
 
@@ -169,20 +171,25 @@ static ms_err walk_value(walk *w, const cJSON *item)
     return MS_OK;
 }
 
+/* rest, unless NULL: where in the source the value stands, and what follows;
+ * line: in which line. */
 static ms_err read_with(ms_arena *keep, ms_arena *scratch, ms_json *json,
-                        ms_fault *fault)
+                        ms_quote *rest, uint32_t *line, ms_fault *fault)
 {
     ms_scan_value *values;
     const ms_quote *source = &json->source;
-    MS_TRY(ms_scan_values(source, scratch, &values, &json->n, fault));
+    size_t at = rest != NULL ? rest->offset : 0;
+    MS_TRY(rest != NULL
+               ? ms_scan_next(rest, line, scratch, &values, &json->n, fault)
+               : ms_scan_values(source, scratch, &values, &json->n, fault));
     json->nodes = ms_arena_take_raw(keep, json->n, sizeof *json->nodes);
     if (json->nodes == NULL)
         return ms_fail_nomem(fault);
     cJSON_Hooks hooks = {cjson_take, cjson_drop};
     cJSON_InitHooks(&hooks);
     cjson_arena = scratch;
-    const cJSON *root =
-        cJSON_ParseWithLengthOpts(source->bytes, source->length, NULL, 0);
+    const cJSON *root = cJSON_ParseWithLengthOpts(source->bytes + at,
+                                                  source->length - at, NULL, 0);
     cjson_arena = NULL;
     if (root == NULL) /* the scan has accepted the text */
         return ms_fail_nomem(fault);
@@ -196,17 +203,33 @@ static ms_err read_with(ms_arena *keep, ms_arena *scratch, ms_json *json,
     return MS_OK;
 }
 
+static ms_err check_length(const ms_quote *source, ms_fault *fault)
+{
+    if (source->length <= MS_JSON_MAX_BYTES)
+        return MS_OK;
+    return ms_fail(
+        fault, MS_EINPUT, source->name, "write repeated layers with \"repeat\"",
+        "the text is larger than %u MiB", (unsigned)(MS_JSON_MAX_BYTES >> 20));
+}
+
 ms_err ms_json_read(const char *name, const char *bytes, size_t length,
                     ms_arena *arena, ms_json *json, ms_fault *fault)
 {
     ms_arena scratch = {.limit_bytes = arena->limit_bytes};
     *json = (ms_json){.source = {name, bytes, length, 0}};
-    if (length > MS_JSON_MAX_BYTES)
-        return ms_fail(fault, MS_EINPUT, name,
-                       "write repeated layers with \"repeat\"",
-                       "the text is larger than %u MiB",
-                       (unsigned)(MS_JSON_MAX_BYTES >> 20));
-    ms_err err = read_with(arena, &scratch, json, fault);
+    MS_TRY(check_length(&json->source, fault));
+    ms_err err = read_with(arena, &scratch, json, NULL, NULL, fault);
+    ms_arena_free(&scratch);
+    return err;
+}
+
+ms_err ms_json_next(ms_quote *source, uint32_t *line, ms_arena *arena,
+                    ms_json *json, ms_fault *fault)
+{
+    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
+    *json = (ms_json){.source = *source};
+    MS_TRY(check_length(source, fault));
+    ms_err err = read_with(arena, &scratch, json, source, line, fault);
     ms_arena_free(&scratch);
     return err;
 }
@@ -264,4 +287,9 @@ ms_err ms_json_fail_key(const ms_json *json, uint32_t row, ms_fault *fault,
         fail_at(json, json->nodes[row].key_at, fault, hint, format, args);
     va_end(args);
     return err;
+}
+
+const char *ms_json_library(void)
+{
+    return cJSON_Version();
 }

@@ -48,6 +48,11 @@ typedef struct ms_json {
 /* name, bytes and the arena must outlive json. */
 ms_err ms_json_read(const char *name, const char *bytes, size_t length,
                     ms_arena *arena, ms_json *json, ms_fault *fault);
+/* One of several values in a text (JSON Lines): that at source->offset, in the
+ * given line (from 1), both of which are moved to what follows; at the end
+ * offset is length. */
+ms_err ms_json_next(ms_quote *source, uint32_t *line, ms_arena *arena,
+                    ms_json *json, ms_fault *fault);
 uint32_t ms_json_first(const ms_json *json, uint32_t row);
 /* The member of an object, or MS_NONE. */
 uint32_t ms_json_find(const ms_json *json, uint32_t row, const char *key);

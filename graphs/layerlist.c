@@ -58,7 +58,7 @@ static ms_err check_array(const ms_json *json, uint32_t row, ms_fault *fault)
     return MS_OK;
 }
 
-static const ms_field repeat_fields[] = {
+const ms_field ms_layerlist_repeat_fields[MS_LAYERLIST_REPEAT] = {
     {.name = "repeat",
      .type = MS_INT,
      .required = true,
@@ -67,8 +67,8 @@ static const ms_field repeat_fields[] = {
      .help = "how many times"},
     {.name = "name", .type = MS_NAME, .help = "what the blocks are called"}};
 static const char *const repeat_extra[] = {"layers"};
-static const ms_fields repeat_keys = {.rows = repeat_fields,
-                                      .n = 2,
+static const ms_fields repeat_keys = {.rows = ms_layerlist_repeat_fields,
+                                      .n = MS_LAYERLIST_REPEAT,
                                       .extra = repeat_extra,
                                       .n_extra = 1,
                                       .owner = "a repeat"};
@@ -77,7 +77,7 @@ static ms_err read_repeat_fields(const ms_json *json, uint32_t row,
                                  int64_t *times, uint32_t *layers,
                                  ms_fault *fault)
 {
-    ms_value values[2] = {0};
+    ms_value values[MS_LAYERLIST_REPEAT] = {0};
     ms_fields_values out = {.values = values};
     MS_TRY(ms_fields_read_object(json, row, &repeat_keys, NULL, &out, fault));
     *times = values[0].i;
@@ -122,9 +122,9 @@ static ms_err check_name(const list *l, uint32_t node)
         return ms_json_fail(l->json, node, l->fault, NULL,
                             "\"name\" must be a string with at least one "
                             "character");
-    if (strlen(name) > MS_LAYERLIST_NAME)
+    if (strlen(name) > MS_MAX_NAME)
         return ms_json_fail(l->json, node, l->fault, NULL,
-                            "a name of more than %u bytes", MS_LAYERLIST_NAME);
+                            "a name of more than %u bytes", MS_MAX_NAME);
     for (const char *c = name; *c != '\0'; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7F)
             return ms_json_fail(l->json, node, l->fault, NULL,

@@ -8,7 +8,6 @@
 #include "graphs/json.h"
 
 #define MS_LAYERLIST_MAX (UINT32_C(1) << 22) /* layers, repeats unrolled */
-#define MS_LAYERLIST_NAME 256u               /* bytes of one name */
 #define MS_LAYERLIST_FULL 1024u              /* bytes of a dotted name */
 
 /* Appends the unrolled layers of array row to the model.  {"repeat": n,

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_NAME 256
-
 typedef struct reader {
     const ms_json *json;
     ms_arena *arena;
@@ -90,6 +88,13 @@ static ms_err next_int(const reader *r, uint32_t *row, int64_t low,
     return MS_OK;
 }
 
+/* The same by a field's bounds; its help is the noun. */
+static ms_err next_field(const reader *r, uint32_t *row, const ms_field *field,
+                         int64_t *value)
+{
+    return next_int(r, row, field->low, field->high, field->help, value);
+}
+
 static ms_err next_text(const reader *r, uint32_t *row, const char *noun,
                         const char **value)
 {
@@ -100,8 +105,8 @@ static ms_err next_text(const reader *r, uint32_t *row, const char *noun,
     if (r->json->nodes[at].kind != MS_JSON_STRING)
         return wrong(r, at, "%s must be a string", noun);
     *value = r->json->nodes[at].value.s;
-    if (strlen(*value) > MOST_NAME)
-        return wrong(r, at, "%s has more than 256 bytes", noun);
+    if (strlen(*value) > MS_MAX_NAME)
+        return wrong(r, at, "%s has more than %u bytes", noun, MS_MAX_NAME);
     for (const char *c = *value; *c != '\0'; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7F)
             return wrong(r, at, "%s has a control character in it", noun);
@@ -132,19 +137,21 @@ static ms_err take(const reader *r, void *items, uint64_t n, size_t size)
 
 /* ---- storages and tensors ------------------------------------------------ */
 
+enum { STORAGE_ID, STORAGE_BYTES, STORAGE_KIND, STORAGE_NAME };
+
 static ms_err storage_kind(const reader *r, uint32_t row, const char *word,
                            uint8_t *kind)
 {
-    static const char *const words[] = {"act", "param", "buffer", "input"};
+    uint32_t place =
+        ms_opfields_place(ms_opfields_storage[STORAGE_KIND].words, word);
 
-    for (uint8_t k = 0; k < 4; k++)
-        if (strcmp(word, words[k]) == 0) {
-            *kind = k;
-            return MS_OK;
-        }
-    return wrong(r, row,
-                 "\"%s\" is no kind of storage: act, param, buffer or input",
-                 word);
+    if (place == MS_NONE)
+        return wrong(r, row,
+                     "\"%s\" is no kind of storage: act, param, buffer or "
+                     "input",
+                     word);
+    *kind = (uint8_t)place;
+    return MS_OK;
 }
 
 /* [sid, bytes, kind, name]: sids count from 0. */
@@ -167,8 +174,8 @@ static ms_err read_storages(reader *r, uint32_t list)
         int64_t sid, bytes = 0;
         const char *word = "";
         MS_TRY(next_int(r, &item, id, id, "the id (they count from 0)", &sid));
-        MS_TRY(next_int(r, &item, 0, INT64_C(1) << 58, "the size in bytes",
-                        &bytes));
+        MS_TRY(
+            next_field(r, &item, &ms_opfields_storage[STORAGE_BYTES], &bytes));
         storage->bytes = (uint64_t)bytes;
         uint32_t at = item;
         MS_TRY(next_text(r, &item, "the kind", &word));
@@ -178,37 +185,36 @@ static ms_err read_storages(reader *r, uint32_t list)
     return MS_OK;
 }
 
+enum { TENSOR_SHAPE = 2, TENSOR_DTYPE, TENSOR_STRIDES, TENSOR_OFFSET };
+
 static ms_err dtype_of(const reader *r, uint32_t row, const char *word,
                        uint8_t *dtype)
 {
-    static const struct {
-        const char *word;
-        uint8_t dtype;
-    } words[] = {
-        {"float32", MS_FLOAT32},   {"float16", MS_FLOAT16},
-        {"bfloat16", MS_BFLOAT16}, {"float64", MS_FLOAT64},
-        {"int64", MS_INT64},       {"int32", MS_INT32},
-        {"bool", MS_BYTE},         {"uint8", MS_BYTE},
-    };
+    /* In the order of the words. */
+    static const uint8_t dtypes[] = {MS_FLOAT32, MS_FLOAT16, MS_BFLOAT16,
+                                     MS_FLOAT64, MS_INT64,   MS_INT32,
+                                     MS_BYTE,    MS_BYTE};
+    uint32_t place =
+        ms_opfields_place(ms_opfields_tensor[TENSOR_DTYPE].words, word);
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(word, words[i].word) == 0) {
-            *dtype = words[i].dtype;
-            return MS_OK;
-        }
-    return wrong(r, row, "unknown dtype \"%s\"", word);
+    if (place >= sizeof dtypes)
+        return wrong(r, row, "unknown dtype \"%s\"", word);
+    *dtype = dtypes[place];
+    return MS_OK;
 }
 
-static ms_err read_dims(const reader *r, uint32_t list, const char *noun,
+static ms_err read_dims(const reader *r, uint32_t list, uint32_t field,
                         int64_t *dims, uint8_t *n)
 {
+    const ms_field *sizes = &ms_opfields_tensor[field];
+
     if (!is_array(r, list) || children(r, list) > MS_MAX_DIMS)
         return wrong(r, list, "a list of at most %u was expected, each %s",
-                     MS_MAX_DIMS, noun);
+                     MS_MAX_DIMS, sizes->help);
     uint32_t item = ms_json_first(r->json, list);
     *n = (uint8_t)children(r, list);
     for (uint32_t d = 0; d < *n; d++)
-        MS_TRY(next_int(r, &item, 0, INT64_C(1) << 50, noun, &dims[d]));
+        MS_TRY(next_field(r, &item, sizes, &dims[d]));
     return MS_OK;
 }
 
@@ -267,17 +273,17 @@ static ms_err read_tensor(const reader *r, uint32_t row, uint32_t id)
     MS_TRY(next_int(r, &item, 0, (int64_t)r->ops->n_storages - 1,
                     "the id of its storage", &sid));
     tensor->storage = (uint32_t)sid;
-    MS_TRY(read_dims(r, item, "a size", tensor->size, &tensor->n_dims));
+    MS_TRY(read_dims(r, item, TENSOR_SHAPE, tensor->size, &tensor->n_dims));
     item = r->json->nodes[item].next;
     uint32_t at = item;
     MS_TRY(next_text(r, &item, "the dtype", &word));
     MS_TRY(dtype_of(r, at, word, &tensor->dtype));
-    MS_TRY(read_dims(r, item, "a stride", tensor->stride, &n_strides));
+    MS_TRY(read_dims(r, item, TENSOR_STRIDES, tensor->stride, &n_strides));
     if (n_strides != tensor->n_dims)
         return wrong(r, item, "it has %u sizes, but %u strides", tensor->n_dims,
                      n_strides);
     item = r->json->nodes[item].next;
-    MS_TRY(next_int(r, &item, 0, INT64_C(1) << 58, "the offset", &offset));
+    MS_TRY(next_field(r, &item, &ms_opfields_tensor[TENSOR_OFFSET], &offset));
     MS_TRY(check_elements(r, row, tensor));
     return check_extent(r, row, tensor, offset);
 }
@@ -560,7 +566,8 @@ static ms_err read_loss(reader *r)
     row = ms_json_find(r->json, meta, "batch");
     if (row == MS_NONE)
         return MS_OK;
-    MS_TRY(next_int(r, &row, 1, INT64_C(1) << 30, "\"batch\"", &batch));
+    MS_TRY(next_int(r, &row, ms_opfields_batch.low, ms_opfields_batch.high,
+                    "\"batch\"", &batch));
     r->ops->batch = (uint64_t)batch;
     return MS_OK;
 }

@@ -86,4 +86,7 @@ struct ms_opgraph {
 ms_err ms_opgraph_read(const ms_json *json, ms_arena *arena, ms_opgraph *ops,
                        ms_fault *fault);
 
+/* The place of word in "a|b|c", or MS_NONE. */
+uint32_t ms_opfields_place(const char *words, const char *word);
+
 #endif

@@ -194,7 +194,7 @@ static ms_err read_family(const reader *r, const ms_family *family)
 /* ---- layer lists --------------------------------------------------------- */
 
 enum { SHAPE, TOKENS, SEQUENCE };
-static const ms_field input_fields[] = {
+const ms_field ms_read_input_fields[MS_READ_INPUT] = {
     {.name = "shape",
      .type = MS_INTS,
      .low = 1,
@@ -209,9 +209,10 @@ static const ms_field input_fields[] = {
 
 static ms_err read_input(const reader *r, uint32_t row)
 {
-    const ms_fields keys = {.rows = input_fields, .n = 3, .owner = "\"input\""};
+    const ms_fields keys = {
+        .rows = ms_read_input_fields, .n = MS_READ_INPUT, .owner = "\"input\""};
     ms_model *model = r->model;
-    ms_value values[3] = {0};
+    ms_value values[MS_READ_INPUT] = {0};
     ms_fields_values out = {.values = values};
     uint64_t elements = 1;
     if (r->json.nodes[row].kind != MS_JSON_OBJECT)
@@ -282,10 +283,10 @@ static ms_err check_text(const reader *r, uint32_t node)
             &r->json, node, r->fault, NULL, "\"%s\" must be a string, not %s",
             r->json.nodes[node].key, ms_json_kind_name(&r->json, node));
     const char *text = r->json.nodes[node].value.s;
-    if (strlen(text) > MS_LAYERLIST_NAME)
+    if (strlen(text) > MS_MAX_NAME)
         return ms_json_fail(&r->json, node, r->fault, NULL,
                             "\"%s\" has more than %u bytes",
-                            r->json.nodes[node].key, MS_LAYERLIST_NAME);
+                            r->json.nodes[node].key, MS_MAX_NAME);
     for (; *text != '\0'; text++)
         if ((unsigned char)*text < 0x20 || *text == 0x7F)
             return ms_json_fail(&r->json, node, r->fault, NULL,
@@ -315,26 +316,32 @@ static ms_err read_name(const reader *r)
     return r->model->name == NULL ? ms_fail_nomem(r->fault) : MS_OK;
 }
 
+/* A key of the other form. */
+static ms_err refuse(const reader *r, const char *key, const char *beside)
+{
+    uint32_t node = ms_json_find(&r->json, 0, key);
+    if (node == MS_NONE)
+        return MS_OK;
+    return ms_json_fail_key(&r->json, node, r->fault, "keep one of the two",
+                            "\"%s\" beside \"%s\"", key, beside);
+}
+
 /* Which of the two forms: a family, or a layer list? */
 static ms_err read_body(const reader *r)
 {
     const ms_fields keys = {
         .extra = top_keys, .n_extra = N_TOP_KEYS, .owner = "the model"};
-    const char *second[] = {"input", "layers"};
     ms_fields_values none = {0};
     uint32_t family = ms_json_find(&r->json, 0, "family");
     uint32_t layers = ms_json_find(&r->json, 0, "layers");
-    for (uint32_t i = 0; family != MS_NONE && i < 2; i++) {
-        uint32_t node = ms_json_find(&r->json, 0, second[i]);
-        if (node != MS_NONE)
-            return ms_json_fail_key(&r->json, node, r->fault,
-                                    "keep one of the two",
-                                    "\"%s\" beside \"family\"", second[i]);
-    }
     if (family != MS_NONE) {
         const ms_family *row = NULL;
+        MS_TRY(refuse(r, "input", "family"));
+        MS_TRY(refuse(r, "layers", "family"));
         MS_TRY(find_family(r, family, &row));
-        if (!row->flat)
+        if (row->flat)
+            MS_TRY(refuse(r, "config", "family"));
+        else
             MS_TRY(ms_fields_read_object(&r->json, 0, &keys, r->arena, &none,
                                          r->fault));
         return read_family(r, row);
@@ -345,6 +352,7 @@ static ms_err read_body(const reader *r)
         return ms_json_fail(&r->json, 0, r->fault, "see memsim help models",
                             "a model needs \"family\" and \"config\", or "
                             "\"input\" and \"layers\"");
+    MS_TRY(refuse(r, "config", "layers"));
     return read_layer_list(r, layers);
 }
 

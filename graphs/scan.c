@@ -328,19 +328,21 @@ static ms_err scan_value(scan *s, uint32_t key_at)
     return MS_OK;
 }
 
-ms_err ms_scan_values(const ms_quote *source, ms_arena *arena,
-                      ms_scan_value **values, uint32_t *n, ms_fault *fault)
+ms_err ms_scan_next(ms_quote *source, uint32_t *line, ms_arena *arena,
+                    ms_scan_value **values, uint32_t *n, ms_fault *fault)
 {
     const unsigned char *bytes = (const unsigned char *)source->bytes;
     scan s = {.source = source,
               .start = bytes,
-              .at = bytes,
+              .at = bytes + source->offset,
               .end = bytes + source->length,
-              .line_start = bytes,
-              .line = 1,
+              .line_start = bytes + source->offset,
+              .line = *line,
               .arena = arena,
               .fault = fault};
-    if (looks_at(&s, "\xEF\xBB\xBF"))
+    while (s.line_start > bytes && s.line_start[-1] != '\n')
+        s.line_start--;
+    if (s.at == bytes && looks_at(&s, "\xEF\xBB\xBF"))
         return FAIL_AT(&s, s.at, "save the file as UTF-8 without it",
                        "the file begins with a byte order mark");
     skip_blanks(&s);
@@ -348,10 +350,23 @@ ms_err ms_scan_values(const ms_quote *source, ms_arena *arena,
         return FAIL_AT(&s, bytes, NULL, "the file is empty");
     MS_TRY(scan_value(&s, MS_NONE));
     skip_blanks(&s);
-    if (s.at < s.end)
-        return FAIL_AT(&s, s.at, "a file holds one JSON value",
-                       "text after the end of the value");
     *values = s.values;
     *n = s.n_values;
+    *line = s.line;
+    source->offset = (size_t)(s.at - bytes);
+    return MS_OK;
+}
+
+ms_err ms_scan_values(const ms_quote *source, ms_arena *arena,
+                      ms_scan_value **values, uint32_t *n, ms_fault *fault)
+{
+    ms_quote rest = *source;
+    uint32_t line = 1;
+    rest.offset = 0;
+    MS_TRY(ms_scan_next(&rest, &line, arena, values, n, fault));
+    if (rest.offset < rest.length)
+        return ms_fail_at(fault, MS_EINPUT, &rest,
+                          "a file holds one JSON value",
+                          "text after the end of the value");
     return MS_OK;
 }

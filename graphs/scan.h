@@ -22,5 +22,9 @@ typedef struct ms_scan_value {
  * offset of source is not used. */
 ms_err ms_scan_values(const ms_quote *source, ms_arena *arena,
                       ms_scan_value **values, uint32_t *n, ms_fault *fault);
+/* The same for one of several values, one after the other: that at the
+ * offset, in the given line.  Both are moved behind it and the blanks there. */
+ms_err ms_scan_next(ms_quote *source, uint32_t *line, ms_arena *arena,
+                    ms_scan_value **values, uint32_t *n, ms_fault *fault);
 
 #endif

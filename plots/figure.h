@@ -12,8 +12,7 @@
 #include "plots/plots.h"
 
 #define MS_FIGURE_WIDTH 900.0
-#define MS_FIGURE_HEIGHT 450.0 /* of the figures over time */
-#define MS_TEXT_PX 20.0        /* labels, numbers, legends */
+#define MS_TEXT_PX 20.0 /* labels, numbers, legends */
 #define MS_TITLE_PX 25.0
 
 #define MS_INK "#1A1A1A"
@@ -51,6 +50,10 @@ const ms_unit *ms_units_bytes(uint64_t bytes);
 const ms_unit *ms_units_time(uint64_t t_ns);
 /* A number of the unit with two decimals, without the unit's name. */
 void ms_units_put_number(ms_text *text, uint64_t bytes, const ms_unit *unit);
+/* Without the unit's name, in the decimals that tell numbers up to `highest`
+ * apart: of up to 8 GiB "7.94", of up to 80 "7.9", of up to 8000 "8". */
+void ms_units_put_decimals(ms_text *text, uint64_t value, const ms_unit *unit,
+                           uint64_t highest);
 /* With the unit's name and no more decimals than needed: "79.65 GiB",
  * "80 GiB". */
 void ms_units_put_bytes(ms_text *text, uint64_t bytes, const ms_unit *unit);
@@ -92,6 +95,13 @@ void ms_canvas_line(ms_text *script, const ms_box *ends, double width,
 void ms_canvas_arrow(ms_text *script, const ms_box *ends, const char *color);
 extern const char *const ms_canvas_category_color[MS_N_CATEGORIES];
 
+/* ---- works.c: what a stream works on, in colours and words --------------- */
+
+typedef struct ms_look {
+    const char *words, *color; /* color NULL: nothing is drawn */
+} ms_look;
+extern const ms_look ms_works_look[MS_N_WORKS];
+
 /* ---- phases.c: what the step does when ----------------------------------- */
 
 #define MS_PHASE_MIXED MS_N_PHASES /* too many changes to show each */
@@ -111,6 +121,7 @@ ms_err ms_phases_bands(const ms_timeline *line, uint8_t rank, uint64_t end_ns,
 typedef struct ms_stack {
     ms_box area;
     const ms_point *points;
+    const uint64_t *reserved_bytes; /* while each point lasts */
     uint32_t n;
     uint64_t end_ns;  /* right border, > 0 */
     double top_bytes; /* upper border, > 0 */
@@ -130,8 +141,12 @@ void ms_stack_write(const ms_stack *stack, const char *name,
 /* The data block $over: diagonal strokes over what exceeds line_bytes. */
 void ms_stack_write_hatch(const ms_stack *stack, double line_bytes,
                           ms_text *script);
+/* The data block $reserved: the outline of what is reserved. */
+void ms_stack_write_reserved(const ms_stack *stack, ms_text *script);
 /* The highest level while x0 <= x < x1. */
 uint64_t ms_stack_highest(const ms_stack *stack, double x0, double x1);
+/* Does the line of what is reserved go through the box? */
+bool ms_stack_crosses(const ms_stack *stack, const ms_box *box);
 
 /* ---- labels.c: where text finds room ------------------------------------- */
 
@@ -162,44 +177,44 @@ bool ms_labels_top(const ms_room *room, const ms_stack *stack, double peak_x,
 
 /* ---- panel.c: device memory over time, in its axes ----------------------- */
 
-/* Where the figures over time have their data and what stands beside it. */
-#define MS_PANEL_X0 70.0
-#define MS_PANEL_X1 668.0
-#define MS_PANEL_Y0 90.0
-#define MS_PANEL_Y1 387.0
-#define MS_LEGEND_X0 685.0
-#define MS_LEGEND_X1 890.0
+/* Where the figures over time have their data. */
+#define MS_PANEL_X0 100.0
+#define MS_PANEL_X1 846.0
+#define MS_PANEL_AXIS_PX                                                       \
+    64.0                       /* numbers and name of the time axis, below it  \
+                                */
 #define MS_PANEL_MOST_WALLS 6u /* bands whose borders are drawn */
 
-/* ms_panel_of fills the first part, which a figure may change before
+/* ms_panel_of fills the first part; a figure sets area.y1 and bottom_y before
  * ms_panel_open finds the rest. */
 typedef struct ms_panel {
-    const ms_timeline *line;
-    const ms_figure *figure;
+    const ms_record *record;
+    const ms_rank_report *rank;
+    const ms_record_rank *saw; /* NULL: the result has no timeline */
     ms_text *script;
     ms_arena *arena;
+    ms_box strip;     /* of the phases */
     ms_box area;      /* of the memory */
     double bottom_y;  /* of the time axis: what lies between shares it */
-    double head_room; /* of the height, above all data: for labels */
+    double head_room; /* px above all data: for labels */
 
-    const ms_rank_report *rank;
     ms_stack stack;
     ms_room room;
-    bool has_time; /* false: the step takes none, x counts the events */
     double peak_x, peak_y;
     uint64_t peak_bytes, capacity_bytes, context_bytes;
     uint64_t usable_bytes; /* capacity less context */
     bool shows_line;
-    ms_band *bands;
-    uint32_t n_bands;
     double walls[MS_PANEL_MOST_WALLS];
 } ms_panel;
 
-ms_panel ms_panel_of(const ms_timeline *line, const ms_figure *figure,
-                     ms_text *script, double head_room);
-ms_err ms_panel_open(ms_panel *panel, const ms_report *report, ms_fault *fault);
-/* Begins the script: titles, phases, axes, the labels of peak and capacity. */
-void ms_panel_draw(ms_panel *panel, ms_format format);
+struct ms_frame; /* frame.h */
+
+/* rank: an index into the report's ranks; the frame has its headings. */
+ms_panel ms_panel_of(const ms_record *record, uint32_t rank,
+                     const struct ms_frame *frame);
+void ms_panel_open(ms_panel *panel);
+/* After ms_frame_begin: phases, axes, the labels of peak and capacity. */
+void ms_panel_draw(ms_panel *panel);
 /* Between the two, more of the same plot command is added. */
 void ms_panel_open_plot(const ms_panel *panel);
 void ms_panel_close_plot(const ms_panel *panel);
@@ -208,21 +223,26 @@ void ms_panel_line(ms_panel *panel, double x0, double y0, double x1, double y1,
 /* The bytes of a text; running out of memory for it fails the script. */
 const char *ms_panel_bytes_of(const ms_panel *panel, const ms_text *text);
 
-/* ---- legend.c: colours, names and numbers beside the data ---------------- */
+/* ---- legend.c: colours, names and numbers below the data ----------------- */
 
-typedef struct ms_legend {
-    ms_panel *panel;
-    double y, pitch;     /* of the next row */
-    const ms_unit *unit; /* of the rows, set by the heading */
-} ms_legend;
+/* A table of MS_LEGEND_COLUMNS: a heading with its sums beside it, a rule,
+ * then entries in columns from the top down. */
+#define MS_LEGEND_COLUMNS 3u
+#define MS_LEGEND_ROW_PX 29.0
 
-void ms_legend_heading(ms_legend *legend, const char *words,
-                       const ms_unit *unit);
-/* color NULL: no box. */
-void ms_legend_row(ms_legend *legend, const char *name, uint64_t value,
-                   const char *color);
-/* Above the next row. */
-void ms_legend_rule(ms_legend *legend);
+typedef struct ms_legend_entry {
+    const char *name;
+    uint64_t value;
+    const char *color; /* NULL: no box */
+    bool is_line;      /* of that colour, instead of a box */
+} ms_legend_entry;
+
+/* How high the table is. */
+double ms_legend_height(uint32_t n);
+/* y: its top.  n_sums < MS_LEGEND_COLUMNS. */
+void ms_legend_put(const ms_panel *panel, double y, const char *heading,
+                   const ms_unit *unit, const ms_legend_entry *sums,
+                   uint32_t n_sums, const ms_legend_entry *entries, uint32_t n);
 
 /* ---- far.c: levels of memories outside the device ------------------------ */
 
@@ -239,19 +259,38 @@ typedef struct ms_span {
     uint8_t work; /* ms_work */
 } ms_span;
 
-/* What a stream of a rank does from 0 to step_ns, without gaps: neighbours
- * differ, none is empty.  The times of a compute stream's works are the
+/* Cuts a lane into slices that are wide enough to be seen: spans of at least
+ * least_ns stay; neighbours that are shorter become one slice as soon as they
+ * are as long together; what is short and alone is widened into the longer one
+ * behind it (or before it, at the end). */
+typedef struct ms_slicer {
+    ms_arena *arena;
+    uint64_t least_ns;
+    ms_slice *slices;
+    uint32_t n, capacity;
+    uint64_t work_ns[MS_N_WORKS]; /* of all slices */
+    bool is_open;                 /* the last one is too short yet */
+    bool failed;                  /* out of memory */
+} ms_slicer;
+void ms_lanes_cut(ms_slicer *slicer, const ms_span *span); /* the next one */
+void ms_lanes_close(ms_slicer *slicer);
+
+/* The streams of a rank; busy_ns: how long the ops of each take. */
+typedef struct ms_lanes {
+    ms_waits waits;
+    ms_wait *parts; /* of one wait */
+    uint32_t parts_capacity;
+    uint8_t rank;
+    uint64_t busy_ns[MS_N_STREAMS];
+} ms_lanes;
+
+ms_err ms_lanes_open(ms_lanes *lanes, const ms_timeline *line, uint8_t rank,
+                     ms_arena *arena, ms_fault *fault);
+/* What a stream of the rank does from 0 to step_ns, without gaps: spans whose
+ * neighbours differ, cut.  The times of a compute stream's works are the
  * report's: in-line copies and waits for copies, disk and the host's cores
  * make its stall_ns. */
-ms_err ms_lanes_spans(const ms_timeline *line, uint8_t rank,
-                      ms_stream_kind stream, ms_arena *arena, ms_span **spans,
-                      uint32_t *n, ms_fault *fault);
-
-/* Spans of at least least_ns stay; neighbours that are shorter become one
- * slice as soon as they are as long together; what is short and alone is
- * widened into the longer one behind it (or before it, at the end).  slices
- * holds n. */
-uint32_t ms_lanes_thicken(const ms_span *spans, uint32_t n, uint64_t least_ns,
-                          ms_slice *slices);
+ms_err ms_lanes_slices(ms_lanes *lanes, ms_stream_kind stream,
+                       ms_slicer *slicer, ms_fault *fault);
 
 #endif

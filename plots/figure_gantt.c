@@ -3,44 +3,17 @@
  * A slice that several works share is divided between them by height, so that
  * area is time even where single ops are too short to be drawn. */
 
-#include "plots/figure.h"
+#include <math.h>
 
-#define LANES_PX 145.0     /* the most that the lanes take, */
-#define FEWER_PX 126.0     /* with the host's memory above them, and */
-#define LANE_PX 33.0       /* that one of them takes, with its gap */
-#define FAR_PX 52.0        /* the host's memory, of that */
-#define LABEL_ROOM_PX 36.0 /* for the label of the peak, above it */
-#define FAR_TEXT_PX 20.0   /* above the highest level */
-#define GAP_PX 10.0        /* above and below them */
-#define LANE_FILL 0.74     /* of it the slices */
-#define LEAST_PX 1.0       /* the least width of a slice */
-#define MOST_ROW_PX 25.0   /* of the legend */
-#define LEGEND_PX 310.0
+#include "plots/frame.h"
 
-/* Works are saturated and differ in lightness, waits are pale. */
-static const struct {
-    const char *name, *words, *color;
-} works[MS_N_WORKS] = {
-    [MS_WORK_FORWARD] = {"forward", "forward", "#6FA3D8"},
-    [MS_WORK_RECOMPUTE] = {"recompute", "recompute", "#F6BE5C"},
-    [MS_WORK_BACKWARD] = {"backward", "backward", "#B9481F"},
-    [MS_WORK_OPTIMIZER] = {"optimizer", "optimizer", "#2F9C8B"},
-    [MS_WORK_COMM] = {"comm", "collectives", "#7B4B9A"},
-    [MS_WORK_H2D] = {"h2d", "copies H2D", "#2B2B2B"},
-    [MS_WORK_D2H] = {"d2h", "copies D2H", "#6E6E6E"},
-    [MS_WORK_HOST] = {"host", "host cores", "#2F62A8"},
-    [MS_WORK_NVME] = {"nvme", "disk", "#1F5F55"},
-    [MS_WORK_PACK] = {"pack", "buffer copies", "#96752E"},
-    [MS_WORK_WAIT_HOST] = {"wait_host", "wait: host", "#F4CFC6"},
-    [MS_WORK_WAIT_COMM] = {"wait_comm", "wait: collectives", "#CBB0E0"},
-    [MS_WORK_WAIT_COPY] = {"wait_copy", "wait: copies", "#BBBBBB"},
-    [MS_WORK_WAIT_DISK] = {"wait_disk", "wait: disk", "#A9CFC7"},
-    [MS_WORK_WAIT_CORES] = {"wait_cores", "wait: host cores", "#B9CDEB"},
-    [MS_WORK_WAIT_RANK] = {"wait_rank", "wait: other ranks", "#EFE3A8"},
-    [MS_WORK_WAIT_PAGES] = {"wait_pages", "wait: pages", "#D9C7A0"},
-    [MS_WORK_WAIT_MEMORY] = {"wait_memory", "wait: memory", "#F2A6B8"},
-    [MS_WORK_IDLE] = {"idle", "idle", NULL},
-};
+#define AREA_PX 230.0    /* the memory */
+#define FAR_PX 76.0      /* the host's memory, */
+#define FAR_TEXT_PX 30.0 /* of that its name, above the highest level */
+#define LANE_PX 36.0     /* a stream, */
+#define LANE_FILL 0.76   /* of that the slices */
+#define GAP_PX 10.0      /* above and below the streams */
+#define TABLE_GAP_PX 8.0 /* between the legend's tables */
 
 static const struct {
     ms_stream_kind stream;
@@ -61,9 +34,7 @@ static const struct {
 struct lane {
     const char *name, *words;
     uint8_t work;
-    ms_slice *slices;
-    uint32_t n;
-    uint64_t work_ns[MS_N_WORKS];
+    const ms_record_lane *saw;
     double y0, y1;
 };
 
@@ -71,99 +42,78 @@ struct scene {
     ms_panel panel;
     struct lane lanes[N_STREAMS];
     uint32_t n_lanes;   /* the first is the compute stream's */
-    uint64_t *far;      /* levels of the host's memory, or NULL: none */
-    uint64_t far_bytes; /* the highest of them */
+    uint64_t far_bytes; /* the highest level of the host's memory; 0: none */
     double far_y;       /* where they lie on */
 };
-#define FAR_COLUMNS ((uint32_t)(MS_PANEL_X1 - MS_PANEL_X0))
 
 /* ---- lanes --------------------------------------------------------------- */
 
-static ms_err load_lane(struct scene *scene, size_t row, ms_fault *fault)
+/* Of a step that takes no time. */
+static const ms_record_lane still = {.stream = MS_STREAM_COMPUTE};
+
+static void load_lane(struct scene *scene, size_t row)
 {
-    const ms_panel *panel = &scene->panel;
+    const ms_record_rank *saw = scene->panel.saw;
     struct lane lane = {.name = streams[row].name,
                         .words = streams[row].words,
-                        .work = streams[row].work};
-    ms_span *spans;
-    uint32_t n;
-    MS_TRY(ms_lanes_spans(panel->line, panel->figure->rank, streams[row].stream,
-                          panel->arena, &spans, &n, fault));
-    for (uint32_t i = 0; i < n; i++)
-        lane.work_ns[spans[i].work] += spans[i].to_ns - spans[i].from_ns;
-    if (row > 0 && lane.work_ns[lane.work] == 0)
-        return MS_OK;
-    lane.slices = ms_arena_take_raw(panel->arena, n, sizeof *lane.slices);
-    if (lane.slices == NULL)
-        return ms_fail_nomem(fault);
-    double px_ns =
-        (double)panel->line->step_ns / (panel->area.x1 - panel->area.x0);
-    lane.n = ms_lanes_thicken(spans, n, (uint64_t)(px_ns * LEAST_PX) + 1,
-                              lane.slices);
-    scene->lanes[scene->n_lanes++] = lane;
-    return MS_OK;
+                        .work = streams[row].work,
+                        .saw = row == 0 ? &still : NULL};
+    for (uint32_t i = 0; i < saw->n_lanes; i++)
+        if (saw->lanes[i].stream == streams[row].stream)
+            lane.saw = &saw->lanes[i];
+    if (lane.saw != NULL)
+        scene->lanes[scene->n_lanes++] = lane;
 }
 
-/* From the time axis up; the memory gets what is left. */
-static void place_lanes(struct scene *scene)
+/* From the memory down. */
+static void place(struct scene *scene)
 {
     ms_panel *panel = &scene->panel;
-    double most_px = scene->far ? FEWER_PX : LANES_PX;
-    double pitch = most_px / scene->n_lanes;
-    if (pitch > LANE_PX)
-        pitch = LANE_PX;
-    double top = panel->bottom_y - GAP_PX - pitch * scene->n_lanes;
-    scene->far_y = panel->area.y1 = top - GAP_PX;
-    if (scene->far)
-        panel->area.y1 -= FAR_PX;
-    double least = LABEL_ROOM_PX / (panel->area.y1 - panel->area.y0);
-    if (panel->head_room < least)
-        panel->head_room = least;
-    for (uint32_t i = 0; i < scene->n_lanes; i++) {
-        scene->lanes[i].y0 = top + pitch * i + pitch * (1.0 - LANE_FILL) / 2;
-        scene->lanes[i].y1 = scene->lanes[i].y0 + pitch * LANE_FILL;
+    double y = panel->area.y1 = panel->area.y0 + AREA_PX;
+    if (scene->far_bytes > 0)
+        y += FAR_PX;
+    scene->far_y = y;
+    y += GAP_PX;
+    for (uint32_t i = 0; i < scene->n_lanes; i++, y += LANE_PX) {
+        scene->lanes[i].y0 = y + LANE_PX * (1.0 - LANE_FILL) / 2;
+        scene->lanes[i].y1 = scene->lanes[i].y0 + LANE_PX * LANE_FILL;
     }
+    panel->bottom_y = y + GAP_PX;
 }
 
 static void put_lane_names(struct scene *scene)
 {
     ms_panel *panel = &scene->panel;
-    ms_type type = {.size_px = 14.0, .color = MS_INK, .align = MS_RIGHT};
+    ms_type type = {.size_px = MS_TEXT_PX, .color = MS_INK, .align = MS_RIGHT};
     for (uint32_t i = 0; i < scene->n_lanes; i++) {
         const struct lane *lane = &scene->lanes[i];
         ms_canvas_text(panel->script, lane->name, panel->area.x0 - 8.0,
-                       (lane->y0 + lane->y1) / 2, &type, 62.0);
+                       (lane->y0 + lane->y1) / 2, &type, 90.0);
     }
 }
 
 /* ---- the host's memory --------------------------------------------------- */
 
-static ms_err load_far(struct scene *scene, ms_fault *fault)
+static void load_far(struct scene *scene)
 {
-    const ms_panel *panel = &scene->panel;
-    uint64_t *levels;
-    MS_TRY(ms_far_levels(panel->line, panel->figure->rank, MS_HOST_POOL,
-                         FAR_COLUMNS, panel->arena, &levels, fault));
-    for (uint32_t i = 0; i < FAR_COLUMNS; i++)
-        if (levels[i] > scene->far_bytes)
-            scene->far_bytes = levels[i];
-    if (scene->far_bytes > 0 && panel->line->step_ns > 0)
-        scene->far = levels;
-    return MS_OK;
+    const ms_record_rank *saw = scene->panel.saw;
+    for (uint32_t i = 0; i < saw->n_far; i++)
+        if (saw->far[i] > scene->far_bytes)
+            scene->far_bytes = saw->far[i];
 }
 
 static void put_far_name(struct scene *scene)
 {
     ms_panel *panel = &scene->panel;
-    ms_type type = {.size_px = 14.0, .color = MS_INK, .align = MS_LEFT};
+    ms_type type = {.size_px = MS_TEXT_PX, .color = MS_INK, .align = MS_LEFT};
     ms_text words = {.arena = panel->arena};
-    if (!scene->far)
+    if (scene->far_bytes == 0)
         return;
     ms_text_add(&words, "host memory, at most ");
     ms_units_put_bytes(&words, scene->far_bytes,
                        ms_units_bytes(scene->far_bytes));
     ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &words),
-                   panel->area.x0 + 6.0, scene->far_y - FAR_PX + 12.0, &type,
+                   panel->area.x0 + 6.0, scene->far_y - FAR_PX + 15.0, &type,
                    panel->area.x1 - panel->area.x0);
     ms_panel_line(panel, panel->area.x0, scene->far_y, panel->area.x1,
                   scene->far_y, "#8A8A8A", true);
@@ -181,17 +131,17 @@ static void put_corner(const ms_panel *panel, double x, double y)
 static void put_far(const struct scene *scene)
 {
     const ms_panel *panel = &scene->panel;
-    double end =
-        (double)panel->line->step_ns / (double)panel->stack.time_unit->size;
-    if (!scene->far)
+    const ms_record_rank *saw = panel->saw;
+    double end = (double)saw->end_ns / (double)panel->stack.time_unit->size;
+    if (scene->far_bytes == 0)
         return;
     ms_text_add(panel->script, "$far << EOD\n");
     put_corner(panel, 0.0, -scene->far_y);
-    for (uint32_t i = 0; i < FAR_COLUMNS; i++) {
-        double part = (double)scene->far[i] / (double)scene->far_bytes;
+    for (uint32_t i = 0; i < saw->n_far; i++) {
+        double part = (double)saw->far[i] / (double)scene->far_bytes;
         double y = -scene->far_y + part * (FAR_PX - FAR_TEXT_PX);
-        put_corner(panel, end * i / FAR_COLUMNS, y);
-        put_corner(panel, end * (i + 1) / FAR_COLUMNS, y);
+        put_corner(panel, end * i / saw->n_far, y);
+        put_corner(panel, end * (i + 1) / saw->n_far, y);
     }
     put_corner(panel, end, -scene->far_y);
     ms_text_add(panel->script, "EOD\n");
@@ -217,8 +167,8 @@ static void put_work(const ms_panel *panel, const struct lane *lane,
                      uint32_t work)
 {
     double height = lane->y1 - lane->y0;
-    for (uint32_t i = 0; i < lane->n; i++) {
-        const ms_slice *slice = &lane->slices[i];
+    for (uint32_t i = 0; i < lane->saw->n; i++) {
+        const ms_slice *slice = &lane->saw->slices[i];
         uint64_t below_ns = 0, all_ns = 0;
         if (slice->work_ns[work] == 0)
             continue;
@@ -236,8 +186,8 @@ static bool is_drawn(const struct scene *scene, uint32_t work)
 {
     bool drawn = false;
     for (uint32_t i = 0; i < scene->n_lanes; i++)
-        drawn |= scene->lanes[i].work_ns[work] > 0;
-    return drawn && works[work].color != NULL;
+        drawn |= scene->lanes[i].saw->work_ns[work] > 0;
+    return drawn && ms_works_look[work].color != NULL;
 }
 
 static void put_blocks(const struct scene *scene)
@@ -251,7 +201,7 @@ static void put_blocks(const struct scene *scene)
     for (uint32_t work = 0; work < MS_N_WORKS; work++) {
         if (!is_drawn(scene, work))
             continue;
-        ms_text_add(panel->script, "$%s << EOD\n", works[work].name);
+        ms_text_add(panel->script, "$%s << EOD\n", ms_record_works[work]);
         for (uint32_t i = 0; i < scene->n_lanes; i++)
             put_work(panel, &scene->lanes[i], work);
         ms_text_add(panel->script, "EOD\n");
@@ -270,9 +220,12 @@ static void put_plot(const struct scene *scene)
     ms_text_add(script, ":");
     ms_text_double(script, -panel->area.y0);
     ms_text_add(script, "]\n");
+    ms_stack_write_reserved(&panel->stack, script);
     ms_panel_open_plot(panel);
     ms_text_add(script, ", \\\n  $memory using 1:2 with filledcurves y1=0 "
-                        "linecolor rgb '#C9D8E8' notitle, \\\n  $memory using "
+                        "linecolor rgb '#C9D8E8' notitle, \\\n  $reserved "
+                        "using 1:2 with lines linewidth 1 linecolor rgb "
+                        "'#8A8A8A' notitle, \\\n  $memory using "
                         "1:2 with lines linewidth 1.2 linecolor rgb '#2F62A8' "
                         "notitle");
     for (uint32_t work = 0; work < MS_N_WORKS; work++)
@@ -280,8 +233,8 @@ static void put_plot(const struct scene *scene)
             ms_text_add(script,
                         ", \\\n  $%s using 1:3:1:2:3:4 axes x1y2 with "
                         "boxxyerror linecolor rgb '%s' notitle",
-                        works[work].name, works[work].color);
-    if (scene->far)
+                        ms_record_works[work], ms_works_look[work].color);
+    if (scene->far_bytes > 0)
         ms_text_add(script, ", \\\n  $far using 1:2 axes x1y2 with "
                             "filledcurves closed linecolor rgb '#B9CDEB' "
                             "notitle");
@@ -291,52 +244,79 @@ static void put_plot(const struct scene *scene)
 /* ---- legend -------------------------------------------------------------- */
 
 /* The compute stream's times are the step's; then how long the others work. */
-static void put_legend(struct scene *scene)
+struct tables {
+    ms_legend_entry works[MS_N_WORKS], beside[N_STREAMS];
+    uint32_t n_works, n_beside;
+};
+
+static void list(const struct scene *scene, struct tables *tables)
 {
-    const struct lane *compute = &scene->lanes[0];
-    uint32_t rows = 2 + (scene->n_lanes > 1 ? scene->n_lanes : 0);
-    for (uint32_t work = 0; work < MS_N_WORKS; work++)
-        rows += compute->work_ns[work] > 0;
-    ms_legend legend = {.panel = &scene->panel,
-                        .y = 104.0,
-                        .pitch = rows * MOST_ROW_PX > LEGEND_PX
-                                     ? LEGEND_PX / rows
-                                     : MOST_ROW_PX};
-    const ms_unit *unit = scene->panel.stack.time_unit;
-    ms_legend_heading(&legend, "compute stream", unit);
+    const ms_record_lane *compute = scene->lanes[0].saw;
     for (uint32_t work = 0; work < MS_N_WORKS; work++)
         if (compute->work_ns[work] > 0)
-            ms_legend_row(&legend, works[work].words, compute->work_ns[work],
-                          works[work].color);
-    ms_legend_rule(&legend);
-    ms_legend_row(&legend, "step", scene->panel.line->step_ns, NULL);
-    if (scene->n_lanes > 1)
-        ms_legend_heading(&legend, "beside it", unit);
+            tables->works[tables->n_works++] =
+                (ms_legend_entry){.name = ms_works_look[work].words,
+                                  .value = compute->work_ns[work],
+                                  .color = ms_works_look[work].color};
     for (uint32_t i = 1; i < scene->n_lanes; i++) {
-        uint8_t work = scene->lanes[i].work;
-        ms_legend_row(&legend, scene->lanes[i].words,
-                      scene->lanes[i].work_ns[work], works[work].color);
+        const struct lane *lane = &scene->lanes[i];
+        tables->beside[tables->n_beside++] =
+            (ms_legend_entry){.name = lane->words,
+                              .value = lane->saw->work_ns[lane->work],
+                              .color = ms_works_look[lane->work].color};
     }
 }
 
-ms_err ms_figure_gantt(const ms_timeline *line, const ms_report *report,
-                       const ms_figure *figure, const char *path,
-                       const char *script_path, ms_arena *arena,
-                       ms_fault *fault)
+static double height_of(const struct tables *tables)
+{
+    double height = ms_legend_height(tables->n_works);
+    if (tables->n_beside > 0)
+        height += TABLE_GAP_PX + ms_legend_height(tables->n_beside);
+    return height;
+}
+
+static void put_tables(const struct scene *scene, const struct tables *tables,
+                       double y)
+{
+    const ms_panel *panel = &scene->panel;
+    const ms_unit *unit = panel->stack.time_unit;
+    const ms_legend_entry step = {.name = "step",
+                                  .value = panel->rank->time.step_ns};
+    ms_legend_put(panel, y, "compute stream", unit, &step, 1, tables->works,
+                  tables->n_works);
+    y += ms_legend_height(tables->n_works) + TABLE_GAP_PX;
+    if (tables->n_beside > 0)
+        ms_legend_put(panel, y, "beside it", unit, NULL, 0, tables->beside,
+                      tables->n_beside);
+}
+
+ms_err ms_figure_gantt(const ms_record *record, uint32_t rank,
+                       const ms_drawing *drawing, ms_fault *fault)
 {
     ms_format format;
-    ms_text script = {.arena = arena};
-    struct scene scene = {.panel = ms_panel_of(line, figure, &script, 0.24)};
-    MS_TRY(ms_gnuplot_format(path, &format, fault));
+    ms_text script = {.arena = drawing->arena};
+    struct tables tables = {0};
+    ms_frame frame = ms_frame_of(drawing, &script);
+    ms_frame_heading(&frame, NULL);
+    struct scene scene = {.panel = ms_panel_of(record, rank, &frame)};
+    ms_panel *panel = &scene.panel;
+    MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
+    MS_TRY(ms_record_check(record, fault));
     for (size_t row = 0; row < N_STREAMS; row++)
-        MS_TRY(load_lane(&scene, row, fault));
-    MS_TRY(load_far(&scene, fault));
-    place_lanes(&scene);
-    MS_TRY(ms_panel_open(&scene.panel, report, fault));
-    ms_panel_draw(&scene.panel, format);
+        load_lane(&scene, row);
+    load_far(&scene);
+    place(&scene);
+    ms_panel_open(panel);
+    list(&scene, &tables);
+    double y = panel->bottom_y + MS_PANEL_AXIS_PX;
+    frame.area = panel->area;
+    frame.area.y1 = panel->bottom_y;
+    ms_frame_begin(&frame, format, ceil(y + height_of(&tables) + 8.0));
+    ms_panel_draw(panel);
     put_lane_names(&scene);
     put_far_name(&scene);
-    put_legend(&scene);
+    put_tables(&scene, &tables, y);
     put_plot(&scene);
-    return ms_gnuplot_draw(&script, format, path, script_path, fault);
+    return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,
+                           fault);
 }

@@ -2,7 +2,11 @@
 /* Device memory of one rank over the step, as stacked areas in painter's
  * order, with the breakdown at the peak beside it. */
 
-#include "plots/figure.h"
+#include <math.h>
+
+#include "plots/frame.h"
+
+#define AREA_PX 340.0 /* height of the data */
 
 /* From the bottom: what stays put, then what a policy changes. */
 static const ms_category order[MS_N_CATEGORIES] = {
@@ -15,50 +19,54 @@ struct scene {
     bool shows[MS_N_CATEGORIES];
 };
 
-static void find_shown(struct scene *scene)
+static uint32_t find_shown(struct scene *scene)
 {
     const ms_stack *stack = &scene->panel.stack;
+    uint32_t n = 0;
     for (uint32_t i = 0; i < stack->n; i++)
         for (int c = 0; c < MS_N_CATEGORIES; c++)
             scene->shows[c] |= stack->points[i].bytes[c] > 0;
+    for (int c = 0; c < MS_N_CATEGORIES; c++)
+        n += scene->shows[c];
+    return n;
 }
 
 /* ---- legend -------------------------------------------------------------- */
 
-static void put_category(ms_legend *legend, ms_category category)
+/* "optimizer state" */
+static const char *name_of(const ms_panel *panel, ms_category category)
 {
-    char name[32];
-    size_t i = 0;
-    for (; ms_names_category[category][i] != '\0' && i < sizeof name - 1; i++) {
-        char letter = ms_names_category[category][i];
-        name[i] = letter == '_' ? ' ' : letter;
-    }
-    name[i] = '\0';
-    ms_legend_row(legend, name, legend->panel->rank->peak.by_category[category],
-                  ms_canvas_category_color[category]);
+    ms_text text = {.arena = panel->arena};
+    for (const char *c = ms_names_category[category]; *c != '\0'; c++)
+        ms_text_put(&text, *c == '_' ? " " : c, 1);
+    return ms_panel_bytes_of(panel, &text);
 }
 
-static void put_sums(ms_legend *legend)
+/* In the order of the stack, from the top. */
+static uint32_t list_shown(const struct scene *scene,
+                           ms_legend_entry entries[MS_N_CATEGORIES])
 {
-    const ms_peak *peak = &legend->panel->rank->peak;
-    ms_legend_rule(legend);
-    ms_legend_row(legend, "total allocated", peak->allocated_bytes, NULL);
-    if (peak->reserved_bytes > peak->allocated_bytes)
-        ms_legend_row(legend, "reserved, max", peak->reserved_bytes, NULL);
-}
-
-static void put_legend(struct scene *scene)
-{
-    int rows = 2;
-    for (int c = 0; c < MS_N_CATEGORIES; c++)
-        rows += scene->shows[c];
-    ms_legend legend = {
-        .panel = &scene->panel, .y = 104.0, .pitch = rows > 9 ? 25.0 : 27.0};
-    ms_legend_heading(&legend, "at the peak", scene->panel.stack.bytes_unit);
+    const ms_peak *peak = &scene->panel.rank->peak;
+    uint32_t n = 0;
     for (int k = MS_N_CATEGORIES; k-- > 0;)
         if (scene->shows[order[k]])
-            put_category(&legend, order[k]);
-    put_sums(&legend);
+            entries[n++] =
+                (ms_legend_entry){.name = name_of(&scene->panel, order[k]),
+                                  .value = peak->by_category[order[k]],
+                                  .color = ms_canvas_category_color[order[k]]};
+    return n;
+}
+
+static void put_legend(const struct scene *scene, double y)
+{
+    const ms_peak *peak = &scene->panel.rank->peak;
+    const ms_legend_entry sums[] = {
+        {.name = "allocated", .value = peak->allocated_bytes},
+        {"reserved, max", peak->reserved_bytes, "#000000", true}};
+    ms_legend_entry entries[MS_N_CATEGORIES];
+    uint32_t n = list_shown(scene, entries);
+    ms_legend_put(&scene->panel, y, "at the peak",
+                  scene->panel.stack.bytes_unit, sums, 2, entries, n);
 }
 
 /* ---- data ---------------------------------------------------------------- */
@@ -71,6 +79,7 @@ static void put_plot(struct scene *scene)
         if (scene->shows[order[k]])
             ms_stack_write(&panel->stack, ms_names_category[order[k]], order,
                            k + 1, script);
+    ms_stack_write_reserved(&panel->stack, script);
     ms_panel_open_plot(panel);
     for (uint32_t k = MS_N_CATEGORIES; k-- > 0;)
         if (scene->shows[order[k]])
@@ -79,22 +88,31 @@ static void put_plot(struct scene *scene)
                         "linecolor rgb '%s' notitle",
                         ms_names_category[order[k]],
                         ms_canvas_category_color[order[k]]);
+    ms_text_add(script, ", \\\n  $reserved using 1:2 with lines linewidth 1.2 "
+                        "linecolor rgb '#000000' notitle");
     ms_panel_close_plot(panel);
 }
 
-ms_err ms_figure_timeline(const ms_timeline *line, const ms_report *report,
-                          const ms_figure *figure, const char *path,
-                          const char *script_path, ms_arena *arena,
-                          ms_fault *fault)
+ms_err ms_figure_timeline(const ms_record *record, uint32_t rank,
+                          const ms_drawing *drawing, ms_fault *fault)
 {
     ms_format format;
-    ms_text script = {.arena = arena};
-    struct scene scene = {.panel = ms_panel_of(line, figure, &script, 0.16)};
-    MS_TRY(ms_gnuplot_format(path, &format, fault));
-    MS_TRY(ms_panel_open(&scene.panel, report, fault));
-    find_shown(&scene);
-    ms_panel_draw(&scene.panel, format);
-    put_legend(&scene);
+    ms_text script = {.arena = drawing->arena};
+    ms_frame frame = ms_frame_of(drawing, &script);
+    ms_frame_heading(&frame, NULL);
+    struct scene scene = {.panel = ms_panel_of(record, rank, &frame)};
+    ms_panel *panel = &scene.panel;
+    MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
+    MS_TRY(ms_record_check(record, fault));
+    panel->bottom_y = panel->area.y1 = panel->area.y0 + AREA_PX;
+    ms_panel_open(panel);
+    uint32_t n = find_shown(&scene);
+    double y = panel->bottom_y + MS_PANEL_AXIS_PX;
+    frame.area = panel->area;
+    ms_frame_begin(&frame, format, ceil(y + ms_legend_height(n) + 8.0));
+    ms_panel_draw(panel);
+    put_legend(&scene, y);
     put_plot(&scene);
-    return ms_gnuplot_draw(&script, format, path, script_path, fault);
+    return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,
+                           fault);
 }

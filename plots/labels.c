@@ -112,7 +112,8 @@ static bool slide(const ms_room *room, const ms_stack *stack, ms_box *box,
         uint64_t highest =
             ms_stack_highest(stack, box->x0 - EDGE_PX, box->x1 + EDGE_PX);
         if (ms_stack_y(stack, (double)highest) >= box->y1 &&
-            !is_taken(room, box) && spares(room, box, spare))
+            !ms_stack_crosses(stack, box) && !is_taken(room, box) &&
+            spares(room, box, spare))
             return true;
     }
     return false;

@@ -33,32 +33,88 @@ static const uint8_t wait_of_cause[MS_N_CAUSES] = {
     [MS_CAUSE_IDLE] = MS_WORK_IDLE,
 };
 
+/* ---- slices -------------------------------------------------------------- */
+
+static ms_slice *add(ms_slicer *slicer)
+{
+    if (slicer->n == slicer->capacity)
+        slicer->slices =
+            ms_arena_grow(slicer->arena, slicer->slices, &slicer->capacity,
+                          slicer->n + 1, sizeof *slicer->slices);
+    slicer->failed |= slicer->slices == NULL;
+    return slicer->failed ? NULL : &slicer->slices[slicer->n++];
+}
+
+/* A group of short spans ends where it is long enough, or takes what is
+ * missing from the long span behind it: only its place, not its time. */
+void ms_lanes_cut(ms_slicer *slicer, const ms_span *span)
+{
+    uint64_t from_ns = span->from_ns, span_ns = span->to_ns - from_ns;
+    uint64_t least_ns = slicer->least_ns;
+    if (slicer->failed)
+        return;
+    if (slicer->is_open && span_ns >= 2 * least_ns) {
+        from_ns = slicer->slices[slicer->n - 1].from_ns + least_ns;
+        slicer->slices[slicer->n - 1].to_ns = from_ns;
+        slicer->is_open = false;
+    }
+    if (!slicer->is_open) {
+        ms_slice *slice = add(slicer);
+        if (slice == NULL)
+            return;
+        *slice = (ms_slice){.from_ns = from_ns};
+    }
+    ms_slice *last = &slicer->slices[slicer->n - 1];
+    last->to_ns = span->to_ns;
+    last->work_ns[span->work] += span_ns;
+    slicer->work_ns[span->work] += span_ns;
+    slicer->is_open = span->to_ns - last->from_ns < least_ns;
+}
+
+/* A last slice that is short takes what is missing from the one before it, or
+ * joins it. */
+void ms_lanes_close(ms_slicer *slicer)
+{
+    if (slicer->failed || !slicer->is_open || slicer->n < 2)
+        return;
+    ms_slice *last = &slicer->slices[slicer->n - 1], *before = last - 1;
+    if (last->to_ns - before->from_ns >= 2 * slicer->least_ns) {
+        before->to_ns = last->from_ns = last->to_ns - slicer->least_ns;
+        return;
+    }
+    before->to_ns = last->to_ns;
+    for (int work = 0; work < MS_N_WORKS; work++)
+        before->work_ns[work] += last->work_ns[work];
+    slicer->n--;
+}
+
 /* ---- spans --------------------------------------------------------------- */
 
-/* Takes spans in order and joins equal neighbours; with spans NULL it only
- * counts. */
+/* Takes spans in order and joins equal neighbours. */
 struct lane {
-    ms_span *spans;
-    uint32_t n;
-    uint64_t now_ns;
-    uint8_t last;
+    ms_slicer *slicer;
+    ms_span open; /* empty: none yet */
 };
 
 static void put(struct lane *lane, uint64_t to_ns, uint8_t work)
 {
-    assert(to_ns >= lane->now_ns);
-    if (to_ns == lane->now_ns)
+    ms_span *open = &lane->open;
+    assert(to_ns >= open->to_ns);
+    if (to_ns == open->to_ns)
         return;
-    if (lane->n == 0 || lane->last != work) {
-        if (lane->spans != NULL)
-            lane->spans[lane->n] =
-                (ms_span){.from_ns = lane->now_ns, .work = work};
-        lane->n++;
-        lane->last = work;
+    if (open->work != work && open->to_ns > open->from_ns) {
+        ms_lanes_cut(lane->slicer, open);
+        open->from_ns = open->to_ns;
     }
-    if (lane->spans != NULL)
-        lane->spans[lane->n - 1].to_ns = to_ns;
-    lane->now_ns = to_ns;
+    open->work = work;
+    open->to_ns = to_ns;
+}
+
+static void end(struct lane *lane)
+{
+    if (lane->open.to_ns > lane->open.from_ns)
+        ms_lanes_cut(lane->slicer, &lane->open);
+    ms_lanes_close(lane->slicer);
 }
 
 /* A copy in line on the compute stream is drawn as one beside it. */
@@ -73,95 +129,78 @@ static uint8_t work_of(const ms_waits *waits, uint32_t op)
                                                    : work_of_pass[row->pass];
 }
 
-/* What the compute stream waits for until to_ns; *parts lie in order. */
-static void put_waits(struct lane *lane, const ms_wait **parts, uint64_t to_ns)
+/* What the compute stream waits for: the parts come from the last one on. */
+static void put_wait(ms_lanes *lanes, struct lane *lane, ms_wait wait)
 {
-    while (lane->now_ns < to_ns) {
-        put(lane, (*parts)->to_ns, wait_of_cause[(*parts)->cause]);
-        (*parts)++;
+    uint32_t n = 0;
+    while (ms_waits_next(&lanes->waits, &wait)) {
+        if (n == lanes->parts_capacity)
+            lanes->parts =
+                ms_arena_grow(lane->slicer->arena, lanes->parts,
+                              &lanes->parts_capacity, n + 1, sizeof(ms_wait));
+        lane->slicer->failed |= lanes->parts == NULL;
+        if (lane->slicer->failed)
+            return;
+        lanes->parts[n++] = wait;
     }
+    while (n-- > 0)
+        put(lane, lanes->parts[n].to_ns, wait_of_cause[lanes->parts[n].cause]);
 }
 
-/* parts: all waits of the rank's compute stream; of the others none. */
-static uint32_t find(const ms_waits *waits, uint8_t rank, ms_stream_kind stream,
-                     const ms_wait *parts, uint32_t n_parts, ms_span *spans)
+static void walk_compute(ms_lanes *lanes, struct lane *lane)
 {
-    const ms_timeline *line = waits->line;
-    const ms_plan *plan = line->plan;
-    const ms_wait *end = parts + n_parts;
-    struct lane lane = {.spans = spans};
-    bool computes = stream == MS_STREAM_COMPUTE;
-    for (uint32_t op = 0; op < plan->n_ops; op++) {
-        if (plan->op[op].rank != rank || plan->op[op].stream != stream)
+    const ms_timeline *line = lanes->waits.line;
+    uint32_t last = MS_NONE;
+    uint64_t free_ns = 0;
+    for (uint32_t op = 0; op < line->plan->n_ops; op++) {
+        if (line->plan->op[op].rank != lanes->rank)
             continue;
-        if (computes)
-            put_waits(&lane, &parts, line->start_ns[op]);
-        else
-            put(&lane, line->start_ns[op], MS_WORK_IDLE);
-        put(&lane, line->end_ns[op], work_of(waits, op));
+        last = ms_waits_later(line, op, last);
+        if (line->plan->op[op].stream != MS_STREAM_COMPUTE)
+            continue;
+        if (line->start_ns[op] > free_ns)
+            put_wait(lanes, lane, ms_waits_before(&lanes->waits, op, free_ns));
+        put(lane, line->end_ns[op], work_of(&lanes->waits, op));
+        free_ns = line->end_ns[op];
     }
-    if (computes && parts < end)
-        put_waits(&lane, &parts, end[-1].to_ns);
-    put(&lane, line->step_ns, MS_WORK_IDLE);
-    return lane.n;
+    if (last != MS_NONE && line->end_ns[last] > free_ns)
+        put_wait(lanes, lane, ms_waits_after(&lanes->waits, last, free_ns));
 }
 
-ms_err ms_lanes_spans(const ms_timeline *line, uint8_t rank,
-                      ms_stream_kind stream, ms_arena *arena, ms_span **spans,
-                      uint32_t *n, ms_fault *fault)
+static void walk_other(const ms_lanes *lanes, ms_stream_kind stream,
+                       struct lane *lane)
 {
-    ms_waits waits;
-    ms_wait *parts;
-    uint32_t n_parts;
-    MS_TRY(ms_waits_open(&waits, line, arena, fault));
-    MS_TRY(ms_waits_list(&waits, rank, arena, &parts, &n_parts, fault));
-    *n = find(&waits, rank, stream, parts, n_parts, NULL);
-    *spans = ms_arena_take_raw(arena, *n, sizeof **spans);
-    if (*spans == NULL)
-        return ms_fail_nomem(fault);
-    find(&waits, rank, stream, parts, n_parts, *spans);
-    return MS_OK;
+    const ms_timeline *line = lanes->waits.line;
+    for (uint32_t op = 0; op < line->plan->n_ops; op++) {
+        const ms_plan_op *row = &line->plan->op[op];
+        if (row->rank != lanes->rank || row->stream != stream)
+            continue;
+        put(lane, line->start_ns[op], MS_WORK_IDLE);
+        put(lane, line->end_ns[op], work_of(&lanes->waits, op));
+    }
 }
 
-/* ---- slices -------------------------------------------------------------- */
-
-/* A last slice that is short takes what is missing from the one before it, or
- * joins it. */
-static uint32_t close_last(ms_slice *slices, uint32_t n, uint64_t least_ns)
+ms_err ms_lanes_open(ms_lanes *lanes, const ms_timeline *line, uint8_t rank,
+                     ms_arena *arena, ms_fault *fault)
 {
-    ms_slice *last = &slices[n - 1], *before = &slices[n - 2];
-    if (last->to_ns - before->from_ns >= 2 * least_ns) {
-        before->to_ns = last->from_ns = last->to_ns - least_ns;
-        return n;
-    }
-    before->to_ns = last->to_ns;
-    for (int work = 0; work < MS_N_WORKS; work++)
-        before->work_ns[work] += last->work_ns[work];
-    return n - 1;
+    const ms_plan *plan = line->plan;
+    *lanes = (ms_lanes){.rank = rank};
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        if (plan->op[op].rank == rank)
+            lanes->busy_ns[plan->op[op].stream] +=
+                line->end_ns[op] - line->start_ns[op];
+    return ms_waits_open(&lanes->waits, line, arena, fault);
 }
 
-/* A group of short spans ends where it is long enough, or takes what is
- * missing from the long span behind it: only its place, not its time. */
-uint32_t ms_lanes_thicken(const ms_span *spans, uint32_t n, uint64_t least_ns,
-                          ms_slice *slices)
+ms_err ms_lanes_slices(ms_lanes *lanes, ms_stream_kind stream,
+                       ms_slicer *slicer, ms_fault *fault)
 {
-    uint32_t kept = 0;
-    bool is_open = false; /* the last slice is shorter than least_ns */
-    for (uint32_t i = 0; i < n; i++) {
-        const ms_span *span = &spans[i];
-        uint64_t from_ns = span->from_ns, span_ns = span->to_ns - from_ns;
-        if (is_open && span_ns >= 2 * least_ns) {
-            from_ns = slices[kept - 1].from_ns + least_ns;
-            slices[kept - 1].to_ns = from_ns;
-            is_open = false;
-        }
-        if (!is_open)
-            slices[kept++] = (ms_slice){.from_ns = from_ns};
-        slices[kept - 1].to_ns = span->to_ns;
-        slices[kept - 1].work_ns[span->work] += span_ns;
-        is_open = span->to_ns - slices[kept - 1].from_ns < least_ns;
-    }
-    if (is_open && kept > 1)
-        kept = close_last(slices, kept, least_ns);
-    return kept;
+    struct lane lane = {.slicer = slicer};
+    if (stream == MS_STREAM_COMPUTE)
+        walk_compute(lanes, &lane);
+    else
+        walk_other(lanes, stream, &lane);
+    put(&lane, lanes->waits.line->step_ns, MS_WORK_IDLE);
+    end(&lane);
+    return slicer->failed ? ms_fail_nomem(fault) : MS_OK;
 }

@@ -1,45 +1,79 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
-#include "plots/figure.h"
+#include "plots/frame.h"
 
-static const ms_type plain = {.size_px = 15.5, .color = MS_GREY};
+#define GAP_PX 32.0 /* between columns */
+#define WIDTH_PX                                                               \
+    ((MS_FRAME_RIGHT - MS_FRAME_LEFT - (MS_LEGEND_COLUMNS - 1) * GAP_PX) /     \
+     MS_LEGEND_COLUMNS)
+#define BOX_PX 17.0
+#define INDENT_PX 25.0
+#define RULE_PX 5.0 /* below the heading */
 
-void ms_legend_heading(ms_legend *legend, const char *words,
-                       const ms_unit *unit)
+static uint32_t count_rows(uint32_t n)
 {
-    ms_panel *panel = legend->panel;
-    ms_text text = {.arena = panel->arena};
-    legend->unit = unit;
-    ms_text_add(&text, "%s (%s)", words, unit->name);
-    ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &text), MS_LEGEND_X0,
-                   legend->y, &plain, MS_LEGEND_X1 - MS_LEGEND_X0);
-    legend->y += legend->pitch;
+    return (n + MS_LEGEND_COLUMNS - 1) / MS_LEGEND_COLUMNS;
 }
 
-void ms_legend_row(ms_legend *legend, const char *name, uint64_t value,
-                   const char *color)
+double ms_legend_height(uint32_t n)
 {
-    ms_panel *panel = legend->panel;
-    double y = legend->y;
+    return MS_LEGEND_ROW_PX * (1 + count_rows(n)) + RULE_PX;
+}
+
+static void put_sign(const ms_panel *panel, const ms_legend_entry *entry,
+                     double x, double y)
+{
+    double half = BOX_PX / 2;
+    if (entry->color == NULL)
+        return;
+    if (entry->is_line)
+        ms_canvas_line(panel->script, &(ms_box){x, y, x + BOX_PX, y}, 1.6,
+                       entry->color, true);
+    else
+        ms_canvas_box(panel->script,
+                      &(ms_box){x, y - half, x + BOX_PX, y + half},
+                      entry->color, false);
+}
+
+static void put_entry(const ms_panel *panel, const ms_legend_entry *entry,
+                      const ms_unit *unit, double x, double y)
+{
     ms_text number = {.arena = panel->arena};
-    ms_type left = plain, right = plain;
-    left.color = right.color = value > 0 || color == NULL ? MS_INK : MS_GREY;
-    right.align = MS_RIGHT;
-    if (color != NULL)
-        ms_canvas_box(
-            panel->script,
-            &(ms_box){MS_LEGEND_X0, y - 7.5, MS_LEGEND_X0 + 15.0, y + 7.5},
-            color, false);
-    ms_units_put_number(&number, value, legend->unit);
-    ms_canvas_text(panel->script, name, MS_LEGEND_X0 + 23.0, y, &left, 124.0);
-    ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &number),
-                   MS_LEGEND_X1, y, &right, 90.0);
-    legend->y += legend->pitch;
+    ms_type type = {.size_px = MS_TEXT_PX,
+                    .color = entry->value > 0 ? MS_INK : MS_GREY};
+    ms_units_put_number(&number, entry->value, unit);
+    const char *words = ms_panel_bytes_of(panel, &number);
+    double width = ms_escape_width(words, type.size_px, false) * MS_FRAME_SLACK;
+    put_sign(panel, entry, x, y);
+    ms_canvas_text(panel->script, entry->name, x + INDENT_PX, y, &type,
+                   WIDTH_PX - INDENT_PX - width);
+    type.align = MS_RIGHT;
+    ms_canvas_text(panel->script, words, x + WIDTH_PX, y, &type, WIDTH_PX);
 }
 
-void ms_legend_rule(ms_legend *legend)
+static double column_x(uint32_t column)
 {
-    double y = legend->y - legend->pitch / 2;
-    ms_panel_line(legend->panel, MS_LEGEND_X0, y, MS_LEGEND_X1, y, "#8A8A8A",
-                  true);
+    return MS_FRAME_LEFT + column * (WIDTH_PX + GAP_PX);
+}
+
+void ms_legend_put(const ms_panel *panel, double y, const char *heading,
+                   const ms_unit *unit, const ms_legend_entry *sums,
+                   uint32_t n_sums, const ms_legend_entry *entries, uint32_t n)
+{
+    static const ms_type grey = {.size_px = MS_TEXT_PX, .color = MS_GREY};
+    ms_text text = {.arena = panel->arena};
+    uint32_t rows = count_rows(n);
+    double middle = y + MS_LEGEND_ROW_PX / 2;
+    ms_text_add(&text, "%s (%s)", heading, unit->name);
+    ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &text), column_x(0),
+                   middle, &grey, WIDTH_PX);
+    for (uint32_t i = 0; i < n_sums; i++)
+        put_entry(panel, &sums[i], unit, column_x(i + 1), middle);
+    y += MS_LEGEND_ROW_PX + RULE_PX / 2;
+    ms_canvas_line(panel->script,
+                   &(ms_box){MS_FRAME_LEFT, y, MS_FRAME_RIGHT, y}, 1.0,
+                   "#8A8A8A", true);
+    for (uint32_t i = 0; i < n; i++)
+        put_entry(panel, &entries[i], unit, column_x(i / rows),
+                  y + RULE_PX / 2 + MS_LEGEND_ROW_PX * (i % rows + 0.5));
 }

@@ -7,49 +7,26 @@
 #include <assert.h>
 #include <math.h>
 
-#include "plots/figure.h"
+#include "plots/frame.h"
 
-#define MOST_POINTS 2500u /* about four per px */
-#define FAR_CAPACITY 3.0  /* times the peak: beyond it only a note */
-#define SLACK 1.1         /* where another font is wider than Helvetica */
-#define LABEL_PX 19.0     /* height of a label */
-#define TICK_PX 33.0      /* about the least distance of ticks of the y axis */
+#define FAR_CAPACITY 3.0 /* times the peak: beyond it only a note */
+#define LABEL_PX 25.0    /* height of a label */
+#define TICK_PX 44.0     /* about the least distance of ticks of the y axis */
+#define STRIP_PX 27.0    /* of the phases */
+#define GAP_PX 4.0       /* below it */
+#define HEAD_PX 62.0     /* above the data, for the label of the peak */
 
-#define RED "#B3261E"
-#define AXIS "#4A4A4A"
-
-static const ms_box strip = {MS_PANEL_X0, 68.0, MS_PANEL_X1, 87.0};
-static const ms_type plain = {.size_px = 15.5, .color = MS_INK};
+static const ms_type plain = {.size_px = MS_TEXT_PX, .color = MS_INK};
 
 /* ---- what there is to draw ----------------------------------------------- */
 
-static const ms_rank_report *find_rank(const ms_report *report, uint8_t rank)
+static void load_points(ms_panel *panel)
 {
-    uint8_t i = 0;
-    while (i + 1 < report->n_ranks && report->ranks[i].rank != rank)
-        i++;
-    assert(report->ranks[i].rank == rank);
-    return &report->ranks[i];
-}
-
-static ms_err load_points(ms_panel *panel, ms_fault *fault)
-{
-    ms_stack *stack = &panel->stack;
-    ms_point *points;
-    MS_TRY(ms_timeline_points(panel->line, panel->figure->rank, MOST_POINTS,
-                              panel->arena, &points, &stack->n, fault));
-    stack->end_ns = panel->line->step_ns;
-    if (stack->n > 0 && points[stack->n - 1].t_ns > stack->end_ns)
-        stack->end_ns = points[stack->n - 1].t_ns;
-    panel->has_time = stack->end_ns > 0;
-    stack->n = ms_stack_thicken(points, stack->n, stack->end_ns,
-                                (uint32_t)(panel->area.x1 - panel->area.x0));
-    for (uint32_t i = 0; i < stack->n && !panel->has_time; i++)
-        points[i].t_ns = i;
-    if (!panel->has_time)
-        stack->end_ns = stack->n > 0 ? stack->n : 1;
-    stack->points = points;
-    return MS_OK;
+    const ms_record_rank *saw = panel->saw;
+    panel->stack = (ms_stack){.points = saw->points,
+                              .reserved_bytes = saw->reserved_bytes,
+                              .n = saw->n_points,
+                              .end_ns = saw->end_ns};
 }
 
 static void load_levels(ms_panel *panel)
@@ -65,23 +42,35 @@ static void load_levels(ms_panel *panel)
     panel->peak_x = (double)stack->points[peak].t_ns;
 }
 
-static void set_scale(ms_panel *panel, const ms_report *report)
+/* What is reserved at most, which is not less than what is allocated. */
+static uint64_t top_of(const ms_panel *panel)
 {
+    uint64_t top = panel->peak_bytes;
+    for (uint32_t i = 0; i < panel->stack.n; i++)
+        if (panel->stack.reserved_bytes[i] > top)
+            top = panel->stack.reserved_bytes[i];
+    return top;
+}
+
+static void set_scale(ms_panel *panel)
+{
+    const ms_report *report = &panel->record->report;
     ms_stack *stack = &panel->stack;
-    double highest = (double)panel->peak_bytes;
+    double highest = (double)top_of(panel);
     panel->capacity_bytes = report->capacity_bytes;
     panel->context_bytes = report->context_bytes;
     if (panel->capacity_bytes > panel->context_bytes)
         panel->usable_bytes = panel->capacity_bytes - panel->context_bytes;
     double usable = (double)panel->usable_bytes;
+    double height = panel->area.y1 - panel->area.y0;
     panel->shows_line = panel->capacity_bytes > 0 && highest > 0.0 &&
                         usable <= highest * FAR_CAPACITY;
     if (panel->shows_line && usable > highest)
         highest = usable;
     stack->bytes_unit = ms_units_bytes((uint64_t)highest);
-    stack->time_unit = ms_units_time(panel->has_time ? stack->end_ns : 0);
+    stack->time_unit = ms_units_time(panel->saw->has_time ? stack->end_ns : 0);
     stack->top_bytes =
-        highest > 0.0 ? highest / (1.0 - panel->head_room) : 1024.0;
+        highest > 0.0 ? highest / (1.0 - panel->head_room / height) : 1024.0;
     stack->area = panel->area;
     panel->peak_x = ms_stack_x(stack, panel->peak_x);
     panel->peak_y = ms_stack_y(stack, (double)panel->peak_bytes);
@@ -112,10 +101,10 @@ static void put_tick_word(ms_panel *panel, double value, double x, double y,
                           ms_align align)
 {
     ms_text text = {.arena = panel->arena};
-    ms_type type = {.size_px = 15.0, .color = MS_INK, .align = align};
+    ms_type type = {.size_px = MS_TEXT_PX, .color = MS_INK, .align = align};
     ms_text_double(&text, value);
     ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &text), x, y, &type,
-                   60.0);
+                   70.0);
 }
 
 static void put_y_axis(ms_panel *panel)
@@ -132,8 +121,10 @@ static void put_y_axis(ms_panel *panel)
     for (int i = 0; i * step * unit <= stack->top_bytes; i++) {
         double y = ms_stack_y(stack, i * step * unit);
         if (i > 0)
-            ms_panel_line(panel, area->x0, y, area->x1, y, "#CFCFCF", false);
-        ms_panel_line(panel, area->x0 - 5.0, y, area->x0, y, AXIS, true);
+            ms_panel_line(panel, area->x0, y, area->x1, y, MS_FRAME_GRID,
+                          false);
+        ms_panel_line(panel, area->x0 - 6.0, y, area->x0, y, MS_FRAME_AXIS,
+                      true);
         put_tick_word(panel, i * step, area->x0 - 10.0, y, MS_RIGHT);
     }
 }
@@ -148,9 +139,9 @@ static void put_x_axis(ms_panel *panel)
         step = 1.0;
     for (int i = 0; i * step * unit <= end; i++) {
         double x = ms_stack_x(stack, i * step * unit);
-        ms_panel_line(panel, x, panel->bottom_y, x, panel->bottom_y + 5.0, AXIS,
-                      true);
-        put_tick_word(panel, i * step, x, panel->bottom_y + 17.0, MS_CENTER);
+        ms_panel_line(panel, x, panel->bottom_y, x, panel->bottom_y + 6.0,
+                      MS_FRAME_AXIS, true);
+        put_tick_word(panel, i * step, x, panel->bottom_y + 20.0, MS_CENTER);
     }
 }
 
@@ -160,18 +151,21 @@ static void put_axes(ms_panel *panel)
     double bottom = panel->bottom_y;
     put_y_axis(panel);
     put_x_axis(panel);
-    ms_panel_line(panel, area->x0, area->y0, area->x0, area->y1, AXIS, true);
-    ms_panel_line(panel, area->x0, area->y1, area->x1, area->y1, AXIS, true);
+    ms_panel_line(panel, area->x0, area->y0, area->x0, area->y1, MS_FRAME_AXIS,
+                  true);
+    ms_panel_line(panel, area->x0, area->y1, area->x1, area->y1, MS_FRAME_AXIS,
+                  true);
     if (bottom > area->y1)
-        ms_panel_line(panel, area->x0, bottom, area->x1, bottom, AXIS, true);
+        ms_panel_line(panel, area->x0, bottom, area->x1, bottom, MS_FRAME_AXIS,
+                      true);
 }
 
 /* "of rank 3", where there are several, stays whatever the height. */
 static void name_memory(const ms_panel *panel, const char *words, ms_text *text)
 {
     ms_text_add(text, "%s", words);
-    if (panel->line->plan->n_ranks > 1)
-        ms_text_add(text, " of rank %u", (unsigned)panel->figure->rank);
+    if (panel->record->report.n_ranks > 1)
+        ms_text_add(text, " of rank %u", (unsigned)panel->rank->rank);
     ms_text_add(text, " (%s)", panel->stack.bytes_unit->name);
 }
 
@@ -182,45 +176,21 @@ static void put_axis_titles(ms_panel *panel)
     const ms_box *area = &panel->area;
     double height = area->y1 - area->y0;
     type.align = MS_CENTER;
-    if (panel->has_time)
+    if (panel->saw->has_time)
         ms_text_add(&text, "time in step (%s)", panel->stack.time_unit->name);
     else
         ms_text_add(&text, "events in order (the step takes no time)");
     ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &text),
-                   (area->x0 + area->x1) / 2, panel->bottom_y + 41.0, &type,
+                   (area->x0 + area->x1) / 2, panel->bottom_y + 47.0, &type,
                    area->x1 - area->x0);
     name_memory(panel, "device memory", &full);
     name_memory(panel, "memory", &shorter);
     const char *name = ms_panel_bytes_of(panel, &full);
-    if (ms_escape_width(name, type.size_px, false) * SLACK > height)
+    if (ms_escape_width(name, type.size_px, false) * MS_FRAME_SLACK > height)
         name = ms_panel_bytes_of(panel, &shorter);
     type.is_upright = true;
-    ms_canvas_text(panel->script, name, 15.0, (area->y0 + area->y1) / 2, &type,
+    ms_canvas_text(panel->script, name, 16.0, (area->y0 + area->y1) / 2, &type,
                    height);
-}
-
-/* ---- title --------------------------------------------------------------- */
-
-/* Shrinks the text to at most 4 px less before it is cut. */
-static void put_heading(ms_panel *panel, const char *bytes, double y,
-                        ms_type type)
-{
-    double limit = (MS_LEGEND_X1 - panel->area.x0) / SLACK;
-    if (bytes == NULL || bytes[0] == '\0')
-        return;
-    for (int i = 0; i < 4; i++)
-        if (ms_escape_width(bytes, type.size_px, type.is_bold) > limit)
-            type.size_px -= 1.0;
-    ms_canvas_text(panel->script, bytes, panel->area.x0, y, &type, limit);
-}
-
-static void put_headings(ms_panel *panel)
-{
-    static const ms_type title = {
-        .size_px = 20.0, .color = "#000000", .is_bold = true};
-    static const ms_type subtitle = {.size_px = 15.5, .color = MS_GREY};
-    put_heading(panel, panel->figure->title, 22.0, title);
-    put_heading(panel, panel->figure->subtitle, 48.0, subtitle);
 }
 
 /* ---- phases -------------------------------------------------------------- */
@@ -239,11 +209,11 @@ static const struct {
 static void put_band_word(ms_panel *panel, const ms_band *band, double x0,
                           double x1)
 {
-    ms_type type = {.size_px = 15.0, .color = MS_INK, .align = MS_CENTER};
+    ms_type type = {.size_px = MS_TEXT_PX, .color = MS_INK, .align = MS_CENTER};
     const char *const *words = ms_phases_words[band->phase];
-    double middle = (strip.y0 + strip.y1) / 2;
-    bool is_last =
-        band == &panel->bands[panel->n_bands - 1] && x0 > panel->area.x0;
+    double middle = (panel->strip.y0 + panel->strip.y1) / 2;
+    bool is_last = band == &panel->saw->bands[panel->saw->n_bands - 1] &&
+                   x0 > panel->area.x0;
     for (int i = 0; i < MS_PHASE_WORDS - is_last; i++) {
         double width = ms_escape_width(words[i], type.size_px, false) + 3.0;
         if (width > x1 - x0)
@@ -254,24 +224,24 @@ static void put_band_word(ms_panel *panel, const ms_band *band, double x0,
     }
     if (is_last) {
         type.align = MS_LEFT;
-        ms_canvas_text(panel->script, words[1], x1 + 4.0, middle, &type,
-                       MS_LEGEND_X1 - x1);
+        ms_canvas_text(panel->script, words[1], x1 + 5.0, middle, &type,
+                       MS_FRAME_RIGHT - x1);
     }
 }
 
 static void put_bands(ms_panel *panel)
 {
     panel->room.walls = panel->walls;
-    for (uint32_t i = 0; i < panel->n_bands; i++) {
-        const ms_band *band = &panel->bands[i];
+    for (uint32_t i = 0; i < panel->saw->n_bands; i++) {
+        const ms_band *band = &panel->saw->bands[i];
         double x0 = ms_stack_x(&panel->stack, (double)band->from_ns);
         double x1 = ms_stack_x(&panel->stack, (double)band->to_ns);
-        ms_box on_strip = {x0, strip.y0, x1, strip.y1};
+        ms_box on_strip = {x0, panel->strip.y0, x1, panel->strip.y1};
         ms_box on_area = {x0, panel->area.y0, x1, panel->bottom_y};
         ms_canvas_box(panel->script, &on_strip, phases[band->phase].strip,
                       false);
         ms_canvas_box(panel->script, &on_area, phases[band->phase].tint, false);
-        if (i > 0 && panel->n_bands <= MS_PANEL_MOST_WALLS) {
+        if (i > 0 && panel->saw->n_bands <= MS_PANEL_MOST_WALLS) {
             ms_panel_line(panel, x0, panel->area.y0, x0, panel->bottom_y,
                           "#B4B4B4", false);
             panel->walls[panel->room.n_walls++] = x0;
@@ -286,7 +256,7 @@ static void put_bands(ms_panel *panel)
 static void put_boxed(ms_panel *panel, const char *bytes, const ms_box *box,
                       const ms_type *type, bool covers)
 {
-    double aside = (box->x1 - box->x0) * (1.0 - 1.0 / SLACK) - 6.0;
+    double aside = (box->x1 - box->x0) * (1.0 - 1.0 / MS_FRAME_SLACK) - 6.0;
     ms_box tight = *box;
     if (type->align != MS_LEFT)
         tight.x0 += type->align == MS_CENTER ? aside / 2 : aside;
@@ -301,13 +271,14 @@ static void put_boxed(ms_panel *panel, const char *bytes, const ms_box *box,
                    box->x1 - box->x0);
 }
 
-static const char *name_capacity(ms_panel *panel)
+/* is_short: without the context. */
+static const char *name_capacity(const ms_panel *panel, bool is_short)
 {
     ms_text text = {.arena = panel->arena};
     const ms_unit *unit = ms_units_bytes(panel->capacity_bytes);
     ms_text_add(&text, panel->shows_line ? "capacity " : "↑ capacity ");
     ms_units_put_bytes(&text, panel->capacity_bytes, unit);
-    if (panel->context_bytes > 0 && panel->shows_line) {
+    if (panel->context_bytes > 0 && panel->shows_line && !is_short) {
         ms_text_add(&text, " less context ");
         ms_units_put_bytes(&text, panel->context_bytes, unit);
     }
@@ -320,7 +291,7 @@ static const char *name_peak(ms_panel *panel)
     ms_text_add(&text, "peak ");
     ms_units_put_number(&text, panel->peak_bytes, panel->stack.bytes_unit);
     ms_text_add(&text, " %s", panel->stack.bytes_unit->name);
-    if (panel->has_time) {
+    if (panel->saw->has_time) {
         ms_text_add(&text, " at ");
         ms_units_put_time(&text, panel->rank->peak.t_ns);
     }
@@ -338,11 +309,12 @@ static void put_capacity(ms_panel *panel, const char *bytes, const ms_box *box,
                          bool on_areas)
 {
     double y = panel->room.line_y;
-    ms_type type = {.size_px = 15.5, .color = RED, .align = MS_CENTER};
+    ms_type type = {
+        .size_px = MS_TEXT_PX, .color = MS_FRAME_RED, .align = MS_CENTER};
     if (panel->shows_line)
         ms_canvas_line(panel->script,
                        &(ms_box){panel->area.x0, y, panel->area.x1, y}, 1.6,
-                       RED, true);
+                       MS_FRAME_RED, true);
     put_boxed(panel, bytes, box, &type,
               on_areas || ms_labels_on_lines(&panel->room, box));
 }
@@ -354,34 +326,42 @@ static void put_peak(ms_panel *panel, const char *bytes, const ms_box *box)
                     (box->y0 + box->y1) / 2, panel->peak_x, panel->peak_y};
     if (!on_left && box->x0 < panel->peak_x) /* right above it */
         arrow.x0 = panel->peak_x, arrow.y0 = box->y1;
-    ms_type type = {.size_px = 15.5,
+    ms_type type = {.size_px = MS_TEXT_PX,
                     .color = "#000000",
                     .align = on_left ? MS_RIGHT : MS_LEFT};
     ms_canvas_arrow(panel->script, &arrow, type.color);
     put_boxed(panel, bytes, box, &type, ms_labels_on_lines(&panel->room, box));
 }
 
+static double width_of(const char *bytes)
+{
+    return ms_escape_width(bytes, MS_TEXT_PX, false) * MS_FRAME_SLACK;
+}
+
+static ms_box place_peak(ms_panel *panel, const char *bytes, bool left_first)
+{
+    double x = panel->peak_x, y = panel->peak_y;
+    ms_box box = ms_labels_peak(&panel->room, x, y, width_of(bytes), LABEL_PX,
+                                left_first);
+    double end = box.x1 < x ? box.x1 : box.x0; /* of the arrow */
+    panel->room.taken[0] = box;
+    panel->room.taken[1] =
+        (ms_box){fmin(end, x) - 5.0, box.y0, fmax(end, x) + 5.0, y};
+    return box;
+}
+
 /* The peak's label goes to its right, or to its left if only so the
- * capacity's label finds room. */
+ * capacity's label finds room; that says less if only so it does. */
 static void put_labels(ms_panel *panel)
 {
     ms_box peak = {0}, capacity = {0};
     bool has_room = false, has_peak = panel->peak_bytes > 0;
-    const char *of_peak = name_peak(panel);
-    const char *of_capacity = name_capacity(panel);
-    double peak_px = ms_escape_width(of_peak, 15.5, false) * SLACK;
-    double capacity_px = ms_escape_width(of_capacity, 15.5, false) * SLACK;
-    double x = panel->peak_x, y = panel->peak_y;
-    for (int side = 0; side < 2 && !has_room; side++) {
-        if (has_peak) {
-            peak =
-                ms_labels_peak(&panel->room, x, y, peak_px, LABEL_PX, side > 0);
-            double end = peak.x1 < x ? peak.x1 : peak.x0; /* of the arrow */
-            panel->room.taken[0] = peak;
-            panel->room.taken[1] =
-                (ms_box){fmin(end, x) - 5.0, peak.y0, fmax(end, x) + 5.0, y};
-        }
-        has_room = place_capacity(panel, capacity_px, &capacity);
+    const char *of_peak = name_peak(panel), *of_capacity = "";
+    for (int try = 0; try < 4 && !has_room; try++) {
+        of_capacity = name_capacity(panel, try >= 2);
+        if (has_peak)
+            peak = place_peak(panel, of_peak, try % 2 > 0);
+        has_room = place_capacity(panel, width_of(of_capacity), &capacity);
     }
     if (panel->capacity_bytes > 0)
         put_capacity(panel, of_capacity, &capacity,
@@ -390,38 +370,32 @@ static void put_labels(ms_panel *panel)
         put_peak(panel, of_peak, &peak);
 }
 
-ms_panel ms_panel_of(const ms_timeline *line, const ms_figure *figure,
-                     ms_text *script, double head_room)
+ms_panel ms_panel_of(const ms_record *record, uint32_t rank,
+                     const ms_frame *frame)
 {
+    double y = frame->y + 6.0;
+    assert(rank < record->report.n_ranks);
     return (ms_panel){
-        .line = line,
-        .figure = figure,
-        .script = script,
-        .arena = script->arena,
-        .area = {MS_PANEL_X0, MS_PANEL_Y0, MS_PANEL_X1, MS_PANEL_Y1},
-        .bottom_y = MS_PANEL_Y1,
-        .head_room = head_room};
+        .record = record,
+        .rank = &record->report.ranks[rank],
+        .saw = record->ranks != NULL ? &record->ranks[rank] : NULL,
+        .script = frame->script,
+        .arena = frame->script->arena,
+        .strip = {MS_PANEL_X0, y, MS_PANEL_X1, y + STRIP_PX},
+        .area = {MS_PANEL_X0, y + STRIP_PX + GAP_PX, MS_PANEL_X1, 0.0},
+        .head_room = HEAD_PX};
 }
 
-ms_err ms_panel_open(ms_panel *panel, const ms_report *report, ms_fault *fault)
+void ms_panel_open(ms_panel *panel)
 {
-    panel->rank = find_rank(report, panel->figure->rank);
-    MS_TRY(load_points(panel, fault));
+    load_points(panel);
     load_levels(panel);
-    set_scale(panel, report);
-    return ms_phases_bands(panel->line, panel->figure->rank,
-                           panel->stack.end_ns, panel->arena, &panel->bands,
-                           &panel->n_bands, fault);
+    set_scale(panel);
 }
 
 /* Boxes behind the data are drawn in the order written: tints, then grid. */
-void ms_panel_draw(ms_panel *panel, ms_format format)
+void ms_panel_draw(ms_panel *panel)
 {
-    ms_box data = panel->area;
-    data.y1 = panel->bottom_y;
-    ms_text_add(panel->script, "# gnuplot -d THIS_FILE > PICTURE\n");
-    ms_canvas_begin(panel->script, format, &data, MS_FIGURE_HEIGHT);
-    put_headings(panel);
     put_bands(panel);
     put_axes(panel);
     put_axis_titles(panel);

@@ -5,9 +5,9 @@
 /* plots/ makes tables and figures from timelines.  It writes files whole or
  * not at all (write beside, fsync, rename) and runs gnuplot without a shell.
  *
- *     ms_figure figure = {.title = "gpt3", .subtitle = "...", ...};
- *     MS_TRY(ms_figure_timeline(&line, &report, &figure, "out.svg", NULL,
- *                               arena, fault));
+ *     ms_drawing drawing = {.title = "gpt3", .path = "out.svg", ...};
+ *     MS_TRY(ms_record_of(&line, &report, &names, arena, &record, fault));
+ *     MS_TRY(ms_figure_timeline(&record, report.worst, &drawing, fault));
  */
 
 #include "sim/sim.h"
@@ -51,42 +51,36 @@ ms_err ms_chart_line(const ms_timeline *line, uint8_t rank, uint32_t width,
 ms_err ms_chart_phases(const ms_timeline *line, uint8_t rank, uint32_t width,
                        ms_arena *arena, ms_text *text, ms_fault *fault);
 
-typedef struct ms_figure {
-    const char *title, *subtitle; /* any bytes: escaped here */
-    uint8_t rank;
-} ms_figure;
-
-/* figure_timeline.c: stacked categories, phase strip, peak arrow, breakdown at
- * the peak, capacity line, over-capacity part hatched.  The format follows
- * the file's ending: .svg, .png, .pdf.  script_path: also keep the gnuplot
- * script there (NULL: no).  MS_EPROGRAM when gnuplot is missing or fails. */
-ms_err ms_figure_timeline(const ms_timeline *line, const ms_report *report,
-                          const ms_figure *figure, const char *path,
-                          const char *script_path, ms_arena *arena,
-                          ms_fault *fault);
-
-/* figure_gantt.c: the streams of the rank under its memory: what each works on
- * and why the compute stream waits, with the time of each beside it. */
-ms_err ms_figure_gantt(const ms_timeline *line, const ms_report *report,
-                       const ms_figure *figure, const char *path,
-                       const char *script_path, ms_arena *arena,
-                       ms_fault *fault);
-
-/* What the figures of several runs have at their top, and where they go. */
+/* What a figure has at its top, and where it goes.  The format follows the
+ * file's ending: .svg, .png, .pdf.  MS_EPROGRAM when gnuplot is missing or
+ * fails. */
 typedef struct ms_drawing {
     const char *title, *subtitle; /* any bytes: escaped here */
-    const char *path;             /* its ending is the format */
-    const char *script_path;      /* also keep the script there; NULL: no */
+    const char *path;
+    const char *script_path; /* also keep the script there; NULL: no */
     ms_arena *arena;
 } ms_drawing;
 
+/* figure_timeline.c: stacked categories, phase strip, peak arrow, breakdown at
+ * the peak, capacity line, over-capacity part hatched; of report.ranks[rank].
+ * MS_EINPUT where the record has no ranks. */
+ms_err ms_figure_timeline(const ms_record *record, uint32_t rank,
+                          const ms_drawing *drawing, ms_fault *fault);
+
+/* figure_gantt.c: the streams of the rank under its memory: what each works on
+ * and why the compute stream waits, with the time of each beside it. */
+ms_err ms_figure_gantt(const ms_record *record, uint32_t rank,
+                       const ms_drawing *drawing, ms_fault *fault);
+
 /* figure_bars.c: the peak of each run by category, as horizontal stacked bars
- * in the order given, with the step's time beside them; capacity line. */
+ * in the order given, with the step's time beside them; capacity line.  The
+ * first 40 are drawn, of more it is said how many; MS_EINPUT where there is
+ * none. */
 typedef struct ms_bar {
     const char *name; /* any bytes */
     uint64_t by_category[MS_N_CATEGORIES];
     uint64_t allocated_bytes; /* what by_category sums to */
-    uint64_t reserved_bytes;  /* >= allocated: the rest is drawn, too */
+    uint64_t reserved_bytes;  /* what exceeds allocated is drawn, too */
     uint64_t step_ns;         /* 0: none is told */
     bool fits;
     const char *instead; /* why there is no bar ("refused"); NULL: there is */
@@ -108,12 +102,15 @@ ms_err ms_figure_pareto(const ms_trade *trades, uint32_t n,
                         uint64_t capacity_bytes, uint64_t usable_bytes,
                         const ms_drawing *drawing, ms_fault *fault);
 
-/* figure_curve.c: a number against a swept parameter, a line per series. */
+/* figure_curve.c: a number against a swept parameter, a line per series; at
+ * most MS_CURVES_MOST of them.  x is logarithmic where its values are
+ * geometric. */
+#define MS_CURVES_MOST 16u
 typedef struct ms_series {
     const char *name; /* any bytes */
     uint32_t n;
     const double *x;   /* ascending */
-    const uint64_t *y; /* bytes or ns */
+    const uint64_t *y; /* bytes or ns; MS_NO_LEVEL: a gap */
     const bool *fits;  /* hollow where false; NULL: all */
 } ms_series;
 typedef struct ms_curves {
@@ -130,14 +127,18 @@ ms_err ms_figure_curve(const ms_curves *curves, const ms_drawing *drawing,
                        ms_fault *fault);
 
 /* figure_layers.c: of each layer in order the bytes saved for backward and the
- * time to recompute it, one above the other. */
+ * time to recompute it, one above the other.  Of more than 300 layers the most
+ * of neighbours is drawn, which is said.  MS_EINPUT where there is none. */
 ms_err ms_figure_layers(const ms_layer_use *layers, uint32_t n,
                         const ms_drawing *drawing, ms_fault *fault);
 
 /* figure_ranks.c: of each rank the peak by category and the parts of its
- * step's time. */
-ms_err ms_figure_ranks(const ms_report *report, const ms_drawing *drawing,
-                       ms_fault *fault);
+ * step's time.  data_ranks: ms_machine's, how many do what each of these does;
+ * 0 or 1: it alone.  One rank has its numbers beside it; of more than 64 the
+ * one with the highest peak stands for its neighbours, which is said.
+ * MS_EINPUT where there is none. */
+ms_err ms_figure_ranks(const ms_report *report, uint32_t data_ranks,
+                       const ms_drawing *drawing, ms_fault *fault);
 
 /* gnuplot.c: runs a script (text, not a path) and returns its picture. */
 typedef enum ms_format { MS_SVG, MS_PNG, MS_PDF } ms_format;

@@ -50,7 +50,7 @@ typedef enum ms_work {
  * their times. */
 typedef struct ms_slice {
     uint64_t from_ns, to_ns;
-    uint64_t work_ns[MS_N_WORKS];
+    uint64_t work_ns[MS_N_WORKS]; /* not idle alone */
 } ms_slice;
 
 /* A stream of a rank. */
@@ -63,10 +63,15 @@ typedef struct ms_record_lane {
 
 /* Of report.ranks[i]. */
 typedef struct ms_record_rank {
+    bool has_time;   /* false: t_ns and end_ns count events */
+    uint64_t end_ns; /* of the step, or of what lies after it; > 0 */
     uint32_t n_points, n_bands, n_lanes, n_far;
-    ms_point *points;      /* the exact peak is one of them */
+    ms_point *points;         /* ascending; the exact peak is one of them */
+    uint64_t *reserved_bytes; /* the highest so far when point i ends, never
+                                 below its total */
     ms_band *bands;        /* in order, without gaps; none: no op takes time */
-    ms_record_lane *lanes; /* the compute stream, then each that works */
+    ms_record_lane *lanes; /* the compute stream, then each that works; none:
+                              no op takes time */
     uint64_t *far;         /* highest level of the host's memory in each of
                               n_far equal parts of the step; 0: none is used */
 } ms_record_rank;
@@ -75,16 +80,26 @@ typedef struct ms_record {
     const char *model, *device, *policy; /* as in ms_report_names */
     const char *title, *subtitle;        /* of a figure of this run alone */
     uint64_t parameters;
-    ms_report report; /* read back: without event, plan_op */
-    ms_record_rank *ranks;
-    uint32_t n_layers; /* of the worst rank */
+    uint32_t data_ranks;   /* ms_machine's: how many do what each rank does */
+    ms_report report;      /* read back: without event, plan_op */
+    ms_record_rank *ranks; /* NULL: read back from a result without them */
+    uint32_t n_layers;     /* of the worst rank */
     ms_layer_use *layers;
 } ms_record;
 
-/* record points into line, report and names; title and subtitle are the
- * caller's to set. */
+extern const char *const ms_record_works[MS_N_WORKS]; /* "wait_copy" */
+/* Of MS_PHASE_MIXED, too; NULL for the loss. */
+extern const char *const ms_record_phases[MS_N_PHASES + 1];
+
+/* record points into line, report and names; title, subtitle and
+ * data_ranks are the caller's to set. */
 ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
                     const ms_report_names *names, ms_arena *arena,
                     ms_record *record, ms_fault *fault);
+/* MS_EINPUT for a record without ranks: it was read back from a result that has
+ * no timeline, and figures of one run cannot be drawn. */
+ms_err ms_record_check(const ms_record *record, ms_fault *fault);
+/* What the report's JSON does not have, as an object. */
+void ms_record_json(const ms_record *record, ms_text *text);
 
 #endif

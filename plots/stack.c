@@ -26,17 +26,34 @@ static double point_end_ns(const ms_stack *stack, uint32_t i)
                                      : stack->end_ns);
 }
 
+static bool is_within(const ms_stack *stack, uint32_t i, double x0, double x1)
+{
+    return ms_stack_x(stack, (double)stack->points[i].t_ns) < x1 &&
+           ms_stack_x(stack, point_end_ns(stack, i)) >= x0;
+}
+
 uint64_t ms_stack_highest(const ms_stack *stack, double x0, double x1)
 {
     uint64_t highest = 0;
-    for (uint32_t i = 0; i < stack->n; i++) {
-        const ms_point *point = &stack->points[i];
-        if (ms_stack_x(stack, (double)point->t_ns) < x1 &&
-            ms_stack_x(stack, point_end_ns(stack, i)) >= x0 &&
-            point->total_bytes > highest)
-            highest = point->total_bytes;
-    }
+    for (uint32_t i = 0; i < stack->n; i++)
+        if (is_within(stack, i, x0, x1) &&
+            stack->points[i].total_bytes > highest)
+            highest = stack->points[i].total_bytes;
     return highest;
+}
+
+bool ms_stack_crosses(const ms_stack *stack, const ms_box *box)
+{
+    uint64_t lowest = UINT64_MAX, highest = 0;
+    for (uint32_t i = 0; i < stack->n; i++) {
+        uint64_t bytes = stack->reserved_bytes[i];
+        if (!is_within(stack, i, box->x0, box->x1))
+            continue;
+        lowest = bytes < lowest ? bytes : lowest;
+        highest = bytes > highest ? bytes : highest;
+    }
+    return lowest <= highest && ms_stack_y(stack, (double)lowest) > box->y0 &&
+           ms_stack_y(stack, (double)highest) < box->y1;
 }
 
 /* ---- thickness ----------------------------------------------------------- */
@@ -126,6 +143,24 @@ void ms_stack_write(const ms_stack *stack, const char *name,
         if (i > 0 && next == level)
             continue;
         put_vertex(stack, t_ns, level, script);
+        put_vertex(stack, t_ns, next, script);
+        level = next;
+    }
+    put_vertex(stack, (double)stack->end_ns, level, script);
+    ms_text_add(script, "EOD\n");
+}
+
+void ms_stack_write_reserved(const ms_stack *stack, ms_text *script)
+{
+    double level = 0.0;
+    ms_text_add(script, "$reserved << EOD\n");
+    for (uint32_t i = 0; i < stack->n; i++) {
+        double t_ns = (double)stack->points[i].t_ns;
+        double next = (double)stack->reserved_bytes[i];
+        if (i > 0 && next == level)
+            continue;
+        if (i > 0)
+            put_vertex(stack, t_ns, level, script);
         put_vertex(stack, t_ns, next, script);
         level = next;
     }

@@ -59,6 +59,23 @@ static void put_decimal(ms_text *text, uint64_t value, const ms_unit *unit,
         ms_text_add(text, ".%0*u", decimals, part);
 }
 
+void ms_units_put_decimals(ms_text *text, uint64_t value, const ms_unit *unit,
+                           uint64_t highest)
+{
+    uint64_t most = highest / unit->size;
+    int decimals = unit->size == 1 || most >= 1000 ? 0 : most >= 10 ? 1 : 2;
+    uint64_t least = unit->size; /* that is not rounded to zero, times two */
+    for (int i = 0; i < decimals; i++)
+        least /= 10;
+    if (value == 0 || value >= least - least / 2)
+        put_decimal(text, value, unit, value > 0 ? decimals : 0);
+    else
+        ms_text_add(text, "<%s",
+                    decimals == 0   ? "1"
+                    : decimals == 1 ? "0.1"
+                                    : "0.01");
+}
+
 void ms_units_put_number(ms_text *text, uint64_t bytes, const ms_unit *unit)
 {
     if (bytes > 0 && bytes < unit->size / 200)

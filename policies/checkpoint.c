@@ -15,6 +15,7 @@ enum {
     SELECTIVE,
     SAC,
     EVERY,
+    FIRST,
     SEQUENTIAL,
     BLOCKS,
     AUTO,
@@ -27,7 +28,7 @@ enum {
 enum { REENTRANT, NONREENTRANT };
 
 #define MOST 1000000
-#define SEGMENTED "full|sqrt|every|sequential|blocks"
+#define SEGMENTED "full|sqrt|every|first|sequential|blocks"
 
 static const ms_param params[N_PARAMS] = {
     [NONE] = {.name = "none",
@@ -59,6 +60,13 @@ static const ms_param params[N_PARAMS] = {
                .low = 1,
                .high = MOST,
                .help = "segments of N blocks, all checkpointed"},
+    [FIRST] = {.name = "first",
+               .type = MS_PARAM_INT,
+               .choice = true,
+               .low = 1,
+               .high = MOST,
+               .help = "each of the first N blocks is a segment, the others "
+                       "save all (Megatron's recompute_method=block)"},
     [SEQUENTIAL] = {.name = "sequential",
                     .type = MS_PARAM_INT,
                     .choice = true,
@@ -255,6 +263,7 @@ static ms_err cut(const ms_policy_context *context, block_list *blocks,
 {
     const ms_policy_value *values = context->values;
     uint32_t size = (uint32_t)values[EVERY].number;
+    uint32_t first = (uint32_t)values[FIRST].number;
     uint32_t count = (uint32_t)values[SEQUENTIAL].number;
     if (values[SQRT].given)
         return cut_sqrt(context, blocks, fault);
@@ -265,6 +274,10 @@ static ms_err cut(const ms_policy_context *context, block_list *blocks,
     if (values[EVERY].given) {
         MS_TRY(check_count(blocks, EVERY, size, fault));
         ms_cuts_every(blocks->n, size, blocks->segment);
+    }
+    if (values[FIRST].given) {
+        MS_TRY(check_count(blocks, FIRST, first, fault));
+        ms_cuts_every(first, 1, blocks->segment);
     }
     if (values[SEQUENTIAL].given) {
         MS_TRY(check_count(blocks, SEQUENTIAL, count, fault));

@@ -10,7 +10,9 @@ typedef struct held_free {
 typedef struct active_state {
     const ms_plan *plan;
     const ms_machine *machine;
+    ms_arena *arena;
     ms_timeline *line;
+    uint32_t raises_capacity;
     uint64_t *now_bytes; /* active, per rank */
     uint64_t *tail_ns;   /* per rank and stream: end of what is issued */
     held_free *heap;     /* earliest first */
@@ -93,7 +95,26 @@ static void pass_syncs(active_state *state, uint32_t op)
     }
 }
 
-static void allocate(active_state *state, uint32_t op)
+static ms_err raise_to(active_state *state, uint32_t op, uint64_t bytes,
+                       ms_fault *fault)
+{
+    ms_timeline *line = state->line;
+    ms_rank_levels *levels = &line->ranks[state->plan->op[op].rank];
+
+    if (bytes <= levels->active_peak_bytes)
+        return MS_OK;
+    levels->active_peak_bytes = bytes;
+    if (line->n_raises == state->raises_capacity)
+        line->raises =
+            ms_arena_grow(state->arena, line->raises, &state->raises_capacity,
+                          line->n_raises + 1, sizeof *line->raises);
+    if (!line->raises)
+        return ms_fail_nomem(fault);
+    line->raises[line->n_raises++] = (struct ms_raise){op, bytes};
+    return MS_OK;
+}
+
+static ms_err allocate(active_state *state, uint32_t op, ms_fault *fault)
 {
     const ms_plan *plan = state->plan;
     uint8_t rank = plan->op[op].rank;
@@ -101,14 +122,13 @@ static void allocate(active_state *state, uint32_t op)
     uint64_t bytes = 0;
 
     if (r == end)
-        return;
+        return MS_OK;
     complete_frees(state);
     for (; r < end; r++)
         if (plan->row[r].pool == MS_DEVICE_POOL)
             bytes += plan->row[r].bytes;
-    uint64_t now_bytes = state->now_bytes[rank] += bytes;
-    if (now_bytes > state->line->ranks[rank].active_peak_bytes)
-        state->line->ranks[rank].active_peak_bytes = now_bytes;
+    state->now_bytes[rank] += bytes;
+    return raise_to(state, op, state->now_bytes[rank], fault);
 }
 
 /* The op is issued: it is the end of its stream now. */
@@ -143,24 +163,26 @@ static void release(active_state *state, uint32_t row)
     push(state, item);
 }
 
-static void walk(active_state *state)
+static ms_err walk(active_state *state, ms_fault *fault)
 {
     const ms_plan *plan = state->plan;
 
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         pass_syncs(state, op);
-        allocate(state, op);
+        MS_TRY(allocate(state, op, fault));
         issue(state, op);
         for (uint32_t i = plan->op[op].release_at;
              i < plan->op[op + 1].release_at; i++)
             release(state, plan->release[i]);
     }
+    return MS_OK;
 }
 
 ms_err ms_active_book(const ms_plan *plan, const ms_machine *machine,
                       ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
-    active_state state = {.plan = plan, .machine = machine, .line = line};
+    active_state state = {
+        .plan = plan, .machine = machine, .arena = arena, .line = line};
     uint32_t n = 0;
 
     if (!plan->wait_at)
@@ -175,6 +197,5 @@ ms_err ms_active_book(const ms_plan *plan, const ms_machine *machine,
     state.heap = ms_arena_take_raw(arena, n, sizeof *state.heap);
     if (!state.now_bytes || !state.tail_ns || !state.heap)
         return ms_fail_nomem(fault);
-    walk(&state);
-    return MS_OK;
+    return walk(&state, fault);
 }

@@ -14,8 +14,8 @@
 
 #include "sim/sim.h"
 
-/* Fills active_peak_bytes of each rank, in host issue order.  Needs the
- * timeline's end_ns. */
+/* Fills active_peak_bytes of each rank and the raises, in host issue order.
+ * Needs the timeline's end_ns. */
 ms_err ms_active_book(const ms_plan *plan, const ms_machine *machine,
                       ms_arena *arena, ms_timeline *line, ms_fault *fault);
 

@@ -33,7 +33,6 @@ typedef struct timed_op {
 typedef struct fold_state {
     const ms_timeline *line;
     const ms_plan *plan;
-    bool by_device;
     timed_op *order;  /* ops by start, when booked by device time; else NULL */
     uint32_t next_op; /* ops before it (in that order) have begun */
     uint8_t phase_of[MS_N_PASSES];
@@ -73,7 +72,7 @@ static bool has_begun(const fold_state *fold, const ms_event *event)
 {
     if (fold->next_op >= fold->plan->n_ops)
         return false;
-    if (!fold->by_device)
+    if (!fold->line->by_device)
         return fold->next_op <= event->op_act >> 1;
     uint64_t start_ns = fold->order[fold->next_op].start_ns;
     return start_ns < event->t_ns ||
@@ -216,44 +215,6 @@ static void run_fold(fold_state *fold, const level_stop *stops,
 
 /* ---- where to stop ------------------------------------------------------- */
 
-/* How many events are booked no later than the mark.  In host order the rows
- * and releases before it; by device time those up to the end of its op. */
-static uint32_t events_until(const fold_state *fold,
-                             const struct ms_plan_mark *mark)
-{
-    const ms_timeline *line = fold->line;
-    if (!fold->by_device)
-        return fold->plan->op[mark->op + 1].alloc_at + mark->releases;
-    uint64_t end_ns = line->end_ns[mark->op];
-    uint32_t low = 0, high = line->n_events;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const ms_event *event = &line->events[middle];
-        bool allocates_later =
-            (event->op_act & 1u) && event->op_act >> 1 > mark->op;
-        if (event->t_ns < end_ns || (event->t_ns == end_ns && !allocates_later))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Start, before_loss and after_forward are read in the first micro-batch,
- * after_backward and end in the last. */
-static uint32_t find_mark(const ms_plan *plan, uint8_t rank, uint8_t mark)
-{
-    uint32_t found = MS_NONE;
-    for (uint32_t m = 0; m < plan->n_marks; m++) {
-        if (plan->marks[m].rank != rank || plan->marks[m].mark != mark)
-            continue;
-        found = m;
-        if (mark <= MS_MARK_AFTER_FORWARD)
-            break;
-    }
-    return found;
-}
-
 static int compare_stops(const void *left, const void *right)
 {
     const level_stop *a = left, *b = right;
@@ -267,11 +228,9 @@ static uint32_t list_stops(const fold_state *fold, level_stop *stops)
     for (uint8_t rank = 0; rank < plan->n_ranks; rank++) {
         uint32_t peak = fold->ranks[rank].out->peak.event;
         for (uint32_t mark = 0; mark < MS_N_MARKS; mark++) {
-            uint32_t m = find_mark(plan, rank, (uint8_t)mark);
-            if (m == MS_NONE)
-                continue;
-            uint32_t at = events_until(fold, &plan->marks[m]);
-            stops[n++] = (level_stop){at, rank, (uint8_t)mark};
+            uint32_t at = ms_timeline_until(fold->line, rank, (ms_mark)mark);
+            if (at != MS_NONE)
+                stops[n++] = (level_stop){at, rank, (uint8_t)mark};
         }
         if (peak != MS_NONE)
             stops[n++] = (level_stop){peak + 1, rank, PEAK};
@@ -490,7 +449,7 @@ static ms_err init_fold(fold_state *fold, ms_arena *arena, ms_report *report,
         fold->phase_of[pass] = pass == MS_START || pass == MS_COPY
                                    ? CARRIED
                                    : (uint8_t)ms_names_phase_of(pass);
-    return fold->by_device ? order_ops(fold, arena, fault) : MS_OK;
+    return fold->line->by_device ? order_ops(fold, arena, fault) : MS_OK;
 }
 
 ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
@@ -505,10 +464,7 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
                           .revoked_prefetches = line->n_revoked,
                           .lack = line->lack,
                           .recomputed_ops = plan->recomputed_ops};
-    fold_state fold = {.line = line,
-                       .plan = plan,
-                       .by_device = machine->book_device,
-                       .far_peak = report->far};
+    fold_state fold = {.line = line, .plan = plan, .far_peak = report->far};
     MS_TRY(init_fold(&fold, arena, report, fault));
     level_stop *stops = ms_arena_take_raw(
         arena, (size_t)plan->n_ranks * (MS_N_MARKS + 1), sizeof *stops);

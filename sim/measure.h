@@ -7,6 +7,11 @@
 
 /* ---- timeline.c: folds over events --------------------------------------- */
 
+/* How many events are booked no later than the mark: start, before_loss and
+ * after_forward of the first micro-batch, after_backward and end of the last.
+ * MS_NONE: the program has no such mark. */
+uint32_t ms_timeline_until(const ms_timeline *line, uint8_t rank, ms_mark mark);
+
 /* Rows of rank's device pool alive just after event index e, largest first;
  * *n of them. */
 ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint8_t rank,
@@ -16,7 +21,8 @@ ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint8_t rank,
 /* The device level of one rank as a step function, thinned to at most
  * max_points points (at least 4; per pixel column: first, lowest, highest,
  * last of the total) that always include the exact peak.  bytes[c] is the
- * level of category c from t_ns on. */
+ * level of category c from t_ns on.  Where all events are at one instant t_ns
+ * counts them instead, those of the rank's device from 0. */
 typedef struct ms_point {
     uint64_t t_ns, total_bytes;
     uint64_t bytes[MS_N_CATEGORIES];
@@ -27,11 +33,17 @@ ms_err ms_timeline_points(const ms_timeline *line, uint8_t rank,
 
 /* ---- bylayer.c: what each layer keeps and repeats ------------------------ */
 
-/* A block, or a layer that is in none, in the order of the forward pass.
+/* A block, or a layer that is in none (of an op graph without names: a unit),
+ * in the order of the forward pass, the loss included; of a rank only what it
+ * runs.
  * saved_bytes: what its ops made and autograd or a checkpoint holds on the
  * device after the loss of the first micro-batch (storages of activations,
- * each once); recompute_ns: how long its ops run again, of all micro-batches;
- * forward_ns: the first time. */
+ * each once).  Where no checkpoint holds anything they sum to the report's
+ * saved_for_backward_bytes, else they may exceed it by what closures hold.
+ * 0 where the program does not mark that instant.
+ * recompute_ns: how long its ops run again; forward_ns: the first time; both
+ * of all micro-batches on the compute stream, so that they sum to the times'
+ * recompute_ns and forward_ns. */
 typedef struct ms_layer_use {
     const char *name;
     uint64_t saved_bytes, forward_ns, recompute_ns;
@@ -114,9 +126,6 @@ bool ms_waits_next(const ms_waits *waits, ms_wait *wait);
 /* Of op and last (or MS_NONE) the one that works until later: for
  * ms_waits_after.  Ops that take no time end with others. */
 uint32_t ms_waits_later(const ms_timeline *line, uint32_t op, uint32_t last);
-/* All waits of a rank's compute stream in order of time. */
-ms_err ms_waits_list(const ms_waits *waits, uint8_t rank, ms_arena *arena,
-                     ms_wait **list, uint32_t *n, ms_fault *fault);
 /* Of an op (MS_NONE: none): ms_transfer_kind or MS_N_TRANSFERS, ms_link or
  * MS_N_LINKS, and what a wait for it is. */
 uint8_t ms_waits_kind(const ms_waits *waits, uint32_t op);
@@ -240,7 +249,8 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
 /* The JSON of design.md 6.  What only the caller knows comes in here. */
 typedef struct ms_report_names {
     const char *model, *device, *policy;
-    const char *settings_json; /* an object, spliced in as it is */
+    const char *settings_json; /* objects, spliced in as they are, or NULL: */
+    const char *timeline_json; /* the run's, and the record's of plots/ */
 } ms_report_names;
 void ms_report_json(const ms_report *report, const ms_graph *graph,
                     const ms_report_names *names, ms_text *text);

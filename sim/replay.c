@@ -206,6 +206,7 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
 
     assert(machine->book_device || !machine->wall);
     MS_TRY(open_line(plan, arena, line, fault));
+    line->by_device = machine->book_device;
     if (machine->paging.page_bytes > 0)
         return replay_paging(&books, machine, arena, fault);
     if (machine->wall)

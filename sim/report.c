@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/sim.h"
 
+#include <string.h>
+
 /* Every key is followed by a value; keys after the first of an object bring
  * their comma along. */
 static void first_key(ms_text *text, const char *name)
@@ -21,6 +23,11 @@ static void put_string(ms_text *text, const char *string)
         ms_text_json(text, string);
     else
         ms_text_add(text, "null");
+}
+
+static void put_object(ms_text *text, const char *json)
+{
+    ms_text_put(text, json ? json : "null", json ? strlen(json) : 4);
 }
 
 static void put_id(ms_text *text, uint32_t id)
@@ -331,8 +338,7 @@ static void put_heading(ms_text *text, const ms_report *report,
     key(text, "policy");
     put_string(text, names->policy);
     key(text, "settings");
-    ms_text_add(text, "%s",
-                names->settings_json ? names->settings_json : "null");
+    put_object(text, names->settings_json);
     key(text, "parameters");
     ms_text_u64(text, graph->parameters);
     put_unknown(text, graph);
@@ -424,5 +430,8 @@ void ms_report_json(const ms_report *report, const ms_graph *graph,
             ms_text_add(text, ", ");
         put_rank(text, &report->ranks[rank]);
     }
-    ms_text_add(text, "]}");
+    ms_text_add(text, "]");
+    key(text, "timeline");
+    put_object(text, names->timeline_json);
+    ms_text_add(text, "}");
 }

@@ -550,7 +550,15 @@ typedef struct ms_timeline {
     uint64_t *passed_ns; /* when the host was past its first k syncs, k = 0
                             to plan's n_sync; NULL: there are none */
     uint64_t step_ns;
+    bool by_device; /* events are booked by device time */
     ms_rank_levels *ranks;
+    /* Where frees wait for other streams (books in host issue order): the ops
+     * that raise the active bytes of their rank to a new high, in order. */
+    uint32_t n_raises;
+    struct ms_raise {
+        uint32_t op;
+        uint64_t active_bytes;
+    } * raises;
     /* With a wall: prefetches revoked after their copy, or put off instead of
      * it (their ops' times are those of the first try), the copies that came
      * for their users, and what was missing when nothing helped. */
@@ -589,5 +597,4 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
 #include "sim/measure.h"
 #include "sim/pools/alloctrace.h"
 #include "sim/pools/torch.h"
-
 #endif

@@ -10,6 +10,44 @@ static bool on_device(const ms_plan *plan, uint32_t row, uint8_t rank)
            plan->op[plan->row[row].op].rank == rank;
 }
 
+/* ---- named instants ------------------------------------------------------ */
+
+/* In host order the rows and releases before the mark; by device time those up
+ * to the end of its op. */
+static uint32_t events_until(const ms_timeline *line,
+                             const struct ms_plan_mark *mark)
+{
+    if (!line->by_device)
+        return line->plan->op[mark->op + 1].alloc_at + mark->releases;
+    uint64_t end_ns = line->end_ns[mark->op];
+    uint32_t low = 0, high = line->n_events;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const ms_event *event = &line->events[middle];
+        bool allocates_later =
+            (event->op_act & 1u) && event->op_act >> 1 > mark->op;
+        if (event->t_ns < end_ns || (event->t_ns == end_ns && !allocates_later))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint32_t ms_timeline_until(const ms_timeline *line, uint8_t rank, ms_mark mark)
+{
+    const struct ms_plan_mark *found = NULL;
+    for (uint32_t m = 0; m < line->plan->n_marks; m++) {
+        const struct ms_plan_mark *it = &line->plan->marks[m];
+        if (it->rank != rank || it->mark != mark)
+            continue;
+        found = it;
+        if (mark <= MS_MARK_AFTER_FORWARD)
+            break;
+    }
+    return found ? events_until(line, found) : MS_NONE;
+}
+
 /* ---- who is alive -------------------------------------------------------- */
 
 typedef struct sized_row {
@@ -97,18 +135,32 @@ static void see(column *in, uint32_t event, uint64_t total_bytes)
     in->event[LAST] = event;
 }
 
+/* The end of the points' axis: the last event's time, or where all is at one
+ * instant the number of events. */
+static uint64_t end_of(const ms_timeline *line)
+{
+    uint32_t n = line->n_events;
+    uint64_t end_ns = n ? line->events[n - 1].t_ns : 0;
+    return end_ns ? end_ns : n;
+}
+
+static bool takes_time(const ms_timeline *line)
+{
+    return line->n_events && line->events[line->n_events - 1].t_ns > 0;
+}
+
 static void fill_columns(const ms_timeline *line, uint8_t rank, column *columns,
                          uint32_t n_columns)
 {
-    uint64_t end_ns =
-        line->n_events ? line->events[line->n_events - 1].t_ns : 0;
-    uint64_t width_ns = end_ns / n_columns + 1;
-    uint64_t total_bytes = 0;
+    uint64_t width = end_of(line) / n_columns + 1;
+    bool has_time = takes_time(line);
+    uint64_t total_bytes = 0, number = 0;
     for (uint32_t e = 0; e < line->n_events; e++) {
         if (!on_device(line->plan, line->events[e].row, rank))
             continue;
+        uint64_t at = has_time ? line->events[e].t_ns : number++;
         total_bytes += signed_bytes(line, e);
-        see(&columns[line->events[e].t_ns / width_ns], e, total_bytes);
+        see(&columns[at / width], e, total_bytes);
     }
 }
 
@@ -167,12 +219,14 @@ static void fill_points(const ms_timeline *line, uint8_t rank,
                         const uint32_t *shown, uint32_t n, ms_point *points)
 {
     const ms_plan *plan = line->plan;
+    bool has_time = takes_time(line);
+    uint64_t number = 0;
     ms_point now = {0};
     for (uint32_t e = 0, i = 0; i < n; e++) {
         uint32_t row = line->events[e].row;
         if (!on_device(plan, row, rank))
             continue;
-        now.t_ns = line->events[e].t_ns;
+        now.t_ns = has_time ? line->events[e].t_ns : number++;
         now.total_bytes += signed_bytes(line, e);
         now.bytes[plan->row[row].category] += signed_bytes(line, e);
         if (e == shown[i])

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The man page names every command and option that the program's help names,
-# and no other:
+# and no other; it names the words that options take, topics, policies, schemas
+# and exit statuses, too:
 #
 #   tests/man.sh PROGRAM
 set -eu
@@ -26,5 +27,47 @@ grep -o 'Fl -[a-z-]*' "$page" | sed 's/Fl -//' | grep -v '^version$' |
     sort -u >"$folder/paged"
 diff -u "$folder/told" "$folder/paged" >&2 || {
     echo "man.sh: options of the help (-) and of memsim.1 (+) differ" >&2
+    exit 1
+}
+
+# ---- words
+
+named() { # what; its words on standard input
+    tr ' ' '\n' | sort -u >"$folder/words"
+    [ -s "$folder/words" ] || {
+        echo "man.sh: which words has $1?" >&2
+        exit 1
+    }
+    while read -r word; do
+        grep -qw -e "$word" "$page" || {
+            echo "man.sh: memsim.1 lacks \"$word\" ($1)" >&2
+            exit 1
+        }
+    done <"$folder/words"
+}
+words() { # what could stand for the last word, without files
+    "$memsim" completion words -- "$@" | sed '/^:files/d'
+}
+
+while read -r command; do
+    for option in $("$memsim" help "$command" |
+        sed -n 's/^  .*\(--[a-z-]*\) [A-Z].*/\1/p'); do
+        "$memsim" completion words -- "$command" "$option" '' >"$folder/values"
+        # Words of the option's own have no description.
+        if [ -s "$folder/values" ] &&
+            [ -z "$(cut -s -f 2- "$folder/values")" ]; then
+            named "$command $option" <"$folder/values"
+        fi
+    done
+done <"$folder/commands"
+"$memsim" help | sed -n '/^Topics/,/^$/s/^  \([a-z]*\) .*/\1/p' | named help
+words run -p '' | cut -f 1 | tr -d : | named --policy
+words schema '' | cut -f 1 | named schema
+words completion '' | named completion
+
+"$memsim" help exit | awk '{ print $1 }' >"$folder/told"
+sed -n '/^\.Sh EXIT/,/^\.El/s/^\.It \([0-9]*\)$/\1/p' "$page" |
+    diff -u "$folder/told" - >&2 || {
+    echo "man.sh: exit statuses of the help (-) and of memsim.1 (+) differ" >&2
     exit 1
 }

@@ -2,7 +2,7 @@
 /* memsim help: the table of topics; commands print from the table of options,
  * everything else from the tables of the rooms. */
 
-#include "tools/tools.h"
+#include "tools/schema.h"
 
 #include <string.h>
 
@@ -23,8 +23,10 @@ static const topic topics[] = {
     {"frameworks", "what differs between versions of PyTorch",
      ms_help_tables_frameworks},
     {"files", "how a model file is written", ms_help_texts_files},
+    {"grid", "the points of a sweep: --grid, --filter, --shard",
+     ms_help_texts_grid},
     {"units", "bytes, GiB and GB", ms_help_texts_units},
-    {"json", "the keys of run --json", ms_help_texts_json},
+    {"json", "the keys of what --json prints", ms_help_texts_json},
     {"traces", "allocation traces and allocator options", ms_help_traces_write},
     {"exit", "exit statuses", ms_help_texts_exit},
 };
@@ -74,6 +76,35 @@ static void put_examples(const ms_command *command, ms_text *text)
         ms_text_add(text, "  %s\n", command->examples[i]);
 }
 
+/* What the operands of a command can be. */
+static void put_operands(const ms_command *command, ms_text *text)
+{
+    if (strstr(command->operands, "MODEL") != NULL)
+        ms_text_add(text, "\nMODEL is a file, - (standard input) or a "
+                          "built-in model (memsim help models).\n");
+    if (strstr(command->operands, "TRACE") != NULL)
+        ms_text_add(text,
+                    "\nTRACE is a trace in text form, a memory snapshot of "
+                    "PyTorch (a pickle), a recorded\nhistory as JSON, or - "
+                    "(standard input); \"memsim help traces\" has the forms "
+                    "and\nthe options of torch.\n");
+    if (strstr(command->operands, "RESULT") != NULL)
+        ms_text_add(text, "\nRESULT is what run --json, compare --json or "
+                          "sweep wrote, or - (standard input);\nseveral are "
+                          "drawn together.\n");
+    if (strstr(command->operands, "DOCUMENT") != NULL)
+        ms_text_add(text, "\nDOCUMENT is one of\n\n");
+    for (uint32_t i = 0; i < ms_schema_n; i++)
+        if (strstr(command->operands, "DOCUMENT") != NULL)
+            ms_text_add(text, "  %-10s %s\n", ms_schema_documents[i].name,
+                        ms_schema_documents[i].what);
+    if (strstr(command->operands, "SHELL") != NULL)
+        ms_text_add(text,
+                    "\nAn installed memsim brings them along.  For other "
+                    "shells, \"completion words --\"\nand the words of a "
+                    "command line print what could stand for the last one.\n");
+}
+
 static void put_command(const ms_command *command, ms_text *text)
 {
     ms_text_add(text, "memsim %s %s [OPTION]...: %s\n\n", command->name,
@@ -83,18 +114,19 @@ static void put_command(const ms_command *command, ms_text *text)
     for (uint32_t i = 0; i < ms_options_table_n; i++)
         if ((ms_options_table[i].commands & command->bit) != 0)
             put_option(&ms_options_table[i], text);
-    if (command->bit == MS_FOR_HELP)
-        return;
-    if (command->bit == MS_FOR_ALLOC) {
-        ms_text_add(text,
-                    "\nTRACE is a trace in text form, a memory snapshot of "
-                    "PyTorch (a pickle), a recorded\nhistory as JSON, or - "
-                    "(standard input); \"memsim help traces\" has the forms "
-                    "and\nthe options of torch.\n");
-        return;
+    put_operands(command, text);
+}
+
+/* As wide as the widest: tables grow. */
+static int width_of(bool operands)
+{
+    size_t width = 8;
+    for (uint32_t i = 0; i < ms_memsim_n_commands; i++) {
+        const ms_command *command = &ms_memsim_commands[i];
+        size_t own = strlen(operands ? command->operands : command->name);
+        width = own > width ? own : width;
     }
-    ms_text_add(text, "\nMODEL is a file, - (standard input) or a built-in "
-                      "model (memsim help models).\n");
+    return (int)width;
 }
 
 void ms_help_short(ms_text *text)
@@ -107,29 +139,35 @@ void ms_help_short(ms_text *text)
     put_examples(&ms_memsim_commands[0], text);
     ms_text_add(text, "\nCommands:\n");
     for (uint32_t i = 0; i < ms_memsim_n_commands; i++)
-        ms_text_add(text, "  %-8s %-8s  %s\n", ms_memsim_commands[i].name,
+        ms_text_add(text, "  %-*s %-*s  %s\n", width_of(false),
+                    ms_memsim_commands[i].name, width_of(true),
                     ms_memsim_commands[i].operands,
                     ms_memsim_commands[i].summary);
     ms_text_add(text, "\nTopics of memsim help:\n");
     for (size_t i = 0; i < N_TOPICS; i++)
-        ms_text_add(text, "  %-10s         %s\n", topics[i].name,
-                    topics[i].summary);
+        ms_text_add(text, "  %-*s  %s\n", width_of(false) + width_of(true) + 1,
+                    topics[i].name, topics[i].summary);
     ms_text_add(text, "\nAlso the name of a policy, layer type or family, "
                       "e.g. memsim help checkpoint.\n");
 }
 
 /* ---- topics -------------------------------------------------------------- */
 
+uint32_t ms_help_names(const char **names, uint32_t room)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < ms_memsim_n_commands && n < room; i++)
+        names[n++] = ms_memsim_commands[i].name;
+    for (size_t i = 0; i < N_TOPICS && n < room; i++)
+        names[n++] = topics[i].name;
+    return n + ms_help_tables_names(names + n, room - n);
+}
+
 static ms_err fail_topic(const char *word, ms_fault *fault)
 {
     const char *names[MAX_NAMES];
     char hint[128] = "\"memsim help\" lists the topics";
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < ms_memsim_n_commands; i++)
-        names[n++] = ms_memsim_commands[i].name;
-    for (size_t i = 0; i < N_TOPICS; i++)
-        names[n++] = topics[i].name;
-    n += ms_help_tables_names(names + n, MAX_NAMES - n);
+    uint32_t n = ms_help_names(names, MAX_NAMES);
     const char *near = ms_names_nearest(word, names, n);
     if (near != NULL && strlen(near) < 64) {
         strcpy(hint, "did you mean \"");

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Help in prose: files, units, exit statuses, the keys of run --json. */
 
-#include "tools/tools.h"
-
-#define JSON_INDENT 36u
+#include "tools/schema.h"
 
 static void put(ms_text *text, const char *const *lines)
 {
@@ -91,6 +89,59 @@ void ms_help_texts_files(ms_text *text)
     put(text, topics);
 }
 
+void ms_help_texts_grid(ms_text *text)
+{
+    static const char *const lines[] = {
+        "memsim sweep MODEL --grid KEY=LIST [--grid KEY=LIST]... simulates "
+        "each point of",
+        "the product; the last key varies fastest.",
+        "",
+        "KEY     policy, device, gpus, memory; batch, sequence and the other "
+        "settings of",
+        "        memsim help training; graph.KEY; model.KEY.  It takes the "
+        "place of the",
+        "        option of that name, but policies join those of -p.",
+        "LIST    VALUE,VALUE,... or, where values have commas, "
+        "VALUE;VALUE;... (one with",
+        "        commas: VALUE;)",
+        "VALUE   a word, a number, or a range of whole numbers (of sizes for "
+        "memory):",
+        "        A..B      A, A+1, ... up to B",
+        "        A..B+S    A, A+S, A+2S, ... not beyond B",
+        "        A..B*F    A, A*F, A*F*F, ... not beyond B",
+        "",
+        "--filter CONDITION, repeated, keeps the points for which all hold.  "
+        "A condition",
+        "is SIDE<=SIDE (or <, >, >=, =, !=), a side a number, a key or a "
+        "product of",
+        "these; KEY=WORD, KEY!=WORD, or KEY~PART (the value contains it).",
+        "",
+        "--shard I/N simulates the I-th of N parts; the rows of all parts, "
+        "one behind the",
+        "other, are the rows of the whole.",
+        "",
+        "A row has point (from 1, of the product, filtered ones counted), the "
+        "keys with",
+        "their values (memory in bytes), policy, status, message and numbers; "
+        "a point",
+        "that cannot be simulated is a row with status refused or infeasible, "
+        "a message",
+        "and no numbers.  Rows come in the order of the points and are the "
+        "same whatever",
+        "--jobs is.  The exit status is 0 also where points do not fit.",
+        "",
+        "    memsim sweep llama-2-7b -o out.csv \\",
+        "        --grid 'policy=none;checkpoint:sqrt;zero:3,dp=8' \\",
+        "        --grid 'batch=1..64*2' --grid sequence=1024,2048,4096 \\",
+        "        --filter 'batch*sequence<=65536'",
+        "",
+        "With -o FILE rows are added to FILE as they come; after an "
+        "interruption the same",
+        "command with --resume goes on behind the last whole row.",
+        NULL};
+    put(text, lines);
+}
+
 void ms_help_texts_units(ms_text *text)
 {
     static const char *const lines[] = {
@@ -126,124 +177,32 @@ void ms_help_texts_exit(ms_text *text)
         ms_text_add(text, "  %3d  %s\n", rows[i].status, rows[i].meaning);
 }
 
-typedef struct json_key {
-    const char *key, *meaning; /* key NULL: the end */
-} json_key;
-
-static void put_keys(const json_key *row, ms_text *text)
-{
-    for (; row->key != NULL; row++) {
-        const char *label = ms_arena_format(text->arena, "  %s", row->key);
-        if (label == NULL)
-            text->failed = true;
-        else
-            ms_screen_fill(text, JSON_INDENT, label, row->meaning);
-    }
-}
-
-static void put_explain_keys(ms_text *text)
-{
-    static const json_key rows[] = {
-        {"at", "the instant: time_ns, event, phase, op, layer"},
-        {"total_bytes", "what is alive then; the groups sum to it"},
-        {"groups", "tensors that differ in a number only, largest first: "
-                   "category, layer, role, op (that made them), count, bytes "
-                   "(all of them)"},
-        {"groups[].why", "what keeps them alive"},
-        {"groups[].next_reader", "op and layer that read them next"},
-        {"groups[].remove", "policies and settings, found by replays, that "
-                            "leave at most half of the bytes"},
-        {NULL, NULL}};
-    ms_text_add(text, "\nmemsim explain MODEL --json, beside schema_version, "
-                      "memsim, model and policy:\n\n");
-    put_keys(rows, text);
-}
-
-static void put_compare_keys(ms_text *text)
-{
-    static const json_key rows[] = {
-        {"variants", "the object of run --json for each"},
-        {"differences", "for the second variant on, each minus the first: "
-                        "variant, against (numbers from 1), then the columns "
-                        "of --csv that are bytes or ns"},
-        {"explain", "null without --explain"},
-        {"explain.variants", "at and total_bytes of the two, as in explain"},
-        {"explain.groups", "tensors held differently, largest first: as in "
-                           "explain, but difference_bytes, and variants with "
-                           "bytes, why, next_reader of each; a tensor that is "
-                           "not alive has 0 bytes, and why says where it went"},
-        {NULL, NULL}};
-    ms_text_add(text, "\nmemsim compare MODEL --json, beside schema_version, "
-                      "memsim and model:\n\n");
-    put_keys(rows, text);
-}
-
-static void put_run_keys(ms_text *text)
-{
-    static const json_key rows[] = {
-        {"schema_version", "1; keys may be added, none change"},
-        {"memsim", "version of the program"},
-        {"status", "ok, over, out_of_memory or infeasible"},
-        {"model, device, policy", "names; policy in canonical spelling"},
-        {"settings", "every setting; \"defaults\" lists those not given"},
-        {"parameters", "elements, tied ones once"},
-        {"unknown_ops", "op and count of each that has no rule (see "
-                        "graph.unknown_op)"},
-        {"fits", "reserved + context <= capacity"},
-        {"capacity_bytes", "of the device, or --memory"},
-        {"context_bytes", "driver and kernels, outside the pool"},
-        {"headroom_bytes", "capacity - reserved - context"},
-        {"out_of_memory", "with --wall: op, layer, time_ns and missing_bytes "
-                          "where nothing helped"},
-        {"peak", "highest allocated, active, requested, reserved (_bytes); "
-                 "of the highest allocated its time_ns, event, phase, pass, "
-                 "op, layer, micro_batch, rank"},
-        {"peak.by_category", "what is alive then; sums to allocated_bytes"},
-        {"category_peaks", "highest level of each category on its own"},
-        {"model_states", "highest parameters, gradients, optimizer state"},
-        {"levels", "start, before_loss, after_forward, after_backward, end; "
-                   "without workspace"},
-        {"phase_peaks", "highest level in forward, loss, backward, optimizer; "
-                        "without workspace"},
-        {"phase_peaks_with_workspace", "the same with workspace"},
-        {"optimizer_scratch_bytes", "highest temporaries of the optimizer"},
-        {"saved_for_backward_bytes", "activations held after the loss"},
-        {"host_peak_bytes, nvme_peak_bytes",
-         "highest levels outside the device, of this rank"},
-        {"host_by_category, nvme_by_category", "what makes these"},
-        {"host_node_bytes, nvme_node_bytes",
-         "of all ranks of a node; ..._node_capacity_bytes: what it has"},
-        {"time", "parts that sum to step_ns on the compute stream"},
-        {"stalls", "ns of waiting by cause: host (it had not issued the op), "
-                   "copy, comm, bubble (another rank), pages, memory (full); "
-                   "of comm gather and reduce, of copy copy_to_device, "
-                   "copy_to_host, disk, host_work and pack (copies within the "
-                   "device)"},
-        {"page_faults", "with uvm: blocks that ops waited for"},
-        {"revoked_prefetches", "with --wall: copies whose memory was taken "
-                               "back before use, or put off"},
-        {"flops", "forward, backward, recompute, optimizer, total"},
-        {"recomputed_ops", "ops that ran again"},
-        {"traffic", "bytes moved: h2d, d2h, comm (sent; of it between nodes: "
-                    "network), nvme (nvme_read + nvme_write)"},
-        {"links", "for comm, outer (between groups), h2d, d2h, nvme_read, "
-                  "nvme_write, host (work of its cores): bytes, "
-                  "network_bytes, bytes_per_s while busy; busy_ns = hidden_ns "
-                  "+ exposed_ns (what the compute stream waits for)"},
-        {"overlap", "the same times of all collectives (comm) and of all "
-                    "copies"},
-        {"tokens_per_second, mfu", "null where they mean nothing"},
-        {"events", "allocations and frees replayed"},
-        {"ranks", "the same for each rank"},
-        {NULL, NULL}};
-    ms_text_add(text, "memsim run MODEL --json prints one object:\n\n");
-    put_keys(rows, text);
-}
-
 void ms_help_texts_json(ms_text *text)
 {
-    put_run_keys(text);
-    put_explain_keys(text);
-    put_compare_keys(text);
-    ms_text_add(text, "\nA key that does not apply is null.\n");
+    static const struct {
+        const char *heading;
+        const ms_keys *keys;
+    } parts[] = {
+        {"memsim run MODEL --json prints one object:", &ms_keys_run},
+        {"memsim explain MODEL --json, beside schema_version, memsim, model "
+         "and policy:",
+         &ms_keys_explain},
+        {"memsim compare MODEL --json, beside schema_version, memsim and "
+         "model:",
+         &ms_keys_compare},
+        {"memsim sweep MODEL --json, an object per line (CSV: the columns):",
+         &ms_keys_row},
+        {"memsim fit MODEL --json, beside schema_version, memsim, model, "
+         "device and\nsettings:",
+         &ms_keys_fit},
+        {"memsim inspect MODEL --json, beside schema_version, memsim and "
+         "model:",
+         &ms_keys_inspect},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        ms_text_add(text, "%s%s\n\n", i > 0 ? "\n" : "", parts[i].heading);
+        ms_keys_help(parts[i].keys, text);
+    }
+    ms_text_add(text, "\nA key that does not apply is null.  memsim schema "
+                      "prints all of them as a\nJSON Schema.\n");
 }

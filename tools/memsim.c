@@ -3,6 +3,10 @@
 
 #include "tools/tools.h"
 
+#ifndef MS_COMMIT /* "commit 1234abcd, ", by CMake in a checkout */
+#define MS_COMMIT ""
+#endif
+
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -39,6 +43,37 @@ const ms_command ms_memsim_commands[] = {
      {"memsim compare gpt2-xl -p none -p checkpoint:sqrt -p checkpoint:full",
       "memsim compare gpt2-xl --batch 8 -p none -p checkpoint:full --explain",
       "memsim compare gpt2 -p none -p microbatch:4 --batch 8 --csv -", NULL}},
+    {"sweep",
+     "MODEL",
+     "simulate the points of a grid: CSV or JSON lines",
+     MS_FOR_SWEEP,
+     1,
+     1,
+     ms_sweep_command,
+     {"memsim sweep gpt2 --grid 'batch=1..64*2'",
+      "memsim sweep gpt2-xl --grid 'policy=none;zero:3,dp=8' -o out.csv",
+      "memsim sweep gpt2 --grid batch=1..64 --grid gpus=1..8*2 --shard 1/4",
+      NULL}},
+    {"fit",
+     "MODEL",
+     "the fastest set-up that fits, proven by replay",
+     MS_FOR_FIT,
+     1,
+     1,
+     ms_fit_command,
+     {"memsim fit llama-2-7b --gpus 8 --batch 8",
+      "memsim fit gpt2-xl --memory 24GiB -p checkpoint:full",
+      "memsim fit gpt2 -p none --max batch", NULL}},
+    {"plot",
+     "RESULT",
+     "draw figures from saved results",
+     MS_FOR_PLOT,
+     1,
+     255,
+     ms_plot_command,
+     {"memsim plot run.json -o timeline.svg",
+      "memsim plot none.json full.json --figure bars -o bars.pdf",
+      "memsim plot rows.csv --x batch --y step -o curve.png", NULL}},
     {"inspect",
      "MODEL",
      "list layers, parameters, FLOPs and saved bytes",
@@ -59,6 +94,24 @@ const ms_command ms_memsim_commands[] = {
       "memsim alloc trace.txt --allocator torch --allocator "
       "torch,expandable_segments=True",
       "memsim alloc trace.txt --csv - | tail -1", NULL}},
+    {"schema",
+     "DOCUMENT",
+     "print the JSON Schema of models or results",
+     MS_FOR_SCHEMA,
+     1,
+     1,
+     ms_schema_command,
+     {"memsim schema model > model.schema.json", "memsim schema result", NULL}},
+    {"completion",
+     "SHELL",
+     "print completions for bash, zsh or fish",
+     MS_FOR_COMPLETION,
+     1,
+     UINT8_MAX,
+     ms_completion_command,
+     {". <(memsim completion bash)",
+      "memsim completion fish > ~/.config/fish/completions/memsim.fish",
+      "memsim completion words -- run gpt2 --pre", NULL}},
     {"help",
      "[TOPIC]",
      "explain a command or a topic",
@@ -168,7 +221,8 @@ static ms_err call_top(const char *const *words, uint32_t n, ms_hall *hall,
                             fault));
     if (ms_options_value(arguments, MS_OPTION_VERSION) != NULL) {
         ms_text text = {.arena = hall->keep};
-        ms_text_add(&text, "memsim %s\n", MS_VERSION);
+        ms_text_add(&text, "memsim %s\n%scJSON %s, igraph %s\n", MS_VERSION,
+                    MS_COMMIT, ms_json_library(), ms_dag_library());
         return ms_screen_print(&text, fault);
     }
     return print_help(arguments->n_operands > 0 ? arguments->operands[0] : NULL,

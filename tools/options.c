@@ -50,7 +50,7 @@ void ms_options_words(const char *words, ms_text *text)
     }
 }
 
-static bool ends_in_one_of(const char *words, const char *word)
+bool ms_options_ends_in(const char *words, const char *word)
 {
     size_t length, total = strlen(word);
     for (const char *w; (w = next_word(&words, &length)) != NULL;)
@@ -179,7 +179,7 @@ static ms_err give_next(cursor *c, const ms_option *option)
         return give(c, option, "");
     if (option->takes == MS_TAKES_OPTIONAL) {
         if (next == NULL || looks_like_option(next) ||
-            !ends_in_one_of(option->words, next))
+            !ms_options_ends_in(option->words, next))
             return give(c, option, option->fallback);
     } else if (next == NULL || looks_like_option(next)) {
         return ms_fail(c->fault, MS_EUSAGE, NULL, see_help(c->command),

@@ -32,21 +32,50 @@ static bool is_input(const ms_job *job, const char *file)
     return same_file(job->model, file) || same_file(job->program, file);
 }
 
-ms_err ms_outputs_check(const ms_job *job, const char *const *files, uint32_t n,
-                        ms_fault *fault)
+static ms_err fail_input(const char *file, ms_fault *fault)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if (is_input(job, files[i]))
-            return ms_fail(fault, MS_EUSAGE, files[i],
-                           "name another file for the output",
-                           "is an input and would be overwritten");
+    return ms_fail(fault, MS_EUSAGE, file, "name another file for the output",
+                   "is an input and would be overwritten");
+}
+
+static ms_err check_twice(const char *const *files, uint32_t n, ms_fault *fault)
+{
+    for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < i; j++)
             if (same_file(files[j], files[i]))
                 return ms_fail(fault, MS_EUSAGE, files[i],
                                "name two different files",
                                "is named for two outputs");
-    }
     return MS_OK;
+}
+
+ms_err ms_outputs_check(const ms_job *job, const char *const *files, uint32_t n,
+                        ms_fault *fault)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (is_input(job, files[i]))
+            return fail_input(files[i], fault);
+    return check_twice(files, n, fault);
+}
+
+ms_err ms_outputs_keep(const char *const *inputs, uint32_t n_inputs,
+                       const char *const *files, uint32_t n, ms_fault *fault)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n_inputs; j++)
+            if (files[i] != NULL && strcmp(files[i], "-") != 0 &&
+                same_file(inputs[j], files[i]))
+                return fail_input(files[i], fault);
+    return check_twice(files, n, fault);
+}
+
+char *ms_outputs_script(const char *figure, ms_arena *arena)
+{
+    const char *dot = strrchr(figure, '.'), *slash = strrchr(figure, '/');
+    size_t length = dot != NULL && (slash == NULL || dot > slash)
+                        ? (size_t)(dot - figure)
+                        : strlen(figure);
+    return ms_arena_format(arena, "%.*s.gp", (int)length, figure);
 }
 
 ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
@@ -58,4 +87,35 @@ ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
     if (!quiet)
         ms_complain_note("wrote", path);
     return MS_OK;
+}
+
+/* memsim.svg -> memsim.gp */
+static char *script_of(const char *figure, ms_arena *arena)
+{
+    const char *dot = strrchr(figure, '.'), *slash = strrchr(figure, '/');
+    size_t length = dot != NULL && (slash == NULL || dot > slash)
+                        ? (size_t)(dot - figure)
+                        : strlen(figure);
+    return ms_arena_format(arena, "%.*s.gp", (int)length, figure);
+}
+
+ms_err ms_outputs_picture(const ms_arguments *arguments, ms_arena *arena,
+                          ms_picture *picture, ms_fault *fault)
+{
+    ms_format format;
+    bool keeps = ms_options_value(arguments, MS_OPTION_KEEP_SCRIPT) != NULL;
+    *picture =
+        (ms_picture){.path = ms_options_value(arguments, MS_OPTION_PLOT),
+                     .kind = ms_options_value(arguments, MS_OPTION_FIGURE)};
+    if (picture->path == NULL && (keeps || picture->kind != NULL))
+        return ms_fail(fault, MS_EUSAGE, NULL, "add --plot",
+                       "option \"--%s\" needs a figure",
+                       keeps ? "keep-script" : "figure");
+    if (picture->path == NULL)
+        return MS_OK;
+    if (keeps)
+        picture->script = script_of(picture->path, arena);
+    if (keeps && picture->script == NULL)
+        return ms_fail_nomem(fault);
+    return ms_gnuplot_format(picture->path, &format, fault);
 }

@@ -5,6 +5,7 @@
 #include "tools/tools.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* What collectives reach of a link's printed rate; modelling defaults that the
  * bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth). */
@@ -46,21 +47,27 @@ static ms_err check_gpus(const ms_shape *shape, ms_fault *fault)
                    shape->data_ranks);
 }
 
+ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault)
+{
+    ms_shape *shape = &result->shape;
+    memset(shape, 0, sizeof *shape); /* its padding too: points.c compares */
+    shape->batch = (uint64_t)result->training.batch;
+    shape->micro_batches = 1;
+    shape->gpus = job->gpus;
+    shape->data_ranks = 1;
+    shape->fixed = result->model.fixed_batch;
+    MS_TRY(ms_apply_shape(&job->spec, shape, fault));
+    MS_TRY(check_gpus(shape, fault));
+    result->training.batch = (int64_t)shape->batch;
+    return MS_OK;
+}
+
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                          ms_fault *fault)
 {
-    ms_training training = result->training;
-    result->shape = (ms_shape){.batch = (uint64_t)training.batch,
-                               .micro_batches = 1,
-                               .gpus = job->gpus,
-                               .data_ranks = 1,
-                               .fixed = result->model.fixed_batch};
-    MS_TRY(ms_apply_shape(&job->spec, &result->shape, fault));
-    MS_TRY(check_gpus(&result->shape, fault));
-    training.batch = (int64_t)result->shape.batch;
-    result->training.batch = training.batch;
-    return ms_lower(&result->model, &training, job->device, &result->shape,
-                    keep, &result->graph, fault);
+    MS_TRY(ms_pipeline_shape(job, result, fault));
+    return ms_lower(&result->model, &result->training, job->device,
+                    &result->shape, keep, &result->graph, fault);
 }
 
 static ms_err read_program(const ms_job *job, ms_arena *trial,
@@ -217,37 +224,50 @@ static void set_paging(const ms_expand_opts *opts, ms_result *result)
     machine->book_device |= machine->paging.page_bytes > 0;
 }
 
-ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
-                        ms_fault *fault)
+/* What the rank expands with; the machine it is replayed on goes to result. */
+static ms_err set_up(const ms_job *job, ms_expand_opts *opts, ms_result *result,
+                     ms_fault *fault)
 {
-    const ms_training *training = &result->training;
     bool paged = result->shape.paging.page_bytes > 0;
-    ms_expand_opts opts = ms_pipeline_rates(job->device, &result->shape);
-    opts.uses = job->book_device || job->uses || paged;
+    *opts = ms_pipeline_rates(job->device, &result->shape);
+    opts->uses = job->book_device || job->uses || paged;
     result->machine = machine_of(job, result);
     if (paged && job->wall)
         return ms_fail(fault, MS_EUSAGE, "--wall", "leave it out",
                        "with uvm pages go where memory is full, no op waits "
                        "for others");
-    set_paging(&opts, result);
-    if (training->device != 1) /* a CPU has one stream */
-        set_demands(&opts, &result->machine);
+    set_paging(opts, result);
+    if (result->training.device != 1) /* a CPU has one stream */
+        set_demands(opts, &result->machine);
+    return MS_OK;
+}
+
+ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
+                           ms_expand_opts *opts, ms_result *result,
+                           ms_fault *fault)
+{
+    MS_TRY(set_up(job, opts, result, fault));
     ms_machine measured = result->machine;
     measured.paging = (ms_paging){0};
     measured.wall = false; /* policies look at the step as it would be */
     const ms_policy_context context = {.graph = &result->graph,
-                                       .torch_1 =
-                                           training->framework == MS_TORCH_1_13,
+                                       .torch_1 = result->training.framework ==
+                                                  MS_TORCH_1_13,
                                        .arena = trial,
                                        .shape = &result->shape,
-                                       .opts = &opts,
+                                       .opts = opts,
                                        .machine = &measured};
     if (job->program != NULL)
-        MS_TRY(read_program(job, trial, result, fault));
-    else
-        MS_TRY(ms_apply_program(&job->spec, &context,
-                                result->shape.micro_batches, &result->program,
-                                fault));
+        return read_program(job, trial, result, fault);
+    return ms_apply_program(&job->spec, &context, result->shape.micro_batches,
+                            &result->program, fault);
+}
+
+ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
+                        ms_fault *fault)
+{
+    ms_expand_opts opts;
+    MS_TRY(ms_pipeline_program(job, trial, &opts, result, fault));
     MS_TRY(ms_expand(&result->graph, &result->program, &opts, trial,
                      &result->plan, fault));
     MS_TRY(ms_replay(&result->plan, &result->machine, trial, &result->line,

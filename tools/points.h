@@ -6,7 +6,9 @@
  *
  *     points.c    the models and graphs that variants have in common
  *     workers.c   threads, their results in order
- *     grid.c      --grid and --filter: what the variants are
+ *     grid.c      --grid: what the variants are
+ *     filter.c    --filter: which of them
+ *     progress.c  how far it is, on a terminal
  *
  * A model is read once per set of model.* overrides, a graph lowered once per
  * set of what lowering looks at; policies that only place tensors share it.
@@ -14,9 +16,11 @@
  * made and shared by all threads.
  *
  *     ms_points points;
+ *     ms_points_seat seat = {0};                    (one per thread)
  *     MS_TRY(ms_points_open(&points, fault));
- *     MS_TRY(ms_points_step(&points, &job, &trial, &result, fault));
- *     ... result.report; ms_arena_reset(&trial) or free it ...
+ *     MS_TRY(ms_points_step(&points, &seat, &job, &result, fault));
+ *     ... result.report ...
+ *     ms_points_leave(&points, &seat);
  *     ms_points_close(&points);
  */
 
@@ -26,25 +30,54 @@ typedef struct ms_points {
     struct ms_points_cache *cache;
 } ms_points;
 
+/* Where a variant is simulated: its memory, and a hold on its graph. */
+typedef struct ms_points_seat {
+    ms_arena arena;
+    struct ms_points_entry *held;
+} ms_points_seat;
+
 ms_err ms_points_open(ms_points *points, ms_fault *fault);
+/* After all seats were left. */
 void ms_points_close(ms_points *points);
 /* As ms_pipeline_run, with what can be shared taken from earlier calls.  Of any
- * thread.  result is valid until trial is reset and points closed. */
-ms_err ms_points_step(ms_points *points, const ms_job *job, ms_arena *trial,
-                      ms_result *result, ms_fault *fault);
+ * thread, with a seat of its own; job's device and the names in it last as long
+ * as points.  result is valid until the seat's next step, or until it is left:
+ * who compares results has a seat for each. */
+ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
+                      const ms_job *job, ms_result *result, ms_fault *fault);
+/* The first half of step, up to the graph; seat->arena is empty then. */
+ms_err ms_points_lower(ms_points *points, ms_points_seat *seat,
+                       const ms_job *job, ms_result *result, ms_fault *fault);
+void ms_points_leave(ms_points *points, ms_points_seat *seat);
+/* The job's model alone, valid until points is closed: is it one? */
+ms_err ms_points_model(ms_points *points, const ms_job *job, ms_model *model,
+                       ms_fault *fault);
 
 /* ---- workers.c ----------------------------------------------------------- */
 
-/* Called for item i (0 to n - 1) on some thread, with that thread's number;
- * what it returns stands in done's order: done is called on the calling thread
- * for each item in ascending order, as soon as all before it are there.  done
- * returns false to stop early (a full disk): items not begun are left out. */
+/* No item begins before item i - AHEAD is done: what work leaves for done
+ * needs a slot for each i % MS_WORKERS_AHEAD, no more. */
+#define MS_WORKERS_AHEAD 1024u
+#define MS_WORKERS_MOST 1024u /* threads */
+
+/* Called for item i (0 to n - 1) on some thread, with that thread's number
+ * (from 0). */
 typedef void ms_workers_do(void *of, uint32_t i, uint32_t thread);
+/* Called on the calling thread for each item in ascending order, as soon as
+ * all before it are there; false stops early (a full disk): items not begun
+ * are left out. */
 typedef bool ms_workers_done(void *of, uint32_t i);
-/* threads 0: as many as there are cores. */
+/* (optional) Called on the calling thread some twenty times a second while it
+ * waits for others, between items where it works alone; false stops early. */
+typedef bool ms_workers_tick(void *of);
+/* One thread, or none: the calling one does it all.  MS_EUSAGE: too many. */
 ms_err ms_workers_run(uint32_t n, uint32_t threads, ms_workers_do *work,
-                      ms_workers_done *done, void *of, ms_fault *fault);
+                      ms_workers_done *done, ms_workers_tick *tick, void *of,
+                      ms_fault *fault);
+/* How many this process may use. */
 uint32_t ms_workers_cores(void);
+/* The value of --jobs, or NULL: as many as there are cores. */
+ms_err ms_workers_read(const char *jobs, uint32_t *threads, ms_fault *fault);
 
 /* ---- grid.c -------------------------------------------------------------- */
 
@@ -52,11 +85,17 @@ uint32_t ms_workers_cores(void);
  * policy, a key of --set (training. may be left out), device, gpus or memory.
  * A list that contains ';' is separated by it: a policy has commas.  A range
  * A..B counts by 1, A..B+S by S, A..B*F multiplies; B is reached or stayed
- * below.  --filter 'KEY<=VALUE' keeps the points for which it holds. */
+ * below. */
+#define MS_GRID_AXIS 10000000u    /* values of a key, at most */
+#define MS_GRID_POINTS 100000000u /* of the product */
+
 typedef struct ms_axis {
-    const char *key; /* as given, with its group: "training.batch" */
-    const char **values;
+    const char *key;     /* with its group: "training.batch" */
+    const char **values; /* as rows show them: memory in bytes, canonical
+                            spelling of policies, full names of devices */
+    ms_device *devices;  /* of the key device, else NULL */
     uint32_t n;
+    uint64_t stride; /* points from a value to the next */
 } ms_axis;
 
 typedef struct ms_grid {
@@ -65,14 +104,59 @@ typedef struct ms_grid {
     uint64_t n_points; /* the product, filtered ones included */
 } ms_grid;
 
-/* Faults: MS_EUSAGE with what is wrong where in which --grid. */
-ms_err ms_grid_read(const ms_arguments *arguments, ms_arena *arena,
-                    ms_grid *grid, ms_fault *fault);
-/* The value of an axis at a point (from 0). */
+/* base: what all points have; a policy of the grid joins its policies, other
+ * values take the place of base's.  Faults: MS_EUSAGE with what is wrong where
+ * in which --grid; a policy or a setting that cannot be with base. */
+ms_err ms_grid_read(const ms_arguments *arguments, const ms_job *base,
+                    ms_arena *arena, ms_grid *grid, ms_fault *fault);
+/* The row of an axis' values at a point (from 0), and what stands there. */
+uint32_t ms_grid_index(const ms_grid *grid, uint64_t point, uint32_t axis);
 const char *ms_grid_value(const ms_grid *grid, uint64_t point, uint32_t axis);
-/* base with the values of the point: MS_EUSAGE or MS_EINPUT where they cannot
- * be (the message of a refused row). */
+/* base with the values of the point; arena holds what they need.  The model
+ * is not looked at: faults come from it later. */
 ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
                    ms_arena *arena, ms_job *job, ms_fault *fault);
+/* A key as the axis has it; NULL: there is no such key (or no memory).  hint:
+ * what may have been meant. */
+const char *ms_grid_key(const char *key, ms_arena *arena);
+void ms_grid_key_hint(const char *key, char *hint, size_t size);
+/* The digits at text; end: behind them.  False: 2^64 or more. */
+bool ms_grid_whole(const char *text, uint64_t *number, char **end);
+
+/* ---- filter.c ------------------------------------------------------------ */
+
+/* --filter 'SIDE<=SIDE', repeated: all hold at the points that are simulated.
+ * A side is a number, a key, or a product of these; a key that is not in the
+ * grid has the value of base.  "=", "!=" and "~" (contains) compare a key with
+ * a word, as rows show it. */
+typedef struct ms_filters {
+    const struct ms_filter *rows;
+    uint32_t n;
+} ms_filters;
+
+/* Faults: MS_EUSAGE with what is wrong where. */
+ms_err ms_filter_read(const ms_arguments *arguments, const ms_grid *grid,
+                      const ms_job *base, ms_arena *arena, ms_filters *filters,
+                      ms_fault *fault);
+bool ms_filter_holds(const ms_filters *filters, const ms_grid *grid,
+                     uint64_t point);
+
+/* ---- progress.c ---------------------------------------------------------- */
+
+/* "1,234 of 10,000 points, 523/s, 17 s left" on a terminal, after half a
+ * second, at most ten times a second. */
+typedef struct ms_progress {
+    bool wanted;
+    uint64_t from, total; /* from: done before */
+    uint64_t start_ns, shown_ns;
+    uint32_t width; /* of what stands there now */
+} ms_progress;
+
+/* to_terminal: results go there, too, and nothing else may. */
+void ms_progress_open(ms_progress *progress, bool quiet, bool to_terminal,
+                      uint64_t from, uint64_t total);
+void ms_progress_show(ms_progress *progress, uint64_t done);
+void ms_progress_clear(ms_progress *progress);
+uint64_t ms_progress_now_ns(void); /* of a clock that never goes back */
 
 #endif

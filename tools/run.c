@@ -2,7 +2,7 @@
 /* memsim run: model file -> model -> graph -> program -> plan -> events ->
  * report -> what was asked for. */
 
-#include "tools/tools.h"
+#include "tools/figures.h"
 
 #include <string.h>
 
@@ -23,16 +23,6 @@ typedef struct run {
 
 /* ---- where the results go ------------------------------------------------ */
 
-/* memsim.svg -> memsim.gp */
-static char *script_of(const char *figure, ms_arena *arena)
-{
-    const char *dot = strrchr(figure, '.'), *slash = strrchr(figure, '/');
-    size_t length = dot != NULL && (slash == NULL || dot > slash)
-                        ? (size_t)(dot - figure)
-                        : strlen(figure);
-    return ms_arena_format(arena, "%.*s.gp", (int)length, figure);
-}
-
 static ms_err check_figure(const ms_hall *hall, outputs *out, ms_fault *fault)
 {
     ms_format format;
@@ -45,7 +35,7 @@ static ms_err check_figure(const ms_hall *hall, outputs *out, ms_fault *fault)
     if (out->figure == NULL)
         return MS_OK;
     if (keeps) {
-        out->script = script_of(out->figure, hall->keep);
+        out->script = ms_outputs_script(out->figure, hall->keep);
         if (out->script == NULL)
             return ms_fail_nomem(fault);
     }
@@ -87,15 +77,54 @@ static ms_report_names names_of(const ms_job *job, const ms_result *result,
                              .policy = policy};
 }
 
+/* What distinguishes this figure from its neighbours comes first. */
+static void put_headings(const ms_job *job, const ms_result *result,
+                         const char *policy, ms_text *title, ms_text *subtitle)
+{
+    bool none = strcmp(policy, "none") == 0;
+    ms_text_add(title, "%s (%s parameters), %s", result->model.name,
+                ms_quantity_short(result->graph.parameters).s,
+                none ? "no policy" : policy);
+    ms_summary_setup(result, "\u00d7", subtitle);
+    ms_text_add(subtitle, "; %s; ", job->device->name);
+    if (result->line.step_ns > 0)
+        ms_text_add(subtitle, "step %s; ",
+                    ms_quantity_time(result->line.step_ns).s);
+    ms_text_add(subtitle,
+                result->report.fits ? "headroom " : "over capacity by ");
+    ms_summary_headroom(result, subtitle);
+}
+
+ms_err ms_run_record(const ms_job *job, const ms_result *result,
+                     const char *policy, ms_arena *arena, ms_record *record,
+                     ms_fault *fault)
+{
+    ms_report_names names = names_of(job, result, policy);
+    ms_text title = {.arena = arena}, subtitle = title;
+    put_headings(job, result, policy, &title, &subtitle);
+    if (title.failed || subtitle.failed)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_record_of(&result->line, &result->report, &names, arena, record,
+                        fault));
+    record->title = title.bytes;
+    record->subtitle = subtitle.bytes;
+    record->data_ranks = result->machine.data_ranks;
+    return MS_OK;
+}
+
 ms_err ms_run_json(const ms_job *job, const ms_result *result,
                    const char *policy, ms_text *text, ms_fault *fault)
 {
-    ms_text settings = {.arena = text->arena};
+    ms_record record;
+    ms_text settings = {.arena = text->arena}, timeline = settings;
+    MS_TRY(ms_run_record(job, result, policy, text->arena, &record, fault));
     ms_settings_json(job, &result->training, &settings);
-    if (settings.failed)
+    ms_record_json(&record, &timeline);
+    if (settings.failed || timeline.failed)
         return ms_fail_nomem(fault);
     ms_report_names names = names_of(job, result, policy);
     names.settings_json = settings.bytes;
+    names.timeline_json = timeline.bytes;
     ms_report_json(&result->report, &result->graph, &names, text);
     return MS_OK;
 }
@@ -168,42 +197,18 @@ static ms_err write_trace(const run *r, ms_fault *fault)
     return MS_OK;
 }
 
-/* What distinguishes this figure from its neighbours comes first. */
-static void put_headings(const run *r, ms_text *title, ms_text *subtitle)
-{
-    const ms_result *result = &r->result;
-    bool none = strcmp(r->policy, "none") == 0;
-    ms_text_add(title, "%s (%s parameters), %s", result->model.name,
-                ms_quantity_short(result->graph.parameters).s,
-                none ? "no policy" : r->policy);
-    ms_summary_setup(result, "\u00d7", subtitle);
-    ms_text_add(subtitle, "; %s; ", r->job.device->name);
-    if (result->line.step_ns > 0)
-        ms_text_add(subtitle, "step %s; ",
-                    ms_quantity_time(result->line.step_ns).s);
-    ms_text_add(subtitle,
-                result->report.fits ? "headroom " : "over capacity by ");
-    ms_summary_headroom(result, subtitle);
-}
-
 static ms_err write_figure(const run *r, ms_fault *fault)
 {
     const outputs *out = &r->outputs;
     const ms_result *result = &r->result;
-    ms_text title = {.arena = r->hall->trial};
-    ms_text subtitle = {.arena = r->hall->trial};
+    ms_arena *arena = r->hall->trial;
+    ms_record record;
     if (out->figure == NULL)
         return MS_OK;
-    put_headings(r, &title, &subtitle);
-    if (title.failed || subtitle.failed)
-        return ms_fail_nomem(fault);
-    ms_figure figure = {.title = title.bytes,
-                        .subtitle = subtitle.bytes,
-                        .rank = result->report.worst};
-    bool gantt = out->kind != NULL && strcmp(out->kind, "gantt") == 0;
-    MS_TRY((gantt ? ms_figure_gantt : ms_figure_timeline)(
-        &result->line, &result->report, &figure, out->figure, out->script,
-        r->hall->trial, fault));
+    MS_TRY(ms_run_record(&r->job, result, r->policy, arena, &record, fault));
+    ms_drawing drawing = {record.title, record.subtitle, out->figure,
+                          out->script, arena};
+    MS_TRY(ms_figures_draw(out->kind, &record, NULL, 1, &drawing, fault));
     if (!out->quiet && !ms_outputs_is_stdout(out->figure))
         ms_complain_note("wrote", out->figure);
     return MS_OK;

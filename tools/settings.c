@@ -141,6 +141,39 @@ ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
     return MS_OK;
 }
 
+/* The overrides so far may be shared with other jobs. */
+static ms_err add_override(const char *key, const char *value, ms_arena *arena,
+                           ms_job *job, ms_fault *fault)
+{
+    uint32_t n = job->n_overrides;
+    ms_override *all = ms_arena_take_raw(arena, n + 1, sizeof *all);
+    if (all == NULL)
+        return ms_fail_nomem(fault);
+    if (n > 0)
+        memcpy(all, job->overrides, n * sizeof *all);
+    all[n] = (ms_override){.key = key, .value = value};
+    job->overrides = all;
+    job->n_overrides = n + 1;
+    return MS_OK;
+}
+
+ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
+                       ms_arena *arena, ms_fault *fault)
+{
+    if (strcmp(key, "policy") == 0)
+        return ms_spec_parse(value, arena, &job->spec, fault);
+    if (strcmp(key, "memory") == 0)
+        return read_memory(value, job, fault);
+    if (strcmp(key, "gpus") == 0)
+        return read_gpus(value, job, fault);
+    if (strncmp(key, "model.", 6) == 0)
+        return add_override(key + 6, value, arena, job, fault);
+    if (strcmp(key, "device") != 0)
+        return ms_training_set(&job->training, key, value, fault);
+    job->device_given = true;
+    return ms_device_read(value, arena, &job->device, fault);
+}
+
 /* ---- in words ------------------------------------------------------------ */
 
 const char *ms_settings_policy(const ms_job *job, ms_arena *arena)

@@ -4,8 +4,9 @@
 #
 #   tools/test.sh          core: debug build; unit, laws, golden, truth, house
 #   tools/test.sh --all    and: clang, ASan+UBSan, 60 s of fuzzing per target,
-#                          coverage, release and its benchmark, the exporter
-#                          under Debian's PyTorch, recorded GPU steps
+#                          coverage, release, its benchmark and package,
+#                          the exporter under Debian's PyTorch, recorded GPU
+#                          steps
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -34,6 +35,7 @@ fuzz() { # seconds per target; new inputs stay in build/fuzz
 }
 
 all() {
+    sh tools/packages.sh shells
     test_preset clang
     test_preset asan
     fuzz 60
@@ -41,6 +43,8 @@ all() {
     cmake --build --preset coverage --target coverage
     build_preset release
     build/release/tests/memsim-bench build/release/memsim
+    sh tests/schema.sh build/release/memsim
+    sh tests/package.sh build/release
     sh tools/packages.sh torch
     sh tests/export.sh build/release/memsim
     sh tests/gpu.sh build/release/memsim || [ $? = 77 ] # no traces
@@ -51,6 +55,6 @@ sh tools/packages.sh build run test
 case ${1-} in
 '') ;;
 --all) all ;;
-*) sed -n '3,8p' "$0" >&2; exit 2 ;;
+*) sed -n '3,9p' "$0" >&2; exit 2 ;;
 esac
 test_preset debug

@@ -80,6 +80,7 @@ typedef enum ms_option_id {
     MS_OPTION_AXIS,   /* of a curve: its x */
     MS_OPTION_VALUE,  /* its y */
     MS_OPTION_SERIES, /* a line for each of its values */
+    MS_OPTION_TITLE,
     MS_OPTION_DUMP,
     MS_OPTION_PROGRAM,
     MS_OPTION_BOOK,
@@ -153,6 +154,8 @@ ms_err ms_options_parse(uint16_t command, const char *const *words,
 const char *ms_options_value(const ms_arguments *arguments, ms_option_id id);
 /* Is word one of "a|b|c"? */
 bool ms_options_one_of(const char *words, const char *word);
+/* Does word end in one of ".a|.b", with something before it? */
+bool ms_options_ends_in(const char *words, const char *word);
 /* "a|b|c" as "a, b or c". */
 void ms_options_words(const char *words, ms_text *text);
 
@@ -207,8 +210,15 @@ ms_expand_opts ms_pipeline_rates(const ms_device *device,
                                  const ms_shape *shape);
 ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
                         ms_fault *fault);
+/* What the policies make of the job's shape, once it is read; the first half
+ * of lower. */
+ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault);
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                          ms_fault *fault);
+/* The first half of step: the program, and what it is expanded with. */
+ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
+                           ms_expand_opts *opts, ms_result *result,
+                           ms_fault *fault);
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault);
 ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
@@ -225,6 +235,11 @@ ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
 /* With them: every --policy joins the ones before. */
 ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
                         ms_job *job, ms_fault *fault);
+/* One more by its key: policy (joins those before), device, gpus, memory,
+ * model.KEY or as ms_training_set takes it.  key, value and arena last as long
+ * as job. */
+ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
+                       ms_arena *arena, ms_fault *fault);
 /* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */
 const char *ms_settings_policy(const ms_job *job, ms_arena *arena);
 /* {"training.batch": 1, ..., "device": "...", "defaults": [...]} */
@@ -282,8 +297,22 @@ bool ms_outputs_is_stdout(const char *path);
 /* Refuses files (NULL: none) that are an input of the job or named twice. */
 ms_err ms_outputs_check(const ms_job *job, const char *const *files, uint32_t n,
                         ms_fault *fault);
+/* The same with inputs by name. */
+ms_err ms_outputs_keep(const char *const *inputs, uint32_t n_inputs,
+                       const char *const *files, uint32_t n, ms_fault *fault);
+/* memsim.svg -> memsim.gp; NULL: no memory. */
+char *ms_outputs_script(const char *figure, ms_arena *arena);
 ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
                         ms_fault *fault);
+
+/* What --plot, --figure and --keep-script ask for; NULL: nothing. */
+typedef struct ms_picture {
+    const char *path, *kind;
+    const char *script; /* where it is kept */
+} ms_picture;
+/* The path has one of the endings of figures. */
+ms_err ms_outputs_picture(const ms_arguments *arguments, ms_arena *arena,
+                          ms_picture *picture, ms_fault *fault);
 
 /* ---- summary.c, alive.c, inspect.c: results to text ---------------------- */
 
@@ -342,11 +371,20 @@ extern const uint32_t ms_memsim_n_commands;
 
 ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_sweep_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_fit_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_inspect_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_plot_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_completion_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_schema_command(const ms_hall *hall, int *status, ms_fault *fault);
 
+/* What of a run is kept, with the headings of its figures. */
+ms_err ms_run_record(const ms_job *job, const ms_result *result,
+                     const char *policy, ms_arena *arena, ms_record *record,
+                     ms_fault *fault);
 /* The object that run --json prints. */
 ms_err ms_run_json(const ms_job *job, const ms_result *result,
                    const char *policy, ms_text *text, ms_fault *fault);
@@ -354,6 +392,8 @@ ms_err ms_run_json(const ms_job *job, const ms_result *result,
 /* help.c: a topic, a command, a policy, a layer type or a family. */
 ms_err ms_help_topic(const char *topic, ms_text *text, ms_fault *fault);
 void ms_help_short(ms_text *text);
+/* Every topic that there is help on; returns how many. */
+uint32_t ms_help_names(const char **names, uint32_t room);
 
 /* help_tables.c: topics that walk the tables of the other rooms. */
 void ms_help_tables_policies(ms_text *text);
@@ -371,6 +411,7 @@ uint32_t ms_help_tables_names(const char **names, uint32_t room);
 
 /* help_texts.c: topics in prose. */
 void ms_help_texts_files(ms_text *text);
+void ms_help_texts_grid(ms_text *text);
 void ms_help_texts_units(ms_text *text);
 void ms_help_texts_exit(ms_text *text);
 void ms_help_texts_json(ms_text *text);

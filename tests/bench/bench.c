@@ -16,9 +16,18 @@
  * and checkpoints: lower, policies, expand, replay, measure; its parts per op
  * and event below choices_1000_ms      1000   program, expand, replay of one
  * lowered model process_run_ms         30   more than process_version_ms
+ *     sweep_10000_ms      20000   10,000 points of a 7B model on two threads,
+ *                                 as a process; sweep_threads: how many times
+ *                                 as fast as on one
  *     layers_million_ms    5000   a chain of 10^6 layers, as a process, and
  *     layers_million_mib   2048   the most memory it holds
- *     layers_12 ... layers_10000: the same ns per op and event, within noise */
+ *     record_ns_per_event    50   a step of 1.4 million events to its record
+ *     figure_million_ms    2000   its figure as PNG, gnuplot included: more
+ *                                 than the same process without it
+ *     layers_12 ... layers_10000: the same ns per op and event, within noise
+ *     fit_7b_ms            1000   llama-2-7b on 8 GPUs, batch 8
+ *     fit_175b_ms          5000   gpt3 on 64 GPUs; both as processes, on all
+ *                                 cores */
 #include "graphs/graphs.h"
 #include "policies/policies.h"
 #include "tests/bench/ops.h"
@@ -382,12 +391,80 @@ static double process_ns(const char *const *argv)
     return now_ns() - t0;
 }
 
-static void bench_process(const char *label, const char *const *argv)
+static void bench_processes(const char *label, const char *const *argv,
+                            size_t runs)
 {
-    struct times times = {.n = 21};
+    struct times times = {.n = runs};
     for (size_t i = 0; i < times.n; i++)
         times.ns[i] = process_ns(argv);
     print_times(label, &times, 1e6);
+}
+
+#define MANY "run", "gpt3.json", "--batch=128", "-p", "microbatch:128", "-q"
+
+static void bench_record(void)
+{
+    enum { RUNS = 11 };
+    const char *words[] = {"gpt3.json", "--batch=128", "-p", "microbatch:128"};
+    struct times times = {.n = RUNS};
+    ms_arena keep = {0}, trial = {0}, drawn = {0};
+    ms_fault fault = {0};
+    ms_arguments arguments = {0};
+    ms_result result = {0};
+    ms_record record;
+    ms_job job;
+    demand(ms_options_parse(MS_FOR_RUN, words, 4, &keep, &arguments, &fault),
+           &fault);
+    demand(ms_settings_read(&arguments, &keep, &job, &fault), &fault);
+    demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault), &fault);
+    for (size_t i = 0; i < RUNS; i++) {
+        ms_arena_reset(&drawn);
+        double t0 = now_ns();
+        demand(ms_run_record(&job, &result, "microbatch:128", &drawn, &record,
+                             &fault),
+               &fault);
+        times.ns[i] = now_ns() - t0;
+    }
+    printf(",\n  \"record_events\": %u", result.line.n_events);
+    print_times("record_ns_per_event", &times, result.line.n_events);
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+    ms_arena_free(&drawn);
+}
+
+static void bench_figure(const char *memsim)
+{
+    char folder[] = "/tmp/memsim-bench-XXXXXX", path[40];
+    if (mkdtemp(folder) == NULL) {
+        fprintf(stderr, "memsim-bench: /tmp: cannot write\n");
+        exit(EXIT_FAILURE);
+    }
+    snprintf(path, sizeof path, "%s/a.png", folder);
+    struct times times = {.n = 5};
+    const char *without[] = {memsim, MANY, NULL};
+    const char *with[] = {memsim, MANY, "--plot", path, NULL};
+    for (size_t i = 0; i < times.n; i++) {
+        double plain_ns = process_ns(without), all_ns = process_ns(with);
+        times.ns[i] = all_ns > plain_ns ? all_ns - plain_ns : 0;
+    }
+    unlink(path);
+    rmdir(folder);
+    print_times("figure_million_ms", &times, 1e6);
+}
+
+static void bench_process(const char *label, const char *const *argv)
+{
+    bench_processes(label, argv, 21);
+}
+
+static void bench_fit(const char *memsim)
+{
+    const char *small[] = {memsim,    "fit", "llama-2-7b", "--gpus", "8",
+                           "--batch", "8",   "--json",     NULL};
+    const char *large[] = {memsim, "fit",    "gpt3", "--gpus",
+                           "64",   "--json", NULL};
+    bench_processes("fit_7b_ms", small, 5);
+    bench_processes("fit_175b_ms", large, 5);
 }
 
 /* A chain of a million layers; nothing that ran before holds as much. */
@@ -413,6 +490,29 @@ static void bench_million(const char *memsim)
            (double)children.ru_maxrss / 1024);
 }
 
+/* Policies vary fastest: those that only place tensors share a graph. */
+static void bench_sweep(const char *memsim)
+{
+    static const char policies[] =
+        "policy=none;checkpoint:sqrt;checkpoint:full;checkpoint:every=2;"
+        "checkpoint:selective;zero:1,dp=8;zero:3,dp=8;offload:optimizer;"
+        "zero:1,dp=8+checkpoint:sqrt;zero:3,dp=8+checkpoint:sqrt";
+    const char *run[] = {
+        memsim,   "sweep",        "llama-2-7b", "-q",
+        "--grid", "batch=1..250", "--grid",     "sequence=512..4096*2",
+        "--grid", policies,       "-j1",        NULL};
+    struct times one = {.n = 3}, two = {.n = 3};
+    for (size_t i = 0; i < one.n; i++) {
+        run[10] = "-j1";
+        one.ns[i] = process_ns(run);
+        run[10] = "-j2";
+        two.ns[i] = process_ns(run);
+    }
+    print_times("sweep_10000_one_ms", &one, 1e6);
+    print_times("sweep_10000_ms", &two, 1e6);
+    printf(",\n  \"sweep_threads\": %.2f", one.ns[0] / two.ns[0]);
+}
+
 int main(int argc, char **argv)
 {
     printf("{\"memsim\": \"%s\"", MS_VERSION);
@@ -430,12 +530,16 @@ int main(int argc, char **argv)
     bench_streams("streams_slowed_ns_per_event", true);
     bench_offload();
     bench_torch();
+    bench_record();
     bench_choices();
     if (argc > 1) {
         const char *version[] = {argv[1], "--version", NULL};
         const char *run[] = {argv[1], MAIN_JOB, NULL};
         bench_process("process_version_ms", version);
         bench_process("process_run_ms", run);
+        bench_figure(argv[1]);
+        bench_fit(argv[1]);
+        bench_sweep(argv[1]);
         bench_million(argv[1]);
     }
     printf("\n}\n");

@@ -6,5 +6,5 @@ for ending in svg png pdf; do
         --keep-script
     echo "$?"
 done
-find . -type f -newer names.json ! -name '*.json' | sort
+find . -type f -newer names.json ! -name '*.json' ! -name 'swept.*' | sort
 grep -c 'touch pwned.*EOD ?*\.\./\.\./etc ; ' ./*.svg ./*.gp

@@ -82,6 +82,10 @@ void laws_check_levels(const ms_plan *plan, const ms_timeline *line);
 /* active.c: active and reserved bytes of rank 0, booked in host order. */
 void laws_check_active(const ms_plan *plan, const ms_timeline *line,
                        const ms_machine *machine);
+/* layers.c: what layers keep, run and run again adds up to the report, with
+ * what closures of checkpoints hold. */
+void laws_check_layers(const ms_timeline *line, const ms_report *report,
+                       ms_arena *arena);
 /* The streams of each row, from plan.use. */
 void laws_check_streams(const ms_plan *plan);
 /* Levels by device time: rows cover their uses. */

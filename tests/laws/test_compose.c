@@ -114,6 +114,7 @@ static bool run_policy(const char *json, const char *policy)
     laws_check_clock(&result.plan, &result.line, &result.machine);
     laws_check_levels(&result.plan, &result.line);
     laws_check_report(&result.line, &result.report, true);
+    laws_check_layers(&result.line, &result.report, &trial);
     ms_arena_reset(&keep);
     ms_arena_reset(&trial);
     return true;

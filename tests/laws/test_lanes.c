@@ -57,14 +57,22 @@ static const ms_times *run(const char *policy)
 
 /* ---- lanes --------------------------------------------------------------- */
 
-static void check_tiling(const ms_span *spans, uint32_t n)
+/* Slices of 1 ns and more are the spans: each has one work. */
+static void check_tiling(const ms_slicer *spans)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        ck_assert_uint_lt(spans[i].from_ns, spans[i].to_ns);
-        ck_assert_uint_eq(spans[i].from_ns, i > 0 ? spans[i - 1].to_ns : 0);
-        ck_assert(i == 0 || spans[i].work != spans[i - 1].work);
+    uint8_t before = MS_N_WORKS;
+    for (uint32_t i = 0; i < spans->n; i++) {
+        const ms_slice *span = &spans->slices[i];
+        uint8_t work = 0;
+        while (span->work_ns[work] == 0)
+            work++;
+        ck_assert_uint_eq(span->work_ns[work], span->to_ns - span->from_ns);
+        ck_assert_uint_eq(span->from_ns,
+                          i > 0 ? spans->slices[i - 1].to_ns : 0);
+        ck_assert_uint_ne(work, before);
+        before = work;
     }
-    ck_assert_uint_eq(spans[n - 1].to_ns, result.line.step_ns);
+    ck_assert_uint_eq(spans->slices[spans->n - 1].to_ns, result.line.step_ns);
 }
 
 static uint64_t busy_ns(uint32_t stream)
@@ -93,44 +101,50 @@ static void check_compute(const uint64_t *work_ns, const ms_times *time)
     ck_assert_uint_eq(work_ns[MS_WORK_IDLE], time->idle_ns);
 }
 
-/* Nothing is lost by making slices wide enough, and none is too thin. */
-static void check_slices(const ms_span *spans, uint32_t n, uint64_t least_ns,
-                         const uint64_t *work_ns)
+static ms_slicer slice(ms_lanes *lanes, uint8_t stream, uint64_t least_ns)
 {
-    ms_slice *slices = ms_arena_take(&trial, n, sizeof *slices);
+    ms_slicer slicer = {.arena = &trial, .least_ns = least_ns};
+    MUST(ms_lanes_slices(lanes, (ms_stream_kind)stream, &slicer, &fault));
+    return slicer;
+}
+
+/* Nothing is lost by making slices wide enough, and none is too thin. */
+static void check_slices(const ms_slicer *slicer, const ms_slicer *spans)
+{
     uint64_t sum_ns[MS_N_WORKS] = {0};
-    uint32_t kept = ms_lanes_thicken(spans, n, least_ns, slices);
-    ck_assert_uint_le(kept, n);
-    for (uint32_t i = 0; i < kept; i++) {
-        ck_assert_uint_eq(slices[i].from_ns, i > 0 ? slices[i - 1].to_ns : 0);
-        ck_assert(kept == 1 || slices[i].to_ns - slices[i].from_ns >= least_ns);
+    ck_assert_uint_le(slicer->n, spans->n);
+    for (uint32_t i = 0; i < slicer->n; i++) {
+        const ms_slice *slice = &slicer->slices[i];
+        ck_assert_uint_eq(slice->from_ns, i > 0 ? slice[-1].to_ns : 0);
+        ck_assert(slicer->n == 1 ||
+                  slice->to_ns - slice->from_ns >= slicer->least_ns);
         for (int work = 0; work < MS_N_WORKS; work++)
-            sum_ns[work] += slices[i].work_ns[work];
+            sum_ns[work] += slice->work_ns[work];
     }
-    ck_assert_uint_eq(slices[kept - 1].to_ns, result.line.step_ns);
-    ck_assert_mem_eq(sum_ns, work_ns, sizeof sum_ns);
+    ck_assert_uint_eq(slicer->slices[slicer->n - 1].to_ns, result.line.step_ns);
+    ck_assert_mem_eq(sum_ns, spans->work_ns, sizeof sum_ns);
+    ck_assert_mem_eq(sum_ns, slicer->work_ns, sizeof sum_ns);
 }
 
 START_TEST(lanes_add_up_to_the_report)
 {
     const ms_times *time = run(policies[_i]);
+    ms_lanes lanes;
+    MUST(ms_lanes_open(&lanes, &result.line, 0, &trial, &fault));
     for (uint8_t stream = 0; stream < MS_N_STREAMS; stream++) {
-        uint64_t work_ns[MS_N_WORKS] = {0};
-        ms_span *spans;
-        uint32_t n;
-        MUST(ms_lanes_spans(&result.line, 0, (ms_stream_kind)stream, &trial,
-                            &spans, &n, &fault));
-        check_tiling(spans, n);
-        for (uint32_t i = 0; i < n; i++)
-            work_ns[spans[i].work] += spans[i].to_ns - spans[i].from_ns;
+        ms_slicer spans = slice(&lanes, stream, 1);
+        check_tiling(&spans);
         if (stream == MS_STREAM_COMPUTE)
-            check_compute(work_ns, time);
+            check_compute(spans.work_ns, time);
         else
-            ck_assert_uint_eq(result.line.step_ns - work_ns[MS_WORK_IDLE],
+            ck_assert_uint_eq(result.line.step_ns - spans.work_ns[MS_WORK_IDLE],
                               busy_ns(stream));
+        ck_assert_uint_eq(lanes.busy_ns[stream], busy_ns(stream));
         for (uint64_t least_ns = 1; least_ns < 2 * result.line.step_ns;
-             least_ns *= 3)
-            check_slices(spans, n, least_ns, work_ns);
+             least_ns *= 3) {
+            ms_slicer slicer = slice(&lanes, stream, least_ns);
+            check_slices(&slicer, &spans);
+        }
     }
 }
 END_TEST
@@ -223,7 +237,7 @@ static void read_trace(const char *path)
 {
     const size_t room = 16u << 20;
     char *bytes = ms_arena_take_raw(&trial, room, 1);
-    ms_report_names names = {"gpt2", "device", "a \"policy\"", NULL};
+    ms_report_names names = {"gpt2", "device", "a \"policy\"", NULL, NULL};
     MUST(ms_chrome_trace(&result.line, &result.report, &names, path, &trial,
                          &fault));
     size_t n = folder_read(path, bytes, room);

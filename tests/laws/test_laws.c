@@ -58,7 +58,7 @@ static uint64_t peak_of(const one_run *run)
 
 static const char *json_of(const one_run *run, ms_arena *arena)
 {
-    ms_report_names names = {"random", "none", "none", "{}"};
+    ms_report_names names = {"random", "none", "none", "{}", NULL};
     ms_text text = {.arena = arena};
     ms_report_json(&run->report, run->plan.graph, &names, &text);
     ck_assert(!text.failed);
@@ -150,12 +150,14 @@ static void check_program(const law_trial *trial, const ms_program *program)
     laws_check_streams(&host->plan);
     laws_check_active(&host->plan, &host->line, &trial->machine);
     laws_check_report(&host->line, &host->report, true);
+    laws_check_layers(&host->line, &host->report, trial->arena);
     law_trial by_device = *trial;
     by_device.machine.book_device = true;
     one_run *device = run_trial(&by_device, program);
     laws_check_clock(&device->plan, &device->line, &trial->machine);
     laws_check_device_levels(&device->plan, &device->line);
     laws_check_report(&device->line, &device->report, false);
+    laws_check_layers(&device->line, &device->report, trial->arena);
 }
 
 static void conserve(law_trial *trial)

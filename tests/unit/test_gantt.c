@@ -19,12 +19,15 @@ static ms_fault fault;
  * 5.001 us waits for: it ends at 36.001 us. */
 static const char *op_name[] = {"addmm", NAME, "adam"};
 static uint32_t op_layer[] = {0, 0, MS_NONE};
+static uint32_t op_unit[] = {MS_NONE, MS_NONE, MS_NONE};
 static const char *layer_name[] = {NAME};
 static const char *storage_name[] = {"x", "y"};
 static double op_flops[] = {3e9, 0.0, 0.0};
 static uint64_t op_bytes[] = {64, 0, 32};
 static ms_graph graph = {.op_name = op_name,
                          .op_layer = op_layer,
+                         .op_unit = op_unit,
+                         .n_layers = 1,
                          .layer_name = layer_name,
                          .op_flops = op_flops,
                          .op_read_bytes = op_bytes,
@@ -106,11 +109,17 @@ static const char *draw_script(const ms_timeline *drawn)
 {
     static char bytes[1 << 17];
     char script[256];
-    ms_figure figure = {.title = NAME, .subtitle = "a step"};
+    ms_record record;
+    ms_drawing drawing = {NAME, "a step", NULL, script, &arena};
+    rank.time.step_ns = drawn->step_ns;
     strcpy(script, folder_path("a.gp"));
-    ck_assert_msg(ms_figure_gantt(drawn, &report, &figure, folder_path("a.svg"),
-                                  script, &arena, &fault) == MS_OK,
-                  "%s", fault.what);
+    drawing.path = folder_path("a.svg");
+    ck_assert_int_eq(ms_record_of(drawn, &report,
+                                  &(ms_report_names){.model = NAME}, &arena,
+                                  &record, &fault),
+                     MS_OK);
+    ck_assert_msg(ms_figure_gantt(&record, 0, &drawing, &fault) == MS_OK, "%s",
+                  fault.what);
     folder_read(script, bytes, sizeof bytes);
     return bytes;
 }
@@ -140,6 +149,17 @@ START_TEST(gantt_shows_streams_and_waits)
 }
 END_TEST
 
+static uint32_t cut(const ms_span *spans, uint32_t n, uint64_t least_ns,
+                    const ms_slice **slices)
+{
+    ms_slicer slicer = {.arena = &arena, .least_ns = least_ns};
+    for (uint32_t i = 0; i < n; i++)
+        ms_lanes_cut(&slicer, &spans[i]);
+    ms_lanes_close(&slicer);
+    *slices = slicer.slices;
+    return slicer.n;
+}
+
 /* Slices shorter than a px share one; each keeps its part of the height. */
 START_TEST(thin_slices_share_by_time)
 {
@@ -148,15 +168,15 @@ START_TEST(thin_slices_share_by_time)
         {103, 112, MS_WORK_FORWARD}, {112, 200, MS_WORK_BACKWARD},
         {200, 201, MS_WORK_IDLE},
     };
-    ms_slice slices[5];
-    ck_assert_uint_eq(ms_lanes_thicken(spans, 5, 10, slices), 4);
+    const ms_slice *slices;
+    ck_assert_uint_eq(cut(spans, 5, 10, &slices), 4);
     ck_assert_uint_eq(slices[1].from_ns, 100);
     ck_assert_uint_eq(slices[1].to_ns, 112);
     ck_assert_uint_eq(slices[1].work_ns[MS_WORK_WAIT_HOST], 3);
     ck_assert_uint_eq(slices[1].work_ns[MS_WORK_FORWARD], 9);
     ck_assert_uint_eq(slices[2].to_ns, 191); /* the last one gets its px */
     ck_assert_uint_eq(slices[3].work_ns[MS_WORK_IDLE], 1);
-    ck_assert_uint_eq(ms_lanes_thicken(spans, 5, 1000, slices), 1);
+    ck_assert_uint_eq(cut(spans, 5, 1000, &slices), 1);
     ck_assert_uint_eq(slices[0].work_ns[MS_WORK_BACKWARD], 88);
 }
 END_TEST
@@ -182,7 +202,7 @@ END_TEST
 
 static ms_err write_trace(const char *path)
 {
-    ms_report_names names = {NAME, "h100", "swap:te=1", NULL};
+    ms_report_names names = {NAME, "h100", "swap:te=1", NULL, NULL};
     return ms_chrome_trace(&line, &report, &names, path, &arena, &fault);
 }
 
@@ -253,7 +273,7 @@ START_TEST(trace_has_a_process_per_rank)
     ms_timeline drawn = line;
     drawn.plan = &two;
     ms_report of_both = {.n_ranks = 2, .ranks = both};
-    ms_report_names names = {"m", "d", "p", NULL};
+    ms_report_names names = {"m", "d", "p", NULL, NULL};
     const char *path = folder_path("a.json");
     ck_assert_int_eq(
         ms_chrome_trace(&drawn, &of_both, &names, path, &arena, &fault), MS_OK);

@@ -3,6 +3,7 @@
  * the answer is "out of memory", never a crash, a leak or a wrong result. */
 #include "tests/tests.h"
 #include "tools/compare.h"
+#include "tools/schema.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static const char *const jobs[][MOST_WORDS] = {
 
 static ms_err print(ms_text *text, ms_fault *fault)
 {
-    const ms_report_names names = {"model", "device", "none", "{}"};
+    const ms_report_names names = {"model", "device", "none", "{}", NULL};
     ms_report_json(&result.report, &result.graph, &names, text);
     ms_dump_graph(&result.graph, text);
     ms_dumpplan_write(&result.plan, text);
@@ -94,6 +95,33 @@ static ms_err whole_way(int which, uint64_t *peak_bytes, ms_fault *fault)
     MS_TRY(compare(&job, &comparison, fault));
     return read_back(&program, fault);
 }
+
+/* Every schema, and help on the same keys. */
+static ms_err words_of_tables(ms_fault *fault)
+{
+    ms_text text = {.arena = &keep};
+    for (uint32_t i = 0; i < ms_schema_n; i++)
+        ms_schema_write(&ms_schema_documents[i], &text);
+    ms_help_texts_json(&text);
+    return text.failed ? ms_fail_nomem(fault) : MS_OK;
+}
+
+START_TEST(words_without_memory)
+{
+    ms_fault fault = {0};
+    keep = (ms_arena){0};
+    ck_assert_int_eq(words_of_tables(&fault), MS_OK);
+    uint64_t used = keep.used_bytes;
+    ms_arena_free(&keep);
+    for (uint64_t limit = 1; limit < used; limit += used / 200 + 1) {
+        fault = (ms_fault){0};
+        keep = (ms_arena){.limit_bytes = limit};
+        ck_assert_int_eq(words_of_tables(&fault), MS_ENOMEM);
+        ms_arena_free(&keep);
+    }
+    keep = (ms_arena){0};
+}
+END_TEST
 
 /* One attempt with fresh arenas: false where memory ran out. */
 static bool attempt(int which, ms_err expected, uint64_t expected_bytes)
@@ -251,6 +279,7 @@ Suite *suite_nomem(void)
     tcase_add_loop_test(tcase, each_taking_fails, 0, N_JOBS);
     tcase_add_loop_test(tcase, each_malloc_of_a_replay_fails, 0, N_TRACES);
     tcase_add_loop_test(tcase, each_taking_of_a_replay_fails, 0, N_TRACES);
+    tcase_add_test(tcase, words_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -151,6 +151,8 @@ START_TEST(no_abbreviations)
         char word[64] = "--";
         size_t length = strlen(option->name);
         ck_assert_uint_lt(length, sizeof word - 2);
+        if (length == 1)
+            continue; /* "--" ends the options */
         memcpy(word + 2, option->name, length - 1);
         fault = (ms_fault){0};
         for (unsigned bit = MS_FOR_TOP; bit <= MS_FOR_HELP; bit *= 2)

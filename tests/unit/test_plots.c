@@ -25,11 +25,14 @@ static const char *folder;
  * 4 MiB comes; the optimizer has a list of 1 MiB. */
 static const char *op_name[] = {"addmm", "addmm_backward", "adam"};
 static uint32_t op_layer[] = {0, 0, MS_NONE};
+static uint32_t op_unit[] = {MS_NONE, MS_NONE, MS_NONE};
 static const char *layer_name[] = {"layers.0.\"mlp\", first"};
 static const char *storage_name[] = {"weight", "x", "weight.grad",
                                      "list\r\nof all"};
 static ms_graph graph = {.op_name = op_name,
                          .op_layer = op_layer,
+                         .op_unit = op_unit,
+                         .n_layers = 1,
                          .layer_name = layer_name,
                          .storage_name = storage_name};
 
@@ -101,18 +104,24 @@ static bool has_gnuplot(void)
     return system("command -v gnuplot > /dev/null") == 0;
 }
 
-static ms_err (*const kinds[])(const ms_timeline *line, const ms_report *report,
-                               const ms_figure *figure, const char *path,
-                               const char *script_path, ms_arena *arena,
-                               ms_fault *fault) = {ms_figure_timeline,
-                                                   ms_figure_gantt};
+static ms_err (*const kinds[])(const ms_record *record, uint32_t rank,
+                               const ms_drawing *drawing, ms_fault *fault) = {
+    ms_figure_timeline, ms_figure_gantt};
 #define N_KINDS 2
+
+static ms_err draw_with(int kind, const char *title, const char *name,
+                        const char *script)
+{
+    ms_record record;
+    ms_report_names names = {.model = "a model"};
+    ms_drawing drawing = {title, title, folder_path(name), script, &arena};
+    MS_TRY(ms_record_of(&line, &report, &names, &arena, &record, &fault));
+    return kinds[kind](&record, 0, &drawing, &fault);
+}
 
 static ms_err draw(int kind, const char *title, const char *name)
 {
-    ms_figure figure = {.title = title, .subtitle = title};
-    return kinds[kind](&line, &report, &figure, folder_path(name), NULL, &arena,
-                       &fault);
+    return draw_with(kind, title, name, NULL);
 }
 
 /* ---- table and chart ----------------------------------------------------- */
@@ -415,14 +424,10 @@ END_TEST
 
 START_TEST(figure_to_full_disk)
 {
-    ms_figure figure = {.title = "x"};
     ck_assert_int_eq(symlink("/dev/full", folder_path("full.svg")), 0);
     if (!has_gnuplot())
         return;
-    ck_assert_int_eq(ms_figure_timeline(&line, &report, &figure,
-                                        folder_path("full.svg"), NULL, &arena,
-                                        &fault),
-                     MS_ESYSTEM);
+    ck_assert_int_eq(draw(0, "x", "full.svg"), MS_ESYSTEM);
     ck_assert_ptr_nonnull(strstr(fault.what, "No space left"));
     ck_assert_int_eq(folder_entries(), 1);
 }
@@ -432,18 +437,14 @@ START_TEST(script_is_kept)
 {
     static char bytes[1 << 18];
     char script[256];
-    ms_figure figure = {.title = "x"};
     if (!has_gnuplot())
         return;
     strcpy(script, folder_path("a.gp"));
-    ck_assert_int_eq(ms_figure_timeline(&line, &report, &figure,
-                                        folder_path("a.svg"), script, &arena,
-                                        &fault),
-                     MS_OK);
+    ck_assert_int_eq(draw_with(0, "x", "a.svg", script), MS_OK);
     folder_read(script, bytes, sizeof bytes);
     ck_assert_ptr_nonnull(strstr(bytes, "peak 10.00 MiB at 10.00 "));
     ck_assert_ptr_nonnull(strstr(bytes, "'capacity 9 MiB'"));
-    ck_assert_ptr_nonnull(strstr(bytes, "'total allocated'"));
+    ck_assert_ptr_nonnull(strstr(bytes, "'reserved, max'"));
     ck_assert_ptr_nonnull(strstr(bytes, "$over << EOD"));
     ck_assert_ptr_null(strstr(bytes, folder));
 }
@@ -464,6 +465,30 @@ START_TEST(figure_without_memory)
         ck_assert_int_eq(folder_entries(), err == MS_OK);
     }
     ck_assert_int_eq(err, MS_OK);
+}
+END_TEST
+
+#define GIB (UINT64_C(1) << 30)
+
+static void check_decimals(uint64_t value, uint64_t highest,
+                           const char *expected)
+{
+    ms_text text = {.arena = &arena};
+    ms_units_put_decimals(&text, value, ms_units_bytes(highest), highest);
+    ck_assert_str_eq(text.bytes, expected);
+}
+
+START_TEST(decimals_follow_the_highest)
+{
+    check_decimals(GIB * 3 / 2, 2 * GIB, "1.50");
+    check_decimals(GIB * 3 / 2, 20 * GIB, "1.5");
+    check_decimals(GIB * 3 / 2, 2000 * GIB, "2");
+    check_decimals(GIB / 100, 20 * GIB, "<0.1");
+    check_decimals(GIB / 10, 20 * GIB, "0.1");
+    check_decimals(GIB / 1000, 2 * GIB, "<0.01");
+    check_decimals(1, 2000 * GIB, "<1");
+    check_decimals(0, 20 * GIB, "0");
+    check_decimals(7, 9, "7");
 }
 END_TEST
 
@@ -489,6 +514,7 @@ Suite *suite_plots(void)
     tcase_add_loop_test(tcase, titles_inject_nothing, 0, N_HOSTILE * N_KINDS);
     tcase_add_test(tcase, figure_to_full_disk);
     tcase_add_test(tcase, script_is_kept);
+    tcase_add_test(tcase, decimals_follow_the_highest);
     tcase_add_loop_test(tcase, figure_without_memory, 0, N_KINDS);
     suite_add_tcase(suite, tcase);
     return suite;

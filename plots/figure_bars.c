@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The peak of several runs by category, a bar each, with the step's time
+ * beside it. */
+
+#include <math.h>
+
+#include "plots/strips.h"
+
+#define MOST_ROWS 40u
+#define NAMES_PX (0.4 * MS_FIGURE_WIDTH) /* the most that names take */
+#define ROW_PX 36.0 /* from a bar to the next, where there are few */
+#define CLOSE_ROW_PX 29.0
+#define FEW_ROWS 12u
+#define NAME_GAP_PX 10.0 /* between a name and its bar */
+#define WORD_GAP_PX 7.0  /* before what stands where the bar would be */
+#define COLUMN_GAP_PX 18.0
+
+struct scene {
+    ms_frame frame;
+    ms_strips strips;
+    ms_look looks[MS_STRIPS_MEMORY];
+    const ms_bar *bars;
+    uint32_t n, more; /* that are drawn, and that are not */
+    uint64_t (*parts)[MS_STRIPS_MOST];
+    uint64_t longest_ns; /* step; 0: none is told */
+    const ms_unit *time_unit;
+    double names_px, times_px; /* columns */
+    double pitch;
+};
+
+static double width_of(const char *bytes)
+{
+    return ms_escape_width(bytes, MS_TEXT_PX, false) * MS_FRAME_SLACK;
+}
+
+/* ---- what there is to draw ----------------------------------------------- */
+
+static ms_err load(struct scene *scene, ms_arena *arena, ms_fault *fault)
+{
+    scene->parts = ms_arena_take(arena, scene->n, sizeof *scene->parts);
+    if (scene->parts == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < scene->n; i++) {
+        const ms_bar *bar = &scene->bars[i];
+        if (bar->step_ns > scene->longest_ns)
+            scene->longest_ns = bar->step_ns;
+        if (bar->instead == NULL)
+            ms_strips_memory_parts(bar->by_category, bar->reserved_bytes,
+                                   scene->parts[i]);
+    }
+    scene->time_unit = ms_units_time(scene->longest_ns);
+    ms_strips_memory_looks(scene->looks);
+    ms_strips_open(&scene->strips,
+                   (const uint64_t(*)[MS_STRIPS_MOST])scene->parts, scene->n);
+    return MS_OK;
+}
+
+/* ---- texts --------------------------------------------------------------- */
+
+static const char *time_of(const struct scene *scene, uint32_t row)
+{
+    ms_text text = {.arena = scene->frame.script->arena};
+    if (scene->bars[row].step_ns == 0)
+        return "";
+    ms_units_put_decimals(&text, scene->bars[row].step_ns, scene->time_unit,
+                          scene->longest_ns);
+    return ms_frame_bytes_of(&scene->frame, &text);
+}
+
+static const char *times_heading(const struct scene *scene)
+{
+    ms_text text = {.arena = scene->frame.script->arena};
+    ms_text_add(&text, "step (%s)", scene->time_unit->name);
+    return ms_frame_bytes_of(&scene->frame, &text);
+}
+
+/* ---- places -------------------------------------------------------------- */
+
+static void find_columns(struct scene *scene)
+{
+    for (uint32_t i = 0; i < scene->n; i++) {
+        scene->names_px = fmax(scene->names_px, width_of(scene->bars[i].name));
+        scene->times_px = fmax(scene->times_px, width_of(time_of(scene, i)));
+    }
+    scene->names_px = fmin(scene->names_px, NAMES_PX);
+    if (scene->longest_ns > 0)
+        scene->times_px = COLUMN_GAP_PX +
+                          fmax(scene->times_px, width_of(times_heading(scene)));
+}
+
+static void place(struct scene *scene)
+{
+    ms_frame *frame = &scene->frame;
+    ms_strips *strips = &scene->strips;
+    find_columns(scene);
+    ms_strips_legend(frame, scene->looks, MS_STRIPS_MEMORY, strips->shown);
+    double y0 = frame->y + 4.0;
+    if (strips->usable_bytes > 0 || scene->longest_ns > 0)
+        y0 += MS_STRIPS_HEAD_PX;
+    uint32_t rows = scene->n + (scene->more > 0);
+    scene->pitch = scene->n > FEW_ROWS ? CLOSE_ROW_PX : ROW_PX;
+    frame->area = (ms_box){MS_FRAME_LEFT + scene->names_px + NAME_GAP_PX, y0,
+                           MS_FRAME_RIGHT - scene->times_px,
+                           y0 + scene->pitch * rows + 2 * MS_STRIPS_EDGE_PX};
+    ms_strips_place(strips, frame, &frame->area);
+}
+
+static double row_y(const struct scene *scene, uint32_t row)
+{
+    return scene->frame.area.y0 + MS_STRIPS_EDGE_PX +
+           scene->pitch * (row + 0.5);
+}
+
+/* ---- drawing ------------------------------------------------------------- */
+
+/* In the place of a bar. */
+static void put_words(const struct scene *scene, const char *words,
+                      uint32_t row)
+{
+    const ms_box *area = &scene->frame.area;
+    double y = row_y(scene, row), x = area->x0 + WORD_GAP_PX;
+    double width = fmin(width_of(words), area->x1 - x);
+    ms_frame_text(&scene->frame, words, x, y, MS_LEFT, MS_GREY, width);
+    ms_strips_wall(&scene->strips, y, scene->pitch, x, x + width);
+}
+
+static void put_row(const struct scene *scene, uint32_t row)
+{
+    const ms_frame *frame = &scene->frame;
+    const ms_bar *bar = &scene->bars[row];
+    double y = row_y(scene, row);
+    ms_frame_text(frame, bar->name, frame->area.x0 - NAME_GAP_PX, y, MS_RIGHT,
+                  MS_INK,
+                  scene->names_px / MS_FRAME_SLACK + MS_STRIPS_ROUNDED_PX);
+    ms_frame_text(frame, time_of(scene, row), MS_FRAME_RIGHT, y, MS_RIGHT,
+                  MS_INK, scene->times_px);
+    if (bar->instead != NULL) {
+        put_words(scene, bar->instead, row);
+        return;
+    }
+    ms_strips_bar(&scene->strips, scene->parts[row], y, scene->pitch,
+                  bar->fits);
+}
+
+static void put_more(const struct scene *scene)
+{
+    ms_text text = {.arena = scene->frame.script->arena};
+    if (scene->more == 0)
+        return;
+    ms_text_add(&text, "and %u more, not drawn", scene->more);
+    put_words(scene, ms_frame_bytes_of(&scene->frame, &text), scene->n);
+}
+
+static void put_times_heading(const struct scene *scene)
+{
+    if (scene->longest_ns > 0)
+        ms_frame_text(&scene->frame, times_heading(scene), MS_FRAME_RIGHT,
+                      scene->frame.area.y0 - 18.0, MS_RIGHT, MS_GREY,
+                      scene->times_px);
+}
+
+static void draw(struct scene *scene, ms_format format)
+{
+    ms_frame_begin(&scene->frame, format, ceil(scene->frame.area.y1 + 70.0));
+    ms_strips_axis(&scene->strips, "peak device memory", MS_FRAME_LEFT);
+    put_times_heading(scene);
+    for (uint32_t row = 0; row < scene->n; row++)
+        put_row(scene, row);
+    put_more(scene);
+    ms_strips_blocks(&scene->strips,
+                     (const uint64_t(*)[MS_STRIPS_MOST])scene->parts, scene->n,
+                     row_y(scene, 0), scene->pitch);
+    ms_frame_open_plot(&scene->frame);
+    ms_strips_plot(&scene->strips);
+    ms_text_add(scene->frame.script, "\n");
+}
+
+ms_err ms_figure_bars(const ms_bar *bars, uint32_t n, uint64_t capacity_bytes,
+                      uint64_t usable_bytes, const ms_drawing *drawing,
+                      ms_fault *fault)
+{
+    ms_format format;
+    ms_text script = {.arena = drawing->arena};
+    struct scene scene = {.frame = ms_frame_of(drawing, &script),
+                          .bars = bars,
+                          .n = n < MOST_ROWS ? n : MOST_ROWS,
+                          .more = n < MOST_ROWS ? 0 : n - MOST_ROWS};
+    scene.strips = (ms_strips){.script = &script,
+                               .block = "memory",
+                               .looks = scene.looks,
+                               .n_looks = MS_STRIPS_MEMORY,
+                               .capacity_bytes = capacity_bytes,
+                               .usable_bytes = usable_bytes};
+    MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
+    if (n == 0)
+        return ms_fail(fault, MS_EINPUT, "figure bars",
+                       "give it at least one run", "there is nothing to draw");
+    MS_TRY(load(&scene, drawing->arena, fault));
+    ms_frame_heading(&scene.frame, NULL);
+    place(&scene);
+    draw(&scene, format);
+    return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,
+                           fault);
+}

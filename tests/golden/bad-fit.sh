@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Searches that cannot be made.
+try() {
+    "$MEMSIM" fit "$@" 2>&1
+    echo "status $?"
+}
+try
+try no.json
+try tiny.json tiny.json
+try tiny.json --memory 0
+try tiny.json --memory 100MiB
+try tiny.json --memory 80G
+try tiny.json --max layers
+try tiny.json --max batch --batch 4
+try tiny.json --max batch --set training.batch=4
+try tiny.json --max seq --sequence 4
+try mlp.json --max seq
+try ops.json --max batch
+try tiny.json --gpus 8 -p none --max batch
+try tiny.json --max batch -p microbatch:4+swap:te=9
+try tiny.json -p chekpoint:full
+try tiny.json -p checkpoint:full -p checkpoint:sqrt,full
+try tiny.json -p zero:3
+try tiny.json --gpus 4 -p zero:1+fsdp
+try tiny.json -p swap:te=9
+try tiny.json --batch 4 -p microbatch:3
+try tiny.json --jobs 0
+try tiny.json --jobs many
+try tiny.json --json --csv -
+try tiny.json --csv tiny.json
+try tiny.json --plot tiny.txt
+try tiny.json --keep-script
+try tiny.json --wall
+try tiny.json --check

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_CANDIDATES_H
+#define MS_TOOLS_CANDIDATES_H
+
+/* What could stand where the user types: read off the tables of commands,
+ * options, settings, policies and models, so that a new row completes by
+ * itself.  The scripts of completion.c ask for it through
+ * "memsim completion words -- WORD...".
+ *
+ * One candidate for the whole last word per line, a tab, what it is:
+ *
+ *     --precision=fp32
+ *     checkpoint:sqrt<tab>split N blocks into round(sqrt N) segments
+ *
+ * A candidate that ends in one of = : + goes on: no blank behind it.  A line
+ * ":files", tab, what of the word stands before the file's name, tab, endings
+ * without dot and with blanks between them (none: any): files are wanted. */
+
+#include "tools/tools.h"
+
+/* words: the command line without the program's name; the last one is being
+ * typed and may be empty. */
+void ms_candidates_write(const char *const *words, uint32_t n, ms_text *text);
+
+/* completion.c: the shells that there is a script for; NULL: no more. */
+const char *ms_completion_shell(uint32_t i);
+
+#endif

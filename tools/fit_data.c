@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What fit found, for programs. */
+
+#include "tools/fit.h"
+
+#include <string.h>
+
+/* ---- JSON ---------------------------------------------------------------- */
+
+static void put_number(const char *key, uint64_t value, ms_text *text)
+{
+    ms_text_add(text, ", \"%s\": ", key);
+    ms_text_u64(text, value);
+}
+
+static void put_string(const char *key, const char *value, ms_text *text)
+{
+    ms_text_add(text, ", \"%s\": ", key);
+    if (value != NULL)
+        ms_text_json(text, value);
+    else
+        ms_text_add(text, "null");
+}
+
+static void put_rate(const char *key, double rate, ms_text *text)
+{
+    ms_text_add(text, ", \"%s\": ", key);
+    if (rate < 0)
+        ms_text_add(text, "null");
+    else
+        ms_text_double(text, rate);
+}
+
+/* A set-up; MS_NONE, or one that a policy refuses: null. */
+static void put_point(const ms_fit *fit, uint32_t i, ms_text *text)
+{
+    const char *policy;
+    if (i == MS_NONE || fit->all[i].state != MS_FIT_REPLAYED) {
+        ms_text_add(text, "null");
+        return;
+    }
+    const ms_fit_point *point = &fit->all[i];
+    ms_text words = {.arena = text->arena};
+    ms_fitspace_words(fit, point, &words);
+    policy = ms_fitreply_policy(fit, i, text->arena);
+    text->failed |= policy == NULL || words.failed;
+    ms_text_add(text, "{\"point\": %u", i + 1);
+    put_string("policy", policy, text);
+    put_string("words", words.length > 0 ? words.bytes : "", text);
+    put_number("peak_allocated_bytes", point->peak_bytes, text);
+    put_number("peak_reserved_bytes", point->reserved_bytes, text);
+    ms_text_add(text, ", \"fits\": %s, \"headroom_bytes\": ",
+                point->fits ? "true" : "false");
+    ms_text_i64(text, point->headroom_bytes);
+    put_number("host_peak_bytes", point->host_peak_bytes, text);
+    put_number("step_ns", point->step_ns, text);
+    put_number("recompute_ns", point->recompute_ns, text);
+    put_number("stall_ns", point->stall_ns, text);
+    put_number("exposed_comm_ns", point->exposed_comm_ns, text);
+    put_rate("tokens_per_second", point->tokens_per_second, text);
+    ms_text_add(text, "}");
+}
+
+static void put_max(const ms_fit_max *max, ms_text *text)
+{
+    if (max == NULL) {
+        ms_text_add(text, ", \"max\": null");
+        return;
+    }
+    ms_text_add(text, ", \"max\": {\"key\": \"%s\"", max->key);
+    put_number("value", max->value, text);
+    ms_text_add(text, ", \"over\": ");
+    if (max->over > 0)
+        ms_text_u64(text, max->over);
+    else
+        ms_text_add(text, "null");
+    put_number("cap", max->cap, text);
+    put_number("values_tried", max->searches, text);
+    put_number("replayed", max->replays, text);
+    ms_text_add(text, "}");
+}
+
+static void put_recommendation(const ms_fit_reply *reply, ms_text *text)
+{
+    const ms_fit *fit = reply->fit;
+    ms_text_add(text, ", \"recommendation\": ");
+    put_point(fit, fit->best, text);
+    ms_text_add(text, ", \"smallest\": ");
+    put_point(fit, fit->best == MS_NONE ? fit->smallest : MS_NONE, text);
+    ms_text_add(text, ", \"smallest_beyond_node\": ");
+    put_point(fit, fit->best == MS_NONE ? fit->smallest_far : MS_NONE, text);
+    put_string("command", reply->command, text);
+    ms_text_add(text, ", \"without\": [");
+    for (uint32_t k = 0; k < reply->without_n; k++) {
+        ms_text_add(text, "%s{\"lacks\": ", k > 0 ? ", " : "");
+        ms_text_json(text, ms_fitspace_dimensions[reply->without[k].axis].name);
+        ms_text_add(text, ", \"set_up\": ");
+        put_point(fit, reply->without[k].point, text);
+        ms_text_add(text, "}");
+    }
+    ms_text_add(text, "], \"plain\": ");
+    put_point(fit, 0, text);
+    ms_text_add(text, ", \"on_device\": ");
+    put_point(fit, fit->on_device, text);
+    ms_text_add(text, ", \"roomier\": ");
+    put_point(fit, reply->roomier, text);
+    ms_text_add(text, ", \"front\": [");
+    for (uint32_t k = 0; k < fit->n_front; k++) {
+        ms_text_add(text, "%s", k > 0 ? ", " : "");
+        put_point(fit, fit->front[k], text);
+    }
+    ms_text_add(text, "]");
+}
+
+static void put_searched(const ms_fit *fit, ms_text *text)
+{
+    ms_text_add(text, ", \"searched\": {\"set_ups\": %u", fit->n_all);
+    put_number("replayed", fit->count[MS_FIT_REPLAYED], text);
+    put_number("refused", fit->count[MS_FIT_REFUSED], text);
+    put_number("too_big", fit->count[MS_FIT_TOO_BIG], text);
+    put_number("beaten", fit->count[MS_FIT_BEATEN], text);
+    put_number("too_slow", fit->count[MS_FIT_TOO_SLOW], text);
+    ms_text_add(text, ", \"dimensions\": {");
+    for (uint32_t a = 0; a < MS_FIT_N_AXES; a++) {
+        ms_text_add(text, "%s", a > 0 ? ", " : "");
+        ms_text_json(text, ms_fitspace_dimensions[a].name);
+        if (fit->axes[a].fixed)
+            ms_text_add(text, ": null");
+        else
+            ms_text_add(text, ": %u", fit->axes[a].n);
+    }
+    ms_text_add(text, "}}, \"not_searched\": [");
+    for (uint32_t i = 0; ms_fitreply_not_searched[i] != NULL; i++) {
+        ms_text_add(text, "%s", i > 0 ? ", " : "");
+        ms_text_json(text, ms_fitreply_not_searched[i]);
+    }
+    ms_text_add(text, "]");
+}
+
+void ms_fit_data_json(const ms_fit_reply *reply, ms_text *text)
+{
+    const ms_fit *fit = reply->fit;
+    ms_text_add(text, "{\"schema_version\": 1, \"memsim\": \"%s\"", MS_VERSION);
+    put_string("status", fit->best != MS_NONE ? "ok" : "infeasible", text);
+    put_string("model", fit->model.model.name, text);
+    put_string("device", fit->job->device->name, text);
+    ms_text_add(text, ", \"settings\": ");
+    ms_settings_json(fit->job, &fit->model.training, text);
+    put_number("parameters", fit->model.graph.parameters, text);
+    put_number("capacity_bytes", fit->capacity_bytes, text);
+    put_number("context_bytes", fit->context_bytes, text);
+    ms_text_add(text, ", \"fits\": %s",
+                fit->best != MS_NONE ? "true" : "false");
+    put_string("given", reply->given, text);
+    put_max(reply->max, text);
+    put_recommendation(reply, text);
+    put_searched(fit, text);
+    ms_text_add(text, "}\n");
+}
+
+/* ---- CSV ----------------------------------------------------------------- */
+
+static void put_row(const ms_fit *fit, uint32_t i, ms_text *text)
+{
+    const ms_fit_point *point = &fit->all[i];
+    const uint64_t numbers[] = {point->step_ns, point->recompute_ns,
+                                point->stall_ns, point->exposed_comm_ns};
+    const char *policy = ms_fitreply_policy(fit, i, text->arena);
+    bool over = point->headroom_bytes < 0;
+    text->failed |= policy == NULL;
+    ms_text_add(text, "%u,", i + 1);
+    ms_table_field(text, policy != NULL ? policy : "");
+    ms_text_add(text, ",%s,%s,", over ? "over" : "ok",
+                point->far_full ? "host memory or disk of a node are too small"
+                                : "");
+    ms_text_u64(text, point->peak_bytes);
+    ms_text_add(text, ",");
+    ms_text_u64(text, point->reserved_bytes);
+    ms_text_add(text, ",%s", point->fits ? "true" : "false");
+    for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++) {
+        ms_text_add(text, ",");
+        ms_text_u64(text, numbers[k]);
+    }
+    ms_text_add(text, ",");
+    if (point->tokens_per_second >= 0)
+        ms_text_double(text, point->tokens_per_second);
+    ms_text_add(text, ",");
+    ms_text_u64(text, point->host_peak_bytes);
+    ms_text_add(text, "\n");
+}
+
+void ms_fit_data_csv(const ms_fit *fit, ms_text *text)
+{
+    ms_text_add(text, "point,policy,status,message,peak_allocated_bytes,"
+                      "peak_reserved_bytes,fits,step_ns,recompute_ns,stall_ns,"
+                      "exposed_comm_ns,tokens_per_second,host_peak_bytes\n");
+    for (uint32_t i = 0; i < fit->n_all; i++)
+        if (fit->all[i].state == MS_FIT_REPLAYED)
+            put_row(fit, i, text);
+}

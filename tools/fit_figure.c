@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What fit found as a figure: peak against step time. */
+
+#include "tools/fit.h"
+
+/* By what keeps memory low: where the bytes are instead. */
+static const char *family_of(const ms_fit_point *point)
+{
+    bool swap = point->option[MS_FIT_SWAP] > 0;
+    bool offload = point->option[MS_FIT_OFFLOAD] > 0;
+    if (swap)
+        return offload ? "swap and offload" : "swap";
+    if (offload)
+        return "offload";
+    return point->option[MS_FIT_CHECKPOINT] > 0 ? "checkpointing"
+                                                : "all kept on the device";
+}
+
+/* What needs far more than there is would squeeze the rest. */
+static bool is_shown(const ms_fit *fit, uint32_t i)
+{
+    const ms_fit_point *point = &fit->all[i];
+    return point->state == MS_FIT_REPLAYED && !point->far_full &&
+           !ms_fitsearch_is_slow(fit, point->step_ns) &&
+           (fit->best == MS_NONE ||
+            point->reserved_bytes / 2 < fit->capacity_bytes);
+}
+
+static ms_err list_trades(const ms_fit *fit, ms_arena *arena, ms_trade **trades,
+                          uint32_t *n, ms_fault *fault)
+{
+    *n = 0;
+    *trades = ms_arena_take(arena, fit->n_all, sizeof **trades);
+    if (*trades == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < fit->n_all; i++) {
+        const ms_fit_point *point = &fit->all[i];
+        if (!is_shown(fit, i))
+            continue;
+        const char *policy = ms_fitreply_policy(fit, i, arena);
+        if (policy == NULL)
+            return ms_fail_nomem(fault);
+        (*trades)[(*n)++] = (ms_trade){.name = policy,
+                                       .family = family_of(point),
+                                       .peak_bytes = point->reserved_bytes,
+                                       .step_ns = point->step_ns,
+                                       .fits = point->fits};
+    }
+    return MS_OK;
+}
+
+static void put_titles(const ms_fit_reply *reply, ms_text *title,
+                       ms_text *subtitle)
+{
+    const ms_fit *fit = reply->fit;
+    const ms_fit_point *chosen = &fit->all[reply->chosen];
+    const char *policy =
+        ms_fitreply_policy(fit, reply->chosen, subtitle->arena);
+    ms_text_add(title, "%s (%s parameters) on %u x %s", fit->model.model.name,
+                ms_quantity_short(fit->model.graph.parameters).s,
+                fit->job->gpus > 1 ? fit->job->gpus : 1,
+                fit->job->device->name);
+    ms_summary_setup(&fit->model, "\u00d7", subtitle);
+    ms_text_add(subtitle, "; %s %s: %s, %s",
+                fit->best != MS_NONE ? "best" : "nothing fits; least",
+                policy != NULL ? policy : "",
+                ms_quantity_size(chosen->reserved_bytes).s,
+                ms_quantity_time(chosen->step_ns).s);
+    subtitle->failed |= policy == NULL;
+}
+
+ms_err ms_fit_figure_draw(const ms_fit_reply *reply, const char *path,
+                          const char *script_path, ms_arena *arena,
+                          ms_fault *fault)
+{
+    const ms_fit *fit = reply->fit;
+    ms_text title = {.arena = arena}, subtitle = {.arena = arena};
+    ms_trade *trades;
+    uint32_t n;
+    MS_TRY(list_trades(fit, arena, &trades, &n, fault));
+    put_titles(reply, &title, &subtitle);
+    if (title.failed || subtitle.failed)
+        return ms_fail_nomem(fault);
+    const ms_drawing drawing = {.title = title.bytes,
+                                .subtitle = subtitle.bytes,
+                                .path = path,
+                                .script_path = script_path,
+                                .arena = arena};
+    return ms_figure_pareto(trades, n, fit->capacity_bytes,
+                            fit->capacity_bytes - fit->context_bytes, &drawing,
+                            fault);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What of a search is told: the set-up to use, what each of its parts is there
+ * for, how the plain one does. */
+
+#include "tools/fit.h"
+
+#include <string.h>
+
+const char *const ms_fitreply_not_searched[] = {
+    "tensor, pipeline, context and expert parallelism",
+    "other precisions, optimizers and kernels (--set)",
+    "the buffers of DeepSpeed and Megatron (zero:N,impl=...), groups of ranks",
+    "offload to the disk, budgets (swap:auto and its like), unified memory",
+    "segments of unequal length, more than 64 micro-batches but for one per "
+    "sample",
+    "fragmentation: what is reserved is what is active here",
+    NULL};
+
+const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point,
+                               ms_arena *arena)
+{
+    ms_spec spec;
+    ms_fault unused = {.caret = -1};
+    if (ms_fitspace_spec(fit, &fit->all[point], arena, &spec, &unused) != MS_OK)
+        return NULL;
+    return ms_spec_print(&spec, arena);
+}
+
+/* ---- what was fixed ------------------------------------------------------ */
+
+static const char *fixed_words(const ms_fit *fit)
+{
+    ms_text words = {.arena = fit->arena};
+    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
+        if (fit->axes[a].fixed && (a != MS_FIT_SHARE || fit->job->gpus > 1))
+            ms_text_add(&words, "%s%s", words.length > 0 ? ", " : "",
+                        ms_fitspace_dimensions[a].name);
+    return words.length > 0 && !words.failed ? words.bytes : NULL;
+}
+
+/* ---- the command line ---------------------------------------------------- */
+
+static const ms_option *option_of(ms_option_id id, const char *setting)
+{
+    for (uint32_t i = 0; i < ms_options_table_n; i++) {
+        const ms_option *row = &ms_options_table[i];
+        if (row->id == id &&
+            (setting == NULL || strcmp(row->setting, setting) == 0))
+            return row;
+    }
+    return NULL;
+}
+
+/* Is it said anew behind what was given? */
+static bool is_replaced(const ms_fit_reply *reply, const ms_given *given)
+{
+    bool is_batch = reply->max != NULL && strcmp(reply->max->key, "batch") == 0;
+    const char *setting = is_batch ? "training.batch" : "training.sequence";
+    if (given->option->id == MS_OPTION_POLICY)
+        return true;
+    return reply->max != NULL && given->option->id == MS_OPTION_SETTING &&
+           strcmp(given->option->setting, setting) == 0;
+}
+
+/* The arguments with the policies of the point, and the value found. */
+static const char *command_of(const ms_fit_reply *reply, uint32_t point)
+{
+    ms_arena *arena = reply->fit->arena;
+    ms_arguments line = *reply->arguments;
+    ms_text words = {.arena = arena};
+    const char *policy = ms_fitreply_policy(reply->fit, point, arena);
+    line.given = ms_arena_take(arena, line.n_given + 2, sizeof *line.given);
+    if (policy == NULL || line.given == NULL)
+        return NULL;
+    line.n_given = 0;
+    for (uint32_t i = 0; i < reply->arguments->n_given; i++)
+        if (!is_replaced(reply, &reply->arguments->given[i]))
+            line.given[line.n_given++] = reply->arguments->given[i];
+    if (reply->max != NULL)
+        line.given[line.n_given++] = (ms_given){
+            option_of(MS_OPTION_SETTING, strcmp(reply->max->key, "batch") == 0
+                                             ? "training.batch"
+                                             : "training.sequence"),
+            ms_arena_format(arena, "%llu",
+                            (unsigned long long)ms_fitmax_told(reply->max))};
+    if (strcmp(policy, "none") != 0)
+        line.given[line.n_given++] =
+            (ms_given){option_of(MS_OPTION_POLICY, NULL), policy};
+    if (reply->max != NULL && line.given[line.n_given - 1].value == NULL)
+        return NULL;
+    ms_settings_command(&line, "", &words);
+    while (words.length > 0 && words.bytes[words.length - 1] == ' ')
+        words.bytes[--words.length] = '\0';
+    return words.failed ? NULL : words.bytes;
+}
+
+/* ---- what is replayed besides -------------------------------------------- */
+
+static ms_err find_without(ms_fit_reply *reply, ms_fault *fault)
+{
+    ms_fit *fit = reply->fit;
+    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
+        ms_fit_axis_id axis = (ms_fit_axis_id)a;
+        if (fit->all[reply->chosen].option[a] == 0)
+            continue;
+        uint32_t point = ms_fitspace_other(fit, reply->chosen, axis, 0);
+        if (point == MS_NONE || point == 0)
+            continue; /* the plain one is told of anyway */
+        MS_TRY(ms_fitsearch_replay(fit, point, fault));
+        if (fit->all[point].state == MS_FIT_REPLAYED)
+            reply->without[reply->without_n++] =
+                (struct ms_fit_without){axis, point};
+    }
+    return MS_OK;
+}
+
+/* A setting that costs nothing and changes no numbers. */
+static ms_err try_fused(ms_fit_reply *reply, ms_fault *fault)
+{
+    ms_fit *fit = reply->fit;
+    ms_points_seat seat = {0};
+    ms_arena words = {0};
+    ms_fault refusal = {.caret = -1};
+    ms_job job = *fit->job;
+    ms_result result;
+    ms_err err = ms_training_set(&job.training, "training.optimizer_impl",
+                                 "fused", &refusal);
+    if (err == MS_OK)
+        err = ms_fitspace_spec(fit, &fit->all[reply->chosen], &words, &job.spec,
+                               &refusal);
+    if (err == MS_OK)
+        err = ms_points_step(fit->points, &seat, &job, &result, &refusal);
+    if (err == MS_OK) {
+        const ms_report *report = &result.report;
+        reply->fused_bytes = report->ranks[report->worst].peak.reserved_bytes;
+        reply->fused_fits = report->fits;
+    }
+    ms_points_leave(fit->points, &seat);
+    ms_arena_free(&words);
+    if (err != MS_ENOMEM)
+        return MS_OK;
+    *fault = refusal;
+    return err;
+}
+
+static bool has_room(const ms_fit *fit, uint32_t point)
+{
+    return fit->all[point].headroom_bytes >=
+           (int64_t)(fit->capacity_bytes / MS_FIT_ROOM);
+}
+
+static void find_roomier(ms_fit_reply *reply)
+{
+    const ms_fit *fit = reply->fit;
+    reply->roomier = MS_NONE;
+    if (fit->best == MS_NONE || has_room(fit, fit->best))
+        return;
+    for (uint32_t k = 0; k < fit->n_front && reply->roomier == MS_NONE; k++)
+        if (has_room(fit, fit->front[k]))
+            reply->roomier = fit->front[k];
+}
+
+ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
+                      const ms_arguments *arguments, ms_fit_reply *reply,
+                      ms_fault *fault)
+{
+    *reply = (ms_fit_reply){.fit = fit,
+                            .max = max,
+                            .arguments = arguments,
+                            .fixed = fixed_words(fit)};
+    reply->chosen = fit->best != MS_NONE ? fit->best : fit->smallest;
+    if (reply->chosen == MS_NONE)
+        reply->chosen = fit->smallest_far;
+    if (reply->chosen == MS_NONE) { /* every policy refused */
+        *fault = fit->refusal;
+        return fault->err;
+    }
+    if (fit->job->spec.n > 0) {
+        reply->given = ms_spec_print(&fit->job->spec, fit->arena);
+        if (reply->given == NULL)
+            return ms_fail_nomem(fault);
+    }
+    find_roomier(reply);
+    MS_TRY(ms_fitsearch_replay(fit, 0, fault));
+    MS_TRY(find_without(reply, fault));
+    MS_TRY(try_fused(reply, fault));
+    reply->command = command_of(reply, reply->chosen);
+    return reply->command != NULL ? MS_OK : ms_fail_nomem(fault);
+}

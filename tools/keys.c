@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The keys of the other results, and how help lists keys. */
+
+#include "tools/keys.h"
+#include "tools/compare.h"
+#include "tools/fit.h"
+
+/* ---- explain ------------------------------------------------------------- */
+
+static const ms_key instant_rows[] = {MS_KEYS_COUNT("time_ns"),
+                                      MS_KEYS_COUNT_OR_NULL("event"),
+                                      {.name = "phase",
+                                       .type = MS_KEY_WORD,
+                                       .null = true,
+                                       .names = ms_names_phase,
+                                       .n_names = MS_N_PHASES},
+                                      MS_KEYS_TEXT_OR_NULL("op"),
+                                      MS_KEYS_TEXT_OR_NULL("layer")};
+static const ms_keys instant = MS_KEYS_OBJECT("instant", instant_rows);
+
+static const ms_key reader_rows[] = {MS_KEYS_TEXT("op"),
+                                     MS_KEYS_TEXT_OR_NULL("layer")};
+static const ms_keys reader = MS_KEYS_OBJECT("reader", reader_rows);
+
+#define CATEGORY                                                               \
+    {                                                                          \
+        .name = "category", .type = MS_KEY_WORD, .names = ms_names_category,   \
+        .n_names = MS_N_CATEGORIES                                             \
+    }
+
+static const ms_key group_rows[] = {
+    CATEGORY,
+    MS_KEYS_TEXT_OR_NULL("layer"),
+    MS_KEYS_TEXT("role"),
+    MS_KEYS_TEXT_OR_NULL("op"),
+    MS_KEYS_COUNT("count"),
+    MS_KEYS_COUNT("bytes"),
+    {.name = "why",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "what keeps them alive"},
+    {.name = "next_reader",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &reader,
+     .help = "op and layer that read them next"},
+    {.name = "remove",
+     .type = MS_KEY_TEXTS,
+     .help = "policies and settings, found by replays, that leave at most half "
+             "of the bytes"},
+};
+static const ms_keys group = MS_KEYS_OBJECT("group", group_rows);
+
+static const ms_key explain_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim"),
+    MS_KEYS_TEXT("model"),
+    MS_KEYS_TEXT("policy"),
+    {.name = "at",
+     .type = MS_KEY_OBJECT,
+     .of = &instant,
+     .help = "the instant: time_ns, event, phase, op, layer"},
+    {.name = "total_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "what is alive then; the groups sum to it"},
+    {.name = "groups",
+     .type = MS_KEY_OBJECTS,
+     .of = &group,
+     .help = "tensors that differ in a number only, largest first: category, "
+             "layer, role, op (that made them), count, bytes (all of them)"},
+};
+const ms_keys ms_keys_explain = MS_KEYS_OBJECT("explain", explain_rows);
+
+/* ---- compare ------------------------------------------------------------- */
+
+/* What ms_compare_rows gives to a difference. */
+static bool column(uint32_t i, ms_arena *arena, ms_key *key)
+{
+    (void)arena;
+    if (i >= ms_compare_n_rows)
+        return false;
+    *key = (ms_key){.name = ms_compare_rows[i].key, .type = MS_KEY_INTEGER};
+    return true;
+}
+
+static const ms_key difference_rows[] = {MS_KEYS_COUNT("variant"),
+                                         MS_KEYS_COUNT("against")};
+static const ms_keys difference = {.name = "difference",
+                                   .rows = difference_rows,
+                                   .n = MS_KEYS_N(difference_rows),
+                                   .more = column};
+
+static const ms_key instants_rows[] = {
+    {.name = "at", .type = MS_KEY_OBJECT, .of = &instant},
+    MS_KEYS_COUNT("total_bytes")};
+static const ms_keys instants = MS_KEYS_OBJECT("instants", instants_rows);
+
+static const ms_key side_rows[] = {MS_KEYS_COUNT("bytes"),
+                                   MS_KEYS_TEXT_OR_NULL("why"),
+                                   {.name = "next_reader",
+                                    .type = MS_KEY_OBJECT,
+                                    .null = true,
+                                    .of = &reader}};
+static const ms_keys side = MS_KEYS_OBJECT("side", side_rows);
+
+static const ms_key change_rows[] = {
+    CATEGORY,
+    MS_KEYS_TEXT_OR_NULL("layer"),
+    MS_KEYS_TEXT("role"),
+    MS_KEYS_TEXT_OR_NULL("op"),
+    MS_KEYS_COUNT("count"),
+    {.name = "difference_bytes", .type = MS_KEY_INTEGER},
+    {.name = "variants", .type = MS_KEY_OBJECTS, .of = &side}};
+static const ms_keys change = MS_KEYS_OBJECT("change", change_rows);
+
+static const ms_key explained_rows[] = {
+    {.name = "variants",
+     .type = MS_KEY_OBJECTS,
+     .of = &instants,
+     .help = "at and total_bytes of the two, as in explain"},
+    {.name = "groups",
+     .type = MS_KEY_OBJECTS,
+     .of = &change,
+     .help = "tensors held differently, largest first: as in explain, but "
+             "difference_bytes, and variants with bytes, why, next_reader of "
+             "each; a tensor that is not alive has 0 bytes, and why says where "
+             "it went"},
+};
+static const ms_keys explained = MS_KEYS_OBJECT("explained", explained_rows);
+
+static const ms_key compare_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim"),
+    MS_KEYS_TEXT("model"),
+    {.name = "variants",
+     .type = MS_KEY_OBJECTS,
+     .of = &ms_keys_run,
+     .help = "the object of run --json for each"},
+    {.name = "differences",
+     .type = MS_KEY_OBJECTS,
+     .of = &difference,
+     .help = "for the second variant on, each minus the first: variant, "
+             "against (numbers from 1), then the columns of --csv that are "
+             "bytes or ns"},
+    {.name = "explain",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &explained,
+     .help = "null without --explain"},
+};
+const ms_keys ms_keys_compare = MS_KEYS_OBJECT("compare", compare_rows);
+
+/* ---- sweep --------------------------------------------------------------- */
+
+#define VARIED "^(training|graph|model)\\.|^(device|gpus|memory)$"
+
+static const ms_key row_rows[] = {
+    {.name = "point",
+     .type = MS_KEY_COUNT,
+     .help = "from 1, counted over the whole product of the grids; then their "
+             "keys (training.batch, ...) in their order: memory in bytes, "
+             "devices by name"},
+    {.name = "policy", .type = MS_KEY_TEXT, .help = "canonical spelling"},
+    {.name = "status",
+     .type = MS_KEY_WORD,
+     .words = "refused",
+     .names = ms_names_status,
+     .n_names = MS_INFEASIBLE + 1,
+     .help = "ok, over, out_of_memory, infeasible or refused"},
+    {.name = "message",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "why it is infeasible or refused, or where memory ran out"},
+    {.name = "peak_allocated_bytes",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help = ""},
+    {.name = "peak_reserved_bytes",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help = "of the highest rank"},
+    {.name = "fits", .type = MS_KEY_BOOL, .null = true, .help = ""},
+    {.name = "step_ns", .type = MS_KEY_COUNT, .null = true, .help = ""},
+    {.name = "recompute_ns", .type = MS_KEY_COUNT, .null = true, .help = ""},
+    {.name = "stall_ns",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help = "as in run"},
+    {.name = "exposed_comm_ns", .type = MS_KEY_COUNT, .null = true, .help = ""},
+    {.name = "tokens_per_second",
+     .type = MS_KEY_NUMBER,
+     .null = true,
+     .help = "as in run"},
+    {.name = "host_peak_bytes",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help = "as in run"},
+};
+const ms_keys ms_keys_row = {
+    .name = "row", .rows = row_rows, .n = MS_KEYS_N(row_rows), .any = VARIED};
+
+/* ---- fit ----------------------------------------------------------------- */
+
+static const ms_key set_up_rows[] = {
+    MS_KEYS_COUNT("point"),
+    MS_KEYS_TEXT("policy"),
+    MS_KEYS_TEXT("words"),
+    MS_KEYS_COUNT("peak_allocated_bytes"),
+    MS_KEYS_COUNT("peak_reserved_bytes"),
+    {.name = "fits", .type = MS_KEY_BOOL},
+    {.name = "headroom_bytes", .type = MS_KEY_INTEGER},
+    MS_KEYS_COUNT("host_peak_bytes"),
+    MS_KEYS_COUNT("step_ns"),
+    MS_KEYS_COUNT("recompute_ns"),
+    MS_KEYS_COUNT("stall_ns"),
+    MS_KEYS_COUNT("exposed_comm_ns"),
+    {.name = "tokens_per_second", .type = MS_KEY_NUMBER, .null = true}};
+static const ms_keys set_up = MS_KEYS_OBJECT("set_up", set_up_rows);
+
+static const ms_key without_rows[] = {
+    MS_KEYS_TEXT("lacks"),
+    {.name = "set_up", .type = MS_KEY_OBJECT, .null = true, .of = &set_up}};
+static const ms_keys without = MS_KEYS_OBJECT("without", without_rows);
+
+static const ms_key max_rows[] = {
+    MS_KEYS_TEXT("key"),           MS_KEYS_COUNT("value"),
+    MS_KEYS_COUNT_OR_NULL("over"), MS_KEYS_COUNT("cap"),
+    MS_KEYS_COUNT("values_tried"), MS_KEYS_COUNT("replayed")};
+static const ms_keys max = MS_KEYS_OBJECT("max", max_rows);
+
+/* What ms_fitspace_dimensions gives to "dimensions". */
+static bool dimension(uint32_t i, ms_arena *arena, ms_key *key)
+{
+    (void)arena;
+    if (i >= MS_FIT_N_AXES)
+        return false;
+    *key = (ms_key){.name = ms_fitspace_dimensions[i].name,
+                    .type = MS_KEY_COUNT,
+                    .null = true};
+    return true;
+}
+static const ms_keys dimensions = {.name = "dimensions", .more = dimension};
+
+static const ms_key searched_rows[] = {
+    MS_KEYS_COUNT("set_ups"),
+    MS_KEYS_COUNT("replayed"),
+    MS_KEYS_COUNT("refused"),
+    MS_KEYS_COUNT("too_big"),
+    MS_KEYS_COUNT("beaten"),
+    MS_KEYS_COUNT("too_slow"),
+    {.name = "dimensions", .type = MS_KEY_OBJECT, .of = &dimensions}};
+static const ms_keys searched = MS_KEYS_OBJECT("searched", searched_rows);
+
+static const ms_key fit_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim"),
+    {.name = "status",
+     .type = MS_KEY_WORD,
+     .words = "ok|infeasible",
+     .help = "ok or infeasible"},
+    MS_KEYS_TEXT("model"),
+    MS_KEYS_TEXT("device"),
+    {.name = "settings", .type = MS_KEY_OBJECT, .of = &ms_keys_run_settings},
+    {.name = "parameters", .type = MS_KEY_COUNT, .help = ""},
+    {.name = "capacity_bytes", .type = MS_KEY_COUNT, .help = ""},
+    {.name = "context_bytes", .type = MS_KEY_COUNT, .help = "as in run"},
+    {.name = "fits", .type = MS_KEY_BOOL, .help = "does any set-up fit?"},
+    {.name = "given",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "the policies of every set-up"},
+    {.name = "max",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &max,
+     .help = "with --max: key, value, over (the smallest that was tried and "
+             "does not fit, or null), cap, values_tried, replayed"},
+    {.name = "recommendation",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = "the best set-up: point, policy, words, numbers as a sweep's, "
+             "headroom_bytes"},
+    {.name = "smallest",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = ""},
+    {.name = "smallest_beyond_node",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = "where nothing fits: what needs least, and what would, had the "
+             "node more host memory"},
+    {.name = "command",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "the command line that runs it"},
+    {.name = "without",
+     .type = MS_KEY_OBJECTS,
+     .of = &without,
+     .help = "for each part of it: lacks, set_up"},
+    {.name = "plain",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = ""},
+    {.name = "on_device",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = ""},
+    {.name = "roomier",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = "the set-up without any choice; the best that leaves the host's "
+             "memory alone; the fastest with 5 % to spare"},
+    {.name = "front",
+     .type = MS_KEY_OBJECTS,
+     .of = &set_up,
+     .help = "what fits and nothing beats, the fastest first"},
+    {.name = "searched",
+     .type = MS_KEY_OBJECT,
+     .of = &searched,
+     .help = "set_ups, of these replayed, refused, too_big, beaten, too_slow; "
+             "dimensions: how many choices, null: fixed"},
+    {.name = "not_searched", .type = MS_KEY_TEXTS, .help = "in words"},
+};
+const ms_keys ms_keys_fit = MS_KEYS_OBJECT("fit", fit_rows);
+
+/* ---- inspect ------------------------------------------------------------- */
+
+static const ms_key layer_rows[] = {
+    MS_KEYS_TEXT("name"),
+    MS_KEYS_TEXT("type"),
+    MS_KEYS_COUNT("parameters"),
+    {.name = "forward_flops", .type = MS_KEY_NUMBER},
+    {.name = "backward_flops", .type = MS_KEY_NUMBER},
+    MS_KEYS_COUNT("saved_bytes"),
+    MS_KEYS_COUNT("output_bytes")};
+static const ms_keys layer = MS_KEYS_OBJECT("layer", layer_rows);
+
+static const ms_key inspect_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim"),
+    MS_KEYS_TEXT("model"),
+    {.name = "parameters", .type = MS_KEY_COUNT, .help = "of the model"},
+    {.name = "parameters_base",
+     .type = MS_KEY_COUNT,
+     .help = "without the head"},
+    {.name = "parameters_active",
+     .type = MS_KEY_COUNT,
+     .help = "what a token meets: of experts those that it is sent to"},
+    {.name = "layers",
+     .type = MS_KEY_OBJECTS,
+     .of = &layer,
+     .help = "in order: name, type, parameters, forward_flops, backward_flops, "
+             "saved_bytes, output_bytes"},
+};
+const ms_keys ms_keys_inspect = MS_KEYS_OBJECT("inspect", inspect_rows);
+
+/* ---- help ---------------------------------------------------------------- */
+
+#define INDENT 36u
+#define MOST_OBJECTS 64u
+
+typedef struct told {
+    const ms_keys *keys[MOST_OBJECTS];
+    uint32_t n;
+} told;
+
+static bool is_told(told *all, const ms_keys *keys)
+{
+    for (uint32_t i = 0; i < all->n; i++)
+        if (all->keys[i] == keys)
+            return true;
+    if (all->n < MOST_OBJECTS)
+        all->keys[all->n++] = keys;
+    return false;
+}
+
+static void help_of(const ms_keys *keys, const char *prefix, told *all,
+                    ms_text *text)
+{
+    ms_text label = {.arena = text->arena};
+    for (uint32_t i = 0; i < keys->n; i++) {
+        const ms_key *key = &keys->rows[i];
+        if (key->help == NULL)
+            continue;
+        ms_text_add(&label, "%s%s%s", label.length == 0 ? "  " : ", ", prefix,
+                    key->name);
+        if (*key->help == '\0')
+            continue;
+        text->failed |= label.failed;
+        if (!text->failed)
+            ms_screen_fill(text, INDENT, label.bytes, key->help);
+        label = (ms_text){.arena = text->arena};
+        if (key->of == NULL || is_told(all, key->of))
+            continue;
+        const char *inner =
+            ms_arena_format(text->arena, "%s%s%s.", prefix, key->name,
+                            key->type == MS_KEY_OBJECTS ? "[]" : "");
+        text->failed |= inner == NULL;
+        if (inner != NULL)
+            help_of(key->of, inner, all, text);
+    }
+}
+
+void ms_keys_help(const ms_keys *keys, ms_text *text)
+{
+    told all = {.keys = {&ms_keys_run}, .n = 1};
+    help_of(keys, "", &all, text);
+}

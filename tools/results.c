@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+
+#include "tools/results.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#define SCHEMA_VERSION 1
+
+/* ---- what is no result --------------------------------------------------- */
+
+/* What an object is by the keys it has, and who reads it. */
+static const struct {
+    const char *key, *also; /* also: a second one; NULL: any */
+    const char *what, *next;
+} objects[] = {
+    {"traceEvents", NULL, "a trace of run --trace",
+     "it is for ui.perfetto.dev; figures are drawn from run --json"},
+    {"groups", "at", "what explain --json prints",
+     "figures are drawn from run --json and compare --json"},
+    {"point", NULL, "rows of memsim sweep",
+     "draw it with: memsim plot FILE --figure pareto"},
+    {"family", NULL, "a model", "simulate it with: memsim run FILE"},
+    {"layers", NULL, "a model", "simulate it with: memsim run FILE"},
+    {"format", "nodes", "a model", "simulate it with: memsim run FILE"},
+    {"model_type", NULL, "a model's configuration",
+     "simulate it with: memsim run FILE"},
+};
+
+static ms_err other_object(const ms_values *values, uint32_t object)
+{
+    const ms_json *json = values->json;
+    for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++)
+        if (ms_json_find(json, object, objects[i].key) != MS_NONE &&
+            (objects[i].also == NULL ||
+             ms_json_find(json, object, objects[i].also) != MS_NONE))
+            return ms_json_fail(json, object, values->fault, objects[i].next,
+                                "this is %s, not a saved result",
+                                objects[i].what);
+    return ms_json_fail(json, object, values->fault,
+                        "save one with: memsim run MODEL --json >FILE",
+                        "this is no result of memsim: there is no "
+                        "\"schema_version\"");
+}
+
+/* What a text that is no JSON object is by its first line. */
+static const struct {
+    const char *begins, *what, *next;
+} texts[] = {
+    {"point,", "a table of memsim sweep",
+     "draw it with: memsim plot FILE --figure pareto"},
+    {"event,t_ns,", "a timeline of run --csv",
+     "figures are drawn from run --json"},
+    {"variant,policy,", "a table of compare --csv",
+     "figures are drawn from compare --json"},
+};
+
+static ms_err other_text(const ms_quote *source, ms_fault *fault)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (strncmp(source->bytes, texts[i].begins, strlen(texts[i].begins)) ==
+            0)
+            return ms_fail_at(fault, MS_EINPUT, source, texts[i].next,
+                              "this is %s, not a saved result", texts[i].what);
+    return ms_fail_at(fault, MS_EINPUT, source,
+                      "save one with: memsim run MODEL --json >FILE",
+                      "this is no saved result: those are JSON objects");
+}
+
+/* ---- one object ---------------------------------------------------------- */
+
+/* The records, in order, as they are read. */
+struct list {
+    ms_record *records;
+    uint32_t n, capacity;
+};
+
+static ms_err check_version(const ms_values *values, uint32_t object)
+{
+    uint32_t member = ms_json_find(values->json, object, "schema_version");
+    uint64_t version;
+    if (member == MS_NONE)
+        return other_object(values, object);
+    MS_TRY(ms_values_u64(values, member, &version));
+    if (version == SCHEMA_VERSION)
+        return MS_OK;
+    return ms_json_fail(values->json, member, values->fault,
+                        "make it again with this memsim: memsim run ... --json",
+                        "a result of schema version %llu; this memsim reads "
+                        "version %d",
+                        (unsigned long long)version, SCHEMA_VERSION);
+}
+
+static ms_err read_run(const ms_values *values, uint32_t object,
+                       struct list *list)
+{
+    if (list->n == list->capacity)
+        list->records =
+            ms_arena_grow(values->arena, list->records, &list->capacity,
+                          list->n + 1, sizeof *list->records);
+    if (list->records == NULL)
+        return ms_fail_nomem(values->fault);
+    ms_record *record = &list->records[list->n++];
+    *record = (ms_record){0};
+    MS_TRY(ms_resultreport_read(values, object, record));
+    return ms_resultline_read(values, object, record);
+}
+
+static ms_err read_variants(const ms_values *values, uint32_t variants,
+                            struct list *list)
+{
+    for (uint32_t row = ms_json_first(values->json, variants); row != MS_NONE;
+         row = values->json->nodes[row].next) {
+        MS_TRY(check_version(values, row));
+        MS_TRY(read_run(values, row, list));
+    }
+    return MS_OK;
+}
+
+static ms_err read_object(const ms_values *values, struct list *list)
+{
+    const ms_json *json = values->json;
+    MS_TRY(check_version(values, 0));
+    uint32_t variants = ms_json_find(json, 0, "variants");
+    if (variants != MS_NONE && json->nodes[variants].kind == MS_JSON_ARRAY)
+        return read_variants(values, variants, list);
+    if (ms_json_find(json, 0, "peak") == MS_NONE)
+        return other_object(values, 0);
+    return read_run(values, 0, list);
+}
+
+/* ---- files --------------------------------------------------------------- */
+
+static bool begins_object(const ms_quote *source)
+{
+    const char *at = source->bytes + source->offset;
+    while (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n')
+        at++;
+    return *at == '{';
+}
+
+/* The JSON of each object goes before the next one is read. */
+static ms_err read_all(ms_quote *source, ms_arena *arena, struct list *list,
+                       ms_fault *fault)
+{
+    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
+    uint32_t line = 1;
+    ms_err err = MS_OK;
+    while (err == MS_OK && source->offset < source->length) {
+        ms_json json;
+        ms_values values = {&json, arena, fault};
+        ms_arena_reset(&scratch);
+        if (!begins_object(source))
+            err = other_text(source, fault);
+        if (err == MS_OK)
+            err = ms_json_next(source, &line, &scratch, &json, fault);
+        if (err == MS_OK)
+            err = read_object(&values, list);
+    }
+    ms_arena_free(&scratch);
+    return err;
+}
+
+ms_err ms_results_read(const char *path, ms_arena *arena, ms_record **records,
+                       uint32_t *n, ms_fault *fault)
+{
+    char *bytes;
+    size_t length;
+    MS_TRY(
+        ms_read_file(path, MS_JSON_MAX_BYTES, arena, &bytes, &length, fault));
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    ms_quote source = {name, bytes, length, 0};
+    return ms_results_read_text(&source, arena, records, n, fault);
+}
+
+ms_err ms_results_read_text(const ms_quote *text, ms_arena *arena,
+                            ms_record **records, uint32_t *n, ms_fault *fault)
+{
+    struct list list = {0};
+    ms_quote source = *text;
+    if (source.length == 0)
+        return ms_fail(fault, MS_EINPUT, source.name,
+                       "save a result with: memsim run MODEL --json >FILE",
+                       "the file is empty");
+    MS_TRY(read_all(&source, arena, &list, fault));
+    *records = list.records;
+    *n = list.n;
+    return MS_OK;
+}
+
+/* The first object says it; a file that breaks off in it by its first key,
+ * as we write it. */
+static bool looks_like_result(const char *path, ms_arena *scratch)
+{
+    static const char begins[] = "{\"schema_version\":";
+    ms_fault fault = {0};
+    ms_json json;
+    char *bytes;
+    size_t length;
+    uint32_t line = 1;
+    if (ms_read_file(path, MS_JSON_MAX_BYTES, scratch, &bytes, &length,
+                     &fault) != MS_OK)
+        return false;
+    ms_quote source = {path, bytes, length, 0};
+    if (length == 0 || !begins_object(&source))
+        return false;
+    if (ms_json_next(&source, &line, scratch, &json, &fault) != MS_OK)
+        return strncmp(bytes, begins, sizeof begins - 1) == 0;
+    return ms_json_find(&json, 0, "schema_version") != MS_NONE &&
+           (ms_json_find(&json, 0, "peak") != MS_NONE ||
+            ms_json_find(&json, 0, "variants") != MS_NONE);
+}
+
+bool ms_results_is(const char *path)
+{
+    ms_arena scratch = {0};
+    struct stat status;
+    if (strcmp(path, "-") == 0 || stat(path, &status) != 0 ||
+        !S_ISREG(status.st_mode))
+        return false;
+    bool is = looks_like_result(path, &scratch);
+    ms_arena_free(&scratch);
+    return is;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_ROWS_H
+#define MS_TOOLS_ROWS_H
+
+/* What memsim sweep wrote, read back: CSV with its header, or JSON Lines.
+ *
+ *     point, the varied keys, policy, status, message, numbers
+ *
+ * Files of one sweep (its shards) are read one after the other into the same
+ * rows; a header may come again, as where shards were put together.
+ */
+
+#include "tools/tools.h"
+
+typedef struct ms_sweep_row {
+    uint64_t point;                        /* from 1 */
+    const char **values;                   /* of the varied keys */
+    const char *policy, *status, *message; /* message: "" for none */
+    bool has_numbers; /* a refused or infeasible point may have none; then: */
+    bool fits;
+    uint64_t peak_allocated_bytes, peak_reserved_bytes, step_ns, recompute_ns,
+        stall_ns, exposed_comm_ns, host_peak_bytes;
+    double tokens_per_second; /* negative: does not apply */
+} ms_sweep_row;
+
+typedef struct ms_rows {
+    const char **keys; /* varied, as in the header: "training.batch" */
+    uint32_t n_keys;
+    ms_sweep_row *rows;
+    uint32_t n, capacity;
+    const char *name; /* of the file that said the keys; NULL: none yet */
+} ms_rows;
+
+/* Does the text begin as rows of a sweep do? */
+bool ms_rows_is(const ms_quote *source, ms_arena *scratch);
+/* Appends the rows of a text, which must stay.  Faults: MS_EINPUT with line and
+ * column for what no sweep writes, for a column that is unknown, for other
+ * varied keys than the rows before. */
+ms_err ms_rows_read(const ms_quote *source, ms_arena *arena, ms_rows *rows,
+                    ms_fault *fault);
+
+#endif

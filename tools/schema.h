@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_SCHEMA_H
+#define MS_TOOLS_SCHEMA_H
+
+/* JSON Schemas (draft 2020-12) of what memsim reads and prints:
+ *
+ *     schema.c        memsim schema DOCUMENT; schemas of results, from keys.c
+ *     schema_model.c  native models, from the tables that the reader walks
+ *     keys.c          the keys of results as data; memsim help json lists them
+ *     indent.c        JSON in lines
+ *
+ * What prints a result is code.  tests/schema.sh holds the tables of keys.c
+ * against it: every key that is printed is a row, every row is printed. */
+
+#include "tools/tools.h"
+
+/* ---- indent.c: JSON in lines --------------------------------------------- */
+
+typedef struct ms_indent {
+    ms_text *text;
+    uint32_t depth;
+    bool some; /* the open object or array holds something already */
+} ms_indent;
+
+/* key NULL: in an array, or the whole.  bracket: '{' or '['. */
+void ms_indent_open(ms_indent *json, const char *key, char bracket);
+void ms_indent_close(ms_indent *json, char bracket);
+void ms_indent_string(ms_indent *json, const char *key, const char *value);
+void ms_indent_integer(ms_indent *json, const char *key, int64_t value);
+void ms_indent_word(ms_indent *json, const char *key, const char *word);
+/* ["a", "b"] of "a|b", in one line. */
+void ms_indent_words(ms_indent *json, const char *key, const char *words);
+/* {"$ref": "#/$defs/NAME"} */
+void ms_indent_ref(ms_indent *json, const char *key, const char *name);
+
+/* ---- keys.c: the keys of results ----------------------------------------- */
+
+typedef enum ms_key_type {
+    MS_KEY_COUNT,   /* an integer from 0: bytes, ns, numbers of things */
+    MS_KEY_INTEGER, /* that may be negative */
+    MS_KEY_NUMBER,  /* not negative */
+    MS_KEY_BOOL,
+    MS_KEY_TEXT,
+    MS_KEY_WORD,    /* one of words or names */
+    MS_KEY_VERSION, /* of the document */
+    MS_KEY_TEXTS,   /* an array of strings */
+    MS_KEY_OBJECT,  /* of */
+    MS_KEY_OBJECTS, /* an array of them */
+    MS_KEY_LEVELS,  /* an array of COUNTs */
+    MS_KEY_COUNTS,  /* an object with a COUNT for each of names */
+    MS_KEY_SOME,    /* for some of names */
+    MS_KEY_NAMED,   /* an object with an object for each of names */
+    MS_KEY_TABLE    /* {"columns": [names], "rows": [[value, ...], ...]} */
+} ms_key_type;
+
+typedef struct ms_key {
+    const char *name;
+    ms_key_type type;
+    bool null;                /* where it does not apply */
+    const struct ms_keys *of; /* OBJECT, OBJECTS, NAMED */
+    const char *words;        /* WORD: "a|b" */
+    const char *const *names; /* WORD, COUNTS, SOME, NAMED: n_names, some may
+                                 be NULL */
+    uint32_t n_names;
+    const char *help; /* NULL: the object's row tells of it; "": as the next */
+} ms_key;
+
+/* An object.  more: row i of those that come from another table, false when
+ * there are no more; any: a pattern; keys like it come from the user. */
+typedef struct ms_keys {
+    const char *name;
+    const ms_key *rows;
+    uint32_t n;
+    bool (*more)(uint32_t i, ms_arena *arena, ms_key *key);
+    const char *any;
+} ms_keys;
+
+/* The keys that have help, those of objects as "peak.by_category". */
+void ms_keys_help(const ms_keys *keys, ms_text *text);
+
+extern const ms_keys ms_keys_run, ms_keys_explain, ms_keys_compare,
+    ms_keys_inspect, ms_keys_row, ms_keys_fit;
+
+/* ---- schema.c, schema_model.c -------------------------------------------- */
+
+typedef struct ms_schema_document {
+    const char *name, *what;
+    const ms_keys *keys; /* NULL: a native model */
+} ms_schema_document;
+extern const ms_schema_document ms_schema_documents[];
+extern const uint32_t ms_schema_n;
+void ms_schema_write(const ms_schema_document *document, ms_text *text);
+
+/* The keys of the open root object and "$defs". */
+void ms_schema_model_write(ms_indent *json);
+
+#endif

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The schema of a model file, from the tables that the reader walks: families,
+ * layer types, op graphs.  It says what a table says: keys, types, bounds,
+ * words.  What it cannot say is in its description. */
+
+#include "tools/schema.h"
+
+#include <string.h>
+
+static const char description[] =
+    "A model that memsim reads.  Beyond this schema it checks that names are "
+    "unique, that \"inputs\" and \"tied\" name layers that there are, that the "
+    "layers form no cycle and that their shapes fit, that numbers that belong "
+    "together do (heads and hidden), that no key stands twice, that an "
+    "integer is written without a point, and of an op graph that ids count "
+    "from 0 and stand in the order in which ops ran.";
+
+/* ---- fields -------------------------------------------------------------- */
+
+static void put_bounds(ms_indent *json, const ms_field *field)
+{
+    if (field->low == field->high)
+        return;
+    ms_indent_integer(json, "minimum", field->low);
+    if (field->high != INT64_MAX)
+        ms_indent_integer(json, "maximum", field->high);
+}
+
+/* most: of INTS; 0: no limit. */
+static void put_ints(ms_indent *json, const ms_field *field, uint32_t most)
+{
+    ms_indent_string(json, "type", "array");
+    ms_indent_open(json, "items", '{');
+    ms_indent_string(json, "type", "integer");
+    put_bounds(json, field);
+    if (field->low == field->high)
+        ms_indent_integer(json, "minimum", 0);
+    ms_indent_close(json, '}');
+    if (most > 0)
+        ms_indent_integer(json, "maxItems", most);
+}
+
+static void put_default(ms_indent *json, const ms_field *field)
+{
+    if (field->required)
+        return;
+    if (field->type == MS_INT && field->low != field->high)
+        ms_indent_integer(json, "default", field->fallback.i);
+    else if (field->type == MS_BOOL)
+        ms_indent_word(json, "default", field->fallback.b ? "true" : "false");
+}
+
+static void put_type(ms_indent *json, const ms_field *field, uint32_t most)
+{
+    static const char *const types[] = {
+        [MS_INT] = "integer", [MS_FLOAT] = "number", [MS_BOOL] = "boolean",
+        [MS_WORD] = "string", [MS_NAME] = "string",  [MS_TEXT] = "string"};
+    if (field->type == MS_INTS) {
+        put_ints(json, field, most);
+        return;
+    }
+    ms_indent_string(json, "type", types[field->type]);
+    if (field->type == MS_WORD)
+        ms_indent_words(json, "enum", field->words);
+    else if (field->type == MS_INT || field->type == MS_FLOAT)
+        put_bounds(json, field);
+}
+
+static void put_field(ms_indent *json, const char *key, const ms_field *field,
+                      uint32_t most)
+{
+    ms_indent_open(json, key, '{');
+    ms_indent_string(json, "description", field->help);
+    put_type(json, field, most);
+    put_default(json, field);
+    ms_indent_close(json, '}');
+}
+
+static void put_fields(ms_indent *json, const ms_field *fields, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        put_field(json, fields[i].name, &fields[i], MS_MAX_DIMS);
+}
+
+/* The names of required rows go into an open array. */
+static void put_required(ms_indent *json, const ms_field *fields, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (fields[i].required)
+            ms_indent_string(json, NULL, fields[i].name);
+}
+
+/* {"KEY": {"const": "VALUE"}} */
+static void put_const(ms_indent *json, const char *key, const char *value)
+{
+    ms_indent_open(json, "properties", '{');
+    ms_indent_open(json, key, '{');
+    ms_indent_string(json, "const", value);
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+}
+
+static void close_to_others(ms_indent *json)
+{
+    ms_indent_word(json, "additionalProperties", "false");
+}
+
+/* ---- texts --------------------------------------------------------------- */
+
+static void put_text_type(ms_indent *json, const char *name, bool empty,
+                          bool named)
+{
+    ms_indent_open(json, name, '{');
+    ms_indent_string(json, "type", "string");
+    if (!empty)
+        ms_indent_integer(json, "minLength", 1);
+    ms_indent_integer(json, "maxLength", MS_MAX_NAME);
+    ms_indent_string(json, "pattern", "^[^\\u0000-\\u001f\\u007f]*$");
+    if (named) {
+        ms_indent_open(json, "not", '{');
+        ms_indent_string(json, "const", "input");
+        ms_indent_close(json, '}');
+    }
+    ms_indent_close(json, '}');
+}
+
+/* What every form may have. */
+static void put_head(ms_indent *json)
+{
+    ms_indent_open(json, "memsim", '{');
+    ms_indent_string(json, "description", "version of the format");
+    ms_indent_integer(json, "const", 1);
+    ms_indent_close(json, '}');
+    ms_indent_ref(json, "name", "text");
+    ms_indent_ref(json, "summary", "text");
+}
+
+/* ---- families ------------------------------------------------------------ */
+
+static void put_config(ms_indent *json, const ms_family *family)
+{
+    ms_indent_open(json, "config", '{');
+    ms_indent_string(json, "type", "object");
+    ms_indent_open(json, "properties", '{');
+    put_fields(json, family->fields, family->n_fields);
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "required", '[');
+    put_required(json, family->fields, family->n_fields);
+    ms_indent_close(json, ']');
+    close_to_others(json);
+    ms_indent_close(json, '}');
+}
+
+static void put_family(ms_indent *json, const ms_family *family)
+{
+    ms_indent_open(json, family->name, '{');
+    ms_indent_string(json, "description", family->summary);
+    ms_indent_open(json, "properties", '{');
+    put_head(json);
+    ms_indent_word(json, "family", "true");
+    if (family->flat)
+        put_fields(json, family->fields, family->n_fields);
+    else
+        put_config(json, family);
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "required", '[');
+    if (family->flat)
+        put_required(json, family->fields, family->n_fields);
+    else
+        ms_indent_string(json, NULL, "config");
+    ms_indent_close(json, ']');
+    close_to_others(json);
+    ms_indent_close(json, '}');
+}
+
+/* One of an array: with "key" of this value, it is the definition. */
+static void put_case(ms_indent *json, const char *key, const char *value,
+                     const char *prefix)
+{
+    const char *name =
+        ms_arena_format(json->text->arena, "%s%s", prefix, value);
+    json->text->failed |= name == NULL;
+    ms_indent_open(json, NULL, '{');
+    ms_indent_open(json, "if", '{');
+    put_const(json, key, value);
+    ms_indent_close(json, '}');
+    ms_indent_ref(json, "then", name != NULL ? name : "");
+    ms_indent_close(json, '}');
+}
+
+static void put_families(ms_indent *json)
+{
+    ms_indent_open(json, "family", '{');
+    ms_indent_open(json, "properties", '{');
+    ms_indent_open(json, "family", '{');
+    ms_indent_open(json, "enum", '[');
+    for (uint32_t i = 0; i < ms_families_n; i++)
+        ms_indent_string(json, NULL, ms_families[i].name);
+    ms_indent_close(json, ']');
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "allOf", '[');
+    for (uint32_t i = 0; i < ms_families_n; i++)
+        put_case(json, "family", ms_families[i].name, "");
+    ms_indent_close(json, ']');
+    ms_indent_close(json, '}');
+    for (uint32_t i = 0; i < ms_families_n; i++)
+        put_family(json, &ms_families[i]);
+}
+
+/* ---- layers -------------------------------------------------------------- */
+
+static void put_inputs(ms_indent *json, const ms_layer_kind *kind)
+{
+    ms_indent_open(json, "inputs", '{');
+    ms_indent_string(json, "description", "layers that it reads");
+    ms_indent_string(json, "type", "array");
+    ms_indent_open(json, "items", '{');
+    ms_indent_string(json, "type", "string");
+    ms_indent_close(json, '}');
+    ms_indent_integer(json, "minItems", kind->min_inputs);
+    if (kind->max_inputs != MS_ANY_INPUTS)
+        ms_indent_integer(json, "maxItems", kind->max_inputs);
+    ms_indent_close(json, '}');
+}
+
+static void put_layer(ms_indent *json, const ms_layer_kind *kind)
+{
+    const char *name =
+        ms_arena_format(json->text->arena, "layer.%s", kind->type);
+    json->text->failed |= name == NULL;
+    ms_indent_open(json, name != NULL ? name : "", '{');
+    ms_indent_string(json, "description", kind->summary);
+    ms_indent_open(json, "properties", '{');
+    ms_indent_word(json, "type", "true");
+    ms_indent_ref(json, "name", "name");
+    put_inputs(json, kind);
+    put_fields(json, kind->fields, kind->n_fields);
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "required", '[');
+    if (kind->min_inputs > 1) /* the layer before is one */
+        ms_indent_string(json, NULL, "inputs");
+    put_required(json, kind->fields, kind->n_fields);
+    ms_indent_close(json, ']');
+    close_to_others(json);
+    ms_indent_close(json, '}');
+}
+
+static void put_layer_types(ms_indent *json)
+{
+    ms_indent_open(json, "else", '{');
+    ms_indent_open(json, "properties", '{');
+    ms_indent_open(json, "type", '{');
+    ms_indent_open(json, "enum", '[');
+    for (uint32_t i = 0; i < ms_layer_n_kinds; i++)
+        ms_indent_string(json, NULL, ms_layer_kinds[i].type);
+    ms_indent_close(json, ']');
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_words(json, "required", "type");
+    ms_indent_open(json, "allOf", '[');
+    for (uint32_t i = 0; i < ms_layer_n_kinds; i++)
+        put_case(json, "type", ms_layer_kinds[i].type, "layer.");
+    ms_indent_close(json, ']');
+    ms_indent_close(json, '}');
+}
+
+static void put_repeat(ms_indent *json)
+{
+    ms_indent_open(json, "repeat", '{');
+    ms_indent_string(json, "description", "a block, repeated");
+    ms_indent_open(json, "properties", '{');
+    for (uint32_t i = 0; i < MS_LAYERLIST_REPEAT; i++) {
+        const ms_field *field = &ms_layerlist_repeat_fields[i];
+        if (field->type == MS_NAME)
+            ms_indent_ref(json, field->name, "name");
+        else
+            put_field(json, field->name, field, 0);
+    }
+    ms_indent_ref(json, "layers", "layers");
+    ms_indent_close(json, '}');
+    ms_indent_words(json, "required", "layers");
+    close_to_others(json);
+    ms_indent_close(json, '}');
+}
+
+/* A layer, or a repeat: what the reader takes for one. */
+static void put_layers(ms_indent *json)
+{
+    ms_indent_open(json, "layers", '{');
+    ms_indent_string(json, "type", "array");
+    ms_indent_integer(json, "minItems", 1);
+    ms_indent_open(json, "items", '{');
+    ms_indent_string(json, "type", "object");
+    ms_indent_open(json, "if", '{');
+    ms_indent_words(json, "required", "repeat");
+    ms_indent_close(json, '}');
+    ms_indent_ref(json, "then", "repeat");
+    put_layer_types(json);
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    put_repeat(json);
+    for (uint32_t i = 0; i < ms_layer_n_kinds; i++)
+        put_layer(json, &ms_layer_kinds[i]);
+}
+
+static void put_tokens(ms_indent *json, const char *branch, const char *value)
+{
+    ms_indent_open(json, branch, '{');
+    ms_indent_open(json, "properties", '{');
+    ms_indent_open(json, "tokens", '{');
+    ms_indent_word(json, "const", value);
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    if (*value == 't')
+        ms_indent_words(json, "required", "tokens");
+    ms_indent_close(json, '}');
+}
+
+/* Either a shape or tokens. */
+static void put_input(ms_indent *json)
+{
+    ms_indent_open(json, "input", '{');
+    ms_indent_string(json, "type", "object");
+    ms_indent_open(json, "properties", '{');
+    put_fields(json, ms_read_input_fields, MS_READ_INPUT);
+    ms_indent_close(json, '}');
+    close_to_others(json);
+    ms_indent_open(json, "if", '{');
+    ms_indent_words(json, "required", "shape");
+    ms_indent_close(json, '}');
+    put_tokens(json, "then", "false");
+    put_tokens(json, "else", "true");
+    ms_indent_close(json, '}');
+}
+
+static void put_layer_list(ms_indent *json)
+{
+    ms_indent_open(json, "layer_list", '{');
+    ms_indent_open(json, "properties", '{');
+    put_head(json);
+    ms_indent_ref(json, "input", "input");
+    ms_indent_ref(json, "layers", "layers");
+    ms_indent_close(json, '}');
+    ms_indent_words(json, "required", "input|layers");
+    close_to_others(json);
+    ms_indent_close(json, '}');
+    put_input(json);
+    put_layers(json);
+}
+
+/* ---- op graphs ----------------------------------------------------------- */
+
+/* An array whose places are fields. */
+static void put_places(ms_indent *json, const char *key, const ms_field *fields,
+                       uint32_t n)
+{
+    ms_indent_open(json, key, '{');
+    ms_indent_string(json, "type", "array");
+    ms_indent_open(json, "items", '{');
+    ms_indent_string(json, "type", "array");
+    ms_indent_open(json, "prefixItems", '[');
+    for (uint32_t i = 0; i < n; i++) {
+        bool text = fields[i].type == MS_TEXT;
+        if (text)
+            ms_indent_ref(json, NULL, "text");
+        else
+            put_field(json, NULL, &fields[i], MS_MAX_DIMS);
+    }
+    ms_indent_close(json, ']');
+    ms_indent_integer(json, "minItems", n);
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+}
+
+static void put_nodes(ms_indent *json)
+{
+    const ms_field *fields = ms_opfields_node;
+    ms_indent_open(json, "nodes", '{');
+    ms_indent_string(json, "type", "array");
+    ms_indent_integer(json, "minItems", 1);
+    ms_indent_open(json, "items", '{');
+    ms_indent_string(json, "type", "object");
+    ms_indent_open(json, "properties", '{');
+    for (uint32_t i = 0; i < MS_OPFIELDS_NODE; i++) {
+        bool text = fields[i].type == MS_TEXT;
+        if (text)
+            ms_indent_ref(json, fields[i].name,
+                          fields[i].required ? "word" : "text");
+        else
+            put_field(json, fields[i].name, &fields[i], 0);
+    }
+    ms_indent_open(json, "args", '{');
+    ms_indent_string(json, "description", "\"T\" is the next of \"in\"");
+    ms_indent_string(json, "type", "array");
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "required", '[');
+    put_required(json, fields, MS_OPFIELDS_NODE);
+    ms_indent_close(json, ']');
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+}
+
+/* The exporter's other keys are passed over. */
+static void put_op_graph(ms_indent *json)
+{
+    ms_indent_open(json, "op_graph", '{');
+    ms_indent_open(json, "properties", '{');
+    ms_indent_ref(json, "name", "text");
+    ms_indent_ref(json, "summary", "text");
+    ms_indent_open(json, "meta", '{');
+    ms_indent_open(json, "properties", '{');
+    put_field(json, ms_opfields_batch.name, &ms_opfields_batch, 0);
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "loss_start", '{');
+    ms_indent_string(json, "description", "the first node of the loss");
+    ms_indent_string(json, "type", "integer");
+    ms_indent_integer(json, "minimum", 0);
+    ms_indent_close(json, '}');
+    put_places(json, "storages", ms_opfields_storage, MS_OPFIELDS_STORAGE);
+    put_places(json, "tensors", ms_opfields_tensor, MS_OPFIELDS_TENSOR);
+    put_nodes(json);
+    ms_indent_close(json, '}');
+    ms_indent_words(json, "required", "storages|tensors|nodes|loss_start");
+    ms_indent_close(json, '}');
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+/* "if" the object has the key, "then" it is of that form. */
+static void put_form(ms_indent *json, const char *key, const char *form)
+{
+    ms_indent_open(json, "if", '{');
+    ms_indent_words(json, "required", key);
+    ms_indent_close(json, '}');
+    ms_indent_ref(json, "then", form);
+}
+
+void ms_schema_model_write(ms_indent *json)
+{
+    ms_indent_string(json, "description", description);
+    ms_indent_string(json, "type", "object");
+    put_form(json, "format", "op_graph");
+    ms_indent_open(json, "else", '{');
+    put_form(json, "family", "family");
+    ms_indent_ref(json, "else", "layer_list");
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "$defs", '{');
+    put_families(json);
+    put_layer_list(json);
+    put_op_graph(json);
+    put_text_type(json, "text", true, false);
+    put_text_type(json, "name", false, true);
+    put_text_type(json, "word", false, false);
+    ms_indent_close(json, '}');
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_VALUES_H
+#define MS_TOOLS_VALUES_H
+
+/* Values out of saved JSON, each checked for its kind where it is read.  What
+ * is not as it should be fails with the place in the file.
+ *
+ *     static const ms_value_row rows[] = {
+ *         {"time_ns", MS_VALUE_LEVEL, offsetof(ms_peak, t_ns)}, ...};
+ *     MS_TRY(ms_values_read(&values, object, rows, N, peak));
+ */
+
+#include "tools/tools.h"
+
+typedef struct ms_values {
+    const ms_json *json;
+    ms_arena *arena; /* of strings; the JSON may go */
+    ms_fault *fault;
+} ms_values;
+
+typedef enum ms_value_kind {
+    MS_VALUE_NUMBER, /* uint64_t */
+    MS_VALUE_LEVEL,  /* uint64_t; null: MS_NO_LEVEL */
+    MS_VALUE_SIGNED, /* int64_t */
+    MS_VALUE_COUNT,  /* uint32_t */
+    MS_VALUE_ID,     /* uint32_t; null: MS_NONE */
+    MS_VALUE_RATE,   /* double, not negative; null: -1 */
+    MS_VALUE_BOOL,
+    MS_VALUE_NAME, /* const char * */
+    MS_VALUE_WORDS /* const char *; null: NULL */
+} ms_value_kind;
+
+typedef struct ms_value_row {
+    const char *key;
+    uint8_t kind;
+    size_t offset; /* of its place in what is filled */
+} ms_value_row;
+
+/* Reads each row's key of the object into what lies at `into`. */
+ms_err ms_values_read(const ms_values *values, uint32_t object,
+                      const ms_value_row *rows, size_t n, void *into);
+/* The member of an object; it must be there and of that ms_json_kind. */
+ms_err ms_values_member(const ms_values *values, uint32_t object,
+                        const char *key, ms_json_kind kind, uint32_t *member);
+/* The same, or *member is MS_NONE where it is null or not there. */
+ms_err ms_values_optional(const ms_values *values, uint32_t object,
+                          const char *key, ms_json_kind kind, uint32_t *member);
+ms_err ms_values_u64(const ms_values *values, uint32_t row, uint64_t *number);
+ms_err ms_values_name(const ms_values *values, uint32_t row, const char **name);
+/* Which of the n words (those that are NULL cannot be meant) a string is. */
+ms_err ms_values_word(const ms_values *values, uint32_t row,
+                      const char *const *words, uint32_t n, uint32_t *which);
+
+/* A table: {"columns": [names], "rows": [[values], ...]}; row: the first row,
+ * to be followed by next, each an array of n_columns values. */
+typedef struct ms_value_table {
+    uint32_t columns, n_columns, row, n_rows;
+} ms_value_table;
+ms_err ms_values_table(const ms_values *values, uint32_t object,
+                       ms_value_table *table);
+/* Is the row an array as long as the columns? */
+ms_err ms_values_row(const ms_values *values, const ms_value_table *table,
+                     uint32_t row);
+
+#endif
