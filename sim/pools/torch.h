@@ -127,7 +127,7 @@ typedef struct ms_torch_entry {
     uint64_t address, bytes, stream;
     ms_torch_action action;
 } ms_torch_entry;
-typedef void ms_torch_log(void *of, const ms_torch_entry *entry);
+typedef void (*ms_torch_log)(void *of, const ms_torch_entry *entry);
 
 typedef struct ms_torch_setup {
     ms_torch_version version;
@@ -135,7 +135,7 @@ typedef struct ms_torch_setup {
     uint64_t total_bytes; /* of the device */
     uint64_t base_bytes;  /* of it, taken by others */
     ms_torch_options options;
-    ms_torch_log *log; /* NULL: nobody reads along */
+    ms_torch_log log; /* NULL: nobody reads along */
     void *log_of;
 } ms_torch_setup;
 

@@ -148,7 +148,7 @@ struct ms_torch {
     ms_torch_version version;
     ms_torch_options options;
     ms_arena *arena;
-    ms_torch_log *log;
+    ms_torch_log log;
     void *log_of;
     torch_vram vram;
     uint64_t limit_bytes; /* UINT64_MAX: none */

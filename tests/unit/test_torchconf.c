@@ -172,6 +172,50 @@ START_TEST(versions_of_options)
 }
 END_TEST
 
+static void take_and_give(ms_torch *pool, uint64_t bytes)
+{
+    uint32_t row;
+    ms_fault fault = {0};
+    ck_assert_int_eq(ms_torch_malloc(pool, bytes, 0, &row, &fault), MS_OK);
+    ck_assert_uint_ne(row, MS_NONE);
+    ms_torch_free(pool, row);
+}
+
+/* allocator.md 9, by hand: of 100, 110 and 120 MiB, idle since searches 2, 2
+ * and 3, the first two are not younger than the mean at search 4. */
+START_TEST(collects_what_is_old)
+{
+    ms_torch *pool = pool_of(MS_TORCH_V2_4, "garbage_collection_threshold:0.5");
+    uint32_t a, b;
+    ms_fault fault = {0};
+    ms_torch_set_fraction(pool, 0.5 / 80);
+    ck_assert_uint_eq(ms_torchview_limit(pool), 512 * MIB);
+    ck_assert_int_eq(ms_torch_malloc(pool, 100 * MIB, 0, &a, &fault), MS_OK);
+    ck_assert_int_eq(ms_torch_malloc(pool, 110 * MIB, 0, &b, &fault), MS_OK);
+    ms_torch_free(pool, a);
+    ms_torch_free(pool, b);
+    take_and_give(pool, 120 * MIB);
+    take_and_give(pool, 130 * MIB);
+    ck_assert_uint_eq(ms_torchview_current(pool, MS_TORCH_RESERVED_BYTES),
+                      250 * MIB);
+    finish();
+}
+END_TEST
+
+/* The mean of one block is its own age. */
+START_TEST(collects_the_only_one)
+{
+    ms_torch *pool = pool_of(MS_TORCH_V2_4, "garbage_collection_threshold:0.5");
+    ms_torch_set_fraction(pool, 0.5 / 80);
+    take_and_give(pool, 300 * MIB);
+    take_and_give(pool, 310 * MIB);
+    ck_assert_uint_eq(ms_torchview_current(pool, MS_TORCH_RESERVED_BYTES),
+                      310 * MIB);
+    ck_assert_uint_eq(ms_torchview_retries(pool), 0);
+    finish();
+}
+END_TEST
+
 /* A free that is told apart from its completion. */
 START_TEST(free_in_two_steps)
 {
@@ -205,6 +249,8 @@ Suite *suite_torchconf(void)
     tcase_add_test(tcase, limit_is_of_reserved_bytes);
     tcase_add_test(tcase, change);
     tcase_add_test(tcase, versions_of_options);
+    tcase_add_test(tcase, collects_what_is_old);
+    tcase_add_test(tcase, collects_the_only_one);
     tcase_add_test(tcase, free_in_two_steps);
     suite_add_tcase(suite, tcase);
     return suite;
