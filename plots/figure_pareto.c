@@ -189,7 +189,7 @@ static ms_err list_names(struct pareto *p, ms_callout **list, uint32_t *n_best,
 static ms_err put_names(struct pareto *p, ms_fault *fault)
 {
     ms_callout *list;
-    uint32_t n, n_best;
+    uint32_t n = 0, n_best = 0;
     MS_TRY(list_names(p, &list, &n_best, &n, fault));
     for (uint32_t i = 0; i < p->n; i++) {
         const struct spot *spot = &p->spots[i];

@@ -90,6 +90,13 @@ ms_err ms_figure_bars(const ms_bar *bars, uint32_t n, uint64_t capacity_bytes,
                       uint64_t usable_bytes, const ms_drawing *drawing,
                       ms_fault *fault);
 
+/* figure_totals.c: the level of each run over the time of its own step, its
+ * peak marked: filled where it fits.  MS_EINPUT for a record without a timeline
+ * (ms_record_check), or of a step that takes no time. */
+#define MS_TOTALS_MOST 4u
+ms_err ms_figure_totals(const ms_record *const *runs, const char *const *names,
+                        uint32_t n, const ms_drawing *drawing, ms_fault *fault);
+
 /* figure_pareto.c: peak against step time, lower left is better: what nothing
  * beats is filled and on a staircase, the rest hollow; right of the capacity
  * nothing fits.  Trades of the same family share a sign. */

@@ -76,6 +76,10 @@ typedef struct ms_record_rank {
                               n_far equal parts of the step; 0: none is used */
 } ms_record_rank;
 
+typedef struct ms_record_setting {
+    const char *key, *value; /* "training.batch", "8" */
+} ms_record_setting;
+
 typedef struct ms_record {
     const char *model, *device, *policy; /* as in ms_report_names */
     const char *title, *subtitle;        /* of a figure of this run alone */
@@ -85,6 +89,11 @@ typedef struct ms_record {
     ms_record_rank *ranks; /* NULL: read back from a result without them */
     uint32_t n_layers;     /* of the worst rank */
     ms_layer_use *layers;
+    /* Read back only: */
+    uint32_t n_settings;
+    ms_record_setting *settings;
+    const char *json; /* the object itself; json_length bytes */
+    size_t json_length;
 } ms_record;
 
 extern const char *const ms_record_works[MS_N_WORKS]; /* "wait_copy" */

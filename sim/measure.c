@@ -65,7 +65,10 @@ static void see_phase(const rank_state *state, uint8_t phase)
         return;
     raise_to(&out->phase_peaks[phase],
              state->total_bytes - state->level[MS_WORKSPACE]);
-    raise_to(&out->phase_peaks_with_workspace[phase], state->total_bytes);
+    if (state->total_bytes <= out->phase_peaks_with_workspace[phase])
+        return;
+    out->phase_peaks_with_workspace[phase] = state->total_bytes;
+    memcpy(out->phase_by_category[phase], state->level, sizeof state->level);
 }
 
 static bool has_begun(const fold_state *fold, const ms_event *event)

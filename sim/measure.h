@@ -192,6 +192,8 @@ typedef struct ms_rank_report {
     uint64_t levels[MS_N_MARKS];       /* workspace left out; or MS_NO_LEVEL */
     uint64_t phase_peaks[MS_N_PHASES]; /* workspace left out */
     uint64_t phase_peaks_with_workspace[MS_N_PHASES];
+    uint64_t phase_by_category[MS_N_PHASES][MS_N_CATEGORIES]; /* what makes
+                                                                 these */
     uint64_t optimizer_scratch_bytes;  /* temporaries and workspace that pass
                                           MS_STEP makes */
     uint64_t saved_for_backward_bytes; /* activations that autograd nodes hold

@@ -102,6 +102,18 @@ static void put_phases(ms_text *text, const uint64_t *bytes)
                {"optimizer_bytes", bytes[MS_PHASE_OPTIMIZER]});
 }
 
+/* By the names of phases, as what they hold goes by the names of categories. */
+static void put_phase_categories(ms_text *text, const ms_rank_report *rank)
+{
+    ms_text_add(text, "{");
+    for (int phase = 0; phase < MS_N_PHASES; phase++) {
+        ms_text_add(text, phase > 0 ? ", " : "");
+        first_key(text, ms_names_phase[phase]);
+        put_categories(text, rank->phase_by_category[phase]);
+    }
+    ms_text_add(text, "}");
+}
+
 static void put_peak(ms_text *text, const ms_rank_report *rank)
 {
     const ms_peak *peak = &rank->peak;
@@ -378,6 +390,8 @@ static void put_memory(ms_text *text, const ms_report *report)
     ms_text_u64(text, rank->optimizer_scratch_bytes);
     key(text, "phase_peaks_with_workspace");
     put_phases(text, rank->phase_peaks_with_workspace);
+    key(text, "phase_peaks_by_category");
+    put_phase_categories(text, rank);
     key(text, "saved_for_backward_bytes");
     put_level(text, rank->saved_for_backward_bytes);
     put_far(text, "host", &report->far[MS_HOST_POOL]);

@@ -285,7 +285,10 @@ def check_results():
         check_result("explain", "explain", "--json", *words)
     for words in (["gpt2", "-p", "none", "-p", "checkpoint:full"],
                   ["gpt2", "-p", "none", "-p", "checkpoint:sqrt",
-                   "--explain"]):
+                   "--explain"],
+                  ["gpt2", "resnet18", "--grid", "batch=1,4", "-p",
+                   "microbatch:4"],
+                  ["gpt2", "--grid", "policy=none;swap:auto,budget=1MiB"]):
         check_result("compare", "compare", "--json", *words)
     check_result("row", "sweep", "gpt2", "--json", "--grid", "batch=1,7",
                  "--grid", "policy=none;microbatch:2;zero:3,dp=8",

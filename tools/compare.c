@@ -21,11 +21,29 @@
 #define PHASE(label, key, phase)                                               \
     SIZE(label, key, phase_peaks_with_workspace[phase])
 
+#define THEN(phase, label, key, number, category)                              \
+    SIZE("  " label, phase "_" key, phase_by_category[number][category])
+#define IN_PHASE(name, number)                                                 \
+    THEN(name, "parameters", "parameters_bytes", number, MS_PARAMETERS),       \
+        THEN(name, "optim. state", "optimizer_state_bytes", number,            \
+             MS_OPTIMIZER_STATE),                                              \
+        THEN(name, "gradients", "gradients_bytes", number, MS_GRADIENTS),      \
+        THEN(name, "inputs", "inputs_bytes", number, MS_INPUTS),               \
+        THEN(name, "activations", "activations_bytes", number,                 \
+             MS_ACTIVATIONS),                                                  \
+        THEN(name, "temporaries", "temporaries_bytes", number,                 \
+             MS_TEMPORARIES),                                                  \
+        THEN(name, "workspace", "workspace_bytes", number, MS_WORKSPACE),      \
+        THEN(name, "communication", "communication_bytes", number,             \
+             MS_COMMUNICATION)
+
 const ms_compare_row ms_compare_rows[] = {
     [MS_COMPARE_PEAK] =
         SIZE("peak", "peak_allocated_bytes", peak.allocated_bytes),
     SIZE("reserved", "peak_reserved_bytes", peak.reserved_bytes),
-    PHASE("forward peak", "forward_peak_bytes", MS_PHASE_FORWARD),
+    [MS_COMPARE_PHASES] =
+        PHASE("forward peak", "forward_peak_bytes", MS_PHASE_FORWARD),
+    PHASE("loss peak", "loss_peak_bytes", MS_PHASE_LOSS),
     PHASE("backward peak", "backward_peak_bytes", MS_PHASE_BACKWARD),
     PHASE("optimizer peak", "optimizer_peak_bytes", MS_PHASE_OPTIMIZER),
     [MS_COMPARE_HELD] = HELD("parameters", "parameters_bytes", MS_PARAMETERS),
@@ -55,13 +73,17 @@ const ms_compare_row ms_compare_rows[] = {
     SIZE("disk reads", "nvme_read_bytes", links[MS_LINK_NVME_READ].bytes),
     SIZE("disk writes", "nvme_write_bytes", links[MS_LINK_NVME_WRITE].bytes),
     SPAN("copies busy", "copies_busy_ns", copies.busy_ns),
+    [MS_COMPARE_IN_TIME] = IN_PHASE("forward", MS_PHASE_FORWARD),
+    IN_PHASE("loss", MS_PHASE_LOSS),
+    IN_PHASE("backward", MS_PHASE_BACKWARD),
+    IN_PHASE("optimizer", MS_PHASE_OPTIMIZER),
 };
 const uint32_t ms_compare_n_rows =
     sizeof ms_compare_rows / sizeof ms_compare_rows[0];
 
 const ms_rank_report *ms_compare_rank(const ms_variant *variant)
 {
-    const ms_report *report = &variant->result.report;
+    const ms_report *report = &variant->record.report;
     return &report->ranks[report->worst];
 }
 
@@ -73,42 +95,13 @@ uint64_t ms_compare_value(const ms_variant *variant, uint32_t row)
     return value;
 }
 
-/* ---- variants ------------------------------------------------------------ */
+/* ---- what was asked for -------------------------------------------------- */
 
 typedef struct outputs {
     const char *csv; /* or NULL */
+    ms_picture figure;
     bool json, quiet;
 } outputs;
-
-static ms_err read_variants(const ms_hall *hall, ms_variant **variants,
-                            uint32_t *n, ms_fault *fault)
-{
-    const ms_arguments *arguments = hall->arguments;
-    ms_job shared;
-    *n = 0;
-    MS_TRY(ms_settings_shared(arguments, hall->keep, &shared, fault));
-    *variants =
-        ms_arena_take(hall->keep, arguments->n_given + 1, sizeof **variants);
-    if (*variants == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < arguments->n_given; i++) {
-        const ms_given *given = &arguments->given[i];
-        if (given->option->id != MS_OPTION_POLICY)
-            continue;
-        ms_variant *variant = &(*variants)[(*n)++];
-        variant->job = shared;
-        MS_TRY(
-            ms_spec_parse(given->value, hall->keep, &variant->job.spec, fault));
-        variant->policy = ms_settings_policy(&variant->job, hall->keep);
-        if (variant->policy == NULL)
-            return ms_fail_nomem(fault);
-    }
-    if (*n < 2)
-        return ms_fail(fault, MS_EUSAGE, NULL,
-                       "give each variant, e.g. -p none -p checkpoint:sqrt",
-                       "\"memsim compare\" needs two variants or more");
-    return MS_OK;
-}
 
 static ms_err check_explain(const ms_arguments *arguments, ms_comparison *c,
                             ms_fault *fault)
@@ -120,6 +113,12 @@ static ms_err check_explain(const ms_arguments *arguments, ms_comparison *c,
         return ms_fail(fault, MS_EUSAGE, NULL, "leave all but two out",
                        "option \"--explain\" is for two variants; there are %u",
                        c->n);
+    for (uint32_t i = 0; i < c->n && c->explain; i++)
+        if (c->variants[i].file != NULL)
+            return ms_fail(fault, MS_EUSAGE, c->variants[i].file,
+                           "name models and policies, which are simulated",
+                           "option \"--explain\" looks at tensors, which a "
+                           "saved result does not list");
     if (!c->explain && c->at != NULL)
         return ms_fail(fault, MS_EUSAGE, NULL, "add --explain",
                        "option \"--at\" says what --explain looks at");
@@ -129,42 +128,52 @@ static ms_err check_explain(const ms_arguments *arguments, ms_comparison *c,
     return MS_OK;
 }
 
-static ms_err read_outputs(const ms_arguments *arguments,
-                           const ms_comparison *c, outputs *out,
-                           ms_fault *fault)
+static bool is_timeline(const outputs *out)
 {
+    const char *kind = out->figure.kind;
+    return kind != NULL && strcmp(kind, "timeline") == 0;
+}
+
+static ms_err read_outputs(const ms_hall *hall, const ms_comparison *c,
+                           outputs *out, ms_fault *fault)
+{
+    const ms_arguments *arguments = hall->arguments;
     *out = (outputs){
         .csv = ms_options_value(arguments, MS_OPTION_CSV),
         .json = ms_options_value(arguments, MS_OPTION_JSON) != NULL,
         .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL};
+    MS_TRY(ms_outputs_picture(arguments, hall->keep, &out->figure, fault));
     if (out->json && ms_outputs_is_stdout(out->csv))
         return ms_fail(fault, MS_EUSAGE, NULL, "ask for one of them",
                        "--json and --csv - both go to standard output");
-    return ms_outputs_check(&c->variants[0].job, &out->csv, 1, fault);
+    if (is_timeline(out) && c->n > MS_TOTALS_MOST)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "leave some out, or draw --figure bars",
+                       "figure timeline is of up to %u variants; there are %u",
+                       MS_TOTALS_MOST, c->n);
+    return MS_OK;
 }
 
-/* The model is read once: standard input cannot be read twice. */
-static ms_err simulate(const ms_hall *hall, ms_variant *variants, uint32_t n,
-                       bool explain, ms_fault *fault)
+/* No operand may be overwritten, model or result. */
+static ms_err check_files(const ms_hall *hall, const ms_comparison *c,
+                          const outputs *out, ms_fault *fault)
 {
-    ms_result read = {0};
-    MS_TRY(ms_pipeline_read(&variants[0].job, hall->keep, &read, fault));
-    for (uint32_t i = 0; i < n; i++) {
-        ms_variant *variant = &variants[i];
-        variant->job.uses = explain;
-        variant->result = read;
-        MS_TRY(ms_pipeline_lower(&variant->job, hall->keep, &variant->result,
-                                 fault));
-        MS_TRY(ms_pipeline_step(&variant->job, hall->trial, &variant->result,
-                                fault));
-    }
-    return MS_OK;
+    const char *files[] = {out->csv, out->figure.path, out->figure.script};
+    const ms_arguments *arguments = hall->arguments;
+    MS_TRY(ms_outputs_check(&c->variants[0].job, files, 3, fault));
+    return ms_outputs_keep((const char *const *)arguments->operands,
+                           arguments->n_operands, files, 3, fault);
 }
 
 static ms_err look(ms_comparison *c, ms_arena *arena, ms_fault *fault)
 {
     if (!c->explain)
         return MS_OK;
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->variants[i].refused != NULL) {
+            *fault = c->variants[i].fault;
+            return fault->err;
+        }
     for (int s = 0; s < 2; s++)
         MS_TRY(ms_alive_find(&c->variants[s].result, c->at, arena, &c->alive[s],
                              fault));
@@ -182,7 +191,7 @@ static ms_err print_result(const ms_hall *hall, const ms_comparison *c,
     if (ms_outputs_is_stdout(out->csv))
         return ms_screen_print(csv, fault);
     if (out->json)
-        MS_TRY(ms_compare_data_json(c, &text, fault));
+        ms_compare_data_json(c, &text);
     else if (!out->quiet)
         ms_compare_text_write(c, ms_screen_style(1, colour), &text);
     MS_TRY(ms_screen_print(&text, fault));
@@ -191,25 +200,54 @@ static ms_err print_result(const ms_hall *hall, const ms_comparison *c,
                : ms_outputs_write(out->csv, csv, out->quiet, fault);
 }
 
-ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault)
+/* The figure comes last: data outputs are written even without gnuplot. */
+static ms_err write_figure(const ms_hall *hall, const ms_comparison *c,
+                           const outputs *out, ms_fault *fault)
 {
-    const ms_arguments *arguments = hall->arguments;
-    ms_variant *variants;
-    ms_comparison c = {0};
+    const char *path = out->figure.path;
+    if (path == NULL)
+        return MS_OK;
+    MS_TRY(ms_compare_figure_draw(c, &out->figure, hall->trial, fault));
+    if (!out->quiet)
+        ms_complain_note("wrote", path);
+    return MS_OK;
+}
+
+static uint32_t needs_of(const outputs *out)
+{
+    return (out->json ? MS_VARIANTS_JSON : 0u) |
+           (is_timeline(out) ? MS_VARIANTS_TIMELINE : 0u);
+}
+
+static ms_err compare(const ms_hall *hall, ms_points *points, ms_comparison *c,
+                      ms_fault *fault)
+{
     outputs out;
     ms_text csv = {.arena = hall->trial};
-    MS_TRY(read_variants(hall, &variants, &c.n, fault));
-    c.variants = variants;
-    MS_TRY(check_explain(arguments, &c, fault));
-    MS_TRY(read_outputs(arguments, &c, &out, fault));
-    MS_TRY(simulate(hall, variants, c.n, c.explain, fault));
-    MS_TRY(look(&c, hall->trial, fault));
-    ms_compare_data_csv(&c, &csv);
-    MS_TRY(print_result(hall, &c, &out, &csv, fault));
+    MS_TRY(ms_variants_read(hall, points, c, fault));
+    MS_TRY(check_explain(hall->arguments, c, fault));
+    MS_TRY(read_outputs(hall, c, &out, fault));
+    MS_TRY(check_files(hall, c, &out, fault));
+    MS_TRY(ms_variants_fill(hall, points, needs_of(&out), c, fault));
+    MS_TRY(look(c, hall->trial, fault));
+    ms_compare_data_csv(c, &csv);
+    MS_TRY(print_result(hall, c, &out, &csv, fault));
+    return write_figure(hall, c, &out, fault);
+}
+
+ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault)
+{
+    ms_points points;
+    ms_comparison c = {0};
+    MS_TRY(ms_points_open(&points, fault));
+    ms_err err = compare(hall, &points, &c, fault);
     *status = 0;
-    for (uint32_t i = 0; i < c.n; i++)
-        if (ms_options_value(arguments, MS_OPTION_CHECK) != NULL &&
-            !variants[i].result.report.fits)
+    for (uint32_t i = 0; err == MS_OK && i < c.n; i++)
+        if (ms_options_value(hall->arguments, MS_OPTION_CHECK) != NULL &&
+            (c.variants[i].refused != NULL ||
+             !c.variants[i].record.report.fits))
             *status = 1;
-    return MS_OK;
+    ms_variants_close(&points, &c);
+    ms_points_close(&points);
+    return err;
 }

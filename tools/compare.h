@@ -4,25 +4,44 @@
 
 /* The parts of memsim compare:
  *
- *     compare.c        variants of a job, each simulated
- *     compare_text.c   side by side, for people
- *     compare_data.c   JSON and CSV
+ *     variants.c         models, policies and grids to variants, simulated
+ *     variants_read.c    results to variants
+ *     compare.c          the command, and what is compared, as a table
+ *     compare_text.c     side by side, for people
+ *     compare_tensors.c  of two, what --explain tells
+ *     compare_data.c     JSON and CSV
+ *     compare_figure.c   bars, pareto, timeline
  *
- * A variant is a job with its result; what makes it differ (policies today) is
- * known to compare.c alone.
+ * A variant is a record: whether it was simulated or read from a result is
+ * known to variants.c alone (and to --explain, which needs the tensors).
  */
 
 #include "tools/explain.h"
+#include "tools/points.h"
 
+/* What is told of a variant is any bytes. */
 typedef struct ms_variant {
+    const char *name;   /* what varies: "batch=8", "checkpoint:sqrt, batch=8" */
+    const char *policy; /* canonical spelling */
+    const char *refused; /* why there are no numbers; NULL: there are.  Then: */
+    const char *setup;   /* "batch 8 x 1024 tokens, bf16-mixed, adamw" */
+    const char *device;  /* "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for ..." */
+    const char *file;    /* "a.json, result 2": read from there; or NULL */
+    const char *json;    /* its object, where it was asked for */
+    uint32_t gpus;       /* of the job; 0: not said */
+    ms_record record;    /* names and report */
+    ms_fault fault;      /* of a refused one */
+    /* Of one that was simulated: */
     ms_job job;
     ms_result result;
-    const char *policy; /* canonical spelling */
+    ms_points_seat seat;
 } ms_variant;
 
 typedef struct ms_comparison {
-    const ms_variant *variants;
+    ms_variant *variants;
     uint32_t n;
+    uint32_t base;  /* the first that is not refused: others are held against
+                       it */
     bool explain;   /* the rest is set: of two variants */
     const char *at; /* as given, or NULL: the peaks */
     uint32_t top;   /* groups to tell of; MS_NONE: all */
@@ -38,28 +57,79 @@ typedef struct ms_compare_row {
     size_t offset;     /* of a uint64_t in ms_rank_report */
     bool is_time;      /* ns; else bytes */
 } ms_compare_row;
-enum { /* rows that begin a part of the table: sizes, the categories at the
-          peak, times, what links move */
+enum { /* rows that begin a part of the table: sizes, the phases' peaks, the
+          categories at the peak, times, what links move, the categories at
+          each phase's peak */
        MS_COMPARE_PEAK = 0,
-       MS_COMPARE_HELD = 5,
-       MS_COMPARE_STEP = 13,
-       MS_COMPARE_MOVED = 25
+       MS_COMPARE_PHASES = 2,
+       MS_COMPARE_HELD = MS_COMPARE_PHASES + MS_N_PHASES,
+       MS_COMPARE_STEP = MS_COMPARE_HELD + MS_N_CATEGORIES,
+       MS_COMPARE_MOVED = MS_COMPARE_STEP + 12,
+       MS_COMPARE_IN_TIME = MS_COMPARE_MOVED + 7
 };
 extern const ms_compare_row ms_compare_rows[];
 extern const uint32_t ms_compare_n_rows;
 
+/* Of variants that are not refused. */
 uint64_t ms_compare_value(const ms_variant *variant, uint32_t row);
 const ms_rank_report *ms_compare_rank(const ms_variant *variant);
+
+/* ---- variants.c ---------------------------------------------------------- */
+
+#define MS_VARIANTS_MOST 40u
+
+/* What the command line names, with names and jobs.  points must be open, and
+ * holds what the variants share: close them before it. */
+ms_err ms_variants_read(const ms_hall *hall, ms_points *points,
+                        ms_comparison *comparison, ms_fault *fault);
+/* What is needed of each besides its report. */
+enum {
+    MS_VARIANTS_JSON = 1u,    /* ms_variant.json */
+    MS_VARIANTS_TIMELINE = 2u /* record.ranks */
+};
+/* Simulates them.  What is said of a variant's job
+ * refuses that variant alone, unless all are: then the first's fault. */
+ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, uint32_t needs,
+                        ms_comparison *comparison, ms_fault *fault);
+/* "ok", ..., "infeasible" or "refused". */
+const char *ms_variants_status(const ms_variant *variant);
+void ms_variants_close(ms_points *points, ms_comparison *comparison);
+
+/* ---- variants_read.c ----------------------------------------------------- */
+
+/* Appends those of a file, names unset; room for MS_VARIANTS_MOST. */
+ms_err ms_variants_read_file(const char *path, ms_arena *arena,
+                             ms_comparison *comparison, ms_fault *fault);
+/* Names all that were read: by what varies where that tells them apart and
+ * there are no others, else by their files. */
+ms_err ms_variants_read_names(ms_arena *arena, ms_comparison *comparison,
+                              ms_fault *fault);
+/* Of what the command puts side by side at most MS_VARIANTS_MOST. */
+ms_err ms_variants_check(uint64_t n, ms_fault *fault);
 
 /* ---- compare_text.c ------------------------------------------------------ */
 
 void ms_compare_text_write(const ms_comparison *comparison,
                            const ms_style *style, ms_text *text);
 
+/* "-1.00 GiB", or with the sign given. */
+ms_label ms_compare_text_signed(bool negative, const char *sign, ms_label size);
+
+/* ---- compare_tensors.c --------------------------------------------------- */
+
+void ms_compare_tensors_write(const ms_comparison *comparison,
+                              const ms_style *style, ms_text *text);
+
 /* ---- compare_data.c ------------------------------------------------------ */
 
-ms_err ms_compare_data_json(const ms_comparison *comparison, ms_text *text,
-                            ms_fault *fault);
+void ms_compare_data_json(const ms_comparison *comparison, ms_text *text);
 void ms_compare_data_csv(const ms_comparison *comparison, ms_text *text);
+
+/* ---- compare_figure.c ---------------------------------------------------- */
+
+/* picture->kind: "bars" (NULL, too), "pareto" or "timeline". */
+ms_err ms_compare_figure_draw(const ms_comparison *comparison,
+                              const ms_picture *picture, ms_arena *arena,
+                              ms_fault *fault);
 
 #endif

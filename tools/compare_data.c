@@ -3,28 +3,55 @@
 
 #include "tools/compare.h"
 
+#include <string.h>
+
 /* ---- CSV ----------------------------------------------------------------- */
+
+/* What names a variant; refused or not. */
+static void csv_names(const ms_variant *variant, uint32_t number, ms_text *text)
+{
+    const ms_record *record = &variant->record;
+    bool there = variant->refused == NULL;
+    ms_text_add(text, "%u,", number);
+    ms_table_field(text, variant->name);
+    ms_text_add(text, ",");
+    ms_table_field(text, there ? record->model : "");
+    ms_text_add(text, ",");
+    ms_table_field(text, there ? record->device : "");
+    ms_text_add(text, ",");
+    ms_table_field(text, variant->policy);
+    ms_text_add(text, ",%s,", ms_variants_status(variant));
+    ms_table_field(text, there ? "" : variant->refused);
+}
 
 static void csv_header(ms_text *text)
 {
-    ms_text_add(text, "variant,policy,status,fits,headroom_bytes,phase,");
+    ms_text_add(text, "variant,name,model,device,policy,status,message,fits,"
+                      "parameters,capacity_bytes,headroom_bytes,phase,");
     for (uint32_t row = 0; row < ms_compare_n_rows; row++)
         ms_text_add(text, "%s,", ms_compare_rows[row].key);
     ms_text_add(text, "host_peak_bytes,tokens_per_second\n");
 }
 
-static void csv_variant(const ms_variant *variant, uint32_t number,
-                        ms_text *text)
+/* What lies beside the table, of the report and its peak. */
+static void csv_verdict(const ms_variant *variant, ms_text *text)
 {
-    const ms_report *report = &variant->result.report;
+    const ms_report *report = &variant->record.report;
     const ms_peak *peak = &ms_compare_rank(variant)->peak;
-    ms_text_add(text, "%u,", number);
-    ms_table_field(text, variant->policy);
-    ms_text_add(text, ",%s,%s,", ms_names_status[report->status],
-                report->fits ? "true" : "false");
+    ms_text_add(text, ",%s,", report->fits ? "true" : "false");
+    ms_text_u64(text, variant->record.parameters);
+    ms_text_add(text, ",");
+    ms_text_u64(text, report->capacity_bytes);
+    ms_text_add(text, ",");
     ms_text_i64(text, report->headroom_bytes);
     ms_text_add(text, ",%s,",
-                peak->event == MS_NONE ? "" : ms_names_phase[peak->phase]);
+                peak->allocated_bytes == 0 ? "" : ms_names_phase[peak->phase]);
+}
+
+static void csv_numbers(const ms_variant *variant, ms_text *text)
+{
+    const ms_report *report = &variant->record.report;
+    csv_verdict(variant, text);
     for (uint32_t row = 0; row < ms_compare_n_rows; row++) {
         ms_text_u64(text, ms_compare_value(variant, row));
         ms_text_add(text, ",");
@@ -33,14 +60,28 @@ static void csv_variant(const ms_variant *variant, uint32_t number,
     ms_text_add(text, ",");
     if (report->tokens_per_second >= 0)
         ms_text_double(text, report->tokens_per_second);
-    ms_text_add(text, "\n");
+}
+
+/* As many fields as any other row has. */
+static void csv_nothing(ms_text *text)
+{
+    ms_text_add(text, ",,,,,,,");
+    for (uint32_t row = 0; row < ms_compare_n_rows; row++)
+        ms_text_add(text, ",");
 }
 
 void ms_compare_data_csv(const ms_comparison *comparison, ms_text *text)
 {
     csv_header(text);
-    for (uint32_t i = 0; i < comparison->n; i++)
-        csv_variant(&comparison->variants[i], i + 1, text);
+    for (uint32_t i = 0; i < comparison->n; i++) {
+        const ms_variant *variant = &comparison->variants[i];
+        csv_names(variant, i + 1, text);
+        if (variant->refused == NULL)
+            csv_numbers(variant, text);
+        else
+            csv_nothing(text);
+        ms_text_add(text, "\n");
+    }
 }
 
 /* ---- JSON ---------------------------------------------------------------- */
@@ -48,13 +89,14 @@ void ms_compare_data_csv(const ms_comparison *comparison, ms_text *text)
 static void json_difference(const ms_comparison *comparison, uint32_t i,
                             ms_text *text)
 {
-    const ms_variant *first = &comparison->variants[0];
+    const ms_variant *base = &comparison->variants[comparison->base];
     const ms_variant *variant = &comparison->variants[i];
-    ms_text_add(text, "{\"variant\": %u, \"against\": 1", i + 1);
+    ms_text_add(text, "{\"variant\": %u, \"against\": %u", i + 1,
+                comparison->base + 1);
     for (uint32_t row = 0; row < ms_compare_n_rows; row++) {
         ms_text_add(text, ", \"%s\": ", ms_compare_rows[row].key);
         ms_text_i64(text, (int64_t)(ms_compare_value(variant, row) -
-                                    ms_compare_value(first, row)));
+                                    ms_compare_value(base, row)));
     }
     ms_text_add(text, "}");
 }
@@ -106,26 +148,67 @@ static void json_explain(const ms_comparison *comparison, ms_text *text)
     ms_text_add(text, "]}");
 }
 
-ms_err ms_compare_data_json(const ms_comparison *comparison, ms_text *text,
-                            ms_fault *fault)
+/* The model's name where all have the same. */
+static const char *common_model(const ms_comparison *comparison)
 {
+    const char *name = comparison->variants[comparison->base].record.model;
+    for (uint32_t i = 0; i < comparison->n; i++)
+        if (comparison->variants[i].refused == NULL &&
+            strcmp(comparison->variants[i].record.model, name) != 0)
+            return NULL;
+    return name;
+}
+
+static void json_variant(const ms_variant *variant, ms_text *text)
+{
+    if (variant->refused == NULL) {
+        ms_text_put(text, variant->json, strlen(variant->json));
+        return;
+    }
+    ms_text_add(text,
+                "{\"schema_version\": 1, \"memsim\": \"%s\", "
+                "\"status\": \"%s\", \"message\": ",
+                MS_VERSION, ms_variants_status(variant));
+    ms_text_json(text, variant->refused);
+    ms_text_add(text, ", \"policy\": ");
+    ms_text_json(text, variant->policy);
+    ms_text_add(text, "}");
+}
+
+static void json_variants(const ms_comparison *comparison, ms_text *text)
+{
+    ms_text_add(text, ", \"names\": [");
+    for (uint32_t i = 0; i < comparison->n; i++) {
+        ms_text_add(text, "%s", i > 0 ? ", " : "");
+        ms_text_json(text, comparison->variants[i].name);
+    }
+    ms_text_add(text, "], \"variants\": [");
+    for (uint32_t i = 0; i < comparison->n; i++) {
+        ms_text_add(text, "%s", i > 0 ? ", " : "");
+        json_variant(&comparison->variants[i], text);
+    }
+    ms_text_add(text, "]");
+}
+
+void ms_compare_data_json(const ms_comparison *comparison, ms_text *text)
+{
+    const char *model = common_model(comparison), *between = "";
     ms_text_add(text, "{\"schema_version\": 1, \"memsim\": \"%s\", \"model\": ",
                 MS_VERSION);
-    ms_text_json(text, comparison->variants[0].result.model.name);
-    ms_text_add(text, ", \"variants\": [");
-    for (uint32_t i = 0; i < comparison->n; i++) {
-        const ms_variant *variant = &comparison->variants[i];
-        ms_text_add(text, "%s", i > 0 ? ", " : "");
-        MS_TRY(ms_run_json(&variant->job, &variant->result, variant->policy,
-                           text, fault));
-    }
-    ms_text_add(text, "], \"differences\": [");
-    for (uint32_t i = 1; i < comparison->n; i++) {
-        ms_text_add(text, "%s", i > 1 ? ", " : "");
+    if (model != NULL)
+        ms_text_json(text, model);
+    else
+        ms_text_add(text, "null");
+    json_variants(comparison, text);
+    ms_text_add(text, ", \"differences\": [");
+    for (uint32_t i = comparison->base + 1; i < comparison->n; i++) {
+        if (comparison->variants[i].refused != NULL)
+            continue;
+        ms_text_add(text, "%s", between);
         json_difference(comparison, i, text);
+        between = ", ";
     }
     ms_text_add(text, "], \"explain\": ");
     json_explain(comparison, text);
     ms_text_add(text, "}\n");
-    return MS_OK;
 }

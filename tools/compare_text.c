@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A comparison for people: a column per variant, the values first, then what
- * differs from the first variant; at last, when asked, which tensors. */
+ * differs from the first variant, at the peaks and in each phase of the step.
+ */
 
 #include "tools/compare.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LABEL_WIDTH 15u
@@ -23,63 +25,169 @@ typedef struct block {
 typedef ms_label cell_of(const ms_comparison *c, uint32_t variant,
                          uint32_t row);
 
+static const ms_variant *base_of(const ms_comparison *c)
+{
+    return &c->variants[c->base];
+}
+
 /* ---- heading ------------------------------------------------------------- */
+
+static void put_model(const ms_variant *variant, ms_text *words)
+{
+    const char *model = variant->record.model;
+    ms_text_put(words, model, strlen(model));
+    ms_text_add(words, ", ");
+}
 
 static void put_setup(const ms_variant *variant, ms_text *words)
 {
-    ms_summary_setup(&variant->result, "x", words);
+    ms_text_add(words, "%s parameters, %s",
+                ms_quantity_count(variant->record.parameters).s,
+                variant->setup);
 }
 
-/* The setup is told again where it is not the first's. */
+static bool same_model(const ms_variant *a, const ms_variant *b)
+{
+    return strcmp(a->record.model, b->record.model) == 0 &&
+           a->record.parameters == b->record.parameters;
+}
+
+static void put_between(ms_text *words)
+{
+    ms_text_add(words, "%s", words->length > 0 ? "; " : "");
+}
+
+/* Its file; the model, the setup and the device where they are not the
+ * first's. */
+static void put_own(const ms_variant *variant, const ms_variant *base,
+                    ms_text *words)
+{
+    const char *file = variant->file;
+    bool same = same_model(variant, base);
+    if (file != NULL && strcmp(file, variant->name) != 0)
+        ms_text_put(words, file, strlen(file));
+    if (!same || strcmp(variant->setup, base->setup) != 0)
+        put_between(words);
+    if (!same && strstr(variant->name, variant->record.model) == NULL)
+        put_model(variant, words);
+    if (!same)
+        put_setup(variant, words);
+    else if (strcmp(variant->setup, base->setup) != 0)
+        ms_text_add(words, "%s", variant->setup);
+    if (strcmp(variant->device, base->device) == 0)
+        return;
+    put_between(words);
+    ms_text_add(words, "%s", variant->device);
+}
+
+static void put_refusal(const ms_variant *variant, ms_text *words)
+{
+    const char *hint = variant->fault.hint;
+    size_t length = strcspn(hint, "\n");
+    ms_text_add(words, "%s: %s", ms_variants_status(variant), variant->refused);
+    if (length > 0)
+        ms_text_add(words, "; %.*s", (int)length, hint);
+}
+
 static void variant_line(const ms_comparison *c, uint32_t i, ms_text *text)
 {
-    ms_text words = {.arena = text->arena};
-    ms_text first = {.arena = text->arena}, own = {.arena = text->arena};
+    const ms_variant *variant = &c->variants[i];
+    ms_text words = {.arena = text->arena}, own = words;
     char label[16];
-    put_setup(&c->variants[0], &first);
-    put_setup(&c->variants[i], &own);
-    ms_text_add(&words, "%s", c->variants[i].policy);
-    if (first.failed || own.failed)
-        text->failed = true;
-    else if (strcmp(first.bytes, own.bytes) != 0)
-        ms_text_add(&words, ": %s", own.bytes);
+    ms_text_put(&words, variant->name, strlen(variant->name));
+    if (variant->refused != NULL)
+        put_refusal(variant, &own);
+    else
+        put_own(variant, base_of(c), &own);
+    if (own.length > 0) {
+        ms_text_add(&words, ": ");
+        ms_text_put(&words, own.bytes, own.length);
+    }
+    words.failed |= own.failed;
     snprintf(label, sizeof label, "%u:", i + 1);
     ms_tell_words(label, MS_TELL_INDENT, &words, text);
+}
+
+/* The policy that all have, where it is no part of their names. */
+static const char *common_policy(const ms_comparison *c)
+{
+    const char *policy = base_of(c)->policy;
+    for (uint32_t i = 0; i < c->n; i++)
+        if (strcmp(c->variants[i].policy, policy) != 0)
+            return NULL;
+    bool named = strcmp(base_of(c)->name, policy) == 0;
+    return named || strcmp(policy, "none") == 0 ? NULL : policy;
+}
+
+static void base_lines(const ms_comparison *c, const ms_style *style,
+                       ms_text *text)
+{
+    const ms_variant *base = base_of(c);
+    const char *policy = common_policy(c);
+    ms_text model = {.arena = text->arena}, device = model, words = model;
+    put_model(base, &model);
+    put_setup(base, &model);
+    ms_text_add(text, "%s", style->strong);
+    ms_tell_words("model:", MS_TELL_INDENT, &model, text);
+    ms_text_add(text, "%s", style->plain);
+    if (policy != NULL) {
+        ms_text_put(&words, policy, strlen(policy));
+        ms_tell_words("policy:", MS_TELL_INDENT, &words, text);
+    }
+    ms_text_add(&device, "%s", base->device);
+    ms_tell_words("device:", MS_TELL_INDENT, &device, text);
 }
 
 static void heading(const ms_comparison *c, const ms_style *style,
                     ms_text *text)
 {
-    const ms_variant *first = &c->variants[0];
-    const ms_report *report = &first->result.report;
-    ms_text model = {.arena = text->arena}, device = {.arena = text->arena};
+    const ms_variant *base = base_of(c);
     ms_text defaults = {.arena = text->arena};
-    ms_text_add(&model, "%s, %s parameters, ", first->result.model.name,
-                ms_quantity_count(first->result.graph.parameters).s);
-    put_setup(first, &model);
-    ms_text_add(text, "%s", style->strong);
-    ms_tell_words("model:", MS_TELL_INDENT, &model, text);
-    ms_text_add(text, "%s", style->plain);
-    ms_summary_device(&first->job, report, &device);
-    ms_tell_words("device:", MS_TELL_INDENT, &device, text);
-    ms_settings_defaults(&first->job, &first->result.training, &defaults);
-    ms_text_add(text, "%s", style->faint);
-    ms_tell_words("defaults:", MS_TELL_INDENT, &defaults, text);
-    ms_text_add(text, "%s", style->plain);
-    ms_tell_unknown(&first->result.graph, text);
+    base_lines(c, style, text);
+    if (base->file == NULL) {
+        ms_settings_defaults(&base->job, &base->result.training, &defaults);
+        ms_text_add(text, "%s", style->faint);
+        ms_tell_words("defaults:", MS_TELL_INDENT, &defaults, text);
+        ms_text_add(text, "%s", style->plain);
+        ms_tell_unknown(&base->result.graph, text);
+    }
     for (uint32_t i = 0; i < c->n; i++)
         variant_line(c, i, text);
 }
 
 /* ---- rows ---------------------------------------------------------------- */
 
+/* Nothing stands behind the last cell. */
+static void put_cells(const block *b, const char *label, cell_of *cell,
+                      uint32_t row, bool refused_too, ms_text *text)
+{
+    ms_text cells = {.arena = text->arena};
+    uint32_t blank = 0;
+    ms_text_add(&cells, "%-*s", (int)LABEL_WIDTH, label);
+    for (uint32_t i = b->from; i < b->to; i++) {
+        bool shown = refused_too || b->c->variants[i].refused == NULL;
+        ms_label words = shown ? cell(b->c, i, row) : (ms_label){""};
+        blank += CELL_WIDTH;
+        if (words.s[0] == '\0')
+            continue;
+        ms_screen_right(&cells, blank, words.s);
+        blank = 0;
+    }
+    ms_text_add(&cells, "\n");
+    text->failed |= cells.failed;
+    ms_text_add(text, "%s", cells.failed ? "" : cells.bytes);
+}
+
+/* A variant that is refused has no cells. */
 static void put_row(const block *b, const char *label, cell_of *cell,
                     uint32_t row, ms_text *text)
 {
-    ms_text_add(text, "%-*s", (int)LABEL_WIDTH, label);
-    for (uint32_t i = b->from; i < b->to; i++)
-        ms_screen_right(text, CELL_WIDTH, cell(b->c, i, row).s);
-    ms_text_add(text, "\n");
+    put_cells(b, label, cell, row, false, text);
+}
+
+static void put_row_of_all(const block *b, cell_of *cell, ms_text *text)
+{
+    put_cells(b, "", cell, 0, true, text);
 }
 
 static ms_label number_cell(const ms_comparison *c, uint32_t variant,
@@ -91,6 +199,43 @@ static ms_label number_cell(const ms_comparison *c, uint32_t variant,
     return cell;
 }
 
+/* Longer ones are not asked for. */
+static ms_label name_cell(const ms_comparison *c, uint32_t variant,
+                          uint32_t row)
+{
+    ms_label cell;
+    (void)row;
+    ms_screen_safe(c->variants[variant].name, cell.s, sizeof cell.s);
+    return cell;
+}
+
+static bool names_fit(const block *b)
+{
+    for (uint32_t i = b->from; i < b->to; i++)
+        if (strlen(b->c->variants[i].name) >= CELL_WIDTH)
+            return false;
+    return true;
+}
+
+static ms_label status_cell(const ms_comparison *c, uint32_t variant,
+                            uint32_t row)
+{
+    ms_label cell = {""};
+    const ms_variant *it = &c->variants[variant];
+    (void)row;
+    if (it->refused != NULL)
+        snprintf(cell.s, sizeof cell.s, "%s", ms_variants_status(it));
+    return cell;
+}
+
+static bool any_refused(const block *b)
+{
+    for (uint32_t i = b->from; i < b->to; i++)
+        if (b->c->variants[i].refused != NULL)
+            return true;
+    return false;
+}
+
 /* The largest peak or step: its unit is everyone's, so that columns and rows
  * compare, and what is far less is left out. */
 static uint64_t scale_of(const ms_comparison *c, uint32_t row)
@@ -99,6 +244,8 @@ static uint64_t scale_of(const ms_comparison *c, uint32_t row)
         ms_compare_rows[row].is_time ? MS_COMPARE_STEP : MS_COMPARE_PEAK;
     uint64_t scale = 0;
     for (uint32_t i = 0; i < c->n; i++) {
+        if (c->variants[i].refused != NULL)
+            continue;
         uint64_t value = ms_compare_value(&c->variants[i], total);
         scale = value > scale ? value : scale;
     }
@@ -133,11 +280,11 @@ static ms_label fits_cell(const ms_comparison *c, uint32_t variant,
                           uint32_t row)
 {
     (void)row;
-    return c->variants[variant].result.report.fits ? (ms_label){"yes"}
+    return c->variants[variant].record.report.fits ? (ms_label){"yes"}
                                                    : (ms_label){"no"};
 }
 
-static ms_label signed_label(bool negative, const char *sign, ms_label size)
+ms_label ms_compare_text_signed(bool negative, const char *sign, ms_label size)
 {
     ms_label label;
     snprintf(label.s, sizeof label.s, "%s%.30s", negative ? "-" : sign, size.s);
@@ -147,24 +294,47 @@ static ms_label signed_label(bool negative, const char *sign, ms_label size)
 static ms_label headroom_cell(const ms_comparison *c, uint32_t variant,
                               uint32_t row)
 {
-    int64_t bytes = c->variants[variant].result.report.headroom_bytes;
+    int64_t bytes = c->variants[variant].record.report.headroom_bytes;
     (void)row;
-    return signed_label(
+    return ms_compare_text_signed(
         bytes < 0, "",
         ms_quantity_size(bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes));
 }
 
+static ms_label capacity_cell(const ms_comparison *c, uint32_t variant,
+                              uint32_t row)
+{
+    (void)row;
+    return ms_quantity_size(c->variants[variant].record.report.capacity_bytes);
+}
+
+static bool capacities_differ(const ms_comparison *c)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->variants[i].refused == NULL &&
+            c->variants[i].record.report.capacity_bytes !=
+                base_of(c)->record.report.capacity_bytes)
+            return true;
+    return false;
+}
+
+/* To the digits that a saved result has of it. */
 static ms_label tokens_cell(const ms_comparison *c, uint32_t variant,
                             uint32_t row)
 {
-    double rate = c->variants[variant].result.report.tokens_per_second;
+    double rate = c->variants[variant].record.report.tokens_per_second;
+    char saved[32];
     (void)row;
-    return rate < 0 ? (ms_label){"-"} : ms_quantity_count((uint64_t)rate);
+    if (rate < 0)
+        return (ms_label){"-"};
+    snprintf(saved, sizeof saved, "%.6g", rate);
+    return ms_quantity_count((uint64_t)strtod(saved, NULL));
 }
 
 static uint64_t host_bytes(const ms_comparison *c, uint32_t variant)
 {
-    return c->variants[variant].result.report.host_peak_bytes;
+    const ms_variant *it = &c->variants[variant];
+    return it->refused != NULL ? 0 : it->record.report.host_peak_bytes;
 }
 
 /* At its peak, of this rank. */
@@ -190,7 +360,7 @@ static bool uses_host(const block *b)
 static uint64_t gap_of(const ms_comparison *c, uint32_t variant, uint32_t row,
                        bool *less)
 {
-    uint64_t first = ms_compare_value(&c->variants[0], row);
+    uint64_t first = ms_compare_value(base_of(c), row);
     uint64_t value = ms_compare_value(&c->variants[variant], row);
     *less = value < first;
     return *less ? first - value : value - first;
@@ -201,23 +371,24 @@ static ms_label difference_cell(const ms_comparison *c, uint32_t variant,
 {
     bool less;
     uint64_t gap = gap_of(c, variant, row, &less);
-    if (variant == 0)
+    if (variant == c->base)
         return (ms_label){""};
     if (gap == 0)
         return (ms_label){"="};
-    return signed_label(less, "+",
-                        ms_compare_rows[row].is_time ? ms_quantity_time(gap)
-                                                     : ms_quantity_size(gap));
+    return ms_compare_text_signed(less, "+",
+                                  ms_compare_rows[row].is_time
+                                      ? ms_quantity_time(gap)
+                                      : ms_quantity_size(gap));
 }
 
 static ms_label percent_cell(const ms_comparison *c, uint32_t variant,
                              uint32_t row)
 {
     bool less;
-    uint64_t first = ms_compare_value(&c->variants[0], row);
+    uint64_t first = ms_compare_value(base_of(c), row);
     uint64_t gap = gap_of(c, variant, row, &less);
     ms_label cell = {""};
-    if (variant > 0 && gap > 0 && first > 0)
+    if (gap > 0 && first > 0)
         snprintf(cell.s, sizeof cell.s, "%s%.1f %%", less ? "-" : "+",
                  100.0 * (double)gap / (double)first);
     return cell;
@@ -228,6 +399,8 @@ static bool counts(const block *b, uint32_t row, bool difference)
 {
     bool less;
     for (uint32_t i = b->from; i < b->to; i++) {
+        if (b->c->variants[i].refused != NULL)
+            continue;
         uint64_t bytes = difference ? gap_of(b->c, i, row, &less)
                                     : ms_compare_value(&b->c->variants[i], row);
         if (bytes > scale_of(b->c, row) / LEAST_PART)
@@ -248,7 +421,7 @@ static void put_tail(const block *b, ms_text *text)
 {
     bool any = uses_host(b);
     put_row(b, "tokens/s", tokens_cell, 0, text);
-    for (uint32_t row = MS_COMPARE_MOVED; row < ms_compare_n_rows; row++)
+    for (uint32_t row = MS_COMPARE_MOVED; row < MS_COMPARE_IN_TIME; row++)
         any |= counts(b, row, false);
     if (any)
         ms_text_add(text, "\nmoved:\n");
@@ -256,12 +429,34 @@ static void put_tail(const block *b, ms_text *text)
         put_row(b, "host memory", host_cell, 0, text);
 }
 
-static void put_values(const block *b, ms_text *text)
+static void put_columns(const block *b, ms_text *text)
 {
     ms_text_add(text, "%s", b->style->strong);
-    put_row(b, "", number_cell, 0, text);
+    put_row_of_all(b, number_cell, text);
+    if (names_fit(b))
+        put_row_of_all(b, name_cell, text);
     ms_text_add(text, "%s", b->style->plain);
-    for (uint32_t row = 0; row < ms_compare_n_rows; row++) {
+    if (!any_refused(b))
+        return;
+    ms_text_add(text, "%s", b->style->bad);
+    put_row_of_all(b, status_cell, text);
+    ms_text_add(text, "%s", b->style->plain);
+}
+
+/* What belongs to the peak. */
+static void put_verdict(const block *b, ms_text *text)
+{
+    put_row(b, "in", phase_cell, 0, text);
+    put_row(b, "fits", fits_cell, 0, text);
+    put_row(b, "headroom", headroom_cell, 0, text);
+    if (capacities_differ(b->c))
+        put_row(b, "capacity", capacity_cell, 0, text);
+}
+
+static void put_values(const block *b, ms_text *text)
+{
+    put_columns(b, text);
+    for (uint32_t row = 0; row < MS_COMPARE_IN_TIME; row++) {
         if (row == MS_COMPARE_HELD)
             ms_text_add(text, "\nat the peak:\n");
         if (row == MS_COMPARE_STEP)
@@ -273,99 +468,56 @@ static void put_values(const block *b, ms_text *text)
         ms_text_add(text, "%s", is_total(row) ? b->style->strong : "");
         put_row(b, ms_compare_rows[row].label, value_cell, row, text);
         ms_text_add(text, "%s", is_total(row) ? b->style->plain : "");
-        if (row != MS_COMPARE_PEAK)
-            continue;
-        put_row(b, "in", phase_cell, 0, text);
-        put_row(b, "fits", fits_cell, 0, text);
-        put_row(b, "headroom", headroom_cell, 0, text);
+        if (row == MS_COMPARE_PEAK)
+            put_verdict(b, text);
     }
+}
+
+static bool is_phase(uint32_t row)
+{
+    return row >= MS_COMPARE_PHASES && row < MS_COMPARE_HELD;
 }
 
 static void put_differences(const block *b, ms_text *text)
 {
     bool any = false;
-    for (uint32_t row = 0; row < ms_compare_n_rows; row++) {
-        if (!counts(b, row, true))
+    for (uint32_t row = 0; row < MS_COMPARE_IN_TIME; row++) {
+        if (is_phase(row) || !counts(b, row, true))
             continue;
         if (!any)
-            ms_text_add(text, "\nagainst 1:\n");
+            ms_text_add(text, "\nagainst %u:\n", b->c->base + 1);
         any = true;
         put_row(b, ms_compare_rows[row].label, difference_cell, row, text);
         if (is_total(row))
             put_row(b, "", percent_cell, row, text);
     }
     if (!any)
-        ms_text_add(text, "\nno difference from 1\n");
+        ms_text_add(text, "\nno difference from %u\n", b->c->base + 1);
 }
 
-/* ---- which tensors ------------------------------------------------------- */
-
-static void side_line(const ms_comparison *c, const ms_group *group, int s,
-                      ms_text *text)
+/* Of each phase the difference of its highest levels, then of what makes
+ * them: it may be of things that change places, and be none. */
+static void put_in_time(const block *b, ms_text *text)
 {
-    const ms_group_side *side = &group->side[s];
-    ms_text words = {.arena = text->arena};
-    ms_text_add(&words, "%d: ", s + 1);
-    if (side->bytes > 0)
-        ms_text_add(&words, "%s, ", ms_quantity_size(side->bytes).s);
-    ms_tell_why(&c->variants[s].result, side, &words);
-    ms_tell_words("", MS_TELL_GROUP_INDENT, &words, text);
-}
-
-static void put_group(const ms_comparison *c, uint32_t g, const ms_style *style,
-                      ms_text *text)
-{
-    const ms_group *group = &c->groups[g];
-    bool less = group->side[1].bytes < group->side[0].bytes;
-    ms_text maker = {.arena = text->arena};
-    ms_tell_name(
-        group,
-        signed_label(less, "+", ms_quantity_size(ms_groups_gap(group))).s,
-        text);
-    ms_text_add(text, "%s", style->faint);
-    ms_tell_maker(group, &maker);
-    ms_tell_words("", MS_TELL_GROUP_INDENT, &maker, text);
-    side_line(c, group, 0, text);
-    side_line(c, group, 1, text);
-    ms_text_add(text, "%s", style->plain);
-}
-
-static void instant_line(const ms_comparison *c, int s, ms_text *text)
-{
-    ms_text words = {.arena = text->arena};
-    char label[16];
-    ms_tell_instant(&c->variants[s].result, &c->alive[s].instant, &words);
-    ms_text_add(&words, "%s: %s alive", c->at == NULL ? " (the peak)" : "",
-                ms_quantity_size(c->alive[s].instant.bytes).s);
-    snprintf(label, sizeof label, "%d at:", s + 1);
-    ms_tell_words(label, MS_TELL_INDENT, &words, text);
-}
-
-static void rest_line(const ms_comparison *c, ms_text *text)
-{
-    uint64_t a = 0, b = 0;
-    if (c->top >= c->n_groups)
-        return;
-    for (uint32_t g = c->top; g < c->n_groups; g++) {
-        a += c->groups[g].side[0].bytes;
-        b += c->groups[g].side[1].bytes;
+    bool any = false;
+    for (uint32_t phase = 0; phase < MS_N_PHASES; phase++) {
+        uint32_t first = MS_COMPARE_IN_TIME + phase * MS_N_CATEGORIES;
+        bool head = false;
+        for (uint32_t row = first; row < first + MS_N_CATEGORIES; row++) {
+            if (!counts(b, row, true))
+                continue;
+            if (!any)
+                ms_text_add(text,
+                            "\nagainst %u, when each phase stands "
+                            "highest:\n",
+                            b->c->base + 1);
+            if (!head)
+                put_row(b, ms_names_phase[phase], difference_cell,
+                        MS_COMPARE_PHASES + phase, text);
+            any = head = true;
+            put_row(b, ms_compare_rows[row].label, difference_cell, row, text);
+        }
     }
-    ms_text_add(
-        text, "%11s  in %u more groups (--top 0 lists all)\n",
-        signed_label(b < a, "+", ms_quantity_size(b < a ? a - b : b - a)).s,
-        c->n_groups - c->top);
-}
-
-static void put_tensors(const ms_comparison *c, const ms_style *style,
-                        ms_text *text)
-{
-    ms_text_add(text, "\n");
-    instant_line(c, 0, text);
-    instant_line(c, 1, text);
-    ms_text_add(text, "%s\n", c->n_groups == 0 ? "\nthe same tensors" : "");
-    for (uint32_t g = 0; g < c->n_groups && g < c->top; g++)
-        put_group(c, g, style, text);
-    rest_line(c, text);
 }
 
 void ms_compare_text_write(const ms_comparison *c, const ms_style *style,
@@ -378,7 +530,8 @@ void ms_compare_text_write(const ms_comparison *c, const ms_style *style,
         ms_text_add(text, "\n");
         put_values(&b, text);
         put_differences(&b, text);
+        put_in_time(&b, text);
     }
     if (c->explain)
-        put_tensors(c, style, text);
+        ms_compare_tensors_write(c, style, text);
 }

@@ -128,20 +128,38 @@ static const ms_key explained_rows[] = {
 };
 static const ms_keys explained = MS_KEYS_OBJECT("explained", explained_rows);
 
+static const ms_key refused_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim"),
+    {.name = "status", .type = MS_KEY_WORD, .words = "refused|infeasible"},
+    MS_KEYS_TEXT("message"),
+    MS_KEYS_TEXT("policy"),
+};
+static const ms_keys refused = MS_KEYS_OBJECT("refused", refused_rows);
+
 static const ms_key compare_rows[] = {
     MS_KEYS_VERSION,
     MS_KEYS_TEXT("memsim"),
-    MS_KEYS_TEXT("model"),
+    {.name = "model",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "null where the variants are of several"},
+    {.name = "names",
+     .type = MS_KEY_TEXTS,
+     .help = "of the variants: what varies"},
     {.name = "variants",
      .type = MS_KEY_OBJECTS,
      .of = &ms_keys_run,
-     .help = "the object of run --json for each"},
+     .or_of = &refused,
+     .help = "the object of run --json for each; of one that was refused "
+             "status (refused or infeasible), message and policy"},
     {.name = "differences",
      .type = MS_KEY_OBJECTS,
      .of = &difference,
-     .help = "for the second variant on, each minus the first: variant, "
-             "against (numbers from 1), then the columns of --csv that are "
-             "bytes or ns"},
+     .help = "for each variant behind the first that is there, minus that one: "
+             "variant, against (numbers from 1), then the columns of --csv "
+             "that are bytes or ns: PHASE_CATEGORY_bytes is what "
+             "phase_peaks_by_category has"},
     {.name = "explain",
      .type = MS_KEY_OBJECT,
      .null = true,

@@ -51,6 +51,15 @@ static const ms_key phases_rows[] = {MS_KEYS_COUNT_OR_NULL("forward_bytes"),
                                      MS_KEYS_COUNT_OR_NULL("optimizer_bytes")};
 static const ms_keys phases = MS_KEYS_OBJECT("phase_peaks", phases_rows);
 
+static const ms_key phase_categories_rows[] = {
+    {.name = "forward", MS_KEYS_CATEGORIES},
+    {.name = "loss", MS_KEYS_CATEGORIES},
+    {.name = "backward", MS_KEYS_CATEGORIES},
+    {.name = "optimizer", MS_KEYS_CATEGORIES},
+};
+static const ms_keys phase_categories =
+    MS_KEYS_OBJECT("phase_peaks_by_category", phase_categories_rows);
+
 static const ms_key time_rows[] = {
     MS_KEYS_COUNT("step_ns"),        MS_KEYS_COUNT("forward_ns"),
     MS_KEYS_COUNT("backward_ns"),    MS_KEYS_COUNT("recompute_ns"),
@@ -306,6 +315,10 @@ static const ms_key run_rows[] = {
      .type = MS_KEY_OBJECT,
      .of = &phases,
      .help = "the same with workspace"},
+    {.name = "phase_peaks_by_category",
+     .type = MS_KEY_OBJECT,
+     .of = &phase_categories,
+     .help = "what makes these, by phase"},
     {.name = "optimizer_scratch_bytes",
      .type = MS_KEY_COUNT,
      .help = "highest temporaries of the optimizer"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The hall's door: main, the table of commands, signals, the exit status. */
 
-#include "tools/tools.h"
+#include "tools/compare.h"
 
 #ifndef MS_COMMIT /* "commit 1234abcd, ", by CMake in a checkout */
 #define MS_COMMIT ""
@@ -34,15 +34,16 @@ const ms_command ms_memsim_commands[] = {
       "memsim explain gpt2 --at backward --top 5",
       "memsim explain gpt2 --at 3.5ms --json | jq .groups[0]", NULL}},
     {"compare",
-     "MODEL",
-     "policies side by side, and what differs",
+     "MODEL...",
+     "variants side by side, and what differs",
      MS_FOR_COMPARE,
      1,
-     1,
+     MS_VARIANTS_MOST,
      ms_compare_command,
      {"memsim compare gpt2-xl -p none -p checkpoint:sqrt -p checkpoint:full",
       "memsim compare gpt2-xl --batch 8 -p none -p checkpoint:full --explain",
-      "memsim compare gpt2 -p none -p microbatch:4 --batch 8 --csv -", NULL}},
+      "memsim compare gpt2 --grid batch=1,8 --grid precision=fp32,bf16-mixed",
+      NULL}},
     {"sweep",
      "MODEL",
      "simulate the points of a grid: CSV or JSON lines",
@@ -189,11 +190,16 @@ static ms_err check_operands(const ms_command *command,
     const char *const *operands = (const char *const *)arguments->operands;
     if (arguments->n_operands < command->min_operands)
         return ms_fail(fault, MS_EUSAGE, NULL, command->examples[0],
-                       "\"memsim %s\" needs a %s, for example", command->name,
-                       command->operands);
+                       "\"memsim %s\" needs a %.*s, for example", command->name,
+                       (int)strcspn(command->operands, "."), command->operands);
     const char *hint = NULL;
     if (ms_options_value(arguments, MS_OPTION_PLOT) != NULL)
         hint = "the name of a figure ends in .svg, .png or .pdf";
+    if (arguments->n_operands > command->max_operands &&
+        command->max_operands > 1)
+        return ms_fail(fault, MS_EUSAGE, NULL, hint,
+                       "\"memsim %s\" takes at most %u of %s", command->name,
+                       command->max_operands, command->operands);
     if (arguments->n_operands > command->max_operands)
         return ms_fail(fault, MS_EUSAGE, NULL, hint,
                        "\"memsim %s\" takes one %s; \"%s\" is one too many",

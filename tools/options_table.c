@@ -159,6 +159,14 @@ const ms_option ms_options_table[] = {
      .help = "print one JSON object instead of the text"},
     {.id = MS_OPTION_GRID,
      .name = "grid",
+     .commands = COMPARE,
+     .takes = MS_TAKES_VALUE,
+     .value = "KEY=LIST",
+     .help = "a variant for each value of a key, e.g. 'batch=1,8' or "
+             "'policy=none;zero:3,dp=8'; repeat it for a product (memsim help "
+             "grid)"},
+    {.id = MS_OPTION_GRID,
+     .name = "grid",
      .commands = SWEEP,
      .takes = MS_TAKES_VALUE,
      .value = "KEY=LIST",
@@ -167,7 +175,7 @@ const ms_option ms_options_table[] = {
              "key varies fastest (memsim help grid)"},
     {.id = MS_OPTION_FILTER,
      .name = "filter",
-     .commands = SWEEP,
+     .commands = SWEEP | COMPARE,
      .takes = MS_TAKES_VALUE,
      .value = "CONDITION",
      .help = "only points for which it holds, e.g. 'batch*sequence<=65536'; "
@@ -236,7 +244,7 @@ const ms_option ms_options_table[] = {
              "standard output"},
     {.id = MS_OPTION_PLOT,
      .name = "plot",
-     .commands = RUN,
+     .commands = RUN | COMPARE,
      .takes = MS_TAKES_OPTIONAL,
      .value = "FILE",
      .words = ".svg|.png|.pdf",
@@ -260,6 +268,14 @@ const ms_option ms_options_table[] = {
      .help = "what --plot draws: memory by category over time (default), the "
              "streams under the memory, what each layer keeps and repeats, "
              "memory and time of each rank, the peak alone"},
+    {.id = MS_OPTION_FIGURE,
+     .name = "figure",
+     .commands = COMPARE,
+     .takes = MS_TAKES_VALUE,
+     .value = "KIND",
+     .words = "bars|pareto|timeline",
+     .help = "what --plot draws: what each peak is made of (default), peaks "
+             "against step times, or memory over time of up to 4 variants"},
     {.id = MS_OPTION_OUTPUT,
      .name = "output",
      .letter = 'o',
@@ -317,7 +333,7 @@ const ms_option ms_options_table[] = {
      .help = "device that has this capacity, and whose context it is less"},
     {.id = MS_OPTION_KEEP_SCRIPT,
      .name = "keep-script",
-     .commands = RUN | PLOT | FIT,
+     .commands = RUN | COMPARE | PLOT | FIT,
      .help = "keep the gnuplot script beside the figure"},
     {.id = MS_OPTION_DUMP,
      .name = "dump",

@@ -89,16 +89,6 @@ ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
     return MS_OK;
 }
 
-/* memsim.svg -> memsim.gp */
-static char *script_of(const char *figure, ms_arena *arena)
-{
-    const char *dot = strrchr(figure, '.'), *slash = strrchr(figure, '/');
-    size_t length = dot != NULL && (slash == NULL || dot > slash)
-                        ? (size_t)(dot - figure)
-                        : strlen(figure);
-    return ms_arena_format(arena, "%.*s.gp", (int)length, figure);
-}
-
 ms_err ms_outputs_picture(const ms_arguments *arguments, ms_arena *arena,
                           ms_picture *picture, ms_fault *fault)
 {
@@ -114,7 +104,7 @@ ms_err ms_outputs_picture(const ms_arguments *arguments, ms_arena *arena,
     if (picture->path == NULL)
         return MS_OK;
     if (keeps)
-        picture->script = script_of(picture->path, arena);
+        picture->script = ms_outputs_script(picture->path, arena);
     if (keeps && picture->script == NULL)
         return ms_fail_nomem(fault);
     return ms_gnuplot_format(picture->path, &format, fault);

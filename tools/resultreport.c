@@ -343,6 +343,28 @@ static ms_err read_job(const ms_values *values, uint32_t object,
 
 /* ---- ranks --------------------------------------------------------------- */
 
+/* What makes the highest level of each phase. */
+static ms_err read_phases(const ms_values *values, uint32_t object,
+                          ms_rank_report *rank)
+{
+    uint32_t phases, member;
+    MS_TRY(ms_values_member(values, object, "phase_peaks_by_category",
+                            MS_JSON_OBJECT, &phases));
+    for (int phase = 0; phase < MS_N_PHASES; phase++) {
+        const char *name = ms_names_phase[phase];
+        uint64_t *bytes = rank->phase_by_category[phase], sum_bytes = 0;
+        MS_TRY(read_categories(values, phases, name, bytes));
+        for (int c = 0; c < MS_N_CATEGORIES; c++)
+            sum_bytes += bytes[c];
+        member = ms_json_find(values->json, phases, name);
+        if (sum_bytes != rank->phase_peaks_with_workspace[phase])
+            return ms_json_fail(values->json, member, values->fault,
+                                "was the file edited?",
+                                "this does not sum to the peak of the phase");
+    }
+    return MS_OK;
+}
+
 /* What stands above copies the rank with the highest peak, and says some more
  * of it. */
 static ms_err find_worst(const ms_values *values, uint32_t object,
@@ -372,7 +394,8 @@ static ms_err find_worst(const ms_values *values, uint32_t object,
     MS_TRY(READ(values, object, worst_rows, worst));
     MS_TRY(ms_values_member(values, object, "phase_peaks_with_workspace",
                             MS_JSON_OBJECT, &member));
-    return READ(values, member, phase_rows, worst->phase_peaks_with_workspace);
+    MS_TRY(READ(values, member, phase_rows, worst->phase_peaks_with_workspace));
+    return read_phases(values, object, worst);
 }
 
 static ms_err read_ranks(const ms_values *values, uint32_t object,

@@ -27,13 +27,20 @@ static const struct {
      "simulate it with: memsim run FILE"},
 };
 
+#define N_OURS 3u /* that memsim writes; the rest are models */
+
+static bool is_object(const ms_json *json, uint32_t object, size_t which)
+{
+    return ms_json_find(json, object, objects[which].key) != MS_NONE &&
+           (objects[which].also == NULL ||
+            ms_json_find(json, object, objects[which].also) != MS_NONE);
+}
+
 static ms_err other_object(const ms_values *values, uint32_t object)
 {
     const ms_json *json = values->json;
     for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++)
-        if (ms_json_find(json, object, objects[i].key) != MS_NONE &&
-            (objects[i].also == NULL ||
-             ms_json_find(json, object, objects[i].also) != MS_NONE))
+        if (is_object(json, object, i))
             return ms_json_fail(json, object, values->fault, objects[i].next,
                                 "this is %s, not a saved result",
                                 objects[i].what);
@@ -51,15 +58,20 @@ static const struct {
      "draw it with: memsim plot FILE --figure pareto"},
     {"event,t_ns,", "a timeline of run --csv",
      "figures are drawn from run --json"},
-    {"variant,policy,", "a table of compare --csv",
+    {"variant,", "a table of compare --csv",
      "figures are drawn from compare --json"},
 };
+
+static bool is_text(const ms_quote *source, size_t which)
+{
+    return strncmp(source->bytes, texts[which].begins,
+                   strlen(texts[which].begins)) == 0;
+}
 
 static ms_err other_text(const ms_quote *source, ms_fault *fault)
 {
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (strncmp(source->bytes, texts[i].begins, strlen(texts[i].begins)) ==
-            0)
+        if (is_text(source, i))
             return ms_fail_at(fault, MS_EINPUT, source, texts[i].next,
                               "this is %s, not a saved result", texts[i].what);
     return ms_fail_at(fault, MS_EINPUT, source,
@@ -103,7 +115,15 @@ static ms_err read_run(const ms_values *values, uint32_t object,
     ms_record *record = &list->records[list->n++];
     *record = (ms_record){0};
     MS_TRY(ms_resultreport_read(values, object, record));
+    MS_TRY(ms_resultwords_read(values, object, record));
     return ms_resultline_read(values, object, record);
+}
+
+/* Of a variant that could not be simulated there are no numbers. */
+static bool was_refused(const ms_json *json, uint32_t object)
+{
+    return ms_json_find(json, object, "peak") == MS_NONE &&
+           ms_json_find(json, object, "message") != MS_NONE;
 }
 
 static ms_err read_variants(const ms_values *values, uint32_t variants,
@@ -112,7 +132,8 @@ static ms_err read_variants(const ms_values *values, uint32_t variants,
     for (uint32_t row = ms_json_first(values->json, variants); row != MS_NONE;
          row = values->json->nodes[row].next) {
         MS_TRY(check_version(values, row));
-        MS_TRY(read_run(values, row, list));
+        if (!was_refused(values->json, row))
+            MS_TRY(read_run(values, row, list));
     }
     return MS_OK;
 }
@@ -183,42 +204,88 @@ ms_err ms_results_read_text(const ms_quote *text, ms_arena *arena,
                        "save a result with: memsim run MODEL --json >FILE",
                        "the file is empty");
     MS_TRY(read_all(&source, arena, &list, fault));
+    if (list.n == 0)
+        return ms_fail(fault, MS_EINPUT, source.name, NULL,
+                       "each variant of this comparison was refused");
     *records = list.records;
     *n = list.n;
     return MS_OK;
 }
 
+typedef enum look { FOREIGN, OURS, RESULT } look;
+
+static look look_at_object(const ms_json *json)
+{
+    bool version = ms_json_find(json, 0, "schema_version") != MS_NONE;
+    if (version && (ms_json_find(json, 0, "peak") != MS_NONE ||
+                    ms_json_find(json, 0, "variants") != MS_NONE))
+        return RESULT;
+    for (size_t i = 0; i < N_OURS; i++)
+        if (is_object(json, 0, i))
+            return OURS;
+    return version ? OURS : FOREIGN;
+}
+
+static look look_at_text(const ms_quote *source)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (is_text(source, i))
+            return OURS;
+    return FOREIGN;
+}
+
 /* The first object says it; a file that breaks off in it by its first key,
  * as we write it. */
-static bool looks_like_result(const char *path, ms_arena *scratch)
+static ms_err look_at(const char *path, ms_arena *scratch, look *found,
+                      ms_fault *fault)
 {
     static const char begins[] = "{\"schema_version\":";
-    ms_fault fault = {0};
     ms_json json;
     char *bytes;
     size_t length;
     uint32_t line = 1;
-    if (ms_read_file(path, MS_JSON_MAX_BYTES, scratch, &bytes, &length,
-                     &fault) != MS_OK)
-        return false;
+    MS_TRY(
+        ms_read_file(path, MS_JSON_MAX_BYTES, scratch, &bytes, &length, fault));
     ms_quote source = {path, bytes, length, 0};
-    if (length == 0 || !begins_object(&source))
-        return false;
-    if (ms_json_next(&source, &line, scratch, &json, &fault) != MS_OK)
-        return strncmp(bytes, begins, sizeof begins - 1) == 0;
-    return ms_json_find(&json, 0, "schema_version") != MS_NONE &&
-           (ms_json_find(&json, 0, "peak") != MS_NONE ||
-            ms_json_find(&json, 0, "variants") != MS_NONE);
+    if (length == 0)
+        return MS_OK;
+    if (!begins_object(&source)) {
+        *found = look_at_text(&source);
+        return MS_OK;
+    }
+    if (strncmp(bytes, begins, sizeof begins - 1) == 0)
+        *found = RESULT;
+    MS_TRY(ms_json_next(&source, &line, scratch, &json, fault));
+    *found = look_at_object(&json);
+    return MS_OK;
+}
+
+/* What cannot be read is foreign: who takes it for a model says why. */
+static ms_err look_of(const char *path, look *found, ms_fault *fault)
+{
+    ms_arena scratch = {0};
+    ms_fault own = {0};
+    struct stat status;
+    *found = FOREIGN;
+    if (strcmp(path, "-") == 0 || stat(path, &status) != 0 ||
+        !S_ISREG(status.st_mode))
+        return MS_OK;
+    ms_err err = look_at(path, &scratch, found, &own);
+    ms_arena_free(&scratch);
+    return err == MS_ENOMEM ? ms_fail_nomem(fault) : MS_OK;
 }
 
 bool ms_results_is(const char *path)
 {
-    ms_arena scratch = {0};
-    struct stat status;
-    if (strcmp(path, "-") == 0 || stat(path, &status) != 0 ||
-        !S_ISREG(status.st_mode))
-        return false;
-    bool is = looks_like_result(path, &scratch);
-    ms_arena_free(&scratch);
-    return is;
+    ms_fault fault = {0};
+    look found;
+    return look_of(path, &found, &fault) == MS_OK && found == RESULT;
+}
+
+ms_err ms_results_ours(const char *path, bool *ours, ms_fault *fault)
+{
+    look found;
+    MS_TRY(look_of(path, &found, fault));
+    *ours = found != FOREIGN;
+    return MS_OK;
 }

@@ -124,7 +124,7 @@ static ms_err read_number(reading *r, uint32_t column, const struct cell *cell)
 {
     char *into = (char *)r->row + columns[column].offset;
     const char *key = columns[column].key;
-    uint64_t number;
+    uint64_t number = 0;
     double rate;
     bool yes;
     switch (columns[column].kind) {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 typedef struct outputs {
-    const char *csv, *trace, *figure, *script, *dump; /* NULL: not asked for */
-    const char *kind;                                 /* of the figure */
+    const char *csv, *trace, *dump; /* NULL: not asked for */
+    ms_picture figure;
     const ms_style *style;
     bool json, quiet;
 } outputs;
@@ -23,40 +23,20 @@ typedef struct run {
 
 /* ---- where the results go ------------------------------------------------ */
 
-static ms_err check_figure(const ms_hall *hall, outputs *out, ms_fault *fault)
-{
-    ms_format format;
-    bool keeps =
-        ms_options_value(hall->arguments, MS_OPTION_KEEP_SCRIPT) != NULL;
-    if (out->figure == NULL && (keeps || out->kind != NULL))
-        return ms_fail(fault, MS_EUSAGE, NULL, "add --plot",
-                       "option \"--%s\" needs a figure",
-                       keeps ? "keep-script" : "figure");
-    if (out->figure == NULL)
-        return MS_OK;
-    if (keeps) {
-        out->script = ms_outputs_script(out->figure, hall->keep);
-        if (out->script == NULL)
-            return ms_fail_nomem(fault);
-    }
-    return ms_gnuplot_format(out->figure, &format, fault);
-}
-
 static ms_err read_outputs(const ms_hall *hall, outputs *out, ms_fault *fault)
 {
     const ms_arguments *arguments = hall->arguments;
     *out = (outputs){
         .csv = ms_options_value(arguments, MS_OPTION_CSV),
         .trace = ms_options_value(arguments, MS_OPTION_TRACE),
-        .figure = ms_options_value(arguments, MS_OPTION_PLOT),
-        .kind = ms_options_value(arguments, MS_OPTION_FIGURE),
         .dump = ms_options_value(arguments, MS_OPTION_DUMP),
         .json = ms_options_value(arguments, MS_OPTION_JSON) != NULL,
         .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL,
         .style =
             ms_screen_style(1, ms_options_value(arguments, MS_OPTION_COLOR)),
     };
-    const char *files[] = {out->csv, out->trace, out->figure};
+    MS_TRY(ms_outputs_picture(arguments, hall->keep, &out->figure, fault));
+    const char *files[] = {out->csv, out->trace, out->figure.path};
     int results = out->json + (out->dump != NULL);
     for (int i = 0; i < 3; i++)
         results += ms_outputs_is_stdout(files[i]);
@@ -64,7 +44,7 @@ static ms_err read_outputs(const ms_hall *hall, outputs *out, ms_fault *fault)
         return ms_fail(fault, MS_EUSAGE, NULL,
                        "ask for one of --json, --dump and a file named -",
                        "standard output can carry one result only");
-    return check_figure(hall, out, fault);
+    return MS_OK;
 }
 
 /* ---- standard output ----------------------------------------------------- */
@@ -166,7 +146,7 @@ static ms_err print_result(const run *r, ms_fault *fault)
     else if (ms_outputs_is_stdout(out->csv))
         MS_TRY(ms_table_csv(&r->result.line, &text, fault));
     else if (!out->quiet && !ms_outputs_is_stdout(out->trace) &&
-             !ms_outputs_is_stdout(out->figure))
+             !ms_outputs_is_stdout(out->figure.path))
         MS_TRY(ms_summary_write(&summary, &text, fault));
     return ms_screen_print(&text, fault);
 }
@@ -203,14 +183,15 @@ static ms_err write_figure(const run *r, ms_fault *fault)
     const ms_result *result = &r->result;
     ms_arena *arena = r->hall->trial;
     ms_record record;
-    if (out->figure == NULL)
+    if (out->figure.path == NULL)
         return MS_OK;
     MS_TRY(ms_run_record(&r->job, result, r->policy, arena, &record, fault));
-    ms_drawing drawing = {record.title, record.subtitle, out->figure,
-                          out->script, arena};
-    MS_TRY(ms_figures_draw(out->kind, &record, NULL, 1, &drawing, fault));
-    if (!out->quiet && !ms_outputs_is_stdout(out->figure))
-        ms_complain_note("wrote", out->figure);
+    ms_drawing drawing = {record.title, record.subtitle, out->figure.path,
+                          out->figure.script, arena};
+    MS_TRY(
+        ms_figures_draw(out->figure.kind, &record, NULL, 1, &drawing, fault));
+    if (!out->quiet && !ms_outputs_is_stdout(out->figure.path))
+        ms_complain_note("wrote", out->figure.path);
     return MS_OK;
 }
 
@@ -221,15 +202,17 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
     MS_TRY(ms_settings_read(hall->arguments, hall->keep, &r.job, fault));
     MS_TRY(read_outputs(hall, &r.outputs, fault));
     const outputs *out = &r.outputs;
-    MS_TRY(ms_outputs_check(
-        &r.job,
-        (const char *[]){out->csv, out->trace, out->figure, out->script}, 4,
-        fault));
+    MS_TRY(
+        ms_outputs_check(&r.job,
+                         (const char *[]){out->csv, out->trace,
+                                          out->figure.path, out->figure.script},
+                         4, fault));
     r.policy = ms_settings_policy(&r.job, hall->keep);
     if (r.policy == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(ms_pipeline_run(&r.job, hall->keep, hall->trial, &r.result, fault));
-    if (ms_outputs_is_stdout(out->trace) || ms_outputs_is_stdout(out->figure))
+    if (ms_outputs_is_stdout(out->trace) ||
+        ms_outputs_is_stdout(out->figure.path))
         ms_screen_end_with_reader();
     MS_TRY(print_result(&r, fault));
     MS_TRY(write_csv(&r, fault));

@@ -37,6 +37,9 @@ static void collect(const ms_keys *keys, objects *all)
     for (uint32_t i = 0; i < keys->n; i++)
         if (keys->rows[i].of != NULL)
             collect(keys->rows[i].of, all);
+    for (uint32_t i = 0; i < keys->n; i++)
+        if (keys->rows[i].or_of != NULL)
+            collect(keys->rows[i].or_of, all);
 }
 
 /* ---- one key ------------------------------------------------------------- */
@@ -116,6 +119,15 @@ static void put_object_or_null(ms_indent *json, const ms_key *key)
 
 static void put_items(ms_indent *json, const ms_key *key)
 {
+    if (key->or_of != NULL) {
+        ms_indent_open(json, "items", '{');
+        ms_indent_open(json, "anyOf", '[');
+        ms_indent_ref(json, NULL, key->of->name);
+        ms_indent_ref(json, NULL, key->or_of->name);
+        ms_indent_close(json, ']');
+        ms_indent_close(json, '}');
+        return;
+    }
     if (key->type == MS_KEY_OBJECTS) {
         ms_indent_ref(json, "items", key->of->name);
         return;

@@ -56,11 +56,12 @@ typedef enum ms_key_type {
 typedef struct ms_key {
     const char *name;
     ms_key_type type;
-    bool null;                /* where it does not apply */
-    const struct ms_keys *of; /* OBJECT, OBJECTS, NAMED */
-    const char *words;        /* WORD: "a|b" */
-    const char *const *names; /* WORD, COUNTS, SOME, NAMED: n_names, some may
-                                 be NULL */
+    bool null;                   /* where it does not apply */
+    const struct ms_keys *of;    /* OBJECT, OBJECTS, NAMED */
+    const struct ms_keys *or_of; /* OBJECTS: or such ones; NULL: none */
+    const char *words;           /* WORD: "a|b" */
+    const char *const *names;    /* WORD, COUNTS, SOME, NAMED: n_names, some may
+                                    be NULL */
     uint32_t n_names;
     const char *help; /* NULL: the object's row tells of it; "": as the next */
 } ms_key;

@@ -305,8 +305,7 @@ static void quote(const char *word, ms_text *text)
     ms_text_add(text, "'");
 }
 
-/* What shapes the result, as against where it goes. */
-static bool is_input(ms_option_id id)
+bool ms_settings_shapes(ms_option_id id)
 {
     return id == MS_OPTION_POLICY || id == MS_OPTION_PLUGIN ||
            id == MS_OPTION_DEVICE || id == MS_OPTION_SET ||
@@ -322,7 +321,7 @@ void ms_settings_command(const ms_arguments *arguments, const char *extra,
     quote(arguments->operands[0], text);
     for (uint32_t i = 0; i < arguments->n_given; i++) {
         const ms_option *option = arguments->given[i].option;
-        if (!is_input(option->id))
+        if (!ms_settings_shapes(option->id))
             continue;
         if (option->letter != 0)
             ms_text_add(text, " -%c", option->letter);

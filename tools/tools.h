@@ -248,6 +248,8 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
 /* "batch=1 sequence=2048 ... device=h100-80gb-sxm": what the user left open. */
 void ms_settings_defaults(const ms_job *job, const ms_training *training,
                           ms_text *text);
+/* Does an option shape the result, as against where it goes? */
+bool ms_settings_shapes(ms_option_id id);
 /* The command line again, without outputs, plus extra; quoted for a shell. */
 void ms_settings_command(const ms_arguments *arguments, const char *extra,
                          ms_text *text);

@@ -5,7 +5,7 @@ try() {
     echo "status $?"
 }
 try no.json --grid batch=1
-try bad-key.json --grid batch=1 -o rows.csv
+try bad-key.json --grid batch=1 -o part.csv
 try tiny.json --grid batch=1 --shard 0/2
 try tiny.json --grid batch=1 --shard 3/2
 try tiny.json --grid batch=1 --shard 1
@@ -17,22 +17,22 @@ try mine.json --grid batch=1 -o mine.json
 cmp tiny.json mine.json
 mkdir folder
 try tiny.json --grid batch=1 -o folder
-try tiny.json --grid batch=1 -o nowhere/rows.csv
+try tiny.json --grid batch=1 -o nowhere/part.csv
 ln -s nowhere link
 try tiny.json --grid batch=1 -o link
 try tiny.json --grid batch=1 -o /dev/full
 "$MEMSIM" sweep tiny.json --grid batch=1 2>&1 >/dev/full
 echo "status $?"
 try tiny.json --grid batch=1 -o /dev/null --resume
-ls rows.csv 2>/dev/null
-try tiny.json --grid batch=1,2 -o rows.csv -q
-cp rows.csv before.csv
-try tiny.json --grid batch=1,2 -o rows.csv
-try tiny.json --grid batch=2,4 -o rows.csv --resume
-try tiny.json --grid batch=1 -o rows.csv --resume
-try tiny.json --grid batch=1,2 -o rows.csv --resume --json
-try tiny.json --grid batch=1,2 -o rows.csv --resume --sequence 64
-cmp rows.csv before.csv
+ls part.csv 2>/dev/null
+try tiny.json --grid batch=1,2 -o part.csv -q
+cp part.csv before.csv
+try tiny.json --grid batch=1,2 -o part.csv
+try tiny.json --grid batch=2,4 -o part.csv --resume
+try tiny.json --grid batch=1 -o part.csv --resume
+try tiny.json --grid batch=1,2 -o part.csv --resume --json
+try tiny.json --grid batch=1,2 -o part.csv --resume --sequence 64
+cmp part.csv before.csv
 echo 'my notes' >notes
 try tiny.json --grid batch=1,2 -o notes --resume
 printf 'my notes' >notes

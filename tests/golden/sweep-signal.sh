@@ -9,15 +9,15 @@ run() { # file, further options: in place of this shell
         --grid batch=2..400+2 --grid sequence=16..128+16 -o "$file" "$@"
 }
 stop() { # signal
-    run rows.csv -j1 2>note &
-    until [ -s rows.csv ]; do sleep 0.01; done
+    run part.csv -j1 2>note &
+    until [ -s part.csv ]; do sleep 0.01; done
     kill -"$1" $!
     wait $!
     echo "status $?"
     sed 's/[0-9,]* rows.*refused)/N rows/' note
-    [ -z "$(tail -c 1 rows.csv)" ] && echo "whole rows"
-    [ "$(wc -l <rows.csv)" -lt 4801 ] && echo "not all"
-    (run rows.csv --resume -q) && cmp rows.csv whole.csv && rm rows.csv
+    [ -z "$(tail -c 1 part.csv)" ] && echo "whole rows"
+    [ "$(wc -l <part.csv)" -lt 4801 ] && echo "not all"
+    (run part.csv --resume -q) && cmp part.csv whole.csv && rm part.csv
 }
 (run whole.csv -q)
 wc -l <whole.csv

@@ -30,8 +30,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* ---- rows
- * --------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------- */
 
 enum { UNBORN, ALIVE, DEAD };
 
@@ -250,8 +249,7 @@ void laws_check_clock(const ms_plan *plan, const ms_timeline *line,
     HOLDS(line->step_ns == all_ns, "%llu", (unsigned long long)all_ns);
 }
 
-/* ---- levels
- * ---------------------------------------------------------------------- */
+/* ---- levels -------------------------------------------------------------- */
 
 typedef struct running_level {
     const ms_timeline *line;
@@ -357,8 +355,7 @@ void laws_check_device_levels(const ms_plan *plan, const ms_timeline *line)
     ms_arena_free(&arena);
 }
 
-/* ---- the report
- * ------------------------------------------------------------------- */
+/* ---- the report ---------------------------------------------------------- */
 
 static void check_times(const ms_timeline *line, const ms_times *time)
 {
@@ -452,9 +449,11 @@ void laws_check_report(const ms_timeline *line, const ms_report *report,
     }
     HOLDS(rank->peak.allocated_bytes == now.peak_bytes, "peak");
     HOLDS(sum_of(rank->peak.by_category) == now.peak_bytes, "breakdown");
-    for (int p = 0; p < MS_N_PHASES; p++)
-        HOLDS(rank->phase_peaks_with_workspace[p] <= now.peak_bytes, "phase %d",
-              p);
+    for (int p = 0; p < MS_N_PHASES; p++) {
+        uint64_t bytes = rank->phase_peaks_with_workspace[p];
+        HOLDS(bytes <= now.peak_bytes, "phase %d", p);
+        HOLDS(sum_of(rank->phase_by_category[p]) == bytes, "phase %d", p);
+    }
     HOLDS(rank->parameters_bytes <= highest[MS_PARAMETERS], "buffers are not");
     check_times(line, &rank->time);
     check_overlap(rank);
@@ -462,8 +461,7 @@ void laws_check_report(const ms_timeline *line, const ms_report *report,
         check_marks(plan, rank);
 }
 
-/* ---- everything kept
- * ---------------------------------------------------------------- */
+/* ---- everything kept ----------------------------------------------------- */
 
 /* References of each storage, as a template: made, then dropped by the drop
  * lists, the training loop's variables and nobody else. */

@@ -88,6 +88,12 @@ START_TEST(levels_and_phases_follow_the_table)
     ck_assert_uint_eq(rank->phase_peaks[MS_PHASE_LOSS], 3001);
     ck_assert_uint_eq(rank->phase_peaks[MS_PHASE_BACKWARD], 5001);
     ck_assert_uint_eq(rank->phase_peaks[MS_PHASE_OPTIMIZER], 0);
+    const uint64_t *forward = rank->phase_by_category[MS_PHASE_FORWARD];
+    ck_assert_uint_eq(forward[MS_INPUTS], 1000);
+    ck_assert_uint_eq(forward[MS_ACTIVATIONS] + forward[MS_TEMPORARIES], 2000);
+    const uint64_t *backward = rank->phase_by_category[MS_PHASE_BACKWARD];
+    for (int c = 0; c < MS_N_CATEGORIES; c++)
+        ck_assert_uint_eq(backward[c], rank->peak.by_category[c]);
     ck_assert_uint_eq(rank->saved_for_backward_bytes, 1001);
     ck_assert_uint_eq(rank->category_peaks[MS_ACTIVATIONS], 1001);
     ck_assert_uint_eq(rank->in_flight_micro_batches, 1);

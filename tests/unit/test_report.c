@@ -90,6 +90,7 @@ START_TEST(names_are_those_of_the_design)
                                        "optimizer_bytes",
                                        "optimizer_scratch_bytes",
                                        "phase_peaks_with_workspace",
+                                       "phase_peaks_by_category",
                                        "saved_for_backward_bytes",
                                        "host_peak_bytes",
                                        "nvme_peak_bytes",

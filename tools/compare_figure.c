@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The figures of a comparison. */
+
+#include "tools/compare.h"
+#include "tools/figures.h"
+
+#include <string.h>
+
+typedef struct panel {
+    const ms_comparison *c;
+    ms_arena *arena;
+    uint64_t capacity_bytes, usable_bytes; /* that all share, or 0 */
+} panel;
+
+static const ms_variant *base_of(const ms_comparison *c)
+{
+    return &c->variants[c->base];
+}
+
+/* ---- headings ------------------------------------------------------------ */
+
+typedef const char *told(const ms_variant *variant);
+
+static const char *model_of(const ms_variant *variant)
+{
+    return variant->record.model;
+}
+
+static const char *setup_of(const ms_variant *variant)
+{
+    return variant->setup;
+}
+
+static const char *device_of(const ms_variant *variant)
+{
+    return variant->record.device;
+}
+
+static const char *policy_of(const ms_variant *variant)
+{
+    return variant->policy;
+}
+
+/* What is told of all that are drawn, or NULL. */
+static const char *common(const ms_comparison *c, told *what)
+{
+    const char *first = what(base_of(c));
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->variants[i].refused == NULL &&
+            strcmp(what(&c->variants[i]), first) != 0)
+            return NULL;
+    return first;
+}
+
+/* 0: they differ, or it is not said. */
+static uint32_t common_gpus(const ms_comparison *c)
+{
+    uint32_t gpus = base_of(c)->gpus;
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->variants[i].refused == NULL && c->variants[i].gpus != gpus)
+            return 0;
+    return gpus;
+}
+
+/* "8 x 1024" with the sign of multiplication. */
+static void put_setup(const char *setup, ms_text *text)
+{
+    for (const char *at; (at = strstr(setup, " x ")) != NULL; setup = at + 3) {
+        ms_text_put(text, setup, (size_t)(at - setup));
+        ms_text_add(text, " \u00d7 ");
+    }
+    ms_text_add(text, "%s", setup);
+}
+
+/* What the names do not say, because it is the same for all. */
+static void put_subtitle(const ms_comparison *c, ms_text *text)
+{
+    const char *setup = common(c, setup_of), *policy = common(c, policy_of);
+    const char *device = common(c, device_of), *between = "";
+    if (setup != NULL) {
+        put_setup(setup, text);
+        between = "; ";
+    }
+    if (policy != NULL) {
+        ms_text_add(text, "%s%s", between,
+                    strcmp(policy, "none") == 0 ? "no policy" : policy);
+        between = "; ";
+    }
+    if (device == NULL)
+        return;
+    ms_text_add(text, "%s", between);
+    if (common_gpus(c) > 1)
+        ms_text_add(text, "%u \u00d7 ", common_gpus(c));
+    ms_text_add(text, "%s", device);
+}
+
+/* Where they have no place in the figure. */
+static void put_refused(const ms_comparison *c, ms_text *text)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n; i++)
+        n += c->variants[i].refused != NULL;
+    if (n > 0)
+        ms_text_add(text, "%s%u of %u variants refused",
+                    text->length > 0 ? "; " : "", n, c->n);
+}
+
+static void put_title(const ms_comparison *c, const char *what, ms_text *text)
+{
+    const char *model = common(c, model_of);
+    ms_text_add(text, "%s", what);
+    if (model == NULL)
+        return;
+    ms_text_add(text, ": ");
+    ms_text_put(text, model, strlen(model));
+    ms_text_add(text, " (%s parameters)",
+                ms_quantity_short(base_of(c)->record.parameters).s);
+}
+
+/* ---- the line of capacity ------------------------------------------------ */
+
+static void find_capacity(panel *p)
+{
+    const ms_report *first = &base_of(p->c)->record.report;
+    for (uint32_t i = 0; i < p->c->n; i++) {
+        const ms_variant *variant = &p->c->variants[i];
+        const ms_report *report = &variant->record.report;
+        if (variant->refused == NULL &&
+            (report->capacity_bytes != first->capacity_bytes ||
+             report->context_bytes != first->context_bytes))
+            return;
+    }
+    p->capacity_bytes = first->capacity_bytes;
+    p->usable_bytes = first->capacity_bytes > first->context_bytes
+                          ? first->capacity_bytes - first->context_bytes
+                          : 0;
+}
+
+/* ---- bars ---------------------------------------------------------------- */
+
+static ms_bar bar_of(const ms_variant *variant)
+{
+    ms_bar bar = {.name = variant->name};
+    if (variant->refused != NULL) {
+        bar.instead = ms_variants_status(variant);
+        return bar;
+    }
+    const ms_rank_report *rank = ms_compare_rank(variant);
+    memcpy(bar.by_category, rank->peak.by_category, sizeof bar.by_category);
+    bar.allocated_bytes = rank->peak.allocated_bytes;
+    bar.reserved_bytes = rank->peak.reserved_bytes;
+    bar.step_ns = rank->time.step_ns;
+    bar.fits = variant->record.report.fits;
+    return bar;
+}
+
+static ms_err draw_bars(const panel *p, const ms_drawing *drawing,
+                        ms_fault *fault)
+{
+    ms_bar *bars = ms_arena_take(p->arena, p->c->n, sizeof *bars);
+    if (bars == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < p->c->n; i++)
+        bars[i] = bar_of(&p->c->variants[i]);
+    return ms_figure_bars(bars, p->c->n, p->capacity_bytes, p->usable_bytes,
+                          drawing, fault);
+}
+
+/* ---- pareto -------------------------------------------------------------- */
+
+static ms_err draw_pareto(const panel *p, const ms_drawing *drawing,
+                          ms_fault *fault)
+{
+    ms_trade *trades = ms_arena_take(p->arena, p->c->n, sizeof *trades);
+    uint32_t n = 0;
+    if (trades == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < p->c->n; i++) {
+        const ms_variant *variant = &p->c->variants[i];
+        if (variant->refused != NULL)
+            continue;
+        MS_TRY(ms_figures_trade(&variant->record, variant->name, p->arena,
+                                &trades[n++], fault));
+    }
+    return ms_figure_pareto(trades, n, p->capacity_bytes, p->usable_bytes,
+                            drawing, fault);
+}
+
+/* ---- timeline ------------------------------------------------------------ */
+
+static ms_err draw_timeline(const panel *p, const ms_drawing *drawing,
+                            ms_fault *fault)
+{
+    const ms_record **runs =
+        ms_arena_take(p->arena, p->c->n, sizeof(const ms_record *));
+    const char **names = ms_arena_take(p->arena, p->c->n, sizeof *names);
+    uint32_t n = 0;
+    if (runs == NULL || names == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < p->c->n; i++) {
+        if (p->c->variants[i].refused != NULL)
+            continue;
+        runs[n] = &p->c->variants[i].record;
+        names[n++] = p->c->variants[i].name;
+    }
+    return ms_figure_totals(runs, names, n, drawing, fault);
+}
+
+/* ---- which --------------------------------------------------------------- */
+
+static const struct {
+    const char *kind, *title;
+    bool shows_refused;
+    ms_err (*draw)(const panel *p, const ms_drawing *drawing, ms_fault *fault);
+} kinds[] = {
+    {"bars", "What the peak is made of", true, draw_bars},
+    {"pareto", "Memory\u2013time trade-off", false, draw_pareto},
+    {"timeline", "Memory over the step", false, draw_timeline},
+};
+
+ms_err ms_compare_figure_draw(const ms_comparison *comparison,
+                              const ms_picture *picture, ms_arena *arena,
+                              ms_fault *fault)
+{
+    panel p = {.c = comparison, .arena = arena};
+    ms_text title = {.arena = arena}, subtitle = title;
+    uint32_t k = 0;
+    while (picture->kind != NULL && strcmp(kinds[k].kind, picture->kind) != 0)
+        k++;
+    put_title(comparison, kinds[k].title, &title);
+    put_subtitle(comparison, &subtitle);
+    if (!kinds[k].shows_refused)
+        put_refused(comparison, &subtitle);
+    if (title.failed || subtitle.failed)
+        return ms_fail_nomem(fault);
+    find_capacity(&p);
+    ms_drawing drawing = {.title = title.bytes,
+                          .subtitle = subtitle.length > 0 ? subtitle.bytes : "",
+                          .path = picture->path,
+                          .script_path = picture->script,
+                          .arena = arena};
+    return kinds[k].draw(&p, &drawing, fault);
+}
