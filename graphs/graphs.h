@@ -148,6 +148,18 @@ ms_err ms_read_fail(const ms_model *model, const ms_layer *layer,
 ms_err ms_read_file(const char *path, uint64_t max_bytes, ms_arena *arena,
                     char **bytes, size_t *length, ms_fault *fault);
 
+/* recording.c: a recorded history of allocations (sim/pools/alloctrace.h), from
+ * JSON that must outlive it.  Faults: MS_EINPUT with line and column. */
+ms_err ms_recording_read(const char *name, const char *bytes, size_t length,
+                         ms_arena *arena, ms_recording *recording,
+                         ms_fault *fault);
+
+/* snapshot.c: the same from a pickle of torch.cuda.memory._dump_snapshot: the
+ * device with the longest trace.  Executes nothing; "name:byte N". */
+ms_err ms_snapshot_read(const char *name, const char *bytes, size_t length,
+                        ms_arena *arena, ms_recording *recording,
+                        ms_fault *fault);
+
 /* Built-in models: sorted by family, then size. */
 typedef struct ms_builtin {
     const char *name, *text, *summary;

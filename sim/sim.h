@@ -595,5 +595,6 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
                  ms_arena *arena, ms_timeline *line, ms_fault *fault);
 
 #include "sim/measure.h"
-
+#include "sim/pools/alloctrace.h"
+#include "sim/pools/torch.h"
 #endif

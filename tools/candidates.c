@@ -303,17 +303,29 @@ static void offer_shells(const typing *t)
         offer(t, ms_completion_shell(i), "", "");
 }
 
+static void offer_allocators(const typing *t)
+{
+    offer(t, "torch", "", "PyTorch's caching allocator");
+}
+
 /* What is offered for the name that stands for a value in the help. */
 static const struct {
     const char *name;
     void (*offer)(const typing *t);
 } sources[] = {
-    {"SPEC", offer_spec},     {"KEY=VALUE", offer_assignments},
-    {"KEY=LIST", offer_grid}, {"KEY", offer_keys},
-    {"FILE", offer_any_file}, {"NAME", offer_devices},
-    {"MODEL", offer_models},  {"RESULT", offer_json_files},
-    {"TOPIC", offer_topics},  {"DOCUMENT", offer_documents},
+    {"SPEC", offer_spec},
+    {"KEY=VALUE", offer_assignments},
+    {"KEY=LIST", offer_grid},
+    {"KEY", offer_keys},
+    {"FILE", offer_any_file},
+    {"NAME", offer_devices},
+    {"MODEL", offer_models},
+    {"RESULT", offer_json_files},
+    {"TOPIC", offer_topics},
+    {"DOCUMENT", offer_documents},
     {"SHELL", offer_shells},
+    {"TRACE", offer_any_file},
+    {"ALLOCATOR", offer_allocators},
 };
 
 /* One of "NAME|FILE", "[TOPIC]", "RESULT...". */

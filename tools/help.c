@@ -27,6 +27,7 @@ static const topic topics[] = {
      ms_help_texts_grid},
     {"units", "bytes, GiB and GB", ms_help_texts_units},
     {"json", "the keys of what --json prints", ms_help_texts_json},
+    {"traces", "allocation traces and allocator options", ms_help_traces_write},
     {"exit", "exit statuses", ms_help_texts_exit},
 };
 #define N_TOPICS (sizeof topics / sizeof topics[0])
@@ -81,6 +82,12 @@ static void put_operands(const ms_command *command, ms_text *text)
     if (strstr(command->operands, "MODEL") != NULL)
         ms_text_add(text, "\nMODEL is a file, - (standard input) or a "
                           "built-in model (memsim help models).\n");
+    if (strstr(command->operands, "TRACE") != NULL)
+        ms_text_add(text,
+                    "\nTRACE is a trace in text form, a memory snapshot of "
+                    "PyTorch (a pickle), a recorded\nhistory as JSON, or - "
+                    "(standard input); \"memsim help traces\" has the forms "
+                    "and\nthe options of torch.\n");
     if (strstr(command->operands, "RESULT") != NULL)
         ms_text_add(text, "\nRESULT is what run --json, compare --json or "
                           "sweep wrote, or - (standard input);\nseveral are "

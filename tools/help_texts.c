@@ -167,7 +167,7 @@ void ms_help_texts_exit(ms_text *text)
         {0, "done; with --check: it fits"},
         {1, "with --check: it does not fit"},
         {2, "usage: unknown option, command, policy, device or setting"},
-        {3, "bad input: a model or program file, a plugin"},
+        {3, "bad input: a model, program, result or trace file, a plugin"},
         {4, "system: a file cannot be read or written, out of memory"},
         {5, "gnuplot is missing or failed; data outputs are written"},
         {6, "no plan satisfies the request"},

@@ -59,8 +59,11 @@ else() # ---- in CMakeLists.txt ------------------------------------------------
     install(TARGETS memsim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     file(STRINGS sim/sim.h headers REGEX "^#include \"sim/") # it opens these
     list(TRANSFORM headers REPLACE ".*\"(.*)\"" "\\1")
-    install(FILES sim/sim.h ${headers}
-            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/memsim/sim)
+    foreach(header IN ITEMS sim/sim.h LISTS headers)
+        get_filename_component(folder ${header} DIRECTORY)
+        install(FILES ${header}
+                DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/memsim/${folder})
+    endforeach()
     install(FILES policies/policies.h policies/saved.h policies/shares.h
                   policies/cuts.h
             DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/memsim/policies)

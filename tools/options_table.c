@@ -12,9 +12,30 @@
 #define MODEL (STEPS | MS_FOR_INSPECT | FIT)
 #define WORDS (MS_FOR_HELP | MS_FOR_COMPLETION | MS_FOR_SCHEMA)
 #define PLOT MS_FOR_PLOT
-#define EVERY (MS_FOR_TOP | MODEL | PLOT | WORDS)
+#define ALLOC MS_FOR_ALLOC
+#define EVERY (MS_FOR_TOP | MODEL | PLOT | ALLOC | WORDS)
 
 const ms_option ms_options_table[] = {
+    {.id = MS_OPTION_ALLOCATOR,
+     .name = "allocator",
+     .commands = ALLOC,
+     .takes = MS_TAKES_VALUE,
+     .value = "ALLOCATOR",
+     .help = "torch[,option=value...], options as in PYTORCH_CUDA_ALLOC_CONF, "
+             "and version, va, fraction (memsim help traces); repeat it to "
+             "compare"},
+    {.id = MS_OPTION_MEMORY,
+     .name = "memory",
+     .commands = ALLOC,
+     .takes = MS_TAKES_VALUE,
+     .value = "SIZE",
+     .help = "the device's memory instead of the trace's, e.g. 80GiB"},
+    {.id = MS_OPTION_CSV,
+     .name = "csv",
+     .commands = ALLOC,
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .help = "write one row per operation as CSV; - is standard output"},
     {.id = MS_OPTION_POLICY,
      .name = "policy",
      .letter = 'p',
@@ -134,7 +155,7 @@ const ms_option ms_options_table[] = {
      .help = "exit with status 1 when a variant does not fit"},
     {.id = MS_OPTION_JSON,
      .name = "json",
-     .commands = STEP | COMPARE | MS_FOR_INSPECT | FIT,
+     .commands = STEP | COMPARE | MS_FOR_INSPECT | FIT | ALLOC,
      .help = "print one JSON object instead of the text"},
     {.id = MS_OPTION_GRID,
      .name = "grid",
@@ -370,7 +391,7 @@ const ms_option ms_options_table[] = {
      .help = "how many groups; 0: all (default 12, with --json all)"},
     {.id = MS_OPTION_COLOR,
      .name = "color",
-     .commands = MODEL | PLOT,
+     .commands = MODEL | PLOT | ALLOC,
      .takes = MS_TAKES_VALUE,
      .value = "WHEN",
      .words = "auto|always|never",
@@ -378,7 +399,7 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_QUIET,
      .name = "quiet",
      .letter = 'q',
-     .commands = RUN | COMPARE | FIT | PLOT,
+     .commands = RUN | COMPARE | FIT | PLOT | ALLOC,
      .help = "no summary and no notes, only what was asked for"},
     {.id = MS_OPTION_QUIET,
      .name = "quiet",

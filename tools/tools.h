@@ -91,6 +91,7 @@ typedef enum ms_option_id {
     MS_OPTION_TOP,
     MS_OPTION_COLOR,
     MS_OPTION_QUIET,
+    MS_OPTION_ALLOCATOR,
     MS_OPTION_HELP,
     MS_OPTION_VERSION
 } ms_option_id;
@@ -106,7 +107,8 @@ enum { /* ms_option.commands, ms_command.bit */
        MS_FOR_FIT = 128u,
        MS_FOR_PLOT = 256u,
        MS_FOR_COMPLETION = 512u,
-       MS_FOR_SCHEMA = 1024u
+       MS_FOR_SCHEMA = 1024u,
+       MS_FOR_ALLOC = 2048u
 };
 
 typedef enum ms_takes {
@@ -375,6 +377,7 @@ ms_err ms_sweep_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_fit_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_inspect_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault);
+ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_plot_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_completion_command(const ms_hall *hall, int *status, ms_fault *fault);
@@ -414,6 +417,8 @@ void ms_help_texts_grid(ms_text *text);
 void ms_help_texts_units(ms_text *text);
 void ms_help_texts_exit(ms_text *text);
 void ms_help_texts_json(ms_text *text);
+/* help_traces.c: allocation traces, and the allocators they go through. */
+void ms_help_traces_write(ms_text *text);
 
 /* complain.c: faults to standard error. */
 void ms_complain(const ms_fault *fault, const char *colour_mode);

@@ -11,6 +11,7 @@
  *     measure_ns_per_event    8
  *     streams_ns_per_event   12   replay with every stream busy; the second
  *                                 figure: where each op slows the others
+ *     torch_train_ns_per_op 100   a malloc or free of the torch pool
  *     offload_ms             20   GPT-3 175B with ZeRO-3, offload to the disk
  * and checkpoints: lower, policies, expand, replay, measure; its parts per op
  * and event below choices_1000_ms      1000   program, expand, replay of one
@@ -30,6 +31,7 @@
 #include "graphs/graphs.h"
 #include "policies/policies.h"
 #include "tests/bench/ops.h"
+#include "tests/bench/pools.h"
 #include "tests/bench/streams.h"
 #include "tools/tools.h"
 
@@ -314,6 +316,39 @@ static void bench_offload(void)
     ms_arena_free(&words_arena);
 }
 
+/* Traces of tests/truth/allocator; a path in MEMSIM_BENCH_TRACE, too. */
+static void bench_pools(const char *label, const char *path)
+{
+    struct times times = {.n = MAX_RUNS};
+    ms_arena keep = {0}, trial = {0};
+    ms_fault fault = {0};
+    bench_pools_trace trace;
+    if (!bench_pools_read(path, &keep, &trace)) {
+        fprintf(stderr, "memsim-bench: %s: cannot read\n", path);
+        exit(EXIT_FAILURE);
+    }
+    for (size_t i = 0; i <= times.n; i++) {
+        ms_arena_reset(&trial);
+        double t0 = now_ns();
+        demand(bench_pools_replay(&trace, &trial, &fault), &fault);
+        times.ns[i > 0 ? i - 1 : 0] = now_ns() - t0;
+    }
+    print_times(label, &times, trace.n_ops);
+    ms_arena_free(&trial);
+    ms_arena_free(&keep);
+}
+
+static void bench_torch(void)
+{
+    const char *more = getenv("MEMSIM_BENCH_TRACE");
+    bench_pools("torch_train_ns_per_op",
+                MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_default.txt");
+    bench_pools("torch_train_oom_ns_per_op",
+                MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_fp32_oom.txt");
+    if (more != NULL)
+        bench_pools("torch_more_ns_per_op", more);
+}
+
 static void bench_choices(void)
 {
     struct way way = {0};
@@ -494,6 +529,7 @@ int main(int argc, char **argv)
     bench_streams("streams_ns_per_event", false);
     bench_streams("streams_slowed_ns_per_event", true);
     bench_offload();
+    bench_torch();
     bench_record();
     bench_choices();
     if (argc > 1) {

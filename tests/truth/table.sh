@@ -83,6 +83,7 @@ END
 
 | group | from |
 |---|---|
+| allocator | PyTorch's own allocator over a simulated device (`allocator/`) |
 | chains | closed forms by counting, after Chen et al. 2016 (`test_chains.c`) |
 | costs | Korthikanti et al. 2022, FLOPs (`test_costs.c`) |
 | counts | parameter counts of papers, presets and logs (`counts.tsv`) |

@@ -5,7 +5,9 @@
 #include "tools/compare.h"
 #include "tools/schema.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MOST_WORDS 16
 #define MOST_MALLOCS 1000
@@ -200,12 +202,94 @@ START_TEST(each_taking_fails)
 }
 END_TEST
 
+/* ---- memsim alloc -------------------------------------------------------- */
+
+static const char *const traces[][MOST_WORDS] = {
+    {"alloc.txt", "--csv=/dev/null", "--json"},
+    {"alloc.txt", "--allocator=torch", "--allocator",
+     "torch,expandable_segments=True"},
+    {"recorded.json", "--csv=/dev/null"},
+    {"expandable.json", "--json"},
+    {"snapshot.pickle", "--allocator=torch,version=2.4"},
+};
+#define N_TRACES ((int)(sizeof traces / sizeof traces[0]))
+
+static ms_err replay(int which, ms_fault *fault)
+{
+    char path[TESTS_PATH], folder[TESTS_PATH];
+    const char *words[MOST_WORDS];
+    uint32_t n = 0;
+    int status;
+    ms_arguments arguments = {0};
+    ms_hall hall = {&arguments, &keep, &trial};
+    tests_source("tests/golden/files/", folder);
+    strcat(strcpy(path, folder), traces[which][0]);
+    for (; n < MOST_WORDS && traces[which][n] != NULL; n++)
+        words[n] = n == 0 ? path : traces[which][n];
+    MS_TRY(ms_options_parse(MS_FOR_ALLOC, words, n, &keep, &arguments, fault));
+    return ms_alloc_command(&hall, &status, fault);
+}
+
+static bool attempt_replay(int which)
+{
+    ms_fault fault = {0};
+    ms_err err = replay(which, &fault);
+    ck_assert_int_eq(err, fault.err);
+    ck_assert(err == MS_OK || err == MS_ENOMEM);
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+    return err == MS_OK;
+}
+
+/* What it prints is not of interest. */
+static void silence(void)
+{
+    int null = open("/dev/null", O_WRONLY);
+    ck_assert_int_ge(null, 0);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    close(null);
+}
+
+START_TEST(each_malloc_of_a_replay_fails)
+{
+    long n = 1;
+    keep = trial = (ms_arena){0};
+    silence();
+    for (; n < MOST_MALLOCS; n++) {
+        ms_arena_fail_after(n);
+        if (attempt_replay(_i))
+            break;
+    }
+    ms_arena_fail_after(0);
+    ck_assert_int_gt(n, 1);
+    ck_assert_int_lt(n, MOST_MALLOCS);
+}
+END_TEST
+
+START_TEST(each_taking_of_a_replay_fails)
+{
+    bool done = false;
+    keep = trial = (ms_arena){0};
+    silence();
+    for (uint64_t limit = 1; !done; limit += 4096) {
+        keep.limit_bytes = limit;
+        trial.limit_bytes = limit;
+        done = attempt_replay(_i);
+        ck_assert_uint_lt(limit, ENOUGH_BYTES);
+    }
+    ck_assert_uint_gt(keep.limit_bytes, 1);
+}
+END_TEST
+
 Suite *suite_nomem(void)
 {
     Suite *suite = suite_create("nomem");
     TCase *tcase = tcase_create("nomem");
     tcase_add_loop_test(tcase, each_malloc_fails, 0, N_JOBS);
     tcase_add_loop_test(tcase, each_taking_fails, 0, N_JOBS);
+    tcase_add_loop_test(tcase, each_malloc_of_a_replay_fails, 0, N_TRACES);
+    tcase_add_loop_test(tcase, each_taking_of_a_replay_fails, 0, N_TRACES);
     tcase_add_test(tcase, words_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;

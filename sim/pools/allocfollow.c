@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A recorded history through a torch pool.  Blocks go by their recorded
+ * addresses, which are the ids of the player: with the device's answers from
+ * the file both are the same, and everything that the pool decides is held
+ * against the record. */
+#include "sim/sim.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- differences --------------------------------------------------------- */
+
+static void differ(ms_allocfollow *follow, const char *what, uint64_t recorded,
+                   uint64_t ours)
+{
+    ms_allocfollow_result *result = &follow->result;
+    if (result->n_different++ > 0)
+        return;
+    result->first = follow->at;
+    snprintf(result->what, sizeof result->what,
+             "%s: recorded %" PRIu64 ", memsim %" PRIu64, what, recorded, ours);
+}
+
+/* What the pool does to the device must be the next that was recorded. */
+static void log_entry(void *of, const ms_torch_entry *entry)
+{
+    ms_allocfollow *follow = of;
+    if (entry->action < MS_TORCH_SEGMENT_ALLOC ||
+        entry->action > MS_TORCH_SEGMENT_UNMAP)
+        return;
+    if (follow->at_expected == follow->n_expected) {
+        differ(follow, "a further segment event at", 0, entry->address);
+        return;
+    }
+    const ms_torch_entry *expected = &follow->expected[follow->at_expected++];
+    follow->result.n_answers++;
+    if (expected->action != entry->action)
+        differ(follow, "kind of segment event", expected->action,
+               entry->action);
+    else if (expected->address != entry->address)
+        differ(follow, ms_torch_actions[entry->action], expected->address,
+               entry->address);
+    else if (expected->bytes != entry->bytes)
+        differ(follow, ms_torch_actions[entry->action], expected->bytes,
+               entry->bytes);
+}
+
+/* ---- the start ----------------------------------------------------------- */
+
+static ms_err seed(ms_allocfollow *follow, const ms_recording_segment *segment,
+                   ms_arena *arena, ms_fault *fault)
+{
+    const ms_recording_block *blocks =
+        follow->recording->blocks + segment->blocks_at;
+    uint32_t n = segment->n_blocks;
+    ms_torch_origin origin = {segment->address, segment->stream,
+                              segment->small};
+    ms_torch_piece *pieces = ms_arena_take_raw(arena, n, sizeof *pieces);
+    uint32_t *rows = ms_arena_take_raw(arena, n, sizeof *rows);
+    if (pieces == NULL || rows == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++) {
+        bool idle = blocks[i].state == MS_TORCH_INACTIVE;
+        pieces[i] = (ms_torch_piece){
+            blocks[i].bytes, idle ? UINT64_MAX : blocks[i].requested_bytes};
+    }
+    MS_TRY(ms_torchseed_segment(follow->play.pool, &origin, pieces, n, rows,
+                                fault));
+    for (uint32_t i = 0; i < n; i++)
+        if (pieces[i].requested_bytes != UINT64_MAX)
+            MS_TRY(ms_allocplay_name_block(
+                &follow->play,
+                ms_torchview_block(follow->play.pool, rows[i]).address, rows[i],
+                fault));
+    return MS_OK;
+}
+
+ms_err ms_allocfollow_start(ms_allocfollow *follow,
+                            const ms_recording *recording,
+                            const ms_torch_setup *setup, ms_arena *arena,
+                            ms_fault *fault)
+{
+    ms_torch_setup own = *setup;
+    *follow = (ms_allocfollow){.recording = recording,
+                               .given = setup->policy == MS_TORCH_GIVEN,
+                               .result = {.first = MS_NONE}};
+    if (follow->given) {
+        own.log = log_entry;
+        own.log_of = follow;
+    }
+    MS_TRY(ms_allocplay_start(&follow->play, &own, arena, fault));
+    follow->play.line = 1;
+    for (uint32_t i = 0; i < recording->n_start; i++)
+        MS_TRY(seed(follow, &recording->start[i], arena, fault));
+    return MS_OK;
+}
+
+/* ---- events -------------------------------------------------------------- */
+
+/* "free asked" and "free completed" apart. */
+static ms_err do_half(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
+                      const ms_recording_event *event, ms_allocplay_row *row,
+                      ms_fault *fault)
+{
+    ms_allocplay_name *name;
+    ms_torch *pool = follow->play.pool;
+    bool asked = event->kind == MS_RECORDING_ASKED;
+    MS_TRY(
+        ms_allocplay_block(&follow->play, spot, event->address, &name, fault));
+    row->has_id = true;
+    row->id = event->address;
+    row->ok = name != NULL;
+    if (name == NULL)
+        return MS_OK;
+    ms_torch_block_view block = ms_torchview_block(pool, name->block);
+    row->address = block.address;
+    if ((block.state == MS_TORCH_ACTIVE_PENDING) == asked)
+        return ms_allocplay_fail(
+            spot, fault, NULL,
+            asked ? "the block at %" PRIu64 " was freed before"
+                  : "nobody asked to free the block at %" PRIu64,
+            event->address);
+    if (asked) {
+        ms_torch_free_later(pool, name->block);
+        return MS_OK;
+    }
+    ms_torch_free_now(pool, name->block);
+    ms_allocplay_forget(&follow->play, name);
+    return MS_OK;
+}
+
+static ms_err do_event(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
+                       const ms_recording_event *event, ms_allocplay_row *row,
+                       ms_fault *fault)
+{
+    ms_alloctext_op op = {
+        .id = event->address, .bytes = event->bytes, .stream = event->stream};
+    *row = (ms_allocplay_row){.ok = true, .kind = 'f'};
+    switch (event->kind) {
+    case MS_RECORDING_OOM: /* an id that no address can be */
+        op.id = UINT64_MAX - follow->at;
+        op.kind = 'a';
+        break;
+    case MS_RECORDING_ALLOC:
+        op.kind = 'a';
+        break;
+    case MS_RECORDING_FREE:
+        op.kind = 'f';
+        break;
+    case MS_RECORDING_EMPTY:
+        op.kind = 'e';
+        break;
+    default:
+        follow->play.n_ops++;
+        return do_half(follow, spot, event, row, fault);
+    }
+    MS_TRY(ms_allocplay_do(&follow->play, spot, &op, row, fault));
+    row->has_id &= event->kind != MS_RECORDING_OOM;
+    return MS_OK;
+}
+
+static void compare(ms_allocfollow *follow, const ms_recording_event *event,
+                    const ms_allocplay_row *row)
+{
+    follow->result.n_addresses++;
+    if (event->kind == MS_RECORDING_OOM && row->ok)
+        differ(follow, "out of memory", 1, 0);
+    else if (event->kind == MS_RECORDING_ALLOC &&
+             row->address != event->address)
+        differ(follow, "address", event->address, row->address);
+    if (follow->at_expected < follow->n_expected)
+        differ(follow, "segment events", follow->n_expected,
+               follow->at_expected);
+}
+
+ms_err ms_allocfollow_do(ms_allocfollow *follow, ms_allocplay_row *row,
+                         bool *more, ms_fault *fault)
+{
+    const ms_recording *recording = follow->recording;
+    *more = follow->at < recording->n_events;
+    if (!*more)
+        return MS_OK;
+    const ms_recording_event *event = &recording->events[follow->at];
+    ms_alloctrace_spot spot = {recording->name, event->line, event->column};
+    follow->play.line = event->line;
+    follow->expected = recording->answers + event->answers_at;
+    follow->n_expected = event->n_answers;
+    follow->at_expected = 0;
+    ms_torch_answer(follow->play.pool, follow->expected, event->n_answers);
+    MS_TRY(do_event(follow, &spot, event, row, fault));
+    if (follow->given)
+        compare(follow, event, row);
+    follow->at++;
+    return MS_OK;
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+static void compare_block(ms_allocfollow *follow,
+                          const ms_recording_block *recorded,
+                          const ms_torch_block_view *ours)
+{
+    follow->result.n_blocks++;
+    if (recorded->bytes != ours->bytes)
+        differ(follow, "bytes of a block at the end", recorded->bytes,
+               ours->bytes);
+    else if (recorded->state != ours->state)
+        differ(follow, "state of a block at the end", recorded->state,
+               ours->state);
+    else if (recorded->state != MS_TORCH_INACTIVE &&
+             recorded->requested_bytes != ours->requested_bytes)
+        differ(follow, "requested bytes of a block at the end",
+               recorded->requested_bytes, ours->requested_bytes);
+}
+
+static void compare_segment(ms_allocfollow *follow,
+                            const ms_recording_segment *recorded,
+                            const ms_torch_segment_view *ours)
+{
+    const ms_recording_block *blocks =
+        follow->recording->blocks + recorded->blocks_at;
+    if (recorded->address != ours->address)
+        differ(follow, "address of a segment at the end", recorded->address,
+               ours->address);
+    else if (recorded->bytes != ours->bytes)
+        differ(follow, "bytes of a segment at the end", recorded->bytes,
+               ours->bytes);
+    else if (recorded->n_blocks != ours->n_blocks)
+        differ(follow, "blocks of a segment at the end", recorded->n_blocks,
+               ours->n_blocks);
+    else if (recorded->stream != ours->stream || recorded->small != ours->small)
+        differ(follow, "stream or pool of a segment at the end",
+               recorded->stream, ours->stream);
+    else
+        for (uint32_t i = 0; i < ours->n_blocks; i++)
+            compare_block(follow, &blocks[i], &ours->blocks[i]);
+}
+
+ms_err ms_allocfollow_end(ms_allocfollow *follow, ms_arena *arena,
+                          ms_fault *fault)
+{
+    const ms_recording *recording = follow->recording;
+    ms_torch_snapshot ours;
+    if (!follow->given)
+        return MS_OK;
+    follow->at = MS_NONE;
+    MS_TRY(ms_torchview_snapshot(follow->play.pool, arena, &ours, fault));
+    if (recording->n_final != ours.n_segments)
+        differ(follow, "segments at the end", recording->n_final,
+               ours.n_segments);
+    else
+        for (uint32_t i = 0; i < ours.n_segments; i++)
+            compare_segment(follow, &recording->final[i], &ours.segments[i]);
+    return MS_OK;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_BENCH_POOLS_H
+#define MS_BENCH_POOLS_H
+
+/* Traces through the torch pool, without the text around them. */
+
+#include "sim/sim.h"
+
+typedef struct bench_pools_trace {
+    uint32_t n_ops, n_ids;
+    ms_alloctext_op *ops; /* ids are rows of the table of blocks */
+    ms_torch_setup setup;
+} bench_pools_trace;
+
+/* The trace of a file of tests/truth/allocator, or by its path; false: it
+ * cannot be read. */
+bool bench_pools_read(const char *path, ms_arena *arena,
+                      bench_pools_trace *trace);
+/* One replay: a new pool, every operation. */
+ms_err bench_pools_replay(const bench_pools_trace *trace, ms_arena *arena,
+                          ms_fault *fault);
+
+#endif

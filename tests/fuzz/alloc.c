@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Bytes as an allocation trace, or as a recorded history where they begin with
+ * a brace or as pickles do: what can be read goes through the pool, whose
+ * structure holds. */
+#include "tests/fuzz/fuzz.h"
+
+#include "graphs/graphs.h"
+
+#include <string.h>
+
+#define DEVICE_BYTES (UINT64_C(512) << 20)
+
+static ms_err do_line(ms_allocplay *play, ms_alloctext_head *head,
+                      const ms_alloctrace_spot *spot, const char *line,
+                      size_t length, ms_fault *fault)
+{
+    ms_alloctext_op op;
+    ms_allocplay_row row;
+    ms_torch_setup setup;
+    ms_text text = {.arena = play->arena};
+    MS_TRY(ms_alloctext_line(spot, line, length, &op, fault));
+    if (op.kind == 0)
+        return MS_OK;
+    if (op.kind == '#')
+        return ms_alloctext_header(spot, &op, play->arena, head, fault);
+    if (play->pool == NULL) {
+        uint64_t total = head->total_bytes;
+        ms_torch_setup_init(&setup, total > 0 ? total : DEVICE_BYTES);
+        setup.base_bytes = head->base_bytes;
+        if (head->policy >= 0)
+            setup.policy = (ms_torch_policy)head->policy;
+        if (head->version >= 0)
+            setup.version = (ms_torch_version)head->version;
+        MS_TRY(ms_torchconf_parse(head->conf, spot->name, MS_EINPUT,
+                                  setup.version, &setup.options, fault));
+        MS_TRY(ms_allocplay_start(play, &setup, play->arena, fault));
+    }
+    MS_TRY(ms_allocplay_do(play, spot, &op, &row, fault));
+    ms_allocplay_csv(play, &row, &text);
+    return MS_OK;
+}
+
+static ms_err read_text(char *bytes, size_t length, ms_arena *arena,
+                        ms_fault *fault)
+{
+    ms_allocplay play = {.arena = arena};
+    ms_alloctext_head head = {.conf = "", .policy = -1, .version = -1};
+    ms_alloctrace_spot spot = {"fuzz", 1, 0};
+    ms_err err = MS_OK;
+    for (size_t at = 0; at < length && err == MS_OK; spot.line++) {
+        char *end = memchr(bytes + at, '\n', length - at);
+        size_t n = end != NULL ? (size_t)(end - bytes) - at : length - at;
+        bytes[at + n] = '\0';
+        err = do_line(&play, &head, &spot, bytes + at, n, fault);
+        at += n + 1;
+    }
+    FUZZ_LAW(err != MS_OK || play.pool == NULL ||
+             ms_torchview_check(play.pool) == NULL);
+    return err;
+}
+
+static ms_err read_recording(const char *bytes, size_t length, bool given,
+                             ms_arena *arena, ms_fault *fault)
+{
+    ms_recording recording;
+    ms_torch_setup setup;
+    ms_allocfollow follow;
+    ms_allocplay_row row;
+    MS_TRY(bytes[0] == '{' ? ms_recording_read("fuzz", bytes, length, arena,
+                                               &recording, fault)
+                           : ms_snapshot_read("fuzz", bytes, length, arena,
+                                              &recording, fault));
+    ms_torch_setup_init(&setup, DEVICE_BYTES);
+    if (given)
+        setup.policy = MS_TORCH_GIVEN;
+    setup.options.expandable = recording.expandable;
+    MS_TRY(ms_allocfollow_start(&follow, &recording, &setup, arena, fault));
+    for (bool more = true; more;)
+        MS_TRY(ms_allocfollow_do(&follow, &row, &more, fault));
+    return ms_allocfollow_end(&follow, arena, fault);
+}
+
+static void check_one(const uint8_t *bytes, size_t length, bool given)
+{
+    ms_arena arena = {.limit_bytes = FUZZ_ARENA_BYTES};
+    ms_fault fault = {0};
+    char *copy = ms_arena_text(&arena, (const char *)bytes, length);
+    ms_err err = MS_OK;
+    if (copy != NULL && length > 0 && (copy[0] == '{' || copy[0] == '\x80'))
+        err = read_recording(copy, length, given, &arena, &fault);
+    else if (copy != NULL && !given)
+        err = read_text(copy, length, &arena, &fault);
+    FUZZ_LAW(err == fault.err);
+    ms_arena_free(&arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    check_one(bytes, length, false);
+    check_one(bytes, length, true);
+    return 0;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* memsim alloc --json: statistics and segments at the end. */
+
+#include "tools/alloc.h"
+
+#include <string.h>
+
+static void put_number(ms_text *text, const char *key, uint64_t value)
+{
+    ms_text_add(text, ", \"%s\": ", key);
+    ms_text_u64(text, value);
+}
+
+static void put_word(ms_text *text, const char *key, const char *word)
+{
+    ms_text_add(text, ", \"%s\": ", key);
+    ms_text_json(text, word);
+}
+
+static void put_stat(ms_text *text, const ms_torch_stat *stat)
+{
+    ms_text_add(text, "{\"current\": ");
+    ms_text_u64(text, stat->current);
+    put_number(text, "peak", stat->peak);
+    put_number(text, "allocated", stat->allocated);
+    put_number(text, "freed", stat->freed);
+    ms_text_put(text, "}", 1);
+}
+
+/* Named as in torch.cuda.memory_stats(). */
+static void put_stats(const ms_alloc_pool *pool, ms_text *text)
+{
+    ms_torch_stats stats;
+    bool old = pool->setup.version == MS_TORCH_V1_13;
+    ms_torchview_stats(pool->follow.play.pool, &stats);
+    ms_text_add(text, ",\n     \"stats\": {");
+    for (uint32_t i = 0; i < MS_TORCH_N_MEASURES; i++)
+        for (uint32_t s = 0; s < MS_TORCH_N_SCOPES; s++) {
+            if (old && i == MS_TORCH_REQUESTED_BYTES)
+                continue;
+            ms_text_add(text, "%s\n      \"%s.%s\": ", i + s > 0 ? "," : "",
+                        ms_torchview_measures[i], ms_torchview_scopes[s]);
+            put_stat(text, &stats.of[i][s]);
+        }
+    ms_text_add(text, ",\n      \"oversize_allocations\": ");
+    put_stat(text, &stats.oversize_allocations);
+    ms_text_add(text, ",\n      \"oversize_segments\": ");
+    put_stat(text, &stats.oversize_segments);
+    ms_text_add(text, ",\n      \"num_alloc_retries\": ");
+    ms_text_u64(text, stats.retries);
+    put_number(text, "num_ooms", stats.ooms);
+    put_number(text, "num_device_alloc", stats.device_allocs);
+    put_number(text, "num_device_free", stats.device_frees);
+    ms_text_add(text, ", \"max_split_size\": ");
+    if (stats.max_split_bytes == UINT64_MAX)
+        ms_text_add(text, "-1}");
+    else {
+        ms_text_u64(text, stats.max_split_bytes);
+        ms_text_add(text, "}");
+    }
+}
+
+/* Named as in torch.cuda.memory_snapshot(). */
+static void put_segment(const ms_torch_segment_view *segment, ms_text *text)
+{
+    ms_text_add(text, "\n      {\"address\": ");
+    ms_text_u64(text, segment->address);
+    put_number(text, "total_size", segment->bytes);
+    put_number(text, "stream", segment->stream);
+    put_word(text, "segment_type", segment->small ? "small" : "large");
+    put_number(text, "allocated_size", segment->allocated_bytes);
+    put_number(text, "active_size", segment->active_bytes);
+    put_number(text, "requested_size", segment->requested_bytes);
+    ms_text_add(text, ", \"is_expandable\": %s, \"blocks\": [",
+                segment->expandable ? "true" : "false");
+    for (uint32_t i = 0; i < segment->n_blocks; i++) {
+        const ms_torch_block_view *block = &segment->blocks[i];
+        ms_text_add(text, "%s\n       {\"address\": ", i > 0 ? "," : "");
+        ms_text_u64(text, block->address);
+        put_number(text, "size", block->bytes);
+        put_number(text, "requested_size", block->requested_bytes);
+        put_word(text, "state", ms_torchview_states[block->state]);
+        ms_text_put(text, "}", 1);
+    }
+    ms_text_add(text, "]}");
+}
+
+static void put_recorded(const ms_allocfollow *follow, ms_text *text)
+{
+    const ms_allocfollow_result *result = &follow->result;
+    ms_text_add(text, ",\n     \"recorded\": ");
+    if (!follow->given) {
+        ms_text_add(text, "null");
+        return;
+    }
+    ms_text_add(text, "{\"events\": ");
+    ms_text_u64(text, result->n_addresses);
+    put_number(text, "segment_events", result->n_answers);
+    put_number(text, "blocks", result->n_blocks);
+    put_number(text, "differences", result->n_different);
+    ms_text_put(text, "}", 1);
+}
+
+static ms_err put_pool(const ms_alloc_run *run, const ms_alloc_pool *pool,
+                       ms_text *text, ms_fault *fault)
+{
+    const ms_allocplay *play = &pool->follow.play;
+    ms_torch_snapshot snapshot;
+    MS_TRY(ms_torchview_snapshot(play->pool, text->arena, &snapshot, fault));
+    ms_text_add(text, "    {\"allocator\": ");
+    ms_text_json(text, pool->spec);
+    put_word(text, "version", ms_torch_versions[pool->setup.version]);
+    put_word(text, "va",
+             pool->setup.policy == MS_TORCH_GIVEN
+                 ? "recorded"
+                 : ms_torch_policies[pool->setup.policy]);
+    ms_text_add(text, ",\n     \"operations\": ");
+    ms_text_u64(text, play->n_ops);
+    put_number(text, "allocations", play->n_allocs);
+    put_number(text, "out_of_memory", play->n_oom);
+    ms_text_add(text, ", \"first_out_of_memory_line\": ");
+    if (play->n_oom > 0)
+        ms_text_u64(text, play->first_oom);
+    else
+        ms_text_add(text, "null");
+    put_number(text, "device_used_bytes", ms_torchview_device_used(play->pool));
+    if (run->source.is_recorded)
+        put_recorded(&pool->follow, text);
+    put_stats(pool, text);
+    ms_text_add(text, ",\n     \"segments\": [");
+    for (uint32_t i = 0; i < snapshot.n_segments; i++) {
+        ms_text_add(text, "%s", i > 0 ? "," : "");
+        put_segment(&snapshot.segments[i], text);
+    }
+    ms_text_add(text, "]}");
+    return MS_OK;
+}
+
+ms_err ms_alloc_data_json(const ms_alloc_run *run, ms_text *text,
+                          ms_fault *fault)
+{
+    ms_text_add(text, "{\"schema_version\": 1, \"memsim\": \"%s\"", MS_VERSION);
+    put_word(text, "trace", run->source.name);
+    put_number(text, "device_bytes", run->pools[0].setup.total_bytes);
+    put_number(text, "base_bytes", run->pools[0].setup.base_bytes);
+    put_word(text, "conf", run->head.conf);
+    ms_text_add(text, ",\n \"allocators\": [\n");
+    for (uint32_t i = 0; i < run->n_pools; i++) {
+        MS_TRY(put_pool(run, &run->pools[i], text, fault));
+        ms_text_add(text, "%s\n", i + 1 < run->n_pools ? "," : "");
+    }
+    ms_text_add(text, " ]}\n");
+    return MS_OK;
+}

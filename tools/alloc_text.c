@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* memsim alloc for people: a column for each allocator. */
+
+#include "tools/alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LABEL_COLUMNS 24u
+#define COLUMN 14u
+
+typedef struct cell {
+    char s[40];
+} cell;
+
+typedef struct view {
+    const ms_alloc_pool *pool;
+    ms_torch_stats stats;
+    uint32_t n_segments;
+} view;
+
+static uint64_t peak(const view *v, ms_torch_measure measure)
+{
+    return v->stats.of[measure][MS_TORCH_ALL].peak;
+}
+
+/* ---- cells --------------------------------------------------------------- */
+
+static cell size_cell(uint64_t bytes)
+{
+    cell c;
+    snprintf(c.s, sizeof c.s, "%s", ms_quantity_size(bytes).s);
+    return c;
+}
+
+static cell count_cell(uint64_t n)
+{
+    cell c;
+    snprintf(c.s, sizeof c.s, "%s", ms_quantity_count(n).s);
+    return c;
+}
+
+static cell allocated_cell(const view *v)
+{
+    return size_cell(peak(v, MS_TORCH_ALLOCATED_BYTES));
+}
+
+static cell requested_cell(const view *v)
+{
+    return size_cell(peak(v, MS_TORCH_REQUESTED_BYTES));
+}
+
+static cell active_cell(const view *v)
+{
+    return size_cell(peak(v, MS_TORCH_ACTIVE_BYTES));
+}
+
+static cell reserved_cell(const view *v)
+{
+    return size_cell(peak(v, MS_TORCH_RESERVED_BYTES));
+}
+
+static cell fragmentation_cell(const view *v)
+{
+    uint64_t reserved = peak(v, MS_TORCH_RESERVED_BYTES);
+    double part = 0;
+    cell c;
+    if (reserved > 0)
+        part = 1 - (double)peak(v, MS_TORCH_ALLOCATED_BYTES) / (double)reserved;
+    snprintf(c.s, sizeof c.s, "%.1f %%", 100 * part);
+    return c;
+}
+
+static cell split_cell(const view *v)
+{
+    return size_cell(peak(v, MS_TORCH_INACTIVE_SPLIT_BYTES));
+}
+
+static cell reserved_now_cell(const view *v)
+{
+    return size_cell(
+        v->stats.of[MS_TORCH_RESERVED_BYTES][MS_TORCH_ALL].current);
+}
+
+static cell allocated_now_cell(const view *v)
+{
+    return size_cell(
+        v->stats.of[MS_TORCH_ALLOCATED_BYTES][MS_TORCH_ALL].current);
+}
+
+static cell device_allocs_cell(const view *v)
+{
+    return count_cell(v->stats.device_allocs);
+}
+
+static cell device_frees_cell(const view *v)
+{
+    return count_cell(v->stats.device_frees);
+}
+
+static cell retries_cell(const view *v)
+{
+    return count_cell(v->stats.retries);
+}
+
+static cell ooms_cell(const view *v)
+{
+    return count_cell(v->stats.ooms);
+}
+
+static const struct {
+    const char *label;
+    cell (*make)(const view *v);
+    bool strong;
+} rows[] = {
+    {"peak allocated", allocated_cell, false},
+    {"peak requested", requested_cell, false},
+    {"peak active", active_cell, false},
+    {"peak reserved", reserved_cell, true},
+    {"fragmentation", fragmentation_cell, false},
+    {"peak in split blocks", split_cell, false},
+    {"allocated at the end", allocated_now_cell, false},
+    {"reserved at the end", reserved_now_cell, false},
+    {"cudaMalloc and maps", device_allocs_cell, false},
+    {"cudaFree and unmaps", device_frees_cell, false},
+    {"retries", retries_cell, false},
+    {"out of memory", ooms_cell, false},
+};
+
+/* ---- lines --------------------------------------------------------------- */
+
+static void put_table(const view *views, uint32_t n, const ms_style *style,
+                      ms_text *text)
+{
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        ms_text_add(text, "%s%-*s", rows[r].strong ? style->strong : "",
+                    (int)LABEL_COLUMNS, rows[r].label);
+        for (uint32_t i = 0; i < n; i++)
+            ms_screen_right(text, COLUMN, rows[r].make(&views[i]).s);
+        ms_text_add(text, "%s\n", rows[r].strong ? style->plain : "");
+    }
+}
+
+/* What each column is, where there are several. */
+static void put_columns(const view *views, uint32_t n, ms_text *text)
+{
+    char safe[256], label[8];
+    for (uint32_t i = 0; n > 1 && i < n; i++)
+        ms_text_add(text, "  [%u] %s\n", i + 1,
+                    ms_screen_safe(views[i].pool->spec, safe, sizeof safe));
+    ms_text_add(text, "\n");
+    if (n == 1)
+        return;
+    ms_text_add(text, "%-*s", (int)LABEL_COLUMNS, "");
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(label, sizeof label, "[%u]", (unsigned)(i + 1) % 100);
+        ms_screen_right(text, COLUMN, label);
+    }
+    ms_text_add(text, "\n");
+}
+
+static void put_head(const ms_alloc_run *run, const ms_style *style,
+                     ms_text *text)
+{
+    const ms_alloc_pool *first = &run->pools[0];
+    const ms_allocplay *play = &first->follow.play;
+    char safe[256];
+    ms_text_add(text, "%s%s: %s operations, %s allocations%s\n", style->strong,
+                ms_screen_safe(run->source.name, safe, sizeof safe),
+                ms_quantity_count(play->n_ops).s,
+                ms_quantity_count(play->n_allocs).s, style->plain);
+    ms_text_add(text, "PyTorch %s, device %s%s",
+                ms_torch_versions[first->setup.version],
+                ms_quantity_size(first->setup.total_bytes).s,
+                run->device_known ? "" : " (" MS_DEFAULT_DEVICE ")");
+    if (run->source.is_pickle)
+        ms_text_add(text, ", snapshot of device %u",
+                    run->source.recording.device);
+    if (run->head.conf[0] != '\0')
+        ms_text_add(text, ", %s",
+                    ms_screen_safe(run->head.conf, safe, sizeof safe));
+    ms_text_add(text, "\n");
+}
+
+static void put_oom(const ms_alloc_run *run, const view *v, uint32_t number,
+                    ms_text *text)
+{
+    const ms_allocplay *play = &v->pool->follow.play;
+    char safe[256], label[16] = "";
+    if (play->n_oom == 0)
+        return;
+    if (run->n_pools > 1)
+        snprintf(label, sizeof label, "[%u] ", (unsigned)number % 100);
+    ms_text_add(text, "%sfirst out of memory: %s:%u, a request of %s\n", label,
+                ms_screen_safe(run->source.name, safe, sizeof safe),
+                play->first_oom, ms_quantity_size(play->first_oom_bytes).s);
+}
+
+static void put_recorded(const ms_alloc_run *run, const view *v,
+                         const ms_style *style, ms_text *text)
+{
+    const ms_allocfollow *follow = &v->pool->follow;
+    const ms_allocfollow_result *result = &follow->result;
+    if (!run->source.is_recorded || !follow->given)
+        return;
+    if (result->n_different == 0) {
+        ms_text_add(text,
+                    "%sas recorded:%s %s events, %s segment events, %s blocks "
+                    "at the end\n",
+                    style->good, style->plain,
+                    ms_quantity_count(result->n_addresses).s,
+                    ms_quantity_count(result->n_answers).s,
+                    ms_quantity_count(result->n_blocks).s);
+        return;
+    }
+    ms_text_add(text, "%snot as recorded:%s %s differences, first ", style->bad,
+                style->plain, ms_quantity_count(result->n_different).s);
+    if (result->first == MS_NONE)
+        ms_text_add(text, "at the end");
+    else
+        ms_text_add(text, "in event %u", result->first);
+    ms_text_add(text, ": %s\n", result->what);
+}
+
+void ms_alloc_text_write(const ms_alloc_run *run, const ms_style *style,
+                         ms_text *text)
+{
+    view views[MS_ALLOC_MOST_POOLS];
+    for (uint32_t i = 0; i < run->n_pools; i++) {
+        views[i].pool = &run->pools[i];
+        ms_torchview_stats(run->pools[i].follow.play.pool, &views[i].stats);
+    }
+    put_head(run, style, text);
+    put_columns(views, run->n_pools, text);
+    put_table(views, run->n_pools, style, text);
+    ms_text_add(text, "\n");
+    for (uint32_t i = 0; i < run->n_pools; i++)
+        put_oom(run, &views[i], i + 1, text);
+    for (uint32_t i = 0; i < run->n_pools; i++)
+        put_recorded(run, &views[i], style, text);
+}

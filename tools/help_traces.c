@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* memsim help traces. */
+
+#include "tools/tools.h"
+
+#define OPTION_INDENT 38u
+
+static const char form[] =
+    "A trace in text form has one operation a line:\n\n"
+    "  # KEY VALUE      before the operations: total_bytes and base_used (of "
+    "the\n"
+    "                   device, taken by others), va, conf, version; others "
+    "are\n"
+    "                   comments\n"
+    "  a ID SIZE [S]    malloc of SIZE bytes on stream S (default 0)\n"
+    "  f ID             free\n"
+    "  r ID S           record_stream: stream S uses the block, too\n"
+    "  w S [N]          stream S has N (1) more pieces of work to do\n"
+    "  c S [N]          stream S finishes N of them (all)\n"
+    "  e                empty_cache\n"
+    "  m F              set_per_process_memory_fraction(F)\n"
+    "  x CONF           other allocator options from now on\n"
+    "  b N              others take N bytes of the device from now on\n"
+    "  P                reset_peak_memory_stats\n"
+    "  s                snapshot\n\n"
+    "A recorded history is a pickle of torch.cuda.memory._dump_snapshot, which "
+    "is\n"
+    "read and never run, or JSON: {\"conf\", \"expandable\", \"start\", "
+    "\"events\", \"final\"}.\n"
+    "It holds the device's answers, so --allocator torch (without options) "
+    "replays\n"
+    "it to the address and says what differs.\n\n"
+    "--csv has the columns i, op, id, ok (0: out of memory), addr; bytes "
+    "allocated,\n"
+    "active, reserved, requested, inactive_split; how many n_allocation, "
+    "n_active,\n"
+    "n_inactive_split, n_segment; retries, ooms, dev_used.  fragmentation is\n"
+    "1 - peak allocated / peak reserved.\n\n";
+
+static void put_option(ms_text *text, const char *name, const char *values,
+                       const char *help)
+{
+    char *label = ms_arena_format(text->arena, "  %s=%s", name, values);
+    if (label == NULL)
+        text->failed = true;
+    else
+        ms_screen_fill(text, OPTION_INDENT, label, help);
+}
+
+static void put_conf(const ms_torchconf_row *row, ms_text *text)
+{
+    const char *since = ms_torch_versions[row->since];
+    const char *until = ms_torch_versions[row->until];
+    char *help = ms_arena_format(text->arena, "%s (%s%s%s)", row->help, since,
+                                 row->since == row->until ? "" : " to ",
+                                 row->since == row->until ? "" : until);
+    if (help == NULL)
+        text->failed = true;
+    else
+        put_option(text, row->name, row->values, help);
+}
+
+void ms_help_traces_write(ms_text *text)
+{
+    ms_text_add(text, "%s", form);
+    ms_text_add(text, "--allocator torch[,option=value...]; options of "
+                      "memsim:\n\n");
+    put_option(text, "version", "V",
+               "rules of PyTorch 1.13, 2.1, 2.4 (up to 2.6) or 2.11 (default)");
+    put_option(text, "va", "POLICY",
+               "the device's addresses: bump (up, never again; default), down, "
+               "firstfit");
+    put_option(text, "fraction", "F", "set_per_process_memory_fraction(F)");
+    ms_text_add(text, "\nof PYTORCH_CUDA_ALLOC_CONF, over those of the "
+                      "trace:\n\n");
+    for (uint32_t i = 0; i < ms_torchconf_n_rows; i++)
+        put_conf(&ms_torchconf_rows[i], text);
+}
