@@ -364,10 +364,11 @@ static char *read_all(const char *path, size_t *length)
 /* Ends the line and steps behind it. */
 static char *cut_line(char **at)
 {
-    char *line = *at, *end = strchr(line, '\n');
-    ck_assert_msg(end != NULL, "no end of line");
-    *end = '\0';
-    *at = end + 1;
+    char *line = *at;
+    size_t length = strcspn(line, "\n");
+    ck_assert_msg(line[length] == '\n', "no end of line");
+    line[length] = '\0';
+    *at = line + length + 1;
     return line;
 }
 
