@@ -555,7 +555,8 @@ static void next_line(const ms_summary *summary, const ms_advice *advice,
     if (summary->result->report.fits || summary->job->program != NULL)
         return;
     ms_text_add(text, "or:       ");
-    ms_settings_fit(summary->arguments, summary->result->shape.data_ranks, text);
+    ms_settings_fit(summary->arguments, summary->result->shape.data_ranks,
+                    text);
     ms_text_add(text, "\n");
 }
 
