@@ -101,6 +101,8 @@ typedef struct ms_look {
     const char *words, *color; /* color NULL: nothing is drawn */
 } ms_look;
 extern const ms_look ms_works_look[MS_N_WORKS];
+/* As what waiting counts, by its cause; a ms_work. */
+extern const uint8_t ms_works_wait[MS_N_CAUSES];
 
 /* ---- phases.c: what the step does when ----------------------------------- */
 

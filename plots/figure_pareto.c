@@ -450,7 +450,7 @@ static ms_err place(struct pareto *p, ms_fault *fault)
     find_zone(p);
     p->places.arena = p->frame.script->arena;
     p->frame.area = p->places.area =
-        (ms_box){84.0, 0.0, MS_FRAME_RIGHT - 14.0, AREA_PX};
+        (ms_box){96.0, 0.0, MS_FRAME_RIGHT - 14.0, AREA_PX};
     set_scales(p);
     MS_TRY(thin(p, fault));
     ms_frame_heading(&p->frame, note_of(p));

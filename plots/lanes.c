@@ -18,20 +18,6 @@ static const uint8_t work_of_stream[MS_N_STREAMS] = {
     [MS_STREAM_OUTER] = MS_WORK_COMM,      [MS_STREAM_NVME_READ] = MS_WORK_NVME,
     [MS_STREAM_NVME_WRITE] = MS_WORK_NVME,
 };
-static const uint8_t wait_of_cause[MS_N_CAUSES] = {
-    [MS_CAUSE_HOST] = MS_WORK_WAIT_HOST,
-    [MS_CAUSE_GATHER] = MS_WORK_WAIT_COMM,
-    [MS_CAUSE_REDUCE] = MS_WORK_WAIT_COMM,
-    [MS_CAUSE_TO_DEVICE] = MS_WORK_WAIT_COPY,
-    [MS_CAUSE_TO_HOST] = MS_WORK_WAIT_COPY,
-    [MS_CAUSE_DISK] = MS_WORK_WAIT_DISK,
-    [MS_CAUSE_HOST_WORK] = MS_WORK_WAIT_CORES,
-    [MS_CAUSE_PACK] = MS_WORK_WAIT_COPY,
-    [MS_CAUSE_RANK] = MS_WORK_WAIT_RANK,
-    [MS_CAUSE_PAGES] = MS_WORK_WAIT_PAGES,
-    [MS_CAUSE_MEMORY] = MS_WORK_WAIT_MEMORY,
-    [MS_CAUSE_IDLE] = MS_WORK_IDLE,
-};
 
 /* ---- slices -------------------------------------------------------------- */
 
@@ -144,7 +130,7 @@ static void put_wait(ms_lanes *lanes, struct lane *lane, ms_wait wait)
         lanes->parts[n++] = wait;
     }
     while (n-- > 0)
-        put(lane, lanes->parts[n].to_ns, wait_of_cause[lanes->parts[n].cause]);
+        put(lane, lanes->parts[n].to_ns, ms_works_wait[lanes->parts[n].cause]);
 }
 
 static void walk_compute(ms_lanes *lanes, struct lane *lane)

@@ -90,6 +90,9 @@ typedef struct ms_record {
     uint32_t n_layers;     /* of the worst rank */
     ms_layer_use *layers;
     /* Read back only: */
+    const char *refused; /* of a variant: why there are no numbers, and of the
+                            rest only policy, status, name; NULL: there are */
+    const char *name;    /* in the comparison that holds it; NULL: in none */
     uint32_t n_settings;
     ms_record_setting *settings;
     const char *json; /* the object itself; json_length bytes */

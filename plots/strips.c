@@ -59,22 +59,13 @@ void ms_strips_memory_parts(const uint64_t by_category[MS_N_CATEGORIES],
         parts[MS_N_CATEGORIES] = reserved_bytes - allocated_bytes;
 }
 
-/* What the compute stream waits for, and copies that it makes itself, count
- * as the wait for their cause. */
-static const uint8_t work_of_cause[MS_N_CAUSES] = {
-    [MS_CAUSE_HOST] = MS_WORK_WAIT_HOST,
-    [MS_CAUSE_GATHER] = MS_WORK_WAIT_COMM,
-    [MS_CAUSE_REDUCE] = MS_WORK_WAIT_COMM,
-    [MS_CAUSE_TO_DEVICE] = MS_WORK_WAIT_COPY,
-    [MS_CAUSE_TO_HOST] = MS_WORK_WAIT_COPY,
-    [MS_CAUSE_DISK] = MS_WORK_WAIT_DISK,
-    [MS_CAUSE_HOST_WORK] = MS_WORK_WAIT_CORES,
-    [MS_CAUSE_PACK] = MS_WORK_PACK,
-    [MS_CAUSE_RANK] = MS_WORK_WAIT_RANK,
-    [MS_CAUSE_PAGES] = MS_WORK_WAIT_PAGES,
-    [MS_CAUSE_MEMORY] = MS_WORK_WAIT_MEMORY,
-    [MS_CAUSE_IDLE] = MS_WORK_IDLE,
-};
+/* What the compute stream waits for counts as the wait for its cause; copies
+ * that it makes itself are work. */
+static ms_work work_of_cause(int cause)
+{
+    return cause == MS_CAUSE_PACK ? MS_WORK_PACK
+                                  : (ms_work)ms_works_wait[cause];
+}
 
 void ms_strips_time_parts(const ms_rank_report *rank,
                           uint64_t parts[MS_STRIPS_MOST])
@@ -82,7 +73,7 @@ void ms_strips_time_parts(const ms_rank_report *rank,
     const ms_times *time = &rank->time;
     memset(parts, 0, MS_STRIPS_MOST * sizeof *parts);
     for (int cause = 0; cause < MS_N_CAUSES; cause++)
-        parts[work_of_cause[cause]] += rank->stalls_ns[cause];
+        parts[work_of_cause(cause)] += rank->stalls_ns[cause];
     parts[MS_WORK_FORWARD] = time->forward_ns;
     parts[MS_WORK_RECOMPUTE] = time->recompute_ns;
     parts[MS_WORK_BACKWARD] = time->backward_ns;

@@ -207,14 +207,16 @@ static ms_err print_result(const ms_hall *hall, const ms_comparison *c,
 static ms_err write_figure(const ms_hall *hall, const ms_comparison *c,
                            const outputs *out, ms_fault *fault)
 {
-    const char *path = out->figure.path;
-    if (path == NULL)
+    const ms_drawing drawing = {.path = out->figure.path,
+                                .script_path = out->figure.script,
+                                .arena = hall->trial};
+    if (drawing.path == NULL)
         return MS_OK;
-    if (ms_outputs_is_stdout(path))
+    if (ms_outputs_is_stdout(drawing.path))
         ms_screen_end_with_reader();
-    MS_TRY(ms_compare_figure_draw(c, &out->figure, hall->trial, fault));
-    if (!out->quiet && !ms_outputs_is_stdout(path))
-        ms_complain_note("wrote", path);
+    MS_TRY(ms_compare_figure_draw(c, out->figure.kind, &drawing, fault));
+    if (!out->quiet && !ms_outputs_is_stdout(drawing.path))
+        ms_complain_note("wrote", drawing.path);
     return MS_OK;
 }
 

@@ -10,7 +10,7 @@
  *     compare_text.c     side by side, for people
  *     compare_tensors.c  of two, what --explain tells
  *     compare_data.c     JSON and CSV
- *     compare_figure.c   bars, pareto, timeline
+ *     compare_figure.c   bars, pareto, timeline; those of memsim plot, too
  *
  * A variant is a record: whether it was simulated or read from a result is
  * known to variants.c alone (and to --explain, which needs the tensors).
@@ -27,10 +27,11 @@ typedef struct ms_variant {
     const char *setup;   /* "batch 8 x 1024 tokens, bf16-mixed, adamw" */
     const char *device;  /* "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for ..." */
     const char *file;    /* "a.json, result 2": read from there; or NULL */
-    const char *json;    /* its object, where it was asked for */
-    uint32_t gpus;       /* of the job; 0: not said */
-    ms_record record;    /* names and report */
-    ms_fault fault;      /* of a refused one */
+    const char *json;    /* its object, where it was asked for: */
+    size_t json_length;
+    uint32_t gpus;    /* of the job; 0: not said */
+    ms_record record; /* names and report */
+    ms_fault fault;   /* of a refused one */
     /* Of one that was simulated: */
     ms_job job;
     ms_result result;
@@ -39,7 +40,8 @@ typedef struct ms_variant {
 
 typedef struct ms_comparison {
     ms_variant *variants;
-    uint32_t n;
+    uint32_t n, capacity;
+    uint32_t n_sources; /* texts that results came from */
     uint32_t base;  /* the first that is not refused: others are held against
                        it */
     bool explain;   /* the rest is set: of two variants */
@@ -93,15 +95,19 @@ ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, uint32_t needs,
                         ms_comparison *comparison, ms_fault *fault);
 /* "ok", ..., "infeasible" or "refused". */
 const char *ms_variants_status(const ms_variant *variant);
+/* Finds the base; where all are refused what the first was refused for. */
+ms_err ms_variants_base(ms_comparison *comparison, ms_fault *fault);
 void ms_variants_close(ms_points *points, ms_comparison *comparison);
 
 /* ---- variants_read.c ----------------------------------------------------- */
 
-/* Appends those of a file, names unset; room for MS_VARIANTS_MOST. */
-ms_err ms_variants_read_file(const char *path, ms_arena *arena,
+/* Appends the results of a text, as ms_results_read_text takes it, names unset;
+ * text->name must last. */
+ms_err ms_variants_read_text(const ms_quote *text, ms_arena *arena,
                              ms_comparison *comparison, ms_fault *fault);
-/* Names all that were read: by what varies where that tells them apart and
- * there are no others, else by their files. */
+/* Names all that were read: as the comparison does that they come from, else by
+ * what varies, where that tells them apart and there are no others; else by
+ * their files. */
 ms_err ms_variants_read_names(ms_arena *arena, ms_comparison *comparison,
                               ms_fault *fault);
 /* Of what the command puts side by side at most MS_VARIANTS_MOST. */
@@ -127,9 +133,9 @@ void ms_compare_data_csv(const ms_comparison *comparison, ms_text *text);
 
 /* ---- compare_figure.c ---------------------------------------------------- */
 
-/* picture->kind: "bars" (NULL, too), "pareto" or "timeline". */
-ms_err ms_compare_figure_draw(const ms_comparison *comparison,
-                              const ms_picture *picture, ms_arena *arena,
-                              ms_fault *fault);
+/* kind: "bars" (NULL, too), "pareto" or "timeline".  The subtitle is made here,
+ * the title where there is none. */
+ms_err ms_compare_figure_draw(const ms_comparison *comparison, const char *kind,
+                              const ms_drawing *drawing, ms_fault *fault);
 
 #endif

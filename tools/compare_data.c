@@ -162,7 +162,7 @@ static const char *common_model(const ms_comparison *comparison)
 static void json_variant(const ms_variant *variant, ms_text *text)
 {
     if (variant->refused == NULL) {
-        ms_text_put(text, variant->json, strlen(variant->json));
+        ms_text_put(text, variant->json, variant->json_length);
         return;
     }
     ms_text_add(text,

@@ -26,11 +26,6 @@ static const char *model_of(const ms_variant *variant)
     return variant->record.model;
 }
 
-static const char *setup_of(const ms_variant *variant)
-{
-    return variant->setup;
-}
-
 static const char *device_of(const ms_variant *variant)
 {
     return variant->record.device;
@@ -62,33 +57,75 @@ static uint32_t common_gpus(const ms_comparison *c)
     return gpus;
 }
 
-/* "8 x 1024" with the sign of multiplication. */
-static void put_setup(const char *setup, ms_text *text)
+/* Where a setup's next part begins, at ", " or before "in 2 micro-batches",
+ * or its end. */
+static const char *part_end(const char *part)
 {
-    for (const char *at; (at = strstr(setup, " x ")) != NULL; setup = at + 3) {
-        ms_text_put(text, setup, (size_t)(at - setup));
-        ms_text_add(text, " \u00d7 ");
+    while (*part != '\0' && strncmp(part, ", ", 2) != 0 &&
+           strncmp(part, " in ", 4) != 0)
+        part++;
+    return part;
+}
+
+static bool has_part(const char *setup, const char *part, size_t length)
+{
+    for (const char *end; *setup != '\0'; setup = end) {
+        setup += strspn(setup, ", ");
+        end = part_end(setup);
+        if ((size_t)(end - setup) == length && memcmp(setup, part, length) == 0)
+            return true;
     }
-    ms_text_add(text, "%s", setup);
+    return false;
+}
+
+static bool all_have(const ms_comparison *c, const char *part, size_t length)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->variants[i].refused == NULL &&
+            !has_part(c->variants[i].setup, part, length))
+            return false;
+    return true;
+}
+
+/* "8 x 1024" with the sign of multiplication. */
+static void put_part(const char *part, size_t length, ms_text *text)
+{
+    const char *at = strstr(part, " x ");
+    if (at != NULL && at < part + length) {
+        ms_text_put(text, part, (size_t)(at - part));
+        ms_text_add(text, " \u00d7 ");
+        length -= (size_t)(at + 3 - part);
+        part = at + 3;
+    }
+    ms_text_put(text, part, length);
+}
+
+/* The parts of the setup that all have. */
+static void put_setup(const ms_comparison *c, ms_text *text)
+{
+    const char *end = base_of(c)->setup;
+    while (*end != '\0') {
+        const char *between = *end == ' ' ? " " : ", ";
+        const char *part = end + strspn(end, ", ");
+        end = part_end(part);
+        if (!all_have(c, part, (size_t)(end - part)))
+            continue;
+        ms_text_add(text, "%s", text->length > 0 ? between : "");
+        put_part(part, (size_t)(end - part), text);
+    }
 }
 
 /* What the names do not say, because it is the same for all. */
 static void put_subtitle(const ms_comparison *c, ms_text *text)
 {
-    const char *setup = common(c, setup_of), *policy = common(c, policy_of);
-    const char *device = common(c, device_of), *between = "";
-    if (setup != NULL) {
-        put_setup(setup, text);
-        between = "; ";
-    }
-    if (policy != NULL) {
-        ms_text_add(text, "%s%s", between,
+    const char *policy = common(c, policy_of), *device = common(c, device_of);
+    put_setup(c, text);
+    if (policy != NULL)
+        ms_text_add(text, "%s%s", text->length > 0 ? "; " : "",
                     strcmp(policy, "none") == 0 ? "no policy" : policy);
-        between = "; ";
-    }
     if (device == NULL)
         return;
-    ms_text_add(text, "%s", between);
+    ms_text_add(text, "%s", text->length > 0 ? "; " : "");
     if (common_gpus(c) > 1)
         ms_text_add(text, "%u \u00d7 ", common_gpus(c));
     ms_text_add(text, "%s", device);
@@ -140,18 +177,10 @@ static void find_capacity(panel *p)
 
 static ms_bar bar_of(const ms_variant *variant)
 {
-    ms_bar bar = {.name = variant->name};
-    if (variant->refused != NULL) {
-        bar.instead = ms_variants_status(variant);
-        return bar;
-    }
-    const ms_rank_report *rank = ms_compare_rank(variant);
-    memcpy(bar.by_category, rank->peak.by_category, sizeof bar.by_category);
-    bar.allocated_bytes = rank->peak.allocated_bytes;
-    bar.reserved_bytes = rank->peak.reserved_bytes;
-    bar.step_ns = rank->time.step_ns;
-    bar.fits = variant->record.report.fits;
-    return bar;
+    if (variant->refused == NULL)
+        return ms_figures_bar(&variant->record, variant->name);
+    return (ms_bar){.name = variant->name,
+                    .instead = ms_variants_status(variant)};
 }
 
 static ms_err draw_bars(const panel *p, const ms_drawing *drawing,
@@ -218,14 +247,14 @@ static const struct {
     {"timeline", "Memory over the step", false, draw_timeline},
 };
 
-ms_err ms_compare_figure_draw(const ms_comparison *comparison,
-                              const ms_picture *picture, ms_arena *arena,
-                              ms_fault *fault)
+ms_err ms_compare_figure_draw(const ms_comparison *comparison, const char *kind,
+                              const ms_drawing *drawing, ms_fault *fault)
 {
-    panel p = {.c = comparison, .arena = arena};
-    ms_text title = {.arena = arena}, subtitle = title;
+    panel p = {.c = comparison, .arena = drawing->arena};
+    ms_text title = {.arena = drawing->arena}, subtitle = title;
+    ms_drawing whole = *drawing;
     uint32_t k = 0;
-    while (picture->kind != NULL && strcmp(kinds[k].kind, picture->kind) != 0)
+    while (kind != NULL && strcmp(kinds[k].kind, kind) != 0)
         k++;
     put_title(comparison, kinds[k].title, &title);
     put_subtitle(comparison, &subtitle);
@@ -234,10 +263,8 @@ ms_err ms_compare_figure_draw(const ms_comparison *comparison,
     if (title.failed || subtitle.failed)
         return ms_fail_nomem(fault);
     find_capacity(&p);
-    ms_drawing drawing = {.title = title.bytes,
-                          .subtitle = subtitle.length > 0 ? subtitle.bytes : "",
-                          .path = picture->path,
-                          .script_path = picture->script,
-                          .arena = arena};
-    return kinds[k].draw(&p, &drawing, fault);
+    if (whole.title == NULL)
+        whole.title = title.bytes;
+    whole.subtitle = subtitle.length > 0 ? subtitle.bytes : "";
+    return kinds[k].draw(&p, &whole, fault);
 }

@@ -2,28 +2,29 @@
 #ifndef MS_TOOLS_FIGURES_H
 #define MS_TOOLS_FIGURES_H
 
-/* The figures of runs by the name of their kind: what --figure of run, plot
- * and compare means. */
+/* The figures of one run by the name of their kind: what --figure of run and
+ * plot means.  Those of several are compare.h's. */
 
 #include "tools/tools.h"
 
 typedef struct ms_figures_kind {
     const char *name;
-    bool of_one; /* of one run; else of one or several */
-    ms_err (*draw)(const ms_record *runs, const char *const *names, uint32_t n,
-                   const ms_drawing *drawing, ms_fault *fault);
+    bool alone; /* of several runs there is none */
+    ms_err (*draw)(const ms_record *run, const ms_drawing *drawing,
+                   ms_fault *fault);
 } ms_figures_kind;
 extern const ms_figures_kind ms_figures_kinds[];
 extern const uint32_t ms_figures_n_kinds;
 
-/* names: what tells the runs apart; NULL: their policies.  kind NULL: the
- * first.  Faults: MS_EUSAGE for several runs where the kind is of one;
- * MS_EINPUT for a result that was saved without what the kind shows. */
-ms_err ms_figures_draw(const char *kind, const ms_record *runs,
-                       const char *const *names, uint32_t n,
+/* Of the name; NULL: the first. */
+const ms_figures_kind *ms_figures_find(const char *name);
+/* MS_EINPUT for a result that was saved without what the kind shows. */
+ms_err ms_figures_draw(const char *kind, const ms_record *run,
                        const ms_drawing *drawing, ms_fault *fault);
 
-/* A run as a trade between memory and time; name: as above. */
+/* A run among others by that name: its peak, and as a trade between memory and
+ * time. */
+ms_bar ms_figures_bar(const ms_record *run, const char *name);
 ms_err ms_figures_trade(const ms_record *run, const char *name, ms_arena *arena,
                         ms_trade *trade, ms_fault *fault);
 /* "zero + checkpoint" of "zero:3,dp=8+checkpoint:full", each name once; NULL:

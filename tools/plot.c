@@ -7,36 +7,32 @@
 
 /* ---- files --------------------------------------------------------------- */
 
-static ms_err add_runs(ms_plot *plot, const ms_record *runs, uint32_t n,
-                       const char *file, ms_fault *fault)
-{
-    plot->runs = ms_arena_grow(plot->arena, plot->runs, &plot->runs_capacity,
-                               plot->n_runs + n, sizeof *plot->runs);
-    plot->files = ms_arena_grow(plot->arena, plot->files, &plot->files_capacity,
-                                plot->n_runs + n, sizeof *plot->files);
-    if (plot->runs == NULL || plot->files == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < n; i++) {
-        plot->runs[plot->n_runs] = runs[i];
-        plot->files[plot->n_runs++] = file;
-    }
-    return MS_OK;
-}
-
 static ms_err read_file(ms_plot *plot, const char *path, ms_fault *fault)
 {
     char *bytes;
     size_t length;
-    ms_record *runs;
-    uint32_t n;
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     MS_TRY(ms_read_file(path, MS_JSON_MAX_BYTES, plot->arena, &bytes, &length,
                         fault));
     ms_quote text = {name, bytes, length, 0};
     if (ms_rows_is(&text, plot->arena))
         return ms_rows_read(&text, plot->arena, &plot->rows, fault);
-    MS_TRY(ms_results_read_text(&text, plot->arena, &runs, &n, fault));
-    return add_runs(plot, runs, n, name, fault);
+    return ms_variants_read_text(&text, plot->arena, &plot->runs, fault);
+}
+
+/* Beside rows, which say nothing of model and device, a run goes by its file.
+ */
+static ms_err name_runs(ms_plot *plot, ms_fault *fault)
+{
+    ms_comparison *runs = &plot->runs;
+    if (runs->n == 0)
+        return MS_OK;
+    MS_TRY(ms_variants_base(runs, fault));
+    if (plot->rows.n == 0)
+        return ms_variants_read_names(plot->arena, runs, fault);
+    for (uint32_t i = 0; i < runs->n; i++)
+        runs->variants[i].name = runs->variants[i].file;
+    return MS_OK;
 }
 
 static ms_err read_files(ms_plot *plot, ms_fault *fault)
@@ -49,8 +45,8 @@ static ms_err read_files(ms_plot *plot, ms_fault *fault)
                                "name each file once", "is named twice");
         MS_TRY(read_file(plot, arguments->operands[i], fault));
     }
-    if (plot->n_runs > 0 || plot->rows.n > 0)
-        return MS_OK;
+    if (plot->runs.n > 0 || plot->rows.n > 0)
+        return name_runs(plot, fault);
     const char *first = arguments->operands[0];
     return ms_fail(fault, MS_EINPUT,
                    strcmp(first, "-") == 0 ? "standard input" : first,
@@ -68,8 +64,8 @@ static const char *default_kind(const ms_plot *plot)
         ms_options_value(plot->arguments, MS_OPTION_SERIES) != NULL)
         return "curve";
     if (plot->rows.n == 0)
-        return plot->n_runs == 1 ? "timeline" : "bars";
-    return plot->n_runs == 0 && ms_plot_sweep_has_curve(plot) ? "curve"
+        return plot->runs.n == 1 ? "timeline" : "bars";
+    return plot->runs.n == 0 && ms_plot_sweep_has_curve(plot) ? "curve"
                                                               : "pareto";
 }
 
@@ -78,16 +74,33 @@ static bool is(const char *kind, const char *name)
     return strcmp(kind, name) == 0;
 }
 
-/* A kind that rows of a sweep cannot give, or only they can, says what would;
- * of how many runs a kind is, ms_figures_draw says. */
+/* How many there are. */
+static uint32_t count_runs(const ms_plot *plot)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plot->runs.n; i++)
+        n += plot->runs.variants[i].refused == NULL;
+    return n;
+}
+
+/* A kind that rows of a sweep cannot give, or only they can, says what would.
+ */
 static ms_err check_kind(const ms_plot *plot, const char *kind, ms_fault *fault)
 {
-    if (is(kind, "curve") && (plot->rows.n == 0 || plot->n_runs > 0))
+    if (is(kind, "curve") && (plot->rows.n == 0 || plot->runs.n > 0))
         return ms_fail(fault, MS_EUSAGE, NULL,
                        "make them, e.g.: memsim sweep MODEL --grid "
                        "'batch=1..64*2' -o rows.csv",
                        "figure %s is of the rows of a sweep alone", kind);
-    if (is(kind, "curve") || is(kind, "pareto") || plot->rows.n == 0)
+    if (is(kind, "curve") || is(kind, "pareto"))
+        return MS_OK;
+    if (plot->rows.n == 0 && ms_figures_find(kind)->alone &&
+        count_runs(plot) > 1)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "give it one, or draw --figure bars, pareto or timeline",
+                       "figure %s is of one run; there are %u", kind,
+                       count_runs(plot));
+    if (plot->rows.n == 0)
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, NULL,
                    "draw --figure curve or pareto, or save a run: memsim run "
@@ -110,13 +123,27 @@ static ms_err check_options(const ms_plot *plot, const char *kind,
                                option->name, kind);
         if ((option->id == MS_OPTION_MEMORY ||
              option->id == MS_OPTION_DEVICE) &&
-            plot->n_runs > 0)
+            plot->runs.n > 0)
             return ms_fail(fault, MS_EUSAGE, NULL, "leave it out",
                            "option \"--%s\" is for rows of a sweep; a result "
                            "knows its capacity",
                            option->name);
     }
     return MS_OK;
+}
+
+/* The one that is there, or all of them. */
+static ms_err draw_runs(const ms_plot *plot, const char *kind, ms_fault *fault)
+{
+    const ms_comparison *runs = &plot->runs;
+    const ms_record *run = &runs->variants[runs->base].record;
+    ms_drawing drawing = plot->drawing;
+    if (runs->n > 1 && !ms_figures_find(kind)->alone)
+        return ms_compare_figure_draw(runs, kind, &drawing, fault);
+    if (drawing.title == NULL)
+        drawing.title = run->title;
+    drawing.subtitle = run->subtitle;
+    return ms_figures_draw(kind, run, &drawing, fault);
 }
 
 static ms_err draw(const ms_plot *plot, ms_fault *fault)
@@ -130,8 +157,8 @@ static ms_err draw(const ms_plot *plot, ms_fault *fault)
         ms_screen_end_with_reader();
     if (is(kind, "curve"))
         return ms_plot_sweep_curve(plot, fault);
-    return plot->rows.n > 0 ? ms_plot_runs_pareto(plot, fault)
-                            : ms_plot_runs_draw(plot, kind, fault);
+    return plot->rows.n > 0 ? ms_plot_trades_draw(plot, fault)
+                            : draw_runs(plot, kind, fault);
 }
 
 /* ---- where it goes ------------------------------------------------------- */

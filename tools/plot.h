@@ -4,33 +4,28 @@
 
 /* The parts of memsim plot:
  *
- *     plot.c          files, what kind of figure they give, where it goes
- *     plot_runs.c     figures of runs, and trades of rows
+ *     plot.c          files, what kind of figure they give, where it goes;
+ *                     runs alone are drawn as memsim compare draws them
+ *     plot_trades.c   trades of rows, and of runs beside them
  *     plot_sweep.c    curves from the rows of a sweep
  */
 
+#include "tools/compare.h"
 #include "tools/figures.h"
-#include "tools/results.h"
 #include "tools/rows.h"
 
 typedef struct ms_plot {
     const ms_arguments *arguments;
     ms_arena *arena;
-    ms_record *runs;
-    const char **files; /* of each run: the file it comes from */
-    uint32_t n_runs, runs_capacity, files_capacity;
+    ms_comparison runs; /* with names where there are several, or rows */
     ms_rows rows;
     uint64_t capacity_bytes, usable_bytes; /* of rows; 0: not given */
     ms_drawing drawing;                    /* title: --title, or NULL */
 } ms_plot;
 
-/* ---- plot_runs.c --------------------------------------------------------- */
+/* ---- plot_trades.c ------------------------------------------------------- */
 
-/* A kind of figures.h, of the runs. */
-ms_err ms_plot_runs_draw(const ms_plot *plot, const char *kind,
-                         ms_fault *fault);
-/* With the rows. */
-ms_err ms_plot_runs_pareto(const ms_plot *plot, ms_fault *fault);
+ms_err ms_plot_trades_draw(const ms_plot *plot, ms_fault *fault);
 
 /* ---- plot_sweep.c -------------------------------------------------------- */
 

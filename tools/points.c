@@ -199,14 +199,20 @@ static bool reads_once(const char *path)
            !S_ISDIR(status.st_mode);
 }
 
+static ms_err read_bytes(cache *all, const char *path, ms_fault *fault)
+{
+    if (all->input != NULL)
+        return MS_OK;
+    return ms_read_file(path, INPUT_BYTES, &all->arena, &all->input,
+                        &all->input_length, fault);
+}
+
 /* A pipe is read once, whatever its name: there is one model per process. */
 static ms_err read_input(cache *all, const ms_job *job, entry *it,
                          ms_fault *fault)
 {
     bool is_input = strcmp(job->model, "-") == 0;
-    if (all->input == NULL)
-        MS_TRY(ms_read_file(job->model, INPUT_BYTES, &all->arena, &all->input,
-                            &all->input_length, fault));
+    MS_TRY(read_bytes(all, job->model, fault));
     return ms_read_model_bytes(
         is_input ? "standard input" : job->model, all->input, all->input_length,
         job->overrides, job->n_overrides, &it->arena, &it->made.model, fault);
@@ -329,6 +335,14 @@ ms_err ms_points_model(ms_points *points, const ms_job *job, ms_model *model,
     ms_arena_free(&arena);
     MS_TRY(err); /* used until points closes: model lasts as long */
     *model = it->made.model;
+    return MS_OK;
+}
+
+ms_err ms_points_input(ms_points *points, ms_quote *text, ms_fault *fault)
+{
+    cache *all = points->cache;
+    MS_TRY(read_bytes(all, "-", fault));
+    *text = (ms_quote){"standard input", all->input, all->input_length, 0};
     return MS_OK;
 }
 

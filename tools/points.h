@@ -49,6 +49,9 @@ ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
 ms_err ms_points_lower(ms_points *points, ms_points_seat *seat,
                        const ms_job *job, ms_result *result, ms_fault *fault);
 void ms_points_leave(ms_points *points, ms_points_seat *seat);
+/* What standard input holds, read once, whether it is a model (as which the
+ * name - takes it then) or not; valid until points is closed. */
+ms_err ms_points_input(ms_points *points, ms_quote *text, ms_fault *fault);
 /* The job's model alone, valid until points is closed: is it one? */
 ms_err ms_points_model(ms_points *points, const ms_job *job, ms_model *model,
                        ms_fault *fault);

@@ -103,22 +103,6 @@ static ms_err check_version(const ms_values *values, uint32_t object)
                         (unsigned long long)version, SCHEMA_VERSION);
 }
 
-static ms_err read_run(const ms_values *values, uint32_t object,
-                       struct list *list)
-{
-    if (list->n == list->capacity)
-        list->records =
-            ms_arena_grow(values->arena, list->records, &list->capacity,
-                          list->n + 1, sizeof *list->records);
-    if (list->records == NULL)
-        return ms_fail_nomem(values->fault);
-    ms_record *record = &list->records[list->n++];
-    *record = (ms_record){0};
-    MS_TRY(ms_resultreport_read(values, object, record));
-    MS_TRY(ms_resultwords_read(values, object, record));
-    return ms_resultline_read(values, object, record);
-}
-
 /* Of a variant that could not be simulated there are no numbers. */
 static bool was_refused(const ms_json *json, uint32_t object)
 {
@@ -126,14 +110,77 @@ static bool was_refused(const ms_json *json, uint32_t object)
            ms_json_find(json, object, "message") != MS_NONE;
 }
 
+static ms_err read_refusal(const ms_values *values, uint32_t object,
+                           ms_record *record)
+{
+    static const ms_value_row rows[] = {
+        {"message", MS_VALUE_NAME, offsetof(ms_record, refused)},
+        {"policy", MS_VALUE_NAME, offsetof(ms_record, policy)},
+    };
+    const char *const words[] = {"refused", ms_names_status[MS_INFEASIBLE]};
+    uint32_t member, which;
+    MS_TRY(ms_values_member(values, object, "status", MS_JSON_STRING, &member));
+    MS_TRY(ms_values_word(values, member, words, 2, &which));
+    if (which == 1)
+        record->report.status = MS_INFEASIBLE;
+    return ms_values_read(values, object, rows, 2, record);
+}
+
+static ms_err add_record(const ms_values *values, struct list *list,
+                         ms_record **record)
+{
+    if (list->n == list->capacity)
+        list->records =
+            ms_arena_grow(values->arena, list->records, &list->capacity,
+                          list->n + 1, sizeof *list->records);
+    if (list->records == NULL)
+        return ms_fail_nomem(values->fault);
+    *record = &list->records[list->n++];
+    **record = (ms_record){0};
+    return MS_OK;
+}
+
+static ms_err read_run(const ms_values *values, uint32_t object,
+                       ms_record *record)
+{
+    MS_TRY(ms_resultreport_read(values, object, record));
+    MS_TRY(ms_resultwords_read(values, object, record));
+    return ms_resultline_read(values, object, record);
+}
+
+/* The first of the names beside the variants, a name each; MS_NONE: there are
+ * none. */
+static ms_err find_names(const ms_values *values, uint32_t variants,
+                         uint32_t *name)
+{
+    const ms_json_node *nodes = values->json->nodes;
+    uint32_t list;
+    MS_TRY(ms_values_optional(values, 0, "names", MS_JSON_ARRAY, &list));
+    *name = list != MS_NONE ? ms_json_first(values->json, list) : MS_NONE;
+    if (list == MS_NONE || nodes[list].value.n == nodes[variants].value.n)
+        return MS_OK;
+    return ms_json_fail(values->json, list, values->fault,
+                        "was the file edited?", "%u names of %u variants",
+                        nodes[list].value.n, nodes[variants].value.n);
+}
+
 static ms_err read_variants(const ms_values *values, uint32_t variants,
                             struct list *list)
 {
-    for (uint32_t row = ms_json_first(values->json, variants); row != MS_NONE;
-         row = values->json->nodes[row].next) {
+    const ms_json *json = values->json;
+    uint32_t name;
+    MS_TRY(find_names(values, variants, &name));
+    for (uint32_t row = ms_json_first(json, variants); row != MS_NONE;
+         row = json->nodes[row].next) {
+        ms_record *record;
+        MS_TRY(add_record(values, list, &record));
         MS_TRY(check_version(values, row));
-        if (!was_refused(values->json, row))
-            MS_TRY(read_run(values, row, list));
+        MS_TRY((was_refused(json, row) ? read_refusal : read_run)(values, row,
+                                                                  record));
+        if (name == MS_NONE)
+            continue;
+        MS_TRY(ms_values_name(values, name, &record->name));
+        name = json->nodes[name].next;
     }
     return MS_OK;
 }
@@ -141,13 +188,15 @@ static ms_err read_variants(const ms_values *values, uint32_t variants,
 static ms_err read_object(const ms_values *values, struct list *list)
 {
     const ms_json *json = values->json;
+    ms_record *record;
     MS_TRY(check_version(values, 0));
     uint32_t variants = ms_json_find(json, 0, "variants");
     if (variants != MS_NONE && json->nodes[variants].kind == MS_JSON_ARRAY)
         return read_variants(values, variants, list);
     if (ms_json_find(json, 0, "peak") == MS_NONE)
         return other_object(values, 0);
-    return read_run(values, 0, list);
+    MS_TRY(add_record(values, list, &record));
+    return read_run(values, 0, record);
 }
 
 /* ---- files --------------------------------------------------------------- */
@@ -206,7 +255,7 @@ ms_err ms_results_read_text(const ms_quote *text, ms_arena *arena,
     MS_TRY(read_all(&source, arena, &list, fault));
     if (list.n == 0)
         return ms_fail(fault, MS_EINPUT, source.name, NULL,
-                       "each variant of this comparison was refused");
+                       "there is no variant in this comparison");
     *records = list.records;
     *n = list.n;
     return MS_OK;
@@ -236,28 +285,36 @@ static look look_at_text(const ms_quote *source)
 
 /* The first object says it; a file that breaks off in it by its first key,
  * as we write it. */
-static ms_err look_at(const char *path, ms_arena *scratch, look *found,
+static ms_err look_at(const ms_quote *text, ms_arena *scratch, look *found,
                       ms_fault *fault)
 {
     static const char begins[] = "{\"schema_version\":";
+    ms_quote source = *text;
     ms_json json;
-    char *bytes;
-    size_t length;
     uint32_t line = 1;
-    MS_TRY(
-        ms_read_file(path, MS_JSON_MAX_BYTES, scratch, &bytes, &length, fault));
-    ms_quote source = {path, bytes, length, 0};
-    if (length == 0)
+    *found = FOREIGN;
+    if (source.length == 0)
         return MS_OK;
     if (!begins_object(&source)) {
         *found = look_at_text(&source);
         return MS_OK;
     }
-    if (strncmp(bytes, begins, sizeof begins - 1) == 0)
+    if (strncmp(source.bytes, begins, sizeof begins - 1) == 0)
         *found = RESULT;
     MS_TRY(ms_json_next(&source, &line, scratch, &json, fault));
     *found = look_at_object(&json);
     return MS_OK;
+}
+
+static ms_err look_at_file(const char *path, ms_arena *scratch, look *found,
+                           ms_fault *fault)
+{
+    ms_quote source = {.name = path};
+    char *bytes;
+    MS_TRY(ms_read_file(path, MS_JSON_MAX_BYTES, scratch, &bytes,
+                        &source.length, fault));
+    source.bytes = bytes;
+    return look_at(&source, scratch, found, fault);
 }
 
 /* What cannot be read is foreign: who takes it for a model says why. */
@@ -270,7 +327,7 @@ static ms_err look_of(const char *path, look *found, ms_fault *fault)
     if (strcmp(path, "-") == 0 || stat(path, &status) != 0 ||
         !S_ISREG(status.st_mode))
         return MS_OK;
-    ms_err err = look_at(path, &scratch, found, &own);
+    ms_err err = look_at_file(path, &scratch, found, &own);
     ms_arena_free(&scratch);
     return err == MS_ENOMEM ? ms_fail_nomem(fault) : MS_OK;
 }
@@ -280,6 +337,17 @@ bool ms_results_is(const char *path)
     ms_fault fault = {0};
     look found;
     return look_of(path, &found, &fault) == MS_OK && found == RESULT;
+}
+
+ms_err ms_results_ours_text(const ms_quote *text, bool *ours, ms_fault *fault)
+{
+    ms_arena scratch = {0};
+    ms_fault own = {0};
+    look found;
+    ms_err err = look_at(text, &scratch, &found, &own);
+    ms_arena_free(&scratch);
+    *ours = found != FOREIGN;
+    return err == MS_ENOMEM ? ms_fail_nomem(fault) : MS_OK;
 }
 
 ms_err ms_results_ours(const char *path, bool *ours, ms_fault *fault)

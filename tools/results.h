@@ -15,7 +15,7 @@
 
 /* Reads a file (or -: standard input) that holds a run's object, several of
  * them one after the other (JSON Lines) or a comparison: the runs in order.
- * Variants of a comparison that were refused are left out.
+ * Variants of a comparison that were refused are among them.
  * A record whose object has no timeline has ranks NULL and no layers.  Faults:
  * MS_EINPUT with the place for what is no result, of another schema version,
  * incomplete, or whose numbers contradict each other; MS_ESYSTEM. */
@@ -28,6 +28,8 @@ ms_err ms_results_read_text(const ms_quote *text, ms_arena *arena,
  * what it is?  No model, nor what cannot be read, nor standard input.
  * MS_ENOMEM. */
 ms_err ms_results_ours(const char *path, bool *ours, ms_fault *fault);
+/* The same of what was read already. */
+ms_err ms_results_ours_text(const ms_quote *text, bool *ours, ms_fault *fault);
 /* Is it a file that holds such results?  A model is none; nor is what cannot be
  * read, or standard input, which is left alone. */
 bool ms_results_is(const char *path);

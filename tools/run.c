@@ -188,8 +188,7 @@ static ms_err write_figure(const run *r, ms_fault *fault)
     MS_TRY(ms_run_record(&r->job, result, r->policy, arena, &record, fault));
     ms_drawing drawing = {record.title, record.subtitle, out->figure.path,
                           out->figure.script, arena};
-    MS_TRY(
-        ms_figures_draw(out->figure.kind, &record, NULL, 1, &drawing, fault));
+    MS_TRY(ms_figures_draw(out->figure.kind, &record, &drawing, fault));
     if (!out->quiet && !ms_outputs_is_stdout(out->figure.path))
         ms_complain_note("wrote", out->figure.path);
     return MS_OK;

@@ -314,21 +314,41 @@ bool ms_settings_shapes(ms_option_id id)
            id == MS_OPTION_BOOK || id == MS_OPTION_WALL;
 }
 
+static void put_option(const ms_option *option, const char *value,
+                       ms_text *text)
+{
+    if (option->letter != 0)
+        ms_text_add(text, " -%c", option->letter);
+    else
+        ms_text_add(text, " --%s", option->name);
+    if (option->takes == MS_TAKES_VALUE)
+        quote(value, text);
+}
+
 void ms_settings_command(const ms_arguments *arguments, const char *extra,
                          ms_text *text)
 {
     ms_text_add(text, "memsim run");
     quote(arguments->operands[0], text);
+    for (uint32_t i = 0; i < arguments->n_given; i++)
+        if (ms_settings_shapes(arguments->given[i].option->id))
+            put_option(arguments->given[i].option, arguments->given[i].value,
+                       text);
+    ms_text_add(text, " %s", extra);
+}
+
+void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,
+                     ms_text *text)
+{
+    ms_text_add(text, "memsim fit");
+    quote(arguments->operands[0], text);
     for (uint32_t i = 0; i < arguments->n_given; i++) {
         const ms_option *option = arguments->given[i].option;
-        if (!ms_settings_shapes(option->id))
-            continue;
-        if (option->letter != 0)
-            ms_text_add(text, " -%c", option->letter);
-        else
-            ms_text_add(text, " --%s", option->name);
-        if (option->takes == MS_TAKES_VALUE)
-            quote(arguments->given[i].value, text);
+        if (ms_settings_shapes(option->id) &&
+            (option->commands & MS_FOR_FIT) != 0 &&
+            option->id != MS_OPTION_POLICY)
+            put_option(option, arguments->given[i].value, text);
     }
-    ms_text_add(text, " %s", extra);
+    if (gpus > 1 && ms_options_value(arguments, MS_OPTION_GPUS) == NULL)
+        ms_text_add(text, " --gpus %u", gpus);
 }

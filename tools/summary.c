@@ -552,6 +552,12 @@ static void next_line(const ms_summary *summary, const ms_advice *advice,
     ms_text_add(text, "next:     ");
     ms_settings_command(summary->arguments, extra, text);
     ms_text_add(text, "\n");
+    if (summary->result->report.fits || summary->job->program != NULL)
+        return;
+    ms_text_add(text, "or:       ");
+    ms_settings_fit(summary->arguments, summary->result->shape.data_ranks,
+                    text);
+    ms_text_add(text, "\n");
 }
 
 ms_err ms_summary_write(const ms_summary *summary, ms_text *text,

@@ -253,6 +253,10 @@ bool ms_settings_shapes(ms_option_id id);
 /* The command line again, without outputs, plus extra; quoted for a shell. */
 void ms_settings_command(const ms_arguments *arguments, const char *extra,
                          ms_text *text);
+/* The search for what fits instead, with the same settings: without policies,
+ * which it chooses, on so many GPUs. */
+void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,
+                     ms_text *text);
 /* The value of a training field as the user would write it. */
 ms_label ms_settings_value(const ms_training *training, const char *field);
 

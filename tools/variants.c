@@ -18,6 +18,7 @@ typedef struct maker {
     const char **policies;
     uint32_t n_policies;
     uint32_t needs;
+    ms_quote input; /* standard input, once it was read */
 } maker;
 
 /* ---- names --------------------------------------------------------------- */
@@ -102,6 +103,7 @@ static ms_err add_points(maker *m, const kept *all, const ms_job *base)
     for (uint32_t i = 0; i < all->n; i++) {
         ms_variant *variant = &c->variants[c->n++];
         uint64_t point = all->points[i];
+        *variant = (ms_variant){0};
         MS_TRY(
             ms_grid_job(all->grid, point, base, keep, &variant->job, m->fault));
         variant->policy = ms_settings_policy(&variant->job, keep);
@@ -155,8 +157,8 @@ static ms_err read_words(maker *m)
 {
     const ms_arguments *arguments = m->hall->arguments;
     ms_arena *keep = m->hall->keep;
-    m->c->variants =
-        ms_arena_take(keep, MS_VARIANTS_MOST, sizeof *m->c->variants);
+    m->c->variants = ms_arena_grow(keep, NULL, &m->c->capacity,
+                                   MS_VARIANTS_MOST, sizeof *m->c->variants);
     m->policies =
         ms_arena_take(keep, arguments->n_given + 1, sizeof *m->policies);
     if (m->c->variants == NULL || m->policies == NULL)
@@ -185,6 +187,33 @@ static ms_err check_options(const maker *m)
     return MS_OK;
 }
 
+static ms_err read_input(maker *m, bool *is_result)
+{
+    MS_TRY(ms_points_input(m->points, &m->input, m->fault));
+    return ms_results_ours_text(&m->input, is_result, m->fault);
+}
+
+static ms_err look_at(maker *m, const char *operand, bool *is_result)
+{
+    return strcmp(operand, "-") == 0
+               ? read_input(m, is_result)
+               : ms_results_ours(operand, is_result, m->fault);
+}
+
+static ms_err add_results(maker *m, const char *operand)
+{
+    ms_quote text = m->input;
+    char *bytes;
+    if (strcmp(operand, "-") != 0) {
+        text = (ms_quote){.name = operand};
+        MS_TRY(ms_read_file(operand, MS_JSON_MAX_BYTES, m->hall->keep, &bytes,
+                            &text.length, m->fault));
+        text.bytes = bytes;
+    }
+    MS_TRY(ms_variants_read_text(&text, m->hall->keep, m->c, m->fault));
+    return ms_variants_check(m->c->n, m->fault);
+}
+
 static ms_err read_operands(maker *m)
 {
     const ms_arguments *arguments = m->hall->arguments;
@@ -194,15 +223,14 @@ static ms_err read_operands(maker *m)
     if (is_result == NULL)
         return ms_fail_nomem(m->fault);
     for (uint32_t i = 0; i < n; i++) {
-        MS_TRY(
-            ms_results_ours(arguments->operands[i], &is_result[i], m->fault));
+        MS_TRY(look_at(m, arguments->operands[i], &is_result[i]));
         m->n_models += !is_result[i];
     }
     MS_TRY(check_options(m));
     for (uint32_t i = 0; i < n; i++) {
         const char *operand = arguments->operands[i];
         if (is_result[i])
-            MS_TRY(ms_variants_read_file(operand, keep, m->c, m->fault));
+            MS_TRY(add_results(m, operand));
         else
             MS_TRY(add_model(m, operand));
     }
@@ -243,6 +271,7 @@ static ms_err set_json(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     MS_TRY(ms_run_json(&variant->job, &variant->result, variant->policy, &text,
                        fault));
     variant->json = text.bytes;
+    variant->json_length = text.length;
     return text.failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
@@ -284,8 +313,7 @@ const char *ms_variants_status(const ms_variant *variant)
                                                 : "refused";
 }
 
-/* The first that is there; none: what the first was refused for. */
-static ms_err find_base(ms_comparison *c, ms_fault *fault)
+ms_err ms_variants_base(ms_comparison *c, ms_fault *fault)
 {
     for (c->base = 0; c->base < c->n; c->base++)
         if (c->variants[c->base].refused == NULL)
@@ -324,7 +352,7 @@ ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, uint32_t needs,
         comparison->variants[i].job.uses = comparison->explain;
         MS_TRY(simulate(&m, &comparison->variants[i]));
     }
-    return find_base(comparison, fault);
+    return ms_variants_base(comparison, fault);
 }
 
 void ms_variants_close(ms_points *points, ms_comparison *comparison)

@@ -32,11 +32,11 @@ static void put_subtitle(const char *subtitle, ms_text *setup)
     ms_text_put(setup, subtitle, length);
 }
 
-/* A result without a timeline has no subtitle. */
+/* A result without a timeline does not say it. */
 static void put_setup(const ms_record *record, ms_text *setup)
 {
     const char *sequence = setting(record, "training.sequence");
-    if (record->subtitle != NULL) {
+    if (record->ranks != NULL) {
         put_subtitle(record->subtitle, setup);
         return;
     }
@@ -47,10 +47,24 @@ static void put_setup(const ms_record *record, ms_text *setup)
                 setting(record, "training.optimizer"));
 }
 
+/* As it was when it was simulated, but for the hint. */
+static ms_err set_refusal(ms_variant *variant)
+{
+    const ms_record *record = &variant->record;
+    bool infeasible = record->report.status == MS_INFEASIBLE;
+    ms_fail(&variant->fault, infeasible ? MS_EINFEASIBLE : MS_EINPUT,
+            variant->file, NULL, "%s", record->refused);
+    variant->refused = record->refused;
+    variant->policy = record->policy;
+    return MS_OK;
+}
+
 static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
 {
     const ms_record *record = &variant->record;
     ms_text setup = {.arena = arena}, words = setup;
+    if (record->refused != NULL)
+        return set_refusal(variant);
     ms_device *device = ms_arena_take(arena, 1, sizeof *device);
     if (device == NULL)
         return ms_fail_nomem(fault);
@@ -62,25 +76,29 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     variant->gpus = (uint32_t)strtoul(setting(record, "gpus"), NULL, 10);
     variant->setup = setup.bytes;
     variant->device = words.bytes;
-    variant->json = ms_arena_text(arena, record->json, record->json_length);
-    return setup.failed || words.failed || variant->json == NULL
-               ? ms_fail_nomem(fault)
-               : MS_OK;
+    variant->json = record->json;
+    variant->json_length = record->json_length;
+    return setup.failed || words.failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
-ms_err ms_variants_read_file(const char *path, ms_arena *arena,
-                             ms_comparison *comparison, ms_fault *fault)
+ms_err ms_variants_read_text(const ms_quote *text, ms_arena *arena,
+                             ms_comparison *c, ms_fault *fault)
 {
     ms_record *records;
     uint32_t n;
-    MS_TRY(ms_results_read(path, arena, &records, &n, fault));
-    MS_TRY(ms_variants_check((uint64_t)comparison->n + n, fault));
+    MS_TRY(ms_results_read_text(text, arena, &records, &n, fault));
+    ms_variant *room =
+        ms_arena_grow(arena, c->variants, &c->capacity, c->n + n, sizeof *room);
+    if (room == NULL)
+        return ms_fail_nomem(fault);
+    c->variants = room;
+    c->n_sources++;
     for (uint32_t i = 0; i < n; i++) {
-        ms_variant *variant = &comparison->variants[comparison->n++];
-        variant->record = records[i];
+        ms_variant *variant = &c->variants[c->n++];
+        *variant = (ms_variant){.record = records[i]};
         variant->file =
-            n == 1 ? path
-                   : ms_arena_format(arena, "%s, result %u", path, i + 1);
+            n == 1 ? text->name
+                   : ms_arena_format(arena, "%s, result %u", text->name, i + 1);
         if (variant->file == NULL)
             return ms_fail_nomem(fault);
         MS_TRY(set_words(variant, arena, fault));
@@ -104,10 +122,15 @@ static const char *fact(const ms_record *record, const char *key)
 
 static bool varies(const ms_comparison *c, const char *key)
 {
-    const char *first = fact(&c->variants[0].record, key);
-    for (uint32_t i = 1; i < c->n; i++)
-        if (strcmp(fact(&c->variants[i].record, key), first) != 0)
+    const char *first = NULL;
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (c->variants[i].refused != NULL)
+            continue;
+        const char *its = fact(&c->variants[i].record, key);
+        if (first != NULL && strcmp(its, first) != 0)
             return true;
+        first = its;
+    }
     return false;
 }
 
@@ -127,20 +150,20 @@ static void put_fact(const ms_comparison *c, uint32_t i, const char *key,
 
 static void put_facts(const ms_comparison *c, uint32_t i, ms_text *name)
 {
-    const ms_record *first = &c->variants[0].record;
+    const ms_record *its = &c->variants[i].record;
     put_fact(c, i, "model", name);
     put_fact(c, i, "policy", name);
     put_fact(c, i, "device", name);
-    for (uint32_t s = 0; s < first->n_settings; s++)
-        if (strcmp(first->settings[s].key, "device") != 0)
-            put_fact(c, i, first->settings[s].key, name);
+    for (uint32_t s = 0; s < its->n_settings; s++)
+        if (strcmp(its->settings[s].key, "device") != 0)
+            put_fact(c, i, its->settings[s].key, name);
 }
 
-static bool tells_apart(const ms_comparison *c)
+static bool tells_apart(const ms_comparison *c, size_t longest)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         size_t length = strlen(c->variants[i].name);
-        if (length == 0 || length > LONGEST_NAME)
+        if (length == 0 || length > longest)
             return false;
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(c->variants[i].name, c->variants[j].name) == 0)
@@ -149,11 +172,17 @@ static bool tells_apart(const ms_comparison *c)
     return true;
 }
 
+/* Of a refused variant no more is known than what its comparison calls it. */
 static ms_err name_by_facts(ms_arena *arena, ms_comparison *c, ms_fault *fault)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         ms_text name = {.arena = arena};
-        put_facts(c, i, &name);
+        const ms_record *record = &c->variants[i].record;
+        if (record->refused == NULL)
+            put_facts(c, i, &name);
+        else
+            ms_text_add(&name, "%s",
+                        record->name != NULL ? record->name : record->policy);
         if (name.failed)
             return ms_fail_nomem(fault);
         c->variants[i].name = name.length > 0 ? name.bytes : "";
@@ -161,7 +190,7 @@ static ms_err name_by_facts(ms_arena *arena, ms_comparison *c, ms_fault *fault)
     return MS_OK;
 }
 
-/* ---- names of files ------------------------------------------------------ */
+/* ---- other names --------------------------------------------------------- */
 
 static ms_err name_by_files(ms_comparison *c)
 {
@@ -169,6 +198,17 @@ static ms_err name_by_files(ms_comparison *c)
         if (c->variants[i].file != NULL)
             c->variants[i].name = c->variants[i].file;
     return MS_OK;
+}
+
+/* Where all come from one comparison. */
+static bool name_as_saved(ms_comparison *c)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        c->variants[i].name = c->variants[i].record.name;
+        if (c->variants[i].name == NULL)
+            return false;
+    }
+    return c->n_sources == 1 && tells_apart(c, SIZE_MAX);
 }
 
 ms_err ms_variants_read_names(ms_arena *arena, ms_comparison *comparison,
@@ -179,6 +219,9 @@ ms_err ms_variants_read_names(ms_arena *arena, ms_comparison *comparison,
         all &= comparison->variants[i].file != NULL;
     if (!all)
         return name_by_files(comparison);
+    if (name_as_saved(comparison))
+        return MS_OK;
     MS_TRY(name_by_facts(arena, comparison, fault));
-    return tells_apart(comparison) ? MS_OK : name_by_files(comparison);
+    return tells_apart(comparison, LONGEST_NAME) ? MS_OK
+                                                 : name_by_files(comparison);
 }

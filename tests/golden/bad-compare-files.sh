@@ -11,12 +11,15 @@ sed 's/"step_ns": 4/"step_ns": 5/g' a.json >edited.json
 "$MEMSIM" sweep tiny.json --grid batch=1,2 -q -o sweep.csv
 "$MEMSIM" run tiny.json -q --csv line.csv 2>/dev/null
 "$MEMSIM" compare tiny.json -p microbatch:2 -p none --json |
-    sed 's/, {"schema_version".*\], "differences/], "differences/' >refused.json
+    sed 's/, {"schema_version".*\], "differences/], "differences/' >fewer.json
+"$MEMSIM" compare tiny.json -p microbatch:2 -p none --json |
+    sed 's/\[\({[^}]*}\), {.*\], "diff/[\1, \1], "diff/' >refused.json
 echo '{"hello": 1}' >foreign.json
 : >empty.json
-for file in version broken edited explain refused foreign empty no; do
+for file in version broken edited explain fewer foreign empty no; do
     try a.json $file.json
 done
+try refused.json
 try a.json sweep.csv
 try line.csv a.json
 try a.json

@@ -16,10 +16,10 @@ try run.json -o - --keep-script
 try run.json run.json
 try run.json --figure pie
 try run.json --figure curve
-try run.json twin.svg --figure timeline
+try run.json twin.svg --figure gantt
 try run.json --memory 8GiB
 try run.json --x batch
-try swept.csv --figure timeline
+try swept.csv --figure gantt
 try swept.csv --figure bars
 try swept.csv --figure pareto --y step
 try swept.csv --x sequence

@@ -8,7 +8,7 @@ for kind in timeline gantt layers ranks; do
 done
 "$MEMSIM" plot none.json full.json -o bars.svg
 "$MEMSIM" plot both.json full.json --figure pareto -o pareto.svg --keep-script
-grep -c "memory against step time\|'none'\|'checkpoint:full'" pareto.gp
+grep -c "trade-off: tiny16\|'none'\|'checkpoint:full'" pareto.gp
 "$MEMSIM" plot swept.csv -o curve.svg --keep-script --memory 8GiB -q
 grep -c "Peak device memory against batch\|'microbatch:4'\|gaps: no" curve.gp
 "$MEMSIM" plot swept.csv --figure pareto -o rows.svg

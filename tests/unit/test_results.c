@@ -97,7 +97,7 @@ static char *picture(const ms_record *record, const char *kind)
     strcpy(script, folder_path("a.gp"));
     ms_drawing drawing = {record->title, record->subtitle, folder_path("a.svg"),
                           script, &keep};
-    MUST(ms_figures_draw(kind, record, NULL, 1, &drawing, &fault));
+    MUST(ms_figures_draw(kind, record, &drawing, &fault));
     ck_assert_uint_gt(folder_read(folder_path("a.svg"), bytes, SIZE), 0);
     return bytes;
 }
@@ -336,7 +336,7 @@ START_TEST(figures_need_a_timeline)
             strcmp(kind, "pareto") == 0)
             continue;
         fault = (ms_fault){0};
-        ck_assert_int_eq(ms_figures_draw(kind, read, NULL, 1, &drawing, &fault),
+        ck_assert_int_eq(ms_figures_draw(kind, read, &drawing, &fault),
                          MS_EINPUT);
         ck_assert_ptr_nonnull(strstr(fault.what, "no \"timeline\" to draw"));
     }
