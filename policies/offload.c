@@ -380,6 +380,19 @@ static bool has_reduce(const ms_program *program)
     return false;
 }
 
+/* The update that begins the step reads what the step before has left. */
+static ms_err check_delayed(const ms_policy_context *context, ms_fault *fault)
+{
+    bool delayed = context->values[DELAYED].number;
+    if (!delayed || context->graph->n_step_in == 0)
+        return MS_OK;
+    return refuse("the delayed update reads the gradients of the step before, "
+                  "and they end with that step",
+                  "type offload:optimizer/gradients,delayed=1, or --set "
+                  "training.zero_grad=keep",
+                  fault);
+}
+
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
@@ -393,6 +406,7 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
                 .gradients = offload->gradients != MS_DEVICE_POOL,
                 .gradients_to =
                     offload->gradients == MS_NVME_POOL ? MS_NVME : MS_HOST};
+    MS_TRY(check_delayed(context, fault));
     /* One rank alone has the same calls, of collectives that take no time. */
     if (!has_reduce(program)) {
         ms_shares alone = {

@@ -237,6 +237,7 @@ static ms_err run(profiler *p, uint64_t min_bytes)
     MS_TRY(mark_calls(p, &marked));
     MS_TRY(replay(p, &marked, true, false));
     p->profile->n_calls = p->program->n_calls;
+    p->profile->n_ops = p->plan.n_ops;
     MS_TRY(take_columns(p));
     find_calls(p);
     find_times(p);
@@ -265,18 +266,27 @@ ms_err ms_profile_run(const ms_policy_context *context,
     return err;
 }
 
+ms_err ms_profile_measure_in(const ms_policy_context *context,
+                             const ms_program *program, ms_arena *scratch,
+                             uint64_t *peak_bytes, uint64_t *step_ns,
+                             ms_fault *fault)
+{
+    profiler p = {.context = context, .scratch = scratch, .fault = fault};
+    ms_arena_reset(scratch);
+    MS_TRY(check_context(context, fault));
+    MS_TRY(replay(&p, program, false, context->machine->book_device));
+    *peak_bytes = p.line.ranks[0].pool[MS_DEVICE_POOL].peak_bytes;
+    *step_ns = p.line.step_ns;
+    return MS_OK;
+}
+
 ms_err ms_profile_measure(const ms_policy_context *context,
                           const ms_program *program, uint64_t *peak_bytes,
                           uint64_t *step_ns, ms_fault *fault)
 {
     ms_arena scratch = {0};
-    profiler p = {.context = context, .scratch = &scratch, .fault = fault};
-    MS_TRY(check_context(context, fault));
-    ms_err err = replay(&p, program, false, context->machine->book_device);
-    if (err == MS_OK) {
-        *peak_bytes = p.line.ranks[0].pool[MS_DEVICE_POOL].peak_bytes;
-        *step_ns = p.line.step_ns;
-    }
+    ms_err err = ms_profile_measure_in(context, program, &scratch, peak_bytes,
+                                       step_ns, fault);
     ms_arena_free(&scratch);
     return err;
 }

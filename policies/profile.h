@@ -32,7 +32,7 @@ typedef struct ms_profile_tensor {
 
 typedef struct ms_profile {
     uint64_t peak_bytes, step_ns;
-    uint32_t n_calls;
+    uint32_t n_calls, n_ops; /* n_ops: of the plan */
     uint64_t *start_ns;    /* n_calls + 1: the compute stream comes to a call */
     uint64_t *level_bytes; /* per call: the device's highest, in host order */
     uint32_t n_tensors;
@@ -53,6 +53,11 @@ ms_err ms_profile_run(const ms_policy_context *context,
 ms_err ms_profile_measure(const ms_policy_context *context,
                           const ms_program *program, uint64_t *peak_bytes,
                           uint64_t *step_ns, ms_fault *fault);
+/* The same in the caller's scratch, for those who measure often. */
+ms_err ms_profile_measure_in(const ms_policy_context *context,
+                             const ms_program *program, ms_arena *scratch,
+                             uint64_t *peak_bytes, uint64_t *step_ns,
+                             ms_fault *fault);
 /* The copies in that the compute stream had to wait for. */
 typedef struct ms_profile_copy {
     uint32_t storage, micro_batch;

@@ -2,7 +2,7 @@
 /* swap:auto: per tensor keep, swap or recompute, for the least time in the
  * budget.  Several rules make their plans; the fastest is then changed tensor
  * by tensor for as long as that makes it faster. */
-#include "policies/swapplan.h"
+#include "policies/swapwrite.h"
 
 #include <string.h>
 
@@ -26,25 +26,10 @@ static int64_t swap_cost_ns(const ms_swapplan *p, uint32_t tensor,
     uint64_t at_ns = p->profile->start_ns[call];
     uint64_t before_ns = at_ns > t->out_ns ? at_ns - t->out_ns : 0;
     uint64_t behind_ns = t->back_ns > at_ns ? t->back_ns - at_ns : 0;
-    return beyond(p->out_busy_ns[tensor], p->out_ns[tensor],
+    return beyond(p->out_busy_ns[p->at_out[tensor]], p->out_ns[tensor],
                   before_ns / 100 * p->rule->percent) +
-           beyond(p->in_busy_ns[tensor], p->in_ns[tensor],
+           beyond(p->in_busy_ns[p->at_back[tensor]], p->in_ns[tensor],
                   behind_ns / 100 * p->rule->percent);
-}
-
-/* Copies that are in the queues while a tensor's would be: out after its last
- * use, in before its next. */
-static void find_busy(ms_swapplan *p)
-{
-    uint64_t out_ns = 0, in_ns = 0;
-    uint32_t n = p->profile->n_tensors;
-    for (uint32_t k = 0; k < n; k++) {
-        uint32_t out = p->by_out[n - 1 - k], in = p->by_back[k];
-        out_ns += p->choice[out].place == MS_HOST ? p->out_ns[out] : 0;
-        in_ns += p->choice[in].place == MS_HOST ? p->in_ns[in] : 0;
-        p->out_busy_ns[out] = out_ns;
-        p->in_busy_ns[in] = in_ns;
-    }
 }
 
 static bool is_cheaper(int64_t ns, uint64_t bytes, int64_t best_ns,
@@ -60,8 +45,7 @@ static uint32_t pick_cheapest(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
     uint32_t best = MS_NONE;
     int64_t best_ns = 0;
-    find_busy(p);
-    for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
+    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++) {
         uint64_t bytes = p->profile->tensors[i].bytes;
         if (!ms_swapplan_idle(p, i, call))
             continue;
@@ -91,14 +75,11 @@ static const ms_swapplan_rule cheapest[] = {CHEAPEST(100), CHEAPEST(75),
 
 /* ---- from a plan to a better one ----------------------------------------- */
 
-/* Evaluations of plans times ops of the step: a bound on the time spent. */
-#define WORK 100000u
-#define MOST_TRIALS 2000u
-
 typedef struct search {
     ms_swapplan plan;
     bool recompute;
-    uint32_t trials; /* left */
+    /* trial, kept: programs, of the last plan and of the best. */
+    ms_arena trial, kept, scratch;
     /* The best plan: its program, and who was picked when and where to. */
     ms_program program;
     uint64_t step_ns;
@@ -111,7 +92,7 @@ static uint32_t pick_ranked(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
     const uint32_t *rank = p->wanted_rank;
     uint32_t best = MS_NONE;
-    for (uint32_t i = 0; i < p->profile->n_tensors; i++)
+    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++)
         if (rank[i] != MS_NONE && ms_swapplan_idle(p, i, call) &&
             (best == MS_NONE || rank[i] < rank[best]))
             best = i;
@@ -125,16 +106,42 @@ static const ms_swapplan_rule ranked[] = {
     {.pick = pick_ranked, .early = true, .percent = 100},
     {.pick = pick_ranked, .percent = 100}};
 
+/* One that was picked to leave and then need not is HERE: to pick it to be here
+ * would free nothing. */
+static uint8_t place_picked(const ms_swapplan *p, uint32_t tensor)
+{
+    uint8_t place = p->choice[tensor].place;
+    return place == MS_HERE && p->rank[tensor] != MS_NONE ? MS_HOST : place;
+}
+
+/* The plan is the best so far.  From the first that fits on steps are bounded.
+ */
 static void remember(search *s)
 {
-    const ms_swapplan *p = &s->plan;
-    if (!p->fits || p->step_ns >= s->step_ns)
-        return;
+    ms_swapplan *p = &s->plan;
+    ms_arena programs = s->trial;
+    s->trial = s->kept;
+    s->kept = programs;
+    p->most_steps = MS_SWAPAUTO_STEPS;
     s->step_ns = p->step_ns;
     s->program = p->program;
     memcpy(s->rank, p->rank, p->profile->n_tensors * sizeof *s->rank);
     for (uint32_t i = 0; i < p->profile->n_tensors; i++)
-        s->place[i] = p->choice[i].place;
+        s->place[i] = place_picked(p, i);
+}
+
+static ms_err try_rule(search *s, const ms_swapplan_rule *rule, bool recompute)
+{
+    ms_arena_reset(&s->trial);
+    MS_TRY(ms_swapplan_make(&s->plan, rule, recompute));
+    if (s->plan.fits && s->plan.step_ns < s->step_ns)
+        remember(s);
+    return MS_OK;
+}
+
+static bool is_over(const search *s)
+{
+    return s->plan.steps > s->plan.most_steps;
 }
 
 /* The best plan with one tensor at another place: first of all, or (HERE) as
@@ -143,10 +150,7 @@ static ms_err try_place(search *s, uint32_t tensor, uint8_t place)
 {
     ms_swapplan *p = &s->plan;
     uint32_t n = p->profile->n_tensors;
-    for (size_t r = 0; r < sizeof ranked / sizeof *ranked; r++) {
-        if (s->trials == 0)
-            return MS_OK;
-        s->trials--;
+    for (size_t r = 0; r < sizeof ranked / sizeof *ranked && !is_over(s); r++) {
         for (uint32_t i = 0; i < n; i++) {
             p->wanted_rank[i] =
                 s->rank[i] == MS_NONE ? MS_NONE : s->rank[i] + 1;
@@ -154,8 +158,7 @@ static ms_err try_place(search *s, uint32_t tensor, uint8_t place)
         }
         p->wanted_rank[tensor] = place == MS_HERE ? MS_NONE : 0;
         p->wanted_place[tensor] = place;
-        MS_TRY(ms_swapplan_make(p, &ranked[r], s->recompute));
-        remember(s);
+        MS_TRY(try_rule(s, &ranked[r], s->recompute));
     }
     return MS_OK;
 }
@@ -171,7 +174,7 @@ static ms_err improve(search *s)
                 if (places[k] != s->place[i] &&
                     (places[k] != MS_GONE || s->recompute))
                     MS_TRY(try_place(s, i, places[k]));
-    } while (s->step_ns < before_ns && s->trials > 0);
+    } while (s->step_ns < before_ns && !is_over(s));
     return MS_OK;
 }
 
@@ -200,13 +203,16 @@ static ms_err take_columns(ms_swap *w, search *s)
     s->place = ms_arena_take(w->arena, n, 1);
     p->wanted_rank = ms_arena_take_raw(w->arena, n, sizeof *p->wanted_rank);
     p->wanted_place = ms_arena_take(w->arena, n, 1);
-    p->out_busy_ns = ms_arena_take(w->arena, n, sizeof *p->out_busy_ns);
-    p->in_busy_ns = ms_arena_take(w->arena, n, sizeof *p->in_busy_ns);
     return s->rank == NULL || s->place == NULL || p->wanted_rank == NULL ||
-                   p->wanted_place == NULL || p->out_busy_ns == NULL ||
-                   p->in_busy_ns == NULL
+                   p->wanted_place == NULL
                ? ms_fail_nomem(w->fault)
                : MS_OK;
+}
+
+/* None is faster than the step that the plan is for. */
+static bool is_done(const search *s)
+{
+    return s->step_ns <= s->plan.profile->step_ns || is_over(s);
 }
 
 /* No rule is best everywhere. */
@@ -224,31 +230,46 @@ static ms_err try_rules(search *s)
                  {&cheapest[3], true},
                  {&ms_swaprules_rule_again, true},
                  {&ms_swaprules_rule_capuchin, true}};
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        if (rules[i].recompute && !s->recompute)
-            continue;
-        MS_TRY(ms_swapplan_make(&s->plan, rules[i].rule, rules[i].recompute));
-        remember(s);
-    }
+    for (size_t i = 0; i < sizeof rules / sizeof *rules && !is_done(s); i++)
+        if (s->recompute || !rules[i].recompute)
+            MS_TRY(try_rule(s, rules[i].rule, rules[i].recompute));
     return MS_OK;
+}
+
+static ms_err find_best(ms_swap *w, search *s)
+{
+    const ms_policy_value *budget;
+    MS_TRY(find_budget(w, &budget));
+    MS_TRY(ms_swaprules_open(w, budget, &s->plan));
+    MS_TRY(take_columns(w, s));
+    s->plan.programs = &s->trial;
+    s->plan.scratch = &s->scratch;
+    MS_TRY(try_rules(s));
+    if (s->step_ns == UINT64_MAX)
+        return ms_swapplan_refuse(&s->plan);
+    if (!is_done(s))
+        MS_TRY(improve(s));
+    return ms_swapwrite_copy(&s->program, w->arena, w->program, w->fault);
+}
+
+ms_err ms_swapauto_search(ms_swap *w, uint64_t *steps)
+{
+    uint64_t limit_bytes = w->arena->limit_bytes;
+    search s = {.step_ns = UINT64_MAX,
+                .recompute = ms_spec_value(w->context->spec, "checkpoint",
+                                           "auto") != NULL,
+                .trial = {.limit_bytes = limit_bytes},
+                .kept = {.limit_bytes = limit_bytes}};
+    ms_err err = find_best(w, &s);
+    *steps = s.plan.steps;
+    ms_arena_free(&s.trial);
+    ms_arena_free(&s.kept);
+    ms_arena_free(&s.scratch);
+    return err;
 }
 
 ms_err ms_swapauto_write(ms_swap *w)
 {
-    search s = {.step_ns = UINT64_MAX, .trials = MOST_TRIALS};
-    const ms_policy_value *budget;
-    uint32_t n_ops = w->context->graph->n_ops;
-    s.recompute = ms_spec_value(w->context->spec, "checkpoint", "auto") != NULL;
-    s.trials =
-        WORK / (n_ops + 1) < MOST_TRIALS ? WORK / (n_ops + 1) : MOST_TRIALS;
-    MS_TRY(find_budget(w, &budget));
-    MS_TRY(ms_swaprules_open(w, budget, &s.plan));
-    MS_TRY(take_columns(w, &s));
-    MS_TRY(try_rules(&s));
-    if (s.step_ns == UINT64_MAX)
-        return ms_swapplan_refuse(&s.plan);
-    if (s.step_ns > s.plan.profile->step_ns)
-        MS_TRY(improve(&s));
-    *w->program = s.program;
-    return MS_OK;
+    uint64_t steps;
+    return ms_swapauto_search(w, &steps);
 }

@@ -2,6 +2,7 @@
 #include "policies/swapplan.h"
 #include "policies/swapwrite.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,9 @@
 /* A plan that recomputes is measured: what is made again has inputs that are
  * there for a while.  So often the target is lowered by what was too much. */
 #define TRIES 16u
+
+/* To write, expand and replay one op of a step, in steps. */
+#define OP_STEPS 100u
 
 /* ---- columns ------------------------------------------------------------- */
 
@@ -25,7 +29,8 @@ static int by_key(const void *a, const void *b)
     return (x->tensor > y->tensor) - (x->tensor < y->tensor);
 }
 
-static ms_err sort_tensors(const ms_swapplan *p, bool by_back, uint32_t *order)
+static ms_err sort_tensors(const ms_swapplan *p, bool by_back, uint32_t *order,
+                           uint32_t *at)
 {
     uint32_t n = p->profile->n_tensors;
     place_in_order *list = ms_arena_take_raw(p->swap->arena, n, sizeof *list);
@@ -36,8 +41,42 @@ static ms_err sort_tensors(const ms_swapplan *p, bool by_back, uint32_t *order)
         list[i] = (place_in_order){by_back ? t->back_ns : t->out_ns, i};
     }
     qsort(list, n, sizeof *list, by_key);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         order[i] = list[i].tensor;
+        at[list[i].tensor] = i;
+    }
+    return MS_OK;
+}
+
+static void find_idle(ms_swapplan *p)
+{
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
+        const ms_profile_tensor *t = &p->profile->tensors[i];
+        for (uint32_t c = t->out_call + 1; c < t->back_call; c++) {
+            if (p->idle_end[c] == 0)
+                p->idle_first[c] = i;
+            p->idle_end[c] = i + 1;
+        }
+    }
+}
+
+static ms_err take_orders(ms_swapplan *p)
+{
+    ms_arena *arena = p->swap->arena;
+    size_t n = p->profile->n_tensors, calls = p->profile->n_calls;
+    size_t size = sizeof(uint32_t);
+    p->by_out = ms_arena_take_raw(arena, n, size);
+    p->by_back = ms_arena_take_raw(arena, n, size);
+    p->at_out = ms_arena_take_raw(arena, n, size);
+    p->at_back = ms_arena_take_raw(arena, n, size);
+    p->out_busy_ns = ms_arena_take(arena, n, sizeof *p->out_busy_ns);
+    p->in_busy_ns = ms_arena_take(arena, n, sizeof *p->in_busy_ns);
+    p->idle_first = ms_arena_take(arena, calls, size);
+    p->idle_end = ms_arena_take(arena, calls, size);
+    if (p->by_out == NULL || p->by_back == NULL || p->at_out == NULL ||
+        p->at_back == NULL || p->out_busy_ns == NULL || p->in_busy_ns == NULL ||
+        p->idle_first == NULL || p->idle_end == NULL)
+        return ms_fail_nomem(p->swap->fault);
     return MS_OK;
 }
 
@@ -49,18 +88,15 @@ static ms_err take_columns(ms_swapplan *p)
     p->choice = ms_arena_take(arena, n, sizeof *p->choice);
     p->out_ns = ms_arena_take(arena, n, sizeof *p->out_ns);
     p->in_ns = ms_arena_take(arena, n, sizeof *p->in_ns);
-    p->by_out = ms_arena_take_raw(arena, n, size);
     p->rank = ms_arena_take_raw(arena, n, size);
-    p->by_back = ms_arena_take_raw(arena, n, size);
     p->level_bytes =
         ms_arena_take(arena, p->profile->n_calls, sizeof *p->level_bytes);
     p->gone = ms_arena_take(arena, graph->n_storages, 1);
     p->stamp = ms_arena_take(arena, graph->n_ops, size);
     p->work = ms_arena_take_raw(arena, graph->n_ops, size);
     if (p->choice == NULL || p->out_ns == NULL || p->in_ns == NULL ||
-        p->by_out == NULL || p->by_back == NULL || p->level_bytes == NULL ||
-        p->gone == NULL || p->rank == NULL || p->stamp == NULL ||
-        p->work == NULL)
+        p->level_bytes == NULL || p->gone == NULL || p->rank == NULL ||
+        p->stamp == NULL || p->work == NULL)
         return ms_fail_nomem(p->swap->fault);
     return MS_OK;
 }
@@ -69,11 +105,16 @@ ms_err ms_swapplan_open(ms_swapplan *p, ms_swap *swap,
                         const ms_profile *profile, uint64_t budget_bytes)
 {
     const ms_expand_opts *opts = swap->context->opts;
-    *p = (ms_swapplan){
-        .swap = swap, .profile = profile, .budget_bytes = budget_bytes};
+    *p = (ms_swapplan){.swap = swap,
+                       .profile = profile,
+                       .budget_bytes = budget_bytes,
+                       .programs = swap->arena,
+                       .most_steps = UINT64_MAX};
     MS_TRY(take_columns(p));
-    MS_TRY(sort_tensors(p, false, p->by_out));
-    MS_TRY(sort_tensors(p, true, p->by_back));
+    MS_TRY(take_orders(p));
+    MS_TRY(sort_tensors(p, false, p->by_out, p->at_out));
+    MS_TRY(sort_tensors(p, true, p->by_back, p->at_back));
+    find_idle(p);
     for (uint32_t i = 0; i < profile->n_tensors; i++) {
         uint64_t bytes = profile->tensors[i].bytes;
         p->out_ns[i] = ms_profile_copy_ns(opts, bytes, false);
@@ -125,6 +166,7 @@ uint64_t ms_swapplan_recompute_ns(ms_swapplan *p, uint32_t tensor)
             if (!is_there(p, graph->in[k], t->back_op) &&
                 !want(p, graph->in[k], &n))
                 return UINT64_MAX;
+        p->steps += 1 + graph->in_at[op + 1] - graph->in_at[op];
     }
     return ns;
 }
@@ -139,6 +181,15 @@ static void add_between(ms_swapplan *p, uint32_t first, uint32_t end,
             away ? p->level_bytes[c] - bytes : p->level_bytes[c] + bytes;
 }
 
+static void add_busy(ms_swapplan *p, uint32_t tensor)
+{
+    uint64_t out_ns = p->out_ns[tensor], in_ns = p->in_ns[tensor];
+    for (uint32_t k = 0; k <= p->at_out[tensor]; k++)
+        p->out_busy_ns[k] += out_ns;
+    for (uint32_t k = p->at_back[tensor]; k < p->profile->n_tensors; k++)
+        p->in_busy_ns[k] += in_ns;
+}
+
 static void choose(ms_swapplan *p, uint32_t tensor, uint8_t place)
 {
     const ms_profile_tensor *t = &p->profile->tensors[tensor];
@@ -147,6 +198,8 @@ static void choose(ms_swapplan *p, uint32_t tensor, uint8_t place)
     choice->free_call = t->out_call + 1;
     choice->in_call = t->back_call;
     p->rank[tensor] = p->n_picked++;
+    if (place == MS_HOST)
+        add_busy(p, tensor);
     p->gone[t->storage] |= place == MS_GONE;
     add_between(p, choice->free_call, choice->in_call, t->bytes, true);
 }
@@ -269,8 +322,7 @@ static void settle_times(ms_swapplan *p)
         bring_in_time(p);
 }
 
-/* False: nothing is left to pick and the level is still too high. */
-static bool pick_all(ms_swapplan *p)
+static void pick_none(ms_swapplan *p)
 {
     size_t levels = p->profile->n_calls * sizeof *p->level_bytes;
     memcpy(p->level_bytes, p->profile->level_bytes, levels);
@@ -279,17 +331,28 @@ static bool pick_all(ms_swapplan *p)
     for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
         p->choice[i].place = MS_HERE;
         p->rank[i] = MS_NONE;
+        p->out_busy_ns[i] = p->in_busy_ns[i] = 0;
     }
-    for (;;) {
+}
+
+/* False: nothing is left to pick, or no step, and the level is still too high.
+ * It ends: what is picked is idle no more. */
+static bool pick_all(ms_swapplan *p)
+{
+    pick_none(p);
+    while (p->steps <= p->most_steps) {
         uint8_t place = MS_HOST;
         uint32_t call = too_high(p);
+        p->steps += p->profile->n_calls + p->profile->n_tensors;
         if (call == p->profile->n_calls)
             return true;
         uint32_t tensor = p->rule->pick(p, call, &place);
         if (tensor == MS_NONE)
             return false;
+        assert(p->choice[tensor].place == MS_HERE && place != MS_HERE);
         choose(p, tensor, place);
     }
+    return false;
 }
 
 ms_err ms_swapplan_check(const ms_swapplan *p)
@@ -323,8 +386,12 @@ ms_err ms_swapplan_refuse(const ms_swapplan *p)
 static ms_err write_and_measure(ms_swapplan *p)
 {
     MS_TRY(ms_swapwrite_program(p, &p->program));
-    return ms_profile_measure(p->swap->context, &p->program, &p->peak_bytes,
-                              &p->step_ns, p->swap->fault);
+    p->steps += (uint64_t)OP_STEPS * p->profile->n_ops;
+    if (p->scratch == NULL)
+        return ms_profile_measure(p->swap->context, &p->program, &p->peak_bytes,
+                                  &p->step_ns, p->swap->fault);
+    return ms_profile_measure_in(p->swap->context, &p->program, p->scratch,
+                                 &p->peak_bytes, &p->step_ns, p->swap->fault);
 }
 
 ms_err ms_swapplan_make(ms_swapplan *p, const ms_swapplan_rule *rule,

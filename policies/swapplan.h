@@ -27,7 +27,8 @@ typedef struct ms_swapplan_choice {
 typedef struct ms_swapplan ms_swapplan;
 
 /* Which of the tensors that are idle all through a call goes first, and where
- * to; MS_NONE: none is left. */
+ * to, MS_HOST (unless it says otherwise) or MS_GONE; MS_NONE: none is left.
+ * All of them have ids from idle_first[call] to before idle_end[call]. */
 typedef uint32_t (*ms_swapplan_pick)(ms_swapplan *plan, uint32_t call,
                                      uint8_t *place);
 
@@ -45,18 +46,27 @@ struct ms_swapplan {
     const ms_swapplan_rule *rule;
     bool recompute;
     uint64_t budget_bytes, target_bytes;
-    ms_swapplan_choice *choice; /* per tensor of the profile */
-    uint64_t *level_bytes;      /* per call */
-    uint64_t *out_ns, *in_ns;   /* per tensor: its copies */
-    uint32_t *by_out, *by_back; /* the tensors in these orders */
-    uint8_t *gone;              /* per storage */
-    uint32_t n_picked;          /* so far; the how-manieth each was: */
-    uint32_t *rank;             /* per tensor; MS_NONE: not picked */
-    uint32_t *wanted_rank;      /* swapauto.c: the pick's own */
+    ms_swapplan_choice *choice;      /* per tensor of the profile */
+    uint64_t *level_bytes;           /* per call */
+    uint64_t *out_ns, *in_ns;        /* per tensor: its copies */
+    uint32_t *by_out, *by_back;      /* the tensors in these orders, */
+    uint32_t *at_out, *at_back;      /* and where in them each is */
+    uint32_t *idle_first, *idle_end; /* per call */
+    uint8_t *gone;                   /* per storage */
+    uint32_t n_picked;               /* so far; the how-manieth each was: */
+    uint32_t *rank;                  /* per tensor; MS_NONE: not picked */
+    uint32_t *wanted_rank;           /* swapauto.c: the pick's own */
     uint8_t *wanted_place;
+    /* In these orders, copies chosen so far that are in the queues while this
+     * tensor's would be: out after its last use, in before its next. */
     uint64_t *out_busy_ns, *in_busy_ns;
     uint32_t *stamp, tick; /* per graph op: seen in this search */
     uint32_t *work;
+    ms_arena *programs; /* where they are written; first the swap's */
+    ms_arena *scratch;  /* where they are measured; NULL: each in its own */
+    /* What was looked at so far, tensors, calls and ops, about two
+     * nanoseconds each; beyond most_steps no plan is made. */
+    uint64_t steps, most_steps;
     /* What it came to. */
     ms_program program;
     bool fits;
@@ -77,8 +87,8 @@ ms_err ms_swapplan_open(ms_swapplan *plan, ms_swap *swap,
  * there then; UINT64_MAX: it cannot be. */
 uint64_t ms_swapplan_recompute_ns(ms_swapplan *plan, uint32_t tensor);
 /* Plans, writes and measures; recompute: GONE is a place, too.  fits: false
- * where the rule finds no plan in the budget; moving alone always does where
- * there is one. */
+ * where the rule finds no plan in the budget, or not in so many steps; moving
+ * alone always does where there is one and steps are left. */
 ms_err ms_swapplan_make(ms_swapplan *plan, const ms_swapplan_rule *rule,
                         bool recompute);
 /* MS_EINFEASIBLE, with the least budget that moving can work to, where this
@@ -95,6 +105,12 @@ ms_err ms_swapplan_refine(ms_swapplan *plan);
 extern const ms_swapplan_rule ms_swaprules_rule_furthest;
 extern const ms_swapplan_rule ms_swaprules_rule_capuchin;
 extern const ms_swapplan_rule ms_swaprules_rule_again;
+/* swapauto.c: the way, and the steps that it took.  They are bounded: a plan
+ * is sought for as long as there is none, and a better one until so many have
+ * been taken in all (about a second; GPT-2's searches end by themselves). */
+#define MS_SWAPAUTO_STEPS UINT64_C(500000000)
+ms_err ms_swapauto_search(ms_swap *swap, uint64_t *steps);
+
 /* Measures the program and opens a plan for it.  Faults: MS_EINFEASIBLE. */
 ms_err ms_swaprules_open(ms_swap *swap, const ms_policy_value *budget,
                          ms_swapplan *plan);

@@ -17,9 +17,10 @@ static uint32_t pick_furthest(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
     uint32_t best = MS_NONE;
     *place = MS_HOST;
-    for (uint32_t k = p->profile->n_tensors; k-- > 0 && best == MS_NONE;)
-        if (ms_swapplan_idle(p, p->by_back[k], call))
-            best = p->by_back[k];
+    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++)
+        if (ms_swapplan_idle(p, i, call) &&
+            (best == MS_NONE || p->at_back[i] > p->at_back[best]))
+            best = i;
     return best;
 }
 
@@ -31,7 +32,7 @@ const ms_swapplan_rule ms_swaprules_rule_furthest = {
 static uint32_t most_free(const ms_swapplan *p, uint32_t call)
 {
     uint32_t best = MS_NONE;
-    for (uint32_t i = 0; i < p->profile->n_tensors; i++)
+    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++)
         if (ms_swapplan_idle(p, i, call) &&
             (best == MS_NONE || free_ns(p, i) > free_ns(p, best)))
             best = i;
@@ -43,7 +44,7 @@ static uint32_t cheapest_again(ms_swapplan *p, uint32_t call, uint64_t *best_ns)
 {
     uint32_t best = MS_NONE;
     double best_rate = 0;
-    for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
+    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++) {
         if (!ms_swapplan_idle(p, i, call))
             continue;
         uint64_t ns = ms_swapplan_recompute_ns(p, i);

@@ -188,7 +188,7 @@ ms_err ms_swapwrite_program(const ms_swapplan *plan, ms_program *program)
     size_t most = (size_t)graph->n_storages + plan->profile->n_tensors;
     writer w = {.plan = plan,
                 .program = program,
-                .arena = plan->swap->arena,
+                .arena = plan->programs,
                 .fault = plan->swap->fault};
     MS_TRY(copy_sets(&w, plan->swap->from));
     w.list = ms_arena_take_raw(w.arena, most, sizeof *w.list);
@@ -197,4 +197,14 @@ ms_err ms_swapwrite_program(const ms_swapplan *plan, ms_program *program)
         return ms_fail_nomem(w.fault);
     MS_TRY(list_entries(&w));
     return write_calls(&w);
+}
+
+ms_err ms_swapwrite_copy(const ms_program *from, ms_arena *arena,
+                         ms_program *program, ms_fault *fault)
+{
+    writer w = {.program = program, .arena = arena, .fault = fault};
+    MS_TRY(copy_sets(&w, from));
+    for (uint32_t c = 0; c < from->n_calls; c++)
+        MS_TRY(ms_program_add(program, from->calls[c], arena, fault));
+    return MS_OK;
 }

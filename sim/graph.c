@@ -99,29 +99,23 @@ static ms_err check_ops(const ms_graph *graph, ms_fault *fault)
     return MS_OK;
 }
 
-/* Each storage is in one out list at most, its maker's. */
-static ms_err check_makers(const ms_graph *graph, ms_fault *fault)
+/* Each storage is in one out list at most, its maker's, and there once; seen
+ * tells which have been there. */
+static ms_err check_makers(const ms_graph *graph, uint8_t *seen,
+                           ms_fault *fault)
 {
     for (uint32_t op = 0; op < graph->n_ops; op++)
         for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
             uint32_t s = graph->out[i];
-            bool again = false;
-            for (uint32_t k = graph->out_at[op]; k < i; k++)
-                again |= graph->out[k] == s;
-            if (graph->storage_maker[s] != op || again)
+            if (graph->storage_maker[s] != op || seen[s])
                 return fail_row(graph, fault, "op", op,
                                 "makes a storage that has another maker");
+            seen[s] = 1;
         }
-    for (uint32_t s = 0; s < graph->n_storages; s++) {
-        uint32_t op = graph->storage_maker[s], found = 0;
-        if (op == MS_NONE)
-            continue;
-        for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
-            found += graph->out[i] == s;
-        if (found != 1)
+    for (uint32_t s = 0; s < graph->n_storages; s++)
+        if (graph->storage_maker[s] != MS_NONE && !seen[s])
             return fail_row(graph, fault, "storage", s,
                             "its maker does not make it");
-    }
     return MS_OK;
 }
 
@@ -132,32 +126,41 @@ static uint32_t end_of(const ms_graph *graph, uint32_t drop)
                                 : graph->storage_local_end[s];
 }
 
-static ms_err check_listed(const ms_graph *graph, uint32_t drop,
-                           ms_fault *fault)
-{
-    uint32_t op = end_of(graph, drop), found = 0;
-    if (op == MS_NONE)
-        return MS_OK;
-    for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++)
-        found += graph->drop[i] == drop;
-    if (found == 1)
-        return MS_OK;
-    return fail_row(graph, fault, "storage", MS_DROP_STORAGE(drop),
-                    "its end is not once in that op's drop list");
-}
-
-static ms_err check_drops(const ms_graph *graph, ms_fault *fault)
+/* Each reference that ends is once in its op's drop list; seen tells which have
+ * been there. */
+static ms_err check_drops(const ms_graph *graph, uint8_t *seen, ms_fault *fault)
 {
     for (uint32_t op = 0; op < graph->n_ops; op++)
-        for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++)
-            if (end_of(graph, graph->drop[i]) != op)
+        for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++) {
+            uint32_t drop = graph->drop[i];
+            if (end_of(graph, drop) != op || seen[drop])
                 return fail_row(graph, fault, "op", op,
                                 "drops a reference that ends elsewhere");
-    for (uint32_t s = 0; s < graph->n_storages; s++) {
-        MS_TRY(check_listed(graph, MS_DROP(s, 0), fault));
-        MS_TRY(check_listed(graph, MS_DROP(s, 1), fault));
-    }
+            seen[drop] = 1;
+        }
+    for (uint32_t s = 0; s < graph->n_storages; s++)
+        for (uint32_t saved = 0; saved < 2; saved++)
+            if (end_of(graph, MS_DROP(s, saved)) != MS_NONE &&
+                !seen[MS_DROP(s, saved)])
+                return fail_row(graph, fault, "storage", s,
+                                "its end is not once in that op's drop list");
     return MS_OK;
+}
+
+/* A mark per storage, and one per reference: a pass over the lists each,
+ * however long an op's are. */
+static ms_err check_lists(const ms_graph *graph, ms_fault *fault)
+{
+    ms_arena scratch = {0};
+    uint8_t *made = ms_arena_take(&scratch, graph->n_storages, 1);
+    uint8_t *dropped = ms_arena_take(&scratch, graph->n_storages, 2);
+    ms_err err = made == NULL || dropped == NULL
+                     ? ms_fail_nomem(fault)
+                     : check_makers(graph, made, fault);
+    if (err == MS_OK)
+        err = check_drops(graph, dropped, fault);
+    ms_arena_free(&scratch);
+    return err;
 }
 
 /* A forward op reads only what was made before it. */
@@ -234,8 +237,7 @@ ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault)
                             "is no storage of a frame");
     MS_TRY(check_storages(graph, fault));
     MS_TRY(check_ops(graph, fault));
-    MS_TRY(check_makers(graph, fault));
-    MS_TRY(check_drops(graph, fault));
+    MS_TRY(check_lists(graph, fault));
     MS_TRY(check_reads(graph, fault));
     return check_units(graph, fault);
 }

@@ -175,6 +175,7 @@ const char *ms_graph_storage_name(const ms_graph *graph, uint32_t storage,
                                   char buffer[MS_STORAGE_NAME]);
 /* Is it a parameter, not a buffer of the model? */
 bool ms_graph_is_weight(const ms_graph *graph, uint32_t storage);
+/* The invariants above.  Faults: MS_EINPUT names the row, MS_ENOMEM. */
 ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault);
 /* Fills the derived columns; the last thing to do with a graph. */
 ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault);

@@ -308,6 +308,33 @@ START_TEST(graphs_are_checked)
 }
 END_TEST
 
+/* Two entries of one list made one: the first op whose list has two. */
+static void check_doubled(const uint32_t *at, uint32_t *list, const char *what)
+{
+    uint32_t op = 0;
+    ms_fault found = {0};
+    while (op < graph.n_ops && at[op + 1] - at[op] < 2)
+        op++;
+    ck_assert_uint_lt(op, graph.n_ops);
+    uint32_t before = list[at[op] + 1];
+    list[at[op] + 1] = list[at[op]];
+    ck_assert_int_eq(ms_graph_check(&graph, &found), MS_EINPUT);
+    ck_assert_str_eq(found.what, what);
+    list[at[op] + 1] = before;
+    ck_assert_int_eq(ms_graph_check(&graph, &fault), MS_OK);
+}
+
+START_TEST(lists_name_each_once)
+{
+    laws_random random = {7};
+    laws_graph(&random, &arena, &graph);
+    check_doubled(graph.drop_at, graph.drop,
+                  "drops a reference that ends elsewhere");
+    check_doubled(graph.out_at, graph.out,
+                  "makes a storage that has another maker");
+}
+END_TEST
+
 START_TEST(no_memory_is_a_fault)
 {
     ms_program written;
@@ -404,6 +431,7 @@ Suite *suite_program(void)
     tcase_add_test(tcase, the_step_comes_last);
     tcase_add_test(tcase, wrong_calls_are_found);
     tcase_add_test(tcase, graphs_are_checked);
+    tcase_add_test(tcase, lists_name_each_once);
     tcase_add_test(tcase, no_memory_is_a_fault);
     tcase_add_test(tcase, what_is_finished_in_place_is_so_again);
     suite_add_tcase(suite, tcase);

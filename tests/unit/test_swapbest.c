@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* swap:auto+checkpoint:auto against every plan there is on a short chain: all
- * orders in which tensors are picked and all places for them. */
+ * orders in which tensors are picked and all places for them.  And what the
+ * search takes, in steps that it counts, on longer ones. */
 #include "policies/swapplan.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
@@ -78,31 +79,45 @@ static void try_orders(ms_swapplan *plan, uint32_t from, uint64_t *best_ns)
     }
 }
 
+/* A swap of the plain step, of tensors of at least 2 bytes. */
+typedef struct opened {
+    ms_policy_value values[MS_SWAP_N_PARAMS];
+    ms_program program, made;
+    ms_swap swap;
+} opened;
+
+static void open_swap(const ms_policy_context *context, uint32_t micro_batches,
+                      opened *o)
+{
+    ms_keep keep;
+    *o = (opened){.values[MS_SWAP_MIN] = {.given = true, .number = 2}};
+    ck_assert_int_eq(ms_program_keep_all(&graph, &trial, &keep, &fault), MS_OK);
+    ck_assert_int_eq(ms_program_default(&graph, &keep, micro_batches, &trial,
+                                        &o->program, &fault),
+                     MS_OK);
+    o->made = ms_program_without_calls(&o->program);
+    o->swap = (ms_swap){.context = context,
+                        .from = &o->program,
+                        .program = &o->made,
+                        .arena = &trial,
+                        .fault = &fault,
+                        .values = o->values};
+    ck_assert_int_eq(ms_saved_find(&graph, &o->program, 2, &trial, &o->made,
+                                   &o->swap.saved, &fault),
+                     MS_OK);
+}
+
 static uint64_t best_of_all(const ms_policy_context *context,
                             uint64_t budget_bytes)
 {
-    ms_policy_value values[MS_SWAP_N_PARAMS] = {0};
-    ms_keep keep;
-    ms_program program, made;
+    opened o;
     ms_profile profile;
     ms_swapplan plan;
     uint64_t best_ns = UINT64_MAX;
-    ck_assert_int_eq(ms_program_keep_all(&graph, &trial, &keep, &fault), MS_OK);
-    ck_assert_int_eq(
-        ms_program_default(&graph, &keep, 1, &trial, &program, &fault), MS_OK);
-    made = ms_program_without_calls(&program);
-    ms_swap swap = {.context = context,
-                    .from = &program,
-                    .program = &made,
-                    .arena = &trial,
-                    .fault = &fault,
-                    .values = values};
-    ck_assert_int_eq(
-        ms_saved_find(&graph, &program, 2, &trial, &made, &swap.saved, &fault),
-        MS_OK);
-    ck_assert_int_eq(ms_profile_run(context, &program, 2, &profile, &fault),
+    open_swap(context, 1, &o);
+    ck_assert_int_eq(ms_profile_run(context, &o.program, 2, &profile, &fault),
                      MS_OK);
-    ck_assert_int_eq(ms_swapplan_open(&plan, &swap, &profile, budget_bytes),
+    ck_assert_int_eq(ms_swapplan_open(&plan, &o.swap, &profile, budget_bytes),
                      MS_OK);
     ck_assert_uint_eq(profile.n_tensors, MOST);
     for (uint32_t i = 0; i < MOST; i++)
@@ -148,6 +163,78 @@ START_TEST(auto_finds_the_best)
 }
 END_TEST
 
+/* ---- what the search takes ----------------------------------------------- */
+
+static uint64_t peak_of_plain(const ms_policy_context *context,
+                              uint32_t micro_batches)
+{
+    opened o;
+    uint64_t peak_bytes, step_ns;
+    open_swap(context, micro_batches, &o);
+    ck_assert_int_eq(
+        ms_profile_measure(context, &o.program, &peak_bytes, &step_ns, &fault),
+        MS_OK);
+    return peak_bytes;
+}
+
+static uint64_t steps_of_auto(ms_policy_context *context,
+                              uint32_t micro_batches, bool recompute,
+                              uint64_t budget_bytes)
+{
+    ms_spec spec = {0};
+    opened o;
+    uint64_t steps, peak_bytes, step_ns;
+    ck_assert_int_eq(
+        ms_spec_parse(recompute ? "checkpoint:auto+swap:auto" : "swap:auto",
+                      &trial, &spec, &fault),
+        MS_OK);
+    context->spec = &spec;
+    open_swap(context, micro_batches, &o);
+    o.values[MS_SWAP_BUDGET].given = true;
+    o.values[MS_SWAP_BUDGET].number = (int64_t)budget_bytes;
+    ck_assert_int_eq(ms_swapauto_search(&o.swap, &steps), MS_OK);
+    ck_assert_int_eq(
+        ms_profile_measure(context, &o.made, &peak_bytes, &step_ns, &fault),
+        MS_OK);
+    ck_assert_uint_le(peak_bytes, budget_bytes);
+    return steps;
+}
+
+/* A tensor that was picked to leave and need not is picked once in the next
+ * plan, too: every search comes to its end, far from the bound. */
+START_TEST(the_search_ends)
+{
+    ms_expand_opts opts = {.copy_ns = copies[_i]};
+    ms_policy_context context = {
+        .graph = &graph, .arena = &trial, .opts = &opts, .machine = &machine};
+    laws_chain(16, UNIT, &arena, &graph);
+    for (uint32_t s = 0; s < graph.n_storages; s++)
+        graph.storage_bytes[s] = UNIT / 8 * (1 + s * 7 % 16);
+    uint64_t most = peak_of_plain(&context, 1);
+    for (uint64_t budget = most / 2; budget < most; budget += most / 20)
+        for (int recompute = 0; recompute < 2; recompute++) {
+            uint64_t steps = steps_of_auto(&context, 1, recompute, budget);
+            ck_assert_uint_le(steps, MS_SWAPAUTO_STEPS / 4);
+            ms_arena_reset(&trial);
+        }
+}
+END_TEST
+
+/* A chain whose search does not end in the bound is stopped by it: what the
+ * last plan takes comes on top. */
+START_TEST(the_bound_holds)
+{
+    ms_expand_opts opts = {.copy_ns = 40};
+    ms_policy_context context = {
+        .graph = &graph, .arena = &trial, .opts = &opts, .machine = &machine};
+    laws_chain(60, UNIT, &arena, &graph);
+    uint64_t budget = peak_of_plain(&context, 8) - 30 * UNIT;
+    uint64_t steps = steps_of_auto(&context, 8, _i == 1, budget);
+    ck_assert_uint_gt(steps, MS_SWAPAUTO_STEPS);
+    ck_assert_uint_le(steps, MS_SWAPAUTO_STEPS + MS_SWAPAUTO_STEPS / 100);
+}
+END_TEST
+
 Suite *suite_swapbest(void)
 {
     Suite *suite = suite_create("swapbest");
@@ -156,6 +243,9 @@ Suite *suite_swapbest(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, auto_finds_the_best, 0,
                         (int)(sizeof copies / sizeof *copies));
+    tcase_add_loop_test(tcase, the_search_ends, 0,
+                        (int)(sizeof copies / sizeof *copies));
+    tcase_add_loop_test(tcase, the_bound_holds, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite;
 }
