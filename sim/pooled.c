@@ -133,6 +133,7 @@ static void run_out(pooled_run *run, uint32_t op, uint64_t bytes)
         .rank = rank,
         .op = same_op(run, op),
         .requested_bytes = bytes,
+        .allowed_bytes = ms_torchview_limit(pool),
         .total_bytes = torch->total_bytes,
         .free_bytes = torch->total_bytes - used_bytes,
         .allocated_bytes = ms_torchview_current(pool, MS_TORCH_ALLOCATED_BYTES),
@@ -408,15 +409,30 @@ static ms_err do_step(pooled_run *run, const ms_timeline *now)
 
 /* ---- all steps ----------------------------------------------------------- */
 
+/* A device on which a step that reserves some times what it needs fits; not
+ * more, as expandable segments take as many addresses for each stream. */
+static uint64_t enough_bytes(const ms_timeline *line)
+{
+    uint64_t bytes = 0;
+    for (uint8_t rank = 0; rank < line->plan->n_ranks; rank++) {
+        uint64_t peak_bytes = line->ranks[rank].pool[MS_DEVICE_POOL].peak_bytes;
+        bytes = peak_bytes > bytes ? peak_bytes : bytes;
+    }
+    if (bytes > MS_TORCH_MOST_BYTES / 8)
+        return MS_TORCH_MOST_BYTES;
+    return 4 * bytes + (UINT64_C(1) << 40);
+}
+
 static ms_err open_pools(pooled_run *run)
 {
     ms_torch_setup torch = run->setup->torch;
     uint32_t n = run->line->plan->n_ranks;
     if (run->endless) {
-        torch.total_bytes = MS_TORCH_MOST_BYTES;
+        torch.total_bytes = enough_bytes(run->line);
         torch.base_bytes = 0;
         torch.options.fraction = 0;
     }
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are meant */
     run->pools = ms_arena_take(&run->scratch, n, sizeof *run->pools);
     if (!run->pools)
         return ms_fail_nomem(run->fault);
@@ -493,6 +509,8 @@ static void close_line(const pooled_run *run)
     for (uint8_t rank = 0; rank < line->plan->n_ranks; rank++) {
         ms_rank_levels *levels = &line->ranks[rank];
         const ms_pooled_rank *out = &run->out->ranks[rank];
+        if (out->reserved_peak_bytes < levels->reserved_peak_bytes)
+            continue; /* there is no device with as much */
         levels->active_peak_bytes = out->active_peak_bytes;
         levels->requested_peak_bytes = out->requested_peak_bytes;
         levels->reserved_peak_bytes = out->reserved_peak_bytes;

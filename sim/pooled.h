@@ -34,6 +34,7 @@ typedef struct ms_pooled_oom {
                     step the one that does the same */
     uint64_t requested_bytes, total_bytes, free_bytes, allocated_bytes,
         reserved_bytes;
+    uint64_t allowed_bytes; /* by a fraction; UINT64_MAX: all */
 } ms_pooled_oom;
 
 /* Of one rank in the last step, in bytes of blocks; peaks as

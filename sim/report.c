@@ -371,6 +371,7 @@ static void put_pool(ms_text *text, const ms_report *report)
         PUT_FIELDS(text, {"step", oom->step}, {"rank", oom->rank},
                    {"requested_bytes", oom->requested_bytes},
                    {"total_bytes", oom->total_bytes},
+                   {"allowed_bytes", oom->allowed_bytes},
                    {"free_bytes", oom->free_bytes},
                    {"allocated_bytes", oom->allocated_bytes},
                    {"reserved_bytes", oom->reserved_bytes});

@@ -543,6 +543,7 @@ typedef struct ms_lack {
  * their times never decrease. */
 typedef struct ms_timeline {
     const ms_plan *plan;
+    const struct ms_pooled *pooled; /* NULL: the pool is exact */
     uint32_t n_events;
     ms_event *events;
     uint64_t *start_ns, *end_ns; /* per plan op, device times */
@@ -552,9 +553,7 @@ typedef struct ms_timeline {
     uint64_t step_ns;
     bool by_device; /* events are booked by device time */
     ms_rank_levels *ranks;
-    const struct ms_pooled *pooled; /* NULL: the pool is exact */
-    /* Where frees wait for other streams in host issue order, and with a pool:
-     * the ops that raise what their rank reserves, in order. */
+    /* With a pool, or frees that wait: the ops that raise what is reserved. */
     uint32_t n_raises;
     struct ms_raise {
         uint32_t op;
@@ -596,6 +595,7 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
                  ms_arena *arena, ms_timeline *line, ms_fault *fault);
 
 #include "sim/measure.h"
+#include "sim/pools/torch.h"
 #include "sim/pooled.h"
 #include "sim/pools/alloctrace.h"
 #endif

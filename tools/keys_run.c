@@ -215,6 +215,7 @@ static const ms_key oom_rows[] = {MS_KEYS_COUNT("step"),
                                   MS_KEYS_COUNT("rank"),
                                   MS_KEYS_COUNT("requested_bytes"),
                                   MS_KEYS_COUNT("total_bytes"),
+                                  MS_KEYS_COUNT_OR_NULL("allowed_bytes"),
                                   MS_KEYS_COUNT("free_bytes"),
                                   MS_KEYS_COUNT("allocated_bytes"),
                                   MS_KEYS_COUNT("reserved_bytes")};

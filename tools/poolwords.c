@@ -25,11 +25,15 @@ static void put_idle(const struct ms_pooled_moment *at, ms_text *words)
 static void put_calls(const ms_pooled_rank *rank, ms_text *words)
 {
     if (rank->device_allocs > 0)
-        ms_text_add(words, "; %llu requests to the device in the step",
-                    (unsigned long long)rank->device_allocs);
+        ms_text_add(words, "; the step asks the device %llu time%s",
+                    (unsigned long long)rank->device_allocs,
+                    rank->device_allocs == 1 ? "" : "s");
     if (rank->retries > 0)
-        ms_text_add(words, "; %llu times the cache was emptied for a request",
-                    (unsigned long long)rank->retries);
+        ms_text_add(words,
+                    "; cached memory was given back %llu time%s to make "
+                    "room",
+                    (unsigned long long)rank->retries,
+                    rank->retries == 1 ? "" : "s");
 }
 
 static void put_oom(const ms_pooled_oom *oom, ms_text *words)
@@ -44,6 +48,9 @@ static void put_oom(const ms_pooled_oom *oom, ms_text *words)
                 ms_quantity_size(oom->requested_bytes).s,
                 ms_quantity_size(oom->free_bytes).s,
                 ms_quantity_size(oom->total_bytes).s);
+    if (oom->allowed_bytes != UINT64_MAX)
+        ms_text_add(words, "%s allowed, ",
+                    ms_quantity_size(oom->allowed_bytes).s);
     ms_text_add(words, "%s allocated, %s reserved but not allocated; ",
                 ms_quantity_size(oom->allocated_bytes).s,
                 ms_quantity_size(cached_bytes).s);
