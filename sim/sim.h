@@ -538,9 +538,8 @@ typedef struct ms_lack {
     uint32_t op;
 } ms_lack;
 
-/* Lossless: level by category, alive set at any instant, Gantt and pool state
- * are folds over events and the ops' times.  Events are in booking order and
- * their times never decrease. */
+/* Lossless: level by category, alive set at any instant, Gantt, pools are folds
+ * over events and ops' times.  Events, in booking order, never go back. */
 typedef struct ms_timeline {
     const ms_plan *plan;
     const struct ms_pooled *pooled; /* NULL: the pool is exact */
@@ -595,7 +594,7 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
                  ms_arena *arena, ms_timeline *line, ms_fault *fault);
 
 #include "sim/measure.h"
-#include "sim/pools/torch.h"
 #include "sim/pooled.h"
 #include "sim/pools/alloctrace.h"
+#include "sim/pools/torch.h"
 #endif
