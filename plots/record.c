@@ -65,7 +65,7 @@ static uint64_t raise_until(struct raises *raises, uint64_t until_ns)
         if (line->events[raises->event].op_act >> 1 != raise->op)
             continue;
         if (line->plan->op[raise->op].rank == raises->rank)
-            highest_bytes = raise->active_bytes;
+            highest_bytes = raise->reserved_bytes;
         raises->next++;
     }
     return highest_bytes;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/active.h"
+#include "sim/host.h"
 
 /* A free that other streams hold up. */
 typedef struct held_free {
@@ -9,7 +10,6 @@ typedef struct held_free {
 
 typedef struct active_state {
     const ms_plan *plan;
-    const ms_machine *machine;
     ms_arena *arena;
     ms_timeline *line;
     uint32_t raises_capacity;
@@ -17,21 +17,8 @@ typedef struct active_state {
     uint64_t *tail_ns;   /* per rank and stream: end of what is issued */
     held_free *heap;     /* earliest first */
     uint32_t n_heap;
-    uint64_t host_ns; /* when the host issues the op at hand */
-    uint64_t all_ns;  /* end of everything issued */
-    uint32_t sync;    /* syncs passed */
+    ms_host_clock clock;
 } active_state;
-
-/* The streams that must pass a row before it is free. */
-static uint8_t foreign(const ms_plan *plan, const ms_row *row)
-{
-    uint8_t home =
-        row->of_compute ? MS_STREAM_COMPUTE : plan->op[row->op].stream;
-
-    if (row->waited || row->pool != MS_DEVICE_POOL)
-        return 0;
-    return (uint8_t)(row->streams & ~(1u << home));
-}
 
 static uint8_t rank_of(const ms_plan *plan, uint32_t row)
 {
@@ -72,7 +59,7 @@ static held_free pop(active_state *state)
 
 static void complete_frees(active_state *state)
 {
-    while (state->n_heap > 0 && state->heap[0].t_ns <= state->host_ns) {
+    while (state->n_heap > 0 && state->heap[0].t_ns <= state->clock.host_ns) {
         uint32_t row = pop(state).row;
         state->now_bytes[rank_of(state->plan, row)] -=
             state->plan->row[row].bytes;
@@ -80,20 +67,6 @@ static void complete_frees(active_state *state)
 }
 
 /* ---- in host issue order ------------------------------------------------- */
-
-static void pass_syncs(active_state *state, uint32_t op)
-{
-    const ms_plan *plan = state->plan;
-
-    for (; state->sync < plan->n_sync && plan->sync[state->sync].op == op;
-         state->sync++) {
-        uint32_t until = plan->sync[state->sync].until;
-        uint64_t t_ns =
-            until == MS_NONE ? state->all_ns : state->line->end_ns[until];
-        if (t_ns > state->host_ns)
-            state->host_ns = t_ns;
-    }
-}
 
 static ms_err raise_to(active_state *state, uint32_t op, uint64_t bytes,
                        ms_fault *fault)
@@ -135,19 +108,17 @@ static ms_err allocate(active_state *state, uint32_t op, ms_fault *fault)
 static void issue(active_state *state, uint32_t op)
 {
     const ms_plan_op *row = &state->plan->op[op];
-    uint64_t end_ns = state->line->end_ns[op];
 
-    state->tail_ns[row->rank * (uint32_t)MS_N_STREAMS + row->stream] = end_ns;
-    if (end_ns > state->all_ns)
-        state->all_ns = end_ns;
-    /* as in clock.c: what has no length launches nothing */
-    state->host_ns += row->ns > 0 ? state->machine->launch_ns : 0;
+    state->tail_ns[row->rank * (uint32_t)MS_N_STREAMS + row->stream] =
+        state->line->end_ns[op];
+    ms_host_issue(&state->clock, op);
 }
 
 static void release(active_state *state, uint32_t row)
 {
     const ms_plan *plan = state->plan;
-    uint8_t rank = rank_of(plan, row), streams = foreign(plan, &plan->row[row]);
+    uint8_t rank = rank_of(plan, row),
+            streams = ms_host_foreign(plan, &plan->row[row]);
     const uint64_t *tail_ns = state->tail_ns + rank * (uint32_t)MS_N_STREAMS;
     held_free item = {0, row};
 
@@ -168,7 +139,7 @@ static ms_err walk(active_state *state, ms_fault *fault)
     const ms_plan *plan = state->plan;
 
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        pass_syncs(state, op);
+        ms_host_sync(&state->clock, op);
         MS_TRY(allocate(state, op, fault));
         issue(state, op);
         for (uint32_t i = plan->op[op].release_at;
@@ -182,13 +153,16 @@ ms_err ms_active_book(const ms_plan *plan, const ms_machine *machine,
                       ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
     active_state state = {
-        .plan = plan, .machine = machine, .arena = arena, .line = line};
+        .plan = plan,
+        .arena = arena,
+        .line = line,
+        .clock = {.plan = plan, .line = line, .launch_ns = machine->launch_ns}};
     uint32_t n = 0;
 
     if (!plan->wait_at)
         return MS_OK; /* one stream: active is allocated */
     for (uint32_t r = 0; r < plan->n_rows; r++)
-        n += foreign(plan, &plan->row[r]) != 0;
+        n += ms_host_foreign(plan, &plan->row[r]) != 0;
     if (n == 0)
         return MS_OK;
     state.now_bytes = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));

@@ -465,6 +465,7 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
                           .page_faults = line->pages.faults,
                           .wall = machine->wall,
                           .revoked_prefetches = line->n_revoked,
+                          .pooled = line->pooled,
                           .lack = line->lack,
                           .recomputed_ops = plan->recomputed_ops};
     fold_state fold = {.line = line, .plan = plan, .far_peak = report->far};

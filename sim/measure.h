@@ -235,6 +235,7 @@ typedef struct ms_report {
     uint64_t page_faults;
     bool wall; /* then: */
     uint32_t revoked_prefetches;
+    const struct ms_pooled *pooled; /* NULL: the pool is exact */
     ms_lack lack; /* with MS_OUT_OF_MEMORY, and the names of its op */
     const char *lack_op, *lack_layer;
     uint8_t n_ranks, worst; /* worst: the rank with the highest peak */

@@ -334,6 +334,52 @@ static void put_lack(ms_text *text, const ms_report *report)
     ms_text_add(text, "}");
 }
 
+/* The rank that the top of the report is of. */
+static void put_pool(ms_text *text, const ms_report *report)
+{
+    const ms_pooled *pooled = report->pooled;
+    const ms_pooled_rank *rank = &pooled->ranks[report->worst];
+    const struct ms_pooled_moment *at = &rank->at_peak;
+    const ms_pooled_oom *oom = &pooled->lack;
+    key(text, "pool");
+    ms_text_add(text, "{");
+    first_key(text, "version");
+    put_string(text, ms_torch_versions[pooled->setup.torch.version]);
+    key(text, "steps");
+    ms_text_u64(text, pooled->setup.steps);
+    key(text, "allocated_peak_bytes");
+    ms_text_u64(text, rank->allocated_peak_bytes);
+    key(text, "segments");
+    ms_text_u64(text, rank->segments);
+    key(text, "device_allocs");
+    ms_text_u64(text, rank->device_allocs);
+    key(text, "device_frees");
+    ms_text_u64(text, rank->device_frees);
+    key(text, "retries");
+    ms_text_u64(text, rank->retries);
+    key(text, "requests");
+    ms_text_u64(text, rank->requests);
+    key(text, "at_peak");
+    PUT_FIELDS(text, {"reserved_bytes", at->reserved_bytes},
+               {"allocated_bytes", at->allocated_bytes},
+               {"idle_bytes", at->idle_bytes},
+               {"largest_idle_bytes", at->largest_idle_bytes},
+               {"usable_bytes", at->usable_bytes},
+               {"next_request_bytes", at->next_bytes});
+    key(text, "oom");
+    if (pooled->oom)
+        PUT_FIELDS(text, {"step", oom->step}, {"rank", oom->rank},
+                   {"requested_bytes", oom->requested_bytes},
+                   {"total_bytes", oom->total_bytes},
+                   {"allowed_bytes", oom->allowed_bytes},
+                   {"free_bytes", oom->free_bytes},
+                   {"allocated_bytes", oom->allocated_bytes},
+                   {"reserved_bytes", oom->reserved_bytes});
+    else
+        ms_text_add(text, "null");
+    ms_text_add(text, "}");
+}
+
 static void put_heading(ms_text *text, const ms_report *report,
                         const ms_graph *graph, const ms_report_names *names)
 {
@@ -363,6 +409,8 @@ static void put_heading(ms_text *text, const ms_report *report,
     key(text, "headroom_bytes");
     ms_text_i64(text, report->headroom_bytes);
     put_lack(text, report);
+    if (report->pooled)
+        put_pool(text, report);
 }
 
 /* A memory outside the device: "host_peak_bytes", "host_by_category", ... */

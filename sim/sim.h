@@ -29,8 +29,8 @@
  *
  * Units: bytes are uint64_t, times integer nanoseconds (uint64_t), FLOPs
  * double.  Ids are uint32_t rows of tables; MS_NONE is "no row".  CSR pairs
- * are named X_at (n + 1 offsets) and X (values).  Nothing here prints, exits
- * or reads a clock; same input, same bytes out. */
+ * are named X_at (n + 1 offsets) and X (values).  Nothing prints, exits or
+ * reads a clock; same input, same bytes out. */
 
 #include "sim/base.h"
 #include "sim/collective.h"
@@ -539,11 +539,11 @@ typedef struct ms_lack {
     uint32_t op;
 } ms_lack;
 
-/* Lossless: level by category, alive set at any instant, Gantt and pool state
- * are folds over events and the ops' times.  Events are in booking order and
- * their times never decrease. */
+/* Lossless: level by category, alive set at any instant, Gantt, pools are folds
+ * over events and ops' times.  Events, in booking order, never go back. */
 typedef struct ms_timeline {
     const ms_plan *plan;
+    const struct ms_pooled *pooled; /* NULL: the pool is exact */
     uint32_t n_events;
     ms_event *events;
     uint64_t *start_ns, *end_ns; /* per plan op, device times */
@@ -553,12 +553,11 @@ typedef struct ms_timeline {
     uint64_t step_ns;
     bool by_device; /* events are booked by device time */
     ms_rank_levels *ranks;
-    /* Where frees wait for other streams (books in host issue order): the ops
-     * that raise the active bytes of their rank to a new high, in order. */
+    /* With a pool, or frees that wait: the ops that raise what is reserved. */
     uint32_t n_raises;
     struct ms_raise {
         uint32_t op;
-        uint64_t active_bytes;
+        uint64_t reserved_bytes;
     } * raises;
     /* With a wall: prefetches revoked after their copy, or put off instead of
      * it (their ops' times are those of the first try), the copies that came
@@ -596,6 +595,7 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
                  ms_arena *arena, ms_timeline *line, ms_fault *fault);
 
 #include "sim/measure.h"
+#include "sim/pooled.h"
 #include "sim/pools/alloctrace.h"
 #include "sim/pools/torch.h"
 #endif

@@ -12,107 +12,14 @@
 #define WHERE "--allocator"
 #define CSV_PIECE_BYTES 60000u
 
-/* ---- "torch,version=2.4,max_split_size_mb=64" ---------------------------- */
-
-static ms_err fail_word(const char *what, const char *word, size_t length,
-                        const char *hint, ms_fault *fault)
-{
-    return ms_fail(fault, MS_EUSAGE, WHERE, hint, "%s \"%.*s\"", what,
-                   (int)(length < 80 ? length : 80), word);
-}
-
-static int find_word(const char *const *words, int n, const char *word,
-                     size_t length)
-{
-    for (int i = 0; i < n; i++)
-        if (strlen(words[i]) == length && memcmp(words[i], word, length) == 0)
-            return i;
-    return -1;
-}
-
-static ms_err read_fraction(ms_alloc_pool *pool, const char *value,
-                            size_t length, ms_fault *fault)
-{
-    char word[32], *end = word;
-    if (length > 0 && length < sizeof word) {
-        memcpy(word, value, length);
-        word[length] = '\0';
-        if (strspn(word, "0123456789.e-") == length)
-            pool->fraction = strtod(word, &end);
-    }
-    if (end != word + length || !(pool->fraction > 0 && pool->fraction <= 1))
-        return fail_word("fraction: expected a number over 0, at most 1, not",
-                         value, length, NULL, fault);
-    return MS_OK;
-}
-
-/* One "key=value"; what is not memsim's goes to PyTorch's options. */
-static ms_err read_part(ms_alloc_pool *pool, ms_text *conf, const char *part,
-                        size_t length, ms_fault *fault)
-{
-    size_t key = strcspn(part, "=:,");
-    const char *value = part + key + 1;
-    if (key >= length)
-        return fail_word("expected option=value, not", part, length, NULL,
-                         fault);
-    size_t rest = length - key - 1;
-    if (key == 7 && memcmp(part, "version", 7) == 0) {
-        pool->version =
-            find_word(ms_torch_versions, MS_TORCH_N_VERSIONS, value, rest);
-        return pool->version >= 0
-                   ? MS_OK
-                   : fail_word("version: expected 1.13, 2.1, 2.4 or 2.11, not",
-                               value, rest, NULL, fault);
-    }
-    if (key == 2 && memcmp(part, "va", 2) == 0) {
-        pool->policy =
-            find_word(ms_torch_policies, MS_TORCH_N_POLICIES, value, rest);
-        return pool->policy >= 0
-                   ? MS_OK
-                   : fail_word("va: expected down, bump or firstfit, not",
-                               value, rest, NULL, fault);
-    }
-    if (key == 8 && memcmp(part, "fraction", 8) == 0)
-        return read_fraction(pool, value, rest, fault);
-    ms_text_add(conf, "%s%.*s:%.*s", conf->length > 0 ? "," : "", (int)key,
-                part, (int)rest, value);
-    return MS_OK;
-}
-
-/* Parts end at commas, but not inside [ ]. */
-static ms_err read_spec(ms_alloc_pool *pool, const char *spec, ms_arena *arena,
-                        ms_fault *fault)
-{
-    size_t at = strcspn(spec, ",");
-    ms_text conf = {.arena = arena};
-    *pool =
-        (ms_alloc_pool){.spec = spec, .conf = "", .version = -1, .policy = -1};
-    if (find_word((const char *const[]){"torch"}, 1, spec, at) != 0)
-        return fail_word("unknown allocator", spec, at,
-                         "torch is there: \"memsim help alloc\"", fault);
-    while (spec[at] == ',') {
-        size_t begin = ++at;
-        for (int depth = 0; spec[at] != '\0'; at++) {
-            if (spec[at] == ',' && depth == 0)
-                break;
-            depth += (spec[at] == '[') - (spec[at] == ']');
-        }
-        MS_TRY(read_part(pool, &conf, spec + begin, at - begin, fault));
-    }
-    if (conf.failed)
-        return ms_fail_nomem(fault);
-    if (conf.length > 0)
-        pool->conf = conf.bytes;
-    return MS_OK;
-}
-
 /* ---- the start ----------------------------------------------------------- */
 
 /* The recorded answers hold only for the allocator that was recorded. */
 static bool follows(const ms_alloc_run *run, const ms_alloc_pool *pool)
 {
-    return run->source.is_recorded && pool->conf[0] == '\0' &&
-           pool->policy < 0 && pool->fraction <= 0 && run->memory_bytes == 0;
+    return run->source.is_recorded && pool->as.conf[0] == '\0' &&
+           pool->as.policy < 0 && pool->as.fraction <= 0 &&
+           run->memory_bytes == 0;
 }
 
 static ms_err device_bytes(ms_alloc_run *run, uint64_t *bytes, ms_fault *fault)
@@ -133,10 +40,10 @@ static ms_err set_up(const ms_alloc_run *run, ms_alloc_pool *pool,
     const ms_alloctext_head *head = &run->head;
     ms_torch_setup *setup = &pool->setup;
     char where[256];
-    int policy = pool->policy >= 0   ? pool->policy
-                 : head->policy >= 0 ? head->policy
-                                     : MS_TORCH_BUMP;
-    int version = pool->version >= 0 ? pool->version : head->version;
+    int policy = pool->as.policy >= 0 ? pool->as.policy
+                 : head->policy >= 0  ? head->policy
+                                      : MS_TORCH_BUMP;
+    int version = pool->as.version >= 0 ? pool->as.version : head->version;
     ms_torch_setup_init(setup, bytes);
     setup->base_bytes = head->base_bytes;
     setup->policy = (ms_torch_policy)policy;
@@ -148,7 +55,7 @@ static ms_err set_up(const ms_alloc_run *run, ms_alloc_pool *pool,
              run->source.name, run->conf_line);
     MS_TRY(ms_torchconf_parse(head->conf, where, MS_EINPUT, setup->version,
                               &setup->options, fault));
-    return ms_torchconf_parse(pool->conf, WHERE, MS_EUSAGE, setup->version,
+    return ms_torchconf_parse(pool->as.conf, WHERE, MS_EUSAGE, setup->version,
                               &setup->options, fault);
 }
 
@@ -168,8 +75,8 @@ static ms_err start(ms_alloc_run *run, ms_fault *fault)
         else
             MS_TRY(ms_allocplay_start(&pool->follow.play, &pool->setup,
                                       run->keep, fault));
-        if (pool->fraction > 0)
-            ms_torch_set_fraction(pool->follow.play.pool, pool->fraction);
+        if (pool->as.fraction > 0)
+            ms_torch_set_fraction(pool->follow.play.pool, pool->as.fraction);
         /* On a smaller device than the trace's, that is out of memory. */
         if (run->head.total_bytes > 0)
             pool->follow.play.device_bytes = run->head.total_bytes;
@@ -289,6 +196,16 @@ static ms_err stream_csv(ms_alloc_run *run, const char *path, ms_arena *trial,
 
 /* ---- the command --------------------------------------------------------- */
 
+static ms_err read_pool(ms_alloc_run *run, const char *spec, ms_fault *fault)
+{
+    ms_alloc_pool *pool = &run->pools[run->n_pools++];
+    MS_TRY(ms_allocator_read(spec, run->keep, &pool->as, fault));
+    return pool->as.exact ? ms_fail(fault, MS_EUSAGE, WHERE, "give it torch",
+                                    "a trace through the exact pool is its own "
+                                    "level")
+                          : MS_OK;
+}
+
 static ms_err read_pools(const ms_arguments *arguments, ms_alloc_run *run,
                          ms_fault *fault)
 {
@@ -302,12 +219,11 @@ static ms_err read_pools(const ms_arguments *arguments, ms_alloc_run *run,
         if (run->n_pools == MS_ALLOC_MOST_POOLS)
             return ms_fail(fault, MS_EUSAGE, WHERE, NULL,
                            "more than %u allocators", MS_ALLOC_MOST_POOLS);
-        MS_TRY(read_spec(&run->pools[run->n_pools++], arguments->given[i].value,
-                         run->keep, fault));
+        MS_TRY(read_pool(run, arguments->given[i].value, fault));
     }
     if (run->n_pools > 0)
         return MS_OK;
-    return read_spec(&run->pools[run->n_pools++], "torch", run->keep, fault);
+    return read_pool(run, "torch", fault);
 }
 
 static ms_err check_outputs(const ms_arguments *arguments,

@@ -42,10 +42,7 @@ ms_err ms_alloc_read_line(ms_alloc_source *source, ms_arena *arena, char **line,
 /* ---- alloc.c ------------------------------------------------------------- */
 
 typedef struct ms_alloc_pool {
-    const char *spec;      /* as given: "torch,expandable_segments=True" */
-    const char *conf;      /* of it, as PYTORCH_CUDA_ALLOC_CONF */
-    int version, policy;   /* of it; -1: not said */
-    double fraction;       /* of it; 0: not said */
+    ms_allocator as;
     ms_torch_setup setup;  /* what came of it and of the headers */
     ms_allocfollow follow; /* follow.play: the pool */
 } ms_alloc_pool;

@@ -108,7 +108,7 @@ static ms_err put_pool(const ms_alloc_run *run, const ms_alloc_pool *pool,
     ms_torch_snapshot snapshot;
     MS_TRY(ms_torchview_snapshot(play->pool, text->arena, &snapshot, fault));
     ms_text_add(text, "    {\"allocator\": ");
-    ms_text_json(text, pool->spec);
+    ms_text_json(text, pool->as.spec);
     put_word(text, "version", ms_torch_versions[pool->setup.version]);
     put_word(text, "va",
              pool->setup.policy == MS_TORCH_GIVEN

@@ -147,7 +147,7 @@ static void put_columns(const view *views, uint32_t n, ms_text *text)
     char safe[256], label[8];
     for (uint32_t i = 0; n > 1 && i < n; i++)
         ms_text_add(text, "  [%u] %s\n", i + 1,
-                    ms_screen_safe(views[i].pool->spec, safe, sizeof safe));
+                    ms_screen_safe(views[i].pool->as.spec, safe, sizeof safe));
     ms_text_add(text, "\n");
     if (n == 1)
         return;

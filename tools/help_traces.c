@@ -65,11 +65,14 @@ void ms_help_traces_write(ms_text *text)
     ms_text_add(text, "%s", form);
     ms_text_add(text, "--allocator torch[,option=value...]; options of "
                       "memsim:\n\n");
-    put_option(text, "version", "V",
-               "rules of PyTorch 1.13, 2.1, 2.4 (up to 2.6) or 2.11 (default)");
-    put_option(text, "va", "POLICY",
-               "the device's addresses: bump (up, never again; default), down, "
-               "firstfit");
+    put_option(
+        text, "version", "V",
+        "rules of PyTorch 1.13, 2.1, 2.4 (up to 2.6) or 2.11 (default; of a "
+        "simulated step: as --framework says)");
+    put_option(
+        text, "va", "POLICY",
+        "the device's addresses: bump (up, never again; default), down (of "
+        "a simulated step), firstfit");
     put_option(text, "fraction", "F", "set_per_process_memory_fraction(F)");
     ms_text_add(text, "\nof PYTORCH_CUDA_ALLOC_CONF, over those of the "
                       "trace:\n\n");

@@ -205,6 +205,44 @@ static const ms_key lack_rows[] = {
     MS_KEYS_COUNT("time_ns"), MS_KEYS_COUNT("missing_bytes")};
 static const ms_keys lack = MS_KEYS_OBJECT("out_of_memory", lack_rows);
 
+static const ms_key moment_rows[] = {
+    MS_KEYS_COUNT("reserved_bytes"), MS_KEYS_COUNT("allocated_bytes"),
+    MS_KEYS_COUNT("idle_bytes"),     MS_KEYS_COUNT("largest_idle_bytes"),
+    MS_KEYS_COUNT("usable_bytes"),   MS_KEYS_COUNT("next_request_bytes")};
+static const ms_keys moment = MS_KEYS_OBJECT("pool_moment", moment_rows);
+
+static const ms_key oom_rows[] = {MS_KEYS_COUNT("step"),
+                                  MS_KEYS_COUNT("rank"),
+                                  MS_KEYS_COUNT("requested_bytes"),
+                                  MS_KEYS_COUNT("total_bytes"),
+                                  MS_KEYS_COUNT_OR_NULL("allowed_bytes"),
+                                  MS_KEYS_COUNT("free_bytes"),
+                                  MS_KEYS_COUNT("allocated_bytes"),
+                                  MS_KEYS_COUNT("reserved_bytes")};
+static const ms_keys oom = MS_KEYS_OBJECT("pool_oom", oom_rows);
+
+static const ms_key pool_rows[] = {
+    MS_KEYS_TEXT("version"),
+    MS_KEYS_COUNT("steps"),
+    MS_KEYS_COUNT("allocated_peak_bytes"),
+    MS_KEYS_COUNT("segments"),
+    MS_KEYS_COUNT("device_allocs"),
+    MS_KEYS_COUNT("device_frees"),
+    MS_KEYS_COUNT("retries"),
+    MS_KEYS_COUNT("requests"),
+    {.name = "at_peak",
+     .type = MS_KEY_OBJECT,
+     .of = &moment,
+     .help = "when most was allocated: idle (reserved, not active), of it the "
+             "largest block and what could serve the next request"},
+    {.name = "oom",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &oom,
+     .help = "what PyTorch's message says; step 0 is construction; the rest is "
+             "then of a device with memory enough"}};
+static const ms_keys pool = MS_KEYS_OBJECT("pool", pool_rows);
+
 static const ms_key flops_rows[] = {
     {.name = "forward", .type = MS_KEY_NUMBER},
     {.name = "backward", .type = MS_KEY_NUMBER},
@@ -237,6 +275,8 @@ static const ms_key setting_rows[] = {
     MS_KEYS_COUNT_OR_NULL("gpus"),
     {.name = "book", .type = MS_KEY_WORD, .words = "host|device"},
     {.name = "wall", .type = MS_KEY_BOOL},
+    {.name = "allocator", .type = MS_KEY_TEXT, .optional = true},
+    {.name = "steps", .type = MS_KEY_COUNT, .optional = true},
     {.name = "defaults", .type = MS_KEY_TEXTS}};
 const ms_keys ms_keys_run_settings = {.name = "settings",
                                       .rows = setting_rows,
@@ -286,8 +326,15 @@ static const ms_key run_rows[] = {
      .type = MS_KEY_OBJECT,
      .null = true,
      .of = &lack,
-     .help = "with --wall: op, layer, time_ns and missing_bytes where nothing "
-             "helped"},
+     .help =
+         "with --wall or a pool: op, layer, time_ns and missing_bytes where "
+         "nothing helped"},
+    {.name = "pool",
+     .type = MS_KEY_OBJECT,
+     .optional = true,
+     .of = &pool,
+     .help = "with --allocator: of the rank and step reported, in bytes of "
+             "blocks; requests and retries of all steps"},
     {.name = "peak",
      .type = MS_KEY_OBJECT,
      .of = &peak,

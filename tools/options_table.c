@@ -24,6 +24,20 @@ const ms_option ms_options_table[] = {
      .help = "torch[,option=value...], options as in PYTORCH_CUDA_ALLOC_CONF, "
              "and version, va, fraction (memsim help traces); repeat it to "
              "compare"},
+    {.id = MS_OPTION_ALLOCATOR,
+     .name = "allocator",
+     .commands = STEPS,
+     .takes = MS_TAKES_VALUE,
+     .value = "ALLOCATOR",
+     .help = "exact (default), or torch[,option=value...]: PyTorch's, what it "
+             "reserves and where it is out of memory (memsim help traces)"},
+    {.id = MS_OPTION_STEPS,
+     .name = "steps",
+     .commands = STEPS,
+     .takes = MS_TAKES_VALUE,
+     .value = "N",
+     .help = "steps through --allocator torch, the last is reported (3): the "
+             "first of several creates the optimizer state"},
     {.id = MS_OPTION_MEMORY,
      .name = "memory",
      .commands = ALLOC,

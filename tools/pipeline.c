@@ -263,6 +263,100 @@ ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
                             &result->program, fault);
 }
 
+/* ---- a real pool --------------------------------------------------------- */
+
+#define DEFAULT_STEPS 3u
+#define FIRST_STEP 1 /* of training.step */
+
+/* Which rules hold where the user does not say. */
+static ms_torch_version torch_version(const ms_training *training)
+{
+    switch (training->framework) {
+    case MS_TORCH_1_13:
+        return MS_TORCH_V1_13;
+    case MS_TORCH_2_0:
+        return MS_TORCH_V2_1;
+    default:
+        return MS_TORCH_V2_11;
+    }
+}
+
+/* A fraction bounds what the process reserves, besides the context. */
+static void bound_fraction(const ms_pooled_setup *setup, ms_machine *machine)
+{
+    uint64_t bytes =
+        (uint64_t)(setup->fraction * (double)setup->torch.total_bytes) +
+        machine->context_bytes;
+    if (setup->fraction > 0 && setup->fraction < 1 &&
+        bytes < machine->capacity_bytes)
+        machine->capacity_bytes = bytes;
+}
+
+/* The pool's part of the device, which bounds what there is for the process. */
+static ms_err set_pool(const ms_job *job, ms_result *result,
+                       ms_pooled_setup *setup, ms_fault *fault)
+{
+    ms_machine *machine = &result->machine;
+    ms_torch_setup *torch = &setup->torch;
+    bool first = result->training.step == FIRST_STEP;
+    if (machine->book_device || result->training.device == 1)
+        return ms_fail(fault, MS_EUSAGE, "--allocator", "leave it out",
+                       "PyTorch's allocator is that of CUDA%s",
+                       machine->book_device ? ", uvm is without one" : "");
+    if (first && job->steps > 1)
+        return ms_fail(fault, MS_EUSAGE, "--steps", "leave one of the two out",
+                       "training.step=first reports the first step, not the "
+                       "last of %u",
+                       job->steps);
+    MS_TRY(ms_allocator_setup(job->allocator, torch_version(&result->training),
+                              setup, fault));
+    if (setup->fraction <= 0)
+        setup->fraction = torch->options.fraction;
+    setup->steps = job->steps > 0 ? job->steps : first ? 1 : DEFAULT_STEPS;
+    torch->total_bytes = machine->capacity_bytes;
+    torch->base_bytes = machine->context_bytes;
+    if (torch->total_bytes > MS_TORCH_MOST_BYTES)
+        torch->total_bytes = MS_TORCH_MOST_BYTES;
+    if (torch->base_bytes > torch->total_bytes)
+        torch->base_bytes = torch->total_bytes;
+    bound_fraction(setup, machine);
+    return MS_OK;
+}
+
+/* The first step, whose optimizer makes its state. */
+static ms_err first_step(const ms_job *job, const ms_result *result,
+                         ms_arena *trial, ms_timeline **line, ms_fault *fault)
+{
+    ms_expand_opts opts;
+    ms_result *first = ms_arena_take(trial, 1, sizeof *first);
+    if (first == NULL)
+        return ms_fail_nomem(fault);
+    *first = *result;
+    first->training.step = FIRST_STEP;
+    MS_TRY(ms_lower(&first->model, &first->training, job->device, &first->shape,
+                    trial, &first->graph, fault));
+    MS_TRY(ms_pipeline_program(job, trial, &opts, first, fault));
+    MS_TRY(ms_expand(&first->graph, &first->program, &opts, trial, &first->plan,
+                     fault));
+    MS_TRY(
+        ms_replay(&first->plan, &first->machine, trial, &first->line, fault));
+    *line = &first->line;
+    return MS_OK;
+}
+
+static ms_err pool_steps(const ms_job *job, ms_arena *trial, ms_result *result,
+                         ms_fault *fault)
+{
+    ms_pooled_setup setup;
+    ms_timeline *first = NULL;
+    MS_TRY(set_pool(job, result, &setup, fault));
+    /* States elsewhere are made before the first step (DeepSpeed). */
+    if (setup.steps > 1 && result->shape.offload.optimizer == MS_DEVICE_POOL)
+        MS_TRY(first_step(job, result, trial, &first, fault));
+    return ms_pooled_run(&setup, first, &result->machine, trial, &result->line,
+                         fault);
+}
+
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault)
 {
@@ -272,6 +366,8 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                      &result->plan, fault));
     MS_TRY(ms_replay(&result->plan, &result->machine, trial, &result->line,
                      fault));
+    if (job->allocator != NULL)
+        MS_TRY(pool_steps(job, trial, result, fault));
     return ms_measure(&result->line, &result->machine, trial, &result->report,
                       fault);
 }

@@ -222,7 +222,8 @@ static void put_keys(ms_indent *json, const ms_keys *keys)
     }
     ms_indent_open(json, "required", '[');
     for (uint32_t i = 0; row_of(keys, i, arena, &key); i++)
-        ms_indent_string(json, NULL, key.name);
+        if (!key.optional)
+            ms_indent_string(json, NULL, key.name);
     ms_indent_close(json, ']');
 }
 

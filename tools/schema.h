@@ -57,6 +57,7 @@ typedef struct ms_key {
     const char *name;
     ms_key_type type;
     bool null;                   /* where it does not apply */
+    bool optional;               /* or left out there */
     const struct ms_keys *of;    /* OBJECT, OBJECTS, NAMED */
     const struct ms_keys *or_of; /* OBJECTS: or such ones; NULL: none */
     const char *words;           /* WORD: "a|b" */

@@ -63,6 +63,34 @@ static ms_err read_gpus(const char *value, ms_job *job, ms_fault *fault)
     return MS_OK;
 }
 
+static ms_err read_allocator(const char *value, ms_arena *arena, ms_job *job,
+                             ms_fault *fault)
+{
+    ms_pooled_setup setup;
+    ms_allocator *allocator = ms_arena_take(arena, 1, sizeof *allocator);
+    if (allocator == NULL)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_allocator_read(value, arena, allocator, fault));
+    job->allocator = allocator->exact ? NULL : allocator;
+    return allocator->exact
+               ? MS_OK
+               : ms_allocator_setup(allocator, MS_TORCH_V2_11, &setup, fault);
+}
+
+static ms_err read_steps(const char *value, ms_job *job, ms_fault *fault)
+{
+    char *end;
+    errno = 0;
+    unsigned long steps = strtoul(value, &end, 10);
+    if (*value < '0' || *value > '9' || *end != '\0' || errno != 0 ||
+        steps < 1 || steps > MS_ALLOCATOR_MOST_STEPS)
+        return ms_fail(fault, MS_EUSAGE, "--steps", "e.g. --steps 3",
+                       "\"%s\" is no number of steps from 1 to %u", value,
+                       MS_ALLOCATOR_MOST_STEPS);
+    job->steps = (uint32_t)steps;
+    return MS_OK;
+}
+
 static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
                        ms_override *overrides, ms_fault *fault)
 {
@@ -88,6 +116,10 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
     case MS_OPTION_WALL:
         job->wall = true;
         return MS_OK;
+    case MS_OPTION_ALLOCATOR:
+        return read_allocator(given->value, arena, job, fault);
+    case MS_OPTION_STEPS:
+        return read_steps(given->value, job, fault);
     case MS_OPTION_BOOK:
         job->book_device = strcmp(given->value, "device") == 0;
         return MS_OK;
@@ -112,6 +144,21 @@ static ms_err check_wall(const ms_arguments *arguments, ms_job *job,
     return MS_OK;
 }
 
+/* A real pool is booked in the order in which the host asks. */
+static ms_err check_pool(const ms_job *job, ms_fault *fault)
+{
+    if (job->allocator == NULL && job->steps > 1)
+        return ms_fail(fault, MS_EUSAGE, "--steps",
+                       "add --allocator torch, or leave it out",
+                       "with the exact pool every step is as the one before");
+    if (job->allocator == NULL || !job->book_device)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "--allocator", "leave one of the two out",
+                   "PyTorch's allocator works in host issue order, \"%s\" "
+                   "books memory by device time",
+                   job->wall ? "--wall" : "--book device");
+}
+
 ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
                           ms_job *job, ms_fault *fault)
 {
@@ -127,7 +174,8 @@ ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
     job->overrides = overrides;
     for (uint32_t i = 0; i < arguments->n_given; i++)
         MS_TRY(read_one(&arguments->given[i], arena, job, overrides, fault));
-    return check_wall(arguments, job, fault);
+    MS_TRY(check_wall(arguments, job, fault));
+    return check_pool(job, fault);
 }
 
 ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
@@ -281,6 +329,16 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
     ms_text_add(text, ", \"book\": \"%s\", ",
                 job->book_device ? "device" : "host");
     ms_text_add(text, "\"wall\": %s, ", job->wall ? "true" : "false");
+    if (job->allocator != NULL) {
+        ms_text_add(text, "\"allocator\": ");
+        ms_text_json(text, job->allocator->spec);
+        ms_text_add(text, ", ");
+    }
+    if (job->steps > 0) {
+        ms_text_add(text, "\"steps\": ");
+        ms_text_u64(text, job->steps);
+        ms_text_add(text, ", ");
+    }
     json_defaults(job, text);
     ms_text_add(text, "}");
 }
@@ -311,7 +369,8 @@ bool ms_settings_shapes(ms_option_id id)
            id == MS_OPTION_DEVICE || id == MS_OPTION_SET ||
            id == MS_OPTION_SETTING || id == MS_OPTION_MEMORY ||
            id == MS_OPTION_GPUS || id == MS_OPTION_PROGRAM ||
-           id == MS_OPTION_BOOK || id == MS_OPTION_WALL;
+           id == MS_OPTION_BOOK || id == MS_OPTION_WALL ||
+           id == MS_OPTION_ALLOCATOR || id == MS_OPTION_STEPS;
 }
 
 static void put_option(const ms_option *option, const char *value,

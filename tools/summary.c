@@ -321,6 +321,15 @@ static void peak_line(const ms_summary *summary, ms_text *text)
     ms_text_add(text, "%s", summary->style->plain);
 }
 
+static void pool_line(const ms_summary *summary, ms_text *text)
+{
+    ms_text words = {.arena = summary->arena};
+    if (summary->result->report.pooled == NULL)
+        return;
+    ms_poolwords_put(&summary->result->report, &words);
+    put_line(text, "pool:", &words);
+}
+
 /* The op that first finds no room, or MS_NONE. */
 static uint32_t first_over(const ms_result *result)
 {
@@ -575,6 +584,7 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     states_line(summary, text);
     peak_line(summary, text);
     categories_line(summary, text);
+    pool_line(summary, text);
     ms_traffic_memories(summary->result, summary->style, text);
     MS_TRY(alive_line(summary, text, fault));
     MS_TRY(note_line(summary, &stays, text));

@@ -92,6 +92,7 @@ typedef enum ms_option_id {
     MS_OPTION_COLOR,
     MS_OPTION_QUIET,
     MS_OPTION_ALLOCATOR,
+    MS_OPTION_STEPS,
     MS_OPTION_HELP,
     MS_OPTION_VERSION
 } ms_option_id;
@@ -167,6 +168,24 @@ void ms_options_words(const char *words, ms_text *text);
 ms_err ms_plugin_load(const ms_arguments *arguments, ms_arena *arena,
                       ms_fault *fault);
 
+/* ---- allocator.c: memory pools by name ----------------------------------- */
+
+typedef struct ms_allocator {
+    const char *spec;    /* as given: "torch,expandable_segments=True" */
+    bool exact;          /* no pool; what follows is for others */
+    const char *conf;    /* of it, as PYTORCH_CUDA_ALLOC_CONF */
+    int version, policy; /* of it; -1: not said */
+    double fraction;     /* of it; 0: not said */
+} ms_allocator;
+/* Faults: MS_EUSAGE, the word that is wrong.  conf is not read yet. */
+ms_err ms_allocator_read(const char *spec, ms_arena *arena,
+                         ms_allocator *allocator, ms_fault *fault);
+/* The pool of a step: version where it is not said, conf read. */
+ms_err ms_allocator_setup(const ms_allocator *allocator,
+                          ms_torch_version version, ms_pooled_setup *setup,
+                          ms_fault *fault);
+#define MS_ALLOCATOR_MOST_STEPS 100u
+
 /* ---- pipeline.c: the whole way through the house ------------------------- */
 
 /* What a user asks for. */
@@ -186,6 +205,8 @@ typedef struct ms_job {
     bool book_device;
     bool wall; /* with book_device: the capacity is a wall */
     bool uses; /* fill plan.use: who reads a row */
+    const ms_allocator *allocator; /* NULL: exact */
+    uint32_t steps;                /* through it; 0: not said */
 } ms_job;
 
 /* Every noun on the way.  read and lower fill the first part in the keep
@@ -344,6 +365,8 @@ void ms_summary_setup(const ms_result *result, const char *times,
                       ms_text *text);
 /* "optimizer state". */
 void ms_summary_category(uint8_t category, ms_text *text);
+/* poolwords.c: what a real pool reserves, and what of it is idle. */
+void ms_poolwords_put(const ms_report *report, ms_text *words);
 /* "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for the CUDA context". */
 void ms_summary_device(const ms_job *job, const ms_report *report,
                        ms_text *text);

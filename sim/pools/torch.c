@@ -493,6 +493,13 @@ void ms_torch_free_now(ms_torch *pool, uint32_t block)
     ms_torch_complete(pool, block);
 }
 
+uint64_t ms_torch_rounded(const ms_torch *pool, uint64_t bytes, bool *small)
+{
+    uint64_t rounded_bytes = round_bytes(pool, bytes);
+    *small = rounded_bytes <= TORCH_SMALL_MOST;
+    return rounded_bytes;
+}
+
 /* ---- the outside --------------------------------------------------------- */
 
 ms_err ms_torch_empty_cache(ms_torch *pool, ms_fault *fault)

@@ -156,6 +156,8 @@ ms_err ms_torch_new(const ms_torch_setup *setup, ms_arena *arena,
  * tries.  bytes > 0; a request over MS_TORCH_MOST_BYTES is out of memory. */
 ms_err ms_torch_malloc(ms_torch *pool, uint64_t bytes, uint64_t stream,
                        uint32_t *block, ms_fault *fault);
+/* What a request becomes, and which pool serves it. */
+uint64_t ms_torch_rounded(const ms_torch *pool, uint64_t bytes, bool *small);
 /* The block must be allocated.  It stays active until the streams that
  * ms_torchstreams_record named are past what they have to do now. */
 void ms_torch_free(ms_torch *pool, uint32_t block);

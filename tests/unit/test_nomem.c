@@ -30,6 +30,8 @@ static const char *const jobs[][MOST_WORDS] = {
     {"ops.json", "-p", "checkpoint:full"},
     {"tiny.json", "-p", "swap:auto,budget=71600000+checkpoint:auto"},
     {"unknown.json", "--set=graph.unknown_op=conservative"},
+    {"tiny.json", "-p", "offload:optimizer", "--allocator=torch", "--steps=2"},
+    {"mlp.json", "--allocator=torch", "--steps=2", "--memory=600MiB"},
     {"parameters.json", "--hiden=1"}, /* faults run out of memory, too */
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_SIM_HOST_H
+#define MS_SIM_HOST_H
+
+/* Private to active.c and pooled.c: the host's clock over a plan whose ops
+ * have their times, once more.  For each op in order: syncs, then what is done
+ * at host_ns, then issue. */
+
+#include "sim/sim.h"
+
+typedef struct ms_host_clock {
+    const ms_plan *plan;
+    const ms_timeline *line;
+    uint64_t launch_ns;
+    uint64_t host_ns; /* when the host issues the op at hand */
+    uint64_t all_ns;  /* end of everything issued */
+    uint32_t sync;    /* syncs passed */
+} ms_host_clock;
+
+static inline void ms_host_sync(ms_host_clock *clock, uint32_t op)
+{
+    const ms_plan *plan = clock->plan;
+
+    for (; clock->sync < plan->n_sync && plan->sync[clock->sync].op == op;
+         clock->sync++) {
+        uint32_t until = plan->sync[clock->sync].until;
+        uint64_t t_ns =
+            until == MS_NONE ? clock->all_ns : clock->line->end_ns[until];
+        if (t_ns > clock->host_ns)
+            clock->host_ns = t_ns;
+    }
+}
+
+static inline void ms_host_issue(ms_host_clock *clock, uint32_t op)
+{
+    uint64_t end_ns = clock->line->end_ns[op];
+
+    if (end_ns > clock->all_ns)
+        clock->all_ns = end_ns;
+    /* as in clock.c: what has no length launches nothing */
+    clock->host_ns += clock->plan->op[op].ns > 0 ? clock->launch_ns : 0;
+}
+
+/* The stream whose memory a row is. */
+static inline uint8_t ms_host_home(const ms_plan *plan, const ms_row *row)
+{
+    return row->of_compute ? (uint8_t)MS_STREAM_COMPUTE
+                           : plan->op[row->op].stream;
+}
+
+/* The streams that must pass a row before it is free. */
+static inline uint8_t ms_host_foreign(const ms_plan *plan, const ms_row *row)
+{
+    if (row->waited || row->pool != MS_DEVICE_POOL)
+        return 0;
+    return (uint8_t)(row->streams & ~(1u << ms_host_home(plan, row)));
+}
+
+#endif

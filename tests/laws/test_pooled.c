@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Steps through PyTorch's allocator: what it hands out is what the exact pool
+ * does, rounded, and it reserves no less. */
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+
+#include <string.h>
+
+#define N_TRIALS 600u
+#define ROOM (UINT64_C(1) << 40)
+#define SMALL_MOST (UINT64_C(1) << 20)
+
+#define MUST(call)                                                             \
+    do {                                                                       \
+        if ((call) != MS_OK)                                                   \
+            ck_abort_msg("seed %llu: %s", (unsigned long long)laws_seed,       \
+                         fault.what);                                          \
+    } while (0)
+
+#define LAW(condition)                                                         \
+    ck_assert_msg(condition, "seed %llu: %s", (unsigned long long)laws_seed,   \
+                  #condition)
+
+typedef struct step {
+    ms_graph graph;
+    ms_program program;
+    ms_plan plan;
+    ms_timeline line;
+    ms_machine machine;
+} step;
+
+static ms_arena arena;
+
+static void open_step(step *of, uint64_t seed)
+{
+    ms_fault fault = {0};
+    laws_random random = {seed};
+    ms_keep keep;
+    ms_expand_opts opts = {
+        .h2d_bytes_per_s = 1e10, .d2h_bytes_per_s = 2e10, .copy_ns = 7};
+    laws_seed = seed;
+    laws_graph(&random, &arena, &of->graph);
+    laws_keep(&random, &of->graph, &arena, &keep);
+    MUST(ms_program_default(&of->graph, &keep, 1 + laws_below(&random, 3),
+                            &arena, &of->program, &fault));
+    laws_moves(&random, &of->graph, &arena, &of->program);
+    of->machine = (ms_machine){.launch_ns = laws_below(&random, 40),
+                               .capacity_bytes = ROOM};
+    MUST(ms_expand(&of->graph, &of->program, &opts, &arena, &of->plan, &fault));
+    MUST(ms_replay(&of->plan, &of->machine, &arena, &of->line, &fault));
+}
+
+static const ms_pooled_rank *run(step *of, uint32_t steps, uint64_t total_bytes)
+{
+    ms_fault fault = {0};
+    ms_pooled_setup setup = {.steps = steps};
+    ms_torch_setup_init(&setup.torch, total_bytes);
+    MUST(ms_pooled_run(&setup, NULL, &of->machine, &arena, &of->line, &fault));
+    return &of->line.pooled->ranks[0];
+}
+
+/* The highest level where each row takes whole quanta; exact: no row is of the
+ * large pool, whose blocks may be larger than what is asked for. */
+static uint64_t rounded_peak(const step *of, bool *exact)
+{
+    const ms_timeline *line = &of->line;
+    uint64_t level = 0, peak = 0;
+    *exact = true;
+    for (uint32_t e = 0; e < line->n_events; e++) {
+        const ms_row *row = &of->plan.row[line->events[e].row];
+        uint64_t bytes = (row->bytes + 511) / 512 * 512;
+        if (row->pool != MS_DEVICE_POOL)
+            continue;
+        *exact &= row->bytes <= SMALL_MOST;
+        level += line->events[e].op_act & 1u ? bytes : 0 - bytes;
+        peak = level > peak ? level : peak;
+    }
+    return peak;
+}
+
+static void check_order(const ms_pooled_rank *rank)
+{
+    const struct ms_pooled_moment *at = &rank->at_peak;
+    LAW(rank->reserved_peak_bytes >= rank->active_peak_bytes);
+    LAW(rank->active_peak_bytes >= rank->allocated_peak_bytes);
+    LAW(rank->active_peak_bytes >= rank->requested_peak_bytes);
+    LAW(at->op == MS_NONE || at->allocated_bytes == rank->allocated_peak_bytes);
+    LAW(at->reserved_bytes <= rank->reserved_peak_bytes);
+    LAW(at->idle_bytes + at->allocated_bytes <= at->reserved_bytes);
+    LAW(at->usable_bytes <= at->idle_bytes);
+    LAW(at->largest_idle_bytes <= at->idle_bytes);
+}
+
+static void check_raises(const ms_timeline *line)
+{
+    uint64_t last_bytes = 0;
+    for (uint32_t i = 0; i < line->n_raises; i++) {
+        LAW(line->raises[i].reserved_bytes > last_bytes);
+        last_bytes = line->raises[i].reserved_bytes;
+    }
+    LAW(last_bytes == line->ranks[0].reserved_peak_bytes);
+}
+
+START_TEST(hands_out_what_is_asked_for)
+{
+    for (uint64_t seed = 1; seed <= N_TRIALS; seed++) {
+        step of = {0};
+        bool exact;
+        open_step(&of, seed);
+        uint64_t rounded_bytes = rounded_peak(&of, &exact);
+        uint64_t active_bytes = of.line.ranks[0].active_peak_bytes;
+        const ms_pooled_rank *rank = run(&of, 1, ROOM);
+        LAW(!of.line.pooled->oom);
+        LAW(rank->requested_peak_bytes == active_bytes);
+        LAW(rank->allocated_peak_bytes >= rounded_bytes);
+        LAW(!exact || rank->allocated_peak_bytes == rounded_bytes);
+        check_order(rank);
+        check_raises(&of.line);
+        ms_arena_reset(&arena);
+    }
+    ms_arena_free(&arena);
+}
+END_TEST
+
+/* From the second step on nothing new is needed: the third is as the second,
+ * and asks the device for nothing. */
+START_TEST(steady_steps_are_steady)
+{
+    for (uint64_t seed = 1; seed <= N_TRIALS; seed++) {
+        step of = {0};
+        bool exact;
+        open_step(&of, seed);
+        uint64_t rounded_bytes = rounded_peak(&of, &exact);
+        ms_pooled_rank one = *run(&of, 1, ROOM);
+        ms_pooled_rank four = *run(&of, 4, ROOM);
+        LAW(four.reserved_peak_bytes >= one.reserved_peak_bytes);
+        LAW(!exact || four.allocated_peak_bytes == rounded_bytes);
+        check_order(&four);
+        check_raises(&of.line);
+        ms_arena_reset(&arena);
+    }
+    ms_arena_free(&arena);
+}
+END_TEST
+
+/* On a device of what was reserved the same happens; on a smaller one memory
+ * runs out or the cache is emptied, and the rest is as if there were enough. */
+START_TEST(a_small_device_runs_out)
+{
+    uint32_t n_out = 0;
+    for (uint64_t seed = 1; seed <= N_TRIALS; seed++) {
+        step of = {0};
+        open_step(&of, seed);
+        ms_pooled_rank room = *run(&of, 2, ROOM);
+        ms_pooled_rank same = *run(&of, 2, room.reserved_peak_bytes);
+        LAW(memcmp(&room, &same, sizeof room) == 0);
+        LAW(!of.line.pooled->oom && of.line.lack.missing_bytes == 0);
+        ms_pooled_rank less = *run(&of, 2, room.reserved_peak_bytes / 2);
+        const ms_pooled *pooled = of.line.pooled;
+        LAW(pooled->oom || less.reserved_peak_bytes < room.reserved_peak_bytes);
+        LAW(!pooled->oom || memcmp(&room, &less, sizeof room) == 0);
+        LAW(!pooled->oom || pooled->lack.requested_bytes > 0);
+        LAW(!pooled->oom || of.line.lack.op < of.plan.n_ops);
+        n_out += pooled->oom;
+        ms_arena_reset(&arena);
+    }
+    ck_assert_uint_gt(n_out, N_TRIALS / 2);
+    ms_arena_free(&arena);
+}
+END_TEST
+
+Suite *suite_pooled(void)
+{
+    Suite *suite = suite_create("pooled");
+    TCase *tcase = tcase_create("pooled");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, hands_out_what_is_asked_for);
+    tcase_add_test(tcase, steady_steps_are_steady);
+    tcase_add_test(tcase, a_small_device_runs_out);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
