@@ -24,6 +24,11 @@ const ms_option ms_options_table[] = {
      .help = "torch[,option=value...], options as in PYTORCH_CUDA_ALLOC_CONF, "
              "and version, va, fraction (memsim help traces); repeat it to "
              "compare"},
+    {.id = MS_OPTION_LEAKS,
+     .name = "leaks",
+     .commands = ALLOC,
+     .help = "tell what is alive at the same point of successive steps and "
+             "grows (memsim help traces)"},
     {.id = MS_OPTION_MEMORY,
      .name = "memory",
      .commands = ALLOC,
