@@ -90,7 +90,47 @@ def check_debian(segments):
     return "read"
 
 
+def leak(keeps):
+    """A snapshot of five steps; each may keep 12 MiB of what it caches."""
+    size, trace, segments, idle = 12 << 20, [], [], []
+    main_frame = {"filename": "/home/me/train.py", "line": 7, "name": "main"}
+
+    def put(action, address, line, name):
+        top = {"filename": "/home/me/train.py", "line": line, "name": name}
+        hidden = {"filename": "??", "line": 0, "name": "malloc"}
+        trace.append({"action": action, "addr": address, "size": size,
+                      "stream": 0, "frames": [hidden, top, main_frame]})
+
+    def alloc(line, name):
+        if not idle:
+            idle.append(0x7F0000000000 + len(segments) * size)
+            segments.append({
+                "device": 0, "address": idle[0], "total_size": size,
+                "stream": 0, "segment_type": "large", "blocks": [{
+                    "size": size, "requested_size": size,
+                    "state": "inactive"}]})
+            put("segment_alloc", idle[0], line, name)
+        idle.sort()
+        put("alloc", idle[0], line, name)
+        return idle.pop(0)
+
+    for _ in range(5):
+        made, cached = alloc(12, "forward"), alloc(31, "cache")
+        for address in [made] if keeps else [made, cached]:
+            put("free_requested", address, 40, "drop")
+            put("free_completed", address, 40, "drop")
+            idle.append(address)
+    for segment in segments:
+        if segment["address"] not in idle:
+            segment["blocks"][0]["state"] = "active_allocated"
+    pickle.dump({"segments": segments, "device_traces": [trace]},
+                sys.stdout.buffer, protocol=2)
+
+
 def main():
+    if sys.argv[1] == "leak":
+        leak(sys.argv[2] == "1")
+        return
     names = sys.argv[1:]
     data = open(names[0], "rb").read()
     snapshot = pickle.loads(data)

@@ -29,3 +29,16 @@ check gpt2 -p checkpoint:sqrt+microbatch:2 --batch 4
 check gpt2 -p fsdp:dp=8,impl=1,limit=0 --batch 8
 check gpt2 -p swap:torchtune --batch 16 --book device
 check "$here/golden/files/names.json"
+
+# ---- leaks by frames
+
+python3 "$here/memoryviz.py" leak 1 >"$folder/leaks"
+python3 "$here/memoryviz.py" leak 0 >"$folder/none"
+"$memsim" alloc "$folder/leaks" --leaks | sed -n '/^as recorded/,$p' |
+    tee "$folder/told"
+grep -q '^ *12.00 MiB  *1  *5  cache (train.py:31) < main (train.py:7)$' \
+    "$folder/told"
+grep -q '^leaks: 1 of 2 groups grow at 5 recurrences of 2 allocations$' \
+    "$folder/told"
+"$memsim" alloc "$folder/none" --leaks |
+    grep '^leaks: nothing grows at 5 recurrences of 2 allocations$'

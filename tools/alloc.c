@@ -377,7 +377,7 @@ static ms_err run_all(const ms_hall *hall, ms_alloc_run *run, ms_fault *fault)
     if (csv != NULL && !ms_outputs_is_stdout(csv) && !quiet)
         ms_complain_note("wrote", csv);
     if (run->leaks != NULL)
-        MS_TRY(ms_alloc_leaks_find(run->leaks, run->source.name, fault));
+        MS_TRY(ms_alloc_leaks_find(run->leaks, &run->source, fault));
     if (ms_options_value(arguments, MS_OPTION_JSON) != NULL)
         MS_TRY(ms_alloc_data_json(run, &text, fault));
     else if (!ms_outputs_is_stdout(csv) && !quiet)

@@ -99,8 +99,8 @@ ms_err ms_alloc_leaks_alloc(ms_alloc_leaks *leaks, uint64_t id, uint64_t bytes,
 void ms_alloc_leaks_free(ms_alloc_leaks *leaks, uint64_t id);
 ms_err ms_alloc_leaks_mark(ms_alloc_leaks *leaks, ms_alloc_mark kind,
                            ms_fault *fault);
-/* MS_EINPUT (name: the trace's): steps cannot be told. */
-ms_err ms_alloc_leaks_find(ms_alloc_leaks *leaks, const char *name,
+/* MS_EINPUT: steps cannot be told. */
+ms_err ms_alloc_leaks_find(ms_alloc_leaks *leaks, const ms_alloc_source *source,
                            ms_fault *fault);
 ms_alloc_level *ms_alloc_leaks_levels(const ms_alloc_leaks *leaks,
                                       uint32_t group);

@@ -171,20 +171,24 @@ static ms_err find_period(const ms_alloc_leaks *leaks, uint32_t *period,
     return MS_OK;
 }
 
-static ms_err fail_steps(const char *name, bool marked, ms_fault *fault)
+static ms_err fail_steps(const ms_alloc_source *source, bool marked,
+                         ms_fault *fault)
 {
-    const char *hint = "mark them in the trace: a line \"# step\" or \"P\" "
-                       "before each of at least four";
+    const char *hint =
+        source->is_recorded
+            ? "record at least three steps that allocate the same"
+            : "mark them in the trace: a line \"# step\" or \"P\" before each "
+              "of at least four";
     if (marked)
-        return ms_fail(fault, MS_EINPUT, name, hint,
+        return ms_fail(fault, MS_EINPUT, source->name, hint,
                        "--leaks compares at least four marked steps, the first "
                        "of which sets up what stays");
-    return ms_fail(fault, MS_EINPUT, name, hint,
+    return ms_fail(fault, MS_EINPUT, source->name, hint,
                    "--leaks cannot tell steps: the last half of the "
                    "allocations is not three times the same");
 }
 
-static ms_err find_points(ms_alloc_leaks *leaks, const char *name,
+static ms_err find_points(ms_alloc_leaks *leaks, const ms_alloc_source *source,
                           ms_fault *fault)
 {
     uint32_t length, n;
@@ -194,7 +198,7 @@ static ms_err find_points(ms_alloc_leaks *leaks, const char *name,
     if (leaks->by != MS_ALLOC_PERIOD) {
         const ms_alloc_marks *marks = &leaks->marks[leaks->by];
         if (marks->n <= LEAST_POINTS)
-            return fail_steps(name, true, fault);
+            return fail_steps(source, true, fault);
         n = marks->n - 1 < MOST_POINTS ? marks->n - 1 : MOST_POINTS;
         leaks->points = marks->at + marks->n - n;
         leaks->n_points = n;
@@ -202,7 +206,7 @@ static ms_err find_points(ms_alloc_leaks *leaks, const char *name,
     }
     MS_TRY(find_period(leaks, &leaks->period, &length, fault));
     if (leaks->period == 0 || length < leaks->n_lives - length)
-        return fail_steps(name, false, fault);
+        return fail_steps(source, false, fault);
     n = length / leaks->period;
     n = n < MOST_POINTS ? n : MOST_POINTS;
     leaks->points = ms_arena_take_raw(leaks->arena, n, sizeof *leaks->points);
@@ -280,10 +284,10 @@ static void insert(ms_alloc_leaks *leaks, uint32_t group)
     leaks->found[at] = group;
 }
 
-ms_err ms_alloc_leaks_find(ms_alloc_leaks *leaks, const char *name,
+ms_err ms_alloc_leaks_find(ms_alloc_leaks *leaks, const ms_alloc_source *source,
                            ms_fault *fault)
 {
-    MS_TRY(find_points(leaks, name, fault));
+    MS_TRY(find_points(leaks, source, fault));
     leaks->levels =
         ms_arena_take(leaks->arena, (size_t)leaks->n_groups * leaks->n_points,
                       sizeof *leaks->levels);

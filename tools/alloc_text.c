@@ -226,14 +226,13 @@ static void put_recorded(const ms_alloc_run *run, const view *v,
 
 static void put_steps(const ms_alloc_leaks *leaks, ms_text *text)
 {
-    ms_text_add(text, " at %u successive steps (", leaks->n_points);
-    if (leaks->by == MS_ALLOC_STEPS)
-        ms_text_add(text, "marked \"# step\")\n");
-    else if (leaks->by == MS_ALLOC_RESETS)
-        ms_text_add(text, "told by resets of the peak)\n");
+    if (leaks->by == MS_ALLOC_PERIOD)
+        ms_text_add(text, " at %u recurrences of %s allocations\n",
+                    leaks->n_points, ms_quantity_count(leaks->period).s);
     else
-        ms_text_add(text, "%s allocations that recur)\n",
-                    ms_quantity_count(leaks->period).s);
+        ms_text_add(text, " at %u successive steps (%s)\n", leaks->n_points,
+                    leaks->by == MS_ALLOC_STEPS ? "marked \"# step\""
+                                                : "told by resets of peaks");
 }
 
 static void put_leak(const ms_alloc_run *run, uint32_t g, ms_text *text)
@@ -273,12 +272,15 @@ static void put_leaks(const ms_alloc_run *run, const ms_style *style,
     put_steps(leaks, text);
     if (none)
         return;
-    ms_screen_right(text, COLUMN, "per step");
+    ms_screen_right(text, COLUMN, "growth each");
     ms_screen_right(text, COLUMN, "alive first");
     ms_screen_right(text, COLUMN, "alive last");
     ms_text_add(text, "  allocated by\n");
     for (uint32_t i = 0; i < leaks->n_found; i++)
         put_leak(run, leaks->found[i], text);
+    if (leaks->by == MS_ALLOC_PERIOD)
+        ms_text_add(text, "steps are told by recurrence: what recurs could be "
+                          "layers of one step, too\n");
 }
 
 void ms_alloc_text_write(const ms_alloc_run *run, const ms_style *style,

@@ -33,14 +33,14 @@ steps 1 '# step' | leaks
 steps 1 P | leaks --allocator torch --allocator torch,expandable_segments=True
 steps 0 '' | leaks
 steps 0 '# step' | leaks
-steps 1 '' >leak.txt
-"$MEMSIM" alloc leak.txt --leaks --json | sed -n '/"leaks"/,$p'
+steps 1 '' >kept.txt
+"$MEMSIM" alloc kept.txt --leaks --json | sed -n '/"leaks"/,$p'
 steps 1 P | "$MEMSIM" alloc - --leaks --json | sed -n '/"leaks"/,$p'
-"$MEMSIM" alloc leak.txt --leaks --csv rows.csv -q
-"$MEMSIM" alloc leak.txt --csv - | cmp - rows.csv
+"$MEMSIM" alloc kept.txt --leaks --csv rows.csv -q
+"$MEMSIM" alloc kept.txt --csv - | cmp - rows.csv
 
 # Where steps cannot be told.
-head -n 50 leak.txt | "$MEMSIM" alloc - --leaks
+head -n 50 kept.txt | "$MEMSIM" alloc - --leaks
 steps 1 '# step' | head -n 100 | "$MEMSIM" alloc - --leaks
 "$MEMSIM" alloc - --leaks </dev/null
 "$MEMSIM" alloc alloc.txt --leaks --json
