@@ -25,6 +25,7 @@ typedef struct allocations {
     uint64_t *pieces; /* per row and stream: which piece holds it up; NULL:
                          no free waits */
     ms_text text;
+    ms_fault *fault;
 } allocations;
 
 static void put_numbers(ms_text *text, char kind, const uint64_t *numbers,
@@ -138,7 +139,8 @@ static bool next(void *of, const char **bytes, size_t *length)
     *bytes = a->text.bytes;
     *length = a->text.length;
     if (a->text.failed)
-        errno = ENOMEM;
+        ms_fail_nomem(a->fault);
+    errno = ECANCELED; /* the fault says more */
     return !a->text.failed;
 }
 
@@ -147,8 +149,10 @@ ms_err ms_allocations_write(const ms_export *of, const char *path,
 {
     ms_request *list;
     bool waits = false;
-    allocations a = {
-        .of = of, .plan = of->line->plan, .text = {.arena = arena}};
+    allocations a = {.of = of,
+                     .plan = of->line->plan,
+                     .text = {.arena = arena},
+                     .fault = fault};
     MS_TRY(ms_requests_list(of->line, of->machine, of->rank, arena, &list, &a.n,
                             fault));
     a.list = list;
@@ -160,5 +164,6 @@ ms_err ms_allocations_write(const ms_export *of, const char *path,
         if (a.pieces == NULL)
             return ms_fail_nomem(fault);
     }
-    return ms_output_stream(path, next, &a, fault);
+    ms_err err = ms_output_stream(path, next, &a, fault);
+    return a.text.failed ? MS_ENOMEM : err;
 }

@@ -14,6 +14,7 @@ typedef struct lifetimes {
     uint32_t *upper;        /* per request: when what it allocates ends */
     uint32_t clock, n_rows; /* instants, lines so far */
     ms_text text;
+    ms_fault *fault;
 } lifetimes;
 
 static bool is_instant(const ms_request *request)
@@ -67,7 +68,8 @@ static bool next(void *of, const char **bytes, size_t *length)
     *bytes = l->text.bytes;
     *length = l->text.length;
     if (l->text.failed)
-        errno = ENOMEM;
+        ms_fail_nomem(l->fault);
+    errno = ECANCELED; /* the fault says more */
     return !l->text.failed;
 }
 
@@ -75,7 +77,8 @@ ms_err ms_lifetimes_write(const ms_export *of, const char *path,
                           ms_arena *arena, ms_fault *fault)
 {
     ms_request *list;
-    lifetimes l = {.plan = of->line->plan, .text = {.arena = arena}};
+    lifetimes l = {
+        .plan = of->line->plan, .text = {.arena = arena}, .fault = fault};
     MS_TRY(ms_requests_list(of->line, of->machine, of->rank, arena, &list, &l.n,
                             fault));
     l.list = list;
@@ -84,5 +87,6 @@ ms_err ms_lifetimes_write(const ms_export *of, const char *path,
     if (l.upper == NULL || ends == NULL)
         return ms_fail_nomem(fault);
     find_ends(&l, ends);
-    return ms_output_stream(path, next, &l, fault);
+    ms_err err = ms_output_stream(path, next, &l, fault);
+    return l.text.failed ? MS_ENOMEM : err;
 }

@@ -225,8 +225,8 @@ static const char *const traces[][MOST_WORDS] = {
     {"recorded.json", "--csv=/dev/null"},
     {"expandable.json", "--json"},
     {"snapshot.pickle", "--allocator=torch,version=2.4"},
-    {"leak.txt", "--leaks", "--json"},
-    {"leak.txt", "--leaks"},
+    {"../../fuzz/corpus/alloc/leak", "--leaks", "--json"},
+    {"../../fuzz/corpus/alloc/leak", "--leaks"},
 };
 #define N_TRACES ((int)(sizeof traces / sizeof traces[0]))
 
