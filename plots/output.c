@@ -197,8 +197,9 @@ static ms_err write_new(const char *path, const struct source *source,
                        "the name of the output is empty");
     if (!replace_undisturbed(path, 0, source))
         return failed(fault, path,
-                      "does its folder exist, and may you "
-                      "write there?");
+                      errno == ENOSPC || errno == EDQUOT
+                          ? "make room there, or name another place"
+                          : "does its folder exist, and may you write there?");
     return MS_OK;
 }
 

@@ -322,6 +322,8 @@ static ms_err stream_csv(ms_alloc_run *run, const char *path, ms_arena *trial,
 {
     table t = {
         .run = run, .text = {.arena = trial}, .more = true, .fault = fault};
+    if (ms_outputs_is_stdout(path))
+        ms_screen_end_with_reader();
     ms_err err = ms_output_stream(path, next_piece, &t, fault);
     return t.err != MS_OK ? t.err : err;
 }

@@ -143,9 +143,12 @@ static ms_err read_outputs(const ms_hall *hall, const ms_comparison *c,
         .json = ms_options_value(arguments, MS_OPTION_JSON) != NULL,
         .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL};
     MS_TRY(ms_outputs_picture(arguments, hall->keep, &out->figure, fault));
-    if (out->json && ms_outputs_is_stdout(out->csv))
-        return ms_fail(fault, MS_EUSAGE, NULL, "ask for one of them",
-                       "--json and --csv - both go to standard output");
+    if (out->json + ms_outputs_is_stdout(out->csv) +
+            ms_outputs_is_stdout(out->figure.path) >
+        1)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "ask for one of --json and a file named -",
+                       "standard output can carry one result only");
     if (is_timeline(out) && c->n > MS_TOTALS_MOST)
         return ms_fail(fault, MS_EUSAGE, NULL,
                        "leave some out, or draw --figure bars",
@@ -192,7 +195,7 @@ static ms_err print_result(const ms_hall *hall, const ms_comparison *c,
         return ms_screen_print(csv, fault);
     if (out->json)
         ms_compare_data_json(c, &text);
-    else if (!out->quiet)
+    else if (!out->quiet && !ms_outputs_is_stdout(out->figure.path))
         ms_compare_text_write(c, ms_screen_style(1, colour), &text);
     MS_TRY(ms_screen_print(&text, fault));
     return out->csv == NULL
@@ -207,8 +210,10 @@ static ms_err write_figure(const ms_hall *hall, const ms_comparison *c,
     const char *path = out->figure.path;
     if (path == NULL)
         return MS_OK;
+    if (ms_outputs_is_stdout(path))
+        ms_screen_end_with_reader();
     MS_TRY(ms_compare_figure_draw(c, &out->figure, hall->trial, fault));
-    if (!out->quiet)
+    if (!out->quiet && !ms_outputs_is_stdout(path))
         ms_complain_note("wrote", path);
     return MS_OK;
 }

@@ -4,7 +4,7 @@ try() {
     "$MEMSIM" alloc alloc.txt -q "$@" 2>&1
     echo "$?"
 }
-for spec in touch torch,version=2.9 torch,va=up torch,fraction=2 torch, \
+for spec in touch torch,version=2.9 torch,va=up torch,fraction=2 'torch,' \
     torch,expandable_segments torch,expandable_segments=yes \
     torch,expandabel_segments=True torch,max_split_size_mb=19 \
     torch,version=2.4,max_split_size_mb=20 \

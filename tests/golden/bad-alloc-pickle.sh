@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Pickles that are wrong or hostile: the message names the byte, nothing runs.
 try() {
+    # shellcheck disable=SC2059 # with its escapes
     printf "$1" | "$MEMSIM" alloc - -q 2>&1
     echo "$?"
 }

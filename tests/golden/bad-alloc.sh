@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Traces that are wrong: the message names the line.
 try() {
+    # shellcheck disable=SC2059 # with its escapes
     printf "$1" | "$MEMSIM" alloc - -q 2>&1
     echo "$?"
 }

@@ -21,7 +21,7 @@ try tiny.json --grid batch=1 -o nowhere/part.csv
 ln -s nowhere link
 try tiny.json --grid batch=1 -o link
 try tiny.json --grid batch=1 -o /dev/full
-"$MEMSIM" sweep tiny.json --grid batch=1 2>&1 >/dev/full
+{ "$MEMSIM" sweep tiny.json --grid batch=1 >/dev/full; } 2>&1
 echo "status $?"
 try tiny.json --grid batch=1 -o /dev/null --resume
 ls part.csv 2>/dev/null

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Names that would steer a terminal, a shell or gnuplot are only shown.
+# shellcheck disable=SC2016 # meant to stay as it is
 name=$(printf 'a\033[31m$(touch pwned)`'"'"'\\ EOD')
 cp names.json "$name.json"
 "$MEMSIM" run "$name.json" --json >"$name.result.json"

@@ -4,6 +4,7 @@
 "$MEMSIM" compare a.json tiny.json -p checkpoint:full -p microbatch:3 \
     --batch 8 -q --plot both.svg --figure timeline --keep-script
 echo "$?"
+# shellcheck disable=SC2016 # gnuplot's names
 grep -c '^\$l[0-9] ' both.gp
 grep -o '1 of 3 variants refused' both.gp
 "$MEMSIM" compare tiny.json --batch 8 -p none -p checkpoint:full -q \
