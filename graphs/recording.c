@@ -221,6 +221,7 @@ static ms_err read_event(reader *r, uint32_t node, ms_recording_event *event)
     event->line = r->json.nodes[node].line;
     event->column = r->json.nodes[node].column;
     event->answers_at = r->out->n_answers;
+    event->site = MS_NONE;
     uint32_t n = r->json.nodes[node].value.n - 1;
     if (n != n_numbers[which] && n != n_numbers[which] + 1u)
         return ms_json_fail(&r->json, node, r->fault, NULL,

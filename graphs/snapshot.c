@@ -3,6 +3,7 @@
  * (allocator.md 15.)  A snapshot has the segments as they stand at its end and
  * a trace of what led there: undoing the trace from its last entry to the first
  * gives the segments at its start. */
+#include "graphs/frames.h"
 #include "graphs/graphs.h"
 #include "graphs/pickle.h"
 #include "graphs/sites.h"
@@ -16,7 +17,8 @@
 
 typedef struct entry {
     uint64_t address, bytes, stream;
-    uint32_t row; /* in the pickle, for faults */
+    uint32_t row;  /* in the pickle, for faults */
+    uint32_t site; /* MS_NONE where no frames are known */
     ms_torch_action action;
 } entry;
 
@@ -28,6 +30,7 @@ typedef struct reader {
     uint32_t device;
     entry *entries;
     uint32_t n_entries;
+    ms_frames frames;
     ms_sites segments, blocks;
     uint64_t mapped_bytes; /* in ranges, as the trace is undone */
     uint32_t blocks_room, answers_room, events_room;
@@ -341,11 +344,13 @@ static ms_err add_event(reader *r, uint32_t line, ms_recording_kind kind,
     *event = (ms_recording_event){.line = line,
                                   .kind = (uint8_t)kind,
                                   .answers_at = answers_at,
+                                  .site = MS_NONE,
                                   .n_answers = out->n_answers - answers_at};
     if (e != NULL && kind != MS_RECORDING_EMPTY) {
         event->address = kind == MS_RECORDING_OOM ? 0 : e->address;
         event->bytes = e->bytes;
         event->stream = e->stream;
+        event->site = e->site;
     }
     return MS_OK;
 }
@@ -451,7 +456,10 @@ static ms_err make_events(reader *r)
 static ms_err read_entry(reader *r, uint32_t dict, entry *e)
 {
     e->row = dict;
+    e->site = MS_NONE;
     MS_TRY(read_action(r, dict, &e->action));
+    if (e->action == MS_TORCH_ALLOC)
+        MS_TRY(ms_frames_find(&r->frames, dict, &e->site, r->fault));
     if (e->action != MS_TORCH_OOM)
         MS_TRY(read_number(r, dict, "addr", &e->address));
     MS_TRY(read_number(r, dict, "size", &e->bytes));
@@ -528,6 +536,7 @@ ms_err ms_snapshot_read(const char *name, const char *bytes, size_t length,
             "_dump_snapshot() after it",
             "this pickle has no trace of allocations");
     MS_TRY(read_settings(&r));
+    MS_TRY(ms_frames_open(&r.frames, &r.pickle, arena, recording, fault));
     MS_TRY(read_trace(&r, trace));
     uint64_t most = r.n_entries;
     for (uint32_t c = ms_pickle_first(&r.pickle, segments); c != MS_NONE;

@@ -42,6 +42,36 @@ ms_err ms_chrome_trace(const ms_timeline *line, const ms_report *report,
                        const ms_report_names *names, const char *path,
                        ms_arena *arena, ms_fault *fault);
 
+/* What exports of allocations need to know besides. */
+typedef struct ms_export {
+    const ms_timeline *line;
+    const ms_machine *machine;
+    const ms_report_names *names;
+    const char *model_path;  /* where the model was read */
+    const uint32_t *lines;   /* per layer of the graph its line in that file,
+                                0 where there is none; or NULL: none has */
+    uint8_t rank;            /* whose; a snapshot has all of them */
+    uint64_t capacity_bytes; /* of the device, what others hold included */
+    uint64_t context_bytes;  /* that they do */
+} ms_export;
+
+/* memoryviz.c: the step as torch.cuda.memory._dump_snapshot would pickle it,
+ * for pytorch.org/memory_viz and torch/cuda/_memory_viz.py.  Rows go through
+ * PyTorch's caching allocator (2.11, no options, addresses down) on a device
+ * that never refuses, so that the whole step is there; a device per rank.
+ * Frames, innermost first: tensor, op and pass, layer. */
+ms_err ms_memoryviz_write(const ms_export *of, const char *path,
+                          ms_arena *arena, ms_fault *fault);
+/* lifetimes.c: "id,lower,upper,size" as minimalloc reads it: a number,
+ * instants [lower, upper) counted in allocations and frees of the rank, bytes.
+ * What the step leaves alive ends with it. */
+ms_err ms_lifetimes_write(const ms_export *of, const char *path,
+                          ms_arena *arena, ms_fault *fault);
+/* allocations.c: the same as a trace in text form, which memsim alloc reads
+ * (sim/pools/alloctrace.h); ids are rows of the plan. */
+ms_err ms_allocations_write(const ms_export *of, const char *path,
+                            ms_arena *arena, ms_fault *fault);
+
 /* chart.c: the level over time in one line of width block characters, scaled
  * from 0 to the peak; peak columns keep their maximum. */
 ms_err ms_chart_line(const ms_timeline *line, uint8_t rank, uint32_t width,

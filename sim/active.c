@@ -18,7 +18,23 @@ typedef struct active_state {
     held_free *heap;     /* earliest first */
     uint32_t n_heap;
     ms_host_clock clock;
+    uint8_t *late; /* for ms_active_list, or NULL; then this, too */
+    ms_active_seen *seen;
+    uint32_t n_seen;
 } active_state;
+
+uint8_t ms_active_home(const ms_plan *plan, const ms_row *row)
+{
+    return row->of_compute ? (uint8_t)MS_STREAM_COMPUTE
+                           : plan->op[row->op].stream;
+}
+
+uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row)
+{
+    if (row->waited || row->pool != MS_DEVICE_POOL)
+        return 0;
+    return (uint8_t)(row->streams & ~(1u << ms_active_home(plan, row)));
+}
 
 static uint8_t rank_of(const ms_plan *plan, uint32_t row)
 {
@@ -57,10 +73,12 @@ static held_free pop(active_state *state)
     return first;
 }
 
-static void complete_frees(active_state *state)
+static void complete_frees(active_state *state, uint32_t op)
 {
     while (state->n_heap > 0 && state->heap[0].t_ns <= state->clock.host_ns) {
         uint32_t row = pop(state).row;
+        if (state->late)
+            state->seen[state->n_seen++] = (ms_active_seen){row, op};
         state->now_bytes[rank_of(state->plan, row)] -=
             state->plan->row[row].bytes;
     }
@@ -96,7 +114,7 @@ static ms_err allocate(active_state *state, uint32_t op, ms_fault *fault)
 
     if (r == end)
         return MS_OK;
-    complete_frees(state);
+    complete_frees(state, op);
     for (; r < end; r++)
         if (plan->row[r].pool == MS_DEVICE_POOL)
             bytes += plan->row[r].bytes;
@@ -117,8 +135,8 @@ static void issue(active_state *state, uint32_t op)
 static void release(active_state *state, uint32_t row)
 {
     const ms_plan *plan = state->plan;
-    uint8_t rank = rank_of(plan, row),
-            streams = ms_host_foreign(plan, &plan->row[row]);
+    uint8_t rank = rank_of(plan, row);
+    uint8_t streams = ms_active_foreign(plan, &plan->row[row]);
     const uint64_t *tail_ns = state->tail_ns + rank * (uint32_t)MS_N_STREAMS;
     held_free item = {0, row};
 
@@ -131,6 +149,8 @@ static void release(active_state *state, uint32_t row)
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
         if (streams & 1u << s && tail_ns[s] > item.t_ns)
             item.t_ns = tail_ns[s];
+    if (state->late)
+        state->late[row] = 1;
     push(state, item);
 }
 
@@ -149,6 +169,32 @@ static ms_err walk(active_state *state, ms_fault *fault)
     return MS_OK;
 }
 
+/* How many frees may have to wait. */
+static uint32_t count_foreign(const ms_plan *plan)
+{
+    uint32_t n = 0;
+
+    if (!plan->wait_at)
+        return 0; /* one stream: active is allocated */
+    for (uint32_t r = 0; r < plan->n_rows; r++)
+        n += ms_active_foreign(plan, &plan->row[r]) != 0;
+    return n;
+}
+
+static ms_err run(active_state *state, uint32_t n, ms_fault *fault)
+{
+    const ms_plan *plan = state->plan;
+    ms_arena *arena = state->arena;
+
+    state->now_bytes = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
+    state->tail_ns = ms_arena_take(arena, (size_t)plan->n_ranks * MS_N_STREAMS,
+                                   sizeof(uint64_t));
+    state->heap = ms_arena_take_raw(arena, n, sizeof *state->heap);
+    if (!state->now_bytes || !state->tail_ns || !state->heap)
+        return ms_fail_nomem(fault);
+    return walk(state, fault);
+}
+
 ms_err ms_active_book(const ms_plan *plan, const ms_machine *machine,
                       ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
@@ -157,19 +203,39 @@ ms_err ms_active_book(const ms_plan *plan, const ms_machine *machine,
         .arena = arena,
         .line = line,
         .clock = {.plan = plan, .line = line, .launch_ns = machine->launch_ns}};
-    uint32_t n = 0;
+    uint32_t n = count_foreign(plan);
 
-    if (!plan->wait_at)
-        return MS_OK; /* one stream: active is allocated */
-    for (uint32_t r = 0; r < plan->n_rows; r++)
-        n += ms_host_foreign(plan, &plan->row[r]) != 0;
-    if (n == 0)
+    return n == 0 ? MS_OK : run(&state, n, fault);
+}
+
+ms_err ms_active_list(const ms_timeline *line, const ms_machine *machine,
+                      ms_arena *arena, uint8_t **late,
+                      const ms_active_seen **seen, uint32_t *n, ms_fault *fault)
+{
+    const ms_plan *plan = line->plan;
+    bool apart = line->by_device || machine->paging.page_bytes > 0;
+    uint32_t most = apart ? 0 : count_foreign(plan);
+    ms_timeline own = *line; /* whose peaks are told again */
+    active_state state = {
+        .plan = plan,
+        .arena = arena,
+        .line = &own,
+        .clock = {.plan = plan, .line = &own, .launch_ns = machine->launch_ns}};
+
+    *late = NULL;
+    *n = 0;
+    if (most == 0)
         return MS_OK;
-    state.now_bytes = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
-    state.tail_ns = ms_arena_take(arena, (size_t)plan->n_ranks * MS_N_STREAMS,
-                                  sizeof(uint64_t));
-    state.heap = ms_arena_take_raw(arena, n, sizeof *state.heap);
-    if (!state.now_bytes || !state.tail_ns || !state.heap)
+    own.raises = NULL;
+    own.n_raises = 0;
+    own.ranks = ms_arena_take(arena, plan->n_ranks, sizeof *own.ranks);
+    state.late = ms_arena_take(arena, plan->n_rows, 1);
+    state.seen = ms_arena_take_raw(arena, most, sizeof *state.seen);
+    if (!own.ranks || !state.late || !state.seen)
         return ms_fail_nomem(fault);
-    return walk(&state, fault);
+    MS_TRY(run(&state, most, fault));
+    *late = state.late;
+    *seen = state.seen;
+    *n = state.n_seen;
+    return MS_OK;
 }

@@ -19,4 +19,15 @@
 ms_err ms_active_book(const ms_plan *plan, const ms_machine *machine,
                       ms_arena *arena, ms_timeline *line, ms_fault *fault);
 
+/* For requests.c: which frees wait (late[row] = 1; NULL: none does, or the
+ * books are by device time) and, ascending by op, whose allocations find which
+ * of them completed; some never are. */
+typedef struct ms_active_seen {
+    uint32_t row, op;
+} ms_active_seen;
+ms_err ms_active_list(const ms_timeline *line, const ms_machine *machine,
+                      ms_arena *arena, uint8_t **late,
+                      const ms_active_seen **seen, uint32_t *n,
+                      ms_fault *fault);
+
 #endif

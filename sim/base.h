@@ -109,6 +109,8 @@ void ms_text_u64(ms_text *text, uint64_t value);
 void ms_text_i64(ms_text *text, int64_t value);
 /* A JSON string with quotes; invalid UTF-8 becomes U+FFFD. */
 void ms_text_json(ms_text *text, const char *string);
+/* The length of the valid UTF-8 character at string, 0 if there is none. */
+size_t ms_text_character(const char *string);
 /* "%.6g" whatever the locale; "null" for what is no number. */
 void ms_text_double(ms_text *text, double value);
 

@@ -41,19 +41,4 @@ static inline void ms_host_issue(ms_host_clock *clock, uint32_t op)
     clock->host_ns += clock->plan->op[op].ns > 0 ? clock->launch_ns : 0;
 }
 
-/* The stream whose memory a row is. */
-static inline uint8_t ms_host_home(const ms_plan *plan, const ms_row *row)
-{
-    return row->of_compute ? (uint8_t)MS_STREAM_COMPUTE
-                           : plan->op[row->op].stream;
-}
-
-/* The streams that must pass a row before it is free. */
-static inline uint8_t ms_host_foreign(const ms_plan *plan, const ms_row *row)
-{
-    if (row->waited || row->pool != MS_DEVICE_POOL)
-        return 0;
-    return (uint8_t)(row->streams & ~(1u << ms_host_home(plan, row)));
-}
-
 #endif

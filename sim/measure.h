@@ -31,6 +31,32 @@ ms_err ms_timeline_points(const ms_timeline *line, uint8_t rank,
                           uint32_t max_points, ms_arena *arena,
                           ms_point **points, uint32_t *n, ms_fault *fault);
 
+/* ---- requests.c: what an allocator is asked for -------------------------- */
+
+/* FREE_LATER: freed by the host while other streams still use it; COMPLETED
+ * when they have passed it and an allocation is about to look (or never: the
+ * step ends before). */
+typedef enum ms_request_kind {
+    MS_REQUEST_ALLOC,
+    MS_REQUEST_FREE,
+    MS_REQUEST_FREE_LATER,
+    MS_REQUEST_COMPLETED
+} ms_request_kind;
+typedef struct ms_request {
+    uint64_t t_ns;
+    uint32_t row;
+    uint8_t kind;
+} ms_request;
+/* Of the device pool of one rank, in booking order.  Rows of no bytes never
+ * reach an allocator. */
+ms_err ms_requests_list(const ms_timeline *line, const ms_machine *machine,
+                        uint8_t rank, ms_arena *arena, ms_request **list,
+                        uint32_t *n, ms_fault *fault);
+/* active.c: the streams that must pass a row before its memory is free, a bit
+ * each, and the stream whose memory it is. */
+uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row);
+uint8_t ms_active_home(const ms_plan *plan, const ms_row *row);
+
 /* ---- bylayer.c: what each layer keeps and repeats ------------------------ */
 
 /* A block, or a layer that is in none (of an op graph without names: a unit),

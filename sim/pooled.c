@@ -155,7 +155,7 @@ static ms_err request(pooled_run *run, uint32_t op, uint32_t r)
     uint8_t rank = plan->op[op].rank;
     run->out->ranks[rank].requests += run->stop_op == MS_NONE;
     MS_TRY(ms_torch_malloc(run->pools[rank], row->bytes,
-                           ms_host_home(plan, row), block, run->fault));
+                           ms_active_home(plan, row), block, run->fault));
     if (*block == MS_NONE)
         run_out(run, op, row->bytes);
     return MS_OK;
@@ -170,7 +170,7 @@ static ms_err release(pooled_run *run, uint32_t r)
     if (block == MS_NONE)
         return MS_OK;
     run->blocks.block[r] = MS_NONE;
-    uint8_t streams = run->queue ? ms_host_foreign(plan, row) : 0;
+    uint8_t streams = run->queue ? ms_active_foreign(plan, row) : 0;
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
         if (streams >> s & 1u)
             MS_TRY(ms_torchstreams_record(pool, block, s, run->fault));
@@ -341,7 +341,7 @@ static ms_err look(pooled_run *run, uint32_t op)
     for (uint32_t i = 0; i < shot.n_segments; i++) {
         const ms_torch_segment_view *segment = &shot.segments[i];
         bool serves = next && segment->small == small &&
-                      segment->stream == ms_host_home(plan, next);
+                      segment->stream == ms_active_home(plan, next);
         for (uint32_t b = 0; b < segment->n_blocks; b++)
             look_at(&segment->blocks[b], serves ? rounded_bytes : UINT64_MAX,
                     at);

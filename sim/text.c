@@ -69,11 +69,11 @@ void ms_text_i64(ms_text *text, int64_t value)
     ms_text_u64(text, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
-/* The length of the valid UTF-8 character at bytes, 0 if there is none
- * (overlong forms and surrogates are none; Unicode 15, table 3-7).  Stops at
- * the NUL, which is no continuation byte. */
-static size_t character(const unsigned char *bytes)
+/* Overlong forms and surrogates are none (Unicode 15, table 3-7).  Stops at the
+ * NUL, which is no continuation byte. */
+size_t ms_text_character(const char *string)
 {
+    const unsigned char *bytes = (const unsigned char *)string;
     static const struct {
         unsigned char first, last, low, high, length;
     } forms[] = {
@@ -113,7 +113,7 @@ void ms_text_json(ms_text *text, const char *string)
     const unsigned char *at = (const unsigned char *)string;
     ms_text_put(text, "\"", 1);
     while (*at != '\0') {
-        size_t length = character(at);
+        size_t length = ms_text_character((const char *)at);
         if (length == 0)
             ms_text_put(text, "\xef\xbf\xbd", 3);
         else if (*at < 0x20 || *at == '"' || *at == '\\')

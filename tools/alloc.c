@@ -101,6 +101,43 @@ static ms_err take_header(ms_alloc_run *run, const ms_alloctrace_spot *spot,
     return MS_OK;
 }
 
+/* "# step 3" in the middle of a trace. */
+static ms_err note_comment(const ms_alloc_run *run, const ms_alloctext_op *op,
+                           ms_fault *fault)
+{
+    if (run->leaks == NULL || strcmp(op->key, "step") != 0)
+        return MS_OK;
+    return ms_alloc_leaks_mark(run->leaks, MS_ALLOC_STEPS, fault);
+}
+
+static ms_err note_text(const ms_alloc_run *run, const ms_alloctext_op *op,
+                        ms_fault *fault)
+{
+    if (run->leaks == NULL || !run->row.ok)
+        return MS_OK;
+    if (op->kind == 'a')
+        return ms_alloc_leaks_alloc(run->leaks, op->id, op->bytes, op->stream,
+                                    MS_NONE, fault);
+    if (op->kind == 'f')
+        ms_alloc_leaks_free(run->leaks, op->id);
+    return op->kind == 'P'
+               ? ms_alloc_leaks_mark(run->leaks, MS_ALLOC_RESETS, fault)
+               : MS_OK;
+}
+
+static ms_err note_event(const ms_alloc_run *run,
+                         const ms_recording_event *event, ms_fault *fault)
+{
+    if (run->leaks == NULL || !run->row.ok)
+        return MS_OK;
+    if (event->kind == MS_RECORDING_ALLOC)
+        return ms_alloc_leaks_alloc(run->leaks, event->address, event->bytes,
+                                    event->stream, event->site, fault);
+    if (event->kind == MS_RECORDING_FREE || event->kind == MS_RECORDING_ASKED)
+        ms_alloc_leaks_free(run->leaks, event->address);
+    return MS_OK;
+}
+
 static ms_err step_text(ms_alloc_run *run, bool *more, ms_fault *fault)
 {
     for (;;) {
@@ -116,6 +153,8 @@ static ms_err step_text(ms_alloc_run *run, bool *more, ms_fault *fault)
         MS_TRY(ms_alloctext_line(&spot, line, length, &op, fault));
         if (op.kind == '#')
             MS_TRY(take_header(run, &spot, &op, fault));
+        if (op.kind == '#')
+            MS_TRY(note_comment(run, &op, fault));
         if (op.kind == '#' || op.kind == 0)
             continue;
         if (!run->started)
@@ -123,7 +162,7 @@ static ms_err step_text(ms_alloc_run *run, bool *more, ms_fault *fault)
         for (uint32_t i = run->n_pools; i-- > 0;)
             MS_TRY(ms_allocplay_do(&run->pools[i].follow.play, &spot, &op,
                                    &run->row, fault));
-        return MS_OK;
+        return note_text(run, &op, fault);
     }
 }
 
@@ -137,8 +176,10 @@ static ms_err step(ms_alloc_run *run, bool *more, ms_fault *fault)
     for (uint32_t i = run->n_pools; i-- > 0;)
         MS_TRY(
             ms_allocfollow_do(&run->pools[i].follow, &run->row, more, fault));
+    const ms_recording *recording = &run->source.recording;
     if (*more)
-        return MS_OK;
+        return note_event(run, &recording->events[run->pools[0].follow.at - 1],
+                          fault);
     for (uint32_t i = 0; i < run->n_pools; i++)
         MS_TRY(ms_allocfollow_end(&run->pools[i].follow, run->keep, fault));
     return MS_OK;
@@ -253,6 +294,8 @@ static ms_err run_all(const ms_hall *hall, ms_alloc_run *run, ms_fault *fault)
         MS_TRY(step(run, &more, fault));
     if (csv != NULL && !ms_outputs_is_stdout(csv) && !quiet)
         ms_complain_note("wrote", csv);
+    if (run->leaks != NULL)
+        MS_TRY(ms_alloc_leaks_find(run->leaks, &run->source, fault));
     if (ms_options_value(arguments, MS_OPTION_JSON) != NULL)
         MS_TRY(ms_alloc_data_json(run, &text, fault));
     else if (!ms_outputs_is_stdout(csv) && !quiet)
@@ -270,6 +313,9 @@ ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
     const char *memory = ms_options_value(arguments, MS_OPTION_MEMORY);
     ms_alloc_run run = {.keep = hall->keep,
                         .head = {.conf = "", .policy = -1, .version = -1}};
+    ms_alloc_leaks leaks = {.arena = hall->trial};
+    if (ms_options_value(arguments, MS_OPTION_LEAKS) != NULL)
+        run.leaks = &leaks;
     *status = 0;
     MS_TRY(read_pools(arguments, &run, fault));
     if (memory != NULL)

@@ -6,6 +6,7 @@
  *
  *     alloc.c       options to runs, the stream of operations through them
  *     alloc_read.c  where operations come from: text or a recorded history
+ *     alloc_leaks.c what grows from step to step
  *     alloc_data.c  runs as JSON
  *     alloc_text.c  runs for people
  *
@@ -39,6 +40,72 @@ void ms_alloc_read_close(ms_alloc_source *source);
 ms_err ms_alloc_read_line(ms_alloc_source *source, ms_arena *arena, char **line,
                           size_t *length, ms_fault *fault);
 
+/* ---- alloc_leaks.c: what grows ------------------------------------------- */
+
+/* How steps are told, the first that there is. */
+typedef enum ms_alloc_mark {
+    MS_ALLOC_STEPS,  /* lines "# step ..." */
+    MS_ALLOC_RESETS, /* of the peaks */
+    MS_ALLOC_N_MARKS,
+    MS_ALLOC_PERIOD = MS_ALLOC_N_MARKS /* the allocations recur */
+} ms_alloc_mark;
+
+typedef struct ms_alloc_slots { /* row MS_NONE: empty */
+    uint64_t *keys;
+    uint32_t *rows, capacity;
+} ms_alloc_slots;
+
+/* Instants count allocations and frees; end UINT64_MAX: still alive. */
+typedef struct ms_alloc_life {
+    uint64_t bytes, begin, end;
+    uint32_t group;
+} ms_alloc_life;
+
+/* site: row of the recording's, or MS_NONE: then bytes and stream count. */
+typedef struct ms_alloc_group {
+    uint32_t site;
+    uint64_t bytes, stream;
+} ms_alloc_group;
+
+typedef struct ms_alloc_level {
+    uint64_t count, bytes;
+} ms_alloc_level;
+
+typedef struct ms_alloc_leaks {
+    ms_arena *arena;
+    uint64_t clock;
+    ms_alloc_slots id_slots, group_slots;
+    ms_alloc_life *lives;
+    ms_alloc_group *groups;
+    uint32_t n_lives, lives_capacity, n_groups, groups_capacity, n_ids;
+    struct ms_alloc_marks {
+        uint64_t *at;
+        uint32_t n, capacity;
+    } marks[MS_ALLOC_N_MARKS];
+
+    /* What find makes of it. */
+    ms_alloc_mark by;
+    uint32_t period; /* with MS_ALLOC_PERIOD: allocations of a step */
+    uint64_t *points;
+    uint32_t n_points;
+    ms_alloc_level *levels;   /* per group and point */
+    uint32_t *found, n_found; /* groups that grow, the largest first */
+} ms_alloc_leaks;
+typedef struct ms_alloc_marks ms_alloc_marks;
+
+ms_err ms_alloc_leaks_alloc(ms_alloc_leaks *leaks, uint64_t id, uint64_t bytes,
+                            uint64_t stream, uint32_t site, ms_fault *fault);
+/* An id that is not known is none of the trace's. */
+void ms_alloc_leaks_free(ms_alloc_leaks *leaks, uint64_t id);
+ms_err ms_alloc_leaks_mark(ms_alloc_leaks *leaks, ms_alloc_mark kind,
+                           ms_fault *fault);
+/* MS_EINPUT: steps cannot be told. */
+ms_err ms_alloc_leaks_find(ms_alloc_leaks *leaks, const ms_alloc_source *source,
+                           ms_fault *fault);
+ms_alloc_level *ms_alloc_leaks_levels(const ms_alloc_leaks *leaks,
+                                      uint32_t group);
+uint64_t ms_alloc_leaks_growth(const ms_alloc_leaks *leaks, uint32_t group);
+
 /* ---- alloc.c ------------------------------------------------------------- */
 
 typedef struct ms_alloc_pool {
@@ -56,7 +123,8 @@ typedef struct ms_alloc_run {
     uint32_t conf_line;
     bool started, device_known;
     ms_arena *keep;
-    ms_allocplay_row row; /* of the first pool, after the last operation */
+    ms_allocplay_row row;  /* of the first pool, after the last operation */
+    ms_alloc_leaks *leaks; /* NULL: nobody asks */
 } ms_alloc_run;
 
 /* ---- alloc_data.c, alloc_text.c ------------------------------------------ */

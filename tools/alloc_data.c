@@ -136,6 +136,52 @@ static ms_err put_pool(const ms_alloc_run *run, const ms_alloc_pool *pool,
     return MS_OK;
 }
 
+static void put_leak(const ms_alloc_run *run, uint32_t g, ms_text *text)
+{
+    const ms_alloc_leaks *leaks = run->leaks;
+    const ms_alloc_group *group = &leaks->groups[g];
+    const ms_alloc_level *levels = ms_alloc_leaks_levels(leaks, g);
+    ms_text_add(text, "\n   {\"site\": ");
+    if (group->site != MS_NONE) {
+        ms_text_json(text, run->source.recording.sites[group->site]);
+    } else {
+        ms_text_add(text, "null");
+        put_number(text, "request_bytes", group->bytes);
+        put_number(text, "stream", group->stream);
+    }
+    ms_text_add(text, ", \"alive\": [");
+    for (uint32_t k = 0; k < leaks->n_points; k++) {
+        ms_text_add(text, "%s", k > 0 ? ", " : "");
+        ms_text_u64(text, levels[k].count);
+    }
+    ms_text_add(text, "], \"bytes\": [");
+    for (uint32_t k = 0; k < leaks->n_points; k++) {
+        ms_text_add(text, "%s", k > 0 ? ", " : "");
+        ms_text_u64(text, levels[k].bytes);
+    }
+    ms_text_add(text, "]}");
+}
+
+/* Of what grows: levels at each of the steps. */
+static void put_leaks(const ms_alloc_run *run, ms_text *text)
+{
+    static const char *const by[] = {"step", "reset", "period"};
+    const ms_alloc_leaks *leaks = run->leaks;
+    ms_text_add(text, ",\n \"leaks\": {\"steps\": %u", leaks->n_points);
+    put_word(text, "steps_by", by[leaks->by]);
+    ms_text_add(text, ", \"period_allocations\": ");
+    if (leaks->by == MS_ALLOC_PERIOD)
+        ms_text_u64(text, leaks->period);
+    else
+        ms_text_add(text, "null");
+    ms_text_add(text, ", \"groups\": [");
+    for (uint32_t i = 0; i < leaks->n_found; i++) {
+        ms_text_add(text, "%s", i > 0 ? "," : "");
+        put_leak(run, leaks->found[i], text);
+    }
+    ms_text_add(text, "]}");
+}
+
 ms_err ms_alloc_data_json(const ms_alloc_run *run, ms_text *text,
                           ms_fault *fault)
 {
@@ -149,6 +195,9 @@ ms_err ms_alloc_data_json(const ms_alloc_run *run, ms_text *text,
         MS_TRY(put_pool(run, &run->pools[i], text, fault));
         ms_text_add(text, "%s\n", i + 1 < run->n_pools ? "," : "");
     }
-    ms_text_add(text, " ]}\n");
+    ms_text_add(text, " ]");
+    if (run->leaks != NULL)
+        put_leaks(run, text);
+    ms_text_add(text, "}\n");
     return MS_OK;
 }

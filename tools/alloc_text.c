@@ -222,6 +222,67 @@ static void put_recorded(const ms_alloc_run *run, const view *v,
     ms_text_add(text, ": %s\n", result->what);
 }
 
+/* ---- leaks --------------------------------------------------------------- */
+
+static void put_steps(const ms_alloc_leaks *leaks, ms_text *text)
+{
+    if (leaks->by == MS_ALLOC_PERIOD)
+        ms_text_add(text, " at %u recurrences of %s allocations\n",
+                    leaks->n_points, ms_quantity_count(leaks->period).s);
+    else
+        ms_text_add(text, " at %u successive steps (%s)\n", leaks->n_points,
+                    leaks->by == MS_ALLOC_STEPS ? "marked \"# step\""
+                                                : "told by resets of peaks");
+}
+
+static void put_leak(const ms_alloc_run *run, uint32_t g, ms_text *text)
+{
+    const ms_alloc_leaks *leaks = run->leaks;
+    const ms_alloc_group *group = &leaks->groups[g];
+    const ms_alloc_level *levels = ms_alloc_leaks_levels(leaks, g);
+    uint32_t steps = leaks->n_points - 1;
+    char safe[512];
+    ms_screen_right(
+        text, COLUMN,
+        ms_quantity_size(ms_alloc_leaks_growth(leaks, g) / steps).s);
+    ms_screen_right(text, COLUMN, ms_quantity_count(levels[0].count).s);
+    ms_screen_right(text, COLUMN, ms_quantity_count(levels[steps].count).s);
+    if (group->site != MS_NONE)
+        ms_text_add(text, "  %s\n",
+                    ms_screen_safe(run->source.recording.sites[group->site],
+                                   safe, sizeof safe));
+    else
+        ms_text_add(text, "  %s each on stream %llu\n",
+                    ms_quantity_size(group->bytes).s,
+                    (unsigned long long)group->stream);
+}
+
+static void put_leaks(const ms_alloc_run *run, const ms_style *style,
+                      ms_text *text)
+{
+    const ms_alloc_leaks *leaks = run->leaks;
+    bool none = leaks->n_found == 0;
+    ms_text_add(text, "%sleaks:%s ", none ? style->good : style->bad,
+                style->plain);
+    if (none)
+        ms_text_add(text, "nothing grows");
+    else
+        ms_text_add(text, "%u of %u groups grow", leaks->n_found,
+                    leaks->n_groups);
+    put_steps(leaks, text);
+    if (none)
+        return;
+    ms_screen_right(text, COLUMN, "growth each");
+    ms_screen_right(text, COLUMN, "alive first");
+    ms_screen_right(text, COLUMN, "alive last");
+    ms_text_add(text, "  allocated by\n");
+    for (uint32_t i = 0; i < leaks->n_found; i++)
+        put_leak(run, leaks->found[i], text);
+    if (leaks->by == MS_ALLOC_PERIOD)
+        ms_text_add(text, "steps are told by recurrence: what recurs could be "
+                          "layers of one step, too\n");
+}
+
 void ms_alloc_text_write(const ms_alloc_run *run, const ms_style *style,
                          ms_text *text)
 {
@@ -238,4 +299,6 @@ void ms_alloc_text_write(const ms_alloc_run *run, const ms_style *style,
         put_oom(run, &views[i], i + 1, text);
     for (uint32_t i = 0; i < run->n_pools; i++)
         put_recorded(run, &views[i], style, text);
+    if (run->leaks != NULL)
+        put_leaks(run, style, text);
 }

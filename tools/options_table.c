@@ -38,6 +38,11 @@ const ms_option ms_options_table[] = {
      .value = "N",
      .help = "steps through --allocator torch, the last is reported (3): the "
              "first of several creates the optimizer state"},
+    {.id = MS_OPTION_LEAKS,
+     .name = "leaks",
+     .commands = ALLOC,
+     .help = "tell what is alive at the same point of successive steps and "
+             "grows (memsim help traces)"},
     {.id = MS_OPTION_MEMORY,
      .name = "memory",
      .commands = ALLOC,
@@ -256,6 +261,27 @@ const ms_option ms_options_table[] = {
      .value = "FILE",
      .help = "write streams and memory as a Chrome trace, for Perfetto; - is "
              "standard output"},
+    {.id = MS_OPTION_SNAPSHOT,
+     .name = "snapshot",
+     .commands = RUN,
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .help = "write the step as a memory snapshot of PyTorch (a pickle), for "
+             "pytorch.org/memory_viz; - is standard output"},
+    {.id = MS_OPTION_ALLOCATIONS,
+     .name = "allocations",
+     .commands = RUN,
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .help = "write allocations and frees as a trace in text form, for memsim "
+             "alloc; - is standard output"},
+    {.id = MS_OPTION_LIFETIMES,
+     .name = "lifetimes",
+     .commands = RUN,
+     .takes = MS_TAKES_VALUE,
+     .value = "FILE",
+     .help = "write each allocation's lifetime and size as CSV, for "
+             "minimalloc; - is standard output"},
     {.id = MS_OPTION_PLOT,
      .name = "plot",
      .commands = RUN | COMPARE,

@@ -6,8 +6,24 @@
 
 #include <string.h>
 
+typedef ms_err write_export(const ms_export *of, const char *path,
+                            ms_arena *arena, ms_fault *fault);
+
+/* Exports of allocations: each is a file. */
+static const struct {
+    ms_option_id option;
+    write_export *write;
+} exports[] = {
+    {MS_OPTION_SNAPSHOT, ms_memoryviz_write},
+    {MS_OPTION_LIFETIMES, ms_lifetimes_write},
+    {MS_OPTION_ALLOCATIONS, ms_allocations_write},
+};
+enum { N_EXPORTS = sizeof exports / sizeof exports[0] };
+enum { CSV, TRACE, FIGURE, SCRIPT, EXPORTS, N_FILES = EXPORTS + N_EXPORTS };
+
 typedef struct outputs {
     const char *csv, *trace, *dump; /* NULL: not asked for */
+    const char *exports[N_EXPORTS];
     ms_picture figure;
     const ms_style *style;
     bool json, quiet;
@@ -23,6 +39,27 @@ typedef struct run {
 
 /* ---- where the results go ------------------------------------------------ */
 
+static void list_files(const outputs *out, const char *files[N_FILES])
+{
+    files[CSV] = out->csv;
+    files[TRACE] = out->trace;
+    files[FIGURE] = out->figure.path;
+    files[SCRIPT] = out->figure.script;
+    for (int i = 0; i < N_EXPORTS; i++)
+        files[EXPORTS + i] = out->exports[i];
+}
+
+/* Does one of them go to standard output in place of the summary? */
+static bool streams(const outputs *out)
+{
+    const char *files[N_FILES];
+    bool any = false;
+    list_files(out, files);
+    for (int i = 0; i < N_FILES; i++)
+        any = any || (i != CSV && ms_outputs_is_stdout(files[i]));
+    return any;
+}
+
 static ms_err read_outputs(const ms_hall *hall, outputs *out, ms_fault *fault)
 {
     const ms_arguments *arguments = hall->arguments;
@@ -36,9 +73,12 @@ static ms_err read_outputs(const ms_hall *hall, outputs *out, ms_fault *fault)
             ms_screen_style(1, ms_options_value(arguments, MS_OPTION_COLOR)),
     };
     MS_TRY(ms_outputs_picture(arguments, hall->keep, &out->figure, fault));
-    const char *files[] = {out->csv, out->trace, out->figure.path};
+    for (int i = 0; i < N_EXPORTS; i++)
+        out->exports[i] = ms_options_value(arguments, exports[i].option);
+    const char *files[N_FILES];
+    list_files(out, files);
     int results = out->json + (out->dump != NULL);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < N_FILES; i++)
         results += ms_outputs_is_stdout(files[i]);
     if (results > 1)
         return ms_fail(fault, MS_EUSAGE, NULL,
@@ -145,8 +185,7 @@ static ms_err print_result(const run *r, ms_fault *fault)
         MS_TRY(write_dump(r, &text, fault));
     else if (ms_outputs_is_stdout(out->csv))
         MS_TRY(ms_table_csv(&r->result.line, &text, fault));
-    else if (!out->quiet && !ms_outputs_is_stdout(out->trace) &&
-             !ms_outputs_is_stdout(out->figure.path))
+    else if (!out->quiet && !streams(out))
         MS_TRY(ms_summary_write(&summary, &text, fault));
     return ms_screen_print(&text, fault);
 }
@@ -177,6 +216,43 @@ static ms_err write_trace(const run *r, ms_fault *fault)
     return MS_OK;
 }
 
+/* The line of each layer in the model's file; NULL: no memory, or layers that
+ * are of no file. */
+static const uint32_t *layer_lines(const ms_result *result, ms_arena *arena)
+{
+    const ms_model *model = &result->model;
+    uint32_t n = result->graph.n_layers;
+    uint32_t *lines = ms_arena_take(arena, n, sizeof *lines);
+    if (model->ops != NULL || n != model->n_layers || lines == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < n; i++)
+        lines[i] = model->layers[i].spot.line;
+    return lines;
+}
+
+static ms_err write_exports(const run *r, ms_fault *fault)
+{
+    const ms_result *result = &r->result;
+    ms_report_names names = names_of(&r->job, result, r->policy);
+    ms_export of = {.line = &result->line,
+                    .machine = &result->machine,
+                    .names = &names,
+                    .model_path = result->model.path,
+                    .lines = layer_lines(result, r->hall->trial),
+                    .rank = result->report.worst,
+                    .capacity_bytes = result->report.capacity_bytes,
+                    .context_bytes = result->report.context_bytes};
+    for (int i = 0; i < N_EXPORTS; i++) {
+        const char *path = r->outputs.exports[i];
+        if (path == NULL)
+            continue;
+        MS_TRY(exports[i].write(&of, path, r->hall->trial, fault));
+        if (!r->outputs.quiet && !ms_outputs_is_stdout(path))
+            ms_complain_note("wrote", path);
+    }
+    return MS_OK;
+}
+
 static ms_err write_figure(const run *r, ms_fault *fault)
 {
     const outputs *out = &r->outputs;
@@ -201,21 +277,19 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
     MS_TRY(ms_settings_read(hall->arguments, hall->keep, &r.job, fault));
     MS_TRY(read_outputs(hall, &r.outputs, fault));
     const outputs *out = &r.outputs;
-    MS_TRY(
-        ms_outputs_check(&r.job,
-                         (const char *[]){out->csv, out->trace,
-                                          out->figure.path, out->figure.script},
-                         4, fault));
+    const char *files[N_FILES];
+    list_files(out, files);
+    MS_TRY(ms_outputs_check(&r.job, files, N_FILES, fault));
     r.policy = ms_settings_policy(&r.job, hall->keep);
     if (r.policy == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(ms_pipeline_run(&r.job, hall->keep, hall->trial, &r.result, fault));
-    if (ms_outputs_is_stdout(out->trace) ||
-        ms_outputs_is_stdout(out->figure.path))
+    if (streams(out))
         ms_screen_end_with_reader();
     MS_TRY(print_result(&r, fault));
     MS_TRY(write_csv(&r, fault));
     MS_TRY(write_trace(&r, fault));
+    MS_TRY(write_exports(&r, fault));
     MS_TRY(write_figure(&r, fault));
     bool check = ms_options_value(hall->arguments, MS_OPTION_CHECK) != NULL;
     *status = check && !r.result.report.fits ? 1 : 0;

@@ -137,6 +137,7 @@ typedef struct ms_recording_event {
     uint64_t address, bytes, stream;
     uint32_t answers_at, n_answers;
     uint32_t line, column; /* in the file; of a snapshot: the entry, and 0 */
+    uint32_t site;         /* of an allocation: who made it, or MS_NONE */
     uint8_t kind;
 } ms_recording_event;
 
@@ -161,6 +162,9 @@ typedef struct ms_recording {
     ms_recording_block *blocks; /* of start, then of final */
     ms_recording_event *events;
     ms_torch_entry *answers;
+    /* Stacks of a snapshot's frames, each once: "f (a.py:3) < g (b.py:7)". */
+    const char **sites;
+    uint32_t n_sites;
 } ms_recording;
 
 /* What was compared with the record and what was not as recorded. */

@@ -23,6 +23,7 @@ static const char *const jobs[][MOST_WORDS] = {
     {"tiny.json", "-p", "checkpoint:sqrt+microbatch:2", "--batch=4"},
     {"tiny-llama.json", "-p", "checkpoint:sac", "--sequence=16"},
     {"tiny-llama.json", "-p", "fsdp:dp=4,shard=2", "--sequence=16"},
+    {"tiny-llama.json", "-p", "fsdp:dp=4,impl=1", "--sequence=16"},
     {"tiny.json", "-p", "checkpoint:selective", "--kernels=eager",
      "--framework=torch-1.13", "--precision=fp16-mixed"},
     {"tiny-encoder.json", "--book=device", "--optimizer=sgd"},
@@ -36,9 +37,22 @@ static const char *const jobs[][MOST_WORDS] = {
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))
 
+static ms_err export(const ms_report_names *names, ms_fault *fault)
+{
+    const ms_export of = {.line = &result.line,
+                          .machine = &result.machine,
+                          .names = names,
+                          .model_path = "model.json",
+                          .capacity_bytes = UINT64_C(1) << 40};
+    MS_TRY(ms_memoryviz_write(&of, "/dev/null", &trial, fault));
+    MS_TRY(ms_lifetimes_write(&of, "/dev/null", &trial, fault));
+    return ms_allocations_write(&of, "/dev/null", &trial, fault);
+}
+
 static ms_err print(ms_text *text, ms_fault *fault)
 {
     const ms_report_names names = {"model", "device", "none", "{}", NULL};
+    MS_TRY(export(&names, fault));
     ms_report_json(&result.report, &result.graph, &names, text);
     ms_dump_graph(&result.graph, text);
     ms_dumpplan_write(&result.plan, text);
@@ -213,6 +227,8 @@ static const char *const traces[][MOST_WORDS] = {
     {"recorded.json", "--csv=/dev/null"},
     {"expandable.json", "--json"},
     {"snapshot.pickle", "--allocator=torch,version=2.4"},
+    {"../../fuzz/corpus/alloc/leak", "--leaks", "--json"},
+    {"../../fuzz/corpus/alloc/leak", "--leaks"},
 };
 #define N_TRACES ((int)(sizeof traces / sizeof traces[0]))
 
