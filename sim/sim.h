@@ -596,5 +596,5 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
 
 #include "sim/measure.h"
 #include "sim/pools/alloctrace.h"
-#include "sim/pools/torch.h"
+#include "sim/pools/placement.h"
 #endif
