@@ -2,6 +2,7 @@
 /* memsim alloc: a trace of allocations through memory pools. */
 
 #include "tools/alloc.h"
+#include "tools/alloc_arena.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -89,7 +90,8 @@ static ms_err read_spec(ms_alloc_pool *pool, const char *spec, ms_arena *arena,
         (ms_alloc_pool){.spec = spec, .conf = "", .version = -1, .policy = -1};
     if (find_word((const char *const[]){"torch"}, 1, spec, at) != 0)
         return fail_word("unknown allocator", spec, at,
-                         "torch is there: \"memsim help alloc\"", fault);
+                         "torch and arena are there: \"memsim help alloc\"",
+                         fault);
     while (spec[at] == ',') {
         size_t begin = ++at;
         for (int depth = 0; spec[at] != '\0'; at++) {
@@ -353,6 +355,8 @@ ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
     ms_alloc_run run = {.keep = hall->keep,
                         .head = {.conf = "", .policy = -1, .version = -1}};
     *status = 0;
+    if (ms_alloc_arena_asked(arguments))
+        return ms_alloc_arena_command(hall, fault);
     MS_TRY(read_pools(arguments, &run, fault));
     if (memory != NULL)
         MS_TRY(ms_size_bytes(memory, "--memory", &run.memory_bytes, fault));

@@ -211,6 +211,9 @@ static const char *const traces[][MOST_WORDS] = {
     {"recorded.json", "--csv=/dev/null"},
     {"expandable.json", "--json"},
     {"snapshot.pickle", "--allocator=torch,version=2.4"},
+    {"alloc.txt", "--allocator=arena,order=best", "--csv=/dev/null"},
+    {"buffers.csv", "--allocator=arena,order=exact", "--json"},
+    {"recorded.json", "--allocator=arena"},
 };
 #define N_TRACES ((int)(sizeof traces / sizeof traces[0]))
 
