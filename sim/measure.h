@@ -284,4 +284,6 @@ typedef struct ms_report_names {
 void ms_report_json(const ms_report *report, const ms_graph *graph,
                     const ms_report_names *names, ms_text *text);
 
+#include "sim/pooled.h"
+
 #endif

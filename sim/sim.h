@@ -595,7 +595,6 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
                  ms_arena *arena, ms_timeline *line, ms_fault *fault);
 
 #include "sim/measure.h"
-#include "sim/pooled.h"
 #include "sim/pools/alloctrace.h"
-#include "sim/pools/torch.h"
+#include "sim/pools/placement.h"
 #endif

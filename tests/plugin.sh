@@ -11,7 +11,14 @@ source=$1
 build=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-headers="sim/sim.h $(sed -n 's/^#include "\(sim.*\)"/\1/p' "$source/sim/sim.h")
+opened() { # a header, and what it includes
+    echo "$1"
+    sed -n 's/^#include "\(sim.*\)"/\1/p' "$source/$1" |
+        while read -r header; do
+            [ "$header" = sim/sim.h ] || opened "$header"
+        done
+}
+headers="$(opened sim/sim.h | sort -u)
     policies/policies.h policies/saved.h policies/shares.h policies/cuts.h"
 
 fail() {

@@ -2,6 +2,7 @@
 /* memsim alloc: a trace of allocations through memory pools. */
 
 #include "tools/alloc.h"
+#include "tools/alloc_arena.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -317,6 +318,8 @@ ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
     if (ms_options_value(arguments, MS_OPTION_LEAKS) != NULL)
         run.leaks = &leaks;
     *status = 0;
+    if (ms_alloc_arena_asked(arguments))
+        return ms_alloc_arena_command(hall, fault);
     MS_TRY(read_pools(arguments, &run, fault));
     if (memory != NULL)
         MS_TRY(ms_size_bytes(memory, "--memory", &run.memory_bytes, fault));

@@ -36,6 +36,9 @@ typedef struct ms_alloc_source {
 ms_err ms_alloc_read_open(ms_alloc_source *source, const char *path,
                           ms_arena *arena, ms_fault *fault);
 void ms_alloc_read_close(ms_alloc_source *source);
+/* The rest of the file, at once, NUL-terminated; nothing was taken from it. */
+ms_err ms_alloc_read_all(ms_alloc_source *source, ms_arena *arena,
+                         ms_fault *fault);
 /* The next line of a text, NUL-terminated; *line = NULL at the end. */
 ms_err ms_alloc_read_line(ms_alloc_source *source, ms_arena *arena, char **line,
                           size_t *length, ms_fault *fault);

@@ -61,7 +61,7 @@ static ms_err look(ms_alloc_source *source, ms_fault *fault)
     return MS_OK;
 }
 
-static ms_err read_whole(ms_alloc_source *source, ms_arena *arena,
+ms_err ms_alloc_read_all(ms_alloc_source *source, ms_arena *arena,
                          ms_fault *fault)
 {
     while (!source->ended) {
@@ -71,6 +71,13 @@ static ms_err read_whole(ms_alloc_source *source, ms_arena *arena,
         MS_TRY(read_piece(source, arena, fault));
     }
     source->bytes[source->end] = '\0';
+    return MS_OK;
+}
+
+static ms_err read_whole(ms_alloc_source *source, ms_arena *arena,
+                         ms_fault *fault)
+{
+    MS_TRY(ms_alloc_read_all(source, arena, fault));
     if (source->is_pickle)
         return ms_snapshot_read(source->name, source->bytes, source->end, arena,
                                 &source->recording, fault);

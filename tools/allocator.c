@@ -88,7 +88,8 @@ ms_err ms_allocator_read(const char *spec, ms_arena *arena, ms_allocator *pool,
         return MS_OK;
     if (find_word((const char *const[]){"torch"}, 1, spec, at) != 0)
         return fail_word("unknown allocator", spec, at,
-                         "torch is there: \"memsim help alloc\"", fault);
+                         "\"memsim help traces\" tells of those there are",
+                         fault);
     while (spec[at] == ',') {
         size_t begin = ++at;
         for (int depth = 0; spec[at] != '\0'; at++) {

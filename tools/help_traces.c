@@ -38,6 +38,13 @@ static const char form[] =
     "first is left out, as it\nsets up what stays.  Without marks the last "
     "allocations, half of all or more,\nmust be the same run of allocations at "
     "least three times.\n\n"
+    "Buffers with known lives, for arena, are CSV with the heading\n"
+    "id,lower,upper,size[,alignment]: alive from lower up to before upper, as "
+    "minimalloc\n"
+    "has them.  Of the other forms arena takes the lives: time is the number "
+    "of the\n"
+    "operation, sizes are rounded up to 512 bytes, uses by other streams do "
+    "not count.\n\n"
     "--csv has the columns i, op, id, ok (0: out of memory), addr; bytes "
     "allocated,\n"
     "active, reserved, requested, inactive_split; how many n_allocation, "
@@ -68,6 +75,24 @@ static void put_conf(const ms_torchconf_row *row, ms_text *text)
         put_option(text, row->name, row->values, help);
 }
 
+static void put_arena(ms_text *text)
+{
+    ms_text_add(text,
+                "\n--allocator arena[,option=value...]: one buffer for all, "
+                "every offset planned\nahead; --csv has id, lower, upper, size "
+                "and offset of each:\n\n");
+    for (uint32_t i = 0; i < MS_PLACEMENT_N_RULES; i++)
+        put_option(text, "order", ms_placement_rows[i].name,
+                   ms_placement_rows[i].help);
+    put_option(text, "order", "best", "the lowest plan of all of these");
+    put_option(text, "order", "exact",
+               "search for the lowest plan, from that one down");
+    put_option(text, "capacity", "SIZE",
+               "with exact: any plan that is no higher, or that there is none");
+    put_option(text, "steps", "N",
+               "with exact: give up after N placements (1,000,000)");
+}
+
 void ms_help_traces_write(ms_text *text)
 {
     ms_text_add(text, "%s", form);
@@ -86,4 +111,5 @@ void ms_help_traces_write(ms_text *text)
                       "trace:\n\n");
     for (uint32_t i = 0; i < ms_torchconf_n_rows; i++)
         put_conf(&ms_torchconf_rows[i], text);
+    put_arena(text);
 }

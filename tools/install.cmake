@@ -57,9 +57,17 @@ elseif(CPACK_TEMPORARY_INSTALL_DIRECTORY) # ---- before packing ----------------
 else() # ---- in CMakeLists.txt ------------------------------------------------
 
     install(TARGETS memsim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-    file(STRINGS sim/sim.h headers REGEX "^#include \"sim/") # it opens these
-    list(TRANSFORM headers REPLACE ".*\"(.*)\"" "\\1")
-    foreach(header IN ITEMS sim/sim.h LISTS headers)
+    set(headers sim/sim.h) # and all that it opens
+    set(todo ${headers})
+    while(todo)
+        list(POP_FRONT todo header)
+        file(STRINGS ${header} opened REGEX "^#include \"sim/")
+        list(TRANSFORM opened REPLACE ".*\"(.*)\"" "\\1")
+        list(REMOVE_ITEM opened "" ${headers})
+        list(APPEND headers ${opened})
+        list(APPEND todo ${opened})
+    endwhile()
+    foreach(header IN LISTS headers)
         get_filename_component(folder ${header} DIRECTORY)
         install(FILES ${header}
                 DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/memsim/${folder})

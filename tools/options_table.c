@@ -22,8 +22,8 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "ALLOCATOR",
      .help = "torch[,option=value...], options as in PYTORCH_CUDA_ALLOC_CONF, "
-             "and version, va, fraction (memsim help traces); repeat it to "
-             "compare"},
+             "and version, va, fraction; or arena[,order=...]: a static plan "
+             "(memsim help traces); repeat it to compare"},
     {.id = MS_OPTION_ALLOCATOR,
      .name = "allocator",
      .commands = STEPS,

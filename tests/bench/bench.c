@@ -12,6 +12,7 @@
  *     streams_ns_per_event   12   replay with every stream busy; the second
  *                                 figure: where each op slows the others
  *     torch_train_ns_per_op 100   a malloc or free of the torch pool
+ *     placement_7000_ms      50   a static plan, greedy by size
  *     offload_ms             20   GPT-3 175B with ZeRO-3, offload to the disk
  * and checkpoints: lower, policies, expand, replay, measure; its parts per op
  * and event below choices_1000_ms      1000   program, expand, replay of one
@@ -349,6 +350,34 @@ static void bench_torch(void)
         bench_pools("torch_more_ns_per_op", more);
 }
 
+/* Half of them short, as temporaries are, a half long, as what is saved. */
+static void bench_placement(void)
+{
+    enum { N = 7000 };
+    static ms_placement_buffer buffers[N];
+    static uint64_t offsets[N];
+    struct times times = {.n = 5};
+    ms_arena trial = {0};
+    ms_fault fault = {0};
+    uint64_t random = 1, height;
+    for (uint32_t i = 0; i < N; i++) {
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+        uint64_t span = i % 2 == 0 ? 1 + (random >> 60) : 2 * (N - i);
+        buffers[i] =
+            (ms_placement_buffer){i, i + span, 512 * (1 + (random >> 48)), 1};
+    }
+    for (size_t i = 0; i <= times.n; i++) {
+        ms_arena_reset(&trial);
+        double t0 = now_ns();
+        demand(ms_placement_greedy(buffers, N, MS_PLACEMENT_SIZE, &trial,
+                                   offsets, &height, &fault),
+               &fault);
+        times.ns[i > 0 ? i - 1 : 0] = now_ns() - t0;
+    }
+    print_times("placement_7000_ms", &times, 1e6);
+    ms_arena_free(&trial);
+}
+
 static void bench_choices(void)
 {
     struct way way = {0};
@@ -530,6 +559,7 @@ int main(int argc, char **argv)
     bench_streams("streams_slowed_ns_per_event", true);
     bench_offload();
     bench_torch();
+    bench_placement();
     bench_record();
     bench_choices();
     if (argc > 1) {

@@ -80,6 +80,30 @@ static ms_err read_recording(const char *bytes, size_t length, bool given,
     return ms_allocfollow_end(&follow, arena, fault);
 }
 
+/* Plans of any buffers keep apart what lives at the same time. */
+static ms_err read_csv(const char *bytes, size_t length, ms_arena *arena,
+                       ms_fault *fault)
+{
+    ms_placement_list list;
+    uint64_t bound, height;
+    MS_TRY(ms_placecsv_read("fuzz", bytes, length, arena, &list, fault));
+    uint64_t *at = ms_arena_take(arena, list.n + 1, sizeof *at);
+    const ms_placement_buffer *b = list.buffers;
+    if (at == NULL)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_placement_bound(b, list.n, arena, &bound, fault));
+    for (ms_placement_rule rule = 0; rule < MS_PLACEMENT_N_RULES; rule++) {
+        MS_TRY(ms_placement_greedy(b, list.n, rule, arena, at, &height, fault));
+        FUZZ_LAW(height >= bound);
+        for (uint32_t i = 1; i < list.n; i++)
+            FUZZ_LAW(b[i].lower >= b[i - 1].upper ||
+                     b[i - 1].lower >= b[i].upper ||
+                     at[i] >= at[i - 1] + b[i - 1].bytes ||
+                     at[i - 1] >= at[i] + b[i].bytes);
+    }
+    return MS_OK;
+}
+
 static void check_one(const uint8_t *bytes, size_t length, bool given)
 {
     ms_arena arena = {.limit_bytes = FUZZ_ARENA_BYTES};
@@ -88,6 +112,8 @@ static void check_one(const uint8_t *bytes, size_t length, bool given)
     ms_err err = MS_OK;
     if (copy != NULL && length > 0 && (copy[0] == '{' || copy[0] == '\x80'))
         err = read_recording(copy, length, given, &arena, &fault);
+    else if (copy != NULL && length > 3 && memcmp(copy, "id,", 3) == 0)
+        err = read_csv(copy, length, &arena, &fault);
     else if (copy != NULL && !given)
         err = read_text(copy, length, &arena, &fault);
     FUZZ_LAW(err == fault.err);

@@ -229,6 +229,9 @@ static const char *const traces[][MOST_WORDS] = {
     {"snapshot.pickle", "--allocator=torch,version=2.4"},
     {"../../fuzz/corpus/alloc/leak", "--leaks", "--json"},
     {"../../fuzz/corpus/alloc/leak", "--leaks"},
+    {"alloc.txt", "--allocator=arena,order=best", "--csv=/dev/null"},
+    {"buffers.csv", "--allocator=arena,order=exact", "--json"},
+    {"recorded.json", "--allocator=arena"},
 };
 #define N_TRACES ((int)(sizeof traces / sizeof traces[0]))
 

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_ALLOC_ARENA_H
+#define MS_ALLOC_ARENA_H
+
+/* memsim alloc --allocator arena: static plans, side by side.
+ *
+ *     alloc_arena.c  options to runs, the plans
+ *     alloc_lives.c  buffers from CSV, text traces and recorded histories
+ *     alloc_plans.c  plans as text, JSON and CSV */
+
+#include "tools/alloc.h"
+
+#define MS_ALLOC_MOST_STEPS UINT64_C(1000000)
+#define MS_ALLOC_BYTES 512u /* what PyTorch rounds sizes up to */
+
+/* Not rules of placement.c: the lowest plan of all of those; the search. */
+enum {
+    MS_ALLOC_BEST = MS_PLACEMENT_N_RULES,
+    MS_ALLOC_EXACT,
+    MS_ALLOC_N_ORDERS
+};
+const char *ms_alloc_arena_order(uint32_t order);
+
+typedef struct ms_alloc_plan {
+    const char *spec;
+    uint32_t order, rule;    /* rule: whose plan it is; with EXACT, N_RULES: the
+                                search's own */
+    uint64_t capacity_bytes; /* 0: as low as it goes */
+    uint64_t most_steps, n_steps;
+    uint64_t height, *offsets; /* NULL: no plan was found */
+    bool proven;               /* there is none lower; or there is none */
+} ms_alloc_plan;
+
+typedef struct ms_alloc_arena {
+    const char *name; /* the trace's */
+    ms_placement_list list;
+    uint64_t bound_bytes;
+    ms_alloc_plan plans[MS_ALLOC_MOST_POOLS];
+    uint32_t n_plans;
+} ms_alloc_arena;
+
+/* Is that what --allocator asks for? */
+bool ms_alloc_arena_asked(const ms_arguments *arguments);
+ms_err ms_alloc_arena_command(const ms_hall *hall, ms_fault *fault);
+
+ms_err ms_alloc_lives_read(const char *path, ms_arena *arena, const char **name,
+                           ms_placement_list *list, ms_fault *fault);
+
+void ms_alloc_plans_text(const ms_alloc_arena *run, const ms_style *style,
+                         ms_text *text);
+void ms_alloc_plans_json(const ms_alloc_arena *run, ms_text *text);
+void ms_alloc_plans_csv(const ms_alloc_arena *run, ms_text *text);
+
+#endif
