@@ -17,6 +17,7 @@ try buffers.csv --allocator arena --json --csv -
 try buffers.csv --allocator arena,order=exact,capacity=12KiB --csv -
 try buffers.csv --allocator arena,order=exact,capacity=12KiB,steps=1
 text() {
+    # shellcheck disable=SC2059 # with its escapes
     printf "$1" | "$MEMSIM" alloc - --allocator arena 2>&1
     echo "$?"
 }

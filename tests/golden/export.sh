@@ -29,4 +29,4 @@ set -- run tiny-llama.json --sequence=16 -p fsdp:dp=4,impl=1,limit=0
 "$MEMSIM" run mlp.json --snapshot no/such/folder -q
 "$MEMSIM" run mlp.json --lifetimes /dev/full -q
 "$MEMSIM" run mlp.json --allocations . -q
-echo done
+echo "done"

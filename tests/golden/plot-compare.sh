@@ -5,15 +5,19 @@
 for policy in microbatch:4 checkpoint:sqrt; do
     "$MEMSIM" run tiny16.json --batch 8 -p $policy --json
 done >b.json
+# shellcheck disable=SC2086 # words
+compare() {
+    "$MEMSIM" compare $three "$@"
+}
 three="tiny16.json --batch 8 -p none -p microbatch:4 -p microbatch:3"
-"$MEMSIM" compare $three --json >c.json
+compare --json >c.json
 for kind in bars pareto timeline; do
     "$MEMSIM" compare a.json b.json -q --plot compared.svg --figure $kind \
         --keep-script
     "$MEMSIM" plot a.json b.json -q -o plotted.svg --figure $kind
     cmp compared.svg plotted.svg
     grep -o "'batch [^']*'\|'[^']*: tiny16[^']*'" compared.gp
-    "$MEMSIM" compare $three -q --plot live.svg --figure $kind \
+    compare -q --plot live.svg --figure $kind \
         --keep-script
     "$MEMSIM" plot c.json -q -o saved.svg --figure $kind
     cmp live.svg saved.svg
