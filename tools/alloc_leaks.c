@@ -102,7 +102,7 @@ ms_err ms_alloc_leaks_alloc(ms_alloc_leaks *leaks, uint64_t id, uint64_t bytes,
 {
     bool known = site != MS_NONE;
     ms_alloc_group group = {site, known ? 0 : bytes, known ? 0 : stream};
-    uint32_t row = leaks->n_lives, g;
+    uint32_t row = leaks->n_lives, g = 0;
     MS_TRY(find_group(leaks, &group, &g, fault));
     MS_TRY(make_room(&leaks->id_slots, leaks->n_ids + 1, leaks->arena, fault));
     leaks->lives =

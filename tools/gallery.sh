@@ -39,6 +39,8 @@ one gpt3-timeline gpt3 -p "$zero+checkpoint:full"
 one gpt3-gantt gpt3 -p "$zero+swap:te=84"
 one gpt3-layers gpt3 -p "$zero+checkpoint:sqrt"
 one gpt3-ranks gpt3 -p "$zero+checkpoint:full"
+one gpt3-nvme-gantt gpt3 \
+    -p checkpoint:full+offload:optimizer/params/gradients,to=nvme
 set -- gpt3 -p "$zero" -p "$zero+checkpoint:sqrt" -p "$zero+checkpoint:full" \
     -p "$zero+swap:te=84" -p "$zero+offload:optimizer+checkpoint:full" \
     -p 'fsdp:dp=64+checkpoint:full' -p 'fsdp:dp=64+checkpoint:sac'

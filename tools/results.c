@@ -172,7 +172,7 @@ static ms_err read_variants(const ms_values *values, uint32_t variants,
     MS_TRY(find_names(values, variants, &name));
     for (uint32_t row = ms_json_first(json, variants); row != MS_NONE;
          row = json->nodes[row].next) {
-        ms_record *record;
+        ms_record *record = NULL;
         MS_TRY(add_record(values, list, &record));
         MS_TRY(check_version(values, row));
         MS_TRY((was_refused(json, row) ? read_refusal : read_run)(values, row,
@@ -188,7 +188,7 @@ static ms_err read_variants(const ms_values *values, uint32_t variants,
 static ms_err read_object(const ms_values *values, struct list *list)
 {
     const ms_json *json = values->json;
-    ms_record *record;
+    ms_record *record = NULL;
     MS_TRY(check_version(values, 0));
     uint32_t variants = ms_json_find(json, 0, "variants");
     if (variants != MS_NONE && json->nodes[variants].kind == MS_JSON_ARRAY)
