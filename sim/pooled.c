@@ -172,7 +172,7 @@ static ms_err release(pooled_run *run, uint32_t r)
     run->blocks.block[r] = MS_NONE;
     uint8_t streams = run->queue ? ms_active_foreign(plan, row) : 0;
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
-        if (streams >> s & 1u)
+        if ((streams & 1u << s) != 0)
             MS_TRY(ms_torchstreams_record(pool, block, s, run->fault));
     ms_torch_free(pool, block);
     return MS_OK;
