@@ -455,6 +455,13 @@ static ms_err init_fold(fold_state *fold, ms_arena *arena, ms_report *report,
     return fold->line->by_device ? order_ops(fold, arena, fault) : MS_OK;
 }
 
+uint64_t ms_measure_usable(const ms_report *report)
+{
+    return report->capacity_bytes > report->context_bytes
+               ? report->capacity_bytes - report->context_bytes
+               : 0;
+}
+
 ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
                   ms_arena *arena, ms_report *report, ms_fault *fault)
 {

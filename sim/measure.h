@@ -272,6 +272,8 @@ typedef struct ms_report {
  * to 0 but for their number. */
 ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,
                         ms_report *report, ms_fault *fault);
+/* What the pool may reach: capacity less context, or 0. */
+uint64_t ms_measure_usable(const ms_report *report);
 ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
                   ms_arena *arena, ms_report *report, ms_fault *fault);
 

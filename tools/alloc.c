@@ -268,13 +268,13 @@ static ms_err read_pools(const ms_arguments *arguments, ms_alloc_run *run,
     return read_pool(run, "torch", fault);
 }
 
-static ms_err check_outputs(const ms_arguments *arguments,
-                            const ms_alloc_run *run, ms_fault *fault)
+ms_err ms_alloc_check_outputs(const ms_arguments *arguments,
+                              uint32_t n_allocators, ms_fault *fault)
 {
     const char *csv = ms_options_value(arguments, MS_OPTION_CSV);
     bool json = ms_options_value(arguments, MS_OPTION_JSON) != NULL;
     ms_job job = {.model = arguments->operands[0]};
-    if (csv != NULL && run->n_pools > 1)
+    if (csv != NULL && n_allocators > 1)
         return ms_fail(fault, MS_EUSAGE, NULL, "run it once for each",
                        "--csv has the rows of one --allocator");
     if (json && ms_outputs_is_stdout(csv))
@@ -327,7 +327,7 @@ ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
         (run.memory_bytes == 0 || run.memory_bytes > MS_TORCH_MOST_BYTES))
         return ms_fail(fault, MS_EUSAGE, "--memory", NULL,
                        "a device has from 1 to 2^50 bytes");
-    MS_TRY(check_outputs(arguments, &run, fault));
+    MS_TRY(ms_alloc_check_outputs(arguments, run.n_pools, fault));
     ms_err err = ms_alloc_read_open(&run.source, arguments->operands[0],
                                     hall->keep, fault);
     if (err == MS_OK)

@@ -130,6 +130,13 @@ typedef struct ms_alloc_run {
     ms_alloc_leaks *leaks; /* NULL: nobody asks */
 } ms_alloc_run;
 
+/* ---- alloc.c ------------------------------------------------------------- */
+
+/* Refuses rows of several allocators, two results on standard output, and a
+ * file that is the trace. */
+ms_err ms_alloc_check_outputs(const ms_arguments *arguments,
+                              uint32_t n_allocators, ms_fault *fault);
+
 /* ---- alloc_data.c, alloc_text.c ------------------------------------------ */
 
 ms_err ms_alloc_data_json(const ms_alloc_run *run, ms_text *text,

@@ -208,12 +208,10 @@ static ms_err read_plans(const ms_arguments *arguments, ms_alloc_arena *run,
     return MS_OK;
 }
 
+/* What a static plan has no use for, too. */
 static ms_err check_outputs(const ms_arguments *arguments,
                             const ms_alloc_arena *run, ms_fault *fault)
 {
-    const char *csv = ms_options_value(arguments, MS_OPTION_CSV);
-    bool json = ms_options_value(arguments, MS_OPTION_JSON) != NULL;
-    ms_job job = {.model = arguments->operands[0]};
     if (ms_options_value(arguments, MS_OPTION_LEAKS) != NULL)
         return ms_fail(fault, MS_EUSAGE, "--leaks", "leave one of the two out",
                        "a static plan has no successive steps");
@@ -221,13 +219,7 @@ static ms_err check_outputs(const ms_arguments *arguments,
         return ms_fail(fault, MS_EUSAGE, "--memory",
                        "arena,order=exact,capacity=SIZE",
                        "arena knows no device");
-    if (csv != NULL && run->n_plans > 1)
-        return ms_fail(fault, MS_EUSAGE, NULL, "run it once for each",
-                       "--csv has the rows of one --allocator");
-    if (json && ms_outputs_is_stdout(csv))
-        return ms_fail(fault, MS_EUSAGE, NULL, "name a file for --csv",
-                       "standard output can carry one result only");
-    return ms_outputs_check(&job, &csv, 1, fault);
+    return ms_alloc_check_outputs(arguments, run->n_plans, fault);
 }
 
 static ms_err write_csv(const ms_alloc_arena *run, const char *path,

@@ -168,9 +168,7 @@ static void find_capacity(panel *p)
             return;
     }
     p->capacity_bytes = first->capacity_bytes;
-    p->usable_bytes = first->capacity_bytes > first->context_bytes
-                          ? first->capacity_bytes - first->context_bytes
-                          : 0;
+    p->usable_bytes = ms_measure_usable(first);
 }
 
 /* ---- bars ---------------------------------------------------------------- */

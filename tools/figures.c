@@ -31,13 +31,6 @@ static ms_err draw_ranks(const ms_record *run, const ms_drawing *drawing,
     return ms_figure_ranks(&run->report, run->data_ranks, drawing, fault);
 }
 
-static uint64_t usable_bytes(const ms_report *report)
-{
-    return report->capacity_bytes > report->context_bytes
-               ? report->capacity_bytes - report->context_bytes
-               : 0;
-}
-
 /* ---- as one of several --------------------------------------------------- */
 
 ms_bar ms_figures_bar(const ms_record *run, const char *name)
@@ -57,7 +50,7 @@ static ms_err draw_bars(const ms_record *run, const ms_drawing *drawing,
 {
     const ms_bar bar = ms_figures_bar(run, run->policy);
     return ms_figure_bars(&bar, 1, run->report.capacity_bytes,
-                          usable_bytes(&run->report), drawing, fault);
+                          ms_measure_usable(&run->report), drawing, fault);
 }
 
 const char *ms_figures_family(const char *policy, ms_arena *arena)
@@ -101,7 +94,7 @@ static ms_err draw_pareto(const ms_record *run, const ms_drawing *drawing,
     ms_trade trade;
     MS_TRY(ms_figures_trade(run, run->policy, drawing->arena, &trade, fault));
     return ms_figure_pareto(&trade, 1, run->report.capacity_bytes,
-                            usable_bytes(&run->report), drawing, fault);
+                            ms_measure_usable(&run->report), drawing, fault);
 }
 
 /* ---- kinds --------------------------------------------------------------- */

@@ -14,6 +14,7 @@ try buffers.csv --allocator arena --allocator torch
 try buffers.csv --allocator arena --memory 1GiB
 try buffers.csv --allocator arena --allocator arena --csv -
 try buffers.csv --allocator arena --json --csv -
+try buffers.csv --allocator arena --leaks
 try buffers.csv --allocator arena,order=exact,capacity=12KiB --csv -
 try buffers.csv --allocator arena,order=exact,capacity=12KiB,steps=1
 text() {
