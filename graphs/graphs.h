@@ -75,7 +75,7 @@ typedef struct ms_field {
 
 typedef struct ms_opgraph ms_opgraph; /* an exported op graph: opgraph.h */
 
-#define MS_LAYER_FIELDS 12u
+#define MS_LAYER_FIELDS 18u
 #define MS_MAX_DIMS 6u
 
 /* Where a node of the input file stands, for errors. */
@@ -116,6 +116,8 @@ typedef struct ms_model {
     uint32_t n_dims;     /* else a float tensor [batch, dims...] */
     uint64_t dims[MS_MAX_DIMS];
     uint64_t max_sequence; /* learned positions; 0: no limit */
+    const char *refusal;   /* NULL, or why no step can be simulated: layers and
+                              parameters are there */
     const char *source;    /* the file's bytes, for carets */
     size_t source_length;
 } ms_model;
@@ -215,7 +217,7 @@ extern const uint32_t ms_families_n;
 #define MS_MAX_NAME 256u /* bytes of one name */
 #define MS_READ_INPUT 3
 extern const ms_field ms_read_input_fields[MS_READ_INPUT];
-#define MS_LAYERLIST_REPEAT 2 /* beside "layers" */
+#define MS_LAYERLIST_REPEAT 3 /* beside "layers" */
 extern const ms_field ms_layerlist_repeat_fields[MS_LAYERLIST_REPEAT];
 /* An op graph's keys; what its arrays of fixed places hold, in that order.
  * Other keys of its objects are passed over. */

@@ -65,7 +65,12 @@ const ms_field ms_layerlist_repeat_fields[MS_LAYERLIST_REPEAT] = {
      .low = 1,
      .high = MS_LAYERLIST_MAX,
      .help = "how many times"},
-    {.name = "name", .type = MS_NAME, .help = "what the blocks are called"}};
+    {.name = "name", .type = MS_NAME, .help = "what the blocks are called"},
+    {.name = "first",
+     .type = MS_INT,
+     .low = 0,
+     .high = MS_LAYERLIST_MAX,
+     .help = "the number of the first block"}};
 static const char *const repeat_extra[] = {"layers"};
 static const ms_fields repeat_keys = {.rows = ms_layerlist_repeat_fields,
                                       .n = MS_LAYERLIST_REPEAT,
@@ -74,13 +79,14 @@ static const ms_fields repeat_keys = {.rows = ms_layerlist_repeat_fields,
                                       .owner = "a repeat"};
 
 static ms_err read_repeat_fields(const ms_json *json, uint32_t row,
-                                 int64_t *times, uint32_t *layers,
-                                 ms_fault *fault)
+                                 int64_t *times, int64_t *first,
+                                 uint32_t *layers, ms_fault *fault)
 {
     ms_value values[MS_LAYERLIST_REPEAT] = {0};
     ms_fields_values out = {.values = values};
     MS_TRY(ms_fields_read_object(json, row, &repeat_keys, NULL, &out, fault));
     *times = values[0].i;
+    *first = values[2].i;
     *layers = ms_json_find(json, row, "layers");
     if (*layers == MS_NONE)
         return ms_json_fail(json, row, fault, NULL,
@@ -99,9 +105,9 @@ static ms_err count_layers(const ms_json *json, uint32_t row, uint64_t *n,
     for (uint32_t i = row + 1; i != MS_NONE; i = json->nodes[i].next) {
         uint64_t inner = 1;
         if (ms_json_find(json, i, "repeat") != MS_NONE) {
-            int64_t times;
+            int64_t times, first;
             uint32_t layers;
-            MS_TRY(read_repeat_fields(json, i, &times, &layers, fault));
+            MS_TRY(read_repeat_fields(json, i, &times, &first, &layers, fault));
             MS_TRY(count_layers(json, layers, &inner, fault));
             inner *= (uint64_t)times; /* both at most 2^22 */
         }
@@ -358,16 +364,16 @@ static ms_err read_block(list *l, uint32_t layers, const scope *outer,
 static ms_err read_repeat(list *l, uint32_t row, const scope *in,
                           uint32_t block, uint32_t *previous)
 {
-    int64_t times;
+    int64_t times, first;
     uint32_t layers;
     const char *name;
-    MS_TRY(read_repeat_fields(l->json, row, &times, &layers, l->fault));
+    MS_TRY(read_repeat_fields(l->json, row, &times, &first, &layers, l->fault));
     MS_TRY(full_name(l, row, in, "repeat",
                      &l->counters[l->depth][ms_layer_n_kinds], l->scratch,
                      &name));
     for (int64_t i = 0; i < times; i++) {
         const char *full =
-            ms_arena_format(l->build.arena, "%s.%" PRId64, name, i);
+            ms_arena_format(l->build.arena, "%s.%" PRId64, name, first + i);
         if (full == NULL)
             return ms_fail_nomem(l->fault);
         MS_TRY(read_block(l, layers, in, full, block, previous));

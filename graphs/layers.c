@@ -133,6 +133,10 @@ uint32_t ms_layers_vector(ms_trace *trace, const char *role, int64_t n)
 const ms_layer_kind ms_layer_kinds[] = {
     LAYER("embedding", "look rows of a table up", 1, 1,
           FIELDS(ms_denselayers_embedding_fields), ms_denselayers_embedding),
+    LAYER("learned_tokens",
+          "learned tokens before the sequence, a learned position added to each",
+          1, 1, FIELDS(ms_learnedlayers_tokens_fields),
+          ms_learnedlayers_tokens),
     LAYER("linear", "x W^T + b", 1, 1, FIELDS(ms_denselayers_linear_fields),
           ms_denselayers_linear),
     /* element by element */
@@ -207,6 +211,10 @@ const ms_layer_kind ms_layer_kinds[] = {
     /* attention, gates, products */
     LAYER("attention", "self-attention with its projections", 1, 1,
           FIELDS(ms_selfattention_fields), ms_selfattention_forward),
+    LAYER("latent_attention",
+          "self-attention whose keys and values pass through a narrow product "
+          "(MLA)",
+          1, 1, FIELDS(ms_latentattention_fields), ms_latentattention_forward),
     LAYER("scaled_dot_product_attention",
           "of q, k, v [heads, sequence, dim], as training.kernels says", 3, 3,
           FIELDS(ms_attentionlayers_fields), ms_attentionlayers_forward),

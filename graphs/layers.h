@@ -88,6 +88,9 @@ extern const ms_field ms_normlayers_instance_fields[MS_NORMLAYERS_INSTANCE];
 ms_layer_forward ms_normlayers_layer, ms_normlayers_rms, ms_normlayers_batch,
     ms_normlayers_group, ms_normlayers_instance;
 
+/* RMS norm over the last dimension, as training.kernels says. */
+uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight);
+
 /* Types end in their number of dimensions, "conv1d". */
 #define MS_CONVLAYERS_CONV 7
 #define MS_CONVLAYERS_POOL 3
@@ -142,7 +145,7 @@ ms_layer_forward ms_productlayers_matmul, ms_productlayers_baddbmm,
 extern const ms_field ms_recurrentlayers_fields[MS_RECURRENTLAYERS_FIELDS];
 ms_layer_forward ms_recurrentlayers_lstm, ms_recurrentlayers_gru;
 
-#define MS_EXPERTLAYERS_FIELDS 8
+#define MS_EXPERTLAYERS_FIELDS 11
 extern const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS];
 ms_layer_forward ms_expertlayers_moe;
 /* The parameters of the layer that a token meets. */
@@ -163,13 +166,32 @@ extern const ms_field ms_rawlayers_parameters_fields[MS_RAWLAYERS_PARAMETERS];
 extern const ms_field ms_rawlayers_op_fields[MS_RAWLAYERS_OP];
 ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op;
 
-#define MS_SELFATTENTION_FIELDS 9
+#define MS_SELFATTENTION_FIELDS 16
 extern const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS];
 ms_layer_forward ms_selfattention_forward;
 /* The first rows of a table that the whole model shares, [sequence, columns];
  * columns 0: a square one. */
 uint32_t ms_selfattention_table(ms_trace *trace, const char *role,
                                 int64_t sequence, int64_t columns);
+
+/* Attention by ops, as LLaMA's code. */
+uint32_t ms_selfattention_eager(ms_trace *trace, uint32_t q, uint32_t k,
+                                uint32_t v, bool causal);
+/* y.transpose(1, 2).contiguous().view(batch, sequence, width); y is used
+ * up. */
+uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width);
+/* Rotates the first dim channels of each of n tensors [batch, heads, sequence,
+ * dim] by position. */
+void ms_selfattention_rotate(ms_trace *trace, int64_t dim, uint32_t *x,
+                             uint32_t n);
+
+#define MS_LATENTATTENTION_FIELDS 8
+extern const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS];
+ms_layer_forward ms_latentattention_forward;
+
+#define MS_LEARNEDLAYERS_TOKENS 1
+extern const ms_field ms_learnedlayers_tokens_fields[MS_LEARNEDLAYERS_TOKENS];
+ms_layer_forward ms_learnedlayers_tokens;
 
 #define MS_ATTENTIONLAYERS_FIELDS 2
 extern const ms_field ms_attentionlayers_fields[MS_ATTENTIONLAYERS_FIELDS];

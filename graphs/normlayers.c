@@ -72,6 +72,13 @@ static uint32_t rms_upcast(ms_trace *trace, uint32_t x, uint32_t weight)
     return y;
 }
 
+uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    if (trace->training->kernels == MS_EAGER)
+        return rms_eager(trace, x, weight);
+    return ms_norm_rms(trace, x, weight);
+}
+
 ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
                          const uint32_t *in, uint32_t *out)
 {
@@ -80,10 +87,8 @@ ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
         ms_layers_vector(trace, "weight", ms_layers_last_dim(trace, in[0]));
     if (layer->field[0].b)
         *out = rms_upcast(trace, in[0], weight);
-    else if (trace->training->kernels == MS_EAGER)
-        *out = rms_eager(trace, in[0], weight);
     else
-        *out = ms_norm_rms(trace, in[0], weight);
+        *out = ms_normlayers_rms_of(trace, in[0], weight);
     return trace->err;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/build.h"
 #include "graphs/fields.h"
+#include "graphs/huggingface/huggingface.h"
 #include "graphs/json.h"
 #include "graphs/layerlist.h"
 #include "graphs/opgraph.h"
@@ -408,6 +409,15 @@ ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
     MS_TRY(ms_json_read(name, bytes, length, arena, &r.json, fault));
     if (is_op_graph(&r))
         return read_op_graph(&r);
+    if (ms_huggingface_is(&r.json)) {
+        model->name = base_name(name, arena);
+        if (model->name == NULL)
+            return ms_fail_nomem(fault);
+        MS_TRY(ms_huggingface_read(&r.json, overrides, n_overrides, arena,
+                                   model, fault));
+        find_max_sequence(model);
+        return MS_OK;
+    }
     MS_TRY(check_version(&r));
     MS_TRY(read_name(&r));
     MS_TRY(read_body(&r));
