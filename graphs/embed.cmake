@@ -74,8 +74,8 @@ function(embed_pages output)
     endforeach()
     set(include "#include \"graphs/huggingface/huggingface.h\"\n\n")
     file(CONFIGURE OUTPUT ${output} @ONLY CONTENT "${EMBED_HEAD}${include}\
-const ms_huggingface_page ms_huggingface_pages[] = {\n${rows}};
-const uint32_t ms_huggingface_n_pages = ${n};\n")
+const ms_huggingface_page ms_pages_all[] = {\n${rows}};
+const uint32_t ms_pages_n = ${n};\n")
 endfunction()
 
 # The array of curves of a device as a C expression, and its length.

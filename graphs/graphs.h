@@ -126,9 +126,11 @@ typedef struct ms_model {
 
 /* Reads a model: path with a slash: that file only; a name without one: the
  * file if it exists here, else a built-in ("gpt3" and "gpt3.json" alike); "-":
- * standard input.  Overrides are "model.KEY=VALUE" settings of --set applied
- * to the family's config before it is built.  Faults: MS_EINPUT with
- * file:line:column, MS_ESYSTEM. */
+ * standard input.  A folder means its config.json (huggingface/), beside which
+ * headers of weights are read.  Overrides are "model.KEY=VALUE" settings of
+ * --set applied to the family's config, or to the keys of a configuration of
+ * Hugging Face, before it is built.  Faults: MS_EINPUT with file:line:column,
+ * MS_ESYSTEM. */
 typedef struct ms_override {
     const char *key; /* without "model." */
     const char *value;
@@ -215,7 +217,7 @@ extern const uint32_t ms_families_n;
 
 /* What the readers walk, and the schema of model files (tools/) too. */
 #define MS_MAX_NAME 256u /* bytes of one name */
-#define MS_READ_INPUT 3
+#define MS_READ_INPUT 4
 extern const ms_field ms_read_input_fields[MS_READ_INPUT];
 #define MS_LAYERLIST_REPEAT 3 /* beside "layers" */
 extern const ms_field ms_layerlist_repeat_fields[MS_LAYERLIST_REPEAT];

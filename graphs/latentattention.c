@@ -79,7 +79,8 @@ static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
     const ms_tensor *flat = ms_trace_at(trace, x);
     int64_t dims[4] = {flat->size[0], flat->size[1], heads,
                        flat->size[2] / heads};
-    uint32_t view = ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 4, dims));
+    uint32_t view =
+        ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 4, dims));
     return ms_trace_rebind(trace, view, ms_view_transpose(trace, view, 1, 2));
 }
 
@@ -171,7 +172,7 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
     ms_tensor x = *ms_trace_at(trace, in[0]);
     if (x.n_dims != 3)
         return ms_trace_fail(trace, layer, "give the model a sequence input",
-                             "attention \"%s\" needs [batch, sequence, width]",
+                             "\"%s\" needs [batch, sequence, width]",
                              layer->name);
     make_queries(trace, layer, in[0], queries);
     make_keys(trace, layer, in[0], keys);

@@ -134,7 +134,7 @@ const ms_layer_kind ms_layer_kinds[] = {
     LAYER("embedding", "look rows of a table up", 1, 1,
           FIELDS(ms_denselayers_embedding_fields), ms_denselayers_embedding),
     LAYER("learned_tokens",
-          "learned tokens before the sequence, a learned position added to each",
+          "learned tokens before the sequence; adds a learned position to each",
           1, 1, FIELDS(ms_learnedlayers_tokens_fields),
           ms_learnedlayers_tokens),
     LAYER("linear", "x W^T + b", 1, 1, FIELDS(ms_denselayers_linear_fields),

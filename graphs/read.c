@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/build.h"
 #include "graphs/fields.h"
+#include "graphs/huggingface/folder.h"
 #include "graphs/huggingface/huggingface.h"
 #include "graphs/json.h"
 #include "graphs/layerlist.h"
@@ -23,6 +24,7 @@ typedef struct reader {
     ms_arena *arena;
     ms_model *model;
     ms_fault *fault;
+    const char *folder; /* of a config.json, "" for this one; or NULL */
 } reader;
 
 /* ---- files --------------------------------------------------------------- */
@@ -194,7 +196,7 @@ static ms_err read_family(const reader *r, const ms_family *family)
 
 /* ---- layer lists --------------------------------------------------------- */
 
-enum { SHAPE, TOKENS, SEQUENCE };
+enum { SHAPE, TOKENS, SEQUENCE, LONGEST };
 const ms_field ms_read_input_fields[MS_READ_INPUT] = {
     {.name = "shape",
      .type = MS_INTS,
@@ -206,7 +208,12 @@ const ms_field ms_read_input_fields[MS_READ_INPUT] = {
      .help = "int64 token ids [batch, sequence]"},
     {.name = "sequence",
      .type = MS_BOOL,
-     .help = "true: [batch, sequence, shape...]"}};
+     .help = "true: [batch, sequence, shape...]"},
+    {.name = "longest",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 31,
+     .help = "the longest sequence; 0: no limit"}};
 
 static ms_err read_input(const reader *r, uint32_t row)
 {
@@ -224,6 +231,7 @@ static ms_err read_input(const reader *r, uint32_t row)
     MS_TRY(
         ms_fields_read_object(&r->json, row, &keys, r->arena, &out, r->fault));
     model->tokens = values[TOKENS].b;
+    model->max_sequence = (uint64_t)values[LONGEST].i;
     bool shape = (out.given & 1u << SHAPE) != 0;
     if (shape == model->tokens)
         return ms_json_fail(&r->json, row, r->fault, NULL,
@@ -396,6 +404,63 @@ static ms_err read_op_graph(const reader *r)
     return MS_OK;
 }
 
+/* ---- configurations of Hugging Face -------------------------------------- */
+
+static ms_err read_native(reader *r);
+
+/* A configuration becomes a native text, which is read as any other: it is the
+ * model's source from then on, in which nobody looks for a place. */
+static ms_err read_hugging_face(reader *r)
+{
+    ms_huggingface_model made;
+    ms_fault inner = {0};
+    ms_model *model = r->model;
+    reader native = {.arena = r->arena, .model = model, .fault = &inner};
+    const char *name = base_name(
+        r->folder == NULL || *r->folder == '\0' ? model->path : r->folder,
+        r->arena);
+    if (name == NULL)
+        return ms_fail_nomem(r->fault);
+    MS_TRY(ms_huggingface_write(&r->json, name, r->folder, r->overrides,
+                                r->n_overrides, r->arena, &made, r->fault));
+    model->source = made.text.bytes;
+    model->source_length = made.text.length;
+    ms_err err = ms_json_read(model->path, model->source, model->source_length,
+                              r->arena, &native.json, &inner);
+    if (err == MS_OK)
+        err = read_native(&native);
+    if (err != MS_OK)
+        return ms_fail(r->fault, err, err == MS_EINPUT ? model->path : NULL,
+                       inner.hint, "%s", inner.what);
+    for (uint32_t i = 0; i < model->n_layers; i++)
+        model->layers[i].spot = (ms_spot){0};
+    model->family = made.type;
+    model->refusal = made.refusal;
+    return MS_OK;
+}
+
+static ms_err read_native(reader *r)
+{
+    MS_TRY(check_version(r));
+    MS_TRY(read_name(r));
+    MS_TRY(read_body(r));
+    find_max_sequence(r->model);
+    return MS_OK;
+}
+
+static ms_err read_any(reader *r, const char *name, const char *bytes,
+                       size_t length)
+{
+    *r->model =
+        (ms_model){.path = name, .source = bytes, .source_length = length};
+    MS_TRY(ms_json_read(name, bytes, length, r->arena, &r->json, r->fault));
+    if (is_op_graph(r))
+        return read_op_graph(r);
+    if (ms_huggingface_is(&r->json))
+        return read_hugging_face(r);
+    return read_native(r);
+}
+
 ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
                            const ms_override *overrides, uint32_t n_overrides,
                            ms_arena *arena, ms_model *model, ms_fault *fault)
@@ -405,24 +470,7 @@ ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
                 .arena = arena,
                 .model = model,
                 .fault = fault};
-    *model = (ms_model){.path = name, .source = bytes, .source_length = length};
-    MS_TRY(ms_json_read(name, bytes, length, arena, &r.json, fault));
-    if (is_op_graph(&r))
-        return read_op_graph(&r);
-    if (ms_huggingface_is(&r.json)) {
-        model->name = base_name(name, arena);
-        if (model->name == NULL)
-            return ms_fail_nomem(fault);
-        MS_TRY(ms_huggingface_read(&r.json, overrides, n_overrides, arena,
-                                   model, fault));
-        find_max_sequence(model);
-        return MS_OK;
-    }
-    MS_TRY(check_version(&r));
-    MS_TRY(read_name(&r));
-    MS_TRY(read_body(&r));
-    find_max_sequence(model);
-    return MS_OK;
+    return read_any(&r, name, bytes, length);
 }
 
 /* ---- finding the model --------------------------------------------------- */
@@ -458,10 +506,15 @@ static ms_err fail_unknown(const char *name, ms_fault *fault)
                    "neither a file here nor a built-in model");
 }
 
-static bool is_file(const char *path)
+static ms_err read_builtin(reader *r, const char *path)
 {
-    struct stat status;
-    return stat(path, &status) == 0 && !S_ISDIR(status.st_mode);
+    const ms_builtin *builtin = find_builtin(path);
+    if (builtin == NULL)
+        return fail_unknown(path, r->fault);
+    const char *name = ms_arena_format(r->arena, "%s.json", builtin->name);
+    if (name == NULL)
+        return ms_fail_nomem(r->fault);
+    return read_any(r, name, builtin->text, strlen(builtin->text));
 }
 
 ms_err ms_read_model(const char *path, const ms_override *overrides,
@@ -470,22 +523,22 @@ ms_err ms_read_model(const char *path, const ms_override *overrides,
 {
     char *bytes;
     size_t length;
-    bool input = strcmp(path, "-") == 0;
-    if (input || strchr(path, '/') != NULL || is_file(path)) {
-        MS_TRY(ms_read_file(path, MS_JSON_MAX_BYTES, arena, &bytes, &length,
-                            fault));
-        return ms_read_model_bytes(input ? "standard input" : path, bytes,
-                                   length, overrides, n_overrides, arena, model,
-                                   fault);
+    bool input = strcmp(path, "-") == 0, here;
+    reader r = {.overrides = overrides,
+                .n_overrides = n_overrides,
+                .arena = arena,
+                .model = model,
+                .fault = fault};
+    if (!input) {
+        bool may_be_ours = find_builtin(path) != NULL;
+        MS_TRY(
+            ms_folder_find(&path, may_be_ours, &r.folder, &here, arena, fault));
+        if (!here && strchr(path, '/') == NULL)
+            return read_builtin(&r, path);
     }
-    const ms_builtin *builtin = find_builtin(path);
-    if (builtin == NULL)
-        return fail_unknown(path, fault);
-    const char *name = ms_arena_format(arena, "%s.json", builtin->name);
-    if (name == NULL)
-        return ms_fail_nomem(fault);
-    return ms_read_model_bytes(name, builtin->text, strlen(builtin->text),
-                               overrides, n_overrides, arena, model, fault);
+    MS_TRY(
+        ms_read_file(path, MS_JSON_MAX_BYTES, arena, &bytes, &length, fault));
+    return read_any(&r, input ? "standard input" : path, bytes, length);
 }
 
 /* ---- errors at a layer --------------------------------------------------- */

@@ -205,8 +205,7 @@ static uint32_t add_alibi(ms_trace *trace, uint32_t scores)
     const ms_tensor *a = at(trace, scores);
     int64_t dims[2] = {a->size[1], a->size[3]};
     int64_t wide[4] = {1, a->size[1], 1, a->size[3]};
-    uint32_t slopes =
-        shared_buffer(trace, "alibi", trace->weight_dtype, dims);
+    uint32_t slopes = shared_buffer(trace, "alibi", trace->weight_dtype, dims);
     uint32_t bias = ms_view_reshape(trace, slopes, 4, wide);
     uint32_t y = ms_pointwise_add(trace, scores, bias);
     ms_trace_drop(trace, bias);
@@ -351,9 +350,8 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
 
     for (int i = 0; i < 3; i++)
         parts[i] = heads[i] * n->dim;
-    uint32_t fused =
-        projection(trace, layer->field[ATTENTION_BIAS].b, x, roles,
-                   parts[0] + parts[1] + parts[2]);
+    uint32_t fused = projection(trace, layer->field[ATTENTION_BIAS].b, x, roles,
+                                parts[0] + parts[1] + parts[2]);
     ms_pieces_split(trace, fused, 2, 3, parts, qkv);
     ms_trace_drop(trace, fused);
     for (int i = 0; i < 3 && !trace->err; i++) {
@@ -375,8 +373,8 @@ static uint32_t norm_heads(ms_trace *trace, const ms_layer *layer,
     int64_t width = flat->size[2];
     int64_t dims[4] = {flat->size[0], flat->size[1], width / n->dim, n->dim};
     int64_t joined[3] = {dims[0], dims[1], width};
-    uint32_t weight = ms_trace_parameter(trace, role, 1,
-                                         by_heads ? &n->dim : &width);
+    uint32_t weight =
+        ms_trace_parameter(trace, role, 1, by_heads ? &n->dim : &width);
     if (!by_heads)
         return ms_normlayers_rms_of(trace, x, weight);
     uint32_t view = ms_view_reshape(trace, x, 4, dims);

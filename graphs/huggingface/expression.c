@@ -68,10 +68,8 @@ void ms_expression_node(const ms_json *json, uint32_t row, ms_known *value)
         [MS_JSON_STRING] = MS_KIND_TEXT, [MS_JSON_ARRAY] = MS_KIND_LIST,
         [MS_JSON_OBJECT] = MS_KIND_LIST};
     const ms_json_node *node = &json->nodes[row];
-    *value = (ms_known){.kind = kinds[node->kind],
-                        .name = node->key,
-                        .json = json,
-                        .row = row};
+    *value = (ms_known){
+        .kind = kinds[node->kind], .name = node->key, .json = json, .row = row};
     if (value->kind == MS_KIND_BOOL)
         value->is.b = node->value.b;
     else if (value->kind == MS_KIND_INT)
@@ -305,9 +303,10 @@ static ms_err calculate(const parser *p, char sign, ms_known *a, ms_known *b)
     else
         result = sign == '/' ? divided(x, y) : x - divided(x, y) * y;
     if (over)
-        return ms_expression_fail(
-            a, p->names->fault, NULL, "\"%s\" is beyond 2^63 at %" PRId64
-            " and %" PRId64, p->whole, x, y);
+        return ms_expression_fail(a, p->names->fault, NULL,
+                                  "\"%s\" is beyond 2^63 at %" PRId64
+                                  " and %" PRId64,
+                                  p->whole, x, y);
     *a = (ms_known){.kind = MS_KIND_INT, .is.i = result};
     return MS_OK;
 }
@@ -383,8 +382,8 @@ static ms_err compared(const parser *p, int how, ms_known *a, ms_known *b)
 
 static ms_err comparison(parser *p, ms_known *value)
 {
-    static const char *const signs[N_COMPARISONS] = {"==", "!=", "<=", ">=",
-                                                     "<",  ">",  "in "};
+    static const char *const signs[N_COMPARISONS] = {
+        "==", "!=", "<=", ">=", "<", ">", "in "};
     ms_known right;
     MS_TRY(sum(p, value));
     for (int how = 0; how < N_COMPARISONS; how++)

@@ -12,7 +12,8 @@
  * texts, and arrays and objects of a JSON text.  Weakest first: a ? b : c,
  * a ?? b (b where a is null), ||, &&, == != < <= > >= in, + -, * / %, !,
  * list[i].  Literals: 12, 'text', true, false, null.  Integers divide
- * downwards; an integer times a float is cut to an integer.  What is not asked for (behind ?, ??, ||, &&) is not computed. */
+ * downwards; an integer times a float is cut to an integer.  What is not
+ * asked for (behind ?, ??, ||, &&) is not computed. */
 
 #include "graphs/graphs.h"
 #include "graphs/json.h"

@@ -3,8 +3,8 @@
 
 #include "graphs/fields.h"
 #include "graphs/huggingface/page.h"
+#include "graphs/huggingface/safetensors.h"
 #include "graphs/huggingface/template.h"
-#include "graphs/layerlist.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +19,9 @@ bool ms_huggingface_is(const ms_json *json)
 {
     static const char *const native[] = {"memsim", "family", "config",
                                          "input",  "layers", "format"};
-    static const char *const theirs[] = {
-        "model_type", "architectures",     "hidden_size", "num_hidden_layers",
-        "n_embd",     "transformers_version"};
+    static const char *const theirs[] = {"model_type",  "architectures",
+                                         "hidden_size", "num_hidden_layers",
+                                         "n_embd",      "transformers_version"};
     if (json->nodes[0].kind != MS_JSON_OBJECT)
         return false;
     for (uint32_t i = 0; i < sizeof native / sizeof *native; i++)
@@ -47,8 +47,7 @@ static ms_err find_type(ms_page *page)
     else if (row != MS_NONE)
         ms_expression_node(page->config, row, &type);
     if (set == NULL && (row == MS_NONE || type.kind == MS_KIND_NULL))
-        return ms_json_fail(page->config, row == MS_NONE ? 0 : row,
-                            page->fault,
+        return ms_json_fail(page->config, row == MS_NONE ? 0 : row, page->fault,
                             "say which it is, e.g. --set model.model_type="
                             "roberta",
                             "no \"model_type\"");
@@ -128,9 +127,8 @@ static void list_heads(const ms_page *page, char *text, size_t size)
          i = json->nodes[i].next) {
         const char *head = json->nodes[i].value.s;
         if (strstr(text, head) == NULL && used < size)
-            used += (size_t)snprintf(
-                text + used, size - used, "|%s%s", head,
-                strcmp(head, "classes") == 0 ? ":N" : "");
+            used += (size_t)snprintf(text + used, size - used, "|%s%s", head,
+                                     strcmp(head, "classes") == 0 ? ":N" : "");
     }
 }
 
@@ -242,10 +240,10 @@ static ms_err find_head(ms_page *page)
         config->nodes[list].kind != MS_JSON_ARRAY)
         return ms_json_fail(config, list, page->fault, NULL,
                             "\"architectures\" must be a list");
-    uint32_t first = list == MS_NONE ||
-                             config->nodes[list].kind != MS_JSON_ARRAY
-                         ? MS_NONE
-                         : ms_json_first(config, list);
+    uint32_t first =
+        list == MS_NONE || config->nodes[list].kind != MS_JSON_ARRAY
+            ? MS_NONE
+            : ms_json_first(config, list);
     if (first != MS_NONE)
         return head_of(page, first);
     uint32_t heads = ms_page_entry(page, "heads", &json);
@@ -254,70 +252,50 @@ static ms_err find_head(ms_page *page)
     return MS_OK;
 }
 
-/* ---- the layers ---------------------------------------------------------- */
+/* ---- the native model ---------------------------------------------------- */
 
-/* What is given to the model: token ids, or an image. */
-static ms_err find_input(ms_page *page, ms_model *model)
-{
-    const ms_names names = ms_page_names(page);
-    const ms_json *json;
-    uint32_t sequence = ms_page_entry(page, "sequence", &json);
-    int64_t longest = 0;
-    if (sequence != MS_NONE)
-        MS_TRY(ms_expression_integer(json->nodes[sequence].value.s, &names, 1,
-                                     &longest));
-    model->max_sequence = (uint64_t)longest;
-    uint32_t image = ms_page_entry(page, "image", &json);
-    model->tokens = image == MS_NONE;
-    model->sequence_input = model->tokens;
-    for (uint32_t i = image == MS_NONE ? MS_NONE : ms_json_first(json, image);
-         i != MS_NONE && model->n_dims < MS_MAX_DIMS; i = json->nodes[i].next) {
-        int64_t size;
-        MS_TRY(ms_expression_integer(json->nodes[i].value.s, &names, 1, &size));
-        model->dims[model->n_dims++] = (uint64_t)size;
-    }
-    return MS_OK;
-}
-
-/* Faults of the layer list speak of a text that nobody wrote. */
-static ms_err read_layers(ms_page *page, ms_model *model)
-{
-    const char *name = page->config->source.name;
-    ms_text text = {.arena = page->arena};
-    ms_fault inner = {0};
-    ms_json json;
-    MS_TRY(ms_template_layers(page, &text));
-    ms_err err = ms_json_read(name, text.bytes, text.length, page->arena,
-                              &json, &inner);
-    if (err == MS_OK)
-        err = ms_layerlist_read(&json, 0, page->arena, model, &inner);
-    if (err != MS_OK && err != MS_EINPUT)
-        return ms_fail(page->fault, err, NULL, inner.hint, "%s", inner.what);
-    if (err != MS_OK)
-        return ms_fail(page->fault, err, name, inner.hint,
-                       "as layers: %s", inner.what);
-    for (uint32_t i = 0; i < model->n_layers; i++)
-        model->layers[i].spot = (ms_spot){0};
-    return MS_OK;
-}
-
-/* ---- the whole ----------------------------------------------------------- */
-
-static ms_err find_name(const ms_page *page, ms_model *model)
+static ms_err put_name(const ms_page *page, const char *name, ms_text *text)
 {
     const ms_override *set = ms_page_override(page, "name");
-    const char *name = set != NULL ? set->value : model->name;
-    if (set == NULL && strcmp(name, "config") == 0)
+    if (set != NULL)
+        name = set->value;
+    else if (strcmp(name, "config") == 0)
         name = page->type;
-    model->name = ms_arena_text(page->arena, name, strlen(name));
-    model->family = page->type;
-    return model->name == NULL ? ms_fail_nomem(page->fault) : MS_OK;
+    ms_text_add(text, "{\"memsim\": 1, \"name\": ");
+    ms_text_json(text, name);
+    return MS_OK;
 }
 
-static ms_err find_refusal(ms_page *page, ms_model *model)
+/* What is given to the model: token ids, or an image. */
+static ms_err put_input(ms_page *page, ms_text *text)
 {
-    const ms_json *json;
     const ms_names names = ms_page_names(page);
+    const ms_json *json;
+    int64_t size;
+    uint32_t image = ms_page_entry(page, "image", &json);
+    ms_text_add(text, ",\n \"input\": {");
+    ms_text_add(text, image == MS_NONE ? "\"tokens\": true" : "\"shape\": [");
+    for (uint32_t i = image == MS_NONE ? MS_NONE : ms_json_first(json, image);
+         i != MS_NONE; i = json->nodes[i].next) {
+        MS_TRY(ms_expression_integer(json->nodes[i].value.s, &names, 1, &size));
+        ms_text_i64(text, size);
+        ms_text_add(text, json->nodes[i].next == MS_NONE ? "]" : ", ");
+    }
+    uint32_t sequence = ms_page_entry(page, "sequence", &json);
+    if (sequence != MS_NONE) {
+        MS_TRY(ms_expression_integer(json->nodes[sequence].value.s, &names, 1,
+                                     &size));
+        ms_text_add(text, ", \"longest\": ");
+        ms_text_i64(text, size);
+    }
+    ms_text_add(text, "},\n \"layers\": ");
+    return MS_OK;
+}
+
+static ms_err find_refusal(ms_page *page, ms_huggingface_model *model)
+{
+    const ms_names names = ms_page_names(page);
+    const ms_json *json;
     uint32_t row = ms_page_entry(page, "refuse", &json);
     ms_known why = {0};
     if (row != MS_NONE)
@@ -326,22 +304,29 @@ static ms_err find_refusal(ms_page *page, ms_model *model)
     return MS_OK;
 }
 
-ms_err ms_huggingface_read(const ms_json *json, const ms_override *overrides,
-                           uint32_t n_overrides, ms_arena *arena,
-                           ms_model *model, ms_fault *fault)
+ms_err ms_huggingface_write(const ms_json *json, const char *name,
+                            const char *folder, const ms_override *overrides,
+                            uint32_t n_overrides, ms_arena *arena,
+                            ms_huggingface_model *model, ms_fault *fault)
 {
     ms_page page = {.config = json,
                     .overrides = overrides,
                     .n_overrides = n_overrides,
                     .arena = arena,
                     .fault = fault};
+    *model = (ms_huggingface_model){.text = {.arena = arena}};
     MS_TRY(find_type(&page));
     MS_TRY(check_settings(&page));
-    MS_TRY(find_name(&page, model));
     MS_TRY(find_mtp(&page));
     MS_TRY(find_head(&page));
     MS_TRY(ms_page_check(&page));
-    MS_TRY(find_input(&page, model));
+    model->type = page.type;
+    MS_TRY(put_name(&page, name, &model->text));
+    MS_TRY(put_input(&page, &model->text));
+    MS_TRY(ms_template_layers(&page, &model->text));
+    ms_text_add(&model->text, "}\n");
+    if (folder != NULL)
+        MS_TRY(ms_safetensors_check(&page, folder));
     MS_TRY(find_refusal(&page, model));
-    return read_layers(&page, model);
+    return model->text.failed ? ms_fail_nomem(fault) : MS_OK;
 }

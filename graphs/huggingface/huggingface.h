@@ -47,16 +47,25 @@ typedef struct ms_huggingface_page {
     const char *name, *text;
 } ms_huggingface_page;
 /* Sorted by name; made by graphs/embed.cmake. */
-extern const ms_huggingface_page ms_huggingface_pages[];
-extern const uint32_t ms_huggingface_n_pages;
+extern const ms_huggingface_page ms_pages_all[];
+extern const uint32_t ms_pages_n;
 
 /* Is it the configuration of Hugging Face, not a native model? */
 bool ms_huggingface_is(const ms_json *json);
-/* The model of a configuration, as the reader of a file would make it.
- * Faults: MS_EINPUT at keys, both where two contradict each other; MS_EUSAGE
- * for overrides that the page does not know. */
-ms_err ms_huggingface_read(const ms_json *json, const ms_override *overrides,
-                           uint32_t n_overrides, ms_arena *arena,
-                           ms_model *model, ms_fault *fault);
+
+/* A configuration as a native model file. */
+typedef struct ms_huggingface_model {
+    ms_text text;
+    const char *type;    /* model_type */
+    const char *refusal; /* ms_model.refusal */
+} ms_huggingface_model;
+/* name: of the model, unless a setting chooses another; folder: where weights
+ * may lie beside it (safetensors.h), or NULL.  Faults: MS_EINPUT at keys, both
+ * where two contradict each other; MS_EUSAGE for settings that the page does
+ * not know. */
+ms_err ms_huggingface_write(const ms_json *json, const char *name,
+                            const char *folder, const ms_override *overrides,
+                            uint32_t n_overrides, ms_arena *arena,
+                            ms_huggingface_model *model, ms_fault *fault);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_DEPTH 32u                /* of lets that need lets */
+#define MOST_DEPTH 32u                 /* of lets that need lets */
 #define MOST_NUMBER (INT64_C(1) << 31) /* in a configuration */
 #define MOST_PAGES 64u
 
@@ -20,16 +20,16 @@ static ms_err fail_type(const ms_page *page, const ms_known *type)
     char hint[512] = "supported:";
     size_t used = strlen(hint);
     uint32_t n = 0;
-    for (; n < ms_huggingface_n_pages && n < MOST_PAGES; n++) {
-        names[n] = ms_huggingface_pages[n].name;
+    for (; n < ms_pages_n && n < MOST_PAGES; n++) {
+        names[n] = ms_pages_all[n].name;
         if (used < sizeof hint)
             used += (size_t)snprintf(hint + used, sizeof hint - used, " %s",
                                      names[n]);
     }
     const char *near = ms_names_nearest(type->is.s, names, n);
     if (near != NULL && used < sizeof hint)
-        snprintf(hint + used, sizeof hint - used,
-                 "; did you mean \"%s\"?", near);
+        snprintf(hint + used, sizeof hint - used, "; did you mean \"%s\"?",
+                 near);
     else if (used < sizeof hint)
         snprintf(hint + used, sizeof hint - used,
                  "; other models as layers: memsim help files");
@@ -39,9 +39,9 @@ static ms_err fail_type(const ms_page *page, const ms_known *type)
 
 static const ms_huggingface_page *find_page(const char *name)
 {
-    for (uint32_t i = 0; i < ms_huggingface_n_pages; i++)
-        if (strcmp(ms_huggingface_pages[i].name, name) == 0)
-            return &ms_huggingface_pages[i];
+    for (uint32_t i = 0; i < ms_pages_n; i++)
+        if (strcmp(ms_pages_all[i].name, name) == 0)
+            return &ms_pages_all[i];
     return NULL;
 }
 
@@ -131,8 +131,8 @@ static ms_err read_override(ms_page *page, const ms_override *set,
 {
     ms_fault unread = {0};
     ms_json *json = ms_arena_take(page->arena, 1, sizeof *json);
-    const char *where = ms_arena_format(page->arena, "--set model.%s=%s",
-                                        set->key, set->value);
+    const char *where =
+        ms_arena_format(page->arena, "--set model.%s=%s", set->key, set->value);
     if (json == NULL || where == NULL)
         return ms_fail_nomem(page->fault);
     ms_err err = ms_json_read(where, set->value, strlen(set->value),
@@ -211,9 +211,9 @@ ms_err ms_page_given(ms_page *page, const char *key, ms_known *value,
 static ms_err check_type(const ms_page *page, const ms_known *value,
                          const ms_known *fallback)
 {
-    static const char *const types[] = {"null",     "true or false",
+    static const char *const types[] = {"null",       "true or false",
                                         "an integer", "a number",
-                                        "a string", "a list"};
+                                        "a string",   "a list"};
     ms_kind want = fallback->kind, have = value->kind;
     bool fits = have == want || have == MS_KIND_NULL || want == MS_KIND_NULL ||
                 (want == MS_KIND_FLOAT && have == MS_KIND_INT);
@@ -222,10 +222,10 @@ static ms_err check_type(const ms_page *page, const ms_known *value,
                                   "\"%s\" must be %s, not %s", value->name,
                                   types[want], types[have]);
     if (have == MS_KIND_INT && (value->is.i < 0 || value->is.i > MOST_NUMBER))
-        return ms_expression_fail(
-            value, page->fault, NULL,
-            "\"%s\" must be between 0 and %" PRId64 ", not %" PRId64,
-            value->name, MOST_NUMBER, value->is.i);
+        return ms_expression_fail(value, page->fault, NULL,
+                                  "\"%s\" must be between 0 and %" PRId64
+                                  ", not %" PRId64,
+                                  value->name, MOST_NUMBER, value->is.i);
     return MS_OK;
 }
 
@@ -394,8 +394,8 @@ static ms_err two_keys(ms_page *page, const rule *r, ms_known values[2],
     uint32_t row = ms_json_first(r->json, r->keys);
     bool known;
     for (uint32_t k = 0; k < 2; k++, row = r->json->nodes[row].next)
-        MS_TRY(ms_page_key(page, r->json->nodes[row].value.s, &values[k],
-                           &known));
+        MS_TRY(
+            ms_page_key(page, r->json->nodes[row].value.s, &values[k], &known));
     bool second = values[0].json == NULL && values[1].json != NULL;
     *at = &values[second ? 1 : 0];
     return MS_OK;

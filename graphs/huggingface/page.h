@@ -22,9 +22,9 @@ typedef struct ms_page_kept {
 } ms_page_kept;
 
 typedef struct ms_page {
-    const char *type;             /* model_type */
-    const ms_json *config;        /* the user's */
-    ms_json pages[MS_PAGE_LIKE];  /* its own first */
+    const char *type;            /* model_type */
+    const ms_json *config;       /* the user's */
+    ms_json pages[MS_PAGE_LIKE]; /* its own first */
     uint32_t n_pages;
     const ms_override *overrides;
     uint32_t n_overrides;
@@ -33,9 +33,9 @@ typedef struct ms_page {
 
     const char *head;
     int64_t classes, mtp;
-    int64_t i;         /* the number of the block */
-    bool i_was_asked;  /* since it was last set to false */
-    uint32_t depth;    /* of lets that need lets */
+    int64_t i;          /* the number of the block */
+    bool i_was_asked;   /* since it was last set to false */
+    uint32_t depth;     /* of lets that need lets */
     ms_page_kept *kept; /* values of lets that do not ask for i */
 } ms_page;
 

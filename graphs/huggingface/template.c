@@ -19,10 +19,12 @@ static ms_err put_node(writer *w, uint32_t row, const char *key, bool *first);
 
 /* ---- values -------------------------------------------------------------- */
 
-static void put_separator(const writer *w, const char *key, bool *first)
+/* Each layer has a line. */
+static void put_separator(const writer *w, const char *key, bool layer,
+                          bool *first)
 {
     if (!*first)
-        ms_text_add(w->text, ", ");
+        ms_text_add(w->text, layer ? ",\n  " : ", ");
     *first = false;
     if (key == NULL)
         return;
@@ -63,7 +65,7 @@ static ms_err put_text(writer *w, const char *text, const char *key,
         MS_TRY(ms_expression_value(text + 1, &w->names, &value));
     if (value.kind == MS_KIND_NULL)
         return MS_OK;
-    put_separator(w, key, first);
+    put_separator(w, key, false, first);
     return put_known(w, &value);
 }
 
@@ -77,7 +79,7 @@ static ms_err put_object(writer *w, uint32_t row, const char *key, bool *first)
                                    &there));
     if (!there)
         return MS_OK;
-    put_separator(w, key, first);
+    put_separator(w, key, key == NULL, first);
     ms_text_add(w->text, "{");
     for (uint32_t i = ms_json_first(json, row); i != MS_NONE;
          i = json->nodes[i].next)
@@ -93,9 +95,10 @@ static void put_repeat(const writer *w, uint32_t row, int64_t from, int64_t n,
                        const ms_text *body, bool *first)
 {
     uint32_t name = ms_json_find(w->json, row, "name");
-    put_separator(w, NULL, first);
-    ms_text_add(w->text, "{\"repeat\": %" PRId64 ", \"first\": %" PRId64, n,
-                from);
+    put_separator(w, NULL, true, first);
+    ms_text_add(w->text, "{\"repeat\": %" PRId64, n);
+    if (from > 0)
+        ms_text_add(w->text, ", \"first\": %" PRId64, from);
     if (name != MS_NONE)
         ms_text_add(w->text, ", \"name\": \"%s\"",
                     w->json->nodes[name].value.s);
@@ -129,9 +132,8 @@ static ms_err put_blocks(writer *w, uint32_t row, bool *first)
     MS_TRY(ms_expression_integer(w->json->nodes[times].value.s + 1, &w->names,
                                  0, &n));
     if (n > MOST_BLOCKS)
-        return ms_fail(w->page->fault, MS_EINPUT,
-                       w->page->config->source.name, NULL,
-                       "%" PRId64 " layers; at most %d", n, MOST_BLOCKS);
+        return ms_fail(w->page->fault, MS_EINPUT, w->page->config->source.name,
+                       NULL, "%" PRId64 " layers; at most %d", n, MOST_BLOCKS);
     for (int64_t i = 0; i < n; i++) {
         w->page->i = i;
         w->page->i_was_asked = false;
@@ -161,7 +163,7 @@ static ms_err put_node(writer *w, uint32_t row, const char *key, bool *first)
     case MS_JSON_OBJECT:
         return put_object(w, row, key, first);
     case MS_JSON_ARRAY:
-        put_separator(w, key, first);
+        put_separator(w, key, false, first);
         ms_text_add(w->text, "[");
         MS_TRY(put_list(w, row));
         ms_text_add(w->text, "]");
@@ -174,7 +176,7 @@ static ms_err put_node(writer *w, uint32_t row, const char *key, bool *first)
         break;
     }
     ms_expression_node(w->json, row, &value);
-    put_separator(w, key, first);
+    put_separator(w, key, false, first);
     return put_known(w, &value);
 }
 
