@@ -116,6 +116,8 @@ typedef struct ms_model {
     uint32_t n_dims;     /* else a float tensor [batch, dims...] */
     uint64_t dims[MS_MAX_DIMS];
     uint64_t max_sequence; /* learned positions; 0: no limit */
+    bool fresh_tables;     /* masks and tables of positions are made for the
+                              sequence at hand, not for the longest */
     const char *refusal;   /* NULL, or why no step can be simulated: layers and
                               parameters are there */
     const char *source;    /* the file's bytes, for carets */

@@ -215,6 +215,12 @@ const ms_layer_kind ms_layer_kinds[] = {
           "self-attention whose keys and values pass through a narrow product "
           "(MLA)",
           1, 1, FIELDS(ms_latentattention_fields), ms_latentattention_forward),
+    LAYER("relative_attention",
+          "T5's: x and a bias of the scores; of x to a third input, if any", 2,
+          3, FIELDS(ms_relativeattention_fields), ms_relativeattention_forward),
+    LAYER("relative_bias",
+          "T5's bias of scores, by buckets of distances; reads token ids", 1, 1,
+          FIELDS(ms_relativeattention_bias_fields), ms_relativeattention_bias),
     LAYER("scaled_dot_product_attention",
           "of q, k, v [heads, sequence, dim], as training.kernels says", 3, 3,
           FIELDS(ms_attentionlayers_fields), ms_attentionlayers_forward),

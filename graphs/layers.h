@@ -41,7 +41,7 @@ uint32_t ms_layers_vector(ms_trace *trace, const char *role, int64_t n);
 typedef ms_err ms_layer_forward(ms_trace *trace, const ms_layer *layer,
                                 const uint32_t *in, uint32_t *out);
 
-#define MS_DENSELAYERS_EMBEDDING 3
+#define MS_DENSELAYERS_EMBEDDING 4
 #define MS_DENSELAYERS_LINEAR 3
 extern const ms_field ms_denselayers_embedding_fields[MS_DENSELAYERS_EMBEDDING];
 extern const ms_field ms_denselayers_linear_fields[MS_DENSELAYERS_LINEAR];
@@ -188,6 +188,13 @@ void ms_selfattention_rotate(ms_trace *trace, int64_t dim, uint32_t *x,
 #define MS_LATENTATTENTION_FIELDS 8
 extern const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS];
 ms_layer_forward ms_latentattention_forward;
+
+#define MS_RELATIVEATTENTION_FIELDS 3
+#define MS_RELATIVEATTENTION_BIAS 2
+extern const ms_field ms_relativeattention_fields[MS_RELATIVEATTENTION_FIELDS];
+extern const ms_field
+    ms_relativeattention_bias_fields[MS_RELATIVEATTENTION_BIAS];
+ms_layer_forward ms_relativeattention_forward, ms_relativeattention_bias;
 
 #define MS_LEARNEDLAYERS_TOKENS 1
 extern const ms_field ms_learnedlayers_tokens_fields[MS_LEARNEDLAYERS_TOKENS];

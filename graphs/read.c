@@ -213,7 +213,8 @@ const ms_field ms_read_input_fields[MS_READ_INPUT] = {
      .type = MS_INT,
      .low = 0,
      .high = INT64_C(1) << 31,
-     .help = "the longest sequence; 0: no limit"}};
+     .help = "the longest sequence; masks and tables of positions are made "
+             "for the one at hand; 0: no limit"}};
 
 static ms_err read_input(const reader *r, uint32_t row)
 {
@@ -232,6 +233,7 @@ static ms_err read_input(const reader *r, uint32_t row)
         ms_fields_read_object(&r->json, row, &keys, r->arena, &out, r->fault));
     model->tokens = values[TOKENS].b;
     model->max_sequence = (uint64_t)values[LONGEST].i;
+    model->fresh_tables = model->max_sequence > 0;
     bool shape = (out.given & 1u << SHAPE) != 0;
     if (shape == model->tokens)
         return ms_json_fail(&r->json, row, r->fault, NULL,

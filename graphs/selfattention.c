@@ -128,7 +128,7 @@ static int64_t longest_sequence(const ms_trace *trace, int64_t sequence)
 {
     int64_t longest = (int64_t)trace->model->max_sequence;
 
-    return longest == 0 ? sequence : longest;
+    return longest == 0 || trace->model->fresh_tables ? sequence : longest;
 }
 
 /* A buffer of the model: the first layer that asks makes it. */

@@ -246,6 +246,10 @@ ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
                            ms_expand_opts *opts, ms_result *result,
                            ms_fault *fault)
 {
+    if (result->model.refusal != NULL)
+        return ms_fail(fault, MS_EINPUT, result->model.path,
+                       "memsim inspect counts its parameters", "%s",
+                       result->model.refusal);
     MS_TRY(set_up(job, opts, result, fault));
     ms_machine measured = result->machine;
     measured.paging = (ms_paging){0};
