@@ -118,9 +118,11 @@ typedef struct ms_model {
     uint64_t max_sequence; /* learned positions; 0: no limit */
     bool fresh_tables;     /* masks and tables of positions are made for the
                               sequence at hand, not for the longest */
-    const char *refusal;   /* NULL, or why no step can be simulated: layers and
-                              parameters are there */
-    const char *source;    /* the file's bytes, for carets */
+    const char *assumed; /* of a configuration: class defaults that it does not
+                            give but needs, "a=1 b=2", or NULL */
+    const char *refusal; /* NULL, or why no step can be simulated: layers and
+                            parameters are there */
+    const char *source;  /* the file's bytes, for carets */
     size_t source_length;
 } ms_model;
 
@@ -370,6 +372,9 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
 /* aten.c: the ops that op graphs may hold: name, autograd node, what it saves,
  * the shape of its output, what its backward allocates. */
 void ms_aten_describe(ms_text *text);
+
+/* huggingface/: the types of config.json: heads, keys and class defaults. */
+void ms_huggingface_describe(ms_text *text);
 
 /* What inspect shows, one row per layer in topological order. */
 typedef struct ms_layer_facts {

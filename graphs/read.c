@@ -433,11 +433,12 @@ static ms_err read_hugging_face(reader *r)
         err = read_native(&native);
     if (err != MS_OK)
         return ms_fail(r->fault, err, err == MS_EINPUT ? model->path : NULL,
-                       inner.hint, "%s", inner.what);
+                       inner.hint, "as layers: %s", inner.what);
     for (uint32_t i = 0; i < model->n_layers; i++)
         model->layers[i].spot = (ms_spot){0};
     model->family = made.type;
     model->refusal = made.refusal;
+    model->assumed = made.assumed;
     return MS_OK;
 }
 

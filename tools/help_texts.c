@@ -89,6 +89,37 @@ void ms_help_texts_files(ms_text *text)
     put(text, topics);
 }
 
+void ms_help_texts_huggingface(ms_text *text)
+{
+    static const char *const lines[] = {
+        "MODEL may be a config.json of Hugging Face, or the folder that holds "
+        "it:",
+        "",
+        "    memsim run Llama-3.1-8B/",
+        "    memsim inspect config.json --set model.num_hidden_layers=4",
+        "",
+        "Sizes are the file's; where a key is absent, the default of its "
+        "class, as below.",
+        "Keys that change neither memory nor time are passed over.  --set "
+        "model.KEY=VALUE",
+        "changes a key for one run (null is a value).  \"architectures\" "
+        "names the head;",
+        "--set model.head=... chooses another: lm, mlm (language models), "
+        "pooler,",
+        "classes:N, none.  --set model.mtp=1 counts the layers of "
+        "multi-token prediction.",
+        "Headers of model.safetensors (or the files of its index) beside "
+        "config.json are",
+        "held against it.  memsim inspect MODEL --dump model writes the "
+        "model as layers,",
+        "to edit.",
+        "",
+        "model_type, its heads, keys with class defaults, other names of keys:",
+        NULL};
+    put(text, lines);
+    ms_huggingface_describe(text);
+}
+
 void ms_help_texts_grid(ms_text *text)
 {
     static const char *const lines[] = {

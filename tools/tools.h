@@ -444,6 +444,7 @@ uint32_t ms_help_tables_names(const char **names, uint32_t room);
 
 /* help_texts.c: topics in prose. */
 void ms_help_texts_files(ms_text *text);
+void ms_help_texts_huggingface(ms_text *text);
 void ms_help_texts_grid(ms_text *text);
 void ms_help_texts_units(ms_text *text);
 void ms_help_texts_exit(ms_text *text);

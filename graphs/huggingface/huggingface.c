@@ -12,6 +12,7 @@
 
 #define MOST_KEYS 256u
 #define MOST_CLASSES 10000000L
+#define COLUMNS 78u /* of help */
 
 /* ---- whose file is it? --------------------------------------------------- */
 
@@ -126,7 +127,11 @@ static void list_heads(const ms_page *page, char *text, size_t size)
     for (uint32_t i = ms_json_first(json, heads); i != MS_NONE;
          i = json->nodes[i].next) {
         const char *head = json->nodes[i].value.s;
-        if (strstr(text, head) == NULL && used < size)
+        bool seen = strcmp(head, "none") == 0;
+        for (uint32_t j = ms_json_first(json, heads); j != i && !seen;
+             j = json->nodes[j].next)
+            seen = strcmp(head, json->nodes[j].value.s) == 0;
+        if (!seen && used < size)
             used += (size_t)snprintf(text + used, size - used, "|%s%s", head,
                                      strcmp(head, "classes") == 0 ? ":N" : "");
     }
@@ -259,7 +264,7 @@ static ms_err put_name(const ms_page *page, const char *name, ms_text *text)
     const ms_override *set = ms_page_override(page, "name");
     if (set != NULL)
         name = set->value;
-    else if (strcmp(name, "config") == 0)
+    else if (*name == '\0' || *name == '.' || strcmp(name, "config") == 0)
         name = page->type;
     ms_text_add(text, "{\"memsim\": 1, \"name\": ");
     ms_text_json(text, name);
@@ -313,7 +318,8 @@ ms_err ms_huggingface_write(const ms_json *json, const char *name,
                     .overrides = overrides,
                     .n_overrides = n_overrides,
                     .arena = arena,
-                    .fault = fault};
+                    .fault = fault,
+                    .assumed = {.arena = arena}};
     *model = (ms_huggingface_model){.text = {.arena = arena}};
     MS_TRY(find_type(&page));
     MS_TRY(check_settings(&page));
@@ -325,8 +331,92 @@ ms_err ms_huggingface_write(const ms_json *json, const char *name,
     MS_TRY(put_input(&page, &model->text));
     MS_TRY(ms_template_layers(&page, &model->text));
     ms_text_add(&model->text, "}\n");
+    model->assumed = page.assumed.length > 0 ? page.assumed.bytes : NULL;
+    model->text.failed |= page.assumed.failed;
     if (folder != NULL)
         MS_TRY(ms_safetensors_check(&page, folder));
     MS_TRY(find_refusal(&page, model));
     return model->text.failed ? ms_fail_nomem(fault) : MS_OK;
+}
+
+/* ---- help ---------------------------------------------------------------- */
+
+static void put_word(ms_text *text, const char *word, uint32_t *column)
+{
+    uint32_t length = (uint32_t)strlen(word);
+    if (*column + 1 + length > COLUMNS) {
+        ms_text_add(text, "\n   ");
+        *column = 3;
+    }
+    ms_text_add(text, " %s", word);
+    *column += 1 + length;
+}
+
+static void put_key(const ms_json *json, uint32_t row, const char *prefix,
+                    ms_text *text, uint32_t *column)
+{
+    const ms_json_node *node = &json->nodes[row];
+    ms_text word = {.arena = text->arena};
+    if (node->kind == MS_JSON_OBJECT) {
+        for (uint32_t i = ms_json_first(json, row); i != MS_NONE;
+             i = json->nodes[i].next)
+            put_key(json, i, node->key, text, column);
+        return;
+    }
+    ms_text_add(&word, "%s%s%s=", prefix, *prefix == '\0' ? "" : ".",
+                node->key);
+    if (node->kind == MS_JSON_INT)
+        ms_text_i64(&word, node->value.i);
+    else if (node->kind == MS_JSON_FLOAT)
+        ms_text_double(&word, node->value.f);
+    else if (node->kind == MS_JSON_BOOL)
+        ms_text_add(&word, node->value.b ? "true" : "false");
+    else
+        ms_text_add(&word, "%s",
+                    node->kind == MS_JSON_STRING ? node->value.s : "null");
+    text->failed |= word.failed;
+    if (!word.failed)
+        put_word(text, word.bytes, column);
+}
+
+/* A type's own keys; the others are those of the type that it is like. */
+static void put_type(const ms_page *page, ms_text *text)
+{
+    const ms_json *own = &page->pages[0];
+    char heads[160];
+    uint32_t column = 3;
+    uint32_t like = ms_json_find(own, 0, "like");
+    uint32_t keys = ms_json_find(own, 0, "defaults");
+    uint32_t also = ms_json_find(own, 0, "also");
+    list_heads(page, heads, sizeof heads);
+    ms_text_add(text, "\n%s", page->type);
+    if (like != MS_NONE)
+        ms_text_add(text, ", like %s", own->nodes[like].value.s);
+    ms_text_add(text, ": head=%s\n   ", heads);
+    for (uint32_t i = keys == MS_NONE ? MS_NONE : ms_json_first(own, keys);
+         i != MS_NONE; i = own->nodes[i].next)
+        put_key(own, i, "", text, &column);
+    for (uint32_t i = also == MS_NONE ? MS_NONE : ms_json_first(own, also);
+         i != MS_NONE; i = own->nodes[i].next) {
+        ms_text word = {.arena = text->arena};
+        ms_text_add(&word, "%s=%s", own->nodes[i].key, own->nodes[i].value.s);
+        text->failed |= word.failed;
+        if (!word.failed)
+            put_word(text, word.bytes, &column);
+    }
+    ms_text_add(text, "\n");
+}
+
+void ms_huggingface_describe(ms_text *text)
+{
+    for (uint32_t i = 0; i < ms_pages_n; i++) {
+        ms_fault fault = {0};
+        ms_page page = {.arena = text->arena, .fault = &fault};
+        const ms_known type = {.kind = MS_KIND_TEXT,
+                               .is.s = ms_pages_all[i].name};
+        if (ms_page_open(&page, &type) == MS_OK)
+            put_type(&page, text);
+        else
+            text->failed = true;
+    }
 }

@@ -58,6 +58,7 @@ typedef struct ms_huggingface_model {
     ms_text text;
     const char *type;    /* model_type */
     const char *refusal; /* ms_model.refusal */
+    const char *assumed; /* ms_model.assumed */
 } ms_huggingface_model;
 /* name: of the model, unless a setting chooses another; folder: where weights
  * may lie beside it (safetensors.h), or NULL.  Faults: MS_EINPUT at keys, both

@@ -92,14 +92,17 @@ static uint32_t inner_entry(const ms_page *page, const char *object,
 
 /* ---- keys ---------------------------------------------------------------- */
 
-/* The object of "within", or the whole configuration. */
+/* The object of "within", where there is one, or the whole. */
 static uint32_t home_of(const ms_page *page, const char *key)
 {
     const ms_json *json;
     uint32_t within = ms_page_entry(page, "within", &json);
     if (within == MS_NONE || strchr(key, '.') != NULL)
         return 0;
-    return ms_json_find(page->config, 0, json->nodes[within].value.s);
+    uint32_t inner = ms_json_find(page->config, 0, json->nodes[within].value.s);
+    bool there =
+        inner != MS_NONE && page->config->nodes[inner].kind == MS_JSON_OBJECT;
+    return there ? inner : 0;
 }
 
 /* "vision_config.hidden_size" below a row, or MS_NONE. */
@@ -229,6 +232,37 @@ static ms_err check_type(const ms_page *page, const ms_known *value,
     return MS_OK;
 }
 
+/* "0.1", "true", "silu" for a message. */
+static void show(const ms_known *value, char *text, size_t size)
+{
+    if (value->kind == MS_KIND_INT)
+        snprintf(text, size, "%" PRId64, value->is.i);
+    else if (value->kind == MS_KIND_BOOL)
+        snprintf(text, size, "%s", value->is.b ? "true" : "false");
+    else if (value->kind == MS_KIND_TEXT)
+        snprintf(text, size, "\"%.60s\"", value->is.s);
+    else if (value->kind == MS_KIND_FLOAT)
+        snprintf(text, size, "%g", value->is.f);
+    else
+        snprintf(text, size, "%s",
+                 value->kind == MS_KIND_NULL ? "null" : "a list");
+}
+
+/* What is absent and null says nothing; each key is noted once. */
+static void note_assumed(ms_page *page, const char *key, const ms_known *value)
+{
+    char word[MS_MAX_NAME], text[80];
+    if (value->kind == MS_KIND_NULL || value->kind == MS_KIND_LIST)
+        return;
+    show(value, text, sizeof text);
+    if (value->kind == MS_KIND_TEXT)
+        snprintf(text, sizeof text, "%s", value->is.s);
+    snprintf(word, sizeof word, " %s=%s", key, text);
+    if (page->assumed.bytes == NULL ||
+        strstr(page->assumed.bytes, word) == NULL)
+        ms_text_add(&page->assumed, "%s", word);
+}
+
 ms_err ms_page_key(ms_page *page, const char *key, ms_known *value, bool *known)
 {
     const ms_json *json = NULL;
@@ -253,6 +287,7 @@ ms_err ms_page_key(ms_page *page, const char *key, ms_known *value, bool *known)
         value->json = NULL;
     value->name = key;
     value->where = page->config->source.name;
+    note_assumed(page, key, &fallback);
     return MS_OK;
 }
 
@@ -347,20 +382,6 @@ ms_names ms_page_names(ms_page *page)
 }
 
 /* ---- what must hold ------------------------------------------------------ */
-
-/* "0.1", "true", "silu" for a message. */
-static void show(const ms_known *value, char *text, size_t size)
-{
-    if (value->kind == MS_KIND_INT)
-        snprintf(text, size, "%" PRId64, value->is.i);
-    else if (value->kind == MS_KIND_BOOL)
-        snprintf(text, size, "%s", value->is.b ? "true" : "false");
-    else if (value->kind == MS_KIND_TEXT)
-        snprintf(text, size, "\"%.60s\"", value->is.s);
-    else
-        snprintf(text, size, "%s",
-                 value->kind == MS_KIND_NULL ? "null" : "a list");
-}
 
 typedef struct rule {
     const ms_json *json;

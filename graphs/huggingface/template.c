@@ -120,6 +120,18 @@ static bool same_text(const ms_text *a, const ms_text *b)
     return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
 }
 
+static ms_err count_blocks(const writer *w, const char *text, int64_t *n)
+{
+    ms_known value;
+    MS_TRY(ms_expression_integer(text, &w->names, 0, n));
+    if (*n <= MOST_BLOCKS)
+        return MS_OK;
+    MS_TRY(ms_expression_value(text, &w->names, &value));
+    return ms_expression_fail(&value, w->page->fault, NULL,
+                              "%" PRId64 " layers; at most %d", *n,
+                              MOST_BLOCKS);
+}
+
 /* Blocks alike in a row are one repeat; where the first does not ask for its
  * number, all are. */
 static ms_err put_blocks(writer *w, uint32_t row, bool *first)
@@ -129,11 +141,7 @@ static ms_err put_blocks(writer *w, uint32_t row, bool *first)
     ms_text bodies[2] = {{.arena = w->page->arena}, {.arena = w->page->arena}};
     uint32_t now = 0;
     int64_t n, from = 0;
-    MS_TRY(ms_expression_integer(w->json->nodes[times].value.s + 1, &w->names,
-                                 0, &n));
-    if (n > MOST_BLOCKS)
-        return ms_fail(w->page->fault, MS_EINPUT, w->page->config->source.name,
-                       NULL, "%" PRId64 " layers; at most %d", n, MOST_BLOCKS);
+    MS_TRY(count_blocks(w, w->json->nodes[times].value.s + 1, &n));
     for (int64_t i = 0; i < n; i++) {
         w->page->i = i;
         w->page->i_was_asked = false;

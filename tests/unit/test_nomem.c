@@ -26,6 +26,7 @@ static const char *const jobs[][MOST_WORDS] = {
     {"tiny-llama.json", "-p", "fsdp:dp=4,impl=1", "--sequence=16"},
     {"tiny.json", "-p", "checkpoint:selective", "--kernels=eager",
      "--framework=torch-1.13", "--precision=fp16-mixed"},
+    {"hf-llama.json", "--set=model.num_hidden_layers=2"},
     {"tiny-encoder.json", "--book=device", "--optimizer=sgd"},
     {"parameters.json", "--precision=fp16-mixed", "--optimizer=adam"},
     {"ops.json", "-p", "checkpoint:full"},
