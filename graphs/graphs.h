@@ -118,11 +118,11 @@ typedef struct ms_model {
     uint64_t max_sequence; /* learned positions; 0: no limit */
     bool fresh_tables;     /* masks and tables of positions are made for the
                               sequence at hand, not for the longest */
-    const char *assumed; /* of a configuration: class defaults that it does not
-                            give but needs, "a=1 b=2", or NULL */
-    const char *refusal; /* NULL, or why no step can be simulated: layers and
-                            parameters are there */
-    const char *source;  /* the file's bytes, for carets */
+    const char *assumed;   /* of a configuration: class defaults that it needs
+                              and does not give, ", a=1, b=2", or NULL */
+    const char *refusal;   /* NULL, or why no step can be simulated: layers and
+                              parameters are there */
+    const char *source;    /* the file's bytes, for carets */
     size_t source_length;
 } ms_model;
 

@@ -75,7 +75,7 @@ ms_layer_forward ms_reducelayers_reduce;
 /* Does it end a model: a mean or sum of everything? */
 bool ms_reducelayers_is_loss(const ms_layer *layer);
 
-#define MS_NORMLAYERS_AFFINE 1
+#define MS_NORMLAYERS_AFFINE 2
 #define MS_NORMLAYERS_RMS 1
 #define MS_NORMLAYERS_BATCH 2
 #define MS_NORMLAYERS_GROUP 2

@@ -10,6 +10,10 @@ const ms_field ms_normlayers_affine_fields[MS_NORMLAYERS_AFFINE] = {
      .type = MS_BOOL,
      .fallback.b = true,
      .help = "learned scale and shift"},
+    {.name = "bias",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "the learned shift"},
 };
 
 ms_err ms_normlayers_layer(ms_trace *trace, const ms_layer *layer,
@@ -21,7 +25,8 @@ ms_err ms_normlayers_layer(ms_trace *trace, const ms_layer *layer,
     if (layer->field[0].b) {
         int64_t width = ms_layers_last_dim(trace, in[0]);
         weight = ms_layers_vector(trace, "weight", width);
-        bias = ms_layers_vector(trace, "bias", width);
+        if (layer->field[1].b)
+            bias = ms_layers_vector(trace, "bias", width);
     }
     *out = ms_norm_layer(trace, in[0], weight, bias);
     return trace->err;

@@ -163,6 +163,7 @@ struct ms_trace {
     uint32_t in_capacity, out_capacity, drop_capacity;
     uint32_t n_in, n_out, n_drop;
     ms_storage_count *counts;
+    uint64_t all_bytes; /* of all storages */
 
     uint32_t n_tensors, n_chunks, chunks_capacity, free_tensor;
     ms_chunk **chunks;

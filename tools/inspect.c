@@ -157,7 +157,7 @@ static void put_head(const inspection *view, const ms_style *style,
                 result->graph.n_blocks, result->graph.step_first);
     if (result->model.assumed != NULL)
         ms_screen_fill(text, ASSUMED_INDENT,
-                       "class defaults:", result->model.assumed + 1);
+                       "class defaults:", result->model.assumed + 2);
     ms_text_add(text, "\n");
 }
 

@@ -206,6 +206,20 @@ static ms_err count_classes(ms_page *page)
     return MS_OK;
 }
 
+/* What follows the name of the page's class ("Mpt|MPT": of one of them) in an
+ * architecture, or NULL. */
+static const char *after_class(const char *name, const char *classes)
+{
+    for (;;) {
+        size_t length = strcspn(classes, "|");
+        if (strncmp(name, classes, length) == 0)
+            return name + length;
+        if (classes[length] == '\0')
+            return NULL;
+        classes += length + 1;
+    }
+}
+
 /* The head of an architecture: "Llama" and "ForCausalLM" have a row. */
 static ms_err head_of(ms_page *page, uint32_t node)
 {
@@ -213,16 +227,14 @@ static ms_err head_of(ms_page *page, uint32_t node)
     char hint[200] = "choose one: --set model.head=";
     size_t used = strlen(hint);
     uint32_t class_row = ms_page_entry(page, "class", &json);
-    const char *class_name = json->nodes[class_row].value.s;
+    const char *classes = json->nodes[class_row].value.s;
     uint32_t heads = ms_page_entry(page, "heads", &json);
-    size_t length = strlen(class_name);
     const char *name = config->nodes[node].value.s;
     if (config->nodes[node].kind != MS_JSON_STRING)
         return ms_json_fail(config, node, page->fault, NULL,
                             "\"architectures\" must hold strings");
-    uint32_t row = strncmp(name, class_name, length) == 0
-                       ? ms_json_find(json, heads, name + length)
-                       : MS_NONE;
+    const char *rest = after_class(name, classes);
+    uint32_t row = rest == NULL ? MS_NONE : ms_json_find(json, heads, rest);
     if (row != MS_NONE) {
         page->head = json->nodes[row].value.s;
         return MS_OK;

@@ -16,7 +16,7 @@
 
 static ms_err fail_type(const ms_page *page, const ms_known *type)
 {
-    const char *names[MOST_PAGES];
+    const char *names[MOST_PAGES] = {NULL};
     char hint[512] = "supported:";
     size_t used = strlen(hint);
     uint32_t n = 0;
@@ -257,7 +257,7 @@ static void note_assumed(ms_page *page, const char *key, const ms_known *value)
     show(value, text, sizeof text);
     if (value->kind == MS_KIND_TEXT)
         snprintf(text, sizeof text, "%s", value->is.s);
-    snprintf(word, sizeof word, " %s=%s", key, text);
+    snprintf(word, sizeof word, ", %s=%s", key, text);
     if (page->assumed.bytes == NULL ||
         strstr(page->assumed.bytes, word) == NULL)
         ms_text_add(&page->assumed, "%s", word);

@@ -36,7 +36,7 @@ typedef struct ms_page {
     int64_t i;          /* the number of the block */
     bool i_was_asked;   /* since it was last set to false */
     uint32_t depth;     /* of lets that need lets */
-    ms_text assumed;    /* "a=1 b=2": class defaults that were needed */
+    ms_text assumed;    /* ", a=1, b=2": class defaults that were needed */
     ms_page_kept *kept; /* values of lets that do not ask for i */
 } ms_page;
 
