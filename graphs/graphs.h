@@ -375,6 +375,11 @@ void ms_aten_describe(ms_text *text);
 
 /* huggingface/: the types of config.json: heads, keys and class defaults. */
 void ms_huggingface_describe(ms_text *text);
+/* The name of the i-th type, NULL beyond the last. */
+const char *ms_huggingface_type(uint32_t i);
+/* Keys of native models, of which a configuration has none; the last is
+ * NULL. */
+extern const char *const ms_huggingface_native[];
 
 /* What inspect shows, one row per layer in topological order. */
 typedef struct ms_layer_facts {

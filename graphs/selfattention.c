@@ -96,7 +96,8 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
      .help = "scores pass through a tanh (Gemma 2)"},
     {.name = "sinks",
      .type = MS_BOOL,
-     .help = "a learned score beside the keys, per head (gpt-oss)"},
+     .help = "a learned score beside the keys, per head (gpt-oss), added by "
+             "the kernel"},
     {.name = "window",
      .type = MS_INT,
      .low = 0,
@@ -272,7 +273,7 @@ static bool is_gpt2(const ms_layer *layer)
     const ms_value *field = layer->field;
 
     return field[ATTENTION_FUSED_QKV].b && !field[ATTENTION_ROTARY].b &&
-           !field[ATTENTION_ALIBI].b;
+           !field[ATTENTION_ALIBI].b && !field[ATTENTION_SOFTCAP].b;
 }
 
 /* Scores, softmax, dropout, weighted sum, each an op of its own.  Korthikanti
@@ -489,11 +490,31 @@ uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width)
     return flat;
 }
 
+/* Fields that would be passed over together. */
+static ms_err check_fields(ms_trace *trace, const ms_layer *layer)
+{
+    const ms_value *field = layer->field;
+
+    if (field[ATTENTION_QK_NORM].i != QK_NORM_NONE &&
+        field[ATTENTION_FUSED_QKV].b)
+        return ms_trace_fail(trace, layer, "set \"fused_qkv\" to false",
+                             "attention \"%s\": \"qk_norm\" needs "
+                             "projections of their own for q and k",
+                             layer->name);
+    if (field[ATTENTION_ROTARY_DIM].i > 0 && field[ATTENTION_COMPLEX].b)
+        return ms_trace_fail(trace, layer, "set \"complex\" to false",
+                             "attention \"%s\": all channels rotate as "
+                             "complex numbers, so \"rotary_dim\" has no place",
+                             layer->name);
+    return MS_OK;
+}
+
 static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
                          sizes *n)
 {
     const ms_value *field = layer->field;
 
+    MS_TRY(check_fields(trace, layer));
     MS_TRY(ms_layers_need_float(trace, layer, input));
     const ms_tensor *x = at(trace, input);
     *n = (sizes){field[ATTENTION_HEADS].i, field[ATTENTION_KV_HEADS].i,

@@ -427,6 +427,26 @@ static void put_op_graph(ms_indent *json)
     ms_indent_close(json, '}');
 }
 
+/* ---- configurations of Hugging Face -------------------------------------- */
+
+/* What its keys may be is the type's matter; others are passed over. */
+static void put_hugging_face(ms_indent *json)
+{
+    const char *type;
+    ms_indent_open(json, "hugging_face", '{');
+    ms_indent_open(json, "properties", '{');
+    ms_indent_open(json, "model_type", '{');
+    ms_indent_open(json, "enum", '[');
+    for (uint32_t i = 0; (type = ms_huggingface_type(i)) != NULL; i++)
+        ms_indent_string(json, NULL, type);
+    ms_indent_close(json, ']');
+    ms_indent_close(json, '}');
+    for (uint32_t i = 0; ms_huggingface_native[i] != NULL; i++)
+        ms_indent_word(json, ms_huggingface_native[i], "false");
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+}
+
 /* ---- the whole ----------------------------------------------------------- */
 
 /* "if" the object has the key, "then" it is of that form. */
@@ -445,12 +465,16 @@ void ms_schema_model_write(ms_indent *json)
     put_form(json, "format", "op_graph");
     ms_indent_open(json, "else", '{');
     put_form(json, "family", "family");
+    ms_indent_open(json, "else", '{');
+    put_form(json, "model_type", "hugging_face");
     ms_indent_ref(json, "else", "layer_list");
+    ms_indent_close(json, '}');
     ms_indent_close(json, '}');
     ms_indent_open(json, "$defs", '{');
     put_families(json);
     put_layer_list(json);
     put_op_graph(json);
+    put_hugging_face(json);
     put_text_type(json, "text", true, false);
     put_text_type(json, "name", false, true);
     put_text_type(json, "word", false, false);

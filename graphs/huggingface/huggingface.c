@@ -16,17 +16,18 @@
 
 /* ---- whose file is it? --------------------------------------------------- */
 
+const char *const ms_huggingface_native[] = {
+    "memsim", "family", "config", "input", "layers", "format", NULL};
+
 bool ms_huggingface_is(const ms_json *json)
 {
-    static const char *const native[] = {"memsim", "family", "config",
-                                         "input",  "layers", "format"};
     static const char *const theirs[] = {"model_type",  "architectures",
                                          "hidden_size", "num_hidden_layers",
                                          "n_embd",      "transformers_version"};
     if (json->nodes[0].kind != MS_JSON_OBJECT)
         return false;
-    for (uint32_t i = 0; i < sizeof native / sizeof *native; i++)
-        if (ms_json_find(json, 0, native[i]) != MS_NONE)
+    for (uint32_t i = 0; ms_huggingface_native[i] != NULL; i++)
+        if (ms_json_find(json, 0, ms_huggingface_native[i]) != MS_NONE)
             return false;
     for (uint32_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
         if (ms_json_find(json, 0, theirs[i]) != MS_NONE)
@@ -417,6 +418,11 @@ static void put_type(const ms_page *page, ms_text *text)
             put_word(text, word.bytes, &column);
     }
     ms_text_add(text, "\n");
+}
+
+const char *ms_huggingface_type(uint32_t i)
+{
+    return i < ms_pages_n ? ms_pages_all[i].name : NULL;
 }
 
 void ms_huggingface_describe(ms_text *text)

@@ -90,7 +90,7 @@ END
 | experts | experts and chunked losses, by hand count (`test_experts.c`) |
 | gpu | recorded steps of real GPUs, torch 2.x (`gpu.tsv`, `gpu_orders.tsv`) |
 | gpt3 | Korthikanti et al. 2022 per layer, and the ends (`test_gpt3_shape.c`) |
-| huggingface | parameter counts of published configurations (`huggingface.tsv`) |
+| huggingface | counts of published configurations (`huggingface.tsv`) |
 | korthikanti | Korthikanti et al. 2022, bytes (`korthikanti.tsv`) |
 | layers | single layers, rules measured with PyTorch 1.13.1 (`layers.tsv`) |
 | links | collectives by size on real nodes (`links.tsv`) |
