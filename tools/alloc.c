@@ -39,7 +39,7 @@ static ms_err set_up(const ms_alloc_run *run, ms_alloc_pool *pool,
                      uint64_t bytes, ms_fault *fault)
 {
     const ms_alloctext_head *head = &run->head;
-    ms_torch_setup *setup = &pool->setup;
+    ms_torch_setup *setup = &pool->setup.torch;
     char where[256];
     int policy = pool->as.policy >= 0 ? pool->as.policy
                  : head->policy >= 0  ? head->policy
@@ -77,7 +77,7 @@ static ms_err start(ms_alloc_run *run, ms_fault *fault)
             MS_TRY(ms_allocplay_start(&pool->follow.play, &pool->setup,
                                       run->keep, fault));
         if (pool->as.fraction > 0)
-            ms_torch_set_fraction(pool->follow.play.pool, pool->as.fraction);
+            ms_pool_set_fraction(pool->follow.play.pool, pool->as.fraction);
         /* On a smaller device than the trace's, that is out of memory. */
         if (run->head.total_bytes > 0)
             pool->follow.play.device_bytes = run->head.total_bytes;

@@ -31,7 +31,7 @@ static void put_stat(ms_text *text, const ms_torch_stat *stat)
 static void put_stats(const ms_alloc_pool *pool, ms_text *text)
 {
     ms_torch_stats stats;
-    bool old = pool->setup.version == MS_TORCH_V1_13;
+    bool old = pool->setup.torch.version == MS_TORCH_V1_13;
     ms_torchview_stats(pool->follow.play.pool, &stats);
     ms_text_add(text, ",\n     \"stats\": {");
     for (uint32_t i = 0; i < MS_TORCH_N_MEASURES; i++)
@@ -109,11 +109,11 @@ static ms_err put_pool(const ms_alloc_run *run, const ms_alloc_pool *pool,
     MS_TRY(ms_torchview_snapshot(play->pool, text->arena, &snapshot, fault));
     ms_text_add(text, "    {\"allocator\": ");
     ms_text_json(text, pool->as.spec);
-    put_word(text, "version", ms_torch_versions[pool->setup.version]);
+    put_word(text, "version", ms_torch_versions[pool->setup.torch.version]);
     put_word(text, "va",
-             pool->setup.policy == MS_TORCH_GIVEN
+             pool->setup.torch.policy == MS_TORCH_GIVEN
                  ? "recorded"
-                 : ms_torch_policies[pool->setup.policy]);
+                 : ms_torch_policies[pool->setup.torch.policy]);
     ms_text_add(text, ",\n     \"operations\": ");
     ms_text_u64(text, play->n_ops);
     put_number(text, "allocations", play->n_allocs);
@@ -187,8 +187,8 @@ ms_err ms_alloc_data_json(const ms_alloc_run *run, ms_text *text,
 {
     ms_text_add(text, "{\"schema_version\": 1, \"memsim\": \"%s\"", MS_VERSION);
     put_word(text, "trace", run->source.name);
-    put_number(text, "device_bytes", run->pools[0].setup.total_bytes);
-    put_number(text, "base_bytes", run->pools[0].setup.base_bytes);
+    put_number(text, "device_bytes", run->pools[0].setup.torch.total_bytes);
+    put_number(text, "base_bytes", run->pools[0].setup.torch.base_bytes);
     put_word(text, "conf", run->head.conf);
     ms_text_add(text, ",\n \"allocators\": [\n");
     for (uint32_t i = 0; i < run->n_pools; i++) {

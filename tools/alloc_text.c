@@ -170,8 +170,8 @@ static void put_head(const ms_alloc_run *run, const ms_style *style,
                 ms_quantity_count(play->n_ops).s,
                 ms_quantity_count(play->n_allocs).s, style->plain);
     ms_text_add(text, "PyTorch %s, device %s%s",
-                ms_torch_versions[first->setup.version],
-                ms_quantity_size(first->setup.total_bytes).s,
+                ms_torch_versions[first->setup.torch.version],
+                ms_quantity_size(first->setup.torch.total_bytes).s,
                 run->device_known ? "" : " (" MS_DEFAULT_DEVICE ")");
     if (run->source.is_pickle)
         ms_text_add(text, ", snapshot of device %u",
