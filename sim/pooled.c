@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/host.h"
+#include "sim/planned.h"
 
 #include <assert.h>
 
@@ -133,7 +134,7 @@ static void run_out(pooled_run *run, uint32_t op, uint64_t bytes)
         .rank = rank,
         .op = same_op(run, op),
         .requested_bytes = bytes,
-        .allowed_bytes = ms_torchview_limit(pool),
+        .allowed_bytes = ms_pool_allowed(pool),
         .total_bytes = torch->total_bytes,
         .free_bytes = torch->total_bytes - used_bytes,
         .allocated_bytes = ms_torchview_current(pool, MS_TORCH_ALLOCATED_BYTES),
@@ -511,6 +512,17 @@ static ms_err look_back(pooled_run *run)
     return MS_OK;
 }
 
+static ms_err run_pools(pooled_run *run)
+{
+    MS_TRY(run_all(run));
+    if (run->out->oom) {
+        run->endless = true;
+        MS_TRY(clear_ranks(run));
+        MS_TRY(run_all(run));
+    }
+    return look_back(run);
+}
+
 static void close_line(const pooled_run *run)
 {
     ms_timeline *line = run->line;
@@ -549,13 +561,10 @@ ms_err ms_pooled_run(const ms_pooled_setup *setup, const ms_timeline *early,
                       .fault = fault};
     assert(setup->steps > 0 && !line->by_device);
     MS_TRY(clear_ranks(&run));
-    MS_TRY(run_all(&run));
-    if (out->oom) {
-        run.endless = true;
-        MS_TRY(clear_ranks(&run));
-        MS_TRY(run_all(&run));
-    }
-    MS_TRY(look_back(&run));
+    if (setup->heap.kind == MS_POOL_ARENA)
+        MS_TRY(ms_planned_run(machine, arena, line, out, fault));
+    else
+        MS_TRY(run_pools(&run));
     close_line(&run);
     return MS_OK;
 }

@@ -11,7 +11,10 @@
  * is, the rest is freed in between (zero_grad, the loop's variables), when the
  * streams have come to rest.  A row that other streams used is recorded for
  * them: it is freed when the host, at a later request, sees them past what was
- * issued to them before the free (specs/allocator.md 8). */
+ * issued to them before the free (specs/allocator.md 8).
+ *
+ * MS_POOL_ARENA is no pool: one step, steady or first, whose places are planned
+ * ahead (planned.c); steps and early do not count. */
 
 #include "sim/base.h"
 #include "sim/pools/pool.h"

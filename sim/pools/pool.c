@@ -95,6 +95,19 @@ uint64_t ms_pool_least(const ms_pool *pool,
                                                                 : UINT64_MAX;
 }
 
+uint64_t ms_pool_allowed(const ms_pool *pool)
+{
+    uint64_t bytes = ms_torchview_limit(pool);
+    if (pool->heap == NULL)
+        return bytes;
+    const ms_heap_options *options = &pool->heap->options;
+    if (options->limit_bytes > 0 && options->limit_bytes < bytes)
+        bytes = options->limit_bytes;
+    if (options->size_bytes > 0 && options->size_bytes < bytes)
+        bytes = options->size_bytes;
+    return bytes;
+}
+
 void ms_pool_tell(const ms_pool *pool, ms_pool_stats *stats)
 {
     *stats = pool->heap != NULL ? pool->heap->stats : (ms_pool_stats){0};

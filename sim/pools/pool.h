@@ -55,16 +55,20 @@ typedef enum ms_pool_type {
     MS_POOL_BFC,
     MS_POOL_BUDDY,
     MS_POOL_CONTIGUOUS,
-    MS_POOL_N_TYPES
+    MS_POOL_N_TYPES,
+    MS_POOL_ARENA = MS_POOL_N_TYPES /* no pool: a plan of all offsets ahead
+                                       (placement.h), for pooled.h */
 } ms_pool_type;
-extern const char *const ms_pool_types[MS_POOL_N_TYPES];
+extern const char *const ms_pool_types[MS_POOL_N_TYPES + 1];
 
 /* What a heap is made with; {0} is torch. */
 typedef struct ms_heap_options {
-    uint8_t kind;         /* ms_pool_type */
-    bool allow_growth;    /* bfc: regions as they are needed */
-    bool no_collection;   /* bfc: regions once taken are kept */
-    double fraction;      /* bfc: of the device; 0: not said */
+    uint8_t kind;       /* ms_pool_type */
+    uint8_t order;      /* arena: ms_placement_rule; N_RULES: the lowest plan of
+                           all of these */
+    bool allow_growth;  /* bfc: regions as they are needed */
+    bool no_collection; /* bfc: regions once taken are kept */
+    double fraction;    /* bfc: of the device; 0: not said */
     uint64_t limit_bytes; /* bfc: of all regions; 0: what the device has */
     uint64_t size_bytes;  /* buddy, contiguous: of the one segment; 0: as
                              large as it has to be */
@@ -112,6 +116,10 @@ ms_err ms_pool_set_conf(ms_pool *pool, const char *conf, const char *where,
                         ms_fault *fault);
 /* 0 <= fraction <= 1: of the device, what the pool may ask for from now on. */
 void ms_pool_set_fraction(ms_pool *pool, double fraction);
+
+/* What of the device the pool may reserve because somebody said so; UINT64_MAX:
+ * all. */
+uint64_t ms_pool_allowed(const ms_pool *pool);
 
 /* What heaps tell besides; of torch all is 0 but largest_idle_bytes. */
 typedef struct ms_pool_stats {

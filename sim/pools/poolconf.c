@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const ms_pool_types[] = {"torch", "bfc", "buddy", "contiguous"};
+const char *const ms_pool_types[] = {"torch", "bfc", "buddy", "contiguous",
+                                     "arena"};
 
 const ms_poolconf_row ms_poolconf_rows[] = {
     {MS_POOL_BFC, "allow_growth", "true|false",

@@ -281,7 +281,8 @@ static bool should_split(const ms_torch *pool, const torch_request *request)
            rest > TORCH_SMALL_MOST;
 }
 
-uint32_t ms_torch_cut(ms_torch *pool, uint32_t rest, uint64_t bytes)
+/* Inline, for this pool; below by name, for the heaps. */
+static inline uint32_t cut(ms_torch *pool, uint32_t rest, uint64_t bytes)
 {
     uint32_t row = ms_torch_take_row(pool);
     torch_block *front = &pool->blocks[row], *tail = &pool->blocks[rest];
@@ -300,6 +301,11 @@ uint32_t ms_torch_cut(ms_torch *pool, uint32_t rest, uint64_t bytes)
     return row;
 }
 
+uint32_t ms_torch_cut(ms_torch *pool, uint32_t rest, uint64_t bytes)
+{
+    return cut(pool, rest, bytes);
+}
+
 /* Cuts the block to size where it should be; returns the one to hand out. */
 static uint32_t fit(ms_torch *pool, const torch_request *request)
 {
@@ -308,7 +314,7 @@ static uint32_t fit(ms_torch *pool, const torch_request *request)
     bool was_split = torch_split(found), counts = found->range == MS_NONE;
     bool large = request->large;
     if (should_split(pool, request)) {
-        row = ms_torch_cut(pool, row, request->bytes);
+        row = cut(pool, row, request->bytes);
         ms_torch_join_set(pool, request->block);
         if (counts && was_split) {
             ms_torch_lower(pool, MS_TORCH_INACTIVE_SPLIT_BYTES, large,
@@ -326,7 +332,7 @@ static uint32_t fit(ms_torch *pool, const torch_request *request)
     return row;
 }
 
-void ms_torch_book(ms_torch *pool, uint32_t row, uint64_t bytes)
+static inline void book(ms_torch *pool, uint32_t row, uint64_t bytes)
 {
     torch_block *block = &pool->blocks[row];
     bool large = (block->flags & TORCH_LARGE) != 0;
@@ -340,6 +346,11 @@ void ms_torch_book(ms_torch *pool, uint32_t row, uint64_t bytes)
     if (block->bytes >= pool->options.max_split_bytes)
         ms_torch_bump(&pool->oversize_allocations, true);
     ms_torch_note(pool, MS_TORCH_ALLOC, block->address, bytes, block->stream);
+}
+
+void ms_torch_book(ms_torch *pool, uint32_t row, uint64_t bytes)
+{
+    book(pool, row, bytes);
 }
 
 /* ---- malloc -------------------------------------------------------------- */
@@ -387,13 +398,13 @@ ms_err ms_torch_malloc(ms_torch *pool, uint64_t bytes, uint64_t stream,
         }
     }
     *block = fit(pool, &request);
-    ms_torch_book(pool, *block, bytes);
+    book(pool, *block, bytes);
     return MS_OK;
 }
 
 /* ---- free ---------------------------------------------------------------- */
 
-void ms_torch_absorb(ms_torch *pool, uint32_t row, uint32_t neighbour)
+static inline void absorb(ms_torch *pool, uint32_t row, uint32_t neighbour)
 {
     torch_block *to = &pool->blocks[row], *from = &pool->blocks[neighbour];
     to->bytes += from->bytes;
@@ -410,6 +421,11 @@ void ms_torch_absorb(ms_torch *pool, uint32_t row, uint32_t neighbour)
     ms_torch_drop_row(pool, neighbour);
 }
 
+void ms_torch_absorb(ms_torch *pool, uint32_t row, uint32_t neighbour)
+{
+    absorb(pool, row, neighbour);
+}
+
 uint64_t ms_torch_merge(ms_torch *pool, uint32_t row, uint32_t neighbour)
 {
     if (neighbour == MS_NONE)
@@ -420,7 +436,7 @@ uint64_t ms_torch_merge(ms_torch *pool, uint32_t row, uint32_t neighbour)
         return 0;
     uint64_t bytes = from->bytes;
     ms_torch_leave_set(pool, neighbour);
-    ms_torch_absorb(pool, row, neighbour);
+    absorb(pool, row, neighbour);
     return bytes;
 }
 
