@@ -3,6 +3,8 @@
 
 #include "tools/tools.h"
 
+#include <string.h>
+
 static void put_idle(const struct ms_pooled_moment *at, ms_text *words)
 {
     if (at->op == MS_NONE)
@@ -71,10 +73,10 @@ static void put_too_high(const ms_pooled_oom *oom, ms_text *words)
 static void put_told(const ms_pooled_rank *rank, ms_text *words)
 {
     const ms_pool_stats *told = &rank->told;
+    ms_label touched = ms_quantity_size(told->touched_bytes);
     if (told->touched_bytes > 0 &&
-        told->touched_bytes < rank->reserved_peak_bytes)
-        ms_text_add(words, ", used up to %s",
-                    ms_quantity_size(told->touched_bytes).s);
+        strcmp(touched.s, ms_quantity_size(rank->reserved_peak_bytes).s) != 0)
+        ms_text_add(words, ", used up to %s", touched.s);
     if (told->moves > 0)
         ms_text_add(words, "; the step moves %s blocks, %s, to defragment",
                     ms_quantity_count(told->moves).s,

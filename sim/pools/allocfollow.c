@@ -153,6 +153,18 @@ static ms_err do_half(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
     return MS_OK;
 }
 
+/* What was refused in the record and is served here: nobody knows how long it
+ * would have lived, so it is freed at once. */
+static ms_err let_go(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
+                     uint64_t id, ms_fault *fault)
+{
+    ms_allocplay_name *name;
+    MS_TRY(ms_allocplay_block(&follow->play, spot, id, &name, fault));
+    ms_pool_free(follow->play.pool, name->block);
+    ms_allocplay_forget(&follow->play, name);
+    return MS_OK;
+}
+
 static ms_err do_event(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
                        const ms_recording_event *event, ms_allocplay_row *row,
                        ms_fault *fault)
@@ -179,8 +191,11 @@ static ms_err do_event(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
         return do_half(follow, spot, event, row, fault);
     }
     MS_TRY(ms_allocplay_do(&follow->play, spot, &op, row, fault));
-    row->has_id &= event->kind != MS_RECORDING_OOM;
-    return MS_OK;
+    if (event->kind != MS_RECORDING_OOM)
+        return MS_OK;
+    row->has_id = false;
+    return row->ok && !follow->given ? let_go(follow, spot, op.id, fault)
+                                     : MS_OK;
 }
 
 static void compare(ms_allocfollow *follow, const ms_recording_event *event,

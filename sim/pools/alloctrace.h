@@ -190,7 +190,8 @@ typedef struct ms_allocfollow {
 } ms_allocfollow;
 
 /* A pool as the recording starts; setup's policy is GIVEN (of torch), or
- * another: then nothing is compared, and events say only sizes and lives.  A
+ * another: then nothing is compared, and events say only sizes and lives; a
+ * request that ran out of memory then and does not here is freed at once.  A
  * heap starts with requests for what is there. */
 ms_err ms_allocfollow_start(ms_allocfollow *follow,
                             const ms_recording *recording,

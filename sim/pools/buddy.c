@@ -47,6 +47,20 @@ static bool apart(const ms_torch *pool, uint32_t row, uint32_t next)
 
 /* ---- requests ------------------------------------------------------------ */
 
+/* Does the device have the arena that would serve?  An idle one becomes as
+ * large as the request, else a half that is new has to be. */
+static bool can_grow(const ms_torch *pool, const torch_request *request)
+{
+    uint64_t now = pool->reserved_bytes, wanted = request->bytes;
+    if (wanted < TORCH_ROUND_SEGMENT)
+        wanted = TORCH_ROUND_SEGMENT;
+    if (pool->heap->options.size_bytes > 0)
+        return true;
+    if (ms_torchview_current(pool, MS_TORCH_ACTIVE_BYTES) > 0)
+        wanted = 2 * (wanted > now ? wanted : now);
+    return wanted - now <= ms_heap_left(pool);
+}
+
 static ms_err grow(ms_torch *pool, torch_request *request, uint32_t *row)
 {
     const pool_heap *heap = pool->heap;
@@ -80,7 +94,9 @@ static ms_err take(ms_torch *pool, torch_request *request)
 {
     const torch_freeset *idle = &pool->heap->idle;
     uint32_t row;
-    if (request->bytes > MS_TORCH_MOST_BYTES)
+    if (request->bytes > MS_TORCH_MOST_BYTES ||
+        (ms_freeset_least(idle, pool->blocks, request->bytes) == MS_NONE &&
+         !can_grow(pool, request)))
         return MS_OK;
     MS_TRY(ms_torch_reserve(pool, MOST_HALVES, request->fault));
     while ((row = ms_freeset_least(idle, pool->blocks, request->bytes)) ==
