@@ -10,7 +10,8 @@ const char *const ms_pool_types[] = {"torch", "bfc", "buddy", "contiguous",
 
 const ms_poolconf_row ms_poolconf_rows[] = {
     {MS_POOL_BFC, "allow_growth", "true|false",
-     "take regions as they are needed, from 2 MiB on, each twice as large; "
+     "take regions as they are needed, from 2 MiB on, each twice as large "
+     "(TF_FORCE_GPU_ALLOW_GROWTH); "
      "false (TensorFlow's default): one region of the limit at the first "
      "request"},
     {MS_POOL_BFC, "garbage_collection", "true|false",
@@ -19,7 +20,8 @@ const ms_poolconf_row ms_poolconf_rows[] = {
     {MS_POOL_BFC, "per_process_gpu_memory_fraction", "F",
      "the limit as a part of the device"},
     {MS_POOL_BFC, "limit", "SIZE",
-     "the limit of all regions; without one it is what the device has left"},
+     "the limit of all regions; without one it is all that the device has "
+     "left, of which TensorFlow itself keeps some 5 % back for the system"},
     {MS_POOL_BUDDY, "size", "SIZE",
      "the arena, a power of two; without it the arena doubles when it has to"},
     {MS_POOL_BUDDY, "min", "SIZE", "the smallest block, a power of two (512)"},
