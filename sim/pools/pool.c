@@ -2,6 +2,9 @@
 /* The door of the pools. */
 #include "sim/pools/heap.h"
 
+const char *const ms_pool_types[] = {"torch", "bfc", "buddy", "contiguous",
+                                     "arena"};
+
 static const pool_rules *const rules[MS_POOL_N_TYPES] = {
     [MS_POOL_BFC] = &ms_bfc_rules,
     [MS_POOL_BUDDY] = &ms_buddy_rules,

@@ -48,7 +48,7 @@
 
 typedef struct ms_torch ms_pool;
 
-/* ---- poolconf.c: kinds and options --------------------------------------- */
+/* ---- kinds (pool.c) and their options (poolconf.c) ----------------------- */
 
 typedef enum ms_pool_type {
     MS_POOL_TORCH,

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const ms_pool_types[] = {"torch", "bfc", "buddy", "contiguous",
-                                     "arena"};
-
 const ms_poolconf_row ms_poolconf_rows[] = {
     {MS_POOL_BFC, "allow_growth", "true|false",
      "take regions as they are needed, from 2 MiB on, each twice as large "
