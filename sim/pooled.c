@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/host.h"
+#include "sim/moment.h"
 #include "sim/planned.h"
 
 #include <assert.h>
@@ -301,49 +302,11 @@ static ms_err watch(pooled_run *run, uint32_t op)
     return MS_OK;
 }
 
-/* The next row that op's rank asks for after op. */
-static const ms_row *next_request(const ms_plan *plan, uint32_t op)
-{
-    uint8_t rank = plan->op[op].rank;
-    for (uint32_t r = plan->op[op + 1].alloc_at; r < plan->n_rows; r++)
-        if (on_device(&plan->row[r]) && plan->op[plan->row[r].op].rank == rank)
-            return &plan->row[r];
-    return NULL;
-}
-
-static void look_at(const ms_torch_block_view *block, uint64_t served_bytes,
-                    struct ms_pooled_moment *at)
-{
-    if (block->state != MS_TORCH_INACTIVE)
-        return;
-    at->idle_bytes += block->bytes;
-    if (block->bytes > at->largest_idle_bytes)
-        at->largest_idle_bytes = block->bytes;
-    if (block->bytes >= served_bytes)
-        at->usable_bytes += block->bytes;
-}
-
 static ms_err look(pooled_run *run, uint32_t op)
 {
-    const ms_plan *plan = run->now->plan;
-    const ms_pool *pool = run->pools[plan->op[op].rank];
-    struct ms_pooled_moment *at = &run->out->ranks[plan->op[op].rank].at_peak;
-    const ms_row *next = next_request(plan, op);
-    ms_torch_snapshot shot;
-    MS_TRY(ms_torchview_snapshot(pool, &run->scratch, &shot, run->fault));
-    at->next_bytes = next ? next->bytes : 0;
-    at->allocated_bytes = ms_torchview_current(pool, MS_TORCH_ALLOCATED_BYTES);
-    at->reserved_bytes = ms_torchview_current(pool, MS_TORCH_RESERVED_BYTES);
-    for (uint32_t i = 0; i < shot.n_segments; i++) {
-        const ms_torch_segment_view *segment = &shot.segments[i];
-        uint64_t served_bytes = UINT64_MAX;
-        if (next)
-            served_bytes = ms_pool_least(pool, segment, next->bytes,
-                                         ms_active_home(plan, next));
-        for (uint32_t b = 0; b < segment->n_blocks; b++)
-            look_at(&segment->blocks[b], served_bytes, at);
-    }
-    return MS_OK;
+    uint8_t rank = run->now->plan->op[op].rank;
+    return ms_moment_look(run->now->plan, op, run->pools[rank], &run->scratch,
+                          &run->out->ranks[rank].at_peak, run->fault);
 }
 
 /* ---- a step -------------------------------------------------------------- */
@@ -372,21 +335,29 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     return MS_OK;
 }
 
+/* Between two of these the blocks that were moved. */
+static void tell(pooled_run *run, uint8_t rank, bool from)
+{
+    ms_pool_stats *told = &run->out->ranks[rank].told, before = *told;
+    ms_pool_tell(run->pools[rank], told);
+    if (from)
+        return;
+    told->moves -= before.moves;
+    told->copies -= before.copies;
+    told->moved_bytes -= before.moved_bytes;
+}
+
 static void count_calls(pooled_run *run, bool from)
 {
     for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
         ms_pooled_rank *out = &run->out->ranks[rank];
-        const ms_pool_stats before = out->told;
         ms_torch_stats stats;
         ms_torchview_stats(run->pools[rank], &stats);
-        ms_pool_tell(run->pools[rank], &out->told);
-        out->told.moves -= before.moves;
-        out->told.copies -= before.copies;
-        out->told.moved_bytes -= before.moved_bytes;
         out->device_allocs = stats.device_allocs - out->device_allocs;
         out->device_frees = stats.device_frees - out->device_frees;
         if (from)
             ms_torch_reset_peaks(run->pools[rank]);
+        tell(run, rank, from);
     }
 }
 
