@@ -109,7 +109,7 @@ static void put_heaps(ms_text *text)
             "\n--allocator contiguous[,option=value...]: DeepSpeed's: one "
             "buffer, no alignment;\nwhere no gap is large enough all moves "
             "down, which costs copies:\n\n"};
-    for (uint8_t kind = 0; kind < MS_POOL_N_TYPES; kind++) {
+    for (uint32_t kind = 0; kind < MS_POOL_N_TYPES; kind++) {
         if (heads[kind] != NULL)
             ms_text_add(text, "%s", heads[kind]);
         for (uint32_t i = 0; i < ms_poolconf_n_rows; i++)

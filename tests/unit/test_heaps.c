@@ -397,8 +397,8 @@ END_TEST
 START_TEST(uses_hold_blocks)
 {
     ms_fault fault = {0};
-    for (uint8_t kind = MS_POOL_BFC; kind < MS_POOL_N_TYPES; kind++) {
-        open_pool((ms_heap_options){.kind = kind,
+    for (uint32_t kind = MS_POOL_BFC; kind < MS_POOL_N_TYPES; kind++) {
+        open_pool((ms_heap_options){.kind = (uint8_t)kind,
                                     .limit_bytes = 4 * MIB,
                                     .size_bytes = 4 * MIB},
                   GIB, 0);
