@@ -31,8 +31,8 @@ ms_alloc_order ms_alloc_arena_order(uint32_t order);
 
 typedef struct ms_alloc_plan {
     const char *spec;
-    uint32_t order, by;      /* by: the order whose plan it is */
-    uint64_t capacity_bytes; /* 0: as low as it goes */
+    uint32_t order, by;                    /* by: the order whose plan it is */
+    uint64_t capacity_bytes;               /* 0: as low as it goes */
     uint64_t most_steps, most_ns, n_steps; /* most_ns 0: no such limit */
     uint64_t height, *offsets;             /* NULL: no plan was found */
     uint64_t floor_bytes; /* it is proven that no plan is lower */

@@ -70,10 +70,9 @@ static bool is_late(void *of)
 
 static budget begin_budget(const ms_alloc_plan *plan)
 {
-    return (budget){plan->most_steps, plan->most_ns == 0
-                                          ? UINT64_MAX
-                                          : ms_progress_now_ns() +
-                                                plan->most_ns};
+    return (budget){plan->most_steps,
+                    plan->most_ns == 0 ? UINT64_MAX
+                                       : ms_progress_now_ns() + plan->most_ns};
 }
 
 static bool is_spent(budget *b)
@@ -100,10 +99,10 @@ static ms_err search(const ms_alloc_arena *run, ms_alloc_plan *plan,
                      ms_placeexact_answer *answer, ms_fault *fault)
 {
     ms_placeexact_result result;
-    ms_placeexact_limits limits = {
-        .most_steps = part.steps,
-        .stop = part.end_ns == UINT64_MAX ? NULL : is_late,
-        .of = &part};
+    ms_placeexact_limits limits = {.most_steps = part.steps,
+                                   .stop = part.end_ns == UINT64_MAX ? NULL
+                                                                     : is_late,
+                                   .of = &part};
     uint64_t *offsets =
         ms_arena_take(hall->keep, run->list.n + 1, sizeof *offsets);
     if (offsets == NULL)

@@ -23,9 +23,9 @@ static void put_verdict(const ms_alloc_arena *run, const ms_alloc_plan *plan,
                         ms_text *text)
 {
     if (is_proven(plan))
-        ms_text_add(text, "  %s", plan->offsets != NULL
-                                      ? "none is lower"
-                                      : "there is no such plan");
+        ms_text_add(text, "  %s",
+                    plan->offsets != NULL ? "none is lower"
+                                          : "there is no such plan");
     else if (plan->offsets == NULL)
         ms_text_add(text, "  none found");
     else if (plan->floor_bytes > run->bound_bytes)

@@ -81,8 +81,9 @@ static void find_twins(ms_placesearch_item *items, uint32_t n)
     }
 }
 
-static ms_err set_items(ms_placesearch *s, const ms_placement_buffer *buffers,
-                        uint32_t n, uint32_t *n_sections, ms_fault *fault)
+ms_err ms_placeexact_items(ms_placesearch *s,
+                           const ms_placement_buffer *buffers, uint32_t n,
+                           uint32_t *n_sections, ms_fault *fault)
 {
     uint32_t n_times;
     size_t room = (size_t)n + 1;
@@ -162,14 +163,13 @@ ms_err ms_placeexact_search(const ms_placement_buffer *buffers, uint32_t n,
                             uint64_t *offsets, ms_placeexact_result *result,
                             ms_fault *fault)
 {
-    ms_placesearch s = {
-        .capacity = capacity, .limits = limits, .arena = arena};
+    ms_placesearch s = {.capacity = capacity, .limits = limits, .arena = arena};
     uint32_t n_sections = 0;
     if (n > MS_PLACEEXACT_MOST)
         return ms_fail(fault, MS_EINPUT, NULL, NULL,
                        "the exact search is for at most %u buffers",
                        MS_PLACEEXACT_MOST);
-    MS_TRY(set_items(&s, buffers, n, &n_sections, fault));
+    MS_TRY(ms_placeexact_items(&s, buffers, n, &n_sections, fault));
     MS_TRY(ms_placesearch_begin(&s, n, n_sections, fault));
     size_t n_failures = N_TASTES * (size_t)n_sections;
     uint64_t *failures = ms_arena_take(arena, n_failures + 1, sizeof *failures);

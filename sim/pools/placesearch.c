@@ -309,8 +309,8 @@ static void sort_parts(search *s, uint32_t from)
     for (uint32_t a = from + 2; a < s->n_parts; a += 2) {
         uint32_t begin = s->parts[a], end = s->parts[a + 1], at = a;
         uint64_t most = part_failures(s, begin, end);
-        for (; at > from && part_failures(s, s->parts[at - 2],
-                                          s->parts[at - 1]) < most;
+        for (; at > from &&
+               part_failures(s, s->parts[at - 2], s->parts[at - 1]) < most;
              at -= 2) {
             s->parts[at] = s->parts[at - 2];
             s->parts[at + 1] = s->parts[at - 1];

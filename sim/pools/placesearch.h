@@ -52,9 +52,9 @@ typedef struct ms_placesearch {
     uint32_t n, n_sections;
     uint64_t capacity, n_steps, limit; /* limit: of n_steps */
     ms_placesearch_rule rule;
-    uint64_t *keys;     /* of items: of two as low, the larger key */
-    uint64_t *failures; /* of sections, from 1 on; the search counts */
-    uint64_t *lows;     /* of items: where it lies, or may lie at best */
+    uint64_t *keys;           /* of items: of two as low, the larger key */
+    uint64_t *failures;       /* of sections, from 1 on; the search counts */
+    uint64_t *lows;           /* of items: where it lies, or may lie at best */
     uint64_t *totals, *least; /* of sections: bytes to come, the lowest low */
     uint32_t *n_left;         /* of sections: items to come */
     bool *placed, *dirty;
@@ -70,6 +70,10 @@ typedef struct ms_placesearch {
     bool failed;  /* out of memory */
 } ms_placesearch;
 
+/* placeexact.c: arena is set; takes and sets items. */
+ms_err ms_placeexact_items(ms_placesearch *s,
+                           const ms_placement_buffer *buffers, uint32_t n,
+                           uint32_t *n_sections, ms_fault *fault);
 /* items, capacity, limits and arena are set: takes the rest. */
 ms_err ms_placesearch_begin(ms_placesearch *s, uint32_t n, uint32_t n_sections,
                             ms_fault *fault);
