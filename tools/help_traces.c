@@ -86,8 +86,8 @@ static void put_arena(ms_text *text)
         put_option(text, "order", order.name, order.help);
     }
     put_option(text, "capacity", "SIZE",
-               "with exact: any plan that is no higher, or that there is "
-               "none: then, and where none was found, the exit status is 6");
+               "with exact: any plan that is no higher; the exit status is 6 "
+               "if there is none, or none was found");
     put_option(text, "steps", "N",
                "with exact: give up after N placements (1,000,000, or any "
                "number if there is seconds); the same result every time");
