@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim help traces. */
 
-#include "tools/tools.h"
+#include "tools/alloc_arena.h"
 
 #define OPTION_INDENT 38u
 
@@ -79,19 +79,22 @@ static void put_arena(ms_text *text)
 {
     ms_text_add(text,
                 "\n--allocator arena[,option=value...]: one buffer for all, "
-                "every offset planned\nahead, of a trace or of one step; --csv "
-                "has id, lower, upper, size and offset of\neach:\n\n");
-    for (uint32_t i = 0; i < MS_PLACEMENT_N_RULES; i++)
-        put_option(text, "order", ms_placement_rows[i].name,
-                   ms_placement_rows[i].help);
-    put_option(text, "order", "best", "the lowest plan of all of these");
-    ms_text_add(text, "\nand of memsim alloc:\n\n");
-    put_option(text, "order", "exact",
-               "search for the lowest plan, from that one down");
+                "every offset planned\nahead, of a trace or, by greedy rules and "
+                "best, of one step; --csv has id,\nlower, upper, size and offset "
+                "of each:\n\n");
+    for (uint32_t i = 0; i < MS_ALLOC_N_ORDERS; i++) {
+        ms_alloc_order order = ms_alloc_arena_order(i);
+        put_option(text, "order", order.name, order.help);
+    }
     put_option(text, "capacity", "SIZE",
-               "with exact: any plan that is no higher, or that there is none");
+               "with exact: any plan that is no higher; the exit status is 6 "
+               "if there is none, or none was found");
     put_option(text, "steps", "N",
-               "with exact: give up after N placements (1,000,000)");
+               "with exact: give up after N placements (1,000,000, or any "
+               "number if there is seconds); the same result every time");
+    put_option(text, "seconds", "S",
+               "with exact: give up after S seconds; what is found depends on "
+               "the machine");
 }
 
 static void put_heaps(ms_text *text)

@@ -13,6 +13,9 @@
  *                                 figure: where each op slows the others
  *     torch_train_ns_per_op 100   a malloc or free of the torch pool
  *     placement_7000_ms      50   a static plan, greedy by size
+ *     exact_ms            71600   CPU: plans within the capacity for all files
+ *                                 of minimalloc, exact_A ... exact_K; where
+ *                                 MEMSIM_TRUTH has them
  *     offload_ms             20   GPT-3 175B with ZeRO-3, offload to the disk
  * and checkpoints: lower, policies, expand, replay, measure; its parts per op
  * and event below choices_1000_ms      1000   program, expand, replay of one
@@ -32,6 +35,7 @@
 #include "graphs/graphs.h"
 #include "policies/policies.h"
 #include "tests/bench/ops.h"
+#include "tests/bench/plans.h"
 #include "tests/bench/pools.h"
 #include "tests/bench/streams.h"
 #include "tools/tools.h"
@@ -442,6 +446,20 @@ static void bench_processes(const char *label, const char *const *argv,
 
 #define MANY "run", "gpt3.json", "--batch=128", "-p", "microbatch:128", "-q"
 
+static void bench_exact(void)
+{
+    struct times all = {.n = 1};
+    for (const char *letter = BENCH_PLANS; *letter != '\0'; letter++) {
+        char label[] = {'e', 'x', 'a', 'c', 't', '_', *letter, '\0'};
+        struct times times = {.n = 1};
+        if (!bench_plans_search(*letter, &times.ns[0]))
+            return;
+        print_times(label, &times, 1e6);
+        all.ns[0] += times.ns[0];
+    }
+    print_times("exact_ms", &all, 1e6);
+}
+
 static void bench_record(void)
 {
     enum { RUNS = 11 };
@@ -571,6 +589,7 @@ int main(int argc, char **argv)
     bench_offload();
     bench_every_pool();
     bench_placement();
+    bench_exact();
     bench_record();
     bench_choices();
     if (argc > 1) {

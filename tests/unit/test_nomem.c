@@ -238,6 +238,9 @@ static const char *const traces[][MOST_WORDS] = {
     {"alloc.txt", "--allocator=arena,order=best", "--csv=/dev/null"},
     {"buffers.csv", "--allocator=arena,order=exact", "--json"},
     {"recorded.json", "--allocator=arena"},
+    {"buffers.csv", "--allocator=arena,order=exact,capacity=13288"},
+    {"buffers.csv", "--allocator=arena,order=objects"},
+    {"buffers.csv", "--allocator=arena,order=objects-flow", "--json"},
 };
 #define N_TRACES ((int)(sizeof traces / sizeof traces[0]))
 
