@@ -53,6 +53,8 @@ typedef struct ms_unshard {
     bool forward_prefetch, limit; /* FSDP1 */
     uint32_t reshard_ranks;       /* FSDP2: see ms_shape */
     bool last_only;        /* gradients are summed after the last micro-batch */
+    bool copies_apart;     /* FSDP2: the reductions' stream copies and takes a
+                              reduce-scatter's input, and lets it go at once */
     uint8_t reduced_bytes; /* of an element that is summed; 0: as a part */
 } ms_unshard;
 

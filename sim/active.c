@@ -25,8 +25,15 @@ typedef struct active_state {
 
 uint8_t ms_active_home(const ms_plan *plan, const ms_row *row)
 {
-    return row->of_compute ? (uint8_t)MS_STREAM_COMPUTE
-                           : plan->op[row->op].stream;
+    return row->home == MS_HOME_COMPUTE ? (uint8_t)MS_STREAM_COMPUTE
+                                        : plan->op[row->op].stream;
+}
+
+uint64_t ms_active_memory(const ms_plan *plan, const ms_row *row)
+{
+    return row->home > MS_HOME_COMPUTE
+               ? (uint64_t)MS_N_STREAMS + row->home - MS_HOME_REDUCE
+               : ms_active_home(plan, row);
 }
 
 uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row)

@@ -155,7 +155,7 @@ static ms_err request(pooled_run *run, uint32_t op, uint32_t r)
     uint8_t rank = plan->op[op].rank;
     run->out->ranks[rank].requests += run->stop_op == MS_NONE;
     MS_TRY(ms_torch_malloc(run->pools[rank], row->bytes,
-                           ms_active_home(plan, row), block, run->fault));
+                           ms_active_memory(plan, row), block, run->fault));
     if (*block == MS_NONE)
         run_out(run, op, row->bytes);
     return MS_OK;
@@ -341,7 +341,7 @@ static ms_err look(pooled_run *run, uint32_t op)
     for (uint32_t i = 0; i < shot.n_segments; i++) {
         const ms_torch_segment_view *segment = &shot.segments[i];
         bool serves = next && segment->small == small &&
-                      segment->stream == ms_active_home(plan, next);
+                      segment->stream == ms_active_memory(plan, next);
         for (uint32_t b = 0; b < segment->n_blocks; b++)
             look_at(&segment->blocks[b], serves ? rounded_bytes : UINT64_MAX,
                     at);
