@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Whose memory FSDP's blocks are: the compute stream's (0), the all-gathers' (3),
-# the reductions' (8), FSDP1's casts' (9).  How many blocks, how many bytes.
+# Whose memory FSDP's blocks are: the compute stream's (0), the all-gathers'
+# (3), the reductions' (8), FSDP1's casts' (9).  How many blocks and bytes.
 streams() {
     echo "$1"
     "$MEMSIM" run tiny.json -p "$1" --allocations - -q |
