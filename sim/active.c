@@ -40,6 +40,10 @@ uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row)
 {
     if (row->waited || row->pool != MS_DEVICE_POOL)
         return 0;
+    /* A collective records a stream of its own, NCCL's, for the buffers of the
+     * stream that calls it (without TORCH_NCCL_AVOID_RECORD_STREAMS). */
+    if (row->home > MS_HOME_COMPUTE && row->storage == MS_NONE)
+        return row->streams;
     return (uint8_t)(row->streams & ~(1u << ms_active_home(plan, row)));
 }
 
