@@ -39,7 +39,7 @@ ms_err ms_moment_look(const ms_plan *plan, uint32_t op, const ms_pool *pool,
         uint64_t served_bytes = UINT64_MAX;
         if (next)
             served_bytes = ms_pool_least(pool, segment, next->bytes,
-                                         ms_active_home(plan, next));
+                                         ms_active_memory(plan, next));
         for (uint32_t b = 0; b < segment->n_blocks; b++)
             look_at(&segment->blocks[b], served_bytes, at);
     }

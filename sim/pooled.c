@@ -157,7 +157,7 @@ static ms_err request(pooled_run *run, uint32_t op, uint32_t r)
     uint8_t rank = plan->op[op].rank;
     run->out->ranks[rank].requests += run->stop_op == MS_NONE;
     MS_TRY(ms_pool_malloc(run->pools[rank], row->bytes,
-                          ms_active_home(plan, row), block, run->fault));
+                          ms_active_memory(plan, row), block, run->fault));
     if (*block == MS_NONE)
         run_out(run, op, row->bytes);
     return MS_OK;
