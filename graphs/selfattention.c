@@ -73,7 +73,8 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
      .help = "one projection makes q, k and v (GPT-2), or one each (LLaMA)"},
     {.name = "complex",
      .type = MS_BOOL,
-     .help = "rotate as complex numbers, in fp32, as Meta's LLaMA code"},
+     .help = "rotate as complex numbers, in fp32, and repeat keys and values "
+             "for their queries, as Meta's LLaMA code"},
     {.name = "out_bias",
      .type = MS_WORD,
      .words = "same|yes|no",
@@ -314,12 +315,13 @@ static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
 {
     ms_attended attended = {layer->field[ATTENTION_CAUSAL].b,
                             layer->field[ATTENTION_WINDOW].i};
-
-    if (trace->training->kernels == MS_FLASH)
-        return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2], attended);
-    for (uint32_t i = 1; i < 3 && n->kv_heads != n->heads; i++)
+    bool flash = trace->training->kernels == MS_FLASH;
+    bool repeats = !flash || layer->field[ATTENTION_COMPLEX].b;
+    for (uint32_t i = 1; i < 3 && repeats && n->kv_heads != n->heads; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
                                  repeat_heads(trace, qkv[i], n->heads));
+    if (flash)
+        return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2], attended);
     if (trace->training->kernels == MS_EFFICIENT)
         return ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2], attended);
     return eager_core(trace, layer, qkv);
