@@ -304,18 +304,20 @@ const ms_option ms_options_table[] = {
      .commands = RUN,
      .takes = MS_TAKES_VALUE,
      .value = "KIND",
-     .words = "timeline|gantt|layers|ranks|bars",
+     .words = "timeline|gantt|layers|ranks|bars|address",
      .help = "what --plot draws: memory by category over time (default), the "
              "streams under the memory, what each layer keeps and repeats, "
-             "memory and time of each rank, the peak alone"},
+             "memory and time of each rank, the peak alone, or where the "
+             "blocks of --allocator lie"},
     {.id = MS_OPTION_FIGURE,
      .name = "figure",
      .commands = COMPARE,
      .takes = MS_TAKES_VALUE,
      .value = "KIND",
-     .words = "bars|pareto|timeline",
+     .words = "bars|pareto|timeline|address",
      .help = "what --plot draws: what each peak is made of (default), peaks "
-             "against step times, or memory over time of up to 4 variants"},
+             "against step times, or of up to 4 variants memory over time, "
+             "or where the blocks of their allocators lie"},
     {.id = MS_OPTION_OUTPUT,
      .name = "output",
      .letter = 'o',
@@ -329,7 +331,7 @@ const ms_option ms_options_table[] = {
      .commands = PLOT,
      .takes = MS_TAKES_VALUE,
      .value = "KIND",
-     .words = "timeline|gantt|layers|ranks|bars|pareto|curve",
+     .words = "timeline|gantt|layers|ranks|bars|pareto|address|curve",
      .help = "of one run (default timeline), of several (default bars), of "
              "rows of a sweep (default curve, else pareto)"},
     {.id = MS_OPTION_AXIS,
