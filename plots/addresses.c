@@ -7,31 +7,24 @@
 
 #define WAITING MS_N_CATEGORIES
 
-/* As the figures stack them, from the top. */
-static const uint8_t order[MS_N_CATEGORIES] = {
-    MS_TEMPORARIES, MS_COMMUNICATION, MS_ACTIVATIONS,     MS_GRADIENTS,
-    MS_INPUTS,      MS_WORKSPACE,     MS_OPTIMIZER_STATE, MS_PARAMETERS,
-};
-
 static uint32_t kind_of(const void *of, const ms_address_box *box)
 {
     const ms_plan *plan = of;
-    uint32_t k = 0;
-    if (box->waits)
-        return WAITING;
-    while (order[k] != plan->row[box->of].category)
-        k++;
-    return k;
+    return box->waits ? WAITING : plan->row[box->of].category;
+}
+
+void ms_addresses_categories(ms_tiles *tiles)
+{
+    for (uint32_t c = 0; c < MS_N_CATEGORIES; c++)
+        tiles->kinds[c] = (ms_tiles_kind){.name = ms_names_category[c],
+                                          .color = ms_canvas_category_color[c]};
 }
 
 void ms_addresses_kinds(ms_tiles *tiles)
 {
-    for (uint32_t k = 0; k < MS_N_CATEGORIES; k++)
-        tiles->kinds[k] =
-            (ms_tiles_kind){.name = ms_names_category[order[k]],
-                            .color = ms_canvas_category_color[order[k]]};
+    ms_addresses_categories(tiles);
     tiles->kinds[WAITING] =
-        (ms_tiles_kind){.name = "waiting", .color = "#C98FA3"};
+        (ms_tiles_kind){.name = "waiting", .color = MS_TILES_WAITING_COLOR};
     tiles->n_kinds = MS_ADDRESSES_KINDS;
 }
 
@@ -122,6 +115,7 @@ void ms_addresses_json(const ms_tiles *tiles, ms_text *text)
         put_number(text, ": ", tiles->kinds[k].peak_bytes);
     }
     put_number(text, "}, \"n_blocks\": ", tiles->n_boxes);
+    put_number(text, ", \"n_merged\": ", tiles->n_merged);
     put(text, ", \"blocks\": {");
     for (uint32_t k = 0; k < tiles->n_kinds; k++) {
         put(text, k > 0 ? ", " : "");

@@ -74,20 +74,14 @@ static void put_peak(const ms_tiles *map, ms_text *text)
     put_overhead(map, text);
 }
 
-static uint32_t count_tiles(const ms_tiles *map)
-{
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < map->n_kinds; k++)
-        n += map->kinds[k].of.n;
-    return n;
-}
-
 static const char *note_of(const struct address *a)
 {
     ms_text text = words_of(a);
-    bool is_merged = false;
-    for (uint32_t i = 0; i < a->n; i++)
-        is_merged |= count_tiles(a->maps[i]) < a->maps[i]->n_boxes;
+    uint64_t merged = 0, all = 0;
+    for (uint32_t i = 0; i < a->n; i++) {
+        merged += a->maps[i]->n_merged;
+        all += a->maps[i]->n_boxes;
+    }
     if (a->n == 1) {
         ms_text_put(&text, a->maps[0]->allocator,
                     strlen(a->maps[0]->allocator));
@@ -96,8 +90,13 @@ static const char *note_of(const struct address *a)
     } else {
         ms_text_add(&text, "black line: what the first reserves");
     }
-    if (is_merged)
-        ms_text_add(&text, "; blocks under a pixel are drawn together");
+    if (merged > 0) {
+        ms_text_add(&text, "; of ");
+        ms_text_u64(&text, all);
+        ms_text_add(&text, " blocks ");
+        ms_text_u64(&text, merged);
+        ms_text_add(&text, " are under a pixel, drawn together");
+    }
     return bytes_of(a, &text);
 }
 
@@ -116,23 +115,38 @@ static const char *kind_name(const struct address *a, uint32_t kind)
 {
     ms_text text = words_of(a);
     const char *name = a->maps[0]->kinds[kind].name;
-    if (strcmp(name, "waiting") == 0)
-        return "freed, still in use";
+    if (kind + 1 == a->maps[0]->n_kinds)
+        return MS_TILES_WAITING;
+    if (kind >= MS_N_CATEGORIES || name != ms_names_category[kind])
+        return name;
     for (; *name != '\0'; name++)
         ms_text_put(&text, *name == '_' ? " " : name, 1);
     return bytes_of(a, &text);
+}
+
+/* As other figures stack the categories, from the top. */
+static uint32_t in_order(const struct address *a, uint32_t i)
+{
+    static const uint8_t order[MS_N_CATEGORIES] = {
+        MS_TEMPORARIES, MS_COMMUNICATION, MS_ACTIVATIONS,     MS_GRADIENTS,
+        MS_INPUTS,      MS_WORKSPACE,     MS_OPTIMIZER_STATE, MS_PARAMETERS,
+    };
+    const char *first = a->maps[0]->kinds[0].name;
+    return i < MS_N_CATEGORIES && first == ms_names_category[0] ? order[i] : i;
 }
 
 static uint32_t list_entries(const struct address *a,
                              ms_legend_entry entries[MS_TILES_KINDS + 1])
 {
     uint32_t n = 0;
-    for (uint32_t k = 0; k < a->maps[0]->n_kinds; k++)
+    for (uint32_t i = 0; i < a->maps[0]->n_kinds; i++) {
+        uint32_t k = in_order(a, i);
         if (shows(a, k))
             entries[n++] =
                 (ms_legend_entry){.name = kind_name(a, k),
                                   .value = a->maps[0]->kinds[k].peak_bytes,
                                   .color = a->maps[0]->kinds[k].color};
+    }
     entries[n++] = (ms_legend_entry){.name = "reserved, unused",
                                      .value = a->maps[0]->idle_bytes,
                                      .color = HELD};
@@ -331,14 +345,17 @@ static void put_boxes(ms_text *plot, const char *name, uint32_t i,
     ms_text_add(plot,
                 ", \\\n  $%s%u using 1:2:3:4 with boxxyerror linewidth 0.35 ",
                 name, i);
-    if (color != NULL)
-        ms_text_add(plot, "fillcolor rgb '%s' fillstyle solid 1 ", color);
+    if (color == NULL)
+        ms_text_add(plot, "linecolor rgb '%s' fillstyle empty border", border);
+    else if (border != NULL)
+        ms_text_add(plot,
+                    "fillcolor rgb '%s' fillstyle solid 1 border linecolor "
+                    "rgb '%s'",
+                    color, border);
     else
-        ms_text_add(plot, "fillstyle empty ");
-    if (border != NULL)
-        ms_text_add(plot, "border linecolor rgb '%s' notitle", border);
-    else
-        ms_text_add(plot, "noborder notitle");
+        ms_text_add(plot, "fillcolor rgb '%s' fillstyle solid 1 noborder",
+                    color);
+    ms_text_add(plot, " notitle");
 }
 
 static int by_life(const void *a, const void *b)

@@ -127,6 +127,8 @@ ms_err ms_addresses_of(const ms_timeline *line, const char *allocator,
  * streams.  Names and colours. */
 #define MS_ADDRESSES_KINDS (MS_N_CATEGORIES + 1u)
 void ms_addresses_kinds(ms_tiles *tiles);
+/* Without the last: the first MS_N_CATEGORIES kinds, by ms_category. */
+void ms_addresses_categories(ms_tiles *tiles);
 void ms_addresses_json(const ms_tiles *tiles, ms_text *text);
 /* MS_EINPUT for a record without. */
 ms_err ms_addresses_check(const ms_record *record, ms_fault *fault);

@@ -9,11 +9,19 @@
 #define WHOLE_TIME 1073741824.0 /* a cell's time, and its bytes, */
 #define WHOLE_BYTES 16777216.0  /* in parts: products stay below 2^63 */
 #define MOST_SPANS 2000u
-#define ALIKE 0.25 /* neighbours that differ by less are put together */
+#define MOST_PLACED 4000u /* more lie above each other, whenever they come */
+#define ALIKE 0.25        /* neighbours that differ by less are put together */
 
-/* Memory without gaps: [address, end) begins at `at` of the plane. */
+const char *const ms_tiles_colors[MS_TILES_COLORS] = {
+    "#2F62A8", "#F6BE5C", "#2F9C8B", "#B9481F", "#9CC3E8",
+    "#6E5A8C", "#B7A3D0", "#4A4A4A", "#A39C8E"};
+
+/* Memory without gaps, from its first byte to be held to its last: [address,
+ * end) begins at `at` of the plane. */
 struct island {
     uint64_t address, end, at;
+    uint64_t from, to;
+    bool is_paged;
 };
 
 /* A box in the plane. */
@@ -45,40 +53,123 @@ static int by_address(const void *a, const void *b)
     return (x->address > y->address) - (x->address < y->address);
 }
 
-/* Held at any time, joined where they touch. */
+/* Blocks cross from pages to pages, never from segment to segment. */
+static bool belongs(const struct island *island, const struct island *last)
+{
+    return island->address < last->end ||
+           (island->address == last->end && island->is_paged && last->is_paged);
+}
+
 static void join_islands(struct weaver *w)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->n_islands; i++) {
+        struct island *island = &w->islands[i];
         struct island *last = &w->islands[n > 0 ? n - 1 : 0];
-        if (n == 0 || w->islands[i].address > last->end)
-            w->islands[n++] = w->islands[i];
-        else if (w->islands[i].end > last->end)
-            last->end = w->islands[i].end;
+        if (n == 0 || !belongs(island, last)) {
+            w->islands[n++] = *island;
+            continue;
+        }
+        if (island->end > last->end)
+            last->end = island->end;
+        if (island->from < last->from)
+            last->from = island->from;
+        if (island->to > last->to)
+            last->to = island->to;
     }
     w->n_islands = n;
-    for (uint32_t i = 0; i < n; i++) {
-        w->islands[i].at = w->tiles->height_bytes;
-        w->tiles->height_bytes += w->islands[i].end - w->islands[i].address;
-    }
 }
 
 static ms_err find_islands(struct weaver *w, ms_fault *fault)
 {
     const ms_addressmap *map = w->map;
     w->islands =
-        ms_arena_take_raw(&w->scratch, map->n_spans + 1, sizeof *w->islands);
+        ms_arena_take_raw(&w->scratch, map->n_spans, sizeof *w->islands);
     if (w->islands == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < map->n_spans; i++) {
         const ms_address_span *span = &map->spans[i];
         if (span->begin < span->end && span->begin < w->tiles->end)
             w->islands[w->n_islands++] =
-                (struct island){span->address, span->address + span->bytes, 0};
+                (struct island){.address = span->address,
+                                .end = span->address + span->bytes,
+                                .from = span->begin,
+                                .to = span->end,
+                                .is_paged = span->is_paged};
     }
-    qsort(w->islands, w->n_islands, sizeof *w->islands, by_address);
-    w->tiles->height_bytes = 0;
+    if (w->n_islands > 0)
+        qsort(w->islands, w->n_islands, sizeof *w->islands, by_address);
     join_islands(w);
+    return MS_OK;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct island *x = *(struct island *const *)a;
+    const struct island *y = *(struct island *const *)b;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return by_address(x, y);
+}
+
+static int by_begin_down(const void *a, const void *b)
+{
+    const struct island *x = *(struct island *const *)a;
+    const struct island *y = *(struct island *const *)b;
+    return x->from != y->from ? by_begin(a, b) : by_address(y, x);
+}
+
+/* The lowest place that is free for as long as it is held; placed: those that
+ * have one, by it. */
+static uint32_t find_place(struct island *const *placed, uint32_t n,
+                           struct island *island)
+{
+    uint64_t at = 0, bytes = island->end - island->address;
+    uint32_t i = 0, behind = 0;
+    for (; i < n; i++) {
+        const struct island *other = placed[i];
+        uint64_t top = other->at + (other->end - other->address);
+        if (other->to <= island->from || island->to <= other->from)
+            continue;
+        if (other->at >= at && other->at - at >= bytes)
+            break;
+        if (top > at)
+            at = top;
+    }
+    island->at = at;
+    while (behind < n && placed[behind]->at <= at)
+        behind++;
+    return behind;
+}
+
+/* In the order in which they came; of those that were there, of addresses. */
+static ms_err place_islands(struct weaver *w, ms_fault *fault)
+{
+    uint32_t n = w->n_islands;
+    struct island **order =
+        ms_arena_take_raw(&w->scratch, n, sizeof(struct island *));
+    struct island **placed =
+        ms_arena_take_raw(&w->scratch, n, sizeof(struct island *));
+    uint64_t height = 0;
+    if (order == NULL || placed == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = &w->islands[i];
+    if (n > 0)
+        qsort(order, n, sizeof(struct island *),
+              w->map->descends ? by_begin_down : by_begin);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t among = n <= MOST_PLACED ? i : 0;
+        uint32_t at = find_place(placed, among, order[i]);
+        if (n > MOST_PLACED)
+            order[i]->at = height;
+        for (uint32_t j = among; j > at; j--)
+            placed[j] = placed[j - 1];
+        placed[at] = order[i];
+        uint64_t top = order[i]->at + (order[i]->end - order[i]->address);
+        height = top > height ? top : height;
+    }
+    w->tiles->height_bytes = height;
     return MS_OK;
 }
 
@@ -86,7 +177,6 @@ static ms_err find_islands(struct weaver *w, ms_fault *fault)
 static bool lay(const struct weaver *w, const ms_tile *real, ms_tile *tile)
 {
     uint32_t low = 0, high = w->n_islands;
-    uint64_t height = w->tiles->height_bytes;
     *tile = *real;
     if (tile->to > w->tiles->end)
         tile->to = w->tiles->end;
@@ -103,8 +193,6 @@ static bool lay(const struct weaver *w, const ms_tile *real, ms_tile *tile)
         return false;
     tile->at_bytes =
         real->at_bytes - w->islands[low].address + w->islands[low].at;
-    if (w->map->descends)
-        tile->at_bytes = height - tile->at_bytes - tile->bytes;
     return tile->from < tile->to && tile->bytes > 0;
 }
 
@@ -413,15 +501,25 @@ static ms_err lay_spans(struct weaver *w, ms_fault *fault)
     return MS_OK;
 }
 
+static void count_merged(struct weaver *w)
+{
+    struct grid grid = grid_of(w);
+    w->tiles->n_merged = 0;
+    for (uint32_t i = 0; i < w->n_rects; i++)
+        w->tiles->n_merged += !is_large(&grid, &w->rects[i].tile);
+}
+
 static ms_err make(struct weaver *w, ms_tiles_kind_of *kind_of, const void *of,
                    ms_fault *fault)
 {
     MS_TRY(find_islands(w, fault));
+    MS_TRY(place_islands(w, fault));
     MS_TRY(lay_boxes(w, kind_of, of, fault));
     for (uint32_t k = 0; k < w->tiles->n_kinds; k++)
         w->layers[k] = &w->tiles->kinds[k].of;
     w->n_layers = w->tiles->n_kinds;
     weave_all(w);
+    count_merged(w);
     MS_TRY(lay_spans(w, fault));
     return w->failed ? ms_fail_nomem(fault) : MS_OK;
 }

@@ -88,6 +88,7 @@ static ms_err read_numbers(const struct reader *r, uint32_t object)
         {"live_bytes", MS_VALUE_NUMBER, offsetof(ms_tiles, live_bytes)},
         {"idle_bytes", MS_VALUE_NUMBER, offsetof(ms_tiles, idle_bytes)},
         {"n_blocks", MS_VALUE_COUNT, offsetof(ms_tiles, n_boxes)},
+        {"n_merged", MS_VALUE_COUNT, offsetof(ms_tiles, n_merged)},
     };
     ms_tiles *tiles = r->tiles;
     uint32_t member;
