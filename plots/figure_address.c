@@ -16,7 +16,8 @@
 #define ENTRY_GAP_PX 26.0
 #define LEAST_PX 0.6 /* how wide a tall tile is at least, to be seen */
 #define TALL_PX 1.5
-#define BORDER_PX 3.0 /* what is smaller has none */
+#define NUMBERED_PX 185.0 /* for a name that has a number beside it */
+#define BORDER_PX 3.0     /* what is smaller has none */
 #define MOST_TICKS 8u
 #define HELD "#E2E2E2"
 #define EDGE "#B4B4B4"
@@ -91,11 +92,11 @@ static const char *note_of(const struct address *a)
         ms_text_add(&text, "black line: what the first reserves");
     }
     if (merged > 0) {
-        ms_text_add(&text, "; of ");
-        ms_text_u64(&text, all);
-        ms_text_add(&text, " blocks ");
+        ms_text_add(&text, "; ");
         ms_text_u64(&text, merged);
-        ms_text_add(&text, " are under a pixel, drawn together");
+        ms_text_add(&text, " of ");
+        ms_text_u64(&text, all);
+        ms_text_add(&text, " blocks under a pixel, drawn together");
     }
     return bytes_of(a, &text);
 }
@@ -164,8 +165,18 @@ static void put_numbers(struct address *a, double y,
     ms_legend_put(&panel, y, "at the peak", a->bytes, sums, 2, entries, n);
 }
 
+/* Names of code are long: then there are no numbers beside them. */
+static bool has_numbers(const struct address *a, const ms_legend_entry *entries,
+                        uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (ms_escape_width(entries[i].name, MS_TEXT_PX, false) > NUMBERED_PX)
+            return false;
+    return a->n == 1;
+}
+
 /* Colours and names in lines; returns their height.  script NULL: only that. */
-static double put_names(const struct address *a, double y, ms_text *script,
+static double put_names(double y, ms_text *script,
                         const ms_legend_entry *entries, uint32_t n)
 {
     const ms_type type = {.size_px = MS_TEXT_PX, .color = MS_INK};
@@ -188,7 +199,6 @@ static double put_names(const struct address *a, double y, ms_text *script,
         }
         x += width + ENTRY_GAP_PX;
     }
-    (void)a;
     return y + LEGEND_ROW_PX / 2 - top;
 }
 
@@ -495,18 +505,19 @@ ms_err ms_figure_address(const ms_tiles *const *maps, const char *const *names,
     MS_TRY(load(&a, fault));
     double y = place(&a);
     uint32_t n_entries = list_entries(&a, entries);
-    double height = n == 1 ? ms_legend_height(n_entries)
-                           : put_names(&a, y, NULL, entries, n_entries);
+    bool numbers = has_numbers(&a, entries, n_entries);
+    double height = numbers ? ms_legend_height(n_entries)
+                            : put_names(y, NULL, entries, n_entries);
     ms_frame_begin(&a.frame, format, ceil(y + height + 8.0));
     for (uint32_t i = 0; i < n; i++) {
         put_axes(&a, i);
         put_heading(&a, i);
     }
     put_axis_name(&a);
-    if (n == 1)
+    if (numbers)
         put_numbers(&a, y, entries, n_entries);
     else
-        put_names(&a, y, &script, entries, n_entries);
+        put_names(y, &script, entries, n_entries);
     put_plot(&a);
     return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,
                            fault);
