@@ -56,7 +56,7 @@ static void put_overhead(const ms_tiles *map, ms_text *text)
             ? floor((double)more / (double)map->live_bytes * 1000.0 + 0.5)
             : 0.0;
     ms_text_u64(text, (uint64_t)tenths / 10);
-    ms_text_add(text, ".%u %%", (unsigned)((uint64_t)tenths % 10));
+    ms_text_add(text, ".%u\u00a0%%", (unsigned)((uint64_t)tenths % 10));
 }
 
 static void put_peak(const ms_tiles *map, ms_text *text)

@@ -285,6 +285,7 @@ def check_results():
         check_result("result", "run", "--json", *words)
     for words in (["gpt2"], ["gpt2", "--at", "backward", "--top", "3"],
                   [f"{files}/ops.json"], ["resnet18", "-p", "swap:te=4"],
+                  ["gpt2", "--allocator", "torch,max_split_size_mb=64"],
                   [f"{files}/names.json"]):
         check_result("explain", "explain", "--json", *words)
     for words in (["gpt2", "-p", "none", "-p", "checkpoint:full"],
