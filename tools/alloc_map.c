@@ -34,8 +34,8 @@ void ms_alloc_map_listen(const ms_alloc_run *run, ms_alloc_pool *pool)
 {
     if (!is_asked(run))
         return;
-    pool->setup.log = ms_addressmap_log;
-    pool->setup.log_of = &pool->map;
+    pool->setup.torch.log = ms_addressmap_log;
+    pool->setup.torch.log_of = &pool->map;
 }
 
 ms_err ms_alloc_map_start(const ms_alloc_run *run, ms_alloc_pool *pool,
@@ -80,14 +80,15 @@ ms_err ms_alloc_map_note(ms_alloc_run *run, ms_alloc_pool *pool,
     const ms_allocplay *play = &pool->follow.play;
     const ms_alloctrace_spot spot = {run->source.name, play->line, 0};
     ms_allocplay_name *name;
-    bool small;
+    bool small = false;
     if (!is_asked(run) || run->row.kind != 'a' || !run->row.ok)
         return MS_OK;
     MS_TRY(ms_allocplay_block(play, &spot, run->row.id, &name, fault));
     if (name == NULL)
         return MS_OK;
     ms_torch_block_view block = ms_torchview_block(play->pool, name->block);
-    ms_torch_rounded(play->pool, block.requested_bytes, &small);
+    if (ms_pool_kind_of(play->pool) == MS_POOL_TORCH)
+        ms_torch_rounded(play->pool, block.requested_bytes, &small);
     uint32_t of = by_category(run) ? event->category
                   : by_site(run)   ? event->site
                                    : 2 * stream_of(run, stream) + !small;
@@ -264,7 +265,7 @@ static ms_err draw(const ms_alloc_run *run, const ms_tiles *const *maps,
     ms_text_add(&subtitle, "%s operations, %s allocations; device %s",
                 ms_quantity_count(play->n_ops).s,
                 ms_quantity_count(play->n_allocs).s,
-                ms_quantity_size(run->pools[0].setup.total_bytes).s);
+                ms_quantity_size(run->pools[0].setup.torch.total_bytes).s);
     if (subtitle.failed)
         return ms_fail_nomem(fault);
     ms_drawing drawing = {run->source.name, subtitle.bytes, run->figure.path,

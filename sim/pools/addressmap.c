@@ -139,6 +139,26 @@ static void complete_box(ms_addressmap *map, uint32_t slot)
     drop_slot(map, slot);
 }
 
+/* A block of a pool that moves its blocks goes on elsewhere. */
+static void move_box(ms_addressmap *map, const ms_torch_entry *entry)
+{
+    uint32_t slot = map->slots_capacity > 0 ? slot_of(map, entry->from) : 0;
+    if (map->slots_capacity == 0 || map->slots[slot].box == MS_NONE)
+        return;
+    uint32_t at = map->slots[slot].box;
+    ms_address_box from = map->boxes[at], *box = add_box(map);
+    if (!box)
+        return;
+    *box = from;
+    box->address = entry->address;
+    box->begin = map->now;
+    box->made = map->changes;
+    map->boxes[at].end = map->now;
+    map->boxes[at].gone = map->changes++;
+    drop_slot(map, slot);
+    put_slot(map, box->address, map->n_boxes - 1);
+}
+
 /* ---- spans --------------------------------------------------------------- */
 
 static void add_span(ms_addressmap *map, const ms_address_span *span)
@@ -237,6 +257,9 @@ void ms_addressmap_log(void *of, const ms_torch_entry *entry)
     case MS_TORCH_SEGMENT_FREE:
     case MS_TORCH_SEGMENT_UNMAP:
         release(map, address, entry->bytes);
+        break;
+    case MS_TORCH_MOVE:
+        move_box(map, entry);
         break;
     case MS_TORCH_FREE_REQUESTED:
     case MS_TORCH_FREE_COMPLETED: {

@@ -318,7 +318,8 @@ static void bench_offload(void)
 }
 
 /* Traces of tests/truth/allocator; a path in MEMSIM_BENCH_TRACE, too. */
-static void bench_pools(const char *label, const char *path)
+static void bench_pools(const char *label, const char *path,
+                        ms_heap_options heap)
 {
     struct times times = {.n = MAX_RUNS};
     ms_arena keep = {0}, trial = {0};
@@ -328,6 +329,7 @@ static void bench_pools(const char *label, const char *path)
         fprintf(stderr, "memsim-bench: %s: cannot read\n", path);
         exit(EXIT_FAILURE);
     }
+    trace.setup.heap = heap;
     for (size_t i = 0; i <= times.n; i++) {
         ms_arena_reset(&trial);
         double t0 = now_ns();
@@ -339,15 +341,24 @@ static void bench_pools(const char *label, const char *path)
     ms_arena_free(&keep);
 }
 
-static void bench_torch(void)
+static void bench_every_pool(void)
 {
+    static const char train[] =
+        MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_default.txt";
+    static const char lack[] =
+        MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_fp32_oom.txt";
     const char *more = getenv("MEMSIM_BENCH_TRACE");
-    bench_pools("torch_train_ns_per_op",
-                MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_default.txt");
-    bench_pools("torch_train_oom_ns_per_op",
-                MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_fp32_oom.txt");
+    ms_heap_options torch = {.kind = MS_POOL_TORCH};
+    bench_pools("torch_train_ns_per_op", train, torch);
+    bench_pools("torch_train_oom_ns_per_op", lack, torch);
+    bench_pools("bfc_train_ns_per_op", train,
+                (ms_heap_options){.kind = MS_POOL_BFC, .allow_growth = true});
+    bench_pools("buddy_train_ns_per_op", train,
+                (ms_heap_options){.kind = MS_POOL_BUDDY});
+    bench_pools("contiguous_train_ns_per_op", train,
+                (ms_heap_options){.kind = MS_POOL_CONTIGUOUS});
     if (more != NULL)
-        bench_pools("torch_more_ns_per_op", more);
+        bench_pools("torch_more_ns_per_op", more, torch);
 }
 
 /* Half of them short, as temporaries are, a half long, as what is saved. */
@@ -558,7 +569,7 @@ int main(int argc, char **argv)
     bench_streams("streams_ns_per_event", false);
     bench_streams("streams_slowed_ns_per_event", true);
     bench_offload();
-    bench_torch();
+    bench_every_pool();
     bench_placement();
     bench_record();
     bench_choices();

@@ -33,6 +33,10 @@ static const char *const jobs[][MOST_WORDS] = {
     {"unknown.json", "--set=graph.unknown_op=conservative"},
     {"tiny.json", "-p", "offload:optimizer", "--allocator=torch", "--steps=2"},
     {"mlp.json", "--allocator=torch", "--steps=2", "--memory=600MiB"},
+    {"mlp.json", "--allocator=bfc,allow_growth=true", "--memory=600MiB"},
+    {"mlp.json", "--allocator=buddy,min=4KiB", "--steps=2"},
+    {"mlp.json", "--allocator=contiguous,size=64MiB", "--steps=2"},
+    {"tiny.json", "--allocator=arena,order=best"},
     {"parameters.json", "--hiden=1"}, /* faults run out of memory, too */
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))
@@ -239,6 +243,10 @@ static const char *const traces[][MOST_WORDS] = {
     {"alloc.txt", "--csv=/dev/null", "--json"},
     {"alloc.txt", "--allocator=torch", "--allocator",
      "torch,expandable_segments=True"},
+    {"alloc.txt", "--allocator=bfc,allow_growth=true", "--allocator=buddy",
+     "--allocator=contiguous", "--json"},
+    {"alloc.txt", "--allocator=bfc,limit=64MiB", "--csv=/dev/null"},
+    {"recorded.json", "--allocator=contiguous", "--allocator=bfc"},
     {"recorded.json", "--csv=/dev/null"},
     {"expandable.json", "--json"},
     {"snapshot.pickle", "--allocator=torch,version=2.4"},
