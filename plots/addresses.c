@@ -50,6 +50,7 @@ ms_err ms_addresses_of(const ms_timeline *line, const char *allocator,
 
 ms_err ms_addresses_check(const ms_record *record, ms_fault *fault)
 {
+    MS_TRY(ms_record_check(record, fault));
     if (record->addresses != NULL)
         return MS_OK;
     return ms_fail(fault, MS_EINPUT, NULL,

@@ -320,9 +320,10 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     const ms_plan *plan = run->now->plan;
     const ms_plan_op *at = &plan->op[op];
     ms_host_sync(&run->clock, op);
-    ms_pooledmap_time(&run->map, at->rank, run->now->start_ns[op]);
-    if (at->alloc_at < at[1].alloc_at)
+    if (at->alloc_at < at[1].alloc_at) {
+        ms_pooledmap_time(&run->map, at->rank, run->now->start_ns[op]);
         MS_TRY(see_streams(run, at->rank, op));
+    }
     for (uint32_t r = at->alloc_at; r < at[1].alloc_at; r++)
         MS_TRY(request(run, op, r));
     if (run->failed)
@@ -335,7 +336,8 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     if (run->queue)
         MS_TRY(ms_torchstreams_queue(run->pools[at->rank], at->stream, 1,
                                      run->fault));
-    ms_pooledmap_time(&run->map, at->rank, run->now->end_ns[op]);
+    if (at->release_at < at[1].release_at)
+        ms_pooledmap_time(&run->map, at->rank, run->now->end_ns[op]);
     for (uint32_t i = at->release_at; i < at[1].release_at; i++)
         MS_TRY(release(run, plan->release[i]));
     return MS_OK;
