@@ -19,7 +19,8 @@ try plot 1.json 2.json 3.json 4.json 5.json -o a.svg --figure address
 edit() {
     sed "s/$1/$2/" torch.json >edited.json
     cmp -s torch.json edited.json && echo "the edit changes nothing"
-    try plot edited.json --figure address
+    try plot edited.json --figure address |
+        sed -n 's/edited.json:1:[0-9]*/edited.json:1/p'
 }
 edit '"height_bytes": [0-9]*' '"height_bytes": 5'
 edit '"live_bytes": [0-9]*' '"live_bytes": 1e30'
