@@ -177,6 +177,16 @@ ms_err ms_figure_layers(const ms_layer_use *layers, uint32_t n,
 ms_err ms_figure_ranks(const ms_report *report, uint32_t data_ranks,
                        const ms_drawing *drawing, ms_fault *fault);
 
+/* figure_address.c: where the blocks of a pool lie over time, coloured by what
+ * they are; what is held and unused is grey.  Several (at most
+ * MS_ADDRESS_MOST, with names) one under another on the same scales, with a
+ * line at what the first reserves.  MS_EINPUT where some count time and others
+ * do not, MS_EUSAGE for too many. */
+#define MS_ADDRESS_MOST 4u
+ms_err ms_figure_address(const ms_tiles *const *maps, const char *const *names,
+                         uint32_t n, const ms_drawing *drawing,
+                         ms_fault *fault);
+
 /* gnuplot.c: runs a script (text, not a path) and returns its picture. */
 typedef enum ms_format { MS_SVG, MS_PNG, MS_PDF } ms_format;
 ms_err ms_gnuplot_format(const char *path, ms_format *format, ms_fault *fault);

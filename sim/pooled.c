@@ -2,6 +2,7 @@
 #include "sim/host.h"
 #include "sim/moment.h"
 #include "sim/planned.h"
+#include "sim/pooledmap.h"
 
 #include <assert.h>
 
@@ -36,6 +37,7 @@ typedef struct pooled_run {
 
     uint32_t raises_capacity;
     ms_arena *arena;
+    ms_pooledmap map; /* of the timeline's step, not of looks back */
 } pooled_run;
 
 /* ---- streams ------------------------------------------------------------- */
@@ -160,6 +162,7 @@ static ms_err request(pooled_run *run, uint32_t op, uint32_t r)
                           ms_active_memory(plan, row), block, run->fault));
     if (*block == MS_NONE)
         run_out(run, op, row->bytes);
+    ms_pooledmap_take(&run->map, rank, run->pools[rank], *block, r);
     return MS_OK;
 }
 
@@ -177,6 +180,7 @@ static ms_err release(pooled_run *run, uint32_t r)
         if ((streams & 1u << s) != 0)
             MS_TRY(ms_torchstreams_record(pool, block, s, run->fault));
     ms_pool_free(pool, block);
+    ms_pooledmap_free(&run->map, plan->op[row->op].rank);
     return MS_OK;
 }
 
@@ -316,8 +320,10 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     const ms_plan *plan = run->now->plan;
     const ms_plan_op *at = &plan->op[op];
     ms_host_sync(&run->clock, op);
-    if (at->alloc_at < at[1].alloc_at)
+    if (at->alloc_at < at[1].alloc_at) {
+        ms_pooledmap_time(&run->map, at->rank, run->now->start_ns[op]);
         MS_TRY(see_streams(run, at->rank, op));
+    }
     for (uint32_t r = at->alloc_at; r < at[1].alloc_at; r++)
         MS_TRY(request(run, op, r));
     if (run->failed)
@@ -330,6 +336,8 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     if (run->queue)
         MS_TRY(ms_torchstreams_queue(run->pools[at->rank], at->stream, 1,
                                      run->fault));
+    if (at->release_at < at[1].release_at)
+        ms_pooledmap_time(&run->map, at->rank, run->now->end_ns[op]);
     for (uint32_t i = at->release_at; i < at[1].release_at; i++)
         MS_TRY(release(run, plan->release[i]));
     return MS_OK;
@@ -361,6 +369,21 @@ static void count_calls(pooled_run *run, bool from)
     }
 }
 
+/* What the last step finds, and where. */
+static ms_err open_map(pooled_run *run)
+{
+    const ms_plan *plan = run->now->plan;
+    for (uint32_t rank = 0; rank < plan->n_ranks; rank++)
+        MS_TRY(ms_pooledmap_start(&run->map, rank, run->pools[rank],
+                                  &run->scratch, run->arena, run->fault));
+    for (uint32_t r = 0; r < plan->n_rows; r++) {
+        uint8_t rank = plan->op[plan->row[r].op].rank;
+        ms_pooledmap_take(&run->map, rank, run->pools[rank],
+                          run->blocks.block[r], r);
+    }
+    return MS_OK;
+}
+
 static ms_err do_step(pooled_run *run, const ms_timeline *now)
 {
     const ms_plan *plan = now->plan;
@@ -369,7 +392,9 @@ static ms_err do_step(pooled_run *run, const ms_timeline *now)
         .plan = plan, .line = now, .launch_ns = run->machine->launch_ns};
     MS_TRY(list_queues(run));
     MS_TRY(turn_over(run));
-    run->last = run->step == run->setup->steps;
+    run->map.is_last = run->last = run->step == run->setup->steps;
+    if (run->last)
+        MS_TRY(open_map(run));
     if (run->last && run->stop_op == MS_NONE)
         count_calls(run, true);
     for (uint32_t op = 0; op < plan->n_ops && !run->failed; op++) {
@@ -418,6 +443,7 @@ static ms_err open_pools(pooled_run *run)
     if (!run->pools)
         return ms_fail_nomem(run->fault);
     for (uint32_t rank = 0; rank < n; rank++) {
+        ms_pooledmap_listen(&run->map, rank, &setup.torch);
         MS_TRY(
             ms_pool_new(&setup, &run->scratch, &run->pools[rank], run->fault));
         if (run->setup->fraction > 0 && !run->endless)
@@ -435,7 +461,7 @@ static ms_err do_steps(pooled_run *run)
     for (run->step = 1; run->step <= run->setup->steps && !run->failed;
          run->step++)
         MS_TRY(do_step(run, early && run->step == 1 ? run->early : run->line));
-    return MS_OK;
+    return ms_pooledmap_end(&run->map, run->fault);
 }
 
 static ms_err run_all(pooled_run *run)
@@ -467,6 +493,12 @@ static ms_err clear_ranks(pooled_run *run)
         return ms_fail_nomem(run->fault);
     for (uint32_t rank = 0; rank < n; rank++)
         run->out->ranks[rank].at_peak.op = MS_NONE;
+    if (run->setup->addresses)
+        run->out->maps = ms_arena_take(run->arena, n, sizeof *run->out->maps);
+    if (run->setup->addresses && !run->out->maps)
+        return ms_fail_nomem(run->fault);
+    run->map = (ms_pooledmap){
+        .maps = run->out->maps, .n = n, .takes_time = run->line->step_ns > 0};
     run->line->n_raises = run->raises_capacity = 0;
     run->line->raises = NULL;
     return MS_OK;
@@ -475,6 +507,7 @@ static ms_err clear_ranks(pooled_run *run)
 /* The peak is known only at the end: the way there again. */
 static ms_err look_back(pooled_run *run)
 {
+    run->map.maps = NULL;
     for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
         run->stop_op = run->out->ranks[rank].at_peak.op;
         if (run->stop_op != MS_NONE)

@@ -17,6 +17,7 @@
  * ahead (planned.c); steps and early do not count. */
 
 #include "sim/base.h"
+#include "sim/pools/addressmap.h"
 #include "sim/pools/pool.h"
 
 struct ms_timeline;
@@ -27,6 +28,7 @@ typedef struct ms_pooled_setup {
     ms_heap_options heap; /* of another pool than torch */
     double fraction;      /* of the device that the process may take; 0: all */
     uint32_t steps;       /* > 0; the first of several is of its own */
+    bool addresses;       /* fill ms_pooled.maps */
 } ms_pooled_setup;
 
 /* Where the pool is out of memory (torch: PyTorch raises
@@ -67,6 +69,10 @@ typedef struct ms_pooled {
     ms_pooled_oom lack; /* with oom; then ranks tells of a device that has
                            memory enough and sets no limit */
     ms_pooled_rank *ranks;
+    /* Per rank, of the last step; a box is of a row of the timeline's plan.
+     * Instants are those of the timeline's events; where the step takes no
+     * time, its rank's allocations and frees, counted.  NULL: not asked for. */
+    ms_addressmap *maps;
 } ms_pooled;
 
 /* early: the timeline of the first step, or NULL: every step is like line's.

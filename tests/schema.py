@@ -273,6 +273,10 @@ def check_results():
                   ["llama-2-7b", "-p", "fsdp", "--gpus", "8"],
                   ["gpt2", "--wall", "--memory", "1GiB"],
                   ["gpt2", "--book", "device"],
+                  ["gpt2", "--allocator", "torch"],
+                  ["gpt2", "--allocator", "torch", "--memory", "2GiB"],
+                  [f"{files}/parameters.json", "--allocator",
+                   "torch,expandable_segments=True"],
                   ["gpt2", "-p", "uvm", "--memory", "2GiB"],
                   [f"{files}/ops.json"], [f"{files}/parameters.json"],
                   [f"{files}/names.json"], [f"{files}/lstm.json"],
@@ -281,6 +285,7 @@ def check_results():
         check_result("result", "run", "--json", *words)
     for words in (["gpt2"], ["gpt2", "--at", "backward", "--top", "3"],
                   [f"{files}/ops.json"], ["resnet18", "-p", "swap:te=4"],
+                  ["gpt2", "--allocator", "torch,max_split_size_mb=64"],
                   [f"{files}/names.json"]):
         check_result("explain", "explain", "--json", *words)
     for words in (["gpt2", "-p", "none", "-p", "checkpoint:full"],

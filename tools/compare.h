@@ -86,8 +86,9 @@ ms_err ms_variants_read(const ms_hall *hall, ms_points *points,
                         ms_comparison *comparison, ms_fault *fault);
 /* What is needed of each besides its report. */
 enum {
-    MS_VARIANTS_JSON = 1u,    /* ms_variant.json */
-    MS_VARIANTS_TIMELINE = 2u /* record.ranks */
+    MS_VARIANTS_JSON = 1u,     /* ms_variant.json */
+    MS_VARIANTS_TIMELINE = 2u, /* record.ranks */
+    MS_VARIANTS_ADDRESSES = 4u /* record.addresses of those with a pool */
 };
 /* Simulates them.  What is said of a variant's job
  * refuses that variant alone, unless all are: then the first's fault. */
@@ -133,8 +134,8 @@ void ms_compare_data_csv(const ms_comparison *comparison, ms_text *text);
 
 /* ---- compare_figure.c ---------------------------------------------------- */
 
-/* kind: "bars" (NULL, too), "pareto" or "timeline".  The subtitle is made here,
- * the title where there is none. */
+/* kind: "bars" (NULL, too), "pareto", "timeline" or "address".  The subtitle is
+ * made here, the title where there is none. */
 ms_err ms_compare_figure_draw(const ms_comparison *comparison, const char *kind,
                               const ms_drawing *drawing, ms_fault *fault);
 

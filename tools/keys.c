@@ -51,6 +51,12 @@ static const ms_key group_rows[] = {
 };
 static const ms_keys group = MS_KEYS_OBJECT("group", group_rows);
 
+static const ms_key option_rows[] = {
+    MS_KEYS_TEXT("option"),
+    MS_KEYS_COUNT("reserved_bytes"),
+    {.name = "out_of_memory", .type = MS_KEY_BOOL}};
+static const ms_keys option = MS_KEYS_OBJECT("pool_option", option_rows);
+
 static const ms_key explain_rows[] = {
     MS_KEYS_VERSION,
     MS_KEYS_TEXT("memsim"),
@@ -68,6 +74,12 @@ static const ms_key explain_rows[] = {
      .of = &group,
      .help = "tensors that differ in a number only, largest first: category, "
              "layer, role, op (that made them), count, bytes (all of them)"},
+    {.name = "pool_options",
+     .type = MS_KEY_OBJECTS,
+     .optional = true,
+     .of = &option,
+     .help = "with --allocator: what it would reserve with an option more, and "
+             "whether it would be out of memory"},
 };
 const ms_keys ms_keys_explain = MS_KEYS_OBJECT("explain", explain_rows);
 

@@ -317,6 +317,7 @@ static ms_err set_pool(const ms_job *job, ms_result *result,
                               setup, fault));
     if (setup->fraction <= 0)
         setup->fraction = torch->options.fraction;
+    setup->addresses = job->addresses;
     setup->steps = job->steps > 0 ? job->steps : first ? 1 : DEFAULT_STEPS;
     if (setup->heap.kind == MS_POOL_ARENA) {
         if (job->steps > 1)

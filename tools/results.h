@@ -7,6 +7,7 @@
  *     results.c        files, documents in them, what is no result
  *     resultreport.c   the report
  *     resultline.c     its timeline
+ *     resultaddresses.c  the pool's blocks in it
  *     resultwords.c    its settings and its text
  *     values.c         values of JSON with their kinds
  */
@@ -45,6 +46,12 @@ ms_err ms_resultreport_read(const ms_values *values, uint32_t object,
 /* The rest, after the report, where there is a timeline. */
 ms_err ms_resultline_read(const ms_values *values, uint32_t object,
                           ms_record *record);
+
+/* ---- resultaddresses.c --------------------------------------------------- */
+
+/* Where the pool's blocks lay, once ranks are there; object: the timeline. */
+ms_err ms_resultaddresses_read(const ms_values *values, uint32_t object,
+                               ms_record *record);
 
 /* ---- resultwords.c ------------------------------------------------------- */
 

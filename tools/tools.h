@@ -212,6 +212,7 @@ typedef struct ms_job {
     bool uses; /* fill plan.use: who reads a row */
     const ms_allocator *allocator; /* NULL: exact */
     uint32_t steps;                /* through it; 0: not said */
+    bool addresses;                /* keep where its blocks lie */
 } ms_job;
 
 /* Every noun on the way.  read and lower fill the first part in the keep

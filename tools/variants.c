@@ -350,6 +350,8 @@ ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, uint32_t needs,
         if (comparison->variants[i].file != NULL)
             continue;
         comparison->variants[i].job.uses = comparison->explain;
+        comparison->variants[i].job.addresses =
+            (needs & (MS_VARIANTS_JSON | MS_VARIANTS_ADDRESSES)) != 0;
         MS_TRY(simulate(&m, &comparison->variants[i]));
     }
     return ms_variants_base(comparison, fault);

@@ -25,6 +25,8 @@ static void differ(ms_allocfollow *follow, const char *what, uint64_t recorded,
 static void log_entry(void *of, const ms_torch_entry *entry)
 {
     ms_allocfollow *follow = of;
+    if (follow->log != NULL)
+        follow->log(follow->log_of, entry);
     if (entry->action < MS_TORCH_SEGMENT_ALLOC ||
         entry->action > MS_TORCH_SEGMENT_UNMAP)
         return;
@@ -104,6 +106,8 @@ ms_err ms_allocfollow_start(ms_allocfollow *follow,
 {
     ms_pool_setup own = *setup;
     *follow = (ms_allocfollow){.recording = recording,
+                               .log = setup->torch.log,
+                               .log_of = setup->torch.log_of,
                                .given = setup->torch.policy == MS_TORCH_GIVEN,
                                .result = {.first = MS_NONE}};
     if (follow->given) {

@@ -143,6 +143,7 @@ typedef struct ms_recording_event {
     uint32_t line, column; /* in the file; of a snapshot: the entry, and 0 */
     uint32_t site;         /* of an allocation: who made it, or MS_NONE */
     uint8_t kind;
+    uint8_t category; /* with has_categories: ms_category, or their number */
 } ms_recording_event;
 
 /* requested_bytes: UINT64_MAX where the block is idle and nothing is known. */
@@ -161,6 +162,7 @@ typedef struct ms_recording {
     const char *name, *conf;
     uint32_t device; /* of several: which */
     bool expandable;
+    bool has_categories; /* some allocation tells its own */
     uint32_t n_start, n_final, n_events, n_blocks, n_answers;
     ms_recording_segment *start, *final;
     ms_recording_block *blocks; /* of start, then of final */
@@ -182,6 +184,8 @@ typedef struct ms_allocfollow_result {
 typedef struct ms_allocfollow {
     ms_allocplay play;
     const ms_recording *recording;
+    ms_torch_log log; /* setup's: it reads along all the same */
+    void *log_of;
     bool given; /* the device answers as recorded, so all can be compared */
     ms_allocfollow_result result;
     uint32_t at;                    /* event */
