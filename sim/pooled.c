@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/host.h"
+#include "sim/pooledsteps.h"
 
 #include <assert.h>
 
@@ -13,7 +14,7 @@ typedef struct pooled_blocks {
 
 typedef struct pooled_run {
     const ms_pooled_setup *setup;
-    const ms_timeline *early;
+    ms_pooled_course course;
     const ms_machine *machine;
     ms_timeline *line;
     ms_pooled *out;
@@ -378,11 +379,9 @@ static ms_err do_op(pooled_run *run, uint32_t op)
 static void count_calls(pooled_run *run, bool from)
 {
     for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
-        ms_pooled_rank *out = &run->out->ranks[rank];
         ms_torch_stats stats;
         ms_torchview_stats(run->pools[rank], &stats);
-        out->device_allocs = stats.device_allocs - out->device_allocs;
-        out->device_frees = stats.device_frees - out->device_frees;
+        ms_pooledsteps_count(run->out, run->step, rank, &stats, from);
         if (from)
             ms_torch_reset_peaks(run->pools[rank]);
     }
@@ -397,13 +396,15 @@ static ms_err do_step(pooled_run *run, const ms_timeline *now)
     MS_TRY(list_queues(run));
     MS_TRY(turn_over(run));
     run->last = run->step == run->setup->steps;
-    if (run->last && run->stop_op == MS_NONE)
+    if (run->stop_op == MS_NONE)
         count_calls(run, true);
     for (uint32_t op = 0; op < plan->n_ops && !run->failed; op++) {
         MS_TRY(do_op(run, op));
         if (run->last && op == run->stop_op)
             return MS_OK;
     }
+    if (run->stop_op == MS_NONE && !run->failed)
+        count_calls(run, false);
     return rest(run);
 }
 
@@ -428,7 +429,8 @@ static ms_err open_pools(pooled_run *run)
     ms_torch_setup torch = run->setup->torch;
     uint32_t n = run->line->plan->n_ranks;
     if (run->endless) {
-        torch.total_bytes = enough_bytes(run->line);
+        torch.total_bytes =
+            enough_bytes(ms_pooledsteps_highest(&run->course, run->line));
         torch.base_bytes = 0;
         torch.options.fraction = 0;
     }
@@ -447,13 +449,13 @@ static ms_err open_pools(pooled_run *run)
 
 static ms_err do_steps(pooled_run *run)
 {
-    bool early = run->early && run->setup->steps > 1;
     run->blocks = (pooled_blocks){0};
     run->failed = false;
     MS_TRY(open_pools(run));
     for (run->step = 1; run->step <= run->setup->steps && !run->failed;
          run->step++)
-        MS_TRY(do_step(run, early && run->step == 1 ? run->early : run->line));
+        MS_TRY(do_step(run, ms_pooledsteps_line(run->setup, &run->course,
+                                                run->line, run->step)));
     return MS_OK;
 }
 
@@ -461,7 +463,6 @@ static ms_err run_all(pooled_run *run)
 {
     ms_err err = do_steps(run);
     if (err == MS_OK && !run->failed && run->stop_op == MS_NONE) {
-        count_calls(run, false);
         for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
             ms_pooled_rank *out = &run->out->ranks[rank];
             const ms_torch *pool = run->pools[rank];
@@ -471,6 +472,7 @@ static ms_err run_all(pooled_run *run)
                 ms_torchview_peak(pool, MS_TORCH_REQUESTED_BYTES);
             out->segments = ms_torchview_current(pool, MS_TORCH_SEGMENT);
             out->retries = ms_torchview_retries(pool);
+            ms_pooledsteps_close(run->out, rank);
         }
     }
     ms_arena_free(&run->scratch);
@@ -488,13 +490,15 @@ static ms_err clear_ranks(pooled_run *run)
         run->out->ranks[rank].at_peak.op = MS_NONE;
     run->line->n_raises = run->raises_capacity = 0;
     run->line->raises = NULL;
-    return MS_OK;
+    return ms_pooledsteps_open(run->out, n, run->arena, run->fault);
 }
 
 /* The peak is known only at the end: the way there again. */
 static ms_err look_back(pooled_run *run)
 {
     for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
+        if (run->setup->brief)
+            run->out->ranks[rank].at_peak.op = MS_NONE;
         run->stop_op = run->out->ranks[rank].at_peak.op;
         if (run->stop_op != MS_NONE)
             MS_TRY(run_all(run));
@@ -522,16 +526,16 @@ static void close_line(const pooled_run *run)
     line->pooled = run->out;
 }
 
-ms_err ms_pooled_run(const ms_pooled_setup *setup, const ms_timeline *early,
-                     const ms_machine *machine, ms_arena *arena,
-                     ms_timeline *line, ms_fault *fault)
+ms_err ms_pooled_run(const ms_pooled_setup *setup,
+                     const ms_pooled_course *course, const ms_machine *machine,
+                     ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
     ms_pooled *out = ms_arena_take(arena, 1, sizeof *out);
     if (!out)
         return ms_fail_nomem(fault);
     out->setup = *setup;
     pooled_run run = {.setup = &out->setup,
-                      .early = early,
+                      .course = course ? *course : (ms_pooled_course){0},
                       .machine = machine,
                       .line = line,
                       .out = out,
@@ -539,6 +543,8 @@ ms_err ms_pooled_run(const ms_pooled_setup *setup, const ms_timeline *early,
                       .stop_op = MS_NONE,
                       .fault = fault};
     assert(setup->steps > 0 && !line->by_device);
+    out->kinds = run.course.kinds;
+    out->n_kinds = run.course.n;
     MS_TRY(clear_ranks(&run));
     MS_TRY(run_all(&run));
     if (out->oom) {

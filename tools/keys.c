@@ -137,6 +137,12 @@ static const ms_key refused_rows[] = {
 };
 static const ms_keys refused = MS_KEYS_OBJECT("refused", refused_rows);
 
+static const ms_key pool_group_rows[] = {
+    MS_KEYS_COUNT("against"),
+    MS_KEYS_COUNT("best"),
+    {.name = "variants", .type = MS_KEY_LEVELS}};
+static const ms_keys pool_group = MS_KEYS_OBJECT("pool_group", pool_group_rows);
+
 static const ms_key compare_rows[] = {
     MS_KEYS_VERSION,
     MS_KEYS_TEXT("memsim"),
@@ -160,6 +166,13 @@ static const ms_key compare_rows[] = {
              "variant, against (numbers from 1), then the columns of --csv "
              "that are bytes or ns: PHASE_CATEGORY_bytes is what "
              "phase_peaks_by_category has"},
+    {.name = "pools",
+     .type = MS_KEY_OBJECTS,
+     .of = &pool_group,
+     .help = "variants (numbers from 1) that differ in their allocators alone: "
+             "the first and the best, which reserves least and is not out of "
+             "memory where another is not; pool.by_step of each tells the "
+             "steps"},
     {.name = "explain",
      .type = MS_KEY_OBJECT,
      .null = true,

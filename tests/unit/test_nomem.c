@@ -33,6 +33,7 @@ static const char *const jobs[][MOST_WORDS] = {
     {"unknown.json", "--set=graph.unknown_op=conservative"},
     {"tiny.json", "-p", "offload:optimizer", "--allocator=torch", "--steps=2"},
     {"mlp.json", "--allocator=torch", "--steps=2", "--memory=600MiB"},
+    {"tiny.json", "--allocator=torch", "--lengths=2x8,16"},
     {"parameters.json", "--hiden=1"}, /* faults run out of memory, too */
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))
@@ -76,6 +77,8 @@ static ms_err compare(const ms_job *job, ms_text *text, ms_fault *fault)
 {
     ms_variant one = {.name = "none",
                       .policy = "none",
+                      .allocator = "torch",
+                      .beside = "",
                       .setup = "a step",
                       .device = "a device",
                       .json = "{}",
