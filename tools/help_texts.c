@@ -202,6 +202,9 @@ void ms_help_texts_json(ms_text *text)
         {"memsim inspect MODEL --json, beside schema_version, memsim and "
          "model:",
          &ms_keys_inspect},
+        {"memsim alloc TRACE --allocator A --json prints one object:",
+         &ms_keys_alloc},
+        {"With --allocator arena it has:", &ms_keys_alloc_plans},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         ms_text_add(text, "%s%s\n\n", i > 0 ? "\n" : "", parts[i].heading);

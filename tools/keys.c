@@ -183,7 +183,8 @@ const ms_keys ms_keys_compare = MS_KEYS_OBJECT("compare", compare_rows);
 
 /* ---- sweep --------------------------------------------------------------- */
 
-#define VARIED "^(training|graph|model)\\.|^(device|gpus|memory)$"
+static const char varied[] = "^(training|graph|model)\\."
+                             "|^(device|gpus|memory|allocator|steps|lengths)$";
 
 static const ms_key row_rows[] = {
     {.name = "point",
@@ -228,7 +229,7 @@ static const ms_key row_rows[] = {
      .help = "as in run"},
 };
 const ms_keys ms_keys_row = {
-    .name = "row", .rows = row_rows, .n = MS_KEYS_N(row_rows), .any = VARIED};
+    .name = "row", .rows = row_rows, .n = MS_KEYS_N(row_rows), .any = varied};
 
 /* ---- fit ----------------------------------------------------------------- */
 

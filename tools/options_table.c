@@ -66,6 +66,11 @@ const ms_option ms_options_table[] = {
      .commands = ALLOC,
      .help = "tell what is alive at the same point of successive steps and "
              "grows (memsim help traces)"},
+    {.id = MS_OPTION_ANEW,
+     .name = "anew",
+     .commands = ALLOC,
+     .help = "allocate what a recording holds at its start anew, in the order "
+             "of addresses, in pools with other options than it had"},
     {.id = MS_OPTION_MEMORY,
      .name = "memory",
      .commands = ALLOC,

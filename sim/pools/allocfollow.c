@@ -75,10 +75,32 @@ static ms_err seed(ms_allocfollow *follow, const ms_recording_segment *segment,
     return MS_OK;
 }
 
+/* What is held in it is asked for again, in the order of addresses. */
+static ms_err ask_for(ms_allocfollow *follow,
+                      const ms_recording_segment *segment, ms_fault *fault)
+{
+    const ms_recording_block *blocks =
+        follow->recording->blocks + segment->blocks_at;
+    uint64_t address = segment->address;
+    for (uint32_t i = 0; i < segment->n_blocks; i++) {
+        uint64_t bytes = blocks[i].requested_bytes;
+        uint32_t row = MS_NONE;
+        if (bytes == 0 || bytes > blocks[i].bytes)
+            bytes = blocks[i].bytes;
+        if (blocks[i].state != MS_TORCH_INACTIVE && bytes > 0) {
+            MS_TRY(ms_torch_malloc(follow->play.pool, bytes, segment->stream,
+                                   &row, fault));
+            MS_TRY(ms_allocplay_name_block(&follow->play, address, row, fault));
+        }
+        address += blocks[i].bytes;
+    }
+    return MS_OK;
+}
+
 ms_err ms_allocfollow_start(ms_allocfollow *follow,
                             const ms_recording *recording,
-                            const ms_torch_setup *setup, ms_arena *arena,
-                            ms_fault *fault)
+                            const ms_torch_setup *setup, bool anew,
+                            ms_arena *arena, ms_fault *fault)
 {
     ms_torch_setup own = *setup;
     *follow = (ms_allocfollow){.recording = recording,
@@ -91,7 +113,9 @@ ms_err ms_allocfollow_start(ms_allocfollow *follow,
     MS_TRY(ms_allocplay_start(&follow->play, &own, arena, fault));
     follow->play.line = 1;
     for (uint32_t i = 0; i < recording->n_start; i++)
-        MS_TRY(seed(follow, &recording->start[i], arena, fault));
+        MS_TRY(anew && !follow->given
+                   ? ask_for(follow, &recording->start[i], fault)
+                   : seed(follow, &recording->start[i], arena, fault));
     return MS_OK;
 }
 

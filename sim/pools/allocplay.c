@@ -101,7 +101,8 @@ ms_err ms_allocplay_name_block(ms_allocplay *play, uint64_t id, uint32_t block,
     MS_TRY(make_room(play, fault));
     ms_allocplay_name *name = find(play, id);
     play->n_names += name->line == 0 ? 1 : 0;
-    *name = (ms_allocplay_name){id, block, play->line};
+    *name =
+        (ms_allocplay_name){id, block != MS_NONE ? block : FAILED, play->line};
     return MS_OK;
 }
 

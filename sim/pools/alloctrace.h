@@ -110,7 +110,8 @@ ms_err ms_allocplay_do(ms_allocplay *play, const ms_alloctrace_spot *spot,
 ms_err ms_allocplay_fail(const ms_alloctrace_spot *spot, ms_fault *fault,
                          const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* For allocfollow.c: a block that is there already; the slot of a live one,
+/* For allocfollow.c: a block that is there already (MS_NONE: its malloc
+ * failed); the slot of a live one,
  * NULL where its malloc failed; a block that was freed by other means. */
 ms_err ms_allocplay_name_block(ms_allocplay *play, uint64_t id, uint32_t block,
                                ms_fault *fault);
@@ -186,11 +187,14 @@ typedef struct ms_allocfollow {
 } ms_allocfollow;
 
 /* A pool as the recording starts; setup's policy is GIVEN, or another: then
- * nothing is compared, and events say only sizes and lives. */
+ * nothing is compared, and events say only sizes and lives.  What is held at
+ * the start stays in its segments, which options do not reach; anew (unless
+ * GIVEN): it is asked for in the order of addresses, and nothing else is there.
+ */
 ms_err ms_allocfollow_start(ms_allocfollow *follow,
                             const ms_recording *recording,
-                            const ms_torch_setup *setup, ms_arena *arena,
-                            ms_fault *fault);
+                            const ms_torch_setup *setup, bool anew,
+                            ms_arena *arena, ms_fault *fault);
 /* The next event; false: it was the last. */
 ms_err ms_allocfollow_do(ms_allocfollow *follow, ms_allocplay_row *row,
                          bool *more, ms_fault *fault);

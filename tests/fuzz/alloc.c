@@ -74,7 +74,8 @@ static ms_err read_recording(const char *bytes, size_t length, bool given,
     if (given)
         setup.policy = MS_TORCH_GIVEN;
     setup.options.expandable = recording.expandable;
-    MS_TRY(ms_allocfollow_start(&follow, &recording, &setup, arena, fault));
+    MS_TRY(ms_allocfollow_start(&follow, &recording, &setup, (length & 1) != 0,
+                                arena, fault));
     for (bool more = true; more;)
         MS_TRY(ms_allocfollow_do(&follow, &row, &more, fault));
     return ms_allocfollow_end(&follow, arena, fault);

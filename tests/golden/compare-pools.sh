@@ -3,9 +3,11 @@
 try() {
     echo "$@"
     "$MEMSIM" compare tiny-llama.json --batch 64 --sequence 128 "$@" |
-        sed -e '/^model/,/^1: /{/^1: /!d;}' -e '/^against.*highest/,/^$/d'
+        sed -e '/^model/,/^1: /{/^1: /!d;}' \
+            -e '/^against.*highest/,/^$/d'
 }
-try --allocators 'torch;torch,expandable_segments:True;torch,max_split_size_mb:64'
+try --allocators 'torch;torch,expandable_segments:True' \
+    --allocators torch,max_split_size_mb:64
 try --allocator exact --allocator torch --allocator torch,version=2.4 --steps 2
 try --allocators 'torch;torch,expandable_segments:True' \
     -p none -p checkpoint:full --memory 700MiB

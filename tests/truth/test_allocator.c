@@ -330,7 +330,7 @@ static void check_recorded(const char *path)
                                         setup.version, &setup.options, &fault),
                      MS_OK);
     ms_err err =
-        ms_allocfollow_start(&follow, &recording, &setup, &keep, &fault);
+        ms_allocfollow_start(&follow, &recording, &setup, false, &keep, &fault);
     for (bool more = true; err == MS_OK && more;)
         err = ms_allocfollow_do(&follow, &row, &more, &fault);
     if (err == MS_OK)
