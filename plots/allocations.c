@@ -74,7 +74,7 @@ static void put_next(allocations *a)
     const ms_request *request = &a->list[a->at++];
     const ms_row *row = &a->plan->row[request->row];
     uint64_t numbers[] = {request->row, row->bytes,
-                          ms_active_home(a->plan, row)};
+                          ms_active_memory(a->plan, row)};
     switch (request->kind) {
     case MS_REQUEST_ALLOC:
         put_numbers(&a->text, 'a', numbers, numbers[2] > 0 ? 3 : 2);
@@ -123,7 +123,7 @@ static void put_head(allocations *a)
         policy = pooled->setup.torch.policy;
     ms_text_add(text, "# rank %u\n# va %s\n", a->of->rank,
                 ms_torch_policies[policy]);
-    if (pooled != NULL)
+    if (pooled != NULL && pooled->setup.heap.kind == MS_POOL_TORCH)
         ms_text_add(text, "# version %s\n",
                     ms_torch_versions[pooled->setup.torch.version]);
     if (a->of->conf != NULL && a->of->conf[0] != '\0')

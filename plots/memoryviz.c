@@ -205,7 +205,7 @@ static ms_err serve(memoryviz *m, const ms_request *request)
     m->request = request;
     switch (request->kind) {
     case MS_REQUEST_ALLOC:
-        MS_TRY(ms_torch_malloc(pool, row->bytes, ms_active_home(m->plan, row),
+        MS_TRY(ms_torch_malloc(pool, row->bytes, ms_active_memory(m->plan, row),
                                block, m->fault));
         if (*block == MS_NONE)
             return ms_fail(m->fault, MS_EINFEASIBLE, NULL, NULL,
@@ -438,12 +438,12 @@ static uint64_t enough_bytes(const ms_pooled *pooled)
     return 4 * bytes + (UINT64_C(1) << 40);
 }
 
-/* The pool of the timeline; where it runs out of memory, all the same the
- * whole step. */
+/* The pool of the timeline, if it is PyTorch's; where it runs out of memory,
+ * all the same the whole step. */
 static double set_up(const ms_pooled *pooled, ms_torch_setup *setup)
 {
     ms_torch_setup_init(setup, MS_TORCH_MOST_BYTES);
-    if (pooled == NULL)
+    if (pooled == NULL || pooled->setup.heap.kind != MS_POOL_TORCH)
         return 0;
     *setup = pooled->setup.torch;
     if (!pooled->oom)

@@ -77,3 +77,19 @@ void ms_pooledsteps_close(ms_pooled *out, uint32_t rank)
         it->most_step = step;
     }
 }
+
+void ms_pooledsteps_planned(ms_pooled *out)
+{
+    for (uint32_t rank = 0; rank < out->n_ranks; rank++) {
+        ms_pooled_rank *it = &out->ranks[rank];
+        out->steps[rank] =
+            (ms_pooled_step){.allocated_peak_bytes = it->allocated_peak_bytes,
+                             .reserved_peak_bytes = it->reserved_peak_bytes,
+                             .reserved_bytes = it->reserved_peak_bytes,
+                             .segments = it->segments,
+                             .device_allocs = it->device_allocs,
+                             .device_frees = it->device_frees,
+                             .retries = it->retries};
+        ms_pooledsteps_close(out, rank);
+    }
+}

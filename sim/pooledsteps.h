@@ -20,6 +20,8 @@ ms_err ms_pooledsteps_open(ms_pooled *out, uint32_t n_ranks, ms_arena *arena,
 /* At the start of a step and at its end; peaks are reset in between. */
 void ms_pooledsteps_count(ms_pooled *out, uint32_t step, uint32_t rank,
                           const ms_torch_stats *stats, bool from);
+/* Of a static plan: the one step is what the ranks are. */
+void ms_pooledsteps_planned(ms_pooled *out);
 /* What a rank has of the last step and of all. */
 void ms_pooledsteps_close(ms_pooled *out, uint32_t rank);
 
