@@ -4,8 +4,10 @@
  * smallest run of idle bytes that is large enough serves, of several the one
  * that came into the table of runs first.  Where none is large enough though
  * together they are, everything moves down: fragmentation costs copies and
- * never fails a request.  A buffer without a size gets longer at its end by
- * what is missing; a run there counts as freed then. */
+ * never fails a request.  (DeepSpeed looks at the largest run as it was after
+ * the last release, and stops with an assertion where requests have since taken
+ * from it; here it is looked at anew.)  A buffer without a size gets longer at
+ * its end by what is missing; a run there counts as freed then. */
 #include "sim/pools/heap.h"
 
 static uint64_t round_bytes(const ms_torch *pool, uint64_t bytes)

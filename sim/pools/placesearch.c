@@ -373,29 +373,53 @@ static bool solve(search *s, uint32_t begin, uint32_t end)
 
 /* ---- the start ----------------------------------------------------------- */
 
+/* Counts in at[i + 1], to where the list of i begins. */
+static void add_up(uint32_t *at, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        at[i + 1] += at[i];
+}
+
+/* at[i] runs to the end of the list of i while it is filled. */
+static void move_back(uint32_t *at, uint32_t n)
+{
+    for (uint32_t i = n; i > 0; i--)
+        at[i] = at[i - 1];
+    at[0] = 0;
+}
+
 static void list_sections(search *s)
 {
-    uint32_t at = 0;
-    for (uint32_t t = 0; t < s->n_sections; t++) {
-        s->section_at[t] = at;
-        for (uint32_t i = 0; i < s->n; i++)
-            if (s->items[i].lower <= t && t < s->items[i].upper)
-                s->in_section[at++] = i;
-    }
-    s->section_at[s->n_sections] = at;
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t t = s->items[i].lower; t < s->items[i].upper; t++)
+            s->section_at[t + 1]++;
+    add_up(s->section_at, s->n_sections);
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t t = s->items[i].lower; t < s->items[i].upper; t++)
+            s->in_section[s->section_at[t]++] = i;
+    move_back(s->section_at, s->n_sections);
+}
+
+/* The first item that begins when item i has ended. */
+static uint32_t end_of(const search *s, uint32_t i)
+{
+    return s->first[s->items[i].upper];
 }
 
 static void list_meets(search *s)
 {
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < s->n; i++) {
-        s->meets_at[i] = at;
-        for (uint32_t j = 0; j < s->n; j++)
-            if (i != j && s->items[i].lower < s->items[j].upper &&
-                s->items[j].lower < s->items[i].upper)
-                s->meets[at++] = j;
-    }
-    s->meets_at[s->n] = at;
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t j = i + 1; j < end_of(s, i); j++) {
+            s->meets_at[i + 1]++;
+            s->meets_at[j + 1]++;
+        }
+    add_up(s->meets_at, s->n);
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t j = i + 1; j < end_of(s, i); j++) {
+            s->meets[s->meets_at[i]++] = j;
+            s->meets[s->meets_at[j]++] = i;
+        }
+    move_back(s->meets_at, s->n);
 }
 
 static void list_first(search *s)
@@ -411,18 +435,21 @@ static bool take_lists(search *s)
 {
     size_t meets = 0, lives = 0, room = (size_t)s->n + 1;
     size_t sections = (size_t)s->n_sections + 1;
+    s->first = ms_arena_take(s->arena, sections, sizeof *s->first);
+    if (s->first == NULL)
+        return false;
+    list_first(s);
     for (uint32_t i = 0; i < s->n; i++) {
         lives += s->items[i].upper - s->items[i].lower;
-        for (uint32_t j = i + 1; j < s->n; j++)
-            meets += s->items[j].lower < s->items[i].upper ? 2 : 0;
+        meets += 2 * (size_t)(end_of(s, i) - i - 1);
     }
     s->meets_at = ms_arena_take(s->arena, room, sizeof *s->meets_at);
-    s->meets = ms_arena_take(s->arena, meets + 1, sizeof *s->meets);
-    s->first = ms_arena_take(s->arena, sections, sizeof *s->first);
+    s->meets = ms_arena_take_raw(s->arena, meets + 1, sizeof *s->meets);
     s->section_at = ms_arena_take(s->arena, sections, sizeof *s->section_at);
-    s->in_section = ms_arena_take(s->arena, lives + 1, sizeof *s->in_section);
-    return s->meets_at != NULL && s->meets != NULL && s->first != NULL &&
-           s->section_at != NULL && s->in_section != NULL;
+    s->in_section =
+        ms_arena_take_raw(s->arena, lives + 1, sizeof *s->in_section);
+    return s->meets_at != NULL && s->meets != NULL && s->section_at != NULL &&
+           s->in_section != NULL;
 }
 
 static bool take_columns(search *s)
@@ -451,7 +478,6 @@ ms_err ms_placesearch_begin(search *s, uint32_t n, uint32_t n_sections,
     s->n_sections = n_sections;
     if (!take_lists(s) || !take_columns(s))
         return ms_fail_nomem(fault);
-    list_first(s);
     list_sections(s);
     list_meets(s);
     for (uint32_t i = 0; i < n; i++)

@@ -244,13 +244,15 @@ END_TEST
 static uint64_t reserved_by_torch(const ms_recording *recording)
 {
     ms_fault fault = {0};
-    ms_torch_setup setup;
+    ms_pool_setup setup = {0};
+    ms_torch_setup *torch = &setup.torch;
     ms_allocfollow follow;
     ms_allocplay_row row;
-    ms_torch_setup_init(&setup, UINT64_C(80) << 30);
-    setup.policy = MS_TORCH_GIVEN;
+    ms_torch_setup_init(torch, UINT64_C(80) << 30);
+    torch->policy = MS_TORCH_GIVEN;
     ck_assert_int_eq(ms_torchconf_parse(recording->conf, "conf", MS_EINPUT,
-                                        setup.version, &setup.options, &fault),
+                                        torch->version, &torch->options,
+                                        &fault),
                      MS_OK);
     ck_assert_int_eq(
         ms_allocfollow_start(&follow, recording,
