@@ -315,6 +315,9 @@ def check_results():
             trace.write(f"P\na {step} 3000000\n")
     for words in ([f"{files}/alloc.txt"], ["leaks.txt", "--leaks"],
                   [f"{files}/recorded.json"],
+                  [f"{files}/recorded.json", "--allocator=torch,va=down",
+                   "--anew", "--allocator=bfc", "--allocator=buddy",
+                   "--allocator=contiguous"],
                   [f"{files}/alloc.txt", "--allocator",
                    "torch,version=1.13"]):
         check_result("alloc", "alloc", "--json", *words)
