@@ -3,6 +3,7 @@
 #include "sim/moment.h"
 #include "sim/planned.h"
 #include "sim/pooledmap.h"
+#include "sim/pooledsteps.h"
 
 #include <assert.h>
 
@@ -16,7 +17,7 @@ typedef struct pooled_blocks {
 
 typedef struct pooled_run {
     const ms_pooled_setup *setup;
-    const ms_timeline *early;
+    ms_pooled_course course;
     const ms_machine *machine;
     ms_timeline *line;
     ms_pooled *out;
@@ -358,11 +359,9 @@ static void tell(pooled_run *run, uint8_t rank, bool from)
 static void count_calls(pooled_run *run, bool from)
 {
     for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
-        ms_pooled_rank *out = &run->out->ranks[rank];
         ms_torch_stats stats;
         ms_torchview_stats(run->pools[rank], &stats);
-        out->device_allocs = stats.device_allocs - out->device_allocs;
-        out->device_frees = stats.device_frees - out->device_frees;
+        ms_pooledsteps_count(run->out, run->step, rank, &stats, from);
         if (from)
             ms_torch_reset_peaks(run->pools[rank]);
         tell(run, rank, from);
@@ -395,13 +394,15 @@ static ms_err do_step(pooled_run *run, const ms_timeline *now)
     run->map.is_last = run->last = run->step == run->setup->steps;
     if (run->last)
         MS_TRY(open_map(run));
-    if (run->last && run->stop_op == MS_NONE)
+    if (run->stop_op == MS_NONE)
         count_calls(run, true);
     for (uint32_t op = 0; op < plan->n_ops && !run->failed; op++) {
         MS_TRY(do_op(run, op));
         if (run->last && op == run->stop_op)
             return MS_OK;
     }
+    if (run->stop_op == MS_NONE && !run->failed)
+        count_calls(run, false);
     return rest(run);
 }
 
@@ -424,7 +425,8 @@ static uint64_t enough_bytes(const ms_timeline *line)
 /* The same pool without a bound, which takes what it needs. */
 static void make_endless(const pooled_run *run, ms_pool_setup *setup)
 {
-    setup->torch.total_bytes = enough_bytes(run->line);
+    setup->torch.total_bytes =
+        enough_bytes(ms_pooledsteps_highest(&run->course, run->line));
     setup->torch.base_bytes = 0;
     setup->torch.options.fraction = 0;
     setup->heap.allow_growth = true;
@@ -454,13 +456,13 @@ static ms_err open_pools(pooled_run *run)
 
 static ms_err do_steps(pooled_run *run)
 {
-    bool early = run->early && run->setup->steps > 1;
     run->blocks = (pooled_blocks){0};
     run->failed = false;
     MS_TRY(open_pools(run));
     for (run->step = 1; run->step <= run->setup->steps && !run->failed;
          run->step++)
-        MS_TRY(do_step(run, early && run->step == 1 ? run->early : run->line));
+        MS_TRY(do_step(run, ms_pooledsteps_line(run->setup, &run->course,
+                                                run->line, run->step)));
     return ms_pooledmap_end(&run->map, run->fault);
 }
 
@@ -468,7 +470,6 @@ static ms_err run_all(pooled_run *run)
 {
     ms_err err = do_steps(run);
     if (err == MS_OK && !run->failed && run->stop_op == MS_NONE) {
-        count_calls(run, false);
         for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
             ms_pooled_rank *out = &run->out->ranks[rank];
             const ms_pool *pool = run->pools[rank];
@@ -478,6 +479,7 @@ static ms_err run_all(pooled_run *run)
                 ms_torchview_peak(pool, MS_TORCH_REQUESTED_BYTES);
             out->segments = ms_torchview_current(pool, MS_TORCH_SEGMENT);
             out->retries = ms_torchview_retries(pool);
+            ms_pooledsteps_close(run->out, rank);
         }
     }
     ms_arena_free(&run->scratch);
@@ -501,7 +503,7 @@ static ms_err clear_ranks(pooled_run *run)
         .maps = run->out->maps, .n = n, .takes_time = run->line->step_ns > 0};
     run->line->n_raises = run->raises_capacity = 0;
     run->line->raises = NULL;
-    return MS_OK;
+    return ms_pooledsteps_open(run->out, n, run->arena, run->fault);
 }
 
 /* The peak is known only at the end: the way there again. */
@@ -509,6 +511,8 @@ static ms_err look_back(pooled_run *run)
 {
     run->map.maps = NULL;
     for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
+        if (run->setup->brief)
+            run->out->ranks[rank].at_peak.op = MS_NONE;
         run->stop_op = run->out->ranks[rank].at_peak.op;
         if (run->stop_op != MS_NONE)
             MS_TRY(run_all(run));
@@ -547,16 +551,24 @@ static void close_line(const pooled_run *run)
     line->pooled = run->out;
 }
 
-ms_err ms_pooled_run(const ms_pooled_setup *setup, const ms_timeline *early,
-                     const ms_machine *machine, ms_arena *arena,
-                     ms_timeline *line, ms_fault *fault)
+static ms_err run_plan(const pooled_run *run)
+{
+    MS_TRY(ms_planned_run(run->machine, run->arena, run->line, run->out,
+                          run->fault));
+    ms_pooledsteps_planned(run->out);
+    return MS_OK;
+}
+
+ms_err ms_pooled_run(const ms_pooled_setup *setup,
+                     const ms_pooled_course *course, const ms_machine *machine,
+                     ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
     ms_pooled *out = ms_arena_take(arena, 1, sizeof *out);
     if (!out)
         return ms_fail_nomem(fault);
     out->setup = *setup;
     pooled_run run = {.setup = &out->setup,
-                      .early = early,
+                      .course = course ? *course : (ms_pooled_course){0},
                       .machine = machine,
                       .line = line,
                       .out = out,
@@ -564,9 +576,11 @@ ms_err ms_pooled_run(const ms_pooled_setup *setup, const ms_timeline *early,
                       .stop_op = MS_NONE,
                       .fault = fault};
     assert(setup->steps > 0 && !line->by_device);
+    out->kinds = run.course.kinds;
+    out->n_kinds = run.course.n;
     MS_TRY(clear_ranks(&run));
     if (setup->heap.kind == MS_POOL_ARENA)
-        MS_TRY(ms_planned_run(machine, arena, line, out, fault));
+        MS_TRY(run_plan(&run));
     else
         MS_TRY(run_pools(&run));
     close_line(&run);

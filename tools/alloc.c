@@ -76,7 +76,8 @@ static ms_err start(ms_alloc_run *run, ms_fault *fault)
         ms_alloc_map_listen(run, pool);
         if (run->source.is_recorded)
             MS_TRY(ms_allocfollow_start(&pool->follow, &run->source.recording,
-                                        &pool->setup, run->keep, fault));
+                                        &pool->setup, run->anew, run->keep,
+                                        fault));
         else
             MS_TRY(ms_allocplay_start(&pool->follow.play, &pool->setup,
                                       run->keep, fault));
@@ -341,6 +342,13 @@ static ms_err run_all(const ms_hall *hall, ms_alloc_run *run, ms_fault *fault)
     return ms_alloc_map_draw(run, hall->trial, quiet, fault);
 }
 
+static ms_err fail_anew(ms_fault *fault)
+{
+    return ms_fail(fault, MS_EUSAGE, NULL, "leave it out",
+                   "option \"--anew\" is of what a recording holds at its "
+                   "start, through pools");
+}
+
 ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
 {
     const ms_arguments *arguments = hall->arguments;
@@ -350,9 +358,11 @@ ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
     ms_alloc_leaks leaks = {.arena = hall->trial};
     if (ms_options_value(arguments, MS_OPTION_LEAKS) != NULL)
         run.leaks = &leaks;
+    run.anew = ms_options_value(arguments, MS_OPTION_ANEW) != NULL;
     *status = 0;
     if (ms_alloc_arena_asked(arguments))
-        return ms_alloc_arena_command(hall, fault);
+        return run.anew ? fail_anew(fault)
+                        : ms_alloc_arena_command(hall, fault);
     MS_TRY(read_pools(arguments, &run, fault));
     if (memory != NULL)
         MS_TRY(ms_size_bytes(memory, "--memory", &run.memory_bytes, fault));
@@ -363,6 +373,8 @@ ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
     MS_TRY(ms_alloc_check_outputs(hall, run.n_pools, &run.figure, fault));
     ms_err err = ms_alloc_read_open(&run.source, arguments->operands[0],
                                     hall->keep, fault);
+    if (err == MS_OK && run.anew && !run.source.is_recorded)
+        err = fail_anew(fault);
     if (err == MS_OK)
         err = run_all(hall, &run, fault);
     ms_alloc_read_close(&run.source);

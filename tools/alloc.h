@@ -128,6 +128,7 @@ typedef struct ms_alloc_run {
     ms_alloctext_head head;
     uint32_t conf_line;
     bool started, device_known;
+    bool anew; /* what a recording holds at its start is allocated again */
     ms_arena *keep;
     ms_allocplay_row row;  /* of the first pool, after the last operation */
     ms_alloc_leaks *leaks; /* NULL: nobody asks */
@@ -158,6 +159,12 @@ ms_err ms_alloc_map_draw(ms_alloc_run *run, ms_arena *arena, bool quiet,
  * for. */
 ms_err ms_alloc_check_outputs(const ms_hall *hall, uint32_t n_allocators,
                               ms_picture *figure, ms_fault *fault);
+
+/* What a recording holds when it starts. */
+typedef struct ms_alloc_held {
+    uint64_t blocks, bytes, reserved_bytes; /* bytes: of the blocks */
+} ms_alloc_held;
+ms_alloc_held ms_alloc_data_held(const ms_alloc_run *run);
 
 /* ---- alloc_data.c, alloc_text.c ------------------------------------------ */
 

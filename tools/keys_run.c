@@ -284,6 +284,27 @@ static const ms_key oom_rows[] = {MS_KEYS_COUNT("step"),
                                   MS_KEYS_COUNT("reserved_bytes")};
 static const ms_keys oom = MS_KEYS_OBJECT("pool_oom", oom_rows);
 
+static const ms_key pool_step_peak_rows[] = {MS_KEYS_COUNT("allocated_bytes"),
+                                             MS_KEYS_COUNT("reserved_bytes")};
+static const ms_keys pool_step_peak =
+    MS_KEYS_OBJECT("pool_step_peak", pool_step_peak_rows);
+static const ms_key pool_step_end_rows[] = {MS_KEYS_COUNT("reserved_bytes"),
+                                            MS_KEYS_COUNT("segments")};
+static const ms_keys pool_step_end =
+    MS_KEYS_OBJECT("pool_step_end", pool_step_end_rows);
+static const ms_key pool_step_calls_rows[] = {MS_KEYS_COUNT("device_allocs"),
+                                              MS_KEYS_COUNT("device_frees"),
+                                              MS_KEYS_COUNT("retries")};
+static const ms_keys pool_step_calls =
+    MS_KEYS_OBJECT("pool_step_calls", pool_step_calls_rows);
+static const ms_key pool_step_rows[] = {
+    MS_KEYS_COUNT_OR_NULL("batch"),
+    MS_KEYS_COUNT_OR_NULL("sequence"),
+    {.name = "peak", .type = MS_KEY_OBJECT, .of = &pool_step_peak},
+    {.name = "at_end", .type = MS_KEY_OBJECT, .of = &pool_step_end},
+    {.name = "calls", .type = MS_KEY_OBJECT, .of = &pool_step_calls}};
+static const ms_keys pool_step = MS_KEYS_OBJECT("pool_step", pool_step_rows);
+
 static const ms_key pool_rows[] = {
     {.name = "version",
      .type = MS_KEY_TEXT,
@@ -299,6 +320,14 @@ static const ms_key pool_rows[] = {
     MS_KEYS_COUNT("device_frees"),
     MS_KEYS_COUNT("retries"),
     MS_KEYS_COUNT("requests"),
+    {.name = "reserved_most_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "the highest of all steps"},
+    {.name = "by_step",
+     .type = MS_KEY_OBJECTS,
+     .of = &pool_step,
+     .help = "each step's own peaks, what is held at its end, its calls to the "
+             "device"},
     {.name = "touched_bytes",
      .type = MS_KEY_COUNT,
      .null = true,
@@ -358,6 +387,7 @@ static const ms_key setting_rows[] = {
     {.name = "wall", .type = MS_KEY_BOOL},
     {.name = "allocator", .type = MS_KEY_TEXT, .optional = true},
     {.name = "steps", .type = MS_KEY_COUNT, .optional = true},
+    {.name = "lengths", .type = MS_KEY_TEXT, .optional = true},
     {.name = "defaults", .type = MS_KEY_TEXTS}};
 const ms_keys ms_keys_run_settings = {.name = "settings",
                                       .rows = setting_rows,

@@ -25,9 +25,24 @@ const ms_option ms_options_table[] = {
              "and version, va, fraction; bfc (TensorFlow's), buddy, contiguous "
              "(DeepSpeed's); or arena[,order=...]: a static plan (memsim help "
              "traces); repeat it to compare"},
+    {.id = MS_OPTION_ALLOCATORS,
+     .name = "allocators",
+     .commands = COMPARE,
+     .takes = MS_TAKES_VALUE,
+     .value = "ALLOCATORS",
+     .help = "a variant for each pool, with ; between them, e.g. "
+             "'torch;torch,expandable_segments:True'; may be repeated; tells "
+             "which one helps"},
     {.id = MS_OPTION_ALLOCATOR,
      .name = "allocator",
-     .commands = STEPS,
+     .commands = COMPARE,
+     .takes = MS_TAKES_VALUE,
+     .value = "ALLOCATOR",
+     .help = "the pool of all variants, exact (default) or as --allocators; "
+             "repeat it for a variant each"},
+    {.id = MS_OPTION_ALLOCATOR,
+     .name = "allocator",
+     .commands = STEP | SWEEP | FIT,
      .takes = MS_TAKES_VALUE,
      .value = "ALLOCATOR",
      .help = "exact (default), or torch[,option=value...]: PyTorch's, what it "
@@ -35,16 +50,29 @@ const ms_option ms_options_table[] = {
              "arena: planned ahead (memsim help traces)"},
     {.id = MS_OPTION_STEPS,
      .name = "steps",
-     .commands = STEPS,
+     .commands = STEPS | FIT,
      .takes = MS_TAKES_VALUE,
      .value = "N",
      .help = "steps through --allocator, the last is reported (3): the "
              "first of several creates the optimizer state"},
+    {.id = MS_OPTION_LENGTHS,
+     .name = "lengths",
+     .commands = STEPS | FIT,
+     .takes = MS_TAKES_VALUE,
+     .value = "LENGTHS",
+     .help = "a sequence length for each step through --allocator torch, e.g. "
+             "512,1024,768, with a batch 8x512,4x1024; --steps says how many, "
+             "going round"},
     {.id = MS_OPTION_LEAKS,
      .name = "leaks",
      .commands = ALLOC,
      .help = "tell what is alive at the same point of successive steps and "
              "grows (memsim help traces)"},
+    {.id = MS_OPTION_ANEW,
+     .name = "anew",
+     .commands = ALLOC,
+     .help = "allocate what a recording holds at its start anew, in the order "
+             "of addresses, in pools with other options than it had"},
     {.id = MS_OPTION_MEMORY,
      .name = "memory",
      .commands = ALLOC,

@@ -6,6 +6,7 @@
  *
  *     results.c        files, documents in them, what is no result
  *     resultreport.c   the report
+ *     resultpool.c     what it says of a memory pool
  *     resultline.c     its timeline
  *     resultaddresses.c  the pool's blocks in it
  *     resultwords.c    its settings and its text
@@ -40,6 +41,12 @@ bool ms_results_is(const char *path);
 /* Everything of the record but its title, ranks and layers. */
 ms_err ms_resultreport_read(const ms_values *values, uint32_t object,
                             ms_record *record);
+
+/* ---- resultpool.c -------------------------------------------------------- */
+
+/* report->pooled of the rank that is worst; NULL: the pool is exact. */
+ms_err ms_resultpool_read(const ms_values *values, uint32_t object,
+                          ms_report *report);
 
 /* ---- resultline.c -------------------------------------------------------- */
 

@@ -245,6 +245,8 @@ static ms_err write_exports(const run *r, ms_fault *fault)
                     .rank = result->report.worst,
                     .capacity_bytes = result->report.capacity_bytes,
                     .context_bytes = result->report.context_bytes};
+    if (r->job.allocator != NULL)
+        of.conf = r->job.allocator->conf;
     for (int i = 0; i < N_EXPORTS; i++) {
         const char *path = r->outputs.exports[i];
         if (path == NULL)

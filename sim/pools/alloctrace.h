@@ -196,11 +196,13 @@ typedef struct ms_allocfollow {
 /* A pool as the recording starts; setup's policy is GIVEN (of torch), or
  * another: then nothing is compared, and events say only sizes and lives; a
  * request that ran out of memory then and does not here is freed at once.  A
- * heap starts with requests for what is there. */
+ * heap starts with requests for what is there, in the order of addresses, and
+ * so does torch with anew (unless GIVEN); else it stays in its segments, which
+ * options do not reach. */
 ms_err ms_allocfollow_start(ms_allocfollow *follow,
                             const ms_recording *recording,
-                            const ms_pool_setup *setup, ms_arena *arena,
-                            ms_fault *fault);
+                            const ms_pool_setup *setup, bool anew,
+                            ms_arena *arena, ms_fault *fault);
 /* The next event; false: it was the last. */
 ms_err ms_allocfollow_do(ms_allocfollow *follow, ms_allocplay_row *row,
                          bool *more, ms_fault *fault);

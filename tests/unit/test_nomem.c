@@ -33,6 +33,7 @@ static const char *const jobs[][MOST_WORDS] = {
     {"unknown.json", "--set=graph.unknown_op=conservative"},
     {"tiny.json", "-p", "offload:optimizer", "--allocator=torch", "--steps=2"},
     {"mlp.json", "--allocator=torch", "--steps=2", "--memory=600MiB"},
+    {"tiny.json", "--allocator=torch", "--lengths=2x8,16"},
     {"mlp.json", "--allocator=bfc,allow_growth=true", "--memory=600MiB"},
     {"mlp.json", "--allocator=contiguous", "--steps=2"},
     {"mlp.json", "--allocator=arena"},
@@ -94,6 +95,8 @@ static ms_err compare(const ms_job *job, ms_text *text, ms_fault *fault)
 {
     ms_variant one = {.name = "none",
                       .policy = "none",
+                      .allocator = "torch",
+                      .beside = "",
                       .setup = "a step",
                       .device = "a device",
                       .json = "{}",
