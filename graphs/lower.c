@@ -127,7 +127,7 @@ static ms_err run_backward(ms_trace *trace, ms_forward *forward)
         MS_TRY(trace->err);
         MS_TRY(keep_outputs(trace, forward));
     }
-    ms_optimizer_states(trace);
+    ms_optimstates_make(trace);
     if (trace->train && !trace->err)
         ms_autograd_run(trace, forward->loss);
     return trace->err;
@@ -141,6 +141,7 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
 
     MS_TRY(open_trace(trace));
     MS_TRY(ms_flatstep_check(trace));
+    MS_TRY(ms_optimizer_check(trace));
     if (trace->model->ops)
         MS_TRY(ms_oprun_forward(trace, &forward));
     else
@@ -186,6 +187,8 @@ static void count_ops(const ms_graph *graph, ms_layer_facts *by_layer)
         if (graph->op_layer[op] == MS_NONE)
             continue;
         ms_layer_facts *facts = &by_layer[graph->op_layer[op]];
+        if (graph->op_pass[op] == MS_STEP) /* in backward */
+            continue;
         if (graph->op_pass[op] > MS_LOSS) {
             facts->backward_flops += graph->op_flops[op];
             continue;

@@ -51,7 +51,8 @@ START_TEST(sets_each_member)
         {"framework", "torch-1.13"},   {"device", "cpu"},
         {"gradients", "fp32"},         {"hold_output", "none"},
         {"zero_grad", "keep"},         {"step", "first"},
-        {"mode", "inference"},         {"graph.unknown_op", "conservative"}};
+        {"mode", "inference"},         {"optimizer_in_backward", "yes"},
+        {"clip_norm", "1.5"},          {"graph.unknown_op", "conservative"}};
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         ck_assert_int_eq(
             ms_training_set(&training, settings[i][0], settings[i][1], &fault),
@@ -70,7 +71,10 @@ START_TEST(sets_each_member)
     ck_assert_int_eq(training.step, 1);
     ck_assert_int_eq(training.mode, 1);
     ck_assert_int_eq(training.unknown_op, 1);
-    ck_assert_uint_eq(training.was_set, 0x3FFF);
+    ck_assert_int_eq(training.optimizer_in_backward, 1);
+    ck_assert_double_eq(training.clip_norm, 1.5);
+    ck_assert_str_eq(value_of("clip_norm"), "1.5");
+    ck_assert_uint_eq(training.was_set, 0xFFFF);
     ck_assert_str_eq(value_of("batch"), "32");
     ck_assert_str_eq(value_of("framework"), "torch-1.13");
 }
