@@ -5,6 +5,7 @@
 #include "graphs/autocast.h"
 #include "graphs/finish.h"
 #include "graphs/layers.h"
+#include "graphs/lora.h"
 #include "graphs/ops/ops.h"
 
 #include <assert.h>
@@ -50,7 +51,8 @@ static ms_err open_trace(ms_trace *trace)
     trace->train = training->mode == 0;
     trace->weight_dtype = weight_dtype(training->precision);
     trace->autocast = autocast_dtype(training->precision);
-    trace->grad_dtype = trace->weight_dtype;
+    MS_TRY(ms_lora_open(trace));
+    trace->grad_dtype = trace->trained_dtype;
     if (trace->shape->fp32_gradients ||
         (training->gradients == 1 && !ms_flatstep_has_sum(trace)))
         trace->grad_dtype = MS_FLOAT32;
@@ -146,6 +148,7 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
         MS_TRY(ms_oprun_forward(trace, &forward));
     else
         MS_TRY(ms_walk_layers(trace, &forward));
+    MS_TRY(ms_lora_close(trace));
     ms_autocast_leave(trace);
     MS_TRY(run_backward(trace, &forward));
     if (trace->train)
@@ -229,12 +232,16 @@ static ms_err find_layers(const ms_graph *graph, ms_arena *arena,
     return MS_OK;
 }
 
-/* All weights have one dtype: its size is bytes over elements. */
+/* Where all weights have one dtype its size is bytes over elements. */
 static void count_parameters(const ms_graph *graph, const uint32_t *layer,
                              ms_layer_facts *by_layer)
 {
     uint64_t bytes = 0;
 
+    for (uint32_t s = 0; graph->weight_elements && s < graph->n_persistent; s++)
+        by_layer[layer[s]].parameters += graph->weight_elements[s];
+    if (graph->weight_elements)
+        return;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
         bytes += ms_graph_is_weight(graph, s) ? graph->storage_bytes[s] : 0;
     if (bytes < graph->parameters || graph->parameters == 0)

@@ -102,7 +102,7 @@ static uint64_t made_bytes(const step *s, const ms_step_op *op, uint32_t p)
 
     if (dtype == MS_AS_STATE)
         dtype = s->mixed || ms_parts_are_masters(trace) ? MS_FLOAT32
-                                                        : trace->weight_dtype;
+                                                        : trace->trained_dtype;
     return ms_trace_dtype_bytes[dtype] *
            ms_updates_extent(op->made.extent,
                              ms_trace_at(trace, parameter->tensor),
@@ -219,7 +219,7 @@ static bool runs(const step *s, const ms_step_op *op)
         return s->trace->cpu;
     return op->when == MS_WHEN_ALWAYS ||
            (!s->mixed && !ms_parts_are_masters(s->trace) &&
-            ms_trace_dtype_bytes[s->trace->weight_dtype] < sizeof(float));
+            ms_trace_dtype_bytes[s->trace->trained_dtype] < sizeof(float));
 }
 
 /* ---- loop and lists ------------------------------------------------------ */

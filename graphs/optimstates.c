@@ -10,7 +10,8 @@ bool ms_optimstates_is_mixed(const ms_trace *trace)
 {
     int64_t precision = trace->training->precision;
 
-    return precision == MS_FP16_MIXED || precision == MS_BF16_MIXED;
+    return (precision == MS_FP16_MIXED || precision == MS_BF16_MIXED) &&
+           trace->trained_dtype != MS_FLOAT32;
 }
 
 /* A storage for so many elements that outlives the step. */
@@ -42,7 +43,7 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     const ms_optimizer_row *row = ms_updates_of(trace->training);
     bool steady = trace->training->step == 0;
     bool precise = ms_optimstates_is_mixed(trace) || parameter->far;
-    uint8_t like = precise ? MS_FLOAT32 : trace->weight_dtype;
+    uint8_t like = precise ? MS_FLOAT32 : trace->trained_dtype;
     const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
 
     if (needs_master(trace, parameter)) /* made at construction, not by the

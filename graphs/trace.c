@@ -177,7 +177,7 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
         return MS_NONE;
     uint32_t p = trace->n_parameters++;
     ms_tensor *tensor = ms_trace_at(trace, t);
-    tensor->requires_grad = trace->train;
+    tensor->requires_grad = trace->train && !trace->frozen;
     tensor->parameter = p;
     trace->parameters[p] =
         (ms_parameter){.tensor = t,

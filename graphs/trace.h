@@ -147,6 +147,9 @@ struct ms_trace {
     bool cpu, train;
     uint8_t framework; /* ms_framework */
     uint8_t weight_dtype, grad_dtype;
+    uint8_t trained_dtype; /* of the parameters that are not frozen */
+    bool frozen;           /* those made now have no gradient */
+    uint32_t n_adapters;   /* weights of adapters so far */
     uint8_t autocast; /* dtype of its list; MS_FLOAT32: outside its region */
     uint64_t batch, sequence; /* per micro-batch */
     uint32_t micro_batches;

@@ -93,6 +93,38 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "norm that clip_grad_norm_ clips the gradients to; 0: no "
              "clipping"},
+    {.name = "rank",
+     .group = "lora",
+     .type = MS_INT,
+     .low = 0,
+     .high = 1 << 16,
+     .help = "rank of low-rank adapters beside the model's weights, which are "
+             "frozen then; 0: none"},
+    {.name = "targets",
+     .group = "lora",
+     .type = MS_WORD,
+     .words = "qv|qkv|attention|mlp|all",
+     .help = "linear layers with adapters: projections of attention, the "
+             "others of blocks, or all but the head"},
+    {.name = "dropout",
+     .group = "lora",
+     .type = MS_FLOAT,
+     .low = 0,
+     .high = 1,
+     .help = "dropout of what adapters read"},
+    {.name = "dtype",
+     .group = "lora",
+     .type = MS_WORD,
+     .words = "weights|fp32",
+     .help = "format of the adapters: as the weights (torchtune) or fp32 "
+             "(peft)"},
+    {.name = "base",
+     .group = "lora",
+     .type = MS_WORD,
+     .words = "weights|nf4|int8",
+     .help = "how frozen linear layers but the head are held: as the weights, "
+             "in 4 bits (QLoRA, double quantisation) or 8; each product makes "
+             "them anew"},
     {.name = "unknown_op",
      .group = "graph",
      .type = MS_WORD,
@@ -283,6 +315,36 @@ static ms_err check_in_backward(const ms_training *training, ms_fault *fault)
     return MS_OK;
 }
 
+/* Adapters are what the rest of the group is about. */
+static ms_err check_lora(const ms_training *training, const ms_model *model,
+                         ms_fault *fault)
+{
+    uint32_t first = offsetof(ms_training, lora_rank) / sizeof(int64_t);
+    uint32_t end = offsetof(ms_training, unknown_op) / sizeof(int64_t);
+    char key[32];
+
+    for (uint32_t row = first + 1; training->lora_rank == 0 && row < end;
+         row++) {
+        if ((training->was_set >> row & 1) == 0)
+            continue;
+        snprintf(key, sizeof key, "lora.%s", ms_training_fields[row].name);
+        return ms_fail(fault, MS_EUSAGE, key, "--set lora.rank=16",
+                       "%s changes nothing without lora.rank", key);
+    }
+    if (training->lora_rank == 0)
+        return MS_OK;
+    if (model->ops != NULL)
+        return ms_fail(
+            fault, MS_EUSAGE, "lora.rank", "export the model with its adapters",
+            "%s is an op graph: its layers are what it ran", model->name);
+    if (training->lora_base != 0 && is_autocast(training))
+        return contradict("training.precision", "autocast", "lora.base",
+                          "--precision bf16: the products read what lora.base "
+                          "makes in the format of their inputs",
+                          fault);
+    return MS_OK;
+}
+
 static ms_err check_step(ms_training *training, ms_fault *fault)
 {
     const ms_optimizer_row *row = ms_updates_of(training);
@@ -317,6 +379,7 @@ ms_err ms_training_resolve(ms_training *training, const ms_model *model,
         return ms_fail(
             fault, MS_EUSAGE, "graph.unknown_op", "leave it out for this model",
             "%s is no op graph: memsim knows all its ops", model->name);
+    MS_TRY(check_lora(training, model, fault));
     if (!model->sequence_input) {
         if (training->sequence == 0)
             return MS_OK;

@@ -103,7 +103,7 @@ static ms_err open_walk(walk *w)
 
 /* Types that end a model are called so, a mean or a sum ends it where it is
  * of everything. */
-static bool is_loss(const ms_layer *layer)
+bool ms_walk_is_loss(const ms_layer *layer)
 {
     const char *type = ms_layer_kinds[layer->kind].type;
     size_t n = strlen(type);
@@ -124,7 +124,7 @@ static ms_err run_layer(walk *w, uint32_t l)
         w->in[k] = from == MS_NONE ? trace->input : w->value[from];
     }
     trace->layer = l;
-    trace->pass = is_loss(layer) ? MS_LOSS : MS_FORWARD;
+    trace->pass = ms_walk_is_loss(layer) ? MS_LOSS : MS_FORWARD;
     return ms_layer_kinds[layer->kind].forward(trace, layer, w->in,
                                                &w->value[l]);
 }
@@ -181,7 +181,7 @@ static ms_err run_layers(walk *w)
     for (uint32_t i = 0; i < model->n_layers; i++) {
         uint32_t l = model->order[i];
         const ms_layer *layer = &model->layers[l];
-        bool loss = is_loss(layer);
+        bool loss = ms_walk_is_loss(layer);
         if (!open || loss)
             open_unit(w, l);
         open = true;
@@ -210,7 +210,7 @@ static ms_err find_loss(walk *w)
     if (last == MS_NONE) /* states only */
         return MS_OK;
     const ms_layer *layer = &model->layers[last];
-    if (!is_loss(layer))
+    if (!ms_walk_is_loss(layer))
         return ms_trace_fail(
             w->trace, layer,
             "end the list with a loss: cross_entropy, mse_loss, mean, ...",

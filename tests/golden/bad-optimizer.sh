@@ -23,3 +23,11 @@ try --set $clip -p offload:optimizer
 try --set $clip --optimizer none
 try --set training.clip_norm=-1
 try --set training.optimizer_in_backward=true
+try --set lora.targets=mlp
+try --set lora.base=nf4
+try --set lora.rank=-1
+try --set lora.rank=8 --set lora.target=mlp
+try --set lora.rank=8 --set lora.base=fp4
+try --set lora.rank=8 --set lora.base=nf4 --precision autocast-bf16
+try --set lora.rank=8 -p zero:1,dp=8
+try --set lora.rank=8 -p offload:optimizer

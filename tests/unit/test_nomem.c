@@ -33,6 +33,10 @@ static const char *const jobs[][MOST_WORDS] = {
     {"unknown.json", "--set=graph.unknown_op=conservative"},
     {"tiny.json", "-p", "offload:optimizer", "--allocator=torch", "--steps=2"},
     {"mlp.json", "--allocator=torch", "--steps=2", "--memory=600MiB"},
+    {"mlp.json", "--batch=8", "--optimizer=adamw-8bit", "--set=lora.rank=4",
+     "--set=lora.targets=all"},
+    {"mlp.json", "--optimizer=adafactor", "--set=training.clip_norm=1"},
+    {"mlp.json", "--set=training.optimizer_in_backward=yes"},
     {"parameters.json", "--hiden=1"}, /* faults run out of memory, too */
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))
