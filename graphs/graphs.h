@@ -238,7 +238,8 @@ typedef enum ms_precision {
     MS_BF16_MIXED,
     MS_BF16,
     MS_AUTOCAST_FP16,
-    MS_AUTOCAST_BF16
+    MS_AUTOCAST_BF16,
+    MS_FP16
 } ms_precision;
 typedef enum ms_optimizer {
     MS_SGD,
@@ -261,6 +262,13 @@ typedef enum ms_optimizer {
     MS_ADAM_8BIT,
     MS_ADAMW_8BIT,
     MS_LION_8BIT,
+    MS_SOPHIA,
+    MS_MUON,
+    MS_SHAMPOO,
+    MS_SOAP,
+    MS_GALORE,
+    MS_LOMO,
+    MS_ADAMW_KAHAN,
     MS_NO_OPTIMIZER
 } ms_optimizer;
 typedef enum ms_optimizer_impl {
@@ -300,16 +308,17 @@ typedef enum ms_hold { MS_HOLD_BACKWARD, MS_HOLD_STEP, MS_HOLD_NONE } ms_hold;
 typedef struct ms_training {
     int64_t batch, sequence; /* sequence 0: min(2048, model's maximum) */
     int64_t precision, optimizer, optimizer_impl, kernels, framework;
-    int64_t device;                /* 0 cuda, 1 cpu */
-    int64_t gradients;             /* 0 auto (as weights), 1 fp32 */
-    int64_t hold_output;           /* ms_hold */
-    int64_t zero_grad;             /* 0 set_to_none, 1 keep */
-    int64_t step;                  /* 0 steady, 1 first */
-    int64_t mode;                  /* 0 train, 1 inference */
-    int64_t optimizer_in_backward; /* 0 no, 1 yes */
-    double clip_norm;              /* 0: gradients are not clipped */
-    int64_t lora_rank;             /* 0: no adapters; lora.h */
-    int64_t lora_targets;          /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
+    int64_t device;                          /* 0 cuda, 1 cpu */
+    int64_t gradients;                       /* 0 auto (as weights), 1 fp32 */
+    int64_t hold_output;                     /* ms_hold */
+    int64_t zero_grad;                       /* 0 set_to_none, 1 keep */
+    int64_t step;                            /* 0 steady, 1 first */
+    int64_t mode;                            /* 0 train, 1 inference */
+    int64_t optimizer_in_backward;           /* 0 no, 1 yes */
+    double clip_norm;                        /* 0: gradients are not clipped */
+    int64_t optimizer_rank, optimizer_block; /* optimizers.h */
+    int64_t lora_rank;                       /* 0: no adapters; lora.h */
+    int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
     double lora_dropout;
     int64_t lora_dtype; /* 0 as the weights, 1 fp32 */
     int64_t lora_base;  /* 0 as the weights, 1 nf4, 2 int8 */

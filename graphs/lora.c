@@ -10,22 +10,6 @@
 /* Words of lora.targets and of weights, in the order of the setting. */
 enum { TARGETS_QV, TARGETS_QKV, TARGETS_ATTENTION, TARGETS_MLP, TARGETS_ALL };
 
-/* The output layer is read by the loss: peft's all-linear leaves it out. */
-static bool is_head(const ms_trace *trace, const ms_layer *layer)
-{
-    const ms_model *model = trace->model;
-    uint32_t row = (uint32_t)(layer - model->layers);
-
-    for (uint32_t l = 0; l < model->n_layers; l++) {
-        const ms_layer *reader = &model->layers[l];
-        for (uint32_t i = 0; i < reader->n_in; i++)
-            if (model->edges[reader->in_at + i] == row &&
-                ms_walk_is_loss(reader))
-                return true;
-    }
-    return false;
-}
-
 /* A fused projection is a target where one of its parts is. */
 static bool is_target(const ms_trace *trace, const ms_layer *layer,
                       const char *role)
@@ -44,9 +28,10 @@ static bool is_target(const ms_trace *trace, const ms_layer *layer,
     case TARGETS_ATTENTION:
         return !plain;
     case TARGETS_MLP:
-        return plain && layer->block != MS_NONE && !is_head(trace, layer);
+        return plain && layer->block != MS_NONE &&
+               !ms_walk_is_head(trace->model, layer);
     default:
-        return !is_head(trace, layer);
+        return !ms_walk_is_head(trace->model, layer);
     }
 }
 
@@ -237,7 +222,8 @@ uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
 
     if (training->lora_rank == 0 || trace->err)
         return ms_matmul_linear(trace, x, weight, bias);
-    bool packs = training->lora_base != BASE_WEIGHTS && !is_head(trace, layer);
+    bool packs = training->lora_base != BASE_WEIGHTS &&
+                 !ms_walk_is_head(trace->model, layer);
     uint32_t y = packs ? packed_linear(trace, x, weight, bias)
                        : ms_matmul_linear(trace, x, weight, bias);
     if (trace->err || !is_target(trace, layer, role))

@@ -17,6 +17,7 @@ static uint8_t weight_dtype(int64_t precision)
 {
     switch ((ms_precision)precision) {
     case MS_FP16_MIXED:
+    case MS_FP16:
         return MS_FLOAT16;
     case MS_BF16_MIXED:
     case MS_BF16:

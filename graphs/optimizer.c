@@ -104,7 +104,7 @@ static uint64_t made_bytes(const step *s, const ms_step_op *op, uint32_t p)
         dtype = s->mixed || ms_parts_are_masters(trace) ? MS_FLOAT32
                                                         : trace->trained_dtype;
     return ms_trace_dtype_bytes[dtype] *
-           ms_updates_extent(op->made.extent,
+           ms_updates_extent(trace->training, op->made.extent,
                              ms_trace_at(trace, parameter->tensor),
                              parameter->part);
 }
@@ -150,6 +150,21 @@ static void copy_master(step *s, const ms_step_op *op, uint32_t p)
     write_state(s, p, s->trace->parameters[p].storage);
 }
 
+/* FLOPs of an op on one parameter; a product says its sizes. */
+static double flops_of(const step *s, const ms_step_op *op, uint32_t p)
+{
+    const ms_parameter *parameter = &s->trace->parameters[p];
+
+    if (op->inner == MS_INNER_NONE || s->trace->err)
+        return op->flops * (double)parameter->elements;
+    const ms_training *training = s->trace->training;
+    const ms_tensor *tensor = ms_trace_at(s->trace, parameter->tensor);
+    uint64_t made = ms_updates_extent(training, op->made.extent, tensor,
+                                      parameter->elements);
+    return 2 * (double)made *
+           (double)ms_updates_inner(training, op->inner, tensor);
+}
+
 /* ---- one op -------------------------------------------------------------- */
 
 /* On the CPU an op with a Python number makes it a float64 tensor and casts
@@ -169,7 +184,7 @@ static void over_all(step *s, const ms_step_op *op,
                      const ms_read_update *update, kernel run)
 {
     ms_trace *trace = s->trace;
-    double n = 0;
+    double flops = 0;
 
     trace->layer = MS_NONE;
     ms_trace_begin(trace, op->op);
@@ -179,10 +194,10 @@ static void over_all(step *s, const ms_step_op *op,
         if (s->grads[p] == MS_NONE || (update && parameter->update != update))
             continue;
         run(s, op, p);
-        n += (double)parameter->elements;
+        flops += flops_of(s, op, p);
     }
     trace->layer = MS_NONE;
-    ms_trace_end(trace, op->flops * n, false);
+    ms_trace_end(trace, flops, op->inner != MS_INNER_NONE);
     ms_trace_drop_storage(trace, scalar);
 }
 
@@ -194,8 +209,7 @@ static void over_one(step *s, const ms_step_op *op, uint32_t p, kernel run)
     ms_trace_begin(trace, op->op);
     uint32_t scalar = open_scalar(s, op);
     run(s, op, p);
-    ms_trace_end(trace, op->flops * (double)trace->parameters[p].elements,
-                 false);
+    ms_trace_end(trace, flops_of(s, op, p), op->inner != MS_INNER_NONE);
     ms_trace_drop_storage(trace, scalar);
 }
 

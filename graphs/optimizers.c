@@ -172,6 +172,91 @@ static const ms_update lion_8bit = {.states =
 static const ms_update lion_32bit = {
     .states = "state1.whole.fp32", .fused = true, .elementwise = true};
 
+/* ---- second order -------------------------------------------------------- */
+
+/* Liuhong99/Sophia, sophia.py, _single_tensor_sophiag; the steps that estimate
+ * the Hessian run another backward, which is not here. */
+static const ms_update sophia = {
+    .states = "exp_avg hessian",
+    .loop = "decay mul_ >W; lerp_ G >S0; abs S0 =A:abs; mul# S1 =B:scaled; "
+            "add# B =C:scaled -B; div A C =D:ratio -A -C; "
+            "clamp D =E:ratio -D; sign S0 =A:sign; addcmul_ A E >W -A",
+    .elementwise = true};
+
+/* KellerJordan/Muon, muon.py, SingleDeviceMuonWithAuxAdam: five Newton-Schulz
+ * iterations in bf16. */
+#define NEWTON_SCHULZ                                                          \
+    "mm@large A A =B:gram.square.bf16; mul# B =C:scaled.square.bf16; "         \
+    "mul# B =D:scaled.square.bf16; mm@small D B =D:square.square.bf16; "       \
+    "add C D =F:sum.square.bf16 -C -D; mul# A =C:scaled.whole.bf16; "          \
+    "mm@small F A =D:product.whole.bf16; add C D =A:update.whole.bf16 -C -D; "
+static const ms_update muon = {
+    .states = "momentum_buffer",
+    .loop = "lerp_ G >S0; lerp_ S0 >G; _to_copy G =A:update.whole.bf16; "
+            "norm A; div A =A:update.whole.bf16; " NEWTON_SCHULZ NEWTON_SCHULZ
+                NEWTON_SCHULZ NEWTON_SCHULZ NEWTON_SCHULZ
+            "mul_# >A -B -F E=A; decay mul_ >W; add_ E >W"};
+
+/* facebookresearch/optimizers, distributed_shampoo, without momentum and with
+ * Adam's grafting; the steps that find the roots anew take more. */
+static const ms_update shampoo_matrix = {
+    .states = "left.left right.right inverse_left.left inverse_right.right "
+              "filtered_grad grafting",
+    .loop = "tensordot@columns G G =A:outer.left; lerp_ A >S0 -A; "
+            "tensordot@rows G G =A:outer.right; lerp_ A >S1 -A; "
+            "addcmul_ G >S5; lerp_ G >S4; "
+            "tensordot@rows S4 S2 =B:preconditioned; "
+            "tensordot@columns B S3 =B:preconditioned; sqrt S5 =C:denom; "
+            "add_# >C; div S4 C =D:graft -C; norm D; norm B; mul_# >B -D; "
+            "decay mul_ >W; add_ B >W"};
+static const ms_update shampoo_vector = {
+    .states = "left.left inverse_left.left filtered_grad grafting",
+    .loop = "outer G G =A:outer.left; lerp_ A >S0 -A; addcmul_ G >S3; "
+            "lerp_ G >S2; tensordot@rows S2 S1 =B:preconditioned; "
+            "sqrt S3 =C:denom; add_# >C; div S2 C =D:graft -C; norm D; "
+            "norm B; mul_# >B -D; decay mul_ >W; add_ B >W"};
+
+/* nikhilvyas/SOAP, soap.py; vectors are Adam's (precondition_1d=False); the
+ * steps that refresh the bases (one of ten) take more. */
+static const ms_update soap = {
+    .states = "exp_avg exp_avg_sq left.all_left right.all_right "
+              "base_left.all_left base_right.all_right",
+    .loop = "tensordot@rows G S4 =A:projected; "
+            "tensordot@columns A S5 =A:projected; lerp_ A >S0; "
+            "square A =B:square; lerp_ B >S1 -B; sqrt S1 =B:denom; add_# >B; "
+            "div S0 B =C:ratio; tensordot@rows C S4 =D:norm_grad -C; "
+            "tensordot@columns D S5 =D:norm_grad; add_ D >W; decay mul_ >W; "
+            "tensordot@columns G G =E:outer.all_left; lerp_ E >S2 -E; "
+            "tensordot@rows G G =E:outer.all_right; lerp_ E >S3 -E"};
+
+/* ---- little memory ------------------------------------------------------- */
+
+/* jiaweizzhao/GaLore, galore_torch/adamw.py and galore_projector.py; the steps
+ * that find the projection anew (one of 200) take more. */
+static const ms_update galore = {
+    .states = "projector.projector exp_avg.low exp_avg_sq.low",
+    .loop = "matmul@small G S0 =A:low_rank.low; lerp_ A >S1; addcmul_ A >S2; "
+            "sqrt S2 =B:denom.low; add_# >B; div S1 B =C:norm_grad.low; "
+            "matmul@rank C S0 =D:norm_grad -C; mul# D =D:norm_grad; "
+            "add_ D >W"};
+
+/* OpenLMLab/LOMO, lomo_optim/lomo.py, fuse_update: in fp32 and at once. */
+static const ms_update lomo = {
+    .states = "",
+    .loop = "narrow _to_copy G =G:fp32_grad.whole.fp32; "
+            "narrow _to_copy W =W:fp32_weight.whole.fp32; add_ G >W; "
+            "narrow copy_ W >P",
+    .elementwise = true};
+
+/* pytorch/torchdistx, anyprecision_optimizer.py, AnyPrecisionAdamW with
+ * use_kahan_summation and all states as the weights. */
+static const ms_update kahan = {
+    .states = "exp_avg exp_avg_sq compensation",
+    .loop = "decay mul_ >W; lerp_ G >S0; addcmul_ G >S1; sqrt S1 =A:sqrt; "
+            "div# A =B:denom -A; add_# >B; addcdiv_ S0 B >S2; "
+            "clone W =C:before; add_ S2 >W; sub_ W >C; add_ C >S2",
+    .elementwise = true};
+
 /* ---- the table ----------------------------------------------------------- */
 
 const ms_optimizer_row ms_optimizers[] = {
@@ -225,5 +310,42 @@ const ms_optimizer_row ms_optimizers[] = {
      .chosen = MS_CHOSEN_LARGE,
      .impl = MS_IMPL_FUSED,
      .maps = 1},
+    {.name = "sophia", .update = &sophia, .impl = MS_IMPL_LOOP, .decays = true},
+    {.name = "muon",
+     .update = &muon,
+     .others = &adam,
+     .chosen = MS_CHOSEN_HIDDEN,
+     .impl = MS_IMPL_LOOP,
+     .decays = true},
+    {.name = "shampoo",
+     .update = &shampoo_matrix,
+     .others = &shampoo_vector,
+     .chosen = MS_CHOSEN_MATRICES,
+     .impl = MS_IMPL_LOOP,
+     .decays = true,
+     .block = 1024},
+    {.name = "soap",
+     .update = &soap,
+     .others = &adam,
+     .chosen = MS_CHOSEN_MATRICES,
+     .impl = MS_IMPL_LOOP,
+     .decays = true,
+     .block = 10000},
+    {.name = "galore",
+     .update = &galore,
+     .others = &adam,
+     .chosen = MS_CHOSEN_HIDDEN,
+     .impl = MS_IMPL_LOOP,
+     .has_rank = true},
+    {.name = "lomo",
+     .update = &lomo,
+     .impl = MS_IMPL_LOOP,
+     .in_backward = true,
+     .no_master = true},
+    {.name = "adamw-kahan",
+     .update = &kahan,
+     .impl = MS_IMPL_LOOP,
+     .decays = true,
+     .no_master = true},
 };
 const uint32_t ms_optimizers_n = sizeof ms_optimizers / sizeof *ms_optimizers;

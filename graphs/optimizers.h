@@ -16,7 +16,9 @@
  *
  *     "decay mul_ >W; lerp_ G >S0; sqrt S0 =A:std; div# A =B:denom -A; ..."
  *
- * op       its name; with # the other operand is a Python number
+ * op       its name; with # the other operand is a Python number; with @INNER
+ *          it is a matrix product over that dimension (rows, columns, small,
+ *          large, rank), whose result says the other sizes
  * G W P    it reads the gradient, the weight (or its master copy), the
  *          model's own weight; S0..S5 a state; A..F a temporary
  * >X       it changes X in place
@@ -43,8 +45,27 @@ typedef enum ms_extent {
     MS_EXTENT_COLUMNS, /* all but the one before the last */
     MS_EXTENT_BLOCKS,  /* one for MS_OPTIMIZERS_BLOCK elements */
     MS_EXTENT_SCALAR,
+    /* Of a matrix n x m; with three dimensions the first is a batch of
+     * matrices, with more it is n. */
+    MS_EXTENT_SQUARE,    /* min(n, m) squared */
+    MS_EXTENT_PROJECTOR, /* rank min(n, m) */
+    MS_EXTENT_LOW,       /* rank max(n, m) */
+    MS_EXTENT_LEFT,      /* cut into blocks of training.optimizer_block a side:
+                            the squares of their rows */
+    MS_EXTENT_RIGHT,     /* and of their columns */
+    MS_EXTENT_ALL_LEFT,  /* n squared, none where n is larger than that */
+    MS_EXTENT_ALL_RIGHT,
     MS_N_EXTENTS
 } ms_extent;
+typedef enum ms_inner {
+    MS_INNER_NONE,
+    MS_INNER_ROWS,
+    MS_INNER_COLUMNS,
+    MS_INNER_SMALL,
+    MS_INNER_LARGE,
+    MS_INNER_RANK,
+    MS_N_INNERS
+} ms_inner;
 #define MS_OPTIMIZERS_BLOCK 256u /* bitsandbytes/functional.py */
 
 typedef struct ms_state {
@@ -81,7 +102,8 @@ typedef struct ms_step_op {
     uint32_t reads, drops; /* a bit per operand */
     uint8_t writes, makes; /* operands, or MS_ON_NOTHING */
     uint8_t becomes, was;
-    uint8_t when; /* ms_when */
+    uint8_t when;  /* ms_when */
+    uint8_t inner; /* ms_inner */
     bool scalar;
 } ms_step_op;
 
@@ -97,6 +119,7 @@ typedef struct ms_update {
 typedef enum ms_chosen {
     MS_CHOSEN_ALL,
     MS_CHOSEN_MATRICES, /* two dimensions or more */
+    MS_CHOSEN_HIDDEN,   /* these, but no embedding and not the head */
     MS_CHOSEN_LARGE     /* MS_OPTIMIZERS_LARGE elements or more */
 } ms_chosen;
 #define MS_OPTIMIZERS_LARGE 4096u /* bitsandbytes, min_8bit_size */
@@ -108,6 +131,9 @@ typedef struct ms_optimizer_row {
     uint8_t impl;   /* of training.optimizer_impl=auto; AUTO: the framework's */
     bool decays;    /* weights, apart from the gradient */
     bool in_backward; /* never otherwise */
+    bool no_master;   /* made for weights without a master copy */
+    uint32_t block;   /* of training.optimizer_block=0; 0: it has none */
+    bool has_rank;    /* reads training.optimizer_rank */
     bool counts;      /* a step counter per parameter, in host memory */
     uint8_t maps;     /* of 8-bit codes to fp32, shared by all parameters */
 } ms_optimizer_row;
@@ -129,12 +155,15 @@ typedef struct ms_read_update {
 bool ms_updates_read(const ms_update *update, int64_t impl, uint8_t framework,
                      ms_arena *arena, ms_read_update *read);
 
-/* Does a tensor, of which a rank updates so many elements, get the row's update
- * and not the one for the others? */
-bool ms_updates_is_chosen(const ms_optimizer_row *row, const ms_tensor *tensor,
-                          uint64_t part);
-uint64_t ms_updates_extent(uint8_t extent, const ms_tensor *tensor,
-                           uint64_t part);
+/* Does a parameter get the row's update and not the one for the others? */
+bool ms_updates_is_chosen(const ms_trace *trace, const ms_optimizer_row *row,
+                          const ms_parameter *parameter);
+/* Elements of an extent of a tensor, of which a rank updates a part. */
+uint64_t ms_updates_extent(const ms_training *training, uint8_t extent,
+                           const ms_tensor *tensor, uint64_t part);
+/* Of a product's inner dimension. */
+uint64_t ms_updates_inner(const ms_training *training, uint8_t inner,
+                          const ms_tensor *tensor);
 /* NULL: no optimizer. */
 const ms_optimizer_row *ms_updates_of(const ms_training *training);
 /* What auto means. */

@@ -51,13 +51,14 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
         parameter->master = state(trace, "master", MS_FLOAT32,
                                   MS_OPTIMIZER_STATE, parameter->part, true);
     parameter->update =
-        &trace->updates[!ms_updates_is_chosen(row, tensor, parameter->part)];
+        &trace->updates[!ms_updates_is_chosen(trace, row, parameter)];
     for (uint32_t i = 0; i < parameter->update->n_states; i++) {
         const ms_state *kept = &parameter->update->states[i];
         parameter->state[i] = state(
             trace, kept->role, kept->dtype == MS_AS_STATE ? like : kept->dtype,
             MS_OPTIMIZER_STATE,
-            ms_updates_extent(kept->extent, tensor, parameter->part),
+            ms_updates_extent(trace->training, kept->extent, tensor,
+                              parameter->part),
             steady || kept->at_construction);
     }
     if (trace->cpu && row->counts)

@@ -28,7 +28,7 @@ const ms_field ms_training_fields[] = {
      .type = MS_WORD,
      .fallback.i = MS_BF16_MIXED,
      .words = "fp32|tf32|fp16-mixed|bf16-mixed|bf16|autocast-fp16|"
-              "autocast-bf16",
+              "autocast-bf16|fp16",
      .help = "number formats of weights, gradients and optimizer state; "
              "autocast: fp32, with casts as torch.autocast makes them"},
     {.name = "optimizer",
@@ -37,7 +37,8 @@ const ms_field ms_training_fields[] = {
      .words = "sgd|momentum|nesterov|adagrad|rmsprop|rmsprop-momentum|"
               "rmsprop-centered|rmsprop-centered-momentum|adam|adamw|"
               "adam-amsgrad|adamw-amsgrad|lamb|lion|adafactor|adafactor-hf|"
-              "adafactor-hf-momentum|adam-8bit|adamw-8bit|lion-8bit|none",
+              "adafactor-hf-momentum|adam-8bit|adamw-8bit|lion-8bit|"
+              "sophia|muon|shampoo|soap|galore|lomo|adamw-kahan|none",
      .help = "optimizer; adafactor: torch's, adafactor-hf: Transformers'; "
              "-8bit: bitsandbytes'"},
     {.name = "optimizer_impl",
@@ -93,6 +94,20 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "norm that clip_grad_norm_ clips the gradients to; 0: no "
              "clipping"},
+    {.name = "optimizer_rank",
+     .type = MS_INT,
+     .fallback.i = 128,
+     .low = 1,
+     .high = 1 << 16,
+     .is_extra = true,
+     .help = "rank that galore projects gradients to"},
+    {.name = "optimizer_block",
+     .type = MS_INT,
+     .low = 0,
+     .high = 1 << 20,
+     .is_extra = true,
+     .help = "longest side of a preconditioner: shampoo cuts longer ones, soap "
+             "leaves them out; 0: 1024 and 10000"},
     {.name = "rank",
      .group = "lora",
      .type = MS_INT,
@@ -345,12 +360,41 @@ static ms_err check_lora(const ms_training *training, const ms_model *model,
     return MS_OK;
 }
 
+/* Settings that only some optimizers read, and weights that some know. */
+static ms_err check_optimizer(const ms_training *training, ms_fault *fault)
+{
+    const ms_optimizer_row *row = ms_updates_of(training);
+    bool mixed = training->precision == MS_FP16_MIXED ||
+                 training->precision == MS_BF16_MIXED;
+    bool has_rank = row != NULL && row->has_rank;
+    bool has_block = row != NULL && row->block > 0;
+
+    if (is_set(training, "optimizer_rank") && !has_rank)
+        return ms_fail(fault, MS_EUSAGE, "training.optimizer_rank",
+                       "--optimizer galore, or leave it out",
+                       "training.optimizer_rank changes nothing with "
+                       "training.optimizer=%s",
+                       row ? row->name : "none");
+    if (is_set(training, "optimizer_block") && !has_block)
+        return ms_fail(fault, MS_EUSAGE, "training.optimizer_block",
+                       "--optimizer shampoo or soap, or leave it out",
+                       "training.optimizer_block changes nothing with "
+                       "training.optimizer=%s",
+                       row ? row->name : "none");
+    if (row != NULL && row->no_master && mixed)
+        return contradict("training.optimizer", row->name,
+                          "the master copy of training.precision",
+                          "--precision bf16", fault);
+    return MS_OK;
+}
+
 static ms_err check_step(ms_training *training, ms_fault *fault)
 {
     const ms_optimizer_row *row = ms_updates_of(training);
     bool always = row != NULL && row->in_backward;
 
     MS_TRY(check_impl(training, fault));
+    MS_TRY(check_optimizer(training, fault));
     if (always && is_set(training, "optimizer_in_backward") &&
         training->optimizer_in_backward == 0)
         return contradict(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What optimizers.h writes as words, read; and sizes of states. */
+#include "graphs/lower.h"
 #include "graphs/optimizers.h"
 
 #include <string.h>
@@ -37,8 +38,9 @@ static bool copy(word w, char *to, size_t size)
 
 static bool extent_of(word w, uint8_t *extent)
 {
-    static const char *const names[MS_N_EXTENTS] = {"whole", "rows", "columns",
-                                                    "blocks", "scalar"};
+    static const char *const names[MS_N_EXTENTS] = {
+        "whole",     "rows", "columns", "blocks", "scalar",   "square",
+        "projector", "low",  "left",    "right",  "all_left", "all_right"};
 
     for (uint32_t i = 0; i < MS_N_EXTENTS; i++)
         if (is(w, names[i])) {
@@ -52,6 +54,8 @@ static bool dtype_of(word w, uint8_t *dtype)
 {
     if (is(w, "fp32"))
         *dtype = MS_FLOAT32;
+    else if (is(w, "bf16"))
+        *dtype = MS_BFLOAT16;
     else if (is(w, "byte"))
         *dtype = MS_BYTE;
     else
@@ -178,6 +182,22 @@ static double flops_of(word w)
     return 1;
 }
 
+/* "matmul@small": the name that is left, or of no characters. */
+static word without_inner(word w, ms_step_op *op)
+{
+    static const char *const names[MS_N_INNERS] = {"",      "rows",  "columns",
+                                                   "small", "large", "rank"};
+    const char *at = memchr(w.at, '@', w.n);
+
+    if (!at)
+        return w;
+    word inner = {.at = at + 1, .n = w.n - (size_t)(at - w.at) - 1};
+    for (uint8_t i = MS_INNER_ROWS; i <= MS_INNER_RANK; i++)
+        if (is(inner, names[i]))
+            op->inner = i;
+    return (word){.at = w.at, .n = op->inner ? (size_t)(at - w.at) : 0};
+}
+
 /* The words of one op before its operands. */
 static bool read_name(const char **list, const char *prefix, ms_step_op *op)
 {
@@ -196,6 +216,7 @@ static bool read_name(const char **list, const char *prefix, ms_step_op *op)
         op->scalar = true;
         w.n--;
     }
+    w = without_inner(w, op);
     op->flops = flops_of(w);
     memcpy(op->op, prefix, n);
     return copy(w, op->op + n, sizeof op->op - n);
@@ -253,6 +274,11 @@ bool ms_updates_read(const ms_update *update, int64_t impl, uint8_t framework,
 
 /* ---- sizes --------------------------------------------------------------- */
 
+static uint64_t over(uint64_t n, uint64_t by)
+{
+    return n / by + (n % by != 0);
+}
+
 /* Elements without the dimension so far from the end. */
 static uint64_t without(const ms_tensor *tensor, uint32_t from_end)
 {
@@ -263,33 +289,170 @@ static uint64_t without(const ms_tensor *tensor, uint32_t from_end)
     return n;
 }
 
-uint64_t ms_updates_extent(uint8_t extent, const ms_tensor *tensor,
-                           uint64_t part)
+/* lead matrices n x m */
+typedef struct matrices {
+    uint64_t lead, n, m, rank, block;
+} matrices;
+
+static uint64_t at_most(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static matrices matrices_of(const ms_training *training,
+                            const ms_tensor *tensor)
+{
+    const ms_optimizer_row *row = ms_updates_of(training);
+    const int64_t *size = tensor->size;
+    uint64_t elements = ms_trace_elements(tensor);
+    matrices it = {.lead = 1, .n = elements, .m = 1};
+
+    if (tensor->n_dims == 3)
+        it = (matrices){.lead = (uint64_t)size[0],
+                        .n = (uint64_t)size[1],
+                        .m = (uint64_t)size[2]};
+    else if (tensor->n_dims >= 2 && size[0] > 0)
+        it = (matrices){.lead = 1,
+                        .n = (uint64_t)size[0],
+                        .m = elements / (uint64_t)size[0]};
+    it.rank = at_most((uint64_t)training->optimizer_rank, at_most(it.n, it.m));
+    it.block = training->optimizer_block > 0
+                   ? (uint64_t)training->optimizer_block
+                   : row->block;
+    return it;
+}
+
+/* The squares of the sides that n is cut into, for as many cuts across. */
+static uint64_t squares(const matrices *it, uint64_t n, uint64_t across)
+{
+    uint64_t side = at_most(n, it->block), rest = n % side;
+
+    return it->lead * over(across, it->block) *
+           (n / side * side * side + rest * rest);
+}
+
+static uint64_t square_of(const matrices *it, uint64_t n)
+{
+    return n <= it->block ? it->lead * n * n : 0;
+}
+
+static uint64_t matrix_extent(const matrices *it, ms_extent extent,
+                              uint64_t part)
+{
+    uint64_t small = at_most(it->n, it->m);
+    uint64_t large = it->n > it->m ? it->n : it->m;
+
+    switch (extent) {
+    case MS_EXTENT_SQUARE:
+        return it->lead * small * small;
+    case MS_EXTENT_PROJECTOR:
+        return it->lead * it->rank * small;
+    case MS_EXTENT_LOW:
+        return it->lead * it->rank * large;
+    case MS_EXTENT_LEFT:
+        return squares(it, it->n, it->m);
+    case MS_EXTENT_RIGHT:
+        return squares(it, it->m, it->n);
+    case MS_EXTENT_ALL_LEFT:
+        return square_of(it, it->n);
+    case MS_EXTENT_ALL_RIGHT:
+        return square_of(it, it->m);
+    default:
+        return part;
+    }
+}
+
+uint64_t ms_updates_extent(const ms_training *training, uint8_t extent,
+                           const ms_tensor *tensor, uint64_t part)
 {
     switch ((ms_extent)extent) {
+    case MS_EXTENT_WHOLE:
+        return part;
     case MS_EXTENT_ROWS:
         return without(tensor, 1);
     case MS_EXTENT_COLUMNS:
         return without(tensor, 2);
     case MS_EXTENT_BLOCKS:
-        return part / MS_OPTIMIZERS_BLOCK + (part % MS_OPTIMIZERS_BLOCK != 0);
+        return over(part, MS_OPTIMIZERS_BLOCK);
     case MS_EXTENT_SCALAR:
         return 1;
-    case MS_EXTENT_WHOLE:
-    case MS_N_EXTENTS:
+    default:
         break;
     }
-    return part;
+    matrices it = matrices_of(training, tensor);
+    if (it.n == 0 || it.m == 0)
+        return 0;
+    return matrix_extent(&it, (ms_extent)extent, part);
 }
 
-bool ms_updates_is_chosen(const ms_optimizer_row *row, const ms_tensor *tensor,
-                          uint64_t part)
+uint64_t ms_updates_inner(const ms_training *training, uint8_t inner,
+                          const ms_tensor *tensor)
 {
+    matrices it = matrices_of(training, tensor);
+    uint64_t most = it.block > 0 ? it.block : UINT64_MAX;
+
+    switch ((ms_inner)inner) {
+    case MS_INNER_ROWS:
+        return at_most(it.n, most);
+    case MS_INNER_COLUMNS:
+        return at_most(it.m, most);
+    case MS_INNER_SMALL:
+        return at_most(it.n, it.m);
+    case MS_INNER_LARGE:
+        return it.n > it.m ? it.n : it.m;
+    case MS_INNER_RANK:
+        return it.rank;
+    case MS_INNER_NONE:
+    case MS_N_INNERS:
+        break;
+    }
+    return 1;
+}
+
+/* ---- which --------------------------------------------------------------- */
+
+static bool is_embedding(const ms_trace *trace, uint32_t storage)
+{
+    const ms_graph *g = &trace->graph;
+
+    for (uint32_t op = 0; op < g->n_ops; op++) {
+        uint32_t end = op + 1 < g->n_ops ? g->in_at[op + 1] : trace->n_in;
+        if (strcmp(g->op_name[op], "aten::embedding") != 0)
+            continue;
+        for (uint32_t i = g->in_at[op]; i < end; i++)
+            if (g->in[i] == storage)
+                return true;
+    }
+    return false;
+}
+
+/* Of a layer list, what the loss reads; of an op graph, the last matrix. */
+static bool is_head(const ms_trace *trace, const ms_parameter *parameter)
+{
+    const ms_model *model = trace->model;
+
+    if (!model->ops)
+        return ms_walk_is_head(model, &model->layers[parameter->layer]);
+    for (const ms_parameter *p = parameter + 1;
+         p < trace->parameters + trace->n_parameters; p++)
+        if (ms_trace_at(trace, p->tensor)->n_dims >= 2)
+            return false;
+    return true;
+}
+
+bool ms_updates_is_chosen(const ms_trace *trace, const ms_optimizer_row *row,
+                          const ms_parameter *parameter)
+{
+    bool matrix = ms_trace_at(trace, parameter->tensor)->n_dims >= 2;
+
     switch ((ms_chosen)row->chosen) {
     case MS_CHOSEN_MATRICES:
-        return tensor->n_dims >= 2;
+        return matrix;
+    case MS_CHOSEN_HIDDEN:
+        return matrix && !is_embedding(trace, parameter->storage) &&
+               !is_head(trace, parameter);
     case MS_CHOSEN_LARGE:
-        return part >= MS_OPTIMIZERS_LARGE;
+        return parameter->part >= MS_OPTIMIZERS_LARGE;
     case MS_CHOSEN_ALL:
         break;
     }

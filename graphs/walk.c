@@ -113,6 +113,21 @@ bool ms_walk_is_loss(const ms_layer *layer)
            ms_reducelayers_is_loss(layer);
 }
 
+bool ms_walk_is_head(const ms_model *model, const ms_layer *layer)
+{
+    uint32_t row = (uint32_t)(layer - model->layers);
+
+    for (uint32_t l = 0; l < model->n_layers; l++) {
+        const ms_layer *reader = &model->layers[l];
+        if (!ms_walk_is_loss(reader))
+            continue;
+        for (uint32_t i = 0; i < reader->n_in; i++)
+            if (l == row || model->edges[reader->in_at + i] == row)
+                return true;
+    }
+    return false;
+}
+
 static ms_err run_layer(walk *w, uint32_t l)
 {
     ms_trace *trace = w->trace;

@@ -31,3 +31,10 @@ try --set lora.rank=8 --set lora.base=fp4
 try --set lora.rank=8 --set lora.base=nf4 --precision autocast-bf16
 try --set lora.rank=8 -p zero:1,dp=8
 try --set lora.rank=8 -p offload:optimizer
+try --optimizer lomo
+try --optimizer lomo --precision bf16 --set training.optimizer_in_backward=no
+try --optimizer adamw-kahan --precision fp16-mixed
+try --set training.optimizer_rank=8
+try --optimizer muon --set training.optimizer_block=8
+try --optimizer galore --set training.optimizer_rank=0
+try --optimizer muon -p fsdp:dp=8

@@ -92,6 +92,58 @@ START_TEST(clipping_takes_scalars)
 }
 END_TEST
 
+/* Two hidden matrices and a head, each 256 x 256. */
+static const char matrices[] =
+    "{\"memsim\": 1, \"name\": \"matrices\", \"input\": {\"shape\": [256]},"
+    " \"layers\": [{\"repeat\": 2, \"name\": \"hidden\", \"layers\": ["
+    "{\"type\": \"linear\", \"out\": 256, \"bias\": false}]},"
+    " {\"type\": \"linear\", \"name\": \"head\", \"out\": 256,"
+    " \"bias\": false}, {\"type\": \"mean\"}]}";
+
+/* States: specs/policies.md 7.2.  Scratch: what the step's code has at its
+ * highest, the variables of the matrix before included. */
+static const struct {
+    const char *options;
+    uint64_t state, scratch;
+} kept[] = {
+    {"--optimizer sophia", 3 * 8 * MATRIX, 16 * MATRIX},
+    /* X before and after, a X, B X and the update before in bf16, A and B */
+    {"--optimizer muon", (2 * 4 + 8) * MATRIX, 2 * (5 + 2) * MATRIX},
+    /* factors and their roots, gradient, grafting */
+    {"--optimizer shampoo", 3 * 6 * 4 * MATRIX, 3 * 4 * MATRIX},
+    /* in four blocks: each n^2 is two times (n / 2)^2, for two across */
+    {"--optimizer shampoo --set optimizer_block=128", 3 * 6 * 4 * MATRIX,
+     3 * 4 * MATRIX},
+    {"--optimizer soap", 3 * 6 * 4 * MATRIX, 5 * 4 * MATRIX},
+    {"--optimizer soap --set optimizer_block=255", 3 * 2 * 4 * MATRIX,
+     5 * 4 * MATRIX},
+    /* a projector and two moments of rank 32; Adam's for the head: its roots
+     * and quotient beside the last update and its low-rank denominator */
+    {"--optimizer galore --set optimizer_rank=32",
+     2 * 3 * 32 * 256 * 4 + 8 * MATRIX, 3 * 4 * MATRIX + 32 * 256 * 4},
+    {"--optimizer adafactor", 3 * 2 * 256 * 4, 2 * 4 * MATRIX + 2 * 256 * 4},
+    {"--optimizer lamb", 3 * 8 * MATRIX, 0},
+    {"--optimizer lion", 3 * 4 * MATRIX, 4 * 4 * MATRIX},
+    {"--optimizer adamw-8bit", 3 * (2 * MATRIX + 2 * 4 * 256) + 2048, 0},
+    {"--optimizer lomo", 0, 0},
+    {"--precision bf16 --optimizer lomo", 0, 2 * 4 * MATRIX},
+    /* root and quotient, the quotient and the copy of the matrix before */
+    {"--precision bf16 --optimizer adamw-kahan", 3 * 3 * 2 * MATRIX,
+     4 * 2 * MATRIX},
+    {"--precision fp16 --optimizer adam", 3 * 2 * 2 * MATRIX, 3 * 2 * MATRIX},
+};
+
+START_TEST(keeps_and_takes)
+{
+    seen got = run(matrices, kept[_i].options);
+    ck_assert_msg(got.rank.optimizer_state_bytes == kept[_i].state &&
+                      got.rank.optimizer_scratch_bytes == kept[_i].scratch,
+                  "%s: %llu, %llu", kept[_i].options,
+                  (unsigned long long)got.rank.optimizer_state_bytes,
+                  (unsigned long long)got.rank.optimizer_scratch_bytes);
+}
+END_TEST
+
 Suite *suite_stepping(void)
 {
     Suite *suite = suite_create("stepping");
@@ -99,6 +151,8 @@ Suite *suite_stepping(void)
     tcase_add_test(tcase, gradients_end_one_by_one);
     tcase_add_test(tcase, the_first_step_makes_the_state);
     tcase_add_test(tcase, clipping_takes_scalars);
+    tcase_add_loop_test(tcase, keeps_and_takes, 0,
+                        (int)(sizeof kept / sizeof *kept));
     suite_add_tcase(suite, tcase);
     return suite;
 }

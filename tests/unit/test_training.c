@@ -60,6 +60,8 @@ START_TEST(sets_each_member)
         {"mode", "inference"},
         {"optimizer_in_backward", "yes"},
         {"clip_norm", "1.5"},
+        {"optimizer_rank", "64"},
+        {"optimizer_block", "512"},
         {"lora.rank", "16"},
         {"lora.targets", "all"},
         {"lora.dropout", "0.1"},
@@ -87,7 +89,7 @@ START_TEST(sets_each_member)
     ck_assert_int_eq(training.optimizer_in_backward, 1);
     ck_assert_double_eq(training.clip_norm, 1.5);
     ck_assert_str_eq(value_of("clip_norm"), "1.5");
-    ck_assert_uint_eq(training.was_set, 0x1FFFFF);
+    ck_assert_uint_eq(training.was_set, 0x7FFFFF);
     ck_assert_str_eq(value_of("batch"), "32");
     ck_assert_str_eq(value_of("framework"), "torch-1.13");
 }

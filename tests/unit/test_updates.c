@@ -119,15 +119,39 @@ START_TEST(refuses)
 }
 END_TEST
 
+static uint64_t extent(ms_extent which, const ms_tensor *tensor, uint64_t part)
+{
+    ms_training training;
+    ms_training_init(&training);
+    training.optimizer = MS_SHAMPOO;
+    training.optimizer_rank = 2;
+    training.optimizer_block = 4;
+    return ms_updates_extent(&training, (uint8_t)which, tensor, part);
+}
+
 START_TEST(extents)
 {
     ms_tensor t = {.n_dims = 3, .size = {3, 5, 7}};
-    ck_assert_uint_eq(ms_updates_extent(MS_EXTENT_WHOLE, &t, 50), 50);
-    ck_assert_uint_eq(ms_updates_extent(MS_EXTENT_ROWS, &t, 105), 15);
-    ck_assert_uint_eq(ms_updates_extent(MS_EXTENT_COLUMNS, &t, 105), 21);
-    ck_assert_uint_eq(ms_updates_extent(MS_EXTENT_BLOCKS, &t, 256), 1);
-    ck_assert_uint_eq(ms_updates_extent(MS_EXTENT_BLOCKS, &t, 257), 2);
-    ck_assert_uint_eq(ms_updates_extent(MS_EXTENT_SCALAR, &t, 105), 1);
+    ck_assert_uint_eq(extent(MS_EXTENT_WHOLE, &t, 50), 50);
+    ck_assert_uint_eq(extent(MS_EXTENT_ROWS, &t, 105), 15);
+    ck_assert_uint_eq(extent(MS_EXTENT_COLUMNS, &t, 105), 21);
+    ck_assert_uint_eq(extent(MS_EXTENT_BLOCKS, &t, 256), 1);
+    ck_assert_uint_eq(extent(MS_EXTENT_BLOCKS, &t, 257), 2);
+    ck_assert_uint_eq(extent(MS_EXTENT_SCALAR, &t, 105), 1);
+    ck_assert_uint_eq(extent(MS_EXTENT_SQUARE, &t, 105), 3 * 25);
+    ck_assert_uint_eq(extent(MS_EXTENT_PROJECTOR, &t, 105), 3 * 2 * 5);
+    ck_assert_uint_eq(extent(MS_EXTENT_LOW, &t, 105), 3 * 2 * 7);
+    /* 5 = 4 + 1, 7 = 4 + 3: two blocks across each */
+    ck_assert_uint_eq(extent(MS_EXTENT_LEFT, &t, 105), 3 * 2 * (16 + 1));
+    ck_assert_uint_eq(extent(MS_EXTENT_RIGHT, &t, 105), 3 * 2 * (16 + 9));
+    ck_assert_uint_eq(extent(MS_EXTENT_ALL_LEFT, &t, 105), 0);
+    t = (ms_tensor){.n_dims = 4, .size = {3, 2, 1, 2}};
+    ck_assert_uint_eq(extent(MS_EXTENT_ALL_LEFT, &t, 12), 9);
+    ck_assert_uint_eq(extent(MS_EXTENT_ALL_RIGHT, &t, 12), 16);
+    t = (ms_tensor){.n_dims = 1, .size = {9}};
+    ck_assert_uint_eq(extent(MS_EXTENT_LEFT, &t, 9), 16 + 16 + 1);
+    t.size[0] = 0;
+    ck_assert_uint_eq(extent(MS_EXTENT_LEFT, &t, 0), 0);
 }
 END_TEST
 
