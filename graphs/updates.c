@@ -192,9 +192,9 @@ static word without_inner(word w, ms_step_op *op)
     if (!at)
         return w;
     word inner = {.at = at + 1, .n = w.n - (size_t)(at - w.at) - 1};
-    for (uint8_t i = MS_INNER_ROWS; i <= MS_INNER_RANK; i++)
+    for (uint32_t i = MS_INNER_ROWS; i <= MS_INNER_RANK; i++)
         if (is(inner, names[i]))
-            op->inner = i;
+            op->inner = (uint8_t)i;
     return (word){.at = w.at, .n = op->inner ? (size_t)(at - w.at) : 0};
 }
 
@@ -205,9 +205,9 @@ static bool read_name(const char **list, const char *prefix, ms_step_op *op)
     static const char *const conditions[] = {"", "decay", "narrow", "cpu"};
     word w = take(list, " ;");
 
-    for (uint8_t i = MS_WHEN_DECAYS; i <= MS_WHEN_CPU; i++)
+    for (uint32_t i = MS_WHEN_DECAYS; i <= MS_WHEN_CPU; i++)
         if (is(w, conditions[i]))
-            op->when = i;
+            op->when = (uint8_t)i;
     if (op->when != MS_WHEN_ALWAYS) {
         *list += strspn(*list, " ");
         w = take(list, " ;");

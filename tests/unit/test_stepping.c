@@ -144,6 +144,26 @@ START_TEST(keeps_and_takes)
 }
 END_TEST
 
+/* What inference has beside the weights does not grow with the layers. */
+START_TEST(inference_keeps_nothing)
+{
+    uint64_t beside[2];
+    for (unsigned i = 0; i < 2; i++) {
+        truth_begin();
+        const ms_result *r =
+            truth_run("gpt3 --sequence 64 --set mode=inference "
+                      "--set model.layers=%u",
+                      i == 0 ? 2u : 96u);
+        ck_assert_uint_eq(truth_rank(r)->saved_for_backward_bytes, 0);
+        ck_assert_uint_eq(truth_rank(r)->optimizer_state_bytes, 0);
+        beside[i] = truth_rank(r)->peak.allocated_bytes -
+                    truth_rank(r)->parameters_bytes;
+        truth_end();
+    }
+    ck_assert_uint_eq(beside[0], beside[1]);
+}
+END_TEST
+
 Suite *suite_stepping(void)
 {
     Suite *suite = suite_create("stepping");
@@ -151,6 +171,7 @@ Suite *suite_stepping(void)
     tcase_add_test(tcase, gradients_end_one_by_one);
     tcase_add_test(tcase, the_first_step_makes_the_state);
     tcase_add_test(tcase, clipping_takes_scalars);
+    tcase_add_test(tcase, inference_keeps_nothing);
     tcase_add_loop_test(tcase, keeps_and_takes, 0,
                         (int)(sizeof kept / sizeof *kept));
     suite_add_tcase(suite, tcase);

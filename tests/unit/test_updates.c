@@ -40,12 +40,13 @@ END_TEST
 static void read_all(const ms_optimizer_row *row, const ms_update *update)
 {
     for (int64_t impl = MS_IMPL_LOOP; impl <= MS_IMPL_FUSED; impl++)
-        for (uint8_t f = 0; f < MS_N_FRAMEWORKS; f++) {
+        for (uint32_t f = 0; f < MS_N_FRAMEWORKS; f++) {
             ms_read_update read;
             if (!ms_updates_has(row, impl))
                 continue;
-            ck_assert_msg(ms_updates_read(update, impl, f, &arena, &read),
-                          "%s, implementation %d", row->name, (int)impl);
+            ck_assert_msg(
+                ms_updates_read(update, impl, (uint8_t)f, &arena, &read),
+                "%s, implementation %d", row->name, (int)impl);
             ck_assert(read.n_ops > 0 || impl == MS_IMPL_FUSED);
         }
 }
