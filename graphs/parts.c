@@ -41,6 +41,20 @@ static uint32_t block_of(const ms_trace *trace, const ms_parameter *parameter)
                : MS_NONE;
 }
 
+/* FSDP1's optimizer (use_orig_params) sees of each parameter what lies in the
+ * rank's stretch of its block: this rank is the first, whose stretch begins
+ * with whole parameters. */
+static void cut_stretch(ms_trace *trace, uint32_t block, uint64_t stretch)
+{
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        ms_parameter *it = &trace->parameters[p];
+        if (block_of(trace, it) != block)
+            continue;
+        it->part = it->elements < stretch ? it->elements : stretch;
+        stretch -= it->part;
+    }
+}
+
 /* In a flat buffer a rank's part is a stretch: the parts of the parameters are
  * what of that stretch is theirs on average, and sum to it; the padding is the
  * last parameter's.  block: whose parameters, or EVERY. */
@@ -70,6 +84,8 @@ static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
     for (uint32_t p = 0; p < trace->n_parameters; p++)
         if (trace->parameters[p].owned > stretch)
             trace->parameters[p].owned = stretch;
+    if (block != EVERY)
+        cut_stretch(trace, block, stretch);
 }
 
 void ms_parts_split(ms_trace *trace)

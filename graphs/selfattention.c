@@ -65,7 +65,8 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
      .help = "one projection makes q, k and v (GPT-2), or one each (LLaMA)"},
     {.name = "complex",
      .type = MS_BOOL,
-     .help = "rotate as complex numbers, in fp32, as Meta's LLaMA code"},
+     .help = "rotate as complex numbers, in fp32, and repeat keys and values "
+             "for their queries, as Meta's LLaMA code"},
 };
 
 /* The sizes of a layer. */
@@ -228,12 +229,14 @@ static uint32_t eager_core(ms_trace *trace, const ms_layer *layer,
 static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
                                const sizes *n, uint32_t *qkv)
 {
-    if (trace->training->kernels == MS_FLASH)
-        return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2],
-                                  layer->field[ATTENTION_CAUSAL].b);
-    for (uint32_t i = 1; i < 3 && n->kv_heads != n->heads; i++)
+    bool flash = trace->training->kernels == MS_FLASH;
+    bool repeats = !flash || layer->field[ATTENTION_COMPLEX].b;
+    for (uint32_t i = 1; i < 3 && repeats && n->kv_heads != n->heads; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
                                  repeat_heads(trace, qkv[i], n->heads));
+    if (flash)
+        return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2],
+                                  layer->field[ATTENTION_CAUSAL].b);
     if (trace->training->kernels == MS_EFFICIENT)
         return ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2],
                                       layer->field[ATTENTION_CAUSAL].b);

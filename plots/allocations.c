@@ -74,7 +74,7 @@ static void put_next(allocations *a)
     const ms_request *request = &a->list[a->at++];
     const ms_row *row = &a->plan->row[request->row];
     uint64_t numbers[] = {request->row, row->bytes,
-                          ms_active_home(a->plan, row)};
+                          ms_active_memory(a->plan, row)};
     switch (request->kind) {
     case MS_REQUEST_ALLOC:
         put_numbers(&a->text, 'a', numbers, numbers[2] > 0 ? 3 : 2);

@@ -2,7 +2,7 @@
 #ifndef MS_SIM_POOLED_H
 #define MS_SIM_POOLED_H
 
-/* Steps through PyTorch's caching allocator (sim/pools/torch.h): construction,
+/* Steps through a memory pool (sim/pools/pool.h): construction,
  * a first step if there is one, then the timeline's step again and again
  * through one pool.  Include sim/sim.h, the door.
  *
@@ -11,22 +11,26 @@
  * is, the rest is freed in between (zero_grad, the loop's variables), when the
  * streams have come to rest.  A row that other streams used is recorded for
  * them: it is freed when the host, at a later request, sees them past what was
- * issued to them before the free (specs/allocator.md 8). */
+ * issued to them before the free (specs/allocator.md 8).
+ *
+ * MS_POOL_ARENA is no pool: one step, steady or first, whose places are planned
+ * ahead (planned.c); steps and early do not count. */
 
 #include "sim/base.h"
-#include "sim/pools/torch.h"
+#include "sim/pools/pool.h"
 
 struct ms_timeline;
 struct ms_machine;
 
 typedef struct ms_pooled_setup {
     ms_torch_setup torch; /* total_bytes, base_bytes: from the machine */
+    ms_heap_options heap; /* of another pool than torch */
     double fraction;      /* of the device that the process may take; 0: all */
     uint32_t steps;       /* > 0; the first of several is of its own */
 } ms_pooled_setup;
 
-/* Where PyTorch raises torch.cuda.OutOfMemoryError, and what its message
- * says then. */
+/* Where the pool is out of memory (torch: PyTorch raises
+ * torch.cuda.OutOfMemoryError), and what its message says then. */
 typedef struct ms_pooled_oom {
     uint32_t step; /* from 1; 0: in construction */
     uint8_t rank;
@@ -48,6 +52,8 @@ typedef struct ms_pooled_rank {
     uint64_t segments, device_allocs, device_frees; /* held at the end; calls in
                                                        the step */
     uint64_t retries, requests;                     /* in all steps */
+    ms_pool_stats told;                             /* at the end; copies in
+                                                       the step */
     struct ms_pooled_moment {
         uint32_t op; /* MS_NONE: nothing was allocated */
         uint64_t reserved_bytes, allocated_bytes, idle_bytes,

@@ -334,6 +334,19 @@ static void put_lack(ms_text *text, const ms_report *report)
     ms_text_add(text, "}");
 }
 
+/* What not every pool has. */
+static void put_told(ms_text *text, uint8_t kind, const ms_pool_stats *told)
+{
+    bool heap = kind > MS_POOL_TORCH && kind < MS_POOL_N_TYPES;
+    bool moves = kind == MS_POOL_CONTIGUOUS;
+    key(text, "touched_bytes");
+    put_level(text, heap ? told->touched_bytes : UINT64_MAX);
+    key(text, "moves");
+    put_level(text, moves ? told->moves : UINT64_MAX);
+    key(text, "moved_bytes");
+    put_level(text, moves ? told->moved_bytes : UINT64_MAX);
+}
+
 /* The rank that the top of the report is of. */
 static void put_pool(ms_text *text, const ms_report *report)
 {
@@ -341,10 +354,15 @@ static void put_pool(ms_text *text, const ms_report *report)
     const ms_pooled_rank *rank = &pooled->ranks[report->worst];
     const struct ms_pooled_moment *at = &rank->at_peak;
     const ms_pooled_oom *oom = &pooled->lack;
+    uint8_t kind = pooled->setup.heap.kind;
     key(text, "pool");
     ms_text_add(text, "{");
     first_key(text, "version");
-    put_string(text, ms_torch_versions[pooled->setup.torch.version]);
+    put_string(text, kind == MS_POOL_TORCH
+                         ? ms_torch_versions[pooled->setup.torch.version]
+                         : NULL);
+    key(text, "kind");
+    put_string(text, ms_pool_types[kind]);
     key(text, "steps");
     ms_text_u64(text, pooled->setup.steps);
     key(text, "allocated_peak_bytes");
@@ -359,6 +377,7 @@ static void put_pool(ms_text *text, const ms_report *report)
     ms_text_u64(text, rank->retries);
     key(text, "requests");
     ms_text_u64(text, rank->requests);
+    put_told(text, kind, &rank->told);
     key(text, "at_peak");
     PUT_FIELDS(text, {"reserved_bytes", at->reserved_bytes},
                {"allocated_bytes", at->allocated_bytes},

@@ -18,9 +18,9 @@
 /* The recorded answers hold only for the allocator that was recorded. */
 static bool follows(const ms_alloc_run *run, const ms_alloc_pool *pool)
 {
-    return run->source.is_recorded && pool->as.conf[0] == '\0' &&
-           pool->as.policy < 0 && pool->as.fraction <= 0 &&
-           run->memory_bytes == 0;
+    return run->source.is_recorded && pool->as.heap.kind == MS_POOL_TORCH &&
+           pool->as.conf[0] == '\0' && pool->as.policy < 0 &&
+           pool->as.fraction <= 0 && run->memory_bytes == 0;
 }
 
 static ms_err device_bytes(ms_alloc_run *run, uint64_t *bytes, ms_fault *fault)
@@ -39,7 +39,7 @@ static ms_err set_up(const ms_alloc_run *run, ms_alloc_pool *pool,
                      uint64_t bytes, ms_fault *fault)
 {
     const ms_alloctext_head *head = &run->head;
-    ms_torch_setup *setup = &pool->setup;
+    ms_torch_setup *setup = &pool->setup.torch;
     char where[256];
     int policy = pool->as.policy >= 0 ? pool->as.policy
                  : head->policy >= 0  ? head->policy
@@ -50,6 +50,9 @@ static ms_err set_up(const ms_alloc_run *run, ms_alloc_pool *pool,
     setup->policy = (ms_torch_policy)policy;
     if (version >= 0)
         setup->version = (ms_torch_version)version;
+    pool->setup.heap = pool->as.heap;
+    if (pool->as.heap.kind != MS_POOL_TORCH)
+        return MS_OK; /* the rest is PyTorch's */
     if (follows(run, pool))
         setup->policy = MS_TORCH_GIVEN;
     snprintf(where, sizeof where, run->conf_line > 0 ? "%.200s:%u" : "%.200s",
@@ -77,7 +80,7 @@ static ms_err start(ms_alloc_run *run, ms_fault *fault)
             MS_TRY(ms_allocplay_start(&pool->follow.play, &pool->setup,
                                       run->keep, fault));
         if (pool->as.fraction > 0)
-            ms_torch_set_fraction(pool->follow.play.pool, pool->as.fraction);
+            ms_pool_set_fraction(pool->follow.play.pool, pool->as.fraction);
         /* On a smaller device than the trace's, that is out of memory. */
         if (run->head.total_bytes > 0)
             pool->follow.play.device_bytes = run->head.total_bytes;

@@ -113,7 +113,7 @@ uint64_t ms_alloc_leaks_growth(const ms_alloc_leaks *leaks, uint32_t group);
 
 typedef struct ms_alloc_pool {
     ms_allocator as;
-    ms_torch_setup setup;  /* what came of it and of the headers */
+    ms_pool_setup setup;   /* what came of it and of the headers */
     ms_allocfollow follow; /* follow.play: the pool */
 } ms_alloc_pool;
 

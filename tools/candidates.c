@@ -305,7 +305,12 @@ static void offer_shells(const typing *t)
 
 static void offer_allocators(const typing *t)
 {
-    offer(t, "torch", "", "PyTorch's caching allocator");
+    static const char *const words[MS_POOL_N_TYPES + 1] = {
+        "PyTorch's caching allocator", "TensorFlow's allocator",
+        "powers of two, halved and joined",
+        "DeepSpeed's buffer that is defragmented", "planned ahead"};
+    for (uint32_t i = 0; i <= MS_POOL_N_TYPES; i++)
+        offer(t, ms_pool_types[i], "", words[i]);
 }
 
 /* What is offered for the name that stands for a value in the help. */

@@ -170,7 +170,7 @@ void ms_help_texts_exit(ms_text *text)
         {3, "bad input: a model, program, result or trace file, a plugin"},
         {4, "system: a file cannot be read or written, out of memory"},
         {5, "gnuplot is missing or failed; data outputs are written"},
-        {6, "no plan satisfies the request"},
+        {6, "no plan satisfies the request, or none was found"},
         {130, "interrupted (143: terminated)"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -222,7 +222,13 @@ static const ms_key oom_rows[] = {MS_KEYS_COUNT("step"),
 static const ms_keys oom = MS_KEYS_OBJECT("pool_oom", oom_rows);
 
 static const ms_key pool_rows[] = {
-    MS_KEYS_TEXT("version"),
+    {.name = "version",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "PyTorch's, of torch"},
+    {.name = "kind",
+     .type = MS_KEY_WORD,
+     .words = "torch|bfc|buddy|contiguous|arena"},
     MS_KEYS_COUNT("steps"),
     MS_KEYS_COUNT("allocated_peak_bytes"),
     MS_KEYS_COUNT("segments"),
@@ -230,6 +236,17 @@ static const ms_key pool_rows[] = {
     MS_KEYS_COUNT("device_frees"),
     MS_KEYS_COUNT("retries"),
     MS_KEYS_COUNT("requests"),
+    {.name = "touched_bytes",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help =
+         "of bfc, buddy and contiguous: reserved, up to the highest address "
+         "that was ever handed out in each segment"},
+    {.name = "moves",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help = "of contiguous: blocks that the step moves to defragment"},
+    MS_KEYS_COUNT_OR_NULL("moved_bytes"),
     {.name = "at_peak",
      .type = MS_KEY_OBJECT,
      .of = &moment,
@@ -239,8 +256,9 @@ static const ms_key pool_rows[] = {
      .type = MS_KEY_OBJECT,
      .null = true,
      .of = &oom,
-     .help = "what PyTorch's message says; step 0 is construction; the rest is "
-             "then of a device with memory enough"}};
+     .help =
+         "what the pool's message says; step 0 is construction; the rest is "
+         "then of a device with memory enough"}};
 static const ms_keys pool = MS_KEYS_OBJECT("pool", pool_rows);
 
 static const ms_key flops_rows[] = {

@@ -22,21 +22,23 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "ALLOCATOR",
      .help = "torch[,option=value...], options as in PYTORCH_CUDA_ALLOC_CONF, "
-             "and version, va, fraction; or arena[,order=...]: a static plan "
-             "(memsim help traces); repeat it to compare"},
+             "and version, va, fraction; bfc (TensorFlow's), buddy, contiguous "
+             "(DeepSpeed's); or arena[,order=...]: a static plan (memsim help "
+             "traces); repeat it to compare"},
     {.id = MS_OPTION_ALLOCATOR,
      .name = "allocator",
      .commands = STEPS,
      .takes = MS_TAKES_VALUE,
      .value = "ALLOCATOR",
      .help = "exact (default), or torch[,option=value...]: PyTorch's, what it "
-             "reserves and where it is out of memory (memsim help traces)"},
+             "reserves and where it is out of memory; bfc, buddy, contiguous; "
+             "arena: planned ahead (memsim help traces)"},
     {.id = MS_OPTION_STEPS,
      .name = "steps",
      .commands = STEPS,
      .takes = MS_TAKES_VALUE,
      .value = "N",
-     .help = "steps through --allocator torch, the last is reported (3): the "
+     .help = "steps through --allocator, the last is reported (3): the "
              "first of several creates the optimizer state"},
     {.id = MS_OPTION_LEAKS,
      .name = "leaks",

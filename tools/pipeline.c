@@ -281,15 +281,20 @@ static ms_torch_version torch_version(const ms_training *training)
     }
 }
 
-/* A fraction bounds what the process reserves, besides the context. */
-static void bound_fraction(const ms_pooled_setup *setup, ms_machine *machine)
+/* A fraction, a limit or a size bounds what the process reserves, besides the
+ * context. */
+static void bound_pool(const ms_pooled_setup *setup, ms_machine *machine)
 {
-    uint64_t bytes =
-        (uint64_t)(setup->fraction * (double)setup->torch.total_bytes) +
-        machine->context_bytes;
-    if (setup->fraction > 0 && setup->fraction < 1 &&
-        bytes < machine->capacity_bytes)
-        machine->capacity_bytes = bytes;
+    uint64_t bytes = UINT64_MAX;
+    if (setup->heap.limit_bytes > 0)
+        bytes = setup->heap.limit_bytes;
+    else if (setup->heap.size_bytes > 0)
+        bytes = setup->heap.size_bytes;
+    else if (setup->fraction > 0 && setup->fraction < 1)
+        bytes = (uint64_t)(setup->fraction * (double)setup->torch.total_bytes);
+    if (bytes != UINT64_MAX &&
+        bytes + machine->context_bytes < machine->capacity_bytes)
+        machine->capacity_bytes = bytes + machine->context_bytes;
 }
 
 /* The pool's part of the device, which bounds what there is for the process. */
@@ -301,7 +306,7 @@ static ms_err set_pool(const ms_job *job, ms_result *result,
     bool first = result->training.step == FIRST_STEP;
     if (machine->book_device || result->training.device == 1)
         return ms_fail(fault, MS_EUSAGE, "--allocator", "leave it out",
-                       "PyTorch's allocator is that of CUDA%s",
+                       "allocators are those of CUDA%s",
                        machine->book_device ? ", uvm is without one" : "");
     if (first && job->steps > 1)
         return ms_fail(fault, MS_EUSAGE, "--steps", "leave one of the two out",
@@ -313,13 +318,19 @@ static ms_err set_pool(const ms_job *job, ms_result *result,
     if (setup->fraction <= 0)
         setup->fraction = torch->options.fraction;
     setup->steps = job->steps > 0 ? job->steps : first ? 1 : DEFAULT_STEPS;
+    if (setup->heap.kind == MS_POOL_ARENA) {
+        if (job->steps > 1)
+            return ms_fail(fault, MS_EUSAGE, "--steps", "leave it out",
+                           "a static plan is of one step");
+        setup->steps = 1;
+    }
     torch->total_bytes = machine->capacity_bytes;
     torch->base_bytes = machine->context_bytes;
     if (torch->total_bytes > MS_TORCH_MOST_BYTES)
         torch->total_bytes = MS_TORCH_MOST_BYTES;
     if (torch->base_bytes > torch->total_bytes)
         torch->base_bytes = torch->total_bytes;
-    bound_fraction(setup, machine);
+    bound_pool(setup, machine);
     return MS_OK;
 }
 

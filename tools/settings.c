@@ -154,7 +154,7 @@ static ms_err check_pool(const ms_job *job, ms_fault *fault)
     if (job->allocator == NULL || !job->book_device)
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, "--allocator", "leave one of the two out",
-                   "PyTorch's allocator works in host issue order, \"%s\" "
+                   "an allocator works in host issue order, \"%s\" "
                    "books memory by device time",
                    job->wall ? "--wall" : "--book device");
 }

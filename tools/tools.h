@@ -175,11 +175,12 @@ ms_err ms_plugin_load(const ms_arguments *arguments, ms_arena *arena,
 /* ---- allocator.c: memory pools by name ----------------------------------- */
 
 typedef struct ms_allocator {
-    const char *spec;    /* as given: "torch,expandable_segments=True" */
-    bool exact;          /* no pool; what follows is for others */
-    const char *conf;    /* of it, as PYTORCH_CUDA_ALLOC_CONF */
-    int version, policy; /* of it; -1: not said */
-    double fraction;     /* of it; 0: not said */
+    const char *spec;     /* as given: "torch,expandable_segments=True" */
+    bool exact;           /* no pool; what follows is for others */
+    ms_heap_options heap; /* kind; what follows is for torch but policy */
+    const char *conf;     /* of it, as PYTORCH_CUDA_ALLOC_CONF */
+    int version, policy;  /* of it; -1: not said */
+    double fraction;      /* of it; 0: not said */
 } ms_allocator;
 /* Faults: MS_EUSAGE, the word that is wrong.  conf is not read yet. */
 ms_err ms_allocator_read(const char *spec, ms_arena *arena,

@@ -13,6 +13,9 @@
  *                                 figure: where each op slows the others
  *     torch_train_ns_per_op 100   a malloc or free of the torch pool
  *     placement_7000_ms      50   a static plan, greedy by size
+ *     exact_ms            71600   CPU: plans within the capacity for all files
+ *                                 of minimalloc, exact_A ... exact_K; where
+ *                                 MEMSIM_TRUTH has them
  *     offload_ms             20   GPT-3 175B with ZeRO-3, offload to the disk
  * and checkpoints: lower, policies, expand, replay, measure; its parts per op
  * and event below choices_1000_ms      1000   program, expand, replay of one
@@ -32,6 +35,7 @@
 #include "graphs/graphs.h"
 #include "policies/policies.h"
 #include "tests/bench/ops.h"
+#include "tests/bench/plans.h"
 #include "tests/bench/pools.h"
 #include "tests/bench/streams.h"
 #include "tools/tools.h"
@@ -318,7 +322,8 @@ static void bench_offload(void)
 }
 
 /* Traces of tests/truth/allocator; a path in MEMSIM_BENCH_TRACE, too. */
-static void bench_pools(const char *label, const char *path)
+static void bench_pools(const char *label, const char *path,
+                        ms_heap_options heap)
 {
     struct times times = {.n = MAX_RUNS};
     ms_arena keep = {0}, trial = {0};
@@ -328,6 +333,7 @@ static void bench_pools(const char *label, const char *path)
         fprintf(stderr, "memsim-bench: %s: cannot read\n", path);
         exit(EXIT_FAILURE);
     }
+    trace.setup.heap = heap;
     for (size_t i = 0; i <= times.n; i++) {
         ms_arena_reset(&trial);
         double t0 = now_ns();
@@ -339,15 +345,24 @@ static void bench_pools(const char *label, const char *path)
     ms_arena_free(&keep);
 }
 
-static void bench_torch(void)
+static void bench_every_pool(void)
 {
+    static const char train[] =
+        MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_default.txt";
+    static const char lack[] =
+        MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_fp32_oom.txt";
     const char *more = getenv("MEMSIM_BENCH_TRACE");
-    bench_pools("torch_train_ns_per_op",
-                MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_default.txt");
-    bench_pools("torch_train_oom_ns_per_op",
-                MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_fp32_oom.txt");
+    ms_heap_options torch = {.kind = MS_POOL_TORCH};
+    bench_pools("torch_train_ns_per_op", train, torch);
+    bench_pools("torch_train_oom_ns_per_op", lack, torch);
+    bench_pools("bfc_train_ns_per_op", train,
+                (ms_heap_options){.kind = MS_POOL_BFC, .allow_growth = true});
+    bench_pools("buddy_train_ns_per_op", train,
+                (ms_heap_options){.kind = MS_POOL_BUDDY});
+    bench_pools("contiguous_train_ns_per_op", train,
+                (ms_heap_options){.kind = MS_POOL_CONTIGUOUS});
     if (more != NULL)
-        bench_pools("torch_more_ns_per_op", more);
+        bench_pools("torch_more_ns_per_op", more, torch);
 }
 
 /* Half of them short, as temporaries are, a half long, as what is saved. */
@@ -430,6 +445,20 @@ static void bench_processes(const char *label, const char *const *argv,
 }
 
 #define MANY "run", "gpt3.json", "--batch=128", "-p", "microbatch:128", "-q"
+
+static void bench_exact(void)
+{
+    struct times all = {.n = 1};
+    for (const char *letter = BENCH_PLANS; *letter != '\0'; letter++) {
+        char label[] = {'e', 'x', 'a', 'c', 't', '_', *letter, '\0'};
+        struct times times = {.n = 1};
+        if (!bench_plans_search(*letter, &times.ns[0]))
+            return;
+        print_times(label, &times, 1e6);
+        all.ns[0] += times.ns[0];
+    }
+    print_times("exact_ms", &all, 1e6);
+}
 
 static void bench_record(void)
 {
@@ -558,8 +587,9 @@ int main(int argc, char **argv)
     bench_streams("streams_ns_per_event", false);
     bench_streams("streams_slowed_ns_per_event", true);
     bench_offload();
-    bench_torch();
+    bench_every_pool();
     bench_placement();
+    bench_exact();
     bench_record();
     bench_choices();
     if (argc > 1) {

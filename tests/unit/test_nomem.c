@@ -37,6 +37,9 @@ static const char *const jobs[][MOST_WORDS] = {
      "--set=lora.targets=all"},
     {"mlp.json", "--optimizer=adafactor", "--set=training.clip_norm=1"},
     {"mlp.json", "--set=training.optimizer_in_backward=yes"},
+    {"mlp.json", "--allocator=bfc,allow_growth=true", "--memory=600MiB"},
+    {"mlp.json", "--allocator=contiguous", "--steps=2"},
+    {"mlp.json", "--allocator=arena"},
     {"parameters.json", "--hiden=1"}, /* faults run out of memory, too */
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))
@@ -228,6 +231,9 @@ static const char *const traces[][MOST_WORDS] = {
     {"alloc.txt", "--csv=/dev/null", "--json"},
     {"alloc.txt", "--allocator=torch", "--allocator",
      "torch,expandable_segments=True"},
+    {"alloc.txt", "--allocator=bfc,allow_growth=true", "--allocator=buddy",
+     "--allocator=contiguous", "--json"},
+    {"recorded.json", "--allocator=contiguous", "--allocator=bfc"},
     {"recorded.json", "--csv=/dev/null"},
     {"expandable.json", "--json"},
     {"snapshot.pickle", "--allocator=torch,version=2.4"},
@@ -236,6 +242,9 @@ static const char *const traces[][MOST_WORDS] = {
     {"alloc.txt", "--allocator=arena,order=best", "--csv=/dev/null"},
     {"buffers.csv", "--allocator=arena,order=exact", "--json"},
     {"recorded.json", "--allocator=arena"},
+    {"buffers.csv", "--allocator=arena,order=exact,capacity=13288"},
+    {"buffers.csv", "--allocator=arena,order=objects"},
+    {"buffers.csv", "--allocator=arena,order=objects-flow", "--json"},
 };
 #define N_TRACES ((int)(sizeof traces / sizeof traces[0]))
 
