@@ -112,7 +112,8 @@ check '' nosuch ''
 check 'inspect' ins
 check '--precision' run gpt2 --pre
 check '--precision' inspect --device h100 --pre
-check '--precision=fp32 --precision=fp16-mixed --precision=fp16' run --precision=fp
+check '--precision=fp32 --precision=fp16-mixed --precision=fp16' \
+    run --precision=fp
 check 'graph policy program plan events' run --dump ''
 check 'model' inspect --dump ''
 check '-pmicrobatch:' run -pmi
