@@ -117,14 +117,32 @@ static void put_head(allocations *a)
     put_words(text, "model", names->model);
     put_words(text, "device", names->device);
     put_words(text, "policy", names->policy);
-    ms_text_add(text, "# rank %u\n# va down\n", a->of->rank);
-    if (!holds_each(a))
-        return;
-    ms_text_add(text, "# total_bytes ");
-    ms_text_u64(text, a->of->capacity_bytes);
-    ms_text_add(text, "\n# base_used ");
-    ms_text_u64(text, a->of->context_bytes);
-    ms_text_put(text, "\n", 1);
+    const ms_pooled *pooled = a->of->line->pooled;
+    ms_torch_policy policy = MS_TORCH_DOWN;
+    if (pooled != NULL)
+        policy = pooled->setup.torch.policy;
+    ms_text_add(text, "# rank %u\n# va %s\n", a->of->rank,
+                ms_torch_policies[policy]);
+    if (pooled != NULL && pooled->setup.heap.kind == MS_POOL_TORCH)
+        ms_text_add(text, "# version %s\n",
+                    ms_torch_versions[pooled->setup.torch.version]);
+    if (a->of->conf != NULL && a->of->conf[0] != '\0')
+        ms_text_add(text, "# conf %s\n", a->of->conf);
+    uint64_t total_bytes = a->of->capacity_bytes;
+    uint64_t base_bytes = a->of->context_bytes;
+    if (pooled != NULL) { /* before what a fraction leaves */
+        total_bytes = pooled->setup.torch.total_bytes;
+        base_bytes = pooled->setup.torch.base_bytes;
+    }
+    if (holds_each(a)) {
+        ms_text_add(text, "# total_bytes ");
+        ms_text_u64(text, total_bytes);
+        ms_text_add(text, "\n# base_used ");
+        ms_text_u64(text, base_bytes);
+        ms_text_put(text, "\n", 1);
+    }
+    if (pooled != NULL && pooled->setup.fraction > 0)
+        ms_text_add(text, "m %.17g\n", pooled->setup.fraction);
 }
 
 static bool next(void *of, const char **bytes, size_t *length)

@@ -198,7 +198,41 @@ static ms_err place_all(planned *p)
     return MS_OK;
 }
 
-static ms_err plan_rank(planned *p, const ms_machine *machine, uint8_t rank)
+static void tell(ms_addressmap *map, ms_torch_action action, uint64_t address,
+                 uint64_t bytes)
+{
+    ms_torch_entry entry = {
+        .address = address, .bytes = bytes, .action = action};
+    ms_addressmap_log(map, &entry);
+}
+
+/* Where the rows lie, if somebody asks. */
+static ms_err tell_places(const planned *p, uint8_t rank, ms_arena *arena)
+{
+    ms_addressmap *map = p->out->maps ? &p->out->maps[rank] : NULL;
+    if (map == NULL)
+        return MS_OK;
+    MS_TRY(ms_addressmap_start(map, NULL, arena, p->fault));
+    tell(map, MS_TORCH_SEGMENT_ALLOC, 0, p->rank->reserved_peak_bytes);
+    for (uint32_t i = 0; i < p->n_list; i++) {
+        const ms_request *request = &p->list[i];
+        uint64_t offset = p->offsets[p->of_row[request->row]];
+        map->now = p->line->step_ns > 0 ? request->t_ns : i;
+        if (request->kind == MS_REQUEST_ALLOC)
+            ms_addressmap_take(map, offset, rounded(p, request->row),
+                               request->row);
+        if (request->kind == MS_REQUEST_FREE ||
+            request->kind == MS_REQUEST_FREE_LATER)
+            tell(map, MS_TORCH_FREE_REQUESTED, offset, 0);
+        if (request->kind == MS_REQUEST_FREE ||
+            request->kind == MS_REQUEST_COMPLETED)
+            tell(map, MS_TORCH_FREE_COMPLETED, offset, 0);
+    }
+    return ms_addressmap_close(map, p->fault);
+}
+
+static ms_err plan_rank(planned *p, const ms_machine *machine, uint8_t rank,
+                        ms_arena *arena)
 {
     const ms_torch_setup *device = &p->out->setup.torch;
     ms_request *list;
@@ -216,7 +250,7 @@ static ms_err plan_rank(planned *p, const ms_machine *machine, uint8_t rank)
     uint64_t most_bytes = device->total_bytes - device->base_bytes;
     if (!p->out->oom && p->rank->reserved_peak_bytes > most_bytes)
         find_lack(p, most_bytes);
-    return MS_OK;
+    return tell_places(p, rank, arena);
 }
 
 /* The buffer is there from the first request of the rank on. */
@@ -253,7 +287,7 @@ ms_err ms_planned_run(const ms_machine *machine, ms_arena *arena,
                      .rank = &out->ranks[rank],
                      .trial = &trial,
                      .fault = fault};
-        err = plan_rank(&p, machine, rank);
+        err = plan_rank(&p, machine, rank, arena);
         ms_arena_reset(&trial);
     }
     ms_arena_free(&trial);

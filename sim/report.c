@@ -334,6 +334,44 @@ static void put_lack(ms_text *text, const ms_report *report)
     ms_text_add(text, "}");
 }
 
+static void put_or_null(ms_text *text, uint64_t number)
+{
+    if (number > 0)
+        ms_text_u64(text, number);
+    else
+        ms_text_add(text, "null");
+}
+
+static void put_steps(ms_text *text, const ms_pooled *pooled, uint8_t rank)
+{
+    uint32_t n = pooled->n_kinds;
+    key(text, "by_step");
+    for (uint32_t k = 0; k < pooled->setup.steps; k++) {
+        const ms_pooled_step *step =
+            &pooled->steps[(size_t)k * pooled->n_ranks + rank];
+        ms_pooled_kind kind = {0};
+        if (n > 0)
+            kind = pooled->kinds[k % n];
+        ms_text_add(text, k == 0 ? "[{" : ", {");
+        first_key(text, "batch");
+        put_or_null(text, kind.batch);
+        key(text, "sequence");
+        put_or_null(text, kind.sequence);
+        key(text, "peak");
+        PUT_FIELDS(text, {"allocated_bytes", step->allocated_peak_bytes},
+                   {"reserved_bytes", step->reserved_peak_bytes});
+        key(text, "at_end");
+        PUT_FIELDS(text, {"reserved_bytes", step->reserved_bytes},
+                   {"segments", step->segments});
+        key(text, "calls");
+        PUT_FIELDS(text, {"device_allocs", step->device_allocs},
+                   {"device_frees", step->device_frees},
+                   {"retries", step->retries});
+        ms_text_add(text, "}");
+    }
+    ms_text_add(text, "]");
+}
+
 /* What not every pool has. */
 static void put_told(ms_text *text, uint8_t kind, const ms_pool_stats *told)
 {
@@ -377,6 +415,9 @@ static void put_pool(ms_text *text, const ms_report *report)
     ms_text_u64(text, rank->retries);
     key(text, "requests");
     ms_text_u64(text, rank->requests);
+    key(text, "reserved_most_bytes");
+    ms_text_u64(text, rank->reserved_most_bytes);
+    put_steps(text, pooled, report->worst);
     put_told(text, kind, &rank->told);
     key(text, "at_peak");
     PUT_FIELDS(text, {"reserved_bytes", at->reserved_bytes},

@@ -158,9 +158,11 @@ static ms_err read_plans(const ms_arguments *arguments, ms_alloc_arena *run,
 }
 
 /* What a static plan has no use for, too. */
-static ms_err check_outputs(const ms_arguments *arguments,
-                            const ms_alloc_arena *run, ms_fault *fault)
+static ms_err check_outputs(const ms_hall *hall, const ms_alloc_arena *run,
+                            ms_fault *fault)
 {
+    const ms_arguments *arguments = hall->arguments;
+    ms_picture figure;
     if (ms_options_value(arguments, MS_OPTION_LEAKS) != NULL)
         return ms_fail(fault, MS_EUSAGE, "--leaks", "leave one of the two out",
                        "a static plan has no successive steps");
@@ -168,7 +170,12 @@ static ms_err check_outputs(const ms_arguments *arguments,
         return ms_fail(fault, MS_EUSAGE, "--memory",
                        "arena,order=exact,capacity=SIZE",
                        "arena knows no device");
-    return ms_alloc_check_outputs(arguments, run->n_plans, fault);
+    MS_TRY(ms_alloc_check_outputs(hall, run->n_plans, &figure, fault));
+    return figure.path == NULL
+               ? MS_OK
+               : ms_fail(fault, MS_EUSAGE, "--plot",
+                         "--csv writes its offsets, for other tools to draw",
+                         "of a static plan there is no figure");
 }
 
 static ms_err write_csv(const ms_alloc_arena *run, const char *path,
@@ -236,7 +243,7 @@ ms_err ms_alloc_arena_command(const ms_hall *hall, ms_fault *fault)
     const ms_arguments *arguments = hall->arguments;
     ms_alloc_arena run = {.name = ""};
     MS_TRY(read_plans(arguments, &run, hall->keep, fault));
-    MS_TRY(check_outputs(arguments, &run, fault));
+    MS_TRY(check_outputs(hall, &run, fault));
     MS_TRY(ms_alloc_lives_read(arguments->operands[0], hall->keep, &run.name,
                                &run.list, fault));
     MS_TRY(ms_placement_bound(run.list.buffers, run.list.n, hall->trial,

@@ -158,6 +158,39 @@ static void put_recorded(const ms_allocfollow *follow, ms_text *text)
     ms_text_put(text, "}", 1);
 }
 
+ms_alloc_held ms_alloc_data_held(const ms_alloc_run *run)
+{
+    const ms_recording *recording = &run->source.recording;
+    ms_alloc_held held = {0};
+    if (!run->source.is_recorded)
+        return held;
+    for (uint32_t i = 0; i < recording->n_start; i++) {
+        const ms_recording_segment *segment = &recording->start[i];
+        held.reserved_bytes += segment->bytes;
+        for (uint32_t k = 0; k < segment->n_blocks; k++) {
+            const ms_recording_block *block =
+                &recording->blocks[segment->blocks_at + k];
+            if (block->state == MS_TORCH_INACTIVE)
+                continue;
+            held.blocks++;
+            held.bytes += block->bytes;
+        }
+    }
+    return held;
+}
+
+static void put_held(const ms_alloc_run *run, ms_text *text)
+{
+    ms_alloc_held held = ms_alloc_data_held(run);
+    if (!run->source.is_recorded)
+        return;
+    ms_text_add(text, ",\n \"held_at_start\": {\"blocks\": ");
+    ms_text_u64(text, held.blocks);
+    put_number(text, "bytes", held.bytes);
+    put_number(text, "reserved_bytes", held.reserved_bytes);
+    ms_text_add(text, ", \"anew\": %s}", run->anew ? "true" : "false");
+}
+
 static ms_err put_pool(const ms_alloc_run *run, const ms_alloc_pool *pool,
                        ms_text *text, ms_fault *fault)
 {
@@ -255,6 +288,7 @@ ms_err ms_alloc_data_json(const ms_alloc_run *run, ms_text *text,
     put_number(text, "device_bytes", run->pools[0].setup.torch.total_bytes);
     put_number(text, "base_bytes", run->pools[0].setup.torch.base_bytes);
     put_word(text, "conf", run->head.conf);
+    put_held(run, text);
     ms_text_add(text, ",\n \"allocators\": [\n");
     for (uint32_t i = 0; i < run->n_pools; i++) {
         MS_TRY(put_pool(run, &run->pools[i], text, fault));

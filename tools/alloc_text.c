@@ -2,12 +2,14 @@
 /* memsim alloc for people: a column for each allocator. */
 
 #include "tools/alloc.h"
+#include "tools/explain.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define LABEL_COLUMNS 24u
 #define COLUMN 14u
+#define START_INDENT 19u
 
 typedef struct cell {
     char s[40];
@@ -284,6 +286,31 @@ static void put_steps(const ms_alloc_leaks *leaks, ms_text *text)
                                                 : "told by resets of peaks");
 }
 
+/* Segments that are there at the start were made by the allocator that was
+ * recorded: the options of others do not reach what is held in them. */
+static void put_start(const ms_alloc_run *run, ms_text *text)
+{
+    ms_alloc_held held = ms_alloc_data_held(run);
+    bool other = false;
+    for (uint32_t i = 0; i < run->n_pools; i++)
+        other |= !run->pools[i].follow.given &&
+                 run->pools[i].setup.heap.kind == MS_POOL_TORCH;
+    if (!other || held.blocks == 0)
+        return;
+    ms_text words = {.arena = text->arena};
+    ms_text_add(&words, "%s in %s block%s ", ms_quantity_size(held.bytes).s,
+                ms_quantity_count(held.blocks).s, held.blocks == 1 ? "" : "s");
+    if (run->anew)
+        ms_text_add(&words, "allocated anew, in the order of addresses, where "
+                            "options differ from the recorded ones");
+    else
+        ms_text_add(&words,
+                    "stay in the segments that were recorded (%s), which other "
+                    "options do not reach; --anew allocates them again",
+                    ms_quantity_size(held.reserved_bytes).s);
+    ms_tell_words("held at the start:", START_INDENT, &words, text);
+}
+
 static void put_leak(const ms_alloc_run *run, uint32_t g, ms_text *text)
 {
     const ms_alloc_leaks *leaks = run->leaks;
@@ -349,6 +376,7 @@ void ms_alloc_text_write(const ms_alloc_run *run, const ms_style *style,
         put_oom(run, &views[i], i + 1, text);
     for (uint32_t i = 0; i < run->n_pools; i++)
         put_recorded(run, &views[i], style, text);
+    put_start(run, text);
     if (run->leaks != NULL)
         put_leaks(run, style, text);
 }

@@ -96,14 +96,16 @@ void ms_help_texts_grid(ms_text *text)
         "each point of",
         "the product; the last key varies fastest.",
         "",
-        "KEY     policy, device, gpus, memory; batch, sequence and the other "
-        "settings of",
-        "        memsim help training; graph.KEY; model.KEY.  It takes the "
-        "place of the",
-        "        option of that name, but policies join those of -p.",
+        "KEY     policy, device, gpus, memory, allocator, steps, lengths; "
+        "batch, sequence",
+        "        and the other settings of memsim help training; graph.KEY; "
+        "model.KEY.  It",
+        "        takes the place of the option of that name, but policies "
+        "join those of",
+        "        -p.",
         "LIST    VALUE,VALUE,... or, where values have commas, "
         "VALUE;VALUE;... (one with",
-        "        commas: VALUE;)",
+        "        commas: VALUE;): policies, allocators, and always lengths",
         "VALUE   a word, a number, or a range of whole numbers (of sizes for "
         "memory):",
         "        A..B      A, A+1, ... up to B",
@@ -134,6 +136,9 @@ void ms_help_texts_grid(ms_text *text)
         "        --grid 'policy=none;checkpoint:sqrt;zero:3,dp=8' \\",
         "        --grid 'batch=1..64*2' --grid sequence=1024,2048,4096 \\",
         "        --filter 'batch*sequence<=65536'",
+        "    memsim sweep gpt2 --grid "
+        "'allocator=torch;torch,max_split_size_mb:128' \\",
+        "        --grid 'lengths=512,1024,768;1024' --grid steps=6",
         "",
         "With -o FILE rows are added to FILE as they come; after an "
         "interruption the same",
@@ -197,6 +202,9 @@ void ms_help_texts_json(ms_text *text)
         {"memsim inspect MODEL --json, beside schema_version, memsim and "
          "model:",
          &ms_keys_inspect},
+        {"memsim alloc TRACE --allocator A --json prints one object:",
+         &ms_keys_alloc},
+        {"With --allocator arena it has:", &ms_keys_alloc_plans},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         ms_text_add(text, "%s%s\n\n", i > 0 ? "\n" : "", parts[i].heading);

@@ -77,11 +77,11 @@ static void put_conf(const ms_torchconf_row *row, ms_text *text)
 
 static void put_arena(ms_text *text)
 {
-    ms_text_add(text,
-                "\n--allocator arena[,option=value...]: one buffer for all, "
-                "every offset planned\nahead, of a trace or, by greedy rules and "
-                "best, of one step; --csv has id,\nlower, upper, size and offset "
-                "of each:\n\n");
+    ms_text_add(
+        text, "\n--allocator arena[,option=value...]: one buffer for all, "
+              "every offset planned\nahead, of a trace or, by greedy rules and "
+              "best, of one step; --csv has id,\nlower, upper, size and offset "
+              "of each:\n\n");
     for (uint32_t i = 0; i < MS_ALLOC_N_ORDERS; i++) {
         ms_alloc_order order = ms_alloc_arena_order(i);
         put_option(text, "order", order.name, order.help);

@@ -81,7 +81,8 @@ typedef struct ms_keys {
 void ms_keys_help(const ms_keys *keys, ms_text *text);
 
 extern const ms_keys ms_keys_run, ms_keys_explain, ms_keys_compare,
-    ms_keys_inspect, ms_keys_row, ms_keys_fit;
+    ms_keys_inspect, ms_keys_row, ms_keys_fit, ms_keys_alloc,
+    ms_keys_alloc_plans;
 
 /* ---- schema.c, schema_model.c -------------------------------------------- */
 

@@ -25,6 +25,8 @@ static void differ(ms_allocfollow *follow, const char *what, uint64_t recorded,
 static void log_entry(void *of, const ms_torch_entry *entry)
 {
     ms_allocfollow *follow = of;
+    if (follow->log != NULL)
+        follow->log(follow->log_of, entry);
     if (entry->action < MS_TORCH_SEGMENT_ALLOC ||
         entry->action > MS_TORCH_SEGMENT_UNMAP)
         return;
@@ -47,7 +49,8 @@ static void log_entry(void *of, const ms_torch_entry *entry)
 
 /* ---- the start ----------------------------------------------------------- */
 
-/* A heap has no place for blocks that are there: it is asked for them. */
+/* A heap has no place for blocks that are there: it is asked for them, as torch
+ * is where they are to be made anew. */
 static ms_err ask_for(ms_allocfollow *follow,
                       const ms_recording_segment *segment, ms_fault *fault)
 {
@@ -59,11 +62,11 @@ static ms_err ask_for(ms_allocfollow *follow,
         uint32_t row = MS_NONE;
         if (bytes == 0 || bytes > blocks[i].bytes)
             bytes = blocks[i].bytes;
-        if (blocks[i].state != MS_TORCH_INACTIVE)
+        if (blocks[i].state != MS_TORCH_INACTIVE && bytes > 0) {
             MS_TRY(ms_pool_malloc(follow->play.pool, bytes, segment->stream,
                                   &row, fault));
-        if (blocks[i].state != MS_TORCH_INACTIVE)
             MS_TRY(ms_allocplay_name_block(&follow->play, address, row, fault));
+        }
         address += blocks[i].bytes;
     }
     return MS_OK;
@@ -99,11 +102,13 @@ static ms_err seed(ms_allocfollow *follow, const ms_recording_segment *segment,
 
 ms_err ms_allocfollow_start(ms_allocfollow *follow,
                             const ms_recording *recording,
-                            const ms_pool_setup *setup, ms_arena *arena,
-                            ms_fault *fault)
+                            const ms_pool_setup *setup, bool anew,
+                            ms_arena *arena, ms_fault *fault)
 {
     ms_pool_setup own = *setup;
     *follow = (ms_allocfollow){.recording = recording,
+                               .log = setup->torch.log,
+                               .log_of = setup->torch.log_of,
                                .given = setup->torch.policy == MS_TORCH_GIVEN,
                                .result = {.first = MS_NONE}};
     if (follow->given) {
@@ -113,7 +118,7 @@ ms_err ms_allocfollow_start(ms_allocfollow *follow,
     MS_TRY(ms_allocplay_start(&follow->play, &own, arena, fault));
     follow->play.line = 1;
     for (uint32_t i = 0; i < recording->n_start; i++)
-        MS_TRY(setup->heap.kind == MS_POOL_TORCH
+        MS_TRY(setup->heap.kind == MS_POOL_TORCH && (follow->given || !anew)
                    ? seed(follow, &recording->start[i], arena, fault)
                    : ask_for(follow, &recording->start[i], fault));
     return MS_OK;

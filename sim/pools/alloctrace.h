@@ -143,6 +143,7 @@ typedef struct ms_recording_event {
     uint32_t line, column; /* in the file; of a snapshot: the entry, and 0 */
     uint32_t site;         /* of an allocation: who made it, or MS_NONE */
     uint8_t kind;
+    uint8_t category; /* with has_categories: ms_category, or their number */
 } ms_recording_event;
 
 /* requested_bytes: UINT64_MAX where the block is idle and nothing is known. */
@@ -161,6 +162,7 @@ typedef struct ms_recording {
     const char *name, *conf;
     uint32_t device; /* of several: which */
     bool expandable;
+    bool has_categories; /* some allocation tells its own */
     uint32_t n_start, n_final, n_events, n_blocks, n_answers;
     ms_recording_segment *start, *final;
     ms_recording_block *blocks; /* of start, then of final */
@@ -182,6 +184,8 @@ typedef struct ms_allocfollow_result {
 typedef struct ms_allocfollow {
     ms_allocplay play;
     const ms_recording *recording;
+    ms_torch_log log; /* setup's: it reads along all the same */
+    void *log_of;
     bool given; /* the device answers as recorded, so all can be compared */
     ms_allocfollow_result result;
     uint32_t at;                    /* event */
@@ -192,11 +196,13 @@ typedef struct ms_allocfollow {
 /* A pool as the recording starts; setup's policy is GIVEN (of torch), or
  * another: then nothing is compared, and events say only sizes and lives; a
  * request that ran out of memory then and does not here is freed at once.  A
- * heap starts with requests for what is there. */
+ * heap starts with requests for what is there, in the order of addresses, and
+ * so does torch with anew (unless GIVEN); else it stays in its segments, which
+ * options do not reach. */
 ms_err ms_allocfollow_start(ms_allocfollow *follow,
                             const ms_recording *recording,
-                            const ms_pool_setup *setup, ms_arena *arena,
-                            ms_fault *fault);
+                            const ms_pool_setup *setup, bool anew,
+                            ms_arena *arena, ms_fault *fault);
 /* The next event; false: it was the last. */
 ms_err ms_allocfollow_do(ms_allocfollow *follow, ms_allocplay_row *row,
                          bool *more, ms_fault *fault);

@@ -78,7 +78,8 @@ static ms_err read_recording(const char *bytes, size_t length, bool given,
         setup.policy = MS_TORCH_GIVEN;
     setup.options.expandable = recording.expandable;
     MS_TRY(ms_allocfollow_start(&follow, &recording,
-                                &(ms_pool_setup){setup, *heap}, arena, fault));
+                                &(ms_pool_setup){setup, *heap},
+                                (length & 1) != 0, arena, fault));
     for (bool more = true; more;)
         MS_TRY(ms_allocfollow_do(&follow, &row, &more, fault));
     FUZZ_LAW(heap->kind == MS_POOL_TORCH ||

@@ -21,7 +21,7 @@ try --allocator arena --memory 2.5GiB
 for spec in bfc,allow_growth=true contiguous arena; do
     "$MEMSIM" run gpt2 --batch 4 --sequence 256 --json --allocator "$spec" \
         --memory 3GiB | grep -o -e '"pool": {.*}}\?, "peak"' \
-        -e '"status": "[a-z_]*"' -e '"active_bytes.*"reserved_bytes": [0-9]*'
+        -e '"status": "[a-z_]*"' -e '"active_bytes[^{]*"reserved_bytes": [0-9]*'
 done
 "$MEMSIM" sweep gpt2 --grid training.batch=1,4 --sequence 256 \
     --allocator contiguous

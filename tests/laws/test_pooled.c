@@ -151,6 +151,46 @@ START_TEST(steady_steps_are_steady)
 }
 END_TEST
 
+/* A course of which every step is the same is none; steps tell what ranks do.
+ */
+START_TEST(a_course_is_its_steps)
+{
+    for (uint64_t seed = 1; seed <= N_TRIALS; seed++) {
+        step of = {0};
+        ms_fault fault = {0};
+        open_step(&of, seed);
+        ms_pooled_setup setup = {.steps = 3};
+        const ms_pooled_kind kinds[] = {{.line = &of.line}, {.line = &of.line}};
+        const ms_pooled_course course = {.kinds = kinds, .n = 2};
+        ms_torch_setup_init(&setup.torch, ROOM);
+        ms_pooled_rank plain = *run(&of, 3, ROOM);
+        MUST(ms_pooled_run(&setup, &course, &of.machine, &arena, &of.line,
+                           &fault));
+        const ms_pooled *pooled = of.line.pooled;
+        LAW(memcmp(&plain, &pooled->ranks[0], sizeof plain) == 0);
+        uint64_t most_bytes = 0, calls = 0;
+        for (uint32_t k = 0; k < 3; k++) {
+            const ms_pooled_step *it = &pooled->steps[k * pooled->n_ranks];
+            LAW(it->reserved_peak_bytes >= it->allocated_peak_bytes);
+            LAW(it->reserved_peak_bytes >= it->reserved_bytes);
+            LAW(it->retries == 0 && it->device_frees == 0);
+            LAW(it->reserved_bytes >= most_bytes);
+            most_bytes = it->reserved_peak_bytes;
+            calls += it->device_allocs;
+        }
+        LAW(most_bytes == plain.reserved_most_bytes);
+        LAW(calls == plain.segments);
+        setup.brief = true;
+        MUST(ms_pooled_run(&setup, &course, &of.machine, &arena, &of.line,
+                           &fault));
+        LAW(of.line.pooled->ranks[0].reserved_peak_bytes ==
+            plain.reserved_peak_bytes);
+        ms_arena_reset(&arena);
+    }
+    ms_arena_free(&arena);
+}
+END_TEST
+
 /* On a device of what was reserved the same happens; on a smaller one memory
  * runs out or the cache is emptied, and the rest is as if there were enough. */
 START_TEST(a_small_device_runs_out)
@@ -233,6 +273,7 @@ Suite *suite_pooled(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, hands_out_what_is_asked_for);
     tcase_add_test(tcase, steady_steps_are_steady);
+    tcase_add_test(tcase, a_course_is_its_steps);
     tcase_add_test(tcase, a_small_device_runs_out);
     tcase_add_loop_test(tcase, other_kinds, 0, N_KINDS);
     suite_add_tcase(suite, tcase);

@@ -332,8 +332,9 @@ static void check_recorded(const char *path)
     ck_assert_int_eq(ms_torchconf_parse(recording.conf, name, MS_EINPUT,
                                         setup.version, &setup.options, &fault),
                      MS_OK);
-    ms_err err = ms_allocfollow_start(
-        &follow, &recording, &(ms_pool_setup){.torch = setup}, &keep, &fault);
+    ms_err err = ms_allocfollow_start(&follow, &recording,
+                                      &(ms_pool_setup){.torch = setup}, false,
+                                      &keep, &fault);
     for (bool more = true; err == MS_OK && more;)
         err = ms_allocfollow_do(&follow, &row, &more, &fault);
     if (err == MS_OK)

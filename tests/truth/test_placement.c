@@ -255,7 +255,7 @@ static uint64_t reserved_by_torch(const ms_recording *recording)
                                         &fault),
                      MS_OK);
     ck_assert_int_eq(
-        ms_allocfollow_start(&follow, recording, &setup, &arena, &fault),
+        ms_allocfollow_start(&follow, recording, &setup, false, &arena, &fault),
         MS_OK);
     for (bool more = true; more;)
         ck_assert_int_eq(ms_allocfollow_do(&follow, &row, &more, &fault),
