@@ -11,8 +11,8 @@ static const char *const not_searched[] = {
     "other precisions, optimizers and kernels (--set)",
     "the buffers of DeepSpeed and Megatron (zero:N,impl=...), groups of ranks",
     "offload to the disk, budgets (swap:auto and its like), unified memory",
-    "segments of unequal length, more than 64 micro-batches but for one per "
-    "sample",
+    ("segments of unequal length, more than 64 micro-batches but for one per "
+     "sample"),
 };
 #define N_NOT_SEARCHED (sizeof not_searched / sizeof not_searched[0])
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Options that pools other than PyTorch's do not take.
-for spec in tcmalloc bfc, bfc,growth=true bfc,allow_growth \
+for spec in tcmalloc 'bfc,' bfc,growth=true bfc,allow_growth \
     bfc,allow_growth=yes bfc,garbage_collection=1 bfc,limit=0 bfc,limit=4G \
     bfc,per_process_gpu_memory_fraction=1.5 bfc,va=up bfc,fraction=0.5 \
     bfc,max_split_size_mb=64 buddy,size=3MiB buddy,min=100 \

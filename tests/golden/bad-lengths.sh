@@ -5,7 +5,7 @@ try() {
     echo "$?"
 }
 pool='--allocator torch'
-for list in '' , 512, 0 -1 5x12x3 x512 8x0 abc 1073741825 \
+for list in '' ',' '512,' 0 -1 5x12x3 x512 8x0 abc 1073741825 \
     99999999999999999999 '512;1024'; do
     # shellcheck disable=SC2086 # options
     try run tiny-llama.json -q $pool --lengths "$list"

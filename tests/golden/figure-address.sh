@@ -17,7 +17,7 @@ for option in expandable_segments=True max_split_size_mb=64; do
 done
 set -- torch.json expandable_segments=True.json max_split_size_mb=64.json
 "$MEMSIM" compare "$@" -q --plot c.svg --figure address --keep-script
-grep -o "^set label '\(reserved\|allocator\|black\)[^']*'" c.gp
+grep -o "^set label '\(reserved\|torch\|black\)[^']*'" c.gp
 "$MEMSIM" plot "$@" -q -o d.svg --figure address
 cmp c.svg d.svg && echo same picture
 "$MEMSIM" run parameters.json -q --allocator torch --figure address \

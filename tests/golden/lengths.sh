@@ -13,4 +13,4 @@ try --allocator torch --batch 4 --lengths 128 --steps 1 -p checkpoint:full
 "$MEMSIM" run mlp.json --allocator torch --lengths 16x,32x --color never |
     sed -n '/^pool/,/^next/p'
 "$MEMSIM" run tiny-llama.json --allocator torch --lengths 4x64,2x128 --json |
-    grep -o '"lengths": "[^"]*"\|"by_step": .*"at_peak"'
+    grep -o '"lengths": "[^"]*"\|"by_step": [[][^]]*[]]'
