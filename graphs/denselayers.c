@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tables and matrices: embedding, linear. */
 #include "graphs/layers.h"
+#include "graphs/lora.h"
 
 #include <string.h>
 
@@ -146,6 +147,6 @@ ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
     if (layer->field[LINEAR_BIAS].b)
         bias = ms_layers_vector(trace, "bias", dims[0]);
     trace->layer_weight[trace->layer] = weight;
-    *out = ms_matmul_linear(trace, in[0], weight, bias);
+    *out = ms_lora_linear(trace, layer, "weight", in[0], weight, bias);
     return trace->err;
 }

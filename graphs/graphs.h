@@ -71,6 +71,8 @@ typedef struct ms_field {
     const char *help;  /* one line, with unit */
     const char *group; /* settings: what stands before the dot of their key;
                           NULL: "training" */
+    bool is_extra; /* settings: off as long as nobody asks for it, so that the
+                      line of defaults leaves it out */
 } ms_field;
 
 typedef struct ms_opgraph ms_opgraph; /* an exported op graph: opgraph.h */
@@ -244,13 +246,37 @@ typedef enum ms_precision {
     MS_BF16_MIXED,
     MS_BF16,
     MS_AUTOCAST_FP16,
-    MS_AUTOCAST_BF16
+    MS_AUTOCAST_BF16,
+    MS_FP16
 } ms_precision;
 typedef enum ms_optimizer {
     MS_SGD,
     MS_MOMENTUM,
+    MS_NESTEROV,
+    MS_ADAGRAD,
+    MS_RMSPROP,
+    MS_RMSPROP_MOMENTUM,
+    MS_RMSPROP_CENTERED,
+    MS_RMSPROP_BOTH, /* centered, with momentum */
     MS_ADAM,
     MS_ADAMW,
+    MS_ADAM_AMSGRAD,
+    MS_ADAMW_AMSGRAD,
+    MS_LAMB,
+    MS_LION,
+    MS_ADAFACTOR,
+    MS_ADAFACTOR_HF,
+    MS_ADAFACTOR_HF_MOMENTUM,
+    MS_ADAM_8BIT,
+    MS_ADAMW_8BIT,
+    MS_LION_8BIT,
+    MS_SOPHIA,
+    MS_MUON,
+    MS_SHAMPOO,
+    MS_SOAP,
+    MS_GALORE,
+    MS_LOMO,
+    MS_ADAMW_KAHAN,
     MS_NO_OPTIMIZER
 } ms_optimizer;
 typedef enum ms_optimizer_impl {
@@ -290,14 +316,22 @@ typedef enum ms_hold { MS_HOLD_BACKWARD, MS_HOLD_STEP, MS_HOLD_NONE } ms_hold;
 typedef struct ms_training {
     int64_t batch, sequence; /* sequence 0: min(2048, model's maximum) */
     int64_t precision, optimizer, optimizer_impl, kernels, framework;
-    int64_t device;      /* 0 cuda, 1 cpu */
-    int64_t gradients;   /* 0 auto (as weights), 1 fp32 */
-    int64_t hold_output; /* ms_hold */
-    int64_t zero_grad;   /* 0 set_to_none, 1 keep */
-    int64_t step;        /* 0 steady, 1 first */
-    int64_t mode;        /* 0 train, 1 inference */
-    int64_t unknown_op;  /* op graphs: 0 refuse, 1 conservative */
-    uint64_t was_set;    /* bit per row */
+    int64_t device;                          /* 0 cuda, 1 cpu */
+    int64_t gradients;                       /* 0 auto (as weights), 1 fp32 */
+    int64_t hold_output;                     /* ms_hold */
+    int64_t zero_grad;                       /* 0 set_to_none, 1 keep */
+    int64_t step;                            /* 0 steady, 1 first */
+    int64_t mode;                            /* 0 train, 1 inference */
+    int64_t optimizer_in_backward;           /* 0 no, 1 yes */
+    double clip_norm;                        /* 0: gradients are not clipped */
+    int64_t optimizer_rank, optimizer_block; /* optimizers.h */
+    int64_t lora_rank;                       /* 0: no adapters; lora.h */
+    int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
+    double lora_dropout;
+    int64_t lora_dtype; /* 0 as the weights, 1 fp32 */
+    int64_t lora_base;  /* 0 as the weights, 1 nf4, 2 int8 */
+    int64_t unknown_op; /* op graphs: 0 refuse, 1 conservative */
+    uint64_t was_set;   /* bit per row */
 } ms_training;
 extern const ms_field ms_training_fields[];
 extern const uint32_t ms_training_n_fields;

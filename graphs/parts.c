@@ -153,6 +153,23 @@ static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
     return MS_OK;
 }
 
+/* Adapters and what they stand beside need not have one format. */
+static ms_err element_column(ms_trace *trace, const uint32_t *new_id)
+{
+    ms_graph *g = &trace->graph;
+
+    if (trace->n_adapters == 0)
+        return MS_OK;
+    g->weight_elements =
+        ms_arena_take(trace->arena, g->n_persistent, sizeof(uint64_t));
+    if (!g->weight_elements)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        g->weight_elements[new_id[trace->parameters[p].storage]] =
+            trace->parameters[p].elements;
+    return MS_OK;
+}
+
 /* Of the part of a weight or gradient on the device: its own master copy, or as
  * the whole. */
 static uint8_t part_dtype(const ms_trace *trace, uint8_t whole)
@@ -220,6 +237,7 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
                       (shape->data_ranks > 1 || shape->copies_parts);
 
     MS_TRY(home_columns(trace, new_id));
+    MS_TRY(element_column(trace, new_id));
     if (!shares_gradients(trace))
         return MS_OK;
     g->weight_bytes = ms_trace_dtype_bytes[trace->weight_dtype];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The attention layer, in the three kernel sets. */
 #include "graphs/layers.h"
+#include "graphs/lora.h"
 
 #include <string.h>
 
@@ -340,7 +341,7 @@ static uint32_t projection(ms_trace *trace, bool biased, uint32_t x,
     uint32_t weight = ms_trace_parameter(trace, roles[0], 2, dims);
     if (biased)
         bias = ms_trace_parameter(trace, roles[1], 1, &width);
-    return ms_matmul_linear(trace, x, weight, bias);
+    return ms_lora_linear(trace, layer, roles[0], x, weight, bias);
 }
 
 /* c_attn(x).split(...): in GPT-2's code k, then q, then v become heads. */

@@ -186,7 +186,7 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
         return MS_NONE;
     uint32_t p = trace->n_parameters++;
     ms_tensor *tensor = ms_trace_at(trace, t);
-    tensor->requires_grad = trace->train;
+    tensor->requires_grad = trace->train && !trace->frozen;
     tensor->parameter = p;
     trace->parameters[p] =
         (ms_parameter){.tensor = t,
@@ -194,13 +194,13 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
                        .grad_storage = MS_NONE,
                        .sum = MS_NONE,
                        .master = MS_NONE,
-                       .first = MS_NONE,
-                       .second = MS_NONE,
                        .host_grad = MS_NONE,
                        .layer = trace->layer,
                        .cast = MS_NONE,
                        .grad = MS_NONE,
                        .elements = ms_trace_elements(tensor)};
+    for (uint32_t i = 0; i < MS_MOST_STATES; i++)
+        trace->parameters[p].state[i] = MS_NONE;
     return t;
 }
 

@@ -156,14 +156,14 @@ typedef struct ms_graph {
     uint8_t *storage_refs;
     uint32_t n_start;
     const struct ms_plan *step;
-    uint32_t *back_in_at, *back_in;
-    uint32_t *step_in, n_step_in;
+    uint32_t *back_in_at, *back_in, *step_in, n_step_in;
 
     /* What the summary says of the model. */
-    uint64_t parameters; /* elements, tied ones once */
-    uint64_t tokens;     /* per micro-batch; 0 where tokens mean nothing */
-    double model_flops;  /* forward + backward of one micro-batch, no redo */
-    uint32_t n_unknown;  /* ops whose rule is a guess, by name; how many each */
+    uint64_t parameters;       /* elements, tied ones once */
+    uint64_t *weight_elements; /* (optional) where weights' formats differ */
+    uint64_t tokens;    /* per micro-batch; 0 where tokens mean nothing */
+    double model_flops; /* forward + backward of one micro-batch, no redo */
+    uint32_t n_unknown; /* ops whose rule is a guess, by name; how many each */
     const char **unknown_name;
     uint32_t *unknown_count;
 } ms_graph;

@@ -278,7 +278,8 @@ void ms_settings_defaults(const ms_job *job, const ms_training *training,
     for (uint32_t row = 0; row < ms_training_n_fields; row++) {
         ms_label value = value_of(training, row);
         bool unused = (training->sequence == 0 && is_field(row, "sequence")) ||
-                      ms_training_fields[row].group != NULL;
+                      ms_training_fields[row].group != NULL ||
+                      ms_training_fields[row].is_extra;
         if (!is_default(job, row) || unused)
             continue;
         ms_text_add(text, "%s%s=%s", between, ms_training_fields[row].name,
