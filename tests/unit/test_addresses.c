@@ -17,6 +17,7 @@ static ms_torch *pool;
 
 static void open_pool(bool expandable)
 {
+    ms_arena_free(&arena);
     arena = (ms_arena){0};
     fault = (ms_fault){0};
     map = (ms_addressmap){0};
@@ -36,6 +37,7 @@ static void setup_plain(void)
 static void teardown(void)
 {
     ms_arena_free(&arena);
+    arena = (ms_arena){0};
 }
 
 static uint32_t take(uint64_t bytes, uint32_t of)
