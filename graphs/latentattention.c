@@ -3,6 +3,7 @@
  * transformers' modeling_deepseek_v3.py).  Keys are wider than values, which
  * FlashAttention-3 and cuDNN take as they are. */
 #include "graphs/layers.h"
+#include "graphs/lora.h"
 
 enum { HEADS, Q_RANK, KV_RANK, PLAIN, TURNING, VALUE, BIAS, CAUSAL };
 const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS] = {
@@ -53,6 +54,7 @@ const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS] = {
 static uint32_t product(ms_trace *trace, uint32_t x, int64_t out,
                         const char *const roles[2], bool biased)
 {
+    ms_lora_refuse(trace, "latent attention");
     if (trace->err)
         return MS_NONE;
     int64_t dims[2] = {out, ms_layers_last_dim(trace, x)};

@@ -214,6 +214,13 @@ static uint32_t adapter(ms_trace *trace, const char *role, uint32_t x,
     return y;
 }
 
+void ms_lora_refuse(ms_trace *trace, const char *what)
+{
+    if (trace->training->lora_rank > 0 && !trace->err)
+        trace->err = ms_fail(trace->fault, MS_EUSAGE, "lora.rank", NULL,
+                             "no adapters are known for %s", what);
+}
+
 uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
                         const char *role, uint32_t x, uint32_t weight,
                         uint32_t bias)

@@ -4,6 +4,7 @@
  * It has no fused kernel: the ops are the same whatever training.kernels
  * says. */
 #include "graphs/layers.h"
+#include "graphs/lora.h"
 
 static const ms_tensor *at(ms_trace *trace, uint32_t tensor)
 {
@@ -106,6 +107,7 @@ const ms_field ms_relativeattention_fields[MS_RELATIVEATTENTION_FIELDS] = {
 static uint32_t product(ms_trace *trace, uint32_t x, const char *role,
                         int64_t width)
 {
+    ms_lora_refuse(trace, "attention with a relative bias");
     if (trace->err)
         return MS_NONE;
     int64_t dims[2] = {width, ms_layers_last_dim(trace, x)};
