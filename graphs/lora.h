@@ -23,7 +23,8 @@
 ms_err ms_lora_open(ms_trace *trace);
 /* The forward is there: was there a target?  MS_EUSAGE. */
 ms_err ms_lora_close(const ms_trace *trace);
-/* A layer whose products have no adapters yet: MS_EUSAGE where there are some. */
+/* A layer whose products have no adapters yet: MS_EUSAGE where there are some.
+ */
 void ms_lora_refuse(ms_trace *trace, const char *what);
 /* A linear layer: x [..., in], weight [out, in], bias [out] or MS_NONE.  role:
  * the weight's, "q.weight" or plain "weight". */
