@@ -51,19 +51,6 @@ const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS] = {
      .help = "mask what comes later"},
 };
 
-static uint32_t product(ms_trace *trace, uint32_t x, int64_t out,
-                        const char *const roles[2], bool biased)
-{
-    ms_lora_refuse(trace, "latent attention");
-    if (trace->err)
-        return MS_NONE;
-    int64_t dims[2] = {out, ms_layers_last_dim(trace, x)};
-    uint32_t weight = ms_trace_parameter(trace, roles[0], 2, dims);
-    uint32_t bias =
-        biased ? ms_trace_parameter(trace, roles[1], 1, &out) : MS_NONE;
-    return ms_matmul_linear(trace, x, weight, bias);
-}
-
 static uint32_t normed(ms_trace *trace, uint32_t x, const char *role)
 {
     if (trace->err)
@@ -99,12 +86,12 @@ static void make_queries(ms_trace *trace, const ms_layer *layer, uint32_t x,
     uint32_t q;
 
     if (field[Q_RANK].i == 0) {
-        q = product(trace, x, width, roles[0], false);
+        q = ms_lora_product(trace, layer, roles[0], false, x, width);
     } else {
-        uint32_t down =
-            product(trace, x, field[Q_RANK].i, roles[1], field[BIAS].b);
+        uint32_t down = ms_lora_product(trace, layer, roles[1], field[BIAS].b,
+                                        x, field[Q_RANK].i);
         down = normed(trace, down, "q_norm.weight");
-        q = product(trace, down, width, roles[2], false);
+        q = ms_lora_product(trace, layer, roles[2], false, down, width);
         ms_trace_drop(trace, down);
     }
     q = heads_of(trace, q, field[HEADS].i);
@@ -123,14 +110,14 @@ static void make_keys(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t wide[2] = {field[PLAIN].i, field[VALUE].i};
     uint32_t down[2], up[2];
 
-    uint32_t both =
-        product(trace, x, narrow[0] + narrow[1], roles[0], field[BIAS].b);
+    uint32_t both = ms_lora_product(trace, layer, roles[0], field[BIAS].b, x,
+                                    narrow[0] + narrow[1]);
     ms_pieces_split(trace, both, 2, 2, narrow, down);
     ms_trace_drop(trace, both);
     parts[1] = heads_of(trace, down[1], 1);
     uint32_t latent = normed(trace, down[0], "kv_norm.weight");
-    uint32_t kv = product(trace, latent, field[HEADS].i * (wide[0] + wide[1]),
-                          roles[1], false);
+    uint32_t kv = ms_lora_product(trace, layer, roles[1], false, latent,
+                                  field[HEADS].i * (wide[0] + wide[1]));
     ms_trace_drop(trace, latent);
     kv = heads_of(trace, kv, field[HEADS].i);
     ms_pieces_split(trace, kv, 3, 2, wide, up);
@@ -170,6 +157,7 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
     const ms_value *field = layer->field;
     uint32_t queries[2], keys[3], turned[2];
 
+    MS_TRY(ms_lora_refuse(trace, "latent attention"));
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     ms_tensor x = *ms_trace_at(trace, in[0]);
     if (x.n_dims != 3)
@@ -187,7 +175,7 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
     uint32_t k = joined(trace, keys[0], wide);
     uint32_t y = trace->err ? MS_NONE : core(trace, layer, q, k, keys[2]);
     y = ms_selfattention_join(trace, y, field[HEADS].i * field[VALUE].i);
-    *out = product(trace, y, x.size[2], roles, field[BIAS].b);
+    *out = ms_lora_product(trace, layer, roles, field[BIAS].b, y, x.size[2]);
     ms_trace_drop(trace, y);
     ms_trace_drop(trace, q);
     ms_trace_drop(trace, k);

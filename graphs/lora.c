@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/lora.h"
+#include "graphs/layers.h"
 #include "graphs/lower.h"
 #include "graphs/ops/ops.h"
 
@@ -214,11 +215,12 @@ static uint32_t adapter(ms_trace *trace, const char *role, uint32_t x,
     return y;
 }
 
-void ms_lora_refuse(ms_trace *trace, const char *what)
+ms_err ms_lora_refuse(const ms_trace *trace, const char *what)
 {
-    if (trace->training->lora_rank > 0 && !trace->err)
-        trace->err = ms_fail(trace->fault, MS_EUSAGE, "lora.rank", NULL,
-                             "no adapters are known for %s", what);
+    if (trace->training->lora_rank == 0)
+        return MS_OK;
+    return ms_fail(trace->fault, MS_EUSAGE, "lora.rank", NULL,
+                   "no adapters are known for %s", what);
 }
 
 uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
@@ -281,4 +283,17 @@ ms_err ms_lora_close(const ms_trace *trace)
                    "take other targets: memsim inspect MODEL lists its layers",
                    "no layer of %s is a target of lora.targets",
                    trace->model->name);
+}
+
+uint32_t ms_lora_product(ms_trace *trace, const ms_layer *layer,
+                         const char *const roles[2], bool biased, uint32_t x,
+                         int64_t width)
+{
+    if (trace->err)
+        return MS_NONE;
+    int64_t dims[2] = {width, ms_layers_last_dim(trace, x)};
+    uint32_t weight = ms_trace_parameter(trace, roles[0], 2, dims);
+    uint32_t bias = biased ? ms_layers_vector(trace, roles[1], width) : MS_NONE;
+
+    return ms_lora_linear(trace, layer, roles[0], x, weight, bias);
 }

@@ -23,13 +23,17 @@
 ms_err ms_lora_open(ms_trace *trace);
 /* The forward is there: was there a target?  MS_EUSAGE. */
 ms_err ms_lora_close(const ms_trace *trace);
-/* A layer whose products have no adapters yet: MS_EUSAGE where there are some.
- */
-void ms_lora_refuse(ms_trace *trace, const char *what);
+/* MS_EUSAGE where there are adapters: a layer has none for its products. */
+ms_err ms_lora_refuse(const ms_trace *trace, const char *what);
 /* A linear layer: x [..., in], weight [out, in], bias [out] or MS_NONE.  role:
  * the weight's, "q.weight" or plain "weight". */
 uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
                         const char *role, uint32_t x, uint32_t weight,
                         uint32_t bias);
+/* The same, whose weight and, where biased, bias it makes: x [..., in] gives
+ * [..., width]; roles of both, the second unread without a bias. */
+uint32_t ms_lora_product(ms_trace *trace, const ms_layer *layer,
+                         const char *const roles[2], bool biased, uint32_t x,
+                         int64_t width);
 
 #endif

@@ -104,23 +104,13 @@ const ms_field ms_relativeattention_fields[MS_RELATIVEATTENTION_FIELDS] = {
      .help = "dropout of the attention weights"},
 };
 
-static uint32_t product(ms_trace *trace, uint32_t x, const char *role,
-                        int64_t width)
-{
-    ms_lora_refuse(trace, "attention with a relative bias");
-    if (trace->err)
-        return MS_NONE;
-    int64_t dims[2] = {width, ms_layers_last_dim(trace, x)};
-    uint32_t weight = ms_trace_parameter(trace, role, 2, dims);
-    return ms_matmul_linear(trace, x, weight, MS_NONE);
-}
-
-/* product(x).view(batch, -1, heads, dim).transpose(1, 2) */
+/* linear(x).view(batch, -1, heads, dim).transpose(1, 2) */
 static uint32_t heads_of(ms_trace *trace, const ms_layer *layer, uint32_t x,
                          const char *role)
 {
     int64_t heads = layer->field[HEADS].i, dim = layer->field[HEAD_DIM].i;
-    uint32_t flat = product(trace, x, role, heads * dim);
+    const char *const roles[2] = {role, NULL};
+    uint32_t flat = ms_lora_product(trace, layer, roles, false, x, heads * dim);
 
     if (trace->err)
         return MS_NONE;
@@ -173,6 +163,9 @@ static ms_err check(ms_trace *trace, const ms_layer *layer, const uint32_t *in)
 ms_err ms_relativeattention_forward(ms_trace *trace, const ms_layer *layer,
                                     const uint32_t *in, uint32_t *out)
 {
+    static const char *const roles[2] = {"proj.weight", NULL};
+
+    MS_TRY(ms_lora_refuse(trace, "attention with a relative bias"));
     MS_TRY(check(trace, layer, in));
     uint32_t memory = layer->n_in == 3 ? in[2] : in[0];
     int64_t width = layer->field[HEADS].i * layer->field[HEAD_DIM].i;
@@ -190,7 +183,7 @@ ms_err ms_relativeattention_forward(ms_trace *trace, const ms_layer *layer,
     uint32_t y = ms_matmul_batched(trace, a, v);
     ms_trace_drop(trace, a);
     y = ms_selfattention_join(trace, y, width);
-    *out = product(trace, y, "proj.weight", wide);
+    *out = ms_lora_product(trace, layer, roles, false, y, wide);
     ms_trace_drop(trace, y);
     ms_trace_drop(trace, q);
     ms_trace_drop(trace, k);

@@ -330,21 +330,6 @@ static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
 
 /* ---- queries, keys, values ----------------------------------------------- */
 
-static uint32_t projection(ms_trace *trace, const ms_layer *layer, bool biased,
-                           uint32_t x, const char *const roles[2],
-                           int64_t width)
-{
-    uint32_t bias = MS_NONE;
-
-    if (trace->err)
-        return MS_NONE;
-    int64_t dims[2] = {width, last_dim(at(trace, x))};
-    uint32_t weight = ms_trace_parameter(trace, roles[0], 2, dims);
-    if (biased)
-        bias = ms_trace_parameter(trace, roles[1], 1, &width);
-    return ms_lora_linear(trace, layer, roles[0], x, weight, bias);
-}
-
 /* c_attn(x).split(...): in GPT-2's code k, then q, then v become heads. */
 static void project_fused(ms_trace *trace, const ms_layer *layer,
                           const sizes *n, uint32_t x, uint32_t *qkv)
@@ -355,8 +340,9 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
 
     for (int i = 0; i < 3; i++)
         parts[i] = heads[i] * n->dim;
-    uint32_t fused = projection(trace, layer, layer->field[ATTENTION_BIAS].b, x,
-                                roles, parts[0] + parts[1] + parts[2]);
+    uint32_t fused =
+        ms_lora_product(trace, layer, roles, layer->field[ATTENTION_BIAS].b, x,
+                        parts[0] + parts[1] + parts[2]);
     ms_pieces_split(trace, fused, 2, 3, parts, qkv);
     ms_trace_drop(trace, fused);
     for (int i = 0; i < 3 && !trace->err; i++) {
@@ -400,8 +386,9 @@ static void project_apart(ms_trace *trace, const ms_layer *layer,
 
     for (int i = 0; i < 3; i++) {
         int64_t heads = i == 0 ? n->heads : n->kv_heads;
-        uint32_t y = projection(trace, layer, layer->field[ATTENTION_BIAS].b, x,
-                                roles[i], heads * n->dim);
+        uint32_t y =
+            ms_lora_product(trace, layer, roles[i],
+                            layer->field[ATTENTION_BIAS].b, x, heads * n->dim);
         if (normed && i < 2)
             y = ms_trace_rebind(trace, y,
                                 norm_heads(trace, layer, n, y, norms[i]));
@@ -590,7 +577,7 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         add_sinks(trace, n.heads);
     uint32_t y = trace->err ? MS_NONE : attention_core(trace, layer, &n, qkv);
     y = trace->err ? MS_NONE : ms_selfattention_join(trace, y, n.heads * n.dim);
-    *out = projection(trace, layer, is_biased(layer), y, roles, n.width);
+    *out = ms_lora_product(trace, layer, roles, is_biased(layer), y, n.width);
     ms_trace_drop(trace, y);
     for (int i = 0; i < 3 && !trace->err; i++)
         ms_trace_drop(trace, qkv[i]);

@@ -5,11 +5,7 @@
  * has one more piece of work when the block is freed, and has finished it, and
  * all before it, when an allocation finds the free complete. */
 
-#include <errno.h>
-
 #include "plots/plots.h"
-
-#define PIECE_BYTES 65536u
 
 /* Of a stream: pieces of work it was given, those that it has finished. */
 typedef struct work {
@@ -25,7 +21,6 @@ typedef struct allocations {
     uint64_t *pieces; /* per row and stream: which piece holds it up; NULL:
                          no free waits */
     ms_text text;
-    ms_fault *fault;
 } allocations;
 
 static void put_numbers(ms_text *text, char kind, const uint64_t *numbers,
@@ -145,21 +140,15 @@ static void put_head(allocations *a)
         ms_text_add(text, "m %.17g\n", pooled->setup.fraction);
 }
 
-static bool next(void *of, const char **bytes, size_t *length)
+static ms_err put_more(void *of, bool *more)
 {
     allocations *a = of;
     if (a->text.bytes == NULL)
         put_head(a);
-    else
-        a->text.length = 0;
-    while (a->at < a->n && !a->text.failed && a->text.length < PIECE_BYTES)
+    if (a->at < a->n)
         put_next(a);
-    *bytes = a->text.bytes;
-    *length = a->text.length;
-    if (a->text.failed)
-        ms_fail_nomem(a->fault);
-    errno = ECANCELED; /* the fault says more */
-    return !a->text.failed;
+    *more = a->at < a->n;
+    return MS_OK;
 }
 
 ms_err ms_allocations_write(const ms_export *of, const char *path,
@@ -167,10 +156,8 @@ ms_err ms_allocations_write(const ms_export *of, const char *path,
 {
     ms_request *list;
     bool waits = false;
-    allocations a = {.of = of,
-                     .plan = of->line->plan,
-                     .text = {.arena = arena},
-                     .fault = fault};
+    allocations a = {
+        .of = of, .plan = of->line->plan, .text = {.arena = arena}};
     MS_TRY(ms_requests_list(of->line, of->machine, of->rank, arena, &list, &a.n,
                             fault));
     a.list = list;
@@ -182,6 +169,5 @@ ms_err ms_allocations_write(const ms_export *of, const char *path,
         if (a.pieces == NULL)
             return ms_fail_nomem(fault);
     }
-    ms_err err = ms_output_stream(path, next, &a, fault);
-    return a.text.failed ? MS_ENOMEM : err;
+    return ms_output_text(path, put_more, &a, &a.text, fault);
 }

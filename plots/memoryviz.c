@@ -2,13 +2,11 @@
 /* The step as a memory snapshot of PyTorch. */
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "plots/pickling.h"
 
-#define PIECE_BYTES 65536u
 #define NAME_BYTES (MS_STORAGE_NAME + 64u)
 
 /* Words that come again and again. */
@@ -71,7 +69,6 @@ typedef struct memoryviz {
     uint32_t *storages, *buffers, *ops, *layers;
     const ms_request *request; /* that is being served */
     ms_fault *fault;
-    ms_err err;
 } memoryviz;
 
 /* ---- frames -------------------------------------------------------------- */
@@ -408,19 +405,12 @@ static ms_err put_next(memoryviz *m)
     }
 }
 
-static bool next(void *of, const char **bytes, size_t *length)
+static ms_err put_more(void *of, bool *more)
 {
     memoryviz *m = of;
-    m->text.length = 0;
-    while (m->part != DONE && m->err == MS_OK && !m->text.failed &&
-           m->text.length < PIECE_BYTES)
-        m->err = put_next(m);
-    if (m->err == MS_OK && m->text.failed)
-        m->err = ms_fail_nomem(m->fault);
-    *bytes = m->text.bytes;
-    *length = m->text.length;
-    errno = ECANCELED; /* the fault says more */
-    return m->err == MS_OK;
+    ms_err err = put_next(m);
+    *more = m->part != DONE;
+    return err;
 }
 
 /* ---- the start ----------------------------------------------------------- */
@@ -507,6 +497,5 @@ ms_err ms_memoryviz_write(const ms_export *of, const char *path,
         m.layers == NULL || m.ops == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(open_devices(&m));
-    ms_err err = ms_output_stream(path, next, &m, fault);
-    return m.err != MS_OK ? m.err : err;
+    return ms_output_text(path, put_more, &m, &m.text, fault);
 }

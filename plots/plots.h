@@ -23,6 +23,11 @@ ms_err ms_output_write(const char *path, const char *bytes, size_t length,
 typedef bool ms_output_next(void *of, const char **bytes, size_t *length);
 ms_err ms_output_stream(const char *path, ms_output_next *next, void *of,
                         ms_fault *fault);
+/* The same for a long text, of which put adds a little; *more: is there more to
+ * come?  text: empty, what put adds to; a failure of put's is the result. */
+typedef ms_err ms_output_put(void *of, bool *more);
+ms_err ms_output_text(const char *path, ms_output_put *put, void *of,
+                      ms_text *text, ms_fault *fault);
 
 /* table.c: the timeline as CSV (RFC 4180): a header row, then one row per
  * event: event, t_ns, op, pass, layer, micro_batch, action (alloc|free),
