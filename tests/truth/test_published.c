@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Counts and one-sided rows that others published: parameters, FLOPs and
+ * multiply-adds to the digits printed (published.tsv), runs that fitted or did
+ * not (fits.tsv), measured steps and what changes between two (changes.tsv).
+ * Every count of trust A is in one of these tables or stands, with the reason,
+ * in uncounted.tsv. */
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the model of a row -------------------------------------------------- */
+
+/* A built-in, NAME.json of files/, or a config.json in the cell. */
+static const ms_result *run(const char *model, const char *options)
+{
+    char path[TESTS_PATH], relative[TESTS_PATH];
+    const char *words = strcmp(options, "-") == 0 ? "" : options;
+    if (*model == '{')
+        return truth_run_json(model, "config.json %s", words);
+    if (strstr(model, ".json") == NULL)
+        return truth_run("%s %s", model, words);
+    snprintf(relative, sizeof relative, "tests/truth/files/%s", model);
+    tests_source(relative, path);
+    return truth_run("%s %s", path, words);
+}
+
+/* ---- counts -------------------------------------------------------------- */
+
+typedef struct passes {
+    bool forward, backward;
+} passes;
+
+static bool counts_in(const ms_graph *graph, uint32_t op, passes in)
+{
+    uint8_t pass = graph->op_pass[op];
+    return pass == MS_FORWARD ? in.forward : pass > MS_LOSS && in.backward;
+}
+
+/* Products of matrices and convolutions, or only those of attention scores. */
+static double products(const ms_graph *graph, passes in, unsigned flags)
+{
+    double sum = 0;
+    for (uint32_t op = 0; op < graph->step_first; op++)
+        if ((graph->op_flags[op] & flags) == flags && counts_in(graph, op, in))
+            sum += graph->op_flops[op];
+    return sum;
+}
+
+/* Elements that ops of this name write; all is fp32. */
+static double elements(const ms_graph *graph, passes in, const char *name,
+                       size_t length)
+{
+    double sum = 0;
+    for (uint32_t op = 0; op < graph->step_first; op++) {
+        const char *is = graph->op_name[op];
+        const char *colon = strrchr(is, ':');
+        is = colon != NULL ? colon + 1 : is;
+        if (strncmp(is, name, length) == 0 && is[length] == '\0' &&
+            counts_in(graph, op, in))
+            sum +=
+                (double)graph->storage_bytes[graph->out[graph->out_at[op]]] / 4;
+    }
+    return sum;
+}
+
+static double term(const ms_result *result, passes in, const char *name,
+                   size_t length)
+{
+    const ms_graph *graph = &result->graph;
+    static const struct {
+        const char *name;
+        unsigned flags;
+        double share;
+    } known[] = {{"flops", MS_OP_MATRIX, 1},
+                 {"macs", MS_OP_MATRIX, 0.5},
+                 {"scores", MS_OP_MATRIX | MS_OP_CORE, 1}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strlen(known[i].name) == length &&
+            strncmp(known[i].name, name, length) == 0)
+            return known[i].share * products(graph, in, known[i].flags);
+    return elements(graph, in, name, length);
+}
+
+/* counts: terms joined by + and -, each NAME or N*NAME: "flops" and "macs" are
+ * those of products, "scores" the flops of Q K^T, another name the elements
+ * that ops aten::NAME write. */
+static double counted(const ms_result *result, passes in, const char *counts)
+{
+    double sum = 0, sign = 1;
+    for (const char *at = counts; *at != '\0'; at++) {
+        double times = 1;
+        char *end;
+        if (*at >= '0' && *at <= '9') {
+            times = strtod(at, &end);
+            ck_assert_int_eq(*end, '*');
+            at = end + 1;
+        }
+        size_t length = strcspn(at, "+-");
+        sum += sign * times * term(result, in, at, length);
+        at += length;
+        if (*at == '\0')
+            break;
+        sign = *at == '-' ? -1 : 1;
+    }
+    return sum;
+}
+
+static uint64_t rounded(double value, uint64_t unit)
+{
+    return (uint64_t)(value / (double)unit + 0.5) * unit;
+}
+
+static uint64_t count(const truth_table *table, uint32_t row, char *quantity,
+                      size_t size)
+{
+    const ms_result *result = run(truth_cell(table, row, "model"),
+                                  truth_cell(table, row, "options"));
+    const char *counts = truth_cell(table, row, "counts");
+    const char *pass = truth_cell(table, row, "pass");
+    passes in = {strcmp(pass, "backward") != 0, strcmp(pass, "forward") != 0};
+    double value = strcmp(counts, "parameters") == 0
+                       ? (double)result->graph.parameters
+                       : counted(result, in, counts);
+    snprintf(quantity, size, "%s%s%s", *pass == '-' ? "" : pass,
+             *pass == '-' ? "" : " ", counts);
+    return rounded(value, truth_number(table, row, "unit"));
+}
+
+START_TEST(counts)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("published.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        char quantity[128];
+        uint64_t value = count(&table, row, quantity, sizeof quantity);
+        truth_compare("published", truth_cell(&table, row, "id"), quantity,
+                      truth_number(&table, row, "truth"), value);
+    }
+    truth_end();
+}
+END_TEST
+
+/* ---- one-sided rows ------------------------------------------------------ */
+
+START_TEST(fits)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("fits.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        const ms_result *result = run(truth_cell(&table, row, "model"),
+                                      truth_cell(&table, row, "options"));
+        truth_compare_words("fits", truth_cell(&table, row, "id"),
+                            "fits or out of memory: 1 where as it was",
+                            truth_cell(&table, row, "outcome"),
+                            result->report.fits ? "fits" : "over");
+    }
+    truth_end();
+}
+END_TEST
+
+/* ---- measured steps ------------------------------------------------------ */
+
+static double measured(const ms_result *result, const char *quantity)
+{
+    const ms_rank_report *rank = &result->report.ranks[0];
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } known[] = {
+        {"parameters", rank->parameters_bytes},
+        {"start", rank->levels.start_bytes},
+        {"after forward", rank->levels.after_forward_bytes},
+        {"after backward", rank->levels.after_backward_bytes},
+        {"states", rank->parameters_bytes + rank->gradients_bytes +
+                       rank->optimizer_state_bytes},
+        {"allocated", rank->peak.allocated_bytes},
+        {"active", rank->peak.active_bytes},
+        {"reserved", rank->peak.reserved_bytes}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, quantity) == 0)
+            return (double)known[i].bytes;
+    ck_abort_msg("%s", quantity);
+    return 0;
+}
+
+/* memsim's number in percent of the truth; 100 where it is near enough. */
+static void compare_change(const truth_table *table, uint32_t row)
+{
+    const char *model = truth_cell(table, row, "model");
+    const char *less = truth_cell(table, row, "less");
+    const char *quantity = truth_cell(table, row, "quantity");
+    double unit = strtod(truth_cell(table, row, "unit"), NULL);
+    double truth = strtod(truth_cell(table, row, "truth"), NULL);
+    double share = strtod(truth_cell(table, row, "within"), NULL);
+    double value = measured(run(model, truth_cell(table, row, "options")),
+                            quantity);
+    char name[96];
+    if (strcmp(less, "=") != 0)
+        value -= measured(run(model, less), quantity);
+    double percent = 100 * value / unit / truth;
+    bool near = percent >= 100 - share && percent <= 100 + share;
+    snprintf(name, sizeof name, "%s, %% of truth, 100: within %g", quantity,
+             share);
+    truth_compare("changes", truth_cell(table, row, "id"), name, 100,
+                  near ? 100 : (uint64_t)(percent + 0.5));
+}
+
+START_TEST(changes)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("changes.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++)
+        compare_change(&table, row);
+    truth_end();
+}
+END_TEST
