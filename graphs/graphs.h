@@ -108,6 +108,8 @@ typedef struct ms_model {
     ms_layer *layers;
     uint32_t *edges;
     const char **block_names;
+    uint32_t *held;  /* per layer: the last layer of the groups that it is the
+                        input of, or MS_NONE; NULL: there are none */
     uint32_t *order; /* ms_dag_order: layers in topological order */
     uint8_t *cut;    /* ms_dag_order: 1 when layer i's output is a cut point,
                         i.e. all later layers see earlier ones through it */
@@ -192,6 +194,7 @@ typedef struct ms_layer_kind {
      * FLOPs per element of the first input. */
     const char *op;
     uint8_t flops;
+    bool silent; /* no output: states only */
 } ms_layer_kind;
 extern const ms_layer_kind ms_layer_kinds[];
 extern const uint32_t ms_layer_n_kinds;
@@ -209,14 +212,18 @@ typedef struct ms_family {
 extern const ms_family ms_families[];
 extern const uint32_t ms_families_n;
 
-/* ---- read.c, layerlist.c, opfields.c: keys beside theirs ----------------- */
+/* ---- read.c, layergroups.c, opfields.c: keys beside theirs --------------- */
 
 /* What the readers walk, and the schema of model files (tools/) too. */
 #define MS_MAX_NAME 256u /* bytes of one name */
 #define MS_READ_INPUT 3
 extern const ms_field ms_read_input_fields[MS_READ_INPUT];
-#define MS_LAYERLIST_REPEAT 2 /* beside "layers" */
-extern const ms_field ms_layerlist_repeat_fields[MS_LAYERLIST_REPEAT];
+#define MS_LAYERGROUPS_FIELDS                                                  \
+    4 /* beside "layers", "inputs", "each", "with"                             \
+       */
+extern const ms_field ms_layergroups_fields[MS_LAYERGROUPS_FIELDS];
+#define MS_LAYERGROUPS_EACH 1024u /* values of a list of "each" */
+#define MS_READ_CONFIG 32u        /* numbers in the "config" of a layer list */
 /* An op graph's keys; what its arrays of fixed places hold, in that order.
  * Other keys of its objects are passed over. */
 #define MS_OPFIELDS_STORAGE 4

@@ -275,6 +275,8 @@ ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
         return ms_fail_nomem(fault);
     MS_TRY(find_layers(graph, arena, &layer, fault));
     count_ops(graph, by_layer);
+    for (uint32_t l = 0; l < graph->n_layers && graph->layer_bytes; l++)
+        by_layer[l].output_bytes = graph->layer_bytes[l];
     count_parameters(graph, layer, by_layer);
     name_rows(model, graph, by_layer, rows);
     *facts = rows;

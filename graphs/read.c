@@ -84,8 +84,9 @@ ms_err ms_read_file(const char *path, uint64_t max_bytes, ms_arena *arena,
 
 /* ---- families ------------------------------------------------------------ */
 
-static const char *const top_keys[] = {"memsim", "name",  "summary", "family",
-                                       "config", "input", "layers"};
+static const char *const top_keys[] = {"memsim", "name",     "summary",
+                                       "family", "config",   "input",
+                                       "layers", "templates"};
 #define N_TOP_KEYS (sizeof top_keys / sizeof *top_keys)
 
 static ms_err find_family(const reader *r, uint32_t node,
@@ -207,10 +208,14 @@ const ms_field ms_read_input_fields[MS_READ_INPUT] = {
      .type = MS_BOOL,
      .help = "true: [batch, sequence, shape...]"}};
 
-static ms_err read_input(const reader *r, uint32_t row)
+static ms_err read_input(const reader *r, uint32_t row,
+                         const ms_variable *variables)
 {
-    const ms_fields keys = {
-        .rows = ms_read_input_fields, .n = MS_READ_INPUT, .owner = "\"input\""};
+    const ms_fields keys = {.rows = ms_read_input_fields,
+                            .n = MS_READ_INPUT,
+                            .owner = "\"input\"",
+                            .expressions = true,
+                            .variables = variables};
     ms_model *model = r->model;
     ms_value values[MS_READ_INPUT] = {0};
     ms_fields_values out = {.values = values};
@@ -240,18 +245,77 @@ static ms_err read_input(const reader *r, uint32_t row)
     return MS_OK;
 }
 
-static ms_err read_layer_list(const reader *r, uint32_t layers)
+/* A layer list's "config" is of its own numbers: rows for --set. */
+static ms_err name_numbers(const reader *r, uint32_t config, ms_field *rows,
+                           uint32_t *n)
+{
+    const ms_json_node *nodes = r->json.nodes;
+    *n = 0;
+    if (config == MS_NONE)
+        return MS_OK;
+    if (nodes[config].kind != MS_JSON_OBJECT ||
+        nodes[config].value.n > MS_READ_CONFIG)
+        return ms_json_fail(
+            &r->json, config, r->fault, "\"config\": {\"classes\": 1000}",
+            "\"config\" must be an object of at most %u numbers",
+            MS_READ_CONFIG);
+    for (uint32_t i = ms_json_first(&r->json, config); i != MS_NONE;
+         i = nodes[i].next) {
+        if (!ms_expression_is_name(nodes[i].key) ||
+            strcmp(nodes[i].key, "name") == 0)
+            return ms_json_fail_key(&r->json, i, r->fault,
+                                    "letters, digits and _, not a digit first",
+                                    "\"%s\" cannot be the name of a number",
+                                    nodes[i].key);
+        rows[(*n)++] = (ms_field){.name = nodes[i].key,
+                                  .type = MS_FLOAT,
+                                  .help = "a number of this model"};
+    }
+    return MS_OK;
+}
+
+static ms_err read_numbers(const reader *r, const ms_variable **variables)
 {
     static const char *const also[] = {"name"};
-    const ms_fields none = {.extra = also, .n_extra = 1};
+    ms_field rows[MS_READ_CONFIG];
+    ms_value values[MS_READ_CONFIG];
+    ms_fields keys = {
+        .rows = rows, .extra = also, .n_extra = 1, .owner = "\"config\""};
+    ms_fields_values out = {.values = values};
+    uint32_t config = ms_json_find(&r->json, 0, "config");
+    MS_TRY(name_numbers(r, config, rows, &keys.n));
+    if (config != MS_NONE)
+        MS_TRY(ms_fields_read_object(&r->json, config, &keys, r->arena, &out,
+                                     r->fault));
+    MS_TRY(apply_overrides(r, &keys, &out));
+    ms_variable *made = ms_arena_take(r->arena, keys.n + 1, sizeof *made);
+    if (made == NULL)
+        return ms_fail_nomem(r->fault);
+    for (uint32_t i = 0; i < keys.n; i++)
+        made[i] = (ms_variable){rows[i].name, values[i].f,
+                                i == 0 ? NULL : &made[i - 1]};
+    *variables = keys.n == 0 ? NULL : &made[keys.n - 1];
+    return MS_OK;
+}
+
+static ms_err read_layer_list(const reader *r, uint32_t layers)
+{
+    const ms_variable *variables = NULL;
     uint32_t input = ms_json_find(&r->json, 0, "input");
+    uint32_t templates = ms_json_find(&r->json, 0, "templates");
     if (input == MS_NONE)
         return ms_json_fail(&r->json, 0, r->fault,
                             "{\"shape\": [...]} or {\"tokens\": true}",
                             "a layer list needs the key \"input\"");
-    MS_TRY(read_input(r, input));
-    MS_TRY(apply_overrides(r, &none, NULL));
-    return ms_layerlist_read(&r->json, layers, r->arena, r->model, r->fault);
+    if (templates != MS_NONE && r->json.nodes[templates].kind != MS_JSON_OBJECT)
+        return ms_json_fail(&r->json, templates, r->fault,
+                            "\"templates\": {\"block\": [...]}",
+                            "\"templates\" must be an object, not %s",
+                            ms_json_kind_name(&r->json, templates));
+    MS_TRY(read_numbers(r, &variables));
+    MS_TRY(read_input(r, input, variables));
+    return ms_layerlist_read(&r->json, layers, templates, variables, r->arena,
+                             r->model, r->fault);
 }
 
 /* ---- the file ------------------------------------------------------------ */
@@ -338,6 +402,7 @@ static ms_err read_body(const reader *r)
         const ms_family *row = NULL;
         MS_TRY(refuse(r, "input", "family"));
         MS_TRY(refuse(r, "layers", "family"));
+        MS_TRY(refuse(r, "templates", "family"));
         MS_TRY(find_family(r, family, &row));
         if (row->flat)
             MS_TRY(refuse(r, "config", "family"));
@@ -352,7 +417,6 @@ static ms_err read_body(const reader *r)
         return ms_json_fail(&r->json, 0, r->fault, "see memsim help models",
                             "a model needs \"family\" and \"config\", or "
                             "\"input\" and \"layers\"");
-    MS_TRY(refuse(r, "config", "layers"));
     return read_layer_list(r, layers);
 }
 

@@ -142,9 +142,9 @@ typedef struct ms_graph {
     uint32_t loss_unit;  /* first unit of the loss */
     uint32_t step_first; /* first op of the optimizer step */
 
-    uint32_t n_layers;
+    uint32_t n_layers, n_blocks;
     const char **layer_name;
-    uint32_t n_blocks;
+    uint64_t *layer_bytes; /* of a layer's output; (optional) */
     const char **block_name;
 
     /* (optional) Derived by ms_graph_prepare so that a sweep need not; NULL:

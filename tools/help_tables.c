@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define INDENT 28u
-#define MODEL_INDENT 16u
+#define MODEL_INDENT 19
 
 /* "  name=VALUES", then words. */
 static void put_row(const char *name, const char *values, const ms_text *words,

@@ -347,3 +347,24 @@ MEASURED = {
     "bert12_b2s512_d01": partial(bert, 12, 2, 512),
     "bert4_b4s256_d01": partial(bert, 4, 4, 256),
 }
+
+
+# ---- built-in models of memsim, whole (vision.tsv); NAME_bBATCH
+
+
+def builtin(make, batch):
+    return (make(), images(batch, 224), F.cross_entropy,
+            torch.randint(0, 1000, (batch,)))
+
+
+BUILTINS = {
+    "vgg11_b1": partial(builtin, models.vgg11, 1),
+    "resnet34_b2": partial(builtin, models.resnet34, 2),
+    "resnext50-32x4d_b2": partial(builtin, models.resnext50_32x4d, 2),
+    "mobilenet-v2_b2": partial(builtin, models.mobilenet_v2, 2),
+    "densenet121_b2": partial(builtin, models.densenet121, 2),
+    "efficientnet-b0_b2": partial(builtin, models.efficientnet_b0, 2),
+    "vit-b16_b2": partial(builtin, models.vit_b_16, 2),
+    "swin-t_b2": partial(builtin, models.swin_t, 2),
+    "convnext-t_b2": partial(builtin, models.convnext_tiny, 2),
+}
