@@ -18,7 +18,7 @@ set(EMBED_MODELS
     mlp alexnet vgg11 vgg13 vgg16 vgg19
     resnet18 resnet34 resnet50 resnet101 resnet152 resnext50-32x4d
     densenet121 mobilenet-v2 efficientnet-b0
-    vit-b16 vit-l16 swin-t convnext-t lstm-lm)
+    vit-b16 vit-l16 swin-t convnext-t unet sd-1.5-unet lstm-lm)
 
 set(EMBED_HEAD "/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Made by graphs/embed.cmake. */

@@ -56,8 +56,8 @@ static uint32_t flash(ms_trace *trace, const uint32_t *inputs, bool causal)
         return MS_NONE;
     const ms_tensor *x = ms_trace_at(trace, inputs[0]);
     int64_t rows[3] = {x->size[0], x->size[1], x->size[2]};
-    double scores =
-        (double)rows[0] * (double)rows[1] * (double)rows[2] * (double)rows[2];
+    double scores = (double)rows[0] * (double)rows[1] * (double)rows[2] *
+                    (double)ms_trace_at(trace, inputs[1])->size[2];
     double flops = 4 * scores * (double)x->size[3] * (causal ? 0.5 : 1);
     ms_trace_begin(trace, "aten::_scaled_dot_product_flash_attention");
     for (uint32_t i = 0; i < 3; i++)
@@ -127,7 +127,7 @@ static uint32_t efficient(ms_trace *trace, const uint32_t *inputs, bool causal)
     ms_tensor x = *ms_trace_at(trace, inputs[0]);
     int64_t rows[3] = {x.size[0], x.size[1], (x.size[2] + 31) / 32 * 32};
     double scores = (double)x.size[0] * (double)x.size[1] * (double)x.size[2] *
-                    (double)x.size[2];
+                    (double)ms_trace_at(trace, inputs[1])->size[2];
     double flops = 4 * scores * (double)x.size[3] * (causal ? 0.5 : 1);
     ms_trace_begin(trace, "aten::_scaled_dot_product_efficient_attention");
     for (uint32_t i = 0; i < 3; i++)
