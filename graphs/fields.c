@@ -198,14 +198,14 @@ static ms_err from_expression(const ms_json *json, uint32_t row,
                               ms_value *value, ms_fault *fault)
 {
     const char *text = json->nodes[row].value.s;
-    ms_expression_error error = {0};
+    ms_numbers_error error = {0};
     bool fine;
     double number = 0;
     int64_t whole = 0;
     if (field->type == MS_INT || field->type == MS_INTS)
-        fine = ms_expression_integer(text, keys->variables, &whole, &error);
+        fine = ms_numbers_integer(text, keys->variables, &whole, &error);
     else
-        fine = ms_expression_value(text, keys->variables, &number, &error);
+        fine = ms_numbers_value(text, keys->variables, &number, &error);
     if (!fine)
         return ms_json_fail(
             json, row, fault, *error.hint != '\0' ? error.hint : field->help,

@@ -5,9 +5,9 @@
 /* Values by table rows (ms_field): from JSON, from the text of --set, and
  * back to text.  Type, bounds and words are checked here and nowhere else. */
 
-#include "graphs/expression.h"
 #include "graphs/graphs.h"
 #include "graphs/json.h"
+#include "graphs/numbers.h"
 
 #define MS_FIELDS_MAX 64u /* rows of a table and extra keys beside it */
 

@@ -218,9 +218,8 @@ extern const uint32_t ms_families_n;
 #define MS_MAX_NAME 256u /* bytes of one name */
 #define MS_READ_INPUT 3
 extern const ms_field ms_read_input_fields[MS_READ_INPUT];
-#define MS_LAYERGROUPS_FIELDS                                                  \
-    4 /* beside "layers", "inputs", "each", "with"                             \
-       */
+/* Beside "layers", "inputs", "each", "with", "when". */
+#define MS_LAYERGROUPS_FIELDS 5
 extern const ms_field ms_layergroups_fields[MS_LAYERGROUPS_FIELDS];
 #define MS_LAYERGROUPS_EACH 1024u /* values of a list of "each" */
 #define MS_READ_CONFIG 32u        /* numbers in the "config" of a layer list */
@@ -379,6 +378,7 @@ typedef struct ms_layer_facts {
     uint64_t parameters; /* tied ones counted at their first layer */
     uint64_t active;     /* of them, what a token meets: not all experts */
     double forward_flops, backward_flops;
+    double forward_macs, backward_macs; /* of products and convolutions */
     uint64_t saved_bytes, output_bytes;
 } ms_layer_facts;
 ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,

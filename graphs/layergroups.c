@@ -10,7 +10,7 @@
 
 /* ---- fields -------------------------------------------------------------- */
 
-enum { REPEAT, NAME, INDEX, TEMPLATE };
+enum { REPEAT, NAME, FIRST, INDEX, TEMPLATE };
 const ms_field ms_layergroups_fields[MS_LAYERGROUPS_FIELDS] = {
     {.name = "repeat",
      .type = MS_INT,
@@ -18,9 +18,14 @@ const ms_field ms_layergroups_fields[MS_LAYERGROUPS_FIELDS] = {
      .high = MS_LAYERLIST_MAX,
      .help = "how many times, each a block"},
     {.name = "name", .type = MS_NAME, .help = "what the blocks are called"},
+    {.name = "first",
+     .type = MS_INT,
+     .low = 0,
+     .high = MS_LAYERLIST_MAX,
+     .help = "the number of the first block"},
     {.name = "index",
      .type = MS_NAME,
-     .help = "a variable that counts the repetitions, from 0"},
+     .help = "a variable that counts the repetitions, from first"},
     {.name = "template",
      .type = MS_NAME,
      .help = "layers that stand in the file's \"templates\""}};
@@ -105,7 +110,7 @@ static ms_err find_layers(const ms_layernames *names, uint32_t templates,
 static ms_err check_variable(const ms_layernames *names, uint32_t node,
                              const char *name)
 {
-    if (ms_expression_is_name(name))
+    if (ms_numbers_is_name(name))
         return MS_OK;
     return ms_json_fail(names->json, node, names->fault,
                         "letters, digits and _, not a digit first",
@@ -130,6 +135,7 @@ ms_err ms_layergroups_read(const ms_layernames *names, uint32_t templates,
                     .each = ms_json_find(json, row, "each"),
                     .with = ms_json_find(json, row, "with"),
                     .times = values[REPEAT].i,
+                    .first = values[FIRST].i,
                     .is_block = (out.given >> REPEAT & 1) != 0,
                     .label = MS_NONE};
     g->is_many = g->is_block || g->each != MS_NONE;
@@ -186,7 +192,7 @@ ms_err ms_layergroups_bind(const ms_layernames *names, const ms_group *g,
 {
     const ms_json_node *nodes = names->json->nodes;
     if (g->index != NULL)
-        MS_TRY(bind(names, g->index, (double)k, scope));
+        MS_TRY(bind(names, g->index, (double)(g->first + k), scope));
     uint32_t i =
         g->each == MS_NONE ? MS_NONE : ms_json_first(names->json, g->each);
     for (; i != MS_NONE; i = nodes[i].next) {

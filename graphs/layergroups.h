@@ -9,10 +9,10 @@
 
 typedef struct ms_group {
     uint32_t row, layers, each, with; /* nodes, or MS_NONE */
-    int64_t times;
-    bool is_block, is_many; /* "repeat"; that or "each" */
-    const char *index;      /* NULL: none */
-    uint32_t label;         /* of the whole; MS_NONE: each names itself */
+    int64_t times, first;             /* first: its number */
+    bool is_block, is_many;           /* "repeat"; that or "each" */
+    const char *index;                /* NULL: none */
+    uint32_t label; /* of the whole; MS_NONE: each names itself */
 } ms_group;
 
 /* Reads the keys of element row but "name", "inputs" and "when". */

@@ -336,7 +336,7 @@ static ms_err open_scope(list *l, const ms_group *g, int64_t k,
         return ms_fail_nomem(l->names.fault);
     *s = *outer;
     MS_TRY(ms_layergroups_bind(&l->names, g, k, s));
-    snprintf(suffix, sizeof suffix, ".%" PRId64, k);
+    snprintf(suffix, sizeof suffix, ".%" PRId64, g->first + k);
     MS_TRY(ms_layernames_make(&l->names, g->row, s, own,
                               g->is_many ? suffix : NULL, &s->prefix));
     s->length = (uint32_t)strlen(s->prefix);

@@ -6,7 +6,7 @@
  *
  *     {"type": "linear", "out": "4 * width", "when": "i > 0"}
  *
- * is a layer; numbers may be expressions (expression.h).  A group has "layers"
+ * is a layer; numbers may be expressions (numbers.h).  A group has "layers"
  * of its own, or the name of a "template" of the file:
  *
  *     {"repeat": 3, "index": "i", "with": {"width": "64 * (i + 1)"}, ...}
@@ -20,9 +20,9 @@
  * it; what "when" leaves out passes that on.  Blocks, and groups that do not
  * repeat, are functions: what they read lives until they return. */
 
-#include "graphs/expression.h"
 #include "graphs/graphs.h"
 #include "graphs/json.h"
+#include "graphs/numbers.h"
 
 #define MS_LAYERLIST_MAX (UINT32_C(1) << 22)    /* layers, all repetitions */
 #define MS_LAYERLIST_VISITS (UINT32_C(1) << 24) /* elements looked at */

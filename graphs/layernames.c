@@ -19,7 +19,7 @@ typedef struct ms_layernames_reference {
 } reference;
 
 ms_err ms_layernames_fail(const ms_layernames *names, uint32_t node,
-                          const ms_expression_error *error)
+                          const ms_numbers_error *error)
 {
     return ms_json_fail(names->json, node, names->fault,
                         *error->hint != '\0' ? error->hint : NULL,
@@ -78,13 +78,13 @@ static ms_err fill(const ms_layernames *names, uint32_t node,
                    const ms_scope *scope, char word[MS_LAYERNAMES_FULL])
 {
     const char *text = names->json->nodes[node].value.s;
-    ms_expression_error error = {0};
+    ms_numbers_error error = {0};
     if (strchr(text, '{') == NULL) {
         snprintf(word, MS_LAYERNAMES_FULL, "%s", text);
         return MS_OK;
     }
-    return ms_expression_fill(text, scope->variables, word, MS_LAYERNAMES_FULL,
-                              &error)
+    return ms_numbers_fill(text, scope->variables, word, MS_LAYERNAMES_FULL,
+                           &error)
                ? MS_OK
                : ms_layernames_fail(names, node, &error);
 }

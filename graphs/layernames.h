@@ -15,10 +15,10 @@
  * Words are looked for in the scope where they stand, then in those around
  * it.  Plain words may name what comes later; they are resolved at the end. */
 
-#include "graphs/expression.h"
 #include "graphs/graphs.h"
 #include "graphs/index.h"
 #include "graphs/json.h"
+#include "graphs/numbers.h"
 
 #define MS_LAYERNAMES_FULL 1024u /* bytes of a dotted name */
 
@@ -82,6 +82,6 @@ ms_err ms_layernames_resolve(ms_layernames *names);
 
 /* Fails at a node with what is wrong with an expression. */
 ms_err ms_layernames_fail(const ms_layernames *names, uint32_t node,
-                          const ms_expression_error *error);
+                          const ms_numbers_error *error);
 
 #endif

@@ -186,11 +186,15 @@ static void count_ops(const ms_graph *graph, ms_layer_facts *by_layer)
         if (graph->op_layer[op] == MS_NONE)
             continue;
         ms_layer_facts *facts = &by_layer[graph->op_layer[op]];
+        bool matrix = (graph->op_flags[op] & MS_OP_MATRIX) != 0;
+        double macs = matrix ? graph->op_flops[op] / 2 : 0;
         if (graph->op_pass[op] > MS_LOSS) {
             facts->backward_flops += graph->op_flops[op];
+            facts->backward_macs += macs;
             continue;
         }
         facts->forward_flops += graph->op_flops[op];
+        facts->forward_macs += macs;
         for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
             uint32_t s = graph->out[i];
             if (graph->storage_saved_end[s] != MS_NONE)

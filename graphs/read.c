@@ -261,7 +261,7 @@ static ms_err name_numbers(const reader *r, uint32_t config, ms_field *rows,
             MS_READ_CONFIG);
     for (uint32_t i = ms_json_first(&r->json, config); i != MS_NONE;
          i = nodes[i].next) {
-        if (!ms_expression_is_name(nodes[i].key) ||
+        if (!ms_numbers_is_name(nodes[i].key) ||
             strcmp(nodes[i].key, "name") == 0)
             return ms_json_fail_key(&r->json, i, r->fault,
                                     "letters, digits and _, not a digit first",

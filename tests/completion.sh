@@ -182,7 +182,7 @@ if command -v bash >/dev/null; then
         memsim run --set model.bias =
     bash_offers d.txt 'memsim run --csv d' memsim run --csv d
     bash_offers d.txt 'memsim run --csv=d' memsim run --csv = d
-    bash_offers 'a b.json' 'memsim run a' memsim run a
+    bash_offers 'alexnet,a b.json' 'memsim run a' memsim run a
     bash_offers models 'memsim run mod' memsim run mod
     bash_offers '' 'memsim run d.t' memsim run d.t
     bash_offers 'vgg16' "memsim run vgg16" memsim run vgg16

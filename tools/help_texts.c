@@ -48,39 +48,9 @@ static void op_graphs(ms_text *text)
     put(text, lines);
 }
 
-void ms_help_texts_files(ms_text *text)
+static void groups_of_layers(ms_text *text)
 {
     static const char *const lines[] = {
-        "A model file is JSON: a family with a few numbers,",
-        "",
-        "    {\"memsim\": 1, \"name\": \"tiny\", \"family\": \"decoder\",",
-        "     \"config\": {\"layers\": 2, \"hidden\": 64, \"heads\": 4,",
-        "                \"vocab\": 1000, \"positions\": 128}}",
-        "",
-        "a count of parameters (model states only),",
-        "",
-        "    {\"memsim\": 1, \"name\": \"7.5B\", \"family\": \"parameters\",",
-        "     \"count\": 7500000000}",
-        "",
-        "or a list of layers:",
-        "",
-        "    {\"memsim\": 1, \"name\": \"mlp\", \"input\": {\"shape\": [784]},",
-        "     \"layers\": [",
-        "       {\"repeat\": 8, \"name\": \"hidden\", \"layers\": [",
-        "         {\"type\": \"linear\", \"out\": 1024}, {\"type\": "
-        "\"relu\"}]},",
-        "       {\"type\": \"linear\", \"name\": \"head\", \"out\": 10},",
-        "       {\"type\": \"cross_entropy\"}]}",
-        "",
-        "A layer reads the layer before it unless \"inputs\" names others, so "
-        "skips are",
-        "{\"type\": \"add\", \"inputs\": [\"a\", \"b\"]}.  Each element of a "
-        "\"repeat\" is a block:",
-        "what checkpoint policies count.  The families are built from the "
-        "same layers.",
-        "",
-        NULL};
-    static const char *const groups[] = {
         "Numbers of a layer list may be expressions (+ - * / %, comparisons, "
         "a ? b : c,",
         "min, max, floor) of the numbers in \"config\", which --set "
@@ -134,12 +104,47 @@ void ms_help_texts_files(ms_text *text)
         "function.",
         "",
         NULL};
+    put(text, lines);
+}
+
+void ms_help_texts_files(ms_text *text)
+{
+    static const char *const lines[] = {
+        "A model file is JSON: a family with a few numbers,",
+        "",
+        "    {\"memsim\": 1, \"name\": \"tiny\", \"family\": \"decoder\",",
+        "     \"config\": {\"layers\": 2, \"hidden\": 64, \"heads\": 4,",
+        "                \"vocab\": 1000, \"positions\": 128}}",
+        "",
+        "a count of parameters (model states only),",
+        "",
+        "    {\"memsim\": 1, \"name\": \"7.5B\", \"family\": \"parameters\",",
+        "     \"count\": 7500000000}",
+        "",
+        "or a list of layers:",
+        "",
+        "    {\"memsim\": 1, \"name\": \"mlp\", \"input\": {\"shape\": [784]},",
+        "     \"layers\": [",
+        "       {\"repeat\": 8, \"name\": \"hidden\", \"layers\": [",
+        "         {\"type\": \"linear\", \"out\": 1024}, {\"type\": "
+        "\"relu\"}]},",
+        "       {\"type\": \"linear\", \"name\": \"head\", \"out\": 10},",
+        "       {\"type\": \"cross_entropy\"}]}",
+        "",
+        "A layer reads the layer before it unless \"inputs\" names others, so "
+        "skips are",
+        "{\"type\": \"add\", \"inputs\": [\"a\", \"b\"]}.  Each element of a "
+        "\"repeat\" is a block:",
+        "what checkpoint policies count.  The families are built from the "
+        "same layers.",
+        "",
+        NULL};
     static const char *const topics[] = {
         "memsim help layers      layer types and their keys",
         "memsim help ops         ops of an op graph",
         "memsim help families    families and their keys", NULL};
     put(text, lines);
-    put(text, groups);
+    groups_of_layers(text);
     op_graphs(text);
     put(text, topics);
 }

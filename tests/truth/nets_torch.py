@@ -29,6 +29,8 @@ HEAD = """\
 # opgraphs.tsv; the graphs are the lines of nets.jsonl.
 case\tstatic_bytes\tsaved_bytes\tlive_after_fwd_rel\tlive_after_loss_rel\t\
 live_after_bwd_rel\tbwd_peak_rel_no_ws\tfwd_peak_rel_no_ws\tallocations\thash"""
+BUILTIN_NAMES = ('opgraphs.tsv.  NAME_bBATCH; s: sequence, w, l: "width", '
+                 '"latent" of its config.')
 RECURRENT = {"aten::lstm", "aten::gru", "aten::rnn_tanh"}
 WORTH_A_LOOK = 1024  # bytes; what is smaller are scalars
 # Tensors of these bytes, made and gone at once, show where a phase begins.
@@ -171,7 +173,8 @@ def main():
         for case in [*NETS, *CHECKPOINTED]:
             print(case, *measure(case), sep="\t")
     elif what == ["builtins"]:
-        print(HEAD)
+        print(HEAD.replace("opgraphs.tsv; the graphs are the lines of "
+                           "nets.jsonl.", BUILTIN_NAMES))
         for case in BUILTINS:
             print(case, *measure(case), sep="\t", flush=True)
     elif what == ["graphs"]:

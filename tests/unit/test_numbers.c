@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/tests.h"
 
-#include "graphs/expression.h"
 #include "graphs/graphs.h"
+#include "graphs/numbers.h"
 
 #include <string.h>
 
@@ -30,9 +30,9 @@ static const struct {
 
 START_TEST(has_the_value)
 {
-    ms_expression_error error;
+    ms_numbers_error error;
     double value;
-    bool fine = ms_expression_value(values[_i].text, &width, &value, &error);
+    bool fine = ms_numbers_value(values[_i].text, &width, &value, &error);
     ck_assert_msg(fine, "%s: %s", values[_i].text, error.what);
     ck_assert_double_eq(value, values[_i].value);
 }
@@ -52,9 +52,9 @@ static const struct {
 
 START_TEST(refuses)
 {
-    ms_expression_error error;
+    ms_numbers_error error;
     double value;
-    ck_assert(!ms_expression_value(refused[_i].text, &width, &value, &error));
+    ck_assert(!ms_numbers_value(refused[_i].text, &width, &value, &error));
     ck_assert_msg(strstr(error.what, refused[_i].what) != NULL, "%s: %s",
                   refused[_i].text, error.what);
 }
@@ -62,30 +62,30 @@ END_TEST
 
 START_TEST(is_bounded)
 {
-    ms_expression_error error;
+    ms_numbers_error error;
     double value;
     char deep[201], text[300];
     memset(deep, '(', 200);
     deep[200] = '\0';
-    ck_assert(!ms_expression_value(deep, NULL, &value, &error));
+    ck_assert(!ms_numbers_value(deep, NULL, &value, &error));
     ck_assert_str_eq(error.what, "too many parentheses");
     memset(text, '1', 299);
     text[299] = '\0';
-    ck_assert(!ms_expression_value(text, NULL, &value, &error));
+    ck_assert(!ms_numbers_value(text, NULL, &value, &error));
     ck_assert_str_eq(error.what, "more than 256 bytes");
 }
 END_TEST
 
 START_TEST(fills_names)
 {
-    ms_expression_error error;
+    ms_numbers_error error;
     char buffer[16];
-    ck_assert(ms_expression_fill("a{n - 1}.{n}", &width, buffer, 16, &error));
+    ck_assert(ms_numbers_fill("a{n - 1}.{n}", &width, buffer, 16, &error));
     ck_assert_str_eq(buffer, "a5.6");
-    ck_assert(!ms_expression_fill("a{width}", &width, buffer, 16, &error));
-    ck_assert(!ms_expression_fill("a{n", &width, buffer, 16, &error));
-    ck_assert(!ms_expression_fill("abcdefg{n}", &width, buffer, 8, &error));
-    ck_assert(!ms_expression_fill("abcdefgh", &width, buffer, 8, &error));
+    ck_assert(!ms_numbers_fill("a{width}", &width, buffer, 16, &error));
+    ck_assert(!ms_numbers_fill("a{n", &width, buffer, 16, &error));
+    ck_assert(!ms_numbers_fill("abcdefg{n}", &width, buffer, 8, &error));
+    ck_assert(!ms_numbers_fill("abcdefgh", &width, buffer, 8, &error));
 }
 END_TEST
 
@@ -179,10 +179,10 @@ START_TEST(out_of_memory_is_reported)
 }
 END_TEST
 
-Suite *suite_expression(void)
+Suite *suite_numbers(void)
 {
-    Suite *suite = suite_create("expression");
-    TCase *tcase = tcase_create("expression");
+    Suite *suite = suite_create("numbers");
+    TCase *tcase = tcase_create("numbers");
     tcase_add_loop_test(tcase, has_the_value, 0,
                         sizeof values / sizeof *values);
     tcase_add_loop_test(tcase, refuses, 0, sizeof refused / sizeof *refused);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/expression.h"
+#include "graphs/numbers.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 typedef struct parser {
     const char *text, *at;
     const ms_variable *variables;
-    ms_expression_error *error;
+    ms_numbers_error *error;
     uint32_t depth;
     bool failed;
 } parser;
@@ -69,7 +69,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-bool ms_expression_is_name(const char *text)
+bool ms_numbers_is_name(const char *text)
 {
     if (!is_letter(*text))
         return false;
@@ -261,8 +261,8 @@ static double choice(parser *p)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-bool ms_expression_value(const char *text, const ms_variable *variables,
-                         double *value, ms_expression_error *error)
+bool ms_numbers_value(const char *text, const ms_variable *variables,
+                      double *value, ms_numbers_error *error)
 {
     parser p = {
         .text = text, .at = text, .variables = variables, .error = error};
@@ -277,13 +277,13 @@ bool ms_expression_value(const char *text, const ms_variable *variables,
     return !p.failed;
 }
 
-bool ms_expression_integer(const char *text, const ms_variable *variables,
-                           int64_t *value, ms_expression_error *error)
+bool ms_numbers_integer(const char *text, const ms_variable *variables,
+                        int64_t *value, ms_numbers_error *error)
 {
     double number;
-    if (!ms_expression_value(text, variables, &number, error))
+    if (!ms_numbers_value(text, variables, &number, error))
         return false;
-    if (fabs(number) > MS_EXPRESSION_EXACT || floor(number) != number) {
+    if (fabs(number) > MS_NUMBERS_EXACT || floor(number) != number) {
         snprintf(error->what, sizeof error->what, "it is %g, no whole number",
                  number);
         snprintf(error->hint, sizeof error->hint,
@@ -307,8 +307,8 @@ static bool cut_out(const char *text, char *inner, size_t size,
     return true;
 }
 
-bool ms_expression_fill(const char *text, const ms_variable *variables,
-                        char *buffer, size_t size, ms_expression_error *error)
+bool ms_numbers_fill(const char *text, const ms_variable *variables,
+                     char *buffer, size_t size, ms_numbers_error *error)
 {
     char inner[256];
     size_t used = 0;
@@ -324,7 +324,7 @@ bool ms_expression_fill(const char *text, const ms_variable *variables,
             *error->hint = '\0';
             return false;
         }
-        if (!ms_expression_integer(inner, variables, &value, error))
+        if (!ms_numbers_integer(inner, variables, &value, error))
             return false;
         used += (size_t)snprintf(buffer + used, size - used, "%" PRId64, value);
     }
