@@ -270,6 +270,16 @@ static ms_err find_loss(walk *w)
     return MS_OK;
 }
 
+/* Blocks that no cut point bounds (skips leap over all of them): then each
+ * unit is a block, as in an op graph. */
+static void forget_blocks(const walk *w)
+{
+    for (uint32_t u = 0; u < w->forward->n_units; u++)
+        if (w->forward->unit_block[u] != MS_NONE)
+            return;
+    w->trace->graph.n_blocks = 0;
+}
+
 ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
 {
     walk w = {.trace = trace, .forward = forward};
@@ -280,5 +290,6 @@ ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
     MS_TRY(open_walk(&w));
     MS_TRY(model_input(trace));
     MS_TRY(run_layers(&w));
+    forget_blocks(&w);
     return find_loss(&w);
 }
