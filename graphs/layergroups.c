@@ -67,7 +67,7 @@ static ms_err find_template(const ms_layernames *names, uint32_t templates,
                             uint32_t row, const char *name, uint32_t *layers)
 {
     const ms_json *json = names->json;
-    const char *words[MAX_TEMPLATES];
+    const char *words[MAX_TEMPLATES] = {0};
     char hint[MS_MAX_NAME + 32] = "add it to the file's \"templates\"";
     uint32_t n = 0;
     *layers = MS_NONE;

@@ -167,7 +167,7 @@ ms_err ms_multiheadlayers_forward(ms_trace *trace, const ms_layer *layer,
     int64_t kernels = trace->training->kernels;
     bool eager = kernels == MS_EAGER || kernels == MS_KORTHIKANTI;
     uint32_t qkv[3] = {MS_NONE, MS_NONE, MS_NONE};
-    sizes n;
+    sizes n = {0};
 
     MS_TRY(find_sizes(trace, layer, in[0], &n));
     int64_t whole[3] = {n.sequence, n.batch, n.width};

@@ -96,7 +96,7 @@ static double number(parser *p)
 
 static double unknown(parser *p, const char *name)
 {
-    const char *names[MAX_NAMES];
+    const char *names[MAX_NAMES] = {0};
     char hint[160] = "no name has a value here";
     uint32_t n = 0;
     for (const ms_variable *v = p->variables; v != NULL && n < MAX_NAMES;

@@ -271,7 +271,7 @@ static uint32_t roll(ms_trace *trace, uint32_t x, const sizes *n)
 ms_err ms_windowlayers_attention(ms_trace *trace, const ms_layer *layer,
                                  const uint32_t *in, uint32_t *out)
 {
-    sizes n;
+    sizes n = {0};
 
     MS_TRY(find_sizes(trace, layer, in[0], &n));
     int64_t w = n.window, height = n.rows * w, width = n.columns * w;
