@@ -87,15 +87,15 @@ static ms_err need_heads(ms_trace *trace, const ms_layer *layer,
 ms_err ms_attentionlayers_forward(ms_trace *trace, const ms_layer *layer,
                                   const uint32_t *in, uint32_t *out)
 {
-    bool causal = layer->field[CAUSAL].b;
+    ms_attended attended = {.causal = layer->field[CAUSAL].b};
 
     MS_TRY(need_heads(trace, layer, in));
     switch ((ms_kernels)trace->training->kernels) {
     case MS_FLASH:
-        *out = ms_attention_flash(trace, in[0], in[1], in[2], causal);
+        *out = ms_attention_flash(trace, in[0], in[1], in[2], attended);
         break;
     case MS_EFFICIENT:
-        *out = ms_attention_efficient(trace, in[0], in[1], in[2], causal);
+        *out = ms_attention_efficient(trace, in[0], in[1], in[2], attended);
         break;
     case MS_EAGER:
     case MS_KORTHIKANTI:

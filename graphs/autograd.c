@@ -174,6 +174,7 @@ static void accumulate(ms_trace *trace, ms_parameter *parameter)
     trace->op_flags = flags;
     ms_trace_drop(trace, grad);
     parameter->grad = MS_NONE;
+    ms_optimizer_in_backward(trace, (uint32_t)(parameter - trace->parameters));
 }
 
 /* ---- one node ------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tables and matrices: embedding, linear. */
 #include "graphs/layers.h"
+#include "graphs/lora.h"
 
 #include <string.h>
 
@@ -9,7 +10,7 @@ static const ms_tensor *at(ms_trace *trace, uint32_t tensor)
     return ms_trace_at(trace, tensor);
 }
 
-enum { EMBEDDING_VOCAB, EMBEDDING_DIM, EMBEDDING_IDS };
+enum { EMBEDDING_VOCAB, EMBEDDING_DIM, EMBEDDING_IDS, EMBEDDING_TIED };
 enum { IDS_TOKENS, IDS_POSITIONS, IDS_TYPES };
 const ms_field ms_denselayers_embedding_fields[MS_DENSELAYERS_EMBEDDING] = {
     {.name = "vocab",
@@ -28,41 +29,10 @@ const ms_field ms_denselayers_embedding_fields[MS_DENSELAYERS_EMBEDDING] = {
      .type = MS_WORD,
      .words = "tokens|positions|types",
      .help = "what indexes the table"},
+    {.name = "tied",
+     .type = MS_NAME,
+     .help = "embedding whose table this layer shares"},
 };
-
-ms_err ms_denselayers_embedding(ms_trace *trace, const ms_layer *layer,
-                                const uint32_t *in, uint32_t *out)
-{
-    int64_t dims[2] = {layer->field[EMBEDDING_VOCAB].i,
-                       layer->field[EMBEDDING_DIM].i};
-    const ms_tensor *ids = at(trace, in[0]);
-
-    if (ids->dtype != MS_INT64 || ids->n_dims != 2)
-        return ms_trace_fail(
-            trace, layer, "feed it the model's input of token ids",
-            "embedding \"%s\" needs token ids [batch, sequence]", layer->name);
-    int64_t sequence = ids->size[1];
-    uint32_t weight = ms_trace_parameter(trace, "weight", 2, dims);
-    trace->layer_weight[trace->layer] = weight;
-    switch (layer->field[EMBEDDING_IDS].i) {
-    case IDS_POSITIONS: {
-        uint32_t positions = ms_lookup_arange(trace, sequence);
-        *out = ms_lookup_embedding(trace, weight, positions);
-        ms_trace_drop(trace, positions);
-        break;
-    }
-    case IDS_TYPES: {
-        int64_t zeros[2] = {1, sequence};
-        uint32_t types =
-            ms_trace_buffer(trace, "token_type_ids", MS_INT64, 2, zeros);
-        *out = ms_lookup_embedding(trace, weight, types);
-        break;
-    }
-    default:
-        *out = ms_lookup_embedding(trace, weight, in[0]);
-    }
-    return trace->err;
-}
 
 enum { LINEAR_OUT, LINEAR_BIAS, LINEAR_TIED };
 const ms_field ms_denselayers_linear_fields[MS_DENSELAYERS_LINEAR] = {
@@ -128,6 +98,42 @@ ms_err ms_denselayers_weight(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
+ms_err ms_denselayers_embedding(ms_trace *trace, const ms_layer *layer,
+                                const uint32_t *in, uint32_t *out)
+{
+    int64_t dims[2] = {layer->field[EMBEDDING_VOCAB].i,
+                       layer->field[EMBEDDING_DIM].i};
+    const ms_tensor *ids = at(trace, in[0]);
+
+    if (ids->dtype != MS_INT64 || ids->n_dims != 2)
+        return ms_trace_fail(
+            trace, layer, "feed it the model's input of token ids",
+            "embedding \"%s\" needs token ids [batch, sequence]", layer->name);
+    int64_t sequence = ids->size[1];
+    uint32_t weight;
+    MS_TRY(ms_denselayers_weight(trace, layer, layer->field[EMBEDDING_TIED].s,
+                                 dims, &weight));
+    trace->layer_weight[trace->layer] = weight;
+    switch (layer->field[EMBEDDING_IDS].i) {
+    case IDS_POSITIONS: {
+        uint32_t positions = ms_lookup_arange(trace, sequence);
+        *out = ms_lookup_embedding(trace, weight, positions);
+        ms_trace_drop(trace, positions);
+        break;
+    }
+    case IDS_TYPES: {
+        int64_t zeros[2] = {1, sequence};
+        uint32_t types =
+            ms_trace_buffer(trace, "token_type_ids", MS_INT64, 2, zeros);
+        *out = ms_lookup_embedding(trace, weight, types);
+        break;
+    }
+    default:
+        *out = ms_lookup_embedding(trace, weight, in[0]);
+    }
+    return trace->err;
+}
+
 ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
                              const uint32_t *in, uint32_t *out)
 {
@@ -141,6 +147,6 @@ ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
     if (layer->field[LINEAR_BIAS].b)
         bias = ms_layers_vector(trace, "bias", dims[0]);
     trace->layer_weight[trace->layer] = weight;
-    *out = ms_matmul_linear(trace, in[0], weight, bias);
+    *out = ms_lora_linear(trace, layer, "weight", in[0], weight, bias);
     return trace->err;
 }

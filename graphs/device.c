@@ -109,7 +109,8 @@ const ms_field ms_device_fields[] = {
      .fallback.i = 8519680,
      .low = 0,
      .high = MOST,
-     .help = "workspace of the matrix library, bytes"},
+     .help = "workspace of the matrix library, bytes; what "
+             "CUBLAS_WORKSPACE_CONFIG adds up to"},
     COUNT("multiprocessors", 108, 65536, "multiprocessors"),
     COUNT("threads_per_multiprocessor", 2048, 65536,
           "threads that one of them holds"),

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Turns graphs/models/*.json and graphs/devices/*.json into two C files:
-# builtin.c (texts, read like any model file) and devices.c (rows of numbers).
-# Included by CMakeLists.txt it adds both to the target "graphs"; by hand:
+# Turns graphs/models/*.json, graphs/huggingface/*.json and
+# graphs/devices/*.json into three C files: builtin.c and pages.c (texts, read
+# like any model file) and devices.c (rows of numbers).
+# Included by CMakeLists.txt it adds them to the target "graphs"; by hand:
 #
 #   cmake -DEMBED_OUTPUT=/tmp/embedded -P graphs/embed.cmake
 
@@ -62,6 +63,22 @@ function(embed_models output)
     file(CONFIGURE OUTPUT ${output} @ONLY CONTENT "${EMBED_HEAD}\
 const ms_builtin ms_builtin_models[] = {\n${rows}};
 const uint32_t ms_builtin_n_models = ${n};\n")
+endfunction()
+
+function(embed_pages output)
+    file(GLOB files ${EMBED_FOLDER}/huggingface/*.json) # sorted by name
+    list(LENGTH files n)
+    set(rows "")
+    foreach(file IN LISTS files)
+        file(READ ${file} json)
+        embed_get("${json}" ${file} model_type name)
+        embed_literal("${json}" text)
+        string(APPEND rows "    {\"${name}\",\n     ${text}},\n")
+    endforeach()
+    set(include "#include \"graphs/huggingface/huggingface.h\"\n\n")
+    file(CONFIGURE OUTPUT ${output} @ONLY CONTENT "${EMBED_HEAD}${include}\
+const ms_huggingface_page ms_pages_all[] = {\n${rows}};
+const uint32_t ms_pages_n = ${n};\n")
 endfunction()
 
 # The array of curves of a device as a C expression, and its length.
@@ -156,14 +173,17 @@ if(NOT EMBED_OUTPUT)
 endif()
 embed_models(${EMBED_OUTPUT}/builtin.c)
 embed_devices(${EMBED_OUTPUT}/devices.c)
+embed_pages(${EMBED_OUTPUT}/pages.c)
 
 if(NOT CMAKE_SCRIPT_MODE_FILE)
     file(GLOB files CONFIGURE_DEPENDS ${EMBED_FOLDER}/models/*.json
-         ${EMBED_FOLDER}/devices/*.json)
+         ${EMBED_FOLDER}/huggingface/*.json ${EMBED_FOLDER}/devices/*.json)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
     # A model's text is longer than the 4095 characters that C11 promises.
-    set_source_files_properties(${EMBED_OUTPUT}/builtin.c PROPERTIES
+    set_source_files_properties(${EMBED_OUTPUT}/builtin.c
+                                ${EMBED_OUTPUT}/pages.c PROPERTIES
                                 COMPILE_OPTIONS -Wno-overlength-strings)
     target_sources(graphs PRIVATE ${EMBED_OUTPUT}/builtin.c
-                                  ${EMBED_OUTPUT}/devices.c)
+                                  ${EMBED_OUTPUT}/devices.c
+                                  ${EMBED_OUTPUT}/pages.c)
 endif()

@@ -13,9 +13,14 @@ enum {
     CAPACITY,
     IMBALANCE,
     NORMALIZE,
-    WEIGHTED
+    WEIGHTED,
+    SCORE,
+    ROUTER_BIAS,
+    BIAS
 };
 enum { WEIGHTED_LAST, WEIGHTED_GATE };
+enum { SCORE_SOFTMAX, SCORE_SIGMOID, SCORE_CHOSEN };
+enum { ROUTER_NONE, ROUTER_TRAINED, ROUTER_BALANCING };
 const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
     {.name = "experts",
      .type = MS_INT,
@@ -59,6 +64,17 @@ const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
      .words = "output|gate",
      .help = "where the probabilities are multiplied in; output: the experts' "
              "output is saved too"},
+    {.name = "score",
+     .type = MS_WORD,
+     .words = "softmax|sigmoid|chosen",
+     .help = "of the router's logits; chosen: softmax of the top_k alone"},
+    {.name = "router_bias",
+     .type = MS_WORD,
+     .words = "none|trained|balancing",
+     .help = "one per expert; balancing: it only chooses (DeepSeek-V3)"},
+    {.name = "bias",
+     .type = MS_BOOL,
+     .help = "biases of the experts' products"},
 };
 
 /* Of so many tokens: capacity ceil(tokens top_k / experts factor) for each
@@ -92,23 +108,54 @@ static uint32_t normalized(ms_trace *trace, uint32_t best)
     return ms_trace_rebind(trace, best, y);
 }
 
-/* The probabilities of each token's experts; the softmax is fp32. */
+/* A parameter that a kernel reads: its gradient is made with others. */
+static uint32_t operand(ms_trace *trace, const char *role, uint32_t n_dims,
+                        const int64_t *dims)
+{
+    uint32_t parameter = ms_trace_parameter(trace, role, n_dims, dims);
+
+    if (!trace->err && trace->train)
+        ms_raw_states(trace, parameter);
+    return parameter;
+}
+
+/* The router's logits, in fp32. */
+static uint32_t logits_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
+{
+    int64_t bias = layer->field[ROUTER_BIAS].i;
+    int64_t dims[2] = {layer->field[EXPERTS].i, ms_layers_last_dim(trace, x)};
+    uint32_t weight = ms_trace_parameter(trace, "router.weight", 2, dims);
+    uint32_t added = MS_NONE;
+
+    if (bias == ROUTER_TRAINED)
+        added = ms_layers_vector(trace, "router.bias", dims[0]);
+    else if (bias == ROUTER_BALANCING)
+        operand(trace, "router.bias", 1, dims);
+    uint32_t p = ms_matmul_linear(trace, x, weight, added);
+    return ms_trace_rebind(trace, p, ms_pointwise_cast(trace, p, MS_FLOAT32));
+}
+
+/* The probabilities of each token's experts. */
 static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
                       uint32_t *map)
 {
     const ms_value *field = layer->field;
+    int64_t score = field[SCORE].i;
 
     if (trace->err)
         return MS_NONE;
     uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    int64_t dims[2] = {field[EXPERTS].i, ms_layers_last_dim(trace, x)};
-    uint32_t weight = ms_trace_parameter(trace, "router.weight", 2, dims);
-    uint32_t p = ms_matmul_linear(trace, x, weight, MS_NONE);
-    p = ms_trace_rebind(trace, p, ms_pointwise_cast(trace, p, MS_FLOAT32));
-    p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
+    uint32_t p = logits_of(trace, layer, x);
+    if (score == SCORE_SOFTMAX)
+        p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
+    else if (score == SCORE_SIGMOID)
+        p = ms_trace_rebind(
+            trace, p, ms_pointwise_unary(trace, &ms_pointwise_sigmoid, p));
     p = ms_trace_rebind(trace, p,
                         ms_experts_route(trace, p, field[CHOSEN].i, map));
-    if (field[NORMALIZE].b && !trace->err)
+    if (score == SCORE_CHOSEN)
+        p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
+    else if (field[NORMALIZE].b && !trace->err)
         p = normalized(trace, p);
     return ms_trace_rebind(trace, p, ms_pointwise_cast(trace, p, dtype));
 }
@@ -124,6 +171,11 @@ static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
     int64_t second[3] = {field[EXPERTS].i, width, hidden};
     uint32_t w1 = ms_trace_parameter(trace, "experts.weight1", 3, first);
     uint32_t w2 = ms_trace_parameter(trace, "experts.weight2", 3, second);
+
+    if (field[BIAS].b) { /* the products add them as they write */
+        operand(trace, "experts.bias1", 2, first);
+        operand(trace, "experts.bias2", 2, second);
+    }
     uint32_t y = ms_experts_product(trace, x, w1);
 
     if (field[GATED].b)
@@ -134,19 +186,23 @@ static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
     return ms_trace_rebind(trace, y, ms_experts_product(trace, y, w2));
 }
 
-/* An expert has a row of the router and its products, each as wide as x: all
- * of the router is used, and the chosen experts. */
+/* An expert has a row of the router and its products, each as wide as x, and
+ * biases: all of the router is used, and the chosen experts. */
 uint64_t ms_expertlayers_active(const ms_layer *layer, uint64_t parameters)
 {
     const ms_value *field = layer->field;
 
     if (ms_layer_kinds[layer->kind].forward != ms_expertlayers_moe)
         return parameters;
-    uint64_t each = parameters / (uint64_t)field[EXPERTS].i;
-    uint64_t products = (uint64_t)field[HIDDEN].i * (field[GATED].b ? 3 : 2);
-    uint64_t width = each / (1 + products);
-    return (uint64_t)field[EXPERTS].i * width +
-           (uint64_t)field[CHOSEN].i * width * products;
+    uint64_t experts = (uint64_t)field[EXPERTS].i, each = parameters / experts;
+    uint64_t inner = (uint64_t)field[HIDDEN].i * (field[GATED].b ? 2 : 1);
+    uint64_t products = inner + (uint64_t)field[HIDDEN].i;
+    uint64_t router_bias = field[ROUTER_BIAS].i != ROUTER_NONE;
+    uint64_t biases = field[BIAS].b ? inner : 0; /* and one as wide as x */
+    uint64_t width = (each - router_bias - biases) /
+                     (1 + products + (field[BIAS].b ? 1 : 0));
+    uint64_t router = experts * (width + router_bias);
+    return router + (parameters - router) / experts * (uint64_t)field[CHOSEN].i;
 }
 
 static ms_err check(ms_trace *trace, const ms_layer *layer, uint32_t x)

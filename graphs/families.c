@@ -38,7 +38,7 @@ enum { HEAD_LM, HEAD_NONE };
 enum { POSITIONS_LEARNED, POSITIONS_ROTARY };
 /* The kernels of a cross_entropy layer, and one more. */
 enum { LOSS_AUTO, LOSS_LINEAR = 4 };
-enum { CODE_AUTO, CODE_LLAMA };
+enum { CODE_AUTO, CODE_LLAMA, CODE_LLAMA_FUSED_NORM };
 static const char *const norms[] = {"layer_norm", "rms_norm"};
 /* From FIRST_GATED on the MLP has a gate beside the way up. */
 enum { FIRST_GATED = 4 };
@@ -163,10 +163,12 @@ static const char *const activations[] = {"gelu", "gelu_new", "relu",
          .help = "kernel of cross entropy; liger_linear: head and loss in "    \
                  "one, by chunks"},                                            \
     {                                                                          \
-        .name = "code", .type = MS_WORD, .words = "auto|llama",                \
+        .name = "code", .type = MS_WORD,                                       \
+        .words = "auto|llama|llama_fused_norm",                                \
         .help = "llama: ops as Meta's code and torchtitan's have them: norms " \
-                "in fp32, rotation by complex numbers, silu and its product "  \
-                "apart, fp32 logits"                                           \
+                "in fp32, rotation by complex numbers, keys and values "       \
+                "repeated for their queries, silu and its product apart, "     \
+                "fp32 logits; llama_fused_norm: each norm one kernel"          \
     }
 
 static const ms_field decoder_fields[] = {
@@ -224,16 +226,16 @@ static uint32_t add_simple(stack *s, const char *type, const char *name,
 }
 
 /* Meta's code of LLaMA (meta-llama/llama model.py); torchtitan's model.py of
- * 2024 is the same in what it saves. */
+ * 2024 is the same in what it saves, and has fused_rmsnorm besides. */
 static bool is_llama(const ms_value *values)
 {
-    return values[CODE].i == CODE_LLAMA;
+    return values[CODE].i != CODE_AUTO;
 }
 
 static uint32_t add_norm(stack *s, const char *name, uint32_t from)
 {
     ms_layer *layer = add(s, norms[s->values[NORM_TYPE].i], name, from);
-    if (layer != NULL && is_llama(s->values))
+    if (layer != NULL && s->values[CODE].i == CODE_LLAMA)
         ms_build_field(layer, "upcast")->b = true;
     return newest(s);
 }

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_WORDS 16u
+#define MAX_WORDS 48u
 #define MAX_WORD 32u
+#define MAX_HINT 384u /* all words of a field */
 
 uint32_t ms_fields_find(const ms_field *rows, uint32_t n, const char *name)
 {
@@ -153,7 +154,7 @@ static ms_err word_from_json(const ms_json *json, uint32_t row,
                              const ms_field *field, ms_value *value,
                              ms_fault *fault)
 {
-    char hint[256];
+    char hint[MAX_HINT];
     const char *word = json->nodes[row].value.s;
     uint32_t found = find_word(field, word, hint, sizeof hint);
     if (found == MS_NONE)
@@ -354,7 +355,7 @@ ms_err ms_fields_from_text(const char *text, const char *where,
                            const ms_field *field, ms_arena *arena,
                            ms_value *value, ms_fault *fault)
 {
-    char wanted[256];
+    char wanted[MAX_HINT];
     bool fine = false;
     if (field->type == MS_INT) {
         fine = int_from_text(text, &value->i) && int_fits(field, value->i);

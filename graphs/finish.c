@@ -116,7 +116,7 @@ static ms_err renumber(ms_trace *trace, uint32_t n_units)
 static bool is_backward(uint8_t pass)
 {
     return pass == MS_GRAD_INPUT || pass == MS_GRAD_WEIGHT ||
-           pass == MS_ACCUMULATE;
+           pass == MS_ACCUMULATE || pass == MS_STEP; /* in backward */
 }
 
 /* Ops come forward by rising unit, then backward by falling unit, then the
@@ -197,7 +197,7 @@ static void add_up(ms_trace *trace)
                     ? trace->batch * trace->sequence
                     : 0;
     for (uint32_t op = 0; op < g->step_first; op++)
-        if (g->op_pass[op] != MS_ACCUMULATE)
+        if (g->op_pass[op] != MS_ACCUMULATE && g->op_pass[op] != MS_STEP)
             g->model_flops += g->op_flops[op];
 }
 

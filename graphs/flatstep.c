@@ -149,6 +149,13 @@ static void write_state(flat_step *s, uint32_t storage)
         g->op_write_bytes[g->n_ops - 1] += g->storage_bytes[storage];
 }
 
+static void write_states(flat_step *s, const ms_parameter *parameter)
+{
+    write_state(s, parameter->master);
+    for (uint32_t i = 0; i < MS_MOST_STATES; i++)
+        write_state(s, parameter->state[i]);
+}
+
 static void update(flat_step *s)
 {
     ms_trace *trace = s->trace;
@@ -164,9 +171,7 @@ static void update(flat_step *s)
     for (uint32_t p = s->first; p < s->end; p++) {
         if (!is_updated(s, p))
             continue;
-        write_state(s, trace->parameters[p].master);
-        write_state(s, trace->parameters[p].first);
-        write_state(s, trace->parameters[p].second);
+        write_states(s, &trace->parameters[p]);
     }
     ms_trace_end(trace, UPDATE_FLOPS * (double)s->elements, false);
 }
@@ -303,9 +308,7 @@ static void step_from_sum(ms_trace *trace)
             continue;
         s.elements += it->part;
         ms_trace_read_storage(trace, it->sum, it->part * FP32_BYTES);
-        write_state(&s, it->master);
-        write_state(&s, it->first);
-        write_state(&s, it->second);
+        write_states(&s, it);
     }
     ms_trace_end(trace, UPDATE_FLOPS * (double)s.elements, false);
     copy_masters(&s);

@@ -71,11 +71,13 @@ typedef struct ms_field {
     const char *help;  /* one line, with unit */
     const char *group; /* settings: what stands before the dot of their key;
                           NULL: "training" */
+    bool is_extra; /* settings: off as long as nobody asks for it, so that the
+                      line of defaults leaves it out */
 } ms_field;
 
 typedef struct ms_opgraph ms_opgraph; /* an exported op graph: opgraph.h */
 
-#define MS_LAYER_FIELDS 12u
+#define MS_LAYER_FIELDS 18u
 #define MS_MAX_DIMS 6u
 
 /* Where a node of the input file stands, for errors. */
@@ -118,6 +120,12 @@ typedef struct ms_model {
     uint32_t n_dims;     /* else a float tensor [batch, dims...] */
     uint64_t dims[MS_MAX_DIMS];
     uint64_t max_sequence; /* learned positions; 0: no limit */
+    bool fresh_tables;     /* masks and tables of positions are made for the
+                              sequence at hand, not for the longest */
+    const char *assumed;   /* of a configuration: class defaults that it needs
+                              and does not give, ", a=1, b=2", or NULL */
+    const char *refusal;   /* NULL, or why no step can be simulated: layers and
+                              parameters are there */
     const char *source;    /* the file's bytes, for carets */
     size_t source_length;
 } ms_model;
@@ -126,9 +134,11 @@ typedef struct ms_model {
 
 /* Reads a model: path with a slash: that file only; a name without one: the
  * file if it exists here, else a built-in ("gpt3" and "gpt3.json" alike); "-":
- * standard input.  Overrides are "model.KEY=VALUE" settings of --set applied
- * to the family's config before it is built.  Faults: MS_EINPUT with
- * file:line:column, MS_ESYSTEM. */
+ * standard input.  A folder means its config.json (huggingface/), beside which
+ * headers of weights are read.  Overrides are "model.KEY=VALUE" settings of
+ * --set applied to the family's config, or to the keys of a configuration of
+ * Hugging Face, before it is built.  Faults: MS_EINPUT with file:line:column,
+ * MS_ESYSTEM. */
 typedef struct ms_override {
     const char *key; /* without "model." */
     const char *value;
@@ -216,13 +226,13 @@ extern const uint32_t ms_families_n;
 
 /* What the readers walk, and the schema of model files (tools/) too. */
 #define MS_MAX_NAME 256u /* bytes of one name */
-#define MS_READ_INPUT 3
-extern const ms_field ms_read_input_fields[MS_READ_INPUT];
+#define MS_LISTFILE_INPUT 4
+extern const ms_field ms_listfile_input_fields[MS_LISTFILE_INPUT];
 /* Beside "layers", "inputs", "each", "with", "when". */
 #define MS_LAYERGROUPS_FIELDS 5
 extern const ms_field ms_layergroups_fields[MS_LAYERGROUPS_FIELDS];
 #define MS_LAYERGROUPS_EACH 1024u /* values of a list of "each" */
-#define MS_READ_CONFIG 32u        /* numbers in the "config" of a layer list */
+#define MS_LISTFILE_CONFIG 32u    /* numbers in the "config" of a layer list */
 /* An op graph's keys; what its arrays of fixed places hold, in that order.
  * Other keys of its objects are passed over. */
 #define MS_OPFIELDS_STORAGE 4
@@ -242,13 +252,37 @@ typedef enum ms_precision {
     MS_BF16_MIXED,
     MS_BF16,
     MS_AUTOCAST_FP16,
-    MS_AUTOCAST_BF16
+    MS_AUTOCAST_BF16,
+    MS_FP16
 } ms_precision;
 typedef enum ms_optimizer {
     MS_SGD,
     MS_MOMENTUM,
+    MS_NESTEROV,
+    MS_ADAGRAD,
+    MS_RMSPROP,
+    MS_RMSPROP_MOMENTUM,
+    MS_RMSPROP_CENTERED,
+    MS_RMSPROP_BOTH, /* centered, with momentum */
     MS_ADAM,
     MS_ADAMW,
+    MS_ADAM_AMSGRAD,
+    MS_ADAMW_AMSGRAD,
+    MS_LAMB,
+    MS_LION,
+    MS_ADAFACTOR,
+    MS_ADAFACTOR_HF,
+    MS_ADAFACTOR_HF_MOMENTUM,
+    MS_ADAM_8BIT,
+    MS_ADAMW_8BIT,
+    MS_LION_8BIT,
+    MS_SOPHIA,
+    MS_MUON,
+    MS_SHAMPOO,
+    MS_SOAP,
+    MS_GALORE,
+    MS_LOMO,
+    MS_ADAMW_KAHAN,
     MS_NO_OPTIMIZER
 } ms_optimizer;
 typedef enum ms_optimizer_impl {
@@ -288,14 +322,22 @@ typedef enum ms_hold { MS_HOLD_BACKWARD, MS_HOLD_STEP, MS_HOLD_NONE } ms_hold;
 typedef struct ms_training {
     int64_t batch, sequence; /* sequence 0: min(2048, model's maximum) */
     int64_t precision, optimizer, optimizer_impl, kernels, framework;
-    int64_t device;      /* 0 cuda, 1 cpu */
-    int64_t gradients;   /* 0 auto (as weights), 1 fp32 */
-    int64_t hold_output; /* ms_hold */
-    int64_t zero_grad;   /* 0 set_to_none, 1 keep */
-    int64_t step;        /* 0 steady, 1 first */
-    int64_t mode;        /* 0 train, 1 inference */
-    int64_t unknown_op;  /* op graphs: 0 refuse, 1 conservative */
-    uint64_t was_set;    /* bit per row */
+    int64_t device;                          /* 0 cuda, 1 cpu */
+    int64_t gradients;                       /* 0 auto (as weights), 1 fp32 */
+    int64_t hold_output;                     /* ms_hold */
+    int64_t zero_grad;                       /* 0 set_to_none, 1 keep */
+    int64_t step;                            /* 0 steady, 1 first */
+    int64_t mode;                            /* 0 train, 1 inference */
+    int64_t optimizer_in_backward;           /* 0 no, 1 yes */
+    double clip_norm;                        /* 0: gradients are not clipped */
+    int64_t optimizer_rank, optimizer_block; /* optimizers.h */
+    int64_t lora_rank;                       /* 0: no adapters; lora.h */
+    int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
+    double lora_dropout;
+    int64_t lora_dtype; /* 0 as the weights, 1 fp32 */
+    int64_t lora_base;  /* 0 as the weights, 1 nf4, 2 int8 */
+    int64_t unknown_op; /* op graphs: 0 refuse, 1 conservative */
+    uint64_t was_set;   /* bit per row */
 } ms_training;
 extern const ms_field ms_training_fields[];
 extern const uint32_t ms_training_n_fields;
@@ -370,6 +412,14 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
 /* aten.c: the ops that op graphs may hold: name, autograd node, what it saves,
  * the shape of its output, what its backward allocates. */
 void ms_aten_describe(ms_text *text);
+
+/* huggingface/: the types of config.json: heads, keys and class defaults. */
+void ms_huggingface_describe(ms_text *text);
+/* The name of the i-th type, NULL beyond the last. */
+const char *ms_huggingface_type(uint32_t i);
+/* Keys of native models, of which a configuration has none; the last is
+ * NULL. */
+extern const char *const ms_huggingface_native[];
 
 /* What inspect shows, one row per layer in topological order. */
 typedef struct ms_layer_facts {

@@ -141,16 +141,17 @@ static void touch(host_step *h, uint32_t storage)
 static void touch_states(host_step *h, const ms_parameter *parameter)
 {
     touch(h, parameter->master);
-    touch(h, parameter->first);
-    touch(h, parameter->second);
+    for (uint32_t i = 0; i < MS_MOST_STATES; i++)
+        touch(h, parameter->state[i]);
 }
 
 static uint32_t states_of(const ms_parameter *parameter)
 {
     uint32_t n = parameter->master != MS_NONE ? 1 : 0;
 
-    n += parameter->first != MS_NONE ? 1 : 0;
-    return n + (parameter->second != MS_NONE ? 1 : 0);
+    for (uint32_t i = 0; i < MS_MOST_STATES; i++)
+        n += parameter->state[i] != MS_NONE ? 1 : 0;
+    return n;
 }
 
 /* The tile's bytes of state, all of them fp32. */

@@ -430,7 +430,8 @@ static ms_err read_group(list *l, uint32_t row, const ms_scope *in,
     name_group(l, &g, own);
     if (!ms_layernames_is_filled(&l->names, row)) {
         MS_TRY(ms_layernames_make(&l->names, row, in, own, NULL, &name));
-        MS_TRY(ms_layernames_add(&l->names, row, name, input, &g.label));
+        MS_TRY((g.is_block ? ms_layernames_add_blocks : ms_layernames_add)(
+            &l->names, row, name, input, &g.label));
     }
     *previous = input;
     for (int64_t k = 0; k < g.times; k++) {

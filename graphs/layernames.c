@@ -158,6 +158,16 @@ ms_err ms_layernames_add(ms_layernames *names, uint32_t row, const char *name,
                         name, names->labels[first].line);
 }
 
+ms_err ms_layernames_add_blocks(ms_layernames *names, uint32_t row,
+                                const char *name, uint32_t input,
+                                uint32_t *label)
+{
+    *label = names->n_labels > 0 ? ms_index_find(&names->index, name) : MS_NONE;
+    if (*label != MS_NONE && names->labels[*label].first_part != MS_NONE)
+        return MS_OK;
+    return ms_layernames_add(names, row, name, input, label);
+}
+
 void ms_layernames_add_part(ms_layernames *names, uint32_t group, uint32_t part)
 {
     ms_label *whole = &names->labels[group];

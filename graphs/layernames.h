@@ -62,6 +62,10 @@ bool ms_layernames_is_filled(const ms_layernames *names, uint32_t row);
 /* Adds a label; names must be unique.  The row is where errors point. */
 ms_err ms_layernames_add(ms_layernames *names, uint32_t row, const char *name,
                          uint32_t input, uint32_t *label);
+/* The same for a group of blocks: one of that name goes on where it is. */
+ms_err ms_layernames_add_blocks(ms_layernames *names, uint32_t row,
+                                const char *name, uint32_t input,
+                                uint32_t *label);
 /* The label part has its output: a repetition of group. */
 void ms_layernames_add_part(ms_layernames *names, uint32_t group,
                             uint32_t part);

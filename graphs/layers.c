@@ -134,6 +134,10 @@ uint32_t ms_layers_vector(ms_trace *trace, const char *role, int64_t n)
 const ms_layer_kind ms_layer_kinds[] = {
     LAYER("embedding", "look rows of a table up", 1, 1,
           FIELDS(ms_denselayers_embedding_fields), ms_denselayers_embedding),
+    LAYER("learned_tokens",
+          "learned tokens before the sequence; adds a learned position to each",
+          1, 1, FIELDS(ms_learnedlayers_tokens_fields),
+          ms_learnedlayers_tokens),
     LAYER("linear", "x W^T + b", 1, 1, FIELDS(ms_denselayers_linear_fields),
           ms_denselayers_linear),
     /* element by element */
@@ -216,6 +220,16 @@ const ms_layer_kind ms_layer_kinds[] = {
     LAYER("window_attention",
           "Swin's, in windows of [height, width, channels], with position bias",
           1, 1, FIELDS(ms_windowlayers_fields), ms_windowlayers_attention),
+    LAYER("latent_attention",
+          "self-attention whose keys and values pass through a narrow product "
+          "(MLA)",
+          1, 1, FIELDS(ms_latentattention_fields), ms_latentattention_forward),
+    LAYER("relative_attention",
+          "T5's: x and a bias of the scores; of x to a third input, if any", 2,
+          3, FIELDS(ms_relativeattention_fields), ms_relativeattention_forward),
+    LAYER("relative_bias",
+          "T5's bias of scores, by buckets of distances; reads token ids", 1, 1,
+          FIELDS(ms_relativeattention_bias_fields), ms_relativeattention_bias),
     LAYER("scaled_dot_product_attention",
           "of q, k, v [heads, sequence, dim], as training.kernels says", 3, 3,
           FIELDS(ms_attentionlayers_fields), ms_attentionlayers_forward),

@@ -41,7 +41,7 @@ uint32_t ms_layers_vector(ms_trace *trace, const char *role, int64_t n);
 typedef ms_err ms_layer_forward(ms_trace *trace, const ms_layer *layer,
                                 const uint32_t *in, uint32_t *out);
 
-#define MS_DENSELAYERS_EMBEDDING 3
+#define MS_DENSELAYERS_EMBEDDING 4
 #define MS_DENSELAYERS_LINEAR 3
 extern const ms_field ms_denselayers_embedding_fields[MS_DENSELAYERS_EMBEDDING];
 extern const ms_field ms_denselayers_linear_fields[MS_DENSELAYERS_LINEAR];
@@ -78,7 +78,7 @@ ms_layer_forward ms_reducelayers_reduce;
 /* Does it end a model: a mean or sum of everything? */
 bool ms_reducelayers_is_loss(const ms_layer *layer);
 
-#define MS_NORMLAYERS_AFFINE 1
+#define MS_NORMLAYERS_AFFINE 2
 #define MS_NORMLAYERS_RMS 1
 #define MS_NORMLAYERS_BATCH 2
 #define MS_NORMLAYERS_GROUP 2
@@ -90,6 +90,9 @@ extern const ms_field ms_normlayers_group_fields[MS_NORMLAYERS_GROUP];
 extern const ms_field ms_normlayers_instance_fields[MS_NORMLAYERS_INSTANCE];
 ms_layer_forward ms_normlayers_layer, ms_normlayers_rms, ms_normlayers_batch,
     ms_normlayers_group, ms_normlayers_instance;
+
+/* RMS norm over the last dimension, as training.kernels says. */
+uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight);
 
 /* Types end in their number of dimensions, "conv1d". */
 #define MS_CONVLAYERS_CONV 7
@@ -147,7 +150,7 @@ uint32_t ms_productlayers_bmm(ms_trace *trace, uint32_t a, uint32_t b);
 extern const ms_field ms_recurrentlayers_fields[MS_RECURRENTLAYERS_FIELDS];
 ms_layer_forward ms_recurrentlayers_lstm, ms_recurrentlayers_gru;
 
-#define MS_EXPERTLAYERS_FIELDS 8
+#define MS_EXPERTLAYERS_FIELDS 11
 extern const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS];
 ms_layer_forward ms_expertlayers_moe;
 /* The parameters of the layer that a token meets. */
@@ -171,7 +174,7 @@ extern const ms_field ms_rawlayers_shape_fields[MS_RAWLAYERS_SHAPE];
 ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op,
     ms_rawlayers_parameter, ms_rawlayers_input;
 
-#define MS_SELFATTENTION_FIELDS 9
+#define MS_SELFATTENTION_FIELDS 16
 extern const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS];
 ms_layer_forward ms_selfattention_forward;
 /* The first rows of a table that the whole model shares, [sequence, columns];
@@ -186,6 +189,31 @@ ms_layer_forward ms_multiheadlayers_forward;
 #define MS_WINDOWLAYERS_FIELDS 3
 extern const ms_field ms_windowlayers_fields[MS_WINDOWLAYERS_FIELDS];
 ms_layer_forward ms_windowlayers_attention, ms_windowlayers_merge;
+/* Attention by ops, as LLaMA's code. */
+uint32_t ms_selfattention_eager(ms_trace *trace, uint32_t q, uint32_t k,
+                                uint32_t v, bool causal);
+/* y.transpose(1, 2).contiguous().view(batch, sequence, width); y is used
+ * up. */
+uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width);
+/* Rotates the first dim channels of each of n tensors [batch, heads, sequence,
+ * dim] by position. */
+void ms_selfattention_rotate(ms_trace *trace, int64_t dim, uint32_t *x,
+                             uint32_t n);
+
+#define MS_LATENTATTENTION_FIELDS 8
+extern const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS];
+ms_layer_forward ms_latentattention_forward;
+
+#define MS_RELATIVEATTENTION_FIELDS 3
+#define MS_RELATIVEATTENTION_BIAS 2
+extern const ms_field ms_relativeattention_fields[MS_RELATIVEATTENTION_FIELDS];
+extern const ms_field
+    ms_relativeattention_bias_fields[MS_RELATIVEATTENTION_BIAS];
+ms_layer_forward ms_relativeattention_forward, ms_relativeattention_bias;
+
+#define MS_LEARNEDLAYERS_TOKENS 1
+extern const ms_field ms_learnedlayers_tokens_fields[MS_LEARNEDLAYERS_TOKENS];
+ms_layer_forward ms_learnedlayers_tokens;
 
 #define MS_ATTENTIONLAYERS_FIELDS 2
 extern const ms_field ms_attentionlayers_fields[MS_ATTENTIONLAYERS_FIELDS];

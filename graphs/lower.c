@@ -5,6 +5,7 @@
 #include "graphs/autocast.h"
 #include "graphs/finish.h"
 #include "graphs/layers.h"
+#include "graphs/lora.h"
 #include "graphs/ops/ops.h"
 
 #include <assert.h>
@@ -16,6 +17,7 @@ static uint8_t weight_dtype(int64_t precision)
 {
     switch ((ms_precision)precision) {
     case MS_FP16_MIXED:
+    case MS_FP16:
         return MS_FLOAT16;
     case MS_BF16_MIXED:
     case MS_BF16:
@@ -50,7 +52,8 @@ static ms_err open_trace(ms_trace *trace)
     trace->train = training->mode == 0;
     trace->weight_dtype = weight_dtype(training->precision);
     trace->autocast = autocast_dtype(training->precision);
-    trace->grad_dtype = trace->weight_dtype;
+    MS_TRY(ms_lora_open(trace));
+    trace->grad_dtype = trace->trained_dtype;
     if (trace->shape->fp32_gradients ||
         (training->gradients == 1 && !ms_flatstep_has_sum(trace)))
         trace->grad_dtype = MS_FLOAT32;
@@ -127,7 +130,7 @@ static ms_err run_backward(ms_trace *trace, ms_forward *forward)
         MS_TRY(trace->err);
         MS_TRY(keep_outputs(trace, forward));
     }
-    ms_optimizer_states(trace);
+    ms_optimstates_make(trace);
     if (trace->train && !trace->err)
         ms_autograd_run(trace, forward->loss);
     return trace->err;
@@ -141,10 +144,12 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
 
     MS_TRY(open_trace(trace));
     MS_TRY(ms_flatstep_check(trace));
+    MS_TRY(ms_optimizer_check(trace));
     if (trace->model->ops)
         MS_TRY(ms_oprun_forward(trace, &forward));
     else
         MS_TRY(ms_walk_layers(trace, &forward));
+    MS_TRY(ms_lora_close(trace));
     ms_autocast_leave(trace);
     MS_TRY(run_backward(trace, &forward));
     if (trace->train)
@@ -186,6 +191,8 @@ static void count_ops(const ms_graph *graph, ms_layer_facts *by_layer)
         if (graph->op_layer[op] == MS_NONE)
             continue;
         ms_layer_facts *facts = &by_layer[graph->op_layer[op]];
+        if (graph->op_pass[op] == MS_STEP) /* in backward */
+            continue;
         bool matrix = (graph->op_flags[op] & MS_OP_MATRIX) != 0;
         double macs = matrix ? graph->op_flops[op] / 2 : 0;
         if (graph->op_pass[op] > MS_LOSS) {
@@ -230,12 +237,16 @@ static ms_err find_layers(const ms_graph *graph, ms_arena *arena,
     return MS_OK;
 }
 
-/* All weights have one dtype: its size is bytes over elements. */
+/* Where all weights have one dtype its size is bytes over elements. */
 static void count_parameters(const ms_graph *graph, const uint32_t *layer,
                              ms_layer_facts *by_layer)
 {
     uint64_t bytes = 0;
 
+    for (uint32_t s = 0; graph->weight_elements && s < graph->n_persistent; s++)
+        by_layer[layer[s]].parameters += graph->weight_elements[s];
+    if (graph->weight_elements)
+        return;
     for (uint32_t s = 0; s < graph->n_persistent; s++)
         bytes += ms_graph_is_weight(graph, s) ? graph->storage_bytes[s] : 0;
     if (bytes < graph->parameters || graph->parameters == 0)

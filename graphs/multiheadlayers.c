@@ -133,10 +133,11 @@ static uint32_t by_kernel(ms_trace *trace, const ms_layer *layer, uint32_t x,
     ms_trace_drop(trace, packed);
     if (trace->err)
         return MS_NONE;
+    ms_attended all = {0};
     uint32_t y =
         trace->training->kernels == MS_FLASH
-            ? ms_attention_flash(trace, qkv[0], qkv[1], qkv[2], false)
-            : ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2], false);
+            ? ms_attention_flash(trace, qkv[0], qkv[1], qkv[2], all)
+            : ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2], all);
     y = ms_trace_rebind(trace, y, ms_view_permute(trace, y, order));
     y = ms_trace_rebind(trace, y, ms_view_contiguous(trace, y));
     return ms_trace_rebind(trace, y, ms_view_reshape(trace, y, 2, flat));

@@ -10,6 +10,10 @@ const ms_field ms_normlayers_affine_fields[MS_NORMLAYERS_AFFINE] = {
      .type = MS_BOOL,
      .fallback.b = true,
      .help = "learned scale and shift"},
+    {.name = "bias",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "the learned shift"},
 };
 
 ms_err ms_normlayers_layer(ms_trace *trace, const ms_layer *layer,
@@ -21,7 +25,8 @@ ms_err ms_normlayers_layer(ms_trace *trace, const ms_layer *layer,
     if (layer->field[0].b) {
         int64_t width = ms_layers_last_dim(trace, in[0]);
         weight = ms_layers_vector(trace, "weight", width);
-        bias = ms_layers_vector(trace, "bias", width);
+        if (layer->field[1].b)
+            bias = ms_layers_vector(trace, "bias", width);
     }
     *out = ms_norm_layer(trace, in[0], weight, bias);
     return trace->err;
@@ -72,6 +77,13 @@ static uint32_t rms_upcast(ms_trace *trace, uint32_t x, uint32_t weight)
     return y;
 }
 
+uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    if (trace->training->kernels == MS_EAGER)
+        return rms_eager(trace, x, weight);
+    return ms_norm_rms(trace, x, weight);
+}
+
 ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
                          const uint32_t *in, uint32_t *out)
 {
@@ -80,10 +92,8 @@ ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
         ms_layers_vector(trace, "weight", ms_layers_last_dim(trace, in[0]));
     if (layer->field[0].b)
         *out = rms_upcast(trace, in[0], weight);
-    else if (trace->training->kernels == MS_EAGER)
-        *out = rms_eager(trace, in[0], weight);
     else
-        *out = ms_norm_rms(trace, in[0], weight);
+        *out = ms_normlayers_rms_of(trace, in[0], weight);
     return trace->err;
 }
 

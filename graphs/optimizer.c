@@ -1,182 +1,31 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Optimizer state and the ops of one step (specs/autograd.md rule 15,
- * specs/autograd-cuda.md rule 17, specs/policies.md 7.2 and 7.3).
- *
- * loop      one parameter after the other; Adam's sqrt and quotient are
- *           temporaries, the quotient of the parameter before is still bound
- * foreach   lists over all parameters: up to 2.0 two of them, from 2.1 one
- * fused     no temporaries
- *
- * With 16-bit weights the state holds an fp32 master copy; loop and foreach
- * first cast all gradients to fp32 (+4 bytes per parameter), fused reads them
+/* The ops of one optimizer step (specs/autograd.md rule 15,
+ * specs/autograd-cuda.md rule 17, specs/policies.md 7.3), as the table of
+ * optimizers has them.  With 16-bit weights and a master copy, loop and foreach
+ * first cast all gradients to fp32 (+4 bytes per parameter); fused reads them
  * as they are. */
 #include "graphs/ops/ops.h"
+#include "graphs/optimizers.h"
 
-typedef struct step {
+#include <assert.h>
+#include <string.h>
+
+typedef struct ms_step {
     ms_trace *trace;
-    bool mixed, foreach, fused, adam, decay;
-    bool by_scalar; /* the op now made has a Python number for operand */
-    /* Storages per parameter: the gradient that the update reads (MS_NONE:
-     * backward made none and the step passes it over, as torch does),
-     * sqrt(exp_avg_sq), its quotient by the bias correction. */
-    uint32_t *grads, *roots, *denoms;
+    const ms_optimizer_row *row;
+    bool mixed, foreach, fused;
+    uint32_t first, end; /* parameters that it is about */
+    /* Per parameter: the gradient that the update reads (MS_NONE: backward
+     * made none and the step passes it over, as torch does) and the weight that
+     * it writes. */
+    uint32_t *grads, *weights;
+    /* Variables: of lists one for each parameter, in a loop the first. */
+    uint32_t *names[MS_N_TEMPORARIES];
+    uint32_t *made;     /* by the op under way, not yet named */
+    uint32_t copies[2]; /* that stand for the gradient and the weight */
 } step;
 
-/* ---- state --------------------------------------------------------------- */
-
-static bool is_mixed(const ms_trace *trace)
-{
-    int64_t precision = trace->training->precision;
-
-    return precision == MS_FP16_MIXED || precision == MS_BF16_MIXED;
-}
-
-static bool is_adam(const ms_trace *trace)
-{
-    int64_t optimizer = trace->training->optimizer;
-
-    return optimizer == MS_ADAM || optimizer == MS_ADAMW;
-}
-
-/* A storage for so many elements that outlives the step. */
-static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
-                      uint8_t category, uint64_t elements, bool at_start)
-{
-    uint64_t bytes = elements * ms_trace_dtype_bytes[dtype];
-    uint32_t s = ms_trace_storage(trace, role, bytes, category, true);
-
-    if (s != MS_NONE)
-        trace->graph.storage_at_start[s] = at_start;
-    return s;
-}
-
-/* A part that is its own master copy needs another where the host updates and
- * the parts are on the device. */
-static bool needs_master(const ms_trace *trace, const ms_parameter *parameter)
-{
-    bool has_one = ms_parts_are_masters(trace);
-
-    if (parameter->far)
-        return !has_one || trace->shape->offload.parameters == MS_DEVICE_POOL;
-    return is_mixed(trace) && !has_one;
-}
-
-static void parameter_states(ms_trace *trace, ms_parameter *parameter)
-{
-    bool steady = trace->training->step == 0;
-    bool precise = is_mixed(trace) || parameter->far;
-    uint8_t dtype = precise ? MS_FLOAT32 : trace->weight_dtype;
-    uint8_t category = MS_OPTIMIZER_STATE;
-    uint64_t part = parameter->part;
-
-    if (needs_master(trace, parameter)) /* made at construction, not by the
-                                           first step */
-        parameter->master =
-            state(trace, "master", MS_FLOAT32, category, part, true);
-    if (trace->training->optimizer == MS_MOMENTUM)
-        parameter->first =
-            state(trace, "momentum_buffer", dtype, category, part, steady);
-    if (!is_adam(trace))
-        return;
-    parameter->first = state(trace, "exp_avg", dtype, category, part, steady);
-    parameter->second =
-        state(trace, "exp_avg_sq", dtype, category, part, steady);
-    if (trace->cpu) /* the step counter is an fp32 scalar in host memory */
-        ms_trace_storage(trace, "step", 4, category, true);
-}
-
-/* ---- homes --------------------------------------------------------------- */
-
-static void home_weight(ms_trace *trace, const ms_parameter *parameter)
-{
-    uint8_t pool = trace->shape->offload.parameters;
-
-    if (pool != MS_DEVICE_POOL)
-        ms_parts_home(trace, parameter->storage, pool,
-                      ms_parts_are_masters(trace) ? 4 * parameter->part : 0);
-}
-
-static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
-{
-    const ms_offload *offload = &trace->shape->offload;
-    uint64_t bytes = offload->gradient_bytes;
-
-    if (bytes == 0)
-        bytes = ms_trace_dtype_bytes[ms_parts_are_masters(trace)
-                                         ? MS_FLOAT32
-                                         : trace->grad_dtype];
-    if (parameter->far || offload->gradients != MS_DEVICE_POOL)
-        ms_parts_home(trace, parameter->grad_storage, offload->gradients,
-                      parameter->part * bytes);
-}
-
-static void home_states(ms_trace *trace, ms_parameter *parameter)
-{
-    const ms_offload *offload = &trace->shape->offload;
-    const uint32_t states[] = {parameter->master, parameter->first,
-                               parameter->second};
-
-    if (!parameter->far)
-        return;
-    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
-        ms_parts_home(trace, states[i], offload->optimizer, 0);
-    if (offload->step != MS_HOST_PARAMETERS)
-        return;
-    parameter->host_grad = state(trace, "host_grad", MS_FLOAT32,
-                                 MS_OPTIMIZER_STATE, parameter->part, true);
-    ms_parts_home(trace, parameter->host_grad, MS_HOST_POOL, 0);
-}
-
-/* What DistributedDataParallel reduces: flat copies of all gradients
- * (torch/csrc/distributed/c10d/reducer.cpp). */
-static void buckets(ms_trace *trace, uint64_t bytes)
-{
-    uint32_t s = ms_trace_storage(trace, "gradient_buckets", bytes,
-                                  MS_COMMUNICATION, true);
-
-    if (s != MS_NONE)
-        trace->graph.storage_layer[s] = MS_NONE;
-}
-
-void ms_optimizer_states(ms_trace *trace)
-{
-    uint64_t grad_bytes = 0;
-    bool kept = (trace->training->zero_grad && trace->training->step == 0 &&
-                 !trace->shape->flat_step.frees_gradients) ||
-                trace->shape->holds_gradients ||
-                trace->shape->offload.gradients != MS_DEVICE_POOL ||
-                (ms_flatstep_has_sum(trace) && trace->training->step == 0);
-
-    ms_parts_split(trace);
-    ms_hoststep_choose(trace);
-    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
-        ms_parameter *parameter = &trace->parameters[p];
-        home_weight(trace, parameter);
-        if (parameter->uses == 0)
-            continue;
-        trace->layer = parameter->layer;
-        parameter->grad_storage =
-            state(trace, "grad", trace->grad_dtype, MS_GRADIENTS,
-                  parameter->elements, kept);
-        if (trace->err)
-            return;
-        trace->graph.storage_grad[parameter->storage] = parameter->grad_storage;
-        home_gradient(trace, parameter);
-        if (ms_flatstep_has_sum(trace)) /* made at construction */
-            parameter->sum = state(trace, "fp32_grad", MS_FLOAT32, MS_GRADIENTS,
-                                   parameter->elements, true);
-        if (trace->training->optimizer != MS_NO_OPTIMIZER) {
-            parameter_states(trace, parameter);
-            home_states(trace, parameter);
-        }
-        grad_bytes += trace->graph.storage_bytes[parameter->grad_storage];
-    }
-    if (trace->shape->copies_gradients && !trace->err)
-        buckets(trace, grad_bytes);
-    ms_hoststep_buffers(trace);
-}
-
-/* ---- kernels ------------------------------------------------------------- */
+/* ---- operands ------------------------------------------------------------ */
 
 /* What this rank touches of parameter p's states: its part of the weight and of
  * .grad; the others are that part. */
@@ -215,9 +64,23 @@ static void write_state(step *s, uint32_t p, uint32_t storage)
         g->op_write_bytes[g->n_ops - 1] += touched_bytes(s, p, storage);
 }
 
-static uint32_t weight_of(const step *s, const ms_parameter *parameter)
+/* Where the temporaries of parameter p are named. */
+static uint32_t slot(const step *s, uint32_t p)
 {
-    return s->mixed ? parameter->master : parameter->storage;
+    return s->foreach ? p : 0;
+}
+
+static uint32_t operand(const step *s, uint32_t p, uint32_t which)
+{
+    const ms_parameter *parameter = &s->trace->parameters[p];
+
+    if (which >= MS_ON_TEMPORARY)
+        return s->names[which - MS_ON_TEMPORARY][slot(s, p)];
+    if (which >= MS_ON_STATE)
+        return parameter->state[which - MS_ON_STATE];
+    return which == MS_ON_GRAD     ? s->grads[p]
+           : which == MS_ON_WEIGHT ? s->weights[p]
+                                   : parameter->storage;
 }
 
 static uint32_t temporary(step *s, const char *role, uint64_t bytes, uint32_t p)
@@ -226,250 +89,310 @@ static uint32_t temporary(step *s, const char *role, uint64_t bytes, uint32_t p)
     return ms_trace_make_storage(s->trace, role, bytes);
 }
 
-typedef void (*update)(step *s, uint32_t p);
+/* ---- kernels ------------------------------------------------------------- */
 
-static void cast_grad(step *s, uint32_t p)
+/* What one op does to one parameter, within an open op. */
+typedef void (*kernel)(step *s, const ms_step_op *op, uint32_t p);
+
+static uint64_t made_bytes(const step *s, const ms_step_op *op, uint32_t p)
+{
+    const ms_trace *trace = s->trace;
+    const ms_parameter *parameter = &trace->parameters[p];
+    uint8_t dtype = op->made.dtype;
+
+    if (dtype == MS_AS_STATE)
+        dtype = s->mixed || ms_parts_are_masters(trace) ? MS_FLOAT32
+                                                        : trace->trained_dtype;
+    return ms_trace_dtype_bytes[dtype] *
+           ms_updates_extent(trace->training, op->made.extent,
+                             ms_trace_at(trace, parameter->tensor),
+                             parameter->part);
+}
+
+static void run_op(step *s, const ms_step_op *op, uint32_t p)
+{
+    for (uint32_t i = MS_ON_GRAD; i < MS_N_OPERANDS; i++)
+        if (op->reads >> i & 1)
+            read_state(s, p, operand(s, p, i));
+    if (op->makes != MS_ON_NOTHING && !s->trace->err)
+        s->made[slot(s, p)] =
+            temporary(s, op->made.role, made_bytes(s, op, p), p);
+    if (op->writes != MS_ON_NOTHING)
+        write_state(s, p, operand(s, p, op->writes));
+}
+
+static void cast_grad(step *s, const ms_step_op *op, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
 
+    (void)op;
     read_state(s, p, parameter->grad_storage);
     s->grads[p] = temporary(s, "fp32_grad", 4 * parameter->part, p);
 }
 
-static void decay_weight(step *s, uint32_t p)
-{
-    write_state(s, p, weight_of(s, &s->trace->parameters[p]));
-}
-
-static void update_first(step *s, uint32_t p)
-{
-    read_state(s, p, s->grads[p]);
-    write_state(s, p, s->trace->parameters[p].first);
-}
-
-static void update_second(step *s, uint32_t p)
-{
-    read_state(s, p, s->grads[p]);
-    write_state(s, p, s->trace->parameters[p].second);
-}
-
-static void take_sqrt(step *s, uint32_t p)
-{
-    uint32_t second = s->trace->parameters[p].second;
-
-    read_state(s, p, second);
-    if (!s->trace->err)
-        s->roots[p] =
-            temporary(s, "sqrt", s->trace->graph.storage_bytes[second], p);
-}
-
-/* Quotient by the bias correction: a second list up to 2.0, then in place. */
-static void divide_in_place(step *s, uint32_t p)
-{
-    ms_graph *g = &s->trace->graph;
-
-    s->denoms[p] = s->roots[p];
-    read_state(s, p, s->denoms[p]);
-    if (!s->trace->err)
-        g->op_write_bytes[g->n_ops - 1] += g->storage_bytes[s->denoms[p]];
-}
-
-static void divide(step *s, uint32_t p)
-{
-    read_state(s, p, s->roots[p]);
-    if (!s->trace->err)
-        s->denoms[p] = temporary(s, "denom",
-                                 s->trace->graph.storage_bytes[s->roots[p]], p);
-}
-
-static void update_weight(step *s, uint32_t p)
+static void fused_update(step *s, const ms_step_op *op, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
 
-    read_state(s, p, parameter->first);
-    read_state(s, p, s->adam ? s->denoms[p] : MS_NONE);
-    if (!s->adam && parameter->first == MS_NONE)
-        read_state(s, p, s->grads[p]);
-    write_state(s, p, weight_of(s, parameter));
-}
-
-static void fused_update(step *s, uint32_t p)
-{
-    const ms_parameter *parameter = &s->trace->parameters[p];
-
+    (void)op;
     read_state(s, p, parameter->grad_storage);
-    write_state(s, p, parameter->first);
-    write_state(s, p, parameter->second);
+    for (uint32_t i = 0; i < MS_MOST_STATES; i++)
+        write_state(s, p, parameter->state[i]);
     write_state(s, p, parameter->master);
     if (s->trace->shape->offload.parameters == MS_DEVICE_POOL)
         write_state(s, p, parameter->storage);
 }
 
-static void copy_master(step *s, uint32_t p)
+static void copy_master(step *s, const ms_step_op *op, uint32_t p)
 {
+    (void)op;
     read_state(s, p, s->trace->parameters[p].master);
     write_state(s, p, s->trace->parameters[p].storage);
 }
 
-/* ---- the step ------------------------------------------------------------ */
+/* FLOPs of an op on one parameter; a product says its sizes. */
+static double flops_of(const step *s, const ms_step_op *op, uint32_t p)
+{
+    const ms_parameter *parameter = &s->trace->parameters[p];
+
+    if (op->inner == MS_INNER_NONE || s->trace->err)
+        return op->flops * (double)parameter->elements;
+    const ms_training *training = s->trace->training;
+    const ms_tensor *tensor = ms_trace_at(s->trace, parameter->tensor);
+    uint64_t made = ms_updates_extent(training, op->made.extent, tensor,
+                                      parameter->elements);
+    return 2 * (double)made *
+           (double)ms_updates_inner(training, op->inner, tensor);
+}
+
+/* ---- one op -------------------------------------------------------------- */
 
 /* On the CPU an op with a Python number makes it a float64 tensor and casts
  * that (specs/autograd.md rule 11): 8 bytes until the op ends, 4 inside it.
  * Needs an open op. */
-static uint32_t open_scalar(step *s)
+static uint32_t open_scalar(step *s, const ms_step_op *op)
 {
-    if (!s->trace->cpu || !s->by_scalar)
+    if (!s->trace->cpu || !op->scalar)
         return MS_NONE;
     uint32_t scalar = temporary(s, "scalar", 8, 0);
     ms_trace_workspace(s->trace, 4);
     return scalar;
 }
 
-/* One op over all parameters. */
-static void over_all(step *s, const char *name, update kernel, double flops)
+/* Over all parameters with this update (NULL: whatever theirs). */
+static void over_all(step *s, const ms_step_op *op,
+                     const ms_read_update *update, kernel run)
 {
     ms_trace *trace = s->trace;
-    double n = 0;
+    double flops = 0;
 
     trace->layer = MS_NONE;
-    ms_trace_begin(trace, name);
-    uint32_t scalar = open_scalar(s);
-    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
-        if (s->grads[p] == MS_NONE)
+    ms_trace_begin(trace, op->op);
+    uint32_t scalar = open_scalar(s, op);
+    for (uint32_t p = s->first; p < s->end && !trace->err; p++) {
+        const ms_parameter *parameter = &trace->parameters[p];
+        if (s->grads[p] == MS_NONE || (update && parameter->update != update))
             continue;
-        kernel(s, p);
-        n += (double)trace->parameters[p].elements;
+        run(s, op, p);
+        flops += flops_of(s, op, p);
     }
     trace->layer = MS_NONE;
-    ms_trace_end(trace, flops * n, false);
+    ms_trace_end(trace, flops, op->inner != MS_INNER_NONE);
     ms_trace_drop_storage(trace, scalar);
 }
 
-static void one(step *s, const char *name, update kernel, uint32_t p,
-                double flops)
+static void over_one(step *s, const ms_step_op *op, uint32_t p, kernel run)
 {
     ms_trace *trace = s->trace;
 
     trace->layer = trace->parameters[p].layer;
-    ms_trace_begin(trace, name);
-    uint32_t scalar = open_scalar(s);
-    kernel(s, p);
-    ms_trace_end(trace, flops * (double)trace->parameters[p].elements, false);
+    ms_trace_begin(trace, op->op);
+    uint32_t scalar = open_scalar(s, op);
+    run(s, op, p);
+    ms_trace_end(trace, flops_of(s, op, p), op->inner != MS_INNER_NONE);
     ms_trace_drop_storage(trace, scalar);
 }
 
-static void drop_list(step *s, uint32_t *list)
-{
-    for (uint32_t p = 0; p < s->trace->n_parameters; p++)
-        ms_trace_drop_storage(s->trace, list[p]);
-}
-
-static void foreach_adam(step *s)
-{
-    ms_trace *trace = s->trace;
-
-    if (s->decay)
-        over_all(s, "aten::_foreach_mul_", decay_weight, 1);
-    over_all(s, "aten::_foreach_lerp_", update_first, 3);
-    over_all(s, "aten::_foreach_addcmul_", update_second, 3);
-    over_all(s, "aten::_foreach_sqrt", take_sqrt, 1);
-    s->by_scalar = true;
-    if (trace->framework < MS_TORCH_2) {
-        over_all(s, "aten::_foreach_div", divide, 1);
-        drop_list(s, s->roots);
-    } else {
-        over_all(s, "aten::_foreach_div_", divide_in_place, 1);
-    }
-    s->by_scalar = false;
-    over_all(s, "aten::_foreach_addcdiv_", update_weight, 3);
-    drop_list(s, s->denoms);
-}
-
-static void loop_adam(step *s)
-{
-    ms_trace *trace = s->trace;
-    uint32_t denom = MS_NONE; /* the variable, bound anew each time */
-
-    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
-        if (s->grads[p] == MS_NONE)
-            continue;
-        if (s->decay)
-            one(s, "aten::mul_", decay_weight, p, 1);
-        one(s, "aten::lerp_", update_first, p, 3);
-        one(s, "aten::addcmul_", update_second, p, 3);
-        one(s, "aten::sqrt", take_sqrt, p, 1);
-        s->by_scalar = true;
-        one(s, "aten::div", divide, p, 1);
-        s->by_scalar = false;
-        ms_trace_drop_storage(trace, s->roots[p]);
-        ms_trace_drop_storage(trace, denom);
-        denom = s->denoms[p];
-        one(s, "aten::addcdiv_", update_weight, p, 3);
-    }
-    ms_trace_drop_storage(trace, denom);
-}
-
-static void each(step *s, const char *name, const char *foreach_name,
-                 update kernel, double flops)
+/* One call of `op` for a list, or one for each parameter. */
+static void each(step *s, const ms_step_op *op, kernel run)
 {
     if (s->foreach) {
-        over_all(s, foreach_name, kernel, flops);
+        over_all(s, op, NULL, run);
         return;
     }
-    for (uint32_t p = 0; p < s->trace->n_parameters && !s->trace->err; p++)
+    for (uint32_t p = s->first; p < s->end && !s->trace->err; p++)
         if (s->grads[p] != MS_NONE)
-            one(s, name, kernel, p, flops);
+            over_one(s, op, p, run);
 }
 
-static void plain_sgd(step *s)
+static bool runs(const step *s, const ms_step_op *op)
 {
-    if (s->trace->training->optimizer == MS_MOMENTUM)
-        each(s, "aten::add_", "aten::_foreach_add_", update_first, 2);
-    each(s, "aten::add_", "aten::_foreach_add_", update_weight, 2);
+    if (op->when == MS_WHEN_DECAYS)
+        return s->row->decays;
+    if (op->when == MS_WHEN_CPU)
+        return s->trace->cpu;
+    return op->when == MS_WHEN_ALWAYS ||
+           (!s->mixed && !ms_parts_are_masters(s->trace) &&
+            ms_trace_dtype_bytes[s->trace->trained_dtype] < sizeof(float));
 }
 
-/* What the update of each parameter reads; false: nothing to update. */
+/* ---- loop and lists ------------------------------------------------------ */
+
+/* The variable t of one parameter, or of the loop, names something else. */
+static void rename_one(step *s, uint32_t t, uint32_t at, uint32_t now)
+{
+    ms_trace_drop_storage(s->trace, s->names[t][at]);
+    s->names[t][at] = now;
+}
+
+/* The lists that it names, or in a loop the one tensor. */
+static void rename_all(step *s, uint32_t t, const uint32_t *now)
+{
+    uint32_t end = s->foreach ? s->end : 1;
+
+    for (uint32_t at = s->foreach ? s->first : 0; at < end; at++)
+        rename_one(s, t, at, now ? now[at] : MS_NONE);
+}
+
+/* What stands for the gradient (0) or the weight (1) of parameter p. */
+static void replace(step *s, const ms_step_op *op, uint32_t p)
+{
+    bool weight = op->makes == MS_ON_WEIGHT;
+
+    s->copies[weight] = s->made[slot(s, p)];
+    *(weight ? &s->weights[p] : &s->grads[p]) = s->copies[weight];
+}
+
+static void forget_made(step *s)
+{
+    uint32_t end = s->foreach ? s->end : 1;
+
+    for (uint32_t at = s->foreach ? s->first : 0; at < end; at++)
+        s->made[at] = MS_NONE;
+}
+
+/* Another variable names what one named. */
+static void hand_over(step *s, const ms_step_op *op)
+{
+    uint32_t *from = s->names[op->was - MS_ON_TEMPORARY];
+
+    rename_all(s, op->becomes - (uint32_t)MS_ON_TEMPORARY, from);
+    for (uint32_t at = 0; at < (s->foreach ? s->end : 1); at++)
+        from[at] = MS_NONE;
+}
+
+/* Names what the op made, after those end that it was the last to read. */
+static void after_op(step *s, const ms_step_op *op, uint32_t p)
+{
+    for (uint32_t t = 0; t < MS_N_TEMPORARIES; t++)
+        if (op->drops >> (MS_ON_TEMPORARY + t) & 1)
+            rename_all(s, t, NULL);
+    if (op->makes >= MS_ON_TEMPORARY)
+        rename_all(s, op->makes - (uint32_t)MS_ON_TEMPORARY, s->made);
+    else if (op->makes != MS_ON_NOTHING)
+        replace(s, op, p);
+    forget_made(s);
+    if (op->becomes != MS_ON_NOTHING)
+        hand_over(s, op);
+}
+
+static void drop_names(step *s)
+{
+    for (uint32_t t = 0; t < MS_N_TEMPORARIES; t++)
+        rename_all(s, t, NULL);
+}
+
+static void foreach_update(step *s, const ms_read_update *update)
+{
+    for (uint32_t i = 0; i < update->n_ops && !s->trace->err; i++)
+        if (runs(s, &update->ops[i])) {
+            over_all(s, &update->ops[i], update, run_op);
+            after_op(s, &update->ops[i], MS_NONE);
+        }
+    drop_names(s);
+}
+
+static void loop_update(step *s, uint32_t p)
+{
+    const ms_read_update *update = s->trace->parameters[p].update;
+
+    for (uint32_t i = 0; i < update->n_ops && !s->trace->err; i++)
+        if (runs(s, &update->ops[i])) {
+            over_one(s, &update->ops[i], p, run_op);
+            after_op(s, &update->ops[i], p);
+        }
+    for (uint32_t i = 0; i < 2; i++) {
+        ms_trace_drop_storage(s->trace, s->copies[i]);
+        s->copies[i] = MS_NONE;
+    }
+}
+
+static void run_updates(step *s)
+{
+    if (s->foreach) {
+        foreach_update(s, &s->trace->updates[0]);
+        if (s->row->others)
+            foreach_update(s, &s->trace->updates[1]);
+        return;
+    }
+    for (uint32_t p = s->first; p < s->end && !s->trace->err; p++)
+        if (s->grads[p] != MS_NONE)
+            loop_update(s, p);
+    drop_names(s);
+}
+
+/* ---- the step ------------------------------------------------------------ */
+
+/* What the update of each parameter reads and writes; false: nothing to update.
+ */
 static bool find_grads(step *s)
 {
     const ms_graph *g = &s->trace->graph;
     bool some = false;
 
-    for (uint32_t p = 0; p < s->trace->n_parameters; p++) {
-        uint32_t grad = s->trace->parameters[p].grad_storage;
+    for (uint32_t p = s->first; p < s->end; p++) {
+        const ms_parameter *parameter = &s->trace->parameters[p];
+        uint32_t grad = parameter->grad_storage;
         bool made = grad != MS_NONE && (g->storage_at_start[grad] ||
                                         g->storage_maker[grad] != MS_NONE);
-        made = made && !s->trace->parameters[p].far;
+        made = made && !parameter->far;
         s->grads[p] = made ? grad : MS_NONE;
-        s->roots[p] = s->denoms[p] = MS_NONE;
+        s->weights[p] = s->mixed ? parameter->master : parameter->storage;
         some |= made;
     }
     return some;
 }
 
+/* Columns of so many names, all of nothing. */
+static bool take_names(step *s, uint32_t n)
+{
+    uint32_t **columns[MS_N_TEMPORARIES + 3] = {&s->grads, &s->weights,
+                                                &s->made};
+
+    for (uint32_t t = 0; t < MS_N_TEMPORARIES; t++)
+        columns[3 + t] = &s->names[t];
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        *columns[i] = ms_arena_take_raw(s->trace->scratch, n, sizeof(uint32_t));
+        if (!*columns[i]) {
+            s->trace->err = ms_fail_nomem(s->trace->fault);
+            return false;
+        }
+        memset(*columns[i], 0xff, n * sizeof(uint32_t));
+    }
+    return true;
+}
+
 static bool open_step(step *s)
 {
     ms_trace *trace = s->trace;
-    const ms_training *training = trace->training;
-    int64_t impl = training->optimizer_impl;
-    uint32_t n = trace->n_parameters;
+    int64_t impl = ms_updates_impl(s->row, trace->training);
 
-    if (impl == MS_IMPL_AUTO)
-        impl = trace->cpu || trace->framework == MS_TORCH_1_13
-                   ? MS_IMPL_LOOP
-                   : MS_IMPL_FOREACH;
     s->foreach = impl == MS_IMPL_FOREACH;
     s->fused = impl == MS_IMPL_FUSED;
-    s->mixed = is_mixed(trace) && !ms_parts_are_masters(trace);
-    s->adam = is_adam(trace);
-    s->decay = training->optimizer == MS_ADAMW;
-    s->grads = ms_arena_take_raw(trace->scratch, n, sizeof(uint32_t));
-    s->roots = ms_arena_take_raw(trace->scratch, n, sizeof(uint32_t));
-    s->denoms = ms_arena_take_raw(trace->scratch, n, sizeof(uint32_t));
-    if (!s->grads || !s->roots || !s->denoms) {
-        trace->err = ms_fail_nomem(trace->fault);
-        return false;
-    }
-    return find_grads(s);
+    s->mixed = ms_optimstates_is_mixed(trace) && !ms_parts_are_masters(trace);
+    s->end = trace->n_parameters;
+    s->copies[0] = s->copies[1] = MS_NONE;
+    return take_names(s, trace->n_parameters) && find_grads(s);
 }
 
 /* torch 1.13 names the step for its profiler, watched or not: the handle is a
@@ -485,35 +408,44 @@ static void announce(ms_trace *trace)
     ms_trace_drop_storage(trace, handle);
 }
 
+static void drop_casts(step *s)
+{
+    for (uint32_t p = s->first; p < s->end; p++)
+        ms_trace_drop_storage(s->trace, s->grads[p]);
+}
+
 static void device_step(step *s)
 {
+    static const ms_step_op fused = {.op = "fused_optimizer_step", .flops = 11};
+    static const ms_step_op cast = {.op = "aten::_to_copy"};
+    static const ms_step_op cast_all = {.op = "aten::_to_copy (all)"};
+    static const ms_step_op copy = {.op = "aten::copy_"};
+    static const ms_step_op copy_all = {.op = "aten::_foreach_copy_"};
     ms_trace *trace = s->trace;
+    bool at_home = trace->shape->offload.parameters == MS_DEVICE_POOL;
 
-    if (trace->shape->flat_step.used) {
-        ms_flatstep_run(trace);
-        return;
-    }
     if (s->fused) {
-        over_all(s, "fused_optimizer_step", fused_update, 11);
-        if (trace->shape->offload.parameters != MS_DEVICE_POOL)
+        over_all(s, &fused, NULL, fused_update);
+        if (!at_home)
             ms_hoststep_send(trace, s->grads);
         return;
     }
     bool casts = s->mixed && trace->grad_dtype != MS_FLOAT32;
     if (casts)
-        each(s, "aten::_to_copy", "aten::_to_copy (all)", cast_grad, 0);
-    if (!s->adam)
-        plain_sgd(s);
-    else if (s->foreach)
-        foreach_adam(s);
-    else
-        loop_adam(s);
-    if (trace->shape->offload.parameters != MS_DEVICE_POOL)
+        each(s, s->foreach ? &cast_all : &cast, cast_grad);
+    run_updates(s);
+    if (!at_home)
         ms_hoststep_send(trace, s->grads);
     else if (s->mixed)
-        each(s, "aten::copy_", "aten::_foreach_copy_", copy_master, 0);
+        each(s, s->foreach ? &copy_all : &copy, copy_master);
     if (casts)
-        drop_list(s, s->grads);
+        drop_casts(s);
+}
+
+static void clip_and_step(step *s)
+{
+    ms_clip_run(s->trace);
+    device_step(s);
 }
 
 /* Weights that lie elsewhere are made of master copies. */
@@ -531,12 +463,51 @@ static bool check_weights(const step *s)
     return false;
 }
 
+/* Opens the one step of which all updates in backward are parts. */
+static step *open_stepper(ms_trace *trace)
+{
+    step *s = ms_arena_take(trace->scratch, 1, sizeof *s);
+
+    if (!s) {
+        trace->err = ms_fail_nomem(trace->fault);
+        return NULL;
+    }
+    *s = (step){.trace = trace, .row = ms_updates_of(trace->training)};
+    open_step(s);
+    return trace->err ? NULL : s;
+}
+
+void ms_optimizer_in_backward(ms_trace *trace, uint32_t parameter)
+{
+    uint8_t pass = trace->pass, flags = trace->op_flags;
+    uint32_t layer = trace->layer;
+
+    if (trace->err || trace->training->optimizer_in_backward == 0)
+        return;
+    if (!trace->stepper)
+        trace->stepper = open_stepper(trace);
+    step *s = trace->stepper;
+    if (!s)
+        return;
+    trace->pass = MS_STEP;
+    trace->op_flags = 0;
+    s->first = parameter;
+    s->end = parameter + 1;
+    if (find_grads(s)) {
+        device_step(s);
+        ms_trace_end_storage(trace, trace->parameters[parameter].grad_storage);
+    }
+    trace->pass = pass;
+    trace->op_flags = flags;
+    trace->layer = layer;
+}
+
 void ms_optimizer_step(ms_trace *trace)
 {
-    step s = {.trace = trace};
+    step s = {.trace = trace, .row = ms_updates_of(trace->training)};
 
-    if (trace->err || trace->training->optimizer == MS_NO_OPTIMIZER ||
-        trace->n_parameters == 0)
+    if (trace->err || s.row == NULL || trace->n_parameters == 0 ||
+        trace->training->optimizer_in_backward == 1)
         return;
     trace->pass = MS_STEP;
     trace->unit = trace->node_now = MS_NONE;
@@ -544,7 +515,83 @@ void ms_optimizer_step(ms_trace *trace)
     if (open_step(&s) && check_weights(&s)) {
         if (trace->cpu && trace->framework == MS_TORCH_1_13)
             announce(trace);
-        device_step(&s);
+        if (trace->shape->flat_step.used)
+            ms_flatstep_run(trace);
+        else
+            clip_and_step(&s);
     }
     ms_hoststep_run(trace);
+}
+
+/* ---- settings ------------------------------------------------------------ */
+
+static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)
+{
+    const char *name = ms_updates_of(trace->training)->name;
+
+    return ms_fail(trace->fault, MS_EUSAGE, "training.optimizer", hint,
+                   "training.optimizer=%s %s", name, what);
+}
+
+static ms_err refuse_key(const ms_trace *trace, const char *key,
+                         const char *what, const char *hint)
+{
+    return ms_fail(trace->fault, MS_EUSAGE, key, hint, "%s is not known %s",
+                   key, what);
+}
+
+/* Settings of the step beside a policy that has a step of its own. */
+static ms_err check_settings(const ms_trace *trace)
+{
+    static const char in_backward[] = "training.optimizer_in_backward";
+    const ms_training *training = trace->training;
+    const ms_shape *shape = trace->shape;
+    bool far = shape->offload.optimizer != MS_DEVICE_POOL ||
+               shape->offload.gradients != MS_DEVICE_POOL ||
+               shape->offload.parameters != MS_DEVICE_POOL;
+
+    if (training->clip_norm > 0 && far)
+        return refuse_key(trace, "training.clip_norm", "beside offload",
+                          "leave one out");
+    if (training->optimizer_in_backward == 0)
+        return MS_OK;
+    if (far)
+        return refuse_key(trace, in_backward, "beside offload",
+                          "leave one out");
+    if (shape->micro_batches > 1)
+        return refuse_key(trace, in_backward, "beside micro-batches",
+                          "gradients that end cannot be summed up: leave "
+                          "microbatch out");
+    if (shape->data_ranks > 1 || shape->copies_parts || shape->flat_step.used)
+        return refuse_key(trace, in_backward, "beside data parallelism",
+                          "leave ddp, zero or fsdp out");
+    return MS_OK;
+}
+
+ms_err ms_optimizer_check(const ms_trace *trace)
+{
+    const ms_optimizer_row *row = ms_updates_of(trace->training);
+    const ms_shape *shape = trace->shape;
+    bool shared =
+        shape->shared >= MS_SHARED_OPTIMIZER && ms_parts_ranks(shape) > 1;
+
+    if (row == NULL || !trace->train)
+        return MS_OK;
+    MS_TRY(check_settings(trace));
+    if (shared && !ms_updates_is_elementwise(row))
+        return refuse(trace,
+                      "needs whole tensors, but the ranks share them out",
+                      "take another optimizer, such as adamw or adamw-8bit, "
+                      "or share nothing of it");
+    bool known = row->update->fused && row->others == NULL;
+    if (shape->flat_step.used && !known)
+        return refuse(trace, "is none of DeepSpeed's fused updates",
+                      "take adam, adamw, lion, lamb or sgd, or leave "
+                      "impl=deepspeed out");
+    if (shape->offload.optimizer != MS_DEVICE_POOL &&
+        (row->others != NULL || !ms_updates_is_elementwise(row)))
+        return refuse(trace, "has no update on the host",
+                      "take adamw, adagrad, lion or sgd beside "
+                      "offload:optimizer");
+    return MS_OK;
 }

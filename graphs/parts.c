@@ -41,6 +41,20 @@ static uint32_t block_of(const ms_trace *trace, const ms_parameter *parameter)
                : MS_NONE;
 }
 
+/* FSDP1's optimizer (use_orig_params) sees of each parameter what lies in the
+ * rank's stretch of its block: this rank is the first, whose stretch begins
+ * with whole parameters. */
+static void cut_stretch(ms_trace *trace, uint32_t block, uint64_t stretch)
+{
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        ms_parameter *it = &trace->parameters[p];
+        if (block_of(trace, it) != block)
+            continue;
+        it->part = it->elements < stretch ? it->elements : stretch;
+        stretch -= it->part;
+    }
+}
+
 /* In a flat buffer a rank's part is a stretch: the parts of the parameters are
  * what of that stretch is theirs on average, and sum to it; the padding is the
  * last parameter's.  block: whose parameters, or EVERY. */
@@ -70,6 +84,8 @@ static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
     for (uint32_t p = 0; p < trace->n_parameters; p++)
         if (trace->parameters[p].owned > stretch)
             trace->parameters[p].owned = stretch;
+    if (block != EVERY)
+        cut_stretch(trace, block, stretch);
 }
 
 void ms_parts_split(ms_trace *trace)
@@ -134,6 +150,23 @@ static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
         if (s < g->n_persistent)
             g->storage_far_bytes[s] = trace->homes[i].far_bytes;
     }
+    return MS_OK;
+}
+
+/* Adapters and what they stand beside need not have one format. */
+static ms_err element_column(ms_trace *trace, const uint32_t *new_id)
+{
+    ms_graph *g = &trace->graph;
+
+    if (trace->n_adapters == 0)
+        return MS_OK;
+    g->weight_elements =
+        ms_arena_take(trace->arena, g->n_persistent, sizeof(uint64_t));
+    if (!g->weight_elements)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        g->weight_elements[new_id[trace->parameters[p].storage]] =
+            trace->parameters[p].elements;
     return MS_OK;
 }
 
@@ -204,6 +237,7 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
                       (shape->data_ranks > 1 || shape->copies_parts);
 
     MS_TRY(home_columns(trace, new_id));
+    MS_TRY(element_column(trace, new_id));
     if (!shares_gradients(trace))
         return MS_OK;
     g->weight_bytes = ms_trace_dtype_bytes[trace->weight_dtype];

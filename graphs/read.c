@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/build.h"
 #include "graphs/fields.h"
+#include "graphs/huggingface/folder.h"
+#include "graphs/huggingface/huggingface.h"
 #include "graphs/json.h"
-#include "graphs/layerlist.h"
 #include "graphs/opgraph.h"
+#include "graphs/reader.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,16 +15,6 @@
 #include <sys/stat.h>
 
 #define FORMAT_VERSION 1
-
-/* A native file being read. */
-typedef struct reader {
-    ms_json json;
-    const ms_override *overrides;
-    uint32_t n_overrides;
-    ms_arena *arena;
-    ms_model *model;
-    ms_fault *fault;
-} reader;
 
 /* ---- files --------------------------------------------------------------- */
 
@@ -89,7 +81,7 @@ static const char *const top_keys[] = {"memsim", "name",     "summary",
                                        "layers", "templates"};
 #define N_TOP_KEYS (sizeof top_keys / sizeof *top_keys)
 
-static ms_err find_family(const reader *r, uint32_t node,
+static ms_err find_family(const ms_reader *r, uint32_t node,
                           const ms_family **family)
 {
     const char *names[MS_FIELDS_MAX];
@@ -118,9 +110,8 @@ static ms_err find_family(const reader *r, uint32_t node,
                         word);
 }
 
-/* --set model.KEY=VALUE: "name", or a row of keys. */
-static ms_err apply_overrides(const reader *r, const ms_fields *keys,
-                              ms_fields_values *out)
+ms_err ms_read_override(const ms_reader *r, const ms_fields *keys,
+                        ms_fields_values *out)
 {
     for (uint32_t i = 0; i < r->n_overrides; i++) {
         const ms_override *set = &r->overrides[i];
@@ -147,7 +138,7 @@ static ms_err apply_overrides(const reader *r, const ms_fields *keys,
 }
 
 /* Defaults, then the config object, then --set. */
-static ms_err read_config(const reader *r, const ms_family *family,
+static ms_err read_config(const ms_reader *r, const ms_family *family,
                           uint32_t config, ms_value *values)
 {
     static const char *const also[] = {"name"};
@@ -163,11 +154,11 @@ static ms_err read_config(const reader *r, const ms_family *family,
         values[i] = keys.rows[i].fallback;
     MS_TRY(ms_fields_read_object(&r->json, config, &keys, r->arena, &out,
                                  r->fault));
-    MS_TRY(apply_overrides(r, &settings, &out));
+    MS_TRY(ms_read_override(r, &settings, &out));
     return ms_fields_require(&r->json, config, &keys, out.given, r->fault);
 }
 
-static ms_err read_family(const reader *r, const ms_family *family)
+static ms_err read_family(const ms_reader *r, const ms_family *family)
 {
     ms_value values[MS_FIELDS_MAX];
     uint32_t config = family->flat ? 0 : ms_json_find(&r->json, 0, "config");
@@ -192,135 +183,9 @@ static ms_err read_family(const reader *r, const ms_family *family)
                         inner.what);
 }
 
-/* ---- layer lists --------------------------------------------------------- */
-
-enum { SHAPE, TOKENS, SEQUENCE };
-const ms_field ms_read_input_fields[MS_READ_INPUT] = {
-    {.name = "shape",
-     .type = MS_INTS,
-     .low = 1,
-     .high = INT64_C(1) << 40,
-     .help = "sizes of one sample, without the batch"},
-    {.name = "tokens",
-     .type = MS_BOOL,
-     .help = "int64 token ids [batch, sequence]"},
-    {.name = "sequence",
-     .type = MS_BOOL,
-     .help = "true: [batch, sequence, shape...]"}};
-
-static ms_err read_input(const reader *r, uint32_t row,
-                         const ms_variable *variables)
-{
-    const ms_fields keys = {.rows = ms_read_input_fields,
-                            .n = MS_READ_INPUT,
-                            .owner = "\"input\"",
-                            .expressions = true,
-                            .variables = variables};
-    ms_model *model = r->model;
-    ms_value values[MS_READ_INPUT] = {0};
-    ms_fields_values out = {.values = values};
-    uint64_t elements = 1;
-    if (r->json.nodes[row].kind != MS_JSON_OBJECT)
-        return ms_json_fail(&r->json, row, r->fault,
-                            "{\"shape\": [...]} or {\"tokens\": true}",
-                            "\"input\" must be an object, not %s",
-                            ms_json_kind_name(&r->json, row));
-    MS_TRY(
-        ms_fields_read_object(&r->json, row, &keys, r->arena, &out, r->fault));
-    model->tokens = values[TOKENS].b;
-    bool shape = (out.given & 1u << SHAPE) != 0;
-    if (shape == model->tokens)
-        return ms_json_fail(&r->json, row, r->fault, NULL,
-                            "\"input\" needs either \"shape\" or \"tokens\": "
-                            "true");
-    model->sequence_input = model->tokens || values[SEQUENCE].b;
-    model->n_dims = out.n_ints;
-    for (uint32_t i = 0; i < out.n_ints; i++) {
-        model->dims[i] = out.ints[i];
-        if (__builtin_mul_overflow(elements, out.ints[i], &elements) ||
-            elements > (uint64_t)INT64_MAX / 8)
-            return ms_json_fail(&r->json, row, r->fault, NULL,
-                                "the input's size is beyond 2^63 bytes");
-    }
-    return MS_OK;
-}
-
-/* A layer list's "config" is of its own numbers: rows for --set. */
-static ms_err name_numbers(const reader *r, uint32_t config, ms_field *rows,
-                           uint32_t *n)
-{
-    const ms_json_node *nodes = r->json.nodes;
-    *n = 0;
-    if (config == MS_NONE)
-        return MS_OK;
-    if (nodes[config].kind != MS_JSON_OBJECT ||
-        nodes[config].value.n > MS_READ_CONFIG)
-        return ms_json_fail(
-            &r->json, config, r->fault, "\"config\": {\"classes\": 1000}",
-            "\"config\" must be an object of at most %u numbers",
-            MS_READ_CONFIG);
-    for (uint32_t i = ms_json_first(&r->json, config); i != MS_NONE;
-         i = nodes[i].next) {
-        if (!ms_numbers_is_name(nodes[i].key) ||
-            strcmp(nodes[i].key, "name") == 0)
-            return ms_json_fail_key(&r->json, i, r->fault,
-                                    "letters, digits and _, not a digit first",
-                                    "\"%s\" cannot be the name of a number",
-                                    nodes[i].key);
-        rows[(*n)++] = (ms_field){.name = nodes[i].key,
-                                  .type = MS_FLOAT,
-                                  .help = "a number of this model"};
-    }
-    return MS_OK;
-}
-
-static ms_err read_numbers(const reader *r, const ms_variable **variables)
-{
-    static const char *const also[] = {"name"};
-    ms_field rows[MS_READ_CONFIG];
-    ms_value values[MS_READ_CONFIG];
-    ms_fields keys = {
-        .rows = rows, .extra = also, .n_extra = 1, .owner = "\"config\""};
-    ms_fields_values out = {.values = values};
-    uint32_t config = ms_json_find(&r->json, 0, "config");
-    MS_TRY(name_numbers(r, config, rows, &keys.n));
-    if (config != MS_NONE)
-        MS_TRY(ms_fields_read_object(&r->json, config, &keys, r->arena, &out,
-                                     r->fault));
-    MS_TRY(apply_overrides(r, &keys, &out));
-    ms_variable *made = ms_arena_take(r->arena, keys.n + 1, sizeof *made);
-    if (made == NULL)
-        return ms_fail_nomem(r->fault);
-    for (uint32_t i = 0; i < keys.n; i++)
-        made[i] = (ms_variable){rows[i].name, values[i].f,
-                                i == 0 ? NULL : &made[i - 1]};
-    *variables = keys.n == 0 ? NULL : &made[keys.n - 1];
-    return MS_OK;
-}
-
-static ms_err read_layer_list(const reader *r, uint32_t layers)
-{
-    const ms_variable *variables = NULL;
-    uint32_t input = ms_json_find(&r->json, 0, "input");
-    uint32_t templates = ms_json_find(&r->json, 0, "templates");
-    if (input == MS_NONE)
-        return ms_json_fail(&r->json, 0, r->fault,
-                            "{\"shape\": [...]} or {\"tokens\": true}",
-                            "a layer list needs the key \"input\"");
-    if (templates != MS_NONE && r->json.nodes[templates].kind != MS_JSON_OBJECT)
-        return ms_json_fail(&r->json, templates, r->fault,
-                            "\"templates\": {\"block\": [...]}",
-                            "\"templates\" must be an object, not %s",
-                            ms_json_kind_name(&r->json, templates));
-    MS_TRY(read_numbers(r, &variables));
-    MS_TRY(read_input(r, input, variables));
-    return ms_layerlist_read(&r->json, layers, templates, variables, r->arena,
-                             r->model, r->fault);
-}
-
 /* ---- the file ------------------------------------------------------------ */
 
-static ms_err check_version(const reader *r)
+static ms_err check_version(const ms_reader *r)
 {
     static const char hint[] = "see memsim help files";
     if (r->json.nodes[0].kind != MS_JSON_OBJECT)
@@ -338,7 +203,7 @@ static ms_err check_version(const reader *r)
     return MS_OK;
 }
 
-static ms_err check_text(const reader *r, uint32_t node)
+static ms_err check_text(const ms_reader *r, uint32_t node)
 {
     if (node == MS_NONE)
         return MS_OK;
@@ -370,7 +235,7 @@ static const char *base_name(const char *path, ms_arena *arena)
     return ms_arena_text(arena, base, length);
 }
 
-static ms_err read_name(const reader *r)
+static ms_err read_name(const ms_reader *r)
 {
     uint32_t node = ms_json_find(&r->json, 0, "name");
     MS_TRY(check_text(r, node));
@@ -381,7 +246,7 @@ static ms_err read_name(const reader *r)
 }
 
 /* A key of the other form. */
-static ms_err refuse(const reader *r, const char *key, const char *beside)
+static ms_err refuse(const ms_reader *r, const char *key, const char *beside)
 {
     uint32_t node = ms_json_find(&r->json, 0, key);
     if (node == MS_NONE)
@@ -391,7 +256,7 @@ static ms_err refuse(const reader *r, const char *key, const char *beside)
 }
 
 /* Which of the two forms: a family, or a layer list? */
-static ms_err read_body(const reader *r)
+static ms_err read_body(const ms_reader *r)
 {
     const ms_fields keys = {
         .extra = top_keys, .n_extra = N_TOP_KEYS, .owner = "the model"};
@@ -417,7 +282,7 @@ static ms_err read_body(const reader *r)
         return ms_json_fail(&r->json, 0, r->fault, "see memsim help models",
                             "a model needs \"family\" and \"config\", or "
                             "\"input\" and \"layers\"");
-    return read_layer_list(r, layers);
+    return ms_listfile_read(r, layers);
 }
 
 /* The longest sequence that the learned positions allow. */
@@ -437,13 +302,13 @@ static void find_max_sequence(ms_model *model)
 
 /* ---- op graphs ----------------------------------------------------------- */
 
-static bool is_op_graph(const reader *r)
+static bool is_op_graph(const ms_reader *r)
 {
     return r->json.nodes[0].kind == MS_JSON_OBJECT &&
            ms_json_find(&r->json, 0, "format") != MS_NONE;
 }
 
-static ms_err read_op_graph(const reader *r)
+static ms_err read_op_graph(const ms_reader *r)
 {
     ms_opgraph *ops = ms_arena_take(r->arena, 1, sizeof *ops);
     if (ops == NULL)
@@ -459,24 +324,74 @@ static ms_err read_op_graph(const reader *r)
     return MS_OK;
 }
 
+/* ---- configurations of Hugging Face -------------------------------------- */
+
+static ms_err read_native(ms_reader *r);
+
+/* A configuration becomes a native text, which is read as any other: it is the
+ * model's source from then on, in which nobody looks for a place. */
+static ms_err read_hugging_face(ms_reader *r)
+{
+    ms_huggingface_model made;
+    ms_fault inner = {0};
+    ms_model *model = r->model;
+    ms_reader native = {.arena = r->arena, .model = model, .fault = &inner};
+    const char *name = base_name(
+        r->folder == NULL || *r->folder == '\0' ? model->path : r->folder,
+        r->arena);
+    if (name == NULL)
+        return ms_fail_nomem(r->fault);
+    MS_TRY(ms_huggingface_write(&r->json, name, r->folder, r->overrides,
+                                r->n_overrides, r->arena, &made, r->fault));
+    model->source = made.text.bytes;
+    model->source_length = made.text.length;
+    ms_err err = ms_json_read(model->path, model->source, model->source_length,
+                              r->arena, &native.json, &inner);
+    if (err == MS_OK)
+        err = read_native(&native);
+    if (err != MS_OK)
+        return ms_fail(r->fault, err, err == MS_EINPUT ? model->path : NULL,
+                       inner.hint, "as layers: %s", inner.what);
+    for (uint32_t i = 0; i < model->n_layers; i++)
+        model->layers[i].spot = (ms_spot){0};
+    model->family = made.type;
+    model->refusal = made.refusal;
+    model->assumed = made.assumed;
+    return MS_OK;
+}
+
+static ms_err read_native(ms_reader *r)
+{
+    MS_TRY(check_version(r));
+    MS_TRY(read_name(r));
+    MS_TRY(read_body(r));
+    find_max_sequence(r->model);
+    return MS_OK;
+}
+
+static ms_err read_any(ms_reader *r, const char *name, const char *bytes,
+                       size_t length)
+{
+    *r->model =
+        (ms_model){.path = name, .source = bytes, .source_length = length};
+    MS_TRY(ms_json_read(name, bytes, length, r->arena, &r->json, r->fault));
+    if (is_op_graph(r))
+        return read_op_graph(r);
+    if (ms_huggingface_is(&r->json))
+        return read_hugging_face(r);
+    return read_native(r);
+}
+
 ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
                            const ms_override *overrides, uint32_t n_overrides,
                            ms_arena *arena, ms_model *model, ms_fault *fault)
 {
-    reader r = {.overrides = overrides,
-                .n_overrides = n_overrides,
-                .arena = arena,
-                .model = model,
-                .fault = fault};
-    *model = (ms_model){.path = name, .source = bytes, .source_length = length};
-    MS_TRY(ms_json_read(name, bytes, length, arena, &r.json, fault));
-    if (is_op_graph(&r))
-        return read_op_graph(&r);
-    MS_TRY(check_version(&r));
-    MS_TRY(read_name(&r));
-    MS_TRY(read_body(&r));
-    find_max_sequence(model);
-    return MS_OK;
+    ms_reader r = {.overrides = overrides,
+                   .n_overrides = n_overrides,
+                   .arena = arena,
+                   .model = model,
+                   .fault = fault};
+    return read_any(&r, name, bytes, length);
 }
 
 /* ---- finding the model --------------------------------------------------- */
@@ -512,10 +427,15 @@ static ms_err fail_unknown(const char *name, ms_fault *fault)
                    "neither a file here nor a built-in model");
 }
 
-static bool is_file(const char *path)
+static ms_err read_builtin(ms_reader *r, const char *path)
 {
-    struct stat status;
-    return stat(path, &status) == 0 && !S_ISDIR(status.st_mode);
+    const ms_builtin *builtin = find_builtin(path);
+    if (builtin == NULL)
+        return fail_unknown(path, r->fault);
+    const char *name = ms_arena_format(r->arena, "%s.json", builtin->name);
+    if (name == NULL)
+        return ms_fail_nomem(r->fault);
+    return read_any(r, name, builtin->text, strlen(builtin->text));
 }
 
 ms_err ms_read_model(const char *path, const ms_override *overrides,
@@ -524,22 +444,22 @@ ms_err ms_read_model(const char *path, const ms_override *overrides,
 {
     char *bytes;
     size_t length;
-    bool input = strcmp(path, "-") == 0;
-    if (input || strchr(path, '/') != NULL || is_file(path)) {
-        MS_TRY(ms_read_file(path, MS_JSON_MAX_BYTES, arena, &bytes, &length,
-                            fault));
-        return ms_read_model_bytes(input ? "standard input" : path, bytes,
-                                   length, overrides, n_overrides, arena, model,
-                                   fault);
+    bool input = strcmp(path, "-") == 0, here;
+    ms_reader r = {.overrides = overrides,
+                   .n_overrides = n_overrides,
+                   .arena = arena,
+                   .model = model,
+                   .fault = fault};
+    if (!input) {
+        bool may_be_ours = find_builtin(path) != NULL;
+        MS_TRY(
+            ms_folder_find(&path, may_be_ours, &r.folder, &here, arena, fault));
+        if (!here && strchr(path, '/') == NULL)
+            return read_builtin(&r, path);
     }
-    const ms_builtin *builtin = find_builtin(path);
-    if (builtin == NULL)
-        return fail_unknown(path, fault);
-    const char *name = ms_arena_format(arena, "%s.json", builtin->name);
-    if (name == NULL)
-        return ms_fail_nomem(fault);
-    return ms_read_model_bytes(name, builtin->text, strlen(builtin->text),
-                               overrides, n_overrides, arena, model, fault);
+    MS_TRY(
+        ms_read_file(path, MS_JSON_MAX_BYTES, arena, &bytes, &length, fault));
+    return read_any(&r, input ? "standard input" : path, bytes, length);
 }
 
 /* ---- errors at a layer --------------------------------------------------- */

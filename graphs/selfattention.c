@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The attention layer, in the three kernel sets. */
 #include "graphs/layers.h"
+#include "graphs/lora.h"
 
 #include <string.h>
 
@@ -23,8 +24,17 @@ enum {
     ATTENTION_HEAD_DIM,
     ATTENTION_ROTARY,
     ATTENTION_FUSED_QKV,
-    ATTENTION_COMPLEX
+    ATTENTION_COMPLEX,
+    ATTENTION_OUT_BIAS,
+    ATTENTION_QK_NORM,
+    ATTENTION_ROTARY_DIM,
+    ATTENTION_ALIBI,
+    ATTENTION_SOFTCAP,
+    ATTENTION_SINKS,
+    ATTENTION_WINDOW
 };
+enum { OUT_BIAS_SAME, OUT_BIAS_YES, OUT_BIAS_NO };
+enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WIDTH };
 const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
     {.name = "heads",
      .type = MS_INT,
@@ -64,12 +74,42 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
      .help = "one projection makes q, k and v (GPT-2), or one each (LLaMA)"},
     {.name = "complex",
      .type = MS_BOOL,
-     .help = "rotate as complex numbers, in fp32, as Meta's LLaMA code"},
+     .help = "rotate as complex numbers, in fp32, and repeat keys and values "
+             "for their queries, as Meta's LLaMA code"},
+    {.name = "out_bias",
+     .type = MS_WORD,
+     .words = "same|yes|no",
+     .help = "bias of the output projection; same: as \"bias\""},
+    {.name = "qk_norm",
+     .type = MS_WORD,
+     .words = "none|head|width",
+     .help = "RMS norm of queries and keys, by heads or over all (Qwen3, "
+             "OLMo 2)"},
+    {.name = "rotary_dim",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 24,
+     .help = "channels of a head that rotate; 0: all"},
+    {.name = "alibi",
+     .type = MS_BOOL,
+     .help = "scores fall with the distance (Press et al. 2022)"},
+    {.name = "softcap",
+     .type = MS_BOOL,
+     .help = "scores pass through a tanh (Gemma 2)"},
+    {.name = "sinks",
+     .type = MS_BOOL,
+     .help = "a learned score beside the keys, per head (gpt-oss), added by "
+             "the kernel"},
+    {.name = "window",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 31,
+     .help = "keys that a query sees; 0: all before it"},
 };
 
-/* The sizes of a layer. */
+/* The sizes of a layer; turning: channels of a head that rotate. */
 typedef struct sizes {
-    int64_t heads, kv_heads, dim, width;
+    int64_t heads, kv_heads, dim, width, turning;
 } sizes;
 
 /* [batch, sequence, heads * dim] as [batch, heads, sequence, dim]. */
@@ -91,7 +131,7 @@ static int64_t longest_sequence(const ms_trace *trace, int64_t sequence)
 {
     int64_t longest = (int64_t)trace->model->max_sequence;
 
-    return longest == 0 ? sequence : longest;
+    return longest == 0 || trace->model->fresh_tables ? sequence : longest;
 }
 
 /* A buffer of the model: the first layer that asks makes it. */
@@ -160,6 +200,30 @@ static uint32_t add_mask(ms_trace *trace, uint32_t scores)
     return y;
 }
 
+/* Bloom's code: a bias [heads, sequence] of the model, the same for all. */
+static uint32_t add_alibi(ms_trace *trace, uint32_t scores)
+{
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *a = at(trace, scores);
+    int64_t dims[2] = {a->size[1], a->size[3]};
+    int64_t wide[4] = {1, a->size[1], 1, a->size[3]};
+    uint32_t slopes = shared_buffer(trace, "alibi", trace->weight_dtype, dims);
+    uint32_t bias = ms_view_reshape(trace, slopes, 4, wide);
+    uint32_t y = ms_pointwise_add(trace, scores, bias);
+    ms_trace_drop(trace, bias);
+    return y;
+}
+
+/* softcap * tanh(a / softcap) */
+static uint32_t cap(ms_trace *trace, uint32_t a)
+{
+    a = ms_trace_rebind(trace, a, ms_pointwise_div_scalar(trace, a));
+    a = ms_trace_rebind(trace, a,
+                        ms_pointwise_unary(trace, &ms_pointwise_tanh, a));
+    return ms_trace_rebind(trace, a, ms_pointwise_mul_scalar(trace, a));
+}
+
 /* q k^T as probabilities, the way GPT-2's code has it. */
 static uint32_t weights_gpt2(ms_trace *trace, const ms_layer *layer, uint32_t a)
 {
@@ -177,6 +241,10 @@ static uint32_t weights_llama(ms_trace *trace, const ms_layer *layer,
         return MS_NONE;
     uint8_t dtype = at(trace, a)->dtype;
     a = ms_trace_rebind(trace, a, ms_pointwise_div_scalar(trace, a));
+    if (layer->field[ATTENTION_SOFTCAP].b)
+        a = cap(trace, a);
+    if (layer->field[ATTENTION_ALIBI].b)
+        a = ms_trace_rebind(trace, a, add_alibi(trace, a));
     if (layer->field[ATTENTION_CAUSAL].b)
         a = ms_trace_rebind(trace, a, add_mask(trace, a));
     a = ms_trace_rebind(trace, a, ms_pointwise_cast(trace, a, MS_FLOAT32));
@@ -201,6 +269,15 @@ static uint32_t repeat_heads(ms_trace *trace, uint32_t x, int64_t heads)
     return ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 4, joined));
 }
 
+/* GPT-2's own code, or that which the models since have in common. */
+static bool is_gpt2(const ms_layer *layer)
+{
+    const ms_value *field = layer->field;
+
+    return field[ATTENTION_FUSED_QKV].b && !field[ATTENTION_ROTARY].b &&
+           !field[ATTENTION_ALIBI].b && !field[ATTENTION_SOFTCAP].b;
+}
+
 /* Scores, softmax, dropout, weighted sum, each an op of its own.  Korthikanti
  * et al. count the fused scale-mask-softmax of Megatron. */
 static uint32_t eager_core(ms_trace *trace, const ms_layer *layer,
@@ -212,7 +289,7 @@ static uint32_t eager_core(ms_trace *trace, const ms_layer *layer,
     ms_trace_drop(trace, keys);
     if (trace->training->kernels == MS_KORTHIKANTI)
         a = ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
-    else if (layer->field[ATTENTION_FUSED_QKV].b)
+    else if (is_gpt2(layer))
         a = weights_gpt2(trace, layer, a);
     else
         a = weights_llama(trace, layer, a);
@@ -224,36 +301,34 @@ static uint32_t eager_core(ms_trace *trace, const ms_layer *layer,
     return y;
 }
 
+uint32_t ms_selfattention_eager(ms_trace *trace, uint32_t q, uint32_t k,
+                                uint32_t v, bool causal)
+{
+    ms_layer plain = {.n_in = 0};
+    const uint32_t qkv[3] = {q, k, v};
+
+    plain.field[ATTENTION_CAUSAL].b = causal;
+    return eager_core(trace, &plain, qkv);
+}
+
 static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
                                const sizes *n, uint32_t *qkv)
 {
-    if (trace->training->kernels == MS_FLASH)
-        return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2],
-                                  layer->field[ATTENTION_CAUSAL].b);
-    for (uint32_t i = 1; i < 3 && n->kv_heads != n->heads; i++)
+    ms_attended attended = {layer->field[ATTENTION_CAUSAL].b,
+                            layer->field[ATTENTION_WINDOW].i};
+    bool flash = trace->training->kernels == MS_FLASH;
+    bool repeats = !flash || layer->field[ATTENTION_COMPLEX].b;
+    for (uint32_t i = 1; i < 3 && repeats && n->kv_heads != n->heads; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
                                  repeat_heads(trace, qkv[i], n->heads));
+    if (flash)
+        return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2], attended);
     if (trace->training->kernels == MS_EFFICIENT)
-        return ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2],
-                                      layer->field[ATTENTION_CAUSAL].b);
+        return ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2], attended);
     return eager_core(trace, layer, qkv);
 }
 
 /* ---- queries, keys, values ----------------------------------------------- */
-
-static uint32_t projection(ms_trace *trace, const ms_layer *layer, uint32_t x,
-                           const char *const roles[2], int64_t width)
-{
-    uint32_t bias = MS_NONE;
-
-    if (trace->err)
-        return MS_NONE;
-    int64_t dims[2] = {width, last_dim(at(trace, x))};
-    uint32_t weight = ms_trace_parameter(trace, roles[0], 2, dims);
-    if (layer->field[ATTENTION_BIAS].b)
-        bias = ms_trace_parameter(trace, roles[1], 1, &width);
-    return ms_matmul_linear(trace, x, weight, bias);
-}
 
 /* c_attn(x).split(...): in GPT-2's code k, then q, then v become heads. */
 static void project_fused(ms_trace *trace, const ms_layer *layer,
@@ -266,7 +341,8 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
     for (int i = 0; i < 3; i++)
         parts[i] = heads[i] * n->dim;
     uint32_t fused =
-        projection(trace, layer, x, roles, parts[0] + parts[1] + parts[2]);
+        ms_lora_product(trace, layer, roles, layer->field[ATTENTION_BIAS].b, x,
+                        parts[0] + parts[1] + parts[2]);
     ms_pieces_split(trace, fused, 2, 3, parts, qkv);
     ms_trace_drop(trace, fused);
     for (int i = 0; i < 3 && !trace->err; i++) {
@@ -276,15 +352,46 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
     }
 }
 
+/* norm(x.view(batch, sequence, heads, dim)), or norm(x) over all heads. */
+static uint32_t norm_heads(ms_trace *trace, const ms_layer *layer,
+                           const sizes *n, uint32_t x, const char *role)
+{
+    bool by_heads = layer->field[ATTENTION_QK_NORM].i == QK_NORM_HEAD;
+
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *flat = at(trace, x);
+    int64_t width = flat->size[2];
+    int64_t dims[4] = {flat->size[0], flat->size[1], width / n->dim, n->dim};
+    int64_t joined[3] = {dims[0], dims[1], width};
+    uint32_t weight =
+        ms_trace_parameter(trace, role, 1, by_heads ? &n->dim : &width);
+    if (!by_heads)
+        return ms_normlayers_rms_of(trace, x, weight);
+    uint32_t view = ms_view_reshape(trace, x, 4, dims);
+    uint32_t normed = ms_normlayers_rms_of(trace, view, weight);
+    ms_trace_drop(trace, view);
+    uint32_t y = ms_view_reshape(trace, normed, 3, joined);
+    ms_trace_drop(trace, normed);
+    return y;
+}
+
 static void project_apart(ms_trace *trace, const ms_layer *layer,
                           const sizes *n, uint32_t x, uint32_t *qkv)
 {
     static const char *const roles[3][2] = {
         {"q.weight", "q.bias"}, {"k.weight", "k.bias"}, {"v.weight", "v.bias"}};
+    static const char *const norms[2] = {"q_norm.weight", "k_norm.weight"};
+    bool normed = layer->field[ATTENTION_QK_NORM].i != QK_NORM_NONE;
 
     for (int i = 0; i < 3; i++) {
         int64_t heads = i == 0 ? n->heads : n->kv_heads;
-        uint32_t y = projection(trace, layer, x, roles[i], heads * n->dim);
+        uint32_t y =
+            ms_lora_product(trace, layer, roles[i],
+                            layer->field[ATTENTION_BIAS].b, x, heads * n->dim);
+        if (normed && i < 2)
+            y = ms_trace_rebind(trace, y,
+                                norm_heads(trace, layer, n, y, norms[i]));
         qkv[i] = ms_trace_rebind(trace, y, heads_of(trace, y, heads));
     }
 }
@@ -317,21 +424,38 @@ static void rotate_complex(ms_trace *trace, const sizes *n, uint32_t *qkv)
     ms_trace_drop(trace, table);
 }
 
-static void rotate(ms_trace *trace, const sizes *n, uint32_t *qkv)
+/* The first channels of each head rotate, the others pass. */
+static uint32_t rotate_part(ms_trace *trace, uint32_t x, int64_t turning,
+                            uint32_t cos, uint32_t sin)
+{
+    if (trace->err)
+        return MS_NONE;
+    int64_t dim = at(trace, x)->size[3];
+    if (turning == dim)
+        return ms_rotary_eager(trace, x, cos, sin);
+    uint32_t first = ms_view_slice(trace, x, 3, turning);
+    uint32_t parts[2] = {ms_rotary_eager(trace, first, cos, sin),
+                         ms_view_slice(trace, x, 3, dim - turning)};
+    ms_trace_drop(trace, first);
+    uint32_t y = ms_view_cat(trace, parts, 2, 3);
+    ms_trace_drop(trace, parts[0]);
+    ms_trace_drop(trace, parts[1]);
+    return y;
+}
+
+void ms_selfattention_rotate(ms_trace *trace, int64_t dim, uint32_t *x,
+                             uint32_t n)
 {
     if (trace->err)
         return;
     bool eager = trace->training->kernels == MS_EAGER;
-    int64_t sequence = at(trace, qkv[0])->size[2];
-    uint32_t cos =
-        ms_selfattention_table(trace, "rotary_cos", sequence, n->dim);
-    uint32_t sin =
-        ms_selfattention_table(trace, "rotary_sin", sequence, n->dim);
-    for (int i = 0; i < 2; i++)
-        qkv[i] =
-            ms_trace_rebind(trace, qkv[i],
-                            eager ? ms_rotary_eager(trace, qkv[i], cos, sin)
-                                  : ms_rotary_fused(trace, qkv[i], cos, sin));
+    int64_t sequence = at(trace, x[0])->size[2];
+    uint32_t cos = ms_selfattention_table(trace, "rotary_cos", sequence, dim);
+    uint32_t sin = ms_selfattention_table(trace, "rotary_sin", sequence, dim);
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = ms_trace_rebind(trace, x[i],
+                               eager ? rotate_part(trace, x[i], dim, cos, sin)
+                                     : ms_rotary_fused(trace, x[i], cos, sin));
     ms_trace_drop(trace, cos);
     ms_trace_drop(trace, sin);
 }
@@ -339,8 +463,10 @@ static void rotate(ms_trace *trace, const sizes *n, uint32_t *qkv)
 /* ---- the layer ----------------------------------------------------------- */
 
 /* y.transpose(1, 2).contiguous().view(batch, sequence, width) */
-static uint32_t join_heads(ms_trace *trace, uint32_t y, int64_t width)
+uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width)
 {
+    if (trace->err)
+        return MS_NONE;
     uint32_t turned = ms_view_transpose(trace, y, 1, 2);
     uint32_t whole = ms_view_contiguous(trace, turned);
 
@@ -355,15 +481,36 @@ static uint32_t join_heads(ms_trace *trace, uint32_t y, int64_t width)
     return flat;
 }
 
+/* Fields that would be passed over together. */
+static ms_err check_fields(ms_trace *trace, const ms_layer *layer)
+{
+    const ms_value *field = layer->field;
+
+    if (field[ATTENTION_QK_NORM].i != QK_NORM_NONE &&
+        field[ATTENTION_FUSED_QKV].b)
+        return ms_trace_fail(trace, layer, "set \"fused_qkv\" to false",
+                             "attention \"%s\": \"qk_norm\" needs "
+                             "projections of their own for q and k",
+                             layer->name);
+    if (field[ATTENTION_ROTARY_DIM].i > 0 && field[ATTENTION_COMPLEX].b)
+        return ms_trace_fail(trace, layer, "set \"complex\" to false",
+                             "attention \"%s\": all channels rotate as "
+                             "complex numbers, so \"rotary_dim\" has no place",
+                             layer->name);
+    return MS_OK;
+}
+
 static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
                          sizes *n)
 {
     const ms_value *field = layer->field;
 
+    MS_TRY(check_fields(trace, layer));
     MS_TRY(ms_layers_need_float(trace, layer, input));
     const ms_tensor *x = at(trace, input);
     *n = (sizes){field[ATTENTION_HEADS].i, field[ATTENTION_KV_HEADS].i,
-                 field[ATTENTION_HEAD_DIM].i, last_dim(x)};
+                 field[ATTENTION_HEAD_DIM].i, last_dim(x),
+                 field[ATTENTION_ROTARY_DIM].i};
     if (x->n_dims != 3)
         return ms_trace_fail(trace, layer, "give the model a sequence input",
                              "attention \"%s\" needs [batch, sequence, width]",
@@ -376,14 +523,38 @@ static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
             layer->name, (long long)n->width, (long long)n->heads);
     if (n->dim == 0)
         n->dim = n->width / n->heads;
+    if (n->turning == 0)
+        n->turning = n->dim;
     if (n->kv_heads == 0)
         n->kv_heads = n->heads;
+    if (n->turning > n->dim)
+        return ms_trace_fail(
+            trace, layer, "choose a smaller rotary_dim",
+            "attention \"%s\": %lld of %lld channels of a head cannot rotate",
+            layer->name, (long long)n->turning, (long long)n->dim);
     if (n->heads % n->kv_heads != 0)
         return ms_trace_fail(
             trace, layer, "choose kv_heads that divide heads",
             "attention \"%s\": %lld heads cannot share %lld kv_heads evenly",
             layer->name, (long long)n->heads, (long long)n->kv_heads);
     return MS_OK;
+}
+
+/* A kernel's operand: it is there, and its gradient is made. */
+static void add_sinks(ms_trace *trace, int64_t heads)
+{
+    uint32_t sinks = ms_trace_parameter(trace, "sinks", 1, &heads);
+
+    if (!trace->err && trace->train)
+        ms_raw_states(trace, sinks);
+}
+
+static bool is_biased(const ms_layer *layer)
+{
+    int64_t own = layer->field[ATTENTION_OUT_BIAS].i;
+
+    return own == OUT_BIAS_SAME ? layer->field[ATTENTION_BIAS].b
+                                : own == OUT_BIAS_YES;
 }
 
 ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
@@ -401,10 +572,12 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
     if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b)
         rotate_complex(trace, &n, qkv);
     else if (layer->field[ATTENTION_ROTARY].b)
-        rotate(trace, &n, qkv);
+        ms_selfattention_rotate(trace, n.turning, qkv, 2);
+    if (layer->field[ATTENTION_SINKS].b && !trace->err)
+        add_sinks(trace, n.heads);
     uint32_t y = trace->err ? MS_NONE : attention_core(trace, layer, &n, qkv);
-    y = trace->err ? MS_NONE : join_heads(trace, y, n.heads * n.dim);
-    *out = projection(trace, layer, y, roles, n.width);
+    y = trace->err ? MS_NONE : ms_selfattention_join(trace, y, n.heads * n.dim);
+    *out = ms_lora_product(trace, layer, roles, is_biased(layer), y, n.width);
     ms_trace_drop(trace, y);
     for (int i = 0; i < 3 && !trace->err; i++)
         ms_trace_drop(trace, qkv[i]);

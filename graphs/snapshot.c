@@ -20,6 +20,7 @@ typedef struct entry {
     uint32_t row;  /* in the pickle, for faults */
     uint32_t site; /* MS_NONE where no frames are known */
     ms_torch_action action;
+    uint8_t category;
 } entry;
 
 typedef struct reader {
@@ -345,12 +346,15 @@ static ms_err add_event(reader *r, uint32_t line, ms_recording_kind kind,
                                   .kind = (uint8_t)kind,
                                   .answers_at = answers_at,
                                   .site = MS_NONE,
+                                  .category = MS_N_CATEGORIES,
                                   .n_answers = out->n_answers - answers_at};
     if (e != NULL && kind != MS_RECORDING_EMPTY) {
         event->address = kind == MS_RECORDING_OOM ? 0 : e->address;
         event->bytes = e->bytes;
         event->stream = e->stream;
         event->site = e->site;
+        event->category = e->category;
+        out->has_categories |= e->category < MS_N_CATEGORIES;
     }
     return MS_OK;
 }
@@ -453,13 +457,29 @@ static ms_err make_events(reader *r)
 
 /* ---- the file ------------------------------------------------------------ */
 
+/* By our names; others are as if there were none. */
+static uint8_t read_category(const reader *r, uint32_t dict)
+{
+    uint32_t row = ms_pickle_find(&r->pickle, dict, "category");
+    uint8_t c = 0;
+    if (row == MS_NONE)
+        return MS_N_CATEGORIES;
+    while (c < MS_N_CATEGORIES &&
+           !ms_pickle_is(&r->pickle, row, ms_names_category[c]))
+        c++;
+    return c;
+}
+
 static ms_err read_entry(reader *r, uint32_t dict, entry *e)
 {
     e->row = dict;
     e->site = MS_NONE;
+    e->category = MS_N_CATEGORIES;
     MS_TRY(read_action(r, dict, &e->action));
     if (e->action == MS_TORCH_ALLOC)
         MS_TRY(ms_frames_find(&r->frames, dict, &e->site, r->fault));
+    if (e->action == MS_TORCH_ALLOC)
+        e->category = read_category(r, dict);
     if (e->action != MS_TORCH_OOM)
         MS_TRY(read_number(r, dict, "addr", &e->address));
     MS_TRY(read_number(r, dict, "size", &e->bytes));

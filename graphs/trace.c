@@ -41,6 +41,9 @@ ms_err ms_trace_reserve(ms_trace *trace, uint32_t storages, uint32_t ops)
 
 /* ---- storages ------------------------------------------------------------ */
 
+/* Levels are sums of these: none may overflow. */
+#define MOST_BYTES (UINT64_C(1) << 62)
+
 uint32_t ms_trace_storage(ms_trace *trace, const char *role, uint64_t bytes,
                           uint8_t category, bool persistent)
 {
@@ -48,6 +51,12 @@ uint32_t ms_trace_storage(ms_trace *trace, const char *role, uint64_t bytes,
 
     if (trace->err || !ms_columns_storages(trace, g->n_storages + 1))
         return MS_NONE;
+    if (__builtin_add_overflow(trace->all_bytes, bytes, &trace->all_bytes) ||
+        trace->all_bytes > MOST_BYTES) {
+        ms_trace_fail(trace, NULL, "make the batch or the model smaller",
+                      "the tensors of a step have more than 2^62 bytes");
+        return MS_NONE;
+    }
     uint32_t s = g->n_storages++;
     g->storage_bytes[s] = bytes;
     g->storage_category[s] = category;
@@ -177,7 +186,7 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
         return MS_NONE;
     uint32_t p = trace->n_parameters++;
     ms_tensor *tensor = ms_trace_at(trace, t);
-    tensor->requires_grad = trace->train;
+    tensor->requires_grad = trace->train && !trace->frozen;
     tensor->parameter = p;
     trace->parameters[p] =
         (ms_parameter){.tensor = t,
@@ -185,13 +194,13 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
                        .grad_storage = MS_NONE,
                        .sum = MS_NONE,
                        .master = MS_NONE,
-                       .first = MS_NONE,
-                       .second = MS_NONE,
                        .host_grad = MS_NONE,
                        .layer = trace->layer,
                        .cast = MS_NONE,
                        .grad = MS_NONE,
                        .elements = ms_trace_elements(tensor)};
+    for (uint32_t i = 0; i < MS_MOST_STATES; i++)
+        trace->parameters[p].state[i] = MS_NONE;
     return t;
 }
 

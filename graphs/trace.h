@@ -88,10 +88,16 @@ typedef struct ms_node {
     double flops;     /* of the forward op */
 } ms_node;
 
+#define MS_MOST_STATES 6u
+struct ms_read_update;
+
 typedef struct ms_parameter {
     uint32_t tensor, storage;
-    uint32_t grad_storage;          /* .grad */
-    uint32_t master, first, second; /* storages of its state, or MS_NONE */
+    uint32_t grad_storage; /* .grad */
+    /* Storages of its state, or MS_NONE: master copy, and what the update
+     * keeps (optimizers.h; NULL: no optimizer). */
+    uint32_t master, state[MS_MOST_STATES];
+    const struct ms_read_update *update;
     uint32_t layer;
     uint32_t cast;       /* autocast: tensor of its 16-bit cast, or MS_NONE */
     uint32_t uses, grad; /* engine: gradients still to come; their sum */
@@ -141,6 +147,9 @@ struct ms_trace {
     bool cpu, train;
     uint8_t framework; /* ms_framework */
     uint8_t weight_dtype, grad_dtype;
+    uint8_t trained_dtype; /* of the parameters that are not frozen */
+    bool frozen;           /* those made now have no gradient */
+    uint32_t n_adapters;   /* weights of adapters so far */
     uint8_t autocast; /* dtype of its list; MS_FLOAT32: outside its region */
     uint64_t batch, sequence; /* per micro-batch */
     uint32_t micro_batches;
@@ -163,6 +172,7 @@ struct ms_trace {
     uint32_t in_capacity, out_capacity, drop_capacity;
     uint32_t n_in, n_out, n_drop;
     ms_storage_count *counts;
+    uint64_t all_bytes; /* of all storages */
 
     uint32_t n_tensors, n_chunks, chunks_capacity, free_tensor;
     ms_chunk **chunks;
@@ -174,6 +184,8 @@ struct ms_trace {
     uint32_t slots[MS_MOST_SLOTS], n_slots; /* pinned buffers of the step */
     uint32_t step_order; /* a storage of no bytes: copies in turn; or NONE */
     ms_parameter *parameters;
+    struct ms_read_update *updates; /* of the optimizer and of others */
+    struct ms_step *stepper;        /* of the steps in backward, once open */
 };
 
 /* ---- trace.c ------------------------------------------------------------- */
@@ -298,12 +310,28 @@ void ms_flatstep_add(ms_trace *trace);
 /* The ops of a flat step (shape.flat_step). */
 void ms_flatstep_run(ms_trace *trace);
 
-/* ---- optimizer.c --------------------------------------------------------- */
+/* ---- optimstates.c ------------------------------------------------------- */
 
 /* .grad and optimizer state of every parameter (before backward). */
-void ms_optimizer_states(ms_trace *trace);
+void ms_optimstates_make(ms_trace *trace);
+/* 16-bit weights with an fp32 master copy? */
+bool ms_optimstates_is_mixed(const ms_trace *trace);
+
+/* ---- clip.c -------------------------------------------------------------- */
+
+/* The ops of training.clip_norm, if it is set. */
+void ms_clip_run(ms_trace *trace);
+
+/* ---- optimizer.c --------------------------------------------------------- */
+
+/* MS_EUSAGE where the optimizer is not known in this setting. */
+ms_err ms_optimizer_check(const ms_trace *trace);
 /* The ops of the step (after backward). */
 void ms_optimizer_step(ms_trace *trace);
+/* The same for the parameter whose .grad has just been made, which then ends
+ * (register_post_accumulate_grad_hook); nothing to do unless
+ * training.optimizer_in_backward says so. */
+void ms_optimizer_in_backward(ms_trace *trace, uint32_t parameter);
 
 /* ---- library.c ----------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/fields.h"
 #include "graphs/graphs.h"
+#include "graphs/optimizers.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -27,14 +28,19 @@ const ms_field ms_training_fields[] = {
      .type = MS_WORD,
      .fallback.i = MS_BF16_MIXED,
      .words = "fp32|tf32|fp16-mixed|bf16-mixed|bf16|autocast-fp16|"
-              "autocast-bf16",
+              "autocast-bf16|fp16",
      .help = "number formats of weights, gradients and optimizer state; "
              "autocast: fp32, with casts as torch.autocast makes them"},
     {.name = "optimizer",
      .type = MS_WORD,
      .fallback.i = MS_ADAMW,
-     .words = "sgd|momentum|adam|adamw|none",
-     .help = "optimizer"},
+     .words = "sgd|momentum|nesterov|adagrad|rmsprop|rmsprop-momentum|"
+              "rmsprop-centered|rmsprop-centered-momentum|adam|adamw|"
+              "adam-amsgrad|adamw-amsgrad|lamb|lion|adafactor|adafactor-hf|"
+              "adafactor-hf-momentum|adam-8bit|adamw-8bit|lion-8bit|"
+              "sophia|muon|shampoo|soap|galore|lomo|adamw-kahan|none",
+     .help = "optimizer; adafactor: torch's, adafactor-hf: Transformers'; "
+             "-8bit: bitsandbytes'"},
     {.name = "optimizer_impl",
      .type = MS_WORD,
      .words = "auto|loop|foreach|fused",
@@ -75,6 +81,65 @@ const ms_field ms_training_fields[] = {
      .words = "train|inference",
      .help = "inference: forward only, nothing saved, no optimizer "
              "unless one is named"},
+    {.name = "optimizer_in_backward",
+     .type = MS_WORD,
+     .words = "no|yes",
+     .is_extra = true,
+     .help = "yes: each parameter is updated as soon as its gradient is there, "
+             "which then ends; lomo always does"},
+    {.name = "clip_norm",
+     .type = MS_FLOAT,
+     .low = 0,
+     .high = MAX_SIZE,
+     .is_extra = true,
+     .help = "norm that clip_grad_norm_ clips the gradients to; 0: no "
+             "clipping"},
+    {.name = "optimizer_rank",
+     .type = MS_INT,
+     .fallback.i = 128,
+     .low = 1,
+     .high = 1 << 16,
+     .is_extra = true,
+     .help = "rank that galore projects gradients to"},
+    {.name = "optimizer_block",
+     .type = MS_INT,
+     .low = 0,
+     .high = 1 << 20,
+     .is_extra = true,
+     .help = "longest side of a preconditioner: shampoo cuts longer ones, soap "
+             "leaves them out; 0: 1024 and 10000"},
+    {.name = "rank",
+     .group = "lora",
+     .type = MS_INT,
+     .low = 0,
+     .high = 1 << 16,
+     .help = "rank of low-rank adapters beside the model's weights, which are "
+             "frozen then; 0: none"},
+    {.name = "targets",
+     .group = "lora",
+     .type = MS_WORD,
+     .words = "qv|qkv|attention|mlp|all",
+     .help = "linear layers with adapters: projections of attention, the "
+             "others of blocks, or all but the head"},
+    {.name = "dropout",
+     .group = "lora",
+     .type = MS_FLOAT,
+     .low = 0,
+     .high = 1,
+     .help = "dropout of what adapters read"},
+    {.name = "dtype",
+     .group = "lora",
+     .type = MS_WORD,
+     .words = "weights|fp32",
+     .help = "format of the adapters: as the weights (torchtune) or fp32 "
+             "(peft)"},
+    {.name = "base",
+     .group = "lora",
+     .type = MS_WORD,
+     .words = "weights|nf4|int8",
+     .help = "how frozen linear layers but the head are held: as the weights, "
+             "in 4 bits (QLoRA, double quantisation) or 8; each product makes "
+             "them anew"},
     {.name = "unknown_op",
      .group = "graph",
      .type = MS_WORD,
@@ -91,16 +156,25 @@ static_assert(offsetof(ms_training, was_set) == sizeof ms_training_fields /
                                                     sizeof(int64_t),
               "a row of the table for each member of ms_training");
 
-static int64_t *member(ms_training *training, uint32_t row)
+/* A member is the part of a value that its row's type uses. */
+static ms_value value_at(const ms_training *training, uint32_t row)
 {
-    return (int64_t *)(void *)((char *)training + row * sizeof(int64_t));
+    ms_value value = {.i = 0};
+    memcpy(&value, (const char *)training + row * sizeof(int64_t),
+           sizeof(int64_t));
+    return value;
+}
+
+static void set_value(ms_training *training, uint32_t row, ms_value value)
+{
+    memcpy((char *)training + row * sizeof(int64_t), &value, sizeof(int64_t));
 }
 
 void ms_training_init(ms_training *training)
 {
     *training = (ms_training){0};
     for (uint32_t row = 0; row < ms_training_n_fields; row++)
-        *member(training, row) = ms_training_fields[row].fallback.i;
+        set_value(training, row, ms_training_fields[row].fallback);
 }
 
 const char *ms_training_group(uint32_t row)
@@ -149,7 +223,7 @@ ms_err ms_training_set(ms_training *training, const char *key,
     }
     MS_TRY(ms_fields_from_text(value, where, &keys.rows[row], NULL, &parsed,
                                fault));
-    *member(training, first + row) = parsed.i;
+    set_value(training, first + row, parsed);
     training->was_set |= UINT64_C(1) << (first + row);
     return MS_OK;
 }
@@ -210,11 +284,138 @@ static void drop_optimizer(ms_training *training)
         training->optimizer = MS_NO_OPTIMIZER;
 }
 
+/* Not every optimizer has each implementation. */
+static ms_err check_impl(const ms_training *training, ms_fault *fault)
+{
+    static const char *const names[] = {"auto", "loop", "foreach", "fused"};
+    const ms_optimizer_row *row = ms_updates_of(training);
+    int64_t impl = training->optimizer_impl;
+    char hint[64] = "";
+
+    if (row == NULL || impl == MS_IMPL_AUTO || ms_updates_has(row, impl))
+        return MS_OK;
+    for (int64_t i = MS_IMPL_LOOP; i <= MS_IMPL_FUSED; i++)
+        if (ms_updates_has(row, i))
+            snprintf(hint + strlen(hint), sizeof hint - strlen(hint), "%s%s",
+                     *hint ? " or " : "it has ", names[i]);
+    return ms_fail(fault, MS_EUSAGE, "training.optimizer_impl", hint,
+                   "training.optimizer=%s has no implementation %s", row->name,
+                   names[impl]);
+}
+
+static ms_err contradict(const char *key, const char *value, const char *other,
+                         const char *hint, ms_fault *fault)
+{
+    return ms_fail(fault, MS_EUSAGE, key, hint, "%s=%s contradicts %s", key,
+                   value, other);
+}
+
+/* A gradient that has gone is in no norm and no sum. */
+static ms_err check_in_backward(const ms_training *training, ms_fault *fault)
+{
+    static const char key[] = "training.optimizer_in_backward";
+
+    if (training->optimizer == MS_NO_OPTIMIZER)
+        return contradict(key, "yes", "training.optimizer=none",
+                          "name an optimizer, or leave it out", fault);
+    if (training->clip_norm > 0)
+        return contradict(key, "yes", "training.clip_norm",
+                          "the norm of all gradients is not known before the "
+                          "last of them is there: leave one out",
+                          fault);
+    if (training->zero_grad == 1)
+        return contradict(key, "yes", "training.zero_grad=keep",
+                          "each gradient ends with its update: leave one out",
+                          fault);
+    return MS_OK;
+}
+
+/* Adapters are what the rest of the group is about. */
+static ms_err check_lora(const ms_training *training, const ms_model *model,
+                         ms_fault *fault)
+{
+    uint32_t first = offsetof(ms_training, lora_rank) / sizeof(int64_t);
+    uint32_t end = offsetof(ms_training, unknown_op) / sizeof(int64_t);
+    char key[32];
+
+    for (uint32_t row = first + 1; training->lora_rank == 0 && row < end;
+         row++) {
+        if ((training->was_set >> row & 1) == 0)
+            continue;
+        snprintf(key, sizeof key, "lora.%s", ms_training_fields[row].name);
+        return ms_fail(fault, MS_EUSAGE, key, "--set lora.rank=16",
+                       "%s changes nothing without lora.rank", key);
+    }
+    if (training->lora_rank == 0)
+        return MS_OK;
+    if (model->ops != NULL)
+        return ms_fail(
+            fault, MS_EUSAGE, "lora.rank", "export the model with its adapters",
+            "%s is an op graph: its layers are what it ran", model->name);
+    if (training->lora_base != 0 && is_autocast(training))
+        return contradict("training.precision", "autocast", "lora.base",
+                          "--precision bf16: the products read what lora.base "
+                          "makes in the format of their inputs",
+                          fault);
+    return MS_OK;
+}
+
+/* Settings that only some optimizers read, and weights that some know. */
+static ms_err check_optimizer(const ms_training *training, ms_fault *fault)
+{
+    const ms_optimizer_row *row = ms_updates_of(training);
+    bool mixed = training->precision == MS_FP16_MIXED ||
+                 training->precision == MS_BF16_MIXED;
+    bool has_rank = row != NULL && row->has_rank;
+    bool has_block = row != NULL && row->block > 0;
+
+    if (is_set(training, "optimizer_rank") && !has_rank)
+        return ms_fail(fault, MS_EUSAGE, "training.optimizer_rank",
+                       "--optimizer galore, or leave it out",
+                       "training.optimizer_rank changes nothing with "
+                       "training.optimizer=%s",
+                       row ? row->name : "none");
+    if (is_set(training, "optimizer_block") && !has_block)
+        return ms_fail(fault, MS_EUSAGE, "training.optimizer_block",
+                       "--optimizer shampoo or soap, or leave it out",
+                       "training.optimizer_block changes nothing with "
+                       "training.optimizer=%s",
+                       row ? row->name : "none");
+    if (row != NULL && row->no_master && mixed)
+        return contradict("training.optimizer", row->name,
+                          "the master copy of training.precision",
+                          "--precision bf16", fault);
+    return MS_OK;
+}
+
+static ms_err check_step(ms_training *training, ms_fault *fault)
+{
+    const ms_optimizer_row *row = ms_updates_of(training);
+    bool always = row != NULL && row->in_backward;
+
+    MS_TRY(check_impl(training, fault));
+    MS_TRY(check_optimizer(training, fault));
+    if (always && is_set(training, "optimizer_in_backward") &&
+        training->optimizer_in_backward == 0)
+        return contradict(
+            "training.optimizer_in_backward", "no", "training.optimizer=lomo",
+            "it updates each parameter in backward: leave it out", fault);
+    if (always)
+        training->optimizer_in_backward = 1;
+    if (training->clip_norm > 0 && row == NULL)
+        return contradict("training.optimizer", "none", "training.clip_norm",
+                          "name an optimizer, or leave it out", fault);
+    return training->optimizer_in_backward == 1
+               ? check_in_backward(training, fault)
+               : MS_OK;
+}
+
 ms_err ms_training_resolve(ms_training *training, const ms_model *model,
                            ms_fault *fault)
 {
     uint64_t limit = model->max_sequence;
     drop_optimizer(training);
+    MS_TRY(check_step(training, fault));
     MS_TRY(check_autocast(training, fault));
     if (model->ops != NULL)
         MS_TRY(resolve_op_graph(training, model, fault));
@@ -222,6 +423,7 @@ ms_err ms_training_resolve(ms_training *training, const ms_model *model,
         return ms_fail(
             fault, MS_EUSAGE, "graph.unknown_op", "leave it out for this model",
             "%s is no op graph: memsim knows all its ops", model->name);
+    MS_TRY(check_lora(training, model, fault));
     if (!model->sequence_input) {
         if (training->sequence == 0)
             return MS_OK;
@@ -245,8 +447,7 @@ ms_err ms_training_resolve(ms_training *training, const ms_model *model,
 void ms_training_value(const ms_training *training, uint32_t row, char *buffer,
                        size_t size)
 {
-    ms_training copy = *training;
     assert(row < ms_training_n_fields);
-    ms_value value = {.i = *member(&copy, row)};
-    ms_fields_format(&ms_training_fields[row], value, buffer, size);
+    ms_fields_format(&ms_training_fields[row], value_at(training, row), buffer,
+                     size);
 }

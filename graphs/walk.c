@@ -139,7 +139,7 @@ static ms_err open_walk(walk *w)
 
 /* Types that end a model are called so, a mean or a sum ends it where it is
  * of everything. */
-static bool is_loss(const ms_layer *layer)
+bool ms_walk_is_loss(const ms_layer *layer)
 {
     const char *type = ms_layer_kinds[layer->kind].type;
     size_t n = strlen(type);
@@ -147,6 +147,21 @@ static bool is_loss(const ms_layer *layer)
     return (n > 5 && strcmp(type + n - 5, "_loss") == 0) ||
            strstr(type, "cross_entropy") != NULL ||
            ms_reducelayers_is_loss(layer);
+}
+
+bool ms_walk_is_head(const ms_model *model, const ms_layer *layer)
+{
+    uint32_t row = (uint32_t)(layer - model->layers);
+
+    for (uint32_t l = 0; l < model->n_layers; l++) {
+        const ms_layer *reader = &model->layers[l];
+        if (!ms_walk_is_loss(reader))
+            continue;
+        for (uint32_t i = 0; i < reader->n_in; i++)
+            if (l == row || model->edges[reader->in_at + i] == row)
+                return true;
+    }
+    return false;
 }
 
 static ms_err run_layer(walk *w, uint32_t l)
@@ -160,7 +175,7 @@ static ms_err run_layer(walk *w, uint32_t l)
         w->in[k] = from == MS_NONE ? trace->input : w->value[from];
     }
     trace->layer = l;
-    trace->pass = is_loss(layer) ? MS_LOSS : MS_FORWARD;
+    trace->pass = ms_walk_is_loss(layer) ? MS_LOSS : MS_FORWARD;
     MS_TRY(
         ms_layer_kinds[layer->kind].forward(trace, layer, w->in, &w->value[l]));
     if (w->value[l] != MS_NONE)
@@ -228,7 +243,7 @@ static ms_err run_layers(walk *w)
     for (uint32_t i = 0; i < model->n_layers; i++) {
         uint32_t l = model->order[i];
         const ms_layer *layer = &model->layers[l];
-        bool loss = is_loss(layer);
+        bool loss = ms_walk_is_loss(layer);
         if (!open || loss)
             open_unit(w, l);
         open = true;
@@ -257,7 +272,7 @@ static ms_err find_loss(walk *w)
     if (last == MS_NONE) /* states only */
         return MS_OK;
     const ms_layer *layer = &model->layers[last];
-    if (!is_loss(layer))
+    if (!ms_walk_is_loss(layer))
         return ms_trace_fail(
             w->trace, layer,
             "end the list with a loss: cross_entropy, mse_loss, mean, ...",

@@ -5,11 +5,7 @@
  * has one more piece of work when the block is freed, and has finished it, and
  * all before it, when an allocation finds the free complete. */
 
-#include <errno.h>
-
 #include "plots/plots.h"
-
-#define PIECE_BYTES 65536u
 
 /* Of a stream: pieces of work it was given, those that it has finished. */
 typedef struct work {
@@ -25,7 +21,6 @@ typedef struct allocations {
     uint64_t *pieces; /* per row and stream: which piece holds it up; NULL:
                          no free waits */
     ms_text text;
-    ms_fault *fault;
 } allocations;
 
 static void put_numbers(ms_text *text, char kind, const uint64_t *numbers,
@@ -74,7 +69,7 @@ static void put_next(allocations *a)
     const ms_request *request = &a->list[a->at++];
     const ms_row *row = &a->plan->row[request->row];
     uint64_t numbers[] = {request->row, row->bytes,
-                          ms_active_home(a->plan, row)};
+                          ms_active_memory(a->plan, row)};
     switch (request->kind) {
     case MS_REQUEST_ALLOC:
         put_numbers(&a->text, 'a', numbers, numbers[2] > 0 ? 3 : 2);
@@ -117,31 +112,43 @@ static void put_head(allocations *a)
     put_words(text, "model", names->model);
     put_words(text, "device", names->device);
     put_words(text, "policy", names->policy);
-    ms_text_add(text, "# rank %u\n# va down\n", a->of->rank);
-    if (!holds_each(a))
-        return;
-    ms_text_add(text, "# total_bytes ");
-    ms_text_u64(text, a->of->capacity_bytes);
-    ms_text_add(text, "\n# base_used ");
-    ms_text_u64(text, a->of->context_bytes);
-    ms_text_put(text, "\n", 1);
+    const ms_pooled *pooled = a->of->line->pooled;
+    ms_torch_policy policy = MS_TORCH_DOWN;
+    if (pooled != NULL)
+        policy = pooled->setup.torch.policy;
+    ms_text_add(text, "# rank %u\n# va %s\n", a->of->rank,
+                ms_torch_policies[policy]);
+    if (pooled != NULL && pooled->setup.heap.kind == MS_POOL_TORCH)
+        ms_text_add(text, "# version %s\n",
+                    ms_torch_versions[pooled->setup.torch.version]);
+    if (a->of->conf != NULL && a->of->conf[0] != '\0')
+        ms_text_add(text, "# conf %s\n", a->of->conf);
+    uint64_t total_bytes = a->of->capacity_bytes;
+    uint64_t base_bytes = a->of->context_bytes;
+    if (pooled != NULL) { /* before what a fraction leaves */
+        total_bytes = pooled->setup.torch.total_bytes;
+        base_bytes = pooled->setup.torch.base_bytes;
+    }
+    if (holds_each(a)) {
+        ms_text_add(text, "# total_bytes ");
+        ms_text_u64(text, total_bytes);
+        ms_text_add(text, "\n# base_used ");
+        ms_text_u64(text, base_bytes);
+        ms_text_put(text, "\n", 1);
+    }
+    if (pooled != NULL && pooled->setup.fraction > 0)
+        ms_text_add(text, "m %.17g\n", pooled->setup.fraction);
 }
 
-static bool next(void *of, const char **bytes, size_t *length)
+static ms_err put_more(void *of, bool *more)
 {
     allocations *a = of;
     if (a->text.bytes == NULL)
         put_head(a);
-    else
-        a->text.length = 0;
-    while (a->at < a->n && !a->text.failed && a->text.length < PIECE_BYTES)
+    if (a->at < a->n)
         put_next(a);
-    *bytes = a->text.bytes;
-    *length = a->text.length;
-    if (a->text.failed)
-        ms_fail_nomem(a->fault);
-    errno = ECANCELED; /* the fault says more */
-    return !a->text.failed;
+    *more = a->at < a->n;
+    return MS_OK;
 }
 
 ms_err ms_allocations_write(const ms_export *of, const char *path,
@@ -149,10 +156,8 @@ ms_err ms_allocations_write(const ms_export *of, const char *path,
 {
     ms_request *list;
     bool waits = false;
-    allocations a = {.of = of,
-                     .plan = of->line->plan,
-                     .text = {.arena = arena},
-                     .fault = fault};
+    allocations a = {
+        .of = of, .plan = of->line->plan, .text = {.arena = arena}};
     MS_TRY(ms_requests_list(of->line, of->machine, of->rank, arena, &list, &a.n,
                             fault));
     a.list = list;
@@ -164,6 +169,5 @@ ms_err ms_allocations_write(const ms_export *of, const char *path,
         if (a.pieces == NULL)
             return ms_fail_nomem(fault);
     }
-    ms_err err = ms_output_stream(path, next, &a, fault);
-    return a.text.failed ? MS_ENOMEM : err;
+    return ms_output_text(path, put_more, &a, &a.text, fault);
 }

@@ -2,12 +2,9 @@
 /* The trace is written piece by piece: a step of a million events would not
  * fit comfortably into one text. */
 
-#include <errno.h>
 #include <string.h>
 
 #include "plots/plots.h"
-
-#define PIECE_BYTES 65536u
 
 /* The levels of a rank, and the highest ones of the instant. */
 struct levels {
@@ -416,18 +413,12 @@ static void put_next(struct trace *trace)
     }
 }
 
-static bool next(void *of, const char **bytes, size_t *length)
+static ms_err put_more(void *of, bool *more)
 {
     struct trace *trace = of;
-    trace->text.length = 0;
-    while (trace->part != DONE && !trace->text.failed &&
-           trace->text.length < PIECE_BYTES)
-        put_next(trace);
-    *bytes = trace->text.bytes;
-    *length = trace->text.length;
-    if (trace->text.failed)
-        errno = ENOMEM;
-    return !trace->text.failed;
+    put_next(trace);
+    *more = trace->part != DONE;
+    return MS_OK;
 }
 
 ms_err ms_chrome_trace(const ms_timeline *line, const ms_report *report,
@@ -446,5 +437,5 @@ ms_err ms_chrome_trace(const ms_timeline *line, const ms_report *report,
     MS_TRY(ms_waits_open(&trace.waits, line, arena, fault));
     for (uint32_t row = 0; row < plan->n_rows; row++)
         trace.shows[plan->row[row].pool][plan->row[row].category] = true;
-    return ms_output_stream(path, next, &trace, fault);
+    return ms_output_text(path, put_more, &trace, &trace.text, fault);
 }

@@ -157,7 +157,9 @@ typedef struct ms_room {
     double grid_px; /* distance of the grid lines, from the bottom up; > 0 */
     const double *walls; /* upright lines, x */
     uint32_t n_walls;
-    double line_y;   /* capacity line; outside the area: none */
+    double line_y;         /* capacity line; outside the area: none */
+    const ms_stack *stack; /* whose line of what is reserved no label of the
+                              peak may cross; NULL: there is none */
     ms_box taken[2]; /* by the other label and its arrow; empty: nothing */
 } ms_room;
 

@@ -57,7 +57,10 @@ static bool is_taken(const ms_room *room, const ms_box *box)
 
 static bool is_free(const ms_room *room, const ms_box *box)
 {
-    return box->x0 >= room->area.x0 + EDGE_PX &&
+    const ms_box wide = {box->x0 - EDGE_PX, box->y0 - EDGE_PX,
+                         box->x1 + EDGE_PX, box->y1 + EDGE_PX};
+    return !(room->stack != NULL && ms_stack_crosses(room->stack, &wide)) &&
+           box->x0 >= room->area.x0 + EDGE_PX &&
            box->x1 <= room->area.x1 - EDGE_PX &&
            box->y0 >= room->area.y0 + EDGE_PX &&
            (room->line_y < box->y0 || room->line_y > box->y1);

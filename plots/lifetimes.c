@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sizes and lifetimes, for planners. */
 
-#include <errno.h>
-
 #include "plots/plots.h"
-
-#define PIECE_BYTES 65536u
 
 typedef struct lifetimes {
     const ms_plan *plan;
@@ -14,7 +10,6 @@ typedef struct lifetimes {
     uint32_t *upper;        /* per request: when what it allocates ends */
     uint32_t clock, n_rows; /* instants, lines so far */
     ms_text text;
-    ms_fault *fault;
 } lifetimes;
 
 static bool is_instant(const ms_request *request)
@@ -56,29 +51,22 @@ static void put_next(lifetimes *l)
     }
 }
 
-static bool next(void *of, const char **bytes, size_t *length)
+static ms_err put_more(void *of, bool *more)
 {
     lifetimes *l = of;
     if (l->text.bytes == NULL)
         ms_text_add(&l->text, "id,lower,upper,size\n");
-    else
-        l->text.length = 0;
-    while (l->at < l->n && !l->text.failed && l->text.length < PIECE_BYTES)
+    if (l->at < l->n)
         put_next(l);
-    *bytes = l->text.bytes;
-    *length = l->text.length;
-    if (l->text.failed)
-        ms_fail_nomem(l->fault);
-    errno = ECANCELED; /* the fault says more */
-    return !l->text.failed;
+    *more = l->at < l->n;
+    return MS_OK;
 }
 
 ms_err ms_lifetimes_write(const ms_export *of, const char *path,
                           ms_arena *arena, ms_fault *fault)
 {
     ms_request *list;
-    lifetimes l = {
-        .plan = of->line->plan, .text = {.arena = arena}, .fault = fault};
+    lifetimes l = {.plan = of->line->plan, .text = {.arena = arena}};
     MS_TRY(ms_requests_list(of->line, of->machine, of->rank, arena, &list, &l.n,
                             fault));
     l.list = list;
@@ -87,6 +75,5 @@ ms_err ms_lifetimes_write(const ms_export *of, const char *path,
     if (l.upper == NULL || ends == NULL)
         return ms_fail_nomem(fault);
     find_ends(&l, ends);
-    ms_err err = ms_output_stream(path, next, &l, fault);
-    return l.text.failed ? MS_ENOMEM : err;
+    return ms_output_text(path, put_more, &l, &l.text, fault);
 }

@@ -2,13 +2,11 @@
 /* The step as a memory snapshot of PyTorch. */
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "plots/pickling.h"
 
-#define PIECE_BYTES 65536u
 #define NAME_BYTES (MS_STORAGE_NAME + 64u)
 
 /* Words that come again and again. */
@@ -55,6 +53,7 @@ typedef enum part { HEAD, TRACES, SEGMENTS, DONE } part;
 
 typedef struct memoryviz {
     const ms_export *of;
+    ms_torch_setup setup; /* of each device's pool */
     const ms_plan *plan;
     ms_arena *arena;
     ms_text text;
@@ -70,7 +69,6 @@ typedef struct memoryviz {
     uint32_t *storages, *buffers, *ops, *layers;
     const ms_request *request; /* that is being served */
     ms_fault *fault;
-    ms_err err;
 } memoryviz;
 
 /* ---- frames -------------------------------------------------------------- */
@@ -204,7 +202,7 @@ static ms_err serve(memoryviz *m, const ms_request *request)
     m->request = request;
     switch (request->kind) {
     case MS_REQUEST_ALLOC:
-        MS_TRY(ms_torch_malloc(pool, row->bytes, ms_active_home(m->plan, row),
+        MS_TRY(ms_torch_malloc(pool, row->bytes, ms_active_memory(m->plan, row),
                                block, m->fault));
         if (*block == MS_NONE)
             return ms_fail(m->fault, MS_EINFEASIBLE, NULL, NULL,
@@ -364,16 +362,20 @@ static ms_err put_segments(memoryviz *m)
 
 static void put_settings(memoryviz *m)
 {
+    const ms_torch_options *options = &m->setup.options;
     ms_pickling_text(&m->p, "allocator_settings");
     ms_pickling_dict(&m->p);
     ms_pickling_text(&m->p, "PYTORCH_CUDA_ALLOC_CONF");
-    ms_pickling_text(&m->p, "");
+    ms_pickling_text(&m->p, m->of->conf != NULL ? m->of->conf : "");
     ms_pickling_text(&m->p, "max_split_size");
-    ms_pickling_minus_one(&m->p);
+    if (options->max_split_bytes == UINT64_MAX)
+        ms_pickling_minus_one(&m->p);
+    else
+        ms_pickling_int(&m->p, options->max_split_bytes);
     ms_pickling_text(&m->p, "garbage_collection_threshold");
-    ms_pickling_zero_float(&m->p);
+    ms_pickling_float(&m->p, options->gc_threshold);
     ms_pickling_text(&m->p, "expandable_segments");
-    ms_pickling_bool(&m->p, false);
+    ms_pickling_bool(&m->p, options->expandable);
     ms_pickling_dict_end(&m->p);
 }
 
@@ -403,30 +405,52 @@ static ms_err put_next(memoryviz *m)
     }
 }
 
-static bool next(void *of, const char **bytes, size_t *length)
+static ms_err put_more(void *of, bool *more)
 {
     memoryviz *m = of;
-    m->text.length = 0;
-    while (m->part != DONE && m->err == MS_OK && !m->text.failed &&
-           m->text.length < PIECE_BYTES)
-        m->err = put_next(m);
-    if (m->err == MS_OK && m->text.failed)
-        m->err = ms_fail_nomem(m->fault);
-    *bytes = m->text.bytes;
-    *length = m->text.length;
-    errno = ECANCELED; /* the fault says more */
-    return m->err == MS_OK;
+    ms_err err = put_next(m);
+    *more = m->part != DONE;
+    return err;
 }
 
 /* ---- the start ----------------------------------------------------------- */
 
+/* A device on which the step fits, not far larger: expandable segments take as
+ * many addresses for each stream. */
+static uint64_t enough_bytes(const ms_pooled *pooled)
+{
+    uint64_t bytes = 0;
+    for (uint32_t rank = 0; rank < pooled->n_ranks; rank++)
+        if (pooled->ranks[rank].reserved_most_bytes > bytes)
+            bytes = pooled->ranks[rank].reserved_most_bytes;
+    if (bytes > MS_TORCH_MOST_BYTES / 8)
+        return MS_TORCH_MOST_BYTES;
+    return 4 * bytes + (UINT64_C(1) << 40);
+}
+
+/* The pool of the timeline, if it is PyTorch's; where it runs out of memory,
+ * all the same the whole step. */
+static double set_up(const ms_pooled *pooled, ms_torch_setup *setup)
+{
+    ms_torch_setup_init(setup, MS_TORCH_MOST_BYTES);
+    if (pooled == NULL || pooled->setup.heap.kind != MS_POOL_TORCH)
+        return 0;
+    *setup = pooled->setup.torch;
+    if (!pooled->oom)
+        return pooled->setup.fraction;
+    setup->total_bytes = enough_bytes(pooled);
+    setup->base_bytes = 0;
+    setup->options.fraction = 0;
+    return 0;
+}
+
 static ms_err open_devices(memoryviz *m)
 {
     const ms_plan *plan = m->plan;
-    ms_torch_setup setup;
-    ms_torch_setup_init(&setup, MS_TORCH_MOST_BYTES);
-    setup.log = put_entry;
-    setup.log_of = m;
+    ms_torch_setup *setup = &m->setup;
+    double fraction = set_up(m->of->line->pooled, setup);
+    setup->log = put_entry;
+    setup->log_of = m;
     m->devices = ms_arena_take(m->arena, plan->n_ranks, sizeof *m->devices);
     if (m->devices == NULL)
         return ms_fail_nomem(m->fault);
@@ -436,7 +460,9 @@ static ms_err open_devices(memoryviz *m)
         MS_TRY(ms_requests_list(m->of->line, m->of->machine, (uint8_t)rank,
                                 m->arena, &list, &d->n, m->fault));
         d->list = list;
-        MS_TRY(ms_torch_new(&setup, m->arena, &d->pool, m->fault));
+        MS_TRY(ms_torch_new(setup, m->arena, &d->pool, m->fault));
+        if (fraction > 0)
+            ms_torch_set_fraction(d->pool, fraction);
     }
     return MS_OK;
 }
@@ -471,6 +497,5 @@ ms_err ms_memoryviz_write(const ms_export *of, const char *path,
         m.layers == NULL || m.ops == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(open_devices(&m));
-    ms_err err = ms_output_stream(path, next, &m, fault);
-    return m.err != MS_OK ? m.err : err;
+    return ms_output_text(path, put_more, &m, &m.text, fault);
 }

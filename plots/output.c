@@ -20,6 +20,8 @@
 
 #include "plots/plots.h"
 
+#define PIECE_BYTES 65536u
+
 #define TRIES 1000
 
 static ms_err failed(ms_fault *fault, const char *path, const char *hint)
@@ -249,4 +251,37 @@ ms_err ms_output_write(const char *path, const char *bytes, size_t length,
     struct whole whole = {bytes, length};
     assert(bytes != NULL || length == 0);
     return ms_output_stream(path, next_whole, &whole, fault);
+}
+
+struct long_text {
+    ms_output_put *put;
+    void *of;
+    ms_text *text;
+    ms_fault *fault;
+    ms_err err;
+    bool more;
+};
+
+static bool next_of_text(void *of, const char **bytes, size_t *length)
+{
+    struct long_text *from = of;
+    ms_text *text = from->text;
+    text->length = 0;
+    while (from->more && from->err == MS_OK && !text->failed &&
+           text->length < PIECE_BYTES)
+        from->err = from->put(from->of, &from->more);
+    if (from->err == MS_OK && text->failed)
+        from->err = ms_fail_nomem(from->fault);
+    *bytes = text->bytes;
+    *length = text->length;
+    errno = ECANCELED; /* the fault says more */
+    return from->err == MS_OK;
+}
+
+ms_err ms_output_text(const char *path, ms_output_put *put, void *of,
+                      ms_text *text, ms_fault *fault)
+{
+    struct long_text from = {put, of, text, fault, MS_OK, true};
+    ms_err err = ms_output_stream(path, next_of_text, &from, fault);
+    return from.err != MS_OK ? from.err : err;
 }

@@ -73,7 +73,8 @@ static void set_scale(ms_panel *panel)
     stack->area = panel->area;
     panel->peak_x = ms_stack_x(stack, panel->peak_x);
     panel->peak_y = ms_stack_y(stack, (double)panel->peak_bytes);
-    panel->room = (ms_room){.area = panel->area, .line_y = -1.0};
+    panel->room =
+        (ms_room){.area = panel->area, .line_y = -1.0, .stack = stack};
     if (panel->shows_line)
         panel->room.line_y = ms_stack_y(stack, usable);
 }

@@ -51,9 +51,11 @@ void ms_pickling_minus_one(const ms_pickling *p)
     put_op(p, 'J', UINT32_MAX, 4);
 }
 
-void ms_pickling_zero_float(const ms_pickling *p)
+void ms_pickling_float(const ms_pickling *p, double value)
 {
-    put_op(p, 'G', 0, 8);
+    uint64_t bits; /* the first byte is the highest */
+    memcpy(&bits, &value, sizeof bits);
+    put_op(p, 'G', __builtin_bswap64(bits), 8);
 }
 
 void ms_pickling_bool(const ms_pickling *p, bool value)

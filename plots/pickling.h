@@ -31,7 +31,7 @@ void ms_pickling_begin(const ms_pickling *p);
 void ms_pickling_end(const ms_pickling *p);
 void ms_pickling_int(const ms_pickling *p, uint64_t value); /* below 2^63 */
 void ms_pickling_minus_one(const ms_pickling *p);
-void ms_pickling_zero_float(const ms_pickling *p);
+void ms_pickling_float(const ms_pickling *p, double value);
 void ms_pickling_bool(const ms_pickling *p, bool value);
 /* Invalid UTF-8 becomes "?". */
 void ms_pickling_text(const ms_pickling *p, const char *words);

@@ -23,6 +23,11 @@ ms_err ms_output_write(const char *path, const char *bytes, size_t length,
 typedef bool ms_output_next(void *of, const char **bytes, size_t *length);
 ms_err ms_output_stream(const char *path, ms_output_next *next, void *of,
                         ms_fault *fault);
+/* The same for a long text, of which put adds a little; *more: is there more to
+ * come?  text: empty, what put adds to; a failure of put's is the result. */
+typedef ms_err ms_output_put(void *of, bool *more);
+ms_err ms_output_text(const char *path, ms_output_put *put, void *of,
+                      ms_text *text, ms_fault *fault);
 
 /* table.c: the timeline as CSV (RFC 4180): a header row, then one row per
  * event: event, t_ns, op, pass, layer, micro_batch, action (alloc|free),
@@ -53,13 +58,17 @@ typedef struct ms_export {
     uint8_t rank;            /* whose; a snapshot has all of them */
     uint64_t capacity_bytes; /* of the device, what others hold included */
     uint64_t context_bytes;  /* that they do */
+    const char *conf;        /* options of the timeline's pool, where it has
+                                one; as PYTORCH_CUDA_ALLOC_CONF, or NULL */
 } ms_export;
 
 /* memoryviz.c: the step as torch.cuda.memory._dump_snapshot would pickle it,
  * for pytorch.org/memory_viz and torch/cuda/_memory_viz.py.  Rows go through
- * PyTorch's caching allocator (2.11, no options, addresses down) on a device
- * that never refuses, so that the whole step is there; a device per rank.
- * Frames, innermost first: tensor, op and pass, layer. */
+ * PyTorch's caching allocator: the timeline's pool, its version, options and
+ * limits, begun anew (with an exact one 2.11, no options, addresses down);
+ * where memory is not enough on a device that never refuses, so that the whole
+ * step is there; a device per rank. Frames, innermost first: tensor, op and
+ * pass, layer. */
 ms_err ms_memoryviz_write(const ms_export *of, const char *path,
                           ms_arena *arena, ms_fault *fault);
 /* lifetimes.c: "id,lower,upper,size" as minimalloc reads it: a number,
@@ -176,6 +185,16 @@ ms_err ms_figure_layers(const ms_layer_use *layers, uint32_t n,
  * MS_EINPUT where there is none. */
 ms_err ms_figure_ranks(const ms_report *report, uint32_t data_ranks,
                        const ms_drawing *drawing, ms_fault *fault);
+
+/* figure_address.c: where the blocks of a pool lie over time, coloured by what
+ * they are; what is held and unused is grey.  Several (at most
+ * MS_ADDRESS_MOST, with names) one under another on the same scales, with a
+ * line at what the first reserves.  MS_EINPUT where some count time and others
+ * do not, MS_EUSAGE for too many. */
+#define MS_ADDRESS_MOST 4u
+ms_err ms_figure_address(const ms_tiles *const *maps, const char *const *names,
+                         uint32_t n, const ms_drawing *drawing,
+                         ms_fault *fault);
 
 /* gnuplot.c: runs a script (text, not a path) and returns its picture. */
 typedef enum ms_format { MS_SVG, MS_PNG, MS_PDF } ms_format;

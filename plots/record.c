@@ -414,5 +414,7 @@ void ms_record_json(const ms_record *record, ms_text *text)
     }
     put(text, "]");
     put_layers(record, text);
+    if (record->addresses != NULL)
+        ms_addresses_json(record->addresses, text);
     put(text, "}");
 }

@@ -13,6 +13,8 @@
  *     MS_TRY(ms_figure_timeline(&record, 0, &drawing, fault));
  */
 
+#include "plots/tiles.h"
+
 #define MS_RECORD_COLUMNS 600u /* parts of the step that are told apart */
 
 /* A phase of a rank's compute stream. */
@@ -89,6 +91,7 @@ typedef struct ms_record {
     ms_record_rank *ranks; /* NULL: read back from a result without them */
     uint32_t n_layers;     /* of the worst rank */
     ms_layer_use *layers;
+    ms_tiles *addresses; /* of the worst rank; NULL: they were not kept */
     /* Read back only: */
     const char *refused; /* of a variant: why there are no numbers, and of the
                             rest only policy, status, name; NULL: there are */
@@ -103,8 +106,8 @@ extern const char *const ms_record_works[MS_N_WORKS]; /* "wait_copy" */
 /* Of MS_PHASE_MIXED, too; NULL for the loss. */
 extern const char *const ms_record_phases[MS_N_PHASES + 1];
 
-/* record points into line, report and names; title, subtitle and
- * data_ranks are the caller's to set. */
+/* record points into line, report and names; title, subtitle, data_ranks and
+ * addresses are the caller's to set. */
 ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
                     const ms_report_names *names, ms_arena *arena,
                     ms_record *record, ms_fault *fault);
@@ -113,5 +116,21 @@ ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
 ms_err ms_record_check(const ms_record *record, ms_fault *fault);
 /* What the report's JSON does not have, as an object. */
 void ms_record_json(const ms_record *record, ms_text *text);
+
+/* ---- addresses.c: where the blocks of a run's pool lie ------------------- */
+
+/* Of the worst rank, into the record; NULL where the timeline has no maps.
+ * allocator: its name, any bytes. */
+ms_err ms_addresses_of(const ms_timeline *line, const char *allocator,
+                       ms_arena *arena, ms_record *record, ms_fault *fault);
+/* What blocks of a run can be: the categories, then what waits for other
+ * streams.  Names and colours. */
+#define MS_ADDRESSES_KINDS (MS_N_CATEGORIES + 1u)
+void ms_addresses_kinds(ms_tiles *tiles);
+/* Without the last: the first MS_N_CATEGORIES kinds, by ms_category. */
+void ms_addresses_categories(ms_tiles *tiles);
+void ms_addresses_json(const ms_tiles *tiles, ms_text *text);
+/* MS_EINPUT for a record without. */
+ms_err ms_addresses_check(const ms_record *record, ms_fault *fault);
 
 #endif

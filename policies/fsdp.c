@@ -25,6 +25,7 @@ enum {
     FORWARD_PREFETCH,
     LIMIT,
     REDUCE,
+    COPY_IN,
     SYNC,
     N_PARAMS
 };
@@ -96,6 +97,12 @@ static const ms_param params[N_PARAMS] = {
                 .words = "fp32|bf16",
                 .help = "format in which gradients are summed; default that "
                         "of the parts"},
+    [COPY_IN] = {.name = "copy_in",
+                 .type = MS_PARAM_WORD,
+                 .words = "compute|reduce",
+                 .help = "impl 2: the stream that copies a reduce-scatter's "
+                         "input and whose memory that is; reduce: the "
+                         "reductions' own, torch up to 2.4; default compute"},
     [SYNC] = {.name = "sync",
               .type = MS_PARAM_WORD,
               .words = "each|last",
@@ -114,6 +121,9 @@ static ms_err check_impl(const ms_policy_value *values, ms_fault *fault)
     static const uint8_t of_old[] = {STRATEGY, PREFETCH, FORWARD_PREFETCH,
                                      LIMIT};
     char hint[64];
+    if (is_old(values) && values[COPY_IN].given)
+        return ms_fail(fault, MS_EUSAGE, "fsdp:copy_in", "leave it out",
+                       "FSDP1 copies on the reductions' stream always");
     if (is_old(values) && values[RESHARD].given)
         return ms_fail(fault, MS_EUSAGE, "fsdp:reshard",
                        "say strategy=shard_grad_op to keep them",
@@ -218,6 +228,7 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
         .limit = is_old(values) && values[LIMIT].number,
         .reshard_ranks = (uint32_t)values[RESHARD_RANKS].number,
         .last_only = values[SYNC].number,
+        .copies_apart = values[COPY_IN].number,
         .reduced_bytes = values[REDUCE].given
                              ? (values[REDUCE].number == REDUCE_FP32 ? 4 : 2)
                              : 0};

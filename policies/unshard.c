@@ -117,13 +117,16 @@ static ms_err make_sets(writer *w, const uint32_t *owner)
 }
 
 static ms_err add_buffer(writer *w, const char *name, uint64_t bytes,
-                         ms_stream_kind stream, uint32_t *buffer)
+                         ms_block_home home, uint32_t *buffer)
 {
+    uint8_t stream =
+        home == MS_HOME_COMPUTE ? MS_STREAM_COMPUTE : MS_STREAM_COMM;
     ms_buffer value = {.name = name,
                        .bytes = bytes,
                        .category = MS_COMMUNICATION,
                        .pool = MS_DEVICE_POOL,
-                       .stream = (uint8_t)stream,
+                       .stream = stream,
+                       .home = (uint8_t)home,
                        .waited = !w->options->flat};
     return ms_program_add_buffer(w->program, value, w->arena, buffer, w->fault);
 }
@@ -135,30 +138,31 @@ static ms_err make_buffers(writer *w, fsdp_unit *it)
     bool flat = w->options->flat, alone = graph->part_ranks == 1;
     uint64_t part = it->part_elements, all = part * graph->part_ranks;
     uint64_t bytes = w->options->reduced_bytes;
+    bool apart = flat || w->options->copies_apart;
     bool again = w->program->n_micro_batches > 1 && !w->options->last_only;
     if (bytes == 0)
         bytes = graph->part_bytes;
     if (!alone && graph->part_bytes != graph->weight_bytes)
         MS_TRY(add_buffer(w, "all_gather_input", part * graph->weight_bytes,
-                          MS_STREAM_COMM, &it->cast));
+                          flat ? MS_HOME_CAST : MS_HOME_STREAM, &it->cast));
     if (!alone && !flat)
         MS_TRY(add_buffer(w, "all_gather_output", all * graph->weight_bytes,
-                          MS_STREAM_COMM, &it->gathered));
+                          MS_HOME_STREAM, &it->gathered));
     if (!alone && w->options->reshard_ranks > 0)
         MS_TRY(add_buffer(w, "post_forward_shard",
                           all * graph->weight_bytes / w->options->reshard_ranks,
-                          MS_STREAM_COMPUTE, &it->small));
+                          MS_HOME_COMPUTE, &it->small));
     if (it->grads == MS_NOTHING)
         return MS_OK;
     if (flat)
-        MS_TRY(add_buffer(w, "flat_grad", all * it->grad_bytes,
-                          MS_STREAM_COMPUTE, &it->flat));
+        MS_TRY(add_buffer(w, "flat_grad", all * it->grad_bytes, MS_HOME_COMPUTE,
+                          &it->flat));
     if (flat ? bytes != it->grad_bytes : !alone)
         MS_TRY(add_buffer(w, "reduce_scatter_input", all * bytes,
-                          MS_STREAM_COMPUTE, &it->in));
+                          apart ? MS_HOME_REDUCE : MS_HOME_COMPUTE, &it->in));
     if (bytes != graph->part_bytes || it->kept || again)
         MS_TRY(add_buffer(w, "reduce_scatter_output", part * bytes,
-                          MS_STREAM_COMM, &it->out));
+                          MS_HOME_REDUCE, &it->out));
     return MS_OK;
 }
 
@@ -284,10 +288,13 @@ static ms_err reshard(writer *w, uint32_t f)
 
 /* ---- forward ------------------------------------------------------------- */
 
+/* torchtitan keeps the last block, or, where what is around the blocks is
+ * apart, what is behind them. */
 static bool is_last(const writer *w, uint32_t f)
 {
-    bool behind = f == w->root + 2;
-    return behind || (w->n_order > 0 && f == w->order[w->n_order - 1]) ||
+    if (w->unit[w->root + 2].weights != MS_NOTHING)
+        return f == w->root + 2;
+    return (w->n_order > 0 && f == w->order[w->n_order - 1]) ||
            (w->graph->n_blocks > 0 && f == w->graph->n_blocks - 1);
 }
 
@@ -384,11 +391,23 @@ static ms_err post_backward_flat(writer *w, uint32_t f)
         return MS_OK;
     if (casts) {
         MS_TRY(take(w, it->in));
-        MS_TRY(add(w, MS_MOVE, it->grads, it->in, MS_PACKED, 0));
+        MS_TRY(add(w, MS_MOVE, it->grads, it->in, MS_PACKED, MS_CALL_AHEAD));
         MS_TRY(give(w, it->flat));
     }
     MS_TRY(sum(w, f));
     return give(w, casts ? it->in : it->flat);
+}
+
+static ms_err scatter_apart(writer *w, uint32_t f)
+{
+    uint32_t in = w->unit[f].in;
+    if (in == MS_NONE)
+        return sum(w, f);
+    MS_TRY(take(w, in));
+    MS_TRY(add(w, MS_MOVE, w->unit[f].grads, in, MS_PACKED, MS_CALL_AHEAD));
+    MS_TRY(add(w, MS_WAIT, MS_NOTHING, in, MS_HERE, 0));
+    MS_TRY(sum(w, f));
+    return give(w, in);
 }
 
 static ms_err post_backward(writer *w, uint32_t f)
@@ -402,6 +421,8 @@ static ms_err post_backward(writer *w, uint32_t f)
     if (!sums_now(w, it))
         return MS_OK;
     MS_TRY(end_scatter(w));
+    if (w->options->copies_apart)
+        return scatter_apart(w, f);
     if (it->in != MS_NONE) {
         MS_TRY(take(w, it->in));
         MS_TRY(add(w, MS_MOVE, it->grads, it->in, MS_PACKED, 0));

@@ -21,7 +21,10 @@
  * FSDP2: torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py (unshard,
  * wait_for_unshard, pre_backward, post_backward), _fsdp_collectives.py,
  * _fsdp_state.py (_root_post_backward_final_callback).  FSDP1:
- * torch/distributed/fsdp/_runtime_utils.py, _flat_param.py.  The root stays
+ * torch/distributed/fsdp/_runtime_utils.py, _flat_param.py.  All-gathers and
+ * reductions take memory on streams of their own (ms_block_home), and FSDP1
+ * casts a reduction's input on the second, as FSDP2 did until PR 129721 of June
+ * 2024 (pytorch/pytorch): copies_apart.  The root stays
  * whole from the start of a forward to the end of its backward in both. */
 
 #include "policies/policies.h"
@@ -53,6 +56,8 @@ typedef struct ms_unshard {
     bool forward_prefetch, limit; /* FSDP1 */
     uint32_t reshard_ranks;       /* FSDP2: see ms_shape */
     bool last_only;        /* gradients are summed after the last micro-batch */
+    bool copies_apart;     /* FSDP2: the reductions' stream copies and takes a
+                              reduce-scatter's input, and lets it go at once */
     uint8_t reduced_bytes; /* of an element that is summed; 0: as a part */
 } ms_unshard;
 

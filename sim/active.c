@@ -25,14 +25,25 @@ typedef struct active_state {
 
 uint8_t ms_active_home(const ms_plan *plan, const ms_row *row)
 {
-    return row->of_compute ? (uint8_t)MS_STREAM_COMPUTE
-                           : plan->op[row->op].stream;
+    return row->home == MS_HOME_COMPUTE ? (uint8_t)MS_STREAM_COMPUTE
+                                        : plan->op[row->op].stream;
+}
+
+uint64_t ms_active_memory(const ms_plan *plan, const ms_row *row)
+{
+    return row->home > MS_HOME_COMPUTE
+               ? (uint64_t)MS_N_STREAMS + row->home - MS_HOME_REDUCE
+               : ms_active_home(plan, row);
 }
 
 uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row)
 {
     if (row->waited || row->pool != MS_DEVICE_POOL)
         return 0;
+    /* A collective records a stream of its own, NCCL's, for the buffers of the
+     * stream that calls it (without TORCH_NCCL_AVOID_RECORD_STREAMS). */
+    if (row->home > MS_HOME_COMPUTE && row->storage == MS_NONE)
+        return row->streams;
     return (uint8_t)(row->streams & ~(1u << ms_active_home(plan, row)));
 }
 

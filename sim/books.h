@@ -169,6 +169,7 @@ static inline uint32_t ms_books_take_buffer(ms_books *books, uint32_t buffer,
                             .op = plan->n_ops - 1,
                             .category = value->category,
                             .pool = value->pool,
+                            .home = value->home & 3u,
                             .waited = value->waited};
     if (books->reads)
         ms_books_made(books, r);

@@ -332,7 +332,9 @@ static void dump_buffer(const ms_program *program, uint32_t id, ms_text *text)
     ms_text_u64(text, buffer->bytes);
     put_word(text, ms_names_category[buffer->category]);
     put_word(text, ms_names_pool[buffer->pool]);
-    put_word(text, ms_names_stream[buffer->stream]);
+    put_word(text, buffer->home > MS_HOME_COMPUTE
+                       ? ms_names_home[buffer->home]
+                       : ms_names_stream[buffer->stream]);
     put_word(text, ms_dump_frees[buffer->waited]);
     ms_text_add(text, "  # ");
     put_name(text, buffer->name);

@@ -17,8 +17,8 @@
  *
  * One call a line: the verb, what it acts on, then keys in any order.  What is
  * not said has the value of ms_program_call; '#' begins a comment; sets and
- * buffers (bytes, category, pool, stream, how freed) are numbered in order and
- * stand before the calls that name them. */
+ * buffers (bytes, category, pool, stream or ms_block_home, how freed) are
+ * numbered in order and stand before the calls that name them. */
 
 #include "sim/sim.h"
 

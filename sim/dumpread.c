@@ -273,9 +273,26 @@ static ms_err parse_bytes(reader *r, uint64_t *bytes)
     return word.length > 0 ? MS_OK : fail_expected(r, &word, "bytes");
 }
 
+/* A stream, or a home of its own on the ranks' queue. */
+static ms_err read_memory(reader *r, ms_buffer *buffer)
+{
+    const char *words[MS_N_STREAMS + MS_N_HOMES];
+    uint32_t which, n = 0;
+    for (; n < MS_N_STREAMS; n++)
+        words[n] = ms_names_stream[n];
+    for (uint32_t home = MS_HOME_REDUCE; home < MS_N_HOMES; home++)
+        words[n++] = ms_names_home[home];
+    MS_TRY(read_word_of(r, "stream", words, n, &which));
+    buffer->stream =
+        which < MS_N_STREAMS ? (uint8_t)which : (uint8_t)MS_STREAM_COMM;
+    if (which >= MS_N_STREAMS)
+        buffer->home = (uint8_t)(which - MS_N_STREAMS + MS_HOME_REDUCE);
+    return MS_OK;
+}
+
 static ms_err read_buffer(reader *r)
 {
-    uint32_t id, next = r->program->n_buffers, category, pool, stream, waited;
+    uint32_t id, next = r->program->n_buffers, category, pool, waited;
     ms_buffer buffer = {.name = "buffer"};
     MS_TRY(read_number(r, "buffer", next, next, &id));
     MS_TRY(expect(r, "="));
@@ -283,10 +300,9 @@ static ms_err read_buffer(reader *r)
     MS_TRY(read_word_of(r, "category", ms_names_category, MS_N_CATEGORIES,
                         &category));
     MS_TRY(read_word_of(r, "pool", ms_names_pool, MS_N_POOLS, &pool));
-    MS_TRY(read_word_of(r, "stream", ms_names_stream, MS_N_STREAMS, &stream));
+    MS_TRY(read_memory(r, &buffer));
     MS_TRY(read_word_of(r, "end", ms_dump_frees, 2, &waited));
     buffer.waited = waited;
-    buffer.stream = (uint8_t)stream;
     buffer.category = (uint8_t)category;
     buffer.pool = (uint8_t)pool;
     MS_TRY(expect_end(r));

@@ -53,9 +53,12 @@ ms_err ms_requests_list(const ms_timeline *line, const ms_machine *machine,
                         uint8_t rank, ms_arena *arena, ms_request **list,
                         uint32_t *n, ms_fault *fault);
 /* active.c: the streams that must pass a row before its memory is free, a bit
- * each, and the stream whose memory it is. */
+ * each; the stream whose own it is; and the handle, for PyTorch's pool, of the
+ * stream whose memory it is (ms_block_home): above MS_N_STREAMS - 1, of one
+ * that has no queue of its own here. */
 uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row);
 uint8_t ms_active_home(const ms_plan *plan, const ms_row *row);
+uint64_t ms_active_memory(const ms_plan *plan, const ms_row *row);
 
 /* ---- bylayer.c: what each layer keeps and repeats ------------------------ */
 

@@ -255,7 +255,7 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
     copy_into(books, to, c, from, row);
     /* A block that the compute stream has left; a part's next user waits by an
      * event for the collective that reads it. */
-    books->plan->row[to[c]].of_compute = true;
+    books->plan->row[to[c]].home = MS_HOME_COMPUTE;
     books->plan->row[to[c]].waited = part;
     if (flags & MS_CALL_PAGEABLE)
         MS_TRY(ms_books_sync(books, books->plan->n_ops - 1));

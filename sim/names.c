@@ -59,6 +59,13 @@ const char *const ms_names_stream[MS_N_STREAMS] = {
     [MS_STREAM_NVME_WRITE] = "nvme-write",
 };
 
+const char *const ms_names_home[MS_N_HOMES] = {
+    [MS_HOME_STREAM] = "stream",
+    [MS_HOME_COMPUTE] = "compute",
+    [MS_HOME_REDUCE] = "reduce",
+    [MS_HOME_CAST] = "cast",
+};
+
 const char *const ms_names_mark[MS_N_MARKS] = {
     [MS_MARK_START] = "start",
     [MS_MARK_BEFORE_LOSS] = "before_loss",

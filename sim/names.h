@@ -76,6 +76,18 @@ typedef enum ms_stream_kind {
     MS_N_STREAMS
 } ms_stream_kind;
 
+/* Whose memory a block is: PyTorch's pools are one for each stream.  Work that
+ * shares a queue here may take its memory from streams of its own there:
+ * torch's FSDP gathers on one and reduces on another, in the order of one
+ * communicator; FSDP1 casts what it gathers on a third. */
+typedef enum ms_block_home {
+    MS_HOME_STREAM,  /* of the op that allocates it */
+    MS_HOME_COMPUTE, /* a block of the compute stream, whoever allocates it */
+    MS_HOME_REDUCE,
+    MS_HOME_CAST,
+    MS_N_HOMES
+} ms_block_home;
+
 /* Instants at which levels are read (MARK calls). */
 typedef enum ms_mark {
     MS_MARK_START,          /* the first forward begins */
@@ -93,6 +105,7 @@ extern const char *const ms_names_status[]; /* by ms_status */
 extern const char *const ms_names_place[MS_N_PLACES];
 extern const char *const ms_names_pool[MS_N_POOLS];
 extern const char *const ms_names_stream[MS_N_STREAMS];
+extern const char *const ms_names_home[MS_N_HOMES];
 extern const char *const ms_names_mark[MS_N_MARKS];
 ms_phase ms_names_phase_of(ms_pass pass);
 /* The nearest of n words to word by Damerau-Levenshtein distance (at most 2,

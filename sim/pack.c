@@ -98,6 +98,8 @@ ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
         uint32_t from = books->row[c], in = books->packed[c];
         if (from != MS_NONE) {
             ms_books_read(books, from);
+            if (call->flags & MS_CALL_AHEAD && books->plan->row[to].waited)
+                books->plan->row[from].waited = true;
             ms_books_give(books, from);
             books->row[c] = MS_NONE;
         } else if (in != MS_NONE && books->buffer_row[in] != MS_NONE) {

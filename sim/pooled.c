@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/host.h"
+#include "sim/moment.h"
+#include "sim/planned.h"
+#include "sim/pooledmap.h"
+#include "sim/pooledsteps.h"
 
 #include <assert.h>
 
@@ -13,13 +17,13 @@ typedef struct pooled_blocks {
 
 typedef struct pooled_run {
     const ms_pooled_setup *setup;
-    const ms_timeline *early;
+    ms_pooled_course course;
     const ms_machine *machine;
     ms_timeline *line;
     ms_pooled *out;
     ms_arena scratch;
     ms_fault *fault;
-    ms_torch **pools; /* per rank */
+    ms_pool **pools; /* per rank */
 
     /* the step at hand */
     const ms_timeline *now;
@@ -34,6 +38,7 @@ typedef struct pooled_run {
 
     uint32_t raises_capacity;
     ms_arena *arena;
+    ms_pooledmap map; /* of the timeline's step, not of looks back */
 } pooled_run;
 
 /* ---- streams ------------------------------------------------------------- */
@@ -121,7 +126,7 @@ static uint32_t same_op(const pooled_run *run, uint32_t op)
 static void run_out(pooled_run *run, uint32_t op, uint64_t bytes)
 {
     uint8_t rank = run->now->plan->op[op].rank;
-    const ms_torch *pool = run->pools[rank];
+    const ms_pool *pool = run->pools[rank];
     const ms_torch_setup *torch = &run->setup->torch;
     uint64_t used_bytes = ms_torchview_device_used(pool) + torch->base_bytes;
     run->failed = true;
@@ -133,7 +138,7 @@ static void run_out(pooled_run *run, uint32_t op, uint64_t bytes)
         .rank = rank,
         .op = same_op(run, op),
         .requested_bytes = bytes,
-        .allowed_bytes = ms_torchview_limit(pool),
+        .allowed_bytes = ms_pool_allowed(pool),
         .total_bytes = torch->total_bytes,
         .free_bytes = torch->total_bytes - used_bytes,
         .allocated_bytes = ms_torchview_current(pool, MS_TORCH_ALLOCATED_BYTES),
@@ -154,10 +159,11 @@ static ms_err request(pooled_run *run, uint32_t op, uint32_t r)
         return MS_OK;
     uint8_t rank = plan->op[op].rank;
     run->out->ranks[rank].requests += run->stop_op == MS_NONE;
-    MS_TRY(ms_torch_malloc(run->pools[rank], row->bytes,
-                           ms_active_home(plan, row), block, run->fault));
+    MS_TRY(ms_pool_malloc(run->pools[rank], row->bytes,
+                          ms_active_memory(plan, row), block, run->fault));
     if (*block == MS_NONE)
         run_out(run, op, row->bytes);
+    ms_pooledmap_take(&run->map, rank, run->pools[rank], *block, r);
     return MS_OK;
 }
 
@@ -166,7 +172,7 @@ static ms_err release(pooled_run *run, uint32_t r)
     const ms_plan *plan = run->now->plan;
     const ms_row *row = &plan->row[r];
     uint32_t block = run->blocks.block[r];
-    ms_torch *pool = run->pools[plan->op[row->op].rank];
+    ms_pool *pool = run->pools[plan->op[row->op].rank];
     if (block == MS_NONE)
         return MS_OK;
     run->blocks.block[r] = MS_NONE;
@@ -174,7 +180,8 @@ static ms_err release(pooled_run *run, uint32_t r)
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
         if ((streams & 1u << s) != 0)
             MS_TRY(ms_torchstreams_record(pool, block, s, run->fault));
-    ms_torch_free(pool, block);
+    ms_pool_free(pool, block);
+    ms_pooledmap_free(&run->map, plan->op[row->op].rank);
     return MS_OK;
 }
 
@@ -237,9 +244,8 @@ static void drop_left(pooled_run *run)
     pooled_blocks *left = &run->before;
     for (uint32_t r = 0; r < left->plan->n_rows; r++)
         if (left->block[r] != MS_NONE)
-            ms_torch_free(
-                run->pools[left->plan->op[left->plan->row[r].op].rank],
-                left->block[r]);
+            ms_pool_free(run->pools[left->plan->op[left->plan->row[r].op].rank],
+                         left->block[r]);
 }
 
 static ms_err turn_over(pooled_run *run)
@@ -284,7 +290,7 @@ static ms_err raise_to(pooled_run *run, uint32_t op, uint64_t bytes)
 static ms_err watch(pooled_run *run, uint32_t op)
 {
     uint8_t rank = run->now->plan->op[op].rank;
-    const ms_torch *pool = run->pools[rank];
+    const ms_pool *pool = run->pools[rank];
     ms_pooled_rank *out = &run->out->ranks[rank];
     uint64_t reserved = ms_torchview_current(pool, MS_TORCH_RESERVED_BYTES);
     uint64_t allocated = ms_torchview_peak(pool, MS_TORCH_ALLOCATED_BYTES);
@@ -301,52 +307,11 @@ static ms_err watch(pooled_run *run, uint32_t op)
     return MS_OK;
 }
 
-/* The next row that op's rank asks for after op. */
-static const ms_row *next_request(const ms_plan *plan, uint32_t op)
-{
-    uint8_t rank = plan->op[op].rank;
-    for (uint32_t r = plan->op[op + 1].alloc_at; r < plan->n_rows; r++)
-        if (on_device(&plan->row[r]) && plan->op[plan->row[r].op].rank == rank)
-            return &plan->row[r];
-    return NULL;
-}
-
-static void look_at(const ms_torch_block_view *block, uint64_t served_bytes,
-                    struct ms_pooled_moment *at)
-{
-    if (block->state != MS_TORCH_INACTIVE)
-        return;
-    at->idle_bytes += block->bytes;
-    if (block->bytes > at->largest_idle_bytes)
-        at->largest_idle_bytes = block->bytes;
-    if (block->bytes >= served_bytes)
-        at->usable_bytes += block->bytes;
-}
-
 static ms_err look(pooled_run *run, uint32_t op)
 {
-    const ms_plan *plan = run->now->plan;
-    const ms_torch *pool = run->pools[plan->op[op].rank];
-    struct ms_pooled_moment *at = &run->out->ranks[plan->op[op].rank].at_peak;
-    const ms_row *next = next_request(plan, op);
-    ms_torch_snapshot shot;
-    uint64_t rounded_bytes = 0;
-    bool small = false;
-    MS_TRY(ms_torchview_snapshot(pool, &run->scratch, &shot, run->fault));
-    at->next_bytes = next ? next->bytes : 0;
-    at->allocated_bytes = ms_torchview_current(pool, MS_TORCH_ALLOCATED_BYTES);
-    at->reserved_bytes = ms_torchview_current(pool, MS_TORCH_RESERVED_BYTES);
-    if (next)
-        rounded_bytes = ms_torch_rounded(pool, next->bytes, &small);
-    for (uint32_t i = 0; i < shot.n_segments; i++) {
-        const ms_torch_segment_view *segment = &shot.segments[i];
-        bool serves = next && segment->small == small &&
-                      segment->stream == ms_active_home(plan, next);
-        for (uint32_t b = 0; b < segment->n_blocks; b++)
-            look_at(&segment->blocks[b], serves ? rounded_bytes : UINT64_MAX,
-                    at);
-    }
-    return MS_OK;
+    uint8_t rank = run->now->plan->op[op].rank;
+    return ms_moment_look(run->now->plan, op, run->pools[rank], &run->scratch,
+                          &run->out->ranks[rank].at_peak, run->fault);
 }
 
 /* ---- a step -------------------------------------------------------------- */
@@ -356,8 +321,10 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     const ms_plan *plan = run->now->plan;
     const ms_plan_op *at = &plan->op[op];
     ms_host_sync(&run->clock, op);
-    if (at->alloc_at < at[1].alloc_at)
+    if (at->alloc_at < at[1].alloc_at) {
+        ms_pooledmap_time(&run->map, at->rank, run->now->start_ns[op]);
         MS_TRY(see_streams(run, at->rank, op));
+    }
     for (uint32_t r = at->alloc_at; r < at[1].alloc_at; r++)
         MS_TRY(request(run, op, r));
     if (run->failed)
@@ -370,22 +337,50 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     if (run->queue)
         MS_TRY(ms_torchstreams_queue(run->pools[at->rank], at->stream, 1,
                                      run->fault));
+    if (at->release_at < at[1].release_at)
+        ms_pooledmap_time(&run->map, at->rank, run->now->end_ns[op]);
     for (uint32_t i = at->release_at; i < at[1].release_at; i++)
         MS_TRY(release(run, plan->release[i]));
     return MS_OK;
 }
 
+/* Between two of these the blocks that were moved. */
+static void tell(pooled_run *run, uint8_t rank, bool from)
+{
+    ms_pool_stats *told = &run->out->ranks[rank].told, before = *told;
+    ms_pool_tell(run->pools[rank], told);
+    if (from)
+        return;
+    told->moves -= before.moves;
+    told->copies -= before.copies;
+    told->moved_bytes -= before.moved_bytes;
+}
+
 static void count_calls(pooled_run *run, bool from)
 {
     for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
-        ms_pooled_rank *out = &run->out->ranks[rank];
         ms_torch_stats stats;
         ms_torchview_stats(run->pools[rank], &stats);
-        out->device_allocs = stats.device_allocs - out->device_allocs;
-        out->device_frees = stats.device_frees - out->device_frees;
+        ms_pooledsteps_count(run->out, run->step, rank, &stats, from);
         if (from)
             ms_torch_reset_peaks(run->pools[rank]);
+        tell(run, rank, from);
     }
+}
+
+/* What the last step finds, and where. */
+static ms_err open_map(pooled_run *run)
+{
+    const ms_plan *plan = run->now->plan;
+    for (uint32_t rank = 0; rank < plan->n_ranks; rank++)
+        MS_TRY(ms_pooledmap_start(&run->map, rank, run->pools[rank],
+                                  &run->scratch, run->arena, run->fault));
+    for (uint32_t r = 0; r < plan->n_rows; r++) {
+        uint8_t rank = plan->op[plan->row[r].op].rank;
+        ms_pooledmap_take(&run->map, rank, run->pools[rank],
+                          run->blocks.block[r], r);
+    }
+    return MS_OK;
 }
 
 static ms_err do_step(pooled_run *run, const ms_timeline *now)
@@ -396,14 +391,18 @@ static ms_err do_step(pooled_run *run, const ms_timeline *now)
         .plan = plan, .line = now, .launch_ns = run->machine->launch_ns};
     MS_TRY(list_queues(run));
     MS_TRY(turn_over(run));
-    run->last = run->step == run->setup->steps;
-    if (run->last && run->stop_op == MS_NONE)
+    run->map.is_last = run->last = run->step == run->setup->steps;
+    if (run->last)
+        MS_TRY(open_map(run));
+    if (run->stop_op == MS_NONE)
         count_calls(run, true);
     for (uint32_t op = 0; op < plan->n_ops && !run->failed; op++) {
         MS_TRY(do_op(run, op));
         if (run->last && op == run->stop_op)
             return MS_OK;
     }
+    if (run->stop_op == MS_NONE && !run->failed)
+        count_calls(run, false);
     return rest(run);
 }
 
@@ -423,54 +422,64 @@ static uint64_t enough_bytes(const ms_timeline *line)
     return 4 * bytes + (UINT64_C(1) << 40);
 }
 
+/* The same pool without a bound, which takes what it needs. */
+static void make_endless(const pooled_run *run, ms_pool_setup *setup)
+{
+    setup->torch.total_bytes =
+        enough_bytes(ms_pooledsteps_highest(&run->course, run->line));
+    setup->torch.base_bytes = 0;
+    setup->torch.options.fraction = 0;
+    setup->heap.allow_growth = true;
+    setup->heap.fraction = 0;
+    setup->heap.limit_bytes = setup->heap.size_bytes = 0;
+}
+
 static ms_err open_pools(pooled_run *run)
 {
-    ms_torch_setup torch = run->setup->torch;
+    ms_pool_setup setup = {run->setup->torch, run->setup->heap};
     uint32_t n = run->line->plan->n_ranks;
-    if (run->endless) {
-        torch.total_bytes = enough_bytes(run->line);
-        torch.base_bytes = 0;
-        torch.options.fraction = 0;
-    }
+    if (run->endless)
+        make_endless(run, &setup);
     /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are meant */
     run->pools = ms_arena_take(&run->scratch, n, sizeof *run->pools);
     if (!run->pools)
         return ms_fail_nomem(run->fault);
     for (uint32_t rank = 0; rank < n; rank++) {
+        ms_pooledmap_listen(&run->map, rank, &setup.torch);
         MS_TRY(
-            ms_torch_new(&torch, &run->scratch, &run->pools[rank], run->fault));
+            ms_pool_new(&setup, &run->scratch, &run->pools[rank], run->fault));
         if (run->setup->fraction > 0 && !run->endless)
-            ms_torch_set_fraction(run->pools[rank], run->setup->fraction);
+            ms_pool_set_fraction(run->pools[rank], run->setup->fraction);
     }
     return MS_OK;
 }
 
 static ms_err do_steps(pooled_run *run)
 {
-    bool early = run->early && run->setup->steps > 1;
     run->blocks = (pooled_blocks){0};
     run->failed = false;
     MS_TRY(open_pools(run));
     for (run->step = 1; run->step <= run->setup->steps && !run->failed;
          run->step++)
-        MS_TRY(do_step(run, early && run->step == 1 ? run->early : run->line));
-    return MS_OK;
+        MS_TRY(do_step(run, ms_pooledsteps_line(run->setup, &run->course,
+                                                run->line, run->step)));
+    return ms_pooledmap_end(&run->map, run->fault);
 }
 
 static ms_err run_all(pooled_run *run)
 {
     ms_err err = do_steps(run);
     if (err == MS_OK && !run->failed && run->stop_op == MS_NONE) {
-        count_calls(run, false);
         for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
             ms_pooled_rank *out = &run->out->ranks[rank];
-            const ms_torch *pool = run->pools[rank];
+            const ms_pool *pool = run->pools[rank];
             out->active_peak_bytes =
                 ms_torchview_peak(pool, MS_TORCH_ACTIVE_BYTES);
             out->requested_peak_bytes =
                 ms_torchview_peak(pool, MS_TORCH_REQUESTED_BYTES);
             out->segments = ms_torchview_current(pool, MS_TORCH_SEGMENT);
             out->retries = ms_torchview_retries(pool);
+            ms_pooledsteps_close(run->out, rank);
         }
     }
     ms_arena_free(&run->scratch);
@@ -486,20 +495,40 @@ static ms_err clear_ranks(pooled_run *run)
         return ms_fail_nomem(run->fault);
     for (uint32_t rank = 0; rank < n; rank++)
         run->out->ranks[rank].at_peak.op = MS_NONE;
+    if (run->setup->addresses)
+        run->out->maps = ms_arena_take(run->arena, n, sizeof *run->out->maps);
+    if (run->setup->addresses && !run->out->maps)
+        return ms_fail_nomem(run->fault);
+    run->map = (ms_pooledmap){
+        .maps = run->out->maps, .n = n, .takes_time = run->line->step_ns > 0};
     run->line->n_raises = run->raises_capacity = 0;
     run->line->raises = NULL;
-    return MS_OK;
+    return ms_pooledsteps_open(run->out, n, run->arena, run->fault);
 }
 
 /* The peak is known only at the end: the way there again. */
 static ms_err look_back(pooled_run *run)
 {
+    run->map.maps = NULL;
     for (uint8_t rank = 0; rank < run->line->plan->n_ranks; rank++) {
+        if (run->setup->brief)
+            run->out->ranks[rank].at_peak.op = MS_NONE;
         run->stop_op = run->out->ranks[rank].at_peak.op;
         if (run->stop_op != MS_NONE)
             MS_TRY(run_all(run));
     }
     return MS_OK;
+}
+
+static ms_err run_pools(pooled_run *run)
+{
+    MS_TRY(run_all(run));
+    if (run->out->oom) {
+        run->endless = true;
+        MS_TRY(clear_ranks(run));
+        MS_TRY(run_all(run));
+    }
+    return look_back(run);
 }
 
 static void close_line(const pooled_run *run)
@@ -522,16 +551,24 @@ static void close_line(const pooled_run *run)
     line->pooled = run->out;
 }
 
-ms_err ms_pooled_run(const ms_pooled_setup *setup, const ms_timeline *early,
-                     const ms_machine *machine, ms_arena *arena,
-                     ms_timeline *line, ms_fault *fault)
+static ms_err run_plan(const pooled_run *run)
+{
+    MS_TRY(ms_planned_run(run->machine, run->arena, run->line, run->out,
+                          run->fault));
+    ms_pooledsteps_planned(run->out);
+    return MS_OK;
+}
+
+ms_err ms_pooled_run(const ms_pooled_setup *setup,
+                     const ms_pooled_course *course, const ms_machine *machine,
+                     ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
     ms_pooled *out = ms_arena_take(arena, 1, sizeof *out);
     if (!out)
         return ms_fail_nomem(fault);
     out->setup = *setup;
     pooled_run run = {.setup = &out->setup,
-                      .early = early,
+                      .course = course ? *course : (ms_pooled_course){0},
                       .machine = machine,
                       .line = line,
                       .out = out,
@@ -539,14 +576,13 @@ ms_err ms_pooled_run(const ms_pooled_setup *setup, const ms_timeline *early,
                       .stop_op = MS_NONE,
                       .fault = fault};
     assert(setup->steps > 0 && !line->by_device);
+    out->kinds = run.course.kinds;
+    out->n_kinds = run.course.n;
     MS_TRY(clear_ranks(&run));
-    MS_TRY(run_all(&run));
-    if (out->oom) {
-        run.endless = true;
-        MS_TRY(clear_ranks(&run));
-        MS_TRY(run_all(&run));
-    }
-    MS_TRY(look_back(&run));
+    if (setup->heap.kind == MS_POOL_ARENA)
+        MS_TRY(run_plan(&run));
+    else
+        MS_TRY(run_pools(&run));
     close_line(&run);
     return MS_OK;
 }

@@ -334,6 +334,57 @@ static void put_lack(ms_text *text, const ms_report *report)
     ms_text_add(text, "}");
 }
 
+static void put_or_null(ms_text *text, uint64_t number)
+{
+    if (number > 0)
+        ms_text_u64(text, number);
+    else
+        ms_text_add(text, "null");
+}
+
+static void put_steps(ms_text *text, const ms_pooled *pooled, uint8_t rank)
+{
+    uint32_t n = pooled->n_kinds;
+    key(text, "by_step");
+    for (uint32_t k = 0; k < pooled->setup.steps; k++) {
+        const ms_pooled_step *step =
+            &pooled->steps[(size_t)k * pooled->n_ranks + rank];
+        ms_pooled_kind kind = {0};
+        if (n > 0)
+            kind = pooled->kinds[k % n];
+        ms_text_add(text, k == 0 ? "[{" : ", {");
+        first_key(text, "batch");
+        put_or_null(text, kind.batch);
+        key(text, "sequence");
+        put_or_null(text, kind.sequence);
+        key(text, "peak");
+        PUT_FIELDS(text, {"allocated_bytes", step->allocated_peak_bytes},
+                   {"reserved_bytes", step->reserved_peak_bytes});
+        key(text, "at_end");
+        PUT_FIELDS(text, {"reserved_bytes", step->reserved_bytes},
+                   {"segments", step->segments});
+        key(text, "calls");
+        PUT_FIELDS(text, {"device_allocs", step->device_allocs},
+                   {"device_frees", step->device_frees},
+                   {"retries", step->retries});
+        ms_text_add(text, "}");
+    }
+    ms_text_add(text, "]");
+}
+
+/* What not every pool has. */
+static void put_told(ms_text *text, uint8_t kind, const ms_pool_stats *told)
+{
+    bool heap = kind > MS_POOL_TORCH && kind < MS_POOL_N_TYPES;
+    bool moves = kind == MS_POOL_CONTIGUOUS;
+    key(text, "touched_bytes");
+    put_level(text, heap ? told->touched_bytes : UINT64_MAX);
+    key(text, "moves");
+    put_level(text, moves ? told->moves : UINT64_MAX);
+    key(text, "moved_bytes");
+    put_level(text, moves ? told->moved_bytes : UINT64_MAX);
+}
+
 /* The rank that the top of the report is of. */
 static void put_pool(ms_text *text, const ms_report *report)
 {
@@ -341,10 +392,15 @@ static void put_pool(ms_text *text, const ms_report *report)
     const ms_pooled_rank *rank = &pooled->ranks[report->worst];
     const struct ms_pooled_moment *at = &rank->at_peak;
     const ms_pooled_oom *oom = &pooled->lack;
+    uint8_t kind = pooled->setup.heap.kind;
     key(text, "pool");
     ms_text_add(text, "{");
     first_key(text, "version");
-    put_string(text, ms_torch_versions[pooled->setup.torch.version]);
+    put_string(text, kind == MS_POOL_TORCH
+                         ? ms_torch_versions[pooled->setup.torch.version]
+                         : NULL);
+    key(text, "kind");
+    put_string(text, ms_pool_types[kind]);
     key(text, "steps");
     ms_text_u64(text, pooled->setup.steps);
     key(text, "allocated_peak_bytes");
@@ -359,6 +415,10 @@ static void put_pool(ms_text *text, const ms_report *report)
     ms_text_u64(text, rank->retries);
     key(text, "requests");
     ms_text_u64(text, rank->requests);
+    key(text, "reserved_most_bytes");
+    ms_text_u64(text, rank->reserved_most_bytes);
+    put_steps(text, pooled, report->worst);
+    put_told(text, kind, &rank->told);
     key(text, "at_peak");
     PUT_FIELDS(text, {"reserved_bytes", at->reserved_bytes},
                {"allocated_bytes", at->allocated_bytes},

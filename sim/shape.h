@@ -25,7 +25,8 @@ typedef enum ms_part_rule {
     MS_PART_FLAT,     /* all of them lie in one flat buffer, padded to
                          flat_multiple times the ranks: DeepSpeed's 1, 2 */
     MS_PART_BLOCKS    /* those of each block in one, and those of no block in
-                         another: FSDP1's FlatParameter */
+                         another: FSDP1's FlatParameter, of which this rank has
+                         the first stretch */
 } ms_part_rule;
 
 /* How an optimizer step on the host's cores goes (specs/policies.md 3). */

@@ -108,14 +108,15 @@ static void end_part(ms_books *books, uint32_t storage, uint32_t cell)
     books->shard_row[cell] = MS_NONE;
 }
 
-/* of_compute: in a block that the compute stream has left. */
+/* ahead: in a block of the queue's own, else in one that the compute stream has
+ * left. */
 static void take_whole(ms_books *books, uint32_t storage, uint32_t cell,
-                       bool of_compute)
+                       bool ahead)
 {
     uint32_t row =
         ms_books_take(books, storage, MS_COMMUNICATION, MS_DEVICE_POOL, false);
 
-    books->plan->row[row].of_compute = of_compute;
+    books->plan->row[row].home = ahead ? MS_HOME_STREAM : MS_HOME_COMPUTE;
     books->row[cell] = row;
 }
 
@@ -149,7 +150,7 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
         if (to != MS_NONE)
             books->packed[c] = buffer;
         else
-            take_whole(books, s, c, !(call->flags & MS_CALL_AHEAD));
+            take_whole(books, s, c, call->flags & MS_CALL_AHEAD);
         end_part(books, s, c);
     }
     if (to != MS_NONE)
@@ -279,10 +280,12 @@ ms_err ms_share_make_parts(ms_books *books, const ms_books_at *at,
  * is dropped. */
 static void scatter(ms_books *books, uint32_t storage, uint32_t cell)
 {
-    if (books->shard_row[cell] == MS_NONE)
+    if (books->shard_row[cell] == MS_NONE) {
         make_part(books, storage, cell);
-    else
+        books->plan->row[books->shard_row[cell]].home = MS_HOME_REDUCE;
+    } else {
         ms_books_write(books, books->shard_row[cell]);
+    }
     if (books->row[cell] != MS_NONE)
         ms_books_give(books, books->row[cell]);
     books->row[cell] = MS_NONE;

@@ -156,14 +156,14 @@ typedef struct ms_graph {
     uint8_t *storage_refs;
     uint32_t n_start;
     const struct ms_plan *step;
-    uint32_t *back_in_at, *back_in;
-    uint32_t *step_in, n_step_in;
+    uint32_t *back_in_at, *back_in, *step_in, n_step_in;
 
     /* What the summary says of the model. */
-    uint64_t parameters; /* elements, tied ones once */
-    uint64_t tokens;     /* per micro-batch; 0 where tokens mean nothing */
-    double model_flops;  /* forward + backward of one micro-batch, no redo */
-    uint32_t n_unknown;  /* ops whose rule is a guess, by name; how many each */
+    uint64_t parameters;       /* elements, tied ones once */
+    uint64_t *weight_elements; /* (optional) where weights' formats differ */
+    uint64_t tokens;    /* per micro-batch; 0 where tokens mean nothing */
+    double model_flops; /* forward + backward of one micro-batch, no redo */
+    uint32_t n_unknown; /* ops whose rule is a guess, by name; how many each */
     const char **unknown_name;
     uint32_t *unknown_count;
 } ms_graph;
@@ -235,10 +235,10 @@ typedef enum ms_verb {
  * same place in each node; to HERE it arrives in call's buffer; IN_LINE: who
  * takes over the memory of the whole waits for it by an event, so that it is
  * not held.  SYNC: IN_LINE waits for the compute stream alone.  MOVE to PACKED
- * or out of a buffer: AHEAD copies on the ranks' queue.  GATHER: OUTER is among
- * the ranks of the outer ring; AHEAD takes memory of the queue's own, not of
- * the compute stream's; LIMIT: the host waits for what used the second last set
- * moved to SHARD (torch's limit on all-gathers). */
+ * or out of a buffer: AHEAD copies on the ranks' queue (to a buffer that is
+ * waited for: a WAIT follows).  GATHER: OUTER is among the ranks of the outer
+ * ring; AHEAD takes memory of the queue's own, not of the compute stream's;
+ * LIMIT: the host waits for what used the second last set moved to SHARD. */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
@@ -265,7 +265,8 @@ typedef struct ms_buffer {
     const char *name;
     uint64_t bytes;
     uint8_t category, pool;
-    uint8_t stream; /* whose memory it is: COMPUTE or COMM */
+    uint8_t stream; /* on which it is taken: COMPUTE or COMM */
+    uint8_t home;   /* ms_block_home: whose memory it is */
     bool waited;    /* ms_row.waited */
 } ms_buffer;
 
@@ -383,12 +384,11 @@ typedef struct ms_row {
     uint32_t buffer;  /* then, which; else MS_NONE or unset */
     uint32_t op;      /* the op that allocates it */
     uint8_t category;
-    uint8_t pool;        /* ms_pool_kind */
-    uint8_t streams;     /* see above */
-    bool saved : 1;      /* held by an autograd node */
-    bool of_compute : 1; /* a block of the compute stream, whatever stream the
-                            op that allocates it is on; else of that one */
-    bool waited : 1;     /* no record_stream: freed is free */
+    uint8_t pool;     /* ms_pool_kind */
+    uint8_t streams;  /* see above */
+    bool saved : 1;   /* held by an autograd node */
+    uint8_t home : 2; /* ms_block_home: whose block it is */
+    bool waited : 1;  /* no record_stream: freed is free */
 } ms_row;
 
 typedef enum ms_transfer_kind {

@@ -79,7 +79,7 @@ same devices
 
 {
     memsim help training | sed -n 's/^  \([a-z_.]*\)=.*/training.\1=/p' |
-        sed 's/^training\.graph/graph/'
+        sed 's/^training\.graph/graph/; s/^training\.lora/lora/'
     for family in decoder encoder parameters; do
         memsim help "$family" | sed -n 's/^  \([a-z_0-9]*\)=.*/model.\1=/p'
     done
@@ -87,7 +87,7 @@ same devices
 words run --set '' >offered
 same 'keys of --set'
 memsim help training |
-    sed -n 's/^  precision=\(\S*\).*/\1/p' | tr '|' '\n' >told
+    sed -n 's/^  precision=\(\S*\).*/\1/p' | tr '|' '\n' | sed '/^$/d' >told
 for option in --precision --set; do
     case $option in
     --set) words run --set training.precision= | sed 's/.*=//' >offered ;;
@@ -112,7 +112,8 @@ check '' nosuch ''
 check 'inspect' ins
 check '--precision' run gpt2 --pre
 check '--precision' inspect --device h100 --pre
-check '--precision=fp32 --precision=fp16-mixed' run --precision=fp
+check '--precision=fp32 --precision=fp16-mixed --precision=fp16' \
+    run --precision=fp
 check 'graph policy program plan events' run --dump ''
 check 'model' inspect --dump ''
 check '-pmicrobatch:' run -pmi
@@ -170,7 +171,7 @@ if command -v bash >/dev/null; then
     bash -n script.bash || fail 'bash: syntax'
     bash_offers inspect 'memsim ins' memsim ins
     bash_offers --precision 'memsim run --pre' memsim run --pre
-    bash_offers fp32,fp16-mixed 'memsim run --precision=fp' \
+    bash_offers fp32,fp16-mixed,fp16 'memsim run --precision=fp' \
         memsim run --precision = fp
     bash_offers sqrt 'memsim run -p checkpoint:sq' \
         memsim run -p checkpoint : sq
@@ -233,7 +234,7 @@ if command -v fish >/dev/null; then
     fish -n script.fish || fail 'fish: syntax'
     fish_offers inspect 'memsim ins'
     fish_offers --precision 'memsim run --pre'
-    fish_offers '--precision=fp32 --precision=fp16-mixed' \
+    fish_offers '--precision=fp32 --precision=fp16-mixed --precision=fp16' \
         'memsim run gpt2 --precision=fp'
     fish_offers checkpoint:sqrt 'memsim run -p checkpoint:sq'
     fish_offers training.precision= 'memsim run --set training.pre'

@@ -127,7 +127,32 @@ def leak(keeps):
                 sys.stdout.buffer, protocol=2)
 
 
+def check_pool(spec, pickle_name, *names):
+    """A single step through the run's own pool is what the snapshot has."""
+    run, pickled, traced = [json.load(open(name)) for name in names]
+    settings = pickle.load(open(pickle_name, "rb"))["allocator_settings"]
+    segments = pickle.load(open(pickle_name, "rb"))["segments"]
+    conf = settings["PYTORCH_CUDA_ALLOC_CONF"]
+    assert conf == "" or conf in spec.replace("=", ":"), conf
+    expandable = "expandable_segments:True" in spec
+    assert settings["expandable_segments"] == expandable
+    assert any(s["is_expandable"] for s in segments) == expandable
+    assert settings["max_split_size"] == (
+        32 << 20 if "max_split" in spec else -1)
+    assert settings["garbage_collection_threshold"] == (
+        0.75 if "garbage" in spec else 0)
+    for alloc in pickled, traced:
+        assert alloc["conf"] == conf
+        assert stat(alloc, "allocated_bytes") == run["pool"][
+            "allocated_peak_bytes"]
+        assert stat(alloc, "reserved_bytes") == run["peak"]["reserved_bytes"]
+    assert traced["allocators"][0]["version"] == run["pool"]["version"]
+
+
 def main():
+    if sys.argv[1] == "pool":
+        check_pool(*sys.argv[2:])
+        return
     if sys.argv[1] == "leak":
         leak(sys.argv[2] == "1")
         return
@@ -142,7 +167,8 @@ def main():
     categories = {e["category"] for e in trace if "category" in e}
     assert "unknown" in categories and len(categories) > 3
     assert all(e["frames"] for e in trace if e["action"] == "alloc")
-    active = run["peak"]["active_bytes"]
+    pooled = "pool" in run  # whose blocks are larger than what they hold
+    active = run["peak"]["requested_bytes" if pooled else "active_bytes"]
     assert peak_of(trace) == active == peak_of_lifetimes(lines)
     assert pickled["allocators"][0]["recorded"]["differences"] == 0
     for name in "requested_bytes", "allocated_bytes", "reserved_bytes":

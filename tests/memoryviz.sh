@@ -30,6 +30,21 @@ check gpt2 -p fsdp:dp=8,impl=1,limit=0 --batch 8
 check gpt2 -p swap:torchtune --batch 16 --book device
 check "$here/golden/files/names.json"
 
+# ---- with the allocator of the run, its options and version
+
+pool() { # options
+    echo "--allocator $1"
+    check gpt2 --steps 1 --allocator "$1"
+    python3 "$here/memoryviz.py" pool "$1" "$folder/pickle" "$folder/run" \
+        "$folder/pickled" "$folder/traced"
+}
+pool torch,version=2.4
+pool torch,expandable_segments:True
+pool torch,max_split_size_mb:32,garbage_collection_threshold:0.75
+pool torch,version=2.1,roundup_power2_divisions:4
+pool 'torch,roundup_power2_divisions:[64:8,256:4,>:2]'
+pool torch,large_segment_size_mb:40,va=firstfit
+
 # ---- leaks by frames
 
 python3 "$here/memoryviz.py" leak 1 >"$folder/leaks"

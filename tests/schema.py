@@ -282,6 +282,10 @@ def check_results():
                   ["llama-2-7b", "-p", "fsdp", "--gpus", "8"],
                   ["gpt2", "--wall", "--memory", "1GiB"],
                   ["gpt2", "--book", "device"],
+                  ["gpt2", "--allocator", "torch"],
+                  ["gpt2", "--allocator", "torch", "--memory", "2GiB"],
+                  [f"{files}/parameters.json", "--allocator",
+                   "torch,expandable_segments=True"],
                   ["gpt2", "-p", "uvm", "--memory", "2GiB"],
                   [f"{files}/ops.json"], [f"{files}/parameters.json"],
                   [f"{files}/names.json"], [f"{files}/lstm.json"],
@@ -290,6 +294,7 @@ def check_results():
         check_result("result", "run", "--json", *words)
     for words in (["gpt2"], ["gpt2", "--at", "backward", "--top", "3"],
                   [f"{files}/ops.json"], ["resnet18", "-p", "swap:te=4"],
+                  ["gpt2", "--allocator", "torch,max_split_size_mb=64"],
                   [f"{files}/names.json"]):
         check_result("explain", "explain", "--json", *words)
     for words in (["gpt2", "-p", "none", "-p", "checkpoint:full"],
@@ -309,6 +314,29 @@ def check_results():
                  "--gpus", "8", statuses=(0, 6))
     check_result("fit", "fit", "gpt2", "--json", "-p", "none", "--max",
                  "batch", "--memory", "4GiB")
+    for words in (["--allocator=torch", "--lengths=512,256", "--steps=3"],
+                  ["--allocator=torch", "--memory=2GiB", "--lengths=2x64"],
+                  ["--allocator=torch,expandable_segments:True"]):
+        check_result("result", "run", "gpt2", "--json", *words)
+    check_result("compare", "compare", "gpt2", "--json", "--allocators",
+                 "exact;torch;torch,max_split_size_mb:64")
+    check_result("row", "sweep", "gpt2", "--json", "--grid",
+                 "lengths=512,64;64", "--grid", "allocator=exact;torch,va:bump")
+    check_result("fit", "fit", "gpt2", "--json", "--allocator", "torch",
+                 "-p", "none")
+    with open(f"{FOLDER}/leaks.txt", "w", encoding="utf-8") as trace:
+        for step in range(6):
+            trace.write(f"P\na {step} 3000000\n")
+    for words in ([f"{files}/alloc.txt"], ["leaks.txt", "--leaks"],
+                  [f"{files}/recorded.json"],
+                  [f"{files}/recorded.json", "--allocator=torch,va=down",
+                   "--anew", "--allocator=bfc", "--allocator=buddy",
+                   "--allocator=contiguous"],
+                  [f"{files}/alloc.txt", "--allocator",
+                   "torch,version=1.13"]):
+        check_result("alloc", "alloc", "--json", *words)
+    check_result("plans", "alloc", "--json", f"{files}/alloc.txt",
+                 "--allocator", "arena", "--allocator", "arena,order=exact")
     for model in ("gpt2", "mixtral-8x7b", f"{files}/ops.json"):
         check_result("inspect", "inspect", "--json", model)
 
@@ -347,7 +375,7 @@ def check_help(schema):
                 names_of("training", r"^  ([\w.]+)="))
     told = " ".join(memsim("help", "json").stdout.split())
     for document in ("result", "explain", "compare", "row", "fit",
-                     "inspect"):
+                     "inspect", "alloc", "plans"):
         for key in schema_of(document)["required"]:
             if not re.search(rf"\b{key}\b", told):
                 fail(f"help json does not tell of {key}")

@@ -18,9 +18,9 @@
 /* The recorded answers hold only for the allocator that was recorded. */
 static bool follows(const ms_alloc_run *run, const ms_alloc_pool *pool)
 {
-    return run->source.is_recorded && pool->as.conf[0] == '\0' &&
-           pool->as.policy < 0 && pool->as.fraction <= 0 &&
-           run->memory_bytes == 0;
+    return run->source.is_recorded && pool->as.heap.kind == MS_POOL_TORCH &&
+           pool->as.conf[0] == '\0' && pool->as.policy < 0 &&
+           pool->as.fraction <= 0 && run->memory_bytes == 0;
 }
 
 static ms_err device_bytes(ms_alloc_run *run, uint64_t *bytes, ms_fault *fault)
@@ -39,7 +39,7 @@ static ms_err set_up(const ms_alloc_run *run, ms_alloc_pool *pool,
                      uint64_t bytes, ms_fault *fault)
 {
     const ms_alloctext_head *head = &run->head;
-    ms_torch_setup *setup = &pool->setup;
+    ms_torch_setup *setup = &pool->setup.torch;
     char where[256];
     int policy = pool->as.policy >= 0 ? pool->as.policy
                  : head->policy >= 0  ? head->policy
@@ -50,6 +50,9 @@ static ms_err set_up(const ms_alloc_run *run, ms_alloc_pool *pool,
     setup->policy = (ms_torch_policy)policy;
     if (version >= 0)
         setup->version = (ms_torch_version)version;
+    pool->setup.heap = pool->as.heap;
+    if (pool->as.heap.kind != MS_POOL_TORCH)
+        return MS_OK; /* the rest is PyTorch's */
     if (follows(run, pool))
         setup->policy = MS_TORCH_GIVEN;
     snprintf(where, sizeof where, run->conf_line > 0 ? "%.200s:%u" : "%.200s",
@@ -70,17 +73,20 @@ static ms_err start(ms_alloc_run *run, ms_fault *fault)
     for (uint32_t i = 0; i < run->n_pools; i++) {
         ms_alloc_pool *pool = &run->pools[i];
         MS_TRY(set_up(run, pool, bytes, fault));
+        ms_alloc_map_listen(run, pool);
         if (run->source.is_recorded)
             MS_TRY(ms_allocfollow_start(&pool->follow, &run->source.recording,
-                                        &pool->setup, run->keep, fault));
+                                        &pool->setup, run->anew, run->keep,
+                                        fault));
         else
             MS_TRY(ms_allocplay_start(&pool->follow.play, &pool->setup,
                                       run->keep, fault));
         if (pool->as.fraction > 0)
-            ms_torch_set_fraction(pool->follow.play.pool, pool->as.fraction);
+            ms_pool_set_fraction(pool->follow.play.pool, pool->as.fraction);
         /* On a smaller device than the trace's, that is out of memory. */
         if (run->head.total_bytes > 0)
             pool->follow.play.device_bytes = run->head.total_bytes;
+        MS_TRY(ms_alloc_map_start(run, pool, fault));
     }
     return MS_OK;
 }
@@ -160,9 +166,13 @@ static ms_err step_text(ms_alloc_run *run, bool *more, ms_fault *fault)
             continue;
         if (!run->started)
             MS_TRY(start(run, fault));
-        for (uint32_t i = run->n_pools; i-- > 0;)
+        for (uint32_t i = run->n_pools; i-- > 0;) {
+            ms_alloc_map_tick(&run->pools[i]);
             MS_TRY(ms_allocplay_do(&run->pools[i].follow.play, &spot, &op,
                                    &run->row, fault));
+            MS_TRY(
+                ms_alloc_map_note(run, &run->pools[i], op.stream, NULL, fault));
+        }
         return note_text(run, &op, fault);
     }
 }
@@ -174,10 +184,15 @@ static ms_err step(ms_alloc_run *run, bool *more, ms_fault *fault)
         return step_text(run, more, fault);
     if (!run->started)
         MS_TRY(start(run, fault));
-    for (uint32_t i = run->n_pools; i-- > 0;)
-        MS_TRY(
-            ms_allocfollow_do(&run->pools[i].follow, &run->row, more, fault));
     const ms_recording *recording = &run->source.recording;
+    for (uint32_t i = run->n_pools; i-- > 0;) {
+        ms_alloc_pool *pool = &run->pools[i];
+        const ms_recording_event *event = &recording->events[pool->follow.at];
+        ms_alloc_map_tick(pool);
+        MS_TRY(ms_allocfollow_do(&pool->follow, &run->row, more, fault));
+        if (*more)
+            MS_TRY(ms_alloc_map_note(run, pool, event->stream, event, fault));
+    }
     if (*more)
         return note_event(run, &recording->events[run->pools[0].follow.at - 1],
                           fault);
@@ -268,19 +283,34 @@ static ms_err read_pools(const ms_arguments *arguments, ms_alloc_run *run,
     return read_pool(run, "torch", fault);
 }
 
-ms_err ms_alloc_check_outputs(const ms_arguments *arguments,
-                              uint32_t n_allocators, ms_fault *fault)
+ms_err ms_alloc_check_outputs(const ms_hall *hall, uint32_t n_allocators,
+                              ms_picture *figure, ms_fault *fault)
 {
+    const ms_arguments *arguments = hall->arguments;
     const char *csv = ms_options_value(arguments, MS_OPTION_CSV);
     bool json = ms_options_value(arguments, MS_OPTION_JSON) != NULL;
     ms_job job = {.model = arguments->operands[0]};
+    MS_TRY(ms_outputs_picture(arguments, hall->keep, figure, fault));
+    bool draws = figure->path != NULL;
     if (csv != NULL && n_allocators > 1)
         return ms_fail(fault, MS_EUSAGE, NULL, "run it once for each",
                        "--csv has the rows of one --allocator");
+    if (draws && n_allocators > MS_ADDRESS_MOST)
+        return ms_fail(fault, MS_EUSAGE, NULL, "leave some out",
+                       "figure address is of up to %u allocators; there are "
+                       "%u",
+                       MS_ADDRESS_MOST, n_allocators);
+    if (draws &&
+        json + ms_outputs_is_stdout(csv) + ms_outputs_is_stdout(figure->path) >
+            1)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "ask for one of --json and a file named -",
+                       "standard output can carry one result only");
     if (json && ms_outputs_is_stdout(csv))
         return ms_fail(fault, MS_EUSAGE, NULL, "name a file for --csv",
                        "standard output can carry one result only");
-    return ms_outputs_check(&job, &csv, 1, fault);
+    const char *const files[] = {csv, figure->path, figure->script};
+    return ms_outputs_check(&job, files, 3, fault);
 }
 
 static ms_err run_all(const ms_hall *hall, ms_alloc_run *run, ms_fault *fault)
@@ -299,13 +329,24 @@ static ms_err run_all(const ms_hall *hall, ms_alloc_run *run, ms_fault *fault)
         MS_TRY(ms_alloc_leaks_find(run->leaks, &run->source, fault));
     if (ms_options_value(arguments, MS_OPTION_JSON) != NULL)
         MS_TRY(ms_alloc_data_json(run, &text, fault));
-    else if (!ms_outputs_is_stdout(csv) && !quiet)
+    else if (!ms_outputs_is_stdout(csv) && !quiet &&
+             !ms_outputs_is_stdout(run->figure.path))
         ms_alloc_text_write(
             run,
             ms_screen_style(1, ms_options_value(arguments, MS_OPTION_COLOR)),
             &text);
-    return text.bytes != NULL || text.failed ? ms_screen_print(&text, fault)
-                                             : MS_OK;
+    if (text.bytes != NULL || text.failed)
+        MS_TRY(ms_screen_print(&text, fault));
+    if (ms_outputs_is_stdout(run->figure.path))
+        ms_screen_end_with_reader();
+    return ms_alloc_map_draw(run, hall->trial, quiet, fault);
+}
+
+static ms_err fail_anew(ms_fault *fault)
+{
+    return ms_fail(fault, MS_EUSAGE, NULL, "leave it out",
+                   "option \"--anew\" is of what a recording holds at its "
+                   "start, through pools");
 }
 
 ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
@@ -317,9 +358,11 @@ ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
     ms_alloc_leaks leaks = {.arena = hall->trial};
     if (ms_options_value(arguments, MS_OPTION_LEAKS) != NULL)
         run.leaks = &leaks;
+    run.anew = ms_options_value(arguments, MS_OPTION_ANEW) != NULL;
     *status = 0;
     if (ms_alloc_arena_asked(arguments))
-        return ms_alloc_arena_command(hall, fault);
+        return run.anew ? fail_anew(fault)
+                        : ms_alloc_arena_command(hall, fault);
     MS_TRY(read_pools(arguments, &run, fault));
     if (memory != NULL)
         MS_TRY(ms_size_bytes(memory, "--memory", &run.memory_bytes, fault));
@@ -327,9 +370,11 @@ ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
         (run.memory_bytes == 0 || run.memory_bytes > MS_TORCH_MOST_BYTES))
         return ms_fail(fault, MS_EUSAGE, "--memory", NULL,
                        "a device has from 1 to 2^50 bytes");
-    MS_TRY(ms_alloc_check_outputs(arguments, run.n_pools, fault));
+    MS_TRY(ms_alloc_check_outputs(hall, run.n_pools, &run.figure, fault));
     ms_err err = ms_alloc_read_open(&run.source, arguments->operands[0],
                                     hall->keep, fault);
+    if (err == MS_OK && run.anew && !run.source.is_recorded)
+        err = fail_anew(fault);
     if (err == MS_OK)
         err = run_all(hall, &run, fault);
     ms_alloc_read_close(&run.source);

@@ -7,6 +7,7 @@
  *     alloc.c       options to runs, the stream of operations through them
  *     alloc_read.c  where operations come from: text or a recorded history
  *     alloc_leaks.c what grows from step to step
+ *     alloc_map.c   where blocks lie, as a figure
  *     alloc_data.c  runs as JSON
  *     alloc_text.c  runs for people
  *
@@ -16,6 +17,7 @@
 #include "tools/tools.h"
 
 #define MS_ALLOC_MOST_POOLS 8u
+#define MS_ALLOC_STREAMS 7u
 
 /* ---- alloc_read.c -------------------------------------------------------- */
 
@@ -113,8 +115,9 @@ uint64_t ms_alloc_leaks_growth(const ms_alloc_leaks *leaks, uint32_t group);
 
 typedef struct ms_alloc_pool {
     ms_allocator as;
-    ms_torch_setup setup;  /* what came of it and of the headers */
+    ms_pool_setup setup;   /* what came of it and of the headers */
     ms_allocfollow follow; /* follow.play: the pool */
+    ms_addressmap map;     /* where its blocks lie, if that is drawn */
 } ms_alloc_pool;
 
 typedef struct ms_alloc_run {
@@ -125,17 +128,43 @@ typedef struct ms_alloc_run {
     ms_alloctext_head head;
     uint32_t conf_line;
     bool started, device_known;
+    bool anew; /* what a recording holds at its start is allocated again */
     ms_arena *keep;
     ms_allocplay_row row;  /* of the first pool, after the last operation */
     ms_alloc_leaks *leaks; /* NULL: nobody asks */
+    ms_picture figure;
+    uint64_t streams[MS_ALLOC_STREAMS]; /* that blocks are told apart by */
+    uint32_t n_streams;
 } ms_alloc_run;
+
+/* ---- alloc_map.c --------------------------------------------------------- */
+
+/* Nothing is done where no figure is asked for.  Before the pool is made; when
+ * it is there; before an operation; after one, whose row was the pool's. */
+void ms_alloc_map_listen(const ms_alloc_run *run, ms_alloc_pool *pool);
+ms_err ms_alloc_map_start(const ms_alloc_run *run, ms_alloc_pool *pool,
+                          ms_fault *fault);
+void ms_alloc_map_tick(ms_alloc_pool *pool);
+/* event: of a recording; NULL: of a text, then on the stream. */
+ms_err ms_alloc_map_note(ms_alloc_run *run, ms_alloc_pool *pool,
+                         uint64_t stream, const ms_recording_event *event,
+                         ms_fault *fault);
+ms_err ms_alloc_map_draw(ms_alloc_run *run, ms_arena *arena, bool quiet,
+                         ms_fault *fault);
 
 /* ---- alloc.c ------------------------------------------------------------- */
 
-/* Refuses rows of several allocators, two results on standard output, and a
- * file that is the trace. */
-ms_err ms_alloc_check_outputs(const ms_arguments *arguments,
-                              uint32_t n_allocators, ms_fault *fault);
+/* Refuses rows of several allocators, a figure of too many, two results on
+ * standard output, and a file that is the trace.  figure: what --plot asks
+ * for. */
+ms_err ms_alloc_check_outputs(const ms_hall *hall, uint32_t n_allocators,
+                              ms_picture *figure, ms_fault *fault);
+
+/* What a recording holds when it starts. */
+typedef struct ms_alloc_held {
+    uint64_t blocks, bytes, reserved_bytes; /* bytes: of the blocks */
+} ms_alloc_held;
+ms_alloc_held ms_alloc_data_held(const ms_alloc_run *run);
 
 /* ---- alloc_data.c, alloc_text.c ------------------------------------------ */
 

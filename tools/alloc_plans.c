@@ -8,20 +8,32 @@
 
 #define SPEC_COLUMNS 40
 
-static const char *verdict(const ms_alloc_plan *plan)
+static bool is_proven(const ms_alloc_plan *plan)
 {
-    if (plan->offsets == NULL)
-        return plan->proven ? "there is no such plan"
-                            : "none found: steps=N for more";
-    return plan->proven ? "none is lower" : "";
+    return plan->floor_bytes >=
+           (plan->offsets != NULL ? plan->height : plan->capacity_bytes + 1);
 }
 
 static const char *maker(const ms_alloc_plan *plan)
 {
-    return plan->offsets == NULL ? NULL
-           : plan->rule == MS_PLACEMENT_N_RULES
-               ? "exact"
-               : ms_placement_rows[plan->rule].name;
+    return plan->offsets == NULL ? NULL : ms_alloc_arena_order(plan->by).name;
+}
+
+static void put_verdict(const ms_alloc_arena *run, const ms_alloc_plan *plan,
+                        ms_text *text)
+{
+    if (is_proven(plan))
+        ms_text_add(text, "  %s",
+                    plan->offsets != NULL ? "none is lower"
+                                          : "there is no such plan");
+    else if (plan->offsets == NULL)
+        ms_text_add(text, "  none found");
+    else if (plan->floor_bytes > run->bound_bytes)
+        ms_text_add(text, "  none is below %s",
+                    ms_quantity_size(plan->floor_bytes).s);
+    if (plan->n_steps > 0)
+        ms_text_add(text, " (%s step%s)", ms_quantity_count(plan->n_steps).s,
+                    plan->n_steps == 1 ? "" : "s");
 }
 
 static void put_plan(const ms_alloc_arena *run, const ms_alloc_plan *plan,
@@ -39,12 +51,9 @@ static void put_plan(const ms_alloc_arena *run, const ms_alloc_plan *plan,
                     by != NULL ? ms_quantity_size(plan->height).s : "-");
     ms_text_put(text, style->plain, strlen(style->plain));
     ms_screen_right(text, 12, over);
-    if (plan->order >= MS_PLACEMENT_N_RULES && by != NULL)
+    if (plan->order >= MS_ALLOC_BEST && by != NULL)
         ms_text_add(text, "  by %s", by);
-    if (*verdict(plan) != '\0')
-        ms_text_add(text, "  %s", verdict(plan));
-    if (plan->n_steps > 0)
-        ms_text_add(text, " (%s steps)", ms_quantity_count(plan->n_steps).s);
+    put_verdict(run, plan, text);
     ms_text_put(text, "\n", 1);
 }
 
@@ -70,7 +79,7 @@ static void put_json(const ms_alloc_plan *plan, ms_text *text)
     ms_text_add(text, "    {\"allocator\": ");
     ms_text_json(text, plan->spec);
     ms_text_add(text, ", \"order\": ");
-    ms_text_json(text, ms_alloc_arena_order(plan->order));
+    ms_text_json(text, ms_alloc_arena_order(plan->order).name);
     ms_text_add(text, ", \"rule\": ");
     if (by != NULL)
         ms_text_json(text, by);
@@ -81,8 +90,10 @@ static void put_json(const ms_alloc_plan *plan, ms_text *text)
         ms_text_u64(text, plan->height);
     else
         ms_text_add(text, "null");
-    ms_text_add(
-        text, ", \"proven\": %s, \"steps\": ", plan->proven ? "true" : "false");
+    ms_text_add(text, ", \"lower_bound_bytes\": ");
+    ms_text_u64(text, plan->floor_bytes);
+    ms_text_add(text, ", \"proven\": %s, \"steps\": ",
+                is_proven(plan) ? "true" : "false");
     ms_text_u64(text, plan->n_steps);
     ms_text_add(text, "}");
 }

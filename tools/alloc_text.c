@@ -2,12 +2,14 @@
 /* memsim alloc for people: a column for each allocator. */
 
 #include "tools/alloc.h"
+#include "tools/explain.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define LABEL_COLUMNS 24u
 #define COLUMN 14u
+#define START_INDENT 19u
 
 typedef struct cell {
     char s[40];
@@ -16,12 +18,17 @@ typedef struct cell {
 typedef struct view {
     const ms_alloc_pool *pool;
     ms_torch_stats stats;
-    uint32_t n_segments;
+    ms_pool_stats told;
 } view;
 
 static uint64_t peak(const view *v, ms_torch_measure measure)
 {
     return v->stats.of[measure][MS_TORCH_ALL].peak;
+}
+
+static ms_pool_type kind_of(const view *v)
+{
+    return (ms_pool_type)v->pool->as.heap.kind;
 }
 
 /* ---- cells --------------------------------------------------------------- */
@@ -71,8 +78,16 @@ static cell fragmentation_cell(const view *v)
     return c;
 }
 
+/* What the pool does not have. */
+static cell no_cell(void)
+{
+    return (cell){"-"};
+}
+
 static cell split_cell(const view *v)
 {
+    if (kind_of(v) != MS_POOL_TORCH)
+        return no_cell();
     return size_cell(peak(v, MS_TORCH_INACTIVE_SPLIT_BYTES));
 }
 
@@ -86,6 +101,24 @@ static cell allocated_now_cell(const view *v)
 {
     return size_cell(
         v->stats.of[MS_TORCH_ALLOCATED_BYTES][MS_TORCH_ALL].current);
+}
+
+static cell touched_cell(const view *v)
+{
+    return kind_of(v) != MS_POOL_TORCH ? size_cell(v->told.touched_bytes)
+                                       : no_cell();
+}
+
+static cell copies_cell(const view *v)
+{
+    return kind_of(v) == MS_POOL_CONTIGUOUS ? count_cell(v->told.copies)
+                                            : no_cell();
+}
+
+static cell moved_cell(const view *v)
+{
+    return kind_of(v) == MS_POOL_CONTIGUOUS ? size_cell(v->told.moved_bytes)
+                                            : no_cell();
 }
 
 static cell device_allocs_cell(const view *v)
@@ -108,23 +141,31 @@ static cell ooms_cell(const view *v)
     return count_cell(v->stats.ooms);
 }
 
+#define TORCH (1u << MS_POOL_TORCH)
+#define CONTIGUOUS (1u << MS_POOL_CONTIGUOUS)
+#define EVERY 0xffu
+
 static const struct {
     const char *label;
     cell (*make)(const view *v);
     bool strong;
+    uint8_t of; /* shown where a pool is of one of these, a bit each */
 } rows[] = {
-    {"peak allocated", allocated_cell, false},
-    {"peak requested", requested_cell, false},
-    {"peak active", active_cell, false},
-    {"peak reserved", reserved_cell, true},
-    {"fragmentation", fragmentation_cell, false},
-    {"peak in split blocks", split_cell, false},
-    {"allocated at the end", allocated_now_cell, false},
-    {"reserved at the end", reserved_now_cell, false},
-    {"cudaMalloc and maps", device_allocs_cell, false},
-    {"cudaFree and unmaps", device_frees_cell, false},
-    {"retries", retries_cell, false},
-    {"out of memory", ooms_cell, false},
+    {"peak allocated", allocated_cell, false, EVERY},
+    {"peak requested", requested_cell, false, EVERY},
+    {"peak active", active_cell, false, EVERY},
+    {"peak reserved", reserved_cell, true, EVERY},
+    {"used up to", touched_cell, false, EVERY & ~TORCH},
+    {"fragmentation", fragmentation_cell, false, EVERY},
+    {"peak in split blocks", split_cell, false, TORCH},
+    {"allocated at the end", allocated_now_cell, false, EVERY},
+    {"reserved at the end", reserved_now_cell, false, EVERY},
+    {"cudaMalloc and maps", device_allocs_cell, false, EVERY},
+    {"cudaFree and unmaps", device_frees_cell, false, EVERY},
+    {"retries", retries_cell, false, EVERY},
+    {"copies to defragment", copies_cell, false, CONTIGUOUS},
+    {"bytes that they move", moved_cell, false, CONTIGUOUS},
+    {"out of memory", ooms_cell, false, EVERY},
 };
 
 /* ---- lines --------------------------------------------------------------- */
@@ -132,7 +173,12 @@ static const struct {
 static void put_table(const view *views, uint32_t n, const ms_style *style,
                       ms_text *text)
 {
+    uint32_t kinds = 0;
+    for (uint32_t i = 0; i < n; i++)
+        kinds |= 1u << kind_of(&views[i]);
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        if ((rows[r].of & kinds) == 0)
+            continue;
         ms_text_add(text, "%s%-*s", rows[r].strong ? style->strong : "",
                     (int)LABEL_COLUMNS, rows[r].label);
         for (uint32_t i = 0; i < n; i++)
@@ -162,21 +208,26 @@ static void put_columns(const view *views, uint32_t n, ms_text *text)
 static void put_head(const ms_alloc_run *run, const ms_style *style,
                      ms_text *text)
 {
-    const ms_alloc_pool *first = &run->pools[0];
+    const ms_alloc_pool *first = &run->pools[0], *torch = NULL;
     const ms_allocplay *play = &first->follow.play;
     char safe[256];
+    for (uint32_t i = run->n_pools; i-- > 0;)
+        if (run->pools[i].as.heap.kind == MS_POOL_TORCH)
+            torch = &run->pools[i];
     ms_text_add(text, "%s%s: %s operations, %s allocations%s\n", style->strong,
                 ms_screen_safe(run->source.name, safe, sizeof safe),
                 ms_quantity_count(play->n_ops).s,
                 ms_quantity_count(play->n_allocs).s, style->plain);
-    ms_text_add(text, "PyTorch %s, device %s%s",
-                ms_torch_versions[first->setup.version],
-                ms_quantity_size(first->setup.total_bytes).s,
+    if (torch != NULL)
+        ms_text_add(text, "PyTorch %s, ",
+                    ms_torch_versions[torch->setup.torch.version]);
+    ms_text_add(text, "device %s%s",
+                ms_quantity_size(first->setup.torch.total_bytes).s,
                 run->device_known ? "" : " (" MS_DEFAULT_DEVICE ")");
     if (run->source.is_pickle)
         ms_text_add(text, ", snapshot of device %u",
                     run->source.recording.device);
-    if (run->head.conf[0] != '\0')
+    if (torch != NULL && run->head.conf[0] != '\0')
         ms_text_add(text, ", %s",
                     ms_screen_safe(run->head.conf, safe, sizeof safe));
     ms_text_add(text, "\n");
@@ -235,6 +286,31 @@ static void put_steps(const ms_alloc_leaks *leaks, ms_text *text)
                                                 : "told by resets of peaks");
 }
 
+/* Segments that are there at the start were made by the allocator that was
+ * recorded: the options of others do not reach what is held in them. */
+static void put_start(const ms_alloc_run *run, ms_text *text)
+{
+    ms_alloc_held held = ms_alloc_data_held(run);
+    bool other = false;
+    for (uint32_t i = 0; i < run->n_pools; i++)
+        other |= !run->pools[i].follow.given &&
+                 run->pools[i].setup.heap.kind == MS_POOL_TORCH;
+    if (!other || held.blocks == 0)
+        return;
+    ms_text words = {.arena = text->arena};
+    ms_text_add(&words, "%s in %s block%s ", ms_quantity_size(held.bytes).s,
+                ms_quantity_count(held.blocks).s, held.blocks == 1 ? "" : "s");
+    if (run->anew)
+        ms_text_add(&words, "allocated anew, in the order of addresses, where "
+                            "options differ from the recorded ones");
+    else
+        ms_text_add(&words,
+                    "stay in the segments that were recorded (%s), which other "
+                    "options do not reach; --anew allocates them again",
+                    ms_quantity_size(held.reserved_bytes).s);
+    ms_tell_words("held at the start:", START_INDENT, &words, text);
+}
+
 static void put_leak(const ms_alloc_run *run, uint32_t g, ms_text *text)
 {
     const ms_alloc_leaks *leaks = run->leaks;
@@ -290,6 +366,7 @@ void ms_alloc_text_write(const ms_alloc_run *run, const ms_style *style,
     for (uint32_t i = 0; i < run->n_pools; i++) {
         views[i].pool = &run->pools[i];
         ms_torchview_stats(run->pools[i].follow.play.pool, &views[i].stats);
+        ms_pool_tell(run->pools[i].follow.play.pool, &views[i].told);
     }
     put_head(run, style, text);
     put_columns(views, run->n_pools, text);
@@ -299,6 +376,7 @@ void ms_alloc_text_write(const ms_alloc_run *run, const ms_style *style,
         put_oom(run, &views[i], i + 1, text);
     for (uint32_t i = 0; i < run->n_pools; i++)
         put_recorded(run, &views[i], style, text);
+    put_start(run, text);
     if (run->leaks != NULL)
         put_leaks(run, style, text);
 }

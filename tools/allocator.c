@@ -3,6 +3,7 @@
 
 #include "tools/tools.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,34 @@ static int find_word(const char *const *words, int n, const char *word,
         if (strlen(words[i]) == length && memcmp(words[i], word, length) == 0)
             return i;
     return -1;
+}
+
+/* "exact, torch, ..." */
+static void list_kinds(char words[80])
+{
+    size_t length = (size_t)snprintf(words, 80, "there are exact");
+    for (uint32_t i = 0; i <= MS_POOL_N_TYPES; i++)
+        length += (size_t)snprintf(words + length, 80 - length, ", %s",
+                                   ms_pool_types[i]);
+}
+
+static ms_err fail_kind(const char *spec, size_t length, ms_fault *fault)
+{
+    char words[80], hint[160];
+    list_kinds(words);
+    snprintf(hint, sizeof hint, "%s (memsim help traces)", words);
+    return fail_word("unknown allocator", spec, length, hint, fault);
+}
+
+static ms_err read_va(ms_allocator *pool, const char *value, size_t length,
+                      ms_fault *fault)
+{
+    pool->policy =
+        find_word(ms_torch_policies, MS_TORCH_N_POLICIES, value, length);
+    return pool->policy >= 0
+               ? MS_OK
+               : fail_word("va: expected down, bump or firstfit, not", value,
+                           length, NULL, fault);
 }
 
 static ms_err read_fraction(ms_allocator *pool, const char *value,
@@ -61,18 +90,56 @@ static ms_err read_part(ms_allocator *pool, ms_text *conf, const char *part,
                                value, rest, NULL, fault);
     }
     if (key == 2 && memcmp(part, "va", 2) == 0) {
-        pool->policy =
-            find_word(ms_torch_policies, MS_TORCH_N_POLICIES, value, rest);
-        return pool->policy >= 0
-                   ? MS_OK
-                   : fail_word("va: expected down, bump or firstfit, not",
-                               value, rest, NULL, fault);
+        return read_va(pool, value, rest, fault);
     }
     if (key == 8 && memcmp(part, "fraction", 8) == 0)
         return read_fraction(pool, value, rest, fault);
     ms_text_add(conf, "%s%.*s:%.*s", conf->length > 0 ? "," : "", (int)key,
                 part, (int)rest, value);
     return MS_OK;
+}
+
+static ms_err read_order(ms_allocator *pool, const char *value, ms_fault *fault)
+{
+    uint32_t order = 0;
+    while (order < MS_PLACEMENT_N_RULES &&
+           strcmp(value, ms_placement_rows[order].name) != 0)
+        order++;
+    pool->heap.order = (uint8_t)order;
+    if (order < MS_PLACEMENT_N_RULES || strcmp(value, "best") == 0)
+        return MS_OK;
+    return ms_fail(
+        fault, MS_EUSAGE, WHERE,
+        strcmp(value, "exact") == 0
+            ? "order=best; memsim alloc takes order=exact"
+            : "\"memsim help traces\" has them",
+        strcmp(value, "exact") == 0
+            ? "a step is not searched for its lowest plan (\"%.80s\")"
+            : "unknown order \"%.80s\"",
+        value);
+}
+
+/* One "key=value" of another kind than torch. */
+static ms_err read_heap_part(ms_allocator *pool, const char *part,
+                             size_t length, ms_arena *arena, ms_fault *fault)
+{
+    char *name = ms_arena_text(arena, part, length);
+    if (name == NULL)
+        return ms_fail_nomem(fault);
+    char *value = strchr(name, '=');
+    if (value == NULL)
+        return fail_word("expected option=value, not", part, length, NULL,
+                         fault);
+    *value++ = '\0';
+    if (pool->heap.kind == MS_POOL_ARENA) {
+        if (strcmp(name, "order") == 0)
+            return read_order(pool, value, fault);
+        return fail_word("arena of a step has order=, not", part, length, NULL,
+                         fault);
+    }
+    if (pool->heap.kind == MS_POOL_BFC && strcmp(name, "va") == 0)
+        return read_va(pool, value, strlen(value), fault);
+    return ms_poolconf_set(&pool->heap, name, value, WHERE, fault);
 }
 
 /* Parts end at commas, but not inside [ ]. */
@@ -86,10 +153,10 @@ ms_err ms_allocator_read(const char *spec, ms_arena *arena, ms_allocator *pool,
     pool->exact = strcmp(spec, "exact") == 0;
     if (pool->exact)
         return MS_OK;
-    if (find_word((const char *const[]){"torch"}, 1, spec, at) != 0)
-        return fail_word("unknown allocator", spec, at,
-                         "\"memsim help traces\" tells of those there are",
-                         fault);
+    int kind = find_word(ms_pool_types, MS_POOL_N_TYPES + 1, spec, at);
+    if (kind < 0)
+        return fail_kind(spec, at, fault);
+    pool->heap.kind = (uint8_t)kind;
     while (spec[at] == ',') {
         size_t begin = ++at;
         for (int depth = 0; spec[at] != '\0'; at++) {
@@ -97,12 +164,18 @@ ms_err ms_allocator_read(const char *spec, ms_arena *arena, ms_allocator *pool,
                 break;
             depth += (spec[at] == '[') - (spec[at] == ']');
         }
-        MS_TRY(read_part(pool, &conf, spec + begin, at - begin, fault));
+        if (kind == MS_POOL_TORCH)
+            MS_TRY(read_part(pool, &conf, spec + begin, at - begin, fault));
+        else
+            MS_TRY(
+                read_heap_part(pool, spec + begin, at - begin, arena, fault));
     }
     if (conf.failed)
         return ms_fail_nomem(fault);
     if (conf.length > 0)
         pool->conf = conf.bytes;
+    if (kind != MS_POOL_TORCH)
+        pool->fraction = pool->heap.fraction;
     return MS_OK;
 }
 
@@ -111,7 +184,8 @@ ms_err ms_allocator_setup(const ms_allocator *allocator,
                           ms_fault *fault)
 {
     ms_torch_setup *torch = &setup->torch;
-    *setup = (ms_pooled_setup){.fraction = allocator->fraction};
+    *setup = (ms_pooled_setup){.fraction = allocator->fraction,
+                               .heap = allocator->heap};
     ms_torch_setup_init(torch, 0);
     torch->version = allocator->version >= 0
                          ? (ms_torch_version)allocator->version

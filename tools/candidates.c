@@ -224,6 +224,16 @@ static void offer_devices(const typing *t)
     }
 }
 
+static void offer_allocators(const typing *t)
+{
+    static const char *const words[MS_POOL_N_TYPES + 1] = {
+        "PyTorch's caching allocator", "TensorFlow's allocator",
+        "powers of two, halved and joined",
+        "DeepSpeed's buffer that is defragmented", "planned ahead"};
+    for (uint32_t i = 0; i <= MS_POOL_N_TYPES; i++)
+        offer(t, ms_pool_types[i], "", words[i]);
+}
+
 /* The last of "a,b" or "a;b". */
 static typing behind_list(const typing *t)
 {
@@ -232,6 +242,15 @@ static typing behind_list(const typing *t)
     while (last > 0 && strchr(",;", typed[last - 1]) == NULL)
         last--;
     return behind(t, last);
+}
+
+/* The last of "a;b". */
+static void offer_pools(const typing *t)
+{
+    const char *last = strrchr(t->word + t->head, ';');
+    const typing value =
+        behind(t, last == NULL ? 0 : (size_t)(last + 1 - t->word) - t->head);
+    offer_allocators(&value);
 }
 
 /* What a grid can vary: keys of --set, "training." left out or not, and what
@@ -244,7 +263,10 @@ static void offer_grid(const typing *t)
     } others[] = {{"policy", "memory policies", offer_spec},
                   {"device", "devices", offer_devices},
                   {"gpus", "GPUs of the job", NULL},
-                  {"memory", "capacity instead of the device's", NULL}};
+                  {"memory", "capacity instead of the device's", NULL},
+                  {"allocator", "memory pools", offer_allocators},
+                  {"steps", "steps through the pool", NULL},
+                  {"lengths", "sequence lengths, one per step", NULL}};
     const char *typed = t->word + t->head;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         size_t length = strlen(others[i].key);
@@ -303,11 +325,6 @@ static void offer_shells(const typing *t)
         offer(t, ms_completion_shell(i), "", "");
 }
 
-static void offer_allocators(const typing *t)
-{
-    offer(t, "torch", "", "PyTorch's caching allocator");
-}
-
 /* What is offered for the name that stands for a value in the help. */
 static const struct {
     const char *name;
@@ -326,6 +343,7 @@ static const struct {
     {"SHELL", offer_shells},
     {"TRACE", offer_any_file},
     {"ALLOCATOR", offer_allocators},
+    {"ALLOCATORS", offer_pools},
 };
 
 /* One of "NAME|FILE", "[TOPIC]", "RESULT...". */

@@ -3,6 +3,7 @@
  * that the others are held against. */
 
 #include "tools/compare.h"
+#include "tools/figures.h"
 
 #include <string.h>
 
@@ -134,6 +135,29 @@ static bool is_timeline(const outputs *out)
     return kind != NULL && strcmp(kind, "timeline") == 0;
 }
 
+static bool is_address(const outputs *out)
+{
+    return ms_figures_is_address(out->figure.kind);
+}
+
+static ms_err check_figure(const ms_comparison *c, const outputs *out,
+                           ms_fault *fault)
+{
+    uint32_t most = is_timeline(out)  ? MS_TOTALS_MOST
+                    : is_address(out) ? MS_ADDRESS_MOST
+                                      : c->n;
+    if (c->n > most)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "leave some out, or draw --figure bars",
+                       "figure %s is of up to %u variants; there are %u",
+                       out->figure.kind, most, c->n);
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->variants[i].file == NULL)
+            MS_TRY(
+                ms_figures_check(out->figure.kind, &c->variants[i].job, fault));
+    return MS_OK;
+}
+
 static ms_err read_outputs(const ms_hall *hall, const ms_comparison *c,
                            outputs *out, ms_fault *fault)
 {
@@ -149,12 +173,7 @@ static ms_err read_outputs(const ms_hall *hall, const ms_comparison *c,
         return ms_fail(fault, MS_EUSAGE, NULL,
                        "ask for one of --json and a file named -",
                        "standard output can carry one result only");
-    if (is_timeline(out) && c->n > MS_TOTALS_MOST)
-        return ms_fail(fault, MS_EUSAGE, NULL,
-                       "leave some out, or draw --figure bars",
-                       "figure timeline is of up to %u variants; there are %u",
-                       MS_TOTALS_MOST, c->n);
-    return MS_OK;
+    return check_figure(c, out, fault);
 }
 
 /* No operand may be overwritten, model or result. */
@@ -223,7 +242,8 @@ static ms_err write_figure(const ms_hall *hall, const ms_comparison *c,
 static uint32_t needs_of(const outputs *out)
 {
     return (out->json ? MS_VARIANTS_JSON : 0u) |
-           (is_timeline(out) ? MS_VARIANTS_TIMELINE : 0u);
+           (is_timeline(out) || is_address(out) ? MS_VARIANTS_TIMELINE : 0u) |
+           (is_address(out) ? MS_VARIANTS_ADDRESSES : 0u);
 }
 
 static ms_err compare(const ms_hall *hall, ms_points *points, ms_comparison *c,

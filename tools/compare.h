@@ -8,6 +8,7 @@
  *     variants_read.c    results to variants
  *     compare.c          the command, and what is compared, as a table
  *     compare_text.c     side by side, for people
+ *     compare_pools.c    which allocator helps
  *     compare_tensors.c  of two, what --explain tells
  *     compare_data.c     JSON and CSV
  *     compare_figure.c   bars, pareto, timeline; those of memsim plot, too
@@ -19,10 +20,15 @@
 #include "tools/explain.h"
 #include "tools/points.h"
 
+#define MS_VARIANTS_MOST 40u
+
 /* What is told of a variant is any bytes. */
 typedef struct ms_variant {
     const char *name;   /* what varies: "batch=8", "checkpoint:sqrt, batch=8" */
     const char *policy; /* canonical spelling */
+    const char *allocator; /* "exact", "torch,max_split_size_mb:128" */
+    const char *beside;    /* what else varies: variants for which it is the
+                              same differ in their pools */
     const char *refused; /* why there are no numbers; NULL: there are.  Then: */
     const char *setup;   /* "batch 8 x 1024 tokens, bf16-mixed, adamw" */
     const char *device;  /* "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for ..." */
@@ -78,16 +84,15 @@ const ms_rank_report *ms_compare_rank(const ms_variant *variant);
 
 /* ---- variants.c ---------------------------------------------------------- */
 
-#define MS_VARIANTS_MOST 40u
-
 /* What the command line names, with names and jobs.  points must be open, and
  * holds what the variants share: close them before it. */
 ms_err ms_variants_read(const ms_hall *hall, ms_points *points,
                         ms_comparison *comparison, ms_fault *fault);
 /* What is needed of each besides its report. */
 enum {
-    MS_VARIANTS_JSON = 1u,    /* ms_variant.json */
-    MS_VARIANTS_TIMELINE = 2u /* record.ranks */
+    MS_VARIANTS_JSON = 1u,     /* ms_variant.json */
+    MS_VARIANTS_TIMELINE = 2u, /* record.ranks */
+    MS_VARIANTS_ADDRESSES = 4u /* record.addresses of those with a pool */
 };
 /* Simulates them.  What is said of a variant's job
  * refuses that variant alone, unless all are: then the first's fault. */
@@ -121,6 +126,36 @@ void ms_compare_text_write(const ms_comparison *comparison,
 /* "-1.00 GiB", or with the sign given. */
 ms_label ms_compare_text_signed(bool negative, const char *sign, ms_label size);
 
+/* ---- compare_pools.c ----------------------------------------------------- */
+
+/* What a real pool makes of a variant; "-" where it is exact. */
+typedef struct ms_compare_pool_row {
+    const char *label;
+    ms_label (*cell)(const ms_pooled *pooled, const ms_pooled_rank *rank);
+} ms_compare_pool_row;
+extern const ms_compare_pool_row ms_compare_pools_rows[];
+extern const uint32_t ms_compare_pools_n_rows;
+/* Of the rank with the highest peak, or NULL: the pool is exact. */
+const ms_pooled_rank *ms_compare_pools_rank(const ms_variant *variant);
+/* What was reserved in a step, from 1; 0: there is none. */
+uint64_t ms_compare_pools_step(const ms_variant *variant, uint32_t step);
+/* "2: 1024", or "2:" where variants have lengths of their own. */
+ms_label ms_compare_pools_label(const ms_comparison *comparison, uint32_t step);
+/* How many steps are told one by one; 0: they are all alike. */
+uint32_t ms_compare_pools_steps(const ms_comparison *comparison);
+
+/* Variants that differ in their pools alone: which of them helps? */
+typedef struct ms_compare_pool_group {
+    uint32_t n, first, best; /* members; the first with a pool, the one that
+                                reserves least, out of memory last */
+    uint32_t of[MS_VARIANTS_MOST];
+} ms_compare_pool_group;
+/* The group that begins with this variant; false: it begins none. */
+bool ms_compare_pools_group(const ms_comparison *comparison, uint32_t variant,
+                            ms_compare_pool_group *group);
+/* A sentence of each group. */
+void ms_compare_pools_write(const ms_comparison *comparison, ms_text *text);
+
 /* ---- compare_tensors.c --------------------------------------------------- */
 
 void ms_compare_tensors_write(const ms_comparison *comparison,
@@ -133,8 +168,8 @@ void ms_compare_data_csv(const ms_comparison *comparison, ms_text *text);
 
 /* ---- compare_figure.c ---------------------------------------------------- */
 
-/* kind: "bars" (NULL, too), "pareto" or "timeline".  The subtitle is made here,
- * the title where there is none. */
+/* kind: "bars" (NULL, too), "pareto", "timeline" or "address".  The subtitle is
+ * made here, the title where there is none. */
 ms_err ms_compare_figure_draw(const ms_comparison *comparison, const char *kind,
                               const ms_drawing *drawing, ms_fault *fault);
 

@@ -7,6 +7,25 @@
 
 /* ---- CSV ----------------------------------------------------------------- */
 
+/* Of a real pool, last in a row. */
+#define POOL(key, field)                                                       \
+    {                                                                          \
+        key, offsetof(ms_pooled_rank, field)                                   \
+    }
+static const struct {
+    const char *key;
+    size_t offset; /* of a uint64_t */
+} pool_columns[] = {
+    POOL("reserved_most_bytes", reserved_most_bytes),
+    POOL("segments", segments),
+    POOL("idle_bytes", at_peak.idle_bytes),
+    POOL("largest_idle_bytes", at_peak.largest_idle_bytes),
+    POOL("next_request_bytes", at_peak.next_bytes),
+    POOL("usable_bytes", at_peak.usable_bytes),
+    POOL("retries", retries),
+};
+#define N_POOL_COLUMNS (sizeof pool_columns / sizeof pool_columns[0])
+
 /* What names a variant; refused or not. */
 static void csv_names(const ms_variant *variant, uint32_t number, ms_text *text)
 {
@@ -30,7 +49,10 @@ static void csv_header(ms_text *text)
                       "parameters,capacity_bytes,headroom_bytes,phase,");
     for (uint32_t row = 0; row < ms_compare_n_rows; row++)
         ms_text_add(text, "%s,", ms_compare_rows[row].key);
-    ms_text_add(text, "host_peak_bytes,tokens_per_second\n");
+    ms_text_add(text, "host_peak_bytes,tokens_per_second,allocator");
+    for (size_t i = 0; i < N_POOL_COLUMNS; i++)
+        ms_text_add(text, ",%s", pool_columns[i].key);
+    ms_text_add(text, ",out_of_memory_step\n");
 }
 
 /* What lies beside the table, of the report and its peak. */
@@ -48,6 +70,24 @@ static void csv_verdict(const ms_variant *variant, ms_text *text)
                 peak->allocated_bytes == 0 ? "" : ms_names_phase[peak->phase]);
 }
 
+static void csv_pool(const ms_variant *variant, ms_text *text)
+{
+    const ms_pooled_rank *rank = ms_compare_pools_rank(variant);
+    const ms_pooled *pooled = variant->record.report.pooled;
+    uint64_t value;
+    for (size_t i = 0; i < N_POOL_COLUMNS; i++) {
+        ms_text_add(text, ",");
+        if (rank == NULL)
+            continue;
+        memcpy(&value, (const char *)rank + pool_columns[i].offset,
+               sizeof value);
+        ms_text_u64(text, value);
+    }
+    ms_text_add(text, ",");
+    if (rank != NULL && pooled->oom)
+        ms_text_u64(text, pooled->lack.step);
+}
+
 static void csv_numbers(const ms_variant *variant, ms_text *text)
 {
     const ms_report *report = &variant->record.report;
@@ -60,13 +100,20 @@ static void csv_numbers(const ms_variant *variant, ms_text *text)
     ms_text_add(text, ",");
     if (report->tokens_per_second >= 0)
         ms_text_double(text, report->tokens_per_second);
+    ms_text_add(text, ",");
+    ms_table_field(text, variant->allocator);
+    csv_pool(variant, text);
 }
 
 /* As many fields as any other row has. */
-static void csv_nothing(ms_text *text)
+static void csv_nothing(const ms_variant *variant, ms_text *text)
 {
     ms_text_add(text, ",,,,,,,");
     for (uint32_t row = 0; row < ms_compare_n_rows; row++)
+        ms_text_add(text, ",");
+    ms_text_add(text, ","); /* then the pool */
+    ms_table_field(text, variant->allocator != NULL ? variant->allocator : "");
+    for (size_t i = 0; i <= N_POOL_COLUMNS; i++)
         ms_text_add(text, ",");
 }
 
@@ -79,7 +126,7 @@ void ms_compare_data_csv(const ms_comparison *comparison, ms_text *text)
         if (variant->refused == NULL)
             csv_numbers(variant, text);
         else
-            csv_nothing(text);
+            csv_nothing(variant, text);
         ms_text_add(text, "\n");
     }
 }
@@ -175,6 +222,25 @@ static void json_variant(const ms_variant *variant, ms_text *text)
     ms_text_add(text, "}");
 }
 
+/* Which pool helps, of variants that differ in theirs alone. */
+static void json_pools(const ms_comparison *comparison, ms_text *text)
+{
+    ms_compare_pool_group group;
+    const char *between = "";
+    ms_text_add(text, ", \"pools\": [");
+    for (uint32_t i = 0; i < comparison->n; i++) {
+        if (!ms_compare_pools_group(comparison, i, &group))
+            continue;
+        ms_text_add(text, "%s{\"against\": %u, \"best\": %u, \"variants\": [",
+                    between, group.first + 1, group.best + 1);
+        for (uint32_t k = 0; k < group.n; k++)
+            ms_text_add(text, "%s%u", k > 0 ? ", " : "", group.of[k] + 1);
+        ms_text_add(text, "]}");
+        between = ", ";
+    }
+    ms_text_add(text, "]");
+}
+
 static void json_variants(const ms_comparison *comparison, ms_text *text)
 {
     ms_text_add(text, ", \"names\": [");
@@ -208,7 +274,9 @@ void ms_compare_data_json(const ms_comparison *comparison, ms_text *text)
         json_difference(comparison, i, text);
         between = ", ";
     }
-    ms_text_add(text, "], \"explain\": ");
+    ms_text_add(text, "]");
+    json_pools(comparison, text);
+    ms_text_add(text, ", \"explain\": ");
     json_explain(comparison, text);
     ms_text_add(text, "}\n");
 }

@@ -233,6 +233,27 @@ static ms_err draw_timeline(const panel *p, const ms_drawing *drawing,
     return ms_figure_totals(runs, names, n, drawing, fault);
 }
 
+/* ---- address ------------------------------------------------------------- */
+
+static ms_err draw_address(const panel *p, const ms_drawing *drawing,
+                           ms_fault *fault)
+{
+    const ms_tiles **maps =
+        ms_arena_take(p->arena, p->c->n, sizeof(const ms_tiles *));
+    const char **names = ms_arena_take(p->arena, p->c->n, sizeof *names);
+    uint32_t n = 0;
+    if (maps == NULL || names == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < p->c->n; i++) {
+        if (p->c->variants[i].refused != NULL)
+            continue;
+        MS_TRY(ms_addresses_check(&p->c->variants[i].record, fault));
+        maps[n] = p->c->variants[i].record.addresses;
+        names[n++] = p->c->variants[i].name;
+    }
+    return ms_figure_address(maps, names, n, drawing, fault);
+}
+
 /* ---- which --------------------------------------------------------------- */
 
 static const struct {
@@ -243,6 +264,7 @@ static const struct {
     {"bars", "What the peak is made of", true, draw_bars},
     {"pareto", "Memory\u2013time trade-off", false, draw_pareto},
     {"timeline", "Memory over the step", false, draw_timeline},
+    {"address", "Where blocks lie over the step", false, draw_address},
 };
 
 ms_err ms_compare_figure_draw(const ms_comparison *comparison, const char *kind,

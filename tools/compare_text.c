@@ -414,6 +414,52 @@ static bool is_total(uint32_t row)
     return row == MS_COMPARE_PEAK || row == MS_COMPARE_STEP;
 }
 
+/* ---- pools --------------------------------------------------------------- */
+
+static ms_label pool_cell(const ms_comparison *c, uint32_t variant,
+                          uint32_t row)
+{
+    const ms_pooled_rank *rank = ms_compare_pools_rank(&c->variants[variant]);
+    return rank == NULL ? (ms_label){"-"}
+                        : ms_compare_pools_rows[row].cell(
+                              c->variants[variant].record.report.pooled, rank);
+}
+
+/* The steps that are one by one, from 1. */
+static ms_label step_cell(const ms_comparison *c, uint32_t variant,
+                          uint32_t step)
+{
+    uint64_t bytes = ms_compare_pools_step(&c->variants[variant], step);
+    return bytes == 0 ? (ms_label){"-"} : ms_quantity_size(bytes);
+}
+
+static bool tells(const block *b, cell_of *cell, uint32_t row)
+{
+    for (uint32_t i = b->from; i < b->to; i++)
+        if (b->c->variants[i].refused == NULL &&
+            strcmp(cell(b->c, i, row).s, "-") != 0)
+            return true;
+    return false;
+}
+
+static void put_pools(const block *b, ms_text *text)
+{
+    uint32_t steps = ms_compare_pools_steps(b->c);
+    bool any = false;
+    for (uint32_t row = 0; row < ms_compare_pools_n_rows; row++) {
+        if (!tells(b, pool_cell, row))
+            continue;
+        ms_text_add(text, any ? "" : "\npool:\n");
+        any = true;
+        put_row(b, ms_compare_pools_rows[row].label, pool_cell, row, text);
+    }
+    for (uint32_t step = 1; any && step <= steps; step++) {
+        if (step == 1)
+            ms_text_add(text, "\nreserved, step by step:\n");
+        put_row(b, ms_compare_pools_label(b->c, step).s, step_cell, step, text);
+    }
+}
+
 /* ---- the table ----------------------------------------------------------- */
 
 /* What ends the times, and begins what links move, if there is any. */
@@ -459,8 +505,10 @@ static void put_values(const block *b, ms_text *text)
     for (uint32_t row = 0; row < MS_COMPARE_IN_TIME; row++) {
         if (row == MS_COMPARE_HELD)
             ms_text_add(text, "\nat the peak:\n");
-        if (row == MS_COMPARE_STEP)
+        if (row == MS_COMPARE_STEP) {
+            put_pools(b, text);
             ms_text_add(text, "\n");
+        }
         if (row == MS_COMPARE_MOVED)
             put_tail(b, text);
         if (!is_total(row) && !counts(b, row, false))
@@ -534,4 +582,5 @@ void ms_compare_text_write(const ms_comparison *c, const ms_style *style,
     }
     if (c->explain)
         ms_compare_tensors_write(c, style, text);
+    ms_compare_pools_write(c, text);
 }

@@ -19,6 +19,7 @@ typedef struct explain {
     uint32_t n_groups;
     ms_remedy *remedies;
     uint32_t n_remedies;
+    ms_pooltries tries;
 } explain;
 
 /* ---- from the job to groups ---------------------------------------------- */
@@ -115,6 +116,15 @@ static void alive_line(const explain *x, ms_text *text)
     ms_text_add(text, "%s", x->style->plain);
 }
 
+static void pool_line(const explain *x, ms_text *text)
+{
+    ms_text words = {.arena = text->arena};
+    if (x->result.report.pooled == NULL)
+        return;
+    ms_pooltries_put(&x->tries, &x->result.report, &words);
+    ms_tell_words("pool:", MS_TELL_INDENT, &words, text);
+}
+
 static void put_remedies(const explain *x, uint32_t g, ms_text *words)
 {
     const char *before = "; less with ";
@@ -159,6 +169,7 @@ static void write_text(const explain *x, ms_text *text)
     model_lines(x, text);
     at_line(x, text);
     alive_line(x, text);
+    pool_line(x, text);
     ms_text_add(text, "\n");
     for (uint32_t g = 0; g < x->n_groups && g < x->top; g++)
         put_group(x, g, text);
@@ -207,7 +218,10 @@ static void write_json(const explain *x, ms_text *text)
         ms_text_add(text, "%s", g > 0 ? ", " : "");
         json_group(x, g, text);
     }
-    ms_text_add(text, "]}\n");
+    ms_text_add(text, "]");
+    if (x->result.report.pooled != NULL)
+        ms_pooltries_json(&x->tries, text);
+    ms_text_add(text, "}\n");
 }
 
 /* ---- the command --------------------------------------------------------- */
@@ -228,6 +242,8 @@ ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault)
         return ms_fail_nomem(fault);
     MS_TRY(ms_pipeline_run(&x.job, hall->keep, hall->trial, &x.result, fault));
     MS_TRY(look(&x, fault));
+    MS_TRY(ms_pooltries_find(&(ms_pooltries_task){&x.job, &x.result},
+                             hall->keep, &x.tries, fault));
     (ms_options_value(arguments, MS_OPTION_JSON) != NULL
          ? write_json
          : write_text)(&x, &text);

@@ -31,6 +31,14 @@ static ms_err draw_ranks(const ms_record *run, const ms_drawing *drawing,
     return ms_figure_ranks(&run->report, run->data_ranks, drawing, fault);
 }
 
+static ms_err draw_address(const ms_record *run, const ms_drawing *drawing,
+                           ms_fault *fault)
+{
+    MS_TRY(ms_addresses_check(run, fault));
+    const ms_tiles *map = run->addresses;
+    return ms_figure_address(&map, NULL, 1, drawing, fault);
+}
+
 /* ---- as one of several --------------------------------------------------- */
 
 ms_bar ms_figures_bar(const ms_record *run, const char *name)
@@ -103,9 +111,24 @@ const ms_figures_kind ms_figures_kinds[] = {
     {"timeline", false, draw_timeline}, {"gantt", true, draw_gantt},
     {"layers", true, draw_layers},      {"ranks", true, draw_ranks},
     {"bars", false, draw_bars},         {"pareto", false, draw_pareto},
+    {"address", false, draw_address},
 };
 const uint32_t ms_figures_n_kinds =
     sizeof ms_figures_kinds / sizeof ms_figures_kinds[0];
+
+bool ms_figures_is_address(const char *kind)
+{
+    return kind != NULL && strcmp(kind, "address") == 0;
+}
+
+ms_err ms_figures_check(const char *kind, const ms_job *job, ms_fault *fault)
+{
+    if (!ms_figures_is_address(kind) || job->allocator != NULL)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, NULL, "add --allocator torch",
+                   "figure address is of a memory pool; the exact one has no "
+                   "addresses");
+}
 
 const ms_figures_kind *ms_figures_find(const char *name)
 {

@@ -16,6 +16,10 @@ typedef struct ms_figures_kind {
 extern const ms_figures_kind ms_figures_kinds[];
 extern const uint32_t ms_figures_n_kinds;
 
+/* Does the kind show where the blocks of a pool lie?  NULL: no. */
+bool ms_figures_is_address(const char *kind);
+/* MS_EUSAGE for a kind (NULL: none) that the job has nothing for. */
+ms_err ms_figures_check(const char *kind, const ms_job *job, ms_fault *fault);
 /* Of the name; NULL: the first. */
 const ms_figures_kind *ms_figures_find(const char *name);
 /* MS_EINPUT for a result that was saved without what the kind shows. */

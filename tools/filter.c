@@ -5,6 +5,7 @@
  * and keys; a key is an axis of the grid or what all points have.  Where a
  * key's values are no numbers, it stands alone and is compared as a word. */
 
+#include "tools/lengths.h"
 #include "tools/points.h"
 
 #include <inttypes.h>
@@ -126,6 +127,14 @@ static const char *find_common(const reader *r, const char *key)
         return base->gpus == 0
                    ? NULL
                    : ms_arena_format(r->arena, "%" PRIu32, base->gpus);
+    if (strcmp(key, "allocator") == 0)
+        return base->allocator == NULL ? "exact" : base->allocator->spec;
+    if (strcmp(key, "steps") == 0)
+        return base->steps == 0
+                   ? NULL
+                   : ms_arena_format(r->arena, "%" PRIu32, base->steps);
+    if (strcmp(key, "lengths") == 0)
+        return base->lengths == NULL ? NULL : base->lengths->words;
     if (strncmp(key, "model.", 6) == 0)
         return find_override(base, key + 6);
     ms_label label = ms_settings_value(&base->training, strchr(key, '.') + 1);
@@ -137,7 +146,7 @@ static const char *find_common(const reader *r, const char *key)
 static ms_err read_key(const reader *r, size_t at, const char *word,
                        term *factor)
 {
-    char hint[160];
+    char hint[192];
     factor->key = ms_grid_key(word, r->arena);
     if (factor->key == NULL) {
         ms_grid_key_hint(word, hint, sizeof hint);

@@ -57,6 +57,11 @@ static ms_err check_max(const run *r, ms_fault *fault)
     const ms_arguments *arguments = r->hall->arguments;
     bool batch = r->out.max != NULL && strcmp(r->out.max, "batch") == 0;
     const char *field = batch ? "training.batch" : "training.sequence";
+    if (r->out.max != NULL && r->job.lengths != NULL)
+        return ms_fail(fault, MS_EUSAGE, NULL, "leave one of the two out",
+                       "--max %s finds a number that is the same in all "
+                       "steps, --lengths gives each its own",
+                       r->out.max);
     for (uint32_t i = 0; i < arguments->n_given && r->out.max != NULL; i++) {
         const ms_given *given = &arguments->given[i];
         const char *key = given->option->id == MS_OPTION_SETTING

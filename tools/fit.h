@@ -18,6 +18,9 @@
  *     ... fit.best, fit.front ...
  *     ms_fitspace_close(&fit);
  *
+ * With --allocator each replay goes through its pool: what is reserved is that
+ * pool's, never less than what is allocated, of which the bounds are.
+ *
  * A set-up fits when the device holds what it reserves beside the context, and
  * the node what its ranks leave in host memory and on the disk. */
 
@@ -234,14 +237,16 @@ typedef struct ms_fit_reply {
     uint64_t fused_bytes; /* reserved by the chosen one with a fused optimizer;
                              0: none is known */
     bool fused_fits;
+    const char *pool;    /* of the chosen one, in words; NULL: it is exact */
     const char *command; /* to type for the chosen one; NULL: nothing is */
 } ms_fit_reply;
 
-/* A caching allocator wants so much of the capacity, one part in: what is
- * reserved is what is active here. */
+/* A caching allocator wants so much of the capacity, one part in, where it is
+ * not simulated: what is reserved is what is active then. */
 #define MS_FIT_ROOM 20u
 
-extern const char *const ms_fitreply_not_searched[]; /* ended by NULL */
+/* Row i of what is not searched; NULL: no more. */
+const char *ms_fitreply_not_searched(const ms_fit *fit, uint32_t i);
 
 /* Replays what is told besides: the plain set-up, the chosen one without each
  * of its parts. */

@@ -130,9 +130,11 @@ static void put_searched(const ms_fit *fit, ms_text *text)
             ms_text_add(text, ": %u", fit->axes[a].n);
     }
     ms_text_add(text, "}}, \"not_searched\": [");
-    for (uint32_t i = 0; ms_fitreply_not_searched[i] != NULL; i++) {
+    const char *what;
+    for (uint32_t i = 0; (what = ms_fitreply_not_searched(fit, i)) != NULL;
+         i++) {
         ms_text_add(text, "%s", i > 0 ? ", " : "");
-        ms_text_json(text, ms_fitreply_not_searched[i]);
+        ms_text_json(text, what);
     }
     ms_text_add(text, "]");
 }

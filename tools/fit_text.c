@@ -241,6 +241,15 @@ static void fused_line(const ms_fit_reply *reply, ms_text *text)
     ms_tell_words("hint:", LABEL_INDENT, &words, text);
 }
 
+static void pool_line(const ms_fit_reply *reply, ms_text *text)
+{
+    ms_text words = {.arena = text->arena};
+    if (reply->pool == NULL)
+        return;
+    ms_text_add(&words, "%s", reply->pool);
+    ms_tell_words("pool:", LABEL_INDENT, &words, text);
+}
+
 static void best_lines(const ms_fit_reply *reply, const ms_style *style,
                        ms_text *text)
 {
@@ -256,6 +265,7 @@ static void best_lines(const ms_fit_reply *reply, const ms_style *style,
     other_line(reply, "or:", "with 5 % of the memory to spare", reply->roomier,
                text);
     fused_line(reply, text);
+    pool_line(reply, text);
 }
 
 /* "least:    SPEC: 12.24 GiB, which is 4.30 GiB short; 7.38 s a step". */
@@ -398,9 +408,10 @@ static void searched_lines(const ms_fit_reply *reply, const ms_style *style,
               &words);
     ms_text_add(text, "%s", style->faint);
     ms_tell_words("searched:", LABEL_INDENT, &words, text);
-    for (uint32_t i = 0; ms_fitreply_not_searched[i] != NULL; i++)
-        ms_text_add(&rest, "%s%s", i > 0 ? "; " : "",
-                    ms_fitreply_not_searched[i]);
+    const char *what;
+    for (uint32_t i = 0;
+         (what = ms_fitreply_not_searched(reply->fit, i)) != NULL; i++)
+        ms_text_add(&rest, "%s%s", i > 0 ? "; " : "", what);
     ms_tell_words("not:", LABEL_INDENT, &rest, text);
     ms_text_add(text, "%s", style->plain);
 }

@@ -6,15 +6,26 @@
 
 #include <string.h>
 
-const char *const ms_fitreply_not_searched[] = {
+static const char *const not_searched[] = {
     "tensor, pipeline, context and expert parallelism",
     "other precisions, optimizers and kernels (--set)",
     "the buffers of DeepSpeed and Megatron (zero:N,impl=...), groups of ranks",
     "offload to the disk, budgets (swap:auto and its like), unified memory",
-    "segments of unequal length, more than 64 micro-batches but for one per "
-    "sample",
-    "fragmentation: what is reserved is what is active here",
-    NULL};
+    ("segments of unequal length, more than 64 micro-batches but for one per "
+     "sample"),
+};
+#define N_NOT_SEARCHED (sizeof not_searched / sizeof not_searched[0])
+
+const char *ms_fitreply_not_searched(const ms_fit *fit, uint32_t i)
+{
+    if (i < N_NOT_SEARCHED)
+        return not_searched[i];
+    if (i > N_NOT_SEARCHED)
+        return NULL;
+    return fit->job->allocator == NULL
+               ? "fragmentation: what is reserved is what is active here"
+               : "other pools (memsim compare --allocators)";
+}
 
 const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point,
                                ms_arena *arena)
@@ -143,6 +154,32 @@ static ms_err try_fused(ms_fit_reply *reply, ms_fault *fault)
     return err;
 }
 
+/* What the pool makes of the chosen set-up. */
+static ms_err describe_pool(ms_fit_reply *reply, ms_fault *fault)
+{
+    ms_fit *fit = reply->fit;
+    ms_points_seat seat = {0};
+    ms_arena scratch = {0};
+    ms_fault refusal = {.caret = -1};
+    ms_job job = *fit->job;
+    ms_text words = {.arena = fit->arena};
+    ms_result result;
+    if (job.allocator == NULL)
+        return MS_OK;
+    ms_err err = ms_fitspace_spec(fit, &fit->all[reply->chosen], &scratch,
+                                  &job.spec, &refusal);
+    if (err == MS_OK)
+        err = ms_points_step(fit->points, &seat, &job, &result, &refusal);
+    if (err == MS_OK)
+        ms_poolwords_put(&result.report, &words);
+    ms_points_leave(fit->points, &seat);
+    ms_arena_free(&scratch);
+    if (words.failed || err == MS_ENOMEM)
+        return ms_fail_nomem(fault);
+    reply->pool = words.length > 0 ? words.bytes : NULL;
+    return MS_OK;
+}
+
 static bool has_room(const ms_fit *fit, uint32_t point)
 {
     return fit->all[point].headroom_bytes >=
@@ -153,7 +190,8 @@ static void find_roomier(ms_fit_reply *reply)
 {
     const ms_fit *fit = reply->fit;
     reply->roomier = MS_NONE;
-    if (fit->best == MS_NONE || has_room(fit, fit->best))
+    if (fit->job->allocator != NULL || fit->best == MS_NONE ||
+        has_room(fit, fit->best))
         return;
     for (uint32_t k = 0; k < fit->n_front && reply->roomier == MS_NONE; k++)
         if (has_room(fit, fit->front[k]))
@@ -184,6 +222,7 @@ ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
     MS_TRY(ms_fitsearch_replay(fit, 0, fault));
     MS_TRY(find_without(reply, fault));
     MS_TRY(try_fused(reply, fault));
+    MS_TRY(describe_pool(reply, fault));
     reply->command = command_of(reply, reply->chosen);
     return reply->command != NULL ? MS_OK : ms_fail_nomem(fault);
 }

@@ -46,6 +46,7 @@ static ms_err job_of(const ms_fit *fit, const ms_fit_point *point, worker *at,
 {
     ms_arena_reset(&at->words);
     *job = *fit->job;
+    job->brief = true;
     return ms_fitspace_spec(fit, point, &at->words, &job->spec, fault);
 }
 

@@ -24,6 +24,14 @@ several() { # figure, then what memsim compare is given
     "$memsim" compare "$@" --quiet --plot "$figure.png" --figure "${figure##*-}"
 }
 
+pools() { # figure, then a step: through PyTorch's allocator with options
+    figure=$1
+    shift
+    for option in '' ,expandable_segments=True ,max_split_size_mb=128; do
+        "$memsim" run "$@" --allocator "torch$option" --json
+    done | "$memsim" plot - --quiet -o "$figure.png" --figure address
+}
+
 curve() { # figure, title, then what memsim sweep is given
     figure=$1 title=$2
     shift 2
@@ -39,6 +47,7 @@ one gpt3-timeline gpt3 -p "$zero+checkpoint:full"
 one gpt3-gantt gpt3 -p "$zero+swap:te=84"
 one gpt3-layers gpt3 -p "$zero+checkpoint:sqrt"
 one gpt3-ranks gpt3 -p "$zero+checkpoint:full"
+one gpt3-address gpt3 -p "$zero+checkpoint:full" --allocator torch
 one gpt3-nvme-gantt gpt3 \
     -p checkpoint:full+offload:optimizer/params/gradients,to=nvme
 set -- gpt3 -p "$zero" -p "$zero+checkpoint:sqrt" -p "$zero+checkpoint:full" \
@@ -55,6 +64,7 @@ one resnet50-timeline resnet50 --batch 256
 one resnet50-gantt resnet50 --batch 256 -p swap:vdnn=conv
 one resnet50-layers resnet50 --batch 256 -p checkpoint:sqrt
 one resnet50-ranks resnet50 --batch 256 -p ddp:dp=8
+one resnet50-address resnet50 --batch 256 --allocator torch
 set -- resnet50 --batch 256 --memory 12GiB -p none -p checkpoint:sqrt \
     -p checkpoint:full -p microbatch:2 -p microbatch:4 -p swap:vdnn=conv \
     -p swap:vdnn=all -p swap:superneurons
@@ -68,6 +78,7 @@ one gpt2-timeline gpt2 --batch 32 -p checkpoint:sqrt
 one gpt2-gantt gpt2 --batch 32 -p fsdp:dp=8
 one gpt2-layers gpt2 --batch 32 -p checkpoint:every=2
 one gpt2-ranks gpt2 --batch 32 -p zero:2,dp=8
+pools gpt2-address gpt2 --batch 8
 set -- gpt2 --batch 32 --memory 24GiB -p none -p checkpoint:sqrt \
     -p checkpoint:full -p checkpoint:every=2 -p microbatch:2 -p microbatch:4 \
     -p swap:save_on_cpu -p swap:te=6 -p offload:optimizer

@@ -37,7 +37,8 @@ typedef struct twin {
 
 /* ---- keys ---------------------------------------------------------------- */
 
-static const char *const other_keys[] = {"policy", "device", "gpus", "memory"};
+static const char *const other_keys[] = {
+    "policy", "device", "gpus", "memory", "allocator", "steps", "lengths"};
 #define N_OTHER_KEYS (sizeof other_keys / sizeof other_keys[0])
 
 const char *ms_grid_key(const char *key, ms_arena *arena)
@@ -71,15 +72,15 @@ void ms_grid_key_hint(const char *key, char *hint, size_t size)
     const char *dot = strchr(key, '.');
     const char *near = ms_names_nearest(dot != NULL ? dot + 1 : key, names, n);
     snprintf(hint, size,
-             "keys: policy, device, gpus, memory, and those of --set "
-             "(memsim help training; model.KEY)");
+             "keys: policy, device, gpus, memory, allocator, steps, lengths, "
+             "and those of --set (memsim help training; model.KEY)");
     if (near != NULL)
         snprintf(hint, size, "did you mean \"%s\"?", near);
 }
 
 static ms_err read_key(reader *r)
 {
-    char hint[160];
+    char hint[192];
     size_t length = strcspn(r->text, "=");
     if (length == 0 || r->text[length] == '\0')
         return FAIL(r, 0, "write it as --grid 'batch=1,2,4'",
@@ -115,6 +116,10 @@ static const char *spell(const reader *r, const ms_job *job, const char *value)
         return ms_arena_format(r->arena, "%" PRIu32, job->gpus);
     if (is_key(r, "memory"))
         return ms_arena_format(r->arena, "%" PRIu64, job->memory_bytes);
+    if (is_key(r, "steps"))
+        return ms_arena_format(r->arena, "%" PRIu32, job->steps);
+    if (is_key(r, "allocator") || is_key(r, "lengths"))
+        return value;
     if (strncmp(r->axis->key, "model.", 6) == 0)
         return value;
     ms_label label = ms_settings_value(&job->training, dot + 1);
@@ -132,13 +137,16 @@ static ms_err fail_value(const reader *r, size_t at, const ms_fault *inner)
     }
     if (inner->caret > 0)
         at += (size_t)inner->caret;
-    bool split = is_key(r, "policy") && r->separator == ',' &&
-                 strchr(r->text, ',') != NULL;
-    return FAIL(r, at,
-                split ? "policies may have commas: put ; between them, or at "
-                        "the end of one"
-                      : inner->hint,
-                "%s", inner->what);
+    const char *hint = inner->hint;
+    if (r->separator == ',' && strchr(r->text, ',') != NULL) {
+        if (is_key(r, "policy"))
+            hint = "policies may have commas: put ; between them, or at the "
+                   "end of one";
+        else if (is_key(r, "allocator"))
+            hint = "allocators may have commas: put ; between them, or at the "
+                   "end of one";
+    }
+    return FAIL(r, at, hint, "%s", inner->what);
 }
 
 /* Is it a value, by itself and on top of what all points have? */
@@ -209,8 +217,9 @@ typedef struct span {
 /* "1..64*2": begins with a digit and has two points; names may have those. */
 static bool is_range(const reader *r, const char *word)
 {
-    return !is_key(r, "policy") && !is_key(r, "device") && word[0] >= '0' &&
-           word[0] <= '9' && strstr(word, "..") != NULL;
+    return !is_key(r, "policy") && !is_key(r, "device") &&
+           !is_key(r, "lengths") && word[0] >= '0' && word[0] <= '9' &&
+           strstr(word, "..") != NULL;
 }
 
 /* The number in [word, word + length), of the axis' kind or a plain one. */
@@ -336,7 +345,8 @@ static ms_err read_values(reader *r)
 {
     const char *list = r->text + r->at;
     uint32_t n = 0;
-    r->separator = strchr(list, ';') != NULL ? ';' : ',';
+    bool of_lists = is_key(r, "lengths"); /* each has commas */
+    r->separator = of_lists || strchr(list, ';') != NULL ? ';' : ',';
     const char between[2] = {r->separator, '\0'};
     for (bool last = false; !last; n++) {
         size_t length = strcspn(list, between), at = (size_t)(list - r->text);

@@ -19,6 +19,8 @@ static const topic topics[] = {
     {"layers", "layer types of a model file", ms_help_tables_layers},
     {"ops", "ops of an exported op graph", ms_help_tables_ops},
     {"families", "families of a model file", ms_help_tables_families},
+    {"huggingface", "config.json of Hugging Face: types, keys, heads",
+     ms_help_texts_huggingface},
     {"training", "training settings (--set)", ms_help_tables_training},
     {"frameworks", "what differs between versions of PyTorch",
      ms_help_tables_frameworks},

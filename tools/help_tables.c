@@ -9,6 +9,8 @@
 
 #define INDENT 28u
 #define MODEL_INDENT 19
+#define VALUES_INDENT 6u
+#define SCREEN 79u
 
 /* "  name=VALUES", then words. */
 static void put_row(const char *name, const char *values, const ms_text *words,
@@ -142,10 +144,32 @@ static void put_fallback(const ms_field *field, ms_text *text)
     }
 }
 
+/* "a|b|c" in lines where it is long. */
+static const char *in_lines(const char *values, size_t column, ms_arena *arena)
+{
+    ms_text text = {.arena = arena};
+
+    if (column + strlen(values) < SCREEN)
+        return values;
+    for (;;) {
+        size_t n = strcspn(values, "|");
+        n += values[n] == '|';
+        if (column + n > SCREEN) {
+            ms_text_add(&text, "\n%*s", (int)VALUES_INDENT, "");
+            column = VALUES_INDENT;
+        }
+        ms_text_put(&text, values, n);
+        column += n;
+        values += n;
+        if (*values == '\0')
+            return text.failed ? NULL : text.bytes;
+    }
+}
+
 static void put_fields(const ms_field *fields, uint32_t n, ms_text *text)
 {
     for (uint32_t i = 0; i < n; i++) {
-        char values[128];
+        char values[512];
         ms_text words = {.arena = text->arena};
         values_of(&fields[i], values, sizeof values);
         ms_text_add(&words, "%s", fields[i].help);
@@ -153,8 +177,11 @@ static void put_fields(const ms_field *fields, uint32_t n, ms_text *text)
         const char *name = fields[i].name;
         if (fields[i].group != NULL)
             name = ms_arena_format(text->arena, "%s.%s", fields[i].group, name);
-        put_row(name != NULL ? name : "", values, &words, INDENT, text);
         text->failed |= name == NULL;
+        name = name != NULL ? name : "";
+        const char *lines = in_lines(values, strlen(name) + 3, text->arena);
+        text->failed |= lines == NULL;
+        put_row(name, lines != NULL ? lines : "", &words, INDENT, text);
     }
 }
 

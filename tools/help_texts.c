@@ -149,6 +149,37 @@ void ms_help_texts_files(ms_text *text)
     put(text, topics);
 }
 
+void ms_help_texts_huggingface(ms_text *text)
+{
+    static const char *const lines[] = {
+        "MODEL may be a config.json of Hugging Face, or the folder that holds "
+        "it:",
+        "",
+        "    memsim run Llama-3.1-8B/",
+        "    memsim inspect config.json --set model.num_hidden_layers=4",
+        "",
+        "Sizes are the file's; where a key is absent, the default of its "
+        "class, as below.",
+        "Keys that change neither memory nor time are passed over.  --set "
+        "model.KEY=VALUE",
+        "changes a key for one run (null is a value).  \"architectures\" "
+        "names the head;",
+        "--set model.head=... chooses another: lm, mlm (language models), "
+        "pooler,",
+        "classes:N, none.  --set model.mtp=1 counts the layers of "
+        "multi-token prediction.",
+        "Headers of model.safetensors (or the files of its index) beside "
+        "config.json are",
+        "held against it.  memsim inspect MODEL --dump model writes the "
+        "model as layers,",
+        "to edit.",
+        "",
+        "model_type, its heads, keys with class defaults, other names of keys:",
+        NULL};
+    put(text, lines);
+    ms_huggingface_describe(text);
+}
+
 void ms_help_texts_grid(ms_text *text)
 {
     static const char *const lines[] = {
@@ -156,14 +187,16 @@ void ms_help_texts_grid(ms_text *text)
         "each point of",
         "the product; the last key varies fastest.",
         "",
-        "KEY     policy, device, gpus, memory; batch, sequence and the other "
-        "settings of",
-        "        memsim help training; graph.KEY; model.KEY.  It takes the "
-        "place of the",
-        "        option of that name, but policies join those of -p.",
+        "KEY     policy, device, gpus, memory, allocator, steps, lengths; "
+        "batch, sequence",
+        "        and the other settings of memsim help training; graph.KEY; "
+        "model.KEY.  It",
+        "        takes the place of the option of that name, but policies "
+        "join those of",
+        "        -p.",
         "LIST    VALUE,VALUE,... or, where values have commas, "
         "VALUE;VALUE;... (one with",
-        "        commas: VALUE;)",
+        "        commas: VALUE;): policies, allocators, and always lengths",
         "VALUE   a word, a number, or a range of whole numbers (of sizes for "
         "memory):",
         "        A..B      A, A+1, ... up to B",
@@ -194,6 +227,9 @@ void ms_help_texts_grid(ms_text *text)
         "        --grid 'policy=none;checkpoint:sqrt;zero:3,dp=8' \\",
         "        --grid 'batch=1..64*2' --grid sequence=1024,2048,4096 \\",
         "        --filter 'batch*sequence<=65536'",
+        "    memsim sweep gpt2 --grid "
+        "'allocator=torch;torch,max_split_size_mb:128' \\",
+        "        --grid 'lengths=512,1024,768;1024' --grid steps=6",
         "",
         "With -o FILE rows are added to FILE as they come; after an "
         "interruption the same",
@@ -230,7 +266,7 @@ void ms_help_texts_exit(ms_text *text)
         {3, "bad input: a model, program, result or trace file, a plugin"},
         {4, "system: a file cannot be read or written, out of memory"},
         {5, "gnuplot is missing or failed; data outputs are written"},
-        {6, "no plan satisfies the request"},
+        {6, "no plan satisfies the request, or none was found"},
         {130, "interrupted (143: terminated)"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -257,6 +293,9 @@ void ms_help_texts_json(ms_text *text)
         {"memsim inspect MODEL --json, beside schema_version, memsim and "
          "model:",
          &ms_keys_inspect},
+        {"memsim alloc TRACE --allocator A --json prints one object:",
+         &ms_keys_alloc},
+        {"With --allocator arena it has:", &ms_keys_alloc_plans},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         ms_text_add(text, "%s%s\n\n", i > 0 ? "\n" : "", parts[i].heading);

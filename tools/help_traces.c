@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim help traces. */
 
-#include "tools/tools.h"
+#include "tools/alloc_arena.h"
 
 #define OPTION_INDENT 38u
 
@@ -77,20 +77,56 @@ static void put_conf(const ms_torchconf_row *row, ms_text *text)
 
 static void put_arena(ms_text *text)
 {
-    ms_text_add(text,
-                "\n--allocator arena[,option=value...]: one buffer for all, "
-                "every offset planned\nahead; --csv has id, lower, upper, size "
-                "and offset of each:\n\n");
-    for (uint32_t i = 0; i < MS_PLACEMENT_N_RULES; i++)
-        put_option(text, "order", ms_placement_rows[i].name,
-                   ms_placement_rows[i].help);
-    put_option(text, "order", "best", "the lowest plan of all of these");
-    put_option(text, "order", "exact",
-               "search for the lowest plan, from that one down");
+    ms_text_add(
+        text, "\n--allocator arena[,option=value...]: one buffer for all, "
+              "every offset planned\nahead, of a trace or, by greedy rules and "
+              "best, of one step; --csv has id,\nlower, upper, size and offset "
+              "of each:\n\n");
+    for (uint32_t i = 0; i < MS_ALLOC_N_ORDERS; i++) {
+        ms_alloc_order order = ms_alloc_arena_order(i);
+        put_option(text, "order", order.name, order.help);
+    }
     put_option(text, "capacity", "SIZE",
-               "with exact: any plan that is no higher, or that there is none");
+               "with exact: any plan that is no higher; the exit status is 6 "
+               "if there is none, or none was found");
     put_option(text, "steps", "N",
-               "with exact: give up after N placements (1,000,000)");
+               "with exact: give up after N placements (1,000,000, or any "
+               "number if there is seconds); the same result every time");
+    put_option(text, "seconds", "S",
+               "with exact: give up after S seconds; what is found depends on "
+               "the machine");
+}
+
+static void put_heaps(ms_text *text)
+{
+    static const char *const heads[MS_POOL_N_TYPES] = {
+        [MS_POOL_BFC] =
+            "\n--allocator bfc[,option=value...]: TensorFlow's.  Sizes are "
+            "multiples of 256;\nthe smallest idle block that is large enough "
+            "serves, and is cut only where\nit has twice the bytes or 128 MiB "
+            "more.  va as above, and:\n\n",
+        [MS_POOL_BUDDY] = "\n--allocator buddy[,option=value...]: powers of "
+                          "two; an idle half "
+                          "joins its other\nhalf:\n\n",
+        [MS_POOL_CONTIGUOUS] =
+            "\n--allocator contiguous[,option=value...]: DeepSpeed's: one "
+            "buffer, no alignment;\nwhere no gap is large enough all moves "
+            "down, which costs copies:\n\n"};
+    for (uint32_t kind = 0; kind < MS_POOL_N_TYPES; kind++) {
+        if (heads[kind] != NULL)
+            ms_text_add(text, "%s", heads[kind]);
+        for (uint32_t i = 0; i < ms_poolconf_n_rows; i++)
+            if (ms_poolconf_rows[i].kind == kind)
+                put_option(text, ms_poolconf_rows[i].name,
+                           ms_poolconf_rows[i].values,
+                           ms_poolconf_rows[i].help);
+    }
+    ms_text_add(
+        text,
+        "\nIn these three all streams share what is idle, and a block that "
+        "other streams\nuse is free when they are past it.  e and x of a trace "
+        "do nothing to them, conf\nand version are not theirs, m bounds what "
+        "they ask the device for from then on;\ninactive_split is 0.\n");
 }
 
 void ms_help_traces_write(ms_text *text)
@@ -111,5 +147,6 @@ void ms_help_traces_write(ms_text *text)
                       "trace:\n\n");
     for (uint32_t i = 0; i < ms_torchconf_n_rows; i++)
         put_conf(&ms_torchconf_rows[i], text);
+    put_heaps(text);
     put_arena(text);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define MOST_NAME_COLUMNS 28
+#define ASSUMED_INDENT 16u
 
 typedef struct inspection {
     const ms_result *result;
@@ -168,10 +169,14 @@ static void put_head(const inspection *view, const ms_style *style,
     ms_text_add(text, "%s\n", style->plain);
     if (result->model.family != NULL)
         ms_text_add(text, "family %s, ", result->model.family);
-    ms_text_add(text, "%u %s in %u blocks, %u ops per micro-batch\n\n",
+    ms_text_add(text, "%u %s in %u blocks, %u ops per micro-batch\n",
                 result->graph.n_layers,
                 result->model.ops != NULL ? "modules" : "layers",
                 result->graph.n_blocks, result->graph.step_first);
+    if (result->model.assumed != NULL)
+        ms_screen_fill(text, ASSUMED_INDENT,
+                       "class defaults:", result->model.assumed + 2);
+    ms_text_add(text, "\n");
 }
 
 /* ---- JSON ---------------------------------------------------------------- */

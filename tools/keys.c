@@ -51,6 +51,12 @@ static const ms_key group_rows[] = {
 };
 static const ms_keys group = MS_KEYS_OBJECT("group", group_rows);
 
+static const ms_key option_rows[] = {
+    MS_KEYS_TEXT("option"),
+    MS_KEYS_COUNT("reserved_bytes"),
+    {.name = "out_of_memory", .type = MS_KEY_BOOL}};
+static const ms_keys option = MS_KEYS_OBJECT("pool_option", option_rows);
+
 static const ms_key explain_rows[] = {
     MS_KEYS_VERSION,
     MS_KEYS_TEXT("memsim"),
@@ -68,6 +74,12 @@ static const ms_key explain_rows[] = {
      .of = &group,
      .help = "tensors that differ in a number only, largest first: category, "
              "layer, role, op (that made them), count, bytes (all of them)"},
+    {.name = "pool_options",
+     .type = MS_KEY_OBJECTS,
+     .optional = true,
+     .of = &option,
+     .help = "with --allocator: what it would reserve with an option more, and "
+             "whether it would be out of memory"},
 };
 const ms_keys ms_keys_explain = MS_KEYS_OBJECT("explain", explain_rows);
 
@@ -137,6 +149,12 @@ static const ms_key refused_rows[] = {
 };
 static const ms_keys refused = MS_KEYS_OBJECT("refused", refused_rows);
 
+static const ms_key pool_group_rows[] = {
+    MS_KEYS_COUNT("against"),
+    MS_KEYS_COUNT("best"),
+    {.name = "variants", .type = MS_KEY_LEVELS}};
+static const ms_keys pool_group = MS_KEYS_OBJECT("pool_group", pool_group_rows);
+
 static const ms_key compare_rows[] = {
     MS_KEYS_VERSION,
     MS_KEYS_TEXT("memsim"),
@@ -160,6 +178,13 @@ static const ms_key compare_rows[] = {
              "variant, against (numbers from 1), then the columns of --csv "
              "that are bytes or ns: PHASE_CATEGORY_bytes is what "
              "phase_peaks_by_category has"},
+    {.name = "pools",
+     .type = MS_KEY_OBJECTS,
+     .of = &pool_group,
+     .help = "variants (numbers from 1) that differ in their allocators alone: "
+             "the first and the best, which reserves least and is not out of "
+             "memory where another is not; pool.by_step of each tells the "
+             "steps"},
     {.name = "explain",
      .type = MS_KEY_OBJECT,
      .null = true,
@@ -170,7 +195,8 @@ const ms_keys ms_keys_compare = MS_KEYS_OBJECT("compare", compare_rows);
 
 /* ---- sweep --------------------------------------------------------------- */
 
-#define VARIED "^(training|graph|model)\\.|^(device|gpus|memory)$"
+static const char varied[] = "^(training|graph|model)\\."
+                             "|^(device|gpus|memory|allocator|steps|lengths)$";
 
 static const ms_key row_rows[] = {
     {.name = "point",
@@ -215,7 +241,7 @@ static const ms_key row_rows[] = {
      .help = "as in run"},
 };
 const ms_keys ms_keys_row = {
-    .name = "row", .rows = row_rows, .n = MS_KEYS_N(row_rows), .any = VARIED};
+    .name = "row", .rows = row_rows, .n = MS_KEYS_N(row_rows), .any = varied};
 
 /* ---- fit ----------------------------------------------------------------- */
 

@@ -178,6 +178,64 @@ static const ms_key drawn_rows[] = {
 };
 static const ms_keys drawn = MS_KEYS_OBJECT("drawn_rank", drawn_rows);
 
+static const ms_key address_kind_rows[] = {
+    MS_KEYS_COUNT("parameters"),  MS_KEYS_COUNT("optimizer_state"),
+    MS_KEYS_COUNT("gradients"),   MS_KEYS_COUNT("inputs"),
+    MS_KEYS_COUNT("activations"), MS_KEYS_COUNT("temporaries"),
+    MS_KEYS_COUNT("workspace"),   MS_KEYS_COUNT("communication"),
+    MS_KEYS_COUNT("waiting")};
+static const ms_keys address_kinds =
+    MS_KEYS_OBJECT("address_kinds", address_kind_rows);
+
+static const ms_key address_block_rows[] = {
+    {.name = "parameters", .type = MS_KEY_TABLE},
+    {.name = "optimizer_state", .type = MS_KEY_TABLE},
+    {.name = "gradients", .type = MS_KEY_TABLE},
+    {.name = "inputs", .type = MS_KEY_TABLE},
+    {.name = "activations", .type = MS_KEY_TABLE},
+    {.name = "temporaries", .type = MS_KEY_TABLE},
+    {.name = "workspace", .type = MS_KEY_TABLE},
+    {.name = "communication", .type = MS_KEY_TABLE},
+    {.name = "waiting", .type = MS_KEY_TABLE}};
+static const ms_keys address_blocks =
+    MS_KEYS_OBJECT("address_blocks", address_block_rows);
+
+static const ms_key address_rows[] = {
+    MS_KEYS_TEXT("allocator"),
+    {.name = "height_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "held at any time, laid end to end without the gaps between"},
+    MS_KEYS_COUNT("reserved_bytes"),
+    MS_KEYS_COUNT("live_bytes"),
+    MS_KEYS_COUNT_OR_NULL("live_ns"),
+    {.name = "live_event",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help = "most that was reserved; most that was allocated, and when"},
+    {.name = "idle_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "of the reserved unused then"},
+    {.name = "segments", .type = MS_KEY_TABLE, .help = ""},
+    {.name = "pages",
+     .type = MS_KEY_TABLE,
+     .help = "what is held: at_bytes (from the bottom of that height), bytes, "
+             "from_ns, to_ns (or from_event, to_event)"},
+    {.name = "at_peak",
+     .type = MS_KEY_OBJECT,
+     .of = &address_kinds,
+     .help = "what live_bytes is made of; waiting: freed, and still used by "
+             "another stream"},
+    MS_KEYS_COUNT("n_blocks"),
+    {.name = "n_merged",
+     .type = MS_KEY_COUNT,
+     .help = "blocks of the step; those too small to be shown singly"},
+    {.name = "blocks",
+     .type = MS_KEY_OBJECT,
+     .of = &address_blocks,
+     .help = "by what they are, in tables like those of segments; small ones "
+             "share rows of the same area, bytes times time"}};
+static const ms_keys addresses = MS_KEYS_OBJECT("addresses", address_rows);
+
 static const ms_key timeline_rows[] = {
     MS_KEYS_TEXT("title"),
     MS_KEYS_TEXT("subtitle"),
@@ -191,6 +249,11 @@ static const ms_key timeline_rows[] = {
      .type = MS_KEY_TABLE,
      .help = "of the rank with the highest peak, in order: name (of a block or "
              "a layer in none), saved_bytes, forward_ns, recompute_ns"},
+    {.name = "addresses",
+     .type = MS_KEY_OBJECT,
+     .optional = true,
+     .of = &addresses,
+     .help = "with --allocator: where the pool's blocks lie on that rank"},
 };
 static const ms_keys timeline = MS_KEYS_OBJECT("timeline", timeline_rows);
 
@@ -221,8 +284,35 @@ static const ms_key oom_rows[] = {MS_KEYS_COUNT("step"),
                                   MS_KEYS_COUNT("reserved_bytes")};
 static const ms_keys oom = MS_KEYS_OBJECT("pool_oom", oom_rows);
 
+static const ms_key pool_step_peak_rows[] = {MS_KEYS_COUNT("allocated_bytes"),
+                                             MS_KEYS_COUNT("reserved_bytes")};
+static const ms_keys pool_step_peak =
+    MS_KEYS_OBJECT("pool_step_peak", pool_step_peak_rows);
+static const ms_key pool_step_end_rows[] = {MS_KEYS_COUNT("reserved_bytes"),
+                                            MS_KEYS_COUNT("segments")};
+static const ms_keys pool_step_end =
+    MS_KEYS_OBJECT("pool_step_end", pool_step_end_rows);
+static const ms_key pool_step_calls_rows[] = {MS_KEYS_COUNT("device_allocs"),
+                                              MS_KEYS_COUNT("device_frees"),
+                                              MS_KEYS_COUNT("retries")};
+static const ms_keys pool_step_calls =
+    MS_KEYS_OBJECT("pool_step_calls", pool_step_calls_rows);
+static const ms_key pool_step_rows[] = {
+    MS_KEYS_COUNT_OR_NULL("batch"),
+    MS_KEYS_COUNT_OR_NULL("sequence"),
+    {.name = "peak", .type = MS_KEY_OBJECT, .of = &pool_step_peak},
+    {.name = "at_end", .type = MS_KEY_OBJECT, .of = &pool_step_end},
+    {.name = "calls", .type = MS_KEY_OBJECT, .of = &pool_step_calls}};
+static const ms_keys pool_step = MS_KEYS_OBJECT("pool_step", pool_step_rows);
+
 static const ms_key pool_rows[] = {
-    MS_KEYS_TEXT("version"),
+    {.name = "version",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "PyTorch's, of torch"},
+    {.name = "kind",
+     .type = MS_KEY_WORD,
+     .words = "torch|bfc|buddy|contiguous|arena"},
     MS_KEYS_COUNT("steps"),
     MS_KEYS_COUNT("allocated_peak_bytes"),
     MS_KEYS_COUNT("segments"),
@@ -230,6 +320,25 @@ static const ms_key pool_rows[] = {
     MS_KEYS_COUNT("device_frees"),
     MS_KEYS_COUNT("retries"),
     MS_KEYS_COUNT("requests"),
+    {.name = "reserved_most_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "the highest of all steps"},
+    {.name = "by_step",
+     .type = MS_KEY_OBJECTS,
+     .of = &pool_step,
+     .help = "each step's own peaks, what is held at its end, its calls to the "
+             "device"},
+    {.name = "touched_bytes",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help =
+         "of bfc, buddy and contiguous: reserved, up to the highest address "
+         "that was ever handed out in each segment"},
+    {.name = "moves",
+     .type = MS_KEY_COUNT,
+     .null = true,
+     .help = "of contiguous: blocks that the step moves to defragment"},
+    MS_KEYS_COUNT_OR_NULL("moved_bytes"),
     {.name = "at_peak",
      .type = MS_KEY_OBJECT,
      .of = &moment,
@@ -239,8 +348,9 @@ static const ms_key pool_rows[] = {
      .type = MS_KEY_OBJECT,
      .null = true,
      .of = &oom,
-     .help = "what PyTorch's message says; step 0 is construction; the rest is "
-             "then of a device with memory enough"}};
+     .help =
+         "what the pool's message says; step 0 is construction; the rest is "
+         "then of a device with memory enough"}};
 static const ms_keys pool = MS_KEYS_OBJECT("pool", pool_rows);
 
 static const ms_key flops_rows[] = {
@@ -277,6 +387,7 @@ static const ms_key setting_rows[] = {
     {.name = "wall", .type = MS_KEY_BOOL},
     {.name = "allocator", .type = MS_KEY_TEXT, .optional = true},
     {.name = "steps", .type = MS_KEY_COUNT, .optional = true},
+    {.name = "lengths", .type = MS_KEY_TEXT, .optional = true},
     {.name = "defaults", .type = MS_KEY_TEXTS}};
 const ms_keys ms_keys_run_settings = {.name = "settings",
                                       .rows = setting_rows,

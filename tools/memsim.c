@@ -93,7 +93,7 @@ const ms_command ms_memsim_commands[] = {
      ms_alloc_command,
      {"memsim alloc trace.txt --allocator torch,max_split_size_mb=64",
       "memsim alloc trace.txt --allocator torch --allocator "
-      "torch,expandable_segments=True",
+      "torch,expandable_segments=True --plot",
       "memsim alloc trace.txt --csv - | tail -1", NULL}},
     {"schema",
      "DOCUMENT",

@@ -22,27 +22,57 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "ALLOCATOR",
      .help = "torch[,option=value...], options as in PYTORCH_CUDA_ALLOC_CONF, "
-             "and version, va, fraction; or arena[,order=...]: a static plan "
-             "(memsim help traces); repeat it to compare"},
+             "and version, va, fraction; bfc (TensorFlow's), buddy, contiguous "
+             "(DeepSpeed's); or arena[,order=...]: a static plan (memsim help "
+             "traces); repeat it to compare"},
+    {.id = MS_OPTION_ALLOCATORS,
+     .name = "allocators",
+     .commands = COMPARE,
+     .takes = MS_TAKES_VALUE,
+     .value = "ALLOCATORS",
+     .help = "a variant for each pool, with ; between them, e.g. "
+             "'torch;torch,expandable_segments:True'; may be repeated; tells "
+             "which one helps"},
     {.id = MS_OPTION_ALLOCATOR,
      .name = "allocator",
-     .commands = STEPS,
+     .commands = COMPARE,
+     .takes = MS_TAKES_VALUE,
+     .value = "ALLOCATOR",
+     .help = "the pool of all variants, exact (default) or as --allocators; "
+             "repeat it for a variant each"},
+    {.id = MS_OPTION_ALLOCATOR,
+     .name = "allocator",
+     .commands = STEP | SWEEP | FIT,
      .takes = MS_TAKES_VALUE,
      .value = "ALLOCATOR",
      .help = "exact (default), or torch[,option=value...]: PyTorch's, what it "
-             "reserves and where it is out of memory (memsim help traces)"},
+             "reserves and where it is out of memory; bfc, buddy, contiguous; "
+             "arena: planned ahead (memsim help traces)"},
     {.id = MS_OPTION_STEPS,
      .name = "steps",
-     .commands = STEPS,
+     .commands = STEPS | FIT,
      .takes = MS_TAKES_VALUE,
      .value = "N",
-     .help = "steps through --allocator torch, the last is reported (3): the "
+     .help = "steps through --allocator, the last is reported (3): the "
              "first of several creates the optimizer state"},
+    {.id = MS_OPTION_LENGTHS,
+     .name = "lengths",
+     .commands = STEPS | FIT,
+     .takes = MS_TAKES_VALUE,
+     .value = "LENGTHS",
+     .help = "a sequence length for each step through --allocator torch, e.g. "
+             "512,1024,768, with a batch 8x512,4x1024; --steps says how many, "
+             "going round"},
     {.id = MS_OPTION_LEAKS,
      .name = "leaks",
      .commands = ALLOC,
      .help = "tell what is alive at the same point of successive steps and "
              "grows (memsim help traces)"},
+    {.id = MS_OPTION_ANEW,
+     .name = "anew",
+     .commands = ALLOC,
+     .help = "allocate what a recording holds at its start anew, in the order "
+             "of addresses, in pools with other options than it had"},
     {.id = MS_OPTION_MEMORY,
      .name = "memory",
      .commands = ALLOC,
@@ -145,7 +175,9 @@ const ms_option ms_options_table[] = {
      .commands = MODEL,
      .takes = MS_TAKES_VALUE,
      .value = "KEY=VALUE",
-     .help = "any training.FIELD, graph.FIELD or model.FIELD; may be repeated"},
+     .help =
+         "any training.FIELD, lora.FIELD, graph.FIELD or model.FIELD; may be "
+         "repeated"},
     {.id = MS_OPTION_MEMORY,
      .name = "memory",
      .commands = STEPS | FIT,
@@ -292,6 +324,15 @@ const ms_option ms_options_table[] = {
      .help = "draw a figure as .svg, .png or .pdf (default memsim.svg)"},
     {.id = MS_OPTION_PLOT,
      .name = "plot",
+     .commands = ALLOC,
+     .takes = MS_TAKES_OPTIONAL,
+     .value = "FILE",
+     .words = ".svg|.png|.pdf",
+     .fallback = "memsim.svg",
+     .help = "draw where the blocks lie, address against operations, as .svg, "
+             ".png or .pdf (default memsim.svg), for up to 4 allocators"},
+    {.id = MS_OPTION_PLOT,
+     .name = "plot",
      .commands = FIT,
      .takes = MS_TAKES_OPTIONAL,
      .value = "FILE",
@@ -304,18 +345,27 @@ const ms_option ms_options_table[] = {
      .commands = RUN,
      .takes = MS_TAKES_VALUE,
      .value = "KIND",
-     .words = "timeline|gantt|layers|ranks|bars",
+     .words = "timeline|gantt|layers|ranks|bars|address",
      .help = "what --plot draws: memory by category over time (default), the "
              "streams under the memory, what each layer keeps and repeats, "
-             "memory and time of each rank, the peak alone"},
+             "memory and time of each rank, the peak alone, or where the "
+             "blocks of --allocator lie"},
     {.id = MS_OPTION_FIGURE,
      .name = "figure",
      .commands = COMPARE,
      .takes = MS_TAKES_VALUE,
      .value = "KIND",
-     .words = "bars|pareto|timeline",
+     .words = "bars|pareto|timeline|address",
      .help = "what --plot draws: what each peak is made of (default), peaks "
-             "against step times, or memory over time of up to 4 variants"},
+             "against step times, or of up to 4 variants memory over time, "
+             "or where the blocks of their allocators lie"},
+    {.id = MS_OPTION_FIGURE,
+     .name = "figure",
+     .commands = ALLOC,
+     .takes = MS_TAKES_VALUE,
+     .value = "KIND",
+     .words = "address",
+     .help = "what --plot draws"},
     {.id = MS_OPTION_OUTPUT,
      .name = "output",
      .letter = 'o',
@@ -329,7 +379,7 @@ const ms_option ms_options_table[] = {
      .commands = PLOT,
      .takes = MS_TAKES_VALUE,
      .value = "KIND",
-     .words = "timeline|gantt|layers|ranks|bars|pareto|curve",
+     .words = "timeline|gantt|layers|ranks|bars|pareto|address|curve",
      .help = "of one run (default timeline), of several (default bars), of "
              "rows of a sweep (default curve, else pareto)"},
     {.id = MS_OPTION_AXIS,
@@ -373,7 +423,7 @@ const ms_option ms_options_table[] = {
      .help = "device that has this capacity, and whose context it is less"},
     {.id = MS_OPTION_KEEP_SCRIPT,
      .name = "keep-script",
-     .commands = RUN | COMPARE | PLOT | FIT,
+     .commands = RUN | COMPARE | PLOT | FIT | ALLOC,
      .help = "keep the gnuplot script beside the figure"},
     {.id = MS_OPTION_DUMP,
      .name = "dump",

@@ -2,7 +2,7 @@
 /* The whole way through the house, one arrow per call.  Nothing is printed:
  * commands, benchmarks and tests call the same three parts. */
 
-#include "tools/tools.h"
+#include "tools/lengths.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +29,7 @@ ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
     MS_TRY(ms_read_model(job->model, job->overrides, job->n_overrides, keep,
                          &result->model, fault));
     result->training = job->training;
+    ms_lengths_set_last(job, &result->training);
     MS_TRY(ms_training_resolve(&result->training, &result->model, fault));
     return ms_dag_order(&result->model, keep, fault);
 }
@@ -50,6 +51,7 @@ static ms_err check_gpus(const ms_shape *shape, ms_fault *fault)
 ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault)
 {
     ms_shape *shape = &result->shape;
+    MS_TRY(ms_settings_check(job, fault)); /* points of a grid, too */
     memset(shape, 0, sizeof *shape); /* its padding too: points.c compares */
     shape->batch = (uint64_t)result->training.batch;
     shape->micro_batches = 1;
@@ -246,6 +248,10 @@ ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
                            ms_expand_opts *opts, ms_result *result,
                            ms_fault *fault)
 {
+    if (result->model.refusal != NULL)
+        return ms_fail(fault, MS_EINPUT, result->model.path,
+                       "memsim inspect counts its parameters", "%s",
+                       result->model.refusal);
     MS_TRY(set_up(job, opts, result, fault));
     ms_machine measured = result->machine;
     measured.paging = (ms_paging){0};
@@ -281,15 +287,20 @@ static ms_torch_version torch_version(const ms_training *training)
     }
 }
 
-/* A fraction bounds what the process reserves, besides the context. */
-static void bound_fraction(const ms_pooled_setup *setup, ms_machine *machine)
+/* A fraction, a limit or a size bounds what the process reserves, besides the
+ * context. */
+static void bound_pool(const ms_pooled_setup *setup, ms_machine *machine)
 {
-    uint64_t bytes =
-        (uint64_t)(setup->fraction * (double)setup->torch.total_bytes) +
-        machine->context_bytes;
-    if (setup->fraction > 0 && setup->fraction < 1 &&
-        bytes < machine->capacity_bytes)
-        machine->capacity_bytes = bytes;
+    uint64_t bytes = UINT64_MAX;
+    if (setup->heap.limit_bytes > 0)
+        bytes = setup->heap.limit_bytes;
+    else if (setup->heap.size_bytes > 0)
+        bytes = setup->heap.size_bytes;
+    else if (setup->fraction > 0 && setup->fraction < 1)
+        bytes = (uint64_t)(setup->fraction * (double)setup->torch.total_bytes);
+    if (bytes != UINT64_MAX &&
+        bytes + machine->context_bytes < machine->capacity_bytes)
+        machine->capacity_bytes = bytes + machine->context_bytes;
 }
 
 /* The pool's part of the device, which bounds what there is for the process. */
@@ -301,46 +312,91 @@ static ms_err set_pool(const ms_job *job, ms_result *result,
     bool first = result->training.step == FIRST_STEP;
     if (machine->book_device || result->training.device == 1)
         return ms_fail(fault, MS_EUSAGE, "--allocator", "leave it out",
-                       "PyTorch's allocator is that of CUDA%s",
+                       "allocators are those of CUDA%s",
                        machine->book_device ? ", uvm is without one" : "");
-    if (first && job->steps > 1)
+    if (first && ms_lengths_steps(job) > 1)
         return ms_fail(fault, MS_EUSAGE, "--steps", "leave one of the two out",
                        "training.step=first reports the first step, not the "
                        "last of %u",
-                       job->steps);
+                       ms_lengths_steps(job));
     MS_TRY(ms_allocator_setup(job->allocator, torch_version(&result->training),
                               setup, fault));
     if (setup->fraction <= 0)
         setup->fraction = torch->options.fraction;
-    setup->steps = job->steps > 0 ? job->steps : first ? 1 : DEFAULT_STEPS;
+    uint32_t steps = ms_lengths_steps(job);
+    setup->addresses = job->addresses;
+    setup->steps = steps > 0 ? steps : first ? 1 : DEFAULT_STEPS;
+    setup->brief = job->brief;
+    if (setup->heap.kind == MS_POOL_ARENA) {
+        if (steps > 1)
+            return ms_fail(fault, MS_EUSAGE, "--steps", "leave it out",
+                           "a static plan is of one step");
+        setup->steps = 1;
+    }
     torch->total_bytes = machine->capacity_bytes;
     torch->base_bytes = machine->context_bytes;
     if (torch->total_bytes > MS_TORCH_MOST_BYTES)
         torch->total_bytes = MS_TORCH_MOST_BYTES;
     if (torch->base_bytes > torch->total_bytes)
         torch->base_bytes = torch->total_bytes;
-    bound_fraction(setup, machine);
+    bound_pool(setup, machine);
     return MS_OK;
 }
 
-/* The first step, whose optimizer makes its state. */
-static ms_err first_step(const ms_job *job, const ms_result *result,
-                         ms_arena *trial, ms_timeline **line, ms_fault *fault)
+/* The line of another step of the job: k from 0, or its first. */
+static ms_err other_step(const ms_job *job, const ms_result *result, uint32_t k,
+                         bool first, ms_arena *trial, const ms_timeline **line,
+                         ms_fault *fault)
 {
     ms_expand_opts opts;
-    ms_result *first = ms_arena_take(trial, 1, sizeof *first);
-    if (first == NULL)
+    ms_result *other = ms_arena_take(trial, 1, sizeof *other);
+    if (other == NULL)
         return ms_fail_nomem(fault);
-    *first = *result;
-    first->training.step = FIRST_STEP;
-    MS_TRY(ms_lower(&first->model, &first->training, job->device, &first->shape,
-                    trial, &first->graph, fault));
-    MS_TRY(ms_pipeline_program(job, trial, &opts, first, fault));
-    MS_TRY(ms_expand(&first->graph, &first->program, &opts, trial, &first->plan,
+    *other = *result;
+    if (first)
+        other->training.step = FIRST_STEP;
+    ms_lengths_set(job, k, &other->training);
+    MS_TRY(ms_training_resolve(&other->training, &other->model, fault));
+    if (ms_lengths_says(job, "batch")) /* else it is what policies made it */
+        MS_TRY(ms_pipeline_shape(job, other, fault));
+    MS_TRY(ms_lower(&other->model, &other->training, job->device, &other->shape,
+                    trial, &other->graph, fault));
+    MS_TRY(ms_pipeline_program(job, trial, &opts, other, fault));
+    MS_TRY(ms_expand(&other->graph, &other->program, &opts, trial, &other->plan,
                      fault));
     MS_TRY(
-        ms_replay(&first->plan, &first->machine, trial, &first->line, fault));
-    *line = &first->line;
+        ms_replay(&other->plan, &other->machine, trial, &other->line, fault));
+    *line = &other->line;
+    return MS_OK;
+}
+
+/* The steps of a list, each different one once; without it all are alike. */
+static ms_err list_kinds(const ms_job *job, uint32_t steps, ms_arena *trial,
+                         ms_result *result, ms_pooled_course *course,
+                         ms_fault *fault)
+{
+    uint32_t n = job->lengths == NULL ? 1 : job->lengths->n;
+    n = n < steps ? n : steps;
+    ms_pooled_kind *kinds = ms_arena_take(trial, n, sizeof *kinds);
+    if (kinds == NULL)
+        return ms_fail_nomem(fault);
+    *course = (ms_pooled_course){.kinds = kinds, .n = n};
+    for (uint32_t i = 0; i < n; i++) {
+        ms_training training = result->training;
+        ms_lengths_set(job, i, &training);
+        kinds[i] = (ms_pooled_kind){.batch = (uint64_t)training.batch,
+                                    .sequence = (uint64_t)training.sequence};
+    }
+    kinds[(steps - 1) % n].line = &result->line;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < n; j++)
+            if (kinds[j].line != NULL && kinds[j].batch == kinds[i].batch &&
+                kinds[j].sequence == kinds[i].sequence)
+                kinds[i].line = kinds[j].line;
+        if (kinds[i].line == NULL)
+            MS_TRY(other_step(job, result, i, false, trial, &kinds[i].line,
+                              fault));
+    }
     return MS_OK;
 }
 
@@ -348,13 +404,14 @@ static ms_err pool_steps(const ms_job *job, ms_arena *trial, ms_result *result,
                          ms_fault *fault)
 {
     ms_pooled_setup setup;
-    ms_timeline *first = NULL;
+    ms_pooled_course course;
     MS_TRY(set_pool(job, result, &setup, fault));
+    MS_TRY(list_kinds(job, setup.steps, trial, result, &course, fault));
     /* States elsewhere are made before the first step (DeepSpeed). */
     if (setup.steps > 1 && result->shape.offload.optimizer == MS_DEVICE_POOL)
-        MS_TRY(first_step(job, result, trial, &first, fault));
-    return ms_pooled_run(&setup, first, &result->machine, trial, &result->line,
-                         fault);
+        MS_TRY(other_step(job, result, 0, true, trial, &course.first, fault));
+    return ms_pooled_run(&setup, &course, &result->machine, trial,
+                         &result->line, fault);
 }
 
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,

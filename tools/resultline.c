@@ -464,5 +464,6 @@ ms_err ms_resultline_read(const ms_values *values, uint32_t object,
     }
     MS_TRY(ms_values_read(values, line, heading_rows, 3, record));
     MS_TRY(read_ranks(values, line, record));
+    MS_TRY(ms_resultaddresses_read(values, line, record));
     return read_layers(values, line, record);
 }

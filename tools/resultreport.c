@@ -426,5 +426,6 @@ ms_err ms_resultreport_read(const ms_values *values, uint32_t object,
 {
     MS_TRY(READ(values, object, record_rows, record));
     MS_TRY(read_job(values, object, &record->report));
-    return read_ranks(values, object, &record->report);
+    MS_TRY(read_ranks(values, object, &record->report));
+    return ms_resultpool_read(values, object, &record->report);
 }

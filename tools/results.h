@@ -6,7 +6,9 @@
  *
  *     results.c        files, documents in them, what is no result
  *     resultreport.c   the report
+ *     resultpool.c     what it says of a memory pool
  *     resultline.c     its timeline
+ *     resultaddresses.c  the pool's blocks in it
  *     resultwords.c    its settings and its text
  *     values.c         values of JSON with their kinds
  */
@@ -40,11 +42,23 @@ bool ms_results_is(const char *path);
 ms_err ms_resultreport_read(const ms_values *values, uint32_t object,
                             ms_record *record);
 
+/* ---- resultpool.c -------------------------------------------------------- */
+
+/* report->pooled of the rank that is worst; NULL: the pool is exact. */
+ms_err ms_resultpool_read(const ms_values *values, uint32_t object,
+                          ms_report *report);
+
 /* ---- resultline.c -------------------------------------------------------- */
 
 /* The rest, after the report, where there is a timeline. */
 ms_err ms_resultline_read(const ms_values *values, uint32_t object,
                           ms_record *record);
+
+/* ---- resultaddresses.c --------------------------------------------------- */
+
+/* Where the pool's blocks lay, once ranks are there; object: the timeline. */
+ms_err ms_resultaddresses_read(const ms_values *values, uint32_t object,
+                               ms_record *record);
 
 /* ---- resultwords.c ------------------------------------------------------- */
 

@@ -129,7 +129,10 @@ ms_err ms_run_record(const ms_job *job, const ms_result *result,
     record->title = title.bytes;
     record->subtitle = subtitle.bytes;
     record->data_ranks = result->machine.data_ranks;
-    return MS_OK;
+    if (job->allocator == NULL)
+        return MS_OK;
+    return ms_addresses_of(&result->line, job->allocator->spec, arena, record,
+                           fault);
 }
 
 ms_err ms_run_json(const ms_job *job, const ms_result *result,
@@ -242,6 +245,8 @@ static ms_err write_exports(const run *r, ms_fault *fault)
                     .rank = result->report.worst,
                     .capacity_bytes = result->report.capacity_bytes,
                     .context_bytes = result->report.context_bytes};
+    if (r->job.allocator != NULL)
+        of.conf = r->job.allocator->conf;
     for (int i = 0; i < N_EXPORTS; i++) {
         const char *path = r->outputs.exports[i];
         if (path == NULL)
@@ -277,6 +282,8 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
     MS_TRY(ms_settings_read(hall->arguments, hall->keep, &r.job, fault));
     MS_TRY(read_outputs(hall, &r.outputs, fault));
     const outputs *out = &r.outputs;
+    MS_TRY(ms_figures_check(out->figure.kind, &r.job, fault));
+    r.job.addresses = out->json || ms_figures_is_address(out->figure.kind);
     const char *files[N_FILES];
     list_files(out, files);
     MS_TRY(ms_outputs_check(&r.job, files, N_FILES, fault));

@@ -16,6 +16,9 @@ const ms_schema_document ms_schema_documents[] = {
     {"compare", "what memsim compare --json prints", &ms_keys_compare},
     {"row", "a line of what memsim sweep --json prints", &ms_keys_row},
     {"fit", "what memsim fit --json prints", &ms_keys_fit},
+    {"alloc", "what memsim alloc --json prints", &ms_keys_alloc},
+    {"plans", "what memsim alloc --allocator arena --json prints",
+     &ms_keys_alloc_plans},
     {"inspect", "what memsim inspect --json prints", &ms_keys_inspect},
 };
 #define N_DOCUMENTS (sizeof ms_schema_documents / sizeof ms_schema_documents[0])

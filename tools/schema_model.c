@@ -15,125 +15,6 @@ static const char description[] =
     "integer is written without a point, and of an op graph that ids count "
     "from 0 and stand in the order in which ops ran.";
 
-/* ---- fields -------------------------------------------------------------- */
-
-static void put_bounds(ms_indent *json, const ms_field *field)
-{
-    if (field->low == field->high)
-        return;
-    ms_indent_integer(json, "minimum", field->low);
-    if (field->high != INT64_MAX)
-        ms_indent_integer(json, "maximum", field->high);
-}
-
-/* A number, or an expression for one. */
-static void put_number_type(ms_indent *json, const char *type, bool or_text)
-{
-    const char *both =
-        or_text ? ms_arena_format(json->text->arena, "%s|string", type) : type;
-    json->text->failed |= both == NULL;
-    if (or_text && both != NULL)
-        ms_indent_words(json, "type", both);
-    else
-        ms_indent_string(json, "type", type);
-}
-
-/* most: of INTS; 0: no limit. */
-static void put_ints(ms_indent *json, const ms_field *field, uint32_t most,
-                     bool or_text)
-{
-    ms_indent_string(json, "type", "array");
-    ms_indent_open(json, "items", '{');
-    put_number_type(json, "integer", or_text);
-    put_bounds(json, field);
-    if (field->low == field->high)
-        ms_indent_integer(json, "minimum", 0);
-    ms_indent_close(json, '}');
-    if (most > 0)
-        ms_indent_integer(json, "maxItems", most);
-}
-
-static void put_default(ms_indent *json, const ms_field *field)
-{
-    if (field->required)
-        return;
-    if (field->type == MS_INT && field->low != field->high)
-        ms_indent_integer(json, "default", field->fallback.i);
-    else if (field->type == MS_BOOL)
-        ms_indent_word(json, "default", field->fallback.b ? "true" : "false");
-}
-
-static void put_type(ms_indent *json, const ms_field *field, uint32_t most,
-                     bool or_text)
-{
-    static const char *const types[] = {
-        [MS_INT] = "integer", [MS_FLOAT] = "number", [MS_BOOL] = "boolean",
-        [MS_WORD] = "string", [MS_NAME] = "string",  [MS_TEXT] = "string"};
-    if (field->type == MS_INTS) {
-        put_ints(json, field, most, or_text);
-        return;
-    }
-    or_text &= field->type == MS_INT || field->type == MS_FLOAT ||
-               field->type == MS_BOOL;
-    put_number_type(json, types[field->type], or_text);
-    if (field->type == MS_WORD)
-        ms_indent_words(json, "enum", field->words);
-    else if (field->type == MS_INT || field->type == MS_FLOAT)
-        put_bounds(json, field);
-}
-
-static void put_field_or(ms_indent *json, const char *key,
-                         const ms_field *field, uint32_t most, bool or_text)
-{
-    ms_indent_open(json, key, '{');
-    ms_indent_string(json, "description", field->help);
-    put_type(json, field, most, or_text);
-    put_default(json, field);
-    ms_indent_close(json, '}');
-}
-
-static void put_field(ms_indent *json, const char *key, const ms_field *field,
-                      uint32_t most)
-{
-    put_field_or(json, key, field, most, false);
-}
-
-static void put_fields(ms_indent *json, const ms_field *fields, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        put_field(json, fields[i].name, &fields[i], MS_MAX_DIMS);
-}
-
-/* The same of a layer list, where numbers may be expressions. */
-static void put_list_fields(ms_indent *json, const ms_field *fields, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        put_field_or(json, fields[i].name, &fields[i], MS_MAX_DIMS, true);
-}
-
-/* The names of required rows go into an open array. */
-static void put_required(ms_indent *json, const ms_field *fields, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (fields[i].required)
-            ms_indent_string(json, NULL, fields[i].name);
-}
-
-/* {"KEY": {"const": "VALUE"}} */
-static void put_const(ms_indent *json, const char *key, const char *value)
-{
-    ms_indent_open(json, "properties", '{');
-    ms_indent_open(json, key, '{');
-    ms_indent_string(json, "const", value);
-    ms_indent_close(json, '}');
-    ms_indent_close(json, '}');
-}
-
-static void close_to_others(ms_indent *json)
-{
-    ms_indent_word(json, "additionalProperties", "false");
-}
-
 /* ---- texts --------------------------------------------------------------- */
 
 static void put_text_type(ms_indent *json, const char *name, bool empty,
@@ -171,12 +52,12 @@ static void put_config(ms_indent *json, const ms_family *family)
     ms_indent_open(json, "config", '{');
     ms_indent_string(json, "type", "object");
     ms_indent_open(json, "properties", '{');
-    put_fields(json, family->fields, family->n_fields);
+    ms_properties_fields(json, family->fields, family->n_fields);
     ms_indent_close(json, '}');
     ms_indent_open(json, "required", '[');
-    put_required(json, family->fields, family->n_fields);
+    ms_properties_required(json, family->fields, family->n_fields);
     ms_indent_close(json, ']');
-    close_to_others(json);
+    ms_properties_close(json);
     ms_indent_close(json, '}');
 }
 
@@ -188,17 +69,17 @@ static void put_family(ms_indent *json, const ms_family *family)
     put_head(json);
     ms_indent_word(json, "family", "true");
     if (family->flat)
-        put_fields(json, family->fields, family->n_fields);
+        ms_properties_fields(json, family->fields, family->n_fields);
     else
         put_config(json, family);
     ms_indent_close(json, '}');
     ms_indent_open(json, "required", '[');
     if (family->flat)
-        put_required(json, family->fields, family->n_fields);
+        ms_properties_required(json, family->fields, family->n_fields);
     else
         ms_indent_string(json, NULL, "config");
     ms_indent_close(json, ']');
-    close_to_others(json);
+    ms_properties_close(json);
     ms_indent_close(json, '}');
 }
 
@@ -211,7 +92,7 @@ static void put_case(ms_indent *json, const char *key, const char *value,
     json->text->failed |= name == NULL;
     ms_indent_open(json, NULL, '{');
     ms_indent_open(json, "if", '{');
-    put_const(json, key, value);
+    ms_properties_const(json, key, value);
     ms_indent_close(json, '}');
     ms_indent_ref(json, "then", name != NULL ? name : "");
     ms_indent_close(json, '}');
@@ -273,14 +154,14 @@ static void put_layer(ms_indent *json, const ms_layer_kind *kind)
     ms_indent_ref(json, "name", "name");
     put_inputs(json, kind->min_inputs, kind->max_inputs);
     put_when(json);
-    put_list_fields(json, kind->fields, kind->n_fields);
+    ms_properties_list_fields(json, kind->fields, kind->n_fields);
     ms_indent_close(json, '}');
     ms_indent_open(json, "required", '[');
     if (kind->min_inputs > 1) /* the layer before is one */
         ms_indent_string(json, NULL, "inputs");
-    put_required(json, kind->fields, kind->n_fields);
+    ms_properties_required(json, kind->fields, kind->n_fields);
     ms_indent_close(json, ']');
-    close_to_others(json);
+    ms_properties_close(json);
     ms_indent_close(json, '}');
 }
 
@@ -344,7 +225,7 @@ static void put_group_keys(ms_indent *json)
         if (strcmp(field->name, "name") == 0)
             ms_indent_ref(json, field->name, "name");
         else
-            put_field_or(json, field->name, field, 0, true);
+            ms_properties_field_or(json, field->name, field, 0, true);
     }
     put_inputs(json, 1, 1);
     put_when(json);
@@ -368,7 +249,7 @@ static void put_group(ms_indent *json)
     ms_indent_open(json, "not", '{');
     ms_indent_words(json, "required", "repeat|each");
     ms_indent_close(json, '}');
-    close_to_others(json);
+    ms_properties_close(json);
     ms_indent_close(json, '}');
 }
 
@@ -416,9 +297,10 @@ static void put_input(ms_indent *json)
     ms_indent_open(json, "input", '{');
     ms_indent_string(json, "type", "object");
     ms_indent_open(json, "properties", '{');
-    put_list_fields(json, ms_read_input_fields, MS_READ_INPUT);
+    ms_properties_list_fields(json, ms_listfile_input_fields,
+                              MS_LISTFILE_INPUT);
     ms_indent_close(json, '}');
-    close_to_others(json);
+    ms_properties_close(json);
     ms_indent_open(json, "if", '{');
     ms_indent_words(json, "required", "shape");
     ms_indent_close(json, '}');
@@ -433,7 +315,7 @@ static void put_numbers(ms_indent *json)
     ms_indent_string(json, "description",
                      "numbers for expressions; --set model.NAME=N changes one");
     ms_indent_string(json, "type", "object");
-    ms_indent_integer(json, "maxProperties", MS_READ_CONFIG);
+    ms_indent_integer(json, "maxProperties", MS_LISTFILE_CONFIG);
     ms_indent_open(json, "propertyNames", '{');
     ms_indent_string(json, "pattern", "^(?!name$)[A-Za-z_][A-Za-z0-9_]*$");
     ms_indent_close(json, '}');
@@ -463,7 +345,7 @@ static void put_layer_list(ms_indent *json)
     put_templates(json);
     ms_indent_close(json, '}');
     ms_indent_words(json, "required", "input|layers");
-    close_to_others(json);
+    ms_properties_close(json);
     ms_indent_close(json, '}');
     put_input(json);
     put_layers(json);
@@ -485,7 +367,7 @@ static void put_places(ms_indent *json, const char *key, const ms_field *fields,
         if (text)
             ms_indent_ref(json, NULL, "text");
         else
-            put_field(json, NULL, &fields[i], MS_MAX_DIMS);
+            ms_properties_field(json, NULL, &fields[i], MS_MAX_DIMS);
     }
     ms_indent_close(json, ']');
     ms_indent_integer(json, "minItems", n);
@@ -508,7 +390,7 @@ static void put_nodes(ms_indent *json)
             ms_indent_ref(json, fields[i].name,
                           fields[i].required ? "word" : "text");
         else
-            put_field(json, fields[i].name, &fields[i], 0);
+            ms_properties_field(json, fields[i].name, &fields[i], 0);
     }
     ms_indent_open(json, "args", '{');
     ms_indent_string(json, "description", "\"T\" is the next of \"in\"");
@@ -516,7 +398,7 @@ static void put_nodes(ms_indent *json)
     ms_indent_close(json, '}');
     ms_indent_close(json, '}');
     ms_indent_open(json, "required", '[');
-    put_required(json, fields, MS_OPFIELDS_NODE);
+    ms_properties_required(json, fields, MS_OPFIELDS_NODE);
     ms_indent_close(json, ']');
     ms_indent_close(json, '}');
     ms_indent_close(json, '}');
@@ -531,7 +413,7 @@ static void put_op_graph(ms_indent *json)
     ms_indent_ref(json, "summary", "text");
     ms_indent_open(json, "meta", '{');
     ms_indent_open(json, "properties", '{');
-    put_field(json, ms_opfields_batch.name, &ms_opfields_batch, 0);
+    ms_properties_field(json, ms_opfields_batch.name, &ms_opfields_batch, 0);
     ms_indent_close(json, '}');
     ms_indent_close(json, '}');
     ms_indent_open(json, "loss_start", '{');
@@ -544,6 +426,26 @@ static void put_op_graph(ms_indent *json)
     put_nodes(json);
     ms_indent_close(json, '}');
     ms_indent_words(json, "required", "storages|tensors|nodes|loss_start");
+    ms_indent_close(json, '}');
+}
+
+/* ---- configurations of Hugging Face -------------------------------------- */
+
+/* What its keys may be is the type's matter; others are passed over. */
+static void put_hugging_face(ms_indent *json)
+{
+    const char *type;
+    ms_indent_open(json, "hugging_face", '{');
+    ms_indent_open(json, "properties", '{');
+    ms_indent_open(json, "model_type", '{');
+    ms_indent_open(json, "enum", '[');
+    for (uint32_t i = 0; (type = ms_huggingface_type(i)) != NULL; i++)
+        ms_indent_string(json, NULL, type);
+    ms_indent_close(json, ']');
+    ms_indent_close(json, '}');
+    for (uint32_t i = 0; ms_huggingface_native[i] != NULL; i++)
+        ms_indent_word(json, ms_huggingface_native[i], "false");
+    ms_indent_close(json, '}');
     ms_indent_close(json, '}');
 }
 
@@ -565,12 +467,16 @@ void ms_schema_model_write(ms_indent *json)
     put_form(json, "format", "op_graph");
     ms_indent_open(json, "else", '{');
     put_form(json, "family", "family");
+    ms_indent_open(json, "else", '{');
+    put_form(json, "model_type", "hugging_face");
     ms_indent_ref(json, "else", "layer_list");
+    ms_indent_close(json, '}');
     ms_indent_close(json, '}');
     ms_indent_open(json, "$defs", '{');
     put_families(json);
     put_layer_list(json);
     put_op_graph(json);
+    put_hugging_face(json);
     put_text_type(json, "text", true, false);
     put_text_type(json, "name", false, true);
     put_text_type(json, "word", false, false);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Arguments to a job, and the job back in words. */
 
-#include "tools/tools.h"
+#include "tools/lengths.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -120,6 +120,8 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
         return read_allocator(given->value, arena, job, fault);
     case MS_OPTION_STEPS:
         return read_steps(given->value, job, fault);
+    case MS_OPTION_LENGTHS:
+        return ms_lengths_read(given->value, arena, job, fault);
     case MS_OPTION_BOOK:
         job->book_device = strcmp(given->value, "device") == 0;
         return MS_OK;
@@ -145,8 +147,9 @@ static ms_err check_wall(const ms_arguments *arguments, ms_job *job,
 }
 
 /* A real pool is booked in the order in which the host asks. */
-static ms_err check_pool(const ms_job *job, ms_fault *fault)
+ms_err ms_settings_check(const ms_job *job, ms_fault *fault)
 {
+    MS_TRY(ms_lengths_check(job, fault));
     if (job->allocator == NULL && job->steps > 1)
         return ms_fail(fault, MS_EUSAGE, "--steps",
                        "add --allocator torch, or leave it out",
@@ -154,7 +157,7 @@ static ms_err check_pool(const ms_job *job, ms_fault *fault)
     if (job->allocator == NULL || !job->book_device)
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, "--allocator", "leave one of the two out",
-                   "PyTorch's allocator works in host issue order, \"%s\" "
+                   "an allocator works in host issue order, \"%s\" "
                    "books memory by device time",
                    job->wall ? "--wall" : "--book device");
 }
@@ -175,7 +178,11 @@ ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
     for (uint32_t i = 0; i < arguments->n_given; i++)
         MS_TRY(read_one(&arguments->given[i], arena, job, overrides, fault));
     MS_TRY(check_wall(arguments, job, fault));
-    return check_pool(job, fault);
+    /* Where variants say more, each is checked when it is lowered. */
+    if (ms_options_value(arguments, MS_OPTION_GRID) != NULL ||
+        ms_options_value(arguments, MS_OPTION_ALLOCATORS) != NULL)
+        return MS_OK;
+    return ms_settings_check(job, fault);
 }
 
 ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
@@ -214,6 +221,12 @@ ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
         return read_memory(value, job, fault);
     if (strcmp(key, "gpus") == 0)
         return read_gpus(value, job, fault);
+    if (strcmp(key, "allocator") == 0)
+        return read_allocator(value, arena, job, fault);
+    if (strcmp(key, "steps") == 0)
+        return read_steps(value, job, fault);
+    if (strcmp(key, "lengths") == 0)
+        return ms_lengths_read(value, arena, job, fault);
     if (strncmp(key, "model.", 6) == 0)
         return add_override(key + 6, value, arena, job, fault);
     if (strcmp(key, "device") != 0)
@@ -254,7 +267,8 @@ ms_label ms_settings_value(const ms_training *training, const char *field)
 /* Does the row's value come from the table and not from the user? */
 static bool is_default(const ms_job *job, uint32_t row)
 {
-    return (job->training.was_set >> row & 1) == 0;
+    return (job->training.was_set >> row & 1) == 0 &&
+           !ms_lengths_says(job, ms_training_fields[row].name);
 }
 
 void ms_settings_defaults(const ms_job *job, const ms_training *training,
@@ -264,7 +278,8 @@ void ms_settings_defaults(const ms_job *job, const ms_training *training,
     for (uint32_t row = 0; row < ms_training_n_fields; row++) {
         ms_label value = value_of(training, row);
         bool unused = (training->sequence == 0 && is_field(row, "sequence")) ||
-                      ms_training_fields[row].group != NULL;
+                      ms_training_fields[row].group != NULL ||
+                      ms_training_fields[row].is_extra;
         if (!is_default(job, row) || unused)
             continue;
         ms_text_add(text, "%s%s=%s", between, ms_training_fields[row].name,
@@ -339,6 +354,11 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
         ms_text_u64(text, job->steps);
         ms_text_add(text, ", ");
     }
+    if (job->lengths != NULL) {
+        ms_text_add(text, "\"lengths\": ");
+        ms_text_json(text, job->lengths->words);
+        ms_text_add(text, ", ");
+    }
     json_defaults(job, text);
     ms_text_add(text, "}");
 }
@@ -370,7 +390,8 @@ bool ms_settings_shapes(ms_option_id id)
            id == MS_OPTION_SETTING || id == MS_OPTION_MEMORY ||
            id == MS_OPTION_GPUS || id == MS_OPTION_PROGRAM ||
            id == MS_OPTION_BOOK || id == MS_OPTION_WALL ||
-           id == MS_OPTION_ALLOCATOR || id == MS_OPTION_STEPS;
+           id == MS_OPTION_ALLOCATOR || id == MS_OPTION_STEPS ||
+           id == MS_OPTION_LENGTHS || id == MS_OPTION_ALLOCATORS;
 }
 
 static void put_option(const ms_option *option, const char *value,
@@ -394,6 +415,28 @@ void ms_settings_command(const ms_arguments *arguments, const char *extra,
             put_option(arguments->given[i].option, arguments->given[i].value,
                        text);
     ms_text_add(text, " %s", extra);
+}
+
+void ms_settings_compare(const ms_arguments *arguments, const char *policy,
+                         const char *allocator, ms_text *text)
+{
+    ms_text pools = {.arena = text->arena};
+    ms_text_add(text, "memsim compare");
+    quote(arguments->operands[0], text);
+    for (uint32_t i = 0; i < arguments->n_given; i++) {
+        const ms_option *option = arguments->given[i].option;
+        if (ms_settings_shapes(option->id) && option->id != MS_OPTION_POLICY &&
+            option->id != MS_OPTION_ALLOCATOR)
+            put_option(option, arguments->given[i].value, text);
+    }
+    if (strcmp(policy, "none") != 0) {
+        ms_text_add(text, " -p");
+        quote(policy, text);
+    }
+    ms_text_add(text, " --allocators");
+    ms_text_add(&pools, "%s;%s,expandable_segments:True", allocator, allocator);
+    text->failed |= pools.failed;
+    quote(pools.failed ? "" : pools.bytes, text);
 }
 
 void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,

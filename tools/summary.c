@@ -328,6 +328,7 @@ static void pool_line(const ms_summary *summary, ms_text *text)
         return;
     ms_poolwords_put(&summary->result->report, &words);
     put_line(text, "pool:", &words);
+    ms_poolwords_steps(summary, text);
 }
 
 /* The op that first finds no room, or MS_NONE. */

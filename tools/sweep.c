@@ -253,6 +253,7 @@ ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
     ms_arena_reset(trial);
     ms_err err = ms_grid_job(sweep->grid, ms_sweep_point(sweep, item),
                              sweep->base, trial, &job, &outcome->fault);
+    job.brief = true;
     if (err == MS_OK)
         err = ms_points_step(points, seat, &job, &result, &outcome->fault);
     if (err == MS_OK)

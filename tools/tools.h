@@ -93,7 +93,10 @@ typedef enum ms_option_id {
     MS_OPTION_QUIET,
     MS_OPTION_ALLOCATOR,
     MS_OPTION_STEPS,
+    MS_OPTION_LENGTHS,
+    MS_OPTION_ALLOCATORS,
     MS_OPTION_LEAKS,
+    MS_OPTION_ANEW,
     MS_OPTION_SNAPSHOT,
     MS_OPTION_LIFETIMES,
     MS_OPTION_ALLOCATIONS,
@@ -175,11 +178,12 @@ ms_err ms_plugin_load(const ms_arguments *arguments, ms_arena *arena,
 /* ---- allocator.c: memory pools by name ----------------------------------- */
 
 typedef struct ms_allocator {
-    const char *spec;    /* as given: "torch,expandable_segments=True" */
-    bool exact;          /* no pool; what follows is for others */
-    const char *conf;    /* of it, as PYTORCH_CUDA_ALLOC_CONF */
-    int version, policy; /* of it; -1: not said */
-    double fraction;     /* of it; 0: not said */
+    const char *spec;     /* as given: "torch,expandable_segments=True" */
+    bool exact;           /* no pool; what follows is for others */
+    ms_heap_options heap; /* kind; what follows is for torch but policy */
+    const char *conf;     /* of it, as PYTORCH_CUDA_ALLOC_CONF */
+    int version, policy;  /* of it; -1: not said */
+    double fraction;      /* of it; 0: not said */
 } ms_allocator;
 /* Faults: MS_EUSAGE, the word that is wrong.  conf is not read yet. */
 ms_err ms_allocator_read(const char *spec, ms_arena *arena,
@@ -209,8 +213,11 @@ typedef struct ms_job {
     bool book_device;
     bool wall; /* with book_device: the capacity is a wall */
     bool uses; /* fill plan.use: who reads a row */
-    const ms_allocator *allocator; /* NULL: exact */
-    uint32_t steps;                /* through it; 0: not said */
+    const ms_allocator *allocator;    /* NULL: exact */
+    uint32_t steps;                   /* through it; 0: not said */
+    const struct ms_lengths *lengths; /* of them; NULL: all alike */
+    bool addresses;                   /* keep where its blocks lie */
+    bool brief; /* what of the pool is idle at the peak is not asked for */
 } ms_job;
 
 /* Every noun on the way.  read and lower fill the first part in the keep
@@ -260,9 +267,11 @@ ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
 /* With them: every --policy joins the ones before. */
 ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
                         ms_job *job, ms_fault *fault);
+/* What a real pool does not go with; once all settings are known. */
+ms_err ms_settings_check(const ms_job *job, ms_fault *fault);
 /* One more by its key: policy (joins those before), device, gpus, memory,
- * model.KEY or as ms_training_set takes it.  key, value and arena last as long
- * as job. */
+ * allocator, steps, lengths, model.KEY or as ms_training_set takes it.  key,
+ * value and arena last as long as job. */
 ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
                        ms_arena *arena, ms_fault *fault);
 /* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */
@@ -282,6 +291,9 @@ void ms_settings_command(const ms_arguments *arguments, const char *extra,
  * which it chooses, on so many GPUs. */
 void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,
                      ms_text *text);
+/* The step against itself with expandable segments. */
+void ms_settings_compare(const ms_arguments *arguments, const char *policy,
+                         const char *allocator, ms_text *text);
 /* The value of a training field as the user would write it. */
 ms_label ms_settings_value(const ms_training *training, const char *field);
 
@@ -371,6 +383,14 @@ void ms_summary_setup(const ms_result *result, const char *times,
 void ms_summary_category(uint8_t category, ms_text *text);
 /* poolwords.c: what a real pool reserves, and what of it is idle. */
 void ms_poolwords_put(const ms_report *report, ms_text *words);
+/* A line per step where steps have lengths of their own; then what it means. */
+void ms_poolwords_steps(const ms_summary *summary, ms_text *text);
+/* Percent of what steps 1 to n of a rank reserve at most that is beyond the
+ * most that any of them allocates: shorter steps do not make it seem more. */
+double ms_poolwords_fragmentation(const ms_pooled *pooled, uint8_t rank,
+                                  uint32_t n);
+/* "1024", "8x1024" or "8x": of step, from 1. */
+ms_label ms_poolwords_length(const ms_pooled *pooled, uint32_t step);
 /* "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for the CUDA context". */
 void ms_summary_device(const ms_job *job, const ms_report *report,
                        ms_text *text);
@@ -444,6 +464,7 @@ uint32_t ms_help_tables_names(const char **names, uint32_t room);
 
 /* help_texts.c: topics in prose. */
 void ms_help_texts_files(ms_text *text);
+void ms_help_texts_huggingface(ms_text *text);
 void ms_help_texts_grid(ms_text *text);
 void ms_help_texts_units(ms_text *text);
 void ms_help_texts_exit(ms_text *text);

@@ -17,6 +17,8 @@ typedef struct maker {
     ms_job base; /* what all have */
     const char **policies;
     uint32_t n_policies;
+    const char **allocators;
+    uint32_t n_allocators;
     uint32_t needs;
     ms_quote input; /* standard input, once it was read */
 } maker;
@@ -36,7 +38,7 @@ static void put_axis(const ms_grid *grid, uint64_t point, uint32_t a,
 {
     const char *key = grid->axes[a].key;
     const char *value = ms_grid_value(grid, point, a);
-    if (strcmp(key, "policy") == 0)
+    if (strcmp(key, "policy") == 0 || strcmp(key, "allocator") == 0)
         put_part(name, NULL, value);
     else if (strcmp(key, "memory") == 0)
         put_part(name, key, ms_quantity_size(strtoull(value, NULL, 10)).s);
@@ -61,26 +63,44 @@ static bool varies(const kept *all, uint32_t axis)
     return false;
 }
 
-/* Of what varies only. */
+static bool is_pool(const kept *all, uint32_t axis)
+{
+    return strcmp(all->grid->axes[axis].key, "allocator") == 0;
+}
+
+/* Of what varies only; pool: with the allocator. */
+static void put_parts(const maker *m, const kept *all, uint64_t point,
+                      const char *policy, const ms_variant *variant, bool pool,
+                      ms_text *name)
+{
+    if (m->n_models > 1 || m->n_models < m->hall->arguments->n_operands)
+        put_part(name, NULL, variant->job.model);
+    if (m->n_policies > 1)
+        put_part(name, NULL, policy);
+    if (m->n_allocators > 1 && pool)
+        put_part(name, NULL, variant->allocator);
+    for (uint32_t a = 0; a < all->grid->n_axes; a++)
+        if (varies(all, a) && (pool || !is_pool(all, a)))
+            put_axis(all->grid, point, a, name);
+}
+
 static ms_err name_variant(const maker *m, const kept *all, uint64_t point,
                            const ms_job *base, ms_variant *variant)
 {
     ms_arena *keep = m->hall->keep;
-    ms_text name = {.arena = keep};
+    ms_text name = {.arena = keep}, beside = name;
     const char *policy = ms_spec_print(&base->spec, keep);
+    const ms_allocator *allocator = variant->job.allocator;
     if (policy == NULL)
         return ms_fail_nomem(m->fault);
-    if (m->n_models > 1 || m->n_models < m->hall->arguments->n_operands)
-        put_part(&name, NULL, variant->job.model);
-    if (m->n_policies > 1)
-        put_part(&name, NULL, policy);
-    for (uint32_t a = 0; a < all->grid->n_axes; a++)
-        if (varies(all, a))
-            put_axis(all->grid, point, a, &name);
+    variant->allocator = allocator == NULL ? "exact" : allocator->spec;
+    put_parts(m, all, point, policy, variant, true, &name);
+    put_parts(m, all, point, policy, variant, false, &beside);
     if (name.length == 0)
         put_part(&name, NULL, policy);
     variant->name = name.bytes;
-    return name.failed ? ms_fail_nomem(m->fault) : MS_OK;
+    variant->beside = beside.length > 0 ? beside.bytes : "";
+    return name.failed || beside.failed ? ms_fail_nomem(m->fault) : MS_OK;
 }
 
 /* ---- from the command line ----------------------------------------------- */
@@ -134,11 +154,17 @@ static ms_err add_grid(maker *m, const ms_job *base)
 
 static ms_err add_policy(maker *m, const char *model, const char *policy)
 {
+    ms_arena *keep = m->hall->keep;
     ms_job base = m->base;
     base.model = model;
     if (policy != NULL)
-        MS_TRY(ms_spec_parse(policy, m->hall->keep, &base.spec, m->fault));
-    return add_grid(m, &base);
+        MS_TRY(ms_spec_parse(policy, keep, &base.spec, m->fault));
+    for (uint32_t a = 0; a < m->n_allocators; a++) {
+        MS_TRY(ms_settings_put(&base, "allocator", m->allocators[a], keep,
+                               m->fault));
+        MS_TRY(add_grid(m, &base));
+    }
+    return m->n_allocators > 0 ? MS_OK : add_grid(m, &base);
 }
 
 /* A word that is no model ends the command, as one that is no option does. */
@@ -151,6 +177,53 @@ static ms_err add_model(maker *m, const char *name)
     for (uint32_t p = 0; p < m->n_policies; p++)
         MS_TRY(add_policy(m, name, m->policies[p]));
     return m->n_policies > 0 ? MS_OK : add_policy(m, name, NULL);
+}
+
+/* "A;B": allocators have commas. */
+static ms_err add_allocators(maker *m, const char *list)
+{
+    for (bool more = true; more;) {
+        size_t length = strcspn(list, ";");
+        const char *spec = ms_arena_text(m->hall->keep, list, length);
+        if (spec == NULL)
+            return ms_fail_nomem(m->fault);
+        if (m->n_allocators == MS_VARIANTS_MOST)
+            return ms_variants_check(MS_VARIANTS_MOST + 1, m->fault);
+        m->allocators[m->n_allocators++] = spec;
+        more = list[length] == ';' && list[length + 1] != '\0';
+        list += length + 1;
+    }
+    return MS_OK;
+}
+
+/* Of one option or the other; a grid says it for itself. */
+static ms_err read_allocators(maker *m)
+{
+    const ms_arguments *arguments = m->hall->arguments;
+    const ms_option *before = NULL;
+    m->allocators =
+        ms_arena_take(m->hall->keep, MS_VARIANTS_MOST, sizeof *m->allocators);
+    if (m->allocators == NULL)
+        return ms_fail_nomem(m->fault);
+    for (uint32_t i = 0; i < arguments->n_given; i++) {
+        const ms_given *given = &arguments->given[i];
+        ms_option_id id = given->option->id;
+        bool grid = id == MS_OPTION_GRID &&
+                    strncmp(given->value, "allocator=", 10) == 0;
+        if (id != MS_OPTION_ALLOCATOR && id != MS_OPTION_ALLOCATORS && !grid)
+            continue;
+        if (before != NULL && before->id != id)
+            return ms_fail(m->fault, MS_EUSAGE, NULL,
+                           "leave one of the two "
+                           "out",
+                           "options \"--%s\" and \"--%s\" both say what the "
+                           "pools are",
+                           before->name, given->option->name);
+        before = given->option;
+        if (!grid)
+            MS_TRY(add_allocators(m, given->value));
+    }
+    return MS_OK;
 }
 
 static ms_err read_words(maker *m)
@@ -166,6 +239,7 @@ static ms_err read_words(maker *m)
     for (uint32_t i = 0; i < arguments->n_given; i++)
         if (arguments->given[i].option->id == MS_OPTION_POLICY)
             m->policies[m->n_policies++] = arguments->given[i].value;
+    MS_TRY(read_allocators(m));
     return ms_settings_shared(arguments, keep, &m->base, m->fault);
 }
 
@@ -350,6 +424,8 @@ ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, uint32_t needs,
         if (comparison->variants[i].file != NULL)
             continue;
         comparison->variants[i].job.uses = comparison->explain;
+        comparison->variants[i].job.addresses =
+            (needs & (MS_VARIANTS_JSON | MS_VARIANTS_ADDRESSES)) != 0;
         MS_TRY(simulate(&m, &comparison->variants[i]));
     }
     return ms_variants_base(comparison, fault);

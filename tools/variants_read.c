@@ -14,6 +14,8 @@
 static const char *setting(const ms_record *record, const char *key)
 {
     const char *value = ms_resultwords_setting(record, key);
+    if (value == NULL && strcmp(key, "allocator") == 0)
+        return "exact";
     return value != NULL ? value : "?";
 }
 
@@ -73,6 +75,7 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     put_setup(record, &setup);
     ms_summary_device(&variant->job, &record->report, &words);
     variant->policy = record->policy;
+    variant->allocator = setting(record, "allocator");
     variant->gpus = (uint32_t)strtoul(setting(record, "gpus"), NULL, 10);
     variant->setup = setup.bytes;
     variant->device = words.bytes;
@@ -137,7 +140,8 @@ static bool varies(const ms_comparison *c, const char *key)
 static void put_fact(const ms_comparison *c, uint32_t i, const char *key,
                      ms_text *name)
 {
-    bool bare = strcmp(key, "model") == 0 || strcmp(key, "policy") == 0;
+    bool bare = strcmp(key, "model") == 0 || strcmp(key, "policy") == 0 ||
+                strcmp(key, "allocator") == 0;
     const char *value = fact(&c->variants[i].record, key);
     if (!varies(c, key))
         return;

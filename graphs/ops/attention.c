@@ -7,13 +7,16 @@
 #include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
 
-/* The physical layout is [batch, sequence, heads, dim]. */
-static uint32_t like_heads(ms_trace *trace, uint32_t q, const char *role)
+/* Like q, with the channels of v; the physical layout is [batch, sequence,
+ * heads, dim]. */
+static uint32_t like_heads(ms_trace *trace, uint32_t q, uint32_t v,
+                           const char *role)
 {
     if (trace->err)
         return MS_NONE;
     const ms_tensor *x = ms_trace_at(trace, q);
-    int64_t dims[4] = {x->size[0], x->size[2], x->size[1], x->size[3]};
+    int64_t dims[4] = {x->size[0], x->size[2], x->size[1],
+                       ms_trace_at(trace, v)->size[3]};
     uint32_t made = ms_trace_make(trace, role, x->dtype, 4, dims);
     uint32_t y = ms_view_transpose(trace, made, 1, 2);
     ms_trace_drop(trace, made);
@@ -32,11 +35,12 @@ static void flash_backward(ms_trace *trace, const ms_node *node,
 
     ms_trace_begin_backward(trace, node, grads[0]);
     for (uint32_t i = 0; i < 3; i++)
-        out[i] = like_heads(trace, node->input[i], "grad");
+        out[i] = like_heads(trace, node->input[i], node->input[i], "grad");
     uint32_t all[2] = {MS_NONE, MS_NONE};
     if (ms_trace_at(trace, node->input[1])->size[1] != sums[1])
         for (uint32_t i = 0; i < 2; i++)
-            all[i] = like_heads(trace, node->input[0], "grad_all_heads");
+            all[i] = like_heads(trace, node->input[0], node->input[i + 1],
+                                "grad_all_heads");
     uint32_t d = ms_trace_make(trace, "softmax_d", MS_FLOAT32, 3, sums);
     uint32_t dq = ms_trace_make(trace, "dq_accum", MS_FLOAT32, 4, accumulated);
     ms_trace_end(trace, 2.5 * node->flops, true);
@@ -50,19 +54,36 @@ const ms_rule ms_attention_flash_rule = {
     "ScaledDotProductFlashAttentionBackward0",
     "aten::_scaled_dot_product_flash_attention_backward", flash_backward};
 
-static uint32_t flash(ms_trace *trace, const uint32_t *inputs, bool causal)
+/* Of a score and its share of the output: two products of the channels.  A
+ * query sees the keys before it, half of them on average, or those of a
+ * window. */
+static double flops_of(const ms_trace *trace, const uint32_t *inputs,
+                       ms_attended attended)
+{
+    const ms_tensor *q = ms_trace_at(trace, inputs[0]);
+    double keys = (double)ms_trace_at(trace, inputs[1])->size[2];
+    double queries = (double)q->size[2], window = (double)attended.window;
+    double channels =
+        (double)q->size[3] + (double)ms_trace_at(trace, inputs[2])->size[3];
+    double pairs = queries * keys * (attended.causal ? 0.5 : 1);
+
+    if (attended.window > 0 && window < keys)
+        pairs = queries * window - window * window / 2;
+    return 2 * (double)q->size[0] * (double)q->size[1] * pairs * channels;
+}
+
+static uint32_t flash(ms_trace *trace, const uint32_t *inputs,
+                      ms_attended attended)
 {
     if (trace->err)
         return MS_NONE;
     const ms_tensor *x = ms_trace_at(trace, inputs[0]);
     int64_t rows[3] = {x->size[0], x->size[1], x->size[2]};
-    double scores = (double)rows[0] * (double)rows[1] * (double)rows[2] *
-                    (double)ms_trace_at(trace, inputs[1])->size[2];
-    double flops = 4 * scores * (double)x->size[3] * (causal ? 0.5 : 1);
+    double flops = flops_of(trace, inputs, attended);
     ms_trace_begin(trace, "aten::_scaled_dot_product_flash_attention");
     for (uint32_t i = 0; i < 3; i++)
         ms_trace_read(trace, inputs[i]);
-    uint32_t y = like_heads(trace, inputs[0], "out");
+    uint32_t y = like_heads(trace, inputs[0], inputs[2], "out");
     uint32_t lse = ms_trace_make(trace, "logsumexp", MS_FLOAT32, 3, rows);
     uint32_t rng =
         ms_trace_make(trace, "rng_state", MS_INT64, 1, (const int64_t[]){2});
@@ -82,13 +103,13 @@ static uint32_t flash(ms_trace *trace, const uint32_t *inputs, bool causal)
 }
 
 uint32_t ms_attention_flash(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
-                            bool causal)
+                            ms_attended attended)
 {
     const uint32_t inputs[3] = {q, k, v};
     uint32_t in[3];
 
     ms_autocast_enter(trace, "scaled_dot_product_attention", 3, inputs, in);
-    uint32_t y = flash(trace, in, causal);
+    uint32_t y = flash(trace, in, attended);
     ms_autocast_exit(trace, 3, in);
     return y;
 }
@@ -107,7 +128,7 @@ static void efficient_backward(ms_trace *trace, const ms_node *node,
 
     ms_trace_begin_backward(trace, node, grads[0]);
     for (uint32_t i = 0; i < 3; i++)
-        out[i] = like_heads(trace, node->input[i], "grad");
+        out[i] = like_heads(trace, node->input[i], node->input[i], "grad");
     uint32_t delta = ms_trace_make(trace, "delta", MS_FLOAT32, 3, rows);
     ms_trace_end(trace, 2.5 * node->flops, true);
     ms_trace_drop(trace, delta);
@@ -118,7 +139,8 @@ static const ms_rule efficient_rule = {
     "aten::_scaled_dot_product_efficient_attention_backward",
     efficient_backward};
 
-static uint32_t efficient(ms_trace *trace, const uint32_t *inputs, bool causal)
+static uint32_t efficient(ms_trace *trace, const uint32_t *inputs,
+                          ms_attended attended)
 {
     uint32_t own[4];
 
@@ -126,13 +148,11 @@ static uint32_t efficient(ms_trace *trace, const uint32_t *inputs, bool causal)
         return MS_NONE;
     ms_tensor x = *ms_trace_at(trace, inputs[0]);
     int64_t rows[3] = {x.size[0], x.size[1], (x.size[2] + 31) / 32 * 32};
-    double scores = (double)x.size[0] * (double)x.size[1] * (double)x.size[2] *
-                    (double)ms_trace_at(trace, inputs[1])->size[2];
-    double flops = 4 * scores * (double)x.size[3] * (causal ? 0.5 : 1);
+    double flops = flops_of(trace, inputs, attended);
     ms_trace_begin(trace, "aten::_scaled_dot_product_efficient_attention");
     for (uint32_t i = 0; i < 3; i++)
         ms_trace_read(trace, inputs[i]);
-    own[0] = like_heads(trace, inputs[0], "out");
+    own[0] = like_heads(trace, inputs[0], inputs[2], "out");
     own[1] = ms_trace_make(trace, "logsumexp", MS_FLOAT32, 3, rows);
     own[2] = ms_trace_make(trace, "seed", MS_INT64, 0, rows);
     own[3] = ms_trace_make(trace, "offset", MS_INT64, 0, rows);
@@ -150,13 +170,13 @@ static uint32_t efficient(ms_trace *trace, const uint32_t *inputs, bool causal)
 }
 
 uint32_t ms_attention_efficient(ms_trace *trace, uint32_t q, uint32_t k,
-                                uint32_t v, bool causal)
+                                uint32_t v, ms_attended attended)
 {
     const uint32_t inputs[3] = {q, k, v};
     uint32_t in[3];
 
     ms_autocast_enter(trace, "scaled_dot_product_attention", 3, inputs, in);
-    uint32_t y = efficient(trace, in, causal);
+    uint32_t y = efficient(trace, in, attended);
     ms_autocast_exit(trace, 3, in);
     return y;
 }

@@ -90,8 +90,8 @@ static int64_t rows_per_chunk(int64_t rows, int64_t width, int64_t vocab)
 /* x W^T of a chunk: the logits, then their loss and gradient in place, then
  * their part of both gradients.  The old logits live until they are rebound. */
 static uint32_t run_chunk(ms_trace *trace, uint32_t x, uint32_t weight,
-                          uint32_t target, const uint32_t *made, int64_t rows,
-                          uint32_t old)
+                          uint32_t target, const uint32_t *made, uint32_t n,
+                          int64_t rows, uint32_t old)
 {
     const ms_tensor *w = ms_trace_at(trace, weight);
     int64_t dims[2] = {rows, w->size[0]};
@@ -108,7 +108,7 @@ static uint32_t run_chunk(ms_trace *trace, uint32_t x, uint32_t weight,
     ms_trace_read(trace, logits);
     ms_trace_read(trace, target);
     ms_trace_end(trace, 7 * count(trace, logits), false);
-    for (uint32_t i = 0; i < 2 && !trace->err; i++) {
+    for (uint32_t i = 0; i < n && !trace->err; i++) {
         ms_trace_begin(trace, i == 0 ? "aten::mm" : "aten::addmm");
         ms_trace_read(trace, logits);
         ms_trace_read(trace, i == 0 ? weight : x);
@@ -129,19 +129,21 @@ uint32_t ms_chunkedloss_linear(ms_trace *trace, uint32_t x, uint32_t weight,
     int64_t chunk = rows_per_chunk(all.size[0], all.size[1],
                                    ms_trace_at(trace, weight)->size[0]);
     uint32_t inputs[2] = {rows, weight}, made[2];
+    uint32_t n = ms_trace_needs(trace, weight) || !trace->train ? 2 : 1;
     ms_trace_begin(trace, "aten::zeros_like");
     made[0] = ms_trace_make_like(trace, "grad_input", rows);
-    made[1] = ms_trace_make_like(trace, "grad_weight", weight);
+    if (n > 1)
+        made[1] = ms_trace_make_like(trace, "grad_weight", weight);
     uint32_t loss = sum_of_losses(trace, all.size[0], all.dtype);
     ms_trace_end(trace, 0, false);
     for (int64_t at = 0; at < all.size[0] && !trace->err; at += chunk) {
         int64_t left = all.size[0] - at;
-        logits = run_chunk(trace, rows, weight, target, made,
+        logits = run_chunk(trace, rows, weight, target, made, n,
                            left < chunk ? left : chunk, logits);
     }
     ms_trace_drop(trace, logits);
     if (!trace->err)
-        keep(trace, &linear_rule, inputs, made, 2, &loss);
+        keep(trace, &linear_rule, inputs, made, n, &loss);
     ms_trace_drop(trace, rows);
     return loss;
 }

@@ -129,8 +129,8 @@ static void one_grad(ms_trace *trace, const ms_node *node, uint32_t i,
 static void product_backward(ms_trace *trace, const ms_node *node,
                              const uint32_t *grads, uint32_t *out)
 {
-    one_grad(trace, node, 0, node->saved[1], MS_GRAD_INPUT, grads, out);
-    one_grad(trace, node, 1, node->saved[0], MS_GRAD_WEIGHT, grads, out);
+    one_grad(trace, node, 0, node->input[1], MS_GRAD_INPUT, grads, out);
+    one_grad(trace, node, 1, node->input[0], MS_GRAD_WEIGHT, grads, out);
 }
 
 static const ms_rule product_rule = {"GroupedGemmBackward", "grouped_gemm",
@@ -154,7 +154,8 @@ uint32_t ms_experts_product(ms_trace *trace, uint32_t x, uint32_t weight)
     uint32_t n = ms_trace_node(trace, &product_rule, inputs, 2, &y, 1);
     if (n != MS_NONE)
         trace->nodes[n].flops = flops;
-    ms_trace_save(trace, n, x);
+    if (ms_trace_needs(trace, weight))
+        ms_trace_save(trace, n, x);
     ms_trace_save(trace, n, weight);
     return y;
 }

@@ -78,8 +78,13 @@ static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
     if (n == MS_NONE)
         return;
     trace->nodes[n].flops = flops;
-    ms_trace_save(trace, n, biased ? weight : rows);
-    ms_trace_save(trace, n, biased ? rows : weight);
+    bool needs_rows = ms_trace_needs(trace, weight);
+    if (biased && ms_trace_needs(trace, rows))
+        ms_trace_save(trace, n, weight);
+    if (needs_rows)
+        ms_trace_save(trace, n, rows);
+    if (!biased && ms_trace_needs(trace, rows))
+        ms_trace_save(trace, n, weight);
 }
 
 /* at::linear fuses the bias where x has two dimensions or is contiguous (1.13:

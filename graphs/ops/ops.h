@@ -237,14 +237,18 @@ uint32_t ms_lookup_arange(ms_trace *trace, int64_t n);
 
 /* ---- attention.c --------------------------------------------------------- */
 
+typedef struct ms_attended {
+    bool causal;
+    int64_t window; /* keys that a query sees; 0: all */
+} ms_attended;
 /* Fused attention: q, k, v are [batch, heads, sequence, dim] views; k and v
- * may have fewer heads, each for a group of q's. */
+ * may have fewer heads, each for a group of q's, and v other channels. */
 uint32_t ms_attention_flash(ms_trace *trace, uint32_t q, uint32_t k, uint32_t v,
-                            bool causal);
+                            ms_attended attended);
 
 /* The same of q, k, v with as many heads each, by xFormers' kernel. */
 uint32_t ms_attention_efficient(ms_trace *trace, uint32_t q, uint32_t k,
-                                uint32_t v, bool causal);
+                                uint32_t v, ms_attended attended);
 
 /* ---- recurrent.c --------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A recorded history through a torch pool.  Blocks go by their recorded
+/* A recorded history through a pool.  Blocks go by their recorded
  * addresses, which are the ids of the player: with the device's answers from
  * the file both are the same, and everything that the pool decides is held
  * against the record. */
@@ -25,6 +25,8 @@ static void differ(ms_allocfollow *follow, const char *what, uint64_t recorded,
 static void log_entry(void *of, const ms_torch_entry *entry)
 {
     ms_allocfollow *follow = of;
+    if (follow->log != NULL)
+        follow->log(follow->log_of, entry);
     if (entry->action < MS_TORCH_SEGMENT_ALLOC ||
         entry->action > MS_TORCH_SEGMENT_UNMAP)
         return;
@@ -46,6 +48,29 @@ static void log_entry(void *of, const ms_torch_entry *entry)
 }
 
 /* ---- the start ----------------------------------------------------------- */
+
+/* A heap has no place for blocks that are there: it is asked for them, as torch
+ * is where they are to be made anew. */
+static ms_err ask_for(ms_allocfollow *follow,
+                      const ms_recording_segment *segment, ms_fault *fault)
+{
+    const ms_recording_block *blocks =
+        follow->recording->blocks + segment->blocks_at;
+    uint64_t address = segment->address;
+    for (uint32_t i = 0; i < segment->n_blocks; i++) {
+        uint64_t bytes = blocks[i].requested_bytes;
+        uint32_t row = MS_NONE;
+        if (bytes == 0 || bytes > blocks[i].bytes)
+            bytes = blocks[i].bytes;
+        if (blocks[i].state != MS_TORCH_INACTIVE && bytes > 0) {
+            MS_TRY(ms_pool_malloc(follow->play.pool, bytes, segment->stream,
+                                  &row, fault));
+            MS_TRY(ms_allocplay_name_block(&follow->play, address, row, fault));
+        }
+        address += blocks[i].bytes;
+    }
+    return MS_OK;
+}
 
 static ms_err seed(ms_allocfollow *follow, const ms_recording_segment *segment,
                    ms_arena *arena, ms_fault *fault)
@@ -77,21 +102,25 @@ static ms_err seed(ms_allocfollow *follow, const ms_recording_segment *segment,
 
 ms_err ms_allocfollow_start(ms_allocfollow *follow,
                             const ms_recording *recording,
-                            const ms_torch_setup *setup, ms_arena *arena,
-                            ms_fault *fault)
+                            const ms_pool_setup *setup, bool anew,
+                            ms_arena *arena, ms_fault *fault)
 {
-    ms_torch_setup own = *setup;
+    ms_pool_setup own = *setup;
     *follow = (ms_allocfollow){.recording = recording,
-                               .given = setup->policy == MS_TORCH_GIVEN,
+                               .log = setup->torch.log,
+                               .log_of = setup->torch.log_of,
+                               .given = setup->torch.policy == MS_TORCH_GIVEN,
                                .result = {.first = MS_NONE}};
     if (follow->given) {
-        own.log = log_entry;
-        own.log_of = follow;
+        own.torch.log = log_entry;
+        own.torch.log_of = follow;
     }
     MS_TRY(ms_allocplay_start(&follow->play, &own, arena, fault));
     follow->play.line = 1;
     for (uint32_t i = 0; i < recording->n_start; i++)
-        MS_TRY(seed(follow, &recording->start[i], arena, fault));
+        MS_TRY(setup->heap.kind == MS_POOL_TORCH && (follow->given || !anew)
+                   ? seed(follow, &recording->start[i], arena, fault)
+                   : ask_for(follow, &recording->start[i], fault));
     return MS_OK;
 }
 
@@ -103,7 +132,7 @@ static ms_err do_half(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
                       ms_fault *fault)
 {
     ms_allocplay_name *name;
-    ms_torch *pool = follow->play.pool;
+    ms_pool *pool = follow->play.pool;
     bool asked = event->kind == MS_RECORDING_ASKED;
     MS_TRY(
         ms_allocplay_block(&follow->play, spot, event->address, &name, fault));
@@ -125,6 +154,18 @@ static ms_err do_half(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
         return MS_OK;
     }
     ms_torch_free_now(pool, name->block);
+    ms_allocplay_forget(&follow->play, name);
+    return MS_OK;
+}
+
+/* What was refused in the record and is served here: nobody knows how long it
+ * would have lived, so it is freed at once. */
+static ms_err let_go(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
+                     uint64_t id, ms_fault *fault)
+{
+    ms_allocplay_name *name;
+    MS_TRY(ms_allocplay_block(&follow->play, spot, id, &name, fault));
+    ms_pool_free(follow->play.pool, name->block);
     ms_allocplay_forget(&follow->play, name);
     return MS_OK;
 }
@@ -155,8 +196,11 @@ static ms_err do_event(ms_allocfollow *follow, const ms_alloctrace_spot *spot,
         return do_half(follow, spot, event, row, fault);
     }
     MS_TRY(ms_allocplay_do(&follow->play, spot, &op, row, fault));
-    row->has_id &= event->kind != MS_RECORDING_OOM;
-    return MS_OK;
+    if (event->kind != MS_RECORDING_OOM)
+        return MS_OK;
+    row->has_id = false;
+    return row->ok && !follow->given ? let_go(follow, spot, op.id, fault)
+                                     : MS_OK;
 }
 
 static void compare(ms_allocfollow *follow, const ms_recording_event *event,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Operations of a trace through a torch pool: ids to blocks, rows of the table
+/* Operations of a trace through a pool: ids to blocks, rows of the table
  * that the reference cases have. */
 #include "sim/sim.h"
 
@@ -101,7 +101,8 @@ ms_err ms_allocplay_name_block(ms_allocplay *play, uint64_t id, uint32_t block,
     MS_TRY(make_room(play, fault));
     ms_allocplay_name *name = find(play, id);
     play->n_names += name->line == 0 ? 1 : 0;
-    *name = (ms_allocplay_name){id, block, play->line};
+    *name =
+        (ms_allocplay_name){id, block != MS_NONE ? block : FAILED, play->line};
     return MS_OK;
 }
 
@@ -132,11 +133,11 @@ ms_err ms_allocplay_block(const ms_allocplay *play,
 
 /* ---- operations ---------------------------------------------------------- */
 
-ms_err ms_allocplay_start(ms_allocplay *play, const ms_torch_setup *setup,
+ms_err ms_allocplay_start(ms_allocplay *play, const ms_pool_setup *setup,
                           ms_arena *arena, ms_fault *fault)
 {
     *play = (ms_allocplay){.arena = arena, .device_bytes = UINT64_MAX};
-    return ms_torch_new(setup, arena, &play->pool, fault);
+    return ms_pool_new(setup, arena, &play->pool, fault);
 }
 
 static ms_err check_size(const ms_allocplay *play,
@@ -168,7 +169,7 @@ static ms_err do_malloc(ms_allocplay *play, const ms_alloctrace_spot *spot,
                                  "id %" PRIu64
                                  " is live, allocated in line %" PRIu32,
                                  op->id, name->line);
-    MS_TRY(ms_torch_malloc(play->pool, op->bytes, op->stream, &block, fault));
+    MS_TRY(ms_pool_malloc(play->pool, op->bytes, op->stream, &block, fault));
     play->n_names += name->line == 0 ? 1 : 0;
     *name = (ms_allocplay_name){op->id, block != MS_NONE ? block : FAILED,
                                 play->line};
@@ -197,7 +198,7 @@ static ms_err do_free(ms_allocplay *play, const ms_alloctrace_spot *spot,
     if (block.state != MS_TORCH_ACTIVE_ALLOCATED)
         return ms_allocplay_fail(spot, fault, NULL,
                                  "id %" PRIu64 " was freed before", op->id);
-    ms_torch_free(play->pool, name->block);
+    ms_pool_free(play->pool, name->block);
     ms_allocplay_forget(play, name);
     return MS_OK;
 }
@@ -220,23 +221,23 @@ static ms_err change_conf(ms_allocplay *play, const ms_alloctrace_spot *spot,
 {
     char where[WHERE_BYTES];
     put_where(spot, where);
-    return ms_torch_set_conf(play->pool, conf, where, fault);
+    return ms_pool_set_conf(play->pool, conf, where, fault);
 }
 
 /* What names no id. */
 static ms_err do_other(ms_allocplay *play, const ms_alloctrace_spot *spot,
                        const ms_alloctext_op *op, ms_fault *fault)
 {
-    ms_torch *pool = play->pool;
+    ms_pool *pool = play->pool;
     switch (op->kind) {
     case 'w':
         return ms_torchstreams_queue(pool, op->stream, op->n, fault);
     case 'c':
         return ms_torchstreams_finish(pool, op->stream, op->n, fault);
     case 'e':
-        return ms_torch_empty_cache(pool, fault);
+        return ms_pool_empty_cache(pool, fault);
     case 'm':
-        ms_torch_set_fraction(pool, op->fraction);
+        ms_pool_set_fraction(pool, op->fraction);
         return MS_OK;
     case 'x':
         return change_conf(play, spot, op->value, fault);

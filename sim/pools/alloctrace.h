@@ -20,6 +20,9 @@
  *     P                  reset peaks
  *     s                  snapshot
  *
+ * Heaps (pool.h) have neither empty_cache nor options that change: e and x do
+ * nothing to them; m bounds what they may ask for from then on.
+ *
  * A recorded history (JSON, graphs/recording.c) says besides which addresses
  * the device answered with, so that every block can be compared.
  *
@@ -32,7 +35,7 @@
  *     MS_TRY(ms_alloctext_line(&spot, "a 0 4096", 8, &op, fault));
  *     MS_TRY(ms_allocplay_do(&play, &spot, &op, &row, fault)); */
 
-#include "sim/pools/torch.h"
+#include "sim/pools/pool.h"
 
 /* Where an op stands in its file, for faults. */
 typedef struct ms_alloctrace_spot {
@@ -88,7 +91,7 @@ typedef struct ms_allocplay_name { /* one slot of the table of ids */
 } ms_allocplay_name;
 
 typedef struct ms_allocplay {
-    ms_torch *pool;
+    ms_pool *pool;
     ms_arena *arena;
     uint64_t device_bytes; /* no request may be larger; UINT64_MAX: any */
     ms_allocplay_name *names;
@@ -99,7 +102,7 @@ typedef struct ms_allocplay {
     uint64_t first_oom_bytes;
 } ms_allocplay;
 
-ms_err ms_allocplay_start(ms_allocplay *play, const ms_torch_setup *setup,
+ms_err ms_allocplay_start(ms_allocplay *play, const ms_pool_setup *setup,
                           ms_arena *arena, ms_fault *fault);
 /* Faults (MS_EINPUT): an id that is not live or already is, a request of none
  * or more than device_bytes, options that PyTorch refuses. */
@@ -110,7 +113,8 @@ ms_err ms_allocplay_do(ms_allocplay *play, const ms_alloctrace_spot *spot,
 ms_err ms_allocplay_fail(const ms_alloctrace_spot *spot, ms_fault *fault,
                          const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* For allocfollow.c: a block that is there already; the slot of a live one,
+/* For allocfollow.c: a block that is there already (MS_NONE: its malloc
+ * failed); the slot of a live one,
  * NULL where its malloc failed; a block that was freed by other means. */
 ms_err ms_allocplay_name_block(ms_allocplay *play, uint64_t id, uint32_t block,
                                ms_fault *fault);
@@ -139,6 +143,7 @@ typedef struct ms_recording_event {
     uint32_t line, column; /* in the file; of a snapshot: the entry, and 0 */
     uint32_t site;         /* of an allocation: who made it, or MS_NONE */
     uint8_t kind;
+    uint8_t category; /* with has_categories: ms_category, or their number */
 } ms_recording_event;
 
 /* requested_bytes: UINT64_MAX where the block is idle and nothing is known. */
@@ -157,6 +162,7 @@ typedef struct ms_recording {
     const char *name, *conf;
     uint32_t device; /* of several: which */
     bool expandable;
+    bool has_categories; /* some allocation tells its own */
     uint32_t n_start, n_final, n_events, n_blocks, n_answers;
     ms_recording_segment *start, *final;
     ms_recording_block *blocks; /* of start, then of final */
@@ -178,6 +184,8 @@ typedef struct ms_allocfollow_result {
 typedef struct ms_allocfollow {
     ms_allocplay play;
     const ms_recording *recording;
+    ms_torch_log log; /* setup's: it reads along all the same */
+    void *log_of;
     bool given; /* the device answers as recorded, so all can be compared */
     ms_allocfollow_result result;
     uint32_t at;                    /* event */
@@ -185,12 +193,16 @@ typedef struct ms_allocfollow {
     uint32_t n_expected, at_expected;
 } ms_allocfollow;
 
-/* A pool as the recording starts; setup's policy is GIVEN, or another: then
- * nothing is compared, and events say only sizes and lives. */
+/* A pool as the recording starts; setup's policy is GIVEN (of torch), or
+ * another: then nothing is compared, and events say only sizes and lives; a
+ * request that ran out of memory then and does not here is freed at once.  A
+ * heap starts with requests for what is there, in the order of addresses, and
+ * so does torch with anew (unless GIVEN); else it stays in its segments, which
+ * options do not reach. */
 ms_err ms_allocfollow_start(ms_allocfollow *follow,
                             const ms_recording *recording,
-                            const ms_torch_setup *setup, ms_arena *arena,
-                            ms_fault *fault);
+                            const ms_pool_setup *setup, bool anew,
+                            ms_arena *arena, ms_fault *fault);
 /* The next event; false: it was the last. */
 ms_err ms_allocfollow_do(ms_allocfollow *follow, ms_allocplay_row *row,
                          bool *more, ms_fault *fault);

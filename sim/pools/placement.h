@@ -85,22 +85,48 @@ ms_err ms_placecsv_read(const char *name, const char *bytes, size_t length,
                         ms_fault *fault);
 
 /* placeobjects.c: buffers share whole objects, as textures do (TensorFlow
- * Lite's GPU delegate, greedy in order): each takes the free object whose size
- * is nearest to its own, which grows where it is too small. */
+ * Lite's GPU delegate): none lies across two.  The sizes together are at most
+ * MS_PLACEMENT_MOST_BYTES (ms_placement_bound says whether); objects: room for
+ * n, the number of each buffer's, from 0 by first use; object_bytes: room for
+ * n.
+ *
+ * Greedy, in the order of first use: each takes the free object whose size is
+ * nearest to its own, which grows where it is too small. */
 ms_err ms_placeobjects_greedy(const ms_placement_buffer *buffers, uint32_t n,
                               ms_arena *arena, uint32_t *objects,
                               uint64_t *object_bytes, uint32_t *n_objects,
                               ms_fault *fault);
+/* Min-cost flow: each buffer opens an object, for its bytes, or takes over
+ * that of one that ended, for the bytes that it is larger than that one; the
+ * cheapest such assignment.  Of those that cost the same, the one with the
+ * fewest bytes unused, then objects that were left last. */
+#define MS_PLACEOBJECTS_MOST 2048u /* buffers, of flow; above: MS_EINPUT */
+ms_err ms_placeobjects_flow(const ms_placement_buffer *buffers, uint32_t n,
+                            ms_arena *arena, uint32_t *objects,
+                            uint64_t *object_bytes, uint32_t *n_objects,
+                            ms_fault *fault);
+/* The objects one after the other, as offsets. */
+void ms_placeobjects_offsets(const ms_placement_buffer *buffers, uint32_t n,
+                             const uint32_t *objects, uint32_t n_objects,
+                             uint64_t *offsets, uint64_t *height);
 
 /* placeexact.c: a search that finds a plan within a capacity, or proves that
- * there is none, if the steps suffice. */
+ * there is none, unless it is stopped before. */
 #define MS_PLACEEXACT_MOST 4096u /* buffers; above: MS_EINPUT */
 
 typedef enum ms_placeexact_answer {
     MS_PLACEEXACT_FOUND,
     MS_PLACEEXACT_NONE,   /* there is no such plan */
-    MS_PLACEEXACT_UNKNOWN /* the steps ran out */
+    MS_PLACEEXACT_UNKNOWN /* stopped */
 } ms_placeexact_answer;
+
+/* stop is asked every few steps, if it is set, and may look at a clock: then
+ * the answer depends on the machine; with most_steps alone it never does. */
+typedef struct ms_placeexact_limits {
+    uint64_t most_steps;
+    bool (*stop)(void *of);
+    void *of;
+} ms_placeexact_limits;
 
 typedef struct ms_placeexact_result {
     ms_placeexact_answer answer;
@@ -109,8 +135,9 @@ typedef struct ms_placeexact_result {
 
 /* offsets are set where a plan was found. */
 ms_err ms_placeexact_search(const ms_placement_buffer *buffers, uint32_t n,
-                            uint64_t capacity, uint64_t most_steps,
-                            ms_arena *arena, uint64_t *offsets,
-                            ms_placeexact_result *result, ms_fault *fault);
+                            uint64_t capacity,
+                            const ms_placeexact_limits *limits, ms_arena *arena,
+                            uint64_t *offsets, ms_placeexact_result *result,
+                            ms_fault *fault);
 
 #endif

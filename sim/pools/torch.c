@@ -2,7 +2,7 @@
 /* Requests and frees of the torch pool: rounding, search, split, merge.
  * (allocator.md 3 to 6.)  What a request does that finds no idle block is in
  * torchgrow.c. */
-#include "sim/pools/torchpool.h"
+#include "sim/pools/heap.h"
 
 #include <assert.h>
 #include <string.h>
@@ -12,7 +12,8 @@ const char *const ms_torch_policies[] = {"down", "bump", "firstfit"};
 const char *const ms_torch_actions[] = {
     "alloc",         "free_requested", "free_completed",
     "segment_alloc", "segment_free",   "segment_map",
-    "segment_unmap", "snapshot",       "oom"};
+    "segment_unmap", "snapshot",       "oom",
+    "move"};
 
 void ms_torch_setup_init(ms_torch_setup *setup, uint64_t total_bytes)
 {
@@ -280,8 +281,8 @@ static bool should_split(const ms_torch *pool, const torch_request *request)
            rest > TORCH_SMALL_MOST;
 }
 
-/* The front becomes a block of its own; the rest keeps its row. */
-static uint32_t split_front(ms_torch *pool, uint32_t rest, uint64_t bytes)
+/* Inline, for this pool; below by name, for the heaps. */
+static inline uint32_t cut(ms_torch *pool, uint32_t rest, uint64_t bytes)
 {
     uint32_t row = ms_torch_take_row(pool);
     torch_block *front = &pool->blocks[row], *tail = &pool->blocks[rest];
@@ -297,8 +298,12 @@ static uint32_t split_front(ms_torch *pool, uint32_t rest, uint64_t bytes)
     tail->prev = row;
     tail->address += bytes;
     tail->bytes -= bytes;
-    ms_torch_join_set(pool, rest);
     return row;
+}
+
+uint32_t ms_torch_cut(ms_torch *pool, uint32_t rest, uint64_t bytes)
+{
+    return cut(pool, rest, bytes);
 }
 
 /* Cuts the block to size where it should be; returns the one to hand out. */
@@ -309,7 +314,8 @@ static uint32_t fit(ms_torch *pool, const torch_request *request)
     bool was_split = torch_split(found), counts = found->range == MS_NONE;
     bool large = request->large;
     if (should_split(pool, request)) {
-        row = split_front(pool, row, request->bytes);
+        row = cut(pool, row, request->bytes);
+        ms_torch_join_set(pool, request->block);
         if (counts && was_split) {
             ms_torch_lower(pool, MS_TORCH_INACTIVE_SPLIT_BYTES, large,
                            request->bytes);
@@ -326,7 +332,7 @@ static uint32_t fit(ms_torch *pool, const torch_request *request)
     return row;
 }
 
-static void book(ms_torch *pool, uint32_t row, uint64_t bytes)
+static inline void book(ms_torch *pool, uint32_t row, uint64_t bytes)
 {
     torch_block *block = &pool->blocks[row];
     bool large = (block->flags & TORCH_LARGE) != 0;
@@ -340,6 +346,11 @@ static void book(ms_torch *pool, uint32_t row, uint64_t bytes)
     if (block->bytes >= pool->options.max_split_bytes)
         ms_torch_bump(&pool->oversize_allocations, true);
     ms_torch_note(pool, MS_TORCH_ALLOC, block->address, bytes, block->stream);
+}
+
+void ms_torch_book(ms_torch *pool, uint32_t row, uint64_t bytes)
+{
+    book(pool, row, bytes);
 }
 
 /* ---- malloc -------------------------------------------------------------- */
@@ -393,15 +404,10 @@ ms_err ms_torch_malloc(ms_torch *pool, uint64_t bytes, uint64_t stream,
 
 /* ---- free ---------------------------------------------------------------- */
 
-uint64_t ms_torch_merge(ms_torch *pool, uint32_t row, uint32_t neighbour)
+static inline void absorb(ms_torch *pool, uint32_t row, uint32_t neighbour)
 {
-    if (neighbour == MS_NONE)
-        return 0;
     torch_block *to = &pool->blocks[row], *from = &pool->blocks[neighbour];
-    if (!torch_idle(from) || ((to->flags ^ from->flags) & TORCH_MAPPED) != 0)
-        return 0;
-    uint64_t bytes = from->bytes;
-    ms_torch_leave_set(pool, neighbour);
+    to->bytes += from->bytes;
     if (to->prev == neighbour) {
         to->address = from->address;
         to->prev = from->prev;
@@ -412,8 +418,25 @@ uint64_t ms_torch_merge(ms_torch *pool, uint32_t row, uint32_t neighbour)
         if (to->next != MS_NONE)
             pool->blocks[to->next].prev = row;
     }
-    to->bytes += bytes;
     ms_torch_drop_row(pool, neighbour);
+}
+
+void ms_torch_absorb(ms_torch *pool, uint32_t row, uint32_t neighbour)
+{
+    absorb(pool, row, neighbour);
+}
+
+uint64_t ms_torch_merge(ms_torch *pool, uint32_t row, uint32_t neighbour)
+{
+    if (neighbour == MS_NONE)
+        return 0;
+    const torch_block *to = &pool->blocks[row];
+    const torch_block *from = &pool->blocks[neighbour];
+    if (!torch_idle(from) || ((to->flags ^ from->flags) & TORCH_MAPPED) != 0)
+        return 0;
+    uint64_t bytes = from->bytes;
+    ms_torch_leave_set(pool, neighbour);
+    absorb(pool, row, neighbour);
     return bytes;
 }
 
@@ -435,6 +458,19 @@ static void change_split(ms_torch *pool, bool large, uint32_t n_merged,
         ms_torch_lower(pool, MS_TORCH_INACTIVE_SPLIT, large, n_merged - split);
 }
 
+/* The block is idle: it joins its neighbours. */
+static void give_back(ms_torch *pool, uint32_t row)
+{
+    const torch_block *block = &pool->blocks[row];
+    uint64_t before = ms_torch_merge(pool, row, block->prev);
+    uint64_t after = ms_torch_merge(pool, row, block->next);
+    ms_torch_join_set(pool, row);
+    if (block->range == MS_NONE)
+        change_split(pool, (block->flags & TORCH_LARGE) != 0,
+                     (before > 0 ? 1u : 0u) + (after > 0 ? 1u : 0u),
+                     before + after, block);
+}
+
 void ms_torch_complete(ms_torch *pool, uint32_t row)
 {
     torch_block *block = &pool->blocks[row];
@@ -442,13 +478,10 @@ void ms_torch_complete(ms_torch *pool, uint32_t row)
     uint64_t bytes = block->bytes;
     ms_torch_note(pool, MS_TORCH_FREE_COMPLETED, block->address,
                   block->requested_bytes, block->stream);
-    uint64_t before = ms_torch_merge(pool, row, block->prev);
-    uint64_t after = ms_torch_merge(pool, row, block->next);
-    ms_torch_join_set(pool, row);
-    if (block->range == MS_NONE)
-        change_split(pool, large,
-                     (before > 0 ? 1u : 0u) + (after > 0 ? 1u : 0u),
-                     before + after, block);
+    if (pool->rules == NULL)
+        give_back(pool, row);
+    else
+        pool->rules->give(pool, row);
     ms_torch_lower(pool, MS_TORCH_ACTIVE, large, 1);
     ms_torch_lower(pool, MS_TORCH_ACTIVE_BYTES, large, bytes);
     ms_torch_lower(pool, MS_TORCH_REQUESTED_BYTES, large,

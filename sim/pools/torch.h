@@ -117,7 +117,8 @@ typedef enum ms_torch_action {
     MS_TORCH_SEGMENT_MAP,
     MS_TORCH_SEGMENT_UNMAP,
     MS_TORCH_SNAPSHOT,
-    MS_TORCH_OOM, /* address: bytes free on the device */
+    MS_TORCH_OOM,  /* address: bytes free on the device */
+    MS_TORCH_MOVE, /* a block that was at `from`; not PyTorch's (pool.h) */
     MS_TORCH_N_ACTIONS
 } ms_torch_action;
 extern const char *const ms_torch_actions[MS_TORCH_N_ACTIONS];
@@ -125,6 +126,7 @@ extern const char *const ms_torch_actions[MS_TORCH_N_ACTIONS];
 /* One row of PyTorch's device_traces, without its time. */
 typedef struct ms_torch_entry {
     uint64_t address, bytes, stream;
+    uint64_t from; /* MOVE */
     ms_torch_action action;
 } ms_torch_entry;
 typedef void (*ms_torch_log)(void *of, const ms_torch_entry *entry);

@@ -317,11 +317,27 @@ static ms_err read_value(reader *r, uint8_t kind)
 
 /* ---- options ------------------------------------------------------------- */
 
+/* Of the middle of 2026, behind the newest rules that there are. */
+static const char *const newer[] = {"throw_on_cudamalloc_oom",
+                                    "expandable_segments_reserve"};
+
+static ms_err fail_newer(const reader *r)
+{
+    return ms_fail(r->fault, r->err, r->where,
+                   "leave it out: its effect is not simulated",
+                   "option \"%s\" is of a later PyTorch than %s, the newest "
+                   "whose allocator memsim has",
+                   r->word, ms_torch_versions[MS_TORCH_N_VERSIONS - 1]);
+}
+
 static ms_err fail_name(const reader *r)
 {
     const char *names[16], *hint = NULL;
     char words[96];
     uint32_t n = 0;
+    for (size_t i = 0; i < sizeof newer / sizeof newer[0]; i++)
+        if (stands(r, newer[i]))
+            return fail_newer(r);
     for (; n < ms_torchconf_n_rows && n < 16; n++)
         names[n] = ms_torchconf_rows[n].name;
     const char *near = ms_names_nearest(r->word, names, n);

@@ -14,6 +14,8 @@
  *     vram.c         the device: bytes and addresses
  *     torchseed.c    a pool that begins as a recorded one stood
  *
+ * and by the heaps (heap.h), whose ledger it is too.
+ *
  * Blocks are rows of one table that moves when it grows: no pointer to a block
  * is held over ms_torch_reserve. */
 
@@ -144,7 +146,13 @@ typedef struct torch_tally {
     uint64_t peak[3];           /* small, large, all */
 } torch_tally;
 
+/* heap.h: what a pool that is not torch's has besides. */
+struct pool_rules;
+struct pool_heap;
+
 struct ms_torch {
+    const struct pool_rules *rules; /* NULL: torch's own, which are here */
+    struct pool_heap *heap;
     ms_torch_version version;
     ms_torch_options options;
     ms_arena *arena;
@@ -205,6 +213,12 @@ uint32_t ms_torch_take_row(ms_torch *pool); /* reserved; zeroed but for links */
 void ms_torch_drop_row(ms_torch *pool, uint32_t row);
 void ms_torch_join_set(ms_torch *pool, uint32_t row);
 void ms_torch_leave_set(ms_torch *pool, uint32_t row);
+/* The front becomes a block of its own, its row is returned; the rest keeps its
+ * row.  A neighbour becomes part of a row.  Sets are not touched by either. */
+uint32_t ms_torch_cut(ms_torch *pool, uint32_t rest, uint64_t bytes);
+void ms_torch_absorb(ms_torch *pool, uint32_t row, uint32_t neighbour);
+/* A block is handed out. */
+void ms_torch_book(ms_torch *pool, uint32_t row, uint64_t bytes);
 /* Takes up the neighbour if it is idle and mapped alike; its bytes, or 0. */
 uint64_t ms_torch_merge(ms_torch *pool, uint32_t row, uint32_t neighbour);
 void ms_torch_complete(ms_torch *pool, uint32_t row); /* of a free */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What can be seen of a torch pool: statistics, snapshots.  (allocator.md 11,
  * 15.) */
-#include "sim/pools/torchpool.h"
+#include "sim/pools/heap.h"
 
 #include <stdlib.h>
 
@@ -134,12 +134,12 @@ static uint32_t fill_segment(const ms_torch *pool, uint32_t row,
                              ms_torch_block_view *blocks)
 {
     const torch_block *first = &pool->blocks[row];
-    *segment =
-        (ms_torch_segment_view){.address = first->address,
-                                .stream = pool->streams[first->stream].handle,
-                                .small = (first->flags & TORCH_LARGE) == 0,
-                                .expandable = first->range != MS_NONE,
-                                .blocks = blocks};
+    *segment = (ms_torch_segment_view){
+        .address = first->address,
+        .stream = pool->rules == NULL ? pool->streams[first->stream].handle : 0,
+        .small = (first->flags & TORCH_LARGE) == 0,
+        .expandable = first->range != MS_NONE,
+        .blocks = blocks};
     for (; row != MS_NONE; row = pool->blocks[row].next) {
         if ((pool->blocks[row].flags & TORCH_MAPPED) == 0)
             break;
@@ -194,10 +194,12 @@ static const char *check_neighbours(const ms_torch *pool, uint32_t row)
         return "neighbours are not linked both ways";
     if (next->address != block->address + block->bytes)
         return "blocks do not tile their segment";
-    if (next->stream != block->stream || next->range != block->range)
+    if (pool->rules == NULL &&
+        (next->stream != block->stream || next->range != block->range))
         return "a segment has two owners";
     if (torch_idle(block) && torch_idle(next) &&
-        ((block->flags ^ next->flags) & TORCH_MAPPED) == 0)
+        ((block->flags ^ next->flags) & TORCH_MAPPED) == 0 &&
+        (pool->rules == NULL || !pool->rules->apart(pool, row, block->next)))
         return "two idle neighbours are not merged";
     return NULL;
 }
@@ -248,5 +250,6 @@ const char *ms_torchview_check(const ms_torch *pool)
         reserved != ms_torchview_current(pool, MS_TORCH_RESERVED_BYTES) ||
         reserved != pool->reserved_bytes)
         return "the blocks do not add up to the statistics";
-    return check_sets(pool, n_idle);
+    return pool->rules == NULL ? check_sets(pool, n_idle)
+                               : ms_heap_check(pool, n_idle);
 }

@@ -13,10 +13,14 @@
  *                                 figure: where each op slows the others
  *     torch_train_ns_per_op 100   a malloc or free of the torch pool
  *     placement_7000_ms      50   a static plan, greedy by size
+ *     exact_ms            71600   CPU: plans within the capacity for all files
+ *                                 of minimalloc, exact_A ... exact_K; where
+ *                                 MEMSIM_TRUTH has them
  *     offload_ms             20   GPT-3 175B with ZeRO-3, offload to the disk
- * and checkpoints: lower, policies, expand, replay, measure; its parts per op
- * and event below choices_1000_ms      1000   program, expand, replay of one
- * lowered model process_run_ms         30   more than process_version_ms
+ *                                 and checkpoints, the whole way; its parts per
+ *                                 op and event below
+ *     choices_1000_ms      1000   program, expand, replay of one lowered model
+ *     process_run_ms         30   more than process_version_ms
  *     sweep_10000_ms      20000   10,000 points of a 7B model on two threads,
  *                                 as a process; sweep_threads: how many times
  *                                 as fast as on one
@@ -32,8 +36,10 @@
 #include "graphs/graphs.h"
 #include "policies/policies.h"
 #include "tests/bench/ops.h"
+#include "tests/bench/plans.h"
 #include "tests/bench/pools.h"
 #include "tests/bench/streams.h"
+#include "tests/bench/times.h"
 #include "tools/tools.h"
 
 #include <fcntl.h>
@@ -46,7 +52,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_RUNS 51
 #define LOWER_RUNS 5
 #define MAIN_JOB "run", "gpt3.json", "--policy", "checkpoint:sqrt", "--json"
 #define MILLION                                                                \
@@ -66,38 +71,12 @@ struct way {
     ms_timeline line;
 };
 
-struct times {
-    size_t n;
-    double ns[MAX_RUNS];
-};
-
 static void demand(ms_err err, const ms_fault *fault)
 {
     if (err == MS_OK)
         return;
     fprintf(stderr, "memsim-bench: %s: %s\n", fault->where, fault->what);
     exit(EXIT_FAILURE);
-}
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void print_times(const char *name, struct times *times, double per)
-{
-    qsort(times->ns, times->n, sizeof *times->ns, by_value);
-    printf(",\n  \"%s\": {\"best\": %.3f, \"median\": %.3f, \"runs\": %zu}",
-           name, times->ns[0] / per, times->ns[times->n / 2] / per, times->n);
 }
 
 static void read_model(const char *name, const char *layers, struct way *way)
@@ -165,51 +144,51 @@ static void measure(struct way *way)
 
 static void time_lower(struct way *way)
 {
-    struct times times = {.n = LOWER_RUNS};
+    struct bench_times times = {.n = LOWER_RUNS};
     for (size_t i = 0; i < times.n; i++) {
         ms_arena_reset(&way->trial);
-        double t0 = now_ns();
+        double t0 = bench_times_now_ns();
         lower(way, &way->trial);
-        times.ns[i] = now_ns() - t0;
+        times.ns[i] = bench_times_now_ns() - t0;
     }
-    print_times("lower_ns_per_op", &times, way->graph.n_ops);
+    bench_times_print("lower_ns_per_op", &times, way->graph.n_ops);
     ms_arena_free(&way->trial);
 }
 
 /* The parts of a run, each per op or event; the first run warms up. */
 static void time_step(struct way *way, const char *policy, size_t runs)
 {
-    struct times parts[3] = {{.n = runs}, {.n = runs}, {.n = runs}};
+    struct bench_times parts[3] = {{.n = runs}, {.n = runs}, {.n = runs}};
     for (size_t i = 0; i <= runs; i++) {
         size_t run = i > 0 ? i - 1 : 0;
         ms_arena_reset(&way->trial);
         write_program(way, policy);
-        double t0 = now_ns();
+        double t0 = bench_times_now_ns();
         expand(way);
-        double t1 = now_ns();
+        double t1 = bench_times_now_ns();
         replay(way);
-        double t2 = now_ns();
+        double t2 = bench_times_now_ns();
         measure(way);
         parts[0].ns[run] = t1 - t0;
         parts[1].ns[run] = t2 - t1;
-        parts[2].ns[run] = now_ns() - t2;
+        parts[2].ns[run] = bench_times_now_ns() - t2;
     }
     printf(",\n  \"ops\": %u, \"events\": %u", way->plan.n_ops,
            way->line.n_events);
-    print_times("expand_ns_per_op", &parts[0], way->plan.n_ops);
-    print_times("replay_ns_per_event", &parts[1], way->line.n_events);
-    print_times("measure_ns_per_event", &parts[2], way->line.n_events);
+    bench_times_print("expand_ns_per_op", &parts[0], way->plan.n_ops);
+    bench_times_print("replay_ns_per_event", &parts[1], way->line.n_events);
+    bench_times_print("measure_ns_per_event", &parts[2], way->line.n_events);
 }
 
 static void bench_step(const char *label, const char *model, const char *layers,
                        const char *policy, size_t runs)
 {
     struct way way = {0};
-    double t0 = now_ns();
+    double t0 = bench_times_now_ns();
     read_model(model, layers, &way);
     lower(&way, &way.keep);
     printf(",\n \"%s\": {\"policy\": \"%s\", \"read_and_lower_ms\": %.3f",
-           label, policy, (now_ns() - t0) / 1e6);
+           label, policy, (bench_times_now_ns() - t0) / 1e6);
     time_lower(&way);
     lower(&way, &way.keep);
     time_step(&way, policy, runs);
@@ -230,11 +209,11 @@ static void bench_ops(const char *label, unsigned blocks)
     ms_training_init(&way.training);
     for (size_t i = 0; i < LOWER_RUNS; i++) {
         ms_arena_reset(&way.keep);
-        double t0 = now_ns();
+        double t0 = bench_times_now_ns();
         demand(ms_read_model_bytes("chain.graph.json", text.bytes, text.length,
                                    NULL, 0, &way.keep, &way.model, &fault),
                &fault);
-        double ns = now_ns() - t0;
+        double ns = bench_times_now_ns() - t0;
         best_ns = i == 0 || ns < best_ns ? ns : best_ns;
     }
     demand(ms_training_resolve(&way.training, &way.model, &fault), &fault);
@@ -250,7 +229,7 @@ static void bench_ops(const char *label, unsigned blocks)
 
 static void bench_streams(const char *label, bool interfering)
 {
-    struct times times = {.n = 21};
+    struct bench_times times = {.n = 21};
     const ms_graph graph = {.name = "streams"};
     ms_machine machine = bench_streams_machine(interfering);
     ms_arena keep = {0}, trial = {0};
@@ -261,11 +240,11 @@ static void bench_streams(const char *label, bool interfering)
         demand(ms_fail_nomem(&fault), &fault);
     for (size_t i = 0; i <= times.n; i++) {
         ms_arena_reset(&trial);
-        double t0 = now_ns();
+        double t0 = bench_times_now_ns();
         demand(ms_replay(&plan, &machine, &trial, &line, &fault), &fault);
-        times.ns[i > 0 ? i - 1 : 0] = now_ns() - t0;
+        times.ns[i > 0 ? i - 1 : 0] = bench_times_now_ns() - t0;
     }
-    print_times(label, &times, line.n_events);
+    bench_times_print(label, &times, line.n_events);
     ms_arena_free(&trial);
     ms_arena_free(&keep);
 }
@@ -276,7 +255,7 @@ static void bench_offload(void)
     enum { RUNS = 21 };
     const char *words[] = {"gpt3.json", "-p", "checkpoint:full+zero:3,dp=8",
                            "-p", "offload:optimizer/params/gradients,to=nvme"};
-    struct times all = {.n = RUNS}, parts[2] = {{.n = RUNS}, {.n = RUNS}};
+    struct bench_times all = {.n = RUNS}, parts[2] = {{.n = RUNS}, {.n = RUNS}};
     ms_arena keep = {0}, trial = {0}, words_arena = {0};
     ms_fault fault = {0};
     ms_arguments arguments = {0};
@@ -291,36 +270,38 @@ static void bench_offload(void)
         ms_arena_reset(&trial);
         result = (ms_result){0};
         demand(ms_pipeline_read(&job, &keep, &result, &fault), &fault);
-        double t0 = now_ns();
+        double t0 = bench_times_now_ns();
         demand(ms_pipeline_lower(&job, &keep, &result, &fault), &fault);
         demand(ms_pipeline_step(&job, &trial, &result, &fault), &fault);
-        all.ns[i] = now_ns() - t0;
+        all.ns[i] = bench_times_now_ns() - t0;
         ms_expand_opts opts = ms_pipeline_rates(job.device, &result.shape);
-        t0 = now_ns();
+        t0 = bench_times_now_ns();
         demand(ms_expand(&result.graph, &result.program, &opts, &trial,
                          &result.plan, &fault),
                &fault);
-        double t1 = now_ns();
+        double t1 = bench_times_now_ns();
         demand(ms_replay(&result.plan, &result.machine, &trial, &result.line,
                          &fault),
                &fault);
         parts[0].ns[i] = t1 - t0;
-        parts[1].ns[i] = now_ns() - t1;
+        parts[1].ns[i] = bench_times_now_ns() - t1;
     }
     printf(",\n  \"offload_ops\": %u, \"offload_events\": %u",
            result.plan.n_ops, result.line.n_events);
-    print_times("offload_ms", &all, 1e6);
-    print_times("offload_expand_ns_per_op", &parts[0], result.plan.n_ops);
-    print_times("offload_replay_ns_per_event", &parts[1], result.line.n_events);
+    bench_times_print("offload_ms", &all, 1e6);
+    bench_times_print("offload_expand_ns_per_op", &parts[0], result.plan.n_ops);
+    bench_times_print("offload_replay_ns_per_event", &parts[1],
+                      result.line.n_events);
     ms_arena_free(&keep);
     ms_arena_free(&trial);
     ms_arena_free(&words_arena);
 }
 
 /* Traces of tests/truth/allocator; a path in MEMSIM_BENCH_TRACE, too. */
-static void bench_pools(const char *label, const char *path)
+static void bench_pools(const char *label, const char *path,
+                        ms_heap_options heap)
 {
-    struct times times = {.n = MAX_RUNS};
+    struct bench_times times = {.n = BENCH_TIMES_MOST};
     ms_arena keep = {0}, trial = {0};
     ms_fault fault = {0};
     bench_pools_trace trace;
@@ -328,26 +309,36 @@ static void bench_pools(const char *label, const char *path)
         fprintf(stderr, "memsim-bench: %s: cannot read\n", path);
         exit(EXIT_FAILURE);
     }
+    trace.setup.heap = heap;
     for (size_t i = 0; i <= times.n; i++) {
         ms_arena_reset(&trial);
-        double t0 = now_ns();
+        double t0 = bench_times_now_ns();
         demand(bench_pools_replay(&trace, &trial, &fault), &fault);
-        times.ns[i > 0 ? i - 1 : 0] = now_ns() - t0;
+        times.ns[i > 0 ? i - 1 : 0] = bench_times_now_ns() - t0;
     }
-    print_times(label, &times, trace.n_ops);
+    bench_times_print(label, &times, trace.n_ops);
     ms_arena_free(&trial);
     ms_arena_free(&keep);
 }
 
-static void bench_torch(void)
+static void bench_every_pool(void)
 {
+    static const char train[] =
+        MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_default.txt";
+    static const char lack[] =
+        MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_fp32_oom.txt";
     const char *more = getenv("MEMSIM_BENCH_TRACE");
-    bench_pools("torch_train_ns_per_op",
-                MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_default.txt");
-    bench_pools("torch_train_oom_ns_per_op",
-                MEMSIM_SOURCE_DIR "/tests/truth/allocator/train_fp32_oom.txt");
+    ms_heap_options torch = {.kind = MS_POOL_TORCH};
+    bench_pools("torch_train_ns_per_op", train, torch);
+    bench_pools("torch_train_oom_ns_per_op", lack, torch);
+    bench_pools("bfc_train_ns_per_op", train,
+                (ms_heap_options){.kind = MS_POOL_BFC, .allow_growth = true});
+    bench_pools("buddy_train_ns_per_op", train,
+                (ms_heap_options){.kind = MS_POOL_BUDDY});
+    bench_pools("contiguous_train_ns_per_op", train,
+                (ms_heap_options){.kind = MS_POOL_CONTIGUOUS});
     if (more != NULL)
-        bench_pools("torch_more_ns_per_op", more);
+        bench_pools("torch_more_ns_per_op", more, torch);
 }
 
 /* Half of them short, as temporaries are, a half long, as what is saved. */
@@ -356,7 +347,7 @@ static void bench_placement(void)
     enum { N = 7000 };
     static ms_placement_buffer buffers[N];
     static uint64_t offsets[N];
-    struct times times = {.n = 5};
+    struct bench_times times = {.n = 5};
     ms_arena trial = {0};
     ms_fault fault = {0};
     uint64_t random = 1, height;
@@ -368,25 +359,25 @@ static void bench_placement(void)
     }
     for (size_t i = 0; i <= times.n; i++) {
         ms_arena_reset(&trial);
-        double t0 = now_ns();
+        double t0 = bench_times_now_ns();
         demand(ms_placement_greedy(buffers, N, MS_PLACEMENT_SIZE, &trial,
                                    offsets, &height, &fault),
                &fault);
-        times.ns[i > 0 ? i - 1 : 0] = now_ns() - t0;
+        times.ns[i > 0 ? i - 1 : 0] = bench_times_now_ns() - t0;
     }
-    print_times("placement_7000_ms", &times, 1e6);
+    bench_times_print("placement_7000_ms", &times, 1e6);
     ms_arena_free(&trial);
 }
 
 static void bench_choices(void)
 {
     struct way way = {0};
-    struct times all = {.n = 3};
+    struct bench_times all = {.n = 3};
     char policy[64];
     read_model("gpt3.json", NULL, &way);
     lower(&way, &way.keep);
     for (size_t run = 0; run < all.n; run++) {
-        double t0 = now_ns();
+        double t0 = bench_times_now_ns();
         for (unsigned i = 0; i < 1000; i++) {
             ms_arena_reset(&way.trial);
             snprintf(policy, sizeof policy, "checkpoint:every=%u", 1 + i % 96);
@@ -394,9 +385,9 @@ static void bench_choices(void)
             expand(&way);
             replay(&way);
         }
-        all.ns[run] = now_ns() - t0;
+        all.ns[run] = bench_times_now_ns() - t0;
     }
-    print_times("choices_1000_ms", &all, 1e6);
+    bench_times_print("choices_1000_ms", &all, 1e6);
     ms_arena_free(&way.trial);
     ms_arena_free(&way.keep);
 }
@@ -409,7 +400,7 @@ static double process_ns(const char *const *argv)
     int status = 0;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    double t0 = now_ns();
+    double t0 = bench_times_now_ns();
     if (posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv,
                     environ) != 0 ||
         waitpid(pid, &status, 0) != pid || status != 0) {
@@ -417,25 +408,39 @@ static double process_ns(const char *const *argv)
         exit(EXIT_FAILURE);
     }
     posix_spawn_file_actions_destroy(&actions);
-    return now_ns() - t0;
+    return bench_times_now_ns() - t0;
 }
 
 static void bench_processes(const char *label, const char *const *argv,
                             size_t runs)
 {
-    struct times times = {.n = runs};
+    struct bench_times times = {.n = runs};
     for (size_t i = 0; i < times.n; i++)
         times.ns[i] = process_ns(argv);
-    print_times(label, &times, 1e6);
+    bench_times_print(label, &times, 1e6);
 }
 
 #define MANY "run", "gpt3.json", "--batch=128", "-p", "microbatch:128", "-q"
+
+static void bench_exact(void)
+{
+    struct bench_times all = {.n = 1};
+    for (const char *letter = BENCH_PLANS; *letter != '\0'; letter++) {
+        char label[] = {'e', 'x', 'a', 'c', 't', '_', *letter, '\0'};
+        struct bench_times times = {.n = 1};
+        if (!bench_plans_search(*letter, &times.ns[0]))
+            return;
+        bench_times_print(label, &times, 1e6);
+        all.ns[0] += times.ns[0];
+    }
+    bench_times_print("exact_ms", &all, 1e6);
+}
 
 static void bench_record(void)
 {
     enum { RUNS = 11 };
     const char *words[] = {"gpt3.json", "--batch=128", "-p", "microbatch:128"};
-    struct times times = {.n = RUNS};
+    struct bench_times times = {.n = RUNS};
     ms_arena keep = {0}, trial = {0}, drawn = {0};
     ms_fault fault = {0};
     ms_arguments arguments = {0};
@@ -448,14 +453,14 @@ static void bench_record(void)
     demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault), &fault);
     for (size_t i = 0; i < RUNS; i++) {
         ms_arena_reset(&drawn);
-        double t0 = now_ns();
+        double t0 = bench_times_now_ns();
         demand(ms_run_record(&job, &result, "microbatch:128", &drawn, &record,
                              &fault),
                &fault);
-        times.ns[i] = now_ns() - t0;
+        times.ns[i] = bench_times_now_ns() - t0;
     }
     printf(",\n  \"record_events\": %u", result.line.n_events);
-    print_times("record_ns_per_event", &times, result.line.n_events);
+    bench_times_print("record_ns_per_event", &times, result.line.n_events);
     ms_arena_free(&keep);
     ms_arena_free(&trial);
     ms_arena_free(&drawn);
@@ -469,7 +474,7 @@ static void bench_figure(const char *memsim)
         exit(EXIT_FAILURE);
     }
     snprintf(path, sizeof path, "%s/a.png", folder);
-    struct times times = {.n = 5};
+    struct bench_times times = {.n = 5};
     const char *without[] = {memsim, MANY, NULL};
     const char *with[] = {memsim, MANY, "--plot", path, NULL};
     for (size_t i = 0; i < times.n; i++) {
@@ -478,7 +483,7 @@ static void bench_figure(const char *memsim)
     }
     unlink(path);
     rmdir(folder);
-    print_times("figure_million_ms", &times, 1e6);
+    bench_times_print("figure_million_ms", &times, 1e6);
 }
 
 static void bench_process(const char *label, const char *const *argv)
@@ -507,12 +512,12 @@ static void bench_million(const char *memsim)
         exit(EXIT_FAILURE);
     }
     close(file);
-    struct times times = {.n = 3};
+    struct bench_times times = {.n = 3};
     const char *run[] = {memsim, "run", path, "--json", NULL};
     for (size_t i = 0; i < times.n; i++)
         times.ns[i] = process_ns(run);
     unlink(path);
-    print_times("layers_million_ms", &times, 1e6);
+    bench_times_print("layers_million_ms", &times, 1e6);
     struct rusage children;
     getrusage(RUSAGE_CHILDREN, &children);
     printf(",\n  \"layers_million_mib\": %.0f",
@@ -530,15 +535,15 @@ static void bench_sweep(const char *memsim)
         memsim,   "sweep",        "llama-2-7b", "-q",
         "--grid", "batch=1..250", "--grid",     "sequence=512..4096*2",
         "--grid", policies,       "-j1",        NULL};
-    struct times one = {.n = 3}, two = {.n = 3};
+    struct bench_times one = {.n = 3}, two = {.n = 3};
     for (size_t i = 0; i < one.n; i++) {
         run[10] = "-j1";
         one.ns[i] = process_ns(run);
         run[10] = "-j2";
         two.ns[i] = process_ns(run);
     }
-    print_times("sweep_10000_one_ms", &one, 1e6);
-    print_times("sweep_10000_ms", &two, 1e6);
+    bench_times_print("sweep_10000_one_ms", &one, 1e6);
+    bench_times_print("sweep_10000_ms", &two, 1e6);
     printf(",\n  \"sweep_threads\": %.2f", one.ns[0] / two.ns[0]);
 }
 
@@ -558,8 +563,9 @@ int main(int argc, char **argv)
     bench_streams("streams_ns_per_event", false);
     bench_streams("streams_slowed_ns_per_event", true);
     bench_offload();
-    bench_torch();
+    bench_every_pool();
     bench_placement();
+    bench_exact();
     bench_record();
     bench_choices();
     if (argc > 1) {

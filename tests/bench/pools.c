@@ -42,24 +42,25 @@ bool bench_pools_read(const char *path, ms_arena *arena,
             return false;
     }
     fclose(file);
-    ms_torch_setup_init(&trace->setup, head.total_bytes);
-    trace->setup.base_bytes = head.base_bytes;
-    trace->setup.policy = MS_TORCH_BUMP;
-    trace->setup.version = (ms_torch_version)head.version;
-    return ms_torchconf_parse(head.conf, path, MS_EINPUT, trace->setup.version,
-                              &trace->setup.options, &fault) == MS_OK;
+    ms_torch_setup *torch = &trace->setup.torch;
+    ms_torch_setup_init(torch, head.total_bytes);
+    torch->base_bytes = head.base_bytes;
+    torch->policy = MS_TORCH_BUMP;
+    torch->version = (ms_torch_version)head.version;
+    return ms_torchconf_parse(head.conf, path, MS_EINPUT, torch->version,
+                              &torch->options, &fault) == MS_OK;
 }
 
-static ms_err replay_op(ms_torch *pool, const ms_alloctext_op *op,
+static ms_err replay_op(ms_pool *pool, const ms_alloctext_op *op,
                         uint32_t *blocks, ms_fault *fault)
 {
     switch (op->kind) {
     case 'a':
-        return ms_torch_malloc(pool, op->bytes, op->stream, &blocks[op->id],
-                               fault);
+        return ms_pool_malloc(pool, op->bytes, op->stream, &blocks[op->id],
+                              fault);
     case 'f':
         if (blocks[op->id] != MS_NONE)
-            ms_torch_free(pool, blocks[op->id]);
+            ms_pool_free(pool, blocks[op->id]);
         return MS_OK;
     case 'r':
         return blocks[op->id] == MS_NONE
@@ -71,18 +72,18 @@ static ms_err replay_op(ms_torch *pool, const ms_alloctext_op *op,
     case 'c':
         return ms_torchstreams_finish(pool, op->stream, op->n, fault);
     default:
-        return ms_torch_empty_cache(pool, fault);
+        return ms_pool_empty_cache(pool, fault);
     }
 }
 
 ms_err bench_pools_replay(const bench_pools_trace *trace, ms_arena *arena,
                           ms_fault *fault)
 {
-    ms_torch *pool;
+    ms_pool *pool;
     uint32_t *blocks = ms_arena_take_raw(arena, trace->n_ids, sizeof *blocks);
     if (blocks == NULL)
         return ms_fail_nomem(fault);
-    MS_TRY(ms_torch_new(&trace->setup, arena, &pool, fault));
+    MS_TRY(ms_pool_new(&trace->setup, arena, &pool, fault));
     for (uint32_t i = 0; i < trace->n_ops; i++)
         MS_TRY(replay_op(pool, &trace->ops[i], blocks, fault));
     return MS_OK;

@@ -2,14 +2,14 @@
 #ifndef MS_BENCH_POOLS_H
 #define MS_BENCH_POOLS_H
 
-/* Traces through the torch pool, without the text around them. */
+/* Traces through a pool, without the text around them. */
 
 #include "sim/sim.h"
 
 typedef struct bench_pools_trace {
     uint32_t n_ops, n_ids;
     ms_alloctext_op *ops; /* ids are rows of the table of blocks */
-    ms_torch_setup setup;
+    ms_pool_setup setup;  /* of torch */
 } bench_pools_trace;
 
 /* The trace of a file of tests/truth/allocator, or by its path; false: it

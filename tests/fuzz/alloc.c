@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Bytes as an allocation trace, or as a recorded history where they begin with
- * a brace or as pickles do: what can be read goes through the pool, whose
- * structure holds. */
+ * a brace or as pickles do: what can be read goes through a pool of each kind,
+ * whose structure holds. */
 #include "tests/fuzz/fuzz.h"
 
 #include "graphs/graphs.h"
@@ -12,7 +12,8 @@
 
 static ms_err do_line(ms_allocplay *play, ms_alloctext_head *head,
                       const ms_alloctrace_spot *spot, const char *line,
-                      size_t length, ms_fault *fault)
+                      size_t length, const ms_heap_options *heap,
+                      ms_fault *fault)
 {
     ms_alloctext_op op;
     ms_allocplay_row row;
@@ -33,15 +34,16 @@ static ms_err do_line(ms_allocplay *play, ms_alloctext_head *head,
             setup.version = (ms_torch_version)head->version;
         MS_TRY(ms_torchconf_parse(head->conf, spot->name, MS_EINPUT,
                                   setup.version, &setup.options, fault));
-        MS_TRY(ms_allocplay_start(play, &setup, play->arena, fault));
+        MS_TRY(ms_allocplay_start(play, &(ms_pool_setup){setup, *heap},
+                                  play->arena, fault));
     }
     MS_TRY(ms_allocplay_do(play, spot, &op, &row, fault));
     ms_allocplay_csv(play, &row, &text);
     return MS_OK;
 }
 
-static ms_err read_text(char *bytes, size_t length, ms_arena *arena,
-                        ms_fault *fault)
+static ms_err read_text(char *bytes, size_t length, const ms_heap_options *heap,
+                        ms_arena *arena, ms_fault *fault)
 {
     ms_allocplay play = {.arena = arena};
     ms_alloctext_head head = {.conf = "", .policy = -1, .version = -1};
@@ -51,7 +53,7 @@ static ms_err read_text(char *bytes, size_t length, ms_arena *arena,
         char *end = memchr(bytes + at, '\n', length - at);
         size_t n = end != NULL ? (size_t)(end - bytes) - at : length - at;
         bytes[at + n] = '\0';
-        err = do_line(&play, &head, &spot, bytes + at, n, fault);
+        err = do_line(&play, &head, &spot, bytes + at, n, heap, fault);
         at += n + 1;
     }
     FUZZ_LAW(err != MS_OK || play.pool == NULL ||
@@ -60,7 +62,8 @@ static ms_err read_text(char *bytes, size_t length, ms_arena *arena,
 }
 
 static ms_err read_recording(const char *bytes, size_t length, bool given,
-                             ms_arena *arena, ms_fault *fault)
+                             const ms_heap_options *heap, ms_arena *arena,
+                             ms_fault *fault)
 {
     ms_recording recording;
     ms_torch_setup setup;
@@ -71,12 +74,16 @@ static ms_err read_recording(const char *bytes, size_t length, bool given,
                            : ms_snapshot_read("fuzz", bytes, length, arena,
                                               &recording, fault));
     ms_torch_setup_init(&setup, DEVICE_BYTES);
-    if (given)
+    if (given && heap->kind == MS_POOL_TORCH)
         setup.policy = MS_TORCH_GIVEN;
     setup.options.expandable = recording.expandable;
-    MS_TRY(ms_allocfollow_start(&follow, &recording, &setup, arena, fault));
+    MS_TRY(ms_allocfollow_start(&follow, &recording,
+                                &(ms_pool_setup){setup, *heap},
+                                (length & 1) != 0, arena, fault));
     for (bool more = true; more;)
         MS_TRY(ms_allocfollow_do(&follow, &row, &more, fault));
+    FUZZ_LAW(heap->kind == MS_POOL_TORCH ||
+             ms_torchview_check(follow.play.pool) == NULL);
     return ms_allocfollow_end(&follow, arena, fault);
 }
 
@@ -104,25 +111,33 @@ static ms_err read_csv(const char *bytes, size_t length, ms_arena *arena,
     return MS_OK;
 }
 
-static void check_one(const uint8_t *bytes, size_t length, bool given)
+static void check_one(const uint8_t *bytes, size_t length, bool given,
+                      const ms_heap_options *heap)
 {
     ms_arena arena = {.limit_bytes = FUZZ_ARENA_BYTES};
     ms_fault fault = {0};
     char *copy = ms_arena_text(&arena, (const char *)bytes, length);
     ms_err err = MS_OK;
     if (copy != NULL && length > 0 && (copy[0] == '{' || copy[0] == '\x80'))
-        err = read_recording(copy, length, given, &arena, &fault);
+        err = read_recording(copy, length, given, heap, &arena, &fault);
     else if (copy != NULL && length > 3 && memcmp(copy, "id,", 3) == 0)
         err = read_csv(copy, length, &arena, &fault);
     else if (copy != NULL && !given)
-        err = read_text(copy, length, &arena, &fault);
+        err = read_text(copy, length, heap, &arena, &fault);
     FUZZ_LAW(err == fault.err);
     ms_arena_free(&arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    check_one(bytes, length, false);
-    check_one(bytes, length, true);
+    static const ms_heap_options heaps[] = {
+        {.kind = MS_POOL_TORCH},
+        {.kind = MS_POOL_BFC, .allow_growth = true},
+        {.kind = MS_POOL_BUDDY},
+        {.kind = MS_POOL_CONTIGUOUS},
+        {.kind = MS_POOL_CONTIGUOUS, .size_bytes = 1000}};
+    for (size_t i = 0; i < sizeof heaps / sizeof heaps[0]; i++)
+        check_one(bytes, length, false, &heaps[i]);
+    check_one(bytes, length, true, &heaps[0]);
     return 0;
 }

@@ -5,7 +5,10 @@
     --allocator arena,order=xla-temporal --allocator arena,order=best \
     --allocator arena,order=exact \
     --allocator arena,order=exact,capacity=13288 \
-    --allocator arena,order=exact,capacity=12KiB
+    --allocator arena,order=objects
+"$MEMSIM" alloc buffers.csv --allocator arena,order=objects-flow --json
+"$MEMSIM" alloc buffers.csv --allocator arena,order=objects-flow --csv -
+"$MEMSIM" alloc buffers.csv --allocator arena,order=exact,seconds=60 --json
 "$MEMSIM" alloc buffers.csv --allocator arena,order=best --json
 "$MEMSIM" alloc buffers.csv --allocator arena,order=exact --csv -
 "$MEMSIM" alloc buffers.csv --allocator arena --csv - |

@@ -7,7 +7,8 @@ try() {
 for spec in arena,order=siez arena,order arena,capacity=8 arena,steps=2 \
     arena,order=exact,steps=0 arena,order=exact,steps=1x \
     arena,order=exact,capacity=0 arena,order=exact,capacity=80G \
-    arena,order=exact,seconds=2; do
+    arena,order=exact,seconds=0 arena,order=exact,seconds=2s arena,seconds=2 \
+    arena,order=exact,seconds=0.0000001 arena,order=exact,seconds=1000001; do
     try buffers.csv --allocator "$spec"
 done
 try buffers.csv --allocator arena --allocator torch
@@ -16,7 +17,12 @@ try buffers.csv --allocator arena --allocator arena --csv -
 try buffers.csv --allocator arena --json --csv -
 try buffers.csv --allocator arena --leaks
 try buffers.csv --allocator arena,order=exact,capacity=12KiB --csv -
-try buffers.csv --allocator arena,order=exact,capacity=12KiB,steps=1
+try buffers.csv --allocator arena,order=exact,capacity=12KiB --json
+try buffers.csv --allocator arena,order=best \
+    --allocator arena,order=exact,capacity=13208
+try buffers.csv --allocator arena,order=exact,capacity=13208,steps=1
+try buffers.csv --allocator arena,order=exact,capacity=13208,steps=1 --csv -
+try buffers.csv --allocator arena,order=exact,steps=1
 text() {
     # shellcheck disable=SC2059 # with its escapes
     printf "$1" | "$MEMSIM" alloc - --allocator arena 2>&1

@@ -20,6 +20,7 @@ for spec in touch torch,version=2.9 torch,va=up torch,fraction=2 'torch,' \
     torch,version=1.13,roundup_power2_divisions=[1:2] \
     torch,roundup_bypass_threshold_mb=5 torch,backend=cudaMallocAsync \
     torch,per_process_memory_fraction=1.5 \
+    torch,throw_on_cudamalloc_oom:True torch,expandable_segments_reserve:40G \
     torch,pinned_num_register_threads=3; do
     try --allocator "$spec"
 done

@@ -19,7 +19,5 @@ try --allocator torch --book device
 try --allocator torch --wall
 try --allocator torch -p uvm
 try --allocator torch --set training.device=cpu
-"$MEMSIM" fit gpt2 --allocator torch 2>&1
-echo "$?"
 "$MEMSIM" alloc alloc.txt --allocator exact 2>&1
 echo "$?"

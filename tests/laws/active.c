@@ -58,7 +58,7 @@ static void drop(active_walk *walk, uint32_t op, uint32_t r)
 {
     const ms_plan *plan = walk->plan;
     const ms_row *row = &plan->row[r];
-    uint8_t home = row->of_compute ? 0 : plan->op[row->op].stream;
+    uint8_t home = row->home == MS_HOME_COMPUTE ? 0 : plan->op[row->op].stream;
     walk->state[r] = DEAD;
     for (uint32_t i = 0; i <= op; i++) {
         uint8_t stream = plan->op[i].stream;

@@ -362,7 +362,7 @@ static void random_op(laws_random *random, hand_plan *p, bool one_stream)
         add_row(p, 1 + laws_below(random, 1000),
                 one_stream ? 0 : (uint8_t)laws_below(random, 64));
     for (uint32_t r = p->op[op].alloc_at; r < p->plan.n_rows; r++) {
-        p->row[r].of_compute = laws_chance(random, 20);
+        p->row[r].home = laws_chance(random, 20) ? MS_HOME_COMPUTE : 0;
         p->row[r].waited = laws_chance(random, 20);
     }
     for (uint32_t r = 0; r < p->plan.n_rows; r++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Steps through PyTorch's allocator: what it hands out is what the exact pool
- * does, rounded, and it reserves no less. */
+/* Steps through pools: what they hand out is what the exact pool does, rounded,
+ * and they reserve no less. */
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 
@@ -50,13 +50,21 @@ static void open_step(step *of, uint64_t seed)
     MUST(ms_replay(&of->plan, &of->machine, &arena, &of->line, &fault));
 }
 
-static const ms_pooled_rank *run(step *of, uint32_t steps, uint64_t total_bytes)
+static const ms_heap_options torch;
+
+static const ms_pooled_rank *run_kind(step *of, ms_heap_options heap,
+                                      uint32_t steps, uint64_t total_bytes)
 {
     ms_fault fault = {0};
-    ms_pooled_setup setup = {.steps = steps};
+    ms_pooled_setup setup = {.heap = heap, .steps = steps};
     ms_torch_setup_init(&setup.torch, total_bytes);
     MUST(ms_pooled_run(&setup, NULL, &of->machine, &arena, &of->line, &fault));
     return &of->line.pooled->ranks[0];
+}
+
+static const ms_pooled_rank *run(step *of, uint32_t steps, uint64_t total_bytes)
+{
+    return run_kind(of, torch, steps, total_bytes);
 }
 
 /* The highest level where each row takes whole quanta; exact: no row is of the
@@ -143,6 +151,46 @@ START_TEST(steady_steps_are_steady)
 }
 END_TEST
 
+/* A course of which every step is the same is none; steps tell what ranks do.
+ */
+START_TEST(a_course_is_its_steps)
+{
+    for (uint64_t seed = 1; seed <= N_TRIALS; seed++) {
+        step of = {0};
+        ms_fault fault = {0};
+        open_step(&of, seed);
+        ms_pooled_setup setup = {.steps = 3};
+        const ms_pooled_kind kinds[] = {{.line = &of.line}, {.line = &of.line}};
+        const ms_pooled_course course = {.kinds = kinds, .n = 2};
+        ms_torch_setup_init(&setup.torch, ROOM);
+        ms_pooled_rank plain = *run(&of, 3, ROOM);
+        MUST(ms_pooled_run(&setup, &course, &of.machine, &arena, &of.line,
+                           &fault));
+        const ms_pooled *pooled = of.line.pooled;
+        LAW(memcmp(&plain, &pooled->ranks[0], sizeof plain) == 0);
+        uint64_t most_bytes = 0, calls = 0;
+        for (uint32_t k = 0; k < 3; k++) {
+            const ms_pooled_step *it = &pooled->steps[k * pooled->n_ranks];
+            LAW(it->reserved_peak_bytes >= it->allocated_peak_bytes);
+            LAW(it->reserved_peak_bytes >= it->reserved_bytes);
+            LAW(it->retries == 0 && it->device_frees == 0);
+            LAW(it->reserved_bytes >= most_bytes);
+            most_bytes = it->reserved_peak_bytes;
+            calls += it->device_allocs;
+        }
+        LAW(most_bytes == plain.reserved_most_bytes);
+        LAW(calls == plain.segments);
+        setup.brief = true;
+        MUST(ms_pooled_run(&setup, &course, &of.machine, &arena, &of.line,
+                           &fault));
+        LAW(of.line.pooled->ranks[0].reserved_peak_bytes ==
+            plain.reserved_peak_bytes);
+        ms_arena_reset(&arena);
+    }
+    ms_arena_free(&arena);
+}
+END_TEST
+
 /* On a device of what was reserved the same happens; on a smaller one memory
  * runs out or the cache is emptied, and the rest is as if there were enough. */
 START_TEST(a_small_device_runs_out)
@@ -169,6 +217,55 @@ START_TEST(a_small_device_runs_out)
 }
 END_TEST
 
+/* Other kinds: bytes are as asked for in contiguous, at most doubled in buddy
+ * but for its least block; an arena has a place for all that is live. */
+static const ms_heap_options kinds[] = {
+    {.kind = MS_POOL_BFC, .allow_growth = true},
+    {.kind = MS_POOL_BUDDY, .least_bytes = 1},
+    {.kind = MS_POOL_CONTIGUOUS},
+    {.kind = MS_POOL_ARENA, .order = MS_PLACEMENT_START},
+    {.kind = MS_POOL_ARENA, .order = MS_PLACEMENT_N_RULES}};
+#define N_KINDS (sizeof kinds / sizeof kinds[0])
+
+static void check_kind(const step *of, uint8_t kind, const ms_pooled_rank *rank)
+{
+    uint64_t asked = of->line.ranks[0].pool[MS_DEVICE_POOL].peak_bytes;
+    LAW(!of->line.pooled->oom);
+    LAW(rank->allocated_peak_bytes >= asked);
+    LAW(kind != MS_POOL_CONTIGUOUS || rank->allocated_peak_bytes == asked);
+    LAW(kind != MS_POOL_BUDDY || rank->allocated_peak_bytes <= 2 * asked);
+    LAW(kind != MS_POOL_CONTIGUOUS ||
+        rank->reserved_peak_bytes - rank->active_peak_bytes < 2 * SMALL_MOST);
+    check_order(rank);
+    check_raises(&of->line);
+}
+
+START_TEST(other_kinds)
+{
+    ms_heap_options heap = kinds[_i];
+    for (uint64_t seed = 1; seed <= N_TRIALS; seed++) {
+        step of = {0};
+        open_step(&of, seed);
+        uint64_t active_bytes = of.line.ranks[0].active_peak_bytes;
+        uint64_t asked_bytes = of.line.ranks[0].pool[MS_DEVICE_POOL].peak_bytes;
+        uint32_t steps =
+            heap.kind == MS_POOL_ARENA ? 1 : 1 + (uint32_t)seed % 3;
+        ms_pooled_rank room = *run_kind(&of, heap, steps, ROOM);
+        check_kind(&of, heap.kind, &room);
+        LAW(steps > 1 || room.requested_peak_bytes == active_bytes);
+        const ms_pooled_rank *same =
+            run_kind(&of, heap, steps, room.reserved_peak_bytes);
+        LAW(of.line.pooled->oom ||
+            same->allocated_peak_bytes == room.allocated_peak_bytes);
+        LAW(!of.line.pooled->oom || heap.kind == MS_POOL_BFC);
+        run_kind(&of, heap, steps, asked_bytes - 1);
+        LAW(of.line.pooled->oom && of.line.lack.op < of.plan.n_ops);
+        ms_arena_reset(&arena);
+    }
+    ms_arena_free(&arena);
+}
+END_TEST
+
 Suite *suite_pooled(void)
 {
     Suite *suite = suite_create("pooled");
@@ -176,7 +273,9 @@ Suite *suite_pooled(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, hands_out_what_is_asked_for);
     tcase_add_test(tcase, steady_steps_are_steady);
+    tcase_add_test(tcase, a_course_is_its_steps);
     tcase_add_test(tcase, a_small_device_runs_out);
+    tcase_add_loop_test(tcase, other_kinds, 0, N_KINDS);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -292,7 +292,10 @@ static void check_reference(const char *path)
                   "%s", fault.what);
     r.entry = ms_json_first(&json, member(0, "device_trace"));
     read_head(&r, &setup);
-    ck_assert_int_eq(ms_allocplay_start(&r.play, &setup, &keep, &fault), MS_OK);
+    ck_assert_int_eq(ms_allocplay_start(&r.play,
+                                        &(ms_pool_setup){.torch = setup}, &keep,
+                                        &fault),
+                     MS_OK);
     play_ops(&r);
     check_snapshot(&r, member(0, "final_snapshot"));
     check_stats(&r);
@@ -329,8 +332,9 @@ static void check_recorded(const char *path)
     ck_assert_int_eq(ms_torchconf_parse(recording.conf, name, MS_EINPUT,
                                         setup.version, &setup.options, &fault),
                      MS_OK);
-    ms_err err =
-        ms_allocfollow_start(&follow, &recording, &setup, &keep, &fault);
+    ms_err err = ms_allocfollow_start(&follow, &recording,
+                                      &(ms_pool_setup){.torch = setup}, false,
+                                      &keep, &fault);
     for (bool more = true; err == MS_OK && more;)
         err = ms_allocfollow_do(&follow, &row, &more, &fault);
     if (err == MS_OK)
@@ -395,7 +399,8 @@ static void start_copied(reference *r, char **at)
         err = ms_torchconf_parse(head.conf, r->name, MS_EINPUT, setup.version,
                                  &setup.options, &fault);
     if (err == MS_OK)
-        err = ms_allocplay_start(&r->play, &setup, &keep, &fault);
+        err = ms_allocplay_start(&r->play, &(ms_pool_setup){.torch = setup},
+                                 &keep, &fault);
     ck_assert_msg(err == MS_OK, "%s: %s", r->name, fault.what);
 }
 

@@ -34,6 +34,10 @@ static const char *const jobs[][MAX_WORDS] = {
     {"resnet18", "--batch=6", "--memory=900MiB", "--device=3090"},
     {"gpt2", "--gpus=8", "--set=training.mode=inference", "-p", "ddp"},
     {"gpt3-small", "--set=model.layers=2", "-p", "uvm", "--memory=3GiB"},
+    {"gpt3-small", "--set=model.layers=4", "--gpus=8", "--batch=4",
+     "--allocator=torch", "--memory=3GiB", "--steps=2"},
+    {"tiny16.json", "--batch=4", "--lengths=16,8", "--memory=600MiB",
+     "--allocator=torch,expandable_segments:True"},
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))
 

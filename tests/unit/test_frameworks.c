@@ -96,6 +96,18 @@ static uint64_t foreach (int64_t framework)
     return r.report.ranks[0].optimizer_scratch_bytes;
 }
 
+/* Tensors that the norms of all gradients are in. */
+static uint64_t clip(int64_t framework)
+{
+    ms_result r =
+        simulate("gpt2", "none", "sequence=16 clip_norm=1", framework);
+    uint64_t n = count_ops(&r.graph, "aten::linalg_vector_norm", MS_STEP);
+    for (uint32_t op = 0; op < r.graph.n_ops; op++)
+        if (strcmp(r.graph.op_name[op], "aten::_foreach_norm") == 0)
+            n += 1000 + r.graph.out_at[op + 1] - r.graph.out_at[op];
+    return n;
+}
+
 static uint64_t record(int64_t framework)
 {
     ms_result r = simulate("gpt2", "none", "sequence=16 device=cpu", framework);
@@ -120,8 +132,8 @@ static uint64_t early_stop(int64_t framework)
 
 /* In the order of the table; what is counted changes where the rule does. */
 static uint64_t (*const probes[])(int64_t framework) = {
-    second_gradient, mean,   addmm,   autocast,   optimizer,
-    foreach,         record, variant, early_stop,
+    second_gradient, mean, addmm,  autocast, optimizer,
+    foreach,         clip, record, variant,  early_stop,
 };
 
 START_TEST(the_table_is_what_the_code_does)

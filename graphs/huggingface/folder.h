@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_FOLDER_H
+#define MS_FOLDER_H
+
+/* Folders as models: "models/llama" means "models/llama/config.json". */
+
+#include "sim/sim.h"
+
+/* Is there a file at *path?  A folder is replaced by its config.json (one that
+ * has none is MS_EINPUT, unless may_be_ours: then it is as if it were not
+ * there).  *folder: that of a config.json without the last slash, "" for this
+ * one, else NULL. */
+ms_err ms_folder_find(const char **path, bool may_be_ours, const char **folder,
+                      bool *here, ms_arena *arena, ms_fault *fault);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/lora.h"
+#include "graphs/layers.h"
+#include "graphs/lower.h"
+#include "graphs/ops/ops.h"
+
+#include <string.h>
+
+/* ---- targets ------------------------------------------------------------- */
+
+/* Words of lora.targets and of weights, in the order of the setting. */
+enum { TARGETS_QV, TARGETS_QKV, TARGETS_ATTENTION, TARGETS_MLP, TARGETS_ALL };
+
+/* A fused projection is a target where one of its parts is. */
+static bool is_target(const ms_trace *trace, const ms_layer *layer,
+                      const char *role)
+{
+    bool qkv = strcmp(role, "qkv.weight") == 0;
+    bool k = strcmp(role, "k.weight") == 0;
+    bool qv =
+        qkv || strcmp(role, "q.weight") == 0 || strcmp(role, "v.weight") == 0;
+    bool plain = strcmp(role, "weight") == 0;
+
+    switch (trace->training->lora_targets) {
+    case TARGETS_QV:
+        return qv;
+    case TARGETS_QKV:
+        return qv || k;
+    case TARGETS_ATTENTION:
+        return !plain;
+    case TARGETS_MLP:
+        return plain && layer->block != MS_NONE &&
+               !ms_walk_is_head(trace->model, layer);
+    default:
+        return !ms_walk_is_head(trace->model, layer);
+    }
+}
+
+/* ---- frozen weights in few bits ------------------------------------------ */
+
+enum { BASE_WEIGHTS, BASE_NF4, BASE_INT8 };
+
+/* bitsandbytes/functional.py, quantize_4bit with double quantisation: half a
+ * byte, an 8-bit maximum per 64 elements, an fp32 one per 256 of these and
+ * their mean, 16 fp32 codes. */
+#define NF4_BLOCK 64u
+#define NF4_NESTED 256u
+#define NF4_CODES (16u * 4u)
+
+static uint64_t over(uint64_t n, uint64_t by)
+{
+    return n / by + (n % by != 0);
+}
+
+static uint64_t packed_bytes(const ms_trace *trace, const ms_tensor *weight)
+{
+    uint64_t n = ms_trace_elements(weight), blocks = over(n, NF4_BLOCK);
+
+    if (trace->training->lora_base == BASE_INT8) /* and a scale per row */
+        return n + 4 * (uint64_t)weight->size[0];
+    return over(n, 2) + blocks + 4 * over(blocks, NF4_NESTED) + 4 + NF4_CODES;
+}
+
+/* The weight as its products read it.  With double quantisation the fp32
+ * maxima are made before it. */
+static uint32_t dequantize(ms_trace *trace, uint32_t weight, uint8_t dtype)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor packed = *ms_trace_at(trace, weight);
+    uint64_t n = ms_trace_elements(&packed);
+    uint64_t bytes = trace->graph.storage_bytes[packed.storage];
+    uint32_t maxima = MS_NONE;
+
+    if (trace->training->lora_base == BASE_NF4) {
+        ms_trace_begin(trace, "dequantize_blockwise");
+        ms_trace_read_storage(trace, packed.storage, over(n, NF4_BLOCK));
+        maxima = ms_trace_make_storage(trace, "absmax", 4 * over(n, NF4_BLOCK));
+        ms_trace_end(trace, (double)over(n, NF4_BLOCK), false);
+    }
+    ms_trace_begin(trace, "dequantize");
+    ms_trace_read_storage(trace, packed.storage, bytes);
+    uint32_t y =
+        ms_trace_make(trace, "dequantized", dtype, packed.n_dims, packed.size);
+    ms_trace_end(trace, (double)n, false);
+    ms_trace_drop_storage(trace, maxima);
+    return y;
+}
+
+/* Inputs: rows, weight. */
+static void product_backward(ms_trace *trace, const ms_node *node,
+                             const uint32_t *grads, uint32_t *out)
+{
+    if (!node->needs[0])
+        return;
+    uint8_t dtype = ms_trace_at(trace, grads[0])->dtype;
+    uint32_t weight = dequantize(trace, node->input[1], dtype);
+
+    ms_trace_begin(trace, "aten::mm");
+    ms_trace_read(trace, grads[0]);
+    ms_trace_read(trace, weight);
+    out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
+    ms_trace_end(trace, node->flops, true);
+    ms_trace_drop(trace, weight);
+}
+
+static const ms_rule product_rule = {"MatMul4Bit", "aten::mm",
+                                     product_backward};
+
+static uint32_t multiply(ms_trace *trace, uint32_t rows, uint32_t weight,
+                         uint32_t bias)
+{
+    uint32_t inputs[2] = {rows, weight};
+
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor x = *ms_trace_at(trace, rows);
+    ms_tensor w = *ms_trace_at(trace, weight);
+    int64_t dims[2] = {x.size[0], w.size[0]};
+    double flops = 2 * (double)x.size[0] * (double)ms_trace_elements(&w);
+    uint32_t made = dequantize(trace, weight, x.dtype);
+    ms_trace_begin(trace, bias == MS_NONE ? "aten::mm" : "aten::addmm");
+    ms_trace_read(trace, bias);
+    ms_trace_read(trace, rows);
+    ms_trace_read(trace, made);
+    uint32_t y = ms_trace_make(trace, "out", x.dtype, 2, dims);
+    ms_trace_end(trace, flops, true);
+    ms_trace_drop(trace, made);
+    uint32_t n = ms_trace_node(trace, &product_rule, inputs, 2, &y, 1);
+    if (n != MS_NONE)
+        trace->nodes[n].flops = flops;
+    ms_trace_save(trace, n, weight);
+    return y;
+}
+
+/* linear of a weight that is there in few bits; from now on it is. */
+static uint32_t packed_linear(ms_trace *trace, uint32_t x, uint32_t weight,
+                              uint32_t bias)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor in = *ms_trace_at(trace, x);
+    const ms_tensor *w = ms_trace_at(trace, weight);
+    trace->graph.storage_bytes[w->storage] = packed_bytes(trace, w);
+    in.size[in.n_dims - 1] = w->size[0];
+    uint32_t rows = ms_view_rows(trace, x);
+    uint32_t flat = multiply(trace, rows, weight, bias);
+    uint32_t y = ms_view_reshape(trace, flat, in.n_dims, in.size);
+
+    ms_trace_drop(trace, rows);
+    ms_trace_drop(trace, flat);
+    return y;
+}
+
+/* ---- adapters ------------------------------------------------------------ */
+
+static uint32_t adapter_weight(ms_trace *trace, const char *role, int64_t rows,
+                               int64_t columns)
+{
+    int64_t dims[2] = {rows, columns};
+    uint8_t dtype = trace->weight_dtype;
+
+    trace->frozen = false;
+    trace->weight_dtype = trace->trained_dtype;
+    uint32_t weight = ms_trace_parameter(trace, role, 2, dims);
+    trace->weight_dtype = dtype;
+    trace->frozen = true;
+    trace->n_adapters++;
+    return weight;
+}
+
+/* "q.lora_A.weight" */
+static const char *role_of(ms_trace *trace, const char *role, const char *which)
+{
+    int stem = (int)(strlen(role) - strlen("weight"));
+    const char *name =
+        ms_arena_format(trace->arena, "%.*slora_%s.weight", stem, role, which);
+
+    if (!name && !trace->err)
+        trace->err = ms_fail_nomem(trace->fault);
+    return name;
+}
+
+/* x in the adapters' format: a new reference. */
+static uint32_t input_of(ms_trace *trace, uint32_t x)
+{
+    if (ms_trace_at(trace, x)->dtype != trace->trained_dtype)
+        return ms_pointwise_cast(trace, x, trace->trained_dtype);
+    ms_trace_ref(trace, x);
+    return x;
+}
+
+/* lora_B(lora_A(dropout(x))) * scaling */
+static uint32_t adapter(ms_trace *trace, const char *role, uint32_t x,
+                        uint32_t weight)
+{
+    const ms_tensor *w = ms_trace_at(trace, weight);
+    int64_t rank = trace->training->lora_rank, out = w->size[0];
+    uint32_t a =
+        adapter_weight(trace, role_of(trace, role, "A"), rank, w->size[1]);
+    uint32_t b = adapter_weight(trace, role_of(trace, role, "B"), out, rank);
+
+    if (trace->err)
+        return MS_NONE;
+    uint32_t in = input_of(trace, x);
+    uint32_t dropped =
+        ms_pointwise_dropout(trace, in, trace->training->lora_dropout);
+    uint32_t low = ms_matmul_linear(trace, dropped, a, MS_NONE);
+    ms_trace_drop(trace, dropped);
+    uint32_t high = ms_matmul_linear(trace, low, b, MS_NONE);
+    ms_trace_drop(trace, low);
+    uint32_t y = ms_pointwise_mul_scalar(trace, high);
+    ms_trace_drop(trace, high);
+    ms_trace_drop(trace, in);
+    return y;
+}
+
+ms_err ms_lora_refuse(const ms_trace *trace, const char *what)
+{
+    if (trace->training->lora_rank == 0)
+        return MS_OK;
+    return ms_fail(trace->fault, MS_EUSAGE, "lora.rank", NULL,
+                   "no adapters are known for %s", what);
+}
+
+uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
+                        const char *role, uint32_t x, uint32_t weight,
+                        uint32_t bias)
+{
+    const ms_training *training = trace->training;
+
+    if (training->lora_rank == 0 || trace->err)
+        return ms_matmul_linear(trace, x, weight, bias);
+    bool packs = training->lora_base != BASE_WEIGHTS &&
+                 !ms_walk_is_head(trace->model, layer);
+    uint32_t y = packs ? packed_linear(trace, x, weight, bias)
+                       : ms_matmul_linear(trace, x, weight, bias);
+    if (trace->err || !is_target(trace, layer, role))
+        return y;
+    uint8_t dtype = ms_trace_at(trace, y)->dtype;
+    uint32_t low = adapter(trace, role, x, weight);
+    y = ms_trace_rebind(trace, y, ms_pointwise_add(trace, y, low));
+    ms_trace_drop(trace, low);
+    if (trace->err || ms_trace_at(trace, y)->dtype == dtype)
+        return y;
+    return ms_trace_rebind(trace, y, ms_pointwise_cast(trace, y, dtype));
+}
+
+/* ---- settings ------------------------------------------------------------ */
+
+static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)
+{
+    return ms_fail(trace->fault, MS_EUSAGE, "lora.rank", hint,
+                   "lora.rank is not known %s", what);
+}
+
+ms_err ms_lora_open(ms_trace *trace)
+{
+    const ms_training *training = trace->training;
+    const ms_shape *shape = trace->shape;
+
+    trace->trained_dtype = trace->weight_dtype;
+    if (training->lora_rank == 0)
+        return MS_OK;
+    trace->frozen = true;
+    if (training->lora_dtype == 1)
+        trace->trained_dtype = MS_FLOAT32;
+    if (shape->shared >= MS_SHARED_OPTIMIZER || shape->flat_step.used)
+        return refuse(trace, "beside zero and fsdp",
+                      "take ddp, or leave one out");
+    if (shape->offload.optimizer != MS_DEVICE_POOL ||
+        shape->offload.gradients != MS_DEVICE_POOL ||
+        shape->offload.parameters != MS_DEVICE_POOL)
+        return refuse(trace, "beside offload", "leave one out");
+    return MS_OK;
+}
+
+ms_err ms_lora_close(const ms_trace *trace)
+{
+    if (trace->training->lora_rank == 0 || trace->n_adapters > 0)
+        return MS_OK;
+    return ms_fail(trace->fault, MS_EUSAGE, "lora.targets",
+                   "take other targets: memsim inspect MODEL lists its layers",
+                   "no layer of %s is a target of lora.targets",
+                   trace->model->name);
+}
+
+uint32_t ms_lora_product(ms_trace *trace, const ms_layer *layer,
+                         const char *const roles[2], bool biased, uint32_t x,
+                         int64_t width)
+{
+    if (trace->err)
+        return MS_NONE;
+    int64_t dims[2] = {width, ms_layers_last_dim(trace, x)};
+    uint32_t weight = ms_trace_parameter(trace, roles[0], 2, dims);
+    uint32_t bias = biased ? ms_layers_vector(trace, roles[1], width) : MS_NONE;
+
+    return ms_lora_linear(trace, layer, roles[0], x, weight, bias);
+}

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Steps with a sequence length each through one pool.
+try() {
+    echo "$@"
+    "$MEMSIM" run tiny-llama.json --color never "$@" |
+        sed -n '/^model/,/^policy/p; /^defaults/,/^memory/p; /^pool/,/^next/p'
+}
+try --allocator torch --lengths 4x64,2x128,4x64
+try --allocator torch --batch 4 --lengths 32,128,64 --steps 5
+try --allocator torch,expandable_segments:True --batch 4 --lengths 32,128,64
+try --allocator torch --batch 64 --memory 700MiB --lengths 16,128,64
+try --allocator torch --batch 4 --lengths 128 --steps 1 -p checkpoint:full
+"$MEMSIM" run mlp.json --allocator torch --lengths 16x,32x --color never |
+    sed -n '/^pool/,/^next/p'
+"$MEMSIM" run tiny-llama.json --allocator torch --lengths 4x64,2x128 --json |
+    grep -o '"lengths": "[^"]*"\|"by_step": [[][^]]*[]]'

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What adapters and frozen weights keep, to the byte. */
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#include <string.h>
+
+/* Two targets and a head: 4 samples of 256. */
+static const char chain[] =
+    "{\"memsim\": 1, \"name\": \"chain\", \"input\": {\"shape\": [256]},"
+    " \"layers\": [{\"repeat\": 2, \"name\": \"hidden\", \"layers\": ["
+    "{\"type\": \"linear\", \"out\": 256, \"bias\": false}]},"
+    " {\"type\": \"linear\", \"name\": \"head\", \"out\": 256,"
+    " \"bias\": false}, {\"type\": \"mean\"}]}";
+#define MATRIX (256u * 256u)
+#define ROWS (4u * 256u) /* elements of an activation */
+#define RANK 8u
+#define ADAPTER (RANK * 512u)
+
+#define RUN(options)                                                           \
+    truth_run_json(chain, "chain --batch 4 --optimizer adam " options)
+#define LORA "--set lora.rank=8 --set lora.targets=all "
+
+static uint64_t of(const ms_result *result, ms_category category)
+{
+    const ms_rank_report *rank = truth_rank(result);
+    return category == MS_PARAMETERS  ? rank->parameters_bytes
+           : category == MS_GRADIENTS ? rank->gradients_bytes
+                                      : rank->optimizer_state_bytes;
+}
+
+START_TEST(only_adapters_have_states)
+{
+    truth_begin();
+    const ms_result *r = RUN(LORA "--precision fp32");
+    ck_assert_uint_eq(r->graph.parameters, 3 * MATRIX + 2 * ADAPTER);
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), 4 * (3 * MATRIX + 2 * ADAPTER));
+    ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * 2 * ADAPTER);
+    ck_assert_uint_eq(of(r, MS_OPTIMIZER_STATE), 8 * 2 * ADAPTER);
+    r = RUN(LORA "--precision bf16-mixed");
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), 2 * (3 * MATRIX + 2 * ADAPTER));
+    ck_assert_uint_eq(of(r, MS_GRADIENTS), 2 * 2 * ADAPTER);
+    ck_assert_uint_eq(of(r, MS_OPTIMIZER_STATE), 12 * 2 * ADAPTER);
+    r = RUN(LORA "--precision bf16 --set lora.dtype=fp32");
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), 2 * 3 * MATRIX + 4 * 2 * ADAPTER);
+    ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * 2 * ADAPTER);
+    ck_assert_uint_eq(of(r, MS_OPTIMIZER_STATE), 8 * 2 * ADAPTER);
+    truth_end();
+}
+END_TEST
+
+/* A saves what the layer reads (the first the model's input, which is none of
+ * these), B the low-rank product; the head saves nothing. */
+START_TEST(saves_what_adapters_read)
+{
+    truth_begin();
+    const ms_result *r = RUN("--precision fp32");
+    ck_assert_uint_eq(truth_rank(r)->saved_for_backward_bytes, 4 * 2 * ROWS);
+    r = RUN(LORA "--precision fp32");
+    ck_assert_uint_eq(truth_rank(r)->saved_for_backward_bytes,
+                      4 * (ROWS + 2 * 4 * RANK));
+    r = RUN(LORA "--precision bf16 --set lora.dtype=fp32");
+    ck_assert_uint_eq(truth_rank(r)->saved_for_backward_bytes,
+                      4 * (2 * ROWS + 2 * 4 * RANK)); /* cast copies of both */
+    r = RUN(LORA "--precision fp32 --set lora.dropout=0.5");
+    ck_assert_uint_eq(truth_rank(r)->saved_for_backward_bytes,
+                      4 * (2 * ROWS + 2 * 4 * RANK) + ROWS);
+    /* the model's input needs no gradient, so its mask is not kept */
+    truth_end();
+}
+END_TEST
+
+/* The head stays as it is. */
+START_TEST(packs_frozen_weights)
+{
+    const uint64_t nf4 = MATRIX / 2 + MATRIX / 64 + MATRIX / 64 / 256 * 4 + 68;
+    const uint64_t int8 = MATRIX + 256 * 4, rest = 2 * (MATRIX + 2 * ADAPTER);
+    truth_begin();
+    const ms_result *r = RUN(LORA "--precision bf16 --set lora.base=nf4");
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), rest + 2 * nf4);
+    ck_assert_uint_eq(r->graph.parameters, 3 * MATRIX + 2 * ADAPTER);
+    uint32_t made[2] = {0};
+    for (uint32_t op = 0; op < r->graph.n_ops; op++)
+        for (uint32_t i = r->graph.out_at[op]; i < r->graph.out_at[op + 1]; i++)
+            if (strcmp(r->graph.op_name[op], "dequantize") == 0) {
+                made[r->graph.op_pass[op] > MS_LOSS]++;
+                ck_assert_uint_eq(r->graph.storage_bytes[r->graph.out[i]],
+                                  2 * MATRIX);
+            }
+    ck_assert_uint_eq(made[0], 2); /* the first layer's input needs no */
+    ck_assert_uint_eq(made[1], 1); /* gradient */
+    r = RUN(LORA "--precision bf16 --set lora.base=int8");
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), rest + 2 * int8);
+    truth_end();
+}
+END_TEST
+
+Suite *suite_adapters(void)
+{
+    Suite *suite = suite_create("adapters");
+    TCase *tcase = tcase_create("adapters");
+    tcase_add_test(tcase, only_adapters_have_states);
+    tcase_add_test(tcase, saves_what_adapters_read);
+    tcase_add_test(tcase, packs_frozen_weights);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
