@@ -71,6 +71,18 @@ static int64_t windows_of(int64_t size, const window *w)
     return padded < span ? 0 : (padded - span) / w->stride + 1;
 }
 
+/* The same rounded up, but no window begins behind the end. */
+static int64_t windows_up(int64_t size, const window *w)
+{
+    int64_t floored = windows_of(size, w);
+    int64_t rest = size + 2 * w->padding - w->kernel;
+
+    return floored > 0 && rest % w->stride != 0 &&
+                   floored * w->stride < size + w->padding
+               ? floored + 1
+               : floored;
+}
+
 /* (size - 1) stride - 2 padding + dilation (kernel - 1) + 1, or 0; sizes are
  * below 2^50 and strides below 2^17, so only the product can overflow. */
 static int64_t size_before(int64_t size, const window *w)
@@ -93,7 +105,9 @@ enum {
     CONV_PADDING,
     CONV_DILATION,
     CONV_GROUPS,
-    CONV_BIAS
+    CONV_BIAS,
+    CONV_KERNEL_WIDTH,
+    CONV_PADDING_WIDTH
 };
 const ms_field ms_convlayers_conv_fields[MS_CONVLAYERS_CONV] = {
     {.name = "out",
@@ -132,7 +146,32 @@ const ms_field ms_convlayers_conv_fields[MS_CONVLAYERS_CONV] = {
      .high = INT64_C(1) << 24,
      .help = "groups of channels that do not mix"},
     {.name = "bias", .type = MS_BOOL, .fallback.b = true, .help = "add a bias"},
+    {.name = "kernel_width",
+     .type = MS_INT,
+     .low = 0,
+     .high = MAX_KERNEL,
+     .help = "its size in the last dimension; 0: as kernel"},
+    {.name = "padding_width",
+     .type = MS_INT,
+     .fallback.i = -1,
+     .low = -1,
+     .high = MAX_KERNEL,
+     .help = "zeros in the last dimension; -1: as padding"},
 };
+
+/* How the kernel moves over dimension d of n. */
+static window conv_window(const ms_layer *layer, uint32_t d, uint32_t n)
+{
+    const ms_value *field = layer->field;
+    window w = {field[CONV_KERNEL].i, field[CONV_STRIDE].i,
+                field[CONV_PADDING].i, field[CONV_DILATION].i};
+
+    if (d + 1 == n && field[CONV_KERNEL_WIDTH].i > 0)
+        w.kernel = field[CONV_KERNEL_WIDTH].i;
+    if (d + 1 == n && field[CONV_PADDING_WIDTH].i >= 0)
+        w.padding = field[CONV_PADDING_WIDTH].i;
+    return w;
+}
 
 static ms_err check_groups(ms_trace *trace, const ms_layer *layer,
                            int64_t channels)
@@ -161,7 +200,7 @@ static uint32_t conv_weight(ms_trace *trace, const ms_layer *layer,
     dims[0] = transposed ? in->size[1] : out;
     dims[1] = (transposed ? out : in->size[1]) / groups;
     for (uint32_t d = 2; d < in->n_dims; d++)
-        dims[d] = layer->field[CONV_KERNEL].i;
+        dims[d] = conv_window(layer, d, in->n_dims).kernel;
     return ms_trace_parameter(trace, "weight", in->n_dims, dims);
 }
 
@@ -182,8 +221,6 @@ static ms_err convolve(ms_trace *trace, const ms_layer *layer, bool transposed,
                        uint32_t x, uint32_t *out)
 {
     const ms_value *field = layer->field;
-    window w = {field[CONV_KERNEL].i, field[CONV_STRIDE].i,
-                field[CONV_PADDING].i, field[CONV_DILATION].i};
     uint32_t bias = MS_NONE;
     shape in;
 
@@ -192,6 +229,7 @@ static ms_err convolve(ms_trace *trace, const ms_layer *layer, bool transposed,
     shape to = in;
     to.size[1] = field[CONV_OUT].i;
     for (uint32_t d = 2; d < in.n_dims; d++) {
+        window w = conv_window(layer, d, in.n_dims);
         to.size[d] = transposed ? size_before(in.size[d], &w)
                                 : windows_of(in.size[d], &w);
         if (to.size[d] == 0)
@@ -220,7 +258,7 @@ ms_err ms_convlayers_transposed(ms_trace *trace, const ms_layer *layer,
 
 /* ---- pooling ------------------------------------------------------------- */
 
-enum { POOL_KERNEL, POOL_STRIDE, POOL_PADDING };
+enum { POOL_KERNEL, POOL_STRIDE, POOL_PADDING, POOL_CEIL };
 const ms_field ms_convlayers_pool_fields[MS_CONVLAYERS_POOL] = {
     {.name = "kernel",
      .type = MS_INT,
@@ -238,6 +276,9 @@ const ms_field ms_convlayers_pool_fields[MS_CONVLAYERS_POOL] = {
      .low = 0,
      .high = MAX_KERNEL,
      .help = "border at each side, at most half the window"},
+    {.name = "ceil",
+     .type = MS_BOOL,
+     .help = "windows that begin within but end outside count too"},
 };
 
 static ms_err pooled(ms_trace *trace, const ms_layer *layer, uint32_t x,
@@ -257,7 +298,8 @@ static ms_err pooled(ms_trace *trace, const ms_layer *layer, uint32_t x,
                              layer->name, (long long)w.padding,
                              (long long)w.kernel);
     for (uint32_t d = 2; d < to->n_dims; d++) {
-        to->size[d] = windows_of(to->size[d], &w);
+        to->size[d] = layer->field[POOL_CEIL].b ? windows_up(to->size[d], &w)
+                                                : windows_of(to->size[d], &w);
         if (to->size[d] == 0)
             return fail_small(trace, layer, x, w.kernel);
     }

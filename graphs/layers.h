@@ -95,8 +95,8 @@ ms_layer_forward ms_normlayers_layer, ms_normlayers_rms, ms_normlayers_batch,
 uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight);
 
 /* Types end in their number of dimensions, "conv1d". */
-#define MS_CONVLAYERS_CONV 7
-#define MS_CONVLAYERS_POOL 3
+#define MS_CONVLAYERS_CONV 9
+#define MS_CONVLAYERS_POOL 4
 #define MS_CONVLAYERS_ADAPTIVE 1
 #define MS_CONVLAYERS_UPSAMPLE 2
 #define MS_CONVLAYERS_SHUFFLE 1

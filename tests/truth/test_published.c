@@ -12,6 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EAGER                                                                  \
+    "--kernels eager --precision fp32 --framework torch-1.13 "                 \
+    "--set training.device=cpu "
+
 /* ---- the model of a row -------------------------------------------------- */
 
 /* A built-in, NAME.json of files/, or a config.json in the cell. */
@@ -50,19 +54,29 @@ static double products(const ms_graph *graph, passes in, unsigned flags)
     return sum;
 }
 
-/* Elements that ops of this name write; all is fp32. */
-static double elements(const ms_graph *graph, passes in, const char *name,
-                       size_t length)
+/* Elements of the largest output, all fp32. */
+static double elements(const ms_graph *graph, uint32_t op)
+{
+    uint64_t most = 0;
+    for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
+        if (graph->storage_bytes[graph->out[i]] > most)
+            most = graph->storage_bytes[graph->out[i]];
+    return (double)most / 4;
+}
+
+/* What ops of this name write, or their multiply-adds. */
+static double by_name(const ms_graph *graph, passes in, const char *name,
+                      size_t length, bool macs)
 {
     double sum = 0;
     for (uint32_t op = 0; op < graph->step_first; op++) {
         const char *is = graph->op_name[op];
         const char *colon = strrchr(is, ':');
         is = colon != NULL ? colon + 1 : is;
-        if (strncmp(is, name, length) == 0 && is[length] == '\0' &&
-            counts_in(graph, op, in))
-            sum +=
-                (double)graph->storage_bytes[graph->out[graph->out_at[op]]] / 4;
+        if (strncmp(is, name, length) != 0 || is[length] != '\0' ||
+            !counts_in(graph, op, in))
+            continue;
+        sum += macs ? graph->op_flops[op] / 2 : elements(graph, op);
     }
     return sum;
 }
@@ -82,7 +96,11 @@ static double term(const ms_result *result, passes in, const char *name,
         if (strlen(known[i].name) == length &&
             strncmp(known[i].name, name, length) == 0)
             return known[i].share * products(graph, in, known[i].flags);
-    return elements(graph, in, name, length);
+    if (strncmp(name, "parameters", length) == 0)
+        return (double)graph->parameters;
+    bool macs = strncmp(name, "macs:", 5) == 0;
+    return macs ? by_name(graph, in, name + 5, length - 5, true)
+                : by_name(graph, in, name, length, false);
 }
 
 /* counts: terms joined by + and -, each NAME or N*NAME: "flops" and "macs" are
@@ -93,14 +111,15 @@ static double counted(const ms_result *result, passes in, const char *counts)
     double sum = 0, sign = 1;
     for (const char *at = counts; *at != '\0'; at++) {
         double times = 1;
-        char *end;
-        if (*at >= '0' && *at <= '9') {
+        char *end = strpbrk(at, "0123456789") == at ? NULL : (char *)at;
+        if (end == NULL) {
             times = strtod(at, &end);
-            ck_assert_int_eq(*end, '*');
-            at = end + 1;
+            end += *end == '*';
         }
-        size_t length = strcspn(at, "+-");
-        sum += sign * times * term(result, in, at, length);
+        size_t length = strcspn(end, "+-");
+        times *= length > 0 ? term(result, in, end, length) : 1;
+        sum += sign * times;
+        length += (size_t)(end - at);
         at += length;
         if (*at == '\0')
             break;
@@ -117,17 +136,19 @@ static uint64_t rounded(double value, uint64_t unit)
 static uint64_t count(const truth_table *table, uint32_t row, char *quantity,
                       size_t size)
 {
-    const ms_result *result = run(truth_cell(table, row, "model"),
-                                  truth_cell(table, row, "options"));
+    char options[512];
+    const char *its = truth_cell(table, row, "options");
+    bool plain = strstr(its, "--kernels") == NULL;
+    snprintf(options, sizeof options, "%s%s", plain ? EAGER : "",
+             strcmp(its, "-") == 0 ? "" : its);
+    const ms_result *result = run(truth_cell(table, row, "model"), options);
     const char *counts = truth_cell(table, row, "counts");
     const char *pass = truth_cell(table, row, "pass");
     passes in = {strcmp(pass, "backward") != 0, strcmp(pass, "forward") != 0};
-    double value = strcmp(counts, "parameters") == 0
-                       ? (double)result->graph.parameters
-                       : counted(result, in, counts);
     snprintf(quantity, size, "%s%s%s", *pass == '-' ? "" : pass,
              *pass == '-' ? "" : " ", counts);
-    return rounded(value, truth_number(table, row, "unit"));
+    return rounded(counted(result, in, counts),
+                   truth_number(table, row, "unit"));
 }
 
 START_TEST(counts)
@@ -172,16 +193,15 @@ static double measured(const ms_result *result, const char *quantity)
     const struct {
         const char *name;
         uint64_t bytes;
-    } known[] = {
-        {"parameters", rank->parameters_bytes},
-        {"start", rank->levels.start_bytes},
-        {"after forward", rank->levels.after_forward_bytes},
-        {"after backward", rank->levels.after_backward_bytes},
-        {"states", rank->parameters_bytes + rank->gradients_bytes +
-                       rank->optimizer_state_bytes},
-        {"allocated", rank->peak.allocated_bytes},
-        {"active", rank->peak.active_bytes},
-        {"reserved", rank->peak.reserved_bytes}};
+    } known[] = {{"parameters", rank->parameters_bytes},
+                 {"start", rank->levels[MS_MARK_START]},
+                 {"after forward", rank->levels[MS_MARK_AFTER_FORWARD]},
+                 {"after backward", rank->levels[MS_MARK_AFTER_BACKWARD]},
+                 {"states", rank->parameters_bytes + rank->gradients_bytes +
+                                rank->optimizer_state_bytes},
+                 {"allocated", rank->peak.allocated_bytes},
+                 {"active", rank->peak.active_bytes},
+                 {"reserved", rank->peak.reserved_bytes}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].name, quantity) == 0)
             return (double)known[i].bytes;
@@ -198,8 +218,8 @@ static void compare_change(const truth_table *table, uint32_t row)
     double unit = strtod(truth_cell(table, row, "unit"), NULL);
     double truth = strtod(truth_cell(table, row, "truth"), NULL);
     double share = strtod(truth_cell(table, row, "within"), NULL);
-    double value = measured(run(model, truth_cell(table, row, "options")),
-                            quantity);
+    double value =
+        measured(run(model, truth_cell(table, row, "options")), quantity);
     char name[96];
     if (strcmp(less, "=") != 0)
         value -= measured(run(model, less), quantity);
@@ -221,3 +241,119 @@ START_TEST(changes)
     truth_end();
 }
 END_TEST
+
+/* ---- orders -------------------------------------------------------------- */
+
+/* Rows of one group stand from the most memory to the least, as measured. */
+START_TEST(orders)
+{
+    truth_table table;
+    uint64_t before = 0;
+    const char *group = "";
+    truth_begin();
+    truth_read_here("orders.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        const char *its = truth_cell(&table, row, "group");
+        uint64_t bytes = run(truth_cell(&table, row, "model"),
+                             truth_cell(&table, row, "options"))
+                             ->report.ranks[0]
+                             .peak.reserved_bytes;
+        if (strcmp(its, group) == 0)
+            truth_compare("orders", truth_cell(&table, row, "id"),
+                          "reserved, less than the row before: 1", 1,
+                          bytes < before);
+        group = its;
+        before = bytes;
+    }
+    truth_end();
+}
+END_TEST
+
+/* ---- all of them --------------------------------------------------------- */
+
+static bool names(const truth_table *table, const char *id)
+{
+    for (uint32_t row = 0; row < table->n_rows; row++)
+        if (fnmatch(truth_cell(table, row, "id"), id, 0) == 0)
+            return true;
+    return false;
+}
+
+/* The text of a key of a case, which stands on one line. */
+static bool value_of(const char *line, const char *key, char *value,
+                     size_t size)
+{
+    char wanted[32];
+    snprintf(wanted, sizeof wanted, "\"%s\":\"", key);
+    const char *at = strstr(line, wanted);
+    const char *end = strchr(line, '\n');
+    if (at == NULL || (end != NULL && at > end))
+        return false;
+    at += strlen(wanted);
+    snprintf(value, size, "%.*s", (int)strcspn(at, "\""), at);
+    return true;
+}
+
+static bool is_wanted(const char *line, char *id, size_t size)
+{
+    char kind[64], trust[4];
+    return value_of(line, "id", id, size) &&
+           value_of(line, "kind", kind, sizeof kind) &&
+           value_of(line, "trust", trust, sizeof trust) &&
+           (strcmp(kind, "measured_bound") == 0 ||
+            (strcmp(kind, "config_count") == 0 && strcmp(trust, "A") == 0));
+}
+
+static uint32_t find_all(const char *path)
+{
+    static const char *const files[] = {"published.tsv", "fits.tsv",
+                                        "uncounted.tsv"};
+    ms_arena arena = {0};
+    ms_fault fault = {0};
+    truth_table tables[3];
+    char *bytes, id[96];
+    size_t length;
+    uint32_t n = 0;
+    for (size_t i = 0; i < 3; i++)
+        truth_read_here(files[i], &tables[i]);
+    ck_assert_int_eq(
+        ms_read_file(path, 1 << 26, &arena, &bytes, &length, &fault), MS_OK);
+    for (const char *line = bytes; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (!is_wanted(line, id, sizeof id))
+            continue;
+        n++;
+        ck_assert_msg(names(&tables[0], id) || names(&tables[1], id) ||
+                          names(&tables[2], id),
+                      "%s is nowhere", id);
+    }
+    ms_arena_free(&arena);
+    return n;
+}
+
+/* No row of the collection is passed over in silence. */
+START_TEST(all_of_them)
+{
+    char path[TESTS_PATH];
+    truth_begin();
+    if (tests_truth("published/cases.json", path))
+        ck_assert_uint_gt(find_all(path), 0);
+    if (tests_truth("published/cases2.json", path))
+        ck_assert_uint_gt(find_all(path), 0);
+    truth_end();
+}
+END_TEST
+
+Suite *suite_published(void)
+{
+    Suite *suite = suite_create("published");
+    TCase *tcase = tcase_create("published");
+    tcase_set_timeout(tcase, 240);
+    tcase_add_test(tcase, counts);
+    tcase_add_test(tcase, fits);
+    tcase_add_test(tcase, changes);
+    tcase_add_test(tcase, orders);
+    tcase_add_test(tcase, all_of_them);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
