@@ -343,6 +343,16 @@ CASES = [
     ("conv2d dilated", IMAGE, '"type": "conv2d", "out": 32, "kernel": 3, '
      '"padding": 2, "dilation": 2, "groups": 4',
      lambda: nn.Conv2d(16, 32, 3, padding=2, dilation=2, groups=4)),
+    ("conv2d 1x7", IMAGE, '"type": "conv2d", "out": 32, "kernel": 1, '
+     '"kernel_width": 7, "padding_width": 3, "bias": false',
+     lambda: nn.Conv2d(16, 32, (1, 7), padding=(0, 3), bias=False)),
+    ("conv2d 7x1", IMAGE, '"type": "conv2d", "out": 32, "kernel": 7, '
+     '"kernel_width": 1, "padding": 3, "padding_width": 0',
+     lambda: nn.Conv2d(16, 32, (7, 1), padding=(3, 0))),
+    ("conv_transpose2d 3x1", IMAGE, '"type": "conv_transpose2d", "out": 8, '
+     '"kernel": 3, "kernel_width": 1, "stride": 2, "padding": 1, '
+     '"padding_width": 0',
+     lambda: nn.ConvTranspose2d(16, 8, (3, 1), 2, (1, 0))),
     ("conv3d", VOLUME, '"type": "conv3d", "out": 8, "kernel": 3, '
      '"padding": 1', lambda: nn.Conv3d(4, 8, 3, padding=1)),
     ("conv_transpose1d", ROW, '"type": "conv_transpose1d", "out": 32, '
@@ -359,12 +369,21 @@ CASES = [
      lambda: nn.MaxPool1d(2)),
     ("max_pool2d", IMAGE, '"type": "max_pool2d", "kernel": 2',
      lambda: nn.MaxPool2d(2)),
+    ("max_pool2d ceil", IMAGE, '"type": "max_pool2d", "kernel": 3, '
+     '"stride": 2, "ceil": true',
+     lambda: nn.MaxPool2d(3, 2, ceil_mode=True)),
+    ("max_pool2d ceil padded", IMAGE, '"type": "max_pool2d", "kernel": 2, '
+     '"stride": 3, "padding": 1, "ceil": true',
+     lambda: nn.MaxPool2d(2, 3, 1, ceil_mode=True)),
     ("max_pool3d", VOLUME, '"type": "max_pool3d", "kernel": 2',
      lambda: nn.MaxPool3d(2)),
     ("avg_pool1d", ROW, '"type": "avg_pool1d", "kernel": 2',
      lambda: nn.AvgPool1d(2)),
     ("avg_pool2d", IMAGE, '"type": "avg_pool2d", "kernel": 2',
      lambda: nn.AvgPool2d(2)),
+    ("avg_pool2d ceil", IMAGE, '"type": "avg_pool2d", "kernel": 5, '
+     '"stride": 3, "ceil": true',
+     lambda: nn.AvgPool2d(5, 3, ceil_mode=True)),
     ("avg_pool3d", VOLUME, '"type": "avg_pool3d", "kernel": 2',
      lambda: nn.AvgPool3d(2)),
     ("adaptive_avg_pool1d", ROW, '"type": "adaptive_avg_pool1d", "size": 7',

@@ -107,6 +107,10 @@ END
 | vision | built-in networks, steps of PyTorch 1.13.1 (`vision.tsv`) |
 | torchinfo | what torchinfo and torchsummary print (`torchinfo*.tsv`) |
 | timm | fvcore's counts of timm's models, within 1 % (`timm.tsv`) |
+| published | counts that others published: parameters, FLOPs (`published.tsv`) |
+| fits | published runs that fitted their device or did not (`fits.tsv`) |
+| changes | published measurements of steps, and between two (`changes.tsv`) |
+| orders | published runs, from most memory to least (`orders.tsv`) |
 | zero | ZeRO's table 1 and volumes (`zero.tsv`), Megatron-LM's CI |
 | deepspeed | DeepSpeed's estimators, parts and volumes (`deepspeed.tsv`) |
 
