@@ -107,7 +107,7 @@ END
 | vision | built-in networks, steps of PyTorch 1.13.1 (`vision.tsv`) |
 | torchinfo | what torchinfo and torchsummary print (`torchinfo*.tsv`) |
 | timm | fvcore's counts of timm's models, within 1 % (`timm.tsv`) |
-| published | counts that others published: parameters, FLOPs (`published.tsv`) |
+| published | published counts of parameters and FLOPs (`published.tsv`) |
 | fits | published runs that fitted their device or did not (`fits.tsv`) |
 | changes | published measurements of steps, and between two (`changes.tsv`) |
 | orders | published runs, from most memory to least (`orders.tsv`) |
