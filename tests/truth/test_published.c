@@ -194,7 +194,8 @@ static double measured(const ms_result *result, const char *quantity)
         const char *name;
         uint64_t bytes;
     } known[] = {{"parameters", rank->parameters_bytes},
-                 {"start", rank->levels[MS_MARK_START]},
+                 {"optimizer state", rank->optimizer_state_bytes},
+        {"start", rank->levels[MS_MARK_START]},
                  {"after forward", rank->levels[MS_MARK_AFTER_FORWARD]},
                  {"after backward", rank->levels[MS_MARK_AFTER_BACKWARD]},
                  {"states", rank->parameters_bytes + rank->gradients_bytes +
