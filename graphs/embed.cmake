@@ -19,10 +19,10 @@ set(EMBED_MODELS
     gpt2 gpt2-medium gpt2-large gpt2-xl
     gpt3-small gpt3-medium gpt3-large gpt3-xl gpt3-2.7b gpt3-6.7b gpt3-13b
     gpt3
-    opt-125m opt-350m opt-1.3b opt-6.7b opt-13b opt-30b opt-66b
+    opt-125m opt-350m opt-1.3b opt-6.7b
     bloom-560m bloom-3b bloom-7b1 bloom
     pythia-410m pythia-1.4b pythia-2.8b pythia-12b gpt-neox-20b
-    falcon-7b falcon-40b falcon-180b mpt-7b mpt-30b
+    falcon-7b falcon-40b mpt-7b mpt-30b
     "LLaMA and Mistral:"
     llama-7b llama-13b llama-33b llama-65b
     llama-2-7b llama-2-13b llama-2-70b
