@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The table of precisions.  Sources: specs/policies.md 7.1;
+ * NVIDIA/TransformerEngine, transformer_engine/pytorch/module/linear.py and
+ * optimizers/fused_adam.py; Azure/MS-AMP,
+ * docs/user-tutorial/optimization-level.md, msamp/__init__.py. */
+#include "graphs/precisions.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SETTING MS_NO_DTYPE
+#define NONE MS_NO_DTYPE
+#define BOTH(w, g, m) .other = {w, g, m}, .linear = {w, g, m}
+
+const ms_precision_row ms_precisions_rows[] = {
+    {.name = "fp32", BOTH(MS_FLOAT32, SETTING, NONE)},
+    {.name = "tf32", BOTH(MS_FLOAT32, SETTING, NONE), .tf32 = true},
+    {.name = "fp16-mixed", BOTH(MS_FLOAT16, SETTING, MS_FLOAT32)},
+    {.name = "bf16-mixed", BOTH(MS_BFLOAT16, SETTING, MS_FLOAT32)},
+    {.name = "bf16", BOTH(MS_BFLOAT16, SETTING, NONE)},
+    {.name = "autocast-fp16",
+     BOTH(MS_FLOAT32, SETTING, NONE),
+     .autocast = MS_FLOAT16},
+    {.name = "autocast-bf16",
+     BOTH(MS_FLOAT32, SETTING, NONE),
+     .autocast = MS_BFLOAT16},
+    {.name = "fp16", BOTH(MS_FLOAT16, SETTING, NONE)},
+    /* Weight and remainder are the two halves of an fp32 weight. */
+    {.name = "bf16-remainders",
+     BOTH(MS_BFLOAT16, SETTING, MS_INT16),
+     .optimizers = ms_optimizers_te,
+     .maker = "Transformer Engine's FusedAdam, which has the remainders,"},
+    {.name = "fp8", BOTH(MS_BFLOAT16, SETTING, MS_FLOAT32), .fp8 = true},
+    {.name = "fp8-primary",
+     .other = {MS_BFLOAT16, SETTING, MS_FLOAT32},
+     .linear = {MS_FLOAT8, SETTING, MS_FLOAT32},
+     .fp8 = true,
+     .quantized = true},
+    /* The model is fp32 but for its linear layers, and runs under autocast. */
+    {.name = "msamp-o1",
+     .other = {MS_FLOAT32, MS_FLOAT32, NONE},
+     .linear = {MS_FLOAT16, MS_FLOAT8, NONE},
+     .autocast = MS_FLOAT16,
+     .fp8 = true,
+     .late = true,
+     .optimizers = ms_optimizers_msamp_o1,
+     .maker = "MS-AMP"},
+    {.name = "msamp-o2",
+     .other = {MS_FLOAT32, MS_FLOAT32, NONE},
+     .linear = {MS_FLOAT16, MS_FLOAT8, NONE},
+     .autocast = MS_FLOAT16,
+     .fp8 = true,
+     .late = true,
+     .optimizers = ms_optimizers_msamp_o2,
+     .maker = "MS-AMP"},
+    {.name = "msamp-o3",
+     .other = {MS_FLOAT32, MS_FLOAT32, NONE},
+     .linear = {MS_FLOAT8, MS_FLOAT8, MS_FLOAT16},
+     .autocast = MS_FLOAT16,
+     .fp8 = true,
+     .late = true,
+     .quantized = true,
+     .optimizers = ms_optimizers_msamp_o2,
+     .maker = "MS-AMP"},
+};
+const uint32_t ms_precisions_n =
+    sizeof ms_precisions_rows / sizeof *ms_precisions_rows;
+
+const ms_precision_row *ms_precisions_of(const ms_training *training)
+{
+    return &ms_precisions_rows[training->precision];
+}
+
+bool ms_precisions_is_mixed(const ms_training *training)
+{
+    return ms_precisions_of(training)->other.master == MS_FLOAT32;
+}
+
+double ms_precisions_peak_flops(const ms_training *training,
+                                const ms_device *device)
+{
+    const ms_precision_row *row = ms_precisions_of(training);
+
+    if (row->fp8)
+        return device->fp8_flops;
+    if (row->other.weight != MS_FLOAT32 || row->autocast != MS_FLOAT32)
+        return device->half_flops;
+    return row->tf32 ? device->tf32_flops : device->fp32_flops;
+}
+
+/* ---- of a parameter ------------------------------------------------------ */
+
+static const ms_format *format_of(const ms_trace *trace,
+                                  const ms_parameter *parameter)
+{
+    const ms_precision_row *row = ms_precisions_of(trace->training);
+
+    return parameter->linear ? &row->linear : &row->other;
+}
+
+uint8_t ms_precisions_gradient(const ms_trace *trace,
+                               const ms_parameter *parameter)
+{
+    uint8_t dtype = format_of(trace, parameter)->gradient;
+
+    return dtype != SETTING ? dtype : trace->grad_dtype;
+}
+
+/* Adapters in fp32 beside 16-bit weights need none. */
+uint8_t ms_precisions_master(const ms_trace *trace,
+                             const ms_parameter *parameter)
+{
+    return trace->trained_dtype == trace->weight_dtype
+               ? format_of(trace, parameter)->master
+               : NONE;
+}
+
+/* ---- beside other settings ----------------------------------------------- */
+
+static bool is_adam(const ms_training *training)
+{
+    return training->optimizer == MS_ADAM || training->optimizer == MS_ADAMW;
+}
+
+static ms_err check_gradients(const ms_training *training, ms_fault *fault)
+{
+    const ms_precision_row *row = ms_precisions_of(training);
+    static const char key[] = "training.gradients";
+
+    if (training->gradients == MS_GRADIENTS_AUTO)
+        return MS_OK;
+    if (row->linear.gradient != SETTING)
+        return ms_fail(fault, MS_EUSAGE, key, "leave it out",
+                       "%s says itself what gradients are", row->name);
+    if (training->gradients != MS_GRADIENTS_MAIN)
+        return MS_OK;
+    if (!ms_precisions_is_mixed(training))
+        return ms_fail(fault, MS_EUSAGE, key,
+                       "--precision fp16-mixed, or leave it out",
+                       "%s has no fp32 master copy that main gradients would "
+                       "update",
+                       row->name);
+    return MS_OK;
+}
+
+ms_err ms_precisions_check(const ms_training *training, ms_fault *fault)
+{
+    const ms_precision_row *row = ms_precisions_of(training);
+
+    MS_TRY(check_gradients(training, fault));
+    if (row->optimizers != NULL && !is_adam(training) &&
+        training->optimizer != MS_NO_OPTIMIZER)
+        return ms_fail(fault, MS_EUSAGE, "training.precision",
+                       "--optimizer adamw, or adam", "%s has adam and adamw",
+                       row->maker);
+    if ((row->fp8 || row->linear.gradient != SETTING) &&
+        training->lora_rank > 0)
+        return ms_fail(fault, MS_EUSAGE, "training.precision",
+                       "--precision bf16, or leave lora.rank out",
+                       "no adapters are known beside products in fp8");
+    return MS_OK;
+}
+
+static ms_err refuse(const ms_trace *trace, const char *why, const char *hint)
+{
+    return ms_fail(trace->fault, MS_EUSAGE, "training.precision", hint, "%s %s",
+                   ms_precisions_of(trace->training)->name, why);
+}
+
+ms_err ms_precisions_refuse(const ms_trace *trace)
+{
+    const ms_precision_row *row = ms_precisions_of(trace->training);
+    const ms_shape *shape = trace->shape;
+    const ms_offload *offload = &shape->offload;
+    bool plain = !row->quantized && row->optimizers == NULL;
+    bool far = offload->optimizer != MS_DEVICE_POOL ||
+               offload->gradients != MS_DEVICE_POOL ||
+               offload->parameters != MS_DEVICE_POOL;
+
+    if (!plain && far)
+        return refuse(trace, "is not known beside offload",
+                      "take fp8 or bf16-mixed, or leave offload out");
+    if ((row->quantized || row->linear.gradient != SETTING) &&
+        shape->shared == MS_SHARED_PARAMETERS)
+        return refuse(trace,
+                      "has weights of two formats, and ranks that share them "
+                      "gather one",
+                      "take fp8, or zero:1 or zero:2");
+    if (row->linear.gradient != SETTING && shape->fp32_gradients)
+        return refuse(trace, "has its own gradients, Megatron's are fp32",
+                      "take fp8, or leave impl=megatron out");
+    if (trace->training->gradients == MS_GRADIENTS_MAIN &&
+        (shape->fp32_gradients || shape->part_is_master ||
+         shape->flat_step.used || far))
+        return ms_fail(trace->fault, MS_EUSAGE, "training.gradients",
+                       "leave it out here",
+                       "main gradients are those of Megatron's fp16 optimizer "
+                       "on the device");
+    return MS_OK;
+}
