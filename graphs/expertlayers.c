@@ -164,9 +164,8 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
 static uint32_t product(ms_trace *trace, const ms_layer *layer, uint32_t x,
                         uint32_t weight)
 {
-    return ms_fp8_takes_experts(trace)
-               ? ms_fp8_experts(trace, layer, x, weight)
-               : ms_experts_product(trace, x, weight);
+    return ms_fp8_takes_experts(trace) ? ms_fp8_experts(trace, layer, x, weight)
+                                       : ms_experts_product(trace, x, weight);
 }
 
 /* Two products with the gate between them, each expert on its rows. */

@@ -16,10 +16,10 @@
  *
  * Blackwell's per-tensor products read either from one tensor; before it, and
  * where blocks share a scale, columns are a tensor of their own.  So with one
- * scale per tensor on Hopper a linear layer [1024, 1024] that reads [1024, 1024]
- * makes 2 MiB of the input in forward and keeps 1 MiB of it (columns, TE; rows,
- * MS-AMP), and 2 MiB of its weight until backward, however long fp8.weights
- * says.
+ * scale per tensor on Hopper a linear layer [1024, 1024] that reads [1024,
+ * 1024] makes 2 MiB of the input in forward and keeps 1 MiB of it (columns, TE;
+ * rows, MS-AMP), and 2 MiB of its weight until backward, however long
+ * fp8.weights says.
  *
  * fp8.recipe: what has a scale of its own: a tensor (delayed: from the maxima
  * of 1024 steps before; current: from its own, found first), 128 elements or,
@@ -27,20 +27,8 @@
 
 #include "graphs/trace.h"
 
-/* How long quantized copies of weights last (fp8.weights). */
-typedef enum ms_fp8_weights {
-    MS_FP8_AUTO,    /* kept where a transposed copy of the only weight is meant,
-                       layer where ranks share the weights, else forward */
-    MS_FP8_FORWARD, /* from a micro-batch's forward to its backward */
-    MS_FP8_KEPT,    /* always: made anew by each step (is_first_microbatch) */
-    MS_FP8_LAYER    /* for one product: backward makes them again */
-} ms_fp8_weights;
-
 /* MS_EUSAGE where the device or another setting has no such products. */
 ms_err ms_fp8_check(ms_trace *trace);
-/* A new parameter is the weight of a linear layer: gives it the format of
- * precisions.h and the copies that last. */
-void ms_fp8_weight(ms_trace *trace, uint32_t weight);
 /* Does the layer multiply in fp8? */
 bool ms_fp8_takes(const ms_trace *trace, const ms_layer *layer);
 /* x [..., in], weight [out, in], bias [out] or MS_NONE. */
@@ -50,7 +38,5 @@ uint32_t ms_fp8_linear(ms_trace *trace, const ms_layer *layer, uint32_t x,
 bool ms_fp8_takes_experts(const ms_trace *trace);
 uint32_t ms_fp8_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
                         uint32_t weight);
-/* The step is over: copies that last are made anew. */
-void ms_fp8_refresh(ms_trace *trace);
 
 #endif

@@ -339,11 +339,11 @@ typedef struct ms_training {
     int64_t lora_rank;                       /* 0: no adapters; lora.h */
     int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
     double lora_dropout;
-    int64_t lora_dtype; /* 0 as the weights, 1 fp32 */
-    int64_t lora_base;  /* 0 as the weights, 1 nf4, 2 int8 */
-    int64_t unknown_op; /* op graphs: 0 refuse, 1 conservative */
+    int64_t lora_dtype;              /* 0 as the weights, 1 fp32 */
+    int64_t lora_base;               /* 0 as the weights, 1 nf4, 2 int8 */
+    int64_t unknown_op;              /* op graphs: 0 refuse, 1 conservative */
     int64_t fp8_recipe, fp8_weights; /* fp8.h */
-    uint64_t was_set;   /* bit per row */
+    uint64_t was_set;                /* bit per row */
 } ms_training;
 extern const ms_field ms_training_fields[];
 extern const uint32_t ms_training_n_fields;
@@ -386,9 +386,9 @@ typedef struct ms_device {
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
     /* Of a node, shared by its GPUs. */
     double dram_bytes_per_s, nvme_read_bytes_per_s, nvme_write_bytes_per_s;
-    double pageable_share; /* of h2d and d2h that pageable copies reach */
-    double matmul_share;   /* of the dense peak that large products reach */
-    double fp8_matmul_share;     /* those in fp8 */
+    double pageable_share;   /* of h2d and d2h that pageable copies reach */
+    double matmul_share;     /* of the dense peak that large products reach */
+    double fp8_matmul_share; /* those in fp8 */
     uint32_t compute_capability; /* CUDA's times 10; 0: not known */
 } ms_device;
 extern const ms_device ms_devices[];
@@ -413,8 +413,9 @@ extern const uint32_t ms_device_n_fields;
  * about: those of linear layers. */
 double ms_precisions_peak_flops(const ms_training *training,
                                 const ms_device *device);
-/* The table of precisions as help shows it. */
+/* The table of precisions as help shows it; what is to say of each. */
 void ms_precisions_describe(ms_text *text);
+const char *ms_precisions_help(uint32_t precision);
 
 /* ---- lowering ------------------------------------------------------------ */
 

@@ -124,7 +124,7 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     MS_TRY(ms_precisions_refuse(trace));
     MS_TRY(ms_fp8_check(trace));
     MS_TRY(ms_flatstep_check(trace));
-    MS_TRY(ms_optimizer_check(trace));
+    MS_TRY(ms_optimcheck_settings(trace));
     if (trace->model->ops)
         MS_TRY(ms_oprun_forward(trace, &forward));
     else

@@ -9,8 +9,8 @@
 bool ms_optimstates_is_mixed(const ms_trace *trace)
 {
     const ms_precision_row *row = ms_precisions_of(trace->training);
-    bool some = row->other.master != MS_NO_DTYPE ||
-                row->linear.master != MS_NO_DTYPE;
+    bool some =
+        row->other.master != MS_NO_DTYPE || row->linear.master != MS_NO_DTYPE;
 
     return some && trace->trained_dtype == trace->weight_dtype;
 }
@@ -47,9 +47,8 @@ static void make_master(ms_trace *trace, ms_parameter *parameter)
         return;
     if (parameter->far)
         dtype = MS_FLOAT32;
-    parameter->master =
-        state(trace, dtype == MS_INT16 ? "remainder" : "master", dtype,
-              MS_OPTIMIZER_STATE, parameter->part, true);
+    parameter->master = state(trace, dtype == MS_INT16 ? "remainder" : "master",
+                              dtype, MS_OPTIMIZER_STATE, parameter->part, true);
 }
 
 /* What the update keeps, and a counter of steps. */

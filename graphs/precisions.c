@@ -13,31 +13,60 @@
 #define BOTH(w, g, m) .other = {w, g, m}, .linear = {w, g, m}
 
 const ms_precision_row ms_precisions_rows[] = {
-    {.name = "fp32", BOTH(MS_FLOAT32, SETTING, NONE)},
-    {.name = "tf32", BOTH(MS_FLOAT32, SETTING, NONE), .tf32 = true},
-    {.name = "fp16-mixed", BOTH(MS_FLOAT16, SETTING, MS_FLOAT32)},
-    {.name = "bf16-mixed", BOTH(MS_BFLOAT16, SETTING, MS_FLOAT32)},
-    {.name = "bf16", BOTH(MS_BFLOAT16, SETTING, NONE)},
+    {.name = "fp32",
+     .help = "everything in 32 bits",
+     BOTH(MS_FLOAT32, SETTING, NONE)},
+    {.name = "tf32",
+     .help = "the same bytes; products at the rate of tf32",
+     BOTH(MS_FLOAT32, SETTING, NONE),
+     .tf32 = true},
+    {.name = "fp16-mixed",
+     .help = "16-bit model, fp32 master copy; training.gradients: fp32 "
+             "(4) or main (2 + 4, Megatron's fp16)",
+     BOTH(MS_FLOAT16, SETTING, MS_FLOAT32)},
+    {.name = "bf16-mixed",
+     .help = "the same in bf16; training.gradients=fp32: Megatron's "
+             "bf16",
+     BOTH(MS_BFLOAT16, SETTING, MS_FLOAT32)},
+    {.name = "bf16",
+     .help = "everything in bf16; adamw-kahan adds a compensation",
+     BOTH(MS_BFLOAT16, SETTING, NONE)},
     {.name = "autocast-fp16",
+     .help = "torch.autocast: cast copies of weights last from forward "
+             "to backward",
      BOTH(MS_FLOAT32, SETTING, NONE),
      .autocast = MS_FLOAT16},
     {.name = "autocast-bf16",
+     .help = "the same in bf16",
      BOTH(MS_FLOAT32, SETTING, NONE),
      .autocast = MS_BFLOAT16},
-    {.name = "fp16", BOTH(MS_FLOAT16, SETTING, NONE)},
+    {.name = "fp16",
+     .help = "everything in fp16",
+     BOTH(MS_FLOAT16, SETTING, NONE)},
     /* Weight and remainder are the two halves of an fp32 weight. */
     {.name = "bf16-remainders",
+     .help = "Transformer Engine's FusedAdam with "
+             "store_param_remainders: 16 bits that complete a bf16 "
+             "weight to fp32",
      BOTH(MS_BFLOAT16, SETTING, MS_INT16),
      .optimizers = ms_optimizers_te,
      .maker = "Transformer Engine's FusedAdam, which has the remainders,"},
-    {.name = "fp8", BOTH(MS_BFLOAT16, SETTING, MS_FLOAT32), .fp8 = true},
+    {.name = "fp8",
+     .help = "Transformer Engine: products of linear layers in fp8, of "
+             "copies of bf16 weights (fp8.weights)",
+     BOTH(MS_BFLOAT16, SETTING, MS_FLOAT32),
+     .fp8 = true},
     {.name = "fp8-primary",
+     .help = "the same under quantized_model_init: no weights but "
+             "those; kept, a transposed copy before Blackwell",
      .other = {MS_BFLOAT16, SETTING, MS_FLOAT32},
      .linear = {MS_FLOAT8, SETTING, MS_FLOAT32},
      .fp8 = true,
      .quantized = true},
     /* The model is fp32 but for its linear layers, and runs under autocast. */
     {.name = "msamp-o1",
+     .help = "MS-AMP: fp8 products and gradients of linear layers, the "
+             "rest fp32 under autocast-fp16",
      .other = {MS_FLOAT32, MS_FLOAT32, NONE},
      .linear = {MS_FLOAT16, MS_FLOAT8, NONE},
      .autocast = MS_FLOAT16,
@@ -46,6 +75,7 @@ const ms_precision_row ms_precisions_rows[] = {
      .optimizers = ms_optimizers_msamp_o1,
      .maker = "MS-AMP"},
     {.name = "msamp-o2",
+     .help = "the same with moments in fp8 and fp16",
      .other = {MS_FLOAT32, MS_FLOAT32, NONE},
      .linear = {MS_FLOAT16, MS_FLOAT8, NONE},
      .autocast = MS_FLOAT16,
@@ -54,6 +84,8 @@ const ms_precision_row ms_precisions_rows[] = {
      .optimizers = ms_optimizers_msamp_o2,
      .maker = "MS-AMP"},
     {.name = "msamp-o3",
+     .help = "the same with fp8 weights and an fp16 master copy, as "
+             "MS-AMP has it under ZeRO",
      .other = {MS_FLOAT32, MS_FLOAT32, NONE},
      .linear = {MS_FLOAT8, MS_FLOAT8, MS_FLOAT16},
      .autocast = MS_FLOAT16,
@@ -113,6 +145,72 @@ uint8_t ms_precisions_master(const ms_trace *trace,
     return trace->trained_dtype == trace->weight_dtype
                ? format_of(trace, parameter)->master
                : NONE;
+}
+
+/* ---- help ---------------------------------------------------------------- */
+
+static uint32_t bytes_of(uint8_t dtype)
+{
+    return dtype < MS_N_DTYPES ? ms_trace_dtype_bytes[dtype] : 0;
+}
+
+/* Of Adam's moments, an element each. */
+static bool moments_of(const ms_precision_row *row, bool linear,
+                       ms_arena *arena, uint32_t bytes[2])
+{
+    const ms_optimizer_row *adam =
+        row->optimizers ? row->optimizers : &ms_optimizers[MS_ADAM];
+    bool own = linear || adam->others == NULL;
+    const ms_format *format = linear ? &row->linear : &row->other;
+    ms_read_update read;
+
+    if (!ms_updates_read(own ? adam->update : adam->others,
+                         row->optimizers ? adam->impl : MS_IMPL_FUSED,
+                         MS_TORCH_2, arena, &read))
+        return false;
+    for (uint32_t i = 0; i < 2; i++)
+        bytes[i] =
+            bytes_of(read.states[i].dtype != MS_AS_STATE ? read.states[i].dtype
+                     : format->master != NONE            ? (uint8_t)MS_FLOAT32
+                                                         : format->weight);
+    return true;
+}
+
+static void put_bytes(const ms_precision_row *row, bool linear, ms_text *text)
+{
+    const ms_format *format = linear ? &row->linear : &row->other;
+    uint32_t weight = bytes_of(format->weight), moments[2] = {0};
+    uint32_t gradient =
+        format->gradient != SETTING ? bytes_of(format->gradient) : weight;
+    uint32_t master = bytes_of(format->master);
+
+    if (format->gradient == SETTING && linear) /* as the others are */
+        gradient = bytes_of(row->other.weight);
+    if (!moments_of(row, linear, text->arena, moments)) {
+        text->failed = true;
+        return;
+    }
+    ms_text_add(text, "  %-16s %6u %8u %6u %5u + %u %5u\n",
+                linear ? row->name : "  others", weight, gradient, master,
+                moments[0], moments[1],
+                weight + gradient + master + moments[0] + moments[1]);
+}
+
+void ms_precisions_describe(ms_text *text)
+{
+    ms_text_add(text, "  %-16s %6s %8s %6s %9s %5s\n", "", "weight", "gradient",
+                "master", "moments", "sum");
+    for (uint32_t i = 0; i < ms_precisions_n; i++) {
+        const ms_precision_row *row = &ms_precisions_rows[i];
+        put_bytes(row, true, text);
+        if (memcmp(&row->linear, &row->other, sizeof row->other) != 0)
+            put_bytes(row, false, text);
+    }
+}
+
+const char *ms_precisions_help(uint32_t row)
+{
+    return ms_precisions_rows[row].help;
 }
 
 /* ---- beside other settings ----------------------------------------------- */

@@ -27,7 +27,7 @@ typedef struct ms_format {
 } ms_format;
 
 typedef struct ms_precision_row {
-    const char *name;
+    const char *name, *help;
     ms_format other, linear;
     uint8_t autocast; /* to which autocast lowers; MS_FLOAT32: there is none */
     bool tf32;

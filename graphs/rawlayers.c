@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the user describes by hand: states, ops. */
-#include "graphs/fp8.h"
 #include "graphs/layers.h"
+#include "graphs/quantize.h"
 
 const ms_field ms_rawlayers_parameters_fields[MS_RAWLAYERS_PARAMETERS] = {
     {.name = "count",
@@ -18,7 +18,7 @@ ms_err ms_rawlayers_parameters(ms_trace *trace, const ms_layer *layer,
     (void)in;
     *out = MS_NONE;
     uint32_t states = ms_layers_vector(trace, "weight", layer->field[0].i);
-    ms_fp8_weight(trace, states);
+    ms_quantize_parameter(trace, states);
     if (!trace->err && trace->train)
         ms_raw_states(trace, states);
     return trace->err;

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES] = {4, 2, 2, 8, 8,
-                                                      1, 4, 1, 2};
+const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES] = {4, 2, 2, 8, 8, 1, 4, 1, 2};
 
 /* ---- failure ------------------------------------------------------------- */
 

@@ -156,8 +156,8 @@ struct ms_trace {
     bool frozen;           /* those made now have no gradient */
     bool in_fp8;           /* the open op is a product in fp8 */
     bool has_fp8_workspace;
-    uint32_t n_formatted;  /* weights of linear layers, where these differ */
-    uint32_t n_adapters;   /* weights of adapters so far */
+    uint32_t n_formatted; /* weights of linear layers, where these differ */
+    uint32_t n_adapters;  /* weights of adapters so far */
     uint8_t autocast; /* dtype of its list; MS_FLOAT32: outside its region */
     uint64_t batch, sequence; /* per micro-batch */
     uint32_t micro_batches;
@@ -330,10 +330,13 @@ bool ms_optimstates_is_mixed(const ms_trace *trace);
 /* The ops of training.clip_norm, if it is set. */
 void ms_clip_run(ms_trace *trace);
 
-/* ---- optimizer.c --------------------------------------------------------- */
+/* ---- optimcheck.c -------------------------------------------------------- */
 
 /* MS_EUSAGE where the optimizer is not known in this setting. */
-ms_err ms_optimizer_check(const ms_trace *trace);
+ms_err ms_optimcheck_settings(const ms_trace *trace);
+
+/* ---- optimizer.c --------------------------------------------------------- */
+
 /* The ops of the step (after backward). */
 void ms_optimizer_step(ms_trace *trace);
 /* The same for the parameter whose .grad has just been made, which then ends
