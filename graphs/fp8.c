@@ -332,7 +332,7 @@ static ms_err refuse(const ms_trace *trace, const char *key, const char *hint,
 
 static ms_err refuse_device(const ms_trace *trace)
 {
-    char names[256] = "--precision bf16-mixed, or one of";
+    char names[256] = "--precision bf16-mixed, or a device that has:";
     size_t n = strlen(names);
 
     for (uint32_t i = 0; i < ms_devices_n; i++) {

@@ -50,7 +50,7 @@ const ms_precision_row ms_precisions_rows[] = {
              "weight to fp32",
      BOTH(MS_BFLOAT16, SETTING, MS_INT16),
      .optimizers = ms_optimizers_te,
-     .maker = "Transformer Engine's FusedAdam, which has the remainders,"},
+     .maker = "Transformer Engine's FusedAdam"},
     {.name = "fp8",
      .help = "Transformer Engine: products of linear layers in fp8, of "
              "copies of bf16 weights (fp8.weights)",
@@ -249,8 +249,8 @@ ms_err ms_precisions_check(const ms_training *training, ms_fault *fault)
     if (row->optimizers != NULL && !is_adam(training) &&
         training->optimizer != MS_NO_OPTIMIZER)
         return ms_fail(fault, MS_EUSAGE, "training.precision",
-                       "--optimizer adamw, or adam", "%s has adam and adamw",
-                       row->maker);
+                       "--optimizer adamw, or adam",
+                       "%s has no update but adam and adamw", row->maker);
     if ((row->fp8 || row->linear.gradient != SETTING) &&
         training->lora_rank > 0)
         return ms_fail(fault, MS_EUSAGE, "training.precision",
