@@ -339,11 +339,12 @@ typedef struct ms_training {
     int64_t lora_rank;                       /* 0: no adapters; lora.h */
     int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
     double lora_dropout;
-    int64_t lora_dtype;              /* 0 as the weights, 1 fp32 */
-    int64_t lora_base;               /* 0 as the weights, 1 nf4, 2 int8 */
-    int64_t unknown_op;              /* op graphs: 0 refuse, 1 conservative */
-    int64_t fp8_recipe, fp8_weights; /* fp8.h */
-    uint64_t was_set;                /* bit per row */
+    int64_t lora_dtype; /* 0 as the weights, 1 fp32 */
+    int64_t lora_base;  /* 0 as the weights, else packed.c\'s + 1 */
+    int64_t unknown_op; /* op graphs: 0 refuse, 1 conservative */
+    int64_t fp8_recipe, fp8_weights;    /* fp8.h */
+    int64_t frozen_blocks, frozen_base; /* packed.h */
+    uint64_t was_set;                   /* bit per row */
 } ms_training;
 extern const ms_field ms_training_fields[];
 extern const uint32_t ms_training_n_fields;

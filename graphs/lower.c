@@ -8,6 +8,7 @@
 #include "graphs/layers.h"
 #include "graphs/lora.h"
 #include "graphs/ops/ops.h"
+#include "graphs/packed.h"
 #include "graphs/precisions.h"
 
 #include <assert.h>
@@ -123,6 +124,7 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     MS_TRY(open_trace(trace));
     MS_TRY(ms_precisions_refuse(trace));
     MS_TRY(ms_fp8_check(trace));
+    MS_TRY(ms_packed_refuse(trace));
     MS_TRY(ms_flatstep_check(trace));
     MS_TRY(ms_optimcheck_settings(trace));
     if (trace->model->ops)

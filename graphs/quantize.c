@@ -310,7 +310,7 @@ static uint32_t lasting_storage(ms_trace *trace, const char *role,
 static void keep_copies(ms_trace *trace, ms_parameter *it, const ms_tensor *w)
 {
     const scaling *how = &recipe_of(trace)->weight;
-    bool columns = trace->train && !one_serves(trace);
+    bool columns = trace->train && !trace->frozen && !one_serves(trace);
 
     if (!is_primary(trace))
         it->copy[MS_ROWS] = lasting_storage(trace, "fp8_rows", it->elements,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/fields.h"
 #include "graphs/graphs.h"
+#include "graphs/packed.h"
 #include "graphs/precisions.h"
 
 #include <assert.h>
@@ -140,10 +141,10 @@ const ms_field ms_training_fields[] = {
     {.name = "base",
      .group = "lora",
      .type = MS_WORD,
-     .words = "weights|nf4|int8",
+     .words = "weights|nf4|int8|nf4-plain|int4",
      .help = "how frozen linear layers but the head are held: as the weights, "
-             "in 4 bits (QLoRA, double quantisation) or 8; each product makes "
-             "them anew"},
+             "in 4 bits (QLoRA, double quantisation; nf4-plain: without; int4: "
+             "AWQ's) or 8; each product makes them anew"},
     {.name = "unknown_op",
      .group = "graph",
      .type = MS_WORD,
@@ -167,6 +168,21 @@ const ms_field ms_training_fields[] = {
      .help = "how long fp8 copies of weights last: from forward to backward, "
              "always, one product; auto: layer where ranks share the weights, "
              "kept beside fp8-primary, else forward"},
+    {.name = "blocks",
+     .group = "frozen",
+     .type = MS_INT,
+     .low = 0,
+     .high = 1 << 20,
+     .is_extra = true,
+     .help = "first blocks that are frozen, with what comes before them; 0: "
+             "none"},
+    {.name = "base",
+     .group = "frozen",
+     .type = MS_WORD,
+     .words = "weights|nf4|int8|nf4-plain|int4",
+     .is_extra = true,
+     .help = "as lora.base, without adapters: of frozen blocks, or of all "
+             "blocks where training.mode=inference"},
 };
 const uint32_t ms_training_n_fields =
     sizeof ms_training_fields / sizeof *ms_training_fields;
@@ -372,11 +388,6 @@ static ms_err check_lora(const ms_training *training, const ms_model *model,
         return ms_fail(
             fault, MS_EUSAGE, "lora.rank", "export the model with its adapters",
             "%s is an op graph: its layers are what it ran", model->name);
-    if (training->lora_base != 0 && is_autocast(training))
-        return contradict("training.precision", "autocast", "lora.base",
-                          "--precision bf16: the products read what lora.base "
-                          "makes in the format of their inputs",
-                          fault);
     return MS_OK;
 }
 
@@ -386,7 +397,7 @@ static ms_err check_fp8(const ms_training *training, ms_fault *fault)
     uint32_t first = offsetof(ms_training, fp8_recipe) / sizeof(int64_t);
     char key[32];
 
-    for (uint32_t row = first; row < ms_training_n_fields; row++) {
+    for (uint32_t row = first; row < first + 2; row++) {
         if ((training->was_set >> row & 1) == 0 ||
             ms_precisions_of(training)->fp8)
             continue;
@@ -463,6 +474,7 @@ ms_err ms_training_resolve(ms_training *training, const ms_model *model,
             fault, MS_EUSAGE, "graph.unknown_op", "leave it out for this model",
             "%s is no op graph: memsim knows all its ops", model->name);
     MS_TRY(check_lora(training, model, fault));
+    MS_TRY(ms_packed_check(training, model, fault));
     if (!model->sequence_input) {
         if (training->sequence == 0)
             return MS_OK;
