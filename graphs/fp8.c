@@ -382,3 +382,16 @@ ms_err ms_fp8_check(ms_trace *trace)
                       "weights");
     return MS_OK;
 }
+
+ms_err ms_fp8_close(const ms_trace *trace)
+{
+    const ms_precision_row *row = ms_precisions_of(trace->training);
+
+    if (!row->fp8 || trace->n_formatted > 0)
+        return MS_OK;
+    return ms_fail(trace->fault, MS_EUSAGE, "training.precision",
+                   "--precision bf16-mixed",
+                   "no layer of %s multiplies in fp8: linear layers do, but "
+                   "the head",
+                   trace->model->name);
+}

@@ -29,6 +29,8 @@
 
 /* MS_EUSAGE where the device or another setting has no such products. */
 ms_err ms_fp8_check(ms_trace *trace);
+/* The forward is there: was there a product?  MS_EUSAGE. */
+ms_err ms_fp8_close(const ms_trace *trace);
 /* Does the layer multiply in fp8? */
 bool ms_fp8_takes(const ms_trace *trace, const ms_layer *layer);
 /* x [..., in], weight [out, in], bias [out] or MS_NONE. */

@@ -132,6 +132,7 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     else
         MS_TRY(ms_walk_layers(trace, &forward));
     MS_TRY(ms_lora_close(trace));
+    MS_TRY(ms_fp8_close(trace));
     ms_autocast_leave(trace);
     MS_TRY(run_backward(trace, &forward));
     if (trace->train)

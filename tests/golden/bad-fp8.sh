@@ -39,4 +39,5 @@ J
 try narrow.json --precision fp8 --batch 8
 try narrow.json --precision fp8 --batch 8 --device b200
 try ops.json --precision fp8
+try lstm.json --precision fp8
 try ops.json --set frozen.blocks=1
