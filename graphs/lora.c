@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/lora.h"
+#include "graphs/fp8.h"
 #include "graphs/layers.h"
 #include "graphs/lower.h"
 #include "graphs/ops/ops.h"
+#include "graphs/packed.h"
 
 #include <string.h>
 
@@ -34,122 +36,6 @@ static bool is_target(const ms_trace *trace, const ms_layer *layer,
     default:
         return !ms_walk_is_head(trace->model, layer);
     }
-}
-
-/* ---- frozen weights in few bits ------------------------------------------ */
-
-enum { BASE_WEIGHTS, BASE_NF4, BASE_INT8 };
-
-/* bitsandbytes/functional.py, quantize_4bit with double quantisation: half a
- * byte, an 8-bit maximum per 64 elements, an fp32 one per 256 of these and
- * their mean, 16 fp32 codes. */
-#define NF4_BLOCK 64u
-#define NF4_NESTED 256u
-#define NF4_CODES (16u * 4u)
-
-static uint64_t over(uint64_t n, uint64_t by)
-{
-    return n / by + (n % by != 0);
-}
-
-static uint64_t packed_bytes(const ms_trace *trace, const ms_tensor *weight)
-{
-    uint64_t n = ms_trace_elements(weight), blocks = over(n, NF4_BLOCK);
-
-    if (trace->training->lora_base == BASE_INT8) /* and a scale per row */
-        return n + 4 * (uint64_t)weight->size[0];
-    return over(n, 2) + blocks + 4 * over(blocks, NF4_NESTED) + 4 + NF4_CODES;
-}
-
-/* The weight as its products read it.  With double quantisation the fp32
- * maxima are made before it. */
-static uint32_t dequantize(ms_trace *trace, uint32_t weight, uint8_t dtype)
-{
-    if (trace->err)
-        return MS_NONE;
-    ms_tensor packed = *ms_trace_at(trace, weight);
-    uint64_t n = ms_trace_elements(&packed);
-    uint64_t bytes = trace->graph.storage_bytes[packed.storage];
-    uint32_t maxima = MS_NONE;
-
-    if (trace->training->lora_base == BASE_NF4) {
-        ms_trace_begin(trace, "dequantize_blockwise");
-        ms_trace_read_storage(trace, packed.storage, over(n, NF4_BLOCK));
-        maxima = ms_trace_make_storage(trace, "absmax", 4 * over(n, NF4_BLOCK));
-        ms_trace_end(trace, (double)over(n, NF4_BLOCK), false);
-    }
-    ms_trace_begin(trace, "dequantize");
-    ms_trace_read_storage(trace, packed.storage, bytes);
-    uint32_t y =
-        ms_trace_make(trace, "dequantized", dtype, packed.n_dims, packed.size);
-    ms_trace_end(trace, (double)n, false);
-    ms_trace_drop_storage(trace, maxima);
-    return y;
-}
-
-/* Inputs: rows, weight. */
-static void product_backward(ms_trace *trace, const ms_node *node,
-                             const uint32_t *grads, uint32_t *out)
-{
-    if (!node->needs[0])
-        return;
-    uint8_t dtype = ms_trace_at(trace, grads[0])->dtype;
-    uint32_t weight = dequantize(trace, node->input[1], dtype);
-
-    ms_trace_begin(trace, "aten::mm");
-    ms_trace_read(trace, grads[0]);
-    ms_trace_read(trace, weight);
-    out[0] = ms_trace_make_like(trace, "grad", node->input[0]);
-    ms_trace_end(trace, node->flops, true);
-    ms_trace_drop(trace, weight);
-}
-
-static const ms_rule product_rule = {"MatMul4Bit", "aten::mm",
-                                     product_backward};
-
-static uint32_t multiply(ms_trace *trace, uint32_t rows, uint32_t weight,
-                         uint32_t bias)
-{
-    uint32_t inputs[2] = {rows, weight};
-
-    if (trace->err)
-        return MS_NONE;
-    ms_tensor x = *ms_trace_at(trace, rows);
-    ms_tensor w = *ms_trace_at(trace, weight);
-    int64_t dims[2] = {x.size[0], w.size[0]};
-    double flops = 2 * (double)x.size[0] * (double)ms_trace_elements(&w);
-    uint32_t made = dequantize(trace, weight, x.dtype);
-    ms_trace_begin(trace, bias == MS_NONE ? "aten::mm" : "aten::addmm");
-    ms_trace_read(trace, bias);
-    ms_trace_read(trace, rows);
-    ms_trace_read(trace, made);
-    uint32_t y = ms_trace_make(trace, "out", x.dtype, 2, dims);
-    ms_trace_end(trace, flops, true);
-    ms_trace_drop(trace, made);
-    uint32_t n = ms_trace_node(trace, &product_rule, inputs, 2, &y, 1);
-    if (n != MS_NONE)
-        trace->nodes[n].flops = flops;
-    ms_trace_save(trace, n, weight);
-    return y;
-}
-
-/* linear of a weight that is there in few bits; from now on it is. */
-static uint32_t packed_linear(ms_trace *trace, uint32_t x, uint32_t weight,
-                              uint32_t bias)
-{
-    if (trace->err)
-        return MS_NONE;
-    ms_tensor in = *ms_trace_at(trace, x);
-    const ms_tensor *w = ms_trace_at(trace, weight);
-    trace->graph.storage_bytes[w->storage] = packed_bytes(trace, w);
-    in.size[in.n_dims - 1] = w->size[0];
-    uint32_t rows = ms_view_rows(trace, x);
-    uint32_t flat = multiply(trace, rows, weight, bias);
-    uint32_t y = ms_view_reshape(trace, flat, in.n_dims, in.size);
-
-    ms_trace_drop(trace, rows);
-    ms_trace_drop(trace, flat);
-    return y;
 }
 
 /* ---- adapters ------------------------------------------------------------ */
@@ -229,13 +115,15 @@ uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
 {
     const ms_training *training = trace->training;
 
-    if (training->lora_rank == 0 || trace->err)
-        return ms_matmul_linear(trace, x, weight, bias);
-    bool packs = training->lora_base != BASE_WEIGHTS &&
-                 !ms_walk_is_head(trace->model, layer);
-    uint32_t y = packs ? packed_linear(trace, x, weight, bias)
-                       : ms_matmul_linear(trace, x, weight, bias);
-    if (trace->err || !is_target(trace, layer, role))
+    if (trace->err)
+        return MS_NONE;
+    if (training->lora_rank == 0 && ms_fp8_takes(trace, layer))
+        return ms_fp8_linear(trace, layer, x, weight, bias);
+    uint32_t y = ms_packed_takes(trace, layer)
+                     ? ms_packed_linear(trace, x, weight, bias)
+                     : ms_matmul_linear(trace, x, weight, bias);
+    if (trace->err || training->lora_rank == 0 ||
+        !is_target(trace, layer, role))
         return y;
     uint8_t dtype = ms_trace_at(trace, y)->dtype;
     uint32_t low = adapter(trace, role, x, weight);

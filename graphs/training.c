@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/fields.h"
 #include "graphs/graphs.h"
-#include "graphs/optimizers.h"
+#include "graphs/packed.h"
+#include "graphs/precisions.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -28,9 +29,11 @@ const ms_field ms_training_fields[] = {
      .type = MS_WORD,
      .fallback.i = MS_BF16_MIXED,
      .words = "fp32|tf32|fp16-mixed|bf16-mixed|bf16|autocast-fp16|"
-              "autocast-bf16|fp16",
+              "autocast-bf16|fp16|bf16-remainders|fp8|fp8-primary|msamp-o1|"
+              "msamp-o2|msamp-o3",
      .help = "number formats of weights, gradients and optimizer state; "
-             "autocast: fp32, with casts as torch.autocast makes them"},
+             "autocast: fp32, with casts as torch.autocast makes them; "
+             "memsim help precisions tells the bytes of each"},
     {.name = "optimizer",
      .type = MS_WORD,
      .fallback.i = MS_ADAMW,
@@ -62,8 +65,10 @@ const ms_field ms_training_fields[] = {
      .help = "where the kernels run, where they differ"},
     {.name = "gradients",
      .type = MS_WORD,
-     .words = "auto|fp32",
-     .help = "format of the gradients; auto: as the weights"},
+     .words = "auto|fp32|main",
+     .help = "format of the gradients; auto: as the weights; main: so, and the "
+             "step casts them to fp32 gradients of the master copies "
+             "(Megatron's fp16)"},
     {.name = "hold_output",
      .type = MS_WORD,
      .words = "backward|step|none",
@@ -136,10 +141,10 @@ const ms_field ms_training_fields[] = {
     {.name = "base",
      .group = "lora",
      .type = MS_WORD,
-     .words = "weights|nf4|int8",
+     .words = "weights|nf4|int8|nf4-plain|int4",
      .help = "how frozen linear layers but the head are held: as the weights, "
-             "in 4 bits (QLoRA, double quantisation) or 8; each product makes "
-             "them anew"},
+             "in 4 bits (QLoRA, double quantisation; nf4-plain: without; int4: "
+             "AWQ's) or 8; each product makes them anew"},
     {.name = "unknown_op",
      .group = "graph",
      .type = MS_WORD,
@@ -147,6 +152,37 @@ const ms_field ms_training_fields[] = {
      .help = "an op of an op graph that has no rule; conservative: all its "
              "inputs and outputs are saved for backward, and each input gets "
              "a gradient of its own"},
+    {.name = "recipe",
+     .group = "fp8",
+     .type = MS_WORD,
+     .words = "auto|delayed|current|block|mxfp8",
+     .is_extra = true,
+     .help = "what has a scale of its own in fp8: a tensor (from the steps "
+             "before, or its own), 128 elements, 32; auto: mxfp8 on Blackwell, "
+             "else delayed"},
+    {.name = "weights",
+     .group = "fp8",
+     .type = MS_WORD,
+     .words = "auto|forward|kept|layer",
+     .is_extra = true,
+     .help = "how long fp8 copies of weights last: from forward to backward, "
+             "always, one product; auto: layer where ranks share the weights, "
+             "kept beside fp8-primary, else forward"},
+    {.name = "blocks",
+     .group = "frozen",
+     .type = MS_INT,
+     .low = 0,
+     .high = 1 << 20,
+     .is_extra = true,
+     .help = "first blocks that are frozen, with what comes before them; 0: "
+             "none"},
+    {.name = "base",
+     .group = "frozen",
+     .type = MS_WORD,
+     .words = "weights|nf4|int8|nf4-plain|int4",
+     .is_extra = true,
+     .help = "as lora.base, without adapters: of frozen blocks, or of all "
+             "blocks where training.mode=inference"},
 };
 const uint32_t ms_training_n_fields =
     sizeof ms_training_fields / sizeof *ms_training_fields;
@@ -238,8 +274,7 @@ static bool is_set(const ms_training *training, const char *name)
 
 static bool is_autocast(const ms_training *training)
 {
-    return training->precision == MS_AUTOCAST_FP16 ||
-           training->precision == MS_AUTOCAST_BF16;
+    return ms_precisions_of(training)->autocast != MS_FLOAT32;
 }
 
 /* The CPU's autocast has other lists. */
@@ -259,7 +294,8 @@ static ms_err resolve_op_graph(ms_training *training, const ms_model *model,
     if (!is_set(training, "precision"))
         training->precision = MS_FP32;
     bool exported = training->precision == MS_FP32 ||
-                    training->precision == MS_TF32 || is_autocast(training);
+                    training->precision == MS_TF32 ||
+                    (is_autocast(training) && !ms_precisions_of(training)->fp8);
     if (!exported)
         return ms_fail(fault, MS_EUSAGE, "training.precision",
                        "export the model in the precision it trains in, or "
@@ -352,11 +388,24 @@ static ms_err check_lora(const ms_training *training, const ms_model *model,
         return ms_fail(
             fault, MS_EUSAGE, "lora.rank", "export the model with its adapters",
             "%s is an op graph: its layers are what it ran", model->name);
-    if (training->lora_base != 0 && is_autocast(training))
-        return contradict("training.precision", "autocast", "lora.base",
-                          "--precision bf16: the products read what lora.base "
-                          "makes in the format of their inputs",
-                          fault);
+    return MS_OK;
+}
+
+/* The group is about products in fp8. */
+static ms_err check_fp8(const ms_training *training, ms_fault *fault)
+{
+    uint32_t first = offsetof(ms_training, fp8_recipe) / sizeof(int64_t);
+    char key[32];
+
+    for (uint32_t row = first; row < first + 2; row++) {
+        if ((training->was_set >> row & 1) == 0 ||
+            ms_precisions_of(training)->fp8)
+            continue;
+        snprintf(key, sizeof key, "fp8.%s", ms_training_fields[row].name);
+        return ms_fail(fault, MS_EUSAGE, key, "--precision fp8",
+                       "%s changes nothing with %s", key,
+                       ms_precisions_of(training)->name);
+    }
     return MS_OK;
 }
 
@@ -364,8 +413,7 @@ static ms_err check_lora(const ms_training *training, const ms_model *model,
 static ms_err check_optimizer(const ms_training *training, ms_fault *fault)
 {
     const ms_optimizer_row *row = ms_updates_of(training);
-    bool mixed = training->precision == MS_FP16_MIXED ||
-                 training->precision == MS_BF16_MIXED;
+    bool mixed = ms_precisions_of(training)->other.master != MS_NO_DTYPE;
     bool has_rank = row != NULL && row->has_rank;
     bool has_block = row != NULL && row->block > 0;
 
@@ -417,6 +465,8 @@ ms_err ms_training_resolve(ms_training *training, const ms_model *model,
     drop_optimizer(training);
     MS_TRY(check_step(training, fault));
     MS_TRY(check_autocast(training, fault));
+    MS_TRY(check_fp8(training, fault));
+    MS_TRY(ms_precisions_check(training, fault));
     if (model->ops != NULL)
         MS_TRY(resolve_op_graph(training, model, fault));
     else if (is_set(training, "unknown_op"))
@@ -424,6 +474,7 @@ ms_err ms_training_resolve(ms_training *training, const ms_model *model,
             fault, MS_EUSAGE, "graph.unknown_op", "leave it out for this model",
             "%s is no op graph: memsim knows all its ops", model->name);
     MS_TRY(check_lora(training, model, fault));
+    MS_TRY(ms_packed_check(training, model, fault));
     if (!model->sequence_input) {
         if (training->sequence == 0)
             return MS_OK;

@@ -17,6 +17,7 @@ typedef struct walk {
     uint32_t *ended;    /* per layer: the first held layer that ends with it */
     uint32_t *next;     /* per held layer: another that ends with it */
     uint32_t *in;       /* of the layer under way */
+    uint32_t n_frozen;  /* so many layers, in order (frozen.blocks) */
     ms_forward *forward;
 } walk;
 
@@ -235,13 +236,28 @@ static void open_unit(walk *w, uint32_t l)
     w->trace->unit = u;
 }
 
+/* Up to the last layer of the blocks that are. */
+static void find_frozen(walk *w)
+{
+    const ms_model *model = w->trace->model;
+    int64_t blocks = w->trace->training->frozen_blocks;
+
+    for (uint32_t i = 0; i < model->n_layers; i++) {
+        uint32_t block = model->layers[model->order[i]].block;
+        if (block != MS_NONE && block < blocks)
+            w->n_frozen = i + 1;
+    }
+}
+
 static ms_err run_layers(walk *w)
 {
     const ms_model *model = w->trace->model;
-    bool open = false;
+    bool open = false, all = w->trace->frozen;
 
+    find_frozen(w);
     for (uint32_t i = 0; i < model->n_layers; i++) {
         uint32_t l = model->order[i];
+        w->trace->frozen = all || i < w->n_frozen;
         const ms_layer *layer = &model->layers[l];
         bool loss = ms_walk_is_loss(layer);
         if (!open || loss ||
@@ -256,6 +272,7 @@ static ms_err run_layers(walk *w)
         if (model->cut[l])
             open = false;
     }
+    w->trace->frozen = all;
     return MS_OK;
 }
 

@@ -78,8 +78,9 @@ words run --device '' >offered
 same devices
 
 {
-    memsim help training | sed -n 's/^  \([a-z_.]*\)=.*/training.\1=/p' |
-        sed 's/^training\.graph/graph/; s/^training\.lora/lora/'
+    memsim help training | sed -n 's/^  \([a-z0-9_.]*\)=.*/training.\1=/p' |
+        sed 's/^training\.graph/graph/; s/^training\.lora/lora/
+            s/^training\.fp8/fp8/; s/^training\.frozen/frozen/'
     for family in decoder encoder parameters; do
         memsim help "$family" | sed -n 's/^  \([a-z_0-9]*\)=.*/model.\1=/p'
     done
@@ -112,8 +113,7 @@ check '' nosuch ''
 check 'inspect' ins
 check '--precision' run gpt2 --pre
 check '--precision' inspect --device h100 --pre
-check '--precision=fp32 --precision=fp16-mixed --precision=fp16' \
-    run --precision=fp
+check '--precision=fp16-mixed --precision=fp16' run --precision=fp1
 check 'graph policy program plan events' run --dump ''
 check 'model' inspect --dump ''
 check '-pmicrobatch:' run -pmi
@@ -171,8 +171,8 @@ if command -v bash >/dev/null; then
     bash -n script.bash || fail 'bash: syntax'
     bash_offers inspect 'memsim ins' memsim ins
     bash_offers --precision 'memsim run --pre' memsim run --pre
-    bash_offers fp32,fp16-mixed,fp16 'memsim run --precision=fp' \
-        memsim run --precision = fp
+    bash_offers fp16-mixed,fp16 'memsim run --precision=fp1' \
+        memsim run --precision = fp1
     bash_offers sqrt 'memsim run -p checkpoint:sq' \
         memsim run -p checkpoint : sq
     bash_offers by= 'memsim run -p zero:3,dp=8+checkpoint:by' \
@@ -234,8 +234,8 @@ if command -v fish >/dev/null; then
     fish -n script.fish || fail 'fish: syntax'
     fish_offers inspect 'memsim ins'
     fish_offers --precision 'memsim run --pre'
-    fish_offers '--precision=fp32 --precision=fp16-mixed --precision=fp16' \
-        'memsim run gpt2 --precision=fp'
+    fish_offers '--precision=fp16-mixed --precision=fp16' \
+        'memsim run gpt2 --precision=fp1'
     fish_offers checkpoint:sqrt 'memsim run -p checkpoint:sq'
     fish_offers training.precision= 'memsim run --set training.pre'
     fish_offers d.txt 'memsim run --csv d'

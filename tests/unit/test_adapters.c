@@ -95,6 +95,55 @@ START_TEST(packs_frozen_weights)
 }
 END_TEST
 
+/* Bytes of a matrix in each format: maxima of 64 elements, scales of rows,
+ * 16-bit scales and 4-bit zero points of 128. */
+static const struct packing {
+    const char *base;
+    uint64_t bytes;
+} packings[] = {
+    {"weights", 2 * MATRIX},
+    {"nf4", MATRIX / 2 + MATRIX / 64 + MATRIX / 64 / 256 * 4 + 68},
+    {"int8", MATRIX + 256 * 4},
+    {"nf4-plain", MATRIX / 2 + MATRIX / 64 * 4 + 64},
+    {"int4", MATRIX / 2 + MATRIX / 128 * 2 + MATRIX / 128 / 2},
+};
+
+START_TEST(freezes_without_adapters)
+{
+    const struct packing *it = &packings[_i];
+    truth_begin();
+    const ms_result *r =
+        truth_run_json(chain,
+                       "chain --batch 4 --optimizer adam --precision bf16 "
+                       "--set frozen.blocks=1 --set frozen.base=%s",
+                       it->base);
+    ck_assert_uint_eq(r->graph.parameters, 3 * MATRIX);
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), 2 * 2 * MATRIX + it->bytes);
+    ck_assert_uint_eq(of(r, MS_GRADIENTS), 2 * 2 * MATRIX);
+    ck_assert_uint_eq(of(r, MS_OPTIMIZER_STATE), 2 * 4 * MATRIX);
+    ck_assert_uint_eq(truth_rank(r)->saved_for_backward_bytes, 2 * 2 * ROWS);
+    r = truth_run_json(chain,
+                       "chain --batch 4 --precision bf16 --set mode=inference "
+                       "--set frozen.base=%s",
+                       it->base);
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), 2 * MATRIX + 2 * it->bytes);
+    truth_end();
+}
+END_TEST
+
+/* The input of the first trained layer is saved, not those before it. */
+START_TEST(saves_from_the_first_trained)
+{
+    truth_begin();
+    const ms_result *r = RUN("--precision fp32 --set frozen.blocks=2");
+    ck_assert_uint_eq(truth_rank(r)->saved_for_backward_bytes, 4 * ROWS);
+    ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * MATRIX);
+    r = RUN("--precision fp32 --set frozen.blocks=1 -p checkpoint:full");
+    ck_assert_uint_eq(of(r, MS_GRADIENTS), 2 * 4 * MATRIX);
+    truth_end();
+}
+END_TEST
+
 Suite *suite_adapters(void)
 {
     Suite *suite = suite_create("adapters");
@@ -102,6 +151,9 @@ Suite *suite_adapters(void)
     tcase_add_test(tcase, only_adapters_have_states);
     tcase_add_test(tcase, saves_what_adapters_read);
     tcase_add_test(tcase, packs_frozen_weights);
+    tcase_add_loop_test(tcase, freezes_without_adapters, 0,
+                        sizeof packings / sizeof *packings);
+    tcase_add_test(tcase, saves_from_the_first_trained);
     suite_add_tcase(suite, tcase);
     return suite;
 }
