@@ -166,7 +166,7 @@ extern const ms_field ms_rawlayers_parameters_fields[MS_RAWLAYERS_PARAMETERS];
 extern const ms_field ms_rawlayers_op_fields[MS_RAWLAYERS_OP];
 ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op;
 
-#define MS_SELFATTENTION_FIELDS 16
+#define MS_SELFATTENTION_FIELDS 18
 extern const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS];
 ms_layer_forward ms_selfattention_forward;
 /* The first rows of a table that the whole model shares, [sequence, columns];
@@ -184,6 +184,10 @@ uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width);
  * dim] by position. */
 void ms_selfattention_rotate(ms_trace *trace, int64_t dim, uint32_t *x,
                              uint32_t n);
+
+/* packedrotation.c: q and k, [batch, heads, sequence, dim], by the position of
+ * each token in its sample. */
+void ms_packedrotation_run(ms_trace *trace, int64_t dim, uint32_t qk[2]);
 
 #define MS_LATENTATTENTION_FIELDS 8
 extern const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS];

@@ -31,7 +31,9 @@ enum {
     ATTENTION_ALIBI,
     ATTENTION_SOFTCAP,
     ATTENTION_SINKS,
-    ATTENTION_WINDOW
+    ATTENTION_WINDOW,
+    ATTENTION_PACKED,
+    ATTENTION_REPEAT_KV
 };
 enum { OUT_BIAS_SAME, OUT_BIAS_YES, OUT_BIAS_NO };
 enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WIDTH };
@@ -105,6 +107,14 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
      .low = 0,
      .high = INT64_C(1) << 31,
      .help = "keys that a query sees; 0: all before it"},
+    {.name = "packed",
+     .type = MS_BOOL,
+     .help = "samples share a sequence: with \"complex\" each token's rotation "
+             "is looked up by its position"},
+    {.name = "repeat_kv",
+     .type = MS_BOOL,
+     .help = "repeat keys and values for their queries before any kernel; "
+             "\"complex\" does"},
 };
 
 /* The sizes of a layer; turning: channels of a head that rotate. */
@@ -317,7 +327,8 @@ static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
     ms_attended attended = {layer->field[ATTENTION_CAUSAL].b,
                             layer->field[ATTENTION_WINDOW].i};
     bool flash = trace->training->kernels == MS_FLASH;
-    bool repeats = !flash || layer->field[ATTENTION_COMPLEX].b;
+    bool repeats = !flash || layer->field[ATTENTION_COMPLEX].b ||
+                   layer->field[ATTENTION_REPEAT_KV].b;
     for (uint32_t i = 1; i < 3 && repeats && n->kv_heads != n->heads; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
                                  repeat_heads(trace, qkv[i], n->heads));
@@ -497,6 +508,14 @@ static ms_err check_fields(ms_trace *trace, const ms_layer *layer)
                              "attention \"%s\": all channels rotate as "
                              "complex numbers, so \"rotary_dim\" has no place",
                              layer->name);
+    if (field[ATTENTION_PACKED].b &&
+        !(field[ATTENTION_ROTARY].b && field[ATTENTION_COMPLEX].b))
+        return ms_trace_fail(trace, layer,
+                             "set \"rotary\" and \"complex\" too, or leave "
+                             "\"packed\" out",
+                             "attention \"%s\": \"packed\" changes nothing "
+                             "without a rotation by complex numbers",
+                             layer->name);
     return MS_OK;
 }
 
@@ -569,7 +588,10 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         project_fused(trace, layer, &n, in[0], qkv);
     else
         project_apart(trace, layer, &n, in[0], qkv);
-    if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b)
+    if (layer->field[ATTENTION_PACKED].b)
+        ms_packedrotation_run(trace, n.dim, qkv);
+    else if (layer->field[ATTENTION_ROTARY].b &&
+             layer->field[ATTENTION_COMPLEX].b)
         rotate_complex(trace, &n, qkv);
     else if (layer->field[ATTENTION_ROTARY].b)
         ms_selfattention_rotate(trace, n.turning, qkv, 2);
