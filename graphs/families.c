@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/build.h"
-#include "graphs/graphs.h"
+#include "graphs/headloss.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -36,8 +36,6 @@ enum {
 enum { NORM_PRE, NORM_POST };
 enum { HEAD_LM, HEAD_NONE };
 enum { POSITIONS_LEARNED, POSITIONS_ROTARY };
-/* The kernels of a cross_entropy layer, and one more. */
-enum { LOSS_AUTO, LOSS_LINEAR = 4 };
 enum {
     CODE_AUTO,
     CODE_LLAMA,
@@ -165,9 +163,8 @@ static const char *const activations[] = {"gelu", "gelu_new", "relu",
          .help = "channels of a head; default hidden / heads"},                \
         {.name = "loss",                                                       \
          .type = MS_WORD,                                                      \
-         .words = "auto|eager|liger|megatron|liger_linear",                    \
-         .help = "kernel of cross entropy; liger_linear: head and loss in "    \
-                 "one, by chunks"},                                            \
+         .words = MS_HEADLOSS_WORDS,                                           \
+         .help = "kernel of cross entropy, as the layer's \"kernel\""},        \
     {                                                                          \
         .name = "code", .type = MS_WORD,                                       \
         .words = "auto|llama|llama_fused_norm|torchtune|torchtune_compiled",   \
@@ -424,16 +421,6 @@ static uint32_t add_blocks(stack *s, uint32_t x)
     return x;
 }
 
-static void add_head_and_loss(stack *s, uint32_t x)
-{
-    ms_layer *layer = add(s, "linear_cross_entropy", "head", x);
-    if (layer == NULL)
-        return;
-    ms_build_field(layer, "out")->i = padded_vocab(s->values);
-    if (s->values[TIED].b)
-        ms_build_field(layer, "tied")->s = "embeddings.tokens";
-}
-
 static void add_end(stack *s, uint32_t x)
 {
     const ms_value *values = s->values;
@@ -448,10 +435,6 @@ static void add_end(stack *s, uint32_t x)
     }
     if (values[HEAD].i == HEAD_NONE) {
         add_simple(s, "mean", "loss", x);
-        return;
-    }
-    if (values[LOSS].i == LOSS_LINEAR) {
-        add_head_and_loss(s, x);
         return;
     }
     x = add_linear(s, "head", x, padded_vocab(values));
@@ -475,14 +458,12 @@ enum { NORM_TYPE_RMS = 1, ACTIVATION_SWIGLU = 4 };
 static ms_err check_code(const ms_value *values, ms_fault *fault)
 {
     bool fits = values[NORM_TYPE].i == NORM_TYPE_RMS && is_rotary(values) &&
-                values[ACTIVATION].i == ACTIVATION_SWIGLU &&
-                values[LOSS].i != LOSS_LINEAR;
+                values[ACTIVATION].i == ACTIVATION_SWIGLU;
     if (!is_llama(values) || fits)
         return MS_OK;
     return ms_fail(fault, MS_EINPUT, NULL,
                    "it needs \"norm_type\" rms_norm, \"positions_type\" "
-                   "rotary, \"activation\" swiglu and a \"loss\" apart from "
-                   "the head",
+                   "rotary and \"activation\" swiglu",
                    "\"code\" llama is the code of another model");
 }
 
@@ -502,7 +483,7 @@ static ms_err check(const ms_value *values, ms_fault *fault)
                        "\"hidden\" (%" PRId64 ") is no multiple of \"heads\" "
                        "(%" PRId64 ")",
                        values[HIDDEN].i, values[HEADS].i);
-    if (values[LOSS].i != LOSS_AUTO && values[HEAD].i == HEAD_NONE)
+    if (values[LOSS].i != MS_LOSS_AUTO && values[HEAD].i == HEAD_NONE)
         return ms_fail(fault, MS_EINPUT, NULL,
                        "set \"head\" to \"lm\", or leave \"loss\" out",
                        "\"loss\" chooses a cross entropy, but without a head "

@@ -325,6 +325,7 @@ typedef struct ms_training {
     int64_t optimizer_in_backward;           /* 0 no, 1 yes */
     double clip_norm;                        /* 0: gradients are not clipped */
     int64_t optimizer_rank, optimizer_block; /* optimizers.h */
+    int64_t loss_kernel;                     /* ms_loss_kernel: headloss.h */
     int64_t lora_rank;                       /* 0: no adapters; lora.h */
     int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
     double lora_dropout;

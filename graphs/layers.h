@@ -46,10 +46,7 @@ typedef ms_err ms_layer_forward(ms_trace *trace, const ms_layer *layer,
 extern const ms_field ms_denselayers_embedding_fields[MS_DENSELAYERS_EMBEDDING];
 extern const ms_field ms_denselayers_linear_fields[MS_DENSELAYERS_LINEAR];
 ms_layer_forward ms_denselayers_embedding, ms_denselayers_linear;
-/* The layer's own weight, or that of the layer it is tied to ("": none). */
-ms_err ms_denselayers_weight(ms_trace *trace, const ms_layer *layer,
-                             const char *tied, const int64_t *dims,
-                             uint32_t *weight);
+bool ms_denselayers_has_bias(const ms_layer *linear);
 
 /* unary and join: the op of the layer's type over one input, or over several
  * that broadcast. */
@@ -152,13 +149,12 @@ ms_layer_forward ms_expertlayers_moe;
 uint64_t ms_expertlayers_active(const ms_layer *layer, uint64_t parameters);
 
 #define MS_LOSSLAYERS_CROSS_ENTROPY 3
-#define MS_LOSSLAYERS_LINEAR 2
 extern const ms_field
     ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY];
-extern const ms_field ms_losslayers_linear_fields[MS_LOSSLAYERS_LINEAR];
-ms_layer_forward ms_losslayers_cross_entropy, ms_losslayers_linear,
-    ms_losslayers_nll, ms_losslayers_like, ms_losslayers_l1,
-    ms_losslayers_kl_div;
+ms_layer_forward ms_losslayers_cross_entropy, ms_losslayers_nll,
+    ms_losslayers_like, ms_losslayers_l1, ms_losslayers_kl_div;
+/* The "kernel" of a cross_entropy layer: headloss.h. */
+int64_t ms_losslayers_kernel(const ms_layer *layer);
 
 #define MS_RAWLAYERS_PARAMETERS 1
 #define MS_RAWLAYERS_OP 4

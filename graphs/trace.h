@@ -133,6 +133,15 @@ typedef struct ms_shared_buffer {
     struct ms_shared_buffer *next;
 } ms_shared_buffer;
 
+/* The linear layer whose product the loss takes part in (headloss.h). */
+#define MS_HEAD_CHUNKS 8
+typedef struct ms_fused_head {
+    uint32_t layer; /* MS_NONE: none */
+    uint8_t kernel; /* ms_loss_kernel */
+    uint32_t weight;
+    uint32_t n_chunks, chunk[MS_HEAD_CHUNKS]; /* logits in pieces */
+} ms_fused_head;
+
 struct ms_trace {
     const ms_model *model;
     const ms_training *training;
@@ -163,8 +172,9 @@ struct ms_trace {
     uint32_t input;           /* tensor: the model's input */
     ms_shared_buffer *shared; /* newest first */
     uint32_t *layer_weight;   /* per layer: weight tensor that others may tie */
-    ms_index layer_rows;      /* by name, once a layer is tied */
-    ms_index op_rows;         /* of the op tables, once a layer calls one */
+    ms_fused_head head;
+    ms_index layer_rows; /* by name, once a layer is tied */
+    ms_index op_rows;    /* of the op tables, once a layer calls one */
 
     /* The graph's columns as they grow (storages not yet renumbered). */
     ms_graph graph;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/fields.h"
 #include "graphs/graphs.h"
+#include "graphs/headloss.h"
 #include "graphs/optimizers.h"
 
 #include <assert.h>
@@ -108,6 +109,12 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "longest side of a preconditioner: shampoo cuts longer ones, soap "
              "leaves them out; 0: 1024 and 10000"},
+    {.name = "loss_kernel",
+     .type = MS_WORD,
+     .words = MS_HEADLOSS_WORDS,
+     .is_extra = true,
+     .help = "kernel of cross entropy, where the layer names none; auto: as "
+             "training.kernels"},
     {.name = "rank",
      .group = "lora",
      .type = MS_INT,
