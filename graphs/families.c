@@ -444,7 +444,8 @@ static void add_end(stack *s, uint32_t x)
         if (values[TIED].b)
             ms_build_field(head, "tied")->s = "embeddings.tokens";
     }
-    if (is_llama(values)) /* output(h).float() */
+    bool whole = !ms_headloss_takes_head((ms_loss_kernel)values[LOSS].i);
+    if (is_llama(values) && whole) /* output(h).float() */
         x = add_simple(s, "cast", "logits", x);
     ms_layer *loss = add(s, "cross_entropy", "loss", x);
     if (loss == NULL)

@@ -181,9 +181,10 @@ uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width);
 void ms_selfattention_rotate(ms_trace *trace, int64_t dim, uint32_t *x,
                              uint32_t n);
 
-/* packedrotation.c: q and k, [batch, heads, sequence, dim], by the position of
- * each token in its sample. */
-void ms_packedrotation_run(ms_trace *trace, int64_t dim, uint32_t qk[2]);
+/* complexrotation.c: rotates q and k, [batch, heads, sequence, dim], as complex
+ * numbers in fp32; packed: by the position of each token in its sample. */
+void ms_complexrotation_run(ms_trace *trace, int64_t dim, bool packed,
+                            uint32_t qk[2]);
 
 #define MS_LATENTATTENTION_FIELDS 8
 extern const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS];

@@ -407,34 +407,6 @@ static void project_apart(ms_trace *trace, const ms_layer *layer,
     }
 }
 
-/* view_as_real(view_as_complex(x.float()) * freqs_cis).type_as(x) of q and k:
- * meta-llama/llama and pytorch/torchtitan model.py, apply_rotary_emb, whose
- * variables all live to its end.  freqs_cis is complex64, [longest, dim / 2];
- * no node saves q or k. */
-static void rotate_complex(ms_trace *trace, const sizes *n, uint32_t *qkv)
-{
-    uint32_t wide[2], turned[2];
-
-    if (trace->err)
-        return;
-    ms_tensor q = *at(trace, qkv[0]);
-    int64_t dims[2] = {longest_sequence(trace, q.size[2]), n->dim};
-    uint32_t whole = shared_buffer(trace, "freqs_cis", MS_FLOAT32, dims);
-    uint32_t table = ms_view_slice(trace, whole, 0, q.size[2]);
-    for (int i = 0; i < 2; i++)
-        wide[i] = ms_pointwise_cast(trace, qkv[i], MS_FLOAT32);
-    for (int i = 0; i < 2; i++)
-        turned[i] = ms_pointwise_mul(trace, wide[i], table);
-    for (int i = 0; i < 2; i++)
-        qkv[i] = ms_trace_rebind(trace, qkv[i],
-                                 ms_pointwise_cast(trace, turned[i], q.dtype));
-    for (int i = 0; i < 2; i++) {
-        ms_trace_drop(trace, wide[i]);
-        ms_trace_drop(trace, turned[i]);
-    }
-    ms_trace_drop(trace, table);
-}
-
 /* The first channels of each head rotate, the others pass. */
 static uint32_t rotate_part(ms_trace *trace, uint32_t x, int64_t turning,
                             uint32_t cos, uint32_t sin)
@@ -588,11 +560,9 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         project_fused(trace, layer, &n, in[0], qkv);
     else
         project_apart(trace, layer, &n, in[0], qkv);
-    if (layer->field[ATTENTION_PACKED].b)
-        ms_packedrotation_run(trace, n.dim, qkv);
-    else if (layer->field[ATTENTION_ROTARY].b &&
-             layer->field[ATTENTION_COMPLEX].b)
-        rotate_complex(trace, &n, qkv);
+    if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b)
+        ms_complexrotation_run(trace, n.dim, layer->field[ATTENTION_PACKED].b,
+                               qkv);
     else if (layer->field[ATTENTION_ROTARY].b)
         ms_selfattention_rotate(trace, n.turning, qkv, 2);
     if (layer->field[ATTENTION_SINKS].b && !trace->err)
