@@ -325,14 +325,16 @@ typedef struct ms_training {
     int64_t optimizer_in_backward;           /* 0 no, 1 yes */
     double clip_norm;                        /* 0: gradients are not clipped */
     int64_t optimizer_rank, optimizer_block; /* optimizers.h */
+    int64_t optimizer_refresh;               /* 0 no, 1 yes: optimizers.h */
     int64_t loss_kernel;                     /* ms_loss_kernel: headloss.h */
     int64_t lora_rank;                       /* 0: no adapters; lora.h */
     int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
     double lora_dropout;
-    int64_t lora_dtype; /* 0 as the weights, 1 fp32 */
-    int64_t lora_base;  /* 0 as the weights, 1 nf4, 2 int8 */
-    int64_t unknown_op; /* op graphs: 0 refuse, 1 conservative */
-    uint64_t was_set;   /* bit per row */
+    int64_t lora_dtype;  /* 0 as the weights, 1 fp32 */
+    int64_t lora_base;   /* 0 as the weights, 1 nf4, 2 int8 */
+    int64_t lora_trains; /* 0 both, 1 A, 2 B */
+    int64_t unknown_op;  /* op graphs: 0 refuse, 1 conservative */
+    uint64_t was_set;    /* bit per row */
 } ms_training;
 extern const ms_field ms_training_fields[];
 extern const uint32_t ms_training_n_fields;
