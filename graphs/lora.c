@@ -269,9 +269,15 @@ ms_err ms_lora_open(ms_trace *trace)
     trace->frozen = true;
     if (training->lora_dtype == 1)
         trace->trained_dtype = MS_FLOAT32;
-    if (shape->shared >= MS_SHARED_OPTIMIZER || shape->flat_step.used)
-        return refuse(trace, "beside zero and fsdp",
-                      "take ddp, or leave one out");
+    if (shape->flat_step.used)
+        return refuse(trace, "beside DeepSpeed's flat step",
+                      "leave impl=deepspeed out, or take fsdp");
+    if (shape->shared >= MS_SHARED_OPTIMIZER && shape->copies_parts &&
+        shape->part != MS_PART_ROWS)
+        return refuse(trace,
+                      "beside FSDP1, whose flat parameters are trained or "
+                      "frozen as a whole",
+                      "take fsdp, or zero:3");
     if (shape->offload.optimizer != MS_DEVICE_POOL ||
         shape->offload.gradients != MS_DEVICE_POOL ||
         shape->offload.parameters != MS_DEVICE_POOL)
