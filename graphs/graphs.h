@@ -289,7 +289,9 @@ typedef enum ms_kernels {
     MS_EAGER,
     MS_FLASH,
     MS_KORTHIKANTI,
-    MS_EFFICIENT
+    MS_EFFICIENT,
+    MS_SDPA,
+    MS_FUSED
 } ms_kernels;
 /* By age: rules compare them.  TORCH_2 is the newest, TORCH_2_0 stands for 2.0
  * to 2.3. */
@@ -325,8 +327,11 @@ typedef struct ms_training {
     int64_t optimizer_in_backward;           /* 0 no, 1 yes */
     double clip_norm;                        /* 0: gradients are not clipped */
     int64_t optimizer_rank, optimizer_block; /* optimizers.h */
-    int64_t loss_kernel;                     /* ms_loss_kernel: headloss.h */
-    int64_t lora_rank;                       /* 0: no adapters; lora.h */
+    /* Of single kinds of ops, 0: as kernels says; kernels.h, headloss.h. */
+    int64_t attention_kernel, norm_kernel, activation_kernel, rotary_kernel;
+    int64_t loss_kernel;
+    int64_t retain_graph; /* 0 no, 1 yes */
+    int64_t lora_rank;    /* 0: no adapters; lora.h */
     int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
     double lora_dropout;
     int64_t lora_dtype; /* 0 as the weights, 1 fp32 */

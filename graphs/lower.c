@@ -49,6 +49,7 @@ static ms_err open_trace(ms_trace *trace)
 
     trace->cpu = training->device == 1;
     trace->framework = (uint8_t)training->framework;
+    trace->kernels = ms_kernels_of(training);
     trace->train = training->mode == 0;
     trace->weight_dtype = weight_dtype(training->precision);
     trace->autocast = autocast_dtype(training->precision);

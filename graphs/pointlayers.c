@@ -113,7 +113,7 @@ ms_err ms_pointlayers_gelu_new(ms_trace *trace, const ms_layer *layer,
                                const uint32_t *in, uint32_t *out)
 {
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    if (trace->training->kernels == MS_EAGER)
+    if (ms_kernels_apart(trace->kernels.activation, false))
         *out = ms_pointwise_gelu_new(trace, in[0]);
     else
         *out = ms_pointwise_unary(trace, &ms_pointwise_gelu, in[0]);
@@ -287,8 +287,9 @@ static ms_err gated(ms_trace *trace, const ms_layer *layer,
     if (!broadcasts(a, b) || !broadcasts(b, a))
         return fail_shapes(trace, layer, in, 1,
                            "gate and up need the same shape");
-    if (trace->training->kernels != MS_EAGER) {
-        *out = ms_gated_product(trace, fused, in[0], in[1]);
+    if (!ms_kernels_apart(trace->kernels.activation, false)) {
+        bool in_place = trace->kernels.activation.kind == MS_KERNEL_LIGER;
+        *out = ms_gated_product(trace, fused, in_place, in[0], in[1]);
         return trace->err;
     }
     uint32_t open = ms_pointwise_unary(trace, activation, in[0]);

@@ -28,6 +28,7 @@
 
 #include "graphs/graphs.h"
 #include "graphs/index.h"
+#include "graphs/kernels.h"
 
 #include <assert.h>
 
@@ -78,6 +79,7 @@ typedef struct ms_node {
     const ms_rule *inner; /* CopySlices: the rule of the op in place */
     uint32_t layer, unit;
     uint32_t n_inputs, n_outputs, n_saved, saved_capacity;
+    bool holds; /* a reference on each saved tensor: ms_trace_hold_saved */
     /* Tensors: their shapes stay readable, and where the gradient of an input
      * goes (a node's output or a parameter) is what made the input. */
     uint32_t *input, *saved;
@@ -136,8 +138,9 @@ typedef struct ms_shared_buffer {
 /* The linear layer whose product the loss takes part in (headloss.h). */
 #define MS_HEAD_CHUNKS 8
 typedef struct ms_fused_head {
-    uint32_t layer; /* MS_NONE: none */
-    uint8_t kernel; /* ms_loss_kernel */
+    uint32_t layer;       /* MS_NONE: none */
+    const ms_layer *loss; /* that takes part */
+    uint8_t kernel;       /* ms_loss_kernel */
     uint32_t weight;
     uint32_t n_chunks, chunk[MS_HEAD_CHUNKS]; /* logits in pieces */
 } ms_fused_head;
@@ -155,6 +158,7 @@ struct ms_trace {
     /* What the settings mean. */
     bool cpu, train;
     uint8_t framework; /* ms_framework */
+    ms_kernel_set kernels;
     uint8_t weight_dtype, grad_dtype;
     uint8_t trained_dtype; /* of the parameters that are not frozen */
     bool frozen;           /* those made now have no gradient */
@@ -268,6 +272,13 @@ uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
                               const uint32_t *inputs, uint32_t n_inputs,
                               const uint32_t *outputs, uint32_t n_outputs);
 void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor);
+/* The node's backward will overwrite what it has saved and hand it on: it holds
+ * a reference on each (MS_NONE: no node), and gives them away as the gradients
+ * of its inputs, in the order saved. */
+void ms_trace_hold_saved(ms_trace *trace, uint32_t node);
+void ms_trace_give_saved(ms_trace *trace, const ms_node *node, uint32_t *out);
+/* The references of a node that will not run go. */
+void ms_trace_let_saved(ms_trace *trace, const ms_node *node);
 bool ms_trace_needs(const ms_trace *trace, uint32_t tensor);
 /* The node has run: what it saved is released, in the order saved. */
 void ms_trace_release(ms_trace *trace, const ms_node *node);

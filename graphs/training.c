@@ -49,9 +49,12 @@ const ms_field ms_training_fields[] = {
     {.name = "kernels",
      .type = MS_WORD,
      .fallback.i = MS_FLASH,
-     .words = "eager|flash|korthikanti|efficient",
-     .help = "what layers run and save; korthikanti: that paper's accounting; "
-             "efficient: xFormers' attention, else as flash"},
+     .words = "eager|flash|korthikanti|efficient|sdpa|fused",
+     .help = "what layers run and save: op by op, or one kernel each for "
+             "attention, norms, gates and rotation; korthikanti: that paper's "
+             "accounting; efficient: xFormers' attention, else as flash; "
+             "sdpa: the attention that PyTorch chooses, else as eager; "
+             "fused: as flash, with Liger's norms, gates, rotation and loss"},
     {.name = "framework",
      .type = MS_WORD,
      .fallback.i = MS_TORCH_2,
@@ -109,12 +112,42 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "longest side of a preconditioner: shampoo cuts longer ones, soap "
              "leaves them out; 0: 1024 and 10000"},
+    {.name = "attention_kernel",
+     .type = MS_WORD,
+     .words = MS_KERNELS_ATTENTION,
+     .is_extra = true,
+     .help = "sdpa: flash, efficient or op by op, as PyTorch chooses; auto: "
+             "as training.kernels"},
+    {.name = "norm_kernel",
+     .type = MS_WORD,
+     .words = MS_KERNELS_NORM,
+     .is_extra = true,
+     .help = "torch: one kernel; liger: one that overwrites gradients; auto: "
+             "as training.kernels, where the layer's code has one"},
+    {.name = "activation_kernel",
+     .type = MS_WORD,
+     .words = MS_KERNELS_PLAIN,
+     .is_extra = true,
+     .help = "of gates and GPT-2's GELU: ops, or one kernel that saves its "
+             "inputs; auto: as training.kernels"},
+    {.name = "rotary_kernel",
+     .type = MS_WORD,
+     .words = MS_KERNELS_PLAIN,
+     .is_extra = true,
+     .help = "of rotary positions: ops, or one kernel in place; auto: as "
+             "training.kernels, where the layer's code has one"},
     {.name = "loss_kernel",
      .type = MS_WORD,
      .words = MS_HEADLOSS_WORDS,
      .is_extra = true,
      .help = "kernel of cross entropy, where the layer names none; auto: as "
              "training.kernels"},
+    {.name = "retain_graph",
+     .type = MS_WORD,
+     .words = "no|yes",
+     .is_extra = true,
+     .help = "yes: backward(retain_graph=True), what was saved for backward "
+             "lives to its end"},
     {.name = "rank",
      .group = "lora",
      .type = MS_INT,
