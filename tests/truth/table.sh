@@ -93,6 +93,7 @@ END
 | huggingface | counts of published configurations (`huggingface.tsv`) |
 | korthikanti | Korthikanti et al. 2022, bytes (`korthikanti.tsv`) |
 | layers | single layers, rules measured with PyTorch 1.13.1 (`layers.tsv`) |
+| liger | operators in Liger's benchmarks, plain and fused (`liger.tsv`) |
 | links | collectives by size on real nodes (`links.tsv`) |
 | llm.c | what llm.c prints; its tensors in `llmc_gpt2.json` |
 | modern | LLaMA's layer, by the save lists of its kernels (`test_modern.c`) |
