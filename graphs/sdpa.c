@@ -79,6 +79,7 @@ static uint32_t math(ms_trace *trace, const uint32_t *qkv, ms_attended attended)
 
     trace->op_flags |= MS_OP_CORE;
     uint32_t a = ms_matmul_batched(trace, q, k);
+    ms_trace_drop(trace, k); /* it has no name */
     if (attended.causal || has_mask(trace, qkv, attended)) {
         uint32_t mask =
             ms_selfattention_table(trace, "causal_mask", sequence, 0);
@@ -92,7 +93,6 @@ static uint32_t math(ms_trace *trace, const uint32_t *qkv, ms_attended attended)
     uint32_t y = ms_matmul_batched(trace, a, qkv[2]);
     ms_trace_drop(trace, a);
     ms_trace_drop(trace, q);
-    ms_trace_drop(trace, k);
     return y;
 }
 
