@@ -5,7 +5,7 @@
  * after the node that completes it. */
 #include "graphs/columns.h"
 #include "graphs/ops/ops.h"
-#include "graphs/trace.h"
+#include "graphs/precisions.h"
 
 #include <assert.h>
 #include <string.h>
@@ -136,7 +136,8 @@ static bool stolen(const ms_trace *trace, const ms_parameter *parameter)
     const ms_tensor *grad = ms_trace_at(trace, parameter->grad);
     const ms_tensor *like = ms_trace_at(trace, parameter->tensor);
 
-    if (grad->refs > 1 || trace->grad_dtype != grad->dtype ||
+    if (grad->refs > 1 ||
+        ms_precisions_gradient(trace, parameter) != grad->dtype ||
         trace->graph.storage_grad[grad->storage] != MS_NONE)
         return false;
     for (uint32_t d = 0; d < like->n_dims; d++)

@@ -115,13 +115,18 @@ function(embed_device file result)
     foreach(key IN ITEMS name alias source memory_gib context_mib hbm_gbps
             cublas_workspace_bytes multiprocessors threads_per_multiprocessor
             launch_us kernel_us fp32_tflops tf32_tflops
-            half_tflops half_matmul_tflops h2d_gbps d2h_gbps
+            half_tflops half_matmul_tflops fp8_tflops fp8_matmul_tflops
+            compute_capability h2d_gbps d2h_gbps
             nvlink_gbps network_gbps gpus_per_node
             dram_gbps pageable_share nvme_read_gbps nvme_write_gbps
             host_memory_gib nvme_gib peer_gbps nvls_share)
         embed_get("${json}" ${file} ${key} ${key})
     endforeach()
     embed_literal("${source}" source)
+    set(fp8_share "${half_matmul_tflops} / (double)${half_tflops}")
+    if(fp8_tflops GREATER 0)
+        set(fp8_share "${fp8_matmul_tflops} / (double)${fp8_tflops}")
+    endif()
     embed_curves("${json}" ${file} curves n_curves)
     set(${result} "    {.name = \"${name}\",
      .alias = \"${alias}\",
@@ -137,6 +142,9 @@ function(embed_device file result)
      .fp32_flops = ${fp32_tflops} * 1e12,
      .tf32_flops = ${tf32_tflops} * 1e12,
      .half_flops = ${half_tflops} * 1e12,
+     .fp8_flops = ${fp8_tflops} * 1e12,
+     .fp8_matmul_share = ${fp8_share},
+     .compute_capability = ${compute_capability},
      .h2d_bytes_per_s = ${h2d_gbps} * 1e9,
      .d2h_bytes_per_s = ${d2h_gbps} * 1e9,
      .nvlink_bytes_per_s = ${nvlink_gbps} * 1e9,

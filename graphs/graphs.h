@@ -253,8 +253,19 @@ typedef enum ms_precision {
     MS_BF16,
     MS_AUTOCAST_FP16,
     MS_AUTOCAST_BF16,
-    MS_FP16
+    MS_FP16,
+    MS_BF16_REMAINDERS,
+    MS_FP8,
+    MS_FP8_PRIMARY,
+    MS_MSAMP_O1,
+    MS_MSAMP_O2,
+    MS_MSAMP_O3
 } ms_precision;
+typedef enum ms_gradient_format {
+    MS_GRADIENTS_AUTO,
+    MS_GRADIENTS_FP32,
+    MS_GRADIENTS_MAIN
+} ms_gradient_format;
 typedef enum ms_optimizer {
     MS_SGD,
     MS_MOMENTUM,
@@ -325,7 +336,7 @@ typedef struct ms_training {
     int64_t batch, sequence; /* sequence 0: min(2048, model's maximum) */
     int64_t precision, optimizer, optimizer_impl, kernels, framework;
     int64_t device;                          /* 0 cuda, 1 cpu */
-    int64_t gradients;                       /* 0 auto (as weights), 1 fp32 */
+    int64_t gradients;                       /* ms_gradient_format */
     int64_t hold_output;                     /* ms_hold */
     int64_t zero_grad;                       /* 0 set_to_none, 1 keep */
     int64_t step;                            /* 0 steady, 1 first */
@@ -340,10 +351,11 @@ typedef struct ms_training {
     int64_t lora_rank;    /* 0: no adapters; lora.h */
     int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
     double lora_dropout;
-    int64_t lora_dtype; /* 0 as the weights, 1 fp32 */
-    int64_t lora_base;  /* 0 as the weights, 1 nf4, 2 int8 */
-    int64_t unknown_op; /* op graphs: 0 refuse, 1 conservative */
-    uint64_t was_set;   /* bit per row */
+    int64_t lora_dtype;              /* 0 as the weights, 1 fp32 */
+    int64_t lora_base;               /* 0 as the weights, 1 nf4, 2 int8 */
+    int64_t unknown_op;              /* op graphs: 0 refuse, 1 conservative */
+    int64_t fp8_recipe, fp8_weights; /* fp8.h */
+    uint64_t was_set;                /* bit per row */
 } ms_training;
 extern const ms_field ms_training_fields[];
 extern const uint32_t ms_training_n_fields;
@@ -374,6 +386,7 @@ typedef struct ms_device {
     uint64_t launch_ns, kernel_ns; /* host issue; shortest kernel */
     double hbm_bytes_per_s;
     double fp32_flops, tf32_flops, half_flops; /* dense peak */
+    double fp8_flops;                          /* 0: it has none */
     double h2d_bytes_per_s, d2h_bytes_per_s;
     double nvlink_bytes_per_s;  /* per GPU and direction; 0: PCIe only */
     double network_bytes_per_s; /* between nodes, per GPU and direction */
@@ -385,8 +398,10 @@ typedef struct ms_device {
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
     /* Of a node, shared by its GPUs. */
     double dram_bytes_per_s, nvme_read_bytes_per_s, nvme_write_bytes_per_s;
-    double pageable_share; /* of h2d and d2h that pageable copies reach */
-    double matmul_share;   /* of the dense peak that large products reach */
+    double pageable_share;   /* of h2d and d2h that pageable copies reach */
+    double matmul_share;     /* of the dense peak that large products reach */
+    double fp8_matmul_share; /* those in fp8 */
+    uint32_t compute_capability; /* CUDA's times 10; 0: not known */
 } ms_device;
 extern const ms_device ms_devices[];
 extern const uint32_t ms_devices_n;
@@ -405,6 +420,14 @@ ms_err ms_device_read(const char *name, ms_arena *arena,
                       const ms_device **device, ms_fault *fault);
 extern const ms_field ms_device_fields[];
 extern const uint32_t ms_device_n_fields;
+
+/* precisions.c: the device's dense peak of the products that a precision is
+ * about: those of linear layers. */
+double ms_precisions_peak_flops(const ms_training *training,
+                                const ms_device *device);
+/* The table of precisions as help shows it; what is to say of each. */
+void ms_precisions_describe(ms_text *text);
+const char *ms_precisions_help(uint32_t precision);
 
 /* ---- lowering ------------------------------------------------------------ */
 

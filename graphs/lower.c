@@ -4,39 +4,16 @@
 #include "graphs/lower.h"
 #include "graphs/autocast.h"
 #include "graphs/finish.h"
+#include "graphs/fp8.h"
 #include "graphs/layers.h"
 #include "graphs/lora.h"
 #include "graphs/ops/ops.h"
+#include "graphs/precisions.h"
 
 #include <assert.h>
 #include <string.h>
 
 /* ---- settings ------------------------------------------------------------ */
-
-static uint8_t weight_dtype(int64_t precision)
-{
-    switch ((ms_precision)precision) {
-    case MS_FP16_MIXED:
-    case MS_FP16:
-        return MS_FLOAT16;
-    case MS_BF16_MIXED:
-    case MS_BF16:
-        return MS_BFLOAT16;
-    case MS_FP32:
-    case MS_TF32:
-    case MS_AUTOCAST_FP16:
-    case MS_AUTOCAST_BF16:
-        break;
-    }
-    return MS_FLOAT32;
-}
-
-static uint8_t autocast_dtype(int64_t precision)
-{
-    if (precision == MS_AUTOCAST_FP16)
-        return MS_FLOAT16;
-    return precision == MS_AUTOCAST_BF16 ? MS_BFLOAT16 : MS_FLOAT32;
-}
 
 /* A first guess of what a layer takes, rarely exceeded by whole models. */
 #define STORAGES_PER_LAYER 16u
@@ -51,12 +28,13 @@ static ms_err open_trace(ms_trace *trace)
     trace->framework = (uint8_t)training->framework;
     trace->kernels = ms_kernels_of(training);
     trace->train = training->mode == 0;
-    trace->weight_dtype = weight_dtype(training->precision);
-    trace->autocast = autocast_dtype(training->precision);
+    trace->weight_dtype = ms_precisions_of(training)->other.weight;
+    trace->autocast = ms_precisions_of(training)->autocast;
     MS_TRY(ms_lora_open(trace));
     trace->grad_dtype = trace->trained_dtype;
     if (trace->shape->fp32_gradients ||
-        (training->gradients == 1 && !ms_flatstep_has_sum(trace)))
+        (training->gradients == MS_GRADIENTS_FP32 &&
+         !ms_flatstep_has_sum(trace)))
         trace->grad_dtype = MS_FLOAT32;
     trace->micro_batches = trace->shape->micro_batches;
     trace->batch = (uint64_t)training->batch / trace->micro_batches;
@@ -144,8 +122,10 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     ms_forward forward = {.loss_unit = MS_NONE, .loss = MS_NONE};
 
     MS_TRY(open_trace(trace));
+    MS_TRY(ms_precisions_refuse(trace));
+    MS_TRY(ms_fp8_check(trace));
     MS_TRY(ms_flatstep_check(trace));
-    MS_TRY(ms_optimizer_check(trace));
+    MS_TRY(ms_optimcheck_settings(trace));
     if (trace->model->ops)
         MS_TRY(ms_oprun_forward(trace, &forward));
     else

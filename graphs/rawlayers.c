@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the user describes by hand: states, ops. */
 #include "graphs/layers.h"
+#include "graphs/quantize.h"
 
 const ms_field ms_rawlayers_parameters_fields[MS_RAWLAYERS_PARAMETERS] = {
     {.name = "count",
@@ -17,6 +18,7 @@ ms_err ms_rawlayers_parameters(ms_trace *trace, const ms_layer *layer,
     (void)in;
     *out = MS_NONE;
     uint32_t states = ms_layers_vector(trace, "weight", layer->field[0].i);
+    ms_quantize_parameter(trace, states);
     if (!trace->err && trace->train)
         ms_raw_states(trace, states);
     return trace->err;

@@ -3,6 +3,7 @@
 #include "graphs/autocast.h"
 #include "graphs/layers.h"
 
+#define AMPERE 80u /* ms_device.compute_capability */
 #define FLASH_MOST_CHANNELS 256
 #define EFFICIENT_ROW_BYTES 16
 
@@ -14,6 +15,13 @@ static uint8_t dtype_of(const ms_trace *trace, uint32_t q)
     uint8_t dtype = ms_trace_at(trace, q)->dtype;
 
     return trace->autocast != MS_FLOAT32 ? trace->autocast : dtype;
+}
+
+static bool is_older(const ms_trace *trace)
+{
+    uint32_t has = trace->device->compute_capability;
+
+    return has > 0 && has < AMPERE;
 }
 
 /* A window is a mask that the caller makes. */
@@ -30,7 +38,7 @@ static bool flash_can(const ms_trace *trace, const uint32_t *qkv,
     int64_t channels = ms_trace_at(trace, qkv[0])->size[3];
     uint8_t dtype = dtype_of(trace, qkv[0]);
 
-    return (dtype == MS_FLOAT16 || dtype == MS_BFLOAT16) &&
+    return !is_older(trace) && (dtype == MS_FLOAT16 || dtype == MS_BFLOAT16) &&
            !has_mask(trace, qkv, attended) && channels <= FLASH_MOST_CHANNELS &&
            channels == ms_trace_at(trace, qkv[1])->size[3] &&
            channels == ms_trace_at(trace, qkv[2])->size[3];
@@ -40,7 +48,7 @@ static bool efficient_can(const ms_trace *trace, const uint32_t *qkv)
 {
     uint8_t dtype = dtype_of(trace, qkv[0]);
 
-    if (dtype == MS_FLOAT64)
+    if (dtype == MS_FLOAT64 || (dtype == MS_BFLOAT16 && is_older(trace)))
         return false;
     for (uint32_t i = 0; i < 3; i++) {
         int64_t channels = ms_trace_at(trace, qkv[i])->size[3];

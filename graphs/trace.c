@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES] = {4, 2, 2, 8, 8, 1, 4};
+const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES] = {4, 2, 2, 8, 8, 1, 4, 1, 2};
 
 /* ---- failure ------------------------------------------------------------- */
 
@@ -197,6 +197,7 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
                        .host_grad = MS_NONE,
                        .layer = trace->layer,
                        .cast = MS_NONE,
+                       .copy = {MS_NONE, MS_NONE},
                        .grad = MS_NONE,
                        .elements = ms_trace_elements(tensor)};
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
@@ -210,7 +211,8 @@ uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
     uint32_t t = persistent(trace, role, dtype, n_dims, dims);
 
     if (t != MS_NONE)
-        trace->graph.storage_buffer[ms_trace_at(trace, t)->storage] = 1;
+        trace->graph.storage_buffer[ms_trace_at(trace, t)->storage] =
+            MS_MODEL_BUFFER;
     return t;
 }
 

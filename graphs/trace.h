@@ -40,6 +40,8 @@ typedef enum ms_dtype {
     MS_INT64,
     MS_BYTE, /* bool and masks */
     MS_INT32,
+    MS_FLOAT8, /* of either kind, E4M3 or E5M2 */
+    MS_INT16,
     MS_N_DTYPES
 } ms_dtype;
 extern const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES];
@@ -109,6 +111,9 @@ typedef struct ms_parameter {
     bool far;           /* the host updates it: see hoststep.c */
     uint32_t host_grad; /* where its gradient goes then, or MS_NONE */
     uint32_t sum;       /* fp32 sum of its gradients, or MS_NONE */
+    bool linear;        /* has the format of linear layers: precisions.h */
+    uint32_t copy[2];   /* storages of quantized copies that last, or MS_NONE:
+                           rows, columns (fp8.h) */
 } ms_parameter;
 
 /* Pinned buffers of an optimizer step on the disk: DeepSpeed doubles them to
@@ -162,7 +167,10 @@ struct ms_trace {
     uint8_t weight_dtype, grad_dtype;
     uint8_t trained_dtype; /* of the parameters that are not frozen */
     bool frozen;           /* those made now have no gradient */
-    uint32_t n_adapters;   /* weights of adapters so far */
+    bool in_fp8;           /* the open op is a product in fp8 */
+    bool has_fp8_workspace;
+    uint32_t n_formatted; /* weights of linear layers, where these differ */
+    uint32_t n_adapters;  /* weights of adapters so far */
     uint8_t autocast; /* dtype of its list; MS_FLOAT32: outside its region */
     uint64_t batch, sequence; /* per micro-batch */
     uint32_t micro_batches;
@@ -343,10 +351,13 @@ bool ms_optimstates_is_mixed(const ms_trace *trace);
 /* The ops of training.clip_norm, if it is set. */
 void ms_clip_run(ms_trace *trace);
 
-/* ---- optimizer.c --------------------------------------------------------- */
+/* ---- optimcheck.c -------------------------------------------------------- */
 
 /* MS_EUSAGE where the optimizer is not known in this setting. */
-ms_err ms_optimizer_check(const ms_trace *trace);
+ms_err ms_optimcheck_settings(const ms_trace *trace);
+
+/* ---- optimizer.c --------------------------------------------------------- */
+
 /* The ops of the step (after backward). */
 void ms_optimizer_step(ms_trace *trace);
 /* The same for the parameter whose .grad has just been made, which then ends

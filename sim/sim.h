@@ -84,7 +84,7 @@ typedef struct ms_graph {
     uint32_t *storage_saved_end; /* op whose drop list ends SAVED, or NONE */
     uint32_t *storage_grad;      /* BECOMES_GRAD: the .grad storage it ends as;
                                     parameters: their .grad; else NONE */
-    uint8_t *storage_buffer;     /* 1: a model buffer, not a parameter */
+    uint8_t *storage_buffer;     /* no parameter: ms_graph_buffer; else 0 */
     uint64_t *storage_shard_bytes; /* (optional) of persistent storages: this
                                       rank's part where the ranks share it;
                                       MS_UNSHARED: each holds all of it */
