@@ -9,7 +9,7 @@
  * interpolated so that time grows without steps; the top of the first is the
  * device's own measured share of its dense peak (maximum achievable matmul
  * FLOP/s, stas00/ml-engineering). */
-#include "graphs/trace.h"
+#include "graphs/precisions.h"
 
 typedef struct curve_point {
     double size, share;
@@ -37,35 +37,32 @@ static double share_of(const curve_point *curve, double size)
     return curve[CURVE_POINTS - 1].share;
 }
 
-static double peak_flops(const ms_device *device, uint8_t dtype, bool tf32)
+/* Of large products.  Outside the region autocast's are the gradients of those
+ * inside. */
+static double matrix_flops(const ms_trace *trace)
 {
-    if (dtype == MS_FLOAT16 || dtype == MS_BFLOAT16)
-        return device->half_flops;
-    return tf32 ? device->tf32_flops : device->fp32_flops;
-}
+    const ms_device *device = trace->device;
+    const ms_precision_row *row = ms_precisions_of(trace->training);
 
-/* Outside the region autocast's products are the gradients of those inside. */
-static uint8_t matrix_dtype(const ms_trace *trace)
-{
-    int64_t precision = trace->training->precision;
-    bool autocast =
-        precision == MS_AUTOCAST_FP16 || precision == MS_AUTOCAST_BF16;
-
-    return autocast ? MS_BFLOAT16 : trace->weight_dtype;
+    if (trace->in_fp8)
+        return device->fp8_flops * device->fp8_matmul_share;
+    double peak = row->tf32 ? device->tf32_flops : device->fp32_flops;
+    if (row->autocast != MS_FLOAT32 ||
+        ms_trace_dtype_bytes[trace->weight_dtype] == 2)
+        peak = device->half_flops;
+    return peak * device->matmul_share;
 }
 
 uint64_t ms_cost_ns(const ms_trace *trace, bool matrix, double flops,
                     uint64_t bytes)
 {
     const ms_device *device = trace->device;
-    bool tf32 = trace->training->precision == MS_TF32;
     double rate = device->fp32_flops;
 
     if (bytes == 0 && flops <= 0)
         return 0;
     if (matrix)
-        rate = peak_flops(device, matrix_dtype(trace), tf32) *
-               device->matmul_share * share_of(matrix_curve, flops) /
+        rate = matrix_flops(trace) * share_of(matrix_curve, flops) /
                matrix_curve[CURVE_POINTS - 1].share;
     double compute_s = flops / rate;
     double memory_s = (double)bytes / (device->hbm_bytes_per_s *

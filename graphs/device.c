@@ -103,6 +103,17 @@ const ms_field ms_device_fields[] = {
     DEFAULT_RATE("half_matmul_tflops", 0,
                  "that large 16-bit products reach; default: 0.65 of "
                  "half_tflops"),
+    RATE("fp8_tflops", "8-bit floating point products, dense, TFLOP/s; 0: "
+                       "none"),
+    DEFAULT_RATE("fp8_matmul_tflops", 0,
+                 "that large ones reach; default: the share that 16-bit ones "
+                 "do"),
+    {.name = "compute_capability",
+     .type = MS_INT,
+     .low = 0,
+     .high = 999,
+     .help = "CUDA's, times 10: 90 for Hopper, 100 for Blackwell; 0: not "
+             "known"},
     DEFAULT_RATE("context_mib", 500, "CUDA context and kernels, MiB"),
     {.name = "cublas_workspace_bytes",
      .type = MS_INT,
@@ -148,6 +159,9 @@ static const struct target {
     {offsetof(ms_device, half_flops), 1e12, REAL},
     {offsetof(ms_device, tf32_flops), 1e12, REAL},
     {offsetof(ms_device, matmul_share), 1e12, REAL}, /* FLOP/s until settled */
+    {offsetof(ms_device, fp8_flops), 1e12, REAL},
+    {offsetof(ms_device, fp8_matmul_share), 1e12, REAL}, /* likewise */
+    {offsetof(ms_device, compute_capability), 1, SHORT},
     {offsetof(ms_device, context_bytes), 1048576.0, LONG},
     {offsetof(ms_device, cublas_workspace_bytes), 1, LONG},
     {offsetof(ms_device, multiprocessors), 1, SHORT},
@@ -184,6 +198,7 @@ static const char *const extra[] = {
     "overhead_source",
     "multiprocessor_source",
     "half_matmul_source",
+    "fp8_source",
     "host_source",
     "nvlink_source",
     "network_source",
@@ -304,12 +319,18 @@ static void settle(ms_device *device, uint64_t given)
 {
     uint32_t matmul =
         ms_fields_find(ms_device_fields, N_FIELDS, "half_matmul_tflops");
+    uint32_t fp8 =
+        ms_fields_find(ms_device_fields, N_FIELDS, "fp8_matmul_tflops");
     if (device->tf32_flops <= 0)
         device->tf32_flops = device->fp32_flops;
     if ((given >> matmul & 1) != 0)
         device->matmul_share /= device->half_flops;
     else if (device->matmul_share <= 0)
         device->matmul_share = 0.65;
+    if ((given >> fp8 & 1) != 0 && device->fp8_flops > 0)
+        device->fp8_matmul_share /= device->fp8_flops;
+    else if (device->fp8_matmul_share <= 0)
+        device->fp8_matmul_share = device->matmul_share;
 }
 
 /* Rates and shares are divided by: none is 0 but where 0 says "none", nor so
@@ -325,6 +346,17 @@ static ms_err check_number(const reader *r, uint32_t row, double number)
     return ms_json_fail(
         &r->json, ms_json_find(&r->json, 0, field->name), r->fault, field->help,
         "\"%s\" must be at least %g, not %g", field->name, LEAST, number);
+}
+
+/* Products do not run faster than the peak. */
+static ms_err check_share(const reader *r, double share, const char *peak,
+                          const char *reached)
+{
+    if (share <= 1)
+        return MS_OK;
+    return ms_json_fail(&r->json, ms_json_find(&r->json, 0, reached), r->fault,
+                        "see the data sheet, without sparsity",
+                        "\"%s\" is above \"%s\"", reached, peak);
 }
 
 static ms_err read_numbers(const reader *r, bool like)
@@ -348,12 +380,10 @@ static ms_err read_numbers(const reader *r, bool like)
         else if (!like)
             put(r->device, i, ms_device_fields[i].fallback);
     settle(r->device, out.given);
-    if (r->device->matmul_share <= 1)
-        return MS_OK;
-    return ms_json_fail(&r->json,
-                        ms_json_find(&r->json, 0, "half_matmul_tflops"),
-                        r->fault, "see the data sheet, without sparsity",
-                        "\"half_matmul_tflops\" is above \"half_tflops\"");
+    MS_TRY(check_share(r, r->device->matmul_share, "half_tflops",
+                       "half_matmul_tflops"));
+    return check_share(r, r->device->fp8_matmul_share, "fp8_tflops",
+                       "fp8_matmul_tflops");
 }
 
 /* ---- its curves ---------------------------------------------------------- */

@@ -16,7 +16,10 @@ set(EMBED_MODELS
     gpt3-small gpt3-medium gpt3-large gpt3-xl gpt3-2.7b gpt3-6.7b gpt3-13b
     gpt3
     llama-3.2-1b llama-2-7b llama-3-8b mixtral-8x7b
-    resnet18 resnet50 vgg16)
+    mlp alexnet vgg11 vgg13 vgg16 vgg19
+    resnet18 resnet34 resnet50 resnet101 resnet152 resnext50-32x4d
+    densenet121 mobilenet-v2 efficientnet-b0
+    vit-b16 vit-l16 swin-t convnext-t unet sd-1.5-unet lstm-lm)
 
 set(EMBED_HEAD "/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Made by graphs/embed.cmake. */
@@ -112,13 +115,18 @@ function(embed_device file result)
     foreach(key IN ITEMS name alias source memory_gib context_mib hbm_gbps
             cublas_workspace_bytes multiprocessors threads_per_multiprocessor
             launch_us kernel_us fp32_tflops tf32_tflops
-            half_tflops half_matmul_tflops h2d_gbps d2h_gbps
+            half_tflops half_matmul_tflops fp8_tflops fp8_matmul_tflops
+            compute_capability h2d_gbps d2h_gbps
             nvlink_gbps network_gbps gpus_per_node
             dram_gbps pageable_share nvme_read_gbps nvme_write_gbps
             host_memory_gib nvme_gib peer_gbps nvls_share)
         embed_get("${json}" ${file} ${key} ${key})
     endforeach()
     embed_literal("${source}" source)
+    set(fp8_share "${half_matmul_tflops} / (double)${half_tflops}")
+    if(fp8_tflops GREATER 0)
+        set(fp8_share "${fp8_matmul_tflops} / (double)${fp8_tflops}")
+    endif()
     embed_curves("${json}" ${file} curves n_curves)
     set(${result} "    {.name = \"${name}\",
      .alias = \"${alias}\",
@@ -134,6 +142,9 @@ function(embed_device file result)
      .fp32_flops = ${fp32_tflops} * 1e12,
      .tf32_flops = ${tf32_tflops} * 1e12,
      .half_flops = ${half_tflops} * 1e12,
+     .fp8_flops = ${fp8_tflops} * 1e12,
+     .fp8_matmul_share = ${fp8_share},
+     .compute_capability = ${compute_capability},
      .h2d_bytes_per_s = ${h2d_gbps} * 1e9,
      .d2h_bytes_per_s = ${d2h_gbps} * 1e9,
      .nvlink_bytes_per_s = ${nvlink_gbps} * 1e9,

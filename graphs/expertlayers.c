@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The mixture-of-experts layer: a router chooses experts for each token. */
+#include "graphs/fp8.h"
 #include "graphs/layers.h"
 #include "graphs/opcall.h"
 
@@ -160,6 +161,13 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
     return ms_trace_rebind(trace, p, ms_pointwise_cast(trace, p, dtype));
 }
 
+static uint32_t product(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                        uint32_t weight)
+{
+    return ms_fp8_takes_experts(trace) ? ms_fp8_experts(trace, layer, x, weight)
+                                       : ms_experts_product(trace, x, weight);
+}
+
 /* Two products with the gate between them, each expert on its rows. */
 static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
                             uint32_t probabilities)
@@ -176,14 +184,14 @@ static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
         operand(trace, "experts.bias1", 2, first);
         operand(trace, "experts.bias2", 2, second);
     }
-    uint32_t y = ms_experts_product(trace, x, w1);
+    uint32_t y = product(trace, layer, x, w1);
 
     if (field[GATED].b)
         y = ms_trace_rebind(trace, y, ms_experts_gate(trace, y, probabilities));
     else
         y = ms_trace_rebind(trace, y,
                             ms_pointwise_unary(trace, &ms_pointwise_gelu, y));
-    return ms_trace_rebind(trace, y, ms_experts_product(trace, y, w2));
+    return ms_trace_rebind(trace, y, product(trace, layer, y, w2));
 }
 
 /* An expert has a row of the router and its products, each as wide as x, and

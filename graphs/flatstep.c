@@ -14,6 +14,7 @@
  * cast and the casts are flattened (runtime/fp16/fused_optimizer.py).  Stage 1
  * with bf16 weights and fp32 gradients is another: see below. */
 #include "graphs/ops/ops.h"
+#include "graphs/precisions.h"
 
 #include <string.h>
 
@@ -223,8 +224,10 @@ bool ms_flatstep_has_sum(const ms_trace *trace)
 {
     const ms_training *training = trace->training;
 
-    return trace->shape->flat_step.has_sum && training->gradients == 1 &&
-           training->precision == MS_BF16_MIXED;
+    return trace->shape->flat_step.has_sum &&
+           training->gradients == MS_GRADIENTS_FP32 &&
+           training->precision != MS_FP16_MIXED &&
+           ms_precisions_is_mixed(training);
 }
 
 void ms_flatstep_clear(ms_trace *trace)
@@ -334,7 +337,7 @@ ms_err ms_flatstep_check(ms_trace *trace)
 
     if (!how->used)
         return MS_OK;
-    if (!fp16 && training->precision != MS_BF16_MIXED)
+    if (!ms_precisions_is_mixed(training))
         return refuse(trace, "type --precision bf16-mixed or fp16-mixed",
                       "DeepSpeed's optimizers keep an fp32 master copy of "
                       "16-bit weights");

@@ -110,6 +110,8 @@ typedef struct ms_model {
     ms_layer *layers;
     uint32_t *edges;
     const char **block_names;
+    uint32_t *held;  /* per layer: the last layer of the groups that it is the
+                        input of, or MS_NONE; NULL: there are none */
     uint32_t *order; /* ms_dag_order: layers in topological order */
     uint8_t *cut;    /* ms_dag_order: 1 when layer i's output is a cut point,
                         i.e. all later layers see earlier ones through it */
@@ -202,6 +204,7 @@ typedef struct ms_layer_kind {
      * FLOPs per element of the first input. */
     const char *op;
     uint8_t flops;
+    bool silent; /* no output: states only */
 } ms_layer_kind;
 extern const ms_layer_kind ms_layer_kinds[];
 extern const uint32_t ms_layer_n_kinds;
@@ -219,14 +222,17 @@ typedef struct ms_family {
 extern const ms_family ms_families[];
 extern const uint32_t ms_families_n;
 
-/* ---- read.c, layerlist.c, opfields.c: keys beside theirs ----------------- */
+/* ---- read.c, layergroups.c, opfields.c: keys beside theirs --------------- */
 
 /* What the readers walk, and the schema of model files (tools/) too. */
 #define MS_MAX_NAME 256u /* bytes of one name */
-#define MS_READ_INPUT 4
-extern const ms_field ms_read_input_fields[MS_READ_INPUT];
-#define MS_LAYERLIST_REPEAT 3 /* beside "layers" */
-extern const ms_field ms_layerlist_repeat_fields[MS_LAYERLIST_REPEAT];
+#define MS_LISTFILE_INPUT 4
+extern const ms_field ms_listfile_input_fields[MS_LISTFILE_INPUT];
+/* Beside "layers", "inputs", "each", "with", "when". */
+#define MS_LAYERGROUPS_FIELDS 5
+extern const ms_field ms_layergroups_fields[MS_LAYERGROUPS_FIELDS];
+#define MS_LAYERGROUPS_EACH 1024u /* values of a list of "each" */
+#define MS_LISTFILE_CONFIG 32u    /* numbers in the "config" of a layer list */
 /* An op graph's keys; what its arrays of fixed places hold, in that order.
  * Other keys of its objects are passed over. */
 #define MS_OPFIELDS_STORAGE 4
@@ -247,8 +253,19 @@ typedef enum ms_precision {
     MS_BF16,
     MS_AUTOCAST_FP16,
     MS_AUTOCAST_BF16,
-    MS_FP16
+    MS_FP16,
+    MS_BF16_REMAINDERS,
+    MS_FP8,
+    MS_FP8_PRIMARY,
+    MS_MSAMP_O1,
+    MS_MSAMP_O2,
+    MS_MSAMP_O3
 } ms_precision;
+typedef enum ms_gradient_format {
+    MS_GRADIENTS_AUTO,
+    MS_GRADIENTS_FP32,
+    MS_GRADIENTS_MAIN
+} ms_gradient_format;
 typedef enum ms_optimizer {
     MS_SGD,
     MS_MOMENTUM,
@@ -289,7 +306,9 @@ typedef enum ms_kernels {
     MS_EAGER,
     MS_FLASH,
     MS_KORTHIKANTI,
-    MS_EFFICIENT
+    MS_EFFICIENT,
+    MS_SDPA,
+    MS_FUSED
 } ms_kernels;
 /* By age: rules compare them.  TORCH_2 is the newest, TORCH_2_0 stands for 2.0
  * to 2.3. */
@@ -317,7 +336,7 @@ typedef struct ms_training {
     int64_t batch, sequence; /* sequence 0: min(2048, model's maximum) */
     int64_t precision, optimizer, optimizer_impl, kernels, framework;
     int64_t device;                          /* 0 cuda, 1 cpu */
-    int64_t gradients;                       /* 0 auto (as weights), 1 fp32 */
+    int64_t gradients;                       /* ms_gradient_format */
     int64_t hold_output;                     /* ms_hold */
     int64_t zero_grad;                       /* 0 set_to_none, 1 keep */
     int64_t step;                            /* 0 steady, 1 first */
@@ -326,15 +345,19 @@ typedef struct ms_training {
     double clip_norm;                        /* 0: gradients are not clipped */
     int64_t optimizer_rank, optimizer_block; /* optimizers.h */
     int64_t optimizer_refresh;               /* 0 no, 1 yes: optimizers.h */
-    int64_t loss_kernel;                     /* ms_loss_kernel: headloss.h */
-    int64_t lora_rank;                       /* 0: no adapters; lora.h */
+    /* Of single kinds of ops, 0: as kernels says; kernels.h, headloss.h. */
+    int64_t attention_kernel, norm_kernel, activation_kernel, rotary_kernel;
+    int64_t loss_kernel;
+    int64_t retain_graph; /* 0 no, 1 yes */
+    int64_t lora_rank;    /* 0: no adapters; lora.h */
     int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
     double lora_dropout;
-    int64_t lora_dtype;  /* 0 as the weights, 1 fp32 */
-    int64_t lora_base;   /* 0 as the weights, 1 nf4, 2 int8 */
-    int64_t lora_trains; /* 0 both, 1 A, 2 B */
-    int64_t unknown_op;  /* op graphs: 0 refuse, 1 conservative */
-    uint64_t was_set;    /* bit per row */
+    int64_t lora_dtype;              /* 0 as the weights, 1 fp32 */
+    int64_t lora_base;               /* 0 as the weights, 1 nf4, 2 int8 */
+    int64_t lora_trains;             /* 0 both, 1 A, 2 B */
+    int64_t unknown_op;              /* op graphs: 0 refuse, 1 conservative */
+    int64_t fp8_recipe, fp8_weights; /* fp8.h */
+    uint64_t was_set;                /* bit per row */
 } ms_training;
 extern const ms_field ms_training_fields[];
 extern const uint32_t ms_training_n_fields;
@@ -365,6 +388,7 @@ typedef struct ms_device {
     uint64_t launch_ns, kernel_ns; /* host issue; shortest kernel */
     double hbm_bytes_per_s;
     double fp32_flops, tf32_flops, half_flops; /* dense peak */
+    double fp8_flops;                          /* 0: it has none */
     double h2d_bytes_per_s, d2h_bytes_per_s;
     double nvlink_bytes_per_s;  /* per GPU and direction; 0: PCIe only */
     double network_bytes_per_s; /* between nodes, per GPU and direction */
@@ -376,8 +400,10 @@ typedef struct ms_device {
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
     /* Of a node, shared by its GPUs. */
     double dram_bytes_per_s, nvme_read_bytes_per_s, nvme_write_bytes_per_s;
-    double pageable_share; /* of h2d and d2h that pageable copies reach */
-    double matmul_share;   /* of the dense peak that large products reach */
+    double pageable_share;   /* of h2d and d2h that pageable copies reach */
+    double matmul_share;     /* of the dense peak that large products reach */
+    double fp8_matmul_share; /* those in fp8 */
+    uint32_t compute_capability; /* CUDA's times 10; 0: not known */
 } ms_device;
 extern const ms_device ms_devices[];
 extern const uint32_t ms_devices_n;
@@ -396,6 +422,14 @@ ms_err ms_device_read(const char *name, ms_arena *arena,
                       const ms_device **device, ms_fault *fault);
 extern const ms_field ms_device_fields[];
 extern const uint32_t ms_device_n_fields;
+
+/* precisions.c: the device's dense peak of the products that a precision is
+ * about: those of linear layers. */
+double ms_precisions_peak_flops(const ms_training *training,
+                                const ms_device *device);
+/* The table of precisions as help shows it; what is to say of each. */
+void ms_precisions_describe(ms_text *text);
+const char *ms_precisions_help(uint32_t precision);
 
 /* ---- lowering ------------------------------------------------------------ */
 
@@ -425,6 +459,7 @@ typedef struct ms_layer_facts {
     uint64_t parameters; /* tied ones counted at their first layer */
     uint64_t active;     /* of them, what a token meets: not all experts */
     double forward_flops, backward_flops;
+    double forward_macs, backward_macs; /* of products and convolutions */
     uint64_t saved_bytes, output_bytes;
 } ms_layer_facts;
 ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,

@@ -25,10 +25,11 @@ ms_loss_kernel ms_headloss_kernel(const ms_trace *trace, const ms_layer *layer)
 {
     ms_loss_kernel kernel = chosen(trace, layer);
 
-    if (kernel != MS_LOSS_AUTO)
+    if (kernel == MS_LOSS_AUTO)
+        kernel = (ms_loss_kernel)trace->kernels.loss;
+    if (!ms_headloss_takes_head(kernel) || layer == trace->head.loss)
         return kernel;
-    return trace->training->kernels == MS_KORTHIKANTI ? MS_LOSS_MEGATRON
-                                                      : MS_LOSS_EAGER;
+    return kernel == MS_LOSS_LIGER_LINEAR ? MS_LOSS_LIGER : MS_LOSS_EAGER;
 }
 
 /* ---- which head ---------------------------------------------------------- */
@@ -76,7 +77,7 @@ ms_err ms_headloss_open(ms_trace *trace)
     const ms_model *model = trace->model;
     const ms_layer *loss = find_loss(model);
 
-    trace->head = (ms_fused_head){.layer = MS_NONE};
+    trace->head = (ms_fused_head){.layer = MS_NONE, .loss = loss};
     if (loss == NULL && trace->training->loss_kernel != MS_LOSS_AUTO)
         return ms_fail(trace->fault, MS_EUSAGE, "training.loss_kernel",
                        "leave it out for this model",
@@ -88,14 +89,17 @@ ms_err ms_headloss_open(ms_trace *trace)
         return MS_OK;
     const char *why = refusal(model, loss);
     trace->head.kernel = (uint8_t)ms_headloss_kernel(trace, loss);
-    if (why != NULL)
+    if (why == NULL)
+        trace->head.layer = model->edges[loss->in_at];
+    else if (chosen(trace, loss) == MS_LOSS_AUTO)
+        trace->head.loss = NULL;
+    else
         return ms_trace_fail(
             trace, loss,
             "it takes a linear layer without bias with it: choose eager or "
             "liger",
             "\"%s\" cannot be %s: it reads %s", loss->name,
             words[trace->head.kernel], why);
-    trace->head.layer = model->edges[loss->in_at];
     return MS_OK;
 }
 

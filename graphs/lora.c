@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/lora.h"
+#include "graphs/fp8.h"
 #include "graphs/layers.h"
 #include "graphs/lower.h"
 #include "graphs/ops/ops.h"
@@ -227,6 +228,8 @@ uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
 {
     const ms_training *training = trace->training;
 
+    if (training->lora_rank == 0 && !trace->err && ms_fp8_takes(trace, layer))
+        return ms_fp8_linear(trace, layer, x, weight, bias);
     if (training->lora_rank == 0 || trace->err)
         return ms_matmul_linear(trace, x, weight, bias);
     bool packs = training->lora_base != BASE_WEIGHTS &&

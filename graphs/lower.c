@@ -4,39 +4,16 @@
 #include "graphs/lower.h"
 #include "graphs/autocast.h"
 #include "graphs/finish.h"
+#include "graphs/fp8.h"
 #include "graphs/layers.h"
 #include "graphs/lora.h"
 #include "graphs/ops/ops.h"
+#include "graphs/precisions.h"
 
 #include <assert.h>
 #include <string.h>
 
 /* ---- settings ------------------------------------------------------------ */
-
-static uint8_t weight_dtype(int64_t precision)
-{
-    switch ((ms_precision)precision) {
-    case MS_FP16_MIXED:
-    case MS_FP16:
-        return MS_FLOAT16;
-    case MS_BF16_MIXED:
-    case MS_BF16:
-        return MS_BFLOAT16;
-    case MS_FP32:
-    case MS_TF32:
-    case MS_AUTOCAST_FP16:
-    case MS_AUTOCAST_BF16:
-        break;
-    }
-    return MS_FLOAT32;
-}
-
-static uint8_t autocast_dtype(int64_t precision)
-{
-    if (precision == MS_AUTOCAST_FP16)
-        return MS_FLOAT16;
-    return precision == MS_AUTOCAST_BF16 ? MS_BFLOAT16 : MS_FLOAT32;
-}
 
 /* A first guess of what a layer takes, rarely exceeded by whole models. */
 #define STORAGES_PER_LAYER 16u
@@ -49,13 +26,15 @@ static ms_err open_trace(ms_trace *trace)
 
     trace->cpu = training->device == 1;
     trace->framework = (uint8_t)training->framework;
+    trace->kernels = ms_kernels_of(training);
     trace->train = training->mode == 0;
-    trace->weight_dtype = weight_dtype(training->precision);
-    trace->autocast = autocast_dtype(training->precision);
+    trace->weight_dtype = ms_precisions_of(training)->other.weight;
+    trace->autocast = ms_precisions_of(training)->autocast;
     MS_TRY(ms_lora_open(trace));
     trace->grad_dtype = trace->trained_dtype;
     if (trace->shape->fp32_gradients ||
-        (training->gradients == 1 && !ms_flatstep_has_sum(trace)))
+        (training->gradients == MS_GRADIENTS_FP32 &&
+         !ms_flatstep_has_sum(trace)))
         trace->grad_dtype = MS_FLOAT32;
     trace->micro_batches = trace->shape->micro_batches;
     trace->batch = (uint64_t)training->batch / trace->micro_batches;
@@ -143,8 +122,10 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     ms_forward forward = {.loss_unit = MS_NONE, .loss = MS_NONE};
 
     MS_TRY(open_trace(trace));
+    MS_TRY(ms_precisions_refuse(trace));
+    MS_TRY(ms_fp8_check(trace));
     MS_TRY(ms_flatstep_check(trace));
-    MS_TRY(ms_optimizer_check(trace));
+    MS_TRY(ms_optimcheck_settings(trace));
     if (trace->model->ops)
         MS_TRY(ms_oprun_forward(trace, &forward));
     else
@@ -193,11 +174,15 @@ static void count_ops(const ms_graph *graph, ms_layer_facts *by_layer)
         ms_layer_facts *facts = &by_layer[graph->op_layer[op]];
         if (graph->op_pass[op] == MS_STEP) /* in backward */
             continue;
+        bool matrix = (graph->op_flags[op] & MS_OP_MATRIX) != 0;
+        double macs = matrix ? graph->op_flops[op] / 2 : 0;
         if (graph->op_pass[op] > MS_LOSS) {
             facts->backward_flops += graph->op_flops[op];
+            facts->backward_macs += macs;
             continue;
         }
         facts->forward_flops += graph->op_flops[op];
+        facts->forward_macs += macs;
         for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
             uint32_t s = graph->out[i];
             if (graph->storage_saved_end[s] != MS_NONE)
@@ -286,6 +271,8 @@ ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
         return ms_fail_nomem(fault);
     MS_TRY(find_layers(graph, arena, &layer, fault));
     count_ops(graph, by_layer);
+    for (uint32_t l = 0; l < graph->n_layers && graph->layer_bytes; l++)
+        by_layer[l].output_bytes = graph->layer_bytes[l];
     count_parameters(graph, layer, by_layer);
     name_rows(model, graph, by_layer, rows);
     *facts = rows;

@@ -3,9 +3,12 @@
  * specs/autograd-cuda.md rule 17, specs/policies.md 7.3), as the table of
  * optimizers has them.  With 16-bit weights and a master copy, loop and foreach
  * first cast all gradients to fp32 (+4 bytes per parameter); fused reads them
- * as they are. */
+ * as they are, but for main gradients: Megatron's fp16 optimizer casts them
+ * for any update, to gradients of the master copies that end with zero_grad
+ * (megatron/core/optimizer/optimizer.py, _copy_model_grads_to_main_grads). */
 #include "graphs/ops/ops.h"
 #include "graphs/optimizers.h"
+#include "graphs/quantize.h"
 
 #include <assert.h>
 #include <string.h>
@@ -121,6 +124,11 @@ static void run_op(step *s, const ms_step_op *op, uint32_t p)
         write_state(s, p, operand(s, p, op->writes));
 }
 
+static bool has_main_grads(const ms_trace *trace)
+{
+    return trace->training->gradients == MS_GRADIENTS_MAIN;
+}
+
 static void cast_grad(step *s, const ms_step_op *op, uint32_t p)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
@@ -128,6 +136,8 @@ static void cast_grad(step *s, const ms_step_op *op, uint32_t p)
     (void)op;
     read_state(s, p, parameter->grad_storage);
     s->grads[p] = temporary(s, "fp32_grad", 4 * parameter->part, p);
+    if (has_main_grads(s->trace) && !s->trace->err)
+        s->trace->graph.storage_category[s->grads[p]] = MS_GRADIENTS;
 }
 
 static void fused_update(step *s, const ms_step_op *op, uint32_t p)
@@ -135,7 +145,7 @@ static void fused_update(step *s, const ms_step_op *op, uint32_t p)
     const ms_parameter *parameter = &s->trace->parameters[p];
 
     (void)op;
-    read_state(s, p, parameter->grad_storage);
+    read_state(s, p, s->grads[p]);
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
         write_state(s, p, parameter->state[i]);
     write_state(s, p, parameter->master);
@@ -146,6 +156,8 @@ static void fused_update(step *s, const ms_step_op *op, uint32_t p)
 static void copy_master(step *s, const ms_step_op *op, uint32_t p)
 {
     (void)op;
+    if (s->trace->parameters[p].master == MS_NONE)
+        return;
     read_state(s, p, s->trace->parameters[p].master);
     write_state(s, p, s->trace->parameters[p].storage);
 }
@@ -221,7 +233,8 @@ static void each(step *s, const ms_step_op *op, kernel run)
         return;
     }
     for (uint32_t p = s->first; p < s->end && !s->trace->err; p++)
-        if (s->grads[p] != MS_NONE)
+        if (s->grads[p] != MS_NONE &&
+            (run != copy_master || s->trace->parameters[p].master != MS_NONE))
             over_one(s, op, p, run);
 }
 
@@ -359,7 +372,9 @@ static bool find_grads(step *s)
                                         g->storage_maker[grad] != MS_NONE);
         made = made && !parameter->far;
         s->grads[p] = made ? grad : MS_NONE;
-        s->weights[p] = s->mixed ? parameter->master : parameter->storage;
+        s->weights[p] = s->mixed && parameter->master != MS_NONE
+                            ? parameter->master
+                            : parameter->storage;
         some |= made;
     }
     return some;
@@ -426,19 +441,17 @@ static void device_step(step *s)
     ms_trace *trace = s->trace;
     bool at_home = trace->shape->offload.parameters == MS_DEVICE_POOL;
 
-    if (s->fused) {
-        over_all(s, &fused, NULL, fused_update);
-        if (!at_home)
-            ms_hoststep_send(trace, s->grads);
-        return;
-    }
-    bool casts = s->mixed && trace->grad_dtype != MS_FLOAT32;
+    bool casts = s->mixed && trace->grad_dtype != MS_FLOAT32 &&
+                 (!s->fused || has_main_grads(trace));
     if (casts)
         each(s, s->foreach ? &cast_all : &cast, cast_grad);
-    run_updates(s);
+    if (s->fused)
+        over_all(s, &fused, NULL, fused_update);
+    else
+        run_updates(s);
     if (!at_home)
         ms_hoststep_send(trace, s->grads);
-    else if (s->mixed)
+    else if (s->mixed && !s->fused)
         each(s, s->foreach ? &copy_all : &copy, copy_master);
     if (casts)
         drop_casts(s);
@@ -508,12 +521,15 @@ void ms_optimizer_step(ms_trace *trace)
 {
     step s = {.trace = trace, .row = ms_updates_of(trace->training)};
 
-    if (trace->err || s.row == NULL || trace->n_parameters == 0 ||
-        trace->training->optimizer_in_backward == 1)
+    if (trace->err || s.row == NULL || trace->n_parameters == 0)
         return;
     trace->pass = MS_STEP;
-    trace->unit = trace->node_now = MS_NONE;
+    trace->unit = trace->node_now = trace->layer = MS_NONE;
     trace->op_flags = 0;
+    if (trace->training->optimizer_in_backward == 1) {
+        ms_quantize_refresh(trace);
+        return;
+    }
     if (open_step(&s) && check_weights(&s)) {
         if (trace->cpu && trace->framework == MS_TORCH_1_13)
             announce(trace);
@@ -523,77 +539,6 @@ void ms_optimizer_step(ms_trace *trace)
             clip_and_step(&s);
     }
     ms_hoststep_run(trace);
-}
-
-/* ---- settings ------------------------------------------------------------ */
-
-static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)
-{
-    const char *name = ms_updates_of(trace->training)->name;
-
-    return ms_fail(trace->fault, MS_EUSAGE, "training.optimizer", hint,
-                   "training.optimizer=%s %s", name, what);
-}
-
-static ms_err refuse_key(const ms_trace *trace, const char *key,
-                         const char *what, const char *hint)
-{
-    return ms_fail(trace->fault, MS_EUSAGE, key, hint, "%s is not known %s",
-                   key, what);
-}
-
-/* Settings of the step beside a policy that has a step of its own. */
-static ms_err check_settings(const ms_trace *trace)
-{
-    static const char in_backward[] = "training.optimizer_in_backward";
-    const ms_training *training = trace->training;
-    const ms_shape *shape = trace->shape;
-    bool far = shape->offload.optimizer != MS_DEVICE_POOL ||
-               shape->offload.gradients != MS_DEVICE_POOL ||
-               shape->offload.parameters != MS_DEVICE_POOL;
-
-    if (training->clip_norm > 0 && far)
-        return refuse_key(trace, "training.clip_norm", "beside offload",
-                          "leave one out");
-    if (training->optimizer_in_backward == 0)
-        return MS_OK;
-    if (far)
-        return refuse_key(trace, in_backward, "beside offload",
-                          "leave one out");
-    if (shape->micro_batches > 1)
-        return refuse_key(trace, in_backward, "beside micro-batches",
-                          "gradients that end cannot be summed up: leave "
-                          "microbatch out");
-    if (shape->data_ranks > 1 || shape->copies_parts || shape->flat_step.used)
-        return refuse_key(trace, in_backward, "beside data parallelism",
-                          "leave ddp, zero or fsdp out");
-    return MS_OK;
-}
-
-ms_err ms_optimizer_check(const ms_trace *trace)
-{
-    const ms_optimizer_row *row = ms_updates_of(trace->training);
-    const ms_shape *shape = trace->shape;
-    bool shared =
-        shape->shared >= MS_SHARED_OPTIMIZER && ms_parts_ranks(shape) > 1;
-
-    if (row == NULL || !trace->train)
-        return MS_OK;
-    MS_TRY(check_settings(trace));
-    if (shared && !ms_updates_is_elementwise(row))
-        return refuse(trace,
-                      "needs whole tensors, but the ranks share them out",
-                      "take another optimizer, such as adamw or adamw-8bit, "
-                      "or share nothing of it");
-    bool known = row->update->fused && row->others == NULL;
-    if (shape->flat_step.used && !known)
-        return refuse(trace, "is none of DeepSpeed's fused updates",
-                      "take adam, adamw, lion, lamb or sgd, or leave "
-                      "impl=deepspeed out");
-    if (shape->offload.optimizer != MS_DEVICE_POOL &&
-        (row->others != NULL || !ms_updates_is_elementwise(row)))
-        return refuse(trace, "has no update on the host",
-                      "take adamw, adagrad, lion or sgd beside "
-                      "offload:optimizer");
-    return MS_OK;
+    trace->layer = MS_NONE;
+    ms_quantize_refresh(trace);
 }

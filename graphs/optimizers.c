@@ -399,3 +399,56 @@ const ms_optimizer_row ms_optimizers[] = {
      .no_master = true},
 };
 const uint32_t ms_optimizers_n = sizeof ms_optimizers / sizeof *ms_optimizers;
+
+/* ---- of precisions ------------------------------------------------------- */
+
+/* NVIDIA/TransformerEngine, pytorch/optimizers/fused_adam.py, FusedAdam with
+ * store_param_remainders. */
+static const ms_update te_adam = {
+    .states = "exp_avg exp_avg_sq", .fused = true, .elementwise = true};
+const ms_optimizer_row ms_optimizers_te[2] = {
+    {.name = "adam", .update = &te_adam, .impl = MS_IMPL_FUSED},
+    {.name = "adamw",
+     .update = &te_adam,
+     .impl = MS_IMPL_FUSED,
+     .decays = true}};
+
+/* Azure/MS-AMP, msamp/optim/adamw.py, LBAdamW.adamw_fn: param and grad are C
+ * and D, bound together; those that are fp32 are no copies. */
+#define FLOATS                                                                 \
+    "_to_copy W =A:param.whole.fp32; _to_copy G =B:grad.whole.fp32 C=A; "      \
+    "decay mul_ >C; "
+#define BACK "_to_copy C =A:cast.whole.fp16; copy_ A >W -A"
+#define SQUARED                                                                \
+    " =A:square.whole.fp32; lerp_ A >S1 -A; sqrt S1 =A:sqrt.whole.fp32; "      \
+    "div# A =E:denom.whole.fp32 -A; add_# >E; div S0 E =A:ratio.whole.fp32; "
+static const ms_update o1_linear = {
+    .states = "exp_avg.whole.fp32 exp_avg_sq.whole.fp32",
+    .loop = FLOATS "lerp_ B >S0 D=B; square D" SQUARED "add_ A >C -A; " BACK,
+    .elementwise = true};
+static const ms_update o1_other = {
+    .states = "exp_avg.whole.fp32 exp_avg_sq.whole.fp32",
+    .loop = "decay mul_ >W; lerp_ G >S0; square G" SQUARED "add_ A >W -A",
+    .elementwise = true};
+static const ms_update o2_linear = {
+    .states = "exp_avg.whole.byte exp_avg_sq.whole.fp16",
+    .loop = FLOATS "adamw_fp8_stage1 B S0 S1 >C D=B; " BACK
+                   "; _to_copy G =B:grad.whole.fp32; adamw_fp8_stage2 B >S0 "
+                   "D=B; adamw_fp8_stage2 D >S1",
+    .elementwise = true};
+static const ms_update o2_other = {
+    .states = "exp_avg.whole.byte exp_avg_sq.whole.fp16",
+    .loop = "decay mul_ >W; adamw_fp8_stage1 G S0 S1 >W; "
+            "adamw_fp8_stage2 G >S0; adamw_fp8_stage2 G >S1",
+    .elementwise = true};
+#define MSAMP(word, linear, other, decay)                                      \
+    {                                                                          \
+        .name = (word), .update = &(linear), .others = &(other),               \
+        .chosen = MS_CHOSEN_LINEAR, .impl = MS_IMPL_LOOP, .decays = (decay)    \
+    }
+const ms_optimizer_row ms_optimizers_msamp_o1[2] = {
+    MSAMP("adam", o1_linear, o1_other, false),
+    MSAMP("adamw", o1_linear, o1_other, true)};
+const ms_optimizer_row ms_optimizers_msamp_o2[2] = {
+    MSAMP("adam", o2_linear, o2_other, false),
+    MSAMP("adamw", o2_linear, o2_other, true)};

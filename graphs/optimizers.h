@@ -125,7 +125,8 @@ typedef enum ms_chosen {
     MS_CHOSEN_ALL,
     MS_CHOSEN_MATRICES, /* two dimensions or more */
     MS_CHOSEN_HIDDEN,   /* these, but no embedding and not the head */
-    MS_CHOSEN_LARGE     /* MS_OPTIMIZERS_LARGE elements or more */
+    MS_CHOSEN_LARGE,    /* MS_OPTIMIZERS_LARGE elements or more */
+    MS_CHOSEN_LINEAR    /* weights with the format of linear layers */
 } ms_chosen;
 #define MS_OPTIMIZERS_LARGE 4096u /* bitsandbytes, min_8bit_size */
 
@@ -148,6 +149,9 @@ typedef struct ms_optimizer_row {
 /* In the order of ms_optimizer, without MS_NO_OPTIMIZER. */
 extern const ms_optimizer_row ms_optimizers[];
 extern const uint32_t ms_optimizers_n;
+/* Adam and AdamW of precisions that come with their own. */
+extern const ms_optimizer_row ms_optimizers_te[2], ms_optimizers_msamp_o1[2],
+    ms_optimizers_msamp_o2[2];
 
 /* An update read for one implementation. */
 typedef struct ms_read_update {

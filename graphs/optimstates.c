@@ -2,16 +2,17 @@
 /* Gradients and optimizer state: what there is, and where (specs/policies.md
  * 7.2).  With 16-bit weights the state holds an fp32 master copy. */
 #include "graphs/ops/ops.h"
-#include "graphs/optimizers.h"
+#include "graphs/precisions.h"
 
 #include <assert.h>
 
 bool ms_optimstates_is_mixed(const ms_trace *trace)
 {
-    int64_t precision = trace->training->precision;
+    const ms_precision_row *row = ms_precisions_of(trace->training);
+    bool some =
+        row->other.master != MS_NO_DTYPE || row->linear.master != MS_NO_DTYPE;
 
-    return (precision == MS_FP16_MIXED || precision == MS_BF16_MIXED) &&
-           trace->trained_dtype != MS_FLOAT32;
+    return some && trace->trained_dtype == trace->weight_dtype;
 }
 
 /* A storage for so many elements that outlives the step. */
@@ -34,7 +35,20 @@ static bool needs_master(const ms_trace *trace, const ms_parameter *parameter)
 
     if (parameter->far)
         return !has_one || trace->shape->offload.parameters == MS_DEVICE_POOL;
-    return ms_optimstates_is_mixed(trace) && !has_one;
+    return ms_precisions_master(trace, parameter) != MS_NO_DTYPE && !has_one;
+}
+
+/* Made at construction, not by the first step; the host's is fp32. */
+static void make_master(ms_trace *trace, ms_parameter *parameter)
+{
+    uint8_t dtype = ms_precisions_master(trace, parameter);
+
+    if (!needs_master(trace, parameter))
+        return;
+    if (parameter->far)
+        dtype = MS_FLOAT32;
+    parameter->master = state(trace, dtype == MS_INT16 ? "remainder" : "master",
+                              dtype, MS_OPTIMIZER_STATE, parameter->part, true);
 }
 
 /* What the update keeps, and a counter of steps. */
@@ -46,10 +60,7 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     uint8_t like = precise ? MS_FLOAT32 : trace->trained_dtype;
     const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
 
-    if (needs_master(trace, parameter)) /* made at construction, not by the
-                                           first step */
-        parameter->master = state(trace, "master", MS_FLOAT32,
-                                  MS_OPTIMIZER_STATE, parameter->part, true);
+    make_master(trace, parameter);
     parameter->update =
         &trace->updates[!ms_updates_is_chosen(trace, row, parameter)];
     for (uint32_t i = 0; i < parameter->update->n_states; i++) {
@@ -106,7 +117,8 @@ static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
     if (bytes == 0)
         bytes = ms_trace_dtype_bytes[ms_parts_are_masters(trace)
                                          ? MS_FLOAT32
-                                         : trace->grad_dtype];
+                                         : ms_precisions_gradient(trace,
+                                                                  parameter)];
     if (parameter->far || offload->gradients != MS_DEVICE_POOL)
         ms_parts_home(trace, parameter->grad_storage, offload->gradients,
                       parameter->part * bytes);
@@ -171,8 +183,8 @@ void ms_optimstates_make(ms_trace *trace)
             continue;
         trace->layer = parameter->layer;
         parameter->grad_storage =
-            state(trace, "grad", trace->grad_dtype, MS_GRADIENTS,
-                  parameter->elements, kept);
+            state(trace, "grad", ms_precisions_gradient(trace, parameter),
+                  MS_GRADIENTS, parameter->elements, kept);
         if (trace->err)
             return;
         trace->graph.storage_grad[parameter->storage] = parameter->grad_storage;

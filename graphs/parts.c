@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What of the model's states a rank holds, and where. */
-#include "graphs/trace.h"
+#include "graphs/precisions.h"
 
 uint32_t ms_parts_ranks(const ms_shape *shape)
 {
@@ -9,10 +9,8 @@ uint32_t ms_parts_ranks(const ms_shape *shape)
 
 bool ms_parts_are_masters(const ms_trace *trace)
 {
-    int64_t precision = trace->training->precision;
-
     return trace->shape->part_is_master &&
-           (precision == MS_FP16_MIXED || precision == MS_BF16_MIXED ||
+           (ms_precisions_is_mixed(trace->training) ||
             trace->weight_dtype == MS_FLOAT32);
 }
 
@@ -163,12 +161,13 @@ static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
     return MS_OK;
 }
 
-/* Adapters and what they stand beside need not have one format. */
+/* Adapters and what they stand beside need not have one format, nor linear
+ * layers and others. */
 static ms_err element_column(ms_trace *trace, const uint32_t *new_id)
 {
     ms_graph *g = &trace->graph;
 
-    if (trace->n_adapters == 0)
+    if (trace->n_adapters == 0 && trace->n_formatted == 0)
         return MS_OK;
     g->weight_elements =
         ms_arena_take(trace->arena, g->n_persistent, sizeof(uint64_t));
@@ -203,7 +202,8 @@ static uint64_t grad_part_bytes(const ms_trace *trace,
                                 const ms_parameter *parameter)
 {
     return parameter->part *
-           ms_trace_dtype_bytes[part_dtype(trace, trace->grad_dtype)];
+           ms_trace_dtype_bytes[part_dtype(
+               trace, ms_precisions_gradient(trace, parameter))];
 }
 
 /* Small parameters stay whole, in their order as long as there is room

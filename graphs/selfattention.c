@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The attention layer, in the three kernel sets. */
+/* The attention layer, in all kernel sets. */
 #include "graphs/layers.h"
 #include "graphs/lora.h"
+#include "graphs/sdpa.h"
 
 #include <string.h>
 
@@ -321,22 +322,38 @@ uint32_t ms_selfattention_eager(ms_trace *trace, uint32_t q, uint32_t k,
     return eager_core(trace, &plain, qkv);
 }
 
+/* scaled_dot_product_attention caps no scores, and the models with slopes or
+ * sinks do not call it. */
+static ms_attention_kind kind_of(const ms_trace *trace, const ms_layer *layer)
+{
+    const ms_value *field = layer->field;
+    bool special = field[ATTENTION_SOFTCAP].b || field[ATTENTION_ALIBI].b ||
+                   field[ATTENTION_SINKS].b;
+
+    if (trace->kernels.attention == MS_ATTENTION_SDPA && special)
+        return MS_ATTENTION_EAGER;
+    return trace->kernels.attention;
+}
+
 static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
                                const sizes *n, uint32_t *qkv)
 {
-    ms_attended attended = {layer->field[ATTENTION_CAUSAL].b,
-                            layer->field[ATTENTION_WINDOW].i};
-    bool flash = trace->training->kernels == MS_FLASH;
-    bool repeats = !flash || layer->field[ATTENTION_COMPLEX].b ||
-                   layer->field[ATTENTION_REPEAT_KV].b;
+    const ms_value *field = layer->field;
+    ms_attended attended = {field[ATTENTION_CAUSAL].b,
+                            field[ATTENTION_WINDOW].i,
+                            field[ATTENTION_DROPOUT].f};
+    ms_attention_kind kind = kind_of(trace, layer);
+    bool shares =
+        ms_sdpa_choice(trace, kind, qkv, attended) == MS_ATTENTION_FLASH &&
+        (kind == MS_ATTENTION_FLASH || trace->framework >= MS_TORCH_2);
+    bool repeats =
+        !shares || field[ATTENTION_COMPLEX].b || field[ATTENTION_REPEAT_KV].b;
     for (uint32_t i = 1; i < 3 && repeats && n->kv_heads != n->heads; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
                                  repeat_heads(trace, qkv[i], n->heads));
-    if (flash)
-        return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2], attended);
-    if (trace->training->kernels == MS_EFFICIENT)
-        return ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2], attended);
-    return eager_core(trace, layer, qkv);
+    if (kind == MS_ATTENTION_EAGER)
+        return eager_core(trace, layer, qkv);
+    return ms_sdpa_run(trace, kind, qkv, attended);
 }
 
 /* ---- queries, keys, values ----------------------------------------------- */
@@ -431,7 +448,7 @@ void ms_selfattention_rotate(ms_trace *trace, int64_t dim, uint32_t *x,
 {
     if (trace->err)
         return;
-    bool eager = trace->training->kernels == MS_EAGER;
+    bool eager = ms_kernels_apart(trace->kernels.rotary, false);
     int64_t sequence = at(trace, x[0])->size[2];
     uint32_t cos = ms_selfattention_table(trace, "rotary_cos", sequence, dim);
     uint32_t sin = ms_selfattention_table(trace, "rotary_sin", sequence, dim);
@@ -560,7 +577,8 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         project_fused(trace, layer, &n, in[0], qkv);
     else
         project_apart(trace, layer, &n, in[0], qkv);
-    if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b)
+    if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b &&
+        ms_kernels_apart(trace->kernels.rotary, true))
         ms_complexrotation_run(trace, n.dim, layer->field[ATTENTION_PACKED].b,
                                qkv);
     else if (layer->field[ATTENTION_ROTARY].b)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES] = {4, 2, 2, 8, 8, 1, 4};
+const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES] = {4, 2, 2, 8, 8, 1, 4, 1, 2};
 
 /* ---- failure ------------------------------------------------------------- */
 
@@ -197,6 +197,7 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
                        .host_grad = MS_NONE,
                        .layer = trace->layer,
                        .cast = MS_NONE,
+                       .copy = {MS_NONE, MS_NONE},
                        .grad = MS_NONE,
                        .elements = ms_trace_elements(tensor)};
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
@@ -210,7 +211,8 @@ uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
     uint32_t t = persistent(trace, role, dtype, n_dims, dims);
 
     if (t != MS_NONE)
-        trace->graph.storage_buffer[ms_trace_at(trace, t)->storage] = 1;
+        trace->graph.storage_buffer[ms_trace_at(trace, t)->storage] =
+            MS_MODEL_BUFFER;
     return t;
 }
 
@@ -345,6 +347,7 @@ void ms_trace_end(ms_trace *trace, double flops, bool matrix)
     uint32_t op = g->n_ops - 1;
     uint64_t bytes = g->op_read_bytes[op] + g->op_write_bytes[op];
     g->op_flops[op] = flops;
+    g->op_flags[op] |= matrix ? MS_OP_MATRIX : 0;
     g->op_ns[op] = ms_cost_ns(trace, matrix, flops, bytes);
 }
 
@@ -532,6 +535,31 @@ void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor)
         return;
     trace->counts[s].saves++;
     trace->graph.storage_category[s] = MS_ACTIVATIONS;
+}
+
+void ms_trace_hold_saved(ms_trace *trace, uint32_t node)
+{
+    if (node == MS_NONE || trace->err)
+        return;
+    trace->nodes[node].holds = true;
+    for (uint32_t i = 0; i < trace->nodes[node].n_saved; i++)
+        ms_trace_ref(trace, trace->nodes[node].saved[i]);
+}
+
+void ms_trace_give_saved(ms_trace *trace, const ms_node *node, uint32_t *out)
+{
+    for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
+        if (node->needs[i])
+            out[i] = node->saved[i];
+        else
+            ms_trace_drop(trace, node->saved[i]);
+    }
+}
+
+void ms_trace_let_saved(ms_trace *trace, const ms_node *node)
+{
+    for (uint32_t i = 0; node->holds && i < node->n_saved; i++)
+        ms_trace_drop(trace, node->saved[i]);
 }
 
 void ms_trace_release(ms_trace *trace, const ms_node *node)

@@ -28,6 +28,7 @@
 
 #include "graphs/graphs.h"
 #include "graphs/index.h"
+#include "graphs/kernels.h"
 
 #include <assert.h>
 
@@ -39,6 +40,8 @@ typedef enum ms_dtype {
     MS_INT64,
     MS_BYTE, /* bool and masks */
     MS_INT32,
+    MS_FLOAT8, /* of either kind, E4M3 or E5M2 */
+    MS_INT16,
     MS_N_DTYPES
 } ms_dtype;
 extern const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES];
@@ -78,6 +81,7 @@ typedef struct ms_node {
     const ms_rule *inner; /* CopySlices: the rule of the op in place */
     uint32_t layer, unit;
     uint32_t n_inputs, n_outputs, n_saved, saved_capacity;
+    bool holds; /* a reference on each saved tensor: ms_trace_hold_saved */
     /* Tensors: their shapes stay readable, and where the gradient of an input
      * goes (a node's output or a parameter) is what made the input. */
     uint32_t *input, *saved;
@@ -107,6 +111,9 @@ typedef struct ms_parameter {
     bool far;           /* the host updates it: see hoststep.c */
     uint32_t host_grad; /* where its gradient goes then, or MS_NONE */
     uint32_t sum;       /* fp32 sum of its gradients, or MS_NONE */
+    bool linear;        /* has the format of linear layers: precisions.h */
+    uint32_t copy[2];   /* storages of quantized copies that last, or MS_NONE:
+                           rows, columns (fp8.h) */
 } ms_parameter;
 
 /* Pinned buffers of an optimizer step on the disk: DeepSpeed doubles them to
@@ -136,8 +143,9 @@ typedef struct ms_shared_buffer {
 /* The linear layer whose product the loss takes part in (headloss.h). */
 #define MS_HEAD_CHUNKS 8
 typedef struct ms_fused_head {
-    uint32_t layer; /* MS_NONE: none */
-    uint8_t kernel; /* ms_loss_kernel */
+    uint32_t layer;       /* MS_NONE: none */
+    const ms_layer *loss; /* that takes part */
+    uint8_t kernel;       /* ms_loss_kernel */
     uint32_t weight;
     uint32_t n_chunks, chunk[MS_HEAD_CHUNKS]; /* logits in pieces */
 } ms_fused_head;
@@ -155,10 +163,14 @@ struct ms_trace {
     /* What the settings mean. */
     bool cpu, train;
     uint8_t framework; /* ms_framework */
+    ms_kernel_set kernels;
     uint8_t weight_dtype, grad_dtype;
     uint8_t trained_dtype; /* of the parameters that are not frozen */
     bool frozen;           /* those made now have no gradient */
-    uint32_t n_adapters;   /* weights of adapters so far */
+    bool in_fp8;           /* the open op is a product in fp8 */
+    bool has_fp8_workspace;
+    uint32_t n_formatted; /* weights of linear layers, where these differ */
+    uint32_t n_adapters;  /* weights of adapters so far */
     uint8_t autocast; /* dtype of its list; MS_FLOAT32: outside its region */
     uint64_t batch, sequence; /* per micro-batch */
     uint32_t micro_batches;
@@ -268,6 +280,13 @@ uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
                               const uint32_t *inputs, uint32_t n_inputs,
                               const uint32_t *outputs, uint32_t n_outputs);
 void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor);
+/* The node's backward will overwrite what it has saved and hand it on: it holds
+ * a reference on each (MS_NONE: no node), and gives them away as the gradients
+ * of its inputs, in the order saved. */
+void ms_trace_hold_saved(ms_trace *trace, uint32_t node);
+void ms_trace_give_saved(ms_trace *trace, const ms_node *node, uint32_t *out);
+/* The references of a node that will not run go. */
+void ms_trace_let_saved(ms_trace *trace, const ms_node *node);
 bool ms_trace_needs(const ms_trace *trace, uint32_t tensor);
 /* The node has run: what it saved is released, in the order saved. */
 void ms_trace_release(ms_trace *trace, const ms_node *node);
@@ -332,10 +351,13 @@ bool ms_optimstates_is_mixed(const ms_trace *trace);
 /* The ops of training.clip_norm, if it is set. */
 void ms_clip_run(ms_trace *trace);
 
-/* ---- optimizer.c --------------------------------------------------------- */
+/* ---- optimcheck.c -------------------------------------------------------- */
 
 /* MS_EUSAGE where the optimizer is not known in this setting. */
-ms_err ms_optimizer_check(const ms_trace *trace);
+ms_err ms_optimcheck_settings(const ms_trace *trace);
+
+/* ---- optimizer.c --------------------------------------------------------- */
+
 /* The ops of the step (after backward). */
 void ms_optimizer_step(ms_trace *trace);
 /* The same for the parameter whose .grad has just been made, which then ends

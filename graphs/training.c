@@ -2,7 +2,7 @@
 #include "graphs/fields.h"
 #include "graphs/graphs.h"
 #include "graphs/headloss.h"
-#include "graphs/optimizers.h"
+#include "graphs/precisions.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -29,9 +29,11 @@ const ms_field ms_training_fields[] = {
      .type = MS_WORD,
      .fallback.i = MS_BF16_MIXED,
      .words = "fp32|tf32|fp16-mixed|bf16-mixed|bf16|autocast-fp16|"
-              "autocast-bf16|fp16",
+              "autocast-bf16|fp16|bf16-remainders|fp8|fp8-primary|msamp-o1|"
+              "msamp-o2|msamp-o3",
      .help = "number formats of weights, gradients and optimizer state; "
-             "autocast: fp32, with casts as torch.autocast makes them"},
+             "autocast: fp32, with casts as torch.autocast makes them; "
+             "memsim help precisions tells the bytes of each"},
     {.name = "optimizer",
      .type = MS_WORD,
      .fallback.i = MS_ADAMW,
@@ -49,9 +51,12 @@ const ms_field ms_training_fields[] = {
     {.name = "kernels",
      .type = MS_WORD,
      .fallback.i = MS_FLASH,
-     .words = "eager|flash|korthikanti|efficient",
-     .help = "what layers run and save; korthikanti: that paper's accounting; "
-             "efficient: xFormers' attention, else as flash"},
+     .words = "eager|flash|korthikanti|efficient|sdpa|fused",
+     .help = "what layers run and save: op by op, or one kernel each for "
+             "attention, norms, gates and rotation; korthikanti: that paper's "
+             "accounting; efficient: xFormers' attention, else as flash; "
+             "sdpa: the attention that PyTorch chooses, else as eager; "
+             "fused: as flash, with Liger's norms, gates, rotation and loss"},
     {.name = "framework",
      .type = MS_WORD,
      .fallback.i = MS_TORCH_2,
@@ -63,8 +68,10 @@ const ms_field ms_training_fields[] = {
      .help = "where the kernels run, where they differ"},
     {.name = "gradients",
      .type = MS_WORD,
-     .words = "auto|fp32",
-     .help = "format of the gradients; auto: as the weights"},
+     .words = "auto|fp32|main",
+     .help = "format of the gradients; auto: as the weights; main: so, and the "
+             "step casts them to fp32 gradients of the master copies "
+             "(Megatron's fp16)"},
     {.name = "hold_output",
      .type = MS_WORD,
      .words = "backward|step|none",
@@ -115,12 +122,42 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "yes: a step on which the optimizer finds its projections "
              "(galore), inverse roots (shampoo) or bases (soap) anew"},
+    {.name = "attention_kernel",
+     .type = MS_WORD,
+     .words = MS_KERNELS_ATTENTION,
+     .is_extra = true,
+     .help = "sdpa: flash, efficient or op by op, as PyTorch chooses; auto: "
+             "as training.kernels"},
+    {.name = "norm_kernel",
+     .type = MS_WORD,
+     .words = MS_KERNELS_NORM,
+     .is_extra = true,
+     .help = "torch: one kernel; liger: one that overwrites gradients; auto: "
+             "as training.kernels, where the layer's code has one"},
+    {.name = "activation_kernel",
+     .type = MS_WORD,
+     .words = MS_KERNELS_PLAIN,
+     .is_extra = true,
+     .help = "of gates and GPT-2's GELU: ops, or one kernel that saves its "
+             "inputs; auto: as training.kernels"},
+    {.name = "rotary_kernel",
+     .type = MS_WORD,
+     .words = MS_KERNELS_PLAIN,
+     .is_extra = true,
+     .help = "of rotary positions: ops, or one kernel in place; auto: as "
+             "training.kernels, where the layer's code has one"},
     {.name = "loss_kernel",
      .type = MS_WORD,
      .words = MS_HEADLOSS_WORDS,
      .is_extra = true,
      .help = "kernel of cross entropy, where the layer names none; auto: as "
              "training.kernels"},
+    {.name = "retain_graph",
+     .type = MS_WORD,
+     .words = "no|yes",
+     .is_extra = true,
+     .help = "yes: backward(retain_graph=True), what was saved for backward "
+             "lives to its end"},
     {.name = "rank",
      .group = "lora",
      .type = MS_INT,
@@ -166,6 +203,22 @@ const ms_field ms_training_fields[] = {
      .help = "an op of an op graph that has no rule; conservative: all its "
              "inputs and outputs are saved for backward, and each input gets "
              "a gradient of its own"},
+    {.name = "recipe",
+     .group = "fp8",
+     .type = MS_WORD,
+     .words = "auto|delayed|current|block|mxfp8",
+     .is_extra = true,
+     .help = "what has a scale of its own in fp8: a tensor (from the steps "
+             "before, or its own), 128 elements, 32; auto: mxfp8 on Blackwell, "
+             "else delayed"},
+    {.name = "weights",
+     .group = "fp8",
+     .type = MS_WORD,
+     .words = "auto|forward|kept|layer",
+     .is_extra = true,
+     .help = "how long fp8 copies of weights last: from forward to backward, "
+             "always, one product; auto: layer where ranks share the weights, "
+             "kept beside fp8-primary, else forward"},
 };
 const uint32_t ms_training_n_fields =
     sizeof ms_training_fields / sizeof *ms_training_fields;
@@ -257,8 +310,7 @@ static bool is_set(const ms_training *training, const char *name)
 
 static bool is_autocast(const ms_training *training)
 {
-    return training->precision == MS_AUTOCAST_FP16 ||
-           training->precision == MS_AUTOCAST_BF16;
+    return ms_precisions_of(training)->autocast != MS_FLOAT32;
 }
 
 /* The CPU's autocast has other lists. */
@@ -278,7 +330,8 @@ static ms_err resolve_op_graph(ms_training *training, const ms_model *model,
     if (!is_set(training, "precision"))
         training->precision = MS_FP32;
     bool exported = training->precision == MS_FP32 ||
-                    training->precision == MS_TF32 || is_autocast(training);
+                    training->precision == MS_TF32 ||
+                    (is_autocast(training) && !ms_precisions_of(training)->fp8);
     if (!exported)
         return ms_fail(fault, MS_EUSAGE, "training.precision",
                        "export the model in the precision it trains in, or "
@@ -379,12 +432,29 @@ static ms_err check_lora(const ms_training *training, const ms_model *model,
     return MS_OK;
 }
 
+/* The group is about products in fp8. */
+static ms_err check_fp8(const ms_training *training, ms_fault *fault)
+{
+    uint32_t first = offsetof(ms_training, fp8_recipe) / sizeof(int64_t);
+    char key[32];
+
+    for (uint32_t row = first; row < ms_training_n_fields; row++) {
+        if ((training->was_set >> row & 1) == 0 ||
+            ms_precisions_of(training)->fp8)
+            continue;
+        snprintf(key, sizeof key, "fp8.%s", ms_training_fields[row].name);
+        return ms_fail(fault, MS_EUSAGE, key, "--precision fp8",
+                       "%s changes nothing with %s", key,
+                       ms_precisions_of(training)->name);
+    }
+    return MS_OK;
+}
+
 /* Settings that only some optimizers read, and weights that some know. */
 static ms_err check_optimizer(const ms_training *training, ms_fault *fault)
 {
     const ms_optimizer_row *row = ms_updates_of(training);
-    bool mixed = training->precision == MS_FP16_MIXED ||
-                 training->precision == MS_BF16_MIXED;
+    bool mixed = ms_precisions_of(training)->other.master != MS_NO_DTYPE;
     bool has_rank = row != NULL && row->has_rank;
     bool has_block = row != NULL && row->block > 0;
 
@@ -442,6 +512,8 @@ ms_err ms_training_resolve(ms_training *training, const ms_model *model,
     drop_optimizer(training);
     MS_TRY(check_step(training, fault));
     MS_TRY(check_autocast(training, fault));
+    MS_TRY(check_fp8(training, fault));
+    MS_TRY(ms_precisions_check(training, fault));
     if (model->ops != NULL)
         MS_TRY(resolve_op_graph(training, model, fault));
     else if (is_set(training, "unknown_op"))

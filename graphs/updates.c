@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What optimizers.h writes as words, read; and sizes of states. */
 #include "graphs/lower.h"
-#include "graphs/optimizers.h"
+#include "graphs/precisions.h"
 
 #include <string.h>
 
@@ -57,6 +57,8 @@ static bool dtype_of(word w, uint8_t *dtype)
         *dtype = MS_FLOAT32;
     else if (is(w, "bf16"))
         *dtype = MS_BFLOAT16;
+    else if (is(w, "fp16"))
+        *dtype = MS_FLOAT16;
     else if (is(w, "byte"))
         *dtype = MS_BYTE;
     else
@@ -483,6 +485,8 @@ bool ms_updates_is_chosen(const ms_trace *trace, const ms_optimizer_row *row,
                !is_head(trace, parameter);
     case MS_CHOSEN_LARGE:
         return parameter->part >= MS_OPTIMIZERS_LARGE;
+    case MS_CHOSEN_LINEAR:
+        return parameter->linear;
     case MS_CHOSEN_ALL:
         break;
     }
@@ -500,9 +504,15 @@ static bool update_has(const ms_update *update, int64_t impl)
 
 const ms_optimizer_row *ms_updates_of(const ms_training *training)
 {
-    return training->optimizer == MS_NO_OPTIMIZER
-               ? NULL
-               : &ms_optimizers[training->optimizer];
+    const ms_optimizer_row *own = ms_precisions_of(training)->optimizers;
+
+    if (training->optimizer == MS_NO_OPTIMIZER)
+        return NULL;
+    if (own && training->optimizer == MS_ADAM)
+        return &own[0];
+    if (own && training->optimizer == MS_ADAMW)
+        return &own[1];
+    return &ms_optimizers[training->optimizer];
 }
 
 int64_t ms_updates_impl(const ms_optimizer_row *row,

@@ -98,7 +98,7 @@ static bool is_part(const ms_plan *plan, const ms_row *row)
     switch (row->category) {
     case MS_PARAMETERS: /* model buffers */
         return row->storage != MS_NONE &&
-               plan->graph->storage_buffer[row->storage];
+               plan->graph->storage_buffer[row->storage] == MS_MODEL_BUFFER;
     case MS_ACTIVATIONS: /* held by autograd nodes */
         return row->saved;
     case MS_TEMPORARIES: /* of the optimizer */

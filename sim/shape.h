@@ -17,6 +17,14 @@ typedef enum ms_shared {
     MS_SHARED_PARAMETERS
 } ms_shared;
 
+/* What a storage with the category of parameters is; model buffers are reported
+ * apart, quantized copies of weights with the weights. */
+typedef enum ms_graph_buffer {
+    MS_PARAMETER,
+    MS_MODEL_BUFFER,
+    MS_COPY_OF_WEIGHTS
+} ms_graph_buffer;
+
 /* How a parameter is divided among the ranks that share it. */
 typedef enum ms_part_rule {
     MS_PART_ELEMENTS, /* its elements over the ranks, rounded up: the paper,

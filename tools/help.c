@@ -24,6 +24,8 @@ static const topic topics[] = {
     {"training", "training settings (--set)", ms_help_tables_training},
     {"frameworks", "what differs between versions of PyTorch",
      ms_help_tables_frameworks},
+    {"precisions", "bytes per parameter of each precision",
+     ms_help_tables_precisions},
     {"files", "how a model file is written", ms_help_texts_files},
     {"grid", "the points of a sweep: --grid, --filter, --shard",
      ms_help_texts_grid},

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define INDENT 28u
-#define MODEL_INDENT 16u
+#define MODEL_INDENT 19
 #define VALUES_INDENT 6u
 #define SCREEN 79u
 
@@ -236,12 +236,12 @@ void ms_help_tables_training(ms_text *text)
 
 /* ---- frameworks ---------------------------------------------------------- */
 
-static const char *framework_words(void)
+static const ms_field *training_field(const char *name)
 {
-    for (uint32_t row = 0; row < ms_training_n_fields; row++)
-        if (strcmp(ms_training_fields[row].name, "framework") == 0)
-            return ms_training_fields[row].words;
-    return "";
+    uint32_t row = 0;
+    while (strcmp(ms_training_fields[row].name, name) != 0)
+        row++;
+    return &ms_training_fields[row];
 }
 
 static void put_difference(const ms_framework_row *row, ms_text *text)
@@ -250,10 +250,10 @@ static void put_difference(const ms_framework_row *row, ms_text *text)
     for (uint32_t f = 0; f < MS_N_FRAMEWORKS;) {
         ms_text label = {.arena = text->arena}, words = {.arena = text->arena};
         ms_text_add(&words, "%s", row->rule[f]);
-        put_word_at(framework_words(), f, &label);
+        put_word_at(training_field("framework")->words, f, &label);
         while (++f < MS_N_FRAMEWORKS && row->rule[f] == NULL) {
             ms_text_add(&label, ", ");
-            put_word_at(framework_words(), f, &label);
+            put_word_at(training_field("framework")->words, f, &label);
         }
         text->failed |= label.failed;
         put_row(label.failed ? "" : label.bytes, "", &words, INDENT, text);
@@ -271,6 +271,33 @@ void ms_help_tables_frameworks(ms_text *text)
                 "to 2.3.\n");
     for (uint32_t i = 0; i < ms_frameworks_n; i++)
         put_difference(&ms_frameworks_rows[i], text);
+}
+
+/* ---- precisions ---------------------------------------------------------- */
+
+void ms_help_tables_precisions(ms_text *text)
+{
+    const ms_field *field = training_field("precision");
+    ms_text_add(text,
+                "Bytes per parameter with Adam (--precision NAME), of linear "
+                "layers but the head;\nbelow it the others', where they "
+                "differ.\n\n");
+    ms_precisions_describe(text);
+    ms_text_add(text, "\n");
+    for (uint32_t i = 0; i <= MS_MSAMP_O3; i++) {
+        ms_text label = {.arena = text->arena}, words = {.arena = text->arena};
+        put_word_at(field->words, i, &label);
+        ms_text_add(&words, "%s", ms_precisions_help(i));
+        text->failed |= label.failed;
+        put_row(label.failed ? "" : label.bytes, "", &words, INDENT, text);
+    }
+    ms_text_add(text,
+                "\nIn fp8 (fp8, fp8-primary, msamp-*) linear layers keep "
+                "their inputs for backward\nin 1 byte; norms, attention, "
+                "embeddings and the head stay in 16 bits.  Each\nlayer "
+                "quantizes what it reads: three that read one tensor keep "
+                "three copies.\n--set fp8.recipe and fp8.weights: memsim help "
+                "training.\n");
 }
 
 /* ---- models and devices -------------------------------------------------- */

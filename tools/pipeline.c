@@ -91,18 +91,6 @@ static ms_err read_program(const ms_job *job, ms_arena *trial,
     return MS_OK;
 }
 
-static double peak_flops(const ms_device *device, int64_t precision)
-{
-    switch (precision) {
-    case MS_FP32:
-        return device->fp32_flops;
-    case MS_TF32:
-        return device->tf32_flops;
-    default:
-        return device->half_flops;
-    }
-}
-
 static ms_machine machine_of(const ms_job *job, const ms_result *result)
 {
     const ms_training *training = &result->training;
@@ -113,7 +101,7 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result)
         .capacity_bytes =
             job->memory_bytes > 0 ? job->memory_bytes : device->memory_bytes,
         .context_bytes = cpu ? 0 : device->context_bytes,
-        .peak_flops = cpu ? 0 : peak_flops(device, training->precision),
+        .peak_flops = cpu ? 0 : ms_precisions_peak_flops(training, device),
         .data_ranks = result->shape.data_ranks,
         .book_device = job->book_device,
         .wall = job->wall,

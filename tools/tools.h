@@ -457,6 +457,7 @@ void ms_help_tables_ops(ms_text *text);
 void ms_help_tables_families(ms_text *text);
 void ms_help_tables_training(ms_text *text);
 void ms_help_tables_frameworks(ms_text *text);
+void ms_help_tables_precisions(ms_text *text);
 /* One policy, layer type or family; false: no such name. */
 bool ms_help_tables_one(const char *name, ms_text *text);
 /* Appends every name that ms_help_tables_one knows; returns how many. */

@@ -93,6 +93,7 @@ END
 | huggingface | counts of published configurations (`huggingface.tsv`) |
 | korthikanti | Korthikanti et al. 2022, bytes (`korthikanti.tsv`) |
 | layers | single layers, rules measured with PyTorch 1.13.1 (`layers.tsv`) |
+| liger | operators in Liger's benchmarks, plain and fused (`liger.tsv`) |
 | links | collectives by size on real nodes (`links.tsv`) |
 | llm.c | what llm.c prints; its tensors in `llmc_gpt2.json` |
 | modern | LLaMA's layer, by the save lists of its kernels (`test_modern.c`) |
@@ -105,6 +106,9 @@ END
 | reductions | scratch of CUDA reductions in recorded steps (`test_scratch.c`) |
 | states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
+| vision | built-in networks, steps of PyTorch 1.13.1 (`vision.tsv`) |
+| torchinfo | what torchinfo and torchsummary print (`torchinfo*.tsv`) |
+| timm | fvcore's counts of timm's models, within 1 % (`timm.tsv`) |
 | zero | ZeRO's table 1 and volumes (`zero.tsv`), Megatron-LM's CI |
 | deepspeed | DeepSpeed's estimators, parts and volumes (`deepspeed.tsv`) |
 

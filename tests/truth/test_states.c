@@ -21,11 +21,11 @@ static uint64_t measured(const ms_rank_report *rank, const char *quantity)
     return total;
 }
 
-START_TEST(model_states)
+static void compare_table(const char *file)
 {
     truth_table table;
     truth_begin();
-    truth_read_here("states.tsv", &table);
+    truth_read_here(file, &table);
     for (uint32_t row = 0; row < table.n_rows; row++) {
         char json[128], quantity[64];
         snprintf(json, sizeof json,
@@ -41,6 +41,17 @@ START_TEST(model_states)
     }
     truth_end();
 }
+
+START_TEST(model_states)
+{
+    compare_table("states.tsv");
+}
+END_TEST
+
+START_TEST(states_by_precision)
+{
+    compare_table("precisions.tsv");
+}
 END_TEST
 
 Suite *suite_states(void)
@@ -48,6 +59,7 @@ Suite *suite_states(void)
     Suite *suite = suite_create("states");
     TCase *tcase = tcase_create("states");
     tcase_add_test(tcase, model_states);
+    tcase_add_test(tcase, states_by_precision);
     suite_add_tcase(suite, tcase);
     return suite;
 }

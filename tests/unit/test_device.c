@@ -128,11 +128,14 @@ START_TEST(built_in_files_read_the_same)
         ck_assert_str_eq(copy.name, built->name);
         ck_assert_str_eq(copy.source, built->source);
         ck_assert_double_eq_tol(copy.matmul_share, built->matmul_share, 1e-12);
+        ck_assert_double_eq_tol(copy.fp8_matmul_share, built->fp8_matmul_share,
+                                1e-12);
         same_curves(&copy, built);
         copy.name = built->name;
         copy.alias = built->alias;
         copy.source = built->source;
         copy.matmul_share = built->matmul_share;
+        copy.fp8_matmul_share = built->fp8_matmul_share;
         copy.curves = built->curves;
         ck_assert_mem_eq(&copy, built, sizeof copy);
         ms_arena_free(&arena);

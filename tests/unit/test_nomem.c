@@ -20,6 +20,7 @@ static ms_result result;
 static const char *const jobs[][MOST_WORDS] = {
     {"mlp.json", "--batch=8"},
     {"skip.json", "-p", "checkpoint:full,variant=reentrant", "--batch=4"},
+    {"vision.json", "--kernels=eager", "--batch=2"},
     {"tiny.json", "-p", "checkpoint:sqrt+microbatch:2", "--batch=4"},
     {"tiny-llama.json", "-p", "checkpoint:sac", "--sequence=16"},
     {"tiny-llama.json", "-p", "fsdp:dp=4,shard=2", "--sequence=16"},
@@ -42,6 +43,8 @@ static const char *const jobs[][MOST_WORDS] = {
     {"mlp.json", "--allocator=bfc,allow_growth=true", "--memory=600MiB"},
     {"mlp.json", "--allocator=contiguous", "--steps=2"},
     {"mlp.json", "--allocator=arena"},
+    {"mlp.json", "--batch=8", "--precision=fp8", "--set=fp8.weights=kept"},
+    {"mlp.json", "--batch=8", "--precision=msamp-o3"},
     {"parameters.json", "--hiden=1"}, /* faults run out of memory, too */
 };
 #define N_JOBS ((int)(sizeof jobs / sizeof jobs[0]))

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Which optimizers and settings of the step are known beside which policies. */
+#include "graphs/optimizers.h"
+
+static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)
+{
+    const char *name = ms_updates_of(trace->training)->name;
+
+    return ms_fail(trace->fault, MS_EUSAGE, "training.optimizer", hint,
+                   "training.optimizer=%s %s", name, what);
+}
+
+static ms_err refuse_key(const ms_trace *trace, const char *key,
+                         const char *what, const char *hint)
+{
+    return ms_fail(trace->fault, MS_EUSAGE, key, hint, "%s is not known %s",
+                   key, what);
+}
+
+/* Settings of the step beside a policy that has a step of its own. */
+static ms_err check_settings(const ms_trace *trace)
+{
+    static const char in_backward[] = "training.optimizer_in_backward";
+    const ms_training *training = trace->training;
+    const ms_shape *shape = trace->shape;
+    bool far = shape->offload.optimizer != MS_DEVICE_POOL ||
+               shape->offload.gradients != MS_DEVICE_POOL ||
+               shape->offload.parameters != MS_DEVICE_POOL;
+
+    if (training->clip_norm > 0 && far)
+        return refuse_key(trace, "training.clip_norm", "beside offload",
+                          "leave one out");
+    if (training->optimizer_in_backward == 0)
+        return MS_OK;
+    if (far)
+        return refuse_key(trace, in_backward, "beside offload",
+                          "leave one out");
+    if (shape->micro_batches > 1)
+        return refuse_key(trace, in_backward, "beside micro-batches",
+                          "gradients that end cannot be summed up: leave "
+                          "microbatch out");
+    if (shape->data_ranks > 1 || shape->copies_parts || shape->flat_step.used)
+        return refuse_key(trace, in_backward, "beside data parallelism",
+                          "leave ddp, zero or fsdp out");
+    return MS_OK;
+}
+
+ms_err ms_optimcheck_settings(const ms_trace *trace)
+{
+    const ms_optimizer_row *row = ms_updates_of(trace->training);
+    const ms_shape *shape = trace->shape;
+    bool shared =
+        shape->shared >= MS_SHARED_OPTIMIZER && ms_parts_ranks(shape) > 1;
+
+    if (row == NULL || !trace->train)
+        return MS_OK;
+    MS_TRY(check_settings(trace));
+    if (shared && !ms_updates_is_elementwise(row))
+        return refuse(trace,
+                      "needs whole tensors, but the ranks share them out",
+                      "take another optimizer, such as adamw or adamw-8bit, "
+                      "or share nothing of it");
+    bool known = row->update->fused && row->others == NULL;
+    if (shape->flat_step.used && !known)
+        return refuse(trace, "is none of DeepSpeed's fused updates",
+                      "take adam, adamw, lion, lamb or sgd, or leave "
+                      "impl=deepspeed out");
+    if (shape->offload.optimizer != MS_DEVICE_POOL &&
+        (row->others != NULL || !ms_updates_is_elementwise(row)))
+        return refuse(trace, "has no update on the host",
+                      "take adamw, adagrad, lion or sgd beside "
+                      "offload:optimizer");
+    return MS_OK;
+}
