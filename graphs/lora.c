@@ -275,10 +275,6 @@ ms_err ms_lora_open(ms_trace *trace)
                       "beside FSDP1, whose flat parameters are trained or "
                       "frozen as a whole",
                       "take fsdp, or zero:3");
-    if (shape->offload.optimizer != MS_DEVICE_POOL ||
-        shape->offload.gradients != MS_DEVICE_POOL ||
-        shape->offload.parameters != MS_DEVICE_POOL)
-        return refuse(trace, "beside offload", "leave one out");
     return MS_OK;
 }
 

@@ -133,6 +133,21 @@ START_TEST(ranks_share)
 }
 END_TEST
 
+/* The host updates what is trained: master, two moments and the gradient; only
+ * the new adapters travel. */
+START_TEST(host_updates)
+{
+    const uint64_t n = 2 * ADAPTER;
+    truth_begin();
+    const ms_result *r =
+        RUN(LORA "--precision bf16-mixed -p offload:optimizer");
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), 2 * (3 * MATRIX + n));
+    ck_assert_uint_eq(truth_rank(r)->host_peak_bytes, (12 + 2) * n);
+    ck_assert_uint_eq(truth_rank(r)->h2d_bytes, 2 * n);
+    truth_end();
+}
+END_TEST
+
 /* Of T5 (peft's count for t5-small, rank 8, q and v: 18 attentions of 512) and
  * of latent attention: 2 layers, q from 96 to 4 heads of 24, keys and values
  * from 64 to 4 heads of 32. */
@@ -170,6 +185,7 @@ Suite *suite_adapters(void)
     tcase_add_test(tcase, saves_what_adapters_read);
     tcase_add_test(tcase, packs_frozen_weights);
     tcase_add_test(tcase, ranks_share);
+    tcase_add_test(tcase, host_updates);
     tcase_add_test(tcase, other_attentions);
     suite_add_tcase(suite, tcase);
     return suite;
