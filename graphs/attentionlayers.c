@@ -2,6 +2,7 @@
 /* Attention without its projections: of queries, keys and values that other
  * layers make. */
 #include "graphs/layers.h"
+#include "graphs/sdpa.h"
 
 #include <string.h>
 
@@ -14,36 +15,6 @@ const ms_field ms_attentionlayers_fields[MS_ATTENTIONLAYERS_FIELDS] = {
      .high = 1,
      .help = "dropout of the attention weights"},
 };
-
-/* torch's math path: q and k are scaled apart, a mask is added (ATen/native/
- * transformers/attention.cpp, _scaled_dot_product_attention_math). */
-static uint32_t by_ops(ms_trace *trace, const ms_layer *layer,
-                       const uint32_t *in)
-{
-    int64_t sequence = ms_trace_at(trace, in[0])->size[2];
-    uint32_t q = ms_pointwise_mul_scalar(trace, in[0]);
-    uint32_t turned = ms_view_transpose(trace, in[1], 2, 3);
-    uint32_t k =
-        ms_trace_rebind(trace, turned, ms_pointwise_mul_scalar(trace, turned));
-
-    trace->op_flags |= MS_OP_CORE;
-    uint32_t a = ms_matmul_batched(trace, q, k);
-    ms_trace_drop(trace, k); /* it has no name */
-    if (layer->field[CAUSAL].b) {
-        uint32_t mask =
-            ms_selfattention_table(trace, "causal_mask", sequence, 0);
-        a = ms_trace_rebind(trace, a, ms_pointwise_add(trace, a, mask));
-        ms_trace_drop(trace, mask);
-    }
-    a = ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
-    a = ms_trace_rebind(
-        trace, a, ms_pointwise_dropout(trace, a, layer->field[DROPOUT].f));
-    trace->op_flags &= (uint8_t)~MS_OP_CORE;
-    uint32_t y = ms_matmul_batched(trace, a, in[2]);
-    ms_trace_drop(trace, a);
-    ms_trace_drop(trace, q);
-    return y;
-}
 
 /* Is x fit for q: but for the heads, and the sequence where nothing is masked,
  * of one shape? */
@@ -61,7 +32,7 @@ static bool fits_query(const ms_tensor *q, const ms_tensor *x, bool causal,
 static ms_err need_heads(ms_trace *trace, const ms_layer *layer,
                          const uint32_t *in)
 {
-    bool shares = trace->training->kernels == MS_FLASH;
+    bool shares = trace->kernels.attention == MS_ATTENTION_FLASH;
     char want[MS_LAYERS_SHAPE], have[MS_LAYERS_SHAPE];
 
     for (uint32_t i = 0; i < 3; i++) {
@@ -87,27 +58,18 @@ static ms_err need_heads(ms_trace *trace, const ms_layer *layer,
 ms_err ms_attentionlayers_forward(ms_trace *trace, const ms_layer *layer,
                                   const uint32_t *in, uint32_t *out)
 {
-    ms_attended attended = {.causal = layer->field[CAUSAL].b};
+    ms_attended attended = {.causal = layer->field[CAUSAL].b,
+                            .dropout = layer->field[DROPOUT].f};
 
     MS_TRY(need_heads(trace, layer, in));
-    switch ((ms_kernels)trace->training->kernels) {
-    case MS_FLASH:
-        *out = ms_attention_flash(trace, in[0], in[1], in[2], attended);
-        break;
-    case MS_EFFICIENT:
-        *out = ms_attention_efficient(trace, in[0], in[1], in[2], attended);
-        break;
-    case MS_EAGER:
-    case MS_KORTHIKANTI:
-        *out = by_ops(trace, layer, in);
-    }
+    *out = ms_sdpa_run(trace, trace->kernels.attention, in, attended);
     return trace->err;
 }
 
 ms_err ms_attentionlayers_rotary(ms_trace *trace, const ms_layer *layer,
                                  const uint32_t *in, uint32_t *out)
 {
-    bool eager = trace->training->kernels == MS_EAGER;
+    bool eager = ms_kernels_apart(trace->kernels.rotary, false);
     char shape[MS_LAYERS_SHAPE];
 
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));

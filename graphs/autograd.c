@@ -240,9 +240,21 @@ static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
     validate(trace, &node, out);
     for (uint32_t i = 0; i < node.n_outputs; i++)
         ms_trace_drop(trace, node.grad[i]);
-    ms_trace_release(trace, &node);
+    if (trace->training->retain_graph == 0)
+        ms_trace_release(trace, &node);
     hand_on(trace, &node, out);
-    ms_trace_unpin(trace, &node);
+    if (trace->training->retain_graph == 0)
+        ms_trace_unpin(trace, &node);
+}
+
+/* backward(retain_graph=True): the nodes live until the loss goes. */
+static void release_all(ms_trace *trace, const bool *reached)
+{
+    for (uint32_t n = trace->n_nodes; n-- > 0 && !trace->err;)
+        if (reached[n]) {
+            ms_trace_release(trace, &trace->nodes[n]);
+            ms_trace_unpin(trace, &trace->nodes[n]);
+        }
 }
 
 /* ---- nodes that no gradient reaches -------------------------------------- */
@@ -289,16 +301,18 @@ static void forget(ms_trace *trace, const ms_node *node)
         if (parameter)
             parameter->uses--;
     }
+    ms_trace_let_saved(trace, node);
     ms_trace_unpin(trace, node);
 }
 
-static void forget_unreached(ms_trace *trace, uint32_t loss)
+static const bool *forget_unreached(ms_trace *trace, uint32_t loss)
 {
     const bool *reached = find_reached(trace, loss);
 
     for (uint32_t n = trace->n_nodes; reached && n-- > 0;)
         if (!reached[n])
             forget(trace, &trace->nodes[n]);
+    return reached;
 }
 
 /* ---- the backward pass --------------------------------------------------- */
@@ -324,7 +338,7 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
     out = ms_columns_take(trace, trace->most_inputs, sizeof *out);
     if (!out)
         return;
-    forget_unreached(trace, loss);
+    const bool *reached = forget_unreached(trace, loss);
     if (ms_trace_needs(trace, loss)) {
         root = root_gradient(trace, loss);
         ms_flatstep_clear(trace);
@@ -336,6 +350,8 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
     }
     for (uint32_t n = trace->n_nodes; n-- > 0 && !trace->err;)
         run_node(trace, n, out);
+    if (trace->training->retain_graph == 1 && !trace->err)
+        release_all(trace, reached);
     ms_trace_drop(trace, root);
     ms_flatstep_add(trace);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tables and matrices: embedding, linear. */
+#include "graphs/headloss.h"
 #include "graphs/layers.h"
 #include "graphs/lora.h"
 
@@ -88,9 +89,9 @@ static ms_err tied_weight(ms_trace *trace, const ms_layer *layer,
     return MS_OK;
 }
 
-ms_err ms_denselayers_weight(ms_trace *trace, const ms_layer *layer,
-                             const char *tied, const int64_t *dims,
-                             uint32_t *weight)
+/* The layer's own weight, or that of the layer it is tied to ("": none). */
+static ms_err weight_of(ms_trace *trace, const ms_layer *layer,
+                        const char *tied, const int64_t *dims, uint32_t *weight)
 {
     if (tied && *tied)
         return tied_weight(trace, layer, tied, dims, weight);
@@ -111,8 +112,8 @@ ms_err ms_denselayers_embedding(ms_trace *trace, const ms_layer *layer,
             "embedding \"%s\" needs token ids [batch, sequence]", layer->name);
     int64_t sequence = ids->size[1];
     uint32_t weight;
-    MS_TRY(ms_denselayers_weight(trace, layer, layer->field[EMBEDDING_TIED].s,
-                                 dims, &weight));
+    MS_TRY(
+        weight_of(trace, layer, layer->field[EMBEDDING_TIED].s, dims, &weight));
     trace->layer_weight[trace->layer] = weight;
     switch (layer->field[EMBEDDING_IDS].i) {
     case IDS_POSITIONS: {
@@ -134,6 +135,11 @@ ms_err ms_denselayers_embedding(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
+bool ms_denselayers_has_bias(const ms_layer *linear)
+{
+    return linear->field[LINEAR_BIAS].b;
+}
+
 ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
                              const uint32_t *in, uint32_t *out)
 {
@@ -143,10 +149,13 @@ ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     int64_t dims[2] = {layer->field[LINEAR_OUT].i,
                        ms_layers_last_dim(trace, in[0])};
-    MS_TRY(ms_denselayers_weight(trace, layer, tied, dims, &weight));
+    MS_TRY(weight_of(trace, layer, tied, dims, &weight));
     if (layer->field[LINEAR_BIAS].b)
         bias = ms_layers_vector(trace, "bias", dims[0]);
     trace->layer_weight[trace->layer] = weight;
-    *out = ms_lora_linear(trace, layer, "weight", in[0], weight, bias);
+    if (ms_headloss_is_head(trace))
+        *out = ms_headloss_head(trace, in[0], weight);
+    else
+        *out = ms_lora_linear(trace, layer, "weight", in[0], weight, bias);
     return trace->err;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/build.h"
-#include "graphs/graphs.h"
+#include "graphs/headloss.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -37,10 +37,14 @@ enum {
 enum { NORM_PRE, NORM_POST };
 enum { HEAD_LM, HEAD_NONE };
 enum { POSITIONS_LEARNED, POSITIONS_ROTARY };
-/* The kernels of a cross_entropy layer, and one more. */
-enum { LOSS_AUTO, LOSS_LINEAR = 4 };
 enum { FUSED_AUTO, FUSED_YES };
-enum { CODE_AUTO, CODE_LLAMA, CODE_LLAMA_FUSED_NORM };
+enum {
+    CODE_AUTO,
+    CODE_LLAMA,
+    CODE_LLAMA_FUSED_NORM,
+    CODE_TORCHTUNE,
+    CODE_TORCHTUNE_COMPILED
+};
 static const char *const norms[] = {"layer_norm", "rms_norm"};
 /* From FIRST_GATED on the MLP has a gate beside the way up. */
 enum { FIRST_GATED = 4 };
@@ -161,17 +165,19 @@ static const char *const activations[] = {"gelu", "gelu_new", "relu",
          .help = "channels of a head; default hidden / heads"},                \
         {.name = "loss",                                                       \
          .type = MS_WORD,                                                      \
-         .words = "auto|eager|liger|megatron|liger_linear",                    \
-         .help = "kernel of cross entropy; liger_linear: head and loss in "    \
-                 "one, by chunks"},                                            \
+         .words = MS_HEADLOSS_WORDS,                                           \
+         .help = "kernel of cross entropy, as the layer's \"kernel\""},        \
         {.name = "code",                                                       \
          .type = MS_WORD,                                                      \
-         .words = "auto|llama|llama_fused_norm",                               \
+         .words = "auto|llama|llama_fused_norm|torchtune|torchtune_compiled",  \
          .help =                                                               \
              "llama: ops as Meta's code and torchtitan's have them: norms "    \
              "in fp32, rotation by complex numbers, keys and values "          \
              "repeated for their queries, silu and its product apart, "        \
-             "fp32 logits; llama_fused_norm: each norm one kernel"},           \
+             "fp32 logits; llama_fused_norm: each norm one kernel; "           \
+             "torchtune: as llama, of packed samples, whose positions "        \
+             "are looked up; torchtune_compiled: torch.compile has made "      \
+             "each block's norms, rotations and gates a kernel each"},         \
     {                                                                          \
         .name = "fused_qkv", .type = MS_WORD, .words = "auto|yes|no",          \
         .help =                                                                \
@@ -240,10 +246,18 @@ static bool is_llama(const ms_value *values)
     return values[CODE].i != CODE_AUTO;
 }
 
+/* torchtune compiles blocks (training/_compile.py), and nothing between them.
+ */
+static bool is_compiled(const stack *s)
+{
+    return s->values[CODE].i == CODE_TORCHTUNE_COMPILED && s->block != MS_NONE;
+}
+
 static uint32_t add_norm(stack *s, const char *name, uint32_t from)
 {
     ms_layer *layer = add(s, norms[s->values[NORM_TYPE].i], name, from);
-    if (layer != NULL && s->values[CODE].i == CODE_LLAMA)
+    if (layer != NULL && is_llama(s->values) && !is_compiled(s) &&
+        s->values[CODE].i != CODE_LLAMA_FUSED_NORM)
         ms_build_field(layer, "upcast")->b = true;
     return newest(s);
 }
@@ -312,7 +326,10 @@ static uint32_t add_attention(stack *s, uint32_t from)
             values[FUSED_QKV].i == FUSED_AUTO
                 ? !is_rotary(values)
                 : values[FUSED_QKV].i == FUSED_YES;
-        ms_build_field(layer, "complex")->b = is_llama(values);
+        ms_build_field(layer, "complex")->b =
+            is_llama(values) && !is_compiled(s);
+        ms_build_field(layer, "packed")->b = values[CODE].i == CODE_TORCHTUNE;
+        ms_build_field(layer, "repeat_kv")->b = is_compiled(s);
     }
     return newest(s);
 }
@@ -321,7 +338,7 @@ static uint32_t add_attention(stack *s, uint32_t from)
 static uint32_t add_gate(stack *s, const char *type, uint32_t from, int64_t ffn)
 {
     uint32_t gate = add_linear(s, "mlp.gate", from, ffn);
-    if (is_llama(s->values)) {
+    if (is_llama(s->values) && !is_compiled(s)) {
         gate = add_simple(s, "silu", "mlp.silu", gate);
         type = "mul";
     }
@@ -414,16 +431,6 @@ static uint32_t add_blocks(stack *s, uint32_t x)
     return x;
 }
 
-static void add_head_and_loss(stack *s, uint32_t x)
-{
-    ms_layer *layer = add(s, "linear_cross_entropy", "head", x);
-    if (layer == NULL)
-        return;
-    ms_build_field(layer, "out")->i = padded_vocab(s->values);
-    if (s->values[TIED].b)
-        ms_build_field(layer, "tied")->s = "embeddings.tokens";
-}
-
 static void add_end(stack *s, uint32_t x)
 {
     const ms_value *values = s->values;
@@ -440,10 +447,6 @@ static void add_end(stack *s, uint32_t x)
         add_simple(s, "mean", "loss", x);
         return;
     }
-    if (values[LOSS].i == LOSS_LINEAR) {
-        add_head_and_loss(s, x);
-        return;
-    }
     x = add_linear(s, "head", x, padded_vocab(values));
     if (!s->failed) {
         ms_layer *head = &s->build.model->layers[x];
@@ -451,7 +454,8 @@ static void add_end(stack *s, uint32_t x)
         if (values[TIED].b)
             ms_build_field(head, "tied")->s = "embeddings.tokens";
     }
-    if (is_llama(values)) /* output(h).float() */
+    bool whole = !ms_headloss_takes_head((ms_loss_kernel)values[LOSS].i);
+    if (is_llama(values) && whole) /* output(h).float() */
         x = add_simple(s, "cast", "logits", x);
     ms_layer *loss = add(s, "cross_entropy", "loss", x);
     if (loss == NULL)
@@ -465,14 +469,12 @@ enum { NORM_TYPE_RMS = 1, ACTIVATION_SWIGLU = 4 };
 static ms_err check_code(const ms_value *values, ms_fault *fault)
 {
     bool fits = values[NORM_TYPE].i == NORM_TYPE_RMS && is_rotary(values) &&
-                values[ACTIVATION].i == ACTIVATION_SWIGLU &&
-                values[LOSS].i != LOSS_LINEAR;
+                values[ACTIVATION].i == ACTIVATION_SWIGLU;
     if (!is_llama(values) || fits)
         return MS_OK;
     return ms_fail(fault, MS_EINPUT, NULL,
                    "it needs \"norm_type\" rms_norm, \"positions_type\" "
-                   "rotary, \"activation\" swiglu and a \"loss\" apart from "
-                   "the head",
+                   "rotary and \"activation\" swiglu",
                    "\"code\" llama is the code of another model");
 }
 
@@ -492,7 +494,7 @@ static ms_err check(const ms_value *values, ms_fault *fault)
                        "\"hidden\" (%" PRId64 ") is no multiple of \"heads\" "
                        "(%" PRId64 ")",
                        values[HIDDEN].i, values[HEADS].i);
-    if (values[LOSS].i != LOSS_AUTO && values[HEAD].i == HEAD_NONE)
+    if (values[LOSS].i != MS_LOSS_AUTO && values[HEAD].i == HEAD_NONE)
         return ms_fail(fault, MS_EINPUT, NULL,
                        "set \"head\" to \"lm\", or leave \"loss\" out",
                        "\"loss\" chooses a cross entropy, but without a head "

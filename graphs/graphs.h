@@ -308,7 +308,9 @@ typedef enum ms_kernels {
     MS_EAGER,
     MS_FLASH,
     MS_KORTHIKANTI,
-    MS_EFFICIENT
+    MS_EFFICIENT,
+    MS_SDPA,
+    MS_FUSED
 } ms_kernels;
 /* By age: rules compare them.  TORCH_2 is the newest, TORCH_2_0 stands for 2.0
  * to 2.3. */
@@ -344,13 +346,19 @@ typedef struct ms_training {
     int64_t optimizer_in_backward;           /* 0 no, 1 yes */
     double clip_norm;                        /* 0: gradients are not clipped */
     int64_t optimizer_rank, optimizer_block; /* optimizers.h */
-    int64_t lora_rank;                       /* 0: no adapters; lora.h */
+    int64_t optimizer_refresh;               /* 0 no, 1 yes: optimizers.h */
+    /* Of single kinds of ops, 0: as kernels says; kernels.h, headloss.h. */
+    int64_t attention_kernel, norm_kernel, activation_kernel, rotary_kernel;
+    int64_t loss_kernel;
+    int64_t retain_graph; /* 0 no, 1 yes */
+    int64_t lora_rank;    /* 0: no adapters; lora.h */
     int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
     double lora_dropout;
-    int64_t lora_dtype; /* 0 as the weights, 1 fp32 */
-    int64_t lora_base;  /* 0 as the weights, else packed.c\'s + 1 */
-    int64_t unknown_op; /* op graphs: 0 refuse, 1 conservative */
-    int64_t fp8_recipe, fp8_weights;    /* fp8.h */
+    int64_t lora_dtype;              /* 0 as the weights, 1 fp32 */
+    int64_t lora_base;               /* 0 as the weights, else packed.c's + 1 */
+    int64_t lora_trains;             /* 0 both, 1 A, 2 B */
+    int64_t unknown_op;              /* op graphs: 0 refuse, 1 conservative */
+    int64_t fp8_recipe, fp8_weights; /* fp8.h */
     int64_t frozen_blocks, frozen_base; /* packed.h */
     uint64_t was_set;                   /* bit per row */
 } ms_training;

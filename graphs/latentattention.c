@@ -4,6 +4,7 @@
  * FlashAttention-3 and cuDNN take as they are. */
 #include "graphs/layers.h"
 #include "graphs/lora.h"
+#include "graphs/sdpa.h"
 
 enum { HEADS, Q_RANK, KV_RANK, PLAIN, TURNING, VALUE, BIAS, CAUSAL };
 const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS] = {
@@ -142,12 +143,11 @@ static uint32_t core(ms_trace *trace, const ms_layer *layer, uint32_t q,
                      uint32_t k, uint32_t v)
 {
     ms_attended attended = {.causal = layer->field[CAUSAL].b};
+    const uint32_t qkv[3] = {q, k, v};
 
-    if (trace->training->kernels == MS_EFFICIENT)
-        return ms_attention_efficient(trace, q, k, v, attended);
-    if (trace->training->kernels == MS_FLASH)
-        return ms_attention_flash(trace, q, k, v, attended);
-    return ms_selfattention_eager(trace, q, k, v, attended.causal);
+    if (trace->kernels.attention == MS_ATTENTION_EAGER)
+        return ms_selfattention_eager(trace, q, k, v, attended.causal);
+    return ms_sdpa_run(trace, trace->kernels.attention, qkv, attended);
 }
 
 ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
@@ -157,7 +157,6 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
     const ms_value *field = layer->field;
     uint32_t queries[2], keys[3], turned[2];
 
-    MS_TRY(ms_lora_refuse(trace, "latent attention"));
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     ms_tensor x = *ms_trace_at(trace, in[0]);
     if (x.n_dims != 3)

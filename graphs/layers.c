@@ -366,10 +366,6 @@ const ms_layer_kind ms_layer_kinds[] = {
     LAYER("cross_entropy", "loss of class logits", 1, 1,
           FIELDS(ms_losslayers_cross_entropy_fields),
           ms_losslayers_cross_entropy),
-    LAYER("linear_cross_entropy",
-          "head and loss in one, chunk by chunk (Liger); keeps the gradients "
-          "of its input and weight",
-          1, 1, FIELDS(ms_losslayers_linear_fields), ms_losslayers_linear),
     LAYER("nll_loss", "loss of class log-probabilities", 1, 1, NO_FIELDS,
           ms_losslayers_nll),
     LOSS("mse_loss", "mse_loss",

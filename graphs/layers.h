@@ -46,10 +46,7 @@ typedef ms_err ms_layer_forward(ms_trace *trace, const ms_layer *layer,
 extern const ms_field ms_denselayers_embedding_fields[MS_DENSELAYERS_EMBEDDING];
 extern const ms_field ms_denselayers_linear_fields[MS_DENSELAYERS_LINEAR];
 ms_layer_forward ms_denselayers_embedding, ms_denselayers_linear;
-/* The layer's own weight, or that of the layer it is tied to ("": none). */
-ms_err ms_denselayers_weight(ms_trace *trace, const ms_layer *layer,
-                             const char *tied, const int64_t *dims,
-                             uint32_t *weight);
+bool ms_denselayers_has_bias(const ms_layer *linear);
 
 /* unary and join: the op of the layer's type over one input, or over several
  * that broadcast. */
@@ -157,13 +154,12 @@ ms_layer_forward ms_expertlayers_moe;
 uint64_t ms_expertlayers_active(const ms_layer *layer, uint64_t parameters);
 
 #define MS_LOSSLAYERS_CROSS_ENTROPY 3
-#define MS_LOSSLAYERS_LINEAR 2
 extern const ms_field
     ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY];
-extern const ms_field ms_losslayers_linear_fields[MS_LOSSLAYERS_LINEAR];
-ms_layer_forward ms_losslayers_cross_entropy, ms_losslayers_linear,
-    ms_losslayers_nll, ms_losslayers_like, ms_losslayers_l1,
-    ms_losslayers_kl_div;
+ms_layer_forward ms_losslayers_cross_entropy, ms_losslayers_nll,
+    ms_losslayers_like, ms_losslayers_l1, ms_losslayers_kl_div;
+/* The "kernel" of a cross_entropy layer: headloss.h. */
+int64_t ms_losslayers_kernel(const ms_layer *layer);
 
 #define MS_RAWLAYERS_PARAMETERS 1
 #define MS_RAWLAYERS_SHAPE 1
@@ -174,7 +170,7 @@ extern const ms_field ms_rawlayers_shape_fields[MS_RAWLAYERS_SHAPE];
 ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op,
     ms_rawlayers_parameter, ms_rawlayers_input;
 
-#define MS_SELFATTENTION_FIELDS 16
+#define MS_SELFATTENTION_FIELDS 18
 extern const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS];
 ms_layer_forward ms_selfattention_forward;
 /* The first rows of a table that the whole model shares, [sequence, columns];
@@ -199,6 +195,11 @@ uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width);
  * dim] by position. */
 void ms_selfattention_rotate(ms_trace *trace, int64_t dim, uint32_t *x,
                              uint32_t n);
+
+/* complexrotation.c: rotates q and k, [batch, heads, sequence, dim], as complex
+ * numbers in fp32; packed: by the position of each token in its sample. */
+void ms_complexrotation_run(ms_trace *trace, int64_t dim, bool packed,
+                            uint32_t qk[2]);
 
 #define MS_LATENTATTENTION_FIELDS 8
 extern const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS];

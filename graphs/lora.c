@@ -13,14 +13,16 @@
 /* Words of lora.targets and of weights, in the order of the setting. */
 enum { TARGETS_QV, TARGETS_QKV, TARGETS_ATTENTION, TARGETS_MLP, TARGETS_ALL };
 
-/* A fused projection is a target where one of its parts is. */
+/* A fused projection is a target where one of its parts is: latent attention's
+ * kv_up makes keys and values. */
 static bool is_target(const ms_trace *trace, const ms_layer *layer,
                       const char *role)
 {
-    bool qkv = strcmp(role, "qkv.weight") == 0;
-    bool k = strcmp(role, "k.weight") == 0;
-    bool qv =
-        qkv || strcmp(role, "q.weight") == 0 || strcmp(role, "v.weight") == 0;
+    static const char *const makes_qv[] = {"qkv.weight", "q.weight", "v.weight",
+                                           "q_up.weight", "kv_up.weight"};
+    bool k = strcmp(role, "k.weight") == 0, qv = false;
+    for (size_t i = 0; i < sizeof makes_qv / sizeof *makes_qv; i++)
+        qv = qv || strcmp(role, makes_qv[i]) == 0;
     bool plain = strcmp(role, "weight") == 0;
 
     switch (trace->training->lora_targets) {
@@ -40,13 +42,16 @@ static bool is_target(const ms_trace *trace, const ms_layer *layer,
 
 /* ---- adapters ------------------------------------------------------------ */
 
+enum { TRAINS_BOTH, TRAINS_A, TRAINS_B };
+
+/* frozen: the word of lora.trains that leaves it so. */
 static uint32_t adapter_weight(ms_trace *trace, const char *role, int64_t rows,
-                               int64_t columns)
+                               int64_t columns, int64_t frozen)
 {
     int64_t dims[2] = {rows, columns};
     uint8_t dtype = trace->weight_dtype;
 
-    trace->frozen = false;
+    trace->frozen = trace->training->lora_trains == frozen;
     trace->weight_dtype = trace->trained_dtype;
     uint32_t weight = ms_trace_parameter(trace, role, 2, dims);
     trace->weight_dtype = dtype;
@@ -82,9 +87,10 @@ static uint32_t adapter(ms_trace *trace, const char *role, uint32_t x,
 {
     const ms_tensor *w = ms_trace_at(trace, weight);
     int64_t rank = trace->training->lora_rank, out = w->size[0];
-    uint32_t a =
-        adapter_weight(trace, role_of(trace, role, "A"), rank, w->size[1]);
-    uint32_t b = adapter_weight(trace, role_of(trace, role, "B"), out, rank);
+    uint32_t a = adapter_weight(trace, role_of(trace, role, "A"), rank,
+                                w->size[1], TRAINS_B);
+    uint32_t b =
+        adapter_weight(trace, role_of(trace, role, "B"), out, rank, TRAINS_A);
 
     if (trace->err)
         return MS_NONE;
@@ -99,14 +105,6 @@ static uint32_t adapter(ms_trace *trace, const char *role, uint32_t x,
     ms_trace_drop(trace, high);
     ms_trace_drop(trace, in);
     return y;
-}
-
-ms_err ms_lora_refuse(const ms_trace *trace, const char *what)
-{
-    if (trace->training->lora_rank == 0)
-        return MS_OK;
-    return ms_fail(trace->fault, MS_EUSAGE, "lora.rank", NULL,
-                   "no adapters are known for %s", what);
 }
 
 uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
@@ -153,13 +151,15 @@ ms_err ms_lora_open(ms_trace *trace)
     trace->frozen = true;
     if (training->lora_dtype == 1)
         trace->trained_dtype = MS_FLOAT32;
-    if (shape->shared >= MS_SHARED_OPTIMIZER || shape->flat_step.used)
-        return refuse(trace, "beside zero and fsdp",
-                      "take ddp, or leave one out");
-    if (shape->offload.optimizer != MS_DEVICE_POOL ||
-        shape->offload.gradients != MS_DEVICE_POOL ||
-        shape->offload.parameters != MS_DEVICE_POOL)
-        return refuse(trace, "beside offload", "leave one out");
+    if (shape->flat_step.used)
+        return refuse(trace, "beside DeepSpeed's flat step",
+                      "leave impl=deepspeed out, or take fsdp");
+    if (shape->shared >= MS_SHARED_OPTIMIZER && shape->copies_parts &&
+        shape->part != MS_PART_ROWS)
+        return refuse(trace,
+                      "beside FSDP1, whose flat parameters are trained or "
+                      "frozen as a whole",
+                      "take fsdp, or zero:3");
     return MS_OK;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The ends of a model: losses. */
+#include "graphs/headloss.h"
 #include "graphs/layers.h"
 #include "graphs/opcall.h"
 
@@ -8,7 +9,6 @@
 /* ---- classes ------------------------------------------------------------- */
 
 enum { UPCAST, SMOOTHING, KERNEL };
-enum { KERNEL_AUTO, KERNEL_EAGER, KERNEL_LIGER, KERNEL_MEGATRON };
 const ms_field ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY] =
     {
         {.name = "upcast",
@@ -21,9 +21,13 @@ const ms_field ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY] =
          .help = "share of the uniform distribution"},
         {.name = "kernel",
          .type = MS_WORD,
-         .words = "auto|eager|liger|megatron",
-         .help = "auto: megatron where training.kernels is korthikanti, else "
-                 "eager; liger: the logits become their gradient in forward"},
+         .words = MS_HEADLOSS_WORDS,
+         .help = "liger: the logits become their gradient in forward; "
+                 "liger_linear: head and loss in one, by chunks, which keeps "
+                 "the gradients of the head's input and weight; "
+                 "ce_with_chunked_output: torchtune's, the logits in 8 pieces, "
+                 "_compiled: a kernel a piece; "
+                 "auto: as training.loss_kernel"},
 };
 
 /* A class per row, or per pixel of [batch, classes, height, width]. */
@@ -57,47 +61,31 @@ static uint32_t eager(ms_trace *trace, const ms_layer *layer, uint32_t logits,
 ms_err ms_losslayers_cross_entropy(ms_trace *trace, const ms_layer *layer,
                                    const uint32_t *in, uint32_t *out)
 {
-    int64_t kernel = layer->field[KERNEL].i;
-
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    uint32_t target = class_targets(trace, in[0]);
-    if (kernel == KERNEL_AUTO && trace->training->kernels == MS_KORTHIKANTI)
-        kernel = KERNEL_MEGATRON;
-    if (kernel == KERNEL_MEGATRON)
-        *out = ms_loss_fused_cross_entropy(trace, in[0], target);
-    else if (kernel == KERNEL_LIGER)
-        *out = ms_chunkedloss_in_place(trace, in[0], target);
-    else
-        *out = eager(trace, layer, in[0], target);
+    switch (ms_headloss_kernel(trace, layer)) {
+    case MS_LOSS_LIGER_LINEAR:
+    case MS_LOSS_CHUNKED_OUTPUT:
+    case MS_LOSS_CHUNKED_COMPILED:
+        *out = ms_headloss_loss(trace, in[0]);
+        break;
+    case MS_LOSS_MEGATRON:
+        *out = ms_loss_fused_cross_entropy(trace, in[0],
+                                           class_targets(trace, in[0]));
+        break;
+    case MS_LOSS_LIGER:
+        *out =
+            ms_chunkedloss_in_place(trace, in[0], class_targets(trace, in[0]));
+        break;
+    case MS_LOSS_AUTO:
+    case MS_LOSS_EAGER:
+        *out = eager(trace, layer, in[0], class_targets(trace, in[0]));
+    }
     return trace->err;
 }
 
-enum { LINEAR_OUT, LINEAR_TIED };
-const ms_field ms_losslayers_linear_fields[MS_LOSSLAYERS_LINEAR] = {
-    {.name = "out",
-     .type = MS_INT,
-     .required = true,
-     .low = 1,
-     .high = INT64_C(1) << 31,
-     .help = "classes, or words of the vocabulary"},
-    {.name = "tied",
-     .type = MS_NAME,
-     .help = "embedding whose weight this layer shares"},
-};
-
-ms_err ms_losslayers_linear(ms_trace *trace, const ms_layer *layer,
-                            const uint32_t *in, uint32_t *out)
+int64_t ms_losslayers_kernel(const ms_layer *layer)
 {
-    uint32_t weight;
-
-    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    int64_t dims[2] = {layer->field[LINEAR_OUT].i,
-                       ms_layers_last_dim(trace, in[0])};
-    MS_TRY(ms_denselayers_weight(trace, layer, layer->field[LINEAR_TIED].s,
-                                 dims, &weight));
-    uint32_t target = class_targets(trace, in[0]);
-    *out = ms_chunkedloss_linear(trace, in[0], weight, target);
-    return trace->err;
+    return layer->field[KERNEL].i;
 }
 
 /* ---- a target per element ------------------------------------------------ */

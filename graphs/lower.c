@@ -27,6 +27,7 @@ static ms_err open_trace(ms_trace *trace)
 
     trace->cpu = training->device == 1;
     trace->framework = (uint8_t)training->framework;
+    trace->kernels = ms_kernels_of(training);
     trace->train = training->mode == 0;
     trace->weight_dtype = ms_precisions_of(training)->other.weight;
     trace->autocast = ms_precisions_of(training)->autocast;

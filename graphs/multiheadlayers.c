@@ -3,6 +3,7 @@
  * need_weights=False, as its Python code has it: torch/nn/functional.py,
  * multi_head_attention_forward, of 1.13 and of 2.x. */
 #include "graphs/layers.h"
+#include "graphs/sdpa.h"
 
 enum { HEADS, DROPOUT, BIAS };
 const ms_field ms_multiheadlayers_fields[MS_MULTIHEADLAYERS_FIELDS] = {
@@ -133,11 +134,8 @@ static uint32_t by_kernel(ms_trace *trace, const ms_layer *layer, uint32_t x,
     ms_trace_drop(trace, packed);
     if (trace->err)
         return MS_NONE;
-    ms_attended all = {0};
-    uint32_t y =
-        trace->training->kernels == MS_FLASH
-            ? ms_attention_flash(trace, qkv[0], qkv[1], qkv[2], all)
-            : ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2], all);
+    ms_attended all = {.dropout = layer->field[DROPOUT].f};
+    uint32_t y = ms_sdpa_run(trace, trace->kernels.attention, qkv, all);
     y = ms_trace_rebind(trace, y, ms_view_permute(trace, y, order));
     y = ms_trace_rebind(trace, y, ms_view_contiguous(trace, y));
     return ms_trace_rebind(trace, y, ms_view_reshape(trace, y, 2, flat));
@@ -165,8 +163,10 @@ static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
 ms_err ms_multiheadlayers_forward(ms_trace *trace, const ms_layer *layer,
                                   const uint32_t *in, uint32_t *out)
 {
-    int64_t kernels = trace->training->kernels;
-    bool eager = kernels == MS_EAGER || kernels == MS_KORTHIKANTI;
+    uint8_t kind = trace->kernels.attention;
+    bool eager =
+        kind == MS_ATTENTION_EAGER ||
+        (kind == MS_ATTENTION_SDPA && trace->framework == MS_TORCH_1_13);
     uint32_t qkv[3] = {MS_NONE, MS_NONE, MS_NONE};
     sizes n = {0};
 

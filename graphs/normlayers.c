@@ -28,7 +28,10 @@ ms_err ms_normlayers_layer(ms_trace *trace, const ms_layer *layer,
         if (layer->field[1].b)
             bias = ms_layers_vector(trace, "bias", width);
     }
-    *out = ms_norm_layer(trace, in[0], weight, bias);
+    if (trace->kernels.norm.kind == MS_KERNEL_LIGER && bias != MS_NONE)
+        *out = ms_fusednorm_layer(trace, in[0], weight, bias);
+    else
+        *out = ms_norm_layer(trace, in[0], weight, bias);
     return trace->err;
 }
 
@@ -79,8 +82,10 @@ static uint32_t rms_upcast(ms_trace *trace, uint32_t x, uint32_t weight)
 
 uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight)
 {
-    if (trace->training->kernels == MS_EAGER)
+    if (ms_kernels_apart(trace->kernels.norm, false))
         return rms_eager(trace, x, weight);
+    if (trace->kernels.norm.kind == MS_KERNEL_LIGER)
+        return ms_fusednorm_rms(trace, x, weight);
     return ms_norm_rms(trace, x, weight);
 }
 
@@ -90,7 +95,7 @@ ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     uint32_t weight =
         ms_layers_vector(trace, "weight", ms_layers_last_dim(trace, in[0]));
-    if (layer->field[0].b)
+    if (layer->field[0].b && ms_kernels_apart(trace->kernels.norm, true))
         *out = rms_upcast(trace, in[0], weight);
     else
         *out = ms_normlayers_rms_of(trace, in[0], weight);

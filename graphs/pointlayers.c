@@ -113,7 +113,7 @@ ms_err ms_pointlayers_gelu_new(ms_trace *trace, const ms_layer *layer,
                                const uint32_t *in, uint32_t *out)
 {
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    if (trace->training->kernels == MS_EAGER)
+    if (ms_kernels_apart(trace->kernels.activation, false))
         *out = ms_pointwise_gelu_new(trace, in[0]);
     else
         *out = ms_pointwise_unary(trace, &ms_pointwise_gelu, in[0]);
@@ -310,12 +310,27 @@ ms_err ms_pointlayers_masked_fill(ms_trace *trace, const ms_layer *layer,
 
 /* ---- gates --------------------------------------------------------------- */
 
+/* Views of a wider tensor are copied first. */
+static uint32_t liger_gate(ms_trace *trace, const char *op, uint32_t gate,
+                           uint32_t up)
+{
+    uint32_t own[2] = {ms_view_contiguous(trace, gate),
+                       ms_view_contiguous(trace, up)};
+    uint32_t y = ms_gated_product(trace, op, true, own[0], own[1]);
+
+    ms_trace_drop(trace, own[0]);
+    ms_trace_drop(trace, own[1]);
+    return y;
+}
+
 /* activation(gate) * up: two ops where kernels are eager, else one. */
 static uint32_t gate_up(ms_trace *trace, const ms_unary *activation,
                         const char *fused, uint32_t gate, uint32_t up)
 {
-    if (trace->training->kernels != MS_EAGER)
-        return ms_gated_product(trace, fused, gate, up);
+    if (trace->kernels.activation.kind == MS_KERNEL_LIGER)
+        return liger_gate(trace, fused, gate, up);
+    if (!ms_kernels_apart(trace->kernels.activation, false))
+        return ms_gated_product(trace, fused, false, gate, up);
     uint32_t open = ms_pointwise_unary(trace, activation, gate);
     uint32_t y = ms_pointwise_mul(trace, open, up);
     ms_trace_drop(trace, open);

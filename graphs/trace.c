@@ -537,6 +537,31 @@ void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor)
     trace->graph.storage_category[s] = MS_ACTIVATIONS;
 }
 
+void ms_trace_hold_saved(ms_trace *trace, uint32_t node)
+{
+    if (node == MS_NONE || trace->err)
+        return;
+    trace->nodes[node].holds = true;
+    for (uint32_t i = 0; i < trace->nodes[node].n_saved; i++)
+        ms_trace_ref(trace, trace->nodes[node].saved[i]);
+}
+
+void ms_trace_give_saved(ms_trace *trace, const ms_node *node, uint32_t *out)
+{
+    for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
+        if (node->needs[i])
+            out[i] = node->saved[i];
+        else
+            ms_trace_drop(trace, node->saved[i]);
+    }
+}
+
+void ms_trace_let_saved(ms_trace *trace, const ms_node *node)
+{
+    for (uint32_t i = 0; node->holds && i < node->n_saved; i++)
+        ms_trace_drop(trace, node->saved[i]);
+}
+
 void ms_trace_release(ms_trace *trace, const ms_node *node)
 {
     for (uint32_t i = 0; i < node->n_saved && !trace->err; i++) {

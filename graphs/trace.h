@@ -28,6 +28,7 @@
 
 #include "graphs/graphs.h"
 #include "graphs/index.h"
+#include "graphs/kernels.h"
 
 #include <assert.h>
 
@@ -80,6 +81,7 @@ typedef struct ms_node {
     const ms_rule *inner; /* CopySlices: the rule of the op in place */
     uint32_t layer, unit;
     uint32_t n_inputs, n_outputs, n_saved, saved_capacity;
+    bool holds; /* a reference on each saved tensor: ms_trace_hold_saved */
     /* Tensors: their shapes stay readable, and where the gradient of an input
      * goes (a node's output or a parameter) is what made the input. */
     uint32_t *input, *saved;
@@ -138,6 +140,16 @@ typedef struct ms_shared_buffer {
     struct ms_shared_buffer *next;
 } ms_shared_buffer;
 
+/* The linear layer whose product the loss takes part in (headloss.h). */
+#define MS_HEAD_CHUNKS 8
+typedef struct ms_fused_head {
+    uint32_t layer;       /* MS_NONE: none */
+    const ms_layer *loss; /* that takes part */
+    uint8_t kernel;       /* ms_loss_kernel */
+    uint32_t weight;
+    uint32_t n_chunks, chunk[MS_HEAD_CHUNKS]; /* logits in pieces */
+} ms_fused_head;
+
 struct ms_trace {
     const ms_model *model;
     const ms_training *training;
@@ -151,6 +163,7 @@ struct ms_trace {
     /* What the settings mean. */
     bool cpu, train;
     uint8_t framework; /* ms_framework */
+    ms_kernel_set kernels;
     uint8_t weight_dtype, grad_dtype;
     uint8_t trained_dtype; /* of the parameters that are not frozen */
     bool frozen;           /* those made now have no gradient */
@@ -171,8 +184,9 @@ struct ms_trace {
     uint32_t input;           /* tensor: the model's input */
     ms_shared_buffer *shared; /* newest first */
     uint32_t *layer_weight;   /* per layer: weight tensor that others may tie */
-    ms_index layer_rows;      /* by name, once a layer is tied */
-    ms_index op_rows;         /* of the op tables, once a layer calls one */
+    ms_fused_head head;
+    ms_index layer_rows; /* by name, once a layer is tied */
+    ms_index op_rows;    /* of the op tables, once a layer calls one */
 
     /* The graph's columns as they grow (storages not yet renumbered). */
     ms_graph graph;
@@ -266,6 +280,13 @@ uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
                               const uint32_t *inputs, uint32_t n_inputs,
                               const uint32_t *outputs, uint32_t n_outputs);
 void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor);
+/* The node's backward will overwrite what it has saved and hand it on: it holds
+ * a reference on each (MS_NONE: no node), and gives them away as the gradients
+ * of its inputs, in the order saved. */
+void ms_trace_hold_saved(ms_trace *trace, uint32_t node);
+void ms_trace_give_saved(ms_trace *trace, const ms_node *node, uint32_t *out);
+/* The references of a node that will not run go. */
+void ms_trace_let_saved(ms_trace *trace, const ms_node *node);
 bool ms_trace_needs(const ms_trace *trace, uint32_t tensor);
 /* The node has run: what it saved is released, in the order saved. */
 void ms_trace_release(ms_trace *trace, const ms_node *node);
@@ -285,6 +306,12 @@ void ms_parts_split(ms_trace *trace);
 uint32_t ms_parts_ranks(const ms_shape *shape);
 /* Is the part of a weight fp32 and its own master copy? */
 bool ms_parts_are_masters(const ms_trace *trace);
+/* It has no states to share or to update. */
+bool ms_parts_is_frozen(const ms_trace *trace, const ms_parameter *parameter);
+/* What its part takes in fp32, as its own master copy; 0: it is none.  To be
+ * asked before ids are final. */
+uint64_t ms_parts_master_bytes(const ms_trace *trace,
+                               const ms_parameter *parameter);
 /* storage has its home in pool, and takes so many bytes there (0: as many as on
  * the device). */
 void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,

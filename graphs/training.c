@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/fields.h"
 #include "graphs/graphs.h"
+#include "graphs/headloss.h"
 #include "graphs/packed.h"
 #include "graphs/precisions.h"
 
@@ -51,9 +52,12 @@ const ms_field ms_training_fields[] = {
     {.name = "kernels",
      .type = MS_WORD,
      .fallback.i = MS_FLASH,
-     .words = "eager|flash|korthikanti|efficient",
-     .help = "what layers run and save; korthikanti: that paper's accounting; "
-             "efficient: xFormers' attention, else as flash"},
+     .words = "eager|flash|korthikanti|efficient|sdpa|fused",
+     .help = "what layers run and save: op by op, or one kernel each for "
+             "attention, norms, gates and rotation; korthikanti: that paper's "
+             "accounting; efficient: xFormers' attention, else as flash; "
+             "sdpa: the attention that PyTorch chooses, else as eager; "
+             "fused: as flash, with Liger's norms, gates, rotation and loss"},
     {.name = "framework",
      .type = MS_WORD,
      .fallback.i = MS_TORCH_2,
@@ -113,6 +117,48 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "longest side of a preconditioner: shampoo cuts longer ones, soap "
              "leaves them out; 0: 1024 and 10000"},
+    {.name = "optimizer_refresh",
+     .type = MS_WORD,
+     .words = "no|yes",
+     .is_extra = true,
+     .help = "yes: a step on which the optimizer finds its projections "
+             "(galore), inverse roots (shampoo) or bases (soap) anew"},
+    {.name = "attention_kernel",
+     .type = MS_WORD,
+     .words = MS_KERNELS_ATTENTION,
+     .is_extra = true,
+     .help = "sdpa: flash, efficient or op by op, as PyTorch chooses; auto: "
+             "as training.kernels"},
+    {.name = "norm_kernel",
+     .type = MS_WORD,
+     .words = MS_KERNELS_NORM,
+     .is_extra = true,
+     .help = "torch: one kernel; liger: one that overwrites gradients; auto: "
+             "as training.kernels, where the layer's code has one"},
+    {.name = "activation_kernel",
+     .type = MS_WORD,
+     .words = MS_KERNELS_PLAIN,
+     .is_extra = true,
+     .help = "of gates and GPT-2's GELU: ops, or one kernel that saves its "
+             "inputs; auto: as training.kernels"},
+    {.name = "rotary_kernel",
+     .type = MS_WORD,
+     .words = MS_KERNELS_PLAIN,
+     .is_extra = true,
+     .help = "of rotary positions: ops, or one kernel in place; auto: as "
+             "training.kernels, where the layer's code has one"},
+    {.name = "loss_kernel",
+     .type = MS_WORD,
+     .words = MS_HEADLOSS_WORDS,
+     .is_extra = true,
+     .help = "kernel of cross entropy, where the layer names none; auto: as "
+             "training.kernels"},
+    {.name = "retain_graph",
+     .type = MS_WORD,
+     .words = "no|yes",
+     .is_extra = true,
+     .help = "yes: backward(retain_graph=True), what was saved for backward "
+             "lives to its end"},
     {.name = "rank",
      .group = "lora",
      .type = MS_INT,
@@ -145,6 +191,12 @@ const ms_field ms_training_fields[] = {
      .help = "how frozen linear layers but the head are held: as the weights, "
              "in 4 bits (QLoRA, double quantisation; nf4-plain: without; int4: "
              "AWQ's) or 8; each product makes them anew"},
+    {.name = "trains",
+     .group = "lora",
+     .type = MS_WORD,
+     .words = "both|A|B",
+     .help = "matrices of an adapter that are not frozen; B: LoRA-FA, whose "
+             "saved inputs have the width of lora.rank"},
     {.name = "unknown_op",
      .group = "graph",
      .type = MS_WORD,
@@ -427,6 +479,12 @@ static ms_err check_optimizer(const ms_training *training, ms_fault *fault)
         return ms_fail(fault, MS_EUSAGE, "training.optimizer_block",
                        "--optimizer shampoo or soap, or leave it out",
                        "training.optimizer_block changes nothing with "
+                       "training.optimizer=%s",
+                       row ? row->name : "none");
+    if (training->optimizer_refresh == 1 && (row == NULL || !row->refreshes))
+        return ms_fail(fault, MS_EUSAGE, "training.optimizer_refresh",
+                       "--optimizer galore, shampoo or soap, or leave it out",
+                       "training.optimizer_refresh changes nothing with "
                        "training.optimizer=%s",
                        row ? row->name : "none");
     if (row != NULL && row->no_master && mixed)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The forward of a layer list, layer after layer. */
+#include "graphs/headloss.h"
 #include "graphs/layers.h"
 #include "graphs/lower.h"
 #include "graphs/ops/ops.h"
@@ -276,7 +277,8 @@ static ms_err run_layers(walk *w)
     return MS_OK;
 }
 
-/* The last value is the loss, what it reads the model's output. */
+/* The last value is the loss, what it reads the model's output; a head that
+ * the loss has taken with it has none. */
 static ms_err find_loss(walk *w)
 {
     const ms_model *model = w->trace->model;
@@ -294,7 +296,8 @@ static ms_err find_loss(walk *w)
             "end the list with a loss: cross_entropy, mse_loss, mean, ...",
             "the last layer \"%s\" is no loss", layer->name);
     w->forward->loss = w->value[last];
-    if (layer->n_in > 0 && model->edges[layer->in_at] != MS_NONE) {
+    if (layer->n_in > 0 && model->edges[layer->in_at] != MS_NONE &&
+        model->edges[layer->in_at] != w->trace->head.layer) {
         w->forward->n_outputs = 1;
         w->forward->outputs = &w->value[model->edges[layer->in_at]];
     }
@@ -308,6 +311,7 @@ ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
     if (trace->model->n_layers == 0)
         return ms_fail(trace->fault, MS_EINPUT, trace->model->name,
                        "add a layer", "the model has no layers");
+    MS_TRY(ms_headloss_open(trace));
     MS_TRY(open_walk(&w));
     MS_TRY(model_input(trace));
     MS_TRY(run_layers(&w));

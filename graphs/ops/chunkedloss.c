@@ -19,12 +19,7 @@ static void give_away(ms_trace *trace, const ms_node *node,
     for (uint32_t i = 0; i < node->n_inputs; i++)
         ms_trace_read(trace, node->saved[i]);
     ms_trace_end(trace, 0, false);
-    for (uint32_t i = 0; i < node->n_inputs; i++) {
-        if (node->needs[i])
-            out[i] = node->saved[i];
-        else
-            ms_trace_drop(trace, node->saved[i]);
-    }
+    ms_trace_give_saved(trace, node, out);
 }
 
 static const ms_rule in_place_rule = {"LigerCrossEntropyBackward",
@@ -32,17 +27,17 @@ static const ms_rule in_place_rule = {"LigerCrossEntropyBackward",
 static const ms_rule linear_rule = {"LigerFusedLinearCrossEntropyBackward",
                                     "element_mul", give_away};
 
-/* Without a gradient to come nobody keeps them. */
+/* made is used up; without a gradient to come nobody keeps it. */
 static void keep(ms_trace *trace, const ms_rule *rule, const uint32_t *inputs,
                  const uint32_t *made, uint32_t n, const uint32_t *loss)
 {
     uint32_t node = ms_trace_node(trace, rule, inputs, n, loss, 1);
 
-    for (uint32_t i = 0; i < n && !trace->err; i++) {
+    for (uint32_t i = 0; i < n && !trace->err; i++)
         ms_trace_save(trace, node, made[i]);
-        if (node == MS_NONE)
-            ms_trace_drop(trace, made[i]);
-    }
+    ms_trace_hold_saved(trace, node);
+    for (uint32_t i = 0; i < n && !trace->err; i++)
+        ms_trace_drop(trace, made[i]);
 }
 
 /* loss_1d [rows] in fp32 and its sum. */

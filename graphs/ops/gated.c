@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* SwiGLU and GeGLU as one kernel (Liger, Transformer Engine, Megatron): only
  * gate and up are saved, the activation is computed again in backward
- * (specs/policies.md 6.3). */
+ * (specs/policies.md 6.3).  Liger's backward (ops/swiglu.py, ops/geglu.py)
+ * writes the gradients over gate and up. */
 #include "graphs/ops/ops.h"
 
 #define FORWARD_FLOPS 6 /* per element: activation 5, product 1 */
@@ -22,12 +23,26 @@ static void gated_backward(ms_trace *trace, const ms_node *node,
     ms_trace_end(trace, BACKWARD_FLOPS * elements(trace, grads[0]), false);
 }
 
+static void in_place_backward(ms_trace *trace, const ms_node *node,
+                              const uint32_t *grads, uint32_t *out)
+{
+    ms_trace_begin_backward(trace, node, grads[0]);
+    for (uint32_t i = 0; i < 2 && !trace->err; i++)
+        trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
+            ms_trace_bytes(ms_trace_at(trace, node->saved[i]));
+    ms_trace_end(trace, BACKWARD_FLOPS * elements(trace, grads[0]), false);
+    ms_trace_give_saved(trace, node, out);
+}
+
 static const ms_rule gated_rule = {"GatedBackward", "gated_backward",
                                    gated_backward};
+static const ms_rule in_place_rule = {
+    "LigerGatedBackward", "liger_gated_backward", in_place_backward};
 
-uint32_t ms_gated_product(ms_trace *trace, const char *op, uint32_t gate,
-                          uint32_t up)
+uint32_t ms_gated_product(ms_trace *trace, const char *op, bool in_place,
+                          uint32_t gate, uint32_t up)
 {
+    const ms_rule *rule = in_place ? &in_place_rule : &gated_rule;
     uint32_t inputs[2] = {gate, up};
 
     ms_trace_begin(trace, op);
@@ -35,8 +50,10 @@ uint32_t ms_gated_product(ms_trace *trace, const char *op, uint32_t gate,
     ms_trace_read(trace, up);
     uint32_t y = ms_trace_make_like(trace, "out", gate);
     ms_trace_end(trace, FORWARD_FLOPS * elements(trace, gate), false);
-    uint32_t n = ms_trace_node(trace, &gated_rule, inputs, 2, &y, 1);
+    uint32_t n = ms_trace_node(trace, rule, inputs, 2, &y, 1);
     ms_trace_save(trace, n, gate);
     ms_trace_save(trace, n, up);
+    if (in_place)
+        ms_trace_hold_saved(trace, n);
     return y;
 }

@@ -213,11 +213,21 @@ typedef struct ms_conv {
 uint32_t ms_conv_convolution(ms_trace *trace, uint32_t x, uint32_t weight,
                              uint32_t bias, const ms_conv *conv);
 
+/* ---- fusednorm.c --------------------------------------------------------- */
+
+/* Liger's: RMS norm saves x, the weight and an fp32 value per row, its backward
+ * overwrites dy; layer norm saves x, weight, bias and two values per row in the
+ * dtype of x. */
+uint32_t ms_fusednorm_rms(ms_trace *trace, uint32_t x, uint32_t weight);
+uint32_t ms_fusednorm_layer(ms_trace *trace, uint32_t x, uint32_t weight,
+                            uint32_t bias);
+
 /* ---- gated.c ------------------------------------------------------------- */
 
-/* activation(gate) * up in one kernel that saves both. */
-uint32_t ms_gated_product(ms_trace *trace, const char *op, uint32_t gate,
-                          uint32_t up);
+/* activation(gate) * up in one kernel that saves both; in_place: backward
+ * writes their gradients over them. */
+uint32_t ms_gated_product(ms_trace *trace, const char *op, bool in_place,
+                          uint32_t gate, uint32_t up);
 
 /* ---- rotary.c ------------------------------------------------------------ */
 
@@ -240,6 +250,7 @@ uint32_t ms_lookup_arange(ms_trace *trace, int64_t n);
 typedef struct ms_attended {
     bool causal;
     int64_t window; /* keys that a query sees; 0: all */
+    double dropout; /* of the weights */
 } ms_attended;
 /* Fused attention: q, k, v are [batch, heads, sequence, dim] views; k and v
  * may have fewer heads, each for a group of q's, and v other channels. */
@@ -303,6 +314,10 @@ uint32_t ms_chunkedloss_in_place(ms_trace *trace, uint32_t logits,
  * backward. */
 uint32_t ms_chunkedloss_linear(ms_trace *trace, uint32_t x, uint32_t weight,
                                uint32_t target);
+/* compiledloss.c: of logits.float(), in kernels of torch.compile's; saves the
+ * logits as they are. */
+uint32_t ms_compiledloss_cross_entropy(ms_trace *trace, uint32_t logits,
+                                       uint32_t target);
 
 /* ---- loss.c -------------------------------------------------------------- */
 

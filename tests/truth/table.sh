@@ -93,11 +93,13 @@ END
 | huggingface | counts of published configurations (`huggingface.tsv`) |
 | korthikanti | Korthikanti et al. 2022, bytes (`korthikanti.tsv`) |
 | layers | single layers, rules measured with PyTorch 1.13.1 (`layers.tsv`) |
+| liger | operators in Liger's benchmarks, plain and fused (`liger.tsv`) |
 | links | collectives by size on real nodes (`links.tsv`) |
 | llm.c | what llm.c prints; its tensors in `llmc_gpt2.json` |
 | modern | LLaMA's layer, by the save lists of its kernels (`test_modern.c`) |
 | nets | small networks of PyTorch 1.13.1, exported and measured (`nets.tsv`) |
 | op graphs | exported from PyTorch 1.13.1, and their steps (`opgraphs.tsv`) |
+| ladder | torchtune's published peaks, step by step (`ladder.tsv`) |
 | lora | PEFT's and torchtune's measured runs of Llama-3.2-3B (`lora.tsv`) |
 | optimizers | torch.optim of PyTorch 1.13.1, measured (`optimizers.tsv`) |
 | rules | per-op experiments with PyTorch 1.13.1 (`rules.tsv`, `rules.jsonl`) |

@@ -73,11 +73,13 @@ START_TEST(head_and_loss_in_chunks)
     uint64_t chunk = 8; /* 128 / ceil(1000 / 64) rows, a power of 2 */
     truth_begin();
     const ms_rank_report *rank =
-        run("\"type\": \"linear_cross_entropy\", \"out\": 1000", "");
+        run("\"type\": \"linear\", \"out\": 1000, \"bias\": false",
+            ", {\"type\": \"cross_entropy\", \"kernel\": \"liger_linear\"}");
     uint64_t before = rank->levels[MS_MARK_BEFORE_LOSS];
-    truth_compare("experts", "linear_cross_entropy", "kept after the loss",
-                  grads + 2, rank->levels[MS_MARK_AFTER_FORWARD] - before);
-    truth_compare("experts", "linear_cross_entropy", "peak of the loss",
+    truth_compare("experts", "liger_linear", "kept after the loss",
+                  grads + 2 - 2 * TOKENS * WIDTH,
+                  rank->levels[MS_MARK_AFTER_FORWARD] - before);
+    truth_compare("experts", "liger_linear", "peak of the loss",
                   grads + 2 + 2 * chunk * VOCAB * 2,
                   rank->phase_peaks[MS_PHASE_LOSS] - before);
     truth_end();
@@ -98,6 +100,32 @@ START_TEST(logits_become_their_gradient)
                   rank->phase_peaks[MS_PHASE_LOSS] - before);
     truth_compare("experts", "liger", "saved_bytes",
                   2 * TOKENS * (WIDTH + VOCAB), rank->saved_for_backward_bytes);
+    truth_end();
+}
+END_TEST
+
+/* torchtune's: the logits are there in 8 pieces, each is cast to fp32 in turn;
+ * their log-probabilities stay when they have gone, with a copy of the labels
+ * and an fp32 weight of each piece. */
+START_TEST(logits_come_in_pieces)
+{
+    uint64_t logits = 2 * TOKENS * VOCAB, kept = 4 * TOKENS * VOCAB;
+    uint64_t labels = 8 * TOKENS, weights = 8 * 4;
+    truth_begin();
+    const ms_rank_report *rank =
+        run("\"type\": \"linear\", \"out\": 1000, \"bias\": false",
+            ", {\"type\": \"cross_entropy\","
+            "   \"kernel\": \"ce_with_chunked_output\"}");
+    truth_compare("experts", "ce_with_chunked_output", "saved_bytes",
+                  kept + labels + weights + 2 * TOKENS * WIDTH,
+                  rank->saved_for_backward_bytes);
+    uint64_t before = rank->levels[MS_MARK_BEFORE_LOSS];
+    truth_compare("experts", "ce_with_chunked_output", "kept after the loss",
+                  kept + labels + weights + 4 - logits,
+                  rank->levels[MS_MARK_AFTER_FORWARD] - before);
+    truth_compare("experts", "ce_with_chunked_output", "peak of the loss",
+                  labels + weights + kept + kept / 8 + 2 * 4,
+                  rank->phase_peaks[MS_PHASE_LOSS] - before);
     truth_end();
 }
 END_TEST
@@ -123,6 +151,7 @@ Suite *suite_experts(void)
     tcase_add_test(tcase, experts_keep);
     tcase_add_test(tcase, head_and_loss_in_chunks);
     tcase_add_test(tcase, logits_become_their_gradient);
+    tcase_add_test(tcase, logits_come_in_pieces);
     tcase_add_test(tcase, softmax_becomes_the_gradient);
     suite_add_tcase(suite, tcase);
     return suite;

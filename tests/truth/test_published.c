@@ -195,7 +195,7 @@ static double measured(const ms_result *result, const char *quantity)
         uint64_t bytes;
     } known[] = {{"parameters", rank->parameters_bytes},
                  {"optimizer state", rank->optimizer_state_bytes},
-        {"start", rank->levels[MS_MARK_START]},
+                 {"start", rank->levels[MS_MARK_START]},
                  {"after forward", rank->levels[MS_MARK_AFTER_FORWARD]},
                  {"after backward", rank->levels[MS_MARK_AFTER_BACKWARD]},
                  {"states", rank->parameters_bytes + rank->gradients_bytes +

@@ -131,6 +131,59 @@ START_TEST(freezes_without_adapters)
 }
 END_TEST
 
+/* Two frozen matrices with adapters, and the head: ZeRO shares what adapters
+ * have, stage 3 and FSDP all weights, of those in 4 bits the packed bytes. */
+START_TEST(ranks_share)
+{
+    const uint64_t all = 4 * (3 * MATRIX + 2 * ADAPTER);
+    const uint64_t nf4 = MATRIX / 2 + MATRIX / 64 + MATRIX / 64 / 256 * 4 + 68;
+    static const char *const three[] = {"zero:3,dp=4", "fsdp:dp=4"};
+    truth_begin();
+    const ms_result *r = RUN(LORA "--precision fp32 -p zero:1,dp=4");
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), all);
+    ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * 2 * ADAPTER);
+    ck_assert_uint_eq(of(r, MS_OPTIMIZER_STATE), 8 * 2 * ADAPTER / 4);
+    /* its gradients to their owners, the new adapters back */
+    ck_assert_uint_eq(truth_rank(r)->comm_bytes,
+                      2 * 4 * 2 * (uint64_t)ADAPTER * 3 / 4);
+    r = RUN(LORA "--precision fp32 -p zero:2,dp=4");
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), all);
+    ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * 2 * ADAPTER / 4);
+    for (int i = 0; i < 2; i++) {
+        r = truth_run_json(chain,
+                           "chain --batch 4 --optimizer adam " LORA
+                           "--precision fp32 -p %s",
+                           three[i]);
+        ck_assert_uint_eq(of(r, MS_PARAMETERS), all / 4);
+        ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * 2 * ADAPTER / 4);
+        ck_assert_uint_eq(of(r, MS_OPTIMIZER_STATE), 8 * 2 * ADAPTER / 4);
+        r = truth_run_json(chain,
+                           "chain --batch 4 --optimizer adam " LORA
+                           "--precision bf16 --set lora.base=nf4 "
+                           "--set lora.dtype=fp32 -p %s",
+                           three[i]);
+        ck_assert_uint_eq(of(r, MS_PARAMETERS),
+                          2 * (nf4 / 4) + 2 * MATRIX / 4 + 4 * 2 * ADAPTER / 4);
+    }
+    truth_end();
+}
+END_TEST
+
+/* The host updates what is trained: master, two moments and the gradient; only
+ * the new adapters travel. */
+START_TEST(host_updates)
+{
+    const uint64_t n = 2 * ADAPTER;
+    truth_begin();
+    const ms_result *r =
+        RUN(LORA "--precision bf16-mixed -p offload:optimizer");
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), 2 * (3 * MATRIX + n));
+    ck_assert_uint_eq(r->report.host_peak_bytes, (12 + 2) * n);
+    ck_assert_uint_eq(truth_rank(r)->h2d_bytes, 2 * n);
+    truth_end();
+}
+END_TEST
+
 /* The input of the first trained layer is saved, not those before it. */
 START_TEST(saves_from_the_first_trained)
 {
@@ -140,6 +193,35 @@ START_TEST(saves_from_the_first_trained)
     ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * MATRIX);
     r = RUN("--precision fp32 --set frozen.blocks=1 -p checkpoint:full");
     ck_assert_uint_eq(of(r, MS_GRADIENTS), 2 * 4 * MATRIX);
+    truth_end();
+}
+END_TEST
+
+/* Of T5 (peft's count for t5-small, rank 8, q and v: 18 attentions of 512) and
+ * of latent attention: 2 layers, q from 96 to 4 heads of 24, keys and values
+ * from 64 to 4 heads of 32. */
+START_TEST(other_attentions)
+{
+    static const char t5[] =
+        "{\"model_type\": \"t5\", \"architectures\": "
+        "[\"T5ForConditionalGeneration\"], \"d_model\": 512, \"d_kv\": 64, "
+        "\"d_ff\": 2048, \"num_layers\": 6, \"num_heads\": 8, "
+        "\"vocab_size\": 32128}";
+    static const char latent[] =
+        "{\"memsim\": 1, \"name\": \"latent\", \"input\": {\"tokens\": true},"
+        " \"layers\": [{\"type\": \"embedding\", \"vocab\": 100, \"dim\": 96},"
+        " {\"repeat\": 2, \"name\": \"l\", \"layers\": ["
+        "{\"type\": \"latent_attention\", \"heads\": 4, \"kv_rank\": 64, "
+        "\"plain_dim\": 16, \"rotary_dim\": 8, \"value_dim\": 16}]},"
+        " {\"type\": \"mean\"}]}";
+    truth_begin();
+    const ms_result *r = truth_run_json(
+        t5, "t5 --sequence 8 --precision fp32 --set lora.rank=8");
+    ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * 294912);
+    r = truth_run_json(
+        latent, "latent --sequence 8 --precision fp32 --set lora.rank=8");
+    ck_assert_uint_eq(of(r, MS_GRADIENTS),
+                      4 * 2 * 8 * (96 + 4 * 24 + 64 + 4 * 32));
     truth_end();
 }
 END_TEST
@@ -154,6 +236,9 @@ Suite *suite_adapters(void)
     tcase_add_loop_test(tcase, freezes_without_adapters, 0,
                         sizeof packings / sizeof *packings);
     tcase_add_test(tcase, saves_from_the_first_trained);
+    tcase_add_test(tcase, ranks_share);
+    tcase_add_test(tcase, host_updates);
+    tcase_add_test(tcase, other_attentions);
     suite_add_tcase(suite, tcase);
     return suite;
 }

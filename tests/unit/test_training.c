@@ -45,29 +45,19 @@ END_TEST
 START_TEST(sets_each_member)
 {
     static const char *const settings[][2] = {
-        {"training.batch", "32"},
-        {"sequence", "512"},
-        {"precision", "fp16-mixed"},
-        {"optimizer", "momentum"},
-        {"optimizer_impl", "foreach"},
-        {"kernels", "korthikanti"},
-        {"framework", "torch-1.13"},
-        {"device", "cpu"},
-        {"gradients", "fp32"},
-        {"hold_output", "none"},
-        {"zero_grad", "keep"},
-        {"step", "first"},
-        {"mode", "inference"},
-        {"optimizer_in_backward", "yes"},
-        {"clip_norm", "1.5"},
-        {"optimizer_rank", "64"},
-        {"optimizer_block", "512"},
-        {"lora.rank", "16"},
-        {"lora.targets", "all"},
-        {"lora.dropout", "0.1"},
-        {"lora.dtype", "fp32"},
-        {"lora.base", "int8"},
-        {"graph.unknown_op", "conservative"}};
+        {"training.batch", "32"},      {"sequence", "512"},
+        {"precision", "fp16-mixed"},   {"optimizer", "momentum"},
+        {"optimizer_impl", "foreach"}, {"kernels", "korthikanti"},
+        {"framework", "torch-1.13"},   {"device", "cpu"},
+        {"gradients", "fp32"},         {"hold_output", "none"},
+        {"zero_grad", "keep"},         {"step", "first"},
+        {"mode", "inference"},         {"optimizer_in_backward", "yes"},
+        {"clip_norm", "1.5"},          {"optimizer_rank", "64"},
+        {"optimizer_block", "512"},    {"optimizer_refresh", "yes"},
+        {"loss_kernel", "liger"},      {"lora.rank", "16"},
+        {"lora.targets", "all"},       {"lora.dropout", "0.1"},
+        {"lora.dtype", "fp32"},        {"lora.base", "int8"},
+        {"lora.trains", "B"},          {"graph.unknown_op", "conservative"}};
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         ck_assert_int_eq(
             ms_training_set(&training, settings[i][0], settings[i][1], &fault),
@@ -89,7 +79,10 @@ START_TEST(sets_each_member)
     ck_assert_int_eq(training.optimizer_in_backward, 1);
     ck_assert_double_eq(training.clip_norm, 1.5);
     ck_assert_str_eq(value_of("clip_norm"), "1.5");
-    ck_assert_uint_eq(training.was_set, 0x7FFFFF);
+    ck_assert_int_eq(training.optimizer_refresh, 1);
+    ck_assert_int_eq(training.lora_trains, 2);
+    ck_assert_int_eq(__builtin_popcountll(training.was_set),
+                     sizeof settings / sizeof *settings);
     ck_assert_str_eq(value_of("batch"), "32");
     ck_assert_str_eq(value_of("framework"), "torch-1.13");
 }
