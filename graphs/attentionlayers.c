@@ -2,6 +2,7 @@
 /* Attention without its projections: of queries, keys and values that other
  * layers make. */
 #include "graphs/layers.h"
+#include "graphs/mcore.h"
 
 #include <string.h>
 
@@ -55,7 +56,9 @@ static bool same_but_heads(const ms_tensor *a, const ms_tensor *b)
 static ms_err need_heads(ms_trace *trace, const ms_layer *layer,
                          const uint32_t *in)
 {
-    bool shares = trace->training->kernels == MS_FLASH;
+    bool shares =
+        trace->training->kernels == MS_FLASH ||
+        (ms_mcore_is(trace) && ms_mcore_backend(trace) != MS_MCORE_UNFUSED);
     char want[MS_LAYERS_SHAPE], have[MS_LAYERS_SHAPE];
 
     for (uint32_t i = 0; i < 3; i++) {
@@ -85,6 +88,12 @@ ms_err ms_attentionlayers_forward(ms_trace *trace, const ms_layer *layer,
 
     MS_TRY(need_heads(trace, layer, in));
     switch ((ms_kernels)trace->training->kernels) {
+    case MS_MEGATRON:
+        if (ms_mcore_backend(trace) == MS_MCORE_UNFUSED)
+            *out = by_ops(trace, layer, in);
+        else
+            *out = ms_attention_flash(trace, in[0], in[1], in[2], attended);
+        break;
     case MS_FLASH:
         *out = ms_attention_flash(trace, in[0], in[1], in[2], attended);
         break;

@@ -111,7 +111,7 @@ function(embed_device file result)
     file(READ ${file} json)
     foreach(key IN ITEMS name alias source memory_gib context_mib hbm_gbps
             cublas_workspace_bytes multiprocessors threads_per_multiprocessor
-            launch_us kernel_us fp32_tflops tf32_tflops
+            compute_capability launch_us kernel_us fp32_tflops tf32_tflops
             half_tflops half_matmul_tflops h2d_gbps d2h_gbps
             nvlink_gbps network_gbps gpus_per_node
             dram_gbps pageable_share nvme_read_gbps nvme_write_gbps
@@ -128,6 +128,7 @@ function(embed_device file result)
      .cublas_workspace_bytes = ${cublas_workspace_bytes},
      .multiprocessors = ${multiprocessors},
      .threads_per_multiprocessor = ${threads_per_multiprocessor},
+     .compute_capability = ${compute_capability},
      .launch_ns = (uint64_t)(${launch_us} * 1e3),
      .kernel_ns = (uint64_t)(${kernel_us} * 1e3),
      .hbm_bytes_per_s = ${hbm_gbps} * 1e9,

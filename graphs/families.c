@@ -31,7 +31,8 @@ enum {
     KV_HEADS,
     HEAD_DIM,
     LOSS,
-    CODE
+    CODE,
+    QK_NORM
 };
 enum { NORM_PRE, NORM_POST };
 enum { HEAD_LM, HEAD_NONE };
@@ -162,13 +163,17 @@ static const char *const activations[] = {"gelu", "gelu_new", "relu",
          .words = "auto|eager|liger|megatron|liger_linear",                    \
          .help = "kernel of cross entropy; liger_linear: head and loss in "    \
                  "one, by chunks"},                                            \
+        {.name = "code",                                                       \
+         .type = MS_WORD,                                                      \
+         .words = "auto|llama|llama_fused_norm",                               \
+         .help =                                                               \
+             "llama: ops as Meta's code and torchtitan's have them: norms "    \
+             "in fp32, rotation by complex numbers, keys and values "          \
+             "repeated for their queries, silu and its product apart, "        \
+             "fp32 logits; llama_fused_norm: each norm one kernel"},           \
     {                                                                          \
-        .name = "code", .type = MS_WORD,                                       \
-        .words = "auto|llama|llama_fused_norm",                                \
-        .help = "llama: ops as Meta's code and torchtitan's have them: norms " \
-                "in fp32, rotation by complex numbers, keys and values "       \
-                "repeated for their queries, silu and its product apart, "     \
-                "fp32 logits; llama_fused_norm: each norm one kernel"          \
+        .name = "qk_norm", .type = MS_WORD, .words = "none|head|width",        \
+        .help = "RMS norm of queries and keys, by heads or over all"           \
     }
 
 static const ms_field decoder_fields[] = {
@@ -300,7 +305,9 @@ static uint32_t add_attention(stack *s, uint32_t from)
         ms_build_field(layer, "kv_heads")->i = values[KV_HEADS].i;
         ms_build_field(layer, "head_dim")->i = values[HEAD_DIM].i;
         ms_build_field(layer, "rotary")->b = is_rotary(values);
-        ms_build_field(layer, "fused_qkv")->b = !is_rotary(values);
+        ms_build_field(layer, "fused_qkv")->b =
+            !is_rotary(values) && values[QK_NORM].i == 0;
+        ms_build_field(layer, "qk_norm")->i = values[QK_NORM].i;
         ms_build_field(layer, "complex")->b = is_llama(values);
     }
     return newest(s);

@@ -289,7 +289,8 @@ typedef enum ms_kernels {
     MS_EAGER,
     MS_FLASH,
     MS_KORTHIKANTI,
-    MS_EFFICIENT
+    MS_EFFICIENT,
+    MS_MEGATRON /* mcore.h */
 } ms_kernels;
 /* By age: rules compare them.  TORCH_2 is the newest, TORCH_2_0 stands for 2.0
  * to 2.3. */
@@ -331,7 +332,11 @@ typedef struct ms_training {
     int64_t lora_dtype; /* 0 as the weights, 1 fp32 */
     int64_t lora_base;  /* 0 as the weights, 1 nf4, 2 int8 */
     int64_t unknown_op; /* op graphs: 0 refuse, 1 conservative */
-    uint64_t was_set;   /* bit per row */
+    /* mcore.h, in the order of its enums */
+    int64_t mcore_spec, mcore_attention, mcore_loss, mcore_wgrad;
+    int64_t mcore_mask;          /* 0 yes, 1 no */
+    int64_t mcore_deterministic; /* 0 no, 1 yes */
+    uint64_t was_set;            /* bit per row */
 } ms_training;
 extern const ms_field ms_training_fields[];
 extern const uint32_t ms_training_n_fields;
@@ -359,6 +364,7 @@ typedef struct ms_device {
     uint64_t context_bytes;            /* CUDA context and kernels */
     uint64_t cublas_workspace_bytes;   /* per thread that runs matmuls */
     uint32_t multiprocessors, threads_per_multiprocessor;
+    double compute_capability;     /* of CUDA; 0: not known, or none */
     uint64_t launch_ns, kernel_ns; /* host issue; shortest kernel */
     double hbm_bytes_per_s;
     double fp32_flops, tf32_flops, half_flops; /* dense peak */

@@ -4,6 +4,7 @@
  * FlashAttention-3 and cuDNN take as they are. */
 #include "graphs/layers.h"
 #include "graphs/lora.h"
+#include "graphs/mcore.h"
 
 enum { HEADS, Q_RANK, KV_RANK, PLAIN, TURNING, VALUE, BIAS, CAUSAL };
 const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS] = {
@@ -145,7 +146,9 @@ static uint32_t core(ms_trace *trace, const ms_layer *layer, uint32_t q,
 
     if (trace->training->kernels == MS_EFFICIENT)
         return ms_attention_efficient(trace, q, k, v, attended);
-    if (trace->training->kernels == MS_FLASH)
+    bool fused =
+        ms_mcore_is(trace) && ms_mcore_backend(trace) != MS_MCORE_UNFUSED;
+    if (trace->training->kernels == MS_FLASH || fused)
         return ms_attention_flash(trace, q, k, v, attended);
     return ms_selfattention_eager(trace, q, k, v, attended.causal);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The ends of a model: losses. */
 #include "graphs/layers.h"
+#include "graphs/mcore.h"
 #include "graphs/opcall.h"
 
 #include <string.h>
@@ -22,8 +23,9 @@ const ms_field ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY] =
         {.name = "kernel",
          .type = MS_WORD,
          .words = "auto|eager|liger|megatron",
-         .help = "auto: megatron where training.kernels is korthikanti, else "
-                 "eager; liger: the logits become their gradient in forward"},
+         .help = "auto: megatron where training.kernels is korthikanti or "
+                 "megatron, else eager; liger: the logits become their "
+                 "gradient in forward"},
 };
 
 /* A class per row, or per pixel of [batch, classes, height, width]. */
@@ -54,6 +56,16 @@ static uint32_t eager(ms_trace *trace, const ms_layer *layer, uint32_t logits,
     return loss;
 }
 
+static int64_t kernel_of(const ms_trace *trace)
+{
+    if (ms_mcore_is(trace))
+        return trace->training->mcore_loss == MS_MCORE_LOSS_TE
+                   ? KERNEL_LIGER
+                   : KERNEL_MEGATRON;
+    return trace->training->kernels == MS_KORTHIKANTI ? KERNEL_MEGATRON
+                                                      : KERNEL_EAGER;
+}
+
 ms_err ms_losslayers_cross_entropy(ms_trace *trace, const ms_layer *layer,
                                    const uint32_t *in, uint32_t *out)
 {
@@ -61,8 +73,8 @@ ms_err ms_losslayers_cross_entropy(ms_trace *trace, const ms_layer *layer,
 
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     uint32_t target = class_targets(trace, in[0]);
-    if (kernel == KERNEL_AUTO && trace->training->kernels == MS_KORTHIKANTI)
-        kernel = KERNEL_MEGATRON;
+    if (kernel == KERNEL_AUTO)
+        kernel = kernel_of(trace);
     if (kernel == KERNEL_MEGATRON)
         *out = ms_loss_fused_cross_entropy(trace, in[0], target);
     else if (kernel == KERNEL_LIGER)

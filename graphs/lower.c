@@ -6,6 +6,7 @@
 #include "graphs/finish.h"
 #include "graphs/layers.h"
 #include "graphs/lora.h"
+#include "graphs/mcore.h"
 #include "graphs/ops/ops.h"
 
 #include <assert.h>
@@ -54,7 +55,7 @@ static ms_err open_trace(ms_trace *trace)
     trace->autocast = autocast_dtype(training->precision);
     MS_TRY(ms_lora_open(trace));
     trace->grad_dtype = trace->trained_dtype;
-    if (trace->shape->fp32_gradients ||
+    if (trace->shape->fp32_gradients || ms_mcore_fp32_gradients(trace) ||
         (training->gradients == 1 && !ms_flatstep_has_sum(trace)))
         trace->grad_dtype = MS_FLOAT32;
     trace->micro_batches = trace->shape->micro_batches;

@@ -4,6 +4,7 @@
  * optimizers has them.  With 16-bit weights and a master copy, loop and foreach
  * first cast all gradients to fp32 (+4 bytes per parameter); fused reads them
  * as they are. */
+#include "graphs/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizers.h"
 
@@ -135,7 +136,7 @@ static void fused_update(step *s, const ms_step_op *op, uint32_t p)
     const ms_parameter *parameter = &s->trace->parameters[p];
 
     (void)op;
-    read_state(s, p, parameter->grad_storage);
+    read_state(s, p, s->grads[p]);
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
         write_state(s, p, parameter->state[i]);
     write_state(s, p, parameter->master);
@@ -424,19 +425,17 @@ static void device_step(step *s)
     ms_trace *trace = s->trace;
     bool at_home = trace->shape->offload.parameters == MS_DEVICE_POOL;
 
-    if (s->fused) {
-        over_all(s, &fused, NULL, fused_update);
-        if (!at_home)
-            ms_hoststep_send(trace, s->grads);
-        return;
-    }
-    bool casts = s->mixed && trace->grad_dtype != MS_FLOAT32;
+    bool casts = s->fused ? ms_mcore_casts_gradients(trace)
+                          : s->mixed && trace->grad_dtype != MS_FLOAT32;
     if (casts)
         each(s, s->foreach ? &cast_all : &cast, cast_grad);
-    run_updates(s);
+    if (s->fused)
+        over_all(s, &fused, NULL, fused_update);
+    else
+        run_updates(s);
     if (!at_home)
         ms_hoststep_send(trace, s->grads);
-    else if (s->mixed)
+    else if (s->mixed && !s->fused)
         each(s, s->foreach ? &copy_all : &copy, copy_master);
     if (casts)
         drop_casts(s);

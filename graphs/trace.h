@@ -107,6 +107,7 @@ typedef struct ms_parameter {
     bool far;           /* the host updates it: see hoststep.c */
     uint32_t host_grad; /* where its gradient goes then, or MS_NONE */
     uint32_t sum;       /* fp32 sum of its gradients, or MS_NONE */
+    bool added;         /* its products have added to it: see mcore.h */
 } ms_parameter;
 
 /* Pinned buffers of an optimizer step on the disk: DeepSpeed doubles them to
@@ -160,6 +161,7 @@ struct ms_trace {
     uint8_t op_flags;
     bool multiplies[2];       /* had the forward's, autograd's thread a matrix
                                  product? */
+    bool te_workspace;        /* is it there? */
     uint32_t input;           /* tensor: the model's input */
     ms_shared_buffer *shared; /* newest first */
     uint32_t *layer_weight;   /* per layer: weight tensor that others may tie */

@@ -2,6 +2,7 @@
 /* The forward of a layer list, layer after layer. */
 #include "graphs/layers.h"
 #include "graphs/lower.h"
+#include "graphs/mcore.h"
 #include "graphs/ops/ops.h"
 
 #include <assert.h>
@@ -47,6 +48,7 @@ static ms_err model_input(ms_trace *trace)
     if (!trace->err)
         trace->graph.storage_layer[ms_trace_at(trace, trace->input)->storage] =
             MS_NONE;
+    ms_mcore_batch(trace);
     return trace->err;
 }
 

@@ -176,8 +176,8 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "KEY=VALUE",
      .help =
-         "any training.FIELD, lora.FIELD, graph.FIELD or model.FIELD; may be "
-         "repeated"},
+         "any training.FIELD, lora.FIELD, graph.FIELD, megatron.FIELD or "
+         "model.FIELD; may be repeated"},
     {.id = MS_OPTION_MEMORY,
      .name = "memory",
      .commands = STEPS | FIT,
