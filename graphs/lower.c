@@ -62,7 +62,7 @@ static ms_err open_trace(ms_trace *trace)
     trace->batch = (uint64_t)training->batch / trace->micro_batches;
     trace->sequence = (uint64_t)training->sequence;
     trace->node_now = MS_NONE;
-    trace->input = trace->free_tensor = MS_NONE;
+    trace->input = trace->positions = trace->free_tensor = MS_NONE;
     trace->layer_weight =
         ms_arena_take_raw(trace->scratch, model->n_layers, sizeof(uint32_t));
     trace->graph.layer_name = ms_arena_take(trace->arena, model->n_layers,

@@ -20,7 +20,7 @@ static bool was_set(const ms_training *training, uint32_t row)
 static ms_err refuse(const char *key, const char *what, const char *hint,
                      ms_fault *fault)
 {
-    return ms_fail(fault, MS_EUSAGE, key, hint, "%s %s", key, what);
+    return ms_fail(fault, MS_EUSAGE, key, hint, "%s", what);
 }
 
 /* megatron.* without these kernels. */
@@ -33,7 +33,8 @@ static ms_err check_idle(const ms_training *training, ms_fault *fault)
         if (!was_set(training, row))
             continue;
         snprintf(key, sizeof key, "megatron.%s", ms_training_fields[row].name);
-        return refuse(key, "changes nothing without these kernels",
+        return refuse(key,
+                      "it changes nothing without training.kernels=megatron",
                       "add --kernels megatron", fault);
     }
     return MS_OK;
@@ -46,13 +47,13 @@ static ms_err check_pairs(const ms_training *training, ms_fault *fault)
 
     if (local && was_set(training, ROW(mcore_attention)))
         return refuse("megatron.attention",
-                      "chooses a backend of Transformer Engine, which "
-                      "megatron.spec=local has not",
+                      "it chooses a backend of Transformer Engine, which "
+                      "megatron.spec=local does without",
                       "leave one out", fault);
     if (training->mcore_deterministic == 1 &&
         training->mcore_loss != MS_MCORE_LOSS_UNFUSED)
         return refuse("megatron.deterministic",
-                      "and a fused loss exclude each other in Megatron",
+                      "Megatron refuses deterministic_mode with a fused loss",
                       "leave megatron.loss out", fault);
     return MS_OK;
 }
@@ -65,7 +66,7 @@ ms_err ms_mcore_check(const ms_training *training, ms_fault *fault)
     if (training->kernels != MS_MEGATRON)
         return check_idle(training, fault);
     if (training->device == 1)
-        return refuse("training.kernels", "megatron: runs on CUDA only",
+        return refuse("training.kernels", "Megatron's kernels run on CUDA only",
                       "--set training.device=cuda", fault);
     if (autocast)
         return refuse("training.precision",
@@ -74,7 +75,7 @@ ms_err ms_mcore_check(const ms_training *training, ms_fault *fault)
                       "--precision bf16-mixed or fp16-mixed", fault);
     if (training->optimizer_in_backward == 1)
         return refuse("training.optimizer_in_backward",
-                      "has no place beside main_grad, which stays",
+                      "Megatron's gradients stay in main_grad to the step",
                       "leave it out", fault);
     return check_pairs(training, fault);
 }
@@ -122,6 +123,8 @@ void ms_mcore_add_wgrad(ms_trace *trace, uint32_t weight)
     if (tensor->parameter == MS_NONE)
         return;
     ms_parameter *parameter = &trace->parameters[tensor->parameter];
+    if (parameter->grad_storage == MS_NONE)
+        return;
     uint64_t bytes = trace->graph.storage_bytes[parameter->grad_storage];
     ms_trace_read_storage(trace, parameter->grad_storage, bytes);
     uint64_t *written = &trace->graph.op_write_bytes[trace->graph.n_ops - 1];
@@ -153,13 +156,14 @@ int64_t ms_mcore_backend(const ms_trace *trace)
 
 /* ---- the step's inputs --------------------------------------------------- */
 
-static void input(ms_trace *trace, const char *role, uint8_t dtype,
-                  uint32_t n_dims, const int64_t *dims)
+static uint32_t input(ms_trace *trace, const char *role, uint8_t dtype,
+                      uint32_t n_dims, const int64_t *dims)
 {
     uint32_t t = ms_trace_input(trace, role, dtype, n_dims, dims);
 
     if (t != MS_NONE)
         trace->graph.storage_layer[ms_trace_at(trace, t)->storage] = MS_NONE;
+    return t;
 }
 
 /* pretrain_gpt.py, get_batch. */
@@ -171,7 +175,7 @@ void ms_mcore_batch(ms_trace *trace)
 
     if (!ms_mcore_is(trace) || !trace->model->tokens)
         return;
-    input(trace, "position_ids", MS_INT64, 2, tokens);
+    trace->positions = input(trace, "position_ids", MS_INT64, 2, tokens);
     input(trace, "loss_mask", MS_FLOAT32, 2, tokens);
     if (trace->training->mcore_mask == MS_MCORE_MASK)
         input(trace, "attention_mask", MS_BYTE, 4, dims);
@@ -243,39 +247,40 @@ static const ms_layer *reader_of(const ms_model *model, uint32_t row)
     return reader;
 }
 
-/* Of an addition of two, is input i a dropout, and the other none? */
-static bool joins(const ms_trace *trace, const ms_layer *add, uint32_t i)
+/* The addition of two that alone reads this dropout, or NULL. */
+static const ms_layer *addition_of(const ms_trace *trace, uint32_t row)
 {
     const ms_model *model = trace->model;
-    uint32_t from = model->edges[add->in_at + i];
-    uint32_t other = model->edges[add->in_at + 1 - i];
 
-    return from != MS_NONE && drops(trace, &model->layers[from]) &&
-           (other == MS_NONE || !drops(trace, &model->layers[other]));
+    if (row == MS_NONE || !drops(trace, &model->layers[row]))
+        return NULL;
+    const ms_layer *reader = reader_of(model, row);
+    return reader && is_type(reader, "add") && reader->n_in == 2 ? reader
+                                                                 : NULL;
+}
+
+/* Of two dropouts the second. */
+bool ms_mcore_is_deferred(const ms_trace *trace, const ms_layer *add,
+                          uint32_t i)
+{
+    const uint32_t *from = &trace->model->edges[add->in_at];
+
+    return ms_mcore_is(trace) && is_type(add, "add") && add->n_in == 2 &&
+           addition_of(trace, from[i]) == add &&
+           (i == 1 || addition_of(trace, from[1]) != add);
 }
 
 bool ms_mcore_defers_dropout(const ms_trace *trace, const ms_layer *layer)
 {
     uint32_t row = (uint32_t)(layer - trace->model->layers);
 
-    if (!ms_mcore_is(trace) || !drops(trace, layer))
+    if (!ms_mcore_is(trace))
         return false;
-    const ms_layer *reader = reader_of(trace->model, row);
-    if (!reader || !is_type(reader, "add") || reader->n_in != 2)
+    const ms_layer *add = addition_of(trace, row);
+    if (!add)
         return false;
-    return joins(trace, reader, 0) || joins(trace, reader, 1);
-}
-
-bool ms_mcore_is_deferred(const ms_trace *trace, const ms_layer *add,
-                          uint32_t i)
-{
-    const ms_model *model = trace->model;
-
-    if (!ms_mcore_is(trace) || !is_type(add, "add") || add->n_in != 2)
-        return false;
-    uint32_t from = model->edges[add->in_at + i];
-    return from != MS_NONE &&
-           ms_mcore_defers_dropout(trace, &model->layers[from]);
+    return ms_mcore_is_deferred(trace, add,
+                                trace->model->edges[add->in_at] == row ? 0 : 1);
 }
 
 /* Inputs: x, residual. */

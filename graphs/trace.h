@@ -163,6 +163,7 @@ struct ms_trace {
                                  product? */
     bool te_workspace;        /* is it there? */
     uint32_t input;           /* tensor: the model's input */
+    uint32_t positions;       /* tensor: an input beside it, or MS_NONE */
     ms_shared_buffer *shared; /* newest first */
     uint32_t *layer_weight;   /* per layer: weight tensor that others may tie */
     ms_index layer_rows;      /* by name, once a layer is tied */

@@ -66,7 +66,8 @@ const ms_field ms_training_fields[] = {
     {.name = "gradients",
      .type = MS_WORD,
      .words = "auto|fp32",
-     .help = "format of the gradients; auto: as the weights"},
+     .help = "format of the gradients; auto: as the weights, with Megatron's "
+             "kernels fp32 for bf16"},
     {.name = "hold_output",
      .type = MS_WORD,
      .words = "backward|step|none",

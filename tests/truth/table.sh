@@ -104,6 +104,7 @@ END
 | reductions | scratch of CUDA reductions in recorded steps (`test_scratch.c`) |
 | states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
+| megatron | Megatron-LM's CI and logs (`megatron.tsv`), layers by hand count |
 | zero | ZeRO's table 1 and volumes (`zero.tsv`), Megatron-LM's CI |
 | deepspeed | DeepSpeed's estimators, parts and volumes (`deepspeed.tsv`) |
 
