@@ -38,7 +38,8 @@ static uint64_t number(const ms_rank_report *rank, const char *quantity)
     if (strcmp(quantity, "states") == 0)
         return rank->parameters_bytes + rank->gradients_bytes +
                rank->optimizer_state_bytes;
-    return rank->peak.allocated_bytes;
+    return strcmp(quantity, "reserved") == 0 ? rank->peak.reserved_bytes
+                                             : rank->peak.allocated_bytes;
 }
 
 /* Either byte by byte, or in hundredths of a percent of the truth, where 10000
