@@ -228,7 +228,8 @@ static bool is_type(const ms_layer *layer, const char *type)
 
 static bool drops(const ms_trace *trace, const ms_layer *layer)
 {
-    return trace->train && is_type(layer, "dropout") && layer->field[0].f > 0;
+    return trace->train && is_type(layer, "dropout") && layer->field[0].f > 0 &&
+           !layer->field[1].b; /* not in place */
 }
 
 /* The one layer that reads it, or NULL. */
