@@ -135,7 +135,7 @@ static uint32_t by_kernel(ms_trace *trace, const ms_layer *layer, uint32_t x,
         return MS_NONE;
     ms_attended all = {0};
     uint32_t y =
-        trace->training->kernels == MS_FLASH
+        trace->training->kernels != MS_EFFICIENT
             ? ms_attention_flash(trace, qkv[0], qkv[1], qkv[2], all)
             : ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2], all);
     y = ms_trace_rebind(trace, y, ms_view_permute(trace, y, order));

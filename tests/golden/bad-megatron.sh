@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Settings of Megatron that contradict each other, or the model.
 try() {
-    "$MEMSIM" run "$@" 2>&1 >out
+    { "$MEMSIM" run "$@" >out; } 2>&1
     echo "exit $?"
 }
 try gpt2 --set megatron.attention=flash

@@ -19,5 +19,5 @@ done
 # Its ops by name, and what stays beside the states.
 "$MEMSIM" run mcore.json --kernels megatron --batch 1 --set model.layers=1 \
     --set megatron.spec=local --dump graph |
-    grep -Eo 'bias_dropout_add(_backward)?|wgrad|mpu|position_ids|loss_mask|attention_mask' |
+    grep -Eo "bias_dropout_add|mpu|(position|loss|attention)_[a-z]*" |
     sort | uniq -c
