@@ -157,9 +157,12 @@ static void accumulate(ms_trace *trace, ms_parameter *parameter)
     trace->pass = MS_ACCUMULATE;
     bool shared = !trace->err && trace->counts[s].tensors > 1;
     trace->op_flags = !steals ? MS_OP_CLONES : shared ? MS_OP_SHARES : 0;
+    if (parameter->added) /* the hook finds nothing to add */
+        trace->op_flags |= MS_OP_HOST;
     ms_trace_begin(trace, "AccumulateGrad");
-    ms_trace_read(trace, grad);
-    if (!trace->err) {
+    if (!parameter->added)
+        ms_trace_read(trace, grad);
+    if (!trace->err && !parameter->added) {
         uint32_t op = g->n_ops - 1;
         uint64_t bytes = g->storage_bytes[parameter->grad_storage];
         g->op_read_bytes[op] += bytes;
@@ -185,8 +188,11 @@ static void hand_on(ms_trace *trace, const ms_node *node, const uint32_t *out)
     for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
         ms_parameter *parameter = parameter_of(trace, node, i);
         uint32_t *buffer = buffer_of(trace, node, i);
-        if (parameter)
+        if (parameter) {
             parameter->uses--;
+            if (parameter->grad != MS_NONE) /* others are summed to it */
+                parameter->added = false;
+        }
         if (out[i] != MS_NONE && buffer)
             deliver(trace, buffer, out[i]);
         else

@@ -117,9 +117,12 @@ ms_err ms_denselayers_embedding(ms_trace *trace, const ms_layer *layer,
     trace->layer_weight[trace->layer] = weight;
     switch (layer->field[EMBEDDING_IDS].i) {
     case IDS_POSITIONS: {
-        uint32_t positions = ms_lookup_arange(trace, sequence);
+        uint32_t given = trace->positions;
+        uint32_t positions =
+            given == MS_NONE ? ms_lookup_arange(trace, sequence) : given;
         *out = ms_lookup_embedding(trace, weight, positions);
-        ms_trace_drop(trace, positions);
+        if (given == MS_NONE)
+            ms_trace_drop(trace, positions);
         break;
     }
     case IDS_TYPES: {

@@ -32,7 +32,8 @@ enum {
     HEAD_DIM,
     LOSS,
     CODE,
-    FUSED_QKV
+    FUSED_QKV,
+    QK_NORM
 };
 enum { NORM_PRE, NORM_POST };
 enum { HEAD_LM, HEAD_NONE };
@@ -178,11 +179,15 @@ static const char *const activations[] = {"gelu", "gelu_new", "relu",
              "torchtune: as llama, of packed samples, whose positions "        \
              "are looked up; torchtune_compiled: torch.compile has made "      \
              "each block's norms, rotations and gates a kernel each"},         \
+        {.name = "fused_qkv",                                                  \
+         .type = MS_WORD,                                                      \
+         .words = "auto|yes|no",                                               \
+         .help =                                                               \
+             "one product makes queries, keys and values; auto: where they "   \
+             "do not rotate"},                                                 \
     {                                                                          \
-        .name = "fused_qkv", .type = MS_WORD, .words = "auto|yes|no",          \
-        .help =                                                                \
-            "one product makes queries, keys and values; auto: where they "    \
-            "do not rotate"                                                    \
+        .name = "qk_norm", .type = MS_WORD, .words = "none|head|width",        \
+        .help = "RMS norm of queries and keys, by heads or over all"           \
     }
 
 static const ms_field decoder_fields[] = {
@@ -324,12 +329,13 @@ static uint32_t add_attention(stack *s, uint32_t from)
         ms_build_field(layer, "rotary")->b = is_rotary(values);
         ms_build_field(layer, "fused_qkv")->b =
             values[FUSED_QKV].i == FUSED_AUTO
-                ? !is_rotary(values)
+                ? !is_rotary(values) && values[QK_NORM].i == 0
                 : values[FUSED_QKV].i == FUSED_YES;
         ms_build_field(layer, "complex")->b =
             is_llama(values) && !is_compiled(s);
         ms_build_field(layer, "packed")->b = values[CODE].i == CODE_TORCHTUNE;
         ms_build_field(layer, "repeat_kv")->b = is_compiled(s);
+        ms_build_field(layer, "qk_norm")->i = values[QK_NORM].i;
     }
     return newest(s);
 }

@@ -4,35 +4,16 @@
 #include "graphs/ops/ops.h"
 #include "graphs/precisions.h"
 #include "graphs/quantize.h"
+#include "graphs/te.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* ---- products ------------------------------------------------------------ */
 
-/* Transformer Engine's own, for all its products
- * (cpp_extensions/gemm.py, get_cublas_workspace_size_bytes). */
-static void make_workspace(ms_trace *trace)
-{
-    bool first = trace->training->step == 1;
-    uint64_t mib = trace->device->compute_capability >= MS_HOPPER ? 32 : 4;
-
-    if (trace->has_fp8_workspace || trace->err)
-        return;
-    trace->has_fp8_workspace = true;
-    uint32_t s = ms_trace_storage(trace, "fp8_cublas_workspace", mib << 20,
-                                  MS_WORKSPACE, true);
-    if (s == MS_NONE)
-        return;
-    trace->graph.storage_layer[s] = MS_NONE;
-    trace->graph.storage_at_start[s] = !first;
-    if (first)
-        ms_trace_out(trace, s);
-}
-
 static void end_product(ms_trace *trace, double flops)
 {
-    make_workspace(trace);
+    ms_te_workspace(trace);
     trace->in_fp8 = true;
     ms_trace_end(trace, flops, true);
     trace->in_fp8 = false;

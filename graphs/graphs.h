@@ -310,7 +310,8 @@ typedef enum ms_kernels {
     MS_KORTHIKANTI,
     MS_EFFICIENT,
     MS_SDPA,
-    MS_FUSED
+    MS_FUSED,
+    MS_MEGATRON /* mcore.h */
 } ms_kernels;
 /* By age: rules compare them.  TORCH_2 is the newest, TORCH_2_0 stands for 2.0
  * to 2.3. */
@@ -360,7 +361,11 @@ typedef struct ms_training {
     int64_t unknown_op;              /* op graphs: 0 refuse, 1 conservative */
     int64_t fp8_recipe, fp8_weights; /* fp8.h */
     int64_t frozen_blocks, frozen_base; /* packed.h */
-    uint64_t was_set;                   /* bit per row */
+    /* mcore.h, in the order of its enums */
+    int64_t mcore_spec, mcore_attention, mcore_loss, mcore_wgrad;
+    int64_t mcore_mask;          /* 0 yes, 1 no */
+    int64_t mcore_deterministic; /* 0 no, 1 yes */
+    uint64_t was_set;            /* bit per row */
 } ms_training;
 extern const ms_field ms_training_fields[];
 extern const uint32_t ms_training_n_fields;

@@ -28,6 +28,8 @@ const ms_kernel_set ms_kernels_sets[] = {
      MS_ATTENTION_SDPA, MS_LOSS_EAGER, APART, APART, APART},
     {"fused", "FlashAttention, and Liger's norms, gates, rotation and loss",
      MS_ATTENTION_FLASH, MS_LOSS_LIGER_LINEAR, LIGER, LIGER, LIGER},
+    {"megatron", "Megatron-Core with Transformer Engine: mcore.h has more",
+     MS_ATTENTION_FLASH, MS_LOSS_MEGATRON, ONE, ONE, ONE},
 };
 
 /* A word of a setting: 0 is auto, then the kinds in their order. */

@@ -173,6 +173,10 @@ ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op,
 #define MS_SELFATTENTION_FIELDS 18
 extern const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS];
 ms_layer_forward ms_selfattention_forward;
+/* A buffer of the model with two dimensions: the first layer that asks for one
+ * of that role and shape makes it. */
+uint32_t ms_selfattention_buffer(ms_trace *trace, const char *role,
+                                 uint8_t dtype, const int64_t *dims);
 /* The first rows of a table that the whole model shares, [sequence, columns];
  * columns 0: a square one. */
 uint32_t ms_selfattention_table(ms_trace *trace, const char *role,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What cuBLAS allocates (specs/autograd-cuda.md rule 10). */
-#include "graphs/trace.h"
+#include "graphs/mcore.h"
 
 #include <string.h>
 
@@ -17,9 +17,8 @@ static void workspace(ms_trace *trace)
     if (trace->multiplies[thread])
         return;
     trace->multiplies[thread] = true;
-    uint32_t s = ms_trace_storage(trace, names[thread],
-                                  trace->device->cublas_workspace_bytes,
-                                  MS_WORKSPACE, true);
+    uint32_t s = ms_trace_storage(
+        trace, names[thread], ms_mcore_cublas_bytes(trace), MS_WORKSPACE, true);
     if (s == MS_NONE)
         return;
     trace->graph.storage_layer[s] = MS_NONE;
@@ -38,10 +37,12 @@ void ms_library_product(ms_trace *trace)
     if (trace->cpu)
         return;
     bool biased = strcmp(name, "aten::addmm") == 0;
+    bool linear = biased || strcmp(name, "aten::mm") == 0;
+    if (linear && ms_mcore_workspace(trace))
+        return;
     if (biased && trace->framework < MS_TORCH_2)
         ms_trace_workspace(trace, LT_WORKSPACE_BYTES);
-    else if (biased || strcmp(name, "aten::mm") == 0 ||
-             strcmp(name, "aten::bmm") == 0 ||
+    else if (linear || strcmp(name, "aten::bmm") == 0 ||
              strcmp(name, "aten::baddbmm") == 0)
         workspace(trace);
 }

@@ -7,6 +7,7 @@
 #include "graphs/fp8.h"
 #include "graphs/layers.h"
 #include "graphs/lora.h"
+#include "graphs/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/packed.h"
 #include "graphs/precisions.h"
@@ -28,12 +29,13 @@ static ms_err open_trace(ms_trace *trace)
     trace->cpu = training->device == 1;
     trace->framework = (uint8_t)training->framework;
     trace->kernels = ms_kernels_of(training);
+    ms_mcore_kernels(trace);
     trace->train = training->mode == 0;
     trace->weight_dtype = ms_precisions_of(training)->other.weight;
     trace->autocast = ms_precisions_of(training)->autocast;
     MS_TRY(ms_lora_open(trace));
     trace->grad_dtype = trace->trained_dtype;
-    if (trace->shape->fp32_gradients ||
+    if (trace->shape->fp32_gradients || ms_mcore_fp32_gradients(trace) ||
         (training->gradients == MS_GRADIENTS_FP32 &&
          !ms_flatstep_has_sum(trace)))
         trace->grad_dtype = MS_FLOAT32;
@@ -41,7 +43,7 @@ static ms_err open_trace(ms_trace *trace)
     trace->batch = (uint64_t)training->batch / trace->micro_batches;
     trace->sequence = (uint64_t)training->sequence;
     trace->node_now = MS_NONE;
-    trace->input = trace->free_tensor = MS_NONE;
+    trace->input = trace->positions = trace->free_tensor = MS_NONE;
     trace->layer_weight =
         ms_arena_take_raw(trace->scratch, model->n_layers, sizeof(uint32_t));
     trace->graph.layer_name = ms_arena_take(trace->arena, model->n_layers,

@@ -6,6 +6,7 @@
  * as they are, but for main gradients: Megatron's fp16 optimizer casts them
  * for any update, to gradients of the master copies that end with zero_grad
  * (megatron/core/optimizer/optimizer.py, _copy_model_grads_to_main_grads). */
+#include "graphs/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizers.h"
 #include "graphs/quantize.h"
@@ -126,7 +127,8 @@ static void run_op(step *s, const ms_step_op *op, uint32_t p)
 
 static bool has_main_grads(const ms_trace *trace)
 {
-    return trace->training->gradients == MS_GRADIENTS_MAIN;
+    return trace->training->gradients == MS_GRADIENTS_MAIN ||
+           ms_mcore_casts_gradients(trace);
 }
 
 static void cast_grad(step *s, const ms_step_op *op, uint32_t p)

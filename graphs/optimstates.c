@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Gradients and optimizer state: what there is, and where (specs/policies.md
  * 7.2).  With 16-bit weights the state holds an fp32 master copy. */
+#include "graphs/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/precisions.h"
 
@@ -170,6 +171,7 @@ void ms_optimstates_make(ms_trace *trace)
     bool kept = (trace->training->zero_grad && trace->training->step == 0 &&
                  !trace->shape->flat_step.frees_gradients) ||
                 trace->shape->holds_gradients ||
+                ms_mcore_holds_gradients(trace) ||
                 trace->shape->offload.gradients != MS_DEVICE_POOL ||
                 (ms_flatstep_has_sum(trace) && trace->training->step == 0);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layers that work element by element: activations, dropout, joins. */
 #include "graphs/layers.h"
+#include "graphs/mcore.h"
 #include "graphs/opcall.h"
 
 /* ---- activations --------------------------------------------------------- */
@@ -162,7 +163,10 @@ ms_err ms_pointlayers_dropout(ms_trace *trace, const ms_layer *layer,
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     if (layer->field[1].b && p > 0 && trace->train)
         return dropout_in_place(trace, layer, in[0], out);
-    *out = ms_pointwise_dropout(trace, in[0], p);
+    if (ms_mcore_defers_dropout(trace, layer))
+        ms_trace_ref(trace, *out = in[0]);
+    else
+        *out = ms_pointwise_dropout(trace, in[0], p);
     return trace->err;
 }
 
@@ -267,6 +271,18 @@ static ms_err find_widest(ms_trace *trace, const ms_layer *layer,
     return MS_OK;
 }
 
+/* One kernel where the two have one shape. */
+static uint32_t drop_and_add(ms_trace *trace, uint32_t x, uint32_t residual)
+{
+    if (broadcasts(ms_trace_at(trace, x), ms_trace_at(trace, residual)) &&
+        broadcasts(ms_trace_at(trace, residual), ms_trace_at(trace, x)))
+        return ms_mcore_dropout_add(trace, x, residual);
+    uint32_t dropped = ms_pointwise_dropout(trace, x, 1);
+    uint32_t y = ms_pointwise_add(trace, residual, dropped);
+    ms_trace_drop(trace, dropped);
+    return y;
+}
+
 ms_err ms_pointlayers_join(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, uint32_t *out)
 {
@@ -275,6 +291,11 @@ ms_err ms_pointlayers_join(ms_trace *trace, const ms_layer *layer,
     uint32_t widest;
 
     MS_TRY(find_widest(trace, layer, in, in_place, &widest));
+    for (uint32_t i = 0; i < 2 && i < layer->n_in; i++)
+        if (ms_mcore_is_deferred(trace, layer, i)) {
+            *out = drop_and_add(trace, in[i], in[1 - i]);
+            return trace->err;
+        }
     return in_place ? map_in_place(trace, layer, in, out)
                     : map(trace, layer, in, widest, out);
 }

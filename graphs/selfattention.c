@@ -2,6 +2,7 @@
 /* The attention layer, in all kernel sets. */
 #include "graphs/layers.h"
 #include "graphs/lora.h"
+#include "graphs/mcore.h"
 #include "graphs/sdpa.h"
 
 #include <string.h>
@@ -146,8 +147,8 @@ static int64_t longest_sequence(const ms_trace *trace, int64_t sequence)
 }
 
 /* A buffer of the model: the first layer that asks makes it. */
-static uint32_t shared_buffer(ms_trace *trace, const char *role, uint8_t dtype,
-                              const int64_t *dims)
+uint32_t ms_selfattention_buffer(ms_trace *trace, const char *role,
+                                 uint8_t dtype, const int64_t *dims)
 {
     for (const ms_shared_buffer *b = trace->shared; b; b = b->next) {
         const ms_tensor *made = at(trace, b->tensor);
@@ -172,7 +173,8 @@ uint32_t ms_selfattention_table(ms_trace *trace, const char *role,
     int64_t longest = longest_sequence(trace, sequence);
     bool square = columns == 0;
     int64_t dims[2] = {longest, square ? longest : columns};
-    uint32_t whole = shared_buffer(trace, role, trace->weight_dtype, dims);
+    uint32_t whole =
+        ms_selfattention_buffer(trace, role, trace->weight_dtype, dims);
     uint32_t rows = ms_view_slice(trace, whole, 0, sequence);
 
     if (!square)
@@ -219,7 +221,8 @@ static uint32_t add_alibi(ms_trace *trace, uint32_t scores)
     const ms_tensor *a = at(trace, scores);
     int64_t dims[2] = {a->size[1], a->size[3]};
     int64_t wide[4] = {1, a->size[1], 1, a->size[3]};
-    uint32_t slopes = shared_buffer(trace, "alibi", trace->weight_dtype, dims);
+    uint32_t slopes =
+        ms_selfattention_buffer(trace, "alibi", trace->weight_dtype, dims);
     uint32_t bias = ms_view_reshape(trace, slopes, 4, wide);
     uint32_t y = ms_pointwise_add(trace, scores, bias);
     ms_trace_drop(trace, bias);
@@ -573,6 +576,11 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
     sizes n;
 
     MS_TRY(find_sizes(trace, layer, in[0], &n));
+    if (ms_mcore_is(trace))
+        return ms_mcoreattention_forward(
+            trace, layer,
+            &(ms_mcore_sizes){n.heads, n.kv_heads, n.dim, n.width, n.turning},
+            in[0], out);
     if (layer->field[ATTENTION_FUSED_QKV].b)
         project_fused(trace, layer, &n, in[0], qkv);
     else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The graph under construction: storages, tensors, ops, nodes. */
 #include "graphs/columns.h"
+#include "graphs/mcore.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -224,7 +225,8 @@ uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
     if (t != MS_NONE) {
         uint32_t s = ms_trace_at(trace, t)->storage;
         trace->graph.storage_category[s] = MS_INPUTS;
-        trace->graph.storage_bytes[s] *= trace->micro_batches;
+        if (!ms_mcore_is(trace)) /* Megatron brings one after the other */
+            trace->graph.storage_bytes[s] *= trace->micro_batches;
     }
     return t;
 }

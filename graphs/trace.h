@@ -114,6 +114,7 @@ typedef struct ms_parameter {
     bool linear;        /* has the format of linear layers: precisions.h */
     uint32_t copy[2];   /* storages of quantized copies that last, or MS_NONE:
                            rows, columns (fp8.h) */
+    bool added;         /* its products have added to it: see mcore.h */
 } ms_parameter;
 
 /* Pinned buffers of an optimizer step on the disk: DeepSpeed doubles them to
@@ -168,9 +169,8 @@ struct ms_trace {
     uint8_t trained_dtype; /* of the parameters that are not frozen */
     bool frozen;           /* those made now have no gradient */
     bool in_fp8;           /* the open op is a product in fp8 */
-    bool has_fp8_workspace;
-    uint32_t n_formatted; /* weights of linear layers, where these differ */
-    uint32_t n_adapters;  /* weights of adapters so far */
+    uint32_t n_formatted;  /* weights of linear layers, where these differ */
+    uint32_t n_adapters;   /* weights of adapters so far */
     uint8_t autocast; /* dtype of its list; MS_FLOAT32: outside its region */
     uint64_t batch, sequence; /* per micro-batch */
     uint32_t micro_batches;
@@ -181,7 +181,9 @@ struct ms_trace {
     uint8_t op_flags;
     bool multiplies[2];       /* had the forward's, autograd's thread a matrix
                                  product? */
+    bool te_workspace;        /* is it there? */
     uint32_t input;           /* tensor: the model's input */
+    uint32_t positions;       /* tensor: an input beside it, or MS_NONE */
     ms_shared_buffer *shared; /* newest first */
     uint32_t *layer_weight;   /* per layer: weight tensor that others may tie */
     ms_fused_head head;

@@ -2,6 +2,8 @@
 #include "graphs/fields.h"
 #include "graphs/graphs.h"
 #include "graphs/headloss.h"
+#include "graphs/mcore.h"
+#include "graphs/optimizers.h"
 #include "graphs/packed.h"
 #include "graphs/precisions.h"
 
@@ -52,12 +54,14 @@ const ms_field ms_training_fields[] = {
     {.name = "kernels",
      .type = MS_WORD,
      .fallback.i = MS_FLASH,
-     .words = "eager|flash|korthikanti|efficient|sdpa|fused",
+     .words = "eager|flash|korthikanti|efficient|sdpa|fused|megatron",
      .help = "what layers run and save: op by op, or one kernel each for "
              "attention, norms, gates and rotation; korthikanti: that paper's "
              "accounting; efficient: xFormers' attention, else as flash; "
              "sdpa: the attention that PyTorch chooses, else as eager; "
-             "fused: as flash, with Liger's norms, gates, rotation and loss"},
+             "fused: as flash, with Liger's norms, gates, rotation and loss; "
+             "megatron: Megatron-Core with Transformer Engine, by the settings "
+             "megatron.*"},
     {.name = "framework",
      .type = MS_WORD,
      .fallback.i = MS_TORCH_2,
@@ -70,9 +74,9 @@ const ms_field ms_training_fields[] = {
     {.name = "gradients",
      .type = MS_WORD,
      .words = "auto|fp32|main",
-     .help = "format of the gradients; auto: as the weights; main: so, and the "
-             "step casts them to fp32 gradients of the master copies "
-             "(Megatron's fp16)"},
+     .help = "format of the gradients; auto: as the weights, with Megatron's "
+             "kernels fp32 for bf16; main: as the weights, and the step casts "
+             "them to fp32 gradients of the master copies (Megatron's fp16)"},
     {.name = "hold_output",
      .type = MS_WORD,
      .words = "backward|step|none",
@@ -235,6 +239,51 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "as lora.base, without adapters: of frozen blocks, or of all "
              "blocks where training.mode=inference"},
+    {.name = "spec",
+     .group = "megatron",
+     .type = MS_WORD,
+     .words = "te|local",
+     .is_extra = true,
+     .help = "te: layers of Transformer Engine, with its workspace; local: "
+             "Megatron's own, whose scores pass through a buffer that stays"},
+    {.name = "attention",
+     .group = "megatron",
+     .type = MS_WORD,
+     .words = "auto|fused|flash|unfused",
+     .is_extra = true,
+     .help = "backend of Transformer Engine: cuDNN's, FlashAttention-2 (one "
+             "more copy of the output is kept), or op by op; auto: flash "
+             "before Hopper, else fused, but where deterministic fused on "
+             "Hopper alone"},
+    {.name = "loss",
+     .group = "megatron",
+     .type = MS_WORD,
+     .words = "unfused|native|te",
+     .is_extra = true,
+     .help = "cross entropy: in place of the fp32 logits, compiled "
+             "(cross_entropy_loss_fusion; the exponentials apart), or "
+             "Transformer Engine's (in place of the logits)"},
+    {.name = "wgrad",
+     .group = "megatron",
+     .type = MS_WORD,
+     .words = "fused|apart",
+     .is_extra = true,
+     .help = "products add weights' gradients to main_grad "
+             "(gradient_accumulation_fusion), or autograd's hooks do"},
+    {.name = "mask",
+     .group = "megatron",
+     .type = MS_WORD,
+     .words = "yes|no",
+     .is_extra = true,
+     .help = "the data loader makes a mask of sequence by sequence bytes "
+             "(create_attention_mask_in_dataloader)"},
+    {.name = "deterministic",
+     .group = "megatron",
+     .type = MS_WORD,
+     .words = "no|yes",
+     .is_extra = true,
+     .help = "deterministic_mode: cuBLAS workspaces of 32 MiB "
+             "(CUBLAS_WORKSPACE_CONFIG=:4096:8), no fused loss"},
 };
 const uint32_t ms_training_n_fields =
     sizeof ms_training_fields / sizeof *ms_training_fields;
@@ -525,6 +574,8 @@ ms_err ms_training_resolve(ms_training *training, const ms_model *model,
     MS_TRY(check_autocast(training, fault));
     MS_TRY(check_fp8(training, fault));
     MS_TRY(ms_precisions_check(training, fault));
+    MS_TRY(ms_mcore_check(training, fault));
+    ms_mcore_settle(training);
     if (model->ops != NULL)
         MS_TRY(resolve_op_graph(training, model, fault));
     else if (is_set(training, "unknown_op"))

@@ -522,6 +522,9 @@ int64_t ms_updates_impl(const ms_optimizer_row *row,
         return training->optimizer_impl;
     if (row->impl != MS_IMPL_AUTO)
         return row->impl;
+    /* Transformer Engine's or Apex' FusedAdam. */
+    if (training->kernels == MS_MEGATRON && ms_updates_has(row, MS_IMPL_FUSED))
+        return MS_IMPL_FUSED;
     bool loops = training->device == 1 || training->framework == MS_TORCH_1_13;
     return loops ? MS_IMPL_LOOP : MS_IMPL_FOREACH;
 }

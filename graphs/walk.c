@@ -3,6 +3,7 @@
 #include "graphs/headloss.h"
 #include "graphs/layers.h"
 #include "graphs/lower.h"
+#include "graphs/mcore.h"
 #include "graphs/ops/ops.h"
 
 #include <assert.h>
@@ -51,6 +52,7 @@ static ms_err model_input(ms_trace *trace)
     if (!trace->err)
         trace->graph.storage_layer[ms_trace_at(trace, trace->input)->storage] =
             MS_NONE;
+    ms_mcore_batch(trace);
     return trace->err;
 }
 

@@ -80,7 +80,8 @@ same devices
 {
     memsim help training | sed -n 's/^  \([a-z0-9_.]*\)=.*/training.\1=/p' |
         sed 's/^training\.graph/graph/; s/^training\.lora/lora/
-            s/^training\.fp8/fp8/; s/^training\.frozen/frozen/'
+            s/^training\.fp8/fp8/; s/^training\.frozen/frozen/;
+            s/^training\.megatron/megatron/'
     for family in decoder encoder parameters; do
         memsim help "$family" | sed -n 's/^  \([a-z_0-9]*\)=.*/model.\1=/p'
     done

@@ -175,9 +175,8 @@ const ms_option ms_options_table[] = {
      .commands = MODEL,
      .takes = MS_TAKES_VALUE,
      .value = "KEY=VALUE",
-     .help =
-         "any training.FIELD, lora.FIELD, graph.FIELD or model.FIELD; may be "
-         "repeated"},
+     .help = "any training.FIELD, lora.FIELD, graph.FIELD, megatron.FIELD or "
+             "model.FIELD; may be repeated"},
     {.id = MS_OPTION_MEMORY,
      .name = "memory",
      .commands = STEPS | FIT,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Losses: a scalar each. */
 #include "graphs/autocast.h"
+#include "graphs/mcore.h"
 #include "graphs/ops/ops.h"
 
 #include <string.h>
@@ -107,6 +108,29 @@ static const ms_rule fused_rule = {"VocabParallelCrossEntropyBackward",
                                    "vocab_parallel_cross_entropy_backward",
                                    one_kernel};
 
+/* What Megatron's functions make besides and let go of (cross_entropy.py and
+ * language_module.py, compute_language_model_loss): the labels with the
+ * sequence first, and per row the largest logit, a counter, the label's logit
+ * and the sum; compiled also the fp32 logits, apart from the exponentials. */
+enum { MOST_TEMPORARIES = 6 };
+static uint32_t temporaries(ms_trace *trace, const int64_t *dims,
+                            uint32_t *made)
+{
+    uint32_t n = 0;
+
+    if (!ms_mcore_is(trace))
+        return 0;
+    if (trace->training->mcore_loss == MS_MCORE_LOSS_NATIVE)
+        made[n++] = ms_trace_make(trace, "logits", MS_FLOAT32, 2, dims);
+    if (trace->batch > 1)
+        made[n++] = ms_trace_make(trace, "labels", MS_INT64, 1, dims);
+    made[n++] = ms_trace_make(trace, "maximum", MS_FLOAT32, 1, dims);
+    made[n++] = ms_trace_make(trace, "rows", MS_INT64, 1, dims);
+    made[n++] = ms_trace_make(trace, "predicted", MS_FLOAT32, 1, dims);
+    made[n++] = ms_trace_make(trace, "sum", MS_FLOAT32, 1, dims);
+    return n;
+}
+
 uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
                                      uint32_t target)
 {
@@ -126,7 +150,10 @@ uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
         saved[2] = ms_trace_make(trace, "index", MS_INT64, 1, dims);
     }
     uint32_t loss = scalar(trace, "loss", MS_FLOAT32);
+    uint32_t others[MOST_TEMPORARIES];
+    uint32_t n_others = temporaries(trace, dims, others);
     ms_trace_end(trace, 5 * count(trace, rows), false);
+    ms_pieces_drop(trace, n_others, others);
     uint32_t n = ms_trace_node(trace, &fused_rule, &rows, 1, &loss, 1);
     for (uint32_t i = 0; i < n_saved && !trace->err; i++) {
         ms_trace_save(trace, n, saved[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Matrix products. */
 #include "graphs/autocast.h"
+#include "graphs/mcore.h"
 #include "graphs/ops/ops.h"
 
 /* a [m, k] times b [k, n] as one kernel of 2 m n k FLOPs.  mm and addmm give
@@ -21,6 +22,8 @@ static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
                          : ms_view_make(trace, role, like, like);
     ms_library_operand(trace, a);
     ms_library_operand(trace, b);
+    if (pass == MS_GRAD_WEIGHT)
+        ms_mcore_add_wgrad(trace, like);
     ms_trace_end(trace, flops, true);
     trace->pass = was;
     return y;

@@ -67,6 +67,8 @@ uint32_t ms_view_reshape(ms_trace *trace, uint32_t x, uint32_t n_dims,
 uint32_t ms_view_rows(ms_trace *trace, uint32_t x);
 uint32_t ms_view_transpose(ms_trace *trace, uint32_t x, uint32_t a, uint32_t b);
 uint32_t ms_view_contiguous(ms_trace *trace, uint32_t x);
+/* A copy, whatever the layout of x. */
+uint32_t ms_view_copy(ms_trace *trace, uint32_t x);
 /* length elements of a dimension. */
 uint32_t ms_view_slice(ms_trace *trace, uint32_t x, uint32_t dim,
                        int64_t length);

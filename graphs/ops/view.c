@@ -146,7 +146,7 @@ const ms_rule ms_view_clone_rule = {"CloneBackward0", NULL, clone_backward};
 
 /* ---- ops ----------------------------------------------------------------- */
 
-static uint32_t copy(ms_trace *trace, uint32_t x)
+uint32_t ms_view_copy(ms_trace *trace, uint32_t x)
 {
     ms_trace_begin(trace, "aten::clone");
     ms_trace_read(trace, x);
@@ -161,7 +161,7 @@ uint32_t ms_view_contiguous(ms_trace *trace, uint32_t x)
     if (trace->err)
         return MS_NONE;
     if (!ms_view_is_contiguous(ms_trace_at(trace, x)))
-        return copy(trace, x);
+        return ms_view_copy(trace, x);
     ms_trace_ref(trace, x);
     return x;
 }
@@ -182,7 +182,7 @@ uint32_t ms_view_reshape(ms_trace *trace, uint32_t x, uint32_t n_dims,
         return MS_NONE;
     const ms_tensor *tensor = ms_trace_at(trace, x);
     if (!compute_strides(tensor, n_dims, dims, strides)) {
-        uint32_t copied = copy(trace, x);
+        uint32_t copied = ms_view_copy(trace, x);
         uint32_t y = ms_view_reshape(trace, copied, n_dims, dims);
         ms_trace_drop(trace, copied);
         return y;

@@ -106,6 +106,7 @@ END
 | reductions | scratch of CUDA reductions in recorded steps (`test_scratch.c`) |
 | states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
+| megatron | Megatron-LM's CI and logs (`megatron.tsv`), layers by hand count |
 | vision | built-in networks, steps of PyTorch 1.13.1 (`vision.tsv`) |
 | torchinfo | what torchinfo and torchsummary print (`torchinfo*.tsv`) |
 | timm | fvcore's counts of timm's models, within 1 % (`timm.tsv`) |

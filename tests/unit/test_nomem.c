@@ -29,6 +29,8 @@ static const char *const jobs[][MOST_WORDS] = {
     {"tiny.json", "-p", "checkpoint:selective", "--kernels=eager",
      "--framework=torch-1.13", "--precision=fp16-mixed"},
     {"hf-llama.json", "--set=model.num_hidden_layers=2"},
+    {"tiny.json", "--kernels=megatron", "--set=megatron.spec=local"},
+    {"tiny-llama.json", "--kernels=megatron", "--sequence=16"},
     {"tiny-encoder.json", "--book=device", "--optimizer=sgd"},
     {"parameters.json", "--precision=fp16-mixed", "--optimizer=adam"},
     {"ops.json", "-p", "checkpoint:full"},
