@@ -103,7 +103,7 @@ END
 | rules | per-op experiments with PyTorch 1.13.1 (`rules.tsv`, `rules.jsonl`) |
 | reductions | scratch of CUDA reductions in recorded steps (`test_scratch.c`) |
 | precisions | memory that Transformer Engine documents (`te_memory.tsv`) |
-| states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`); 7.1 of specs/policies.md (`precisions.tsv`) |
+| states | ZeRO (`states.tsv`), tables by precision (`precisions.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
 | vision | built-in networks, steps of PyTorch 1.13.1 (`vision.tsv`) |
 | torchinfo | what torchinfo and torchsummary print (`torchinfo*.tsv`) |
