@@ -104,7 +104,8 @@ END
 | optimizers | torch.optim of PyTorch 1.13.1, measured (`optimizers.tsv`) |
 | rules | per-op experiments with PyTorch 1.13.1 (`rules.tsv`, `rules.jsonl`) |
 | reductions | scratch of CUDA reductions in recorded steps (`test_scratch.c`) |
-| states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`) |
+| precisions | memory that Transformer Engine documents (`te_memory.tsv`) |
+| states | ZeRO (`states.tsv`), tables by precision (`precisions.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
 | megatron | Megatron-LM's CI and logs (`megatron.tsv`), layers by hand count |
 | vision | built-in networks, steps of PyTorch 1.13.1 (`vision.tsv`) |
