@@ -9,13 +9,38 @@
 
 set(EMBED_FOLDER ${CMAKE_CURRENT_LIST_DIR})
 
-# Sorted by family, then size.
+# A heading of memsim help models, with a colon, then its models by size.
 set(EMBED_MODELS
-    bert-base bert-large
+    "Encoders and T5:"
+    bert-base bert-large roberta-base roberta-large
+    t5-small t5-base t5-large t5-3b t5-11b t5-v1.1-base flan-t5-large
+    t5-v1.1-xxl
+    "GPT-2, GPT-3 and those after them:"
     gpt2 gpt2-medium gpt2-large gpt2-xl
     gpt3-small gpt3-medium gpt3-large gpt3-xl gpt3-2.7b gpt3-6.7b gpt3-13b
     gpt3
-    llama-3.2-1b llama-2-7b llama-3-8b mixtral-8x7b
+    opt-125m opt-350m opt-1.3b opt-6.7b
+    bloom-560m bloom-3b bloom-7b1 bloom
+    pythia-410m pythia-1.4b pythia-2.8b pythia-12b gpt-neox-20b
+    falcon-7b falcon-40b mpt-7b mpt-30b
+    "LLaMA and Mistral:"
+    llama-7b llama-13b llama-33b llama-65b
+    llama-2-7b llama-2-13b llama-2-70b
+    llama-3-8b llama-3-70b llama-3.1-8b llama-3.1-70b llama-3.1-405b
+    llama-3.2-1b llama-3.2-3b
+    mistral-7b
+    "Qwen, Gemma, Phi and OLMo:"
+    qwen2-0.5b qwen2-1.5b qwen2-7b qwen2-72b
+    qwen2.5-0.5b qwen2.5-3b qwen2.5-7b qwen2.5-32b qwen2.5-72b
+    qwen3-0.6b qwen3-1.7b qwen3-4b qwen3-8b qwen3-14b qwen3-32b
+    gemma-2b gemma-7b gemma-2-2b gemma-2-9b gemma-2-27b
+    gemma-3-1b gemma-3-4b gemma-3-12b gemma-3-27b
+    phi-3-mini phi-4 olmo-2-7b olmo-2-13b
+    "Mixtures of experts:"
+    mixtral-8x7b mixtral-8x22b qwen3-30b-a3b qwen3-235b-a22b
+    gpt-oss-20b gpt-oss-120b
+    deepseek-v2-lite deepseek-v2 deepseek-v3 kimi-k2
+    "Images, and others:"
     mlp alexnet vgg11 vgg13 vgg16 vgg19
     resnet18 resnet34 resnet50 resnet101 resnet152 resnext50-32x4d
     densenet121 mobilenet-v2 efficientnet-b0
@@ -45,21 +70,26 @@ endfunction()
 function(embed_models output)
     file(GLOB files ${EMBED_FOLDER}/models/*.json)
     list(LENGTH files n_files)
-    list(LENGTH EMBED_MODELS n)
-    if(NOT n EQUAL n_files)
-        message(FATAL_ERROR "graphs/models has ${n_files} files, "
-                            "graphs/embed.cmake lists ${n}")
-    endif()
+    set(n 0)
     set(rows "")
     foreach(name IN LISTS EMBED_MODELS)
+        if(name MATCHES ":$")
+            string(REPLACE ":" "" group "${name}")
+            continue()
+        endif()
+        math(EXPR n "${n} + 1")
         set(file ${EMBED_FOLDER}/models/${name}.json)
         file(READ ${file} json)
         embed_get("${json}" ${file} summary summary)
         embed_literal("${json}" text)
         embed_literal("${summary}" summary)
         string(APPEND rows "    {\"${name}\",\n     ${text},\n"
-                           "     ${summary}},\n")
+                           "     ${summary},\n     \"${group}\"},\n")
     endforeach()
+    if(NOT n EQUAL n_files)
+        message(FATAL_ERROR "graphs/models has ${n_files} files, "
+                            "graphs/embed.cmake lists ${n}")
+    endif()
     file(CONFIGURE OUTPUT ${output} @ONLY CONTENT "${EMBED_HEAD}\
 const ms_builtin ms_builtin_models[] = {\n${rows}};
 const uint32_t ms_builtin_n_models = ${n};\n")

@@ -29,7 +29,8 @@
  *        {"type": "linear", "name": "head", "out": 10},
  *        {"type": "cross_entropy"}]}
  *
- * A third form is the op graph of a model that ran in PyTorch, recognised by
+ * A built-in model with other numbers is {"like": "gpt3", "config": {...}}
+ * (reader.h).  Another form is the op graph of a model that ran in PyTorch, recognised by
  * its "format" key (opgraph.h).
  */
 
@@ -172,9 +173,10 @@ ms_err ms_snapshot_read(const char *name, const char *bytes, size_t length,
                         ms_arena *arena, ms_recording *recording,
                         ms_fault *fault);
 
-/* Built-in models: sorted by family, then size. */
+/* Built-in models: sorted by family, then size.  group: the heading that it
+ * stands under. */
 typedef struct ms_builtin {
-    const char *name, *text, *summary;
+    const char *name, *text, *summary, *group;
 } ms_builtin;
 extern const ms_builtin ms_builtin_models[];
 extern const uint32_t ms_builtin_n_models;

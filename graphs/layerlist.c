@@ -315,12 +315,11 @@ static ms_err leave_out(list *l, uint32_t row, const ms_scope *in,
                         uint32_t *previous)
 {
     const char *name;
-    uint32_t label;
     MS_TRY(find_source(l, row, in, *previous, previous));
     if (ms_json_find(json_of(l), row, "name") == MS_NONE)
         return MS_OK;
     MS_TRY(ms_layernames_make(&l->names, row, in, "", NULL, &name));
-    return ms_layernames_add(&l->names, row, name, *previous, &label);
+    return ms_layernames_leave_out(&l->names, row, name, *previous);
 }
 
 /* ---- repetitions --------------------------------------------------------- */

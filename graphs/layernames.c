@@ -148,14 +148,29 @@ ms_err ms_layernames_add(ms_layernames *names, uint32_t row, const char *name,
                                      .last_part = MS_NONE,
                                      .next_part = MS_NONE};
     uint32_t first = ms_index_add(&names->index, name, self);
-    *label = self;
+    *label = first;
     if (first == self)
         return MS_OK;
+    if (names->labels[first].left_out) {
+        names->labels[first] = names->labels[--names->n_labels];
+        return MS_OK;
+    }
     return ms_json_fail(names->json, row, names->fault,
                         "give one of them another \"name\"",
                         "two layers are called \"%s\" (the first in line "
                         "%" PRIu32 ")",
                         name, names->labels[first].line);
+}
+
+ms_err ms_layernames_leave_out(ms_layernames *names, uint32_t row,
+                               const char *name, uint32_t input)
+{
+    uint32_t label;
+    if (names->n_labels > 0 && ms_index_find(&names->index, name) != MS_NONE)
+        return MS_OK;
+    MS_TRY(ms_layernames_add(names, row, name, input, &label));
+    names->labels[label].left_out = true;
+    return MS_OK;
 }
 
 ms_err ms_layernames_add_blocks(ms_layernames *names, uint32_t row,

@@ -36,6 +36,7 @@ typedef struct ms_label {
     uint32_t line;
     uint32_t input, output;         /* layers; MS_NONE: the model's input */
     bool silent;                    /* no output: states only */
+    bool left_out;                  /* "when" left all of that name out */
     uint32_t first_part, last_part; /* labels of a group's repetitions */
     uint32_t next_part;
 } ms_label;
@@ -59,9 +60,14 @@ ms_err ms_layernames_make(const ms_layernames *names, uint32_t row,
                           const char *suffix, const char **name);
 /* Is the "name" of the element filled in? */
 bool ms_layernames_is_filled(const ms_layernames *names, uint32_t row);
-/* Adds a label; names must be unique.  The row is where errors point. */
+/* Adds a label; names must be unique, but for what is left out.  The row is
+ * where errors point. */
 ms_err ms_layernames_add(ms_layernames *names, uint32_t row, const char *name,
                          uint32_t input, uint32_t *label);
+/* What "when" leaves out: its name stands for input unless one that is there
+ * has it. */
+ms_err ms_layernames_leave_out(ms_layernames *names, uint32_t row,
+                               const char *name, uint32_t input);
 /* The same for a group of blocks: one of that name goes on where it is. */
 ms_err ms_layernames_add_blocks(ms_layernames *names, uint32_t row,
                                 const char *name, uint32_t input,

@@ -108,6 +108,9 @@ static ms_err read_numbers(const ms_reader *r, const ms_variable **variables)
     if (config != MS_NONE)
         MS_TRY(ms_fields_read_object(&r->json, config, &keys, r->arena, &out,
                                      r->fault));
+    MS_TRY(ms_builtins_config(
+        r, &(ms_fields){.rows = rows, .n = keys.n, .owner = "\"config\""},
+        &out));
     MS_TRY(ms_read_override(r, &keys, &out));
     ms_variable *made = ms_arena_take(r->arena, keys.n + 1, sizeof *made);
     if (made == NULL)

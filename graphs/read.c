@@ -76,9 +76,9 @@ ms_err ms_read_file(const char *path, uint64_t max_bytes, ms_arena *arena,
 
 /* ---- families ------------------------------------------------------------ */
 
-static const char *const top_keys[] = {"memsim", "name",     "summary",
-                                       "family", "config",   "input",
-                                       "layers", "templates"};
+static const char *const top_keys[] = {"memsim", "name",   "summary",
+                                       "family", "like",   "config",
+                                       "input",  "layers", "templates"};
 #define N_TOP_KEYS (sizeof top_keys / sizeof *top_keys)
 
 static ms_err find_family(const ms_reader *r, uint32_t node,
@@ -154,6 +154,7 @@ static ms_err read_config(const ms_reader *r, const ms_family *family,
         values[i] = keys.rows[i].fallback;
     MS_TRY(ms_fields_read_object(&r->json, config, &keys, r->arena, &out,
                                  r->fault));
+    MS_TRY(ms_builtins_config(r, &keys, &out));
     MS_TRY(ms_read_override(r, &settings, &out));
     return ms_fields_require(&r->json, config, &keys, out.given, r->fault);
 }
@@ -179,8 +180,8 @@ static ms_err read_family(const ms_reader *r, const ms_family *family)
             return ms_fail(r->fault, err, NULL, inner.hint, "%s", inner.what);
         return MS_OK;
     }
-    return ms_json_fail(&r->json, config, r->fault, inner.hint, "%s",
-                        inner.what);
+    const ms_json *json = ms_builtins_place(r, &config);
+    return ms_json_fail(json, config, r->fault, inner.hint, "%s", inner.what);
 }
 
 /* ---- the file ------------------------------------------------------------ */
@@ -255,7 +256,40 @@ static ms_err refuse(const ms_reader *r, const char *key, const char *beside)
                             "\"%s\" beside \"%s\"", key, beside);
 }
 
-/* Which of the two forms: a family, or a layer list? */
+static ms_err read_native(ms_reader *r);
+
+/* Another model with other numbers.  Its layers stand in no file of the
+ * user's. */
+static ms_err read_like(const ms_reader *r, uint32_t like)
+{
+    static const char *const others[] = {"family", "input", "layers",
+                                         "templates"};
+    const ms_fields keys = {
+        .extra = top_keys, .n_extra = N_TOP_KEYS, .owner = "the model"};
+    const ms_likeness likeness = {.json = &r->json,
+                                  .config =
+                                      ms_json_find(&r->json, 0, "config"),
+                                  .outer = r->likeness};
+    ms_fields_values none = {0};
+    ms_reader base = *r;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        MS_TRY(refuse(r, others[i], "like"));
+    MS_TRY(
+        ms_fields_read_object(&r->json, 0, &keys, r->arena, &none, r->fault));
+    if (likeness.config != MS_NONE &&
+        r->json.nodes[likeness.config].kind != MS_JSON_OBJECT)
+        return ms_json_fail(&r->json, likeness.config, r->fault, NULL,
+                            "\"config\" must be an object, not %s",
+                            ms_json_kind_name(&r->json, likeness.config));
+    base.likeness = &likeness;
+    MS_TRY(ms_builtins_open(r, like, &base.json));
+    MS_TRY(read_native(&base));
+    for (uint32_t i = 0; i < r->model->n_layers; i++)
+        r->model->layers[i].spot = (ms_spot){0};
+    return MS_OK;
+}
+
+/* Which of the forms: a family, a layer list, or like another? */
 static ms_err read_body(const ms_reader *r)
 {
     const ms_fields keys = {
@@ -263,6 +297,9 @@ static ms_err read_body(const ms_reader *r)
     ms_fields_values none = {0};
     uint32_t family = ms_json_find(&r->json, 0, "family");
     uint32_t layers = ms_json_find(&r->json, 0, "layers");
+    uint32_t like = ms_json_find(&r->json, 0, "like");
+    if (like != MS_NONE)
+        return read_like(r, like);
     if (family != MS_NONE) {
         const ms_family *row = NULL;
         MS_TRY(refuse(r, "input", "family"));
@@ -280,8 +317,8 @@ static ms_err read_body(const ms_reader *r)
         ms_fields_read_object(&r->json, 0, &keys, r->arena, &none, r->fault));
     if (layers == MS_NONE)
         return ms_json_fail(&r->json, 0, r->fault, "see memsim help models",
-                            "a model needs \"family\" and \"config\", or "
-                            "\"input\" and \"layers\"");
+                            "a model needs \"family\" and \"config\", "
+                            "\"input\" and \"layers\", or \"like\"");
     return ms_listfile_read(r, layers);
 }
 
@@ -326,8 +363,6 @@ static ms_err read_op_graph(const ms_reader *r)
 
 /* ---- configurations of Hugging Face -------------------------------------- */
 
-static ms_err read_native(ms_reader *r);
-
 /* A configuration becomes a native text, which is read as any other: it is the
  * model's source from then on, in which nobody looks for a place. */
 static ms_err read_hugging_face(ms_reader *r)
@@ -363,7 +398,8 @@ static ms_err read_hugging_face(ms_reader *r)
 static ms_err read_native(ms_reader *r)
 {
     MS_TRY(check_version(r));
-    MS_TRY(read_name(r));
+    if (r->likeness == NULL)
+        MS_TRY(read_name(r));
     MS_TRY(read_body(r));
     find_max_sequence(r->model);
     return MS_OK;
@@ -396,40 +432,17 @@ ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
 
 /* ---- finding the model --------------------------------------------------- */
 
-static const ms_builtin *find_builtin(const char *name)
-{
-    for (uint32_t i = 0; i < ms_builtin_n_models; i++) {
-        size_t length = strlen(ms_builtin_models[i].name);
-        if (strncmp(name, ms_builtin_models[i].name, length) == 0 &&
-            (name[length] == '\0' || strcmp(name + length, ".json") == 0))
-            return &ms_builtin_models[i];
-    }
-    return NULL;
-}
-
 static ms_err fail_unknown(const char *name, ms_fault *fault)
 {
-    const char *names[MS_FIELDS_MAX];
-    char plain[64], hint[128] = "memsim help models lists the built-in ones";
-    uint32_t n = 0;
-    for (; n < ms_builtin_n_models && n < MS_FIELDS_MAX; n++)
-        names[n] = ms_builtin_models[n].name;
-    size_t length = strlen(name);
-    if (length > 5 && strcmp(name + length - 5, ".json") == 0)
-        length -= 5;
-    snprintf(plain, sizeof plain, "%.*s", (int)(length < 64 ? length : 63),
-             name);
-    const char *near = ms_names_nearest(plain, names, n);
-    if (near != NULL)
-        snprintf(hint, sizeof hint,
-                 "did you mean \"%s\"? (memsim help models lists all)", near);
+    char hint[128];
+    ms_builtins_hint(name, hint, sizeof hint);
     return ms_fail(fault, MS_EINPUT, name, hint,
                    "neither a file here nor a built-in model");
 }
 
 static ms_err read_builtin(ms_reader *r, const char *path)
 {
-    const ms_builtin *builtin = find_builtin(path);
+    const ms_builtin *builtin = ms_builtins_find(path);
     if (builtin == NULL)
         return fail_unknown(path, r->fault);
     const char *name = ms_arena_format(r->arena, "%s.json", builtin->name);
@@ -451,7 +464,7 @@ ms_err ms_read_model(const char *path, const ms_override *overrides,
                    .model = model,
                    .fault = fault};
     if (!input) {
-        bool may_be_ours = find_builtin(path) != NULL;
+        bool may_be_ours = ms_builtins_find(path) != NULL;
         MS_TRY(
             ms_folder_find(&path, may_be_ours, &r.folder, &here, arena, fault));
         if (!here && strchr(path, '/') == NULL)

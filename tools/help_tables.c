@@ -279,9 +279,12 @@ void ms_help_tables_models(ms_text *text)
 {
     ms_text_add(text, "Built-in models, with or without \".json\".  A path "
                       "with a slash is always a file.\nmemsim inspect NAME "
-                      "--dump model prints one to edit.\n\n");
+                      "--dump model prints one to edit.\n");
     for (uint32_t i = 0; i < ms_builtin_n_models; i++) {
+        const char *group = ms_builtin_models[i].group;
         ms_text words = {.arena = text->arena};
+        if (i == 0 || strcmp(group, ms_builtin_models[i - 1].group) != 0)
+            ms_text_add(text, "\n%s\n", group);
         ms_text_add(&words, "%s", ms_builtin_models[i].summary);
         put_row(ms_builtin_models[i].name, "", &words, MODEL_INDENT, text);
     }

@@ -94,14 +94,15 @@ static void groups_of_layers(ms_text *text)
         "counts; \"with\": other variables.  \"when\": a layer or group that "
         "is "
         "left out where it",
-        "is 0; its name then stands for what it would have read.  A group's "
-        "name stands for",
-        "its last output, NAME.input for what it reads, NAME.* for the outputs "
-        "of its",
-        "repetitions so far, as DenseNet's \"cat\" needs them.  What a block, "
-        "or a group that",
-        "does not repeat, reads lives until its end, as the argument of a "
-        "function.",
+        "is 0; its name then stands for what it would have read, and another "
+        "may have it.",
+        "A group's name stands for its last output, NAME.input for what it "
+        "reads, NAME.*",
+        "for the outputs of its repetitions so far, as DenseNet's \"cat\" "
+        "needs them.  What",
+        "a block, or a group that does not repeat, reads lives until its end, "
+        "as the",
+        "argument of a function.",
         "",
         NULL};
     put(text, lines);
@@ -115,6 +116,11 @@ void ms_help_texts_files(ms_text *text)
         "    {\"memsim\": 1, \"name\": \"tiny\", \"family\": \"decoder\",",
         "     \"config\": {\"layers\": 2, \"hidden\": 64, \"heads\": 4,",
         "                \"vocab\": 1000, \"positions\": 128}}",
+        "",
+        "a built-in model with other numbers of its \"config\",",
+        "",
+        "    {\"memsim\": 1, \"name\": \"wider\", \"like\": \"llama-3-8b\",",
+        "     \"config\": {\"hidden\": 5120, \"heads\": 40}}",
         "",
         "a count of parameters (model states only),",
         "",

@@ -351,6 +351,34 @@ static void put_layer_list(ms_indent *json)
     put_layers(json);
 }
 
+/* ---- built-in models with other numbers ---------------------------------- */
+
+/* Which keys "config" may have is the named model's matter. */
+static void put_like(ms_indent *json)
+{
+    ms_indent_open(json, "like", '{');
+    ms_indent_open(json, "properties", '{');
+    put_head(json);
+    ms_indent_open(json, "like", '{');
+    ms_indent_string(json, "description",
+                     "a built-in model, which it is with other numbers");
+    ms_indent_open(json, "enum", '[');
+    for (uint32_t i = 0; i < ms_builtin_n_models; i++)
+        ms_indent_string(json, NULL, ms_builtin_models[i].name);
+    ms_indent_close(json, ']');
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "config", '{');
+    ms_indent_string(json, "description", "values that differ");
+    ms_indent_string(json, "type", "object");
+    ms_indent_open(json, "additionalProperties", '{');
+    ms_indent_words(json, "type", "boolean|number|string");
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_properties_close(json);
+    ms_indent_close(json, '}');
+}
+
 /* ---- op graphs ----------------------------------------------------------- */
 
 /* An array whose places are fields. */
@@ -466,14 +494,18 @@ void ms_schema_model_write(ms_indent *json)
     ms_indent_string(json, "type", "object");
     put_form(json, "format", "op_graph");
     ms_indent_open(json, "else", '{');
+    put_form(json, "like", "like");
+    ms_indent_open(json, "else", '{');
     put_form(json, "family", "family");
     ms_indent_open(json, "else", '{');
     put_form(json, "model_type", "hugging_face");
     ms_indent_ref(json, "else", "layer_list");
     ms_indent_close(json, '}');
     ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
     ms_indent_open(json, "$defs", '{');
     put_families(json);
+    put_like(json);
     put_layer_list(json);
     put_op_graph(json);
     put_hugging_face(json);

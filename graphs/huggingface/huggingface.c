@@ -17,7 +17,7 @@
 /* ---- whose file is it? --------------------------------------------------- */
 
 const char *const ms_huggingface_native[] = {
-    "memsim", "family", "config", "input", "layers", "format", NULL};
+    "memsim", "family", "like", "config", "input", "layers", "format", NULL};
 
 bool ms_huggingface_is(const ms_json *json)
 {

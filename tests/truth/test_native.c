@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A built-in model is its config.json: the same layers, step and bytes, though
+ * one is written in the native format and the other made from a page. */
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#include <string.h>
+
+#define MOST_SETTINGS 8u
+
+static ms_arena arena;
+
+typedef struct lowered {
+    ms_model model;
+    ms_graph graph;
+    uint64_t active, saved_bytes;
+    double flops;
+} lowered;
+
+/* "a=1 b=2" or "-". */
+static uint32_t split(const char *words, ms_override set[MOST_SETTINGS])
+{
+    uint32_t n = 0;
+    char *at = (char *)(uintptr_t)ms_arena_text(&arena, words, strlen(words));
+    ck_assert_ptr_nonnull(at);
+    for (char *key = strtok(at, " "); key != NULL; key = strtok(NULL, " ")) {
+        char *value = strchr(key, '=');
+        if (value == NULL)
+            continue;
+        ck_assert_uint_lt(n, MOST_SETTINGS);
+        *value++ = '\0';
+        set[n++] = (ms_override){key, value};
+    }
+    return n;
+}
+
+static void lower(const char *name, int64_t kernels, ms_err err,
+                  ms_fault *fault, lowered *it)
+{
+    const ms_shape shape = {.batch = 1, .micro_batches = 1, .data_ranks = 1};
+    ms_training training;
+    ms_layer_facts *facts;
+    ms_training_init(&training);
+    training.kernels = kernels;
+    training.sequence = 16;
+    if (err == MS_OK)
+        err = ms_training_resolve(&training, &it->model, fault);
+    if (err == MS_OK)
+        err = ms_dag_order(&it->model, &arena, fault);
+    if (err == MS_OK)
+        err = ms_lower(&it->model, &training, &ms_devices[0], &shape, &arena,
+                       &it->graph, fault);
+    if (err == MS_OK)
+        err = ms_lower_facts(&it->model, &it->graph, &arena, &facts, fault);
+    ck_assert_msg(err == MS_OK, "%s: %s: %s", name, fault->where, fault->what);
+    it->active = it->saved_bytes = 0;
+    it->flops = 0;
+    for (uint32_t i = 0; i < it->graph.n_layers; i++) {
+        it->active += facts[i].active;
+        it->saved_bytes += facts[i].saved_bytes;
+        it->flops += facts[i].forward_flops + facts[i].backward_flops;
+    }
+}
+
+static void lower_native(const truth_table *table, uint32_t row,
+                         int64_t kernels, lowered *it)
+{
+    ms_fault fault = {0};
+    ms_override set[MOST_SETTINGS];
+    const char *name = truth_cell(table, row, "model");
+    uint32_t n = split(truth_cell(table, row, "set"), set);
+    ms_err err = ms_read_model(name, set, n, &arena, &it->model, &fault);
+    lower(name, kernels, err, &fault, it);
+}
+
+static void lower_config(const truth_table *table, uint32_t row,
+                         const char *config, int64_t kernels, lowered *it)
+{
+    ms_fault fault = {0};
+    ms_override set[MOST_SETTINGS];
+    uint32_t n = split(truth_cell(table, row, "config_set"), set);
+    ms_err err = ms_read_model_bytes("config.json", config, strlen(config), set,
+                                     n, &arena, &it->model, &fault);
+    lower(truth_cell(table, row, "case"), kernels, err, &fault, it);
+}
+
+static const char *config_of(const truth_table *configs, const char *name)
+{
+    for (uint32_t row = 0; row < configs->n_rows; row++)
+        if (strcmp(truth_cell(configs, row, "case"), name) == 0)
+            return truth_cell(configs, row, "config");
+    ck_abort_msg("no configuration of %s", name);
+    return NULL;
+}
+
+static void compare(const char *name, const lowered *native,
+                    const lowered *config)
+{
+    const ms_graph *a = &native->graph, *b = &config->graph;
+#define SAME(x, y) ck_assert_msg((x) == (y), "%s: %s", name, #x)
+    SAME(a->parameters, b->parameters);
+    SAME(native->active, config->active);
+    SAME(native->saved_bytes, config->saved_bytes);
+    SAME(native->flops, config->flops);
+    SAME(native->model.n_blocks, config->model.n_blocks);
+    SAME(native->model.max_sequence, config->model.max_sequence);
+    SAME(a->n_ops, b->n_ops);
+    for (uint32_t op = 0; op < a->n_ops; op++)
+        SAME(strcmp(a->op_name[op], b->op_name[op]), 0);
+    SAME(a->n_storages, b->n_storages);
+    for (uint32_t s = 0; s < a->n_storages; s++)
+        SAME(a->storage_bytes[s], b->storage_bytes[s]);
+#undef SAME
+}
+
+static void compare_kernels(int64_t kernels)
+{
+    truth_table table, configs;
+    truth_begin();
+    truth_read_here("native.tsv", &table);
+    truth_read_here("huggingface.tsv", &configs);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        lowered native, config;
+        const char *name = truth_cell(&table, row, "case");
+        lower_native(&table, row, kernels, &native);
+        lower_config(&table, row, config_of(&configs, name), kernels, &config);
+        compare(name, &native, &config);
+        ms_arena_reset(&arena);
+    }
+    ms_arena_free(&arena);
+    truth_end();
+}
+
+START_TEST(natives_are_their_configurations)
+{
+    compare_kernels(MS_FLASH);
+}
+END_TEST
+
+START_TEST(natives_are_their_configurations_eager)
+{
+    compare_kernels(MS_EAGER);
+}
+END_TEST
+
+Suite *suite_native(void)
+{
+    Suite *suite = suite_create("native");
+    TCase *tcase = tcase_create("native");
+    tcase_add_test(tcase, natives_are_their_configurations);
+    tcase_add_test(tcase, natives_are_their_configurations_eager);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
