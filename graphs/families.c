@@ -31,13 +31,15 @@ enum {
     KV_HEADS,
     HEAD_DIM,
     LOSS,
-    CODE
+    CODE,
+    FUSED_QKV
 };
 enum { NORM_PRE, NORM_POST };
 enum { HEAD_LM, HEAD_NONE };
 enum { POSITIONS_LEARNED, POSITIONS_ROTARY };
 /* The kernels of a cross_entropy layer, and one more. */
 enum { LOSS_AUTO, LOSS_LINEAR = 4 };
+enum { FUSED_AUTO, FUSED_YES };
 enum { CODE_AUTO, CODE_LLAMA, CODE_LLAMA_FUSED_NORM };
 static const char *const norms[] = {"layer_norm", "rms_norm"};
 /* From FIRST_GATED on the MLP has a gate beside the way up. */
@@ -162,13 +164,19 @@ static const char *const activations[] = {"gelu", "gelu_new", "relu",
          .words = "auto|eager|liger|megatron|liger_linear",                    \
          .help = "kernel of cross entropy; liger_linear: head and loss in "    \
                  "one, by chunks"},                                            \
+        {.name = "code",                                                       \
+         .type = MS_WORD,                                                      \
+         .words = "auto|llama|llama_fused_norm",                               \
+         .help =                                                               \
+             "llama: ops as Meta's code and torchtitan's have them: norms "    \
+             "in fp32, rotation by complex numbers, keys and values "          \
+             "repeated for their queries, silu and its product apart, "        \
+             "fp32 logits; llama_fused_norm: each norm one kernel"},           \
     {                                                                          \
-        .name = "code", .type = MS_WORD,                                       \
-        .words = "auto|llama|llama_fused_norm",                                \
-        .help = "llama: ops as Meta's code and torchtitan's have them: norms " \
-                "in fp32, rotation by complex numbers, keys and values "       \
-                "repeated for their queries, silu and its product apart, "     \
-                "fp32 logits; llama_fused_norm: each norm one kernel"          \
+        .name = "fused_qkv", .type = MS_WORD, .words = "auto|yes|no",          \
+        .help =                                                                \
+            "one product makes queries, keys and values; auto: where they "    \
+            "do not rotate"                                                    \
     }
 
 static const ms_field decoder_fields[] = {
@@ -300,7 +308,10 @@ static uint32_t add_attention(stack *s, uint32_t from)
         ms_build_field(layer, "kv_heads")->i = values[KV_HEADS].i;
         ms_build_field(layer, "head_dim")->i = values[HEAD_DIM].i;
         ms_build_field(layer, "rotary")->b = is_rotary(values);
-        ms_build_field(layer, "fused_qkv")->b = !is_rotary(values);
+        ms_build_field(layer, "fused_qkv")->b =
+            values[FUSED_QKV].i == FUSED_AUTO
+                ? !is_rotary(values)
+                : values[FUSED_QKV].i == FUSED_YES;
         ms_build_field(layer, "complex")->b = is_llama(values);
     }
     return newest(s);
@@ -347,18 +358,17 @@ static uint32_t add_embeddings(stack *s)
 {
     const ms_value *values = s->values;
     s->prefix = "embeddings.";
-    uint32_t tokens =
+    uint32_t l =
         add_embedding(s, "tokens", padded_vocab(values), MS_IDS_TOKENS);
-    uint32_t l = tokens;
-    if (!is_rotary(values)) {
-        uint32_t positions = add_embedding(s, "positions", values[POSITIONS].i,
-                                           MS_IDS_POSITIONS);
-        l = add_sum(s, "add", tokens, positions);
-    }
-    if (values[TYPES].i > 0) {
+    if (values[TYPES].i > 0) { /* first, as in BERT's code */
         uint32_t types =
             add_embedding(s, "types", values[TYPES].i, MS_IDS_TYPES);
         l = add_sum(s, "add_types", l, types);
+    }
+    if (!is_rotary(values)) {
+        uint32_t positions = add_embedding(s, "positions", values[POSITIONS].i,
+                                           MS_IDS_POSITIONS);
+        l = add_sum(s, "add", l, positions);
     }
     if (values[EMBEDDING_NORM].b)
         l = add_norm(s, "norm", l);

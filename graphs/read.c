@@ -267,8 +267,7 @@ static ms_err read_like(const ms_reader *r, uint32_t like)
     const ms_fields keys = {
         .extra = top_keys, .n_extra = N_TOP_KEYS, .owner = "the model"};
     const ms_likeness likeness = {.json = &r->json,
-                                  .config =
-                                      ms_json_find(&r->json, 0, "config"),
+                                  .config = ms_json_find(&r->json, 0, "config"),
                                   .outer = r->likeness};
     ms_fields_values none = {0};
     ms_reader base = *r;

@@ -185,9 +185,9 @@ START_TEST(an_encoder)
         {"layers", "1"}, {"dropout", "0"}, {"attention_dropout", "0.5"}};
     read_model("bert-base", set, 3);
     ck_assert_str_eq(
-        outline(), "embeddings.tokens:embedding embeddings.positions:embedding "
-                   "embeddings.add:add embeddings.types:embedding "
-                   "embeddings.add_types:add embeddings.norm:layer_norm "
+        outline(), "embeddings.tokens:embedding embeddings.types:embedding "
+                   "embeddings.add_types:add embeddings.positions:embedding "
+                   "embeddings.add:add embeddings.norm:layer_norm "
                    "layers.0.attention:attention layers.0.residual1:add "
                    "layers.0.norm1:layer_norm layers.0.mlp.up:linear "
                    "layers.0.mlp.activation:gelu layers.0.mlp.down:linear "
