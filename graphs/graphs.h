@@ -231,7 +231,7 @@ extern const uint32_t ms_families_n;
 #define MS_LISTFILE_INPUT 4
 extern const ms_field ms_listfile_input_fields[MS_LISTFILE_INPUT];
 /* Beside "layers", "inputs", "each", "with", "when". */
-#define MS_LAYERGROUPS_FIELDS 5
+#define MS_LAYERGROUPS_FIELDS 6
 extern const ms_field ms_layergroups_fields[MS_LAYERGROUPS_FIELDS];
 #define MS_LAYERGROUPS_EACH 1024u /* values of a list of "each" */
 #define MS_LISTFILE_CONFIG 32u    /* numbers in the "config" of a layer list */

@@ -10,7 +10,7 @@
 
 /* ---- fields -------------------------------------------------------------- */
 
-enum { REPEAT, NAME, FIRST, INDEX, TEMPLATE };
+enum { REPEAT, NAME, FIRST, INDEX, TEMPLATE, BLOCK };
 const ms_field ms_layergroups_fields[MS_LAYERGROUPS_FIELDS] = {
     {.name = "repeat",
      .type = MS_INT,
@@ -28,7 +28,10 @@ const ms_field ms_layergroups_fields[MS_LAYERGROUPS_FIELDS] = {
      .help = "a variable that counts the repetitions, from first"},
     {.name = "template",
      .type = MS_NAME,
-     .help = "layers that stand in the file's \"templates\""}};
+     .help = "layers that stand in the file's \"templates\""},
+    {.name = "block",
+     .type = MS_BOOL,
+     .help = "each repetition is a block; default: those of a repeat are"}};
 static const char *const group_extra[] = {"layers", "inputs", "each", "with",
                                           "when"};
 
@@ -100,10 +103,10 @@ static ms_err find_layers(const ms_layernames *names, uint32_t templates,
     if (g->layers != MS_NONE)
         return MS_OK;
     return fail_group(names, g->row,
-                      g->is_block ? "a repeat lacks the key \"layers\" (an "
-                                    "array of the layers to repeat)"
-                                  : "a group lacks the key \"layers\" (an "
-                                    "array of layers)",
+                      g->repeats ? "a repeat lacks the key \"layers\" (an "
+                                   "array of the layers to repeat)"
+                                 : "a group lacks the key \"layers\" (an "
+                                   "array of layers)",
                       NULL);
 }
 
@@ -136,10 +139,13 @@ ms_err ms_layergroups_read(const ms_layernames *names, uint32_t templates,
                     .with = ms_json_find(json, row, "with"),
                     .times = values[REPEAT].i,
                     .first = values[FIRST].i,
-                    .is_block = (out.given >> REPEAT & 1) != 0,
+                    .repeats = (out.given >> REPEAT & 1) != 0,
                     .label = MS_NONE};
-    g->is_many = g->is_block || g->each != MS_NONE;
-    if (g->is_block && g->each != MS_NONE)
+    bool said = (out.given >> BLOCK & 1) != 0;
+    g->is_block = said ? values[BLOCK].b : g->repeats;
+    g->is_many = g->repeats || g->each != MS_NONE;
+    g->is_call = !g->is_many || (g->repeats && said);
+    if (g->repeats && g->each != MS_NONE)
         return fail_group(names, g->each, "\"each\" beside \"repeat\"",
                           "keep one of the two, or nest them");
     if (g->each != MS_NONE)

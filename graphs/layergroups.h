@@ -10,9 +10,11 @@
 typedef struct ms_group {
     uint32_t row, layers, each, with; /* nodes, or MS_NONE */
     int64_t times, first;             /* first: its number */
-    bool is_block, is_many;           /* "repeat"; that or "each" */
-    const char *index;                /* NULL: none */
-    uint32_t label; /* of the whole; MS_NONE: each names itself */
+    bool repeats, is_many;            /* "repeat"; that or "each" */
+    bool is_block;                    /* each repetition */
+    bool is_call;      /* a repetition is a function, that holds its input */
+    const char *index; /* NULL: none */
+    uint32_t label;    /* of the whole; MS_NONE: each names itself */
 } ms_group;
 
 /* Reads the keys of element row but "name", "inputs" and "when". */

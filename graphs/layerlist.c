@@ -388,7 +388,7 @@ static ms_err read_repetition(list *l, const ms_group *g, ms_scope *in,
     }
     MS_TRY(read_list(l, g->layers, in, block, previous));
     l->names.labels[label].output = *previous;
-    if (!g->is_many)
+    if (g->is_call)
         MS_TRY(hold_input(l, in->input));
     if (g->label != MS_NONE && label != g->label)
         ms_layernames_add_part(&l->names, g->label, label);
@@ -399,7 +399,7 @@ static ms_err read_repetition(list *l, const ms_group *g, ms_scope *in,
 static void name_group(list *l, const ms_group *g, char own[64])
 {
     static const char *const words[] = {"repeat", "each", "group"};
-    uint32_t kind = g->is_block          ? N_REPEATS
+    uint32_t kind = g->repeats           ? N_REPEATS
                     : g->each != MS_NONE ? N_EACH
                                          : N_GROUPS;
     snprintf(own, 64, "%s%" PRIu32, words[kind], ++l->counters[l->depth][kind]);
@@ -429,7 +429,7 @@ static ms_err read_group(list *l, uint32_t row, const ms_scope *in,
     name_group(l, &g, own);
     if (!ms_layernames_is_filled(&l->names, row)) {
         MS_TRY(ms_layernames_make(&l->names, row, in, own, NULL, &name));
-        MS_TRY((g.is_block ? ms_layernames_add_blocks : ms_layernames_add)(
+        MS_TRY((g.repeats ? ms_layernames_add_blocks : ms_layernames_add)(
             &l->names, row, name, input, &g.label));
     }
     *previous = input;

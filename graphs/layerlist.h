@@ -15,10 +15,11 @@
  *
  * "repeat" makes so many blocks of what checkpoint policies count, of nested
  * ones the outermost; "each" repeats for the values of its lists and makes
- * none.  NAME's repetitions are NAME.0, NAME.1, ... unless its name has a {}.
- * A group reads "inputs" (one, of what comes before), else the layer before
- * it; what "when" leaves out passes that on.  Blocks, and groups that do not
- * repeat, are functions: what they read lives until they return. */
+ * none; "block": true or false says otherwise.  NAME's repetitions are NAME.0,
+ * NAME.1, ... unless its name has a {}. A group reads "inputs" (one, of what
+ * comes before), else the layer before it; what "when" leaves out passes that
+ * on.  Blocks, and groups that do not repeat, are functions: what they read
+ * lives until they return. */
 
 #include "graphs/graphs.h"
 #include "graphs/json.h"

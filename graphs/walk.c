@@ -223,8 +223,8 @@ static void drop_dead(walk *w, uint32_t l, uint32_t i)
     }
 }
 
-/* A unit ends at a cut point: all that follows sees what came before only
- * through this layer's output. */
+/* A unit ends at a cut point, where all that follows sees what came before only
+ * through this layer's output, and with a block, over which skips may leap. */
 static void open_unit(walk *w, uint32_t l)
 {
     const ms_model *model = w->trace->model;
@@ -244,13 +244,12 @@ static ms_err run_layers(walk *w)
         uint32_t l = model->order[i];
         const ms_layer *layer = &model->layers[l];
         bool loss = ms_walk_is_loss(layer);
-        if (!open || loss)
+        if (!open || loss ||
+            w->forward->unit_block[w->trace->unit] != layer->block)
             open_unit(w, l);
         open = true;
         if (loss && w->forward->loss_unit == MS_NONE)
             w->forward->loss_unit = w->trace->unit;
-        if (w->forward->unit_block[w->trace->unit] != layer->block)
-            w->forward->unit_block[w->trace->unit] = MS_NONE;
         MS_TRY(run_layer(w, l));
         if (!loss) /* the training loop's variable keeps the output */
             drop_dead(w, l, i);
@@ -285,16 +284,6 @@ static ms_err find_loss(walk *w)
     return MS_OK;
 }
 
-/* Blocks that no cut point bounds (skips leap over all of them): then each
- * unit is a block, as in an op graph. */
-static void forget_blocks(const walk *w)
-{
-    for (uint32_t u = 0; u < w->forward->n_units; u++)
-        if (w->forward->unit_block[u] != MS_NONE)
-            return;
-    w->trace->graph.n_blocks = 0;
-}
-
 ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
 {
     walk w = {.trace = trace, .forward = forward};
@@ -305,6 +294,5 @@ ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
     MS_TRY(open_walk(&w));
     MS_TRY(model_input(trace));
     MS_TRY(run_layers(&w));
-    forget_blocks(&w);
     return find_loss(&w);
 }

@@ -102,7 +102,9 @@ static void groups_of_layers(ms_text *text)
         "needs them.  What",
         "a block, or a group that does not repeat, reads lives until its end, "
         "as the",
-        "argument of a function.",
+        "argument of a function.  \"block\": false on a repeat leaves the "
+        "blocks to the groups",
+        "in it, \"block\": true makes one of any group.",
         "",
         NULL};
     put(text, lines);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A built-in model is its config.json: the same layers, step and bytes, though
- * one is written in the native format and the other made from a page. */
+ * one is written in the native format and the other made from a page.  And each
+ * architecture has blocks that checkpoint policies can use. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 
@@ -143,12 +144,73 @@ START_TEST(natives_are_their_configurations_eager)
 }
 END_TEST
 
+/* ---- checkpoints --------------------------------------------------------- */
+
+/* Few layers, and the blocks that there are then. */
+static const struct {
+    const char *model;
+    uint32_t blocks;
+} checkpointed[] = {
+    {"roberta-base --set model.layers=4", 4},
+    {"t5-small --set model.layers=2", 4},
+    {"t5-v1.1-base --set model.layers=2", 4},
+    {"opt-350m --set model.layers=4", 4},
+    {"bloom-560m --set model.layers=4", 4},
+    {"pythia-410m --set model.layers=4", 4},
+    {"falcon-7b --set model.layers=4", 4},
+    {"falcon-40b --set model.layers=4", 4},
+    {"mpt-7b --set model.layers=4", 4},
+    {"llama-7b --set model.layers=4", 4},
+    {"qwen2-0.5b --set model.layers=4", 4},
+    {"qwen3-0.6b --set model.layers=4", 4},
+    {"gemma-2b --set model.layers=4", 4},
+    {"gemma-2-2b --set model.layers=4", 4},
+    {"gemma-3-1b --set model.layers=4", 4},
+    {"phi-3-mini --set model.layers=4", 4},
+    {"olmo-2-7b --set model.layers=4", 4},
+    {"mixtral-8x7b --set model.layers=4", 4},
+    {"qwen3-30b-a3b --set model.layers=4", 4},
+    {"gpt-oss-20b --set model.layers=4", 4},
+    {"deepseek-v2-lite --set model.layers=4", 4},
+    {"deepseek-v3 --set model.layers=4", 4},
+    {"densenet121", 58}, /* its dense layers */
+    {"sd-1.5-unet", 38}, /* 22 resnets and 16 transformer blocks */
+};
+
+static uint64_t saved_under(const char *model, const char *policy,
+                            uint32_t *blocks)
+{
+    const ms_result *result =
+        truth_run("%s --batch 2 --policy %s", model, policy);
+    *blocks = result->graph.n_blocks;
+    return truth_rank(result)->saved_for_backward_bytes;
+}
+
+/* full saves what leaves blocks only; sqrt saves the last segment too. */
+START_TEST(families_have_blocks)
+{
+    const char *model = checkpointed[_i].model;
+    uint32_t blocks;
+    truth_begin();
+    uint64_t none = saved_under(model, "none", &blocks);
+    ck_assert_msg(blocks == checkpointed[_i].blocks, "%s: %u blocks", model,
+                  blocks);
+    uint64_t full = saved_under(model, "checkpoint:full", &blocks);
+    uint64_t sqrt = saved_under(model, "checkpoint:sqrt", &blocks);
+    uint64_t every = saved_under(model, "checkpoint:every=2", &blocks);
+    ck_assert_msg(full < sqrt && sqrt < none && every <= sqrt, "%s", model);
+    truth_end();
+}
+END_TEST
+
 Suite *suite_native(void)
 {
     Suite *suite = suite_create("native");
     TCase *tcase = tcase_create("native");
     tcase_add_test(tcase, natives_are_their_configurations);
     tcase_add_test(tcase, natives_are_their_configurations_eager);
+    tcase_add_loop_test(tcase, families_have_blocks, 0,
+                        sizeof checkpointed / sizeof *checkpointed);
     suite_add_tcase(suite, tcase);
     return suite;
 }
