@@ -30,8 +30,8 @@
  *        {"type": "cross_entropy"}]}
  *
  * A built-in model with other numbers is {"like": "gpt3", "config": {...}}
- * (reader.h).  Another form is the op graph of a model that ran in PyTorch, recognised by
- * its "format" key (opgraph.h).
+ * (reader.h).  Another form is the op graph of a model that ran in PyTorch,
+ * recognised by its "format" key (opgraph.h).
  */
 
 #include "sim/sim.h"

@@ -6,7 +6,7 @@ while read -r keys; do
     "$MEMSIM" inspect ./mine.json 2>&1 | head -7
 done <<'END'
 "like": "llama-3-8b"
-"like": "llama-3-8b.json", "config": {"layers": 2, "hidden": 128, "heads": 4}
+"like": "llama-3-8b.json", "config": {"hidden": 128, "heads": 4}
 "like": "llama-13b", "config": {"layers": 2}
 "like": "mixtral-8x22b", "config": {"layers": 2, "experts": 4}
 "like": "llama-3-8c"
@@ -23,9 +23,8 @@ done <<'END'
 "like": "mixtral-8x22b", "config": {"head": 64}
 "like": "mixtral-8x22b", "config": {"heads": 0}
 "like": "mixtral-8x22b", "config": {"heads": "4"}
-"like": "mixtral-8x22b", "config": {"top_k": 64}
+"like": "mixtral-8x22b", "config": {"top_k": 9}
 "like": "mixtral-8x22b", "confg": {"top_k": 64}
 END
-"$MEMSIM" inspect mixtral-8x22b --set model.layers=1 --set model.hidden=64 2>&1 |
-    head -8
+"$MEMSIM" inspect mixtral-8x22b --set model.layers=1 --set model.hidden=64 2>&1
 "$MEMSIM" inspect mixtral-8x22b --dump model

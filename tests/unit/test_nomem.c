@@ -19,6 +19,7 @@ static ms_result result;
 /* The model's file below tests/golden/files, then what a user may add. */
 static const char *const jobs[][MOST_WORDS] = {
     {"mlp.json", "--batch=8"},
+    {"like.json", "--sequence=4"},
     {"skip.json", "-p", "checkpoint:full,variant=reentrant", "--batch=4"},
     {"vision.json", "--kernels=eager", "--batch=2"},
     {"tiny.json", "-p", "checkpoint:sqrt+microbatch:2", "--batch=4"},
