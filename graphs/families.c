@@ -36,7 +36,7 @@ enum {
 enum { NORM_PRE, NORM_POST };
 enum { HEAD_LM, HEAD_NONE };
 enum { POSITIONS_LEARNED, POSITIONS_ROTARY };
-enum { CODE_AUTO, CODE_LLAMA, CODE_LLAMA_FUSED_NORM };
+enum { CODE_AUTO, CODE_LLAMA, CODE_TORCHTUNE, CODE_TORCHTUNE_COMPILED };
 static const char *const norms[] = {"layer_norm", "rms_norm"};
 /* From FIRST_GATED on the MLP has a gate beside the way up. */
 enum { FIRST_GATED = 4 };
@@ -161,11 +161,14 @@ static const char *const activations[] = {"gelu", "gelu_new", "relu",
          .help = "kernel of cross entropy, as the layer's \"kernel\""},        \
     {                                                                          \
         .name = "code", .type = MS_WORD,                                       \
-        .words = "auto|llama|llama_fused_norm",                                \
+        .words = "auto|llama|torchtune|torchtune_compiled",                    \
         .help = "llama: ops as Meta's code and torchtitan's have them: norms " \
                 "in fp32, rotation by complex numbers, keys and values "       \
                 "repeated for their queries, silu and its product apart, "     \
-                "fp32 logits; llama_fused_norm: each norm one kernel"          \
+                "fp32 logits; "                                                \
+                "torchtune: as llama, of packed samples, whose positions "     \
+                "are looked up; torchtune_compiled: torch.compile has made "   \
+                "each block's norms, rotations and gates a kernel each"        \
     }
 
 static const ms_field decoder_fields[] = {
@@ -229,10 +232,17 @@ static bool is_llama(const ms_value *values)
     return values[CODE].i != CODE_AUTO;
 }
 
+/* torchtune compiles blocks (training/_compile.py), and nothing between them.
+ */
+static bool is_compiled(const stack *s)
+{
+    return s->values[CODE].i == CODE_TORCHTUNE_COMPILED && s->block != MS_NONE;
+}
+
 static uint32_t add_norm(stack *s, const char *name, uint32_t from)
 {
     ms_layer *layer = add(s, norms[s->values[NORM_TYPE].i], name, from);
-    if (layer != NULL && s->values[CODE].i == CODE_LLAMA)
+    if (layer != NULL && is_llama(s->values) && !is_compiled(s))
         ms_build_field(layer, "upcast")->b = true;
     return newest(s);
 }
@@ -298,7 +308,10 @@ static uint32_t add_attention(stack *s, uint32_t from)
         ms_build_field(layer, "head_dim")->i = values[HEAD_DIM].i;
         ms_build_field(layer, "rotary")->b = is_rotary(values);
         ms_build_field(layer, "fused_qkv")->b = !is_rotary(values);
-        ms_build_field(layer, "complex")->b = is_llama(values);
+        ms_build_field(layer, "complex")->b =
+            is_llama(values) && !is_compiled(s);
+        ms_build_field(layer, "packed")->b = values[CODE].i == CODE_TORCHTUNE;
+        ms_build_field(layer, "repeat_kv")->b = is_compiled(s);
     }
     return newest(s);
 }
@@ -307,7 +320,7 @@ static uint32_t add_attention(stack *s, uint32_t from)
 static uint32_t add_gate(stack *s, const char *type, uint32_t from, int64_t ffn)
 {
     uint32_t gate = add_linear(s, "mlp.gate", from, ffn);
-    if (is_llama(s->values)) {
+    if (is_llama(s->values) && !is_compiled(s)) {
         gate = add_simple(s, "silu", "mlp.silu", gate);
         type = "mul";
     }
@@ -424,7 +437,8 @@ static void add_end(stack *s, uint32_t x)
         if (values[TIED].b)
             ms_build_field(head, "tied")->s = "embeddings.tokens";
     }
-    if (is_llama(values)) /* output(h).float() */
+    bool whole = !ms_headloss_takes_head((ms_loss_kernel)values[LOSS].i);
+    if (is_llama(values) && whole) /* output(h).float() */
         x = add_simple(s, "cast", "logits", x);
     ms_layer *loss = add(s, "cross_entropy", "loss", x);
     if (loss == NULL)

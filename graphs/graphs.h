@@ -344,6 +344,7 @@ typedef struct ms_training {
     int64_t optimizer_in_backward;           /* 0 no, 1 yes */
     double clip_norm;                        /* 0: gradients are not clipped */
     int64_t optimizer_rank, optimizer_block; /* optimizers.h */
+    int64_t optimizer_refresh;               /* 0 no, 1 yes: optimizers.h */
     /* Of single kinds of ops, 0: as kernels says; kernels.h, headloss.h. */
     int64_t attention_kernel, norm_kernel, activation_kernel, rotary_kernel;
     int64_t loss_kernel;
@@ -353,6 +354,7 @@ typedef struct ms_training {
     double lora_dropout;
     int64_t lora_dtype;              /* 0 as the weights, 1 fp32 */
     int64_t lora_base;               /* 0 as the weights, 1 nf4, 2 int8 */
+    int64_t lora_trains;             /* 0 both, 1 A, 2 B */
     int64_t unknown_op;              /* op graphs: 0 refuse, 1 conservative */
     int64_t fp8_recipe, fp8_weights; /* fp8.h */
     uint64_t was_set;                /* bit per row */

@@ -7,9 +7,9 @@
 
 /* ---- which kernel -------------------------------------------------------- */
 
-static bool takes_head(ms_loss_kernel kernel)
+bool ms_headloss_takes_head(ms_loss_kernel kernel)
 {
-    return kernel == MS_LOSS_LIGER_LINEAR || kernel == MS_LOSS_CHUNKED_OUTPUT;
+    return kernel >= MS_LOSS_LIGER_LINEAR;
 }
 
 /* What layer or user chose, else AUTO. */
@@ -27,7 +27,7 @@ ms_loss_kernel ms_headloss_kernel(const ms_trace *trace, const ms_layer *layer)
 
     if (kernel == MS_LOSS_AUTO)
         kernel = (ms_loss_kernel)trace->kernels.loss;
-    if (!takes_head(kernel) || layer == trace->head.loss)
+    if (!ms_headloss_takes_head(kernel) || layer == trace->head.loss)
         return kernel;
     return kernel == MS_LOSS_LIGER_LINEAR ? MS_LOSS_LIGER : MS_LOSS_EAGER;
 }
@@ -67,9 +67,13 @@ static const ms_layer *find_loss(const ms_model *model)
 
 ms_err ms_headloss_open(ms_trace *trace)
 {
-    static const char *const words[] = {
-        "auto",     "eager",        "liger",
-        "megatron", "liger_linear", "ce_with_chunked_output"};
+    static const char *const words[] = {"auto",
+                                        "eager",
+                                        "liger",
+                                        "megatron",
+                                        "liger_linear",
+                                        "ce_with_chunked_output",
+                                        "ce_with_chunked_output_compiled"};
     const ms_model *model = trace->model;
     const ms_layer *loss = find_loss(model);
 
@@ -80,7 +84,8 @@ ms_err ms_headloss_open(ms_trace *trace)
                        "training.loss_kernel changes nothing: %s ends in no "
                        "cross entropy",
                        model->name);
-    if (loss == NULL || !takes_head(ms_headloss_kernel(trace, loss)))
+    if (loss == NULL ||
+        !ms_headloss_takes_head(ms_headloss_kernel(trace, loss)))
         return MS_OK;
     const char *why = refusal(model, loss);
     trace->head.kernel = (uint8_t)ms_headloss_kernel(trace, loss);
@@ -105,13 +110,24 @@ bool ms_headloss_is_head(const ms_trace *trace)
 
 /* ---- torchtune's pieces -------------------------------------------------- */
 
-/* modules/transformer.py, chunked_output: hidden.tensor_split(8, dim=1), one
- * product each; the list of logits is the model's output. */
+/* Rows of a piece: tensors' chunk(8) gives all but the last as many. */
+static uint32_t sizes_of(int64_t sequence, int64_t *rows)
+{
+    int64_t each = (sequence + MS_HEAD_CHUNKS - 1) / MS_HEAD_CHUNKS;
+    uint32_t n = 0;
+
+    for (; sequence > 0; sequence -= each)
+        rows[n++] = sequence < each ? sequence : each;
+    return n;
+}
+
+/* modules/transformer.py, chunked_output: hidden.chunk(8, dim=1), one product
+ * each; the list of logits is the model's output. */
 static uint32_t make_chunks(ms_trace *trace, uint32_t x, uint32_t weight)
 {
     ms_fused_head *head = &trace->head;
-    int64_t sequence = ms_trace_at(trace, x)->size[1];
-    int64_t n = MS_HEAD_CHUNKS;
+    int64_t rows[MS_HEAD_CHUNKS];
+    uint32_t part[MS_HEAD_CHUNKS];
 
     if (ms_trace_at(trace, x)->n_dims != 3) {
         ms_trace_fail(trace, &trace->model->layers[head->layer],
@@ -121,14 +137,14 @@ static uint32_t make_chunks(ms_trace *trace, uint32_t x, uint32_t weight)
                       trace->model->layers[head->layer].name);
         return MS_NONE;
     }
-    for (int64_t i = 0; i < n && i < sequence && !trace->err; i++) {
-        int64_t rows = sequence / n + (i < sequence % n);
-        uint32_t part = ms_view_slice(trace, x, 1, rows);
+    uint32_t n = sizes_of(ms_trace_at(trace, x)->size[1], rows);
+    ms_pieces_split(trace, x, 1, n, rows, part);
+    for (uint32_t i = 0; i < n && !trace->err; i++)
         head->chunk[head->n_chunks++] =
-            ms_matmul_linear(trace, part, weight, MS_NONE);
-        ms_trace_drop(trace, part);
-    }
-    return head->chunk[0];
+            ms_matmul_linear(trace, part[i], weight, MS_NONE);
+    for (uint32_t i = 0; i < n && !trace->err; i++)
+        ms_trace_drop(trace, part[i]);
+    return trace->err ? MS_NONE : head->chunk[0];
 }
 
 /* [chunk.reshape(-1) for chunk in labels.chunk(8, dim=1)] */
@@ -143,6 +159,18 @@ static void split_target(ms_trace *trace, uint32_t target, uint32_t *parts)
     }
 }
 
+/* F.cross_entropy(logits.float(), labels) of a chunk, which is what
+ * training/_compile.py, compile_loss, compiles. */
+static uint32_t chunk_loss(ms_trace *trace, uint32_t logits, uint32_t labels)
+{
+    if (trace->head.kernel == MS_LOSS_CHUNKED_COMPILED)
+        return ms_compiledloss_cross_entropy(trace, logits, labels);
+    uint32_t wide = ms_pointwise_cast(trace, logits, MS_FLOAT32);
+    uint32_t loss = ms_loss_cross_entropy(trace, wide, labels);
+    ms_trace_drop(trace, wide);
+    return loss;
+}
+
 /* modules/loss/ce_chunked_output_loss.py: each chunk is cast to fp32 when its
  * turn comes, its log-probabilities stay; "del logits" follows the loss. */
 static uint32_t chunked_output(ms_trace *trace, uint32_t target)
@@ -151,10 +179,7 @@ static uint32_t chunked_output(ms_trace *trace, uint32_t target)
 
     split_target(trace, target, labels);
     for (uint32_t i = 0; i < n && !trace->err; i++) {
-        uint32_t wide =
-            ms_pointwise_cast(trace, trace->head.chunk[i], MS_FLOAT32);
-        uint32_t loss = ms_loss_cross_entropy(trace, wide, labels[i]);
-        ms_trace_drop(trace, wide);
+        uint32_t loss = chunk_loss(trace, trace->head.chunk[i], labels[i]);
         uint32_t next = i == 0 ? ms_pointwise_add_scalar(trace, loss)
                                : ms_pointwise_add(trace, sum, loss);
         ms_trace_drop(trace, loss);
@@ -177,7 +202,7 @@ uint32_t ms_headloss_head(ms_trace *trace, uint32_t x, uint32_t weight)
     if (trace->err)
         return MS_NONE;
     trace->head.weight = weight;
-    if (trace->head.kernel == MS_LOSS_CHUNKED_OUTPUT)
+    if (trace->head.kernel != MS_LOSS_LIGER_LINEAR)
         x = make_chunks(trace, x, weight);
     ms_trace_ref(trace, x);
     return x;

@@ -20,14 +20,16 @@
 /* Of ms_losslayers_cross_entropy_fields, training.loss_kernel and the families'
  * "loss". */
 #define MS_HEADLOSS_WORDS                                                      \
-    "auto|eager|liger|megatron|liger_linear|ce_with_chunked_output"
+    "auto|eager|liger|megatron|liger_linear|ce_with_chunked_output|"           \
+    "ce_with_chunked_output_compiled"
 typedef enum ms_loss_kernel {
     MS_LOSS_AUTO,
     MS_LOSS_EAGER,
     MS_LOSS_LIGER,    /* the logits become their gradient in forward */
     MS_LOSS_MEGATRON, /* vocabulary-parallel */
     MS_LOSS_LIGER_LINEAR,
-    MS_LOSS_CHUNKED_OUTPUT /* torchtune's CEWithChunkedOutputLoss */
+    MS_LOSS_CHUNKED_OUTPUT,  /* torchtune's CEWithChunkedOutputLoss */
+    MS_LOSS_CHUNKED_COMPILED /* the same, as its compile_loss leaves it */
 } ms_loss_kernel;
 
 /* Finds the head that the model's loss takes with it; MS_EINPUT where the
@@ -41,5 +43,7 @@ uint32_t ms_headloss_head(ms_trace *trace, uint32_t x, uint32_t weight);
 uint32_t ms_headloss_loss(ms_trace *trace, uint32_t x);
 /* The kernel of a cross_entropy layer. */
 ms_loss_kernel ms_headloss_kernel(const ms_trace *trace, const ms_layer *layer);
+/* Does it take the head with it? */
+bool ms_headloss_takes_head(ms_loss_kernel kernel);
 
 #endif

@@ -170,7 +170,7 @@ extern const ms_field ms_rawlayers_shape_fields[MS_RAWLAYERS_SHAPE];
 ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op,
     ms_rawlayers_parameter, ms_rawlayers_input;
 
-#define MS_SELFATTENTION_FIELDS 16
+#define MS_SELFATTENTION_FIELDS 18
 extern const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS];
 ms_layer_forward ms_selfattention_forward;
 /* The first rows of a table that the whole model shares, [sequence, columns];
@@ -195,6 +195,11 @@ uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width);
  * dim] by position. */
 void ms_selfattention_rotate(ms_trace *trace, int64_t dim, uint32_t *x,
                              uint32_t n);
+
+/* complexrotation.c: rotates q and k, [batch, heads, sequence, dim], as complex
+ * numbers in fp32; packed: by the position of each token in its sample. */
+void ms_complexrotation_run(ms_trace *trace, int64_t dim, bool packed,
+                            uint32_t qk[2]);
 
 #define MS_LATENTATTENTION_FIELDS 8
 extern const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS];

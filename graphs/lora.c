@@ -155,13 +155,16 @@ static uint32_t packed_linear(ms_trace *trace, uint32_t x, uint32_t weight,
 
 /* ---- adapters ------------------------------------------------------------ */
 
+enum { TRAINS_BOTH, TRAINS_A, TRAINS_B };
+
+/* frozen: the word of lora.trains that leaves it so. */
 static uint32_t adapter_weight(ms_trace *trace, const char *role, int64_t rows,
-                               int64_t columns)
+                               int64_t columns, int64_t frozen)
 {
     int64_t dims[2] = {rows, columns};
     uint8_t dtype = trace->weight_dtype;
 
-    trace->frozen = false;
+    trace->frozen = trace->training->lora_trains == frozen;
     trace->weight_dtype = trace->trained_dtype;
     uint32_t weight = ms_trace_parameter(trace, role, 2, dims);
     trace->weight_dtype = dtype;
@@ -197,9 +200,10 @@ static uint32_t adapter(ms_trace *trace, const char *role, uint32_t x,
 {
     const ms_tensor *w = ms_trace_at(trace, weight);
     int64_t rank = trace->training->lora_rank, out = w->size[0];
-    uint32_t a =
-        adapter_weight(trace, role_of(trace, role, "A"), rank, w->size[1]);
-    uint32_t b = adapter_weight(trace, role_of(trace, role, "B"), out, rank);
+    uint32_t a = adapter_weight(trace, role_of(trace, role, "A"), rank,
+                                w->size[1], TRAINS_B);
+    uint32_t b =
+        adapter_weight(trace, role_of(trace, role, "B"), out, rank, TRAINS_A);
 
     if (trace->err)
         return MS_NONE;
@@ -268,9 +272,15 @@ ms_err ms_lora_open(ms_trace *trace)
     trace->frozen = true;
     if (training->lora_dtype == 1)
         trace->trained_dtype = MS_FLOAT32;
-    if (shape->shared >= MS_SHARED_OPTIMIZER || shape->flat_step.used)
-        return refuse(trace, "beside zero and fsdp",
-                      "take ddp, or leave one out");
+    if (shape->flat_step.used)
+        return refuse(trace, "beside DeepSpeed's flat step",
+                      "leave impl=deepspeed out, or take fsdp");
+    if (shape->shared >= MS_SHARED_OPTIMIZER && shape->copies_parts &&
+        shape->part != MS_PART_ROWS)
+        return refuse(trace,
+                      "beside FSDP1, whose flat parameters are trained or "
+                      "frozen as a whole",
+                      "take fsdp, or zero:3");
     if (shape->offload.optimizer != MS_DEVICE_POOL ||
         shape->offload.gradients != MS_DEVICE_POOL ||
         shape->offload.parameters != MS_DEVICE_POOL)

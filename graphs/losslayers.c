@@ -25,7 +25,8 @@ const ms_field ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY] =
          .help = "liger: the logits become their gradient in forward; "
                  "liger_linear: head and loss in one, by chunks, which keeps "
                  "the gradients of the head's input and weight; "
-                 "ce_with_chunked_output: torchtune's, the logits in 8 pieces; "
+                 "ce_with_chunked_output: torchtune's, the logits in 8 pieces, "
+                 "_compiled: a kernel a piece; "
                  "auto: as training.loss_kernel"},
 };
 
@@ -64,6 +65,7 @@ ms_err ms_losslayers_cross_entropy(ms_trace *trace, const ms_layer *layer,
     switch (ms_headloss_kernel(trace, layer)) {
     case MS_LOSS_LIGER_LINEAR:
     case MS_LOSS_CHUNKED_OUTPUT:
+    case MS_LOSS_CHUNKED_COMPILED:
         *out = ms_headloss_loss(trace, in[0]);
         break;
     case MS_LOSS_MEGATRON:

@@ -240,6 +240,8 @@ static void each(step *s, const ms_step_op *op, kernel run)
 
 static bool runs(const step *s, const ms_step_op *op)
 {
+    if (op->refreshes && s->trace->training->optimizer_refresh == 0)
+        return false;
     if (op->when == MS_WHEN_DECAYS)
         return s->row->decays;
     if (op->when == MS_WHEN_CPU)

@@ -175,7 +175,8 @@ static const ms_update lion_32bit = {
 /* ---- second order -------------------------------------------------------- */
 
 /* Liuhong99/Sophia, sophia.py, _single_tensor_sophiag; the steps that estimate
- * the Hessian run another backward, which is not here. */
+ * the Hessian run another forward and backward, with sampled labels, after this
+ * one: as much memory as the step's own, so not a refresh here. */
 static const ms_update sophia = {
     .states = "exp_avg hessian",
     .loop = "decay mul_ >W; lerp_ G >S0; abs S0 =A:abs; mul# S1 =B:scaled; "
@@ -198,26 +199,46 @@ static const ms_update muon = {
             "mul_# >A -B -F E=A; decay mul_ >W; add_ E >W"};
 
 /* facebookresearch/optimizers, distributed_shampoo, without momentum and with
- * Adam's grafting; the steps that find the roots anew take more. */
+ * Adam's grafting.  A refresh finds the inverse roots, a block's after another
+ * (matrix_functions.py, matrix_inverse_root by eigendecomposition: the factor
+ * by its bias correction, with a ridge, decomposed; eigenvectors, scaled, and
+ * their product); cuSOLVER's workspace is left out. */
+#define ROOT(factor_, inverse_, block_)                                        \
+    "refresh div# " factor_ " =A:corrected." block_ "; "                       \
+    "refresh add# A =B:ridge." block_ "; "                                     \
+    "refresh linalg_eigh B =C:eigenvectors." block_ " -B; "                    \
+    "refresh mul# C =D:scaled." block_ "; "                                    \
+    "refresh mm D C =E:root." block_ " -D -C; "                                \
+    "refresh copy_ E >" inverse_ " -E -A; "
 static const ms_update shampoo_matrix = {
     .states = "left.left right.right inverse_left.left inverse_right.right "
               "filtered_grad grafting",
     .loop = "tensordot@columns G G =A:outer.left; lerp_ A >S0 -A; "
-            "tensordot@rows G G =A:outer.right; lerp_ A >S1 -A; "
-            "addcmul_ G >S5; lerp_ G >S4; "
-            "tensordot@rows S4 S2 =B:preconditioned; "
-            "tensordot@columns B S3 =B:preconditioned; sqrt S5 =C:denom; "
-            "add_# >C; div S4 C =D:graft -C; norm D; norm B; mul_# >B -D; "
-            "decay mul_ >W; add_ B >W"};
+            "tensordot@rows G G =A:outer.right; lerp_ A >S1 -A; " ROOT(
+                "S0", "S2", "left_block")
+                ROOT("S1", "S3",
+                     "right_block") "addcmul_ G >S5; lerp_ G >S4; "
+                                    "tensordot@rows S4 S2 =B:preconditioned; "
+                                    "tensordot@columns B S3 =B:preconditioned; "
+                                    "sqrt S5 =C:denom; "
+                                    "add_# >C; div S4 C =D:graft -C; norm D; "
+                                    "norm B; mul_# >B -D; "
+                                    "decay mul_ >W; add_ B >W"};
 static const ms_update shampoo_vector = {
     .states = "left.left inverse_left.left filtered_grad grafting",
-    .loop = "outer G G =A:outer.left; lerp_ A >S0 -A; addcmul_ G >S3; "
-            "lerp_ G >S2; tensordot@rows S2 S1 =B:preconditioned; "
-            "sqrt S3 =C:denom; add_# >C; div S2 C =D:graft -C; norm D; "
-            "norm B; mul_# >B -D; decay mul_ >W; add_ B >W"};
+    .loop = "outer G G =A:outer.left; lerp_ A >S0 -A; " ROOT(
+        "S0", "S1",
+        "left_block") "addcmul_ G >S3; "
+                      "lerp_ G >S2; tensordot@rows S2 S1 =B:preconditioned; "
+                      "sqrt S3 =C:denom; add_# >C; div S2 C =D:graft -C; norm "
+                      "D; "
+                      "norm B; mul_# >B -D; decay mul_ >W; add_ B >W"};
 
-/* nikhilvyas/SOAP, soap.py; vectors are Adam's (precondition_1d=False); the
- * steps that refresh the bases (one of ten) take more. */
+/* nikhilvyas/SOAP, soap.py; vectors are Adam's (precondition_1d=False).  A
+ * refresh (one step of ten) is get_orthogonal_matrix_QR: per side the
+ * eigenvalues that the old basis gives, the basis and the second moment sorted
+ * by them, a power iteration, its QR; what is new stays beside what is old
+ * until both sides are there. */
 static const ms_update soap = {
     .states = "exp_avg exp_avg_sq left.all_left right.all_right "
               "base_left.all_left base_right.all_right",
@@ -227,15 +248,41 @@ static const ms_update soap = {
             "div S0 B =C:ratio; tensordot@rows C S4 =D:norm_grad -C; "
             "tensordot@columns D S5 =D:norm_grad; add_ D >W; decay mul_ >W; "
             "tensordot@columns G G =E:outer.all_left; lerp_ E >S2 -E; "
-            "tensordot@rows G G =E:outer.all_right; lerp_ E >S3 -E"};
+            "tensordot@rows G G =E:outer.all_right; lerp_ E >S3 -E; "
+            "refresh mm@rows S4 S2 =H:rotated.all_left; "
+            "refresh mm@rows H S4 =I:estimated.all_left -H; "
+            "refresh diagonal I -I; refresh index S4 =I:sorted.all_left; "
+            "refresh index_select S1 =J:sorted; "
+            "refresh mm@rows S2 I =K:power.all_left; "
+            "refresh linalg_qr K =F:q.all_left; "
+            "refresh linalg_qr K =E:r.all_left; "
+            "refresh mm@columns S5 S3 =H:rotated.all_right; "
+            "refresh mm@columns H S5 =C:estimated.all_right -H; "
+            "refresh diagonal C -C; refresh index S5 =I:sorted.all_right; "
+            "refresh index_select J =J:sorted; "
+            "refresh mm@columns S3 I =K:power.all_right; "
+            "refresh linalg_qr K =C:q.all_right; "
+            "refresh linalg_qr K =E:r.all_right; "
+            "refresh copy_ J >S1 -J; refresh copy_ F >S4 -F; "
+            "refresh copy_ C >S5 -C -E -I -K"};
 
 /* ---- little memory ------------------------------------------------------- */
 
-/* jiaweizzhao/GaLore, galore_torch/adamw.py and galore_projector.py; the steps
- * that find the projection anew (one of 200) take more. */
+/* jiaweizzhao/GaLore, galore_torch/adamw.py and galore_projector.py.  A refresh
+ * (one step of 200) decomposes the gradient in fp32, of which linalg_svd makes
+ * another copy: U and V^H together have n m + min(n, m)^2 elements; what is not
+ * kept is multiplied by the singular values.  cuSOLVER's workspace and what has
+ * one dimension are left out. */
 static const ms_update galore = {
     .states = "projector.projector exp_avg.low exp_avg_sq.low",
-    .loop = "matmul@small G S0 =A:low_rank.low; lerp_ A >S1; addcmul_ A >S2; "
+    .loop = "refresh narrow _to_copy G =A:matrix.whole.fp32; "
+            "refresh clone G =B:svd_input.whole.fp32; "
+            "refresh linalg_svd@small B =C:singular_vectors.whole.fp32; "
+            "refresh linalg_svd B =D:singular_vectors.square.fp32 -B; "
+            "refresh mm@rank C =E:scaled.low.fp32; "
+            "refresh _to_copy D =F:projector.projector -C -D -E -A; "
+            "refresh copy_ F >S0 -F; "
+            "matmul@small G S0 =A:low_rank.low; lerp_ A >S1; addcmul_ A >S2; "
             "sqrt S2 =B:denom.low; add_# >B; div S1 B =C:norm_grad.low; "
             "matmul@rank C S0 =D:norm_grad -C; mul# D =D:norm_grad; "
             "add_ D >W"};
@@ -323,20 +370,23 @@ const ms_optimizer_row ms_optimizers[] = {
      .chosen = MS_CHOSEN_MATRICES,
      .impl = MS_IMPL_LOOP,
      .decays = true,
-     .block = 1024},
+     .block = 1024,
+     .refreshes = true},
     {.name = "soap",
      .update = &soap,
      .others = &adam,
      .chosen = MS_CHOSEN_MATRICES,
      .impl = MS_IMPL_LOOP,
      .decays = true,
-     .block = 10000},
+     .block = 10000,
+     .refreshes = true},
     {.name = "galore",
      .update = &galore,
      .others = &adam,
      .chosen = MS_CHOSEN_HIDDEN,
      .impl = MS_IMPL_LOOP,
-     .has_rank = true},
+     .has_rank = true,
+     .refreshes = true},
     {.name = "lomo",
      .update = &lomo,
      .impl = MS_IMPL_LOOP,

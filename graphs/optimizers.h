@@ -20,7 +20,7 @@
  *          it is a matrix product over that dimension (rows, columns, small,
  *          large, rank), whose result says the other sizes
  * G W P    it reads the gradient, the weight (or its master copy), the
- *          model's own weight; S0..S5 a state; A..F a temporary
+ *          model's own weight; S0..S5 a state; A..F, H..K a temporary
  * >X       it changes X in place
  * =X:role  it makes a temporary, with .EXTENT and .DTYPE as above; =G and =W
  *          stand for these from then on, until the parameter is done
@@ -29,6 +29,8 @@
  * decay    only where the optimizer decays weights apart from the gradient
  * narrow   only where weights have 16 bits and no master copy
  * cpu      only where the model is on the CPU: in host memory else
+ * refresh  before one of these, or alone: only on a step that finds anew what
+ *          the others go on with (training.optimizer_refresh)
  *
  * In a loop over parameters a temporary that nothing drops is a variable: that
  * of the parameter before ends when it is bound anew, the last with the loop.
@@ -55,6 +57,8 @@ typedef enum ms_extent {
     MS_EXTENT_RIGHT,     /* and of their columns */
     MS_EXTENT_ALL_LEFT,  /* n squared, none where n is larger than that */
     MS_EXTENT_ALL_RIGHT,
+    MS_EXTENT_LEFT_BLOCK, /* of the blocks' squares one, the largest */
+    MS_EXTENT_RIGHT_BLOCK,
     MS_N_EXTENTS
 } ms_extent;
 typedef enum ms_inner {
@@ -84,9 +88,9 @@ typedef enum ms_operand {
     MS_ON_PARAMETER,
     MS_ON_STATE,
     MS_ON_TEMPORARY = MS_ON_STATE + MS_MOST_STATES,
-    MS_N_OPERANDS = MS_ON_TEMPORARY + 6
+    MS_N_OPERANDS = MS_ON_TEMPORARY + 10
 } ms_operand;
-#define MS_N_TEMPORARIES 6u
+#define MS_N_TEMPORARIES 10u
 
 typedef enum ms_when {
     MS_WHEN_ALWAYS,
@@ -105,6 +109,7 @@ typedef struct ms_step_op {
     uint8_t when;  /* ms_when */
     uint8_t inner; /* ms_inner */
     bool scalar;
+    bool refreshes;
 } ms_step_op;
 
 /* NULL: there is no such implementation. */
@@ -135,6 +140,7 @@ typedef struct ms_optimizer_row {
     bool no_master;   /* made for weights without a master copy */
     uint32_t block;   /* of training.optimizer_block=0; 0: it has none */
     bool has_rank;    /* reads training.optimizer_rank */
+    bool refreshes;   /* has steps of training.optimizer_refresh */
     bool counts;      /* a step counter per parameter, in host memory */
     uint8_t maps;     /* of 8-bit codes to fp32, shared by all parameters */
 } ms_optimizer_row;

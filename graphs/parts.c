@@ -19,6 +19,12 @@ static uint64_t over(uint64_t n, uint64_t ranks)
     return n / ranks + (n % ranks != 0);
 }
 
+/* A frozen parameter has no states to share. */
+static bool is_frozen(const ms_trace *trace, const ms_parameter *parameter)
+{
+    return !ms_trace_at(trace, parameter->tensor)->requires_grad;
+}
+
 /* Rows of dimension 0, each rank the same number of them (torch's Shard(0)
  * pads the last ranks, _fsdp_param.py). */
 static uint64_t part_of_rows(const ms_trace *trace,
@@ -69,6 +75,10 @@ static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
         ms_parameter *it = &trace->parameters[p];
         if (block != EVERY && block_of(trace, it) != block)
             continue;
+        if (is_frozen(trace, it)) {
+            it->part = it->owned = it->elements;
+            continue;
+        }
         before += it->elements;
         it->part = over(before, ranks) - taken;
         it->owned = it->elements;
@@ -176,11 +186,16 @@ static uint8_t part_dtype(const ms_trace *trace, uint8_t whole)
     return ms_parts_are_masters(trace) ? MS_FLOAT32 : whole;
 }
 
+/* Of frozen weights in few bits the ranks share the packed bytes, scales and
+ * all (torchao's NF4Tensor gathers them as they are). */
 static uint64_t weight_part_bytes(const ms_trace *trace,
-                                  const ms_parameter *parameter)
+                                  const ms_parameter *parameter, uint64_t whole)
 {
-    return parameter->part *
-           ms_trace_dtype_bytes[part_dtype(trace, trace->weight_dtype)];
+    uint8_t dtype = ms_trace_at(trace, parameter->tensor)->dtype;
+
+    if (whole != parameter->elements * ms_trace_dtype_bytes[dtype])
+        return over(whole, ms_parts_ranks(trace->shape));
+    return parameter->part * ms_trace_dtype_bytes[part_dtype(trace, dtype)];
 }
 
 static uint64_t grad_part_bytes(const ms_trace *trace,
@@ -263,7 +278,8 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
                 grad_part_bytes(trace, it);
         if (!parameters)
             continue;
-        g->storage_shard_bytes[weight] = weight_part_bytes(trace, it);
+        g->storage_shard_bytes[weight] =
+            weight_part_bytes(trace, it, g->storage_bytes[weight]);
         g->storage_whole[weight] = stays_whole(shape, it, &whole);
         g->storage_width[weight] = width_of(trace, it);
     }

@@ -32,7 +32,9 @@ enum {
     ATTENTION_ALIBI,
     ATTENTION_SOFTCAP,
     ATTENTION_SINKS,
-    ATTENTION_WINDOW
+    ATTENTION_WINDOW,
+    ATTENTION_PACKED,
+    ATTENTION_REPEAT_KV
 };
 enum { OUT_BIAS_SAME, OUT_BIAS_YES, OUT_BIAS_NO };
 enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WIDTH };
@@ -106,6 +108,14 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
      .low = 0,
      .high = INT64_C(1) << 31,
      .help = "keys that a query sees; 0: all before it"},
+    {.name = "packed",
+     .type = MS_BOOL,
+     .help = "samples share a sequence: with \"complex\" each token's rotation "
+             "is looked up by its position"},
+    {.name = "repeat_kv",
+     .type = MS_BOOL,
+     .help = "repeat keys and values for their queries before any kernel; "
+             "\"complex\" does"},
 };
 
 /* The sizes of a layer; turning: channels of a head that rotate. */
@@ -336,7 +346,8 @@ static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
     bool shares =
         ms_sdpa_choice(trace, kind, qkv, attended) == MS_ATTENTION_FLASH &&
         (kind == MS_ATTENTION_FLASH || trace->framework >= MS_TORCH_2);
-    bool repeats = !shares || field[ATTENTION_COMPLEX].b;
+    bool repeats =
+        !shares || field[ATTENTION_COMPLEX].b || field[ATTENTION_REPEAT_KV].b;
     for (uint32_t i = 1; i < 3 && repeats && n->kv_heads != n->heads; i++)
         qkv[i] = ms_trace_rebind(trace, qkv[i],
                                  repeat_heads(trace, qkv[i], n->heads));
@@ -413,34 +424,6 @@ static void project_apart(ms_trace *trace, const ms_layer *layer,
     }
 }
 
-/* view_as_real(view_as_complex(x.float()) * freqs_cis).type_as(x) of q and k:
- * meta-llama/llama and pytorch/torchtitan model.py, apply_rotary_emb, whose
- * variables all live to its end.  freqs_cis is complex64, [longest, dim / 2];
- * no node saves q or k. */
-static void rotate_complex(ms_trace *trace, const sizes *n, uint32_t *qkv)
-{
-    uint32_t wide[2], turned[2];
-
-    if (trace->err)
-        return;
-    ms_tensor q = *at(trace, qkv[0]);
-    int64_t dims[2] = {longest_sequence(trace, q.size[2]), n->dim};
-    uint32_t whole = shared_buffer(trace, "freqs_cis", MS_FLOAT32, dims);
-    uint32_t table = ms_view_slice(trace, whole, 0, q.size[2]);
-    for (int i = 0; i < 2; i++)
-        wide[i] = ms_pointwise_cast(trace, qkv[i], MS_FLOAT32);
-    for (int i = 0; i < 2; i++)
-        turned[i] = ms_pointwise_mul(trace, wide[i], table);
-    for (int i = 0; i < 2; i++)
-        qkv[i] = ms_trace_rebind(trace, qkv[i],
-                                 ms_pointwise_cast(trace, turned[i], q.dtype));
-    for (int i = 0; i < 2; i++) {
-        ms_trace_drop(trace, wide[i]);
-        ms_trace_drop(trace, turned[i]);
-    }
-    ms_trace_drop(trace, table);
-}
-
 /* The first channels of each head rotate, the others pass. */
 static uint32_t rotate_part(ms_trace *trace, uint32_t x, int64_t turning,
                             uint32_t cos, uint32_t sin)
@@ -513,6 +496,14 @@ static ms_err check_fields(ms_trace *trace, const ms_layer *layer)
         return ms_trace_fail(trace, layer, "set \"complex\" to false",
                              "attention \"%s\": all channels rotate as "
                              "complex numbers, so \"rotary_dim\" has no place",
+                             layer->name);
+    if (field[ATTENTION_PACKED].b &&
+        !(field[ATTENTION_ROTARY].b && field[ATTENTION_COMPLEX].b))
+        return ms_trace_fail(trace, layer,
+                             "set \"rotary\" and \"complex\" too, or leave "
+                             "\"packed\" out",
+                             "attention \"%s\": \"packed\" changes nothing "
+                             "without a rotation by complex numbers",
                              layer->name);
     return MS_OK;
 }
@@ -588,7 +579,8 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         project_apart(trace, layer, &n, in[0], qkv);
     if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b &&
         ms_kernels_apart(trace->kernels.rotary, true))
-        rotate_complex(trace, &n, qkv);
+        ms_complexrotation_run(trace, n.dim, layer->field[ATTENTION_PACKED].b,
+                               qkv);
     else if (layer->field[ATTENTION_ROTARY].b)
         ms_selfattention_rotate(trace, n.turning, qkv, 2);
     if (layer->field[ATTENTION_SINKS].b && !trace->err)

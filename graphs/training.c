@@ -116,6 +116,12 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "longest side of a preconditioner: shampoo cuts longer ones, soap "
              "leaves them out; 0: 1024 and 10000"},
+    {.name = "optimizer_refresh",
+     .type = MS_WORD,
+     .words = "no|yes",
+     .is_extra = true,
+     .help = "yes: a step on which the optimizer finds its projections "
+             "(galore), inverse roots (shampoo) or bases (soap) anew"},
     {.name = "attention_kernel",
      .type = MS_WORD,
      .words = MS_KERNELS_ATTENTION,
@@ -184,6 +190,12 @@ const ms_field ms_training_fields[] = {
      .help = "how frozen linear layers but the head are held: as the weights, "
              "in 4 bits (QLoRA, double quantisation) or 8; each product makes "
              "them anew"},
+    {.name = "trains",
+     .group = "lora",
+     .type = MS_WORD,
+     .words = "both|A|B",
+     .help = "matrices of an adapter that are not frozen; B: LoRA-FA, whose "
+             "saved inputs have the width of lora.rank"},
     {.name = "unknown_op",
      .group = "graph",
      .type = MS_WORD,
@@ -456,6 +468,12 @@ static ms_err check_optimizer(const ms_training *training, ms_fault *fault)
         return ms_fail(fault, MS_EUSAGE, "training.optimizer_block",
                        "--optimizer shampoo or soap, or leave it out",
                        "training.optimizer_block changes nothing with "
+                       "training.optimizer=%s",
+                       row ? row->name : "none");
+    if (training->optimizer_refresh == 1 && (row == NULL || !row->refreshes))
+        return ms_fail(fault, MS_EUSAGE, "training.optimizer_refresh",
+                       "--optimizer galore, shampoo or soap, or leave it out",
+                       "training.optimizer_refresh changes nothing with "
                        "training.optimizer=%s",
                        row ? row->name : "none");
     if (row != NULL && row->no_master && mixed)

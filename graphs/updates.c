@@ -39,8 +39,9 @@ static bool copy(word w, char *to, size_t size)
 static bool extent_of(word w, uint8_t *extent)
 {
     static const char *const names[MS_N_EXTENTS] = {
-        "whole",     "rows", "columns", "blocks", "scalar",   "square",
-        "projector", "low",  "left",    "right",  "all_left", "all_right"};
+        "whole",    "rows",      "columns",    "blocks",     "scalar",
+        "square",   "projector", "low",        "left",       "right",
+        "all_left", "all_right", "left_block", "right_block"};
 
     for (uint32_t i = 0; i < MS_N_EXTENTS; i++)
         if (is(w, names[i])) {
@@ -103,6 +104,8 @@ static bool read_states(const char *list, ms_read_update *read)
 
 /* ---- ops ----------------------------------------------------------------- */
 
+static const char temporaries[] = "ABCDEFHIJK";
+
 /* "S1", "A", "G": MS_ON_NOTHING for none. */
 static uint8_t operand(word w)
 {
@@ -113,8 +116,9 @@ static uint8_t operand(word w)
         return (uint8_t)(MS_ON_STATE + (w.at[1] - '0'));
     if (w.n != 1)
         return MS_ON_NOTHING;
-    if (first >= 'A' && first < 'A' + (char)MS_N_TEMPORARIES)
-        return (uint8_t)(MS_ON_TEMPORARY + (first - 'A'));
+    const char *temporary = memchr(temporaries, first, MS_N_TEMPORARIES);
+    if (temporary != NULL)
+        return (uint8_t)(MS_ON_TEMPORARY + (temporary - temporaries));
     return first == 'G'   ? MS_ON_GRAD
            : first == 'W' ? MS_ON_WEIGHT
            : first == 'P' ? MS_ON_PARAMETER
@@ -200,20 +204,34 @@ static word without_inner(word w, ms_step_op *op)
     return (word){.at = w.at, .n = op->inner ? (size_t)(at - w.at) : 0};
 }
 
+static word next(const char **list)
+{
+    *list += strspn(*list, " ");
+    return take(list, " ;");
+}
+
+/* The word after the conditions. */
+static word read_conditions(const char **list, ms_step_op *op)
+{
+    static const char *const conditions[] = {"", "decay", "narrow", "cpu"};
+    word w = take(list, " ;");
+
+    if (is(w, "refresh")) {
+        op->refreshes = true;
+        w = next(list);
+    }
+    for (uint32_t i = MS_WHEN_DECAYS; i <= MS_WHEN_CPU; i++)
+        if (is(w, conditions[i]))
+            op->when = (uint8_t)i;
+    return op->when != MS_WHEN_ALWAYS ? next(list) : w;
+}
+
 /* The words of one op before its operands. */
 static bool read_name(const char **list, const char *prefix, ms_step_op *op)
 {
     size_t n = strlen(prefix);
-    static const char *const conditions[] = {"", "decay", "narrow", "cpu"};
-    word w = take(list, " ;");
+    word w = read_conditions(list, op);
 
-    for (uint32_t i = MS_WHEN_DECAYS; i <= MS_WHEN_CPU; i++)
-        if (is(w, conditions[i]))
-            op->when = (uint8_t)i;
-    if (op->when != MS_WHEN_ALWAYS) {
-        *list += strspn(*list, " ");
-        w = take(list, " ;");
-    }
     if (w.n > 0 && w.at[w.n - 1] == '#') {
         op->scalar = true;
         w.n--;
@@ -333,6 +351,14 @@ static uint64_t squares(const matrices *it, uint64_t n, uint64_t across)
            (n / side * side * side + rest * rest);
 }
 
+/* The square of the longest side that n is cut into. */
+static uint64_t square_in(const matrices *it, uint64_t n)
+{
+    uint64_t side = at_most(n, it->block);
+
+    return side * side;
+}
+
 static uint64_t square_of(const matrices *it, uint64_t n)
 {
     return n <= it->block ? it->lead * n * n : 0;
@@ -359,6 +385,10 @@ static uint64_t matrix_extent(const matrices *it, ms_extent extent,
         return square_of(it, it->n);
     case MS_EXTENT_ALL_RIGHT:
         return square_of(it, it->m);
+    case MS_EXTENT_LEFT_BLOCK:
+        return square_in(it, it->n);
+    case MS_EXTENT_RIGHT_BLOCK:
+        return square_in(it, it->m);
     default:
         return part;
     }

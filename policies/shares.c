@@ -240,7 +240,8 @@ static ms_err gather_updated(writer *w, const ms_call *step)
     if (w->shared == MS_SHARED_NOTHING || w->shared == MS_SHARED_PARAMETERS)
         return MS_OK;
     for (uint32_t s = 0; s < w->graph->n_persistent; s++)
-        if (ms_graph_is_weight(w->graph, s))
+        if (ms_graph_is_weight(w->graph, s) &&
+            w->graph->storage_grad[s] != MS_NONE) /* else nobody updates it */
             w->list[n++] = s;
     return emit(w, step, MS_GATHER, MS_HERE, w->list, n, &set);
 }

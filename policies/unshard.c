@@ -4,7 +4,10 @@
 /* What is gathered and reduced together. */
 typedef struct fsdp_unit {
     uint32_t weights, grads; /* sets */
-    uint64_t part_elements;  /* of all weights, padded, of one rank */
+    uint64_t part_bytes;     /* of all weights, padded, of one rank, in the
+                                format of whole copies */
+    uint64_t part_elements;  /* of those that are trained, padded, likewise */
+    uint8_t part_width;      /* bytes of such an element */
     uint64_t grad_bytes;     /* of an element of the whole gradients */
     bool kept;               /* .grad exists when the step starts */
     bool parked;             /* divided among reshard_ranks since its forward */
@@ -78,11 +81,19 @@ static void measure_unit(const writer *w, fsdp_unit *it, uint32_t weight)
     const ms_graph *graph = w->graph;
     uint32_t grad = graph->storage_grad[weight];
     uint64_t whole = graph->storage_bytes[weight];
+    uint64_t elements = graph->weight_elements != NULL
+                            ? graph->weight_elements[weight]
+                            : whole / graph->weight_bytes;
+    uint64_t shard = graph->storage_shard_bytes[weight];
+    bool casts = whole == elements * graph->weight_bytes;
     it->n_weight++;
-    it->part_elements += graph->storage_shard_bytes[weight] / graph->part_bytes;
+    it->part_bytes +=
+        casts ? shard / graph->part_bytes * graph->weight_bytes : shard;
     if (grad == MS_NONE || whole == 0)
         return;
-    it->grad_bytes = graph->storage_bytes[grad] / (whole / graph->weight_bytes);
+    it->grad_bytes = graph->storage_bytes[grad] / elements;
+    it->part_width = casts ? graph->part_bytes : (uint8_t)(whole / elements);
+    it->part_elements += shard / it->part_width;
     it->kept = graph->storage_at_start[grad];
 }
 
@@ -136,22 +147,23 @@ static ms_err make_buffers(writer *w, fsdp_unit *it)
 {
     const ms_graph *graph = w->graph;
     bool flat = w->options->flat, alone = graph->part_ranks == 1;
+    uint64_t gathered = it->part_bytes * graph->part_ranks;
     uint64_t part = it->part_elements, all = part * graph->part_ranks;
     uint64_t bytes = w->options->reduced_bytes;
     bool apart = flat || w->options->copies_apart;
     bool again = w->program->n_micro_batches > 1 && !w->options->last_only;
     if (bytes == 0)
-        bytes = graph->part_bytes;
+        bytes = it->part_width;
     if (!alone && graph->part_bytes != graph->weight_bytes)
-        MS_TRY(add_buffer(w, "all_gather_input", part * graph->weight_bytes,
+        MS_TRY(add_buffer(w, "all_gather_input", it->part_bytes,
                           flat ? MS_HOME_CAST : MS_HOME_STREAM, &it->cast));
     if (!alone && !flat)
-        MS_TRY(add_buffer(w, "all_gather_output", all * graph->weight_bytes,
-                          MS_HOME_STREAM, &it->gathered));
+        MS_TRY(add_buffer(w, "all_gather_output", gathered, MS_HOME_STREAM,
+                          &it->gathered));
     if (!alone && w->options->reshard_ranks > 0)
         MS_TRY(add_buffer(w, "post_forward_shard",
-                          all * graph->weight_bytes / w->options->reshard_ranks,
-                          MS_HOME_COMPUTE, &it->small));
+                          gathered / w->options->reshard_ranks, MS_HOME_COMPUTE,
+                          &it->small));
     if (it->grads == MS_NOTHING)
         return MS_OK;
     if (flat)
@@ -160,7 +172,7 @@ static ms_err make_buffers(writer *w, fsdp_unit *it)
     if (flat ? bytes != it->grad_bytes : !alone)
         MS_TRY(add_buffer(w, "reduce_scatter_input", all * bytes,
                           apart ? MS_HOME_REDUCE : MS_HOME_COMPUTE, &it->in));
-    if (bytes != graph->part_bytes || it->kept || again)
+    if (bytes != it->part_width || it->kept || again)
         MS_TRY(add_buffer(w, "reduce_scatter_output", part * bytes,
                           MS_HOME_REDUCE, &it->out));
     return MS_OK;

@@ -28,6 +28,20 @@ static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
 
 /* ---- linear -------------------------------------------------------------- */
 
+/* linear multiplies by weight.t(), whose backward turns the product's gradient:
+ * a view, which the engine does not add to in place (specs/autograd-cuda.md,
+ * rule 1 of 2.x).  Op graphs have that node of their own. */
+static uint32_t weight_grad(ms_trace *trace, const ms_node *node, uint32_t grad,
+                            uint32_t x, uint32_t weight)
+{
+    uint32_t y = product(trace, "aten::mm", grad, x, weight, "grad",
+                         node->flops, MS_GRAD_WEIGHT);
+
+    if (!trace->err && node->i[0] != 0)
+        ms_trace_at(trace, y)->view = true;
+    return y;
+}
+
 /* Inputs: bias, x, weight.  addmm: mat1, mat2, then self (the bias, which the
  * engine sums to its shape). */
 static void addmm_backward(ms_trace *trace, const ms_node *node,
@@ -39,8 +53,7 @@ static void addmm_backward(ms_trace *trace, const ms_node *node,
         out[1] = product(trace, "aten::mm", grads[0], weight, x, "grad",
                          node->flops, MS_GRAD_INPUT);
     if (node->needs[2])
-        out[2] = product(trace, "aten::mm", grads[0], x, weight, "grad",
-                         node->flops, MS_GRAD_WEIGHT);
+        out[2] = weight_grad(trace, node, grads[0], x, weight);
     if (node->needs[0]) {
         ms_trace_ref(trace, grads[0]);
         out[0] = grads[0];
@@ -54,8 +67,7 @@ static void mm_backward(ms_trace *trace, const ms_node *node,
     uint32_t x = node->input[0], weight = node->input[1];
 
     if (node->needs[1])
-        out[1] = product(trace, "aten::mm", grads[0], x, weight, "grad",
-                         node->flops, MS_GRAD_WEIGHT);
+        out[1] = weight_grad(trace, node, grads[0], x, weight);
     if (node->needs[0])
         out[0] = product(trace, "aten::mm", grads[0], weight, x, "grad",
                          node->flops, MS_GRAD_INPUT);
@@ -78,6 +90,7 @@ static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
     if (n == MS_NONE)
         return;
     trace->nodes[n].flops = flops;
+    trace->nodes[n].i[0] = 1; /* the weight was turned */
     bool needs_rows = ms_trace_needs(trace, weight);
     if (biased && ms_trace_needs(trace, rows))
         ms_trace_save(trace, n, weight);

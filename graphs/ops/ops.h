@@ -314,6 +314,10 @@ uint32_t ms_chunkedloss_in_place(ms_trace *trace, uint32_t logits,
  * backward. */
 uint32_t ms_chunkedloss_linear(ms_trace *trace, uint32_t x, uint32_t weight,
                                uint32_t target);
+/* compiledloss.c: of logits.float(), in kernels of torch.compile's; saves the
+ * logits as they are. */
+uint32_t ms_compiledloss_cross_entropy(ms_trace *trace, uint32_t logits,
+                                       uint32_t target);
 
 /* ---- loss.c -------------------------------------------------------------- */
 

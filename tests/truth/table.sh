@@ -99,6 +99,7 @@ END
 | modern | LLaMA's layer, by the save lists of its kernels (`test_modern.c`) |
 | nets | small networks of PyTorch 1.13.1, exported and measured (`nets.tsv`) |
 | op graphs | exported from PyTorch 1.13.1, and their steps (`opgraphs.tsv`) |
+| ladder | torchtune's published peaks, step by step (`ladder.tsv`) |
 | lora | PEFT's and torchtune's measured runs of Llama-3.2-3B (`lora.tsv`) |
 | optimizers | torch.optim of PyTorch 1.13.1, measured (`optimizers.tsv`) |
 | rules | per-op experiments with PyTorch 1.13.1 (`rules.tsv`, `rules.jsonl`) |

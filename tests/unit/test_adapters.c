@@ -95,6 +95,44 @@ START_TEST(packs_frozen_weights)
 }
 END_TEST
 
+/* Two frozen matrices with adapters, and the head: ZeRO shares what adapters
+ * have, stage 3 and FSDP all weights, of those in 4 bits the packed bytes. */
+START_TEST(ranks_share)
+{
+    const uint64_t all = 4 * (3 * MATRIX + 2 * ADAPTER);
+    const uint64_t nf4 = MATRIX / 2 + MATRIX / 64 + MATRIX / 64 / 256 * 4 + 68;
+    static const char *const three[] = {"zero:3,dp=4", "fsdp:dp=4"};
+    truth_begin();
+    const ms_result *r = RUN(LORA "--precision fp32 -p zero:1,dp=4");
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), all);
+    ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * 2 * ADAPTER);
+    ck_assert_uint_eq(of(r, MS_OPTIMIZER_STATE), 8 * 2 * ADAPTER / 4);
+    /* its gradients to their owners, the new adapters back */
+    ck_assert_uint_eq(truth_rank(r)->comm_bytes,
+                      2 * 4 * 2 * (uint64_t)ADAPTER * 3 / 4);
+    r = RUN(LORA "--precision fp32 -p zero:2,dp=4");
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), all);
+    ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * 2 * ADAPTER / 4);
+    for (int i = 0; i < 2; i++) {
+        r = truth_run_json(chain,
+                           "chain --batch 4 --optimizer adam " LORA
+                           "--precision fp32 -p %s",
+                           three[i]);
+        ck_assert_uint_eq(of(r, MS_PARAMETERS), all / 4);
+        ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * 2 * ADAPTER / 4);
+        ck_assert_uint_eq(of(r, MS_OPTIMIZER_STATE), 8 * 2 * ADAPTER / 4);
+        r = truth_run_json(chain,
+                           "chain --batch 4 --optimizer adam " LORA
+                           "--precision bf16 --set lora.base=nf4 "
+                           "--set lora.dtype=fp32 -p %s",
+                           three[i]);
+        ck_assert_uint_eq(of(r, MS_PARAMETERS),
+                          2 * (nf4 / 4) + 2 * MATRIX / 4 + 4 * 2 * ADAPTER / 4);
+    }
+    truth_end();
+}
+END_TEST
+
 Suite *suite_adapters(void)
 {
     Suite *suite = suite_create("adapters");
@@ -102,6 +140,7 @@ Suite *suite_adapters(void)
     tcase_add_test(tcase, only_adapters_have_states);
     tcase_add_test(tcase, saves_what_adapters_read);
     tcase_add_test(tcase, packs_frozen_weights);
+    tcase_add_test(tcase, ranks_share);
     suite_add_tcase(suite, tcase);
     return suite;
 }

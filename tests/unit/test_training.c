@@ -62,12 +62,22 @@ START_TEST(sets_each_member)
         {"clip_norm", "1.5"},
         {"optimizer_rank", "64"},
         {"optimizer_block", "512"},
+        {"optimizer_refresh", "yes"},
+        {"loss_kernel", "liger"},
+        {"attention_kernel", "sdpa"},
+        {"norm_kernel", "liger"},
+        {"activation_kernel", "fused"},
+        {"rotary_kernel", "fused"},
+        {"retain_graph", "yes"},
         {"lora.rank", "16"},
         {"lora.targets", "all"},
         {"lora.dropout", "0.1"},
         {"lora.dtype", "fp32"},
         {"lora.base", "int8"},
-        {"graph.unknown_op", "conservative"}};
+        {"lora.trains", "B"},
+        {"graph.unknown_op", "conservative"},
+        {"fp8.recipe", "block"},
+        {"fp8.weights", "kept"}};
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         ck_assert_int_eq(
             ms_training_set(&training, settings[i][0], settings[i][1], &fault),
@@ -89,7 +99,10 @@ START_TEST(sets_each_member)
     ck_assert_int_eq(training.optimizer_in_backward, 1);
     ck_assert_double_eq(training.clip_norm, 1.5);
     ck_assert_str_eq(value_of("clip_norm"), "1.5");
-    ck_assert_uint_eq(training.was_set, 0x7FFFFF);
+    ck_assert_int_eq(training.optimizer_refresh, 1);
+    ck_assert_int_eq(training.lora_trains, 2);
+    ck_assert_uint_eq(training.was_set,
+                      (UINT64_C(1) << ms_training_n_fields) - 1);
     ck_assert_str_eq(value_of("batch"), "32");
     ck_assert_str_eq(value_of("framework"), "torch-1.13");
 }

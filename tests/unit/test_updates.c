@@ -95,7 +95,7 @@ END_TEST
 
 static const char *const unsound[] = {
     "",
-    "lerp_ H",
+    "lerp_ L",
     "lerp_ S6",
     "lerp_ >",
     "sqrt =A",
