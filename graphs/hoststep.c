@@ -34,8 +34,11 @@ void ms_hoststep_choose(ms_trace *trace)
     if (offload->optimizer == MS_DEVICE_POOL)
         return;
     for (uint32_t p = 0; p < trace->n_parameters; p++)
-        total += trace->parameters[p].elements;
+        if (!ms_parts_is_frozen(trace, &trace->parameters[p]))
+            total += trace->parameters[p].elements;
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        if (ms_parts_is_frozen(trace, &trace->parameters[p]))
+            continue;
         double most = offload->host_share * (double)total;
         trace->parameters[p].far = (double)before < most;
         before += trace->parameters[p].elements;
@@ -170,7 +173,7 @@ static uint64_t weight_bytes(const host_step *h)
 {
     return h->elements * (ms_parts_are_masters(h->trace)
                               ? STATE_BYTES
-                              : ms_trace_dtype_bytes[h->trace->weight_dtype]);
+                              : ms_trace_dtype_bytes[h->trace->trained_dtype]);
 }
 
 static bool has_gradient(const host_step *h, uint32_t p)
@@ -374,7 +377,7 @@ void ms_hoststep_send(ms_trace *trace, const uint32_t *grads)
     open_step(&h);
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         const ms_parameter *it = &trace->parameters[p];
-        uint64_t bytes = it->part * ms_trace_dtype_bytes[trace->weight_dtype];
+        uint64_t bytes = it->part * ms_trace_dtype_bytes[trace->trained_dtype];
         if (grads[p] == MS_NONE)
             continue;
         ms_trace_begin(trace, "aten::_to_copy");

@@ -157,7 +157,6 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
     const ms_value *field = layer->field;
     uint32_t queries[2], keys[3], turned[2];
 
-    MS_TRY(ms_lora_refuse(trace, "latent attention"));
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     ms_tensor x = *ms_trace_at(trace, in[0]);
     if (x.n_dims != 3)

@@ -12,14 +12,16 @@
 /* Words of lora.targets and of weights, in the order of the setting. */
 enum { TARGETS_QV, TARGETS_QKV, TARGETS_ATTENTION, TARGETS_MLP, TARGETS_ALL };
 
-/* A fused projection is a target where one of its parts is. */
+/* A fused projection is a target where one of its parts is: latent attention's
+ * kv_up makes keys and values. */
 static bool is_target(const ms_trace *trace, const ms_layer *layer,
                       const char *role)
 {
-    bool qkv = strcmp(role, "qkv.weight") == 0;
-    bool k = strcmp(role, "k.weight") == 0;
-    bool qv =
-        qkv || strcmp(role, "q.weight") == 0 || strcmp(role, "v.weight") == 0;
+    static const char *const makes_qv[] = {"qkv.weight", "q.weight", "v.weight",
+                                           "q_up.weight", "kv_up.weight"};
+    bool k = strcmp(role, "k.weight") == 0, qv = false;
+    for (size_t i = 0; i < sizeof makes_qv / sizeof *makes_qv; i++)
+        qv = qv || strcmp(role, makes_qv[i]) == 0;
     bool plain = strcmp(role, "weight") == 0;
 
     switch (trace->training->lora_targets) {
@@ -220,14 +222,6 @@ static uint32_t adapter(ms_trace *trace, const char *role, uint32_t x,
     return y;
 }
 
-ms_err ms_lora_refuse(const ms_trace *trace, const char *what)
-{
-    if (trace->training->lora_rank == 0)
-        return MS_OK;
-    return ms_fail(trace->fault, MS_EUSAGE, "lora.rank", NULL,
-                   "no adapters are known for %s", what);
-}
-
 uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
                         const char *role, uint32_t x, uint32_t weight,
                         uint32_t bias)
@@ -281,10 +275,6 @@ ms_err ms_lora_open(ms_trace *trace)
                       "beside FSDP1, whose flat parameters are trained or "
                       "frozen as a whole",
                       "take fsdp, or zero:3");
-    if (shape->offload.optimizer != MS_DEVICE_POOL ||
-        shape->offload.gradients != MS_DEVICE_POOL ||
-        shape->offload.parameters != MS_DEVICE_POOL)
-        return refuse(trace, "beside offload", "leave one out");
     return MS_OK;
 }
 

@@ -11,10 +11,14 @@
  *     y = linear(x, weight, bias)
  *     y = y + linear(linear(dropout(x), A), B) * scaling
  *
- * with A [rank, in] and B [out, rank].  Frozen weights of linear layers other
- * than the head may be held in 4 or 8 bits (lora.base); each product then makes
- * the weight anew in the format of its input, in forward and in backward
- * (bitsandbytes, autograd/_functions.py, MatMul4Bit). */
+ * with A [rank, in] and B [out, rank], of which lora.trains may freeze one:
+ * where A is frozen (LoRA-FA) x is not saved.    Frozen weights of linear
+ * layers other than the head may be held in 4 or 8 bits (lora.base); each
+ * product then makes the weight anew in the format of its input, in forward and
+ * in backward (bitsandbytes, autograd/_functions.py, MatMul4Bit).
+ *
+ * Ranks share what adapters have (zero 1, 2); zero:3 and fsdp share frozen
+ * weights too, packed ones as they are packed: parts.c. */
 
 #include "graphs/trace.h"
 
@@ -23,8 +27,6 @@
 ms_err ms_lora_open(ms_trace *trace);
 /* The forward is there: was there a target?  MS_EUSAGE. */
 ms_err ms_lora_close(const ms_trace *trace);
-/* MS_EUSAGE where there are adapters: a layer has none for its products. */
-ms_err ms_lora_refuse(const ms_trace *trace, const char *what);
 /* A linear layer: x [..., in], weight [out, in], bias [out] or MS_NONE.  role:
  * the weight's, "q.weight" or plain "weight". */
 uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,

@@ -106,7 +106,7 @@ static void home_weight(ms_trace *trace, const ms_parameter *parameter)
 
     if (pool != MS_DEVICE_POOL)
         ms_parts_home(trace, parameter->storage, pool,
-                      ms_parts_are_masters(trace) ? 4 * parameter->part : 0);
+                      ms_parts_master_bytes(trace, parameter));
 }
 
 static void home_gradient(ms_trace *trace, const ms_parameter *parameter)

@@ -19,8 +19,7 @@ static uint64_t over(uint64_t n, uint64_t ranks)
     return n / ranks + (n % ranks != 0);
 }
 
-/* A frozen parameter has no states to share. */
-static bool is_frozen(const ms_trace *trace, const ms_parameter *parameter)
+bool ms_parts_is_frozen(const ms_trace *trace, const ms_parameter *parameter)
 {
     return !ms_trace_at(trace, parameter->tensor)->requires_grad;
 }
@@ -75,7 +74,7 @@ static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
         ms_parameter *it = &trace->parameters[p];
         if (block != EVERY && block_of(trace, it) != block)
             continue;
-        if (is_frozen(trace, it)) {
+        if (ms_parts_is_frozen(trace, it)) {
             it->part = it->owned = it->elements;
             continue;
         }
@@ -186,6 +185,25 @@ static uint8_t part_dtype(const ms_trace *trace, uint8_t whole)
     return ms_parts_are_masters(trace) ? MS_FLOAT32 : whole;
 }
 
+/* Is a weight of so many bytes frozen in few bits? */
+static bool is_packed(const ms_trace *trace, const ms_parameter *parameter,
+                      uint64_t whole)
+{
+    uint8_t dtype = ms_trace_at(trace, parameter->tensor)->dtype;
+
+    return whole != parameter->elements * ms_trace_dtype_bytes[dtype];
+}
+
+uint64_t ms_parts_master_bytes(const ms_trace *trace,
+                               const ms_parameter *parameter)
+{
+    uint64_t whole = trace->graph.storage_bytes[parameter->storage];
+
+    if (!ms_parts_are_masters(trace) || is_packed(trace, parameter, whole))
+        return 0;
+    return 4 * parameter->part;
+}
+
 /* Of frozen weights in few bits the ranks share the packed bytes, scales and
  * all (torchao's NF4Tensor gathers them as they are). */
 static uint64_t weight_part_bytes(const ms_trace *trace,
@@ -193,7 +211,7 @@ static uint64_t weight_part_bytes(const ms_trace *trace,
 {
     uint8_t dtype = ms_trace_at(trace, parameter->tensor)->dtype;
 
-    if (whole != parameter->elements * ms_trace_dtype_bytes[dtype])
+    if (is_packed(trace, parameter, whole))
         return over(whole, ms_parts_ranks(trace->shape));
     return parameter->part * ms_trace_dtype_bytes[part_dtype(trace, dtype)];
 }

@@ -165,7 +165,6 @@ ms_err ms_relativeattention_forward(ms_trace *trace, const ms_layer *layer,
 {
     static const char *const roles[2] = {"proj.weight", NULL};
 
-    MS_TRY(ms_lora_refuse(trace, "attention with a relative bias"));
     MS_TRY(check(trace, layer, in));
     uint32_t memory = layer->n_in == 3 ? in[2] : in[0];
     int64_t width = layer->field[HEADS].i * layer->field[HEAD_DIM].i;

@@ -306,6 +306,12 @@ void ms_parts_split(ms_trace *trace);
 uint32_t ms_parts_ranks(const ms_shape *shape);
 /* Is the part of a weight fp32 and its own master copy? */
 bool ms_parts_are_masters(const ms_trace *trace);
+/* It has no states to share or to update. */
+bool ms_parts_is_frozen(const ms_trace *trace, const ms_parameter *parameter);
+/* What its part takes in fp32, as its own master copy; 0: it is none.  To be
+ * asked before ids are final. */
+uint64_t ms_parts_master_bytes(const ms_trace *trace,
+                               const ms_parameter *parameter);
 /* storage has its home in pool, and takes so many bytes there (0: as many as on
  * the device). */
 void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,

@@ -29,8 +29,10 @@ try --set lora.rank=-1
 try --set lora.rank=8 --set lora.target=mlp
 try --set lora.rank=8 --set lora.base=fp4
 try --set lora.rank=8 --set lora.base=nf4 --precision autocast-bf16
-try --set lora.rank=8 -p zero:1,dp=8
-try --set lora.rank=8 -p offload:optimizer
+try --set lora.rank=8 -p zero:1,dp=8,impl=deepspeed
+try --set lora.rank=8 -p fsdp:impl=1,dp=8
+try --set lora.trains=A
+try --set training.optimizer_refresh=yes
 try --optimizer lomo
 try --optimizer lomo --precision bf16 --set training.optimizer_in_backward=no
 try --optimizer adamw-kahan --precision fp16-mixed

@@ -133,6 +133,50 @@ START_TEST(ranks_share)
 }
 END_TEST
 
+/* The host updates what is trained: master, two moments and the gradient; only
+ * the new adapters travel. */
+START_TEST(host_updates)
+{
+    const uint64_t n = 2 * ADAPTER;
+    truth_begin();
+    const ms_result *r =
+        RUN(LORA "--precision bf16-mixed -p offload:optimizer");
+    ck_assert_uint_eq(of(r, MS_PARAMETERS), 2 * (3 * MATRIX + n));
+    ck_assert_uint_eq(r->report.host_peak_bytes, (12 + 2) * n);
+    ck_assert_uint_eq(truth_rank(r)->h2d_bytes, 2 * n);
+    truth_end();
+}
+END_TEST
+
+/* Of T5 (peft's count for t5-small, rank 8, q and v: 18 attentions of 512) and
+ * of latent attention: 2 layers, q from 96 to 4 heads of 24, keys and values
+ * from 64 to 4 heads of 32. */
+START_TEST(other_attentions)
+{
+    static const char t5[] =
+        "{\"model_type\": \"t5\", \"architectures\": "
+        "[\"T5ForConditionalGeneration\"], \"d_model\": 512, \"d_kv\": 64, "
+        "\"d_ff\": 2048, \"num_layers\": 6, \"num_heads\": 8, "
+        "\"vocab_size\": 32128}";
+    static const char latent[] =
+        "{\"memsim\": 1, \"name\": \"latent\", \"input\": {\"tokens\": true},"
+        " \"layers\": [{\"type\": \"embedding\", \"vocab\": 100, \"dim\": 96},"
+        " {\"repeat\": 2, \"name\": \"l\", \"layers\": ["
+        "{\"type\": \"latent_attention\", \"heads\": 4, \"kv_rank\": 64, "
+        "\"plain_dim\": 16, \"rotary_dim\": 8, \"value_dim\": 16}]},"
+        " {\"type\": \"mean\"}]}";
+    truth_begin();
+    const ms_result *r = truth_run_json(
+        t5, "t5 --sequence 8 --precision fp32 --set lora.rank=8");
+    ck_assert_uint_eq(of(r, MS_GRADIENTS), 4 * 294912);
+    r = truth_run_json(
+        latent, "latent --sequence 8 --precision fp32 --set lora.rank=8");
+    ck_assert_uint_eq(of(r, MS_GRADIENTS),
+                      4 * 2 * 8 * (96 + 4 * 24 + 64 + 4 * 32));
+    truth_end();
+}
+END_TEST
+
 Suite *suite_adapters(void)
 {
     Suite *suite = suite_create("adapters");
@@ -141,6 +185,8 @@ Suite *suite_adapters(void)
     tcase_add_test(tcase, saves_what_adapters_read);
     tcase_add_test(tcase, packs_frozen_weights);
     tcase_add_test(tcase, ranks_share);
+    tcase_add_test(tcase, host_updates);
+    tcase_add_test(tcase, other_attentions);
     suite_add_tcase(suite, tcase);
     return suite;
 }
