@@ -39,13 +39,7 @@ enum { NORM_PRE, NORM_POST };
 enum { HEAD_LM, HEAD_NONE };
 enum { POSITIONS_LEARNED, POSITIONS_ROTARY };
 enum { FUSED_AUTO, FUSED_YES };
-enum {
-    CODE_AUTO,
-    CODE_LLAMA,
-    CODE_LLAMA_FUSED_NORM,
-    CODE_TORCHTUNE,
-    CODE_TORCHTUNE_COMPILED
-};
+enum { CODE_AUTO, CODE_LLAMA, CODE_TORCHTUNE, CODE_TORCHTUNE_COMPILED };
 static const char *const norms[] = {"layer_norm", "rms_norm"};
 /* From FIRST_GATED on the MLP has a gate beside the way up. */
 enum { FIRST_GATED = 4 };
@@ -170,12 +164,12 @@ static const char *const activations[] = {"gelu", "gelu_new", "relu",
          .help = "kernel of cross entropy, as the layer's \"kernel\""},        \
         {.name = "code",                                                       \
          .type = MS_WORD,                                                      \
-         .words = "auto|llama|llama_fused_norm|torchtune|torchtune_compiled",  \
+         .words = "auto|llama|torchtune|torchtune_compiled",                   \
          .help =                                                               \
              "llama: ops as Meta's code and torchtitan's have them: norms "    \
              "in fp32, rotation by complex numbers, keys and values "          \
              "repeated for their queries, silu and its product apart, "        \
-             "fp32 logits; llama_fused_norm: each norm one kernel; "           \
+             "fp32 logits; "                                                   \
              "torchtune: as llama, of packed samples, whose positions "        \
              "are looked up; torchtune_compiled: torch.compile has made "      \
              "each block's norms, rotations and gates a kernel each"},         \
@@ -261,8 +255,7 @@ static bool is_compiled(const stack *s)
 static uint32_t add_norm(stack *s, const char *name, uint32_t from)
 {
     ms_layer *layer = add(s, norms[s->values[NORM_TYPE].i], name, from);
-    if (layer != NULL && is_llama(s->values) && !is_compiled(s) &&
-        s->values[CODE].i != CODE_LLAMA_FUSED_NORM)
+    if (layer != NULL && is_llama(s->values) && !is_compiled(s))
         ms_build_field(layer, "upcast")->b = true;
     return newest(s);
 }

@@ -388,10 +388,32 @@ static ms_err check_autocast(const ms_training *training, ms_fault *fault)
                    "autocast is known for CUDA only");
 }
 
+/* Its ops have run already. */
+static ms_err check_kernels(const ms_training *training, const ms_model *model,
+                            ms_fault *fault)
+{
+    static const char *const names[] = {"attention_kernel", "norm_kernel",
+                                        "activation_kernel", "rotary_kernel",
+                                        "loss_kernel"};
+    char key[64];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!is_set(training, names[i]))
+            continue;
+        snprintf(key, sizeof key, "training.%s", names[i]);
+        return ms_fail(fault, MS_EUSAGE, key,
+                       "export the model with the kernels it is to run",
+                       "%s is an op graph: its ops are what it ran",
+                       model->name);
+    }
+    return MS_OK;
+}
+
 /* An op graph comes with its dtypes and its batch. */
 static ms_err resolve_op_graph(ms_training *training, const ms_model *model,
                                ms_fault *fault)
 {
+    MS_TRY(check_kernels(training, model, fault));
     if (!is_set(training, "precision"))
         training->precision = MS_FP32;
     bool exported = training->precision == MS_FP32 ||

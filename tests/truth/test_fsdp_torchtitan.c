@@ -15,8 +15,11 @@ static truth_table table;
 static const ms_rank_report *run(uint32_t row)
 {
     char path[TESTS_PATH], file[96];
-    snprintf(file, sizeof file, "tests/truth/torchtitan_%s.json",
-             truth_cell(&table, row, "model"));
+    const char *model = truth_cell(&table, row, "model");
+    const char *fused = strstr(model, "_fused");
+    int length = fused == NULL ? (int)strlen(model) : (int)(fused - model);
+    snprintf(file, sizeof file, "tests/truth/torchtitan_%.*s.json", length,
+             model);
     tests_source(file, path);
     const char *step = truth_cell(&table, row, "step");
     const char *pool = truth_cell(&table, row, "pool");
@@ -24,11 +27,12 @@ static const ms_rank_report *run(uint32_t row)
     return truth_rank(truth_run(
         "%s --batch %s --sequence %s -p %s --set "
         "training.optimizer_impl=fused --set training.step=%s --set "
-        "training.hold_output=%s --memory 95.0396GiB --allocator %s%s",
+        "training.hold_output=%s --memory 95.0396GiB --allocator %s%s%s",
         path, truth_cell(&table, row, "batch"),
         truth_cell(&table, row, "sequence"), truth_cell(&table, row, "policy"),
         step, truth_cell(&table, row, "output"), pool,
-        first ? " --steps 1" : ""));
+        first ? " --steps 1" : "",
+        fused == NULL ? "" : " --set training.norm_kernel=torch"));
 }
 
 static bool is(uint32_t row, const char *quantity)
