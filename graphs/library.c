@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What cuBLAS allocates (specs/autograd-cuda.md rule 10). */
+#include "graphs/overheads.h"
 #include "graphs/trace.h"
 
 #include <string.h>
@@ -17,9 +18,10 @@ static void workspace(ms_trace *trace)
     if (trace->multiplies[thread])
         return;
     trace->multiplies[thread] = true;
-    uint32_t s = ms_trace_storage(trace, names[thread],
-                                  trace->device->cublas_workspace_bytes,
-                                  MS_WORKSPACE, true);
+    uint32_t s =
+        ms_trace_storage(trace, names[thread],
+                         ms_overheads_workspace(trace->device, trace->training),
+                         MS_WORKSPACE, true);
     if (s == MS_NONE)
         return;
     trace->graph.storage_layer[s] = MS_NONE;
