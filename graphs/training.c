@@ -241,7 +241,8 @@ static ms_err read_workspace(const char *text, const char *where,
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, where,
                    ":4096:2:16:8 are two of 4096 KiB and eight of 16 KiB",
-                   "\"%s\" is no :KIB:COUNT, once or more", text);
+                   "\"%s\" is no :KIB:COUNT, once or more, of at most 1 TiB",
+                   text);
 }
 
 ms_err ms_training_set(ms_training *training, const char *key,

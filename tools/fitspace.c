@@ -260,13 +260,17 @@ static ms_err look_at_model(ms_fit *fit, ms_fault *fault)
     return MS_OK;
 }
 
-/* What every set-up leaves to its pool at most: groups within the GPUs have
- * communicators of their own, none has less than one of them all. */
+/* What every set-up leaves to its pool at most: the ranks share as the given
+ * policies say, else all of them; groups among them would have communicators
+ * of their own, none has less than one of them all. */
 static ms_err look_outside(ms_fit *fit, ms_fault *fault)
 {
-    const ms_shape all = {.data_ranks = fit->job->gpus};
-    MS_TRY(ms_overheads_find(fit->job->device, &fit->job->training, &all,
-                             &fit->outside, fault));
+    ms_result given = fit->model;
+    ms_fault passed_over = {0};
+    if (ms_pipeline_shape(fit->job, &given, &passed_over) != MS_OK)
+        given.shape = (ms_shape){.data_ranks = fit->job->gpus};
+    MS_TRY(ms_overheads_find(fit->job->device, &fit->job->training,
+                             &given.shape, &fit->outside, fault));
     bool nccl = fit->outside.nccl_bytes > 0;
     fit->context_bytes = fit->outside.kernels_bytes + fit->outside.nccl_bytes;
     if (fit->capacity_bytes > fit->context_bytes)

@@ -62,6 +62,10 @@ START_TEST(sets_each_member)
         {"clip_norm", "1.5"},
         {"optimizer_rank", "64"},
         {"optimizer_block", "512"},
+        {"cublas_workspace", ":4096:2:16:8"},
+        {"cuda_loading", "eager"},
+        {"nccl_channels", "8"},
+        {"nccl_buffsize", "1048576"},
         {"lora.rank", "16"},
         {"lora.targets", "all"},
         {"lora.dropout", "0.1"},
@@ -89,7 +93,11 @@ START_TEST(sets_each_member)
     ck_assert_int_eq(training.optimizer_in_backward, 1);
     ck_assert_double_eq(training.clip_norm, 1.5);
     ck_assert_str_eq(value_of("clip_norm"), "1.5");
-    ck_assert_uint_eq(training.was_set, 0x7FFFFF);
+    ck_assert_int_eq(training.cublas_workspace, 8519680);
+    ck_assert_int_eq(training.cuda_loading, 1);
+    ck_assert_int_eq(training.nccl_channels, 8);
+    ck_assert_int_eq(training.nccl_buffsize, 1048576);
+    ck_assert_uint_eq(training.was_set, 0x7FFFFFF);
     ck_assert_str_eq(value_of("batch"), "32");
     ck_assert_str_eq(value_of("framework"), "torch-1.13");
 }
