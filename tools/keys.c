@@ -379,6 +379,7 @@ static const ms_key layer_rows[] = {
     MS_KEYS_TEXT("name"),
     MS_KEYS_TEXT("type"),
     MS_KEYS_COUNT("parameters"),
+    MS_KEYS_COUNT("parameters_active"),
     {.name = "forward_flops", .type = MS_KEY_NUMBER},
     {.name = "backward_flops", .type = MS_KEY_NUMBER},
     {.name = "forward_macs", .type = MS_KEY_NUMBER},
@@ -391,10 +392,21 @@ static const ms_key inspect_rows[] = {
     MS_KEYS_VERSION,
     MS_KEYS_TEXT("memsim"),
     MS_KEYS_TEXT("model"),
-    {.name = "parameters", .type = MS_KEY_COUNT, .help = "of the model"},
+    {.name = "parameters",
+     .type = MS_KEY_COUNT,
+     .help = "of the model; tied ones once"},
     {.name = "parameters_base",
      .type = MS_KEY_COUNT,
-     .help = "without the head"},
+     .help =
+         "without the head: layers of that name, else the last that has any, "
+         "if linear; what it shares with an embedding is the embedding's"},
+    {.name = "parameters_embedding",
+     .type = MS_KEY_COUNT,
+     .help = "of embeddings: tokens, positions, types"},
+    {.name = "head_tied_to",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "the layer whose matrix the head has"},
     {.name = "parameters_active",
      .type = MS_KEY_COUNT,
      .help = "what a token meets: of experts those that it is sent to"},
@@ -406,11 +418,18 @@ static const ms_key inspect_rows[] = {
      .type = MS_KEY_NUMBER,
      .help = "multiply-adds of matrix products and convolutions"},
     {.name = "backward_macs", .type = MS_KEY_NUMBER},
+    {.name = "saved_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "what the layers save for backward"},
+    {.name = "output_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "of their outputs, in all"},
     {.name = "layers",
      .type = MS_KEY_OBJECTS,
      .of = &layer,
-     .help = "in order: name, type, parameters, forward_flops, backward_flops, "
-             "forward_macs, backward_macs, saved_bytes, output_bytes"},
+     .help = "in order: name, type, parameters, parameters_active, "
+             "forward_flops, backward_flops, forward_macs, backward_macs, "
+             "saved_bytes, output_bytes"},
 };
 const ms_keys ms_keys_inspect = MS_KEYS_OBJECT("inspect", inspect_rows);
 

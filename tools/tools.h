@@ -85,6 +85,7 @@ typedef enum ms_option_id {
     MS_OPTION_PROGRAM,
     MS_OPTION_BOOK,
     MS_OPTION_ALL,
+    MS_OPTION_WIDE,
     MS_OPTION_DOT,
     MS_OPTION_EXPLAIN,
     MS_OPTION_AT,
