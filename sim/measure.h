@@ -291,6 +291,9 @@ typedef struct ms_report_names {
     const char *settings_json; /* objects, spliced in as they are, or NULL: */
     const char *timeline_json; /* the run's, and the record's of plots/ */
 } ms_report_names;
+/* Its members "device_used_bytes" and "overheads", after another. */
+void ms_report_overheads(const ms_report *report, const ms_graph *graph,
+                         ms_text *text);
 void ms_report_json(const ms_report *report, const ms_graph *graph,
                     const ms_report_names *names, ms_text *text);
 

@@ -440,8 +440,8 @@ static void put_pool(ms_text *text, const ms_report *report)
     ms_text_add(text, "}");
 }
 
-static void put_overheads(ms_text *text, const ms_report *report,
-                          const ms_graph *graph)
+void ms_report_overheads(const ms_report *report, const ms_graph *graph,
+                         ms_text *text)
 {
     const ms_outside *outside = &report->outside;
     uint32_t n;
@@ -485,7 +485,7 @@ static void put_heading(ms_text *text, const ms_report *report,
     ms_text_u64(text, report->context_bytes);
     key(text, "headroom_bytes");
     ms_text_i64(text, report->headroom_bytes);
-    put_overheads(text, report, graph);
+    ms_report_overheads(report, graph, text);
     put_lack(text, report);
     if (report->pooled)
         put_pool(text, report);

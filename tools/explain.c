@@ -224,6 +224,7 @@ static void write_json(const explain *x, ms_text *text)
     ms_tell_json_instant(&x->result, &x->alive.instant, text);
     ms_text_add(text, ", \"total_bytes\": ");
     ms_text_u64(text, x->alive.instant.bytes);
+    ms_report_overheads(&x->result.report, &x->result.graph, text);
     ms_text_add(text, ", \"groups\": [");
     for (uint32_t g = 0; g < x->n_groups && g < x->top; g++) {
         ms_text_add(text, "%s", g > 0 ? ", " : "");

@@ -368,7 +368,8 @@ static const ms_key overheads_rows[] = {
     {.name = "library_workspaces",
      .type = MS_KEY_COUNT,
      .help = "how many these are: one per thread that multiplies"}};
-static const ms_keys overheads = MS_KEYS_OBJECT("overheads", overheads_rows);
+const ms_keys ms_keys_run_overheads =
+    MS_KEYS_OBJECT("overheads", overheads_rows);
 
 static const ms_key flops_rows[] = {
     {.name = "forward", .type = MS_KEY_NUMBER},
@@ -455,7 +456,7 @@ static const ms_key run_rows[] = {
      .help = "reserved + context, as nvidia-smi reports"},
     {.name = "overheads",
      .type = MS_KEY_OBJECT,
-     .of = &overheads,
+     .of = &ms_keys_run_overheads,
      .help = "what context_bytes is of, and what libraries keep in the pool"},
     {.name = "out_of_memory",
      .type = MS_KEY_OBJECT,

@@ -21,6 +21,8 @@ used --set training.device=cpu
     grep -oE '"(c[a-z]*t[a-z]*|headroom|device_used)_bytes": [0-9]+|"over[^}]*}' |
     head -n 5
 "$MEMSIM" explain tiny.json --top 1 -p zero:3,dp=8
+"$MEMSIM" explain tiny.json --top 1 -p ddp:dp=2 --json |
+    grep -o '"total_bytes.*"groups"'
 # The allocator has what the others leave.
 "$MEMSIM" run tiny.json -p zero:3,dp=8 --memory 2167MiB --check -q
 echo "status $?"
