@@ -14,6 +14,9 @@
 #define MAX_FILE_BYTES (UINT64_C(1) << 20)
 #define FILE_VERSION 1
 #define GIB 1073741824.0
+/* As NCCL's logs have them: eight GPUs on a switch, and over PCIe. */
+#define NVLINK_CHANNELS 24u
+#define PCIE_CHANNELS 2u
 #define LEAST 0.001 /* of what is divided by, in the file's unit */
 
 /* ---- by name ------------------------------------------------------------- */
@@ -115,6 +118,14 @@ const ms_field ms_device_fields[] = {
      .help = "CUDA's, times 10: 90 for Hopper, 100 for Blackwell; 0: not "
              "known"},
     DEFAULT_RATE("context_mib", 500, "CUDA context and kernels, MiB"),
+    DEFAULT_RATE("context_eager_mib", 0,
+                 "the same where CUDA_MODULE_LOADING=EAGER, MiB; 0: not known"),
+    DEFAULT_RATE("nccl_mib", 1024, "what NCCL takes besides buffers, MiB"),
+    {.name = "nccl_channels",
+     .type = MS_INT,
+     .low = 0,
+     .high = 1024,
+     .help = "channels of a communicator; 0: 24 with NVLink, else 2"},
     {.name = "cublas_workspace_bytes",
      .type = MS_INT,
      .fallback.i = 8519680,
@@ -163,6 +174,9 @@ static const struct target {
     {offsetof(ms_device, fp8_matmul_share), 1e12, REAL}, /* likewise */
     {offsetof(ms_device, compute_capability), 1, SHORT},
     {offsetof(ms_device, context_bytes), 1048576.0, LONG},
+    {offsetof(ms_device, context_eager_bytes), 1048576.0, LONG},
+    {offsetof(ms_device, nccl_bytes), 1048576.0, LONG},
+    {offsetof(ms_device, nccl_channels), 1, SHORT},
     {offsetof(ms_device, cublas_workspace_bytes), 1, LONG},
     {offsetof(ms_device, multiprocessors), 1, SHORT},
     {offsetof(ms_device, threads_per_multiprocessor), 1, SHORT},
@@ -195,6 +209,8 @@ static const char *const extra[] = {
     "source",
     "memory_source",
     "context_source",
+    "context_eager_source",
+    "nccl_source",
     "overhead_source",
     "multiprocessor_source",
     "half_matmul_source",
@@ -321,6 +337,9 @@ static void settle(ms_device *device, uint64_t given)
         ms_fields_find(ms_device_fields, N_FIELDS, "half_matmul_tflops");
     uint32_t fp8 =
         ms_fields_find(ms_device_fields, N_FIELDS, "fp8_matmul_tflops");
+    if (device->nccl_channels == 0)
+        device->nccl_channels =
+            device->nvlink_bytes_per_s > 0 ? NVLINK_CHANNELS : PCIE_CHANNELS;
     if (device->tf32_flops <= 0)
         device->tf32_flops = device->fp32_flops;
     if ((given >> matmul & 1) != 0)

@@ -143,6 +143,7 @@ endfunction()
 function(embed_device file result)
     file(READ ${file} json)
     foreach(key IN ITEMS name alias source memory_gib context_mib hbm_gbps
+            context_eager_mib nccl_mib nccl_channels
             cublas_workspace_bytes multiprocessors threads_per_multiprocessor
             launch_us kernel_us fp32_tflops tf32_tflops
             half_tflops half_matmul_tflops fp8_tflops fp8_matmul_tflops
@@ -163,6 +164,9 @@ function(embed_device file result)
      .source = ${source},
      .memory_bytes = (uint64_t)(${memory_gib} * 1073741824.0),
      .context_bytes = (uint64_t)(${context_mib} * 1048576.0),
+     .context_eager_bytes = (uint64_t)(${context_eager_mib} * 1048576.0),
+     .nccl_bytes = (uint64_t)(${nccl_mib} * 1048576.0),
+     .nccl_channels = ${nccl_channels},
      .cublas_workspace_bytes = ${cublas_workspace_bytes},
      .multiprocessors = ${multiprocessors},
      .threads_per_multiprocessor = ${threads_per_multiprocessor},

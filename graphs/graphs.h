@@ -351,8 +351,11 @@ typedef struct ms_training {
     /* Of single kinds of ops, 0: as kernels says; kernels.h, headloss.h. */
     int64_t attention_kernel, norm_kernel, activation_kernel, rotary_kernel;
     int64_t loss_kernel;
-    int64_t retain_graph; /* 0 no, 1 yes */
-    int64_t lora_rank;    /* 0: no adapters; lora.h */
+    int64_t retain_graph;                 /* 0 no, 1 yes */
+    int64_t cublas_workspace;             /* bytes; -1: the device's */
+    int64_t cuda_loading;                 /* 0 lazy, 1 eager */
+    int64_t nccl_channels, nccl_buffsize; /* 0: device's; 4 MiB */
+    int64_t lora_rank;                    /* 0: no adapters; lora.h */
     int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
     double lora_dropout;
     int64_t lora_dtype;              /* 0 as the weights, 1 fp32 */
@@ -391,7 +394,10 @@ typedef struct ms_device {
     const char *name, *alias, *source; /* alias "": none */
     uint64_t memory_bytes;             /* what the driver shows to PyTorch */
     uint64_t context_bytes;            /* CUDA context and kernels */
-    uint64_t cublas_workspace_bytes;   /* per thread that runs matmuls */
+    uint64_t context_eager_bytes;      /* not loaded lazily; 0: not known */
+    uint64_t nccl_bytes;               /* NCCL without buffers */
+    uint32_t nccl_channels;
+    uint64_t cublas_workspace_bytes; /* per thread that runs matmuls */
     uint32_t multiprocessors, threads_per_multiprocessor;
     uint64_t launch_ns, kernel_ns; /* host issue; shortest kernel */
     double hbm_bytes_per_s;
@@ -476,5 +482,7 @@ ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
 /* The versions of the libraries in use, "1.7.15": cJSON, igraph. */
 const char *ms_json_library(void);
 const char *ms_dag_library(void);
+
+#include "graphs/overheads.h"
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What cuBLAS allocates (specs/autograd-cuda.md rule 10). */
 #include "graphs/mcore.h"
+#include "graphs/trace.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include "graphs/mcore.h"
 #include "graphs/headloss.h"
 #include "graphs/layers.h"
+#include "graphs/overheads.h"
 #include "graphs/quantize.h"
 #include "graphs/te.h"
 
@@ -201,9 +202,12 @@ void ms_mcore_batch(ms_trace *trace)
 
 uint64_t ms_mcore_cublas_bytes(const ms_trace *trace)
 {
-    if (ms_mcore_is(trace) && trace->training->mcore_deterministic == 1)
+    const ms_training *training = trace->training;
+
+    if (ms_mcore_is(trace) && training->mcore_deterministic == 1 &&
+        training->cublas_workspace < 0)
         return DETERMINISTIC_BYTES;
-    return trace->device->cublas_workspace_bytes;
+    return ms_overheads_workspace(trace->device, training);
 }
 
 bool ms_mcore_workspace(ms_trace *trace)

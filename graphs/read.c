@@ -399,6 +399,7 @@ static ms_err read_native(ms_reader *r)
     MS_TRY(check_version(r));
     if (r->likeness == NULL)
         MS_TRY(read_name(r));
+    MS_TRY(ms_huggingface_mixed(&r->json, r->fault));
     MS_TRY(read_body(r));
     find_max_sequence(r->model);
     return MS_OK;

@@ -543,6 +543,11 @@ static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
             trace, layer, "choose a smaller rotary_dim",
             "attention \"%s\": %lld of %lld channels of a head cannot rotate",
             layer->name, (long long)n->turning, (long long)n->dim);
+    if (field[ATTENTION_ROTARY].b && n->turning % 2 != 0)
+        return ms_trace_fail(
+            trace, layer, "choose an even head_dim or rotary_dim",
+            "attention \"%s\": channels rotate in pairs, %lld do not",
+            layer->name, (long long)n->turning);
     if (n->heads % n->kv_heads != 0)
         return ms_trace_fail(
             trace, layer, "choose kv_heads that divide heads",

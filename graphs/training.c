@@ -4,6 +4,7 @@
 #include "graphs/headloss.h"
 #include "graphs/mcore.h"
 #include "graphs/optimizers.h"
+#include "graphs/overheads.h"
 #include "graphs/packed.h"
 #include "graphs/precisions.h"
 
@@ -163,6 +164,33 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "yes: backward(retain_graph=True), what was saved for backward "
              "lives to its end"},
+    {.name = "cublas_workspace",
+     .type = MS_INT,
+     .fallback.i = -1,
+     .low = -1,
+     .high = INT64_C(1) << 40,
+     .is_extra = true,
+     .help = "bytes of the workspace that cuBLAS has per thread, in the "
+             "allocator, or as CUBLAS_WORKSPACE_CONFIG says it, :4096:8; -1: "
+             "the device's"},
+    {.name = "cuda_loading",
+     .type = MS_WORD,
+     .words = "lazy|eager",
+     .is_extra = true,
+     .help = "CUDA_MODULE_LOADING: eager loads all kernels with the context"},
+    {.name = "nccl_channels",
+     .type = MS_INT,
+     .low = 0,
+     .high = 1024,
+     .is_extra = true,
+     .help = "at most so many channels per communicator (NCCL_MAX_NCHANNELS), "
+             "which have buffers each; 0: the device's"},
+    {.name = "nccl_buffsize",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 32,
+     .is_extra = true,
+     .help = "bytes of such a buffer (NCCL_BUFFSIZE); 0: 4 MiB"},
     {.name = "rank",
      .group = "lora",
      .type = MS_INT,
@@ -343,6 +371,17 @@ static ms_fields group_of(const char **key)
     return (ms_fields){.rows = ms_training_fields + from, .n = to - from};
 }
 
+static ms_err read_workspace(const char *text, const char *where,
+                             ms_value *value, ms_fault *fault)
+{
+    if (ms_overheads_read_workspace(text, &value->i))
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, where,
+                   ":4096:2:16:8 are two of 4096 KiB and eight of 16 KiB",
+                   "\"%s\" is no :KIB:COUNT, once or more, of at most 1 TiB",
+                   text);
+}
+
 ms_err ms_training_set(ms_training *training, const char *key,
                        const char *value, ms_fault *fault)
 {
@@ -358,8 +397,11 @@ ms_err ms_training_set(ms_training *training, const char *key,
         return ms_fail(fault, MS_EUSAGE, where, hint, "unknown setting \"%s\"",
                        key);
     }
-    MS_TRY(ms_fields_from_text(value, where, &keys.rows[row], NULL, &parsed,
-                               fault));
+    if (strcmp(keys.rows[row].name, "cublas_workspace") == 0 && *value == ':')
+        MS_TRY(read_workspace(value, where, &parsed, fault));
+    else
+        MS_TRY(ms_fields_from_text(value, where, &keys.rows[row], NULL, &parsed,
+                                   fault));
     set_value(training, first + row, parsed);
     training->was_set |= UINT64_C(1) << (first + row);
     return MS_OK;

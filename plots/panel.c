@@ -279,7 +279,9 @@ static const char *name_capacity(const ms_panel *panel, bool is_short)
     ms_text_add(&text, panel->shows_line ? "capacity " : "↑ capacity ");
     ms_units_put_bytes(&text, panel->capacity_bytes, unit);
     if (panel->context_bytes > 0 && panel->shows_line && !is_short) {
-        ms_text_add(&text, " less context ");
+        ms_text_add(&text, " less context%s ",
+                    panel->record->report.outside.nccl_bytes > 0 ? ", NCCL"
+                                                                 : "");
         ms_units_put_bytes(&text, panel->context_bytes, unit);
     }
     return ms_panel_bytes_of(panel, &text);

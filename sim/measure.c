@@ -395,6 +395,7 @@ static void judge(const ms_machine *machine, ms_report *report)
     }
     report->capacity_bytes = machine->capacity_bytes;
     report->context_bytes = machine->context_bytes;
+    report->outside = machine->outside;
     report->headroom_bytes = (int64_t)(machine->capacity_bytes -
                                        machine->context_bytes - reserved_bytes);
     report->fits =
@@ -460,6 +461,25 @@ uint64_t ms_measure_usable(const ms_report *report)
     return report->capacity_bytes > report->context_bytes
                ? report->capacity_bytes - report->context_bytes
                : 0;
+}
+
+uint64_t ms_measure_used(const ms_report *report)
+{
+    return report->capacity_bytes - (uint64_t)report->headroom_bytes;
+}
+
+uint64_t ms_measure_libraries(const ms_graph *graph, uint32_t *n)
+{
+    uint64_t bytes = 0;
+    *n = 0;
+    for (uint32_t s = 0; s < graph->n_persistent; s++) {
+        if (graph->storage_category[s] != MS_WORKSPACE ||
+            graph->storage_bytes[s] == 0)
+            continue;
+        bytes += graph->storage_bytes[s];
+        ++*n;
+    }
+    return bytes;
 }
 
 ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,

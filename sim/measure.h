@@ -247,6 +247,7 @@ typedef struct ms_report {
     ms_status status;
     bool fits;
     uint64_t capacity_bytes, context_bytes;
+    ms_outside outside; /* context_bytes by what it is of; 0: not told */
     int64_t headroom_bytes;
     uint64_t host_peak_bytes, nvme_peak_bytes; /* far's peak_bytes */
     /* Of memories outside the device, by ms_pool_kind: what the ranks of the
@@ -277,6 +278,10 @@ ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,
                         ms_report *report, ms_fault *fault);
 /* What the pool may reach: capacity less context, or 0. */
 uint64_t ms_measure_usable(const ms_report *report);
+/* What nvidia-smi would show: the most reserved, and context. */
+uint64_t ms_measure_used(const ms_report *report);
+/* Of the pool, what libraries keep there (cuBLAS), and in how many pieces. */
+uint64_t ms_measure_libraries(const ms_graph *graph, uint32_t *n);
 ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
                   ms_arena *arena, ms_report *report, ms_fault *fault);
 
@@ -286,6 +291,9 @@ typedef struct ms_report_names {
     const char *settings_json; /* objects, spliced in as they are, or NULL: */
     const char *timeline_json; /* the run's, and the record's of plots/ */
 } ms_report_names;
+/* Its members "device_used_bytes" and "overheads", after another. */
+void ms_report_overheads(const ms_report *report, const ms_graph *graph,
+                         ms_text *text);
 void ms_report_json(const ms_report *report, const ms_graph *graph,
                     const ms_report_names *names, ms_text *text);
 

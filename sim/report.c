@@ -440,6 +440,23 @@ static void put_pool(ms_text *text, const ms_report *report)
     ms_text_add(text, "}");
 }
 
+void ms_report_overheads(const ms_report *report, const ms_graph *graph,
+                         ms_text *text)
+{
+    const ms_outside *outside = &report->outside;
+    uint32_t n;
+    uint64_t libraries_bytes = ms_measure_libraries(graph, &n);
+    key(text, "device_used_bytes");
+    ms_text_u64(text, ms_measure_used(report));
+    key(text, "overheads");
+    PUT_FIELDS(text, {"context_and_kernels_bytes", outside->kernels_bytes},
+               {"nccl_bytes", outside->nccl_bytes},
+               {"nccl_communicators", outside->communicators},
+               {"nccl_channels", outside->channels},
+               {"library_workspaces_bytes", libraries_bytes},
+               {"library_workspaces", n});
+}
+
 static void put_heading(ms_text *text, const ms_report *report,
                         const ms_graph *graph, const ms_report_names *names)
 {
@@ -468,6 +485,7 @@ static void put_heading(ms_text *text, const ms_report *report,
     ms_text_u64(text, report->context_bytes);
     key(text, "headroom_bytes");
     ms_text_i64(text, report->headroom_bytes);
+    ms_report_overheads(report, graph, text);
     put_lack(text, report);
     if (report->pooled)
         put_pool(text, report);

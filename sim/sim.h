@@ -35,6 +35,7 @@
 #include "sim/base.h"
 #include "sim/collective.h"
 #include "sim/names.h"
+#include "sim/outside.h"
 #include "sim/shape.h"
 #include "sim/size.h"
 
@@ -497,14 +498,13 @@ typedef struct ms_demand {
 typedef struct ms_machine {
     uint64_t launch_ns;      /* host time to issue one op */
     uint64_t capacity_bytes; /* device memory the process can have */
-    uint64_t context_bytes;  /* driver, kernels: outside the pool */
+    uint64_t context_bytes;  /* outside the pool, in all; its parts: */
+    ms_outside outside;      /* 0: not told */
     double peak_flops;       /* for mfu; 0: unknown */
-    uint32_t data_ranks;     /* that train side by side, each on its samples;
-                                0 or 1: one alone */
+    uint32_t data_ranks;     /* side by side, on other samples; 0, 1: alone */
     bool book_device;        /* book by device time, not in host issue order */
-    bool wall;               /* with book_device: ops wait for memory where the
-                                capacity does not hold what they allocate */
-    uint32_t node_ranks;     /* of data_ranks that share a node; 0: all */
+    bool wall;           /* with book_device: ops wait where memory is full */
+    uint32_t node_ranks; /* of data_ranks that share a node; 0: all */
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
     ms_paging paging;                       /* with book_device; then these: */
     double h2d_bytes_per_s, d2h_bytes_per_s;

@@ -310,7 +310,7 @@ def check_results():
     check_result("row", "sweep", "gpt2", "--json", "--grid", "gpus=1,8",
                  "--grid", "device=a100,h100", "-p", "fsdp")
     check_result("fit", "fit", "gpt2", "--json", "--batch", "8")
-    check_result("fit", "fit", "gpt2", "--json", "--memory", "1GiB",
+    check_result("fit", "fit", "gpt2", "--json", "--memory", "2200MiB",
                  "--gpus", "8", statuses=(0, 6))
     check_result("fit", "fit", "gpt2", "--json", "-p", "none", "--max",
                  "batch", "--memory", "4GiB")

@@ -125,6 +125,16 @@ static void pool_line(const explain *x, ms_text *text)
     ms_tell_words("pool:", MS_TELL_INDENT, &words, text);
 }
 
+/* What is not alive but there, the whole step. */
+static void device_line(const explain *x, ms_text *text)
+{
+    ms_text words = {.arena = text->arena};
+    if (x->result.training.device == 1)
+        return;
+    ms_usedwords_put(&x->job, &x->result, &words);
+    ms_tell_words("device:", MS_TELL_INDENT, &words, text);
+}
+
 static void put_remedies(const explain *x, uint32_t g, ms_text *words)
 {
     const char *before = "; less with ";
@@ -170,6 +180,7 @@ static void write_text(const explain *x, ms_text *text)
     at_line(x, text);
     alive_line(x, text);
     pool_line(x, text);
+    device_line(x, text);
     ms_text_add(text, "\n");
     for (uint32_t g = 0; g < x->n_groups && g < x->top; g++)
         put_group(x, g, text);
@@ -213,6 +224,7 @@ static void write_json(const explain *x, ms_text *text)
     ms_tell_json_instant(&x->result, &x->alive.instant, text);
     ms_text_add(text, ", \"total_bytes\": ");
     ms_text_u64(text, x->alive.instant.bytes);
+    ms_report_overheads(&x->result.report, &x->result.graph, text);
     ms_text_add(text, ", \"groups\": [");
     for (uint32_t g = 0; g < x->n_groups && g < x->top; g++) {
         ms_text_add(text, "%s", g > 0 ? ", " : "");

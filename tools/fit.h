@@ -157,7 +157,8 @@ typedef struct ms_fit {
     ms_fit_axis axes[MS_FIT_N_AXES];
     uint32_t n_blocks;
     uint64_t capacity_bytes, context_bytes;
-    ms_fit_point *all; /* the plain one first */
+    ms_outside outside; /* context_bytes by what it is of */
+    ms_fit_point *all;  /* the plain one first */
     uint32_t n_all;
 
     uint32_t count[MS_FIT_N_STATES];

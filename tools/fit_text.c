@@ -63,11 +63,12 @@ static void device_line(const ms_fit_reply *reply, ms_text *text)
 {
     const ms_fit *fit = reply->fit;
     const ms_report report = {.capacity_bytes = fit->capacity_bytes,
-                              .context_bytes = fit->context_bytes};
+                              .context_bytes = fit->context_bytes,
+                              .outside = fit->outside};
     ms_text words = {.arena = text->arena};
     if (fit->job->gpus > 1)
         ms_text_add(&words, "%u x ", fit->job->gpus);
-    ms_summary_device(fit->job, &report, &words);
+    ms_usedwords_device(fit->job, &report, &words);
     ms_tell_words("device:", LABEL_INDENT, &words, text);
 }
 
@@ -294,9 +295,10 @@ static void helps_line(const ms_fit_reply *reply, ms_text *text)
     const ms_fit_point *point = point_of(reply, reply->chosen);
     ms_text words = {.arena = text->arena};
     if (!point->far_full)
-        ms_text_add(
-            &words, "%s or more of memory per GPU; ",
-            ms_quantity_size(point->reserved_bytes + fit->context_bytes).s);
+        ms_text_add(&words, "%s or more of memory per GPU; ",
+                    ms_quantity_size(fit->capacity_bytes -
+                                     (uint64_t)point->headroom_bytes)
+                        .s);
     ms_text_add(&words, "%s",
                 fit->job->gpus > 1
                     ? "more GPUs; tensor or pipeline parallelism, which are "

@@ -260,20 +260,36 @@ static ms_err look_at_model(ms_fit *fit, ms_fault *fault)
     return MS_OK;
 }
 
+/* What every set-up leaves to its pool at most: the ranks share as the given
+ * policies say, else all of them; groups among them would have communicators
+ * of their own, none has less than one of them all. */
+static ms_err look_outside(ms_fit *fit, ms_fault *fault)
+{
+    ms_result given = fit->model;
+    ms_fault passed_over = {0};
+    if (ms_pipeline_shape(fit->job, &given, &passed_over) != MS_OK)
+        given.shape = (ms_shape){.data_ranks = fit->job->gpus};
+    MS_TRY(ms_overheads_find(fit->job->device, &fit->job->training,
+                             &given.shape, &fit->outside, fault));
+    bool nccl = fit->outside.nccl_bytes > 0;
+    fit->context_bytes = fit->outside.kernels_bytes + fit->outside.nccl_bytes;
+    if (fit->capacity_bytes > fit->context_bytes)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "--memory", "give more than that",
+                   "the CUDA context%s alone take%s %s",
+                   nccl ? " and NCCL" : "", nccl ? "" : "s",
+                   ms_quantity_size(fit->context_bytes).s);
+}
+
 ms_err ms_fitspace_open(ms_fit *fit, ms_fault *fault)
 {
-    bool cpu = fit->job->training.device == 1;
     MS_TRY(look_at_model(fit, fault));
     for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
         MS_TRY(open_axis(fit, (ms_fit_axis_id)a, fault));
     fit->capacity_bytes = fit->job->memory_bytes > 0
                               ? fit->job->memory_bytes
                               : fit->job->device->memory_bytes;
-    fit->context_bytes = cpu ? 0 : fit->job->device->context_bytes;
-    if (fit->capacity_bytes <= fit->context_bytes)
-        return ms_fail(fault, MS_EUSAGE, "--memory", "give more than that",
-                       "the CUDA context alone takes %s",
-                       ms_quantity_size(fit->context_bytes).s);
+    MS_TRY(look_outside(fit, fault));
     return list_points(fit, fault);
 }
 

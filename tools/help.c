@@ -29,7 +29,7 @@ static const topic topics[] = {
     {"files", "how a model file is written", ms_help_texts_files},
     {"grid", "the points of a sweep: --grid, --filter, --shard",
      ms_help_texts_grid},
-    {"units", "bytes, GiB and GB", ms_help_texts_units},
+    {"units", "bytes, GiB and GB; FLOP, MAC, parameters", ms_help_texts_units},
     {"json", "the keys of what --json prints", ms_help_texts_json},
     {"traces", "allocation traces and allocator options", ms_help_traces_write},
     {"exit", "exit statuses", ms_help_texts_exit},

@@ -257,7 +257,26 @@ void ms_help_texts_units(ms_text *text)
         "TiB, rates in",
         "GB/s.  In JSON and CSV bytes and nanoseconds are integers; their "
         "keys end in",
-        "_bytes and _ns.  A multiply-add counts as two FLOP.",
+        "_bytes and _ns.",
+        "",
+        "FLOP are those of all ops, a multiply-add counting as two.  MAC are "
+        "the multiply-",
+        "adds of matrix products, convolutions and attention alone: biases, "
+        "norms,",
+        "activations and poolings have none.  Both are per micro-batch; "
+        "backward of a",
+        "product is two of them, one where its input or weight needs no "
+        "gradient.",
+        "",
+        "Parameters are elements of trained and frozen weights, without "
+        "buffers.  One that",
+        "layers share counts once, at the first of them: a head tied to the "
+        "embedding adds",
+        "none, and without the head there are as many.  Active is what one "
+        "token meets: of",
+        "experts those that it is sent to and those that all share, and all "
+        "of the rest.",
+        "Saved is what a layer's forward keeps for its backward.",
         NULL};
     put(text, lines);
 }

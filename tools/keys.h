@@ -38,6 +38,7 @@
         .name = "schema_version", .type = MS_KEY_VERSION                       \
     }
 
-extern const ms_keys ms_keys_run_settings; /* "settings" */
+extern const ms_keys ms_keys_run_settings;  /* "settings" */
+extern const ms_keys ms_keys_run_overheads; /* "overheads" */
 
 #endif

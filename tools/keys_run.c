@@ -353,6 +353,24 @@ static const ms_key pool_rows[] = {
          "then of a device with memory enough"}};
 static const ms_keys pool = MS_KEYS_OBJECT("pool", pool_rows);
 
+static const ms_key overheads_rows[] = {
+    {.name = "context_and_kernels_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "CUDA context and the kernels loaded with it"},
+    {.name = "nccl_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "NCCL's kernels, and buffers of its communicators"},
+    {.name = "nccl_communicators", .type = MS_KEY_COUNT},
+    {.name = "nccl_channels", .type = MS_KEY_COUNT},
+    {.name = "library_workspaces_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "what cuBLAS keeps in the pool; part of allocated"},
+    {.name = "library_workspaces",
+     .type = MS_KEY_COUNT,
+     .help = "how many these are: one per thread that multiplies"}};
+const ms_keys ms_keys_run_overheads =
+    MS_KEYS_OBJECT("overheads", overheads_rows);
+
 static const ms_key flops_rows[] = {
     {.name = "forward", .type = MS_KEY_NUMBER},
     {.name = "backward", .type = MS_KEY_NUMBER},
@@ -429,10 +447,17 @@ static const ms_key run_rows[] = {
      .help = "of the device, or --memory"},
     {.name = "context_bytes",
      .type = MS_KEY_COUNT,
-     .help = "driver and kernels, outside the pool"},
+     .help = "driver, kernels and NCCL, outside the pool"},
     {.name = "headroom_bytes",
      .type = MS_KEY_INTEGER,
      .help = "capacity - reserved - context"},
+    {.name = "device_used_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "reserved + context, as nvidia-smi reports"},
+    {.name = "overheads",
+     .type = MS_KEY_OBJECT,
+     .of = &ms_keys_run_overheads,
+     .help = "what context_bytes is of, and what libraries keep in the pool"},
     {.name = "out_of_memory",
      .type = MS_KEY_OBJECT,
      .null = true,

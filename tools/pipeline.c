@@ -91,7 +91,8 @@ static ms_err read_program(const ms_job *job, ms_arena *trial,
     return MS_OK;
 }
 
-static ms_machine machine_of(const ms_job *job, const ms_result *result)
+static ms_machine machine_of(const ms_job *job, const ms_result *result,
+                             const ms_outside *outside)
 {
     const ms_training *training = &result->training;
     const ms_device *device = job->device;
@@ -100,7 +101,8 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result)
         .launch_ns = cpu ? 0 : device->launch_ns,
         .capacity_bytes =
             job->memory_bytes > 0 ? job->memory_bytes : device->memory_bytes,
-        .context_bytes = cpu ? 0 : device->context_bytes,
+        .context_bytes = outside->kernels_bytes + outside->nccl_bytes,
+        .outside = *outside,
         .peak_flops = cpu ? 0 : ms_precisions_peak_flops(training, device),
         .data_ranks = result->shape.data_ranks,
         .book_device = job->book_device,
@@ -219,9 +221,12 @@ static ms_err set_up(const ms_job *job, ms_expand_opts *opts, ms_result *result,
                      ms_fault *fault)
 {
     bool paged = result->shape.paging.page_bytes > 0;
+    ms_outside outside;
     *opts = ms_pipeline_rates(job->device, &result->shape);
     opts->uses = job->book_device || job->uses || paged;
-    result->machine = machine_of(job, result);
+    MS_TRY(ms_overheads_find(job->device, &result->training, &result->shape,
+                             &outside, fault));
+    result->machine = machine_of(job, result, &outside);
     if (paged && job->wall)
         return ms_fail(fault, MS_EUSAGE, "--wall", "leave it out",
                        "with uvm pages go where memory is full, no op waits "

@@ -263,6 +263,12 @@ static const ms_value_row report_rows[] = {
     REPORT("page_faults", page_faults, MS_VALUE_LEVEL),
     REPORT("revoked_prefetches", revoked_prefetches, MS_VALUE_ID),
 };
+static const ms_value_row overheads_rows[] = {
+    REPORT("context_and_kernels_bytes", outside.kernels_bytes, MS_VALUE_NUMBER),
+    REPORT("nccl_bytes", outside.nccl_bytes, MS_VALUE_NUMBER),
+    REPORT("nccl_communicators", outside.communicators, MS_VALUE_COUNT),
+    REPORT("nccl_channels", outside.channels, MS_VALUE_COUNT),
+};
 static const ms_value_row flops_rows[] = {
     REPORT("forward", forward_flops, MS_VALUE_RATE),
     REPORT("backward", backward_flops, MS_VALUE_RATE),
@@ -338,6 +344,10 @@ static ms_err read_job(const ms_values *values, uint32_t object,
     report->lack.op = MS_NONE;
     if (member != MS_NONE)
         MS_TRY(READ(values, member, lack_rows, report));
+    MS_TRY(ms_values_optional(values, object, "overheads", MS_JSON_OBJECT,
+                              &member));
+    if (member != MS_NONE) /* memsim 0.1.0 had none */
+        MS_TRY(READ(values, member, overheads_rows, report));
     return read_far(values, object, report);
 }
 

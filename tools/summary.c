@@ -94,26 +94,13 @@ static void model_line(const ms_summary *summary, ms_text *text)
     ms_text_add(text, "%s", summary->style->plain);
 }
 
-void ms_summary_device(const ms_job *job, const ms_report *report,
-                       ms_text *text)
-{
-    ms_text_add(text, "%s, %s%s", job->device->name,
-                ms_quantity_size(report->capacity_bytes).s,
-                job->memory_bytes > 0 ? " (--memory)" : "");
-    if (report->context_bytes > 0)
-        ms_text_add(
-            text, " less %s for the CUDA context",
-            ms_quantity_size_as(report->context_bytes, report->capacity_bytes)
-                .s);
-}
-
 static void policy_line(const ms_summary *summary, ms_text *text)
 {
     ms_text words = {.arena = summary->arena};
     char name[256];
     ms_text_add(&words, "%s on ",
                 ms_screen_safe(summary->policy, name, sizeof name));
-    ms_summary_device(summary->job, &summary->result->report, &words);
+    ms_usedwords_device(summary->job, &summary->result->report, &words);
     put_line(text, "policy:", &words);
 }
 
@@ -411,17 +398,13 @@ static void verdict_line(const ms_summary *summary, ms_text *text)
     ms_text_add(text, "%s", style->plain);
 }
 
-static void last_line(const ms_summary *summary, ms_text *text)
+static void device_line(const ms_summary *summary, ms_text *text)
 {
-    const ms_result *result = summary->result;
-    uint64_t bytes =
-        worst(result)->peak.reserved_bytes + result->report.context_bytes;
-    unsigned long long mib = (bytes >> 20) + (bytes % (1u << 20) > 0);
-    if (result->training.device == 1)
-        ms_text_add(text, "the process would grow by about %llu MiB\n", mib);
-    else
-        ms_text_add(text, "nvidia-smi would show about %llu MiB%s\n", mib,
-                    result->report.fits ? "" : " on a larger device");
+    ms_text words = {.arena = summary->arena};
+    if (summary->result->training.device == 1)
+        return;
+    ms_usedwords_put(summary->job, summary->result, &words);
+    put_line(text, "device:", &words);
 }
 
 /* ---- what the policy did, what else would help --------------------------- */
@@ -586,12 +569,13 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     peak_line(summary, text);
     categories_line(summary, text);
     pool_line(summary, text);
+    device_line(summary, text);
     ms_traffic_memories(summary->result, summary->style, text);
     MS_TRY(alive_line(summary, text, fault));
     MS_TRY(note_line(summary, &stays, text));
     MS_TRY(advice_line(summary, stays, &advice, text, fault));
     verdict_line(summary, text);
     next_line(summary, &advice, text);
-    last_line(summary, text);
+    ms_usedwords_last(summary->result, text);
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }

@@ -85,6 +85,7 @@ typedef enum ms_option_id {
     MS_OPTION_PROGRAM,
     MS_OPTION_BOOK,
     MS_OPTION_ALL,
+    MS_OPTION_WIDE,
     MS_OPTION_DOT,
     MS_OPTION_EXPLAIN,
     MS_OPTION_AT,
@@ -391,9 +392,15 @@ double ms_poolwords_fragmentation(const ms_pooled *pooled, uint8_t rank,
                                   uint32_t n);
 /* "1024", "8x1024" or "8x": of step, from 1. */
 ms_label ms_poolwords_length(const ms_pooled *pooled, uint32_t step);
-/* "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for the CUDA context". */
-void ms_summary_device(const ms_job *job, const ms_report *report,
-                       ms_text *text);
+/* usedwords.c.  "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for the CUDA context".
+ */
+void ms_usedwords_device(const ms_job *job, const ms_report *report,
+                         ms_text *text);
+/* What nvidia-smi would show, by what it is of. */
+void ms_usedwords_put(const ms_job *job, const ms_result *result,
+                      ms_text *text);
+/* The last line of a run: the same as one number. */
+void ms_usedwords_last(const ms_result *result, ms_text *text);
 /* "aten.foo.default x 2: no rule, so ..."; nothing where all are known. */
 void ms_summary_unknown(const ms_graph *graph, ms_text *text);
 /* "40.38 GiB (51.0 %)". */

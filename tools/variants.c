@@ -318,7 +318,7 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     const ms_result *result = &variant->result;
     ms_text setup = {.arena = arena}, device = setup;
     ms_summary_setup(result, "x", &setup);
-    ms_summary_device(&variant->job, &result->report, &device);
+    ms_usedwords_device(&variant->job, &result->report, &device);
     variant->gpus = variant->job.gpus;
     variant->setup = setup.bytes;
     variant->device = device.bytes;

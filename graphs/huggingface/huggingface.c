@@ -19,20 +19,35 @@
 const char *const ms_huggingface_native[] = {
     "memsim", "family", "like", "config", "input", "layers", "format", NULL};
 
+static const char *const theirs[] = {
+    "model_type", "architectures",        "hidden_size", "num_hidden_layers",
+    "n_embd",     "transformers_version", NULL};
+
+/* The first of the keys that the file has, or NULL. */
+static const char *first_key(const ms_json *json, const char *const *keys)
+{
+    while (*keys != NULL && ms_json_find(json, 0, *keys) == MS_NONE)
+        keys++;
+    return *keys;
+}
+
 bool ms_huggingface_is(const ms_json *json)
 {
-    static const char *const theirs[] = {"model_type",  "architectures",
-                                         "hidden_size", "num_hidden_layers",
-                                         "n_embd",      "transformers_version"};
-    if (json->nodes[0].kind != MS_JSON_OBJECT)
-        return false;
-    for (uint32_t i = 0; ms_huggingface_native[i] != NULL; i++)
-        if (ms_json_find(json, 0, ms_huggingface_native[i]) != MS_NONE)
-            return false;
-    for (uint32_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
-        if (ms_json_find(json, 0, theirs[i]) != MS_NONE)
-            return true;
-    return false;
+    return json->nodes[0].kind == MS_JSON_OBJECT &&
+           first_key(json, ms_huggingface_native) == NULL &&
+           first_key(json, theirs) != NULL;
+}
+
+ms_err ms_huggingface_mixed(const ms_json *json, ms_fault *fault)
+{
+    const char *mine = first_key(json, ms_huggingface_native);
+    const char *their = first_key(json, theirs);
+    if (mine == NULL || their == NULL)
+        return MS_OK;
+    return ms_json_fail_key(json, ms_json_find(json, 0, their), fault,
+                            "a model file of memsim has the one, a config.json "
+                            "of Hugging Face the other: keep one of the two",
+                            "\"%s\" beside \"%s\"", their, mine);
 }
 
 /* ---- the type ------------------------------------------------------------ */
@@ -41,6 +56,7 @@ static ms_err find_type(ms_page *page)
 {
     ms_known type = {.name = "model_type"};
     const ms_override *set = ms_page_override(page, "model_type");
+    char hint[640] = "say which it is: --set model.model_type=TYPE; ";
     uint32_t row = ms_json_find(page->config, 0, "model_type");
     if (set != NULL)
         type = (ms_known){.kind = MS_KIND_TEXT,
@@ -48,11 +64,11 @@ static ms_err find_type(ms_page *page)
                           .where = "--set model.model_type"};
     else if (row != MS_NONE)
         ms_expression_node(page->config, row, &type);
-    if (set == NULL && (row == MS_NONE || type.kind == MS_KIND_NULL))
+    if (set == NULL && (row == MS_NONE || type.kind == MS_KIND_NULL)) {
+        ms_page_types(hint + strlen(hint), sizeof hint - strlen(hint));
         return ms_json_fail(page->config, row == MS_NONE ? 0 : row, page->fault,
-                            "say which it is, e.g. --set model.model_type="
-                            "roberta",
-                            "no \"model_type\"");
+                            hint, "no \"model_type\"");
+    }
     if (type.kind != MS_KIND_TEXT)
         return ms_expression_fail(&type, page->fault, NULL,
                                   "\"model_type\" must be a string");

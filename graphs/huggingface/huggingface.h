@@ -52,6 +52,8 @@ extern const uint32_t ms_pages_n;
 
 /* Is it the configuration of Hugging Face, not a native model? */
 bool ms_huggingface_is(const ms_json *json);
+/* MS_EINPUT where a native model has keys of Hugging Face; names both. */
+ms_err ms_huggingface_mixed(const ms_json *json, ms_fault *fault);
 
 /* A configuration as a native model file. */
 typedef struct ms_huggingface_model {

@@ -14,18 +14,23 @@
 
 /* ---- opening ------------------------------------------------------------- */
 
+void ms_page_types(char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "supported:");
+    for (uint32_t n = 0; n < ms_pages_n && used < size; n++)
+        used += (size_t)snprintf(text + used, size - used, " %s",
+                                 ms_pages_all[n].name);
+}
+
 static ms_err fail_type(const ms_page *page, const ms_known *type)
 {
     const char *names[MOST_PAGES] = {NULL};
-    char hint[512] = "supported:";
-    size_t used = strlen(hint);
+    char hint[512];
     uint32_t n = 0;
-    for (; n < ms_pages_n && n < MOST_PAGES; n++) {
+    for (; n < ms_pages_n && n < MOST_PAGES; n++)
         names[n] = ms_pages_all[n].name;
-        if (used < sizeof hint)
-            used += (size_t)snprintf(hint + used, sizeof hint - used, " %s",
-                                     names[n]);
-    }
+    ms_page_types(hint, sizeof hint);
+    size_t used = strlen(hint);
     const char *near = ms_names_nearest(type->is.s, names, n);
     if (near != NULL && used < sizeof hint)
         snprintf(hint + used, sizeof hint - used, "; did you mean \"%s\"?",
@@ -225,7 +230,9 @@ static ms_err check_type(const ms_page *page, const ms_known *value,
                                   "\"%s\" must be %s, not %s", value->name,
                                   types[want], types[have]);
     if (have == MS_KIND_INT && (value->is.i < 0 || value->is.i > MOST_NUMBER))
-        return ms_expression_fail(value, page->fault, NULL,
+        return ms_expression_fail(value, page->fault,
+                                  "memsim help huggingface lists the keys of "
+                                  "the type and their defaults",
                                   "\"%s\" must be between 0 and %" PRId64
                                   ", not %" PRId64,
                                   value->name, MOST_NUMBER, value->is.i);

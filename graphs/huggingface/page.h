@@ -40,6 +40,8 @@ typedef struct ms_page {
     ms_page_kept *kept; /* values of lets that do not ask for i */
 } ms_page;
 
+/* "supported: bert bloom ...": the types that there are. */
+void ms_page_types(char *text, size_t size);
 /* Opens the pages of a type.  Faults: MS_EINPUT at the key that names it,
  * with the types that there are. */
 ms_err ms_page_open(ms_page *page, const ms_known *type);

@@ -20,7 +20,9 @@
  *                                 and checkpoints, the whole way; its parts per
  *                                 op and event below
  *     choices_1000_ms      1000   program, expand, replay of one lowered model
- *     process_run_ms         30   more than process_version_ms
+ *     process_run_ms         30   more than process_version_ms; no slower
+ *     builtin_slowest_ms          is a run of any built-in model
+ *     deepseek_v3_lower_ms   20   61 layers of 256 experts
  *     sweep_10000_ms      20000   10,000 points of a 7B model on two threads,
  *                                 as a process; sweep_threads: how many times
  *                                 as fast as on one
@@ -35,6 +37,7 @@
  *                                 cores */
 #include "graphs/graphs.h"
 #include "policies/policies.h"
+#include "tests/bench/families.h"
 #include "tests/bench/ops.h"
 #include "tests/bench/plans.h"
 #include "tests/bench/pools.h"
@@ -560,6 +563,7 @@ int main(int argc, char **argv)
     bench_step("resnet50", "resnet50", NULL, "checkpoint:sqrt", 51);
     bench_ops("ops_1000", 333);
     bench_ops("ops_100000", 33333);
+    bench_families_lower();
     bench_streams("streams_ns_per_event", false);
     bench_streams("streams_slowed_ns_per_event", true);
     bench_offload();
@@ -573,6 +577,7 @@ int main(int argc, char **argv)
         const char *run[] = {argv[1], MAIN_JOB, NULL};
         bench_process("process_version_ms", version);
         bench_process("process_run_ms", run);
+        bench_families_run(argv[1], process_ns);
         bench_figure(argv[1]);
         bench_fit(argv[1]);
         bench_sweep(argv[1]);

@@ -17,3 +17,7 @@ try '{"type": "learned_tokens", "tokens": 1, "name": "a"},
 try '{"type": "select"}, {"type": "latent_attention", "heads": 2,
   "kv_rank": 4, "plain_dim": 2, "rotary_dim": 2, "value_dim": 2}'
 try '{"type": "select"}, {"type": "learned_tokens"}'
+try '{"type": "attention", "heads": 2, "head_dim": 3, "rotary": true}'
+try '{"type": "attention", "heads": 3}'
+try '{"type": "attention", "heads": 4, "kv_heads": 3, "head_dim": 2}'
+try '{"type": "moe", "experts": 4, "top_k": 8, "hidden": 64}'

@@ -40,6 +40,11 @@ try '{"model_type": "llama"}' --set model.head=classes:0
 try '{"model_type": "llama"}' --set model.mtp=1
 try '{"model_type": "llama"}' --set model.num_attention_heads=7
 try '{"model_type": "deepseek_v3"}' --set model.mtp=2
+try '{"model_type": "deepseek_v3", "n_group": 7}'
+try '{"model_type": "deepseek_v3", "topk_group": 9}'
+try '{"architectures": ["LlamaForCausalLM"]}'
+try '{"model_type": "llama", "family": "decoder"}'
+try '{"layers": [], "hidden_size": 64}'
 mkdir empty
 "$MEMSIM" run empty 2>&1
 "$MEMSIM" run ./no-such-folder 2>&1

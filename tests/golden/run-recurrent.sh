@@ -12,4 +12,4 @@ for model in lstm moe; do
     done
 done
 "$MEMSIM" inspect ./moe.json --sequence 32 --json |
-    grep -o '"parameters_active": [0-9]*'
+    grep -o '"parameters_active": [0-9]*' | head -n 1

@@ -13,21 +13,21 @@
 /* A file below tests/golden/files, or a built-in model. */
 static const char *const jobs[][MAX_WORDS] = {
     {"tiny16.json", "--batch=8", "--memory=610MiB"},
-    {"tiny.json", "--batch=6", "--gpus=4", "--memory=590MiB"},
-    {"tiny16.json", "--gpus=2", "--memory=575MiB"},
+    {"tiny.json", "--batch=6", "--gpus=4", "--memory=2190MiB"},
+    {"tiny16.json", "--gpus=2", "--memory=1887MiB"},
     {"tiny16.json", "--batch=2", "--memory=504MiB"}, /* nothing fits */
-    {"tiny.json", "--gpus=8", "--memory=505MiB"},    /* nothing fits */
+    {"tiny.json", "--gpus=8", "--memory=2105MiB"},   /* nothing fits */
     {"tiny-llama.json", "--batch=6", "--gpus=8", "-p", "zero:3"},
     {"moe.json", "--batch=2", "--framework=torch-1.13"},
     {"ops.json", "--memory=600MiB"},
     {"gpt3-small", "--set=model.layers=3", "--gpus=8", "--batch=4"},
-    {"gpt3-small", "--set=model.layers=4", "--gpus=16", "--memory=1500MiB",
+    {"gpt3-small", "--set=model.layers=4", "--gpus=16", "--memory=3100MiB",
      "-p", "swap:te=2", "--device=a100"},
     {"gpt3-small", "--set=model.layers=4", "--memory=3GiB", "-p",
      "checkpoint:every=2", "--precision=fp32"},
     {"tiny16.json", "--batch=2", "-p", "zero:3,dp=4,impl=deepspeed",
-     "--memory=590MiB"},
-    {"tiny16.json", "-p", "fsdp:dp=4,impl=1", "--memory=580MiB"},
+     "--memory=2190MiB"},
+    {"tiny16.json", "-p", "fsdp:dp=4,impl=1", "--memory=2180MiB"},
     {"tiny16.json", "-p", "swap:vdnn=all", "--set=training.device=cpu"},
     {"tiny16.json", "-p", "swap:layers+offload:optimizer"},
     {"tiny16.json", "-p", "zero:2,dp=4+offload:optimizer,impl=deepspeed"},
@@ -35,7 +35,7 @@ static const char *const jobs[][MAX_WORDS] = {
     {"gpt2", "--gpus=8", "--set=training.mode=inference", "-p", "ddp"},
     {"gpt3-small", "--set=model.layers=2", "-p", "uvm", "--memory=3GiB"},
     {"gpt3-small", "--set=model.layers=4", "--gpus=8", "--batch=4",
-     "--allocator=torch", "--memory=3GiB", "--steps=2"},
+     "--allocator=torch", "--memory=4672MiB", "--steps=2"},
     {"tiny16.json", "--batch=4", "--lengths=16,8", "--memory=600MiB",
      "--allocator=torch,expandable_segments:True"},
 };
@@ -300,7 +300,7 @@ static const struct {
       "--memory=600MiB"},
      "batch",
      "training.batch"},
-    {{"tiny-llama.json", "-p", "zero:3,dp=4", "--memory=566MiB"},
+    {{"tiny-llama.json", "-p", "zero:3,dp=4", "--memory=2166MiB"},
      "seq",
      "training.sequence"},
 };

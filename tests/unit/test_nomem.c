@@ -278,6 +278,14 @@ static const char *const traces[][MOST_WORDS] = {
 };
 #define N_TRACES ((int)(sizeof traces / sizeof traces[0]))
 
+/* memsim inspect goes the same way. */
+static const char *const inspected[][MOST_WORDS] = {
+    {"moe.json", "--wide"},
+    {"tiny.json", "--csv=/dev/null", "--json"},
+    {"hf-llama.json", "--csv=-", "--all"},
+};
+#define N_INSPECTED ((int)(sizeof inspected / sizeof inspected[0]))
+
 static ms_err replay(int which, ms_fault *fault)
 {
     char path[TESTS_PATH], folder[TESTS_PATH];
@@ -287,11 +295,16 @@ static ms_err replay(int which, ms_fault *fault)
     ms_arguments arguments = {0};
     ms_hall hall = {&arguments, &keep, &trial};
     tests_source("tests/golden/files/", folder);
-    strcat(strcpy(path, folder), traces[which][0]);
-    for (; n < MOST_WORDS && traces[which][n] != NULL; n++)
-        words[n] = n == 0 ? path : traces[which][n];
-    MS_TRY(ms_options_parse(MS_FOR_ALLOC, words, n, &keep, &arguments, fault));
-    return ms_alloc_command(&hall, &status, fault);
+    bool alloc = which < N_TRACES;
+    const char *const *row =
+        alloc ? traces[which] : inspected[which - N_TRACES];
+    strcat(strcpy(path, folder), row[0]);
+    for (; n < MOST_WORDS && row[n] != NULL; n++)
+        words[n] = n == 0 ? path : row[n];
+    MS_TRY(ms_options_parse(alloc ? MS_FOR_ALLOC : MS_FOR_INSPECT, words, n,
+                            &keep, &arguments, fault));
+    return (alloc ? ms_alloc_command : ms_inspect_command)(&hall, &status,
+                                                           fault);
 }
 
 static bool attempt_replay(int which)
@@ -353,8 +366,10 @@ Suite *suite_nomem(void)
     TCase *tcase = tcase_create("nomem");
     tcase_add_loop_test(tcase, each_malloc_fails, 0, N_JOBS);
     tcase_add_loop_test(tcase, each_taking_fails, 0, N_JOBS);
-    tcase_add_loop_test(tcase, each_malloc_of_a_replay_fails, 0, N_TRACES);
-    tcase_add_loop_test(tcase, each_taking_of_a_replay_fails, 0, N_TRACES);
+    tcase_add_loop_test(tcase, each_malloc_of_a_replay_fails, 0,
+                        N_TRACES + N_INSPECTED);
+    tcase_add_loop_test(tcase, each_taking_of_a_replay_fails, 0,
+                        N_TRACES + N_INSPECTED);
     tcase_add_test(tcase, words_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -69,6 +69,10 @@ START_TEST(sets_each_member)
         {"activation_kernel", "fused"},
         {"rotary_kernel", "fused"},
         {"retain_graph", "yes"},
+        {"cublas_workspace", ":4096:2:16:8"},
+        {"cuda_loading", "eager"},
+        {"nccl_channels", "8"},
+        {"nccl_buffsize", "1048576"},
         {"lora.rank", "16"},
         {"lora.targets", "all"},
         {"lora.dropout", "0.1"},
@@ -103,6 +107,10 @@ START_TEST(sets_each_member)
     ck_assert_int_eq(training.lora_trains, 2);
     ck_assert_int_eq(__builtin_popcountll(training.was_set),
                      sizeof settings / sizeof *settings);
+    ck_assert_int_eq(training.cublas_workspace, 8519680);
+    ck_assert_int_eq(training.cuda_loading, 1);
+    ck_assert_int_eq(training.nccl_channels, 8);
+    ck_assert_int_eq(training.nccl_buffsize, 1048576);
     ck_assert_str_eq(value_of("batch"), "32");
     ck_assert_str_eq(value_of("framework"), "torch-1.13");
 }

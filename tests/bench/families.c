@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tests/bench/families.h"
+
+#include "tests/bench/times.h"
+#include "tools/tools.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEEPSEEK "{\"model_type\": \"deepseek_v3\"}"
+#define RUNS 21
+#define PROCESSES 3
+
+static void demand(ms_err err, const ms_fault *fault)
+{
+    if (err == MS_OK)
+        return;
+    fprintf(stderr, "memsim-bench: %s: %s\n", fault->where, fault->what);
+    exit(EXIT_FAILURE);
+}
+
+/* Reads the configuration and lowers it; times of both. */
+static void lower(const ms_job *job, ms_arena *keep, ms_result *result,
+                  double *read_ns, double *lower_ns)
+{
+    ms_fault fault = {0};
+    *result = (ms_result){0};
+    result->training = job->training;
+    double t0 = bench_times_now_ns();
+    demand(ms_read_model_bytes("deepseek-v3.json", DEEPSEEK, strlen(DEEPSEEK),
+                               NULL, 0, keep, &result->model, &fault),
+           &fault);
+    demand(ms_training_resolve(&result->training, &result->model, &fault),
+           &fault);
+    demand(ms_dag_order(&result->model, keep, &fault), &fault);
+    double t1 = bench_times_now_ns();
+    demand(ms_pipeline_lower(job, keep, result, &fault), &fault);
+    *read_ns = t1 - t0;
+    *lower_ns = bench_times_now_ns() - t1;
+}
+
+void bench_families_lower(void)
+{
+    struct bench_times reads = {.n = RUNS}, lowers = {.n = RUNS},
+                       steps = {.n = RUNS};
+    ms_arena keep = {0}, trial = {0};
+    ms_fault fault = {0};
+    ms_result result;
+    ms_job job = {.gpus = 1};
+    ms_training_init(&job.training);
+    demand(ms_device_find("h100", &job.device, &fault), &fault);
+    for (size_t i = 0; i < RUNS; i++) {
+        ms_arena_reset(&keep);
+        ms_arena_reset(&trial);
+        lower(&job, &keep, &result, &reads.ns[i], &lowers.ns[i]);
+        double t0 = bench_times_now_ns();
+        demand(ms_pipeline_step(&job, &trial, &result, &fault), &fault);
+        steps.ns[i] = bench_times_now_ns() - t0;
+    }
+    printf(",\n  \"deepseek_v3_ops\": %u", result.graph.n_ops);
+    bench_times_print("deepseek_v3_read_ms", &reads, 1e6);
+    bench_times_print("deepseek_v3_lower_ms", &lowers, 1e6);
+    bench_times_print("deepseek_v3_step_ms", &steps, 1e6);
+    ms_arena_free(&trial);
+    ms_arena_free(&keep);
+}
+
+void bench_families_run(const char *memsim,
+                        double (*process_ns)(const char *const *argv))
+{
+    double slowest_ns = 0;
+    const char *slowest = "";
+    printf(",\n  \"builtin_runs_ms\": {");
+    for (uint32_t i = 0; i < ms_builtin_n_models; i++) {
+        const char *name = ms_builtin_models[i].name;
+        const char *run[] = {memsim, "run", name, "--json", NULL};
+        double best_ns = process_ns(run);
+        for (int k = 1; k < PROCESSES; k++) {
+            double ns = process_ns(run);
+            best_ns = ns < best_ns ? ns : best_ns;
+        }
+        printf("%s\"%s\": %.1f", i > 0 ? ", " : "", name, best_ns / 1e6);
+        if (best_ns > slowest_ns) {
+            slowest_ns = best_ns;
+            slowest = name;
+        }
+    }
+    printf("},\n  \"builtin_slowest_ms\": %.1f, \"builtin_slowest\": \"%s\"",
+           slowest_ns / 1e6, slowest);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_BENCH_FAMILIES_H
+#define MS_BENCH_FAMILIES_H
+
+/* How long models of every family take: the lowering of DeepSeek-V3 (61 layers,
+ * 256 experts as grouped ops; the class defaults of its config.json are it),
+ * and a run of each built-in model. */
+
+/* deepseek_v3_lower_ms: from the model that was read to its graph.
+ * deepseek_v3_run_ms: the whole way from the configuration. */
+void bench_families_lower(void);
+/* builtin_runs_ms: as processes of memsim, the best of a few for each. */
+void bench_families_run(const char *memsim,
+                        double (*process_ns)(const char *const *argv));
+
+#endif

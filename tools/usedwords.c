@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What a device has and what the process takes of it, in words. */
+
+#include "tools/tools.h"
+
+void ms_usedwords_device(const ms_job *job, const ms_report *report,
+                         ms_text *text)
+{
+    ms_text_add(text, "%s, %s%s", job->device->name,
+                ms_quantity_size(report->capacity_bytes).s,
+                job->memory_bytes > 0 ? " (--memory)" : "");
+    uint64_t nccl_bytes = report->outside.nccl_bytes;
+    if (report->context_bytes > 0)
+        ms_text_add(text, " less %s for the CUDA context",
+                    ms_quantity_size_as(report->context_bytes - nccl_bytes,
+                                        report->capacity_bytes)
+                        .s);
+    if (nccl_bytes > 0)
+        ms_text_add(text, " and %s for NCCL",
+                    ms_quantity_size_as(nccl_bytes, report->capacity_bytes).s);
+}
+
+void ms_usedwords_put(const ms_job *job, const ms_result *result, ms_text *text)
+{
+    const ms_report *report = &result->report;
+    const ms_outside *outside = &report->outside;
+    uint64_t used_bytes = ms_measure_used(report);
+    uint32_t n;
+    uint64_t libraries_bytes = ms_measure_libraries(&result->graph, &n);
+    ms_text_add(
+        text, "%s as nvidia-smi reports = %s reserved",
+        ms_quantity_size(used_bytes).s,
+        ms_quantity_size_as(used_bytes - report->context_bytes, used_bytes).s);
+    if (libraries_bytes > 0)
+        ms_text_add(text, " (of it %u cuBLAS workspace%s, %s)", n,
+                    n == 1 ? "" : "s", ms_quantity_size(libraries_bytes).s);
+    ms_text_add(text, " + %s context and kernels (device %s%s)",
+                ms_quantity_size_as(outside->kernels_bytes, used_bytes).s,
+                job->device->name,
+                result->training.cuda_loading == 1 ? ", eager" : "");
+    if (outside->nccl_bytes > 0)
+        ms_text_add(text, " + %s NCCL (%u communicator%s of %u channels)",
+                    ms_quantity_size_as(outside->nccl_bytes, used_bytes).s,
+                    outside->communicators,
+                    outside->communicators == 1 ? "" : "s", outside->channels);
+}
+
+void ms_usedwords_last(const ms_result *result, ms_text *text)
+{
+    uint64_t bytes = ms_measure_used(&result->report);
+    unsigned long long mib = (bytes >> 20) + (bytes % (1u << 20) > 0);
+    if (result->training.device == 1)
+        ms_text_add(text, "the process would grow by about %llu MiB\n", mib);
+    else
+        ms_text_add(text, "nvidia-smi would show about %llu MiB%s\n", mib,
+                    result->report.fits ? "" : " on a larger device");
+}
