@@ -4,8 +4,9 @@
  * FlashAttention-3 and cuDNN take as they are. */
 #include "graphs/layers.h"
 #include "graphs/lora.h"
+#include "graphs/scores.h"
 
-enum { HEADS, Q_RANK, KV_RANK, PLAIN, TURNING, VALUE, BIAS, CAUSAL };
+enum { HEADS, Q_RANK, KV_RANK, PLAIN, TURNING, VALUE, BIAS, CAUSAL, CODE };
 const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS] = {
     {.name = "heads",
      .type = MS_INT,
@@ -49,15 +50,19 @@ const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS] = {
      .type = MS_BOOL,
      .fallback.b = true,
      .help = "mask what comes later"},
+    MS_LAYERS_CODE_FIELD,
 };
 
-static uint32_t normed(ms_trace *trace, uint32_t x, const char *role)
+static uint32_t normed(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                       const char *role)
 {
     if (trace->err)
         return MS_NONE;
     uint32_t weight =
         ms_layers_vector(trace, role, ms_layers_last_dim(trace, x));
-    return ms_trace_rebind(trace, x, ms_normlayers_rms_of(trace, x, weight));
+    return ms_trace_rebind(
+        trace, x,
+        ms_normlayers_rms_of(trace, x, weight, layer->field[CODE].i));
 }
 
 /* x.view(batch, sequence, heads, -1).transpose(1, 2), x is used up. */
@@ -90,7 +95,7 @@ static void make_queries(ms_trace *trace, const ms_layer *layer, uint32_t x,
     } else {
         uint32_t down = ms_lora_product(trace, layer, roles[1], field[BIAS].b,
                                         x, field[Q_RANK].i);
-        down = normed(trace, down, "q_norm.weight");
+        down = normed(trace, layer, down, "q_norm.weight");
         q = ms_lora_product(trace, layer, roles[2], false, down, width);
         ms_trace_drop(trace, down);
     }
@@ -115,7 +120,7 @@ static void make_keys(ms_trace *trace, const ms_layer *layer, uint32_t x,
     ms_pieces_split(trace, both, 2, 2, narrow, down);
     ms_trace_drop(trace, both);
     parts[1] = heads_of(trace, down[1], 1);
-    uint32_t latent = normed(trace, down[0], "kv_norm.weight");
+    uint32_t latent = normed(trace, layer, down[0], "kv_norm.weight");
     uint32_t kv = ms_lora_product(trace, layer, roles[1], false, latent,
                                   field[HEADS].i * (wide[0] + wide[1]));
     ms_trace_drop(trace, latent);
@@ -147,7 +152,11 @@ static uint32_t core(ms_trace *trace, const ms_layer *layer, uint32_t q,
         return ms_attention_efficient(trace, q, k, v, attended);
     if (trace->training->kernels == MS_FLASH)
         return ms_attention_flash(trace, q, k, v, attended);
-    return ms_selfattention_eager(trace, q, k, v, attended.causal);
+    const ms_scores how = {.code = layer->field[CODE].i,
+                           .causal = attended.causal,
+                           .sinks = MS_NONE};
+    const uint32_t qkv[3] = {q, k, v};
+    return ms_scores_attend(trace, &how, qkv);
 }
 
 ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
@@ -168,7 +177,8 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
     make_keys(trace, layer, in[0], keys);
     turned[0] = queries[1];
     turned[1] = keys[1];
-    ms_selfattention_rotate(trace, field[TURNING].i, turned, 2);
+    ms_selfattention_rotate(trace, ms_layers_is_apart(trace, field[CODE].i),
+                            field[TURNING].i, turned, 2);
     uint32_t q = joined(trace, queries[0], turned[0]);
     uint32_t wide = ms_view_expand(trace, turned[1], 1, field[HEADS].i);
     ms_trace_drop(trace, turned[1]);

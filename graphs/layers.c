@@ -84,6 +84,14 @@ uint32_t ms_layers_vector(ms_trace *trace, const char *role, int64_t n)
     return ms_trace_parameter(trace, role, 1, &n);
 }
 
+bool ms_layers_is_apart(const ms_trace *trace, int64_t code)
+{
+    int64_t kernels = trace->training->kernels;
+
+    return kernels == MS_EAGER ||
+           (code != MS_CODE_AUTO && kernels != MS_KORTHIKANTI);
+}
+
 /* ---- the table ----------------------------------------------------------- */
 
 #define FIELDS(table) sizeof(table) / sizeof *(table), table
@@ -143,8 +151,8 @@ const ms_layer_kind ms_layer_kinds[] = {
     OVERWRITES("relu", "relu", 1, "max(x, 0); saves its output"),
     UNARY("gelu", "gelu", 8, "exact GELU; saves its input"),
     UNARY("gelu_tanh", "gelu", 8, "GELU by tanh, one op; saves its input"),
-    LAYER("gelu_new", "GPT-2's tanh GELU; eager: seven ops", 1, 1, NO_FIELDS,
-          ms_pointlayers_gelu_new),
+    LAYER("gelu_new", "GPT-2's tanh GELU; eager: seven ops", 1, 1,
+          FIELDS(ms_pointlayers_code_fields), ms_pointlayers_gelu_new),
     OVERWRITES("silu", "silu", 5, "x sigmoid(x); saves its input"),
     OVERWRITES("sigmoid", "sigmoid", 4, "saves its output"),
     OVERWRITES("tanh", "tanh", 5, "saves its output"),
@@ -227,10 +235,10 @@ const ms_layer_kind ms_layer_kinds[] = {
     LAYER("rotary",
           "rotate [heads, sequence, dim] by position; fused: in place", 1, 1,
           NO_FIELDS, ms_attentionlayers_rotary),
-    LAYER("swiglu", "silu(gate) * up; saves gate and up", 2, 2, NO_FIELDS,
-          ms_pointlayers_swiglu),
-    LAYER("geglu", "gelu(gate) * up; saves gate and up", 2, 2, NO_FIELDS,
-          ms_pointlayers_geglu),
+    LAYER("swiglu", "silu(gate) * up; saves gate and up", 2, 2,
+          FIELDS(ms_pointlayers_code_fields), ms_pointlayers_swiglu),
+    LAYER("geglu", "gelu(gate) * up; saves gate and up", 2, 2,
+          FIELDS(ms_pointlayers_code_fields), ms_pointlayers_geglu),
     LAYER("moe",
           "mixture of experts: top-k routing, permute, grouped products, "
           "unpermute",

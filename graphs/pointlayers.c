@@ -108,12 +108,15 @@ ms_err ms_pointlayers_prelu(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
-/* GPT-2's tanh approximation: seven ops where kernels are eager, else one. */
+const ms_field ms_pointlayers_code_fields[MS_POINTLAYERS_CODE] = {
+    MS_LAYERS_CODE_FIELD};
+
+/* GPT-2's tanh approximation: seven ops where they stay apart, else one. */
 ms_err ms_pointlayers_gelu_new(ms_trace *trace, const ms_layer *layer,
                                const uint32_t *in, uint32_t *out)
 {
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    if (trace->training->kernels == MS_EAGER)
+    if (ms_layers_is_apart(trace, layer->field[0].i))
         *out = ms_pointwise_gelu_new(trace, in[0]);
     else
         *out = ms_pointwise_unary(trace, &ms_pointwise_gelu, in[0]);
@@ -275,7 +278,7 @@ ms_err ms_pointlayers_masked_fill(ms_trace *trace, const ms_layer *layer,
 
 /* ---- gates --------------------------------------------------------------- */
 
-/* activation(gate) * up: two ops where kernels are eager, else one. */
+/* activation(gate) * up: two ops where they stay apart, else one. */
 static ms_err gated(ms_trace *trace, const ms_layer *layer,
                     const ms_unary *activation, const char *fused,
                     const uint32_t *in, uint32_t *out)
@@ -287,7 +290,7 @@ static ms_err gated(ms_trace *trace, const ms_layer *layer,
     if (!broadcasts(a, b) || !broadcasts(b, a))
         return fail_shapes(trace, layer, in, 1,
                            "gate and up need the same shape");
-    if (trace->training->kernels != MS_EAGER) {
+    if (!ms_layers_is_apart(trace, layer->field[0].i)) {
         *out = ms_gated_product(trace, fused, in[0], in[1]);
         return trace->err;
     }

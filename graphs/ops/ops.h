@@ -146,6 +146,9 @@ uint32_t ms_matmul_linear(ms_trace *trace, uint32_t x, uint32_t weight,
                           uint32_t bias);
 /* torch.matmul of two 4-D tensors: expand, reshape (may copy), bmm, view. */
 uint32_t ms_matmul_batched(ms_trace *trace, uint32_t a, uint32_t b);
+/* bias + a b by one torch.baddbmm; bias broadcasts over rows. */
+uint32_t ms_matmul_batched_onto(ms_trace *trace, uint32_t bias, uint32_t a,
+                                uint32_t b);
 
 /* ---- norm.c -------------------------------------------------------------- */
 
