@@ -131,6 +131,20 @@ static void make_keys(ms_trace *trace, const ms_layer *layer, uint32_t x,
     parts[2] = up[1];
 }
 
+/* x.view(b, h, s, d // 2, 2).transpose(4, 3).reshape(b, h, s, d), x is used
+ * up (apply_rotary_pos_emb_interleave). */
+static uint32_t in_pairs(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor flat = *ms_trace_at(trace, x);
+    int64_t dims[5] = {flat.size[0], flat.size[1], flat.size[2],
+                       flat.size[3] / 2, 2};
+    x = ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 5, dims));
+    x = ms_trace_rebind(trace, x, ms_view_transpose(trace, x, 3, 4));
+    return ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 4, flat.size));
+}
+
 /* cat((plain, turned), dim=-1), both are used up. */
 static uint32_t joined(ms_trace *trace, uint32_t plain, uint32_t turned)
 {
@@ -177,8 +191,11 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
     make_keys(trace, layer, in[0], keys);
     turned[0] = queries[1];
     turned[1] = keys[1];
-    ms_selfattention_rotate(trace, ms_layers_is_apart(trace, field[CODE].i),
-                            field[TURNING].i, turned, 2);
+    for (int i = 0; i < 2 && ms_layers_is_apart(trace, field[CODE].i) &&
+                    field[CODE].i != MS_CODE_AUTO;
+         i++)
+        turned[i] = in_pairs(trace, turned[i]);
+    ms_selfattention_rotate(trace, field[CODE].i, field[TURNING].i, turned, 2);
     uint32_t q = joined(trace, queries[0], turned[0]);
     uint32_t wide = ms_view_expand(trace, turned[1], 1, field[HEADS].i);
     ms_trace_drop(trace, turned[1]);

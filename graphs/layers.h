@@ -29,8 +29,8 @@ int64_t ms_layers_last_dim(ms_trace *trace, uint32_t x);
 
 /* Whose modelling code of transformers a layer has: its ops stay apart
  * whatever attention training.kernels chooses, as that code calls them one by
- * one.  They differ in how scores become weights (scores.h) and in the RMS
- * norm:
+ * one.  They differ in how scores become weights (scores.h), gpt_oss in how
+ * channels rotate (rotary.c), and in the RMS norm:
  *   llama  weight * (x.float() * rstd).to(dtype), and those without one
  *   gemma  (x.float() * rstd * (1.0 + weight.float())).to(dtype)
  *   olmo2  (weight * (x.float() * rstd)).to(dtype), also gpt_oss
@@ -45,12 +45,14 @@ typedef enum ms_layers_code {
     MS_CODE_BERT,
     MS_CODE_BLOOM,
     MS_CODE_FALCON,
-    MS_CODE_MPT
+    MS_CODE_MPT,
+    MS_CODE_GPT_OSS
 } ms_layers_code;
 #define MS_LAYERS_CODE_FIELD                                                   \
     {                                                                          \
         .name = "code", .type = MS_WORD,                                       \
-        .words = "auto|llama|gemma|olmo2|t5|gpt2|bert|bloom|falcon|mpt",       \
+        .words = "auto|llama|gemma|olmo2|t5|gpt2|bert|bloom|falcon|mpt|"       \
+                 "gpt_oss",                                                    \
         .help = "ops one by one, as in Hugging Face's code of that model; "    \
                 "auto: as training.kernels says"                               \
     }
@@ -179,11 +181,23 @@ ms_layer_forward ms_productlayers_matmul, ms_productlayers_baddbmm,
 extern const ms_field ms_recurrentlayers_fields[MS_RECURRENTLAYERS_FIELDS];
 ms_layer_forward ms_recurrentlayers_lstm, ms_recurrentlayers_gru;
 
-#define MS_EXPERTLAYERS_FIELDS 11
+#define MS_EXPERTLAYERS_FIELDS 16
 extern const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS];
 ms_layer_forward ms_expertlayers_moe;
 /* The parameters of the layer that a token meets. */
 uint64_t ms_expertlayers_active(const ms_layer *layer, uint64_t parameters);
+
+/* Experts one after another: each has its share of the rows. */
+typedef struct ms_expertloop {
+    int64_t experts, chosen, hidden, rows;
+    bool gated;
+    bool clamped; /* gpt-oss: biases, clamps, one tensor of all experts */
+} ms_expertloop;
+/* x [tokens, width], which experts a token has and their p, both [tokens,
+ * chosen]: the sum of each token's experts, weighted by p and in its dtype
+ * until all are there. */
+uint32_t ms_expertloop_run(ms_trace *trace, const ms_expertloop *how,
+                           uint32_t x, uint32_t which, uint32_t p);
 
 #define MS_LOSSLAYERS_CROSS_ENTROPY 4
 #define MS_LOSSLAYERS_LINEAR 2
@@ -217,8 +231,8 @@ uint32_t ms_selfattention_buffer(ms_trace *trace, const char *role,
  * up. */
 uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width);
 /* Rotates the first dim channels of each of n tensors [batch, heads, sequence,
- * dim] by position; apart: op by op. */
-void ms_selfattention_rotate(ms_trace *trace, bool apart, int64_t dim,
+ * dim] by position, by ms_layers_code. */
+void ms_selfattention_rotate(ms_trace *trace, int64_t code, int64_t dim,
                              uint32_t *x, uint32_t n);
 
 #define MS_LATENTATTENTION_FIELDS 9

@@ -151,6 +151,7 @@ uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight,
     case MS_CODE_GEMMA:
         return rms_gemma(trace, x, weight);
     case MS_CODE_OLMO2:
+    case MS_CODE_GPT_OSS:
         return rms_olmo2(trace, x, weight);
     case MS_CODE_T5:
         return rms_t5(trace, x, weight);

@@ -271,6 +271,7 @@ static uint32_t weights(ms_trace *trace, const ms_scores *how, uint32_t a,
     case MS_CODE_GEMMA:
     case MS_CODE_OLMO2:
     case MS_CODE_T5:
+    case MS_CODE_GPT_OSS:
         break;
     }
     return weights_llama(trace, how, a, alibi);

@@ -350,18 +350,24 @@ static uint32_t rotate_part(ms_trace *trace, uint32_t x, int64_t turning,
     return y;
 }
 
-void ms_selfattention_rotate(ms_trace *trace, bool apart, int64_t dim,
+void ms_selfattention_rotate(ms_trace *trace, int64_t code, int64_t dim,
                              uint32_t *x, uint32_t n)
 {
+    bool apart = ms_layers_is_apart(trace, code);
+    bool halves = apart && code == MS_CODE_GPT_OSS;
+
     if (trace->err)
         return;
+    if (halves)
+        dim /= 2; /* of the tables */
     int64_t sequence = at(trace, x[0])->size[2];
     uint32_t cos = ms_selfattention_table(trace, "rotary_cos", sequence, dim);
     uint32_t sin = ms_selfattention_table(trace, "rotary_sin", sequence, dim);
     for (uint32_t i = 0; i < n; i++)
         x[i] = ms_trace_rebind(trace, x[i],
-                               apart ? rotate_part(trace, x[i], dim, cos, sin)
-                                     : ms_rotary_fused(trace, x[i], cos, sin));
+                               halves  ? ms_rotary_halves(trace, x[i], cos, sin)
+                               : apart ? rotate_part(trace, x[i], dim, cos, sin)
+                                       : ms_rotary_fused(trace, x[i], cos, sin));
     ms_trace_drop(trace, cos);
     ms_trace_drop(trace, sin);
 }
@@ -485,9 +491,8 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
     if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b)
         rotate_complex(trace, &n, qkv);
     else if (layer->field[ATTENTION_ROTARY].b)
-        ms_selfattention_rotate(
-            trace, ms_layers_is_apart(trace, layer->field[ATTENTION_CODE].i),
-            n.turning, qkv, 2);
+        ms_selfattention_rotate(trace, layer->field[ATTENTION_CODE].i,
+                                n.turning, qkv, 2);
     uint32_t sinks = add_sinks(trace, layer, n.heads);
     uint32_t y =
         trace->err ? MS_NONE : attention_core(trace, layer, &n, sinks, qkv);

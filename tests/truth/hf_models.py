@@ -187,7 +187,11 @@ class Attention(nn.Module):
     def forward(self, x, tables):
         cos, sin, mask = tables
         q, k, v = self.project(x)
-        q, k = rotate(q, k, cos, sin)
+        if self.cfg.sinks:
+            q = rotate_halves(q, cos, sin)
+            k = rotate_halves(k, cos, sin)
+        else:
+            q, k = rotate(q, k, cos, sin)
         out = eager(q, k, v, mask, self.cfg, getattr(self, "sinks", None))
         out = out.reshape(*x.shape[:-1], -1).contiguous()
         return self.o(out)
@@ -252,13 +256,172 @@ class Expert(nn.Module):
         return current
 
 
+class OssExperts(nn.Module):
+    """One tensor holds all experts' weights; gate and way up are clamped."""
+
+    def __init__(self, cfg):
+        super().__init__()
+        self.n, self.k = cfg.num_local_experts, cfg.num_experts_per_tok
+        wide, inner = cfg.hidden_size, cfg.intermediate_size
+        self.gate = nn.Linear(wide, self.n)
+        self.up = nn.Parameter(torch.zeros(self.n, wide, 2 * inner))
+        self.up_bias = nn.Parameter(torch.zeros(self.n, 2 * inner))
+        self.down = nn.Parameter(torch.zeros(self.n, inner, wide))
+        self.down_bias = nn.Parameter(torch.zeros(self.n, wide))
+
+    def route(self, states):
+        logits = F.linear(states, self.gate.weight, self.gate.bias)
+        top, indices = torch.topk(logits, self.k, dim=-1)
+        top = F.softmax(top, dim=1, dtype=top.dtype)
+        return torch.zeros_like(logits).scatter_(1, indices, top), indices
+
+    def forward(self, x):
+        states = x.reshape(-1, x.shape[-1])
+        weights, indices = self.route(states)
+        out = self.experts(x, weights, indices)
+        return out
+
+    def experts(self, x, weights, indices):
+        states = x.reshape(-1, x.shape[-1])
+        total = torch.zeros_like(states)
+        with torch.no_grad():
+            mask = F.one_hot(indices, num_classes=self.n).permute(2, 1, 0)
+        for e in range(self.n):
+            with torch.no_grad():
+                _, token = torch.where(mask[e])
+            current = states[token]
+            both = current @ self.up[e] + self.up_bias[e]
+            gate, up = both[..., ::2], both[..., 1::2]
+            gate = gate.clamp(min=None, max=7.0)
+            up = up.clamp(min=-7.0, max=7.0)
+            glu = gate * torch.sigmoid(gate * 1.702)
+            gated = (up + 1) * glu
+            out = gated @ self.down[e] + self.down_bias[e]
+            weighted = out * weights[token, e, None]
+            total.index_add_(0, token, weighted.to(states.dtype))
+        return total.view(x.shape)
+
+
+def rotate_halves(x, cos, sin):
+    first, second = torch.chunk(x, 2, dim=-1)
+    turned_first = first * cos - second * sin
+    turned_second = second * cos + first * sin
+    return torch.cat((turned_first, turned_second), dim=-1)
+
+
+class LatentAttention(nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.cfg, wide, heads = cfg, cfg.hidden_size, cfg.heads
+        self.plain, self.turn = cfg.qk_nope_head_dim, cfg.qk_rope_head_dim
+        self.value, self.rank = cfg.v_head_dim, cfg.kv_lora_rank
+        self.q_a = nn.Linear(wide, cfg.q_lora_rank, bias=False)
+        self.q_norm = RmsNorm(cfg.q_lora_rank, "llama")
+        self.q_b = nn.Linear(cfg.q_lora_rank,
+                             heads * (self.plain + self.turn), bias=False)
+        self.kv_a = nn.Linear(wide, self.rank + self.turn, bias=False)
+        self.kv_norm = RmsNorm(self.rank, "llama")
+        self.kv_b = nn.Linear(self.rank, heads * (self.plain + self.value),
+                              bias=False)
+        self.o = nn.Linear(heads * self.value, wide, bias=False)
+
+    def queries(self, x):
+        b, s, _ = x.shape
+        q = self.q_b(self.q_norm(self.q_a(x)))
+        q = q.view(b, s, -1, self.plain + self.turn).transpose(1, 2)
+        return torch.split(q, [self.plain, self.turn], dim=-1)
+
+    def keys(self, x):
+        b, s, _ = x.shape
+        both = self.kv_a(x)
+        k, k_rot = torch.split(both, [self.rank, self.turn], dim=-1)
+        k = self.kv_b(self.kv_norm(k))
+        k = k.view(b, s, -1, self.plain + self.value).transpose(1, 2)
+        k, v = torch.split(k, [self.plain, self.value], dim=-1)
+        return k, k_rot.view(b, 1, s, self.turn), v
+
+    def forward(self, x, tables):
+        cos, sin, mask = tables
+        q, q_rot = self.queries(x)
+        k, k_rot, v = self.keys(x)
+        q_rot, k_rot = rotate_pairs(q_rot, k_rot, cos, sin)
+        k_rot = k_rot.expand(*k.shape[:-1], -1)
+        query = torch.cat((q, q_rot), dim=-1)
+        key = torch.cat((k, k_rot), dim=-1)
+        out = eager(query, key, v, mask, self.cfg)
+        out = out.reshape(*x.shape[:-1], -1).contiguous()
+        return self.o(out)
+
+
+def in_pairs(x):
+    b, h, s, d = x.shape
+    return x.view(b, h, s, d // 2, 2).transpose(4, 3).reshape(b, h, s, d)
+
+
+def rotate_pairs(q, k, cos, sin):
+    q = in_pairs(q)
+    k = in_pairs(k)
+    q_embed = (q * cos) + (rotate_half(q) * sin)
+    k_embed = (k * cos) + (rotate_half(k) * sin)
+    return q_embed, k_embed
+
+
+class DeepseekExperts(nn.Module):
+    """Sigmoid scores in fp32, a bias that only chooses, a shared expert."""
+
+    def __init__(self, cfg):
+        super().__init__()
+        self.n, self.k = cfg.n_routed_experts, cfg.num_experts_per_tok
+        inner = cfg.moe_intermediate_size
+        self.gate = nn.Linear(cfg.hidden_size, self.n, bias=False)
+        self.register_buffer("bias", torch.zeros(self.n))
+        self.experts = nn.ModuleList(Mlp(cfg, inner) for _ in range(self.n))
+        self.shared = Mlp(cfg, inner * cfg.n_shared_experts)
+
+    def route(self, states):
+        states = states.view(-1, states.shape[-1])
+        logits = F.linear(states.type(FLOAT), self.gate.weight.type(FLOAT))
+        scores = logits.sigmoid()
+        with torch.no_grad():
+            indices = torch.topk(scores + self.bias, self.k, dim=-1)[1]
+        weights = scores.gather(1, indices)
+        weights = weights / (weights.sum(dim=-1, keepdim=True) + 1e-20)
+        weights = weights * 2.5
+        return indices, weights
+
+    def run(self, states, indices, weights):
+        total = torch.zeros_like(states, dtype=weights.dtype)
+        mask = F.one_hot(indices, num_classes=self.n)
+        mask = mask.permute(2, 0, 1)
+        for index in range(self.n):
+            expert = self.experts[index]
+            token, which = torch.where(mask[index])
+            expert_weights = weights[token, which]
+            chosen = states[token]
+            out = expert(chosen)
+            weighted = out * expert_weights.unsqueeze(-1)
+            total.index_add_(0, token, weighted)
+        return total.type(states.dtype)
+
+    def forward(self, states):
+        residuals = states
+        shape = states.shape
+        indices, weights = self.route(states)
+        states = states.view(-1, shape[-1])
+        states = self.run(states, indices, weights).view(*shape)
+        return states + self.shared(residuals)
+
+
 class Block(nn.Module):
     """norms: before, after, or both."""
 
     def __init__(self, cfg):
         super().__init__()
-        self.attention = Attention(cfg)
-        self.mlp = (Experts(cfg) if cfg.num_local_experts
+        self.attention = (LatentAttention(cfg) if cfg.kv_lora_rank
+                          else Attention(cfg))
+        self.mlp = (OssExperts(cfg) if cfg.sinks
+                    else Experts(cfg) if cfg.num_local_experts
+                    else DeepseekExperts(cfg) if cfg.n_routed_experts
                     else Mlp(cfg, cfg.intermediate_size))
         self.cfg = cfg
         n = 4 if cfg.norms == "both" else 2
@@ -738,6 +901,19 @@ CASES["bert"] = ({**keys("bert"), "architectures": ["BertForMaskedLM"]},
                  {"whole": Bert, "loss": words_loss})
 
 
+CASES["gpt_oss"] = (
+    keys("gpt_oss", num_key_value_heads=2, num_local_experts=4,
+         num_experts_per_tok=2, head_dim=32),
+    {"norm": "olmo2", "act": "silu", "sinks": True, "attention_bias": True,
+     "turning": 16})
+CASES["deepseek_v3"] = (
+    keys("deepseek_v3", q_lora_rank=96, kv_lora_rank=64, qk_nope_head_dim=32,
+         qk_rope_head_dim=16, v_head_dim=32, n_routed_experts=4,
+         num_experts_per_tok=2, n_shared_experts=1, first_k_dense_replace=0,
+         moe_intermediate_size=128, num_key_value_heads=8),
+    {"norm": "llama", "act": "silu", "turning": 16})
+
+
 def build(case, dtype, batch, sequence):
     """model, ids, loss, labels"""
     config, more = CASES[case]
@@ -748,7 +924,7 @@ def build(case, dtype, batch, sequence):
              else Decoder(cfg, sequence, cfg.block or Block)).to(dtype)
     if cfg.bytes:
         model.mask = torch.zeros(sequence, sequence, dtype=torch.bool)
-    if cfg.num_local_experts:
+    if cfg.num_local_experts or cfg.n_routed_experts:
         steer(model, cfg)
     ids = torch.arange(batch * sequence).view(batch, sequence)
     loss = cfg.loss or causal_loss
@@ -758,12 +934,12 @@ def build(case, dtype, batch, sequence):
 def steer(model, cfg):
     """Token t goes to experts t and t + 1: the residual stream is its
     embedding, and the gate reads its first channels."""
-    n = cfg.num_local_experts
+    n = cfg.num_local_experts or cfg.n_routed_experts
     with torch.no_grad():
         for name, p in model.named_parameters():
             if p.dim() > 1:
                 p.mul_(1e-3)
-            if name.endswith("mlp.gate.weight"):
+            if name.endswith("mlp.gate.weight") and p.shape[0] == n:
                 p.zero_()
                 p[:, :n] = torch.eye(n)
         for t in range(cfg.vocab_size):
