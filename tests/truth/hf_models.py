@@ -841,6 +841,120 @@ def words_loss(logits, labels):
     return F.cross_entropy(logits.view(-1, logits.shape[-1]), labels.view(-1))
 
 
+class T5Attention(nn.Module):
+    """No scale; the bias by distance comes from the stack's first layer."""
+
+    def __init__(self, cfg):
+        super().__init__()
+        wide, inner = cfg.d_model, cfg.num_heads * cfg.d_kv
+        self.heads = cfg.num_heads
+        self.q = nn.Linear(wide, inner, bias=False)
+        self.k = nn.Linear(wide, inner, bias=False)
+        self.v = nn.Linear(wide, inner, bias=False)
+        self.o = nn.Linear(inner, wide, bias=False)
+
+    def forward(self, x, bias, memory=None):
+        memory = x if memory is None else memory
+        q = split_heads(self.q(x), self.heads)
+        k = split_heads(self.k(memory), self.heads)
+        v = split_heads(self.v(memory), self.heads)
+        scores = torch.matmul(q, k.transpose(3, 2))
+        scores += bias
+        weights = F.softmax(scores.float(), dim=-1).type_as(scores)
+        weights = F.dropout(weights, 0.1)
+        out = torch.matmul(weights, v)
+        out = out.transpose(1, 2).contiguous()
+        out = out.view(x.shape[0], -1, self.o.in_features)
+        return self.o(out)
+
+
+class T5Block(nn.Module):
+    def __init__(self, cfg, crossed):
+        super().__init__()
+        wide = cfg.d_model
+        self.attention, self.norm1 = T5Attention(cfg), RmsNorm(wide, "t5")
+        self.crossed = crossed
+        if crossed:
+            self.cross, self.norm2 = T5Attention(cfg), RmsNorm(wide, "t5")
+        self.norm3 = RmsNorm(wide, "t5")
+        self.gated = cfg.feed_forward_proj == "gated-gelu"
+        if self.gated:
+            self.gate = nn.Linear(wide, cfg.d_ff, bias=False)
+        self.up = nn.Linear(wide, cfg.d_ff, bias=False)
+        self.down = nn.Linear(cfg.d_ff, wide, bias=False)
+
+    def feed(self, x):
+        if self.gated:
+            gate = gelu_new(self.gate(x))
+            up = self.up(x)
+            x = gate * up
+        else:
+            x = self.up(x)
+            x = F.relu(x)
+        x = F.dropout(x, 0.1)
+        return self.down(x)
+
+    def forward(self, x, bias, cross_bias=None, memory=None):
+        y = self.attention(self.norm1(x), bias)
+        x = x + F.dropout(y, 0.1)
+        if self.crossed:
+            y = self.cross(self.norm2(x), cross_bias, memory)
+            x = x + F.dropout(y, 0.1)
+        y = self.feed(self.norm3(x))
+        return x + F.dropout(y, 0.1)
+
+
+class T5Stack(nn.Module):
+    def __init__(self, cfg, crossed, tokens):
+        super().__init__()
+        self.tokens = tokens
+        self.relative = nn.Embedding(32, cfg.num_heads)
+        self.blocks = nn.ModuleList(
+            T5Block(cfg, crossed) for _ in range(cfg.num_layers))
+        self.norm = RmsNorm(cfg.d_model, "t5")
+        self.heads = cfg.num_heads
+
+    def bias(self, ids):
+        n = ids.shape[1]
+        buckets = torch.zeros(n, n, dtype=torch.int64)
+        values = self.relative(buckets).permute(2, 0, 1).unsqueeze(0)
+        mask = torch.zeros(ids.shape[0], 1, n, n, dtype=values.dtype)
+        return values + mask
+
+    def zeros(self, ids, dtype):
+        n = ids.shape[1]
+        values = torch.zeros(1, self.heads, n, n, dtype=dtype)
+        return values + torch.zeros(ids.shape[0], 1, n, n, dtype=dtype)
+
+    def forward(self, ids, memory=None):
+        bias, cross = self.bias(ids), None
+        if memory is not None:
+            cross = self.zeros(ids, memory.dtype)
+        x = F.dropout(self.tokens(ids), 0.1)
+        for block in self.blocks:
+            x = block(x, bias, cross, memory)
+        return F.dropout(self.norm(x), 0.1)
+
+
+class T5(nn.Module):
+    def __init__(self, cfg, sequence):
+        super().__init__()
+        self.cfg = cfg
+        tokens = nn.Embedding(cfg.vocab_size, cfg.d_model)
+        self.encoder = T5Stack(cfg, False, tokens)
+        self.decoder = T5Stack(cfg, True, tokens)
+        self.head = nn.Linear(cfg.d_model, cfg.vocab_size, bias=False)
+        if not cfg.gated:
+            self.head.weight = tokens.weight
+
+    def forward(self, ids):
+        memory = self.encoder(ids)
+        x = self.decoder(ids, memory)
+        if not self.cfg.gated:
+            x = x * (self.cfg.d_model ** -0.5)
+        return self.head(x)
+
+
 # ---- the cases
 
 SMALL = {"vocab_size": 1000, "hidden_size": 256, "num_hidden_layers": 2,
@@ -912,6 +1026,15 @@ CASES["deepseek_v3"] = (
          num_experts_per_tok=2, n_shared_experts=1, first_k_dense_replace=0,
          moe_intermediate_size=128, num_key_value_heads=8),
     {"norm": "llama", "act": "silu", "turning": 16})
+
+
+T5_SMALL = {"model_type": "t5", "vocab_size": 1000, "d_model": 256,
+            "d_kv": 32, "d_ff": 704, "num_layers": 2, "num_heads": 8}
+CASES["t5"] = (T5_SMALL, {"whole": T5, "loss": words_loss})
+CASES["t5-v1.1"] = (
+    {**T5_SMALL, "feed_forward_proj": "gated-gelu",
+     "tie_word_embeddings": False},
+    {"whole": T5, "loss": words_loss, "gated": True})
 
 
 def build(case, dtype, batch, sequence):
