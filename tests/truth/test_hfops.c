@@ -60,12 +60,11 @@ END_TEST
 
 static uint64_t saved(const char *config, unsigned layers)
 {
-    char json[512];
-    snprintf(json, sizeof json, "{\"num_hidden_layers\": %u, %s", layers,
-             config + 1);
     const ms_result *result = truth_run_json(
-        json, "config.json --sequence %d --kernels efficient --precision bf16",
-        SEQUENCE);
+        config,
+        "config.json --sequence %d --kernels efficient --precision bf16 "
+        "--set model.num_hidden_layers=%u",
+        SEQUENCE, layers);
     return truth_rank(result)->saved_for_backward_bytes;
 }
 
@@ -88,6 +87,30 @@ START_TEST(copies_of_the_hidden_state)
 }
 END_TEST
 
+/* ---- class defaults ------------------------------------------------------ */
+
+START_TEST(nothing_but_the_type)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("hfdefaults.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        const char *type = truth_cell(&table, row, "model_type");
+        char json[160];
+        snprintf(json, sizeof json,
+                 "{\"model_type\": \"%s\", \"architectures\": [\"%s\"]}", type,
+                 truth_cell(&table, row, "architecture"));
+        const ms_result *result =
+            truth_run_json(json, "config.json%s",
+                           strcmp(type, "vit") == 0 ? "" : " --sequence 16");
+        truth_compare("hfops", type, "parameters of the class defaults",
+                      truth_number(&table, row, "parameters"),
+                      result->graph.parameters);
+    }
+    truth_end();
+}
+END_TEST
+
 Suite *suite_hfops(void)
 {
     Suite *suite = suite_create("hfops");
@@ -95,6 +118,7 @@ Suite *suite_hfops(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, eager_code);
     tcase_add_test(tcase, copies_of_the_hidden_state);
+    tcase_add_test(tcase, nothing_but_the_type);
     suite_add_tcase(suite, tcase);
     return suite;
 }
