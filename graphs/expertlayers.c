@@ -212,9 +212,9 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
     else if (score == SCORE_SIGMOID)
         p = ms_trace_rebind(
             trace, p, ms_pointwise_unary(trace, &ms_pointwise_sigmoid, p));
-    p = ms_trace_rebind(trace, p,
-                        ms_experts_route(trace, p, field[CHOSEN].i,
-                                         !loops(trace, layer), map));
+    p = ms_trace_rebind(
+        trace, p,
+        ms_experts_route(trace, p, field[CHOSEN].i, !loops(trace, layer), map));
     if (score == SCORE_CHOSEN)
         p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
     else if (field[NORMALIZE].b && !trace->err)

@@ -33,15 +33,13 @@ static uint32_t made(ms_trace *trace, const char *op, uint8_t dtype,
 static uint32_t weight_of(ms_trace *trace, int64_t e, const char *role,
                           uint32_t n_dims, const int64_t *dims)
 {
-    const char *name =
-        e < 0 ? role
-              : ms_arena_format(trace->arena, "experts.%lld.%s", (long long)e,
-                                role);
+    const char *name = e < 0 ? role
+                             : ms_arena_format(trace->arena, "experts.%lld.%s",
+                                               (long long)e, role);
 
     if (!name && !trace->err)
         trace->err = ms_fail_nomem(trace->fault);
-    return trace->err ? MS_NONE
-                      : ms_trace_parameter(trace, name, n_dims, dims);
+    return trace->err ? MS_NONE : ms_trace_parameter(trace, name, n_dims, dims);
 }
 
 /* ---- an expert ----------------------------------------------------------- */
@@ -134,8 +132,7 @@ static uint32_t run_clamped(ms_trace *trace, const ms_expertloop *how,
     ms_trace_drop(trace, x);
     uint32_t y = trace->err ? MS_NONE : clamped_gate(trace, both, how->hidden);
     ms_trace_drop(trace, both);
-    return ms_trace_rebind(trace, y,
-                           product_of_all(trace, all + 2, y, width));
+    return ms_trace_rebind(trace, y, product_of_all(trace, all + 2, y, width));
 }
 
 static void make_all(ms_trace *trace, const ms_expertloop *how, int64_t width,
@@ -179,8 +176,8 @@ static uint32_t scatter(ms_trace *trace, const ms_expertloop *how, uint32_t p,
     if (trace->err)
         return MS_NONE;
     const int64_t dims[2] = {ms_trace_at(trace, p)->size[0], how->experts};
-    uint32_t all = made(trace, "aten::zeros_like",
-                        ms_trace_at(trace, p)->dtype, 2, dims);
+    uint32_t all =
+        made(trace, "aten::zeros_like", ms_trace_at(trace, p)->dtype, 2, dims);
     const uint32_t in[3] = {all, map, p};
     return ms_trace_rebind(trace, all, ms_opcall_in_place(trace, &it, in, 3));
 }
@@ -200,12 +197,11 @@ static uint32_t weighted(ms_trace *trace, const ms_expertloop *how,
     uint32_t some = call(trace, "aten::index", "Tensor", chosen, 2, 2, rows);
     uint32_t y = how->clamped ? run_clamped(trace, how, all, some, width)
                               : run_expert(trace, how, e, some, width);
-    uint32_t share = how->clamped
-                         ? share_of(trace, p, at, n)
-                         : call(trace, "aten::index", "Tensor", pairs, 3, 1,
-                                &n);
-    share = ms_trace_rebind(trace, share,
-                            ms_view_reshape(trace, share, 2, column));
+    uint32_t share =
+        how->clamped ? share_of(trace, p, at, n)
+                     : call(trace, "aten::index", "Tensor", pairs, 3, 1, &n);
+    share =
+        ms_trace_rebind(trace, share, ms_view_reshape(trace, share, 2, column));
     uint32_t product = ms_pointwise_mul(trace, y, share);
     ms_trace_drop(trace, share);
     return ms_trace_rebind(trace, y, product);

@@ -61,8 +61,7 @@ static uint32_t normed(ms_trace *trace, const ms_layer *layer, uint32_t x,
     uint32_t weight =
         ms_layers_vector(trace, role, ms_layers_last_dim(trace, x));
     return ms_trace_rebind(
-        trace, x,
-        ms_normlayers_rms_of(trace, x, weight, layer->field[CODE].i));
+        trace, x, ms_normlayers_rms_of(trace, x, weight, layer->field[CODE].i));
 }
 
 /* x.view(batch, sequence, heads, -1).transpose(1, 2), x is used up. */

@@ -105,7 +105,8 @@ static uint32_t rms_gemma(ms_trace *trace, uint32_t x, uint32_t weight)
     uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
     uint32_t y = ms_trace_rebind(trace, wide, rms_of(trace, wide));
     uint32_t scale = ms_pointwise_cast(trace, weight, MS_FLOAT32);
-    scale = ms_trace_rebind(trace, scale, ms_pointwise_add_scalar(trace, scale));
+    scale =
+        ms_trace_rebind(trace, scale, ms_pointwise_add_scalar(trace, scale));
     uint32_t scaled = ms_pointwise_mul(trace, y, scale);
     ms_trace_drop(trace, scale);
     y = ms_trace_rebind(trace, y, scaled);

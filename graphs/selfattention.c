@@ -163,7 +163,8 @@ uint32_t ms_selfattention_table(ms_trace *trace, const char *role,
     int64_t longest = ms_selfattention_longest(trace, sequence);
     bool square = columns == 0;
     int64_t dims[2] = {longest, square ? longest : columns};
-    uint32_t whole = ms_selfattention_buffer(trace, role, trace->weight_dtype, dims);
+    uint32_t whole =
+        ms_selfattention_buffer(trace, role, trace->weight_dtype, dims);
     uint32_t rows = ms_view_slice(trace, whole, 0, sequence);
 
     if (!square)
@@ -194,14 +195,14 @@ static ms_scores scores_of(const ms_layer *layer, uint32_t sinks)
 {
     const ms_value *field = layer->field;
 
-    return (ms_scores){
-        .code = field[ATTENTION_CODE].i,
-        .causal = field[ATTENTION_CAUSAL].b,
-        .joined = field[ATTENTION_FUSED_QKV].b && !field[ATTENTION_ROTARY].b,
-        .alibi = field[ATTENTION_ALIBI].b,
-        .softcap = field[ATTENTION_SOFTCAP].b,
-        .sinks = sinks,
-        .dropout = field[ATTENTION_DROPOUT].f};
+    return (ms_scores){.code = field[ATTENTION_CODE].i,
+                       .causal = field[ATTENTION_CAUSAL].b,
+                       .joined = field[ATTENTION_FUSED_QKV].b &&
+                                 !field[ATTENTION_ROTARY].b,
+                       .alibi = field[ATTENTION_ALIBI].b,
+                       .softcap = field[ATTENTION_SOFTCAP].b,
+                       .sinks = sinks,
+                       .dropout = field[ATTENTION_DROPOUT].f};
 }
 
 /* FlashAttention takes ALiBi's slopes, one per head. */
@@ -315,7 +316,8 @@ static void rotate_complex(ms_trace *trace, const sizes *n, uint32_t *qkv)
         return;
     ms_tensor q = *at(trace, qkv[0]);
     int64_t dims[2] = {ms_selfattention_longest(trace, q.size[2]), n->dim};
-    uint32_t whole = ms_selfattention_buffer(trace, "freqs_cis", MS_FLOAT32, dims);
+    uint32_t whole =
+        ms_selfattention_buffer(trace, "freqs_cis", MS_FLOAT32, dims);
     uint32_t table = ms_view_slice(trace, whole, 0, q.size[2]);
     for (int i = 0; i < 2; i++)
         wide[i] = ms_pointwise_cast(trace, qkv[i], MS_FLOAT32);
@@ -364,10 +366,11 @@ void ms_selfattention_rotate(ms_trace *trace, int64_t code, int64_t dim,
     uint32_t cos = ms_selfattention_table(trace, "rotary_cos", sequence, dim);
     uint32_t sin = ms_selfattention_table(trace, "rotary_sin", sequence, dim);
     for (uint32_t i = 0; i < n; i++)
-        x[i] = ms_trace_rebind(trace, x[i],
-                               halves  ? ms_rotary_halves(trace, x[i], cos, sin)
-                               : apart ? rotate_part(trace, x[i], dim, cos, sin)
-                                       : ms_rotary_fused(trace, x[i], cos, sin));
+        x[i] =
+            ms_trace_rebind(trace, x[i],
+                            halves  ? ms_rotary_halves(trace, x[i], cos, sin)
+                            : apart ? rotate_part(trace, x[i], dim, cos, sin)
+                                    : ms_rotary_fused(trace, x[i], cos, sin));
     ms_trace_drop(trace, cos);
     ms_trace_drop(trace, sin);
 }

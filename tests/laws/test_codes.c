@@ -35,12 +35,13 @@ static uint64_t saved(double imbalance, const char *kernels)
              "{\"type\": \"moe\", \"experts\": 8, \"top_k\": 2, \"hidden\": "
              "96, \"imbalance\": %g, \"code\": \"llama\"}",
              imbalance);
-    snprintf(json, sizeof json,
-             "{\"memsim\": 1, \"name\": \"moe\", \"input\": {\"tokens\": true, "
-             "\"longest\": 64}, \"layers\": [{\"type\": \"embedding\", "
-             "\"vocab\": 100, \"dim\": 64}, %s, {\"type\": \"linear\", \"out\": "
-             "100}, {\"type\": \"cross_entropy\"}]}",
-             layer);
+    snprintf(
+        json, sizeof json,
+        "{\"memsim\": 1, \"name\": \"moe\", \"input\": {\"tokens\": true, "
+        "\"longest\": 64}, \"layers\": [{\"type\": \"embedding\", "
+        "\"vocab\": 100, \"dim\": 64}, %s, {\"type\": \"linear\", \"out\": "
+        "100}, {\"type\": \"cross_entropy\"}]}",
+        layer);
     const ms_result *result = truth_run_json(
         json, "moe --kernels %s --precision bf16 --sequence 64", kernels);
     return truth_rank(result)->saved_for_backward_bytes;
