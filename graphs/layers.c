@@ -370,6 +370,8 @@ const ms_layer_kind ms_layer_kinds[] = {
          "mean squared error against a target of x's shape"),
     LOSS("smooth_l1_loss", "smooth_l1_loss", "against a target of x's shape"),
     LOSS("huber_loss", "huber_loss", "against a target of x's shape"),
+    LAYER("total_loss", "the first of several losses plus parts of the others",
+          2, MS_ANY_INPUTS, NO_FIELDS, ms_losslayers_total),
     LOSS("bce_loss", "binary_cross_entropy",
          "of probabilities against a target of x's shape"),
     LOSS("bce_with_logits_loss", "binary_cross_entropy_with_logits",

@@ -206,7 +206,7 @@ extern const ms_field
 extern const ms_field ms_losslayers_linear_fields[MS_LOSSLAYERS_LINEAR];
 ms_layer_forward ms_losslayers_cross_entropy, ms_losslayers_linear,
     ms_losslayers_nll, ms_losslayers_like, ms_losslayers_l1,
-    ms_losslayers_kl_div;
+    ms_losslayers_kl_div, ms_losslayers_total;
 
 #define MS_RAWLAYERS_PARAMETERS 1
 #define MS_RAWLAYERS_OP 4

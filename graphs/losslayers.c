@@ -258,3 +258,27 @@ ms_err ms_losslayers_nll(ms_trace *trace, const ms_layer *layer,
     *out = ms_opcall_run(trace, &call, inputs, 2);
     return trace->err;
 }
+
+/* ---- several ------------------------------------------------------------- */
+
+/* first + number second + number third ... */
+ms_err ms_losslayers_total(ms_trace *trace, const ms_layer *layer,
+                           const uint32_t *in, uint32_t *out)
+{
+    uint32_t sum = in[0];
+
+    for (uint32_t i = 0; i < layer->n_in; i++)
+        if (!trace->err && ms_trace_at(trace, in[i])->n_dims > 0)
+            return ms_trace_fail(trace, layer, "give it losses",
+                                 "\"%s\" adds losses, but \"%s\" is none",
+                                 layer->name,
+                                 ms_layers_source(trace, layer, i));
+    ms_trace_ref(trace, sum);
+    for (uint32_t i = 1; i < layer->n_in; i++) {
+        uint32_t part = ms_pointwise_mul_scalar(trace, in[i]);
+        sum = ms_trace_rebind(trace, sum, ms_pointwise_add(trace, sum, part));
+        ms_trace_drop(trace, part);
+    }
+    *out = sum;
+    return trace->err;
+}
