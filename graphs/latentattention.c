@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434; variables as in
  * transformers' modeling_deepseek_v3.py).  Keys are wider than values, which
- * FlashAttention-3 and cuDNN take as they are. */
+ * FlashAttention-3 and cuDNN take as they are; transformers' code pads them. */
 #include "graphs/layers.h"
 #include "graphs/lora.h"
+#include "graphs/opcall.h"
 #include "graphs/scores.h"
 
 enum { HEADS, Q_RANK, KV_RANK, PLAIN, TURNING, VALUE, BIAS, CAUSAL, CODE };
@@ -155,7 +156,33 @@ static uint32_t joined(ms_trace *trace, uint32_t plain, uint32_t turned)
     return y;
 }
 
-/* The values' channels are padded to the keys' where a kernel needs it. */
+/* F.pad(v, [0, channels - v.shape[-1]]) */
+static uint32_t padded(ms_trace *trace, uint32_t v, int64_t channels)
+{
+    ms_opcall call = {.op = "aten::constant_pad_nd"};
+
+    if (trace->err)
+        return MS_NONE;
+    ms_opcall_like(trace, &call.made[0], v);
+    call.made[0].size[3] = channels;
+    return ms_opcall_run(trace, &call, &v, 1);
+}
+
+/* Flash attention of transformers' code: values as wide as keys, and what was
+ * added is cut off. */
+static uint32_t flash_padded(ms_trace *trace, uint32_t q, uint32_t k,
+                             uint32_t v, ms_attended attended)
+{
+    if (trace->err)
+        return MS_NONE;
+    int64_t narrow = ms_trace_at(trace, v)->size[3];
+    uint32_t wide = padded(trace, v, ms_trace_at(trace, q)->size[3]);
+    uint32_t y = ms_attention_flash(trace, q, k, wide, attended);
+
+    ms_trace_drop(trace, wide);
+    return ms_trace_rebind(trace, y, ms_view_slice(trace, y, 3, narrow));
+}
+
 static uint32_t core(ms_trace *trace, const ms_layer *layer, uint32_t q,
                      uint32_t k, uint32_t v)
 {
@@ -163,6 +190,10 @@ static uint32_t core(ms_trace *trace, const ms_layer *layer, uint32_t q,
 
     if (trace->training->kernels == MS_EFFICIENT)
         return ms_attention_efficient(trace, q, k, v, attended);
+    if (trace->training->kernels == MS_FLASH &&
+        layer->field[CODE].i != MS_CODE_AUTO &&
+        layer->field[VALUE].i < layer->field[PLAIN].i + layer->field[TURNING].i)
+        return flash_padded(trace, q, k, v, attended);
     if (trace->training->kernels == MS_FLASH)
         return ms_attention_flash(trace, q, k, v, attended);
     const ms_scores how = {.code = layer->field[CODE].i,

@@ -93,6 +93,35 @@ START_TEST(balancing_bias_is_no_parameter_to_train)
 }
 END_TEST
 
+static uint64_t parameters(const char *set)
+{
+    const ms_result *result = truth_run_json(
+        DEEPSEEK, "config.json --sequence 64 --set model.%s", set);
+    return result->graph.parameters;
+}
+
+/* The module that predicts the token after next: a block, the product of two
+ * normalised inputs, three norms; embedding and head are the model's. */
+START_TEST(prediction_of_two_tokens)
+{
+    truth_begin();
+    uint64_t block =
+        parameters("num_hidden_layers=3") - parameters("num_hidden_layers=2");
+    ck_assert_uint_eq(parameters("mtp=1") - parameters("mtp=0"),
+                      block + 2 * WIDTH * WIDTH + 3 * WIDTH);
+    const ms_result *result =
+        truth_run_json(DEEPSEEK, "config.json --sequence 64 --set model.mtp=1 "
+                                 "--precision bf16 --set hold_output=none");
+    const ms_rank_report *rank = truth_rank(result);
+    uint64_t before = rank->levels[MS_MARK_START];
+    uint64_t gradients = 2 * (result->graph.parameters - 3 * EXPERTS);
+    /* nothing but gradients and the loss stays */
+    ck_assert_uint_le(rank->levels[MS_MARK_AFTER_BACKWARD] - before,
+                      gradients + 16);
+    truth_end();
+}
+END_TEST
+
 Suite *suite_codes(void)
 {
     Suite *suite = suite_create("codes");
@@ -100,6 +129,7 @@ Suite *suite_codes(void)
     tcase_add_test(tcase, imbalance_adds_rows);
     tcase_add_test(tcase, settings_reach_all_layers);
     tcase_add_test(tcase, balancing_bias_is_no_parameter_to_train);
+    tcase_add_test(tcase, prediction_of_two_tokens);
     suite_add_tcase(suite, tcase);
     return suite;
 }
