@@ -28,6 +28,7 @@ static uint32_t by_ops(ms_trace *trace, const ms_layer *layer,
 
     trace->op_flags |= MS_OP_CORE;
     uint32_t a = ms_matmul_batched(trace, q, k);
+    ms_trace_drop(trace, k); /* it has no name */
     if (layer->field[CAUSAL].b) {
         uint32_t mask =
             ms_selfattention_table(trace, "causal_mask", sequence, 0);
@@ -41,17 +42,22 @@ static uint32_t by_ops(ms_trace *trace, const ms_layer *layer,
     uint32_t y = ms_matmul_batched(trace, a, in[2]);
     ms_trace_drop(trace, a);
     ms_trace_drop(trace, q);
-    ms_trace_drop(trace, k);
     return y;
 }
 
-static bool same_but_heads(const ms_tensor *a, const ms_tensor *b)
+/* Is x fit for q: but for the heads, and the sequence where nothing is masked,
+ * of one shape? */
+static bool fits_query(const ms_tensor *q, const ms_tensor *x, bool causal,
+                       bool shares)
 {
-    return a->n_dims == 4 && b->n_dims == 4 && a->size[0] == b->size[0] &&
-           a->size[2] == b->size[2] && a->size[3] == b->size[3];
+    int64_t heads = x->n_dims == 4 ? x->size[1] : 0;
+
+    return heads > 0 && q->n_dims == 4 && q->size[0] == x->size[0] &&
+           q->size[3] == x->size[3] && (!causal || q->size[2] == x->size[2]) &&
+           (shares ? q->size[1] % heads == 0 : q->size[1] == heads);
 }
 
-/* One shape for all; flash attention shares heads of k and v. */
+/* Keys and values have one shape; flash attention shares heads of theirs. */
 static ms_err need_heads(ms_trace *trace, const ms_layer *layer,
                          const uint32_t *in)
 {
@@ -61,19 +67,19 @@ static ms_err need_heads(ms_trace *trace, const ms_layer *layer,
     for (uint32_t i = 0; i < 3; i++) {
         MS_TRY(ms_layers_need_float(trace, layer, in[i]));
         const ms_tensor *q = ms_trace_at(trace, in[0]);
+        const ms_tensor *k = ms_trace_at(trace, in[i < 2 ? i : 1]);
         const ms_tensor *x = ms_trace_at(trace, in[i]);
-        int64_t heads = x->n_dims == 4 ? x->size[1] : 0;
-        bool fits = heads > 0 && same_but_heads(q, x) &&
-                    (shares ? q->size[1] % heads == 0 : q->size[1] == heads);
-        if (!fits)
-            return ms_trace_fail(
-                trace, layer,
-                shares ? "q, k and v need [heads, sequence, dim]; heads of k "
-                         "and v may divide q's"
-                       : "q, k and v need one shape, [heads, sequence, dim]",
-                "\"%s\" attends from \"%s\", %s, to \"%s\": %s", layer->name,
-                ms_layers_source(trace, layer, 0), ms_layers_shape(q, want),
-                ms_layers_source(trace, layer, i), ms_layers_shape(x, have));
+        if (fits_query(q, x, layer->field[CAUSAL].b, shares) &&
+            x->size[1] == k->size[1] && x->size[2] == k->size[2])
+            continue;
+        return ms_trace_fail(
+            trace, layer,
+            shares ? "q, k and v need [heads, sequence, dim]; heads of k "
+                     "and v may divide q's"
+                   : "q, k and v need one shape, [heads, sequence, dim]",
+            "\"%s\" attends from \"%s\", %s, to \"%s\": %s", layer->name,
+            ms_layers_source(trace, layer, 0), ms_layers_shape(q, want),
+            ms_layers_source(trace, layer, i), ms_layers_shape(x, have));
     }
     return MS_OK;
 }

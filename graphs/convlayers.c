@@ -299,6 +299,35 @@ const ms_field ms_convlayers_adaptive_fields[MS_CONVLAYERS_ADAPTIVE] = {
      .help = "height and width of the output"},
 };
 
+/* suggest_memory_format: do the strides grow from the channels on? */
+static bool is_channels_last(const ms_tensor *x)
+{
+    static const uint32_t order[4] = {1, 3, 2, 0};
+    int64_t least = 0;
+
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t d = order[i];
+        bool unclear = d == 0 && least == x->stride[1];
+        if (x->stride[d] == 0 || x->stride[d] < least || unclear)
+            return false;
+        least = x->stride[d] * (x->size[d] > 1 ? x->size[d] : 1);
+    }
+    return true;
+}
+
+/* The mean, laid out with the channels last in turn by as_strided_
+ * (ATen/native/AdaptiveAveragePooling.cpp). */
+static uint32_t restride(ms_trace *trace, uint32_t x)
+{
+    uint32_t y = ms_trace_alias(trace, x);
+
+    if (y != MS_NONE)
+        ms_trace_node(trace, ms_opcall_rule(trace, "aten::as_strided"), &x, 1,
+                      &y, 1);
+    ms_trace_drop(trace, x);
+    return y;
+}
+
 /* An average to a size of 1 is computed as a mean. */
 ms_err ms_convlayers_adaptive(ms_trace *trace, const ms_layer *layer,
                               const uint32_t *in, uint32_t *out)
@@ -312,7 +341,10 @@ ms_err ms_convlayers_adaptive(ms_trace *trace, const ms_layer *layer,
         to.size[d] = layer->field[0].i;
     if (!average || layer->field[0].i > 1)
         return resize(trace, layer, in[0], kind->op, &to, out);
+    bool last = to.n_dims == 4 && is_channels_last(ms_trace_at(trace, in[0]));
     *out = ms_reduce_mean(trace, in[0], to.n_dims - 2);
+    if (last)
+        *out = restride(trace, *out);
     return trace->err;
 }
 

@@ -23,7 +23,7 @@ static ms_err translate(igraph_error_t code, ms_fault *fault)
 /* Layers that hold states only take no part in the graph. */
 static bool has_output(const ms_model *model, uint32_t layer)
 {
-    return ms_layer_kinds[model->layers[layer].kind].max_inputs > 0;
+    return !ms_layer_kinds[model->layers[layer].kind].silent;
 }
 
 /* ---- cycles -------------------------------------------------------------- */

@@ -16,7 +16,10 @@ set(EMBED_MODELS
     gpt3-small gpt3-medium gpt3-large gpt3-xl gpt3-2.7b gpt3-6.7b gpt3-13b
     gpt3
     llama-3.2-1b llama-2-7b llama-3-8b mixtral-8x7b
-    resnet18 resnet50 vgg16)
+    mlp alexnet vgg11 vgg13 vgg16 vgg19
+    resnet18 resnet34 resnet50 resnet101 resnet152 resnext50-32x4d
+    densenet121 mobilenet-v2 efficientnet-b0
+    vit-b16 vit-l16 swin-t convnext-t unet sd-1.5-unet lstm-lm)
 
 set(EMBED_HEAD "/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Made by graphs/embed.cmake. */

@@ -164,10 +164,87 @@ static ms_err word_from_json(const ms_json *json, uint32_t row,
     return MS_OK;
 }
 
+static ms_err check_bounds(const ms_json *json, uint32_t row,
+                           const ms_field *field, ms_value value,
+                           ms_fault *fault)
+{
+    bool fits = field->type == MS_INT     ? int_fits(field, value.i)
+                : field->type == MS_FLOAT ? float_fits(field, value.f)
+                                          : true;
+    return fits ? MS_OK : fail_type(json, row, field, fault);
+}
+
+/* Has the node an expression for a number? */
+static bool is_expression(const ms_json *json, uint32_t row,
+                          const ms_fields *keys, ms_value_type type)
+{
+    return keys != NULL && keys->expressions &&
+           json->nodes[row].kind == MS_JSON_STRING &&
+           (type == MS_INT || type == MS_FLOAT || type == MS_BOOL ||
+            type == MS_INTS);
+}
+
+static ms_err fail_value(const ms_json *json, uint32_t row,
+                         const ms_field *field, double value, ms_fault *fault)
+{
+    char wanted[128];
+    describe(field, wanted, sizeof wanted);
+    return ms_json_fail(json, row, fault, field->help,
+                        "\"%s\" must be %s, but \"%.100s\" is %.15g",
+                        field->name, wanted, json->nodes[row].value.s, value);
+}
+
+static ms_err from_expression(const ms_json *json, uint32_t row,
+                              const ms_fields *keys, const ms_field *field,
+                              ms_value *value, ms_fault *fault)
+{
+    const char *text = json->nodes[row].value.s;
+    ms_numbers_error error = {0};
+    bool fine;
+    double number = 0;
+    int64_t whole = 0;
+    if (field->type == MS_INT || field->type == MS_INTS)
+        fine = ms_numbers_integer(text, keys->variables, &whole, &error);
+    else
+        fine = ms_numbers_value(text, keys->variables, &number, &error);
+    if (!fine)
+        return ms_json_fail(
+            json, row, fault, *error.hint != '\0' ? error.hint : field->help,
+            "\"%s\" cannot be \"%.100s\": %s", field->name, text, error.what);
+    if (field->type == MS_BOOL)
+        value->b = number != 0;
+    else if (field->type == MS_FLOAT)
+        value->f = number;
+    else
+        value->i = whole;
+    if (field->type == MS_FLOAT && !float_fits(field, number))
+        return fail_value(json, row, field, number, fault);
+    if ((field->type == MS_INT || field->type == MS_INTS) &&
+        !int_fits(field, whole))
+        return fail_value(json, row, field, (double)whole, fault);
+    return MS_OK;
+}
+
+static ms_err int_from_json(const ms_json *json, uint32_t row,
+                            const ms_fields *keys, const ms_field *field,
+                            uint64_t *value, ms_fault *fault)
+{
+    const ms_json_node *node = &json->nodes[row];
+    ms_value number = {.i = -1};
+    if (is_expression(json, row, keys, MS_INTS))
+        MS_TRY(from_expression(json, row, keys, field, &number, fault));
+    else if (node->kind == MS_JSON_INT)
+        number.i = node->value.i;
+    if (number.i < 0 || !int_fits(field, number.i))
+        return fail_type(json, row, field, fault);
+    *value = (uint64_t)number.i;
+    return MS_OK;
+}
+
 static ms_err ints_from_json(const ms_json *json, uint32_t row,
-                             const ms_field *field, ms_arena *arena,
-                             const uint64_t **ints, uint32_t *n_ints,
-                             ms_fault *fault)
+                             const ms_fields *keys, const ms_field *field,
+                             ms_arena *arena, const uint64_t **ints,
+                             uint32_t *n_ints, ms_fault *fault)
 {
     uint32_t n = json->nodes[row].value.n;
     if (n > MS_MAX_DIMS)
@@ -180,13 +257,8 @@ static ms_err ints_from_json(const ms_json *json, uint32_t row,
     *ints = values;
     *n_ints = n;
     for (uint32_t i = ms_json_first(json, row); i != MS_NONE;
-         i = json->nodes[i].next) {
-        const ms_json_node *node = &json->nodes[i];
-        if (node->kind != MS_JSON_INT || node->value.i < 0 ||
-            !int_fits(field, node->value.i))
-            return fail_type(json, i, field, fault);
-        *values++ = (uint64_t)node->value.i;
-    }
+         i = json->nodes[i].next)
+        MS_TRY(int_from_json(json, i, keys, field, values++, fault));
     return MS_OK;
 }
 
@@ -197,10 +269,11 @@ static ms_err text_from(const char *text, ms_arena *arena, ms_value *value,
     return value->s == NULL ? ms_fail_nomem(fault) : MS_OK;
 }
 
-ms_err ms_fields_from_json(const ms_json *json, uint32_t row,
-                           const ms_field *field, ms_arena *arena,
-                           ms_value *value, const uint64_t **ints,
-                           uint32_t *n_ints, ms_fault *fault)
+/* keys (optional) say whether numbers may be expressions. */
+static ms_err from_json(const ms_json *json, uint32_t row,
+                        const ms_fields *keys, const ms_field *field,
+                        ms_arena *arena, ms_value *value, const uint64_t **ints,
+                        uint32_t *n_ints, ms_fault *fault)
 {
     static const uint8_t wanted[] = {
         [MS_INT] = MS_JSON_INT,     [MS_FLOAT] = MS_JSON_FLOAT,
@@ -208,6 +281,8 @@ ms_err ms_fields_from_json(const ms_json *json, uint32_t row,
         [MS_NAME] = MS_JSON_STRING, [MS_INTS] = MS_JSON_ARRAY,
         [MS_TEXT] = MS_JSON_STRING};
     const ms_json_node *node = &json->nodes[row];
+    if (field->type != MS_INTS && is_expression(json, row, keys, field->type))
+        return from_expression(json, row, keys, field, value, fault);
     if (field->type == MS_FLOAT && node->kind == MS_JSON_INT)
         value->f = (double)node->value.i;
     else if (node->kind != wanted[field->type])
@@ -215,7 +290,8 @@ ms_err ms_fields_from_json(const ms_json *json, uint32_t row,
     else if (field->type == MS_WORD)
         return word_from_json(json, row, field, value, fault);
     else if (field->type == MS_INTS)
-        return ints_from_json(json, row, field, arena, ints, n_ints, fault);
+        return ints_from_json(json, row, keys, field, arena, ints, n_ints,
+                              fault);
     else if (field->type == MS_BOOL)
         value->b = node->value.b;
     else if (field->type == MS_NAME)
@@ -226,10 +302,23 @@ ms_err ms_fields_from_json(const ms_json *json, uint32_t row,
         value->f = node->value.f;
     else
         value->i = node->value.i;
-    if ((field->type == MS_INT && !int_fits(field, value->i)) ||
-        (field->type == MS_FLOAT && !float_fits(field, value->f)))
-        return fail_type(json, row, field, fault);
-    return MS_OK;
+    return check_bounds(json, row, field, *value, fault);
+}
+
+ms_err ms_fields_from_json(const ms_json *json, uint32_t row,
+                           const ms_field *field, ms_arena *arena,
+                           ms_value *value, const uint64_t **ints,
+                           uint32_t *n_ints, ms_fault *fault)
+{
+    return from_json(json, row, NULL, field, arena, value, ints, n_ints, fault);
+}
+
+ms_err ms_fields_evaluate(const ms_json *json, uint32_t row,
+                          const ms_fields *keys, uint32_t i, ms_value *value,
+                          ms_fault *fault)
+{
+    return from_json(json, row, keys, &keys->rows[i], NULL, value, NULL, NULL,
+                     fault);
 }
 
 /* ---- from text ----------------------------------------------------------- */
@@ -341,9 +430,9 @@ ms_err ms_fields_read_object(const ms_json *json, uint32_t row,
         const char *key = json->nodes[i].key;
         uint32_t field = ms_fields_find(keys->rows, keys->n, key);
         if (field != MS_NONE) {
-            MS_TRY(ms_fields_from_json(json, i, &keys->rows[field], arena,
-                                       &out->values[field], &out->ints,
-                                       &out->n_ints, fault));
+            MS_TRY(from_json(json, i, keys, &keys->rows[field], arena,
+                             &out->values[field], &out->ints, &out->n_ints,
+                             fault));
             out->given |= UINT64_C(1) << field;
         } else if (!is_extra(keys, key)) {
             return fail_unknown(json, i, keys, fault);

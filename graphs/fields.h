@@ -7,6 +7,7 @@
 
 #include "graphs/graphs.h"
 #include "graphs/json.h"
+#include "graphs/numbers.h"
 
 #define MS_FIELDS_MAX 64u /* rows of a table and extra keys beside it */
 
@@ -18,6 +19,8 @@ typedef struct ms_fields {
     const char *const *extra;
     uint32_t n_extra;
     const char *owner, *owner_name;
+    bool expressions; /* numbers may be expressions of the variables */
+    const ms_variable *variables;
 } ms_fields;
 
 /* MS_NONE: no such row. */
@@ -30,6 +33,10 @@ ms_err ms_fields_from_json(const ms_json *json, uint32_t row,
                            const ms_field *field, ms_arena *arena,
                            ms_value *value, const uint64_t **ints,
                            uint32_t *n_ints, ms_fault *fault);
+/* The value of row i of the keys, no INTS: a number may be an expression. */
+ms_err ms_fields_evaluate(const ms_json *json, uint32_t row,
+                          const ms_fields *keys, uint32_t i, ms_value *value,
+                          ms_fault *fault);
 /* What an object gives to the rows of a table. */
 typedef struct ms_fields_values {
     ms_value *values; /* the table's n; untouched where not given */

@@ -110,6 +110,8 @@ typedef struct ms_model {
     ms_layer *layers;
     uint32_t *edges;
     const char **block_names;
+    uint32_t *held;  /* per layer: the last layer of the groups that it is the
+                        input of, or MS_NONE; NULL: there are none */
     uint32_t *order; /* ms_dag_order: layers in topological order */
     uint8_t *cut;    /* ms_dag_order: 1 when layer i's output is a cut point,
                         i.e. all later layers see earlier ones through it */
@@ -202,6 +204,7 @@ typedef struct ms_layer_kind {
      * FLOPs per element of the first input. */
     const char *op;
     uint8_t flops;
+    bool silent; /* no output: states only */
 } ms_layer_kind;
 extern const ms_layer_kind ms_layer_kinds[];
 extern const uint32_t ms_layer_n_kinds;
@@ -219,14 +222,17 @@ typedef struct ms_family {
 extern const ms_family ms_families[];
 extern const uint32_t ms_families_n;
 
-/* ---- read.c, layerlist.c, opfields.c: keys beside theirs ----------------- */
+/* ---- read.c, layergroups.c, opfields.c: keys beside theirs --------------- */
 
 /* What the readers walk, and the schema of model files (tools/) too. */
 #define MS_MAX_NAME 256u /* bytes of one name */
-#define MS_READ_INPUT 4
-extern const ms_field ms_read_input_fields[MS_READ_INPUT];
-#define MS_LAYERLIST_REPEAT 3 /* beside "layers" */
-extern const ms_field ms_layerlist_repeat_fields[MS_LAYERLIST_REPEAT];
+#define MS_LISTFILE_INPUT 4
+extern const ms_field ms_listfile_input_fields[MS_LISTFILE_INPUT];
+/* Beside "layers", "inputs", "each", "with", "when". */
+#define MS_LAYERGROUPS_FIELDS 5
+extern const ms_field ms_layergroups_fields[MS_LAYERGROUPS_FIELDS];
+#define MS_LAYERGROUPS_EACH 1024u /* values of a list of "each" */
+#define MS_LISTFILE_CONFIG 32u    /* numbers in the "config" of a layer list */
 /* An op graph's keys; what its arrays of fixed places hold, in that order.
  * Other keys of its objects are passed over. */
 #define MS_OPFIELDS_STORAGE 4
@@ -422,6 +428,7 @@ typedef struct ms_layer_facts {
     uint64_t parameters; /* tied ones counted at their first layer */
     uint64_t active;     /* of them, what a token meets: not all experts */
     double forward_flops, backward_flops;
+    double forward_macs, backward_macs; /* of products and convolutions */
     uint64_t saved_bytes, output_bytes;
 } ms_layer_facts;
 ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,

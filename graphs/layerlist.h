@@ -2,19 +2,35 @@
 #ifndef MS_LAYERLIST_H
 #define MS_LAYERLIST_H
 
-/* The "layers" of a native model: types, fields, edges and repeats. */
+/* The "layers" of a native model: an array of layers and groups.
+ *
+ *     {"type": "linear", "out": "4 * width", "when": "i > 0"}
+ *
+ * is a layer; numbers may be expressions (numbers.h).  A group has "layers"
+ * of its own, or the name of a "template" of the file:
+ *
+ *     {"repeat": 3, "index": "i", "with": {"width": "64 * (i + 1)"}, ...}
+ *     {"each": {"width": [64, 128], "n": [3, 4]}, "name": "layer{i + 1}", ...}
+ *     {"template": "bottleneck", "inputs": ["stem"], "when": "deep", ...}
+ *
+ * "repeat" makes so many blocks of what checkpoint policies count, of nested
+ * ones the outermost; "each" repeats for the values of its lists and makes
+ * none.  NAME's repetitions are NAME.0, NAME.1, ... unless its name has a {}.
+ * A group reads "inputs" (one, of what comes before), else the layer before
+ * it; what "when" leaves out passes that on.  Blocks, and groups that do not
+ * repeat, are functions: what they read lives until they return. */
 
 #include "graphs/graphs.h"
 #include "graphs/json.h"
+#include "graphs/numbers.h"
 
-#define MS_LAYERLIST_MAX (UINT32_C(1) << 22) /* layers, repeats unrolled */
-#define MS_LAYERLIST_FULL 1024u              /* bytes of a dotted name */
+#define MS_LAYERLIST_MAX (UINT32_C(1) << 22)    /* layers, all repetitions */
+#define MS_LAYERLIST_VISITS (UINT32_C(1) << 24) /* elements looked at */
 
-/* Appends the unrolled layers of array row to the model.  {"repeat": n,
- * "name": "b", "layers": [...]} makes b.0 to b.(n-1), whose layers are named
- * b.i.NAME.  An "inputs" name is looked for in the layer's own block, then in
- * the blocks around it; "input" is what the block reads by default. */
-ms_err ms_layerlist_read(const ms_json *json, uint32_t row, ms_arena *arena,
+/* Appends the unrolled layers of array row to the model; templates: an
+ * object, or MS_NONE. */
+ms_err ms_layerlist_read(const ms_json *json, uint32_t row, uint32_t templates,
+                         const ms_variable *variables, ms_arena *arena,
                          ms_model *model, ms_fault *fault);
 
 #endif

@@ -106,12 +106,13 @@ bool ms_layers_is_apart(const ms_trace *trace, int64_t code)
 /* A forward of its own. */
 #define LAYER(type, summary, low, high, fields, forward)                       \
     {                                                                          \
-        type, summary, low, high, fields, forward, NULL, 0                     \
+        type, summary, low, high, fields, forward, NULL, 0, false              \
     }
 /* A forward that the types of its kind share; op is the aten op. */
 #define SHARED(type, op, flops, summary, inputs, fields, forward)              \
     {                                                                          \
-        type, summary, inputs, inputs, fields, forward, "aten::" op, flops     \
+        type, summary, inputs, inputs, fields, forward, "aten::" op, flops,    \
+            false                                                              \
     }
 #define UNARY(type, op, flops, summary)                                        \
     SHARED(type, op, flops, summary, 1, NO_FIELDS, ms_pointlayers_unary)
@@ -200,7 +201,9 @@ const ms_layer_kind ms_layer_kinds[] = {
     LAYER("dropout", "saves a mask: 1 byte per element (CPU: of x's dtype)", 1,
           1, FIELDS(ms_pointlayers_dropout_fields), ms_pointlayers_dropout),
     LAYER("dropout2d", "of whole channels; saves a mask of them and x", 1, 1,
-          FIELDS(ms_pointlayers_dropout_fields), ms_pointlayers_dropout2d),
+          FIELDS(ms_pointlayers_parts_fields), ms_pointlayers_dropout2d),
+    LAYER("stochastic_depth", "of whole samples; saves a mask of them", 1, 1,
+          FIELDS(ms_pointlayers_parts_fields), ms_pointlayers_depth),
     LAYER("cast", "to another dtype; saves nothing", 1, 1,
           FIELDS(ms_pointlayers_cast_fields), ms_pointlayers_cast),
     /* norms */
@@ -219,6 +222,12 @@ const ms_layer_kind ms_layer_kinds[] = {
     /* attention, gates, products */
     LAYER("attention", "self-attention with its projections", 1, 1,
           FIELDS(ms_selfattention_fields), ms_selfattention_forward),
+    LAYER("multihead_attention",
+          "of [sequence, width] to itself, as torch.nn.MultiheadAttention", 1,
+          1, FIELDS(ms_multiheadlayers_fields), ms_multiheadlayers_forward),
+    LAYER("window_attention",
+          "Swin's, in windows of [height, width, channels], with position bias",
+          1, 1, FIELDS(ms_windowlayers_fields), ms_windowlayers_attention),
     LAYER("latent_attention",
           "self-attention whose keys and values pass through a narrow product "
           "(MLA)",
@@ -235,10 +244,10 @@ const ms_layer_kind ms_layer_kinds[] = {
     LAYER("rotary",
           "rotate [heads, sequence, dim] by position; fused: in place", 1, 1,
           NO_FIELDS, ms_attentionlayers_rotary),
-    LAYER("swiglu", "silu(gate) * up; saves gate and up", 2, 2,
-          FIELDS(ms_pointlayers_code_fields), ms_pointlayers_swiglu),
-    LAYER("geglu", "gelu(gate) * up; saves gate and up", 2, 2,
-          FIELDS(ms_pointlayers_code_fields), ms_pointlayers_geglu),
+    LAYER("swiglu", "silu(gate) * up, or of one input's halves; saves both", 1,
+          2, FIELDS(ms_pointlayers_code_fields), ms_pointlayers_swiglu),
+    LAYER("geglu", "gelu(gate) * up, or of one input's halves; saves both", 1,
+          2, FIELDS(ms_pointlayers_code_fields), ms_pointlayers_geglu),
     LAYER("moe",
           "mixture of experts: top-k routing, permute, grouped products, "
           "unpermute",
@@ -317,7 +326,7 @@ const ms_layer_kind ms_layer_kinds[] = {
            "the k largest of the last dimension; saves 8-byte indices", 1,
            FIELDS(ms_copylayers_topk_fields), ms_copylayers_topk),
     /* arrangement */
-    LAYER("cat", "inputs end to end: a copy", 2, MS_ANY_INPUTS,
+    LAYER("cat", "inputs end to end: a copy", 1, MS_ANY_INPUTS,
           FIELDS(ms_shapelayers_cat_fields), ms_shapelayers_cat),
     LAYER("stack", "inputs along a new dimension: a copy", 2, MS_ANY_INPUTS,
           FIELDS(ms_copylayers_dim_fields), ms_shapelayers_stack),
@@ -353,6 +362,11 @@ const ms_layer_kind ms_layer_kinds[] = {
           FIELDS(ms_shapelayers_reshape_fields), ms_shapelayers_reshape),
     LAYER("permute", "dimensions in another order: a view", 1, 1,
           FIELDS(ms_shapelayers_permute_fields), ms_shapelayers_permute),
+    LAYER("expand", "a parameter, seen once per sample: a view", 1, 1,
+          NO_FIELDS, ms_shapelayers_expand),
+    LAYER("patch_merge",
+          "2 x 2 neighbours of [height, width, channels] into the channels", 1,
+          1, NO_FIELDS, ms_windowlayers_merge),
     LAYER("contiguous", "a copy where it is laid out otherwise", 1, 1,
           NO_FIELDS, ms_shapelayers_contiguous),
     UNARY("clone", "clone", 0, "a copy"),
@@ -381,8 +395,13 @@ const ms_layer_kind ms_layer_kinds[] = {
     LAYER("kl_div_loss", "divergence of log-probabilities from a target", 1, 1,
           NO_FIELDS, ms_losslayers_kl_div),
     /* by hand */
-    LAYER("parameters", "states only: weights that no op reads", 0, 0,
-          FIELDS(ms_rawlayers_parameters_fields), ms_rawlayers_parameters),
+    LAYER("parameter", "a learned tensor, one for all samples", 0, 0,
+          FIELDS(ms_rawlayers_shape_fields), ms_rawlayers_parameter),
+    LAYER("input", "a further input of the model, without gradient", 0, 0,
+          FIELDS(ms_rawlayers_shape_fields), ms_rawlayers_input),
+    {"parameters", "states only: weights that no op reads", 0, 0,
+     FIELDS(ms_rawlayers_parameters_fields), ms_rawlayers_parameters, NULL, 0,
+     true},
     LAYER("op", "an op of your own: one output", 1, 1,
           FIELDS(ms_rawlayers_op_fields), ms_rawlayers_op),
 };

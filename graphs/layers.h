@@ -87,13 +87,15 @@ ms_err ms_denselayers_weight(ms_trace *trace, const ms_layer *layer,
 /* unary and join: the op of the layer's type over one input, or over several
  * that broadcast. */
 #define MS_POINTLAYERS_IN_PLACE 1
-#define MS_POINTLAYERS_DROPOUT 1
+#define MS_POINTLAYERS_DROPOUT 2
+#define MS_POINTLAYERS_PARTS 1
 #define MS_POINTLAYERS_POW 1
 #define MS_POINTLAYERS_PRELU 1
 #define MS_POINTLAYERS_CAST 1
 #define MS_POINTLAYERS_CODE 1
 extern const ms_field ms_pointlayers_in_place_fields[MS_POINTLAYERS_IN_PLACE];
 extern const ms_field ms_pointlayers_dropout_fields[MS_POINTLAYERS_DROPOUT];
+extern const ms_field ms_pointlayers_parts_fields[MS_POINTLAYERS_PARTS];
 extern const ms_field ms_pointlayers_pow_fields[MS_POINTLAYERS_POW];
 extern const ms_field ms_pointlayers_prelu_fields[MS_POINTLAYERS_PRELU];
 extern const ms_field ms_pointlayers_cast_fields[MS_POINTLAYERS_CAST];
@@ -101,8 +103,9 @@ extern const ms_field ms_pointlayers_code_fields[MS_POINTLAYERS_CODE];
 ms_layer_forward ms_pointlayers_unary, ms_pointlayers_join,
     ms_pointlayers_gelu_new, ms_pointlayers_softsign, ms_pointlayers_pow,
     ms_pointlayers_prelu, ms_pointlayers_softmax, ms_pointlayers_dropout,
-    ms_pointlayers_dropout2d, ms_pointlayers_cast, ms_pointlayers_where,
-    ms_pointlayers_masked_fill, ms_pointlayers_swiglu, ms_pointlayers_geglu;
+    ms_pointlayers_dropout2d, ms_pointlayers_depth, ms_pointlayers_cast,
+    ms_pointlayers_where, ms_pointlayers_masked_fill, ms_pointlayers_swiglu,
+    ms_pointlayers_geglu;
 
 #define MS_REDUCELAYERS_DIMS 2
 extern const ms_field ms_reducelayers_dims_fields[MS_REDUCELAYERS_DIMS];
@@ -157,7 +160,7 @@ extern const ms_field ms_shapelayers_permute_fields[MS_SHAPELAYERS_PERMUTE];
 ms_layer_forward ms_shapelayers_select, ms_shapelayers_slice,
     ms_shapelayers_assign, ms_shapelayers_split, ms_shapelayers_cat,
     ms_shapelayers_stack, ms_shapelayers_flatten, ms_shapelayers_reshape,
-    ms_shapelayers_permute, ms_shapelayers_contiguous;
+    ms_shapelayers_permute, ms_shapelayers_contiguous, ms_shapelayers_expand;
 
 #define MS_COPYLAYERS_DIM 1
 #define MS_COPYLAYERS_TOPK 1
@@ -176,6 +179,8 @@ ms_layer_forward ms_copylayers_along, ms_copylayers_glu, ms_copylayers_topk,
 extern const ms_field ms_productlayers_einsum_fields[MS_PRODUCTLAYERS_EINSUM];
 ms_layer_forward ms_productlayers_matmul, ms_productlayers_baddbmm,
     ms_productlayers_einsum;
+/* a [b, m, k] times b [b, k, n]. */
+uint32_t ms_productlayers_bmm(ms_trace *trace, uint32_t a, uint32_t b);
 
 #define MS_RECURRENTLAYERS_FIELDS 5
 extern const ms_field ms_recurrentlayers_fields[MS_RECURRENTLAYERS_FIELDS];
@@ -209,10 +214,13 @@ ms_layer_forward ms_losslayers_cross_entropy, ms_losslayers_linear,
     ms_losslayers_kl_div, ms_losslayers_total;
 
 #define MS_RAWLAYERS_PARAMETERS 1
+#define MS_RAWLAYERS_SHAPE 1
 #define MS_RAWLAYERS_OP 4
 extern const ms_field ms_rawlayers_parameters_fields[MS_RAWLAYERS_PARAMETERS];
 extern const ms_field ms_rawlayers_op_fields[MS_RAWLAYERS_OP];
-ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op;
+extern const ms_field ms_rawlayers_shape_fields[MS_RAWLAYERS_SHAPE];
+ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op,
+    ms_rawlayers_parameter, ms_rawlayers_input;
 
 #define MS_SELFATTENTION_FIELDS 17
 extern const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS];
@@ -222,6 +230,13 @@ ms_layer_forward ms_selfattention_forward;
 uint32_t ms_selfattention_table(ms_trace *trace, const char *role,
                                 int64_t sequence, int64_t columns);
 
+#define MS_MULTIHEADLAYERS_FIELDS 3
+extern const ms_field ms_multiheadlayers_fields[MS_MULTIHEADLAYERS_FIELDS];
+ms_layer_forward ms_multiheadlayers_forward;
+
+#define MS_WINDOWLAYERS_FIELDS 3
+extern const ms_field ms_windowlayers_fields[MS_WINDOWLAYERS_FIELDS];
+ms_layer_forward ms_windowlayers_attention, ms_windowlayers_merge;
 /* Positions that tables are made for. */
 int64_t ms_selfattention_longest(const ms_trace *trace, int64_t sequence);
 /* A buffer [2] of the model: the first layer that asks makes it. */

@@ -185,6 +185,20 @@ static uint32_t target_like(ms_trace *trace, uint32_t x)
     return ms_trace_input(trace, "target", like.dtype, like.n_dims, like.size);
 }
 
+/* These reduce into the tensor of their terms, whose storage stays as large
+ * (ATen/native/BinaryOps.cpp: mse_loss and smooth_l1_loss; Loss.cpp:
+ * binary_cross_entropy). */
+static bool keeps_terms(const char *op)
+{
+    static const char *const ops[] = {"aten::mse_loss", "aten::smooth_l1_loss",
+                                      "aten::binary_cross_entropy"};
+
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(op, ops[i]) == 0)
+            return true;
+    return false;
+}
+
 ms_err ms_losslayers_like(ms_trace *trace, const ms_layer *layer,
                           const uint32_t *in, uint32_t *out)
 {
@@ -196,7 +210,11 @@ ms_err ms_losslayers_like(ms_trace *trace, const ms_layer *layer,
                       .scratch = scratch_of(trace, kind->op),
                       .flops = kind->flops};
     call.made[0].dtype = ms_trace_at(trace, in[0])->dtype;
+    if (keeps_terms(kind->op))
+        ms_opcall_like(trace, &call.made[0], in[0]);
     *out = ms_opcall_run(trace, &call, inputs, 2);
+    if (!trace->err)
+        ms_trace_at(trace, *out)->n_dims = 0;
     return trace->err;
 }
 

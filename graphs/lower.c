@@ -193,11 +193,15 @@ static void count_ops(const ms_graph *graph, ms_layer_facts *by_layer)
         ms_layer_facts *facts = &by_layer[graph->op_layer[op]];
         if (graph->op_pass[op] == MS_STEP) /* in backward */
             continue;
+        bool matrix = (graph->op_flags[op] & MS_OP_MATRIX) != 0;
+        double macs = matrix ? graph->op_flops[op] / 2 : 0;
         if (graph->op_pass[op] > MS_LOSS) {
             facts->backward_flops += graph->op_flops[op];
+            facts->backward_macs += macs;
             continue;
         }
         facts->forward_flops += graph->op_flops[op];
+        facts->forward_macs += macs;
         for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
             uint32_t s = graph->out[i];
             if (graph->storage_saved_end[s] != MS_NONE)
@@ -286,6 +290,8 @@ ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
         return ms_fail_nomem(fault);
     MS_TRY(find_layers(graph, arena, &layer, fault));
     count_ops(graph, by_layer);
+    for (uint32_t l = 0; l < graph->n_layers && graph->layer_bytes; l++)
+        by_layer[l].output_bytes = graph->layer_bytes[l];
     count_parameters(graph, layer, by_layer);
     name_rows(model, graph, by_layer, rows);
     *facts = rows;

@@ -162,6 +162,17 @@ uint32_t ms_opcall_like_run(ms_trace *trace, const char *op, const uint32_t *in,
     return ms_opcall_run(trace, &call, in, n_in);
 }
 
+/* The tensor that x, written in place, is a view of, or MS_NONE. */
+static uint32_t whole_of(const ms_trace *trace, uint32_t x)
+{
+    uint32_t whole = x;
+
+    for (const ms_tensor *at = ms_trace_at(trace, whole);
+         at->view && at->node != MS_NONE; at = ms_trace_at(trace, whole))
+        whole = trace->nodes[at->node].input[0];
+    return whole == x ? MS_NONE : whole;
+}
+
 uint32_t ms_opcall_in_place(ms_trace *trace, const ms_opcall *call,
                             const uint32_t *in, uint32_t n_in)
 {
@@ -181,7 +192,7 @@ uint32_t ms_opcall_in_place(ms_trace *trace, const ms_opcall *call,
                          .in = in,
                          .out = &y,
                          .listed = listed,
-                         .whole = MS_NONE,
+                         .whole = whole_of(trace, in[0]),
                          .clone = MS_NONE};
     node.n_out = 1;
     begin(trace, op, in, n_in);

@@ -131,42 +131,77 @@ ms_err ms_pointlayers_softmax(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
+#define P_FIELD                                                                \
+    {                                                                          \
+        .name = "p", .type = MS_FLOAT, .fallback.f = 0.1, .low = 0, .high = 1, \
+        .help = "probability of a zero; 0 keeps the input itself"              \
+    }
 const ms_field ms_pointlayers_dropout_fields[MS_POINTLAYERS_DROPOUT] = {
-    {.name = "p",
-     .type = MS_FLOAT,
-     .fallback.f = 0.1,
-     .low = 0,
-     .high = 1,
-     .help = "probability of a zero; 0 keeps the input itself"},
+    P_FIELD,
+    {.name = "inplace", .type = MS_BOOL, .help = "overwrite the input"},
 };
+const ms_field ms_pointlayers_parts_fields[MS_POINTLAYERS_PARTS] = {P_FIELD};
+
+/* x.mul_(noise), on any device. */
+static ms_err dropout_in_place(ms_trace *trace, const ms_layer *layer,
+                               uint32_t x, uint32_t *out)
+{
+    ms_opcall call = {.op = "aten::mul", .flops = 1};
+
+    MS_TRY(ms_layers_need_unsaved(trace, layer, x));
+    ms_trace_begin(trace, "aten::bernoulli_");
+    uint32_t both[2] = {x, ms_trace_make_like(trace, "mask", x)};
+    ms_trace_end(trace, 0, false);
+    *out = ms_opcall_in_place(trace, &call, both, 2);
+    ms_trace_drop(trace, both[1]);
+    return trace->err;
+}
 
 ms_err ms_pointlayers_dropout(ms_trace *trace, const ms_layer *layer,
                               const uint32_t *in, uint32_t *out)
 {
+    double p = layer->field[0].f;
+
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    *out = ms_pointwise_dropout(trace, in[0], layer->field[0].f);
+    if (layer->field[1].b && p > 0 && trace->train)
+        return dropout_in_place(trace, layer, in[0], out);
+    *out = ms_pointwise_dropout(trace, in[0], p);
     return trace->err;
 }
 
-/* Noise of [batch, channels, 1, ...] for whole channels. */
-ms_err ms_pointlayers_dropout2d(ms_trace *trace, const ms_layer *layer,
-                                const uint32_t *in, uint32_t *out)
+/* x times noise of its first n sizes, the others 1. */
+static ms_err drop_parts(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                         uint32_t n, uint32_t *out)
 {
-    MS_TRY(ms_layers_need_dim(trace, layer, in[0], 0));
     if (layer->field[0].f <= 0 || !trace->train) {
-        ms_trace_ref(trace, *out = in[0]);
+        ms_trace_ref(trace, *out = x);
         return trace->err;
     }
-    ms_tensor noise = *ms_trace_at(trace, in[0]);
-    for (uint32_t d = 2; d < noise.n_dims; d++)
+    ms_tensor noise = *ms_trace_at(trace, x);
+    for (uint32_t d = n; d < noise.n_dims; d++)
         noise.size[d] = 1;
     ms_trace_begin(trace, "aten::bernoulli_");
-    uint32_t both[2] = {in[0], ms_trace_make(trace, "mask", noise.dtype,
-                                             noise.n_dims, noise.size)};
+    uint32_t both[2] = {
+        x, ms_trace_make(trace, "mask", noise.dtype, noise.n_dims, noise.size)};
     ms_trace_end(trace, 0, false);
     *out = ms_opcall_like_run(trace, "aten::mul", both, 2);
     ms_trace_drop(trace, both[1]);
     return trace->err;
+}
+
+ms_err ms_pointlayers_dropout2d(ms_trace *trace, const ms_layer *layer,
+                                const uint32_t *in, uint32_t *out)
+{
+    MS_TRY(ms_layers_need_dim(trace, layer, in[0], 0));
+    return drop_parts(trace, layer, in[0], 2, out);
+}
+
+/* torchvision's, by rows. */
+ms_err ms_pointlayers_depth(ms_trace *trace, const ms_layer *layer,
+                            const uint32_t *in, uint32_t *out)
+{
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    return drop_parts(trace, layer, in[0], 1, out);
 }
 
 const ms_field ms_pointlayers_cast_fields[MS_POINTLAYERS_CAST] = {
@@ -279,24 +314,55 @@ ms_err ms_pointlayers_masked_fill(ms_trace *trace, const ms_layer *layer,
 /* ---- gates --------------------------------------------------------------- */
 
 /* activation(gate) * up: two ops where they stay apart, else one. */
+static uint32_t gate_up(ms_trace *trace, const ms_layer *layer,
+                        const ms_unary *activation, const char *fused,
+                        uint32_t gate, uint32_t up)
+{
+    if (!ms_layers_is_apart(trace, layer->field[0].i))
+        return ms_gated_product(trace, fused, gate, up);
+    uint32_t open = ms_pointwise_unary(trace, activation, gate);
+    uint32_t y = ms_pointwise_mul(trace, open, up);
+    ms_trace_drop(trace, open);
+    return y;
+}
+
+/* up, gate = x.chunk(2, dim=-1) */
+static ms_err gate_halves(ms_trace *trace, const ms_layer *layer,
+                          const ms_unary *activation, const char *fused,
+                          uint32_t x, uint32_t *out)
+{
+    char shape[MS_LAYERS_SHAPE];
+    uint32_t halves[2];
+    int64_t width = ms_layers_last_dim(trace, x);
+    int64_t sizes[2] = {width / 2, width / 2};
+
+    if (width % 2 != 0)
+        return ms_trace_fail(
+            trace, layer, "give it an even size, or gate and up apart",
+            "\"%s\" halves the last dimension, but \"%s\" gives %s",
+            layer->name, ms_layers_source(trace, layer, 0),
+            ms_layers_shape(ms_trace_at(trace, x), shape));
+    ms_pieces_split(trace, x, ms_trace_at(trace, x)->n_dims - 1u, 2, sizes,
+                    halves);
+    *out = gate_up(trace, layer, activation, fused, halves[1], halves[0]);
+    ms_pieces_drop(trace, 2, halves);
+    return trace->err;
+}
+
 static ms_err gated(ms_trace *trace, const ms_layer *layer,
                     const ms_unary *activation, const char *fused,
                     const uint32_t *in, uint32_t *out)
 {
-    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    MS_TRY(ms_layers_need_float(trace, layer, in[1]));
+    for (uint32_t i = 0; i < layer->n_in; i++)
+        MS_TRY(ms_layers_need_float(trace, layer, in[i]));
+    if (layer->n_in == 1)
+        return gate_halves(trace, layer, activation, fused, in[0], out);
     const ms_tensor *a = ms_trace_at(trace, in[0]);
     const ms_tensor *b = ms_trace_at(trace, in[1]);
     if (!broadcasts(a, b) || !broadcasts(b, a))
         return fail_shapes(trace, layer, in, 1,
                            "gate and up need the same shape");
-    if (!ms_layers_is_apart(trace, layer->field[0].i)) {
-        *out = ms_gated_product(trace, fused, in[0], in[1]);
-        return trace->err;
-    }
-    uint32_t open = ms_pointwise_unary(trace, activation, in[0]);
-    *out = ms_pointwise_mul(trace, open, in[1]);
-    ms_trace_drop(trace, open);
+    *out = gate_up(trace, layer, activation, fused, in[0], in[1]);
     return trace->err;
 }
 

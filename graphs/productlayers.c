@@ -22,6 +22,13 @@ static uint32_t multiply(ms_trace *trace, const char *op, const uint32_t *in,
     return ms_opcall_run(trace, &call, in, n_in);
 }
 
+uint32_t ms_productlayers_bmm(ms_trace *trace, uint32_t a, uint32_t b)
+{
+    uint32_t in[2] = {a, b};
+
+    return multiply(trace, "aten::bmm", in, 2);
+}
+
 static ms_err fail_product(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, const char *hint)
 {

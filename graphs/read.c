@@ -4,8 +4,8 @@
 #include "graphs/huggingface/folder.h"
 #include "graphs/huggingface/huggingface.h"
 #include "graphs/json.h"
-#include "graphs/layerlist.h"
 #include "graphs/opgraph.h"
+#include "graphs/reader.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,17 +15,6 @@
 #include <sys/stat.h>
 
 #define FORMAT_VERSION 1
-
-/* A native file being read. */
-typedef struct reader {
-    ms_json json;
-    const ms_override *overrides;
-    uint32_t n_overrides;
-    ms_arena *arena;
-    ms_model *model;
-    ms_fault *fault;
-    const char *folder; /* of a config.json, "" for this one; or NULL */
-} reader;
 
 /* ---- files --------------------------------------------------------------- */
 
@@ -87,11 +76,12 @@ ms_err ms_read_file(const char *path, uint64_t max_bytes, ms_arena *arena,
 
 /* ---- families ------------------------------------------------------------ */
 
-static const char *const top_keys[] = {"memsim", "name",  "summary", "family",
-                                       "config", "input", "layers"};
+static const char *const top_keys[] = {"memsim", "name",     "summary",
+                                       "family", "config",   "input",
+                                       "layers", "templates"};
 #define N_TOP_KEYS (sizeof top_keys / sizeof *top_keys)
 
-static ms_err find_family(const reader *r, uint32_t node,
+static ms_err find_family(const ms_reader *r, uint32_t node,
                           const ms_family **family)
 {
     const char *names[MS_FIELDS_MAX];
@@ -120,9 +110,8 @@ static ms_err find_family(const reader *r, uint32_t node,
                         word);
 }
 
-/* --set model.KEY=VALUE: "name", or a row of keys. */
-static ms_err apply_overrides(const reader *r, const ms_fields *keys,
-                              ms_fields_values *out)
+ms_err ms_read_override(const ms_reader *r, const ms_fields *keys,
+                        ms_fields_values *out)
 {
     for (uint32_t i = 0; i < r->n_overrides; i++) {
         const ms_override *set = &r->overrides[i];
@@ -149,7 +138,7 @@ static ms_err apply_overrides(const reader *r, const ms_fields *keys,
 }
 
 /* Defaults, then the config object, then --set. */
-static ms_err read_config(const reader *r, const ms_family *family,
+static ms_err read_config(const ms_reader *r, const ms_family *family,
                           uint32_t config, ms_value *values)
 {
     static const char *const also[] = {"name"};
@@ -165,11 +154,11 @@ static ms_err read_config(const reader *r, const ms_family *family,
         values[i] = keys.rows[i].fallback;
     MS_TRY(ms_fields_read_object(&r->json, config, &keys, r->arena, &out,
                                  r->fault));
-    MS_TRY(apply_overrides(r, &settings, &out));
+    MS_TRY(ms_read_override(r, &settings, &out));
     return ms_fields_require(&r->json, config, &keys, out.given, r->fault);
 }
 
-static ms_err read_family(const reader *r, const ms_family *family)
+static ms_err read_family(const ms_reader *r, const ms_family *family)
 {
     ms_value values[MS_FIELDS_MAX];
     uint32_t config = family->flat ? 0 : ms_json_find(&r->json, 0, "config");
@@ -194,80 +183,9 @@ static ms_err read_family(const reader *r, const ms_family *family)
                         inner.what);
 }
 
-/* ---- layer lists --------------------------------------------------------- */
-
-enum { SHAPE, TOKENS, SEQUENCE, LONGEST };
-const ms_field ms_read_input_fields[MS_READ_INPUT] = {
-    {.name = "shape",
-     .type = MS_INTS,
-     .low = 1,
-     .high = INT64_C(1) << 40,
-     .help = "sizes of one sample, without the batch"},
-    {.name = "tokens",
-     .type = MS_BOOL,
-     .help = "int64 token ids [batch, sequence]"},
-    {.name = "sequence",
-     .type = MS_BOOL,
-     .help = "true: [batch, sequence, shape...]"},
-    {.name = "longest",
-     .type = MS_INT,
-     .low = 0,
-     .high = INT64_C(1) << 31,
-     .help = "the longest sequence; masks and tables of positions are made "
-             "for the one at hand; 0: no limit"}};
-
-static ms_err read_input(const reader *r, uint32_t row)
-{
-    const ms_fields keys = {
-        .rows = ms_read_input_fields, .n = MS_READ_INPUT, .owner = "\"input\""};
-    ms_model *model = r->model;
-    ms_value values[MS_READ_INPUT] = {0};
-    ms_fields_values out = {.values = values};
-    uint64_t elements = 1;
-    if (r->json.nodes[row].kind != MS_JSON_OBJECT)
-        return ms_json_fail(&r->json, row, r->fault,
-                            "{\"shape\": [...]} or {\"tokens\": true}",
-                            "\"input\" must be an object, not %s",
-                            ms_json_kind_name(&r->json, row));
-    MS_TRY(
-        ms_fields_read_object(&r->json, row, &keys, r->arena, &out, r->fault));
-    model->tokens = values[TOKENS].b;
-    model->max_sequence = (uint64_t)values[LONGEST].i;
-    model->fresh_tables = model->max_sequence > 0;
-    bool shape = (out.given & 1u << SHAPE) != 0;
-    if (shape == model->tokens)
-        return ms_json_fail(&r->json, row, r->fault, NULL,
-                            "\"input\" needs either \"shape\" or \"tokens\": "
-                            "true");
-    model->sequence_input = model->tokens || values[SEQUENCE].b;
-    model->n_dims = out.n_ints;
-    for (uint32_t i = 0; i < out.n_ints; i++) {
-        model->dims[i] = out.ints[i];
-        if (__builtin_mul_overflow(elements, out.ints[i], &elements) ||
-            elements > (uint64_t)INT64_MAX / 8)
-            return ms_json_fail(&r->json, row, r->fault, NULL,
-                                "the input's size is beyond 2^63 bytes");
-    }
-    return MS_OK;
-}
-
-static ms_err read_layer_list(const reader *r, uint32_t layers)
-{
-    static const char *const also[] = {"name"};
-    const ms_fields none = {.extra = also, .n_extra = 1};
-    uint32_t input = ms_json_find(&r->json, 0, "input");
-    if (input == MS_NONE)
-        return ms_json_fail(&r->json, 0, r->fault,
-                            "{\"shape\": [...]} or {\"tokens\": true}",
-                            "a layer list needs the key \"input\"");
-    MS_TRY(read_input(r, input));
-    MS_TRY(apply_overrides(r, &none, NULL));
-    return ms_layerlist_read(&r->json, layers, r->arena, r->model, r->fault);
-}
-
 /* ---- the file ------------------------------------------------------------ */
 
-static ms_err check_version(const reader *r)
+static ms_err check_version(const ms_reader *r)
 {
     static const char hint[] = "see memsim help files";
     if (r->json.nodes[0].kind != MS_JSON_OBJECT)
@@ -285,7 +203,7 @@ static ms_err check_version(const reader *r)
     return MS_OK;
 }
 
-static ms_err check_text(const reader *r, uint32_t node)
+static ms_err check_text(const ms_reader *r, uint32_t node)
 {
     if (node == MS_NONE)
         return MS_OK;
@@ -317,7 +235,7 @@ static const char *base_name(const char *path, ms_arena *arena)
     return ms_arena_text(arena, base, length);
 }
 
-static ms_err read_name(const reader *r)
+static ms_err read_name(const ms_reader *r)
 {
     uint32_t node = ms_json_find(&r->json, 0, "name");
     MS_TRY(check_text(r, node));
@@ -328,7 +246,7 @@ static ms_err read_name(const reader *r)
 }
 
 /* A key of the other form. */
-static ms_err refuse(const reader *r, const char *key, const char *beside)
+static ms_err refuse(const ms_reader *r, const char *key, const char *beside)
 {
     uint32_t node = ms_json_find(&r->json, 0, key);
     if (node == MS_NONE)
@@ -338,7 +256,7 @@ static ms_err refuse(const reader *r, const char *key, const char *beside)
 }
 
 /* Which of the two forms: a family, or a layer list? */
-static ms_err read_body(const reader *r)
+static ms_err read_body(const ms_reader *r)
 {
     const ms_fields keys = {
         .extra = top_keys, .n_extra = N_TOP_KEYS, .owner = "the model"};
@@ -349,6 +267,7 @@ static ms_err read_body(const reader *r)
         const ms_family *row = NULL;
         MS_TRY(refuse(r, "input", "family"));
         MS_TRY(refuse(r, "layers", "family"));
+        MS_TRY(refuse(r, "templates", "family"));
         MS_TRY(find_family(r, family, &row));
         if (row->flat)
             MS_TRY(refuse(r, "config", "family"));
@@ -363,8 +282,7 @@ static ms_err read_body(const reader *r)
         return ms_json_fail(&r->json, 0, r->fault, "see memsim help models",
                             "a model needs \"family\" and \"config\", or "
                             "\"input\" and \"layers\"");
-    MS_TRY(refuse(r, "config", "layers"));
-    return read_layer_list(r, layers);
+    return ms_listfile_read(r, layers);
 }
 
 /* The longest sequence that the learned positions allow. */
@@ -384,13 +302,13 @@ static void find_max_sequence(ms_model *model)
 
 /* ---- op graphs ----------------------------------------------------------- */
 
-static bool is_op_graph(const reader *r)
+static bool is_op_graph(const ms_reader *r)
 {
     return r->json.nodes[0].kind == MS_JSON_OBJECT &&
            ms_json_find(&r->json, 0, "format") != MS_NONE;
 }
 
-static ms_err read_op_graph(const reader *r)
+static ms_err read_op_graph(const ms_reader *r)
 {
     ms_opgraph *ops = ms_arena_take(r->arena, 1, sizeof *ops);
     if (ops == NULL)
@@ -408,16 +326,16 @@ static ms_err read_op_graph(const reader *r)
 
 /* ---- configurations of Hugging Face -------------------------------------- */
 
-static ms_err read_native(reader *r);
+static ms_err read_native(ms_reader *r);
 
 /* A configuration becomes a native text, which is read as any other: it is the
  * model's source from then on, in which nobody looks for a place. */
-static ms_err read_hugging_face(reader *r)
+static ms_err read_hugging_face(ms_reader *r)
 {
     ms_huggingface_model made;
     ms_fault inner = {0};
     ms_model *model = r->model;
-    reader native = {.arena = r->arena, .model = model, .fault = &inner};
+    ms_reader native = {.arena = r->arena, .model = model, .fault = &inner};
     const char *name = base_name(
         r->folder == NULL || *r->folder == '\0' ? model->path : r->folder,
         r->arena);
@@ -442,7 +360,7 @@ static ms_err read_hugging_face(reader *r)
     return MS_OK;
 }
 
-static ms_err read_native(reader *r)
+static ms_err read_native(ms_reader *r)
 {
     MS_TRY(check_version(r));
     MS_TRY(read_name(r));
@@ -451,7 +369,7 @@ static ms_err read_native(reader *r)
     return MS_OK;
 }
 
-static ms_err read_any(reader *r, const char *name, const char *bytes,
+static ms_err read_any(ms_reader *r, const char *name, const char *bytes,
                        size_t length)
 {
     *r->model =
@@ -468,11 +386,11 @@ ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
                            const ms_override *overrides, uint32_t n_overrides,
                            ms_arena *arena, ms_model *model, ms_fault *fault)
 {
-    reader r = {.overrides = overrides,
-                .n_overrides = n_overrides,
-                .arena = arena,
-                .model = model,
-                .fault = fault};
+    ms_reader r = {.overrides = overrides,
+                   .n_overrides = n_overrides,
+                   .arena = arena,
+                   .model = model,
+                   .fault = fault};
     return read_any(&r, name, bytes, length);
 }
 
@@ -509,7 +427,7 @@ static ms_err fail_unknown(const char *name, ms_fault *fault)
                    "neither a file here nor a built-in model");
 }
 
-static ms_err read_builtin(reader *r, const char *path)
+static ms_err read_builtin(ms_reader *r, const char *path)
 {
     const ms_builtin *builtin = find_builtin(path);
     if (builtin == NULL)
@@ -527,11 +445,11 @@ ms_err ms_read_model(const char *path, const ms_override *overrides,
     char *bytes;
     size_t length;
     bool input = strcmp(path, "-") == 0, here;
-    reader r = {.overrides = overrides,
-                .n_overrides = n_overrides,
-                .arena = arena,
-                .model = model,
-                .fault = fault};
+    ms_reader r = {.overrides = overrides,
+                   .n_overrides = n_overrides,
+                   .arena = arena,
+                   .model = model,
+                   .fault = fault};
     if (!input) {
         bool may_be_ours = find_builtin(path) != NULL;
         MS_TRY(

@@ -28,13 +28,15 @@ static uint32_t fill_by_ones(ms_trace *trace, uint32_t scores)
     return y;
 }
 
-/* A mask of zeros and -inf is added, one for all layers. */
-static uint32_t add_mask(ms_trace *trace, uint32_t scores)
+/* A mask of zeros and -inf is added, one for all layers, or all that see a
+ * window. */
+static uint32_t add_mask(ms_trace *trace, const ms_scores *how, uint32_t scores)
 {
     if (trace->err)
         return MS_NONE;
-    uint32_t mask = ms_selfattention_table(trace, "causal_mask",
-                                           at(trace, scores)->size[2], 0);
+    uint32_t mask = ms_selfattention_table(
+        trace, how->windowed ? "sliding_mask" : "causal_mask",
+        at(trace, scores)->size[2], 0);
     uint32_t y = ms_pointwise_add(trace, scores, mask);
     ms_trace_drop(trace, mask);
     return y;
@@ -172,7 +174,8 @@ static uint32_t weights_bert(ms_trace *trace, const ms_scores *how, uint32_t a)
 {
     a = step(trace, a, ms_pointwise_div_scalar(trace, a));
     a = step(trace, a,
-             how->causal ? add_mask(trace, a) : add_padding_mask(trace, a));
+             how->causal ? add_mask(trace, how, a)
+                         : add_padding_mask(trace, a));
     return step(trace, a, ms_norm_softmax(trace, a));
 }
 
@@ -182,7 +185,7 @@ static uint32_t weights_falcon(ms_trace *trace, const ms_scores *how,
     if (how->alibi)
         a = step(trace, a, ms_pointwise_add(trace, a, alibi));
     a = in_place(trace, how->alibi ? "aten::mul" : "aten::div", a);
-    a = step(trace, a, add_mask(trace, a));
+    a = step(trace, a, add_mask(trace, how, a));
     return step(trace, a, ms_norm_softmax(trace, a));
 }
 
@@ -241,7 +244,7 @@ static uint32_t weights_llama(ms_trace *trace, const ms_scores *how, uint32_t a,
     if (how->alibi)
         a = step(trace, a, ms_pointwise_add(trace, a, alibi));
     if (how->causal)
-        a = step(trace, a, add_mask(trace, a));
+        a = step(trace, a, add_mask(trace, how, a));
     if (how->sinks != MS_NONE)
         return weights_with_sinks(trace, a, how->sinks);
     return softmax_fp32(trace, a);
@@ -262,7 +265,7 @@ static uint32_t weights(ms_trace *trace, const ms_scores *how, uint32_t a,
     case MS_CODE_MPT:
         return weights_mpt(trace, a, alibi);
     case MS_CODE_BLOOM: /* the product has added the bias */
-        a = step(trace, a, add_mask(trace, a));
+        a = step(trace, a, add_mask(trace, how, a));
         return softmax_fp32(trace, a);
     case MS_CODE_AUTO:
         return plain ? weights_nanogpt(trace, how, a)

@@ -30,6 +30,7 @@ typedef struct ms_scores {
     bool causal;
     bool joined; /* one product makes q, k, v, which do not rotate */
     bool alibi, softcap;
+    bool windowed;  /* its mask is another: sliding_attention */
     uint32_t sinks; /* a parameter [heads], or MS_NONE */
     double dropout;
 } ms_scores;

@@ -201,6 +201,7 @@ static ms_scores scores_of(const ms_layer *layer, uint32_t sinks)
                                  !field[ATTENTION_ROTARY].b,
                        .alibi = field[ATTENTION_ALIBI].b,
                        .softcap = field[ATTENTION_SOFTCAP].b,
+                       .windowed = field[ATTENTION_WINDOW].i > 0,
                        .sinks = sinks,
                        .dropout = field[ATTENTION_DROPOUT].f};
 }
@@ -212,6 +213,19 @@ static void add_slopes(ms_trace *trace, const ms_layer *layer, int64_t heads)
 
     if (layer->field[ATTENTION_ALIBI].b)
         ms_selfattention_buffer(trace, "alibi_slopes", MS_FLOAT32, dims);
+}
+
+/* torch's kernels learn of a window that is narrower than the sequence by a
+ * mask of bytes, one for all layers (transformers' sdpa). */
+static void add_window(ms_trace *trace, const ms_layer *layer, uint32_t q)
+{
+    int64_t sequence = at(trace, q)->size[2];
+    const int64_t dims[2] = {sequence, sequence};
+
+    if (layer->field[ATTENTION_CODE].i != MS_CODE_AUTO &&
+        layer->field[ATTENTION_WINDOW].i > 0 &&
+        layer->field[ATTENTION_WINDOW].i < sequence)
+        ms_selfattention_buffer(trace, "sliding_bytes", MS_BYTE, dims);
 }
 
 static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
@@ -230,8 +244,10 @@ static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
         add_slopes(trace, layer, n->heads);
         return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2], attended);
     }
-    if (fused && trace->training->kernels == MS_EFFICIENT)
+    if (fused && trace->training->kernels == MS_EFFICIENT) {
+        add_window(trace, layer, qkv[0]);
         return ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2], attended);
+    }
     return ms_scores_attend(trace, &how, qkv);
 }
 

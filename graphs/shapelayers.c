@@ -324,3 +324,17 @@ ms_err ms_shapelayers_contiguous(ms_trace *trace, const ms_layer *layer,
     *out = ms_view_contiguous(trace, in[0]);
     return trace->err;
 }
+
+/* x.expand(batch, ...) of what is one for all samples: a parameter. */
+ms_err ms_shapelayers_expand(ms_trace *trace, const ms_layer *layer,
+                             const uint32_t *in, uint32_t *out)
+{
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    if (ms_trace_at(trace, in[0])->size[0] != 1)
+        return ms_trace_fail(trace, layer, "it is for a \"parameter\" layer",
+                             "\"%s\" expands what \"%s\" gives, which has a "
+                             "batch already",
+                             layer->name, ms_layers_source(trace, layer, 0));
+    *out = ms_view_expand(trace, in[0], 0, (int64_t)trace->batch);
+    return trace->err;
+}

@@ -345,6 +345,7 @@ void ms_trace_end(ms_trace *trace, double flops, bool matrix)
     uint32_t op = g->n_ops - 1;
     uint64_t bytes = g->op_read_bytes[op] + g->op_write_bytes[op];
     g->op_flops[op] = flops;
+    g->op_flags[op] |= matrix ? MS_OP_MATRIX : 0;
     g->op_ns[op] = ms_cost_ns(trace, matrix, flops, bytes);
 }
 

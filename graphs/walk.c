@@ -14,6 +14,8 @@ typedef struct walk {
     ms_trace *trace;
     uint32_t *value;    /* per layer: its output tensor */
     uint32_t *last_use; /* per layer: position of the last reader */
+    uint32_t *ended;    /* per layer: the first held layer that ends with it */
+    uint32_t *next;     /* per held layer: another that ends with it */
     uint32_t *in;       /* of the layer under way */
     ms_forward *forward;
 } walk;
@@ -77,6 +79,36 @@ static void find_last_uses(walk *w)
     }
 }
 
+/* What a group reads lives until the group returns: like a block's input. */
+static ms_err hold_inputs(walk *w)
+{
+    const ms_model *model = w->trace->model;
+    ms_arena *scratch = w->trace->scratch;
+    uint32_t n = model->n_layers;
+    uint32_t *place;
+
+    if (!model->held)
+        return MS_OK;
+    place = ms_arena_take_raw(scratch, n, sizeof *place);
+    w->ended = ms_arena_take_raw(scratch, n, sizeof *w->ended);
+    w->next = ms_arena_take_raw(scratch, n, sizeof *w->next);
+    if (!place || !w->ended || !w->next)
+        return ms_fail_nomem(w->trace->fault);
+    memset(w->ended, 0xff, n * sizeof *w->ended);
+    for (uint32_t i = 0; i < n; i++)
+        place[model->order[i]] = i;
+    for (uint32_t l = 0; l < n; l++) {
+        uint32_t last = model->held[l];
+        if (last == MS_NONE || w->last_use[l] == MS_NONE ||
+            w->last_use[l] >= place[last])
+            continue;
+        w->last_use[l] = place[last];
+        w->next[l] = w->ended[place[last]];
+        w->ended[place[last]] = l;
+    }
+    return MS_OK;
+}
+
 static ms_err open_walk(walk *w)
 {
     ms_arena *arena = w->trace->arena, *scratch = w->trace->scratch;
@@ -95,10 +127,14 @@ static ms_err open_walk(walk *w)
     if (!w->in || !w->value || !w->last_use || !w->forward->unit_block ||
         !w->forward->unit_name)
         return ms_fail_nomem(w->trace->fault);
+    w->trace->graph.layer_bytes =
+        ms_arena_take(arena, n, sizeof *w->trace->graph.layer_bytes);
+    if (!w->trace->graph.layer_bytes)
+        return ms_fail_nomem(w->trace->fault);
     memset(w->value, 0xff, n * sizeof(uint32_t));
     memset(w->last_use, 0xff, n * sizeof(uint32_t));
     find_last_uses(w);
-    return MS_OK;
+    return hold_inputs(w);
 }
 
 /* Types that end a model are called so, a mean or a sum ends it where it is
@@ -140,8 +176,12 @@ static ms_err run_layer(walk *w, uint32_t l)
     }
     trace->layer = l;
     trace->pass = ms_walk_is_loss(layer) ? MS_LOSS : MS_FORWARD;
-    return ms_layer_kinds[layer->kind].forward(trace, layer, w->in,
-                                               &w->value[l]);
+    MS_TRY(
+        ms_layer_kinds[layer->kind].forward(trace, layer, w->in, &w->value[l]));
+    if (w->value[l] != MS_NONE)
+        trace->graph.layer_bytes[l] =
+            ms_trace_bytes(ms_trace_at(trace, w->value[l]));
+    return MS_OK;
 }
 
 /* Variables whose last reader was position i. */
@@ -155,6 +195,13 @@ static void drop_dead(walk *w, uint32_t l, uint32_t i)
     for (uint32_t k = 0; k < layer->n_in; k++) {
         uint32_t from = model->edges[layer->in_at + k];
         if (from == MS_NONE || w->last_use[from] != i)
+            continue;
+        w->last_use[from] = MS_NONE;
+        ms_trace_drop(w->trace, w->value[from]);
+    }
+    for (uint32_t from = w->ended ? w->ended[i] : MS_NONE; from != MS_NONE;
+         from = w->next[from]) {
+        if (w->last_use[from] != i)
             continue;
         w->last_use[from] = MS_NONE;
         ms_trace_drop(w->trace, w->value[from]);
@@ -260,6 +307,16 @@ static ms_err find_loss(walk *w)
     return MS_OK;
 }
 
+/* Blocks that no cut point bounds (skips leap over all of them): then each
+ * unit is a block, as in an op graph. */
+static void forget_blocks(const walk *w)
+{
+    for (uint32_t u = 0; u < w->forward->n_units; u++)
+        if (w->forward->unit_block[u] != MS_NONE)
+            return;
+    w->trace->graph.n_blocks = 0;
+}
+
 ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
 {
     walk w = {.trace = trace, .forward = forward};
@@ -270,5 +327,6 @@ ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
     MS_TRY(open_walk(&w));
     MS_TRY(model_input(trace));
     MS_TRY(run_layers(&w));
+    forget_blocks(&w);
     return find_loss(&w);
 }

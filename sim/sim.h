@@ -56,8 +56,8 @@ enum {                    /* ms_graph.op_flags */
        MS_OP_CORE = 1u,   /* attention core: what checkpoint:selective redoes */
        MS_OP_CLONES = 2u, /* accumulate: .grad is a clone, not the buffer */
        MS_OP_HOST = 4u,   /* no kernel: takes no time and no launch */
-       MS_OP_SHARES = 8u  /* accumulate: .grad is a view of the buffer, which
-                             later ops still read */
+       MS_OP_SHARES = 8u, /* accumulate: .grad views what later ops read */
+       MS_OP_MATRIX = 16u /* multiply-adds: a matrix product or convolution */
 };
 
 /* Read-only after ms_graph_finish.  Storages [0, n_persistent) outlive the
@@ -142,9 +142,9 @@ typedef struct ms_graph {
     uint32_t loss_unit;  /* first unit of the loss */
     uint32_t step_first; /* first op of the optimizer step */
 
-    uint32_t n_layers;
+    uint32_t n_layers, n_blocks;
     const char **layer_name;
-    uint32_t n_blocks;
+    uint64_t *layer_bytes; /* of a layer's output; (optional) */
     const char **block_name;
 
     /* (optional) Derived by ms_graph_prepare so that a sweep need not; NULL:

@@ -183,10 +183,10 @@ if command -v bash >/dev/null; then
         memsim run --set model.bias =
     bash_offers d.txt 'memsim run --csv d' memsim run --csv d
     bash_offers d.txt 'memsim run --csv=d' memsim run --csv = d
-    bash_offers 'a b.json' 'memsim run a' memsim run a
-    bash_offers models 'memsim run mo' memsim run mo
+    bash_offers 'alexnet,a b.json' 'memsim run a' memsim run a
+    bash_offers models 'memsim run mod' memsim run mod
     bash_offers '' 'memsim run d.t' memsim run d.t
-    bash_offers 'vgg16' "memsim run vgg" memsim run vgg
+    bash_offers 'vgg16' "memsim run vgg16" memsim run vgg16
 fi
 
 # ---- zsh: with stand-ins for its completion system
@@ -240,8 +240,8 @@ if command -v fish >/dev/null; then
     fish_offers training.precision= 'memsim run --set training.pre'
     fish_offers d.txt 'memsim run --csv d'
     fish_offers --csv=d.txt 'memsim run --csv=d'
-    fish_offers vgg16 'memsim run vgg'
-    fish_offers models/ 'memsim run mo'
+    fish_offers vgg16 'memsim run vgg16'
+    fish_offers models/ 'memsim run mod'
 fi
 
 # ---- errors

@@ -31,6 +31,9 @@ CANNOT_SAY = [
     r"nobody reads|no layer follows|the model is empty",
     r"the input's size is beyond|more than \d+ layers",
     r"a number with a fraction",  # 1e30: an integer for JSON
+    # expressions and what they name
+    r"cannot be \".*\": |must be .*, but \".*\" is",
+    r"there is no template|differ in length|nest too deep",
     # op graphs: ids count from 0, in the order in which ops ran
     r"the id \(they count from 0\)|the id of (its storage|a tensor)",
     r"it (reads|makes) tensor|it reaches element|its strides overflow",
@@ -129,6 +132,12 @@ def check_files():
             fail(f"inspect {name} --dump model is not valid")
 
 
+def kind_of(field):
+    """Where an expression will do, too, the other."""
+    return field["type"][0] if isinstance(field["type"], list) \
+        else field["type"]
+
+
 def values_of(field):
     """Values in, at and out of the bounds of a field."""
     items = field.get("items", {})
@@ -138,22 +147,22 @@ def values_of(field):
     beyond = [v for v in ((low or 0) - 1, (high or 0) + 1)
               if -2**63 <= v < 2**63 and v not in at]
     numbers = at + beyond + [2]
-    if field["type"] == "array":
+    if kind_of(field) == "array":
         return [[n] for n in numbers] + [[], [2] * 7, [2, "x"], 2]
-    if field["type"] == "string":
+    if kind_of(field) == "string":
         return field.get("enum", []) + ["", "none such", 0, False]
-    if field["type"] == "boolean":
+    if kind_of(field) == "boolean":
         return [True, False, 0, "true", None]
     return numbers + [1.5, "2", None, [2]]
 
 
 def ordinary(field):
     """A value that must be fine."""
-    if field["type"] == "array":
+    if kind_of(field) == "array":
         return [max(1, field["items"].get("minimum", 1))]
-    if field["type"] == "string":
+    if kind_of(field) == "string":
         return field.get("enum", [""])[0]
-    if field["type"] == "boolean":
+    if kind_of(field) == "boolean":
         return True
     return max(1, field.get("minimum", 1))
 
@@ -164,7 +173,7 @@ def check_layers(schema):
         if not name.startswith("layer."):
             continue
         fields = {key: value for key, value in layer["properties"].items()
-                  if key not in ("type", "name", "inputs")}
+                  if key not in ("type", "name", "inputs", "when")}
         inputs = layer["properties"]["inputs"]
         least = inputs["minItems"]
         base = {"type": name[len("layer."):]}
@@ -350,7 +359,7 @@ def check_help(schema):
     check_equal("layer types", layers, names_of("layers", r"^(\w+): "))
     for layer in layers:
         fields = set(schema["$defs"][f"layer.{layer}"]["properties"])
-        check_equal(layer, fields - {"type", "name", "inputs"},
+        check_equal(layer, fields - {"type", "name", "inputs", "when"},
                     names_of(layer, r"^  (\w+)="))
     families = schema["$defs"]["family"]["properties"]["family"]["enum"]
     check_equal("families", set(families), names_of("families", r"^(\w+): "))

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define INDENT 28u
-#define MODEL_INDENT 16u
+#define MODEL_INDENT 19
 #define VALUES_INDENT 6u
 #define SCREEN 79u
 

@@ -48,6 +48,65 @@ static void op_graphs(ms_text *text)
     put(text, lines);
 }
 
+static void groups_of_layers(ms_text *text)
+{
+    static const char *const lines[] = {
+        "Numbers of a layer list may be expressions (+ - * / %, comparisons, "
+        "a ? b : c,",
+        "min, max, floor) of the numbers in \"config\", which --set "
+        "model.NAME=N changes, and",
+        "of what groups of layers bind; names may hold them in braces:",
+        "",
+        "    {\"memsim\": 1, \"name\": \"small\", \"input\": {\"shape\": "
+        "[3, 32, 32]},",
+        "     \"config\": {\"classes\": 10},",
+        "     \"layers\": [",
+        "       {\"each\": {\"width\": [64, 128], \"blocks\": [2, 3]},",
+        "        \"index\": \"s\", \"name\": \"stage{s + 1}\", \"layers\": [",
+        "         {\"repeat\": \"blocks\", \"index\": \"i\", \"name\": "
+        "\"block\",",
+        "          \"with\": {\"stride\": \"s > 0 && i == 0 ? 2 : 1\"}, "
+        "\"layers\": [",
+        "           {\"template\": \"conv\", \"name\": \"first\"},",
+        "           {\"type\": \"conv2d\", \"name\": \"shortcut\", \"out\": "
+        "\"width\", \"kernel\": 1,",
+        "            \"stride\": \"stride\", \"inputs\": [\"input\"], "
+        "\"when\": \"i == 0\"},",
+        "           {\"type\": \"add\", \"inputs\": [\"first\", "
+        "\"shortcut\"]}]}]},",
+        "       {\"type\": \"adaptive_avg_pool2d\"}, {\"type\": "
+        "\"flatten\"},",
+        "       {\"type\": \"linear\", \"out\": \"classes\"}, {\"type\": "
+        "\"cross_entropy\"}],",
+        "     \"templates\": {\"conv\": [",
+        "       {\"type\": \"conv2d\", \"out\": \"width\", \"kernel\": 3, "
+        "\"padding\": 1,",
+        "        \"stride\": \"stride\"},",
+        "       {\"type\": \"batch_norm\"}, {\"type\": \"relu\", "
+        "\"inplace\": true}]}}",
+        "",
+        "A group has \"layers\" or names a \"template\"; it reads the layer "
+        "before it or its one",
+        "of \"inputs\", which its layers call \"input\".  \"repeat\": so many "
+        "blocks, NAME.0,",
+        "NAME.1, ...; \"each\": once for the values of each list; \"index\": a "
+        "variable that",
+        "counts; \"with\": other variables.  \"when\": a layer or group that "
+        "is "
+        "left out where it",
+        "is 0; its name then stands for what it would have read.  A group's "
+        "name stands for",
+        "its last output, NAME.input for what it reads, NAME.* for the outputs "
+        "of its",
+        "repetitions so far, as DenseNet's \"cat\" needs them.  What a block, "
+        "or a group that",
+        "does not repeat, reads lives until its end, as the argument of a "
+        "function.",
+        "",
+        NULL};
+    put(text, lines);
+}
+
 void ms_help_texts_files(ms_text *text)
 {
     static const char *const lines[] = {
@@ -85,6 +144,7 @@ void ms_help_texts_files(ms_text *text)
         "memsim help ops         ops of an op graph",
         "memsim help families    families and their keys", NULL};
     put(text, lines);
+    groups_of_layers(text);
     op_graphs(text);
     put(text, topics);
 }

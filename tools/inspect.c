@@ -122,6 +122,23 @@ static void put_row(const inspection *view, const ms_layer_facts *facts,
                 ms_quantity_size(facts->saved_bytes).s);
 }
 
+/* "1.81 GMAC": of the label for FLOPs what is before its unit. */
+static void put_pass(const char *pass, double flops, double macs, ms_text *text)
+{
+    ms_label work = ms_quantity_flops(flops), half = ms_quantity_flops(macs);
+    half.s[strcspn(half.s, "F")] = '\0';
+    ms_text_add(text, "%s %s, of these %sMAC in products", pass, work.s,
+                half.s);
+}
+
+static void put_work(const inspection *view, ms_text *text)
+{
+    const ms_layer_facts *total = &view->total;
+    put_pass("\nforward ", total->forward_flops, total->forward_macs, text);
+    put_pass("\nbackward", total->backward_flops, total->backward_macs, text);
+    ms_text_add(text, "\n");
+}
+
 static void put_table(const inspection *view, const ms_style *style,
                       ms_text *text)
 {
@@ -137,6 +154,7 @@ static void put_table(const inspection *view, const ms_style *style,
     ms_text_add(text, "%s", style->strong);
     put_row(view, &view->total, 1, text);
     ms_text_add(text, "%s", style->plain);
+    put_work(view, text);
 }
 
 static void put_head(const inspection *view, const ms_style *style,
@@ -183,6 +201,8 @@ static void put_json_layer(const ms_layer_facts *facts, ms_text *text)
     put_number(text, "parameters", facts->parameters);
     put_flops(text, "forward_flops", facts->forward_flops);
     put_flops(text, "backward_flops", facts->backward_flops);
+    put_flops(text, "forward_macs", facts->forward_macs);
+    put_flops(text, "backward_macs", facts->backward_macs);
     put_number(text, "saved_bytes", facts->saved_bytes);
     put_number(text, "output_bytes", facts->output_bytes);
     ms_text_add(text, "}");
@@ -198,6 +218,10 @@ static void put_json(const inspection *view, ms_text *text)
     put_number(text, "parameters", parameters);
     put_number(text, "parameters_base", view->base);
     put_number(text, "parameters_active", view->total.active);
+    put_flops(text, "forward_flops", view->total.forward_flops);
+    put_flops(text, "backward_flops", view->total.backward_flops);
+    put_flops(text, "forward_macs", view->total.forward_macs);
+    put_flops(text, "backward_macs", view->total.backward_macs);
     ms_text_add(text, ",\n  \"layers\": [\n");
     for (uint32_t i = 0; i < view->n; i++) {
         put_json_layer(&view->facts[i], text);
@@ -222,6 +246,8 @@ static void add_up(inspection *view)
         view->total.active += facts->active;
         view->total.forward_flops += facts->forward_flops;
         view->total.backward_flops += facts->backward_flops;
+        view->total.forward_macs += facts->forward_macs;
+        view->total.backward_macs += facts->backward_macs;
         view->total.saved_bytes += facts->saved_bytes;
         view->base += is_head(facts->name) ? 0 : facts->parameters;
     }

@@ -381,6 +381,8 @@ static const ms_key layer_rows[] = {
     MS_KEYS_COUNT("parameters"),
     {.name = "forward_flops", .type = MS_KEY_NUMBER},
     {.name = "backward_flops", .type = MS_KEY_NUMBER},
+    {.name = "forward_macs", .type = MS_KEY_NUMBER},
+    {.name = "backward_macs", .type = MS_KEY_NUMBER},
     MS_KEYS_COUNT("saved_bytes"),
     MS_KEYS_COUNT("output_bytes")};
 static const ms_keys layer = MS_KEYS_OBJECT("layer", layer_rows);
@@ -396,11 +398,19 @@ static const ms_key inspect_rows[] = {
     {.name = "parameters_active",
      .type = MS_KEY_COUNT,
      .help = "what a token meets: of experts those that it is sent to"},
+    {.name = "forward_flops",
+     .type = MS_KEY_NUMBER,
+     .help = "of all layers, per micro-batch"},
+    {.name = "backward_flops", .type = MS_KEY_NUMBER},
+    {.name = "forward_macs",
+     .type = MS_KEY_NUMBER,
+     .help = "multiply-adds of matrix products and convolutions"},
+    {.name = "backward_macs", .type = MS_KEY_NUMBER},
     {.name = "layers",
      .type = MS_KEY_OBJECTS,
      .of = &layer,
      .help = "in order: name, type, parameters, forward_flops, backward_flops, "
-             "saved_bytes, output_bytes"},
+             "forward_macs, backward_macs, saved_bytes, output_bytes"},
 };
 const ms_keys ms_keys_inspect = MS_KEYS_OBJECT("inspect", inspect_rows);
 

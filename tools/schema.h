@@ -6,6 +6,7 @@
  *
  *     schema.c        memsim schema DOCUMENT; schemas of results, from keys.c
  *     schema_model.c  native models, from the tables that the reader walks
+ *     properties.c    a field of such a table
  *     keys.c          the keys of results as data; memsim help json lists them
  *     indent.c        JSON in lines
  *
@@ -83,6 +84,26 @@ void ms_keys_help(const ms_keys *keys, ms_text *text);
 extern const ms_keys ms_keys_run, ms_keys_explain, ms_keys_compare,
     ms_keys_inspect, ms_keys_row, ms_keys_fit, ms_keys_alloc,
     ms_keys_alloc_plans;
+
+/* ---- properties.c: fields of a table ------------------------------------- */
+
+/* {"type": ..., "minimum": ..., "default": ...}; most: numbers of an MS_INTS,
+ * 0: no limit; or_text: a number may be an expression. */
+void ms_properties_field_or(ms_indent *json, const char *key,
+                            const ms_field *field, uint32_t most, bool or_text);
+void ms_properties_field(ms_indent *json, const char *key,
+                         const ms_field *field, uint32_t most);
+/* Members of an open object; those of a layer list may be expressions. */
+void ms_properties_fields(ms_indent *json, const ms_field *fields, uint32_t n);
+void ms_properties_list_fields(ms_indent *json, const ms_field *fields,
+                               uint32_t n);
+/* The names of required rows, into an open array. */
+void ms_properties_required(ms_indent *json, const ms_field *fields,
+                            uint32_t n);
+/* "properties": {"KEY": {"const": "VALUE"}} */
+void ms_properties_const(ms_indent *json, const char *key, const char *value);
+/* No other keys. */
+void ms_properties_close(ms_indent *json);
 
 /* ---- schema.c, schema_model.c -------------------------------------------- */
 

@@ -15,96 +15,6 @@ static const char description[] =
     "integer is written without a point, and of an op graph that ids count "
     "from 0 and stand in the order in which ops ran.";
 
-/* ---- fields -------------------------------------------------------------- */
-
-static void put_bounds(ms_indent *json, const ms_field *field)
-{
-    if (field->low == field->high)
-        return;
-    ms_indent_integer(json, "minimum", field->low);
-    if (field->high != INT64_MAX)
-        ms_indent_integer(json, "maximum", field->high);
-}
-
-/* most: of INTS; 0: no limit. */
-static void put_ints(ms_indent *json, const ms_field *field, uint32_t most)
-{
-    ms_indent_string(json, "type", "array");
-    ms_indent_open(json, "items", '{');
-    ms_indent_string(json, "type", "integer");
-    put_bounds(json, field);
-    if (field->low == field->high)
-        ms_indent_integer(json, "minimum", 0);
-    ms_indent_close(json, '}');
-    if (most > 0)
-        ms_indent_integer(json, "maxItems", most);
-}
-
-static void put_default(ms_indent *json, const ms_field *field)
-{
-    if (field->required)
-        return;
-    if (field->type == MS_INT && field->low != field->high)
-        ms_indent_integer(json, "default", field->fallback.i);
-    else if (field->type == MS_BOOL)
-        ms_indent_word(json, "default", field->fallback.b ? "true" : "false");
-}
-
-static void put_type(ms_indent *json, const ms_field *field, uint32_t most)
-{
-    static const char *const types[] = {
-        [MS_INT] = "integer", [MS_FLOAT] = "number", [MS_BOOL] = "boolean",
-        [MS_WORD] = "string", [MS_NAME] = "string",  [MS_TEXT] = "string"};
-    if (field->type == MS_INTS) {
-        put_ints(json, field, most);
-        return;
-    }
-    ms_indent_string(json, "type", types[field->type]);
-    if (field->type == MS_WORD)
-        ms_indent_words(json, "enum", field->words);
-    else if (field->type == MS_INT || field->type == MS_FLOAT)
-        put_bounds(json, field);
-}
-
-static void put_field(ms_indent *json, const char *key, const ms_field *field,
-                      uint32_t most)
-{
-    ms_indent_open(json, key, '{');
-    ms_indent_string(json, "description", field->help);
-    put_type(json, field, most);
-    put_default(json, field);
-    ms_indent_close(json, '}');
-}
-
-static void put_fields(ms_indent *json, const ms_field *fields, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        put_field(json, fields[i].name, &fields[i], MS_MAX_DIMS);
-}
-
-/* The names of required rows go into an open array. */
-static void put_required(ms_indent *json, const ms_field *fields, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (fields[i].required)
-            ms_indent_string(json, NULL, fields[i].name);
-}
-
-/* {"KEY": {"const": "VALUE"}} */
-static void put_const(ms_indent *json, const char *key, const char *value)
-{
-    ms_indent_open(json, "properties", '{');
-    ms_indent_open(json, key, '{');
-    ms_indent_string(json, "const", value);
-    ms_indent_close(json, '}');
-    ms_indent_close(json, '}');
-}
-
-static void close_to_others(ms_indent *json)
-{
-    ms_indent_word(json, "additionalProperties", "false");
-}
-
 /* ---- texts --------------------------------------------------------------- */
 
 static void put_text_type(ms_indent *json, const char *name, bool empty,
@@ -142,12 +52,12 @@ static void put_config(ms_indent *json, const ms_family *family)
     ms_indent_open(json, "config", '{');
     ms_indent_string(json, "type", "object");
     ms_indent_open(json, "properties", '{');
-    put_fields(json, family->fields, family->n_fields);
+    ms_properties_fields(json, family->fields, family->n_fields);
     ms_indent_close(json, '}');
     ms_indent_open(json, "required", '[');
-    put_required(json, family->fields, family->n_fields);
+    ms_properties_required(json, family->fields, family->n_fields);
     ms_indent_close(json, ']');
-    close_to_others(json);
+    ms_properties_close(json);
     ms_indent_close(json, '}');
 }
 
@@ -159,17 +69,17 @@ static void put_family(ms_indent *json, const ms_family *family)
     put_head(json);
     ms_indent_word(json, "family", "true");
     if (family->flat)
-        put_fields(json, family->fields, family->n_fields);
+        ms_properties_fields(json, family->fields, family->n_fields);
     else
         put_config(json, family);
     ms_indent_close(json, '}');
     ms_indent_open(json, "required", '[');
     if (family->flat)
-        put_required(json, family->fields, family->n_fields);
+        ms_properties_required(json, family->fields, family->n_fields);
     else
         ms_indent_string(json, NULL, "config");
     ms_indent_close(json, ']');
-    close_to_others(json);
+    ms_properties_close(json);
     ms_indent_close(json, '}');
 }
 
@@ -182,7 +92,7 @@ static void put_case(ms_indent *json, const char *key, const char *value,
     json->text->failed |= name == NULL;
     ms_indent_open(json, NULL, '{');
     ms_indent_open(json, "if", '{');
-    put_const(json, key, value);
+    ms_properties_const(json, key, value);
     ms_indent_close(json, '}');
     ms_indent_ref(json, "then", name != NULL ? name : "");
     ms_indent_close(json, '}');
@@ -210,7 +120,15 @@ static void put_families(ms_indent *json)
 
 /* ---- layers -------------------------------------------------------------- */
 
-static void put_inputs(ms_indent *json, const ms_layer_kind *kind)
+static void put_when(ms_indent *json)
+{
+    ms_indent_open(json, "when", '{');
+    ms_indent_string(json, "description", "left out where this is 0 or false");
+    ms_indent_words(json, "type", "boolean|string");
+    ms_indent_close(json, '}');
+}
+
+static void put_inputs(ms_indent *json, uint8_t low, uint8_t high)
 {
     ms_indent_open(json, "inputs", '{');
     ms_indent_string(json, "description", "layers that it reads");
@@ -218,9 +136,9 @@ static void put_inputs(ms_indent *json, const ms_layer_kind *kind)
     ms_indent_open(json, "items", '{');
     ms_indent_string(json, "type", "string");
     ms_indent_close(json, '}');
-    ms_indent_integer(json, "minItems", kind->min_inputs);
-    if (kind->max_inputs != MS_ANY_INPUTS)
-        ms_indent_integer(json, "maxItems", kind->max_inputs);
+    ms_indent_integer(json, "minItems", low);
+    if (high != MS_ANY_INPUTS)
+        ms_indent_integer(json, "maxItems", high);
     ms_indent_close(json, '}');
 }
 
@@ -234,15 +152,16 @@ static void put_layer(ms_indent *json, const ms_layer_kind *kind)
     ms_indent_open(json, "properties", '{');
     ms_indent_word(json, "type", "true");
     ms_indent_ref(json, "name", "name");
-    put_inputs(json, kind);
-    put_fields(json, kind->fields, kind->n_fields);
+    put_inputs(json, kind->min_inputs, kind->max_inputs);
+    put_when(json);
+    ms_properties_list_fields(json, kind->fields, kind->n_fields);
     ms_indent_close(json, '}');
     ms_indent_open(json, "required", '[');
     if (kind->min_inputs > 1) /* the layer before is one */
         ms_indent_string(json, NULL, "inputs");
-    put_required(json, kind->fields, kind->n_fields);
+    ms_properties_required(json, kind->fields, kind->n_fields);
     ms_indent_close(json, ']');
-    close_to_others(json);
+    ms_properties_close(json);
     ms_indent_close(json, '}');
 }
 
@@ -265,26 +184,76 @@ static void put_layer_types(ms_indent *json)
     ms_indent_close(json, '}');
 }
 
-static void put_repeat(ms_indent *json)
+/* {"required": ["KEY"]} */
+static void put_requires(ms_indent *json, const char *key)
 {
-    ms_indent_open(json, "repeat", '{');
-    ms_indent_string(json, "description", "a block, repeated");
-    ms_indent_open(json, "properties", '{');
-    for (uint32_t i = 0; i < MS_LAYERLIST_REPEAT; i++) {
-        const ms_field *field = &ms_layerlist_repeat_fields[i];
-        if (field->type == MS_NAME)
-            ms_indent_ref(json, field->name, "name");
-        else
-            put_field(json, field->name, field, 0);
-    }
-    ms_indent_ref(json, "layers", "layers");
-    ms_indent_close(json, '}');
-    ms_indent_words(json, "required", "layers");
-    close_to_others(json);
+    ms_indent_open(json, NULL, '{');
+    ms_indent_words(json, "required", key);
     ms_indent_close(json, '}');
 }
 
-/* A layer, or a repeat: what the reader takes for one. */
+/* An object of variables: their values, or lists of them. */
+static void put_variables(ms_indent *json, const char *key, const char *help,
+                          bool lists)
+{
+    ms_indent_open(json, key, '{');
+    ms_indent_string(json, "description", help);
+    ms_indent_string(json, "type", "object");
+    if (lists)
+        ms_indent_integer(json, "minProperties", 1);
+    ms_indent_open(json, "propertyNames", '{');
+    ms_indent_string(json, "pattern", "^[A-Za-z_][A-Za-z0-9_]*$");
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "additionalProperties", '{');
+    if (lists) {
+        ms_indent_string(json, "type", "array");
+        ms_indent_integer(json, "minItems", 1);
+        ms_indent_integer(json, "maxItems", MS_LAYERGROUPS_EACH);
+        ms_indent_open(json, "items", '{');
+    }
+    ms_indent_words(json, "type", "number|string");
+    if (lists)
+        ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+}
+
+static void put_group_keys(ms_indent *json)
+{
+    for (uint32_t i = 0; i < MS_LAYERGROUPS_FIELDS; i++) {
+        const ms_field *field = &ms_layergroups_fields[i];
+        if (strcmp(field->name, "name") == 0)
+            ms_indent_ref(json, field->name, "name");
+        else
+            ms_properties_field_or(json, field->name, field, 0, true);
+    }
+    put_inputs(json, 1, 1);
+    put_when(json);
+    put_variables(json, "each", "lists: a repetition for each of their values",
+                  true);
+    put_variables(json, "with", "variables of the group's expressions", false);
+    ms_indent_ref(json, "layers", "layers");
+}
+
+static void put_group(ms_indent *json)
+{
+    ms_indent_open(json, "group", '{');
+    ms_indent_string(json, "description", "layers together, or repeated");
+    ms_indent_open(json, "properties", '{');
+    put_group_keys(json);
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "oneOf", '[');
+    put_requires(json, "layers");
+    put_requires(json, "template");
+    ms_indent_close(json, ']');
+    ms_indent_open(json, "not", '{');
+    ms_indent_words(json, "required", "repeat|each");
+    ms_indent_close(json, '}');
+    ms_properties_close(json);
+    ms_indent_close(json, '}');
+}
+
+/* A layer, or a group: what the reader takes for one. */
 static void put_layers(ms_indent *json)
 {
     ms_indent_open(json, "layers", '{');
@@ -293,13 +262,18 @@ static void put_layers(ms_indent *json)
     ms_indent_open(json, "items", '{');
     ms_indent_string(json, "type", "object");
     ms_indent_open(json, "if", '{');
-    ms_indent_words(json, "required", "repeat");
+    ms_indent_open(json, "anyOf", '[');
+    put_requires(json, "repeat");
+    put_requires(json, "each");
+    put_requires(json, "template");
+    put_requires(json, "layers");
+    ms_indent_close(json, ']');
     ms_indent_close(json, '}');
-    ms_indent_ref(json, "then", "repeat");
+    ms_indent_ref(json, "then", "group");
     put_layer_types(json);
     ms_indent_close(json, '}');
     ms_indent_close(json, '}');
-    put_repeat(json);
+    put_group(json);
     for (uint32_t i = 0; i < ms_layer_n_kinds; i++)
         put_layer(json, &ms_layer_kinds[i]);
 }
@@ -323,9 +297,10 @@ static void put_input(ms_indent *json)
     ms_indent_open(json, "input", '{');
     ms_indent_string(json, "type", "object");
     ms_indent_open(json, "properties", '{');
-    put_fields(json, ms_read_input_fields, MS_READ_INPUT);
+    ms_properties_list_fields(json, ms_listfile_input_fields,
+                              MS_LISTFILE_INPUT);
     ms_indent_close(json, '}');
-    close_to_others(json);
+    ms_properties_close(json);
     ms_indent_open(json, "if", '{');
     ms_indent_words(json, "required", "shape");
     ms_indent_close(json, '}');
@@ -334,16 +309,43 @@ static void put_input(ms_indent *json)
     ms_indent_close(json, '}');
 }
 
+static void put_numbers(ms_indent *json)
+{
+    ms_indent_open(json, "config", '{');
+    ms_indent_string(json, "description",
+                     "numbers for expressions; --set model.NAME=N changes one");
+    ms_indent_string(json, "type", "object");
+    ms_indent_integer(json, "maxProperties", MS_LISTFILE_CONFIG);
+    ms_indent_open(json, "propertyNames", '{');
+    ms_indent_string(json, "pattern", "^(?!name$)[A-Za-z_][A-Za-z0-9_]*$");
+    ms_indent_close(json, '}');
+    ms_indent_open(json, "additionalProperties", '{');
+    ms_indent_string(json, "type", "number");
+    ms_indent_close(json, '}');
+    ms_indent_close(json, '}');
+}
+
+static void put_templates(ms_indent *json)
+{
+    ms_indent_open(json, "templates", '{');
+    ms_indent_string(json, "description", "layers that groups name");
+    ms_indent_string(json, "type", "object");
+    ms_indent_ref(json, "additionalProperties", "layers");
+    ms_indent_close(json, '}');
+}
+
 static void put_layer_list(ms_indent *json)
 {
     ms_indent_open(json, "layer_list", '{');
     ms_indent_open(json, "properties", '{');
     put_head(json);
+    put_numbers(json);
     ms_indent_ref(json, "input", "input");
     ms_indent_ref(json, "layers", "layers");
+    put_templates(json);
     ms_indent_close(json, '}');
     ms_indent_words(json, "required", "input|layers");
-    close_to_others(json);
+    ms_properties_close(json);
     ms_indent_close(json, '}');
     put_input(json);
     put_layers(json);
@@ -365,7 +367,7 @@ static void put_places(ms_indent *json, const char *key, const ms_field *fields,
         if (text)
             ms_indent_ref(json, NULL, "text");
         else
-            put_field(json, NULL, &fields[i], MS_MAX_DIMS);
+            ms_properties_field(json, NULL, &fields[i], MS_MAX_DIMS);
     }
     ms_indent_close(json, ']');
     ms_indent_integer(json, "minItems", n);
@@ -388,7 +390,7 @@ static void put_nodes(ms_indent *json)
             ms_indent_ref(json, fields[i].name,
                           fields[i].required ? "word" : "text");
         else
-            put_field(json, fields[i].name, &fields[i], 0);
+            ms_properties_field(json, fields[i].name, &fields[i], 0);
     }
     ms_indent_open(json, "args", '{');
     ms_indent_string(json, "description", "\"T\" is the next of \"in\"");
@@ -396,7 +398,7 @@ static void put_nodes(ms_indent *json)
     ms_indent_close(json, '}');
     ms_indent_close(json, '}');
     ms_indent_open(json, "required", '[');
-    put_required(json, fields, MS_OPFIELDS_NODE);
+    ms_properties_required(json, fields, MS_OPFIELDS_NODE);
     ms_indent_close(json, ']');
     ms_indent_close(json, '}');
     ms_indent_close(json, '}');
@@ -411,7 +413,7 @@ static void put_op_graph(ms_indent *json)
     ms_indent_ref(json, "summary", "text");
     ms_indent_open(json, "meta", '{');
     ms_indent_open(json, "properties", '{');
-    put_field(json, ms_opfields_batch.name, &ms_opfields_batch, 0);
+    ms_properties_field(json, ms_opfields_batch.name, &ms_opfields_batch, 0);
     ms_indent_close(json, '}');
     ms_indent_close(json, '}');
     ms_indent_open(json, "loss_start", '{');

@@ -347,3 +347,200 @@ MEASURED = {
     "bert12_b2s512_d01": partial(bert, 12, 2, 512),
     "bert4_b4s256_d01": partial(bert, 4, 4, 256),
 }
+
+
+# ---- built-in models of memsim, whole (vision.tsv); NAME_bBATCH
+
+
+def builtin(make, batch):
+    return (make(), images(batch, 224), F.cross_entropy,
+            torch.randint(0, 1000, (batch,)))
+
+
+class LanguageModel(nn.Module):
+    def __init__(self, vocab=10000, width=650):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab, width)
+        self.drop = nn.Dropout(0.5)
+        self.rnn = nn.LSTM(width, width, 2, batch_first=True, dropout=0.5)
+        self.head = nn.Linear(width, vocab)
+
+    def forward(self, ids):
+        x = self.drop(self.embedding(ids))
+        x, _ = self.rnn(x)
+        return self.head(self.drop(x))
+
+
+def language_model(batch, sequence):
+    return (LanguageModel(), torch.randint(0, 10000, (batch, sequence)),
+            by_token, torch.randint(0, 10000, (batch, sequence)))
+
+
+# Stable Diffusion's U-Net after CompVis/latent-diffusion, of any width, with
+# PyTorch 2's attention by ops; images are made contiguous, as its later
+# versions do.
+
+
+class DiffusionResnet(nn.Module):
+    def __init__(self, inside, outside, time):
+        super().__init__()
+        self.norm1 = nn.GroupNorm(32, inside)
+        self.conv1 = nn.Conv2d(inside, outside, 3, padding=1)
+        self.time = nn.Linear(time, outside)
+        self.norm2 = nn.GroupNorm(32, outside)
+        self.conv2 = nn.Conv2d(outside, outside, 3, padding=1)
+        self.shortcut = (nn.Identity() if inside == outside
+                         else nn.Conv2d(inside, outside, 1))
+
+    def forward(self, x, time):
+        h = self.conv1(F.silu(self.norm1(x)))
+        h = h + self.time(F.silu(time))[..., None, None]
+        h = self.conv2(F.silu(self.norm2(h)))
+        return self.shortcut(x) + h
+
+
+class DiffusionAttention(nn.Module):
+    def __init__(self, width, context, heads):
+        super().__init__()
+        self.heads = heads
+        self.q = nn.Linear(width, width, bias=False)
+        self.k = nn.Linear(context, width, bias=False)
+        self.v = nn.Linear(context, width, bias=False)
+        self.out = nn.Linear(width, width)
+
+    def split(self, x):
+        return x.view(*x.shape[:2], self.heads, -1).permute(0, 2, 1, 3)
+
+    def forward(self, x, context):
+        q, k, v = self.q(x), self.k(context), self.v(context)
+        q, k, v = self.split(q), self.split(k), self.split(v)
+        scale = q.shape[-1] ** -0.25
+        scaled = q * scale
+        shares = torch.softmax(scaled @ (k.transpose(-2, -1) * scale), -1)
+        y = shares @ v
+        y = y.permute(0, 2, 1, 3).reshape(x.shape)
+        return self.out(y)
+
+
+class DiffusionMlp(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.both = nn.Linear(width, 8 * width)
+        self.down = nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        value, gate = self.both(x).chunk(2, dim=-1)
+        return self.down(F.gelu(gate) * value)
+
+
+class DiffusionTransformer(nn.Module):
+    def __init__(self, width, context, heads):
+        super().__init__()
+        self.norm = nn.GroupNorm(32, width)
+        self.proj_in = nn.Conv2d(width, width, 1)
+        self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(width)
+                                              for _ in range(3))
+        self.self = DiffusionAttention(width, width, heads)
+        self.cross = DiffusionAttention(width, context, heads)
+        self.mlp = DiffusionMlp(width)
+        self.proj_out = nn.Conv2d(width, width, 1)
+
+    def forward(self, image, context):
+        x = self.proj_in(self.norm(image))
+        shape = x.shape
+        x = x.flatten(2).permute(0, 2, 1)
+        own = self.norm1(x)
+        x = self.self(own, own) + x
+        x = self.cross(self.norm2(x), context) + x
+        x = self.mlp(self.norm3(x)) + x
+        x = x.permute(0, 2, 1).reshape(shape).contiguous()
+        return self.proj_out(x) + image
+
+
+class DiffusionBlock(nn.Module):
+    def __init__(self, inside, outside, time, context, heads):
+        super().__init__()
+        self.resnet = DiffusionResnet(inside, outside, time)
+        self.transformer = (DiffusionTransformer(outside, context, heads)
+                            if heads else None)
+
+    def forward(self, x, time, context, skip=None):
+        if skip is not None:
+            x = torch.cat([x, skip], 1)
+        x = self.resnet(x, time)
+        return x if self.transformer is None else self.transformer(x, context)
+
+
+class DiffusionUNet(nn.Module):
+    def __init__(self, width, heads, context):
+        super().__init__()
+        time = 4 * width
+        self.time = nn.Sequential(nn.Linear(width, time), nn.SiLU(),
+                                  nn.Linear(time, time))
+        self.first = nn.Conv2d(4, width, 3, padding=1)
+        self.down, self.up = nn.ModuleList(), nn.ModuleList()
+        now, skips = width, [width]
+        for level, factor in enumerate((1, 2, 4, 4)):
+            for _ in range(2):
+                self.down.append(DiffusionBlock(
+                    now, factor * width, time, context,
+                    heads if level < 3 else 0))
+                now = factor * width
+                skips.append(now)
+            if level < 3:
+                self.down.append(nn.Conv2d(now, now, 3, 2, 1))
+                skips.append(now)
+        self.middle1 = DiffusionBlock(now, now, time, context, heads)
+        self.middle2 = DiffusionResnet(now, now, time)
+        for level, factor in enumerate((4, 4, 2, 1)):
+            for _ in range(3):
+                self.up.append(DiffusionBlock(
+                    now + skips.pop(), factor * width, time, context,
+                    heads if level > 0 else 0))
+                now = factor * width
+            if level < 3:
+                self.up.append(nn.Sequential(
+                    nn.Upsample(scale_factor=2.0),
+                    nn.Conv2d(now, now, 3, padding=1)))
+        self.norm = nn.GroupNorm(32, now)
+        self.last = nn.Conv2d(now, 4, 3, padding=1)
+
+    def forward(self, x, timestep, context):
+        time = self.time(timestep)
+        x = self.first(x)
+        skips = [x]
+        for part in self.down:
+            x = (part(x, time, context) if isinstance(part, DiffusionBlock)
+                 else part(x))
+            skips.append(x)
+        x = self.middle2(self.middle1(x, time, context), time)
+        for part in self.up:
+            x = (part(x, time, context, skips.pop())
+                 if isinstance(part, DiffusionBlock) else part(x))
+        return self.last(F.silu(self.norm(x)))
+
+
+def diffusion(batch, width, latent):
+    inputs = (torch.randn(batch, 4, latent, latent),
+              torch.randn(batch, width), torch.randn(batch, 77, 768))
+    return (DiffusionUNet(width, 8, 768), inputs, F.mse_loss,
+            torch.randn(batch, 4, latent, latent))
+
+
+BUILTINS = {
+    "vgg11_b1": partial(builtin, models.vgg11, 1),
+    "resnet34_b2": partial(builtin, models.resnet34, 2),
+    "resnext50-32x4d_b2": partial(builtin, models.resnext50_32x4d, 2),
+    "mobilenet-v2_b2": partial(builtin, models.mobilenet_v2, 2),
+    "densenet121_b2": partial(builtin, models.densenet121, 2),
+    "efficientnet-b0_b2": partial(builtin, models.efficientnet_b0, 2),
+    "vit-b16_b2": partial(builtin, models.vit_b_16, 2),
+    "swin-t_b2": partial(builtin, models.swin_t, 2),
+    "convnext-t_b2": partial(builtin, models.convnext_tiny, 2),
+    "vit-b16_b1": partial(builtin, models.vit_b_16, 1),
+    "swin-t_b1": partial(builtin, models.swin_t, 1),
+    "convnext-t_b1": partial(builtin, models.convnext_tiny, 1),
+    "densenet121_b1": partial(builtin, models.densenet121, 1),
+    "lstm-lm_b4s35": partial(language_model, 4, 35),
+    "sd-1.5-unet_b2w32l16": partial(diffusion, 2, 32, 16),
+}

@@ -6,6 +6,7 @@ tests/truth/test_nets.c and torch.c.  PyTorch 1.13 with torchvision 0.14.
     /usr/bin/python3 tests/truth/nets_torch.py graphs > tests/truth/nets.jsonl
     /usr/bin/python3 tests/truth/nets_torch.py steps > tests/truth/torch.jsonl
     /usr/bin/python3 tests/truth/nets_torch.py measure > tests/truth/nets.tsv
+    /usr/bin/python3 tests/truth/nets_torch.py builtins > tests/truth/vision.tsv
 
 A step is measured as truth/torch/README.md describes: the profiler's memory
 events of the second one, in order.  What is allocated and freed within one op
@@ -18,7 +19,7 @@ import sys
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from nets_models import CHECKPOINTED, MEASURED, NETS
+from nets_models import BUILTINS, CHECKPOINTED, MEASURED, NETS
 from rules_torch import compact, measure_saved, memory_events
 import export_torch
 
@@ -28,6 +29,8 @@ HEAD = """\
 # opgraphs.tsv; the graphs are the lines of nets.jsonl.
 case\tstatic_bytes\tsaved_bytes\tlive_after_fwd_rel\tlive_after_loss_rel\t\
 live_after_bwd_rel\tbwd_peak_rel_no_ws\tfwd_peak_rel_no_ws\tallocations\thash"""
+BUILTIN_NAMES = ('opgraphs.tsv.  NAME_bBATCH; s: sequence, w, l: "width", '
+                 '"latent" of its config.')
 RECURRENT = {"aten::lstm", "aten::gru", "aten::rnn_tanh"}
 WORTH_A_LOOK = 1024  # bytes; what is smaller are scalars
 # Tensors of these bytes, made and gone at once, show where a phase begins.
@@ -38,7 +41,7 @@ MARKS = {1000003: "forward", 1000033: "loss", 1000037: "backward",
 def make(case):
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    model, inputs, loss, target = {**NETS, **CHECKPOINTED, **MEASURED}[case]()
+    model, inputs, loss, target = {**NETS, **CHECKPOINTED, **MEASURED, **BUILTINS}[case]()
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
     return model, inputs, loss, target
@@ -169,6 +172,11 @@ def main():
         print(HEAD)
         for case in [*NETS, *CHECKPOINTED]:
             print(case, *measure(case), sep="\t")
+    elif what == ["builtins"]:
+        print(HEAD.replace("opgraphs.tsv; the graphs are the lines of "
+                           "nets.jsonl.", BUILTIN_NAMES))
+        for case in BUILTINS:
+            print(case, *measure(case), sep="\t", flush=True)
     elif what == ["graphs"]:
         for case in NETS:
             print(export_torch.dump(record(case)))
@@ -176,7 +184,7 @@ def main():
         for case in MEASURED:
             print(export_torch.dump(record_step(case)))
     else:
-        sys.exit("nets_torch.py: graphs, steps or measure")
+        sys.exit("nets_torch.py: graphs, steps, measure or builtins")
 
 
 if __name__ == "__main__":

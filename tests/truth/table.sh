@@ -104,6 +104,9 @@ END
 | reductions | scratch of CUDA reductions in recorded steps (`test_scratch.c`) |
 | states | ZeRO, Rajbhandari et al. 2020 (`states.tsv`) |
 | torch | measured steps of PyTorch 1.13.1 (`torch.tsv`) |
+| vision | built-in networks, steps of PyTorch 1.13.1 (`vision.tsv`) |
+| torchinfo | what torchinfo and torchsummary print (`torchinfo*.tsv`) |
+| timm | fvcore's counts of timm's models, within 1 % (`timm.tsv`) |
 | zero | ZeRO's table 1 and volumes (`zero.tsv`), Megatron-LM's CI |
 | deepspeed | DeepSpeed's estimators, parts and volumes (`deepspeed.tsv`) |
 

@@ -66,6 +66,10 @@ char *truth_graph(const char *file, const char *name);
  * that a replay sets aside? */
 bool truth_is_state(const ms_plan *plan, uint32_t op);
 
+/* steps.c: every quantity of one row of nets.tsv or its like. */
+void truth_step(const char *group, const truth_table *table, uint32_t row,
+                const ms_result *result);
+
 /* torch.c: every quantity of one row of the measured PyTorch steps. */
 void truth_torch(const truth_table *table, uint32_t row);
 /* Is the case's model among those that can be written as layers? */

@@ -20,6 +20,7 @@ static ms_result result;
 static const char *const jobs[][MOST_WORDS] = {
     {"mlp.json", "--batch=8"},
     {"skip.json", "-p", "checkpoint:full,variant=reentrant", "--batch=4"},
+    {"vision.json", "--kernels=eager", "--batch=2"},
     {"tiny.json", "-p", "checkpoint:sqrt+microbatch:2", "--batch=4"},
     {"tiny-llama.json", "-p", "checkpoint:sac", "--sequence=16"},
     {"tiny-llama.json", "-p", "fsdp:dp=4,shard=2", "--sequence=16"},

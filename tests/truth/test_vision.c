@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Built-in networks against PyTorch's steps and against what other tools count
+ * in them. */
+#include "tests/tests.h"
+#include "tests/truth/truth.h"
+
+#include "graphs/build.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EAGER                                                                  \
+    "--kernels eager --precision fp32 --framework torch-1.13 "                 \
+    "--set training.device=cpu"
+
+/* ---- steps of PyTorch ---------------------------------------------------- */
+
+/* What follows the batch in the name of a case: s35 is its sequence, w32 and
+ * l16 are numbers of the model's config. */
+static void options_of(const char *name, char options[128])
+{
+    static const struct {
+        char letter;
+        const char *option;
+    } letters[] = {{'b', "--batch "},
+                   {'s', "--sequence "},
+                   {'w', "--set model.width="},
+                   {'l', "--set model.latent="}};
+    size_t used = 0;
+    options[0] = '\0';
+    for (const char *at = strrchr(name, '_') + 1; *at != '\0';) {
+        size_t i = 0, digits = strspn(at + 1, "0123456789");
+        while (letters[i].letter != *at)
+            ck_assert_uint_lt(++i, sizeof letters / sizeof *letters);
+        used += (size_t)snprintf(options + used, 128 - used, "%s%.*s ",
+                                 letters[i].option, (int)digits, at + 1);
+        at += 1 + digits;
+    }
+}
+
+/* "resnet34_b2" is resnet34 at batch 2. */
+START_TEST(measured_builtins)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("vision.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        char options[128];
+        const char *name = truth_cell(&table, row, "case");
+        options_of(name, options);
+        truth_step("vision", &table, row,
+                   truth_run("%.*s %s --optimizer sgd " EAGER,
+                             (int)(strrchr(name, '_') - name), name, options));
+    }
+    truth_end();
+}
+END_TEST
+
+/* ---- layers as torchinfo and torchsummary print them --------------------- */
+
+static const ms_layer *layer_of(const ms_result *result,
+                                const ms_layer_facts *facts)
+{
+    for (uint32_t l = 0; l < result->model.n_layers; l++)
+        if (result->model.layers[l].name == facts->name)
+            return &result->model.layers[l];
+    ck_abort_msg("%s", facts->name);
+    return NULL;
+}
+
+/* Output elements, all in fp32. */
+static uint64_t elements_of(const ms_layer_facts *facts)
+{
+    return facts->output_bytes / 4;
+}
+
+/* The last dimension of the output, or the channels. */
+static uint64_t width_of(const ms_result *result, const ms_layer_facts *facts)
+{
+    ms_layer layer = *layer_of(result, facts);
+    bool recurrent = strcmp(facts->type, "lstm") == 0;
+    return (uint64_t)ms_build_field(&layer, recurrent ? "hidden" : "out")->i;
+}
+
+static bool has_positions(const ms_layer_facts *facts)
+{
+    return strncmp(facts->type, "conv", 4) == 0 ||
+           strcmp(facts->type, "linear") == 0 ||
+           strcmp(facts->type, "lstm") == 0;
+}
+
+static uint64_t mult_adds(const ms_result *result, const ms_layer_facts *facts)
+{
+    uint64_t batch = (uint64_t)result->training.batch;
+    if (!has_positions(facts))
+        return facts->parameters * batch;
+    return facts->parameters * (elements_of(facts) / width_of(result, facts));
+}
+
+static uint64_t rounded(uint64_t value, uint64_t unit)
+{
+    return (value + unit / 2) / unit * unit;
+}
+
+START_TEST(totals_of_torchinfo)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("torchinfo.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        ms_arena arena = {0};
+        ms_fault fault = {0};
+        ms_layer_facts *facts = NULL;
+        uint64_t macs = 0, bytes = 0;
+        const char *name = truth_cell(&table, row, "case");
+        const ms_result *result =
+            truth_run("%s " EAGER, truth_cell(&table, row, "command"));
+        ck_assert_int_eq(ms_lower_facts(&result->model, &result->graph, &arena,
+                                        &facts, &fault),
+                         MS_OK);
+        for (uint32_t i = 0; i < result->model.n_layers; i++) {
+            if (facts[i].parameters == 0)
+                continue;
+            macs += mult_adds(result, &facts[i]);
+            bytes += 2 * facts[i].output_bytes;
+        }
+        truth_compare("torchinfo", name, "parameters",
+                      truth_number(&table, row, "parameters"),
+                      result->graph.parameters);
+        truth_compare(
+            "torchinfo", name, "mult-adds",
+            truth_number(&table, row, "mult_adds"),
+            rounded(macs, truth_number(&table, row, "mult_adds_unit")));
+        truth_compare("torchinfo", name, "pass, bytes",
+                      truth_number(&table, row, "bytes"),
+                      rounded(bytes, truth_number(&table, row, "bytes_unit")));
+        ms_arena_free(&arena);
+    }
+    truth_end();
+}
+END_TEST
+
+/* The n-th layer of the row's type. */
+static void compare_layer(const truth_table *table, uint32_t row,
+                          const ms_layer_facts *facts, uint32_t n_facts)
+{
+    uint64_t n = truth_number(table, row, "n");
+    const char *type = truth_cell(table, row, "type");
+    char name[128];
+    snprintf(name, sizeof name, "%s, %s %u", truth_cell(table, row, "case"),
+             type, (unsigned)n);
+    for (uint32_t i = 0; i < n_facts; i++) {
+        if (strcmp(facts[i].type, type) != 0 || n-- > 0)
+            continue;
+        truth_compare("torchinfo", name, "elements of the output",
+                      truth_number(table, row, "elements"),
+                      elements_of(&facts[i]));
+        truth_compare("torchinfo", name, "parameters",
+                      truth_number(table, row, "parameters"),
+                      facts[i].parameters);
+        return;
+    }
+    ck_abort_msg("no %s", name);
+}
+
+START_TEST(layers_of_torchinfo)
+{
+    truth_table table;
+    const ms_result *result = NULL;
+    const char *last = "";
+    ms_layer_facts *facts = NULL;
+    ms_arena arena = {0};
+    ms_fault fault = {0};
+    truth_begin();
+    truth_read_here("torchinfo_layers.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        const char *command = truth_cell(&table, row, "command");
+        if (strcmp(command, last) != 0) {
+            last = command;
+            result = truth_run("%s " EAGER, command);
+            ck_assert_int_eq(ms_lower_facts(&result->model, &result->graph,
+                                            &arena, &facts, &fault),
+                             MS_OK);
+        }
+        compare_layer(&table, row, facts, result->model.n_layers);
+    }
+    ms_arena_free(&arena);
+    truth_end();
+}
+END_TEST
+
+/* ---- fvcore's counts ----------------------------------------------------- */
+
+static bool is_product(const char *op)
+{
+    static const char *const ops[] = {"aten::convolution", "aten::addmm",
+                                      "aten::mm", "aten::bmm"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(op, ops[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What fvcore counts for norms at inference, per element. */
+static double norms(const ms_result *result)
+{
+    ms_arena arena = {0};
+    ms_fault fault = {0};
+    ms_layer_facts *facts = NULL;
+    double sum = 0;
+    ck_assert_int_eq(
+        ms_lower_facts(&result->model, &result->graph, &arena, &facts, &fault),
+        MS_OK);
+    for (uint32_t i = 0; i < result->model.n_layers; i++)
+        if (strcmp(facts[i].type, "batch_norm") == 0)
+            sum += 2 * (double)elements_of(&facts[i]);
+        else if (strcmp(facts[i].type, "layer_norm") == 0)
+            sum += 5 * (double)elements_of(&facts[i]);
+    ms_arena_free(&arena);
+    return sum;
+}
+
+/* Both within 1 % of what is printed, the last digit aside. */
+static void compare_near(const char *name, const char *quantity, uint64_t truth,
+                         double memsim)
+{
+    double far = fabs(memsim - (double)truth);
+    bool near = far <= 0.01 * (double)truth + 0.5;
+    truth_compare("timm", name, quantity, truth,
+                  near ? truth : (uint64_t)(memsim + 0.5));
+}
+
+START_TEST(counts_of_timm)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("timm.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        const char *name = truth_cell(&table, row, "case");
+        const ms_result *result =
+            truth_run("%s " EAGER, truth_cell(&table, row, "command"));
+        const ms_graph *graph = &result->graph;
+        double macs = norms(result), elements = 0;
+        for (uint32_t op = 0; op < graph->step_first; op++) {
+            if (graph->op_pass[op] != MS_FORWARD ||
+                !is_product(graph->op_name[op]))
+                continue;
+            macs += graph->op_flops[op] / 2;
+            elements +=
+                (double)graph->storage_bytes[graph->out[graph->out_at[op]]] / 4;
+        }
+        truth_compare("timm", name, "parameters, 10^4",
+                      truth_number(&table, row, "parameters"),
+                      (result->graph.parameters + 5000) / 10000);
+        compare_near(name, "mult-adds within 1 %, 10^7",
+                     truth_number(&table, row, "mult_adds"), macs / 1e7);
+        compare_near(name, "activations within 1 %, 10^4",
+                     truth_number(&table, row, "activations"), elements / 1e4);
+    }
+    truth_end();
+}
+END_TEST
+
+Suite *suite_vision(void)
+{
+    Suite *suite = suite_create("vision");
+    TCase *tcase = tcase_create("vision");
+    tcase_add_test(tcase, measured_builtins);
+    tcase_add_test(tcase, totals_of_torchinfo);
+    tcase_add_test(tcase, layers_of_torchinfo);
+    tcase_add_test(tcase, counts_of_timm);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
