@@ -250,6 +250,8 @@ static uint32_t batched(ms_trace *trace, uint32_t bias, uint32_t a, uint32_t b)
     ms_trace_drop(trace, right);
     uint32_t out = ms_view_reshape(trace, flat, 4, full);
     ms_trace_drop(trace, flat);
+    if (!trace->err) /* at::_unsafe_view: no view where it is written to */
+        ms_trace_at(trace, out)->view = false;
     return out;
 }
 

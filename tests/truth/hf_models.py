@@ -480,6 +480,8 @@ class Decoder(nn.Module):
             self.register_buffer("cos", torch.zeros(sequence, dim))
             self.register_buffer("sin", torch.zeros(sequence, dim))
         self.register_buffer("mask", torch.zeros(1, 1, sequence, sequence))
+        if cfg.slides:
+            self.register_buffer("sliding", self.mask.clone())
         if cfg.alibi:
             self.register_buffer("alibi", torch.zeros(cfg.heads, sequence))
 
@@ -498,8 +500,9 @@ class Decoder(nn.Module):
             x = self.first_norm(x)
         tables = ((self.alibi, self.mask) if self.cfg.alibi
                   else (self.cos, self.sin, self.mask))
-        for block in self.blocks:
-            x = block(x, tables)
+        for i, block in enumerate(self.blocks):
+            slides = self.cfg.slides and i % 2 == 0
+            x = block(x, (*tables[:-1], self.sliding) if slides else tables)
         x = self.norm(x)
         logits = self.head(x)
         if self.cfg.final_logit_softcapping is not None:
@@ -980,7 +983,8 @@ CASES = {
     "gemma2": (keys("gemma2", num_key_value_heads=4, head_dim=64,
                     tie_word_embeddings=False),
                {"norm": "gemma", "act": "gelu_pytorch_tanh", "scale": 16.0,
-                "norms": "both", "attn_logit_softcapping": 50.0,
+                "norms": "both", "slides": True,
+                "attn_logit_softcapping": 50.0,
                 "final_logit_softcapping": 30.0}),
     "olmo2": (keys("olmo2", num_key_value_heads=8),
               {"norm": "olmo2", "act": "silu", "norms": "after",
@@ -1018,7 +1022,8 @@ CASES["bert"] = ({**keys("bert"), "architectures": ["BertForMaskedLM"]},
 CASES["gpt_oss"] = (
     keys("gpt_oss", num_key_value_heads=2, num_local_experts=4,
          num_experts_per_tok=2, head_dim=32),
-    {"norm": "olmo2", "act": "silu", "sinks": True, "attention_bias": True,
+    {"norm": "olmo2", "act": "silu", "sinks": True, "slides": True,
+     "attention_bias": True,
      "turning": 16})
 CASES["deepseek_v3"] = (
     keys("deepseek_v3", q_lora_rank=96, kv_lora_rank=64, qk_nope_head_dim=32,
