@@ -75,7 +75,7 @@ static uint32_t run_expert(ms_trace *trace, const ms_expertloop *how, int64_t e,
 /* x @ weight[e] + bias[e]: of what all experts share; the gradient of a row is
  * one of the whole. */
 static uint32_t product_of_all(ms_trace *trace, const uint32_t all[2],
-                               uint32_t x, int64_t out)
+                               uint32_t x)
 {
     uint32_t weight = ms_view_select(trace, all[0], 0);
     uint32_t turned = ms_view_transpose(trace, weight, 0, 1);
@@ -83,7 +83,6 @@ static uint32_t product_of_all(ms_trace *trace, const uint32_t all[2],
     uint32_t y = ms_matmul_linear(trace, x, turned, MS_NONE);
     ms_trace_drop(trace, turned);
     uint32_t bias = ms_view_select(trace, all[1], 0);
-    (void)out;
     uint32_t sum = ms_pointwise_add(trace, y, bias);
     ms_trace_drop(trace, bias);
     return ms_trace_rebind(trace, y, sum);
@@ -126,13 +125,13 @@ static uint32_t clamped_gate(ms_trace *trace, uint32_t both, int64_t hidden)
 
 /* GptOssExperts: [experts, in, out] each, with biases. */
 static uint32_t run_clamped(ms_trace *trace, const ms_expertloop *how,
-                            const uint32_t all[4], uint32_t x, int64_t width)
+                            const uint32_t all[4], uint32_t x)
 {
-    uint32_t both = product_of_all(trace, all, x, 2 * how->hidden);
+    uint32_t both = product_of_all(trace, all, x);
     ms_trace_drop(trace, x);
     uint32_t y = trace->err ? MS_NONE : clamped_gate(trace, both, how->hidden);
     ms_trace_drop(trace, both);
-    return ms_trace_rebind(trace, y, product_of_all(trace, all + 2, y, width));
+    return ms_trace_rebind(trace, y, product_of_all(trace, all + 2, y));
 }
 
 static void make_all(ms_trace *trace, const ms_expertloop *how, int64_t width,
@@ -195,7 +194,7 @@ static uint32_t weighted(ms_trace *trace, const ms_expertloop *how,
     const int64_t rows[2] = {n, width}, column[2] = {n, 1};
     const uint32_t chosen[2] = {x, at}, pairs[3] = {p, at, at};
     uint32_t some = call(trace, "aten::index", "Tensor", chosen, 2, 2, rows);
-    uint32_t y = how->clamped ? run_clamped(trace, how, all, some, width)
+    uint32_t y = how->clamped ? run_clamped(trace, how, all, some)
                               : run_expert(trace, how, e, some, width);
     uint32_t share =
         how->clamped ? share_of(trace, p, at, n)
