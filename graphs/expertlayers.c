@@ -17,10 +17,16 @@ enum {
     WEIGHTED,
     SCORE,
     ROUTER_BIAS,
-    BIAS
+    BIAS,
+    CODE,
+    RUN,
+    ROUTER_FP32,
+    CLAMPED,
+    SCALED
 };
 enum { WEIGHTED_LAST, WEIGHTED_GATE };
 enum { SCORE_SOFTMAX, SCORE_SIGMOID, SCORE_CHOSEN };
+enum { RUN_AUTO, RUN_GROUPED, RUN_LOOP };
 enum { ROUTER_NONE, ROUTER_TRAINED, ROUTER_BALANCING };
 const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
     {.name = "experts",
@@ -76,6 +82,22 @@ const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
     {.name = "bias",
      .type = MS_BOOL,
      .help = "biases of the experts' products"},
+    MS_LAYERS_CODE_FIELD,
+    {.name = "run",
+     .type = MS_WORD,
+     .words = "auto|grouped|loop",
+     .help = "all experts' rows in one grouped product, or expert after "
+             "expert; auto: a loop where kernels are eager and \"code\" says "
+             "whose"},
+    {.name = "router_fp32",
+     .type = MS_BOOL,
+     .help = "the router's product in fp32 too (DeepSeek)"},
+    {.name = "clamped",
+     .type = MS_BOOL,
+     .help = "gate and way up clamped before the product (gpt-oss)"},
+    {.name = "scaled",
+     .type = MS_BOOL,
+     .help = "the probabilities are multiplied by a number (DeepSeek)"},
 };
 
 /* Of so many tokens: capacity ceil(tokens top_k / experts factor) for each
@@ -120,7 +142,32 @@ static uint32_t operand(ms_trace *trace, const char *role, uint32_t n_dims,
     return parameter;
 }
 
-/* The router's logits, in fp32. */
+/* A number that training does not learn by a gradient: it is counted, but has
+ * neither .grad nor a state. */
+static void frozen(ms_trace *trace, const char *role, uint32_t n_dims,
+                   const int64_t *dims)
+{
+    bool was = trace->frozen;
+
+    trace->frozen = true;
+    ms_trace_parameter(trace, role, n_dims, dims);
+    trace->frozen = was;
+}
+
+/* F.linear(x.float(), weight.float()) */
+static uint32_t logits_fp32(ms_trace *trace, uint32_t x, uint32_t weight,
+                            uint32_t bias)
+{
+    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t by = ms_pointwise_cast(trace, weight, MS_FLOAT32);
+    uint32_t y = ms_matmul_linear(trace, wide, by, bias);
+
+    ms_trace_drop(trace, wide);
+    ms_trace_drop(trace, by);
+    return y;
+}
+
+/* The router's logits, in fp32 but for gpt-oss. */
 static uint32_t logits_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
 {
     int64_t bias = layer->field[ROUTER_BIAS].i;
@@ -131,9 +178,23 @@ static uint32_t logits_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
     if (bias == ROUTER_TRAINED)
         added = ms_layers_vector(trace, "router.bias", dims[0]);
     else if (bias == ROUTER_BALANCING)
-        operand(trace, "router.bias", 1, dims);
+        frozen(trace, "router.bias", 1, dims);
+    if (layer->field[ROUTER_FP32].b)
+        return logits_fp32(trace, x, weight, added);
     uint32_t p = ms_matmul_linear(trace, x, weight, added);
+    if (layer->field[CODE].i == MS_CODE_GPT_OSS)
+        return p;
     return ms_trace_rebind(trace, p, ms_pointwise_cast(trace, p, MS_FLOAT32));
+}
+
+/* Expert after expert, or all at once? */
+static bool loops(const ms_trace *trace, const ms_layer *layer)
+{
+    int64_t run = layer->field[RUN].i;
+
+    return run == RUN_LOOP ||
+           (run == RUN_AUTO && layer->field[CODE].i != MS_CODE_AUTO &&
+            trace->training->kernels == MS_EAGER);
 }
 
 /* The probabilities of each token's experts. */
@@ -152,12 +213,17 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
     else if (score == SCORE_SIGMOID)
         p = ms_trace_rebind(
             trace, p, ms_pointwise_unary(trace, &ms_pointwise_sigmoid, p));
-    p = ms_trace_rebind(trace, p,
-                        ms_experts_route(trace, p, field[CHOSEN].i, map));
+    p = ms_trace_rebind(
+        trace, p,
+        ms_experts_route(trace, p, field[CHOSEN].i, !loops(trace, layer), map));
     if (score == SCORE_CHOSEN)
         p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
     else if (field[NORMALIZE].b && !trace->err)
         p = normalized(trace, p);
+    if (field[SCALED].b)
+        p = ms_trace_rebind(trace, p, ms_pointwise_mul_scalar(trace, p));
+    if (field[ROUTER_FP32].b && loops(trace, layer))
+        return p; /* what the experts make is summed in fp32 */
     return ms_trace_rebind(trace, p, ms_pointwise_cast(trace, p, dtype));
 }
 
@@ -230,6 +296,11 @@ static ms_err check(ms_trace *trace, const ms_layer *layer, uint32_t x)
                              "\"%s\" chooses %lld of %lld experts", layer->name,
                              (long long)field[CHOSEN].i,
                              (long long)field[EXPERTS].i);
+    if (field[CLAMPED].b != field[BIAS].b)
+        return ms_trace_fail(trace, layer, "set both, or neither",
+                             "\"%s\" has only one of \"bias\" and "
+                             "\"clamped\"",
+                             layer->name);
     if (field[WEIGHTED].i == WEIGHTED_GATE && !field[GATED].b)
         return ms_trace_fail(
             trace, layer, "set \"gated\" to true, or weight the output",
@@ -237,29 +308,56 @@ static ms_err check(ms_trace *trace, const ms_layer *layer, uint32_t x)
     return MS_OK;
 }
 
-ms_err ms_expertlayers_moe(ms_trace *trace, const ms_layer *layer,
-                           const uint32_t *in, uint32_t *out)
+/* Tokens permuted, grouped products, permuted back. */
+static uint32_t run_grouped(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                            uint32_t map, uint32_t p)
 {
     bool last = layer->field[WEIGHTED].i == WEIGHTED_LAST;
-    uint32_t map = MS_NONE;
 
-    MS_TRY(check(trace, layer, in[0]));
-    ms_tensor whole = *ms_trace_at(trace, in[0]);
-    uint32_t x = ms_view_rows(trace, in[0]);
     if (trace->err)
-        return trace->err;
+        return MS_NONE;
     int64_t tokens = ms_trace_at(trace, x)->size[0];
     ms_experts experts = {rows_of(layer, tokens), layer->field[EXPERTS].i,
                           layer->field[CHOSEN].i};
-    uint32_t p = route(trace, layer, x, &map);
     uint32_t rows = ms_experts_permute(trace, x, map, &experts);
     if (trace->err)
-        return trace->err;
+        return MS_NONE;
     uint32_t y = run_experts(trace, layer, rows, last ? MS_NONE : p);
     ms_trace_drop(trace, rows);
     uint32_t flat =
         ms_experts_unpermute(trace, y, map, last ? p : MS_NONE, tokens);
     ms_trace_drop(trace, y);
+    return flat;
+}
+
+static uint32_t run_loop(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                         uint32_t map, uint32_t p)
+{
+    const ms_value *field = layer->field;
+
+    if (trace->err)
+        return MS_NONE;
+    const ms_expertloop how = {
+        .experts = field[EXPERTS].i,
+        .chosen = field[CHOSEN].i,
+        .hidden = field[HIDDEN].i,
+        .rows = rows_of(layer, ms_trace_at(trace, x)->size[0]),
+        .gated = field[GATED].b,
+        .clamped = field[CLAMPED].b};
+    return ms_expertloop_run(trace, &how, x, map, p);
+}
+
+ms_err ms_expertlayers_moe(ms_trace *trace, const ms_layer *layer,
+                           const uint32_t *in, uint32_t *out)
+{
+    uint32_t map = MS_NONE;
+
+    MS_TRY(check(trace, layer, in[0]));
+    ms_tensor whole = *ms_trace_at(trace, in[0]);
+    uint32_t x = ms_view_rows(trace, in[0]);
+    uint32_t p = route(trace, layer, x, &map);
+    uint32_t flat = loops(trace, layer) ? run_loop(trace, layer, x, map, p)
+                                        : run_grouped(trace, layer, x, map, p);
     ms_trace_drop(trace, p);
     ms_trace_drop(trace, map);
     ms_trace_drop(trace, x);

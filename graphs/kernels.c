@@ -10,6 +10,11 @@
     {                                                                          \
         MS_KERNEL_TORCH, false                                                 \
     }
+/* Whatever a layer's code was. */
+#define FIRM                                                                   \
+    {                                                                          \
+        MS_KERNEL_TORCH, true                                                  \
+    }
 #define LIGER                                                                  \
     {                                                                          \
         MS_KERNEL_LIGER, true                                                  \
@@ -21,7 +26,7 @@ const ms_kernel_set ms_kernels_sets[] = {
     {"flash", "FlashAttention; one kernel each for norms, gates, rotation",
      MS_ATTENTION_FLASH, MS_LOSS_EAGER, ONE, ONE, ONE},
     {"korthikanti", "that paper's accounting", MS_ATTENTION_EAGER,
-     MS_LOSS_MEGATRON, ONE, ONE, ONE},
+     MS_LOSS_MEGATRON, FIRM, FIRM, FIRM},
     {"efficient", "xFormers' attention, else as flash", MS_ATTENTION_EFFICIENT,
      MS_LOSS_EAGER, ONE, ONE, ONE},
     {"sdpa", "the attention that PyTorch chooses, else as eager",
@@ -29,7 +34,7 @@ const ms_kernel_set ms_kernels_sets[] = {
     {"fused", "FlashAttention, and Liger's norms, gates, rotation and loss",
      MS_ATTENTION_FLASH, MS_LOSS_LIGER_LINEAR, LIGER, LIGER, LIGER},
     {"megatron", "Megatron-Core with Transformer Engine: mcore.h has more",
-     MS_ATTENTION_FLASH, MS_LOSS_MEGATRON, ONE, ONE, ONE},
+     MS_ATTENTION_FLASH, MS_LOSS_MEGATRON, FIRM, FIRM, FIRM},
 };
 
 /* A word of a setting: 0 is auto, then the kinds in their order. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434; variables as in
  * transformers' modeling_deepseek_v3.py).  Keys are wider than values, which
- * FlashAttention-3 and cuDNN take as they are. */
+ * FlashAttention-3 and cuDNN take as they are; transformers' code pads them. */
 #include "graphs/layers.h"
 #include "graphs/lora.h"
+#include "graphs/opcall.h"
+#include "graphs/scores.h"
 #include "graphs/sdpa.h"
 
-enum { HEADS, Q_RANK, KV_RANK, PLAIN, TURNING, VALUE, BIAS, CAUSAL };
+enum { HEADS, Q_RANK, KV_RANK, PLAIN, TURNING, VALUE, BIAS, CAUSAL, CODE };
 const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS] = {
     {.name = "heads",
      .type = MS_INT,
@@ -50,15 +52,18 @@ const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS] = {
      .type = MS_BOOL,
      .fallback.b = true,
      .help = "mask what comes later"},
+    MS_LAYERS_CODE_FIELD,
 };
 
-static uint32_t normed(ms_trace *trace, uint32_t x, const char *role)
+static uint32_t normed(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                       const char *role)
 {
     if (trace->err)
         return MS_NONE;
     uint32_t weight =
         ms_layers_vector(trace, role, ms_layers_last_dim(trace, x));
-    return ms_trace_rebind(trace, x, ms_normlayers_rms_of(trace, x, weight));
+    return ms_trace_rebind(
+        trace, x, ms_normlayers_rms_of(trace, x, weight, layer->field[CODE].i));
 }
 
 /* x.view(batch, sequence, heads, -1).transpose(1, 2), x is used up. */
@@ -91,7 +96,7 @@ static void make_queries(ms_trace *trace, const ms_layer *layer, uint32_t x,
     } else {
         uint32_t down = ms_lora_product(trace, layer, roles[1], field[BIAS].b,
                                         x, field[Q_RANK].i);
-        down = normed(trace, down, "q_norm.weight");
+        down = normed(trace, layer, down, "q_norm.weight");
         q = ms_lora_product(trace, layer, roles[2], false, down, width);
         ms_trace_drop(trace, down);
     }
@@ -116,7 +121,7 @@ static void make_keys(ms_trace *trace, const ms_layer *layer, uint32_t x,
     ms_pieces_split(trace, both, 2, 2, narrow, down);
     ms_trace_drop(trace, both);
     parts[1] = heads_of(trace, down[1], 1);
-    uint32_t latent = normed(trace, down[0], "kv_norm.weight");
+    uint32_t latent = normed(trace, layer, down[0], "kv_norm.weight");
     uint32_t kv = ms_lora_product(trace, layer, roles[1], false, latent,
                                   field[HEADS].i * (wide[0] + wide[1]));
     ms_trace_drop(trace, latent);
@@ -125,6 +130,20 @@ static void make_keys(ms_trace *trace, const ms_layer *layer, uint32_t x,
     ms_trace_drop(trace, kv);
     parts[0] = up[0];
     parts[2] = up[1];
+}
+
+/* x.view(b, h, s, d // 2, 2).transpose(4, 3).reshape(b, h, s, d), x is used
+ * up (apply_rotary_pos_emb_interleave). */
+static uint32_t in_pairs(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor flat = *ms_trace_at(trace, x);
+    int64_t dims[5] = {flat.size[0], flat.size[1], flat.size[2],
+                       flat.size[3] / 2, 2};
+    x = ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 5, dims));
+    x = ms_trace_rebind(trace, x, ms_view_transpose(trace, x, 3, 4));
+    return ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 4, flat.size));
 }
 
 /* cat((plain, turned), dim=-1), both are used up. */
@@ -138,15 +157,50 @@ static uint32_t joined(ms_trace *trace, uint32_t plain, uint32_t turned)
     return y;
 }
 
-/* The values' channels are padded to the keys' where a kernel needs it. */
+/* F.pad(v, [0, channels - v.shape[-1]]) */
+static uint32_t padded(ms_trace *trace, uint32_t v, int64_t channels)
+{
+    ms_opcall call = {.op = "aten::constant_pad_nd"};
+
+    if (trace->err)
+        return MS_NONE;
+    ms_opcall_like(trace, &call.made[0], v);
+    call.made[0].size[3] = channels;
+    return ms_opcall_run(trace, &call, &v, 1);
+}
+
+/* Flash attention of transformers' code: values as wide as keys, and what was
+ * added is cut off. */
+static uint32_t flash_padded(ms_trace *trace, uint32_t q, uint32_t k,
+                             uint32_t v, ms_attended attended)
+{
+    if (trace->err)
+        return MS_NONE;
+    int64_t narrow = ms_trace_at(trace, v)->size[3];
+    uint32_t wide = padded(trace, v, ms_trace_at(trace, q)->size[3]);
+    uint32_t y = ms_attention_flash(trace, q, k, wide, attended);
+
+    ms_trace_drop(trace, wide);
+    return ms_trace_rebind(trace, y, ms_view_slice(trace, y, 3, narrow));
+}
+
 static uint32_t core(ms_trace *trace, const ms_layer *layer, uint32_t q,
                      uint32_t k, uint32_t v)
 {
     ms_attended attended = {.causal = layer->field[CAUSAL].b};
     const uint32_t qkv[3] = {q, k, v};
 
+    const ms_scores how = {.code = layer->field[CODE].i,
+                           .causal = attended.causal,
+                           .sinks = MS_NONE};
+    bool narrow =
+        layer->field[VALUE].i < layer->field[PLAIN].i + layer->field[TURNING].i;
+
     if (trace->kernels.attention == MS_ATTENTION_EAGER)
-        return ms_selfattention_eager(trace, q, k, v, attended.causal);
+        return ms_scores_attend(trace, &how, qkv);
+    if (trace->kernels.attention == MS_ATTENTION_FLASH &&
+        how.code != MS_CODE_AUTO && narrow)
+        return flash_padded(trace, q, k, v, attended);
     return ms_sdpa_run(trace, trace->kernels.attention, qkv, attended);
 }
 
@@ -167,7 +221,12 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
     make_keys(trace, layer, in[0], keys);
     turned[0] = queries[1];
     turned[1] = keys[1];
-    ms_selfattention_rotate(trace, field[TURNING].i, turned, 2);
+    for (int i = 0;
+         i < 2 && ms_layers_is_apart(trace->kernels.rotary, field[CODE].i) &&
+         field[CODE].i != MS_CODE_AUTO;
+         i++)
+        turned[i] = in_pairs(trace, turned[i]);
+    ms_selfattention_rotate(trace, field[CODE].i, field[TURNING].i, turned, 2);
     uint32_t q = joined(trace, queries[0], turned[0]);
     uint32_t wide = ms_view_expand(trace, turned[1], 1, field[HEADS].i);
     ms_trace_drop(trace, turned[1]);

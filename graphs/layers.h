@@ -26,6 +26,42 @@ const char *ms_layers_source(const ms_trace *trace, const ms_layer *layer,
 const char *ms_layers_shape(const ms_tensor *tensor,
                             char text[MS_LAYERS_SHAPE]);
 int64_t ms_layers_last_dim(ms_trace *trace, uint32_t x);
+
+/* Whose modelling code of transformers a layer has: its ops stay apart
+ * whatever attention training.kernels chooses, as that code calls them one by
+ * one.  They differ in how scores become weights (scores.h), gpt_oss in how
+ * channels rotate (rotary.c), and in the RMS norm:
+ *   llama  weight * (x.float() * rstd).to(dtype), and those without one
+ *   gemma  (x.float() * rstd * (1.0 + weight.float())).to(dtype)
+ *   olmo2  (weight * (x.float() * rstd)).to(dtype), also gpt_oss
+ *   t5     weight * (x * rstd).to(dtype), rstd of x.float() */
+typedef enum ms_layers_code {
+    MS_CODE_AUTO,
+    MS_CODE_LLAMA,
+    MS_CODE_GEMMA,
+    MS_CODE_OLMO2,
+    MS_CODE_T5,
+    MS_CODE_GPT2,
+    MS_CODE_BERT,
+    MS_CODE_BLOOM,
+    MS_CODE_FALCON,
+    MS_CODE_MPT,
+    MS_CODE_GPT_OSS
+} ms_layers_code;
+#define MS_LAYERS_CODE_FIELD                                                   \
+    {                                                                          \
+        .name = "code", .type = MS_WORD,                                       \
+        .words = "auto|llama|gemma|olmo2|t5|gpt2|bert|bloom|falcon|mpt|"       \
+                 "gpt_oss",                                                    \
+        .help = "ops one by one, as in Hugging Face's code of that model; "    \
+                "auto: as training.kernels says"                               \
+    }
+/* Are the layer's ops kernels of their own?  kernel: of trace->kernels. */
+static inline bool ms_layers_is_apart(ms_kernel kernel, int64_t code)
+{
+    return ms_kernels_apart(kernel, code != MS_CODE_AUTO);
+}
+
 /* A parameter with one dimension. */
 uint32_t ms_layers_vector(ms_trace *trace, const char *role, int64_t n);
 
@@ -56,12 +92,14 @@ bool ms_denselayers_has_bias(const ms_layer *linear);
 #define MS_POINTLAYERS_POW 1
 #define MS_POINTLAYERS_PRELU 1
 #define MS_POINTLAYERS_CAST 1
+#define MS_POINTLAYERS_CODE 1
 extern const ms_field ms_pointlayers_in_place_fields[MS_POINTLAYERS_IN_PLACE];
 extern const ms_field ms_pointlayers_dropout_fields[MS_POINTLAYERS_DROPOUT];
 extern const ms_field ms_pointlayers_parts_fields[MS_POINTLAYERS_PARTS];
 extern const ms_field ms_pointlayers_pow_fields[MS_POINTLAYERS_POW];
 extern const ms_field ms_pointlayers_prelu_fields[MS_POINTLAYERS_PRELU];
 extern const ms_field ms_pointlayers_cast_fields[MS_POINTLAYERS_CAST];
+extern const ms_field ms_pointlayers_code_fields[MS_POINTLAYERS_CODE];
 ms_layer_forward ms_pointlayers_unary, ms_pointlayers_join,
     ms_pointlayers_gelu_new, ms_pointlayers_softsign, ms_pointlayers_pow,
     ms_pointlayers_prelu, ms_pointlayers_softmax, ms_pointlayers_dropout,
@@ -76,7 +114,7 @@ ms_layer_forward ms_reducelayers_reduce;
 bool ms_reducelayers_is_loss(const ms_layer *layer);
 
 #define MS_NORMLAYERS_AFFINE 2
-#define MS_NORMLAYERS_RMS 1
+#define MS_NORMLAYERS_RMS 2
 #define MS_NORMLAYERS_BATCH 2
 #define MS_NORMLAYERS_GROUP 2
 #define MS_NORMLAYERS_INSTANCE 1
@@ -88,8 +126,9 @@ extern const ms_field ms_normlayers_instance_fields[MS_NORMLAYERS_INSTANCE];
 ms_layer_forward ms_normlayers_layer, ms_normlayers_rms, ms_normlayers_batch,
     ms_normlayers_group, ms_normlayers_instance;
 
-/* RMS norm over the last dimension, as training.kernels says. */
-uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight);
+/* RMS norm over the last dimension, by ms_layers_code. */
+uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight,
+                              int64_t code);
 
 /* Types end in their number of dimensions, "conv1d". */
 #define MS_CONVLAYERS_CONV 9
@@ -147,17 +186,30 @@ uint32_t ms_productlayers_bmm(ms_trace *trace, uint32_t a, uint32_t b);
 extern const ms_field ms_recurrentlayers_fields[MS_RECURRENTLAYERS_FIELDS];
 ms_layer_forward ms_recurrentlayers_lstm, ms_recurrentlayers_gru;
 
-#define MS_EXPERTLAYERS_FIELDS 11
+#define MS_EXPERTLAYERS_FIELDS 16
 extern const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS];
 ms_layer_forward ms_expertlayers_moe;
 /* The parameters of the layer that a token meets. */
 uint64_t ms_expertlayers_active(const ms_layer *layer, uint64_t parameters);
 
-#define MS_LOSSLAYERS_CROSS_ENTROPY 3
+/* Experts one after another: each has its share of the rows. */
+typedef struct ms_expertloop {
+    int64_t experts, chosen, hidden, rows;
+    bool gated;
+    bool clamped; /* gpt-oss: biases, clamps, one tensor of all experts */
+} ms_expertloop;
+/* x [tokens, width], which experts a token has and their p, both [tokens,
+ * chosen]: the sum of each token's experts, weighted by p and in its dtype
+ * until all are there. */
+uint32_t ms_expertloop_run(ms_trace *trace, const ms_expertloop *how,
+                           uint32_t x, uint32_t which, uint32_t p);
+
+#define MS_LOSSLAYERS_CROSS_ENTROPY 4
 extern const ms_field
     ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY];
 ms_layer_forward ms_losslayers_cross_entropy, ms_losslayers_nll,
-    ms_losslayers_like, ms_losslayers_l1, ms_losslayers_kl_div;
+    ms_losslayers_like, ms_losslayers_l1, ms_losslayers_kl_div,
+    ms_losslayers_total;
 /* The "kernel" of a cross_entropy layer: headloss.h. */
 int64_t ms_losslayers_kernel(const ms_layer *layer);
 
@@ -170,7 +222,7 @@ extern const ms_field ms_rawlayers_shape_fields[MS_RAWLAYERS_SHAPE];
 ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op,
     ms_rawlayers_parameter, ms_rawlayers_input;
 
-#define MS_SELFATTENTION_FIELDS 18
+#define MS_SELFATTENTION_FIELDS 19
 extern const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS];
 ms_layer_forward ms_selfattention_forward;
 /* A buffer of the model with two dimensions: the first layer that asks for one
@@ -189,23 +241,25 @@ ms_layer_forward ms_multiheadlayers_forward;
 #define MS_WINDOWLAYERS_FIELDS 3
 extern const ms_field ms_windowlayers_fields[MS_WINDOWLAYERS_FIELDS];
 ms_layer_forward ms_windowlayers_attention, ms_windowlayers_merge;
-/* Attention by ops, as LLaMA's code. */
-uint32_t ms_selfattention_eager(ms_trace *trace, uint32_t q, uint32_t k,
-                                uint32_t v, bool causal);
+/* Positions that tables are made for. */
+int64_t ms_selfattention_longest(const ms_trace *trace, int64_t sequence);
+/* A buffer [2] of the model: the first layer that asks makes it. */
+uint32_t ms_selfattention_buffer(ms_trace *trace, const char *role,
+                                 uint8_t dtype, const int64_t *dims);
 /* y.transpose(1, 2).contiguous().view(batch, sequence, width); y is used
  * up. */
 uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width);
 /* Rotates the first dim channels of each of n tensors [batch, heads, sequence,
- * dim] by position. */
-void ms_selfattention_rotate(ms_trace *trace, int64_t dim, uint32_t *x,
-                             uint32_t n);
+ * dim] by position, by ms_layers_code. */
+void ms_selfattention_rotate(ms_trace *trace, int64_t code, int64_t dim,
+                             uint32_t *x, uint32_t n);
 
 /* complexrotation.c: rotates q and k, [batch, heads, sequence, dim], as complex
  * numbers in fp32; packed: by the position of each token in its sample. */
 void ms_complexrotation_run(ms_trace *trace, int64_t dim, bool packed,
                             uint32_t qk[2]);
 
-#define MS_LATENTATTENTION_FIELDS 8
+#define MS_LATENTATTENTION_FIELDS 9
 extern const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS];
 ms_layer_forward ms_latentattention_forward;
 

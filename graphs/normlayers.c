@@ -35,14 +35,16 @@ ms_err ms_normlayers_layer(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
+enum { RMS_UPCAST, RMS_CODE };
 const ms_field ms_normlayers_rms_fields[MS_NORMLAYERS_RMS] = {
     {.name = "upcast",
      .type = MS_BOOL,
      .help = "by ops, in fp32 up to the scale, as Meta's LLaMA code"},
+    MS_LAYERS_CODE_FIELD,
 };
 
-/* x * rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) */
-static uint32_t rms_of(ms_trace *trace, uint32_t x)
+/* rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) */
+static uint32_t rstd_of(ms_trace *trace, uint32_t x)
 {
     uint32_t squares = ms_pointwise_pow(trace, x);
     uint32_t mean = ms_reduce_mean(trace, squares, 1);
@@ -51,6 +53,12 @@ static uint32_t rms_of(ms_trace *trace, uint32_t x)
     ms_trace_drop(trace, mean);
     uint32_t rstd = ms_pointwise_rsqrt(trace, sum);
     ms_trace_drop(trace, sum);
+    return rstd;
+}
+
+static uint32_t rms_of(ms_trace *trace, uint32_t x)
+{
+    uint32_t rstd = rstd_of(trace, x);
     uint32_t scaled = ms_pointwise_mul(trace, x, rstd);
     ms_trace_drop(trace, rstd);
     return scaled;
@@ -80,13 +88,82 @@ static uint32_t rms_upcast(ms_trace *trace, uint32_t x, uint32_t weight)
     return y;
 }
 
-uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight)
+/* Hugging Face's codes, by ms_layers_code; each ends what it made before the
+ * next is there, as a name that is bound again. */
+static uint32_t rms_llama(ms_trace *trace, uint32_t x, uint32_t weight)
 {
-    if (ms_kernels_apart(trace->kernels.norm, false))
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t scaled = ms_trace_rebind(trace, wide, rms_of(trace, wide));
+    uint32_t narrow = ms_pointwise_cast(trace, scaled, dtype);
+    uint32_t y = ms_pointwise_mul(trace, weight, narrow);
+    ms_trace_drop(trace, narrow);
+    ms_trace_drop(trace, scaled);
+    return y;
+}
+
+static uint32_t rms_gemma(ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t y = ms_trace_rebind(trace, wide, rms_of(trace, wide));
+    uint32_t scale = ms_pointwise_cast(trace, weight, MS_FLOAT32);
+    scale =
+        ms_trace_rebind(trace, scale, ms_pointwise_add_scalar(trace, scale));
+    uint32_t scaled = ms_pointwise_mul(trace, y, scale);
+    ms_trace_drop(trace, scale);
+    y = ms_trace_rebind(trace, y, scaled);
+    return ms_trace_rebind(trace, y, ms_pointwise_cast(trace, y, dtype));
+}
+
+static uint32_t rms_olmo2(ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t scaled = ms_trace_rebind(trace, wide, rms_of(trace, wide));
+    uint32_t y = ms_pointwise_mul(trace, weight, scaled);
+    uint32_t narrow = ms_pointwise_cast(trace, y, dtype);
+    ms_trace_drop(trace, y);
+    ms_trace_drop(trace, scaled);
+    return narrow;
+}
+
+static uint32_t rms_t5(ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    uint8_t dtype = ms_trace_at(trace, weight)->dtype;
+    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t rstd = rstd_of(trace, wide);
+    ms_trace_drop(trace, wide);
+    uint32_t y = ms_pointwise_mul(trace, x, rstd);
+    ms_trace_drop(trace, rstd);
+    y = ms_trace_rebind(trace, y, ms_pointwise_cast(trace, y, dtype));
+    uint32_t scaled = ms_pointwise_mul(trace, weight, y);
+    ms_trace_drop(trace, y);
+    return scaled;
+}
+
+uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight,
+                              int64_t code)
+{
+    if (trace->err)
+        return MS_NONE;
+    if (!ms_layers_is_apart(trace->kernels.norm, code))
+        return trace->kernels.norm.kind == MS_KERNEL_LIGER
+                   ? ms_fusednorm_rms(trace, x, weight)
+                   : ms_norm_rms(trace, x, weight);
+    switch ((ms_layers_code)code) {
+    case MS_CODE_AUTO:
         return rms_eager(trace, x, weight);
-    if (trace->kernels.norm.kind == MS_KERNEL_LIGER)
-        return ms_fusednorm_rms(trace, x, weight);
-    return ms_norm_rms(trace, x, weight);
+    case MS_CODE_GEMMA:
+        return rms_gemma(trace, x, weight);
+    case MS_CODE_OLMO2:
+    case MS_CODE_GPT_OSS:
+        return rms_olmo2(trace, x, weight);
+    case MS_CODE_T5:
+        return rms_t5(trace, x, weight);
+    default:
+        return rms_llama(trace, x, weight);
+    }
 }
 
 ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
@@ -95,10 +172,12 @@ ms_err ms_normlayers_rms(ms_trace *trace, const ms_layer *layer,
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     uint32_t weight =
         ms_layers_vector(trace, "weight", ms_layers_last_dim(trace, in[0]));
-    if (layer->field[0].b && ms_kernels_apart(trace->kernels.norm, true))
+    if (layer->field[RMS_UPCAST].b &&
+        ms_kernels_apart(trace->kernels.norm, true))
         *out = rms_upcast(trace, in[0], weight);
     else
-        *out = ms_normlayers_rms_of(trace, in[0], weight);
+        *out = ms_normlayers_rms_of(trace, in[0], weight,
+                                    layer->field[RMS_CODE].i);
     return trace->err;
 }
 

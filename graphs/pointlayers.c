@@ -109,12 +109,15 @@ ms_err ms_pointlayers_prelu(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
-/* GPT-2's tanh approximation: seven ops where kernels are eager, else one. */
+const ms_field ms_pointlayers_code_fields[MS_POINTLAYERS_CODE] = {
+    MS_LAYERS_CODE_FIELD};
+
+/* GPT-2's tanh approximation: seven ops where they stay apart, else one. */
 ms_err ms_pointlayers_gelu_new(ms_trace *trace, const ms_layer *layer,
                                const uint32_t *in, uint32_t *out)
 {
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    if (ms_kernels_apart(trace->kernels.activation, false))
+    if (ms_layers_is_apart(trace->kernels.activation, layer->field[0].i))
         *out = ms_pointwise_gelu_new(trace, in[0]);
     else
         *out = ms_pointwise_unary(trace, &ms_pointwise_gelu, in[0]);
@@ -344,14 +347,17 @@ static uint32_t liger_gate(ms_trace *trace, const char *op, uint32_t gate,
     return y;
 }
 
-/* activation(gate) * up: two ops where kernels are eager, else one. */
-static uint32_t gate_up(ms_trace *trace, const ms_unary *activation,
-                        const char *fused, uint32_t gate, uint32_t up)
+/* activation(gate) * up: two ops where they stay apart, else one. */
+static uint32_t gate_up(ms_trace *trace, const ms_layer *layer,
+                        const ms_unary *activation, const char *fused,
+                        uint32_t gate, uint32_t up)
 {
-    if (trace->kernels.activation.kind == MS_KERNEL_LIGER)
-        return liger_gate(trace, fused, gate, up);
-    if (!ms_kernels_apart(trace->kernels.activation, false))
-        return ms_gated_product(trace, fused, false, gate, up);
+    ms_kernel kernel = trace->kernels.activation;
+
+    if (!ms_layers_is_apart(kernel, layer->field[0].i))
+        return kernel.kind == MS_KERNEL_LIGER
+                   ? liger_gate(trace, fused, gate, up)
+                   : ms_gated_product(trace, fused, false, gate, up);
     uint32_t open = ms_pointwise_unary(trace, activation, gate);
     uint32_t y = ms_pointwise_mul(trace, open, up);
     ms_trace_drop(trace, open);
@@ -376,7 +382,7 @@ static ms_err gate_halves(ms_trace *trace, const ms_layer *layer,
             ms_layers_shape(ms_trace_at(trace, x), shape));
     ms_pieces_split(trace, x, ms_trace_at(trace, x)->n_dims - 1u, 2, sizes,
                     halves);
-    *out = gate_up(trace, activation, fused, halves[1], halves[0]);
+    *out = gate_up(trace, layer, activation, fused, halves[1], halves[0]);
     ms_pieces_drop(trace, 2, halves);
     return trace->err;
 }
@@ -394,7 +400,7 @@ static ms_err gated(ms_trace *trace, const ms_layer *layer,
     if (!broadcasts(a, b) || !broadcasts(b, a))
         return fail_shapes(trace, layer, in, 1,
                            "gate and up need the same shape");
-    *out = gate_up(trace, activation, fused, in[0], in[1]);
+    *out = gate_up(trace, layer, activation, fused, in[0], in[1]);
     return trace->err;
 }
 

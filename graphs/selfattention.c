@@ -3,6 +3,7 @@
 #include "graphs/layers.h"
 #include "graphs/lora.h"
 #include "graphs/mcore.h"
+#include "graphs/scores.h"
 #include "graphs/sdpa.h"
 
 #include <string.h>
@@ -35,7 +36,8 @@ enum {
     ATTENTION_SINKS,
     ATTENTION_WINDOW,
     ATTENTION_PACKED,
-    ATTENTION_REPEAT_KV
+    ATTENTION_REPEAT_KV,
+    ATTENTION_CODE
 };
 enum { OUT_BIAS_SAME, OUT_BIAS_YES, OUT_BIAS_NO };
 enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WIDTH };
@@ -102,8 +104,7 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
      .help = "scores pass through a tanh (Gemma 2)"},
     {.name = "sinks",
      .type = MS_BOOL,
-     .help = "a learned score beside the keys, per head (gpt-oss), added by "
-             "the kernel"},
+     .help = "a learned score beside the keys, per head (gpt-oss)"},
     {.name = "window",
      .type = MS_INT,
      .low = 0,
@@ -117,6 +118,7 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
      .type = MS_BOOL,
      .help = "repeat keys and values for their queries before any kernel; "
              "\"complex\" does"},
+    MS_LAYERS_CODE_FIELD,
 };
 
 /* The sizes of a layer; turning: channels of a head that rotate. */
@@ -139,7 +141,7 @@ static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
 }
 
 /* Positions that tables are made for. */
-static int64_t longest_sequence(const ms_trace *trace, int64_t sequence)
+int64_t ms_selfattention_longest(const ms_trace *trace, int64_t sequence)
 {
     int64_t longest = (int64_t)trace->model->max_sequence;
 
@@ -153,7 +155,7 @@ uint32_t ms_selfattention_buffer(ms_trace *trace, const char *role,
     for (const ms_shared_buffer *b = trace->shared; b; b = b->next) {
         const ms_tensor *made = at(trace, b->tensor);
         if (strcmp(b->role, role) == 0 && made->size[0] == dims[0] &&
-            made->size[1] == dims[1])
+            made->size[1] == dims[1] && made->dtype == dtype)
             return b->tensor;
     }
     uint32_t t = ms_trace_buffer(trace, role, dtype, 2, dims);
@@ -170,7 +172,7 @@ uint32_t ms_selfattention_buffer(ms_trace *trace, const char *role,
 uint32_t ms_selfattention_table(ms_trace *trace, const char *role,
                                 int64_t sequence, int64_t columns)
 {
-    int64_t longest = longest_sequence(trace, sequence);
+    int64_t longest = ms_selfattention_longest(trace, sequence);
     bool square = columns == 0;
     int64_t dims[2] = {longest, square ? longest : columns};
     uint32_t whole =
@@ -182,88 +184,6 @@ uint32_t ms_selfattention_table(ms_trace *trace, const char *role,
     uint32_t y = ms_view_slice(trace, rows, 1, sequence);
     ms_trace_drop(trace, rows);
     return y;
-}
-
-/* The causal mask as GPT-2's code holds it: a buffer [1, 1, n, n] of ones. */
-static uint32_t mask_scores(ms_trace *trace, uint32_t scores)
-{
-    if (trace->err)
-        return MS_NONE;
-    int64_t sequence = at(trace, scores)->size[2];
-    int64_t longest = longest_sequence(trace, sequence);
-    int64_t whole[4] = {1, 1, longest, longest};
-    int64_t used[4] = {1, 1, sequence, sequence};
-    uint32_t ones =
-        ms_trace_buffer(trace, "causal_mask", trace->weight_dtype, 4, whole);
-    uint32_t mask = ms_pointwise_is_zero(trace, ones, 4, used);
-    uint32_t y = ms_pointwise_masked_fill(trace, scores, mask);
-    ms_trace_drop(trace, mask);
-    return y;
-}
-
-/* LLaMA's code adds a mask of zeros and -inf, one for all layers. */
-static uint32_t add_mask(ms_trace *trace, uint32_t scores)
-{
-    if (trace->err)
-        return MS_NONE;
-    uint32_t mask = ms_selfattention_table(trace, "causal_mask",
-                                           at(trace, scores)->size[2], 0);
-    uint32_t y = ms_pointwise_add(trace, scores, mask);
-    ms_trace_drop(trace, mask);
-    return y;
-}
-
-/* Bloom's code: a bias [heads, sequence] of the model, the same for all. */
-static uint32_t add_alibi(ms_trace *trace, uint32_t scores)
-{
-    if (trace->err)
-        return MS_NONE;
-    const ms_tensor *a = at(trace, scores);
-    int64_t dims[2] = {a->size[1], a->size[3]};
-    int64_t wide[4] = {1, a->size[1], 1, a->size[3]};
-    uint32_t slopes =
-        ms_selfattention_buffer(trace, "alibi", trace->weight_dtype, dims);
-    uint32_t bias = ms_view_reshape(trace, slopes, 4, wide);
-    uint32_t y = ms_pointwise_add(trace, scores, bias);
-    ms_trace_drop(trace, bias);
-    return y;
-}
-
-/* softcap * tanh(a / softcap) */
-static uint32_t cap(ms_trace *trace, uint32_t a)
-{
-    a = ms_trace_rebind(trace, a, ms_pointwise_div_scalar(trace, a));
-    a = ms_trace_rebind(trace, a,
-                        ms_pointwise_unary(trace, &ms_pointwise_tanh, a));
-    return ms_trace_rebind(trace, a, ms_pointwise_mul_scalar(trace, a));
-}
-
-/* q k^T as probabilities, the way GPT-2's code has it. */
-static uint32_t weights_gpt2(ms_trace *trace, const ms_layer *layer, uint32_t a)
-{
-    a = ms_trace_rebind(trace, a, ms_pointwise_mul_scalar(trace, a));
-    if (layer->field[ATTENTION_CAUSAL].b)
-        a = ms_trace_rebind(trace, a, mask_scores(trace, a));
-    return ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
-}
-
-/* F.softmax(a / sqrt(dim) + mask, dtype=torch.float32).to(a.dtype) */
-static uint32_t weights_llama(ms_trace *trace, const ms_layer *layer,
-                              uint32_t a)
-{
-    if (trace->err)
-        return MS_NONE;
-    uint8_t dtype = at(trace, a)->dtype;
-    a = ms_trace_rebind(trace, a, ms_pointwise_div_scalar(trace, a));
-    if (layer->field[ATTENTION_SOFTCAP].b)
-        a = cap(trace, a);
-    if (layer->field[ATTENTION_ALIBI].b)
-        a = ms_trace_rebind(trace, a, add_alibi(trace, a));
-    if (layer->field[ATTENTION_CAUSAL].b)
-        a = ms_trace_rebind(trace, a, add_mask(trace, a));
-    a = ms_trace_rebind(trace, a, ms_pointwise_cast(trace, a, MS_FLOAT32));
-    a = ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
-    return ms_trace_rebind(trace, a, ms_pointwise_cast(trace, a, dtype));
 }
 
 /* k[:, :, None].expand(b, kv_heads, n, t, dim).reshape(b, heads, t, dim) */
@@ -283,69 +203,54 @@ static uint32_t repeat_heads(ms_trace *trace, uint32_t x, int64_t heads)
     return ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 4, joined));
 }
 
-/* GPT-2's own code, or that which the models since have in common. */
-static bool is_gpt2(const ms_layer *layer)
+static ms_scores scores_of(const ms_layer *layer, uint32_t sinks)
 {
     const ms_value *field = layer->field;
 
-    return field[ATTENTION_FUSED_QKV].b && !field[ATTENTION_ROTARY].b &&
-           !field[ATTENTION_ALIBI].b && !field[ATTENTION_SOFTCAP].b;
+    return (ms_scores){.code = field[ATTENTION_CODE].i,
+                       .causal = field[ATTENTION_CAUSAL].b,
+                       .joined = field[ATTENTION_FUSED_QKV].b &&
+                                 !field[ATTENTION_ROTARY].b,
+                       .alibi = field[ATTENTION_ALIBI].b,
+                       .softcap = field[ATTENTION_SOFTCAP].b,
+                       .windowed = field[ATTENTION_WINDOW].i > 0,
+                       .sinks = sinks,
+                       .dropout = field[ATTENTION_DROPOUT].f};
 }
 
-/* Scores, softmax, dropout, weighted sum, each an op of its own.  Korthikanti
- * et al. count the fused scale-mask-softmax of Megatron. */
-static uint32_t eager_core(ms_trace *trace, const ms_layer *layer,
-                           const uint32_t *qkv)
+/* FlashAttention takes ALiBi's slopes, one per head. */
+static void add_slopes(ms_trace *trace, const ms_layer *layer, int64_t heads)
 {
-    trace->op_flags |= MS_OP_CORE;
-    uint32_t keys = ms_view_transpose(trace, qkv[1], 2, 3);
-    uint32_t a = ms_matmul_batched(trace, qkv[0], keys);
-    ms_trace_drop(trace, keys);
-    if (trace->training->kernels == MS_KORTHIKANTI)
-        a = ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
-    else if (is_gpt2(layer))
-        a = weights_gpt2(trace, layer, a);
-    else
-        a = weights_llama(trace, layer, a);
-    double p = layer->field[ATTENTION_DROPOUT].f;
-    a = ms_trace_rebind(trace, a, ms_pointwise_dropout(trace, a, p));
-    trace->op_flags &= (uint8_t)~MS_OP_CORE;
-    uint32_t y = ms_matmul_batched(trace, a, qkv[2]);
-    ms_trace_drop(trace, a);
-    return y;
+    const int64_t dims[2] = {heads, 1};
+
+    if (layer->field[ATTENTION_ALIBI].b)
+        ms_selfattention_buffer(trace, "alibi_slopes", MS_FLOAT32, dims);
 }
 
-uint32_t ms_selfattention_eager(ms_trace *trace, uint32_t q, uint32_t k,
-                                uint32_t v, bool causal)
+/* torch's kernels learn of a window that is narrower than the sequence by a
+ * mask of bytes, one for all layers (transformers' sdpa). */
+static void add_window(ms_trace *trace, const ms_layer *layer, uint32_t q)
 {
-    ms_layer plain = {.n_in = 0};
-    const uint32_t qkv[3] = {q, k, v};
+    int64_t sequence = at(trace, q)->size[2];
+    const int64_t dims[2] = {sequence, sequence};
 
-    plain.field[ATTENTION_CAUSAL].b = causal;
-    return eager_core(trace, &plain, qkv);
-}
-
-/* scaled_dot_product_attention caps no scores, and the models with slopes or
- * sinks do not call it. */
-static ms_attention_kind kind_of(const ms_trace *trace, const ms_layer *layer)
-{
-    const ms_value *field = layer->field;
-    bool special = field[ATTENTION_SOFTCAP].b || field[ATTENTION_ALIBI].b ||
-                   field[ATTENTION_SINKS].b;
-
-    if (trace->kernels.attention == MS_ATTENTION_SDPA && special)
-        return MS_ATTENTION_EAGER;
-    return trace->kernels.attention;
+    if (layer->field[ATTENTION_CODE].i != MS_CODE_AUTO &&
+        layer->field[ATTENTION_WINDOW].i > 0 &&
+        layer->field[ATTENTION_WINDOW].i < sequence)
+        ms_selfattention_buffer(trace, "sliding_bytes", MS_BYTE, dims);
 }
 
 static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
-                               const sizes *n, uint32_t *qkv)
+                               const sizes *n, uint32_t sinks, uint32_t *qkv)
 {
     const ms_value *field = layer->field;
     ms_attended attended = {field[ATTENTION_CAUSAL].b,
                             field[ATTENTION_WINDOW].i,
                             field[ATTENTION_DROPOUT].f};
-    ms_attention_kind kind = kind_of(trace, layer);
+    const ms_scores how = scores_of(layer, sinks);
+    ms_attention_kind kind = ms_scores_has_kernel(trace, &how)
+                                 ? trace->kernels.attention
+                                 : MS_ATTENTION_EAGER;
     bool shares =
         ms_sdpa_choice(trace, kind, qkv, attended) == MS_ATTENTION_FLASH &&
         (kind == MS_ATTENTION_FLASH || trace->framework >= MS_TORCH_2);
@@ -355,7 +260,11 @@ static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
         qkv[i] = ms_trace_rebind(trace, qkv[i],
                                  repeat_heads(trace, qkv[i], n->heads));
     if (kind == MS_ATTENTION_EAGER)
-        return eager_core(trace, layer, qkv);
+        return ms_scores_attend(trace, &how, qkv);
+    if (kind == MS_ATTENTION_FLASH)
+        add_slopes(trace, layer, n->heads);
+    if (kind == MS_ATTENTION_EFFICIENT)
+        add_window(trace, layer, qkv[0]);
     return ms_sdpa_run(trace, kind, qkv, attended);
 }
 
@@ -388,6 +297,7 @@ static uint32_t norm_heads(ms_trace *trace, const ms_layer *layer,
                            const sizes *n, uint32_t x, const char *role)
 {
     bool by_heads = layer->field[ATTENTION_QK_NORM].i == QK_NORM_HEAD;
+    int64_t code = layer->field[ATTENTION_CODE].i;
 
     if (trace->err)
         return MS_NONE;
@@ -398,9 +308,9 @@ static uint32_t norm_heads(ms_trace *trace, const ms_layer *layer,
     uint32_t weight =
         ms_trace_parameter(trace, role, 1, by_heads ? &n->dim : &width);
     if (!by_heads)
-        return ms_normlayers_rms_of(trace, x, weight);
+        return ms_normlayers_rms_of(trace, x, weight, code);
     uint32_t view = ms_view_reshape(trace, x, 4, dims);
-    uint32_t normed = ms_normlayers_rms_of(trace, view, weight);
+    uint32_t normed = ms_normlayers_rms_of(trace, view, weight, code);
     ms_trace_drop(trace, view);
     uint32_t y = ms_view_reshape(trace, normed, 3, joined);
     ms_trace_drop(trace, normed);
@@ -446,19 +356,25 @@ static uint32_t rotate_part(ms_trace *trace, uint32_t x, int64_t turning,
     return y;
 }
 
-void ms_selfattention_rotate(ms_trace *trace, int64_t dim, uint32_t *x,
-                             uint32_t n)
+void ms_selfattention_rotate(ms_trace *trace, int64_t code, int64_t dim,
+                             uint32_t *x, uint32_t n)
 {
+    bool apart = ms_layers_is_apart(trace->kernels.rotary, code);
+    bool halves = apart && code == MS_CODE_GPT_OSS;
+
     if (trace->err)
         return;
-    bool eager = ms_kernels_apart(trace->kernels.rotary, false);
+    if (halves)
+        dim /= 2; /* of the tables */
     int64_t sequence = at(trace, x[0])->size[2];
     uint32_t cos = ms_selfattention_table(trace, "rotary_cos", sequence, dim);
     uint32_t sin = ms_selfattention_table(trace, "rotary_sin", sequence, dim);
     for (uint32_t i = 0; i < n; i++)
-        x[i] = ms_trace_rebind(trace, x[i],
-                               eager ? rotate_part(trace, x[i], dim, cos, sin)
-                                     : ms_rotary_fused(trace, x[i], cos, sin));
+        x[i] =
+            ms_trace_rebind(trace, x[i],
+                            halves  ? ms_rotary_halves(trace, x[i], cos, sin)
+                            : apart ? rotate_part(trace, x[i], dim, cos, sin)
+                                    : ms_rotary_fused(trace, x[i], cos, sin));
     ms_trace_drop(trace, cos);
     ms_trace_drop(trace, sin);
 }
@@ -557,12 +473,19 @@ static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
 }
 
 /* A kernel's operand: it is there, and its gradient is made. */
-static void add_sinks(ms_trace *trace, int64_t heads)
+static uint32_t add_sinks(ms_trace *trace, const ms_layer *layer, int64_t heads)
 {
+    if (!layer->field[ATTENTION_SINKS].b)
+        return MS_NONE;
     uint32_t sinks = ms_trace_parameter(trace, "sinks", 1, &heads);
+    const ms_scores how = scores_of(layer, sinks);
+    int64_t kernels = trace->training->kernels;
+    bool operand = kernels == MS_KORTHIKANTI ||
+                   (kernels != MS_EAGER && ms_scores_has_kernel(trace, &how));
 
-    if (!trace->err && trace->train)
+    if (!trace->err && trace->train && operand)
         ms_raw_states(trace, sinks);
+    return sinks;
 }
 
 static bool is_biased(const ms_layer *layer)
@@ -595,10 +518,11 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         ms_complexrotation_run(trace, n.dim, layer->field[ATTENTION_PACKED].b,
                                qkv);
     else if (layer->field[ATTENTION_ROTARY].b)
-        ms_selfattention_rotate(trace, n.turning, qkv, 2);
-    if (layer->field[ATTENTION_SINKS].b && !trace->err)
-        add_sinks(trace, n.heads);
-    uint32_t y = trace->err ? MS_NONE : attention_core(trace, layer, &n, qkv);
+        ms_selfattention_rotate(trace, layer->field[ATTENTION_CODE].i,
+                                n.turning, qkv, 2);
+    uint32_t sinks = add_sinks(trace, layer, n.heads);
+    uint32_t y =
+        trace->err ? MS_NONE : attention_core(trace, layer, &n, sinks, qkv);
     y = trace->err ? MS_NONE : ms_selfattention_join(trace, y, n.heads * n.dim);
     *out = ms_lora_product(trace, layer, roles, is_biased(layer), y, n.width);
     ms_trace_drop(trace, y);

@@ -279,6 +279,26 @@ static ms_err run_layers(walk *w)
     return MS_OK;
 }
 
+/* A layer that adds losses: the outputs are what these read. */
+static ms_err find_outputs(walk *w, const ms_layer *layer)
+{
+    const ms_model *model = w->trace->model;
+
+    w->forward->outputs = ms_arena_take_raw(w->trace->scratch, layer->n_in,
+                                            sizeof *w->forward->outputs);
+    if (!w->forward->outputs)
+        return ms_fail_nomem(w->trace->fault);
+    for (uint32_t i = 0; i < layer->n_in; i++) {
+        uint32_t loss = model->edges[layer->in_at + i];
+        const ms_layer *from = &model->layers[loss];
+        uint32_t read = from->n_in > 0 ? model->edges[from->in_at] : MS_NONE;
+        if (read != MS_NONE)
+            w->forward->outputs[w->forward->n_outputs++] = w->value[read];
+        ms_trace_drop(w->trace, w->value[loss]);
+    }
+    return MS_OK;
+}
+
 /* The last value is the loss, what it reads the model's output; a head that
  * the loss has taken with it has none. */
 static ms_err find_loss(walk *w)
@@ -298,6 +318,8 @@ static ms_err find_loss(walk *w)
             "end the list with a loss: cross_entropy, mse_loss, mean, ...",
             "the last layer \"%s\" is no loss", layer->name);
     w->forward->loss = w->value[last];
+    if (ms_layer_kinds[layer->kind].forward == ms_losslayers_total)
+        return find_outputs(w, layer);
     if (layer->n_in > 0 && model->edges[layer->in_at] != MS_NONE &&
         model->edges[layer->in_at] != w->trace->head.layer) {
         w->forward->n_outputs = 1;

@@ -174,8 +174,20 @@ void ms_help_texts_huggingface(ms_text *text)
         "names the head;",
         "--set model.head=... chooses another: lm, mlm (language models), "
         "pooler,",
-        "classes:N, none.  --set model.mtp=1 counts the layers of "
+        "classes:N, none.  --set model.mtp=1 adds the layers of "
         "multi-token prediction.",
+        "Ops are those of transformers' modelling code, one by one: norms in "
+        "fp32, silu",
+        "and its product apart.  --kernels eager is its eager attention, and "
+        "experts are",
+        "looped over; flash: flash_attention_2; efficient: sdpa.  BLOOM, MPT "
+        "and T5 have",
+        "eager attention only; sdpa knows neither soft caps nor sinks.",
+        "--set model.loss_shift=logits copies the logits, as transformers "
+        "before 4.46 did.",
+        "Experts: model.experts_run=grouped|loop; model.imbalance=1.3 gives "
+        "the busiest",
+        "rank that many times the rows of an even routing.",
         "Headers of model.safetensors (or the files of its index) beside "
         "config.json are",
         "held against it.  memsim inspect MODEL --dump model writes the "

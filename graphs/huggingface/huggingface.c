@@ -417,12 +417,17 @@ static void put_type(const ms_page *page, ms_text *text)
     uint32_t like = ms_json_find(own, 0, "like");
     uint32_t keys = ms_json_find(own, 0, "defaults");
     uint32_t also = ms_json_find(own, 0, "also");
+    uint32_t settings = ms_json_find(own, 0, "settings");
     list_heads(page, heads, sizeof heads);
     ms_text_add(text, "\n%s", page->type);
     if (like != MS_NONE)
         ms_text_add(text, ", like %s", own->nodes[like].value.s);
     ms_text_add(text, ": head=%s\n   ", heads);
     for (uint32_t i = keys == MS_NONE ? MS_NONE : ms_json_first(own, keys);
+         i != MS_NONE; i = own->nodes[i].next)
+        put_key(own, i, "", text, &column);
+    for (uint32_t i = settings == MS_NONE ? MS_NONE
+                                          : ms_json_first(own, settings);
          i != MS_NONE; i = own->nodes[i].next)
         put_key(own, i, "", text, &column);
     for (uint32_t i = also == MS_NONE ? MS_NONE : ms_json_first(own, also);

@@ -30,8 +30,9 @@
  * A layer with "if" is there where that is true; what is null is left out; in
  * a repeat i is the number of the block, and blocks may differ.  "like" names
  * a page that says what this one does not, key by key of "defaults", "also"
- * and "let".  A page with "refuse" has no step to simulate: its parameters
- * are counted.
+ * and "let".  "settings" are keys that no configuration has: --set chooses
+ * them, as which version of the code it is.  A page with "refuse" has no step
+ * to simulate: its parameters are counted.
  *
  * From config.json to the model: value of a key = --set model.KEY, else the
  * file's (null included), else the class default; the page's layers with

@@ -270,6 +270,26 @@ static void note_assumed(ms_page *page, const char *key, const ms_known *value)
         ms_text_add(&page->assumed, "%s", word);
 }
 
+/* What transformers has no key for: --set, or the page's own value. */
+static ms_err find_setting(ms_page *page, const char *key, ms_known *value,
+                           bool *known)
+{
+    const ms_override *set = ms_page_override(page, key);
+    const ms_json *json;
+    ms_known fallback;
+    uint32_t row = inner_entry(page, "settings", key, &json);
+    *known = row != MS_NONE;
+    if (row == MS_NONE)
+        return MS_OK;
+    ms_expression_node(json, row, &fallback);
+    *value = fallback;
+    value->name = key;
+    if (set == NULL)
+        return MS_OK;
+    MS_TRY(read_override(page, set, value));
+    return check_type(page, value, &fallback);
+}
+
 ms_err ms_page_key(ms_page *page, const char *key, ms_known *value, bool *known)
 {
     const ms_json *json = NULL;
@@ -284,7 +304,7 @@ ms_err ms_page_key(ms_page *page, const char *key, ms_known *value, bool *known)
     }
     *known = row != MS_NONE;
     if (row == MS_NONE)
-        return MS_OK;
+        return find_setting(page, key, value, known);
     ms_expression_node(json, row, &fallback);
     MS_TRY(ms_page_given(page, key, value, &given));
     if (given)
@@ -314,6 +334,7 @@ uint32_t ms_page_keys(const ms_page *page, const char **keys, uint32_t room)
         const ms_json *json = &page->pages[p];
         n = add_keys(json, ms_json_find(json, 0, "defaults"), keys, n, room);
         n = add_keys(json, ms_json_find(json, 0, "also"), keys, n, room);
+        n = add_keys(json, ms_json_find(json, 0, "settings"), keys, n, room);
     }
     return n;
 }

@@ -59,7 +59,7 @@ ms_err ms_page_given(ms_page *page, const char *key, ms_known *value,
                      bool *given);
 /* The override of a key, NULL: none. */
 const ms_override *ms_page_override(const ms_page *page, const char *key);
-/* The keys that pages have defaults for, and their other names. */
+/* The keys that pages have defaults for, their other names, and settings. */
 uint32_t ms_page_keys(const ms_page *page, const char **keys, uint32_t room);
 /* What must hold ("check"). */
 ms_err ms_page_check(ms_page *page);

@@ -36,7 +36,7 @@ static void all_grads(ms_trace *trace, const ms_node *node,
 /* ---- routing ------------------------------------------------------------- */
 
 uint32_t ms_experts_route(ms_trace *trace, uint32_t scores, int64_t chosen,
-                          uint32_t *map)
+                          bool sorted, uint32_t *map)
 {
     if (trace->err)
         return MS_NONE;
@@ -49,6 +49,9 @@ uint32_t ms_experts_route(ms_trace *trace, uint32_t scores, int64_t chosen,
     uint32_t n = ms_trace_node(trace, ms_opcall_rule(trace, "aten::topk"),
                                &scores, 1, &best, 1);
     ms_trace_save(trace, n, which);
+    *map = which;
+    if (!sorted)
+        return best;
     ms_trace_begin(trace, "moe_sort");
     ms_trace_read(trace, which);
     *map = matrix(trace, "row_map", MS_INT32, all.size[0], chosen);

@@ -227,7 +227,23 @@ static uint32_t fold_batch(ms_trace *trace, uint32_t x)
     return y;
 }
 
-static uint32_t batched(ms_trace *trace, uint32_t a, uint32_t b)
+/* bmm's node, or baddbmm's (bias MS_NONE: none). */
+static void batched_node(ms_trace *trace, uint32_t bias, uint32_t left,
+                         uint32_t right, uint32_t y, double flops)
+{
+    uint32_t inputs[3] = {bias, left, right};
+    bool onto = bias != MS_NONE;
+    uint32_t n = ms_trace_node(
+        trace, onto ? &ms_matmul_baddbmm_rule : &ms_matmul_bmm_rule,
+        onto ? inputs : inputs + 1, onto ? 3 : 2, &y, 1);
+
+    if (n != MS_NONE)
+        trace->nodes[n].flops = flops;
+    ms_trace_save(trace, n, left);
+    ms_trace_save(trace, n, right);
+}
+
+static uint32_t batched(ms_trace *trace, uint32_t bias, uint32_t a, uint32_t b)
 {
     uint32_t left = fold_batch(trace, a), right = fold_batch(trace, b);
 
@@ -239,21 +255,19 @@ static uint32_t batched(ms_trace *trace, uint32_t a, uint32_t b)
     uint8_t dtype = x->dtype;
     double flops = 2.0 * (double)dims[0] * (double)dims[1] * (double)dims[2] *
                    (double)x->size[3];
-    ms_trace_begin(trace, "aten::bmm");
+    ms_trace_begin(trace, bias == MS_NONE ? "aten::bmm" : "aten::baddbmm");
+    ms_trace_read(trace, bias);
     ms_trace_read(trace, left);
     ms_trace_read(trace, right);
     uint32_t flat = ms_trace_make(trace, "out", dtype, 3, dims);
     ms_trace_end(trace, flops, true);
-    uint32_t inputs[2] = {left, right};
-    uint32_t n = ms_trace_node(trace, &ms_matmul_bmm_rule, inputs, 2, &flat, 1);
-    if (n != MS_NONE)
-        trace->nodes[n].flops = flops;
-    ms_trace_save(trace, n, left);
-    ms_trace_save(trace, n, right);
+    batched_node(trace, bias, left, right, flat, flops);
     ms_trace_drop(trace, left);
     ms_trace_drop(trace, right);
     uint32_t out = ms_view_reshape(trace, flat, 4, full);
     ms_trace_drop(trace, flat);
+    if (!trace->err) /* at::_unsafe_view: no view where it is written to */
+        ms_trace_at(trace, out)->view = false;
     return out;
 }
 
@@ -263,7 +277,19 @@ uint32_t ms_matmul_batched(ms_trace *trace, uint32_t a, uint32_t b)
     uint32_t in[2];
 
     ms_autocast_enter(trace, "matmul", 2, inputs, in);
-    uint32_t y = batched(trace, in[0], in[1]);
+    uint32_t y = batched(trace, MS_NONE, in[0], in[1]);
     ms_autocast_exit(trace, 2, in);
+    return y;
+}
+
+uint32_t ms_matmul_batched_onto(ms_trace *trace, uint32_t bias, uint32_t a,
+                                uint32_t b)
+{
+    const uint32_t inputs[3] = {bias, a, b};
+    uint32_t in[3];
+
+    ms_autocast_enter(trace, "baddbmm", 3, inputs, in);
+    uint32_t y = batched(trace, in[0], in[1], in[2]);
+    ms_autocast_exit(trace, 3, in);
     return y;
 }

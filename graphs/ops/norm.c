@@ -37,7 +37,8 @@ const ms_rule ms_norm_layer_norm_rule = {"NativeLayerNormBackward0",
                                          "aten::native_layer_norm_backward",
                                          layer_norm_backward};
 
-/* One fp32 value per normalised row. */
+/* One value per normalised row: fp32, but on the CPU as x, where the weights
+ * are (ATen/native/layer_norm.cpp, param_scalar_type). */
 static uint32_t row_statistic(ms_trace *trace, uint32_t x, const char *role)
 {
     int64_t dims[MS_MAX_DIMS];
@@ -48,7 +49,8 @@ static uint32_t row_statistic(ms_trace *trace, uint32_t x, const char *role)
     uint32_t n_dims = tensor->n_dims;
     memcpy(dims, tensor->size, sizeof dims);
     dims[n_dims - 1] = 1;
-    return ms_trace_make(trace, role, MS_FLOAT32, n_dims, dims);
+    uint8_t dtype = trace->cpu ? tensor->dtype : MS_FLOAT32;
+    return ms_trace_make(trace, role, dtype, n_dims, dims);
 }
 
 static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,

@@ -148,6 +148,9 @@ uint32_t ms_matmul_linear(ms_trace *trace, uint32_t x, uint32_t weight,
                           uint32_t bias);
 /* torch.matmul of two 4-D tensors: expand, reshape (may copy), bmm, view. */
 uint32_t ms_matmul_batched(ms_trace *trace, uint32_t a, uint32_t b);
+/* bias + a b by one torch.baddbmm; bias broadcasts over rows. */
+uint32_t ms_matmul_batched_onto(ms_trace *trace, uint32_t bias, uint32_t a,
+                                uint32_t b);
 
 /* ---- norm.c -------------------------------------------------------------- */
 
@@ -237,6 +240,9 @@ uint32_t ms_gated_product(ms_trace *trace, const char *op, bool in_place,
  * x cos + cat(-x2, x1) sin, op by op. */
 uint32_t ms_rotary_eager(ms_trace *trace, uint32_t x, uint32_t cos,
                          uint32_t sin);
+/* cat(x1 cos - x2 sin, x2 cos + x1 sin), tables [sequence, dim / 2]. */
+uint32_t ms_rotary_halves(ms_trace *trace, uint32_t x, uint32_t cos,
+                          uint32_t sin);
 /* One kernel in place, which saves the tables only. */
 uint32_t ms_rotary_fused(ms_trace *trace, uint32_t x, uint32_t cos,
                          uint32_t sin);
@@ -288,9 +294,10 @@ typedef struct ms_experts {
     int64_t rows, experts, chosen; /* chosen: experts of a token */
 } ms_experts;
 /* scores [tokens, experts]: the chosen ones' [tokens, chosen]; what backward
- * and the ways there and back need is saved by the ops that follow. */
+ * and the ways there and back need is saved by the ops that follow.  map: where
+ * each row goes, or, not sorted, which experts a token has. */
 uint32_t ms_experts_route(ms_trace *trace, uint32_t scores, int64_t chosen,
-                          uint32_t *map);
+                          bool sorted, uint32_t *map);
 /* x [tokens, width] as [rows, width], expert after expert. */
 uint32_t ms_experts_permute(ms_trace *trace, uint32_t x, uint32_t map,
                             const ms_experts *experts);

@@ -37,6 +37,40 @@ uint32_t ms_rotary_eager(ms_trace *trace, uint32_t x, uint32_t cos,
     return y;
 }
 
+/* a cos + b sin, or minus. */
+static uint32_t turned(ms_trace *trace, const uint32_t halves[2], uint32_t cos,
+                       uint32_t sin, bool minus)
+{
+    uint32_t a = ms_pointwise_mul(trace, halves[0], cos);
+    uint32_t b = ms_pointwise_mul(trace, halves[1], sin);
+    uint32_t y =
+        minus ? ms_pointwise_sub(trace, a, b) : ms_pointwise_add(trace, a, b);
+
+    ms_trace_drop(trace, a);
+    ms_trace_drop(trace, b);
+    return y;
+}
+
+uint32_t ms_rotary_halves(ms_trace *trace, uint32_t x, uint32_t cos,
+                          uint32_t sin)
+{
+    uint32_t halves[2], swapped[2], parts[2];
+
+    if (trace->err)
+        return MS_NONE;
+    const int64_t half = ms_trace_at(trace, x)->size[3] / 2;
+    const int64_t sizes[2] = {half, half};
+    ms_pieces_split(trace, x, 3, 2, sizes, halves);
+    swapped[0] = halves[1];
+    swapped[1] = halves[0];
+    parts[0] = turned(trace, halves, cos, sin, true);
+    parts[1] = turned(trace, swapped, cos, sin, false);
+    uint32_t y = ms_view_cat(trace, parts, 2, 3);
+    ms_pieces_drop(trace, 2, parts);
+    ms_pieces_drop(trace, 2, halves);
+    return y;
+}
+
 /* ---- one kernel, in place ------------------------------------------------ */
 
 /* Reads x and the tables, writes x. */

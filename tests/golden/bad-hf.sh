@@ -50,6 +50,8 @@ mkdir empty
 "$MEMSIM" run ./no-such-folder 2>&1
 printf '{"model_type": "gemma3"}' >config.json
 "$MEMSIM" run config.json 2>&1
-printf '{"model_type": "deepseek_v3"}' >config.json
+"$MEMSIM" explain config.json 2>&1
+printf '{"model_type": "deepseek_v3", "num_nextn_predict_layers": 2}' \
+    >config.json
 "$MEMSIM" explain config.json --set model.mtp=1 2>&1
 echo "exit $?"

@@ -50,8 +50,8 @@ void truth_end(void)
 
 static void read_json(const ms_job *job, const char *json, ms_fault *fault)
 {
-    check(ms_read_model_bytes(job->model, json, strlen(json), NULL, 0, &keep,
-                              &result.model, fault),
+    check(ms_read_model_bytes(job->model, json, strlen(json), job->overrides,
+                              job->n_overrides, &keep, &result.model, fault),
           fault, job->model);
     result.training = job->training;
     check(ms_training_resolve(&result.training, &result.model, fault), fault,
