@@ -20,21 +20,15 @@
         MS_KERNEL_LIGER, true                                                  \
     }
 
+/* attention, loss, norm, activation, rotary */
 const ms_kernel_set ms_kernels_sets[] = {
-    {"eager", "op by op", MS_ATTENTION_EAGER, MS_LOSS_EAGER, APART, APART,
-     APART},
-    {"flash", "FlashAttention; one kernel each for norms, gates, rotation",
-     MS_ATTENTION_FLASH, MS_LOSS_EAGER, ONE, ONE, ONE},
-    {"korthikanti", "that paper's accounting", MS_ATTENTION_EAGER,
-     MS_LOSS_MEGATRON, FIRM, FIRM, FIRM},
-    {"efficient", "xFormers' attention, else as flash", MS_ATTENTION_EFFICIENT,
-     MS_LOSS_EAGER, ONE, ONE, ONE},
-    {"sdpa", "the attention that PyTorch chooses, else as eager",
-     MS_ATTENTION_SDPA, MS_LOSS_EAGER, APART, APART, APART},
-    {"fused", "FlashAttention, and Liger's norms, gates, rotation and loss",
-     MS_ATTENTION_FLASH, MS_LOSS_LIGER_LINEAR, LIGER, LIGER, LIGER},
-    {"megatron", "Megatron-Core with Transformer Engine: mcore.h has more",
-     MS_ATTENTION_FLASH, MS_LOSS_MEGATRON, FIRM, FIRM, FIRM},
+    {"eager", MS_ATTENTION_EAGER, MS_LOSS_EAGER, APART, APART, APART},
+    {"flash", MS_ATTENTION_FLASH, MS_LOSS_EAGER, ONE, ONE, ONE},
+    {"korthikanti", MS_ATTENTION_EAGER, MS_LOSS_MEGATRON, FIRM, FIRM, FIRM},
+    {"efficient", MS_ATTENTION_EFFICIENT, MS_LOSS_EAGER, ONE, ONE, ONE},
+    {"sdpa", MS_ATTENTION_SDPA, MS_LOSS_EAGER, APART, APART, APART},
+    {"fused", MS_ATTENTION_FLASH, MS_LOSS_LIGER_LINEAR, LIGER, LIGER, LIGER},
+    {"megatron", MS_ATTENTION_FLASH, MS_LOSS_MEGATRON, FIRM, FIRM, FIRM},
 };
 
 /* A word of a setting: 0 is auto, then the kinds in their order. */

@@ -37,7 +37,7 @@ typedef struct ms_kernel {
 } ms_kernel;
 
 typedef struct ms_kernel_set {
-    const char *name, *help;
+    const char *name;
     uint8_t attention; /* ms_attention_kind */
     uint8_t loss;      /* ms_loss_kernel */
     ms_kernel norm, activation, rotary;

@@ -12,10 +12,10 @@
  *     y = y + linear(linear(dropout(x), A), B) * scaling
  *
  * with A [rank, in] and B [out, rank], of which lora.trains may freeze one:
- * where A is frozen (LoRA-FA) x is not saved.    Frozen weights of linear
- * layers other than the head may be held in 4 or 8 bits (lora.base); each
- * product then makes the weight anew in the format of its input, in forward and
- * in backward (bitsandbytes, autograd/_functions.py, MatMul4Bit).
+ * where A is frozen (LoRA-FA) x is not saved.  Frozen weights of linear layers
+ * other than the head may be held in 4 or 8 bits (lora.base); each product then
+ * makes the weight anew in the format of its input, in forward and in backward
+ * (bitsandbytes, autograd/_functions.py, MatMul4Bit).
  *
  * Ranks share what adapters have (zero 1, 2); zero:3 and fsdp share frozen
  * weights too, packed ones as they are packed: parts.c. */

@@ -10,6 +10,7 @@ try '{"type": "attention", "heads": 2, "qk_norm": "head"}'
 try '{"type": "attention", "heads": 2, "rotary": true, "complex": true,
   "rotary_dim": 2}'
 try '{"type": "attention", "heads": 2, "rotary": true, "rotary_dim": 8}'
+try '{"type": "attention", "heads": 2, "rotary": true, "packed": true}'
 try '{"type": "relative_attention", "heads": 2, "head_dim": 4,
   "inputs": ["embedding1", "embedding1"]}'
 try '{"type": "learned_tokens", "tokens": 1, "name": "a"},

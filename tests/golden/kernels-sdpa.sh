@@ -3,8 +3,8 @@
 # chosen already.
 attention() {
     "$MEMSIM" run tiny-llama.json --batch 1 --sequence 16 --kernels sdpa \
-        "$@" --dump graph | sed -n 's/^op [0-9]* \(aten::_scaled[a-z_]*\) .*/\1/p' |
-        sort | uniq -c
+        "$@" --dump graph |
+        sed -n 's/^op [0-9]* \(aten::_scaled[a-z_]*\) .*/\1/p' | sort | uniq -c
 }
 attention
 attention --precision fp32
