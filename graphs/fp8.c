@@ -4,7 +4,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/precisions.h"
 #include "graphs/quantize.h"
-#include "graphs/te.h"
+#include "graphs/teworkspace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 static void end_product(ms_trace *trace, double flops)
 {
-    ms_te_workspace(trace);
+    ms_teworkspace_hold(trace);
     trace->in_fp8 = true;
     ms_trace_end(trace, flops, true);
     trace->in_fp8 = false;

@@ -8,7 +8,7 @@
  *     ms_model model;
  *     ms_training training;                      (defaults, then --set)
  *     MS_TRY(ms_read_model("gpt3.json", &keep, &model, fault));
- *     MS_TRY(ms_training_resolve(&training, &model, fault));
+ *     MS_TRY(ms_resolve_training(&training, &model, fault));
  *     MS_TRY(ms_dag_order(&model, &keep, fault));
  *     MS_TRY(ms_lower(&model, &training, device, &shape, &keep, &graph,
  *                     fault));
@@ -78,7 +78,7 @@ typedef struct ms_field {
 
 typedef struct ms_opgraph ms_opgraph; /* an exported op graph: opgraph.h */
 
-#define MS_LAYER_FIELDS 18u
+#define MS_LAYER_FIELDS 20u
 #define MS_MAX_DIMS 6u
 
 /* Where a node of the input file stands, for errors. */
@@ -379,7 +379,7 @@ const char *ms_training_group(uint32_t row);
 ms_err ms_training_set(ms_training *training, const char *key,
                        const char *value, ms_fault *fault);
 /* Fills what depends on the model and checks the whole. */
-ms_err ms_training_resolve(ms_training *training, const ms_model *model,
+ms_err ms_resolve_training(ms_training *training, const ms_model *model,
                            ms_fault *fault);
 /* The value of row as the user would write it. */
 void ms_training_value(const ms_training *training, uint32_t row, char *buffer,

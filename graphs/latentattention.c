@@ -192,6 +192,7 @@ static uint32_t core(ms_trace *trace, const ms_layer *layer, uint32_t q,
 
     const ms_scores how = {.code = layer->field[CODE].i,
                            .causal = attended.causal,
+                           .rotates = true,
                            .sinks = MS_NONE};
     bool narrow =
         layer->field[VALUE].i < layer->field[PLAIN].i + layer->field[TURNING].i;

@@ -5,7 +5,7 @@
 #include "graphs/layers.h"
 #include "graphs/overheads.h"
 #include "graphs/quantize.h"
-#include "graphs/te.h"
+#include "graphs/teworkspace.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -218,7 +218,7 @@ bool ms_mcore_workspace(ms_trace *trace)
         model->ops || trace->layer >= model->n_layers ||
         model->layers[trace->layer].block == MS_NONE)
         return false;
-    ms_te_workspace(trace);
+    ms_teworkspace_hold(trace);
     return true;
 }
 

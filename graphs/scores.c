@@ -253,7 +253,7 @@ static uint32_t weights_llama(ms_trace *trace, const ms_scores *how, uint32_t a,
 static uint32_t weights(ms_trace *trace, const ms_scores *how, uint32_t a,
                         uint32_t alibi)
 {
-    bool plain = how->joined && !how->alibi && !how->softcap;
+    bool plain = !how->rotates && !how->alibi && !how->softcap;
 
     switch ((ms_layers_code)how->code) {
     case MS_CODE_GPT2:

@@ -11,7 +11,7 @@
  *     uint32_t y = ms_scores_attend(trace, &how, qkv);
  *
  * From q k^T to weights (transformers' modelling files; s: the scale):
- *   auto    LLaMA's; nanoGPT's where one product makes q, k, v
+ *   auto    LLaMA's; nanoGPT's where nothing rotates
  *   llama   s, cap, mask, softmax in fp32, back; also gemma, olmo2
  *           with sinks: cat, minus its maximum, softmax, all but the last
  *   gpt2    by a number of 0 dimensions, where(mask), softmax
@@ -28,7 +28,7 @@
 typedef struct ms_scores {
     int64_t code; /* ms_layers_code */
     bool causal;
-    bool joined; /* one product makes q, k, v, which do not rotate */
+    bool rotates; /* q and k have been rotated */
     bool alibi, softcap;
     bool windowed;  /* its mask is another: sliding_attention */
     uint32_t sinks; /* a parameter [heads], or MS_NONE */

@@ -209,8 +209,7 @@ static ms_scores scores_of(const ms_layer *layer, uint32_t sinks)
 
     return (ms_scores){.code = field[ATTENTION_CODE].i,
                        .causal = field[ATTENTION_CAUSAL].b,
-                       .joined = field[ATTENTION_FUSED_QKV].b &&
-                                 !field[ATTENTION_ROTARY].b,
+                       .rotates = field[ATTENTION_ROTARY].b,
                        .alibi = field[ATTENTION_ALIBI].b,
                        .softcap = field[ATTENTION_SOFTCAP].b,
                        .windowed = field[ATTENTION_WINDOW].i > 0,

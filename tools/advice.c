@@ -65,7 +65,7 @@ static ms_err apply(const change *row, int64_t count, ms_arena *arena,
     if (row->key == NULL)
         return MS_OK;
     MS_TRY(ms_training_set(&result->training, row->key, row->value, fault));
-    return ms_training_resolve(&result->training, &result->model, fault);
+    return ms_resolve_training(&result->training, &result->model, fault);
 }
 
 static uint64_t peak_of(const ms_result *result)

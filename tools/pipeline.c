@@ -30,7 +30,7 @@ ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
                          &result->model, fault));
     result->training = job->training;
     ms_lengths_set_last(job, &result->training);
-    MS_TRY(ms_training_resolve(&result->training, &result->model, fault));
+    MS_TRY(ms_resolve_training(&result->training, &result->model, fault));
     return ms_dag_order(&result->model, keep, fault);
 }
 
@@ -349,7 +349,7 @@ static ms_err other_step(const ms_job *job, const ms_result *result, uint32_t k,
     if (first)
         other->training.step = FIRST_STEP;
     ms_lengths_set(job, k, &other->training);
-    MS_TRY(ms_training_resolve(&other->training, &other->model, fault));
+    MS_TRY(ms_resolve_training(&other->training, &other->model, fault));
     if (ms_lengths_says(job, "batch")) /* else it is what policies made it */
         MS_TRY(ms_pipeline_shape(job, other, fault));
     MS_TRY(ms_lower(&other->model, &other->training, job->device, &other->shape,

@@ -296,7 +296,7 @@ static ms_err lower(cache *all, const ms_job *job, entry *model, entry **graph,
     result->model = model->made.model;
     result->training = job->training;
     ms_lengths_set_last(job, &result->training);
-    MS_TRY(ms_training_resolve(&result->training, &result->model, fault));
+    MS_TRY(ms_resolve_training(&result->training, &result->model, fault));
     MS_TRY(ms_pipeline_shape(job, result, fault));
     MS_TRY(find_graph(all, job, model, result, graph, fault));
     result->graph = (*graph)->made.graph;

@@ -80,7 +80,7 @@ static ms_err run(const ms_remedy_task *task, const struct change *change,
         MS_TRY(ms_training_set(&tried->training, change->key, change->value,
                                &passed_over));
         MS_TRY(
-            ms_training_resolve(&tried->training, &tried->model, &passed_over));
+            ms_resolve_training(&tried->training, &tried->model, &passed_over));
     }
     MS_TRY(ms_pipeline_lower(&job, arena, tried, &passed_over));
     return ms_pipeline_step(&job, arena, tried, &passed_over);

@@ -123,7 +123,7 @@ static ms_err read_filters(run *r, const ms_model *model, ms_fault *fault)
     for (uint32_t a = 0; a < r->grid.n_axes; a++)
         varies |= strncmp(r->grid.axes[a].key, "model.", 6) == 0;
     if (!varies)
-        ms_training_resolve(&base.training, model, &inner);
+        ms_resolve_training(&base.training, model, &inner);
     return ms_filter_read(r->hall->arguments, &r->grid, &base, r->hall->keep,
                           &r->filters, fault);
 }

@@ -202,7 +202,7 @@ typedef struct ms_job {
     const char *model; /* as ms_read_model takes it */
     const ms_override *overrides;
     uint32_t n_overrides;
-    ms_training training; /* before ms_training_resolve */
+    ms_training training; /* before ms_resolve_training */
     const ms_device *device;
     bool device_given;
     uint64_t memory_bytes; /* 0: the device's */

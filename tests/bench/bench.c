@@ -90,7 +90,7 @@ static void read_model(const char *name, const char *layers, struct way *way)
     demand(ms_read_model(name, &override, layers != NULL, &way->keep,
                          &way->model, &fault),
            &fault);
-    demand(ms_training_resolve(&way->training, &way->model, &fault), &fault);
+    demand(ms_resolve_training(&way->training, &way->model, &fault), &fault);
     demand(ms_dag_order(&way->model, &way->keep, &fault), &fault);
 }
 
@@ -219,7 +219,7 @@ static void bench_ops(const char *label, unsigned blocks)
         double ns = bench_times_now_ns() - t0;
         best_ns = i == 0 || ns < best_ns ? ns : best_ns;
     }
-    demand(ms_training_resolve(&way.training, &way.model, &fault), &fault);
+    demand(ms_resolve_training(&way.training, &way.model, &fault), &fault);
     demand(ms_dag_order(&way.model, &way.keep, &fault), &fault);
     printf(",\n \"%s\": {\"read_mb_per_s\": %.0f", label,
            text.length * 1e3 / best_ns);

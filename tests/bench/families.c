@@ -31,7 +31,7 @@ static void lower(const ms_job *job, ms_arena *keep, ms_result *result,
     demand(ms_read_model_bytes("deepseek-v3.json", DEEPSEEK, strlen(DEEPSEEK),
                                NULL, 0, keep, &result->model, &fault),
            &fault);
-    demand(ms_training_resolve(&result->training, &result->model, &fault),
+    demand(ms_resolve_training(&result->training, &result->model, &fault),
            &fault);
     demand(ms_dag_order(&result->model, keep, &fault), &fault);
     double t1 = bench_times_now_ns();

@@ -31,7 +31,7 @@ static const ms_graph *small_graph(void)
     ms_training_init(&training);
     FUZZ_LAW(ms_read_model_bytes("mlp.json", model_text, strlen(model_text),
                                  NULL, 0, &keep, &model, &fault) == MS_OK);
-    FUZZ_LAW(ms_training_resolve(&training, &model, &fault) == MS_OK);
+    FUZZ_LAW(ms_resolve_training(&training, &model, &fault) == MS_OK);
     FUZZ_LAW(ms_dag_order(&model, &keep, &fault) == MS_OK);
     FUZZ_LAW(ms_lower(&model, &training, &ms_devices[0], &shape, &keep, &graph,
                       &fault) == MS_OK);

@@ -62,7 +62,7 @@ static ms_err run(const char *policy, const char *bytes, size_t length,
                                &model, fault));
     if (model.n_layers > MAX_LAYERS)
         return MS_OK;
-    MS_TRY(ms_training_resolve(&training, &model, fault));
+    MS_TRY(ms_resolve_training(&training, &model, fault));
     MS_TRY(ms_dag_order(&model, arena, fault));
     MS_TRY(ms_lower(&model, &training, &ms_devices[0], &shape, arena, &graph,
                     fault));

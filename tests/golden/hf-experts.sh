@@ -5,7 +5,8 @@ cat >config.json <<'END'
 {"model_type": "deepseek_v3", "vocab_size": 1000, "hidden_size": 256,
  "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 8,
  "intermediate_size": 512, "moe_intermediate_size": 128,
- "n_routed_experts": 4, "num_experts_per_tok": 2, "q_lora_rank": 64,
+ "n_routed_experts": 4, "n_group": 1,
+ "topk_group": 1, "num_experts_per_tok": 2, "q_lora_rank": 64,
  "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
  "v_head_dim": 32, "first_k_dense_replace": 1, "max_position_embeddings": 256}
 END

@@ -99,7 +99,7 @@ static bool run_policy(const char *json, const char *policy)
                      MS_OK);
     result.training = job.training;
     ck_assert_msg(
-        ms_training_resolve(&result.training, &result.model, &fault) == MS_OK &&
+        ms_resolve_training(&result.training, &result.model, &fault) == MS_OK &&
             ms_dag_order(&result.model, &keep, &fault) == MS_OK &&
             ms_spec_parse(policy, &keep, &job.spec, &fault) == MS_OK,
         "%s: %s: %s", policy, fault.where, fault.what);

@@ -1028,6 +1028,7 @@ CASES["gpt_oss"] = (
 CASES["deepseek_v3"] = (
     keys("deepseek_v3", q_lora_rank=96, kv_lora_rank=64, qk_nope_head_dim=32,
          qk_rope_head_dim=16, v_head_dim=32, n_routed_experts=4,
+         n_group=1, topk_group=1,
          num_experts_per_tok=2, n_shared_experts=1, first_k_dense_replace=0,
          moe_intermediate_size=128, num_key_value_heads=8),
     {"norm": "llama", "act": "silu", "turning": 16})

@@ -38,7 +38,7 @@ static counts count(ms_model *model, ms_arena *arena)
     counts sum = {0};
     ms_training_init(&training);
     training.sequence = model->tokens ? 8 : 0;
-    ms_err err = ms_training_resolve(&training, model, &fault);
+    ms_err err = ms_resolve_training(&training, model, &fault);
     if (err == MS_OK)
         err = ms_dag_order(model, arena, &fault);
     if (err == MS_OK)

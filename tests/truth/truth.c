@@ -54,7 +54,7 @@ static void read_json(const ms_job *job, const char *json, ms_fault *fault)
                               job->n_overrides, &keep, &result.model, fault),
           fault, job->model);
     result.training = job->training;
-    check(ms_training_resolve(&result.training, &result.model, fault), fault,
+    check(ms_resolve_training(&result.training, &result.model, fault), fault,
           job->model);
     check(ms_dag_order(&result.model, &keep, fault), fault, job->model);
 }

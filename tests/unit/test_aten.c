@@ -298,7 +298,7 @@ static ms_err lower(const char *json, ms_fault *fault)
     ms_training_init(&training);
     MS_TRY(ms_read_model_bytes("op", json, strlen(json), NULL, 0, &arena,
                                &model, fault));
-    MS_TRY(ms_training_resolve(&training, &model, fault));
+    MS_TRY(ms_resolve_training(&training, &model, fault));
     MS_TRY(ms_dag_order(&model, &arena, fault));
     ms_shape shape = {.micro_batches = 1, .data_ranks = 1};
     return ms_lower(&model, &training, &ms_devices[0], &shape, &arena, &graph,

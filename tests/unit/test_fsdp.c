@@ -34,7 +34,7 @@ static ms_err try_policy(const char *policy)
     MS_TRY(ms_read_model_bytes("mlp", model, strlen(model), NULL, 0, &keep,
                                &result.model, &fault));
     result.training = job.training;
-    MS_TRY(ms_training_resolve(&result.training, &result.model, &fault));
+    MS_TRY(ms_resolve_training(&result.training, &result.model, &fault));
     MS_TRY(ms_dag_order(&result.model, &keep, &fault));
     MS_TRY(ms_spec_parse(policy, &keep, &job.spec, &fault));
     MS_TRY(ms_pipeline_lower(&job, &keep, &result, &fault));

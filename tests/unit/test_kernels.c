@@ -18,7 +18,7 @@ START_TEST(names_are_the_words_of_the_setting)
     char words[128] = "";
     while (strcmp(field->name, "kernels") != 0)
         field++;
-    for (uint32_t i = 0; i <= MS_FUSED; i++)
+    for (uint32_t i = 0; i <= MS_MEGATRON; i++)
         snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s",
                  i == 0 ? "" : "|", ms_kernels_sets[i].name);
     ck_assert_str_eq(words, field->words);

@@ -35,7 +35,7 @@ static ms_err lower(const char *json, const ms_override *set, uint32_t n,
     ms_training_init(&it->training);
     it->training.kernels = kernels;
     it->training.sequence = it->model.tokens ? 16 : 0;
-    MS_TRY(ms_training_resolve(&it->training, &it->model, &fault));
+    MS_TRY(ms_resolve_training(&it->training, &it->model, &fault));
     MS_TRY(ms_dag_order(&it->model, &arena, &fault));
     return ms_lower(&it->model, &it->training, &ms_devices[0], &shape, &arena,
                     &it->graph, &fault);

@@ -41,7 +41,7 @@ static void simulate(const char *json, const char *policy, const char *kernels)
         "%s: %s", fault.where, fault.what);
     result.training = job.training;
     ck_assert_msg(
-        ms_training_resolve(&result.training, &result.model, &fault) == MS_OK &&
+        ms_resolve_training(&result.training, &result.model, &fault) == MS_OK &&
             ms_dag_order(&result.model, &keep, &fault) == MS_OK &&
             ms_spec_parse(policy, &keep, &job.spec, &fault) == MS_OK &&
             ms_pipeline_lower(&job, &keep, &result, &fault) == MS_OK &&

@@ -170,21 +170,21 @@ START_TEST(refuses_in_its_group)
     ck_assert_int_eq(
         ms_training_set(&training, "graph.unknown_op", "refuse", &fault),
         MS_OK);
-    ck_assert_int_eq(ms_training_resolve(&training, &model, &fault), MS_EUSAGE);
+    ck_assert_int_eq(ms_resolve_training(&training, &model, &fault), MS_EUSAGE);
 }
 END_TEST
 
 START_TEST(sequence_follows_the_model)
 {
     ms_model model = {.name = "m", .sequence_input = true};
-    ck_assert_int_eq(ms_training_resolve(&training, &model, &fault), MS_OK);
+    ck_assert_int_eq(ms_resolve_training(&training, &model, &fault), MS_OK);
     ck_assert_int_eq(training.sequence, 2048);
     training.sequence = 0;
     model.max_sequence = 512;
-    ck_assert_int_eq(ms_training_resolve(&training, &model, &fault), MS_OK);
+    ck_assert_int_eq(ms_resolve_training(&training, &model, &fault), MS_OK);
     ck_assert_int_eq(training.sequence, 512);
     training.sequence = 513;
-    ck_assert_int_eq(ms_training_resolve(&training, &model, &fault), MS_EUSAGE);
+    ck_assert_int_eq(ms_resolve_training(&training, &model, &fault), MS_EUSAGE);
     ck_assert_ptr_nonnull(strstr(fault.what, "513"));
     ck_assert_ptr_nonnull(strstr(fault.what, "512"));
 }
@@ -193,10 +193,10 @@ END_TEST
 START_TEST(sequence_needs_a_sequence)
 {
     ms_model model = {.name = "mlp"};
-    ck_assert_int_eq(ms_training_resolve(&training, &model, &fault), MS_OK);
+    ck_assert_int_eq(ms_resolve_training(&training, &model, &fault), MS_OK);
     ck_assert_int_eq(training.sequence, 0);
     training.sequence = 16;
-    ck_assert_int_eq(ms_training_resolve(&training, &model, &fault), MS_EUSAGE);
+    ck_assert_int_eq(ms_resolve_training(&training, &model, &fault), MS_EUSAGE);
 }
 END_TEST
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/te.h"
+#include "graphs/teworkspace.h"
 #include "graphs/quantize.h"
 
 #define MIB 1048576u
 #define EARLY_BYTES (4 * MIB)
 #define HOPPER_BYTES (32 * MIB + 1024)
 
-void ms_te_workspace(ms_trace *trace)
+void ms_teworkspace_hold(ms_trace *trace)
 {
     bool first = trace->training->step == 1;
     bool late = trace->device->compute_capability >= MS_HOPPER;
