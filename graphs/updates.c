@@ -116,8 +116,7 @@ static uint8_t operand(word w)
         return (uint8_t)(MS_ON_STATE + (w.at[1] - '0'));
     if (w.n != 1)
         return MS_ON_NOTHING;
-    const char *temporary =
-        first == 0 ? NULL : strchr(temporaries, first);
+    const char *temporary = first == 0 ? NULL : strchr(temporaries, first);
     if (temporary != NULL)
         return (uint8_t)(MS_ON_TEMPORARY + (temporary - temporaries));
     return first == 'G'   ? MS_ON_GRAD
