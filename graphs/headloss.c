@@ -126,7 +126,7 @@ static uint32_t sizes_of(int64_t sequence, int64_t *rows)
 static uint32_t make_chunks(ms_trace *trace, uint32_t x, uint32_t weight)
 {
     ms_fused_head *head = &trace->head;
-    int64_t rows[MS_HEAD_CHUNKS];
+    int64_t rows[MS_HEAD_CHUNKS] = {0};
     uint32_t part[MS_HEAD_CHUNKS];
 
     if (ms_trace_at(trace, x)->n_dims != 3) {

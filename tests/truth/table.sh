@@ -90,6 +90,7 @@ END
 | experts | experts and chunked losses, by hand count (`test_experts.c`) |
 | gpu | recorded steps of real GPUs, torch 2.x (`gpu.tsv`, `gpu_orders.tsv`) |
 | gpt3 | Korthikanti et al. 2022 per layer, and the ends (`test_gpt3_shape.c`) |
+| hfops | ops of Hugging Face's code as PyTorch 1.13.1 runs them (`hfops.tsv`) |
 | huggingface | counts of published configurations (`huggingface.tsv`) |
 | korthikanti | Korthikanti et al. 2022, bytes (`korthikanti.tsv`) |
 | layers | single layers, rules measured with PyTorch 1.13.1 (`layers.tsv`) |
@@ -100,6 +101,7 @@ END
 | nets | small networks of PyTorch 1.13.1, exported and measured (`nets.tsv`) |
 | op graphs | exported from PyTorch 1.13.1, and their steps (`opgraphs.tsv`) |
 | ladder | torchtune's published peaks, step by step (`ladder.tsv`) |
+| nvidia-smi | what it showed of processes (`test_smi.c`) |
 | lora | PEFT's and torchtune's measured runs of Llama-3.2-3B (`lora.tsv`) |
 | optimizers | torch.optim of PyTorch 1.13.1, measured (`optimizers.tsv`) |
 | rules | per-op experiments with PyTorch 1.13.1 (`rules.tsv`, `rules.jsonl`) |
