@@ -253,10 +253,11 @@ static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
         ms_trace_unpin(trace, &node);
 }
 
-/* backward(retain_graph=True): the nodes live until the loss goes. */
-static void release_all(ms_trace *trace, const bool *reached)
+/* backward(retain_graph=True): the forward's n nodes live until the loss
+ * goes. */
+static void release_all(ms_trace *trace, const bool *reached, uint32_t n)
 {
-    for (uint32_t n = trace->n_nodes; n-- > 0 && !trace->err;)
+    while (n-- > 0 && !trace->err)
         if (reached[n]) {
             ms_trace_release(trace, &trace->nodes[n]);
             ms_trace_unpin(trace, &trace->nodes[n]);
@@ -344,6 +345,7 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
     out = ms_columns_take(trace, trace->most_inputs, sizeof *out);
     if (!out)
         return;
+    uint32_t n_nodes = trace->n_nodes; /* backward may add some */
     const bool *reached = forget_unreached(trace, loss);
     if (ms_trace_needs(trace, loss)) {
         root = root_gradient(trace, loss);
@@ -354,10 +356,10 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
         trace->nodes[from->node].grad[from->output] = root;
         ms_trace_ref(trace, root);
     }
-    for (uint32_t n = trace->n_nodes; n-- > 0 && !trace->err;)
+    for (uint32_t n = n_nodes; n-- > 0 && !trace->err;)
         run_node(trace, n, out);
     if (trace->training->retain_graph == 1 && !trace->err)
-        release_all(trace, reached);
+        release_all(trace, reached, n_nodes);
     ms_trace_drop(trace, root);
     ms_flatstep_add(trace);
 }

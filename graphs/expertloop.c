@@ -20,15 +20,6 @@ static uint32_t call(ms_trace *trace, const char *op, const char *overload,
     return ms_opcall_run(trace, &it, in, n_in);
 }
 
-static uint32_t made(ms_trace *trace, const char *op, uint8_t dtype,
-                     uint32_t n_dims, const int64_t *dims)
-{
-    ms_trace_begin(trace, op);
-    uint32_t y = ms_trace_make(trace, "out", dtype, n_dims, dims);
-    ms_trace_end(trace, 0, false);
-    return y;
-}
-
 /* A parameter of expert e, or of all together (e < 0). */
 static uint32_t weight_of(ms_trace *trace, int64_t e, const char *role,
                           uint32_t n_dims, const int64_t *dims)
@@ -175,8 +166,8 @@ static uint32_t scatter(ms_trace *trace, const ms_expertloop *how, uint32_t p,
     if (trace->err)
         return MS_NONE;
     const int64_t dims[2] = {ms_trace_at(trace, p)->size[0], how->experts};
-    uint32_t all =
-        made(trace, "aten::zeros_like", ms_trace_at(trace, p)->dtype, 2, dims);
+    uint32_t all = ms_layers_made(trace, "aten::zeros_like",
+                                  ms_trace_at(trace, p)->dtype, 2, dims);
     const uint32_t in[3] = {all, map, p};
     return ms_trace_rebind(trace, all, ms_opcall_in_place(trace, &it, in, 3));
 }
@@ -232,11 +223,13 @@ uint32_t ms_expertloop_run(ms_trace *trace, const ms_expertloop *how,
     } else {
         ms_trace_ref(trace, p);
     }
-    uint32_t final = made(trace, "aten::zeros_like", dtype, 2, token.size);
-    uint32_t mask = made(trace, "aten::one_hot", MS_INT64, 3, hot);
+    uint32_t final =
+        ms_layers_made(trace, "aten::zeros_like", dtype, 2, token.size);
+    uint32_t mask = ms_layers_made(trace, "aten::one_hot", MS_INT64, 3, hot);
     for (int64_t e = 0; e < how->experts && !trace->err; e++) {
         const int64_t pairs[2] = {rows_of(how, e), 2};
-        uint32_t where = made(trace, "aten::nonzero", MS_INT64, 2, pairs);
+        uint32_t where =
+            ms_layers_made(trace, "aten::nonzero", MS_INT64, 2, pairs);
         uint32_t at = ms_view_select(trace, where, 1);
         ms_trace_drop(trace, where);
         uint32_t y = weighted(trace, how, all, e, at, x, p);

@@ -84,6 +84,15 @@ uint32_t ms_layers_vector(ms_trace *trace, const char *role, int64_t n)
     return ms_trace_parameter(trace, role, 1, &n);
 }
 
+uint32_t ms_layers_made(ms_trace *trace, const char *op, uint8_t dtype,
+                        uint32_t n_dims, const int64_t *dims)
+{
+    ms_trace_begin(trace, op);
+    uint32_t y = ms_trace_make(trace, "out", dtype, n_dims, dims);
+    ms_trace_end(trace, 0, false);
+    return y;
+}
+
 /* ---- the table ----------------------------------------------------------- */
 
 #define FIELDS(table) sizeof(table) / sizeof *(table), table

@@ -62,6 +62,9 @@ static inline bool ms_layers_is_apart(ms_kernel kernel, int64_t code)
     return ms_kernels_apart(kernel, code != MS_CODE_AUTO);
 }
 
+/* What an op makes that reads nothing, or nothing that counts. */
+uint32_t ms_layers_made(ms_trace *trace, const char *op, uint8_t dtype,
+                        uint32_t n_dims, const int64_t *dims);
 /* A parameter with one dimension. */
 uint32_t ms_layers_vector(ms_trace *trace, const char *role, int64_t n);
 

@@ -5,6 +5,19 @@
 
 #include <string.h>
 
+void ms_library_hold(ms_trace *trace, const char *role, uint64_t bytes)
+{
+    bool first = trace->training->step == 1;
+    uint32_t s = ms_trace_storage(trace, role, bytes, MS_WORKSPACE, true);
+
+    if (s == MS_NONE)
+        return;
+    trace->graph.storage_layer[s] = MS_NONE;
+    trace->graph.storage_at_start[s] = !first;
+    if (first)
+        ms_trace_out(trace, s);
+}
+
 /* One workspace per thread that multiplies matrices: the forward's and
  * autograd's.  Its first product makes it, after its output; from then on it
  * stays. */
@@ -13,19 +26,11 @@ static void workspace(ms_trace *trace)
     static const char *const names[2] = {"forward:cublas_workspace",
                                          "backward:cublas_workspace"};
     uint32_t thread = trace->pass > MS_LOSS;
-    bool first = trace->training->step == 1;
 
     if (trace->multiplies[thread])
         return;
     trace->multiplies[thread] = true;
-    uint32_t s = ms_trace_storage(
-        trace, names[thread], ms_mcore_cublas_bytes(trace), MS_WORKSPACE, true);
-    if (s == MS_NONE)
-        return;
-    trace->graph.storage_layer[s] = MS_NONE;
-    trace->graph.storage_at_start[s] = !first;
-    if (first)
-        ms_trace_out(trace, s);
+    ms_library_hold(trace, names[thread], ms_mcore_cublas_bytes(trace));
 }
 
 /* cublasLt, which adds a bias, had one for each call until torch 2.3. */

@@ -28,15 +28,6 @@ const ms_field ms_relativeattention_bias_fields[MS_RELATIVEATTENTION_BIAS] = {
      .help = "of distances; 0: zeros, nothing is learned"},
 };
 
-static uint32_t made(ms_trace *trace, const char *op, uint8_t dtype,
-                     uint32_t n_dims, const int64_t *dims)
-{
-    ms_trace_begin(trace, op);
-    uint32_t y = ms_trace_make(trace, "out", dtype, n_dims, dims);
-    ms_trace_end(trace, 0, false);
-    return y;
-}
-
 /* values = embedding(bucket).permute(2, 0, 1).unsqueeze(0).  The integers on
  * the way to the buckets are gone before the first score is there. */
 static uint32_t learned(ms_trace *trace, int64_t heads, int64_t buckets,
@@ -48,7 +39,8 @@ static uint32_t learned(ms_trace *trace, int64_t heads, int64_t buckets,
     const int64_t dims[4] = {1, heads, sequence, sequence};
 
     uint32_t weight = ms_trace_parameter(trace, "weight", 2, table);
-    uint32_t bucket = made(trace, "relative_bucket", MS_INT64, 2, pairs);
+    uint32_t bucket =
+        ms_layers_made(trace, "relative_bucket", MS_INT64, 2, pairs);
     uint32_t values = ms_lookup_embedding(trace, weight, bucket);
     ms_trace_drop(trace, bucket);
     values =
@@ -71,10 +63,10 @@ ms_err ms_relativeattention_bias(ms_trace *trace, const ms_layer *layer,
     int64_t batch = ids->size[0], sequence = ids->size[1];
     const int64_t zeros[4] = {1, heads, sequence, sequence};
     const int64_t dims[4] = {batch, 1, sequence, sequence};
-    uint32_t bias =
-        buckets > 0 ? learned(trace, heads, buckets, sequence)
-                    : made(trace, "aten::zeros", trace->weight_dtype, 4, zeros);
-    uint32_t mask = made(trace, "mask", trace->weight_dtype, 4, dims);
+    uint32_t bias = buckets > 0 ? learned(trace, heads, buckets, sequence)
+                                : ms_layers_made(trace, "aten::zeros",
+                                                 trace->weight_dtype, 4, zeros);
+    uint32_t mask = ms_layers_made(trace, "mask", trace->weight_dtype, 4, dims);
     *out = ms_pointwise_add(trace, bias, mask);
     ms_trace_drop(trace, bias);
     ms_trace_drop(trace, mask);

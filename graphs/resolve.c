@@ -183,32 +183,35 @@ static ms_err check_fp8(const ms_training *training, ms_fault *fault)
     return MS_OK;
 }
 
-/* Settings that only some optimizers read, and weights that some know. */
+/* A setting that only some optimizers read. */
+static ms_err need_reader(const char *key, const char *who, bool is_read,
+                          const ms_optimizer_row *row, ms_fault *fault)
+{
+    if (is_read)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, key, who,
+                   "%s changes nothing with training.optimizer=%s", key,
+                   row != NULL ? row->name : "none");
+}
+
 static ms_err check_optimizer(const ms_training *training, ms_fault *fault)
 {
     const ms_optimizer_row *row = ms_updates_of(training);
     bool mixed = ms_precisions_of(training)->other.master != MS_NO_DTYPE;
-    bool has_rank = row != NULL && row->has_rank;
-    bool has_block = row != NULL && row->block > 0;
 
-    if (is_set(training, "optimizer_rank") && !has_rank)
-        return ms_fail(fault, MS_EUSAGE, "training.optimizer_rank",
-                       "--optimizer galore, or leave it out",
-                       "training.optimizer_rank changes nothing with "
-                       "training.optimizer=%s",
-                       row ? row->name : "none");
-    if (is_set(training, "optimizer_block") && !has_block)
-        return ms_fail(fault, MS_EUSAGE, "training.optimizer_block",
-                       "--optimizer shampoo or soap, or leave it out",
-                       "training.optimizer_block changes nothing with "
-                       "training.optimizer=%s",
-                       row ? row->name : "none");
-    if (training->optimizer_refresh == 1 && (row == NULL || !row->refreshes))
-        return ms_fail(fault, MS_EUSAGE, "training.optimizer_refresh",
-                       "--optimizer galore, shampoo or soap, or leave it out",
-                       "training.optimizer_refresh changes nothing with "
-                       "training.optimizer=%s",
-                       row ? row->name : "none");
+    if (is_set(training, "optimizer_rank"))
+        MS_TRY(need_reader("training.optimizer_rank",
+                           "--optimizer galore, or leave it out",
+                           row != NULL && row->has_rank, row, fault));
+    if (is_set(training, "optimizer_block"))
+        MS_TRY(need_reader("training.optimizer_block",
+                           "--optimizer shampoo or soap, or leave it out",
+                           row != NULL && row->block > 0, row, fault));
+    if (training->optimizer_refresh == 1)
+        MS_TRY(need_reader("training.optimizer_refresh",
+                           "--optimizer galore, shampoo or soap, or leave it "
+                           "out",
+                           row != NULL && row->refreshes, row, fault));
     if (row != NULL && row->no_master && mixed)
         return contradict("training.optimizer", row->name,
                           "the master copy of training.precision",

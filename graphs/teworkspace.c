@@ -8,19 +8,11 @@
 
 void ms_teworkspace_hold(ms_trace *trace)
 {
-    bool first = trace->training->step == 1;
     bool late = trace->device->compute_capability >= MS_HOPPER;
 
     if (trace->te_workspace || trace->err)
         return;
     trace->te_workspace = true;
-    uint32_t s =
-        ms_trace_storage(trace, "transformer_engine_workspace",
-                         late ? HOPPER_BYTES : EARLY_BYTES, MS_WORKSPACE, true);
-    if (s == MS_NONE)
-        return;
-    trace->graph.storage_layer[s] = MS_NONE;
-    trace->graph.storage_at_start[s] = !first;
-    if (first)
-        ms_trace_out(trace, s);
+    ms_library_hold(trace, "transformer_engine_workspace",
+                    late ? HOPPER_BYTES : EARLY_BYTES);
 }

@@ -379,6 +379,9 @@ void ms_optimizer_in_backward(ms_trace *trace, uint32_t parameter);
 void ms_library_product(ms_trace *trace);
 /* It reads x: a dense copy, where x is an expanded gradient, say. */
 void ms_library_operand(ms_trace *trace, uint32_t x);
+/* A workspace is there from the open op on, and in later steps from the
+ * beginning. */
+void ms_library_hold(ms_trace *trace, const char *role, uint64_t bytes);
 
 /* ---- cost.c -------------------------------------------------------------- */
 

@@ -92,7 +92,8 @@ static void measure_unit(const writer *w, fsdp_unit *it, uint32_t weight)
     if (grad == MS_NONE || whole == 0)
         return;
     it->grad_bytes = graph->storage_bytes[grad] / elements;
-    it->part_width = casts ? graph->part_bytes : (uint8_t)(whole / elements);
+    uint64_t width = casts ? graph->part_bytes : whole / elements;
+    it->part_width = (uint8_t)width;
     it->part_elements += shard / it->part_width;
     it->kept = graph->storage_at_start[grad];
 }
