@@ -147,7 +147,7 @@ static ms_err read_key(const reader *r, size_t at, const char *word,
                        term *factor)
 {
     char hint[192];
-    factor->key = ms_grid_key(word, r->arena);
+    MS_TRY(ms_grid_key(word, r->arena, &factor->key, r->fault));
     if (factor->key == NULL) {
         ms_grid_key_hint(word, hint, sizeof hint);
         return FAIL(r, at, hint, "\"%.*s\" is neither a number nor a key",

@@ -41,24 +41,30 @@ static const char *const other_keys[] = {
     "policy", "device", "gpus", "memory", "allocator", "steps", "lengths"};
 #define N_OTHER_KEYS (sizeof other_keys / sizeof other_keys[0])
 
-const char *ms_grid_key(const char *key, ms_arena *arena)
+ms_err ms_grid_key(const char *key, ms_arena *arena, const char **whole,
+                   ms_fault *fault)
 {
+    *whole = NULL;
     for (size_t i = 0; i < N_OTHER_KEYS; i++)
         if (strcmp(key, other_keys[i]) == 0)
-            return other_keys[i];
+            *whole = other_keys[i];
     if (strncmp(key, "model.", 6) == 0 && key[6] != '\0')
-        return key;
-    for (uint32_t row = 0; row < ms_training_n_fields; row++) {
+        *whole = key;
+    for (uint32_t row = 0; *whole == NULL && row < ms_training_n_fields;
+         row++) {
         const char *group = ms_training_group(row);
         const char *name = ms_training_fields[row].name;
         size_t length = strlen(group);
         bool bare = strcmp(key, name) == 0 && strcmp(group, "training") == 0;
-        bool whole = strncmp(key, group, length) == 0 && key[length] == '.' &&
+        bool is_it = strncmp(key, group, length) == 0 && key[length] == '.' &&
                      strcmp(key + length + 1, name) == 0;
-        if (bare || whole)
-            return ms_arena_format(arena, "%s.%s", group, name);
+        if (!bare && !is_it)
+            continue;
+        *whole = ms_arena_format(arena, "%s.%s", group, name);
+        if (*whole == NULL)
+            return ms_fail_nomem(fault);
     }
-    return NULL;
+    return MS_OK;
 }
 
 void ms_grid_key_hint(const char *key, char *hint, size_t size)
@@ -88,7 +94,7 @@ static ms_err read_key(reader *r)
     char *key = ms_arena_text(r->arena, r->text, length);
     if (key == NULL)
         return ms_fail_nomem(r->fault);
-    r->axis->key = ms_grid_key(key, r->arena);
+    MS_TRY(ms_grid_key(key, r->arena, &r->axis->key, r->fault));
     if (r->axis->key == NULL) {
         ms_grid_key_hint(key, hint, sizeof hint);
         return FAIL(r, 0, hint, "unknown key \"%.*s\"", SHOWN, key);

@@ -119,9 +119,10 @@ const char *ms_grid_value(const ms_grid *grid, uint64_t point, uint32_t axis);
  * is not looked at: faults come from it later. */
 ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
                    ms_arena *arena, ms_job *job, ms_fault *fault);
-/* A key as the axis has it; NULL: there is no such key (or no memory).  hint:
+/* A key as the axis has it; NULL: there is no such key.  MS_ENOMEM.  hint:
  * what may have been meant. */
-const char *ms_grid_key(const char *key, ms_arena *arena);
+ms_err ms_grid_key(const char *key, ms_arena *arena, const char **whole,
+                   ms_fault *fault);
 void ms_grid_key_hint(const char *key, char *hint, size_t size);
 /* The digits at text; end: behind them.  False: 2^64 or more. */
 bool ms_grid_whole(const char *text, uint64_t *number, char **end);
