@@ -77,6 +77,13 @@ ms_err ms_mcore_check(const ms_training *training, ms_fault *fault)
                       "autocast is not how Megatron casts: its weights are of "
                       "16 bits",
                       "--precision bf16-mixed or fp16-mixed", fault);
+    if (training->attention_kernel > 0 || training->rotary_kernel > 0)
+        return refuse(training->attention_kernel > 0
+                          ? "training.attention_kernel"
+                          : "training.rotary_kernel",
+                      "Megatron's attention, rotation in it, is what "
+                      "megatron.attention says",
+                      "leave it out", fault);
     if (training->optimizer_in_backward == 1)
         return refuse("training.optimizer_in_backward",
                       "Megatron's gradients stay in main_grad to the step",
@@ -161,8 +168,7 @@ void ms_mcore_kernels(ms_trace *trace)
 
     if (!ms_mcore_is(trace))
         return;
-    if (training->attention_kernel == 0 &&
-        ms_mcore_backend(trace) == MS_MCORE_UNFUSED)
+    if (ms_mcore_backend(trace) == MS_MCORE_UNFUSED)
         trace->kernels.attention = MS_ATTENTION_EAGER;
     if (training->loss_kernel == MS_LOSS_AUTO &&
         training->mcore_loss == MS_MCORE_LOSS_TE)
