@@ -22,15 +22,15 @@ static uint32_t input_set(const ms_swap *w, uint32_t unit)
     return leaves ? w->saved.input_set[unit] : MS_NOTHING;
 }
 
-/* The next unit, in backward order, to send for: the search ends at a unit
- * that convolves and has nothing to bring (vDNN, algorithm 1). */
+/* The next unit, in backward order, to send for: the search ends at the first
+ * unit that convolves, so that nothing comes back long before it is used
+ * (vDNN, figure 10: findPrefetchLayer). */
 static uint32_t next_to_bring(const ms_swap *w, uint32_t unit)
 {
     while (unit-- > 0) {
-        bool away = input_set(w, unit) != MS_NOTHING;
-        if (away && !w->brought[unit])
+        if (input_set(w, unit) != MS_NOTHING && !w->brought[unit])
             return unit;
-        if (!away && convolves(w->saved.graph, unit))
+        if (convolves(w->saved.graph, unit))
             return MS_NONE;
     }
     return MS_NONE;
