@@ -29,7 +29,6 @@ enum {
 };
 enum { OPTIMIZER = 1, PARAMETERS = 2, GRADIENTS = 4 };
 enum { CPU, NVME };
-enum { IDEAL, DEEPSPEED, MEGATRON };
 
 #define MOST_AHEAD 1000
 #define IN_FLIGHT 2u /* sets of gradients that leave at a time */
@@ -60,9 +59,10 @@ static const ms_param params[N_PARAMS] = {
                           "the same for the gradients alone; default as to"},
     [IMPL] = {.name = "impl",
               .type = MS_PARAM_WORD,
-              .words = "ideal|deepspeed|megatron",
+              .words = "ideal|deepspeed|megatron", /* as ms_engine */
               .help = "whose schedule: the papers', DeepSpeed's code, "
-                      "Megatron's (optimizer alone)"},
+                      "Megatron's (optimizer alone); default zero's, where it "
+                      "says one, else ideal"},
     [PERCENT] = {.name = "percent",
                  .type = MS_PARAM_INT,
                  .fallback = 100,
@@ -139,12 +139,33 @@ static ms_err refuse(const char *what, const char *hint, ms_fault *fault)
     return ms_fail(fault, MS_EUSAGE, "offload", hint, "%s", what);
 }
 
+/* One code runs the whole step: what shares the states offloads them, too. */
+static ms_err find_engine(const ms_policy_value *values, const ms_shape *shape,
+                          ms_engine *engine, ms_fault *fault)
+{
+    static const char *const names[] = {"", "ideal", "deepspeed", "megatron"};
+    ms_engine own = MS_ENGINE_IDEAL + (ms_engine)values[IMPL].number;
+    char hint[80];
+    *engine = own;
+    if (shape->engine == MS_ENGINE_ANY || shape->engine == own)
+        return MS_OK;
+    *engine = shape->engine;
+    if (!values[IMPL].given)
+        return MS_OK;
+    snprintf(hint, sizeof hint,
+             "leave impl out of offload, or type impl=%s in both", names[own]);
+    return ms_fail(fault, MS_EUSAGE, "offload", hint,
+                   "impl=%s contradicts zero's impl=%s: one code runs a step",
+                   names[own], names[shape->engine]);
+}
+
 /* A parameter that would change nothing. */
-static ms_err check_idle(const ms_policy_value *values, ms_fault *fault)
+static ms_err check_idle(const ms_policy_value *values, ms_engine engine,
+                         ms_fault *fault)
 {
     int64_t what = values[WHAT].number;
     bool disk = what & OPTIMIZER && values[TO].number == NVME;
-    bool ideal = values[IMPL].number == IDEAL;
+    bool ideal = engine == MS_ENGINE_IDEAL;
     const struct {
         uint32_t row;
         bool idle;
@@ -170,7 +191,7 @@ static ms_err check_idle(const ms_policy_value *values, ms_fault *fault)
 }
 
 static ms_err check(const ms_policy_value *values, const ms_shape *shape,
-                    ms_fault *fault)
+                    ms_engine engine, ms_fault *fault)
 {
     int64_t what = values[WHAT].number;
     if (!(what & OPTIMIZER))
@@ -179,10 +200,13 @@ static ms_err check(const ms_policy_value *values, const ms_shape *shape,
                       "offload the optimizer too, e.g. "
                       "offload:optimizer/params/gradients",
                       fault);
-    if (values[IMPL].number == MEGATRON && what != OPTIMIZER)
+    if (engine == MS_ENGINE_MEGATRON && what != OPTIMIZER)
         return refuse("Megatron's optimizer takes gradients from the device "
                       "and leaves weights there",
-                      "type offload:optimizer,impl=megatron", fault);
+                      values[IMPL].given
+                          ? "type offload:optimizer,impl=megatron"
+                          : "type offload:optimizer beside it",
+                      fault);
     if (what & PARAMETERS && shape->data_ranks > 1 &&
         shape->shared != MS_SHARED_PARAMETERS)
         return refuse("parameters leave the device where the ranks share them",
@@ -192,21 +216,25 @@ static ms_err check(const ms_policy_value *values, const ms_shape *shape,
         return refuse("the device's update would write weights that lie "
                       "elsewhere",
                       "leave percent or params out", fault);
+    if (values[PERCENT].number < 100 && engine == MS_ENGINE_DEEPSPEED &&
+        shape->shared != MS_SHARED_PARAMETERS)
+        return refuse("only DeepSpeed's stage 3 updates a share of the "
+                      "parameters on the host (Twin-Flow)",
+                      "leave percent out, or type zero:3", fault);
     if (what & PARAMETERS && shape->flat_step.used && shape->reshard_ranks > 0)
         return refuse("the secondary parts of zero_hpz_partition_size lie on "
                       "the device",
                       "leave params or zero_hpz_partition_size out", fault);
-    return check_idle(values, fault);
+    return check_idle(values, engine, fault);
 }
 
-static ms_host_step step_of(const ms_policy_value *values,
-                            const ms_shape *shape)
+static ms_host_step step_of(ms_engine engine, const ms_shape *shape)
 {
-    switch (values[IMPL].number) {
-    case DEEPSPEED:
+    switch (engine) {
+    case MS_ENGINE_DEEPSPEED:
         return shape->shared == MS_SHARED_PARAMETERS ? MS_HOST_GROUPS
                                                      : MS_HOST_WHOLE;
-    case MEGATRON:
+    case MS_ENGINE_MEGATRON:
         return MS_HOST_PARAMETERS;
     default:
         return MS_HOST_TILES;
@@ -215,10 +243,9 @@ static ms_host_step step_of(const ms_policy_value *values,
 
 /* DeepSpeed has fp32 gradients on the host, in stage 3 beside 16-bit ones
  * (stage_1_and_2.py, stage3.py: partition_grads). */
-static uint32_t gradient_bytes(const ms_policy_value *values,
-                               const ms_shape *shape)
+static uint32_t gradient_bytes(ms_engine engine, const ms_shape *shape)
 {
-    if (values[IMPL].number != DEEPSPEED)
+    if (engine != MS_ENGINE_DEEPSPEED)
         return 0;
     return shape->shared == MS_SHARED_PARAMETERS ? 6 : 4;
 }
@@ -228,19 +255,22 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 {
     const ms_policy_value *values = context->values;
     int64_t what = values[WHAT].number;
-    bool deepspeed = values[IMPL].number == DEEPSPEED;
+    ms_engine engine;
+    MS_TRY(find_engine(values, shape, &engine, fault));
+    bool deepspeed = engine == MS_ENGINE_DEEPSPEED;
     int64_t tile = deepspeed ? SUB_GROUP_ELEMENTS : TILE_ELEMENTS;
-    MS_TRY(check(values, shape, fault));
+    MS_TRY(check(values, shape, engine, fault));
     if (deepspeed && shape->flat_step.tile_elements > 0) /* zero's sub-group */
         tile = (int64_t)shape->flat_step.tile_elements;
     if (values[TILE].given)
         tile = values[TILE].number;
     shape->offload = (ms_offload){
         .optimizer = pool_of(values, TO),
-        .step = step_of(values, shape),
+        .engine = (uint8_t)engine,
+        .step = step_of(engine, shape),
         .host_share = (double)values[PERCENT].number / 100,
         .tile_elements = (uint64_t)tile,
-        .gradient_bytes = gradient_bytes(values, shape),
+        .gradient_bytes = gradient_bytes(engine, shape),
         .pageable = !values[PIN].number,
         .reads_ahead = values[READS].number,
         .writes_behind = values[WRITES].number,
@@ -316,7 +346,7 @@ static ms_err limit(writer *w, const ms_call *now)
 static ms_err reduce(writer *w, const ms_call *call)
 {
     bool first = call->micro_batch == 0;
-    bool deepspeed = w->context->values[IMPL].number == DEEPSPEED;
+    bool deepspeed = w->context->shape->offload.engine == MS_ENGINE_DEEPSPEED;
     MS_TRY(limit(w, call));
     if (deepspeed && !first)
         MS_TRY(emit(w, call, call->set, MS_HERE, 0));

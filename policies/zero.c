@@ -36,6 +36,8 @@ enum {
     N_PARAMS
 };
 enum { IDEAL, MEGATRON, DEEPSPEED };
+static const uint8_t engines[] = {MS_ENGINE_IDEAL, MS_ENGINE_MEGATRON,
+                                  MS_ENGINE_DEEPSPEED};
 
 #define MOST_RANKS 65536
 #define MOST_ELEMENTS INT64_C(1000000000000000000)
@@ -246,6 +248,8 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     snprintf(where, sizeof where, "zero:%d", (int)values[STAGE].number);
     MS_TRY(ms_shares_ranks(&values[RANKS], where, shape, fault));
     shape->shared = (ms_shared)values[STAGE].number;
+    if (values[IMPL].given)
+        shape->engine = engines[values[IMPL].number];
     shape->holds_gradients = true;
     shape->fp32_gradients = values[IMPL].number == MEGATRON;
     if (shape->fp32_gradients && shape->shared != MS_SHARED_OPTIMIZER)

@@ -37,6 +37,15 @@ typedef enum ms_part_rule {
                          the first stretch */
 } ms_part_rule;
 
+/* Whose code a policy follows, where several have a policy of that name. */
+typedef enum ms_engine {
+    MS_ENGINE_ANY, /* none is said: as the papers have it, unless another policy
+                      says one */
+    MS_ENGINE_IDEAL,
+    MS_ENGINE_DEEPSPEED,
+    MS_ENGINE_MEGATRON
+} ms_engine;
+
 /* How an optimizer step on the host's cores goes (specs/policies.md 3). */
 typedef enum ms_host_step {
     MS_HOST_TILES,     /* a tile's new weights travel while the next tile is
@@ -51,6 +60,7 @@ typedef enum ms_host_step {
 /* What of the model's states has its home elsewhere. */
 typedef struct ms_offload {
     uint8_t optimizer, parameters, gradients; /* ms_pool_kind */
+    uint8_t engine;                           /* ms_engine: never ANY */
     ms_host_step step;
     double host_share;       /* of the elements that the host updates, the first
                                 ones; the device updates the others */
@@ -98,6 +108,7 @@ typedef struct ms_shape {
     uint32_t gpus;         /* of the job, where said; else 0 */
     uint32_t data_ranks;   /* ranks with the same model and other samples */
     ms_shared shared;      /* among the data ranks */
+    uint8_t engine;        /* ms_engine: whose code shares them */
     bool holds_gradients;  /* .grad exists all through the step */
     bool fp32_gradients;   /* whatever the weights are */
     bool copies_gradients; /* to buckets of their own, as large as they */

@@ -125,6 +125,42 @@ static bool is_far(uint8_t stream)
            stream == MS_STREAM_NVME_WRITE;
 }
 
+/* Is the op in this part of the step? */
+static bool is_in(const ms_graph *graph, uint32_t op, uint8_t place)
+{
+    return place == MS_HERE ||
+           is_far(graph->op_stream[op]) == (place == MS_HOST);
+}
+
+static void drop_besides(ms_books *books, uint32_t *rows, uint32_t cell)
+{
+    if (ms_books_in(rows, cell) == MS_NONE)
+        return;
+    ms_books_give(books, rows[cell]);
+    rows[cell] = MS_NONE;
+}
+
+/* What op had brought to where it works goes again; what lasts is at home. */
+static void let_go(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
+        uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
+        uint8_t home = ms_books_pool(books, s);
+        bool here = books->row[c] != MS_NONE ||
+                    ms_books_in(books->shard_row, c) != MS_NONE;
+        if (s >= graph->n_persistent || !here || !ms_books_far(books, c))
+            continue;
+        if (home != MS_HOST_POOL)
+            drop_besides(books, books->host_row, c);
+        if (home == MS_DEVICE_POOL)
+            continue;
+        drop_besides(books, books->row, c);
+        drop_besides(books, books->shard_row, c);
+    }
+}
+
 /* The step reads every .grad: each must exist by now. */
 ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
 {
@@ -145,8 +181,10 @@ ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
     if (graph->step && !books->reads)
         return ms_step_append(books, at);
     for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
-        if (place == MS_HERE ||
-            is_far(graph->op_stream[op]) == (place == MS_HOST))
+        if (is_in(graph, op, place))
             MS_TRY(ms_expand_op(books, at, op));
+    for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
+        if (books->host_row && is_in(graph, op, place))
+            let_go(books, at, op);
     return MS_OK;
 }

@@ -90,6 +90,10 @@ void laws_check_layers(const ms_timeline *line, const ms_report *report,
 void laws_check_streams(const ms_plan *plan);
 /* Levels by device time: rows cover their uses. */
 void laws_check_device_levels(const ms_plan *plan, const ms_timeline *line);
+/* steady.c: what the step leaves is what it started with, on the device, the
+ * host and the disk; clears_grads: but for .grad, which the training loop's
+ * zero_grad lets go before the next forward. */
+void laws_check_steady(const ms_plan *plan, bool clears_grads);
 /* Peaks, breakdown, times; marks only in host order. */
 void laws_check_report(const ms_timeline *line, const ms_report *report,
                        bool in_host_order);

@@ -157,9 +157,9 @@ static bool leaves(const ms_plan *plan, uint32_t r)
     uint32_t s = plan->row[r].storage;
     if (graph->storage_category[s] == MS_BECOMES_GRAD)
         s = graph->storage_grad[s];
-    return graph->storage_pool != NULL &&
-           graph->storage_pool[s] != MS_DEVICE_POOL &&
-           plan->row[r].pool != graph->storage_pool[s];
+    return plan->row[r].pool != (graph->storage_pool != NULL
+                                     ? graph->storage_pool[s]
+                                     : MS_DEVICE_POOL);
 }
 
 /* What ends the .grad *s, or what became it: an op of the step, or of the

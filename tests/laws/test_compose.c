@@ -49,7 +49,8 @@ static const char *const swaps[] = {"",
                                     "+swap:belady",
                                     "+swap:superneurons"};
 static const char *const offloads[] = {
-    "", "+offload:optimizer/gradients", "+offload:optimizer,impl=deepspeed",
+    "", "+offload:optimizer/gradients", "+offload:optimizer",
+    "+offload:optimizer,pin=0",
     "+offload:optimizer/params/gradients,to=nvme,tile=100"};
 #define MANY(list) (sizeof(list) / sizeof *(list))
 
@@ -69,6 +70,43 @@ static const char *const models[] = {
     "{\"type\": \"gelu\"}]}, {\"type\": \"mean\"}]}",
 };
 
+/* What else there is to take of each: for compositions at random. */
+static const char *const more_checkpoints[] = {
+    "",
+    "+checkpoint:full",
+    "+checkpoint:every=2",
+    "+checkpoint:sqrt,variant=reentrant",
+    "+checkpoint:selective",
+    "+checkpoint:sac"};
+static const char *const more_shares[] = {"",
+                                          "+zero:0,dp=4,impl=deepspeed",
+                                          "+zero:1,dp=4",
+                                          "+zero:1,dp=4,impl=megatron",
+                                          "+zero:1,dp=3,impl=deepspeed",
+                                          "+zero:2,dp=3,impl=deepspeed",
+                                          "+zero:2,dp=4",
+                                          "+zero:3,dp=2,impl=deepspeed,"
+                                          "param_persistence_threshold=0",
+                                          "+zero:3,dp=4,prefetch=2",
+                                          "+fsdp:dp=4,units=split",
+                                          "+fsdp:impl=1,dp=4",
+                                          SUMMED_UP};
+static const char *const more_swaps[] = {"",
+                                         "+swap:save_on_cpu,pin=0",
+                                         "+swap:vdnn=conv",
+                                         "+swap:capuchin",
+                                         "+swap:torchtune,inflight=2,min=1",
+                                         "+swap:te=2,prefetch=0",
+                                         "+swap:layers",
+                                         "+swap:checkpoints"};
+static const char *const states[] = {
+    "", "+offload:optimizer", "+offload:optimizer/gradients",
+    "+offload:optimizer/params", "+offload:optimizer/params/gradients"};
+static const char *const impls[] = {"", ",impl=ideal", ",impl=deepspeed",
+                                    ",impl=megatron"};
+static const char *const ways[] = {"", ",to=nvme", ",percent=40", ",pin=0",
+                                   ",tile=100"};
+
 static ms_arena keep, trial;
 
 /* Two policies that contradict each other are refused, and it is said why. */
@@ -81,9 +119,14 @@ static bool is_refused(ms_err err, const ms_fault *fault)
     return true;
 }
 
+/* What a composition may differ in besides. */
+typedef struct setting {
+    bool fp16, keeps_grads, holds_output;
+} setting;
+
 /* Reads and lowers; the device's copies and collectives take time.  false:
  * refused. */
-static bool run_policy(const char *json, const char *policy)
+static bool run_policy(const char *json, const char *policy, setting with)
 {
     ms_fault fault = {0};
     ms_result result = {0};
@@ -92,6 +135,11 @@ static bool run_policy(const char *json, const char *policy)
     job.model = "composed";
     job.uses = true;
     job.training.batch = 4;
+    job.training.zero_grad = with.keeps_grads;
+    if (with.fp16)
+        job.training.precision = MS_FP16_MIXED;
+    if (with.holds_output)
+        job.training.hold_output = 1;
     if (strstr(policy, SUMMED_UP) != NULL)
         job.training.gradients = 1;
     ck_assert_int_eq(ms_read_model_bytes("composed", json, strlen(json), NULL,
@@ -105,7 +153,8 @@ static bool run_policy(const char *json, const char *policy)
         "%s: %s: %s", policy, fault.where, fault.what);
     if (is_refused(ms_pipeline_lower(&job, &keep, &result, &fault), &fault))
         return false;
-    ck_assert_int_eq(fault.err, MS_OK);
+    ck_assert_msg(fault.err == MS_OK, "%s: %s: %s", policy, fault.where,
+                  fault.what);
     if (is_refused(ms_pipeline_step(&job, &trial, &result, &fault), &fault))
         return false;
     ck_assert_msg(fault.err == MS_OK, "%s: %s: %s", policy, fault.where,
@@ -115,6 +164,7 @@ static bool run_policy(const char *json, const char *policy)
     laws_check_levels(&result.plan, &result.line);
     laws_check_report(&result.line, &result.report, true);
     laws_check_layers(&result.line, &result.report, &trial);
+    laws_check_steady(&result.plan, !result.shape.flat_step.used);
     ms_arena_reset(&keep);
     ms_arena_reset(&trial);
     return true;
@@ -135,9 +185,44 @@ START_TEST(all_compositions)
             rest /= sizes[p];
         }
         laws_seed = i;
-        ran += run_policy(models[_i], policy);
+        ran += run_policy(models[_i], policy, (setting){0});
     }
     ck_assert_uint_gt(4 * ran, 3 * all); /* few contradict each other */
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+END_TEST
+
+static void append(laws_random *random, const char *const *list, size_t n,
+                   char *policy)
+{
+    strcat(policy, list[laws_below(random, (uint32_t)n)]);
+}
+
+START_TEST(random_compositions)
+{
+    const size_t trials = 1500;
+    size_t ran = 0;
+    for (size_t i = 0; i < trials; i++) {
+        laws_random random = {i};
+        char policy[320] = "none";
+        laws_seed = i;
+        append(&random, more_checkpoints, MANY(more_checkpoints), policy);
+        append(&random, micro_batches, MANY(micro_batches), policy);
+        append(&random, more_shares, MANY(more_shares), policy);
+        append(&random, more_swaps, MANY(more_swaps), policy);
+        size_t before = strlen(policy);
+        append(&random, states, MANY(states), policy);
+        if (policy[before] != '\0') {
+            append(&random, impls, MANY(impls), policy);
+            append(&random, ways, MANY(ways), policy);
+        }
+        setting with = {.fp16 = laws_chance(&random, 30),
+                        .keeps_grads = laws_chance(&random, 20),
+                        .holds_output = laws_chance(&random, 20)};
+        ran += run_policy(models[_i], policy, with);
+    }
+    ck_assert_uint_gt(3 * ran, trials); /* many contradict each other */
     ms_arena_free(&keep);
     ms_arena_free(&trial);
 }
@@ -149,6 +234,7 @@ Suite *suite_compose(void)
     TCase *tcase = tcase_create("compose");
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, all_compositions, 0, (int)MANY(models));
+    tcase_add_loop_test(tcase, random_compositions, 0, (int)MANY(models));
     suite_add_tcase(suite, tcase);
     return suite;
 }
