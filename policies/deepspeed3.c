@@ -21,8 +21,9 @@
  * values and the fp32 scales of their groups are gathered, and copying out
  * dequantizes.
  *
- * The trace is that of a later micro-batch: recorded, forward and backward.  A
- * run that replays several units (activation checkpointing) is one module. */
+ * The trace is that of a later micro-batch: recorded, forward and backward; the
+ * hooks of a module run in its replay, too (activation checkpointing), which is
+ * written in parts, unit by unit. */
 #include "policies/deepspeed.h"
 
 /* What is gathered together and not copied out yet. */
@@ -95,7 +96,6 @@ static ms_err list_run(trace *t, uint32_t run, uint32_t *seen)
     const ms_graph *graph = t->w->graph;
     const ms_call *call = &t->old->calls[t->call[run]];
     bool backward = call->verb == MS_RUN && call->pass != MS_FORWARD;
-    uint32_t last = call->verb == MS_RERUN ? call->last : call->unit;
     t->at[run + 1] = t->at[run];
     MS_TRY(list_ops(t, run, graph->backward_at[call->unit + 1],
                     backward ? graph->backward_at[call->unit] : 0, seen));
@@ -103,7 +103,7 @@ static ms_err list_run(trace *t, uint32_t run, uint32_t *seen)
         graph->backward_at[call->unit] == graph->backward_at[call->unit + 1])
         return MS_OK;
     return list_ops(t, run, graph->forward_at[call->unit],
-                    graph->forward_at[last + 1], seen);
+                    graph->forward_at[call->unit + 1], seen);
 }
 static uint32_t micro_batch_of(const trace *t, uint32_t run)
 {
@@ -440,11 +440,14 @@ static ms_err take_bucket(ms_deepspeed_writer *w, const ms_call *like)
         &w->bucket[0]);
 }
 
-ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *old)
+ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *program)
 {
+    ms_program parted = *program;
+    const ms_program *old = &parted;
     trace t = {.w = w, .old = old};
     const ms_call *last = NULL; /* run of the backward under way */
     uint32_t run = 0;
+    MS_TRY(ms_program_part_replays(&parted, w->arena, w->fault));
     MS_TRY(record(&t));
     for (uint32_t i = 0; i < old->n_calls; i++) {
         const ms_call *call = &old->calls[i];

@@ -130,8 +130,8 @@ static bool runs(const ms_call *call)
     return call->verb == MS_RUN || call->verb == MS_RERUN;
 }
 
-/* What a run reads first: all of its unit's weights.  The later units of a
- * rerun are gathered as they come. */
+/* What a run reads: all of its unit's weights.  Replays are in parts, a unit
+ * each. */
 static unit_lists *weights_of(writer *w, const ms_call *call)
 {
     bool backward = call->verb == MS_RUN && call->pass != MS_FORWARD;
@@ -291,8 +291,11 @@ ms_err ms_shares_write(const ms_policy_context *context,
                 .ahead = shares->units_ahead,
                 .full_bytes = shares->first_bucket_bytes,
                 .later_full_bytes = shares->bucket_bytes};
+    ms_program old = *program;
     MS_TRY(open_writer(&w));
-    MS_TRY(write_calls(&w, program));
+    if (shares->shared == MS_SHARED_PARAMETERS)
+        MS_TRY(ms_program_part_replays(&old, context->arena, fault));
+    MS_TRY(write_calls(&w, &old));
     *program = made;
     return MS_OK;
 }

@@ -1,22 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/unshard.h"
-
-/* What is gathered and reduced together. */
-typedef struct fsdp_unit {
-    uint32_t weights, grads; /* sets */
-    uint64_t part_bytes;     /* of all weights, padded, of one rank, in the
-                                format of whole copies */
-    uint64_t part_elements;  /* of those that are trained, padded, likewise */
-    uint8_t part_width;      /* bytes of such an element */
-    uint64_t grad_bytes;     /* of an element of the whole gradients */
-    bool kept;               /* .grad exists when the step starts */
-    bool parked;             /* divided among reshard_ranks since its forward */
-    bool whole, flying;      /* flying: the all-gather is under way */
-    uint32_t cast, gathered; /* buffers of the all-gather, or MS_NONE */
-    uint32_t small;          /* the part while it is parked */
-    uint32_t flat, in, out;  /* of the reduce-scatter */
-    uint32_t place, n_weight; /* in order; how many weights */
-} fsdp_unit;
+#include "policies/unshardunits.h"
 
 typedef struct writer {
     const ms_graph *graph;
@@ -25,7 +8,9 @@ typedef struct writer {
     ms_fault *fault;
     ms_program *program; /* the new one */
     const ms_call *at;   /* the call in whose name calls are added */
-    fsdp_unit *unit;
+    const ms_call *end;  /* of the calls */
+    ms_unshardunits units;
+    ms_unshard_unit *unit;  /* of units, as the next three */
     uint32_t n_units, root; /* root + 1, root + 2: before, behind the blocks */
     uint32_t *order, n_order; /* units but the root, as forward runs them */
     uint32_t now, back;       /* the unit under way in forward, in backward */
@@ -34,185 +19,6 @@ typedef struct writer {
     uint32_t outer;      /* the same of an all-reduce */
     bool in_forward, in_backward;
 } writer;
-
-/* ---- units --------------------------------------------------------------- */
-
-static uint32_t first_in_block(const ms_graph *graph)
-{
-    uint32_t u = 0;
-    while (u < graph->n_units && graph->unit_block[u] == MS_NONE)
-        u++;
-    return u;
-}
-
-static uint32_t unit_of(const writer *w, uint32_t u)
-{
-    uint32_t block = w->graph->unit_block[u];
-    if (w->options->units == MS_UNSHARD_WHOLE)
-        return w->root;
-    if (block != MS_NONE)
-        return block;
-    if (w->options->units == MS_UNSHARD_BLOCKS)
-        return w->root;
-    return u < first_in_block(w->graph) ? w->root + 1 : w->root + 2;
-}
-
-/* Whose a weight is: the unit that reads it; the root where several do. */
-static void find_owners(const writer *w, uint32_t *owner)
-{
-    const ms_graph *graph = w->graph;
-    for (uint32_t s = 0; s < graph->n_persistent; s++)
-        owner[s] = MS_NONE;
-    for (uint32_t u = 0; u < graph->n_units; u++) {
-        uint32_t f = unit_of(w, u);
-        uint32_t end = graph->in_at[graph->forward_at[u + 1]];
-        for (uint32_t i = graph->in_at[graph->forward_at[u]]; i < end; i++) {
-            uint32_t s = graph->in[i];
-            if (!ms_graph_is_weight(graph, s))
-                continue;
-            bool other = owner[s] != MS_NONE && owner[s] != f;
-            owner[s] = other ? w->root : f;
-        }
-    }
-}
-
-static void measure_unit(const writer *w, fsdp_unit *it, uint32_t weight)
-{
-    const ms_graph *graph = w->graph;
-    uint32_t grad = graph->storage_grad[weight];
-    uint64_t whole = graph->storage_bytes[weight];
-    uint64_t elements = graph->weight_elements != NULL
-                            ? graph->weight_elements[weight]
-                            : whole / graph->weight_bytes;
-    uint64_t shard = graph->storage_shard_bytes[weight];
-    bool casts = whole == elements * graph->weight_bytes;
-    it->n_weight++;
-    it->part_bytes +=
-        casts ? shard / graph->part_bytes * graph->weight_bytes : shard;
-    if (grad == MS_NONE || whole == 0)
-        return;
-    it->grad_bytes = graph->storage_bytes[grad] / elements;
-    uint64_t width = casts ? graph->part_bytes : whole / elements;
-    it->part_width = (uint8_t)width;
-    it->part_elements += shard / it->part_width;
-    it->kept = graph->storage_at_start[grad];
-}
-
-/* The sets of each unit: storages in order of their units. */
-static ms_err make_sets(writer *w, const uint32_t *owner)
-{
-    const ms_graph *graph = w->graph;
-    uint32_t n = graph->n_persistent;
-    uint32_t *list =
-        ms_arena_take_raw(w->arena, 2 * (size_t)n + 1, sizeof *list);
-    uint32_t *at = ms_arena_take(w->arena, w->n_units + 1, sizeof *at);
-    if (list == NULL || at == NULL)
-        return ms_fail_nomem(w->fault);
-    for (uint32_t f = 0; f < w->n_units; f++)
-        at[f + 1] = at[f] + w->unit[f].n_weight;
-    for (uint32_t s = 0; s < n; s++)
-        if (owner[s] != MS_NONE)
-            list[at[owner[s]]++] = s;
-    for (uint32_t f = 0, first = 0; f < w->n_units; f++) {
-        fsdp_unit *it = &w->unit[f];
-        uint32_t *grads = list + n, n_grad = 0;
-        for (uint32_t i = first; i < at[f]; i++)
-            if (graph->storage_grad[list[i]] != MS_NONE)
-                grads[n_grad++] = graph->storage_grad[list[i]];
-        MS_TRY(ms_program_add_set(w->program, list + first, at[f] - first,
-                                  w->arena, &it->weights, w->fault));
-        MS_TRY(ms_program_add_set(w->program, grads, n_grad, w->arena,
-                                  &it->grads, w->fault));
-        first = at[f];
-    }
-    return MS_OK;
-}
-
-static ms_err add_buffer(writer *w, const char *name, uint64_t bytes,
-                         ms_block_home home, uint32_t *buffer)
-{
-    uint8_t stream =
-        home == MS_HOME_COMPUTE ? MS_STREAM_COMPUTE : MS_STREAM_COMM;
-    ms_buffer value = {.name = name,
-                       .bytes = bytes,
-                       .category = MS_COMMUNICATION,
-                       .pool = MS_DEVICE_POOL,
-                       .stream = stream,
-                       .home = (uint8_t)home,
-                       .waited = !w->options->flat};
-    return ms_program_add_buffer(w->program, value, w->arena, buffer, w->fault);
-}
-
-/* Of FSDP2 one rank alone needs none: its part is copied as it is. */
-static ms_err make_buffers(writer *w, fsdp_unit *it)
-{
-    const ms_graph *graph = w->graph;
-    bool flat = w->options->flat, alone = graph->part_ranks == 1;
-    uint64_t gathered = it->part_bytes * graph->part_ranks;
-    uint64_t part = it->part_elements, all = part * graph->part_ranks;
-    uint64_t bytes = w->options->reduced_bytes;
-    bool apart = flat || w->options->copies_apart;
-    bool again = w->program->n_micro_batches > 1 && !w->options->last_only;
-    if (bytes == 0)
-        bytes = it->part_width;
-    if (!alone && graph->part_bytes != graph->weight_bytes)
-        MS_TRY(add_buffer(w, "all_gather_input", it->part_bytes,
-                          flat ? MS_HOME_CAST : MS_HOME_STREAM, &it->cast));
-    if (!alone && !flat)
-        MS_TRY(add_buffer(w, "all_gather_output", gathered, MS_HOME_STREAM,
-                          &it->gathered));
-    if (!alone && w->options->reshard_ranks > 0)
-        MS_TRY(add_buffer(w, "post_forward_shard",
-                          gathered / w->options->reshard_ranks, MS_HOME_COMPUTE,
-                          &it->small));
-    if (it->grads == MS_NOTHING)
-        return MS_OK;
-    if (flat)
-        MS_TRY(add_buffer(w, "flat_grad", all * it->grad_bytes, MS_HOME_COMPUTE,
-                          &it->flat));
-    if (flat ? bytes != it->grad_bytes : !alone)
-        MS_TRY(add_buffer(w, "reduce_scatter_input", all * bytes,
-                          apart ? MS_HOME_REDUCE : MS_HOME_COMPUTE, &it->in));
-    if (bytes != it->part_width || it->kept || again)
-        MS_TRY(add_buffer(w, "reduce_scatter_output", part * bytes,
-                          MS_HOME_REDUCE, &it->out));
-    return MS_OK;
-}
-
-static ms_err open_units(writer *w)
-{
-    const ms_graph *graph = w->graph;
-    uint32_t *owner =
-        ms_arena_take_raw(w->arena, graph->n_persistent, sizeof *owner);
-    w->root = graph->n_blocks;
-    w->n_units = w->root + 3;
-    w->unit = ms_arena_take(w->arena, w->n_units, sizeof *w->unit);
-    w->order = ms_arena_take_raw(w->arena, w->n_units, sizeof *w->order);
-    if (owner == NULL || w->unit == NULL || w->order == NULL)
-        return ms_fail_nomem(w->fault);
-    find_owners(w, owner);
-    for (uint32_t s = 0; s < graph->n_persistent; s++)
-        if (owner[s] != MS_NONE)
-            measure_unit(w, &w->unit[owner[s]], s);
-    MS_TRY(make_sets(w, owner));
-    for (uint32_t f = 0; f < w->n_units; f++) {
-        fsdp_unit *it = &w->unit[f];
-        it->small = it->cast = it->gathered = it->flat = it->in = it->out =
-            MS_NONE;
-        it->place = MS_NONE;
-        if (it->weights != MS_NOTHING)
-            MS_TRY(make_buffers(w, it));
-    }
-    for (uint32_t u = 0; u < graph->n_units; u++) {
-        fsdp_unit *it = &w->unit[unit_of(w, u)];
-        if (it == &w->unit[w->root] || it->place != MS_NONE ||
-            it->weights == MS_NOTHING)
-            continue;
-        it->place = w->n_order;
-        w->order[w->n_order++] = unit_of(w, u);
-    }
-    return MS_OK;
-}
 
 /* ---- calls --------------------------------------------------------------- */
 
@@ -243,7 +49,7 @@ static ms_err give(writer *w, uint32_t buffer)
 /* Starts the all-gather of unit f. */
 static ms_err unshard(writer *w, uint32_t f)
 {
-    fsdp_unit *it = &w->unit[f];
+    ms_unshard_unit *it = &w->unit[f];
     unsigned flags = w->graph->part_ranks > 1 ? MS_CALL_AHEAD : 0;
     if (it->weights == MS_NOTHING || it->whole || it->flying)
         return MS_OK;
@@ -270,7 +76,7 @@ static ms_err prefetch(writer *w, uint32_t f)
  * overlap. */
 static ms_err await(writer *w, uint32_t f, bool forward)
 {
-    fsdp_unit *it = &w->unit[f];
+    ms_unshard_unit *it = &w->unit[f];
     if (it->weights == MS_NOTHING || it->whole)
         return MS_OK;
     MS_TRY(unshard(w, f));
@@ -292,7 +98,7 @@ static ms_err await(writer *w, uint32_t f, bool forward)
 
 static ms_err reshard(writer *w, uint32_t f)
 {
-    fsdp_unit *it = &w->unit[f];
+    ms_unshard_unit *it = &w->unit[f];
     if (!it->whole)
         return MS_OK;
     it->whole = false;
@@ -347,6 +153,32 @@ static ms_err end_forward(writer *w)
 
 /* ---- backward ------------------------------------------------------------ */
 
+/* Where a replay comes next, its first unit; else MS_NONE. */
+static uint32_t next_replayed(const writer *w)
+{
+    for (const ms_call *call = w->at; call < w->end; call++) {
+        bool forward = call->verb == MS_RUN && call->pass == MS_FORWARD;
+        if (forward || call->verb == MS_STEP_SET)
+            return MS_NONE;
+        if (call->verb != MS_RUN && call->verb != MS_RERUN)
+            continue;
+        uint32_t f = ms_unshardunits_of(&w->units, call->unit);
+        if (f != w->back)
+            return call->verb == MS_RERUN ? f : MS_NONE;
+    }
+    return MS_NONE;
+}
+
+/* The unit whose backward comes next, and the one that runs before it. */
+static ms_err prefetch_next(writer *w, uint32_t place)
+{
+    uint32_t first = next_replayed(w);
+    if (place == MS_NONE || place == 0)
+        return MS_OK;
+    MS_TRY(prefetch(w, w->order[place - 1]));
+    return first == MS_NONE || first == w->root ? MS_OK : prefetch(w, first);
+}
+
 /* At most one reduce-scatter is in flight: its input goes when the next one
  * wants memory. */
 static ms_err end_scatter(writer *w)
@@ -363,7 +195,7 @@ static ms_err end_scatter(writer *w)
 /* The collectives over a unit's gradients, which lie where they are summed. */
 static ms_err sum(writer *w, uint32_t f)
 {
-    fsdp_unit *it = &w->unit[f];
+    ms_unshard_unit *it = &w->unit[f];
     bool first = w->at->micro_batch == 0 || w->options->last_only;
     bool as_part = w->options->reduced_bytes == 0 ||
                    w->options->reduced_bytes == w->graph->part_bytes;
@@ -378,7 +210,7 @@ static ms_err sum(writer *w, uint32_t f)
     return MS_OK;
 }
 
-static bool sums_now(const writer *w, const fsdp_unit *it)
+static bool sums_now(const writer *w, const ms_unshard_unit *it)
 {
     return it->grads != MS_NOTHING &&
            (!w->options->last_only ||
@@ -389,7 +221,7 @@ static bool sums_now(const writer *w, const fsdp_unit *it)
  * is cast where it is summed in another format. */
 static ms_err post_backward_flat(writer *w, uint32_t f)
 {
-    fsdp_unit *it = &w->unit[f];
+    ms_unshard_unit *it = &w->unit[f];
     bool sums = sums_now(w, it), casts = it->in != MS_NONE;
     if (sums) {
         MS_TRY(take(w, it->flat));
@@ -397,9 +229,8 @@ static ms_err post_backward_flat(writer *w, uint32_t f)
     }
     if (sums || w->options->keep != MS_UNSHARD_STAY) /* else no_sync keeps it */
         MS_TRY(reshard(w, f));
-    if (w->options->prefetch == MS_UNSHARD_POST && it->place != MS_NONE &&
-        it->place > 0)
-        MS_TRY(prefetch(w, w->order[it->place - 1]));
+    if (w->options->prefetch == MS_UNSHARD_POST)
+        MS_TRY(prefetch_next(w, it->place));
     if (!sums)
         return MS_OK;
     if (casts) {
@@ -425,7 +256,7 @@ static ms_err scatter_apart(writer *w, uint32_t f)
 
 static ms_err post_backward(writer *w, uint32_t f)
 {
-    fsdp_unit *it = &w->unit[f];
+    ms_unshard_unit *it = &w->unit[f];
     if (it->weights == MS_NOTHING)
         return MS_OK;
     if (w->options->flat)
@@ -464,10 +295,18 @@ static ms_err open_backward(writer *w)
     if (w->n_order == 0 || w->options->prefetch != MS_UNSHARD_PRE ||
         w->unit[w->root].weights == MS_NOTHING)
         return MS_OK;
-    return prefetch(w, w->order[w->n_order - 1]);
+    return prefetch_next(w, w->n_order);
 }
 
-static ms_err enter_backward(writer *w, uint32_t f)
+static ms_err prefetch_backward(writer *w)
+{
+    if (w->options->prefetch != MS_UNSHARD_PRE || w->back == MS_NONE)
+        return MS_OK;
+    return prefetch_next(w, w->unit[w->back].place);
+}
+
+/* Unit f's backward comes next, or a replay that begins with unit first. */
+static ms_err enter_backward(writer *w, uint32_t f, uint32_t first)
 {
     if (f == w->back)
         return MS_OK;
@@ -476,10 +315,7 @@ static ms_err enter_backward(writer *w, uint32_t f)
     if (f == w->root)
         return MS_OK;
     MS_TRY(await(w, f, false));
-    uint32_t place = w->unit[f].place;
-    if (w->options->prefetch == MS_UNSHARD_PRE && place != MS_NONE && place > 0)
-        MS_TRY(prefetch(w, w->order[place - 1]));
-    return MS_OK;
+    return first == f ? prefetch_backward(w) : MS_OK;
 }
 
 static ms_err end_backward(writer *w)
@@ -500,6 +336,15 @@ static ms_err end_backward(writer *w)
 
 /* ---- the program --------------------------------------------------------- */
 
+static bool reads_weights(const ms_graph *graph, uint32_t u)
+{
+    uint32_t end = graph->in_at[graph->forward_at[u + 1]];
+    for (uint32_t i = graph->in_at[graph->forward_at[u]]; i < end; i++)
+        if (ms_graph_is_weight(graph, graph->in[i]))
+            return true;
+    return false;
+}
+
 static ms_err before_forward(writer *w, uint32_t u)
 {
     MS_TRY(end_backward(w));
@@ -508,26 +353,45 @@ static ms_err before_forward(writer *w, uint32_t u)
     w->in_forward = true;
     if (u >= w->graph->loss_unit)
         MS_TRY(end_forward(w));
-    return enter_forward(w, unit_of(w, u));
+    if (u >= w->graph->loss_unit && !reads_weights(w->graph, u))
+        return MS_OK;
+    return enter_forward(w, ms_unshardunits_of(&w->units, u));
 }
 
-static ms_err before_backward(writer *w, uint32_t u)
+static ms_err before_backward(writer *w, uint32_t u, uint32_t first)
 {
     MS_TRY(end_forward(w));
     if (u >= w->graph->loss_unit)
         return MS_OK;
     MS_TRY(open_backward(w));
-    return enter_backward(w, unit_of(w, u));
+    return enter_backward(w, ms_unshardunits_of(&w->units, u),
+                          ms_unshardunits_of(&w->units, first));
+}
+
+/* The unit whose backward comes next is whole, and stays so. */
+static ms_err before_replay(writer *w, const ms_call *call)
+{
+    uint32_t f = ms_unshardunits_of(&w->units, call->unit);
+    uint32_t last = ms_unshardunits_of(&w->units, call->last);
+    if (last != w->back)
+        MS_TRY(before_backward(w, call->last, call->unit));
+    if (f != last)
+        return call->last < w->graph->loss_unit ? enter_forward(w, f) : MS_OK;
+    if (w->now == MS_NONE)
+        return MS_OK;
+    MS_TRY(end_forward(w));
+    return prefetch_backward(w);
 }
 
 static ms_err before(writer *w, const ms_call *call)
 {
     switch ((ms_verb)call->verb) {
     case MS_RUN:
-        return call->pass == MS_FORWARD ? before_forward(w, call->unit)
-                                        : before_backward(w, call->unit);
+        return call->pass == MS_FORWARD
+                   ? before_forward(w, call->unit)
+                   : before_backward(w, call->unit, call->unit);
     case MS_RERUN: /* in backward, where its last unit's comes next */
-        return before_backward(w, call->last);
+        return before_replay(w, call);
     case MS_STEP_SET:
         return end_backward(w);
     case MS_MARK:
@@ -541,10 +405,30 @@ static ms_err before(writer *w, const ms_call *call)
     }
 }
 
+/* Units, with their sets and buffers. */
+static ms_err open_units(writer *w)
+{
+    ms_unshardunits *units = &w->units;
+    *units = (ms_unshardunits){.graph = w->graph,
+                               .options = w->options,
+                               .arena = w->arena,
+                               .fault = w->fault,
+                               .program = w->program};
+    MS_TRY(ms_unshardunits_open(units));
+    w->unit = units->unit;
+    w->n_units = units->n_units;
+    w->root = units->root;
+    w->order = units->order;
+    w->n_order = units->n_order;
+    return MS_OK;
+}
+
 ms_err ms_unshard_write(const ms_policy_context *context,
                         const ms_unshard *options, ms_program *program,
                         ms_fault *fault)
 {
+    ms_program old = *program;
+    MS_TRY(ms_program_part_replays(&old, context->arena, fault));
     ms_program made = ms_program_without_calls(program);
     writer w = {.graph = context->graph,
                 .options = options,
@@ -557,8 +441,9 @@ ms_err ms_unshard_write(const ms_policy_context *context,
                 .scattering = MS_NONE,
                 .outer = MS_NONE};
     MS_TRY(open_units(&w));
-    for (uint32_t i = 0; i < program->n_calls; i++) {
-        w.at = &program->calls[i];
+    w.end = old.calls + old.n_calls;
+    for (uint32_t i = 0; i < old.n_calls; i++) {
+        w.at = &old.calls[i];
         MS_TRY(before(&w, w.at));
         MS_TRY(ms_program_add(&made, *w.at, w.arena, fault));
     }

@@ -25,7 +25,14 @@
  * reductions take memory on streams of their own (ms_block_home), and FSDP1
  * casts a reduction's input on the second, as FSDP2 did until PR 129721 of June
  * 2024 (pytorch/pytorch): copies_apart.  The root stays
- * whole from the start of a forward to the end of its backward in both. */
+ * whole from the start of a forward to the end of its backward in both.
+ *
+ * A replay (activation checkpointing) is written in parts and served like
+ * forward: the unit whose backward follows is whole before it and stays so, the
+ * others are gathered, run and let go one by one, once each, and the next
+ * backward's all-gather starts behind the last of them.  (Where one checkpoint
+ * spans several units, torch makes each of them the root of its replay, and a
+ * root's all-gather waits for the compute stream: that is not modelled.) */
 
 #include "policies/policies.h"
 

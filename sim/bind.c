@@ -5,18 +5,29 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Starts a rerun with stamps of its own. */
-static ms_err next_tick(ms_books *books)
+/* The stamps are the rank's: replays in parts of several stand side by side. */
+static ms_err open_stamps(ms_books *books, const ms_books_at *at)
 {
     const ms_graph *graph = books->graph;
-    size_t size = sizeof(uint32_t);
+    size_t both = (size_t)graph->n_storages + graph->n_ops;
 
-    if (!books->stamp)
-        books->stamp = ms_arena_take(books->arena, graph->n_storages, size);
-    if (!books->op_stamp)
-        books->op_stamp = ms_arena_take(books->arena, graph->n_ops, size);
-    if (!books->stamp || !books->op_stamp)
+    if (!books->stamps)
+        books->stamps = ms_arena_take(books->arena, both * books->plan->n_ranks,
+                                      sizeof *books->stamps);
+    if (!books->replays)
+        books->replays = ms_arena_take(books->arena, books->plan->n_ranks,
+                                       sizeof *books->replays);
+    if (!books->stamps || !books->replays)
         return ms_fail_nomem(books->fault);
+    books->stamp = books->stamps + both * at->rank;
+    books->op_stamp = books->stamp + graph->n_storages;
+    return MS_OK;
+}
+
+/* Starts a rerun with ticks of its own. */
+static ms_err next_tick(ms_books *books, const ms_books_at *at)
+{
+    MS_TRY(open_stamps(books, at));
     books->tick = ++books->last_tick;
     return MS_OK;
 }
@@ -241,7 +252,7 @@ ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
     MS_TRY(bring(books, at, storage, &found));
     if (found)
         return MS_OK;
-    MS_TRY(next_tick(books));
+    MS_TRY(next_tick(books, at));
     MS_TRY(want_maker(books, at, storage, reader, &n));
     MS_TRY(collect(books, at, &n));
     qsort(books->work, n, sizeof *books->work, by_number);
@@ -283,7 +294,7 @@ static ms_err remake_set(ms_books *books, const ms_books_at *at,
 
     books->run++;
     ms_books_open_set(books, program, set);
-    MS_TRY(next_tick(books));
+    MS_TRY(next_tick(books, at));
     for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
         uint32_t s = program->set_item[i];
         if (ms_books_found(books, ms_books_cell(books, at, s)) == MS_NONE)
@@ -328,10 +339,6 @@ ms_err ms_bind_for_step(ms_books *books, const ms_books_at *at, uint32_t op,
 
 /* ---- whole units (activation checkpointing) ------------------------------ */
 
-/* Stamps the ops of [first, end) whose results the backward of these units
- * needs, and the ops these need.  saved_from: first backward op of the last
- * unit.  This is the early stop of torch's non-reentrant checkpoint
- * (_StopRecomputationError), to the op. */
 static bool is_needed(const ms_books *books, const ms_books_at *at,
                       uint32_t storage, uint32_t saved_from)
 {
@@ -342,6 +349,10 @@ static bool is_needed(const ms_books *books, const ms_books_at *at,
     return wanted && books->row[ms_books_cell(books, at, storage)] == MS_NONE;
 }
 
+/* Stamps the ops of [first, end) whose results the backward of these units
+ * needs, and the ops these need.  saved_from: first backward op of the last
+ * unit.  This is the early stop of torch's non-reentrant checkpoint
+ * (_StopRecomputationError), to the op. */
 static void stamp_needed(ms_books *books, const ms_books_at *at, uint32_t first,
                          uint32_t end, uint32_t saved_from)
 {
@@ -408,39 +419,75 @@ ms_err ms_bind_state(ms_books *books, const ms_books_at *at,
     return make_state(books, at, states[call->unit], &books->row[c]);
 }
 
+static ms_err open_replay(ms_books *books, const ms_books_at *at,
+                          const ms_call *call, ms_books_replay *replay)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t end = graph->forward_at[call->last + 1];
+
+    *replay = (ms_books_replay){
+        .open = true, .first = graph->forward_at[call->unit], .state = MS_NONE};
+    if (call->flags & MS_CALL_STATE && graph->unit_state)
+        MS_TRY(make_state(books, at, graph->unit_state[call->unit],
+                          &replay->state));
+    MS_TRY(next_tick(books, at));
+    replay->wanted = books->tick;
+    if (!(call->flags & MS_CALL_WHOLE))
+        stamp_needed(books, at, replay->first, end,
+                     graph->backward_at[call->last + 1]);
+    MS_TRY(next_tick(books, at));
+    replay->tick = books->tick;
+    return MS_OK;
+}
+
+static ms_err rerun_unit(ms_books *books, const ms_books_at *at,
+                         const ms_call *call, uint32_t unit)
+{
+    const ms_graph *graph = books->graph;
+    bool whole = call->flags & MS_CALL_WHOLE;
+    uint32_t end = graph->forward_at[unit + 1];
+    uint32_t wanted = books->replays[at->rank].wanted;
+
+    MS_TRY(open_rerun(books, at, unit));
+    for (uint32_t op = graph->forward_at[unit]; op < end; op++) {
+        if (!whole && books->op_stamp[op] != wanted) {
+            end_locals(books, at, op);
+            continue;
+        }
+        MS_TRY(bind_inputs(books, at, op));
+        MS_TRY(rerun_op(books, at, op, graph->backward_at[call->last + 1]));
+    }
+    ms_share_close_unit(books, at);
+    return MS_OK;
+}
+
+static void close_replay(ms_books *books, const ms_books_at *at,
+                         const ms_call *call, ms_books_replay *replay)
+{
+    uint32_t end = books->graph->forward_at[call->last + 1];
+
+    replay->open = false;
+    if (replay->state != MS_NONE)
+        ms_books_give(books, replay->state);
+    if (call->flags & MS_CALL_HOLD_OUTPUTS)
+        return;
+    for (uint32_t op = replay->first; op < end; op++)
+        end_outputs(books, at, op, true);
+}
+
 ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
                      const ms_call *call)
 {
-    const ms_graph *graph = books->graph;
-    uint32_t first = graph->forward_at[call->unit];
-    uint32_t end = graph->forward_at[call->last + 1];
-    uint32_t saved_from = graph->backward_at[call->last + 1];
-    bool whole = call->flags & MS_CALL_WHOLE;
+    uint32_t last = call->flags & MS_CALL_PART ? call->unit : call->last;
 
-    uint32_t state = MS_NONE;
-    if (call->flags & MS_CALL_STATE && graph->unit_state)
-        MS_TRY(make_state(books, at, graph->unit_state[call->unit], &state));
-    MS_TRY(next_tick(books));
-    uint32_t wanted = books->tick;
-    if (!whole)
-        stamp_needed(books, at, first, end, saved_from);
-    MS_TRY(next_tick(books));
-    for (uint32_t u = call->unit, op = first; u <= call->last; u++) {
-        MS_TRY(open_rerun(books, at, u));
-        for (; op < graph->forward_at[u + 1]; op++) {
-            if (!whole && books->op_stamp[op] != wanted) {
-                end_locals(books, at, op);
-                continue;
-            }
-            MS_TRY(bind_inputs(books, at, op));
-            MS_TRY(rerun_op(books, at, op, saved_from));
-        }
-        ms_share_close_unit(books, at);
-    }
-    if (state != MS_NONE)
-        ms_books_give(books, state);
-    if (!(call->flags & MS_CALL_HOLD_OUTPUTS))
-        for (uint32_t op = first; op < end; op++)
-            end_outputs(books, at, op, true);
+    MS_TRY(open_stamps(books, at));
+    ms_books_replay *replay = &books->replays[at->rank];
+    if (!replay->open)
+        MS_TRY(open_replay(books, at, call, replay));
+    books->tick = replay->tick;
+    for (uint32_t u = call->unit; u <= last; u++)
+        MS_TRY(rerun_unit(books, at, call, u));
+    if (last == call->last)
+        close_replay(books, at, call, replay);
     return MS_OK;
 }

@@ -17,6 +17,15 @@ enum {
     MS_REF_MADE = 0x80u /* was made at least once */
 };
 
+/* A RERUN, whose PARTs other calls may come between. */
+typedef struct ms_books_replay {
+    bool open;
+    uint32_t first;  /* op */
+    uint32_t wanted; /* tick of the ops that run again */
+    uint32_t tick;   /* of what they make */
+    uint32_t state;  /* row of the random state set aside, or MS_NONE */
+} ms_books_replay;
+
 typedef struct ms_books {
     const ms_graph *graph;
     const ms_expand_opts *opts;
@@ -48,8 +57,10 @@ typedef struct ms_books {
     bool reads;         /* streams or opts->uses: record what ops read */
     bool complete;      /* the ops of this RUN find all they read, and room */
     /* bind.c: NULL until something is made again. */
+    uint32_t *stamps;           /* per rank: */
     uint32_t *stamp, *op_stamp; /* per storage, op: last tick that touched it */
     uint32_t tick, last_tick;   /* of the rerun under way; the highest so far */
+    ms_books_replay *replays;   /* per rank */
     uint32_t *kept; /* per storage: last RUN whose keep set names it; NULL
                        where the program has no sets */
     uint32_t *held; /* the same for its set; MS_NONE: this RUN has made it */

@@ -167,6 +167,43 @@ static ms_err check_verb(const ms_graph *graph, const ms_call *call,
     return MS_OK;
 }
 
+/* The parts of a replay follow one another, whatever comes between. */
+static ms_err check_part(const ms_graph *graph, const ms_call *call,
+                         ms_call *open, ms_fault *fault)
+{
+    bool is_open = open->verb == MS_RERUN;
+    if (call->verb != MS_RERUN)
+        return MS_OK;
+    if (is_open && (!(call->flags & MS_CALL_PART) ||
+                    call->unit != open->unit + 1 || call->last != open->last ||
+                    call->frame != open->frame || call->flags != open->flags))
+        return ms_fail(fault, MS_EINPUT, NULL,
+                       "write the parts of a replay unit by unit to its last",
+                       "units %u-%u are run again where the part of unit %u "
+                       "(%s) comes next",
+                       call->unit, call->last, open->unit + 1,
+                       graph->unit_name[open->unit + 1]);
+    *open = *call;
+    if (!(call->flags & MS_CALL_PART) || call->unit == call->last)
+        open->verb = MS_N_VERBS;
+    return MS_OK;
+}
+
+/* Nothing is left open: an unfinished replay holds what it has made. */
+static ms_err check_closed(const ms_graph *graph, const ms_call *open,
+                           uint32_t n, ms_fault *fault)
+{
+    for (uint32_t r = 0; r < n; r++)
+        if (open[r].verb == MS_RERUN)
+            return ms_fail(fault, MS_EINPUT, NULL,
+                           "write the parts of a replay unit by unit to its "
+                           "last",
+                           "the program ends before the part of unit %u (%s)",
+                           open[r].unit + 1,
+                           graph->unit_name[open[r].unit + 1]);
+    return MS_OK;
+}
+
 static ms_err check_whole(const ms_graph *graph, const ms_program *program,
                           ms_fault *fault)
 {
@@ -193,9 +230,10 @@ ms_err ms_check_calls(const ms_graph *graph, const ms_program *program,
     ms_arena scratch = {0};
     size_t cells = (size_t)graph->n_units * program->n_frames;
     uint8_t *ran = ms_arena_take(&scratch, cells * program->n_ranks, 1);
-    if (ran == NULL)
-        return ms_fail_nomem(fault);
+    ms_call *open = ms_arena_take(&scratch, program->n_ranks, sizeof *open);
     ms_err err = MS_OK;
+    if (ran == NULL || open == NULL)
+        err = ms_fail_nomem(fault);
     for (uint32_t i = 0; i < program->n_calls && err == MS_OK; i++) {
         const ms_call *call = &program->calls[i];
         err = check_indices(program, call, fault);
@@ -212,9 +250,13 @@ ms_err ms_check_calls(const ms_graph *graph, const ms_program *program,
             err = check_verb(graph, call, runs ? &ran[slot + call->unit] : NULL,
                              fault);
         }
+        if (err == MS_OK)
+            err = check_part(graph, call, &open[call->rank], fault);
         if (err != MS_OK)
             *wrong = i;
     }
+    if (err == MS_OK)
+        err = check_closed(graph, open, program->n_ranks, fault);
     ms_arena_free(&scratch);
     return err;
 }

@@ -9,7 +9,7 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
                 KEY(UNIT) | WHEN | KEY(KEEP) | KEY(HOLD) | KEY(SAVES)},
     [MS_RERUN] = {"rerun", MS_DUMP_NO_OBJECT,
                   KEY(UNITS) | WHEN | KEY(WHOLE) | KEY(HOLD_OUTPUTS) |
-                      KEY(STATE)},
+                      KEY(STATE) | KEY(PART)},
     [MS_MOVE] = {"move", MS_DUMP_SET,
                  WHEN | KEY(TO) | KEY(LATER) | KEY(IN_LINE) | KEY(ADD) |
                      KEY(SIDE) | KEY(PAGEABLE) | KEY(AHEAD) | KEY(BUFFER)},
@@ -43,7 +43,7 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_PAGEABLE] = "pageable", [MS_DUMP_BUFFER] = "buffer",
     [MS_DUMP_FILLED] = "filled",     [MS_DUMP_OF] = "of",
     [MS_DUMP_SIDE] = "side",         [MS_DUMP_AGAIN] = "again",
-    [MS_DUMP_EXCHANGE] = "exchange",
+    [MS_DUMP_EXCHANGE] = "exchange", [MS_DUMP_PART] = "part",
 };
 
 const char *const ms_dump_frees[2] = {"recorded", "waited"};
@@ -64,6 +64,7 @@ const uint16_t ms_dump_flags[MS_DUMP_N_KEYS] = {
     [MS_DUMP_SIDE] = MS_CALL_SIDE,
     [MS_DUMP_AGAIN] = MS_CALL_AGAIN,
     [MS_DUMP_EXCHANGE] = MS_CALL_EXCHANGE,
+    [MS_DUMP_PART] = MS_CALL_PART,
 };
 
 /* A name from a file, made harmless for a line of text. */

@@ -53,6 +53,7 @@ typedef enum ms_dump_key {
     MS_DUMP_AGAIN,        /* again */
     MS_DUMP_FILLED,       /* filled */
     MS_DUMP_EXCHANGE,     /* exchange */
+    MS_DUMP_PART,         /* part */
     MS_DUMP_BUFFER,       /* buffer 0 */
     MS_DUMP_PAGEABLE,     /* pageable */
     MS_DUMP_N_KEYS

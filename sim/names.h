@@ -76,6 +76,20 @@ typedef enum ms_stream_kind {
     MS_N_STREAMS
 } ms_stream_kind;
 
+/* What an op that moves bytes does. */
+typedef enum ms_transfer_kind {
+    MS_TRANSFER_H2D,
+    MS_TRANSFER_D2H,
+    MS_TRANSFER_NVME_READ,
+    MS_TRANSFER_NVME_WRITE,
+    MS_TRANSFER_GATHER, /* collectives */
+    MS_TRANSFER_SCATTER,
+    MS_TRANSFER_REDUCE,
+    MS_TRANSFER_OUTER,    /* an all-reduce of the outer group */
+    MS_TRANSFER_EXCHANGE, /* an all-to-all */
+    MS_N_TRANSFERS
+} ms_transfer_kind;
+
 /* Whose memory a block is: PyTorch's pools are one for each stream.  Work that
  * shares a queue here may take its memory from streams of its own there:
  * torch's FSDP gathers on one and reduces on another, in the order of one

@@ -513,6 +513,39 @@ static ms_err write_end(writer *w)
     return MS_OK;
 }
 
+static uint32_t count_parted(const ms_program *program)
+{
+    uint32_t n = program->n_calls;
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        const ms_call *call = &program->calls[i];
+        if (call->verb == MS_RERUN && !(call->flags & MS_CALL_PART))
+            n += call->last - call->unit;
+    }
+    return n;
+}
+
+ms_err ms_program_part_replays(ms_program *program, ms_arena *arena,
+                               ms_fault *fault)
+{
+    uint32_t n = count_parted(program);
+    ms_program made = ms_program_without_calls(program);
+    if (n == program->n_calls)
+        return MS_OK;
+    MS_TRY(reserve_calls(&made, n, arena, fault));
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        ms_call call = program->calls[i];
+        bool whole = call.verb == MS_RERUN && call.unit < call.last &&
+                     !(call.flags & MS_CALL_PART);
+        if (whole)
+            call.flags |= MS_CALL_PART;
+        for (; whole && call.unit < call.last; call.unit++)
+            made.calls[made.n_calls++] = call;
+        made.calls[made.n_calls++] = call;
+    }
+    *program = made;
+    return MS_OK;
+}
+
 ms_err ms_program_default(const ms_graph *graph, const ms_keep *keep,
                           uint32_t micro_batches, ms_arena *arena,
                           ms_program *program, ms_fault *fault)

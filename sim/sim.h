@@ -220,7 +220,9 @@ typedef enum ms_verb {
 
 /* ms_call.flags.  RERUN: WHOLE runs to the end of the last unit, needed or
  * not; HOLD_OUTPUTS keeps what leaves the units until a DROP_SET with unit and
- * last of this call; STATE sets the random state aside for its time.  RUN:
+ * last of this call; STATE sets the random state aside for its time; PART runs
+ * unit alone, other calls, then the PARTs of the units behind it to last
+ * follow: together they are one RERUN from the first one's unit on.  RUN:
  * SAVES says that an autograd node holds `set` (a reentrant checkpoint saves
  * its inputs, a non-reentrant one's closure only names them).  MOVE: LATER
  * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
@@ -255,7 +257,8 @@ enum {
     MS_CALL_PAGEABLE = 2048u,
     MS_CALL_SIDE = 4096u,
     MS_CALL_AGAIN = 8192u,
-    MS_CALL_EXCHANGE = 16384u
+    MS_CALL_EXCHANGE = 16384u,
+    MS_CALL_PART = 32768u
 };
 
 /* A flat buffer of the program: what is PACKED in it needs no memory of its
@@ -336,6 +339,10 @@ ms_call ms_program_call(ms_verb verb);
 ms_call ms_program_call_like(ms_verb verb, const ms_call *like);
 /* The program with its sets and without its calls, to be written anew. */
 ms_program ms_program_without_calls(const ms_program *program);
+/* Writes the replays of several units in PARTs, so that calls that serve them
+ * can stand between their units. */
+ms_err ms_program_part_replays(ms_program *program, ms_arena *arena,
+                               ms_fault *fault);
 ms_err ms_program_add(ms_program *program, ms_call call, ms_arena *arena,
                       ms_fault *fault);
 /* Appends a set; *set gets its id (MS_NOTHING for n = 0). */
@@ -391,19 +398,6 @@ typedef struct ms_row {
     uint8_t home : 2; /* ms_block_home: whose block it is */
     bool waited : 1;  /* no record_stream: freed is free */
 } ms_row;
-
-typedef enum ms_transfer_kind {
-    MS_TRANSFER_H2D,
-    MS_TRANSFER_D2H,
-    MS_TRANSFER_NVME_READ,
-    MS_TRANSFER_NVME_WRITE,
-    MS_TRANSFER_GATHER, /* collectives */
-    MS_TRANSFER_SCATTER,
-    MS_TRANSFER_REDUCE,
-    MS_TRANSFER_OUTER,    /* an all-reduce of the outer group */
-    MS_TRANSFER_EXCHANGE, /* an all-to-all */
-    MS_N_TRANSFERS
-} ms_transfer_kind;
 
 typedef struct ms_plan {
     const ms_graph *graph;

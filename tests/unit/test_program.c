@@ -285,6 +285,31 @@ START_TEST(wrong_calls_are_found)
 }
 END_TEST
 
+/* A replay in parts: what stands between them is another's. */
+START_TEST(parts_are_checked)
+{
+    ms_fault found = {0};
+    build(4, 1, 3);
+    write_default(1);
+    ck_assert_int_eq(ms_program_part_replays(&program, &arena, &found), MS_OK);
+    ck_assert_str_eq(letters(), "M0 F0 F1 F2 F3 M1 F4 M2 "
+                                "B4 R1-3 R2-3 R3-3 B3 B2 B1 D B0 M3 D M4 ");
+    ck_assert_uint_eq(find(MS_RERUN, 2)->flags, MS_CALL_PART);
+    ck_assert_int_eq(ms_check_program(&graph, &program, &found), MS_OK);
+    ms_call *second = (ms_call *)find(MS_RERUN, 1), part = *second;
+    second->unit = 3;
+    ck_assert_int_eq(ms_check_program(&graph, &program, &found), MS_EINPUT);
+    ck_assert_str_eq(found.what, "units 3-3 are run again where the part of "
+                                 "unit 2 (block.2) comes next");
+    *second = part;
+    ((ms_call *)find(MS_RERUN, 2))->verb = MS_SYNC;
+    found = (ms_fault){0};
+    ck_assert_int_eq(ms_check_program(&graph, &program, &found), MS_EINPUT);
+    ck_assert_str_eq(found.what, "the program ends before the part of unit 3 "
+                                 "(block.3)");
+}
+END_TEST
+
 START_TEST(graphs_are_checked)
 {
     uint32_t *columns[] = {graph.storage_maker, graph.storage_local_end,
@@ -430,6 +455,7 @@ Suite *suite_program(void)
     tcase_add_test(tcase, outputs_kept_to_the_step);
     tcase_add_test(tcase, the_step_comes_last);
     tcase_add_test(tcase, wrong_calls_are_found);
+    tcase_add_test(tcase, parts_are_checked);
     tcase_add_test(tcase, graphs_are_checked);
     tcase_add_test(tcase, lists_name_each_once);
     tcase_add_test(tcase, no_memory_is_a_fault);
