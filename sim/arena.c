@@ -41,11 +41,21 @@ struct ms_block {
     _Alignas(16) unsigned char bytes[];
 };
 
-static _Thread_local long fails_in; /* mallocs until one fails; 0: never */
+static _Thread_local long fails_in;   /* mallocs until one fails; 0: never */
+static _Thread_local long takes_left; /* until one fails; 0: never */
 
-void ms_arena_fail_after(long n)
+long ms_arena_fail_after(long n)
 {
+    long left = fails_in;
     fails_in = n;
+    return left;
+}
+
+long ms_arena_fail_take_after(long n)
+{
+    long left = takes_left;
+    takes_left = n;
+    return left;
 }
 
 /* malloc for old == NULL. */
@@ -106,6 +116,8 @@ static ms_block *block_with_room(ms_arena *arena, size_t bytes)
 
 static bool within_limit(const ms_arena *arena, size_t bytes)
 {
+    if (takes_left > 0 && --takes_left == 0)
+        return false;
     return arena->limit_bytes == 0 ||
            (arena->used_bytes <= arena->limit_bytes &&
             bytes <= arena->limit_bytes - arena->used_bytes);

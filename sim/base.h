@@ -41,6 +41,12 @@ typedef struct ms_fault {
 ms_err ms_fail(ms_fault *fault, ms_err err, const char *where, const char *hint,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 ms_err ms_fail_nomem(ms_fault *fault);
+/* Does err say no to the job (usage, input, infeasible)?  The rest is said by
+ * the machine, which tells nothing about the job. */
+bool ms_fail_is_refusal(ms_err err);
+/* For what is tried on the side, with a fault of its own: a refusal is passed
+ * over (MS_OK), anything else is returned and fills the fault. */
+ms_err ms_fail_but_refusal(ms_err err, const ms_fault *own, ms_fault *fault);
 
 /* A place in a text that the user wrote. */
 typedef struct ms_quote {
@@ -88,8 +94,10 @@ char *ms_arena_format(ms_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void ms_arena_reset(ms_arena *arena);
 void ms_arena_free(ms_arena *arena);
-/* For tests: the n-th malloc from now fails (0: off). */
-void ms_arena_fail_after(long n);
+/* For tests: the n-th malloc, or taking of memory, from now on this thread
+ * fails (0: off).  They return what was left of the n before. */
+long ms_arena_fail_after(long n);
+long ms_arena_fail_take_after(long n);
 
 /* ---- text.c: growing texts ----------------------------------------------- */
 

@@ -75,6 +75,20 @@ ms_err ms_fail_nomem(ms_fault *fault)
                    "out of memory on this host");
 }
 
+bool ms_fail_is_refusal(ms_err err)
+{
+    return err == MS_EUSAGE || err == MS_EINPUT || err == MS_EINFEASIBLE;
+}
+
+ms_err ms_fail_but_refusal(ms_err err, const ms_fault *own, ms_fault *fault)
+{
+    if (err == MS_OK || ms_fail_is_refusal(err))
+        return MS_OK;
+    if (fault != NULL && fault->err == MS_OK)
+        *fault = *own;
+    return err;
+}
+
 /* Copies the line around offset; a long line is shown as a window of it. */
 void ms_fail_quote(ms_fault *fault, const char *bytes, size_t length,
                    size_t offset)

@@ -95,29 +95,31 @@ typedef struct search {
 } search;
 
 static ms_err try_change(const search *s, const change *row, int64_t count,
-                         ms_arena *scratch, ms_result *tried)
+                         ms_arena *scratch, ms_result *tried, ms_fault *fault)
 {
-    ms_fault passed_over = {0};
     ms_job job = *s->job;
     *tried = *s->now;
-    MS_TRY(apply(row, count, scratch, &job, tried, &passed_over));
-    MS_TRY(ms_pipeline_lower(&job, scratch, tried, &passed_over));
-    return ms_pipeline_step(&job, scratch, tried, &passed_over);
+    MS_TRY(apply(row, count, scratch, &job, tried, fault));
+    MS_TRY(ms_pipeline_lower(&job, scratch, tried, fault));
+    return ms_pipeline_step(&job, scratch, tried, fault);
 }
 
 static ms_err consider(const search *s, const change *row, int64_t count)
 {
     ms_arena scratch = {0};
+    ms_fault own = {.caret = -1};
     ms_result tried;
-    ms_err err = MS_OK;
-    if (try_change(s, row, count, &scratch, &tried) == MS_OK &&
-        is_better(row, &tried, peak_of(s->now), s->best)) {
+    ms_err err = try_change(s, row, count, &scratch, &tried, &own);
+    if (err != MS_OK) {
+        err = ms_fail_but_refusal(err, &own, s->fault);
+    } else if (is_better(row, &tried, peak_of(s->now), s->best)) {
         char *words = with_count(row->words, count, s->arena);
         *s->best = (ms_advice){.words = words,
                                .peak_bytes = peak_of(&tried),
                                .step_ns = tried.line.step_ns,
                                .fits = tried.report.fits};
-        err = words != NULL ? MS_OK : ms_fail_nomem(s->fault);
+        if (words == NULL)
+            err = ms_fail_nomem(s->fault);
     }
     ms_arena_free(&scratch);
     return err;

@@ -461,8 +461,8 @@ static void offer_commands(const typing *t)
 {
     if (t->word[0] == '-')
         offer_options(t, MS_FOR_TOP);
-    for (uint32_t i = 0; i < ms_memsim_n_commands; i++)
-        offer(t, ms_memsim_commands[i].name, "", ms_memsim_commands[i].summary);
+    for (uint32_t i = 0; i < ms_commands_n; i++)
+        offer(t, ms_commands_all[i].name, "", ms_commands_all[i].summary);
 }
 
 void ms_candidates_write(const char *const *words, uint32_t n, ms_text *text)
@@ -470,8 +470,8 @@ void ms_candidates_write(const char *const *words, uint32_t n, ms_text *text)
     typing t = {.word = words[n - 1], .text = text};
     if (n == 1)
         offer_commands(&t);
-    for (uint32_t c = 0; c < ms_memsim_n_commands && n > 1; c++) {
-        const ms_command *command = &ms_memsim_commands[c];
+    for (uint32_t c = 0; c < ms_commands_n && n > 1; c++) {
+        const ms_command *command = &ms_commands_all[c];
         place at = {0};
         if (strcmp(command->name, words[0]) != 0)
             continue;

@@ -34,9 +34,10 @@ typedef struct ms_instant {
 ms_err ms_instant_find(const ms_result *result, const char *at, ms_arena *arena,
                        ms_instant *instant, ms_fault *fault);
 /* The highest level while an op runs that has the names, the layer and the
- * phase of plan op `op` of another run of the model.  False: there is none. */
-bool ms_instant_like(const ms_result *result, const ms_plan *other, uint32_t op,
-                     ms_arena *arena, ms_instant *instant);
+ * phase of plan op `op` of another run of the model, if there is one. */
+ms_err ms_instant_like(const ms_result *result, const ms_plan *other,
+                       uint32_t op, ms_arena *arena, bool *is_there,
+                       ms_instant *instant, ms_fault *fault);
 
 /* ---- why.c --------------------------------------------------------------- */
 

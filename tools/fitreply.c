@@ -39,14 +39,16 @@ const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point,
 
 /* ---- what was fixed ------------------------------------------------------ */
 
-static const char *fixed_words(const ms_fit *fit)
+/* NULL where nothing was. */
+static ms_err find_fixed(const ms_fit *fit, const char **fixed, ms_fault *fault)
 {
     ms_text words = {.arena = fit->arena};
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
         if (fit->axes[a].fixed && (a != MS_FIT_SHARE || fit->job->gpus > 1))
             ms_text_add(&words, "%s%s", words.length > 0 ? ", " : "",
                         ms_fitspace_dimensions[a].name);
-    return words.length > 0 && !words.failed ? words.bytes : NULL;
+    *fixed = words.length > 0 ? words.bytes : NULL;
+    return words.failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
 /* ---- the command line ---------------------------------------------------- */
@@ -81,7 +83,12 @@ static const char *command_of(const ms_fit_reply *reply, uint32_t point)
     ms_text words = {.arena = arena};
     const char *policy = ms_fitreply_policy(reply->fit, point, arena);
     line.given = ms_arena_take(arena, line.n_given + 2, sizeof *line.given);
-    if (policy == NULL || line.given == NULL)
+    const char *value =
+        reply->max == NULL
+            ? ""
+            : ms_arena_format(arena, "%llu",
+                              (unsigned long long)ms_fitmax_told(reply->max));
+    if (policy == NULL || line.given == NULL || value == NULL)
         return NULL;
     line.n_given = 0;
     for (uint32_t i = 0; i < reply->arguments->n_given; i++)
@@ -92,13 +99,10 @@ static const char *command_of(const ms_fit_reply *reply, uint32_t point)
             option_of(MS_OPTION_SETTING, strcmp(reply->max->key, "batch") == 0
                                              ? "training.batch"
                                              : "training.sequence"),
-            ms_arena_format(arena, "%llu",
-                            (unsigned long long)ms_fitmax_told(reply->max))};
+            value};
     if (strcmp(policy, "none") != 0)
         line.given[line.n_given++] =
             (ms_given){option_of(MS_OPTION_POLICY, NULL), policy};
-    if (reply->max != NULL && line.given[line.n_given - 1].value == NULL)
-        return NULL;
     ms_settings_command(&line, "", &words);
     while (words.length > 0 && words.bytes[words.length - 1] == ' ')
         words.bytes[--words.length] = '\0';
@@ -148,10 +152,7 @@ static ms_err try_fused(ms_fit_reply *reply, ms_fault *fault)
     }
     ms_points_leave(fit->points, &seat);
     ms_arena_free(&words);
-    if (err != MS_ENOMEM)
-        return MS_OK;
-    *fault = refusal;
-    return err;
+    return ms_fail_but_refusal(err, &refusal, fault);
 }
 
 /* What the pool makes of the chosen set-up. */
@@ -174,7 +175,8 @@ static ms_err describe_pool(ms_fit_reply *reply, ms_fault *fault)
         ms_poolwords_put(&result.report, &words);
     ms_points_leave(fit->points, &seat);
     ms_arena_free(&scratch);
-    if (words.failed || err == MS_ENOMEM)
+    MS_TRY(ms_fail_but_refusal(err, &refusal, fault));
+    if (words.failed)
         return ms_fail_nomem(fault);
     reply->pool = words.length > 0 ? words.bytes : NULL;
     return MS_OK;
@@ -202,10 +204,8 @@ ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
                       const ms_arguments *arguments, ms_fit_reply *reply,
                       ms_fault *fault)
 {
-    *reply = (ms_fit_reply){.fit = fit,
-                            .max = max,
-                            .arguments = arguments,
-                            .fixed = fixed_words(fit)};
+    *reply = (ms_fit_reply){.fit = fit, .max = max, .arguments = arguments};
+    MS_TRY(find_fixed(fit, &reply->fixed, fault));
     reply->chosen = fit->best != MS_NONE ? fit->best : fit->smallest;
     if (reply->chosen == MS_NONE)
         reply->chosen = fit->smallest_far;

@@ -131,22 +131,17 @@ static void work(void *of, uint32_t i, uint32_t thread)
 }
 
 /* A policy's refusal concerns the set-up alone. */
-static bool is_refusal(ms_err err)
-{
-    return err == MS_EUSAGE || err == MS_EINPUT || err == MS_EINFEASIBLE;
-}
-
 static bool done(void *of, uint32_t i)
 {
     search *s = of;
     ms_fault *fault = &s->faults[i];
-    if (is_refusal(fault->err)) {
+    if (ms_fail_is_refusal(fault->err)) {
         ms_fault *kept = &s->fit->refusal;
         s->fit->all[s->list[i]].state = MS_FIT_REFUSED;
         if (kept->err == MS_OK)
             *kept = *fault;
     }
-    return fault->err == MS_OK || is_refusal(fault->err);
+    return fault->err == MS_OK || ms_fail_is_refusal(fault->err);
 }
 
 /* Works on items [from, to) of the list. */
@@ -158,7 +153,8 @@ static ms_err run_items(search *s, uint32_t from, uint32_t to, ms_fault *fault)
     MS_TRY(ms_workers_run(part.n, s->fit->threads, work, done, NULL, &part,
                           fault));
     for (uint32_t i = 0; i < part.n; i++)
-        if (part.faults[i].err != MS_OK && !is_refusal(part.faults[i].err)) {
+        if (part.faults[i].err != MS_OK &&
+            !ms_fail_is_refusal(part.faults[i].err)) {
             *fault = part.faults[i];
             return fault->err;
         }
@@ -510,7 +506,7 @@ ms_err ms_fitsearch_replay(ms_fit *fit, uint32_t point, ms_fault *fault)
     if (err == MS_OK)
         return MS_OK;
     fit->all[point].state = MS_FIT_REFUSED;
-    if (is_refusal(err))
+    if (ms_fail_is_refusal(err))
         return MS_OK;
     *fault = refusal;
     return err;

@@ -266,8 +266,10 @@ static ms_err look_at_model(ms_fit *fit, ms_fault *fault)
 static ms_err look_outside(ms_fit *fit, ms_fault *fault)
 {
     ms_result given = fit->model;
-    ms_fault passed_over = {0};
-    if (ms_pipeline_shape(fit->job, &given, &passed_over) != MS_OK)
+    ms_fault own = {.caret = -1};
+    ms_err err = ms_pipeline_shape(fit->job, &given, &own);
+    MS_TRY(ms_fail_but_refusal(err, &own, fault));
+    if (err != MS_OK)
         given.shape = (ms_shape){.data_ranks = fit->job->gpus};
     MS_TRY(ms_overheads_find(fit->job->device, &fit->job->training,
                              &given.shape, &fit->outside, fault));

@@ -125,8 +125,8 @@ static void put_command(const ms_command *command, ms_text *text)
 static int width_of(bool operands)
 {
     size_t width = 8;
-    for (uint32_t i = 0; i < ms_memsim_n_commands; i++) {
-        const ms_command *command = &ms_memsim_commands[i];
+    for (uint32_t i = 0; i < ms_commands_n; i++) {
+        const ms_command *command = &ms_commands_all[i];
         size_t own = strlen(operands ? command->operands : command->name);
         width = own > width ? own : width;
     }
@@ -140,13 +140,12 @@ void ms_help_short(ms_text *text)
                 "the peak,\nwhat does each memory policy buy, and what does "
                 "it cost in time?\n\n",
                 MS_VERSION);
-    put_examples(&ms_memsim_commands[0], text);
+    put_examples(&ms_commands_all[0], text);
     ms_text_add(text, "\nCommands:\n");
-    for (uint32_t i = 0; i < ms_memsim_n_commands; i++)
+    for (uint32_t i = 0; i < ms_commands_n; i++)
         ms_text_add(text, "  %-*s %-*s  %s\n", width_of(false),
-                    ms_memsim_commands[i].name, width_of(true),
-                    ms_memsim_commands[i].operands,
-                    ms_memsim_commands[i].summary);
+                    ms_commands_all[i].name, width_of(true),
+                    ms_commands_all[i].operands, ms_commands_all[i].summary);
     ms_text_add(text, "\nTopics of memsim help:\n");
     for (size_t i = 0; i < N_TOPICS; i++)
         ms_text_add(text, "  %-*s  %s\n", width_of(false) + width_of(true) + 1,
@@ -160,8 +159,8 @@ void ms_help_short(ms_text *text)
 uint32_t ms_help_names(const char **names, uint32_t room)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < ms_memsim_n_commands && n < room; i++)
-        names[n++] = ms_memsim_commands[i].name;
+    for (uint32_t i = 0; i < ms_commands_n && n < room; i++)
+        names[n++] = ms_commands_all[i].name;
     for (size_t i = 0; i < N_TOPICS && n < room; i++)
         names[n++] = topics[i].name;
     return n + ms_help_tables_names(names + n, room - n);
@@ -183,9 +182,9 @@ static ms_err fail_topic(const char *word, ms_fault *fault)
 
 ms_err ms_help_topic(const char *word, ms_text *text, ms_fault *fault)
 {
-    for (uint32_t i = 0; i < ms_memsim_n_commands; i++)
-        if (strcmp(ms_memsim_commands[i].name, word) == 0) {
-            put_command(&ms_memsim_commands[i], text);
+    for (uint32_t i = 0; i < ms_commands_n; i++)
+        if (strcmp(ms_commands_all[i].name, word) == 0) {
+            put_command(&ms_commands_all[i], text);
             return MS_OK;
         }
     for (size_t i = 0; i < N_TOPICS; i++)

@@ -210,7 +210,8 @@ static void put_counts(const inspection *view, ms_text *text)
     if (it->total.active != all)
         ms_text_add(&words, "; %s active per token",
                     ms_quantity_count(it->total.active).s);
-    if (strchr(words.bytes == NULL ? "" : words.bytes, ';') != NULL)
+    text->failed |= words.failed;
+    if (!words.failed && strchr(words.bytes, ';') != NULL)
         ms_screen_fill(text, COUNTS_INDENT, "parameters:", words.bytes);
 }
 

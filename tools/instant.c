@@ -142,20 +142,24 @@ static void settle(const ms_result *result, const level *found,
                             .bytes = found->bytes};
 }
 
-bool ms_instant_like(const ms_result *result, const ms_plan *other, uint32_t op,
-                     ms_arena *arena, ms_instant *instant)
+ms_err ms_instant_like(const ms_result *result, const ms_plan *other,
+                       uint32_t op, ms_arena *arena, bool *is_there,
+                       ms_instant *instant, ms_fault *fault)
 {
+    *is_there = false;
+    if (op == MS_NONE)
+        return MS_OK;
     const uint64_t *levels = find_levels(result, arena);
-    if (levels == NULL || op == MS_NONE)
-        return false;
+    if (levels == NULL)
+        return ms_fail_nomem(fault);
     wanted what = {.phase = phase_of(other, op),
                    .name = ms_alive_op(other, op),
                    .layer = ms_alive_op_layer(other, op)};
     level found = highest(result, &what, levels);
-    if (found.event == MS_NONE)
-        return false;
-    settle(result, &found, instant);
-    return true;
+    *is_there = found.event != MS_NONE;
+    if (*is_there)
+        settle(result, &found, instant);
+    return MS_OK;
 }
 
 /* ---- the three forms of --at --------------------------------------------- */

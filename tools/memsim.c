@@ -1,130 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The hall's door: main, the table of commands, signals, the exit status. */
+/* The hall's door: main, signals, the exit status. */
 
-#include "tools/compare.h"
+#include "tools/tools.h"
 
 #ifndef MS_COMMIT /* "commit 1234abcd, ", by CMake in a checkout */
 #define MS_COMMIT ""
 #endif
 
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
-
-const ms_command ms_memsim_commands[] = {
-    {"run",
-     "MODEL",
-     "simulate one training step",
-     MS_FOR_RUN,
-     1,
-     1,
-     ms_run_command,
-     {"memsim run gpt2 --batch 8",
-      "memsim run gpt3.json --policy checkpoint:sqrt --plot",
-      "memsim run gpt2-xl --json | jq .peak.allocated_bytes", NULL}},
-    {"explain",
-     "MODEL",
-     "who is alive at the peak, why, what removes it",
-     MS_FOR_EXPLAIN,
-     1,
-     1,
-     ms_explain_command,
-     {"memsim explain gpt3 --policy checkpoint:sqrt",
-      "memsim explain gpt2 --at backward --top 5",
-      "memsim explain gpt2 --at 3.5ms --json | jq .groups[0]", NULL}},
-    {"compare",
-     "MODEL...",
-     "variants side by side, and what differs",
-     MS_FOR_COMPARE,
-     1,
-     MS_VARIANTS_MOST,
-     ms_compare_command,
-     {"memsim compare gpt2-xl -p none -p checkpoint:sqrt -p checkpoint:full",
-      "memsim compare gpt2-xl --batch 8 -p none -p checkpoint:full --explain",
-      "memsim compare gpt2 --grid batch=1,8 --grid precision=fp32,bf16-mixed",
-      NULL}},
-    {"sweep",
-     "MODEL",
-     "simulate the points of a grid: CSV or JSON lines",
-     MS_FOR_SWEEP,
-     1,
-     1,
-     ms_sweep_command,
-     {"memsim sweep gpt2 --grid 'batch=1..64*2'",
-      "memsim sweep gpt2-xl --grid 'policy=none;zero:3,dp=8' -o out.csv",
-      "memsim sweep gpt2 --grid batch=1..64 --grid gpus=1..8*2 --shard 1/4",
-      NULL}},
-    {"fit",
-     "MODEL",
-     "the fastest set-up that fits, proven by replay",
-     MS_FOR_FIT,
-     1,
-     1,
-     ms_fit_command,
-     {"memsim fit llama-2-7b --gpus 8 --batch 8",
-      "memsim fit gpt2-xl --memory 24GiB -p checkpoint:full",
-      "memsim fit gpt2 -p none --max batch", NULL}},
-    {"plot",
-     "RESULT",
-     "draw figures from saved results",
-     MS_FOR_PLOT,
-     1,
-     255,
-     ms_plot_command,
-     {"memsim plot run.json -o timeline.svg",
-      "memsim plot none.json full.json --figure bars -o bars.pdf",
-      "memsim plot rows.csv --x batch --y step -o curve.png", NULL}},
-    {"inspect",
-     "MODEL",
-     "list layers, parameters, FLOPs and saved bytes",
-     MS_FOR_INSPECT,
-     1,
-     1,
-     ms_inspect_command,
-     {"memsim inspect gpt2", "memsim inspect gpt2 --dot | dot -Tsvg >gpt2.svg",
-      "memsim inspect gpt3 --dump model > mine.json", NULL}},
-    {"alloc",
-     "TRACE",
-     "an allocation trace through PyTorch's caching allocator",
-     MS_FOR_ALLOC,
-     1,
-     1,
-     ms_alloc_command,
-     {"memsim alloc trace.txt --allocator torch,max_split_size_mb=64",
-      "memsim alloc trace.txt --allocator torch --allocator "
-      "torch,expandable_segments=True --plot",
-      "memsim alloc trace.txt --csv - | tail -1", NULL}},
-    {"schema",
-     "DOCUMENT",
-     "print the JSON Schema of models or results",
-     MS_FOR_SCHEMA,
-     1,
-     1,
-     ms_schema_command,
-     {"memsim schema model > model.schema.json", "memsim schema result", NULL}},
-    {"completion",
-     "SHELL",
-     "print completions for bash, zsh or fish",
-     MS_FOR_COMPLETION,
-     1,
-     UINT8_MAX,
-     ms_completion_command,
-     {". <(memsim completion bash)",
-      "memsim completion fish > ~/.config/fish/completions/memsim.fish",
-      "memsim completion words -- run gpt2 --pre", NULL}},
-    {"help",
-     "[TOPIC]",
-     "explain a command or a topic",
-     MS_FOR_HELP,
-     0,
-     1,
-     ms_help_command,
-     {"memsim help policies", "memsim help checkpoint", "memsim help files",
-      NULL}},
-};
-#define N_COMMANDS (sizeof ms_memsim_commands / sizeof ms_memsim_commands[0])
-const uint32_t ms_memsim_n_commands = N_COMMANDS;
 
 /* ---- signals ------------------------------------------------------------- */
 
@@ -168,13 +55,16 @@ static bool hold_standard_files(void)
 
 /* ---- dispatch ------------------------------------------------------------ */
 
+#define MOST_COMMANDS 32u
+
 static ms_err fail_command(const char *word, ms_fault *fault)
 {
-    const char *names[N_COMMANDS];
+    const char *names[MOST_COMMANDS];
     char hint[128] = "\"memsim help\" lists the commands";
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        names[i] = ms_memsim_commands[i].name;
-    const char *near = ms_names_nearest(word, names, N_COMMANDS);
+    assert(ms_commands_n <= MOST_COMMANDS);
+    for (size_t i = 0; i < ms_commands_n; i++)
+        names[i] = ms_commands_all[i].name;
+    const char *near = ms_names_nearest(word, names, ms_commands_n);
     if (near != NULL) {
         strcpy(hint, "did you mean \"");
         strcat(hint, near);
@@ -240,8 +130,8 @@ static ms_err call(const char *const *words, uint32_t n, ms_hall *hall,
 {
     if (n == 0 || words[0][0] == '-')
         return call_top(words, n, hall, fault);
-    for (size_t i = 0; i < N_COMMANDS; i++) {
-        const ms_command *command = &ms_memsim_commands[i];
+    for (size_t i = 0; i < ms_commands_n; i++) {
+        const ms_command *command = &ms_commands_all[i];
         if (strcmp(command->name, words[0]) != 0)
             continue;
         MS_TRY(ms_options_parse(command->bit, words + 1, n - 1, hall->keep,

@@ -15,7 +15,9 @@ static ms_err read_file(ms_plot *plot, const char *path, ms_fault *fault)
     MS_TRY(ms_read_file(path, MS_JSON_MAX_BYTES, plot->arena, &bytes, &length,
                         fault));
     ms_quote text = {name, bytes, length, 0};
-    if (ms_rows_is(&text, plot->arena))
+    bool are_rows;
+    MS_TRY(ms_rows_are(&text, plot->arena, &are_rows, fault));
+    if (are_rows)
         return ms_rows_read(&text, plot->arena, &plot->rows, fault);
     return ms_variants_read_text(&text, plot->arena, &plot->runs, fault);
 }

@@ -19,22 +19,22 @@ static const struct {
 
 /* An option that the pool does not know is passed over. */
 static ms_err attempt(const ms_pooltries_task *task, const char *spec,
-                      ms_arena *scratch, ms_result *tried)
+                      ms_arena *scratch, ms_result *tried, ms_fault *fault)
 {
-    ms_fault passed_over = {0};
     ms_allocator allocator;
     ms_job job = *task->job;
     *tried = *task->result;
     job.allocator = &allocator;
     job.uses = job.addresses = false;
-    MS_TRY(ms_allocator_read(spec, scratch, &allocator, &passed_over));
-    return ms_pipeline_step(&job, scratch, tried, &passed_over);
+    MS_TRY(ms_allocator_read(spec, scratch, &allocator, fault));
+    return ms_pipeline_step(&job, scratch, tried, fault);
 }
 
 static ms_err try_option(const ms_pooltries_task *task, size_t i,
                          ms_arena *arena, ms_pooltries *tries, ms_fault *fault)
 {
     ms_arena scratch = {0};
+    ms_fault own = {.caret = -1};
     ms_result tried;
     const char *words =
         ms_arena_format(arena, "%s=%s", options[i].key, options[i].value);
@@ -43,7 +43,8 @@ static ms_err try_option(const ms_pooltries_task *task, size_t i,
                         options[i].key, options[i].value);
     if (words == NULL || spec == NULL)
         return ms_fail_nomem(fault);
-    if (attempt(task, spec, &scratch, &tried) == MS_OK) {
+    ms_err err = attempt(task, spec, &scratch, &tried, &own);
+    if (err == MS_OK) {
         const ms_report *report = &tried.report;
         tries->of[tries->n++] = (struct ms_pooltry){
             .words = words,
@@ -51,7 +52,7 @@ static ms_err try_option(const ms_pooltries_task *task, size_t i,
             .is_lacking = report->pooled->oom};
     }
     ms_arena_free(&scratch);
-    return MS_OK;
+    return ms_fail_but_refusal(err, &own, fault);
 }
 
 ms_err ms_pooltries_find(const ms_pooltries_task *task, ms_arena *arena,

@@ -42,16 +42,19 @@ static uint32_t next_count(const ms_result *result)
     return 0;
 }
 
-/* The change as the user would write it; NULL: out of memory or none. */
-static const char *words_of(const struct change *change,
-                            const ms_result *result, ms_arena *arena)
+/* The change as the user would write it; "": there is none. */
+static ms_err words_of(const struct change *change, const ms_result *result,
+                       ms_arena *arena, const char **words, ms_fault *fault)
 {
-    if (change->policy == NULL)
-        return ms_arena_format(arena, "%s=%s", change->key, change->value);
-    if (strcmp(change->policy, "microbatch") != 0)
-        return change->policy;
-    uint32_t count = next_count(result);
-    return count == 0 ? NULL : ms_arena_format(arena, "microbatch:%u", count);
+    *words = change->policy;
+    if (change->policy == NULL) {
+        *words = ms_arena_format(arena, "%s=%s", change->key, change->value);
+    } else if (strcmp(change->policy, "microbatch") == 0) {
+        uint32_t count = next_count(result);
+        *words =
+            count == 0 ? "" : ms_arena_format(arena, "microbatch:%u", count);
+    }
+    return *words != NULL ? MS_OK : ms_fail_nomem(fault);
 }
 
 /* The spec with the policy in the place of one of the same name. */
@@ -68,22 +71,21 @@ static ms_err replace_policy(const char *words, ms_arena *arena, ms_spec *spec,
 }
 
 static ms_err run(const ms_remedy_task *task, const struct change *change,
-                  const char *words, ms_arena *arena, ms_result *tried)
+                  const char *words, ms_arena *arena, ms_result *tried,
+                  ms_fault *fault)
 {
-    ms_fault passed_over = {0};
     ms_job job = *task->job;
     *tried = *task->alive->result;
     job.uses = false;
     if (change->policy != NULL) {
-        MS_TRY(replace_policy(words, arena, &job.spec, &passed_over));
+        MS_TRY(replace_policy(words, arena, &job.spec, fault));
     } else {
         MS_TRY(ms_training_set(&tried->training, change->key, change->value,
-                               &passed_over));
-        MS_TRY(
-            ms_resolve_training(&tried->training, &tried->model, &passed_over));
+                               fault));
+        MS_TRY(ms_resolve_training(&tried->training, &tried->model, fault));
     }
-    MS_TRY(ms_pipeline_lower(&job, arena, tried, &passed_over));
-    return ms_pipeline_step(&job, arena, tried, &passed_over);
+    MS_TRY(ms_pipeline_lower(&job, arena, tried, fault));
+    return ms_pipeline_step(&job, arena, tried, fault);
 }
 
 /* ---- what is left of a tensor -------------------------------------------- */
@@ -163,15 +165,20 @@ static ms_err try_change(const ms_remedy_task *task,
                          const struct change *change, ms_remedy *remedy,
                          bool *any, ms_arena *scratch, ms_fault *fault)
 {
+    ms_fault own = {.caret = -1};
     ms_result tried;
     ms_instant instant;
     ms_matches all;
+    bool is_there;
     *any = false;
-    if (run(task, change, remedy->words, scratch, &tried) != MS_OK)
-        return MS_OK;
+    ms_err err = run(task, change, remedy->words, scratch, &tried, &own);
+    if (err != MS_OK)
+        return ms_fail_but_refusal(err, &own, fault);
     MS_TRY(ms_match_tensors(task->alive, NULL, scratch, &all, fault));
-    if (ms_instant_like(&tried, &task->alive->result->plan,
-                        task->alive->instant.op, scratch, &instant))
+    MS_TRY(ms_instant_like(&tried, &task->alive->result->plan,
+                           task->alive->instant.op, scratch, &is_there,
+                           &instant, fault));
+    if (is_there)
         MS_TRY(compare_instants(task, &tried, &instant, scratch, &all, fault));
     else
         compare_steps(task, &tried, &all);
@@ -191,11 +198,12 @@ ms_err ms_remedy_find(const ms_remedy_task *task, ms_arena *arena,
         ms_arena scratch = {0};
         ms_remedy *remedy = &(*remedies)[*n];
         bool any;
-        remedy->words = words_of(&changes[i], task->alive->result, arena);
+        MS_TRY(words_of(&changes[i], task->alive->result, arena, &remedy->words,
+                        fault));
         remedy->helps = ms_arena_take(arena, task->n_groups + 1, sizeof(bool));
         if (remedy->helps == NULL)
             return ms_fail_nomem(fault);
-        if (remedy->words == NULL)
+        if (remedy->words[0] == '\0')
             continue;
         ms_err err =
             try_change(task, &changes[i], remedy, &any, &scratch, fault);

@@ -471,16 +471,19 @@ static ms_quote without_blanks(const ms_quote *source)
     return from;
 }
 
-bool ms_rows_is(const ms_quote *source, ms_arena *scratch)
+ms_err ms_rows_are(const ms_quote *source, ms_arena *scratch, bool *are,
+                   ms_fault *fault)
 {
     ms_quote from = without_blanks(source);
-    ms_fault fault = {0};
+    ms_fault own = {0};
     ms_json json;
     uint32_t line = 1;
+    *are = begins(&from, "point,") || begins(&from, "\"point\",");
     if (!begins(&from, "{"))
-        return begins(&from, "point,") || begins(&from, "\"point\",");
-    return ms_json_next(&from, &line, scratch, &json, &fault) == MS_OK &&
-           ms_json_find(&json, 0, "point") != MS_NONE;
+        return MS_OK;
+    ms_err err = ms_json_next(&from, &line, scratch, &json, &own);
+    *are = err == MS_OK && ms_json_find(&json, 0, "point") != MS_NONE;
+    return ms_fail_but_refusal(err, &own, fault);
 }
 
 ms_err ms_rows_read(const ms_quote *source, ms_arena *arena, ms_rows *rows,

@@ -32,7 +32,8 @@ typedef struct ms_rows {
 } ms_rows;
 
 /* Does the text begin as rows of a sweep do? */
-bool ms_rows_is(const ms_quote *source, ms_arena *scratch);
+ms_err ms_rows_are(const ms_quote *source, ms_arena *scratch, bool *are,
+                   ms_fault *fault);
 /* Appends the rows of a text, which must stay.  Faults: MS_EINPUT with line and
  * column for what no sweep writes, for a column that is unknown, for other
  * varied keys than the rows before. */

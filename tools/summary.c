@@ -467,10 +467,11 @@ static void put_no_gain(const ms_summary *summary, const ms_result *without,
 
 /* Compares with the same step without policies.  That one may be impossible
  * (the whole batch at once): then there is nothing to say. */
-static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text)
+static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text,
+                        ms_fault *fault)
 {
     ms_arena scratch = {0};
-    ms_fault passed_over = {0};
+    ms_fault own = {.caret = -1};
     ms_result without = *summary->result;
     ms_text words = {.arena = summary->arena};
     ms_job job = *summary->job;
@@ -478,9 +479,9 @@ static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text)
     if (job.program != NULL || strcmp(summary->policy, "none") == 0)
         return MS_OK;
     job.spec = (ms_spec){0};
-    ms_err err = ms_pipeline_lower(&job, &scratch, &without, &passed_over);
+    ms_err err = ms_pipeline_lower(&job, &scratch, &without, &own);
     if (err == MS_OK)
-        err = ms_pipeline_step(&job, &scratch, &without, &passed_over);
+        err = ms_pipeline_step(&job, &scratch, &without, &own);
     if (err == MS_OK) {
         uint64_t before = worst(&without)->peak.allocated_bytes;
         uint64_t after = worst(summary->result)->peak.allocated_bytes;
@@ -490,7 +491,7 @@ static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text)
         put_line(text, "note:", &words);
     }
     ms_arena_free(&scratch);
-    return MS_OK;
+    return ms_fail_but_refusal(err, &own, fault);
 }
 
 /* Parameters, gradients and optimizer state are all there when the optimizer
@@ -572,7 +573,7 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     device_line(summary, text);
     ms_traffic_memories(summary->result, summary->style, text);
     MS_TRY(alive_line(summary, text, fault));
-    MS_TRY(note_line(summary, &stays, text));
+    MS_TRY(note_line(summary, &stays, text, fault));
     MS_TRY(advice_line(summary, stays, &advice, text, fault));
     verdict_line(summary, text);
     next_line(summary, &advice, text);

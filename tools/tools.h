@@ -426,8 +426,9 @@ typedef struct ms_command {
     ms_err (*call)(const ms_hall *hall, int *status, ms_fault *fault);
     const char *examples[4]; /* ended by NULL */
 } ms_command;
-extern const ms_command ms_memsim_commands[];
-extern const uint32_t ms_memsim_n_commands;
+/* commands.c */
+extern const ms_command ms_commands_all[];
+extern const uint32_t ms_commands_n;
 
 ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault);
