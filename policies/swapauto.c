@@ -2,6 +2,7 @@
 /* swap:auto: per tensor keep, swap or recompute, for the least time in the
  * budget.  Several rules make their plans; the fastest is then changed tensor
  * by tensor for as long as that makes it faster. */
+#include "policies/swapagain.h"
 #include "policies/swapwrite.h"
 
 #include <string.h>
@@ -25,7 +26,8 @@ static int64_t swap_cost_ns(const ms_swapplan *p, uint32_t tensor,
     const ms_profile_tensor *t = &p->profile->tensors[tensor];
     uint64_t at_ns = p->profile->start_ns[call];
     uint64_t before_ns = at_ns > t->out_ns ? at_ns - t->out_ns : 0;
-    uint64_t behind_ns = t->back_ns > at_ns ? t->back_ns - at_ns : 0;
+    uint64_t need_ns = p->need_ns[tensor];
+    uint64_t behind_ns = need_ns > at_ns ? need_ns - at_ns : 0;
     return beyond(p->out_busy_ns[p->at_out[tensor]], p->out_ns[tensor],
                   before_ns / 100 * p->rule->percent) +
            beyond(p->in_busy_ns[p->at_back[tensor]], p->in_ns[tensor],
@@ -51,7 +53,7 @@ static uint32_t pick_cheapest(ms_swapplan *p, uint32_t call, uint8_t *place)
             continue;
         int64_t ns = swap_cost_ns(p, i, call);
         uint64_t again_ns =
-            p->recompute ? ms_swapplan_recompute_ns(p, i) : UINT64_MAX;
+            p->recompute ? ms_swapagain_ns(p, i, NULL) : UINT64_MAX;
         bool gone = again_ns < (uint64_t)ns;
         ns = gone ? (int64_t)again_ns : ns;
         if (best != MS_NONE &&

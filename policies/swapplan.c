@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/swapplan.h"
+#include "policies/swapagain.h"
+#include "policies/swaplanes.h"
 #include "policies/swapwrite.h"
 
 #include <assert.h>
@@ -67,15 +68,16 @@ static ms_err take_orders(ms_swapplan *p)
     size_t size = sizeof(uint32_t);
     p->by_out = ms_arena_take_raw(arena, n, size);
     p->by_back = ms_arena_take_raw(arena, n, size);
+    p->by_use = ms_arena_take_raw(arena, n, size);
     p->at_out = ms_arena_take_raw(arena, n, size);
     p->at_back = ms_arena_take_raw(arena, n, size);
     p->out_busy_ns = ms_arena_take(arena, n, sizeof *p->out_busy_ns);
     p->in_busy_ns = ms_arena_take(arena, n, sizeof *p->in_busy_ns);
     p->idle_first = ms_arena_take(arena, calls, size);
     p->idle_end = ms_arena_take(arena, calls, size);
-    if (p->by_out == NULL || p->by_back == NULL || p->at_out == NULL ||
-        p->at_back == NULL || p->out_busy_ns == NULL || p->in_busy_ns == NULL ||
-        p->idle_first == NULL || p->idle_end == NULL)
+    if (p->by_out == NULL || p->by_back == NULL || p->by_use == NULL ||
+        p->at_out == NULL || p->at_back == NULL || p->out_busy_ns == NULL ||
+        p->in_busy_ns == NULL || p->idle_first == NULL || p->idle_end == NULL)
         return ms_fail_nomem(p->swap->fault);
     return MS_OK;
 }
@@ -94,9 +96,13 @@ static ms_err take_columns(ms_swapplan *p)
     p->gone = ms_arena_take(arena, graph->n_storages, 1);
     p->stamp = ms_arena_take(arena, graph->n_ops, size);
     p->work = ms_arena_take_raw(arena, graph->n_ops, size);
+    p->need_call = ms_arena_take_raw(arena, n, size);
+    p->need_ns = ms_arena_take_raw(arena, n, sizeof *p->need_ns);
+    p->tensor_of = ms_arena_take_raw(arena, graph->n_storages, size);
     if (p->choice == NULL || p->out_ns == NULL || p->in_ns == NULL ||
         p->level_bytes == NULL || p->gone == NULL || p->rank == NULL ||
-        p->stamp == NULL || p->work == NULL)
+        p->stamp == NULL || p->work == NULL || p->need_call == NULL ||
+        p->need_ns == NULL || p->tensor_of == NULL)
         return ms_fail_nomem(p->swap->fault);
     return MS_OK;
 }
@@ -114,6 +120,9 @@ ms_err ms_swapplan_open(ms_swapplan *p, ms_swap *swap,
     MS_TRY(take_orders(p));
     MS_TRY(sort_tensors(p, false, p->by_out, p->at_out));
     MS_TRY(sort_tensors(p, true, p->by_back, p->at_back));
+    memcpy(p->by_use, p->by_back, profile->n_tensors * sizeof *p->by_use);
+    p->tensor_micro_batch = MS_NONE;
+    MS_TRY(ms_swaplanes_open(p));
     find_idle(p);
     for (uint32_t i = 0; i < profile->n_tensors; i++) {
         uint64_t bytes = profile->tensors[i].bytes;
@@ -123,58 +132,10 @@ ms_err ms_swapplan_open(ms_swapplan *p, ms_swap *swap,
     return MS_OK;
 }
 
-/* ---- what recomputation takes -------------------------------------------- */
-
-/* Is it kept, and still when `reader` runs? */
-static bool is_there(const ms_swapplan *p, uint32_t storage, uint32_t reader)
-{
-    const ms_graph *graph = p->swap->context->graph;
-    uint32_t end = graph->storage_saved_end[storage];
-    return storage < graph->n_persistent ||
-           (p->swap->saved.kept[storage] && !p->gone[storage] &&
-            end != MS_NONE && end >= reader);
-}
-
-/* Asks for the maker of storage; false: there is none in forward. */
-static bool want(ms_swapplan *p, uint32_t storage, uint32_t *n)
-{
-    const ms_graph *graph = p->swap->context->graph;
-    uint32_t maker = graph->storage_maker[storage];
-    if (maker == MS_NONE || graph->op_pass[maker] > MS_LOSS)
-        return false;
-    if (p->stamp[maker] == p->tick)
-        return true;
-    p->stamp[maker] = p->tick;
-    p->work[(*n)++] = maker;
-    return true;
-}
-
-uint64_t ms_swapplan_recompute_ns(ms_swapplan *p, uint32_t tensor)
-{
-    const ms_graph *graph = p->swap->context->graph;
-    const ms_profile_tensor *t = &p->profile->tensors[tensor];
-    uint32_t n = 0;
-    uint64_t ns = 0;
-    uint32_t end = graph->storage_saved_end[t->storage];
-    p->tick++;
-    if (end == MS_NONE || end < t->back_op || !want(p, t->storage, &n))
-        return UINT64_MAX;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t op = p->work[i];
-        ns += graph->op_ns[op];
-        for (uint32_t k = graph->in_at[op]; k < graph->in_at[op + 1]; k++)
-            if (!is_there(p, graph->in[k], t->back_op) &&
-                !want(p, graph->in[k], &n))
-                return UINT64_MAX;
-        p->steps += 1 + graph->in_at[op + 1] - graph->in_at[op];
-    }
-    return ns;
-}
-
 /* ---- choices ------------------------------------------------------------- */
 
-static void add_between(ms_swapplan *p, uint32_t first, uint32_t end,
-                        uint64_t bytes, bool away)
+void ms_swapplan_add(ms_swapplan *p, uint32_t first, uint32_t end,
+                     uint64_t bytes, bool away)
 {
     for (uint32_t c = first; c < end; c++)
         p->level_bytes[c] =
@@ -196,12 +157,15 @@ static void choose(ms_swapplan *p, uint32_t tensor, uint8_t place)
     ms_swapplan_choice *choice = &p->choice[tensor];
     choice->place = place;
     choice->free_call = t->out_call + 1;
-    choice->in_call = t->back_call;
+    choice->in_call = p->need_call[tensor];
     p->rank[tensor] = p->n_picked++;
+    ms_swapplan_add(p, choice->free_call, choice->in_call, t->bytes, true);
     if (place == MS_HOST)
         add_busy(p, tensor);
-    p->gone[t->storage] |= place == MS_GONE;
-    add_between(p, choice->free_call, choice->in_call, t->bytes, true);
+    if (place != MS_GONE)
+        return;
+    p->gone[t->storage] = 1;
+    ms_swapagain_need(p, tensor);
 }
 
 /* The call that is too high; n_calls: none is. */
@@ -301,7 +265,8 @@ static void bring_in_time(ms_swapplan *p)
         ms_swapplan_choice *choice = &p->choice[i];
         if (choice->place != MS_HOST)
             continue;
-        uint64_t end_ns = t->back_ns < next_ns ? t->back_ns : next_ns;
+        uint64_t need_ns = p->need_ns[i];
+        uint64_t end_ns = need_ns < next_ns ? need_ns : next_ns;
         uint64_t all_ns = p->in_ns[i] + choice->lead_ns;
         next_ns = end_ns > all_ns ? end_ns - all_ns : 0;
         while (choice->in_call > choice->free_call + 1 &&
@@ -329,6 +294,10 @@ static void pick_none(ms_swapplan *p)
     memset(p->gone, 0, p->swap->context->graph->n_storages);
     p->n_picked = 0;
     for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
+        p->by_back[i] = p->by_use[i];
+        p->at_back[p->by_use[i]] = i;
+        p->need_call[i] = p->profile->tensors[i].back_call;
+        p->need_ns[i] = p->profile->tensors[i].back_ns;
         p->choice[i].place = MS_HERE;
         p->rank[i] = MS_NONE;
         p->out_busy_ns[i] = p->in_busy_ns[i] = 0;

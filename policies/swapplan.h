@@ -53,9 +53,18 @@ struct ms_swapplan {
     uint32_t *at_out, *at_back;      /* and where in them each is */
     uint32_t *idle_first, *idle_end; /* per call */
     uint8_t *gone;                   /* per storage */
-    uint32_t n_picked;               /* so far; the how-manieth each was: */
-    uint32_t *rank;                  /* per tensor; MS_NONE: not picked */
-    uint32_t *wanted_rank;           /* swapauto.c: the pick's own */
+    /* Per tensor: the call that needs it, its next use or that of a tensor
+     * which is made again from it (or through it: what one recomputation makes
+     * is kept for all who use it later); by_back is in this order. */
+    uint32_t *need_call;
+    uint64_t *need_ns;
+    uint32_t *by_use; /* by_back as it was when nothing was picked */
+    /* Per storage: its tensor of this micro-batch, or MS_NONE. */
+    uint32_t *tensor_of, tensor_micro_batch;
+    struct ms_swaplanes *lanes;
+    uint32_t n_picked;     /* so far; the how-manieth each was: */
+    uint32_t *rank;        /* per tensor; MS_NONE: not picked */
+    uint32_t *wanted_rank; /* swapauto.c: the pick's own */
     uint8_t *wanted_place;
     /* In these orders, copies chosen so far that are in the queues while this
      * tensor's would be: out after its last use, in before its next. */
@@ -78,14 +87,14 @@ static inline bool ms_swapplan_idle(const ms_swapplan *plan, uint32_t tensor,
 {
     const ms_profile_tensor *t = &plan->profile->tensors[tensor];
     return plan->choice[tensor].place == MS_HERE && t->out_call < call &&
-           call < t->back_call;
+           call < plan->need_call[tensor];
 }
 
 ms_err ms_swapplan_open(ms_swapplan *plan, ms_swap *swap,
                         const ms_profile *profile, uint64_t budget_bytes);
-/* What it takes to make the tensor again when it is used next, from what is
- * there then; UINT64_MAX: it cannot be. */
-uint64_t ms_swapplan_recompute_ns(ms_swapplan *plan, uint32_t tensor);
+/* In the calls from first to before end so many bytes are away, or there. */
+void ms_swapplan_add(ms_swapplan *plan, uint32_t first, uint32_t end,
+                     uint64_t bytes, bool away);
 /* Plans, writes and measures; recompute: GONE is a place, too.  fits: false
  * where the rule finds no plan in the budget, or not in so many steps; moving
  * alone always does where there is one and steps are left. */

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Who leaves when a measured step does not fit its budget, and where to. */
-#include "policies/swapplan.h"
+#include "policies/swapagain.h"
+#include "policies/swaplanes.h"
 
-/* Copy out, copy in and nothing to wait for: the free time of Capuchin,
- * (back - in) - (out + out); negative: so much is waited. */
-static int64_t free_ns(const ms_swapplan *p, uint32_t tensor)
-{
-    const ms_profile_tensor *t = &p->profile->tensors[tensor];
-    return (int64_t)(t->back_ns - t->out_ns) -
-           (int64_t)(p->out_ns[tensor] + p->in_ns[tensor]);
-}
+#include <string.h>
 
 /* ---- belady: the furthest next use (SwapAdvisor's victim, 4.3) ----------- */
 
@@ -29,56 +23,121 @@ const ms_swapplan_rule ms_swaprules_rule_furthest = {
 
 /* ---- capuchin (4.4) ------------------------------------------------------ */
 
+typedef struct found {
+    uint32_t tensor; /* MS_NONE: there is none */
+    uint64_t ns;     /* that it adds */
+    double rate;     /* bytes saved per nanosecond */
+} found;
+
+/* Whoever is free longest of those whose copies are hidden. */
 static uint32_t most_free(const ms_swapplan *p, uint32_t call)
 {
     uint32_t best = MS_NONE;
-    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++)
-        if (ms_swapplan_idle(p, i, call) &&
-            (best == MS_NONE || free_ns(p, i) > free_ns(p, best)))
-            best = i;
-    return best;
-}
-
-/* The highest MSPS: bytes saved per second of recomputation. */
-static uint32_t cheapest_again(ms_swapplan *p, uint32_t call, uint64_t *best_ns)
-{
-    uint32_t best = MS_NONE;
-    double best_rate = 0;
+    int64_t best_ns = 0;
     for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++) {
         if (!ms_swapplan_idle(p, i, call))
             continue;
-        uint64_t ns = ms_swapplan_recompute_ns(p, i);
-        double rate = (double)p->profile->tensors[i].bytes / ((double)ns + 1);
-        if (ns == UINT64_MAX || (best != MS_NONE && rate <= best_rate))
+        ms_swaplanes_fit fit = ms_swaplanes_try(p, i);
+        if (fit.late_out_ns + fit.late_in_ns > 0 ||
+            (best != MS_NONE && fit.free_ns <= best_ns))
             continue;
         best = i;
-        best_rate = rate;
-        *best_ns = ns;
+        best_ns = fit.free_ns;
     }
     return best;
 }
 
+static bool is_better(const ms_swapplan *p, uint32_t tensor, uint64_t ns,
+                      found *best)
+{
+    double rate = (double)p->profile->tensors[tensor].bytes / ((double)ns + 1);
+    if (best->tensor != MS_NONE && rate <= best->rate)
+        return false;
+    *best = (found){tensor, ns, rate};
+    return true;
+}
+
+/* The most bytes moved per nanosecond that is waited. */
+static found least_late(const ms_swapplan *p, uint32_t call)
+{
+    found best = {.tensor = MS_NONE};
+    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++) {
+        if (!ms_swapplan_idle(p, i, call))
+            continue;
+        ms_swaplanes_fit fit = ms_swaplanes_try(p, i);
+        is_better(p, i, fit.late_out_ns + fit.late_in_ns, &best);
+    }
+    return best;
+}
+
+/* How many of those that are made again are made from each tensor. */
+static void count_readers(ms_swapplan *p, uint32_t *readers)
+{
+    memset(readers, 0, p->profile->n_tensors * sizeof *readers);
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++)
+        if (p->choice[i].place == MS_GONE)
+            ms_swapagain_ns(p, i, readers);
+}
+
+/* The highest MSPS: bytes saved per second of recomputation.  Of the tensors
+ * chosen so far those that would be made from this one have to make it, too
+ * (algorithm 2: its ext_time); those that this one would be made from are no
+ * longer there (its rp_time). */
+static found cheapest_again(ms_swapplan *p, uint32_t call)
+{
+    found best = {.tensor = MS_NONE};
+    count_readers(p, p->lanes->readers);
+    for (uint32_t i = p->idle_first[call]; i < p->idle_end[call]; i++) {
+        if (!ms_swapplan_idle(p, i, call))
+            continue;
+        uint64_t ns = ms_swapagain_ns(p, i, NULL);
+        if (ns != UINT64_MAX &&
+            is_better(p, i, ns * (1 + p->lanes->readers[i]), &best))
+            best.ns = ns;
+    }
+    return best;
+}
+
+static uint32_t move(ms_swapplan *p, uint32_t tensor, uint8_t *place)
+{
+    *place = MS_HOST;
+    if (tensor != MS_NONE)
+        ms_swaplanes_move(p, tensor);
+    return tensor;
+}
+
+static uint32_t remake(ms_swapplan *p, const found *again, uint8_t *place)
+{
+    *place = MS_GONE;
+    ms_swaplanes_remake(p, again->tensor, again->ns);
+    return again->tensor;
+}
+
+/* Moves what the lanes hide, by free time; then whatever costs less, by bytes
+ * per second. */
 static uint32_t pick_capuchin(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
-    uint64_t again_ns;
-    uint32_t away = most_free(p, call);
-    *place = MS_HOST;
-    if (away == MS_NONE || free_ns(p, away) >= 0 || !p->recompute)
-        return away;
-    uint32_t most = cheapest_again(p, call, &again_ns);
-    if (most == MS_NONE || -free_ns(p, away) <= (int64_t)again_ns)
-        return away;
-    *place = MS_GONE;
-    return most;
+    ms_swaplanes_look(p);
+    uint32_t hidden = most_free(p, call);
+    if (hidden != MS_NONE)
+        return move(p, hidden, place);
+    found late = least_late(p, call);
+    found again = {.tensor = MS_NONE};
+    if (p->recompute)
+        again = cheapest_again(p, call);
+    if (again.tensor != MS_NONE && again.rate > late.rate)
+        return remake(p, &again, place);
+    return move(p, late.tensor, place);
 }
 
 /* Recomputes what can be made again, moves the rest. */
 static uint32_t pick_again(ms_swapplan *p, uint32_t call, uint8_t *place)
 {
-    uint64_t again_ns;
-    uint32_t most = cheapest_again(p, call, &again_ns);
-    *place = most == MS_NONE ? MS_HOST : MS_GONE;
-    return most == MS_NONE ? most_free(p, call) : most;
+    ms_swaplanes_look(p);
+    found again = cheapest_again(p, call);
+    if (again.tensor != MS_NONE)
+        return remake(p, &again, place);
+    return move(p, least_late(p, call).tensor, place);
 }
 
 const ms_swapplan_rule ms_swaprules_rule_again = {.pick = pick_again,
