@@ -6,6 +6,7 @@
 #include "graphs/columns.h"
 #include "graphs/ops/ops.h"
 #include "graphs/precisions.h"
+#include "graphs/saves.h"
 
 #include <assert.h>
 #include <string.h>
@@ -247,7 +248,7 @@ static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
     for (uint32_t i = 0; i < node.n_outputs; i++)
         ms_trace_drop(trace, node.grad[i]);
     if (trace->training->retain_graph == 0)
-        ms_trace_release(trace, &node);
+        ms_saves_release(trace, &node);
     hand_on(trace, &node, out);
     if (trace->training->retain_graph == 0)
         ms_trace_unpin(trace, &node);
@@ -259,7 +260,7 @@ static void release_all(ms_trace *trace, const bool *reached, uint32_t n)
 {
     while (n-- > 0 && !trace->err)
         if (reached[n]) {
-            ms_trace_release(trace, &trace->nodes[n]);
+            ms_saves_release(trace, &trace->nodes[n]);
             ms_trace_unpin(trace, &trace->nodes[n]);
         }
 }
@@ -298,17 +299,12 @@ static bool *find_reached(ms_trace *trace, uint32_t loss)
  * as if not saved, and no parameter waits for a gradient from it. */
 static void forget(ms_trace *trace, const ms_node *node)
 {
-    for (uint32_t i = 0; i < node->n_saved; i++) {
-        uint32_t s = ms_trace_at(trace, node->saved[i])->storage;
-        if (!trace->counts[s].persistent && --trace->counts[s].saves == 0)
-            trace->graph.storage_category[s] = MS_TEMPORARIES;
-    }
+    ms_saves_forget(trace, node);
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         ms_parameter *parameter = parameter_of(trace, node, i);
         if (parameter)
             parameter->uses--;
     }
-    ms_trace_let_saved(trace, node);
     ms_trace_unpin(trace, node);
 }
 

@@ -412,13 +412,33 @@ uint32_t ms_trace_rebind(ms_trace *trace, uint32_t old, uint32_t by)
     return by;
 }
 
+void ms_trace_end_saves(ms_trace *trace, uint32_t storage, uint32_t n)
+{
+    ms_storage_count *count = &trace->counts[storage];
+
+    if (trace->err || count->persistent || n == 0)
+        return;
+    count->saves -= n;
+    if (count->saves == 0)
+        add_drop(trace, storage, MS_DROP_SAVED);
+}
+
 void ms_trace_drop_storage(ms_trace *trace, uint32_t storage)
 {
     if (trace->err || storage == MS_NONE)
         return;
     ms_storage_count *count = &trace->counts[storage];
-    if (!count->persistent && --count->tensors == 0)
+    if (count->persistent)
+        return;
+    /* The variables of forward may have ended long ago. */
+    if (--count->tensors == 0 &&
+        trace->graph.storage_local_end[storage] == MS_NONE)
         add_drop(trace, storage, 0);
+    if (count->tensors > count->others || count->given == 0)
+        return;
+    uint32_t given = count->given;
+    count->given = 0;
+    ms_trace_end_saves(trace, storage, given);
 }
 
 void ms_trace_end_storage(ms_trace *trace, uint32_t storage)
@@ -537,40 +557,6 @@ void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor)
         return;
     trace->counts[s].saves++;
     trace->graph.storage_category[s] = MS_ACTIVATIONS;
-}
-
-void ms_trace_hold_saved(ms_trace *trace, uint32_t node)
-{
-    if (node == MS_NONE || trace->err)
-        return;
-    trace->nodes[node].holds = true;
-    for (uint32_t i = 0; i < trace->nodes[node].n_saved; i++)
-        ms_trace_ref(trace, trace->nodes[node].saved[i]);
-}
-
-void ms_trace_give_saved(ms_trace *trace, const ms_node *node, uint32_t *out)
-{
-    for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
-        if (node->needs[i])
-            out[i] = node->saved[i];
-        else
-            ms_trace_drop(trace, node->saved[i]);
-    }
-}
-
-void ms_trace_let_saved(ms_trace *trace, const ms_node *node)
-{
-    for (uint32_t i = 0; node->holds && i < node->n_saved; i++)
-        ms_trace_drop(trace, node->saved[i]);
-}
-
-void ms_trace_release(ms_trace *trace, const ms_node *node)
-{
-    for (uint32_t i = 0; i < node->n_saved && !trace->err; i++) {
-        uint32_t s = ms_trace_at(trace, node->saved[i])->storage;
-        if (!trace->counts[s].persistent && --trace->counts[s].saves == 0)
-            add_drop(trace, s, MS_DROP_SAVED);
-    }
 }
 
 static void unpin(ms_trace *trace, uint32_t tensor)

@@ -81,7 +81,7 @@ typedef struct ms_node {
     const ms_rule *inner; /* CopySlices: the rule of the op in place */
     uint32_t layer, unit;
     uint32_t n_inputs, n_outputs, n_saved, saved_capacity;
-    bool holds; /* a reference on each saved tensor: ms_trace_hold_saved */
+    bool holds; /* each saved tensor twice: ms_saves_hold */
     /* Tensors: their shapes stay readable, and where the gradient of an input
      * goes (a node's output or a parameter) is what made the input. */
     uint32_t *input, *saved;
@@ -130,8 +130,11 @@ typedef struct ms_home {
 
 typedef struct ms_storage_count {
     uint32_t tensors;
-    uint32_t saves : 31;
-    uint32_t persistent : 1;
+    uint32_t saves; /* by nodes, and by those that hold what they saved */
+    /* ms_saves_give: saves that end with the tensors made since then, beside so
+     * many others. */
+    uint32_t given, others;
+    bool persistent;
 } ms_storage_count;
 
 /* A buffer that several layers read: the causal mask, cosines and sines. */
@@ -282,16 +285,9 @@ uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
                               const uint32_t *inputs, uint32_t n_inputs,
                               const uint32_t *outputs, uint32_t n_outputs);
 void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor);
-/* The node's backward will overwrite what it has saved and hand it on: it holds
- * a reference on each (MS_NONE: no node), and gives them away as the gradients
- * of its inputs, in the order saved. */
-void ms_trace_hold_saved(ms_trace *trace, uint32_t node);
-void ms_trace_give_saved(ms_trace *trace, const ms_node *node, uint32_t *out);
-/* The references of a node that will not run go. */
-void ms_trace_let_saved(ms_trace *trace, const ms_node *node);
+/* n saves of storage end (saves.h). */
+void ms_trace_end_saves(ms_trace *trace, uint32_t storage, uint32_t n);
 bool ms_trace_needs(const ms_trace *trace, uint32_t tensor);
-/* The node has run: what it saved is released, in the order saved. */
-void ms_trace_release(ms_trace *trace, const ms_node *node);
 /* Nobody asks for the node's tensors any more. */
 void ms_trace_unpin(ms_trace *trace, const ms_node *node);
 

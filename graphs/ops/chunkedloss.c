@@ -3,6 +3,7 @@
  * policies.md 6.3).  What forward made is handed to backward whole: the node
  * keeps the reference and gives it away as the gradient. */
 #include "graphs/ops/ops.h"
+#include "graphs/saves.h"
 
 static double count(ms_trace *trace, uint32_t x)
 {
@@ -19,7 +20,7 @@ static void give_away(ms_trace *trace, const ms_node *node,
     for (uint32_t i = 0; i < node->n_inputs; i++)
         ms_trace_read(trace, node->saved[i]);
     ms_trace_end(trace, 0, false);
-    ms_trace_give_saved(trace, node, out);
+    ms_saves_give(trace, node, out);
 }
 
 static const ms_rule in_place_rule = {"LigerCrossEntropyBackward",
@@ -35,7 +36,7 @@ static void keep(ms_trace *trace, const ms_rule *rule, const uint32_t *inputs,
 
     for (uint32_t i = 0; i < n && !trace->err; i++)
         ms_trace_save(trace, node, made[i]);
-    ms_trace_hold_saved(trace, node);
+    ms_saves_hold(trace, node);
     for (uint32_t i = 0; i < n && !trace->err; i++)
         ms_trace_drop(trace, made[i]);
 }
