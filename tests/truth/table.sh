@@ -85,6 +85,7 @@ END
 |---|---|
 | allocator | PyTorch's own allocator over a simulated device (`allocator/`) |
 | chains | closed forms by counting, after Chen et al. 2016 (`test_chains.c`) |
+| claims | swap, offload, recomputation as published (`claims.tsv`) |
 | costs | Korthikanti et al. 2022, FLOPs (`test_costs.c`) |
 | counts | parameter counts of papers, presets and logs (`counts.tsv`) |
 | experts | experts and chunked losses, by hand count (`test_experts.c`) |
@@ -127,6 +128,18 @@ Expected differences:
 END
     mechanisms
     cat <<'END'
+
+Claims that memsim cannot express, and are not compared: DTR's speed by budget;
+windows of layers in device memory (STRONGHOLD) and L2L; DeepSpeed without
+16-bit weights, so that STRONGHOLD's rows of ZeRO-Offload run on the paper's
+schedule and those of ZeRO-Infinity not at all; sequence parallelism (ALST from
+its second step on, FPDT); moving optimizer states in for the step alone;
+activations on the disk (SSDTrain's go to host memory here); G10's placements
+(only the order of no limit, planned swaps and paging); the bytes of NeMo RL's
+hybrid optimizer, device memory as sampled (8.5 a parameter leave; here 12,
+with the master copy: the order is compared). axolotl's 3776 has one peak with
+and without the inputs of layers in memory: memsim's is within 5 % of either,
+and falls by 6 %, to where the last gradients are made.
 
 The suite `torch_more` compares further measured steps of the same models where
 `$MEMSIM_TRUTH/torch/summary.csv` has some, and is skipped where it is absent.
