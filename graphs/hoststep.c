@@ -8,7 +8,12 @@
  * The host updates at the rate of its memory, the state is read and written
  * once: with an fp32 gradient 28 bytes per element (DeepSpeed's cpu_adam, the
  * table of ZeRO-Offload's section 5.1 gives 93 to 127 GB/s).  On the disk a
- * tile is read into a pinned buffer, updated there and written back. */
+ * tile is read into a pinned buffer, updated there and written back.
+ *
+ * Delayed (ZeRO-Offload, section 5.2), the host updates beside the next step's
+ * forward and backward, with the gradients that the step before has left:
+ * those of this step arrive in buffers of their own, and the new weights leave
+ * tile by tile when backward has read the old ones. */
 #include "graphs/ops/ops.h"
 
 #define STATE_BYTES 4u   /* fp32 */
@@ -232,6 +237,12 @@ static void move_states(host_step *h, bool back)
     end(h, bytes, bytes, rate * h->share, MS_COPY_NS);
 }
 
+/* Where the update writes what has its home elsewhere. */
+static uint32_t new_weight(const ms_parameter *parameter)
+{
+    return parameter->next != MS_NONE ? parameter->next : parameter->storage;
+}
+
 /* The update itself.  What lies on the disk is in the buffer by now. */
 static void update(host_step *h)
 {
@@ -258,7 +269,7 @@ static void update(host_step *h)
         if (h->trace->n_slots == 0)
             touch_states(h, it);
         if (h->offload->parameters == MS_HOST_POOL)
-            touch(h, it->storage);
+            touch(h, new_weight(it));
     }
     end(h, read, written, trace->device->dram_bytes_per_s * h->share, 0);
     if (!trace->err)
@@ -279,7 +290,7 @@ static void touch_weights(host_step *h)
 {
     for (uint32_t p = h->first; p < h->end; p++)
         if (h->trace->parameters[p].far)
-            touch(h, h->trace->parameters[p].storage);
+            touch(h, new_weight(&h->trace->parameters[p]));
 }
 
 /* The new weights, cast on the host, travel to where the weights lie. */
@@ -323,7 +334,8 @@ static void send_masters(host_step *h)
     ms_trace_drop_storage(trace, copy);
 }
 
-/* Megatron: the gradients come when the step begins. */
+/* Megatron: the gradients come when the step begins.  Delayed: those that are
+ * on the device leave when it ends, tile by tile behind the update. */
 static void fetch_gradients(host_step *h)
 {
     const ms_device *device = h->trace->device;
@@ -344,7 +356,8 @@ static void run_tile(host_step *h)
 
     if (h->elements == 0)
         return;
-    if (h->offload->step == MS_HOST_PARAMETERS)
+    if (h->offload->step == MS_HOST_PARAMETERS ||
+        (h->offload->delayed && h->offload->gradients == MS_DEVICE_POOL))
         fetch_gradients(h);
     if (disk)
         move_states(h, false);

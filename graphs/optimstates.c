@@ -110,19 +110,46 @@ static void home_weight(ms_trace *trace, const ms_parameter *parameter)
                       ms_parts_master_bytes(trace, parameter));
 }
 
+/* Of the part's gradient. */
+static uint8_t gradient_dtype(const ms_trace *trace,
+                              const ms_parameter *parameter)
+{
+    return ms_parts_are_masters(trace)
+               ? MS_FLOAT32
+               : ms_precisions_gradient(trace, parameter);
+}
+
 static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
 {
     const ms_offload *offload = &trace->shape->offload;
     uint64_t bytes = offload->gradient_bytes;
 
     if (bytes == 0)
-        bytes = ms_trace_dtype_bytes[ms_parts_are_masters(trace)
-                                         ? MS_FLOAT32
-                                         : ms_precisions_gradient(trace,
-                                                                  parameter)];
+        bytes = ms_trace_dtype_bytes[gradient_dtype(trace, parameter)];
     if (parameter->far || offload->gradients != MS_DEVICE_POOL)
         ms_parts_home(trace, parameter->grad_storage, offload->gradients,
                       parameter->part * bytes);
+}
+
+/* A delayed update reads the gradients of the step before, while new ones
+ * arrive, and writes weights that nobody reads before the step ends. */
+static void delay_update(ms_trace *trace, ms_parameter *parameter)
+{
+    uint8_t home = trace->shape->offload.parameters;
+    uint8_t dtype =
+        ms_parts_are_masters(trace) ? MS_FLOAT32 : trace->trained_dtype;
+
+    parameter->host_grad =
+        state(trace, "stale_grad", gradient_dtype(trace, parameter),
+              MS_GRADIENTS, parameter->part, true);
+    ms_parts_home(trace, parameter->host_grad, MS_HOST_POOL, 0);
+    if (home == MS_DEVICE_POOL)
+        return;
+    parameter->next = state(trace, "next_weight", dtype, MS_PARAMETERS,
+                            parameter->part, true);
+    if (parameter->next != MS_NONE)
+        trace->graph.storage_buffer[parameter->next] = MS_COPY_OF_WEIGHTS;
+    ms_parts_home(trace, parameter->next, home, 0);
 }
 
 static void home_states(ms_trace *trace, ms_parameter *parameter)
@@ -134,6 +161,8 @@ static void home_states(ms_trace *trace, ms_parameter *parameter)
     ms_parts_home(trace, parameter->master, offload->optimizer, 0);
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
         ms_parts_home(trace, parameter->state[i], offload->optimizer, 0);
+    if (offload->delayed)
+        delay_update(trace, parameter);
     if (offload->step != MS_HOST_PARAMETERS)
         return;
     parameter->host_grad = state(trace, "host_grad", MS_FLOAT32,

@@ -81,7 +81,9 @@ static const ms_param params[N_PARAMS] = {
                  .low = 0,
                  .high = 1,
                  .help = "the host updates beside the next step's forward and "
-                         "backward (ZeRO-Offload's one-step delay)"},
+                         "backward, which use the old weights (ZeRO-Offload's "
+                         "one-step delay); the host holds the step before's "
+                         "gradients"},
     [READ_AHEAD] = {.name = "read_ahead",
                     .type = MS_PARAM_INT,
                     .fallback = 2,
@@ -173,7 +175,9 @@ static ms_err check_idle(const ms_policy_value *values, ms_engine engine,
     } rows[] = {
         {PARAMS_TO, !(what & PARAMETERS), "params offloaded"},
         {GRADIENTS_TO, !(what & GRADIENTS), "gradients offloaded"},
-        {DELAYED, !ideal || disk, "impl=ideal and to=cpu"},
+        {DELAYED,
+         !ideal || disk || pool_of(values, GRADIENTS_TO) == MS_NVME_POOL,
+         "impl=ideal and the optimizer and the gradients in host memory"},
         {READ_AHEAD,
          !(what & PARAMETERS) || pool_of(values, PARAMS_TO) != MS_NVME_POOL,
          "params on the disk"},
@@ -272,6 +276,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
         .tile_elements = (uint64_t)tile,
         .gradient_bytes = gradient_bytes(engine, shape),
         .pageable = !values[PIN].number,
+        .delayed = values[DELAYED].number,
         .reads_ahead = values[READS].number,
         .writes_behind = values[WRITES].number,
     };
@@ -410,19 +415,6 @@ static bool has_reduce(const ms_program *program)
     return false;
 }
 
-/* The update that begins the step reads what the step before has left. */
-static ms_err check_delayed(const ms_policy_context *context, ms_fault *fault)
-{
-    bool delayed = context->values[DELAYED].number;
-    if (!delayed || context->graph->n_step_in == 0)
-        return MS_OK;
-    return refuse("the delayed update reads the gradients of the step before, "
-                  "and they end with that step",
-                  "type offload:optimizer/gradients,delayed=1, or --set "
-                  "training.zero_grad=keep",
-                  fault);
-}
-
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
@@ -436,7 +428,6 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
                 .gradients = offload->gradients != MS_DEVICE_POOL,
                 .gradients_to =
                     offload->gradients == MS_NVME_POOL ? MS_NVME : MS_HOST};
-    MS_TRY(check_delayed(context, fault));
     /* One rank alone has the same calls, of collectives that take no time. */
     if (!has_reduce(program)) {
         ms_shares alone = {

@@ -68,6 +68,8 @@ typedef struct ms_offload {
     uint32_t gradient_bytes; /* of an element of the part there; 0: as on the
                                 device */
     bool pageable;           /* the host's memory is not pinned */
+    bool delayed; /* the host updates with the gradients of the step before,
+                     beside forward and backward */
     bool reads_ahead, writes_behind; /* disk: beside the update */
 } ms_offload;
 

@@ -162,7 +162,7 @@ static void let_go(ms_books *books, const ms_books_at *at, uint32_t op)
 }
 
 /* The step reads every .grad: each must exist by now. */
-ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
+static ms_err find_grads(ms_books *books, const ms_books_at *at)
 {
     const ms_graph *graph = books->graph;
 
@@ -177,12 +177,37 @@ ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
                            "has made",
                            ms_graph_storage_name(graph, s, name));
     }
+    return MS_OK;
+}
+
+/* One op.  What is left of a delayed step writes weights that backward reads:
+ * it waits for the compute stream as it was before. */
+static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t op,
+                     uint32_t before)
+{
+    MS_TRY(ms_expand_op(books, at, op));
+    if (before == MS_NONE || books->graph->op_stream[op] != MS_STREAM_H2D)
+        return MS_OK;
+    MS_TRY(ms_books_reserve(books, 0, 0, 1));
+    books->plan->wait[books->n_wait++] = before;
+    return MS_OK;
+}
+
+ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t before = MS_NONE;
+
+    if (place == MS_PENDING && books->streams)
+        before = books->last_compute[at->rank];
+    if (place != MS_HOST) /* its gradients are of the step before */
+        MS_TRY(find_grads(books, at));
     books->complete = false;
     if (graph->step && !books->reads)
         return ms_step_append(books, at);
     for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
         if (is_in(graph, op, place))
-            MS_TRY(ms_expand_op(books, at, op));
+            MS_TRY(run_op(books, at, op, before));
     for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
         if (books->host_row && is_in(graph, op, place))
             let_go(books, at, op);
