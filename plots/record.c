@@ -52,21 +52,30 @@ struct raises {
     uint32_t event, next; /* behind the event of the last one */
 };
 
+static void skip_others(struct raises *raises)
+{
+    const ms_timeline *line = raises->line;
+    while (raises->next < line->n_raises &&
+           line->plan->op[line->raises[raises->next].op].rank != raises->rank)
+        raises->next++;
+}
+
 /* The highest active bytes that an allocation before until_ns makes, but for
  * those that an earlier call has told of; 0: none. */
 static uint64_t raise_until(struct raises *raises, uint64_t until_ns)
 {
     const ms_timeline *line = raises->line;
     uint64_t highest_bytes = 0;
+    skip_others(raises);
     for (; raises->event < line->n_events && raises->next < line->n_raises &&
            line->events[raises->event].t_ns < until_ns;
          raises->event++) {
         const struct ms_raise *raise = &line->raises[raises->next];
         if (line->events[raises->event].op_act >> 1 != raise->op)
             continue;
-        if (line->plan->op[raise->op].rank == raises->rank)
-            highest_bytes = raise->reserved_bytes;
+        highest_bytes = raise->reserved_bytes;
         raises->next++;
+        skip_others(raises);
     }
     return highest_bytes;
 }

@@ -8,16 +8,21 @@ typedef struct held_free {
     uint32_t row;
 } held_free;
 
+typedef struct rank_active {
+    uint64_t now_bytes;             /* active */
+    uint64_t tail_ns[MS_N_STREAMS]; /* end of what is issued */
+    held_free *heap;                /* earliest first */
+    uint32_t n_heap;
+    ms_host_clock clock;
+} rank_active;
+
 typedef struct active_state {
     const ms_plan *plan;
     ms_arena *arena;
     ms_timeline *line;
+    uint64_t launch_ns;
     uint32_t raises_capacity;
-    uint64_t *now_bytes; /* active, per rank */
-    uint64_t *tail_ns;   /* per rank and stream: end of what is issued */
-    held_free *heap;     /* earliest first */
-    uint32_t n_heap;
-    ms_host_clock clock;
+    rank_active *ranks;
     uint8_t *late; /* for ms_active_list, or NULL; then this, too */
     ms_active_seen *seen;
     uint32_t n_seen;
@@ -54,28 +59,27 @@ static uint8_t rank_of(const ms_plan *plan, uint32_t row)
 
 /* ---- frees that wait ----------------------------------------------------- */
 
-static void push(active_state *state, held_free item)
+static void push(rank_active *rank, held_free item)
 {
-    held_free *heap = state->heap;
-    uint32_t i = state->n_heap++;
+    held_free *heap = rank->heap;
+    uint32_t i = rank->n_heap++;
 
     for (; i > 0 && heap[(i - 1) / 2].t_ns > item.t_ns; i = (i - 1) / 2)
         heap[i] = heap[(i - 1) / 2];
     heap[i] = item;
 }
 
-static held_free pop(active_state *state)
+static held_free pop(rank_active *rank)
 {
-    held_free *heap = state->heap, first = heap[0];
-    held_free last = heap[--state->n_heap];
+    held_free *heap = rank->heap, first = heap[0];
+    held_free last = heap[--rank->n_heap];
     uint32_t i = 0;
 
     for (;;) {
         uint32_t child = 2 * i + 1;
-        if (child + 1 < state->n_heap &&
-            heap[child + 1].t_ns < heap[child].t_ns)
+        if (child + 1 < rank->n_heap && heap[child + 1].t_ns < heap[child].t_ns)
             child++;
-        if (child >= state->n_heap || heap[child].t_ns >= last.t_ns)
+        if (child >= rank->n_heap || heap[child].t_ns >= last.t_ns)
             break;
         heap[i] = heap[child];
         i = child;
@@ -84,14 +88,13 @@ static held_free pop(active_state *state)
     return first;
 }
 
-static void complete_frees(active_state *state, uint32_t op)
+static void complete_frees(active_state *state, rank_active *rank, uint32_t op)
 {
-    while (state->n_heap > 0 && state->heap[0].t_ns <= state->clock.host_ns) {
-        uint32_t row = pop(state).row;
+    while (rank->n_heap > 0 && rank->heap[0].t_ns <= rank->clock.host_ns) {
+        uint32_t row = pop(rank).row;
         if (state->late)
             state->seen[state->n_seen++] = (ms_active_seen){row, op};
-        state->now_bytes[rank_of(state->plan, row)] -=
-            state->plan->row[row].bytes;
+        rank->now_bytes -= state->plan->row[row].bytes;
     }
 }
 
@@ -116,63 +119,55 @@ static ms_err raise_to(active_state *state, uint32_t op, uint64_t bytes,
     return MS_OK;
 }
 
-static ms_err allocate(active_state *state, uint32_t op, ms_fault *fault)
+static ms_err allocate(active_state *state, rank_active *rank, uint32_t op,
+                       ms_fault *fault)
 {
     const ms_plan *plan = state->plan;
-    uint8_t rank = plan->op[op].rank;
     uint32_t r = plan->op[op].alloc_at, end = plan->op[op + 1].alloc_at;
     uint64_t bytes = 0;
 
     if (r == end)
         return MS_OK;
-    complete_frees(state, op);
+    complete_frees(state, rank, op);
     for (; r < end; r++)
         if (plan->row[r].pool == MS_DEVICE_POOL)
             bytes += plan->row[r].bytes;
-    state->now_bytes[rank] += bytes;
-    return raise_to(state, op, state->now_bytes[rank], fault);
-}
-
-/* The op is issued: it is the end of its stream now. */
-static void issue(active_state *state, uint32_t op)
-{
-    const ms_plan_op *row = &state->plan->op[op];
-
-    state->tail_ns[row->rank * (uint32_t)MS_N_STREAMS + row->stream] =
-        state->line->end_ns[op];
-    ms_host_issue(&state->clock, op);
+    rank->now_bytes += bytes;
+    return raise_to(state, op, rank->now_bytes, fault);
 }
 
 static void release(active_state *state, uint32_t row)
 {
     const ms_plan *plan = state->plan;
-    uint8_t rank = rank_of(plan, row);
+    rank_active *rank = &state->ranks[rank_of(plan, row)];
     uint8_t streams = ms_active_foreign(plan, &plan->row[row]);
-    const uint64_t *tail_ns = state->tail_ns + rank * (uint32_t)MS_N_STREAMS;
     held_free item = {0, row};
 
     if (plan->row[row].pool != MS_DEVICE_POOL)
         return;
     if (streams == 0) {
-        state->now_bytes[rank] -= plan->row[row].bytes;
+        rank->now_bytes -= plan->row[row].bytes;
         return;
     }
     for (uint32_t s = 0; s < MS_N_STREAMS; s++)
-        if (streams & 1u << s && tail_ns[s] > item.t_ns)
-            item.t_ns = tail_ns[s];
+        if (streams & 1u << s && rank->tail_ns[s] > item.t_ns)
+            item.t_ns = rank->tail_ns[s];
     if (state->late)
         state->late[row] = 1;
-    push(state, item);
+    push(rank, item);
 }
 
+/* An op that is issued is the end of its stream now. */
 static ms_err walk(active_state *state, ms_fault *fault)
 {
     const ms_plan *plan = state->plan;
 
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        ms_host_sync(&state->clock, op);
-        MS_TRY(allocate(state, op, fault));
-        issue(state, op);
+        rank_active *rank = &state->ranks[plan->op[op].rank];
+        ms_host_sync(&rank->clock, op);
+        MS_TRY(allocate(state, rank, op, fault));
+        rank->tail_ns[plan->op[op].stream] = state->line->end_ns[op];
+        ms_host_issue(&rank->clock, op);
         for (uint32_t i = plan->op[op].release_at;
              i < plan->op[op + 1].release_at; i++)
             release(state, plan->release[i]);
@@ -192,28 +187,42 @@ static uint32_t count_foreign(const ms_plan *plan)
     return n;
 }
 
-static ms_err run(active_state *state, uint32_t n, ms_fault *fault)
+/* Each rank's heap has room for its frees that may wait, of n in all. */
+static ms_err open_ranks(active_state *state, uint32_t n, ms_fault *fault)
 {
     const ms_plan *plan = state->plan;
-    ms_arena *arena = state->arena;
+    held_free *heap = ms_arena_take_raw(state->arena, n, sizeof *heap);
 
-    state->now_bytes = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
-    state->tail_ns = ms_arena_take(arena, (size_t)plan->n_ranks * MS_N_STREAMS,
-                                   sizeof(uint64_t));
-    state->heap = ms_arena_take_raw(arena, n, sizeof *state->heap);
-    if (!state->now_bytes || !state->tail_ns || !state->heap)
+    state->ranks =
+        ms_arena_take(state->arena, plan->n_ranks, sizeof *state->ranks);
+    if (!state->ranks || !heap)
         return ms_fail_nomem(fault);
+    for (uint32_t r = 0; r < plan->n_rows; r++)
+        state->ranks[rank_of(plan, r)].n_heap +=
+            ms_active_foreign(plan, &plan->row[r]) != 0;
+    for (uint32_t r = 0; r < plan->n_ranks; r++) {
+        rank_active *rank = &state->ranks[r];
+        rank->heap = heap;
+        heap += rank->n_heap;
+        rank->n_heap = 0;
+        rank->clock = ms_host_open(state->line, state->launch_ns, r);
+    }
+    return MS_OK;
+}
+
+static ms_err run(active_state *state, uint32_t n, ms_fault *fault)
+{
+    MS_TRY(open_ranks(state, n, fault));
     return walk(state, fault);
 }
 
 ms_err ms_active_book(const ms_plan *plan, const ms_machine *machine,
                       ms_arena *arena, ms_timeline *line, ms_fault *fault)
 {
-    active_state state = {
-        .plan = plan,
-        .arena = arena,
-        .line = line,
-        .clock = {.plan = plan, .line = line, .launch_ns = machine->launch_ns}};
+    active_state state = {.plan = plan,
+                          .arena = arena,
+                          .line = line,
+                          .launch_ns = machine->launch_ns};
     uint32_t n = count_foreign(plan);
 
     return n == 0 ? MS_OK : run(&state, n, fault);
@@ -227,11 +236,10 @@ ms_err ms_active_list(const ms_timeline *line, const ms_machine *machine,
     bool apart = line->by_device || machine->paging.page_bytes > 0;
     uint32_t most = apart ? 0 : count_foreign(plan);
     ms_timeline own = *line; /* whose peaks are told again */
-    active_state state = {
-        .plan = plan,
-        .arena = arena,
-        .line = &own,
-        .clock = {.plan = plan, .line = &own, .launch_ns = machine->launch_ns}};
+    active_state state = {.plan = plan,
+                          .arena = arena,
+                          .line = &own,
+                          .launch_ns = machine->launch_ns};
 
     *late = NULL;
     *n = 0;

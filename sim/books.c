@@ -183,6 +183,7 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
                        "the program has too many frames x ranks");
     books->n_cells = (uint32_t)cells;
     books->n_frames = program->n_frames;
+    books->n_buffers = program->n_buffers;
     MS_TRY(take_cells(books, program->n_sets > 0));
     bool homes = graph->storage_pool != NULL;
     bool moves = program_has(program, MS_MOVE) || homes;
@@ -200,8 +201,11 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
         MS_TRY(take_rows(books, books->n_cells, &books->shard_row));
     if (program->n_buffers > 0) {
         MS_TRY(take_rows(books, books->n_cells, &books->packed));
-        MS_TRY(take_rows(books, program->n_buffers, &books->buffer_row));
-        MS_TRY(take_rows(books, program->n_buffers, &books->buffer_read));
+        uint64_t n = (uint64_t)program->n_buffers * program->n_ranks;
+        if (n > UINT32_MAX)
+            return ms_fail_nomem(books->fault);
+        MS_TRY(take_rows(books, (uint32_t)n, &books->buffer_row));
+        MS_TRY(take_rows(books, (uint32_t)n, &books->buffer_read));
     }
     books->reads = books->streams || books->opts->uses;
     return MS_OK;
@@ -218,10 +222,10 @@ ms_err ms_books_close(ms_books *books)
         plan->wait_at[plan->n_ops] = books->n_wait;
     if (books->opts->uses)
         plan->use_at[plan->n_ops] = books->n_use;
-    return MS_OK;
+    return plan->n_ranks > 1 ? ms_settle_releases(books) : MS_OK;
 }
 
-ms_err ms_books_sync(ms_books *books, uint32_t until)
+ms_err ms_books_sync(ms_books *books, const ms_books_at *at, uint32_t until)
 {
     ms_plan *plan = books->plan;
     struct ms_plan_sync *sync =
@@ -231,7 +235,7 @@ ms_err ms_books_sync(ms_books *books, uint32_t until)
     if (!sync)
         return ms_fail_nomem(books->fault);
     plan->sync = sync;
-    sync[plan->n_sync++] = (struct ms_plan_sync){plan->n_ops, until};
+    sync[plan->n_sync++] = (struct ms_plan_sync){plan->n_ops, until, at->rank};
     return MS_OK;
 }
 
@@ -246,6 +250,7 @@ ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
     /* A rank's cells: its persistent ones, then frame after frame. */
     return (ms_books_at){.persistent = rank * block,
                          .frame = rank * block + frame * in_frame,
+                         .buffers = rank * books->n_buffers,
                          .micro_batch = micro_batch,
                          .rank = rank};
 }

@@ -33,7 +33,7 @@ typedef struct ms_books {
     ms_plan *plan;
     uint32_t ops_capacity, rows_capacity;
     uint32_t wait_capacity, use_capacity, n_release, n_wait, n_use;
-    uint32_t n_cells, n_frames;
+    uint32_t n_cells, n_frames, n_buffers;
     uint32_t *row;        /* device row of a cell */
     uint32_t *host_row;   /* NULL unless storages move or have another home */
     uint32_t *nvme_row;   /* NULL unless some are on the disk */
@@ -41,7 +41,8 @@ typedef struct ms_books {
                              or brought from another home */
     uint32_t *packed;     /* buffer that holds the cell, or MS_NONE; NULL unless
                              the program has buffers */
-    uint32_t *buffer_row; /* per buffer of the program: its row, or MS_NONE */
+    uint32_t *buffer_row; /* per rank and buffer of the program: its row, or
+                             MS_NONE */
     uint32_t *buffer_read; /* and the op that read it last */
     uint32_t *let_go;      /* per rank: last compute ops before the last MOVE to
                               SHARD and the one before; with last_compute */
@@ -73,6 +74,7 @@ typedef struct ms_books {
 /* The call in whose name ops are issued. */
 typedef struct ms_books_at {
     uint32_t persistent, frame; /* cell = storage + one of these */
+    uint32_t buffers;           /* + buffer: its place in buffer_row */
     uint32_t micro_batch;
     uint8_t rank;
 } ms_books_at;
@@ -86,8 +88,9 @@ static inline uint32_t ms_books_cell(const ms_books *books,
 
 ms_err ms_books_open(ms_books *books, const ms_program *program);
 ms_err ms_books_close(ms_books *books);
-/* The host waits before the next op: for op until, or for all (MS_NONE). */
-ms_err ms_books_sync(ms_books *books, uint32_t until);
+/* The rank's host waits before its next op: for op until, or for all of the
+ * rank's (MS_NONE). */
+ms_err ms_books_sync(ms_books *books, const ms_books_at *at, uint32_t until);
 ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
                            uint32_t micro_batch);
 ms_err ms_books_grow(ms_books *books, uint32_t ops, uint32_t rows,
@@ -243,6 +246,13 @@ static inline bool ms_books_far(const ms_books *books, uint32_t cell)
 {
     return ms_books_in(books->host_row, cell) != MS_NONE ||
            ms_books_in(books->nvme_row, cell) != MS_NONE;
+}
+
+/* The row of a buffer of the program on the rank, or MS_NONE. */
+static inline uint32_t ms_books_buffer(const ms_books *books,
+                                       const ms_books_at *at, uint32_t buffer)
+{
+    return ms_books_in(books->buffer_row, at->buffers + buffer);
 }
 
 /* The row that an op reads: the whole, else the part, else a copy in another
@@ -404,6 +414,10 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
 /* The parts of a set of gradients that are not there are made. */
 ms_err ms_share_make_parts(ms_books *books, const ms_books_at *at,
                            const uint32_t *storages, uint32_t n);
+
+/* settle.c: what the hosts of several ranks drop goes behind ops of their own;
+ * marks, too. */
+ms_err ms_settle_releases(ms_books *books);
 
 /* start.c: what exists before the step. */
 ms_err ms_start_rank(ms_books *books, uint8_t rank);

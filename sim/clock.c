@@ -8,6 +8,7 @@
  * instant of its own for its start. */
 #include "sim/clock.h"
 
+#include "sim/hosts.h"
 #include "sim/inorder.h"
 #include "sim/speed.h"
 
@@ -45,22 +46,23 @@ typedef struct clock_state {
     const ms_machine *machine;
     ms_timeline *line;
     uint32_t n_streams;
-    uint32_t *head;      /* next op of each stream, MS_NONE: none left */
-    uint32_t *running;   /* MS_NONE: idle */
-    uint64_t *end_ns;    /* of the running op, UINT64_MAX: idle; where ops
-                            interfere its start until it has begun */
-    uint64_t *free_ns;   /* end of the last op */
-    waiting *waiting;    /* of the head */
-    uint32_t *next;      /* per op: the op behind it on its stream */
-    uint32_t *launches;  /* per op: kernels that the host issues before it */
-    bool *done;          /* per op; NULL with one stream */
-    uint32_t sync;       /* syncs passed */
-    uint64_t *passed_ns; /* the host at the start, and past each sync */
+    uint32_t *head;    /* next op of each stream, MS_NONE: none left */
+    uint32_t *running; /* MS_NONE: idle */
+    uint64_t *end_ns;  /* of the running op, UINT64_MAX: idle; where ops
+                          interfere its start until it has begun */
+    uint64_t *free_ns; /* end of the last op */
+    waiting *waiting;  /* of the head */
+    uint32_t *next;    /* per op: the op behind it on its stream */
+    bool *done;        /* per op */
     uint32_t n_done;
-    pacing *pacing; /* NULL: nothing interferes */
-    ms_wall *wall;  /* NULL: nothing waits for memory */
-    bool *again;    /* with a wall, per stream: a revoked copy comes again */
-    uint64_t now_ns, wake_ns; /* with a wall: a head may start then */
+    ms_hosts hosts;
+    bool *due;         /* per rank: something of its own happens now */
+    uint64_t *wake_ns; /* per rank, with a wall: a head may start then */
+    bool joined;       /* ops wait for ops of other ranks */
+    pacing *pacing;    /* NULL: nothing interferes */
+    ms_wall *wall;     /* NULL: nothing waits for memory */
+    bool *again;       /* with a wall, per stream: a revoked copy comes again */
+    uint64_t now_ns;
 } clock_state;
 
 static ms_err open_pacing(clock_state *clock, ms_arena *arena, ms_fault *fault)
@@ -91,26 +93,38 @@ static void next_waits(clock_state *clock, uint32_t s)
         clock->waiting[s] = (waiting){0, MS_NONE, 0};
 }
 
+static bool are_joined(const ms_plan *plan)
+{
+    if (plan->n_ranks == 1 || !plan->wait_at)
+        return false;
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        for (uint32_t i = plan->wait_at[op]; i < plan->wait_at[op + 1]; i++)
+            if (plan->op[plan->wait[i]].rank != plan->op[op].rank)
+                return true;
+    return false;
+}
+
 static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
 {
     const ms_plan *plan = clock->plan;
     uint32_t n = plan->n_ranks * (uint32_t)MS_N_STREAMS;
 
     clock->n_streams = n;
+    clock->joined = are_joined(plan);
+    MS_TRY(ms_hosts_open(&clock->hosts, plan, clock->machine->launch_ns, arena,
+                         fault));
+    clock->due = ms_arena_take(arena, plan->n_ranks, sizeof(bool));
+    clock->wake_ns = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
     clock->head = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     clock->running = ms_arena_take_raw(arena, n, sizeof(uint32_t));
     clock->end_ns = ms_arena_take_raw(arena, n, sizeof(uint64_t));
     clock->free_ns = ms_arena_take(arena, n, sizeof(uint64_t));
     clock->waiting = ms_arena_take(arena, n, sizeof *clock->waiting);
     clock->next = ms_arena_take_raw(arena, plan->n_ops, sizeof(uint32_t));
-    clock->launches =
-        ms_arena_take_raw(arena, plan->n_ops + 1u, sizeof(uint32_t));
     clock->done = ms_arena_take(arena, plan->n_ops, sizeof(bool));
-    clock->passed_ns =
-        ms_arena_take(arena, plan->n_sync + 1u, sizeof(uint64_t));
     if (!clock->head || !clock->running || !clock->end_ns || !clock->free_ns ||
-        !clock->next || !clock->launches || !clock->done || !clock->passed_ns ||
-        !clock->waiting)
+        !clock->next || !clock->done || !clock->waiting || !clock->due ||
+        !clock->wake_ns)
         return ms_fail_nomem(fault);
     memset(clock->head, 0xff, n * sizeof(uint32_t));
     memset(clock->running, 0xff, n * sizeof(uint32_t));
@@ -122,36 +136,11 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     }
     for (uint32_t s = 0; s < n; s++)
         next_waits(clock, s);
-    clock->launches[0] = 0;
-    for (uint32_t op = 0; op < plan->n_ops; op++)
-        clock->launches[op + 1] =
-            clock->launches[op] + ms_inorder_launches(plan, op);
     if (ms_speed_varies(clock->machine))
         MS_TRY(open_pacing(clock, arena, fault));
     if (clock->wall && !(clock->again = ms_arena_take(arena, n, sizeof(bool))))
         return ms_fail_nomem(fault);
     return MS_OK;
-}
-
-/* Has the host passed every sync before op? */
-static bool issued(const clock_state *clock, uint32_t op)
-{
-    return clock->sync == clock->plan->n_sync ||
-           op < clock->plan->sync[clock->sync].op;
-}
-
-/* What the host issued before it passed a sync may start after that. */
-static uint64_t issue_ns(const clock_state *clock, uint32_t op)
-{
-    const struct ms_plan_sync *sync = clock->plan->sync;
-    uint32_t k = clock->sync;
-
-    while (k > 0 && sync[k - 1].op > op)
-        k--;
-    uint32_t first = k > 0 ? sync[k - 1].op : 0;
-    return clock->passed_ns[k] +
-           (uint64_t)(clock->launches[op] - clock->launches[first]) *
-               clock->machine->launch_ns;
 }
 
 /* The latest end among what the head of stream s, op, waits for; false while
@@ -258,15 +247,16 @@ static void start_op(clock_state *clock, uint32_t s, uint32_t op, uint64_t t_ns)
 static uint64_t ready_ns(const clock_state *clock, uint32_t s, uint8_t *cause)
 {
     uint32_t op = clock->head[s];
-    uint64_t host_ns = issue_ns(clock, op), t_ns = clock->free_ns[s];
+    uint64_t issued_ns = ms_hosts_issue_ns(&clock->hosts, op),
+             t_ns = clock->free_ns[s];
 
     *cause = MS_GAP_NONE;
     if (clock->waiting[s].ready_ns > t_ns) {
         t_ns = clock->waiting[s].ready_ns;
         *cause = ms_inorder_cause(clock->plan, op, clock->waiting[s].last);
     }
-    if (host_ns > t_ns) {
-        t_ns = host_ns;
+    if (issued_ns > t_ns) {
+        t_ns = issued_ns;
         *cause = MS_GAP_HOST;
     }
     return t_ns;
@@ -304,8 +294,9 @@ static ms_err pass_wall(clock_state *clock, uint32_t op, uint64_t *t_ns,
         *may = answer == MS_WALL_PASS;
         wake_ns = answer == MS_WALL_LATER ? now_ns + 1 : UINT64_MAX;
     }
-    if (wake_ns < clock->wake_ns)
-        clock->wake_ns = wake_ns;
+    uint64_t *wakes_ns = &clock->wake_ns[clock->plan->op[op].rank];
+    if (wake_ns < *wakes_ns)
+        *wakes_ns = wake_ns;
     if (*may && *t_ns < now_ns) {
         *t_ns = now_ns;
         *cause = MS_GAP_MEMORY;
@@ -320,8 +311,8 @@ static ms_err start_head(clock_state *clock, uint32_t s)
     uint8_t cause;
     bool may = true;
 
-    if (op == MS_NONE || clock->running[s] != MS_NONE || !issued(clock, op) ||
-        !waits_over(clock, s, op))
+    if (op == MS_NONE || clock->running[s] != MS_NONE ||
+        !ms_hosts_issued(&clock->hosts, op) || !waits_over(clock, s, op))
         return MS_OK;
     uint64_t t_ns = ready_ns(clock, s, &cause);
     if (clock->wall)
@@ -346,6 +337,13 @@ static void leave(clock_state *clock, uint32_t s)
             (uint8_t) ~(1u << s % MS_N_STREAMS);
 }
 
+static void end_op(clock_state *clock, uint32_t op)
+{
+    clock->done[op] = true;
+    clock->n_done++;
+    clock->hosts.of[clock->plan->op[op].rank].n_done++;
+}
+
 static ms_err complete(clock_state *clock, uint32_t s)
 {
     uint32_t op = clock->running[s];
@@ -357,53 +355,44 @@ static ms_err complete(clock_state *clock, uint32_t s)
         return ms_wall_arrive(clock->wall, op);
     }
     clock->line->end_ns[op] = end_ns;
-    clock->done[op] = true;
-    clock->n_done++;
+    end_op(clock, op);
     return clock->wall ? ms_wall_end(clock->wall, op) : MS_OK;
 }
 
-/* Has what the host waits for ended?  Then *t_ns is when. */
-static bool sync_over(const clock_state *clock, uint64_t now_ns, uint64_t *t_ns)
+static void pass_syncs(clock_state *clock, uint32_t rank)
 {
-    const struct ms_plan_sync *sync = &clock->plan->sync[clock->sync];
-
-    if (sync->until == MS_NONE) {
-        *t_ns = now_ns;
-        return clock->n_done == sync->op;
-    }
-    *t_ns = clock->line->end_ns[sync->until];
-    return clock->done[sync->until];
+    ms_hosts_pass(&clock->hosts, rank, clock->done, clock->line->end_ns,
+                  clock->now_ns);
 }
 
-static void pass_syncs(clock_state *clock, uint64_t now_ns)
+/* When something happens on the rank next. */
+static uint64_t earliest_of(const clock_state *clock, uint32_t rank)
 {
-    const ms_plan *plan = clock->plan;
-    uint64_t over_ns;
+    uint64_t t_ns = clock->wall ? clock->wake_ns[rank] : UINT64_MAX;
+    uint32_t first = rank * (uint32_t)MS_N_STREAMS;
 
-    while (clock->sync < plan->n_sync && sync_over(clock, now_ns, &over_ns)) {
-        uint64_t t_ns = issue_ns(clock, plan->sync[clock->sync].op);
-        clock->passed_ns[++clock->sync] = t_ns > over_ns ? t_ns : over_ns;
-    }
-}
-
-static uint64_t earliest(const clock_state *clock)
-{
-    uint64_t t_ns = clock->wall ? clock->wake_ns : UINT64_MAX;
-
-    for (uint32_t s = 0; s < clock->n_streams; s++)
+    for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
         if (clock->end_ns[s] < t_ns)
             t_ns = clock->end_ns[s];
     return t_ns;
 }
 
-static ms_err pass_instant(clock_state *clock, uint64_t now_ns)
+static uint64_t earliest(const clock_state *clock)
 {
-    if (clock->pacing)
-        clock->pacing->now_ns = now_ns;
-    clock->now_ns = now_ns;
-    if (clock->wall)
-        ms_wall_round(clock->wall, now_ns);
-    for (uint32_t s = 0; s < clock->n_streams; s++) {
+    uint64_t t_ns = UINT64_MAX;
+
+    for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
+        uint64_t of_rank_ns = earliest_of(clock, r);
+        t_ns = of_rank_ns < t_ns ? of_rank_ns : t_ns;
+    }
+    return t_ns;
+}
+
+static ms_err complete_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
+{
+    uint32_t first = rank * (uint32_t)MS_N_STREAMS;
+
+    for (uint32_t s = first; s < first + MS_N_STREAMS; s++) {
         if (clock->end_ns[s] != now_ns)
             continue;
         if (clock->pacing && clock->pacing->of[s].speed == 0)
@@ -411,15 +400,34 @@ static ms_err pass_instant(clock_state *clock, uint64_t now_ns)
         else
             MS_TRY(complete(clock, s));
     }
-    pass_syncs(clock, now_ns);
+    pass_syncs(clock, rank);
+    return MS_OK;
+}
+
+/* Nothing changes for a rank at an instant of others, unless it may wait for
+ * them. */
+static ms_err pass_instant(clock_state *clock, uint64_t now_ns)
+{
+    if (clock->pacing)
+        clock->pacing->now_ns = now_ns;
+    clock->now_ns = now_ns;
+    for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
+        clock->due[r] = clock->joined || earliest_of(clock, r) == now_ns;
+        if (clock->wall && clock->due[r])
+            ms_wall_round(clock->wall, r, now_ns);
+        if (clock->due[r])
+            MS_TRY(complete_rank(clock, r, now_ns));
+    }
     clock->line->step_ns = now_ns;
     return MS_OK;
 }
 
-static ms_err start_heads(clock_state *clock)
+static ms_err start_heads(clock_state *clock, uint32_t rank)
 {
-    clock->wake_ns = UINT64_MAX;
-    for (uint32_t s = 0; s < clock->n_streams; s++)
+    uint32_t first = rank * (uint32_t)MS_N_STREAMS;
+
+    clock->wake_ns[rank] = UINT64_MAX;
+    for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
         MS_TRY(start_head(clock, s));
     return MS_OK;
 }
@@ -434,43 +442,68 @@ static ms_err put_off(clock_state *clock, uint32_t op)
     clock->free_ns[s] = clock->now_ns;
     clock->head[s] = clock->next[op];
     next_waits(clock, s);
-    clock->done[op] = true;
-    clock->n_done++;
+    end_op(clock, op);
     MS_TRY(ms_wall_put_off(clock->wall, op));
-    pass_syncs(clock, clock->now_ns);
+    pass_syncs(clock, clock->plan->op[op].rank);
     return MS_OK;
 }
 
-/* Ops wait for memory; idle: and nothing else will happen.  *more: some can
- * start now. */
-static ms_err make_room(clock_state *clock, bool idle, bool *more)
+/* Does another rank hold up a head of this one? */
+static bool waits_for_others(const clock_state *clock, uint32_t rank)
+{
+    const ms_plan *plan = clock->plan;
+    uint32_t first = rank * (uint32_t)MS_N_STREAMS;
+
+    for (uint32_t s = first; clock->joined && s < first + MS_N_STREAMS; s++) {
+        uint32_t op = clock->head[s], at = clock->waiting[s].at;
+        if (op != MS_NONE && at < plan->wait_at[op + 1] &&
+            plan->op[plan->wait[at]].rank != rank)
+            return true;
+    }
+    return false;
+}
+
+/* Ops of the rank wait for memory; idle: and nothing else will happen there.
+ * *more: some can start now. */
+static ms_err make_room(clock_state *clock, uint32_t rank, bool idle,
+                        bool *more)
 {
     uint32_t prefetch;
 
-    MS_TRY(
-        ms_wall_give_way(clock->wall, clock->running, idle, more, &prefetch));
+    MS_TRY(ms_wall_give_way(clock->wall, rank, clock->running, idle, more,
+                            &prefetch));
     if (prefetch != MS_NONE) {
         *more = true;
         return put_off(clock, prefetch);
     }
-    if (!*more && idle && clock->n_done < clock->plan->n_ops)
-        *more = ms_wall_fall(clock->wall);
+    if (!*more && idle)
+        *more = ms_wall_fall(clock->wall, rank);
     return MS_OK;
 }
 
 /* Starts what can start; ops that wait for memory may get some that way. */
-static ms_err start_all(clock_state *clock)
+static ms_err start_rank(clock_state *clock, uint32_t rank)
 {
     bool more = clock->wall != NULL;
 
-    MS_TRY(start_heads(clock));
-    while (more && clock->wake_ns == UINT64_MAX) {
-        MS_TRY(make_room(clock, earliest(clock) == UINT64_MAX, &more));
+    MS_TRY(start_heads(clock, rank));
+    while (more && clock->wake_ns[rank] == UINT64_MAX) {
+        bool idle = earliest_of(clock, rank) == UINT64_MAX &&
+                    !waits_for_others(clock, rank);
+        MS_TRY(make_room(clock, rank, idle, &more));
         if (!more)
             break;
-        ms_wall_round(clock->wall, clock->now_ns);
-        MS_TRY(start_heads(clock));
+        ms_wall_round(clock->wall, rank, clock->now_ns);
+        MS_TRY(start_heads(clock, rank));
     }
+    return MS_OK;
+}
+
+static ms_err start_all(clock_state *clock)
+{
+    for (uint32_t r = 0; r < clock->plan->n_ranks; r++)
+        if (clock->due[r])
+            MS_TRY(start_rank(clock, r));
     return MS_OK;
 }
 
@@ -478,10 +511,13 @@ static ms_err run_clock(clock_state *clock, ms_fault *fault)
 {
     const ms_plan *plan = clock->plan;
 
-    clock->line->passed_ns = clock->passed_ns;
-    if (clock->wall)
-        ms_wall_round(clock->wall, 0);
-    pass_syncs(clock, 0);
+    clock->line->passed_ns = clock->hosts.passed_ns;
+    for (uint32_t r = 0; r < plan->n_ranks; r++) {
+        clock->due[r] = true;
+        if (clock->wall)
+            ms_wall_round(clock->wall, r, 0);
+        pass_syncs(clock, r);
+    }
     for (;;) {
         MS_TRY(start_all(clock));
         if (clock->pacing)

@@ -2,9 +2,9 @@
 #ifndef MS_SIM_HOST_H
 #define MS_SIM_HOST_H
 
-/* Private to active.c and pooled.c: the host's clock over a plan whose ops
- * have their times, once more.  For each op in order: syncs, then what is done
- * at host_ns, then issue. */
+/* Private to active.c and pooled.c: a rank's host's clock over a plan whose
+ * ops have their times, once more.  For each op of the rank in order: syncs,
+ * then what is done at host_ns, then issue. */
 
 #include "sim/sim.h"
 
@@ -14,16 +14,28 @@ typedef struct ms_host_clock {
     uint64_t launch_ns;
     uint64_t host_ns; /* when the host issues the op at hand */
     uint64_t all_ns;  /* end of everything issued */
-    uint32_t sync;    /* syncs passed */
+    uint32_t sync;    /* the first of the plan's syncs not looked at */
+    uint8_t rank;
 } ms_host_clock;
+
+static inline ms_host_clock ms_host_open(const ms_timeline *line,
+                                         uint64_t launch_ns, uint32_t rank)
+{
+    return (ms_host_clock){.plan = line->plan,
+                           .line = line,
+                           .launch_ns = launch_ns,
+                           .rank = (uint8_t)rank};
+}
 
 static inline void ms_host_sync(ms_host_clock *clock, uint32_t op)
 {
     const ms_plan *plan = clock->plan;
 
-    for (; clock->sync < plan->n_sync && plan->sync[clock->sync].op == op;
+    for (; clock->sync < plan->n_sync && plan->sync[clock->sync].op <= op;
          clock->sync++) {
         uint32_t until = plan->sync[clock->sync].until;
+        if (plan->sync[clock->sync].rank != clock->rank)
+            continue;
         uint64_t t_ns =
             until == MS_NONE ? clock->all_ns : clock->line->end_ns[until];
         if (t_ns > clock->host_ns)

@@ -35,10 +35,14 @@ static void run_one_stream(const ms_plan *plan, const ms_machine *machine,
 
 /* ---- several streams, nothing interferes --------------------------------- */
 
+typedef struct host_state {
+    uint64_t host_ns; /* when the host issues its next op */
+    uint64_t all_ns;  /* end of all ops of the rank so far */
+} host_state;
+
 typedef struct order_state {
     uint64_t *free_ns; /* per stream: end of the last op */
-    uint64_t host_ns;  /* when the host issues the next op */
-    uint64_t all_ns;   /* end of all so far */
+    host_state *hosts; /* per rank */
     uint32_t sync;
 } order_state;
 
@@ -47,17 +51,19 @@ static void pass_sync(order_state *state, const ms_plan *plan,
 {
     for (; state->sync < plan->n_sync && plan->sync[state->sync].op == op;
          state->sync++) {
+        host_state *host = &state->hosts[plan->sync[state->sync].rank];
         uint32_t until = plan->sync[state->sync].until;
-        uint64_t t_ns = until == MS_NONE ? state->all_ns : line->end_ns[until];
-        state->host_ns = t_ns > state->host_ns ? t_ns : state->host_ns;
-        line->passed_ns[state->sync + 1] = state->host_ns;
+        uint64_t t_ns = until == MS_NONE ? host->all_ns : line->end_ns[until];
+        host->host_ns = t_ns > host->host_ns ? t_ns : host->host_ns;
+        line->passed_ns[state->sync + 1] = host->host_ns;
     }
 }
 
-static void start_in_order(order_state *state, const ms_plan *plan,
+static void start_in_order(const order_state *state, const ms_plan *plan,
                            ms_timeline *line, uint32_t op)
 {
     uint64_t t_ns = state->free_ns[ms_inorder_stream(plan, op)], ready_ns = 0;
+    uint64_t host_ns = state->hosts[plan->op[op].rank].host_ns;
     uint32_t last = MS_NONE;
 
     line->gap_cause[op] = MS_GAP_NONE;
@@ -71,8 +77,8 @@ static void start_in_order(order_state *state, const ms_plan *plan,
         t_ns = ready_ns;
         line->gap_cause[op] = ms_inorder_cause(plan, op, last);
     }
-    if (state->host_ns > t_ns) {
-        t_ns = state->host_ns;
+    if (host_ns > t_ns) {
+        t_ns = host_ns;
         line->gap_cause[op] = MS_GAP_HOST;
     }
     line->start_ns[op] = t_ns;
@@ -87,19 +93,23 @@ static ms_err run_streams(const ms_plan *plan, const ms_machine *machine,
 
     state.free_ns = ms_arena_take(arena, plan->n_ranks * (size_t)MS_N_STREAMS,
                                   sizeof(uint64_t));
+    state.hosts = ms_arena_take(arena, plan->n_ranks, sizeof *state.hosts);
     line->passed_ns = ms_arena_take(arena, plan->n_sync + 1u, sizeof(uint64_t));
-    if (!state.free_ns || !line->passed_ns)
+    if (!state.free_ns || !state.hosts || !line->passed_ns)
         return ms_fail_nomem(fault);
     for (uint32_t op = 0; op < plan->n_ops; op++) {
+        host_state *host = &state.hosts[plan->op[op].rank];
         pass_sync(&state, plan, line, op);
         start_in_order(&state, plan, line, op);
         uint64_t end_ns = line->start_ns[op] + plan->op[op].ns;
         line->end_ns[op] = end_ns;
         state.free_ns[ms_inorder_stream(plan, op)] = end_ns;
-        state.all_ns = end_ns > state.all_ns ? end_ns : state.all_ns;
-        state.host_ns += ms_inorder_launches(plan, op) ? machine->launch_ns : 0;
+        host->all_ns = end_ns > host->all_ns ? end_ns : host->all_ns;
+        host->host_ns += ms_inorder_launches(plan, op) ? machine->launch_ns : 0;
     }
-    line->step_ns = state.all_ns;
+    for (uint32_t r = 0; r < plan->n_ranks; r++)
+        if (state.hosts[r].all_ns > line->step_ns)
+            line->step_ns = state.hosts[r].all_ns;
     return MS_OK;
 }
 

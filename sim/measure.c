@@ -21,7 +21,8 @@ typedef struct rank_state {
     uint64_t part_bytes[MS_N_CATEGORIES]; /* see is_part */
     uint64_t total_bytes;
     uint32_t in_flight;
-    uint8_t phase; /* of the last op issued, or CARRIED before the first */
+    uint32_t next_op; /* booked in host order: its ops before it have begun */
+    uint8_t phase;    /* of the last op issued, or CARRIED before the first */
     ms_rank_report *out;
 } rank_state;
 
@@ -34,7 +35,8 @@ typedef struct fold_state {
     const ms_timeline *line;
     const ms_plan *plan;
     timed_op *order;  /* ops by start, when booked by device time; else NULL */
-    uint32_t next_op; /* ops before it (in that order) have begun */
+    uint32_t next_op; /* ops before it in that order have begun */
+    uint32_t *after;  /* per op the next of its rank; NULL: of one rank */
     uint8_t phase_of[MS_N_PASSES];
     struct far_level {
         uint64_t now_bytes, by_category[MS_N_CATEGORIES];
@@ -71,25 +73,50 @@ static void see_phase(const rank_state *state, uint8_t phase)
     memcpy(out->phase_by_category[phase], state->level, sizeof state->level);
 }
 
+/* A phase whose ops allocate nothing has the level at which they start. */
+static void begin_op(const fold_state *fold, uint32_t op)
+{
+    rank_state *state = &fold->ranks[fold->plan->op[op].rank];
+    state->phase = phase_for(fold, state, op);
+    see_phase(state, state->phase);
+}
+
+/* Those of a rank up to last, in host order. */
+static void begin_until(const fold_state *fold, rank_state *state,
+                        uint32_t last)
+{
+    while (state->next_op <= last && state->next_op < fold->plan->n_ops) {
+        uint32_t op = state->next_op;
+        state->next_op = fold->after ? fold->after[op] : op + 1;
+        begin_op(fold, op);
+    }
+}
+
 static bool has_begun(const fold_state *fold, const ms_event *event)
 {
     if (fold->next_op >= fold->plan->n_ops)
         return false;
-    if (!fold->line->by_device)
-        return fold->next_op <= event->op_act >> 1;
     uint64_t start_ns = fold->order[fold->next_op].start_ns;
     return start_ns < event->t_ns ||
            (start_ns == event->t_ns && (event->op_act & 1u));
 }
 
-/* A phase whose ops allocate nothing has the level at which they start. */
-static void begin_op(fold_state *fold)
+/* What has begun when the event is booked. */
+static void begin_ops(fold_state *fold, const ms_event *event)
 {
-    uint32_t op = fold->order ? fold->order[fold->next_op].op : fold->next_op;
-    rank_state *state = &fold->ranks[fold->plan->op[op].rank];
-    state->phase = phase_for(fold, state, op);
-    see_phase(state, state->phase);
-    fold->next_op++;
+    uint32_t op = event->op_act >> 1;
+    if (!fold->order)
+        begin_until(fold, &fold->ranks[fold->plan->op[op].rank], op);
+    while (fold->order && has_begun(fold, event))
+        begin_op(fold, fold->order[fold->next_op++].op);
+}
+
+static void begin_rest(fold_state *fold)
+{
+    for (uint32_t r = 0; !fold->order && r < fold->plan->n_ranks; r++)
+        begin_until(fold, &fold->ranks[r], UINT32_MAX);
+    while (fold->order && fold->next_op < fold->plan->n_ops)
+        begin_op(fold, fold->order[fold->next_op++].op);
 }
 
 /* Categories of which a part is reported on its own. */
@@ -196,8 +223,7 @@ static void read_stop(const fold_state *fold, const level_stop *stop)
 static void run_events(fold_state *fold, uint32_t first, uint32_t end)
 {
     for (uint32_t e = first; e < end; e = apply_run(fold, e, end))
-        while (has_begun(fold, &fold->line->events[e]))
-            begin_op(fold);
+        begin_ops(fold, &fold->line->events[e]);
 }
 
 static void run_fold(fold_state *fold, const level_stop *stops,
@@ -210,8 +236,7 @@ static void run_fold(fold_state *fold, const level_stop *stops,
         e = stops[s].at;
     }
     run_events(fold, e, n_events);
-    while (fold->next_op < fold->plan->n_ops)
-        begin_op(fold);
+    begin_rest(fold);
     for (; s < n_stops; s++)
         read_stop(fold, &stops[s]);
 }
@@ -264,6 +289,18 @@ static void name_peak(const ms_plan *plan, ms_peak *peak)
     name_op(plan, peak->plan_op, &peak->op, &peak->layer);
 }
 
+/* Which of the rank's events it is. */
+static uint32_t number_of(const ms_timeline *line, uint32_t event, uint8_t rank)
+{
+    const ms_plan *plan = line->plan;
+    uint32_t n = 0;
+    if (plan->n_ranks == 1)
+        return event;
+    for (uint32_t e = 0; e < event; e++)
+        n += plan->op[line->events[e].op_act >> 1].rank == rank;
+    return n;
+}
+
 static void find_peak(const ms_timeline *line, ms_rank_report *out)
 {
     const ms_rank_levels *levels = &line->ranks[out->rank];
@@ -274,6 +311,7 @@ static void find_peak(const ms_timeline *line, ms_rank_report *out)
                       .requested_bytes = levels->requested_peak_bytes,
                       .reserved_bytes = levels->reserved_peak_bytes,
                       .event = MS_NONE,
+                      .number = MS_NONE,
                       .plan_op = MS_NONE,
                       .micro_batch = MS_NONE,
                       .pass = MS_START};
@@ -281,6 +319,7 @@ static void find_peak(const ms_timeline *line, ms_rank_report *out)
         return;
     const ms_event *event = &line->events[device->peak_event];
     peak->event = device->peak_event;
+    peak->number = number_of(line, peak->event, out->rank);
     peak->t_ns = event->t_ns;
     peak->plan_op = event->op_act >> 1;
     name_peak(line->plan, peak);
@@ -341,12 +380,28 @@ static ms_err fold_in_flight(fold_state *fold, ms_arena *arena, ms_fault *fault)
 /* ---- the verdict -----------------------------------------------------------
  */
 
+/* How many ranks run the model from its first op: the stages of a pipeline run
+ * it together, others each for itself. */
+static uint32_t count_models(const ms_plan *plan)
+{
+    uint8_t seen[UINT8_MAX] = {0};
+    uint32_t n = 0;
+    for (uint32_t op = 0; op < plan->n_ops && plan->n_ranks > 1; op++) {
+        if (plan->op[op].of != 0 || seen[plan->op[op].rank])
+            continue;
+        seen[plan->op[op].rank] = 1;
+        n++;
+    }
+    return n > 0 ? n : 1;
+}
+
 static void fold_rates(const fold_state *fold, const ms_machine *machine,
                        ms_report *report)
 {
     const ms_graph *graph = fold->plan->graph;
     double step_s = (double)fold->line->step_ns * 1e-9;
-    double micro_batches = (double)fold->plan->n_micro_batches;
+    double micro_batches =
+        (double)fold->plan->n_micro_batches * (double)count_models(fold->plan);
     double devices = (double)fold->plan->n_ranks;
     double side_by_side = machine->data_ranks > 1 ? machine->data_ranks : 1;
     report->tokens_per_second = report->mfu = -1;
@@ -428,6 +483,25 @@ static ms_err order_ops(fold_state *fold, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
+/* The ops of each rank, from its first. */
+static ms_err chain_ops(fold_state *fold, ms_arena *arena, ms_fault *fault)
+{
+    const ms_plan *plan = fold->plan;
+    if (plan->n_ranks == 1)
+        return MS_OK;
+    fold->after = ms_arena_take_raw(arena, plan->n_ops, sizeof *fold->after);
+    if (!fold->after)
+        return ms_fail_nomem(fault);
+    for (uint32_t r = 0; r < plan->n_ranks; r++)
+        fold->ranks[r].next_op = plan->n_ops;
+    for (uint32_t op = plan->n_ops; op-- > 0;) {
+        rank_state *state = &fold->ranks[plan->op[op].rank];
+        fold->after[op] = state->next_op;
+        state->next_op = op;
+    }
+    return MS_OK;
+}
+
 static void init_rank(fold_state *fold, ms_rank_report *out, uint8_t rank)
 {
     fold->ranks[rank].out = out;
@@ -453,7 +527,8 @@ static ms_err init_fold(fold_state *fold, ms_arena *arena, ms_report *report,
         fold->phase_of[pass] = pass == MS_START || pass == MS_COPY
                                    ? CARRIED
                                    : (uint8_t)ms_names_phase_of(pass);
-    return fold->line->by_device ? order_ops(fold, arena, fault) : MS_OK;
+    return fold->line->by_device ? order_ops(fold, arena, fault)
+                                 : chain_ops(fold, arena, fault);
 }
 
 uint64_t ms_measure_usable(const ms_report *report)

@@ -163,13 +163,14 @@ ms_cause ms_waits_cause(const ms_waits *waits, uint32_t op);
 
 /* ---- measure.c, times.c: timeline to report ------------------------------ */
 
-/* event, plan_op and micro_batch are MS_NONE where nothing was allocated (or,
- * micro_batch, outside all).  phase counts the loss as forward, a recompute
- * pass as backward.  op is the pass's name for pseudo-ops. */
+/* event, number, plan_op and micro_batch are MS_NONE where nothing was
+ * allocated (or, micro_batch, outside all).  phase counts the loss as forward,
+ * a recompute pass as backward.  op is the pass's name for pseudo-ops. */
 typedef struct ms_peak {
     uint64_t allocated_bytes, active_bytes, requested_bytes, reserved_bytes;
     uint64_t t_ns;
-    uint32_t event;
+    uint32_t event;   /* of the timeline */
+    uint32_t number;  /* of the rank's own events, which it is */
     uint32_t plan_op; /* the op that allocates at the peak */
     uint8_t phase, pass;
     const char *op, *layer; /* layer NULL: none */

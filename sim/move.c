@@ -190,7 +190,7 @@ static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
     MS_TRY(issue_copy(books, at, MS_TRANSFER_D2H, flags, row.bytes));
     copy_into(books, books->host_row, c, from, row);
     if (flags & MS_CALL_PAGEABLE)
-        MS_TRY(ms_books_sync(books, books->plan->n_ops - 1));
+        MS_TRY(ms_books_sync(books, at, books->plan->n_ops - 1));
     if (!(flags & MS_CALL_LATER))
         drop(books, column, c);
     if (there && flags & MS_CALL_ADD)
@@ -258,7 +258,7 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
     books->plan->row[to[c]].home = MS_HOME_COMPUTE;
     books->plan->row[to[c]].waited = part;
     if (flags & MS_CALL_PAGEABLE)
-        MS_TRY(ms_books_sync(books, books->plan->n_ops - 1));
+        MS_TRY(ms_books_sync(books, at, books->plan->n_ops - 1));
     if (!is_home(books, storage, MS_HOST_POOL))
         drop(books, books->host_row, c);
     return MS_OK;
@@ -317,8 +317,10 @@ ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
 {
     MS_TRY(ms_books_reserve(books, 1, 0, 3 * n + 1));
     ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
-    if (buffer != MS_NONE && ms_books_in(books->buffer_row, buffer) != MS_NONE)
-        ms_books_read(books, books->buffer_row[buffer]);
+    uint32_t held =
+        buffer == MS_NONE ? MS_NONE : ms_books_buffer(books, at, buffer);
+    if (held != MS_NONE)
+        ms_books_read(books, held);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         bool goes = ms_books_in(books->host_row, c) != MS_NONE &&
@@ -343,10 +345,10 @@ ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
     uint32_t until = MS_NONE;
 
     if (books->streams && call->flags & MS_CALL_IN_LINE)
-        return ms_books_sync(books, books->last_compute[at->rank]);
+        return ms_books_sync(books, at, books->last_compute[at->rank]);
     if (books->streams && call->buffer != MS_NONE) {
-        uint32_t row = books->buffer_row[call->buffer];
-        return row != MS_NONE ? ms_books_sync(books, books->ready_op[row])
+        uint32_t row = ms_books_buffer(books, at, call->buffer);
+        return row != MS_NONE ? ms_books_sync(books, at, books->ready_op[row])
                               : MS_OK;
     }
     for (uint32_t i = 0; books->streams && i < n; i++) {
@@ -359,5 +361,5 @@ ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
         if (until == MS_NONE || books->ready_op[row] > until)
             until = books->ready_op[row];
     }
-    return until != MS_NONE || n == 0 ? ms_books_sync(books, until) : MS_OK;
+    return until != MS_NONE || n == 0 ? ms_books_sync(books, at, until) : MS_OK;
 }

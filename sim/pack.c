@@ -15,31 +15,32 @@ static ms_err not_taken(ms_books *books, uint32_t buffer)
 ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer)
 {
     const ms_buffer *value = &books->plan->buffers[buffer];
+    uint32_t here = at->buffers + buffer;
 
-    if (books->buffer_row[buffer] != MS_NONE)
+    if (books->buffer_row[here] != MS_NONE)
         return ms_fail(books->fault, MS_EINPUT, books->graph->name,
                        "give it before", "buffer %u is taken twice", buffer);
     MS_TRY(ms_books_reserve(books, 1, 1, 0));
     ms_books_issue(books, at, MS_NONE, MS_COPY, value->stream, 0);
-    books->buffer_row[buffer] = ms_books_take_buffer(books, buffer, value);
-    books->buffer_read[buffer] = MS_NONE;
+    books->buffer_row[here] = ms_books_take_buffer(books, buffer, value);
+    books->buffer_read[here] = MS_NONE;
     return MS_OK;
 }
 
 ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer)
 {
     const ms_buffer *value = &books->plan->buffers[buffer];
-    uint32_t read = books->buffer_read[buffer];
+    uint32_t here = at->buffers + buffer, read = books->buffer_read[here];
 
-    if (books->buffer_row[buffer] == MS_NONE)
+    if (books->buffer_row[here] == MS_NONE)
         return not_taken(books, buffer);
     if (value->stream != MS_STREAM_COMPUTE && read != MS_NONE) {
         MS_TRY(ms_books_reserve(books, 1, 0, 1));
         ms_books_issue(books, at, MS_NONE, MS_COPY, value->stream, 0);
         books->plan->wait[books->n_wait++] = read;
     }
-    ms_books_give(books, books->buffer_row[buffer]);
-    books->buffer_row[buffer] = MS_NONE;
+    ms_books_give(books, books->buffer_row[here]);
+    books->buffer_row[here] = MS_NONE;
     return MS_OK;
 }
 
@@ -82,10 +83,17 @@ static uint64_t bytes_of(const ms_books *books, const ms_books_at *at,
     return bytes;
 }
 
+/* The current op reads the buffer. */
+static void read_buffer(ms_books *books, const ms_books_at *at, uint32_t buffer)
+{
+    ms_books_read(books, ms_books_buffer(books, at, buffer));
+    books->buffer_read[at->buffers + buffer] = books->plan->n_ops - 1;
+}
+
 ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, const ms_call *call)
 {
-    uint32_t buffer = call->buffer, to = books->buffer_row[buffer];
+    uint32_t buffer = call->buffer, to = ms_books_buffer(books, at, buffer);
 
     if (to == MS_NONE)
         return not_taken(books, buffer);
@@ -102,9 +110,8 @@ ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
                 books->plan->row[from].waited = true;
             ms_books_give(books, from);
             books->row[c] = MS_NONE;
-        } else if (in != MS_NONE && books->buffer_row[in] != MS_NONE) {
-            ms_books_read(books, books->buffer_row[in]);
-            books->buffer_read[in] = books->plan->n_ops - 1;
+        } else if (in != MS_NONE && ms_books_buffer(books, at, in) != MS_NONE) {
+            read_buffer(books, at, in);
         } else {
             continue;
         }
@@ -128,10 +135,9 @@ ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
         if (in == MS_NONE || books->row[c] != MS_NONE ||
             is_summed_afar(books, s, c))
             continue;
-        if (books->buffer_row[in] == MS_NONE)
+        if (ms_books_buffer(books, at, in) == MS_NONE)
             return not_taken(books, in);
-        ms_books_read(books, books->buffer_row[in]);
-        books->buffer_read[in] = books->plan->n_ops - 1;
+        read_buffer(books, at, in);
         books->packed[c] = MS_NONE;
         books->row[c] =
             ms_books_take(books, s, MS_COMMUNICATION, MS_DEVICE_POOL, false);

@@ -322,8 +322,13 @@ static ms_err check_room(pager *p)
 /* A rank has one stream, and all its rows are the device's. */
 static ms_err check_plan(const ms_plan *plan, ms_fault *fault)
 {
-    bool alone = plan->n_ranks == 1 && plan->n_sync == 0;
+    bool alone = plan->n_sync == 0;
 
+    if (plan->n_ranks > 1)
+        return ms_fail(fault, MS_EUSAGE, "uvm", "give it a rank's program",
+                       "unified memory is simulated for one rank, the program "
+                       "has %u",
+                       (unsigned)plan->n_ranks);
     for (uint32_t op = 0; op < plan->n_ops; op++)
         alone = alone && plan->op[op].stream == MS_STREAM_COMPUTE;
     for (uint32_t r = 0; r < plan->n_rows; r++)

@@ -27,7 +27,7 @@ typedef struct pooled_run {
 
     /* the step at hand */
     const ms_timeline *now;
-    ms_host_clock clock;
+    ms_host_clock *clocks; /* per rank */
     uint32_t *done; /* per rank and stream: the first op, in that stream's
                        list, that the host has not seen end */
     uint32_t *queue_at, *queue; /* ops by rank and stream; NULL: one stream */
@@ -85,7 +85,7 @@ static ms_err see_streams(pooled_run *run, uint8_t rank, uint32_t op)
         uint32_t s = rank * (uint32_t)MS_N_STREAMS + stream, n = 0;
         uint32_t *at = &run->done[s];
         for (; *at < run->queue_at[s + 1] && run->queue[*at] < op &&
-               now->end_ns[run->queue[*at]] <= run->clock.host_ns;
+               now->end_ns[run->queue[*at]] <= run->clocks[rank].host_ns;
              ++*at)
             n++;
         if (n > 0)
@@ -320,7 +320,7 @@ static ms_err do_op(pooled_run *run, uint32_t op)
 {
     const ms_plan *plan = run->now->plan;
     const ms_plan_op *at = &plan->op[op];
-    ms_host_sync(&run->clock, op);
+    ms_host_sync(&run->clocks[at->rank], op);
     if (at->alloc_at < at[1].alloc_at) {
         ms_pooledmap_time(&run->map, at->rank, run->now->start_ns[op]);
         MS_TRY(see_streams(run, at->rank, op));
@@ -333,7 +333,7 @@ static ms_err do_op(pooled_run *run, uint32_t op)
         MS_TRY(watch(run, op));
     if (run->last && op == run->stop_op)
         return look(run, op);
-    ms_host_issue(&run->clock, op);
+    ms_host_issue(&run->clocks[at->rank], op);
     if (run->queue)
         MS_TRY(ms_torchstreams_queue(run->pools[at->rank], at->stream, 1,
                                      run->fault));
@@ -383,12 +383,23 @@ static ms_err open_map(pooled_run *run)
     return MS_OK;
 }
 
+static ms_err start_clocks(pooled_run *run)
+{
+    uint32_t n = run->now->plan->n_ranks;
+    run->clocks = ms_arena_take_raw(&run->scratch, n, sizeof *run->clocks);
+    if (!run->clocks)
+        return ms_fail_nomem(run->fault);
+    for (uint32_t rank = 0; rank < n; rank++)
+        run->clocks[rank] =
+            ms_host_open(run->now, run->machine->launch_ns, rank);
+    return MS_OK;
+}
+
 static ms_err do_step(pooled_run *run, const ms_timeline *now)
 {
     const ms_plan *plan = now->plan;
     run->now = now;
-    run->clock = (ms_host_clock){
-        .plan = plan, .line = now, .launch_ns = run->machine->launch_ns};
+    MS_TRY(start_clocks(run));
     MS_TRY(list_queues(run));
     MS_TRY(turn_over(run));
     run->map.is_last = run->last = run->step == run->setup->steps;

@@ -32,12 +32,18 @@ typedef struct book_state {
     uint64_t now_ns;
 } book_state;
 
+static uint8_t rank_of(const ms_plan *plan, uint32_t row)
+{
+    return plan->op[plan->row[row].op].rank;
+}
+
 static void book(book_state *books, uint32_t row, uint32_t op, bool alloc,
                  uint64_t t_ns)
 {
     const ms_plan *plan = books->plan;
     ms_timeline *line = books->line;
-    ms_level *level = &line->ranks[plan->op[op].rank].pool[plan->row[row].pool];
+    ms_level *level =
+        &line->ranks[rank_of(plan, row)].pool[plan->row[row].pool];
     uint32_t e = line->n_events++;
 
     if (t_ns > books->now_ns)
@@ -70,6 +76,77 @@ static void book_host(book_state *books)
              i < plan->op[op + 1].release_at; i++)
             book(books, plan->release[i], op, false, line->end_ns[op]);
     }
+}
+
+/* The hosts of several ranks: each in its own order, and all by time. */
+typedef struct host_event {
+    uint64_t t_ns;
+    uint32_t turn; /* which of its rank's at that time it is */
+    uint32_t row, op;
+    uint8_t rank;
+    bool alloc;
+} host_event;
+
+static int by_host_time(const void *a, const void *b)
+{
+    const host_event *x = a, *y = b;
+
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
+    if (x->turn != y->turn)
+        return x->turn < y->turn ? -1 : 1;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* last: of its rank so far. */
+static void list_event(host_event *last, host_event *list, uint64_t t_ns,
+                       uint32_t row, uint32_t op, bool alloc)
+{
+    last->turn = t_ns > last->t_ns ? 0 : last->turn + 1;
+    last->t_ns = t_ns > last->t_ns ? t_ns : last->t_ns;
+    last->row = row;
+    last->op = op;
+    last->alloc = alloc;
+    *list = *last;
+}
+
+static void list_host_events(const book_state *books, host_event *last,
+                             host_event *list)
+{
+    const ms_plan *plan = books->plan;
+    const ms_timeline *line = books->line;
+
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        host_event *own = &last[plan->op[op].rank];
+        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
+             r++)
+            list_event(own, list++, line->start_ns[op], r, op, true);
+        for (uint32_t i = plan->op[op].release_at;
+             i < plan->op[op + 1].release_at; i++) {
+            assert(rank_of(plan, plan->release[i]) == plan->op[op].rank);
+            list_event(own, list++, line->end_ns[op], plan->release[i], op,
+                       false);
+        }
+    }
+}
+
+static ms_err book_hosts(book_state *books, ms_arena *arena, ms_fault *fault)
+{
+    const ms_plan *plan = books->plan;
+    uint32_t n = plan->n_rows + plan->op[plan->n_ops].release_at;
+    host_event *last = ms_arena_take(arena, plan->n_ranks, sizeof *last);
+    host_event *list = ms_arena_take_raw(arena, n, sizeof *list);
+
+    if (!last || !list)
+        return ms_fail_nomem(fault);
+    for (uint32_t r = 0; r < plan->n_ranks; r++)
+        last[r].rank = (uint8_t)r;
+    list_host_events(books, last, list);
+    if (n > 0)
+        qsort(list, n, sizeof *list, by_host_time);
+    for (uint32_t i = 0; i < n; i++)
+        book(books, list[i].row, list[i].op, list[i].alloc, list[i].t_ns);
+    return MS_OK;
 }
 
 /* Device time: from the start of the op that allocates to the end of the
@@ -215,7 +292,10 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
     if (machine->book_device) {
         MS_TRY(book_device(&books, wall, arena, fault));
     } else {
-        book_host(&books);
+        if (plan->n_ranks > 1)
+            MS_TRY(book_hosts(&books, arena, fault));
+        else
+            book_host(&books);
         MS_TRY(ms_active_book(plan, machine, arena, line, fault));
     }
     close_ranks(plan, line);

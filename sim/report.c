@@ -130,7 +130,7 @@ static void put_peak(ms_text *text, const ms_rank_report *rank)
     key(text, "time_ns");
     put_level(text, any ? peak->t_ns : MS_NO_LEVEL);
     key(text, "event");
-    put_id(text, peak->event);
+    put_id(text, peak->number);
     key(text, "phase");
     put_string(text, any ? ms_names_phase[peak->phase] : NULL);
     key(text, "pass");

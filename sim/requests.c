@@ -31,6 +31,9 @@ static void add_seen(requests *r, uint64_t t_ns, uint32_t op)
 
 static void add_event(requests *r, const ms_event *event)
 {
+    const ms_plan *plan = r->line->plan;
+    if (plan->op[event->op_act >> 1].rank != r->rank)
+        return;
     bool late = r->late != NULL && r->late[event->row] != 0;
     if ((event->op_act & 1u) == 0) {
         add(r, event->t_ns, event->row,

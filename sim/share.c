@@ -57,7 +57,7 @@ static ms_err wait_for_limit(ms_books *books, const ms_books_at *at)
 {
     uint32_t before = books->let_go[2 * (uint32_t)at->rank + 1];
 
-    return before == MS_NONE ? MS_OK : ms_books_sync(books, before);
+    return before == MS_NONE ? MS_OK : ms_books_sync(books, at, before);
 }
 
 /* A rank alone has nobody to talk to. */
@@ -128,7 +128,7 @@ ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
     uint32_t buffer = call->buffer, to = MS_NONE, wanted;
 
     if (buffer != MS_NONE)
-        to = books->buffer_row[buffer];
+        to = ms_books_buffer(books, at, buffer);
     MS_TRY(bring_parts(books, at, storages, n, call->flags, &wanted, &bytes));
     if (wanted == 0 || is_alone(books, 0))
         return MS_OK;
@@ -227,7 +227,8 @@ void ms_share_close_unit(ms_books *books, const ms_books_at *at)
 /* ---- reducing ------------------------------------------------------------ */
 
 /* The row that holds the cell's values: its own, the buffer's, or its part. */
-static uint32_t holder(const ms_books *books, uint32_t cell, uint16_t flags)
+static uint32_t holder(const ms_books *books, const ms_books_at *at,
+                       uint32_t cell, uint16_t flags)
 {
     uint32_t in = ms_books_in(books->packed, cell);
 
@@ -235,7 +236,7 @@ static uint32_t holder(const ms_books *books, uint32_t cell, uint16_t flags)
         return ms_books_in(books->shard_row, cell);
     if (books->row[cell] != MS_NONE)
         return books->row[cell];
-    return in != MS_NONE ? books->buffer_row[in] : MS_NONE;
+    return in != MS_NONE ? ms_books_buffer(books, at, in) : MS_NONE;
 }
 
 static void make_part(ms_books *books, uint32_t storage, uint32_t cell)
@@ -305,7 +306,7 @@ static uint32_t measure(const ms_books *books, const ms_books_at *at,
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t c = ms_books_cell(books, at, storages[i]);
-        uint32_t row = holder(books, c, flags);
+        uint32_t row = holder(books, at, c, flags);
         if (row == MS_NONE)
             continue;
         made++;
@@ -319,12 +320,15 @@ static uint32_t measure(const ms_books *books, const ms_books_at *at,
 }
 
 /* What was exchanged lies in another buffer. */
-static void arrive(ms_books *books, uint32_t cell, uint32_t buffer)
+static void arrive(ms_books *books, const ms_books_at *at, uint32_t cell,
+                   uint32_t buffer)
 {
-    if (buffer == MS_NONE || books->buffer_row[buffer] == MS_NONE ||
-        books->packed[cell] == MS_NONE)
+    uint32_t row =
+        buffer == MS_NONE ? MS_NONE : ms_books_buffer(books, at, buffer);
+
+    if (row == MS_NONE || books->packed[cell] == MS_NONE)
         return;
-    ms_books_write(books, books->buffer_row[buffer]);
+    ms_books_write(books, row);
     books->packed[cell] = buffer;
 }
 
@@ -350,7 +354,7 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
     MS_TRY(issue_collective(books, at, kind, call->flags, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
-        uint32_t row = holder(books, c, call->flags);
+        uint32_t row = holder(books, at, c, call->flags);
         if (row == MS_NONE)
             continue;
         ms_books_write(books, row);
@@ -360,7 +364,7 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
             scatter(books, s, c);
         }
         if (kind == MS_TRANSFER_EXCHANGE && call->place == MS_HERE)
-            arrive(books, c, call->buffer);
+            arrive(books, at, c, call->buffer);
     }
     return MS_OK;
 }

@@ -12,26 +12,68 @@ static bool on_device(const ms_plan *plan, uint32_t row, uint8_t rank)
 
 /* ---- named instants ------------------------------------------------------ */
 
-/* In host order the rows and releases before the mark; by device time those up
- * to the end of its op. */
-static uint32_t events_until(const ms_timeline *line,
-                             const struct ms_plan_mark *mark)
+static bool is_of(const ms_timeline *line, uint32_t event, uint8_t rank)
 {
-    if (!line->by_device)
-        return line->plan->op[mark->op + 1].alloc_at + mark->releases;
-    uint64_t end_ns = line->end_ns[mark->op];
+    return line->plan->op[line->events[event].op_act >> 1].rank == rank;
+}
+
+/* Of several ranks, whose events are merged: up to the last of the rank. */
+static uint32_t until_in_host_order(const ms_timeline *line,
+                                    const struct ms_plan_mark *mark)
+{
+    const ms_plan *plan = line->plan;
+    uint32_t drops = mark->releases - plan->op[mark->op].release_at;
+    uint32_t until = 0;
+    for (uint32_t e = 0; e < line->n_events; e++) {
+        uint32_t op = line->events[e].op_act >> 1;
+        bool allocates = line->events[e].op_act & 1u;
+        if (!is_of(line, e, mark->rank))
+            continue;
+        if (op > mark->op || (op == mark->op && !allocates && drops-- == 0))
+            break;
+        until = e + 1;
+    }
+    return until;
+}
+
+/* The first event at or after t_ns. */
+static uint32_t first_at(const ms_timeline *line, uint64_t t_ns)
+{
     uint32_t low = 0, high = line->n_events;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const ms_event *event = &line->events[middle];
-        bool allocates_later =
-            (event->op_act & 1u) && event->op_act >> 1 > mark->op;
-        if (event->t_ns < end_ns || (event->t_ns == end_ns && !allocates_later))
+        if (line->events[middle].t_ns < t_ns)
             low = middle + 1;
         else
             high = middle;
     }
     return low;
+}
+
+/* Up to the end of the mark's op, where no later one has allocated yet. */
+static uint32_t until_by_device(const ms_timeline *line,
+                                const struct ms_plan_mark *mark)
+{
+    uint64_t end_ns = line->end_ns[mark->op];
+    uint32_t e = first_at(line, end_ns);
+    for (; e < line->n_events && line->events[e].t_ns == end_ns; e++) {
+        uint32_t op = line->events[e].op_act >> 1;
+        bool allocates = line->events[e].op_act & 1u;
+        if (allocates && op > mark->op && is_of(line, e, mark->rank))
+            break;
+    }
+    return e;
+}
+
+/* In host order the rows and releases before the mark. */
+static uint32_t events_until(const ms_timeline *line,
+                             const struct ms_plan_mark *mark)
+{
+    if (line->by_device)
+        return until_by_device(line, mark);
+    if (line->plan->n_ranks > 1)
+        return until_in_host_order(line, mark);
+    return line->plan->op[mark->op + 1].alloc_at + mark->releases;
 }
 
 uint32_t ms_timeline_until(const ms_timeline *line, uint8_t rank, ms_mark mark)
@@ -135,13 +177,15 @@ static void see(column *in, uint32_t event, uint64_t total_bytes)
     in->event[LAST] = event;
 }
 
-/* The end of the points' axis: the last event's time, or where all is at one
- * instant the number of events. */
-static uint64_t end_of(const ms_timeline *line)
+/* The end of the points' axis: the rank's last event's time, or where all is at
+ * one instant the number of events. */
+static uint64_t end_of(const ms_timeline *line, uint8_t rank)
 {
-    uint32_t n = line->n_events;
-    uint64_t end_ns = n ? line->events[n - 1].t_ns : 0;
-    return end_ns ? end_ns : n;
+    uint32_t e = line->n_events;
+    while (e > 0 && !is_of(line, e - 1, rank))
+        e--;
+    uint64_t end_ns = e > 0 ? line->events[e - 1].t_ns : 0;
+    return end_ns ? end_ns : line->n_events;
 }
 
 static bool takes_time(const ms_timeline *line)
@@ -152,7 +196,7 @@ static bool takes_time(const ms_timeline *line)
 static void fill_columns(const ms_timeline *line, uint8_t rank, column *columns,
                          uint32_t n_columns)
 {
-    uint64_t width = end_of(line) / n_columns + 1;
+    uint64_t width = end_of(line, rank) / n_columns + 1;
     bool has_time = takes_time(line);
     uint64_t total_bytes = 0, number = 0;
     for (uint32_t e = 0; e < line->n_events; e++) {

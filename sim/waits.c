@@ -82,23 +82,34 @@ static ms_err list_kinds(ms_waits *waits, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
-/* The host was held at a sync if it passed when what it waits for ended. */
-static ms_err list_held(ms_waits *waits, ms_arena *arena, ms_fault *fault)
+/* A host was held at a sync if it passed when what it waits for ended; last:
+ * the op of each rank that ends last so far. */
+static void find_held(ms_waits *waits, uint32_t *last)
 {
     const ms_timeline *line = waits->line;
     const ms_plan *plan = line->plan;
-    uint32_t last = MS_NONE, op = 0;
-    waits->held = ms_arena_take_raw(arena, plan->n_sync, sizeof(uint32_t));
-    if (!waits->held)
-        return ms_fail_nomem(fault);
+    uint32_t op = 0;
     for (uint32_t k = 0; k < plan->n_sync; k++) {
-        for (; op < plan->sync[k].op; op++)
-            last = ms_waits_later(line, op, last);
+        for (; op < plan->sync[k].op; op++) {
+            uint32_t *of_rank = &last[plan->op[op].rank];
+            *of_rank = ms_waits_later(line, op, *of_rank);
+        }
         uint32_t until = plan->sync[k].until;
-        uint32_t by = until == MS_NONE ? last : until;
+        uint32_t by = until == MS_NONE ? last[plan->sync[k].rank] : until;
         bool held = by != MS_NONE && line->end_ns[by] == line->passed_ns[k + 1];
         waits->held[k] = held ? by : MS_NONE;
     }
+}
+
+static ms_err list_held(ms_waits *waits, ms_arena *arena, ms_fault *fault)
+{
+    const ms_plan *plan = waits->line->plan;
+    uint32_t *last = ms_arena_take_raw(arena, plan->n_ranks, sizeof *last);
+    waits->held = ms_arena_take_raw(arena, plan->n_sync, sizeof(uint32_t));
+    if (!waits->held || !last)
+        return ms_fail_nomem(fault);
+    memset(last, 0xff, plan->n_ranks * sizeof *last);
+    find_held(waits, last);
     return MS_OK;
 }
 
@@ -194,7 +205,7 @@ ms_wait ms_waits_after(const ms_waits *waits, uint32_t last, uint64_t free_ns)
                      .next = last};
 }
 
-/* How many syncs the host passed before it issued op. */
+/* Up to the last sync that op's host passed before it issued op. */
 static uint32_t syncs_before(const ms_plan *plan, uint32_t op)
 {
     uint32_t low = 0, high = plan->n_sync;
@@ -205,6 +216,8 @@ static uint32_t syncs_before(const ms_plan *plan, uint32_t op)
         else
             high = middle;
     }
+    while (low > 0 && plan->sync[low - 1].rank != plan->op[op].rank)
+        low--;
     return low;
 }
 

@@ -17,6 +17,8 @@ typedef struct rank_room {
     uint64_t missing_bytes;
     uint32_t held;     /* the first op in host order that waits, or MS_NONE */
     bool held_compute; /* the compute stream's head waits */
+    bool fallen;       /* nothing waits for memory any more */
+    uint64_t round_ns; /* of the last round */
 } rank_room;
 
 /* Of ops that are no prefetch: 0. */
@@ -28,7 +30,6 @@ struct ms_wall {
     ms_arena *arena;
     ms_fault *fault;
     uint64_t limit_bytes, now_ns;
-    bool stands;
     row_state *row;
     rank_room *room;
     uint8_t *fetch;    /* per op */
@@ -116,7 +117,6 @@ ms_err ms_wall_open(const ms_plan *plan, const ms_machine *machine,
     it->line = line;
     it->arena = arena;
     it->fault = fault;
-    it->stands = true;
     if (machine->capacity_bytes > machine->context_bytes)
         it->limit_bytes = machine->capacity_bytes - machine->context_bytes;
     it->row = ms_arena_take_raw(arena, plan->n_rows, sizeof *it->row);
@@ -243,18 +243,17 @@ ms_err ms_wall_end(ms_wall *wall, uint32_t op)
 
 /* ---- may it start? ------------------------------------------------------- */
 
-void ms_wall_round(ms_wall *wall, uint64_t now_ns)
+void ms_wall_round(ms_wall *wall, uint32_t rank, uint64_t now_ns)
 {
-    for (uint32_t r = 0; r < wall->plan->n_ranks; r++) {
-        rank_room *room = &wall->room[r];
-        if (now_ns > wall->now_ns) {
-            room->level_bytes -= room->late_bytes;
-            room->late_bytes = 0;
-        }
-        room->held = MS_NONE;
-        room->held_compute = false;
+    rank_room *room = &wall->room[rank];
+
+    if (now_ns > room->round_ns) {
+        room->level_bytes -= room->late_bytes;
+        room->late_bytes = 0;
     }
-    wall->now_ns = now_ns;
+    room->held = MS_NONE;
+    room->held_compute = false;
+    room->round_ns = wall->now_ns = now_ns;
 }
 
 static ms_wall_answer hold(ms_wall *wall, uint32_t op, uint64_t missing_bytes)
@@ -274,9 +273,10 @@ static ms_wall_answer hold(ms_wall *wall, uint32_t op, uint64_t missing_bytes)
 /* How much is missing for so many bytes more. */
 static uint64_t missing(const ms_wall *wall, uint32_t op, uint64_t bytes)
 {
-    uint64_t level_bytes = room_of(wall, op)->level_bytes + bytes;
+    const rank_room *room = room_of(wall, op);
+    uint64_t level_bytes = room->level_bytes + bytes;
 
-    if (!wall->stands || bytes == 0 || level_bytes <= wall->limit_bytes)
+    if (room->fallen || bytes == 0 || level_bytes <= wall->limit_bytes)
         return 0;
     return level_bytes - wall->limit_bytes;
 }
@@ -509,41 +509,34 @@ static bool any_frees(ms_wall *wall, const uint32_t *running, uint32_t rank)
     return false;
 }
 
-ms_err ms_wall_give_way(ms_wall *wall, const uint32_t *running, bool idle,
-                        bool *gave, uint32_t *put_off)
+ms_err ms_wall_give_way(ms_wall *wall, uint32_t rank, const uint32_t *running,
+                        bool idle, bool *gave, uint32_t *put_off)
 {
+    const rank_room *room = &wall->room[rank];
+
     *gave = false;
     *put_off = MS_NONE;
-    for (uint32_t r = 0; r < wall->plan->n_ranks && !*gave; r++) {
-        const rank_room *room = &wall->room[r];
-        if (room->held == MS_NONE || !wall->stands)
-            continue;
-        bool prefetch = wall->fetch[room->held] & PREFETCH;
-        bool patient = prefetch || room->late_bytes > 0;
-        if (idle || (!patient && !any_frees(wall, running, r)))
-            MS_TRY(revoke_for(wall, room, gave));
-        if (idle && prefetch && !*gave) {
-            *put_off = room->held;
-            return MS_OK;
-        }
-    }
+    if (room->held == MS_NONE || room->fallen)
+        return MS_OK;
+    bool prefetch = wall->fetch[room->held] & PREFETCH;
+    bool patient = prefetch || room->late_bytes > 0;
+    if (idle || (!patient && !any_frees(wall, running, rank)))
+        MS_TRY(revoke_for(wall, room, gave));
+    if (idle && prefetch && !*gave)
+        *put_off = room->held;
     return MS_OK;
 }
 
-bool ms_wall_fall(ms_wall *wall)
+bool ms_wall_fall(ms_wall *wall, uint32_t rank)
 {
-    const rank_room *first = NULL;
+    rank_room *room = &wall->room[rank];
+    ms_lack *lack = &wall->line->lack;
 
-    for (uint32_t r = 0; r < wall->plan->n_ranks; r++) {
-        const rank_room *room = &wall->room[r];
-        if (room->held != MS_NONE && (!first || room->held < first->held))
-            first = room;
-    }
-    if (!first || !wall->stands)
+    if (room->held == MS_NONE || room->fallen)
         return false;
-    wall->line->lack =
-        (ms_lack){first->missing_bytes, wall->now_ns, first->held};
-    wall->stands = false;
+    if (lack->missing_bytes == 0)
+        *lack = (ms_lack){room->missing_bytes, wall->now_ns, room->held};
+    room->fallen = true;
     return true;
 }
 

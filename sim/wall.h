@@ -42,8 +42,8 @@ typedef enum ms_wall_answer {
 ms_err ms_wall_open(const ms_plan *plan, const ms_machine *machine,
                     ms_arena *arena, ms_timeline *line, ms_wall **wall,
                     ms_fault *fault);
-/* Heads of the streams are about to be asked for. */
-void ms_wall_round(ms_wall *wall, uint64_t now_ns);
+/* Heads of the rank's streams are about to be asked for. */
+void ms_wall_round(ms_wall *wall, uint32_t rank, uint64_t now_ns);
 /* May op start now?  If so it has taken its bytes. */
 ms_err ms_wall_ask(ms_wall *wall, uint32_t op, ms_wall_answer *answer,
                    uint32_t *again);
@@ -51,17 +51,17 @@ ms_err ms_wall_ask(ms_wall *wall, uint32_t op, ms_wall_answer *answer,
 ms_err ms_wall_fetch(ms_wall *wall, uint32_t op, uint32_t user, bool *may);
 ms_err ms_wall_arrive(ms_wall *wall, uint32_t op);
 ms_err ms_wall_end(ms_wall *wall, uint32_t op);
-/* Ops wait.  Revokes a prefetch for one for which nothing that runs
+/* Ops of the rank wait.  Revokes a prefetch for one for which nothing that runs
  * (running: an op or MS_NONE per stream) frees anything; idle: nothing runs or
  * will.  *gave: there is more room now.  *put_off: MS_NONE, or a prefetch at
  * the head of its stream that is to be put off. */
-ms_err ms_wall_give_way(ms_wall *wall, const uint32_t *running, bool idle,
-                        bool *gave, uint32_t *put_off);
+ms_err ms_wall_give_way(ms_wall *wall, uint32_t rank, const uint32_t *running,
+                        bool idle, bool *gave, uint32_t *put_off);
 /* The prefetch is over without a copy, which will come for its user. */
 ms_err ms_wall_put_off(ms_wall *wall, uint32_t op);
-/* Nothing helps: notes in the timeline what was missing, and stands no longer.
- * False if no op waits for memory. */
-bool ms_wall_fall(ms_wall *wall);
+/* Nothing helps: notes in the timeline what was missing there first, and
+ * stands no longer for this rank.  False if no op of it waits for memory. */
+bool ms_wall_fall(ms_wall *wall, uint32_t rank);
 /* All changes of the books, in no order. */
 ms_wall_instant *ms_wall_instants(ms_wall *wall, uint32_t *n);
 

@@ -31,7 +31,7 @@ static const ms_value_row peak_rows[] = {
     PEAK("active_bytes", active_bytes, MS_VALUE_NUMBER),
     PEAK("requested_bytes", requested_bytes, MS_VALUE_NUMBER),
     PEAK("reserved_bytes", reserved_bytes, MS_VALUE_NUMBER),
-    PEAK("event", event, MS_VALUE_ID),
+    PEAK("event", number, MS_VALUE_ID),
     PEAK("op", op, MS_VALUE_WORDS),
     PEAK("layer", layer, MS_VALUE_WORDS),
     PEAK("micro_batch", micro_batch, MS_VALUE_ID),
@@ -60,6 +60,7 @@ static ms_err read_peak(const ms_values *values, uint32_t parent, ms_peak *peak)
     MS_TRY(ms_values_member(values, parent, "peak", MS_JSON_OBJECT, &object));
     MS_TRY(READ(values, object, peak_rows, peak));
     peak->plan_op = MS_NONE;
+    peak->event = peak->number;
     if (peak->event != MS_NONE)
         MS_TRY(read_when(values, object, peak));
     MS_TRY(read_categories(values, object, "by_category", peak->by_category));

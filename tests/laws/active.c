@@ -16,9 +16,10 @@ typedef struct active_walk {
     uint8_t *state;
     uint64_t *until_ns; /* of a freed row: when other streams have passed it */
     uint64_t host_ns, peak_bytes, allocated_bytes;
+    uint8_t rank; /* whose ops these are: rows of others are not born */
 } active_walk;
 
-/* What rank 0 has on the device in states from LIVES to last. */
+/* What the rank has on the device in states from LIVES to last. */
 static uint64_t bytes_in(const active_walk *walk, uint8_t last)
 {
     uint64_t bytes = 0;
@@ -62,8 +63,8 @@ static void drop(active_walk *walk, uint32_t op, uint32_t r)
     walk->state[r] = DEAD;
     for (uint32_t i = 0; i <= op; i++) {
         uint8_t stream = plan->op[i].stream;
-        if (row->waited || !plan->wait_at || stream == home ||
-            !(row->streams >> stream & 1u))
+        if (plan->op[i].rank != walk->rank || row->waited || !plan->wait_at ||
+            stream == home || !(row->streams >> stream & 1u))
             continue;
         walk->state[r] = FREED;
         if (walk->line->end_ns[i] > walk->until_ns[r])
@@ -77,30 +78,42 @@ static void wait_for(active_walk *walk, uint32_t op)
     const ms_plan *plan = walk->plan;
     for (uint32_t s = 0; s < plan->n_sync; s++)
         for (uint32_t i = 0; plan->sync[s].op == op && i < op; i++)
-            if ((plan->sync[s].until == MS_NONE || plan->sync[s].until == i) &&
+            if (plan->sync[s].rank == walk->rank &&
+                plan->op[i].rank == walk->rank &&
+                (plan->sync[s].until == MS_NONE || plan->sync[s].until == i) &&
                 walk->line->end_ns[i] > walk->host_ns)
                 walk->host_ns = walk->line->end_ns[i];
+}
+
+static void check_rank(active_walk *walk, const ms_rank_levels *levels,
+                       uint64_t launch_ns)
+{
+    const ms_plan *plan = walk->plan;
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        wait_for(walk, op);
+        if (plan->op[op].rank != walk->rank)
+            continue;
+        allocate(walk, op);
+        for (uint32_t i = plan->op[op].release_at;
+             i < plan->op[op + 1].release_at; i++)
+            drop(walk, op, plan->release[i]);
+        walk->host_ns += plan->op[op].ns > 0 ? launch_ns : 0;
+    }
+    HOLDS(levels->active_peak_bytes == walk->peak_bytes);
+    HOLDS(levels->reserved_peak_bytes == walk->peak_bytes);
+    HOLDS(levels->pool[MS_DEVICE_POOL].peak_bytes == walk->allocated_bytes);
 }
 
 void laws_check_active(const ms_plan *plan, const ms_timeline *line,
                        const ms_machine *machine)
 {
     ms_arena arena = {0};
-    active_walk walk = {.plan = plan, .line = line};
-    walk.state = ms_arena_take(&arena, plan->n_rows, 1);
-    walk.until_ns = ms_arena_take(&arena, plan->n_rows, sizeof(uint64_t));
-    for (uint32_t op = 0; op < plan->n_ops; op++) {
-        wait_for(&walk, op);
-        allocate(&walk, op);
-        for (uint32_t i = plan->op[op].release_at;
-             i < plan->op[op + 1].release_at; i++)
-            drop(&walk, op, plan->release[i]);
-        walk.host_ns += plan->op[op].ns > 0 ? machine->launch_ns : 0;
+    for (uint32_t rank = 0; rank < plan->n_ranks; rank++) {
+        active_walk walk = {.plan = plan, .line = line, .rank = (uint8_t)rank};
+        walk.state = ms_arena_take(&arena, plan->n_rows, 1);
+        walk.until_ns = ms_arena_take(&arena, plan->n_rows, sizeof(uint64_t));
+        check_rank(&walk, &line->ranks[rank], machine->launch_ns);
     }
-    HOLDS(line->ranks[0].active_peak_bytes == walk.peak_bytes);
-    HOLDS(line->ranks[0].reserved_peak_bytes == walk.peak_bytes);
-    HOLDS(line->ranks[0].pool[MS_DEVICE_POOL].peak_bytes ==
-          walk.allocated_bytes);
     ms_arena_free(&arena);
 }
 

@@ -41,6 +41,12 @@ void laws_share(laws_random *random, ms_graph *graph, ms_arena *arena);
 void laws_collectives(laws_random *random, const ms_graph *graph,
                       ms_arena *arena, ms_program *program);
 
+/* ranks.c: one program in which rank i does what of[i], a program of one rank,
+ * does, its calls between those of the others: rank after rank, in turn or at
+ * random. */
+ms_program laws_ranks(laws_random *random, const ms_program *const *of,
+                      uint32_t n, ms_arena *arena);
+
 /* n equal units of one op, in n blocks: op i reads and saves a_(i - 1) and
  * makes a_i; a_0 is an input.  Each is unit_bytes; then a loss of one byte.
  * Gradients of activations only. */
@@ -74,12 +80,12 @@ void laws_build_close(laws_builder *builder);
 /* Rows: once allocated, at most once released, live at each use; what each op
  * reads is live at it. */
 void laws_check_rows(const ms_plan *plan);
-/* Every stream and wait, by one pass in plan order. */
+/* Every host, stream and wait, by one pass in plan order for each rank. */
 void laws_check_clock(const ms_plan *plan, const ms_timeline *line,
                       const ms_machine *machine);
-/* Events, level, categories and peak in host order. */
+/* levels.c: events, level, categories and peak of each rank in host order. */
 void laws_check_levels(const ms_plan *plan, const ms_timeline *line);
-/* active.c: active and reserved bytes of rank 0, booked in host order. */
+/* active.c: active and reserved bytes of each rank, booked in host order. */
 void laws_check_active(const ms_plan *plan, const ms_timeline *line,
                        const ms_machine *machine);
 /* layers.c: what layers keep, run and run again adds up to the report, with

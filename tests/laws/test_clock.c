@@ -73,7 +73,7 @@ static void add_release(hand_plan *p, uint32_t row)
 /* Before the next op. */
 static void add_sync(hand_plan *p, uint32_t until)
 {
-    p->sync[p->plan.n_sync++] = (struct ms_plan_sync){p->plan.n_ops, until};
+    p->sync[p->plan.n_sync++] = (struct ms_plan_sync){p->plan.n_ops, until, 0};
 }
 
 static ms_timeline run(const hand_plan *p, const ms_machine *machine)

@@ -142,6 +142,7 @@ START_TEST(values_are_exact)
     ms_rank_report rank = {.peak = {.allocated_bytes = 90071992547409931u,
                                     .t_ns = 12,
                                     .event = 3,
+                                    .number = 3,
                                     .phase = MS_PHASE_BACKWARD,
                                     .pass = MS_RECOMPUTE,
                                     .op = "aten::addmm",
@@ -172,8 +173,9 @@ END_TEST
 START_TEST(what_does_not_apply_is_null)
 {
     ms_arena arena = {0};
-    ms_rank_report rank = {.peak = {.event = MS_NONE, .micro_batch = MS_NONE},
-                           .saved_for_backward_bytes = MS_NO_LEVEL};
+    ms_rank_report rank = {
+        .peak = {.event = MS_NONE, .number = MS_NONE, .micro_batch = MS_NONE},
+        .saved_for_backward_bytes = MS_NO_LEVEL};
     rank.levels[MS_MARK_BEFORE_LOSS] = MS_NO_LEVEL;
     ms_report report = one_rank(&rank);
     const char *json = print_report(&arena, &report);
