@@ -470,7 +470,7 @@ ms_err ms_deepspeed_write(const ms_policy_context *context,
                           ms_fault *fault)
 {
     const ms_shape *shape = context->shape;
-    ms_program made = ms_program_without_calls(program);
+    ms_program made;
     ms_deepspeed_writer w = {.context = context,
                              .graph = context->graph,
                              .how = how,
@@ -486,6 +486,7 @@ ms_err ms_deepspeed_write(const ms_policy_context *context,
                                  context->graph->storage_shard_bytes == NULL,
                              .far = shape->offload.gradients != MS_DEVICE_POOL,
                              .item_bytes = 1};
+    MS_TRY(ms_program_fork(program, w.arena, &made, fault));
     MS_TRY(open_writer(&w));
     MS_TRY(how->stage == 3 ? ms_deepspeed3_write(&w, program)
                            : write_calls(&w, program));

@@ -435,8 +435,9 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
             .units_ahead = (uint32_t)values[GATHER_AHEAD].number};
         MS_TRY(ms_shares_write(context, &alone, program, fault));
     }
-    ms_program made = ms_program_without_calls(program);
+    ms_program made;
     w.program = &made;
+    MS_TRY(ms_program_fork(program, context->arena, &made, fault));
     MS_TRY(find_gathers(&w));
     MS_TRY(write_calls(&w));
     *program = made;

@@ -62,7 +62,7 @@ static ms_err replay(profiler *p, const ms_program *program, bool uses,
 /* A mark before each call says which ops are whose. */
 static ms_err mark_calls(profiler *p, ms_program *marked)
 {
-    *marked = ms_program_without_calls(p->program);
+    MS_TRY(ms_program_fork(p->program, p->scratch, marked, p->fault));
     for (uint32_t i = 0; i < p->program->n_calls; i++) {
         const ms_call *call = &p->program->calls[i];
         MS_TRY(ms_program_add(marked, ms_program_call_like(MS_MARK, call),

@@ -242,10 +242,10 @@ ms_err ms_sac_place(const ms_policy_context *context, ms_program *program,
 {
     cache c = {.graph = context->graph,
                .program = program,
-               .made = ms_program_without_calls(program),
                .arena = context->arena,
                .fault = fault};
 
+    MS_TRY(ms_program_fork(program, c.arena, &c.made, fault));
     MS_TRY(open_cache(&c));
     MS_TRY(find_segments(&c));
     for (uint32_t i = 0; i < program->n_calls; i++)

@@ -282,7 +282,7 @@ ms_err ms_shares_write(const ms_policy_context *context,
                        const ms_shares *shares, ms_program *program,
                        ms_fault *fault)
 {
-    ms_program made = ms_program_without_calls(program);
+    ms_program made;
     writer w = {.graph = context->graph,
                 .arena = context->arena,
                 .fault = fault,
@@ -292,6 +292,7 @@ ms_err ms_shares_write(const ms_policy_context *context,
                 .full_bytes = shares->first_bucket_bytes,
                 .later_full_bytes = shares->bucket_bytes};
     ms_program old = *program;
+    MS_TRY(ms_program_fork(program, w.arena, &made, fault));
     MS_TRY(open_writer(&w));
     if (shares->shared == MS_SHARED_PARAMETERS)
         MS_TRY(ms_program_part_replays(&old, context->arena, fault));

@@ -378,13 +378,14 @@ static ms_err check_alone(const ms_swap *swap)
 
 ms_err ms_superneurons_write(ms_swap *swap)
 {
-    ms_program program = ms_program_without_calls(swap->program);
+    ms_program program;
     neurons n = {.swap = swap,
                  .graph = swap->context->graph,
                  .arena = swap->arena,
                  .program = &program,
                  .fault = swap->fault};
     MS_TRY(check_alone(swap));
+    MS_TRY(ms_program_fork(swap->program, swap->arena, &program, swap->fault));
     MS_TRY(take_columns(&n));
     mark(&n);
     MS_TRY(find_segments(&n));
@@ -393,7 +394,7 @@ ms_err ms_superneurons_write(ms_swap *swap)
         MS_TRY(find_done(&n, u));
     }
     MS_TRY(write_program(&n));
-    *swap->program = ms_program_without_calls(&program);
+    MS_TRY(ms_program_fork(&program, swap->arena, swap->program, swap->fault));
     return ms_swapcache_write(
         swap, &(ms_swapcache){.program = &program,
                               .cached = n.checkpoint,

@@ -234,13 +234,14 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
     const ms_swap_way *way = way_of(context->values);
-    ms_program made = ms_program_without_calls(program);
+    ms_program made;
     ms_swap w = {.context = context,
                  .from = program,
                  .program = &made,
                  .arena = context->arena,
                  .fault = fault,
                  .values = context->values};
+    MS_TRY(ms_program_fork(program, w.arena, &made, fault));
     MS_TRY(find_saved(&w, way));
     if (way->open != NULL)
         MS_TRY(way->open(&w));

@@ -26,27 +26,6 @@ typedef struct writer {
     uint8_t *gone;  /* per storage, of the micro-batch under way */
 } writer;
 
-/* Sets are appended to a copy: plans of one program stand side by side. */
-static ms_err copy_sets(writer *w, const ms_program *from)
-{
-    ms_program *made = w->program;
-    size_t size = sizeof(uint32_t);
-    *made = ms_program_without_calls(from);
-    made->sets_capacity = made->items_capacity = 0;
-    made->set_at = made->set_item = NULL;
-    if (from->n_sets == 0)
-        return MS_OK;
-    made->set_at = ms_arena_grow(w->arena, NULL, &made->sets_capacity,
-                                 from->n_sets + 2, size);
-    made->set_item = ms_arena_grow(w->arena, NULL, &made->items_capacity,
-                                   from->set_items, size);
-    if (made->set_at == NULL || made->set_item == NULL)
-        return ms_fail_nomem(w->fault);
-    memcpy(made->set_at, from->set_at, (from->n_sets + 1) * size);
-    memcpy(made->set_item, from->set_item, from->set_items * size);
-    return MS_OK;
-}
-
 /* ---- moves and waits ----------------------------------------------------- */
 
 static int compare(uint64_t a, uint64_t b)
@@ -190,7 +169,7 @@ ms_err ms_swapwrite_program(const ms_swapplan *plan, ms_program *program)
                 .program = program,
                 .arena = plan->programs,
                 .fault = plan->swap->fault};
-    MS_TRY(copy_sets(&w, plan->swap->from));
+    MS_TRY(ms_program_fork(plan->swap->from, w.arena, program, w.fault));
     w.list = ms_arena_take_raw(w.arena, most, sizeof *w.list);
     w.gone = ms_arena_take(w.arena, graph->n_storages, 1);
     if (w.list == NULL || w.gone == NULL)
@@ -202,8 +181,7 @@ ms_err ms_swapwrite_program(const ms_swapplan *plan, ms_program *program)
 ms_err ms_swapwrite_copy(const ms_program *from, ms_arena *arena,
                          ms_program *program, ms_fault *fault)
 {
-    writer w = {.program = program, .arena = arena, .fault = fault};
-    MS_TRY(copy_sets(&w, from));
+    MS_TRY(ms_program_fork(from, arena, program, fault));
     for (uint32_t c = 0; c < from->n_calls; c++)
         MS_TRY(ms_program_add(program, from->calls[c], arena, fault));
     return MS_OK;

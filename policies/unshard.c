@@ -427,9 +427,8 @@ ms_err ms_unshard_write(const ms_policy_context *context,
                         const ms_unshard *options, ms_program *program,
                         ms_fault *fault)
 {
-    ms_program old = *program;
+    ms_program old = *program, made;
     MS_TRY(ms_program_part_replays(&old, context->arena, fault));
-    ms_program made = ms_program_without_calls(program);
     writer w = {.graph = context->graph,
                 .options = options,
                 .arena = context->arena,
@@ -440,6 +439,7 @@ ms_err ms_unshard_write(const ms_policy_context *context,
                 .held = MS_NONE,
                 .scattering = MS_NONE,
                 .outer = MS_NONE};
+    MS_TRY(ms_program_fork(program, w.arena, &made, fault));
     MS_TRY(open_units(&w));
     w.end = old.calls + old.n_calls;
     for (uint32_t i = 0; i < old.n_calls; i++) {

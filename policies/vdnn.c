@@ -73,8 +73,9 @@ static ms_err measure(const ms_swap *w, trial *t)
  * other choice, cuDNN's algorithms, is none here. */
 static ms_err try_conv(ms_swap *w, bool convolutions, trial *t)
 {
-    ms_program made = ms_program_without_calls(w->program);
+    ms_program made;
     ms_swap other = *w;
+    MS_TRY(ms_program_fork(w->program, w->arena, &made, w->fault));
     other.program = &made;
     other.convolutions = convolutions;
     MS_TRY(ms_swap_walk(&other, run_vdnn));

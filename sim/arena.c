@@ -33,6 +33,7 @@
 #define FIRST_BLOCK_BYTES ((size_t)64 << 10)
 #define DOUBLING_ENDS_BYTES ((size_t)256 << 20)
 #define LONE_BYTES ((size_t)1 << 20)
+#define SPOILT 0xdd
 
 struct ms_block {
     ms_block *next;
@@ -43,6 +44,7 @@ struct ms_block {
 
 static _Thread_local long fails_in;   /* mallocs until one fails; 0: never */
 static _Thread_local long takes_left; /* until one fails; 0: never */
+static _Thread_local bool moves_always;
 
 long ms_arena_fail_after(long n)
 {
@@ -56,6 +58,11 @@ long ms_arena_fail_take_after(long n)
     long left = takes_left;
     takes_left = n;
     return left;
+}
+
+void ms_arena_move_always(bool moves)
+{
+    moves_always = moves;
 }
 
 /* malloc for old == NULL. */
@@ -203,6 +210,10 @@ static void *grow_small(ms_arena *arena, void *items, size_t was, size_t bytes)
     void *grown = ms_arena_take_raw(arena, bytes, 1);
     if (grown != NULL && items != NULL)
         memcpy(grown, items, was);
+    if (grown != NULL && items != NULL && moves_always) {
+        memset(items, SPOILT, was);
+        ASAN_POISON_MEMORY_REGION(items, was);
+    }
     return grown;
 }
 
@@ -223,6 +234,8 @@ void *ms_arena_grow(ms_arena *arena, void *items, uint32_t *capacity,
     if (items != NULL && need <= *capacity)
         return items;
     uint64_t wanted = items == NULL ? 16 : 2 * (uint64_t)*capacity;
+    if (moves_always)
+        wanted = need + (uint64_t)need / 8;
     if (wanted < need)
         wanted = need;
     if (wanted > UINT32_MAX)
@@ -230,8 +243,9 @@ void *ms_arena_grow(ms_arena *arena, void *items, uint32_t *capacity,
     size_t bytes, was = items == NULL ? 0 : (size_t)*capacity * size;
     if (__builtin_mul_overflow((size_t)wanted, size, &bytes))
         return NULL;
-    void *grown = bytes < LONE_BYTES ? grow_small(arena, items, was, bytes)
-                                     : grow_large(arena, items, was, bytes);
+    void *grown = bytes < LONE_BYTES || moves_always
+                      ? grow_small(arena, items, was, bytes)
+                      : grow_large(arena, items, was, bytes);
     if (grown != NULL)
         *capacity = (uint32_t)wanted;
     return grown;

@@ -98,6 +98,9 @@ void ms_arena_free(ms_arena *arena);
  * fails (0: off).  They return what was left of the n before. */
 long ms_arena_fail_after(long n);
 long ms_arena_fail_take_after(long n);
+/* For tests: arrays grow by an eighth, and each growth moves the array and
+ * spoils the old copy, which whoever still holds it finds out. */
+void ms_arena_move_always(bool moves);
 
 /* ---- text.c: growing texts ----------------------------------------------- */
 

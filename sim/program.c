@@ -40,12 +40,40 @@ ms_call ms_program_call_like(ms_verb verb, const ms_call *like)
     return call;
 }
 
-ms_program ms_program_without_calls(const ms_program *program)
+static ms_err copy_table(const void *from, uint32_t n, size_t size,
+                         ms_arena *arena, uint32_t *capacity, void **copy,
+                         ms_fault *fault)
 {
-    ms_program anew = *program;
+    *capacity = 0;
+    *copy = NULL;
+    if (n == 0)
+        return MS_OK;
+    *copy = ms_arena_grow(arena, NULL, capacity, n, size);
+    if (*copy == NULL)
+        return ms_fail_nomem(fault);
+    memcpy(*copy, from, n * size);
+    return MS_OK;
+}
+
+ms_err ms_program_fork(const ms_program *from, ms_arena *arena,
+                       ms_program *program, ms_fault *fault)
+{
+    ms_program anew = *from;
+    void *at, *item, *buffers;
     anew.calls = NULL;
     anew.n_calls = anew.calls_capacity = 0;
-    return anew;
+    MS_TRY(copy_table(from->set_at, from->n_sets > 0 ? from->n_sets + 1 : 0,
+                      sizeof *from->set_at, arena, &anew.sets_capacity, &at,
+                      fault));
+    MS_TRY(copy_table(from->set_item, from->set_items, sizeof *from->set_item,
+                      arena, &anew.items_capacity, &item, fault));
+    MS_TRY(copy_table(from->buffers, from->n_buffers, sizeof *from->buffers,
+                      arena, &anew.buffers_capacity, &buffers, fault));
+    anew.set_at = at;
+    anew.set_item = item;
+    anew.buffers = buffers;
+    *program = anew;
+    return MS_OK;
 }
 
 static ms_err reserve_calls(ms_program *program, uint64_t more, ms_arena *arena,
@@ -528,9 +556,10 @@ ms_err ms_program_part_replays(ms_program *program, ms_arena *arena,
                                ms_fault *fault)
 {
     uint32_t n = count_parted(program);
-    ms_program made = ms_program_without_calls(program);
+    ms_program made;
     if (n == program->n_calls)
         return MS_OK;
+    MS_TRY(ms_program_fork(program, arena, &made, fault));
     MS_TRY(reserve_calls(&made, n, arena, fault));
     for (uint32_t i = 0; i < program->n_calls; i++) {
         ms_call call = program->calls[i];

@@ -337,8 +337,11 @@ ms_err ms_program_add_buffer(ms_program *program, ms_buffer value,
 ms_call ms_program_call(ms_verb verb);
 /* The same in the name of `like`: its rank, frame and micro-batch. */
 ms_call ms_program_call_like(ms_verb verb, const ms_call *like);
-/* The program with its sets and without its calls, to be written anew. */
-ms_program ms_program_without_calls(const ms_program *program);
+/* from's sets and buffers, in tables of its own, and no calls: a program to be
+ * written anew.  Each of the two may grow, neither knows what the other adds.
+ */
+ms_err ms_program_fork(const ms_program *from, ms_arena *arena,
+                       ms_program *program, ms_fault *fault);
 /* Writes the replays of several units in PARTs, so that calls that serve them
  * can stand between their units. */
 ms_err ms_program_part_replays(ms_program *program, ms_arena *arena,

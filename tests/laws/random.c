@@ -374,7 +374,7 @@ void laws_moves(laws_random *random, const ms_graph *graph, ms_arena *arena,
     ms_fault fault = {0};
     ms_program old = *program;
     const ms_call *calls = old.calls;
-    *program = ms_program_without_calls(&old);
+    ck_assert_int_eq(ms_program_fork(&old, arena, program, &fault), MS_OK);
     for (uint32_t i = 0; i < old.n_calls; i++) {
         ck_assert_int_eq(ms_program_add(program, calls[i], arena, &fault),
                          MS_OK);
@@ -439,7 +439,7 @@ void laws_collectives(laws_random *random, const ms_graph *graph,
     ms_fault fault = {0};
     ms_program old = *program;
     const ms_call *calls = old.calls;
-    *program = ms_program_without_calls(&old);
+    ck_assert_int_eq(ms_program_fork(&old, arena, program, &fault), MS_OK);
     for (uint32_t i = 0; i < old.n_calls; i++) {
         ck_assert_int_eq(ms_program_add(program, calls[i], arena, &fault),
                          MS_OK);

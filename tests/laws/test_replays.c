@@ -51,7 +51,8 @@ static bool same_rows(const ms_plan *a, const ms_plan *b)
 static ms_program twice(const ms_program *one)
 {
     ms_fault fault = {0};
-    ms_program two = ms_program_without_calls(one);
+    ms_program two;
+    ck_assert_int_eq(ms_program_fork(one, &trial, &two, &fault), MS_OK);
     two.n_ranks = 2;
     for (uint32_t i = 0; i < one->n_calls; i++)
         for (uint8_t rank = 0; rank < 2; rank++) {

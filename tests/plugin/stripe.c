@@ -24,7 +24,8 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
     ms_saved saved;
-    ms_program made = ms_program_without_calls(program);
+    ms_program made;
+    MS_TRY(ms_program_fork(program, context->arena, &made, fault));
     MS_TRY(ms_saved_find(context->graph, program, 1024, context->arena, &made,
                          &saved, fault));
     for (uint32_t i = 0; i < program->n_calls; i++) {

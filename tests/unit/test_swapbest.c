@@ -95,7 +95,8 @@ static void open_swap(const ms_policy_context *context, uint32_t micro_batches,
     ck_assert_int_eq(ms_program_default(&graph, &keep, micro_batches, &trial,
                                         &o->program, &fault),
                      MS_OK);
-    o->made = ms_program_without_calls(&o->program);
+    ck_assert_int_eq(ms_program_fork(&o->program, &trial, &o->made, &fault),
+                     MS_OK);
     o->swap = (ms_swap){.context = context,
                         .from = &o->program,
                         .program = &o->made,
