@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/policies.h"
+#include "policies/profile.h"
+#include <stdio.h>
 
 /* Each failure must say what failed, a plugin's too. */
 static ms_err answer(const ms_policy *policy, ms_err err, ms_fault *fault)
@@ -83,6 +84,45 @@ static ms_err apply_place(const ms_spec *spec, ms_policy_context context,
     return MS_OK;
 }
 
+static ms_err broken(const struct ms_spec_item *item, uint32_t param,
+                     uint64_t peak_bytes, ms_fault *fault)
+{
+    char where[64], hint[64], budget[MS_SIZE_COUNT], peak[MS_SIZE_COUNT];
+    const char *name = item->policy->params[param].name;
+    snprintf(where, sizeof where, "%s:%s", item->policy->name, name);
+    snprintf(hint, sizeof hint, "give it %s=%llu or more", name,
+             (unsigned long long)peak_bytes);
+    ms_size_count((uint64_t)item->values[param].number, budget);
+    ms_size_count(peak_bytes, peak);
+    return ms_fail(fault, MS_EINFEASIBLE, where, hint,
+                   "the policies side by side do not keep to %s bytes: the "
+                   "peak is %s",
+                   budget, peak);
+}
+
+/* What the policies promise holds for the program that all of them made. */
+static ms_err check_promises(const ms_spec *spec,
+                             const ms_policy_context *context,
+                             const ms_program *program, ms_fault *fault)
+{
+    uint64_t peak_bytes = 0, step_ns;
+    bool measured = false;
+    for (uint32_t i = 0; i < spec->n; i++) {
+        const struct ms_spec_item *item = &spec->items[i];
+        for (uint32_t k = 0; k < item->policy->n_params; k++) {
+            if (!item->policy->params[k].promise || !item->values[k].given)
+                continue;
+            if (!measured)
+                MS_TRY(ms_profile_measure(context, program, &peak_bytes,
+                                          &step_ns, fault));
+            measured = true;
+            if (peak_bytes > (uint64_t)item->values[k].number)
+                return broken(item, k, peak_bytes, fault);
+        }
+    }
+    return MS_OK;
+}
+
 ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                         uint32_t micro_batches, ms_program *program,
                         ms_fault *fault)
@@ -106,5 +146,6 @@ ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                        author->policy->program(&author_context, program, fault),
                        context->graph, program, fault));
     }
-    return apply_place(spec, *context, program, fault);
+    MS_TRY(apply_place(spec, *context, program, fault));
+    return check_promises(spec, context, program, fault);
 }

@@ -108,6 +108,7 @@ static const ms_param params[N_PARAMS] = {
                         "torch-1.13: 0; reentrant replays all"},
     [BUDGET] = {.name = "budget",
                 .type = MS_PARAM_SIZE,
+                .promise = true,
                 .low = 1,
                 .high = INT64_C(1) << 50,
                 .with = "auto",

@@ -44,6 +44,8 @@ typedef struct ms_param {
     const char *name;
     ms_param_type type;
     bool choice, bare;
+    bool promise; /* SIZE: the peak that the final program keeps to, whatever
+                     stands beside the policy, or the run is infeasible */
     int64_t fallback, low, high;
     const char *words; /* MS_PARAM_WORD: "a|b" in the order of values */
     const char *with;  /* "a|b": only beside these choices; NULL: any */
@@ -86,6 +88,9 @@ typedef struct ms_policy {
                          gets it empty, with frames, ranks, micro-batches */
     ms_err (*place)(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault); /* (optional) inserts calls */
+    /* (optional) Does place look at a step?  Then it runs after all that do
+     * not, on the program as the run will have it. */
+    bool (*measures)(const ms_policy_value *values);
 } ms_policy;
 
 /* ---- registry.c: the one explicit table ----------------------------------
@@ -158,7 +163,8 @@ extern const ms_plugin ms_plugin_entry __attribute__((visibility("default")));
  */
 
 /* policy = name [':' arg {',' arg}], arg = word | key '=' value; policies
- * join with '+'.  A parsed list, in canonical order (shape policies first). */
+ * join with '+'.  A parsed list, in canonical order: shape policies first,
+ * those that measure a step last. */
 typedef struct ms_spec {
     uint32_t n;
     struct ms_spec_item {

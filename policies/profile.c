@@ -275,7 +275,12 @@ ms_err ms_profile_measure_in(const ms_policy_context *context,
     ms_arena_reset(scratch);
     MS_TRY(check_context(context, fault));
     MS_TRY(replay(&p, program, false, context->machine->book_device));
-    *peak_bytes = p.line.ranks[0].pool[MS_DEVICE_POOL].peak_bytes;
+    *peak_bytes = 0;
+    for (uint32_t r = 0; r < p.plan.n_ranks; r++) {
+        const ms_level *level = &p.line.ranks[r].pool[MS_DEVICE_POOL];
+        if (level->peak_bytes > *peak_bytes)
+            *peak_bytes = level->peak_bytes;
+    }
     *step_ns = p.line.step_ns;
     return MS_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/policies.h"
+#include "policies/order.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -416,30 +416,6 @@ static ms_err check_choice(const parser *p, const struct ms_spec_item *item,
 
 /* ---- policies ------------------------------------------------------------ */
 
-/* The place in the canonical order: the stage of the first hook. */
-static uint32_t stage(const ms_policy *policy)
-{
-    return policy->shape != NULL     ? 0
-           : policy->keep != NULL    ? 1
-           : policy->program != NULL ? 2
-           : policy->place != NULL   ? 3
-                                     : 4;
-}
-
-static uint32_t registry_row(const ms_policy *policy)
-{
-    uint32_t row = 0;
-    while (ms_registry_row(row) != policy)
-        row++;
-    return row;
-}
-
-static bool comes_before(const ms_policy *a, const ms_policy *b)
-{
-    uint32_t x = stage(a), y = stage(b);
-    return x != y ? x < y : registry_row(a) < registry_row(b);
-}
-
 static ms_err insert(const parser *p, ms_spec *spec,
                      const struct ms_spec_item *item, piece name)
 {
@@ -457,8 +433,7 @@ static ms_err insert(const parser *p, ms_spec *spec,
                        "more than %u policies", MS_SPEC_ITEMS);
     }
     uint32_t at = spec->n++;
-    for (; at > 0 && comes_before(item->policy, spec->items[at - 1].policy);
-         at--)
+    for (; at > 0 && ms_order_before(item, &spec->items[at - 1]); at--)
         spec->items[at] = spec->items[at - 1];
     spec->items[at] = *item;
     return MS_OK;
@@ -584,7 +559,7 @@ char *ms_spec_print(const ms_spec *spec, ms_arena *arena)
 {
     ms_text text = {.arena = arena};
     for (uint32_t i = 0; i < spec->n; i++) {
-        if (stage(spec->items[i].policy) == 4)
+        if (!ms_order_has_hook(spec->items[i].policy))
             continue;
         if (text.length > 0)
             ms_text_put(&text, "+", 1);

@@ -147,6 +147,7 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
     [MS_SWAP_BUDGET] =
         {.name = "budget",
          .type = MS_PARAM_SIZE,
+         .promise = true,
          .low = 1,
          .high = MOST_BYTES,
          .with = "vdnn|capuchin|belady|superneurons|auto",
@@ -258,6 +259,15 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     return ms_streamed_shape(context, shape, fault);
 }
 
+static bool measures(const ms_policy_value *values)
+{
+    bool fastest = values[MS_SWAP_VDNN].given &&
+                   values[MS_SWAP_VDNN].number == MS_SWAP_VDNN_DYN;
+    return fastest || values[MS_SWAP_CAPUCHIN].given ||
+           values[MS_SWAP_BELADY].given || values[MS_SWAP_SUPERNEURONS].given ||
+           values[MS_SWAP_AUTO].given;
+}
+
 const ms_policy ms_policy_swap = {
     .name = "swap",
     .summary = "saved activations, or weights, wait in host memory",
@@ -266,4 +276,5 @@ const ms_policy ms_policy_swap = {
     .n_params = MS_SWAP_N_PARAMS,
     .shape = shape,
     .place = place,
+    .measures = measures,
 };

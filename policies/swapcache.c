@@ -258,7 +258,7 @@ static ms_err walk(walker *w)
 /* Booked by device time a copy takes memory until it has ended. */
 static ms_err check_peak(const walker *w)
 {
-    char budget[MS_SIZE_COUNT], peak[MS_SIZE_COUNT];
+    char hint[64], budget[MS_SIZE_COUNT], peak[MS_SIZE_COUNT];
     uint64_t peak_bytes, step_ns;
     MS_TRY(ms_profile_measure(w->swap->context, w->swap->program, &peak_bytes,
                               &step_ns, w->swap->fault));
@@ -266,8 +266,9 @@ static ms_err check_peak(const walker *w)
         return MS_OK;
     ms_size_count(w->budget_bytes, budget);
     ms_size_count(peak_bytes, peak);
-    return ms_fail(w->swap->fault, MS_EINFEASIBLE, w->cache->name,
-                   "give it a larger budget",
+    snprintf(hint, sizeof hint, "give it budget=%llu or more",
+             (unsigned long long)peak_bytes);
+    return ms_fail(w->swap->fault, MS_EINFEASIBLE, w->cache->name, hint,
                    "no plan found fits in %s bytes: its peak is %s", budget,
                    peak);
 }

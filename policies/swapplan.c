@@ -343,11 +343,12 @@ ms_err ms_swapplan_check(const ms_swapplan *p)
 
 ms_err ms_swapplan_refuse(const ms_swapplan *p)
 {
-    char budget[MS_SIZE_COUNT], peak[MS_SIZE_COUNT];
+    char hint[80], budget[MS_SIZE_COUNT], peak[MS_SIZE_COUNT];
     ms_size_count(p->budget_bytes, budget);
     ms_size_count(p->peak_bytes, peak);
-    return ms_fail(p->swap->fault, MS_EINFEASIBLE, "swap",
-                   "give it a larger budget",
+    snprintf(hint, sizeof hint, "give it budget=%llu or more",
+             (unsigned long long)p->peak_bytes);
+    return ms_fail(p->swap->fault, MS_EINFEASIBLE, "swap", hint,
                    "no plan found fits in %s bytes: the last one's peak is %s",
                    budget, peak);
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/order.h"
+
+#define NO_HOOK 4u
+
+/* The stage of the first hook. */
+static uint32_t stage(const ms_policy *policy)
+{
+    return policy->shape != NULL     ? 0
+           : policy->keep != NULL    ? 1
+           : policy->program != NULL ? 2
+           : policy->place != NULL   ? 3
+                                     : NO_HOOK;
+}
+
+static uint32_t registry_row(const ms_policy *policy)
+{
+    uint32_t row = 0;
+    while (ms_registry_row(row) != policy)
+        row++;
+    return row;
+}
+
+static bool measures(const struct ms_spec_item *item)
+{
+    return item->policy->measures != NULL &&
+           item->policy->measures(item->values);
+}
+
+bool ms_order_before(const struct ms_spec_item *a, const struct ms_spec_item *b)
+{
+    uint32_t x = stage(a->policy), y = stage(b->policy);
+    if (measures(a) != measures(b))
+        return measures(b);
+    return x != y ? x < y : registry_row(a->policy) < registry_row(b->policy);
+}
+
+bool ms_order_has_hook(const ms_policy *policy)
+{
+    return stage(policy) != NO_HOOK;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_POLICIES_ORDER_H
+#define MS_POLICIES_ORDER_H
+
+/* Private to spec.c: the canonical order of the policies of a spec, in which
+ * their hooks run and in which they are printed.  By the stage of the first
+ * hook, then by the registry; what measures a step comes after all that change
+ * what the step keeps. */
+
+#include "policies/policies.h"
+
+bool ms_order_before(const struct ms_spec_item *a,
+                     const struct ms_spec_item *b);
+/* A policy without hooks changes nothing. */
+bool ms_order_has_hook(const ms_policy *policy);
+
+#endif
