@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/finish.h"
+#include "graphs/mcorebuffers.h"
 
 #include <assert.h>
 #include <string.h>
@@ -108,7 +109,8 @@ static ms_err renumber(ms_trace *trace, uint32_t n_units)
     for (uint32_t i = 0; i < trace->n_drop; i++)
         g->drop[i] = MS_DROP(new_id[MS_DROP_STORAGE(g->drop[i])],
                              g->drop[i] & MS_DROP_SAVED);
-    return ms_parts_columns(trace, new_id);
+    MS_TRY(ms_parts_columns(trace, new_id));
+    return ms_mcorebuffers_column(trace, new_id);
 }
 
 /* ---- units --------------------------------------------------------------- */

@@ -68,7 +68,7 @@ static void put_next(allocations *a)
 {
     const ms_request *request = &a->list[a->at++];
     const ms_row *row = &a->plan->row[request->row];
-    uint64_t numbers[] = {request->row, row->bytes,
+    uint64_t numbers[] = {request->row, ms_active_asked(a->plan, row),
                           ms_active_memory(a->plan, row)};
     switch (request->kind) {
     case MS_REQUEST_ALLOC:
@@ -99,7 +99,8 @@ static void put_words(ms_text *text, const char *label, const char *words)
 static bool holds_each(const allocations *a)
 {
     for (uint32_t i = 0; i < a->n; i++)
-        if (a->plan->row[a->list[i].row].bytes > a->of->capacity_bytes)
+        if (ms_active_asked(a->plan, &a->plan->row[a->list[i].row]) >
+            a->of->capacity_bytes)
             return false;
     return true;
 }

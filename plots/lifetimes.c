@@ -39,8 +39,9 @@ static void put_next(lifetimes *l)
 {
     uint32_t i = l->at++;
     const ms_request *request = &l->list[i];
-    uint64_t numbers[] = {l->n_rows, l->clock, l->upper[i],
-                          l->plan->row[request->row].bytes};
+    uint64_t numbers[] = {
+        l->n_rows, l->clock, l->upper[i],
+        ms_active_asked(l->plan, &l->plan->row[request->row])};
     l->clock += is_instant(request);
     if (request->kind != MS_REQUEST_ALLOC)
         return;

@@ -202,8 +202,9 @@ static ms_err serve(memoryviz *m, const ms_request *request)
     m->request = request;
     switch (request->kind) {
     case MS_REQUEST_ALLOC:
-        MS_TRY(ms_torch_malloc(pool, row->bytes, ms_active_memory(m->plan, row),
-                               block, m->fault));
+        MS_TRY(ms_torch_malloc(pool, ms_active_asked(m->plan, row),
+                               ms_active_memory(m->plan, row), block,
+                               m->fault));
         if (*block == MS_NONE)
             return ms_fail(m->fault, MS_EINFEASIBLE, NULL, NULL,
                            "no device has addresses for all that rank %u "

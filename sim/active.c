@@ -41,6 +41,18 @@ uint64_t ms_active_memory(const ms_plan *plan, const ms_row *row)
                : ms_active_home(plan, row);
 }
 
+uint64_t ms_active_asked(const ms_plan *plan, const ms_row *row)
+{
+    const ms_graph *graph = plan->graph;
+    bool may_share = row->pool == MS_DEVICE_POOL && row->bytes > 0 &&
+                     graph->storage_asked_bytes != NULL &&
+                     row->storage < graph->n_persistent;
+
+    if (!may_share || graph->storage_asked_bytes[row->storage] == MS_UNSHARED)
+        return row->bytes;
+    return graph->storage_asked_bytes[row->storage];
+}
+
 uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row)
 {
     if (row->waited || row->pool != MS_DEVICE_POOL)

@@ -48,7 +48,8 @@ typedef struct ms_request {
     uint8_t kind;
 } ms_request;
 /* Of the device pool of one rank, in booking order.  Rows of no bytes never
- * reach an allocator. */
+ * reach an allocator, nor what lies in the block of another (ms_active_asked).
+ */
 ms_err ms_requests_list(const ms_timeline *line, const ms_machine *machine,
                         uint8_t rank, ms_arena *arena, ms_request **list,
                         uint32_t *n, ms_fault *fault);
@@ -59,6 +60,9 @@ ms_err ms_requests_list(const ms_timeline *line, const ms_machine *machine,
 uint8_t ms_active_foreign(const ms_plan *plan, const ms_row *row);
 uint8_t ms_active_home(const ms_plan *plan, const ms_row *row);
 uint64_t ms_active_memory(const ms_plan *plan, const ms_row *row);
+/* The bytes that a real pool is asked for when a row is made; 0: it lies in the
+ * block of another one. */
+uint64_t ms_active_asked(const ms_plan *plan, const ms_row *row);
 
 /* ---- bylayer.c: what each layer keeps and repeats ------------------------ */
 

@@ -23,7 +23,8 @@ typedef struct planned {
 
 static uint64_t rounded(const planned *p, uint32_t row)
 {
-    uint64_t bytes = p->line->plan->row[row].bytes;
+    const ms_plan *plan = p->line->plan;
+    uint64_t bytes = ms_active_asked(plan, &plan->row[row]);
     return (bytes + QUANTUM - 1) / QUANTUM * QUANTUM;
 }
 
@@ -68,7 +69,8 @@ typedef struct levels {
 static void change(const planned *p, const ms_request *request, levels *now)
 {
     uint64_t bytes = rounded(p, request->row);
-    uint64_t asked = p->line->plan->row[request->row].bytes;
+    const ms_plan *plan = p->line->plan;
+    uint64_t asked = ms_active_asked(plan, &plan->row[request->row]);
     uint8_t kind = request->kind;
     if (kind == MS_REQUEST_ALLOC) {
         now->allocated += bytes;
@@ -107,6 +109,7 @@ static uint32_t fold_levels(planned *p)
             .idle_bytes = rank->reserved_peak_bytes - now.active};
         peak = i;
     }
+    rank->allocated_bytes = now.allocated;
     return peak;
 }
 

@@ -155,14 +155,15 @@ static ms_err request(pooled_run *run, uint32_t op, uint32_t r)
     const ms_plan *plan = run->now->plan;
     const ms_row *row = &plan->row[r];
     uint32_t *block = &run->blocks.block[r];
-    if (!on_device(row) || *block != MS_NONE || run->failed)
+    uint64_t bytes = ms_active_asked(plan, row);
+    if (!on_device(row) || bytes == 0 || *block != MS_NONE || run->failed)
         return MS_OK;
     uint8_t rank = plan->op[op].rank;
     run->out->ranks[rank].requests += run->stop_op == MS_NONE;
-    MS_TRY(ms_pool_malloc(run->pools[rank], row->bytes,
-                          ms_active_memory(plan, row), block, run->fault));
+    MS_TRY(ms_pool_malloc(run->pools[rank], bytes, ms_active_memory(plan, row),
+                          block, run->fault));
     if (*block == MS_NONE)
-        run_out(run, op, row->bytes);
+        run_out(run, op, bytes);
     ms_pooledmap_take(&run->map, rank, run->pools[rank], *block, r);
     return MS_OK;
 }

@@ -6,12 +6,13 @@
  * a first step if there is one, then the timeline's step again and again
  * through one pool.  Include sim/sim.h, the door.
  *
- * Each row of a plan on the device is a request of its bytes on its stream, in
- * host issue order; what of it the next step has at its start stays where it
- * is, the rest is freed in between (zero_grad, the loop's variables), when the
- * streams have come to rest.  A row that other streams used is recorded for
- * them: it is freed when the host, at a later request, sees them past what was
- * issued to them before the free (specs/allocator.md 8).
+ * Each row of a plan on the device is a request of its bytes (or of the block
+ * that it lies in: ms_active_asked) on its stream, in host issue order; what of
+ * it the next step has at its start stays where it is, the rest is freed in
+ * between (zero_grad, the loop's variables), when the streams have come to
+ * rest.  A row that other streams used is recorded for them: it is freed when
+ * the host, at a later request, sees them past what was issued to them before
+ * the free (specs/allocator.md 8).
  *
  * MS_POOL_ARENA is no pool: one step, steady or first, whose places are planned
  * ahead (planned.c); steps and early do not count. */
@@ -61,11 +62,11 @@ typedef struct ms_pooled_oom {
     uint64_t allowed_bytes; /* by a fraction; UINT64_MAX: all */
 } ms_pooled_oom;
 
-/* Of one rank in one step; segments and reserved_bytes at its end, the rest in
- * it. */
+/* Of one rank in one step; segments, allocated_bytes and reserved_bytes at its
+ * end, the rest in it. */
 typedef struct ms_pooled_step {
-    uint64_t allocated_peak_bytes, reserved_peak_bytes, reserved_bytes,
-        segments, device_allocs, device_frees, retries;
+    uint64_t allocated_peak_bytes, reserved_peak_bytes, allocated_bytes,
+        reserved_bytes, segments, device_allocs, device_frees, retries;
 } ms_pooled_step;
 
 /* Of one rank in the last step, in bytes of blocks; peaks as
@@ -76,6 +77,7 @@ typedef struct ms_pooled_step {
 typedef struct ms_pooled_rank {
     uint64_t allocated_peak_bytes, active_peak_bytes, requested_peak_bytes,
         reserved_peak_bytes;
+    uint64_t allocated_bytes; /* at the end of a static plan */
     uint64_t segments, device_allocs, device_frees; /* held at the end; calls in
                                                        the step */
     uint64_t retries, requests;                     /* in all steps */

@@ -59,6 +59,7 @@ void ms_pooledsteps_count(ms_pooled *out, uint32_t step, uint32_t rank,
         return;
     row->allocated_peak_bytes = of[MS_TORCH_ALLOCATED_BYTES][MS_TORCH_ALL].peak;
     row->reserved_peak_bytes = of[MS_TORCH_RESERVED_BYTES][MS_TORCH_ALL].peak;
+    row->allocated_bytes = of[MS_TORCH_ALLOCATED_BYTES][MS_TORCH_ALL].current;
     row->reserved_bytes = of[MS_TORCH_RESERVED_BYTES][MS_TORCH_ALL].current;
     row->segments = of[MS_TORCH_SEGMENT][MS_TORCH_ALL].current;
 }
@@ -85,6 +86,7 @@ void ms_pooledsteps_planned(ms_pooled *out)
         out->steps[rank] =
             (ms_pooled_step){.allocated_peak_bytes = it->allocated_peak_bytes,
                              .reserved_peak_bytes = it->reserved_peak_bytes,
+                             .allocated_bytes = it->allocated_bytes,
                              .reserved_bytes = it->reserved_peak_bytes,
                              .segments = it->segments,
                              .device_allocs = it->device_allocs,

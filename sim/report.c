@@ -361,7 +361,8 @@ static void put_steps(ms_text *text, const ms_pooled *pooled, uint8_t rank)
         PUT_FIELDS(text, {"allocated_bytes", step->allocated_peak_bytes},
                    {"reserved_bytes", step->reserved_peak_bytes});
         key(text, "at_end");
-        PUT_FIELDS(text, {"reserved_bytes", step->reserved_bytes},
+        PUT_FIELDS(text, {"allocated_bytes", step->allocated_bytes},
+                   {"reserved_bytes", step->reserved_bytes},
                    {"segments", step->segments});
         key(text, "calls");
         PUT_FIELDS(text, {"device_allocs", step->device_allocs},

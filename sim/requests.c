@@ -17,7 +17,7 @@ static void add(requests *r, uint64_t t_ns, uint32_t row, ms_request_kind kind)
 {
     const ms_plan *plan = r->line->plan;
     const ms_row *it = &plan->row[row];
-    if (it->pool == MS_DEVICE_POOL && it->bytes > 0 &&
+    if (it->pool == MS_DEVICE_POOL && ms_active_asked(plan, it) > 0 &&
         plan->op[it->op].rank == r->rank)
         r->list[r->n++] = (ms_request){t_ns, row, (uint8_t)kind};
 }

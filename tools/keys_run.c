@@ -288,10 +288,10 @@ static const ms_key pool_step_peak_rows[] = {MS_KEYS_COUNT("allocated_bytes"),
                                              MS_KEYS_COUNT("reserved_bytes")};
 static const ms_keys pool_step_peak =
     MS_KEYS_OBJECT("pool_step_peak", pool_step_peak_rows);
-static const ms_key pool_step_end_rows[] = {MS_KEYS_COUNT("reserved_bytes"),
-                                            MS_KEYS_COUNT("segments")};
-static const ms_keys pool_step_end =
-    MS_KEYS_OBJECT("pool_step_end", pool_step_end_rows);
+static const ms_key step_end_rows[] = {MS_KEYS_COUNT("allocated_bytes"),
+                                       MS_KEYS_COUNT("reserved_bytes"),
+                                       MS_KEYS_COUNT("segments")};
+static const ms_keys step_end = MS_KEYS_OBJECT("pool_step_end", step_end_rows);
 static const ms_key pool_step_calls_rows[] = {MS_KEYS_COUNT("device_allocs"),
                                               MS_KEYS_COUNT("device_frees"),
                                               MS_KEYS_COUNT("retries")};
@@ -301,7 +301,7 @@ static const ms_key pool_step_rows[] = {
     MS_KEYS_COUNT_OR_NULL("batch"),
     MS_KEYS_COUNT_OR_NULL("sequence"),
     {.name = "peak", .type = MS_KEY_OBJECT, .of = &pool_step_peak},
-    {.name = "at_end", .type = MS_KEY_OBJECT, .of = &pool_step_end},
+    {.name = "at_end", .type = MS_KEY_OBJECT, .of = &step_end},
     {.name = "calls", .type = MS_KEY_OBJECT, .of = &pool_step_calls}};
 static const ms_keys pool_step = MS_KEYS_OBJECT("pool_step", pool_step_rows);
 

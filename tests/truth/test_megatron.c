@@ -10,17 +10,20 @@
 
 /* ---- measured ------------------------------------------------------------ */
 
-static const ms_rank_report *run(const truth_table *table, uint32_t row)
+static const ms_result *run(const truth_table *table, uint32_t row)
 {
     char path[TESTS_PATH], file[96];
-    bool first = strcmp(truth_cell(table, row, "quantity"), "first") == 0;
+    const char *quantity = truth_cell(table, row, "quantity");
+    bool first = strcmp(quantity, "first") == 0;
+    bool pool = strncmp(quantity, "pool_", 5) == 0;
 
     snprintf(file, sizeof file, "tests/truth/%s",
              truth_cell(table, row, "model"));
     tests_source(file, path);
-    return truth_rank(truth_run("%s --kernels megatron %s%s", path,
-                                truth_cell(table, row, "options"),
-                                first ? " --set training.step=first" : ""));
+    return truth_run("%s --kernels megatron %s%s%s", path,
+                     truth_cell(table, row, "options"),
+                     first ? " --set training.step=first" : "",
+                     pool ? " --allocator torch" : "");
 }
 
 /* The step's inputs have ended then, which memsim keeps: a fused update makes
@@ -31,8 +34,18 @@ static uint64_t end_of_step(const ms_rank_report *rank)
            rank->category_peaks[MS_INPUTS];
 }
 
-static uint64_t number(const ms_rank_report *rank, const char *quantity)
+static uint64_t number(const ms_result *result, const char *quantity)
 {
+    const ms_rank_report *rank = truth_rank(result);
+    const ms_pooled *pooled = result->line.pooled;
+
+    if (strcmp(quantity, "pool_end") == 0)
+        return pooled->steps[pooled->setup.steps - 1].allocated_bytes -
+               rank->category_peaks[MS_INPUTS];
+    if (strcmp(quantity, "pool_peak") == 0)
+        return pooled->ranks[0].allocated_peak_bytes;
+    if (strcmp(quantity, "pool_first") == 0)
+        return pooled->steps[0].allocated_peak_bytes;
     if (strcmp(quantity, "end") == 0)
         return end_of_step(rank);
     if (strcmp(quantity, "states") == 0)
@@ -203,6 +216,69 @@ START_TEST(bytes_of_the_loss)
 }
 END_TEST
 
+/* ---- blocks -------------------------------------------------------------- */
+
+/* What a pool is asked for of one category of states, and in how many blocks;
+ * returns what the states have. */
+static uint64_t add_up(const ms_graph *graph, uint8_t category, uint64_t *asked,
+                       uint32_t *n)
+{
+    uint64_t bytes = 0;
+
+    *asked = *n = 0;
+    for (uint32_t s = 0; s < graph->n_persistent; s++) {
+        uint64_t own = graph->storage_bytes[s];
+        uint64_t it = graph->storage_asked_bytes[s];
+        if (graph->storage_category[s] != category ||
+            graph->storage_buffer[s] != 0)
+            continue;
+        it = it == MS_UNSHARED ? own : it;
+        bytes += own;
+        *asked += it;
+        *n += it > 0;
+    }
+    return bytes;
+}
+
+/* On dp ranks: the same bytes in sum; weights one block, gradients another, and
+ * the rank's stretch begins with the first parameters. */
+static void check_blocks(const char *model, int dp, const char *more)
+{
+    const ms_result *result =
+        truth_run("%s --kernels megatron --batch 2 --allocator torch "
+                  "-p zero:1,dp=%d,impl=megatron%s",
+                  model, dp, more);
+    const ms_graph *graph = &result->graph;
+    uint64_t asked, bytes;
+    uint32_t n;
+
+    bytes = add_up(graph, MS_PARAMETERS, &asked, &n);
+    ck_assert_msg(asked == bytes && n == 1, "%s, dp=%d: weights", model, dp);
+    bytes = add_up(graph, MS_GRADIENTS, &asked, &n);
+    ck_assert_msg(asked == bytes && n == 1, "%s, dp=%d: gradients", model, dp);
+    bytes = add_up(graph, MS_OPTIMIZER_STATE, &asked, &n);
+    ck_assert_msg(asked == bytes, "%s, dp=%d: %" PRIu64 " of %" PRIu64, model,
+                  dp, asked, bytes);
+    ck_assert_msg(truth_rank(result)->peak.requested_bytes ==
+                      truth_rank(result)->peak.allocated_bytes,
+                  "%s, dp=%d: asked for at the peak", model, dp);
+}
+
+START_TEST(blocks_of_states)
+{
+    static const int ranks[] = {1, 2, 3, 4, 5, 8, 12, 64, 252};
+    char path[TESTS_PATH];
+
+    tests_source("tests/truth/mcore_gpt.json", path);
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+        check_blocks(path, ranks[i], "");
+        check_blocks(path, ranks[i], "+microbatch:2");
+        check_blocks("qwen3-0.6b", ranks[i], "+checkpoint:full");
+        check_blocks("bert-base", ranks[i], "");
+    }
+}
+END_TEST
+
 Suite *suite_megatron(void)
 {
     Suite *suite = suite_create("megatron");
@@ -211,6 +287,7 @@ Suite *suite_megatron(void)
     tcase_add_test(tcase, bytes_of_a_layer);
     tcase_add_test(tcase, bytes_of_states);
     tcase_add_test(tcase, bytes_of_the_loss);
+    tcase_add_test(tcase, blocks_of_states);
     suite_add_tcase(suite, tcase);
     return suite;
 }
