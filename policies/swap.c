@@ -92,7 +92,8 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
                      .low = 1,
                      .high = MOST_BYTES,
                      .help = "the smallest tensor that moves; default 1KiB, "
-                             "megatron 2MiB (1 Mi elements of 16 bits)"},
+                             "te 512KiB, megatron 2MiB (256 Ki and 1 Mi "
+                             "elements of 16 bits)"},
     [MS_SWAP_PREFETCH] =
         {.name = "prefetch",
          .type = MS_PARAM_INT,
@@ -172,7 +173,10 @@ ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
 static const ms_swap_way ways[] = {
     {.row = MS_SWAP_SAVE_ON_CPU, .around = ms_savecpu_around},
     {.row = MS_SWAP_VDNN, .write = ms_vdnn_write},
-    {.row = MS_SWAP_TE, .open = ms_te_open, .around = ms_te_around},
+    {.row = MS_SWAP_TE,
+     .stays = ms_te_stays,
+     .open = ms_te_open,
+     .around = ms_te_around},
     {.row = MS_SWAP_TORCHTUNE,
      .stays = ms_torchtune_stays,
      .open = ms_torchtune_open,

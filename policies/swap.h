@@ -116,6 +116,7 @@ ms_err ms_swapgroups_leave(ms_swap *swap, const ms_call *call, bool before);
  * streamed.c: of weights */
 ms_err ms_savecpu_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_vdnn_write(ms_swap *swap);
+void ms_te_stays(const ms_swap *swap, uint8_t *stays);
 ms_err ms_te_open(ms_swap *swap);
 ms_err ms_te_around(ms_swap *swap, const ms_call *call, bool before);
 /* A product with a weight, by the names that torch gives linear layers' ops. */

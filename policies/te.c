@@ -9,12 +9,25 @@
 
 #include <stdio.h>
 
+/* 256 * 1024 elements of 16 bits. */
+#define MIN_BYTES ((uint64_t)256 * 1024 * 2)
+
 static ms_err fail_blocks(ms_swap *w)
 {
     char where[48];
     snprintf(where, sizeof where, "swap:te=%u", w->te);
     return ms_fail(w->fault, MS_EUSAGE, where, "leave at least one block here",
                    "the model has %u blocks", w->saved.n_blocks);
+}
+
+/* Smaller tensors stay, where the words say no other size. */
+void ms_te_stays(const ms_swap *w, uint8_t *stays)
+{
+    const ms_graph *graph = w->context->graph;
+    if (w->values[MS_SWAP_MIN].given)
+        return;
+    for (uint32_t s = 0; s < graph->n_storages; s++)
+        stays[s] = graph->storage_bytes[s] < MIN_BYTES;
 }
 
 ms_err ms_te_open(ms_swap *w)

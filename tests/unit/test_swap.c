@@ -81,6 +81,24 @@ START_TEST(te_leaves_all_but_n_blocks)
 }
 END_TEST
 
+/* Of 256 Ki elements of 16 bits and more, or as the words say. */
+START_TEST(te_leaves_small_tensors_here)
+{
+    const struct {
+        uint64_t bytes;
+        const char *policy;
+        uint64_t moves; /* units */
+    } cases[] = {{(512 << 10) - 1, "swap:te=4", 0},
+                 {512 << 10, "swap:te=4", 3},
+                 {(512 << 10) - 1, "swap:te=4,min=1KiB", 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        laws_chain(N, cases[i].bytes, &arena, &graph);
+        ck_assert_uint_eq(run(cases[i].policy, 1e9)->d2h_bytes,
+                          cases[i].moves * cases[i].bytes);
+    }
+}
+END_TEST
+
 START_TEST(infinite_bandwidth_costs_nothing)
 {
     static const char *const policies[] = {
@@ -259,6 +277,7 @@ Suite *suite_swap(void)
     TCase *tcase = tcase_create("swap");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, te_leaves_all_but_n_blocks);
+    tcase_add_test(tcase, te_leaves_small_tensors_here);
     tcase_add_test(tcase, infinite_bandwidth_costs_nothing);
     tcase_add_test(tcase, save_on_cpu_adds_every_copy);
     tcase_add_test(tcase, vdnn_waits_at_the_end_of_each_layer);

@@ -141,10 +141,12 @@ static void check_distance(uint32_t ahead, double rate, uint64_t base_ns)
     char policy[64];
     uint32_t middle = 5; /* the copies of 4, 3, 2, 1 are sent for by then */
     block it = block_of(middle, rate);
-    snprintf(policy, sizeof policy, "swap:te=%u,prefetch=%u", AWAY, 0u);
+    snprintf(policy, sizeof policy, "swap:te=%u,min=1KiB,prefetch=%u", AWAY,
+             0u);
     step(policy, rate);
     uint64_t level = level_at(it.backward);
-    snprintf(policy, sizeof policy, "swap:te=%u,prefetch=%u", AWAY, ahead);
+    snprintf(policy, sizeof policy, "swap:te=%u,min=1KiB,prefetch=%u", AWAY,
+             ahead);
     const ms_rank_report *rank = step(policy, rate);
     ck_assert_uint_eq(level_at(it.backward), level + ahead * it.bytes);
     ck_assert_uint_eq(rank->time.stall_ns,
