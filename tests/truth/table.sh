@@ -135,11 +135,9 @@ windows of layers in device memory (STRONGHOLD) and L2L; DeepSpeed without
 schedule and those of ZeRO-Infinity not at all; sequence parallelism (ALST from
 its second step on, FPDT); moving optimizer states in for the step alone;
 activations on the disk (SSDTrain's go to host memory here); G10's placements
-(only the order of no limit, planned swaps and paging); the bytes of NeMo RL's
-hybrid optimizer, device memory as sampled (8.5 a parameter leave; here 12,
-with the master copy: the order is compared). axolotl's 3776 has one peak with
-and without the inputs of layers in memory: memsim's is within 5 % of either,
-and falls by 6 %, to where the last gradients are made.
+(only the order of no limit, planned swaps and paging). axolotl's 3776 has one
+peak with and without the inputs of layers in memory: memsim's is within 5 % of
+either, and falls by 6 %, to where the last gradients are made.
 
 The suite `torch_more` compares further measured steps of the same models where
 `$MEMSIM_TRUTH/torch/summary.csv` has some, and is skipped where it is absent.
