@@ -44,7 +44,9 @@ set(EMBED_MODELS
     mlp alexnet vgg11 vgg13 vgg16 vgg19
     resnet18 resnet34 resnet50 resnet101 resnet152 resnext50-32x4d
     densenet121 mobilenet-v2 efficientnet-b0
-    vit-b16 vit-l16 swin-t convnext-t unet sd-1.5-unet lstm-lm)
+    vit-b16 vit-l16 vit_tiny_patch16_224 vit_small_patch16_224
+    vit_base_patch32_224 vit_base_patch16_224 vit_large_patch16_224
+    swin-t convnext-t unet sd-1.5-unet lstm-lm)
 
 set(EMBED_HEAD "/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Made by graphs/embed.cmake. */
@@ -143,7 +145,9 @@ endfunction()
 function(embed_device file result)
     file(READ ${file} json)
     foreach(key IN ITEMS name alias source memory_gib context_mib hbm_gbps
-            context_eager_mib nccl_mib nccl_channels
+            context_eager_mib context_11_3_mib context_11_7_mib
+            context_station_mib context_station_cudnn_mib
+            cudnn_share cudnn_from_mib nccl_mib nccl_channels
             cublas_workspace_bytes multiprocessors threads_per_multiprocessor
             launch_us kernel_us fp32_tflops tf32_tflops
             half_tflops half_matmul_tflops fp8_tflops fp8_matmul_tflops
@@ -165,6 +169,13 @@ function(embed_device file result)
      .memory_bytes = (uint64_t)(${memory_gib} * 1073741824.0),
      .context_bytes = (uint64_t)(${context_mib} * 1048576.0),
      .context_eager_bytes = (uint64_t)(${context_eager_mib} * 1048576.0),
+     .context_11_3_bytes = (uint64_t)(${context_11_3_mib} * 1048576.0),
+     .context_11_7_bytes = (uint64_t)(${context_11_7_mib} * 1048576.0),
+     .context_station_bytes = (uint64_t)(${context_station_mib} * 1048576.0),
+     .context_station_cudnn_bytes =
+         (uint64_t)(${context_station_cudnn_mib} * 1048576.0),
+     .cudnn_share = ${cudnn_share},
+     .cudnn_from_bytes = (uint64_t)(${cudnn_from_mib} * 1048576.0),
      .nccl_bytes = (uint64_t)(${nccl_mib} * 1048576.0),
      .nccl_channels = ${nccl_channels},
      .cublas_workspace_bytes = ${cublas_workspace_bytes},

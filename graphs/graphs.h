@@ -333,6 +333,9 @@ extern const uint32_t ms_frameworks_n;
 
 typedef enum ms_hold { MS_HOLD_BACKWARD, MS_HOLD_STEP, MS_HOLD_NONE } ms_hold;
 
+/* training.cudnn; auto is as torch_pool has it. */
+enum { MS_CUDNN_AUTO, MS_CUDNN_BENCHMARK, MS_CUDNN_NONE };
+
 /* One field per row of ms_training_fields; was_set says which the user chose
  * (the rest are printed as defaults). */
 typedef struct ms_training {
@@ -353,7 +356,9 @@ typedef struct ms_training {
     int64_t loss_kernel;
     int64_t retain_graph;                 /* 0 no, 1 yes */
     int64_t cublas_workspace;             /* bytes; -1: the device's */
+    int64_t cudnn;                        /* MS_CUDNN_AUTO... */
     int64_t cuda_loading;                 /* 0 lazy, 1 eager */
+    int64_t cuda;                         /* overheads.h */
     int64_t nccl_channels, nccl_buffsize; /* 0: device's; 4 MiB */
     int64_t lora_rank;                    /* 0: no adapters; lora.h */
     int64_t lora_targets; /* 0 qv, 1 qkv, 2 attention, 3 mlp, 4 all */
@@ -369,6 +374,7 @@ typedef struct ms_training {
     int64_t mcore_mask;          /* 0 yes, 1 no */
     int64_t mcore_deterministic; /* 0 no, 1 yes */
     uint64_t was_set;            /* bit per row */
+    uint64_t torch_pool;         /* steps go through PyTorch's allocator */
 } ms_training;
 extern const ms_field ms_training_fields[];
 extern const uint32_t ms_training_n_fields;
@@ -395,7 +401,12 @@ typedef struct ms_device {
     uint64_t memory_bytes;             /* what the driver shows to PyTorch */
     uint64_t context_bytes;            /* CUDA context and kernels */
     uint64_t context_eager_bytes;      /* not loaded lazily; 0: not known */
-    uint64_t nccl_bytes;               /* NCCL without buffers */
+    /* Of other builds of CUDA, overheads.h; 0: not known. */
+    uint64_t context_11_3_bytes, context_11_7_bytes, context_station_bytes;
+    uint64_t context_station_cudnn_bytes; /* on top, with convolutions */
+    double cudnn_share;                   /* cudnn.h */
+    uint64_t cudnn_from_bytes;
+    uint64_t nccl_bytes; /* NCCL without buffers */
     uint32_t nccl_channels;
     uint64_t cublas_workspace_bytes; /* per thread that runs matmuls */
     uint32_t multiprocessors, threads_per_multiprocessor;

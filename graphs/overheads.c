@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/overheads.h"
+#include "graphs/cudnn.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -95,25 +96,60 @@ static void add_nccl(const ms_device *device, const ms_training *training,
 
 /* ---- all of it ----------------------------------------------------------- */
 
-ms_err ms_overheads_find(const ms_device *device, const ms_training *training,
-                         const ms_shape *shape, ms_outside *outside,
-                         ms_fault *fault)
+/* 0: not known. */
+static uint64_t context_bytes(const ms_device *device,
+                              const ms_training *training,
+                              const ms_graph *graph)
 {
-    bool eager = training->cuda_loading == 1;
+    switch (training->cuda) {
+    case MS_CUDA_11_3:
+        return device->context_11_3_bytes;
+    case MS_CUDA_11_7:
+        return device->context_11_7_bytes;
+    case MS_CUDA_STATION:
+        return device->context_station_bytes +
+               (ms_cudnn_convolves(graph) ? device->context_station_cudnn_bytes
+                                          : 0);
+    default:
+        return training->cuda_loading == 1 ? device->context_eager_bytes
+                                           : device->context_bytes;
+    }
+}
+
+static ms_err fail_unknown(const ms_device *device, const ms_training *training,
+                           ms_fault *fault)
+{
+    bool eager = training->cuda == MS_CUDA_DEVICE;
     char where[96];
-    *outside = (ms_outside){0};
-    if (training->device == 1)
-        return MS_OK;
-    snprintf(where, sizeof where, "training.cuda_loading on %.60s",
-             device->name);
-    if (eager && device->context_eager_bytes == 0)
+    snprintf(where, sizeof where, "training.%s on %.60s",
+             eager ? "cuda_loading" : "cuda", device->name);
+    if (eager)
         return ms_fail(fault, MS_EUSAGE, where,
                        "say it in a file, --device FILE.json: {\"like\": "
                        "\"h100\", \"context_eager_mib\": 942}",
                        "what eager loading takes has been measured on a100 "
                        "and v100 only");
-    outside->kernels_bytes =
-        eager ? device->context_eager_bytes : device->context_bytes;
+    return ms_fail(fault, MS_EUSAGE, where,
+                   "say it in a file, --device FILE.json: {\"like\": "
+                   "\"h100\", \"context_mib\": 922}",
+                   "what this build takes has been measured on a100 only");
+}
+
+ms_err ms_overheads_find(const ms_device *device, const ms_training *training,
+                         const ms_shape *shape, const ms_graph *graph,
+                         ms_outside *outside, ms_fault *fault)
+{
+    bool own = training->cuda == MS_CUDA_DEVICE;
+    *outside = (ms_outside){0};
+    if (training->device == 1)
+        return MS_OK;
+    if (!own && training->cuda_loading == 1)
+        return ms_fail(fault, MS_EUSAGE, "training.cuda_loading",
+                       "leave one of the two out",
+                       "training.cuda says how a build loads kernels");
+    outside->kernels_bytes = context_bytes(device, training, graph);
+    if (outside->kernels_bytes == 0 && (!own || training->cuda_loading == 1))
+        return fail_unknown(device, training, fault);
     if (shape->data_ranks > 1)
         add_nccl(device, training, shape, outside);
     return MS_OK;

@@ -5,9 +5,10 @@
 /* Fixed overheads of a process: what its device file and settings make of
  * sim/outside.h, and the size of a cuBLAS workspace.
  *
- * Context and kernels are measured per device ("context_mib" with lazy
- * loading, "context_eager_mib" with CUDA_MODULE_LOADING=EAGER); nobody here
- * can derive them.
+ * Context and kernels are measured per device and build of CUDA ("context_mib"
+ * with lazy loading, "context_eager_mib" with CUDA_MODULE_LOADING=EAGER; of
+ * other builds "context_11_3_mib" and the like, training.cuda); nobody here
+ * can derive them.  481, 922, 942, 1429 and 1823 MiB have been seen on A100s.
  *
  * NCCL takes "nccl_mib" once per process (kernels, proxies; the 1 to 2 GiB
  * that initialization takes according to stas00/ml-engineering
@@ -30,10 +31,14 @@
 
 #include "graphs/graphs.h"
 
-/* MS_EUSAGE where the device's file lacks what a setting asks for. */
+/* training.cuda */
+enum { MS_CUDA_DEVICE, MS_CUDA_11_3, MS_CUDA_11_7, MS_CUDA_STATION };
+
+/* graph: of the step, for what it has convolutions for.  MS_EUSAGE where the
+ * device's file lacks what a setting asks for. */
 ms_err ms_overheads_find(const ms_device *device, const ms_training *training,
-                         const ms_shape *shape, ms_outside *outside,
-                         ms_fault *fault);
+                         const ms_shape *shape, const ms_graph *graph,
+                         ms_outside *outside, ms_fault *fault);
 /* Bytes of one cuBLAS workspace: training's, else the device's. */
 uint64_t ms_overheads_workspace(const ms_device *device,
                                 const ms_training *training);

@@ -184,9 +184,11 @@ struct ms_trace {
     uint8_t pass;
     uint32_t layer, unit, node_now;
     uint8_t op_flags;
-    bool multiplies[2];       /* had the forward's, autograd's thread a matrix
-                                 product? */
-    bool te_workspace;        /* is it there? */
+    bool multiplies[2]; /* had the forward's, autograd's thread a matrix
+                           product? */
+    bool te_workspace;  /* is it there? */
+    uint64_t *searched; /* convolutions that cuDNN has tried: cudnn.c */
+    uint32_t n_searched, searched_capacity;
     uint32_t input;           /* tensor: the model's input */
     uint32_t positions;       /* tensor: an input beside it, or MS_NONE */
     ms_shared_buffer *shared; /* newest first */

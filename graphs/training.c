@@ -172,11 +172,25 @@ const ms_field ms_training_fields[] = {
      .help = "bytes of the workspace that cuBLAS has per thread, in the "
              "allocator, or as CUBLAS_WORKSPACE_CONFIG says it, :4096:8; -1: "
              "the device's"},
+    {.name = "cudnn",
+     .type = MS_WORD,
+     .words = "auto|benchmark|none",
+     .is_extra = true,
+     .help = "workspaces of cuDNN's convolutions: those that "
+             "cudnn.benchmark chooses, or none; auto: benchmark through "
+             "--allocator torch"},
     {.name = "cuda_loading",
      .type = MS_WORD,
      .words = "lazy|eager",
      .is_extra = true,
      .help = "CUDA_MODULE_LOADING: eager loads all kernels with the context"},
+    {.name = "cuda",
+     .type = MS_WORD,
+     .words = "device|11.3|11.7|dgx-station",
+     .is_extra = true,
+     .help = "the build whose context the process has: the device's, that of "
+             "CUDA 11.3 or 11.7 (torch 1.10, 1.13), or of GPUMemNet's DGX "
+             "Station"},
     {.name = "nccl_channels",
      .type = MS_INT,
      .low = 0,

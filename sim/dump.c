@@ -156,6 +156,8 @@ static void put_op_flags(uint8_t flags, ms_text *text)
         put_word(text, "host");
     if (flags & MS_OP_SHARES)
         put_word(text, "shares");
+    if (flags & MS_OP_EMPTIES)
+        put_word(text, "empties");
 }
 
 static void dump_op(const ms_graph *graph, uint32_t op, ms_text *text)

@@ -326,6 +326,8 @@ static ms_err do_op(pooled_run *run, uint32_t op)
         ms_pooledmap_time(&run->map, at->rank, run->now->start_ns[op]);
         MS_TRY(see_streams(run, at->rank, op));
     }
+    if (ms_pooledsteps_empties(plan, at))
+        MS_TRY(ms_pool_empty_cache(run->pools[at->rank], run->fault));
     for (uint32_t r = at->alloc_at; r < at[1].alloc_at; r++)
         MS_TRY(request(run, op, r));
     if (run->failed)
@@ -424,11 +426,7 @@ static ms_err do_step(pooled_run *run, const ms_timeline *now)
  * more, as expandable segments take as many addresses for each stream. */
 static uint64_t enough_bytes(const ms_timeline *line)
 {
-    uint64_t bytes = 0;
-    for (uint8_t rank = 0; rank < line->plan->n_ranks; rank++) {
-        uint64_t peak_bytes = line->ranks[rank].pool[MS_DEVICE_POOL].peak_bytes;
-        bytes = peak_bytes > bytes ? peak_bytes : bytes;
-    }
+    uint64_t bytes = ms_pooledsteps_level(line);
     if (bytes > MS_TORCH_MOST_BYTES / 8)
         return MS_TORCH_MOST_BYTES;
     return 4 * bytes + (UINT64_C(1) << 40);

@@ -12,7 +12,7 @@ const ms_timeline *ms_pooledsteps_line(const ms_pooled_setup *setup,
     return course->n == 0 ? line : course->kinds[(step - 1) % course->n].line;
 }
 
-static uint64_t highest_level(const ms_timeline *line)
+uint64_t ms_pooledsteps_level(const ms_timeline *line)
 {
     uint64_t bytes = 0;
     for (uint8_t rank = 0; rank < line->plan->n_ranks; rank++) {
@@ -27,9 +27,17 @@ const ms_timeline *ms_pooledsteps_highest(const ms_pooled_course *course,
 {
     const ms_timeline *highest = line;
     for (uint32_t i = 0; i < course->n; i++)
-        if (highest_level(course->kinds[i].line) > highest_level(highest))
+        if (ms_pooledsteps_level(course->kinds[i].line) >
+            ms_pooledsteps_level(highest))
             highest = course->kinds[i].line;
     return highest;
+}
+
+bool ms_pooledsteps_empties(const ms_plan *plan, const ms_plan_op *at)
+{
+    return at->of != MS_NONE && at->micro_batch == 0 &&
+           at->pass != MS_RECOMPUTE &&
+           (plan->graph->op_flags[at->of] & MS_OP_EMPTIES) != 0;
 }
 
 ms_err ms_pooledsteps_open(ms_pooled *out, uint32_t n_ranks, ms_arena *arena,

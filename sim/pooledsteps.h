@@ -11,6 +11,11 @@
 const ms_timeline *ms_pooledsteps_line(const ms_pooled_setup *setup,
                                        const ms_pooled_course *course,
                                        const ms_timeline *line, uint32_t step);
+/* The highest level of a rank's device. */
+uint64_t ms_pooledsteps_level(const ms_timeline *line);
+/* Is the cache emptied before the op allocates?  Once, not for each
+ * micro-batch, nor where it runs again. */
+bool ms_pooledsteps_empties(const ms_plan *plan, const ms_plan_op *at);
 /* Of all steps, the line with the highest level. */
 const ms_timeline *ms_pooledsteps_highest(const ms_pooled_course *course,
                                           const ms_timeline *line);

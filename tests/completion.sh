@@ -69,7 +69,7 @@ while read -r policy; do
     done <params
 done <told
 
-memsim help models | sed -n 's/^  \([a-z0-9][a-z0-9.-]*\) .*/\1/p' >told
+memsim help models | sed -n 's/^  \([a-z0-9][a-z0-9._-]*\)\( .*\)*$/\1/p' >told
 words run '' >offered
 same models
 memsim help devices | sed -n '2,/^$/s/^  \(.\{22\}\).*/\1/p' |

@@ -272,7 +272,7 @@ static ms_err look_outside(ms_fit *fit, ms_fault *fault)
     if (err != MS_OK)
         given.shape = (ms_shape){.data_ranks = fit->job->gpus};
     MS_TRY(ms_overheads_find(fit->job->device, &fit->job->training,
-                             &given.shape, &fit->outside, fault));
+                             &given.shape, &given.graph, &fit->outside, fault));
     bool nccl = fit->outside.nccl_bytes > 0;
     fit->context_bytes = fit->outside.kernels_bytes + fit->outside.nccl_bytes;
     if (fit->capacity_bytes > fit->context_bytes)

@@ -23,13 +23,20 @@
 /* A program in text form; a step of GPT-3 has some 30 kB. */
 #define PROGRAM_MAX_BYTES (UINT64_C(64) << 20)
 
+void ms_pipeline_settings(const ms_job *job, ms_training *training)
+{
+    *training = job->training;
+    ms_lengths_set_last(job, training);
+    training->torch_pool = job->allocator != NULL && !job->allocator->exact &&
+                           job->allocator->heap.kind == MS_POOL_TORCH;
+}
+
 ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
                         ms_fault *fault)
 {
     MS_TRY(ms_read_model(job->model, job->overrides, job->n_overrides, keep,
                          &result->model, fault));
-    result->training = job->training;
-    ms_lengths_set_last(job, &result->training);
+    ms_pipeline_settings(job, &result->training);
     MS_TRY(ms_resolve_training(&result->training, &result->model, fault));
     return ms_dag_order(&result->model, keep, fault);
 }
@@ -225,7 +232,7 @@ static ms_err set_up(const ms_job *job, ms_expand_opts *opts, ms_result *result,
     *opts = ms_pipeline_rates(job->device, &result->shape);
     opts->uses = job->book_device || job->uses || paged;
     MS_TRY(ms_overheads_find(job->device, &result->training, &result->shape,
-                             &outside, fault));
+                             &result->graph, &outside, fault));
     result->machine = machine_of(job, result, &outside);
     if (paged && job->wall)
         return ms_fail(fault, MS_EUSAGE, "--wall", "leave it out",

@@ -294,8 +294,7 @@ static ms_err lower(cache *all, const ms_job *job, entry *model, entry **graph,
                     ms_result *result, ms_fault *fault)
 {
     result->model = model->made.model;
-    result->training = job->training;
-    ms_lengths_set_last(job, &result->training);
+    ms_pipeline_settings(job, &result->training);
     MS_TRY(ms_resolve_training(&result->training, &result->model, fault));
     MS_TRY(ms_pipeline_shape(job, result, fault));
     MS_TRY(find_graph(all, job, model, result, graph, fault));

@@ -241,6 +241,8 @@ ms_ring ms_pipeline_ring(const ms_device *device, uint32_t ranks);
 /* What one of the job's ranks expands with. */
 ms_expand_opts ms_pipeline_rates(const ms_device *device,
                                  const ms_shape *shape);
+/* The job's settings, of its last step, and whether it has a pool. */
+void ms_pipeline_settings(const ms_job *job, ms_training *training);
 ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
                         ms_fault *fault);
 /* What the policies make of the job's shape, once it is read; the first half

@@ -3,6 +3,8 @@
 
 #include "tools/tools.h"
 
+#include <stddef.h>
+
 void ms_usedwords_device(const ms_job *job, const ms_report *report,
                          ms_text *text)
 {
@@ -20,6 +22,19 @@ void ms_usedwords_device(const ms_job *job, const ms_report *report,
                     ms_quantity_size_as(nccl_bytes, report->capacity_bytes).s);
 }
 
+/* Which of its contexts, where it is not the usual one. */
+static void put_build(const ms_training *training, ms_text *text)
+{
+    char word[32];
+    if (training->cuda_loading == 1)
+        ms_text_add(text, ", eager");
+    if (training->cuda == 0)
+        return;
+    ms_training_value(training, offsetof(ms_training, cuda) / sizeof(int64_t),
+                      word, sizeof word);
+    ms_text_add(text, ", CUDA %s", word);
+}
+
 void ms_usedwords_put(const ms_job *job, const ms_result *result, ms_text *text)
 {
     const ms_report *report = &result->report;
@@ -34,10 +49,11 @@ void ms_usedwords_put(const ms_job *job, const ms_result *result, ms_text *text)
     if (libraries_bytes > 0)
         ms_text_add(text, " (of it %u cuBLAS workspace%s, %s)", n,
                     n == 1 ? "" : "s", ms_quantity_size(libraries_bytes).s);
-    ms_text_add(text, " + %s context and kernels (device %s%s)",
+    ms_text_add(text, " + %s context and kernels (device %s",
                 ms_quantity_size_as(outside->kernels_bytes, used_bytes).s,
-                job->device->name,
-                result->training.cuda_loading == 1 ? ", eager" : "");
+                job->device->name);
+    put_build(&result->training, text);
+    ms_text_add(text, ")");
     if (outside->nccl_bytes > 0)
         ms_text_add(text, " + %s NCCL (%u communicator%s of %u channels)",
                     ms_quantity_size_as(outside->nccl_bytes, used_bytes).s,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Convolution, pooling and upsampling of [batch, channels, ...]. */
 #include "graphs/autocast.h"
+#include "graphs/cudnn.h"
 #include "graphs/ops/ops.h"
 
 /* The dimension that is k-th from the inside: channels, the others from the
@@ -54,6 +55,13 @@ static bool runs_channels_last(const ms_trace *trace, const ms_node *node)
            is_channels_last(ms_trace_at(trace, node->input[1]));
 }
 
+static void search(ms_trace *trace, const ms_node *node, uint32_t grad)
+{
+    if (!trace->err)
+        ms_cudnn_search(trace, node->input[0], node->input[1],
+                        ms_trace_at(trace, grad)->size);
+}
+
 static void one(ms_trace *trace, const ms_node *node, uint32_t i, uint8_t pass,
                 double flops, const uint32_t *grads, uint32_t *out)
 {
@@ -63,12 +71,16 @@ static void one(ms_trace *trace, const ms_node *node, uint32_t i, uint8_t pass,
         return;
     trace->pass = pass;
     ms_trace_begin(trace, "aten::convolution_backward");
+    if (flops > 0)
+        search(trace, node, grads[0]);
     ms_trace_read(trace, grads[0]);
     if (flops > 0)
         ms_trace_read(trace, node->saved[pass == MS_GRAD_INPUT ? 1 : 0]);
     out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
     if (i < 2 && !trace->err && runs_channels_last(trace, node))
         lay_channels_last(ms_trace_at(trace, out[i]));
+    else if (i == 1)
+        ms_cudnn_workspace(trace, node->input[0], node->input[1], grads[0]);
     ms_trace_end(trace, flops, true);
     trace->pass = was;
 }
@@ -112,6 +124,7 @@ static uint32_t convolution(ms_trace *trace, const uint32_t *inputs,
     uint32_t n_inputs = inputs[2] == MS_NONE ? 2 : 3, x = inputs[0];
 
     ms_trace_begin(trace, "aten::convolution");
+    ms_cudnn_search(trace, x, inputs[1], conv->dims);
     for (uint32_t i = 0; i < n_inputs; i++)
         ms_trace_read(trace, inputs[i]);
     uint32_t y = resized(trace, x, "out", dtype_of(trace, x), conv->dims);

@@ -9,6 +9,9 @@ used() {
 }
 used
 used --set training.cuda_loading=eager
+used --set training.cuda=11.3
+used --set training.cuda=11.7
+used --set training.cuda=dgx-station
 used --set training.cublas_workspace=:4096:8
 used --set training.cublas_workspace=:0:0
 used -p ddp:dp=2
@@ -31,7 +34,14 @@ echo "status $?"
 echo '{"like": "h100", "context_eager_mib": 900, "nccl_mib": 0}' >mine.json
 "$MEMSIM" run tiny.json --device mine.json -p ddp:dp=2 \
     --set training.cuda_loading=eager | grep -A 3 ^device:
-for wrong in training.cuda_loading=eager training.cublas_workspace=:4096 \
+# cuDNN's kernels are there where something convolves.
+"$MEMSIM" run resnet18 --device a100 --set training.cuda=dgx-station |
+    grep -A 2 ^device:
+"$MEMSIM" run tiny.json --device a100 --set training.cuda_loading=eager \
+    --set training.cuda=11.7
+echo "status $?"
+for wrong in training.cuda_loading=eager training.cuda=11.3 \
+    training.cuda=12 training.cudnn=fast training.cublas_workspace=:4096 \
     training.cublas_workspace=:x:1 training.cublas_workspace=-2 \
     training.cublas_workspace=:1099511627776:2 training.nccl_channels=-1; do
     "$MEMSIM" run tiny.json --set $wrong

@@ -103,6 +103,7 @@ END
 | op graphs | exported from PyTorch 1.13.1, and their steps (`opgraphs.tsv`) |
 | ladder | torchtune's published peaks, step by step (`ladder.tsv`) |
 | nvidia-smi | what it showed of processes (`test_smi.c`) |
+| nvidia-smi nets | errors on timm's models that nothing was fitted on, MLPs |
 | lora | PEFT's and torchtune's measured runs of Llama-3.2-3B (`lora.tsv`) |
 | optimizers | torch.optim of PyTorch 1.13.1, measured (`optimizers.tsv`) |
 | rules | per-op experiments with PyTorch 1.13.1 (`rules.tsv`, `rules.jsonl`) |

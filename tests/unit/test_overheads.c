@@ -55,7 +55,8 @@ static ms_outside find(const char *name, const ms_shape *shape,
     training.nccl_buffsize = buffsize;
     ck_assert_int_eq(ms_device_find(name, &device, &fault), MS_OK);
     ck_assert_int_eq(
-        ms_overheads_find(device, &training, shape, &outside, &fault), MS_OK);
+        ms_overheads_find(device, &training, shape, NULL, &outside, &fault),
+        MS_OK);
     return outside;
 }
 
@@ -133,8 +134,8 @@ START_TEST(eager_is_measured_or_refused)
         const ms_device *device = &ms_devices[i];
         ms_fault fault = {0};
         ms_outside outside;
-        ms_err err =
-            ms_overheads_find(device, &training, &shape, &outside, &fault);
+        ms_err err = ms_overheads_find(device, &training, &shape, NULL,
+                                       &outside, &fault);
         bool known = strncmp(device->name, "a100", 4) == 0 ||
                      strncmp(device->name, "v100", 4) == 0;
         ck_assert_int_eq(err, known ? MS_OK : MS_EUSAGE);
@@ -194,6 +195,37 @@ START_TEST(workspaces_are_allocated)
 }
 END_TEST
 
+/* stas00/ml-engineering (1.78, 0.90 GiB) and GPUMemNet's MLPs; convolutions
+ * bring cuDNN's kernels. */
+START_TEST(builds_have_contexts)
+{
+    static const uint64_t mib[] = {481, 1823, 922, 1429};
+    const ms_shape shape = {.data_ranks = 1};
+    const char *convolution = "aten::convolution";
+    const ms_graph none = {.n_ops = 0},
+                   one = {.n_ops = 1, .op_name = &convolution};
+    const ms_device *a100, *h100;
+    ms_fault fault = {0};
+    ms_training training;
+    ms_outside outside;
+    ms_training_init(&training);
+    ck_assert_int_eq(ms_device_find("a100-40gb-sxm", &a100, &fault), MS_OK);
+    ck_assert_int_eq(ms_device_find("h100", &h100, &fault), MS_OK);
+    for (training.cuda = 0; training.cuda < 4; training.cuda++) {
+        ck_assert_int_eq(
+            ms_overheads_find(a100, &training, &shape, &none, &outside, &fault),
+            MS_OK);
+        ck_assert_uint_eq(outside.kernels_bytes, mib[training.cuda] * MIB);
+        ms_err err =
+            ms_overheads_find(h100, &training, &shape, &none, &outside, &fault);
+        ck_assert_int_eq(err, training.cuda == 0 ? MS_OK : MS_EUSAGE);
+    }
+    training.cuda = MS_CUDA_STATION;
+    ms_overheads_find(a100, &training, &shape, &one, &outside, &fault);
+    ck_assert_uint_eq(outside.kernels_bytes, (1429 + 420) * MIB);
+}
+END_TEST
+
 Suite *suite_overheads(void)
 {
     Suite *suite = suite_create("overheads");
@@ -207,6 +239,7 @@ Suite *suite_overheads(void)
     tcase_add_test(tcase, eager_is_measured_or_refused);
     tcase_add_test(tcase, a_run_fits_in_what_it_uses);
     tcase_add_test(tcase, workspaces_are_allocated);
+    tcase_add_test(tcase, builds_have_contexts);
     suite_add_tcase(suite, tcase);
     return suite;
 }
