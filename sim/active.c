@@ -200,6 +200,21 @@ static uint32_t count_foreign(const ms_plan *plan)
 }
 
 /* Each rank's heap has room for its frees that may wait, of n in all. */
+static void share_heap(active_state *state, held_free *heap, uint32_t n)
+{
+    const ms_plan *plan = state->plan;
+
+    state->ranks[0].n_heap = plan->n_ranks == 1 ? n : 0;
+    for (uint32_t r = 0; plan->n_ranks > 1 && r < plan->n_rows; r++)
+        state->ranks[rank_of(plan, r)].n_heap +=
+            ms_active_foreign(plan, &plan->row[r]) != 0;
+    for (uint32_t r = 0; r < plan->n_ranks; r++) {
+        state->ranks[r].heap = heap;
+        heap += state->ranks[r].n_heap;
+        state->ranks[r].n_heap = 0;
+    }
+}
+
 static ms_err open_ranks(active_state *state, uint32_t n, ms_fault *fault)
 {
     const ms_plan *plan = state->plan;
@@ -209,16 +224,9 @@ static ms_err open_ranks(active_state *state, uint32_t n, ms_fault *fault)
         ms_arena_take(state->arena, plan->n_ranks, sizeof *state->ranks);
     if (!state->ranks || !heap)
         return ms_fail_nomem(fault);
-    for (uint32_t r = 0; r < plan->n_rows; r++)
-        state->ranks[rank_of(plan, r)].n_heap +=
-            ms_active_foreign(plan, &plan->row[r]) != 0;
-    for (uint32_t r = 0; r < plan->n_ranks; r++) {
-        rank_active *rank = &state->ranks[r];
-        rank->heap = heap;
-        heap += rank->n_heap;
-        rank->n_heap = 0;
-        rank->clock = ms_host_open(state->line, state->launch_ns, r);
-    }
+    share_heap(state, heap, n);
+    for (uint32_t r = 0; r < plan->n_ranks; r++)
+        state->ranks[r].clock = ms_host_open(state->line, state->launch_ns, r);
     return MS_OK;
 }
 

@@ -58,6 +58,7 @@ typedef struct clock_state {
     ms_hosts hosts;
     bool *due;         /* per rank: something of its own happens now */
     uint64_t *wake_ns; /* per rank, with a wall: a head may start then */
+    bool alone;        /* there is one rank */
     bool joined;       /* ops wait for ops of other ranks */
     pacing *pacing;    /* NULL: nothing interferes */
     ms_wall *wall;     /* NULL: nothing waits for memory */
@@ -110,6 +111,7 @@ static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
     uint32_t n = plan->n_ranks * (uint32_t)MS_N_STREAMS;
 
     clock->n_streams = n;
+    clock->alone = plan->n_ranks == 1;
     clock->joined = are_joined(plan);
     MS_TRY(ms_hosts_open(&clock->hosts, plan, clock->machine->launch_ns, arena,
                          fault));
@@ -244,11 +246,13 @@ static void start_op(clock_state *clock, uint32_t s, uint32_t op, uint64_t t_ns)
 }
 
 /* When the head of stream s could start but for memory, and why not before. */
-static uint64_t ready_ns(const clock_state *clock, uint32_t s, uint8_t *cause)
+static uint64_t ready_ns(const clock_state *clock,
+                         const struct ms_hosts_host *host, uint32_t s,
+                         uint8_t *cause)
 {
     uint32_t op = clock->head[s];
-    uint64_t issued_ns = ms_hosts_issue_ns(&clock->hosts, op),
-             t_ns = clock->free_ns[s];
+    uint64_t issued_ns = ms_hosts_issue_ns(&clock->hosts, host, op);
+    uint64_t t_ns = clock->free_ns[s];
 
     *cause = MS_GAP_NONE;
     if (clock->waiting[s].ready_ns > t_ns) {
@@ -305,16 +309,17 @@ static ms_err pass_wall(clock_state *clock, uint32_t op, uint64_t *t_ns,
 }
 
 /* Starts the head of stream s if nothing is in its way. */
-static ms_err start_head(clock_state *clock, uint32_t s)
+static ms_err start_head(clock_state *clock, const struct ms_hosts_host *host,
+                         uint32_t s)
 {
     uint32_t op = clock->head[s];
     uint8_t cause;
     bool may = true;
 
     if (op == MS_NONE || clock->running[s] != MS_NONE ||
-        !ms_hosts_issued(&clock->hosts, op) || !waits_over(clock, s, op))
+        !ms_hosts_issued(host, op) || !waits_over(clock, s, op))
         return MS_OK;
-    uint64_t t_ns = ready_ns(clock, s, &cause);
+    uint64_t t_ns = ready_ns(clock, host, s, &cause);
     if (clock->wall)
         MS_TRY(pass_wall(clock, op, &t_ns, &cause, &may));
     if (!may)
@@ -361,8 +366,11 @@ static ms_err complete(clock_state *clock, uint32_t s)
 
 static void pass_syncs(clock_state *clock, uint32_t rank)
 {
-    ms_hosts_pass(&clock->hosts, rank, clock->done, clock->line->end_ns,
-                  clock->now_ns);
+    const struct ms_hosts_host *host = &clock->hosts.of[rank];
+
+    if (host->sync != MS_NONE && ms_hosts_is_over(host, clock->done))
+        ms_hosts_pass(&clock->hosts, rank, clock->done, clock->line->end_ns,
+                      clock->now_ns);
 }
 
 /* When something happens on the rank next. */
@@ -381,10 +389,12 @@ static uint64_t earliest(const clock_state *clock)
 {
     uint64_t t_ns = UINT64_MAX;
 
-    for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
-        uint64_t of_rank_ns = earliest_of(clock, r);
-        t_ns = of_rank_ns < t_ns ? of_rank_ns : t_ns;
-    }
+    for (uint32_t s = 0; s < clock->n_streams; s++)
+        if (clock->end_ns[s] < t_ns)
+            t_ns = clock->end_ns[s];
+    for (uint32_t r = 0; clock->wall && r < clock->plan->n_ranks; r++)
+        if (clock->wake_ns[r] < t_ns)
+            t_ns = clock->wake_ns[r];
     return t_ns;
 }
 
@@ -404,22 +414,33 @@ static ms_err complete_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
     return MS_OK;
 }
 
+static ms_err pass_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
+{
+    if (clock->wall)
+        ms_wall_round(clock->wall, rank, now_ns);
+    return complete_rank(clock, rank, now_ns);
+}
+
 /* Nothing changes for a rank at an instant of others, unless it may wait for
  * them. */
+static ms_err pass_ranks(clock_state *clock, uint64_t now_ns)
+{
+    for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
+        clock->due[r] = clock->joined || earliest_of(clock, r) == now_ns;
+        if (clock->due[r])
+            MS_TRY(pass_rank(clock, r, now_ns));
+    }
+    return MS_OK;
+}
+
 static ms_err pass_instant(clock_state *clock, uint64_t now_ns)
 {
     if (clock->pacing)
         clock->pacing->now_ns = now_ns;
     clock->now_ns = now_ns;
-    for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
-        clock->due[r] = clock->joined || earliest_of(clock, r) == now_ns;
-        if (clock->wall && clock->due[r])
-            ms_wall_round(clock->wall, r, now_ns);
-        if (clock->due[r])
-            MS_TRY(complete_rank(clock, r, now_ns));
-    }
     clock->line->step_ns = now_ns;
-    return MS_OK;
+    return clock->alone ? pass_rank(clock, 0, now_ns)
+                        : pass_ranks(clock, now_ns);
 }
 
 static ms_err start_heads(clock_state *clock, uint32_t rank)
@@ -428,7 +449,7 @@ static ms_err start_heads(clock_state *clock, uint32_t rank)
 
     clock->wake_ns[rank] = UINT64_MAX;
     for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
-        MS_TRY(start_head(clock, s));
+        MS_TRY(start_head(clock, &clock->hosts.of[rank], s));
     return MS_OK;
 }
 
@@ -501,6 +522,8 @@ static ms_err start_rank(clock_state *clock, uint32_t rank)
 
 static ms_err start_all(clock_state *clock)
 {
+    if (clock->alone)
+        return start_rank(clock, 0);
     for (uint32_t r = 0; r < clock->plan->n_ranks; r++)
         if (clock->due[r])
             MS_TRY(start_rank(clock, r));

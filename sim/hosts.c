@@ -5,41 +5,72 @@
 
 typedef struct ms_hosts_sync sync_state;
 
-/* The syncs before op k are in; n: what each rank has issued so far. */
-static uint32_t link_syncs(ms_hosts *hosts, uint32_t k, uint32_t op,
-                           sync_state *n)
+/* The next sync of the host is k. */
+static void wait_at(ms_hosts *hosts, struct ms_hosts_host *host, uint32_t k)
 {
-    const ms_plan *plan = hosts->plan;
-
-    for (; k < plan->n_sync && plan->sync[k].op == op; k++) {
-        uint8_t rank = plan->sync[k].rank;
-        hosts->sync[k] = n[rank];
-        if (n[rank].before == MS_NONE)
-            hosts->of[rank].sync = k;
-        else
-            hosts->sync[n[rank].before].next = k;
-        n[rank].before = k;
-    }
-    return k;
+    host->sync = k;
+    host->end_op = UINT32_MAX;
+    if (k == MS_NONE)
+        return;
+    host->end_op = hosts->plan->sync[k].op;
+    host->until = hosts->plan->sync[k].until;
+    host->n_ops = hosts->sync[k].n_ops;
 }
 
-static void count_issues(ms_hosts *hosts, sync_state *n)
+/* n: what each rank has issued before sync k. */
+static void link_sync(ms_hosts *hosts, uint32_t k, sync_state *n)
+{
+    uint8_t rank = hosts->plan->sync[k].rank;
+
+    hosts->sync[k] = n[rank];
+    if (n[rank].before == MS_NONE)
+        wait_at(hosts, &hosts->of[rank], k);
+    else
+        hosts->sync[n[rank].before].next = k;
+    n[rank].before = k;
+}
+
+/* Ops [first, end), before which no sync lies but at first. */
+static void count_ops(ms_hosts *hosts, uint32_t first, uint32_t end,
+                      sync_state *n)
 {
     const ms_plan *plan = hosts->plan;
-    uint32_t k = 0;
+    uint32_t launches = n[0].launches;
 
-    for (uint32_t r = 0; r < plan->n_ranks; r++) {
-        hosts->of[r] = (struct ms_hosts_host){MS_NONE, MS_NONE, 0};
-        n[r] = (sync_state){MS_NONE, MS_NONE, 0, 0};
+    if (plan->n_ranks == 1) {
+        for (uint32_t op = first; op < end; op++) {
+            hosts->launches[op] = launches;
+            launches += ms_inorder_launches(plan, op);
+        }
+        n[0].n_ops += end - first;
+        n[0].launches = launches;
+        return;
     }
-    for (uint32_t op = 0; op < plan->n_ops; op++) {
+    for (uint32_t op = first; op < end; op++) {
         sync_state *so_far = &n[plan->op[op].rank];
-        k = link_syncs(hosts, k, op, n);
         hosts->launches[op] = so_far->launches;
         so_far->n_ops++;
         so_far->launches += ms_inorder_launches(plan, op);
     }
-    link_syncs(hosts, k, plan->n_ops, n);
+}
+
+/* n: per rank, room. */
+static void count_issues(ms_hosts *hosts, sync_state *n)
+{
+    const ms_plan *plan = hosts->plan;
+    uint32_t op = 0;
+
+    for (uint32_t r = 0; r < plan->n_ranks; r++) {
+        hosts->of[r] = (struct ms_hosts_host){
+            .sync = MS_NONE, .passed = MS_NONE, .end_op = UINT32_MAX};
+        n[r] = (sync_state){MS_NONE, MS_NONE, 0, 0};
+    }
+    for (uint32_t k = 0; k < plan->n_sync; k++) {
+        count_ops(hosts, op, plan->sync[k].op, n);
+        op = plan->sync[k].op;
+        link_sync(hosts, k, n);
+    }
+    count_ops(hosts, op, plan->n_ops, n);
 }
 
 ms_err ms_hosts_open(ms_hosts *hosts, const ms_plan *plan, uint64_t launch_ns,
@@ -60,13 +91,6 @@ ms_err ms_hosts_open(ms_hosts *hosts, const ms_plan *plan, uint64_t launch_ns,
     return MS_OK;
 }
 
-bool ms_hosts_issued(const ms_hosts *hosts, uint32_t op)
-{
-    uint32_t sync = hosts->of[hosts->plan->op[op].rank].sync;
-
-    return sync == MS_NONE || op < hosts->plan->sync[sync].op;
-}
-
 /* When a host that passed sync k last has issued so many kernels in all. */
 static uint64_t host_ns(const ms_hosts *hosts, uint32_t k, uint32_t launches)
 {
@@ -76,7 +100,7 @@ static uint64_t host_ns(const ms_hosts *hosts, uint32_t k, uint32_t launches)
     return from_ns + (uint64_t)(launches - before) * hosts->launch_ns;
 }
 
-uint64_t ms_hosts_issue_ns(const ms_hosts *hosts, uint32_t op)
+uint64_t ms_hosts_issued_ns(const ms_hosts *hosts, uint32_t op)
 {
     uint32_t k = hosts->of[hosts->plan->op[op].rank].passed;
 
@@ -85,21 +109,25 @@ uint64_t ms_hosts_issue_ns(const ms_hosts *hosts, uint32_t op)
     return host_ns(hosts, k, hosts->launches[op]);
 }
 
+static void pass(ms_hosts *hosts, struct ms_hosts_host *host, uint64_t over_ns)
+{
+    const sync_state *it = &hosts->sync[host->sync];
+    uint64_t t_ns = host_ns(hosts, host->passed, it->launches);
+
+    host->from_ns = t_ns > over_ns ? t_ns : over_ns;
+    hosts->passed_ns[host->sync + 1] = host->from_ns;
+    host->first_op = host->end_op;
+    host->launches = it->launches;
+    host->passed = host->sync;
+    wait_at(hosts, host, it->next);
+}
+
 void ms_hosts_pass(ms_hosts *hosts, uint32_t rank, const bool *done,
                    const uint64_t *end_ns, uint64_t now_ns)
 {
     struct ms_hosts_host *host = &hosts->of[rank];
 
-    while (host->sync != MS_NONE) {
-        const sync_state *it = &hosts->sync[host->sync];
-        uint32_t until = hosts->plan->sync[host->sync].until;
-        bool all = until == MS_NONE;
-        if (all ? host->n_done < it->n_ops : !done[until])
-            return;
-        uint64_t over_ns = all ? now_ns : end_ns[until];
-        uint64_t t_ns = host_ns(hosts, host->passed, it->launches);
-        hosts->passed_ns[host->sync + 1] = t_ns > over_ns ? t_ns : over_ns;
-        host->passed = host->sync;
-        host->sync = it->next;
-    }
+    while (host->sync != MS_NONE && ms_hosts_is_over(host, done))
+        pass(hosts, host,
+             host->until == MS_NONE ? now_ns : end_ns[host->until]);
 }

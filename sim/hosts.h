@@ -20,6 +20,12 @@ typedef struct ms_hosts {
         uint32_t sync;   /* the next of its syncs, or MS_NONE */
         uint32_t passed; /* the last that it passed, or MS_NONE */
         uint32_t n_done; /* ops of the rank that have ended */
+        /* What it issues between these two: ops [first, end), at from_ns and
+         * behind so many kernels. */
+        uint32_t first_op, end_op, launches;
+        uint64_t from_ns;
+        /* What the next sync waits for: an op, or MS_NONE and n_ops. */
+        uint32_t until, n_ops;
     } * of;              /* per rank */
     uint64_t *passed_ns; /* as in ms_timeline */
 } ms_hosts;
@@ -27,11 +33,36 @@ typedef struct ms_hosts {
 ms_err ms_hosts_open(ms_hosts *hosts, const ms_plan *plan, uint64_t launch_ns,
                      ms_arena *arena, ms_fault *fault);
 /* Has its host passed every sync before op? */
-bool ms_hosts_issued(const ms_hosts *hosts, uint32_t op);
-/* When op is issued, which may start after that though the host has gone on and
- * passed a sync since. */
-uint64_t ms_hosts_issue_ns(const ms_hosts *hosts, uint32_t op);
-/* The host passes the syncs that are over; done and end_ns: per op. */
+static inline bool ms_hosts_issued(const struct ms_hosts_host *host,
+                                   uint32_t op)
+{
+    return op < host->end_op;
+}
+
+/* The same of an op before which the host passed syncs that it did not wait
+ * for. */
+uint64_t ms_hosts_issued_ns(const ms_hosts *hosts, uint32_t op);
+
+/* When its host issued op. */
+static inline uint64_t ms_hosts_issue_ns(const ms_hosts *hosts,
+                                         const struct ms_hosts_host *host,
+                                         uint32_t op)
+{
+    if (op < host->first_op)
+        return ms_hosts_issued_ns(hosts, op);
+    return host->from_ns +
+           (uint64_t)(hosts->launches[op] - host->launches) * hosts->launch_ns;
+}
+
+/* Is the next sync of the host, which there is, over?  done: per op. */
+static inline bool ms_hosts_is_over(const struct ms_hosts_host *host,
+                                    const bool *done)
+{
+    return host->until == MS_NONE ? host->n_done == host->n_ops
+                                  : done[host->until];
+}
+
+/* The host passes the syncs that are over; end_ns: per op. */
 void ms_hosts_pass(ms_hosts *hosts, uint32_t rank, const bool *done,
                    const uint64_t *end_ns, uint64_t now_ns);
 
