@@ -67,24 +67,49 @@ static uint64_t least_times(const ms_json *json, uint32_t row)
     return fits ? (uint64_t)times : 1;
 }
 
-/* Counts the layers that there will be at least, before any is made, so that a
- * hostile repeat costs nothing.  Nesting is bounded by the JSON reader. */
-static ms_err count_layers(const ms_json *json, uint32_t row, uint64_t *n,
-                           ms_fault *fault)
+static uint64_t most_layers(const ms_json *json)
 {
+    uint64_t most = (uint64_t)json->n + MS_LAYERLIST_REPEATED;
+    return most < MS_LAYERLIST_MAX ? most : MS_LAYERLIST_MAX;
+}
+
+static ms_err fail_many(const ms_json *json, uint32_t row, ms_fault *fault)
+{
+    return ms_json_fail(json, row, fault,
+                        "write out what is not repeated, or make a model of "
+                        "fewer, wider layers",
+                        "more than %" PRIu64 " layers, with those of repeats "
+                        "and templates",
+                        most_layers(json));
+}
+
+/* The layers of a group, or MS_NONE. */
+static uint32_t layers_of(const ms_json *json, uint32_t templates, uint32_t row)
+{
+    uint32_t name = ms_json_find(json, row, "template");
+    if (name == MS_NONE || templates == MS_NONE ||
+        json->nodes[name].kind != MS_JSON_STRING)
+        return ms_json_find(json, row, "layers");
+    return ms_json_find(json, templates, json->nodes[name].value.s);
+}
+
+/* Counts the elements that there will be at least, before any is made, so that
+ * a hostile repeat costs nothing: each adds one or more, so that this ends.  A
+ * template that uses itself is refused later. */
+static ms_err count_elements(const list *l, uint32_t row, uint64_t times,
+                             uint32_t depth, uint64_t *n)
+{
+    const ms_json *json = json_of(l);
+    ms_fault *fault = l->names.fault;
     MS_TRY(check_array(json, row, fault));
-    *n = 0;
     for (uint32_t i = row + 1; i != MS_NONE; i = json->nodes[i].next) {
-        uint64_t inner = 1, times = least_times(json, i);
-        uint32_t layers = ms_json_find(json, i, "layers");
-        if (layers != MS_NONE)
-            MS_TRY(count_layers(json, layers, &inner, fault));
-        if (__builtin_mul_overflow(inner, times, &inner))
-            inner = UINT64_MAX / 2;
-        *n += inner;
-        if (*n > MS_LAYERLIST_MAX)
-            return ms_json_fail(json, i, fault, NULL, "more than %u layers",
-                                MS_LAYERLIST_MAX);
+        uint32_t layers = layers_of(json, l->templates, i);
+        uint64_t inner = times * least_times(json, i);
+        *n += times;
+        if (*n > most_layers(json))
+            return fail_many(json, i, fault);
+        if (layers != MS_NONE && inner > 0 && depth + 1 < MS_SCAN_DEPTH)
+            MS_TRY(count_elements(l, layers, inner, depth + 1, n));
     }
     return MS_OK;
 }
@@ -92,10 +117,8 @@ static ms_err count_layers(const ms_json *json, uint32_t row, uint64_t *n,
 /* Every element costs a visit, whether it makes a layer or not. */
 static ms_err visit(list *l, uint32_t row)
 {
-    if (l->build.model->n_layers > MS_LAYERLIST_MAX ||
-        ++l->n_visits > MS_LAYERLIST_VISITS)
-        return ms_json_fail(json_of(l), row, l->names.fault, NULL,
-                            "more than %u layers", MS_LAYERLIST_MAX);
+    if (++l->n_visits > most_layers(json_of(l)))
+        return fail_many(json_of(l), row, l->names.fault);
     return MS_OK;
 }
 
@@ -493,9 +516,9 @@ static ms_err read_all(list *l, uint32_t row, const ms_variable *variables)
 {
     const ms_scope outermost = {
         .prefix = "", .input = MS_NONE, .variables = variables};
-    uint64_t n;
+    uint64_t n = 0;
     uint32_t previous = MS_NONE;
-    MS_TRY(count_layers(json_of(l), row, &n, l->names.fault));
+    MS_TRY(count_elements(l, row, 1, 0, &n));
     uint32_t i = l->templates == MS_NONE
                      ? MS_NONE
                      : ms_json_first(json_of(l), l->templates);

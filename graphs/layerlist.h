@@ -25,8 +25,10 @@
 #include "graphs/json.h"
 #include "graphs/numbers.h"
 
-#define MS_LAYERLIST_MAX (UINT32_C(1) << 22)    /* layers, all repetitions */
-#define MS_LAYERLIST_VISITS (UINT32_C(1) << 24) /* elements looked at */
+#define MS_LAYERLIST_MAX (UINT32_C(1) << 22) /* layers, all repetitions */
+/* A file may have as many elements as it has room for; repeats and templates
+ * make so many more of them at most, left out or not. */
+#define MS_LAYERLIST_REPEATED (UINT32_C(1) << 18)
 
 /* Appends the unrolled layers of array row to the model; templates: an
  * object, or MS_NONE. */

@@ -60,6 +60,8 @@ static void add_time(by_layer *by, uint32_t op)
 {
     const ms_plan_op *row = &by->line->plan->op[op];
     uint64_t t_ns = by->line->end_ns[op] - by->line->start_ns[op];
+    if (row->micro_batch == by->line->plan->repeated)
+        t_ns += by->line->plan->repeats * t_ns;
     if (row->rank != by->rank || row->of == MS_NONE ||
         row->stream != MS_STREAM_COMPUTE)
         return;

@@ -395,14 +395,14 @@ static uint32_t count_models(const ms_plan *plan)
     return n > 0 ? n : 1;
 }
 
-static void fold_rates(const fold_state *fold, const ms_machine *machine,
-                       ms_report *report)
+void ms_measure_rates(const ms_timeline *line, const ms_machine *machine,
+                      ms_report *report)
 {
-    const ms_graph *graph = fold->plan->graph;
-    double step_s = (double)fold->line->step_ns * 1e-9;
+    const ms_graph *graph = line->plan->graph;
+    double step_s = (double)line->step_ns * 1e-9;
     double micro_batches =
-        (double)fold->plan->n_micro_batches * (double)count_models(fold->plan);
-    double devices = (double)fold->plan->n_ranks;
+        (double)line->plan->n_micro_batches * (double)count_models(line->plan);
+    double devices = (double)line->plan->n_ranks;
     double side_by_side = machine->data_ranks > 1 ? machine->data_ranks : 1;
     report->tokens_per_second = report->mfu = -1;
     if (step_s > 0 && graph->tokens)
@@ -588,7 +588,7 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
     MS_TRY(fold_in_flight(&fold, arena, fault));
     add_pages(&line->pages, &report->far[MS_HOST_POOL]);
     close_far(machine, report);
-    fold_rates(&fold, machine, report);
+    ms_measure_rates(line, machine, report);
     judge(machine, report);
     return MS_OK;
 }

@@ -264,8 +264,9 @@ typedef struct ms_report {
     } far[MS_N_POOLS];
     double forward_flops, backward_flops, recompute_flops, optimizer_flops;
     double tokens_per_second, mfu; /* negative: does not apply */
-    uint32_t events;
-    uint32_t recomputed_ops;
+    uint32_t events;               /* of the timeline */
+    uint32_t repeats; /* micro-batches that are not on it (ms_plan.repeats) */
+    uint64_t recomputed_ops;
     bool paged; /* then: */
     uint64_t page_faults;
     bool wall; /* then: */
@@ -281,6 +282,9 @@ typedef struct ms_report {
  * to 0 but for their number. */
 ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,
                         ms_report *report, ms_fault *fault);
+/* tokens_per_second and mfu, which measure fills, too. */
+void ms_measure_rates(const ms_timeline *line, const ms_machine *machine,
+                      ms_report *report);
 /* What the pool may reach: capacity less context, or 0. */
 uint64_t ms_measure_usable(const ms_report *report);
 /* What nvidia-smi would show: the most reserved, and context. */
@@ -303,5 +307,6 @@ void ms_report_json(const ms_report *report, const ms_graph *graph,
                     const ms_report_names *names, ms_text *text);
 
 #include "sim/pooled.h"
+#include "sim/repeat.h"
 
 #endif

@@ -555,6 +555,10 @@ static void put_cost(ms_text *text, const ms_report *report)
     put_rate(text, report->mfu);
     key(text, "events");
     ms_text_u64(text, report->events);
+    if (report->repeats > 0) {
+        key(text, "repeats");
+        ms_text_u64(text, report->repeats);
+    }
 }
 
 void ms_report_json(const ms_report *report, const ms_graph *graph,

@@ -446,7 +446,7 @@ typedef struct ms_plan {
     } * sync;
     uint8_t n_ranks;
     uint32_t n_micro_batches;
-    uint32_t recomputed_ops; /* how many ops ran again */
+    uint32_t recomputed_ops, repeated, repeats; /* ran again; sim/repeat.h */
 } ms_plan;
 
 typedef struct ms_expand_opts {

@@ -40,5 +40,6 @@
 
 extern const ms_keys ms_keys_run_settings;  /* "settings" */
 extern const ms_keys ms_keys_run_overheads; /* "overheads" */
+extern const ms_keys ms_keys_timeline;      /* "timeline" of a run */
 
 #endif

@@ -252,6 +252,7 @@ ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
         return ms_fail(fault, MS_EINPUT, result->model.path,
                        "memsim inspect counts its parameters", "%s",
                        result->model.refusal);
+    MS_TRY(ms_repeats_check(result, fault));
     MS_TRY(set_up(job, opts, result, fault));
     ms_machine measured = result->machine;
     measured.paging = (ms_paging){0};
@@ -418,6 +419,10 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault)
 {
     ms_expand_opts opts;
+    bool done;
+    MS_TRY(ms_repeats_step(job, trial, result, &done, fault));
+    if (done)
+        return MS_OK;
     MS_TRY(ms_pipeline_program(job, trial, &opts, result, fault));
     MS_TRY(ms_expand(&result->graph, &result->program, &opts, trial,
                      &result->plan, fault));

@@ -260,7 +260,7 @@ static const ms_value_row report_rows[] = {
     REPORT("tokens_per_second", tokens_per_second, MS_VALUE_RATE),
     REPORT("mfu", mfu, MS_VALUE_RATE),
     REPORT("events", events, MS_VALUE_COUNT),
-    REPORT("recomputed_ops", recomputed_ops, MS_VALUE_COUNT),
+    REPORT("recomputed_ops", recomputed_ops, MS_VALUE_NUMBER),
     REPORT("page_faults", page_faults, MS_VALUE_LEVEL),
     REPORT("revoked_prefetches", revoked_prefetches, MS_VALUE_ID),
 };

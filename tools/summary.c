@@ -50,6 +50,9 @@ void ms_summary_setup(const ms_result *result, const char *times, ms_text *text)
                     (long long)training->sequence);
     if (result->shape.micro_batches > 1)
         ms_text_add(text, " in %u micro-batches", result->shape.micro_batches);
+    if (result->report.repeats > 0)
+        ms_text_add(text, " (%u of them alike and not on the timeline)",
+                    result->report.repeats);
     ms_text_add(text, ", %s, %s", ms_settings_value(training, "precision").s,
                 training->optimizer == MS_NO_OPTIMIZER
                     ? "no optimizer"

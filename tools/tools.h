@@ -219,6 +219,8 @@ typedef struct ms_job {
     const struct ms_lengths *lengths; /* of them; NULL: all alike */
     bool addresses;                   /* keep where its blocks lie */
     bool brief; /* what of the pool is idle at the peak is not asked for */
+    uint64_t whole_ops; /* steps of more have no micro-batches that repeat on
+                           their timeline; 0: some million */
 } ms_job;
 
 /* Every noun on the way.  read and lower fill the first part in the keep
@@ -258,6 +260,16 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault);
 ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
                        ms_result *result, ms_fault *fault);
+
+/* ---- repeats.c: steps of many micro-batches ------------------------------ */
+
+/* A step as ms_pipeline_step's, of which the micro-batches that repeat are
+ * counted and left out (sim/repeat.h), where it is worth it and they do; else
+ * *done is false. */
+ms_err ms_repeats_step(const ms_job *job, ms_arena *trial, ms_result *result,
+                       bool *done, ms_fault *fault);
+/* Faults: MS_EUSAGE for more micro-batches than a host has memory for. */
+ms_err ms_repeats_check(const ms_result *result, ms_fault *fault);
 
 /* ---- settings.c: arguments to a job, and the job in words ---------------- */
 

@@ -1,15 +1,34 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/huggingface/folder.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
 static const char config[] = "config.json";
 
+ms_err ms_folder_file(const char *path, bool *there, ms_fault *fault)
+{
+    struct stat status;
+    *there = stat(path, &status) == 0;
+    if (!*there && (errno == ENOENT || errno == ENOTDIR))
+        return MS_OK;
+    if (!*there)
+        return ms_fail(fault, MS_ESYSTEM, path, NULL, "cannot read: %s",
+                       strerror(errno));
+    if (S_ISREG(status.st_mode))
+        return MS_OK;
+    return ms_fail(fault, MS_EINPUT, path, "move it out of the model's folder",
+                   "is %s, not a file",
+                   S_ISDIR(status.st_mode)    ? "a folder"
+                   : S_ISFIFO(status.st_mode) ? "a pipe (FIFO)"
+                   : S_ISSOCK(status.st_mode) ? "a socket"
+                                              : "a device");
+}
+
 static ms_err find_config(const char **path, bool may_be_ours, bool *here,
                           ms_arena *arena, ms_fault *fault)
 {
-    struct stat status;
     size_t length = strlen(*path);
     while (length > 1 && (*path)[length - 1] == '/')
         length--;
@@ -17,7 +36,7 @@ static ms_err find_config(const char **path, bool may_be_ours, bool *here,
         ms_arena_format(arena, "%.*s/%s", (int)length, *path, config);
     if (inner == NULL)
         return ms_fail_nomem(fault);
-    *here = stat(inner, &status) == 0;
+    MS_TRY(ms_folder_file(inner, here, fault));
     if (*here)
         *path = inner;
     if (*here || may_be_ours)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/huggingface/safetensors.h"
 
+#include "graphs/huggingface/folder.h"
+
 #include "graphs/index.h"
 
 #include <errno.h>
@@ -242,10 +244,10 @@ static ms_err check_tensor(const weights *w, uint32_t row, const ms_json *page,
 static ms_err check_file(weights *w, const ms_json *page, uint32_t list,
                          bool *there)
 {
-    FILE *file = fopen(w->path, "rb");
-    *there = file != NULL;
-    if (file == NULL && (errno == ENOENT || errno == ENOTDIR))
+    MS_TRY(ms_folder_file(w->path, there, w->page->fault));
+    if (!*there)
         return MS_OK;
+    FILE *file = fopen(w->path, "rb");
     if (file == NULL)
         return ms_fail(w->page->fault, MS_ESYSTEM, w->path, NULL,
                        "cannot read: %s", strerror(errno));
@@ -300,13 +302,13 @@ static ms_err read_index(weights *w, const char *folder, const ms_json *page,
     ms_arena *arena = w->page->arena;
     const char *path =
         ms_arena_format(arena, "%smodel.safetensors.index.json", folder);
+    bool there;
     *all = false;
     if (path == NULL)
         return ms_fail_nomem(w->page->fault);
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
+    MS_TRY(ms_folder_file(path, &there, w->page->fault));
+    if (!there)
         return MS_OK;
-    fclose(file);
     w->path = path;
     MS_TRY(ms_read_file(path, INDEX_BYTES, arena, &bytes, &length,
                         w->page->fault));

@@ -283,7 +283,7 @@ static const struct {
      "\"layers\""},
     {LIST("{\"repeat\": 4000000, \"layers\": [{\"repeat\": 4000000, "
           "\"layers\": [{\"type\": \"relu\"}]}]}"),
-     "", "more than 4194304 layers", ""},
+     "", "layers, with those of repeats", ""},
 };
 
 START_TEST(refuses)

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Steps of many micro-batches from steps of a few. */
+
+#include "tools/tools.h"
+
+/* Up to here a step is taken as it is: some 100 MB, a tenth of a second. */
+#define WHOLE_OPS (UINT64_C(1) << 20)
+/* Of a step that does not repeat: some 6 GB. */
+#define MOST_OPS (UINT64_C(1) << 24)
+#define OP_BYTES                                                               \
+    400u /* that a plan, its events, times and a pool take, about */
+/* How many micro-batches are tried: a policy may need some to settle. */
+#define FEWEST 8u
+#define FEW_MOST 32u
+
+/* The step with so many of its micro-batches. */
+static ms_err run_few(const ms_job *job, uint32_t few, ms_arena *trial,
+                      ms_result *result, ms_fault *fault)
+{
+    ms_expand_opts opts;
+    ms_shape whole = result->shape;
+    result->shape.batch = whole.batch / whole.micro_batches * few;
+    result->shape.micro_batches = few;
+    ms_err err = ms_pipeline_program(job, trial, &opts, result, fault);
+    result->shape = whole;
+    MS_TRY(err);
+    MS_TRY(ms_expand(&result->graph, &result->program, &opts, trial,
+                     &result->plan, fault));
+    MS_TRY(ms_replay(&result->plan, &result->machine, trial, &result->line,
+                     fault));
+    return ms_measure(&result->line, &result->machine, trial, &result->report,
+                      fault);
+}
+
+/* From a step of `few` micro-batches and of one less. */
+static ms_err try_few(const ms_job *job, uint32_t few, ms_arena *trial,
+                      ms_result *result, bool *done, ms_fault *fault)
+{
+    ms_repeat repeat;
+    ms_result fewer = *result;
+    uint32_t times = result->shape.micro_batches - few;
+    MS_TRY(run_few(job, few, trial, result, fault));
+    if (!ms_repeat_find(&result->line, &result->machine, &repeat))
+        return MS_OK;
+    MS_TRY(run_few(job, few - 1, trial, &fewer, fault));
+    if (!ms_repeat_report(&repeat, &fewer.report, times, &result->report))
+        return MS_OK;
+    ms_repeat_move(&repeat, times, &result->plan, &result->line);
+    ms_measure_rates(&result->line, &result->machine, &result->report);
+    *done = true;
+    return MS_OK;
+}
+
+static uint64_t ops_of(const ms_result *result)
+{
+    return (uint64_t)result->shape.micro_batches * result->graph.step_first;
+}
+
+ms_err ms_repeats_check(const ms_result *result, ms_fault *fault)
+{
+    uint64_t ops = ops_of(result);
+    if (result->shape.micro_batches == 1 || ops <= MOST_OPS)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, NULL,
+                   "give fewer micro-batches; where they repeat they take no "
+                   "memory: without --allocator, --wall, --book device and "
+                   "policies that treat each differently",
+                   "%u micro-batches of %u ops take some %s of this host's "
+                   "memory",
+                   result->shape.micro_batches, result->graph.step_first,
+                   ms_quantity_size(ops * OP_BYTES).s);
+}
+
+ms_err ms_repeats_step(const ms_job *job, ms_arena *trial, ms_result *result,
+                       bool *done, ms_fault *fault)
+{
+    uint32_t n = result->shape.micro_batches;
+    bool many =
+        ops_of(result) > (job->whole_ops > 0 ? job->whole_ops : WHOLE_OPS);
+    bool may = job->program == NULL && job->allocator == NULL &&
+               !job->book_device && result->shape.paging.page_bytes == 0;
+    *done = false;
+    for (uint32_t few = FEWEST; few <= FEW_MOST && few < n; few *= 2)
+        if (many && may && !*done)
+            MS_TRY(try_few(job, few, trial, result, done, fault));
+    return MS_OK;
+}
