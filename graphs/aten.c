@@ -135,6 +135,13 @@ static bool same_dims(const ms_optensor *given, const ms_aten_shape *want)
                   want->n_dims * sizeof want->size[0]) == 0;
 }
 
+/* What works element by element makes one tensor. */
+static bool makes_one(const ms_aten_row *row)
+{
+    return row >= ms_atenpoint_rows &&
+           row < ms_atenpoint_rows + ms_atenpoint_n_rows;
+}
+
 const char *ms_aten_objection(const ms_aten_row *row, const ms_aten_call *call,
                               ms_arena *arena)
 {
@@ -146,6 +153,8 @@ const char *ms_aten_objection(const ms_aten_row *row, const ms_aten_call *call,
 
     if (row->rule && !has_listed(row, node))
         return "it has too few inputs or outputs";
+    if (node->n_out > 1 && makes_one(row))
+        return "it has too many outputs: it makes one";
     if (!shape || node->n_out == 0)
         return NULL;
     if (node->n_in < shape->n_in)

@@ -236,14 +236,18 @@ extern const ms_field ms_layergroups_fields[MS_LAYERGROUPS_FIELDS];
 #define MS_LAYERGROUPS_EACH 1024u /* values of a list of "each" */
 #define MS_LISTFILE_CONFIG 32u    /* numbers in the "config" of a layer list */
 /* An op graph's keys; what its arrays of fixed places hold, in that order.
- * Other keys of its objects are passed over. */
+ * There are no others, but in "meta". */
 #define MS_OPFIELDS_STORAGE 4
 #define MS_OPFIELDS_TENSOR 6
 #define MS_OPFIELDS_NODE 7
 extern const ms_field ms_opfields_storage[MS_OPFIELDS_STORAGE];
 extern const ms_field ms_opfields_tensor[MS_OPFIELDS_TENSOR];
 extern const ms_field ms_opfields_node[MS_OPFIELDS_NODE];
+extern const char *const ms_opfields_node_more[]; /* NULL ends them */
+extern const char *const ms_opfields_top[];
 extern const ms_field ms_opfields_batch; /* of "meta" */
+/* The place of word in "a|b|c", or MS_NONE. */
+uint32_t ms_opfields_place(const char *words, const char *word);
 
 /* ---- training settings --------------------------------------------------- */
 

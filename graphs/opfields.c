@@ -3,6 +3,7 @@
 
 #include "graphs/opgraph.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MOST_BYTES (INT64_C(1) << 58)
@@ -62,6 +63,45 @@ const ms_field ms_opfields_batch = {.name = "batch",
                                     .low = 1,
                                     .high = INT64_C(1) << 30,
                                     .help = "samples of one run"};
+
+/* Keys that are read elsewhere, then what recorders note of PyTorch's own
+ * saves and order, which are derived here. */
+const char *const ms_opfields_node_more[] = {"args", "flops", "id",    "kwargs",
+                                             "prod", "seq",   "saved", NULL};
+const char *const ms_opfields_top[] = {
+    "format",      "name",      "summary",   "meta",
+    "loss_start",  "storages",  "tensors",   "nodes",
+    "case",        "flops_fwd", "bwd_order", "saved_outside_ops",
+    "saved_bytes", NULL};
+#define MOST_KEYS 32u
+
+ms_err ms_opfields_check(const ms_json *json, uint32_t object, bool node,
+                         ms_fault *fault)
+{
+    const char *const *keys = node ? ms_opfields_node_more : ms_opfields_top;
+    const char *names[MOST_KEYS];
+    char hint[96] = "the format is described in memsim help files";
+    uint32_t n = 0;
+    for (; keys[n] != NULL; n++)
+        names[n] = keys[n];
+    for (uint32_t i = 0; node && i < MS_OPFIELDS_NODE; i++)
+        names[n++] = ms_opfields_node[i].name;
+    for (uint32_t i = ms_json_first(json, object); i != MS_NONE;
+         i = json->nodes[i].next) {
+        const char *key = json->nodes[i].key;
+        uint32_t known = 0;
+        while (known < n && strcmp(names[known], key) != 0)
+            known++;
+        if (known < n)
+            continue;
+        const char *near = ms_names_nearest(key, names, n);
+        if (near != NULL)
+            snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
+        return ms_json_fail(json, i, fault, hint, "unknown key \"%s\" in %s",
+                            key, node ? "a node" : "an op graph");
+    }
+    return MS_OK;
+}
 
 uint32_t ms_opfields_place(const char *words, const char *word)
 {

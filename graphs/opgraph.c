@@ -167,7 +167,7 @@ static ms_err read_storages(reader *r, uint32_t list)
     for (uint32_t row = ms_json_first(r->json, list); row != MS_NONE;
          row = r->json->nodes[row].next, id++) {
         begin(r, "storage", id, row);
-        if (!is_array(r, row))
+        if (!is_array(r, row) || children(r, row) > MS_OPFIELDS_STORAGE)
             return wrong(r, row, "a storage is [id, bytes, kind, name]");
         uint32_t item = ms_json_first(r->json, row);
         ms_opstorage *storage = &ops->storages[id];
@@ -264,7 +264,7 @@ static ms_err read_tensor(const reader *r, uint32_t row, uint32_t id)
     uint8_t n_strides = 0;
     const char *word = "";
 
-    if (!is_array(r, row))
+    if (!is_array(r, row) || children(r, row) > MS_OPFIELDS_TENSOR)
         return wrong(r, row,
                      "a tensor is [id, storage, shape, dtype, strides, "
                      "offset]");
@@ -327,81 +327,6 @@ static ms_err read_ids(const reader *r, uint32_t list, uint32_t *n,
         taken[i] = (uint32_t)id;
     }
     *ids = taken;
-    return MS_OK;
-}
-
-static bool is_marker(const reader *r, uint32_t row)
-{
-    return r->json->nodes[row].kind == MS_JSON_STRING &&
-           strcmp(r->json->nodes[row].value.s, "T") == 0;
-}
-
-/* A list argument: of tensors ("T" each) or of integers; others are kept as
- * none, no rule asks for them. */
-static ms_err read_list(const reader *r, uint32_t row, ms_oparg *arg)
-{
-    uint32_t n = children(r, row), item = ms_json_first(r->json, row);
-    int64_t *ints = NULL;
-
-    arg->n = n;
-    arg->kind = MS_ARG_INTS;
-    MS_TRY(take(r, &ints, n, sizeof *ints));
-    for (uint32_t i = 0; i < n; i++, item = r->json->nodes[item].next) {
-        if (is_marker(r, item))
-            arg->kind = MS_ARG_TENSORS;
-        else if (r->json->nodes[item].kind == MS_JSON_INT)
-            ints[i] = r->json->nodes[item].value.i;
-    }
-    if (arg->kind == MS_ARG_INTS)
-        arg->value.ints = ints;
-    return MS_OK;
-}
-
-static ms_err read_arg(const reader *r, uint32_t row, ms_oparg *arg)
-{
-    const ms_json_node *node = &r->json->nodes[row];
-
-    switch ((ms_json_kind)node->kind) {
-    case MS_JSON_INT:
-        arg->kind = MS_ARG_INT;
-        arg->value.i = node->value.i;
-        break;
-    case MS_JSON_FLOAT:
-        arg->kind = MS_ARG_FLOAT;
-        arg->value.f = node->value.f;
-        break;
-    case MS_JSON_BOOL:
-        arg->kind = MS_ARG_BOOL;
-        arg->value.i = node->value.b;
-        break;
-    case MS_JSON_STRING:
-        arg->kind = is_marker(r, row) ? MS_ARG_TENSOR : MS_ARG_FLOAT;
-        break;
-    case MS_JSON_ARRAY:
-        return read_list(r, row, arg);
-    case MS_JSON_NULL:
-    case MS_JSON_OBJECT:
-        arg->kind = MS_ARG_NONE;
-        break;
-    }
-    return MS_OK;
-}
-
-static ms_err read_args(const reader *r, uint32_t list, ms_opnode *node)
-{
-    ms_oparg *args = NULL;
-
-    if (list == MS_NONE)
-        return MS_OK;
-    if (!is_array(r, list))
-        return wrong(r, list, "\"args\" must be a list");
-    node->n_args = children(r, list);
-    MS_TRY(take(r, &args, node->n_args, sizeof *args));
-    uint32_t i = 0;
-    for (uint32_t row = ms_json_first(r->json, list); row != MS_NONE;
-         row = r->json->nodes[row].next)
-        MS_TRY(read_arg(r, row, &args[i++]));
-    node->args = args;
     return MS_OK;
 }
 
@@ -501,10 +426,10 @@ static ms_err read_node(reader *r, uint32_t row, ms_opnode *node)
 {
     const ms_json *json = r->json;
     const char *module = "";
-    uint32_t flops;
 
     if (json->nodes[row].kind != MS_JSON_OBJECT)
         return wrong(r, row, "a node is an object");
+    MS_TRY(ms_opfields_check(json, row, true, r->fault));
     node->spot = (ms_spot){json->nodes[row].line, json->nodes[row].column};
     node->number = r->number;
     MS_TRY(read_op_name(r, row, node));
@@ -517,11 +442,7 @@ static ms_err read_node(reader *r, uint32_t row, ms_opnode *node)
     uint32_t ends = ms_json_find(json, row, "ends");
     if (ends != MS_NONE)
         MS_TRY(read_ids(r, ends, &node->n_ends, &node->ends));
-    flops = ms_json_find(json, row, "flops");
-    node->flops = -1;
-    if (flops != MS_NONE && json->nodes[flops].kind == MS_JSON_INT)
-        node->flops = (double)json->nodes[flops].value.i;
-    return read_args(r, ms_json_find(json, row, "args"), node);
+    return ms_opargs_read(json, row, r->arena, node, r->fault);
 }
 
 static ms_err read_nodes(reader *r, uint32_t list)
@@ -579,6 +500,7 @@ ms_err ms_opgraph_read(const ms_json *json, ms_arena *arena, ms_opgraph *ops,
     uint32_t storages = 0, tensors = 0, nodes = 0;
 
     *ops = (ms_opgraph){0};
+    MS_TRY(ms_opfields_check(json, 0, false, fault));
     MS_TRY(required(&r, 0, "storages", &storages));
     MS_TRY(required(&r, 0, "tensors", &tensors));
     MS_TRY(required(&r, 0, "nodes", &nodes));

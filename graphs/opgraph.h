@@ -86,7 +86,12 @@ struct ms_opgraph {
 ms_err ms_opgraph_read(const ms_json *json, ms_arena *arena, ms_opgraph *ops,
                        ms_fault *fault);
 
-/* The place of word in "a|b|c", or MS_NONE. */
-uint32_t ms_opfields_place(const char *words, const char *word);
+/* opargs.c: "args" and "flops" of the node, whose inputs are known. */
+ms_err ms_opargs_read(const ms_json *json, uint32_t row, ms_arena *arena,
+                      ms_opnode *node, ms_fault *fault);
+
+/* opfields.c.  Is every key of the object known, a node's or the graph's? */
+ms_err ms_opfields_check(const ms_json *json, uint32_t object, bool node,
+                         ms_fault *fault);
 
 #endif

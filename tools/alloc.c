@@ -325,6 +325,8 @@ static ms_err run_all(const ms_hall *hall, ms_alloc_run *run, ms_fault *fault)
         MS_TRY(step(run, &more, fault));
     if (csv != NULL && !ms_outputs_is_stdout(csv) && !quiet)
         ms_complain_note("wrote", csv);
+    if (run->pools[0].follow.play.n_ops == 0)
+        return ms_alloc_read_empty(&run->source, fault);
     if (run->leaks != NULL)
         MS_TRY(ms_alloc_leaks_find(run->leaks, &run->source, fault));
     if (ms_options_value(arguments, MS_OPTION_JSON) != NULL)
@@ -347,6 +349,16 @@ static ms_err fail_anew(ms_fault *fault)
     return ms_fail(fault, MS_EUSAGE, NULL, "leave it out",
                    "option \"--anew\" is of what a recording holds at its "
                    "start, through pools");
+}
+
+static ms_err fail_csv(const ms_alloc_source *source, ms_fault *fault)
+{
+    char hint[160];
+    snprintf(hint, sizeof hint, "memsim alloc %.100s --allocator arena",
+             source->path);
+    return ms_fail(fault, MS_EINPUT, source->name, hint,
+                   "buffers with their lives (CSV), for the arena alone: "
+                   "other pools need the calls in their order");
 }
 
 ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
@@ -373,6 +385,8 @@ ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
     MS_TRY(ms_alloc_check_outputs(hall, run.n_pools, &run.figure, fault));
     ms_err err = ms_alloc_read_open(&run.source, arguments->operands[0],
                                     hall->keep, fault);
+    if (err == MS_OK && run.source.is_csv)
+        err = fail_csv(&run.source, fault);
     if (err == MS_OK && run.anew && !run.source.is_recorded)
         err = fail_anew(fault);
     if (err == MS_OK)

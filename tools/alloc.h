@@ -32,11 +32,14 @@ typedef struct ms_alloc_source {
     bool ended; /* the file has no more */
     uint32_t line;
     bool is_recorded, is_pickle; /* JSON, or a pickle: read as a whole */
+    bool is_csv;                 /* buffers with their lives: of the arena */
     ms_recording recording;
 } ms_alloc_source;
 
 ms_err ms_alloc_read_open(ms_alloc_source *source, const char *path,
                           ms_arena *arena, ms_fault *fault);
+/* MS_EINPUT: it holds no allocation. */
+ms_err ms_alloc_read_empty(const ms_alloc_source *source, ms_fault *fault);
 void ms_alloc_read_close(ms_alloc_source *source);
 /* The rest of the file, at once, NUL-terminated; nothing was taken from it. */
 ms_err ms_alloc_read_all(ms_alloc_source *source, ms_arena *arena,

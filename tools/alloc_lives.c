@@ -161,26 +161,16 @@ static ms_err read_recorded(const ms_recording *recording, events *all)
     return MS_OK;
 }
 
-static bool is_csv(const ms_alloc_source *source)
-{
-    static const char *const words[] = {"id,", "lower,", "upper,", "size,"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (source->end >= strlen(words[i]) &&
-            memcmp(source->bytes, words[i], strlen(words[i])) == 0)
-            return true;
-    return false;
-}
-
 static ms_err read_source(ms_alloc_source *source, ms_arena *arena,
                           ms_placement_list *list, ms_fault *fault)
 {
     events all = {.arena = arena, .fault = fault};
     if (source->is_recorded)
         MS_TRY(read_recorded(&source->recording, &all));
-    else if (is_csv(source)) {
+    else if (source->is_csv) {
         MS_TRY(ms_alloc_read_all(source, arena, fault));
-        return ms_placecsv_read(source->name, source->bytes, source->end, arena,
-                                list, fault);
+        return ms_placecsv_read(source->name, source->bytes + source->at,
+                                source->end - source->at, arena, list, fault);
     } else
         MS_TRY(read_text(source, &all));
     return pair(&all, source->name, list);
@@ -195,6 +185,8 @@ ms_err ms_alloc_lives_read(const char *path, ms_arena *arena, const char **name,
     *name = source.name;
     if (err == MS_OK)
         err = read_source(&source, arena, list, fault);
+    if (err == MS_OK && list->n == 0)
+        err = ms_alloc_read_empty(&source, fault);
     ms_alloc_read_close(&source);
     return err;
 }

@@ -44,6 +44,21 @@ static ms_err read_piece(ms_alloc_source *source, ms_arena *arena,
     return MS_OK;
 }
 
+#define MARK "\xEF\xBB\xBF" /* of byte order: editors put it before UTF-8 */
+
+/* Does it begin with a heading of minimalloc's, in any order? */
+static bool is_csv(const ms_alloc_source *source)
+{
+    static const char *const words[] = {"id,", "lower,", "upper,", "size,"};
+    const char *bytes = source->bytes + source->at;
+    size_t length = source->end - source->at;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (length >= strlen(words[i]) &&
+            memcmp(bytes, words[i], strlen(words[i])) == 0)
+            return true;
+    return false;
+}
+
 /* What the first bytes say of the kind of file. */
 static ms_err look(ms_alloc_source *source, ms_fault *fault)
 {
@@ -52,7 +67,11 @@ static ms_err look(ms_alloc_source *source, ms_fault *fault)
         return ms_fail(fault, MS_EINPUT, source->name,
                        "gzip -dc TRACE.gz | memsim alloc -", "is compressed");
     source->is_pickle = source->end > 0 && bytes[0] == 0x80;
-    size_t at = 0;
+    if (source->end >= strlen(MARK) &&
+        memcmp(source->bytes, MARK, strlen(MARK)) == 0)
+        source->at = strlen(MARK);
+    source->is_csv = is_csv(source);
+    size_t at = source->at;
     while (at < source->end && strchr(" \t\r\n", source->bytes[at]) != NULL &&
            source->bytes[at] != '\0')
         at++;
@@ -99,6 +118,13 @@ ms_err ms_alloc_read_open(ms_alloc_source *source, const char *path,
     MS_TRY(read_piece(source, arena, fault));
     MS_TRY(look(source, fault));
     return source->is_recorded ? read_whole(source, arena, fault) : MS_OK;
+}
+
+ms_err ms_alloc_read_empty(const ms_alloc_source *source, ms_fault *fault)
+{
+    return ms_fail(fault, MS_EINPUT, source->name,
+                   "did the recording begin before the first allocation?",
+                   "there is nothing in it: no allocation");
 }
 
 void ms_alloc_read_close(ms_alloc_source *source)

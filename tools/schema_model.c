@@ -403,6 +403,15 @@ static void put_places(ms_indent *json, const char *key, const ms_field *fields,
     ms_indent_close(json, '}');
 }
 
+/* Keys of any value, but those that are told already. */
+static void put_notes(ms_indent *json, const char *const *keys,
+                      const char *told)
+{
+    for (; *keys != NULL; keys++)
+        if (ms_opfields_place(told, *keys) == MS_NONE)
+            ms_indent_word(json, *keys, "true");
+}
+
 static void put_nodes(ms_indent *json)
 {
     const ms_field *fields = ms_opfields_node;
@@ -424,7 +433,13 @@ static void put_nodes(ms_indent *json)
     ms_indent_string(json, "description", "\"T\" is the next of \"in\"");
     ms_indent_string(json, "type", "array");
     ms_indent_close(json, '}');
+    ms_indent_open(json, "flops", '{');
+    ms_indent_words(json, "type", "number|null");
+    ms_indent_integer(json, "minimum", 0);
     ms_indent_close(json, '}');
+    put_notes(json, ms_opfields_node_more, "args|flops");
+    ms_indent_close(json, '}');
+    ms_properties_close(json);
     ms_indent_open(json, "required", '[');
     ms_properties_required(json, fields, MS_OPFIELDS_NODE);
     ms_indent_close(json, ']');
@@ -432,7 +447,6 @@ static void put_nodes(ms_indent *json)
     ms_indent_close(json, '}');
 }
 
-/* The exporter's other keys are passed over. */
 static void put_op_graph(ms_indent *json)
 {
     ms_indent_open(json, "op_graph", '{');
@@ -452,7 +466,10 @@ static void put_op_graph(ms_indent *json)
     put_places(json, "storages", ms_opfields_storage, MS_OPFIELDS_STORAGE);
     put_places(json, "tensors", ms_opfields_tensor, MS_OPFIELDS_TENSOR);
     put_nodes(json);
+    put_notes(json, ms_opfields_top,
+              "name|summary|meta|loss_start|storages|tensors|nodes");
     ms_indent_close(json, '}');
+    ms_properties_close(json);
     ms_indent_words(json, "required", "storages|tensors|nodes|loss_start");
     ms_indent_close(json, '}');
 }

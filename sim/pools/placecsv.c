@@ -100,6 +100,9 @@ static ms_err read_line(reader *r, ms_placement_buffer *buffer, const char **id)
     const cell *name = &cells[ID];
     if (name->length == 0 || memchr(name->at, '"', name->length) != NULL)
         return fail(r, name, NULL, "expected an id, without quotes");
+    for (size_t i = 0; i < name->length; i++)
+        if ((unsigned char)name->at[i] < 0x20 || name->at[i] == 0x7F)
+            return fail(r, name, NULL, "an id with a control character");
     if (numbers[LOWER] >= numbers[UPPER])
         return fail(r, &cells[UPPER], NULL,
                     "upper, the end of the life, is not above lower");

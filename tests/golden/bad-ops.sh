@@ -7,7 +7,7 @@ try() {
     echo "$1: $?"
     head -n 1 err
 }
-try 's/"storages"/"storage"/'
+try 's/"storages"/"case"/'
 try 's/\[1, 1024/[2, 1024/'
 try 's/\[0, 512/[0, -512/'
 try 's/"param", "h.0.weight"/"parm", "w"/'
@@ -31,7 +31,7 @@ try 's/"out": \[12, 13\]/"out": [12]/'
 try 's/aten.t", "mod": "h.0", "args": \["T"/aten.permute", "args": ["T", [2]/'
 try 's/aten.relu_/aten.view/; s/\[7, 5, \[8, 16\]/[7, 5, [8, 15]/'
 try 's/"loss_start": 5/"loss_start": 8/'
-try 's/"nodes": \[/"nodes": [], "more": [/'
+try 's/"nodes": \[/"nodes": [], "case": [/'
 try 's/"batch": 8/"batch": 0/'
 # Ids: dangling, twice, of the wrong kind, missing.
 try 's/"in": \[1\]/"in": [-1]/'
@@ -43,9 +43,9 @@ try 's/"out": \[7\]/"out": [99]/'
 try 's/\[5, 512, "act"/[4, 512, "act"/'
 try 's/\[6, 5, \[8, 16\]/[5, 5, [8, 16]/'
 try 's/\[5, 512, "act", ""\]/[5, 512, "act"]/'
-try 's/"tensors": \[/"tensors": [], "more": [/'
-try 's/"storages": \[/"storages": [], "more": [/'
-try 's/"nodes": \[/"nodes": {}, "more": [/'
+try 's/"tensors": \[/"tensors": [], "case": [/'
+try 's/"storages": \[/"storages": [], "case": [/'
+try 's/"nodes": \[/"nodes": {}, "case": [/'
 try 's/"nodes": \[/"nodes": [7, /'
 # Order: what is read before it is made, made twice, made where something is.
 try 's/"in": \[2, 0, 5\]/"in": [2, 9, 5]/'
