@@ -284,6 +284,30 @@ static void still_clock(ms_text *picture)
         }
 }
 
+/* gnuplot writes > as it is; behind ]] it would end a section that there is
+ * not, and XML forbids it.  The sections that gnuplot may write stay. */
+static void escape_ends(ms_text *picture)
+{
+    static const char section[] = "<![CDATA[", end[] = "]]>";
+    size_t n = sizeof section - 1;
+    bool is_open = false, any = false;
+    ms_text own = {.arena = picture->arena};
+    for (size_t at = 0; at < picture->length; at++) {
+        const char *c = picture->bytes + at;
+        size_t left = picture->length - at;
+        is_open |= left >= n && memcmp(c, section, n) == 0;
+        bool ends = *c == '>' && at >= 2 && memcmp(c - 2, end, 3) == 0;
+        if (ends && !is_open)
+            ms_text_put(&own, "&gt;", 4);
+        else
+            ms_text_put(&own, c, 1);
+        any |= ends && !is_open;
+        is_open &= !ends;
+    }
+    if (any)
+        *picture = own;
+}
+
 static ms_err judge(struct job *job, int status, ms_format format,
                     ms_fault *fault)
 {
@@ -292,7 +316,9 @@ static ms_err judge(struct job *job, int status, ms_format format,
     if (status == 0 && is_complete(&job->out.text, format)) {
         if (format == MS_PDF)
             still_clock(&job->out.text);
-        return MS_OK;
+        if (format == MS_SVG && strstr(job->out.text.bytes, "]]>") != NULL)
+            escape_ends(&job->out.text);
+        return job->out.text.failed ? ms_fail_nomem(fault) : MS_OK;
     }
     const char *hint = "is it gnuplot 5.4 or later with the cairo terminals "
                        "(Debian: apt install gnuplot-nox)?";
