@@ -5,8 +5,9 @@
 #
 #   tests/svg.sh MEMSIM     exit 77: gnuplot or python3 is missing
 set -u
-command -v gnuplot >/dev/null && command -v python3 >/dev/null || {
-    echo "svg.sh: skipped, gnuplot or python3 is missing" >&2
+for program in gnuplot python3; do
+    command -v $program >/dev/null && continue
+    echo "svg.sh: skipped, $program is missing" >&2
     exit 77
-}
+done
 exec python3 "$(dirname "$0")/svg.py" "$(realpath "$1")"

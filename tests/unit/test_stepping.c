@@ -144,6 +144,38 @@ START_TEST(keeps_and_takes)
 }
 END_TEST
 
+/* No matrix is square, and what goes in is not as wide as what comes out. */
+static const char oblong[] =
+    "{\"memsim\": 1, \"name\": \"oblong\", \"input\": {\"shape\": [256]},"
+    " \"layers\": [{\"repeat\": 1, \"name\": \"hidden\", \"layers\": ["
+    "{\"type\": \"linear\", \"out\": 512}, {\"type\": \"linear\", "
+    "\"out\": 384}]},"
+    " {\"type\": \"linear\", \"name\": \"head\", \"out\": 128,"
+    " \"bias\": false}, {\"type\": \"mean\"}]}";
+
+/* factors and their roots, gradient, grafting */
+static uint64_t shampoo_of(uint64_t m, uint64_t n)
+{
+    return 2 * m * m + 2 * n * n + 2 * m * n;
+}
+
+/* By hand.  Muon: a momentum of hidden matrices, Adam's two of the rest.
+ * Shampoo's vectors have one factor. */
+START_TEST(states_of_oblong_matrices)
+{
+    const uint64_t muon = 512 * 256 + 384 * 512 + 2 * (128 * 384 + 512 + 384);
+    const uint64_t shampoo = shampoo_of(512, 256) + shampoo_of(384, 512) +
+                             shampoo_of(128, 384) + 2 * 512 * 512 + 2 * 512 +
+                             2 * 384 * 384 + 2 * 384;
+    ck_assert_uint_eq(run(oblong, "--precision fp32 --optimizer muon")
+                          .rank.optimizer_state_bytes,
+                      4 * muon);
+    ck_assert_uint_eq(run(oblong, "--precision fp32 --optimizer shampoo")
+                          .rank.optimizer_state_bytes,
+                      4 * shampoo);
+}
+END_TEST
+
 /* What inference has beside the weights does not grow with the layers. */
 START_TEST(inference_keeps_nothing)
 {
@@ -172,6 +204,7 @@ Suite *suite_stepping(void)
     tcase_add_test(tcase, the_first_step_makes_the_state);
     tcase_add_test(tcase, clipping_takes_scalars);
     tcase_add_test(tcase, inference_keeps_nothing);
+    tcase_add_test(tcase, states_of_oblong_matrices);
     tcase_add_loop_test(tcase, keeps_and_takes, 0,
                         (int)(sizeof kept / sizeof *kept));
     suite_add_tcase(suite, tcase);
