@@ -446,7 +446,9 @@ typedef struct ms_plan {
     } * sync;
     uint8_t n_ranks;
     uint32_t n_micro_batches;
-    uint32_t recomputed_ops, repeated, repeats; /* ran again; sim/repeat.h */
+    uint32_t recomputed_ops; /* how many ops ran again */
+    uint32_t repeated; /* this micro-batch stands for so many more, which do */
+    uint32_t repeats;  /* the same and are left out (sim/repeat.h); or 0 */
 } ms_plan;
 
 typedef struct ms_expand_opts {

@@ -26,11 +26,12 @@ test_preset() {
 # What did not run for want of files is no part of what passed; then ctest's
 # summary again, which is looked for at the end.
 close() {
-    n=$(grep -c '^ *[0-9]* - .*(Skipped)' "build/$1/ctest.log") || true
-    truth=$(grep -c '^ *[0-9]* - truth\..*(Skipped)' "build/$1/ctest.log") || true
+    log=build/$1/ctest.log
+    n=$(grep -c '^ *[0-9]* - .*(Skipped)' "$log") || true
+    truth=$(grep -c '^ *[0-9]* - truth\..*(Skipped)' "$log") || true
     echo "$truth truth suites skipped: they read" \
         "${MEMSIM_TRUTH-../shared/truth}; $((n - truth)) other tests skipped"
-    grep '% tests passed' "build/$1/ctest.log"
+    grep '% tests passed' "$log"
 }
 
 fuzz() { # seconds per target; new inputs stay in build/fuzz
