@@ -135,11 +135,15 @@ static bool same_dims(const ms_optensor *given, const ms_aten_shape *want)
                   want->n_dims * sizeof want->size[0]) == 0;
 }
 
-/* What works element by element makes one tensor. */
-static bool makes_one(const ms_aten_row *row)
+/* What works element by element makes one tensor, but for what it saves of its
+ * other outputs ("o1"). */
+static bool makes_too_many(const ms_aten_row *row, const ms_opnode *node)
 {
-    return row >= ms_atenpoint_rows &&
-           row < ms_atenpoint_rows + ms_atenpoint_n_rows;
+    bool plain = row >= ms_atenpoint_rows &&
+                 row < ms_atenpoint_rows + ms_atenpoint_n_rows;
+    const char *saves = row->saves != NULL ? row->saves : "";
+    return plain && node->n_out > 1 && strstr(saves, "o1") == NULL &&
+           strstr(saves, "O1") == NULL;
 }
 
 const char *ms_aten_objection(const ms_aten_row *row, const ms_aten_call *call,
@@ -153,7 +157,7 @@ const char *ms_aten_objection(const ms_aten_row *row, const ms_aten_call *call,
 
     if (row->rule && !has_listed(row, node))
         return "it has too few inputs or outputs";
-    if (node->n_out > 1 && makes_one(row))
+    if (makes_too_many(row, node))
         return "it has too many outputs: it makes one";
     if (!shape || node->n_out == 0)
         return NULL;
