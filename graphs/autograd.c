@@ -308,14 +308,14 @@ static void forget(ms_trace *trace, const ms_node *node)
     ms_trace_unpin(trace, node);
 }
 
-static const bool *forget_unreached(ms_trace *trace, uint32_t loss)
+void ms_autograd_forget(ms_trace *trace, uint32_t loss)
 {
-    const bool *reached = find_reached(trace, loss);
-
-    for (uint32_t n = trace->n_nodes; reached && n-- > 0;)
-        if (!reached[n])
+    if (trace->err)
+        return;
+    trace->reached = find_reached(trace, loss);
+    for (uint32_t n = trace->n_nodes; trace->reached && n-- > 0;)
+        if (!trace->reached[n])
             forget(trace, &trace->nodes[n]);
-    return reached;
 }
 
 /* ---- the backward pass --------------------------------------------------- */
@@ -342,7 +342,6 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
     if (!out)
         return;
     uint32_t n_nodes = trace->n_nodes; /* backward may add some */
-    const bool *reached = forget_unreached(trace, loss);
     if (ms_trace_needs(trace, loss)) {
         root = root_gradient(trace, loss);
         ms_flatstep_clear(trace);
@@ -355,7 +354,7 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
     for (uint32_t n = n_nodes; n-- > 0 && !trace->err;)
         run_node(trace, n, out);
     if (trace->training->retain_graph == 1 && !trace->err)
-        release_all(trace, reached, n_nodes);
+        release_all(trace, trace->reached, n_nodes);
     ms_trace_drop(trace, root);
     ms_flatstep_add(trace);
 }

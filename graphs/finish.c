@@ -104,6 +104,7 @@ static ms_err renumber(ms_trace *trace, uint32_t n_units)
     rename_ids(g->in, trace->n_in, new_id);
     rename_ids(g->out, trace->n_out, new_id);
     rename_ids(g->kept, g->n_kept, new_id);
+    rename_ids(g->untrained, g->n_untrained, new_id);
     if (g->unit_state)
         rename_ids(g->unit_state, n_units, new_id);
     for (uint32_t i = 0; i < trace->n_drop; i++)

@@ -112,6 +112,8 @@ static ms_err run_backward(ms_trace *trace, ms_forward *forward)
         MS_TRY(trace->err);
         MS_TRY(keep_outputs(trace, forward));
     }
+    if (trace->train)
+        ms_autograd_forget(trace, forward->loss);
     ms_optimstates_make(trace);
     if (trace->train && !trace->err)
         ms_autograd_run(trace, forward->loss);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Gradients and optimizer state: what there is, and where (specs/policies.md
  * 7.2).  With 16-bit weights the state holds an fp32 master copy. */
+#include "graphs/columns.h"
 #include "graphs/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/precisions.h"
@@ -194,6 +195,19 @@ static void code_maps(ms_trace *trace)
     trace->layer = was;
 }
 
+/* To be told of: it stays as it is. */
+static void note_untrained(ms_trace *trace, const ms_parameter *parameter)
+{
+    ms_graph *g = &trace->graph;
+
+    if (!trace->train || ms_parts_is_frozen(trace, parameter) ||
+        !ms_columns_grow(trace, trace->arena, &g->untrained,
+                         &trace->untrained_capacity, g->n_untrained + 1,
+                         sizeof *g->untrained))
+        return;
+    g->untrained[g->n_untrained++] = parameter->storage;
+}
+
 void ms_optimstates_make(ms_trace *trace)
 {
     uint64_t grad_bytes = 0;
@@ -210,8 +224,10 @@ void ms_optimstates_make(ms_trace *trace)
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         ms_parameter *parameter = &trace->parameters[p];
         home_weight(trace, parameter);
-        if (parameter->uses == 0)
+        if (parameter->uses == 0) {
+            note_untrained(trace, parameter);
             continue;
+        }
         trace->layer = parameter->layer;
         parameter->grad_storage =
             state(trace, "grad", ms_precisions_gradient(trace, parameter),

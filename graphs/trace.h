@@ -209,6 +209,8 @@ struct ms_trace {
     ms_chunk **chunks;
     uint32_t n_nodes, nodes_capacity, most_inputs;
     ms_node *nodes;
+    const bool *reached; /* per node: does the loss depend on it? */
+    uint32_t untrained_capacity;
     uint32_t n_parameters, parameters_capacity;
     ms_home *homes;
     uint32_t n_homes, homes_capacity;
@@ -297,6 +299,9 @@ void ms_trace_unpin(ms_trace *trace, const ms_node *node);
 
 /* ---- autograd.c ---------------------------------------------------------- */
 
+/* What the loss does not depend on gets no gradients: parameters that nothing
+ * else reads have no uses then.  To be called before run. */
+void ms_autograd_forget(ms_trace *trace, uint32_t loss);
 /* Records the backward pass from loss. */
 void ms_autograd_run(ms_trace *trace, uint32_t loss);
 

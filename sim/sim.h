@@ -171,6 +171,8 @@ typedef struct ms_graph {
     uint32_t n_unknown; /* ops whose rule is a guess, by name; how many each */
     const char **unknown_name;
     uint32_t *unknown_count;
+    uint32_t n_untrained, *untrained; /* weights, not frozen, to which no
+                                         gradient comes */
 } ms_graph;
 
 /* The full name of a storage: "layer:name" or, where it has no layer, its

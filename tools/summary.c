@@ -2,6 +2,7 @@
 /* The text summary: about a dozen lines, the most important last. */
 
 #include "tools/tools.h"
+#include "tools/untrained.h"
 
 #include <string.h>
 
@@ -124,6 +125,13 @@ static void unknown_line(const ms_summary *summary, ms_text *text)
     ms_text words = {.arena = summary->arena};
     ms_summary_unknown(&summary->result->graph, &words);
     put_line(text, "unknown:", &words);
+}
+
+static void untrained_line(const ms_summary *summary, ms_text *text)
+{
+    ms_text words = {.arena = summary->arena};
+    ms_untrained_words(&summary->result->graph, &words);
+    put_line(text, "warning:", &words);
 }
 
 static void defaults_line(const ms_summary *summary, ms_text *text)
@@ -566,6 +574,7 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     policy_line(summary, text);
     defaults_line(summary, text);
     unknown_line(summary, text);
+    untrained_line(summary, text);
     MS_TRY(chart_lines(summary, text, fault));
     step_line(summary, text);
     ms_traffic_links(summary->result, summary->style, text);
