@@ -148,6 +148,13 @@ const ms_field ms_device_fields[] = {
     DEFAULT_RATE("h2d_gbps", 24, "pinned copies to the device, GB/s"),
     DEFAULT_RATE("d2h_gbps", 24, "pinned copies to the host, GB/s"),
     SHARE("pageable_share", 0.4, "of these rates that pageable copies reach"),
+    DEFAULT_RATE("fault_us", 45,
+                 "a far fault of unified memory, us; 0: the link is coherent"),
+    {.name = "one_memory",
+     .type = MS_INT,
+     .low = 0,
+     .high = 1,
+     .help = "1: CPU and GPU share one memory, to which nothing is copied"},
     COUNT("gpus_per_node", 8, 65536, "GPUs of a node"),
     RATE("nvlink_gbps", "links within a node, per GPU and direction, GB/s; "
                         "0: PCIe"),
@@ -198,6 +205,8 @@ static const struct target {
     {offsetof(ms_device, h2d_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, d2h_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, pageable_share), 1, REAL},
+    {offsetof(ms_device, fault_ns), 1e3, LONG},
+    {offsetof(ms_device, one_memory), 1, SHORT},
     {offsetof(ms_device, gpus_per_node), 1, SHORT},
     {offsetof(ms_device, nvlink_bytes_per_s), 1e9, REAL},
     {offsetof(ms_device, peer_bytes_per_s), 1e9, REAL},
@@ -235,6 +244,7 @@ static const char *const extra[] = {
     "network_source",
     "dram_source",
     "pageable_source",
+    "unified_source",
     "nvme_source",
     "host_memory_source",
     "peer_source",
@@ -242,6 +252,7 @@ static const char *const extra[] = {
     "curve_source",
 };
 #define N_EXTRA (sizeof extra / sizeof *extra)
+_Static_assert(N_FIELDS + N_EXTRA <= MS_FIELDS_MAX, "raise MS_FIELDS_MAX");
 
 static void put(ms_device *device, uint32_t row, ms_value value)
 {

@@ -154,7 +154,8 @@ function(embed_device file result)
             compute_capability h2d_gbps d2h_gbps
             nvlink_gbps network_gbps gpus_per_node
             dram_gbps pageable_share nvme_read_gbps nvme_write_gbps
-            host_memory_gib nvme_gib peer_gbps nvls_share)
+            host_memory_gib nvme_gib peer_gbps nvls_share
+            fault_us one_memory)
         embed_get("${json}" ${file} ${key} ${key})
     endforeach()
     embed_literal("${source}" source)
@@ -203,6 +204,8 @@ function(embed_device file result)
      .nvme_bytes = (uint64_t)(${nvme_gib} * 1073741824.0),
      .dram_bytes_per_s = ${dram_gbps} * 1e9,
      .pageable_share = ${pageable_share},
+     .fault_ns = (uint64_t)(${fault_us} * 1e3),
+     .one_memory = ${one_memory},
      .nvme_read_bytes_per_s = ${nvme_read_gbps} * 1e9,
      .nvme_write_bytes_per_s = ${nvme_write_gbps} * 1e9,
      .matmul_share = ${half_matmul_tflops} / (double)${half_tflops}},\n" PARENT_SCOPE)

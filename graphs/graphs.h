@@ -430,6 +430,8 @@ typedef struct ms_device {
     /* Of a node, shared by its GPUs. */
     double dram_bytes_per_s, nvme_read_bytes_per_s, nvme_write_bytes_per_s;
     double pageable_share;   /* of h2d and d2h that pageable copies reach */
+    uint64_t fault_ns;       /* of unified memory; 0: the link is coherent */
+    uint32_t one_memory;     /* 1: CPU and GPU share it, nothing is copied */
     double matmul_share;     /* of the dense peak that large products reach */
     double fp8_matmul_share; /* those in fp8 */
     uint32_t compute_capability; /* CUDA's times 10; 0: not known */

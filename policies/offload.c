@@ -194,10 +194,19 @@ static ms_err check_idle(const ms_policy_value *values, ms_engine engine,
     return MS_OK;
 }
 
+static bool all_on_disk(const ms_policy_value *values)
+{
+    return pool_of(values, TO) == MS_NVME_POOL &&
+           pool_of(values, PARAMS_TO) == MS_NVME_POOL &&
+           pool_of(values, GRADIENTS_TO) == MS_NVME_POOL;
+}
+
 static ms_err check(const ms_policy_value *values, const ms_shape *shape,
                     ms_engine engine, ms_fault *fault)
 {
     int64_t what = values[WHAT].number;
+    if (!all_on_disk(values))
+        MS_TRY(ms_shares_two_memories("offload", shape, fault));
     if (!(what & OPTIMIZER))
         return refuse("the update reads gradients and writes weights where "
                       "the optimizer's state lies",

@@ -22,6 +22,17 @@ ms_err ms_shares_ranks(const ms_policy_value *dp, const char *where,
     return MS_OK;
 }
 
+ms_err ms_shares_two_memories(const char *where, const ms_shape *shape,
+                              ms_fault *fault)
+{
+    if (!shape->one_memory)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, where,
+                   "leave it out, or checkpoint to keep less",
+                   "CPU and GPU of this device share one memory: what moves "
+                   "to the host takes as much of it as before");
+}
+
 /* ---- what a unit reads and makes ----------------------------------------- */
 
 /* A list of storages per unit, CSR, and their set once a call has named it. */

@@ -26,6 +26,10 @@ typedef struct ms_shares {
  * (MS_EUSAGE, at where): neither is said; another policy has said it. */
 ms_err ms_shares_ranks(const ms_policy_value *dp, const char *where,
                        ms_shape *shape, ms_fault *fault);
+/* What moves between the memories of host and device needs both.  Fault
+ * (MS_EUSAGE, at where): the device has one memory. */
+ms_err ms_shares_two_memories(const char *where, const ms_shape *shape,
+                              ms_fault *fault);
 /* Inserts the calls into program. */
 ms_err ms_shares_write(const ms_policy_context *context,
                        const ms_shares *shares, ms_program *program,

@@ -3,6 +3,7 @@
  * memory; three published ways to choose what goes and when it comes back
  * (specs/policies.md 4.1, 4.5, 4.7). */
 #include "policies/swap.h"
+#include "policies/shares.h"
 
 #define MOST_BYTES (INT64_C(1) << 50)
 #define MOST 1000000
@@ -258,6 +259,7 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
+    MS_TRY(ms_shares_two_memories("swap", shape, fault));
     if (!context->values[MS_SWAP_LAYERS].given)
         return MS_OK;
     return ms_streamed_shape(context, shape, fault);

@@ -3,19 +3,33 @@
  * when an op touches them (sim/paging.h).  What a policy that knows the step
  * buys shows against this.
  *
+ * uvm:optimizer is bitsandbytes' paged optimizers (bitsandbytes/optim/
+ * optimizer.py, get_state_buffer, prefetch_state): the state alone is managed,
+ * each parameter's is prefetched before its update, in the order of the stream,
+ * so that nothing faults and nothing hides the copies; they reach about half of
+ * the link (docs/source/explanations/optimizers.mdx).  All states are paged
+ * here, there those of at least 100,000 elements.
+ *
  * page: the driver's VA block, 2 MiB (NVIDIA/open-gpu-kernel-modules
- * kernel-open/nvidia-uvm/uvm_va_block.c).  fault_us: 45 us per far fault, what
- * Ganguly et al. (ISCA'19) and simulators after them take (Zheng et al.,
- * HPCA'16: 20 to 50); here of each block, whose pages the driver's tree
- * prefetcher brings together.  fault_share: of the link while the pages move;
- * 100, so that the faults alone make on-demand migration slower. */
-#include "policies/policies.h"
+ * kernel-open/nvidia-uvm/uvm_va_block.c).  fault_us: the device's; 45 us per
+ * far fault is what Ganguly et al. (ISCA'19) and simulators after them take
+ * (Zheng et al., HPCA'16: 20 to 50); here of each block, whose pages the
+ * driver's tree prefetcher brings together, 0 where the link is coherent.
+ * fault_share: of the link while the pages move; 100, so that the faults alone
+ * make on-demand migration slower. */
+#include "policies/shares.h"
 
 #include <string.h>
 
-enum { PAGE, FAULT_US, FAULT_SHARE, HINTS, N_PARAMS };
+enum { WHAT, PAGE, FAULT_US, FAULT_SHARE, HINTS, N_PARAMS };
 
 static const ms_param params[N_PARAMS] = {
+    [WHAT] = {.name = "what",
+              .type = MS_PARAM_WORDS,
+              .bare = true,
+              .words = "optimizer|params|gradients|activations",
+              .help = "what is unified memory, joined with /; default all; "
+                      "optimizer: bitsandbytes' paged optimizers"},
     [PAGE] = {.name = "page",
               .type = MS_PARAM_SIZE,
               .fallback = 2 << 20,
@@ -24,17 +38,18 @@ static const ms_param params[N_PARAMS] = {
               .help = "what one fault brings; default 2MiB"},
     [FAULT_US] = {.name = "fault_us",
                   .type = MS_PARAM_INT,
-                  .fallback = 45,
                   .low = 0,
                   .high = 1000000,
-                  .help = "microseconds per fault; default 45"},
+                  .help = "microseconds per fault; default as the device has "
+                          "it, 0 for the optimizer alone, which is "
+                          "prefetched"},
     [FAULT_SHARE] = {.name = "fault_share",
                      .type = MS_PARAM_INT,
-                     .fallback = 100,
                      .low = 1,
                      .high = 100,
                      .help = "percent of the link that pages brought by faults "
-                             "move at; default 100"},
+                             "move at; default 100, 50 for the optimizer "
+                             "alone"},
     [HINTS] = {.name = "hints",
                .type = MS_PARAM_INT,
                .fallback = 0,
@@ -44,16 +59,38 @@ static const ms_param params[N_PARAMS] = {
                        "the op before, both ways at once, without faults"},
 };
 
+/* By the bits of what. */
+static const uint8_t categories[] = {MS_OPTIMIZER_STATE, MS_PARAMETERS,
+                                     MS_GRADIENTS, MS_ACTIVATIONS};
+#define OPTIMIZER 1
+
+static uint32_t managed(const ms_policy_value *what)
+{
+    uint32_t bits = 0;
+    if (!what->given)
+        return 0;
+    for (uint32_t i = 0; i < sizeof categories; i++)
+        if (what->number >> i & 1)
+            bits |= 1u << categories[i];
+    return bits;
+}
+
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
-    (void)fault;
-    shape->paging =
-        (ms_paging){.page_bytes = (uint64_t)values[PAGE].number,
-                    .fault_ns = (uint64_t)values[FAULT_US].number * 1000,
-                    .fault_percent = (uint32_t)values[FAULT_SHARE].number,
-                    .hints = values[HINTS].number != 0};
+    const ms_policy_value *us = &values[FAULT_US];
+    const ms_policy_value *share = &values[FAULT_SHARE];
+    bool prefetched = values[WHAT].number == OPTIMIZER && !values[HINTS].number;
+    uint64_t fault_ns = prefetched ? 0 : shape->fault_ns;
+    int64_t percent = prefetched ? 50 : 100;
+    MS_TRY(ms_shares_two_memories("uvm", shape, fault));
+    shape->paging = (ms_paging){
+        .page_bytes = (uint64_t)values[PAGE].number,
+        .fault_ns = us->given ? (uint64_t)us->number * 1000 : fault_ns,
+        .fault_percent = (uint32_t)(share->given ? share->number : percent),
+        .hints = values[HINTS].number != 0,
+        .managed = managed(&values[WHAT])};
     return MS_OK;
 }
 
@@ -79,7 +116,7 @@ const ms_policy ms_policy_uvm = {
     .name = "uvm",
     .summary = "unified memory: pages come when an op touches them, the least "
                "recently used go",
-    .example = "uvm:hints=1",
+    .example = "uvm:optimizer",
     .params = params,
     .n_params = N_PARAMS,
     .shape = shape,

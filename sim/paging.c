@@ -49,11 +49,15 @@ static ms_err note(pager *p, uint32_t row, uint32_t op, uint8_t turn)
     return MS_OK;
 }
 
-/* A library's workspace is not unified memory. */
-static bool is_pinned(const pager *p, uint32_t row)
+/* A library's workspace is not unified memory, nor need other categories be:
+ * such a row is the device's for as long as it lives. */
+static bool is_plain(const pager *p, uint32_t row)
 {
-    return row < p->plan->op[1].alloc_at &&
-           p->plan->row[row].category == MS_WORKSPACE;
+    uint8_t category = p->plan->row[row].category;
+    uint32_t managed = p->machine->paging.managed;
+    bool workspace = row < p->plan->op[1].alloc_at && category == MS_WORKSPACE;
+
+    return workspace || (managed != 0 && !(managed >> category & 1));
 }
 
 /* ---- what is here, oldest use first -------------------------------------- */
@@ -94,14 +98,16 @@ static void set_away(pager *p, uint32_t row, uint8_t state)
 static ms_err enter(pager *p, uint32_t row, uint32_t op)
 {
     set_away(p, row, HERE);
-    link_newest(p, row);
+    if (!is_plain(p, row))
+        link_newest(p, row);
     p->level_bytes += bytes_of(p, row);
     return note(p, row, op, 1);
 }
 
 static ms_err leave(pager *p, uint32_t row, uint32_t op, uint8_t state)
 {
-    unlink_row(p, row);
+    if (!is_plain(p, row))
+        unlink_row(p, row);
     p->level_bytes -= bytes_of(p, row);
     p->row[row].dirty = false;
     set_away(p, row, state);
@@ -128,13 +134,15 @@ static void touch(pager *p, uint32_t op, uint64_t *more)
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
         uint32_t row = plan->use[i];
         page_row *it = &p->row[row];
-        if (it->touched == op + 1 || is_pinned(p, row))
+        if (it->touched == op + 1)
             continue;
         it->touched = op + 1;
         if (it->state != HERE) {
             *more += bytes_of(p, row);
             continue;
         }
+        if (is_plain(p, row))
+            continue;
         unlink_row(p, row);
         link_newest(p, row);
     }
@@ -162,8 +170,6 @@ static ms_err bring(pager *p, uint32_t op, migration *moved)
     for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
         uint32_t row = plan->use[i];
         uint64_t bytes = bytes_of(p, row);
-        if (is_pinned(p, row))
-            continue;
         if (p->row[row].state == AWAY) {
             moved->in_bytes += bytes;
             moved->in_pages += bytes / page_bytes + (bytes % page_bytes > 0);
@@ -223,7 +229,8 @@ static ms_err run_op(pager *p, uint32_t op)
     p->host_ns += plan->op[op].ns > 0 ? p->machine->launch_ns : 0;
     line->pages.h2d_bytes += moved.in_bytes;
     line->pages.d2h_bytes += moved.out_bytes;
-    line->pages.faults += p->machine->paging.hints ? 0 : moved.in_pages;
+    if (!p->machine->paging.hints && p->machine->paging.fault_ns > 0)
+        line->pages.faults += moved.in_pages;
     return MS_OK;
 }
 
@@ -234,8 +241,6 @@ static ms_err drop(pager *p, uint32_t op)
     for (uint32_t i = plan->op[op].release_at; i < plan->op[op + 1].release_at;
          i++) {
         uint32_t row = plan->release[i];
-        if (is_pinned(p, row))
-            continue;
         if (p->row[row].state == HERE)
             MS_TRY(leave(p, row, op, NOWHERE));
         else
@@ -247,26 +252,32 @@ static ms_err drop(pager *p, uint32_t op)
 /* ---- a step -------------------------------------------------------------- */
 
 /* The step before leaves of what exists at the start what is here. */
+static ms_err begin_row(pager *p, uint32_t row, bool at_start)
+{
+    bool here = p->row[row].state == HERE;
+
+    p->row[row].touched = 0;
+    if (!at_start && here)
+        return leave(p, row, 0, NOWHERE);
+    if (at_start && !here && is_plain(p, row))
+        return enter(p, row, 0);
+    if (!here)
+        set_away(p, row, at_start ? AWAY : NOWHERE);
+    return MS_OK;
+}
+
 static ms_err begin_step(pager *p)
 {
     const ms_plan *plan = p->plan;
     uint32_t n_start = plan->op[1].alloc_at;
 
-    p->n_list = 0;
     p->now_ns = p->host_ns = 0;
     p->line->pages = (ms_pages){0};
-    for (uint32_t r = 0; r < plan->n_rows; r++) {
-        p->row[r].touched = 0;
-        if (is_pinned(p, r))
-            continue;
-        if (r >= n_start && p->row[r].state == HERE)
-            MS_TRY(leave(p, r, 0, NOWHERE));
-        else if (r >= n_start || p->row[r].state != HERE)
-            set_away(p, r, r < n_start ? AWAY : NOWHERE);
-    }
+    for (uint32_t r = 0; r < plan->n_rows; r++)
+        MS_TRY(begin_row(p, r, r < n_start));
     p->n_list = 0;
     for (uint32_t r = 0; r < n_start; r++)
-        if (is_pinned(p, r))
+        if (is_plain(p, r))
             MS_TRY(note(p, r, 0, 1));
     for (uint32_t r = p->oldest; r != MS_NONE; r = p->row[r].newer)
         MS_TRY(note(p, r, 0, 1));
@@ -286,35 +297,55 @@ static ms_err run_step(pager *p)
     return MS_OK;
 }
 
-/* The most that one op touches. */
+/* The bytes of unified memory that op touches. */
+static uint64_t touched_bytes(pager *p, uint32_t op)
+{
+    const ms_plan *plan = p->plan;
+    uint64_t bytes = 0;
+
+    for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++) {
+        uint32_t row = plan->use[i];
+        if (is_plain(p, row) || p->row[row].touched == op + 1)
+            continue;
+        p->row[row].touched = op + 1;
+        bytes += bytes_of(p, row);
+    }
+    return bytes;
+}
+
+/* The most that must be here at once: the rows that are no unified memory, and
+ * what one op touches of those that are. */
 static uint64_t least_bytes(pager *p)
 {
     const ms_plan *plan = p->plan;
-    uint64_t most = 0;
+    uint64_t most = 0, plain = 0;
 
-    for (uint32_t op = 1; op < plan->n_ops; op++) {
-        uint64_t bytes;
-        touch(p, op, &bytes); /* nothing is here yet */
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
+             r++)
+            plain += is_plain(p, r) ? bytes_of(p, r) : 0;
+        uint64_t bytes = plain + (op > 0 ? touched_bytes(p, op) : 0);
         most = bytes > most ? bytes : most;
+        for (uint32_t i = plan->op[op].release_at;
+             i < plan->op[op + 1].release_at; i++)
+            if (is_plain(p, plan->release[i]))
+                plain -= bytes_of(p, plan->release[i]);
     }
     return most;
 }
 
 static ms_err check_room(pager *p)
 {
-    uint64_t least = p->machine->context_bytes;
+    uint64_t least = p->machine->context_bytes + least_bytes(p);
     char hint[64];
 
-    for (uint32_t r = 0; r < p->plan->op[1].alloc_at; r++)
-        p->level_bytes += is_pinned(p, r) ? bytes_of(p, r) : 0;
-    least += p->level_bytes + least_bytes(p);
     if (least <= p->machine->capacity_bytes)
         return MS_OK;
     snprintf(hint, sizeof hint, "give it --memory %llu or more",
              (unsigned long long)least);
     return ms_fail(p->fault, MS_EINFEASIBLE, "uvm", hint,
                    "one op touches more than the device's memory holds: with "
-                   "context and workspace %llu bytes, there are %llu",
+                   "context and what is not paged %llu bytes, there are %llu",
                    (unsigned long long)least,
                    (unsigned long long)p->machine->capacity_bytes);
 }

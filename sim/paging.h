@@ -8,8 +8,9 @@
  * What moves together is a row: what an op touches must be there whole.  A row
  * that the step makes is made in the device's memory; of those that exist at
  * its start those are there that were there at the end of the step before;
- * workspace is the libraries' own (cudaMalloc) and there throughout.  An
- * evicted row is written back if an op has made or changed it since it came. */
+ * workspace is the libraries' own (cudaMalloc) and there throughout, and
+ * so is, while it lives, what ms_paging.managed leaves out.  An evicted row is
+ * written back if an op has made or changed it since it came. */
 
 #include "sim/wall.h"
 

@@ -78,6 +78,9 @@ typedef struct ms_paging {
     uint64_t page_bytes, fault_ns; /* page_bytes 0: memory is not unified */
     uint32_t fault_percent; /* of the link that pages brought by faults get */
     bool hints;             /* the next op's pages come beside the one before */
+    uint32_t managed; /* a bit per ms_category of what is in unified memory, the
+                         rest is the device's for as long as it lives; 0: all
+                         is managed */
 } ms_paging;
 
 /* What it moved, and what of it the host held at most. */
@@ -130,6 +133,8 @@ typedef struct ms_shape {
     ms_flat_step flat_step;
     ms_offload offload;
     ms_paging paging;
+    uint64_t fault_ns; /* what one costs on the device */
+    bool one_memory;   /* the device's and the host's are one */
 } ms_shape;
 
 #endif

@@ -65,6 +65,8 @@ ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault)
     shape->gpus = job->gpus;
     shape->data_ranks = 1;
     shape->fixed = result->model.fixed_batch;
+    shape->fault_ns = job->device->fault_ns;
+    shape->one_memory = job->device->one_memory && result->training.device != 1;
     MS_TRY(ms_apply_shape(&job->spec, shape, fault));
     MS_TRY(check_gpus(shape, fault));
     result->training.batch = (int64_t)shape->batch;

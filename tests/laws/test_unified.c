@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Unified memory as a property of devices, and of some states alone: what is
+ * paged costs nothing while there is room, and no more than it must where there
+ * is not; a device with one memory has nowhere to move to. */
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+#include "tools/tools.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MANY(list) (sizeof(list) / sizeof *(list))
+#define MODEL                                                                  \
+    "{\"memsim\": 1, \"family\": \"decoder\", \"config\": {\"layers\": 6, "    \
+    "\"hidden\": 512, \"heads\": 8, \"vocab\": 3000, \"positions\": 512}}"
+
+static ms_arena keep, trial;
+static ms_fault fault;
+static ms_result result;
+
+static ms_err run(const char *device, const char *policy, const char *optimizer,
+                  uint64_t memory_bytes)
+{
+    ms_job job;
+    fault = (ms_fault){0};
+    result = (ms_result){0};
+    ms_arena_reset(&keep);
+    ms_arena_reset(&trial);
+    ms_settings_init(&job);
+    job.model = "unified";
+    job.training.batch = 4;
+    job.memory_bytes = memory_bytes;
+    MS_TRY(ms_training_set(&job.training, "training.optimizer", optimizer,
+                           &fault));
+    MS_TRY(ms_device_find(device, &job.device, &fault));
+    MS_TRY(ms_read_model_bytes("unified", MODEL, strlen(MODEL), NULL, 0, &keep,
+                               &result.model, &fault));
+    result.training = job.training;
+    MS_TRY(ms_resolve_training(&result.training, &result.model, &fault));
+    MS_TRY(ms_dag_order(&result.model, &keep, &fault));
+    MS_TRY(ms_spec_parse(policy, &keep, &job.spec, &fault));
+    MS_TRY(ms_pipeline_lower(&job, &keep, &result, &fault));
+    return ms_pipeline_step(&job, &trial, &result, &fault);
+}
+
+static void must_run(const char *device, const char *policy,
+                     const char *optimizer, uint64_t memory_bytes)
+{
+    ck_assert_msg(run(device, policy, optimizer, memory_bytes) == MS_OK,
+                  "%s on %s: %s: %s", policy, device, fault.where, fault.what);
+}
+
+static uint64_t used_bytes(void)
+{
+    return result.report.ranks[0].peak.allocated_bytes +
+           result.machine.context_bytes;
+}
+
+static uint64_t state_bytes(void)
+{
+    const ms_graph *graph = &result.graph;
+    uint64_t bytes = 0;
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (graph->storage_category[s] == MS_OPTIMIZER_STATE)
+            bytes += graph->storage_bytes[s];
+    return bytes;
+}
+
+static const char *const optimizers[] = {"adamw-8bit", "lion-8bit", "sophia"};
+
+/* With room for all nothing moves and no time is lost; with less the step stays
+ * in what there is, only states leave, and what waits grows. */
+START_TEST(paged_states_leave_under_pressure)
+{
+    const char *device = _i % 2 == 0 ? "h100-80gb-sxm" : "gh200-96gb";
+    const char *optimizer = optimizers[(size_t)_i / 2];
+    must_run(device, "none", optimizer, 0);
+    uint64_t all = used_bytes(), states = state_bytes(), before_ns;
+    uint64_t none_ns = result.line.step_ns;
+    must_run(device, "uvm:optimizer", optimizer, all);
+    ck_assert_uint_eq(result.line.step_ns, none_ns);
+    ck_assert_uint_le(used_bytes(), all); /* booked by the device's time */
+    ck_assert_uint_eq(result.line.pages.h2d_bytes + result.line.pages.d2h_bytes,
+                      0);
+    before_ns = none_ns;
+    for (uint64_t less = states / 8; less <= states / 2; less += states / 8) {
+        must_run(device, "uvm:optimizer", optimizer, all - less);
+        const ms_pages *pages = &result.line.pages;
+        ck_assert_uint_le(used_bytes(), all - less);
+        ck_assert_uint_ge(pages->host_peak_bytes, less);
+        ck_assert_uint_le(pages->host_peak_bytes, states);
+        ck_assert_uint_eq(pages->host_peak_bytes,
+                          pages->host_by_category[MS_OPTIMIZER_STATE]);
+        ck_assert_uint_eq(pages->faults, 0); /* prefetched */
+        ck_assert_uint_ge(result.line.step_ns, before_ns);
+        before_ns = result.line.step_ns;
+    }
+}
+END_TEST
+
+/* What does not fit besides the states is said. */
+START_TEST(the_rest_must_fit)
+{
+    ck_assert_int_eq(run("h100-80gb-sxm", "uvm:optimizer", "adamw-8bit",
+                         UINT64_C(700) << 20),
+                     MS_EINFEASIBLE);
+    ck_assert_ptr_nonnull(strstr(fault.hint, "--memory "));
+    unsigned long long least = 0;
+    sscanf(strstr(fault.hint, "--memory "), "--memory %llu", &least);
+    must_run("h100-80gb-sxm", "uvm:optimizer", "adamw-8bit", least);
+    ck_assert_uint_le(used_bytes(), least);
+    ck_assert_int_eq(
+        run("h100-80gb-sxm", "uvm:optimizer", "adamw-8bit", least - 1),
+        MS_EINFEASIBLE);
+}
+END_TEST
+
+/* A coherent link has no faults: never slower than with them. */
+START_TEST(faults_are_the_devices)
+{
+    must_run("gh200-96gb", "none", "adamw", 0);
+    uint64_t memory = used_bytes() / 4 * 3;
+    must_run("gh200-96gb", "uvm", "adamw", memory);
+    uint64_t coherent_ns = result.line.step_ns;
+    ck_assert_uint_eq(result.line.pages.faults, 0);
+    ck_assert_uint_gt(result.line.pages.h2d_bytes, 0);
+    must_run("gh200-96gb", "uvm:fault_us=45", "adamw", memory);
+    ck_assert_uint_gt(result.line.pages.faults, 0);
+    ck_assert_uint_gt(result.line.step_ns, coherent_ns);
+    ck_assert_uint_le(result.line.step_ns,
+                      coherent_ns + 45000 * result.line.pages.faults);
+    must_run("h100-80gb-sxm", "uvm", "adamw", memory);
+    uint64_t as_the_device_ns = result.line.step_ns;
+    must_run("h100-80gb-sxm", "uvm:fault_us=45", "adamw", memory);
+    ck_assert_uint_eq(result.line.step_ns, as_the_device_ns);
+}
+END_TEST
+
+static const char *const moves[] = {"uvm",
+                                    "uvm:optimizer",
+                                    "swap:save_on_cpu",
+                                    "swap:vdnn=all",
+                                    "swap:te=2",
+                                    "swap:torchtune",
+                                    "swap:belady",
+                                    "swap:superneurons",
+                                    "swap:checkpoints+checkpoint:full",
+                                    "swap:layers",
+                                    "offload:optimizer",
+                                    "offload:optimizer/gradients",
+                                    "offload:optimizer/params/gradients",
+                                    "offload:optimizer,impl=deepspeed",
+                                    "offload:optimizer,impl=megatron"};
+
+/* Every policy that moves to the host runs where there are two memories and is
+ * refused with the reason where there is one; what moves to the disk is not. */
+START_TEST(one_memory_has_nowhere_to_move_to)
+{
+    for (uint32_t d = 0; d < ms_devices_n; d++) {
+        bool one = ms_devices[d].one_memory;
+        if (!one && d % 6 != 0)
+            continue; /* some of the others */
+        ms_err err = run(ms_devices[d].name, moves[_i], "adamw", 0);
+        ck_assert_msg(one ? err == MS_EUSAGE : err == MS_OK, "%s on %s: %s",
+                      moves[_i], ms_devices[d].name, fault.what);
+        ck_assert(!one || strstr(fault.what, "share one memory") != NULL);
+        ck_assert(!one || fault.hint[0] != '\0');
+        must_run(ms_devices[d].name,
+                 "checkpoint:full+offload:optimizer/params/gradients,to=nvme",
+                 "adamw", 0);
+    }
+}
+END_TEST
+
+static void teardown(void)
+{
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+
+Suite *suite_unified(void)
+{
+    Suite *suite = suite_create("unified");
+    TCase *tcase = tcase_create("unified");
+    tcase_add_checked_fixture(tcase, NULL, teardown);
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, paged_states_leave_under_pressure, 0,
+                        2 * (int)MANY(optimizers));
+    tcase_add_test(tcase, the_rest_must_fit);
+    tcase_add_test(tcase, faults_are_the_devices);
+    tcase_add_loop_test(tcase, one_memory_has_nowhere_to_move_to, 0,
+                        (int)MANY(moves));
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
