@@ -11,9 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A decoder whose activations weigh more than its states, a network of
+ * convolutions. */
 static const char *const models[] = {
     "{\"memsim\": 1, \"family\": \"decoder\", \"config\": {\"layers\": 4, "
-    "\"hidden\": 32, \"heads\": 2, \"vocab\": 100, \"positions\": 16}}",
+    "\"hidden\": 64, \"heads\": 2, \"ffn\": 172, \"vocab\": 16, "
+    "\"positions\": 256, \"norm_type\": \"rms_norm\", "
+    "\"positions_type\": \"rotary\", \"activation\": \"swiglu\", "
+    "\"bias\": false, \"dropout\": 0, \"tied\": false}}",
     "{\"memsim\": 1, \"name\": \"cnn\", \"input\": {\"shape\": [3, 16, 16]}, "
     "\"layers\": [{\"repeat\": 3, \"name\": \"b\", \"layers\": ["
     "{\"type\": \"conv2d\", \"out\": 8, \"kernel\": 3, \"padding\": 1}, "
@@ -22,7 +27,7 @@ static const char *const models[] = {
     "{\"type\": \"cross_entropy\"}]}",
 };
 
-/* %s: the budget; min: these tensors are small. */
+/* %: the budget; min: these tensors are small. */
 static const char *const ways[] = {
     "swap:belady,min=16B,budget=%" PRIu64,
     "swap:capuchin,min=16B,budget=%" PRIu64,
@@ -44,9 +49,7 @@ static const char *const shares[] = {"",
                                      "+zero:3,dp=4,impl=deepspeed",
                                      "+fsdp:dp=4",
                                      "+fsdp:impl=1,dp=4"};
-static const char *const offloads[] = {
-    "", "+offload:optimizer/gradients",
-    "+offload:optimizer/params/gradients,to=nvme,tile=100"};
+static const char *const offloads[] = {"", "+offload:optimizer/gradients"};
 #define MANY(list) (sizeof(list) / sizeof *(list))
 
 static ms_arena keep, trial;
@@ -65,6 +68,7 @@ static outcome run(const char *json, const char *policy)
     ms_settings_init(&job);
     job.model = "budgeted";
     job.training.batch = 8;
+    job.training.cublas_workspace = 0;
     ms_err err = ms_read_model_bytes("budgeted", json, strlen(json), NULL, 0,
                                      &keep, &result.model, fault);
     result.training = job.training;
@@ -108,7 +112,7 @@ static void check_outcome(const char *policy, const outcome *out,
 static void check_beside(const char *json, const char *way, const char *others,
                          size_t *n_kept)
 {
-    static const uint32_t percents[] = {100, 97, 90, 80, 65, 40};
+    static const uint32_t percents[] = {100, 90, 70, 50};
     char policy[320] = "none";
     strcat(policy, others);
     outcome alone = run(json, policy);
