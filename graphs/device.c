@@ -579,6 +579,7 @@ static ms_err read_file(const char *path, ms_arena *arena, ms_device *device,
     MS_TRY(read_numbers(&r, like));
     MS_TRY(read_curves(&r));
     device->alias = "";
+    MS_TRY(read_text(&r, "host_memory_source", &device->host_memory_source));
     device->source = path;
     MS_TRY(read_text(&r, "source", &device->source));
     return read_name(&r, path);

@@ -154,11 +154,12 @@ function(embed_device file result)
             compute_capability h2d_gbps d2h_gbps
             nvlink_gbps network_gbps gpus_per_node
             dram_gbps pageable_share nvme_read_gbps nvme_write_gbps
-            host_memory_gib nvme_gib peer_gbps nvls_share
+            host_memory_gib nvme_gib host_memory_source peer_gbps nvls_share
             fault_us one_memory)
         embed_get("${json}" ${file} ${key} ${key})
     endforeach()
     embed_literal("${source}" source)
+    embed_literal("${host_memory_source}" host_memory_source)
     set(fp8_share "${half_matmul_tflops} / (double)${half_tflops}")
     if(fp8_tflops GREATER 0)
         set(fp8_share "${fp8_matmul_tflops} / (double)${fp8_tflops}")
@@ -202,6 +203,7 @@ function(embed_device file result)
      .n_curves = ${n_curves},
      .host_memory_bytes = (uint64_t)(${host_memory_gib} * 1073741824.0),
      .nvme_bytes = (uint64_t)(${nvme_gib} * 1073741824.0),
+     .host_memory_source = ${host_memory_source},
      .dram_bytes_per_s = ${dram_gbps} * 1e9,
      .pageable_share = ${pageable_share},
      .fault_ns = (uint64_t)(${fault_us} * 1e3),

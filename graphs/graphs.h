@@ -427,6 +427,7 @@ typedef struct ms_device {
     const ms_curve *curves;
     uint32_t n_curves;
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
+    const char *host_memory_source;         /* of both; or NULL */
     /* Of a node, shared by its GPUs. */
     double dram_bytes_per_s, nvme_read_bytes_per_s, nvme_write_bytes_per_s;
     double pageable_share;   /* of h2d and d2h that pageable copies reach */

@@ -14,6 +14,7 @@
  * forward and backward, with the gradients that the step before has left:
  * those of this step arrive in buffers of their own, and the new weights leave
  * tile by tile when backward has read the old ones. */
+#include "graphs/hostblocks.h"
 #include "graphs/ops/ops.h"
 
 #define STATE_BYTES 4u   /* fp32 */
@@ -101,7 +102,7 @@ void ms_hoststep_buffers(ms_trace *trace)
     for (uint32_t i = 0; i < (pipelined ? MS_MOST_SLOTS : 1u); i++) {
         uint32_t s = ms_trace_storage(trace, "pinned_buffer", bytes,
                                       MS_OPTIMIZER_STATE, true);
-        ms_parts_home(trace, s, MS_HOST_POOL, 0);
+        ms_hostblocks_slot(trace, s, bytes, BUFFER_STATES);
         trace->slots[trace->n_slots++] = s;
     }
 }

@@ -2,6 +2,7 @@
 /* Gradients and optimizer state: what there is, and where (specs/policies.md
  * 7.2).  With 16-bit weights the state holds an fp32 master copy. */
 #include "graphs/columns.h"
+#include "graphs/hostblocks.h"
 #include "graphs/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/precisions.h"
@@ -105,10 +106,16 @@ static void read_updates(ms_trace *trace)
 static void home_weight(ms_trace *trace, const ms_parameter *parameter)
 {
     uint8_t pool = trace->shape->offload.parameters;
+    const ms_home home = {parameter->storage, pool,
+                          ms_parts_master_bytes(trace, parameter), 0};
+    uint64_t whole = trace->graph.storage_bytes[parameter->storage];
+    double share = (double)parameter->part / (double)parameter->elements;
 
     if (pool != MS_DEVICE_POOL)
-        ms_parts_home(trace, parameter->storage, pool,
-                      ms_parts_master_bytes(trace, parameter));
+        ms_hostblocks_home(trace, MS_HOST_WEIGHT, &home, parameter->part,
+                           home.far_bytes > 0
+                               ? home.far_bytes
+                               : (uint64_t)(share * (double)whole));
 }
 
 /* Of the part's gradient. */
@@ -127,9 +134,21 @@ static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
 
     if (bytes == 0)
         bytes = ms_trace_dtype_bytes[gradient_dtype(trace, parameter)];
+    const ms_home home = {parameter->grad_storage, offload->gradients,
+                          parameter->part * bytes, 0};
     if (parameter->far || offload->gradients != MS_DEVICE_POOL)
-        ms_parts_home(trace, parameter->grad_storage, offload->gradients,
-                      parameter->part * bytes);
+        ms_hostblocks_home(trace, MS_HOST_GRADIENT, &home, parameter->part,
+                           home.far_bytes);
+}
+
+/* One of the states that the host updates, all of them fp32 there. */
+static void home_state(ms_trace *trace, const ms_parameter *parameter,
+                       uint32_t storage, uint8_t pool, ms_host_role role)
+{
+    const ms_home home = {storage, pool, 0, 0};
+
+    ms_hostblocks_home(trace, role, &home, parameter->part,
+                       4 * parameter->part);
 }
 
 /* A delayed update reads the gradients of the step before, while new ones
@@ -159,16 +178,19 @@ static void home_states(ms_trace *trace, ms_parameter *parameter)
 
     if (!parameter->far)
         return;
-    ms_parts_home(trace, parameter->master, offload->optimizer, 0);
+    home_state(trace, parameter, parameter->master, offload->optimizer,
+               MS_HOST_MASTER);
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
-        ms_parts_home(trace, parameter->state[i], offload->optimizer, 0);
+        home_state(trace, parameter, parameter->state[i], offload->optimizer,
+                   MS_HOST_MOMENT);
     if (offload->delayed)
         delay_update(trace, parameter);
     if (offload->step != MS_HOST_PARAMETERS)
         return;
     parameter->host_grad = state(trace, "host_grad", MS_FLOAT32,
                                  MS_OPTIMIZER_STATE, parameter->part, true);
-    ms_parts_home(trace, parameter->host_grad, MS_HOST_POOL, 0);
+    home_state(trace, parameter, parameter->host_grad, MS_HOST_POOL,
+               MS_HOST_GRADIENT_COPY);
 }
 
 /* What DistributedDataParallel reduces: flat copies of all gradients
@@ -249,4 +271,5 @@ void ms_optimstates_make(ms_trace *trace)
         buckets(trace, grad_bytes);
     code_maps(trace);
     ms_hoststep_buffers(trace);
+    ms_hostblocks_close(trace);
 }

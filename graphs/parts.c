@@ -137,7 +137,7 @@ void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
     }
     trace->homes = homes;
     if (storage != MS_NONE)
-        homes[trace->n_homes++] = (ms_home){storage, pool, far_bytes};
+        homes[trace->n_homes++] = (ms_home){storage, pool, far_bytes, 0};
 }
 
 static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
@@ -149,13 +149,16 @@ static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
     g->storage_pool = ms_arena_take(trace->arena, g->n_storages, 1);
     g->storage_far_bytes =
         ms_arena_take(trace->arena, g->n_persistent, sizeof(uint64_t));
-    if (!g->storage_pool || !g->storage_far_bytes)
+    g->hosted.of = ms_arena_take(trace->arena, g->n_persistent, 1);
+    if (!g->storage_pool || !g->storage_far_bytes || !g->hosted.of)
         return ms_fail_nomem(trace->fault);
     for (uint32_t i = 0; i < trace->n_homes; i++) {
         uint32_t s = new_id[trace->homes[i].storage];
         g->storage_pool[s] = trace->homes[i].pool;
-        if (s < g->n_persistent)
-            g->storage_far_bytes[s] = trace->homes[i].far_bytes;
+        if (s >= g->n_persistent)
+            continue;
+        g->storage_far_bytes[s] = trace->homes[i].far_bytes;
+        g->hosted.of[s] = trace->homes[i].memory;
     }
     return MS_OK;
 }

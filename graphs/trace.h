@@ -128,6 +128,7 @@ typedef struct ms_home {
     uint32_t storage;
     uint8_t pool;
     uint64_t far_bytes; /* ms_graph.storage_far_bytes */
+    uint8_t memory;     /* ms_graph.hosted.of */
 } ms_home;
 
 typedef struct ms_storage_count {
@@ -214,6 +215,10 @@ struct ms_trace {
     uint32_t n_parameters, parameters_capacity;
     ms_home *homes;
     uint32_t n_homes, homes_capacity;
+    /* hostblocks.c: flat buffers under way, by role; of 16-bit gradients */
+    uint64_t flat_bytes[6], flat_elements[6];
+    uint32_t host_blocks_capacity;
+    uint64_t swap_elements; /* of a buffer of DeepSpeed's swapper; 0: none */
     uint32_t slots[MS_MOST_SLOTS], n_slots; /* pinned buffers of the step */
     uint32_t step_order; /* a storage of no bytes: copies in turn; or NONE */
     ms_parameter *parameters;

@@ -42,7 +42,7 @@ static ms_err load(struct totals *t, ms_fault *fault)
 {
     const ms_report *first = &t->runs[0]->report;
     t->capacity_bytes = first->capacity_bytes;
-    t->usable_bytes = ms_measure_usable(first);
+    t->usable_bytes = ms_capacity_usable(first);
     for (uint32_t i = 0; i < t->n; i++) {
         const ms_record *run = t->runs[i];
         const ms_report *report = &run->report;

@@ -59,7 +59,7 @@ static void set_scale(ms_panel *panel)
     double highest = (double)top_of(panel);
     panel->capacity_bytes = report->capacity_bytes;
     panel->context_bytes = report->context_bytes;
-    panel->usable_bytes = ms_measure_usable(report);
+    panel->usable_bytes = ms_capacity_usable(report);
     double usable = (double)panel->usable_bytes;
     double height = panel->area.y1 - panel->area.y0;
     panel->shows_line = panel->capacity_bytes > 0 && highest > 0.0 &&

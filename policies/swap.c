@@ -172,13 +172,17 @@ ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
 /* ---- the ways ------------------------------------------------------------ */
 
 static const ms_swap_way ways[] = {
-    {.row = MS_SWAP_SAVE_ON_CPU, .around = ms_savecpu_around},
+    {.row = MS_SWAP_SAVE_ON_CPU,
+     .memory = MS_HOSTED_PINNED,
+     .around = ms_savecpu_around},
     {.row = MS_SWAP_VDNN, .write = ms_vdnn_write},
     {.row = MS_SWAP_TE,
      .stays = ms_te_stays,
+     .memory = MS_HOSTED_PINNED,
      .open = ms_te_open,
      .around = ms_te_around},
     {.row = MS_SWAP_TORCHTUNE,
+     .memory = MS_HOSTED_PINNED,
      .stays = ms_torchtune_stays,
      .open = ms_torchtune_open,
      .around = ms_torchtune_around},
@@ -188,6 +192,7 @@ static const ms_swap_way ways[] = {
      .around = ms_checkpoints_around},
     {.row = MS_SWAP_LAYERS, .write = ms_streamed_write},
     {.row = MS_SWAP_MEGATRON,
+     .memory = MS_HOSTED_KEYED,
      .open = ms_megatron_open,
      .around = ms_megatron_around},
     {.row = MS_SWAP_CAPUCHIN, .write = ms_swaprules_capuchin},
@@ -259,7 +264,11 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
+    bool pageable = context->values[MS_SWAP_SAVE_ON_CPU].given &&
+                    !context->values[MS_SWAP_PIN].number;
     MS_TRY(ms_shares_two_memories("swap", shape, fault));
+    shape->saves = pageable ? MS_HOSTED_PAGEABLE
+                            : (uint8_t)way_of(context->values)->memory;
     if (!context->values[MS_SWAP_LAYERS].given)
         return MS_OK;
     return ms_streamed_shape(context, shape, fault);

@@ -76,7 +76,8 @@ typedef struct ms_swap {
 } ms_swap;
 
 typedef struct ms_swap_way {
-    uint32_t row; /* of the parameters: the choice */
+    uint32_t row;          /* of the parameters: the choice */
+    ms_host_memory memory; /* of the copies; 0: its own, of just their bytes */
     /* (optional) Marks the storages that stay where they are. */
     void (*stays)(const ms_swap *swap, uint8_t *stays);
     ms_err (*open)(ms_swap *swap); /* (optional) */

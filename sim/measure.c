@@ -377,8 +377,7 @@ static ms_err fold_in_flight(fold_state *fold, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
-/* ---- the verdict -----------------------------------------------------------
- */
+/* ---- rates --------------------------------------------------------------- */
 
 /* How many ranks run the model from its first op: the stages of a pipeline run
  * it together, others each for itself. */
@@ -411,53 +410,6 @@ void ms_measure_rates(const ms_timeline *line, const ms_machine *machine,
     if (step_s > 0 && machine->peak_flops > 0 && graph->model_flops > 0)
         report->mfu = graph->model_flops * micro_batches /
                       (step_s * machine->peak_flops * devices);
-}
-
-/* Unified memory has what is not on the device in the host's. */
-static void add_pages(const ms_pages *pages, struct ms_far_memory *host)
-{
-    host->peak_bytes += pages->host_peak_bytes;
-    for (int c = 0; c < MS_N_CATEGORIES; c++)
-        host->by_category[c] += pages->host_by_category[c];
-}
-
-/* Side by side the ranks of the plan and those that do the same. */
-static void close_far(const ms_machine *machine, ms_report *report)
-{
-    uint64_t ranks = machine->data_ranks > 1 ? machine->data_ranks : 1;
-    uint64_t per_node = machine->node_ranks;
-    uint64_t beside = per_node > 0 && per_node < ranks ? per_node : ranks;
-    report->far[MS_HOST_POOL].capacity_bytes = machine->host_memory_bytes;
-    report->far[MS_NVME_POOL].capacity_bytes = machine->nvme_bytes;
-    for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {
-        struct ms_far_memory *far = &report->far[pool];
-        if (__builtin_mul_overflow(far->peak_bytes, beside, &far->node_bytes))
-            far->node_bytes = UINT64_MAX;
-    }
-    report->host_peak_bytes = report->far[MS_HOST_POOL].peak_bytes;
-    report->nvme_peak_bytes = report->far[MS_NVME_POOL].peak_bytes;
-}
-
-static void judge(const ms_machine *machine, ms_report *report)
-{
-    uint64_t reserved_bytes = 0;
-    for (uint8_t rank = 0; rank < report->n_ranks; rank++) {
-        const ms_peak *peak = &report->ranks[rank].peak;
-        raise_to(&reserved_bytes, peak->reserved_bytes);
-        if (peak->allocated_bytes >
-            report->ranks[report->worst].peak.allocated_bytes)
-            report->worst = rank;
-    }
-    report->capacity_bytes = machine->capacity_bytes;
-    report->context_bytes = machine->context_bytes;
-    report->outside = machine->outside;
-    report->headroom_bytes = (int64_t)(machine->capacity_bytes -
-                                       machine->context_bytes - reserved_bytes);
-    report->fits =
-        report->headroom_bytes >= 0 && report->lack.missing_bytes == 0;
-    report->status = report->lack.missing_bytes > 0 ? MS_OUT_OF_MEMORY
-                     : report->fits                 ? MS_FITS
-                                                    : MS_OVER;
 }
 
 /* ---- all of it
@@ -531,18 +483,6 @@ static ms_err init_fold(fold_state *fold, ms_arena *arena, ms_report *report,
                                  : chain_ops(fold, arena, fault);
 }
 
-uint64_t ms_measure_usable(const ms_report *report)
-{
-    return report->capacity_bytes > report->context_bytes
-               ? report->capacity_bytes - report->context_bytes
-               : 0;
-}
-
-uint64_t ms_measure_used(const ms_report *report)
-{
-    return report->capacity_bytes - (uint64_t)report->headroom_bytes;
-}
-
 uint64_t ms_measure_libraries(const ms_graph *graph, uint32_t *n)
 {
     uint64_t bytes = 0;
@@ -586,9 +526,8 @@ ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
     if (line->lack.missing_bytes > 0)
         name_op(plan, line->lack.op, &report->lack_op, &report->lack_layer);
     MS_TRY(fold_in_flight(&fold, arena, fault));
-    add_pages(&line->pages, &report->far[MS_HOST_POOL]);
-    close_far(machine, report);
     ms_measure_rates(line, machine, report);
-    judge(machine, report);
+    MS_TRY(ms_hosted_measure(line, machine, arena, report, fault));
+    ms_capacity_judge(&line->pages, machine, report);
     return MS_OK;
 }

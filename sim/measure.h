@@ -257,10 +257,15 @@ typedef struct ms_report {
     uint64_t host_peak_bytes, nvme_peak_bytes; /* far's peak_bytes */
     /* Of memories outside the device, by ms_pool_kind: what the ranks of the
      * plan hold there at most (and of that, by category); what all ranks of a
-     * node do, where each holds as much; what the node has, 0: not known. */
+     * node do, where each holds as much; what the node has, 0: not known (then
+     * it is none that anything could exceed).  Reserved is what they take for
+     * it: PyTorch's blocks of pinned memory are powers of two and stay
+     * (pools/hostpool.h); elsewhere it is what they hold. */
     struct ms_far_memory {
         uint64_t peak_bytes, by_category[MS_N_CATEGORIES];
-        uint64_t node_bytes, capacity_bytes;
+        uint64_t pinned_bytes;   /* blocks of PyTorch's pinned allocator */
+        uint64_t reserved_bytes; /* with them, at most; never less than peak */
+        uint64_t node_bytes, node_reserved_bytes, capacity_bytes;
     } far[MS_N_POOLS];
     double forward_flops, backward_flops, recompute_flops, optimizer_flops;
     double tokens_per_second, mfu; /* negative: does not apply */
@@ -285,14 +290,33 @@ ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,
 /* tokens_per_second and mfu, which measure fills, too. */
 void ms_measure_rates(const ms_timeline *line, const ms_machine *machine,
                       ms_report *report);
-/* What the pool may reach: capacity less context, or 0. */
-uint64_t ms_measure_usable(const ms_report *report);
-/* What nvidia-smi would show: the most reserved, and context. */
-uint64_t ms_measure_used(const ms_report *report);
 /* Of the pool, what libraries keep there (cuBLAS), and in how many pieces. */
 uint64_t ms_measure_libraries(const ms_graph *graph, uint32_t *n);
 ms_err ms_measure(const ms_timeline *line, const ms_machine *machine,
                   ms_arena *arena, ms_report *report, ms_fault *fault);
+
+/* hosted.c: the host's pinned and reserved bytes, once its peak is known. */
+ms_err ms_hosted_measure(const ms_timeline *line, const ms_machine *machine,
+                         ms_arena *arena, ms_report *report, ms_fault *fault);
+
+/* ---- capacity.c: what a step needs against what there is ----------------- */
+
+/* A step fits where none of three memories is too small: the device for what a
+ * rank reserves beside the context, the node's host memory and its disk for
+ * what the ranks of the node keep there together.
+ *
+ *     for (ms_pool_kind pool = 0; pool < MS_N_POOLS; pool++)
+ *         fits &= ms_capacity_short(report, pool) == 0;
+ */
+void ms_capacity_judge(const ms_pages *pages, const ms_machine *machine,
+                       ms_report *report);
+/* How many bytes the memory is too small; 0: none, or what there is is not
+ * known. */
+uint64_t ms_capacity_short(const ms_report *report, ms_pool_kind pool);
+/* What the pool may reach: capacity less context, or 0. */
+uint64_t ms_capacity_usable(const ms_report *report);
+/* What nvidia-smi would show: the most reserved, and context. */
+uint64_t ms_capacity_used(const ms_report *report);
 
 /* The JSON of design.md 6.  What only the caller knows comes in here. */
 typedef struct ms_report_names {

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-/* Every key is followed by a value; keys after the first of an object bring
- * their comma along. */
+/* Keys after the first of an object bring their comma along. */
 static void first_key(ms_text *text, const char *name)
 {
     ms_text_json(text, name);
@@ -448,7 +447,7 @@ void ms_report_overheads(const ms_report *report, const ms_graph *graph,
     uint32_t n;
     uint64_t libraries_bytes = ms_measure_libraries(graph, &n);
     key(text, "device_used_bytes");
-    ms_text_u64(text, ms_measure_used(report));
+    ms_text_u64(text, ms_capacity_used(report));
     key(text, "overheads");
     PUT_FIELDS(text, {"context_and_kernels_bytes", outside->kernels_bytes},
                {"nccl_bytes", outside->nccl_bytes},
@@ -456,6 +455,20 @@ void ms_report_overheads(const ms_report *report, const ms_graph *graph,
                {"nccl_channels", outside->channels},
                {"library_workspaces_bytes", libraries_bytes},
                {"library_workspaces", n});
+}
+
+static void put_exceeded(ms_text *text, const ms_report *report)
+{
+    const char *between = "";
+    key(text, "exceeded");
+    ms_text_add(text, "[");
+    for (int pool = 0; pool < MS_N_POOLS; pool++) {
+        if (ms_capacity_short(report, (ms_pool_kind)pool) == 0)
+            continue;
+        ms_text_add(text, "%s\"%s\"", between, ms_names_pool[pool]);
+        between = ", ";
+    }
+    ms_text_add(text, "]");
 }
 
 static void put_heading(ms_text *text, const ms_report *report,
@@ -480,6 +493,7 @@ static void put_heading(ms_text *text, const ms_report *report,
     put_unknown(text, graph);
     key(text, "fits");
     ms_text_add(text, report->fits ? "true" : "false");
+    put_exceeded(text, report);
     key(text, "capacity_bytes");
     ms_text_u64(text, report->capacity_bytes);
     key(text, "context_bytes");
@@ -496,15 +510,23 @@ static void put_heading(ms_text *text, const ms_report *report,
 static void put_far(ms_text *text, const char *name,
                     const struct ms_far_memory *far)
 {
-    uint64_t capacity = far->capacity_bytes;
-    ms_text_add(text, ", \"%s_peak_bytes\": ", name);
-    ms_text_u64(text, far->peak_bytes);
-    ms_text_add(text, ", \"%s_by_category\": ", name);
+    uint64_t node = far->node_reserved_bytes, has = far->capacity_bytes;
+    const field fields[] = {{"node", far->node_bytes},
+                            {"reserved_peak", far->reserved_bytes},
+                            {"node_reserved", node},
+                            {"node_capacity", has > 0 ? has : MS_NO_LEVEL}};
+    ms_text_add(text, ", \"%s_peak_bytes\": %llu, \"%s_by_category\": ", name,
+                (unsigned long long)far->peak_bytes, name);
     put_categories(text, far->by_category);
-    ms_text_add(text, ", \"%s_node_bytes\": ", name);
-    ms_text_u64(text, far->node_bytes);
-    ms_text_add(text, ", \"%s_node_capacity_bytes\": ", name);
-    put_level(text, capacity > 0 ? capacity : MS_NO_LEVEL);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        ms_text_add(text, ", \"%s_%s_bytes\": ", name, fields[i].name);
+        put_level(text, fields[i].value);
+    }
+    ms_text_add(text, ", \"%s_headroom_bytes\": ", name);
+    if (has > 0)
+        ms_text_i64(text, (int64_t)(has - node));
+    else
+        ms_text_add(text, "null");
 }
 
 static void put_memory(ms_text *text, const ms_report *report)
@@ -522,6 +544,8 @@ static void put_memory(ms_text *text, const ms_report *report)
     key(text, "saved_for_backward_bytes");
     put_level(text, rank->saved_for_backward_bytes);
     put_far(text, "host", &report->far[MS_HOST_POOL]);
+    key(text, "host_pinned_bytes");
+    ms_text_u64(text, report->far[MS_HOST_POOL].pinned_bytes);
     put_far(text, "nvme", &report->far[MS_NVME_POOL]);
 }
 
@@ -533,15 +557,9 @@ static void put_cost(ms_text *text, const ms_report *report)
     key(text, "stalls");
     put_stalls(text, rank);
     key(text, "page_faults");
-    if (report->paged)
-        ms_text_u64(text, report->page_faults);
-    else
-        ms_text_add(text, "null");
+    put_level(text, report->paged ? report->page_faults : MS_NO_LEVEL);
     key(text, "revoked_prefetches");
-    if (report->wall)
-        ms_text_u64(text, report->revoked_prefetches);
-    else
-        ms_text_add(text, "null");
+    put_level(text, report->wall ? report->revoked_prefetches : MS_NO_LEVEL);
     key(text, "flops");
     put_flops_by_phase(text, report);
     key(text, "recomputed_ops");

@@ -132,6 +132,7 @@ typedef struct ms_shape {
     uint64_t whole_in_all;   /* and all of these have no more; 0: whatever */
     ms_flat_step flat_step;
     ms_offload offload;
+    uint8_t saves; /* ms_host_memory of what is saved for backward there */
     ms_paging paging;
     uint64_t fault_ns; /* what one costs on the device */
     bool one_memory;   /* the device's and the host's are one */

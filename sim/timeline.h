@@ -41,7 +41,8 @@ typedef struct ms_machine {
     bool wall;           /* with book_device: ops wait where memory is full */
     uint32_t node_ranks; /* of data_ranks that share a node; 0: all */
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
-    ms_paging paging;                       /* with book_device; then these: */
+    ms_host_pools host;
+    ms_paging paging; /* with book_device; then these: */
     double h2d_bytes_per_s, d2h_bytes_per_s;
     /* All zero: nothing interferes. */
     ms_demand demand[MS_N_STREAMS][MS_N_RESOURCES];

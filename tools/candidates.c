@@ -264,6 +264,8 @@ static void offer_grid(const typing *t)
                   {"device", "devices", offer_devices},
                   {"gpus", "GPUs of the job", NULL},
                   {"memory", "capacity instead of the device's", NULL},
+                  {"host_memory", "host memory of a node", NULL},
+                  {"nvme", "NVMe of a node", NULL},
                   {"allocator", "memory pools", offer_allocators},
                   {"steps", "steps through the pool", NULL},
                   {"lengths", "sequence lengths, one per step", NULL}};

@@ -126,6 +126,26 @@ void ms_compare_text_write(const ms_comparison *comparison,
 /* "-1.00 GiB", or with the sign given. */
 ms_label ms_compare_text_signed(bool negative, const char *sign, ms_label size);
 
+/* ---- compare_cells.c ----------------------------------------------------- */
+
+/* "yes", "no", or "no: host", "no: disk" where the device has enough; row is
+ * not looked at. */
+ms_label ms_compare_cells_fits(const ms_comparison *comparison,
+                               uint32_t variant, uint32_t row);
+/* What is to spare, or (-) lacks: of the device, of a node's memories. */
+ms_label ms_compare_cells_headroom(const ms_comparison *comparison,
+                                   uint32_t variant, uint32_t row);
+ms_label ms_compare_cells_host_room(const ms_comparison *comparison,
+                                    uint32_t variant, uint32_t row);
+ms_label ms_compare_cells_disk_room(const ms_comparison *comparison,
+                                    uint32_t variant, uint32_t row);
+ms_label ms_compare_cells_capacity(const ms_comparison *comparison,
+                                   uint32_t variant, uint32_t row);
+/* Do variants have devices of other capacities?  Has a node of any too little
+ * of that memory? */
+bool ms_compare_cells_differ(const ms_comparison *comparison);
+bool ms_compare_cells_short(const ms_comparison *comparison, ms_pool_kind pool);
+
 /* ---- compare_pools.c ----------------------------------------------------- */
 
 /* What a real pool makes of a variant; "-" where it is exact. */

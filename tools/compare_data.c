@@ -49,7 +49,8 @@ static void csv_header(ms_text *text)
                       "parameters,capacity_bytes,headroom_bytes,phase,");
     for (uint32_t row = 0; row < ms_compare_n_rows; row++)
         ms_text_add(text, "%s,", ms_compare_rows[row].key);
-    ms_text_add(text, "host_peak_bytes,tokens_per_second,allocator");
+    ms_text_add(text, "host_peak_bytes,host_reserved_peak_bytes,"
+                      "tokens_per_second,allocator");
     for (size_t i = 0; i < N_POOL_COLUMNS; i++)
         ms_text_add(text, ",%s", pool_columns[i].key);
     ms_text_add(text, ",out_of_memory_step\n");
@@ -98,6 +99,8 @@ static void csv_numbers(const ms_variant *variant, ms_text *text)
     }
     ms_text_u64(text, report->host_peak_bytes);
     ms_text_add(text, ",");
+    ms_text_u64(text, report->far[MS_HOST_POOL].reserved_bytes);
+    ms_text_add(text, ",");
     if (report->tokens_per_second >= 0)
         ms_text_double(text, report->tokens_per_second);
     ms_text_add(text, ",");
@@ -111,7 +114,7 @@ static void csv_nothing(const ms_variant *variant, ms_text *text)
     ms_text_add(text, ",,,,,,,");
     for (uint32_t row = 0; row < ms_compare_n_rows; row++)
         ms_text_add(text, ",");
-    ms_text_add(text, ","); /* then the pool */
+    ms_text_add(text, ",,"); /* then the pool */
     ms_table_field(text, variant->allocator != NULL ? variant->allocator : "");
     for (size_t i = 0; i <= N_POOL_COLUMNS; i++)
         ms_text_add(text, ",");

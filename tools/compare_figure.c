@@ -168,7 +168,7 @@ static void find_capacity(panel *p)
             return;
     }
     p->capacity_bytes = first->capacity_bytes;
-    p->usable_bytes = ms_measure_usable(first);
+    p->usable_bytes = ms_capacity_usable(first);
 }
 
 /* ---- bars ---------------------------------------------------------------- */

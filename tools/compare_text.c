@@ -138,6 +138,20 @@ static void base_lines(const ms_comparison *c, const ms_style *style,
     ms_tell_words("device:", MS_TELL_INDENT, &device, text);
 }
 
+/* What of a node's memories any variant asks for: a bit per ms_pool_kind. */
+static unsigned pools_of(const ms_comparison *c)
+{
+    unsigned pools = 0;
+    for (uint32_t i = 0; i < c->n; i++)
+        for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++)
+            pools |=
+                (unsigned)(c->variants[i].refused == NULL &&
+                           c->variants[i].record.report.far[pool].peak_bytes >
+                               0)
+                << pool;
+    return pools;
+}
+
 static void heading(const ms_comparison *c, const ms_style *style,
                     ms_text *text)
 {
@@ -146,6 +160,7 @@ static void heading(const ms_comparison *c, const ms_style *style,
     base_lines(c, style, text);
     if (base->file == NULL) {
         ms_settings_defaults(&base->job, &base->result.training, &defaults);
+        ms_settings_node_defaults(&base->job, pools_of(c), &defaults);
         ms_text_add(text, "%s", style->faint);
         ms_tell_words("defaults:", MS_TELL_INDENT, &defaults, text);
         ms_text_add(text, "%s", style->plain);
@@ -276,46 +291,11 @@ static ms_label phase_cell(const ms_comparison *c, uint32_t variant,
     return cell;
 }
 
-static ms_label fits_cell(const ms_comparison *c, uint32_t variant,
-                          uint32_t row)
-{
-    (void)row;
-    return c->variants[variant].record.report.fits ? (ms_label){"yes"}
-                                                   : (ms_label){"no"};
-}
-
 ms_label ms_compare_text_signed(bool negative, const char *sign, ms_label size)
 {
     ms_label label;
     snprintf(label.s, sizeof label.s, "%s%.30s", negative ? "-" : sign, size.s);
     return label;
-}
-
-static ms_label headroom_cell(const ms_comparison *c, uint32_t variant,
-                              uint32_t row)
-{
-    int64_t bytes = c->variants[variant].record.report.headroom_bytes;
-    (void)row;
-    return ms_compare_text_signed(
-        bytes < 0, "",
-        ms_quantity_size(bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes));
-}
-
-static ms_label capacity_cell(const ms_comparison *c, uint32_t variant,
-                              uint32_t row)
-{
-    (void)row;
-    return ms_quantity_size(c->variants[variant].record.report.capacity_bytes);
-}
-
-static bool capacities_differ(const ms_comparison *c)
-{
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->variants[i].refused == NULL &&
-            c->variants[i].record.report.capacity_bytes !=
-                base_of(c)->record.report.capacity_bytes)
-            return true;
-    return false;
 }
 
 /* To the digits that a saved result has of it. */
@@ -345,6 +325,32 @@ static ms_label host_cell(const ms_comparison *c, uint32_t variant,
     (void)row;
     return bytes == 0 ? (ms_label){"-"}
                       : ms_quantity_size_as(bytes, scale_of(c, 0));
+}
+
+static uint64_t host_reserved_bytes(const ms_comparison *c, uint32_t variant)
+{
+    const ms_variant *it = &c->variants[variant];
+    return it->refused != NULL
+               ? 0
+               : it->record.report.far[MS_HOST_POOL].reserved_bytes;
+}
+
+static ms_label host_reserved_cell(const ms_comparison *c, uint32_t variant,
+                                   uint32_t row)
+{
+    uint64_t bytes = host_reserved_bytes(c, variant);
+    (void)row;
+    return bytes == 0 ? (ms_label){"-"}
+                      : ms_quantity_size_as(bytes, scale_of(c, 0));
+}
+
+/* Does any take more than it asks for? */
+static bool pins_host(const block *b)
+{
+    bool pins = false;
+    for (uint32_t i = b->from; i < b->to; i++)
+        pins |= host_reserved_bytes(b->c, i) > host_bytes(b->c, i);
+    return pins;
 }
 
 static bool uses_host(const block *b)
@@ -473,6 +479,8 @@ static void put_tail(const block *b, ms_text *text)
         ms_text_add(text, "\nmoved:\n");
     if (uses_host(b))
         put_row(b, "host memory", host_cell, 0, text);
+    if (pins_host(b))
+        put_row(b, "  reserved", host_reserved_cell, 0, text);
 }
 
 static void put_columns(const block *b, ms_text *text)
@@ -493,10 +501,14 @@ static void put_columns(const block *b, ms_text *text)
 static void put_verdict(const block *b, ms_text *text)
 {
     put_row(b, "in", phase_cell, 0, text);
-    put_row(b, "fits", fits_cell, 0, text);
-    put_row(b, "headroom", headroom_cell, 0, text);
-    if (capacities_differ(b->c))
-        put_row(b, "capacity", capacity_cell, 0, text);
+    put_row(b, "fits", ms_compare_cells_fits, 0, text);
+    put_row(b, "headroom", ms_compare_cells_headroom, 0, text);
+    if (ms_compare_cells_short(b->c, MS_HOST_POOL))
+        put_row(b, "  of the host", ms_compare_cells_host_room, 0, text);
+    if (ms_compare_cells_short(b->c, MS_NVME_POOL))
+        put_row(b, "  of the disk", ms_compare_cells_disk_room, 0, text);
+    if (ms_compare_cells_differ(b->c))
+        put_row(b, "capacity", ms_compare_cells_capacity, 0, text);
 }
 
 static void put_values(const block *b, ms_text *text)

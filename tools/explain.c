@@ -135,6 +135,20 @@ static void device_line(const explain *x, ms_text *text)
     ms_tell_words("device:", MS_TELL_INDENT, &words, text);
 }
 
+/* Where a node has too little, what is alive on the device does not tell. */
+static void node_line(const explain *x, ms_text *text)
+{
+    const ms_report *report = &x->result.report;
+    ms_text words = {.arena = text->arena};
+    if (ms_capacity_short(report, MS_HOST_POOL) == 0 &&
+        ms_capacity_short(report, MS_NVME_POOL) == 0)
+        return;
+    ms_room_verdict(report, &words);
+    ms_text_add(text, "%s", x->style->bad);
+    ms_tell_words("node:", MS_TELL_INDENT, &words, text);
+    ms_text_add(text, "%s", x->style->plain);
+}
+
 static void put_remedies(const explain *x, uint32_t g, ms_text *words)
 {
     const char *before = "; less with ";
@@ -181,6 +195,7 @@ static void write_text(const explain *x, ms_text *text)
     alive_line(x, text);
     pool_line(x, text);
     device_line(x, text);
+    node_line(x, text);
     ms_text_add(text, "\n");
     for (uint32_t g = 0; g < x->n_groups && g < x->top; g++)
         put_group(x, g, text);

@@ -58,7 +58,7 @@ static ms_err draw_bars(const ms_record *run, const ms_drawing *drawing,
 {
     const ms_bar bar = ms_figures_bar(run, run->policy);
     return ms_figure_bars(&bar, 1, run->report.capacity_bytes,
-                          ms_measure_usable(&run->report), drawing, fault);
+                          ms_capacity_usable(&run->report), drawing, fault);
 }
 
 const char *ms_figures_family(const char *policy, ms_arena *arena)
@@ -102,7 +102,7 @@ static ms_err draw_pareto(const ms_record *run, const ms_drawing *drawing,
     ms_trade trade;
     MS_TRY(ms_figures_trade(run, run->policy, drawing->arena, &trade, fault));
     return ms_figure_pareto(&trade, 1, run->report.capacity_bytes,
-                            ms_measure_usable(&run->report), drawing, fault);
+                            ms_capacity_usable(&run->report), drawing, fault);
 }
 
 /* ---- kinds --------------------------------------------------------------- */

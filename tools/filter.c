@@ -119,10 +119,10 @@ static const char *find_common(const reader *r, const char *key)
         return ms_spec_print(&base->spec, r->arena);
     if (strcmp(key, "device") == 0)
         return base->device->name;
-    if (strcmp(key, "memory") == 0)
-        return base->memory_bytes == 0
-                   ? NULL
-                   : ms_arena_format(r->arena, "%" PRIu64, base->memory_bytes);
+    if (ms_settings_is_capacity(key)) {
+        uint64_t bytes = ms_settings_capacity(base, key);
+        return bytes == 0 ? NULL : ms_arena_format(r->arena, "%" PRIu64, bytes);
+    }
     if (strcmp(key, "gpus") == 0)
         return base->gpus == 0
                    ? NULL

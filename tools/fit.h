@@ -127,9 +127,11 @@ typedef struct ms_fit_point {
     bool program_bound; /* bound knows the program */
     /* Of what was replayed: */
     bool fits;
-    bool far_full; /* host memory or disk of the node are too small */
+    ms_status status;
+    bool far_full; /* host memory or disk of the node are too small, by: */
+    uint64_t host_short_bytes, nvme_short_bytes;
     uint64_t peak_bytes, reserved_bytes, step_ns, recompute_ns, stall_ns,
-        exposed_comm_ns, host_peak_bytes;
+        exposed_comm_ns, host_peak_bytes, host_reserved_peak_bytes;
     int64_t headroom_bytes;
     double tokens_per_second;
 } ms_fit_point;

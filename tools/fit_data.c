@@ -53,6 +53,8 @@ static void put_point(const ms_fit *fit, uint32_t i, ms_text *text)
                 point->fits ? "true" : "false");
     ms_text_i64(text, point->headroom_bytes);
     put_number("host_peak_bytes", point->host_peak_bytes, text);
+    put_number("host_reserved_peak_bytes", point->host_reserved_peak_bytes,
+               text);
     put_number("step_ns", point->step_ns, text);
     put_number("recompute_ns", point->recompute_ns, text);
     put_number("stall_ns", point->stall_ns, text);
@@ -168,11 +170,10 @@ static void put_row(const ms_fit *fit, uint32_t i, ms_text *text)
     const uint64_t numbers[] = {point->step_ns, point->recompute_ns,
                                 point->stall_ns, point->exposed_comm_ns};
     const char *policy = ms_fitreply_policy(fit, i, text->arena);
-    bool over = point->headroom_bytes < 0;
     text->failed |= policy == NULL;
     ms_text_add(text, "%u,", i + 1);
     ms_table_field(text, policy != NULL ? policy : "");
-    ms_text_add(text, ",%s,%s,", over ? "over" : "ok",
+    ms_text_add(text, ",%s,%s,", ms_names_status[point->status],
                 point->far_full ? "host memory or disk of a node are too small"
                                 : "");
     ms_text_u64(text, point->peak_bytes);
@@ -188,6 +189,8 @@ static void put_row(const ms_fit *fit, uint32_t i, ms_text *text)
         ms_text_double(text, point->tokens_per_second);
     ms_text_add(text, ",");
     ms_text_u64(text, point->host_peak_bytes);
+    ms_text_add(text, ",");
+    ms_text_u64(text, point->host_reserved_peak_bytes);
     ms_text_add(text, "\n");
 }
 
@@ -195,7 +198,8 @@ void ms_fit_data_csv(const ms_fit *fit, ms_text *text)
 {
     ms_text_add(text, "point,policy,status,message,peak_allocated_bytes,"
                       "peak_reserved_bytes,fits,step_ns,recompute_ns,stall_ns,"
-                      "exposed_comm_ns,tokens_per_second,host_peak_bytes\n");
+                      "exposed_comm_ns,tokens_per_second,host_peak_bytes,"
+                      "host_reserved_peak_bytes\n");
     for (uint32_t i = 0; i < fit->n_all; i++)
         if (fit->all[i].state == MS_FIT_REPLAYED)
             put_row(fit, i, text);

@@ -36,6 +36,22 @@ static void put_time(const ms_fit_point *point, ms_text *words)
                     ms_quantity_count((uint64_t)point->tokens_per_second).s);
 }
 
+static void put_far_short(const ms_fit_point *point, ms_text *words)
+{
+    const uint64_t short_bytes[MS_N_POOLS] = {
+        [MS_HOST_POOL] = point->host_short_bytes,
+        [MS_NVME_POOL] = point->nvme_short_bytes};
+    const char *between = "needs";
+    for (int pool = 0; pool < MS_N_POOLS; pool++) {
+        if (short_bytes[pool] == 0)
+            continue;
+        ms_text_add(words, "%s %s more %s", between,
+                    ms_quantity_size(short_bytes[pool]).s, ms_room_names[pool]);
+        between = " and";
+    }
+    ms_text_add(words, " than a node has");
+}
+
 /* "fits with 30.10 GiB to spare", "is 5.57 GiB short". */
 static void put_room(const ms_fit_point *point, ms_text *words)
 {
@@ -44,7 +60,7 @@ static void put_room(const ms_fit_point *point, ms_text *words)
         ms_text_add(words, "is %s short",
                     ms_quantity_size(0 - (uint64_t)room).s);
     else if (point->far_full)
-        ms_text_add(words, "needs more host memory or disk than a node has");
+        put_far_short(point, words);
     else
         ms_text_add(words, "fits with %s to spare",
                     ms_quantity_size((uint64_t)room).s);
@@ -103,6 +119,8 @@ static void heading(const ms_fit_reply *reply, const ms_style *style,
     ms_text_add(text, "%s", style->plain);
     device_line(reply, text);
     ms_settings_defaults(fit->job, &fit->model.training, &defaults);
+    ms_settings_node_defaults(fit->job, 1u << MS_HOST_POOL | 1u << MS_NVME_POOL,
+                              &defaults);
     ms_text_add(text, "%s", style->faint);
     ms_tell_words("defaults:", LABEL_INDENT, &defaults, text);
     ms_text_add(text, "%s", style->plain);
@@ -283,7 +301,7 @@ static void least_line(const ms_fit_reply *reply, const char *label, uint32_t i,
     put_room(point, &words);
     if (point->far_full)
         ms_text_add(&words, " (%s of host memory a GPU)",
-                    ms_quantity_size(point->host_peak_bytes).s);
+                    ms_quantity_size(point->host_reserved_peak_bytes).s);
     ms_text_add(&words, "; ");
     put_time(point, &words);
     ms_tell_words(label, LABEL_INDENT, &words, text);

@@ -50,21 +50,15 @@ static ms_err job_of(const ms_fit *fit, const ms_fit_point *point, worker *at,
     return ms_fitspace_spec(fit, point, &at->words, &job->spec, fault);
 }
 
-static bool is_far_full(const ms_report *report)
-{
-    for (uint32_t pool = 0; pool < MS_N_POOLS; pool++)
-        if (report->far[pool].capacity_bytes > 0 &&
-            report->far[pool].node_bytes > report->far[pool].capacity_bytes)
-            return true;
-    return false;
-}
-
 static void note(const ms_report *report, ms_fit_point *point)
 {
     const ms_rank_report *rank = &report->ranks[report->worst];
     point->state = MS_FIT_REPLAYED;
-    point->far_full = is_far_full(report);
-    point->fits = report->fits && !point->far_full;
+    point->host_short_bytes = ms_capacity_short(report, MS_HOST_POOL);
+    point->nvme_short_bytes = ms_capacity_short(report, MS_NVME_POOL);
+    point->far_full = point->host_short_bytes + point->nvme_short_bytes > 0;
+    point->status = report->status;
+    point->fits = report->fits;
     point->peak_bytes = rank->peak.allocated_bytes;
     point->reserved_bytes = rank->peak.reserved_bytes;
     point->step_ns = rank->time.step_ns;
@@ -72,6 +66,7 @@ static void note(const ms_report *report, ms_fit_point *point)
     point->stall_ns = rank->time.stall_ns;
     point->exposed_comm_ns = rank->time.exposed_comm_ns;
     point->host_peak_bytes = report->host_peak_bytes;
+    point->host_reserved_peak_bytes = report->far[MS_HOST_POOL].reserved_bytes;
     point->headroom_bytes = report->headroom_bytes;
     point->tokens_per_second = report->tokens_per_second;
 }

@@ -37,8 +37,9 @@ typedef struct twin {
 
 /* ---- keys ---------------------------------------------------------------- */
 
-static const char *const other_keys[] = {
-    "policy", "device", "gpus", "memory", "allocator", "steps", "lengths"};
+static const char *const other_keys[] = {"policy",    "device",      "gpus",
+                                         "memory",    "host_memory", "nvme",
+                                         "allocator", "steps",       "lengths"};
 #define N_OTHER_KEYS (sizeof other_keys / sizeof other_keys[0])
 
 ms_err ms_grid_key(const char *key, ms_arena *arena, const char **whole,
@@ -78,8 +79,9 @@ void ms_grid_key_hint(const char *key, char *hint, size_t size)
     const char *dot = strchr(key, '.');
     const char *near = ms_names_nearest(dot != NULL ? dot + 1 : key, names, n);
     snprintf(hint, size,
-             "keys: policy, device, gpus, memory, allocator, steps, lengths, "
-             "and those of --set (memsim help training; model.KEY)");
+             "keys: policy, device, gpus, memory, host_memory, nvme, "
+             "allocator, steps, lengths, and those of --set (memsim help "
+             "training; model.KEY)");
     if (near != NULL)
         snprintf(hint, size, "did you mean \"%s\"?", near);
 }
@@ -120,8 +122,9 @@ static const char *spell(const reader *r, const ms_job *job, const char *value)
         return job->device->name;
     if (is_key(r, "gpus"))
         return ms_arena_format(r->arena, "%" PRIu32, job->gpus);
-    if (is_key(r, "memory"))
-        return ms_arena_format(r->arena, "%" PRIu64, job->memory_bytes);
+    if (ms_settings_is_capacity(r->axis->key))
+        return ms_arena_format(r->arena, "%" PRIu64,
+                               ms_settings_capacity(job, r->axis->key));
     if (is_key(r, "steps"))
         return ms_arena_format(r->arena, "%" PRIu32, job->steps);
     if (is_key(r, "allocator") || is_key(r, "lengths"))
@@ -236,7 +239,7 @@ static ms_err read_number(const reader *r, size_t at, const char *word,
     char *text = ms_arena_text(r->arena, word, length), *end;
     if (text == NULL)
         return ms_fail_nomem(r->fault);
-    if (!plain && is_key(r, "memory")) {
+    if (!plain && ms_settings_is_capacity(r->axis->key)) {
         ms_err err = ms_size_bytes(text, NULL, number, &inner);
         return err == MS_OK ? MS_OK : fail_value(r, at, &inner);
     }

@@ -68,12 +68,26 @@ static void put_policy(const ms_policy *policy, ms_text *text)
         ms_text_add(text, "  example: --policy %s\n", policy->example);
 }
 
+#define HOST_INDENT 2u
+static const char host_words[] =
+    "save_on_cpu, te and torchtune take blocks of PyTorch's pinned allocator, "
+    "powers of two that are kept for reuse; megatron such blocks by their "
+    "bytes; with pin=0 it is pageable; all other swaps, and offload as in the "
+    "papers, have pinned memory of their own, of just the bytes.  offload "
+    "beside fsdp (FSDP2): a block for each weight, gradients as they come, "
+    "moments pageable.  DeepSpeed's stages 1 and 2: a block for all gradients, "
+    "one for all masters; its stage 3: one for all weights, one for 16-bit "
+    "gradients, one for the fp32 gradients of each sub-group, those of its "
+    "swappers for the disk, the rest pageable.  Megatron's: a block for each "
+    "master and each gradient.";
+
 void ms_help_tables_policies(ms_text *text)
 {
     ms_text_add(text, "A policy is NAME[:ARGUMENT,...], an argument a word or "
                       "KEY=VALUE; lists inside a\nvalue join with /.  Policies "
                       "join with + or by repeating --policy.\n"
-                      "--plugin FILE adds one of your own.\n");
+                      "--plugin FILE adds one of your own.\n\n");
+    ms_screen_fill(text, HOST_INDENT, "Host memory:", host_words);
     for (uint32_t i = 0; i < ms_registry_n(); i++) {
         ms_text_add(text, "\n");
         put_policy(ms_registry_row(i), text);
@@ -341,6 +355,25 @@ static void put_device(const ms_device *device, ms_text *text)
                 cell[6], cell[7], cell[8]);
 }
 
+#define NODE_INDENT 32u
+
+/* "-" where it is not known. */
+static void put_gib(uint64_t bytes, char *cell, size_t size)
+{
+    snprintf(cell, size, "-");
+    if (bytes > 0)
+        snprintf(cell, size, "%llu", (unsigned long long)(bytes >> 30));
+}
+
+static void put_node(const ms_device *device, ms_text *text)
+{
+    char host[24], disk[24], label[80];
+    put_gib(device->host_memory_bytes, host, sizeof host);
+    put_gib(device->nvme_bytes, disk, sizeof disk);
+    snprintf(label, sizeof label, "  %-15s %5s %6s", device->name, host, disk);
+    ms_screen_fill(text, NODE_INDENT, label, device->host_memory_source);
+}
+
 void ms_help_tables_devices(ms_text *text)
 {
     ms_text_add(text, DEVICE_ROW, "name", "alias", "GiB", "HBM", "TFLOP",
@@ -354,7 +387,14 @@ void ms_help_tables_devices(ms_text *text)
         "GPUs it has.  Rates are in\nGB/s, per GPU and direction: HBM, NVLink "
         "(or xGMI), PCIe (or C2C; copies to the\ndevice), network; DRAM and "
         "NVMe (read/write) are of a node.\n\n"
-        "Another machine: --device FILE.json, for example\n\n"
+        "What the ranks of a node share, in GiB: host memory (--host-memory "
+        "SIZE sets\nanother), disk (--nvme); -: not known, nothing exceeds "
+        "it:\n\n");
+    for (uint32_t i = 0; i < ms_devices_n; i++)
+        put_node(&ms_devices[i], text);
+    ms_text_add(
+        text,
+        "\nAnother machine: --device FILE.json, for example\n\n"
         "  {\"like\": \"h100\", \"gpus_per_node\": 4, \"network_gbps\": 25}\n\n"
         "Its keys (those of \"like\" where not given; without it, the "
         "defaults):\n\n");

@@ -201,7 +201,8 @@ const ms_keys ms_keys_compare = MS_KEYS_OBJECT("compare", compare_rows);
 /* ---- sweep --------------------------------------------------------------- */
 
 static const char varied[] = "^(training|graph|model)\\."
-                             "|^(device|gpus|memory|allocator|steps|lengths)$";
+                             "|^(device|gpus|memory|host_memory|nvme|allocator|"
+                             "steps|lengths)$";
 
 static const ms_key row_rows[] = {
     {.name = "point",
@@ -219,7 +220,8 @@ static const ms_key row_rows[] = {
     {.name = "message",
      .type = MS_KEY_TEXT,
      .null = true,
-     .help = "why it is infeasible or refused, or where memory ran out"},
+     .help = "why it is infeasible or refused, where memory ran out, or which "
+             "memory of a node is too small"},
     {.name = "peak_allocated_bytes",
      .type = MS_KEY_COUNT,
      .null = true,
@@ -240,9 +242,11 @@ static const ms_key row_rows[] = {
      .type = MS_KEY_NUMBER,
      .null = true,
      .help = "as in run"},
-    {.name = "host_peak_bytes",
+    {.name = "host_peak_bytes", .type = MS_KEY_COUNT, .null = true, .help = ""},
+    {.name = "host_reserved_peak_bytes",
      .type = MS_KEY_COUNT,
      .null = true,
+     .optional = true,
      .help = "as in run"},
 };
 const ms_keys ms_keys_row = {
@@ -259,6 +263,7 @@ static const ms_key set_up_rows[] = {
     {.name = "fits", .type = MS_KEY_BOOL},
     {.name = "headroom_bytes", .type = MS_KEY_INTEGER},
     MS_KEYS_COUNT("host_peak_bytes"),
+    MS_KEYS_COUNT("host_reserved_peak_bytes"),
     MS_KEYS_COUNT("step_ns"),
     MS_KEYS_COUNT("recompute_ns"),
     MS_KEYS_COUNT("stall_ns"),

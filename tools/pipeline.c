@@ -117,8 +117,12 @@ static ms_machine machine_of(const ms_job *job, const ms_result *result,
         .book_device = job->book_device,
         .wall = job->wall,
         .node_ranks = device->gpus_per_node,
-        .host_memory_bytes = device->host_memory_bytes,
-        .nvme_bytes = device->nvme_bytes,
+        .host_memory_bytes = job->host_memory_bytes > 0
+                                 ? job->host_memory_bytes
+                                 : device->host_memory_bytes,
+        .nvme_bytes =
+            job->nvme_bytes > 0 ? job->nvme_bytes : device->nvme_bytes,
+        .host = {.saves = result->shape.saves},
     };
 }
 
@@ -326,6 +330,7 @@ static ms_err set_pool(const ms_job *job, ms_result *result,
                               setup, fault));
     if (setup->fraction <= 0)
         setup->fraction = torch->options.fraction;
+    machine->host.pinned = torch->options.pinned;
     uint32_t steps = ms_lengths_steps(job);
     setup->addresses = job->addresses;
     setup->steps = steps > 0 ? steps : first ? 1 : DEFAULT_STEPS;

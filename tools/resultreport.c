@@ -309,6 +309,37 @@ static const struct {
       FAR("nvme_node_capacity_bytes", capacity_bytes, MS_VALUE_LEVEL)}},
 };
 
+/* What is taken for them: memsim 0.1.0 did not tell. */
+static const struct {
+    ms_pool_kind pool;
+    ms_value_row row;
+} reserved_rows[] = {
+    {MS_HOST_POOL, FAR("host_pinned_bytes", pinned_bytes, MS_VALUE_NUMBER)},
+    {MS_HOST_POOL,
+     FAR("host_reserved_peak_bytes", reserved_bytes, MS_VALUE_NUMBER)},
+    {MS_HOST_POOL,
+     FAR("host_node_reserved_bytes", node_reserved_bytes, MS_VALUE_NUMBER)},
+    {MS_NVME_POOL,
+     FAR("nvme_reserved_peak_bytes", reserved_bytes, MS_VALUE_NUMBER)},
+    {MS_NVME_POOL,
+     FAR("nvme_node_reserved_bytes", node_reserved_bytes, MS_VALUE_NUMBER)},
+};
+
+static ms_err read_reserved(const ms_values *values, uint32_t object,
+                            ms_report *report)
+{
+    for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {
+        report->far[pool].reserved_bytes = report->far[pool].peak_bytes;
+        report->far[pool].node_reserved_bytes = report->far[pool].node_bytes;
+    }
+    for (size_t i = 0; i < COUNT(reserved_rows); i++)
+        if (ms_json_find(values->json, object, reserved_rows[i].row.key) !=
+            MS_NONE)
+            MS_TRY(ms_values_read(values, object, &reserved_rows[i].row, 1,
+                                  &report->far[reserved_rows[i].pool]));
+    return MS_OK;
+}
+
 static ms_err read_far(const ms_values *values, uint32_t object,
                        ms_report *report)
 {
@@ -322,7 +353,7 @@ static ms_err read_far(const ms_values *values, uint32_t object,
     }
     report->host_peak_bytes = report->far[MS_HOST_POOL].peak_bytes;
     report->nvme_peak_bytes = report->far[MS_NVME_POOL].peak_bytes;
-    return MS_OK;
+    return read_reserved(values, object, report);
 }
 
 static ms_err read_job(const ms_values *values, uint32_t object,

@@ -33,8 +33,13 @@ static const struct {
     {"exposed_comm_ns", NUMBER, offsetof(ms_sweep_row, exposed_comm_ns)},
     {"tokens_per_second", RATE, offsetof(ms_sweep_row, tokens_per_second)},
     {"host_peak_bytes", NUMBER, offsetof(ms_sweep_row, host_peak_bytes)},
+    {"host_reserved_peak_bytes", NUMBER,
+     offsetof(ms_sweep_row, host_reserved_peak_bytes)},
 };
 #define N_COLUMNS ((uint32_t)(sizeof columns / sizeof columns[0]))
+/* The last one is the host's peak, the one before it, in files that do not know
+ * it (memsim 0.1.0). */
+#define N_OLD_COLUMNS (N_COLUMNS - 1)
 static const char *const statuses[] = {"ok", "over", "out_of_memory",
                                        "infeasible", "refused"};
 #define N_STATUSES (sizeof statuses / sizeof statuses[0])
@@ -51,6 +56,7 @@ typedef struct reading {
     ms_rows *rows;
     ms_fault *fault;
     ms_sweep_row *row; /* that is filled */
+    bool old;          /* it has N_OLD_COLUMNS */
 } reading;
 
 static ms_quote quote(const reading *r, size_t at)
@@ -305,7 +311,8 @@ static ms_err read_header(reading *r, const struct cell *cells, uint32_t n)
     for (uint32_t i = 1; i < policy && i < n; i++)
         if (cells[i].words == NULL)
             return FAIL_AT(r, cells[i].at, again, "a column has no name");
-    for (uint32_t i = 0; i < N_COLUMNS; i++) {
+    r->old = n == policy + N_OLD_COLUMNS;
+    for (uint32_t i = 0; i < N_COLUMNS - r->old; i++) {
         if (policy + i >= n)
             return FAIL_AT(r, cells[0].at, again, "there is no column \"%s\"",
                            columns[i].key);
@@ -327,7 +334,9 @@ static ms_err read_header(reading *r, const struct cell *cells, uint32_t n)
 
 static ms_err read_line(reading *r, const struct cell *cells, uint32_t n)
 {
-    uint32_t n_keys = r->rows->n_keys, expected = 1 + n_keys + N_COLUMNS;
+    uint32_t n_keys = r->rows->n_keys;
+    uint32_t expected = 1 + n_keys + N_COLUMNS - r->old;
+    struct cell all[N_COLUMNS];
     if (n != expected)
         return FAIL_AT(r, cells[n < expected ? 0 : expected].at,
                        "the file may have been cut off",
@@ -336,7 +345,10 @@ static ms_err read_line(reading *r, const struct cell *cells, uint32_t n)
     for (uint32_t i = 0; i < n_keys; i++)
         r->row->values[i] =
             cells[1 + i].words != NULL ? cells[1 + i].words : "";
-    return read_cells(r, cells + 1 + n_keys);
+    memcpy(all, cells + 1 + n_keys, (N_COLUMNS - r->old) * sizeof *all);
+    if (r->old)
+        all[N_COLUMNS - 1] = all[N_OLD_COLUMNS - 1];
+    return read_cells(r, all);
 }
 
 static ms_err read_csv(reading *r)
@@ -419,7 +431,8 @@ static ms_err read_object(reading *r, const ms_json *json)
         point;
     uint32_t n = 0, at = ms_json_find(json, 0, "point");
     keys[0].at = json->nodes[0].at;
-    for (uint32_t i = 0; i < N_COLUMNS; i++)
+    r->old = ms_json_find(json, 0, columns[N_COLUMNS - 1].key) == MS_NONE;
+    for (uint32_t i = 0; i < N_COLUMNS - r->old; i++)
         if (ms_json_find(json, 0, columns[i].key) == MS_NONE)
             return FAIL_AT(r, json->nodes[0].at, again, "the row has no \"%s\"",
                            columns[i].key);
@@ -427,6 +440,8 @@ static ms_err read_object(reading *r, const ms_json *json)
         return FAIL_AT(r, json->nodes[0].at, again, "the row has no \"point\"");
     MS_TRY(cell_of(r, json, at, &point));
     MS_TRY(read_members(r, json, cells, keys, values, &n));
+    if (r->old)
+        cells[N_COLUMNS - 1] = cells[N_OLD_COLUMNS - 1];
     MS_TRY(agree_on_keys(r, keys, n));
     MS_TRY(add_row(r, &point));
     for (uint32_t i = 0; i < n; i++)
@@ -490,7 +505,7 @@ ms_err ms_rows_read(const ms_quote *source, ms_arena *arena, ms_rows *rows,
                     ms_fault *fault)
 {
     ms_quote from = without_blanks(source);
-    reading r = {&from, arena, rows, fault, NULL};
+    reading r = {&from, arena, rows, fault, NULL, false};
     assert(source->bytes[source->length] == '\0');
     if (!begins(&from, "{"))
         return read_csv(&r);

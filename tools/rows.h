@@ -19,7 +19,7 @@ typedef struct ms_sweep_row {
     bool has_numbers; /* a refused or infeasible point may have none; then: */
     bool fits;
     uint64_t peak_allocated_bytes, peak_reserved_bytes, step_ns, recompute_ns,
-        stall_ns, exposed_comm_ns, host_peak_bytes;
+        stall_ns, exposed_comm_ns, host_peak_bytes, host_reserved_peak_bytes;
     double tokens_per_second; /* negative: does not apply */
 } ms_sweep_row;
 

@@ -110,9 +110,7 @@ static void put_headings(const ms_job *job, const ms_result *result,
     if (result->line.step_ns > 0)
         ms_text_add(subtitle, "step %s; ",
                     ms_quantity_time(result->line.step_ns).s);
-    ms_text_add(subtitle,
-                result->report.fits ? "headroom " : "over capacity by ");
-    ms_summary_headroom(result, subtitle);
+    ms_room_subtitle(&result->report, subtitle);
 }
 
 ms_err ms_run_record(const ms_job *job, const ms_result *result,

@@ -38,13 +38,60 @@ static ms_err set_key(const char *setting, ms_arena *arena, ms_job *job,
     return MS_OK;
 }
 
-static ms_err read_memory(const char *value, ms_job *job, ms_fault *fault)
+/* Capacities that stand instead of the device's. */
+static const struct {
+    ms_option_id id;
+    const char *key, *option, *example;
+    size_t offset;
+} capacities[] = {
+    {MS_OPTION_MEMORY, "memory", "--memory", "e.g. --memory 80GiB",
+     offsetof(ms_job, memory_bytes)},
+    {MS_OPTION_HOST_MEMORY, "host_memory", "--host-memory",
+     "e.g. --host-memory 512GiB", offsetof(ms_job, host_memory_bytes)},
+    {MS_OPTION_NVME, "nvme", "--nvme", "e.g. --nvme 4TiB",
+     offsetof(ms_job, nvme_bytes)},
+};
+#define N_CAPACITIES (sizeof capacities / sizeof capacities[0])
+
+/* The row of an option or (key not NULL) of a key; N_CAPACITIES: none. */
+static size_t find_capacity(ms_option_id id, const char *key)
 {
-    MS_TRY(ms_size_bytes(value, "--memory", &job->memory_bytes, fault));
-    if (job->memory_bytes == 0)
-        return ms_fail(fault, MS_EUSAGE, "--memory", "e.g. --memory 80GiB",
+    size_t i = 0;
+    while (i < N_CAPACITIES &&
+           (key != NULL ? strcmp(capacities[i].key, key) != 0
+                        : capacities[i].id != id))
+        i++;
+    return i;
+}
+
+static ms_err read_capacity(size_t row, const char *value, ms_job *job,
+                            ms_fault *fault)
+{
+    uint64_t bytes;
+    MS_TRY(ms_size_bytes(value, capacities[row].option, &bytes, fault));
+    if (bytes == 0)
+        return ms_fail(fault, MS_EUSAGE, capacities[row].option,
+                       capacities[row].example,
                        "nothing fits into no memory at all");
+    memcpy((char *)job + capacities[row].offset, &bytes, sizeof bytes);
     return MS_OK;
+}
+
+static uint64_t capacity_of(const ms_job *job, size_t row)
+{
+    uint64_t bytes;
+    memcpy(&bytes, (const char *)job + capacities[row].offset, sizeof bytes);
+    return bytes;
+}
+
+bool ms_settings_is_capacity(const char *key)
+{
+    return find_capacity(MS_OPTION_MEMORY, key) < N_CAPACITIES;
+}
+
+uint64_t ms_settings_capacity(const ms_job *job, const char *key)
+{
+    return capacity_of(job, find_capacity(MS_OPTION_MEMORY, key));
 }
 
 #define MOST_GPUS 1048576
@@ -104,7 +151,10 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
     case MS_OPTION_SET:
         return set_key(given->value, arena, job, overrides, fault);
     case MS_OPTION_MEMORY:
-        return read_memory(given->value, job, fault);
+    case MS_OPTION_HOST_MEMORY:
+    case MS_OPTION_NVME:
+        return read_capacity(find_capacity(given->option->id, NULL),
+                             given->value, job, fault);
     case MS_OPTION_GPUS:
         return read_gpus(given->value, job, fault);
     case MS_OPTION_PLUGIN:
@@ -217,8 +267,9 @@ ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
 {
     if (strcmp(key, "policy") == 0)
         return ms_spec_parse(value, arena, &job->spec, fault);
-    if (strcmp(key, "memory") == 0)
-        return read_memory(value, job, fault);
+    size_t capacity = find_capacity(MS_OPTION_MEMORY, key);
+    if (capacity < N_CAPACITIES)
+        return read_capacity(capacity, value, job, fault);
     if (strcmp(key, "gpus") == 0)
         return read_gpus(value, job, fault);
     if (strcmp(key, "allocator") == 0)
@@ -290,6 +341,27 @@ void ms_settings_defaults(const ms_job *job, const ms_training *training,
         ms_text_add(text, "%s--device=%s", between, job->device->name);
 }
 
+void ms_settings_node_defaults(const ms_job *job, unsigned pools, ms_text *text)
+{
+    const struct {
+        ms_pool_kind pool;
+        const char *option;
+        uint64_t given, bytes;
+    } rows[] = {
+        {MS_HOST_POOL, "--host-memory", job->host_memory_bytes,
+         job->device->host_memory_bytes},
+        {MS_NVME_POOL, "--nvme", job->nvme_bytes, job->device->nvme_bytes}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if ((pools >> rows[i].pool & 1u) == 0 || rows[i].given > 0 ||
+            rows[i].bytes == 0)
+            continue;
+        ms_text_add(text, "%s%s=", text->length > 0 ? " " : "", rows[i].option);
+        bool whole = rows[i].bytes % (UINT64_C(1) << 30) == 0;
+        ms_text_u64(text, whole ? rows[i].bytes >> 30 : rows[i].bytes);
+        ms_text_add(text, whole ? "GiB" : "");
+    }
+}
+
 static void json_value(const ms_field *field, const char *value, ms_text *text)
 {
     if (field->type == MS_INT || field->type == MS_FLOAT ||
@@ -313,6 +385,18 @@ static void json_defaults(const ms_job *job, ms_text *text)
     if (!job->device_given)
         ms_text_add(text, "%s\"device\"", between);
     ms_text_add(text, "]");
+}
+
+/* Those that are given. */
+static void json_capacities(const ms_job *job, ms_text *text)
+{
+    for (size_t i = 0; i < N_CAPACITIES; i++) {
+        if (capacity_of(job, i) == 0)
+            continue;
+        ms_text_add(text, "\"%s\": ", capacities[i].key);
+        ms_text_u64(text, capacity_of(job, i));
+        ms_text_add(text, ", ");
+    }
 }
 
 void ms_settings_json(const ms_job *job, const ms_training *training,
@@ -344,6 +428,7 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
     ms_text_add(text, ", \"book\": \"%s\", ",
                 job->book_device ? "device" : "host");
     ms_text_add(text, "\"wall\": %s, ", job->wall ? "true" : "false");
+    json_capacities(job, text);
     if (job->allocator != NULL) {
         ms_text_add(text, "\"allocator\": ");
         ms_text_json(text, job->allocator->spec);
@@ -388,6 +473,7 @@ bool ms_settings_shapes(ms_option_id id)
     return id == MS_OPTION_POLICY || id == MS_OPTION_PLUGIN ||
            id == MS_OPTION_DEVICE || id == MS_OPTION_SET ||
            id == MS_OPTION_SETTING || id == MS_OPTION_MEMORY ||
+           id == MS_OPTION_HOST_MEMORY || id == MS_OPTION_NVME ||
            id == MS_OPTION_GPUS || id == MS_OPTION_PROGRAM ||
            id == MS_OPTION_BOOK || id == MS_OPTION_WALL ||
            id == MS_OPTION_ALLOCATOR || id == MS_OPTION_STEPS ||
@@ -417,18 +503,34 @@ void ms_settings_command(const ms_arguments *arguments, const char *extra,
     ms_text_add(text, " %s", extra);
 }
 
+/* The model and what shapes the result but for policies and an option more. */
+static void put_others(const ms_arguments *arguments, ms_option_id but,
+                       ms_text *text)
+{
+    quote(arguments->operands[0], text);
+    for (uint32_t i = 0; i < arguments->n_given; i++) {
+        const ms_option *option = arguments->given[i].option;
+        if (ms_settings_shapes(option->id) && option->id != MS_OPTION_POLICY &&
+            option->id != but)
+            put_option(option, arguments->given[i].value, text);
+    }
+}
+
+void ms_settings_instead(const ms_arguments *arguments, const char *policy,
+                         ms_text *text)
+{
+    ms_text_add(text, "memsim run");
+    put_others(arguments, MS_OPTION_POLICY, text);
+    ms_text_add(text, " -p");
+    quote(policy, text);
+}
+
 void ms_settings_compare(const ms_arguments *arguments, const char *policy,
                          const char *allocator, ms_text *text)
 {
     ms_text pools = {.arena = text->arena};
     ms_text_add(text, "memsim compare");
-    quote(arguments->operands[0], text);
-    for (uint32_t i = 0; i < arguments->n_given; i++) {
-        const ms_option *option = arguments->given[i].option;
-        if (ms_settings_shapes(option->id) && option->id != MS_OPTION_POLICY &&
-            option->id != MS_OPTION_ALLOCATOR)
-            put_option(option, arguments->given[i].value, text);
-    }
+    put_others(arguments, MS_OPTION_ALLOCATOR, text);
     if (strcmp(policy, "none") != 0) {
         ms_text_add(text, " -p");
         quote(policy, text);

@@ -60,17 +60,10 @@ void ms_summary_setup(const ms_result *result, const char *times, ms_text *text)
                     : ms_settings_value(training, "optimizer").s);
 }
 
-void ms_summary_headroom(const ms_result *result, ms_text *text)
+/* Is it the device that is too small? */
+static bool is_over(const ms_result *result)
 {
-    const ms_report *report = &result->report;
-    int64_t headroom = report->headroom_bytes;
-    uint64_t gap = headroom < 0 ? 0 - (uint64_t)headroom : (uint64_t)headroom;
-    ms_text_add(text, "%s", ms_quantity_size(gap).s);
-    if (headroom < 0)
-        return;
-    ms_text_add(text, " (");
-    put_percent(text, gap, report->capacity_bytes);
-    ms_text_add(text, ")");
+    return ms_capacity_short(&result->report, MS_DEVICE_POOL) > 0;
 }
 
 /* ---- one line each ------------------------------------------------------- */
@@ -137,7 +130,12 @@ static void untrained_line(const ms_summary *summary, ms_text *text)
 static void defaults_line(const ms_summary *summary, ms_text *text)
 {
     ms_text words = {.arena = summary->arena};
+    const ms_report *report = &summary->result->report;
+    unsigned pools = 0;
+    for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++)
+        pools |= (unsigned)(report->far[pool].peak_bytes > 0) << pool;
     ms_settings_defaults(summary->job, &summary->result->training, &words);
+    ms_settings_node_defaults(summary->job, pools, &words);
     ms_text_add(text, "%s", summary->style->faint);
     put_line(text, "defaults:", &words);
     ms_text_add(text, "%s", summary->style->plain);
@@ -263,7 +261,7 @@ static ms_err alive_line(const ms_summary *summary, ms_text *text,
                          ms_fault *fault)
 {
     ms_text words = {.arena = summary->arena};
-    if (summary->result->report.fits)
+    if (!is_over(summary->result))
         return MS_OK;
     MS_TRY(ms_alive_words(summary->result, ALIVE_GROUPS, summary->arena, &words,
                           fault));
@@ -329,80 +327,14 @@ static void pool_line(const ms_summary *summary, ms_text *text)
     ms_poolwords_steps(summary, text);
 }
 
-/* The op that first finds no room, or MS_NONE. */
-static uint32_t first_over(const ms_result *result)
-{
-    if (result->report.lack.missing_bytes > 0)
-        return result->report.lack.op;
-    const ms_plan *plan = &result->plan;
-    const ms_report *report = &result->report;
-    const ms_timeline *line = &result->line;
-    uint64_t level = report->context_bytes;
-    for (uint32_t i = 0; i < line->n_events; i++) {
-        const ms_row *row = &plan->row[line->events[i].row];
-        bool allocates = (line->events[i].op_act & 1u) != 0;
-        if (row->pool != MS_DEVICE_POOL ||
-            plan->op[row->op].rank != report->worst)
-            continue;
-        level += allocates ? row->bytes : 0 - row->bytes;
-        if (level > report->capacity_bytes)
-            return line->events[i].op_act >> 1;
-    }
-    return MS_NONE;
-}
-
-/* With a wall the op has waited until nothing would help. */
-static uint64_t over_ns(const ms_result *result, uint32_t op)
-{
-    const ms_lack *lack = &result->report.lack;
-    return lack->missing_bytes > 0 ? lack->t_ns : result->line.start_ns[op];
-}
-
-static void put_first_over(const ms_result *result, ms_text *words)
-{
-    const ms_lack *lack = &result->report.lack;
-    const ms_graph *graph = &result->graph;
-    uint32_t op = first_over(result);
-    char name[64];
-    if (op == MS_NONE)
-        return;
-    uint32_t of = result->plan.op[op].of;
-    ms_pass pass = (ms_pass)result->plan.op[op].pass;
-    if (pass == MS_START) {
-        ms_text_add(words, "; already too much before the step begins");
-        return;
-    }
-    ms_text_add(words, "; out of memory at %s in ",
-                ms_quantity_time(over_ns(result, op)).s);
-    if (pass == MS_COPY)
-        ms_text_add(words, "a copy");
-    else
-        ms_text_add(words, "the %s pass",
-                    ms_names_phase[ms_names_phase_of(pass)]);
-    if (of != MS_NONE && graph->op_layer[of] != MS_NONE)
-        ms_text_add(words, ", %s",
-                    ms_screen_safe(graph->layer_name[graph->op_layer[of]], name,
-                                   sizeof name));
-    if (lack->missing_bytes > 0)
-        ms_text_add(words, ", where nothing frees the %s that %s lacks",
-                    ms_quantity_size(lack->missing_bytes).s,
-                    ms_screen_safe(result->report.lack_op, name, sizeof name));
-}
-
 static void verdict_line(const ms_summary *summary, ms_text *text)
 {
     const ms_style *style = summary->style;
     const ms_report *report = &summary->result->report;
     ms_text words = {.arena = summary->arena};
-    ms_text_add(&words, report->fits ? "fits, " : "does not fit: ");
-    ms_summary_headroom(summary->result, &words);
-    if (report->fits)
-        ms_text_add(&words, " to spare");
-    else
-        ms_text_add(&words, " more than the %s there are",
-                    ms_quantity_size(report->capacity_bytes).s);
-    if (!report->fits)
-        put_first_over(summary->result, &words);
+    ms_room_verdict(report, &words);
+    if (is_over(summary->result))
+        ms_room_first_over(summary->result, &words);
     ms_text_add(text, "%s%s", style->strong,
                 report->fits ? style->good : style->bad);
     put_line(text, "verdict:", &words);
@@ -505,6 +437,12 @@ static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text,
     return ms_fail_but_refusal(err, &own, fault);
 }
 
+/* What would help: the device, or else the node. */
+typedef struct advices {
+    ms_advice device;
+    ms_hostadvice node;
+} advices;
+
 /* Parameters, gradients and optimizer state are all there when the optimizer
  * step begins, whatever the policies do with activations. */
 static void put_states_too_large(const ms_result *result, ms_text *words)
@@ -515,12 +453,23 @@ static void put_states_too_large(const ms_result *result, ms_text *words)
                            "activations makes them fit; ");
 }
 
+/* The device has enough, the node has not. */
+static ms_err node_advice_line(const ms_summary *summary, advices *advice,
+                               ms_text *text, ms_fault *fault)
+{
+    ms_text words = {.arena = summary->arena};
+    MS_TRY(ms_hostadvice_find(summary->job, summary->result, summary->arena,
+                              &advice->node, fault));
+    ms_hostadvice_put(&advice->node, &words);
+    put_line(text, "advice:", &words);
+    return MS_OK;
+}
+
 static ms_err advice_line(const ms_summary *summary, bool stays,
                           ms_advice *advice, ms_text *text, ms_fault *fault)
 {
     const ms_result *result = summary->result;
     ms_text words = {.arena = summary->arena};
-    *advice = (ms_advice){0};
     if (result->report.fits && !stays)
         return MS_OK;
     MS_TRY(ms_advice_find(summary->job, result, summary->arena, advice, fault));
@@ -549,13 +498,16 @@ static const char *next_output(const ms_summary *summary)
     return "--csv timeline.csv";
 }
 
-static void next_line(const ms_summary *summary, const ms_advice *advice,
+static void next_line(const ms_summary *summary, const advices *advice,
                       ms_text *text)
 {
-    const char *extra =
-        advice->words != NULL ? advice->words : next_output(summary);
+    const char *extra = advice->device.words;
     ms_text_add(text, "next:     ");
-    ms_settings_command(summary->arguments, extra, text);
+    if (advice->node.policy != NULL)
+        ms_settings_instead(summary->arguments, advice->node.policy, text);
+    else
+        ms_settings_command(summary->arguments,
+                            extra != NULL ? extra : next_output(summary), text);
     ms_text_add(text, "\n");
     if (summary->result->report.fits || summary->job->program != NULL)
         return;
@@ -568,7 +520,8 @@ static void next_line(const ms_summary *summary, const ms_advice *advice,
 ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
                         ms_fault *fault)
 {
-    ms_advice advice;
+    const ms_report *report = &summary->result->report;
+    advices advice = {0};
     bool stays;
     model_line(summary, text);
     policy_line(summary, text);
@@ -583,10 +536,13 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     categories_line(summary, text);
     pool_line(summary, text);
     device_line(summary, text);
-    ms_traffic_memories(summary->result, summary->style, text);
+    ms_traffic_memories(summary->result, text);
     MS_TRY(alive_line(summary, text, fault));
     MS_TRY(note_line(summary, &stays, text, fault));
-    MS_TRY(advice_line(summary, stays, &advice, text, fault));
+    if (report->fits || is_over(summary->result))
+        MS_TRY(advice_line(summary, stays, &advice.device, text, fault));
+    else
+        MS_TRY(node_advice_line(summary, &advice, text, fault));
     verdict_line(summary, text);
     next_line(summary, &advice, text);
     ms_usedwords_last(summary->result, text);

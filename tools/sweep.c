@@ -215,6 +215,19 @@ uint64_t ms_sweep_point(const ms_sweep *sweep, uint32_t item)
 
 /* ---- a point ------------------------------------------------------------- */
 
+/* What a node has too little of. */
+static void say_short(const ms_report *report, ms_fault *fault)
+{
+    for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {
+        uint64_t bytes = ms_capacity_short(report, (ms_pool_kind)pool);
+        size_t length = strlen(fault->what);
+        if (bytes > 0)
+            snprintf(fault->what + length, sizeof fault->what - length,
+                     "%s%s of a node lacks %s", length > 0 ? ", " : "",
+                     ms_room_names[pool], ms_quantity_size(bytes).s);
+    }
+}
+
 static void read_report(const ms_report *report, ms_outcome *outcome)
 {
     const ms_rank_report *rank = &report->ranks[report->worst];
@@ -229,7 +242,11 @@ static void read_report(const ms_report *report, ms_outcome *outcome)
     outcome->exposed_comm_ns = rank->time.exposed_comm_ns;
     outcome->tokens_per_second = report->tokens_per_second;
     outcome->host_peak_bytes = report->host_peak_bytes;
-    if (lack->missing_bytes > 0)
+    outcome->host_reserved_peak_bytes =
+        report->far[MS_HOST_POOL].reserved_bytes;
+    if (lack->missing_bytes == 0)
+        say_short(report, &outcome->fault);
+    else
         snprintf(outcome->fault.what, sizeof outcome->fault.what,
                  "%s%s%s lacks %s at %s", report->lack_op,
                  report->lack_layer != NULL ? " of " : "",

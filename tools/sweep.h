@@ -13,7 +13,7 @@
 
 /* What a row tells of a point.  fault.err other than MS_OK: it could not be
  * simulated, only the fault is set.  Out of memory on the device, fault.what
- * says where. */
+ * says where; where a node has too little, of what. */
 typedef struct ms_outcome {
     ms_fault fault;
     ms_status status;
@@ -21,7 +21,7 @@ typedef struct ms_outcome {
     uint64_t peak_allocated_bytes, peak_reserved_bytes;
     uint64_t step_ns, recompute_ns, stall_ns, exposed_comm_ns;
     double tokens_per_second; /* negative: does not apply */
-    uint64_t host_peak_bytes;
+    uint64_t host_peak_bytes, host_reserved_peak_bytes;
 } ms_outcome;
 
 /* The points of a run: items [0, n) are rows [first, first + n) of those that

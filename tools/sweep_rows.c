@@ -26,6 +26,8 @@ static const struct {
     {"exposed_comm_ns", BYTES_OR_NS, offsetof(ms_outcome, exposed_comm_ns)},
     {"tokens_per_second", RATE, offsetof(ms_outcome, tokens_per_second)},
     {"host_peak_bytes", BYTES_OR_NS, offsetof(ms_outcome, host_peak_bytes)},
+    {"host_reserved_peak_bytes", BYTES_OR_NS,
+     offsetof(ms_outcome, host_reserved_peak_bytes)},
 };
 #define N_COLUMNS (sizeof columns / sizeof columns[0])
 

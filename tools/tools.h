@@ -61,6 +61,8 @@ typedef enum ms_option_id {
     MS_OPTION_SET,
     MS_OPTION_SETTING, /* a shorthand of --set; the row says of which */
     MS_OPTION_MEMORY,
+    MS_OPTION_HOST_MEMORY,
+    MS_OPTION_NVME,
     MS_OPTION_GPUS,
     MS_OPTION_WALL,
     MS_OPTION_CHECK,
@@ -205,8 +207,9 @@ typedef struct ms_job {
     ms_training training; /* before ms_resolve_training */
     const ms_device *device;
     bool device_given;
-    uint64_t memory_bytes; /* 0: the device's */
-    uint32_t gpus;         /* that train side by side; 0: not said */
+    uint64_t memory_bytes;                  /* 0: the device's */
+    uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: the device's */
+    uint32_t gpus; /* that train side by side; 0: not said */
     ms_spec spec;
     const char **plugins; /* files of --plugin, loaded; n_plugins */
     uint32_t n_plugins;
@@ -284,9 +287,13 @@ ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
                         ms_job *job, ms_fault *fault);
 /* What a real pool does not go with; once all settings are known. */
 ms_err ms_settings_check(const ms_job *job, ms_fault *fault);
+/* Is key that of a capacity (memory, host_memory, nvme)?  Then, what of it was
+ * given; 0: nothing. */
+bool ms_settings_is_capacity(const char *key);
+uint64_t ms_settings_capacity(const ms_job *job, const char *key);
 /* One more by its key: policy (joins those before), device, gpus, memory,
- * allocator, steps, lengths, model.KEY or as ms_training_set takes it.  key,
- * value and arena last as long as job. */
+ * host_memory, nvme, allocator, steps, lengths, model.KEY or as ms_training_set
+ * takes it.  key, value and arena last as long as job. */
 ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
                        ms_arena *arena, ms_fault *fault);
 /* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */
@@ -297,6 +304,10 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
 /* "batch=1 sequence=2048 ... device=h100-80gb-sxm": what the user left open. */
 void ms_settings_defaults(const ms_job *job, const ms_training *training,
                           ms_text *text);
+/* " --host-memory=2048GiB": what the user left open of a node's memories that
+ * are asked for; pools: a bit per ms_pool_kind. */
+void ms_settings_node_defaults(const ms_job *job, unsigned pools,
+                               ms_text *text);
 /* Does an option shape the result, as against where it goes? */
 bool ms_settings_shapes(ms_option_id id);
 /* The command line again, without outputs, plus extra; quoted for a shell. */
@@ -306,6 +317,9 @@ void ms_settings_command(const ms_arguments *arguments, const char *extra,
  * which it chooses, on so many GPUs. */
 void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,
                      ms_text *text);
+/* The command line with other policies instead of those given. */
+void ms_settings_instead(const ms_arguments *arguments, const char *policy,
+                         ms_text *text);
 /* The step against itself with expandable segments. */
 void ms_settings_compare(const ms_arguments *arguments, const char *policy,
                          const char *allocator, ms_text *text);
@@ -326,6 +340,18 @@ typedef struct ms_advice {
  * lower than now.  A change that is itself at fault is passed over. */
 ms_err ms_advice_find(const ms_job *job, const ms_result *result,
                       ms_arena *arena, ms_advice *advice, ms_fault *fault);
+
+/* hostadvice.c: other policies that leave a node enough host memory and disk,
+ * where the device has enough. */
+typedef struct ms_hostadvice {
+    const char *policy; /* instead of those given; NULL: none is known */
+    struct ms_far_memory far[MS_N_POOLS]; /* with them */
+    uint64_t step_ns;
+} ms_hostadvice;
+ms_err ms_hostadvice_find(const ms_job *job, const ms_result *result,
+                          ms_arena *arena, ms_hostadvice *advice,
+                          ms_fault *fault);
+void ms_hostadvice_put(const ms_hostadvice *advice, ms_text *text);
 
 /* ---- screen.c: standard output ------------------------------------------- */
 
@@ -385,11 +411,10 @@ typedef struct ms_summary {
 ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
                         ms_fault *fault);
 /* traffic.c: a line per link that is used, under a heading; what lies in host
- * memory and on the disk, with a warning where a node has less. */
+ * memory and on the disk. */
 void ms_traffic_links(const ms_result *result, const ms_style *style,
                       ms_text *text);
-void ms_traffic_memories(const ms_result *result, const ms_style *style,
-                         ms_text *text);
+void ms_traffic_memories(const ms_result *result, ms_text *text);
 /* "batch 8 x 1024 tokens in 4 micro-batches, bf16-mixed, adamw"; times: the
  * sign of multiplication. */
 void ms_summary_setup(const ms_result *result, const char *times,
@@ -417,8 +442,15 @@ void ms_usedwords_put(const ms_job *job, const ms_result *result,
 void ms_usedwords_last(const ms_result *result, ms_text *text);
 /* "aten.foo.default x 2: no rule, so ..."; nothing where all are known. */
 void ms_summary_unknown(const ms_graph *graph, ms_text *text);
-/* "40.38 GiB (51.0 %)". */
-void ms_summary_headroom(const ms_result *result, ms_text *text);
+/* room.c: what is to spare, or which memory is too small and by how much.
+ * "host memory", "disk", by ms_pool_kind. */
+extern const char *const ms_room_names[MS_N_POOLS];
+/* "headroom 40.38 GiB (51.0 %)", "over capacity by 12.30 GiB". */
+void ms_room_subtitle(const ms_report *report, ms_text *text);
+/* "fits, 40.38 GiB (51.0 %) to spare", "does not fit: ...". */
+void ms_room_verdict(const ms_report *report, ms_text *text);
+/* "; out of memory at 1.2 s in the forward pass, ...", if it is. */
+void ms_room_first_over(const ms_result *result, ms_text *words);
 /* "layers.*.mlp.up optimizer state 651.20 GiB, ...": the largest groups of
  * rows (same layer in every block, same category) alive at the peak. */
 ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,

@@ -112,19 +112,27 @@ static void put_categories(const struct ms_far_memory *far, ms_text *words)
     }
 }
 
-/* Of the ranks of a node together, and what it has, where that is known. */
-static void put_node(const struct ms_far_memory *far, ms_text *words)
+/* Of the ranks of a node together, and what it has; option: that says so. */
+static void put_node(const struct ms_far_memory *far, const char *option,
+                     ms_text *words)
 {
-    if (far->node_bytes > far->peak_bytes)
+    if (far->reserved_bytes > far->peak_bytes)
+        ms_text_add(
+            words, "; %s reserved, of it %s of PyTorch's pinned blocks",
+            ms_quantity_size(far->reserved_bytes).s,
+            ms_quantity_size_as(far->pinned_bytes, far->reserved_bytes).s);
+    if (far->node_reserved_bytes > far->reserved_bytes)
         ms_text_add(words, "; %s on a node",
-                    ms_quantity_size(far->node_bytes).s);
+                    ms_quantity_size(far->node_reserved_bytes).s);
     if (far->capacity_bytes > 0)
         ms_text_add(words, ", a node has %s",
                     ms_quantity_size(far->capacity_bytes).s);
+    else
+        ms_text_add(words, ", what a node has is not known (%s SIZE)", option);
 }
 
 static void put_far(const struct ms_far_memory *far, const char *label,
-                    ms_text *text)
+                    const char *option, ms_text *text)
 {
     ms_text words = {.arena = text->arena};
     if (far->peak_bytes == 0)
@@ -132,37 +140,16 @@ static void put_far(const struct ms_far_memory *far, const char *label,
     ms_text_add(&words, "%s%s", ms_quantity_size(far->peak_bytes).s,
                 far->node_bytes > far->peak_bytes ? " per rank" : "");
     put_categories(far, &words);
-    put_node(far, &words);
+    put_node(far, option, &words);
     if (words.failed)
         text->failed = true;
     else
         ms_screen_fill(text, INDENT, label, words.bytes);
 }
 
-static void put_warning(const struct ms_far_memory *far, const char *memory,
-                        const ms_style *style, ms_text *text)
-{
-    if (far->capacity_bytes == 0 || far->node_bytes <= far->capacity_bytes)
-        return;
-    const char *words = ms_arena_format(
-        text->arena,
-        "%s more %s per node than there is: fewer ranks on a node, or less "
-        "held there",
-        ms_quantity_size(far->node_bytes - far->capacity_bytes).s, memory);
-    ms_text_add(text, "%s", style->bad);
-    if (words == NULL)
-        text->failed = true;
-    else
-        ms_screen_fill(text, INDENT, "warning:", words);
-    ms_text_add(text, "%s", style->plain);
-}
-
-void ms_traffic_memories(const ms_result *result, const ms_style *style,
-                         ms_text *text)
+void ms_traffic_memories(const ms_result *result, ms_text *text)
 {
     const struct ms_far_memory *far = result->report.far;
-    put_far(&far[MS_HOST_POOL], "host:", text);
-    put_far(&far[MS_NVME_POOL], "nvme:", text);
-    put_warning(&far[MS_HOST_POOL], "host memory", style, text);
-    put_warning(&far[MS_NVME_POOL], "NVMe", style, text);
+    put_far(&far[MS_HOST_POOL], "host:", "--host-memory", text);
+    put_far(&far[MS_NVME_POOL], "nvme:", "--nvme", text);
 }

@@ -39,7 +39,7 @@ void ms_usedwords_put(const ms_job *job, const ms_result *result, ms_text *text)
 {
     const ms_report *report = &result->report;
     const ms_outside *outside = &report->outside;
-    uint64_t used_bytes = ms_measure_used(report);
+    uint64_t used_bytes = ms_capacity_used(report);
     uint32_t n;
     uint64_t libraries_bytes = ms_measure_libraries(&result->graph, &n);
     ms_text_add(
@@ -63,11 +63,13 @@ void ms_usedwords_put(const ms_job *job, const ms_result *result, ms_text *text)
 
 void ms_usedwords_last(const ms_result *result, ms_text *text)
 {
-    uint64_t bytes = ms_measure_used(&result->report);
+    uint64_t bytes = ms_capacity_used(&result->report);
     unsigned long long mib = (bytes >> 20) + (bytes % (1u << 20) > 0);
     if (result->training.device == 1)
         ms_text_add(text, "the process would grow by about %llu MiB\n", mib);
     else
         ms_text_add(text, "nvidia-smi would show about %llu MiB%s\n", mib,
-                    result->report.fits ? "" : " on a larger device");
+                    ms_capacity_short(&result->report, MS_DEVICE_POOL) == 0
+                        ? ""
+                        : " on a larger device");
 }

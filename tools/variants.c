@@ -40,7 +40,7 @@ static void put_axis(const ms_grid *grid, uint64_t point, uint32_t a,
     const char *value = ms_grid_value(grid, point, a);
     if (strcmp(key, "policy") == 0 || strcmp(key, "allocator") == 0)
         put_part(name, NULL, value);
-    else if (strcmp(key, "memory") == 0)
+    else if (ms_settings_is_capacity(key))
         put_part(name, key, ms_quantity_size(strtoull(value, NULL, 10)).s);
     else
         put_part(name, strncmp(key, "training.", 9) == 0 ? key + 9 : key,

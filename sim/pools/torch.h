@@ -46,6 +46,7 @@
  * either.  That the device is out of memory is an answer, no fault. */
 
 #include "sim/base.h"
+#include "sim/pools/hostpool.h"
 
 /* ---- versions, options --------------------------------------------------- */
 
@@ -71,6 +72,7 @@ typedef struct ms_torch_options {
     double fraction;              /* per_process_memory_fraction; 0: none */
     uint32_t divisions[MS_TORCH_INTERVALS]; /* roundup_power2_divisions */
     bool expandable;
+    ms_hostpool_options pinned; /* of host memory, which is no pool of these */
 } ms_torch_options;
 
 void ms_torchconf_init(ms_torch_options *options);

@@ -25,6 +25,8 @@ enum {
     FRACTION,
     EXPANDABLE,
     BACKEND,
+    PINNED_ROUND,
+    PINNED_CACHED,
     TRUTH, /* True or False without effect on the device's memory */
     THREADS
 };
@@ -58,6 +60,12 @@ const ms_torchconf_row ms_torchconf_rows[] = {
      V24, V211},
     {"pinned_num_register_threads", "N", "changes no memory", THREADS, V24,
      V211},
+    {"pinned_max_round_threshold_mb", "N",
+     "larger pinned host blocks are not rounded to a power of two",
+     PINNED_ROUND, V211, V211},
+    {"pinned_max_cached_size_mb", "N",
+     "larger pinned host blocks are not kept when they are free", PINNED_CACHED,
+     V211, V211},
     {"pinned_use_background_threads", "True|False", "changes no memory", TRUTH,
      V211, V211},
     {"graph_capture_record_stream_reuse", "True|False", "changes no memory",
@@ -298,6 +306,10 @@ static ms_err read_value(reader *r, uint8_t kind)
         return read_mib(r, 10, &options->large_segment_bytes);
     case BYPASS:
         return read_mib(r, 1, &options->bypass_bytes);
+    case PINNED_ROUND:
+        return read_mib(r, 1, &options->pinned.max_round_bytes);
+    case PINNED_CACHED:
+        return read_mib(r, 1, &options->pinned.max_cached_bytes);
     case DIVISIONS:
         return read_divisions(r);
     case THRESHOLD:

@@ -17,7 +17,7 @@ static const char bert_large[] =
 
 static uint64_t mib_of(const ms_result *result)
 {
-    return (ms_measure_used(&result->report) + MIB - 1) / MIB;
+    return (ms_capacity_used(&result->report) + MIB - 1) / MIB;
 }
 
 /* "Model memory anatomy" of Hugging Face's documentation (truth/published

@@ -31,7 +31,7 @@ typedef struct errors {
 
 static void add(errors *all, const ms_result *result, double truth_mib)
 {
-    double mib = (double)ms_measure_used(&result->report) / MIB;
+    double mib = (double)ms_capacity_used(&result->report) / MIB;
     ck_assert_uint_lt(all->n, MOST_ROWS);
     all->percent[all->n++] = fabs(mib - truth_mib) / truth_mib * 100;
 }

@@ -127,6 +127,7 @@ START_TEST(built_in_files_read_the_same)
         ms_device copy = *read;
         ck_assert_str_eq(copy.name, built->name);
         ck_assert_str_eq(copy.source, built->source);
+        ck_assert_str_eq(copy.host_memory_source, built->host_memory_source);
         ck_assert_double_eq_tol(copy.matmul_share, built->matmul_share, 1e-12);
         ck_assert_double_eq_tol(copy.fp8_matmul_share, built->fp8_matmul_share,
                                 1e-12);
@@ -134,6 +135,7 @@ START_TEST(built_in_files_read_the_same)
         copy.name = built->name;
         copy.alias = built->alias;
         copy.source = built->source;
+        copy.host_memory_source = built->host_memory_source;
         copy.matmul_share = built->matmul_share;
         copy.fp8_matmul_share = built->fp8_matmul_share;
         copy.curves = built->curves;

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/sim.h"
+
+/* ---- the memories outside the device ------------------------------------- */
+
+/* Unified memory has what is not on the device in the host's. */
+static void add_pages(const ms_pages *pages, struct ms_far_memory *host)
+{
+    host->peak_bytes += pages->host_peak_bytes;
+    host->reserved_bytes += pages->host_peak_bytes;
+    for (int c = 0; c < MS_N_CATEGORIES; c++)
+        host->by_category[c] += pages->host_by_category[c];
+}
+
+/* Side by side the ranks of the plan and those that do the same. */
+static void close_far(const ms_machine *machine, ms_report *report)
+{
+    uint64_t ranks = machine->data_ranks > 1 ? machine->data_ranks : 1;
+    uint64_t per_node = machine->node_ranks;
+    uint64_t beside = per_node > 0 && per_node < ranks ? per_node : ranks;
+    report->far[MS_HOST_POOL].capacity_bytes = machine->host_memory_bytes;
+    report->far[MS_NVME_POOL].capacity_bytes = machine->nvme_bytes;
+    for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {
+        struct ms_far_memory *far = &report->far[pool];
+        if (far->reserved_bytes < far->peak_bytes)
+            far->reserved_bytes = far->peak_bytes;
+        if (__builtin_mul_overflow(far->peak_bytes, beside, &far->node_bytes))
+            far->node_bytes = UINT64_MAX;
+        if (__builtin_mul_overflow(far->reserved_bytes, beside,
+                                   &far->node_reserved_bytes))
+            far->node_reserved_bytes = UINT64_MAX;
+    }
+    report->host_peak_bytes = report->far[MS_HOST_POOL].peak_bytes;
+    report->nvme_peak_bytes = report->far[MS_NVME_POOL].peak_bytes;
+}
+
+/* ---- the verdict --------------------------------------------------------- */
+
+uint64_t ms_capacity_short(const ms_report *report, ms_pool_kind pool)
+{
+    const struct ms_far_memory *far = &report->far[pool];
+    if (pool == MS_DEVICE_POOL && report->headroom_bytes < 0)
+        return 0 - (uint64_t)report->headroom_bytes;
+    if (pool == MS_DEVICE_POOL)
+        return report->lack.missing_bytes;
+    return far->capacity_bytes > 0 &&
+                   far->node_reserved_bytes > far->capacity_bytes
+               ? far->node_reserved_bytes - far->capacity_bytes
+               : 0;
+}
+
+/* The rank with the highest peak; the most that any reserves. */
+static uint64_t find_worst(ms_report *report)
+{
+    uint64_t reserved_bytes = 0;
+    for (uint8_t rank = 0; rank < report->n_ranks; rank++) {
+        const ms_peak *peak = &report->ranks[rank].peak;
+        if (peak->reserved_bytes > reserved_bytes)
+            reserved_bytes = peak->reserved_bytes;
+        if (peak->allocated_bytes >
+            report->ranks[report->worst].peak.allocated_bytes)
+            report->worst = rank;
+    }
+    return reserved_bytes;
+}
+
+void ms_capacity_judge(const ms_pages *pages, const ms_machine *machine,
+                       ms_report *report)
+{
+    add_pages(pages, &report->far[MS_HOST_POOL]);
+    close_far(machine, report);
+    report->capacity_bytes = machine->capacity_bytes;
+    report->context_bytes = machine->context_bytes;
+    report->outside = machine->outside;
+    report->headroom_bytes =
+        (int64_t)(machine->capacity_bytes - machine->context_bytes -
+                  find_worst(report));
+    report->fits = true;
+    for (int pool = 0; pool < MS_N_POOLS; pool++)
+        report->fits &= ms_capacity_short(report, (ms_pool_kind)pool) == 0;
+    report->status = report->lack.missing_bytes > 0 ? MS_OUT_OF_MEMORY
+                     : report->fits                 ? MS_FITS
+                                                    : MS_OVER;
+}
+
+uint64_t ms_capacity_usable(const ms_report *report)
+{
+    return report->capacity_bytes > report->context_bytes
+               ? report->capacity_bytes - report->context_bytes
+               : 0;
+}
+
+uint64_t ms_capacity_used(const ms_report *report)
+{
+    return report->capacity_bytes - (uint64_t)report->headroom_bytes;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What a rank's process takes of the host's memory: blocks of PyTorch's pinned
+ * allocator, which are never given back, and besides what lies elsewhere. */
+#include "sim/host.h"
+
+typedef struct taken {
+    const ms_plan *plan;
+    const ms_machine *machine;
+    const ms_timeline *line;
+    ms_host_clock clock;
+    ms_hostpool *pools; /* per rank */
+    uint64_t *tail_ns;  /* per rank and stream: end of what is issued */
+    uint64_t level_bytes, peak_bytes; /* of what is in no pool */
+} taken;
+
+static ms_host_memory memory_of(const taken *t, const ms_row *row)
+{
+    const ms_graph *graph = t->plan->graph;
+    bool lasts = row->storage != MS_NONE && row->storage < graph->n_persistent;
+    if (row->storage == MS_NONE)
+        return MS_HOSTED_OWN;
+    if (lasts && graph->storage_pool != NULL &&
+        graph->storage_pool[row->storage] != MS_DEVICE_POOL)
+        return graph->hosted.of == NULL
+                   ? MS_HOSTED_OWN
+                   : (ms_host_memory)graph->hosted.of[row->storage];
+    return (ms_host_memory)t->machine->host.saves;
+}
+
+static bool is_pooled(ms_host_memory memory)
+{
+    return memory == MS_HOSTED_PINNED || memory == MS_HOSTED_KEYED;
+}
+
+static ms_err take(taken *t, uint32_t r, ms_fault *fault)
+{
+    const ms_row *row = &t->plan->row[r];
+    ms_host_memory memory = memory_of(t, row);
+    if (row->pool != MS_HOST_POOL || memory == MS_HOSTED_FLAT)
+        return MS_OK;
+    if (is_pooled(memory))
+        return ms_hostpool_take(&t->pools[t->plan->op[row->op].rank],
+                                row->bytes, t->clock.host_ns, fault);
+    t->level_bytes += row->bytes;
+    if (t->level_bytes > t->peak_bytes)
+        t->peak_bytes = t->level_bytes;
+    return MS_OK;
+}
+
+/* The streams that have copied it out or in: each as far as it is issued. */
+static ms_err give(taken *t, uint32_t r, ms_fault *fault)
+{
+    const ms_row *row = &t->plan->row[r];
+    const ms_plan_op *maker = &t->plan->op[row->op];
+    const uint64_t *tail_ns = t->tail_ns + maker->rank * (uint32_t)MS_N_STREAMS;
+    unsigned streams = row->streams | 1u << maker->stream;
+    ms_host_memory memory = memory_of(t, row);
+    uint64_t ready_ns = 0;
+    if (row->pool != MS_HOST_POOL || memory == MS_HOSTED_FLAT)
+        return MS_OK;
+    if (!is_pooled(memory)) {
+        t->level_bytes -= row->bytes;
+        return MS_OK;
+    }
+    for (uint32_t s = 0; s < MS_N_STREAMS; s++)
+        if (streams & 1u << s && tail_ns[s] > ready_ns)
+            ready_ns = tail_ns[s];
+    return ms_hostpool_give(&t->pools[maker->rank], row->bytes, ready_ns,
+                            fault);
+}
+
+static ms_err walk(taken *t, ms_fault *fault)
+{
+    const ms_plan *plan = t->plan;
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        const ms_plan_op *it = &plan->op[op];
+        ms_host_sync(&t->clock, op);
+        for (uint32_t r = it->alloc_at; r < plan->op[op + 1].alloc_at; r++)
+            MS_TRY(take(t, r, fault));
+        t->tail_ns[it->rank * (uint32_t)MS_N_STREAMS + it->stream] =
+            t->line->end_ns[op];
+        ms_host_issue(&t->clock, op);
+        for (uint32_t i = it->release_at; i < plan->op[op + 1].release_at; i++)
+            MS_TRY(give(t, plan->release[i], fault));
+    }
+    return MS_OK;
+}
+
+static ms_err open(taken *t, ms_arena *arena, ms_fault *fault)
+{
+    uint32_t n = t->plan->n_ranks;
+    t->pools = ms_arena_take(arena, n, sizeof *t->pools);
+    t->tail_ns =
+        ms_arena_take(arena, (size_t)n * MS_N_STREAMS, sizeof *t->tail_ns);
+    if (t->pools == NULL || t->tail_ns == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t rank = 0; rank < n; rank++)
+        t->pools[rank] =
+            (ms_hostpool){.arena = arena,
+                          .options = t->machine->host.pinned,
+                          .keyed = t->machine->host.saves == MS_HOSTED_KEYED};
+    return MS_OK;
+}
+
+ms_err ms_hosted_measure(const ms_timeline *line, const ms_machine *machine,
+                         ms_arena *arena, ms_report *report, ms_fault *fault)
+{
+    const ms_plan *plan = line->plan;
+    const ms_hosted *hosted = &plan->graph->hosted;
+    struct ms_far_memory *far = &report->far[MS_HOST_POOL];
+    taken t = {
+        .plan = plan,
+        .machine = machine,
+        .line = line,
+        .clock = {.plan = plan, .line = line, .launch_ns = machine->launch_ns}};
+    if (far->peak_bytes == 0 && hosted->n_blocks == 0)
+        return MS_OK;
+    MS_TRY(open(&t, arena, fault));
+    MS_TRY(walk(&t, fault));
+    for (uint32_t i = 0; i < hosted->n_blocks; i++)
+        far->pinned_bytes +=
+            plan->n_ranks *
+            ms_hostpool_round(&machine->host.pinned, hosted->block_bytes[i]);
+    for (uint32_t rank = 0; rank < plan->n_ranks; rank++)
+        far->pinned_bytes += t.pools[rank].allocated_peak_bytes;
+    far->reserved_bytes = far->pinned_bytes + t.peak_bytes;
+    return MS_OK;
+}
