@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a rank's process takes of the host's memory: blocks of PyTorch's pinned
- * allocator, which are never given back, and besides what lies elsewhere. */
-#include "sim/host.h"
+ * allocator, which are never given back, and besides what lies elsewhere.  A
+ * block counts as free for a copy that starts when its streams have passed it:
+ * a host that runs ahead may find fewer, by how much depends on how far it
+ * may. */
+#include "sim/sim.h"
 
 typedef struct taken {
     const ms_plan *plan;
     const ms_machine *machine;
     const ms_timeline *line;
-    ms_host_clock clock;
     ms_hostpool *pools; /* per rank */
     uint64_t *tail_ns;  /* per rank and stream: end of what is issued */
     uint64_t level_bytes, peak_bytes; /* of what is in no pool */
@@ -40,7 +42,7 @@ static ms_err take(taken *t, uint32_t r, ms_fault *fault)
         return MS_OK;
     if (is_pooled(memory))
         return ms_hostpool_take(&t->pools[t->plan->op[row->op].rank],
-                                row->bytes, t->clock.host_ns, fault);
+                                row->bytes, t->line->start_ns[row->op], fault);
     t->level_bytes += row->bytes;
     if (t->level_bytes > t->peak_bytes)
         t->peak_bytes = t->level_bytes;
@@ -74,12 +76,10 @@ static ms_err walk(taken *t, ms_fault *fault)
     const ms_plan *plan = t->plan;
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         const ms_plan_op *it = &plan->op[op];
-        ms_host_sync(&t->clock, op);
         for (uint32_t r = it->alloc_at; r < plan->op[op + 1].alloc_at; r++)
             MS_TRY(take(t, r, fault));
         t->tail_ns[it->rank * (uint32_t)MS_N_STREAMS + it->stream] =
             t->line->end_ns[op];
-        ms_host_issue(&t->clock, op);
         for (uint32_t i = it->release_at; i < plan->op[op + 1].release_at; i++)
             MS_TRY(give(t, plan->release[i], fault));
     }
@@ -112,7 +112,7 @@ ms_err ms_hosted_measure(const ms_timeline *line, const ms_machine *machine,
         .plan = plan,
         .machine = machine,
         .line = line,
-        .clock = {.plan = plan, .line = line, .launch_ns = machine->launch_ns}};
+    };
     if (far->peak_bytes == 0 && hosted->n_blocks == 0)
         return MS_OK;
     MS_TRY(open(&t, arena, fault));

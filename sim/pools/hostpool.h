@@ -21,8 +21,7 @@
  * tensors are kept by shape and type, here by their bytes, each a block of the
  * allocator's.
  *
- * Units: bytes, ns of the host's clock, which never goes back.  Fault:
- * MS_ENOMEM. */
+ * Units: bytes, ns of one clock.  Fault: MS_ENOMEM. */
 
 #include "sim/base.h"
 
