@@ -103,6 +103,45 @@ START_TEST(bytes_of_the_model)
 }
 END_TEST
 
+/* What an op of the graph reads and makes, and its FLOPs. */
+static void check_op(const ms_graph *graph, const char *name,
+                     uint64_t read_bytes, uint64_t made_bytes, uint64_t flops)
+{
+    uint32_t op = 0;
+    uint64_t made = 0;
+    while (op < graph->n_ops && strcmp(graph->op_name[op], name) != 0)
+        op++;
+    ck_assert_uint_lt(op, graph->n_ops);
+    for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
+        made += graph->storage_bytes[graph->out[i]];
+    truth_compare("korthikanti", name, "bytes made", made_bytes, made);
+    truth_compare("korthikanti", name, "bytes read", read_bytes,
+                  graph->op_read_bytes[op]);
+    truth_compare("korthikanti", name, "FLOPs", flops,
+                  (uint64_t)graph->op_flops[op]);
+}
+
+/* Section 4.3: the loss keeps its fp32 softmax, 4sbv, and makes nothing beside
+ * it and the loss; five operations a logit (the largest of a row, subtract,
+ * exp, the sum, divide), two in backward (times the gradient, less the target).
+ * It reads 16-bit logits and 64-bit targets. */
+START_TEST(the_loss_by_itself)
+{
+    const uint64_t rows = 2 * SEQUENCE, logits = rows * VOCABULARY;
+    truth_begin();
+    const ms_result *result = truth_run(
+        "gpt3 --kernels korthikanti --precision fp16-mixed "
+        "--set model.layers=1 --set model.hidden=96 --set model.vocab=%" PRIu64
+        " --batch 2 --sequence %" PRIu64,
+        VOCABULARY, SEQUENCE);
+    check_op(&result->graph, "vocab_parallel_cross_entropy",
+             2 * logits + 8 * rows, 4 * logits + 4, 5 * logits);
+    check_op(&result->graph, "vocab_parallel_cross_entropy_backward",
+             4 * logits + 4, 2 * logits, 2 * logits);
+    truth_end();
+}
+END_TEST
+
 START_TEST(share_saved_by_selective)
 {
     truth_table table;
@@ -129,6 +168,7 @@ Suite *suite_korthikanti(void)
     TCase *tcase = tcase_create("korthikanti");
     tcase_add_test(tcase, bytes_per_layer);
     tcase_add_test(tcase, bytes_of_the_model);
+    tcase_add_test(tcase, the_loss_by_itself);
     tcase_add_test(tcase, share_saved_by_selective);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -5,6 +5,7 @@
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -82,8 +83,10 @@ static const ms_timeline line = {.plan = &plan,
                                  .step_ns = 36001};
 static ms_rank_report rank = {
     .peak = {.allocated_bytes = 3u << 20, .t_ns = 22000}};
-static const ms_report report = {
-    .capacity_bytes = 4u << 20, .n_ranks = 1, .ranks = &rank};
+static const ms_report report = {.capacity_bytes = 4u << 20,
+                                 .host_peak_bytes = 2u << 20,
+                                 .n_ranks = 1,
+                                 .ranks = &rank};
 
 static void setup(void)
 {
@@ -129,6 +132,15 @@ static void check_has(const char *bytes, const char *words)
     ck_assert_msg(strstr(bytes, words) != NULL, "no %s", words);
 }
 
+/* How far below the top the label lies. */
+static const char *find_label(const char *bytes, const char *words)
+{
+    char start[128];
+    snprintf(start, sizeof start, "set label '%s' at screen ", words);
+    check_has(bytes, start);
+    return strstr(strstr(bytes, start), ",1-") + 3;
+}
+
 START_TEST(gantt_shows_streams_and_waits)
 {
     if (!has_gnuplot())
@@ -146,6 +158,54 @@ START_TEST(gantt_shows_streams_and_waits)
     check_has(bytes, "$h2d << EOD\n23 31 ");
     ck_assert_ptr_null(strstr(bytes, "$comm"));
     ck_assert_int_eq(access("PWNED", F_OK), -1);
+}
+END_TEST
+
+/* By hand, from the top down, in px: 8, the title's 36, a line of 26, 6, the
+ * phases' 27, 4; the memory's 230, the host's 76, 10; three streams of 36, of
+ * which the slices fill 0.76; 10, 64 for the axis; the legend's tables, 8
+ * apart, with rows of 29 and a rule of 5.  The capacity lies at 168 of the 230,
+ * the rest is for the peak's label; a label's height is 25. */
+START_TEST(what_lies_at_which_height)
+{
+    static const struct {
+        const char *words, *y;
+    } labels[] = {
+        {"device memory (MiB)", "222"}, /* the middle of 107 to 337 */
+        {"capacity 4 MiB", "155.5"},    /* its lower edge 1 above 337 - 168 */
+        {"peak 3.00 MiB at 22.00 µs", "186.5"}, /* 12 above 337 - 3/4 168 */
+        {"host memory, at most 2 MiB", "352"},  /* 15 below 337 */
+        {"compute", "441"},                     /* 337 + 76 + 10 + 36 / 2 */
+        {"H2D", "477"},
+        {"D2H", "513"},
+        {"30", "561"}, /* 20 below 337 + 76 + 10 + 3 36 + 10 */
+        {"time in step (µs)", "588"},
+        {"compute stream (µs)", "619.5"}, /* 29 / 2 below 541 + 64 */
+        {"step", "619.5"},
+        {"wait: copies", "653.5"}, /* 3/2 29 + 5 below */
+        {"wait: host", "682.5"},
+        {"beside it (µs)", "719.5"}, /* 605 + 3 29 + 5 + 8 + 29 / 2 */
+        {"copies H2D", "753.5"},
+        {"copies D2H", "753.5"},
+    };
+    if (!has_gnuplot())
+        return;
+    const char *bytes = draw_script(&line);
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+        const char *at = find_label(bytes, labels[i].words);
+        ck_assert_msg(strncmp(at, labels[i].y, strlen(labels[i].y)) == 0 &&
+                          at[strlen(labels[i].y)] == '/',
+                      "%s: %.10s", labels[i].words, at);
+    }
+    check_has(bytes, "H = 776.0\n"); /* 605 + 92 + 8 + 63 + 8 */
+    check_has(bytes, "set tmargin at screen 1-107/H\n");
+    check_has(bytes, "set bmargin at screen 1-541/H\n");
+    check_has(bytes, "set y2range [-541:-107]\n");
+    check_has(bytes, "$forward << EOD\n2 12 -454.68 -427.32\n");
+    check_has(bytes, "$h2d << EOD\n23 31 -490.68 -463.32\n");
+    check_has(bytes, "$d2h << EOD\n12 20 -526.68 -499.32\n");
+    check_has(bytes, "$far << EOD\n0 -413\n0 -413\n");
+    check_has(bytes, " -367\n"); /* all of 76, less 30 for its name */
 }
 END_TEST
 
@@ -312,6 +372,7 @@ Suite *suite_gantt(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 100);
     tcase_add_test(tcase, gantt_shows_streams_and_waits);
+    tcase_add_test(tcase, what_lies_at_which_height);
     tcase_add_test(tcase, thin_slices_share_by_time);
     tcase_add_test(tcase, a_step_without_time_has_a_figure);
     tcase_add_test(tcase, trace_has_slices_and_counters);
