@@ -167,6 +167,7 @@ START_TEST(what_recurs_three_times_is_a_step)
     check_recurs("stuvwxyababab", 0, 0);
     check_recurs("bcabcabcabc", 3, 3);
     check_recurs("aabaabaab", 3, 3);
+    check_recurs("abaaabaaabaa", 4, 3);
 }
 END_TEST
 
@@ -230,15 +231,15 @@ START_TEST(an_id_names_its_last_block)
     take(7, 100);
     mark();
     give(7);
+    mark();
     give(7);
     take(7, 100);
-    mark();
     take(7, 100); /* the one before is never given */
     mark();
     check_found(3, 0);
     ck_assert_uint_eq(leaks.n_ids, 1);
-    for (uint32_t k = 0; k < 2; k++)
-        check_level(0, k, 1, 100);
+    check_level(0, 0, 1, 100);
+    check_level(0, 1, 0, 0);
     check_level(0, 2, 2, 200);
 }
 END_TEST
@@ -281,6 +282,9 @@ START_TEST(groups_are_sites_or_else_sizes_on_streams)
     take_at(6, 100, 7, MS_NONE);
     take_at(7, 100, 7, MS_NONE);
     ck_assert_uint_eq(leaks.n_groups, 5);
+    for (uint64_t i = 0; i < 300; i++)
+        take_at(8 + i, 200, i, MS_NONE);
+    ck_assert_uint_eq(leaks.n_groups, 5 + 300);
     for (int i = 0; i < 4; i++)
         mark();
     check_found(3, 0);
