@@ -337,6 +337,9 @@ extern const uint32_t ms_frameworks_n;
 
 typedef enum ms_hold { MS_HOLD_BACKWARD, MS_HOLD_STEP, MS_HOLD_NONE } ms_hold;
 
+/* training.weight_decay; auto is as the optimizer's own default. */
+enum { MS_DECAY_AUTO, MS_DECAY_NO, MS_DECAY_YES };
+
 /* training.cudnn; auto is as torch_pool has it. */
 enum { MS_CUDNN_AUTO, MS_CUDNN_BENCHMARK, MS_CUDNN_NONE };
 
@@ -353,6 +356,7 @@ typedef struct ms_training {
     int64_t mode;                            /* 0 train, 1 inference */
     int64_t optimizer_in_backward;           /* 0 no, 1 yes */
     double clip_norm;                        /* 0: gradients are not clipped */
+    int64_t weight_decay;                    /* MS_DECAY_AUTO.. */
     int64_t optimizer_rank, optimizer_block; /* optimizers.h */
     int64_t optimizer_refresh;               /* 0 no, 1 yes: optimizers.h */
     /* Of single kinds of ops, 0: as kernels says; kernels.h, headloss.h. */

@@ -14,6 +14,8 @@
 #include <assert.h>
 #include <string.h>
 
+enum { OF_GRAD = MS_N_TEMPORARIES, OF_WEIGHT, N_VARIABLES };
+
 typedef struct ms_step {
     ms_trace *trace;
     const ms_optimizer_row *row;
@@ -23,10 +25,10 @@ typedef struct ms_step {
      * made none and the step passes it over, as torch does) and the weight that
      * it writes. */
     uint32_t *grads, *weights;
-    /* Variables: of lists one for each parameter, in a loop the first. */
-    uint32_t *names[MS_N_TEMPORARIES];
-    uint32_t *made;     /* by the op under way, not yet named */
-    uint32_t copies[2]; /* that stand for the gradient and the weight */
+    /* Variables: of lists one for each parameter, in a loop the first.  The
+     * last two are what stands for the gradient and the weight. */
+    uint32_t *names[N_VARIABLES];
+    uint32_t *made; /* by the op under way, not yet named */
 } step;
 
 /* ---- operands ------------------------------------------------------------ */
@@ -74,17 +76,26 @@ static uint32_t slot(const step *s, uint32_t p)
     return s->foreach ? p : 0;
 }
 
+/* The variable that an operand is, or that stands for it. */
+static uint32_t variable(uint32_t which)
+{
+    return which == MS_ON_GRAD     ? (uint32_t)OF_GRAD
+           : which == MS_ON_WEIGHT ? (uint32_t)OF_WEIGHT
+                                   : which - (uint32_t)MS_ON_TEMPORARY;
+}
+
 static uint32_t operand(const step *s, uint32_t p, uint32_t which)
 {
     const ms_parameter *parameter = &s->trace->parameters[p];
 
-    if (which >= MS_ON_TEMPORARY)
-        return s->names[which - MS_ON_TEMPORARY][slot(s, p)];
-    if (which >= MS_ON_STATE)
+    if (which >= MS_ON_STATE && which < MS_ON_TEMPORARY)
         return parameter->state[which - MS_ON_STATE];
-    return which == MS_ON_GRAD     ? s->grads[p]
-           : which == MS_ON_WEIGHT ? s->weights[p]
-                                   : parameter->storage;
+    if (which == MS_ON_PARAMETER)
+        return parameter->storage;
+    uint32_t named = s->names[variable(which)][slot(s, p)];
+    if (named != MS_NONE || which >= MS_ON_TEMPORARY)
+        return named;
+    return which == MS_ON_GRAD ? s->grads[p] : s->weights[p];
 }
 
 static uint32_t temporary(step *s, const char *role, uint64_t bytes, uint32_t p)
@@ -240,12 +251,19 @@ static void each(step *s, const ms_step_op *op, kernel run)
             over_one(s, op, p, run);
 }
 
+static bool decays(const step *s)
+{
+    int64_t decay = s->trace->training->weight_decay;
+
+    return decay == MS_DECAY_AUTO ? s->row->decays : decay == MS_DECAY_YES;
+}
+
 static bool runs(const step *s, const ms_step_op *op)
 {
     if (op->refreshes && s->trace->training->optimizer_refresh == 0)
         return false;
-    if (op->when == MS_WHEN_DECAYS)
-        return s->row->decays;
+    if (op->when == MS_WHEN_DECAYS || op->when == MS_WHEN_UNDECAYED)
+        return decays(s) == (op->when == MS_WHEN_DECAYS);
     if (op->when == MS_WHEN_CPU)
         return s->trace->cpu;
     return op->when == MS_WHEN_ALWAYS ||
@@ -271,15 +289,6 @@ static void rename_all(step *s, uint32_t t, const uint32_t *now)
         rename_one(s, t, at, now ? now[at] : MS_NONE);
 }
 
-/* What stands for the gradient (0) or the weight (1) of parameter p. */
-static void replace(step *s, const ms_step_op *op, uint32_t p)
-{
-    bool weight = op->makes == MS_ON_WEIGHT;
-
-    s->copies[weight] = s->made[slot(s, p)];
-    *(weight ? &s->weights[p] : &s->grads[p]) = s->copies[weight];
-}
-
 static void forget_made(step *s)
 {
     uint32_t end = s->foreach ? s->end : 1;
@@ -291,23 +300,21 @@ static void forget_made(step *s)
 /* Another variable names what one named. */
 static void hand_over(step *s, const ms_step_op *op)
 {
-    uint32_t *from = s->names[op->was - MS_ON_TEMPORARY];
+    uint32_t *from = s->names[variable(op->was)];
 
-    rename_all(s, op->becomes - (uint32_t)MS_ON_TEMPORARY, from);
+    rename_all(s, variable(op->becomes), from);
     for (uint32_t at = 0; at < (s->foreach ? s->end : 1); at++)
         from[at] = MS_NONE;
 }
 
 /* Names what the op made, after those end that it was the last to read. */
-static void after_op(step *s, const ms_step_op *op, uint32_t p)
+static void after_op(step *s, const ms_step_op *op)
 {
-    for (uint32_t t = 0; t < MS_N_TEMPORARIES; t++)
-        if (op->drops >> (MS_ON_TEMPORARY + t) & 1)
-            rename_all(s, t, NULL);
-    if (op->makes >= MS_ON_TEMPORARY)
-        rename_all(s, op->makes - (uint32_t)MS_ON_TEMPORARY, s->made);
-    else if (op->makes != MS_ON_NOTHING)
-        replace(s, op, p);
+    for (uint32_t which = MS_ON_GRAD; which < MS_N_OPERANDS; which++)
+        if (op->drops >> which & 1)
+            rename_all(s, variable(which), NULL);
+    if (op->makes != MS_ON_NOTHING)
+        rename_all(s, variable(op->makes), s->made);
     forget_made(s);
     if (op->becomes != MS_ON_NOTHING)
         hand_over(s, op);
@@ -315,7 +322,7 @@ static void after_op(step *s, const ms_step_op *op, uint32_t p)
 
 static void drop_names(step *s)
 {
-    for (uint32_t t = 0; t < MS_N_TEMPORARIES; t++)
+    for (uint32_t t = 0; t < N_VARIABLES; t++)
         rename_all(s, t, NULL);
 }
 
@@ -324,7 +331,7 @@ static void foreach_update(step *s, const ms_read_update *update)
     for (uint32_t i = 0; i < update->n_ops && !s->trace->err; i++)
         if (runs(s, &update->ops[i])) {
             over_all(s, &update->ops[i], update, run_op);
-            after_op(s, &update->ops[i], MS_NONE);
+            after_op(s, &update->ops[i]);
         }
     drop_names(s);
 }
@@ -336,12 +343,10 @@ static void loop_update(step *s, uint32_t p)
     for (uint32_t i = 0; i < update->n_ops && !s->trace->err; i++)
         if (runs(s, &update->ops[i])) {
             over_one(s, &update->ops[i], p, run_op);
-            after_op(s, &update->ops[i], p);
+            after_op(s, &update->ops[i]);
         }
-    for (uint32_t i = 0; i < 2; i++) {
-        ms_trace_drop_storage(s->trace, s->copies[i]);
-        s->copies[i] = MS_NONE;
-    }
+    rename_all(s, OF_GRAD, NULL);
+    rename_all(s, OF_WEIGHT, NULL);
 }
 
 static void run_updates(step *s)
@@ -385,10 +390,9 @@ static bool find_grads(step *s)
 /* Columns of so many names, all of nothing. */
 static bool take_names(step *s, uint32_t n)
 {
-    uint32_t **columns[MS_N_TEMPORARIES + 3] = {&s->grads, &s->weights,
-                                                &s->made};
+    uint32_t **columns[N_VARIABLES + 3] = {&s->grads, &s->weights, &s->made};
 
-    for (uint32_t t = 0; t < MS_N_TEMPORARIES; t++)
+    for (uint32_t t = 0; t < N_VARIABLES; t++)
         columns[3 + t] = &s->names[t];
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
         *columns[i] = ms_arena_take_raw(s->trace->scratch, n, sizeof(uint32_t));
@@ -410,7 +414,6 @@ static bool open_step(step *s)
     s->fused = impl == MS_IMPL_FUSED;
     s->mixed = ms_optimstates_is_mixed(trace) && !ms_parts_are_masters(trace);
     s->end = trace->n_parameters;
-    s->copies[0] = s->copies[1] = MS_NONE;
     return take_names(s, trace->n_parameters) && find_grads(s);
 }
 

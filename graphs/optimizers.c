@@ -6,83 +6,109 @@
 
 /* ---- torch: SGD ---------------------------------------------------------- */
 
+/* Weight decay that is added to the gradient: to a copy of it, but that 1.13's
+ * lists, other than SGD's, are added to in place. */
+#define DECAY "decay add W G =G:decayed_grad; "
+#define DECAY_1_13 "decay add_ W >G; "
+
+static const char sgd_ops[] = DECAY "add_ G >W";
 static const ms_update sgd = {.states = "",
-                              .loop = "add_ G >W",
-                              .foreach = "add_ G >W",
+                              .loop = sgd_ops,
+                              .foreach = sgd_ops,
                               .fused = true,
                               .elementwise = true};
+static const char momentum_ops[] = DECAY "add_# G >S0 -G; add_ S0 >W";
 static const ms_update momentum = {.states = "momentum_buffer",
-                                   .loop = "add_ G >S0; add_ S0 >W",
-                                   .foreach = "add_ G >S0; add_ S0 >W",
+                                   .loop = momentum_ops,
+                                   .foreach = momentum_ops,
                                    .fused = true,
                                    .elementwise = true};
 /* The loop makes gradient + buffer, foreach adds it to .grad itself. */
 static const ms_update nesterov = {
     .states = "momentum_buffer",
-    .loop = "add_ G >S0; add G S0 =A:nesterov; add_ A >W -A",
-    .foreach = "add_ G >S0; add_ S0 >G; add_ G >W",
+    .loop = DECAY "add_# G >S0; add G S0 =A:nesterov -G; add_ A >W -A",
+    .foreach = DECAY "add_# G >S0; add_ S0 >G; add_ G >W",
     .fused = true,
     .elementwise = true};
 
 /* ---- torch: Adagrad, RMSprop --------------------------------------------- */
 
+#define ADAGRAD_LISTS(decay_)                                                  \
+    decay_ "cpu div =E:minus_clr.scalar; addcmul_ G >S0; sqrt S0 =A:sqrt; "    \
+           "add# A =B:std -A; mul# G =C:numerator; div B C =D:to_add -C; "     \
+           "add_ D >W"
 static const ms_update adagrad = {
     .states = "sum!",
-    .loop = "addcmul_ G >S0; sqrt S0 =B:std; add_# >B A=B; addcdiv_ G A >W",
-    .foreach = "addcmul_ G >S0; sqrt S0 =A:std; add_# >A; "
-               "mul# G =B:numerator; addcdiv_ A B >W",
-    .foreach_2_0 = "cpu div =E:minus_clr.scalar; addcmul_ G >S0; sqrt S0 "
-                   "=A:sqrt; add# A =B:std -A; "
-                   "mul# G =C:numerator; div B C =D:to_add -C; add_ D >W",
+    .loop =
+        DECAY "addcmul_ G >S0; sqrt S0 =B:std; add_# >B A=B; addcdiv_ G A >W",
+    .foreach = DECAY "addcmul_ G >S0; sqrt S0 =A:std; add_# >A; "
+                     "decay mul_# >G; decay addcdiv_ A G >W; "
+                     "undecayed mul# G =B:numerator; "
+                     "undecayed addcdiv_ A B >W",
+    .foreach_2_0 = ADAGRAD_LISTS(DECAY),
+    .foreach_1_13 = ADAGRAD_LISTS(DECAY_1_13),
     .elementwise = true};
 
 #define SQUARE "addcmul_ G >S0; sqrt S0 =A:avg; add_# >A; "
 #define CENTERED                                                               \
     "addcmul_ G >S0; lerp_ G >S1; addcmul S0 S1 =A:avg; sqrt_ >A; add_# >A; "
-static const char rmsprop_ops[] = SQUARE "addcdiv_ G A >W";
+#define RMSPROP(ops_)                                                          \
+    .loop = DECAY ops_, .foreach = DECAY ops_, .foreach_1_13 = DECAY_1_13 ops_
 static const ms_update rmsprop = {.states = "square_avg",
-                                  .loop = rmsprop_ops,
-                                  .foreach = rmsprop_ops,
+                                  RMSPROP(SQUARE "addcdiv_ G A >W"),
                                   .elementwise = true};
-static const char rmsprop_momentum_ops[] =
-    SQUARE "addcdiv_ G A >S1; add_ S1 >W";
-static const ms_update rmsprop_momentum = {.states =
-                                               "square_avg momentum_buffer",
-                                           .loop = rmsprop_momentum_ops,
-                                           .foreach = rmsprop_momentum_ops,
-                                           .elementwise = true};
-static const char rmsprop_centered_ops[] = CENTERED "addcdiv_ G A >W";
+static const ms_update rmsprop_momentum = {
+    .states = "square_avg momentum_buffer",
+    RMSPROP(SQUARE "addcdiv_ G A >S1; add_ S1 >W"),
+    .elementwise = true};
 static const ms_update rmsprop_centered = {.states = "square_avg grad_avg",
-                                           .loop = rmsprop_centered_ops,
-                                           .foreach = rmsprop_centered_ops,
+                                           RMSPROP(CENTERED "addcdiv_ G A >W"),
                                            .elementwise = true};
-static const char rmsprop_both_ops[] = CENTERED "addcdiv_ G A >S2; add_ S2 >W";
 static const ms_update rmsprop_both = {
     .states = "square_avg grad_avg momentum_buffer",
-    .loop = rmsprop_both_ops,
-    .foreach = rmsprop_both_ops,
+    RMSPROP(CENTERED "addcdiv_ G A >S2; add_ S2 >W"),
     .elementwise = true};
 
 /* ---- torch: Adam, AdamW -------------------------------------------------- */
 
 /* The loop, and lists up to 2.0: the quotient by the bias correction is another
- * tensor; from 2.1 on lists are divided in place. */
-#define MOMENTS "decay mul_ >W; lerp_ G >S0; addcmul_ G >S1; "
+ * tensor; from 2.1 on lists are divided in place, and the copies of gradients
+ * that decay is added to end before. */
 #define APART "=A:sqrt; div# A =B:denom -A; addcdiv_ S0 B >W"
 #define IN_PLACE "=A:sqrt; div_# >A; addcdiv_ S0 A >W"
+#define ROOTS "lerp_ G >S0; addcmul_ G >S1; sqrt S1 "
+#define ROOTS_2_1 "lerp_ G >S0; addcmul_ G >S1 -G; sqrt S1 "
+#define MAXIMA "lerp_ G >S0; addcmul_ G >S1; maximum_ S1 >S2; sqrt S2 "
+#define MAXIMA_2_1 "lerp_ G >S0; addcmul_ G >S1 -G; maximum_ S1 >S2; sqrt S2 "
 static const ms_update adam = {.states = "exp_avg exp_avg_sq",
-                               .loop = MOMENTS "sqrt S1 " APART,
-                               .foreach = MOMENTS "sqrt S1 " IN_PLACE,
-                               .foreach_2_0 = MOMENTS "sqrt S1 " APART,
+                               .loop = DECAY ROOTS APART,
+                               .foreach = DECAY ROOTS_2_1 IN_PLACE,
+                               .foreach_2_0 = DECAY ROOTS APART,
+                               .foreach_1_13 = DECAY_1_13 ROOTS APART,
                                .fused = true,
                                .elementwise = true};
-#define MAXIMUM "maximum_ S1 >S2; sqrt S2 "
 static const ms_update amsgrad = {.states = "exp_avg exp_avg_sq max_exp_avg_sq",
-                                  .loop = MOMENTS MAXIMUM APART,
-                                  .foreach = MOMENTS MAXIMUM IN_PLACE,
-                                  .foreach_2_0 = MOMENTS MAXIMUM APART,
+                                  .loop = DECAY MAXIMA APART,
+                                  .foreach = DECAY MAXIMA_2_1 IN_PLACE,
+                                  .foreach_2_0 = DECAY MAXIMA APART,
+                                  .foreach_1_13 = DECAY_1_13 MAXIMA APART,
                                   .fused = true,
                                   .elementwise = true};
+/* AdamW decays weights apart from the gradient, in place. */
+#define SHRINK "decay mul_ >W; "
+static const ms_update adamw = {.states = "exp_avg exp_avg_sq",
+                                .loop = SHRINK ROOTS APART,
+                                .foreach = SHRINK ROOTS IN_PLACE,
+                                .foreach_2_0 = SHRINK ROOTS APART,
+                                .fused = true,
+                                .elementwise = true};
+static const ms_update adamw_amsgrad = {.states =
+                                            "exp_avg exp_avg_sq max_exp_avg_sq",
+                                        .loop = SHRINK MAXIMA APART,
+                                        .foreach = SHRINK MAXIMA IN_PLACE,
+                                        .foreach_2_0 = SHRINK MAXIMA APART,
+                                        .fused = true,
+                                        .elementwise = true};
 
 /* ---- LAMB, Lion ---------------------------------------------------------- */
 
@@ -93,7 +119,7 @@ static const ms_update lamb = {
     .loop = "lerp_ G >S0; addcmul_ G >S1; "
             "pow# W =A:square; sum A =E:weight_norm.scalar -A; "
             "sqrt S1 =A:sqrt; add# A =B:denom -A; div S0 B =C:adam_step -B; "
-            "add_ W >C; pow# C =A:square; sum A =F:adam_norm.scalar -A; "
+            "decay add_ W >C; pow# C =A:square; sum A =F:adam_norm.scalar -A; "
             "add_ C >W",
     .fused = true,
     .elementwise = true};
@@ -112,14 +138,16 @@ static const ms_update lion = {
 /* torch/optim/_adafactor.py (from 2.5), whose default is the loop. */
 static const ms_update adafactor_matrix = {
     .states = "row_var.rows col_var.columns",
-    .loop = "norm G =A:row_mean.rows; lerp_ A >S0; "
-            "norm G =B:col_mean.columns; lerp_ B >S1; "
-            "matmul S0 S1 =C:var_estimate; div_ >C; rsqrt_ >C; mul_ G >C; "
-            "norm C; add_ C >W"};
+    .loop =
+        SHRINK "norm G =A:row_mean.rows; lerp_ A >S0; "
+               "norm G =B:col_mean.columns; lerp_ B >S1; "
+               "matmul S0 S1 =C:var_estimate; div_ >C; rsqrt_ >C; mul_ G >C; "
+               "norm C; add_ C >W"};
 static const ms_update adafactor_vector = {
     .states = "variance",
-    .loop = "mul G =D:grad_squared; lerp_ D >S0; clone S0 =C:var_estimate; "
-            "rsqrt_ >C; mul_ G >C; norm C; add_ C >W"};
+    .loop =
+        SHRINK "mul G =D:grad_squared; lerp_ D >S0; clone S0 =C:var_estimate; "
+               "rsqrt_ >C; mul_ G >C; norm C; add_ C >W"};
 
 /* huggingface/transformers, src/transformers/optimization.py, Adafactor: in
  * fp32 whatever the weights are; a first moment where beta1 is given. */
@@ -138,19 +166,20 @@ static const ms_update adafactor_vector = {
     HF_BEGIN                                                                   \
     "lerp_ B >S0; rsqrt S0 =C:update.whole.fp32 -B; mul_ G >C; norm C; "       \
     "div_ >C; mul_# >C; "
+#define HF_DECAY "decay add_ >W; "
 #define HF_END "=A:negative.whole.fp32; add_ A >W -A; narrow copy_ W >P"
 static const ms_update hf_matrix = {
     .states = "exp_avg_sq_row.rows.fp32 exp_avg_sq_col.columns.fp32",
-    .loop = HF_FACTORED "neg C " HF_END};
+    .loop = HF_FACTORED HF_DECAY "neg C " HF_END};
 static const ms_update hf_vector = {.states = "exp_avg_sq.whole.fp32",
-                                    .loop = HF_WHOLE "neg C " HF_END};
+                                    .loop = HF_WHOLE HF_DECAY "neg C " HF_END};
 static const ms_update hf_momentum_matrix = {
     .states = "exp_avg_sq_row.rows.fp32 exp_avg_sq_col.columns.fp32 "
               "exp_avg.whole.fp32",
-    .loop = HF_FACTORED "lerp_ C >S2 -C; neg S2 " HF_END};
+    .loop = HF_FACTORED "lerp_ C >S2 -C; " HF_DECAY "neg S2 " HF_END};
 static const ms_update hf_momentum_vector = {
     .states = "exp_avg_sq.whole.fp32 exp_avg.whole.fp32",
-    .loop = HF_WHOLE "lerp_ C >S1 -C; neg S1 " HF_END};
+    .loop = HF_WHOLE "lerp_ C >S1 -C; " HF_DECAY "neg S1 " HF_END};
 
 /* ---- 8 bits -------------------------------------------------------------- */
 
@@ -285,7 +314,7 @@ static const ms_update galore = {
             "matmul@small G S0 =A:low_rank.low; lerp_ A >S1; addcmul_ A >S2; "
             "sqrt S2 =B:denom.low; add_# >B; div S1 B =C:norm_grad.low; "
             "matmul@rank C S0 =D:norm_grad -C; mul# D =D:norm_grad; "
-            "add_ D >W"};
+            "add_ D >W; decay add_ >W"};
 
 /* OpenLMLab/LOMO, lomo_optim/lomo.py, fuse_update: in fp32 and at once. */
 static const ms_update lomo = {
@@ -316,13 +345,13 @@ const ms_optimizer_row ms_optimizers[] = {
     {.name = "rmsprop-centered", .update = &rmsprop_centered},
     {.name = "rmsprop-centered-momentum", .update = &rmsprop_both},
     {.name = "adam", .update = &adam, .counts = true},
-    {.name = "adamw", .update = &adam, .counts = true, .decays = true},
+    {.name = "adamw", .update = &adamw, .counts = true, .decays = true},
     {.name = "adam-amsgrad", .update = &amsgrad, .counts = true},
     {.name = "adamw-amsgrad",
-     .update = &amsgrad,
+     .update = &adamw_amsgrad,
      .counts = true,
      .decays = true},
-    {.name = "lamb", .update = &lamb, .impl = MS_IMPL_FUSED},
+    {.name = "lamb", .update = &lamb, .impl = MS_IMPL_FUSED, .decays = true},
     {.name = "lion", .update = &lion, .impl = MS_IMPL_LOOP, .decays = true},
     {.name = "adafactor",
      .update = &adafactor_matrix,
@@ -360,7 +389,7 @@ const ms_optimizer_row ms_optimizers[] = {
     {.name = "sophia", .update = &sophia, .impl = MS_IMPL_LOOP, .decays = true},
     {.name = "muon",
      .update = &muon,
-     .others = &adam,
+     .others = &adamw,
      .chosen = MS_CHOSEN_HIDDEN,
      .impl = MS_IMPL_LOOP,
      .decays = true},
@@ -374,7 +403,7 @@ const ms_optimizer_row ms_optimizers[] = {
      .refreshes = true},
     {.name = "soap",
      .update = &soap,
-     .others = &adam,
+     .others = &adamw,
      .chosen = MS_CHOSEN_MATRICES,
      .impl = MS_IMPL_LOOP,
      .decays = true,
@@ -382,13 +411,14 @@ const ms_optimizer_row ms_optimizers[] = {
      .refreshes = true},
     {.name = "galore",
      .update = &galore,
-     .others = &adam,
+     .others = &adamw,
      .chosen = MS_CHOSEN_HIDDEN,
      .impl = MS_IMPL_LOOP,
      .has_rank = true,
      .refreshes = true},
     {.name = "lomo",
      .update = &lomo,
+     .no_decay = true,
      .impl = MS_IMPL_LOOP,
      .in_backward = true,
      .no_master = true},

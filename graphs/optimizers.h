@@ -23,10 +23,10 @@
  *          model's own weight; S0..S5 a state; A..F, H..K a temporary
  * >X       it changes X in place
  * =X:role  it makes a temporary, with .EXTENT and .DTYPE as above; =G and =W
- *          stand for these from then on, until the parameter is done
+ *          stand for these from then on, until -G or the parameter is done
  * -X       the variable X ends after it
  * X=Y      X names what Y named, Y nothing
- * decay    only where the optimizer decays weights apart from the gradient
+ * decay    only where weights decay (training.weight_decay), undecayed: not
  * narrow   only where weights have 16 bits and no master copy
  * cpu      only where the model is on the CPU: in host memory else
  * refresh  before one of these, or alone: only on a step that finds anew what
@@ -95,6 +95,7 @@ typedef enum ms_operand {
 typedef enum ms_when {
     MS_WHEN_ALWAYS,
     MS_WHEN_DECAYS,
+    MS_WHEN_UNDECAYED,
     MS_WHEN_NARROW,
     MS_WHEN_CPU
 } ms_when;
@@ -115,7 +116,8 @@ typedef struct ms_step_op {
 /* NULL: there is no such implementation. */
 typedef struct ms_update {
     const char *states, *loop, *foreach;
-    const char *foreach_2_0; /* up to 2.0; NULL: as foreach */
+    const char *foreach_2_0;  /* up to 2.0; NULL: as foreach */
+    const char *foreach_1_13; /* NULL: as foreach_2_0 */
     bool fused;
     bool elementwise; /* any part of a tensor can be updated alone */
 } ms_update;
@@ -135,7 +137,8 @@ typedef struct ms_optimizer_row {
     const ms_update *update, *others;
     uint8_t chosen; /* ms_chosen */
     uint8_t impl;   /* of training.optimizer_impl=auto; AUTO: the framework's */
-    bool decays;    /* weights, apart from the gradient */
+    bool decays;    /* training.weight_decay=auto: its default is not 0 */
+    bool no_decay;  /* it has none */
     bool in_backward; /* never otherwise */
     bool no_master;   /* made for weights without a master copy */
     uint32_t block;   /* of training.optimizer_block=0; 0: it has none */

@@ -212,6 +212,10 @@ static ms_err check_optimizer(const ms_training *training, ms_fault *fault)
                            "--optimizer galore, shampoo or soap, or leave it "
                            "out",
                            row != NULL && row->refreshes, row, fault));
+    if (is_set(training, "weight_decay"))
+        MS_TRY(need_reader("training.weight_decay",
+                           "take another optimizer, or leave it out",
+                           row != NULL && !row->no_decay, row, fault));
     if (row != NULL && row->no_master && mixed)
         return contradict("training.optimizer", row->name,
                           "the master copy of training.precision",

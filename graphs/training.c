@@ -107,6 +107,13 @@ const ms_field ms_training_fields[] = {
      .is_extra = true,
      .help = "norm that clip_grad_norm_ clips the gradients to; 0: no "
              "clipping"},
+    {.name = "weight_decay",
+     .type = MS_WORD,
+     .words = "auto|no|yes",
+     .is_extra = true,
+     .help = "yes: weights decay, which where it is added to the gradient "
+             "(SGD, Adam, Adagrad, RMSprop) makes copies of gradients unless "
+             "the update is fused; auto: the optimizer's default, AdamW does"},
     {.name = "optimizer_rank",
      .type = MS_INT,
      .fallback.i = 128,

@@ -164,7 +164,7 @@ static bool read_operand(word w, ms_step_op *op)
         return op->writes != MS_ON_NOTHING;
     case '-':
         op->drops |= 1u << operand(rest);
-        return operand(rest) >= MS_ON_TEMPORARY;
+        return operand(rest) == MS_ON_GRAD || operand(rest) >= MS_ON_TEMPORARY;
     default:
         op->reads |= 1u << operand(w);
         return operand(w) != MS_ON_NOTHING;
@@ -213,7 +213,8 @@ static word next(const char **list)
 /* The word after the conditions. */
 static word read_conditions(const char **list, ms_step_op *op)
 {
-    static const char *const conditions[] = {"", "decay", "narrow", "cpu"};
+    static const char *const conditions[] = {"", "decay", "undecayed", "narrow",
+                                             "cpu"};
     word w = take(list, " ;");
 
     if (is(w, "refresh")) {
@@ -261,6 +262,8 @@ static const char *ops_of(const ms_update *update, int64_t impl,
         return "";
     if (impl == MS_IMPL_LOOP)
         return update->loop;
+    if (framework < MS_TORCH_2_0 && update->foreach_1_13)
+        return update->foreach_1_13;
     return framework < MS_TORCH_2 && update->foreach_2_0 ? update->foreach_2_0
                                                          : update->foreach;
 }

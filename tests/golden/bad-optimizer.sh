@@ -36,6 +36,9 @@ try --set training.optimizer_refresh=yes
 try --optimizer lomo
 try --optimizer lomo --precision bf16 --set training.optimizer_in_backward=no
 try --optimizer adamw-kahan --precision fp16-mixed
+try --set training.weight_decay=0.01
+try --set training.weight_decay=no --optimizer lomo --precision bf16
+try --set training.weight_decay=yes --optimizer none
 try --set training.optimizer_rank=8
 try --optimizer muon --set training.optimizer_block=8
 try --optimizer galore --set training.optimizer_rank=0

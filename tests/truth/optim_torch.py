@@ -18,8 +18,9 @@ HEAD = """\
 # SPDX-License-Identifier: GPL-3.0-or-later
 # State and scratch of torch.optim, PyTorch {version} on a CPU, fp32, the
 # project's own measurement (optim_torch.py): linear layers {sizes},
-# or with clip fifty of 4-4.
-optimizer\timpl\tclip\tstate\tscratch\tclip_scratch"""
+# or with clip fifty of 4-4.  decay: yes with weight_decay=0.01, auto with the
+# optimizer's own default.
+optimizer\timpl\tdecay\tclip\tstate\tscratch\tclip_scratch"""
 
 CASES = [
     ("sgd", torch.optim.SGD, {}),
@@ -95,11 +96,12 @@ def main():
     torch.set_num_threads(1)
     print(HEAD.format(version=torch.__version__,
                       sizes="-".join(str(size) for size in SIZES)))
-    for name, make, options in CASES:
-        for impl in "loop", "foreach":
-            row = measure(make, options, impl == "foreach", False)
-            print(name, impl, 0, *row, sep="\t")
-    print("sgd", "loop", 1, *measure(torch.optim.SGD, {}, False, True),
+    for decay, more in ("auto", {}), ("yes", {"weight_decay": 0.01}):
+        for name, make, options in CASES:
+            for impl in "loop", "foreach":
+                row = measure(make, options | more, impl == "foreach", False)
+                print(name, impl, decay, 0, *row, sep="\t")
+    print("sgd", "loop", "auto", 1, *measure(torch.optim.SGD, {}, False, True),
           sep="\t")
 
 

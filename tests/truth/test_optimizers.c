@@ -27,9 +27,11 @@ START_TEST(torch_optim)
         const ms_result *result = truth_run_json(
             clips ? many : model,
             "linears --batch 8 --optimizer %s --set optimizer_impl=%s "
-            "--set clip_norm=%s --precision fp32 --framework torch-1.13 "
+            "--set weight_decay=%s --set clip_norm=%s --precision fp32 "
+            "--framework torch-1.13 "
             "--set device=cpu",
-            name, truth_cell(&table, row, "impl"), clip);
+            name, truth_cell(&table, row, "impl"),
+            truth_cell(&table, row, "decay"), clip);
         const ms_rank_report *rank = truth_rank(result);
         truth_compare("optimizers", name, "state, bytes",
                       truth_number(&table, row, "state"),

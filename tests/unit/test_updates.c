@@ -64,6 +64,35 @@ START_TEST(all_rows_are_well_formed)
 }
 END_TEST
 
+static bool has_decay(const ms_update *update, int64_t impl, uint8_t framework)
+{
+    ms_read_update read;
+
+    ck_assert(ms_updates_read(update, impl, framework, &arena, &read));
+    for (uint32_t i = 0; i < read.n_ops; i++)
+        if (read.ops[i].when == MS_WHEN_DECAYS)
+            return true;
+    return false;
+}
+
+/* training.weight_decay changes ops of each update of which it is not refused.
+ */
+START_TEST(weights_decay)
+{
+    for (uint32_t i = 0; i < ms_optimizers_n; i++) {
+        const ms_optimizer_row *row = &ms_optimizers[i];
+        ck_assert(!row->decays || !row->no_decay);
+        for (int64_t impl = MS_IMPL_LOOP; impl < MS_IMPL_FUSED; impl++)
+            for (uint8_t f = 0;
+                 ms_updates_has(row, impl) && f < MS_N_FRAMEWORKS; f++) {
+                ck_assert_msg(has_decay(row->update, impl, f) != row->no_decay,
+                              "%s", row->name);
+                ck_assert(!row->others || has_decay(row->others, impl, f));
+            }
+    }
+}
+END_TEST
+
 START_TEST(reads_words)
 {
     ms_update update = {.states = "a b.rows c.blocks.fp32 d.whole.byte!",
@@ -102,7 +131,7 @@ static const char *const unsound[] = {
     "sqrt =S0:x",
     "sqrt =A:x.y",
     "sqrt =A:x.rows.fp8",
-    "sqrt -G",
+    "sqrt -W",
     "mul A=W",
     "averyveryveryveryveryveryverylongname G",
 };
@@ -163,6 +192,7 @@ Suite *suite_updates(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, the_setting_has_its_names);
     tcase_add_test(tcase, all_rows_are_well_formed);
+    tcase_add_test(tcase, weights_decay);
     tcase_add_test(tcase, reads_words);
     tcase_add_loop_test(tcase, refuses, 0,
                         (int)(sizeof unsound / sizeof *unsound));
