@@ -100,6 +100,41 @@ static const char matrices[] =
     " {\"type\": \"linear\", \"name\": \"head\", \"out\": 256,"
     " \"bias\": false}, {\"type\": \"mean\"}]}";
 
+static const char *const decaying[] = {"sgd", "momentum", "nesterov", "adam",
+                                       "adam-amsgrad"};
+
+/* Copies of gradients that decay is added to end with the step, and are at most
+ * one of each gradient; a fused update makes none. */
+START_TEST(decayed_gradients_end)
+{
+    static const char *const frameworks[] = {"torch-1.13", "torch-2.0",
+                                             "torch-2"};
+    static const char *const impls[] = {"loop", "foreach", "fused"};
+    static const char *const others[] = {"", "--precision bf16-mixed",
+                                         "--set optimizer_in_backward=yes"};
+    static const char *const decay[] = {"no", "yes"};
+    for (uint32_t i = 0; i < 27; i++) {
+        seen step[2];
+        for (uint32_t d = 0; d < 2; d++) {
+            char options[192];
+            snprintf(options, sizeof options,
+                     "--optimizer %s --set optimizer_impl=%s --framework %s "
+                     "--set weight_decay=%s %s",
+                     decaying[_i], impls[i % 3], frameworks[i / 3 % 3],
+                     decay[d], others[i / 9]);
+            step[d] = run(matrices, options);
+        }
+        uint64_t most = i % 3 == 2 ? 0 : 3 * 4 * MATRIX;
+        uint64_t without = step[0].rank.optimizer_scratch_bytes;
+        uint64_t with = step[1].rank.optimizer_scratch_bytes;
+        ck_assert_uint_ge(with, without);
+        ck_assert_uint_le(with, without + most);
+        ck_assert_uint_eq(step[1].rank.levels[MS_MARK_END],
+                          step[0].rank.levels[MS_MARK_END]);
+    }
+}
+END_TEST
+
 /* States: specs/policies.md 7.2.  Scratch: what the step's code has at its
  * highest, the variables of the matrix before included. */
 static const struct {
@@ -203,6 +238,8 @@ Suite *suite_stepping(void)
     tcase_add_test(tcase, gradients_end_one_by_one);
     tcase_add_test(tcase, the_first_step_makes_the_state);
     tcase_add_test(tcase, clipping_takes_scalars);
+    tcase_add_loop_test(tcase, decayed_gradients_end, 0,
+                        sizeof decaying / sizeof *decaying);
     tcase_add_test(tcase, inference_keeps_nothing);
     tcase_add_test(tcase, states_of_oblong_matrices);
     tcase_add_loop_test(tcase, keeps_and_takes, 0,
