@@ -127,17 +127,19 @@ static void check_beside(const char *json, const char *way, const char *others,
     }
 }
 
+/* Beside a third of the compositions, each way another. */
 START_TEST(budgets_are_kept)
 {
     const char *json = models[(size_t)_i / MANY(ways)];
     const char *way = ways[(size_t)_i % MANY(ways)];
-    size_t n_kept = 0, n = 0;
+    size_t n_kept = 0, n = 0, i = (size_t)_i;
     for (size_t c = 0; c < MANY(checkpoints); c++)
         for (size_t s = 0; s < MANY(shares); s++)
-            for (size_t o = 0; o < MANY(offloads); o++, n++) {
+            for (size_t o = 0; o < MANY(offloads); o++, i++) {
                 char others[256];
-                if (c > 0 && strstr(way, "checkpoint:") != NULL)
+                if (i % 3 > 0 || (c > 0 && strstr(way, "checkpoint:") != NULL))
                     continue;
+                n++;
                 snprintf(others, sizeof others, "%s%s%s", checkpoints[c],
                          shares[s], offloads[o]);
                 check_beside(json, way, others, &n_kept);

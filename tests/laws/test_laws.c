@@ -10,7 +10,7 @@
 
 /* MEMSIM_SEED=n starts at seed n; trial i of a run has seed n + i. */
 #define FIRST_SEED 1u
-#define N_TRIALS 2000u
+#define N_TRIALS 700u
 
 #define MUST(call)                                                             \
     do {                                                                       \

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define MOST_WORDS 14
-#define ATTEMPTS 50 /* of each kind per command line: sanitizers are slow */
+#define ATTEMPTS 20 /* of each kind per command line: sanitizers are slow */
 #define MANY 1000000000L
 
 /* A command and its words; @ begins a file below tests/golden/files.  One
