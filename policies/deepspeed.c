@@ -32,8 +32,8 @@ static ms_err new_buffer(ms_deepspeed_writer *w, ms_buffer value, uint32_t *row)
                                  w->fault);
 }
 
-ms_err ms_deepspeed_take(ms_deepspeed_writer *w, const ms_call *like,
-                         ms_buffer value, uint32_t *row)
+ms_err ms_deepspeed_buffer_of(ms_deepspeed_writer *w, ms_buffer value,
+                              uint32_t *row)
 {
     uint32_t i = 0;
     while (i < w->n_buffers &&
@@ -44,7 +44,14 @@ ms_err ms_deepspeed_take(ms_deepspeed_writer *w, const ms_call *like,
         MS_TRY(new_buffer(w, value, &i));
     w->buffers[i].taken = true;
     *row = i;
-    return ms_deepspeed_emit(w, like, MS_TAKE, 0, 0, MS_NOTHING, i);
+    return MS_OK;
+}
+
+ms_err ms_deepspeed_take(ms_deepspeed_writer *w, const ms_call *like,
+                         ms_buffer value, uint32_t *row)
+{
+    MS_TRY(ms_deepspeed_buffer_of(w, value, row));
+    return ms_deepspeed_emit(w, like, MS_TAKE, 0, 0, MS_NOTHING, *row);
 }
 
 ms_err ms_deepspeed_give(ms_deepspeed_writer *w, const ms_call *like,

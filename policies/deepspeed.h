@@ -23,7 +23,8 @@ typedef struct ms_deepspeed {
     uint32_t stage;
     bool contiguous, scatter, multi_rank, overlap, round_robin, quantized;
     bool quantized_gradients;
-    uint32_t secondary_ranks;                       /* 1: no secondary parts */
+    bool views;               /* linear layers save views of their weights */
+    uint32_t secondary_ranks; /* 1: no secondary parts */
     uint64_t bucket, prefetch, max_live, max_reuse; /* elements */
 } ms_deepspeed;
 
@@ -32,7 +33,7 @@ ms_err ms_deepspeed_write(const ms_policy_context *context,
                           const ms_deepspeed *how, ms_program *program,
                           ms_fault *fault);
 
-/* ---- private to deepspeed.c, deepspeed3.c and deepspeedpp.c -------------- */
+/* ---- private to deepspeed*.c --------------------------------------------- */
 
 /* A parameter, in the order of the flat group. */
 typedef struct ms_deepspeed_row {
@@ -96,7 +97,11 @@ typedef struct ms_deepspeed_writer {
 ms_err ms_deepspeed_emit(ms_deepspeed_writer *w, const ms_call *like,
                          ms_verb verb, uint8_t place, uint16_t flags,
                          uint32_t set, uint32_t buffer);
-/* Takes such a buffer, known by name and bytes; *row: of w->buffers. */
+/* Such a buffer, known by name and bytes, that is not taken; from now on it is.
+ * *row: of w->buffers. */
+ms_err ms_deepspeed_buffer_of(ms_deepspeed_writer *w, ms_buffer value,
+                              uint32_t *row);
+/* The same, and takes it. */
 ms_err ms_deepspeed_take(ms_deepspeed_writer *w, const ms_call *like,
                          ms_buffer value, uint32_t *row);
 ms_err ms_deepspeed_give(ms_deepspeed_writer *w, const ms_call *like,
@@ -117,6 +122,29 @@ ms_err ms_deepspeed_record(ms_deepspeed_writer *w, const ms_call *like,
 ms_err ms_deepspeedpp_reduce(ms_deepspeed_writer *w, const ms_call *like);
 /* Does the backward end before this call? */
 bool ms_deepspeed_ends(const ms_call *call);
+/* deepspeedviews.c: whole copies of weights that only a view names, saved by a
+ * node of a unit. */
+typedef struct ms_deepspeed_kept {
+    uint32_t unit, micro_batch, buffer;
+} ms_deepspeed_kept;
+typedef struct ms_deepspeed_views {
+    uint32_t *of; /* per row: the first unit that saved a view of the whole copy
+                     there is, or MS_NONE */
+    ms_deepspeed_kept *kept;
+    uint32_t n_kept, kept_capacity;
+} ms_deepspeed_views;
+ms_err ms_deepspeedviews_open(ms_deepspeed_writer *w,
+                              ms_deepspeed_views *views);
+/* The forward of unit has run, and saved its views. */
+void ms_deepspeedviews_save(const ms_deepspeed_writer *w,
+                            ms_deepspeed_views *views, uint32_t unit);
+/* The backward of like's unit has run: its nodes let go of what they saved. */
+ms_err ms_deepspeedviews_drop(ms_deepspeed_writer *w, ms_deepspeed_views *views,
+                              const ms_call *like);
+/* Of rows[0 .. *n), which are released, those that views name let their copies
+ * go to buffers; the others move up. */
+ms_err ms_deepspeedviews_keep(ms_deepspeed_writer *w, ms_deepspeed_views *views,
+                              const ms_call *like, uint32_t *rows, uint32_t *n);
 /* deepspeed3.c: stage 3. */
 ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *old);
 

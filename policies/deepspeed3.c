@@ -50,6 +50,8 @@ typedef struct trace {
     uint32_t n_groups, groups_capacity;
     uint32_t queue_run, queue_item; /* the trace's next entry */
     uint32_t *list, *other;         /* room for all rows */
+    uint8_t *saves; /* per run: a forward whose nodes a backward reads */
+    ms_deepspeed_views views;
 } trace;
 
 static bool runs(const ms_call *call)
@@ -124,6 +126,22 @@ static void find_again(trace *t, uint32_t *next)
         }
 }
 
+/* Of a unit that is run again (a checkpoint) the last forward counts. */
+static ms_err find_saves(trace *t)
+{
+    uint8_t *fresh = ms_arena_take(t->w->arena, t->w->graph->n_units, 1);
+    t->saves = ms_arena_take(t->w->arena, t->n, 1);
+    if (!fresh || !t->saves)
+        return ms_fail_nomem(t->w->fault);
+    for (uint32_t run = t->n; run-- > 0;) {
+        const ms_call *call = &t->old->calls[t->call[run]];
+        bool back = call->verb == MS_RUN && call->pass != MS_FORWARD;
+        t->saves[run] = !back && fresh[call->unit];
+        fresh[call->unit] = back;
+    }
+    return ms_deepspeedviews_open(t->w, &t->views);
+}
+
 static ms_err take_columns(trace *t)
 {
     ms_arena *arena = t->w->arena;
@@ -167,7 +185,7 @@ static ms_err record(trace *t)
     if (t->again == NULL)
         return ms_fail_nomem(t->w->fault);
     find_again(t, seen);
-    return MS_OK;
+    return find_saves(t);
 }
 
 /* ---- fetching ------------------------------------------------------------ */
@@ -390,6 +408,9 @@ static ms_err release(trace *t, const ms_call *like, uint32_t run)
     if (n == 0)
         return MS_OK;
     MS_TRY(leave_parts(t, like, n));
+    MS_TRY(ms_deepspeedviews_keep(t->w, &t->views, like, t->list, &n));
+    if (n == 0)
+        return MS_OK;
     MS_TRY(set_of(t, t->list, n, &set));
     return ms_deepspeed_emit(t->w, like, MS_MOVE, MS_SHARD, 0, set, MS_NONE);
 }
@@ -422,6 +443,10 @@ static ms_err before_run(trace *t, const ms_call *call, uint32_t run)
 static ms_err after_run(trace *t, const ms_call *call, uint32_t run)
 {
     bool back = call->verb == MS_RUN && call->pass != MS_FORWARD;
+    if (t->w->how->views && t->saves[run])
+        ms_deepspeedviews_save(t->w, &t->views, call->unit);
+    if (t->w->how->views && back)
+        MS_TRY(ms_deepspeedviews_drop(t->w, &t->views, call));
     if (t->w->ranks > 1)
         MS_TRY(release(t, call, run));
     return back ? ms_deepspeed_ready(t->w, call, call->unit) : MS_OK;

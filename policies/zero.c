@@ -33,6 +33,7 @@ enum {
     QUANTIZED,
     HPZ,
     QUANTIZED_GRADIENTS,
+    LINEAR,
     N_PARAMS
 };
 enum { IDEAL, MEGATRON, DEEPSPEED };
@@ -136,6 +137,11 @@ static const ms_param params[N_PARAMS] = {
         SWITCH("zero_quantized_gradients", 0,
                "deepspeed, stage 3: between nodes gradients are summed by two "
                "all-to-alls of int4 (ZeRO++)"),
+    [LINEAR] = SWITCH("mem_efficient_linear", 1,
+                      "deepspeed, stage 3: the model is built under zero.Init, "
+                      "which replaces torch's linear; 0: it is not, and views "
+                      "of their weights that linear layers save for backward "
+                      "keep what was gathered for forward; default 1"),
 };
 
 /* ---- what means nothing here --------------------------------------------- */
@@ -158,6 +164,7 @@ static const uint8_t read_in[N_PARAMS] = {
     [QUANTIZED] = 0x8,
     [HPZ] = 0x8,
     [QUANTIZED_GRADIENTS] = 0x8,
+    [LINEAR] = 0x8,
 };
 
 static ms_err check_idle(const ms_policy_value *values, const char *where,
@@ -277,6 +284,7 @@ static ms_err place_deepspeed(const ms_policy_context *context,
         .round_robin = values[ROUND_ROBIN].number,
         .quantized = values[QUANTIZED].number,
         .quantized_gradients = values[QUANTIZED_GRADIENTS].number,
+        .views = !values[LINEAR].number,
         .secondary_ranks = (uint32_t)values[HPZ].number,
         .bucket = (uint64_t)values[BUCKET].number,
         .prefetch = (uint64_t)values[PREFETCH_BUCKET].number,

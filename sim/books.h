@@ -387,6 +387,9 @@ void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell);
 /* pack.c: buffers of the program */
 ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer);
 ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer);
+/* The whole copy of a shared storage becomes the buffer's, where it lies. */
+ms_err ms_pack_keep(ms_books *books, const ms_books_at *at, uint32_t storage,
+                    uint32_t buffer);
 ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, const ms_call *call);
 /* flags: of the MOVE. */

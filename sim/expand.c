@@ -421,6 +421,8 @@ static ms_err move_set(ms_books *books, const ms_books_at *at,
         MS_TRY(ms_pack_out(books, at, set, n, call->flags));
     if (call->place == MS_SHARD && books->shard_row)
         MS_TRY(ms_share_make_parts(books, at, set, n));
+    if (call->place == MS_SHARD && call->buffer != MS_NONE && n > 0)
+        MS_TRY(ms_pack_keep(books, at, set[0], call->buffer));
     for (uint32_t i = program->set_at[call->set];
          i < program->set_at[call->set + 1]; i++)
         MS_TRY(ms_move_storage(books, at, program->set_item[i], call->place,

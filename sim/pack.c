@@ -44,6 +44,25 @@ ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer)
     return MS_OK;
 }
 
+ms_err ms_pack_keep(ms_books *books, const ms_books_at *at, uint32_t storage,
+                    uint32_t buffer)
+{
+    uint32_t c = ms_books_cell(books, at, storage);
+    uint32_t here = at->buffers + buffer;
+
+    if (books->buffer_row[here] != MS_NONE)
+        return ms_fail(books->fault, MS_EINPUT, books->graph->name,
+                       "give it before", "buffer %u is taken twice", buffer);
+    if (books->row[c] == MS_NONE || !ms_books_apart(books, storage, c))
+        return ms_fail(books->fault, MS_EINPUT, books->graph->name,
+                       "gather it before",
+                       "buffer %u is to have a copy that is not there", buffer);
+    books->buffer_row[here] = books->row[c];
+    books->buffer_read[here] = MS_NONE;
+    books->row[c] = MS_NONE;
+    return MS_OK;
+}
+
 /* A kernel that reads and writes so many bytes. */
 static ms_err issue_kernel(ms_books *books, const ms_books_at *at,
                            uint16_t flags, uint64_t bytes, uint32_t n)

@@ -237,19 +237,21 @@ typedef enum ms_verb {
  * SIDE starts behind the last copy with SIDE, out or in: one queue for both;
  * ADD adds to what lies in the host's memory already, there; PAGEABLE: the
  * host's memory is not pinned, the host waits for the copy; to MS_SHARD, LATER
- * leaves the whole copies.  HOLD: AGAIN first makes again what of the set is
- * nowhere, and keeps nothing else that this makes.  REDUCE: OUTER sums over the
- * groups that hold the same part, on their queue, as many bytes as a buffer
- * named has; WHOLE: every rank gets the sum of all, though it keeps its part;
- * FILLED: of a buffer what is packed in it, not all of it; EXCHANGE: an
- * all-to-all among the ranks of a node, or (OUTER) among those that have the
- * same place in each node; to HERE it arrives in call's buffer; IN_LINE: who
- * takes over the memory of the whole waits for it by an event, so that it is
- * not held.  SYNC: IN_LINE waits for the compute stream alone.  MOVE to PACKED
- * or out of a buffer: AHEAD copies on the ranks' queue (to a buffer that is
- * waited for: a WAIT follows).  GATHER: OUTER is among the ranks of the outer
- * ring; AHEAD takes memory of the queue's own, not of the compute stream's;
- * LIMIT: the host waits for what used the second last set moved to SHARD. */
+ * leaves the whole copies; a buffer named takes over that of the set's first,
+ * which something else still views, until it is given.  HOLD: AGAIN first makes
+ * again what of the set is nowhere, and keeps nothing else that this makes.
+ * REDUCE: OUTER sums over the groups that hold the same part, on their queue,
+ * as many bytes as a buffer named has; WHOLE: every rank gets the sum of all,
+ * though it keeps its part; FILLED: of a buffer what is packed in it, not all
+ * of it; EXCHANGE: an all-to-all among the ranks of a node, or (OUTER) among
+ * those that have the same place in each node; to HERE it arrives in call's
+ * buffer; IN_LINE: who takes over the memory of the whole waits for it by an
+ * event, so that it is not held.  SYNC: IN_LINE waits for the compute stream
+ * alone.  MOVE to PACKED or out of a buffer: AHEAD copies on the ranks' queue
+ * (to a buffer that is waited for: a WAIT follows).  GATHER: OUTER is among the
+ * ranks of the outer ring; AHEAD takes memory of the queue's own, not of the
+ * compute stream's; LIMIT: the host waits for what used the second last set
+ * moved to SHARD. */
 enum {
     MS_CALL_WHOLE = 1u,
     MS_CALL_HOLD_OUTPUTS = 2u,
@@ -296,7 +298,7 @@ typedef struct ms_call {
     uint32_t set; /* RUN forward: storages that get a HOLD reference and count
                      as activations; HOLD, DROP_SET, MOVE...: what */
     uint32_t buffer; /* TAKE, GIVE, WAIT, SYNC, GATHER, REDUCE and MOVE to
-                        PACKED; or NONE */
+                        PACKED or SHARD; or NONE */
 } ms_call;
 
 typedef struct ms_program {

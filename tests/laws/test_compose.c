@@ -33,6 +33,8 @@ static const char *const shares[] = {"",
                                      "+zero:3,dp=16,impl=deepspeed,"
                                      "reduce_bucket_size=900,"
                                      "param_persistence_threshold=64,"
+                                     "max_reuse_distance=1500,"
+                                     "mem_efficient_linear=0,"
                                      "zero_hpz_partition_size=8,"
                                      "zero_quantized_weights=1,"
                                      "zero_quantized_gradients=1",

@@ -320,6 +320,9 @@ static const char *const policies[] = {
     "zero:1,dp=4,impl=deepspeed+checkpoint:full",
     "zero:2,dp=3,impl=deepspeed,reduce_bucket_size=700,overlap_comm=1",
     ZEROPP,
+    "zero:3,dp=4,impl=deepspeed,param_persistence_threshold=64,"
+    "max_reuse_distance=1500,mem_efficient_linear=0+checkpoint:first=1"
+    "+microbatch:2",
     "fsdp:dp=6,shard=3,reshard=but_last,units=split,reduce=bf16,sync=last",
     INFINITY_ON_DISK,
 };

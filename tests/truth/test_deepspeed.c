@@ -99,6 +99,35 @@ START_TEST(estimators)
 }
 END_TEST
 
+/* ---- measured (deepspeed_runs.tsv) --------------------------------------- */
+
+START_TEST(peaks)
+{
+    truth_table table;
+    char path[TESTS_PATH];
+    truth_begin();
+    truth_read_here("deepspeed_runs.tsv", &table);
+    tests_source("tests/truth/files/post-norm.json", path);
+    for (uint32_t row = 0; row < table.n_rows; row++) {
+        const ms_result *result = truth_run(
+            "%s --precision bf16-mixed --batch %s --set model.layers=%s "
+            "--set model.hidden=%s --set model.heads=%s --kernels eager --set "
+            "training.hold_output=step --set training.optimizer_impl=fused -p "
+            "zero:3,dp=%s,impl=deepspeed,reduce_bucket_size=5e7,"
+            "mem_efficient_linear=0+checkpoint:%s",
+            path, truth_cell(&table, row, "batch"),
+            truth_cell(&table, row, "layers"),
+            truth_cell(&table, row, "hidden"), truth_cell(&table, row, "heads"),
+            truth_cell(&table, row, "ranks"),
+            truth_cell(&table, row, "checkpoint"));
+        truth_compare("deepspeed", truth_cell(&table, row, "name"),
+                      "peak, 0.01 GiB", truth_number(&table, row, "hundredths"),
+                      hundredths(truth_rank(result)->peak.allocated_bytes));
+    }
+    truth_end();
+}
+END_TEST
+
 /* ---- what a rank holds (specs/policies.md 1.2, 11.2) --------------------- */
 
 static const char *const layers =
@@ -319,6 +348,7 @@ Suite *suite_deepspeed(void)
     Suite *suite = suite_create("deepspeed");
     TCase *tcase = tcase_create("deepspeed");
     tcase_add_test(tcase, estimators);
+    tcase_add_test(tcase, peaks);
     tcase_add_test(tcase, summed_up);
     tcase_add_test(tcase, parts);
     tcase_add_test(tcase, volumes);

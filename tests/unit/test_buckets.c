@@ -228,6 +228,36 @@ START_TEST(fetch_and_release)
 }
 END_TEST
 
+START_TEST(saved_views)
+{
+    /* Without zero.Init the views that h.1's and h.2's nodes save keep what
+     * their forwards gathered, with what is gathered for a backward that does
+     * not read it.  The first layer's input needs no gradient: nothing saves
+     * its weight. */
+    truth_begin();
+    ck_assert_str_eq(
+        events("zero:3,dp=2,impl=deepspeed,param_persistence_threshold=0,"
+               "prefetch_bucket_size=0,max_reuse_distance=0,"
+               "reduce_bucket_size=192,reduce_scatter=0,"
+               "mem_efficient_linear=0"),
+        "+ipg_bucket 384 = 384\n"
+        "+weight 128 = 512\n-weight 128 = 384\n"
+        "+weight 128 = 512\n+weight 128 = 640\n+weight 128 = 768\n"
+        "+grad 128 = 896\n-weight 128 = 768\n-weight 128 = 640\n"
+        "-grad 128 = 512\n"
+        "+weight 128 = 640\n"
+        "+grad 128 = 768\n-weight 128 = 640\n-weight 128 = 512\n"
+        "-grad 128 = 384\n"
+        "+weight 128 = 512\n"
+        "+grad 128 = 640\n-weight 128 = 512\n-grad 128 = 384\n"
+        "+copy 256 = 640\n-copy 256 = 384\n"
+        "+flat_gradients 192 = 576\n+fp32_gradients 384 = 960\n"
+        "-flat_gradients 192 = 768\n-fp32_gradients 384 = 384\n");
+    ck_assert_uint_eq(gathered_bytes, 6 * 128 / 2);
+    truth_end();
+}
+END_TEST
+
 START_TEST(two_under_way)
 {
     /* From the fourth fetch and the fourth reduction on the host waits for the
@@ -345,6 +375,7 @@ Suite *suite_buckets(void)
     tcase_add_test(tcase, offloaded);
     tcase_add_test(tcase, stage_3);
     tcase_add_test(tcase, fetch_and_release);
+    tcase_add_test(tcase, saved_views);
     tcase_add_test(tcase, two_under_way);
     tcase_add_test(tcase, active);
     tcase_add_test(tcase, secondary_parts);
