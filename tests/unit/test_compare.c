@@ -317,7 +317,7 @@ Suite *suite_compare(void)
     Suite *suite = suite_create("compare");
     TCase *tcase = tcase_create("compare");
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 60);
+    tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, names_tell_what_varies, 0, N_NAMED);
     tcase_add_test(tcase, rows_add_up);
     tcase_add_test(tcase, rows_have_keys_of_their_own);

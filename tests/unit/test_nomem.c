@@ -239,7 +239,7 @@ START_TEST(each_taking_fails)
 {
     uint64_t peak_bytes, used[2];
     ms_err expected = undisturbed(_i, &peak_bytes, used);
-    uint64_t step = (used[0] + used[1]) / 1000 + 1;
+    uint64_t step = (used[0] + used[1]) / 150 + 1;
 
     for (uint64_t limit = 1; limit < used[0]; limit += step) {
         keep.limit_bytes = limit;
@@ -353,7 +353,7 @@ START_TEST(each_taking_of_a_replay_fails)
     bool done = false;
     keep = trial = (ms_arena){0};
     silence();
-    for (uint64_t limit = 1; !done; limit += 4096) {
+    for (uint64_t limit = 1; !done; limit += 20011) {
         keep.limit_bytes = limit;
         trial.limit_bytes = limit;
         done = attempt_replay(_i);
