@@ -4,6 +4,7 @@
 
 #include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
+#include "graphs/savelist.h"
 
 #include <string.h>
 
@@ -208,6 +209,9 @@ static bool is_idle(const ms_trace *trace, const ms_aten_row *row, uint32_t n,
 static void save_listed(ms_trace *trace, const ms_aten_row *row,
                         const ms_aten_call *call, uint32_t n)
 {
+    if (row->rule == &ms_lookup_embedding_rule &&
+        trace->framework == MS_TORCH_1_13)
+        ms_savelist_add(trace, n, call->in[0]);
     for (const char *c = row->saves; *c; c += 2) {
         uint32_t i = (uint32_t)(c[1] - '0');
         bool input = c[0] == 'i' || c[0] == 'I';

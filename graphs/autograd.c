@@ -228,6 +228,16 @@ static bool has_gradient(const ms_node *node)
     return node->n_outputs == 0;
 }
 
+/* Ops from first on are the node's; what they saved dies with the formula. */
+static void ran(ms_trace *trace, uint32_t n, uint32_t first)
+{
+    ms_node *node = &trace->nodes[n];
+
+    node->ran = true;
+    node->first_op = first;
+    node->last_op = trace->graph.n_ops - 1;
+}
+
 /* out has room for the gradients of all inputs. */
 static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
 {
@@ -243,7 +253,9 @@ static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
         out[i] = MS_NONE;
     if (node.n_outputs > 1 && node.rule != &ms_view_unbind_rule)
         fill_undefined(trace, &node, node.grad);
+    uint32_t first = trace->graph.n_ops;
     node.rule->backward(trace, &node, node.grad, out);
+    ran(trace, n, first);
     validate(trace, &node, out);
     for (uint32_t i = 0; i < node.n_outputs; i++)
         ms_trace_drop(trace, node.grad[i]);

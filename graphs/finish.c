@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/finish.h"
 #include "graphs/mcorebuffers.h"
+#include "graphs/savelist.h"
 
 #include <assert.h>
 #include <string.h>
@@ -110,6 +111,7 @@ static ms_err renumber(ms_trace *trace, uint32_t n_units)
     for (uint32_t i = 0; i < trace->n_drop; i++)
         g->drop[i] = MS_DROP(new_id[MS_DROP_STORAGE(g->drop[i])],
                              g->drop[i] & MS_DROP_SAVED);
+    ms_savelist_close(trace, new_id);
     MS_TRY(ms_parts_columns(trace, new_id));
     return ms_mcorebuffers_column(trace, new_id);
 }

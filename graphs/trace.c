@@ -2,6 +2,7 @@
 /* The graph under construction: storages, tensors, ops, nodes. */
 #include "graphs/columns.h"
 #include "graphs/mcore.h"
+#include "graphs/savelist.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -554,6 +555,7 @@ void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor)
         return;
     saved->pins++;
     saver->saved[saver->n_saved++] = tensor;
+    ms_savelist_add(trace, node, tensor);
     if (trace->counts[s].persistent)
         return;
     trace->counts[s].saves++;

@@ -90,6 +90,8 @@ typedef struct ms_node {
     bool *needs;      /* does input i need a gradient? */
     int64_t i[2];     /* whatever the rule wants to remember */
     double flops;     /* of the forward op */
+    bool ran;         /* in backward: its ops, if it had any */
+    uint32_t first_op, last_op;
 } ms_node;
 
 #define MS_MOST_STATES 6u
@@ -209,6 +211,7 @@ struct ms_trace {
     uint32_t n_tensors, n_chunks, chunks_capacity, free_tensor;
     ms_chunk **chunks;
     uint32_t n_nodes, nodes_capacity, most_inputs;
+    uint32_t saves_capacity;
     ms_node *nodes;
     const bool *reached; /* per node: does the loss depend on it? */
     uint32_t untrained_capacity;

@@ -13,8 +13,9 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
         {.name = "save_on_cpu",
          .type = MS_PARAM_FLAG,
          .choice = true,
-         .help = "torch's save_on_cpu with pinned memory: all of it, copied on "
-                 "the compute stream"},
+         .help = "torch's save_on_cpu with pinned memory: every save of every "
+                 "node, parameters and second saves too, copied on the compute "
+                 "stream"},
     [MS_SWAP_VDNN] = {.name = "vdnn",
                       .type = MS_PARAM_WORD,
                       .choice = true,
@@ -35,16 +36,16 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
         {.name = "torchtune",
          .type = MS_PARAM_FLAG,
          .choice = true,
-         .help = "torchtune's OffloadActivations: each saved tensor leaves as "
-                 "it is saved, except for the output projection's and the "
-                 "loss's; the copies in are one unit ahead"},
+         .help = "torchtune's OffloadActivations: every save but of "
+                 "parameters themselves leaves as it is saved, except for the "
+                 "output projection's and the loss's; copies in overlap the "
+                 "node before"},
     [MS_SWAP_CHECKPOINTS] =
         {.name = "checkpoints",
          .type = MS_PARAM_FLAG,
          .choice = true,
          .help = "what checkpoints hold leaves when its block has run, and "
-                 "comes back before it is replayed (DeepSpeed's "
-                 "cpu_checkpointing)"},
+                 "comes back before it is replayed; see impl"},
     [MS_SWAP_LAYERS] =
         {.name = "layers",
          .type = MS_PARAM_FLAG,
@@ -92,17 +93,18 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
                      .fallback = 1024,
                      .low = 1,
                      .high = MOST_BYTES,
-                     .help = "the smallest tensor that moves; default 1KiB, "
-                             "te 512KiB, megatron 2MiB (256 Ki and 1 Mi "
-                             "elements of 16 bits)"},
+                     .help =
+                         "the smallest tensor that moves; default 1KiB, "
+                         "save_on_cpu 1 byte, te 512KiB, megatron 2MiB (256 "
+                         "Ki and 1 Mi elements of 16 bits)"},
     [MS_SWAP_PREFETCH] =
         {.name = "prefetch",
          .type = MS_PARAM_INT,
          .low = 0,
          .high = MOST,
-         .with = "te|torchtune|checkpoints|layers|megatron",
-         .help = "how many blocks (te, checkpoints), units (torchtune, layers) "
-                 "or groups (megatron) ahead of its backward a copy in is "
+         .with = "te|checkpoints|layers|megatron",
+         .help = "how many blocks (te, checkpoints), units (layers) or groups "
+                 "(megatron) ahead of its backward a copy in is "
                  "issued; default te: L - N "
                  "- 1, else 1"},
     [MS_SWAP_INFLIGHT] =
@@ -146,6 +148,15 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
                      .with = "save_on_cpu",
                      .help = "0: host memory is not pinned (torch's default): "
                              "copies are slower and the host waits for them"},
+    [MS_SWAP_IMPL] =
+        {.name = "impl",
+         .type = MS_PARAM_WORD,
+         .words = "ideal|deepspeed",
+         .with = "checkpoints",
+         .help = "ideal: pinned memory, copies beside the compute stream, one "
+                 "block ahead (ZeRO-Infinity); deepspeed: its "
+                 "cpu_checkpointing, memory that is not pinned, the host waits "
+                 "for each copy, none is ahead"},
     [MS_SWAP_BUDGET] =
         {.name = "budget",
          .type = MS_PARAM_SIZE,
@@ -174,6 +185,8 @@ ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
 static const ms_swap_way ways[] = {
     {.row = MS_SWAP_SAVE_ON_CPU,
      .memory = MS_HOSTED_PINNED,
+     .stays = ms_checkpoints_stays,
+     .open = ms_savecpu_open,
      .around = ms_savecpu_around},
     {.row = MS_SWAP_VDNN, .write = ms_vdnn_write},
     {.row = MS_SWAP_TE,
@@ -183,13 +196,13 @@ static const ms_swap_way ways[] = {
      .around = ms_te_around},
     {.row = MS_SWAP_TORCHTUNE,
      .memory = MS_HOSTED_PINNED,
-     .stays = ms_torchtune_stays,
+     .stays = ms_checkpoints_stays,
      .open = ms_torchtune_open,
      .around = ms_torchtune_around},
     {.row = MS_SWAP_CHECKPOINTS,
      .stays = ms_checkpoints_stays,
      .open = ms_checkpoints_open,
-     .around = ms_checkpoints_around},
+     .write = ms_checkpoints_write},
     {.row = MS_SWAP_LAYERS, .write = ms_streamed_write},
     {.row = MS_SWAP_MEGATRON,
      .memory = MS_HOSTED_KEYED,
@@ -236,15 +249,15 @@ static ms_err find_saved(ms_swap *w, const ms_swap_way *way)
             return ms_fail_nomem(w->fault);
         way->stays(w, stays);
     }
-    return ms_saved_find_others(graph, w->from,
-                                (uint64_t)w->values[MS_SWAP_MIN].number, stays,
-                                w->arena, w->program, &w->saved, w->fault);
+    return ms_saved_find_others(graph, w->from, w->min_bytes, stays, w->arena,
+                                w->program, &w->saved, w->fault);
 }
 
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
     const ms_swap_way *way = way_of(context->values);
+    const ms_policy_value *min = &context->values[MS_SWAP_MIN];
     ms_program made;
     ms_swap w = {.context = context,
                  .from = program,
@@ -253,6 +266,9 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
                  .fault = fault,
                  .values = context->values};
     MS_TRY(ms_program_fork(program, w.arena, &made, fault));
+    w.min_bytes = way->row == MS_SWAP_SAVE_ON_CPU && !min->given
+                      ? 1
+                      : (uint64_t)min->number;
     MS_TRY(find_saved(&w, way));
     if (way->open != NULL)
         MS_TRY(way->open(&w));

@@ -30,8 +30,11 @@ enum {
     MS_SWAP_RECOMPUTE,
     MS_SWAP_BUDGET,
     MS_SWAP_PIN,
+    MS_SWAP_IMPL,
     MS_SWAP_N_PARAMS
 };
+
+enum { MS_SWAP_IMPL_IDEAL, MS_SWAP_IMPL_DEEPSPEED };
 
 enum { MS_SWAP_VDNN_ALL, MS_SWAP_VDNN_CONV, MS_SWAP_VDNN_DYN };
 
@@ -56,9 +59,10 @@ typedef struct ms_swap {
     ms_arena *arena;
     ms_fault *fault;
     const ms_policy_value *values;
-    bool convolutions; /* vDNN: only the inputs of units that convolve */
-    uint32_t te;       /* blocks that leave */
-    uint8_t *brought;  /* per unit: its set was sent for, in this backward */
+    uint64_t min_bytes; /* the smallest tensor that moves */
+    bool convolutions;  /* vDNN: only the inputs of units that convolve */
+    uint32_t te;        /* blocks that leave */
+    uint8_t *brought;   /* per unit: its set was sent for, in this backward */
 
     /* swapgroups.c */
     uint32_t n_groups, ahead; /* a group is sent for so many groups early */
@@ -115,6 +119,7 @@ ms_err ms_swapgroups_leave(ms_swap *swap, const ms_call *call, bool before);
 
 /* savecpu.c, vdnn.c, te.c, torchtune.c, megatron.c, checkpoints.c: fixed rules;
  * streamed.c: of weights */
+ms_err ms_savecpu_open(ms_swap *swap);
 ms_err ms_savecpu_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_vdnn_write(ms_swap *swap);
 void ms_te_stays(const ms_swap *swap, uint8_t *stays);
@@ -122,7 +127,6 @@ ms_err ms_te_open(ms_swap *swap);
 ms_err ms_te_around(ms_swap *swap, const ms_call *call, bool before);
 /* A product with a weight, by the names that torch gives linear layers' ops. */
 bool ms_torchtune_is_linear(const ms_graph *graph, uint32_t op);
-void ms_torchtune_stays(const ms_swap *swap, uint8_t *stays);
 ms_err ms_torchtune_open(ms_swap *swap);
 ms_err ms_torchtune_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_streamed_shape(const ms_policy_context *context, ms_shape *shape,
@@ -130,7 +134,7 @@ ms_err ms_streamed_shape(const ms_policy_context *context, ms_shape *shape,
 ms_err ms_streamed_write(ms_swap *swap);
 void ms_checkpoints_stays(const ms_swap *swap, uint8_t *stays);
 ms_err ms_checkpoints_open(ms_swap *swap);
-ms_err ms_checkpoints_around(ms_swap *swap, const ms_call *call, bool before);
+ms_err ms_checkpoints_write(ms_swap *swap);
 ms_err ms_megatron_open(ms_swap *swap);
 ms_err ms_megatron_around(ms_swap *swap, const ms_call *call, bool before);
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* torchtune's OffloadActivations (torchtune/training/
- * _activation_offloading.py; specs/policies.md 4.6): each saved tensor is
- * copied out as it is saved.  Before tensor k leaves, the compute stream waits
- * for tensor k - 5 and lets it go; the last five stay until their backward.
- * Copies in do not wait for the node that runs, so that those of the next one
- * overlap it: a double buffer.  One side stream takes both directions.  The
- * output projection and the loss are outside it.  A node is a unit here. */
+ * _activation_offloading.py; specs/policies.md 4.6): hooks on each save but
+ * those of parameters themselves; linear saves a view of its weight, which
+ * leaves.  Before tensor k leaves, the compute stream waits for tensor k - 5
+ * and lets it go; the first node that asks for one finds the last five here,
+ * behind it they go, too.  What a node has unpacked stays until the next one
+ * has run, and copies wait for the node before that one, not for the one that
+ * runs: a double buffer.  One side stream takes both directions.  The output
+ * projection and the loss are outside it.  What checkpoints hold leaves and
+ * comes back unit by unit. */
 #include "policies/swap.h"
 
 #include <string.h>
@@ -22,46 +25,23 @@ bool ms_torchtune_is_linear(const ms_graph *graph, uint32_t op)
     return false;
 }
 
-static void stay_range(const uint32_t *list, uint32_t first, uint32_t end,
-                       uint8_t *stays)
+/* The first op of the output projection, the last linear layer: it and the
+ * loss are outside the hooks. */
+static uint32_t output_of(const ms_graph *graph)
 {
-    for (uint32_t i = first; i < end; i++)
-        stays[list[i]] = 1;
-}
-
-/* Does the backward of another layer than op's read the storage, too? */
-static bool read_elsewhere(const ms_graph *graph, uint32_t storage, uint32_t op)
-{
-    uint32_t end = graph->backward_at[0];
-    for (uint32_t b = graph->backward_at[graph->n_units]; b < end; b++)
-        for (uint32_t i = graph->in_at[b]; i < graph->in_at[b + 1]; i++)
-            if (graph->in[i] == storage &&
-                graph->op_layer[b] != graph->op_layer[op])
-                return true;
-    return false;
-}
-
-static void stay_inputs(const ms_graph *graph, uint32_t op, uint8_t *stays)
-{
-    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
-        if (!read_elsewhere(graph, graph->in[i], op))
-            stays[graph->in[i]] = 1;
-}
-
-/* What the loss reads, and what only the last linear layer before it saves. */
-void ms_torchtune_stays(const ms_swap *w, uint8_t *stays)
-{
-    const ms_graph *graph = w->context->graph;
-    uint32_t first = graph->forward_at[graph->loss_unit];
+    uint32_t loss = graph->forward_at[graph->loss_unit];
     uint32_t end = graph->forward_at[graph->n_units];
-    stay_range(graph->in, graph->in_at[first], graph->in_at[end], stays);
-    stay_range(graph->out, graph->out_at[first], graph->out_at[end], stays);
-    for (uint32_t op = first; op-- > 0;) {
+    for (uint32_t op = loss; op < end; op++)
+        if (ms_torchtune_is_linear(graph, op))
+            return loss; /* the loss takes part in it */
+    for (uint32_t op = loss; op-- > 0;) {
         if (!ms_torchtune_is_linear(graph, op))
             continue;
-        stay_inputs(graph, op, stays);
-        return;
+        while (op > 0 && graph->op_layer[op - 1] == graph->op_layer[op])
+            op--;
+        return op;
     }
+    return loss;
 }
 
 /* The tensors of a unit, each a set of its own: those that exist when it
@@ -88,14 +68,17 @@ static ms_err list_unit(ms_swap *w, uint32_t unit, uint32_t *n)
 ms_err ms_torchtune_open(ms_swap *w)
 {
     const ms_policy_value *inflight = &w->values[MS_SWAP_INFLIGHT];
-    const ms_policy_value *prefetch = &w->values[MS_SWAP_PREFETCH];
     uint32_t units = w->saved.graph->n_units, n = 0;
-    MS_TRY(ms_swapgroups_open(
-        w, units, prefetch->given ? (uint32_t)prefetch->number : 1));
+    MS_TRY(ms_swapgroups_open(w, units, 1));
     MS_TRY(ms_swapgroups_open_leaving(w, w->saved.graph->n_storages));
     w->in_flight = inflight->given ? (uint32_t)inflight->number : STASH;
     w->leaving_flags = MS_CALL_LATER | MS_CALL_SIDE; /* stream s1 */
     w->coming_flags = MS_CALL_SIDE;
+    w->program->hooks = (ms_hooks){.used = true,
+                                   .skips_parameters = true,
+                                   .stash = w->in_flight,
+                                   .ops = output_of(w->context->graph),
+                                   .min_bytes = w->min_bytes};
     for (uint32_t u = 0; u < units; u++) {
         MS_TRY(list_unit(w, u, &n));
         if (w->saved.unit_set[u] != MS_NOTHING)

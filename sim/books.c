@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The books: columns of the plan as they grow, rows of cells, references. */
-#include "sim/books.h"
+#include "sim/hooks.h"
 
 #include <assert.h>
 #include <string.h>
@@ -186,7 +186,7 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
     books->n_buffers = program->n_buffers;
     MS_TRY(take_cells(books, program->n_sets > 0));
     bool homes = graph->storage_pool != NULL;
-    bool moves = program_has(program, MS_MOVE) || homes;
+    bool moves = program_has(program, MS_MOVE) || homes || program->hooks.used;
     bool shares = graph->storage_shard_bytes != NULL;
     books->streams = graph_streams(graph) || moves || shares ||
                      program_has(program, MS_GATHER) ||
@@ -208,7 +208,7 @@ ms_err ms_books_open(ms_books *books, const ms_program *program)
         MS_TRY(take_rows(books, (uint32_t)n, &books->buffer_read));
     }
     books->reads = books->streams || books->opts->uses;
-    return MS_OK;
+    return ms_hooks_open(books, program);
 }
 
 ms_err ms_books_close(ms_books *books)

@@ -68,6 +68,7 @@ typedef struct ms_books {
     bool holds;     /* the RUN under way has a set */
     uint32_t run;
     uint32_t *work, work_capacity; /* stack of bind */
+    struct ms_hooked *hooked;      /* hooks.h; NULL: the program has no hooks */
     ms_fault *fault;
 } ms_books;
 
@@ -374,6 +375,10 @@ void ms_move_after_compute(ms_books *books, const ms_books_at *at);
  * say; n = 0 without: for everything. */
 ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, const ms_call *call);
+/* One copy between memories, with flags of a MOVE; who copies reads and makes
+ * one row. */
+ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
+                    ms_transfer_kind kind, uint16_t flags, uint64_t bytes);
 /* One op that moves so many bytes, with room for what it makes and reads. */
 ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
                      ms_transfer_kind kind, uint8_t stream, uint64_t bytes,

@@ -47,6 +47,8 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
 };
 
 const char *const ms_dump_frees[2] = {"recorded", "waited"};
+const char *const ms_dump_hooks[3][2] = {
+    {"all", "no-parameters"}, {"pinned", "pageable"}, {"ahead", "waits"}};
 
 const uint16_t ms_dump_flags[MS_DUMP_N_KEYS] = {
     [MS_DUMP_WHOLE] = MS_CALL_WHOLE,
@@ -359,6 +361,21 @@ static void dump_call(const ms_graph *graph, const ms_call *call, ms_text *text)
     ms_text_put(text, "\n", 1);
 }
 
+/* hooks: of saves before op 40, of at least 1024 bytes, ... */
+static void dump_hooks(const ms_hooks *hooks, ms_text *text)
+{
+    const bool flags[] = {hooks->skips_parameters, hooks->pageable,
+                          hooks->waits};
+    if (!hooks->used)
+        return;
+    ms_text_add(text, "hooks before %u least ", hooks->ops);
+    ms_text_u64(text, hooks->min_bytes);
+    ms_text_add(text, " stash %u", hooks->stash);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        put_word(text, ms_dump_hooks[i][flags[i]]);
+    ms_text_put(text, "\n", 1);
+}
+
 void ms_dump_program(const ms_graph *graph, const ms_program *program,
                      ms_text *text)
 {
@@ -366,6 +383,7 @@ void ms_dump_program(const ms_graph *graph, const ms_program *program,
     ms_text_add(text, "frames %u ranks %u micro-batches %u\n",
                 (unsigned)program->n_frames, (unsigned)program->n_ranks,
                 program->n_micro_batches);
+    dump_hooks(&program->hooks, text);
     for (uint32_t set = 0; set < program->n_sets; set++)
         dump_set(graph, program, set, text);
     for (uint32_t buffer = 0; buffer < program->n_buffers; buffer++)

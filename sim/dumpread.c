@@ -309,6 +309,25 @@ static ms_err read_buffer(reader *r)
     return ms_program_add_buffer(r->program, buffer, r->arena, &id, r->fault);
 }
 
+static ms_err read_hooks(reader *r)
+{
+    ms_hooks *hooks = &r->program->hooks;
+    uint32_t is[3];
+    hooks->used = true;
+    MS_TRY(expect(r, "before"));
+    MS_TRY(read_number(r, "op", 0, r->graph->n_ops, &hooks->ops));
+    MS_TRY(expect(r, "least"));
+    MS_TRY(parse_bytes(r, &hooks->min_bytes));
+    MS_TRY(expect(r, "stash"));
+    MS_TRY(read_number(r, "stash", 0, UINT32_MAX - 1, &hooks->stash));
+    for (size_t i = 0; i < 3; i++)
+        MS_TRY(read_word_of(r, "hooks", ms_dump_hooks[i], 2, &is[i]));
+    hooks->skips_parameters = is[0];
+    hooks->pageable = is[1];
+    hooks->waits = is[2];
+    return expect_end(r);
+}
+
 static ms_err read_object(reader *r, ms_call *call)
 {
     static const char *const passes[] = {"forward", "backward"};
@@ -409,20 +428,23 @@ static ms_err note_call(reader *r, size_t at)
 
 static ms_err read_line(reader *r)
 {
-    const char *verbs[MS_N_VERBS + 2];
+    const char *verbs[MS_N_VERBS + 3];
     for (uint32_t i = 0; i < MS_N_VERBS; i++)
         verbs[i] = ms_dump_verbs[i].name;
     verbs[MS_N_VERBS] = "set";
     verbs[MS_N_VERBS + 1] = "buffer";
+    verbs[MS_N_VERBS + 2] = "hooks";
     size_t before = r->text.offset;
     token word = next_word(r);
     r->text.offset = before;
     uint32_t verb;
-    MS_TRY(read_word_of(r, "call", verbs, MS_N_VERBS + 2, &verb));
+    MS_TRY(read_word_of(r, "call", verbs, MS_N_VERBS + 3, &verb));
     if (verb == MS_N_VERBS)
         return read_set(r);
     if (verb == MS_N_VERBS + 1)
         return read_buffer(r);
+    if (verb == MS_N_VERBS + 2)
+        return read_hooks(r);
     ms_call call = ms_program_call((ms_verb)verb);
     MS_TRY(read_object(r, &call));
     MS_TRY(read_keys(r, &call));

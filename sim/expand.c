@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* expand: walk the program's calls and book what each op allocates and what
  * the host drops after it. */
-#include "sim/books.h"
+#include "sim/hooks.h"
 
 #include <assert.h>
 #include <string.h>
@@ -284,8 +284,9 @@ static inline ms_err accumulate(ms_books *books, const ms_books_at *at,
 static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t keep,
                      uint32_t op)
 {
+    if (books->hooked)
+        MS_TRY(ms_hooks_unpack(books, at, op));
     columns w = open_columns(books, at);
-
     if (books->graph->op_pass[op] == MS_ACCUMULATE) {
         MS_TRY(accumulate(books, at, &w, op));
     } else {
@@ -294,11 +295,18 @@ static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t keep,
         make(books, &w, keep, op);
     }
     uint32_t first = books->plan->n_rows;
+    if (books->hooked) {
+        close_columns(&w, books);
+        ms_books_made(books, first);
+        MS_TRY(ms_hooks_pack(books, at, op));
+        w = open_columns(books, at);
+        first = books->plan->n_rows;
+    }
     end_references(books, &w, op);
     close_columns(&w, books);
     if (books->reads)
         ms_books_made(books, first);
-    return MS_OK;
+    return books->hooked ? ms_hooks_let_go(books, at, op) : MS_OK;
 }
 
 /* Ops [first, end), none of which asks for anything. */
@@ -474,6 +482,8 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
         const ms_call *call = &program->calls[i];
         ms_books_at at =
             ms_books_at_of(books, call->rank, call->frame, call->micro_batch);
+        if (books->hooked)
+            MS_TRY(ms_hooks_rest(books, &at, call));
         switch ((ms_verb)call->verb) {
         case MS_RUN:
             MS_TRY(run_unit(books, &at, program, call));

@@ -80,8 +80,8 @@ static void wait_for_side(ms_books *books, const ms_books_at *at)
 
 /* flags: of the MOVE.  Memory that is not pinned is copied by way of a buffer
  * of the driver's, and the host waits (CUDA C++ programming guide, 3.2.5). */
-static ms_err issue_copy(ms_books *books, const ms_books_at *at,
-                         ms_transfer_kind kind, uint16_t flags, uint64_t bytes)
+ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
+                    ms_transfer_kind kind, uint16_t flags, uint64_t bytes)
 {
     const ms_expand_opts *opts = books->opts;
     bool in_line = flags & MS_CALL_IN_LINE;
@@ -187,7 +187,7 @@ static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
     }
     row.category = books->plan->row[from].category;
     row.saved = books->plan->row[from].saved;
-    MS_TRY(issue_copy(books, at, MS_TRANSFER_D2H, flags, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_D2H, flags, row.bytes));
     copy_into(books, books->host_row, c, from, row);
     if (flags & MS_CALL_PAGEABLE)
         MS_TRY(ms_books_sync(books, at, books->plan->n_ops - 1));
@@ -208,7 +208,7 @@ static ms_err read_disk(ms_books *books, const ms_books_at *at,
         return MS_OK;
     ms_row row = books->plan->row[from];
     row.pool = MS_HOST_POOL;
-    MS_TRY(issue_copy(books, at, MS_TRANSFER_NVME_READ, 0, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_READ, 0, row.bytes));
     copy_into(books, books->host_row, c, from, row);
     if (!is_home(books, storage, MS_NVME_POOL))
         drop(books, books->nvme_row, c);
@@ -224,7 +224,7 @@ static ms_err to_disk(ms_books *books, const ms_books_at *at, uint32_t storage)
         return MS_OK;
     ms_row row = books->plan->row[books->host_row[c]];
     row.pool = MS_NVME_POOL;
-    MS_TRY(issue_copy(books, at, MS_TRANSFER_NVME_WRITE, 0, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_WRITE, 0, row.bytes));
     copy_into(books, books->nvme_row, c, books->host_row[c], row);
     drop(books, books->host_row, c);
     return MS_OK;
@@ -251,7 +251,7 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
                      : books->graph->storage_bytes[storage];
     if (row.category == MS_PARAMETERS)
         row.category = MS_COMMUNICATION;
-    MS_TRY(issue_copy(books, at, MS_TRANSFER_H2D, flags, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_H2D, flags, row.bytes));
     copy_into(books, to, c, from, row);
     /* A block that the compute stream has left; a part's next user waits by an
      * event for the collective that reads it. */

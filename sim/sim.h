@@ -37,6 +37,7 @@
 #include "sim/hosted.h"
 #include "sim/names.h"
 #include "sim/outside.h"
+#include "sim/saves.h"
 #include "sim/shape.h"
 #include "sim/size.h"
 
@@ -137,9 +138,11 @@ typedef struct ms_graph {
                                            from earlier units: what a checkpoint
                                            that starts here must hold */
     const char **unit_name;
-    uint32_t *unit_state;   /* (optional) per unit: a persistent storage for the
-                               random state that a checkpoint which begins there
-                               sets aside (in the device's memory: a CPU) */
+    uint32_t *unit_state; /* (optional) per unit: a persistent storage for the
+                             random state that a checkpoint which begins there
+                             sets aside (in the device's memory: a CPU) */
+    uint32_t n_saves;     /* what the nodes of forward save, as they do */
+    struct ms_save *saves;
     uint32_t n_kept, *kept; /* storages that the training loop's own variables
                                hold (output, loss): made with one HOLD
                                reference, which the program drops after
@@ -310,6 +313,7 @@ typedef struct ms_program {
     uint32_t *set_item; /* storages */
     uint32_t n_buffers, buffers_capacity;
     ms_buffer *buffers;
+    ms_hooks hooks;
     uint16_t n_frames;
     uint8_t n_ranks;
     uint32_t n_micro_batches;

@@ -104,10 +104,11 @@ static void mark(const walk *w, uint32_t set, uint8_t bits)
         w->of[storages[i]] |= bits;
 }
 
-/* What any call moves away, or holds.  To let a whole copy go leaves the
- * part. */
+/* What any call or the hooks move away, or a call holds.  To let a whole copy
+ * go leaves the part. */
 static void look_ahead(const walk *w)
 {
+    const ms_hooks *hooks = &w->program->hooks;
     for (uint32_t i = 0; i < w->program->n_calls; i++) {
         const ms_call *call = &w->program->calls[i];
         if (call->verb == MS_MOVE && call->place != MS_HERE &&
@@ -119,6 +120,14 @@ static void look_ahead(const walk *w)
     }
     for (uint32_t i = 0; i < w->graph->n_kept; i++)
         w->of[w->graph->kept[i]] |= HELD;
+    for (uint32_t i = 0; i < w->graph->n_saves; i++)
+        if (hooks->used && ms_hooks_packs(hooks, &w->graph->saves[i]) &&
+            w->graph->saves[i].storage >= w->graph->n_persistent)
+            w->of[w->graph->saves[i].storage] |= MOVED;
+    for (uint32_t s = w->graph->n_persistent;
+         hooks->used && w->graph->saves == NULL && s < w->graph->n_storages;
+         s++)
+        w->of[s] |= MOVED;
 }
 
 static void run_ops(walk *w, uint32_t first, uint32_t end)

@@ -3,6 +3,7 @@
 #include "graphs/autocast.h"
 #include "graphs/mcore.h"
 #include "graphs/ops/ops.h"
+#include "graphs/savelist.h"
 
 /* a [m, k] times b [k, n] as one kernel of 2 m n k FLOPs.  mm and addmm give
  * the gradient of an operand the operand's layout; bmm makes it contiguous
@@ -80,6 +81,12 @@ const ms_rule ms_matmul_addmm_rule = {"AddmmBackward0", "aten::mm",
                                       addmm_backward};
 const ms_rule ms_matmul_mm_rule = {"MmBackward0", "aten::mm", mm_backward};
 
+static void save_turned(ms_trace *trace, uint32_t node, uint32_t weight)
+{
+    ms_trace_save(trace, node, weight);
+    ms_savelist_turned(trace);
+}
+
 static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
                         uint32_t bias, uint32_t y, double flops)
 {
@@ -96,11 +103,11 @@ static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
     trace->nodes[n].i[0] = 1; /* the weight was turned */
     bool needs_rows = ms_trace_needs(trace, weight);
     if (biased && ms_trace_needs(trace, rows))
-        ms_trace_save(trace, n, weight);
+        save_turned(trace, n, weight);
     if (needs_rows)
         ms_trace_save(trace, n, rows);
     if (!biased && ms_trace_needs(trace, rows))
-        ms_trace_save(trace, n, weight);
+        save_turned(trace, n, weight);
 }
 
 /* at::linear fuses the bias where x has two dimensions or is contiguous (1.13:

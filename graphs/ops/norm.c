@@ -2,6 +2,7 @@
 /* Normalisation and softmax. */
 #include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
+#include "graphs/savelist.h"
 
 #include <string.h>
 
@@ -75,6 +76,7 @@ static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,
     ms_trace_save(trace, n, x);
     if (weight != MS_NONE)
         ms_trace_save(trace, n, weight);
+    ms_savelist_add(trace, n, bias);
     if (statistics) {
         ms_trace_save(trace, n, mean);
         ms_trace_save(trace, n, rstd);

@@ -77,7 +77,7 @@ void laws_build_close(laws_builder *builder);
 /* ---- oracle.c ---------------------------------------------------------------
  */
 
-/* Rows: once allocated, at most once released, live at each use; what each op
+/* rows.c: once allocated, at most once released, live at each use; what each op
  * reads is live at it. */
 void laws_check_rows(const ms_plan *plan);
 /* Every host, stream and wait, by one pass in plan order for each rank. */

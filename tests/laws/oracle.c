@@ -85,6 +85,16 @@ static bool is_far_copy(const row_walk *walk, const ms_row *row)
            row->bytes == far[row->storage];
 }
 
+/* What a hook has packed, or unpacked: the tensor that was saved. */
+static bool is_save(const row_walk *walk, const ms_row *row)
+{
+    for (uint32_t i = 0; i < walk->graph->n_saves; i++)
+        if (walk->graph->saves[i].storage == row->storage &&
+            walk->graph->saves[i].bytes == row->bytes)
+            return true;
+    return false;
+}
+
 /* What a rank holds of a storage. */
 static uint64_t least_bytes(const ms_graph *graph, uint32_t s)
 {
@@ -120,7 +130,7 @@ static void check_bytes(const row_walk *walk, uint32_t r)
         return;
     HOLDS(row->bytes == walk->graph->storage_bytes[row->storage] ||
               row->bytes == least_bytes(walk->graph, row->storage) ||
-              is_far_copy(walk, row),
+              is_far_copy(walk, row) || is_save(walk, row),
           "row %u", r);
 }
 
@@ -174,6 +184,13 @@ static uint32_t end_of(const ms_graph *graph, uint32_t *s)
     return *s < graph->n_persistent ? graph->storage_local_end[*s] : MS_NONE;
 }
 
+/* A gradient that forward makes may be saved elsewhere until backward. */
+static bool is_made_early(const ms_graph *graph, uint32_t s)
+{
+    return graph->storage_category[s] == MS_BECOMES_GRAD &&
+           graph->storage_maker[s] < graph->backward_at[graph->n_units];
+}
+
 /* Besides the part, and made anew from the parts when they are updated. */
 static bool is_whole_copy(const ms_plan *plan, uint32_t r)
 {
@@ -194,12 +211,14 @@ static void check_end(const row_walk *walk, uint32_t r)
         s == MS_NONE || is_whole_copy(plan, r))
         return;
     uint32_t grad = s, end = end_of(plan->graph, &grad);
-    if (end < plan->graph->step_first) {
+    if (end < plan->graph->step_first || is_made_early(plan->graph, s)) {
         HOLDS(walk->alive[grad] == 1, "storage %u", grad);
         return;
     }
     bool stays = plan->graph->storage_at_start[s] || category == MS_GRADIENTS;
     stays = stays && !leaves(plan, r) && end == MS_NONE;
+    if (category == MS_ACTIVATIONS) /* a copy of what a node has saved */
+        stays = false;
     HOLDS(walk->state[r] == (stays ? ALIVE : DEAD),
           "row %u of storage %u, category %u, at the end", r, s, category);
 }

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define WORTH_A_LOOK 1024u /* bytes; smaller allocations are scalars */
 
@@ -68,4 +69,38 @@ void truth_step(const char *group, const truth_table *table, uint32_t row,
                       quantities[i].column,
                       truth_number(table, row, quantities[i].column),
                       quantities[i].memsim);
+}
+
+/* ---- built-in networks --------------------------------------------------- */
+
+/* What follows the batch in the name of a case: s35 is its sequence, w32 and
+ * l16 are numbers of the model's config. */
+static void options_of(const char *name, char options[128])
+{
+    static const struct {
+        char letter;
+        const char *option;
+    } letters[] = {{'b', "--batch "},
+                   {'s', "--sequence "},
+                   {'w', "--set model.width="},
+                   {'l', "--set model.latent="}};
+    size_t used = 0;
+    options[0] = '\0';
+    for (const char *at = strrchr(name, '_') + 1; *at != '\0';) {
+        size_t i = 0, digits = strspn(at + 1, "0123456789");
+        while (letters[i].letter != *at)
+            ck_assert_uint_lt(++i, sizeof letters / sizeof *letters);
+        used += (size_t)snprintf(options + used, 128 - used, "%s%.*s ",
+                                 letters[i].option, (int)digits, at + 1);
+        at += 1 + digits;
+    }
+}
+
+const ms_result *truth_builtin(const char *name)
+{
+    char options[128];
+    options_of(name, options);
+    return truth_run("%.*s %s --optimizer sgd --kernels eager --precision fp32 "
+                     "--framework torch-1.13 --set training.device=cpu",
+                     (int)(strrchr(name, '_') - name), name, options);
 }

@@ -106,6 +106,7 @@ END
 | nvidia-smi nets | errors on timm's models that nothing was fitted on, MLPs |
 | lora | PEFT's and torchtune's measured runs of Llama-3.2-3B (`lora.tsv`) |
 | optimizers | torch.optim of PyTorch 1.13.1, measured (`optimizers.tsv`) |
+| saves | what hooks of PyTorch 1.13.1 see nodes save (`saves.tsv`) |
 | rules | per-op experiments with PyTorch 1.13.1 (`rules.tsv`, `rules.jsonl`) |
 | reductions | scratch of CUDA reductions in recorded steps (`test_scratch.c`) |
 | precisions | memory that Transformer Engine documents (`te_memory.tsv`) |

@@ -16,43 +16,14 @@
 
 /* ---- steps of PyTorch ---------------------------------------------------- */
 
-/* What follows the batch in the name of a case: s35 is its sequence, w32 and
- * l16 are numbers of the model's config. */
-static void options_of(const char *name, char options[128])
-{
-    static const struct {
-        char letter;
-        const char *option;
-    } letters[] = {{'b', "--batch "},
-                   {'s', "--sequence "},
-                   {'w', "--set model.width="},
-                   {'l', "--set model.latent="}};
-    size_t used = 0;
-    options[0] = '\0';
-    for (const char *at = strrchr(name, '_') + 1; *at != '\0';) {
-        size_t i = 0, digits = strspn(at + 1, "0123456789");
-        while (letters[i].letter != *at)
-            ck_assert_uint_lt(++i, sizeof letters / sizeof *letters);
-        used += (size_t)snprintf(options + used, 128 - used, "%s%.*s ",
-                                 letters[i].option, (int)digits, at + 1);
-        at += 1 + digits;
-    }
-}
-
-/* "resnet34_b2" is resnet34 at batch 2. */
 START_TEST(measured_builtins)
 {
     truth_table table;
     truth_begin();
     truth_read_here("vision.tsv", &table);
-    for (uint32_t row = 0; row < table.n_rows; row++) {
-        char options[128];
-        const char *name = truth_cell(&table, row, "case");
-        options_of(name, options);
+    for (uint32_t row = 0; row < table.n_rows; row++)
         truth_step("vision", &table, row,
-                   truth_run("%.*s %s --optimizer sgd " EAGER,
-                             (int)(strrchr(name, '_') - name), name, options));
-    }
+                   truth_builtin(truth_cell(&table, row, "case")));
     truth_end();
 }
 END_TEST

@@ -70,6 +70,10 @@ bool truth_is_state(const ms_plan *plan, uint32_t op);
 void truth_step(const char *group, const truth_table *table, uint32_t row,
                 const ms_result *result);
 
+/* steps.c: a built-in network as PyTorch ran it; "resnet34_b2" is resnet34 at
+ * batch 2. */
+const ms_result *truth_builtin(const char *name);
+
 /* torch.c: every quantity of one row of the measured PyTorch steps. */
 void truth_torch(const truth_table *table, uint32_t row);
 /* Is the case's model among those that can be written as layers? */

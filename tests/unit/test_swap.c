@@ -4,6 +4,7 @@
 #include "policies/policies.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tests/truth/truth.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -141,27 +142,72 @@ START_TEST(vdnn_waits_at_the_end_of_each_layer)
 END_TEST
 
 /* By hand, each copy 25 ns, forward 10, backward 20.  a_1 .. a_7 leave, each
- * when its reader begins; the copies out end at 35, 60, ... 185.  Before a_6
- * and a_7 leave, at 60 and 70, a_1 and a_2 (35, 60) go; five stay.  Backward
- * begins at 80; that of unit 3, at 160, sends for a_2, which waits in the queue
- * until a_7 is out, is there at 210 and needed at 180; a_1 is there at 235 and
- * needed at 230.  Without prefetch a_2 is sent for at 180, which changes
- * nothing, and a_1 at 230. */
+ * when it is there; the copies out end at 35, 60, ... 185.  Behind the readers
+ * of a_6 and a_7, at 70 and 80, a_1 and a_2 (35, 60) go; five stay.  The first
+ * backward, at 80, finds a_7 here; behind it the stash goes, and the compute
+ * stream waits for its last copy, at 185.  From there on each node waits for
+ * its tensor, whose copy waits for the one before it in the queue and for the
+ * node before the last: a_6 from 185 to 210, its node to 230, a_5 to 235, its
+ * node to 255, ... a_1 to 335, its node to 355, and unit 0's to 375. */
 START_TEST(torchtune_by_hand)
 {
     uint64_t none = after_forward(run("none", 1e9));
     const ms_rank_report *rank = run_with("swap:torchtune,min=2", 0, 25);
     ck_assert_uint_eq(rank->d2h_bytes, 7 * UNIT_BYTES);
-    ck_assert_uint_eq(rank->h2d_bytes, 2 * UNIT_BYTES);
+    ck_assert_uint_eq(rank->h2d_bytes, 6 * UNIT_BYTES);
     ck_assert_uint_eq(after_forward(rank), none - 2 * UNIT_BYTES);
-    ck_assert_uint_eq(rank->time.stall_ns, 30 + 5);
-    ck_assert_uint_eq(rank->time.step_ns, 240 + 35);
-    rank = run_with("swap:torchtune,min=2,prefetch=0", 0, 25);
-    ck_assert_uint_eq(rank->time.step_ns, 240 + 30 + 25);
+    ck_assert_uint_eq(rank->time.step_ns, 375);
+    ck_assert_uint_eq(rank->time.stall_ns, 375 - 240);
     /* One copy under way: a_1 .. a_6 go, a_7's reader waits for a_6's. */
     rank = run_with("swap:torchtune,min=2,inflight=1", 0, 25);
     ck_assert_uint_eq(rank->h2d_bytes, 6 * UNIT_BYTES);
     ck_assert_uint_eq(after_forward(rank), none - 6 * UNIT_BYTES);
+}
+END_TEST
+
+/* Each save is a copy, of a view as many bytes as it shows; by hand, 512 rows
+ * of 256 fp32 numbers through linear layers with ReLU.  Each linear layer but
+ * the first saves its input and, for the input's gradient, its weight turned;
+ * ReLU saves its result, which the next layer saves again; the loss saves its
+ * result twice, the targets (int64) and one number. */
+START_TEST(every_save_is_a_copy)
+{
+    const char *json =
+        "{\"memsim\": 1, \"name\": \"mlp\", \"input\": {\"shape\": [256]}, "
+        "\"layers\": [{\"repeat\": 6, \"name\": \"h\", \"layers\": ["
+        "{\"type\": \"linear\", \"out\": 256}, {\"type\": \"relu\"}]}, "
+        "{\"type\": \"linear\", \"out\": 10}, {\"type\": "
+        "\"cross_entropy\"}]}";
+    const char *words = "mlp --precision fp32 --batch 512 -p swap:%s";
+    const uint64_t x = 512 * 256 * 4, weight = 256 * 256 * 4;
+    const uint64_t head = 10 * 256 * 4, loss = 2 * 512 * 10 * 4 + 512 * 8 + 4;
+    truth_begin();
+    const ms_rank_report *rank =
+        truth_rank(truth_run_json(json, words, "save_on_cpu"));
+    uint64_t all = 7 * x + 6 * x + 5 * weight + head + loss;
+    ck_assert_uint_eq(rank->d2h_bytes, all);
+    ck_assert_uint_eq(rank->h2d_bytes, all);
+    /* The head's input and weight stay, ReLU's last result is in the stash. */
+    rank = truth_rank(truth_run_json(json, words, "torchtune"));
+    ck_assert_uint_eq(rank->d2h_bytes, 12 * x + 5 * weight);
+    ck_assert_uint_eq(rank->h2d_bytes, 11 * x + 5 * weight);
+    truth_end();
+}
+END_TEST
+
+/* DeepSpeed's cpu_checkpointing: the same bytes, and the compute stream waits
+ * for all of them, over a link of half the rate. */
+START_TEST(checkpoints_wait_for_deepspeed)
+{
+    const char *words = "gpt2 --batch 8 -p checkpoint:full+swap:checkpoints%s";
+    truth_begin();
+    ms_rank_report ideal = *truth_rank(truth_run(words, ""));
+    ms_rank_report slow = *truth_rank(truth_run(words, ",impl=deepspeed"));
+    ck_assert_uint_eq(slow.d2h_bytes, ideal.d2h_bytes);
+    ck_assert_uint_eq(slow.h2d_bytes, ideal.h2d_bytes);
+    ck_assert_uint_gt(slow.time.stall_ns, ideal.time.stall_ns);
+    ck_assert_uint_gt(slow.time.step_ns, ideal.time.step_ns);
+    truth_end();
 }
 END_TEST
 
@@ -190,7 +236,7 @@ START_TEST(one_side_stream_is_one_queue)
 {
     static const char *const policies[] = {
         "swap:torchtune,min=2", "swap:torchtune,min=2,inflight=7",
-        "swap:torchtune,min=2,prefetch=5,inflight=2", "swap:te=4,min=2",
+        "swap:torchtune,min=2,inflight=2", "swap:te=4,min=2",
         "swap:te=7,min=2,prefetch=3"};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
         for (uint64_t copy_ns = 5; copy_ns < 200; copy_ns += 35) {
@@ -282,6 +328,8 @@ Suite *suite_swap(void)
     tcase_add_test(tcase, save_on_cpu_adds_every_copy);
     tcase_add_test(tcase, vdnn_waits_at_the_end_of_each_layer);
     tcase_add_test(tcase, torchtune_by_hand);
+    tcase_add_test(tcase, every_save_is_a_copy);
+    tcase_add_test(tcase, checkpoints_wait_for_deepspeed);
     tcase_add_test(tcase, one_side_stream_is_one_queue);
     tcase_add_test(tcase, side_copies_wait_for_each_other);
     tcase_add_test(tcase, nothing_large_enough_is_none);

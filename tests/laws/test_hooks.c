@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Hooks copy per save: out goes what the graph's saves are by the hooks' rule,
+ * back the same but for what torchtune's first node finds in the stash, of
+ * every model, with all kernels and precisions; nothing is run again for it,
+ * and a step leaves what it began with. */
+#include "tests/laws/laws.h"
+#include "tests/tests.h"
+#include "tools/tools.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static ms_arena keep, trial;
+static char what[160];
+
+/* false: these settings are refused, and it is said why. */
+static bool run(const char *model, const ms_training *training,
+                const char *policy, ms_result *result)
+{
+    ms_fault fault = {0};
+    ms_job job;
+    ms_arena_reset(&keep);
+    ms_arena_reset(&trial);
+    *result = (ms_result){0};
+    ms_settings_init(&job);
+    job.model = model;
+    job.uses = true;
+    job.training = *training;
+    job.training.batch = 8; /* as many rows as fp8 asks for */
+    ck_assert_int_eq(ms_spec_parse(policy, &keep, &job.spec, &fault), MS_OK);
+    snprintf(what, sizeof what, "%s, kernels %d, precision %d, %s", model,
+             (int)training->kernels, (int)training->precision, policy);
+    ms_err err = ms_pipeline_run(&job, &keep, &trial, result, &fault);
+    ck_assert_msg(err == MS_OK || (err == MS_EUSAGE && fault.what[0] != '\0') ||
+                      (err == MS_EINPUT && fault.hint[0] != '\0'),
+                  "%s: %s: %s", what, fault.where, fault.what);
+    return err == MS_OK;
+}
+
+/* The bytes of the saves that the hooks take, and of those among them that the
+ * first node of backward asks for while they are in the stash. */
+static uint64_t packed_bytes(const ms_result *result, uint64_t *stashed)
+{
+    const ms_graph *graph = &result->graph;
+    const ms_hooks *hooks = &result->program.hooks;
+    uint32_t first = MS_NONE, n = graph->n_saves;
+    uint64_t bytes = 0;
+    *stashed = 0;
+    ck_assert(hooks->used);
+    for (uint32_t i = 0; i < n; i++) {
+        const ms_save *save = &graph->saves[i];
+        if (!ms_hooks_packs(hooks, save))
+            continue;
+        bytes += save->bytes;
+        if (first == MS_NONE || save->first < first)
+            first = save->first;
+    }
+    /* Tensors that came to the hook; the last one that left sent others on. */
+    uint32_t id = 0, most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        id += graph->saves[i].op < hooks->ops;
+        if (ms_hooks_packs(hooks, &graph->saves[i]))
+            most = id;
+    }
+    id = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const ms_save *save = &graph->saves[i];
+        id += save->op < hooks->ops;
+        bool there = hooks->stash > 0 && id + hooks->stash > most;
+        if (ms_hooks_packs(hooks, save) && save->first == first && there &&
+            save->storage >= graph->n_persistent)
+            *stashed += save->bytes;
+    }
+    return bytes;
+}
+
+static void check(const ms_result *result)
+{
+    const ms_rank_report *rank = &result->report.ranks[0];
+    uint64_t stashed, bytes = packed_bytes(result, &stashed);
+    ck_assert_msg(rank->d2h_bytes == bytes, "%s: out %llu, not %llu", what,
+                  (unsigned long long)rank->d2h_bytes,
+                  (unsigned long long)bytes);
+    ck_assert_msg(rank->h2d_bytes == bytes - stashed, "%s: in %llu, not %llu",
+                  what, (unsigned long long)rank->h2d_bytes,
+                  (unsigned long long)(bytes - stashed));
+    ck_assert_msg(result->plan.recomputed_ops == 0, "%s: runs again", what);
+    if (result->training.kernels != MS_MEGATRON) /* a buffer of gradients */
+        laws_check_rows(&result->plan);
+    laws_check_steady(&result->plan, true);
+    if (result->program.hooks.stash == 0)
+        ck_assert_msg(result->report.host_peak_bytes == bytes, "%s: host",
+                      what);
+}
+
+static const char *const policies[] = {
+    "swap:save_on_cpu", "swap:save_on_cpu,pin=0,min=4KiB", "swap:torchtune",
+    "swap:torchtune,inflight=2,min=1"};
+#define N_POLICIES (sizeof policies / sizeof *policies)
+
+static bool check_one(const char *model, const ms_training *training,
+                      const char *policy)
+{
+    ms_result result;
+    bool runs = run(model, training, policy, &result);
+    if (runs)
+        check(&result);
+    return runs;
+}
+
+START_TEST(every_model)
+{
+    ms_training training;
+    uint32_t ran = 0;
+    ms_training_init(&training);
+    for (uint32_t m = 0; m < ms_builtin_n_models; m++)
+        for (size_t i = 0; i < N_POLICIES; i += 2)
+            ran += check_one(ms_builtin_models[m].name, &training, policies[i]);
+    ck_assert_uint_eq(ran, N_POLICIES / 2 * ms_builtin_n_models);
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+END_TEST
+
+/* Of each family one, by every set of kernels and precision. */
+static const char *const some[] = {
+    "gpt2",         "bert-base",        "t5-small",   "llama-3.2-1b",
+    "mixtral-8x7b", "deepseek-v2-lite", "gemma-2-2b", "vit-b16",
+    "resnet18",     "swin-t",           "lstm-lm"};
+#define N_SOME (sizeof some / sizeof *some)
+
+START_TEST(every_kernel_and_precision)
+{
+    ms_training training;
+    uint32_t ran = 0;
+    ms_training_init(&training);
+    for (int64_t k = MS_EAGER; k <= MS_MEGATRON; k++)
+        for (int64_t p = MS_FP32; p <= MS_MSAMP_O3; p++) {
+            training.kernels = k;
+            training.precision = p;
+            laws_seed = (uint64_t)(100 * k + p);
+            for (size_t i = 0; i < N_POLICIES; i++)
+                ran += check_one(some[_i], &training, policies[i]);
+        }
+    ck_assert_uint_gt(ran, 20 * N_POLICIES);
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+END_TEST
+
+Suite *suite_hooks(void)
+{
+    Suite *suite = suite_create("hooks");
+    TCase *tcase = tcase_create("hooks");
+    tcase_set_timeout(tcase, 300);
+    tcase_add_test(tcase, every_model);
+    tcase_add_loop_test(tcase, every_kernel_and_precision, 0, (int)N_SOME);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
