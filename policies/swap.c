@@ -40,6 +40,12 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
                  "parameters themselves leaves as it is saved, except for the "
                  "output projection's and the loss's; copies in overlap the "
                  "node before"},
+    [MS_SWAP_TRL] =
+        {.name = "trl",
+         .type = MS_PARAM_FLAG,
+         .choice = true,
+         .help = "TRL's OffloadActivations: as torchtune, but a tensor that is "
+                 "saved again stays here, too, as do views of parameters"},
     [MS_SWAP_CHECKPOINTS] =
         {.name = "checkpoints",
          .type = MS_PARAM_FLAG,
@@ -112,9 +118,10 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
          .type = MS_PARAM_INT,
          .low = 1,
          .high = MOST,
-         .with = "torchtune|megatron",
-         .help = "how many copies out may be under way before forward waits "
-                 "for the oldest; default torchtune 5, megatron no limit"},
+         .with = "torchtune|trl|megatron",
+         .help =
+             "how many copies out may be under way before forward waits "
+             "for the oldest; default torchtune and trl 5, megatron no limit"},
     [MS_SWAP_MODULES] =
         {.name = "modules",
          .type = MS_PARAM_WORDS,
@@ -198,6 +205,11 @@ static const ms_swap_way ways[] = {
      .memory = MS_HOSTED_PINNED,
      .stays = ms_checkpoints_stays,
      .open = ms_torchtune_open,
+     .around = ms_torchtune_around},
+    {.row = MS_SWAP_TRL,
+     .memory = MS_HOSTED_PINNED,
+     .stays = ms_checkpoints_stays,
+     .open = ms_torchtune_open_trl,
      .around = ms_torchtune_around},
     {.row = MS_SWAP_CHECKPOINTS,
      .stays = ms_checkpoints_stays,

@@ -15,6 +15,7 @@ enum {
     MS_SWAP_VDNN,
     MS_SWAP_TE,
     MS_SWAP_TORCHTUNE,
+    MS_SWAP_TRL,
     MS_SWAP_CHECKPOINTS,
     MS_SWAP_LAYERS,
     MS_SWAP_MEGATRON,
@@ -128,6 +129,7 @@ ms_err ms_te_around(ms_swap *swap, const ms_call *call, bool before);
 /* A product with a weight, by the names that torch gives linear layers' ops. */
 bool ms_torchtune_is_linear(const ms_graph *graph, uint32_t op);
 ms_err ms_torchtune_open(ms_swap *swap);
+ms_err ms_torchtune_open_trl(ms_swap *swap);
 ms_err ms_torchtune_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_streamed_shape(const ms_policy_context *context, ms_shape *shape,
                          ms_fault *fault);

@@ -89,6 +89,16 @@ ms_err ms_torchtune_open(ms_swap *w)
     return MS_OK;
 }
 
+/* TRL's copy of it (trl/models/activation_offloading.py) looks a tensor up by
+ * its address: what is packed already is not packed again, and what the later
+ * node saves is the tensor here. */
+ms_err ms_torchtune_open_trl(ms_swap *w)
+{
+    MS_TRY(ms_torchtune_open(w));
+    w->program->hooks.once = true;
+    return MS_OK;
+}
+
 ms_err ms_torchtune_around(ms_swap *w, const ms_call *call, bool before)
 {
     if (before)

@@ -47,8 +47,10 @@ const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
 };
 
 const char *const ms_dump_frees[2] = {"recorded", "waited"};
-const char *const ms_dump_hooks[3][2] = {
-    {"all", "no-parameters"}, {"pinned", "pageable"}, {"ahead", "waits"}};
+const char *const ms_dump_hooks[4][2] = {{"all", "no-parameters"},
+                                         {"pinned", "pageable"},
+                                         {"ahead", "waits"},
+                                         {"each", "once"}};
 
 const uint16_t ms_dump_flags[MS_DUMP_N_KEYS] = {
     [MS_DUMP_WHOLE] = MS_CALL_WHOLE,
@@ -365,7 +367,7 @@ static void dump_call(const ms_graph *graph, const ms_call *call, ms_text *text)
 static void dump_hooks(const ms_hooks *hooks, ms_text *text)
 {
     const bool flags[] = {hooks->skips_parameters, hooks->pageable,
-                          hooks->waits};
+                          hooks->waits, hooks->once};
     if (!hooks->used)
         return;
     ms_text_add(text, "hooks before %u least ", hooks->ops);

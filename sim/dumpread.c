@@ -312,7 +312,7 @@ static ms_err read_buffer(reader *r)
 static ms_err read_hooks(reader *r)
 {
     ms_hooks *hooks = &r->program->hooks;
-    uint32_t is[3];
+    uint32_t is[4];
     hooks->used = true;
     MS_TRY(expect(r, "before"));
     MS_TRY(read_number(r, "op", 0, r->graph->n_ops, &hooks->ops));
@@ -320,11 +320,12 @@ static ms_err read_hooks(reader *r)
     MS_TRY(parse_bytes(r, &hooks->min_bytes));
     MS_TRY(expect(r, "stash"));
     MS_TRY(read_number(r, "stash", 0, UINT32_MAX - 1, &hooks->stash));
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         MS_TRY(read_word_of(r, "hooks", ms_dump_hooks[i], 2, &is[i]));
     hooks->skips_parameters = is[0];
     hooks->pageable = is[1];
     hooks->waits = is[2];
+    hooks->once = is[3];
     return expect_end(r);
 }
 

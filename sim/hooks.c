@@ -33,6 +33,7 @@ struct ms_hooked {
     uint32_t n_saves;
     by_op made, asked, gone;
     uint8_t *replayed; /* per unit: the hooks of a checkpoint are inside */
+    uint8_t *passed;   /* per save: it is not packed */
     uint32_t *last;    /* per storage: its last save, where all are packed */
     /* Per slot, a save in a frame of a rank: the packed copy, what it was
      * unpacked to, and whether that is its storage's own row. */
@@ -150,16 +151,38 @@ static ms_err sort_by(ms_books *books, const struct ms_hooked *h, op_of of,
     return MS_OK;
 }
 
+/* With once, what is packed is passed over from then on; views of parts of a
+ * storage are tensors of their own. */
+static ms_err find_passed(ms_books *books, struct ms_hooked *h)
+{
+    const ms_graph *graph = books->graph;
+    uint8_t *packed = ms_arena_take(books->arena, graph->n_storages + 1u, 1);
+
+    h->passed = ms_arena_take(books->arena, h->n_saves + 1u, 1);
+    if (!packed || !h->passed)
+        return ms_fail_nomem(books->fault);
+    for (uint32_t k = 0; k < h->n_saves; k++) {
+        uint32_t i = h->made.save[k], s = h->saves[i].storage;
+        const ms_save *save = &h->saves[i];
+        bool whole = save->bytes >= graph->storage_bytes[s];
+        bool parameter = graph->storage_category[s] == MS_PARAMETERS;
+        h->passed[i] = !ms_hooks_packs(h->how, save) ||
+                       h->replayed[graph->op_unit[save->op]] ||
+                       (h->how->once && (parameter || (whole && packed[s])));
+        packed[s] |= whole && !h->passed[i];
+    }
+    return MS_OK;
+}
+
 /* Per storage its last save; none where one of them is passed over: the
  * storage stays for it, as without hooks. */
-static void find_last(struct ms_hooked *h, const ms_graph *graph)
+static void find_last(struct ms_hooked *h)
 {
     for (uint32_t k = 0; k < h->n_saves; k++)
         h->last[h->saves[h->made.save[k]].storage] = h->made.save[k];
     for (uint32_t i = 0; i < h->n_saves; i++) {
         const ms_save *save = &h->saves[i];
-        if (!ms_hooks_packs(h->how, save) ||
-            h->replayed[graph->op_unit[save->op]])
+        if (h->passed[i])
             h->last[save->storage] = MS_NONE;
     }
 }
@@ -202,7 +225,8 @@ ms_err ms_hooks_open(ms_books *books, const ms_program *program)
     for (uint32_t r = 0; r < program->n_ranks; r++)
         h->ranks[r].end_now = h->ranks[r].end_before = MS_NONE;
     find_replayed(h, program);
-    find_last(h, graph);
+    MS_TRY(find_passed(books, h));
+    find_last(h);
     books->hooked = h;
     return MS_OK;
 }
@@ -303,7 +327,7 @@ static ms_err pack(ms_books *books, const ms_books_at *at, uint32_t i)
     uint32_t from = source(books, s, c), slot = slot_of(books, at, i);
 
     r->id++;
-    if (from == MS_NONE || !ms_hooks_packs(h->how, save))
+    if (from == MS_NONE || h->passed[i])
         return MS_OK;
     bool lasts = s < books->graph->n_persistent;
     uint32_t holds = books->state[c] & MS_REF_HOLDS;

@@ -32,6 +32,8 @@ typedef struct ms_save {
 typedef struct ms_hooks {
     bool used;
     bool skips_parameters; /* parameters themselves are passed over */
+    bool once;             /* so are views of them, and later saves of a tensor
+                              that is packed: they keep it where it is */
     bool pageable;         /* host memory is not pinned, the host waits */
     bool waits;            /* the host waits for copies out of pinned memory */
     uint32_t stash;        /* 0: copies on the compute stream; else on a stream

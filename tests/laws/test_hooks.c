@@ -37,6 +37,28 @@ static bool run(const char *model, const ms_training *training,
     return err == MS_OK;
 }
 
+/* By the rule, of saves in order: with once, what is packed whole is not packed
+ * again, and no parameter is. */
+static uint8_t *find_packed(const ms_result *result)
+{
+    const ms_graph *graph = &result->graph;
+    const ms_hooks *hooks = &result->program.hooks;
+    uint8_t *packs = ms_arena_take(&keep, graph->n_saves + 1, 1);
+    uint8_t *whole = ms_arena_take(&keep, graph->n_storages + 1, 1);
+    ck_assert(packs != NULL && whole != NULL);
+    for (uint32_t i = 0; i < graph->n_saves; i++) {
+        const ms_save *save = &graph->saves[i];
+        uint32_t s = save->storage;
+        bool all = save->bytes >= graph->storage_bytes[s];
+        packs[i] = ms_hooks_packs(hooks, save);
+        if (hooks->once &&
+            ((all && whole[s]) || graph->storage_category[s] == MS_PARAMETERS))
+            packs[i] = false;
+        whole[s] |= all && packs[i];
+    }
+    return packs;
+}
+
 /* The bytes of the saves that the hooks take, and of those among them that the
  * first node of backward asks for while they are in the stash. */
 static uint64_t packed_bytes(const ms_result *result, uint64_t *stashed)
@@ -45,11 +67,12 @@ static uint64_t packed_bytes(const ms_result *result, uint64_t *stashed)
     const ms_hooks *hooks = &result->program.hooks;
     uint32_t first = MS_NONE, n = graph->n_saves;
     uint64_t bytes = 0;
+    const uint8_t *packs = find_packed(result);
     *stashed = 0;
     ck_assert(hooks->used);
     for (uint32_t i = 0; i < n; i++) {
         const ms_save *save = &graph->saves[i];
-        if (!ms_hooks_packs(hooks, save))
+        if (!packs[i])
             continue;
         bytes += save->bytes;
         if (first == MS_NONE || save->first < first)
@@ -59,7 +82,7 @@ static uint64_t packed_bytes(const ms_result *result, uint64_t *stashed)
     uint32_t id = 0, most = 0;
     for (uint32_t i = 0; i < n; i++) {
         id += graph->saves[i].op < hooks->ops;
-        if (ms_hooks_packs(hooks, &graph->saves[i]))
+        if (packs[i])
             most = id;
     }
     id = 0;
@@ -67,7 +90,7 @@ static uint64_t packed_bytes(const ms_result *result, uint64_t *stashed)
         const ms_save *save = &graph->saves[i];
         id += save->op < hooks->ops;
         bool there = hooks->stash > 0 && id + hooks->stash > most;
-        if (ms_hooks_packs(hooks, save) && save->first == first && there &&
+        if (packs[i] && save->first == first && there &&
             save->storage >= graph->n_persistent)
             *stashed += save->bytes;
     }
@@ -108,6 +131,24 @@ static bool check_one(const char *model, const ms_training *training,
     return runs;
 }
 
+/* Of each family one. */
+static const char *const some[] = {
+    "gpt2",         "bert-base",        "t5-small",   "llama-3.2-1b",
+    "mixtral-8x7b", "deepseek-v2-lite", "gemma-2-2b", "vit-b16",
+    "resnet18",     "swin-t",           "lstm-lm"};
+#define N_SOME (sizeof some / sizeof *some)
+
+START_TEST(what_is_saved_again_stays)
+{
+    ms_training training;
+    ms_training_init(&training);
+    training.kernels = MS_EAGER;
+    ck_assert(check_one(some[_i], &training, "swap:trl"));
+    ms_arena_free(&keep);
+    ms_arena_free(&trial);
+}
+END_TEST
+
 START_TEST(every_model)
 {
     ms_training training;
@@ -122,14 +163,7 @@ START_TEST(every_model)
 }
 END_TEST
 
-/* Of each family one, by every set of kernels and precision; the hooks take
- * turns. */
-static const char *const some[] = {
-    "gpt2",         "bert-base",        "t5-small",   "llama-3.2-1b",
-    "mixtral-8x7b", "deepseek-v2-lite", "gemma-2-2b", "vit-b16",
-    "resnet18",     "swin-t",           "lstm-lm"};
-#define N_SOME (sizeof some / sizeof *some)
-
+/* The hooks take turns. */
 START_TEST(every_kernel_and_precision)
 {
     ms_training training;
@@ -154,6 +188,7 @@ Suite *suite_hooks(void)
     Suite *suite = suite_create("hooks");
     TCase *tcase = tcase_create("hooks");
     tcase_set_timeout(tcase, 300);
+    tcase_add_loop_test(tcase, what_is_saved_again_stays, 0, (int)N_SOME);
     tcase_add_test(tcase, every_model);
     tcase_add_loop_test(tcase, every_kernel_and_precision, 0, (int)N_SOME);
     suite_add_tcase(suite, tcase);

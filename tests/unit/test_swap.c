@@ -191,6 +191,13 @@ START_TEST(every_save_is_a_copy)
     rank = truth_rank(truth_run_json(json, words, "torchtune"));
     ck_assert_uint_eq(rank->d2h_bytes, 12 * x + 5 * weight);
     ck_assert_uint_eq(rank->h2d_bytes, 11 * x + 5 * weight);
+    /* What a layer saves again is here, ReLU's results; in torchtune's stash
+     * the last three. */
+    uint64_t after = rank->levels[MS_MARK_BEFORE_LOSS];
+    rank = truth_rank(truth_run_json(json, words, "trl"));
+    ck_assert_uint_eq(rank->d2h_bytes, 7 * x);
+    ck_assert_uint_eq(rank->h2d_bytes, 6 * x);
+    ck_assert_uint_eq(rank->levels[MS_MARK_BEFORE_LOSS], after + 3 * x);
     truth_end();
 }
 END_TEST
