@@ -54,15 +54,24 @@ static ms_err check_array(const ms_json *json, uint32_t row, ms_fault *fault)
     return MS_OK;
 }
 
-/* How often a group repeats its layers, as far as a literal says. */
-static uint64_t least_times(const ms_json *json, uint32_t row)
+/* How often a group repeats its layers, as far as a literal or, outside of
+ * other groups, the config says. */
+static uint64_t least_times(const ms_json *json, uint32_t row,
+                            const ms_variable *config)
 {
     uint32_t repeat = ms_json_find(json, row, "repeat");
+    ms_numbers_error passed_over;
+    int64_t times = 0;
     if (ms_json_find(json, row, "when") != MS_NONE)
         return 0;
-    if (repeat == MS_NONE || json->nodes[repeat].kind != MS_JSON_INT)
+    if (repeat == MS_NONE)
         return 1;
-    int64_t times = json->nodes[repeat].value.i;
+    if (json->nodes[repeat].kind == MS_JSON_INT)
+        times = json->nodes[repeat].value.i;
+    else if (json->nodes[repeat].kind == MS_JSON_STRING &&
+             !ms_numbers_integer(json->nodes[repeat].value.s, config, &times,
+                                 &passed_over))
+        times = 0;
     bool fits = times > 0 && times <= MS_LAYERLIST_MAX; /* else refused later */
     return fits ? (uint64_t)times : 1;
 }
@@ -97,19 +106,20 @@ static uint32_t layers_of(const ms_json *json, uint32_t templates, uint32_t row)
  * a hostile repeat costs nothing: each adds one or more, so that this ends.  A
  * template that uses itself is refused later. */
 static ms_err count_elements(const list *l, uint32_t row, uint64_t times,
-                             uint32_t depth, uint64_t *n)
+                             const ms_variable *config, uint32_t depth,
+                             uint64_t *n)
 {
     const ms_json *json = json_of(l);
     ms_fault *fault = l->names.fault;
     MS_TRY(check_array(json, row, fault));
     for (uint32_t i = row + 1; i != MS_NONE; i = json->nodes[i].next) {
         uint32_t layers = layers_of(json, l->templates, i);
-        uint64_t inner = times * least_times(json, i);
+        uint64_t inner = times * least_times(json, i, config);
         *n += times;
         if (*n > most_layers(json))
             return fail_many(json, i, fault);
         if (layers != MS_NONE && inner > 0 && depth + 1 < MS_SCAN_DEPTH)
-            MS_TRY(count_elements(l, layers, inner, depth + 1, n));
+            MS_TRY(count_elements(l, layers, inner, NULL, depth + 1, n));
     }
     return MS_OK;
 }
@@ -518,7 +528,7 @@ static ms_err read_all(list *l, uint32_t row, const ms_variable *variables)
         .prefix = "", .input = MS_NONE, .variables = variables};
     uint64_t n = 0;
     uint32_t previous = MS_NONE;
-    MS_TRY(count_elements(l, row, 1, 0, &n));
+    MS_TRY(count_elements(l, row, 1, variables, 0, &n));
     uint32_t i = l->templates == MS_NONE
                      ? MS_NONE
                      : ms_json_first(json_of(l), l->templates);

@@ -23,7 +23,10 @@ done
 echo "{\"input\": {\"shape\": [8]}, \"layers\": [$nest, $rest}" >nest.json
 nest='{"repeat": 1000000, "layers": [{"type": "linear", "out": 16}]}'
 echo "{\"input\": {\"shape\": [8]}, \"layers\": [$nest, $rest}" >million.json
-for file in doubling nothing nest million; do
+nest='{"repeat": "n", "layers": [{"type": "linear", "out": 16}]}'
+echo "{\"config\": {\"n\": 1000000}, \"input\": {\"shape\": [8]},
+       \"layers\": [$nest, $rest}" >config.json
+for file in doubling nothing nest million config; do
     try $file.json
 done
 mkdir pipe loop folder weights index
