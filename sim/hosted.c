@@ -37,8 +37,10 @@ static bool is_pooled(ms_host_memory memory)
 static ms_err take(taken *t, uint32_t r, ms_fault *fault)
 {
     const ms_row *row = &t->plan->row[r];
+    if (row->pool != MS_HOST_POOL)
+        return MS_OK;
     ms_host_memory memory = memory_of(t, row);
-    if (row->pool != MS_HOST_POOL || memory == MS_HOSTED_FLAT)
+    if (memory == MS_HOSTED_FLAT)
         return MS_OK;
     if (is_pooled(memory))
         return ms_hostpool_take(&t->pools[t->plan->op[row->op].rank],
@@ -53,12 +55,14 @@ static ms_err take(taken *t, uint32_t r, ms_fault *fault)
 static ms_err give(taken *t, uint32_t r, ms_fault *fault)
 {
     const ms_row *row = &t->plan->row[r];
+    if (row->pool != MS_HOST_POOL)
+        return MS_OK;
     const ms_plan_op *maker = &t->plan->op[row->op];
     const uint64_t *tail_ns = t->tail_ns + maker->rank * (uint32_t)MS_N_STREAMS;
     unsigned streams = row->streams | 1u << maker->stream;
     ms_host_memory memory = memory_of(t, row);
     uint64_t ready_ns = 0;
-    if (row->pool != MS_HOST_POOL || memory == MS_HOSTED_FLAT)
+    if (memory == MS_HOSTED_FLAT)
         return MS_OK;
     if (!is_pooled(memory)) {
         t->level_bytes -= row->bytes;

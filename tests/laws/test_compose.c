@@ -10,6 +10,8 @@
 
 /* With training.gradients=fp32. */
 #define SUMMED_UP "+zero:1,dp=5,impl=deepspeed"
+#define ALL_WEIGHTS_SHARED                                                     \
+    "+zero:3,dp=2,impl=deepspeed,param_persistence_threshold=0"
 
 static const char *const checkpoints[] = {"", "+checkpoint:sqrt",
                                           "+checkpoint:sac",
@@ -87,8 +89,7 @@ static const char *const more_shares[] = {"",
                                           "+zero:1,dp=3,impl=deepspeed",
                                           "+zero:2,dp=3,impl=deepspeed",
                                           "+zero:2,dp=4",
-                                          "+zero:3,dp=2,impl=deepspeed,"
-                                          "param_persistence_threshold=0",
+                                          ALL_WEIGHTS_SHARED,
                                           "+zero:3,dp=4,prefetch=2",
                                           "+fsdp:dp=4,units=split",
                                           "+fsdp:impl=1,dp=4",

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define WIDTH 32768u /* of an image of fp32 numbers */
+#define WIDTH 32768u /* fp32 numbers in a row */
 
 static uint64_t asked_bytes(const truth_table *table, uint32_t row)
 {
@@ -30,15 +30,15 @@ static uint64_t pool_takes(uint64_t bytes)
     return pool.allocated_bytes;
 }
 
-/* gelu saves what the convolution makes: the one tensor that leaves. */
+/* gelu saves what the linear layer makes of a column: the one tensor that is
+ * large enough to leave. */
 static uint64_t run_takes(uint64_t bytes)
 {
     char json[512];
     snprintf(json, sizeof json,
              "{\"memsim\": 1, \"name\": \"pinned\", \"input\": {\"shape\": "
-             "[1, %" PRIu64 ", %u]}, \"layers\": [{\"type\": \"conv2d\", "
-             "\"out\": 1, \"kernel\": 1}, {\"type\": \"gelu\"}, "
-             "{\"type\": \"mean\"}]}",
+             "[%" PRIu64 ", 1]}, \"layers\": [{\"type\": \"linear\", "
+             "\"out\": %u}, {\"type\": \"gelu\"}, {\"type\": \"mean\"}]}",
              bytes / WIDTH / 4, WIDTH);
     const ms_result *result = truth_run_json(
         json, "pinned --precision fp32 -p swap:save_on_cpu,min=1GiB");
