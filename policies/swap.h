@@ -78,6 +78,13 @@ typedef struct ms_swap {
                          */
     uint16_t leaving_flags;
     uint16_t coming_flags; /* of the copies in */
+
+    /* torchtune.c: per unit, the saves that come to the program's hooks, and
+     * how many have when the last that is packed does; per set that leaves,
+     * which tensor it is of all that came in this forward; how many came, and
+     * how many of the sets were waited for. */
+    uint32_t *saves, *packed, *leaving_id;
+    uint32_t came, waited;
 } ms_swap;
 
 typedef struct ms_swap_way {

@@ -8,7 +8,7 @@
  * has run, and copies wait for the node before that one, not for the one that
  * runs: a double buffer.  One side stream takes both directions.  The output
  * projection and the loss are outside it.  What checkpoints hold leaves and
- * comes back unit by unit. */
+ * comes back unit by unit, in the same stash as what hooks pack behind it. */
 #include "policies/swap.h"
 
 #include <string.h>
@@ -65,6 +65,27 @@ static ms_err list_unit(ms_swap *w, uint32_t unit, uint32_t *n)
     return MS_OK;
 }
 
+/* The saves that come to the hooks in each unit. */
+static ms_err count_saves(ms_swap *w)
+{
+    const ms_graph *graph = w->saved.graph;
+    uint32_t n = graph->n_units;
+    w->saves = ms_arena_take(w->arena, n, sizeof *w->saves);
+    w->packed = ms_arena_take(w->arena, n, sizeof *w->packed);
+    w->leaving_id =
+        ms_arena_take(w->arena, graph->n_storages, sizeof *w->leaving_id);
+    if (w->saves == NULL || w->packed == NULL || w->leaving_id == NULL)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t i = 0; i < graph->n_saves; i++) {
+        const ms_save *save = &graph->saves[i];
+        uint32_t unit = graph->op_unit[save->op];
+        w->saves[unit] += save->op < w->program->hooks.ops;
+        if (ms_hooks_packs(&w->program->hooks, save))
+            w->packed[unit] = w->saves[unit];
+    }
+    return MS_OK;
+}
+
 ms_err ms_torchtune_open(ms_swap *w)
 {
     const ms_policy_value *inflight = &w->values[MS_SWAP_INFLIGHT];
@@ -86,7 +107,7 @@ ms_err ms_torchtune_open(ms_swap *w)
                 (ms_swap_group){.set = w->saved.unit_set[u], .last = u};
     }
     w->leaving_at[units] = n;
-    return MS_OK;
+    return count_saves(w);
 }
 
 /* TRL's copy of it (trl/models/activation_offloading.py) looks a tensor up by
@@ -99,9 +120,40 @@ ms_err ms_torchtune_open_trl(ms_swap *w)
     return MS_OK;
 }
 
+/* Tensor id is packed: those before it leave the stash. */
+static ms_err wait_before(ms_swap *w, const ms_call *call, uint32_t id,
+                          uint32_t n)
+{
+    while (w->waited < n && w->leaving_id[w->waited] + w->in_flight <= id)
+        MS_TRY(ms_swap_emit(w, call, MS_WAIT, w->leaving[w->waited++], MS_HERE,
+                            0));
+    return MS_OK;
+}
+
+static ms_err leave(ms_swap *w, const ms_call *call, bool before)
+{
+    uint32_t middle = w->leaving_at[call->unit] + w->leaving_before[call->unit];
+    uint32_t first = before ? w->leaving_at[call->unit] : middle;
+    uint32_t end = before ? middle : w->leaving_at[call->unit + 1];
+    if (before && call->unit == 0)
+        w->came = w->waited = 0;
+    for (uint32_t i = first; i < end; i++) {
+        w->leaving_id[i] = ++w->came;
+        MS_TRY(wait_before(w, call, w->came, i));
+        MS_TRY(ms_swap_emit(w, call, MS_MOVE, w->leaving[i], MS_HOST,
+                            w->leaving_flags));
+    }
+    if (before || call->keep != MS_ALL)
+        return MS_OK;
+    if (w->packed[call->unit] > 0)
+        MS_TRY(wait_before(w, call, w->came + w->packed[call->unit], end));
+    w->came += w->saves[call->unit];
+    return MS_OK;
+}
+
 ms_err ms_torchtune_around(ms_swap *w, const ms_call *call, bool before)
 {
     if (before)
         MS_TRY(ms_swapgroups_send(w, call));
-    return ms_swapgroups_leave(w, call, before);
+    return ms_swap_is_forward(call) ? leave(w, call, before) : MS_OK;
 }
