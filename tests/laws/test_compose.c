@@ -173,6 +173,21 @@ static bool run_policy(const char *json, const char *policy, setting with)
     return true;
 }
 
+/* The longest spelling of a composition. */
+#define LONGEST 512u
+
+static void put(char policy[LONGEST], const char *part)
+{
+    ck_assert_uint_lt(strlen(policy) + strlen(part), LONGEST);
+    strcat(policy, part);
+}
+
+static void append(laws_random *random, const char *const *list, size_t n,
+                   char policy[LONGEST])
+{
+    put(policy, list[laws_below(random, (uint32_t)n)]);
+}
+
 START_TEST(all_compositions)
 {
     const size_t sizes[] = {MANY(checkpoints), MANY(micro_batches),
@@ -181,10 +196,10 @@ START_TEST(all_compositions)
                                         swaps, offloads};
     size_t all = sizes[0] * sizes[1] * sizes[2] * sizes[3] * sizes[4], ran = 0;
     for (size_t i = (size_t)_i; i < all; i += MANY(models)) {
-        char policy[320] = "none";
+        char policy[LONGEST] = "none";
         size_t rest = i;
         for (size_t p = 0; p < MANY(parts); p++) {
-            strcat(policy, parts[p][rest % sizes[p]]);
+            put(policy, parts[p][rest % sizes[p]]);
             rest /= sizes[p];
         }
         laws_seed = i;
@@ -197,19 +212,13 @@ START_TEST(all_compositions)
 }
 END_TEST
 
-static void append(laws_random *random, const char *const *list, size_t n,
-                   char *policy)
-{
-    strcat(policy, list[laws_below(random, (uint32_t)n)]);
-}
-
 START_TEST(random_compositions)
 {
     const size_t trials = 700;
     size_t ran = 0;
     for (size_t i = 0; i < trials; i++) {
         laws_random random = {i};
-        char policy[320] = "none";
+        char policy[LONGEST] = "none";
         laws_seed = i;
         append(&random, more_checkpoints, MANY(more_checkpoints), policy);
         append(&random, micro_batches, MANY(micro_batches), policy);
