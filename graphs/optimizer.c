@@ -436,6 +436,15 @@ static void drop_casts(step *s)
         ms_trace_drop_storage(s->trace, s->grads[p]);
 }
 
+static bool all_is_managed(const ms_shape *shape)
+{
+    return shape->paging.page_bytes > 0 && shape->paging.managed == 0;
+}
+
+/* One fused step is many launches (ATen/native/cuda/MultiTensorApply.cuh: lists
+ * in chunks of 65,536 elements, 320 a launch).  They follow each other without
+ * gaps, so one op says it; where everything is in unified memory, a launch
+ * needs the pages of its own tensors only: an op for each parameter. */
 static void device_step(step *s)
 {
     static const ms_step_op fused = {.op = "fused_optimizer_step", .flops = 11};
@@ -450,7 +459,9 @@ static void device_step(step *s)
                  (!s->fused || has_main_grads(trace));
     if (casts)
         each(s, s->foreach ? &cast_all : &cast, cast_grad);
-    if (s->fused)
+    if (s->fused && all_is_managed(trace->shape))
+        each(s, &fused, fused_update);
+    else if (s->fused)
         over_all(s, &fused, NULL, fused_update);
     else
         run_updates(s);

@@ -50,7 +50,8 @@ const ms_field ms_training_fields[] = {
     {.name = "optimizer_impl",
      .type = MS_WORD,
      .words = "auto|loop|foreach|fused",
-     .help = "how the optimizer walks the parameters; auto: as the framework"},
+     .help = "how the optimizer walks the parameters; auto: fused for AdamW on "
+             "CUDA, as trainers do, else as torch.optim does"},
     {.name = "kernels",
      .type = MS_WORD,
      .fallback.i = MS_FLASH,

@@ -518,6 +518,19 @@ const ms_optimizer_row *ms_updates_of(const ms_training *training)
     return &ms_optimizers[training->optimizer];
 }
 
+/* Trainers ask for AdamW's one kernel on CUDA: optim=adamw_torch_fused is the
+ * default of Hugging Face's Trainer (transformers training_args.py, with torch
+ * 2.8 and later), implementation="fused" torchtitan's
+ * (components/optimizer.py). torch.optim.AdamW without arguments takes lists.
+ */
+static bool trainers_fuse(const ms_optimizer_row *row,
+                          const ms_training *training)
+{
+    return training->optimizer == MS_ADAMW &&
+           training->framework == MS_TORCH_2 &&
+           ms_updates_has(row, MS_IMPL_FUSED);
+}
+
 int64_t ms_updates_impl(const ms_optimizer_row *row,
                         const ms_training *training)
 {
@@ -528,8 +541,9 @@ int64_t ms_updates_impl(const ms_optimizer_row *row,
     /* Transformer Engine's or Apex' FusedAdam. */
     if (training->kernels == MS_MEGATRON && ms_updates_has(row, MS_IMPL_FUSED))
         return MS_IMPL_FUSED;
-    bool loops = training->device == 1 || training->framework == MS_TORCH_1_13;
-    return loops ? MS_IMPL_LOOP : MS_IMPL_FOREACH;
+    if (training->device == 1 || training->framework == MS_TORCH_1_13)
+        return MS_IMPL_LOOP;
+    return trainers_fuse(row, training) ? MS_IMPL_FUSED : MS_IMPL_FOREACH;
 }
 
 bool ms_updates_has(const ms_optimizer_row *row, int64_t impl)

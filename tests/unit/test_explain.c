@@ -223,6 +223,7 @@ START_TEST(changes_that_help)
 {
     use(NULL, "kernels", "eager");
     use(NULL, "batch", "6");
+    use(NULL, "optimizer_impl", "foreach");
     simulate();
     look("loss");
     ck_assert(helps("checkpoint:full", "layers.3.mlp.up:out"));
@@ -304,6 +305,7 @@ START_TEST(where_it_has_gone)
     ms_result other;
     ms_alive runs[2];
     use("none", "batch", "4");
+    use(NULL, "optimizer_impl", "foreach");
     simulate();
     look("backward");
     runs[0] = f.alive;
