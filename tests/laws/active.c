@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The oracle of active bytes: at each allocation every row, looked at. */
-#include "tests/laws/laws.h"
+#include "tests/laws/asserts.h"
 
 #include <check.h>
-
-#define HOLDS(condition)                                                       \
-    ck_assert_msg(condition, "seed %llu: %s", (unsigned long long)laws_seed,   \
-                  #condition)
 
 enum { UNBORN, LIVES, FREED, DEAD };
 
@@ -34,7 +30,7 @@ static void see(active_walk *walk)
 {
     uint64_t active_bytes = bytes_in(walk, FREED);
     uint64_t allocated_bytes = bytes_in(walk, LIVES);
-    HOLDS(active_bytes >= allocated_bytes);
+    LAW(active_bytes >= allocated_bytes);
     if (active_bytes > walk->peak_bytes)
         walk->peak_bytes = active_bytes;
     if (allocated_bytes > walk->allocated_bytes)
@@ -99,9 +95,9 @@ static void check_rank(active_walk *walk, const ms_rank_levels *levels,
             drop(walk, op, plan->release[i]);
         walk->host_ns += plan->op[op].ns > 0 ? launch_ns : 0;
     }
-    HOLDS(levels->active_peak_bytes == walk->peak_bytes);
-    HOLDS(levels->reserved_peak_bytes == walk->peak_bytes);
-    HOLDS(levels->pool[MS_DEVICE_POOL].peak_bytes == walk->allocated_bytes);
+    LAW(levels->active_peak_bytes == walk->peak_bytes);
+    LAW(levels->reserved_peak_bytes == walk->peak_bytes);
+    LAW(levels->pool[MS_DEVICE_POOL].peak_bytes == walk->allocated_bytes);
 }
 
 void laws_check_active(const ms_plan *plan, const ms_timeline *line,
@@ -129,9 +125,9 @@ void laws_check_streams(const ms_plan *plan)
     for (uint32_t r = 0; r < plan->n_rows; r++) {
         uint8_t home = (uint8_t)(1u << plan->op[plan->row[r].op].stream);
         if (plan->wait_at)
-            HOLDS((plan->row[r].streams | home) == (used[r] | home));
+            LAW((plan->row[r].streams | home) == (used[r] | home));
         else
-            HOLDS(plan->row[r].streams == 0);
+            LAW(plan->row[r].streams == 0);
     }
     ms_arena_free(&arena);
 }

@@ -5,7 +5,7 @@
 
 #define LISTED_PER_OP 8u
 
-static void *take(ms_arena *arena, size_t n, size_t size)
+void *laws_take(ms_arena *arena, size_t n, size_t size)
 {
     void *memory = ms_arena_take(arena, n, size);
     ck_assert_ptr_nonnull(memory);
@@ -14,55 +14,55 @@ static void *take(ms_arena *arena, size_t n, size_t size)
 
 static void take_storages(ms_graph *graph, ms_arena *arena, uint32_t n)
 {
-    graph->storage_bytes = take(arena, n, sizeof(uint64_t));
-    graph->storage_category = take(arena, n, 1);
-    graph->storage_at_start = take(arena, n, 1);
-    graph->storage_maker = take(arena, n, sizeof(uint32_t));
-    graph->storage_local_end = take(arena, n, sizeof(uint32_t));
-    graph->storage_saved_end = take(arena, n, sizeof(uint32_t));
-    graph->storage_grad = take(arena, n, sizeof(uint32_t));
-    graph->storage_buffer = take(arena, n, 1);
-    graph->storage_name = take(arena, n, sizeof(char *));
-    graph->kept = take(arena, n, sizeof(uint32_t));
+    graph->storage_bytes = laws_take(arena, n, sizeof(uint64_t));
+    graph->storage_category = laws_take(arena, n, 1);
+    graph->storage_at_start = laws_take(arena, n, 1);
+    graph->storage_maker = laws_take(arena, n, sizeof(uint32_t));
+    graph->storage_local_end = laws_take(arena, n, sizeof(uint32_t));
+    graph->storage_saved_end = laws_take(arena, n, sizeof(uint32_t));
+    graph->storage_grad = laws_take(arena, n, sizeof(uint32_t));
+    graph->storage_buffer = laws_take(arena, n, 1);
+    graph->storage_name = laws_take(arena, n, sizeof(char *));
+    graph->kept = laws_take(arena, n, sizeof(uint32_t));
 }
 
 static void take_ops(ms_graph *graph, ms_arena *arena, uint32_t n)
 {
-    graph->op_name = take(arena, n, sizeof(char *));
-    graph->op_pass = take(arena, n, 1);
-    graph->op_flags = take(arena, n, 1);
-    graph->op_stream = take(arena, n, 1);
-    graph->op_unit = take(arena, n, sizeof(uint32_t));
-    graph->op_layer = take(arena, n, sizeof(uint32_t));
-    graph->op_node = take(arena, n, sizeof(uint32_t));
-    graph->op_flops = take(arena, n, sizeof(double));
-    graph->op_read_bytes = take(arena, n, sizeof(uint64_t));
-    graph->op_write_bytes = take(arena, n, sizeof(uint64_t));
-    graph->op_ns = take(arena, n, sizeof(uint64_t));
-    graph->in_at = take(arena, n + 1, sizeof(uint32_t));
-    graph->out_at = take(arena, n + 1, sizeof(uint32_t));
-    graph->drop_at = take(arena, n + 1, sizeof(uint32_t));
-    graph->in = take(arena, n * (size_t)LISTED_PER_OP, sizeof(uint32_t));
-    graph->out = take(arena, n * (size_t)LISTED_PER_OP, sizeof(uint32_t));
+    graph->op_name = laws_take(arena, n, sizeof(char *));
+    graph->op_pass = laws_take(arena, n, 1);
+    graph->op_flags = laws_take(arena, n, 1);
+    graph->op_stream = laws_take(arena, n, 1);
+    graph->op_unit = laws_take(arena, n, sizeof(uint32_t));
+    graph->op_layer = laws_take(arena, n, sizeof(uint32_t));
+    graph->op_node = laws_take(arena, n, sizeof(uint32_t));
+    graph->op_flops = laws_take(arena, n, sizeof(double));
+    graph->op_read_bytes = laws_take(arena, n, sizeof(uint64_t));
+    graph->op_write_bytes = laws_take(arena, n, sizeof(uint64_t));
+    graph->op_ns = laws_take(arena, n, sizeof(uint64_t));
+    graph->in_at = laws_take(arena, n + 1, sizeof(uint32_t));
+    graph->out_at = laws_take(arena, n + 1, sizeof(uint32_t));
+    graph->drop_at = laws_take(arena, n + 1, sizeof(uint32_t));
+    graph->in = laws_take(arena, n * (size_t)LISTED_PER_OP, sizeof(uint32_t));
+    graph->out = laws_take(arena, n * (size_t)LISTED_PER_OP, sizeof(uint32_t));
 }
 
 static void take_units(ms_graph *graph, ms_arena *arena, uint32_t n)
 {
     static const char *const layers[] = {"layer"};
     graph->n_units = graph->n_blocks = n;
-    graph->forward_at = take(arena, n + 1, sizeof(uint32_t));
-    graph->backward_at = take(arena, n + 1, sizeof(uint32_t));
-    graph->unit_block = take(arena, n, sizeof(uint32_t));
-    graph->unit_in_at = take(arena, n + 1, sizeof(uint32_t));
-    graph->unit_name = take(arena, n, sizeof(char *));
-    graph->block_name = take(arena, n, sizeof(char *));
+    graph->forward_at = laws_take(arena, n + 1, sizeof(uint32_t));
+    graph->backward_at = laws_take(arena, n + 1, sizeof(uint32_t));
+    graph->unit_block = laws_take(arena, n, sizeof(uint32_t));
+    graph->unit_in_at = laws_take(arena, n + 1, sizeof(uint32_t));
+    graph->unit_name = laws_take(arena, n, sizeof(char *));
+    graph->block_name = laws_take(arena, n, sizeof(char *));
     for (uint32_t u = 0; u < n; u++) {
         graph->unit_block[u] = u;
         graph->unit_name[u] = graph->block_name[u] =
             ms_arena_format(arena, "block.%u", u);
     }
     graph->n_layers = 1;
-    graph->layer_name = take(arena, 1, sizeof(char *));
+    graph->layer_name = laws_take(arena, 1, sizeof(char *));
     graph->layer_name[0] = layers[0];
 }
 
@@ -145,7 +145,8 @@ static void find_local_ends(ms_graph *graph)
 static void list_drops(ms_graph *graph, ms_arena *arena)
 {
     uint32_t n = 0;
-    graph->drop = take(arena, 2 * (size_t)graph->n_storages, sizeof(uint32_t));
+    graph->drop =
+        laws_take(arena, 2 * (size_t)graph->n_storages, sizeof(uint32_t));
     for (uint32_t op = 0; op < graph->n_ops; op++) {
         for (uint32_t s = 0; s < graph->n_storages; s++) {
             if (graph->storage_local_end[s] == op)
@@ -170,7 +171,7 @@ static void list_unit_inputs(ms_graph *graph, ms_arena *arena)
 {
     uint32_t n = 0;
     graph->unit_in =
-        take(arena, graph->in_at[graph->n_ops] + 1, sizeof(uint32_t));
+        laws_take(arena, graph->in_at[graph->n_ops] + 1, sizeof(uint32_t));
     for (uint32_t u = 0; u < graph->n_units; u++) {
         uint32_t first = graph->in_at[graph->forward_at[u]];
         uint32_t end = graph->in_at[graph->forward_at[u + 1]];

@@ -107,6 +107,10 @@ void laws_check_report(const ms_timeline *line, const ms_report *report,
 void laws_check_template(const ms_graph *graph, const ms_plan *plan,
                          uint32_t micro_batches);
 
+/* Memory of a check, which lives as long as its arena. */
+void *laws_take(ms_arena *arena, size_t n, size_t size);
+uint64_t laws_larger(uint64_t a, uint64_t b);
+
 /* A policy's run of a graph: where err says so, what it came to. */
 typedef struct laws_outcome {
     ms_err err;

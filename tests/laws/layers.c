@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tests/laws/laws.h"
+#include "tests/laws/asserts.h"
 
 #include <check.h>
-
-#define HOLDS(condition)                                                       \
-    ck_assert_msg(condition, "seed %llu: %s", (unsigned long long)laws_seed,   \
-                  #condition)
 
 /* Activations alive before event `until`: what autograd holds of them, and
  * what only closures do. */
@@ -34,18 +30,18 @@ void laws_check_layers(const ms_timeline *line, const ms_report *report,
         ms_fault fault = {0};
         uint32_t n, until = ms_timeline_until(line, r, MS_MARK_AFTER_FORWARD);
         uint64_t saved_bytes, held_bytes;
-        HOLDS(ms_bylayer_measure(line, r, arena, &layers, &n, &fault) == MS_OK);
+        LAW(ms_bylayer_measure(line, r, arena, &layers, &n, &fault) == MS_OK);
         for (uint32_t i = 0; i < n; i++) {
             all.saved_bytes += layers[i].saved_bytes;
             all.forward_ns += layers[i].forward_ns;
             all.recompute_ns += layers[i].recompute_ns;
         }
-        HOLDS(all.forward_ns == rank->time.forward_ns);
-        HOLDS(all.recompute_ns == rank->time.recompute_ns);
+        LAW(all.forward_ns == rank->time.forward_ns);
+        LAW(all.recompute_ns == rank->time.recompute_ns);
         if (until == MS_NONE)
             continue;
         sum_alive(line, r, until, &saved_bytes, &held_bytes);
-        HOLDS(saved_bytes == rank->saved_for_backward_bytes);
-        HOLDS(all.saved_bytes == saved_bytes + held_bytes);
+        LAW(saved_bytes == rank->saved_for_backward_bytes);
+        LAW(all.saved_bytes == saved_bytes + held_bytes);
     }
 }

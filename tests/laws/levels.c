@@ -1,32 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tests/laws/laws.h"
+#include "tests/laws/asserts.h"
 
 #include <check.h>
-#include <stdio.h>
 #include <string.h>
-
-#define HOLDS(condition, ...)                                                  \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            char what_[256];                                                   \
-            snprintf(what_, sizeof what_, __VA_ARGS__);                        \
-            ck_abort_msg("seed %llu: %s: %s", (unsigned long long)laws_seed,   \
-                         #condition, what_);                                   \
-        }                                                                      \
-    } while (0)
-
-/* Arenas of the oracle live for one check. */
-static void *take(ms_arena *arena, size_t n, size_t size)
-{
-    void *memory = ms_arena_take(arena, n, size);
-    ck_assert_ptr_nonnull(memory);
-    return memory;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* ---- levels -------------------------------------------------------------- */
 
@@ -93,7 +69,7 @@ static void check_event(running_level *now, uint32_t row, uint32_t op,
     skip_others(now);
     HOLDS(now->n < now->line->n_events, "%u events", now->n);
     const ms_event *event = &now->line->events[now->n];
-    now->t_ns = larger(now->t_ns, t_ns);
+    now->t_ns = laws_larger(now->t_ns, t_ns);
     HOLDS(event->row == row, "event %u is of row %u", now->n, event->row);
     HOLDS(event->op_act == (op << 1 | allocates), "event %u", now->n);
     HOLDS(event->t_ns == now->t_ns, "event %u", now->n);
@@ -125,15 +101,15 @@ void laws_check_levels(const ms_plan *plan, const ms_timeline *line)
 static uint64_t *last_ends(const ms_plan *plan, const ms_timeline *line,
                            ms_arena *arena)
 {
-    uint64_t *last_ns = take(arena, plan->n_rows, sizeof *last_ns);
+    uint64_t *last_ns = laws_take(arena, plan->n_rows, sizeof *last_ns);
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         uint64_t end_ns = line->end_ns[op];
         for (uint32_t i = plan->use_at[op]; i < plan->use_at[op + 1]; i++)
-            last_ns[plan->use[i]] = larger(last_ns[plan->use[i]], end_ns);
+            last_ns[plan->use[i]] = laws_larger(last_ns[plan->use[i]], end_ns);
         for (uint32_t i = plan->op[op].release_at;
              i < plan->op[op + 1].release_at; i++)
             last_ns[plan->release[i]] =
-                larger(last_ns[plan->release[i]], end_ns);
+                laws_larger(last_ns[plan->release[i]], end_ns);
     }
     return last_ns;
 }
@@ -163,7 +139,7 @@ void laws_check_device_levels(const ms_plan *plan, const ms_timeline *line)
 {
     ms_arena arena = {0};
     uint64_t *last_ns = last_ends(plan, line, &arena);
-    uint8_t *state = take(&arena, plan->n_rows, 1);
+    uint8_t *state = laws_take(&arena, plan->n_rows, 1);
     for (uint32_t rank = 0; rank < plan->n_ranks; rank++) {
         running_level now = {.line = line, .rank = (uint8_t)rank};
         check_rank_levels(&now, last_ns, state);
@@ -259,7 +235,7 @@ static void check_rank(const ms_timeline *line, const ms_rank_report *rank)
         uint32_t e = now.n;
         step_level(&now, line->events[e].row, line->events[e].op_act & 1u);
         for (int c = 0; c < MS_N_CATEGORIES; c++) {
-            highest[c] = larger(highest[c], now.bytes[c]);
+            highest[c] = laws_larger(highest[c], now.bytes[c]);
             if (e == rank->peak.event)
                 at_peak[c] = now.bytes[c];
         }

@@ -1,31 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tests/laws/laws.h"
+#include "tests/laws/asserts.h"
 
 #include <check.h>
-#include <stdio.h>
 #include <string.h>
 
 uint64_t laws_seed;
 
-#define HOLDS(condition, ...)                                                  \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            char what_[256];                                                   \
-            snprintf(what_, sizeof what_, __VA_ARGS__);                        \
-            ck_abort_msg("seed %llu: %s: %s", (unsigned long long)laws_seed,   \
-                         #condition, what_);                                   \
-        }                                                                      \
-    } while (0)
-
-/* Arenas of the oracle live for one check. */
-static void *take(ms_arena *arena, size_t n, size_t size)
-{
-    void *memory = ms_arena_take(arena, n, size);
-    ck_assert_ptr_nonnull(memory);
-    return memory;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
+uint64_t laws_larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -226,14 +207,15 @@ static void check_end(const row_walk *walk, uint32_t r)
 void laws_check_rows(const ms_plan *plan)
 {
     ms_arena arena = {0};
-    uint8_t *state = take(&arena, plan->n_rows, 1);
+    uint8_t *state = laws_take(&arena, plan->n_rows, 1);
     for (uint32_t rank = 0; rank < plan->n_ranks; rank++) {
         row_walk walk = {.plan = plan,
                          .graph = plan->graph,
                          .state = state,
                          .rank = (uint8_t)rank};
-        walk.alive = take(&arena, plan->graph->n_storages, sizeof(uint32_t));
-        walk.far = take(&arena, plan->graph->n_storages, sizeof(uint32_t));
+        walk.alive =
+            laws_take(&arena, plan->graph->n_storages, sizeof(uint32_t));
+        walk.far = laws_take(&arena, plan->graph->n_storages, sizeof(uint32_t));
         for (uint32_t op = 0; op < plan->n_ops; op++)
             if (plan->op[op].rank == rank)
                 check_op(&walk, op);
@@ -264,9 +246,9 @@ static void wait_for_syncs(clock_walk *walk, uint32_t op)
             continue;
         HOLDS(until == MS_NONE || plan->op[until].rank == walk->rank, "sync %u",
               k);
-        walk->host_ns =
-            larger(walk->host_ns,
-                   until == MS_NONE ? walk->all_ns : walk->line->end_ns[until]);
+        walk->host_ns = laws_larger(
+            walk->host_ns,
+            until == MS_NONE ? walk->all_ns : walk->line->end_ns[until]);
     }
 }
 
@@ -277,7 +259,7 @@ static void check_start(const clock_walk *walk, uint32_t op, uint64_t start_ns)
     uint64_t free_ns = walk->free_ns[plan->op[op].stream];
     for (uint32_t i = plan->wait_at ? plan->wait_at[op] : 0;
          plan->wait_at && i < plan->wait_at[op + 1]; i++)
-        start_ns = larger(start_ns, line->end_ns[plan->wait[i]]);
+        start_ns = laws_larger(start_ns, line->end_ns[plan->wait[i]]);
     HOLDS(line->start_ns[op] == start_ns, "op %u starts at %llu, not %llu", op,
           (unsigned long long)line->start_ns[op], (unsigned long long)start_ns);
     HOLDS((line->gap_cause[op] == MS_GAP_NONE) == (start_ns == free_ns),
@@ -297,13 +279,14 @@ static uint64_t check_rank_clock(clock_walk *walk, uint64_t launch_ns,
             wait_for_syncs(walk, op);
         if (plan->op[op].rank != walk->rank)
             continue;
-        check_start(walk, op, larger(walk->free_ns[stream], walk->host_ns));
+        check_start(walk, op,
+                    laws_larger(walk->free_ns[stream], walk->host_ns));
         uint64_t least_ns = line->start_ns[op] + plan->op[op].ns;
         HOLDS(varies ? line->end_ns[op] >= least_ns
                      : line->end_ns[op] == least_ns,
               "op %u", op);
         walk->free_ns[stream] = line->end_ns[op];
-        walk->all_ns = larger(walk->all_ns, line->end_ns[op]);
+        walk->all_ns = laws_larger(walk->all_ns, line->end_ns[op]);
         walk->host_ns += plan->op[op].ns > 0 ? launch_ns : 0;
     }
     return walk->all_ns;
@@ -317,8 +300,8 @@ void laws_check_clock(const ms_plan *plan, const ms_timeline *line,
     bool varies = memcmp(machine->demand, none.demand, sizeof none.demand) != 0;
     for (uint32_t rank = 0; rank < plan->n_ranks; rank++) {
         clock_walk walk = {.plan = plan, .line = line, .rank = (uint8_t)rank};
-        all_ns =
-            larger(all_ns, check_rank_clock(&walk, machine->launch_ns, varies));
+        all_ns = laws_larger(
+            all_ns, check_rank_clock(&walk, machine->launch_ns, varies));
     }
     HOLDS(line->step_ns == all_ns, "%llu", (unsigned long long)all_ns);
 }
@@ -450,10 +433,10 @@ void laws_check_template(const ms_graph *graph, const ms_plan *plan,
     ms_arena arena = {0};
     size_t most = (size_t)graph->n_ops * micro_batches + 1;
     template_walk walk = {.graph = graph};
-    walk.references = take(&arena, graph->n_storages, sizeof(uint32_t));
-    walk.lives = take(&arena, graph->n_storages, 1);
-    walk.after_alloc = take(&arena, most, sizeof(uint64_t));
-    walk.after_drops = take(&arena, most, sizeof(uint64_t));
+    walk.references = laws_take(&arena, graph->n_storages, sizeof(uint32_t));
+    walk.lives = laws_take(&arena, graph->n_storages, 1);
+    walk.after_alloc = laws_take(&arena, most, sizeof(uint64_t));
+    walk.after_drops = laws_take(&arena, most, sizeof(uint64_t));
     run_template(&walk, micro_batches);
     compare_template(&walk, plan);
     ms_arena_free(&arena);

@@ -4,7 +4,6 @@
 #include "tests/laws/laws.h"
 
 #include <check.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Bytes that a rank has when its forward begins, less those that its step
@@ -26,13 +25,6 @@ static uint32_t buffers_of(const ms_plan *plan)
     return n;
 }
 
-static void *take(ms_arena *arena, size_t n, size_t size)
-{
-    void *memory = ms_arena_take(arena, n, size);
-    ck_assert_ptr_nonnull(memory);
-    return memory;
-}
-
 /* As what a row lasts: a gradient's buffer that has become .grad is that. */
 static uint32_t lasts_as(const difference *d, const ms_row *row)
 {
@@ -51,7 +43,7 @@ static void count(difference *d, uint32_t ops, uint32_t releases, int sign)
 {
     ms_arena arena = {0};
     const ms_plan *plan = d->plan;
-    uint8_t *freed = take(&arena, plan->n_rows + 1, 1);
+    uint8_t *freed = laws_take(&arena, plan->n_rows + 1, 1);
     for (uint32_t i = 0; i < releases; i++)
         freed[plan->release[i]] = 1;
     for (uint32_t r = 0; r < plan->op[ops].alloc_at; r++) {
@@ -106,14 +98,14 @@ void laws_check_steady(const ms_plan *plan, bool clears_grads)
     const ms_graph *graph = plan->graph;
     difference d = {.plan = plan, .n_persistent = graph->n_persistent};
     d.n = d.n_persistent + buffers_of(plan);
-    d.is_grad = take(&arena, d.n_persistent + 1u, sizeof *d.is_grad);
+    d.is_grad = laws_take(&arena, d.n_persistent + 1u, sizeof *d.is_grad);
     for (uint32_t s = 0; s < d.n_persistent; s++)
         if (ms_graph_is_weight(graph, s) && graph->storage_grad[s] != MS_NONE)
             d.is_grad[graph->storage_grad[s]] = true;
     for (; d.rank < plan->n_ranks; d.rank++) {
         const struct ms_plan_mark *start = start_of(plan, d.rank);
         ck_assert_ptr_nonnull(start);
-        d.of = take(&arena, (size_t)MS_N_POOLS * d.n + 1, sizeof *d.of);
+        d.of = laws_take(&arena, (size_t)MS_N_POOLS * d.n + 1, sizeof *d.of);
         count(&d, start->op + 1, start->releases, 1);
         count(&d, plan->n_ops, plan->op[plan->n_ops].release_at, -1);
         check(&d, clears_grads);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tests/laws/laws.h"
+#include "tests/laws/asserts.h"
 #include "tests/tests.h"
 
 #include <stdio.h>
@@ -11,17 +11,6 @@
 /* MEMSIM_SEED=n starts at seed n; trial i of a run has seed n + i. */
 #define FIRST_SEED 1u
 #define N_TRIALS 700u
-
-#define MUST(call)                                                             \
-    do {                                                                       \
-        if ((call) != MS_OK)                                                   \
-            ck_abort_msg("seed %llu: %s: %s", (unsigned long long)laws_seed,   \
-                         fault.where, fault.what);                             \
-    } while (0)
-
-#define LAW(condition)                                                         \
-    ck_assert_msg(condition, "seed %llu: %s", (unsigned long long)laws_seed,   \
-                  #condition)
 
 /* One way through the house: program to report. */
 typedef struct one_run {

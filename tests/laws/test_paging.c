@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Laws of unified memory, on random plans of one stream, against an oracle
  * that looks for the oldest use in a plain array. */
-#include "tests/laws/laws.h"
+#include "tests/laws/asserts.h"
 #include "tests/tests.h"
 
 #include <stdio.h>
@@ -10,10 +10,6 @@
 #define OPS 40u
 #define ROWS 60u
 #define N_TRIALS 2000u
-
-#define LAW(condition)                                                         \
-    ck_assert_msg(condition, "seed %llu: %s", (unsigned long long)laws_seed,   \
-                  #condition)
 
 static ms_arena arena;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Steps through pools: what they hand out is what the exact pool does, rounded,
  * and they reserve no less. */
-#include "tests/laws/laws.h"
+#include "tests/laws/asserts.h"
 #include "tests/tests.h"
 
 #include <string.h>
@@ -9,17 +9,6 @@
 #define N_TRIALS 600u
 #define ROOM (UINT64_C(1) << 40)
 #define SMALL_MOST (UINT64_C(1) << 20)
-
-#define MUST(call)                                                             \
-    do {                                                                       \
-        if ((call) != MS_OK)                                                   \
-            ck_abort_msg("seed %llu: %s", (unsigned long long)laws_seed,       \
-                         fault.what);                                          \
-    } while (0)
-
-#define LAW(condition)                                                         \
-    ck_assert_msg(condition, "seed %llu: %s", (unsigned long long)laws_seed,   \
-                  #condition)
 
 typedef struct step {
     ms_graph graph;

@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where the rows of a step lie: every one of them, for as long as the timeline
  * says, in memory that is held, and no two in one place. */
-#include "tests/laws/laws.h"
+#include "tests/laws/asserts.h"
 #include "tests/tests.h"
 
 #define N_TRIALS 200u
 #define ROOM (UINT64_C(1) << 40)
-
-#define MUST(call)                                                             \
-    do {                                                                       \
-        if ((call) != MS_OK)                                                   \
-            ck_abort_msg("seed %llu: %s", (unsigned long long)laws_seed,       \
-                         fault.what);                                          \
-    } while (0)
-
-#define LAW(condition)                                                         \
-    ck_assert_msg(condition, "seed %llu: %s", (unsigned long long)laws_seed,   \
-                  #condition)
 
 static ms_arena arena;
 static ms_graph graph;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A rank is a process: whatever others do beside it, and however their calls
  * lie between its own in the program, it gets what it gets alone. */
-#include "tests/laws/laws.h"
+#include "tests/laws/asserts.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
 
@@ -10,17 +10,6 @@
 #define N_TRIALS 400u
 #define MOST_RANKS 4u
 #define ROOM (UINT64_C(1) << 40)
-
-#define MUST(call)                                                             \
-    do {                                                                       \
-        if ((call) != MS_OK)                                                   \
-            ck_abort_msg("seed %llu: %s: %s", (unsigned long long)laws_seed,   \
-                         fault.where, fault.what);                             \
-    } while (0)
-
-#define LAW(condition)                                                         \
-    ck_assert_msg(condition, "seed %llu: %s", (unsigned long long)laws_seed,   \
-                  #condition)
 
 typedef struct one_run {
     ms_plan plan;

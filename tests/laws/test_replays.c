@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What is run again is served like what runs first: a replay in parts is the
  * replay, and nobody in it asks for weights that nobody has gathered. */
-#include "tests/laws/laws.h"
+#include "tests/laws/asserts.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
 
@@ -9,10 +9,6 @@
 #include <string.h>
 
 #define N_TRIALS 500u
-
-#define LAW(condition)                                                         \
-    ck_assert_msg(condition, "seed %llu: %s", (unsigned long long)laws_seed,   \
-                  #condition)
 
 static ms_arena keep, trial;
 

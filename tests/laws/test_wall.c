@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Laws of the wall: plans walked by hand, and random programs with moves. */
-#include "tests/laws/laws.h"
+#include "tests/laws/asserts.h"
 #include "tests/tests.h"
 
 #include <string.h>
 
 #define MOST 16u
 #define N_TRIALS 1000u
-
-#define LAW(condition)                                                         \
-    ck_assert_msg(condition, "seed %llu: %s", (unsigned long long)laws_seed,   \
-                  #condition)
-#define MUST(call)                                                             \
-    ck_assert_msg((call) == MS_OK, "seed %llu: %s",                            \
-                  (unsigned long long)laws_seed, fault.what)
 
 static ms_arena arena;
 

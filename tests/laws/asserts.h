@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TESTS_LAWS_ASSERTS_H
+#define MS_TESTS_LAWS_ASSERTS_H
+
+/* What a law says when it fails: the seed of the trial (laws_seed), the
+ * condition and, with HOLDS, where it was looked at, as printf has it. */
+
+#include "tests/laws/laws.h"
+
+#include <check.h>
+#include <stdio.h>
+
+#define LAW(condition)                                                         \
+    ck_assert_msg(condition, "seed %llu: %s", (unsigned long long)laws_seed,   \
+                  #condition)
+
+#define HOLDS(condition, ...)                                                  \
+    do {                                                                       \
+        if (!(condition)) {                                                    \
+            char what_[256];                                                   \
+            snprintf(what_, sizeof what_, __VA_ARGS__);                        \
+            ck_abort_msg("seed %llu: %s: %s", (unsigned long long)laws_seed,   \
+                         #condition, what_);                                   \
+        }                                                                      \
+    } while (0)
+
+/* A call that may fail, and tells the file's record "fault" why. */
+#define MUST(call)                                                             \
+    do {                                                                       \
+        if ((call) != MS_OK)                                                   \
+            ck_abort_msg("seed %llu: %s: %s", (unsigned long long)laws_seed,   \
+                         fault.where, fault.what);                             \
+    } while (0)
+
+#endif
