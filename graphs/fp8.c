@@ -39,6 +39,10 @@ static ms_quantized backward_weight(ms_trace *trace, const ms_node *node,
     const ms_tensor tensor = *ms_trace_at(trace, weight);
     ms_quantized q = ms_quantize_nothing;
 
+    if (ms_quantize_is_wide(trace)) {
+        *made = ms_quantize_side(trace, weight, MS_COLUMNS);
+        return *made;
+    }
     if (tensor.parameter != MS_NONE)
         q = ms_quantize_lasting(trace, &trace->parameters[tensor.parameter]);
     if (ms_quantize_has(&q, MS_COLUMNS))
@@ -98,8 +102,27 @@ static uint32_t cast_gradient(ms_trace *trace, uint32_t grad)
     return ms_trace_rebind(trace, grad, y);
 }
 
-static void weight_gradient(ms_trace *trace, const ms_node *node,
-                            const ms_quantized *grad, ms_quantized *turned,
+/* The input's columns in backward.  *turned: what of it was made here, which
+ * the caller drops. */
+static ms_quantized backward_input(ms_trace *trace, const ms_node *node,
+                                   ms_quantized *turned)
+{
+    if (ms_quantize_is_wide(trace)) {
+        *turned = ms_quantize_side(trace, node->saved[0], MS_COLUMNS);
+        return *turned;
+    }
+    if (!ms_quantize_is_late(trace))
+        return saved_pair(node, 0, MS_COLUMNS);
+    ms_quantized x = saved_pair(node, 0, MS_ROWS);
+    ms_quantize_turn(trace, &x, ms_trace_at(trace, node->input[0]));
+    turned->data[MS_COLUMNS] = x.data[MS_COLUMNS];
+    turned->scale[MS_COLUMNS] = x.scale[MS_COLUMNS];
+    return x;
+}
+
+/* rows: of the gradient, which torchao quantizes once more; else MS_NONE. */
+static void weight_gradient(ms_trace *trace, const ms_node *node, uint32_t rows,
+                            ms_quantized *grad, ms_quantized *turned,
                             uint32_t *out)
 {
     uint8_t was = trace->pass;
@@ -109,12 +132,12 @@ static void weight_gradient(ms_trace *trace, const ms_node *node,
     trace->pass = MS_GRAD_WEIGHT;
     bool late = ms_quantize_is_late(trace);
     const ms_tensor weight = *ms_trace_at(trace, node->input[1]);
-    ms_quantized x = saved_pair(node, 0, late ? MS_ROWS : MS_COLUMNS);
-    if (late) {
-        ms_quantize_turn(trace, &x, ms_trace_at(trace, node->input[0]));
-        turned->data[MS_COLUMNS] = x.data[MS_COLUMNS];
-        turned->scale[MS_COLUMNS] = x.scale[MS_COLUMNS];
+    if (rows != MS_NONE) {
+        ms_quantized columns = ms_quantize_side(trace, rows, MS_COLUMNS);
+        grad->data[MS_COLUMNS] = columns.data[MS_COLUMNS];
+        grad->scale[MS_COLUMNS] = columns.scale[MS_COLUMNS];
     }
+    ms_quantized x = backward_input(trace, node, turned);
     ms_trace_begin(trace, node->rule->op);
     ms_quantize_read(trace, grad, MS_COLUMNS);
     ms_quantize_read(trace, &x, MS_COLUMNS);
@@ -133,16 +156,20 @@ static void product_backward(ms_trace *trace, const ms_node *node,
 {
     ms_quantized made = ms_quantize_nothing, turned = ms_quantize_nothing;
     bool biased = node->n_inputs > 2 && node->needs[2];
+    bool wide = ms_quantize_is_wide(trace);
     uint32_t rows = ms_view_contiguous(trace, grads[0]);
-    ms_quantized grad = ms_quantize_tensor(trace, rows, node->needs[1],
-                                           biased ? node->input[2] : MS_NONE,
-                                           biased ? &out[2] : NULL);
+    ms_quantized grad =
+        wide ? ms_quantize_side(trace, rows, MS_ROWS)
+             : ms_quantize_tensor(trace, rows, node->needs[1],
+                                  biased ? node->input[2] : MS_NONE,
+                                  biased ? &out[2] : NULL);
 
-    ms_trace_drop(trace, rows);
     input_gradient(trace, node, &grad, &made, out);
-    if (!ms_quantize_is_late(trace)) /* there a variable of the function */
+    /* Elsewhere it is a variable of the function. */
+    if (!wide && !ms_quantize_is_late(trace))
         drop_both(trace, &made);
-    weight_gradient(trace, node, &grad, &turned, out);
+    weight_gradient(trace, node, wide ? rows : MS_NONE, &grad, &turned, out);
+    ms_trace_drop(trace, rows);
     drop_both(trace, &made);
     drop_both(trace, &turned);
     drop_both(trace, &grad);
@@ -150,15 +177,24 @@ static void product_backward(ms_trace *trace, const ms_node *node,
 
 static const ms_rule product_rule = {"Fp8LinearBackward", "fp8::gemm",
                                      product_backward};
+/* torchao's tensors are subclasses: their product is aten::mm to who watches
+ * dispatch, as selective checkpoints do; Transformer Engine's is an extension's
+ * function, which they do not see. */
+static const ms_rule dispatched_rule = {"mx_mmBackward", "aten::mm",
+                                        product_backward};
 
 /* Which of the operands autograd keeps. */
-static void save_operands(ms_trace *trace, uint32_t node, ms_quantized *x,
-                          const ms_quantized *weight)
+static void save_operands(ms_trace *trace, uint32_t node, uint32_t rows,
+                          ms_quantized *x, const ms_quantized *weight)
 {
     bool late = ms_quantize_is_late(trace);
 
     if (node == MS_NONE || trace->err)
         return;
+    if (ms_quantize_is_wide(trace)) {
+        ms_trace_save(trace, node, rows);
+        return;
+    }
     if (trace->nodes[node].needs[1]) {
         ms_quantize_save(trace, node, x, late ? MS_ROWS : MS_COLUMNS);
         trace->nodes[node].i[0] = 1;
@@ -184,23 +220,25 @@ static uint32_t multiply(ms_trace *trace, uint32_t rows, uint32_t weight,
     ms_tensor x = *ms_trace_at(trace, rows);
     int64_t dims[2] = {x.size[0], width};
     double flops = 2 * (double)x.size[0] * (double)x.size[1] * (double)width;
-    bool by_weight = ms_trace_needs(trace, weight) && !late;
-    bool by_input = ms_trace_needs(trace, rows) && !late;
+    bool wide = ms_quantize_is_wide(trace), apart = late || wide;
+    const ms_rule *rule = wide ? &dispatched_rule : &product_rule;
+    bool by_weight = ms_trace_needs(trace, weight) && !apart;
+    bool by_input = ms_trace_needs(trace, rows) && !apart;
     ms_quantized q = ms_quantize_tensor(trace, rows, by_weight, MS_NONE, NULL);
     ms_quantized w = ms_quantize_weight(
         trace, weight, by_input && ms_quantize_lasts(trace) != MS_FP8_LAYER);
-    ms_trace_begin(trace, product_rule.op);
+    ms_trace_begin(trace, rule->op);
     ms_trace_read(trace, bias);
     ms_quantize_read(trace, &q, MS_ROWS);
     ms_quantize_read(trace, &w, MS_ROWS);
     uint32_t y =
         ms_trace_make(trace, "out", late ? trace->autocast : x.dtype, 2, dims);
     end_product(trace, flops);
-    uint32_t node = ms_trace_node(trace, &product_rule, inputs,
-                                  bias == MS_NONE ? 2 : 3, &y, 1);
+    uint32_t node =
+        ms_trace_node(trace, rule, inputs, bias == MS_NONE ? 2 : 3, &y, 1);
     if (node != MS_NONE)
         trace->nodes[node].flops = flops;
-    save_operands(trace, node, &q, &w);
+    save_operands(trace, node, rows, &q, &w);
     drop_both(trace, &q);
     drop_both(trace, &w);
     return y;
@@ -240,7 +278,7 @@ bool ms_fp8_takes(const ms_trace *trace, const ms_layer *layer)
 bool ms_fp8_takes_experts(const ms_trace *trace)
 {
     return ms_precisions_of(trace->training)->fp8 &&
-           !ms_quantize_is_late(trace);
+           !ms_quantize_is_late(trace) && !ms_quantize_is_wide(trace);
 }
 
 /* A weight tied to another layer's keeps that one's format. */
@@ -270,7 +308,7 @@ uint32_t ms_fp8_linear(ms_trace *trace, const ms_layer *layer, uint32_t x,
 {
     if (trace->err)
         return MS_NONE;
-    bool late = ms_quantize_is_late(trace);
+    bool apart = ms_quantize_is_late(trace) || ms_quantize_is_wide(trace);
     ms_tensor in = *ms_trace_at(trace, x);
     claim(trace, weight);
     uint32_t rows = ms_view_rows(trace, x);
@@ -279,10 +317,10 @@ uint32_t ms_fp8_linear(ms_trace *trace, const ms_layer *layer, uint32_t x,
         return MS_NONE;
     ms_quantize_state(trace, 1);
     in.size[in.n_dims - 1] = ms_trace_at(trace, weight)->size[0];
-    uint32_t y = multiply(trace, rows, weight, late ? MS_NONE : bias,
+    uint32_t y = multiply(trace, rows, weight, apart ? MS_NONE : bias,
                           in.size[in.n_dims - 1]);
     ms_trace_drop(trace, rows);
-    if (late && bias != MS_NONE)
+    if (apart && bias != MS_NONE)
         y = add_bias(trace, y, bias);
     uint32_t shown = ms_view_reshape(trace, y, in.n_dims, in.size);
     ms_trace_drop(trace, y);
@@ -311,6 +349,13 @@ static ms_err refuse(const ms_trace *trace, const char *key, const char *hint,
     return ms_fail(trace->fault, MS_EUSAGE, key, hint, "%s", what);
 }
 
+static bool has_products(const ms_trace *trace, const ms_device *device)
+{
+    return device->fp8_flops > 0 &&
+           (!ms_precisions_of(trace->training)->mx ||
+            device->compute_capability >= MS_BLACKWELL);
+}
+
 static ms_err refuse_device(const ms_trace *trace)
 {
     char names[256] = "--precision bf16-mixed, or a device that has:";
@@ -318,13 +363,16 @@ static ms_err refuse_device(const ms_trace *trace)
 
     for (uint32_t i = 0; i < ms_devices_n; i++) {
         const ms_device *row = &ms_devices[i];
-        if (row->fp8_flops > 0 && *row->alias && n < sizeof names)
+        if (has_products(trace, row) && *row->alias && n < sizeof names)
             n += (size_t)snprintf(names + n, sizeof names - n, " %s",
                                   row->alias);
     }
+    bool mx = ms_precisions_of(trace->training)->mx;
     return ms_fail(trace->fault, MS_EUSAGE, "training.precision", names,
-                   "%s has no products in fp8",
-                   trace->cpu ? "the CPU" : trace->device->name);
+                   "%s has no products in %s%s",
+                   trace->cpu ? "the CPU" : trace->device->name,
+                   mx ? "mxfp8" : "fp8",
+                   mx ? ": scales of 32 elements come with Blackwell" : "");
 }
 
 static ms_err check_recipe(const ms_trace *trace)
@@ -338,6 +386,13 @@ static ms_err check_recipe(const ms_trace *trace)
         return refuse(trace, set != MS_RECIPE_AUTO ? key : "fp8.weights",
                       "leave it out",
                       "MS-AMP has one way to scale and to keep weights");
+    if (ms_quantize_is_wide(trace) && trace->training->fp8_weights)
+        return refuse(trace, "fp8.weights", "leave it out, or take mxfp8",
+                      "torchao's MXLinear quantizes a weight for each product");
+    if (ms_precisions_of(trace->training)->mx && set != MS_RECIPE_AUTO &&
+        set != MS_RECIPE_MX)
+        return refuse(trace, key, "leave it out, or take --precision fp8",
+                      "mxfp8 is a recipe itself");
     if (set == MS_RECIPE_MX && capability < MS_BLACKWELL)
         return refuse(trace, key, "take delayed, current or block",
                       "scales of 32 elements come with Blackwell");
@@ -353,7 +408,7 @@ ms_err ms_fp8_check(ms_trace *trace)
 
     if (!ms_precisions_of(training)->fp8)
         return MS_OK;
-    if (trace->cpu || trace->device->fp8_flops <= 0)
+    if (trace->cpu || !has_products(trace, trace->device))
         return refuse_device(trace);
     MS_TRY(check_recipe(trace));
     if (training->fp8_weights == MS_FP8_KEPT &&

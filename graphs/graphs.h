@@ -263,6 +263,8 @@ typedef enum ms_precision {
     MS_BF16_REMAINDERS,
     MS_FP8,
     MS_FP8_PRIMARY,
+    MS_MXFP8,
+    MS_MXFP8_TORCHAO,
     MS_MSAMP_O1,
     MS_MSAMP_O2,
     MS_MSAMP_O3

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of precisions.  Sources: specs/policies.md 7.1;
  * NVIDIA/TransformerEngine, transformer_engine/pytorch/module/linear.py and
- * optimizers/fused_adam.py; Azure/MS-AMP,
+ * optimizers/fused_adam.py; pytorch/ao,
+ * torchao/prototype/mx_formats/mx_linear.py; Azure/MS-AMP,
  * docs/user-tutorial/optimization-level.md, msamp/__init__.py. */
 #include "graphs/precisions.h"
 
@@ -63,6 +64,20 @@ const ms_precision_row ms_precisions_rows[] = {
      .linear = {MS_FLOAT8, SETTING, MS_FLOAT32},
      .fp8 = true,
      .quantized = true},
+    {.name = "mxfp8",
+     .help = "fp8 with a scale for 32 elements (OCP microscaling), as "
+             "Transformer Engine's MXFP8BlockScaling has it: rows and columns "
+             "are two copies; Blackwell",
+     BOTH(MS_BFLOAT16, SETTING, MS_FLOAT32),
+     .fp8 = true,
+     .mx = true},
+    {.name = "mxfp8-torchao",
+     .help = "the same as torchao's MXLinear has it: inputs stay in 16 bits, "
+             "and each product quantizes what it reads",
+     BOTH(MS_BFLOAT16, SETTING, MS_FLOAT32),
+     .fp8 = true,
+     .mx = true,
+     .wide = true},
     /* The model is fp32 but for its linear layers, and runs under autocast. */
     {.name = "msamp-o1",
      .help = "MS-AMP: fp8 products and gradients of linear layers, the "

@@ -32,8 +32,12 @@ typedef struct ms_precision_row {
     uint8_t autocast; /* to which autocast lowers; MS_FLOAT32: there is none */
     bool tf32;
     bool fp8;       /* linear layers but the head multiply in fp8 */
+    bool mx;        /* 32 elements share a scale of 8 bits, whatever fp8.recipe
+                       would choose: Blackwell and later */
     bool late;      /* of their inputs the rows are saved, and transposed in
                        backward (MS-AMP); else columns (Transformer Engine) */
+    bool wide;      /* or they are saved as they are, and quantized again by
+                       each product that reads them (torchao) */
     bool quantized; /* linear layers have no weights of 16 bits */
     /* Adam and AdamW as it has them; NULL: any optimizer. */
     const ms_optimizer_row *optimizers;

@@ -68,11 +68,18 @@ bool ms_quantize_is_late(const ms_trace *trace)
     return ms_precisions_of(trace->training)->late;
 }
 
+bool ms_quantize_is_wide(const ms_trace *trace)
+{
+    return ms_precisions_of(trace->training)->wide;
+}
+
 /* Transformer Engine's own choice (get_default_fp8_recipe). */
 static const recipe *recipe_of(const ms_trace *trace)
 {
     if (ms_quantize_is_late(trace))
         return &recipes[MSAMP];
+    if (ms_precisions_of(trace->training)->mx)
+        return &recipes[MX];
     switch (trace->training->fp8_recipe) {
     case MS_RECIPE_DELAYED:
         return &recipes[DELAYED];
@@ -100,6 +107,8 @@ ms_fp8_weights ms_quantize_lasts(const ms_trace *trace)
 {
     int64_t set = trace->training->fp8_weights;
 
+    if (ms_quantize_is_wide(trace))
+        return MS_FP8_LAYER;
     if (set != MS_FP8_AUTO)
         return (ms_fp8_weights)set;
     if (ms_quantize_is_late(trace))
@@ -240,6 +249,21 @@ ms_quantized ms_quantize_tensor(ms_trace *trace, uint32_t x, bool columns,
     if (bias)
         *bias = ms_trace_make_like(trace, "grad", like);
     ms_trace_end(trace, 2 * (double)n, false);
+    return q;
+}
+
+/* A weight or what a layer reads: both have scales of 32. */
+ms_quantized ms_quantize_side(ms_trace *trace, uint32_t x, uint32_t side)
+{
+    ms_quantized q = ms_quantize_nothing;
+
+    if (trace->err)
+        return q;
+    const ms_tensor tensor = *ms_trace_at(trace, x);
+    ms_trace_begin(trace, "fp8::quantize");
+    ms_trace_read(trace, x);
+    make_side(trace, &q, side, &tensor, &recipe_of(trace)->tensor);
+    ms_trace_end(trace, 2 * (double)ms_trace_elements(&tensor), false);
     return q;
 }
 

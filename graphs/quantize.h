@@ -47,6 +47,8 @@ typedef enum ms_fp8_weights {
 
 /* MS-AMP's way and not Transformer Engine's: rows are kept. */
 bool ms_quantize_is_late(const ms_trace *trace);
+/* torchao's: nothing quantized is kept. */
+bool ms_quantize_is_wide(const ms_trace *trace);
 ms_fp8_weights ms_quantize_lasts(const ms_trace *trace);
 /* Of what the sizes of products must be multiples. */
 void ms_quantize_multiples(const ms_trace *trace, uint32_t *rows,
@@ -57,6 +59,8 @@ void ms_quantize_read(ms_trace *trace, const ms_quantized *q, uint32_t side);
 void ms_quantize_drop(ms_trace *trace, ms_quantized *q, uint32_t side);
 void ms_quantize_save(ms_trace *trace, uint32_t node, const ms_quantized *q,
                       uint32_t side);
+/* x by one side alone: a kernel of its own for each (torchao). */
+ms_quantized ms_quantize_side(ms_trace *trace, uint32_t x, uint32_t side);
 /* x by rows, and by columns where asked for.  bias: gets the sum of the rows of
  * x, shaped like `like`, or NULL. */
 ms_quantized ms_quantize_tensor(ms_trace *trace, uint32_t x, bool columns,

@@ -32,8 +32,8 @@ const ms_field ms_training_fields[] = {
      .type = MS_WORD,
      .fallback.i = MS_BF16_MIXED,
      .words = "fp32|tf32|fp16-mixed|bf16-mixed|bf16|autocast-fp16|"
-              "autocast-bf16|fp16|bf16-remainders|fp8|fp8-primary|msamp-o1|"
-              "msamp-o2|msamp-o3",
+              "autocast-bf16|fp16|bf16-remainders|fp8|fp8-primary|mxfp8|"
+              "mxfp8-torchao|msamp-o1|msamp-o2|msamp-o3",
      .help = "number formats of weights, gradients and optimizer state; "
              "autocast: fp32, with casts as torch.autocast makes them; "
              "memsim help precisions tells the bytes of each"},

@@ -306,11 +306,13 @@ void ms_help_tables_precisions(ms_text *text)
         put_row(label.failed ? "" : label.bytes, "", &words, INDENT, text);
     }
     ms_text_add(text,
-                "\nIn fp8 (fp8, fp8-primary, msamp-*) linear layers keep "
-                "their inputs for backward\nin 1 byte; norms, attention, "
-                "embeddings and the head stay in 16 bits.  Each\nlayer "
-                "quantizes what it reads: three that read one tensor keep "
-                "three copies.\n--set fp8.recipe and fp8.weights: memsim help "
+                "\nIn fp8 (fp8, fp8-primary, mxfp8, msamp-*) linear layers "
+                "keep their inputs for\nbackward in 1 byte; norms, "
+                "attention, embeddings and the head stay in 16 bits.\n"
+                "Each layer quantizes what it reads: three that read one "
+                "tensor keep three\ncopies, mxfp8-torchao the tensor "
+                "itself, once.  Scales of mxfp8 add 1/32 byte\nan "
+                "element.\n--set fp8.recipe and fp8.weights: memsim help "
                 "training.\n");
 }
 

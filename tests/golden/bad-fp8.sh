@@ -14,6 +14,10 @@ tiny --precision fp8 --set training.device=cpu
 tiny --precision fp8 --set fp8.recipe=mxfp8
 tiny --precision fp8 --set fp8.recipe=block --device b200
 tiny --precision fp8 --set fp8.recipe=e4m3
+tiny --precision mxfp8
+tiny --precision mxfp8-torchao --set training.device=cpu
+tiny --precision mxfp8 --device b200 --set fp8.recipe=delayed
+tiny --precision mxfp8-torchao --device b200 --set fp8.weights=kept
 tiny --set fp8.recipe=delayed
 tiny --precision bf16 --set fp8.weights=kept
 tiny --precision msamp-o2 --set fp8.weights=kept

@@ -66,6 +66,32 @@ START_TEST(saves_scales_of_blocks)
 }
 END_TEST
 
+/* mxfp8 is fp8 with the recipe of blocks of 32: columns of inputs, rows and
+ * columns of weights, each with a byte for 32 elements (a table of them is
+ * padded to multiples of 128 x 4: 256 x 2 of an input's columns take twice
+ * that).  torchao keeps what the layers read, in 16 bits. */
+START_TEST(mxfp8_keeps_both_ways)
+{
+    const uint64_t scales = ROWS / 32 * 2, of_weight = MATRIX / 32;
+    truth_begin();
+    ck_assert_uint_eq(saved(RUN("mxfp8 --device b200")),
+                      3 * (ROWS + scales) + 2 * ROWS +
+                          5 * (MATRIX + of_weight));
+    ck_assert_uint_eq(saved(RUN("fp8 --device b200")),
+                      saved(RUN("mxfp8 --device b200")));
+    ck_assert_uint_eq(saved(RUN("mxfp8 --device b200 --set fp8.weights=layer")),
+                      3 * (ROWS + scales) + 2 * ROWS);
+    ck_assert_uint_eq(saved(RUN("mxfp8-torchao --device b200")),
+                      saved(RUN("bf16-mixed --device b200")));
+    ck_assert_uint_eq(saved(RUN("mxfp8 --device b200 --set fp8.weights=kept")),
+                      3 * (ROWS + scales) + 2 * ROWS);
+    ck_assert_uint_eq(
+        parameters(RUN("mxfp8 --device b200 --set fp8.weights=kept")),
+        4 * 2 * MATRIX + 3 * 2 * MATRIX);
+    truth_end();
+}
+END_TEST
+
 /* MS-AMP keeps the rows of inputs and weights; autocast casts the head's. */
 START_TEST(msamp_keeps_rows)
 {
@@ -130,6 +156,13 @@ START_TEST(quantizes_what_products_read)
     r = RUN("fp8-primary --set fp8.weights=layer");
     ck_assert_uint_eq(ops_named(&r->graph, "fp8::quantize"), 6);
     ck_assert_uint_eq(ops_named(&r->graph, "fp8::transpose"), 2);
+    r = RUN("mxfp8 --device b200");
+    ck_assert_uint_eq(ops_named(&r->graph, "fp8::quantize"), 9);
+    /* Two operands of 3 + 2 + 3 products, each by a kernel of its own; and the
+     * rows of the gradient whose product nobody asks for. */
+    r = RUN("mxfp8-torchao --device b200");
+    ck_assert_uint_eq(ops_named(&r->graph, "fp8::quantize"), 2 * 8 + 1);
+    ck_assert_uint_eq(ops_named(&r->graph, "aten::mm"), 8 + 3);
     r = RUN("msamp-o1");
     ck_assert_uint_eq(ops_named(&r->graph, "fp8::quantize"), 9 + 3);
     ck_assert_uint_eq(ops_named(&r->graph, "fp8::transpose"), 2 + 3);
@@ -197,6 +230,14 @@ static const struct composition {
     {"fp8 -p zero:3,dp=8", 0},
     {"fp8 -p fsdp:dp=8", 0},
     {"fp8 -p offload:optimizer", 0},
+    {"mxfp8 --device b200 -p checkpoint:full", 4 * 16 * MATRIX},
+    {"mxfp8 --device b200 -p zero:1,dp=8",
+     4 * 4 * MATRIX + 4 * 12 * MATRIX / 8},
+    {"mxfp8 --device b200 -p fsdp:dp=8+checkpoint:full", 0},
+    {"mxfp8 --device b200 -p offload:optimizer", 0},
+    {"mxfp8-torchao --device b200 -p checkpoint:sac", 4 * 16 * MATRIX},
+    {"mxfp8-torchao --device b200 -p zero:3,dp=8", 0},
+    {"mxfp8-torchao --device b200 -p microbatch:2+ddp:dp=8", 4 * 16 * MATRIX},
     {"fp8-primary -p checkpoint:full+microbatch:2",
      3 * (2 + 2 + 12) * MATRIX + 16 * MATRIX},
     {"fp8-primary -p zero:2,dp=8", 0},
@@ -241,6 +282,7 @@ Suite *suite_fp8(void)
     TCase *tcase = tcase_create("fp8");
     tcase_add_test(tcase, saves_a_byte_of_each_input);
     tcase_add_test(tcase, saves_scales_of_blocks);
+    tcase_add_test(tcase, mxfp8_keeps_both_ways);
     tcase_add_test(tcase, msamp_keeps_rows);
     tcase_add_test(tcase, copies_of_weights);
     tcase_add_test(tcase, quantizes_what_products_read);
