@@ -263,6 +263,7 @@ static void offer_grid(const typing *t)
     } others[] = {{"policy", "memory policies", offer_spec},
                   {"device", "devices", offer_devices},
                   {"gpus", "GPUs of the job", NULL},
+                  {"global_batch", "samples per step of the job", NULL},
                   {"memory", "capacity instead of the device's", NULL},
                   {"host_memory", "host memory of a node", NULL},
                   {"nvme", "NVMe of a node", NULL},

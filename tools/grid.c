@@ -37,9 +37,9 @@ typedef struct twin {
 
 /* ---- keys ---------------------------------------------------------------- */
 
-static const char *const other_keys[] = {"policy",    "device",      "gpus",
-                                         "memory",    "host_memory", "nvme",
-                                         "allocator", "steps",       "lengths"};
+static const char *const other_keys[] = {
+    "policy",      "device", "gpus",      "global_batch", "memory",
+    "host_memory", "nvme",   "allocator", "steps",        "lengths"};
 #define N_OTHER_KEYS (sizeof other_keys / sizeof other_keys[0])
 
 ms_err ms_grid_key(const char *key, ms_arena *arena, const char **whole,
@@ -79,8 +79,8 @@ void ms_grid_key_hint(const char *key, char *hint, size_t size)
     const char *dot = strchr(key, '.');
     const char *near = ms_names_nearest(dot != NULL ? dot + 1 : key, names, n);
     snprintf(hint, size,
-             "keys: policy, device, gpus, memory, host_memory, nvme, "
-             "allocator, steps, lengths, and those of --set (memsim help "
+             "keys: policy, device, gpus, global_batch, memory, host_memory, "
+             "nvme, allocator, steps, lengths, and those of --set (memsim help "
              "training; model.KEY)");
     if (near != NULL)
         snprintf(hint, size, "did you mean \"%s\"?", near);
@@ -122,6 +122,8 @@ static const char *spell(const reader *r, const ms_job *job, const char *value)
         return job->device->name;
     if (is_key(r, "gpus"))
         return ms_arena_format(r->arena, "%" PRIu32, job->gpus);
+    if (is_key(r, "global_batch"))
+        return ms_arena_format(r->arena, "%" PRIu64, job->global_batch);
     if (ms_settings_is_capacity(r->axis->key))
         return ms_arena_format(r->arena, "%" PRIu64,
                                ms_settings_capacity(job, r->axis->key));

@@ -201,8 +201,8 @@ const ms_keys ms_keys_compare = MS_KEYS_OBJECT("compare", compare_rows);
 /* ---- sweep --------------------------------------------------------------- */
 
 static const char varied[] = "^(training|graph|model)\\."
-                             "|^(device|gpus|memory|host_memory|nvme|allocator|"
-                             "steps|lengths)$";
+                             "|^(device|gpus|global_batch|memory|host_memory|"
+                             "nvme|allocator|steps|lengths)$";
 
 static const ms_key row_rows[] = {
     {.name = "point",

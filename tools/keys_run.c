@@ -273,6 +273,7 @@ static bool setting(uint32_t i, ms_arena *arena, ms_key *key)
 static const ms_key setting_rows[] = {
     MS_KEYS_TEXT("device"),
     MS_KEYS_COUNT_OR_NULL("gpus"),
+    {.name = "global_batch", .type = MS_KEY_COUNT, .optional = true},
     {.name = "book", .type = MS_KEY_WORD, .words = "host|device"},
     {.name = "wall", .type = MS_KEY_BOOL},
     {.name = "memory", .type = MS_KEY_COUNT, .optional = true},

@@ -134,7 +134,15 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "N",
      .setting = "training.batch",
-     .help = "samples per step"},
+     .help = "samples per step of each data-parallel rank (GPU), "
+             "micro-batches together"},
+    {.id = MS_OPTION_GLOBAL_BATCH,
+     .name = "global-batch",
+     .commands = STEPS | FIT,
+     .takes = MS_TAKES_VALUE,
+     .value = "N",
+     .help = "samples per step of the whole job, divided among its GPUs: "
+             "instead of --batch"},
     {.id = MS_OPTION_SETTING,
      .name = "sequence",
      .commands = MODEL,

@@ -2,6 +2,7 @@
 /* The whole way through the house, one arrow per call.  Nothing is printed:
  * commands, benchmarks and tests call the same three parts. */
 
+#include "tools/globalbatch.h"
 #include "tools/lengths.h"
 
 #include <stdio.h>
@@ -67,8 +68,11 @@ ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault)
     shape->fixed = result->model.fixed_batch;
     shape->fault_ns = job->device->fault_ns;
     shape->one_memory = job->device->one_memory && result->training.device != 1;
+    if (job->global_batch > 0)
+        MS_TRY(ms_globalbatch_divide(job, &shape->batch, fault));
     MS_TRY(ms_apply_shape(&job->spec, shape, fault));
     MS_TRY(check_gpus(shape, fault));
+    MS_TRY(ms_globalbatch_check(job, result, fault));
     result->training.batch = (int64_t)shape->batch;
     return MS_OK;
 }

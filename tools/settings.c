@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Arguments to a job, and the job back in words. */
 
+#include "tools/globalbatch.h"
 #include "tools/lengths.h"
 
 #include <assert.h>
@@ -157,6 +158,8 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
                              given->value, job, fault);
     case MS_OPTION_GPUS:
         return read_gpus(given->value, job, fault);
+    case MS_OPTION_GLOBAL_BATCH:
+        return ms_globalbatch_read(given->value, job, fault);
     case MS_OPTION_PLUGIN:
         job->plugins[job->n_plugins++] = given->value;
         return MS_OK;
@@ -272,6 +275,8 @@ ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
         return read_capacity(capacity, value, job, fault);
     if (strcmp(key, "gpus") == 0)
         return read_gpus(value, job, fault);
+    if (strcmp(key, "global_batch") == 0)
+        return ms_globalbatch_read(value, job, fault);
     if (strcmp(key, "allocator") == 0)
         return read_allocator(value, arena, job, fault);
     if (strcmp(key, "steps") == 0)
@@ -319,7 +324,8 @@ ms_label ms_settings_value(const ms_training *training, const char *field)
 static bool is_default(const ms_job *job, uint32_t row)
 {
     return (job->training.was_set >> row & 1) == 0 &&
-           !ms_lengths_says(job, ms_training_fields[row].name);
+           !ms_lengths_says(job, ms_training_fields[row].name) &&
+           !(job->global_batch > 0 && is_field(row, "batch"));
 }
 
 void ms_settings_defaults(const ms_job *job, const ms_training *training,
@@ -425,6 +431,10 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
         ms_text_u64(text, job->gpus);
     else
         ms_text_add(text, "null");
+    if (job->global_batch > 0) {
+        ms_text_add(text, ", \"global_batch\": ");
+        ms_text_u64(text, job->global_batch);
+    }
     ms_text_add(text, ", \"book\": \"%s\", ",
                 job->book_device ? "device" : "host");
     ms_text_add(text, "\"wall\": %s, ", job->wall ? "true" : "false");
@@ -474,10 +484,11 @@ bool ms_settings_shapes(ms_option_id id)
            id == MS_OPTION_DEVICE || id == MS_OPTION_SET ||
            id == MS_OPTION_SETTING || id == MS_OPTION_MEMORY ||
            id == MS_OPTION_HOST_MEMORY || id == MS_OPTION_NVME ||
-           id == MS_OPTION_GPUS || id == MS_OPTION_PROGRAM ||
-           id == MS_OPTION_BOOK || id == MS_OPTION_WALL ||
-           id == MS_OPTION_ALLOCATOR || id == MS_OPTION_STEPS ||
-           id == MS_OPTION_LENGTHS || id == MS_OPTION_ALLOCATORS;
+           id == MS_OPTION_GPUS || id == MS_OPTION_GLOBAL_BATCH ||
+           id == MS_OPTION_PROGRAM || id == MS_OPTION_BOOK ||
+           id == MS_OPTION_WALL || id == MS_OPTION_ALLOCATOR ||
+           id == MS_OPTION_STEPS || id == MS_OPTION_LENGTHS ||
+           id == MS_OPTION_ALLOCATORS;
 }
 
 static void put_option(const ms_option *option, const char *value,

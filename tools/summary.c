@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The text summary: about a dozen lines, the most important last. */
 
+#include "tools/globalbatch.h"
 #include "tools/tools.h"
 #include "tools/untrained.h"
 
@@ -54,6 +55,7 @@ void ms_summary_setup(const ms_result *result, const char *times, ms_text *text)
     if (result->report.repeats > 0)
         ms_text_add(text, " (%u of them alike and not on the timeline)",
                     result->report.repeats);
+    ms_globalbatch_words(result, text);
     ms_text_add(text, ", %s, %s", ms_settings_value(training, "precision").s,
                 training->optimizer == MS_NO_OPTIMIZER
                     ? "no optimizer"

@@ -64,6 +64,7 @@ typedef enum ms_option_id {
     MS_OPTION_HOST_MEMORY,
     MS_OPTION_NVME,
     MS_OPTION_GPUS,
+    MS_OPTION_GLOBAL_BATCH,
     MS_OPTION_WALL,
     MS_OPTION_CHECK,
     MS_OPTION_JSON,
@@ -209,7 +210,9 @@ typedef struct ms_job {
     bool device_given;
     uint64_t memory_bytes;                  /* 0: the device's */
     uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: the device's */
-    uint32_t gpus; /* that train side by side; 0: not said */
+    uint32_t gpus;         /* that train side by side; 0: not said */
+    uint64_t global_batch; /* samples of the job's step, divided among its data
+                              ranks; 0: not said, each has training.batch */
     ms_spec spec;
     const char **plugins; /* files of --plugin, loaded; n_plugins */
     uint32_t n_plugins;
@@ -291,9 +294,9 @@ ms_err ms_settings_check(const ms_job *job, ms_fault *fault);
  * given; 0: nothing. */
 bool ms_settings_is_capacity(const char *key);
 uint64_t ms_settings_capacity(const ms_job *job, const char *key);
-/* One more by its key: policy (joins those before), device, gpus, memory,
- * host_memory, nvme, allocator, steps, lengths, model.KEY or as ms_training_set
- * takes it.  key, value and arena last as long as job. */
+/* One more by its key: policy (joins those before), device, gpus,
+ * global_batch, memory, host_memory, nvme, allocator, steps, lengths, model.KEY
+ * or as ms_training_set takes it.  key, value and arena last as long as job. */
 ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
                        ms_arena *arena, ms_fault *fault);
 /* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */
@@ -415,8 +418,9 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
 void ms_traffic_links(const ms_result *result, const ms_style *style,
                       ms_text *text);
 void ms_traffic_memories(const ms_result *result, ms_text *text);
-/* "batch 8 x 1024 tokens in 4 micro-batches, bf16-mixed, adamw"; times: the
- * sign of multiplication. */
+/* "batch 8 x 1024 tokens in 4 micro-batches on each of 2 GPUs = 16 sequences,
+ * 16,384 tokens a step, bf16-mixed, adamw"; times: the sign of multiplication.
+ */
 void ms_summary_setup(const ms_result *result, const char *times,
                       ms_text *text);
 /* "optimizer state". */
