@@ -5,39 +5,30 @@
 
 #include "plots/frame.h"
 
-#define MOST 40u       /* names in a figure */
-#define NAME_PX 235.0  /* wider names are broken in two lines */
-#define MOST_PART 0.45 /* of the area: wider lines are cut */
+#define MOST 40u      /* names in a figure */
+#define NAME_PX 235.0 /* the most that a line takes */
+#define BROKEN 0.62   /* of the name's width: the lines of one in two */
 #define LINE_PX 22.0
 #define TRIES 4u /* ways to place the names */
 #define LEADER "#8A8A8A"
 
 /* ---- a name's lines ------------------------------------------------------ */
 
-static void write_lines(ms_callout *callout, bool is_broken,
-                        const ms_places *places)
+static void write_lines(ms_callout *callout, bool is_broken, ms_places *places)
 {
-    const char *name = callout->name;
-    size_t cut = 0;
-    callout->n_lines = 1;
-    callout->lines[0] = name;
-    callout->width = 0.0;
-    if (is_broken || ms_escape_width(name, MS_TEXT_PX, false) > NAME_PX)
-        cut = ms_places_break(name);
-    if (cut > 0) {
-        callout->n_lines = 2;
-        callout->lines[0] = ms_arena_text(places->arena, name, cut);
-        callout->lines[1] = name + cut + strspn(name + cut, " ");
-    }
-    for (uint32_t i = 0; i < callout->n_lines && callout->lines[0]; i++)
+    double limit = NAME_PX, all = ms_escape_width(callout->name, MS_TEXT_PX, 0);
+    if (all > limit || is_broken)
+        limit = fmin(limit, all * BROKEN);
+    callout->lines = ms_wrap_lines(callout->name, MS_TEXT_PX, false, limit,
+                                   places->arena, &callout->n_lines);
+    places->failed |= callout->lines == NULL;
+    if (!places->failed)
         callout->width =
-            fmax(callout->width,
-                 ms_escape_width(callout->lines[i], MS_TEXT_PX, false));
-    double most = (places->area.x1 - places->area.x0) * MOST_PART;
-    callout->width = fmin(callout->width * MS_FRAME_SLACK, most);
+            ms_wrap_width(callout->lines, callout->n_lines, MS_TEXT_PX, false) *
+            MS_FRAME_SLACK;
 }
 
-double ms_callouts_width(ms_callout *callout, const ms_places *places)
+double ms_callouts_width(ms_callout *callout, ms_places *places)
 {
     write_lines(callout, false, places);
     return callout->width;
@@ -51,14 +42,13 @@ struct search {
     uint32_t n_best, n, found;
 };
 
-/* In one line if it is not long, else in two. */
+/* In one line if it is not long, else in more. */
 static void find(struct search *s, uint32_t i)
 {
     ms_callout *callout = &s->callouts[i];
     callout->is_placed = false;
     for (int broken = 0; broken < 2 && s->found < MOST; broken++) {
         write_lines(callout, broken == 1, s->places);
-        s->places->failed |= callout->lines[0] == NULL;
         if (s->places->failed ||
             !ms_places_find(s->places, callout->x, callout->y, callout->radius,
                             callout->width, callout->n_lines * LINE_PX,

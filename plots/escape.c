@@ -103,6 +103,20 @@ double ms_escape_width(const char *bytes, double size_px, bool is_bold)
     return width;
 }
 
+size_t ms_escape_fits(const char *bytes, double size_px, bool is_bold,
+                      double limit_px)
+{
+    const unsigned char *at = (const unsigned char *)bytes, *end = at;
+    double width = 0.0;
+    while (*at != '\0') {
+        width += width_of(next_drawn(&at), size_px, is_bold);
+        if (width > limit_px)
+            break;
+        end = at;
+    }
+    return (size_t)(end - (const unsigned char *)bytes);
+}
+
 static void put_code(ms_text *text, uint32_t code, bool is_bold)
 {
     unsigned char utf8[4];

@@ -9,7 +9,8 @@
 #include "plots/frame.h"
 
 #define LEFT_PX 100.0
-#define NAME_PX 32.0  /* above each of several */
+#define NAME_PX 32.0  /* above each of several, */
+#define LINE_PX 24.0  /* and a further line of a long name */
 #define BELOW_PX 74.0 /* numbers and name of the time axis */
 #define LEGEND_ROW_PX 29.0
 #define BOX_PX 17.0
@@ -29,7 +30,7 @@ struct address {
     const char *const *names;
     uint32_t n;
     uint64_t end, height_bytes;
-    double panel_px;
+    double panel_px, name_px;
     ms_frame frame;
     ms_scale x, y; /* y: of the first panel */
     const ms_unit *bytes;
@@ -206,8 +207,8 @@ static double put_names(double y, ms_text *script,
 
 static ms_box panel_of(const struct address *a, uint32_t i)
 {
-    double name = a->n > 1 ? NAME_PX : 0.0;
-    double y = a->frame.area.y0 + i * (a->panel_px + NAME_PX) + name;
+    double name = a->n > 1 ? a->name_px : 0.0;
+    double y = a->frame.area.y0 + i * (a->panel_px + a->name_px) + name;
     return (ms_box){a->frame.area.x0, y, a->frame.area.x1, y + a->panel_px};
 }
 
@@ -280,24 +281,57 @@ static void put_axis_name(const struct address *a)
                    a->frame.area.y1 - a->frame.area.y0);
 }
 
-/* "torch,expandable_segments=True      reserved 2.84 GiB, overhead 0.1 %" */
-static void put_heading(const struct address *a, uint32_t i)
+static const char *numbers_of(const struct address *a, uint32_t i)
 {
     ms_text text = words_of(a);
-    ms_box panel = panel_of(a, i);
-    double y = panel.y0 - NAME_PX / 2;
-    if (a->n == 1)
-        return;
     ms_text_add(&text, "reserved ");
     ms_units_put_bytes(&text, a->maps[i]->reserved_bytes,
                        ms_units_bytes(a->maps[0]->reserved_bytes));
     ms_text_add(&text, ", overhead ");
     put_overhead(a->maps[i], &text);
-    const char *numbers = bytes_of(a, &text);
-    double width = ms_escape_width(numbers, MS_TEXT_PX, false) * MS_FRAME_SLACK;
-    ms_frame_text(&a->frame, a->names[i], panel.x0, y, MS_LEFT, "#000000",
-                  panel.x1 - panel.x0 - width - 16.0);
-    ms_frame_text(&a->frame, numbers, panel.x1, y, MS_RIGHT, MS_INK, width);
+    return bytes_of(a, &text);
+}
+
+/* The lines of a panel's name; the last of them has room for the numbers. */
+static const char **lines_of(const struct address *a, uint32_t i, uint32_t *n)
+{
+    double all = (MS_FRAME_RIGHT - 14.0 - LEFT_PX) / MS_FRAME_SLACK;
+    double beside = ms_escape_width(numbers_of(a, i), MS_TEXT_PX, false) + 16.0;
+    const char **lines = ms_wrap_lines(a->names[i], MS_TEXT_PX, false, all,
+                                       a->frame.script->arena, n);
+    a->frame.script->failed |= lines == NULL;
+    if (lines != NULL && *n > 0 &&
+        ms_escape_width(lines[*n - 1], MS_TEXT_PX, false) > all - beside)
+        lines = ms_wrap_lines(a->names[i], MS_TEXT_PX, false, all - beside,
+                              a->frame.script->arena, n);
+    a->frame.script->failed |= lines == NULL;
+    return lines;
+}
+
+static void find_name_height(struct address *a)
+{
+    uint32_t most = 1, n;
+    for (uint32_t i = 0; i < a->n && a->n > 1; i++)
+        if (lines_of(a, i, &n) != NULL && n > most)
+            most = n;
+    a->name_px = NAME_PX + LINE_PX * (most - 1.0);
+}
+
+/* "torch,expandable_segments=True      reserved 2.84 GiB, overhead 0.1 %" */
+static void put_heading(const struct address *a, uint32_t i)
+{
+    ms_box panel = panel_of(a, i);
+    uint32_t n = 0;
+    const char **lines = a->n > 1 ? lines_of(a, i, &n) : NULL;
+    double y = panel.y0 - NAME_PX / 2;
+    if (lines == NULL)
+        return;
+    for (uint32_t k = 0; k < n; k++)
+        ms_frame_text(&a->frame, lines[k], panel.x0,
+                      y - LINE_PX * (n - 1.0 - k), MS_LEFT, "#000000",
+                      panel.x1 - panel.x0);
+    ms_frame_text(&a->frame, numbers_of(a, i), panel.x1, y, MS_RIGHT, MS_INK,
+                  panel.x1 - panel.x0);
 }
 
 /* ---- data ---------------------------------------------------------------- */
@@ -478,11 +512,10 @@ static double place(struct address *a)
 {
     ms_frame *frame = &a->frame;
     ms_frame_heading(frame, note_of(a));
-    double name = a->n > 1 ? NAME_PX : 8.0, top = ceil(frame->y);
+    double top = ceil(frame->y) + (a->n == 1 ? 8.0 : 0.0);
     a->panel_px = heights_px[a->n - 1];
-    if (a->n == 1)
-        top += name;
-    double all = a->n * (a->panel_px + NAME_PX) - (a->n == 1 ? NAME_PX : 0.0);
+    find_name_height(a);
+    double all = a->n * (a->panel_px + (a->n == 1 ? 0.0 : a->name_px));
     frame->area = (ms_box){LEFT_PX, top, MS_FRAME_RIGHT - 14.0, top + all};
     ms_box first = panel_of(a, 0);
     a->x = (ms_scale){0.0, (double)a->end, first.x0, first.x1, false};

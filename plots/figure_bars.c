@@ -11,10 +11,10 @@
 #define ROW_PX 36.0 /* from a bar to the next, where there are few */
 #define CLOSE_ROW_PX 29.0
 #define FEW_ROWS 12u
-#define BROKEN_ROW_PX 54.0 /* where a name takes two lines, */
-#define LINE_PX 22.0       /* so far apart */
-#define NAME_GAP_PX 10.0   /* between a name and its bar */
-#define WORD_GAP_PX 7.0    /* before what stands where the bar would be */
+#define LINE_PX 22.0     /* of a name that takes several, */
+#define BETWEEN_PX 10.0  /* and to the next row's */
+#define NAME_GAP_PX 10.0 /* between a name and its bar */
+#define WORD_GAP_PX 7.0  /* before what stands where the bar would be */
 #define COLUMN_GAP_PX 18.0
 
 struct scene {
@@ -28,7 +28,7 @@ struct scene {
     const ms_unit *time_unit;
     double names_px, times_px; /* columns */
     double pitch;
-    bool is_broken; /* some name */
+    uint32_t most_lines; /* of a name */
 };
 
 static double width_of(const char *bytes)
@@ -79,35 +79,25 @@ static const char *times_heading(const struct scene *scene)
 
 /* ---- places -------------------------------------------------------------- */
 
-/* A name that is wider than names may be takes two lines: where the second
- * begins, or 0. */
-static size_t break_of(const char *name)
-{
-    return width_of(name) > NAMES_PX ? ms_places_break(name) : 0;
-}
-
 /* The lines of a row's name; returns how many. */
 static uint32_t lines_of(const struct scene *scene, uint32_t row,
-                         const char *lines[2])
+                         const char *const **lines)
 {
-    const char *name = scene->bars[row].name;
-    size_t second = break_of(name);
-    ms_text first = {.arena = scene->frame.script->arena};
-    lines[0] = name;
-    if (second == 0)
-        return 1;
-    ms_text_put(&first, name, second);
-    lines[0] = ms_frame_bytes_of(&scene->frame, &first);
-    lines[1] = name + second;
-    return 2;
+    uint32_t n;
+    *lines = ms_wrap_lines(scene->bars[row].name, MS_TEXT_PX, false,
+                           NAMES_PX / MS_FRAME_SLACK,
+                           scene->frame.script->arena, &n);
+    scene->frame.script->failed |= *lines == NULL;
+    return *lines != NULL ? n : 0;
 }
 
 static void find_columns(struct scene *scene)
 {
     for (uint32_t i = 0; i < scene->n; i++) {
-        const char *lines[2];
-        uint32_t n_lines = lines_of(scene, i, lines);
-        scene->is_broken |= n_lines > 1;
+        const char *const *lines;
+        uint32_t n_lines = lines_of(scene, i, &lines);
+        if (n_lines > scene->most_lines)
+            scene->most_lines = n_lines;
         for (uint32_t k = 0; k < n_lines; k++)
             scene->names_px = fmax(scene->names_px, width_of(lines[k]));
         scene->times_px = fmax(scene->times_px, width_of(time_of(scene, i)));
@@ -128,9 +118,9 @@ static void place(struct scene *scene)
     if (strips->usable_bytes > 0 || scene->longest_ns > 0)
         y0 += MS_STRIPS_HEAD_PX;
     uint32_t rows = scene->n + (scene->more > 0);
-    scene->pitch = scene->is_broken      ? BROKEN_ROW_PX
-                   : scene->n > FEW_ROWS ? CLOSE_ROW_PX
-                                         : ROW_PX;
+    scene->pitch = scene->n > FEW_ROWS ? CLOSE_ROW_PX : ROW_PX;
+    if (scene->most_lines > 1)
+        scene->pitch = BETWEEN_PX + LINE_PX * scene->most_lines;
     frame->area = (ms_box){MS_FRAME_LEFT + scene->names_px + NAME_GAP_PX, y0,
                            MS_FRAME_RIGHT - scene->times_px,
                            y0 + scene->pitch * rows + 2 * MS_STRIPS_EDGE_PX};
@@ -159,9 +149,9 @@ static void put_words(const struct scene *scene, const char *words,
 static void put_name(const struct scene *scene, uint32_t row)
 {
     const ms_frame *frame = &scene->frame;
-    const char *lines[2];
-    uint32_t n = lines_of(scene, row, lines);
-    double y = row_y(scene, row) - LINE_PX * (n - 1) / 2;
+    const char *const *lines;
+    uint32_t n = lines_of(scene, row, &lines);
+    double y = row_y(scene, row) - LINE_PX * (n - 1.0) / 2;
     for (uint32_t k = 0; k < n; k++)
         ms_frame_text(frame, lines[k], frame->area.x0 - NAME_GAP_PX,
                       y + LINE_PX * k, MS_RIGHT, MS_INK,

@@ -208,7 +208,7 @@ static ms_err put_names(struct pareto *p, ms_fault *fault)
 
 /* The part of the span before the first trade that gives the name of the first
  * optimal one room on its left. */
-static double room_before(const struct pareto *p)
+static double room_before(struct pareto *p)
 {
     double all = p->frame.area.x1 - p->frame.area.x0;
     uint32_t first = 0;

@@ -4,8 +4,8 @@
 
 #include "plots/frame.h"
 
-#define MOST_LINES 2u /* of a subtitle or a note */
 #define TITLE_LEAST_PX 21.0
+#define TITLE_LINE_PX 30.0
 #define SIGN_PX 8.0 /* radius in a legend */
 #define SIGN_ROOM_PX 24.0
 #define ENTRY_GAP_PX 26.0
@@ -35,61 +35,56 @@ static double width_of(const char *bytes, double size_px, bool is_bold)
     return ms_escape_width(bytes, size_px, is_bold) * MS_FRAME_SLACK;
 }
 
-/* The longest beginning of words, up to a blank, that fits; the first word
- * where not even that does.  If the rest then fits as well, it ends with a
- * semicolon where it can. */
-static size_t fit_words(const char *words, double limit_px, ms_arena *arena)
+/* The first line; if all then has two, it ends with a semicolon where it can.
+ */
+static size_t first_line(const char *words, double limit_px)
 {
-    size_t fits = 0, clause = 0;
-    for (size_t end = 1; words[end - 1] != '\0'; end++) {
-        if (words[end] != ' ' && words[end] != '\0')
-            continue;
-        const char *part = ms_arena_text(arena, words, end);
-        bool is_short =
-            part != NULL && width_of(part, MS_TEXT_PX, false) <= limit_px;
-        if (is_short || fits == 0)
-            fits = end;
-        if (is_short && words[end - 1] == ';')
-            clause = end;
-        if (!is_short)
-            break;
-    }
-    if (clause > 0 && words[fits] != '\0' &&
-        width_of(words + clause, MS_TEXT_PX, false) <= limit_px)
-        return clause;
+    size_t fits = ms_wrap_first(words, MS_TEXT_PX, false, limit_px);
+    for (size_t at = fits; words[fits] != '\0' && at > 1; at--)
+        if (words[at - 1] == ';' &&
+            ms_escape_width(words + at, MS_TEXT_PX, false) <= limit_px)
+            return at;
     return fits;
 }
 
+/* Rather a little smaller than in two lines. */
 static void put_title(ms_frame *frame, const char *title)
 {
     ms_type type = {
         .size_px = MS_TITLE_PX, .color = "#000000", .is_bold = true};
-    double limit = MS_FRAME_RIGHT - MS_FRAME_LEFT;
+    double limit = (MS_FRAME_RIGHT - MS_FRAME_LEFT) / MS_FRAME_SLACK;
+    uint32_t n;
     if (title == NULL || title[0] == '\0')
         return;
     while (type.size_px > TITLE_LEAST_PX &&
-           width_of(title, type.size_px, true) > limit)
+           ms_escape_width(title, type.size_px, true) > limit)
         type.size_px -= 1.0;
-    ms_canvas_text(&frame->late, title, MS_FRAME_LEFT, frame->y + 16.0, &type,
-                   limit / MS_FRAME_SLACK);
-    frame->y += 36.0;
+    const char **lines = ms_wrap_lines(title, type.size_px, true, limit,
+                                       frame->script->arena, &n);
+    frame->script->failed |= lines == NULL;
+    for (uint32_t i = 0; lines != NULL && i < n; i++) {
+        ms_canvas_text(&frame->late, lines[i], MS_FRAME_LEFT, frame->y + 16.0,
+                       &type, limit + 1.0);
+        frame->y += TITLE_LINE_PX;
+    }
+    frame->y += 36.0 - TITLE_LINE_PX;
 }
 
 static void put_lines(ms_frame *frame, const char *words)
 {
     const ms_type type = {.size_px = MS_TEXT_PX, .color = MS_GREY};
-    double limit = MS_FRAME_RIGHT - MS_FRAME_LEFT;
-    for (uint32_t i = 0; words != NULL && *words != '\0' && i < MOST_LINES;
+    double limit = (MS_FRAME_RIGHT - MS_FRAME_LEFT) / MS_FRAME_SLACK;
+    for (uint32_t i = 0; words != NULL && *words != '\0' && i < MS_WRAP_MOST;
          i++) {
-        size_t length = i + 1 < MOST_LINES
-                            ? fit_words(words, limit, frame->script->arena)
-                            : strlen(words);
+        size_t length =
+            i + 1 < MS_WRAP_MOST ? first_line(words, limit) : strlen(words);
         const char *line = ms_arena_text(frame->script->arena, words, length);
         frame->script->failed |= line == NULL;
         ms_canvas_text(&frame->late, line != NULL ? line : "", MS_FRAME_LEFT,
-                       frame->y + 12.0, &type, limit / MS_FRAME_SLACK);
+                       frame->y + 12.0, &type, limit + 1.0);
         frame->y += MS_FRAME_LINE_PX;
-        words += length + (words[length] == ' ');
+        words += length;
+        words += strspn(words, " ");
     }
 }
 
@@ -102,23 +97,37 @@ void ms_frame_heading(ms_frame *frame, const char *note)
 
 /* ---- legend -------------------------------------------------------------- */
 
-void ms_frame_legend(ms_frame *frame, const ms_frame_entry *entries, uint32_t n)
+/* A name that is wider than the figure takes several lines. */
+static void put_entry(ms_frame *frame, const ms_frame_entry *entry, double x)
 {
     const ms_type type = {.size_px = MS_TEXT_PX, .color = MS_INK};
-    double x = MS_FRAME_LEFT, most = MS_FRAME_RIGHT - MS_FRAME_LEFT;
+    double limit =
+        (MS_FRAME_RIGHT - MS_FRAME_LEFT - SIGN_ROOM_PX) / MS_FRAME_SLACK;
+    uint32_t n;
+    const char **lines = ms_wrap_lines(entry->name, MS_TEXT_PX, false, limit,
+                                       frame->script->arena, &n);
+    ms_marks_object(&frame->late, entry->sign, x + SIGN_PX + 2.0,
+                    frame->y + 12.0, SIGN_PX);
+    frame->script->failed |= lines == NULL;
+    for (uint32_t i = 0; lines != NULL && i < n; i++) {
+        frame->y += i > 0 ? MS_FRAME_LINE_PX : 0.0;
+        ms_canvas_text(&frame->late, lines[i], x + SIGN_ROOM_PX,
+                       frame->y + 12.0, &type, limit + 1.0);
+    }
+}
+
+void ms_frame_legend(ms_frame *frame, const ms_frame_entry *entries, uint32_t n)
+{
+    double x = MS_FRAME_LEFT;
     frame->y += 6.0;
     for (uint32_t i = 0; i < n; i++) {
         double width =
             SIGN_ROOM_PX + width_of(entries[i].name, MS_TEXT_PX, false);
-        width = fmin(width, most);
         if (x > MS_FRAME_LEFT && x + width > MS_FRAME_RIGHT) {
             x = MS_FRAME_LEFT;
             frame->y += MS_FRAME_LINE_PX;
         }
-        ms_marks_object(&frame->late, entries[i].sign, x + SIGN_PX + 2.0,
-                        frame->y + 12.0, SIGN_PX);
-        ms_canvas_text(&frame->late, entries[i].name, x + SIGN_ROOM_PX,
-                       frame->y + 12.0, &type, width - SIGN_ROOM_PX);
+        put_entry(frame, &entries[i], x);
         x += width + ENTRY_GAP_PX;
     }
     if (n > 0)

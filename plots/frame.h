@@ -86,9 +86,6 @@ typedef struct ms_name_place {
     ms_box leader;
 } ms_name_place;
 
-/* Where a wide name is best broken: behind the separator nearest its middle;
- * 0: nowhere. */
-size_t ms_places_break(const char *name);
 void ms_places_take(ms_places *places, const ms_box *box);
 void ms_places_add_line(ms_places *places, double x0, double y0, double x1,
                         double y1);
@@ -145,22 +142,22 @@ void ms_frame_open_plot(ms_frame *frame);
 void ms_frame_capacity(ms_text *text, uint64_t capacity_bytes,
                        uint64_t usable_bytes);
 
-/* ---- callouts.c: names of points, in one line or two --------------------- */
+/* ---- callouts.c: names of points, in as many lines as they need ---------- */
 
 typedef struct ms_callout {
     const char *name;    /* any bytes */
     double x, y, radius; /* of the sign */
 
-    const char *lines[2];
+    const char *const *lines;
     uint32_t n_lines;
-    double width; /* of the wider one */
+    double width; /* of the widest one */
     bool is_placed;
     ms_name_place place;
 } ms_callout;
 
 /* How wide it is if it is broken only where it is long.  The places must have
  * their arena and area; running out of memory fails them. */
-double ms_callouts_width(ms_callout *callout, const ms_places *places);
+double ms_callouts_width(ms_callout *callout, ms_places *places);
 /* Places as many as find room, the first n_best before the others and rather
  * to the lower left of their signs; returns how many. */
 uint32_t ms_callouts_find(ms_places *places, ms_callout *callouts,

@@ -186,17 +186,3 @@ bool ms_places_find(ms_places *places, double x, double y, double radius,
         take_place(places, place);
     return best < INFINITY && !places->failed;
 }
-
-size_t ms_places_break(const char *name)
-{
-    size_t length = strlen(name), best = 0;
-    double least = INFINITY;
-    for (size_t i = 1; i < length; i++) {
-        double off = fabs((double)i - (double)length / 2);
-        if (strchr("+, ", name[i - 1]) != NULL && off < least) {
-            least = off;
-            best = i;
-        }
-    }
-    return best;
-}

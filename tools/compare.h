@@ -35,7 +35,7 @@ typedef struct ms_variant {
     const char *file;    /* "a.json, result 2": read from there; or NULL */
     const char *json;    /* its object, where it was asked for: */
     size_t json_length;
-    uint32_t gpus;    /* of the job; 0: not said */
+    uint32_t gpus;    /* of the job; 0: not known */
     ms_record record; /* names and report */
     ms_fault fault;   /* of a refused one */
     /* Of one that was simulated: */

@@ -57,20 +57,51 @@ static uint32_t common_gpus(const ms_comparison *c)
     return gpus;
 }
 
-/* Where a setup's next part begins, at ", " or before "in 2 micro-batches",
- * or its end. */
+static bool has_several(const ms_comparison *c)
+{
+    bool several = false;
+    for (uint32_t i = 0; i < c->n; i++)
+        several |= c->variants[i].refused == NULL && c->variants[i].gpus > 1;
+    return several;
+}
+
+/* "batch 8 x 2048 tokens in 2 micro-batches on each of 64 GPUs = 512 sequences,
+ * 1,048,576 tokens a step, adamw" has six parts; what lies between them, as it
+ * is drawn. */
+static const struct {
+    const char *words, *drawn;
+} between[] = {{", ", ", "},
+               {" in ", " in "},
+               {" x ", " \u00d7 "},
+               {" on each of ", " on each of "}};
+#define N_BETWEEN (sizeof between / sizeof between[0])
+
+/* Which of them begins here; N_BETWEEN: none. */
+static size_t between_at(const char *words)
+{
+    size_t i = 0;
+    while (i < N_BETWEEN &&
+           strncmp(words, between[i].words, strlen(between[i].words)) != 0)
+        i++;
+    return i;
+}
+
 static const char *part_end(const char *part)
 {
-    while (*part != '\0' && strncmp(part, ", ", 2) != 0 &&
-           strncmp(part, " in ", 4) != 0)
+    while (*part != '\0' && between_at(part) == N_BETWEEN)
         part++;
     return part;
 }
 
+static const char *part_after(const char *end)
+{
+    size_t i = between_at(end);
+    return i < N_BETWEEN ? end + strlen(between[i].words) : end;
+}
+
 static bool has_part(const char *setup, const char *part, size_t length)
 {
-    for (const char *end; *setup != '\0'; setup = end) {
-        setup += strspn(setup, ", ");
+    for (const char *end; *setup != '\0'; setup = part_after(end)) {
         end = part_end(setup);
         if ((size_t)(end - setup) == length && memcmp(setup, part, length) == 0)
             return true;
@@ -87,31 +118,18 @@ static bool all_have(const ms_comparison *c, const char *part, size_t length)
     return true;
 }
 
-/* "8 x 1024" with the sign of multiplication. */
-static void put_part(const char *part, size_t length, ms_text *text)
-{
-    const char *at = strstr(part, " x ");
-    if (at != NULL && at < part + length) {
-        ms_text_put(text, part, (size_t)(at - part));
-        ms_text_add(text, " \u00d7 ");
-        length -= (size_t)(at + 3 - part);
-        part = at + 3;
-    }
-    ms_text_put(text, part, length);
-}
-
 /* The parts of the setup that all have. */
 static void put_setup(const ms_comparison *c, ms_text *text)
 {
-    const char *end = base_of(c)->setup;
-    while (*end != '\0') {
-        const char *between = *end == ' ' ? " " : ", ";
-        const char *part = end + strspn(end, ", ");
+    const char *end, *part = base_of(c)->setup, *before = "";
+    for (; *part != '\0'; part = part_after(end)) {
         end = part_end(part);
-        if (!all_have(c, part, (size_t)(end - part)))
-            continue;
-        ms_text_add(text, "%s", text->length > 0 ? between : "");
-        put_part(part, (size_t)(end - part), text);
+        size_t length = (size_t)(end - part), next = between_at(end);
+        if (all_have(c, part, length)) {
+            ms_text_add(text, "%s", text->length > 0 ? before : "");
+            ms_text_put(text, part, length);
+        }
+        before = next < N_BETWEEN ? between[next].drawn : "";
     }
 }
 
@@ -126,8 +144,6 @@ static void put_subtitle(const ms_comparison *c, ms_text *text)
     if (device == NULL)
         return;
     ms_text_add(text, "%s", text->length > 0 ? "; " : "");
-    if (common_gpus(c) > 1)
-        ms_text_add(text, "%u \u00d7 ", common_gpus(c));
     ms_text_add(text, "%s", device);
 }
 
@@ -145,13 +161,15 @@ static void put_refused(const ms_comparison *c, ms_text *text)
 static void put_title(const ms_comparison *c, const char *what, ms_text *text)
 {
     const char *model = common(c, model_of);
-    ms_text_add(text, "%s", what);
+    ms_text_add(text, "%s%s", what, has_several(c) ? ", per GPU" : "");
     if (model == NULL)
         return;
     ms_text_add(text, ": ");
     ms_text_put(text, model, strlen(model));
     ms_text_add(text, " (%s parameters)",
                 ms_quantity_short(base_of(c)->record.parameters).s);
+    if (common_gpus(c) > 1)
+        ms_text_add(text, " on %u GPUs", common_gpus(c));
 }
 
 /* ---- the line of capacity ------------------------------------------------ */

@@ -61,6 +61,12 @@ static ms_err draw_bars(const ms_record *run, const ms_drawing *drawing,
                           ms_capacity_usable(&run->report), drawing, fault);
 }
 
+void ms_figures_gpus(uint32_t gpus, ms_text *title)
+{
+    if (gpus > 1)
+        ms_text_add(title, " on %u GPUs, per GPU", gpus);
+}
+
 const char *ms_figures_family(const char *policy, ms_arena *arena)
 {
     ms_text family = {.arena = arena};

@@ -31,6 +31,8 @@ ms_err ms_figures_draw(const char *kind, const ms_record *run,
 ms_bar ms_figures_bar(const ms_record *run, const char *name);
 ms_err ms_figures_trade(const ms_record *run, const char *name, ms_arena *arena,
                         ms_trade *trade, ms_fault *fault);
+/* " on 64 GPUs, per GPU"; of one, or where it is not known (0), nothing. */
+void ms_figures_gpus(uint32_t gpus, ms_text *title);
 /* "zero + checkpoint" of "zero:3,dp=8+checkpoint:full", each name once; NULL:
  * no memory. */
 const char *ms_figures_family(const char *policy, ms_arena *arena);

@@ -102,8 +102,10 @@ static void put_headings(const ms_job *job, const ms_result *result,
                          const char *policy, ms_text *title, ms_text *subtitle)
 {
     bool none = strcmp(policy, "none") == 0;
-    ms_text_add(title, "%s (%s parameters), %s", result->model.name,
-                ms_quantity_short(result->graph.parameters).s,
+    ms_text_add(title, "%s (%s parameters)", result->model.name,
+                ms_quantity_short(result->graph.parameters).s);
+    ms_figures_gpus(result->shape.data_ranks, title);
+    ms_text_add(title, "%s %s", result->shape.data_ranks > 1 ? ":" : ",",
                 none ? "no policy" : policy);
     ms_summary_setup(result, "\u00d7", subtitle);
     ms_text_add(subtitle, "; %s; ", job->device->name);

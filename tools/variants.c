@@ -319,7 +319,7 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     ms_text setup = {.arena = arena}, device = setup;
     ms_summary_setup(result, "x", &setup);
     ms_usedwords_device(&variant->job, &result->report, &device);
-    variant->gpus = variant->job.gpus;
+    variant->gpus = result->shape.data_ranks;
     variant->setup = setup.bytes;
     variant->device = device.bytes;
     return setup.failed || device.failed ? ms_fail_nomem(fault) : MS_OK;

@@ -76,7 +76,9 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     ms_usedwords_device(&variant->job, &record->report, &words);
     variant->policy = record->policy;
     variant->allocator = setting(record, "allocator");
-    variant->gpus = (uint32_t)strtoul(setting(record, "gpus"), NULL, 10);
+    variant->gpus = record->data_ranks;
+    if (record->ranks == NULL) /* which tells no more than what was asked for */
+        variant->gpus = (uint32_t)strtoul(setting(record, "gpus"), NULL, 10);
     variant->setup = setup.bytes;
     variant->device = words.bytes;
     variant->json = record->json;
