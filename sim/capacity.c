@@ -78,9 +78,10 @@ void ms_capacity_judge(const ms_pages *pages, const ms_machine *machine,
     report->fits = true;
     for (int pool = 0; pool < MS_N_POOLS; pool++)
         report->fits &= ms_capacity_short(report, (ms_pool_kind)pool) == 0;
-    report->status = report->lack.missing_bytes > 0 ? MS_OUT_OF_MEMORY
-                     : report->fits                 ? MS_FITS
-                                                    : MS_OVER;
+    report->status = report->wall && report->lack.missing_bytes > 0
+                         ? MS_OUT_OF_MEMORY
+                     : report->fits ? MS_FITS
+                                    : MS_OVER;
 }
 
 uint64_t ms_capacity_usable(const ms_report *report)

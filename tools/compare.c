@@ -41,7 +41,8 @@
 const ms_compare_row ms_compare_rows[] = {
     [MS_COMPARE_PEAK] =
         SIZE("peak", "peak_allocated_bytes", peak.allocated_bytes),
-    SIZE("reserved", "peak_reserved_bytes", peak.reserved_bytes),
+    [MS_COMPARE_RESERVED] =
+        SIZE("reserved", "peak_reserved_bytes", peak.reserved_bytes),
     [MS_COMPARE_PHASES] =
         PHASE("forward peak", "forward_peak_bytes", MS_PHASE_FORWARD),
     PHASE("loss peak", "loss_peak_bytes", MS_PHASE_LOSS),

@@ -69,6 +69,7 @@ enum { /* rows that begin a part of the table: sizes, the phases' peaks, the
           categories at the peak, times, what links move, the categories at
           each phase's peak */
        MS_COMPARE_PEAK = 0,
+       MS_COMPARE_RESERVED = 1,
        MS_COMPARE_PHASES = 2,
        MS_COMPARE_HELD = MS_COMPARE_PHASES + MS_N_PHASES,
        MS_COMPARE_STEP = MS_COMPARE_HELD + MS_N_CATEGORIES,

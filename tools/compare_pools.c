@@ -190,7 +190,9 @@ bool ms_compare_pools_group(const ms_comparison *c, uint32_t variant,
         return false;
     for (uint32_t i = 0; i < c->n && group->n < MS_VARIANTS_MOST; i++) {
         if (ms_compare_pools_rank(&all[i]) == NULL ||
-            !is_beside(&all[variant], &all[i]))
+            !is_beside(&all[variant], &all[i]) ||
+            (i != variant &&
+             strcmp(all[variant].allocator, all[i].allocator) == 0))
             continue;
         if (i < variant)
             return false;

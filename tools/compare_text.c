@@ -448,8 +448,22 @@ static bool tells(const block *b, cell_of *cell, uint32_t row)
     return false;
 }
 
+/* Of one pool for all, as PyTorch sets it up, the row "reserved" is what
+ * counts. */
+static bool tells_pools(const ms_comparison *c)
+{
+    const char *first = base_of(c)->allocator;
+    bool any = strcmp(first, "torch") != 0 || ms_compare_pools_steps(c) > 0;
+    for (uint32_t i = 0; i < c->n; i++)
+        any |= c->variants[i].refused == NULL &&
+               strcmp(c->variants[i].allocator, first) != 0;
+    return any;
+}
+
 static void put_pools(const block *b, ms_text *text)
 {
+    if (!tells_pools(b->c))
+        return;
     uint32_t steps = ms_compare_pools_steps(b->c);
     bool any = false;
     for (uint32_t row = 0; row < ms_compare_pools_n_rows; row++) {
@@ -497,10 +511,8 @@ static void put_columns(const block *b, ms_text *text)
     ms_text_add(text, "%s", b->style->plain);
 }
 
-/* What belongs to the peak. */
 static void put_verdict(const block *b, ms_text *text)
 {
-    put_row(b, "in", phase_cell, 0, text);
     put_row(b, "fits", ms_compare_cells_fits, 0, text);
     put_row(b, "headroom", ms_compare_cells_headroom, 0, text);
     if (ms_compare_cells_short(b->c, MS_HOST_POOL))
@@ -511,10 +523,38 @@ static void put_verdict(const block *b, ms_text *text)
         put_row(b, "capacity", ms_compare_cells_capacity, 0, text);
 }
 
+static void put_strong(const block *b, const char *label, uint32_t row,
+                       ms_text *text)
+{
+    ms_text_add(text, "%s", b->style->strong);
+    put_row(b, label, value_cell, row, text);
+    ms_text_add(text, "%s", b->style->plain);
+}
+
+/* What users see of a device comes first: what is reserved, where a pool does
+ * that. */
+static void put_peaks(const block *b, ms_text *text)
+{
+    bool pooled = false;
+    for (uint32_t i = b->from; i < b->to; i++)
+        pooled |= ms_compare_pools_rank(&b->c->variants[i]) != NULL;
+    if (pooled) {
+        put_strong(b, "reserved", MS_COMPARE_RESERVED, text);
+        put_verdict(b, text);
+    }
+    put_strong(b, pooled ? "allocated" : "peak", MS_COMPARE_PEAK, text);
+    put_row(b, "in", phase_cell, 0, text);
+    if (pooled)
+        return;
+    put_verdict(b, text);
+    put_row(b, "reserved", value_cell, MS_COMPARE_RESERVED, text);
+}
+
 static void put_values(const block *b, ms_text *text)
 {
     put_columns(b, text);
-    for (uint32_t row = 0; row < MS_COMPARE_IN_TIME; row++) {
+    put_peaks(b, text);
+    for (uint32_t row = MS_COMPARE_PHASES; row < MS_COMPARE_IN_TIME; row++) {
         if (row == MS_COMPARE_HELD)
             ms_text_add(text, "\nat the peak:\n");
         if (row == MS_COMPARE_STEP) {
@@ -528,8 +568,6 @@ static void put_values(const block *b, ms_text *text)
         ms_text_add(text, "%s", is_total(row) ? b->style->strong : "");
         put_row(b, ms_compare_rows[row].label, value_cell, row, text);
         ms_text_add(text, "%s", is_total(row) ? b->style->plain : "");
-        if (row == MS_COMPARE_PEAK)
-            put_verdict(b, text);
     }
 }
 

@@ -262,12 +262,13 @@ ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault)
                  .style = ms_screen_style(
                      1, ms_options_value(arguments, MS_OPTION_COLOR))};
     MS_TRY(ms_tell_top(arguments, &x.top, fault));
-    MS_TRY(ms_settings_read(arguments, hall->keep, &x.job, fault));
+    MS_TRY(ms_settings_usual(arguments, hall->keep, &x.job, fault));
     x.job.uses = true;
     x.policy = ms_settings_policy(&x.job, hall->keep);
     if (x.policy == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(ms_pipeline_run(&x.job, hall->keep, hall->trial, &x.result, fault));
+    ms_usual_settle(&x.result, &x.job);
     MS_TRY(look(&x, fault));
     MS_TRY(ms_pooltries_find(&(ms_pooltries_task){&x.job, &x.result},
                              hall->keep, &x.tries, fault));

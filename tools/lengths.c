@@ -108,7 +108,7 @@ ms_err ms_lengths_check(const ms_job *job, ms_fault *fault)
             return fail_twice(fields[i], fault);
     if (job->lengths != NULL && job->allocator == NULL)
         return ms_fail(fault, MS_EUSAGE, WHERE,
-                       "add --allocator torch, or leave it out",
+                       "say --allocator torch, or leave it out",
                        "with the exact pool no step leaves anything to the "
                        "next");
     return MS_OK;

@@ -38,11 +38,21 @@ const ms_option ms_options_table[] = {
      .commands = COMPARE,
      .takes = MS_TAKES_VALUE,
      .value = "ALLOCATOR",
-     .help = "the pool of all variants, exact (default) or as --allocators; "
+     .help = "the pool of all variants, torch (default on CUDA) or as "
+             "--allocators; "
              "repeat it for a variant each"},
     {.id = MS_OPTION_ALLOCATOR,
      .name = "allocator",
-     .commands = STEP | SWEEP | FIT,
+     .commands = STEP,
+     .takes = MS_TAKES_VALUE,
+     .value = "ALLOCATOR",
+     .help = "torch[,option=value...] (default on CUDA): PyTorch's, what it "
+             "reserves and where it is out of memory; exact: bare lifetimes; "
+             "bfc, buddy, contiguous; arena: planned ahead (memsim help "
+             "traces)"},
+    {.id = MS_OPTION_ALLOCATOR,
+     .name = "allocator",
+     .commands = SWEEP | FIT,
      .takes = MS_TAKES_VALUE,
      .value = "ALLOCATOR",
      .help = "exact (default), or torch[,option=value...]: PyTorch's, what it "

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <string.h>
-
 static void put_idle(const struct ms_pooled_moment *at, ms_text *words)
 {
     if (at->op == MS_NONE)
@@ -137,6 +135,35 @@ void ms_poolwords_put(const ms_report *report, ms_text *words)
     put_told(rank, words);
     put_idle(&rank->at_peak, words);
     put_calls(rank, words);
+}
+
+/* The error's own words, without the sizes that others tell. */
+static void put_error(const ms_pooled_oom *oom, ms_text *words)
+{
+    ms_text_add(words, "PyTorch raises OutOfMemoryError in ");
+    if (oom->step == 0)
+        ms_text_add(words, "construction");
+    else
+        ms_text_add(words, "step %u", oom->step);
+    ms_text_add(words,
+                ": tried to allocate %s, %s free, %s reserved but unallocated",
+                ms_quantity_size(oom->requested_bytes).s,
+                ms_quantity_size(oom->free_bytes).s,
+                ms_quantity_size(oom->reserved_bytes - oom->allocated_bytes).s);
+}
+
+void ms_poolwords_brief(const ms_report *report, ms_text *words)
+{
+    const ms_pooled *pooled = report->pooled;
+    const ms_pooled_rank *rank = &pooled->ranks[report->worst];
+    if (pooled->oom)
+        put_error(&pooled->lack, words);
+    else if (rank->retries > 0)
+        ms_text_add(words,
+                    "cached memory is given back %llu time%s to make room, "
+                    "each stops the device",
+                    (unsigned long long)rank->retries,
+                    rank->retries == 1 ? "" : "s");
 }
 
 /* ---- step by step -------------------------------------------------------- */

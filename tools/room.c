@@ -128,7 +128,7 @@ void ms_room_first_over(const ms_result *result, ms_text *words)
         ms_text_add(words, ", %s",
                     ms_screen_safe(graph->layer_name[graph->op_layer[of]], name,
                                    sizeof name));
-    if (lack->missing_bytes > 0)
+    if (lack->missing_bytes > 0 && result->report.wall)
         ms_text_add(words, ", where nothing frees the %s that %s lacks",
                     ms_quantity_size(lack->missing_bytes).s,
                     ms_screen_safe(result->report.lack_op, name, sizeof name));

@@ -279,11 +279,13 @@ static ms_err write_figure(const run *r, ms_fault *fault)
 ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
 {
     run r = {.hall = hall};
-    MS_TRY(ms_settings_read(hall->arguments, hall->keep, &r.job, fault));
+    MS_TRY(ms_settings_usual(hall->arguments, hall->keep, &r.job, fault));
     MS_TRY(read_outputs(hall, &r.outputs, fault));
     const outputs *out = &r.outputs;
     MS_TRY(ms_figures_check(out->figure.kind, &r.job, fault));
-    r.job.addresses = out->json || ms_figures_is_address(out->figure.kind);
+    r.job.addresses = (out->json && !r.job.usual) ||
+                      ms_figures_is_address(out->figure.kind);
+    r.job.brief = r.job.usual && !out->json;
     const char *files[N_FILES];
     list_files(out, files);
     MS_TRY(ms_outputs_check(&r.job, files, N_FILES, fault));
@@ -291,6 +293,7 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
     if (r.policy == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(ms_pipeline_run(&r.job, hall->keep, hall->trial, &r.result, fault));
+    ms_usual_settle(&r.result, &r.job);
     if (streams(out))
         ms_screen_end_with_reader();
     MS_TRY(print_result(&r, fault));

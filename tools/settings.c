@@ -120,6 +120,8 @@ static ms_err read_allocator(const char *value, ms_arena *arena, ms_job *job,
         return ms_fail_nomem(fault);
     MS_TRY(ms_allocator_read(value, arena, allocator, fault));
     job->allocator = allocator->exact ? NULL : allocator;
+    job->allocator_given = true;
+    job->usual = false;
     return allocator->exact
                ? MS_OK
                : ms_allocator_setup(allocator, MS_TORCH_V2_11, &setup, fault);
@@ -205,7 +207,7 @@ ms_err ms_settings_check(const ms_job *job, ms_fault *fault)
     MS_TRY(ms_lengths_check(job, fault));
     if (job->allocator == NULL && job->steps > 1)
         return ms_fail(fault, MS_EUSAGE, "--steps",
-                       "add --allocator torch, or leave it out",
+                       "say --allocator torch, or leave it out",
                        "with the exact pool every step is as the one before");
     if (job->allocator == NULL || !job->book_device)
         return MS_OK;
@@ -215,8 +217,8 @@ ms_err ms_settings_check(const ms_job *job, ms_fault *fault)
                    job->wall ? "--wall" : "--book device");
 }
 
-ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
-                          ms_job *job, ms_fault *fault)
+ms_err ms_settings_open(const ms_arguments *arguments, ms_arena *arena,
+                        ms_job *job, ms_fault *fault)
 {
     ms_override *overrides =
         ms_arena_take(arena, arguments->n_given + 1, sizeof *overrides);
@@ -230,7 +232,13 @@ ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
     job->overrides = overrides;
     for (uint32_t i = 0; i < arguments->n_given; i++)
         MS_TRY(read_one(&arguments->given[i], arena, job, overrides, fault));
-    MS_TRY(check_wall(arguments, job, fault));
+    return check_wall(arguments, job, fault);
+}
+
+ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
+                          ms_job *job, ms_fault *fault)
+{
+    MS_TRY(ms_settings_open(arguments, arena, job, fault));
     /* Where variants say more, each is checked when it is lowered. */
     if (ms_options_value(arguments, MS_OPTION_GRID) != NULL ||
         ms_options_value(arguments, MS_OPTION_ALLOCATORS) != NULL)
@@ -238,15 +246,30 @@ ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
     return ms_settings_check(job, fault);
 }
 
-ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
-                        ms_job *job, ms_fault *fault)
+static ms_err read_policies(const ms_arguments *arguments, ms_arena *arena,
+                            ms_job *job, ms_fault *fault)
 {
-    MS_TRY(ms_settings_shared(arguments, arena, job, fault));
     for (uint32_t i = 0; i < arguments->n_given; i++)
         if (arguments->given[i].option->id == MS_OPTION_POLICY)
             MS_TRY(ms_spec_parse(arguments->given[i].value, arena, &job->spec,
                                  fault));
     return MS_OK;
+}
+
+ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
+                        ms_job *job, ms_fault *fault)
+{
+    MS_TRY(ms_settings_shared(arguments, arena, job, fault));
+    return read_policies(arguments, arena, job, fault);
+}
+
+ms_err ms_settings_usual(const ms_arguments *arguments, ms_arena *arena,
+                         ms_job *job, ms_fault *fault)
+{
+    MS_TRY(ms_settings_open(arguments, arena, job, fault));
+    MS_TRY(read_policies(arguments, arena, job, fault));
+    ms_usual_pool(job);
+    return ms_settings_check(job, fault);
 }
 
 /* The overrides so far may be shared with other jobs. */
@@ -328,6 +351,11 @@ static bool is_default(const ms_job *job, uint32_t row)
            !(job->global_batch > 0 && is_field(row, "batch"));
 }
 
+static const char *allocator_of(const ms_job *job)
+{
+    return job->allocator == NULL ? "exact" : job->allocator->spec;
+}
+
 void ms_settings_defaults(const ms_job *job, const ms_training *training,
                           ms_text *text)
 {
@@ -343,8 +371,12 @@ void ms_settings_defaults(const ms_job *job, const ms_training *training,
                     value.s);
         between = " ";
     }
-    if (!job->device_given)
+    if (!job->device_given) {
         ms_text_add(text, "%s--device=%s", between, job->device->name);
+        between = " ";
+    }
+    if (job->usual)
+        ms_text_add(text, "%s--allocator=%s", between, allocator_of(job));
 }
 
 void ms_settings_node_defaults(const ms_job *job, unsigned pools, ms_text *text)
@@ -388,8 +420,12 @@ static void json_defaults(const ms_job *job, ms_text *text)
                     ms_training_fields[row].name);
         between = ", ";
     }
-    if (!job->device_given)
+    if (!job->device_given) {
         ms_text_add(text, "%s\"device\"", between);
+        between = ", ";
+    }
+    if (!job->allocator_given)
+        ms_text_add(text, "%s\"allocator\"", between);
     ms_text_add(text, "]");
 }
 
@@ -439,11 +475,9 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
                 job->book_device ? "device" : "host");
     ms_text_add(text, "\"wall\": %s, ", job->wall ? "true" : "false");
     json_capacities(job, text);
-    if (job->allocator != NULL) {
-        ms_text_add(text, "\"allocator\": ");
-        ms_text_json(text, job->allocator->spec);
-        ms_text_add(text, ", ");
-    }
+    ms_text_add(text, "\"allocator\": ");
+    ms_text_json(text, allocator_of(job));
+    ms_text_add(text, ", ");
     if (job->steps > 0) {
         ms_text_add(text, "\"steps\": ");
         ms_text_u64(text, job->steps);

@@ -302,8 +302,9 @@ static void peak_line(const ms_summary *summary, ms_text *text)
     const ms_peak *peak = &worst(result)->peak;
     ms_text words = {.arena = summary->arena};
     char name[64];
-    ms_text_add(&words, "%s at %s in ",
+    ms_text_add(&words, "%s%s at %s in ",
                 ms_quantity_size(peak->allocated_bytes).s,
+                result->report.pooled != NULL ? " allocated" : "",
                 ms_quantity_time(peak->t_ns).s);
     put_phase(&words, peak);
     if (result->shape.micro_batches > 1 && peak->micro_batch != MS_NONE)
@@ -324,7 +325,8 @@ static void pool_line(const ms_summary *summary, ms_text *text)
     ms_text words = {.arena = summary->arena};
     if (summary->result->report.pooled == NULL)
         return;
-    ms_poolwords_put(&summary->result->report, &words);
+    (summary->job->usual ? ms_poolwords_brief : ms_poolwords_put)(
+        &summary->result->report, &words);
     put_line(text, "pool:", &words);
     ms_poolwords_steps(summary, text);
 }
@@ -534,10 +536,10 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     step_line(summary, text);
     ms_traffic_links(summary->result, summary->style, text);
     states_line(summary, text);
+    device_line(summary, text);
+    pool_line(summary, text);
     peak_line(summary, text);
     categories_line(summary, text);
-    pool_line(summary, text);
-    device_line(summary, text);
     ms_traffic_memories(summary->result, text);
     MS_TRY(alive_line(summary, text, fault));
     MS_TRY(note_line(summary, &stays, text, fault));

@@ -221,6 +221,8 @@ typedef struct ms_job {
     bool wall; /* with book_device: the capacity is a wall */
     bool uses; /* fill plan.use: who reads a row */
     const ms_allocator *allocator;    /* NULL: exact */
+    bool allocator_given;             /* even if as exact */
+    bool usual;                       /* allocator is the usual one (usual.c) */
     uint32_t steps;                   /* through it; 0: not said */
     const struct ms_lengths *lengths; /* of them; NULL: all alike */
     bool addresses;                   /* keep where its blocks lie */
@@ -267,6 +269,18 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
 ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
                        ms_result *result, ms_fault *fault);
 
+/* ---- usual.c: the pool where --allocator does not say -------------------- */
+
+/* To be called when all of the job's settings are known, and before the
+ * pipeline: where its step can go through a pool, job->allocator becomes
+ * PyTorch's as the framework sets it up, with what a user of the framework
+ * sees; else (a CPU, books by device time, a wall, unified memory) it stays
+ * exact.  Nothing happens where the allocator is given. */
+void ms_usual_pool(ms_job *job);
+/* After the step: micro-batches that are counted (repeats.c) went through no
+ * pool; the job's allocator is what the step had. */
+void ms_usual_settle(const ms_result *result, ms_job *job);
+
 /* ---- repeats.c: steps of many micro-batches ------------------------------ */
 
 /* A step as ms_pipeline_step's, of which the micro-batches that repeat are
@@ -285,9 +299,15 @@ void ms_settings_init(ms_job *job);
 /* All but the policies. */
 ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
                           ms_job *job, ms_fault *fault);
+/* The same before ms_settings_check, where more is to be said. */
+ms_err ms_settings_open(const ms_arguments *arguments, ms_arena *arena,
+                        ms_job *job, ms_fault *fault);
 /* With them: every --policy joins the ones before. */
 ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
                         ms_job *job, ms_fault *fault);
+/* The same with the usual pool: of commands that tell what users see. */
+ms_err ms_settings_usual(const ms_arguments *arguments, ms_arena *arena,
+                         ms_job *job, ms_fault *fault);
 /* What a real pool does not go with; once all settings are known. */
 ms_err ms_settings_check(const ms_job *job, ms_fault *fault);
 /* Is key that of a capacity (memory, host_memory, nvme)?  Then, what of it was
@@ -427,6 +447,8 @@ void ms_summary_setup(const ms_result *result, const char *times,
 void ms_summary_category(uint8_t category, ms_text *text);
 /* poolwords.c: what a real pool reserves, and what of it is idle. */
 void ms_poolwords_put(const ms_report *report, ms_text *words);
+/* Of the usual pool only what it cannot do: nothing where all is well. */
+void ms_poolwords_brief(const ms_report *report, ms_text *words);
 /* A line per step where steps have lengths of their own; then what it means. */
 void ms_poolwords_steps(const ms_summary *summary, ms_text *text);
 /* Percent of what steps 1 to n of a rank reserve at most that is beyond the

@@ -35,20 +35,38 @@ static void put_build(const ms_training *training, ms_text *text)
     ms_text_add(text, ", CUDA %s", word);
 }
 
+/* What of the reserved is handed out, and to whom else than tensors. */
+static void put_parts(const ms_result *result, ms_text *text)
+{
+    const ms_report *report = &result->report;
+    uint32_t n;
+    uint64_t libraries_bytes = ms_measure_libraries(&result->graph, &n);
+    const char *between = " (";
+    if (report->pooled != NULL) {
+        const ms_peak *peak = &report->ranks[report->worst].peak;
+        ms_text_add(text, " (%s allocated",
+                    ms_quantity_size_as(peak->allocated_bytes,
+                                        ms_capacity_used(report))
+                        .s);
+        between = ", of it ";
+    }
+    if (libraries_bytes > 0)
+        ms_text_add(text, "%s%u cuBLAS workspace%s, %s", between, n,
+                    n == 1 ? "" : "s", ms_quantity_size(libraries_bytes).s);
+    if (report->pooled != NULL || libraries_bytes > 0)
+        ms_text_add(text, ")");
+}
+
 void ms_usedwords_put(const ms_job *job, const ms_result *result, ms_text *text)
 {
     const ms_report *report = &result->report;
     const ms_outside *outside = &report->outside;
     uint64_t used_bytes = ms_capacity_used(report);
-    uint32_t n;
-    uint64_t libraries_bytes = ms_measure_libraries(&result->graph, &n);
     ms_text_add(
         text, "%s as nvidia-smi reports = %s reserved",
         ms_quantity_size(used_bytes).s,
         ms_quantity_size_as(used_bytes - report->context_bytes, used_bytes).s);
-    if (libraries_bytes > 0)
-        ms_text_add(text, " (of it %u cuBLAS workspace%s, %s)", n,
-                    n == 1 ? "" : "s", ms_quantity_size(libraries_bytes).s);
+    put_parts(result, text);
     ms_text_add(text, " + %s context and kernels (device %s",
                 ms_quantity_size_as(outside->kernels_bytes, used_bytes).s,
                 job->device->name);

@@ -126,6 +126,7 @@ static ms_err add_points(maker *m, const kept *all, const ms_job *base)
         *variant = (ms_variant){0};
         MS_TRY(
             ms_grid_job(all->grid, point, base, keep, &variant->job, m->fault));
+        ms_usual_pool(&variant->job);
         variant->policy = ms_settings_policy(&variant->job, keep);
         if (variant->policy == NULL)
             return ms_fail_nomem(m->fault);
@@ -240,7 +241,8 @@ static ms_err read_words(maker *m)
         if (arguments->given[i].option->id == MS_OPTION_POLICY)
             m->policies[m->n_policies++] = arguments->given[i].value;
     MS_TRY(read_allocators(m));
-    return ms_settings_shared(arguments, keep, &m->base, m->fault);
+    /* Each variant is checked when it is lowered. */
+    return ms_settings_open(arguments, keep, &m->base, m->fault);
 }
 
 /* Saved results are what they are. */
@@ -373,6 +375,9 @@ static ms_err simulate(const maker *m, ms_variant *variant)
             *m->fault = variant->fault;
         return err;
     }
+    ms_usual_settle(&variant->result, &variant->job);
+    if (variant->job.allocator == NULL)
+        variant->allocator = "exact";
     MS_TRY(set_record(m, variant));
     MS_TRY(set_words(variant, keep, m->fault));
     return m->needs & MS_VARIANTS_JSON ? set_json(variant, keep, m->fault)
@@ -423,9 +428,11 @@ ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, uint32_t needs,
     for (uint32_t i = 0; i < comparison->n; i++) {
         if (comparison->variants[i].file != NULL)
             continue;
-        comparison->variants[i].job.uses = comparison->explain;
-        comparison->variants[i].job.addresses =
-            (needs & (MS_VARIANTS_JSON | MS_VARIANTS_ADDRESSES)) != 0;
+        ms_job *job = &comparison->variants[i].job;
+        job->uses = comparison->explain;
+        job->addresses =
+            (needs & MS_VARIANTS_ADDRESSES) != 0 ||
+            ((needs & MS_VARIANTS_JSON) != 0 && !job->usual);
         MS_TRY(simulate(&m, &comparison->variants[i]));
     }
     return ms_variants_base(comparison, fault);

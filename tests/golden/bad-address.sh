@@ -4,10 +4,11 @@ try() {
     { "$MEMSIM" "$@" >/dev/null; } 2>&1
     echo "$?"
 }
-try run tiny.json --plot=a.svg --figure address
+try run tiny.json --plot=a.svg --figure address --set training.device=cpu
 try run tiny.json --plot=a.svg --figure address --allocator exact
-try compare tiny.json -p none -p checkpoint:full --plot=a.svg --figure address
-"$MEMSIM" run tiny.json --json >none.json
+try compare tiny.json -p none -p checkpoint:full --plot=a.svg \
+    --figure address --allocator exact
+"$MEMSIM" run tiny.json --allocator exact --json >none.json
 "$MEMSIM" run tiny.json --allocator torch --json >torch.json
 try plot none.json --figure address
 try compare torch.json none.json --plot=a.svg --figure address

@@ -16,7 +16,7 @@ try run tiny-llama.json -q --allocator torch --lengths "$list,$i"
 try run tiny-llama.json -q --allocator torch --lengths 16,100000
 try run tiny-llama.json -q --allocator torch --lengths 16 --sequence 16
 try run tiny-llama.json -q --allocator torch --lengths 8x16 --batch 8
-try run tiny-llama.json -q --lengths 16,32
+try run tiny-llama.json -q --allocator exact --lengths 16,32
 try run tiny-llama.json -q --allocator torch --lengths 16,32 \
     --set training.step=first
 try run mlp.json -q --allocator torch --lengths 16,32

@@ -18,7 +18,7 @@ try --grid 'allocator=torch;torch,roundup_power2_divisions:4' --grid batch=2,4
 grep -o '"pools": .*"explain"' a.json
 "$MEMSIM" compare a.json | sed '/^model/,/^1: /{/^1: /!d;}'
 "$MEMSIM" run tiny-llama.json --allocator torch --json >b.json
-"$MEMSIM" run tiny-llama.json --json >c.json
+"$MEMSIM" run tiny-llama.json --allocator exact --json >c.json
 "$MEMSIM" compare b.json c.json | sed '/^model/,/^1: /{/^1: /!d;}'
 "$MEMSIM" compare b.json c.json --csv - |
     awk -F, '{ print $1 "," $2 "," $(NF - 8) "," $(NF - 7) "," $NF }'

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The pool that a step goes through where --allocator does not say. */
+
+#include "tools/tools.h"
+
+static const ms_allocator torch = {
+    .spec = "torch", .conf = "", .version = -1, .policy = -1};
+
+/* Does the step lie in unified memory?  What else is wrong with its policies
+ * is told when they are asked again. */
+static bool is_paged(const ms_job *job)
+{
+    ms_fault unused = {.caret = -1};
+    ms_shape shape = {.batch = (uint64_t)job->training.batch,
+                      .micro_batches = 1,
+                      .gpus = job->gpus,
+                      .data_ranks = 1,
+                      .fault_ns = job->device->fault_ns,
+                      .one_memory = job->device->one_memory};
+    return ms_apply_shape(&job->spec, &shape, &unused) == MS_OK &&
+           shape.paging.page_bytes > 0;
+}
+
+static bool has_pool(const ms_job *job)
+{
+    return job->training.device != 1 && !job->book_device && !job->wall &&
+           !is_paged(job);
+}
+
+void ms_usual_pool(ms_job *job)
+{
+    if (job->allocator_given)
+        return;
+    job->usual = true;
+    job->allocator = has_pool(job) ? &torch : NULL;
+}
+
+void ms_usual_settle(const ms_result *result, ms_job *job)
+{
+    if (job->usual && result->report.pooled == NULL)
+        job->allocator = NULL;
+}
