@@ -134,6 +134,10 @@ ms_label ms_compare_text_signed(bool negative, const char *sign, ms_label size);
 ms_label ms_compare_cells_fits(const ms_comparison *comparison,
                                uint32_t variant, uint32_t row);
 /* What is to spare, or (-) lacks: of the device, of a node's memories. */
+ms_label ms_compare_cells_phase(const ms_comparison *comparison,
+                                uint32_t variant, uint32_t row);
+ms_label ms_compare_cells_tokens(const ms_comparison *comparison,
+                                 uint32_t variant, uint32_t row);
 ms_label ms_compare_cells_headroom(const ms_comparison *comparison,
                                    uint32_t variant, uint32_t row);
 ms_label ms_compare_cells_host_room(const ms_comparison *comparison,
@@ -165,6 +169,14 @@ ms_label ms_compare_pools_label(const ms_comparison *comparison, uint32_t step);
 /* How many steps are told one by one; 0: they are all alike. */
 uint32_t ms_compare_pools_steps(const ms_comparison *comparison);
 
+/* The table's cells, of a row of the table above and of a step, from 1. */
+ms_label ms_compare_pools_cell(const ms_comparison *comparison,
+                               uint32_t variant, uint32_t row);
+ms_label ms_compare_pools_step_cell(const ms_comparison *comparison,
+                                    uint32_t variant, uint32_t step);
+/* Do the pools differ, or does one not come as PyTorch sets it up?  Else what
+ * is reserved is all that counts of them. */
+bool ms_compare_pools_tell(const ms_comparison *comparison);
 /* Variants that differ in their pools alone: which of them helps? */
 typedef struct ms_compare_pool_group {
     uint32_t n, first, best; /* members; the first with a pool, the one that

@@ -3,6 +3,9 @@
 
 #include "tools/compare.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 ms_label ms_compare_cells_fits(const ms_comparison *c, uint32_t variant,
                                uint32_t row)
 {
@@ -83,4 +86,30 @@ bool ms_compare_cells_differ(const ms_comparison *c)
                 c->variants[c->base].record.report.capacity_bytes)
             return true;
     return false;
+}
+
+ms_label ms_compare_cells_phase(const ms_comparison *c, uint32_t variant,
+                                uint32_t row)
+{
+    const ms_peak *peak = &ms_compare_rank(&c->variants[variant])->peak;
+    ms_label cell = {""};
+    (void)row;
+    if (peak->event != MS_NONE)
+        snprintf(cell.s, sizeof cell.s, "%s",
+                 peak->pass == MS_RECOMPUTE ? ms_names_pass[MS_RECOMPUTE]
+                                            : ms_names_phase[peak->phase]);
+    return cell;
+}
+
+/* To the digits that a saved result has of it. */
+ms_label ms_compare_cells_tokens(const ms_comparison *c, uint32_t variant,
+                                 uint32_t row)
+{
+    double rate = c->variants[variant].record.report.tokens_per_second;
+    char saved[32];
+    (void)row;
+    if (rate < 0)
+        return (ms_label){"-"};
+    snprintf(saved, sizeof saved, "%.6g", rate);
+    return ms_quantity_count((uint64_t)strtod(saved, NULL));
 }

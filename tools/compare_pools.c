@@ -156,6 +156,35 @@ ms_label ms_compare_pools_label(const ms_comparison *c, uint32_t step)
     return label;
 }
 
+ms_label ms_compare_pools_cell(const ms_comparison *c, uint32_t variant,
+                               uint32_t row)
+{
+    const ms_pooled_rank *rank = ms_compare_pools_rank(&c->variants[variant]);
+    return rank == NULL ? (ms_label){"-"}
+                        : ms_compare_pools_rows[row].cell(
+                              c->variants[variant].record.report.pooled, rank);
+}
+
+/* The steps that are one by one, from 1. */
+ms_label ms_compare_pools_step_cell(const ms_comparison *c, uint32_t variant,
+                                    uint32_t step)
+{
+    uint64_t bytes = ms_compare_pools_step(&c->variants[variant], step);
+    return bytes == 0 ? (ms_label){"-"} : ms_quantity_size(bytes);
+}
+
+/* Of one pool for all, as PyTorch sets it up, the row "reserved" is what
+ * counts. */
+bool ms_compare_pools_tell(const ms_comparison *c)
+{
+    const char *first = c->variants[c->base].allocator;
+    bool any = strcmp(first, "torch") != 0 || ms_compare_pools_steps(c) > 0;
+    for (uint32_t i = 0; i < c->n; i++)
+        any |= c->variants[i].refused == NULL &&
+               strcmp(c->variants[i].allocator, first) != 0;
+    return any;
+}
+
 /* ---- which one helps ----------------------------------------------------- */
 
 /* Of saved results what they say of themselves must do. */

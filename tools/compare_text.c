@@ -6,7 +6,6 @@
 #include "tools/compare.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LABEL_WIDTH 15u
@@ -278,37 +277,11 @@ static ms_label value_cell(const ms_comparison *c, uint32_t variant,
                                         : ms_quantity_size_as(value, scale);
 }
 
-static ms_label phase_cell(const ms_comparison *c, uint32_t variant,
-                           uint32_t row)
-{
-    const ms_peak *peak = &ms_compare_rank(&c->variants[variant])->peak;
-    ms_label cell = {""};
-    (void)row;
-    if (peak->event != MS_NONE)
-        snprintf(cell.s, sizeof cell.s, "%s",
-                 peak->pass == MS_RECOMPUTE ? ms_names_pass[MS_RECOMPUTE]
-                                            : ms_names_phase[peak->phase]);
-    return cell;
-}
-
 ms_label ms_compare_text_signed(bool negative, const char *sign, ms_label size)
 {
     ms_label label;
     snprintf(label.s, sizeof label.s, "%s%.30s", negative ? "-" : sign, size.s);
     return label;
-}
-
-/* To the digits that a saved result has of it. */
-static ms_label tokens_cell(const ms_comparison *c, uint32_t variant,
-                            uint32_t row)
-{
-    double rate = c->variants[variant].record.report.tokens_per_second;
-    char saved[32];
-    (void)row;
-    if (rate < 0)
-        return (ms_label){"-"};
-    snprintf(saved, sizeof saved, "%.6g", rate);
-    return ms_quantity_count((uint64_t)strtod(saved, NULL));
 }
 
 static uint64_t host_bytes(const ms_comparison *c, uint32_t variant)
@@ -422,23 +395,6 @@ static bool is_total(uint32_t row)
 
 /* ---- pools --------------------------------------------------------------- */
 
-static ms_label pool_cell(const ms_comparison *c, uint32_t variant,
-                          uint32_t row)
-{
-    const ms_pooled_rank *rank = ms_compare_pools_rank(&c->variants[variant]);
-    return rank == NULL ? (ms_label){"-"}
-                        : ms_compare_pools_rows[row].cell(
-                              c->variants[variant].record.report.pooled, rank);
-}
-
-/* The steps that are one by one, from 1. */
-static ms_label step_cell(const ms_comparison *c, uint32_t variant,
-                          uint32_t step)
-{
-    uint64_t bytes = ms_compare_pools_step(&c->variants[variant], step);
-    return bytes == 0 ? (ms_label){"-"} : ms_quantity_size(bytes);
-}
-
 static bool tells(const block *b, cell_of *cell, uint32_t row)
 {
     for (uint32_t i = b->from; i < b->to; i++)
@@ -448,35 +404,25 @@ static bool tells(const block *b, cell_of *cell, uint32_t row)
     return false;
 }
 
-/* Of one pool for all, as PyTorch sets it up, the row "reserved" is what
- * counts. */
-static bool tells_pools(const ms_comparison *c)
-{
-    const char *first = base_of(c)->allocator;
-    bool any = strcmp(first, "torch") != 0 || ms_compare_pools_steps(c) > 0;
-    for (uint32_t i = 0; i < c->n; i++)
-        any |= c->variants[i].refused == NULL &&
-               strcmp(c->variants[i].allocator, first) != 0;
-    return any;
-}
-
 static void put_pools(const block *b, ms_text *text)
 {
-    if (!tells_pools(b->c))
+    if (!ms_compare_pools_tell(b->c))
         return;
     uint32_t steps = ms_compare_pools_steps(b->c);
     bool any = false;
     for (uint32_t row = 0; row < ms_compare_pools_n_rows; row++) {
-        if (!tells(b, pool_cell, row))
+        if (!tells(b, ms_compare_pools_cell, row))
             continue;
         ms_text_add(text, any ? "" : "\npool:\n");
         any = true;
-        put_row(b, ms_compare_pools_rows[row].label, pool_cell, row, text);
+        put_row(b, ms_compare_pools_rows[row].label, ms_compare_pools_cell, row,
+                text);
     }
     for (uint32_t step = 1; any && step <= steps; step++) {
         if (step == 1)
             ms_text_add(text, "\nreserved, step by step:\n");
-        put_row(b, ms_compare_pools_label(b->c, step).s, step_cell, step, text);
+        put_row(b, ms_compare_pools_label(b->c, step).s,
+                ms_compare_pools_step_cell, step, text);
     }
 }
 
@@ -486,7 +432,7 @@ static void put_pools(const block *b, ms_text *text)
 static void put_tail(const block *b, ms_text *text)
 {
     bool any = uses_host(b);
-    put_row(b, "tokens/s", tokens_cell, 0, text);
+    put_row(b, "tokens/s", ms_compare_cells_tokens, 0, text);
     for (uint32_t row = MS_COMPARE_MOVED; row < MS_COMPARE_IN_TIME; row++)
         any |= counts(b, row, false);
     if (any)
@@ -543,7 +489,7 @@ static void put_peaks(const block *b, ms_text *text)
         put_verdict(b, text);
     }
     put_strong(b, pooled ? "allocated" : "peak", MS_COMPARE_PEAK, text);
-    put_row(b, "in", phase_cell, 0, text);
+    put_row(b, "in", ms_compare_cells_phase, 0, text);
     if (pooled)
         return;
     put_verdict(b, text);

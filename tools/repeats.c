@@ -77,8 +77,8 @@ ms_err ms_repeats_step(const ms_job *job, ms_arena *trial, ms_result *result,
     uint32_t n = result->shape.micro_batches;
     bool many =
         ops_of(result) > (job->whole_ops > 0 ? job->whole_ops : WHOLE_OPS);
-    bool may = job->program == NULL &&
-               (job->allocator == NULL || job->usual) && !job->book_device && result->shape.paging.page_bytes == 0;
+    bool may = job->program == NULL && (job->allocator == NULL || job->usual) &&
+               !job->book_device && result->shape.paging.page_bytes == 0;
     *done = false;
     for (uint32_t few = FEWEST; few <= FEW_MOST && few < n; few *= 2)
         if (many && may && !*done)

@@ -283,8 +283,8 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
     MS_TRY(read_outputs(hall, &r.outputs, fault));
     const outputs *out = &r.outputs;
     MS_TRY(ms_figures_check(out->figure.kind, &r.job, fault));
-    r.job.addresses = (out->json && !r.job.usual) ||
-                      ms_figures_is_address(out->figure.kind);
+    r.job.addresses =
+        (out->json && !r.job.usual) || ms_figures_is_address(out->figure.kind);
     r.job.brief = r.job.usual && !out->json;
     const char *files[N_FILES];
     list_files(out, files);

@@ -325,8 +325,8 @@ static void pool_line(const ms_summary *summary, ms_text *text)
     ms_text words = {.arena = summary->arena};
     if (summary->result->report.pooled == NULL)
         return;
-    (summary->job->usual ? ms_poolwords_brief : ms_poolwords_put)(
-        &summary->result->report, &words);
+    (summary->job->usual ? ms_poolwords_brief
+                         : ms_poolwords_put)(&summary->result->report, &words);
     put_line(text, "pool:", &words);
     ms_poolwords_steps(summary, text);
 }

@@ -44,10 +44,10 @@ static void put_parts(const ms_result *result, ms_text *text)
     const char *between = " (";
     if (report->pooled != NULL) {
         const ms_peak *peak = &report->ranks[report->worst].peak;
-        ms_text_add(text, " (%s allocated",
-                    ms_quantity_size_as(peak->allocated_bytes,
-                                        ms_capacity_used(report))
-                        .s);
+        ms_text_add(
+            text, " (%s allocated",
+            ms_quantity_size_as(peak->allocated_bytes, ms_capacity_used(report))
+                .s);
         between = ", of it ";
     }
     if (libraries_bytes > 0)

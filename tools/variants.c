@@ -430,9 +430,8 @@ ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, uint32_t needs,
             continue;
         ms_job *job = &comparison->variants[i].job;
         job->uses = comparison->explain;
-        job->addresses =
-            (needs & MS_VARIANTS_ADDRESSES) != 0 ||
-            ((needs & MS_VARIANTS_JSON) != 0 && !job->usual);
+        job->addresses = (needs & MS_VARIANTS_ADDRESSES) != 0 ||
+                         ((needs & MS_VARIANTS_JSON) != 0 && !job->usual);
         MS_TRY(simulate(&m, &comparison->variants[i]));
     }
     return ms_variants_base(comparison, fault);

@@ -152,13 +152,14 @@ static const char *grid_words(const needs *need, int pool, char *words,
 static void check_compare(const needs *need)
 {
     char grids[MS_N_POOLS][96];
-    const char *words[] = {model, "-p", policy, NULL, NULL, NULL};
+    const char *words[] = {model, "-p", policy,        NULL,
+                           NULL,  NULL, "--allocator", "exact"};
     ms_comparison c = {0};
     bool lacks[MS_N_POOLS];
     hall h;
     for (int pool = 0; pool < MS_N_POOLS; pool++)
         words[3 + pool] = grid_words(need, pool, grids[pool], 96);
-    open_hall(MS_FOR_COMPARE, words, 6, &h);
+    open_hall(MS_FOR_COMPARE, words, 8, &h);
     const ms_hall inner = {&h.arguments, &h.keep, &h.trial};
     MUST(ms_variants_read(&inner, &h.points, &c, &fault));
     MUST(ms_variants_fill(&inner, &h.points, MS_VARIANTS_JSON, &c, &fault));
