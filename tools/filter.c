@@ -128,7 +128,7 @@ static const char *find_common(const reader *r, const char *key)
                    ? NULL
                    : ms_arena_format(r->arena, "%" PRIu32, base->gpus);
     if (strcmp(key, "allocator") == 0)
-        return base->allocator == NULL ? "exact" : base->allocator->spec;
+        return ms_settings_allocator(base);
     if (strcmp(key, "steps") == 0)
         return base->steps == 0
                    ? NULL

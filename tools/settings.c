@@ -343,15 +343,14 @@ ms_label ms_settings_value(const ms_training *training, const char *field)
     return (ms_label){""};
 }
 
-/* Does the row's value come from the table and not from the user? */
-static bool is_default(const ms_job *job, uint32_t row)
+bool ms_settings_is_default(const ms_job *job, uint32_t row)
 {
     return (job->training.was_set >> row & 1) == 0 &&
            !ms_lengths_says(job, ms_training_fields[row].name) &&
            !(job->global_batch > 0 && is_field(row, "batch"));
 }
 
-static const char *allocator_of(const ms_job *job)
+const char *ms_settings_allocator(const ms_job *job)
 {
     return job->allocator == NULL ? "exact" : job->allocator->spec;
 }
@@ -365,7 +364,7 @@ void ms_settings_defaults(const ms_job *job, const ms_training *training,
         bool unused = (training->sequence == 0 && is_field(row, "sequence")) ||
                       ms_training_fields[row].group != NULL ||
                       ms_training_fields[row].is_extra;
-        if (!is_default(job, row) || unused)
+        if (!ms_settings_is_default(job, row) || unused)
             continue;
         ms_text_add(text, "%s%s=%s", between, ms_training_fields[row].name,
                     value.s);
@@ -376,7 +375,8 @@ void ms_settings_defaults(const ms_job *job, const ms_training *training,
         between = " ";
     }
     if (job->usual)
-        ms_text_add(text, "%s--allocator=%s", between, allocator_of(job));
+        ms_text_add(text, "%s--allocator=%s", between,
+                    ms_settings_allocator(job));
 }
 
 void ms_settings_node_defaults(const ms_job *job, unsigned pools, ms_text *text)
@@ -398,98 +398,6 @@ void ms_settings_node_defaults(const ms_job *job, unsigned pools, ms_text *text)
         ms_text_u64(text, whole ? rows[i].bytes >> 30 : rows[i].bytes);
         ms_text_add(text, whole ? "GiB" : "");
     }
-}
-
-static void json_value(const ms_field *field, const char *value, ms_text *text)
-{
-    if (field->type == MS_INT || field->type == MS_FLOAT ||
-        field->type == MS_BOOL)
-        ms_text_add(text, "%s", value);
-    else
-        ms_text_json(text, value);
-}
-
-static void json_defaults(const ms_job *job, ms_text *text)
-{
-    const char *between = "";
-    ms_text_add(text, "\"defaults\": [");
-    for (uint32_t row = 0; row < ms_training_n_fields; row++) {
-        if (!is_default(job, row))
-            continue;
-        ms_text_add(text, "%s\"%s.%s\"", between, ms_training_group(row),
-                    ms_training_fields[row].name);
-        between = ", ";
-    }
-    if (!job->device_given) {
-        ms_text_add(text, "%s\"device\"", between);
-        between = ", ";
-    }
-    if (!job->allocator_given)
-        ms_text_add(text, "%s\"allocator\"", between);
-    ms_text_add(text, "]");
-}
-
-/* Those that are given. */
-static void json_capacities(const ms_job *job, ms_text *text)
-{
-    for (size_t i = 0; i < N_CAPACITIES; i++) {
-        if (capacity_of(job, i) == 0)
-            continue;
-        ms_text_add(text, "\"%s\": ", capacities[i].key);
-        ms_text_u64(text, capacity_of(job, i));
-        ms_text_add(text, ", ");
-    }
-}
-
-void ms_settings_json(const ms_job *job, const ms_training *training,
-                      ms_text *text)
-{
-    ms_text_add(text, "{");
-    for (uint32_t row = 0; row < ms_training_n_fields; row++) {
-        const ms_field *field = &ms_training_fields[row];
-        ms_text_add(text, "\"%s.%s\": ", ms_training_group(row), field->name);
-        json_value(field, value_of(training, row).s, text);
-        ms_text_add(text, ", ");
-    }
-    for (uint32_t i = 0; i < job->n_overrides; i++) {
-        const char *key =
-            ms_arena_format(text->arena, "model.%s", job->overrides[i].key);
-        ms_text_json(text, key != NULL ? key : "");
-        text->failed |= key == NULL;
-        ms_text_add(text, ": ");
-        ms_text_json(text, job->overrides[i].value);
-        ms_text_add(text, ", ");
-    }
-    ms_text_add(text, "\"device\": ");
-    ms_text_json(text, job->device->name);
-    ms_text_add(text, ", \"gpus\": ");
-    if (job->gpus > 0)
-        ms_text_u64(text, job->gpus);
-    else
-        ms_text_add(text, "null");
-    if (job->global_batch > 0) {
-        ms_text_add(text, ", \"global_batch\": ");
-        ms_text_u64(text, job->global_batch);
-    }
-    ms_text_add(text, ", \"book\": \"%s\", ",
-                job->book_device ? "device" : "host");
-    ms_text_add(text, "\"wall\": %s, ", job->wall ? "true" : "false");
-    json_capacities(job, text);
-    ms_text_add(text, "\"allocator\": ");
-    ms_text_json(text, allocator_of(job));
-    ms_text_add(text, ", ");
-    if (job->steps > 0) {
-        ms_text_add(text, "\"steps\": ");
-        ms_text_u64(text, job->steps);
-        ms_text_add(text, ", ");
-    }
-    if (job->lengths != NULL) {
-        ms_text_add(text, "\"lengths\": ");
-        ms_text_json(text, job->lengths->words);
-        ms_text_add(text, ", ");
-    }
-    json_defaults(job, text);
-    ms_text_add(text, "}");
 }
 
 /* ---- the command line again ---------------------------------------------- */

@@ -321,7 +321,13 @@ ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
                        ms_arena *arena, ms_fault *fault);
 /* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */
 const char *ms_settings_policy(const ms_job *job, ms_arena *arena);
-/* {"training.batch": 1, ..., "device": "...", "defaults": [...]} */
+/* Does the value of a row of ms_training_fields come from the table and not
+ * from the user? */
+bool ms_settings_is_default(const ms_job *job, uint32_t row);
+/* "exact", "torch,max_split_size_mb:128". */
+const char *ms_settings_allocator(const ms_job *job);
+/* settings_json.c.  {"training.batch": 1, ..., "device": "...", "defaults":
+ * [...]} */
 void ms_settings_json(const ms_job *job, const ms_training *training,
                       ms_text *text);
 /* "batch=1 sequence=2048 ... device=h100-80gb-sxm": what the user left open. */
