@@ -21,7 +21,7 @@ struct pause {
     uint64_t gap_ns[MS_N_CAUSES];
 };
 
-typedef enum part { HEAD, OPS, INSTANTS, TAIL, DONE } part;
+typedef enum part { HEAD, OPS, AGAIN, INSTANTS, TAIL, DONE } part;
 
 struct trace {
     const ms_timeline *line;
@@ -30,9 +30,9 @@ struct trace {
     ms_waits waits;
     ms_text text; /* the piece */
     part part;
-    uint32_t op, event, transfer; /* the next ones */
-    struct pause *pauses;         /* per rank */
-    struct levels *levels;        /* per rank */
+    uint32_t op, event, transfer, again; /* the next ones */
+    struct pause *pauses;                /* per rank */
+    struct levels *levels;               /* per rank */
     bool shows[MS_N_POOLS][MS_N_CATEGORIES];
 };
 
@@ -268,33 +268,52 @@ static void put_pause(struct trace *trace, uint8_t rank)
         }
 }
 
-static void put_slice(struct trace *trace, uint32_t op)
+static void open_slice(struct trace *trace, uint32_t op, uint64_t from_ns,
+                       uint64_t to_ns)
 {
-    const ms_timeline *line = trace->line;
-    const ms_plan_op *row = &line->plan->op[op];
+    const ms_plan_op *row = &trace->line->plan->op[op];
     ms_text *text = &trace->text;
-    bool computes = row->stream == MS_STREAM_COMPUTE;
-    if (computes)
-        see_gap(trace, op);
-    if (!is_slice(line, op))
-        return;
+    const char *category = category_of(trace, op);
     put_number(text, ",\n{\"ph\":\"X\",\"pid\":", row->rank);
     put_number(text, ",\"tid\":", thread_of(row->stream));
-    put_time(text, ",\"ts\":", line->start_ns[op]);
-    put_time(text, ",\"dur\":", line->end_ns[op] - line->start_ns[op]);
-    const char *category = category_of(trace, op);
+    put_time(text, ",\"ts\":", from_ns);
+    put_time(text, ",\"dur\":", to_ns - from_ns);
     put_name(text, ",\"name\":", name_of(trace, op));
     put_name(text, ",\"cat\":", category);
     put_name(text, ",\"args\":{\"pass\":", category);
     if (row->micro_batch != MS_NONE)
         put_number(text, ",\"micro_batch\":", row->micro_batch);
+}
+
+static void put_slice(struct trace *trace, uint32_t op)
+{
+    const ms_timeline *line = trace->line;
+    const ms_plan_op *row = &line->plan->op[op];
+    bool computes = row->stream == MS_STREAM_COMPUTE;
+    if (computes)
+        see_gap(trace, op);
+    if (!is_slice(line, op))
+        return;
+    open_slice(trace, op, line->start_ns[op], line->end_ns[op]);
     if (row->of != MS_NONE)
-        put_work(text, line->plan->graph, row->of);
+        put_work(&trace->text, line->plan->graph, row->of);
     put_rows(trace, op);
     put_moved(trace, op);
     if (computes)
         put_pause(trace, row->rank);
-    put(text, "}}");
+    put(&trace->text, "}}");
+}
+
+/* A prefetch whose memory went to others comes once more, for its user. */
+static void put_again(struct trace *trace, const struct ms_revoked *it)
+{
+    if (!it->came || it->end_ns == it->start_ns)
+        return;
+    open_slice(trace, it->op, it->start_ns, it->end_ns);
+    put_rows(trace, it->op);
+    trace->transfer = 0;
+    put_moved(trace, it->op);
+    put(&trace->text, ",\"comes_again\":1}}");
 }
 
 /* ---- counters ------------------------------------------------------------ */
@@ -395,6 +414,12 @@ static void put_next(struct trace *trace)
     case OPS:
         if (trace->op < trace->line->plan->n_ops)
             put_slice(trace, trace->op++);
+        else
+            trace->part = AGAIN;
+        break;
+    case AGAIN:
+        if (trace->again < trace->line->n_revoked)
+            put_again(trace, &trace->line->revoked[trace->again++]);
         else
             trace->part = INSTANTS;
         break;

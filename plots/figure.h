@@ -299,11 +299,13 @@ typedef struct ms_slicer {
 void ms_lanes_cut(ms_slicer *slicer, const ms_span *span); /* the next one */
 void ms_lanes_close(ms_slicer *slicer);
 
-/* The streams of a rank; busy_ns: how long the ops of each take. */
+/* The streams of a rank; busy_ns: how long the ops of each take, and the copies
+ * that came again for their users. */
 typedef struct ms_lanes {
     ms_waits waits;
     ms_wait *parts; /* of one wait */
-    uint32_t parts_capacity;
+    uint32_t parts_capacity, n_again;
+    const struct ms_revoked **again; /* of all ranks, by their start */
     uint8_t rank;
     uint64_t busy_ns[MS_N_STREAMS];
 } ms_lanes;

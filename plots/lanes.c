@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "plots/figure.h"
 
@@ -153,17 +154,73 @@ static void walk_compute(ms_lanes *lanes, struct lane *lane)
         put_wait(lanes, lane, ms_waits_after(&lanes->waits, last, free_ns));
 }
 
+static bool is_on(const ms_lanes *lanes, uint32_t op, ms_stream_kind stream)
+{
+    const ms_plan_op *row = &lanes->waits.line->plan->op[op];
+    return row->rank == lanes->rank && row->stream == stream;
+}
+
+static void put_busy(struct lane *lane, uint64_t from_ns, uint64_t to_ns,
+                     uint8_t work)
+{
+    if (from_ns > lane->open.to_ns)
+        put(lane, from_ns, MS_WORK_IDLE);
+    if (to_ns > lane->open.to_ns)
+        put(lane, to_ns, work);
+}
+
+/* The copies of the stream that came again, from *next on, up to those that
+ * began at until_ns or later. */
+static void put_again(const ms_lanes *lanes, ms_stream_kind stream,
+                      uint64_t until_ns, uint32_t *next, struct lane *lane)
+{
+    for (; *next < lanes->n_again; ++*next) {
+        const struct ms_revoked *it = lanes->again[*next];
+        if (it->start_ns >= until_ns)
+            return;
+        if (is_on(lanes, it->op, stream))
+            put_busy(lane, it->start_ns, it->end_ns,
+                     work_of(&lanes->waits, it->op));
+    }
+}
+
 static void walk_other(const ms_lanes *lanes, ms_stream_kind stream,
                        struct lane *lane)
 {
     const ms_timeline *line = lanes->waits.line;
+    uint32_t next = 0;
     for (uint32_t op = 0; op < line->plan->n_ops; op++) {
-        const ms_plan_op *row = &line->plan->op[op];
-        if (row->rank != lanes->rank || row->stream != stream)
+        if (!is_on(lanes, op, stream))
             continue;
-        put(lane, line->start_ns[op], MS_WORK_IDLE);
-        put(lane, line->end_ns[op], work_of(&lanes->waits, op));
+        put_again(lanes, stream, line->start_ns[op], &next, lane);
+        put_busy(lane, line->start_ns[op], line->end_ns[op],
+                 work_of(&lanes->waits, op));
     }
+    put_again(lanes, stream, UINT64_MAX, &next, lane);
+}
+
+static int by_start(const void *left, const void *right)
+{
+    const struct ms_revoked *a = *(const struct ms_revoked *const *)left;
+    const struct ms_revoked *b = *(const struct ms_revoked *const *)right;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    return (a->op > b->op) - (a->op < b->op);
+}
+
+static ms_err list_again(ms_lanes *lanes, const ms_timeline *line,
+                         ms_arena *arena, ms_fault *fault)
+{
+    if (line->n_revoked == 0)
+        return MS_OK;
+    lanes->again = ms_arena_take_raw(arena, line->n_revoked, sizeof(void *));
+    if (lanes->again == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < line->n_revoked; i++)
+        if (line->revoked[i].came)
+            lanes->again[lanes->n_again++] = &line->revoked[i];
+    qsort(lanes->again, lanes->n_again, sizeof(void *), by_start);
+    return MS_OK;
 }
 
 ms_err ms_lanes_open(ms_lanes *lanes, const ms_timeline *line, uint8_t rank,
@@ -175,6 +232,11 @@ ms_err ms_lanes_open(ms_lanes *lanes, const ms_timeline *line, uint8_t rank,
         if (plan->op[op].rank == rank)
             lanes->busy_ns[plan->op[op].stream] +=
                 line->end_ns[op] - line->start_ns[op];
+    MS_TRY(list_again(lanes, line, arena, fault));
+    for (uint32_t i = 0; i < lanes->n_again; i++)
+        if (plan->op[lanes->again[i]->op].rank == rank)
+            lanes->busy_ns[plan->op[lanes->again[i]->op].stream] +=
+                lanes->again[i]->end_ns - lanes->again[i]->start_ns;
     return ms_waits_open(&lanes->waits, line, arena, fault);
 }
 

@@ -30,6 +30,8 @@ typedef struct book_state {
     const ms_plan *plan;
     ms_timeline *line;
     uint64_t now_ns;
+    uint64_t *until_ns; /* per op: when its rank's compute stream goes on with
+                           what is issued behind it; NULL: all is there */
 } book_state;
 
 /* What a host drops it drops after an op of its own (settle.c). */
@@ -63,19 +65,56 @@ static void book(book_state *books, uint32_t row, uint32_t op, bool alloc,
     }
 }
 
-/* Host issue order: what PyTorch's counters count. */
+/* Host issue order is what PyTorch's counters count; its instants lie on the
+ * time of the device.  An op of the compute stream books when it starts and
+ * when it ends, any other (a copy, a collective) so, too, but not before what
+ * was issued before it, and not after the compute stream goes on with what was
+ * issued behind it: a copy that comes late moves no other op's time. */
+static ms_err find_until(book_state *books, ms_arena *arena, ms_fault *fault)
+{
+    const ms_plan *plan = books->plan;
+    uint64_t *next_ns;
+
+    if (!plan->wait_at)
+        return MS_OK; /* one stream */
+    books->until_ns =
+        ms_arena_take_raw(arena, plan->n_ops, sizeof *books->until_ns);
+    next_ns = ms_arena_take_raw(arena, plan->n_ranks, sizeof *next_ns);
+    if (!books->until_ns || !next_ns)
+        return ms_fail_nomem(fault);
+    for (uint32_t r = 0; r < plan->n_ranks; r++)
+        next_ns[r] = UINT64_MAX;
+    for (uint32_t op = plan->n_ops; op-- > 0;) {
+        uint64_t *next = &next_ns[plan->op[op].rank];
+        books->until_ns[op] = *next;
+        if (plan->op[op].stream == MS_STREAM_COMPUTE)
+            *next = books->line->start_ns[op];
+    }
+    return MS_OK;
+}
+
+/* When op books what happens at t_ns. */
+static uint64_t booked_ns(const book_state *books, uint32_t op, uint64_t t_ns)
+{
+    if (!books->until_ns || t_ns < books->until_ns[op])
+        return t_ns;
+    return books->until_ns[op];
+}
+
 static void book_host(book_state *books)
 {
     const ms_plan *plan = books->plan;
     const ms_timeline *line = books->line;
 
     for (uint32_t op = 0; op < plan->n_ops; op++) {
+        uint64_t start_ns = booked_ns(books, op, line->start_ns[op]);
+        uint64_t end_ns = booked_ns(books, op, line->end_ns[op]);
         for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
              r++)
-            book(books, r, op, true, line->start_ns[op]);
+            book(books, r, op, true, start_ns);
         for (uint32_t i = plan->op[op].release_at;
              i < plan->op[op + 1].release_at; i++)
-            book(books, plan->release[i], op, false, line->end_ns[op]);
+            book(books, plan->release[i], op, false, end_ns);
     }
 }
 
@@ -119,13 +158,14 @@ static void list_host_events(const book_state *books, host_event *last,
 
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         host_event *own = &last[plan->op[op].rank];
+        uint64_t start_ns = booked_ns(books, op, line->start_ns[op]);
+        uint64_t end_ns = booked_ns(books, op, line->end_ns[op]);
         for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
              r++)
-            list_event(own, list++, line->start_ns[op], r, op, true);
+            list_event(own, list++, start_ns, r, op, true);
         for (uint32_t i = plan->op[op].release_at;
              i < plan->op[op + 1].release_at; i++)
-            list_event(own, list++, line->end_ns[op], plan->release[i], op,
-                       false);
+            list_event(own, list++, end_ns, plan->release[i], op, false);
     }
 }
 
@@ -291,6 +331,7 @@ ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
     if (machine->book_device) {
         MS_TRY(book_device(&books, wall, arena, fault));
     } else {
+        MS_TRY(find_until(&books, arena, fault));
         if (plan->n_ranks > 1)
             MS_TRY(book_hosts(&books, arena, fault));
         else

@@ -77,7 +77,10 @@ typedef struct ms_lack {
 
 /* Lossless: level by category, alive set at any instant, Gantt, pools are folds
  * over events and ops' times.  Events never go back; those of one rank are in
- * the order in which it books, those of several are merged by time. */
+ * the order in which it books, those of several are merged by time.  Their
+ * times are the device's, whatever the order: in host order an op of the
+ * compute stream books as it starts and ends, another one no later than that
+ * stream goes on with what the host issues behind it. */
 typedef struct ms_timeline {
     const ms_plan *plan;
     const struct ms_pooled *pooled; /* NULL: the pool is exact */

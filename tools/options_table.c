@@ -481,7 +481,9 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "ORDER",
      .words = "host|device",
-     .help = "book memory in host issue order (default) or device time"},
+     .help = "book memory in host issue order (default), as PyTorch's "
+             "counters, or as the device allocates and frees; times are the "
+             "device's with both"},
     {.id = MS_OPTION_ALL,
      .name = "all",
      .commands = MS_FOR_INSPECT,

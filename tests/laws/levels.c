@@ -63,16 +63,31 @@ static void check_peak(running_level *now)
           "host memory at the end");
 }
 
+/* When a host's event lies on the device's time: where the op starts or ends,
+ * or where its compute stream goes on with what is issued behind it. */
+static uint64_t booked_ns(const ms_timeline *line, uint32_t op, uint64_t t_ns)
+{
+    const ms_plan *plan = line->plan;
+    for (uint32_t later = op + 1; later < plan->n_ops; later++)
+        if (plan->op[later].rank == plan->op[op].rank &&
+            plan->op[later].stream == MS_STREAM_COMPUTE)
+            return t_ns < line->start_ns[later] ? t_ns : line->start_ns[later];
+    return t_ns;
+}
+
 static void check_event(running_level *now, uint32_t row, uint32_t op,
                         bool allocates, uint64_t t_ns)
 {
     skip_others(now);
     HOLDS(now->n < now->line->n_events, "%u events", now->n);
     const ms_event *event = &now->line->events[now->n];
-    now->t_ns = laws_larger(now->t_ns, t_ns);
+    now->t_ns = laws_larger(now->t_ns, booked_ns(now->line, op, t_ns));
     HOLDS(event->row == row, "event %u is of row %u", now->n, event->row);
     HOLDS(event->op_act == (op << 1 | allocates), "event %u", now->n);
     HOLDS(event->t_ns == now->t_ns, "event %u", now->n);
+    HOLDS(now->line->plan->op[op].stream != MS_STREAM_COMPUTE ||
+              event->t_ns == t_ns,
+          "event %u", now->n);
     step_level(now, row, allocates);
 }
 
