@@ -12,8 +12,8 @@
 
 typedef enum kind { WORDS, NUMBER, YES_OR_NO, RATE } kind;
 
-/* The columns behind the varied keys, in this order.  A number may be left out
- * where the point has no result. */
+/* The columns behind the varied keys: the first in this order, then any of the
+ * others.  A number may be left out where the point has no result. */
 static const struct {
     const char *key;
     kind kind;
@@ -35,11 +35,17 @@ static const struct {
     {"host_peak_bytes", NUMBER, offsetof(ms_sweep_row, host_peak_bytes)},
     {"host_reserved_peak_bytes", NUMBER,
      offsetof(ms_sweep_row, host_reserved_peak_bytes)},
+    {"model", WORDS, offsetof(ms_sweep_row, model)},
+    {"setup", WORDS, offsetof(ms_sweep_row, setup)},
+    {"job_gpus", NUMBER, offsetof(ms_sweep_row, job_gpus)},
+    {"job_batch", NUMBER, offsetof(ms_sweep_row, job_batch)},
+    {"capacity_bytes", NUMBER, offsetof(ms_sweep_row, capacity_bytes)},
+    {"context_bytes", NUMBER, offsetof(ms_sweep_row, context_bytes)},
 };
 #define N_COLUMNS ((uint32_t)(sizeof columns / sizeof columns[0]))
-/* The last one is the host's peak, the one before it, in files that do not know
- * it (memsim 0.1.0). */
-#define N_OLD_COLUMNS (N_COLUMNS - 1)
+enum { MESSAGE = 2, PEAK, HOST_PEAK = 11, HOST_RESERVED };
+/* What every file has; memsim 0.1.0 wrote no more. */
+#define N_REQUIRED ((uint32_t)HOST_PEAK + 1)
 static const char *const statuses[] = {"ok", "over", "out_of_memory",
                                        "infeasible", "refused"};
 #define N_STATUSES (sizeof statuses / sizeof statuses[0])
@@ -55,8 +61,10 @@ typedef struct reading {
     ms_arena *arena;
     ms_rows *rows;
     ms_fault *fault;
-    ms_sweep_row *row; /* that is filled */
-    bool old;          /* it has N_OLD_COLUMNS */
+    ms_sweep_row *row;       /* that is filled */
+    bool has[N_COLUMNS];     /* of the file's columns */
+    uint32_t map[N_COLUMNS]; /* of CSV: what stands where behind the keys */
+    uint32_t n_columns;
 } reading;
 
 static ms_quote quote(const reading *r, size_t at)
@@ -158,7 +166,7 @@ static ms_err read_cells(reading *r, const struct cell *cells)
 {
     ms_sweep_row *row = r->row;
     row->tokens_per_second = -1.0;
-    row->has_numbers = cells[3].words != NULL;
+    row->has_numbers = cells[PEAK].words != NULL;
     MS_TRY(check_status(r, &cells[1]));
     for (uint32_t i = 0; i < N_COLUMNS; i++) {
         const char *words = cells[i].words;
@@ -168,7 +176,7 @@ static ms_err read_cells(reading *r, const struct cell *cells)
         } else if (words != NULL) {
             MS_TRY(read_number(r, i, &cells[i]));
         }
-        if (columns[i].kind != WORDS && columns[i].kind != RATE &&
+        if (columns[i].kind != WORDS && columns[i].kind != RATE && r->has[i] &&
             (words != NULL) != row->has_numbers)
             return FAIL_AT(r, cells[i].at, again,
                            words != NULL ? "\"%s\" has a value, though "
@@ -176,6 +184,8 @@ static ms_err read_cells(reading *r, const struct cell *cells)
                                          : "\"%s\" has no value",
                            columns[i].key);
     }
+    if (!r->has[HOST_RESERVED])
+        row->host_reserved_peak_bytes = row->host_peak_bytes;
     return MS_OK;
 }
 
@@ -303,6 +313,37 @@ static bool is_word(const struct cell *cell, const char *word)
     return cell->words != NULL && strcmp(cell->words, word) == 0;
 }
 
+static uint32_t column_of(const char *key)
+{
+    uint32_t i = 0;
+    while (i < N_COLUMNS && strcmp(columns[i].key, key) != 0)
+        i++;
+    return i;
+}
+
+static ms_err map_columns(reading *r, const struct cell *cells, uint32_t n)
+{
+    memset(r->has, 0, sizeof r->has);
+    r->n_columns = n;
+    for (uint32_t i = 0; i < n || i < N_REQUIRED; i++) {
+        if (i >= n)
+            return FAIL_AT(r, r->source->offset, again,
+                           "there is no column \"%s\"", columns[i].key);
+        const char *name = cells[i].words != NULL ? cells[i].words : "";
+        uint32_t column = column_of(name);
+        if (i < N_REQUIRED && column != i)
+            return FAIL_AT(r, cells[i].at, again,
+                           "unknown column \"%s\" where \"%s\" belongs", name,
+                           columns[i].key);
+        if (column == N_COLUMNS || r->has[column])
+            return FAIL_AT(r, cells[i].at, again, "%s column \"%s\"",
+                           column == N_COLUMNS ? "unknown" : "a second", name);
+        r->map[i] = column;
+        r->has[column] = true;
+    }
+    return MS_OK;
+}
+
 static ms_err read_header(reading *r, const struct cell *cells, uint32_t n)
 {
     uint32_t policy = 1;
@@ -311,32 +352,15 @@ static ms_err read_header(reading *r, const struct cell *cells, uint32_t n)
     for (uint32_t i = 1; i < policy && i < n; i++)
         if (cells[i].words == NULL)
             return FAIL_AT(r, cells[i].at, again, "a column has no name");
-    r->old = n == policy + N_OLD_COLUMNS;
-    for (uint32_t i = 0; i < N_COLUMNS - r->old; i++) {
-        if (policy + i >= n)
-            return FAIL_AT(r, cells[0].at, again, "there is no column \"%s\"",
-                           columns[i].key);
-        const struct cell *cell = &cells[policy + i];
-        if (!is_word(cell, columns[i].key))
-            return FAIL_AT(r, cell->at, again,
-                           "unknown column \"%s\" where \"%s\" belongs",
-                           cell->words != NULL ? cell->words : "",
-                           columns[i].key);
-    }
-    if (n > policy + N_COLUMNS)
-        return FAIL_AT(r, cells[policy + N_COLUMNS].at, again,
-                       "unknown column \"%s\"",
-                       cells[policy + N_COLUMNS].words != NULL
-                           ? cells[policy + N_COLUMNS].words
-                           : "");
+    MS_TRY(map_columns(r, cells + policy, n - policy));
     return agree_on_keys(r, cells + 1, policy - 1);
 }
 
 static ms_err read_line(reading *r, const struct cell *cells, uint32_t n)
 {
     uint32_t n_keys = r->rows->n_keys;
-    uint32_t expected = 1 + n_keys + N_COLUMNS - r->old;
-    struct cell all[N_COLUMNS];
+    uint32_t expected = 1 + n_keys + r->n_columns;
+    struct cell all[N_COLUMNS] = {{0}};
     if (n != expected)
         return FAIL_AT(r, cells[n < expected ? 0 : expected].at,
                        "the file may have been cut off",
@@ -345,9 +369,8 @@ static ms_err read_line(reading *r, const struct cell *cells, uint32_t n)
     for (uint32_t i = 0; i < n_keys; i++)
         r->row->values[i] =
             cells[1 + i].words != NULL ? cells[1 + i].words : "";
-    memcpy(all, cells + 1 + n_keys, (N_COLUMNS - r->old) * sizeof *all);
-    if (r->old)
-        all[N_COLUMNS - 1] = all[N_OLD_COLUMNS - 1];
+    for (uint32_t i = 0; i < r->n_columns; i++)
+        all[r->map[i]] = cells[1 + n_keys + i];
     return read_cells(r, all);
 }
 
@@ -393,14 +416,6 @@ static ms_err cell_of(const reading *r, const ms_json *json, uint32_t row,
     return cell->words != NULL ? MS_OK : ms_fail_nomem(r->fault);
 }
 
-static uint32_t column_of(const char *key)
-{
-    uint32_t i = 0;
-    while (i < N_COLUMNS && strcmp(columns[i].key, key) != 0)
-        i++;
-    return i;
-}
-
 static ms_err read_members(reading *r, const ms_json *json,
                            struct cell *columns_at, struct cell *keys,
                            struct cell *values, uint32_t *n_keys)
@@ -427,21 +442,20 @@ static ms_err read_members(reading *r, const ms_json *json,
 
 static ms_err read_object(reading *r, const ms_json *json)
 {
-    struct cell cells[N_COLUMNS], keys[MOST_COLUMNS], values[MOST_COLUMNS],
-        point;
+    struct cell cells[N_COLUMNS] = {{0}}, keys[MOST_COLUMNS],
+                values[MOST_COLUMNS], point;
     uint32_t n = 0, at = ms_json_find(json, 0, "point");
     keys[0].at = json->nodes[0].at;
-    r->old = ms_json_find(json, 0, columns[N_COLUMNS - 1].key) == MS_NONE;
-    for (uint32_t i = 0; i < N_COLUMNS - r->old; i++)
-        if (ms_json_find(json, 0, columns[i].key) == MS_NONE)
+    for (uint32_t i = 0; i < N_COLUMNS; i++) {
+        r->has[i] = ms_json_find(json, 0, columns[i].key) != MS_NONE;
+        if (i < N_REQUIRED && !r->has[i])
             return FAIL_AT(r, json->nodes[0].at, again, "the row has no \"%s\"",
                            columns[i].key);
+    }
     if (at == MS_NONE)
         return FAIL_AT(r, json->nodes[0].at, again, "the row has no \"point\"");
     MS_TRY(cell_of(r, json, at, &point));
     MS_TRY(read_members(r, json, cells, keys, values, &n));
-    if (r->old)
-        cells[N_COLUMNS - 1] = cells[N_OLD_COLUMNS - 1];
     MS_TRY(agree_on_keys(r, keys, n));
     MS_TRY(add_row(r, &point));
     for (uint32_t i = 0; i < n; i++)
@@ -505,7 +519,7 @@ ms_err ms_rows_read(const ms_quote *source, ms_arena *arena, ms_rows *rows,
                     ms_fault *fault)
 {
     ms_quote from = without_blanks(source);
-    reading r = {&from, arena, rows, fault, NULL, false};
+    reading r = {.source = &from, .arena = arena, .rows = rows, .fault = fault};
     assert(source->bytes[source->length] == '\0');
     if (!begins(&from, "{"))
         return read_csv(&r);

@@ -21,6 +21,11 @@ typedef struct ms_sweep_row {
     uint64_t peak_allocated_bytes, peak_reserved_bytes, step_ns, recompute_ns,
         stall_ns, exposed_comm_ns, host_peak_bytes, host_reserved_peak_bytes;
     double tokens_per_second; /* negative: does not apply */
+    /* "" and 0 in files of memsim 0.1.0: */
+    const char *model, *setup;    /* "batch 8 x 1024 tokens, bf16-mixed, adamw,
+                                     h100-80gb-sxm" */
+    uint64_t job_gpus, job_batch; /* of all of them, samples */
+    uint64_t capacity_bytes, context_bytes;
 } ms_sweep_row;
 
 typedef struct ms_rows {

@@ -255,6 +255,24 @@ static void read_report(const ms_report *report, ms_outcome *outcome)
                  ms_quantity_time(lack->t_ns).s);
 }
 
+/* What a figure of the rows says of them. */
+static void name_setup(const ms_job *job, const ms_result *result,
+                       ms_arena *arena, ms_outcome *outcome)
+{
+    ms_text setup = {.arena = arena};
+    uint64_t gpus = result->shape.data_ranks;
+    ms_summary_setup(result, "x", &setup);
+    ms_text_add(&setup, ", %s", job->device->name);
+    if (setup.failed)
+        return;
+    snprintf(outcome->setup, sizeof outcome->setup, "%s", setup.bytes);
+    snprintf(outcome->model, sizeof outcome->model, "%s", result->model.name);
+    outcome->job_gpus = gpus > 1 ? gpus : 1;
+    outcome->job_batch = (uint64_t)result->training.batch * outcome->job_gpus;
+    outcome->capacity_bytes = result->report.capacity_bytes;
+    outcome->context_bytes = result->report.context_bytes;
+}
+
 /* Is a fault the system's, not the point's? */
 static bool ends_sweep(ms_err err)
 {
@@ -275,6 +293,8 @@ ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
         err = ms_points_step(points, seat, &job, &result, &outcome->fault);
     if (err == MS_OK)
         read_report(&result.report, outcome);
+    if (err == MS_OK)
+        name_setup(&job, &result, trial, outcome);
     return ends_sweep(err) ? err : MS_OK;
 }
 

@@ -22,6 +22,9 @@ typedef struct ms_outcome {
     uint64_t step_ns, recompute_ns, stall_ns, exposed_comm_ns;
     double tokens_per_second; /* negative: does not apply */
     uint64_t host_peak_bytes, host_reserved_peak_bytes;
+    uint64_t job_gpus, job_batch; /* samples of all of them */
+    uint64_t capacity_bytes, context_bytes;
+    char model[128], setup[256]; /* what is longer is cut */
 } ms_outcome;
 
 /* The points of a run: items [0, n) are rows [first, first + n) of those that

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef enum column_kind { BYTES_OR_NS, YES_OR_NO, RATE } column_kind;
+typedef enum column_kind { BYTES_OR_NS, YES_OR_NO, RATE, WORDS } column_kind;
 
 /* The numbers of a row, behind status and message. */
 static const struct {
@@ -28,6 +28,12 @@ static const struct {
     {"host_peak_bytes", BYTES_OR_NS, offsetof(ms_outcome, host_peak_bytes)},
     {"host_reserved_peak_bytes", BYTES_OR_NS,
      offsetof(ms_outcome, host_reserved_peak_bytes)},
+    {"model", WORDS, offsetof(ms_outcome, model)},
+    {"setup", WORDS, offsetof(ms_outcome, setup)},
+    {"job_gpus", BYTES_OR_NS, offsetof(ms_outcome, job_gpus)},
+    {"job_batch", BYTES_OR_NS, offsetof(ms_outcome, job_batch)},
+    {"capacity_bytes", BYTES_OR_NS, offsetof(ms_outcome, capacity_bytes)},
+    {"context_bytes", BYTES_OR_NS, offsetof(ms_outcome, context_bytes)},
 };
 #define N_COLUMNS (sizeof columns / sizeof columns[0])
 
@@ -129,7 +135,16 @@ static void put_status(const ms_sweep *sweep, const ms_outcome *outcome,
         ms_text_add(text, "null");
 }
 
-static void put_number(const ms_outcome *outcome, size_t column, ms_text *text)
+static void put_words(const ms_sweep *sweep, const char *words, ms_text *text)
+{
+    if (sweep->json)
+        ms_text_json(text, words);
+    else
+        ms_table_field(text, words);
+}
+
+static void put_number(const ms_sweep *sweep, const ms_outcome *outcome,
+                       size_t column, ms_text *text)
 {
     const char *at = (const char *)outcome + columns[column].offset;
     uint64_t number;
@@ -148,6 +163,9 @@ static void put_number(const ms_outcome *outcome, size_t column, ms_text *text)
         memcpy(&rate, at, sizeof rate);
         ms_text_double(text, rate);
         return;
+    case WORDS:
+        put_words(sweep, at, text);
+        return;
     }
 }
 
@@ -164,7 +182,7 @@ void ms_sweep_rows_end(const ms_sweep *sweep, const ms_outcome *outcome,
             ms_text_put(text, ",", 1);
         if (!refused &&
             (columns[i].kind != RATE || outcome->tokens_per_second >= 0))
-            put_number(outcome, i, text);
+            put_number(sweep, outcome, i, text);
         else if (sweep->json)
             ms_text_add(text, "null");
     }
