@@ -18,6 +18,7 @@
  * fault_share: of the link while the pages move; 100, so that the faults alone
  * make on-demand migration slower. */
 #include "policies/shares.h"
+#include "policies/swap.h"
 
 #include <string.h>
 
@@ -29,7 +30,8 @@ static const ms_param params[N_PARAMS] = {
               .bare = true,
               .words = "optimizer|params|gradients|activations",
               .help = "what is unified memory, joined with /; default all; "
-                      "optimizer: bitsandbytes' paged optimizers"},
+                      "optimizer: bitsandbytes' paged optimizers; beside zero "
+                      "and fsdp the rank's own part"},
     [PAGE] = {.name = "page",
               .type = MS_PARAM_SIZE,
               .fallback = 2 << 20,
@@ -62,7 +64,8 @@ static const ms_param params[N_PARAMS] = {
 /* By the bits of what. */
 static const uint8_t categories[] = {MS_OPTIMIZER_STATE, MS_PARAMETERS,
                                      MS_GRADIENTS, MS_ACTIVATIONS};
-#define OPTIMIZER 1
+enum { OPTIMIZER = 1, PARAMS = 2, GRADIENTS = 4, ACTIVATIONS = 8 };
+#define EVERYTHING 15u
 
 static uint32_t managed(const ms_policy_value *what)
 {
@@ -94,22 +97,47 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     return MS_OK;
 }
 
-/* Nothing is placed: others must not. */
+/* ---- beside others ------------------------------------------------------- */
+
+/* Bits of what, as far as another policy says where it is. */
+static uint32_t placed(const ms_policy_context *context)
+{
+    const ms_offload *offload = &context->shape->offload;
+    const ms_spec *spec = context->spec;
+    uint32_t bits = 0;
+    bits |= offload->optimizer != MS_DEVICE_POOL ? OPTIMIZER : 0;
+    bits |= offload->parameters != MS_DEVICE_POOL ? PARAMS : 0;
+    bits |= offload->gradients != MS_DEVICE_POOL ? GRADIENTS : 0;
+    for (uint32_t i = 0; i < spec->n; i++) {
+        bool swaps = strcmp(spec->items[i].policy->name, "swap") == 0;
+        if (swaps && !spec->items[i].values[MS_SWAP_LAYERS].given)
+            bits |= ACTIVATIONS;
+    }
+    return bits;
+}
+
+/* What moves by itself nobody else must move. */
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
-    static const char *const others[] = {"ddp", "zero", "fsdp", "offload",
-                                         "swap"};
-    const ms_spec *spec = context->spec;
+    static const char *const names[] = {"optimizer states", "weights",
+                                        "gradients", "saved activations"};
+    const ms_policy_value *what = &context->values[WHAT];
+    uint32_t both =
+        placed(context) & (what->given ? (uint32_t)what->number : EVERYTHING);
+    uint32_t first = 0;
     (void)program;
-    for (uint32_t i = 0; i < spec->n; i++)
-        for (size_t k = 0; k < sizeof others / sizeof others[0]; k++)
-            if (strcmp(spec->items[i].policy->name, others[k]) == 0)
-                return ms_fail(fault, MS_EUSAGE, "--policy", "leave one out",
-                               "uvm moves what an op touches by itself; %s "
-                               "says what is where",
-                               others[k]);
-    return MS_OK;
+    if (both == 0)
+        return MS_OK;
+    while (!(both >> first & 1))
+        first++;
+    return ms_fail(fault, MS_EUSAGE, "--policy",
+                   what->given || both & OPTIMIZER
+                       ? "leave one of the two out"
+                       : "type uvm:optimizer, or leave one of the two out",
+                   "uvm moves %s when an op touches them; the other policy "
+                   "says where they are",
+                   names[first]);
 }
 
 const ms_policy ms_policy_uvm = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/paging.h"
+#include "sim/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,15 +30,23 @@ typedef struct pager {
     uint32_t oldest, newest;
     uint64_t limit_bytes, level_bytes;
     uint64_t host_bytes, host_by_category[MS_N_CATEGORIES];
-    uint64_t now_ns, host_ns; /* of the compute stream, of the host */
-    ms_wall_instant *list;
+    uint64_t *wait_ns;              /* per op: until its pages are there */
+    uint32_t last_op[MS_N_STREAMS]; /* per stream: the op before */
+    ms_wall_instant *list;          /* turn: see note; t_ns: still to come */
     uint32_t n_list, list_capacity;
 } pager;
 
+/* Of the device's memory. */
 static uint64_t bytes_of(const pager *p, uint32_t row)
 {
-    return p->plan->row[row].bytes;
+    const ms_row *it = &p->plan->row[row];
+
+    return it->pool == MS_DEVICE_POOL ? it->bytes : 0;
 }
+
+/* What the books say of an instant: pages go before op (GO), they come or are
+ * made for it (COME), or the host drops them after it (DROP). */
+enum { GO, COME, DROP };
 
 static ms_err note(pager *p, uint32_t row, uint32_t op, uint8_t turn)
 {
@@ -45,19 +54,22 @@ static ms_err note(pager *p, uint32_t row, uint32_t op, uint8_t turn)
                             sizeof *p->list);
     if (!p->list)
         return ms_fail_nomem(p->fault);
-    p->list[p->n_list++] = (ms_wall_instant){p->now_ns, row, op, turn};
+    p->list[p->n_list++] = (ms_wall_instant){0, row, op, turn};
     return MS_OK;
 }
 
-/* A library's workspace is not unified memory, nor need other categories be:
- * such a row is the device's for as long as it lives. */
+/* A library's workspace is not unified memory, nor need other categories be,
+ * nor is what the program itself keeps in another memory: such a row is where
+ * it is for as long as it lives. */
 static bool is_plain(const pager *p, uint32_t row)
 {
-    uint8_t category = p->plan->row[row].category;
+    const ms_row *it = &p->plan->row[row];
     uint32_t managed = p->machine->paging.managed;
-    bool workspace = row < p->plan->op[1].alloc_at && category == MS_WORKSPACE;
+    bool workspace =
+        row < p->plan->op[1].alloc_at && it->category == MS_WORKSPACE;
 
-    return workspace || (managed != 0 && !(managed >> category & 1));
+    return workspace || it->pool != MS_DEVICE_POOL ||
+           (managed != 0 && !(managed >> it->category & 1));
 }
 
 /* ---- what is here, oldest use first -------------------------------------- */
@@ -101,7 +113,7 @@ static ms_err enter(pager *p, uint32_t row, uint32_t op)
     if (!is_plain(p, row))
         link_newest(p, row);
     p->level_bytes += bytes_of(p, row);
-    return note(p, row, op, 1);
+    return note(p, row, op, COME);
 }
 
 static ms_err leave(pager *p, uint32_t row, uint32_t op, uint8_t state)
@@ -111,7 +123,7 @@ static ms_err leave(pager *p, uint32_t row, uint32_t op, uint8_t state)
     p->level_bytes -= bytes_of(p, row);
     p->row[row].dirty = false;
     set_away(p, row, state);
-    return note(p, row, op, 0);
+    return note(p, row, op, state == AWAY ? GO : DROP);
 }
 
 /* ---- an op --------------------------------------------------------------- */
@@ -149,14 +161,16 @@ static void touch(pager *p, uint32_t op, uint64_t *more)
 }
 
 /* Makes room; only what op does not touch can go, as all that it does is
- * newer.  (What the op before touched is marked with op, see touched.) */
+ * newer. */
 static ms_err evict(pager *p, uint32_t op, uint64_t more, migration *moved)
 {
+    uint32_t before = p->last_op[p->plan->op[op].stream];
+
     while (p->level_bytes + more > p->limit_bytes) {
         uint32_t row = p->oldest;
         if (p->row[row].dirty)
             moved->out_bytes += bytes_of(p, row);
-        moved->after_last |= p->row[row].touched == op;
+        moved->after_last |= p->row[row].touched == before + 1;
         MS_TRY(leave(p, row, op, AWAY));
     }
     return MS_OK;
@@ -207,30 +221,20 @@ static uint64_t wait_ns(const pager *p, const migration *moved, uint64_t last)
 static ms_err run_op(pager *p, uint32_t op)
 {
     const ms_plan *plan = p->plan;
-    ms_timeline *line = p->line;
+    uint32_t *before = &p->last_op[plan->op[op].stream];
+    ms_pages *pages = &p->line->pages;
     migration moved = {0};
     uint64_t more;
 
     touch(p, op, &more);
-    line->gap_cause[op] = MS_GAP_NONE;
-    if (p->host_ns > p->now_ns) {
-        p->now_ns = p->host_ns;
-        line->gap_cause[op] = MS_GAP_HOST;
-    }
     MS_TRY(evict(p, op, more, &moved));
-    uint64_t from_ns = p->now_ns;
     MS_TRY(bring(p, op, &moved));
-    p->now_ns += wait_ns(p, &moved, plan->op[op - 1].ns);
-    if (p->now_ns > from_ns)
-        line->gap_cause[op] = MS_GAP_PAGES;
-    line->start_ns[op] = p->now_ns;
-    p->now_ns += plan->op[op].ns;
-    line->end_ns[op] = p->now_ns;
-    p->host_ns += plan->op[op].ns > 0 ? p->machine->launch_ns : 0;
-    line->pages.h2d_bytes += moved.in_bytes;
-    line->pages.d2h_bytes += moved.out_bytes;
+    p->wait_ns[op] = wait_ns(p, &moved, plan->op[*before].ns);
+    *before = op;
+    pages->h2d_bytes += moved.in_bytes;
+    pages->d2h_bytes += moved.out_bytes;
     if (!p->machine->paging.hints && p->machine->paging.fault_ns > 0)
-        line->pages.faults += moved.in_pages;
+        pages->faults += moved.in_pages;
     return MS_OK;
 }
 
@@ -271,18 +275,16 @@ static ms_err begin_step(pager *p)
     const ms_plan *plan = p->plan;
     uint32_t n_start = plan->op[1].alloc_at;
 
-    p->now_ns = p->host_ns = 0;
+    memset(p->last_op, 0, sizeof p->last_op);
     p->line->pages = (ms_pages){0};
     for (uint32_t r = 0; r < plan->n_rows; r++)
         MS_TRY(begin_row(p, r, r < n_start));
     p->n_list = 0;
     for (uint32_t r = 0; r < n_start; r++)
         if (is_plain(p, r))
-            MS_TRY(note(p, r, 0, 1));
+            MS_TRY(note(p, r, 0, COME));
     for (uint32_t r = p->oldest; r != MS_NONE; r = p->row[r].newer)
-        MS_TRY(note(p, r, 0, 1));
-    p->line->start_ns[0] = p->line->end_ns[0] = 0;
-    p->line->gap_cause[0] = MS_GAP_NONE;
+        MS_TRY(note(p, r, 0, COME));
     return drop(p, 0);
 }
 
@@ -293,8 +295,50 @@ static ms_err run_step(pager *p)
         MS_TRY(run_op(p, op));
         MS_TRY(drop(p, op));
     }
-    p->line->step_ns = p->now_ns;
     return MS_OK;
+}
+
+/* ---- times --------------------------------------------------------------- */
+
+/* What moves follows from the order of the ops alone.  The clock runs each op
+ * behind the wait for its pages, as one; then the two are told apart. */
+static ms_err run_clock(pager *p)
+{
+    const ms_plan *plan = p->plan;
+    ms_timeline *line = p->line;
+    ms_plan waiting = *plan;
+
+    waiting.op =
+        ms_arena_take_raw(p->arena, plan->n_ops + 1u, sizeof *waiting.op);
+    if (!waiting.op)
+        return ms_fail_nomem(p->fault);
+    memcpy(waiting.op, plan->op, (plan->n_ops + 1u) * sizeof *waiting.op);
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        waiting.op[op].ns += p->wait_ns[op];
+    return ms_clock_run(&waiting, p->machine, NULL, p->arena, line, p->fault);
+}
+
+static void book_times(pager *p)
+{
+    ms_timeline *line = p->line;
+
+    for (uint32_t i = 0; i < p->n_list; i++) {
+        ms_wall_instant *it = &p->list[i];
+        it->t_ns =
+            it->turn == DROP ? line->end_ns[it->op] : line->start_ns[it->op];
+    }
+    for (uint32_t op = 0; op < p->plan->n_ops; op++) {
+        uint64_t took_ns = line->end_ns[op] - line->start_ns[op];
+        uint64_t ns = p->plan->op[op].ns;
+        if (p->wait_ns[op] == 0)
+            continue;
+        /* Slowed by others they share the time as they would have. */
+        line->start_ns[op] =
+            line->end_ns[op] - (uint64_t)((double)took_ns * (double)ns /
+                                              (double)(ns + p->wait_ns[op]) +
+                                          0.5);
+        line->gap_cause[op] = MS_GAP_PAGES;
+    }
 }
 
 /* The bytes of unified memory that op touches. */
@@ -350,25 +394,14 @@ static ms_err check_room(pager *p)
                    (unsigned long long)p->machine->capacity_bytes);
 }
 
-/* A rank has one stream, and all its rows are the device's. */
 static ms_err check_plan(const ms_plan *plan, ms_fault *fault)
 {
-    bool alone = plan->n_sync == 0;
-
     if (plan->n_ranks > 1)
         return ms_fail(fault, MS_EUSAGE, "uvm", "give it a rank's program",
                        "unified memory is simulated for one rank, the program "
                        "has %u",
                        (unsigned)plan->n_ranks);
-    for (uint32_t op = 0; op < plan->n_ops; op++)
-        alone = alone && plan->op[op].stream == MS_STREAM_COMPUTE;
-    for (uint32_t r = 0; r < plan->n_rows; r++)
-        alone = alone && plan->row[r].pool == MS_DEVICE_POOL;
-    if (alone && plan->n_ops > 0 && plan->op[0].pass == MS_START)
-        return MS_OK;
-    return ms_fail(
-        fault, MS_EUSAGE, "uvm", "leave the moves out",
-        "unified memory moves pages by itself: the program must not");
+    return MS_OK;
 }
 
 ms_err ms_paging_run(const ms_plan *plan, const ms_machine *machine,
@@ -385,12 +418,15 @@ ms_err ms_paging_run(const ms_plan *plan, const ms_machine *machine,
 
     MS_TRY(check_plan(plan, fault));
     p.row = ms_arena_take(arena, plan->n_rows, sizeof *p.row);
-    if (!p.row)
+    p.wait_ns = ms_arena_take(arena, plan->n_ops, sizeof *p.wait_ns);
+    if (!p.row || !p.wait_ns)
         return ms_fail_nomem(fault);
     MS_TRY(check_room(&p));
     p.limit_bytes = machine->capacity_bytes - machine->context_bytes;
     MS_TRY(run_step(&p));
     MS_TRY(run_step(&p));
+    MS_TRY(run_clock(&p));
+    book_times(&p);
     *list = p.list;
     *n = p.n_list;
     return MS_OK;

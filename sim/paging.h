@@ -14,8 +14,9 @@
 
 #include "sim/wall.h"
 
-/* One compute stream, in order of issue.  Fills the times of the timeline and
- * line->pages; *list: changes of the books, in order.  plan.use must be there.
+/* One rank, whose ops touch pages in the order of issue, whichever stream they
+ * are on.  Fills the times of the timeline and line->pages; *list: changes of
+ * the books, in order; turn 1: allocated.  plan.use must be there.
  * Faults: MS_EINFEASIBLE where one op touches more than there is. */
 ms_err ms_paging_run(const ms_plan *plan, const ms_machine *machine,
                      ms_arena *arena, ms_timeline *line, ms_wall_instant **list,

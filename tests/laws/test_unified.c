@@ -136,6 +136,73 @@ START_TEST(faults_are_the_devices)
 }
 END_TEST
 
+static const char *const besides[] = {"ddp:dp=4",
+                                      "zero:1,dp=4",
+                                      "zero:2,dp=4",
+                                      "zero:3,dp=4",
+                                      "fsdp:dp=4",
+                                      "fsdp:impl=1,dp=4",
+                                      "zero:3,dp=4+microbatch:2",
+                                      "fsdp:dp=4+checkpoint:full",
+                                      "fsdp:dp=4+swap:te=2",
+                                      "swap:layers"};
+
+static void put(char *policy, const char *format, const char *beside)
+{
+    snprintf(policy, 128, format, beside);
+}
+
+/* Pages of a rank's part beside whoever shares or moves the rest: with room for
+ * all as without them; with less, what is missing of the states is on the host,
+ * nothing else leaves, and what collectives and copies move stays the same. */
+START_TEST(parts_are_paged_beside_others)
+{
+    char policy[128];
+    put(policy, "%s", besides[_i]);
+    must_run("h100-80gb-sxm", policy, "adamw-8bit", 0);
+    uint64_t alone_ns = result.line.step_ns;
+    uint32_t transfers = result.plan.n_transfers;
+    put(policy, "%s+uvm:optimizer", besides[_i]);
+    must_run("h100-80gb-sxm", policy, "adamw-8bit", 0);
+    uint64_t all = used_bytes(), before_ns = alone_ns;
+    uint64_t states = result.report.ranks[0].optimizer_state_bytes;
+    ck_assert_uint_eq(result.line.step_ns, alone_ns);
+    ck_assert_uint_eq(result.line.pages.h2d_bytes + result.line.pages.d2h_bytes,
+                      0);
+    for (uint64_t less = states / 8; less <= states / 4; less += states / 8) {
+        must_run("h100-80gb-sxm", policy, "adamw-8bit", all - less);
+        const ms_pages *pages = &result.line.pages;
+        ck_assert_uint_le(used_bytes(), all - less);
+        ck_assert_uint_ge(pages->host_peak_bytes, less);
+        ck_assert_uint_le(pages->host_peak_bytes, states);
+        ck_assert_uint_eq(pages->host_peak_bytes,
+                          pages->host_by_category[MS_OPTIMIZER_STATE]);
+        ck_assert_uint_eq(result.plan.n_transfers, transfers);
+        ck_assert_uint_ge(result.line.step_ns, before_ns);
+        before_ns = result.line.step_ns;
+    }
+}
+END_TEST
+
+static const char *const twice_placed[] = {
+    "uvm+offload:optimizer",
+    "uvm:optimizer+offload:optimizer",
+    "uvm:params+swap:layers",
+    "uvm:gradients+offload:optimizer/gradients",
+    "uvm:activations+swap:te=2",
+    "uvm+swap:belady",
+    "uvm:params+offload:optimizer/params,to=nvme"};
+
+/* One thing has one place: who says so twice is told. */
+START_TEST(what_is_placed_is_not_paged)
+{
+    ck_assert_int_eq(run("h100-80gb-sxm", twice_placed[_i], "adamw", 0),
+                     MS_EUSAGE);
+    ck_assert_ptr_nonnull(strstr(fault.what, "the other policy says where"));
+    ck_assert_uint_gt(strlen(fault.hint), 0);
+}
+END_TEST
+
 static const char *const moves[] = {"uvm",
                                     "uvm:optimizer",
                                     "swap:save_on_cpu",
@@ -188,6 +255,10 @@ Suite *suite_unified(void)
                         2 * (int)MANY(optimizers));
     tcase_add_test(tcase, the_rest_must_fit);
     tcase_add_test(tcase, faults_are_the_devices);
+    tcase_add_loop_test(tcase, parts_are_paged_beside_others, 0,
+                        (int)MANY(besides));
+    tcase_add_loop_test(tcase, what_is_placed_is_not_paged, 0,
+                        (int)MANY(twice_placed));
     tcase_add_loop_test(tcase, one_memory_has_nowhere_to_move_to, 0,
                         (int)MANY(moves));
     suite_add_tcase(suite, tcase);
