@@ -49,6 +49,10 @@ ms_err ms_checkpoints_open(ms_swap *w)
         return ms_fail(w->fault, MS_EUSAGE, "swap:checkpoints",
                        "leave prefetch or impl=deepspeed out",
                        "DeepSpeed's cpu_checkpointing copies nothing ahead");
+    if (deepspeed && w->values[MS_SWAP_TO].number != MS_SWAP_TO_HOST)
+        return ms_fail(w->fault, MS_EUSAGE, "swap:checkpoints",
+                       "leave to or impl=deepspeed out",
+                       "DeepSpeed's cpu_checkpointing copies to host memory");
     MS_TRY(ms_swapgroups_open(
         w, saved->n_blocks, prefetch->given ? (uint32_t)prefetch->number : 1));
     for (uint32_t b = 0; b < saved->n_blocks; b++)

@@ -88,6 +88,9 @@ typedef struct ms_policy {
                          gets it empty, with frames, ranks, micro-batches */
     ms_err (*place)(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault); /* (optional) inserts calls */
+    /* May a spec have it several times?  Then each takes what those before it
+     * leave, in the order in which they are written. */
+    bool repeats;
     /* (optional) Does place look at a step?  Then it runs after all that do
      * not, on the program as the run will have it. */
     bool (*measures)(const ms_policy_value *values);
@@ -138,7 +141,7 @@ typedef struct ms_plugin {
     const ms_policy *policy;
 } ms_plugin;
 
-#define MS_PLUGIN_EDITION 4u
+#define MS_PLUGIN_EDITION 5u
 #define MS_PLUGIN_SIZES                                                        \
     (2u * MS_N_VERBS + 3u * MS_N_PLACES + 5u * MS_N_PASSES +                   \
      7u * MS_N_CATEGORIES + 11u * sizeof(ms_policy) + 13u * sizeof(ms_param) + \

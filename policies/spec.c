@@ -416,15 +416,31 @@ static ms_err check_choice(const parser *p, const struct ms_spec_item *item,
 
 /* ---- policies ------------------------------------------------------------ */
 
+static bool is_same(const struct ms_spec_item *a, const struct ms_spec_item *b)
+{
+    for (uint32_t i = 0; i < a->policy->n_params; i++) {
+        const ms_policy_value *x = &a->values[i], *y = &b->values[i];
+        bool texts = x->text != NULL && y->text != NULL;
+        if (x->given != y->given || x->number != y->number ||
+            (texts && strcmp(x->text, y->text) != 0))
+            return false;
+    }
+    return true;
+}
+
 static ms_err insert(const parser *p, ms_spec *spec,
                      const struct ms_spec_item *item, piece name)
 {
     for (uint32_t i = 0; i < spec->n; i++) {
         if (spec->items[i].policy != item->policy)
             continue;
+        if (item->policy->repeats && !is_same(&spec->items[i], item))
+            continue;
         point(p, name.at);
         return ms_fail(p->fault, MS_EUSAGE, "--policy",
-                       "name it once, its arguments joined with commas",
+                       item->policy->repeats
+                           ? "give them different arguments"
+                           : "name it once, its arguments joined with commas",
                        "policy \"%s\" is given twice", item->policy->name);
     }
     if (spec->n == MS_SPEC_ITEMS) {

@@ -11,7 +11,7 @@ ms_err ms_streamed_shape(const ms_policy_context *context, ms_shape *shape,
     const ms_policy_value *prefetch = &context->values[MS_SWAP_PREFETCH];
     if (shape->offload.parameters != MS_DEVICE_POOL)
         return ms_fail(fault, MS_EUSAGE, "swap:layers", "leave one of them out",
-                       "offload:params already streams the weights");
+                       "another policy already streams the weights");
     if (shape->data_ranks > 1 && shape->shared != MS_SHARED_PARAMETERS)
         return ms_fail(fault, MS_EUSAGE, "swap:layers",
                        "type zero:3 beside it, or leave swap:layers out",

@@ -5,6 +5,9 @@
 #include "policies/swap.h"
 #include "policies/shares.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define MOST_BYTES (INT64_C(1) << 50)
 #define MOST 1000000
 
@@ -164,6 +167,15 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
                  "block ahead (ZeRO-Infinity); deepspeed: its "
                  "cpu_checkpointing, memory that is not pinned, the host waits "
                  "for each copy, none is ahead"},
+    [MS_SWAP_TO] =
+        {.name = "to",
+         .type = MS_PARAM_WORD,
+         .words = "host|nvme|gds",
+         .with = "vdnn|te|checkpoints|megatron|capuchin|belady|superneurons|"
+                 "auto",
+         .help = "nvme: from the host's memory, through two buffers there, on "
+                 "to the disk, and back, which is read one copy ahead; gds: "
+                 "to the disk without the host (GPUDirect Storage)"},
     [MS_SWAP_BUDGET] =
         {.name = "budget",
          .type = MS_PARAM_SIZE,
@@ -184,8 +196,11 @@ ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
     call.place = place;
     call.flags = flags;
     call.set = set;
+    ms_swapdisk_aim(w, &call);
     return ms_program_add(w->program, call, w->arena, w->fault);
 }
+
+extern const ms_policy ms_policy_swap;
 
 /* ---- the ways ------------------------------------------------------------ */
 
@@ -250,19 +265,130 @@ ms_err ms_swap_walk(ms_swap *w,
     return MS_OK;
 }
 
+/* ---- one beside another -------------------------------------------------- */
+
+static bool is_swap(const struct ms_spec_item *item)
+{
+    return item->policy == &ms_policy_swap &&
+           !item->values[MS_SWAP_LAYERS].given;
+}
+
+static bool packs_all(const ms_policy_value *values)
+{
+    return values[MS_SWAP_SAVE_ON_CPU].given ||
+           values[MS_SWAP_TORCHTUNE].given || values[MS_SWAP_TRL].given;
+}
+
+/* Activations' swaps; hooks take every save, whoever moved it. */
+static ms_err count_swaps(const ms_policy_context *context, uint32_t *n,
+                          ms_fault *fault)
+{
+    const ms_spec *spec = context->spec;
+    bool packs = false, te = false, megatron = false, decides = false;
+    *n = 0;
+    for (uint32_t i = 0; spec != NULL && i < spec->n; i++) {
+        const ms_policy_value *values = spec->items[i].values;
+        if (!is_swap(&spec->items[i]))
+            continue;
+        packs |= packs_all(values);
+        te |= values[MS_SWAP_TE].given;
+        megatron |= values[MS_SWAP_MEGATRON].given;
+        decides |= values[MS_SWAP_SUPERNEURONS].given;
+        ++*n;
+    }
+    if (te && megatron)
+        return ms_fail(fault, MS_EUSAGE, "swap", "leave one of the two out",
+                       "Megatron refuses its fine-grained offload beside "
+                       "Transformer Engine's");
+    if (*n > 1 && decides)
+        return ms_fail(fault, MS_EUSAGE, "swap:superneurons",
+                       "leave one of the two out",
+                       "it says of every saved tensor whether it stays, leaves "
+                       "or is made again: nothing is left for another swap");
+    if (*n < 2 || !packs || context->values[MS_SWAP_LAYERS].given)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "swap", "leave one of the two out",
+                   "hooks on saved tensors (save_on_cpu, torchtune, trl) take "
+                   "every save: nothing is left for another swap");
+}
+
+/* What moves of the program take away stays theirs; whether there is any. */
+static bool mark_taken(const ms_swap *w, uint8_t *stays)
+{
+    const ms_program *from = w->from;
+    bool some = false;
+    for (uint32_t i = 0; i < from->n_calls; i++) {
+        const ms_call *call = &from->calls[i];
+        bool out = call->verb == MS_MOVE &&
+                   (call->place == MS_HOST || call->place == MS_NVME);
+        if (!out || call->set >= from->n_sets)
+            continue;
+        for (uint32_t k = from->set_at[call->set];
+             k < from->set_at[call->set + 1]; k++) {
+            stays[from->set_item[k]] = 1;
+            some |= from->set_item[k] >= w->context->graph->n_persistent;
+        }
+    }
+    return some;
+}
+
+static uint8_t memory_of(const ms_policy_value *values);
+
+/* Notes whose memory on the host they are in that this swap moves; *n: how many
+ * storages. */
+static ms_err mark_memory(ms_swap *w, const ms_program *made, uint32_t *n)
+{
+    uint32_t storages = w->context->graph->n_storages;
+    uint8_t *in = ms_arena_take(w->arena, storages, 1);
+    *n = 0;
+    if (in == NULL)
+        return ms_fail_nomem(w->fault);
+    if (made->saved_in != NULL)
+        memcpy(in, made->saved_in, storages);
+    for (uint32_t i = 0; i < made->n_calls; i++) {
+        const ms_call *call = &made->calls[i];
+        bool out = call->verb == MS_MOVE &&
+                   (call->place == MS_HOST || call->place == MS_NVME);
+        if (!out || call->set < w->from->n_sets || call->set >= made->n_sets)
+            continue;
+        for (uint32_t k = made->set_at[call->set];
+             k < made->set_at[call->set + 1]; k++, ++*n)
+            in[made->set_item[k]] = memory_of(w->values);
+    }
+    w->program->saved_in = in;
+    return MS_OK;
+}
+
+/* ---- the way ------------------------------------------------------------- */
+
 /* Finds what the program keeps and may leave. */
-static ms_err find_saved(ms_swap *w, const ms_swap_way *way)
+static ms_err find_saved(ms_swap *w, const ms_swap_way *way, bool *taken)
 {
     const ms_graph *graph = w->context->graph;
-    uint8_t *stays = NULL;
-    if (way->stays != NULL) {
-        stays = ms_arena_take(w->arena, graph->n_storages, 1);
-        if (stays == NULL)
-            return ms_fail_nomem(w->fault);
+    uint8_t *stays = ms_arena_take(w->arena, graph->n_storages, 1);
+    if (stays == NULL)
+        return ms_fail_nomem(w->fault);
+    if (way->stays != NULL)
         way->stays(w, stays);
-    }
+    *taken = mark_taken(w, stays);
     return ms_saved_find_others(graph, w->from, w->min_bytes, stays, w->arena,
                                 w->program, &w->saved, w->fault);
+}
+
+static bool measures(const ms_policy_value *values);
+
+/* The second of two must find something. */
+static ms_err close_second(ms_swap *w, const ms_swap_way *way, bool taken)
+{
+    char where[48];
+    uint32_t n;
+    MS_TRY(mark_memory(w, w->program, &n));
+    if (n > 0 || !taken || measures(w->values))
+        return MS_OK;
+    snprintf(where, sizeof where, "swap:%s", params[way->row].name);
+    return ms_fail(w->fault, MS_EUSAGE, where,
+                   "write it first, or leave one of the two out",
+                   "the swap before it takes all that this one would move");
 }
 
 static ms_err place(const ms_policy_context *context, ms_program *program,
@@ -271,32 +397,50 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     const ms_swap_way *way = way_of(context->values);
     const ms_policy_value *min = &context->values[MS_SWAP_MIN];
     ms_program made;
+    uint32_t n_swaps;
+    bool taken;
     ms_swap w = {.context = context,
                  .from = program,
                  .program = &made,
                  .arena = context->arena,
                  .fault = fault,
                  .values = context->values};
+    MS_TRY(count_swaps(context, &n_swaps, fault));
     MS_TRY(ms_program_fork(program, w.arena, &made, fault));
     w.min_bytes = way->row == MS_SWAP_SAVE_ON_CPU && !min->given
                       ? 1
                       : (uint64_t)min->number;
-    MS_TRY(find_saved(&w, way));
+    MS_TRY(find_saved(&w, way, &taken));
     if (way->open != NULL)
         MS_TRY(way->open(&w));
     MS_TRY(way->write != NULL ? way->write(&w) : ms_swap_walk(&w, way->around));
+    MS_TRY(ms_swapdisk_ahead(&w));
+    if (n_swaps > 1 && way->row != MS_SWAP_LAYERS)
+        MS_TRY(close_second(&w, way, taken));
     *program = made;
     return MS_OK;
+}
+
+/* Whose memory the copies are in: buffers to the disk are the swap's own. */
+static uint8_t memory_of(const ms_policy_value *values)
+{
+    bool pageable =
+        values[MS_SWAP_SAVE_ON_CPU].given && !values[MS_SWAP_PIN].number;
+    if (pageable)
+        return MS_HOSTED_PAGEABLE;
+    return values[MS_SWAP_TO].number == MS_SWAP_TO_HOST
+               ? (uint8_t)way_of(values)->memory
+               : MS_HOSTED_OWN;
 }
 
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
 {
-    bool pageable = context->values[MS_SWAP_SAVE_ON_CPU].given &&
-                    !context->values[MS_SWAP_PIN].number;
-    MS_TRY(ms_shares_two_memories("swap", shape, fault));
-    shape->saves = pageable ? MS_HOSTED_PAGEABLE
-                            : (uint8_t)way_of(context->values)->memory;
+    uint8_t memory = memory_of(context->values);
+    if (context->values[MS_SWAP_TO].number == MS_SWAP_TO_HOST)
+        MS_TRY(ms_shares_two_memories("swap", shape, fault));
+    if (memory != MS_HOSTED_OWN)
+        shape->saves = memory;
     if (!context->values[MS_SWAP_LAYERS].given)
         return MS_OK;
     return ms_streamed_shape(context, shape, fault);
@@ -317,6 +461,7 @@ const ms_policy ms_policy_swap = {
     .example = "swap:te=4",
     .params = params,
     .n_params = MS_SWAP_N_PARAMS,
+    .repeats = true,
     .shape = shape,
     .place = place,
     .measures = measures,

@@ -32,10 +32,13 @@ enum {
     MS_SWAP_BUDGET,
     MS_SWAP_PIN,
     MS_SWAP_IMPL,
+    MS_SWAP_TO,
     MS_SWAP_N_PARAMS
 };
 
 enum { MS_SWAP_IMPL_IDEAL, MS_SWAP_IMPL_DEEPSPEED };
+
+enum { MS_SWAP_TO_HOST, MS_SWAP_TO_NVME, MS_SWAP_TO_GDS };
 
 enum { MS_SWAP_VDNN_ALL, MS_SWAP_VDNN_CONV, MS_SWAP_VDNN_DYN };
 
@@ -114,6 +117,14 @@ ms_err ms_swap_emit(ms_swap *swap, const ms_call *like, ms_verb verb,
 ms_err ms_swap_walk(ms_swap *swap,
                     ms_err (*around)(ms_swap *swap, const ms_call *call,
                                      bool before));
+
+/* swapdisk.c: where the way goes, to=.  A MOVE of the way's to host memory or
+ * back becomes one to the disk. */
+void ms_swapdisk_aim(const ms_swap *swap, ms_call *call);
+/* How long a copy out, or in, takes in all. */
+uint64_t ms_swapdisk_copy_ns(const ms_swap *swap, uint64_t bytes, bool in);
+/* Two hops ahead: the disk is read for the next copy in when one is issued. */
+ms_err ms_swapdisk_ahead(ms_swap *swap);
 
 /* swapgroups.c: groups that come back so many groups ahead of their
  * backward.  To be sent before each run. */

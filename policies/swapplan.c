@@ -110,7 +110,6 @@ static ms_err take_columns(ms_swapplan *p)
 ms_err ms_swapplan_open(ms_swapplan *p, ms_swap *swap,
                         const ms_profile *profile, uint64_t budget_bytes)
 {
-    const ms_expand_opts *opts = swap->context->opts;
     *p = (ms_swapplan){.swap = swap,
                        .profile = profile,
                        .budget_bytes = budget_bytes,
@@ -126,8 +125,8 @@ ms_err ms_swapplan_open(ms_swapplan *p, ms_swap *swap,
     find_idle(p);
     for (uint32_t i = 0; i < profile->n_tensors; i++) {
         uint64_t bytes = profile->tensors[i].bytes;
-        p->out_ns[i] = ms_profile_copy_ns(opts, bytes, false);
-        p->in_ns[i] = ms_profile_copy_ns(opts, bytes, true);
+        p->out_ns[i] = ms_swapdisk_copy_ns(swap, bytes, false);
+        p->in_ns[i] = ms_swapdisk_copy_ns(swap, bytes, true);
     }
     return MS_OK;
 }

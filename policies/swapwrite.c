@@ -89,6 +89,7 @@ static ms_err write_entries(writer *w, uint32_t call)
             ms_program_call_like((ms_verb)kinds[first.kind].verb, like);
         made.place = kinds[first.kind].place;
         made.flags = kinds[first.kind].flags;
+        ms_swapdisk_aim(w->plan->swap, &made);
         MS_TRY(ms_program_add_set(w->program, w->list, n, w->arena, &made.set,
                                   w->fault));
         MS_TRY(ms_program_add(w->program, made, w->arena, w->fault));

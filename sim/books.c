@@ -149,8 +149,10 @@ void ms_books_hold_set(ms_books *books, const ms_books_at *at,
     for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
         uint32_t c = ms_books_cell(books, at, program->set_item[i]);
         uint32_t r = books->row[c];
-        if (r == MS_NONE && books->host_row)
-            r = books->host_row[c];
+        if (r == MS_NONE)
+            r = ms_books_in(books->host_row, c);
+        if (r == MS_NONE)
+            r = ms_books_in(books->nvme_row, c);
         if (r == MS_NONE)
             continue;
         ms_row *row = &books->plan->row[r];
@@ -216,6 +218,8 @@ ms_err ms_books_close(ms_books *books)
     ms_plan *plan = books->plan;
 
     MS_TRY(ms_books_reserve(books, 0, 0, 0));
+    for (uint32_t rank = 0; rank < plan->n_ranks; rank++)
+        ms_stage_end(books, (uint8_t)rank);
     plan->op[plan->n_ops].alloc_at = plan->n_rows;
     plan->op[plan->n_ops].release_at = books->n_release;
     if (books->streams)

@@ -34,9 +34,10 @@ typedef struct ms_books {
     uint32_t ops_capacity, rows_capacity;
     uint32_t wait_capacity, use_capacity, n_release, n_wait, n_use;
     uint32_t n_cells, n_frames, n_buffers;
-    uint32_t *row;        /* device row of a cell */
-    uint32_t *host_row;   /* NULL unless storages move or have another home */
-    uint32_t *nvme_row;   /* NULL unless some are on the disk */
+    uint32_t *row;      /* device row of a cell */
+    uint32_t *host_row; /* NULL unless storages move or have another home */
+    uint32_t *nvme_row; /* NULL unless some are on the disk */
+    struct ms_staged *staged; /* stage.c, per rank; NULL: none is used */
     uint32_t *shard_row;  /* this rank's part on the device; NULL unless shared
                              or brought from another home */
     uint32_t *packed;     /* buffer that holds the cell, or MS_NONE; NULL unless
@@ -388,6 +389,18 @@ ms_err ms_move_to_host(ms_books *books, const ms_books_at *at,
                        uint32_t storage);
 /* The whole copy goes, what lasts stays. */
 void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell);
+
+/* stage.c: host buffers between device and disk, two of them.  The next copy
+ * out: where both are in use, the older is let go and the op is told behind
+ * which it starts (else MS_NONE). */
+uint32_t ms_stage_free(ms_books *books, const ms_books_at *at);
+/* The current op writes the cell's copy in row to the disk, then it goes. */
+ms_err ms_stage_hold(ms_books *books, const ms_books_at *at, uint32_t row,
+                     uint32_t cell);
+/* The cell's copy, as far as it is held, or MS_NONE. */
+uint32_t ms_stage_row(const ms_books *books, const ms_books_at *at,
+                      uint32_t cell);
+void ms_stage_end(ms_books *books, uint8_t rank);
 
 /* pack.c: buffers of the program */
 ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer);

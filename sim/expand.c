@@ -545,6 +545,7 @@ ms_err ms_expand(const ms_graph *graph, const ms_program *program,
     *plan = (ms_plan){.graph = graph,
                       .n_ranks = program->n_ranks,
                       .buffers = program->buffers,
+                      .saved_in = program->saved_in,
                       .n_micro_batches = program->n_micro_batches};
     MS_TRY(ms_books_open(&books, program));
     /* A first guess of one run of everything, and of a copy and a wait for what

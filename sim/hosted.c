@@ -26,6 +26,8 @@ static ms_host_memory memory_of(const taken *t, const ms_row *row)
         return graph->hosted.of == NULL
                    ? MS_HOSTED_OWN
                    : (ms_host_memory)graph->hosted.of[row->storage];
+    if (t->plan->saved_in != NULL)
+        return (ms_host_memory)t->plan->saved_in[row->storage];
     return (ms_host_memory)t->machine->host.saves;
 }
 

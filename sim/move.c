@@ -4,7 +4,8 @@
  * What is shared or has its home elsewhere moves as this rank's part, which
  * lies in shard_row while it is on the device; all else as the whole.  A copy
  * of what has its home in the memory that it comes from leaves the original
- * there; any other move leaves nothing behind. */
+ * there; any other move leaves nothing behind.  What has no home on the disk
+ * goes there by way of two buffers (stage.c), or straight (MS_CALL_OUTER). */
 #include "sim/books.h"
 
 #include <assert.h>
@@ -78,6 +79,12 @@ static void wait_for_side(ms_books *books, const ms_books_at *at)
     *last = op;
 }
 
+/* Of two links that a copy goes over; 0: takes no time. */
+static double slower(double a, double b)
+{
+    return a <= 0 || (b > 0 && b < a) ? b : a;
+}
+
 /* flags: of the MOVE.  Memory that is not pinned is copied by way of a buffer
  * of the driver's, and the host waits (CUDA C++ programming guide, 3.2.5). */
 ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
@@ -101,9 +108,15 @@ ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
 
     if (flags & MS_CALL_PAGEABLE && opts->pageable_share > 0)
         share = opts->pageable_share;
+    double rate = links[kind].rate * share;
+    bool straight = flags & MS_CALL_OUTER, in = kind == MS_TRANSFER_H2D;
+    if (straight) {
+        in = kind == MS_TRANSFER_NVME_READ;
+        rate = slower(rate, in ? opts->h2d_bytes_per_s : opts->d2h_bytes_per_s);
+    }
     MS_TRY(ms_move_issue(books, at, kind, stream, bytes,
-                         copy_ns(books, bytes, links[kind].rate * share), 1));
-    if (kind == MS_TRANSFER_H2D && !(flags & (MS_CALL_IN_LINE | MS_CALL_AHEAD)))
+                         copy_ns(books, bytes, rate), 1));
+    if (in && !(flags & (MS_CALL_IN_LINE | MS_CALL_AHEAD)))
         ms_move_after_compute(books, at);
     if (flags & MS_CALL_SIDE)
         wait_for_side(books, at);
@@ -208,6 +221,8 @@ static ms_err read_disk(ms_books *books, const ms_books_at *at,
         return MS_OK;
     ms_row row = books->plan->row[from];
     row.pool = MS_HOST_POOL;
+    if (!is_home(books, storage, MS_NVME_POOL))
+        ms_stage_end(books, at->rank); /* writes are over, or about to be */
     MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_READ, 0, row.bytes));
     copy_into(books, books->host_row, c, from, row);
     if (!is_home(books, storage, MS_NVME_POOL))
@@ -215,18 +230,94 @@ static ms_err read_disk(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
-static ms_err to_disk(ms_books *books, const ms_books_at *at, uint32_t storage)
+static ms_err write_disk(ms_books *books, const ms_books_at *at, uint32_t cell)
+{
+    ms_row row = books->plan->row[books->host_row[cell]];
+
+    row.pool = MS_NVME_POOL;
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_WRITE, 0, row.bytes));
+    copy_into(books, books->nvme_row, cell, books->host_row[cell], row);
+    return MS_OK;
+}
+
+/* The copy out starts when the disk has what was in its buffer. */
+static ms_err stage(ms_books *books, const ms_books_at *at, uint32_t storage,
+                    uint16_t flags)
+{
+    uint32_t c = ms_books_cell(books, at, storage);
+    bool out = books->host_row[c] == MS_NONE;
+
+    if (books->nvme_row[c] != MS_NONE || (out && books->row[c] == MS_NONE))
+        return MS_OK; /* on its way, or gone */
+    uint32_t until = ms_stage_free(books, at);
+    if (out)
+        MS_TRY(to_host(books, at, storage, flags));
+    if (out && until != MS_NONE)
+        books->plan->wait[books->n_wait++] = until;
+    MS_TRY(write_disk(books, at, c));
+    MS_TRY(ms_stage_hold(books, at, books->host_row[c], c));
+    books->host_row[c] = MS_NONE;
+    return MS_OK;
+}
+
+/* The disk reads the device's memory (GPUDirect Storage). */
+static ms_err straight_to_disk(ms_books *books, const ms_books_at *at,
+                               uint32_t storage, uint16_t flags)
+{
+    uint32_t c = ms_books_cell(books, at, storage), from = books->row[c];
+
+    if (from == MS_NONE || books->nvme_row[c] != MS_NONE)
+        return MS_OK;
+    ms_row row = books->plan->row[from];
+    row.pool = MS_NVME_POOL;
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_WRITE, flags, row.bytes));
+    copy_into(books, books->nvme_row, c, from, row);
+    books->plan->row[books->nvme_row[c]].waited = true; /* is_straight */
+    if (!(flags & MS_CALL_LATER))
+        drop(books, books->row, c);
+    return MS_OK;
+}
+
+static ms_err to_disk(ms_books *books, const ms_books_at *at, uint32_t storage,
+                      uint16_t flags)
 {
     uint32_t c = ms_books_cell(books, at, storage);
 
+    if (storage >= books->graph->n_persistent && flags & MS_CALL_OUTER)
+        return straight_to_disk(books, at, storage, flags);
+    if (storage >= books->graph->n_persistent)
+        return stage(books, at, storage, flags);
     MS_TRY(to_host(books, at, storage, 0));
     if (books->host_row[c] == MS_NONE)
         return MS_OK;
-    ms_row row = books->plan->row[books->host_row[c]];
-    row.pool = MS_NVME_POOL;
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_WRITE, 0, row.bytes));
-    copy_into(books, books->nvme_row, c, books->host_row[c], row);
+    MS_TRY(write_disk(books, at, c));
     drop(books, books->host_row, c);
+    return MS_OK;
+}
+
+/* What the disk has it goes back as it came: nobody waits to reuse a disk's
+ * block, so that the row's flag is free to say so. */
+static bool is_straight(const ms_books *books, uint32_t cell)
+{
+    uint32_t row = ms_books_in(books->nvme_row, cell);
+
+    return row != MS_NONE && books->plan->row[row].waited;
+}
+
+static ms_err straight_from_disk(ms_books *books, const ms_books_at *at,
+                                 uint32_t storage, uint16_t flags)
+{
+    uint32_t c = ms_books_cell(books, at, storage);
+    uint32_t from = books->nvme_row[c];
+
+    ms_row row = books->plan->row[from];
+    row.pool = MS_DEVICE_POOL;
+    row.waited = false;
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_READ,
+                        flags | (uint16_t)MS_CALL_OUTER, row.bytes));
+    copy_into(books, books->row, c, from, row);
+    books->plan->row[books->row[c]].home = MS_HOME_COMPUTE;
+    drop(books, books->nvme_row, c);
     return MS_OK;
 }
 
@@ -240,6 +331,8 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
 
     if (to[c] != MS_NONE || books->row[c] != MS_NONE)
         return MS_OK;
+    if (is_straight(books, c))
+        return straight_from_disk(books, at, storage, flags);
     if (books->nvme_row)
         MS_TRY(read_disk(books, at, storage));
     uint32_t from = books->host_row[c];
@@ -288,7 +381,7 @@ ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
             MS_TRY(read_disk(books, at, storage));
         return to_host(books, at, storage, flags);
     case MS_NVME:
-        return to_disk(books, at, storage);
+        return to_disk(books, at, storage, flags);
     case MS_SHARD:
         if (flags & MS_CALL_LATER)
             return MS_OK;
@@ -312,6 +405,22 @@ ms_err ms_move_to_host(ms_books *books, const ms_books_at *at, uint32_t storage)
 
 /* ---- waiting ------------------------------------------------------------- */
 
+/* What leaves the device: its copy elsewhere, or MS_NONE. */
+static uint32_t copied_to(const ms_books *books, const ms_books_at *at,
+                          uint32_t storage)
+{
+    uint32_t c = ms_books_cell(books, at, storage);
+    uint32_t row = ms_books_in(books->host_row, c);
+
+    if (row != MS_NONE)
+        return is_home(books, storage, MS_HOST_POOL) ? MS_NONE : row;
+    row = ms_books_in(books->nvme_row, c);
+    if (row == MS_NONE || storage < books->graph->n_persistent)
+        return MS_NONE;
+    uint32_t staged = ms_stage_row(books, at, c);
+    return staged != MS_NONE ? staged : row;
+}
+
 ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, uint32_t buffer)
 {
@@ -323,15 +432,14 @@ ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
         ms_books_read(books, held);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
-        bool goes = ms_books_in(books->host_row, c) != MS_NONE &&
-                    !is_home(books, s, MS_HOST_POOL);
+        uint32_t copy = copied_to(books, at, s);
         if (books->row[c] != MS_NONE)
             ms_books_read(books, books->row[c]);
         if (ms_books_in(books->shard_row, c) != MS_NONE)
             ms_books_read(books, books->shard_row[c]);
-        if (!goes)
+        if (copy == MS_NONE)
             continue;
-        ms_books_read(books, books->host_row[c]);
+        ms_books_read(books, copy);
         if (books->row[c] != MS_NONE)
             books->plan->row[books->row[c]].waited = true;
         drop(books, books->row, c);

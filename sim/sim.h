@@ -239,7 +239,8 @@ typedef enum ms_verb {
  * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
  * SIDE starts behind the last copy with SIDE, out or in: one queue for both;
  * ADD adds to what lies in the host's memory already, there; PAGEABLE: the
- * host's memory is not pinned, the host waits for the copy; to MS_SHARD, LATER
+ * host's memory is not pinned, the host waits for the copy; OUTER: between
+ * device and disk without a copy in the host's memory; to MS_SHARD, LATER
  * leaves the whole copies; a buffer named takes over that of the set's first,
  * which something else still views, until it is given.  HOLD: AGAIN first makes
  * again what of the set is nowhere, and keeps nothing else that this makes.
@@ -314,6 +315,8 @@ typedef struct ms_program {
     uint32_t n_buffers, buffers_capacity;
     ms_buffer *buffers;
     ms_hooks hooks;
+    uint8_t *saved_in; /* (optional) per storage: ms_host_memory of its copy on
+                          the host, where swaps differ; NULL: ms_machine's */
     uint16_t n_frames;
     uint8_t n_ranks;
     uint32_t n_micro_batches;
@@ -446,6 +449,7 @@ typedef struct ms_plan {
         uint64_t network_bytes; /* these between nodes */
     } * transfers;
     const ms_buffer *buffers; /* the program's */
+    const uint8_t *saved_in;  /* the program's */
 
     uint32_t n_sync; /* where a rank's host waits, ascending by op */
     struct ms_plan_sync {

@@ -6,19 +6,22 @@
 
 #include <string.h>
 
-/* A word of a parameter of offload that is taken in or left out. */
+/* A word of a policy's parameter that is taken in or left out. */
 typedef struct change {
-    const char *param, *word;
+    const char *policy, *param, *word;
     bool out;
 } change;
 
 /* From what costs least time to what costs most; those of a line together. */
 static const change changes[][2] = {
-    {{"what", "params", true}},
-    {{"what", "gradients", true}},
-    {{"what", "params", true}, {"what", "gradients", true}},
-    {{"to", "cpu", false}},
-    {{"to", "nvme", false}},
+    {{"offload", "what", "params", true}},
+    {{"offload", "what", "gradients", true}},
+    {{"offload", "what", "params", true},
+     {"offload", "what", "gradients", true}},
+    {{"offload", "to", "cpu", false}},
+    {{"swap", "to", "nvme", false}},
+    {{"offload", "to", "nvme", false}},
+    {{"offload", "to", "nvme", false}, {"swap", "to", "nvme", false}},
 };
 #define N_CHANGES (sizeof changes / sizeof changes[0])
 #define MOST_OPS 1000000u /* above this the tries take longer than the run */
@@ -53,27 +56,42 @@ static bool change_value(const change *row, const ms_param *param,
     return value->number != before;
 }
 
+/* Does the parameter go with what the policy is told to do? */
+static bool goes_with(const ms_param *param, const struct ms_spec_item *item)
+{
+    for (uint32_t p = 0; param->with != NULL && p < item->policy->n_params; p++)
+        if (item->policy->params[p].choice && item->values[p].given)
+            return find_word(param->with, item->policy->params[p].name) >= 0;
+    return param->with == NULL;
+}
+
 /* Is the policy another with the row in it? */
 static bool change_item(const change *row, struct ms_spec_item *item)
 {
     for (uint32_t p = 0; p < item->policy->n_params; p++)
         if (strcmp(item->policy->params[p].name, row->param) == 0)
-            return change_value(row, &item->policy->params[p],
+            return goes_with(&item->policy->params[p], item) &&
+                   change_value(row, &item->policy->params[p],
                                 &item->values[p]);
     return false;
+}
+
+/* In all policies of the name that it goes with. */
+static bool change_row(const change *row, ms_spec *spec)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < spec->n; i++)
+        if (strcmp(spec->items[i].policy->name, row->policy) == 0)
+            changed |= change_item(row, &spec->items[i]);
+    return changed;
 }
 
 static bool change_spec(const change *rows, ms_spec *spec)
 {
     bool changed = true;
-    for (uint32_t i = 0; i < spec->n; i++) {
-        if (strcmp(spec->items[i].policy->name, "offload") != 0)
-            continue;
-        for (size_t k = 0; k < 2 && rows[k].param != NULL; k++)
-            changed &= change_item(&rows[k], &spec->items[i]);
-        return changed;
-    }
-    return false;
+    for (size_t k = 0; k < 2 && rows[k].param != NULL; k++)
+        changed &= change_row(&rows[k], spec);
+    return changed;
 }
 
 static ms_err try_spec(const ms_job *job, const ms_result *now,

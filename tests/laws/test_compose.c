@@ -101,7 +101,11 @@ static const char *const more_swaps[] = {"",
                                          "+swap:torchtune,inflight=2,min=1",
                                          "+swap:te=2,prefetch=0",
                                          "+swap:layers",
-                                         "+swap:checkpoints"};
+                                         "+swap:checkpoints",
+                                         "+swap:checkpoints,to=gds",
+                                         "+swap:te=1,min=1,to=nvme",
+                                         "+swap:vdnn=all,to=nvme+swap:te=2",
+                                         "+swap:layers+swap:te=1,min=1"};
 static const char *const states[] = {
     "", "+offload:optimizer", "+offload:optimizer/gradients",
     "+offload:optimizer/params", "+offload:optimizer/params/gradients"};
