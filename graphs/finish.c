@@ -61,6 +61,30 @@ static void partition_all(ms_trace *trace, void *rest)
     partition(trace, g->storage_name, sizeof(char *), rest);
 }
 
+/* What of the step is due with single gradients. */
+static ms_err number_due(ms_trace *trace, const uint32_t *new_id)
+{
+    ms_graph *g = &trace->graph;
+    uint32_t n = 0;
+
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        n += trace->parameters[p].due_end > 0;
+    if (n == 0)
+        return MS_OK;
+    g->due_first = ms_arena_take(trace->arena, g->n_persistent, sizeof n);
+    g->due_end = ms_arena_take(trace->arena, g->n_persistent, sizeof n);
+    if (!g->due_first || !g->due_end)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        const ms_parameter *it = &trace->parameters[p];
+        if (it->due_end == 0)
+            continue;
+        g->due_first[new_id[it->grad_storage]] = it->due_first;
+        g->due_end[new_id[it->grad_storage]] = it->due_end;
+    }
+    return MS_OK;
+}
+
 static void rename_ids(uint32_t *ids, uint32_t n, const uint32_t *new_id)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -112,6 +136,7 @@ static ms_err renumber(ms_trace *trace, uint32_t n_units)
         g->drop[i] = MS_DROP(new_id[MS_DROP_STORAGE(g->drop[i])],
                              g->drop[i] & MS_DROP_SAVED);
     ms_savelist_close(trace, new_id);
+    MS_TRY(number_due(trace, new_id));
     MS_TRY(ms_parts_columns(trace, new_id));
     return ms_mcorebuffers_column(trace, new_id);
 }
@@ -149,7 +174,10 @@ static ms_err find_ranges(ms_trace *trace, const ms_forward *forward)
             op++;
     }
     g->backward_at[0] = op;
-    g->step_first = op;
+    g->step_first = g->step_all = op;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        if (trace->parameters[p].due_end > g->step_all)
+            g->step_all = trace->parameters[p].due_end;
     g->n_units = n;
     g->loss_unit = forward->loss_unit == MS_NONE ? n : forward->loss_unit;
     g->unit_block = forward->unit_block;

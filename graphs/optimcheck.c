@@ -34,14 +34,20 @@ static ms_err check_settings(const ms_trace *trace)
         return MS_OK;
     if (far)
         return refuse_key(trace, in_backward, "beside offload",
-                          "leave one out");
+                          "the host's step begins when all gradients have "
+                          "come: leave one out");
     if (shape->micro_batches > 1)
         return refuse_key(trace, in_backward, "beside micro-batches",
                           "gradients that end cannot be summed up: leave "
                           "microbatch out");
-    if (shape->data_ranks > 1 || shape->copies_parts || shape->flat_step.used)
-        return refuse_key(trace, in_backward, "beside data parallelism",
-                          "leave ddp, zero or fsdp out");
+    if (shape->flat_step.used)
+        return refuse_key(trace, in_backward, "to DeepSpeed",
+                          "its engine steps when all gradients are there: "
+                          "leave impl=deepspeed out, or take fsdp or ddp");
+    if (shape->fp32_gradients)
+        return refuse_key(trace, in_backward, "to Megatron",
+                          "its gradients stay in main_grad to the step: leave "
+                          "impl=megatron out, or take fsdp or ddp");
     return MS_OK;
 }
 

@@ -513,7 +513,8 @@ void ms_optimizer_in_backward(ms_trace *trace, uint32_t parameter)
     uint8_t pass = trace->pass, flags = trace->op_flags;
     uint32_t layer = trace->layer;
 
-    if (trace->err || trace->training->optimizer_in_backward == 0)
+    if (trace->err || trace->training->optimizer_in_backward == 0 ||
+        ms_parts_are_reduced(trace->shape))
         return;
     if (!trace->stepper)
         trace->stepper = open_stepper(trace);
@@ -533,6 +534,34 @@ void ms_optimizer_in_backward(ms_trace *trace, uint32_t parameter)
     trace->layer = layer;
 }
 
+/* Ranks that sum a gradient update its parameter when that is there, on the
+ * queue of the reduction: FSDP2 calls the hooks of the sharded parameter on its
+ * stream (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py,
+ * foreach_reduce), DDP's hook of a bucket has a stream of its own
+ * (torch/distributed/algorithms/ddp_comm_hooks/optimizer_overlap_hooks.py).
+ * There .grad ends, but where it is a part of its bucket. */
+static void step_as_reduced(step *s)
+{
+    ms_trace *trace = s->trace;
+
+    if (!open_step(s))
+        return;
+    for (uint32_t p = trace->n_parameters; p-- > 0 && !trace->err;) {
+        ms_parameter *it = &trace->parameters[p];
+        s->first = p;
+        s->end = p + 1;
+        if (s->grads[p] == MS_NONE)
+            continue;
+        it->due_first = trace->graph.n_ops;
+        device_step(s);
+        if (!ms_parts_hold_gradients(trace))
+            ms_trace_end_storage(trace, it->grad_storage);
+        it->due_end = trace->graph.n_ops;
+        for (uint32_t op = it->due_first; op < it->due_end; op++)
+            trace->graph.op_stream[op] = MS_STREAM_COMM;
+    }
+}
+
 void ms_optimizer_step(ms_trace *trace)
 {
     step s = {.trace = trace, .row = ms_updates_of(trace->training)};
@@ -543,6 +572,8 @@ void ms_optimizer_step(ms_trace *trace)
     trace->unit = trace->node_now = trace->layer = MS_NONE;
     trace->op_flags = 0;
     if (trace->training->optimizer_in_backward == 1) {
+        if (ms_parts_are_reduced(trace->shape))
+            step_as_reduced(&s);
         ms_quantize_refresh(trace);
         return;
     }

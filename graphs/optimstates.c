@@ -235,7 +235,7 @@ void ms_optimstates_make(ms_trace *trace)
     uint64_t grad_bytes = 0;
     bool kept = (trace->training->zero_grad && trace->training->step == 0 &&
                  !trace->shape->flat_step.frees_gradients) ||
-                trace->shape->holds_gradients ||
+                ms_parts_hold_gradients(trace) ||
                 ms_mcore_holds_gradients(trace) ||
                 trace->shape->offload.gradients != MS_DEVICE_POOL ||
                 (ms_flatstep_has_sum(trace) && trace->training->step == 0);

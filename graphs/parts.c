@@ -7,6 +7,20 @@ uint32_t ms_parts_ranks(const ms_shape *shape)
     return shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
 }
 
+bool ms_parts_are_reduced(const ms_shape *shape)
+{
+    return shape->data_ranks > 1 || shape->copies_parts;
+}
+
+bool ms_parts_hold_gradients(const ms_trace *trace)
+{
+    const ms_shape *shape = trace->shape;
+    bool ends = trace->training->optimizer_in_backward == 1 &&
+                shape->shared > MS_SHARED_NOTHING;
+
+    return shape->holds_gradients && !ends;
+}
+
 bool ms_parts_are_masters(const ms_trace *trace)
 {
     return trace->shape->part_is_master &&

@@ -119,6 +119,8 @@ typedef struct ms_parameter {
     uint32_t copy[2];   /* storages of quantized copies that last, or MS_NONE:
                            rows, columns (fp8.h) */
     bool added;         /* its products have added to it: see mcore.h */
+    /* Ops of the step that are due as soon as .grad is reduced; or 0, 0. */
+    uint32_t due_first, due_end;
 } ms_parameter;
 
 /* Pinned buffers of an optimizer step on the disk: DeepSpeed doubles them to
@@ -319,6 +321,11 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss);
 void ms_parts_split(ms_trace *trace);
 /* The ranks that divide the states. */
 uint32_t ms_parts_ranks(const ms_shape *shape);
+/* Are gradients summed over ranks, or go through the code that does it? */
+bool ms_parts_are_reduced(const ms_shape *shape);
+/* .grad exists all through the step: not where each part of it ends with its
+ * update; a bucket that it lies in stays. */
+bool ms_parts_hold_gradients(const ms_trace *trace);
 /* Is the part of a weight fp32 and its own master copy? */
 bool ms_parts_are_masters(const ms_trace *trace);
 /* It has no states to share or to update. */

@@ -100,7 +100,8 @@ const ms_field ms_training_fields[] = {
      .words = "no|yes",
      .is_extra = true,
      .help = "yes: each parameter is updated as soon as its gradient is there, "
-             "which then ends; lomo always does"},
+             "or the ranks' sum of it, which then ends; a bucket of ddp does "
+             "not; lomo always does"},
     {.name = "clip_norm",
      .type = MS_FLOAT,
      .low = 0,

@@ -108,6 +108,8 @@ static void end(struct lane *lane)
 static uint8_t work_of(const ms_waits *waits, uint32_t op)
 {
     const ms_plan_op *row = &waits->line->plan->op[op];
+    if (row->stream == MS_STREAM_COMM && row->pass == MS_STEP)
+        return MS_WORK_OPTIMIZER;
     if (row->stream != MS_STREAM_COMPUTE)
         return work_of_stream[row->stream];
     if (ms_waits_link(waits, op) == MS_LINK_H2D)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/due.h"
 #include "policies/profile.h"
+
 #include <stdio.h>
 
 /* Each failure must say what failed, a plugin's too. */
@@ -147,5 +149,6 @@ ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                        context->graph, program, fault));
     }
     MS_TRY(apply_place(spec, *context, program, fault));
+    MS_TRY(ms_due_write(context, program, fault));
     return check_promises(spec, context, program, fault);
 }

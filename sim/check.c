@@ -101,6 +101,7 @@ static ms_err check_shared(const ms_graph *graph, const ms_program *program,
 {
     char name[MS_STORAGE_NAME];
     bool shares = call->verb == MS_GATHER || call->verb == MS_REDUCE ||
+                  call->verb == MS_STEP_SET ||
                   (call->verb == MS_MOVE &&
                    (call->place == MS_SHARD || call->place == MS_PACKED));
     if (!shares || call->set >= program->n_sets)
@@ -110,7 +111,8 @@ static ms_err check_shared(const ms_graph *graph, const ms_program *program,
         uint32_t s = program->set_item[i];
         if (s >= graph->n_persistent)
             return ms_fail(fault, MS_EINPUT, NULL,
-                           "gather and reduce what outlives a micro-batch",
+                           "gather, reduce and update what outlives a "
+                           "micro-batch",
                            "set %u has %s, which each rank has for itself",
                            call->set, ms_graph_storage_name(graph, s, name));
     }

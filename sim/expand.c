@@ -456,6 +456,18 @@ static ms_err collect_set(ms_books *books, const ms_books_at *at,
     return ms_share_reduce(books, at, set, n, call);
 }
 
+static ms_err run_step(ms_books *books, const ms_books_at *at,
+                       const ms_program *program, const ms_call *call)
+{
+    if (call->set == MS_ALL)
+        return ms_step_run(books, at, call->place);
+    if (call->set == MS_NOTHING)
+        return MS_OK;
+    uint32_t first = program->set_at[call->set];
+    return ms_step_run_due(books, at, program->set_item + first,
+                           program->set_at[call->set + 1] - first);
+}
+
 static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
 {
     ms_plan *plan = books->plan;
@@ -495,7 +507,7 @@ static ms_err expand_calls(ms_books *books, const ms_program *program)
             MS_TRY(move_set(books, &at, program, call));
             break;
         case MS_STEP_SET:
-            MS_TRY(ms_step_run(books, &at, call->place));
+            MS_TRY(run_step(books, &at, program, call));
             break;
         case MS_HOLD:
             MS_TRY(ms_bind_hold(books, &at, program, call));

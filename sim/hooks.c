@@ -531,7 +531,7 @@ ms_err ms_hooks_rest(ms_books *books, const ms_books_at *at,
                      const ms_call *call)
 {
     rank_hooks *r = &books->hooked->ranks[at->rank];
-    bool ends = call->verb == MS_STEP_SET ||
+    bool ends = (call->verb == MS_STEP_SET && call->set == MS_ALL) ||
                 (call->verb == MS_MARK && call->place > MS_MARK_AFTER_FORWARD);
 
     if (!ends && !(call->verb == MS_RUN && call->pass == MS_FORWARD))

@@ -43,7 +43,8 @@ ms_err ms_move_note_step(ms_books *books, uint32_t op)
     const ms_graph *graph = books->graph;
     uint8_t stream = graph->op_stream[op];
 
-    if (stream == MS_STREAM_COMPUTE || stream == MS_STREAM_HOST)
+    if (stream == MS_STREAM_COMPUTE || stream == MS_STREAM_HOST ||
+        stream == MS_STREAM_COMM) /* an update behind a reduction */
         return MS_OK;
     return ms_move_note(books, kinds[stream], graph->op_write_bytes[op]);
 }

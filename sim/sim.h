@@ -151,6 +151,12 @@ typedef struct ms_graph {
 
     uint32_t loss_unit;  /* first unit of the loss */
     uint32_t step_first; /* first op of the optimizer step */
+    /* (optional) Ops [due_first[s], due_end[s]) of the step are due as soon as
+     * the .grad s is reduced (a STEP_SET of a set that has it); all of them lie
+     * in [step_first, step_all), what is due with the step of ALL behind it.
+     * Without them NULL, and step_all is step_first. */
+    uint32_t *due_first, *due_end; /* n_persistent */
+    uint32_t step_all;
 
     uint32_t n_layers, n_blocks;
     const char **layer_name;
@@ -203,7 +209,8 @@ typedef enum ms_verb {
                     it; to MS_SHARD: let whole copies go; of gradients make the
                     part that is not there */
     MS_STEP_SET, /* the optimizer step (set: MS_ALL): with place MS_HOST what
-                    the host and its disk do of it, with MS_PENDING the rest */
+                    the host and its disk do of it, with MS_PENDING the rest;
+                    of a set what is due with its gradients (due_first) */
     MS_HOLD,     /* take a host reference on each storage of set */
     MS_DROP_SET, /* release those references */
     MS_SYNC,     /* the host waits for the last copies of set, for what wrote

@@ -66,6 +66,8 @@ ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
                       .fault = fault};
 
     graph->step = NULL;
+    if (graph->due_first)
+        return MS_OK;
     MS_TRY(ms_books_open(&books, &empty));
     if (books.streams || changes_persistent(graph))
         return MS_OK;
@@ -161,12 +163,13 @@ static void let_go(ms_books *books, const ms_books_at *at, uint32_t op)
     }
 }
 
-/* The step reads every .grad: each must exist by now. */
+/* The step reads every .grad: each must exist by now, but where parts of the
+ * step may have ended it. */
 static ms_err find_grads(ms_books *books, const ms_books_at *at)
 {
     const ms_graph *graph = books->graph;
 
-    for (uint32_t i = 0; i < graph->n_step_in; i++) {
+    for (uint32_t i = 0; i < graph->n_step_in && !graph->due_first; i++) {
         uint32_t s = graph->step_in[i];
         char name[MS_STORAGE_NAME];
         uint32_t c = s + at->persistent;
@@ -205,11 +208,24 @@ ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
     books->complete = false;
     if (graph->step && !books->reads)
         return ms_step_append(books, at);
-    for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
+    for (uint32_t op = graph->step_all; op < graph->n_ops; op++)
         if (is_in(graph, op, place))
             MS_TRY(run_op(books, at, op, before));
-    for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
+    for (uint32_t op = graph->step_all; op < graph->n_ops; op++)
         if (books->host_row && is_in(graph, op, place))
             let_go(books, at, op);
+    return MS_OK;
+}
+
+ms_err ms_step_run_due(ms_books *books, const ms_books_at *at,
+                       const uint32_t *storages, uint32_t n)
+{
+    const ms_graph *graph = books->graph;
+
+    books->complete = false;
+    for (uint32_t i = 0; graph->due_first && i < n; i++)
+        for (uint32_t op = graph->due_first[storages[i]];
+             op < graph->due_end[storages[i]]; op++)
+            MS_TRY(ms_expand_op(books, at, op));
     return MS_OK;
 }

@@ -14,19 +14,32 @@ typedef struct rank_clock {
 
 /* ---- the compute stream -------------------------------------------------- */
 
-static void add_stall(const ms_waits *waits, ms_rank_report *out, uint8_t cause,
+/* Is it an update behind a reduction, on its queue? */
+static bool is_update(const ms_plan *plan, uint32_t op)
+{
+    return op != MS_NONE && plan->op[op].stream == MS_STREAM_COMM &&
+           plan->op[op].pass == MS_STEP;
+}
+
+/* A wait for an update is the optimizer's time. */
+static void add_stall(const ms_waits *waits, rank_clock *clock, uint8_t cause,
                       uint32_t by, uint64_t t_ns)
 {
+    ms_rank_report *out = clock->out;
     ms_link link = ms_waits_link(waits, by);
+    if (is_update(waits->line->plan, by)) {
+        clock->pass_ns[MS_STEP] += t_ns;
+        return;
+    }
     out->stalls_ns[cause] += t_ns;
     if (link != MS_N_LINKS)
         out->links[link].time.exposed_ns += t_ns;
 }
 
-static void add_wait(const ms_waits *waits, ms_rank_report *out, ms_wait wait)
+static void add_wait(const ms_waits *waits, rank_clock *clock, ms_wait wait)
 {
     while (ms_waits_next(waits, &wait))
-        add_stall(waits, out, wait.cause, wait.by, wait.to_ns - wait.from_ns);
+        add_stall(waits, clock, wait.cause, wait.by, wait.to_ns - wait.from_ns);
 }
 
 /* The wait before an op, then the op. */
@@ -37,11 +50,10 @@ static void add_op(const ms_waits *waits, rank_clock *clock, uint32_t op)
     uint64_t op_ns = line->end_ns[op] - line->start_ns[op];
     assert(line->start_ns[op] >= clock->free_ns);
     if (line->start_ns[op] > clock->free_ns)
-        add_wait(waits, clock->out, ms_waits_before(waits, op, clock->free_ns));
+        add_wait(waits, clock, ms_waits_before(waits, op, clock->free_ns));
     clock->pass_ns[pass] += op_ns;
     if (pass == MS_COPY)
-        add_stall(waits, clock->out, (uint8_t)ms_waits_cause(waits, op), op,
-                  op_ns);
+        add_stall(waits, clock, (uint8_t)ms_waits_cause(waits, op), op, op_ns);
     clock->free_ns = line->end_ns[op];
 }
 
@@ -73,8 +85,7 @@ static void close_clock(const ms_waits *waits, rank_clock *clock)
     const ms_timeline *line = waits->line;
     uint32_t last = clock->last;
     if (last != MS_NONE && line->end_ns[last] > clock->free_ns) {
-        add_wait(waits, clock->out,
-                 ms_waits_after(waits, last, clock->free_ns));
+        add_wait(waits, clock, ms_waits_after(waits, last, clock->free_ns));
         clock->free_ns = line->end_ns[last];
     }
     close_times(clock, line->step_ns);

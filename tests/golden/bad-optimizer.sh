@@ -17,7 +17,8 @@ try --optimizer none --set $back
 try --set $back --set $clip
 try --set $back --set training.zero_grad=keep
 try --set $back --batch 4 -p microbatch:2
-try --set $back -p zero:1,dp=8
+try --set $back -p zero:1,dp=8,impl=deepspeed
+try --set $back -p zero:1,dp=8,impl=megatron
 try --set $back -p offload:optimizer
 try --set $clip -p offload:optimizer
 try --set $clip --optimizer none

@@ -128,7 +128,7 @@ static bool is_refused(ms_err err, const ms_fault *fault)
 
 /* What a composition may differ in besides. */
 typedef struct setting {
-    bool fp16, keeps_grads, holds_output;
+    bool fp16, keeps_grads, holds_output, in_backward, clips;
 } setting;
 
 /* Reads and lowers; the device's copies and collectives take time.  false:
@@ -147,6 +147,8 @@ static bool run_policy(const char *json, const char *policy, setting with)
         job.training.precision = MS_FP16_MIXED;
     if (with.holds_output)
         job.training.hold_output = 1;
+    job.training.optimizer_in_backward = with.in_backward;
+    job.training.clip_norm = with.clips ? 1 : 0;
     if (strstr(policy, SUMMED_UP) != NULL)
         job.training.gradients = 1;
     ck_assert_int_eq(ms_read_model_bytes("composed", json, strlen(json), NULL,
@@ -237,6 +239,9 @@ START_TEST(random_compositions)
         setting with = {.fp16 = laws_chance(&random, 30),
                         .keeps_grads = laws_chance(&random, 20),
                         .holds_output = laws_chance(&random, 20)};
+        uint32_t step = laws_below(&random, 8);
+        with.in_backward = step == 0 && !with.keeps_grads;
+        with.clips = step == 1 && policy[before] == 0;
         ran += run_policy(models[_i], policy, with);
     }
     ck_assert_uint_gt(3 * ran, trials); /* many contradict each other */

@@ -100,6 +100,42 @@ static const char matrices[] =
     " {\"type\": \"linear\", \"name\": \"head\", \"out\": 256,"
     " \"bias\": false}, {\"type\": \"mean\"}]}";
 
+/* Between ranks an update comes when its gradient is reduced: of FSDP and ZeRO
+ * one unit's part is there at a time, of DDP all of a bucket, which lasts. */
+START_TEST(reduced_gradients_end)
+{
+    static const struct {
+        const char *policy;
+        uint64_t kept, freed, left;
+    } rows[] = {
+        {"fsdp:dp=2", 3 * 2 * MATRIX, 2 * MATRIX, 0},
+        {"zero:2,dp=2", 3 * 2 * MATRIX, 2 * MATRIX, 0},
+        {"zero:3,dp=4", 3 * MATRIX, MATRIX, 0},
+        {"ddp:dp=2", 3 * 4 * MATRIX, 3 * 4 * MATRIX, 0},
+        {"ddp:dp=2,view=1", 3 * 4 * MATRIX, 3 * 4 * MATRIX, 3 * 4 * MATRIX},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char options[160];
+        snprintf(options, sizeof options,
+                 "--optimizer adam --set optimizer_impl=fused -p %s",
+                 rows[i].policy);
+        seen kept = run(matrices, options);
+        snprintf(options, sizeof options,
+                 "--optimizer adam --set optimizer_impl=fused -p %s --set "
+                 "optimizer_in_backward=yes",
+                 rows[i].policy);
+        seen freed = run(matrices, options);
+        uint64_t ended = rows[i].kept - rows[i].left;
+        ck_assert_uint_eq(kept.rank.gradients_bytes, rows[i].kept);
+        ck_assert_uint_eq(freed.rank.gradients_bytes, rows[i].freed);
+        ck_assert_uint_eq(kept.rank.levels[MS_MARK_END] -
+                              freed.rank.levels[MS_MARK_END],
+                          ended);
+        ck_assert_uint_eq(freed.step_ops, 3); /* one update each, not a list */
+    }
+}
+END_TEST
+
 static const char *const decaying[] = {"sgd", "momentum", "nesterov", "adam",
                                        "adam-amsgrad"};
 
@@ -237,6 +273,7 @@ Suite *suite_stepping(void)
     TCase *tcase = tcase_create("stepping");
     tcase_add_test(tcase, gradients_end_one_by_one);
     tcase_add_test(tcase, the_first_step_makes_the_state);
+    tcase_add_test(tcase, reduced_gradients_end);
     tcase_add_test(tcase, clipping_takes_scalars);
     tcase_add_loop_test(tcase, decayed_gradients_end, 0,
                         sizeof decaying / sizeof *decaying);
