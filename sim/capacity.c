@@ -84,6 +84,20 @@ void ms_capacity_judge(const ms_pages *pages, const ms_machine *machine,
                                     : MS_OVER;
 }
 
+bool ms_capacity_fits_exact(const ms_report *report)
+{
+    const ms_pooled *pooled = report->pooled;
+    if (pooled == NULL)
+        return report->fits;
+    for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++)
+        if (ms_capacity_short(report, (ms_pool_kind)pool) > 0)
+            return false;
+    for (uint8_t rank = 0; rank < report->n_ranks; rank++)
+        if (pooled->ranks[rank].exact_bytes > ms_capacity_usable(report))
+            return false;
+    return report->capacity_bytes >= report->context_bytes;
+}
+
 uint64_t ms_capacity_usable(const ms_report *report)
 {
     return report->capacity_bytes > report->context_bytes

@@ -315,6 +315,8 @@ void ms_capacity_judge(const ms_pages *pages, const ms_machine *machine,
 uint64_t ms_capacity_short(const ms_report *report, ms_pool_kind pool);
 /* What the pool may reach: capacity less context, or 0. */
 uint64_t ms_capacity_usable(const ms_report *report);
+/* Would it fit if each row took its bytes and no more, as without a pool? */
+bool ms_capacity_fits_exact(const ms_report *report);
 /* What nvidia-smi would show: the most reserved, and context. */
 uint64_t ms_capacity_used(const ms_report *report);
 

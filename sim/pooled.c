@@ -547,7 +547,8 @@ static void close_line(const pooled_run *run)
     const ms_pooled_oom *lack = &run->out->lack;
     for (uint8_t rank = 0; rank < line->plan->n_ranks; rank++) {
         ms_rank_levels *levels = &line->ranks[rank];
-        const ms_pooled_rank *out = &run->out->ranks[rank];
+        ms_pooled_rank *out = &run->out->ranks[rank];
+        out->exact_bytes = levels->reserved_peak_bytes;
         if (out->reserved_peak_bytes < levels->reserved_peak_bytes)
             continue; /* there is no device with as much */
         levels->active_peak_bytes = out->active_peak_bytes;

@@ -230,7 +230,11 @@ static const ms_key row_rows[] = {
      .type = MS_KEY_COUNT,
      .null = true,
      .help = "of the highest rank"},
-    {.name = "fits", .type = MS_KEY_BOOL, .null = true, .help = ""},
+    {.name = "fits",
+     .type = MS_KEY_BOOL,
+     .null = true,
+     .help = "as run says it; null (in CSV nothing) where the point went "
+             "through no pool and run's would: --allocator torch tells"},
     {.name = "step_ns", .type = MS_KEY_COUNT, .null = true, .help = ""},
     {.name = "recompute_ns", .type = MS_KEY_COUNT, .null = true, .help = ""},
     {.name = "stall_ns",
@@ -278,6 +282,11 @@ static const ms_key row_rows[] = {
      .null = true,
      .optional = true,
      .help = "of it what CUDA and NCCL take"},
+    {.name = "fits_exact",
+     .type = MS_KEY_BOOL,
+     .null = true,
+     .optional = true,
+     .help = "with bare lifetimes, as --allocator exact has them"},
 };
 const ms_keys ms_keys_row = {
     .name = "row", .rows = row_rows, .n = MS_KEYS_N(row_rows), .any = varied};

@@ -278,10 +278,13 @@ static ms_err find_graph(cache *all, const ms_job *job, entry *model,
     key.training = result->training;
     key.training.was_set = 0;
     memcpy(&key.shape, &result->shape, sizeof key.shape);
-    /* What only comes before lowering, or behind it. */
+    /* What only comes before lowering, or behind it; of pages lowering asks
+     * whether everything has some. */
     key.shape.gpus = 0;
     key.shape.fixed = 0;
     memset(&key.shape.paging, 0, sizeof key.shape.paging);
+    key.shape.paging.page_bytes = result->shape.paging.page_bytes > 0 &&
+                                  result->shape.paging.managed == 0;
     const request want = {
         .all = all, .job = job, .result = result, .model = model};
     return use(&want, (const char *)&key, sizeof key, make_graph, found, fault);

@@ -41,9 +41,10 @@ static const struct {
     {"job_batch", NUMBER, offsetof(ms_sweep_row, job_batch)},
     {"capacity_bytes", NUMBER, offsetof(ms_sweep_row, capacity_bytes)},
     {"context_bytes", NUMBER, offsetof(ms_sweep_row, context_bytes)},
+    {"fits_exact", YES_OR_NO, offsetof(ms_sweep_row, fits_exact)},
 };
 #define N_COLUMNS ((uint32_t)(sizeof columns / sizeof columns[0]))
-enum { MESSAGE = 2, PEAK, HOST_PEAK = 11, HOST_RESERVED };
+enum { MESSAGE = 2, PEAK, FITS = 5, HOST_PEAK = 11, HOST_RESERVED };
 /* What every file has; memsim 0.1.0 wrote no more. */
 #define N_REQUIRED ((uint32_t)HOST_PEAK + 1)
 static const char *const statuses[] = {"ok", "over", "out_of_memory",
@@ -160,6 +161,14 @@ static ms_err read_number(reading *r, uint32_t column, const struct cell *cell)
     return MS_OK;
 }
 
+/* A rate may not apply, and what fits may be known of bare lifetimes alone. */
+static bool may_lack(const reading *r, uint32_t column)
+{
+    return !r->has[column] || columns[column].kind == WORDS ||
+           columns[column].kind == RATE ||
+           (column == FITS && r->has[N_COLUMNS - 1]);
+}
+
 /* Cells of the columns; either all numbers are there (but a rate, which may not
  * apply) or none is. */
 static ms_err read_cells(reading *r, const struct cell *cells)
@@ -176,14 +185,16 @@ static ms_err read_cells(reading *r, const struct cell *cells)
         } else if (words != NULL) {
             MS_TRY(read_number(r, i, &cells[i]));
         }
-        if (columns[i].kind != WORDS && columns[i].kind != RATE && r->has[i] &&
-            (words != NULL) != row->has_numbers)
+        if (!may_lack(r, i) && (words != NULL) != row->has_numbers)
             return FAIL_AT(r, cells[i].at, again,
                            words != NULL ? "\"%s\" has a value, though "
                                            "\"peak_allocated_bytes\" has none"
                                          : "\"%s\" has no value",
                            columns[i].key);
     }
+    row->fits_known = cells[FITS].words != NULL;
+    if (!row->fits_known)
+        row->fits = row->fits_exact;
     if (!r->has[HOST_RESERVED])
         row->host_reserved_peak_bytes = row->host_peak_bytes;
     return MS_OK;

@@ -17,7 +17,9 @@ typedef struct ms_sweep_row {
     const char **values;                   /* of the varied keys */
     const char *policy, *status, *message; /* message: "" for none */
     bool has_numbers; /* a refused or infeasible point may have none; then: */
-    bool fits;
+    bool fits_known;  /* through the pool that a user has */
+    bool fits;        /* as fits_exact where it is not known */
+    bool fits_exact;  /* bare lifetimes */
     uint64_t peak_allocated_bytes, peak_reserved_bytes, step_ns, recompute_ns,
         stall_ns, exposed_comm_ns, host_peak_bytes, host_reserved_peak_bytes;
     double tokens_per_second; /* negative: does not apply */

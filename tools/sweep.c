@@ -32,6 +32,7 @@ typedef struct run {
     ms_outcome *ring; /* MS_WORKERS_AHEAD */
     uint32_t begin;   /* the first item of this run */
     uint32_t n_done, n_fit, n_refused;
+    uint32_t n_bare; /* of which only bare lifetimes are known */
     ms_fault *fault;
     ms_err err;
 } run;
@@ -228,12 +229,15 @@ static void say_short(const ms_report *report, ms_fault *fault)
     }
 }
 
-static void read_report(const ms_report *report, ms_outcome *outcome)
+static void read_report(const ms_job *job, const ms_report *report,
+                        ms_outcome *outcome)
 {
     const ms_rank_report *rank = &report->ranks[report->worst];
     const ms_lack *lack = &report->lack;
     outcome->status = report->status;
+    outcome->fits_known = ms_usual_is_told(job, report);
     outcome->fits = report->fits;
+    outcome->fits_exact = ms_capacity_fits_exact(report);
     outcome->peak_allocated_bytes = rank->peak.allocated_bytes;
     outcome->peak_reserved_bytes = rank->peak.reserved_bytes;
     outcome->step_ns = rank->time.step_ns;
@@ -292,7 +296,7 @@ ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
     if (err == MS_OK)
         err = ms_points_step(points, seat, &job, &result, &outcome->fault);
     if (err == MS_OK)
-        read_report(&result.report, outcome);
+        read_report(&job, &result.report, outcome);
     if (err == MS_OK)
         name_setup(&job, &result, trial, outcome);
     return ends_sweep(err) ? err : MS_OK;
@@ -328,7 +332,8 @@ static bool done(void *of, uint32_t i)
     ms_sweep_rows_begin(&r->sweep, r->begin + i, &r->file.rows);
     ms_sweep_rows_end(&r->sweep, outcome, &r->file.rows);
     r->n_done++;
-    r->n_fit += outcome->fits;
+    r->n_fit += outcome->fits_known ? outcome->fits : outcome->fits_exact;
+    r->n_bare += outcome->fault.err == MS_OK && !outcome->fits_known;
     r->n_refused += outcome->fault.err != MS_OK;
     return tick(of);
 }
@@ -400,9 +405,11 @@ static void tell(const run *r)
                                    : "interrupted: wrote";
     if (interrupt == 0 && (r->quiet || r->file.path == NULL))
         return;
-    snprintf(what, sizeof what, "%s %s row%s (%s fit, %s refused) to", how,
+    snprintf(what, sizeof what, "%s %s row%s (%s fit%s, %s refused) to", how,
              ms_quantity_count(r->n_done).s, r->n_done == 1 ? "" : "s",
-             ms_quantity_count(r->n_fit).s, ms_quantity_count(r->n_refused).s);
+             ms_quantity_count(r->n_fit).s,
+             r->n_bare > 0 ? " without a pool" : "",
+             ms_quantity_count(r->n_refused).s);
     ms_complain_note(what, path);
 }
 

@@ -17,7 +17,8 @@
 typedef struct ms_outcome {
     ms_fault fault;
     ms_status status;
-    bool fits;
+    bool fits_known; /* as memsim run says it: then fits */
+    bool fits, fits_exact;
     uint64_t peak_allocated_bytes, peak_reserved_bytes;
     uint64_t step_ns, recompute_ns, stall_ns, exposed_comm_ns;
     double tokens_per_second; /* negative: does not apply */

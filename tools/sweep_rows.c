@@ -7,7 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef enum column_kind { BYTES_OR_NS, YES_OR_NO, RATE, WORDS } column_kind;
+typedef enum column_kind {
+    BYTES_OR_NS,
+    YES_OR_NO,
+    VERDICT,
+    RATE,
+    WORDS
+} column_kind;
 
 /* The numbers of a row, behind status and message. */
 static const struct {
@@ -19,7 +25,7 @@ static const struct {
      offsetof(ms_outcome, peak_allocated_bytes)},
     {"peak_reserved_bytes", BYTES_OR_NS,
      offsetof(ms_outcome, peak_reserved_bytes)},
-    {"fits", YES_OR_NO, offsetof(ms_outcome, fits)},
+    {"fits", VERDICT, offsetof(ms_outcome, fits)},
     {"step_ns", BYTES_OR_NS, offsetof(ms_outcome, step_ns)},
     {"recompute_ns", BYTES_OR_NS, offsetof(ms_outcome, recompute_ns)},
     {"stall_ns", BYTES_OR_NS, offsetof(ms_outcome, stall_ns)},
@@ -34,6 +40,7 @@ static const struct {
     {"job_batch", BYTES_OR_NS, offsetof(ms_outcome, job_batch)},
     {"capacity_bytes", BYTES_OR_NS, offsetof(ms_outcome, capacity_bytes)},
     {"context_bytes", BYTES_OR_NS, offsetof(ms_outcome, context_bytes)},
+    {"fits_exact", YES_OR_NO, offsetof(ms_outcome, fits_exact)},
 };
 #define N_COLUMNS (sizeof columns / sizeof columns[0])
 
@@ -156,6 +163,7 @@ static void put_number(const ms_sweep *sweep, const ms_outcome *outcome,
         ms_text_u64(text, number);
         return;
     case YES_OR_NO:
+    case VERDICT:
         memcpy(&yes, at, sizeof yes);
         ms_text_add(text, yes ? "true" : "false");
         return;
@@ -169,19 +177,26 @@ static void put_number(const ms_sweep *sweep, const ms_outcome *outcome,
     }
 }
 
+static bool applies(const ms_outcome *outcome, size_t column)
+{
+    if (outcome->fault.err != MS_OK)
+        return false;
+    if (columns[column].kind == VERDICT)
+        return outcome->fits_known;
+    return columns[column].kind != RATE || outcome->tokens_per_second >= 0;
+}
+
 /* Where it does not apply: null, or nothing. */
 void ms_sweep_rows_end(const ms_sweep *sweep, const ms_outcome *outcome,
                        ms_text *text)
 {
-    bool refused = outcome->fault.err != MS_OK;
     put_status(sweep, outcome, text);
     for (size_t i = 0; i < N_COLUMNS; i++) {
         if (sweep->json)
             ms_text_add(text, ", \"%s\": ", columns[i].key);
         else
             ms_text_put(text, ",", 1);
-        if (!refused &&
-            (columns[i].kind != RATE || outcome->tokens_per_second >= 0))
+        if (applies(outcome, i))
             put_number(sweep, outcome, i, text);
         else if (sweep->json)
             ms_text_add(text, "null");

@@ -280,6 +280,9 @@ void ms_usual_pool(ms_job *job);
 /* After the step: micro-batches that are counted (repeats.c) went through no
  * pool; the job's allocator is what the step had. */
 void ms_usual_settle(const ms_result *result, ms_job *job);
+/* Is what a step of the job reports what memsim run tells of it: did it go
+ * through a pool, was exact asked for, or is there no other? */
+bool ms_usual_is_told(const ms_job *job, const ms_report *report);
 
 /* ---- repeats.c: steps of many micro-batches ------------------------------ */
 

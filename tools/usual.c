@@ -40,3 +40,9 @@ void ms_usual_settle(const ms_result *result, ms_job *job)
     if (job->usual && result->report.pooled == NULL)
         job->allocator = NULL;
 }
+
+bool ms_usual_is_told(const ms_job *job, const ms_report *report)
+{
+    return job->allocator_given || report->pooled != NULL ||
+           report->repeats > 0 || !has_pool(job);
+}
