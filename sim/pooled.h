@@ -77,7 +77,7 @@ typedef struct ms_pooled_step {
 typedef struct ms_pooled_rank {
     uint64_t allocated_peak_bytes, active_peak_bytes, requested_peak_bytes,
         reserved_peak_bytes;
-    uint64_t exact_bytes; /* active at most where each row has its bytes */
+    uint64_t exact_bytes;     /* active at most where each row has its bytes */
     uint64_t allocated_bytes; /* at the end of a static plan */
     uint64_t segments, device_allocs, device_frees; /* held at the end; calls in
                                                        the step */

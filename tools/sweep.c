@@ -260,21 +260,22 @@ static void read_report(const ms_job *job, const ms_report *report,
 }
 
 /* What a figure of the rows says of them. */
-static void name_setup(const ms_job *job, const ms_result *result,
-                       ms_arena *arena, ms_outcome *outcome)
+static ms_err name_setup(const ms_job *job, const ms_result *result,
+                         ms_arena *arena, ms_outcome *outcome)
 {
     ms_text setup = {.arena = arena};
     uint64_t gpus = result->shape.data_ranks;
     ms_summary_setup(result, "x", &setup);
     ms_text_add(&setup, ", %s", job->device->name);
     if (setup.failed)
-        return;
+        return ms_fail_nomem(&outcome->fault);
     snprintf(outcome->setup, sizeof outcome->setup, "%s", setup.bytes);
     snprintf(outcome->model, sizeof outcome->model, "%s", result->model.name);
     outcome->job_gpus = gpus > 1 ? gpus : 1;
     outcome->job_batch = (uint64_t)result->training.batch * outcome->job_gpus;
     outcome->capacity_bytes = result->report.capacity_bytes;
     outcome->context_bytes = result->report.context_bytes;
+    return MS_OK;
 }
 
 /* Is a fault the system's, not the point's? */
@@ -298,7 +299,7 @@ ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
     if (err == MS_OK)
         read_report(&job, &result.report, outcome);
     if (err == MS_OK)
-        name_setup(&job, &result, trial, outcome);
+        err = name_setup(&job, &result, trial, outcome);
     return ends_sweep(err) ? err : MS_OK;
 }
 
