@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "plots/frame.h"
+#include "plots/again.h"
 
 #define AREA_PX 340.0 /* height of the data */
 
@@ -80,6 +80,7 @@ static void put_plot(struct scene *scene)
             ms_stack_write(&panel->stack, ms_names_category[order[k]], order,
                            k + 1, script);
     ms_stack_write_reserved(&panel->stack, script);
+    ms_again_write(panel);
     ms_panel_open_plot(panel);
     for (uint32_t k = MS_N_CATEGORIES; k-- > 0;)
         if (scene->shows[order[k]])
@@ -90,6 +91,7 @@ static void put_plot(struct scene *scene)
                         ms_canvas_category_color[order[k]]);
     ms_text_add(script, ", \\\n  $reserved using 1:2 with lines linewidth 1.2 "
                         "linecolor rgb '#000000' notitle");
+    ms_again_plot(panel);
     ms_panel_close_plot(panel);
 }
 
@@ -104,13 +106,16 @@ ms_err ms_figure_timeline(const ms_record *record, uint32_t rank,
     ms_panel *panel = &scene.panel;
     MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
     MS_TRY(ms_record_check(record, fault));
-    panel->bottom_y = panel->area.y1 = panel->area.y0 + AREA_PX;
+    panel->area.y1 = panel->area.y0 + AREA_PX;
+    panel->bottom_y = panel->area.y1 + ms_again_height(panel);
     ms_panel_open(panel);
     uint32_t n = find_shown(&scene);
     double y = panel->bottom_y + MS_PANEL_AXIS_PX;
     frame.area = panel->area;
+    frame.area.y1 = panel->bottom_y;
     ms_frame_begin(&frame, format, ceil(y + ms_legend_height(n) + 8.0));
     ms_panel_draw(panel);
+    ms_again_draw(panel);
     put_legend(&scene, y);
     put_plot(&scene);
     return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,

@@ -31,7 +31,8 @@ ms_err ms_output_text(const char *path, ms_output_put *put, void *of,
 
 /* table.c: the timeline as CSV (RFC 4180): a header row, then one row per
  * event: event, t_ns, op, pass, layer, micro_batch, action (alloc|free),
- * storage, category, bytes, allocated_bytes (rank 0's device level after). */
+ * storage, category, bytes, allocated_bytes (rank 0's device level after),
+ * recompute_ns, recompute_flops (what rank 0 has run again until then). */
 ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault);
 
 /* One field of such a file, in quotes where it needs them. */

@@ -121,6 +121,27 @@ static void join_equal(ms_record_rank *of)
     of->n_points = kept;
 }
 
+/* At the times of the points, as they are drawn. */
+static ms_err load_recomputed(const struct scribe *scribe, ms_fault *fault)
+{
+    ms_record_rank *of = scribe->of;
+    ms_recomputed all = {.line = scribe->line, .rank = scribe->rank};
+    ms_recomputed so_far = all;
+    ms_recomputed_until(&all, UINT64_MAX, &of->again_ns, &of->again_flops);
+    if (of->again_ns == 0 && of->again_flops == 0)
+        return MS_OK;
+    of->recompute_ns =
+        ms_arena_take_raw(scribe->arena, of->n_points, sizeof(uint64_t));
+    of->recompute_flops =
+        ms_arena_take_raw(scribe->arena, of->n_points, sizeof(uint64_t));
+    if (of->recompute_ns == NULL || of->recompute_flops == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < of->n_points; i++)
+        ms_recomputed_until(&so_far, of->points[i].t_ns, &of->recompute_ns[i],
+                            &of->recompute_flops[i]);
+    return MS_OK;
+}
+
 static ms_err load_points(const struct scribe *scribe, ms_fault *fault)
 {
     ms_record_rank *of = scribe->of;
@@ -138,7 +159,7 @@ static ms_err load_points(const struct scribe *scribe, ms_fault *fault)
                                     MS_RECORD_COLUMNS);
     MS_TRY(load_reserved(scribe, fault));
     join_equal(of);
-    return MS_OK;
+    return of->has_time ? load_recomputed(scribe, fault) : MS_OK;
 }
 
 /* Idle slices are not kept. */
@@ -310,6 +331,8 @@ static void put_points(const ms_record_rank *rank, ms_text *text)
     put_word(text, "\"points\": {\"columns\": [",
              rank->has_time ? "t_ns" : "event");
     put_word(text, ", ", "reserved_bytes");
+    if (rank->recompute_ns != NULL)
+        put(text, ", \"recompute_ns\", \"recompute_flops\"");
     for (int c = 0; c < MS_N_CATEGORIES; c++)
         if (shows[c])
             put_word(text, ", ", ms_names_category[c]);
@@ -317,6 +340,10 @@ static void put_points(const ms_record_rank *rank, ms_text *text)
     for (uint32_t i = 0; i < rank->n_points; i++) {
         put_number(text, i > 0 ? ", [" : "[", rank->points[i].t_ns);
         put_number(text, ", ", rank->reserved_bytes[i]);
+        if (rank->recompute_ns != NULL) {
+            put_number(text, ", ", rank->recompute_ns[i]);
+            put_number(text, ", ", rank->recompute_flops[i]);
+        }
         for (int c = 0; c < MS_N_CATEGORIES; c++)
             if (shows[c])
                 put_number(text, ", ", rank->points[i].bytes[c]);
@@ -383,6 +410,9 @@ static void put_rank(const ms_record_rank *rank, uint8_t number, ms_text *text)
                               : ", \"end_ns\": null, \"end_event\": ",
                rank->end_ns);
     put(text, rank->has_time ? ", \"end_event\": null, " : ", ");
+    put_number(text, "\"recompute_ns\": ", rank->again_ns);
+    put_number(text, ", \"recompute_flops\": ", rank->again_flops);
+    put(text, ", ");
     put_points(rank, text);
     put_bands(rank, text);
     put(text, ", \"streams\": [");

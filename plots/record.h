@@ -71,6 +71,9 @@ typedef struct ms_record_rank {
     ms_point *points;         /* ascending; the exact peak is one of them */
     uint64_t *reserved_bytes; /* the highest so far when point i ends, never
                                  below its total */
+    uint64_t *recompute_ns, *recompute_flops; /* what ran again before point i
+                                                 begins; NULL: nothing does */
+    uint64_t again_ns, again_flops;           /* and in the whole step */
     ms_band *bands;        /* in order, without gaps; none: no op takes time */
     ms_record_lane *lanes; /* the compute stream, then each that works; none:
                               no op takes time */

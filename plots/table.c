@@ -69,9 +69,11 @@ static void put_row(ms_text *text, const ms_plan *plan, uint32_t row)
 ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault)
 {
     const ms_plan *plan = line->plan;
-    uint64_t level = 0;
+    ms_recomputed so_far = {.line = line};
+    uint64_t level = 0, again_ns, again_flops;
     ms_text_add(text, "event,t_ns,op,pass,layer,micro_batch,action,storage,"
-                      "category,bytes,allocated_bytes\n");
+                      "category,bytes,allocated_bytes,recompute_ns,"
+                      "recompute_flops\n");
     for (uint32_t i = 0; i < line->n_events && !text->failed; i++) {
         const ms_event *event = &line->events[i];
         uint32_t row = event->row;
@@ -88,6 +90,9 @@ ms_err ms_table_csv(const ms_timeline *line, ms_text *text, ms_fault *fault)
         put_name(text, allocates ? "alloc" : "free");
         put_row(text, plan, row);
         put_number(text, level);
+        ms_recomputed_until(&so_far, event->t_ns, &again_ns, &again_flops);
+        put_number(text, again_ns);
+        put_number(text, again_flops);
         ms_text_put(text, "\n", 1);
     }
     return text->failed ? ms_fail_nomem(fault) : MS_OK;

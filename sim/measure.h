@@ -333,6 +333,7 @@ void ms_report_json(const ms_report *report, const ms_graph *graph,
                     const ms_report_names *names, ms_text *text);
 
 #include "sim/pooled.h"
+#include "sim/recomputed.h"
 #include "sim/repeat.h"
 
 #endif

@@ -26,12 +26,17 @@ static const ms_key drawn_rows[] = {
     MS_KEYS_COUNT("rank"),
     MS_KEYS_COUNT_OR_NULL("end_ns"),
     MS_KEYS_COUNT_OR_NULL("end_event"),
+    MS_KEYS_COUNT("recompute_ns"),
+    {.name = "recompute_flops",
+     .type = MS_KEY_COUNT,
+     .help = "what the rank runs again in the step"},
     {.name = "points",
      .type = MS_KEY_TABLE,
      .help = "the device's level, in at most 600 rows: from t_ns (or event) "
-             "on, each category that occurs, and reserved_bytes, the highest "
-             "until the next row; the highest level of each part of the step "
-             "stays"},
+             "on, each category that occurs, reserved_bytes, the highest "
+             "until the next row, and, where anything is recomputed, "
+             "recompute_ns and recompute_flops, what was so far; the highest "
+             "level of each part of the step stays"},
     {.name = "phases",
      .type = MS_KEY_OBJECTS,
      .of = &band,

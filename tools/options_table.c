@@ -302,7 +302,8 @@ const ms_option ms_options_table[] = {
      .commands = RUN,
      .takes = MS_TAKES_VALUE,
      .value = "FILE",
-     .help = "write the timeline as CSV; - is standard output"},
+     .help = "write the timeline as CSV: each allocation and free, the level "
+             "after it and what was recomputed so far; - is standard output"},
     {.id = MS_OPTION_CSV,
      .name = "csv",
      .commands = COMPARE,

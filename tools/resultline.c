@@ -67,6 +67,15 @@ struct clerk {
     ms_record_rank *of;
 };
 
+/* Of a curve that never falls, up to that of the step. */
+static bool is_recompute_well(const ms_record_rank *of, uint32_t i)
+{
+    return of->recompute_ns[i] <= of->again_ns &&
+           of->recompute_flops[i] <= of->again_flops &&
+           (i == 0 || (of->recompute_ns[i] >= of->recompute_ns[i - 1] &&
+                       of->recompute_flops[i] >= of->recompute_flops[i - 1]));
+}
+
 static ms_err check_point(const struct clerk *clerk, uint32_t row, uint32_t i)
 {
     const ms_record_rank *of = clerk->of;
@@ -78,6 +87,8 @@ static ms_err check_point(const struct clerk *clerk, uint32_t row, uint32_t i)
         wrong = "a point after the end of the step";
     else if (of->reserved_bytes[i] < point->total_bytes)
         wrong = "\"reserved_bytes\" is less than the categories sum to";
+    else if (of->recompute_ns != NULL && !is_recompute_well(of, i))
+        wrong = "what is recomputed falls, or exceeds that of the step";
     if (wrong == NULL)
         return MS_OK;
     return ms_json_fail(clerk->values->json, row, clerk->values->fault, EDITED,
@@ -89,10 +100,15 @@ static ms_err read_point(const struct clerk *clerk,
                          uint32_t i)
 {
     uint64_t cells[MS_N_WORKS + 2] = {0};
-    ms_point *point = &clerk->of->points[i];
+    ms_record_rank *of = clerk->of;
+    ms_point *point = &of->points[i];
     MS_TRY(read_cells(clerk->values, numbers, row, cells));
     *point = (ms_point){.t_ns = cells[0]};
-    clerk->of->reserved_bytes[i] = cells[1];
+    of->reserved_bytes[i] = cells[1];
+    if (of->recompute_ns != NULL) {
+        of->recompute_ns[i] = cells[2 + MS_N_CATEGORIES];
+        of->recompute_flops[i] = cells[3 + MS_N_CATEGORIES];
+    }
     for (int c = 0; c < MS_N_CATEGORIES; c++) {
         point->bytes[c] = cells[2 + c];
         if (__builtin_add_overflow(point->total_bytes, cells[2 + c],
@@ -103,25 +119,38 @@ static ms_err read_point(const struct clerk *clerk,
     return check_point(clerk, row, i);
 }
 
+/* Room for as many points as there are rows. */
+static ms_err open_points(const struct clerk *clerk,
+                          const struct numbers *numbers)
+{
+    ms_record_rank *of = clerk->of;
+    ms_arena *arena = clerk->values->arena;
+    uint32_t n = of->n_points = numbers->table.n_rows;
+    of->points = ms_arena_take_raw(arena, n, sizeof *of->points);
+    of->reserved_bytes = ms_arena_take_raw(arena, n, sizeof(uint64_t));
+    bool failed = of->points == NULL || of->reserved_bytes == NULL;
+    if (of->again_ns > 0 || of->again_flops > 0) {
+        of->recompute_ns = ms_arena_take(arena, n, sizeof(uint64_t));
+        of->recompute_flops = ms_arena_take(arena, n, sizeof(uint64_t));
+        failed |= of->recompute_ns == NULL || of->recompute_flops == NULL;
+    }
+    return failed ? ms_fail_nomem(clerk->values->fault) : MS_OK;
+}
+
 static ms_err read_points(const struct clerk *clerk, uint32_t object)
 {
     const ms_values *values = clerk->values;
     ms_record_rank *of = clerk->of;
     struct numbers numbers;
-    const char *names[2 + MS_N_CATEGORIES] = {of->has_time ? "t_ns" : "event",
-                                              "reserved_bytes"};
+    const char *names[4 + MS_N_CATEGORIES] = {
+        of->has_time ? "t_ns" : "event", "reserved_bytes",
+        [2 + MS_N_CATEGORIES] = "recompute_ns", "recompute_flops"};
     uint64_t highest_bytes = 0;
     uint32_t list;
     memcpy(&names[2], ms_names_category, sizeof ms_names_category);
     MS_TRY(ms_values_member(values, object, "points", MS_JSON_OBJECT, &list));
-    MS_TRY(read_columns(values, list, names, 2 + MS_N_CATEGORIES, &numbers));
-    of->n_points = numbers.table.n_rows;
-    of->points =
-        ms_arena_take_raw(values->arena, of->n_points, sizeof *of->points);
-    of->reserved_bytes = ms_arena_take_raw(values->arena, of->n_points,
-                                           sizeof *of->reserved_bytes);
-    if (of->points == NULL || of->reserved_bytes == NULL)
-        return ms_fail_nomem(values->fault);
+    MS_TRY(read_columns(values, list, names, 4 + MS_N_CATEGORIES, &numbers));
+    MS_TRY(open_points(clerk, &numbers));
     uint32_t row = numbers.table.row;
     for (uint32_t i = 0; i < of->n_points; i++) {
         MS_TRY(read_point(clerk, &numbers, row, i));
@@ -347,6 +376,11 @@ static ms_err read_end(const struct clerk *clerk, uint32_t object)
                         "the end is before that of the step");
 }
 
+static const ms_value_row again_rows[] = {
+    {"recompute_ns", MS_VALUE_NUMBER, offsetof(ms_record_rank, again_ns)},
+    {"recompute_flops", MS_VALUE_NUMBER, offsetof(ms_record_rank, again_flops)},
+};
+
 static ms_err read_rank(const struct clerk *clerk, uint32_t object)
 {
     const ms_values *values = clerk->values;
@@ -357,6 +391,10 @@ static ms_err read_rank(const struct clerk *clerk, uint32_t object)
                             "this should be rank %u, as in the report",
                             (unsigned)clerk->report->rank);
     MS_TRY(read_end(clerk, object));
+    MS_TRY(ms_values_read(values, object, again_rows, 2, clerk->of));
+    if (clerk->of->again_ns != clerk->report->time.recompute_ns)
+        return ms_json_fail(values->json, object, values->fault, EDITED,
+                            "\"recompute_ns\" is not that of the report");
     MS_TRY(read_points(clerk, object));
     MS_TRY(read_bands(clerk, object));
     MS_TRY(read_lanes(clerk, object));

@@ -207,6 +207,41 @@ START_TEST(lanes_add_up_to_the_report)
 }
 END_TEST
 
+/* ---- what runs again ----------------------------------------------------- */
+
+static const char *const replays[] = {
+    "none", "checkpoint:full+microbatch:3", "checkpoint:sqrt+swap:checkpoints",
+    "checkpoint:sac+fsdp:dp=8", "swap:superneurons,budget=7GiB"};
+#define N_REPLAYS ((int)(sizeof replays / sizeof replays[0]))
+
+/* The curve of a record never falls and ends where the report's sums are. */
+START_TEST(recomputing_adds_up_to_the_report)
+{
+    ms_report_names names = {"gpt2", "device", replays[_i], NULL, NULL};
+    ms_record record;
+    ms_settings_init(&job);
+    job.model = "gpt2";
+    job.training.batch = 6;
+    const ms_times *time = run_job(replays[_i]);
+    MUST(ms_record_of(&result.line, &result.report, &names, &trial, &record,
+                      &fault));
+    const ms_record_rank *rank = &record.ranks[0];
+    ck_assert_uint_eq(rank->again_ns, time->recompute_ns);
+    ck_assert_uint_eq(rank->again_flops,
+                      (uint64_t)result.report.recompute_flops);
+    ck_assert_uint_eq(rank->recompute_ns != NULL, time->recompute_ns > 0);
+    ck_assert_uint_eq(time->recompute_ns > 0, _i > 0);
+    for (uint32_t i = 1; _i > 0 && i < rank->n_points; i++) {
+        uint64_t t_ns = rank->points[i].t_ns - rank->points[i - 1].t_ns;
+        uint64_t more_ns = rank->recompute_ns[i] - rank->recompute_ns[i - 1];
+        ck_assert_uint_le(more_ns, t_ns);
+        ck_assert_uint_ge(rank->recompute_flops[i],
+                          rank->recompute_flops[i - 1]);
+        ck_assert_uint_le(rank->recompute_ns[i], rank->again_ns);
+    }
+}
+END_TEST
+
 /* ---- trace --------------------------------------------------------------- */
 
 static ms_json json;
@@ -342,6 +377,7 @@ Suite *suite_lanes(void)
     tcase_set_timeout(tcase, 100);
     tcase_add_loop_test(tcase, lanes_add_up_to_the_report, 0,
                         N_POLICIES + N_WALLS);
+    tcase_add_loop_test(tcase, recomputing_adds_up_to_the_report, 0, N_REPLAYS);
     tcase_add_loop_test(tcase, trace_adds_up_to_the_report, 0,
                         N_POLICIES + N_WALLS);
     suite_add_tcase(suite, tcase);

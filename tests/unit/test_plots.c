@@ -133,19 +133,19 @@ START_TEST(csv)
     ck_assert_str_eq(
         text.bytes,
         "event,t_ns,op,pass,layer,micro_batch,action,storage,category,bytes,"
-        "allocated_bytes\n"
-        "0,0,start,start,,,alloc,weight,parameters,4194304,4194304\n"
+        "allocated_bytes,recompute_ns,recompute_flops\n"
+        "0,0,start,start,,,alloc,weight,parameters,4194304,4194304,0,0\n"
         "1,0,addmm,forward,\"layers.0.\"\"mlp\"\", first\",0,alloc,x,"
-        "activations,2097152,6291456\n"
+        "activations,2097152,6291456,0,0\n"
         "2,10000,addmm_backward,grad_input,\"layers.0.\"\"mlp\"\", first\",0,"
-        "alloc,weight.grad,gradients,4194304,10485760\n"
+        "alloc,weight.grad,gradients,4194304,10485760,0,0\n"
         "3,20000,addmm_backward,grad_input,\"layers.0.\"\"mlp\"\", first\",0,"
-        "free,x,activations,2097152,8388608\n"
+        "free,x,activations,2097152,8388608,0,0\n"
         "4,20000,adam,step,,,alloc,\"list\r\nof all\",temporaries,1048576,"
-        "9437184\n"
+        "9437184,0,0\n"
         "5,30000,adam,step,,,free,\"list\r\nof all\",temporaries,1048576,"
-        "8388608\n"
-        "6,30000,adam,step,,,free,weight.grad,gradients,4194304,4194304\n");
+        "8388608,0,0\n"
+        "6,30000,adam,step,,,free,weight.grad,gradients,4194304,4194304,0,0\n");
 }
 END_TEST
 
