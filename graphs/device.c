@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_NAMES 128u
 #define MAX_NAME 64u
 #define MAX_FILE_BYTES (UINT64_C(1) << 20)
 #define FILE_VERSION 1
@@ -21,33 +20,6 @@
 
 /* ---- by name ------------------------------------------------------------- */
 
-/* The device, or NULL; names: all that could be meant. */
-static const ms_device *find(const char *name, const char **names, uint32_t *n)
-{
-    for (uint32_t i = 0; i < ms_devices_n; i++) {
-        const ms_device *row = &ms_devices[i];
-        bool alias = row->alias[0] != '\0';
-        if (strcmp(name, row->name) == 0 ||
-            (alias && strcmp(name, row->alias) == 0))
-            return row;
-        if (*n + 2 > MAX_NAMES)
-            continue;
-        names[(*n)++] = row->name;
-        if (alias)
-            names[(*n)++] = row->alias;
-    }
-    return NULL;
-}
-
-static void hint_name(const char *name, const char *const *names, uint32_t n,
-                      char *hint, size_t size)
-{
-    const char *near = ms_names_nearest(name, names, n);
-    snprintf(hint, size, "see memsim help devices");
-    if (near != NULL)
-        snprintf(hint, size, "did you mean \"%s\"?", near);
-}
-
 double ms_device_share(const ms_device *device, uint32_t ranks)
 {
     uint32_t sharers =
@@ -58,13 +30,10 @@ double ms_device_share(const ms_device *device, uint32_t ranks)
 ms_err ms_device_find(const char *name, const ms_device **device,
                       ms_fault *fault)
 {
-    const char *names[MAX_NAMES];
-    uint32_t n = 0;
-    char hint[96];
-    *device = find(name, names, &n);
+    char hint[384];
+    *device = ms_namewords_device(name, hint, sizeof hint);
     if (*device != NULL)
         return MS_OK;
-    hint_name(name, names, n, hint, sizeof hint);
     return ms_fail(fault, MS_EUSAGE, NULL, hint, "unknown device \"%s\"", name);
 }
 
@@ -329,19 +298,17 @@ static ms_err read_name(const reader *r, const char *path)
 
 static ms_err read_like(const reader *r, bool *given)
 {
-    const char *like = NULL, *names[MAX_NAMES];
-    char hint[96];
-    uint32_t n = 0;
+    const char *like = NULL;
+    char hint[384];
     MS_TRY(read_text(r, "like", &like));
     *given = like != NULL;
     if (like == NULL)
         return MS_OK;
-    const ms_device *model = find(like, names, &n);
+    const ms_device *model = ms_namewords_device(like, hint, sizeof hint);
     if (model != NULL) {
         *r->device = *model;
         return MS_OK;
     }
-    hint_name(like, names, n, hint, sizeof hint);
     return ms_json_fail(&r->json, ms_json_find(&r->json, 0, "like"), r->fault,
                         hint, "unknown device \"%s\"", like);
 }

@@ -32,9 +32,13 @@ static void suggest(const char *const *words, uint32_t n, const char *word,
         return;
     }
     size_t used = (size_t)snprintf(buffer, size, "%s: ", title);
-    for (uint32_t i = 0; i < n && used < size; i++)
+    for (uint32_t i = 0; i < n && used < size; i++) {
+        bool fits = used + strlen(words[i]) + sizeof ", , ..." <= size;
         used += (size_t)snprintf(buffer + used, size - used, "%s%s",
-                                 i == 0 ? "" : ", ", words[i]);
+                                 i == 0 ? "" : ", ", fits ? words[i] : "...");
+        if (!fits)
+            break;
+    }
 }
 
 static bool is_extra(const ms_fields *keys, const char *name)

@@ -391,7 +391,9 @@ extern const uint32_t ms_training_n_fields;
 void ms_training_init(ms_training *training);
 /* What stands before the dot of a row's key: "training", "graph". */
 const char *ms_training_group(uint32_t row);
-/* "training." is optional in key. */
+/* The row of a key, in which "training." is optional; what others call it is
+ * understood (settingwords.h).  MS_NONE: no such setting. */
+uint32_t ms_training_row(const char *key);
 ms_err ms_training_set(ms_training *training, const char *key,
                        const char *value, ms_fault *fault);
 /* Fills what depends on the model and checks the whole. */
@@ -507,6 +509,8 @@ ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
 const char *ms_json_library(void);
 const char *ms_dag_library(void);
 
+#include "graphs/namewords.h"
 #include "graphs/overheads.h"
+#include "graphs/settingwords.h"
 
 #endif

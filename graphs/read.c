@@ -432,19 +432,15 @@ ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
 
 /* ---- finding the model --------------------------------------------------- */
 
-static ms_err fail_unknown(const char *name, ms_fault *fault)
-{
-    char hint[128];
-    ms_builtins_hint(name, hint, sizeof hint);
-    return ms_fail(fault, MS_EINPUT, name, hint,
-                   "neither a file here nor a built-in model");
-}
-
 static ms_err read_builtin(ms_reader *r, const char *path)
 {
+    char hint[384];
     const ms_builtin *builtin = ms_builtins_find(path);
     if (builtin == NULL)
-        return fail_unknown(path, r->fault);
+        builtin = ms_namewords_model(path, hint, sizeof hint);
+    if (builtin == NULL)
+        return ms_fail(r->fault, MS_EINPUT, path, hint,
+                       "neither a file here nor a built-in model");
     const char *name = ms_arena_format(r->arena, "%s.json", builtin->name);
     if (name == NULL)
         return ms_fail_nomem(r->fault);
@@ -457,7 +453,7 @@ ms_err ms_read_model(const char *path, const ms_override *overrides,
 {
     char *bytes;
     size_t length;
-    bool input = strcmp(path, "-") == 0, here;
+    bool input = strcmp(path, "-") == 0, here = input;
     ms_reader r = {.overrides = overrides,
                    .n_overrides = n_overrides,
                    .arena = arena,
@@ -470,8 +466,11 @@ ms_err ms_read_model(const char *path, const ms_override *overrides,
         if (!here && strchr(path, '/') == NULL)
             return read_builtin(&r, path);
     }
-    MS_TRY(
-        ms_read_file(path, MS_JSON_MAX_BYTES, arena, &bytes, &length, fault));
+    ms_err err =
+        ms_read_file(path, MS_JSON_MAX_BYTES, arena, &bytes, &length, fault);
+    if (err != MS_OK && !input && !here && fault != NULL)
+        ms_namewords_id(path, fault->hint, sizeof fault->hint);
+    MS_TRY(err);
     return read_any(&r, input ? "standard input" : path, bytes, length);
 }
 

@@ -393,6 +393,32 @@ static ms_fields group_of(const char **key)
     return (ms_fields){.rows = ms_training_fields + from, .n = to - from};
 }
 
+static uint32_t first_of(const ms_fields *keys)
+{
+    return (uint32_t)(keys->rows - ms_training_fields);
+}
+
+static const char *name_of(const ms_fields *keys)
+{
+    return ms_training_group(first_of(keys));
+}
+
+uint32_t ms_training_row(const char *key)
+{
+    const ms_fields keys = group_of(&key);
+    uint32_t row = ms_fields_find(keys.rows, keys.n, key);
+    size_t length = strlen(key);
+    for (uint32_t i = 0; i < keys.n && row == MS_NONE; i++)
+        if (ms_words_same(keys.rows[i].name, strlen(keys.rows[i].name), key,
+                          length))
+            row = i;
+    if (row != MS_NONE)
+        return first_of(&keys) + row;
+    const ms_word *word = ms_settingwords_key(name_of(&keys), key);
+    return word != NULL && word->means != NULL ? ms_training_row(word->means)
+                                               : MS_NONE;
+}
+
 static ms_err read_workspace(const char *text, const char *where,
                              ms_value *value, ms_fault *fault)
 {
@@ -404,28 +430,49 @@ static ms_err read_workspace(const char *text, const char *where,
                    text);
 }
 
+/* In the field's own word. */
+static ms_err read_value(const ms_field *field, const char *value,
+                         const char *where, ms_value *parsed, ms_fault *fault)
+{
+    const ms_word *answered;
+    char room[64], hint[384];
+    if (strcmp(field->name, "cublas_workspace") == 0 && *value == ':')
+        return read_workspace(value, where, parsed, fault);
+    const char *own =
+        ms_settingwords_value(field, value, &answered, room, sizeof room);
+    if (own != NULL)
+        return ms_fields_from_text(own, where, field, NULL, parsed, fault);
+    ms_words_hint(answered, hint, sizeof hint);
+    return ms_fail(fault, MS_EUSAGE, where, hint, "\"%s\" cannot be \"%s\"",
+                   field->name, value);
+}
+
+static ms_err fail_key(const ms_fields *keys, const char *key,
+                       const char *where, ms_fault *fault)
+{
+    const ms_word *row = ms_settingwords_key(name_of(keys), key);
+    char hint[384];
+    if (row != NULL)
+        ms_words_hint(row, hint, sizeof hint);
+    else
+        ms_fields_hint(keys, key, hint, sizeof hint);
+    return ms_fail(fault, MS_EUSAGE, where, hint, "unknown setting \"%s\"",
+                   key);
+}
+
 ms_err ms_training_set(ms_training *training, const char *key,
                        const char *value, ms_fault *fault)
 {
-    char where[256], hint[384];
+    char where[256];
     ms_value parsed;
+    uint32_t row = ms_training_row(key);
     const ms_fields keys = group_of(&key);
-    uint32_t first = (uint32_t)(keys.rows - ms_training_fields);
-    snprintf(where, sizeof where, "%s.%s=%s", ms_training_group(first), key,
-             value);
-    uint32_t row = ms_fields_find(keys.rows, keys.n, key);
-    if (row == MS_NONE) {
-        ms_fields_hint(&keys, key, hint, sizeof hint);
-        return ms_fail(fault, MS_EUSAGE, where, hint, "unknown setting \"%s\"",
-                       key);
-    }
-    if (strcmp(keys.rows[row].name, "cublas_workspace") == 0 && *value == ':')
-        MS_TRY(read_workspace(value, where, &parsed, fault));
-    else
-        MS_TRY(ms_fields_from_text(value, where, &keys.rows[row], NULL, &parsed,
-                                   fault));
-    set_value(training, first + row, parsed);
-    training->was_set |= UINT64_C(1) << (first + row);
+    snprintf(where, sizeof where, "%s.%s=%s", name_of(&keys), key, value);
+    if (row == MS_NONE)
+        return fail_key(&keys, key, where, fault);
+    MS_TRY(read_value(&ms_training_fields[row], value, where, &parsed, fault));
+    set_value(training, row, parsed);
+    training->was_set |= UINT64_C(1) << row;
     return MS_OK;
 }
 

@@ -101,6 +101,8 @@ typedef struct ms_policy {
 
 /* In the order in which help lists them, what plugins bring last. */
 uint32_t ms_registry_n(void);
+/* What people call policies (policywords.h). */
+extern const ms_words ms_policywords_table;
 const ms_policy *ms_registry_row(uint32_t row);
 /* Does a plugin bring it? */
 bool ms_registry_is_added(const ms_policy *policy);

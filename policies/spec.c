@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/order.h"
+#include "policies/policywords.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -301,11 +302,14 @@ static bool is_bare(const parser *p, const ms_param *param, piece alone)
 static uint32_t find_param(const parser *p, const ms_policy *policy, piece key,
                            bool has_value)
 {
+    const char *own =
+        has_value ? ms_policywords_param(p->text + key.at, key.length) : NULL;
     uint32_t row = 0;
     for (; row < policy->n_params; row++) {
         const ms_param *param = &policy->params[row];
         if (is_name(p, key, param->name) ||
-            (!has_value && is_bare(p, param, key)))
+            (!has_value && is_bare(p, param, key)) ||
+            (own != NULL && strcmp(own, param->name) == 0))
             break;
     }
     return row;
@@ -336,7 +340,7 @@ static ms_err parse_argument(parser *p, struct ms_spec_item *item,
     if (row == policy->n_params)
         return fail_argument(p, policy, key);
     const ms_param *param = &policy->params[row];
-    bool named = is_name(p, key, param->name);
+    bool named = !bare || is_name(p, key, param->name);
     MS_TRY(check_form(p, param, key, named, !bare));
     if (item->values[row].given) {
         point(p, key.at);
@@ -479,12 +483,13 @@ static ms_err parse_policy(parser *p, piece whole, ms_spec *spec)
 ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
                      ms_fault *fault)
 {
-    parser p = {
-        .text = text, .length = strlen(text), .arena = arena, .fault = fault};
+    parser p = {.length = strlen(text), .arena = arena, .fault = fault};
     if (p.length > MOST_BYTES)
         return ms_fail(fault, MS_EUSAGE, "--policy", NULL,
                        "a policy of %zu bytes; at most %u", p.length,
                        MOST_BYTES);
+    MS_TRY(ms_policywords_plain(text, arena, &p.text, fault));
+    p.length = strlen(p.text);
     piece rest = {0, p.length};
     bool last = false;
     while (!last) {

@@ -40,6 +40,7 @@
 #include "sim/saves.h"
 #include "sim/shape.h"
 #include "sim/size.h"
+#include "sim/words.h"
 
 /* ---- graph.c: the template of one micro-batch and the optimizer step ----- */
 

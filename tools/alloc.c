@@ -377,6 +377,8 @@ ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
                         : ms_alloc_arena_command(hall, fault);
     MS_TRY(read_pools(arguments, &run, fault));
     if (memory != NULL)
+        MS_TRY(ms_quantity_unit(memory, "--memory", fault));
+    if (memory != NULL)
         MS_TRY(ms_size_bytes(memory, "--memory", &run.memory_bytes, fault));
     if (memory != NULL &&
         (run.memory_bytes == 0 || run.memory_bytes > MS_TORCH_MOST_BYTES))

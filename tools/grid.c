@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --grid: the values that settings take, a product of lists. */
 
+#include "tools/optionwords.h"
 #include "tools/points.h"
 
 #include <inttypes.h>
@@ -51,21 +52,17 @@ ms_err ms_grid_key(const char *key, ms_arena *arena, const char **whole,
             *whole = other_keys[i];
     if (strncmp(key, "model.", 6) == 0 && key[6] != '\0')
         *whole = key;
-    for (uint32_t row = 0; *whole == NULL && row < ms_training_n_fields;
-         row++) {
-        const char *group = ms_training_group(row);
-        const char *name = ms_training_fields[row].name;
-        size_t length = strlen(group);
-        bool bare = strcmp(key, name) == 0 && strcmp(group, "training") == 0;
-        bool is_it = strncmp(key, group, length) == 0 && key[length] == '.' &&
-                     strcmp(key + length + 1, name) == 0;
-        if (!bare && !is_it)
-            continue;
-        *whole = ms_arena_format(arena, "%s.%s", group, name);
-        if (*whole == NULL)
-            return ms_fail_nomem(fault);
-    }
-    return MS_OK;
+    uint32_t row = *whole == NULL ? ms_training_row(key) : MS_NONE;
+    const char *other = *whole == NULL ? ms_optionwords_key(key) : NULL;
+    for (size_t i = 0; i < N_OTHER_KEYS && other != NULL; i++)
+        if (ms_words_same(other, strlen(other), other_keys[i],
+                          strlen(other_keys[i])))
+            *whole = other_keys[i];
+    if (row == MS_NONE)
+        return MS_OK;
+    *whole = ms_arena_format(arena, "%s.%s", ms_training_group(row),
+                             ms_training_fields[row].name);
+    return *whole != NULL ? MS_OK : ms_fail_nomem(fault);
 }
 
 void ms_grid_key_hint(const char *key, char *hint, size_t size)
@@ -77,12 +74,16 @@ void ms_grid_key_hint(const char *key, char *hint, size_t size)
     for (uint32_t row = 0; row < ms_training_n_fields && n < MOST_KEYS; row++)
         names[n++] = ms_training_fields[row].name;
     const char *dot = strchr(key, '.');
+    const ms_word *row =
+        dot == NULL ? ms_settingwords_key("training", key) : NULL;
     const char *near = ms_names_nearest(dot != NULL ? dot + 1 : key, names, n);
     snprintf(hint, size,
              "keys: policy, device, gpus, global_batch, memory, host_memory, "
              "nvme, allocator, steps, lengths, and those of --set (memsim help "
              "training; model.KEY)");
-    if (near != NULL)
+    if (row != NULL && row->means == NULL)
+        ms_words_hint(row, hint, size);
+    else if (near != NULL)
         snprintf(hint, size, "did you mean \"%s\"?", near);
 }
 
@@ -168,7 +169,11 @@ static ms_err check_value(const reader *r, size_t at, const char *value,
     ms_job job = *r->base;
     *alone = *r->base;
     alone->spec.n = 0;
-    ms_err err = ms_settings_put(alone, r->axis->key, value, r->arena, &inner);
+    ms_err err = ms_settings_is_capacity(r->axis->key)
+                     ? ms_quantity_unit(value, "--grid", &inner)
+                     : MS_OK;
+    if (err == MS_OK)
+        err = ms_settings_put(alone, r->axis->key, value, r->arena, &inner);
     if (err == MS_OK && is_key(r, "policy"))
         err = ms_settings_put(&job, r->axis->key, value, r->arena, &inner);
     return err == MS_OK ? MS_OK : fail_value(r, at, &inner);

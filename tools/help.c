@@ -2,6 +2,7 @@
 /* memsim help: the table of topics; commands print from the table of options,
  * everything else from the tables of the rooms. */
 
+#include "tools/optionwords.h"
 #include "tools/schema.h"
 
 #include <string.h>
@@ -32,6 +33,8 @@ static const topic topics[] = {
     {"units", "bytes, GiB and GB; FLOP, MAC, parameters", ms_help_texts_units},
     {"json", "the keys of what --json prints", ms_help_texts_json},
     {"traces", "allocation traces and allocator options", ms_help_traces_write},
+    {"words", "words of other programs that are understood",
+     ms_optionwords_help},
     {"exit", "exit statuses", ms_help_texts_exit},
 };
 #define N_TOPICS (sizeof topics / sizeof topics[0])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The hall's door: main, signals, the exit status. */
 
-#include "tools/tools.h"
+#include "tools/optionwords.h"
 
 #ifndef MS_COMMIT /* "commit 1234abcd, ", by CMake in a checkout */
 #define MS_COMMIT ""
@@ -65,7 +65,16 @@ static ms_err fail_command(const char *word, ms_fault *fault)
     for (size_t i = 0; i < ms_commands_n; i++)
         names[i] = ms_commands_all[i].name;
     const char *near = ms_names_nearest(word, names, ms_commands_n);
-    if (near != NULL) {
+    const ms_word *row =
+        ms_words_find(&ms_optionwords_commands, NULL, word, strlen(word));
+    char unused[384];
+    if (row != NULL) {
+        ms_words_hint(row, hint, sizeof hint);
+    } else if (strlen(word) < 64 &&
+               ms_namewords_model(word, unused, sizeof unused) != NULL) {
+        strcpy(hint, "write memsim run ");
+        strcat(hint, word);
+    } else if (near != NULL) {
         strcpy(hint, "did you mean \"");
         strcat(hint, near);
         strcat(hint, "\"?");
@@ -83,7 +92,13 @@ static ms_err check_operands(const ms_command *command,
                        "\"memsim %s\" needs a %.*s, for example", command->name,
                        (int)strcspn(command->operands, "."), command->operands);
     const char *hint = NULL;
-    if (ms_options_value(arguments, MS_OPTION_PLOT) != NULL)
+    char other[384] = "";
+    if (arguments->n_operands > command->max_operands)
+        ms_optionwords_operand(command->bit, operands[command->max_operands],
+                               other, sizeof other);
+    if (*other != '\0')
+        hint = other;
+    else if (ms_options_value(arguments, MS_OPTION_PLOT) != NULL)
         hint = "the name of a figure ends in .svg, .png or .pdf";
     if (arguments->n_operands > command->max_operands &&
         command->max_operands > 1)

@@ -2,7 +2,7 @@
 /* The parser of the command line.  getopt_long is no help: it takes
  * abbreviations, which a later option would break in somebody's script. */
 
-#include "tools/tools.h"
+#include "tools/optionwords.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@ typedef struct cursor {
     uint16_t command;
     const char *const *words;
     uint32_t at, n;
+    const char *word; /* the option's, being read; NULL: a letter */
     ms_arguments *arguments;
     ms_fault *fault;
 } cursor;
@@ -104,6 +105,15 @@ static const char *see_help(uint16_t command)
     return "\"memsim help\" lists commands and topics";
 }
 
+static ms_err fail_answered(const cursor *c, const ms_word *row,
+                            const char *word, int length)
+{
+    char hint[384];
+    ms_words_hint(row, hint, sizeof hint);
+    return ms_fail(c->fault, MS_EUSAGE, NULL, hint, "unknown option \"%.*s\"",
+                   length, word);
+}
+
 static ms_err fail_unknown(const cursor *c, const char *word, size_t length)
 {
     const char *names[MOST_NAMES];
@@ -155,13 +165,18 @@ static ms_err fail_word(const cursor *c, const ms_option *option,
 static ms_err give(cursor *c, const ms_option *option, const char *value)
 {
     if (option->takes == MS_TAKES_VALUE && option->words != NULL &&
-        !ms_options_one_of(option->words, value))
-        return fail_word(c, option, value);
+        !ms_options_one_of(option->words, value)) {
+        const char *own = ms_optionwords_key(value);
+        if (!ms_options_one_of(option->words, own))
+            return fail_word(c, option, value);
+        value = own;
+    }
     if (option->takes != MS_TAKES_NOTHING && *value == '\0')
         return ms_fail(c->fault, MS_EUSAGE, NULL, NULL,
                        "option \"--%s\" has an empty value", option->name);
-    c->arguments->given[c->arguments->n_given++] =
-        (ms_given){.option = option, .value = value};
+    ms_arguments *all = c->arguments;
+    all->words[all->n_given] = c->word;
+    all->given[all->n_given++] = (ms_given){.option = option, .value = value};
     return MS_OK;
 }
 
@@ -193,9 +208,15 @@ static ms_err give_next(cursor *c, const ms_option *option)
 static ms_err parse_long(cursor *c, const char *word)
 {
     size_t length = strcspn(word, "=");
+    const ms_word *answered = NULL;
     const ms_option *option = find_name(c->command, word, length);
     if (option == NULL)
+        option = ms_optionwords_find(c->command, word, length, &answered);
+    if (option == NULL && answered != NULL)
+        return fail_answered(c, answered, word - 2, (int)length + 2);
+    if (option == NULL)
         return fail_unknown(c, word, length);
+    c->word = word;
     if (word[length] == '\0')
         return give_next(c, option);
     if (option->takes == MS_TAKES_NOTHING)
@@ -204,13 +225,38 @@ static ms_err parse_long(cursor *c, const char *word)
     return give(c, option, word + length + 1);
 }
 
+/* "-batch 4": an option's name behind one dash; or a letter of other
+ * programs. */
+static ms_err fail_letters(const cursor *c, const char *letters, bool first)
+{
+    const ms_word *answered;
+    char hint[96];
+    size_t length = strcspn(letters, "=");
+    const ms_option *option =
+        ms_optionwords_find(c->command, letters, length, &answered);
+    const ms_word *letter =
+        ms_words_find(&ms_optionwords_letters, NULL, letters, 1);
+    if (first && length > 1 && option != NULL) {
+        snprintf(hint, sizeof hint, "did you mean \"--%s\"?", option->name);
+        return ms_fail(c->fault, MS_EUSAGE, NULL, hint,
+                       "unknown option \"-%s\"", letters);
+    }
+    if (first && length > 1 && answered != NULL)
+        return fail_answered(c, answered, letters - 1, (int)length + 1);
+    if (first && letter != NULL)
+        return fail_answered(c, letter, letters - 1, (int)length + 1);
+    return ms_fail(c->fault, MS_EUSAGE, NULL, see_help(c->command),
+                   "unknown option \"-%s\"", letters);
+}
+
 static ms_err parse_short(cursor *c, const char *letters)
 {
+    const char *first = letters;
+    c->word = NULL;
     for (; *letters != '\0'; letters++) {
         const ms_option *option = find_letter(c->command, *letters);
         if (option == NULL)
-            return ms_fail(c->fault, MS_EUSAGE, NULL, see_help(c->command),
-                           "unknown option \"-%s\"", letters);
+            return fail_letters(c, letters, letters == first);
         if (option->takes == MS_TAKES_NOTHING) {
             MS_TRY(give(c, option, ""));
             continue;
@@ -231,10 +277,16 @@ ms_err ms_options_parse(uint16_t command, const char *const *words,
         room += strlen(words[i]);
     *arguments = (ms_arguments){
         .given = ms_arena_take(arena, room + 1, sizeof(ms_given)),
-        .operands = ms_arena_take(arena, n_words + 1, sizeof(char *))};
-    if (arguments->given == NULL || arguments->operands == NULL)
+        .operands = ms_arena_take(arena, n_words + 1, sizeof(char *)),
+        .words = ms_arena_take(arena, room + 1, sizeof(char *))};
+    if (arguments->given == NULL || arguments->operands == NULL ||
+        arguments->words == NULL)
         return ms_fail_nomem(fault);
-    cursor c = {command, words, 0, n_words, arguments, fault};
+    cursor c = {.command = command,
+                .words = words,
+                .n = n_words,
+                .arguments = arguments,
+                .fault = fault};
     bool open = true;
     while (c.at < n_words) {
         const char *word = words[c.at++];

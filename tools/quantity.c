@@ -14,6 +14,23 @@ static const struct {
     {"ms", 1000000}, {"s", 1000000000},
 };
 
+#define LEAST_BYTES (UINT64_C(1) << 20) /* that somebody writes out */
+
+ms_err ms_quantity_unit(const char *text, const char *where, ms_fault *fault)
+{
+    char hint[96];
+    uint64_t bytes;
+    bool bare = text[strspn(text, "0123456789")] == '\0';
+    if (!bare || ms_size_bytes(text, where, &bytes, NULL) != MS_OK ||
+        bytes == 0 || bytes >= LEAST_BYTES)
+        return MS_OK;
+    /* No device has 4 TiB, some have 24 or 80 GiB, or 24564 MiB. */
+    snprintf(hint, sizeof hint, "did you mean %s%s? (%sB: so many bytes)", text,
+             bytes < 4096 ? "GiB" : "MiB", text);
+    return ms_fail(fault, MS_EUSAGE, where, hint,
+                   "\"%s\" is a size without unit", text);
+}
+
 ms_err ms_quantity_ns(const char *text, const char *where, uint64_t *t_ns,
                       ms_fault *fault)
 {

@@ -3,6 +3,7 @@
 
 #include "tools/globalbatch.h"
 #include "tools/lengths.h"
+#include "tools/optionwords.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -97,6 +98,15 @@ uint64_t ms_settings_capacity(const ms_job *job, const char *key)
 
 #define MOST_GPUS 1048576
 
+/* "--gpu h100" names a device. */
+static const char *gpus_hint(const char *value)
+{
+    char unused[384];
+    return ms_namewords_device(value, unused, sizeof unused) != NULL
+               ? "a device is named by --device"
+               : "e.g. --gpus 8";
+}
+
 static ms_err read_gpus(const char *value, ms_job *job, ms_fault *fault)
 {
     char *end;
@@ -104,7 +114,7 @@ static ms_err read_gpus(const char *value, ms_job *job, ms_fault *fault)
     long gpus = strtol(value, &end, 10);
     if (end == value || *end != '\0' || errno != 0 || gpus < 1 ||
         gpus > MOST_GPUS)
-        return ms_fail(fault, MS_EUSAGE, "--gpus", "e.g. --gpus 8",
+        return ms_fail(fault, MS_EUSAGE, "--gpus", gpus_hint(value),
                        "\"%s\" is no number of GPUs from 1 to %d", value,
                        MOST_GPUS);
     job->gpus = (uint32_t)gpus;
@@ -144,6 +154,7 @@ static ms_err read_steps(const char *value, ms_job *job, ms_fault *fault)
 static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
                        ms_override *overrides, ms_fault *fault)
 {
+    size_t capacity;
     switch (given->option->id) {
     case MS_OPTION_DEVICE:
         job->device_given = true;
@@ -156,8 +167,10 @@ static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
     case MS_OPTION_MEMORY:
     case MS_OPTION_HOST_MEMORY:
     case MS_OPTION_NVME:
-        return read_capacity(find_capacity(given->option->id, NULL),
-                             given->value, job, fault);
+        capacity = find_capacity(given->option->id, NULL);
+        MS_TRY(
+            ms_quantity_unit(given->value, capacities[capacity].option, fault));
+        return read_capacity(capacity, given->value, job, fault);
     case MS_OPTION_GPUS:
         return read_gpus(given->value, job, fault);
     case MS_OPTION_GLOBAL_BATCH:
@@ -227,6 +240,7 @@ ms_err ms_settings_open(const ms_arguments *arguments, ms_arena *arena,
     if (overrides == NULL || plugins == NULL)
         return ms_fail_nomem(fault);
     ms_settings_init(job);
+    MS_TRY(ms_optionwords_twice(arguments, fault));
     job->plugins = plugins;
     job->model = arguments->operands[0];
     job->overrides = overrides;

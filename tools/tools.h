@@ -37,6 +37,10 @@
 ms_err ms_quantity_ns(const char *text, const char *where, uint64_t *t_ns,
                       ms_fault *fault);
 
+/* MS_EUSAGE where the size of a device, a host or a disk is a number without
+ * unit that cannot be bytes: "80" is 80GiB. */
+ms_err ms_quantity_unit(const char *text, const char *where, ms_fault *fault);
+
 /* A short text by value, so that it can stand in an argument list:
  * ms_text_add(text, "%s", ms_quantity_size(bytes).s). */
 typedef struct ms_label {
@@ -155,6 +159,8 @@ typedef struct ms_arguments {
     uint32_t n_given, n_operands;
     ms_given *given;
     const char **operands;
+    const char **words; /* of given: what the user calls it, up to '=' (NULL: a
+                           letter); or NULL */
 } ms_arguments;
 
 /* Options and operands in any order, "--opt=value", "--opt value", "-o value",

@@ -5,7 +5,7 @@ try() {
     echo "status $?"
 }
 try --optimizer adamv
-try --optimizer adam8bit
+try --optimizer adam-9bit
 try --optimizer rmsprop --set training.optimizer_impl=fused
 try --optimizer adamw-8bit --set training.optimizer_impl=foreach
 try --optimizer adafactor -p zero:1,dp=8
@@ -23,7 +23,7 @@ try --set $back -p offload:optimizer
 try --set $clip -p offload:optimizer
 try --set $clip --optimizer none
 try --set training.clip_norm=-1
-try --set training.optimizer_in_backward=true
+try --set training.optimizer_in_backward=maybe
 try --set lora.targets=mlp
 try --set lora.base=nf4
 try --set lora.rank=-1

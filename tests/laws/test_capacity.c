@@ -135,17 +135,17 @@ static void lacks_of(uint32_t point, bool *lacks)
 
 /* ---- compare, sweep, fit ------------------------------------------------- */
 
-/* "--grid=memory=80,79" */
+/* "--grid=memory=8000000,7999999" */
 static const char *grid_words(const needs *need, int pool, char *words,
                               size_t size)
 {
     static const char *const keys[] = {"memory", "host_memory", "nvme"};
     uint64_t bytes = need->bytes[pool];
     if (can_lack(need, pool))
-        snprintf(words, size, "--grid=%s=%" PRIu64 ",%" PRIu64, keys[pool],
+        snprintf(words, size, "--grid=%s=%" PRIu64 "B,%" PRIu64 "B", keys[pool],
                  bytes, bytes - 1);
     else
-        snprintf(words, size, "--grid=%s=1,2", keys[pool]);
+        snprintf(words, size, "--grid=%s=1B,2B", keys[pool]);
     return words;
 }
 
@@ -220,7 +220,7 @@ static void check_fit(const needs *need, uint32_t point)
     lacks_of(point, lacks);
     for (int pool = 0; pool < MS_N_POOLS; pool++) {
         uint64_t bytes = can_lack(need, pool) ? need->bytes[pool] : 2;
-        snprintf(sizes[pool], sizeof sizes[pool], "--%s=%" PRIu64,
+        snprintf(sizes[pool], sizeof sizes[pool], "--%s=%" PRIu64 "B",
                  options[pool], bytes - lacks[pool]);
         words[3 + pool] = sizes[pool];
     }

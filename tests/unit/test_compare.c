@@ -90,7 +90,7 @@ static const struct {
      "none|checkpoint:every=1|"},
     {{"gpt2", "--grid=batch=1,2"}, "batch=1|batch=2|"},
     {{"gpt2", "--grid=training.batch=1", "--grid=gpus=1,2"}, "gpus=1|gpus=2|"},
-    {{"gpt2", "-p", "zero:1", "--gpus=2", "--grid=memory=1GiB,1024"},
+    {{"gpt2", "-p", "zero:1", "--gpus=2", "--grid=memory=1GiB,1KiB"},
      "memory=1.00 GiB|memory=1.00 KiB|"},
     {{"gpt2", "-p", "microbatch:2", "-p", "microbatch:4", "--batch=4",
       "--grid=policy=none;checkpoint:full"},

@@ -60,7 +60,7 @@ static const struct {
     {"policy=microbatch:2+checkpoint:sqrt", "policy",
      "microbatch:2+checkpoint:sqrt"},
     {"memory=1GiB..4GiB*2", "memory", "1073741824 2147483648 4294967296"},
-    {"memory=1kB,2000", "memory", "1000 2000"},
+    {"memory=1kB,2000B", "memory", "1000 2000"},
     {"gpus=1..3", "gpus", "1 2 3"},
     {"device=h100,4090", "device", "h100-80gb-sxm rtx4090-24gb"},
     {"model.layers=2..6+2", "model.layers", "2 4 6"},

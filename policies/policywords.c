@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/policywords.h"
+
+#include <string.h>
+
+#define POLICY "policy"
+#define PARAM "parameter"
+#define NAME(w, m)                                                             \
+    {                                                                          \
+        .of = POLICY, .words = (w), .means = (m)                               \
+    }
+#define INSTEAD(w, what, why)                                                  \
+    {                                                                          \
+        .of = POLICY, .words = (w), .instead = (what), .say = (why)            \
+    }
+
+static const ms_word rows[] = {
+    NAME("off|baseline|nothing|default|plain", "none"),
+    NAME("zero_stage|stage|deepspeed_stage", "zero"),
+    NAME("zero0|zero_stage_0|stage0", "zero:0"),
+    NAME("zero1|zero_stage_1|stage1", "zero:1"),
+    NAME("zero2|zero_stage_2|stage2", "zero:2"),
+    NAME("zero3|zero_stage_3|stage3", "zero:3"),
+    NAME("deepspeed1|deepspeed_stage_1|deepspeed_zero1",
+         "zero:1,impl=deepspeed"),
+    NAME("deepspeed2|deepspeed_stage_2|deepspeed_zero2",
+         "zero:2,impl=deepspeed"),
+    NAME("deepspeed3|deepspeed_stage_3|deepspeed_zero3",
+         "zero:3,impl=deepspeed"),
+    NAME("distributed_optimizer|megatron_distributed_optimizer",
+         "zero:1,impl=megatron"),
+    NAME("fsdp2|fully_shard", "fsdp"),
+    NAME("fsdp1|fully_sharded_data_parallel|full_shard", "fsdp:impl=1"),
+    NAME("shard_grad_op", "fsdp:impl=1,strategy=shard_grad_op"),
+    NAME("distributed_data_parallel", "ddp"),
+    NAME("gradient_checkpointing|gradient_checkpoint|grad_checkpointing|"
+         "activation_checkpointing|activation_checkpoint|checkpointing|"
+         "recompute|recomputation|remat|rematerialization|activation_"
+         "recomputation|torch.utils.checkpoint",
+         "checkpoint:?full"),
+    NAME("selective|selective_checkpointing|selective_recompute|recompute_"
+         "activations",
+         "checkpoint:selective"),
+    NAME("sac|selective_activation_checkpointing", "checkpoint:sac"),
+    NAME("sqrt", "checkpoint:sqrt"),
+    NAME("micro_batch|micro_batches|micro_batching", "microbatch"),
+    NAME("offload_optimizer|optimizer_offload|offload_adam|cpu_adam",
+         "offload:optimizer"),
+    NAME("offload_param|offload_params|param_offload|params_offload",
+         "offload:params"),
+    NAME("save_on_cpu", "swap:save_on_cpu"),
+    NAME("capuchin", "swap:capuchin"),
+    NAME("superneurons", "swap:superneurons"),
+    NAME("unified_memory|managed_memory|cuda_managed", "uvm"),
+    NAME("paged_optimizer|paged_optimizers|paged_adam|paged_adamw",
+         "uvm:optimizer"),
+
+    INSTEAD("deepspeed|zero_dp|zero_redundancy",
+            "-p zero:3,dp=8,impl=deepspeed",
+            "which stage of ZeRO? (memsim help zero)"),
+    INSTEAD("zero_offload", "-p zero:2,dp=8+offload:optimizer/gradients",
+            "two policies (memsim help offload)"),
+    INSTEAD("zero_infinity", "-p zero:3,dp=8+offload:optimizer/params,to=nvme",
+            "two policies (memsim help offload)"),
+    INSTEAD("hybrid_shard|hsdp", "-p fsdp:dp=8,shard=4",
+            "groups of 4 divide the states and hold copies"),
+    INSTEAD("dp|data_parallel|ddp2|gpus|num_gpus|world_size|ranks",
+            "-p ddp:dp=8",
+            "ranks that sum gradients; zero and fsdp share more"),
+    INSTEAD("vdnn", "-p swap:vdnn=all", "one of all, conv, dyn (help swap)"),
+    INSTEAD("te", "-p swap:te=4", "so many blocks leave (help swap)"),
+    INSTEAD("cpu_offload|offload_cpu", "-p offload:optimizer",
+            "or params, gradients, joined with /; of activations: swap"),
+    INSTEAD("activation_offload|activation_offloading|offload_activations|"
+            "offload_activation|cpu_activations",
+            "-p swap:save_on_cpu",
+            "or torchtune, trl, te=N (memsim help swap)"),
+    INSTEAD("gradient_accumulation|gradient_accumulation_steps|grad_accum|grad_"
+            "accum_steps|accumulation|micro_batch_size",
+            "--batch 8 -p microbatch:4",
+            "the batch is what a step sees, which micro-batches divide: here 4 "
+            "of 2 samples"),
+    INSTEAD("lora|peft", "--set lora.rank=16",
+            "adapters are a setting of the model (memsim help training)"),
+    INSTEAD("qlora", "--set lora.rank=16 --set lora.base=nf4",
+            "adapters and 4-bit weights are settings of the model"),
+    INSTEAD("nf4|4bit|quantization|quantize",
+            "--set lora.base=nf4 --set "
+            "lora.rank=16",
+            "frozen weights are held in 4 bits beside adapters"),
+    INSTEAD("freeze|frozen", "--set frozen.blocks=2",
+            "the first blocks are frozen (memsim help training)"),
+    INSTEAD("amp|autocast|mixed_precision|mixed|bf16|bfloat16",
+            "--precision autocast-bf16", "precision is a setting"),
+    INSTEAD("fp16|float16|half", "--precision fp16-mixed",
+            "precision is a setting"),
+    INSTEAD("fp8", "--precision fp8", "precision is a setting"),
+    INSTEAD("8bit|8bit_adam|adam_8bit|8bit_optimizer|adamw_8bit",
+            "--optimizer adamw-8bit", "the optimizer is a setting"),
+    INSTEAD("fused_optimizer|fused_adam|fused_adamw",
+            "--set training.optimizer_impl=fused", "a setting"),
+    INSTEAD("optimizer_in_backward|fused_backward|overlapped_optimizer",
+            "--set training.optimizer_in_backward=yes", "a setting"),
+    INSTEAD("flash|flash_attention|flash_attention_2|flash_attn",
+            "--kernels flash", "kernels are a setting"),
+    INSTEAD("liger|fused_kernels|fused", "--kernels fused",
+            "kernels are a setting"),
+    INSTEAD("chunked_loss|chunked_cross_entropy|chunked_ce",
+            "--set training.loss_kernel=ce_with_chunked_output", "a setting"),
+    INSTEAD("expandable_segments|expandable",
+            "--allocator torch,expandable_segments:True",
+            "an option of the pool"),
+    {.of = POLICY,
+     .words = "tensor|tensor_parallel*|tp|pipeline*|pp|context|context_"
+              "parallel*|cp|sequence_parallel*|sp|expert|expert_parallel*|ep|"
+              "3d|ring_attention|ulysses",
+     .say = "ranks share a model by zero and fsdp only: there is no tensor, "
+            "pipeline, context or expert parallelism"},
+    {.of = POLICY,
+     .words = "dtr|lru",
+     .say = "there is no such policy; near are swap:belady and swap:auto"},
+    {.of = POLICY,
+     .words = "compile|torch_compile|inductor|cuda_graph|cudagraphs",
+     .say = "there is no torch.compile and no CUDA graph; --kernels fused has "
+            "one kernel each for norms, gates, rotation and loss"},
+
+    {.of = PARAM,
+     .words = "gpus|n_gpus|num_gpus|world_size|ranks|degree|dp_size|dp_degree|"
+              "data_parallel_size",
+     .means = "dp"},
+    {.of = PARAM, .words = "zero_stage", .means = "stage"},
+    {.of = PARAM, .words = "device", .means = "to"},
+    {.of = PARAM, .words = "pin_memory|pinned", .means = "pin"},
+};
+const ms_words ms_policywords_table = {
+    .title = "Policies", .rows = rows, .n = sizeof rows / sizeof *rows};
+
+const char *ms_policywords_param(const char *word, size_t length)
+{
+    const ms_word *row =
+        ms_words_find(&ms_policywords_table, PARAM, word, length);
+    return row != NULL ? row->means : NULL;
+}
+
+/* ---- in words of the registry -------------------------------------------- */
+
+/* A policy as typed: [at, at + name) and what follows its sign. */
+typedef struct typed {
+    const char *at, *rest;
+    size_t name, length, n_rest;
+} typed;
+
+static typed split(const char *at, size_t length)
+{
+    typed t = {.at = at, .length = length};
+    while (t.name < length && strchr(":=,", at[t.name]) == NULL)
+        t.name++;
+    t.rest = at + t.name;
+    if (t.name < length) {
+        t.rest++;
+        t.n_rest = length - t.name - 1;
+    }
+    return t;
+}
+
+/* Does the parser know it as it is? */
+static bool is_plain(const typed *t, const char *own)
+{
+    return strlen(own) == t->name && memcmp(own, t->at, t->name) == 0 &&
+           (t->name == t->length || t->at[t->name] == ':');
+}
+
+/* What it begins with in our words, or NULL. */
+static const char *beginning(const typed *t, const ms_word **row)
+{
+    *row = NULL;
+    for (uint32_t i = 0; i < ms_registry_n(); i++) {
+        const char *own = ms_registry_row(i)->name;
+        if (ms_words_same(own, strlen(own), t->at, t->name))
+            return own;
+    }
+    *row = ms_words_find(&ms_policywords_table, POLICY, t->at, t->name);
+    return *row != NULL ? (*row)->means : NULL;
+}
+
+/* means, and what the user adds to it. */
+static void join(const char *means, const typed *t, ms_text *text)
+{
+    const char *unless = strchr(means, '?');
+    size_t length = strlen(means);
+    if (unless != NULL)
+        length = (size_t)(unless - means);
+    ms_text_put(text, means, length);
+    if (t->n_rest == 0 && unless != NULL)
+        ms_text_add(text, "%s", unless + 1);
+    if (t->n_rest == 0)
+        return;
+    if (unless == NULL)
+        ms_text_add(text, strchr(means, ':') == NULL ? ":" : ",");
+    ms_text_put(text, t->rest, t->n_rest);
+}
+
+/* One policy in our words; *changed where it was in others. */
+static ms_err put_policy(const typed *t, ms_text *text, bool *changed,
+                         const char *spec, ms_fault *fault)
+{
+    const ms_word *row;
+    char hint[384];
+    const char *own = beginning(t, &row);
+    if (own == NULL && row != NULL) {
+        ms_words_hint(row, hint, sizeof hint);
+        ms_fail_quote(fault, spec, strlen(spec), (size_t)(t->at - spec));
+        return ms_fail(fault, MS_EUSAGE, "--policy", hint,
+                       "unknown policy \"%.*s\"", (int)t->name, t->at);
+    }
+    if (own == NULL || is_plain(t, own)) {
+        ms_text_put(text, t->at, t->length);
+        return MS_OK;
+    }
+    *changed = true;
+    join(own, t, text);
+    return MS_OK;
+}
+
+ms_err ms_policywords_plain(const char *text, ms_arena *arena,
+                            const char **plain, ms_fault *fault)
+{
+    ms_text made = {.arena = arena};
+    const char *at = text;
+    bool changed = false;
+    *plain = text;
+    for (bool more = true; more;) {
+        size_t length = strcspn(at, "+");
+        const typed t = split(at, length);
+        MS_TRY(put_policy(&t, &made, &changed, text, fault));
+        more = at[length] == '+';
+        if (more)
+            ms_text_put(&made, "+", 1);
+        at += length + more;
+    }
+    if (changed && !made.failed)
+        *plain = made.bytes;
+    return made.failed ? ms_fail_nomem(fault) : MS_OK;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_POLICIES_POLICYWORDS_H
+#define MS_POLICIES_POLICYWORDS_H
+
+/* What people call policies: by the keys of DeepSpeed, Transformers, torch and
+ * Megatron (sim/words.h).  A row's means is the beginning of a policy:
+ *
+ *     zero3                 zero:3
+ *     zero-3:dp=8           zero:3,dp=8
+ *     gradient_checkpointing            checkpoint:full
+ *     gradient_checkpointing:sqrt       checkpoint:sqrt
+ *
+ * Arguments behind a "?" stand where the user gives none. */
+
+#include "policies/policies.h"
+
+/* The spec in words of the registry: text itself where it is.  MS_EUSAGE at a
+ * word that has only an answer; unknown names are left to the parser. */
+ms_err ms_policywords_plain(const char *text, ms_arena *arena,
+                            const char **plain, ms_fault *fault);
+/* The name of a parameter that somebody calls so, or NULL. */
+const char *ms_policywords_param(const char *word, size_t length);
+
+#endif
