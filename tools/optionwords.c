@@ -388,8 +388,8 @@ void ms_optionwords_help(ms_text *text)
         "Words of other programs that are understood, behind memsim's own "
         "word, and those\nthat are answered with what to type.  Capitals, -, "
         "_ and blanks count nothing:\nbatch-size is batch_size and BatchSize, "
-        "too.  A * stands for any ending.  What is\nprinted and saved is "
-        "memsim's own word.  Two names for one setting are refused.\n");
+        "too.  A * stands for any ending.\nPrinted and saved is memsim's own "
+        "word.  Two names for one setting are refused.\n");
     for (uint32_t i = 0; i < ms_optionwords_n_tables; i++) {
         const ms_words *table = ms_optionwords_tables[i];
         ms_text_add(text, "\n%s\n", table->title);
