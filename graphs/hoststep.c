@@ -10,6 +10,14 @@
  * table of ZeRO-Offload's section 5.1 gives 93 to 127 GB/s).  On the disk a
  * tile is read into a pinned buffer, updated there and written back.
  *
+ * Clipping (training.clip_norm) needs the norm of all gradients first.  torch's
+ * clip_grad_norm_ takes it where they lie and scales them there: a pass over
+ * the host's memory and one that writes, or a pass over the disk before that of
+ * the update.  DeepSpeed always has a norm: each part's on the device, in fp64,
+ * before it leaves, and the host always unscales (runtime/zero/
+ * stage_1_and_2.py, set_norm_for_param_grad_in_gpu, unscale_and_clip_grads;
+ * stage3.py, _constant_buffered_norm2, 250 million elements at a time).
+ *
  * Delayed (ZeRO-Offload, section 5.2), the host updates beside the next step's
  * forward and backward, with the gradients that the step before has left:
  * those of this step arrive in buffers of their own, and the new weights leave
@@ -19,6 +27,8 @@
 
 #define STATE_BYTES 4u   /* fp32 */
 #define BUFFER_STATES 4u /* master, two moments, gradient */
+#define NORM_BYTES 8u    /* fp64 */
+#define NORM_ELEMENTS UINT64_C(250000000)
 
 typedef struct host_step {
     ms_trace *trace;
@@ -278,6 +288,93 @@ static void update(host_step *h)
             11.0 * (double)h->elements;
 }
 
+/* ---- clipping ------------------------------------------------------------ */
+
+static bool is_deepspeed(const ms_offload *offload)
+{
+    return offload->engine == MS_ENGINE_DEEPSPEED;
+}
+
+/* Do gradients leave the device, and the host needs their norm? */
+static bool clips_far(const ms_trace *trace)
+{
+    const ms_offload *offload = &trace->shape->offload;
+
+    return offload->gradients != MS_DEVICE_POOL && !is_deepspeed(offload) &&
+           trace->training->clip_norm > 0;
+}
+
+static void touch_gradients(host_step *h)
+{
+    for (uint32_t p = h->first; p < h->end; p++) {
+        const ms_parameter *it = &h->trace->parameters[p];
+        if (it->host_grad != MS_NONE)
+            touch(h, it->host_grad);
+        else if (it->grad_storage != MS_NONE)
+            touch(h, it->grad_storage);
+    }
+}
+
+/* The tile's gradients through the host's cores; scales: written, too. */
+static void pass_over(host_step *h, const char *name, bool scales)
+{
+    uint64_t bytes = gradient_bytes(h);
+
+    begin(h, name, MS_STREAM_HOST);
+    touch(h, slot_of(h));
+    if (h->offload->gradients != MS_NVME_POOL)
+        touch_gradients(h);
+    end(h, bytes, scales ? bytes : 0,
+        h->trace->device->dram_bytes_per_s * h->share, 0);
+    if (!h->trace->err)
+        h->trace->graph.op_flops[h->trace->graph.n_ops - 1] =
+            (scales ? 1.0 : 2.0) * (double)h->elements;
+}
+
+/* A tile's gradients on the disk are read for their norm alone. */
+static void norm_of_tile(host_step *h)
+{
+    bool disk = h->offload->gradients == MS_NVME_POOL;
+    uint64_t bytes = gradient_bytes(h);
+
+    if (h->elements == 0)
+        return;
+    if (disk) {
+        begin(h, "read_gradients", MS_STREAM_NVME_READ);
+        touch(h, slot_of(h));
+        touch_gradients(h);
+        end(h, bytes, bytes, h->trace->device->nvme_read_bytes_per_s * h->share,
+            MS_COPY_NS);
+    }
+    pass_over(h, "aten::linalg_vector_norm", false);
+    if (!disk)
+        pass_over(h, "aten::mul_", true);
+    h->n_tiles++;
+    h->elements = 0;
+}
+
+/* DeepSpeed's norm of one part, while it is on the device: the scalar lasts
+ * until the step. */
+static uint32_t norm_of_part(ms_trace *trace, ms_parameter *it)
+{
+    bool parts = trace->shape->shared == MS_SHARED_PARAMETERS;
+    uint64_t item_bytes = ms_trace_dtype_bytes[trace->grad_dtype];
+    uint64_t n = parts && it->owned > NORM_ELEMENTS ? NORM_ELEMENTS : it->owned;
+
+    trace->layer = it->layer;
+    it->due_first = trace->graph.n_ops;
+    ms_trace_begin(trace, "aten::linalg_vector_norm");
+    ms_trace_read_storage(trace, it->grad_storage, it->part * item_bytes);
+    uint32_t copy = ms_trace_make_storage(trace, "copy", n * NORM_BYTES);
+    uint32_t norm = ms_trace_make_storage(trace, "norm", NORM_BYTES);
+    ms_trace_end(trace, 2 * (double)it->part, false);
+    ms_trace_drop_storage(trace, copy);
+    it->due_end = trace->graph.n_ops;
+    if (!trace->err)
+        trace->graph.op_stream[it->due_first] = MS_STREAM_COMM;
+    return norm;
+}
+
 /* What holds the tile's new weights on the host. */
 static void touch_masters(host_step *h)
 {
@@ -362,6 +459,9 @@ static void run_tile(host_step *h)
         fetch_gradients(h);
     if (disk)
         move_states(h, false);
+    if (is_deepspeed(h->offload) ||
+        (clips_far(h->trace) && h->offload->gradients == MS_NVME_POOL))
+        pass_over(h, "aten::mul_", true);
     update(h);
     if (h->offload->step == MS_HOST_WHOLE)
         send_masters(h);
@@ -404,6 +504,53 @@ void ms_hoststep_send(ms_trace *trace, const uint32_t *grads)
         end(&h, bytes, bytes, trace->device->d2h_bytes_per_s, MS_COPY_NS);
         ms_trace_drop_storage(trace, cast);
     }
+}
+
+void ms_hoststep_norms(ms_trace *trace)
+{
+    const ms_offload *offload = &trace->shape->offload;
+    uint32_t n = trace->n_parameters;
+
+    if (offload->gradients == MS_DEVICE_POOL || !is_deepspeed(offload))
+        return;
+    uint32_t *norms = ms_arena_take_raw(trace->scratch, n + 1, sizeof *norms);
+    if (!norms) {
+        trace->err = ms_fail_nomem(trace->fault);
+        return;
+    }
+    for (uint32_t p = 0; p < n; p++)
+        norms[p] = MS_NONE;
+    for (uint32_t p = n; p-- > 0 && !trace->err;)
+        if (trace->parameters[p].grad_storage != MS_NONE)
+            norms[p] = norm_of_part(trace, &trace->parameters[p]);
+    trace->layer = MS_NONE;
+    ms_trace_begin(trace, "aten::_local_scalar_dense"); /* item() of each */
+    for (uint32_t p = 0; p < n; p++)
+        if (norms[p] != MS_NONE)
+            ms_trace_read_storage(trace, norms[p], NORM_BYTES);
+    ms_trace_end(trace, 0, false);
+    for (uint32_t p = 0; p < n; p++)
+        ms_trace_drop_storage(trace, norms[p]);
+}
+
+void ms_hoststep_clip(ms_trace *trace)
+{
+    host_step h = {.trace = trace};
+
+    if (!clips_far(trace))
+        return;
+    open_step(&h);
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
+        bool disk = h.offload->gradients == MS_NVME_POOL;
+        if (trace->parameters[p].grad_storage != MS_NONE)
+            h.elements += trace->parameters[p].part;
+        h.end = p + 1;
+        if (!disk || !is_full(h.offload, h.elements))
+            continue;
+        norm_of_tile(&h);
+        h.first = p + 1;
+    }
+    norm_of_tile(&h);
 }
 
 void ms_hoststep_run(ms_trace *trace)

@@ -27,9 +27,6 @@ static ms_err check_settings(const ms_trace *trace)
                shape->offload.gradients != MS_DEVICE_POOL ||
                shape->offload.parameters != MS_DEVICE_POOL;
 
-    if (training->clip_norm > 0 && far)
-        return refuse_key(trace, "training.clip_norm", "beside offload",
-                          "leave one out");
     if (training->optimizer_in_backward == 0)
         return MS_OK;
     if (far)

@@ -473,10 +473,15 @@ static void device_step(step *s)
         drop_casts(s);
 }
 
-static void clip_and_step(step *s)
+/* Where the gradients lie; DeepSpeed's steps clip by themselves. */
+static void clip(ms_trace *trace)
 {
-    ms_clip_run(s->trace);
-    device_step(s);
+    const ms_shape *shape = trace->shape;
+
+    if (shape->offload.gradients != MS_DEVICE_POOL)
+        ms_hoststep_clip(trace);
+    else if (!shape->flat_step.used)
+        ms_clip_run(trace);
 }
 
 /* Weights that lie elsewhere are made of master copies. */
@@ -577,14 +582,15 @@ void ms_optimizer_step(ms_trace *trace)
         ms_quantize_refresh(trace);
         return;
     }
-    if (open_step(&s) && check_weights(&s)) {
-        if (trace->cpu && trace->framework == MS_TORCH_1_13)
-            announce(trace);
-        if (trace->shape->flat_step.used)
-            ms_flatstep_run(trace);
-        else
-            clip_and_step(&s);
-    }
+    ms_hoststep_norms(trace);
+    bool some = open_step(&s) && check_weights(&s);
+    if (some && trace->cpu && trace->framework == MS_TORCH_1_13)
+        announce(trace);
+    clip(trace);
+    if (some && trace->shape->flat_step.used)
+        ms_flatstep_run(trace);
+    else if (some)
+        device_step(&s);
     ms_hoststep_run(trace);
     trace->layer = MS_NONE;
     ms_quantize_refresh(trace);

@@ -350,6 +350,10 @@ void ms_hoststep_choose(ms_trace *trace);
 void ms_hoststep_buffers(ms_trace *trace);
 /* Its ops (after those of the device's step). */
 void ms_hoststep_run(ms_trace *trace);
+/* Before all of the step: norms that DeepSpeed takes as gradients are reduced;
+ * training.clip_norm of gradients that do not lie on the device. */
+void ms_hoststep_norms(ms_trace *trace);
+void ms_hoststep_clip(ms_trace *trace);
 /* The device has updated master copies: weights that lie in host memory are
  * cast and copied there; grads: MS_NONE for a parameter that is passed over. */
 void ms_hoststep_send(ms_trace *trace, const uint32_t *grads);

@@ -107,8 +107,8 @@ const ms_field ms_training_fields[] = {
      .low = 0,
      .high = MAX_SIZE,
      .is_extra = true,
-     .help = "norm that clip_grad_norm_ clips the gradients to; 0: no "
-             "clipping"},
+     .help = "norm that clip_grad_norm_ clips the gradients to, where they "
+             "lie; 0: no clipping"},
     {.name = "weight_decay",
      .type = MS_WORD,
      .words = "auto|no|yes",

@@ -73,17 +73,23 @@ static ms_err find_author(const ms_spec *spec,
     return MS_OK;
 }
 
+/* What measures the step comes last, and measures all of it. */
 static ms_err apply_place(const ms_spec *spec, ms_policy_context context,
                           ms_program *program, ms_fault *fault)
 {
+    bool due = false;
     for (uint32_t i = 0; i < spec->n; i++) {
         const ms_policy *policy = spec->items[i].policy;
         context.values = spec->items[i].values;
+        if (!due && policy->measures && policy->measures(context.values)) {
+            due = true;
+            MS_TRY(ms_due_write(&context, program, fault));
+        }
         if (policy->place != NULL)
             MS_TRY(written(policy, policy->place(&context, program, fault),
                            context.graph, program, fault));
     }
-    return MS_OK;
+    return due ? MS_OK : ms_due_write(&context, program, fault);
 }
 
 static ms_err broken(const struct ms_spec_item *item, uint32_t param,
@@ -149,6 +155,5 @@ ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
                        context->graph, program, fault));
     }
     MS_TRY(apply_place(spec, *context, program, fault));
-    MS_TRY(ms_due_write(context, program, fault));
     return check_promises(spec, context, program, fault);
 }

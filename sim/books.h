@@ -58,6 +58,7 @@ typedef struct ms_books {
     bool streams;       /* more than one stream is in use: record waits */
     bool reads;         /* streams or opts->uses: record what ops read */
     bool complete;      /* the ops of this RUN find all they read, and room */
+    bool ran_due;       /* a STEP_SET of a set has come */
     /* bind.c: NULL until something is made again. */
     uint32_t *stamps;           /* per rank: */
     uint32_t *stamp, *op_stamp; /* per storage, op: last tick that touched it */

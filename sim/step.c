@@ -199,6 +199,8 @@ static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t op,
 ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
 {
     const ms_graph *graph = books->graph;
+    /* A program that calls for no part of it calls for all. */
+    uint32_t first = books->ran_due ? graph->step_all : graph->step_first;
     uint32_t before = MS_NONE;
 
     if (place == MS_PENDING && books->streams)
@@ -208,10 +210,10 @@ ms_err ms_step_run(ms_books *books, const ms_books_at *at, uint8_t place)
     books->complete = false;
     if (graph->step && !books->reads)
         return ms_step_append(books, at);
-    for (uint32_t op = graph->step_all; op < graph->n_ops; op++)
+    for (uint32_t op = first; op < graph->n_ops; op++)
         if (is_in(graph, op, place))
             MS_TRY(run_op(books, at, op, before));
-    for (uint32_t op = graph->step_all; op < graph->n_ops; op++)
+    for (uint32_t op = first; op < graph->n_ops; op++)
         if (books->host_row && is_in(graph, op, place))
             let_go(books, at, op);
     return MS_OK;
@@ -223,6 +225,7 @@ ms_err ms_step_run_due(ms_books *books, const ms_books_at *at,
     const ms_graph *graph = books->graph;
 
     books->complete = false;
+    books->ran_due = true;
     for (uint32_t i = 0; graph->due_first && i < n; i++)
         for (uint32_t op = graph->due_first[storages[i]];
              op < graph->due_end[storages[i]]; op++)

@@ -20,7 +20,6 @@ try --set $back --batch 4 -p microbatch:2
 try --set $back -p zero:1,dp=8,impl=deepspeed
 try --set $back -p zero:1,dp=8,impl=megatron
 try --set $back -p offload:optimizer
-try --set $clip -p offload:optimizer
 try --set $clip --optimizer none
 try --set training.clip_norm=-1
 try --set training.optimizer_in_backward=maybe

@@ -157,7 +157,7 @@ static bool leaves(const ms_plan *plan, uint32_t r)
 }
 
 /* What ends the .grad *s, or what became it: an op of the step, or of the
- * backward that makes it anew, or nothing. */
+ * backward that makes it anew or updates with it, or nothing. */
 static uint32_t end_of(const ms_graph *graph, uint32_t *s)
 {
     if (graph->storage_category[*s] == MS_BECOMES_GRAD)
@@ -192,7 +192,9 @@ static void check_end(const row_walk *walk, uint32_t r)
         s == MS_NONE || is_whole_copy(plan, r))
         return;
     uint32_t grad = s, end = end_of(plan->graph, &grad);
-    if (end < plan->graph->step_first || is_made_early(plan->graph, s)) {
+    bool updated = end != MS_NONE && plan->graph->op_pass[end] == MS_STEP;
+    if ((end < plan->graph->step_first && !updated) ||
+        is_made_early(plan->graph, s)) {
         HOLDS(walk->alive[grad] == 1, "storage %u", grad);
         return;
     }

@@ -89,12 +89,85 @@ START_TEST(updates_as_reduced)
 }
 END_TEST
 
+static const char *const homes[] = {
+    "fsdp:dp=4",
+    "zero:3,dp=4",
+    "zero:1,dp=4,impl=megatron",
+    "offload:optimizer",
+    "offload:optimizer,pin=0,tile=5000",
+    "offload:optimizer,percent=40",
+    "offload:optimizer/gradients",
+    "offload:optimizer/gradients,delayed=1",
+    "offload:optimizer/params/gradients",
+    "offload:optimizer/gradients,to=nvme,tile=20000",
+    "offload:optimizer/params/gradients,to=nvme",
+    "offload:optimizer,impl=megatron",
+    "offload:optimizer,impl=deepspeed",
+    "fsdp:dp=4+offload:optimizer",
+    "fsdp:dp=4+offload:optimizer/params/gradients",
+    "zero:2,dp=3+offload:optimizer/gradients",
+    "zero:3,dp=4+offload:optimizer/params",
+    "zero:2,dp=3,impl=deepspeed+offload:optimizer",
+    "zero:3,dp=4,impl=deepspeed+offload:optimizer/params",
+    "zero:3,dp=4,impl=deepspeed+offload:optimizer/params,to=nvme",
+    "zero:1,dp=4,impl=megatron+offload:optimizer",
+    "microbatch:2+offload:optimizer/gradients",
+};
+
+static bool has(const char *text, const char *word)
+{
+    return strstr(text, word) != NULL;
+}
+
+/* The disk gives up all gradients once more, where the host takes the norm. */
+static bool reads_again(const char *policy)
+{
+    return has(policy, "gradients,to=nvme");
+}
+
+/* Clipping leaves nothing behind and moves nothing, wherever the gradients lie;
+ * it takes time, but DeepSpeed's step is the same with and without. */
+START_TEST(clips_wherever_gradients_lie)
+{
+    const char *policy = homes[_i];
+    truth_begin();
+    seen base = run(policy, "", "--set clip_norm=0");
+    seen clip = run(policy, "", "--set clip_norm=1");
+    const ms_rank_report *x = &base.rank, *y = &clip.rank;
+    const uint64_t scratch = 16u << 10; /* scalars, and sums of stretches */
+    ck_assert_uint_eq(y->levels[MS_MARK_START], x->levels[MS_MARK_START]);
+    ck_assert_uint_eq(y->levels[MS_MARK_END], x->levels[MS_MARK_END]);
+    ck_assert_uint_eq(y->gradients_bytes, x->gradients_bytes);
+    ck_assert_uint_eq(y->optimizer_state_bytes, x->optimizer_state_bytes);
+    ck_assert_uint_ge(y->peak.allocated_bytes, x->peak.allocated_bytes);
+    ck_assert_uint_le(y->peak.allocated_bytes,
+                      x->peak.allocated_bytes + scratch);
+    ck_assert_uint_eq(y->comm_bytes, x->comm_bytes);
+    ck_assert_uint_eq(y->h2d_bytes, x->h2d_bytes);
+    ck_assert_uint_eq(y->d2h_bytes, x->d2h_bytes);
+    if (reads_again(policy))
+        ck_assert_uint_gt(y->nvme_bytes, x->nvme_bytes);
+    else
+        ck_assert_uint_eq(y->nvme_bytes, x->nvme_bytes);
+    if (has(policy, "impl=deepspeed")) {
+        ck_assert_uint_eq(y->time.step_ns, x->time.step_ns);
+        ck_assert_uint_eq(clip.step_ops, base.step_ops);
+    } else {
+        ck_assert_uint_gt(y->time.step_ns, x->time.step_ns);
+        ck_assert_uint_gt(clip.step_ops, base.step_ops);
+    }
+    truth_end();
+}
+END_TEST
+
 Suite *suite_steps(void)
 {
     Suite *suite = suite_create("steps");
     TCase *tcase = tcase_create("steps");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, updates_as_reduced, 0, (int)MANY(shares));
+    tcase_add_loop_test(tcase, clips_wherever_gradients_lie, 0,
+                        (int)MANY(homes));
     suite_add_tcase(suite, tcase);
     return suite;
 }

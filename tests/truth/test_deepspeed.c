@@ -38,7 +38,8 @@ static uint64_t made_bytes(const ms_result *result, const char *name)
     return most;
 }
 
-/* What the device holds when the optimizer's step begins. */
+/* What the device holds when the optimizer's step begins, behind the norms that
+ * it takes of parts before they leave. */
 static void at_step(const ms_result *result, uint64_t held[MS_N_CATEGORIES])
 {
     const ms_plan *plan = &result->plan;
@@ -46,7 +47,7 @@ static void at_step(const ms_result *result, uint64_t held[MS_N_CATEGORIES])
         const ms_row *row = &plan->row[result->line.events[e].row];
         uint32_t act = result->line.events[e].op_act;
         uint32_t of = plan->op[act >> 1].of;
-        if (of != MS_NONE && result->graph.op_pass[of] == MS_STEP)
+        if (of != MS_NONE && of >= result->graph.step_all)
             return;
         if (row->pool == MS_DEVICE_POOL)
             held[row->category] += act & 1u ? row->bytes : 0 - row->bytes;

@@ -20,7 +20,7 @@ static const char pair[] =
 typedef struct seen {
     ms_rank_report rank;
     uint32_t step_ops, step_first;
-    double model_flops;
+    double model_flops, step_flops;
 } seen;
 
 static seen run(const char *json, const char *options)
@@ -30,7 +30,8 @@ static seen run(const char *json, const char *options)
         truth_run_json(json, "model --precision fp32 --batch 4 %s", options);
     seen got = {.rank = *truth_rank(result),
                 .step_first = result->graph.step_first,
-                .model_flops = result->graph.model_flops};
+                .model_flops = result->graph.model_flops,
+                .step_flops = result->report.optimizer_flops};
     for (uint32_t op = 0; op < result->graph.n_ops; op++)
         got.step_ops += result->graph.op_pass[op] == MS_STEP;
     truth_end();
@@ -132,6 +133,61 @@ START_TEST(reduced_gradients_end)
                               freed.rank.levels[MS_MARK_END],
                           ended);
         ck_assert_uint_eq(freed.step_ops, 3); /* one update each, not a list */
+    }
+}
+END_TEST
+
+/* Where gradients lie elsewhere their norm (two FLOPs an element) and their
+ * factor (one) are passes of the host, on the disk one for each tile; nothing
+ * is made on the device. */
+START_TEST(clipping_far_gradients)
+{
+    static const struct {
+        const char *policy;
+        uint32_t more_ops;
+    } rows[] = {
+        {"offload:optimizer/gradients", 2},
+        {"offload:optimizer/gradients,delayed=1", 2},
+        /* read, norm and factor of three tiles */
+        {"offload:optimizer/gradients,to=nvme,tile=65536", 3 * 3},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char options[160];
+        seen step[2];
+        for (int clip = 0; clip < 2; clip++) {
+            snprintf(options, sizeof options,
+                     "--optimizer adam --set clip_norm=%d -p %s", clip,
+                     rows[i].policy);
+            step[clip] = run(matrices, options);
+        }
+        ck_assert_uint_eq(step[1].step_ops - step[0].step_ops,
+                          rows[i].more_ops);
+        ck_assert_double_eq(step[1].step_flops - step[0].step_flops,
+                            3.0 * 3 * MATRIX);
+        ck_assert_uint_eq(step[1].rank.optimizer_scratch_bytes,
+                          step[0].rank.optimizer_scratch_bytes);
+        ck_assert_uint_gt(step[1].rank.time.stall_ns,
+                          step[0].rank.time.stall_ns);
+    }
+}
+END_TEST
+
+/* DeepSpeed takes the norm of each part in fp64 before it leaves, clipped or
+ * not; the scalars wait for the step. */
+START_TEST(deepspeed_always_has_a_norm)
+{
+    for (int clip = 0; clip < 2; clip++) {
+        char options[160];
+        snprintf(options, sizeof options,
+                 "--optimizer adam --set clip_norm=%d -p "
+                 "offload:optimizer,impl=deepspeed",
+                 clip);
+        seen step = run(matrices, options);
+        /* Norms, item(), factor, update, copy, cast: the fp32 partition that
+         * comes back is the most that the step makes. */
+        ck_assert_uint_eq(step.step_ops, 3 + 1 + 1 + 3);
+        ck_assert_uint_eq(step.rank.optimizer_scratch_bytes, 3 * 4 * MATRIX);
+        ck_assert_double_eq(step.step_flops, (2 + 1 + 11) * 3.0 * MATRIX);
     }
 }
 END_TEST
@@ -275,6 +331,8 @@ Suite *suite_stepping(void)
     tcase_add_test(tcase, the_first_step_makes_the_state);
     tcase_add_test(tcase, reduced_gradients_end);
     tcase_add_test(tcase, clipping_takes_scalars);
+    tcase_add_test(tcase, clipping_far_gradients);
+    tcase_add_test(tcase, deepspeed_always_has_a_norm);
     tcase_add_loop_test(tcase, decayed_gradients_end, 0,
                         sizeof decaying / sizeof *decaying);
     tcase_add_test(tcase, inference_keeps_nothing);
