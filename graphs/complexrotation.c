@@ -32,9 +32,7 @@ static void remember(ms_trace *trace, const char *role, uint32_t tensor)
 static uint32_t table_of(ms_trace *trace, int64_t sequence, int64_t dim)
 {
     uint32_t table = find_shared(trace, "freqs_cis", dim);
-    bool fresh = trace->model->max_sequence == 0 || trace->model->fresh_tables;
-    int64_t longest = (int64_t)trace->model->max_sequence;
-    int64_t dims[2] = {fresh ? sequence : longest, dim};
+    int64_t dims[2] = {ms_selfattention_longest(trace, sequence), dim};
 
     if (table == MS_NONE) {
         table = ms_trace_buffer(trace, "freqs_cis", MS_FLOAT32, 2, dims);

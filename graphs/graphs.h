@@ -120,7 +120,9 @@ typedef struct ms_model {
     bool sequence_input; /* input has a sequence dimension after the batch */
     uint32_t n_dims;     /* else a float tensor [batch, dims...] */
     uint64_t dims[MS_MAX_DIMS];
-    uint64_t max_sequence; /* learned positions; 0: no limit */
+    uint64_t max_sequence; /* positions that it has; 0: no limit */
+    bool rotary;           /* they are angles, which go on beyond those that it
+                              was made for; else a longer sequence is refused */
     bool fresh_tables;     /* masks and tables of positions are made for the
                               sequence at hand, not for the longest */
     const char *assumed;   /* of a configuration: class defaults that it needs

@@ -321,19 +321,32 @@ static ms_err read_body(const ms_reader *r)
     return ms_listfile_read(r, layers);
 }
 
-/* The longest sequence that the learned positions allow. */
+/* Does the layer tell positions by angles? */
+static bool rotates(ms_layer *layer)
+{
+    const char *type = ms_layer_kinds[layer->kind].type;
+    if (strcmp(type, "attention") == 0)
+        return ms_build_field(layer, "rotary")->b;
+    return strcmp(type, "latent_attention") == 0 || strcmp(type, "rotary") == 0;
+}
+
+/* The longest sequence that the positions allow. */
 static void find_max_sequence(ms_model *model)
 {
     uint32_t embedding = ms_layer_find("embedding");
+    bool learned = false;
     for (uint32_t i = 0; i < model->n_layers; i++) {
         ms_layer *layer = &model->layers[i];
+        model->rotary |= rotates(layer);
         if (layer->kind != embedding ||
             ms_build_field(layer, "ids")->i != MS_IDS_POSITIONS)
             continue;
         uint64_t rows = (uint64_t)ms_build_field(layer, "vocab")->i;
+        learned = true;
         if (model->max_sequence == 0 || rows < model->max_sequence)
             model->max_sequence = rows;
     }
+    model->rotary &= !learned;
 }
 
 /* ---- op graphs ----------------------------------------------------------- */

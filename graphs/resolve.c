@@ -275,9 +275,10 @@ ms_err ms_resolve_training(ms_training *training, const ms_model *model,
         training->sequence = limit != 0 && limit < DEFAULT_SEQUENCE
                                  ? (int64_t)limit
                                  : DEFAULT_SEQUENCE;
-    if (limit != 0 && (uint64_t)training->sequence > limit)
+    if (limit != 0 && (uint64_t)training->sequence > limit && !model->rotary)
         return ms_fail(fault, MS_EUSAGE, "training.sequence",
-                       "take a shorter sequence or more \"positions\"",
+                       "take a shorter sequence or more \"positions\": they "
+                       "are a table with a row for each",
                        "sequence %" PRId64 " is longer than the %" PRIu64
                        " positions of %s",
                        training->sequence, limit, model->name);

@@ -140,12 +140,13 @@ static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
     return y;
 }
 
-/* Positions that tables are made for. */
+/* Positions that tables are made for; a longer sequence makes them longer. */
 int64_t ms_selfattention_longest(const ms_trace *trace, int64_t sequence)
 {
     int64_t longest = (int64_t)trace->model->max_sequence;
 
-    return longest == 0 || trace->model->fresh_tables ? sequence : longest;
+    bool at_hand = trace->model->fresh_tables || longest < sequence;
+    return at_hand ? sequence : longest;
 }
 
 /* A buffer of the model: the first layer that asks makes it. */

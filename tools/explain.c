@@ -2,6 +2,7 @@
 /* memsim explain: who is alive at an instant, why, what would remove it. */
 
 #include "tools/explain.h"
+#include "tools/untrained.h"
 
 #include <string.h>
 
@@ -191,6 +192,7 @@ static void rest_line(const explain *x, ms_text *text)
 static void write_text(const explain *x, ms_text *text)
 {
     model_lines(x, text);
+    ms_untrained_positions(&x->result, text);
     at_line(x, text);
     alive_line(x, text);
     pool_line(x, text);

@@ -2,6 +2,7 @@
 /* memsim inspect: what a model is made of. */
 
 #include "tools/inspect.h"
+#include "tools/untrained.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -235,6 +236,7 @@ static void put_head(const inspection *view, const ms_style *style,
         ms_screen_fill(text, ASSUMED_INDENT,
                        "class defaults:", result->model.assumed + 2);
     put_counts(view, text);
+    ms_untrained_positions(result, text);
     ms_text_add(text, "\n");
 }
 

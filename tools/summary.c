@@ -127,6 +127,7 @@ static void untrained_line(const ms_summary *summary, ms_text *text)
     ms_text words = {.arena = summary->arena};
     ms_untrained_words(&summary->result->graph, &words);
     put_line(text, "warning:", &words);
+    ms_untrained_positions(summary->result, text);
 }
 
 static void defaults_line(const ms_summary *summary, ms_text *text)

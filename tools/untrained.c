@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/untrained.h"
-#include "tools/tools.h"
 
 #define MOST 4u /* by name */
 
@@ -21,4 +20,26 @@ void ms_untrained_words(const ms_graph *graph, ms_text *words)
         ms_text_add(words, " and %u more", n - MOST);
     ms_text_add(words, ": the loss does not depend on %s",
                 n > 1 ? "them" : "it");
+}
+
+#define INDENT 10u
+
+void ms_untrained_positions(const ms_result *result, ms_text *text)
+{
+    const ms_model *model = &result->model;
+    uint64_t sequence = (uint64_t)result->training.sequence;
+    char name[64];
+    if (model->max_sequence == 0 || sequence <= model->max_sequence)
+        return;
+    ms_text words = {.arena = text->arena};
+    ms_text_add(&words, "a sequence of %s is longer than the ",
+                ms_quantity_count(sequence).s);
+    ms_text_add(&words,
+                "%s positions of %s: its rotary angles go on, but it "
+                "was not made for them",
+                ms_quantity_count(model->max_sequence).s,
+                ms_screen_safe(model->name, name, sizeof name));
+    text->failed |= words.failed;
+    if (!text->failed)
+        ms_screen_fill(text, INDENT, "note:", words.bytes);
 }

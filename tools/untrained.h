@@ -2,10 +2,13 @@
 #ifndef MS_TOOLS_UNTRAINED_H
 #define MS_TOOLS_UNTRAINED_H
 
-#include "sim/sim.h"
+#include "tools/tools.h"
 
 /* The weights to which no gradient comes, some by name; nothing where there
  * are none. */
 void ms_untrained_words(const ms_graph *graph, ms_text *words);
+/* A line "note: ..." where the sequence is longer than the positions that the
+ * model was made for, else nothing. */
+void ms_untrained_positions(const ms_result *result, ms_text *text);
 
 #endif

@@ -13,7 +13,7 @@ done
 list=1
 for i in 2 3 4 5 6 7 8 9 10 11; do list=$list,1,1,1,1,1,1,1,1,1,1; done
 try run tiny-llama.json -q --allocator torch --lengths "$list,$i"
-try run tiny-llama.json -q --allocator torch --lengths 16,100000
+try run tiny.json -q --allocator torch --lengths 16,100000
 try run tiny-llama.json -q --allocator torch --lengths 16 --sequence 16
 try run tiny-llama.json -q --allocator torch --lengths 8x16 --batch 8
 try run tiny-llama.json -q --allocator exact --lengths 16,32
