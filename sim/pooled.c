@@ -323,7 +323,7 @@ static ms_err do_op(pooled_run *run, uint32_t op)
     const ms_plan_op *at = &plan->op[op];
     ms_host_sync(&run->clocks[at->rank], op);
     if (at->alloc_at < at[1].alloc_at) {
-        ms_pooledmap_time(&run->map, at->rank, run->now->start_ns[op]);
+        ms_pooledmap_time(&run->map, run->now, op, true);
         MS_TRY(see_streams(run, at->rank, op));
     }
     if (ms_pooledsteps_empties(plan, at))
@@ -341,7 +341,7 @@ static ms_err do_op(pooled_run *run, uint32_t op)
         MS_TRY(ms_torchstreams_queue(run->pools[at->rank], at->stream, 1,
                                      run->fault));
     if (at->release_at < at[1].release_at)
-        ms_pooledmap_time(&run->map, at->rank, run->now->end_ns[op]);
+        ms_pooledmap_time(&run->map, run->now, op, false);
     for (uint32_t i = at->release_at; i < at[1].release_at; i++)
         MS_TRY(release(run, plan->release[i]));
     return MS_OK;

@@ -14,19 +14,22 @@ ms_err ms_pooledmap_start(ms_pooledmap *map, uint32_t rank,
                           ms_arena *arena, ms_fault *fault)
 {
     ms_torch_snapshot shot;
-    map->now_ns = 0;
     if (!map->maps)
         return MS_OK;
     MS_TRY(ms_torchview_snapshot(pool, scratch, &shot, fault));
     return ms_addressmap_start(&map->maps[rank], &shot, arena, fault);
 }
 
-void ms_pooledmap_time(ms_pooledmap *map, uint32_t rank, uint64_t t_ns)
+void ms_pooledmap_time(ms_pooledmap *map, const ms_timeline *line, uint32_t op,
+                       bool starts)
 {
-    if (t_ns > map->now_ns)
-        map->now_ns = t_ns;
-    if (map->maps && map->takes_time)
-        map->maps[rank].now = map->now_ns;
+    uint64_t t_ns = starts ? line->start_ns[op] : line->end_ns[op];
+    uint32_t rank = line->plan->op[op].rank;
+    if (!map->maps || !map->takes_time)
+        return;
+    t_ns = ms_timeline_booked(line, op, t_ns);
+    if (t_ns > map->maps[rank].now)
+        map->maps[rank].now = t_ns;
 }
 
 void ms_pooledmap_take(ms_pooledmap *map, uint32_t rank, const ms_torch *pool,

@@ -6,13 +6,13 @@
  * Without maps nothing is done. */
 
 #include "sim/pools/addressmap.h"
+#include "sim/sim.h"
 
 typedef struct ms_pooledmap {
     ms_addressmap *maps; /* per rank; NULL: nobody asks */
     uint32_t n;
     bool takes_time; /* else instants count allocations and frees */
     bool is_last;    /* the step at hand is the one that is told of */
-    uint64_t now_ns;
 } ms_pooledmap;
 
 /* Sets the pool's log. */
@@ -22,8 +22,10 @@ void ms_pooledmap_listen(ms_pooledmap *map, uint32_t rank,
 ms_err ms_pooledmap_start(ms_pooledmap *map, uint32_t rank,
                           const ms_torch *pool, ms_arena *scratch,
                           ms_arena *arena, ms_fault *fault);
-/* What comes is of t_ns, or of an instant before if that is later. */
-void ms_pooledmap_time(ms_pooledmap *map, uint32_t rank, uint64_t t_ns);
+/* What comes is booked as op starts, or as it ends, or at an instant of its
+ * rank's before if that is later. */
+void ms_pooledmap_time(ms_pooledmap *map, const ms_timeline *line, uint32_t op,
+                       bool starts);
 /* The row has this block; MS_NONE: there was none. */
 void ms_pooledmap_take(ms_pooledmap *map, uint32_t rank, const ms_torch *pool,
                        uint32_t block, uint32_t row);

@@ -30,8 +30,6 @@ typedef struct book_state {
     const ms_plan *plan;
     ms_timeline *line;
     uint64_t now_ns;
-    uint64_t *until_ns; /* per op: when its rank's compute stream goes on with
-                           what is issued behind it; NULL: all is there */
 } book_state;
 
 /* What a host drops it drops after an op of its own (settle.c). */
@@ -77,28 +75,20 @@ static ms_err find_until(book_state *books, ms_arena *arena, ms_fault *fault)
 
     if (!plan->wait_at)
         return MS_OK; /* one stream */
-    books->until_ns =
-        ms_arena_take_raw(arena, plan->n_ops, sizeof *books->until_ns);
+    books->line->until_ns =
+        ms_arena_take_raw(arena, plan->n_ops, sizeof *next_ns);
     next_ns = ms_arena_take_raw(arena, plan->n_ranks, sizeof *next_ns);
-    if (!books->until_ns || !next_ns)
+    if (!books->line->until_ns || !next_ns)
         return ms_fail_nomem(fault);
     for (uint32_t r = 0; r < plan->n_ranks; r++)
         next_ns[r] = UINT64_MAX;
     for (uint32_t op = plan->n_ops; op-- > 0;) {
         uint64_t *next = &next_ns[plan->op[op].rank];
-        books->until_ns[op] = *next;
+        books->line->until_ns[op] = *next;
         if (plan->op[op].stream == MS_STREAM_COMPUTE)
             *next = books->line->start_ns[op];
     }
     return MS_OK;
-}
-
-/* When op books what happens at t_ns. */
-static uint64_t booked_ns(const book_state *books, uint32_t op, uint64_t t_ns)
-{
-    if (!books->until_ns || t_ns < books->until_ns[op])
-        return t_ns;
-    return books->until_ns[op];
 }
 
 static void book_host(book_state *books)
@@ -107,8 +97,8 @@ static void book_host(book_state *books)
     const ms_timeline *line = books->line;
 
     for (uint32_t op = 0; op < plan->n_ops; op++) {
-        uint64_t start_ns = booked_ns(books, op, line->start_ns[op]);
-        uint64_t end_ns = booked_ns(books, op, line->end_ns[op]);
+        uint64_t start_ns = ms_timeline_booked(line, op, line->start_ns[op]);
+        uint64_t end_ns = ms_timeline_booked(line, op, line->end_ns[op]);
         for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
              r++)
             book(books, r, op, true, start_ns);
@@ -158,8 +148,8 @@ static void list_host_events(const book_state *books, host_event *last,
 
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         host_event *own = &last[plan->op[op].rank];
-        uint64_t start_ns = booked_ns(books, op, line->start_ns[op]);
-        uint64_t end_ns = booked_ns(books, op, line->end_ns[op]);
+        uint64_t start_ns = ms_timeline_booked(line, op, line->start_ns[op]);
+        uint64_t end_ns = ms_timeline_booked(line, op, line->end_ns[op]);
         for (uint32_t r = plan->op[op].alloc_at; r < plan->op[op + 1].alloc_at;
              r++)
             list_event(own, list++, start_ns, r, op, true);

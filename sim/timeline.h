@@ -87,7 +87,10 @@ typedef struct ms_timeline {
     uint32_t n_events;
     ms_event *events;
     uint64_t *start_ns, *end_ns; /* per plan op, device times */
-    uint8_t *gap_cause;          /* per op: why its stream waited before it */
+    uint64_t *until_ns; /* in host order, per op: when its rank's compute stream
+                           goes on with what is issued behind it; NULL: there is
+                           no other stream */
+    uint8_t *gap_cause; /* per op: why its stream waited before it */
     uint64_t *passed_ns; /* when the host was past its first k syncs, k = 0
                             to plan's n_sync; NULL: there are none */
     uint64_t step_ns;
@@ -127,6 +130,11 @@ typedef enum ms_gap {
 
 /* What the cause of a gap is where a stream of this kind is waited for. */
 ms_gap ms_replay_gap_of(uint8_t stream);
+
+/* When a host books what op does at t_ns: then, but no later than its compute
+ * stream goes on. */
+uint64_t ms_timeline_booked(const ms_timeline *line, uint32_t op,
+                            uint64_t t_ns);
 
 /* At one instant all completions come first (stream order), then starts.
  * An op starts at max(stream free, waits ended, host issue time).  It takes its
