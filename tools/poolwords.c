@@ -137,17 +137,14 @@ void ms_poolwords_put(const ms_report *report, ms_text *words)
     put_calls(rank, words);
 }
 
-/* The error's own words, without the sizes that others tell. */
+/* The error's own words, without the sizes that others tell; where not even the
+ * model fits, the verdict says it. */
 static void put_error(const ms_pooled_oom *oom, ms_text *words)
 {
-    ms_text_add(words, "PyTorch raises OutOfMemoryError in ");
-    if (oom->step == 0)
-        ms_text_add(words, "construction");
-    else
-        ms_text_add(words, "step %u", oom->step);
     ms_text_add(words,
-                ": tried to allocate %s, %s free, %s reserved but unallocated",
-                ms_quantity_size(oom->requested_bytes).s,
+                "PyTorch raises OutOfMemoryError in step %u: tried to allocate "
+                "%s, %s free, %s reserved but unallocated",
+                oom->step, ms_quantity_size(oom->requested_bytes).s,
                 ms_quantity_size(oom->free_bytes).s,
                 ms_quantity_size(oom->reserved_bytes - oom->allocated_bytes).s);
 }
@@ -156,7 +153,7 @@ void ms_poolwords_brief(const ms_report *report, ms_text *words)
 {
     const ms_pooled *pooled = report->pooled;
     const ms_pooled_rank *rank = &pooled->ranks[report->worst];
-    if (pooled->oom)
+    if (pooled->oom && pooled->lack.step > 0)
         put_error(&pooled->lack, words);
     else if (rank->retries > 0)
         ms_text_add(words,

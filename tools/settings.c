@@ -492,6 +492,17 @@ void ms_settings_instead(const ms_arguments *arguments, const char *policy,
     quote(policy, text);
 }
 
+void ms_settings_setup(const ms_arguments *arguments, const char *policy,
+                       uint32_t gpus, ms_text *text)
+{
+    ms_text_add(text, "memsim run");
+    put_others(arguments, MS_OPTION_GPUS, text);
+    ms_text_add(text, " -p");
+    quote(policy, text);
+    if (gpus > 1)
+        ms_text_add(text, " --gpus %u", gpus);
+}
+
 void ms_settings_compare(const ms_arguments *arguments, const char *policy,
                          const char *allocator, ms_text *text)
 {
@@ -517,9 +528,9 @@ void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,
         const ms_option *option = arguments->given[i].option;
         if (ms_settings_shapes(option->id) &&
             (option->commands & MS_FOR_FIT) != 0 &&
-            option->id != MS_OPTION_POLICY)
+            option->id != MS_OPTION_POLICY && option->id != MS_OPTION_GPUS)
             put_option(option, arguments->given[i].value, text);
     }
-    if (gpus > 1 && ms_options_value(arguments, MS_OPTION_GPUS) == NULL)
+    if (gpus > 1)
         ms_text_add(text, " --gpus %u", gpus);
 }

@@ -2,6 +2,7 @@
 /* The text summary: about a dozen lines, the most important last. */
 
 #include "tools/globalbatch.h"
+#include "tools/setup.h"
 #include "tools/tools.h"
 #include "tools/untrained.h"
 
@@ -13,6 +14,7 @@
 #define LEAST_TIME 400u  /* of the step: less would print as 0.00 s of 2 s */
 #define LEAST_MFU 0.0005 /* what would not read 0.0 % */
 #define ALIVE_GROUPS 4u
+#define MANY_TIMES 5u /* from here on a step is no percentage longer */
 
 /* ---- pieces of sentences ------------------------------------------------- */
 
@@ -364,7 +366,7 @@ static void put_peak_stays(const ms_result *with, ms_text *words)
     const uint64_t *bytes = rank->peak.by_category;
     uint64_t states =
         bytes[MS_PARAMETERS] + bytes[MS_GRADIENTS] + bytes[MS_OPTIMIZER_STATE];
-    ms_text_add(words, ", but not the peak, which lies in ");
+    ms_text_add(words, "; the peak stays, in ");
     put_phase(words, &rank->peak);
     ms_text_add(words, ": model states are %s of it",
                 ms_quantity_size(states).s);
@@ -389,13 +391,31 @@ static void put_gain(const ms_summary *summary, const ms_result *without,
 }
 
 /* What the policy costs: recomputation, smaller kernels, more launches. */
-static void put_cost(uint64_t with_ns, uint64_t without_ns, ms_text *words)
+static void put_cost(const ms_result *with, const ms_result *without,
+                     ms_text *words)
 {
+    uint64_t with_ns = with->line.step_ns, without_ns = without->line.step_ns;
+    uint64_t again_ns = worst(with)->time.recompute_ns;
+    if (again_ns > 0)
+        ms_text_add(words, "; recomputing takes %s and %s",
+                    ms_quantity_time(again_ns).s,
+                    ms_quantity_flops(with->report.recompute_flops).s);
     if (with_ns <= without_ns || without_ns == 0)
         return;
-    ms_text_add(words, "; the step takes ");
+    ms_text_add(words, again_ns > 0 ? ", the step " : "; the step takes ");
+    if (with_ns / without_ns >= MANY_TIMES) {
+        ms_text_add(words, "%.0f times as long",
+                    (double)with_ns / (double)without_ns);
+        return;
+    }
     put_percent(words, with_ns - without_ns, without_ns);
     ms_text_add(words, " longer");
+}
+
+static bool lowers_activations(const ms_result *with, const ms_result *without)
+{
+    return worst(with)->category_peaks[MS_ACTIVATIONS] <
+           worst(without)->category_peaks[MS_ACTIVATIONS];
 }
 
 static void put_no_gain(const ms_summary *summary, const ms_result *without,
@@ -403,14 +423,13 @@ static void put_no_gain(const ms_summary *summary, const ms_result *without,
 {
     uint64_t kept = worst(summary->result)->category_peaks[MS_ACTIVATIONS];
     uint64_t all = worst(without)->category_peaks[MS_ACTIVATIONS];
-    if (kept >= all) {
+    if (!lowers_activations(summary->result, without)) {
         ms_text_add(words, "%s does not lower activations here",
                     summary->policy);
         return;
     }
     ms_text_add(words, "%s lowers activations from %s to %s", summary->policy,
                 ms_quantity_size(all).s, ms_quantity_size(kept).s);
-    put_peak_stays(summary->result, words);
 }
 
 /* Compares with the same step without policies.  That one may be impossible
@@ -435,7 +454,9 @@ static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text,
         uint64_t after = worst(summary->result)->peak.allocated_bytes;
         *stays = after > before - before / 100;
         (*stays ? put_no_gain : put_gain)(summary, &without, &words);
-        put_cost(summary->result->line.step_ns, without.line.step_ns, &words);
+        put_cost(summary->result, &without, &words);
+        if (*stays && lowers_activations(summary->result, &without))
+            put_peak_stays(summary->result, &words);
         put_line(text, "note:", &words);
     }
     ms_arena_free(&scratch);
@@ -527,7 +548,7 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
 {
     const ms_report *report = &summary->result->report;
     advices advice = {0};
-    bool stays;
+    bool stays, set_up = false;
     model_line(summary, text);
     policy_line(summary, text);
     defaults_line(summary, text);
@@ -549,7 +570,10 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     else
         MS_TRY(node_advice_line(summary, &advice, text, fault));
     verdict_line(summary, text);
-    next_line(summary, &advice, text);
+    if (is_over(summary->result) && !advice.device.fits)
+        MS_TRY(ms_setup_put(summary, &set_up, text, fault));
+    if (!set_up)
+        next_line(summary, &advice, text);
     ms_usedwords_last(summary->result, text);
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }

@@ -358,6 +358,9 @@ void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,
 /* The command line with other policies instead of those given. */
 void ms_settings_instead(const ms_arguments *arguments, const char *policy,
                          ms_text *text);
+/* The same on so many GPUs. */
+void ms_settings_setup(const ms_arguments *arguments, const char *policy,
+                       uint32_t gpus, ms_text *text);
 /* The step against itself with expandable segments. */
 void ms_settings_compare(const ms_arguments *arguments, const char *policy,
                          const char *allocator, ms_text *text);
