@@ -58,11 +58,16 @@ ms_err ms_optimcheck_settings(const ms_trace *trace)
     if (row == NULL || !trace->train)
         return MS_OK;
     MS_TRY(check_settings(trace));
-    if (shared && !ms_updates_is_elementwise(row))
+    if (shared && !ms_updates_is_shared(row))
         return refuse(trace,
                       "needs whole tensors, but the ranks share them out",
                       "take another optimizer, such as adamw or adamw-8bit, "
                       "or share nothing of it");
+    if (shared && row->update->gathers && shape->part == MS_PART_BLOCKS)
+        return refuse(trace,
+                      "needs matrices, but FSDP1's optimizer sees stretches of "
+                      "flat parameters",
+                      "take fsdp (fully_shard) or zero");
     bool known = row->update->fused && row->others == NULL;
     if (shape->flat_step.used && !known)
         return refuse(trace, "is none of DeepSpeed's fused updates",

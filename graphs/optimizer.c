@@ -124,6 +124,19 @@ static uint64_t made_bytes(const step *s, const ms_step_op *op, uint32_t p)
                              parameter->part);
 }
 
+/* The op under way makes the whole from the ranks' parts: on their queue;
+ * expand knows how long it takes. */
+static void gather(step *s, uint32_t p)
+{
+    ms_graph *g = &s->trace->graph;
+
+    if (s->trace->err)
+        return;
+    g->op_stream[g->n_ops - 1] = MS_STREAM_COMM;
+    g->op_flags[g->n_ops - 1] |= MS_OP_GATHERS;
+    g->storage_category[s->made[slot(s, p)]] = MS_COMMUNICATION;
+}
+
 static void run_op(step *s, const ms_step_op *op, uint32_t p)
 {
     for (uint32_t i = MS_ON_GRAD; i < MS_N_OPERANDS; i++)
@@ -132,6 +145,8 @@ static void run_op(step *s, const ms_step_op *op, uint32_t p)
     if (op->makes != MS_ON_NOTHING && !s->trace->err)
         s->made[slot(s, p)] =
             temporary(s, op->made.role, made_bytes(s, op, p), p);
+    if (op->gathers)
+        gather(s, p);
     if (op->writes != MS_ON_NOTHING)
         write_state(s, p, operand(s, p, op->writes));
 }
@@ -258,7 +273,8 @@ static bool decays(const step *s)
     return decay == MS_DECAY_AUTO ? s->row->decays : decay == MS_DECAY_YES;
 }
 
-static bool runs(const step *s, const ms_step_op *op)
+/* p: the parameter of a loop, else any of the list. */
+static bool runs(const step *s, const ms_step_op *op, uint32_t p)
 {
     if (op->refreshes && s->trace->training->optimizer_refresh == 0)
         return false;
@@ -266,6 +282,8 @@ static bool runs(const step *s, const ms_step_op *op)
         return decays(s) == (op->when == MS_WHEN_DECAYS);
     if (op->when == MS_WHEN_CPU)
         return s->trace->cpu;
+    if (op->when == MS_WHEN_SHARED)
+        return s->trace->parameters[p].part < s->trace->parameters[p].elements;
     return op->when == MS_WHEN_ALWAYS ||
            (!s->mixed && !ms_parts_are_masters(s->trace) &&
             ms_trace_dtype_bytes[s->trace->trained_dtype] < sizeof(float));
@@ -329,7 +347,7 @@ static void drop_names(step *s)
 static void foreach_update(step *s, const ms_read_update *update)
 {
     for (uint32_t i = 0; i < update->n_ops && !s->trace->err; i++)
-        if (runs(s, &update->ops[i])) {
+        if (runs(s, &update->ops[i], s->first)) {
             over_all(s, &update->ops[i], update, run_op);
             after_op(s, &update->ops[i]);
         }
@@ -341,7 +359,7 @@ static void loop_update(step *s, uint32_t p)
     const ms_read_update *update = s->trace->parameters[p].update;
 
     for (uint32_t i = 0; i < update->n_ops && !s->trace->err; i++)
-        if (runs(s, &update->ops[i])) {
+        if (runs(s, &update->ops[i], p)) {
             over_one(s, &update->ops[i], p, run_op);
             after_op(s, &update->ops[i]);
         }
@@ -377,7 +395,8 @@ static bool find_grads(step *s)
         uint32_t grad = parameter->grad_storage;
         bool made = grad != MS_NONE && (g->storage_at_start[grad] ||
                                         g->storage_maker[grad] != MS_NONE);
-        made = made && !parameter->far;
+        made = made && !parameter->far &&
+               (parameter->part > 0 || !ms_layerwise_is(s->trace));
         s->grads[p] = made ? grad : MS_NONE;
         s->weights[p] = s->mixed && parameter->master != MS_NONE
                             ? parameter->master

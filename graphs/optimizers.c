@@ -214,18 +214,23 @@ static const ms_update sophia = {
     .elementwise = true};
 
 /* KellerJordan/Muon, muon.py, SingleDeviceMuonWithAuxAdam: five Newton-Schulz
- * iterations in bf16. */
+ * iterations in bf16.  Where ranks have parts of a matrix, momentum and update
+ * are of the part; the update is gathered in bf16, every rank finds all of it
+ * and adds what is its own (Liu et al., arXiv 2502.16982, algorithm 1; the
+ * same with DTensor's full_tensor() under FSDP2). */
 #define NEWTON_SCHULZ                                                          \
     "mm@large A A =B:gram.square.bf16; mul# B =C:scaled.square.bf16; "         \
     "mul# B =D:scaled.square.bf16; mm@small D B =D:square.square.bf16; "       \
-    "add C D =F:sum.square.bf16 -C -D; mul# A =C:scaled.whole.bf16; "          \
-    "mm@small F A =D:product.whole.bf16; add C D =A:update.whole.bf16 -C -D; "
+    "add C D =F:sum.square.bf16 -C -D; mul# A =C:scaled.full.bf16; "           \
+    "mm@small F A =D:product.full.bf16; add C D =A:update.full.bf16 -C -D; "
 static const ms_update muon = {
     .states = "momentum_buffer",
     .loop = "lerp_ G >S0; lerp_ S0 >G; _to_copy G =A:update.whole.bf16; "
-            "norm A; div A =A:update.whole.bf16; " NEWTON_SCHULZ NEWTON_SCHULZ
+            "shared all_gather A =A:gathered.full.bf16; "
+            "norm A; div A =A:update.full.bf16; " NEWTON_SCHULZ NEWTON_SCHULZ
                 NEWTON_SCHULZ NEWTON_SCHULZ NEWTON_SCHULZ
-            "mul_# >A -B -F E=A; decay mul_ >W; add_ E >W"};
+            "mul_# >A -B -F E=A; decay mul_ >W; add_ E >W",
+    .gathers = true};
 
 /* facebookresearch/optimizers, distributed_shampoo, without momentum and with
  * Adam's grafting.  A refresh finds the inverse roots, a block's after another

@@ -16,12 +16,11 @@
  *
  *     "decay mul_ >W; lerp_ G >S0; sqrt S0 =A:std; div# A =B:denom -A; ..."
  *
- * op       its name; with # the other operand is a Python number; with @INNER
- *          it is a matrix product over that dimension (rows, columns, small,
- *          large, rank), whose result says the other sizes
- * G W P    it reads the gradient, the weight (or its master copy), the
- *          model's own weight; S0..S5 a state; A..F, H..K a temporary
- * >X       it changes X in place
+ * op       its name (all_gather: on the ranks' queue); with # the other operand
+ * is a Python number; with @INNER it is a matrix product over that dimension
+ * (rows, columns, small, large, rank), whose result says the other sizes G W P
+ * it reads the gradient, the weight (or its master copy), the model's own
+ * weight; S0..S5 a state; A..F, H..K a temporary >X       it changes X in place
  * =X:role  it makes a temporary, with .EXTENT and .DTYPE as above; =G and =W
  *          stand for these from then on, until -G or the parameter is done
  * -X       the variable X ends after it
@@ -29,6 +28,7 @@
  * decay    only where weights decay (training.weight_decay), undecayed: not
  * narrow   only where weights have 16 bits and no master copy
  * cpu      only where the model is on the CPU: in host memory else
+ * shared   only where the rank has a part of it: all_gather makes the whole
  * refresh  before one of these, or alone: only on a step that finds anew what
  *          the others go on with (training.optimizer_refresh)
  *
@@ -42,7 +42,7 @@
 
 /* How many elements, for a parameter. */
 typedef enum ms_extent {
-    MS_EXTENT_WHOLE,
+    MS_EXTENT_WHOLE,   /* of what the rank updates: its part */
     MS_EXTENT_ROWS,    /* all its dimensions but the last */
     MS_EXTENT_COLUMNS, /* all but the one before the last */
     MS_EXTENT_BLOCKS,  /* one for MS_OPTIMIZERS_BLOCK elements */
@@ -59,6 +59,7 @@ typedef enum ms_extent {
     MS_EXTENT_ALL_RIGHT,
     MS_EXTENT_LEFT_BLOCK, /* of the blocks' squares one, the largest */
     MS_EXTENT_RIGHT_BLOCK,
+    MS_EXTENT_FULL, /* of the tensor, whatever part of it is the rank's */
     MS_N_EXTENTS
 } ms_extent;
 typedef enum ms_inner {
@@ -97,7 +98,8 @@ typedef enum ms_when {
     MS_WHEN_DECAYS,
     MS_WHEN_UNDECAYED,
     MS_WHEN_NARROW,
-    MS_WHEN_CPU
+    MS_WHEN_CPU,
+    MS_WHEN_SHARED
 } ms_when;
 
 typedef struct ms_step_op {
@@ -111,6 +113,7 @@ typedef struct ms_step_op {
     uint8_t inner; /* ms_inner */
     bool scalar;
     bool refreshes;
+    bool gathers; /* an all-gather among the ranks */
 } ms_step_op;
 
 /* NULL: there is no such implementation. */
@@ -120,6 +123,7 @@ typedef struct ms_update {
     const char *foreach_1_13; /* NULL: as foreach_2_0 */
     bool fused;
     bool elementwise; /* any part of a tensor can be updated alone */
+    bool gathers;     /* or once the ranks have brought the parts together */
 } ms_update;
 
 /* Which parameters get an optimizer's update; the others get `others`. */
@@ -185,5 +189,7 @@ int64_t ms_updates_impl(const ms_optimizer_row *row,
 /* Have all its updates such an implementation (not AUTO)? */
 bool ms_updates_has(const ms_optimizer_row *row, int64_t impl);
 bool ms_updates_is_elementwise(const ms_optimizer_row *row);
+/* Can ranks have parts of its tensors, elementwise or gathered? */
+bool ms_updates_is_shared(const ms_optimizer_row *row);
 
 #endif

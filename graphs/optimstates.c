@@ -63,9 +63,11 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     uint8_t like = precise ? MS_FLOAT32 : trace->trained_dtype;
     const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
 
-    make_master(trace, parameter);
     parameter->update =
         &trace->updates[!ms_updates_is_chosen(trace, row, parameter)];
+    if (ms_layerwise_is(trace) && parameter->part == 0)
+        return; /* another rank's */
+    make_master(trace, parameter);
     for (uint32_t i = 0; i < parameter->update->n_states; i++) {
         const ms_state *kept = &parameter->update->states[i];
         parameter->state[i] = state(

@@ -133,6 +133,8 @@ void ms_parts_split(ms_trace *trace)
                                                : over(it->elements, ranks);
         it->owned = it->part;
     }
+    if (ms_layerwise_is(trace))
+        ms_layerwise_split(trace);
 }
 
 /* ---- columns of the graph ------------------------------------------------ */

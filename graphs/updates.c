@@ -39,9 +39,9 @@ static bool copy(word w, char *to, size_t size)
 static bool extent_of(word w, uint8_t *extent)
 {
     static const char *const names[MS_N_EXTENTS] = {
-        "whole",    "rows",      "columns",    "blocks",     "scalar",
-        "square",   "projector", "low",        "left",       "right",
-        "all_left", "all_right", "left_block", "right_block"};
+        "whole",    "rows",      "columns",    "blocks",      "scalar",
+        "square",   "projector", "low",        "left",        "right",
+        "all_left", "all_right", "left_block", "right_block", "full"};
 
     for (uint32_t i = 0; i < MS_N_EXTENTS; i++)
         if (is(w, names[i])) {
@@ -178,8 +178,9 @@ static double flops_of(word w)
         const char *begins;
         double flops;
     } known[] = {
-        {"_to_copy", 0}, {"copy_", 0}, {"clone", 0}, {"addc", 3},
-        {"lerp_", 3},    {"add", 2},   {"norm", 2},  {"matmul", 2},
+        {"_to_copy", 0}, {"copy_", 0},      {"clone", 0},
+        {"addc", 3},     {"all_gather", 0}, {"lerp_", 3},
+        {"add", 2},      {"norm", 2},       {"matmul", 2},
     };
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -213,15 +214,15 @@ static word next(const char **list)
 /* The word after the conditions. */
 static word read_conditions(const char **list, ms_step_op *op)
 {
-    static const char *const conditions[] = {"", "decay", "undecayed", "narrow",
-                                             "cpu"};
+    static const char *const conditions[] = {"",       "decay", "undecayed",
+                                             "narrow", "cpu",   "shared"};
     word w = take(list, " ;");
 
     if (is(w, "refresh")) {
         op->refreshes = true;
         w = next(list);
     }
-    for (uint32_t i = MS_WHEN_DECAYS; i <= MS_WHEN_CPU; i++)
+    for (uint32_t i = MS_WHEN_DECAYS; i <= MS_WHEN_SHARED; i++)
         if (is(w, conditions[i]))
             op->when = (uint8_t)i;
     return op->when != MS_WHEN_ALWAYS ? next(list) : w;
@@ -230,8 +231,12 @@ static word read_conditions(const char **list, ms_step_op *op)
 /* The words of one op before its operands. */
 static bool read_name(const char **list, const char *prefix, ms_step_op *op)
 {
-    size_t n = strlen(prefix);
     word w = read_conditions(list, op);
+
+    op->gathers = is(w, "all_gather");
+    if (op->gathers)
+        prefix = "c10d::";
+    size_t n = strlen(prefix);
 
     if (w.n > 0 && w.at[w.n - 1] == '#') {
         op->scalar = true;
@@ -411,6 +416,8 @@ uint64_t ms_updates_extent(const ms_training *training, uint8_t extent,
         return over(part, MS_OPTIMIZERS_BLOCK);
     case MS_EXTENT_SCALAR:
         return 1;
+    case MS_EXTENT_FULL:
+        return ms_trace_elements(tensor);
     default:
         break;
     }
@@ -555,5 +562,11 @@ bool ms_updates_has(const ms_optimizer_row *row, int64_t impl)
 bool ms_updates_is_elementwise(const ms_optimizer_row *row)
 {
     return row->update->elementwise &&
+           (row->others == NULL || row->others->elementwise);
+}
+
+bool ms_updates_is_shared(const ms_optimizer_row *row)
+{
+    return (row->update->elementwise || row->update->gathers) &&
            (row->others == NULL || row->others->elementwise);
 }

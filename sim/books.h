@@ -436,6 +436,8 @@ ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
                        const uint32_t *storages, uint32_t n,
                        const ms_call *call);
 
+/* An op of the step that gathers: how long it takes. */
+ms_err ms_share_note_step(ms_books *books, uint32_t op, uint64_t *ns);
 /* The parts of a set of gradients that are not there are made. */
 ms_err ms_share_make_parts(ms_books *books, const ms_books_at *at,
                            const uint32_t *storages, uint32_t n);

@@ -162,6 +162,8 @@ static void put_op_flags(uint8_t flags, ms_text *text)
         put_word(text, "shares");
     if (flags & MS_OP_EMPTIES)
         put_word(text, "empties");
+    if (flags & MS_OP_GATHERS)
+        put_word(text, "gathers");
 }
 
 static void dump_op(const ms_graph *graph, uint32_t op, ms_text *text)

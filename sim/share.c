@@ -45,6 +45,20 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
     return MS_OK;
 }
 
+/* Of updates, so that who waits for it waits for gradients. */
+ms_err ms_share_note_step(ms_books *books, uint32_t op, uint64_t *ns)
+{
+    const ms_ring *ring = &books->opts->ring;
+    uint64_t bytes = books->graph->op_write_bytes[op];
+
+    *ns = ms_collective_ns(ring, MS_ALL_GATHER, bytes);
+    MS_TRY(ms_move_note(books, MS_TRANSFER_REDUCE,
+                        ms_collective_sent_bytes(ring, MS_ALL_GATHER, bytes)));
+    books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
+        ms_collective_network_bytes(ring, MS_ALL_GATHER, bytes);
+    return MS_OK;
+}
+
 void ms_share_let_go(ms_books *books, const ms_books_at *at)
 {
     uint32_t *let_go = books->let_go + 2 * (uint32_t)at->rank;

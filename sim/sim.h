@@ -61,8 +61,10 @@ enum {                    /* ms_graph.op_flags */
        MS_OP_CLONES = 2u, /* accumulate: .grad is a clone, not the buffer */
        MS_OP_HOST = 4u,   /* no kernel: takes no time and no launch */
        MS_OP_SHARES = 8u, /* accumulate: .grad views what later ops read */
-       MS_OP_MATRIX = 16u, /* multiply-adds: a product or a convolution */
-       MS_OP_EMPTIES = 32u /* a pool's cache is emptied before it allocates */
+       MS_OP_MATRIX = 16u,  /* multiply-adds: a product or a convolution */
+       MS_OP_EMPTIES = 32u, /* a pool's cache is emptied before it allocates */
+       MS_OP_GATHERS = 64u  /* of the step, on the ranks' queue: all-gathers
+                               what it makes from the ranks' parts */
 };
 
 /* Read-only after ms_graph_finish.  Storages [0, n_persistent) outlive the

@@ -42,4 +42,5 @@ try --set training.weight_decay=yes --optimizer none
 try --set training.optimizer_rank=8
 try --optimizer muon --set training.optimizer_block=8
 try --optimizer galore --set training.optimizer_rank=0
-try --optimizer muon -p fsdp:dp=8
+try --optimizer soap -p fsdp:dp=8
+try --optimizer muon -p fsdp:impl=1,dp=8

@@ -128,7 +128,7 @@ static bool is_refused(ms_err err, const ms_fault *fault)
 
 /* What a composition may differ in besides. */
 typedef struct setting {
-    bool fp16, keeps_grads, holds_output, in_backward, clips;
+    bool fp16, keeps_grads, holds_output, in_backward, clips, muon;
 } setting;
 
 /* Reads and lowers; the device's copies and collectives take time.  false:
@@ -149,6 +149,8 @@ static bool run_policy(const char *json, const char *policy, setting with)
         job.training.hold_output = 1;
     job.training.optimizer_in_backward = with.in_backward;
     job.training.clip_norm = with.clips ? 1 : 0;
+    if (with.muon)
+        job.training.optimizer = MS_MUON;
     if (strstr(policy, SUMMED_UP) != NULL)
         job.training.gradients = 1;
     ck_assert_int_eq(ms_read_model_bytes("composed", json, strlen(json), NULL,
@@ -243,6 +245,7 @@ START_TEST(random_compositions)
         bool alone = policy[before] == '\0' && !strstr(policy, "microbatch");
         with.in_backward = step < 4 && !with.keeps_grads && alone;
         with.clips = !with.in_backward && step > 5;
+        with.muon = policy[before] == '\0' && laws_chance(&random, 25);
         ran += run_policy(models[_i], policy, with);
     }
     ck_assert_uint_gt(3 * ran, trials); /* many contradict each other */
