@@ -10,200 +10,11 @@
 #include "graphs/ops/ops.h"
 #include "graphs/optimizers.h"
 #include "graphs/quantize.h"
+#include "graphs/stepkernels.h"
 
 #include <assert.h>
 #include <string.h>
-
-enum { OF_GRAD = MS_N_TEMPORARIES, OF_WEIGHT, N_VARIABLES };
-
-typedef struct ms_step {
-    ms_trace *trace;
-    const ms_optimizer_row *row;
-    bool mixed, foreach, fused;
-    uint32_t first, end; /* parameters that it is about */
-    /* Per parameter: the gradient that the update reads (MS_NONE: backward
-     * made none and the step passes it over, as torch does) and the weight that
-     * it writes. */
-    uint32_t *grads, *weights;
-    /* Variables: of lists one for each parameter, in a loop the first.  The
-     * last two are what stands for the gradient and the weight. */
-    uint32_t *names[N_VARIABLES];
-    uint32_t *made; /* by the op under way, not yet named */
-} step;
-
-/* ---- operands ------------------------------------------------------------ */
-
-/* What this rank touches of parameter p's states: its part of the weight and of
- * .grad; the others are that part. */
-static uint64_t touched_bytes(const step *s, uint32_t p, uint32_t storage)
-{
-    const ms_parameter *parameter = &s->trace->parameters[p];
-    uint64_t bytes = s->trace->graph.storage_bytes[storage];
-
-    if (parameter->elements == 0 ||
-        (storage != parameter->storage && storage != parameter->grad_storage))
-        return bytes;
-    if (ms_parts_are_masters(s->trace))
-        return 4 * parameter->part;
-    return bytes / parameter->elements * parameter->part;
-}
-
-static void read_state(step *s, uint32_t p, uint32_t storage)
-{
-    if (!s->trace->err && storage != MS_NONE)
-        ms_trace_read_storage(s->trace, storage, touched_bytes(s, p, storage));
-}
-
-/* A state that the first step creates is made by the op that writes it. */
-static void write_state(step *s, uint32_t p, uint32_t storage)
-{
-    ms_trace *trace = s->trace;
-    ms_graph *g = &trace->graph;
-
-    if (trace->err || storage == MS_NONE)
-        return;
-    if (g->storage_at_start[storage] || g->storage_maker[storage] != MS_NONE)
-        read_state(s, p, storage);
-    else
-        ms_trace_out(trace, storage);
-    if (!trace->err)
-        g->op_write_bytes[g->n_ops - 1] += touched_bytes(s, p, storage);
-}
-
-/* Where the temporaries of parameter p are named. */
-static uint32_t slot(const step *s, uint32_t p)
-{
-    return s->foreach ? p : 0;
-}
-
-/* The variable that an operand is, or that stands for it. */
-static uint32_t variable(uint32_t which)
-{
-    return which == MS_ON_GRAD     ? (uint32_t)OF_GRAD
-           : which == MS_ON_WEIGHT ? (uint32_t)OF_WEIGHT
-                                   : which - (uint32_t)MS_ON_TEMPORARY;
-}
-
-static uint32_t operand(const step *s, uint32_t p, uint32_t which)
-{
-    const ms_parameter *parameter = &s->trace->parameters[p];
-
-    if (which >= MS_ON_STATE && which < MS_ON_TEMPORARY)
-        return parameter->state[which - MS_ON_STATE];
-    if (which == MS_ON_PARAMETER)
-        return parameter->storage;
-    uint32_t named = s->names[variable(which)][slot(s, p)];
-    if (named != MS_NONE || which >= MS_ON_TEMPORARY)
-        return named;
-    return which == MS_ON_GRAD ? s->grads[p] : s->weights[p];
-}
-
-static uint32_t temporary(step *s, const char *role, uint64_t bytes, uint32_t p)
-{
-    s->trace->layer = s->trace->parameters[p].layer;
-    return ms_trace_make_storage(s->trace, role, bytes);
-}
-
-/* ---- kernels ------------------------------------------------------------- */
-
-/* What one op does to one parameter, within an open op. */
-typedef void (*kernel)(step *s, const ms_step_op *op, uint32_t p);
-
-static uint64_t made_bytes(const step *s, const ms_step_op *op, uint32_t p)
-{
-    const ms_trace *trace = s->trace;
-    const ms_parameter *parameter = &trace->parameters[p];
-    uint8_t dtype = op->made.dtype;
-
-    if (dtype == MS_AS_STATE)
-        dtype = s->mixed || ms_parts_are_masters(trace) ? MS_FLOAT32
-                                                        : trace->trained_dtype;
-    return ms_trace_dtype_bytes[dtype] *
-           ms_updates_extent(trace->training, op->made.extent,
-                             ms_trace_at(trace, parameter->tensor),
-                             parameter->part);
-}
-
-/* The op under way makes the whole from the ranks' parts: on their queue;
- * expand knows how long it takes. */
-static void gather(step *s, uint32_t p)
-{
-    ms_graph *g = &s->trace->graph;
-
-    if (s->trace->err)
-        return;
-    g->op_stream[g->n_ops - 1] = MS_STREAM_COMM;
-    g->op_flags[g->n_ops - 1] |= MS_OP_GATHERS;
-    g->storage_category[s->made[slot(s, p)]] = MS_COMMUNICATION;
-}
-
-static void run_op(step *s, const ms_step_op *op, uint32_t p)
-{
-    for (uint32_t i = MS_ON_GRAD; i < MS_N_OPERANDS; i++)
-        if (op->reads >> i & 1)
-            read_state(s, p, operand(s, p, i));
-    if (op->makes != MS_ON_NOTHING && !s->trace->err)
-        s->made[slot(s, p)] =
-            temporary(s, op->made.role, made_bytes(s, op, p), p);
-    if (op->gathers)
-        gather(s, p);
-    if (op->writes != MS_ON_NOTHING)
-        write_state(s, p, operand(s, p, op->writes));
-}
-
-static bool has_main_grads(const ms_trace *trace)
-{
-    return trace->training->gradients == MS_GRADIENTS_MAIN ||
-           ms_mcore_casts_gradients(trace);
-}
-
-static void cast_grad(step *s, const ms_step_op *op, uint32_t p)
-{
-    const ms_parameter *parameter = &s->trace->parameters[p];
-
-    (void)op;
-    read_state(s, p, parameter->grad_storage);
-    s->grads[p] = temporary(s, "fp32_grad", 4 * parameter->part, p);
-    if (has_main_grads(s->trace) && !s->trace->err)
-        s->trace->graph.storage_category[s->grads[p]] = MS_GRADIENTS;
-}
-
-static void fused_update(step *s, const ms_step_op *op, uint32_t p)
-{
-    const ms_parameter *parameter = &s->trace->parameters[p];
-
-    (void)op;
-    read_state(s, p, s->grads[p]);
-    for (uint32_t i = 0; i < MS_MOST_STATES; i++)
-        write_state(s, p, parameter->state[i]);
-    write_state(s, p, parameter->master);
-    if (s->trace->shape->offload.parameters == MS_DEVICE_POOL)
-        write_state(s, p, parameter->storage);
-}
-
-static void copy_master(step *s, const ms_step_op *op, uint32_t p)
-{
-    (void)op;
-    if (s->trace->parameters[p].master == MS_NONE)
-        return;
-    read_state(s, p, s->trace->parameters[p].master);
-    write_state(s, p, s->trace->parameters[p].storage);
-}
-
-/* FLOPs of an op on one parameter; a product says its sizes. */
-static double flops_of(const step *s, const ms_step_op *op, uint32_t p)
-{
-    const ms_parameter *parameter = &s->trace->parameters[p];
-
-    if (op->inner == MS_INNER_NONE || s->trace->err)
-        return op->flops * (double)parameter->elements;
-    const ms_training *training = s->trace->training;
-    const ms_tensor *tensor = ms_trace_at(s->trace, parameter->tensor);
-    uint64_t made = ms_updates_extent(training, op->made.extent, tensor,
-                                      parameter->elements);
-    return 2 * (double)made *
-           (double)ms_updates_inner(training, op->inner, tensor);
-}
+typedef ms_step step;
 
 /* ---- one op -------------------------------------------------------------- */
 
@@ -214,14 +25,14 @@ static uint32_t open_scalar(step *s, const ms_step_op *op)
 {
     if (!s->trace->cpu || !op->scalar)
         return MS_NONE;
-    uint32_t scalar = temporary(s, "scalar", 8, 0);
+    uint32_t scalar = ms_stepkernels_temporary(s, "scalar", 8, 0);
     ms_trace_workspace(s->trace, 4);
     return scalar;
 }
 
 /* Over all parameters with this update (NULL: whatever theirs). */
 static void over_all(step *s, const ms_step_op *op,
-                     const ms_read_update *update, kernel run)
+                     const ms_read_update *update, ms_step_kernel run)
 {
     ms_trace *trace = s->trace;
     double flops = 0;
@@ -234,14 +45,15 @@ static void over_all(step *s, const ms_step_op *op,
         if (s->grads[p] == MS_NONE || (update && parameter->update != update))
             continue;
         run(s, op, p);
-        flops += flops_of(s, op, p);
+        flops += ms_stepkernels_flops(s, op, p);
     }
     trace->layer = MS_NONE;
     ms_trace_end(trace, flops, op->inner != MS_INNER_NONE);
     ms_trace_drop_storage(trace, scalar);
 }
 
-static void over_one(step *s, const ms_step_op *op, uint32_t p, kernel run)
+static void over_one(step *s, const ms_step_op *op, uint32_t p,
+                     ms_step_kernel run)
 {
     ms_trace *trace = s->trace;
 
@@ -249,12 +61,13 @@ static void over_one(step *s, const ms_step_op *op, uint32_t p, kernel run)
     ms_trace_begin(trace, op->op);
     uint32_t scalar = open_scalar(s, op);
     run(s, op, p);
-    ms_trace_end(trace, flops_of(s, op, p), op->inner != MS_INNER_NONE);
+    ms_trace_end(trace, ms_stepkernels_flops(s, op, p),
+                 op->inner != MS_INNER_NONE);
     ms_trace_drop_storage(trace, scalar);
 }
 
 /* One call of `op` for a list, or one for each parameter. */
-static void each(step *s, const ms_step_op *op, kernel run)
+static void each(step *s, const ms_step_op *op, ms_step_kernel run)
 {
     if (s->foreach) {
         over_all(s, op, NULL, run);
@@ -262,7 +75,8 @@ static void each(step *s, const ms_step_op *op, kernel run)
     }
     for (uint32_t p = s->first; p < s->end && !s->trace->err; p++)
         if (s->grads[p] != MS_NONE &&
-            (run != copy_master || s->trace->parameters[p].master != MS_NONE))
+            (run != ms_stepkernels_copy ||
+             s->trace->parameters[p].master != MS_NONE))
             over_one(s, op, p, run);
 }
 
@@ -318,9 +132,9 @@ static void forget_made(step *s)
 /* Another variable names what one named. */
 static void hand_over(step *s, const ms_step_op *op)
 {
-    uint32_t *from = s->names[variable(op->was)];
+    uint32_t *from = s->names[ms_stepkernels_variable(op->was)];
 
-    rename_all(s, variable(op->becomes), from);
+    rename_all(s, ms_stepkernels_variable(op->becomes), from);
     for (uint32_t at = 0; at < (s->foreach ? s->end : 1); at++)
         from[at] = MS_NONE;
 }
@@ -330,9 +144,9 @@ static void after_op(step *s, const ms_step_op *op)
 {
     for (uint32_t which = MS_ON_GRAD; which < MS_N_OPERANDS; which++)
         if (op->drops >> which & 1)
-            rename_all(s, variable(which), NULL);
+            rename_all(s, ms_stepkernels_variable(which), NULL);
     if (op->makes != MS_ON_NOTHING)
-        rename_all(s, variable(op->makes), s->made);
+        rename_all(s, ms_stepkernels_variable(op->makes), s->made);
     forget_made(s);
     if (op->becomes != MS_ON_NOTHING)
         hand_over(s, op);
@@ -340,7 +154,7 @@ static void after_op(step *s, const ms_step_op *op)
 
 static void drop_names(step *s)
 {
-    for (uint32_t t = 0; t < N_VARIABLES; t++)
+    for (uint32_t t = 0; t < MS_STEP_N_VARIABLES; t++)
         rename_all(s, t, NULL);
 }
 
@@ -348,7 +162,7 @@ static void foreach_update(step *s, const ms_read_update *update)
 {
     for (uint32_t i = 0; i < update->n_ops && !s->trace->err; i++)
         if (runs(s, &update->ops[i], s->first)) {
-            over_all(s, &update->ops[i], update, run_op);
+            over_all(s, &update->ops[i], update, ms_stepkernels_run);
             after_op(s, &update->ops[i]);
         }
     drop_names(s);
@@ -360,11 +174,11 @@ static void loop_update(step *s, uint32_t p)
 
     for (uint32_t i = 0; i < update->n_ops && !s->trace->err; i++)
         if (runs(s, &update->ops[i], p)) {
-            over_one(s, &update->ops[i], p, run_op);
+            over_one(s, &update->ops[i], p, ms_stepkernels_run);
             after_op(s, &update->ops[i]);
         }
-    rename_all(s, OF_GRAD, NULL);
-    rename_all(s, OF_WEIGHT, NULL);
+    rename_all(s, MS_STEP_OF_GRAD, NULL);
+    rename_all(s, MS_STEP_OF_WEIGHT, NULL);
 }
 
 static void run_updates(step *s)
@@ -409,9 +223,10 @@ static bool find_grads(step *s)
 /* Columns of so many names, all of nothing. */
 static bool take_names(step *s, uint32_t n)
 {
-    uint32_t **columns[N_VARIABLES + 3] = {&s->grads, &s->weights, &s->made};
+    uint32_t **columns[MS_STEP_N_VARIABLES + 3] = {&s->grads, &s->weights,
+                                                   &s->made};
 
-    for (uint32_t t = 0; t < N_VARIABLES; t++)
+    for (uint32_t t = 0; t < MS_STEP_N_VARIABLES; t++)
         columns[3 + t] = &s->names[t];
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
         *columns[i] = ms_arena_take_raw(s->trace->scratch, n, sizeof(uint32_t));
@@ -475,19 +290,19 @@ static void device_step(step *s)
     bool at_home = trace->shape->offload.parameters == MS_DEVICE_POOL;
 
     bool casts = s->mixed && trace->grad_dtype != MS_FLOAT32 &&
-                 (!s->fused || has_main_grads(trace));
+                 (!s->fused || ms_stepkernels_has_main_grads(trace));
     if (casts)
-        each(s, s->foreach ? &cast_all : &cast, cast_grad);
+        each(s, s->foreach ? &cast_all : &cast, ms_stepkernels_cast);
     if (s->fused && all_is_managed(trace->shape))
-        each(s, &fused, fused_update);
+        each(s, &fused, ms_stepkernels_fuse);
     else if (s->fused)
-        over_all(s, &fused, NULL, fused_update);
+        over_all(s, &fused, NULL, ms_stepkernels_fuse);
     else
         run_updates(s);
     if (!at_home)
         ms_hoststep_send(trace, s->grads);
     else if (s->mixed && !s->fused)
-        each(s, s->foreach ? &copy_all : &copy, copy_master);
+        each(s, s->foreach ? &copy_all : &copy, ms_stepkernels_copy);
     if (casts)
         drop_casts(s);
 }
