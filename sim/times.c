@@ -14,11 +14,15 @@ typedef struct rank_clock {
 
 /* ---- the compute stream -------------------------------------------------- */
 
-/* Is it an update behind a reduction, on its queue? */
+/* Is it an update behind a reduction, on its queue, and no collective of the
+ * step? */
 static bool is_update(const ms_plan *plan, uint32_t op)
 {
-    return op != MS_NONE && plan->op[op].stream == MS_STREAM_COMM &&
-           plan->op[op].pass == MS_STEP;
+    const ms_plan_op *it = &plan->op[op == MS_NONE ? 0 : op];
+
+    return op != MS_NONE && it->stream == MS_STREAM_COMM &&
+           it->pass == MS_STEP && it->of != MS_NONE &&
+           !(plan->graph->op_flags[it->of] & MS_OP_GATHERS);
 }
 
 /* A wait for an update is the optimizer's time. */
