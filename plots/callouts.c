@@ -18,7 +18,9 @@ static void write_lines(ms_callout *callout, bool is_broken, ms_places *places)
 {
     double limit = NAME_PX, all = ms_escape_width(callout->name, MS_TEXT_PX, 0);
     if (all > limit || is_broken)
-        limit = fmin(limit, all * BROKEN);
+        limit = fmin(limit,
+                     fmax(all * BROKEN, ms_wrap_least(callout->name, MS_TEXT_PX,
+                                                      false, places->arena)));
     callout->lines = ms_wrap_lines(callout->name, MS_TEXT_PX, false, limit,
                                    places->arena, &callout->n_lines);
     places->failed |= callout->lines == NULL;

@@ -48,6 +48,9 @@ size_t ms_escape_fits(const char *bytes, double size_px, bool is_bold,
  * but of nothing. */
 size_t ms_wrap_first(const char *words, double size_px, bool is_bold,
                      double limit_px);
+/* The width that breaks no word. */
+double ms_wrap_least(const char *words, double size_px, bool is_bold,
+                     ms_arena *arena);
 /* All lines, without the blanks between them; *n is 0 for an empty text.  Of
  * what is longer than any policy (a name may have a million characters) the
  * last line is too wide: what draws it cuts it.  NULL: no memory. */

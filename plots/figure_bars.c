@@ -3,6 +3,7 @@
  * beside it. */
 
 #include <math.h>
+#include <string.h>
 
 #include "plots/strips.h"
 
@@ -16,6 +17,7 @@
 #define NAME_GAP_PX 10.0 /* between a name and its bar */
 #define WORD_GAP_PX 7.0  /* before what stands where the bar would be */
 #define COLUMN_GAP_PX 18.0
+#define NEAR 2.5 /* times the longest bar: a capacity of several is shown */
 
 struct scene {
     ms_frame frame;
@@ -56,6 +58,79 @@ static ms_err load(struct scene *scene, ms_arena *arena, ms_fault *fault)
     ms_strips_open(&scene->strips,
                    (const uint64_t(*)[MS_STRIPS_MOST])scene->parts, scene->n);
     return MS_OK;
+}
+
+/* ---- capacities ---------------------------------------------------------- */
+
+static bool is_limit(const ms_limit *a, const ms_limit *b)
+{
+    return a->capacity_bytes == b->capacity_bytes &&
+           a->usable_bytes == b->usable_bytes;
+}
+
+/* The first of the bars that has this limit. */
+static uint32_t first_with(const struct scene *scene, const ms_limit *limit)
+{
+    uint32_t i = 0;
+    while (scene->bars[i].instead != NULL ||
+           !is_limit(&scene->bars[i].limit, limit))
+        i++;
+    return i;
+}
+
+/* Where they differ, the axis reaches to the highest that is not far beyond
+ * all bars, or to the lowest. */
+static bool is_better(const ms_limit *a, const ms_limit *b, double far)
+{
+    bool near_a = (double)a->usable_bytes <= far;
+    bool near_b = (double)b->usable_bytes <= far;
+    if (near_a != near_b)
+        return near_a;
+    return near_a ? a->usable_bytes > b->usable_bytes
+                  : a->usable_bytes < b->usable_bytes;
+}
+
+static void find_limits(struct scene *scene)
+{
+    const ms_limit *best = NULL;
+    uint64_t highest = 0;
+    for (uint32_t i = 0; i < scene->n; i++)
+        if (scene->bars[i].reserved_bytes > highest)
+            highest = scene->bars[i].reserved_bytes;
+    for (uint32_t i = 0; i < scene->n; i++) {
+        const ms_limit *limit = &scene->bars[i].limit;
+        if (scene->bars[i].instead != NULL)
+            continue;
+        scene->strips.differ |= best != NULL && first_with(scene, limit) == i;
+        if (best == NULL || is_better(limit, best, NEAR * (double)highest))
+            best = limit;
+    }
+    if (best != NULL) {
+        scene->strips.capacity_bytes = best->capacity_bytes;
+        scene->strips.usable_bytes = best->usable_bytes;
+    }
+}
+
+/* "red lines: capacity less context, 78.69 GiB of h100-80gb-sxm, ..." */
+static const char *note_of(const struct scene *scene)
+{
+    ms_text note = {.arena = scene->frame.script->arena};
+    const char *before = "red lines: capacity less context, ";
+    if (!scene->strips.differ)
+        return NULL;
+    for (uint32_t i = 0; i < scene->n; i++) {
+        const ms_limit *limit = &scene->bars[i].limit;
+        if (scene->bars[i].instead != NULL || limit->usable_bytes == 0 ||
+            first_with(scene, limit) != i)
+            continue;
+        ms_text_add(&note, "%s", before);
+        ms_units_put_bytes(&note, limit->usable_bytes,
+                           ms_units_bytes(limit->usable_bytes));
+        ms_text_add(&note, " of ");
+        ms_text_put(&note, limit->device, strlen(limit->device));
+        before = ", ";
+    }
+    return ms_frame_bytes_of(&scene->frame, &note);
 }
 
 /* ---- texts --------------------------------------------------------------- */
@@ -115,7 +190,7 @@ static void place(struct scene *scene)
     find_columns(scene);
     ms_strips_legend(frame, scene->looks, MS_STRIPS_MEMORY, strips->shown);
     double y0 = frame->y + 4.0;
-    if (strips->usable_bytes > 0 || scene->longest_ns > 0)
+    if ((strips->usable_bytes > 0 && !strips->differ) || scene->longest_ns > 0)
         y0 += MS_STRIPS_HEAD_PX;
     uint32_t rows = scene->n + (scene->more > 0);
     scene->pitch = scene->n > FEW_ROWS ? CLOSE_ROW_PX : ROW_PX;
@@ -143,7 +218,8 @@ static void put_words(const struct scene *scene, const char *words,
     double y = row_y(scene, row), x = area->x0 + WORD_GAP_PX;
     double width = fmin(width_of(words), area->x1 - x);
     ms_frame_text(&scene->frame, words, x, y, MS_LEFT, MS_GREY, width);
-    ms_strips_wall(&scene->strips, y, scene->pitch, x, x + width);
+    if (!scene->strips.differ)
+        ms_strips_wall(&scene->strips, y, scene->pitch, x, x + width);
 }
 
 static void put_name(const struct scene *scene, uint32_t row)
@@ -170,8 +246,10 @@ static void put_row(const struct scene *scene, uint32_t row)
         put_words(scene, bar->instead, row);
         return;
     }
-    ms_strips_bar(&scene->strips, scene->parts[row], y, scene->pitch,
-                  bar->fits);
+    ms_strips own = scene->strips;
+    if (own.differ)
+        ms_strips_limit(&own, bar->limit.usable_bytes);
+    ms_strips_bar(&own, scene->parts[row], y, scene->pitch, bar->fits);
 }
 
 static void put_more(const struct scene *scene)
@@ -194,7 +272,10 @@ static void put_times_heading(const struct scene *scene)
 static void draw(struct scene *scene, ms_format format)
 {
     ms_frame_begin(&scene->frame, format, ceil(scene->frame.area.y1 + 70.0));
-    ms_strips_axis(&scene->strips, "peak device memory", MS_FRAME_LEFT);
+    ms_strips_axis(&scene->strips,
+                   scene->frame.drawing->per_gpu ? "peak device memory per GPU"
+                                                 : "peak device memory",
+                   MS_FRAME_LEFT);
     put_times_heading(scene);
     for (uint32_t row = 0; row < scene->n; row++)
         put_row(scene, row);
@@ -207,8 +288,7 @@ static void draw(struct scene *scene, ms_format format)
     ms_text_add(scene->frame.script, "\n");
 }
 
-ms_err ms_figure_bars(const ms_bar *bars, uint32_t n, uint64_t capacity_bytes,
-                      uint64_t usable_bytes, const ms_drawing *drawing,
+ms_err ms_figure_bars(const ms_bar *bars, uint32_t n, const ms_drawing *drawing,
                       ms_fault *fault)
 {
     ms_format format;
@@ -220,15 +300,14 @@ ms_err ms_figure_bars(const ms_bar *bars, uint32_t n, uint64_t capacity_bytes,
     scene.strips = (ms_strips){.script = &script,
                                .block = "memory",
                                .looks = scene.looks,
-                               .n_looks = MS_STRIPS_MEMORY,
-                               .capacity_bytes = capacity_bytes,
-                               .usable_bytes = usable_bytes};
+                               .n_looks = MS_STRIPS_MEMORY};
     MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
     if (n == 0)
         return ms_fail(fault, MS_EINPUT, "figure bars",
                        "give it at least one run", "there is nothing to draw");
+    find_limits(&scene);
     MS_TRY(load(&scene, drawing->arena, fault));
-    ms_frame_heading(&scene.frame, NULL);
+    ms_frame_heading(&scene.frame, note_of(&scene));
     place(&scene);
     draw(&scene, format);
     return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,

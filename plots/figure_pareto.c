@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Peak against step time.  A trade is optimal when no other has a peak and a
- * step time that are both as low and one of them lower; equal ones are so
- * together.  Thousands of trades: signs become small, and of those that are
- * beaten one per family is drawn where several would cover each other. */
+/* Peak against what a step takes: its time, or throughput.  Thousands of
+ * trades: signs become small, and of those that are beaten one per family is
+ * drawn where several would cover each other. */
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "plots/frame.h"
+#include "plots/pareto.h"
 
 /* Below the plot stand ticks and, at NAME_Y_PX, the axis' name; above it, in
  * FLAG_PX, the capacity. */
@@ -16,10 +14,8 @@
 #define BELOW_PX 76.0
 #define NAME_Y_PX 50.0
 #define FLAG_PX 30.0
-/* Of more than NAME_ALL trades only the optimal have names; of more than CROWD
- * the signs are small. */
+/* Of more than NAME_ALL trades only the optimal have names. */
 #define NAME_ALL 15u
-#define CROWD 300u
 /* Signs in a cell cover each other. */
 #define CELL_PX 4.0
 /* How far off, in spans, the capacity is still shown. */
@@ -29,106 +25,36 @@
 #define BEHIND 0.1
 #define ZONE "#FBF0EF"
 #define STAIRS "#8A8A8A"
-
-struct spot {
-    const ms_trade *trade;
-    double x, y;
-    uint32_t sign;
-    uint32_t equals; /* trades with the same numbers, which are not drawn */
-    bool is_optimal, is_hidden;
-    bool is_pale; /* does not fit, and lies in no zone that says so */
-};
-
-struct pareto {
-    ms_frame frame;
-    struct spot *spots; /* by peak, then by step */
-    uint32_t n, n_optimal, n_hidden, n_unnamed;
-    uint64_t capacity_bytes, usable_bytes;
-    double zone_bytes; /* nothing from here on fits; infinite: no zone */
-    bool has_pale, shows_capacity;
-    ms_scale x, y;
-    const ms_unit *x_unit, *y_unit;
-    double radius;
-    ms_frame_entry families[MS_MARKS];
-    uint32_t n_families;
-    ms_places places;
-};
-
-/* ---- what is optimal ----------------------------------------------------- */
-
-/* Equal ones stay in the order given. */
-static int by_peak(const void *a, const void *b)
-{
-    const ms_trade *p = ((const struct spot *)a)->trade,
-                   *q = ((const struct spot *)b)->trade;
-    if (p->peak_bytes != q->peak_bytes)
-        return p->peak_bytes < q->peak_bytes ? -1 : 1;
-    if (p->step_ns != q->step_ns)
-        return p->step_ns < q->step_ns ? -1 : 1;
-    return p < q ? -1 : p > q;
-}
-
-static bool are_equal(const ms_trade *a, const ms_trade *b)
-{
-    return a->peak_bytes == b->peak_bytes && a->step_ns == b->step_ns;
-}
-
-static void judge(struct pareto *p)
-{
-    uint64_t best_ns = UINT64_MAX;
-    qsort(p->spots, p->n, sizeof *p->spots, by_peak);
-    for (uint32_t i = 0, first = 0; i < p->n; i++) {
-        struct spot *spot = &p->spots[i];
-        if (i > 0 && are_equal(spot->trade, p->spots[first].trade)) {
-            spot->is_optimal = p->spots[first].is_optimal;
-            spot->is_hidden = spot->trade->fits == p->spots[first].trade->fits;
-            p->spots[first].equals += spot->is_hidden;
-            p->n_optimal += spot->is_optimal;
-            continue;
-        }
-        first = i;
-        spot->is_optimal = spot->trade->step_ns < best_ns;
-        if (spot->is_optimal)
-            best_ns = spot->trade->step_ns;
-        p->n_optimal += spot->is_optimal;
-    }
-}
-
-/* In the order in which they first appear, so that the first is the first;
- * what has no sign left is "other". */
-static uint32_t sign_of(struct pareto *p, const char *family)
-{
-    for (uint32_t i = 0; i < p->n_families; i++)
-        if (strcmp(p->families[i].name, family) == 0)
-            return i;
-    if (p->n_families == MS_MARKS) {
-        p->families[MS_MARKS - 1].name = "other";
-        return MS_MARKS - 1;
-    }
-    p->families[p->n_families] = (ms_frame_entry){family, p->n_families};
-    return p->n_families++;
-}
-
-static ms_err load(struct pareto *p, const ms_trade *trades, uint32_t n,
-                   ms_fault *fault)
-{
-    p->n = n;
-    p->spots = ms_arena_take(p->frame.script->arena, n, sizeof *p->spots);
-    if (p->spots == NULL)
-        return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < n; i++)
-        p->spots[i] = (struct spot){.trade = &trades[i],
-                                    .sign = sign_of(p, trades[i].family)};
-    judge(p);
-    p->radius = n > CROWD ? 4.0 : n > 60 ? 5.5 : 8.0;
-    return MS_OK;
-}
+#define STAR_PX 15.0 /* radius of what was chosen */
 
 /* ---- what does not fit --------------------------------------------------- */
 
+static bool is_limit(const ms_limit *a, const ms_limit *b)
+{
+    return a->capacity_bytes == b->capacity_bytes &&
+           a->usable_bytes == b->usable_bytes;
+}
+
+/* The one that all have, or the first few that some have. */
+static void find_limits(ms_pareto *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        const ms_limit *limit = &p->spots[i].trade->limit;
+        uint32_t at = 0;
+        while (at < p->n_limits && !is_limit(&p->limits[at], limit))
+            at++;
+        if (at == p->n_limits && at < MS_PARETO_LIMITS)
+            p->limits[p->n_limits++] = *limit;
+    }
+    if (p->n_limits > 1)
+        return;
+    p->limit = p->limits[0];
+    p->n_limits = 0;
+}
+
 /* Without a capacity the zone begins with the least peak that does not fit, if
  * all that fit are below it. */
-static void find_zone(struct pareto *p)
+static void find_zone(ms_pareto *p)
 {
     uint64_t highest = 0, lowest = UINT64_MAX;
     for (uint32_t i = 0; i < p->n; i++) {
@@ -139,12 +65,12 @@ static void find_zone(struct pareto *p)
             lowest = trade->peak_bytes;
     }
     p->zone_bytes = INFINITY;
-    if (p->usable_bytes > 0)
-        p->zone_bytes = (double)p->usable_bytes;
-    else if (lowest != UINT64_MAX && lowest > highest)
+    if (p->limit.usable_bytes > 0)
+        p->zone_bytes = (double)p->limit.usable_bytes;
+    else if (p->n_limits == 0 && lowest != UINT64_MAX && lowest > highest)
         p->zone_bytes = (double)lowest;
     for (uint32_t i = 0; i < p->n; i++) {
-        struct spot *spot = &p->spots[i];
+        ms_spot *spot = &p->spots[i];
         spot->is_pale = !spot->trade->fits &&
                         (double)spot->trade->peak_bytes < p->zone_bytes;
         p->has_pale |= spot->is_pale;
@@ -153,7 +79,7 @@ static void find_zone(struct pareto *p)
 
 /* ---- names --------------------------------------------------------------- */
 
-static ms_callout callout_of(const struct pareto *p, const struct spot *spot)
+static ms_callout callout_of(const ms_pareto *p, const ms_spot *spot)
 {
     ms_arena *arena = p->frame.script->arena;
     const char *name = spot->trade->name;
@@ -161,39 +87,48 @@ static ms_callout callout_of(const struct pareto *p, const struct spot *spot)
         name = ms_arena_format(arena, "%s = %s", name, spot[1].trade->name);
     else if (spot->equals > 1)
         name = ms_arena_format(arena, "%s = %u more", name, spot->equals);
+    if (spot->trade->is_chosen && name != NULL)
+        name = ms_arena_format(arena, "chosen: %s", name);
     p->frame.script->failed |= name == NULL;
     return (ms_callout){.name = name != NULL ? name : "",
                         .x = spot->x,
                         .y = spot->y,
-                        .radius = p->radius};
+                        .radius = spot->trade->is_chosen ? STAR_PX : p->radius};
+}
+
+static bool comes_first(const ms_spot *spot)
+{
+    return !spot->is_hidden && (spot->is_optimal || spot->trade->is_chosen);
 }
 
 /* What is to have a name, the optimal first, and of those *n_best. */
-static ms_err list_names(struct pareto *p, ms_callout **list, uint32_t *n_best,
+static ms_err list_names(ms_pareto *p, ms_callout **list, uint32_t *n_best,
                          uint32_t *n, ms_fault *fault)
 {
     *n = 0;
     *list = ms_arena_take_raw(p->frame.script->arena, p->n, sizeof **list);
     if (*list == NULL)
         return ms_fail_nomem(fault);
-    for (uint32_t i = 0; i < p->n; i++)
-        if (p->spots[i].is_optimal && !p->spots[i].is_hidden)
-            (*list)[(*n)++] = callout_of(p, &p->spots[i]);
+    for (int chosen = 1; chosen >= 0; chosen--)
+        for (uint32_t i = 0; i < p->n; i++)
+            if (comes_first(&p->spots[i]) &&
+                p->spots[i].trade->is_chosen == (chosen == 1))
+                (*list)[(*n)++] = callout_of(p, &p->spots[i]);
     *n_best = *n;
     for (uint32_t i = 0; i < p->n && p->n <= NAME_ALL; i++)
-        if (!p->spots[i].is_optimal && !p->spots[i].is_hidden)
+        if (!comes_first(&p->spots[i]) && !p->spots[i].is_hidden)
             (*list)[(*n)++] = callout_of(p, &p->spots[i]);
     return MS_OK;
 }
 
-static ms_err put_names(struct pareto *p, ms_fault *fault)
+static ms_err put_names(ms_pareto *p, ms_fault *fault)
 {
     ms_callout *list;
     uint32_t n = 0, n_best = 0;
     MS_TRY(list_names(p, &list, &n_best, &n, fault));
     for (uint32_t i = 0; i < p->n; i++) {
-        const struct spot *spot = &p->spots[i];
-        double r = p->radius * 1.1;
+        const ms_spot *spot = &p->spots[i];
+        double r = spot->trade->is_chosen ? STAR_PX : p->radius * 1.1;
         if (!spot->is_hidden)
             ms_places_take(&p->places, &(ms_box){spot->x - r, spot->y - r,
                                                  spot->x + r, spot->y + r});
@@ -208,7 +143,7 @@ static ms_err put_names(struct pareto *p, ms_fault *fault)
 
 /* The part of the span before the first trade that gives the name of the first
  * optimal one room on its left. */
-static double room_before(struct pareto *p)
+static double room_before(ms_pareto *p)
 {
     double all = p->frame.area.x1 - p->frame.area.x0;
     uint32_t first = 0;
@@ -220,9 +155,26 @@ static double room_before(struct pareto *p)
     return need < all * 0.45 && part > BEFORE ? part : BEFORE;
 }
 
+/* ns, or tokens or samples a second. */
+static double value_of(const ms_pareto *p, const ms_spot *spot)
+{
+    return p->by_rate ? 1e9 / spot->cost : spot->cost;
+}
+
+static const ms_unit *rate_unit(double highest)
+{
+    static const ms_unit units[] = {{"", 1, 0},
+                                    {"thousand ", 1000, 10000},
+                                    {"million ", 1000000, 10000000}};
+    size_t i = sizeof units / sizeof *units - 1;
+    while (i > 0 && highest < (double)units[i].from)
+        i--;
+    return &units[i];
+}
+
 /* A capacity that is far from all trades would press them together: then it is
  * only named. */
-static void set_scales(struct pareto *p)
+static void set_scales(ms_pareto *p)
 {
     const ms_box *area = &p->frame.area;
     double low_x = INFINITY, high_x = 0.0, low_y = INFINITY, high_y = 0.0;
@@ -230,14 +182,16 @@ static void set_scales(struct pareto *p)
         const ms_trade *trade = p->spots[i].trade;
         low_x = fmin(low_x, (double)trade->peak_bytes);
         high_x = fmax(high_x, (double)trade->peak_bytes);
-        low_y = fmin(low_y, (double)trade->step_ns);
-        high_y = fmax(high_y, (double)trade->step_ns);
+        low_y = fmin(low_y, value_of(p, &p->spots[i]));
+        high_y = fmax(high_y, value_of(p, &p->spots[i]));
     }
-    double usable = (double)p->usable_bytes;
     double reach = fmax(high_x - low_x, high_x * 0.1) * NEAR_PART;
-    p->shows_capacity = p->usable_bytes > 0 && usable >= low_x - reach &&
-                        usable <= high_x + reach;
-    if (p->shows_capacity) {
+    double from = low_x - reach, to = high_x + reach;
+    for (uint32_t i = 0; i <= p->n_limits; i++) {
+        const ms_limit *limit = i < p->n_limits ? &p->limits[i] : &p->limit;
+        double usable = (double)limit->usable_bytes;
+        if (limit->usable_bytes == 0 || usable < from || usable > to)
+            continue;
         low_x = fmin(low_x, usable);
         high_x = fmax(high_x, usable);
     }
@@ -245,32 +199,33 @@ static void set_scales(struct pareto *p)
                            BEHIND);
     p->y = ms_scale_around(low_y, high_y, area->y1, area->y0, BEFORE, BEHIND);
     p->x_unit = ms_units_bytes((uint64_t)p->x.to);
-    p->y_unit = ms_units_time((uint64_t)p->y.to);
+    p->y_unit =
+        p->by_rate ? rate_unit(p->y.to) : ms_units_time((uint64_t)p->y.to);
     for (uint32_t i = 0; i < p->n; i++) {
-        struct spot *spot = &p->spots[i];
+        ms_spot *spot = &p->spots[i];
         spot->x = ms_scale_px(&p->x, (double)spot->trade->peak_bytes);
-        spot->y = ms_scale_px(&p->y, (double)spot->trade->step_ns);
+        spot->y = ms_scale_px(&p->y, value_of(p, spot));
     }
 }
 
 /* Hides what is beaten and would be drawn over: the first of a cell stays, of
  * few trades the first of each family. */
-static ms_err thin(struct pareto *p, ms_fault *fault)
+static ms_err thin(ms_pareto *p, ms_fault *fault)
 {
     const ms_box *area = &p->frame.area;
-    bool is_crowd = p->n > CROWD;
+    bool is_crowd = p->n > MS_PARETO_CROWD;
     double pitch = is_crowd ? p->radius * 2.0 : CELL_PX;
     size_t columns = (size_t)((area->x1 - area->x0) / pitch) + 1;
     size_t rows = (size_t)((area->y1 - area->y0) / pitch) + 1;
-    uint8_t *seen =
-        ms_arena_take(p->frame.script->arena, columns * rows * MS_MARKS * 2, 1);
+    uint8_t *seen = ms_arena_take(p->frame.script->arena,
+                                  columns * rows * MS_PARETO_FAMILIES * 2, 1);
     if (seen == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < p->n; i++) {
-        struct spot *spot = &p->spots[i];
+        ms_spot *spot = &p->spots[i];
         size_t column = (size_t)((spot->x - area->x0) / pitch);
         size_t row = (size_t)((spot->y - area->y0) / pitch);
-        size_t cell = (row * columns + column) * MS_MARKS;
+        size_t cell = (row * columns + column) * MS_PARETO_FAMILIES;
         cell = (cell + (is_crowd ? 0 : spot->sign)) * 2 + spot->is_pale;
         if (p->n <= NAME_ALL || spot->is_optimal || spot->is_hidden)
             continue;
@@ -283,14 +238,19 @@ static ms_err thin(struct pareto *p, ms_fault *fault)
 
 /* ---- data ---------------------------------------------------------------- */
 
-/* From the top over each optimal trade to the right border. */
-static void put_stairs(struct pareto *p)
+/* From the worst over each optimal trade to the right border. */
+static double worst_y(const ms_pareto *p)
+{
+    return p->by_rate ? p->frame.area.y1 : p->frame.area.y0;
+}
+
+static void put_stairs(ms_pareto *p)
 {
     const ms_box *area = &p->frame.area;
-    double y = area->y0;
+    double y = worst_y(p);
     ms_text_add(p->frame.script, "$stairs << EOD\n");
     for (uint32_t i = 0; i < p->n; i++) {
-        const struct spot *spot = &p->spots[i];
+        const ms_spot *spot = &p->spots[i];
         if (!spot->is_optimal || spot->is_hidden)
             continue;
         ms_frame_point(p->frame.script, spot->x, y);
@@ -301,16 +261,18 @@ static void put_stairs(struct pareto *p)
     ms_text_add(p->frame.script, "EOD\n");
 }
 
-static void add_stairs(struct pareto *p)
+static void add_stairs(ms_pareto *p)
 {
     const ms_box *area = &p->frame.area;
-    double x = area->x0, y = area->y0;
+    double x = area->x0, y = worst_y(p);
+    bool first = true;
     for (uint32_t i = 0; i < p->n; i++) {
-        const struct spot *spot = &p->spots[i];
+        const ms_spot *spot = &p->spots[i];
         if (!spot->is_optimal || spot->is_hidden)
             continue;
-        if (y > area->y0)
+        if (!first)
             ms_places_add_line(&p->places, x, y, spot->x, y);
+        first = false;
         ms_places_add_line(&p->places, spot->x, y, spot->x, spot->y);
         x = spot->x;
         y = spot->y;
@@ -319,35 +281,54 @@ static void add_stairs(struct pareto *p)
 }
 
 /* A block for each look: sign, filled, pale. */
-static bool put_block(struct pareto *p, uint32_t look, const char *name)
+static bool put_block(ms_pareto *p, uint32_t look, const char *name)
 {
     bool any = false;
     for (uint32_t i = 0; i < p->n; i++) {
-        const struct spot *spot = &p->spots[i];
+        const ms_spot *spot = &p->spots[i];
         uint32_t own = spot->sign * 4 + spot->is_optimal * 2u + !spot->is_pale;
         if (own != look || spot->is_hidden)
             continue;
         if (!any)
             ms_text_add(p->frame.script, "$%s << EOD\n", name);
         any = true;
-        ms_marks_write(p->frame.script, spot->sign, spot->x, spot->y,
-                       spot->is_optimal && p->n > CROWD ? p->radius * 1.4
-                                                        : p->radius);
+        ms_marks_write(
+            p->frame.script, &p->families[spot->sign].mark, spot->x, spot->y,
+            spot->is_optimal && p->n > MS_PARETO_CROWD ? p->radius * 1.4
+                                                       : p->radius);
     }
     if (any)
         ms_text_add(p->frame.script, "EOD\n");
     return any;
 }
 
+static const ms_sign star = {0, 0, MS_MARKS_STAR, 0};
+
+static bool put_star(ms_pareto *p)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (!p->spots[i].trade->is_chosen || p->spots[i].is_hidden)
+            continue;
+        ms_text_add(p->frame.script, "%s", any ? "" : "$chosen << EOD\n");
+        ms_marks_write(p->frame.script, &star, p->spots[i].x, p->spots[i].y,
+                       STAR_PX);
+        any = true;
+    }
+    ms_text_add(p->frame.script, "%s", any ? "EOD\n" : "");
+    return any;
+}
+
 /* What stands back is drawn first. */
-static void put_data(struct pareto *p)
+static void put_data(ms_pareto *p)
 {
     static const char *const names[] = {"pale_beaten", "beaten", "pale_best",
                                         "best"};
-    bool any[MS_MARKS * 4];
+    bool any[MS_PARETO_FAMILIES * 4];
     char block[32];
+    bool has_star = put_star(p);
     put_stairs(p);
-    for (uint32_t look = 0; look < MS_MARKS * 4; look++) {
+    for (uint32_t look = 0; look < MS_PARETO_FAMILIES * 4; look++) {
         strcpy(block, names[look % 4]);
         strcat(block, (char[]){'_', (char)('a' + look / 4), '\0'});
         any[look] = put_block(p, look, block);
@@ -357,74 +338,118 @@ static void put_data(struct pareto *p)
                 ", \\\n  $stairs using 1:2 with lines "
                 "linewidth 1.6 linecolor rgb '" STAIRS "' notitle");
     for (uint32_t kind = 0; kind < 4; kind++)
-        for (uint32_t sign = 0; sign < MS_MARKS; sign++) {
+        for (uint32_t sign = 0; sign < MS_PARETO_FAMILIES; sign++) {
             if (!any[sign * 4 + kind])
                 continue;
             strcpy(block, names[kind]);
             strcat(block, (char[]){'_', (char)('a' + sign), '\0'});
-            ms_marks_plot(p->frame.script, block, sign, kind >= 2,
-                          kind % 2 == 0);
+            ms_marks_plot(p->frame.script, block, &p->families[sign].mark,
+                          kind >= 2, kind % 2 == 0);
         }
+    if (has_star)
+        ms_marks_plot(p->frame.script, "chosen", &star, true, false);
     ms_text_add(p->frame.script, "\n");
 }
 
 /* ---- capacity ------------------------------------------------------------ */
 
-static void put_flag(const struct pareto *p, const ms_text *words, double x)
+/* Words in red in a row above the area, around x. */
+static void put_flag(const ms_pareto *p, const ms_text *words, double x,
+                     uint32_t row)
 {
     const ms_box *area = &p->frame.area;
     const char *bytes = ms_frame_bytes_of(&p->frame, words);
     double half =
         ms_escape_width(bytes, MS_TEXT_PX, false) * MS_FRAME_SLACK / 2;
     double middle = fmax(fmin(x, MS_FRAME_RIGHT - half), MS_FRAME_LEFT + half);
-    ms_frame_text(&p->frame, bytes, middle, area->y0 - FLAG_PX / 2, MS_CENTER,
-                  MS_FRAME_RED, MS_FRAME_RIGHT - MS_FRAME_LEFT);
+    ms_frame_text(&p->frame, bytes, middle, area->y0 - FLAG_PX * (row + 0.5),
+                  MS_CENTER, MS_FRAME_RED, MS_FRAME_RIGHT - MS_FRAME_LEFT);
 }
 
-static void put_zone(struct pareto *p)
+/* Within the axis, or at its nearer end. */
+static double limit_x(const ms_pareto *p, double bytes)
 {
     const ms_box *area = &p->frame.area;
-    double zone = p->zone_bytes, x = area->x1;
-    if (zone <= p->x.from)
-        x = area->x0;
-    else if (zone < p->x.to)
-        x = ms_scale_px(&p->x, zone);
+    if (bytes <= p->x.from)
+        return area->x0;
+    return bytes < p->x.to ? ms_scale_px(&p->x, bytes) : area->x1;
+}
+
+static void put_wall(ms_pareto *p, double x, double up)
+{
+    const ms_box *area = &p->frame.area;
+    if (x <= area->x0 || x >= area->x1)
+        return;
+    ms_canvas_line(p->frame.script, &(ms_box){x, area->y0 - up, x, area->y1},
+                   1.6, MS_FRAME_RED, false);
+    ms_places_add_line(&p->places, x, area->y0, x, area->y1);
+}
+
+static void put_zone(ms_pareto *p)
+{
+    const ms_box *area = &p->frame.area;
+    double zone = p->zone_bytes, x = limit_x(p, zone);
+    bool has_limit = p->limit.usable_bytes > 0;
     ms_box box = {x, area->y0, area->x1, area->y1};
     if (x < area->x1)
         ms_canvas_box(p->frame.script, &box, ZONE, false);
-    if (x > area->x0 && x < area->x1) {
-        ms_canvas_line(p->frame.script, &(ms_box){x, area->y0, x, area->y1},
-                       1.6, MS_FRAME_RED, false);
-        ms_places_add_line(&p->places, x, area->y0, x, area->y1);
-    }
+    put_wall(p, x, 0.0);
     ms_text words = {.arena = p->frame.script->arena};
-    if (p->usable_bytes == 0 && isfinite(zone))
+    if (!has_limit && isfinite(zone))
         ms_text_add(&words, "from here on nothing fits");
-    else if (p->usable_bytes == 0)
+    else if (!has_limit)
         return;
     else if (zone >= p->x.to)
         ms_text_add(&words, "all below ");
     else
         ms_text_add(&words, zone <= p->x.from ? "all above " : "");
-    if (p->usable_bytes > 0)
-        ms_frame_capacity(&words, p->capacity_bytes, p->usable_bytes);
-    if (x > area->x0 && x < area->x1 && p->usable_bytes > 0)
+    if (has_limit)
+        ms_frame_capacity(&words, p->limit.capacity_bytes,
+                          p->limit.usable_bytes);
+    if (x > area->x0 && x < area->x1 && has_limit)
         ms_text_add(&words, ": right of it nothing fits");
-    put_flag(p, &words, x);
+    put_flag(p, &words, x, 0);
+}
+
+/* Of devices that differ: a line and a row of words each. */
+static void put_limits(ms_pareto *p)
+{
+    const ms_box *area = &p->frame.area;
+    for (uint32_t i = 0; i < p->n_limits; i++) {
+        const ms_limit *limit = &p->limits[i];
+        ms_text words = {.arena = p->frame.script->arena};
+        double x = limit_x(p, (double)limit->usable_bytes);
+        if (limit->usable_bytes == 0)
+            continue;
+        ms_text_put(&words, limit->device, strlen(limit->device));
+        ms_text_add(&words, ": ");
+        ms_frame_capacity(&words, limit->capacity_bytes, limit->usable_bytes);
+        ms_text_add(&words, "%s",
+                    x <= area->x0   ? " (lower)"
+                    : x >= area->x1 ? " \u2192"
+                                    : "");
+        put_wall(p, x, FLAG_PX * i + 3.0);
+        put_flag(p, &words, x, i);
+    }
 }
 
 /* ---- the figure ---------------------------------------------------------- */
 
 /* The note is written once it is known what has a name: above the plot, where
  * one line is kept for it. */
-static const char *note_of(const struct pareto *p)
+static const char *note_of(const ms_pareto *p)
 {
     ms_text note = {.arena = p->frame.script->arena};
-    ms_text_add(&note, "filled: nothing is as good in both and better in one; "
-                       "hollow: beaten; lower left is better");
+    ms_text_add(&note,
+                "filled: nothing is as good in both and better in one; "
+                "hollow: beaten; %s left is better",
+                p->by_rate ? "upper" : "lower");
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->spots[i].trade->is_chosen)
+            ms_text_add(&note, "; star: chosen");
     if (p->has_pale)
         ms_text_add(&note, "; pale: does not fit");
-    if (p->n > CROWD)
+    if (p->n > MS_PARETO_CROWD)
         ms_text_add(&note, "; %u points", p->n);
     if (p->n > NAME_ALL)
         ms_text_add(&note, "; names of filled ones only");
@@ -433,7 +458,7 @@ static const char *note_of(const struct pareto *p)
     return ms_frame_bytes_of(&p->frame, &note);
 }
 
-static void put_unnamed(const struct pareto *p)
+static void put_unnamed(const ms_pareto *p)
 {
     ms_text words = {.arena = p->frame.script->arena};
     if (p->n_unnamed == 0)
@@ -441,12 +466,13 @@ static void put_unnamed(const struct pareto *p)
     ms_text_add(&words, "no room for %u name%s", p->n_unnamed,
                 p->n_unnamed == 1 ? "" : "s");
     ms_frame_text(&p->frame, ms_frame_bytes_of(&p->frame, &words),
-                  p->frame.area.x1, p->frame.area.y1 + NAME_Y_PX, MS_RIGHT,
-                  MS_GREY, 270.0);
+                  MS_FRAME_LEFT, p->frame.area.y1 + NAME_Y_PX, MS_LEFT, MS_GREY,
+                  270.0);
 }
 
-static ms_err place(struct pareto *p, ms_fault *fault)
+static ms_err place(ms_pareto *p, ms_fault *fault)
 {
+    find_limits(p);
     find_zone(p);
     p->places.arena = p->frame.script->arena;
     p->frame.area = p->places.area =
@@ -456,9 +482,11 @@ static ms_err place(struct pareto *p, ms_fault *fault)
     ms_frame_heading(&p->frame, note_of(p));
     ms_frame_legend(&p->frame, p->families,
                     p->n_families > 1 ? p->n_families : 0);
-    double top =
-        p->frame.y +
-        (p->usable_bytes > 0 || isfinite(p->zone_bytes) ? FLAG_PX : 14.0);
+    double top = p->frame.y + 14.0;
+    if (p->n_limits > 0)
+        top = p->frame.y + FLAG_PX * p->n_limits;
+    else if (p->limit.usable_bytes > 0 || isfinite(p->zone_bytes))
+        top = p->frame.y + FLAG_PX;
     p->frame.area.y0 = ceil(top);
     p->frame.area.y1 = p->frame.area.y0 + AREA_PX;
     set_scales(p);
@@ -466,13 +494,19 @@ static ms_err place(struct pareto *p, ms_fault *fault)
     return MS_OK;
 }
 
-static void put_axes(struct pareto *p)
+static void put_axes(ms_pareto *p)
 {
     ms_text x = {.arena = p->frame.script->arena}, y = x;
-    ms_text_add(&x, "peak device memory (%s%s)", p->x_unit->name,
+    ms_text_add(&x, "peak device memory%s (%s%s)",
+                p->frame.drawing->per_gpu ? " per GPU" : "", p->x_unit->name,
                 p->x.is_log ? ", log scale" : "");
-    ms_text_add(&y, "step time (%s%s)", p->y_unit->name,
-                p->y.is_log ? ", log scale" : "");
+    if (p->by_rate)
+        ms_text_add(&y, "throughput (%s%s/s%s)", p->y_unit->name,
+                    p->spots[0].trade->has_tokens ? "tokens" : "samples",
+                    p->y.is_log ? ", log scale" : "");
+    else
+        ms_text_add(&y, "step time (%s%s)", p->y_unit->name,
+                    p->y.is_log ? ", log scale" : "");
     ms_frame_x_axis(&p->frame, &p->x, (double)p->x_unit->size,
                     ms_frame_bytes_of(&p->frame, &x));
     ms_frame_y_axis(&p->frame, &p->y, (double)p->y_unit->size,
@@ -480,23 +514,21 @@ static void put_axes(struct pareto *p)
 }
 
 ms_err ms_figure_pareto(const ms_trade *trades, uint32_t n,
-                        uint64_t capacity_bytes, uint64_t usable_bytes,
                         const ms_drawing *drawing, ms_fault *fault)
 {
     ms_format format;
     ms_text script = {.arena = drawing->arena};
-    struct pareto p = {.frame = ms_frame_of(drawing, &script),
-                       .capacity_bytes = capacity_bytes,
-                       .usable_bytes = usable_bytes};
+    ms_pareto p = {.frame = ms_frame_of(drawing, &script)};
     MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
     if (n == 0)
         return ms_fail(fault, MS_EINPUT, NULL, NULL,
                        "there is nothing to draw");
-    MS_TRY(load(&p, trades, n, fault));
+    MS_TRY(ms_trades_load(&p, trades, n, fault));
     MS_TRY(place(&p, fault));
     double height = p.frame.area.y1 + BELOW_PX;
     ms_frame_begin(&p.frame, format, height);
     put_zone(&p);
+    put_limits(&p);
     put_axes(&p);
     add_stairs(&p);
     MS_TRY(put_names(&p, fault));

@@ -18,12 +18,12 @@
 #define FAR_CAPACITY 1.7
 
 struct totals {
-    const ms_record *const *runs;
-    const char *const *names;
+    const ms_total *totals;
     uint32_t n;
+    ms_sign marks[MS_TOTALS_MOST];
     uint64_t highest_bytes, end_ns;
-    uint64_t capacity_bytes, usable_bytes; /* 0: they differ */
-    bool shows_capacity;
+    uint64_t capacity_bytes, usable_bytes; /* of all; 0: they differ */
+    bool differ, shows_capacity;
     ms_frame frame;
     ms_scale x, y;
 };
@@ -40,37 +40,49 @@ static const ms_peak *peak_of(const ms_record *run)
 
 static ms_err load(struct totals *t, ms_fault *fault)
 {
-    const ms_report *first = &t->runs[0]->report;
+    const ms_report *first = &t->totals[0].run->report;
+    ms_sign_name names[MS_TOTALS_MOST];
     t->capacity_bytes = first->capacity_bytes;
     t->usable_bytes = ms_capacity_usable(first);
     for (uint32_t i = 0; i < t->n; i++) {
-        const ms_record *run = t->runs[i];
+        const ms_record *run = t->totals[i].run;
         const ms_report *report = &run->report;
+        names[i] = (ms_sign_name){t->totals[i].family, t->totals[i].name};
         MS_TRY(ms_record_check(run, fault));
         if (!rank_of(run)->has_time)
             return ms_fail(fault, MS_EINPUT, NULL, "draw --figure bars",
                            "a step that takes no time has no line over it");
         if (report->capacity_bytes != first->capacity_bytes ||
             report->context_bytes != first->context_bytes)
-            t->capacity_bytes = t->usable_bytes = 0;
+            t->differ = true;
         if (rank_of(run)->end_ns > t->end_ns)
             t->end_ns = rank_of(run)->end_ns;
         if (peak_of(run)->allocated_bytes > t->highest_bytes)
             t->highest_bytes = peak_of(run)->allocated_bytes;
     }
+    if (t->differ)
+        t->capacity_bytes = t->usable_bytes = 0;
+    ms_marks_assign(names, t->n, t->marks);
     return MS_OK;
 }
 
 /* ---- headings ------------------------------------------------------------ */
 
-/* "none: 2.84 GiB" */
+/* "none: 2.84 GiB"; where devices differ, "..., of 79.18 GiB less 0.49 GiB". */
 static const char *entry_of(const struct totals *t, uint32_t i)
 {
     ms_text text = {.arena = t->frame.script->arena};
-    ms_text_put(&text, t->names[i], strlen(t->names[i]));
+    const ms_total *total = &t->totals[i];
+    const ms_report *report = &total->run->report;
+    ms_text_put(&text, total->name, strlen(total->name));
     ms_text_add(&text, ": ");
-    ms_units_put_bytes(&text, peak_of(t->runs[i])->allocated_bytes,
+    ms_units_put_bytes(&text, peak_of(total->run)->allocated_bytes,
                        ms_units_bytes(t->highest_bytes));
+    if (t->differ) {
+        ms_text_add(&text, ", ");
+        ms_frame_capacity(&text, report->capacity_bytes,
+                          ms_capacity_usable(report));
+    }
     return ms_frame_bytes_of(&t->frame, &text);
 }
 
@@ -94,12 +106,14 @@ static void place(struct totals *t)
         usable > 0.0 && usable <= (double)t->highest_bytes * FAR_CAPACITY;
     bool all_fit = true;
     for (uint32_t i = 0; i < t->n; i++)
-        all_fit &= t->runs[i]->report.fits;
-    ms_frame_heading(frame, all_fit ? "each over its own step, its peak marked"
-                                    : "each over its own step, its peak "
-                                      "marked; hollow: does not fit");
+        all_fit &= t->totals[i].run->report.fits;
+    ms_text note = {.arena = frame->script->arena};
+    ms_text_add(&note, "each over its own step, its peak marked%s%s",
+                all_fit ? "" : "; hollow: does not fit",
+                t->differ ? "; level: its capacity less context" : "");
+    ms_frame_heading(frame, ms_frame_bytes_of(frame, &note));
     for (uint32_t i = 0; i < t->n; i++)
-        entries[i] = (ms_frame_entry){entry_of(t, i), i};
+        entries[i] = (ms_frame_entry){entry_of(t, i), t->marks[i]};
     ms_frame_legend(frame, entries, t->n);
     double top =
         ceil(frame->y + (t->usable_bytes > 0 ? MS_FRAME_LINE_PX : 0.0) + 8.0);
@@ -115,11 +129,25 @@ static void put_axes(const struct totals *t)
     const ms_unit *time = ms_units_time(t->end_ns);
     ms_text x = {.arena = t->frame.script->arena}, y = x;
     ms_text_add(&x, "time (%s)", time->name);
-    ms_text_add(&y, "device memory (%s)", bytes->name);
+    ms_text_add(&y, "device memory%s (%s)",
+                t->frame.drawing->per_gpu ? " per GPU" : "", bytes->name);
     ms_frame_x_axis(&t->frame, &t->x, (double)time->size,
                     ms_frame_bytes_of(&t->frame, &x));
     ms_frame_y_axis(&t->frame, &t->y, (double)bytes->size,
                     ms_frame_bytes_of(&t->frame, &y));
+}
+
+/* Of devices that differ each has its line, in the colour of its run. */
+static void put_limits(const struct totals *t)
+{
+    const ms_box *area = &t->frame.area;
+    for (uint32_t i = 0; i < t->n && t->differ; i++) {
+        uint64_t usable = ms_capacity_usable(&t->totals[i].run->report);
+        double y = ms_scale_px(&t->y, (double)usable);
+        if (usable > 0 && y >= area->y0)
+            ms_canvas_line(t->frame.script, &(ms_box){area->x0, y, area->x1, y},
+                           1.2, ms_marks_color(&t->marks[i]), false);
+    }
 }
 
 /* Its words stand above the area, where no line is. */
@@ -145,7 +173,7 @@ static void put_capacity(const struct totals *t)
 /* A level lasts until the next. */
 static ms_err put_line(const struct totals *t, uint32_t i, ms_fault *fault)
 {
-    const ms_record_rank *saw = rank_of(t->runs[i]);
+    const ms_record_rank *saw = rank_of(t->totals[i].run);
     ms_text *script = t->frame.script;
     ms_point *points =
         ms_arena_take_raw(script->arena, saw->n_points + 1, sizeof *points);
@@ -162,8 +190,9 @@ static ms_err put_line(const struct totals *t, uint32_t i, ms_fault *fault)
     }
     ms_text_add(script, "EOD\n$p%u << EOD\n", i);
     ms_marks_write(
-        script, i, ms_scale_px(&t->x, (double)peak_of(t->runs[i])->t_ns),
-        ms_scale_px(&t->y, (double)peak_of(t->runs[i])->allocated_bytes),
+        script, &t->marks[i],
+        ms_scale_px(&t->x, (double)peak_of(t->totals[i].run)->t_ns),
+        ms_scale_px(&t->y, (double)peak_of(t->totals[i].run)->allocated_bytes),
         RADIUS_PX);
     ms_text_add(script, "EOD\n");
     return MS_OK;
@@ -179,26 +208,26 @@ static ms_err put_plot(struct totals *t, ms_fault *fault)
     for (uint32_t i = 0; i < t->n; i++)
         ms_text_add(script,
                     ", \\\n  $l%u using 1:2 with lines linewidth 1.8 "
-                    "linecolor rgb '%s' notitle",
-                    i, ms_marks_color(i));
+                    "dashtype %u linecolor rgb '%s' notitle",
+                    i, ms_marks_dash(&t->marks[i]),
+                    ms_marks_color(&t->marks[i]));
     for (uint32_t i = 0; i < t->n; i++) {
         strcpy(block, "p0");
         block[1] = (char)('0' + i);
-        ms_marks_plot(script, block, i, t->runs[i]->report.fits, false);
+        ms_marks_plot(script, block, &t->marks[i],
+                      t->totals[i].run->report.fits, false);
     }
     ms_text_add(script, "\n");
     return MS_OK;
 }
 
-ms_err ms_figure_totals(const ms_record *const *runs, const char *const *names,
-                        uint32_t n, const ms_drawing *drawing, ms_fault *fault)
+ms_err ms_figure_totals(const ms_total *totals, uint32_t n,
+                        const ms_drawing *drawing, ms_fault *fault)
 {
     ms_format format;
     ms_text script = {.arena = drawing->arena};
-    struct totals t = {.runs = runs,
-                       .names = names,
-                       .n = n,
-                       .frame = ms_frame_of(drawing, &script)};
+    struct totals t = {
+        .totals = totals, .n = n, .frame = ms_frame_of(drawing, &script)};
     MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
     if (n == 0 || n > MS_TOTALS_MOST)
         return ms_fail(fault, MS_EUSAGE, NULL,
@@ -211,6 +240,7 @@ ms_err ms_figure_totals(const ms_record *const *runs, const char *const *names,
     ms_frame_begin(&t.frame, format, ceil(t.frame.area.y1 + BELOW_PX));
     put_axes(&t);
     put_capacity(&t);
+    put_limits(&t);
     MS_TRY(put_plot(&t, fault));
     return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,
                            fault);

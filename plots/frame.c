@@ -106,7 +106,7 @@ static void put_entry(ms_frame *frame, const ms_frame_entry *entry, double x)
     uint32_t n;
     const char **lines = ms_wrap_lines(entry->name, MS_TEXT_PX, false, limit,
                                        frame->script->arena, &n);
-    ms_marks_object(&frame->late, entry->sign, x + SIGN_PX + 2.0,
+    ms_marks_object(&frame->late, &entry->mark, x + SIGN_PX + 2.0,
                     frame->y + 12.0, SIGN_PX);
     frame->script->failed |= lines == NULL;
     for (uint32_t i = 0; lines != NULL && i < n; i++) {

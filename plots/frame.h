@@ -49,20 +49,40 @@ uint32_t ms_scale_ticks(const ms_scale *scale, double unit, uint32_t most,
 
 /* ---- marks.c: signs told apart by shape and by colour -------------------- */
 
-#define MS_MARKS 16u
+#define MS_MARKS_HUES 8u
+#define MS_MARKS_SHADES 3u
+#define MS_MARKS_DASHES 4u
+#define MS_MARKS_MOST 32u /* in a figure */
+#define MS_MARKS_STAR 7u  /* a shape */
 
-const char *ms_marks_color(uint32_t sign);
-/* The lines of the second half of the signs are dashed. */
-bool ms_marks_is_dashed(uint32_t sign);
+/* shape: the outline; dash: how many of the family come before it. */
+typedef struct ms_sign {
+    uint8_t hue, shade, shape, dash;
+} ms_sign;
+
+/* What a sign is of: any bytes. */
+typedef struct ms_sign_name {
+    const char *family; /* "checkpoint": says the hue */
+    const char *name;   /* "checkpoint:sqrt": within it shade, shape and dash */
+} ms_sign_name;
+
+/* A hue depends on what its family is called, not on where it stands: the same
+ * in each figure, unless two would have one.  n <= MS_MARKS_MOST. */
+void ms_marks_assign(const ms_sign_name *names, uint32_t n, ms_sign *marks);
+const char *ms_marks_color(const ms_sign *mark);
+/* The darkest legible of its hue: of texts. */
+const char *ms_marks_hue(const ms_sign *mark);
+/* gnuplot's dash type; 1: none. */
+uint32_t ms_marks_dash(const ms_sign *mark);
 /* Appends the outline around (x, y) to a data block. */
-void ms_marks_write(ms_text *script, uint32_t sign, double x, double y,
+void ms_marks_write(ms_text *script, const ms_sign *mark, double x, double y,
                     double radius);
 /* The same, filled, as an object: of a legend, outside the plot's area. */
-void ms_marks_object(ms_text *script, uint32_t sign, double x, double y,
+void ms_marks_object(ms_text *script, const ms_sign *mark, double x, double y,
                      double radius);
 /* Continues a plot command with such a block: filled, or hollow; pale: what
  * stands back. */
-void ms_marks_plot(ms_text *script, const char *block, uint32_t sign,
+void ms_marks_plot(ms_text *script, const char *block, const ms_sign *mark,
                    bool is_filled, bool is_pale);
 
 /* ---- places.c: where the names of points find room ----------------------- */
@@ -75,6 +95,7 @@ typedef struct ms_places {
     ms_box *lines; /* upright or level, of no width */
     uint32_t n_lines, lines_capacity;
     double off_middle; /* how much less gladly above or below a sign */
+    bool leans_up;     /* best names rather above than below */
     ms_arena *arena;
     bool failed; /* out of memory */
 } ms_places;
@@ -90,7 +111,8 @@ void ms_places_take(ms_places *places, const ms_box *box);
 void ms_places_add_line(ms_places *places, double x0, double y0, double x1,
                         double y1);
 /* The best place of a name for the sign at (x, y), which is then taken; below:
- * rather on the lower left than to the right.  false: there is none. */
+ * rather on the lower (leans_up: upper) left than to the right.  false: there
+ * is none. */
 bool ms_places_find(ms_places *places, double x, double y, double radius,
                     double width, double height, bool below,
                     ms_name_place *place);
@@ -107,7 +129,7 @@ typedef struct ms_frame {
 
 typedef struct ms_frame_entry {
     const char *name; /* any bytes */
-    uint32_t sign;
+    ms_sign mark;
 } ms_frame_entry;
 
 ms_frame ms_frame_of(const ms_drawing *drawing, ms_text *script);

@@ -159,6 +159,13 @@ static ms_name_place place_at(const ms_places *places, double x, double y,
     return place;
 }
 
+/* A best name's cost on a side: of the side mirrored where they lean up. */
+static double cost_below(const ms_places *places, size_t side)
+{
+    static const uint8_t mirrored[N_SIDES] = {0, 1, 3, 2, 5, 4, 7, 6};
+    return sides[places->leans_up ? mirrored[side] : side].below;
+}
+
 bool ms_places_find(ms_places *places, double x, double y, double radius,
                     double width, double height, bool below,
                     ms_name_place *place)
@@ -167,7 +174,7 @@ bool ms_places_find(ms_places *places, double x, double y, double radius,
     double best = INFINITY;
     for (size_t d = 0; d < N_DISTANCES; d++)
         for (size_t side = 0; side < N_SIDES; side++) {
-            double cost = below ? sides[side].below : sides[side].aside;
+            double cost = below ? cost_below(places, side) : sides[side].aside;
             cost += COST_OF_DISTANCE * (double)d;
             cost += sides[side].align == MS_CENTER ? places->off_middle : 0.0;
             if (cost >= best)

@@ -99,7 +99,15 @@ typedef struct ms_drawing {
     const char *path;
     const char *script_path; /* also keep the script there; NULL: no */
     ms_arena *arena;
+    bool per_gpu; /* of several, which the axes of memory say */
 } ms_drawing;
+
+/* What a run may take.  Where runs of one figure have other devices, each has
+ * its own line. */
+typedef struct ms_limit {
+    const char *device;                    /* any bytes */
+    uint64_t capacity_bytes, usable_bytes; /* less context; 0: no line */
+} ms_limit;
 
 /* figure_timeline.c: stacked categories, phase strip, peak arrow, breakdown at
  * the peak, capacity line, over-capacity part hatched; of report.ranks[rank].
@@ -123,38 +131,46 @@ typedef struct ms_bar {
     uint64_t reserved_bytes;  /* what exceeds allocated is drawn, too */
     uint64_t step_ns;         /* 0: none is told */
     bool fits;
+    ms_limit limit;
     const char *instead; /* why there is no bar ("refused"); NULL: there is */
 } ms_bar;
-/* usable_bytes: capacity less context, 0 for no line. */
-ms_err ms_figure_bars(const ms_bar *bars, uint32_t n, uint64_t capacity_bytes,
-                      uint64_t usable_bytes, const ms_drawing *drawing,
+ms_err ms_figure_bars(const ms_bar *bars, uint32_t n, const ms_drawing *drawing,
                       ms_fault *fault);
 
 /* figure_totals.c: the level of each run over the time of its own step, its
  * peak marked: filled where it fits.  MS_EINPUT for a record without a timeline
  * (ms_record_check), or of a step that takes no time. */
 #define MS_TOTALS_MOST 4u
-ms_err ms_figure_totals(const ms_record *const *runs, const char *const *names,
-                        uint32_t n, const ms_drawing *drawing, ms_fault *fault);
+typedef struct ms_total {
+    const ms_record *run;
+    const char *name, *family; /* any bytes */
+} ms_total;
+ms_err ms_figure_totals(const ms_total *totals, uint32_t n,
+                        const ms_drawing *drawing, ms_fault *fault);
 
-/* figure_pareto.c: peak against step time, lower left is better: what nothing
- * beats is filled and on a staircase, the rest hollow; right of the capacity
- * nothing fits.  Trades of the same family share a sign. */
+/* figure_pareto.c: peak against step time, lower left is better, or, where
+ * steps do not all do the same work, against throughput, upper left: what
+ * nothing beats is filled and on a staircase, the rest hollow; right of the
+ * capacity nothing fits.  Trades of the same family share a sign; what was
+ * chosen has a star. */
 typedef struct ms_trade {
     const char *name, *family; /* any bytes */
     uint64_t peak_bytes, step_ns;
-    bool fits;
+    double work; /* samples or tokens of a step of all GPUs; 0: not known */
+    bool has_tokens, fits, is_chosen;
+    ms_limit limit;
 } ms_trade;
 ms_err ms_figure_pareto(const ms_trade *trades, uint32_t n,
-                        uint64_t capacity_bytes, uint64_t usable_bytes,
                         const ms_drawing *drawing, ms_fault *fault);
 
-/* figure_curve.c: a number against a swept parameter, a line per series; at
- * most MS_CURVES_MOST of them.  x is logarithmic where its values are
+/* figure_curve.c: a number against a swept parameter, a line per series, whose
+ * name stands where it ends; more than MS_CURVES_PANEL of them in panels one
+ * under another, at most MS_CURVES_MOST.  x is logarithmic where its values are
  * geometric. */
-#define MS_CURVES_MOST 16u
+#define MS_CURVES_PANEL 8u
+#define MS_CURVES_MOST 32u
 typedef struct ms_series {
-    const char *name; /* any bytes */
+    const char *name, *family; /* any bytes; family: what its colour is of */
     uint32_t n;
     const double *x;   /* ascending */
     const uint64_t *y; /* bytes or ns; MS_NO_LEVEL: a gap */
@@ -168,7 +184,9 @@ typedef struct ms_curves {
     const char *const *x_words;  /* of a parameter that is no number: x is an
                                     index into these; NULL: x is a number */
     uint32_t n_words;
-    uint64_t capacity_bytes, usable_bytes; /* 0: no line */
+    const ms_series *limits; /* capacities, lines of their own; one point: all
+                                along x */
+    uint32_t n_limits;
 } ms_curves;
 ms_err ms_figure_curve(const ms_curves *curves, const ms_drawing *drawing,
                        ms_fault *fault);

@@ -249,6 +249,14 @@ void ms_strips_place(ms_strips *strips, const ms_frame *frame,
         strips->wall_x = ms_scale_px(&strips->scale, usable);
 }
 
+void ms_strips_limit(ms_strips *strips, uint64_t usable_bytes)
+{
+    double usable = (double)usable_bytes;
+    strips->shows_line = usable_bytes > 0 && usable <= strips->scale.to;
+    strips->wall_x =
+        strips->shows_line ? ms_scale_px(&strips->scale, usable) : 0.0;
+}
+
 static void put_wall(const ms_strips *strips, double from_y, double to_y)
 {
     ms_canvas_line(
@@ -274,7 +282,7 @@ static void put_capacity(const ms_strips *strips, double from_x)
 {
     const ms_box *area = &strips->frame.area;
     ms_text text = {.arena = strips->script->arena};
-    if (strips->usable_bytes == 0)
+    if (strips->usable_bytes == 0 || strips->differ)
         return;
     ms_frame_capacity(&text, strips->capacity_bytes, strips->usable_bytes);
     ms_text_add(&text, "%s", strips->shows_line ? "" : " →");

@@ -44,6 +44,8 @@ typedef struct ms_strips {
     uint32_t n_looks;
     bool is_time;                          /* in ns; else bytes */
     uint64_t capacity_bytes, usable_bytes; /* 0: no line */
+    bool differ; /* usable_bytes is the highest of several; each bar has its
+                    own line: ms_strips_limit before ms_strips_bar */
 
     bool shown[MS_STRIPS_MOST]; /* of looks: what is wide enough in a bar */
     uint64_t highest;           /* of all bars */
@@ -77,6 +79,8 @@ void ms_strips_place(ms_strips *strips, const ms_frame *frame,
 /* The axis, whose unit is added to its name, and the capacity with its label,
  * which does not reach out of [from_x, area.x1]. */
 void ms_strips_axis(const ms_strips *strips, const char *name, double from_x);
+/* The line of what comes next. */
+void ms_strips_limit(ms_strips *strips, uint64_t usable_bytes);
 /* The numbers in the parts of a bar around y, the sign of a broken one and, of
  * bytes, the total beside it. */
 void ms_strips_bar(const ms_strips *strips,

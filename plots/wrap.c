@@ -28,6 +28,22 @@ size_t ms_wrap_first(const char *words, double size_px, bool is_bold,
     return fits;
 }
 
+double ms_wrap_least(const char *words, double size_px, bool is_bold,
+                     ms_arena *arena)
+{
+    double most = 0.0;
+    for (size_t from = 0, at = 1; words[from] != '\0' && words[at - 1] != '\0';
+         at++) {
+        if (words[at] != '\0' && !may_end(words, at))
+            continue;
+        const char *piece = ms_arena_text(arena, words + from, at - from);
+        if (piece != NULL)
+            most = fmax(most, ms_escape_width(piece, size_px, is_bold));
+        from = at;
+    }
+    return most;
+}
+
 const char **ms_wrap_lines(const char *words, double size_px, bool is_bold,
                            double limit_px, ms_arena *arena, uint32_t *n)
 {

@@ -268,8 +268,11 @@ static ms_err draw(const ms_alloc_run *run, const ms_tiles *const *maps,
                 ms_quantity_size(run->pools[0].setup.torch.total_bytes).s);
     if (subtitle.failed)
         return ms_fail_nomem(fault);
-    ms_drawing drawing = {run->source.name, subtitle.bytes, run->figure.path,
-                          run->figure.script, arena};
+    ms_drawing drawing = {.title = run->source.name,
+                          .subtitle = subtitle.bytes,
+                          .path = run->figure.path,
+                          .script_path = run->figure.script,
+                          .arena = arena};
     return ms_figure_address(maps, names, run->n_pools, &drawing, fault);
 }
 

@@ -35,7 +35,9 @@ typedef struct ms_variant {
     const char *file;    /* "a.json, result 2": read from there; or NULL */
     const char *json;    /* its object, where it was asked for: */
     size_t json_length;
-    uint32_t gpus;    /* of the job; 0: not known */
+    uint32_t gpus; /* of the job; 0: not known */
+    double work; /* tokens, or samples where there are none, that a step of all
+                    of them does; 0: not known */
     ms_record record; /* names and report */
     ms_fault fault;   /* of a refused one */
     /* Of one that was simulated: */
@@ -203,6 +205,8 @@ void ms_compare_data_csv(const ms_comparison *comparison, ms_text *text);
 
 /* kind: "bars" (NULL, too), "pareto", "timeline" or "address".  The subtitle is
  * made here, the title where there is none. */
+ms_err ms_compare_figure_trade(const ms_variant *variant, ms_arena *arena,
+                               ms_trade *trade, ms_fault *fault);
 ms_err ms_compare_figure_draw(const ms_comparison *comparison, const char *kind,
                               const ms_drawing *drawing, ms_fault *fault);
 

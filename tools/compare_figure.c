@@ -9,7 +9,6 @@
 typedef struct panel {
     const ms_comparison *c;
     ms_arena *arena;
-    uint64_t capacity_bytes, usable_bytes; /* that all share, or 0 */
 } panel;
 
 static const ms_variant *base_of(const ms_comparison *c)
@@ -65,72 +64,16 @@ static bool has_several(const ms_comparison *c)
     return several;
 }
 
-/* "batch 8 x 2048 tokens in 2 micro-batches on each of 64 GPUs = 512 sequences,
- * 1,048,576 tokens a step, adamw" has six parts; what lies between them, as it
- * is drawn. */
-static const struct {
-    const char *words, *drawn;
-} between[] = {{", ", ", "},
-               {" in ", " in "},
-               {" x ", " \u00d7 "},
-               {" on each of ", " on each of "}};
-#define N_BETWEEN (sizeof between / sizeof between[0])
-
-/* Which of them begins here; N_BETWEEN: none. */
-static size_t between_at(const char *words)
-{
-    size_t i = 0;
-    while (i < N_BETWEEN &&
-           strncmp(words, between[i].words, strlen(between[i].words)) != 0)
-        i++;
-    return i;
-}
-
-static const char *part_end(const char *part)
-{
-    while (*part != '\0' && between_at(part) == N_BETWEEN)
-        part++;
-    return part;
-}
-
-static const char *part_after(const char *end)
-{
-    size_t i = between_at(end);
-    return i < N_BETWEEN ? end + strlen(between[i].words) : end;
-}
-
-static bool has_part(const char *setup, const char *part, size_t length)
-{
-    for (const char *end; *setup != '\0'; setup = part_after(end)) {
-        end = part_end(setup);
-        if ((size_t)(end - setup) == length && memcmp(setup, part, length) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool all_have(const ms_comparison *c, const char *part, size_t length)
-{
-    for (uint32_t i = 0; i < c->n; i++)
-        if (c->variants[i].refused == NULL &&
-            !has_part(c->variants[i].setup, part, length))
-            return false;
-    return true;
-}
-
 /* The parts of the setup that all have. */
 static void put_setup(const ms_comparison *c, ms_text *text)
 {
-    const char *end, *part = base_of(c)->setup, *before = "";
-    for (; *part != '\0'; part = part_after(end)) {
-        end = part_end(part);
-        size_t length = (size_t)(end - part), next = between_at(end);
-        if (all_have(c, part, length)) {
-            ms_text_add(text, "%s", text->length > 0 ? before : "");
-            ms_text_put(text, part, length);
-        }
-        before = next < N_BETWEEN ? between[next].drawn : "";
-    }
+    const char *setups[MS_VARIANTS_MOST + 1];
+    uint32_t n = 0;
+    setups[n++] = base_of(c)->setup;
+    for (uint32_t i = 0; i < c->n && n <= MS_VARIANTS_MOST; i++)
+        if (c->variants[i].refused == NULL)
+            setups[n++] = c->variants[i].setup;
+    ms_setups_common(setups, n, text);
 }
 
 /* What the names do not say, because it is the same for all. */
@@ -172,23 +115,6 @@ static void put_title(const ms_comparison *c, const char *what, ms_text *text)
         ms_text_add(text, " on %u GPUs", common_gpus(c));
 }
 
-/* ---- the line of capacity ------------------------------------------------ */
-
-static void find_capacity(panel *p)
-{
-    const ms_report *first = &base_of(p->c)->record.report;
-    for (uint32_t i = 0; i < p->c->n; i++) {
-        const ms_variant *variant = &p->c->variants[i];
-        const ms_report *report = &variant->record.report;
-        if (variant->refused == NULL &&
-            (report->capacity_bytes != first->capacity_bytes ||
-             report->context_bytes != first->context_bytes))
-            return;
-    }
-    p->capacity_bytes = first->capacity_bytes;
-    p->usable_bytes = ms_capacity_usable(first);
-}
-
 /* ---- bars ---------------------------------------------------------------- */
 
 static ms_bar bar_of(const ms_variant *variant)
@@ -207,11 +133,20 @@ static ms_err draw_bars(const panel *p, const ms_drawing *drawing,
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < p->c->n; i++)
         bars[i] = bar_of(&p->c->variants[i]);
-    return ms_figure_bars(bars, p->c->n, p->capacity_bytes, p->usable_bytes,
-                          drawing, fault);
+    return ms_figure_bars(bars, p->c->n, drawing, fault);
 }
 
 /* ---- pareto -------------------------------------------------------------- */
+
+ms_err ms_compare_figure_trade(const ms_variant *variant, ms_arena *arena,
+                               ms_trade *trade, ms_fault *fault)
+{
+    MS_TRY(
+        ms_figures_trade(&variant->record, variant->name, arena, trade, fault));
+    trade->work = variant->work;
+    trade->has_tokens = variant->record.report.tokens_per_second >= 0.0;
+    return MS_OK;
+}
 
 static ms_err draw_pareto(const panel *p, const ms_drawing *drawing,
                           ms_fault *fault)
@@ -224,31 +159,33 @@ static ms_err draw_pareto(const panel *p, const ms_drawing *drawing,
         const ms_variant *variant = &p->c->variants[i];
         if (variant->refused != NULL)
             continue;
-        MS_TRY(ms_figures_trade(&variant->record, variant->name, p->arena,
-                                &trades[n++], fault));
+        MS_TRY(ms_compare_figure_trade(variant, p->arena, &trades[n++], fault));
     }
-    return ms_figure_pareto(trades, n, p->capacity_bytes, p->usable_bytes,
-                            drawing, fault);
+    return ms_figure_pareto(trades, n, drawing, fault);
 }
 
 /* ---- timeline ------------------------------------------------------------ */
 
+/* Its colour is of its policy, where that is what varies. */
 static ms_err draw_timeline(const panel *p, const ms_drawing *drawing,
                             ms_fault *fault)
 {
-    const ms_record **runs =
-        ms_arena_take(p->arena, p->c->n, sizeof(const ms_record *));
-    const char **names = ms_arena_take(p->arena, p->c->n, sizeof *names);
+    ms_total *totals = ms_arena_take(p->arena, p->c->n, sizeof *totals);
+    bool by_policy = common(p->c, policy_of) == NULL;
     uint32_t n = 0;
-    if (runs == NULL || names == NULL)
+    if (totals == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < p->c->n; i++) {
-        if (p->c->variants[i].refused != NULL)
+        const ms_variant *variant = &p->c->variants[i];
+        if (variant->refused != NULL)
             continue;
-        runs[n] = &p->c->variants[i].record;
-        names[n++] = p->c->variants[i].name;
+        totals[n] = (ms_total){&variant->record, variant->name, variant->name};
+        if (by_policy)
+            totals[n].family = ms_figures_family(variant->policy, p->arena);
+        if (totals[n++].family == NULL)
+            return ms_fail_nomem(fault);
     }
-    return ms_figure_totals(runs, names, n, drawing, fault);
+    return ms_figure_totals(totals, n, drawing, fault);
 }
 
 /* ---- address ------------------------------------------------------------- */
@@ -300,7 +237,7 @@ ms_err ms_compare_figure_draw(const ms_comparison *comparison, const char *kind,
         put_refused(comparison, &subtitle);
     if (title.failed || subtitle.failed)
         return ms_fail_nomem(fault);
-    find_capacity(&p);
+    whole.per_gpu = has_several(comparison);
     if (whole.title == NULL)
         whole.title = title.bytes;
     whole.subtitle = subtitle.length > 0 ? subtitle.bytes : "";

@@ -41,6 +41,13 @@ static ms_err draw_address(const ms_record *run, const ms_drawing *drawing,
 
 /* ---- as one of several --------------------------------------------------- */
 
+ms_limit ms_figures_limit(const ms_record *run)
+{
+    return (ms_limit){.device = run->device,
+                      .capacity_bytes = run->report.capacity_bytes,
+                      .usable_bytes = ms_capacity_usable(&run->report)};
+}
+
 ms_bar ms_figures_bar(const ms_record *run, const char *name)
 {
     const ms_rank_report *rank = &run->report.ranks[run->report.worst];
@@ -48,7 +55,8 @@ ms_bar ms_figures_bar(const ms_record *run, const char *name)
                   .allocated_bytes = rank->peak.allocated_bytes,
                   .reserved_bytes = rank->peak.reserved_bytes,
                   .step_ns = rank->time.step_ns,
-                  .fits = run->report.fits};
+                  .fits = run->report.fits,
+                  .limit = ms_figures_limit(run)};
     memcpy(bar.by_category, rank->peak.by_category, sizeof bar.by_category);
     return bar;
 }
@@ -57,8 +65,7 @@ static ms_err draw_bars(const ms_record *run, const ms_drawing *drawing,
                         ms_fault *fault)
 {
     const ms_bar bar = ms_figures_bar(run, run->policy);
-    return ms_figure_bars(&bar, 1, run->report.capacity_bytes,
-                          ms_capacity_usable(&run->report), drawing, fault);
+    return ms_figure_bars(&bar, 1, drawing, fault);
 }
 
 void ms_figures_gpus(uint32_t gpus, ms_text *title)
@@ -98,7 +105,8 @@ ms_err ms_figures_trade(const ms_record *run, const char *name, ms_arena *arena,
                         .family = ms_figures_family(run->policy, arena),
                         .peak_bytes = rank->peak.allocated_bytes,
                         .step_ns = rank->time.step_ns,
-                        .fits = run->report.fits};
+                        .fits = run->report.fits,
+                        .limit = ms_figures_limit(run)};
     return trade->family != NULL ? MS_OK : ms_fail_nomem(fault);
 }
 
@@ -107,8 +115,7 @@ static ms_err draw_pareto(const ms_record *run, const ms_drawing *drawing,
 {
     ms_trade trade;
     MS_TRY(ms_figures_trade(run, run->policy, drawing->arena, &trade, fault));
-    return ms_figure_pareto(&trade, 1, run->report.capacity_bytes,
-                            ms_capacity_usable(&run->report), drawing, fault);
+    return ms_figure_pareto(&trade, 1, drawing, fault);
 }
 
 /* ---- kinds --------------------------------------------------------------- */
@@ -147,5 +154,7 @@ const ms_figures_kind *ms_figures_find(const char *name)
 ms_err ms_figures_draw(const char *kind, const ms_record *run,
                        const ms_drawing *drawing, ms_fault *fault)
 {
-    return ms_figures_find(kind)->draw(run, drawing, fault);
+    ms_drawing own = *drawing;
+    own.per_gpu = run->data_ranks > 1;
+    return ms_figures_find(kind)->draw(run, &own, fault);
 }

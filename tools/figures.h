@@ -28,6 +28,7 @@ ms_err ms_figures_draw(const char *kind, const ms_record *run,
 
 /* A run among others by that name: its peak, and as a trade between memory and
  * time. */
+ms_limit ms_figures_limit(const ms_record *run);
 ms_bar ms_figures_bar(const ms_record *run, const char *name);
 ms_err ms_figures_trade(const ms_record *run, const char *name, ms_arena *arena,
                         ms_trade *trade, ms_fault *fault);
@@ -36,5 +37,9 @@ void ms_figures_gpus(uint32_t gpus, ms_text *title);
 /* "zero + checkpoint" of "zero:3,dp=8+checkpoint:full", each name once; NULL:
  * no memory. */
 const char *ms_figures_family(const char *policy, ms_arena *arena);
+
+/* setups.c: the parts that all of these have, as ms_summary_setup writes them
+ * with "x" for times. */
+void ms_setups_common(const char *const *setups, uint32_t n, ms_text *text);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What fit found as a figure: peak against step time. */
 
+#include "tools/figures.h"
 #include "tools/fit.h"
 
 /* By what keeps memory low: where the bytes are instead. */
@@ -17,25 +18,36 @@ static const char *family_of(const ms_fit_point *point)
 }
 
 /* What needs far more than there is would squeeze the rest. */
-static bool is_shown(const ms_fit *fit, uint32_t i)
+static bool is_shown(const ms_fit_reply *reply, uint32_t i)
 {
+    const ms_fit *fit = reply->fit;
     const ms_fit_point *point = &fit->all[i];
+    if (i == reply->chosen)
+        return true;
     return point->state == MS_FIT_REPLAYED && !point->far_full &&
            !ms_fitsearch_is_slow(fit, point->step_ns) &&
            (fit->best == MS_NONE ||
             point->reserved_bytes / 2 < fit->capacity_bytes);
 }
 
-static ms_err list_trades(const ms_fit *fit, ms_arena *arena, ms_trade **trades,
-                          uint32_t *n, ms_fault *fault)
+static ms_limit limit_of(const ms_fit *fit)
 {
+    return (ms_limit){.device = fit->job->device->name,
+                      .capacity_bytes = fit->capacity_bytes,
+                      .usable_bytes = fit->capacity_bytes - fit->context_bytes};
+}
+
+static ms_err list_trades(const ms_fit_reply *reply, ms_arena *arena,
+                          ms_trade **trades, uint32_t *n, ms_fault *fault)
+{
+    const ms_fit *fit = reply->fit;
     *n = 0;
     *trades = ms_arena_take(arena, fit->n_all, sizeof **trades);
     if (*trades == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < fit->n_all; i++) {
         const ms_fit_point *point = &fit->all[i];
-        if (!is_shown(fit, i))
+        if (!is_shown(reply, i))
             continue;
         const char *policy = ms_fitreply_policy(fit, i, arena);
         if (policy == NULL)
@@ -44,7 +56,9 @@ static ms_err list_trades(const ms_fit *fit, ms_arena *arena, ms_trade **trades,
                                        .family = family_of(point),
                                        .peak_bytes = point->reserved_bytes,
                                        .step_ns = point->step_ns,
-                                       .fits = point->fits};
+                                       .fits = point->fits,
+                                       .is_chosen = i == reply->chosen,
+                                       .limit = limit_of(fit)};
     }
     return MS_OK;
 }
@@ -56,9 +70,11 @@ static void put_titles(const ms_fit_reply *reply, ms_text *title,
     const ms_fit_point *chosen = &fit->all[reply->chosen];
     const char *policy =
         ms_fitreply_policy(fit, reply->chosen, subtitle->arena);
-    ms_text_add(title, "%s (%s parameters) on %u x %s", fit->model.model.name,
-                ms_quantity_short(fit->model.graph.parameters).s,
-                fit->job->gpus > 1 ? fit->job->gpus : 1,
+    uint32_t gpus = fit->job->gpus;
+    ms_text_add(title, "%s (%s parameters)", fit->model.model.name,
+                ms_quantity_short(fit->model.graph.parameters).s);
+    ms_figures_gpus(gpus, title);
+    ms_text_add(title, "%s set-ups on %s", gpus > 1 ? ":" : ",",
                 fit->job->device->name);
     ms_summary_setup(&fit->model, "\u00d7", subtitle);
     ms_text_add(subtitle, "; %s %s: %s, %s",
@@ -77,7 +93,7 @@ ms_err ms_fit_figure_draw(const ms_fit_reply *reply, const char *path,
     ms_text title = {.arena = arena}, subtitle = {.arena = arena};
     ms_trade *trades;
     uint32_t n;
-    MS_TRY(list_trades(fit, arena, &trades, &n, fault));
+    MS_TRY(list_trades(reply, arena, &trades, &n, fault));
     put_titles(reply, &title, &subtitle);
     if (title.failed || subtitle.failed)
         return ms_fail_nomem(fault);
@@ -85,8 +101,7 @@ ms_err ms_fit_figure_draw(const ms_fit_reply *reply, const char *path,
                                 .subtitle = subtitle.bytes,
                                 .path = path,
                                 .script_path = script_path,
-                                .arena = arena};
-    return ms_figure_pareto(trades, n, fit->capacity_bytes,
-                            fit->capacity_bytes - fit->context_bytes, &drawing,
-                            fault);
+                                .arena = arena,
+                                .per_gpu = fit->job->gpus > 1};
+    return ms_figure_pareto(trades, n, &drawing, fault);
 }

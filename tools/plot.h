@@ -8,6 +8,7 @@
  *                     runs alone are drawn as memsim compare draws them
  *     plot_trades.c   trades of rows, and of runs beside them
  *     plot_sweep.c    curves from the rows of a sweep
+ *     plot_rows.c     what rows say of themselves: headings and capacities
  */
 
 #include "tools/compare.h"
@@ -26,6 +27,21 @@ typedef struct ms_plot {
 /* ---- plot_trades.c ------------------------------------------------------- */
 
 ms_err ms_plot_trades_draw(const ms_plot *plot, ms_fault *fault);
+
+/* ---- plot_rows.c --------------------------------------------------------- */
+
+/* Files of memsim 0.1.0 say nothing of all this.  "What, per GPU: gpt2 on 8
+ * GPUs"; NULL: no memory. */
+const char *ms_plot_rows_title(const ms_plot *plot, const char *what);
+/* What all rows have in common. */
+ms_err ms_plot_rows_setup(const ms_plot *plot, ms_text *text, ms_fault *fault);
+/* Has any row more than one GPU? */
+bool ms_plot_rows_have_gpus(const ms_plot *plot);
+/* As the command line says it, else as the row does. */
+ms_limit ms_plot_rows_limit(const ms_plot *plot, const ms_sweep_row *row);
+/* The capacities as lines of a curve; x: of each row. */
+ms_err ms_plot_rows_limits(const ms_plot *plot, const double *x,
+                           ms_series **series, uint32_t *n, ms_fault *fault);
 
 /* ---- plot_sweep.c -------------------------------------------------------- */
 

@@ -265,6 +265,7 @@ typedef struct curve {
     ms_series series[MS_CURVES_MOST];
     const ms_sweep_row *first[MS_CURVES_MOST];
     uint32_t n;
+    double *x; /* of each row */
 } curve;
 
 static int by_x(const void *a, const void *b)
@@ -357,15 +358,23 @@ static ms_err fill_line(curve *c, uint32_t line, spot *spots, uint32_t n,
         put_value(&c->plot->rows, c->first[line], c->layout.lines[i], &name);
     if (name.failed)
         return ms_fail_nomem(fault);
-    *series = (ms_series){name.bytes != NULL ? name.bytes : "", n, x, y, fits};
-    return MS_OK;
+    *series = (ms_series){.name = name.bytes != NULL ? name.bytes : "",
+                          .n = n,
+                          .x = x,
+                          .y = y,
+                          .fits = fits};
+    series->family = series->name;
+    if (varies(&c->plot->rows, POLICY))
+        series->family = ms_figures_family(c->first[line]->policy, arena);
+    return series->family != NULL ? MS_OK : ms_fail_nomem(fault);
 }
 
 static ms_err fill(curve *c, ms_fault *fault)
 {
     const ms_rows *rows = &c->plot->rows;
     spot *spots = ms_arena_take(c->plot->arena, rows->n, sizeof *spots);
-    if (spots == NULL)
+    c->x = ms_arena_take(c->plot->arena, rows->n, sizeof *c->x);
+    if (spots == NULL || c->x == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t line = 0; line < c->n; line++) {
         uint32_t n = 0;
@@ -374,7 +383,8 @@ static ms_err fill(curve *c, ms_fault *fault)
             if (!are_one_line(&c->layout, c->first[line], row))
                 continue;
             spots[n].row = row;
-            MS_TRY(x_of(c, row, &spots[n++].x, fault));
+            MS_TRY(x_of(c, row, &spots[n].x, fault));
+            c->x[i] = spots[n++].x;
         }
         MS_TRY(fill_line(c, line, spots, n, fault));
     }
@@ -415,16 +425,39 @@ static const char *x_name(curve *c)
 }
 
 /* What the rows have in common. */
-static const char *subtitle_of(const curve *c)
+static ms_err put_subtitle(const curve *c, ms_text *text, ms_fault *fault)
 {
     const ms_rows *rows = &c->plot->rows;
-    ms_text text = {.arena = c->plot->arena};
+    ms_text setup = {.arena = c->plot->arena};
+    MS_TRY(ms_plot_rows_setup(c->plot, &setup, fault));
     if (c->layout.x != POLICY && !varies(rows, POLICY))
-        put_value(rows, &rows->rows[0], POLICY, &text);
-    for (uint32_t i = 0; i < rows->n_keys; i++)
+        ms_text_add(text, "%s",
+                    strcmp(rows->rows[0].policy, "none") == 0
+                        ? "no policy"
+                        : rows->rows[0].policy);
+    for (uint32_t i = 0; i < rows->n_keys && setup.length == 0; i++)
         if (i != c->layout.x && !varies(rows, i))
-            put_value(rows, &rows->rows[0], i, &text);
-    return text.bytes != NULL ? text.bytes : "";
+            put_value(rows, &rows->rows[0], i, text);
+    if (setup.length > 0)
+        ms_text_add(text, "%s%s", text->length > 0 ? "; " : "", setup.bytes);
+    return text->failed ? ms_fail_nomem(fault) : MS_OK;
+}
+
+static ms_err put_headings(const curve *c, ms_drawing *drawing, ms_fault *fault)
+{
+    const ms_plot *plot = c->plot;
+    const char *of_y = values[c->layout.value].name;
+    ms_text subtitle = {.arena = plot->arena};
+    MS_TRY(put_subtitle(c, &subtitle, fault));
+    drawing->subtitle = subtitle.bytes != NULL ? subtitle.bytes : "";
+    drawing->per_gpu = ms_plot_rows_have_gpus(plot);
+    if (drawing->title != NULL)
+        return MS_OK;
+    const char *what =
+        ms_arena_format(plot->arena, "%c%s against %s", of_y[0] - 'a' + 'A',
+                        of_y + 1, key_name(&plot->rows, c->layout.x));
+    drawing->title = what != NULL ? ms_plot_rows_title(plot, what) : NULL;
+    return drawing->title != NULL ? MS_OK : ms_fail_nomem(fault);
 }
 
 ms_err ms_plot_sweep_curve(const ms_plot *plot, ms_fault *fault)
@@ -433,25 +466,23 @@ ms_err ms_plot_sweep_curve(const ms_plot *plot, ms_fault *fault)
     MS_TRY(read_layout(plot, &c.layout, fault));
     MS_TRY(find_series(&c, fault));
     const char *name = x_name(&c);
+    if (name == NULL)
+        return ms_fail_nomem(fault);
     MS_TRY(fill(&c, fault));
-    const char *of_y = values[c.layout.value].name;
-    bool capped = values[c.layout.value].is_capped;
+    ms_drawing drawing = plot->drawing;
+    ms_series *limits = NULL;
+    uint32_t n_limits = 0;
+    if (values[c.layout.value].is_capped)
+        MS_TRY(ms_plot_rows_limits(plot, c.x, &limits, &n_limits, fault));
     ms_curves curves = {.series = c.series,
                         .n = c.n,
                         .x_name = name,
-                        .y_name = of_y,
+                        .y_name = values[c.layout.value].name,
                         .is_time = values[c.layout.value].is_time,
                         .x_words = c.layout.is_number ? NULL : c.words,
                         .n_words = c.n_words,
-                        .capacity_bytes = capped ? plot->capacity_bytes : 0,
-                        .usable_bytes = capped ? plot->usable_bytes : 0};
-    ms_drawing drawing = plot->drawing;
-    if (drawing.title == NULL)
-        drawing.title =
-            ms_arena_format(plot->arena, "%c%s against %s", of_y[0] - 'a' + 'A',
-                            of_y + 1, key_name(&plot->rows, c.layout.x));
-    drawing.subtitle = subtitle_of(&c);
-    if (name == NULL || drawing.title == NULL)
-        return ms_fail_nomem(fault);
+                        .limits = limits,
+                        .n_limits = n_limits};
+    MS_TRY(put_headings(&c, &drawing, fault));
     return ms_figure_curve(&curves, &drawing, fault);
 }

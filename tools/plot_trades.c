@@ -3,26 +3,46 @@
 
 #include "tools/plot.h"
 
+#include <math.h>
+
 static ms_err trade_of_row(const ms_plot *plot, const ms_sweep_row *row,
                            ms_trade *trade, ms_fault *fault)
 {
+    double tokens =
+        row->tokens_per_second * (double)row->step_ns / 1e9; /* 6 digits */
     *trade = (ms_trade){.name = ms_plot_sweep_name(plot, row),
                         .family = ms_figures_family(row->policy, plot->arena),
                         .peak_bytes = row->peak_allocated_bytes,
                         .step_ns = row->step_ns,
-                        .fits = row->fits};
+                        .fits = row->fits,
+                        .work = (double)row->job_batch,
+                        .has_tokens = row->tokens_per_second >= 0.0,
+                        .limit = ms_plot_rows_limit(plot, row)};
+    if (trade->has_tokens && row->job_batch > 0)
+        trade->work *= round(tokens / (double)row->job_batch);
     return trade->name != NULL && trade->family != NULL ? MS_OK
                                                         : ms_fail_nomem(fault);
 }
 
-static ms_err say_left_out(const ms_plot *plot, uint32_t n, ms_drawing *drawing,
-                           ms_fault *fault)
+/* What all rows have in common, then how many have no result. */
+static ms_err put_headings(const ms_plot *plot, uint32_t without,
+                           ms_drawing *drawing, ms_fault *fault)
 {
-    if (n == 0)
-        return MS_OK;
-    drawing->subtitle = ms_arena_format(plot->arena, "%u %s no result", n,
-                                        n == 1 ? "point has" : "points have");
-    return drawing->subtitle != NULL ? MS_OK : ms_fail_nomem(fault);
+    ms_text subtitle = {.arena = plot->arena};
+    if (plot->runs.n == 0)
+        MS_TRY(ms_plot_rows_setup(plot, &subtitle, fault));
+    if (without > 0)
+        ms_text_add(&subtitle, "%s%u %s no result",
+                    subtitle.length > 0 ? "; " : "", without,
+                    without == 1 ? "point has" : "points have");
+    drawing->subtitle = subtitle.length > 0 ? subtitle.bytes : "";
+    if (drawing->title == NULL)
+        drawing->title =
+            plot->runs.n > 0
+                ? "Memory\u2013time trade-off"
+                : ms_plot_rows_title(plot, "Memory\u2013time trade-off");
+    return subtitle.failed || drawing->title == NULL ? ms_fail_nomem(fault)
+                                                     : MS_OK;
 }
 
 static ms_err collect(const ms_plot *plot, ms_trade *trades, uint32_t *n,
@@ -33,8 +53,8 @@ static ms_err collect(const ms_plot *plot, ms_trade *trades, uint32_t *n,
     for (uint32_t i = 0; i < runs->n; i++) {
         const ms_variant *run = &runs->variants[i];
         if (run->refused == NULL)
-            MS_TRY(ms_figures_trade(&run->record, run->name, plot->arena,
-                                    &trades[(*n)++], fault));
+            MS_TRY(ms_compare_figure_trade(run, plot->arena, &trades[(*n)++],
+                                           fault));
         *without += run->refused != NULL;
     }
     for (uint32_t i = 0; i < plot->rows.n; i++) {
@@ -58,9 +78,7 @@ ms_err ms_plot_trades_draw(const ms_plot *plot, ms_fault *fault)
     if (trades == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(collect(plot, trades, &n, &without, fault));
-    if (drawing.title == NULL)
-        drawing.title = "Memory\u2013time trade-off";
-    MS_TRY(say_left_out(plot, without, &drawing, fault));
-    return ms_figure_pareto(trades, n, plot->capacity_bytes, plot->usable_bytes,
-                            &drawing, fault);
+    MS_TRY(put_headings(plot, without, &drawing, fault));
+    drawing.per_gpu = ms_plot_rows_have_gpus(plot);
+    return ms_figure_pareto(trades, n, &drawing, fault);
 }

@@ -267,8 +267,11 @@ static ms_err write_figure(const run *r, ms_fault *fault)
     if (out->figure.path == NULL)
         return MS_OK;
     MS_TRY(ms_run_record(&r->job, result, r->policy, arena, &record, fault));
-    ms_drawing drawing = {record.title, record.subtitle, out->figure.path,
-                          out->figure.script, arena};
+    ms_drawing drawing = {.title = record.title,
+                          .subtitle = record.subtitle,
+                          .path = out->figure.path,
+                          .script_path = out->figure.script,
+                          .arena = arena};
     MS_TRY(ms_figures_draw(out->figure.kind, &record, &drawing, fault));
     if (!out->quiet && !ms_outputs_is_stdout(out->figure.path))
         ms_complain_note("wrote", out->figure.path);

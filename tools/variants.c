@@ -322,6 +322,9 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     ms_summary_setup(result, "x", &setup);
     ms_usedwords_device(&variant->job, &result->report, &device);
     variant->gpus = result->shape.data_ranks;
+    variant->work = (double)result->training.batch * variant->gpus;
+    if (result->report.tokens_per_second >= 0.0)
+        variant->work *= (double)result->training.sequence;
     variant->setup = setup.bytes;
     variant->device = device.bytes;
     return setup.failed || device.failed ? ms_fail_nomem(fault) : MS_OK;

@@ -79,6 +79,10 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     variant->gpus = record->data_ranks;
     if (record->ranks == NULL) /* which tells no more than what was asked for */
         variant->gpus = (uint32_t)strtoul(setting(record, "gpus"), NULL, 10);
+    variant->work = strtod(setting(record, "training.batch"), NULL);
+    variant->work *= variant->gpus > 1 ? variant->gpus : 1.0;
+    if (record->report.tokens_per_second >= 0.0)
+        variant->work *= strtod(setting(record, "training.sequence"), NULL);
     variant->setup = setup.bytes;
     variant->device = words.bytes;
     variant->json = record->json;

@@ -21,7 +21,7 @@ static ms_bar bars[MOST];
 static ms_rank_report ranks[MOST];
 static ms_layer_use layers[1200];
 static uint32_t n;
-static uint64_t usable_bytes;
+static uint64_t usable_bytes, more_bytes; /* more: of each bar than before */
 static uint32_t data_ranks;
 
 static bool has_gnuplot(void)
@@ -39,6 +39,7 @@ static void setup(void)
     folder = folder_open();
     n = 1;
     usable_bytes = 5 * GIB;
+    more_bytes = 0;
     data_ranks = 1;
     for (uint32_t i = 0; i < MOST; i++) {
         bars[i] = (ms_bar){
@@ -78,8 +79,10 @@ static void teardown(void)
 
 static ms_err draw_bars(const ms_drawing *drawing)
 {
-    return ms_figure_bars(bars, n, usable_bytes + (usable_bytes ? GIB : 0),
-                          usable_bytes, drawing, &fault);
+    for (uint32_t i = 0; i < n; i++)
+        bars[i].limit = (ms_limit){"d", usable_bytes + (usable_bytes ? GIB : 0),
+                                   usable_bytes + more_bytes * i};
+    return ms_figure_bars(bars, n, drawing, &fault);
 }
 
 static ms_err draw_ranks(const ms_drawing *drawing)

@@ -113,7 +113,10 @@ static const char *draw_script(const ms_timeline *drawn)
     static char bytes[1 << 17];
     char script[256];
     ms_record record;
-    ms_drawing drawing = {NAME, "a step", NULL, script, &arena};
+    ms_drawing drawing = {.title = NAME,
+                          .subtitle = "a step",
+                          .script_path = script,
+                          .arena = &arena};
     rank.time.step_ns = drawn->step_ns;
     strcpy(script, folder_path("a.gp"));
     drawing.path = folder_path("a.svg");

@@ -114,7 +114,8 @@ static ms_err draw_with(int kind, const char *title, const char *name,
 {
     ms_record record;
     ms_report_names names = {.model = "a model"};
-    ms_drawing drawing = {title, title, folder_path(name), script, &arena};
+    ms_drawing drawing = {title,  title,  folder_path(name),
+                          script, &arena, false};
     MS_TRY(ms_record_of(&line, &report, &names, &arena, &record, &fault));
     return kinds[kind](&record, 0, &drawing, &fault);
 }

@@ -98,8 +98,9 @@ static char *picture(const ms_record *record, const char *kind)
     char *bytes = ms_arena_take(&keep, SIZE, 1);
     char script[256];
     strcpy(script, folder_path("a.gp"));
-    ms_drawing drawing = {record->title, record->subtitle, folder_path("a.svg"),
-                          script, &keep};
+    ms_drawing drawing = {
+        record->title, record->subtitle, folder_path("a.svg"), script, &keep,
+        false};
     MUST(ms_figures_draw(kind, record, &drawing, &fault));
     ck_assert_uint_gt(folder_read(folder_path("a.svg"), bytes, SIZE), 0);
     return bytes;
@@ -352,7 +353,7 @@ START_TEST(figures_need_a_timeline)
     uint32_t n;
     const char *text = run(0);
     char *path = ms_arena_format(&keep, "%s", folder_path("a.json"));
-    ms_drawing drawing = {"x", NULL, NULL, NULL, &keep};
+    ms_drawing drawing = {.title = "x", .arena = &keep};
     save(path, edit(text, "\"ranks\"", "\"timeline\"", "\"line\""), "");
     MUST(ms_results_read(path, &keep, &read, &n, &fault));
     ck_assert_ptr_null(read->ranks);

@@ -47,7 +47,18 @@ static void teardown(void)
 
 static void add(const char *name, uint64_t peak_gib, uint64_t step_ms)
 {
-    trades[n++] = (ms_trade){name, name, peak_gib * GIB, step_ms * MS, true};
+    trades[n++] = (ms_trade){.name = name,
+                             .family = name,
+                             .peak_bytes = peak_gib * GIB,
+                             .step_ns = step_ms * MS,
+                             .fits = true};
+}
+
+static ms_err draw_trades(const ms_drawing *drawing)
+{
+    for (uint32_t i = 0; i < n && usable_bytes > 0; i++)
+        trades[i].limit = (ms_limit){"d", usable_bytes, usable_bytes};
+    return ms_figure_pareto(trades, n, drawing, &fault);
 }
 
 /* Draws and reads the script, whether or not gnuplot is there to run it. */
@@ -58,10 +69,8 @@ static void read_script(const ms_curves *curves)
     strcpy(kept, folder_path("a.gp"));
     ms_drawing drawing = {
         .title = "t", .path = path, .script_path = kept, .arena = &arena};
-    ms_err err = curves != NULL
-                     ? ms_figure_curve(curves, &drawing, &fault)
-                     : ms_figure_pareto(trades, n, usable_bytes, usable_bytes,
-                                        &drawing, &fault);
+    ms_err err = curves != NULL ? ms_figure_curve(curves, &drawing, &fault)
+                                : draw_trades(&drawing);
     ck_assert_msg(err == MS_OK || (err == MS_EPROGRAM && !has_gnuplot()), "%s",
                   fault.what);
     fault = (ms_fault){0};
@@ -77,6 +86,14 @@ static void has(const char *part)
 static void lacks(const char *part)
 {
     ck_assert_msg(strstr(script, part) == NULL, "%s in\n%.3000s", part, script);
+}
+
+static uint32_t count(const char *part)
+{
+    uint32_t times = 0;
+    for (const char *at = script; (at = strstr(at, part)) != NULL; at++)
+        times++;
+    return times;
 }
 
 /* Polygons in the blocks whose names begin so: an empty line ends each. */
@@ -193,13 +210,64 @@ START_TEST(zone_without_capacity)
 }
 END_TEST
 
+/* ---- steps that differ in what they do ----------------------------------- */
+
+/* Twice the batch in less than twice the time is better, though slower. */
+START_TEST(work_that_differs_is_ranked_by_rate)
+{
+    add("batch 8", 10, 20);
+    add("batch 16", 12, 30);
+    trades[0].work = trades[1].work = 8192;
+    trades[0].has_tokens = trades[1].has_tokens = true;
+    read_script(NULL);
+    has("step time (ms)");
+    has("lower left is better");
+    ck_assert_uint_eq(count_signs("best"), 1);
+    trades[1].work = 16384;
+    read_script(NULL);
+    has("throughput (thousand tokens/s)");
+    has("upper left is better");
+    ck_assert_uint_eq(count_signs("best"), 2);
+    trades[0].has_tokens = trades[1].has_tokens = false;
+    read_script(NULL);
+    has("throughput (thousand samples/s)");
+}
+END_TEST
+
+START_TEST(the_choice_has_a_star)
+{
+    add("none", 10, 20);
+    add("chosen one", 12, 30);
+    read_script(NULL);
+    lacks("$chosen");
+    trades[1].is_chosen = true;
+    read_script(NULL);
+    has("$chosen << EOD");
+    has("'chosen: chosen one'");
+    has("star: chosen");
+}
+END_TEST
+
+START_TEST(each_device_has_its_line)
+{
+    add("a", 10, 20);
+    add("b", 12, 30);
+    trades[0].limit = (ms_limit){"small", 12 * GIB, 11 * GIB};
+    trades[1].limit = (ms_limit){"large", 14 * GIB, 13 * GIB};
+    read_script(NULL);
+    has("'small: capacity 12 GiB less context 1 GiB'");
+    has("'large: capacity 14 GiB less context 1 GiB'");
+    lacks("nothing fits");
+    ck_assert_uint_eq(count("linewidth 1.6 linecolor rgb '#B3261E'"), 2);
+}
+END_TEST
+
 /* ---- extremes ------------------------------------------------------------ */
 
 START_TEST(one_trade_and_none)
 {
     ms_drawing drawing = {.path = "a.svg", .arena = &arena};
-    ck_assert_int_eq(ms_figure_pareto(trades, 0, 0, 0, &drawing, &fault),
-                     MS_EINPUT);
+    ck_assert_int_eq(ms_figure_pareto(trades, 0, &drawing, &fault), MS_EINPUT);
     fault = (ms_fault){0};
     add("", 0, 0);
     read_script(NULL);
@@ -268,8 +336,8 @@ START_TEST(names_can_hold_anything)
     double x[] = {0.0};
     uint64_t y[] = {GIB};
     const char *words[] = {hostile[_i]};
-    ms_series series[] = {{hostile[_i], 1, x, y, NULL},
-                          {hostile[_i], 1, x, y, NULL}};
+    ms_series series[] = {{hostile[_i], hostile[_i], 1, x, y, NULL},
+                          {hostile[_i], hostile[_i], 1, x, y, NULL}};
     ms_curves curves = {.series = series,
                         .n = 2,
                         .x_name = hostile[_i],
@@ -301,7 +369,7 @@ static ms_curves curves_of(const ms_series *series, uint32_t n_series)
 
 START_TEST(curve_has_gaps_and_hollow_signs)
 {
-    ms_series series[] = {{"none", 4, xs, ys, fit}};
+    ms_series series[] = {{"none", "none", 4, xs, ys, fit}};
     ms_curves curves = curves_of(series, 1);
     read_script(&curves);
     ck_assert_uint_eq(count_signs("f"), 2);
@@ -310,7 +378,7 @@ START_TEST(curve_has_gaps_and_hollow_signs)
     has("'batch (log scale)'");
     has("'peak (GiB)'");
     lacks("'none'"); /* one line needs no name */
-    const char *line = strstr(script, "$l_a << EOD\n");
+    const char *line = strstr(script, "$l_aa << EOD\n");
     ck_assert_ptr_nonnull(line);
     ck_assert_ptr_nonnull(strstr(line, "\n\n"));
 }
@@ -319,7 +387,7 @@ END_TEST
 START_TEST(curve_axis_follows_the_values)
 {
     double linear[] = {1.0, 2.0, 3.0, 4.0};
-    ms_series series[] = {{"a", 4, linear, ys, NULL}};
+    ms_series series[] = {{"a", "a", 4, linear, ys, NULL}};
     ms_curves curves = curves_of(series, 1);
     read_script(&curves);
     lacks("log scale");
@@ -330,14 +398,22 @@ END_TEST
 
 START_TEST(curve_capacity)
 {
-    ms_series series[] = {{"a", 4, xs, ys, NULL}, {"b", 2, xs, ys, NULL}};
+    ms_series series[] = {{"a", "a", 4, xs, ys, NULL},
+                          {"b", "b", 2, xs, ys, NULL}};
     ms_curves curves = curves_of(series, 2);
-    curves.capacity_bytes = 7 * GIB;
-    curves.usable_bytes = 6 * GIB;
+    uint64_t usable[] = {6 * GIB, 5 * GIB};
+    ms_series limit = {"capacity 7 GiB", NULL, 1, xs, usable, NULL};
+    curves.limits = &limit;
+    curves.n_limits = 1;
     read_script(&curves);
-    has("capacity 7 GiB less context 1 GiB");
+    has("'capacity 7 GiB'");
     has("'b'");
-    curves.usable_bytes = curves.capacity_bytes = 700 * GIB;
+    limit.n = 2; /* it falls, and goes on to the border */
+    read_script(&curves);
+    ck_assert_uint_eq(count("linewidth 1.6 linecolor rgb '#B3261E'"), 3);
+    limit.n = 1;
+    limit.name = "capacity 700 GiB";
+    usable[0] = 700 * GIB;
     read_script(&curves);
     has("all below capacity 700 GiB");
     curves.is_time = true;
@@ -352,7 +428,7 @@ START_TEST(curve_refuses)
     uint64_t none[] = {MS_NO_LEVEL};
     ms_drawing drawing = {.path = "a.svg", .arena = &arena};
     for (uint32_t i = 0; i <= MS_CURVES_MOST; i++)
-        series[i] = (ms_series){"a", 1, xs, none, NULL};
+        series[i] = (ms_series){"a", "a", 1, xs, none, NULL};
     ms_curves curves = curves_of(series, MS_CURVES_MOST + 1);
     ck_assert_int_eq(ms_figure_curve(&curves, &drawing, &fault), MS_EINPUT);
     fault = (ms_fault){0};
@@ -383,7 +459,8 @@ END_TEST
 
 START_TEST(memory_runs_out)
 {
-    ms_series series[] = {{"a", 4, xs, ys, fit}, {"b", 4, xs, ys, NULL}};
+    ms_series series[] = {{"a", "a", 4, xs, ys, fit},
+                          {"b", "b", 4, xs, ys, NULL}};
     ms_curves curves = curves_of(series, 2);
     char path[TESTS_PATH];
     strcpy(path, folder_path("a.svg"));
@@ -396,8 +473,7 @@ START_TEST(memory_runs_out)
         fault = (ms_fault){0};
         ck_assert_int_lt(i, 1000);
         ms_arena_fail_after(i);
-        err = _i == 0 ? ms_figure_pareto(trades, n, usable_bytes, usable_bytes,
-                                         &drawing, &fault)
+        err = _i == 0 ? draw_trades(&drawing)
                       : ms_figure_curve(&curves, &drawing, &fault);
         ms_arena_fail_after(0);
         ck_assert_int_eq(err, fault.err);
@@ -411,7 +487,8 @@ END_TEST
  * more. */
 START_TEST(each_taking_fails)
 {
-    ms_series series[] = {{"a", 4, xs, ys, fit}, {"b", 4, xs, ys, NULL}};
+    ms_series series[] = {{"a", "a", 4, xs, ys, fit},
+                          {"b", "b", 4, xs, ys, NULL}};
     ms_curves curves = curves_of(series, 2);
     add("a long name of a policy+with a second part", 30, 20);
     add("b", 40, 20);
@@ -422,9 +499,8 @@ START_TEST(each_taking_fails)
         drawing.arena = &arena;
         fault = (ms_fault){0};
         arena = (ms_arena){.limit_bytes = limit};
-        ms_err err = _i == 0
-                         ? ms_figure_pareto(trades, n, 0, 0, &drawing, &fault)
-                         : ms_figure_curve(&curves, &drawing, &fault);
+        ms_err err = _i == 0 ? ms_figure_pareto(trades, n, &drawing, &fault)
+                             : ms_figure_curve(&curves, &drawing, &fault);
         ck_assert_int_eq(err, limit == 0 ? fault.err : MS_ENOMEM);
         if (limit == 0)
             used = arena.used_bytes, limit = 1;
@@ -443,6 +519,9 @@ Suite *suite_tradeoffs(void)
     tcase_add_loop_test(tcase, optimal_is_what_the_definition_says, 0, 20);
     tcase_add_test(tcase, capacity_has_a_zone);
     tcase_add_test(tcase, zone_without_capacity);
+    tcase_add_test(tcase, work_that_differs_is_ranked_by_rate);
+    tcase_add_test(tcase, the_choice_has_a_star);
+    tcase_add_test(tcase, each_device_has_its_line);
     tcase_add_test(tcase, one_trade_and_none);
     tcase_add_test(tcase, thousands_are_thinned);
     tcase_add_test(tcase, families_beyond_the_signs_are_others);
