@@ -9,6 +9,8 @@
  *               go (stages 1, 2), unscale, fused update, cast the master into
  *               the 16-bit weights, let the fp32 gradient go
  *
+ * Weights of fp32 have a master copy, too: the partition is a clone of theirs.
+ *
  * Stages 1 and 2 have one tile, the parameter group; stage 3 a tile per
  * sub_group_size elements of the part.  Without shared states each gradient is
  * cast and the casts are flattened (runtime/fp16/fused_optimizer.py).  Stage 1
@@ -230,6 +232,14 @@ bool ms_flatstep_has_sum(const ms_trace *trace)
            ms_precisions_is_mixed(training);
 }
 
+bool ms_flatstep_is_fp32(const ms_trace *trace)
+{
+    int64_t precision = trace->training->precision;
+
+    return trace->shape->flat_step.used &&
+           (precision == MS_FP32 || precision == MS_TF32);
+}
+
 void ms_flatstep_clear(ms_trace *trace)
 {
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++)
@@ -337,10 +347,15 @@ ms_err ms_flatstep_check(ms_trace *trace)
 
     if (!how->used)
         return MS_OK;
-    if (!ms_precisions_is_mixed(training))
-        return refuse(trace, "type --precision bf16-mixed or fp16-mixed",
+    bool fp32 = ms_flatstep_is_fp32(trace);
+    if (!fp32 && !ms_precisions_is_mixed(training))
+        return refuse(trace, "type --precision bf16-mixed, fp16-mixed or fp32",
                       "DeepSpeed's optimizers keep an fp32 master copy of "
                       "16-bit weights");
+    if (how->whole && fp32)
+        return refuse(trace, "type ddp, or zero:1",
+                      "stage 0 in fp32 is the optimizer as it is, behind an "
+                      "all-reduce");
     if (how->whole && !fp16)
         return refuse(trace, "type --precision fp16-mixed, or zero:1",
                       "stage 0 is the fused fp16 optimizer; for bf16 DeepSpeed "

@@ -134,8 +134,12 @@ static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
     const ms_offload *offload = &trace->shape->offload;
     uint64_t bytes = offload->gradient_bytes;
 
+    /* Stage 3 of DeepSpeed has them in fp32 besides. */
+    uint64_t own = ms_trace_dtype_bytes[gradient_dtype(trace, parameter)];
     if (bytes == 0)
-        bytes = ms_trace_dtype_bytes[gradient_dtype(trace, parameter)];
+        bytes = own;
+    else if (bytes > sizeof(float))
+        bytes = sizeof(float) + own;
     const ms_home home = {parameter->grad_storage, offload->gradients,
                           parameter->part * bytes, 0};
     if (parameter->far || offload->gradients != MS_DEVICE_POOL)

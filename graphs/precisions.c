@@ -157,6 +157,8 @@ uint8_t ms_precisions_gradient(const ms_trace *trace,
 uint8_t ms_precisions_master(const ms_trace *trace,
                              const ms_parameter *parameter)
 {
+    if (ms_flatstep_is_fp32(trace))
+        return MS_FLOAT32;
     return trace->trained_dtype == trace->weight_dtype
                ? format_of(trace, parameter)->master
                : NONE;

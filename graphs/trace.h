@@ -368,6 +368,8 @@ void ms_hoststep_send(ms_trace *trace, const uint32_t *grads);
 ms_err ms_flatstep_check(ms_trace *trace);
 /* Is the step BF16_Optimizer's: is .grad added to an fp32 sum that lasts? */
 bool ms_flatstep_has_sum(const ms_trace *trace);
+/* Are weights fp32, and each part's master copy a clone of it? */
+bool ms_flatstep_is_fp32(const ms_trace *trace);
 /* The backward begins, after its first op: .grad ends; and it ends: .grad is
  * added to the sum.  Nothing to do without one. */
 void ms_flatstep_clear(ms_trace *trace);

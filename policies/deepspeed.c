@@ -278,9 +278,13 @@ ms_err ms_deepspeed_reduce(ms_deepspeed_writer *w, const ms_call *like)
         flags |= MS_CALL_WHOLE;
     MS_TRY(
         ms_deepspeed_emit(w, like, MS_REDUCE, MS_SHARD, flags, set, MS_NONE));
+    /* The copy ends with the function, before what leaves is looked at. */
+    if (w->far && copy != MS_NONE)
+        MS_TRY(ms_deepspeed_give(w, like, copy));
     if (!how->overlap)
         MS_TRY(ms_deepspeed_emit(w, like, MS_WAIT, 0, 0, set, MS_NONE));
-    return copy != MS_NONE ? ms_deepspeed_give(w, like, copy) : MS_OK;
+    return !w->far && copy != MS_NONE ? ms_deepspeed_give(w, like, copy)
+                                      : MS_OK;
 }
 
 ms_err ms_deepspeed_close(ms_deepspeed_writer *w, const ms_call *like)

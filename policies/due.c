@@ -100,8 +100,13 @@ ms_err ms_due_write(const ms_policy_context *context, ms_program *program,
             call->place != MS_HOST)
             MS_TRY(before_step(&w, call));
         MS_TRY(ms_program_add(&made, *call, w.arena, fault));
-        if (reduces(call))
-            MS_TRY(after(&w, &old, i));
+        bool gives = i + 1 < old.n_calls && call[1].verb == MS_GIVE;
+        if (!reduces(call))
+            continue;
+        if (gives) /* what it has read ends first */
+            MS_TRY(ms_program_add(&made, old.calls[i + 1], w.arena, fault));
+        MS_TRY(after(&w, &old, i));
+        i += gives;
     }
     *program = made;
     return MS_OK;

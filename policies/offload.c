@@ -357,14 +357,19 @@ static ms_err limit(writer *w, const ms_call *now)
 
 /* A reduced gradient leaves; later micro-batches are added to it: by the host,
  * or, as DeepSpeed has it, on the device. */
-static ms_err reduce(writer *w, const ms_call *call)
+static ms_err reduce(writer *w, const ms_call *call, uint32_t *i)
 {
+    const ms_call *next = &w->old->calls[*i + 1];
     bool first = call->micro_batch == 0;
     bool deepspeed = w->context->shape->offload.engine == MS_ENGINE_DEEPSPEED;
     MS_TRY(limit(w, call));
     if (deepspeed && !first)
         MS_TRY(emit(w, call, call->set, MS_HERE, 0));
     MS_TRY(ms_program_add(w->program, *call, w->context->arena, w->fault));
+    if (*i + 1 < w->old->n_calls && next->verb == MS_GIVE) { /* read by it */
+        MS_TRY(ms_program_add(w->program, *next, w->context->arena, w->fault));
+        ++*i;
+    }
     return emit(w, call, call->set, w->gradients_to,
                 first || deepspeed ? 0 : MS_CALL_ADD);
 }
@@ -394,7 +399,7 @@ static ms_err write_calls(writer *w)
         if (w->parameters && call->verb == MS_GATHER)
             MS_TRY(run_ahead(w, g++, call));
         if (w->gradients && call->verb == MS_REDUCE && !is_hop(call))
-            MS_TRY(reduce(w, call));
+            MS_TRY(reduce(w, call, &i));
         else if (delayed && call->verb == MS_STEP_SET)
             MS_TRY(step(w, call, MS_PENDING));
         else

@@ -13,7 +13,8 @@ try -p zero:1,dp=8,impl=megatron,overlap_comm=1
 each=use_multi_rank_bucket_allreduce=0
 try -p zero:2,dp=8,impl=deepspeed,reduce_scatter=0,$each
 try -p zero:2,dp=8,impl=deepspeed,reduce_bucket_size=0
-try -p zero:2,dp=8,impl=deepspeed --precision fp32
+try -p zero:2,dp=8,impl=deepspeed --precision bf16
+try -p zero:0,dp=8,impl=deepspeed --precision fp32
 try -p zero:0,dp=8,impl=deepspeed
 fp32=training.gradients=fp32
 try -p zero:1,dp=8,impl=deepspeed,reduce_bucket_size=1e6 --set $fp32

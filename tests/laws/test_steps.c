@@ -160,6 +160,34 @@ START_TEST(clips_wherever_gradients_lie)
 }
 END_TEST
 
+static const char *const engines[] = {
+    "zero:1,dp=4,impl=deepspeed",
+    "zero:2,dp=4,impl=deepspeed",
+    "zero:2,dp=4,impl=deepspeed,overlap_comm=1,reduce_bucket_size=9000",
+    "zero:3,dp=4,impl=deepspeed,param_persistence_threshold=0",
+    "zero:2,dp=4,impl=deepspeed+offload:optimizer",
+    "zero:3,dp=4,impl=deepspeed+offload:optimizer/params",
+};
+
+/* DeepSpeed's weights of fp32 have a clone that is updated: what has 16 bits
+ * in bf16-mixed doubles, what has 32 stays (runtime/zero/stage_1_and_2.py,
+ * single_partition_of_fp32_groups; stage3.py, fp32_partitioned_groups_flat). */
+START_TEST(fp32_doubles_what_has_16_bits)
+{
+    const char *policy = engines[_i];
+    truth_begin();
+    seen half = run(policy, "", "--precision bf16-mixed");
+    seen full = run(policy, "", "--precision fp32");
+    const ms_rank_report *x = &half.rank, *y = &full.rank;
+    ck_assert_uint_eq(y->parameters_bytes, 2 * x->parameters_bytes);
+    ck_assert_uint_eq(y->gradients_bytes, 2 * x->gradients_bytes);
+    ck_assert_uint_eq(y->optimizer_state_bytes, x->optimizer_state_bytes);
+    ck_assert_uint_eq(y->comm_bytes, 2 * x->comm_bytes);
+    ck_assert_double_eq(full.optimizer_flops, half.optimizer_flops);
+    truth_end();
+}
+END_TEST
+
 Suite *suite_steps(void)
 {
     Suite *suite = suite_create("steps");
@@ -168,6 +196,8 @@ Suite *suite_steps(void)
     tcase_add_loop_test(tcase, updates_as_reduced, 0, (int)MANY(shares));
     tcase_add_loop_test(tcase, clips_wherever_gradients_lie, 0,
                         (int)MANY(homes));
+    tcase_add_loop_test(tcase, fp32_doubles_what_has_16_bits, 0,
+                        (int)MANY(engines));
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -157,7 +157,8 @@ END_TEST
 START_TEST(offloaded)
 {
     /* The parts travel as they are reduced; in the second micro-batch they come
-     * back to be added to.  What is in the bucket stays there. */
+     * back to be added to.  What is in the bucket stays there.  The last sum's
+     * parts have norms, of copies in fp64, before they leave. */
     truth_begin();
     ck_assert_str_eq(
         events("zero:2,dp=2,impl=deepspeed,reduce_bucket_size=192"
@@ -167,15 +168,21 @@ START_TEST(offloaded)
         "+grad 128 = 512\n-grad 128 = 384\n"
         "+flattened 384 = 768\n"
         "+part 64 = 832\n+part 64 = 896\n+part 64 = 960\n"
-        "-part 64 = 896\n-part 64 = 832\n-part 64 = 768\n"
-        "-flattened 384 = 384\n-ipg_bucket 384 = 0\n"
+        "-flattened 384 = 576\n"
+        "-part 64 = 512\n-part 64 = 448\n-part 64 = 384\n"
+        "-ipg_bucket 384 = 0\n"
         "+ipg_bucket 384 = 384\n"
         "+grad 128 = 512\n-grad 128 = 384\n+grad 128 = 512\n-grad 128 = 384\n"
         "+grad 128 = 512\n-grad 128 = 384\n"
         "+flattened 384 = 768\n"
         "+part 64 = 832\n+part 64 = 896\n+part 64 = 960\n"
-        "-part 64 = 896\n-part 64 = 832\n-part 64 = 768\n"
-        "-flattened 384 = 384\n-ipg_bucket 384 = 0\n"
+        "-flattened 384 = 576\n"
+        "+copy 512 = 1088\n+norm 8 = 1096\n-copy 512 = 584\n"
+        "+copy 512 = 1096\n+norm 8 = 1104\n-copy 512 = 592\n"
+        "+copy 512 = 1104\n+norm 8 = 1112\n-copy 512 = 600\n"
+        "-part 64 = 536\n-part 64 = 472\n-part 64 = 408\n"
+        "-ipg_bucket 384 = 24\n"
+        "-norm 8 = 16\n-norm 8 = 8\n-norm 8 = 0\n"
         "+fp32_partition 384 = 384\n-fp32_partition 384 = 0\n");
     truth_end();
 }
