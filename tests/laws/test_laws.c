@@ -211,13 +211,23 @@ END_TEST
 /* ---- recomputation
  * -------------------------------------------------------------- */
 
+/* The compute stream waits for updates on the queue of collectives: more or
+ * less of them lies beside other work. */
+static bool updates_beside(const ms_graph *graph)
+{
+    for (uint32_t op = graph->step_first; op < graph->n_ops; op++)
+        if (graph->op_stream[op] == MS_STREAM_COMM)
+            return true;
+    return false;
+}
+
 static void compare_work(const one_run *none, const one_run *kept)
 {
     const ms_times *a = &none->report.ranks[0].time;
     const ms_times *b = &kept->report.ranks[0].time;
     LAW(a->forward_ns == b->forward_ns);
     LAW(a->backward_ns == b->backward_ns);
-    LAW(a->optimizer_ns == b->optimizer_ns);
+    LAW(a->optimizer_ns == b->optimizer_ns || updates_beside(none->plan.graph));
     LAW(a->step_ns <= b->step_ns);
     LAW(none->report.forward_flops == kept->report.forward_flops);
     LAW(none->report.backward_flops == kept->report.backward_flops);
