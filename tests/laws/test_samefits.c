@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The same settings have one answer: about the capacity at which a step begins
+ * to fit, run, compare and a sweep through the allocator say the same; a sweep
+ * through none does not say it, but what bare lifetimes do, as exact does in
+ * run.  Where run has no pool either, a sweep says it at once. */
+#include "tests/tests.h"
+#include "tools/compare.h"
+#include "tools/sweep.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const set_ups[][2] = {
+    {"tests/golden/files/tiny16.json", "none"},
+    {"tests/golden/files/tiny16.json", "checkpoint:full"},
+    {"tests/golden/files/tiny16.json", "checkpoint:sqrt+microbatch:2"},
+    {"tests/golden/files/tiny16.json", "zero:3,dp=4"},
+    {"tests/golden/files/tiny16.json", "swap:save_on_cpu"},
+    {"tests/golden/files/mlp.json", "offload:optimizer"},
+    {"tests/golden/files/tiny-llama.json", "fsdp:dp=2+checkpoint:full"},
+    {"tests/golden/files/mlp.json", "none"},
+};
+#define N_SET_UPS ((int)(sizeof set_ups / sizeof set_ups[0]))
+#define N_SIZES 7u
+#define MOST_WORDS 10u
+
+typedef struct hall {
+    ms_arena keep, trial;
+    ms_points points;
+    ms_arguments arguments;
+} hall;
+
+static ms_fault fault;
+static char model[TESTS_PATH];
+static const char *policy;
+
+#define MUST(call)                                                             \
+    ck_assert_msg((call) == MS_OK, "%s: %s: %s", policy, fault.where,          \
+                  fault.what)
+
+static void open_hall(uint16_t command, const char *const *words, hall *h)
+{
+    uint32_t n = 0;
+    while (n < MOST_WORDS && words[n] != NULL)
+        n++;
+    memset(h, 0, sizeof *h);
+    fault = (ms_fault){.caret = -1};
+    MUST(ms_options_parse(command, words, n, &h->keep, &h->arguments, &fault));
+    MUST(ms_points_open(&h->points, &fault));
+}
+
+static void close_hall(hall *h)
+{
+    ms_points_close(&h->points);
+    ms_arena_free(&h->trial);
+    ms_arena_free(&h->keep);
+}
+
+/* ---- each command's answer ----------------------------------------------- */
+
+/* extra: an option more, or NULL.  used_bytes: what nvidia-smi would show. */
+static bool run_fits(uint64_t memory_bytes, const char *extra,
+                     uint64_t *used_bytes)
+{
+    char memory[48];
+    const char *const words[MOST_WORDS] = {model,  "--batch=4", "-p",
+                                           policy, memory,      extra};
+    ms_result result;
+    ms_job job;
+    hall h;
+    snprintf(memory, sizeof memory, "--memory=%" PRIu64, memory_bytes);
+    open_hall(MS_FOR_RUN, words, &h);
+    MUST(ms_settings_usual(&h.arguments, &h.keep, &job, &fault));
+    MUST(ms_pipeline_run(&job, &h.keep, &h.trial, &result, &fault));
+    bool fits = result.report.fits;
+    if (used_bytes != NULL)
+        *used_bytes = ms_capacity_used(&result.report);
+    ck_assert_int_eq(result.report.status == MS_FITS, fits);
+    close_hall(&h);
+    return fits;
+}
+
+/* "--grid=memory=...": all sizes. */
+static void put_grid(const uint64_t *sizes, char *grid, size_t size)
+{
+    size_t length = (size_t)snprintf(grid, size, "--grid=memory=");
+    for (uint32_t i = 0; i < N_SIZES; i++)
+        length += (size_t)snprintf(grid + length, size - length, "%s%" PRIu64,
+                                   i > 0 ? "," : "", sizes[i]);
+    ck_assert_uint_lt(length, size);
+}
+
+static void compare_fits(const uint64_t *sizes, bool *fits)
+{
+    char grid[256];
+    const char *const words[MOST_WORDS] = {model, "--batch=4", "-p", policy,
+                                           grid};
+    ms_comparison c = {0};
+    hall h;
+    put_grid(sizes, grid, sizeof grid);
+    open_hall(MS_FOR_COMPARE, words, &h);
+    const ms_hall inner = {&h.arguments, &h.keep, &h.trial};
+    MUST(ms_variants_read(&inner, &h.points, &c, &fault));
+    MUST(ms_variants_fill(&inner, &h.points, 0, &c, &fault));
+    ck_assert_uint_eq(c.n, N_SIZES);
+    for (uint32_t i = 0; i < c.n; i++)
+        fits[i] = c.variants[i].record.report.fits;
+    ms_variants_close(&h.points, &c);
+    close_hall(&h);
+}
+
+static void sweep_fits(const uint64_t *sizes, const char *extra,
+                       ms_outcome *outcomes)
+{
+    char grid[256];
+    const char *const words[MOST_WORDS] = {model,  "--batch=4", "-p",
+                                           policy, grid,        extra};
+    ms_points_seat seat = {0};
+    ms_grid axes;
+    ms_job base;
+    hall h;
+    put_grid(sizes, grid, sizeof grid);
+    open_hall(MS_FOR_SWEEP, words, &h);
+    MUST(ms_settings_read(&h.arguments, &h.keep, &base, &fault));
+    MUST(ms_grid_read(&h.arguments, &base, &h.keep, &axes, &fault));
+    const ms_sweep sweep = {.grid = &axes, .base = &base, .n = N_SIZES};
+    for (uint32_t i = 0; i < N_SIZES; i++) {
+        MUST(
+            ms_sweep_item(&sweep, i, &h.points, &seat, &h.trial, &outcomes[i]));
+        ck_assert_int_eq(outcomes[i].fault.err, MS_OK);
+    }
+    ms_points_leave(&h.points, &seat);
+    close_hall(&h);
+}
+
+/* ---- the law ------------------------------------------------------------- */
+
+static void choose(int i)
+{
+    tests_source(set_ups[i][0], model);
+    policy = set_ups[i][1];
+}
+
+/* About what the pool asks of the device, and what bare lifetimes do. */
+static void choose_sizes(uint64_t *sizes)
+{
+    uint64_t reserved_bytes, exact_bytes;
+    ck_assert(run_fits(UINT64_C(80) << 30, NULL, &reserved_bytes));
+    ck_assert(run_fits(UINT64_C(80) << 30, "--allocator=exact", &exact_bytes));
+    ck_assert_uint_ge(reserved_bytes, exact_bytes);
+    const uint64_t all[N_SIZES] = {
+        exact_bytes - 1,    exact_bytes,
+        exact_bytes + 1,    (exact_bytes + reserved_bytes) / 2,
+        reserved_bytes - 1, reserved_bytes,
+        reserved_bytes + 1};
+    memcpy(sizes, all, sizeof all);
+}
+
+START_TEST(one_answer)
+{
+    uint64_t sizes[N_SIZES];
+    bool compared[N_SIZES];
+    ms_outcome through[N_SIZES], bare[N_SIZES];
+    choose(_i);
+    choose_sizes(sizes);
+    compare_fits(sizes, compared);
+    sweep_fits(sizes, "--allocator=torch", through);
+    sweep_fits(sizes, NULL, bare);
+    for (uint32_t i = 0; i < N_SIZES; i++) {
+        bool fits = run_fits(sizes[i], NULL, NULL);
+        ck_assert_int_eq(compared[i], fits);
+        ck_assert(through[i].fits_known && through[i].fits == fits);
+        ck_assert(!bare[i].fits_known);
+        ck_assert_int_eq(bare[i].fits_exact, i > 0);
+        ck_assert_int_eq(through[i].fits_exact, i > 0);
+        ck_assert_int_eq(run_fits(sizes[i], "--allocator=exact", NULL), i > 0);
+        ck_assert(bare[i].fits_exact || !fits);
+        ck_assert(fits || sizes[i] < sizes[N_SIZES - 2]);
+    }
+}
+END_TEST
+
+/* Where run has no pool. */
+START_TEST(known_without_a_pool)
+{
+    static const char *const extras[] = {"--allocator=exact", "--wall",
+                                         "--book=device",
+                                         "--set=training.device=cpu"};
+    const char *extra = extras[_i];
+    uint64_t sizes[N_SIZES];
+    ms_outcome outcomes[N_SIZES];
+    choose(0);
+    for (uint32_t i = 0; i < N_SIZES; i++)
+        sizes[i] = (UINT64_C(64) + 8 * i) << (20 + i % 4);
+    sweep_fits(sizes, extra, outcomes);
+    for (uint32_t i = 0; i < N_SIZES; i++) {
+        ck_assert(outcomes[i].fits_known);
+        ck_assert_int_eq(outcomes[i].fits, run_fits(sizes[i], extra, NULL));
+    }
+}
+END_TEST
+
+START_TEST(known_with_pages)
+{
+    uint64_t sizes[N_SIZES];
+    ms_outcome outcomes[N_SIZES];
+    choose(0);
+    policy = "uvm";
+    for (uint32_t i = 0; i < N_SIZES; i++)
+        sizes[i] = (UINT64_C(600) + 20 * i) << 20;
+    sweep_fits(sizes, NULL, outcomes);
+    for (uint32_t i = 0; i < N_SIZES; i++) {
+        ck_assert(outcomes[i].fits_known);
+        ck_assert_int_eq(outcomes[i].fits, run_fits(sizes[i], NULL, NULL));
+    }
+}
+END_TEST
+
+Suite *suite_samefits(void)
+{
+    Suite *suite = suite_create("samefits");
+    TCase *tcase = tcase_create("samefits");
+    tcase_add_loop_test(tcase, one_answer, 0, N_SET_UPS);
+    tcase_add_loop_test(tcase, known_without_a_pool, 0, 4);
+    tcase_add_test(tcase, known_with_pages);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
