@@ -243,6 +243,12 @@ void ms_help_texts_grid(ms_text *text)
         "same whatever",
         "--jobs is.  The exit status is 0 also where points do not fit.",
         "",
+        "A point goes through no pool, which takes a fraction of the time: "
+        "fits_exact is",
+        "of bare lifetimes, and fits, as memsim run says it, is empty.  "
+        "--allocator torch",
+        "fills it.",
+        "",
         "    memsim sweep llama-2-7b -o out.csv \\",
         "        --grid 'policy=none;checkpoint:sqrt;zero:3,dp=8' \\",
         "        --grid 'batch=1..64*2' --grid sequence=1024,2048,4096 \\",

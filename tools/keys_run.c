@@ -298,7 +298,7 @@ static const ms_key run_rows[] = {
      .type = MS_KEY_WORD,
      .names = ms_names_status,
      .n_names = MS_INFEASIBLE + 1,
-     .help = "ok, over, out_of_memory or infeasible"},
+     .help = "ok, over, out_of_memory (of a wall) or infeasible"},
     {.name = "model", .type = MS_KEY_TEXT, .help = ""},
     {.name = "device", .type = MS_KEY_TEXT, .help = ""},
     {.name = "policy",
@@ -343,15 +343,14 @@ static const ms_key run_rows[] = {
      .type = MS_KEY_OBJECT,
      .null = true,
      .of = &lack,
-     .help =
-         "with --wall or a pool: op, layer, time_ns and missing_bytes where "
-         "nothing helped"},
+     .help = "with --wall: op, layer, time_ns and missing_bytes where nothing "
+             "helped; with a pool where it raises its error, if it does"},
     {.name = "pool",
      .type = MS_KEY_OBJECT,
      .optional = true,
      .of = &pool,
-     .help = "with --allocator: of the rank and step reported, in bytes of "
-             "blocks; requests and retries of all steps"},
+     .help = "not with --allocator exact: of the rank and step reported, in "
+             "bytes of blocks; requests and retries of all steps"},
     {.name = "peak",
      .type = MS_KEY_OBJECT,
      .of = &peak,
