@@ -14,7 +14,11 @@
  * Stages 1 and 2 have one tile, the parameter group; stage 3 a tile per
  * sub_group_size elements of the part.  Without shared states each gradient is
  * cast and the casts are flattened (runtime/fp16/fused_optimizer.py).  Stage 1
- * with bf16 weights and fp32 gradients is another: see below. */
+ * with bf16 weights and fp32 gradients is another: see below.
+ *
+ * Muon's updates are found of whole gradients before they are flattened, in 16
+ * bits as is its momentum, and held until then; its matrices are a parameter
+ * group of their own (stage_1_and_2.py, get_flat_partition; zero/muon). */
 #include "graphs/ops/ops.h"
 #include "graphs/precisions.h"
 
@@ -31,6 +35,8 @@ typedef struct flat_step {
     uint64_t elements;   /* of this rank's part of it */
     uint32_t tensors;
     uint32_t grad; /* what the update reads */
+    enum { ALL, MATRICES, OTHERS } group;
+    uint32_t *held; /* per parameter: an update found before, or MS_NONE */
 } flat_step;
 
 /* Does the device update parameter p? */
@@ -38,7 +44,10 @@ static bool is_updated(const flat_step *s, uint32_t p)
 {
     const ms_parameter *it = &s->trace->parameters[p];
     const ms_graph *g = &s->trace->graph;
+    bool found_before = it->update == s->trace->updates;
 
+    if (s->group != ALL && found_before != (s->group == MATRICES))
+        return false;
     return it->grad_storage != MS_NONE && !it->far &&
            ((g->storage_at_start[it->grad_storage] && it->sum == MS_NONE) ||
             g->storage_maker[it->grad_storage] != MS_NONE);
@@ -174,7 +183,10 @@ static void update(flat_step *s)
     for (uint32_t p = s->first; p < s->end; p++) {
         if (!is_updated(s, p))
             continue;
-        write_states(s, &trace->parameters[p]);
+        if (s->group == MATRICES) /* it is found: only to be added */
+            write_state(s, trace->parameters[p].master);
+        else
+            write_states(s, &trace->parameters[p]);
     }
     ms_trace_end(trace, UPDATE_FLOPS * (double)s->elements, false);
 }
@@ -199,6 +211,13 @@ static void copy_masters(flat_step *s)
     ms_trace_end(trace, 0, false);
 }
 
+/* What was found before is in the flat gradient by now. */
+static void end_held(flat_step *s)
+{
+    for (uint32_t p = s->first; p < s->end && s->group == MATRICES; p++)
+        ms_trace_drop_storage(s->trace, s->held[p]);
+}
+
 static void run_tile(flat_step *s)
 {
     if (s->tensors == 0 || s->trace->err)
@@ -207,6 +226,7 @@ static void run_tile(flat_step *s)
         cast_and_flatten(s);
     else
         flatten_and_cast(s);
+    end_held(s);
     update(s);
     ms_trace_drop_storage(s->trace, s->grad);
     copy_masters(s);
@@ -384,27 +404,64 @@ static bool is_full(const flat_step *s)
     return s->how->tile_elements > 0 && s->elements >= s->how->tile_elements;
 }
 
+static void run_group(flat_step *s)
+{
+    ms_trace *trace = s->trace;
+
+    s->first = 0;
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
+        s->end = p + 1;
+        if (!is_updated(s, p))
+            continue;
+        s->elements += trace->parameters[p].part;
+        s->tensors++;
+        if (!is_full(s))
+            continue;
+        run_tile(s);
+        s->first = p + 1;
+    }
+    run_tile(s);
+}
+
+/* Muon's matrices are a parameter group of their own. */
+static void run_groups(flat_step *s)
+{
+    s->group = MATRICES;
+    run_group(s);
+    s->group = OTHERS;
+    run_group(s);
+}
+
+static bool find_updates(flat_step *s)
+{
+    ms_trace *trace = s->trace;
+
+    s->held =
+        ms_arena_take_raw(trace->scratch, trace->n_parameters, sizeof *s->held);
+    if (s->held == NULL) {
+        trace->err = ms_fail_nomem(trace->fault);
+        return false;
+    }
+    ms_optimizer_find_updates(trace, s->held);
+    return !trace->err;
+}
+
 void ms_flatstep_run(ms_trace *trace)
 {
     flat_step s = {.trace = trace, .how = &trace->shape->flat_step};
+    bool matrices = ms_optimizer_is_flat(trace);
 
     if (ms_flatstep_has_sum(trace)) {
         step_from_sum(trace);
         return;
     }
+    if (matrices && !find_updates(&s))
+        return;
     if (trace->training->precision == MS_FP16_MIXED)
         look_at_all(&s, "has_overflow", FP32_BYTES);
     look_at_all(&s, "aten::linalg_vector_norm", NORM_BYTES);
-    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
-        s.end = p + 1;
-        if (!is_updated(&s, p))
-            continue;
-        s.elements += trace->parameters[p].part;
-        s.tensors++;
-        if (!is_full(&s))
-            continue;
-        run_tile(&s);
-        s.first = p + 1;
-    }
-    run_tile(&s);
+    if (matrices)
+        run_groups(&s);
+    else
+        run_group(&s);
 }

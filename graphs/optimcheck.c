@@ -48,6 +48,34 @@ static ms_err check_settings(const ms_trace *trace)
     return MS_OK;
 }
 
+/* deepspeedai/DeepSpeed, stage_1_and_2.py: get_flat_partition finds Muon's
+ * updates of whole gradients, so that they must not be scattered. */
+static ms_err check_deepspeed(const ms_trace *trace)
+{
+    const ms_shape *shape = trace->shape;
+
+    if (shape->flat_step.whole)
+        return refuse(trace, "has no matrices in stage 0's flat optimizer",
+                      "type zero:2,impl=deepspeed,reduce_scatter=0");
+    if (shape->shared == MS_SHARED_PARAMETERS)
+        return refuse(trace,
+                      "is updated bucket by bucket within backward in "
+                      "DeepSpeed's stage 3, which is not simulated",
+                      "type zero:3 without impl=deepspeed, or "
+                      "zero:2,impl=deepspeed,reduce_scatter=0");
+    if (ms_flatstep_has_sum(trace))
+        return refuse(trace,
+                      "has no matrices in BF16_Optimizer, which DeepSpeed "
+                      "takes for fp32 gradients",
+                      "leave training.gradients out");
+    if (shape->flat_step.scatters)
+        return refuse(trace,
+                      "needs whole gradients, which DeepSpeed's reduce_scatter "
+                      "leaves no rank",
+                      "add reduce_scatter=0");
+    return MS_OK;
+}
+
 ms_err ms_optimcheck_settings(const ms_trace *trace)
 {
     const ms_optimizer_row *row = ms_updates_of(trace->training);
@@ -69,7 +97,9 @@ ms_err ms_optimcheck_settings(const ms_trace *trace)
                       "flat parameters",
                       "take fsdp (fully_shard) or zero");
     bool known = row->update->fused && row->others == NULL;
-    if (shape->flat_step.used && !known)
+    if (shape->flat_step.used && row->update->gathers)
+        MS_TRY(check_deepspeed(trace));
+    else if (shape->flat_step.used && !known)
         return refuse(trace, "is none of DeepSpeed's fused updates",
                       "take adam, adamw, lion, lamb or sgd, or leave "
                       "impl=deepspeed out");

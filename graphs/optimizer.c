@@ -401,6 +401,64 @@ static void step_as_reduced(step *s)
     }
 }
 
+/* ---- before DeepSpeed's flat step ---------------------------------------- */
+
+bool ms_optimizer_is_flat(const ms_trace *trace)
+{
+    const ms_optimizer_row *row = ms_updates_of(trace->training);
+
+    return row != NULL && row->update->gathers && trace->shape->flat_step.used;
+}
+
+/* The update but for adding it to the weight. */
+static uint32_t find_update(step *s, uint32_t p)
+{
+    const ms_read_update *update = s->trace->parameters[p].update;
+    const uint32_t weight = 1u << MS_ON_WEIGHT;
+    uint32_t last = MS_NONE, found;
+
+    for (uint32_t i = 0; i < update->n_ops && !s->trace->err; i++) {
+        const ms_step_op *op = &update->ops[i];
+        if (op->when == MS_WHEN_SHARED || op->writes == MS_ON_WEIGHT ||
+            op->reads & weight)
+            continue;
+        over_one(s, op, p, ms_stepkernels_run);
+        after_op(s, op);
+        if (op->becomes != MS_ON_NOTHING)
+            last = ms_stepkernels_variable(op->becomes);
+    }
+    rename_all(s, MS_STEP_OF_GRAD, NULL);
+    if (last == MS_NONE)
+        return MS_NONE;
+    found = s->names[last][0];
+    s->names[last][0] = MS_NONE;
+    return found;
+}
+
+void ms_optimizer_find_updates(ms_trace *trace, uint32_t *held)
+{
+    step s = {.trace = trace, .row = ms_updates_of(trace->training)};
+    uint64_t mine = 0, found = 0;
+
+    memset(held, 0xff, trace->n_parameters * sizeof *held);
+    if (trace->err || !open_step(&s))
+        return;
+    for (uint32_t p = 0; p < s.end; p++)
+        if (s.grads[p] != MS_NONE &&
+            trace->parameters[p].update == trace->updates)
+            mine += trace->parameters[p].part;
+    for (uint32_t p = 0; p < s.end && found < mine && !trace->err; p++) {
+        if (s.grads[p] == MS_NONE ||
+            trace->parameters[p].update != trace->updates)
+            continue;
+        found += trace->parameters[p].elements;
+        held[p] = find_update(&s, p);
+    }
+    drop_names(&s);
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
 void ms_optimizer_step(ms_trace *trace)
 {
     step s = {.trace = trace, .row = ms_updates_of(trace->training)};

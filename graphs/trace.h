@@ -398,6 +398,11 @@ ms_err ms_optimcheck_settings(const ms_trace *trace);
 
 /* The ops of the step (after backward). */
 void ms_optimizer_step(ms_trace *trace);
+/* Does DeepSpeed's flat step find updates of whole matrices before it? */
+bool ms_optimizer_is_flat(const ms_trace *trace);
+/* Finds them, of the matrices that are this rank's: as many as its part of all,
+ * the first ones.  held: per parameter its update, or MS_NONE. */
+void ms_optimizer_find_updates(ms_trace *trace, uint32_t *held);
 /* The same for the parameter whose .grad has just been made, which then ends
  * (register_post_accumulate_grad_hook); nothing to do unless
  * training.optimizer_in_backward says so. */

@@ -237,6 +237,7 @@ static void shape_deepspeed(const ms_policy_value *values, ms_shape *shape)
                                       .frees_gradients = stage < 3,
                                       .whole = stage == 0,
                                       .has_sum = stage == 1,
+                                      .scatters = values[SCATTER].number,
                                       .bucket_key = bucket_key(values)};
     if (stage < 3)
         return;

@@ -102,6 +102,7 @@ typedef struct ms_flat_step {
     bool has_sum; /* where bf16 gradients are summed up in fp32: a sum of all of
                      them lasts, to which each backward adds its .grad
                      (runtime/bf16_optimizer.py) */
+    bool scatters; /* gradients go to their owners alone (reduce_scatter) */
     const char *bucket_key; /* setting of the bucket, given, or NULL */
 } ms_flat_step;
 

@@ -44,3 +44,5 @@ try --optimizer muon --set training.optimizer_block=8
 try --optimizer galore --set training.optimizer_rank=0
 try --optimizer soap -p fsdp:dp=8
 try --optimizer muon -p fsdp:impl=1,dp=8
+try --optimizer muon -p zero:2,dp=8,impl=deepspeed
+try --optimizer muon -p zero:3,dp=8,impl=deepspeed,reduce_scatter=0

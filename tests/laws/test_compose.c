@@ -88,6 +88,8 @@ static const char *const more_shares[] = {"",
                                           "+zero:1,dp=4,impl=megatron",
                                           "+zero:1,dp=3,impl=deepspeed",
                                           "+zero:2,dp=3,impl=deepspeed",
+                                          "+zero:2,dp=3,impl=deepspeed,"
+                                          "reduce_scatter=0",
                                           "+zero:2,dp=4",
                                           ALL_WEIGHTS_SHARED,
                                           "+zero:3,dp=4,prefetch=2",
@@ -246,7 +248,8 @@ START_TEST(random_compositions)
         with.in_backward = step < 4 && !with.keeps_grads && alone;
         with.clips = !with.in_backward && step > 5;
         with.muon = policy[before] == '\0' && laws_chance(&random, 25) &&
-                    !strstr(policy, "deepspeed");
+                    (!strstr(policy, "deepspeed") ||
+                     strstr(policy, "reduce_scatter=0"));
         ran += run_policy(models[_i], policy, with);
     }
     ck_assert_uint_gt(3 * ran, trials); /* many contradict each other */

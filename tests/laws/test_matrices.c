@@ -180,6 +180,47 @@ START_TEST(matrices_are_dealt)
 }
 END_TEST
 
+/* DeepSpeed's stages 1 and 2: each rank finds the updates of as many matrices
+ * as its part of all, with all of their gradients, and its momentum has the
+ * gradients' 16 bits; nothing is gathered but the new weights. */
+START_TEST(flat_steps_find_updates_before)
+{
+    char policy[96];
+    uint32_t stage = (uint32_t)_i % 2 + 1, ranks = (uint32_t)_i / 2 + 1;
+    must_run("none");
+    double one = flops() / MATRICES;
+    snprintf(policy, sizeof policy,
+             "zero:%u,dp=%u,impl=deepspeed,reduce_scatter=0", stage, ranks);
+    ck_assert_msg(run(policy) == MS_OK, "%s: %s", policy, fault.what);
+    laws_check_rows(&result.plan);
+    laws_check_clock(&result.plan, &result.line, &result.machine);
+    laws_check_levels(&result.plan, &result.line);
+    laws_check_steady(&result.plan, false);
+    double mine = (double)(2 * momentum()) / MATRIX, found = flops() / one;
+    ck_assert_double_ge(found + 1e-9, mine);
+    ck_assert_double_lt(found, mine + 1);
+    ck_assert_double_ge(mine * ranks + 1e-9, MATRICES - 0.01 * ranks);
+    ck_assert_double_le(mine * ranks, MATRICES + 0.01 * ranks);
+    ck_assert_uint_eq(gathered().n, 0);
+}
+END_TEST
+
+static const struct {
+    const char *policy, *why;
+} deepspeeds[] = {
+    {"zero:2,dp=4,impl=deepspeed", "reduce_scatter"},
+    {"zero:3,dp=4,impl=deepspeed,reduce_scatter=0", "stage 3"},
+    {"zero:1,dp=4,impl=deepspeed", "reduce_scatter"},
+};
+
+START_TEST(deepspeed_needs_whole_gradients)
+{
+    ck_assert_int_eq(run(deepspeeds[_i].policy), MS_EUSAGE);
+    ck_assert_ptr_nonnull(strstr(fault.what, deepspeeds[_i].why));
+    ck_assert_uint_gt(strlen(fault.hint), 0);
+}
+END_TEST
+
 /* What stays refused is told why. */
 START_TEST(no_matrix_no_update)
 {
@@ -204,6 +245,9 @@ Suite *suite_matrices(void)
     tcase_add_loop_test(tcase, parts_are_gathered, 0, (int)MANY(shared));
     tcase_add_test(tcase, gathers_take_their_time);
     tcase_add_loop_test(tcase, matrices_are_dealt, 0, 8);
+    tcase_add_loop_test(tcase, flat_steps_find_updates_before, 0, 12);
+    tcase_add_loop_test(tcase, deepspeed_needs_whole_gradients, 0,
+                        (int)MANY(deepspeeds));
     tcase_add_test(tcase, no_matrix_no_update);
     suite_add_tcase(suite, tcase);
     return suite;
