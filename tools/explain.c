@@ -150,11 +150,22 @@ static void node_line(const explain *x, ms_text *text)
     ms_text_add(text, "%s", x->style->plain);
 }
 
+/* Does one before it, of the same kind and price, help as well? */
+static bool is_told(const explain *x, uint32_t g, uint32_t i)
+{
+    const ms_remedy *remedy = &x->remedies[i];
+    for (uint32_t k = 0; k < i; k++)
+        if (x->remedies[k].helps[g] && x->remedies[k].costs == remedy->costs &&
+            strcmp(x->remedies[k].slot, remedy->slot) == 0)
+            return true;
+    return false;
+}
+
 static void put_remedies(const explain *x, uint32_t g, ms_text *words)
 {
     const char *before = "; less with ";
     for (uint32_t i = 0; i < x->n_remedies; i++) {
-        if (!x->remedies[i].helps[g])
+        if (!x->remedies[i].helps[g] || is_told(x, g, i))
             continue;
         ms_text_add(words, "%s%s", before, x->remedies[i].words);
         before = ", ";

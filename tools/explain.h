@@ -17,7 +17,7 @@
  *     tell.c      instants and groups to text and JSON
  */
 
-#include "tools/tools.h"
+#include "tools/changes.h"
 
 /* ---- instant.c ----------------------------------------------------------- */
 
@@ -193,7 +193,8 @@ ms_err ms_differ_find(const ms_alive runs[2], ms_arena *arena,
 /* A change of the job that makes groups smaller: "checkpoint:full" (for -p)
  * or "kernels=flash" (for --set). */
 typedef struct ms_remedy {
-    const char *words;
+    const char *words, *slot; /* of changes.h */
+    ms_costs costs;
     bool *helps; /* per group: at most half of its bytes are left */
 } ms_remedy;
 

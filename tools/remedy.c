@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What would make a group smaller.  Each row of the table is tried by a
- * replay, and what is alive at the same instant is compared: nothing is named
- * that does not hold. */
+/* What would make a group smaller.  Each row of the table of changes is tried
+ * by a replay, and what is alive at the same instant is compared: nothing is
+ * named that does not hold. */
 
 #include "tools/explain.h"
 
@@ -9,24 +9,6 @@
 
 /* Above this the tries would take longer than the run. */
 #define MAX_OPS 1000000u
-
-/* A policy, or a training field and its value. */
-static const struct change {
-    const char *policy, *key, *value;
-} changes[] = {
-    {"checkpoint:selective", NULL, NULL},
-    {"checkpoint:sqrt", NULL, NULL},
-    {"checkpoint:full", NULL, NULL},
-    {"microbatch", NULL, NULL}, /* the count is set by the batch */
-    {NULL, "kernels", "flash"},
-    {NULL, "optimizer_impl", "fused"},
-    {NULL, "hold_output", "none"},
-    {NULL, "zero_grad", "none"},
-    {NULL, "gradients", "auto"},
-    {NULL, "precision", "bf16-mixed"},
-    {NULL, "precision", "bf16"},
-};
-#define N_CHANGES (sizeof changes / sizeof changes[0])
 
 /* The next count of micro-batches that divides the batch; 0: none, or the
  * model fixes the samples of each. */
@@ -42,50 +24,16 @@ static uint32_t next_count(const ms_result *result)
     return 0;
 }
 
-/* The change as the user would write it; "": there is none. */
-static ms_err words_of(const struct change *change, const ms_result *result,
-                       ms_arena *arena, const char **words, ms_fault *fault)
+static ms_err run(const ms_remedy_task *task, ms_change_use use,
+                  ms_arena *arena, ms_result *tried, ms_fault *fault)
 {
-    *words = change->policy;
-    if (change->policy == NULL) {
-        *words = ms_arena_format(arena, "%s=%s", change->key, change->value);
-    } else if (strcmp(change->policy, "microbatch") == 0) {
-        uint32_t count = next_count(result);
-        *words =
-            count == 0 ? "" : ms_arena_format(arena, "microbatch:%u", count);
-    }
-    return *words != NULL ? MS_OK : ms_fail_nomem(fault);
-}
-
-/* The spec with the policy in the place of one of the same name. */
-static ms_err replace_policy(const char *words, ms_arena *arena, ms_spec *spec,
-                             ms_fault *fault)
-{
-    ms_spec more = {0}, kept = {0};
-    MS_TRY(ms_spec_parse(words, arena, &more, fault));
-    for (uint32_t i = 0; i < spec->n; i++)
-        if (spec->items[i].policy != more.items[0].policy)
-            kept.items[kept.n++] = spec->items[i];
-    *spec = kept;
-    return ms_spec_parse(words, arena, spec, fault);
-}
-
-static ms_err run(const ms_remedy_task *task, const struct change *change,
-                  const char *words, ms_arena *arena, ms_result *tried,
-                  ms_fault *fault)
-{
-    ms_job job = *task->job;
-    *tried = *task->alive->result;
+    const ms_result *now = task->alive->result;
+    ms_changes set = {0};
+    ms_job job;
+    ms_changes_add(&set, use);
+    MS_TRY(ms_changes_job(&set, task->job, now, arena, &job, fault));
     job.uses = false;
-    if (change->policy != NULL) {
-        MS_TRY(replace_policy(words, arena, &job.spec, fault));
-    } else {
-        MS_TRY(ms_training_set(&tried->training, change->key, change->value,
-                               fault));
-        MS_TRY(ms_resolve_training(&tried->training, &tried->model, fault));
-    }
-    MS_TRY(ms_pipeline_lower(&job, arena, tried, fault));
-    return ms_pipeline_step(&job, arena, tried, fault);
+    return ms_changes_step(&job, true, now, arena, tried, fault);
 }
 
 /* ---- what is left of a tensor -------------------------------------------- */
@@ -161,9 +109,9 @@ static ms_err judge(const ms_remedy_task *task, const ms_matches *all,
 }
 
 /* A change that is itself at fault is passed over. */
-static ms_err try_change(const ms_remedy_task *task,
-                         const struct change *change, ms_remedy *remedy,
-                         bool *any, ms_arena *scratch, ms_fault *fault)
+static ms_err try_change(const ms_remedy_task *task, ms_change_use use,
+                         ms_remedy *remedy, bool *any, ms_arena *scratch,
+                         ms_fault *fault)
 {
     ms_fault own = {.caret = -1};
     ms_result tried;
@@ -171,7 +119,7 @@ static ms_err try_change(const ms_remedy_task *task,
     ms_matches all;
     bool is_there;
     *any = false;
-    ms_err err = run(task, change, remedy->words, scratch, &tried, &own);
+    ms_err err = run(task, use, scratch, &tried, &own);
     if (err != MS_OK)
         return ms_fail_but_refusal(err, &own, fault);
     MS_TRY(ms_match_tensors(task->alive, NULL, scratch, &all, fault));
@@ -185,28 +133,40 @@ static ms_err try_change(const ms_remedy_task *task,
     return judge(task, &all, remedy, any, scratch, fault);
 }
 
+/* The row's change of this job, if it has one. */
+static bool use_of(const ms_remedy_task *task, const ms_change *row,
+                   ms_change_use *use)
+{
+    const ms_result *now = task->alive->result;
+    *use = (ms_change_use){row, ms_changes_counts(row) ? next_count(now) : 0};
+    return ms_changes_apply_to(row, task->job, now) &&
+           (use->count > 0 || !ms_changes_counts(row));
+}
+
 ms_err ms_remedy_find(const ms_remedy_task *task, ms_arena *arena,
                       ms_remedy **remedies, uint32_t *n, ms_fault *fault)
 {
+    const ms_result *now = task->alive->result;
     *n = 0;
-    *remedies = ms_arena_take(arena, N_CHANGES, sizeof **remedies);
+    *remedies = ms_arena_take(arena, ms_changes_table_n, sizeof **remedies);
     if (*remedies == NULL)
         return ms_fail_nomem(fault);
-    if (task->job->program != NULL || task->alive->result->plan.n_ops > MAX_OPS)
+    if (task->job->program != NULL || now->plan.n_ops > MAX_OPS)
         return MS_OK;
-    for (size_t i = 0; i < N_CHANGES; i++) {
+    for (uint32_t i = 0; i < ms_changes_table_n; i++) {
         ms_arena scratch = {0};
         ms_remedy *remedy = &(*remedies)[*n];
+        ms_change_use use;
         bool any;
-        MS_TRY(words_of(&changes[i], task->alive->result, arena, &remedy->words,
-                        fault));
-        remedy->helps = ms_arena_take(arena, task->n_groups + 1, sizeof(bool));
-        if (remedy->helps == NULL)
-            return ms_fail_nomem(fault);
-        if (remedy->words[0] == '\0')
+        if (!use_of(task, &ms_changes_table[i], &use))
             continue;
-        ms_err err =
-            try_change(task, &changes[i], remedy, &any, &scratch, fault);
+        remedy->slot = use.row->slot;
+        remedy->costs = use.row->costs;
+        remedy->words = ms_changewords_name(use, task->job, now, arena);
+        remedy->helps = ms_arena_take(arena, task->n_groups + 1, sizeof(bool));
+        if (remedy->helps == NULL || remedy->words == NULL)
+            return ms_fail_nomem(fault);
+        ms_err err = try_change(task, use, remedy, &any, &scratch, fault);
         ms_arena_free(&scratch);
         MS_TRY(err);
         *n += any;

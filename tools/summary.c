@@ -2,9 +2,9 @@
 /* The text summary: about a dozen lines, the most important last. */
 
 #include "tools/globalbatch.h"
-#include "tools/setup.h"
-#include "tools/tools.h"
+#include "tools/needless.h"
 #include "tools/untrained.h"
+#include "tools/whatnext.h"
 
 #include <string.h>
 
@@ -463,92 +463,25 @@ static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text,
     return ms_fail_but_refusal(err, &own, fault);
 }
 
-/* What would help: the device, or else the node. */
-typedef struct advices {
-    ms_advice device;
-    ms_hostadvice node;
-} advices;
-
-/* Parameters, gradients and optimizer state are all there when the optimizer
- * step begins, whatever the policies do with activations. */
-static void put_states_too_large(const ms_result *result, ms_text *words)
+/* Do all of them nothing?  Then there is no more to say of what they did. */
+static ms_err needless_line(const ms_summary *summary, bool *all, ms_text *text,
+                            ms_fault *fault)
 {
-    uint64_t states = model_states(result);
-    if (states + result->report.context_bytes > result->report.capacity_bytes)
-        ms_text_add(words, "model states alone are too much: no policy for "
-                           "activations makes them fit; ");
-}
-
-/* The device has enough, the node has not. */
-static ms_err node_advice_line(const ms_summary *summary, advices *advice,
-                               ms_text *text, ms_fault *fault)
-{
+    const ms_job *job = summary->job;
     ms_text words = {.arena = summary->arena};
-    MS_TRY(ms_hostadvice_find(summary->job, summary->result, summary->arena,
-                              &advice->node, fault));
-    ms_hostadvice_put(&advice->node, &words);
-    put_line(text, "advice:", &words);
+    uint32_t needless;
+    MS_TRY(ms_needless_find(job, summary->result, &needless, fault));
+    MS_TRY(ms_needless_words(job, needless, summary->arena, &words, fault));
+    put_line(text, "note:", &words);
+    *all = job->spec.n > 0 && needless == (UINT32_C(1) << job->spec.n) - 1;
     return MS_OK;
-}
-
-static ms_err advice_line(const ms_summary *summary, bool stays,
-                          ms_advice *advice, ms_text *text, ms_fault *fault)
-{
-    const ms_result *result = summary->result;
-    ms_text words = {.arena = summary->arena};
-    if (result->report.fits && !stays)
-        return MS_OK;
-    MS_TRY(ms_advice_find(summary->job, result, summary->arena, advice, fault));
-    if (!result->report.fits && !advice->fits)
-        put_states_too_large(result, &words);
-    if (advice->words == NULL)
-        ms_text_add(&words, "no single setting lowers the peak");
-    else
-        ms_text_add(&words, "%s lowers the peak to %s%s, step %s",
-                    advice->words, ms_quantity_size(advice->peak_bytes).s,
-                    advice->fits && !result->report.fits ? ", which fits" : "",
-                    ms_quantity_time(advice->step_ns).s);
-    put_line(text, "advice:", &words);
-    return MS_OK;
-}
-
-/* The output to look at after those that were asked for. */
-static const char *next_output(const ms_summary *summary)
-{
-    const ms_arguments *given = summary->arguments;
-    if (ms_options_value(given, MS_OPTION_PLOT) == NULL)
-        return "--plot";
-    if (summary->result->plan.wait_at != NULL &&
-        ms_options_value(given, MS_OPTION_FIGURE) == NULL)
-        return "--figure gantt --plot=gantt.svg";
-    return "--csv timeline.csv";
-}
-
-static void next_line(const ms_summary *summary, const advices *advice,
-                      ms_text *text)
-{
-    const char *extra = advice->device.words;
-    ms_text_add(text, "next:     ");
-    if (advice->node.policy != NULL)
-        ms_settings_instead(summary->arguments, advice->node.policy, text);
-    else
-        ms_settings_command(summary->arguments,
-                            extra != NULL ? extra : next_output(summary), text);
-    ms_text_add(text, "\n");
-    if (summary->result->report.fits || summary->job->program != NULL)
-        return;
-    ms_text_add(text, "or:       ");
-    ms_settings_fit(summary->arguments, summary->result->shape.data_ranks,
-                    text);
-    ms_text_add(text, "\n");
 }
 
 ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
                         ms_fault *fault)
 {
-    const ms_report *report = &summary->result->report;
-    advices advice = {0};
-    bool stays, set_up = false;
+    ms_whatnext next;
+    bool stays, needless;
     model_line(summary, text);
     policy_line(summary, text);
     defaults_line(summary, text);
@@ -564,16 +497,13 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     categories_line(summary, text);
     ms_traffic_memories(summary->result, text);
     MS_TRY(alive_line(summary, text, fault));
-    MS_TRY(note_line(summary, &stays, text, fault));
-    if (report->fits || is_over(summary->result))
-        MS_TRY(advice_line(summary, stays, &advice.device, text, fault));
-    else
-        MS_TRY(node_advice_line(summary, &advice, text, fault));
+    MS_TRY(needless_line(summary, &needless, text, fault));
+    stays = needless;
+    if (!needless)
+        MS_TRY(note_line(summary, &stays, text, fault));
+    MS_TRY(ms_whatnext_advice(summary, stays, &next, text, fault));
     verdict_line(summary, text);
-    if (is_over(summary->result) && !advice.device.fits)
-        MS_TRY(ms_setup_put(summary, &set_up, text, fault));
-    if (!set_up)
-        next_line(summary, &advice, text);
+    MS_TRY(ms_whatnext_commands(summary, &next, text, fault));
     ms_usedwords_last(summary->result, text);
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }

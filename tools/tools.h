@@ -367,20 +367,8 @@ void ms_settings_compare(const ms_arguments *arguments, const char *policy,
 /* The value of a training field as the user would write it. */
 ms_label ms_settings_value(const ms_training *training, const char *field);
 
-/* ---- advice.c: what would lower the peak, proven by replay --------------- */
-
-typedef struct ms_advice {
-    const char *words;   /* to add to the command line; NULL: none known */
-    uint64_t peak_bytes; /* allocated, with it */
-    uint64_t step_ns;
-    bool fits;
-} ms_advice;
-
-/* Tries each row of a short table of changes on the job and returns the
- * first that fits, else the one with the lowest peak, if that is at least 1 %
- * lower than now.  A change that is itself at fault is passed over. */
-ms_err ms_advice_find(const ms_job *job, const ms_result *result,
-                      ms_arena *arena, ms_advice *advice, ms_fault *fault);
+/* ---- advice: what would make a step fit is in advice.h --------------------
+ */
 
 /* hostadvice.c: other policies that leave a node enough host memory and disk,
  * where the device has enough. */

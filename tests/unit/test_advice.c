@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Advice: what it says is what run says, each change of the table is somebody's
+ * first, and what changes nothing is not advised. */
+#include "tests/tests.h"
+#include "tools/advice.h"
+#include "tools/needless.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_WORDS 48
+#define GPT3 "gpt3-small --set model.layers=4 "
+
+static ms_fault fault;
+static ms_arena arena;
+
+typedef struct tried {
+    ms_arguments arguments;
+    ms_job job;
+    ms_result result;
+} tried;
+
+static void setup(void)
+{
+    arena = (ms_arena){0};
+    fault = (ms_fault){.caret = -1};
+}
+
+static void teardown(void)
+{
+    ms_arena_free(&arena);
+}
+
+static void demand(ms_err err, const char *line)
+{
+    ck_assert_msg(err == MS_OK, "%s: %s: %s", line, fault.where, fault.what);
+}
+
+/* "MODEL OPTION...": as run reads it. */
+static void run_line(const char *line, tried *t)
+{
+    const char *words[MOST_WORDS];
+    char *copy = ms_arena_text(&arena, line, strlen(line));
+    uint32_t n = 0;
+    for (char *at = strtok(copy, " "); at != NULL; at = strtok(NULL, " "))
+        words[n++] = at;
+    ck_assert_uint_lt(n, MOST_WORDS);
+    demand(
+        ms_options_parse(MS_FOR_RUN, words, n, &arena, &t->arguments, &fault),
+        line);
+    demand(ms_settings_read(&t->arguments, &arena, &t->job, &fault), line);
+    demand(ms_pipeline_run(&t->job, &arena, &arena, &t->result, &fault), line);
+}
+
+static uint64_t reserved_bytes(const ms_result *result)
+{
+    return result->report.ranks[result->report.worst].peak.reserved_bytes;
+}
+
+static void advise(const tried *t, ms_advice *advice)
+{
+    demand(ms_advice_find(&t->job, &t->result, advice, &fault), t->job.model);
+}
+
+/* ---- the law ------------------------------------------------------------- */
+
+static const char *const lines[] = {
+    GPT3 "--batch 4 --memory 3GiB",
+    GPT3 "--batch 4 --memory 1500MiB --optimizer adamw",
+    GPT3 "--batch 4 --memory 1GiB --set training.loss_kernel=eager",
+    GPT3 "--batch 6 --memory 4GiB --allocator torch -p microbatch:2",
+    GPT3 "--memory 3401790259 --allocator torch",
+    GPT3 "--kernels eager --memory 2200MiB -p checkpoint:sqrt",
+    GPT3 "--gpus 4 -p ddp --memory 3300MiB",
+    GPT3 "-p zero:1,dp=4,impl=deepspeed --memory 3GiB --batch 4",
+    GPT3 "--allocator torch --batch 4 --lengths 512,256 --memory 2500MiB",
+    "resnet18 --batch 32 --memory 1100MiB",
+    GPT3 "--memory 400MiB",
+};
+
+/* Its own command gives each way's peak, time and verdict. */
+static void check_way(const tried *t, const ms_advice_way *way)
+{
+    ms_text command = {.arena = &arena};
+    tried then;
+    demand(ms_changewords_command(&way->set, &t->arguments, &t->job, &t->result,
+                                  &command, &fault),
+           t->job.model);
+    const char *line = command.bytes + strlen("memsim run ");
+    run_line(line, &then);
+    ck_assert_msg(reserved_bytes(&then.result) == way->reserved_bytes, "%s",
+                  line);
+    ck_assert_msg(then.result.line.step_ns == way->step_ns, "%s", line);
+    ck_assert_msg(then.result.report.fits == way->fits, "%s", line);
+}
+
+START_TEST(law_advice_is_what_run_says)
+{
+    tried t;
+    ms_advice advice;
+    run_line(lines[_i], &t);
+    advise(&t, &advice);
+    ck_assert_msg(advice.n > 0 && advice.n >= advice.n_fitting, "%s",
+                  lines[_i]);
+    for (uint32_t i = 0; i < advice.n; i++) {
+        check_way(&t, &advice.ways[i]);
+        ck_assert_int_eq(advice.ways[i].fits, i < advice.n_fitting);
+    }
+    for (uint32_t i = 0; i + 1 < advice.n_fitting; i++)
+        ck_assert_int_ne(advice.ways[i].costs, advice.ways[i + 1].costs);
+}
+END_TEST
+
+/* ---- the table ----------------------------------------------------------- */
+
+/* A step whose first way has the change. */
+static const struct {
+    const char *change, *line;
+} firsts[] = {
+    {"optimizer_impl=fused", GPT3 "--optimizer adam --memory 2459553688"},
+    {"allocator=expandable_segments:True",
+     GPT3 "--memory 3401790259 --allocator torch"},
+    {"kernels=flash", GPT3 "--kernels eager --memory 3761104365"},
+    {"loss_kernel=liger_linear", GPT3 "--batch 4 --memory 2697MiB"},
+    {"loss_kernel=liger", GPT3 "--memory 2552MiB"},
+    {"megatron.loss=te", GPT3 "--batch 4 --kernels megatron --memory 4633MiB"},
+    {"kernels=fused", "llama-3-8b --set model.layers=4 --batch 8 "
+                      "--set loss_kernel=liger_linear --memory 33500MiB"},
+    {"zero_grad=none", GPT3 "--set zero_grad=keep --memory 1578MiB"},
+    {"hold_output=none",
+     GPT3 "--batch 4 --kernels korthikanti --memory 8601MiB"},
+    {"zero:1", GPT3 "--gpus 4 -p ddp --kernels fused --memory 3184MiB"},
+    {"zero:2", GPT3 "--gpus 4 -p ddp --kernels fused --memory 2830MiB"},
+    {"checkpoint:selective",
+     GPT3 "--batch 4 --kernels megatron --set megatron.attention=unfused "
+          "--set megatron.loss=te --memory 2553MiB"},
+    {"microbatch:4", GPT3 "--batch 4 --kernels fused --optimizer sgd "
+                          "--precision bf16 -p checkpoint:full "
+                          "--memory 1010MiB"},
+    {"checkpoint:sac", GPT3 "--batch 4 --device a100 "
+                            "--set loss_kernel=liger --memory 2686MiB"},
+    {"checkpoint:sqrt", GPT3 "--batch 4 --device a100 "
+                             "--set loss_kernel=liger --memory 3014MiB"},
+    {"checkpoint:full", GPT3 "--kernels fused --memory 781MiB "
+                             "-p offload:optimizer/params/gradients"},
+    {"zero:3", GPT3 "--batch 4 --gpus 4 -p zero:1 --set loss_kernel=liger "
+                    "--memory 2799MiB"},
+    {"fsdp", GPT3 "--batch 4 --gpus 4 -p ddp --memory 3703421366"},
+    {"swap:torchtune", GPT3 "--batch 4 --precision fp32 --kernels fused "
+                            "--optimizer sgd --memory 1629MiB"},
+    {"swap:checkpoints",
+     GPT3 "--kernels fused --precision bf16 --optimizer adamw-8bit "
+          "--set optimizer_in_backward=yes -p checkpoint:full "
+          "--memory 1002MiB"},
+    {"offload:optimizer",
+     GPT3 "--kernels fused -p checkpoint:full --memory 978MiB"},
+    {"offload:optimizer/gradients",
+     GPT3 "--batch 4 --kernels fused -p checkpoint:full --memory 1211MiB"},
+    {"offload:optimizer/params/gradients",
+     GPT3 "--batch 4 --kernels fused --optimizer sgd --precision bf16 "
+          "-p checkpoint:full --memory 1131MiB"},
+    {"gradients=auto", GPT3 "--set gradients=fp32 --kernels fused "
+                            "-p checkpoint:full --memory 1777MiB"},
+    {"precision=bf16-mixed", GPT3 "--precision fp32 --kernels fused "
+                                  "--optimizer sgd --memory 870MiB"},
+    {"optimizer=adamw-8bit",
+     GPT3 "--batch 4 --precision fp8 --kernels fused -p checkpoint:full "
+          "--memory 1767MiB"},
+    {"optimizer=adam-8bit", GPT3 "--optimizer adam --precision bf16 "
+                                 "--kernels fused --memory 1128MiB"},
+    {"optimizer=lion-8bit", GPT3 "--optimizer lion --precision bf16 "
+                                 "--kernels fused --memory 1041MiB"},
+    {"optimizer_in_backward=yes",
+     GPT3 "--kernels fused --optimizer sgd --precision bf16 "
+          "-p checkpoint:full --memory 878MiB"},
+    {"precision=fp8", GPT3 "--kernels fused --memory 755MiB "
+                           "-p checkpoint:full "
+                           "-p offload:optimizer/params/gradients"},
+    {"precision=bf16",
+     GPT3 "--batch 4 --kernels fused -p checkpoint:full --memory 1424MiB"},
+    {"lora.base=nf4", GPT3 "--set lora.rank=8 --kernels fused --memory 690MiB"},
+    {"lora.rank=16",
+     GPT3 "--batch 4 --kernels fused --precision bf16 --memory 1113MiB "
+          "--optimizer adamw-8bit --set optimizer_in_backward=yes "
+          "-p checkpoint:full"},
+    {"lora.rank=16 lora.base=nf4",
+     GPT3 "--kernels fused --precision bf16 --optimizer adamw-8bit "
+          "--memory 828MiB"},
+};
+#define N_FIRSTS (sizeof firsts / sizeof firsts[0])
+
+static const char *name_of(const tried *t, ms_change_use use)
+{
+    const char *name = ms_changewords_name(use, &t->job, &t->result, &arena);
+    ck_assert_ptr_nonnull(name);
+    return name;
+}
+
+START_TEST(each_change_is_a_first)
+{
+    tried t;
+    ms_advice advice;
+    bool found = false;
+    ck_assert_uint_eq(N_FIRSTS, ms_changes_table_n);
+    run_line(firsts[_i].line, &t);
+    advise(&t, &advice);
+    ck_assert_msg(advice.n_fitting > 0, "%s", firsts[_i].line);
+    for (uint32_t i = 0; i < advice.ways[0].set.n; i++) {
+        ms_change_use use = advice.ways[0].set.use[i];
+        found |= use.row == &ms_changes_table[_i] &&
+                 strcmp(name_of(&t, use), firsts[_i].change) == 0;
+    }
+    ck_assert_msg(found, "%s: %s", firsts[_i].change, firsts[_i].line);
+}
+END_TEST
+
+/* What a run has already is not advised, nor what is of another policy. */
+START_TEST(what_is_set_is_no_change)
+{
+    static const struct {
+        const char *slot, *line;
+    } none[] = {
+        {"share", GPT3},
+        {"share", GPT3 "-p zero:3,dp=4"},
+        {"share", GPT3 "-p fsdp:dp=4"},
+        {"kernels", GPT3 "--kernels fused"},
+        {"lora", GPT3 "--set lora.rank=8"},
+        {"base", GPT3},
+        {"allocator", GPT3},
+        {"allocator", GPT3 "--allocator torch,expandable_segments:True"},
+        {"offload", GPT3 "-p offload:optimizer"},
+        {"optimizer", GPT3 "--optimizer sgd"},
+        {"zero_grad", GPT3},
+    };
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        tried t;
+        run_line(none[i].line, &t);
+        for (uint32_t r = 0; r < ms_changes_table_n; r++)
+            if (strcmp(ms_changes_table[r].slot, none[i].slot) == 0)
+                ck_assert_msg(!ms_changes_apply_to(&ms_changes_table[r], &t.job,
+                                                   &t.result),
+                              "%s: %s", none[i].line, none[i].slot);
+    }
+}
+END_TEST
+
+/* ---- policies that do nothing -------------------------------------------- */
+
+static uint32_t needless_of(const char *line)
+{
+    tried t;
+    uint32_t needless;
+    run_line(line, &t);
+    demand(ms_needless_find(&t.job, &t.result, &needless, &fault), line);
+    return needless;
+}
+
+START_TEST(policies_that_do_nothing_are_found)
+{
+    ck_assert_uint_eq(needless_of(GPT3 "-p checkpoint:selective"), 1);
+    ck_assert_uint_eq(needless_of(GPT3 "-p checkpoint:selective "
+                                       "--kernels eager"),
+                      0);
+    ck_assert_uint_eq(needless_of(GPT3 "-p checkpoint:sqrt"), 0);
+    ck_assert_uint_eq(needless_of(GPT3 "-p none"), 0);
+    ck_assert_uint_eq(needless_of("resnet18 -p checkpoint:selective "
+                                  "--allocator torch"),
+                      1);
+    /* In canonical order: microbatch comes first. */
+    ck_assert_uint_eq(needless_of(GPT3 "-p checkpoint:full -p microbatch:1"),
+                      1);
+    /* Without it the job would have GPUs that nothing shares. */
+    ck_assert_uint_eq(needless_of(GPT3 "--gpus 4 -p ddp"), 0);
+}
+END_TEST
+
+START_TEST(needless_ones_say_why)
+{
+    tried t;
+    ms_text words = {.arena = &arena};
+    run_line(GPT3 "-p checkpoint:selective", &t);
+    demand(ms_needless_words(&t.job, 1, &arena, &words, &fault), "words");
+    ck_assert_str_eq(words.bytes,
+                     "checkpoint:selective changes nothing here: attention "
+                     "keeps no scores that could be dropped");
+}
+END_TEST
+
+Suite *suite_advice(void)
+{
+    Suite *suite = suite_create("advice");
+    TCase *tcase = tcase_create("advice");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_loop_test(tcase, law_advice_is_what_run_says, 0,
+                        (int)(sizeof lines / sizeof lines[0]));
+    tcase_add_loop_test(tcase, each_change_is_a_first, 0, (int)N_FIRSTS);
+    tcase_add_test(tcase, what_is_set_is_no_change);
+    tcase_add_test(tcase, policies_that_do_nothing_are_found);
+    tcase_add_test(tcase, needless_ones_say_why);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
