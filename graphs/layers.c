@@ -381,6 +381,10 @@ const ms_layer_kind ms_layer_kinds[] = {
          "mean squared error against a target of x's shape"),
     LOSS("smooth_l1_loss", "smooth_l1_loss", "against a target of x's shape"),
     LOSS("huber_loss", "huber_loss", "against a target of x's shape"),
+    LAYER("span_loss",
+          "of logits [sequence, 2]: where an answer starts and ends, the mean "
+          "of two cross entropies",
+          1, 1, NO_FIELDS, ms_losslayers_span),
     LAYER("total_loss", "the first of several losses plus parts of the others",
           2, MS_ANY_INPUTS, NO_FIELDS, ms_losslayers_total),
     LOSS("bce_loss", "binary_cross_entropy",

@@ -212,7 +212,7 @@ extern const ms_field
     ms_losslayers_cross_entropy_fields[MS_LOSSLAYERS_CROSS_ENTROPY];
 ms_layer_forward ms_losslayers_cross_entropy, ms_losslayers_nll,
     ms_losslayers_like, ms_losslayers_l1, ms_losslayers_kl_div,
-    ms_losslayers_total;
+    ms_losslayers_total, ms_losslayers_span;
 /* The "kernel" of a cross_entropy layer: headloss.h. */
 int64_t ms_losslayers_kernel(const ms_layer *layer);
 

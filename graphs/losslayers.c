@@ -265,6 +265,67 @@ ms_err ms_losslayers_nll(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
+/* ---- spans --------------------------------------------------------------- */
+
+/* x[:, :, piece].squeeze(-1).contiguous() */
+static uint32_t column_of(ms_trace *trace, uint32_t piece)
+{
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *x = ms_trace_at(trace, piece);
+    int64_t dims[2] = {x->size[0], x->size[1]};
+    uint32_t view = ms_view_reshape(trace, piece, 2, dims);
+    return ms_trace_rebind(trace, view, ms_view_contiguous(trace, view));
+}
+
+/* positions.clamp(0, length): what lies outside is passed over. */
+static uint32_t place_of(ms_trace *trace, const char *role, int64_t batch)
+{
+    uint32_t given = ms_trace_input(trace, role, MS_INT64, 1, &batch);
+    ms_trace_begin(trace, "aten::clamp");
+    ms_trace_read(trace, given);
+    uint32_t place = ms_trace_make_like(trace, "place", given);
+    ms_trace_end(trace, 0, false);
+    return place;
+}
+
+/* Where an answer starts and where it ends, each a cross entropy over the
+ * tokens; their mean. */
+ms_err ms_losslayers_span(ms_trace *trace, const ms_layer *layer,
+                          const uint32_t *in, uint32_t *out)
+{
+    static const char *const roles[2] = {"start_positions", "end_positions"};
+    const int64_t sizes[2] = {1, 1};
+    uint32_t pieces[2], columns[2], losses[2];
+    const ms_tensor *x = ms_trace_at(trace, in[0]);
+    int64_t batch = x->size[0];
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    if (x->n_dims != 3 || x->size[2] != 2)
+        return ms_trace_fail(trace, layer, "give it a linear layer of 2",
+                             "\"%s\" wants logits of start and end for each "
+                             "token, which \"%s\" does not give",
+                             layer->name, ms_layers_source(trace, layer, 0));
+    ms_pieces_split(trace, in[0], 2, 2, sizes, pieces);
+    for (int i = 0; i < 2; i++)
+        columns[i] = column_of(trace, pieces[i]);
+    ms_pieces_drop(trace, 2, pieces);
+    for (int i = 0; i < 2 && !trace->err; i++) {
+        uint32_t place = place_of(trace, roles[i], batch);
+        losses[i] = ms_loss_cross_entropy(trace, columns[i], place);
+        ms_trace_drop(trace, place);
+    }
+    if (trace->err)
+        return trace->err;
+    uint32_t sum = ms_pointwise_add(trace, losses[0], losses[1]);
+    *out = ms_pointwise_div_scalar(trace, sum);
+    ms_trace_drop(trace, sum);
+    for (int i = 0; i < 2; i++) {
+        ms_trace_drop(trace, losses[i]);
+        ms_trace_drop(trace, columns[i]);
+    }
+    return trace->err;
+}
+
 /* ---- several ------------------------------------------------------------- */
 
 /* first + number second + number third ... */

@@ -172,10 +172,14 @@ void ms_help_texts_huggingface(ms_text *text)
         "model.KEY=VALUE",
         "changes a key for one run (null is a value).  \"architectures\" "
         "names the head;",
-        "--set model.head=... chooses another: lm, mlm (language models), "
-        "pooler,",
-        "classes:N, none.  --set model.mtp=1 adds the layers of "
-        "multi-token prediction.",
+        "--set model.head=... chooses another: lm, mlm, pretraining (language "
+        "models),",
+        "classes:N (of a sequence), tokens:N (a label each), answers (start "
+        "and end),",
+        "choice (a score for each of the batch), next, pooler, encoder, none "
+        "(their mean",
+        "is the loss).  --set model.mtp=1 adds the layers of multi-token "
+        "prediction.",
         "Ops are those of transformers' modelling code, one by one: norms in "
         "fp32, silu",
         "and its product apart.  --kernels eager is its eager attention, and "

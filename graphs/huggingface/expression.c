@@ -147,14 +147,28 @@ static bool accept_word(parser *p, const char *word)
     return false;
 }
 
+/* "12", "0.1": digits over a power of ten. */
 static ms_err read_number(parser *p, ms_known *value)
 {
-    int64_t integer = 0;
-    for (; is_digit(*p->at); p->at++)
-        if (__builtin_mul_overflow(integer, 10, &integer) ||
-            __builtin_add_overflow(integer, *p->at - '0', &integer))
+    int64_t digits = 0, scale = 1;
+    bool decimal = false;
+    for (;; p->at++) {
+        if (*p->at == '.' && !decimal && is_digit(p->at[1])) {
+            decimal = true;
+            continue;
+        }
+        if (!is_digit(*p->at))
+            break;
+        if (__builtin_mul_overflow(digits, 10, &digits) ||
+            __builtin_add_overflow(digits, *p->at - '0', &digits) ||
+            (decimal && __builtin_mul_overflow(scale, 10, &scale)))
             return fail_syntax(p);
-    *value = (ms_known){.kind = MS_KIND_INT, .is.i = integer};
+    }
+    if (decimal)
+        *value = (ms_known){.kind = MS_KIND_FLOAT,
+                            .is.f = (double)digits / (double)scale};
+    else
+        *value = (ms_known){.kind = MS_KIND_INT, .is.i = digits};
     return MS_OK;
 }
 

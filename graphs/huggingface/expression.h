@@ -11,7 +11,8 @@
  * Values are null, booleans, 64-bit integers (overflow is a fault), floats,
  * texts, and arrays and objects of a JSON text.  Weakest first: a ? b : c,
  * a ?? b (b where a is null), ||, &&, == != < <= > >= in, + -, * / %, !,
- * list[i].  Literals: 12, 'text', true, false, null.  Integers divide
+ * list[i].  Literals: 12, 0.5, 'text', true, false,
+ * null.  Integers divide
  * downwards; an integer times a float is cut to an integer.  What is not
  * asked for (behind ?, ??, ||, &&) is not computed. */
 

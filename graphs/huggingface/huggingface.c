@@ -135,6 +135,13 @@ static ms_err find_mtp(ms_page *page)
 
 /* ---- the head ------------------------------------------------------------ */
 
+/* Heads with as many outputs as the user says: of a sequence, of each token. */
+static bool takes_count(const char *head, size_t length)
+{
+    return (length == 7 && memcmp(head, "classes", 7) == 0) ||
+           (length == 6 && memcmp(head, "tokens", 6) == 0);
+}
+
 /* "none, lm, classes:N": what the page's architectures have. */
 static void list_heads(const ms_page *page, char *text, size_t size)
 {
@@ -149,8 +156,9 @@ static void list_heads(const ms_page *page, char *text, size_t size)
              j = json->nodes[j].next)
             seen = strcmp(head, json->nodes[j].value.s) == 0;
         if (!seen && used < size)
-            used += (size_t)snprintf(text + used, size - used, "|%s%s", head,
-                                     strcmp(head, "classes") == 0 ? ":N" : "");
+            used +=
+                (size_t)snprintf(text + used, size - used, "|%s%s", head,
+                                 takes_count(head, strlen(head)) ? ":N" : "");
     }
 }
 
@@ -179,24 +187,23 @@ static ms_err fail_head(const ms_page *page, const ms_override *set)
 
 static ms_err set_head(ms_page *page, const ms_override *set)
 {
-    static const char classes[] = "classes:";
-    const char *word = set->value;
+    size_t length = strcspn(set->value, ":");
+    const char *digits = set->value + length + 1;
     char *end;
-    if (strncmp(word, classes, sizeof classes - 1) == 0) {
-        const char *digits = word + sizeof classes - 1;
+    if (takes_count(set->value, length) != (set->value[length] == ':'))
+        return fail_head(page, set);
+    if (set->value[length] == ':') {
         long n = strtol(digits, &end, 10);
         if (*digits < '0' || *digits > '9' || *end != '\0' || n < 1 ||
             n > MOST_CLASSES)
             return fail_head(page, set);
         page->classes = n;
-        word = "classes";
-    } else if (strcmp(word, "classes") == 0) {
-        return fail_head(page, set);
     }
-    if (!has_head(page, word))
-        return fail_head(page, set);
-    page->head = ms_arena_text(page->arena, word, strlen(word));
-    return page->head == NULL ? ms_fail_nomem(page->fault) : MS_OK;
+    char *word = ms_arena_text(page->arena, set->value, length);
+    if (word == NULL)
+        return ms_fail_nomem(page->fault);
+    page->head = word;
+    return has_head(page, word) ? MS_OK : fail_head(page, set);
 }
 
 /* num_labels, else as many as id2label names, else the class default. */

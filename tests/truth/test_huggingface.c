@@ -89,6 +89,18 @@ START_TEST(published_counts)
 }
 END_TEST
 
+/* Classes of transformers for tasks, by the name in "architectures". */
+START_TEST(published_heads)
+{
+    truth_table table;
+    truth_begin();
+    truth_read_here("heads.tsv", &table);
+    for (uint32_t row = 0; row < table.n_rows; row++)
+        compare(&table, row, NULL, truth_cell(&table, row, "config"));
+    truth_end();
+}
+END_TEST
+
 /* The same for the files as they were published. */
 START_TEST(published_files)
 {
@@ -112,6 +124,7 @@ Suite *suite_huggingface(void)
     Suite *suite = suite_create("huggingface");
     TCase *tcase = tcase_create("counts");
     tcase_add_test(tcase, published_counts);
+    tcase_add_test(tcase, published_heads);
     tcase_add_test(tcase, published_files);
     suite_add_tcase(suite, tcase);
     return suite;

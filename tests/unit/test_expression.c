@@ -73,6 +73,8 @@ static const struct {
     {"types[1] == 'sliding' ? 1 : 0", 1},
     {"types[n - 12] == 'full' ? 1 : 0", 1},
     {"share < 1 && share > 0 ? 1 : 0", 1},
+    {"share == 0.25 ? 1 : 0", 1},
+    {"h * 0.125 + 1", 97},
 };
 
 START_TEST(gives_integers)

@@ -51,7 +51,9 @@ static uint64_t count(const char *json)
 
 /* ---- all pages ----------------------------------------------------------- */
 
-static const char *const heads[] = {"none", "lm", "mlm", "pooler", "classes:3"};
+static const char *const heads[] = {
+    "none",    "lm",     "mlm",         "pooler", "classes:3", "tokens:3",
+    "answers", "choice", "pretraining", "next",   "encoder"};
 static const char *const depths[] = {"num_hidden_layers", "n_layer",
                                      "num_layers"};
 
@@ -97,6 +99,39 @@ START_TEST(every_page_lowers)
         ms_arena_reset(&arena);
     }
     ck_assert_uint_ge(n, 8); /* none and one more */
+}
+END_TEST
+
+/* Parameters of a head on what it stands on; 0: there is no such head. */
+static uint64_t head_adds(const char *json, const char *head, const char *base)
+{
+    const ms_override set[2] = {{"head", head}, {"head", base}};
+    lowered it[2];
+    for (int i = 0; i < 2; i++) {
+        ms_err err = lower(json, &set[i], 1, MS_EAGER, &it[i]);
+        if (i == 0 && err == MS_EUSAGE)
+            return 0;
+        ck_assert_msg(err == MS_OK, "%s: %s", set[i].value, fault.what);
+    }
+    return it[0].graph.parameters - it[1].graph.parameters;
+}
+
+/* A label for each token, and an answer's start and end, are linear layers with
+ * bias on the last hidden state; T5 classifies what its encoder gives. */
+START_TEST(every_head_is_linear)
+{
+    char json[256];
+    const char *type = ms_pages_all[_i].name;
+    const char *base = strcmp(type, "t5") == 0 ? "encoder" : "none";
+    small(type, json, sizeof json);
+    uint64_t three = head_adds(json, "tokens:3", base);
+    uint64_t five = head_adds(json, "tokens:5", base);
+    uint64_t answers = head_adds(json, "answers", "none");
+    ck_assert_msg(5 * three == 3 * five, "%s", type);
+    ck_assert_msg(three == 0 || answers == 0 || 3 * answers == 2 * three, "%s",
+                  type);
+    ck_assert(answers % 2 == 0);
+    ck_assert_uint_eq(head_adds(json, "answers:2", "none"), 0);
 }
 END_TEST
 
@@ -279,6 +314,7 @@ Suite *suite_pages(void)
     TCase *tcase = tcase_create("pages");
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, every_page_lowers, 0, (int)ms_pages_n);
+    tcase_add_loop_test(tcase, every_head_is_linear, 0, (int)ms_pages_n);
     tcase_add_loop_test(tcase, every_page_reads_back, 0, (int)ms_pages_n);
     tcase_add_test(tcase, pages_are_sorted);
     tcase_add_test(tcase, null_is_not_absent);
