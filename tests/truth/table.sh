@@ -92,7 +92,7 @@ END
 | gpu | recorded steps of real GPUs, torch 2.x (`gpu.tsv`, `gpu_orders.tsv`) |
 | gpt3 | Korthikanti et al. 2022 per layer, and the ends (`test_gpt3_shape.c`) |
 | hfops | ops of Hugging Face's code as PyTorch 1.13.1 runs them (`hfops.tsv`) |
-| huggingface | counts of published configurations (`huggingface.tsv`, `heads.tsv`) |
+| huggingface | published counts (`huggingface.tsv`, `heads.tsv`) |
 | korthikanti | Korthikanti et al. 2022, bytes (`korthikanti.tsv`) |
 | layers | single layers, rules measured with PyTorch 1.13.1 (`layers.tsv`) |
 | liger | operators in Liger's benchmarks, plain and fused (`liger.tsv`) |
