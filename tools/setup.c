@@ -163,7 +163,7 @@ static ms_err consider(const search *s, const way *by, uint32_t gpus)
 {
     ms_arena scratch = {0};
     ms_fault own = {.caret = -1};
-    const char *policy;
+    const char *policy = NULL;
     MS_TRY(policy_of(s, by, &policy));
     if (policy == NULL)
         return MS_OK;

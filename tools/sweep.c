@@ -398,7 +398,7 @@ static ms_err open_file(run *r, ms_fault *fault)
 /* One line, where rows went into a file or were cut short. */
 static void tell(const run *r)
 {
-    char what[160];
+    char what[256];
     const char *path = r->file.path != NULL ? r->file.path : "standard output";
     const char *how = "wrote";
     if (interrupt != 0)
