@@ -308,8 +308,6 @@ static const ms_change *pool_row(const search *s)
 static ms_err prove(search *s, state *at)
 {
     const ms_change *row = pool_row(s);
-    if (s->job->allocator == NULL)
-        return replay(s, &at->set, false, &at->is);
     MS_TRY(replay(s, &at->set, false, &at->is));
     if (row == NULL || (at->is.valid && at->is.fits))
         return MS_OK;

@@ -228,6 +228,8 @@ ms_err ms_changes_job(const ms_changes *set, const ms_job *job,
                 ms_settings_put(changed, row->set[k].key, value, arena, fault));
         }
     }
+    if (changed->usual)
+        ms_usual_pool(changed); /* as another job may have it */
     return MS_OK;
 }
 

@@ -215,8 +215,10 @@ static ms_err print_result(const ms_hall *hall, const ms_comparison *c,
         return ms_screen_print(csv, fault);
     if (out->json)
         ms_compare_data_json(c, &text);
-    else if (!out->quiet && !ms_outputs_is_stdout(out->figure.path))
+    else if (!out->quiet && !ms_outputs_is_stdout(out->figure.path)) {
         ms_compare_text_write(c, ms_screen_style(1, colour), &text);
+        MS_TRY(ms_compare_needless_write(c, &text, fault));
+    }
     MS_TRY(ms_screen_print(&text, fault));
     return out->csv == NULL
                ? MS_OK

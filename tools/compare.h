@@ -9,6 +9,7 @@
  *     compare.c          the command, and what is compared, as a table
  *     compare_text.c     side by side, for people
  *     compare_pools.c    which allocator helps
+ *     compare_needless.c policies that change nothing
  *     compare_tensors.c  of two, what --explain tells
  *     compare_data.c     JSON and CSV
  *     compare_figure.c   bars, pareto, timeline; those of memsim plot, too
@@ -190,6 +191,10 @@ bool ms_compare_pools_group(const ms_comparison *comparison, uint32_t variant,
                             ms_compare_pool_group *group);
 /* A sentence of each group. */
 void ms_compare_pools_write(const ms_comparison *comparison, ms_text *text);
+/* "note:     2: checkpoint:selective changes nothing here", of variants that
+ * were simulated. */
+ms_err ms_compare_needless_write(const ms_comparison *c, ms_text *text,
+                                 ms_fault *fault);
 
 /* ---- compare_tensors.c --------------------------------------------------- */
 

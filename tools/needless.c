@@ -92,6 +92,7 @@ static const char *why(const struct ms_spec_item *item)
 ms_err ms_needless_words(const ms_job *job, uint32_t needless, ms_arena *arena,
                          ms_text *words, ms_fault *fault)
 {
+    const char *between = "";
     for (uint32_t i = 0; i < job->spec.n; i++) {
         ms_spec one = {.n = 1, .items = {job->spec.items[i]}};
         if ((needless >> i & 1u) == 0)
@@ -100,8 +101,8 @@ ms_err ms_needless_words(const ms_job *job, uint32_t needless, ms_arena *arena,
         name = ms_spec_print(&one, arena);
         if (name == NULL)
             return ms_fail_nomem(fault);
-        ms_text_add(words, "%s%s changes nothing here",
-                    words->length > 0 ? "; " : "", name);
+        ms_text_add(words, "%s%s changes nothing here", between, name);
+        between = "; ";
         if (reason != NULL)
             ms_text_add(words, ": %s", reason);
     }

@@ -36,8 +36,8 @@ static void demand(ms_err err, const char *line)
     ck_assert_msg(err == MS_OK, "%s: %s: %s", line, fault.where, fault.what);
 }
 
-/* "MODEL OPTION...": as run reads it. */
-static void run_line(const char *line, tried *t)
+/* "MODEL OPTION...": as run reads it, with its pool or (exact) without. */
+static void run_job(const char *line, bool exact, tried *t)
 {
     const char *words[MOST_WORDS];
     char *copy = ms_arena_text(&arena, line, strlen(line));
@@ -48,8 +48,16 @@ static void run_line(const char *line, tried *t)
     demand(
         ms_options_parse(MS_FOR_RUN, words, n, &arena, &t->arguments, &fault),
         line);
-    demand(ms_settings_read(&t->arguments, &arena, &t->job, &fault), line);
+    demand((exact ? ms_settings_read : ms_settings_usual)(&t->arguments, &arena,
+                                                          &t->job, &fault),
+           line);
     demand(ms_pipeline_run(&t->job, &arena, &arena, &t->result, &fault), line);
+    ms_usual_settle(&t->result, &t->job);
+}
+
+static void run_line(const char *line, tried *t)
+{
+    run_job(line, true, t);
 }
 
 static uint64_t reserved_bytes(const ms_result *result)
@@ -87,7 +95,7 @@ static void check_way(const tried *t, const ms_advice_way *way)
                                   &command, &fault),
            t->job.model);
     const char *line = command.bytes + strlen("memsim run ");
-    run_line(line, &then);
+    run_job(line, false, &then);
     ck_assert_msg(reserved_bytes(&then.result) == way->reserved_bytes, "%s",
                   line);
     ck_assert_msg(then.result.line.step_ns == way->step_ns, "%s", line);
@@ -98,7 +106,7 @@ START_TEST(law_advice_is_what_run_says)
 {
     tried t;
     ms_advice advice;
-    run_line(lines[_i], &t);
+    run_job(lines[_i], false, &t);
     advise(&t, &advice);
     ck_assert_msg(advice.n > 0 && advice.n >= advice.n_fitting, "%s",
                   lines[_i]);
@@ -286,6 +294,46 @@ START_TEST(needless_ones_say_why)
 }
 END_TEST
 
+/* ---- memory -------------------------------------------------------------- */
+
+static ms_err advise_in_words(const tried *t, ms_arena *own)
+{
+    ms_text text = {.arena = own};
+    ms_advice advice;
+    uint32_t needless;
+    fault = (ms_fault){.caret = -1};
+    MS_TRY(ms_advice_find(&t->job, &t->result, &advice, &fault));
+    MS_TRY(ms_advicewords_put(&advice, &t->job, &t->result, 10, &text, &fault));
+    if (advice.n > 0)
+        MS_TRY(ms_changewords_command(&advice.ways[0].set, &t->arguments,
+                                      &t->job, &t->result, &text, &fault));
+    MS_TRY(ms_needless_find(&t->job, &t->result, &needless, &fault));
+    MS_TRY(ms_needless_words(&t->job, needless, own, &text, &fault));
+    return text.failed ? ms_fail_nomem(&fault) : MS_OK;
+}
+
+START_TEST(each_malloc_fails)
+{
+    tried t;
+    long n = 1;
+    run_line("resnet18 --batch 32 --memory 1100MiB -p checkpoint:selective",
+             &t);
+    for (; n < 1000; n++) {
+        ms_arena own = {0};
+        ms_arena_fail_after(n);
+        ms_err err = advise_in_words(&t, &own);
+        ms_arena_fail_after(0);
+        ms_arena_free(&own);
+        ck_assert_int_eq(err, fault.err);
+        if (err == MS_OK)
+            break;
+        ck_assert_int_eq(err, MS_ENOMEM);
+    }
+    ck_assert_int_gt(n, 3);
+    ck_assert_int_lt(n, 1000);
+}
+END_TEST
+
 Suite *suite_advice(void)
 {
     Suite *suite = suite_create("advice");
@@ -298,6 +346,7 @@ Suite *suite_advice(void)
     tcase_add_test(tcase, what_is_set_is_no_change);
     tcase_add_test(tcase, policies_that_do_nothing_are_found);
     tcase_add_test(tcase, needless_ones_say_why);
+    tcase_add_test(tcase, each_malloc_fails);
     suite_add_tcase(suite, tcase);
     return suite;
 }
