@@ -199,10 +199,10 @@ static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
     if (!books->complete)
         MS_TRY(prepare(books, at, op));
     uint64_t ns = graph->op_ns[op];
-    if (graph->op_flags[op] & MS_OP_GATHERS)
-        MS_TRY(ms_share_note_step(books, op, &ns));
-    else if (books->streams)
-        MS_TRY(ms_move_note_step(books, op));
+    if (books->streams)
+        MS_TRY(graph->op_flags[op] & MS_OP_GATHERS
+                   ? ms_share_note_step(books, op, &ns)
+                   : ms_move_note_step(books, op));
     ms_books_issue(books, at, op, graph->op_pass[op], graph->op_stream[op], ns);
     if (books->reads)
         for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)

@@ -70,6 +70,26 @@ START_TEST(policies_add_up)
 }
 END_TEST
 
+/* Several of one policy stay in the order in which they are written, but for
+ * those that measure a step, which come last; the same twice is refused. */
+START_TEST(swaps_repeat_in_order)
+{
+    spec = (ms_spec){0};
+    ck_assert_int_eq(ms_spec_parse("swap:belady+swap:vdnn=all,to=nvme+"
+                                   "checkpoint:full+swap:te=4",
+                                   &arena, &spec, &fault),
+                     MS_OK);
+    ck_assert_str_eq(ms_spec_print(&spec, &arena),
+                     "swap:vdnn=all,to=nvme+swap:te=4+checkpoint:full+"
+                     "swap:belady");
+    ck_assert_int_eq(ms_spec_parse("swap:te=3", &arena, &spec, &fault), MS_OK);
+    ck_assert_int_eq(ms_spec_parse("swap:te=4", &arena, &spec, &fault),
+                     MS_EUSAGE);
+    ck_assert_str_eq(fault.what, "policy \"swap\" is given twice");
+    ck_assert_str_eq(fault.hint, "give them different arguments");
+}
+END_TEST
+
 static const struct {
     const char *text, *what, *hint; /* hint: how it begins */
     int caret;
@@ -439,6 +459,7 @@ Suite *suite_spec(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, canonical_spelling, 0, ROWS(spellings));
     tcase_add_test(tcase, policies_add_up);
+    tcase_add_test(tcase, swaps_repeat_in_order);
     tcase_add_loop_test(tcase, mistakes_are_explained, 0, ROWS(mistakes));
     tcase_add_test(tcase, a_megabyte_is_refused);
     tcase_add_test(tcase, every_example_parses);
