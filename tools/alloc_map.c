@@ -268,7 +268,8 @@ static ms_err draw(const ms_alloc_run *run, const ms_tiles *const *maps,
                 ms_quantity_size(run->pools[0].setup.torch.total_bytes).s);
     if (subtitle.failed)
         return ms_fail_nomem(fault);
-    ms_drawing drawing = {.title = run->source.name,
+    ms_drawing drawing = {.title = run->figure.title != NULL ? run->figure.title
+                                                             : run->source.name,
                           .subtitle = subtitle.bytes,
                           .path = run->figure.path,
                           .script_path = run->figure.script,

@@ -229,7 +229,8 @@ static ms_err print_result(const ms_hall *hall, const ms_comparison *c,
 static ms_err write_figure(const ms_hall *hall, const ms_comparison *c,
                            const outputs *out, ms_fault *fault)
 {
-    const ms_drawing drawing = {.path = out->figure.path,
+    const ms_drawing drawing = {.title = out->figure.title,
+                                .path = out->figure.path,
                                 .script_path = out->figure.script,
                                 .arena = hall->trial};
     if (drawing.path == NULL)

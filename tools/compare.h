@@ -5,6 +5,7 @@
 /* The parts of memsim compare:
  *
  *     variants.c         models, policies and grids to variants, simulated
+ *     variants_named.c   --variant, --label; no two variants are one
  *     variants_read.c    results to variants
  *     compare.c          the command, and what is compared, as a table
  *     compare_text.c     side by side, for people
@@ -107,6 +108,30 @@ const char *ms_variants_status(const ms_variant *variant);
 /* Finds the base; where all are refused what the first was refused for. */
 ms_err ms_variants_base(ms_comparison *comparison, ms_fault *fault);
 void ms_variants_close(ms_points *points, ms_comparison *comparison);
+
+/* ---- variants_named.c ---------------------------------------------------- */
+
+/* What --variant says: "QLoRA: lora.rank=16 lora.base=nf4". */
+typedef struct ms_named {
+    const char *name;
+    const char **keys, **values; /* keys as ms_grid_key has them */
+    uint32_t n;
+} ms_named;
+
+ms_err ms_variants_named_read(const char *text, ms_arena *arena,
+                              ms_named *named, ms_fault *fault);
+/* On top of what the job has; policies join. */
+ms_err ms_variants_named_put(const ms_named *named, ms_arena *arena,
+                             ms_job *job, ms_fault *fault);
+/* MS_EUSAGE for a key that the grid, or --allocators, says as well. */
+ms_err ms_variants_named_check(const ms_named *named, const ms_grid *grid,
+                               bool has_allocators, ms_fault *fault);
+/* MS_EUSAGE where two that were simulated are the same step. */
+ms_err ms_variants_named_differ(const ms_comparison *comparison,
+                                ms_arena *arena, ms_fault *fault);
+/* --label: names in the order of the variants, instead of those they have. */
+ms_err ms_variants_named_label(const ms_arguments *arguments,
+                               ms_comparison *comparison, ms_fault *fault);
 
 /* ---- variants_read.c ----------------------------------------------------- */
 

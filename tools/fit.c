@@ -130,8 +130,7 @@ static ms_err draw(const run *r, ms_fault *fault)
         return MS_OK;
     if (ms_outputs_is_stdout(picture->path))
         ms_screen_end_with_reader();
-    MS_TRY(ms_fit_figure_draw(&r->reply, picture->path, picture->script,
-                              r->hall->trial, fault));
+    MS_TRY(ms_fit_figure_draw(&r->reply, picture, r->hall->trial, fault));
     if (!r->out.quiet && !ms_outputs_is_stdout(picture->path))
         ms_complain_note("wrote", picture->path);
     return MS_OK;

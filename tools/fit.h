@@ -272,8 +272,7 @@ void ms_fit_data_csv(const ms_fit *fit, ms_text *text);
 
 /* Peak against step time: what was replayed and takes neither far longer than
  * the fastest that fits nor far more memory than there is. */
-ms_err ms_fit_figure_draw(const ms_fit_reply *reply, const char *path,
-                          const char *script_path, ms_arena *arena,
-                          ms_fault *fault);
+ms_err ms_fit_figure_draw(const ms_fit_reply *reply, const ms_picture *picture,
+                          ms_arena *arena, ms_fault *fault);
 
 #endif

@@ -85,9 +85,8 @@ static void put_titles(const ms_fit_reply *reply, ms_text *title,
     subtitle->failed |= policy == NULL;
 }
 
-ms_err ms_fit_figure_draw(const ms_fit_reply *reply, const char *path,
-                          const char *script_path, ms_arena *arena,
-                          ms_fault *fault)
+ms_err ms_fit_figure_draw(const ms_fit_reply *reply, const ms_picture *picture,
+                          ms_arena *arena, ms_fault *fault)
 {
     const ms_fit *fit = reply->fit;
     ms_text title = {.arena = arena}, subtitle = {.arena = arena};
@@ -97,10 +96,11 @@ ms_err ms_fit_figure_draw(const ms_fit_reply *reply, const char *path,
     put_titles(reply, &title, &subtitle);
     if (title.failed || subtitle.failed)
         return ms_fail_nomem(fault);
-    const ms_drawing drawing = {.title = title.bytes,
+    const ms_drawing drawing = {.title = picture->title != NULL ? picture->title
+                                                                : title.bytes,
                                 .subtitle = subtitle.bytes,
-                                .path = path,
-                                .script_path = script_path,
+                                .path = picture->path,
+                                .script_path = picture->script,
                                 .arena = arena,
                                 .per_gpu = fit->job->gpus > 1};
     return ms_figure_pareto(trades, n, &drawing, fault);

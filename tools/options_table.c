@@ -254,6 +254,14 @@ const ms_option ms_options_table[] = {
      .help = "values of a key, e.g. 'batch=1,2,4', 'batch=1..64*2' or "
              "'policy=none;zero:3,dp=8'; repeat it for a product, whose last "
              "key varies fastest (memsim help grid)"},
+    {.id = MS_OPTION_VARIANT,
+     .name = "variant",
+     .commands = COMPARE,
+     .takes = MS_TAKES_VALUE,
+     .value = "NAME:SETTINGS",
+     .help = "a variant with a name, of the keys of --grid, e.g. 'QLoRA: "
+             "lora.rank=16 lora.base=nf4'; repeat it; a product with -p and "
+             "--grid"},
     {.id = MS_OPTION_FILTER,
      .name = "filter",
      .commands = SWEEP | COMPARE,
@@ -436,10 +444,17 @@ const ms_option ms_options_table[] = {
              "that vary)"},
     {.id = MS_OPTION_TITLE,
      .name = "title",
-     .commands = PLOT,
+     .commands = RUN | COMPARE | FIT | ALLOC | PLOT,
      .takes = MS_TAKES_VALUE,
      .value = "TEXT",
      .help = "the figure's title"},
+    {.id = MS_OPTION_LABEL,
+     .name = "label",
+     .commands = COMPARE | PLOT,
+     .takes = MS_TAKES_VALUE,
+     .value = "TEXT",
+     .help = "what a variant, a run or a curve's line is called; repeat it for "
+             "each, in their order"},
     {.id = MS_OPTION_MEMORY,
      .name = "memory",
      .commands = PLOT,

@@ -96,11 +96,15 @@ ms_err ms_outputs_picture(const ms_arguments *arguments, ms_arena *arena,
     bool keeps = ms_options_value(arguments, MS_OPTION_KEEP_SCRIPT) != NULL;
     *picture =
         (ms_picture){.path = ms_options_value(arguments, MS_OPTION_PLOT),
-                     .kind = ms_options_value(arguments, MS_OPTION_FIGURE)};
-    if (picture->path == NULL && (keeps || picture->kind != NULL))
+                     .kind = ms_options_value(arguments, MS_OPTION_FIGURE),
+                     .title = ms_options_value(arguments, MS_OPTION_TITLE)};
+    if (picture->path == NULL &&
+        (keeps || picture->kind != NULL || picture->title != NULL))
         return ms_fail(fault, MS_EUSAGE, NULL, "add --plot",
                        "option \"--%s\" needs a figure",
-                       keeps ? "keep-script" : "figure");
+                       keeps                   ? "keep-script"
+                       : picture->kind != NULL ? "figure"
+                                               : "title");
     if (picture->path == NULL)
         return MS_OK;
     if (keeps)

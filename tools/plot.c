@@ -31,10 +31,13 @@ static ms_err name_runs(ms_plot *plot, ms_fault *fault)
         return MS_OK;
     MS_TRY(ms_variants_base(runs, fault));
     if (plot->rows.n == 0)
-        return ms_variants_read_names(plot->arena, runs, fault);
-    for (uint32_t i = 0; i < runs->n; i++)
+        MS_TRY(ms_variants_read_names(plot->arena, runs, fault));
+    for (uint32_t i = 0; i < runs->n && plot->rows.n > 0; i++)
         runs->variants[i].name = runs->variants[i].file;
-    return MS_OK;
+    if (runs->n == 1 && ms_options_value(plot->arguments, MS_OPTION_LABEL))
+        runs->variants[0].record.policy =
+            ms_options_value(plot->arguments, MS_OPTION_LABEL);
+    return ms_variants_named_label(plot->arguments, runs, fault);
 }
 
 static ms_err read_files(ms_plot *plot, ms_fault *fault)
@@ -123,6 +126,12 @@ static ms_err check_options(const ms_plot *plot, const char *kind,
                 return ms_fail(fault, MS_EUSAGE, NULL, "add --figure curve",
                                "option \"--%s\" is for curves; this is a %s",
                                option->name, kind);
+        if (option->id == MS_OPTION_LABEL && plot->runs.n == 0 &&
+            strcmp(kind, "curve") != 0)
+            return ms_fail(fault, MS_EUSAGE, NULL,
+                           "draw --figure curve, or leave it out",
+                           "option \"--label\" names runs or lines; points of "
+                           "a sweep have names of their own");
         if ((option->id == MS_OPTION_MEMORY ||
              option->id == MS_OPTION_DEVICE) &&
             plot->runs.n > 0)

@@ -391,6 +391,26 @@ static ms_err fill(curve *c, ms_fault *fault)
     return MS_OK;
 }
 
+/* --label, in the order in which lines first appear. */
+static ms_err label_lines(curve *c, ms_fault *fault)
+{
+    const ms_arguments *arguments = c->plot->arguments;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < arguments->n_given; i++) {
+        if (arguments->given[i].option->id != MS_OPTION_LABEL)
+            continue;
+        if (n < c->n)
+            c->series[n].name = arguments->given[i].value;
+        n++;
+    }
+    if (n == 0 || n == c->n)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "--label",
+                   "name each of them, in their order",
+                   "there %s %u label%s for %u lines", n == 1 ? "is" : "are", n,
+                   n == 1 ? "" : "s", c->n);
+}
+
 static ms_err find_series(curve *c, ms_fault *fault)
 {
     const ms_rows *rows = &c->plot->rows;
@@ -469,6 +489,7 @@ ms_err ms_plot_sweep_curve(const ms_plot *plot, ms_fault *fault)
     if (name == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(fill(&c, fault));
+    MS_TRY(label_lines(&c, fault));
     ms_drawing drawing = plot->drawing;
     ms_series *limits = NULL;
     uint32_t n_limits = 0;

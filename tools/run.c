@@ -272,6 +272,8 @@ static ms_err write_figure(const run *r, ms_fault *fault)
                           .path = out->figure.path,
                           .script_path = out->figure.script,
                           .arena = arena};
+    if (out->figure.title != NULL)
+        drawing.title = out->figure.title;
     MS_TRY(ms_figures_draw(out->figure.kind, &record, &drawing, fault));
     if (!out->quiet && !ms_outputs_is_stdout(out->figure.path))
         ms_complain_note("wrote", out->figure.path);

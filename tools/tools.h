@@ -88,6 +88,8 @@ typedef enum ms_option_id {
     MS_OPTION_VALUE,  /* its y */
     MS_OPTION_SERIES, /* a line for each of its values */
     MS_OPTION_TITLE,
+    MS_OPTION_LABEL,
+    MS_OPTION_VARIANT,
     MS_OPTION_DUMP,
     MS_OPTION_PROGRAM,
     MS_OPTION_BOOK,
@@ -422,6 +424,7 @@ ms_err ms_outputs_write(const char *path, const ms_text *text, bool quiet,
 typedef struct ms_picture {
     const char *path, *kind;
     const char *script; /* where it is kept */
+    const char *title;  /* instead of the figure's own; NULL: that */
 } ms_picture;
 /* The path has one of the endings of figures. */
 ms_err ms_outputs_picture(const ms_arguments *arguments, ms_arena *arena,

@@ -19,6 +19,8 @@ typedef struct maker {
     uint32_t n_policies;
     const char **allocators;
     uint32_t n_allocators;
+    ms_named *named;
+    uint32_t n_named;
     uint32_t needs;
     ms_quote input; /* standard input, once it was read */
 } maker;
@@ -50,6 +52,7 @@ static void put_axis(const ms_grid *grid, uint64_t point, uint32_t a,
 /* The points of a grid that pass the filters. */
 typedef struct kept {
     const ms_grid *grid;
+    const ms_named *named; /* of which variant; NULL: none is named */
     uint32_t n;
     uint64_t points[MS_VARIANTS_MOST];
 } kept;
@@ -73,6 +76,8 @@ static void put_parts(const maker *m, const kept *all, uint64_t point,
                       const char *policy, const ms_variant *variant, bool pool,
                       ms_text *name)
 {
+    if (all->named != NULL)
+        put_part(name, NULL, all->named->name);
     if (m->n_models > 1 || m->n_models < m->hall->arguments->n_operands)
         put_part(name, NULL, variant->job.model);
     if (m->n_policies > 1)
@@ -135,14 +140,17 @@ static ms_err add_points(maker *m, const kept *all, const ms_job *base)
     return MS_OK;
 }
 
-static ms_err add_grid(maker *m, const ms_job *base)
+static ms_err add_grid(maker *m, const ms_named *named, const ms_job *base)
 {
     const ms_arguments *arguments = m->hall->arguments;
     ms_arena *keep = m->hall->keep;
     ms_grid grid;
     ms_filters filters;
-    kept all = {.grid = &grid};
+    kept all = {.grid = &grid, .named = named};
     MS_TRY(ms_grid_read(arguments, base, keep, &grid, m->fault));
+    if (named != NULL)
+        MS_TRY(ms_variants_named_check(named, &grid, m->n_allocators > 0,
+                                       m->fault));
     MS_TRY(ms_filter_read(arguments, &grid, base, keep, &filters, m->fault));
     for (uint64_t point = 0; point < grid.n_points; point++) {
         if (!ms_filter_holds(&filters, &grid, point))
@@ -153,19 +161,29 @@ static ms_err add_grid(maker *m, const ms_job *base)
     return add_points(m, &all, base);
 }
 
-static ms_err add_policy(maker *m, const char *model, const char *policy)
+static ms_err add_named(maker *m, const ms_named *named, const ms_job *job)
 {
     ms_arena *keep = m->hall->keep;
-    ms_job base = m->base;
-    base.model = model;
-    if (policy != NULL)
-        MS_TRY(ms_spec_parse(policy, keep, &base.spec, m->fault));
+    ms_job base = *job;
+    if (named != NULL)
+        MS_TRY(ms_variants_named_put(named, keep, &base, m->fault));
     for (uint32_t a = 0; a < m->n_allocators; a++) {
         MS_TRY(ms_settings_put(&base, "allocator", m->allocators[a], keep,
                                m->fault));
-        MS_TRY(add_grid(m, &base));
+        MS_TRY(add_grid(m, named, &base));
     }
-    return m->n_allocators > 0 ? MS_OK : add_grid(m, &base);
+    return m->n_allocators > 0 ? MS_OK : add_grid(m, named, &base);
+}
+
+static ms_err add_policy(maker *m, const char *model, const char *policy)
+{
+    ms_job base = m->base;
+    base.model = model;
+    if (policy != NULL)
+        MS_TRY(ms_spec_parse(policy, m->hall->keep, &base.spec, m->fault));
+    for (uint32_t i = 0; i < m->n_named; i++)
+        MS_TRY(add_named(m, &m->named[i], &base));
+    return m->n_named > 0 ? MS_OK : add_named(m, NULL, &base);
 }
 
 /* A word that is no model ends the command, as one that is no option does. */
@@ -227,6 +245,30 @@ static ms_err read_allocators(maker *m)
     return MS_OK;
 }
 
+static ms_err read_named(maker *m)
+{
+    const ms_arguments *arguments = m->hall->arguments;
+    ms_arena *keep = m->hall->keep;
+    m->named = ms_arena_take(keep, arguments->n_given + 1, sizeof *m->named);
+    if (m->named == NULL)
+        return ms_fail_nomem(m->fault);
+    for (uint32_t i = 0; i < arguments->n_given; i++) {
+        ms_named *named = &m->named[m->n_named];
+        if (arguments->given[i].option->id != MS_OPTION_VARIANT)
+            continue;
+        MS_TRY(ms_variants_named_read(arguments->given[i].value, keep, named,
+                                      m->fault));
+        for (uint32_t j = 0; j < m->n_named; j++)
+            if (strcmp(m->named[j].name, named->name) == 0)
+                return ms_fail(m->fault, MS_EUSAGE, "--variant",
+                               "give each a name of its own",
+                               "two variants are called \"%.60s\"",
+                               named->name);
+        m->n_named++;
+    }
+    return MS_OK;
+}
+
 static ms_err read_words(maker *m)
 {
     const ms_arguments *arguments = m->hall->arguments;
@@ -241,6 +283,7 @@ static ms_err read_words(maker *m)
         if (arguments->given[i].option->id == MS_OPTION_POLICY)
             m->policies[m->n_policies++] = arguments->given[i].value;
     MS_TRY(read_allocators(m));
+    MS_TRY(read_named(m));
     /* Each variant is checked when it is lowered. */
     return ms_settings_open(arguments, keep, &m->base, m->fault);
 }
@@ -252,7 +295,7 @@ static ms_err check_options(const maker *m)
     for (uint32_t i = 0; i < arguments->n_given && m->n_models == 0; i++) {
         const ms_option *option = arguments->given[i].option;
         if (ms_settings_shapes(option->id) || option->id == MS_OPTION_GRID ||
-            option->id == MS_OPTION_FILTER)
+            option->id == MS_OPTION_FILTER || option->id == MS_OPTION_VARIANT)
             return ms_fail(m->fault, MS_EUSAGE, NULL,
                            "leave it out, or name a model to simulate beside "
                            "the results",
@@ -417,7 +460,7 @@ ms_err ms_variants_read(const ms_hall *hall, ms_points *points,
                        "give each variant, e.g. -p none -p checkpoint:sqrt, "
                        "or --grid batch=1,8",
                        "\"memsim compare\" needs two variants or more");
-    return MS_OK;
+    return ms_variants_named_label(hall->arguments, comparison, fault);
 }
 
 ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, uint32_t needs,
@@ -437,6 +480,7 @@ ms_err ms_variants_fill(const ms_hall *hall, ms_points *points, uint32_t needs,
                          ((needs & MS_VARIANTS_JSON) != 0 && !job->usual);
         MS_TRY(simulate(&m, &comparison->variants[i]));
     }
+    MS_TRY(ms_variants_named_differ(comparison, hall->keep, fault));
     return ms_variants_base(comparison, fault);
 }
 

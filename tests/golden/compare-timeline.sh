@@ -18,7 +18,7 @@ echo "$?"
 sed 's/"timeline"/"line"/' a.json >old.json
 "$MEMSIM" compare a.json old.json -q --plot old.svg --figure timeline
 echo "$?"
-"$MEMSIM" compare parameters.json parameters.json --grid batch=1,2 -q \
+"$MEMSIM" compare parameters.json --grid batch=1,2 -q \
     --plot none.svg --figure timeline
 echo "$?"
 ls ./*.svg
