@@ -5,6 +5,7 @@ for memory in 1GiB 640MiB 1MiB; do
         --memory $memory --check -q --csv out.csv
     echo "$memory: $?"
 done
-"$MEMSIM" compare tiny.json -p none -p checkpoint:full --json --csv out.csv >out.json
+"$MEMSIM" compare tiny.json -p none -p checkpoint:full --json --csv out.csv \
+    >out.json
 wc -l <out.csv
 "$MEMSIM" compare - -p none -p microbatch:1 -q <tiny.json && echo read once
