@@ -48,6 +48,9 @@ static const ms_word keys[] = {
             "--batch 8 -p microbatch:4",
             "training.batch is what a step sees, which micro-batches divide: "
             "here 4 of 2 samples"),
+    INSTEAD("training", "global_batch|global_batch_size|train_batch_size|gbs",
+            "--global-batch 8 --gpus 8 -p ddp",
+            "the job's batch is an option, training.batch is one rank's"),
     INSTEAD("training",
             "gradient_checkpointing|activation_checkpointing|checkpointing|"
             "checkpoint|recompute|recomputation|recompute_granularity",

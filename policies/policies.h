@@ -101,8 +101,10 @@ typedef struct ms_policy {
 
 /* In the order in which help lists them, what plugins bring last. */
 uint32_t ms_registry_n(void);
-/* What people call policies (policywords.h). */
+/* What people call policies (policywords.h), and a spec in our words. */
 extern const ms_words ms_policywords_table;
+ms_err ms_policywords_plain(const char *text, ms_arena *arena,
+                            const char **plain, ms_fault *fault);
 const ms_policy *ms_registry_row(uint32_t row);
 /* Does a plugin bring it? */
 bool ms_registry_is_added(const ms_policy *policy);

@@ -15,6 +15,7 @@ typedef struct cursor {
     const char *const *words;
     uint32_t at, n;
     const char *word; /* the option's, being read; NULL: a letter */
+    ms_arena *arena;
     ms_arguments *arguments;
     ms_fault *fault;
 } cursor;
@@ -162,12 +163,27 @@ static ms_err fail_word(const cursor *c, const ms_option *option,
                    value, option->words);
 }
 
+/* The one of "a|b|c" that names the same option as the value does, or NULL:
+ * "--max seq-len" is --max seq. */
+static const char *own_word(const cursor *c, const char *words,
+                            const char *value)
+{
+    const char *meant = ms_optionwords_key(value);
+    size_t length;
+    for (const char *w; (w = next_word(&words, &length)) != NULL;) {
+        char *word = ms_arena_text(c->arena, w, length);
+        if (word != NULL && strcmp(ms_optionwords_key(word), meant) == 0)
+            return word;
+    }
+    return NULL;
+}
+
 static ms_err give(cursor *c, const ms_option *option, const char *value)
 {
     if (option->takes == MS_TAKES_VALUE && option->words != NULL &&
         !ms_options_one_of(option->words, value)) {
-        const char *own = ms_optionwords_key(value);
-        if (!ms_options_one_of(option->words, own))
+        const char *own = own_word(c, option->words, value);
+        if (own == NULL)
             return fail_word(c, option, value);
         value = own;
     }
@@ -285,6 +301,7 @@ ms_err ms_options_parse(uint16_t command, const char *const *words,
     cursor c = {.command = command,
                 .words = words,
                 .n = n_words,
+                .arena = arena,
                 .arguments = arguments,
                 .fault = fault};
     bool open = true;

@@ -23,6 +23,8 @@ static const ms_word options[] = {
     NAME("batch-size|bs|per-device-train-batch-size|per-device-batch-size|"
          "local-batch-size",
          "batch"),
+    NAME("global-batch-size|gbs|train-batch-size|total-batch-size",
+         "global-batch"),
     NAME("seq|seq-len|seq-length|sequence-length|max-length|max-seq-len|max-"
          "seq-length|context-length",
          "sequence"),
@@ -115,8 +117,6 @@ static const ms_word options[] = {
     INSTEAD("cpu", "--set training.device=cpu", "a setting"),
     INSTEAD("expandable-segments", "--allocator torch,expandable_segments:True",
             "an option of the pool"),
-    INSTEAD("global-batch-size|train-batch-size", "--batch 8 --gpus 8 -p ddp",
-            "--batch is of one rank: divide by the ranks"),
     INSTEAD("layers|num-layers|n-layer", "--set model.layers=2",
             "numbers of the model are settings"),
     INSTEAD("hidden|hidden-size|d-model|n-embd", "--set model.hidden=768",
@@ -256,6 +256,64 @@ void ms_optionwords_operand(uint16_t command, const char *word, char *hint,
         hint_setting(command, word, length, hint, size);
     else if (ms_namewords_device(word, unused, sizeof unused) != NULL)
         snprintf(hint, size, "write --device %s", word);
+}
+
+/* ---- in our words -------------------------------------------------------- */
+
+static const char *own_value(uint32_t row, const char *value, ms_arena *arena)
+{
+    const ms_word *answered;
+    char room[64];
+    const char *own = ms_settingwords_value(&ms_training_fields[row], value,
+                                            &answered, room, sizeof room);
+    bool as_it_is = own == NULL || strcmp(own, value) == 0;
+    return as_it_is ? value : ms_arena_text(arena, own, strlen(own));
+}
+
+/* KEY=VALUE */
+static const char *own_setting(const char *given, ms_arena *arena)
+{
+    char key[64];
+    size_t length = strcspn(given, "=");
+    if (length >= sizeof key || given[length] == '\0')
+        return given;
+    snprintf(key, sizeof key, "%.*s", (int)length, given);
+    uint32_t row = ms_training_row(key);
+    if (row == MS_NONE)
+        return given;
+    const char *dot = strchr(key, '.'), *name = ms_training_fields[row].name;
+    const char *value = own_value(row, given + length + 1, arena);
+    if (strcmp(dot != NULL ? dot + 1 : key, name) == 0 &&
+        value == given + length + 1)
+        return given;
+    return value == NULL ? NULL
+                         : ms_arena_format(arena, "%s.%s=%s",
+                                           ms_training_group(row), name, value);
+}
+
+static const char *own_device(const char *value)
+{
+    char unused[384];
+    if (strpbrk(value, "/.") != NULL)
+        return value; /* a file */
+    const ms_device *device = ms_namewords_device(value, unused, sizeof unused);
+    bool as_it_is = device == NULL || strcmp(device->alias, value) == 0;
+    return as_it_is ? value : device->name;
+}
+
+const char *ms_optionwords_own(const ms_option *option, const char *value,
+                               ms_arena *arena)
+{
+    const char *own = value;
+    if (option->id == MS_OPTION_SETTING)
+        own = own_value(ms_training_row(option->setting), value, arena);
+    else if (option->id == MS_OPTION_SET)
+        own = own_setting(value, arena);
+    else if (option->id == MS_OPTION_DEVICE)
+        own = own_device(value);
+    else if (option->id == MS_OPTION_POLICY)
+        (void)ms_policywords_plain(value, arena, &own, NULL);
+    return own != NULL ? own : value;
 }
 
 /* ---- two names for one setting ------------------------------------------- */

@@ -24,6 +24,10 @@ const char *ms_optionwords_key(const char *key);
  * its option; "" for others. */
 void ms_optionwords_operand(uint16_t command, const char *word, char *hint,
                             size_t size);
+/* The option's value in memsim's own words, as a command line to repeat has
+ * it. */
+const char *ms_optionwords_own(const ms_option *option, const char *value,
+                               ms_arena *arena);
 /* Two names for one setting, both given: MS_EUSAGE. */
 ms_err ms_optionwords_twice(const ms_arguments *arguments, ms_fault *fault);
 void ms_optionwords_help(ms_text *text);

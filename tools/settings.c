@@ -455,7 +455,7 @@ static void put_option(const ms_option *option, const char *value,
     else
         ms_text_add(text, " --%s", option->name);
     if (option->takes == MS_TAKES_VALUE)
-        quote(value, text);
+        quote(ms_optionwords_own(option, value, text->arena), text);
 }
 
 void ms_settings_command(const ms_arguments *arguments, const char *extra,

@@ -26,7 +26,7 @@ try '{"model_type": "llama", "num_key_value_heads": 0}'
 try '{"model_type": "gpt2", "n_embd": 64,
  "hidden_size": 128}'
 try '{"model_type": "llama", "hidden_act": "mish"}'
-try '{"model_type": "llama", "architectures": ["LlamaForQuestionAnswering"]}'
+try '{"model_type": "llama", "architectures": ["LlamaForImageClassification"]}'
 try '{"model_type": "llama", "architectures": "LlamaForCausalLM"}'
 try '{"model_type": "mixtral", "num_local_experts": 2,
  "num_experts_per_tok": 3}'

@@ -352,6 +352,49 @@ START_TEST(each_answer_can_be_typed)
 }
 END_TEST
 
+/* The words of an option are those of the options. */
+START_TEST(words_of_an_option)
+{
+    static const char *const rows[][2] = {{"batch-size", "batch"},
+                                          {"batch_size", "batch"},
+                                          {"seq", "seq"},
+                                          {"Batch", NULL},
+                                          {"memory", NULL}};
+    ms_arguments arguments;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *words[] = {"gpt2", "--max", rows[i][0]};
+        fault = (ms_fault){.caret = -1};
+        ms_err err =
+            ms_options_parse(MS_FOR_FIT, words, 3, &keep, &arguments, &fault);
+        ck_assert_msg((err == MS_OK) == (rows[i][1] != NULL), "%s", rows[i][0]);
+        if (err == MS_OK)
+            ck_assert_str_eq(ms_options_value(&arguments, MS_OPTION_MAX),
+                             rows[i][1]);
+    }
+}
+END_TEST
+
+/* A line to repeat has our words. */
+START_TEST(lines_to_repeat)
+{
+    static const char *const words[] = {"gpt2",        "--batch_size=2",
+                                        "--set",       "lora_r=8",
+                                        "-p",          "zero-3:dp=8+recompute",
+                                        "--precision", "bfloat16",
+                                        "--device",    "RTX 4090",
+                                        "--set",       "training.optim=sgd"};
+    ms_arguments arguments;
+    ms_text line = {.arena = &keep};
+    demand(ms_options_parse(MS_FOR_RUN, words, 12, &keep, &arguments, &fault),
+           "");
+    ms_settings_command(&arguments, "--plot", &line);
+    ck_assert_str_eq(line.bytes,
+                     "memsim run gpt2 --batch 2 --set lora.rank=8 -p "
+                     "zero:3,dp=8+checkpoint:full --precision bf16 --device "
+                     "rtx4090-24gb --set training.optimizer=sgd --plot");
+}
+END_TEST
+
 START_TEST(two_names_for_one_setting)
 {
     static const struct {
@@ -432,6 +475,8 @@ Suite *suite_words(void)
     tcase_add_test(tcase, each_word_is_understood_or_answered);
     tcase_add_test(tcase, names_of_ours_loosely);
     tcase_add_test(tcase, each_answer_can_be_typed);
+    tcase_add_test(tcase, words_of_an_option);
+    tcase_add_test(tcase, lines_to_repeat);
     tcase_add_test(tcase, two_names_for_one_setting);
     tcase_add_test(tcase, ids_of_hugging_face);
     tcase_add_test(tcase, sizes_without_unit);
