@@ -245,13 +245,14 @@ static void put_plot(const struct scene *scene)
 
 /* The compute stream's times are the step's; then how long the others work. */
 struct tables {
-    ms_legend_entry works[MS_N_WORKS], beside[N_STREAMS];
+    ms_legend_entry works[MS_N_WORKS], beside[N_STREAMS + 1];
     uint32_t n_works, n_beside;
 };
 
 static void list(const struct scene *scene, struct tables *tables)
 {
     const ms_record_lane *compute = scene->lanes[0].saw;
+    uint64_t updates_ns = 0;
     for (uint32_t work = 0; work < MS_N_WORKS; work++)
         if (compute->work_ns[work] > 0)
             tables->works[tables->n_works++] =
@@ -264,7 +265,13 @@ static void list(const struct scene *scene, struct tables *tables)
             (ms_legend_entry){.name = lane->words,
                               .value = lane->saw->work_ns[lane->work],
                               .color = ms_works_look[lane->work].color};
+        updates_ns += lane->saw->work_ns[MS_WORK_OPTIMIZER];
     }
+    if (updates_ns > 0) /* behind reductions */
+        tables->beside[tables->n_beside++] =
+            (ms_legend_entry){.name = ms_works_look[MS_WORK_OPTIMIZER].words,
+                              .value = updates_ns,
+                              .color = ms_works_look[MS_WORK_OPTIMIZER].color};
 }
 
 static double height_of(const struct tables *tables)

@@ -108,7 +108,7 @@ static void end(struct lane *lane)
 static uint8_t work_of(const ms_waits *waits, uint32_t op)
 {
     const ms_plan_op *row = &waits->line->plan->op[op];
-    if (row->stream == MS_STREAM_COMM && row->pass == MS_STEP)
+    if (ms_waits_is_update(waits, op))
         return MS_WORK_OPTIMIZER;
     if (row->stream != MS_STREAM_COMPUTE)
         return work_of_stream[row->stream];
@@ -132,8 +132,12 @@ static void put_wait(ms_lanes *lanes, struct lane *lane, ms_wait wait)
             return;
         lanes->parts[n++] = wait;
     }
-    while (n-- > 0)
-        put(lane, lanes->parts[n].to_ns, ms_works_wait[lanes->parts[n].cause]);
+    while (n-- > 0) {
+        const ms_wait *part = &lanes->parts[n];
+        bool update = ms_waits_is_update(&lanes->waits, part->by);
+        put(lane, part->to_ns,
+            update ? MS_WORK_OPTIMIZER : ms_works_wait[part->cause]);
+    }
 }
 
 static void walk_compute(ms_lanes *lanes, struct lane *lane)

@@ -12,6 +12,14 @@ const char *const ms_phases_words[MS_N_PHASES + 1][MS_PHASE_WORDS] = {
     [MS_PHASE_MIXED] = {"forward and backward in turn", "fwd, bwd", "FB"},
 };
 
+/* Is op of an update in backward, or of what is due as a gradient comes? */
+static bool is_early(const ms_plan *plan, uint32_t op)
+{
+    uint32_t of = plan->op[op].of;
+    return plan->op[op].pass == MS_STEP && of != MS_NONE &&
+           of < plan->graph->step_all;
+}
+
 /* The phase that op is drawn as, or MS_N_PHASES for what is not drawn.  What
  * the host does of the optimizer's step counts once the device is done. */
 static uint8_t phase_of(const ms_timeline *line, uint8_t rank, uint32_t op,
@@ -24,6 +32,8 @@ static uint8_t phase_of(const ms_timeline *line, uint8_t rank, uint32_t op,
         (stream != MS_STREAM_COMPUTE && !late) ||
         line->start_ns[op] >= line->end_ns[op])
         return MS_N_PHASES;
+    if (is_early(plan, op))
+        return MS_PHASE_BACKWARD;
     ms_phase phase = ms_names_phase_of((ms_pass)pass);
     return phase == MS_PHASE_LOSS ? MS_PHASE_FORWARD : (uint8_t)phase;
 }

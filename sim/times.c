@@ -14,24 +14,13 @@ typedef struct rank_clock {
 
 /* ---- the compute stream -------------------------------------------------- */
 
-/* Is it an update behind a reduction, on its queue, and no collective of the
- * step? */
-static bool is_update(const ms_plan *plan, uint32_t op)
-{
-    const ms_plan_op *it = &plan->op[op == MS_NONE ? 0 : op];
-
-    return op != MS_NONE && it->stream == MS_STREAM_COMM &&
-           it->pass == MS_STEP && it->of != MS_NONE &&
-           !(plan->graph->op_flags[it->of] & MS_OP_GATHERS);
-}
-
 /* A wait for an update is the optimizer's time. */
 static void add_stall(const ms_waits *waits, rank_clock *clock, uint8_t cause,
                       uint32_t by, uint64_t t_ns)
 {
     ms_rank_report *out = clock->out;
     ms_link link = ms_waits_link(waits, by);
-    if (is_update(waits->line->plan, by)) {
+    if (ms_waits_is_update(waits, by)) {
         clock->pass_ns[MS_STEP] += t_ns;
         return;
     }

@@ -143,6 +143,13 @@ ms_link ms_waits_link(const ms_waits *waits, uint32_t op)
     return host_works ? MS_LINK_HOST : MS_N_LINKS;
 }
 
+bool ms_waits_is_update(const ms_waits *waits, uint32_t op)
+{
+    const ms_plan *plan = waits->line->plan;
+    return op != MS_NONE && plan->op[op].stream == MS_STREAM_COMM &&
+           plan->op[op].pass == MS_STEP;
+}
+
 ms_cause ms_waits_cause(const ms_waits *waits, uint32_t op)
 {
     const ms_plan_op *row = &waits->line->plan->op[op];
