@@ -163,7 +163,8 @@ uint32_t ms_waits_later(const ms_timeline *line, uint32_t op, uint32_t last);
  * MS_N_LINKS, and what a wait for it is. */
 uint8_t ms_waits_kind(const ms_waits *waits, uint32_t op);
 ms_link ms_waits_link(const ms_waits *waits, uint32_t op);
-/* Is it an update behind a reduction, on its queue?  Who waits for one waits
+/* Is it an update behind a reduction, on its queue, and no collective of the
+ * step?  Who waits for one waits
  * for the optimizer. */
 bool ms_waits_is_update(const ms_waits *waits, uint32_t op);
 ms_cause ms_waits_cause(const ms_waits *waits, uint32_t op);

@@ -146,8 +146,11 @@ ms_link ms_waits_link(const ms_waits *waits, uint32_t op)
 bool ms_waits_is_update(const ms_waits *waits, uint32_t op)
 {
     const ms_plan *plan = waits->line->plan;
-    return op != MS_NONE && plan->op[op].stream == MS_STREAM_COMM &&
-           plan->op[op].pass == MS_STEP;
+    const ms_plan_op *it = &plan->op[op == MS_NONE ? 0 : op];
+
+    return op != MS_NONE && it->stream == MS_STREAM_COMM &&
+           it->pass == MS_STEP && it->of != MS_NONE &&
+           !(plan->graph->op_flags[it->of] & MS_OP_GATHERS);
 }
 
 ms_cause ms_waits_cause(const ms_waits *waits, uint32_t op)
