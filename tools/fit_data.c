@@ -31,6 +31,24 @@ static void put_rate(const char *key, double rate, ms_text *text)
         ms_text_double(text, rate);
 }
 
+/* The settings of the set-up: {"training.kernels": "fused"}. */
+static void put_settings(const ms_fit *fit, const ms_fit_point *point,
+                         ms_text *text)
+{
+    const char *between = "";
+    ms_text_add(text, ", \"settings\": {");
+    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
+        const char *value =
+            ms_fitspace_value(fit, point, (ms_fit_axis_id)a, text->arena);
+        if (value == NULL)
+            continue;
+        ms_text_add(text, "%s\"%s\": ", between, ms_fitchoices_all[a].key);
+        ms_text_json(text, value);
+        between = ", ";
+    }
+    ms_text_add(text, "}");
+}
+
 /* A set-up; MS_NONE, or one that a policy refuses: null. */
 static void put_point(const ms_fit *fit, uint32_t i, ms_text *text)
 {
@@ -47,10 +65,14 @@ static void put_point(const ms_fit *fit, uint32_t i, ms_text *text)
     ms_text_add(text, "{\"point\": %u", i + 1);
     put_string("policy", policy, text);
     put_string("words", words.length > 0 ? words.bytes : "", text);
+    put_number("batch", ms_fitspace_batch(fit, point), text);
+    put_settings(fit, point, text);
     put_number("peak_allocated_bytes", point->peak_bytes, text);
     put_number("peak_reserved_bytes", point->reserved_bytes, text);
-    ms_text_add(text, ", \"fits\": %s, \"headroom_bytes\": ",
-                point->fits ? "true" : "false");
+    put_number("used_bytes", point->used_bytes, text);
+    ms_text_add(text, ", \"fits\": %s, \"proven\": %s, \"headroom_bytes\": ",
+                point->fits ? "true" : "false",
+                point->proven || fit->proof == NULL ? "true" : "false");
     ms_text_i64(text, point->headroom_bytes);
     put_number("host_peak_bytes", point->host_peak_bytes, text);
     put_number("host_reserved_peak_bytes", point->host_reserved_peak_bytes,
@@ -77,6 +99,14 @@ static void put_max(const ms_fit_max *max, ms_text *text)
     else
         ms_text_add(text, "null");
     put_number("cap", max->cap, text);
+    put_number("pays", max->pays, text);
+    ms_text_add(text, ", \"samples_per_second\": {");
+    for (uint32_t k = 0; k < max->n_rungs; k++) {
+        ms_text_add(text, "%s\"%llu\": ", k > 0 ? ", " : "",
+                    (unsigned long long)max->rungs[k].value);
+        ms_text_double(text, max->rungs[k].rate);
+    }
+    ms_text_add(text, "}");
     put_number("values_tried", max->searches, text);
     put_number("replayed", max->replays, text);
     ms_text_add(text, "}");
@@ -95,7 +125,7 @@ static void put_recommendation(const ms_fit_reply *reply, ms_text *text)
     ms_text_add(text, ", \"without\": [");
     for (uint32_t k = 0; k < reply->without_n; k++) {
         ms_text_add(text, "%s{\"lacks\": ", k > 0 ? ", " : "");
-        ms_text_json(text, ms_fitspace_dimensions[reply->without[k].axis].name);
+        ms_text_json(text, ms_fitchoices_all[reply->without[k].axis].name);
         ms_text_add(text, ", \"set_up\": ");
         put_point(fit, reply->without[k].point, text);
         ms_text_add(text, "}");
@@ -104,14 +134,15 @@ static void put_recommendation(const ms_fit_reply *reply, ms_text *text)
     put_point(fit, 0, text);
     ms_text_add(text, ", \"on_device\": ");
     put_point(fit, fit->on_device, text);
-    ms_text_add(text, ", \"roomier\": ");
-    put_point(fit, reply->roomier, text);
-    ms_text_add(text, ", \"front\": [");
-    for (uint32_t k = 0; k < fit->n_front; k++) {
+    ms_text_add(text, ", \"fastest\": ");
+    put_point(fit, fit->best == MS_NONE ? MS_NONE : fit->fastest, text);
+    ms_text_add(text, ", \"rows\": [");
+    for (uint32_t k = 0; k < fit->n_rows; k++) {
         ms_text_add(text, "%s", k > 0 ? ", " : "");
-        put_point(fit, fit->front[k], text);
+        put_point(fit, fit->rows[k], text);
     }
     ms_text_add(text, "]");
+    put_number("equals", fit->goal == MS_FIT_MEMORY ? 0 : fit->n_equal, text);
 }
 
 static void put_searched(const ms_fit *fit, ms_text *text)
@@ -122,10 +153,12 @@ static void put_searched(const ms_fit *fit, ms_text *text)
     put_number("too_big", fit->count[MS_FIT_TOO_BIG], text);
     put_number("beaten", fit->count[MS_FIT_BEATEN], text);
     put_number("too_slow", fit->count[MS_FIT_TOO_SLOW], text);
+    put_number("decided", fit->n_decided, text);
+    put_number("unproven", fit->n_failed, text);
     ms_text_add(text, ", \"dimensions\": {");
     for (uint32_t a = 0; a < MS_FIT_N_AXES; a++) {
         ms_text_add(text, "%s", a > 0 ? ", " : "");
-        ms_text_json(text, ms_fitspace_dimensions[a].name);
+        ms_text_json(text, ms_fitchoices_all[a].name);
         if (fit->axes[a].fixed)
             ms_text_add(text, ": null");
         else
@@ -149,12 +182,19 @@ void ms_fit_data_json(const ms_fit_reply *reply, ms_text *text)
     put_string("model", fit->model.model.name, text);
     put_string("device", fit->job->device->name, text);
     ms_text_add(text, ", \"settings\": ");
-    ms_settings_json(fit->job, &fit->model.training, text);
+    const ms_job job = ms_fitproof_job(fit, fit->job);
+    ms_settings_json(&job, &fit->model.training, text);
     put_number("parameters", fit->model.graph.parameters, text);
     put_number("capacity_bytes", fit->capacity_bytes, text);
     put_number("context_bytes", fit->context_bytes, text);
     ms_text_add(text, ", \"fits\": %s",
                 fit->best != MS_NONE ? "true" : "false");
+    ms_text_add(text, ", \"goal\": \"%s\"", ms_fit_goals[fit->goal]);
+    put_string("allocator",
+               fit->proof != NULL            ? fit->proof->spec
+               : fit->job->allocator != NULL ? fit->job->allocator->spec
+                                             : "exact",
+               text);
     put_string("given", reply->given, text);
     put_max(reply->max, text);
     put_recommendation(reply, text);
@@ -164,6 +204,30 @@ void ms_fit_data_json(const ms_fit_reply *reply, ms_text *text)
 
 /* ---- CSV ----------------------------------------------------------------- */
 
+/* Is the setting a column, as the varied keys of a sweep are? */
+static bool is_varied(const ms_fit *fit, uint32_t axis)
+{
+    return ms_fitchoices_all[axis].key != NULL && !fit->axes[axis].fixed;
+}
+
+static void put_varied(const ms_fit *fit, uint32_t i, ms_fit_axis_id axis,
+                       ms_text *text)
+{
+    const ms_training *training = &fit->model.training;
+    const char *key = ms_fitchoices_all[axis].key;
+    const char *value = ms_fitspace_value(fit, &fit->all[i], axis, text->arena);
+    ms_table_field(text,
+                   value != NULL
+                       ? value
+                       : ms_settings_value(training, strchr(key, '.') + 1).s);
+    ms_text_add(text, ",");
+}
+
+static const char *yes(bool is_so)
+{
+    return is_so ? "true" : "false";
+}
+
 static void put_row(const ms_fit *fit, uint32_t i, ms_text *text)
 {
     const ms_fit_point *point = &fit->all[i];
@@ -172,6 +236,9 @@ static void put_row(const ms_fit *fit, uint32_t i, ms_text *text)
     const char *policy = ms_fitreply_policy(fit, i, text->arena);
     text->failed |= policy == NULL;
     ms_text_add(text, "%u,", i + 1);
+    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
+        if (is_varied(fit, a))
+            put_varied(fit, i, (ms_fit_axis_id)a, text);
     ms_table_field(text, policy != NULL ? policy : "");
     ms_text_add(text, ",%s,%s,", ms_names_status[point->status],
                 point->far_full ? "host memory or disk of a node are too small"
@@ -179,7 +246,8 @@ static void put_row(const ms_fit *fit, uint32_t i, ms_text *text)
     ms_text_u64(text, point->peak_bytes);
     ms_text_add(text, ",");
     ms_text_u64(text, point->reserved_bytes);
-    ms_text_add(text, ",%s", point->fits ? "true" : "false");
+    ms_text_add(text, ",%s",
+                point->proven || fit->proof == NULL ? yes(point->fits) : "");
     for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++) {
         ms_text_add(text, ",");
         ms_text_u64(text, numbers[k]);
@@ -191,15 +259,20 @@ static void put_row(const ms_fit *fit, uint32_t i, ms_text *text)
     ms_text_u64(text, point->host_peak_bytes);
     ms_text_add(text, ",");
     ms_text_u64(text, point->host_reserved_peak_bytes);
-    ms_text_add(text, "\n");
+    ms_text_add(text, ",%s\n", yes(point->fits_exact));
 }
 
 void ms_fit_data_csv(const ms_fit *fit, ms_text *text)
 {
-    ms_text_add(text, "point,policy,status,message,peak_allocated_bytes,"
-                      "peak_reserved_bytes,fits,step_ns,recompute_ns,stall_ns,"
+    ms_text_add(text, "point,");
+    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
+        if (is_varied(fit, a))
+            ms_text_add(text, "%s,", ms_fitchoices_all[a].key);
+    ms_text_add(text, "policy,status,message,peak_allocated_bytes,"
+                      "peak_reserved_bytes,fits,step_ns,"
+                      "recompute_ns,stall_ns,"
                       "exposed_comm_ns,tokens_per_second,host_peak_bytes,"
-                      "host_reserved_peak_bytes\n");
+                      "host_reserved_peak_bytes,fits_exact\n");
     for (uint32_t i = 0; i < fit->n_all; i++)
         if (fit->all[i].state == MS_FIT_REPLAYED)
             put_row(fit, i, text);

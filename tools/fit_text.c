@@ -3,12 +3,11 @@
 
 #include "tools/explain.h"
 #include "tools/fit.h"
+#include "tools/globalbatch.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_ROWS 12u
-#define POLICY_COLUMN 52u
 #define LABEL_INDENT MS_TELL_INDENT
 
 static const ms_fit_point *point_of(const ms_fit_reply *reply, uint32_t point)
@@ -17,16 +16,6 @@ static const ms_fit_point *point_of(const ms_fit_reply *reply, uint32_t point)
 }
 
 /* ---- numbers in words ---------------------------------------------------- */
-
-static ms_label percent(uint64_t value, uint64_t of)
-{
-    ms_label label = {"-"};
-    double part =
-        of > 0 ? 100.0 * ((double)value - (double)of) / (double)of : 0;
-    if (value != of)
-        snprintf(label.s, sizeof label.s, "%+.1f %%", part);
-    return label;
-}
 
 static void put_time(const ms_fit_point *point, ms_text *words)
 {
@@ -104,21 +93,76 @@ static void fixed_line(const ms_fit_reply *reply, ms_text *text)
     ms_tell_words("fixed:", LABEL_INDENT, &words, text);
 }
 
+static void put_any_batch(const ms_result *result, ms_text *words)
+{
+    const ms_training *training = &result->training;
+    ms_text_add(words, "any batch");
+    if (result->model.sequence_input)
+        ms_text_add(words, " x %lld tokens", (long long)training->sequence);
+    if (result->shape.data_ranks > 1)
+        ms_text_add(words, " on each of %u GPUs", result->shape.data_ranks);
+    ms_text_add(words, ", %s, %s", ms_settings_value(training, "precision").s,
+                ms_settings_value(training, "optimizer").s);
+}
+
+/* What each rank has, and the job with all of them. */
+static void put_batch(const ms_fit *fit, ms_text *words)
+{
+    ms_result all = fit->model;
+    ms_fault unused = {.caret = -1};
+    uint32_t ranks = 1;
+    if (ms_globalbatch_ranks(fit->job, &ranks, &unused) != MS_OK || ranks == 1)
+        ranks = fit->job->gpus > 1 ? fit->job->gpus : 1;
+    all.shape.data_ranks = ranks;
+    if (fit->axes[MS_FIT_BATCH].fixed)
+        ms_summary_setup(&all, "x", words);
+    else
+        put_any_batch(&all, words);
+}
+
+/* What is sought; batches that were searched. */
+static void goal_line(const ms_fit_reply *reply, ms_text *text)
+{
+    static const char *const goals[] = {
+        "the most tokens a second", "the shortest step", "the least memory"};
+    const ms_fit *fit = reply->fit;
+    const ms_fit_axis *batch = &fit->axes[MS_FIT_BATCH];
+    ms_text words = {.arena = text->arena};
+    if (reply->max != NULL)
+        return;
+    ms_text_add(&words, "%s",
+                fit->goal == MS_FIT_TOKENS && !fit->model.model.sequence_input
+                    ? "the most samples a second"
+                    : goals[fit->goal]);
+    if (fit->job->global_batch > 0)
+        ms_text_add(&words, " over a global batch of %s",
+                    ms_quantity_count(fit->job->global_batch).s);
+    else if (!batch->fixed)
+        ms_text_add(&words,
+                    ", with any batch per GPU up to %u (more gains less than "
+                    "%u %% in the model's ops); --batch or --global-batch "
+                    "fixes it",
+                    batch->options[batch->n - 1].value > 0
+                        ? batch->options[batch->n - 1].value
+                        : 1,
+                    MS_FIT_GAIN);
+    ms_tell_words("goal:", LABEL_INDENT, &words, text);
+}
+
 static void heading(const ms_fit_reply *reply, const ms_style *style,
                     ms_text *text)
 {
     const ms_fit *fit = reply->fit;
+    const ms_job job = ms_fitproof_job(fit, fit->job);
     ms_text model = {.arena = text->arena}, defaults = {.arena = text->arena};
     ms_text_add(&model, "%s, %s parameters, ", fit->model.model.name,
                 ms_quantity_count(fit->model.graph.parameters).s);
-    ms_summary_setup(&fit->model, "x", &model);
-    if (fit->job->gpus > 1)
-        ms_text_add(&model, ", on each of %u GPUs", fit->job->gpus);
+    put_batch(fit, &model);
     ms_text_add(text, "%s", style->strong);
     ms_tell_words("model:", LABEL_INDENT, &model, text);
     ms_text_add(text, "%s", style->plain);
     device_line(reply, text);
-    ms_settings_defaults(fit->job, &fit->model.training, &defaults);
+    ms_settings_defaults(&job, &fit->model.training, &defaults);
     ms_settings_node_defaults(fit->job, 1u << MS_HOST_POOL | 1u << MS_NVME_POOL,
                               &defaults);
     ms_text_add(text, "%s", style->faint);
@@ -126,9 +170,33 @@ static void heading(const ms_fit_reply *reply, const ms_style *style,
     ms_text_add(text, "%s", style->plain);
     ms_tell_unknown(&fit->model.graph, text);
     fixed_line(reply, text);
+    goal_line(reply, text);
 }
 
 /* ---- the largest batch or sequence --------------------------------------- */
+
+/* Samples a second by batch, per GPU: where more batch is no use. */
+static void pays_line(const ms_fit_reply *reply, ms_text *text)
+{
+    const ms_fit_max *max = reply->max;
+    const ms_result *model = &reply->fit->model;
+    ms_text words = {.arena = text->arena};
+    double unit =
+        model->model.sequence_input ? (double)model->training.sequence : 1;
+    if (max->n_rungs == 0)
+        return;
+    ms_text_add(&words, "batch %s; %s a second on each GPU with ",
+                ms_quantity_count(max->pays).s,
+                model->model.sequence_input ? "tokens" : "samples");
+    for (uint32_t k = 0; k < max->n_rungs; k++)
+        ms_text_add(&words, "%s%s: %s", k > 0 ? ", " : "",
+                    ms_quantity_count(max->rungs[k].value).s,
+                    ms_quantity_count((uint64_t)(max->rungs[k].rate * unit)).s);
+    ms_text_add(&words,
+                "; it is the least batch with all but %u %% of the most",
+                MS_FIT_PAYS);
+    ms_tell_words("pays:", LABEL_INDENT, &words, text);
+}
 
 static void max_line(const ms_fit_reply *reply, ms_text *text)
 {
@@ -150,6 +218,7 @@ static void max_line(const ms_fit_reply *reply, ms_text *text)
                 max->searches, max->searches == 1 ? "" : "s",
                 ms_quantity_count(max->replays).s, max->key);
     ms_tell_words("largest:", LABEL_INDENT, &words, text);
+    pays_line(reply, text);
 }
 
 /* ---- the answer ---------------------------------------------------------- */
@@ -173,16 +242,18 @@ static void plain_line(const ms_fit_reply *reply, ms_text *text)
 }
 
 /* What the set-up takes more or less than the plain one. */
-static void put_cost(const ms_fit_reply *reply, uint32_t point, ms_text *words)
+static void put_cost(const ms_fit_reply *reply, uint32_t i, ms_text *words)
 {
-    const ms_fit_point *plain = point_of(reply, 0);
-    if (point == 0 || plain->state != MS_FIT_REPLAYED)
+    const ms_fit_point *plain = point_of(reply, 0), *point = point_of(reply, i);
+    if (i == 0 || plain->state != MS_FIT_REPLAYED)
         return;
-    ms_label cost = percent(point_of(reply, point)->step_ns, plain->step_ns);
+    ms_label cost = ms_fit_table_percent(ms_fitsearch_cost(point),
+                                         ms_fitsearch_cost(plain));
     if (strcmp(cost.s, "-") == 0)
         ms_text_add(words, " (as plain)");
     else
-        ms_text_add(words, " (%s time against plain)", cost.s);
+        ms_text_add(words, " (%s time %sagainst plain)", cost.s,
+                    point->weight != plain->weight ? "a sample " : "");
 }
 
 static void put_set_up(const ms_fit_reply *reply, uint32_t i, ms_text *words)
@@ -193,7 +264,7 @@ static void put_set_up(const ms_fit_reply *reply, uint32_t i, ms_text *words)
     if (words->length == before)
         ms_text_add(words, "%s",
                     reply->given == NULL ? "nothing is needed" : "as given");
-    ms_text_add(words, ": %s, which ",
+    ms_text_add(words, ": %s reserved, which ",
                 ms_quantity_size(point->reserved_bytes).s);
     put_room(point, words);
     ms_text_add(words, "; ");
@@ -213,7 +284,9 @@ static void put_without(const ms_fit_reply *reply, uint32_t k, ms_text *words)
     put_room(point, words);
     if (point->fits)
         ms_text_add(words, " and takes %s",
-                    percent(point->step_ns, chosen->step_ns).s);
+                    ms_fit_table_percent(ms_fitsearch_cost(point),
+                                         ms_fitsearch_cost(chosen))
+                        .s);
 }
 
 static void without_line(const ms_fit_reply *reply, ms_text *text)
@@ -234,30 +307,18 @@ static void other_line(const ms_fit_reply *reply, const char *label,
     ms_text words = {.arena = text->arena};
     if (i == MS_NONE || i == reply->chosen)
         return;
-    ms_text_add(&words, "%s: ", why);
-    put_policy(reply, i, &words);
-    ms_text_add(&words, ", %s, ",
+    ms_text_add(&words, "%s", why);
+    ms_fitspace_words(reply->fit, point_of(reply, i), &words);
+    ms_text_add(&words, ": %s reserved, which ",
                 ms_quantity_size(point_of(reply, i)->reserved_bytes).s);
+    put_room(point_of(reply, i), &words);
+    ms_text_add(&words, "; ");
     put_time(point_of(reply, i), &words);
-    ms_label cost = percent(point_of(reply, i)->step_ns,
-                            point_of(reply, reply->chosen)->step_ns);
+    ms_label cost =
+        ms_fit_table_percent(ms_fitsearch_cost(point_of(reply, i)),
+                             ms_fitsearch_cost(point_of(reply, reply->chosen)));
     ms_text_add(&words, " (%s)", strcmp(cost.s, "-") == 0 ? "as fast" : cost.s);
     ms_tell_words(label, LABEL_INDENT, &words, text);
-}
-
-/* The foreach step makes copies of its gradients and states: often the peak. */
-static void fused_line(const ms_fit_reply *reply, ms_text *text)
-{
-    uint64_t now_bytes = point_of(reply, reply->chosen)->reserved_bytes;
-    ms_text words = {.arena = text->arena};
-    if (reply->fused_bytes == 0 ||
-        reply->fused_bytes > now_bytes - now_bytes / MS_FIT_TIE)
-        return;
-    ms_text_add(
-        &words, "with --set training.optimizer_impl=fused that takes %s%s",
-        ms_quantity_size(reply->fused_bytes).s,
-        reply->fused_fits && reply->fit->best == MS_NONE ? ", which fits" : "");
-    ms_tell_words("hint:", LABEL_INDENT, &words, text);
 }
 
 static void pool_line(const ms_fit_reply *reply, ms_text *text)
@@ -279,11 +340,11 @@ static void best_lines(const ms_fit_reply *reply, const ms_style *style,
     ms_tell_words("best:", LABEL_INDENT, &words, text);
     ms_text_add(text, "%s", style->plain);
     without_line(reply, text);
-    other_line(reply, "or:", "leaving the host's memory alone", fit->on_device,
-               text);
-    other_line(reply, "or:", "with 5 % of the memory to spare", reply->roomier,
-               text);
-    fused_line(reply, text);
+    if (fit->goal != MS_FIT_MEMORY)
+        other_line(reply, "fastest:", "", fit->fastest, text);
+    if (fit->on_device != fit->fastest)
+        other_line(reply, "or:", "leaving the host's memory alone, ",
+                   fit->on_device, text);
     pool_line(reply, text);
 }
 
@@ -341,99 +402,6 @@ static void smallest_lines(const ms_fit_reply *reply, const ms_style *style,
              point_of(reply, fit->smallest)->reserved_bytes))
         least_line(reply, "or:", fit->smallest_far, text);
     helps_line(reply, text);
-    fused_line(reply, text);
-}
-
-/* ---- the front ----------------------------------------------------------- */
-
-/* Which of the front are rows: evenly spread, the ends among them. */
-static uint32_t row_at(uint32_t n, uint32_t rows, uint32_t k)
-{
-    return rows > 1 ? (uint32_t)((uint64_t)k * (n - 1) / (rows - 1)) : 0;
-}
-
-static void front_row(const ms_fit_reply *reply, uint32_t i, ms_text *text)
-{
-    const ms_fit *fit = reply->fit;
-    const ms_fit_point *point = point_of(reply, i);
-    const ms_fit_point *first = point_of(reply, fit->fastest);
-    uint64_t room = (uint64_t)point->headroom_bytes;
-    ms_text_add(text, "%s", i == reply->chosen ? "*" : " ");
-    ms_screen_right(text, 11, ms_quantity_size(point->reserved_bytes).s);
-    ms_screen_right(text, 12, ms_quantity_size(room).s);
-    ms_screen_right(text, 10, ms_quantity_time(point->step_ns).s);
-    ms_screen_right(text, 8, percent(point->step_ns, first->step_ns).s);
-    ms_screen_right(text, 10,
-                    point->recompute_ns == 0
-                        ? "-"
-                        : ms_quantity_time(point->recompute_ns).s);
-    ms_text_add(text, "  ");
-    put_policy(reply, i, text);
-    ms_text_add(text, "\n");
-}
-
-static void put_front(const ms_fit_reply *reply, const ms_style *style,
-                      ms_text *text)
-{
-    const ms_fit *fit = reply->fit;
-    uint32_t rows = fit->n_front < MOST_ROWS ? fit->n_front : MOST_ROWS;
-    bool chosen_told = false;
-    ms_text_add(text,
-                "\n%s        peak    headroom      step   extra"
-                " recompute  policy%s\n",
-                style->strong, style->plain);
-    for (uint32_t k = 0; k < rows; k++)
-        chosen_told |=
-            fit->front[row_at(fit->n_front, rows, k)] == reply->chosen;
-    if (!chosen_told)
-        front_row(reply, reply->chosen, text);
-    for (uint32_t k = 0; k < rows; k++)
-        front_row(reply, fit->front[row_at(fit->n_front, rows, k)], text);
-    ms_text_add(text,
-                "%s* best; the others: nothing that fits is both smaller "
-                "and faster",
-                style->faint);
-    if (rows < fit->n_front)
-        ms_text_add(text, " (%u of %u)", rows, fit->n_front);
-    ms_text_add(text, "%s\n\n", style->plain);
-}
-
-/* ---- what was searched --------------------------------------------------- */
-
-static void put_count(const ms_fit *fit, ms_fit_state state, const char *what,
-                      ms_text *words)
-{
-    if (fit->count[state] > 0)
-        ms_text_add(words, "; %s %s", ms_quantity_count(fit->count[state]).s,
-                    what);
-}
-
-static void searched_lines(const ms_fit_reply *reply, const ms_style *style,
-                           ms_text *text)
-{
-    const ms_fit *fit = reply->fit;
-    ms_text words = {.arena = text->arena}, rest = {.arena = text->arena};
-    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
-        if (!fit->axes[a].fixed)
-            ms_text_add(&words, "%s%u of %s", words.length > 0 ? " x " : "",
-                        fit->axes[a].n, ms_fitspace_dimensions[a].name);
-    ms_text_add(&words, "%s%s set-up%s; %s replayed",
-                words.length > 0 ? ": " : "", ms_quantity_count(fit->n_all).s,
-                fit->n_all == 1 ? "" : "s",
-                ms_quantity_count(fit->count[MS_FIT_REPLAYED]).s);
-    put_count(fit, MS_FIT_REFUSED, "refused by a policy", &words);
-    put_count(fit, MS_FIT_TOO_BIG, "provably do not fit", &words);
-    put_count(fit, MS_FIT_BEATEN, "provably beaten", &words);
-    put_count(fit, MS_FIT_TOO_SLOW, "provably over 1.5 times the fastest",
-              &words);
-    ms_text_add(text, "%s", style->faint);
-    ms_tell_words("searched:", LABEL_INDENT, &words, text);
-    const char *what;
-    for (uint32_t i = 0;
-         (what = ms_fitreply_not_searched(reply->fit, i)) != NULL; i++)
-        ms_text_add(&rest, "%s%s", i > 0 ? "; " : "", what);
-    ms_tell_words("not:", LABEL_INDENT, &rest, text);
-    ms_text_add(text, "%s", style->plain);
 }
 
 void ms_fit_text_write(const ms_fit_reply *reply, const ms_style *style,
@@ -446,10 +414,35 @@ void ms_fit_text_write(const ms_fit_reply *reply, const ms_style *style,
     plain_line(reply, text);
     if (fit->best != MS_NONE) {
         best_lines(reply, style, text);
-        put_front(reply, style, text);
+        ms_fit_table_write(reply, style, text);
     } else {
         smallest_lines(reply, style, text);
     }
-    searched_lines(reply, style, text);
+    ms_fit_table_searched(reply, style, text);
     ms_text_add(text, "run:      %s\n", reply->command);
+}
+
+void ms_fit_text_gpus(const ms_fit_reply *replies, uint32_t n,
+                      const ms_style *style, ms_text *text)
+{
+    const ms_fit *fit = replies->fit;
+    const ms_job job = ms_fitproof_job(fit, fit->job);
+    ms_text model = {.arena = text->arena}, defaults = {.arena = text->arena};
+    ms_text_add(&model, "%s, %s parameters, ", fit->model.model.name,
+                ms_quantity_count(fit->model.graph.parameters).s);
+    if (fit->axes[MS_FIT_BATCH].fixed)
+        ms_summary_setup(&fit->model, "x", &model);
+    else
+        put_any_batch(&fit->model, &model);
+    ms_text_add(text, "%s", style->strong);
+    ms_tell_words("model:", LABEL_INDENT, &model, text);
+    ms_text_add(text, "%s", style->plain);
+    ms_settings_defaults(&job, &fit->model.training, &defaults);
+    ms_text_add(text, "%s", style->faint);
+    ms_tell_words("defaults:", LABEL_INDENT, &defaults, text);
+    ms_text_add(text, "%s", style->plain);
+    fixed_line(replies, text);
+    goal_line(replies, text);
+    ms_text_add(text, "\n");
+    ms_fit_table_gpus(replies, n, style, text);
 }

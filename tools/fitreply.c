@@ -8,7 +8,7 @@
 
 static const char *const not_searched[] = {
     "tensor, pipeline, context and expert parallelism",
-    "other precisions, optimizers and kernels (--set)",
+    "other optimizers and kernels (--set), LoRA",
     "the buffers of DeepSpeed and Megatron (zero:N,impl=...), groups of ranks",
     "offload to the disk, budgets (swap:auto and its like), unified memory",
     ("segments of unequal length, more than 64 micro-batches but for one per "
@@ -16,25 +16,35 @@ static const char *const not_searched[] = {
 };
 #define N_NOT_SEARCHED (sizeof not_searched / sizeof not_searched[0])
 
+/* What the job could ask for. */
+static const char *left_open(const ms_fit *fit)
+{
+    if (fit->vary_precision || fit->frozen[MS_FIT_PRECISION])
+        return "other pools (memsim compare --allocators)";
+    return "other precisions (--vary precision), other pools (memsim compare "
+           "--allocators)";
+}
+
 const char *ms_fitreply_not_searched(const ms_fit *fit, uint32_t i)
 {
     if (i < N_NOT_SEARCHED)
         return not_searched[i];
-    if (i > N_NOT_SEARCHED)
-        return NULL;
-    return fit->job->allocator == NULL
-               ? "fragmentation: what is reserved is what is active here"
-               : "other pools (memsim compare --allocators)";
+    if (i == N_NOT_SEARCHED)
+        return left_open(fit);
+    if (i == N_NOT_SEARCHED + 1 && fit->proof == NULL &&
+        fit->job->allocator == NULL)
+        return "fragmentation: what is reserved is what is active here";
+    return NULL;
 }
 
 const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point,
                                ms_arena *arena)
 {
-    ms_spec spec;
+    ms_job job;
     ms_fault unused = {.caret = -1};
-    if (ms_fitspace_spec(fit, &fit->all[point], arena, &spec, &unused) != MS_OK)
+    if (ms_fitspace_job(fit, &fit->all[point], arena, &job, &unused) != MS_OK)
         return NULL;
-    return ms_spec_print(&spec, arena);
+    return ms_spec_print(&job.spec, arena);
 }
 
 /* ---- what was fixed ------------------------------------------------------ */
@@ -44,9 +54,10 @@ static ms_err find_fixed(const ms_fit *fit, const char **fixed, ms_fault *fault)
 {
     ms_text words = {.arena = fit->arena};
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
-        if (fit->axes[a].fixed && (a != MS_FIT_SHARE || fit->job->gpus > 1))
+        if (fit->axes[a].fixed && ms_fitchoices_all[a].key == NULL &&
+            (a != MS_FIT_SHARE || fit->job->gpus > 1))
             ms_text_add(&words, "%s%s", words.length > 0 ? ", " : "",
-                        ms_fitspace_dimensions[a].name);
+                        ms_fitchoices_all[a].name);
     *fixed = words.length > 0 ? words.bytes : NULL;
     return words.failed ? ms_fail_nomem(fault) : MS_OK;
 }
@@ -75,31 +86,58 @@ static bool is_replaced(const ms_fit_reply *reply, const ms_given *given)
            strcmp(given->option->setting, setting) == 0;
 }
 
-/* The arguments with the policies of the point, and the value found. */
-static const char *command_of(const ms_fit_reply *reply, uint32_t point)
+/* --kernels fused, or --set training.loss_kernel=liger_linear. */
+static bool add_setting(const char *key, const char *value, ms_arena *arena,
+                        ms_arguments *line)
+{
+    const ms_option *option = option_of(MS_OPTION_SETTING, key);
+    if (option == NULL) {
+        option = option_of(MS_OPTION_SET, NULL);
+        value = ms_arena_format(arena, "%s=%s", key, value);
+    }
+    line->given[line->n_given++] = (ms_given){option, value};
+    return value != NULL;
+}
+
+/* The settings of the point, and the value that --max found. */
+static bool add_settings(const ms_fit_reply *reply, uint32_t point,
+                         ms_arguments *line)
+{
+    const ms_fit *fit = reply->fit;
+    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
+        const char *value = ms_fitspace_value(fit, &fit->all[point],
+                                              (ms_fit_axis_id)a, fit->arena);
+        if (value != NULL &&
+            !add_setting(ms_fitchoices_all[a].key, value, fit->arena, line))
+            return false;
+    }
+    if (reply->max == NULL)
+        return true;
+    const char *number = ms_arena_format(
+        fit->arena, "%llu", (unsigned long long)ms_fitmax_told(reply->max));
+    return number != NULL && add_setting(strcmp(reply->max->key, "batch") == 0
+                                             ? "training.batch"
+                                             : "training.sequence",
+                                         number, fit->arena, line);
+}
+
+/* The arguments with the policies and settings of the point. */
+const char *ms_fitreply_command(const ms_fit_reply *reply, uint32_t point)
 {
     ms_arena *arena = reply->fit->arena;
     ms_arguments line = *reply->arguments;
     ms_text words = {.arena = arena};
     const char *policy = ms_fitreply_policy(reply->fit, point, arena);
-    line.given = ms_arena_take(arena, line.n_given + 2, sizeof *line.given);
-    const char *value =
-        reply->max == NULL
-            ? ""
-            : ms_arena_format(arena, "%llu",
-                              (unsigned long long)ms_fitmax_told(reply->max));
-    if (policy == NULL || line.given == NULL || value == NULL)
+    line.given = ms_arena_take(arena, line.n_given + MS_FIT_N_AXES + 2,
+                               sizeof *line.given);
+    if (policy == NULL || line.given == NULL)
         return NULL;
     line.n_given = 0;
     for (uint32_t i = 0; i < reply->arguments->n_given; i++)
         if (!is_replaced(reply, &reply->arguments->given[i]))
             line.given[line.n_given++] = reply->arguments->given[i];
-    if (reply->max != NULL)
-        line.given[line.n_given++] = (ms_given){
-            option_of(MS_OPTION_SETTING, strcmp(reply->max->key, "batch") == 0
-                                             ? "training.batch"
-                                             : "training.sequence"),
-            value};
+    if (!add_settings(reply, point, &line))
+        return NULL;
     if (strcmp(policy, "none") != 0)
         line.given[line.n_given++] =
             (ms_given){option_of(MS_OPTION_POLICY, NULL), policy};
@@ -116,43 +154,18 @@ static ms_err find_without(ms_fit_reply *reply, ms_fault *fault)
     ms_fit *fit = reply->fit;
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
         ms_fit_axis_id axis = (ms_fit_axis_id)a;
-        if (fit->all[reply->chosen].option[a] == 0)
+        if (fit->all[reply->chosen].option[a] == 0 ||
+            ms_fitchoices_all[a].key != NULL)
             continue;
         uint32_t point = ms_fitspace_other(fit, reply->chosen, axis, 0);
         if (point == MS_NONE || point == 0)
             continue; /* the plain one is told of anyway */
-        MS_TRY(ms_fitsearch_replay(fit, point, fault));
+        MS_TRY(ms_fitproof_one(fit, point, fault));
         if (fit->all[point].state == MS_FIT_REPLAYED)
             reply->without[reply->without_n++] =
                 (struct ms_fit_without){axis, point};
     }
     return MS_OK;
-}
-
-/* A setting that costs nothing and changes no numbers. */
-static ms_err try_fused(ms_fit_reply *reply, ms_fault *fault)
-{
-    ms_fit *fit = reply->fit;
-    ms_points_seat seat = {0};
-    ms_arena words = {0};
-    ms_fault refusal = {.caret = -1};
-    ms_job job = *fit->job;
-    ms_result result;
-    ms_err err = ms_training_set(&job.training, "training.optimizer_impl",
-                                 "fused", &refusal);
-    if (err == MS_OK)
-        err = ms_fitspace_spec(fit, &fit->all[reply->chosen], &words, &job.spec,
-                               &refusal);
-    if (err == MS_OK)
-        err = ms_points_step(fit->points, &seat, &job, &result, &refusal);
-    if (err == MS_OK) {
-        const ms_report *report = &result.report;
-        reply->fused_bytes = report->ranks[report->worst].peak.reserved_bytes;
-        reply->fused_fits = report->fits;
-    }
-    ms_points_leave(fit->points, &seat);
-    ms_arena_free(&words);
-    return ms_fail_but_refusal(err, &refusal, fault);
 }
 
 /* What the pool makes of the chosen set-up. */
@@ -165,10 +178,11 @@ static ms_err describe_pool(ms_fit_reply *reply, ms_fault *fault)
     ms_job job = *fit->job;
     ms_text words = {.arena = fit->arena};
     ms_result result;
-    if (job.allocator == NULL)
+    if (job.allocator == NULL && fit->proof == NULL)
         return MS_OK;
-    ms_err err = ms_fitspace_spec(fit, &fit->all[reply->chosen], &scratch,
-                                  &job.spec, &refusal);
+    ms_err err = ms_fitspace_job(fit, &fit->all[reply->chosen], &scratch, &job,
+                                 &refusal);
+    job = ms_fitproof_job(fit, &job);
     if (err == MS_OK)
         err = ms_points_step(fit->points, &seat, &job, &result, &refusal);
     if (err == MS_OK)
@@ -180,24 +194,6 @@ static ms_err describe_pool(ms_fit_reply *reply, ms_fault *fault)
         return ms_fail_nomem(fault);
     reply->pool = words.length > 0 ? words.bytes : NULL;
     return MS_OK;
-}
-
-static bool has_room(const ms_fit *fit, uint32_t point)
-{
-    return fit->all[point].headroom_bytes >=
-           (int64_t)(fit->capacity_bytes / MS_FIT_ROOM);
-}
-
-static void find_roomier(ms_fit_reply *reply)
-{
-    const ms_fit *fit = reply->fit;
-    reply->roomier = MS_NONE;
-    if (fit->job->allocator != NULL || fit->best == MS_NONE ||
-        has_room(fit, fit->best))
-        return;
-    for (uint32_t k = 0; k < fit->n_front && reply->roomier == MS_NONE; k++)
-        if (has_room(fit, fit->front[k]))
-            reply->roomier = fit->front[k];
 }
 
 ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
@@ -218,11 +214,9 @@ ms_err ms_fitreply_of(ms_fit *fit, const ms_fit_max *max,
         if (reply->given == NULL)
             return ms_fail_nomem(fault);
     }
-    find_roomier(reply);
-    MS_TRY(ms_fitsearch_replay(fit, 0, fault));
+    MS_TRY(ms_fitproof_one(fit, 0, fault));
     MS_TRY(find_without(reply, fault));
-    MS_TRY(try_fused(reply, fault));
     MS_TRY(describe_pool(reply, fault));
-    reply->command = command_of(reply, reply->chosen);
+    reply->command = ms_fitreply_command(reply, reply->chosen);
     return reply->command != NULL ? MS_OK : ms_fail_nomem(fault);
 }

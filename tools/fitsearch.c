@@ -7,11 +7,10 @@
  * longer matter is passed over:
  *
  *     too big    the least memory is more than there is: it cannot fit;
- *     beaten     one that fits needs no more than its least memory and takes
- *                no longer than its least time: it is not in the front.  Nor
- *                can it be the best, as that one is simpler, or its least time
- *                is beyond a tie with the fastest so far;
- *     too slow   its least time is more than MS_FIT_SLOWEST of one that fits.
+ *     beaten     one that fits needs no more than its least memory and costs
+ *                no more than its least time: it is not in the front;
+ *     too slow   its least cost, or by memory its least memory, is further from
+ *                the goal than MS_FIT_FAR of one that fits.
  *
  * When nothing fits at the end, set-ups that are too big are replayed from the
  * least memory upward, until that of the next is no less than the smallest
@@ -37,6 +36,7 @@ typedef struct search {
     uint32_t n;
     ms_fault *faults; /* per item of the round */
     bool replays;     /* else bounds */
+    bool proof;       /* replays go through the allocator */
 } search;
 
 /* ---- one point ----------------------------------------------------------- */
@@ -45,9 +45,9 @@ static ms_err job_of(const ms_fit *fit, const ms_fit_point *point, worker *at,
                      ms_job *job, ms_fault *fault)
 {
     ms_arena_reset(&at->words);
-    *job = *fit->job;
+    MS_TRY(ms_fitspace_job(fit, point, &at->words, job, fault));
     job->brief = true;
-    return ms_fitspace_spec(fit, point, &at->words, &job->spec, fault);
+    return MS_OK;
 }
 
 static void note(const ms_report *report, ms_fit_point *point)
@@ -67,19 +67,35 @@ static void note(const ms_report *report, ms_fit_point *point)
     point->exposed_comm_ns = rank->time.exposed_comm_ns;
     point->host_peak_bytes = report->host_peak_bytes;
     point->host_reserved_peak_bytes = report->far[MS_HOST_POOL].reserved_bytes;
+    point->used_bytes = ms_capacity_used(report);
     point->headroom_bytes = report->headroom_bytes;
     point->tokens_per_second = report->tokens_per_second;
 }
 
 static ms_err replay(const ms_fit *fit, ms_fit_point *point, worker *at,
-                     ms_fault *fault)
+                     bool proof, ms_fault *fault)
 {
     ms_result result;
     ms_job job;
     MS_TRY(job_of(fit, point, at, &job, fault));
+    if (proof)
+        job = ms_fitproof_job(fit, &job);
     MS_TRY(ms_points_step(fit->points, &at->seat, &job, &result, fault));
     note(&result.report, point);
+    point->proven = proof;
+    if (!proof)
+        point->fits_exact = point->fits;
     return MS_OK;
+}
+
+uint64_t ms_fitsearch_cost(const ms_fit_point *point)
+{
+    return point->step_ns * point->weight;
+}
+
+static uint64_t least_cost(const ms_fit_point *point)
+{
+    return point->bound.step_ns * point->weight;
 }
 
 static bool is_too_big(const ms_fit *fit, const ms_fit_point *point)
@@ -87,13 +103,29 @@ static bool is_too_big(const ms_fit *fit, const ms_fit_point *point)
     return point->bound.peak_bytes > fit->capacity_bytes - fit->context_bytes;
 }
 
-bool ms_fitsearch_is_slow(const ms_fit *fit, uint64_t step_ns)
+static bool is_far(uint64_t value, uint64_t best)
+{
+    return value / MS_FIT_FAR_NUMERATOR > best / MS_FIT_FAR_DENOMINATOR;
+}
+
+bool ms_fitsearch_is_far(const ms_fit *fit, const ms_fit_point *point)
 {
     if (fit->fastest == MS_NONE)
         return false;
-    uint64_t fastest_ns = fit->all[fit->fastest].step_ns;
-    return step_ns / MS_FIT_SLOWEST_NUMERATOR >
-           fastest_ns / MS_FIT_SLOWEST_DENOMINATOR;
+    if (fit->goal == MS_FIT_MEMORY)
+        return is_far(point->reserved_bytes,
+                      fit->all[fit->leanest].reserved_bytes);
+    return is_far(ms_fitsearch_cost(point),
+                  ms_fitsearch_cost(&fit->all[fit->fastest]));
+}
+
+/* At least? */
+static bool is_bound_far(const ms_fit *fit, const ms_fit_point *point)
+{
+    ms_fit_point least = {.reserved_bytes = point->bound.peak_bytes,
+                          .step_ns = point->bound.step_ns,
+                          .weight = point->weight};
+    return ms_fitsearch_is_far(fit, &least);
 }
 
 /* Of the graph first: it may be enough. */
@@ -106,8 +138,7 @@ static ms_err find_bound(const ms_fit *fit, ms_fit_point *point, worker *at,
     MS_TRY(job_of(fit, point, at, &job, fault));
     MS_TRY(ms_points_lower(fit->points, &at->seat, &job, &result, fault));
     point->bound = ms_fitbounds_graph(&result.graph, &result.shape);
-    if (is_too_big(fit, point) ||
-        ms_fitsearch_is_slow(fit, point->bound.step_ns))
+    if (is_too_big(fit, point) || is_bound_far(fit, point))
         return MS_OK;
     MS_TRY(ms_pipeline_program(&job, &at->seat.arena, &opts, &result, fault));
     return ms_fitbounds_program(&result.graph, &result.program, &opts,
@@ -121,8 +152,10 @@ static void work(void *of, uint32_t i, uint32_t thread)
     search *s = of;
     ms_fit_point *point = &s->fit->all[s->list[i]];
     s->faults[i] = (ms_fault){.caret = -1};
-    (s->replays ? replay : find_bound)(s->fit, point, &s->workers[thread],
-                                       &s->faults[i]);
+    if (s->replays)
+        replay(s->fit, point, &s->workers[thread], s->proof, &s->faults[i]);
+    else
+        find_bound(s->fit, point, &s->workers[thread], &s->faults[i]);
 }
 
 /* A policy's refusal concerns the set-up alone. */
@@ -167,8 +200,9 @@ static uint64_t need_of(const ms_fit_point *point)
 static bool is_before(const ms_fit *fit, uint32_t a, uint32_t b)
 {
     const ms_fit_point *x = &fit->all[a], *y = &fit->all[b];
-    if (x->step_ns != y->step_ns)
-        return x->step_ns < y->step_ns;
+    uint64_t cost = ms_fitsearch_cost(x), other = ms_fitsearch_cost(y);
+    if (cost != other)
+        return cost < other;
     if (need_of(x) != need_of(y))
         return need_of(x) < need_of(y);
     return a < b;
@@ -179,7 +213,8 @@ static bool is_smaller(const ms_fit *fit, uint32_t a, uint32_t b)
     const ms_fit_point *x = &fit->all[a], *y = &fit->all[b];
     if (need_of(x) != need_of(y))
         return need_of(x) < need_of(y);
-    return x->step_ns != y->step_ns ? x->step_ns < y->step_ns : a < b;
+    uint64_t cost = ms_fitsearch_cost(x), other = ms_fitsearch_cost(y);
+    return cost != other ? cost < other : a < b;
 }
 
 static void look_at(ms_fit *fit, uint32_t i)
@@ -193,35 +228,29 @@ static void look_at(ms_fit *fit, uint32_t i)
     if (fit->all[i].fits &&
         (fit->fastest == MS_NONE || is_before(fit, i, fit->fastest)))
         fit->fastest = i;
+    if (fit->all[i].fits &&
+        (fit->leanest == MS_NONE || is_smaller(fit, i, fit->leanest)))
+        fit->leanest = i;
 }
 
-static bool is_tie(const ms_fit *fit, uint64_t step_ns)
+uint32_t ms_fitsearch_equals(const ms_fit *fit, const uint32_t *list,
+                             uint32_t n)
 {
-    uint64_t fastest_ns = fit->all[fit->fastest].step_ns;
-    return step_ns <= fastest_ns + fastest_ns / MS_FIT_TIE;
+    uint32_t k = 0;
+    if (fit->goal == MS_FIT_MEMORY)
+        return n;
+    while (k < n &&
+           ms_fitsearch_cost(&fit->all[list[k]]) / (100 + MS_FIT_EQUAL) <=
+               ms_fitsearch_cost(&fit->all[list[0]]) / 100)
+        k++;
+    return k;
 }
 
-/* Is a preferred to b, where their times tie? */
-static bool is_simpler(const ms_fit *fit, uint32_t a, uint32_t b)
-{
-    const ms_fit_point *x = &fit->all[a], *y = &fit->all[b];
-    uint32_t kind = ms_fitspace_kind(fit, x);
-    uint32_t other = ms_fitspace_kind(fit, y);
-    if (kind != other)
-        return kind < other;
-    return need_of(x) != need_of(y) ? need_of(x) < need_of(y) : a < b;
-}
-
-/* The simplest of the fastest so far. */
+/* Of the front so far. */
 static uint32_t find_best(const ms_fit *fit)
 {
-    uint32_t best = MS_NONE;
-    for (uint32_t i = 0; i < fit->n_all && fit->fastest != MS_NONE; i++)
-        if (fit->all[i].state == MS_FIT_REPLAYED && fit->all[i].fits &&
-            is_tie(fit, fit->all[i].step_ns) &&
-            (best == MS_NONE || is_simpler(fit, i, best)))
-            best = i;
-    return best;
+    uint32_t n = ms_fitsearch_equals(fit, fit->front, fit->n_front);
+    return n > 0 ? fit->front[n - 1] : MS_NONE;
 }
 
 /* Takes a point that fits into the front, the fastest first, and out of it
@@ -247,31 +276,18 @@ static void join_front(ms_fit *fit, uint32_t i)
 
 /* ---- what cannot matter -------------------------------------------------- */
 
-/* Would b, if it is all that its bounds allow, be preferred to a, which is no
- * slower and no larger? */
-static bool may_be_simpler(const ms_fit *fit, uint32_t b, uint32_t a)
-{
-    uint32_t kind = ms_fitspace_kind(fit, &fit->all[a]);
-    uint32_t other = ms_fitspace_kind(fit, &fit->all[b]);
-    if (!is_tie(fit, fit->all[b].bound.step_ns) || kind < other)
-        return false;
-    return kind > other ||
-           (need_of(&fit->all[a]) == fit->all[b].bound.peak_bytes && b < a);
-}
-
 /* Of equals the one that is listed later is beaten. */
 static bool is_beaten(const ms_fit *fit, uint32_t i)
 {
-    const ms_fit_bound *bound = &fit->all[i].bound;
+    uint64_t least_bytes = fit->all[i].bound.peak_bytes;
+    uint64_t least = least_cost(&fit->all[i]);
     for (uint32_t k = 0; k < fit->n_front; k++) {
         const ms_fit_point *other = &fit->all[fit->front[k]];
-        bool same = other->step_ns == bound->step_ns &&
-                    need_of(other) == bound->peak_bytes;
-        if (other->step_ns > bound->step_ns)
+        uint64_t cost = ms_fitsearch_cost(other);
+        bool same = cost == least && need_of(other) == least_bytes;
+        if (cost > least)
             return false;
-        if (need_of(other) <= bound->peak_bytes &&
-            (fit->front[k] < i || !same) &&
-            !may_be_simpler(fit, i, fit->front[k]))
+        if (need_of(other) <= least_bytes && (fit->front[k] < i || !same))
             return true;
     }
     return false;
@@ -284,7 +300,7 @@ static uint8_t ruled_out(const ms_fit *fit, uint32_t i)
         return point->state;
     if (is_too_big(fit, point))
         return MS_FIT_TOO_BIG;
-    if (ms_fitsearch_is_slow(fit, point->bound.step_ns))
+    if (is_bound_far(fit, point))
         return MS_FIT_TOO_SLOW;
     return is_beaten(fit, i) ? MS_FIT_BEATEN : MS_FIT_OPEN;
 }
@@ -325,10 +341,10 @@ static ms_err sort(search *s, bool by_memory, ms_fault *fault)
     if (keys == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < s->n; i++) {
-        const ms_fit_bound *bound = &s->fit->all[s->list[i]].bound;
-        keys[i] =
-            (key){by_memory ? bound->peak_bytes : bound->step_ns,
-                  by_memory ? bound->step_ns : bound->peak_bytes, s->list[i]};
+        const ms_fit_point *point = &s->fit->all[s->list[i]];
+        uint64_t bytes = point->bound.peak_bytes, cost = least_cost(point);
+        keys[i] = (key){by_memory ? bytes : cost, by_memory ? cost : bytes,
+                        s->list[i]};
     }
     qsort(keys, s->n, sizeof *keys, by_key);
     for (uint32_t i = 0; i < s->n; i++)
@@ -378,7 +394,7 @@ static ms_err search_stage(search *s, uint32_t stage, ms_fault *fault)
     s->replays = false;
     MS_TRY(run_items(s, 0, s->n, fault));
     thin(s, 0);
-    MS_TRY(sort(s, fit->any, fault));
+    MS_TRY(sort(s, fit->any || fit->goal == MS_FIT_MEMORY, fault));
     return replay_list(s, fault);
 }
 
@@ -417,10 +433,11 @@ static ms_err open_search(search *s, ms_fault *fault)
     s->list = ms_arena_take(fit->arena, fit->n_all, sizeof *s->list);
     s->faults = ms_arena_take(fit->arena, fit->n_all, sizeof *s->faults);
     fit->front = ms_arena_take(fit->arena, fit->n_all + 1, sizeof *fit->front);
-    if (s->workers == NULL || s->list == NULL || s->faults == NULL ||
-        fit->front == NULL)
+    fit->rows = ms_arena_take(fit->arena, fit->n_all + 1, sizeof *fit->rows);
+    if (fit->rows == NULL || s->workers == NULL || s->list == NULL ||
+        s->faults == NULL || fit->front == NULL)
         return ms_fail_nomem(fault);
-    fit->best = fit->fastest = fit->on_device = MS_NONE;
+    fit->best = fit->fastest = fit->leanest = fit->on_device = MS_NONE;
     fit->smallest = fit->smallest_far = MS_NONE;
     fit->n_front = 0;
     fit->refusal = (ms_fault){.caret = -1};
@@ -435,14 +452,20 @@ static void close_search(search *s)
     }
 }
 
-/* The front holds nothing that is far slower than its first; and what was
- * passed over is counted. */
+/* What is too far from the goal goes behind the front, in its order; by memory
+ * it stands first. */
 static void close_front(ms_fit *fit)
 {
-    while (fit->n_front > 0 &&
-           ms_fitsearch_is_slow(fit,
-                                fit->all[fit->front[fit->n_front - 1]].step_ns))
-        fit->n_front--;
+    uint32_t *front = fit->front, n = 0, far = 0;
+    uint32_t *behind = fit->rows; /* not used yet */
+    for (uint32_t k = 0; k < fit->n_front; k++)
+        if (ms_fitsearch_is_far(fit, &fit->all[front[k]]))
+            behind[far++] = front[k];
+        else
+            front[n++] = front[k];
+    memcpy(front + n, behind, far * sizeof *front);
+    fit->n_whole = fit->n_front;
+    fit->n_front = n;
     memset(fit->count, 0, sizeof fit->count);
     for (uint32_t i = 0; i < fit->n_all; i++)
         fit->count[fit->all[i].state]++;
@@ -471,10 +494,10 @@ static ms_err run_search(search *s, ms_fault *fault)
         if (stage == 0)
             fit->on_device = find_best(fit);
     }
-    fit->best = find_best(fit);
-    if (fit->best == MS_NONE && !fit->any)
+    if (fit->fastest == MS_NONE && !fit->any)
         MS_TRY(find_smallest(s, fault));
     close_front(fit);
+    fit->best = find_best(fit);
     return MS_OK;
 }
 
@@ -489,20 +512,53 @@ ms_err ms_fitsearch_run(ms_fit *fit, ms_fault *fault)
     return err;
 }
 
-ms_err ms_fitsearch_replay(ms_fit *fit, uint32_t point, ms_fault *fault)
+/* ---- points beside the search -------------------------------------------- */
+
+/* The items of a list of its own, on all threads; what is refused stays so. */
+static ms_err run_beside(ms_fit *fit, uint32_t *list, uint32_t n, bool proof,
+                         ms_fault *fault)
 {
-    worker at = {0};
-    ms_fault refusal = {.caret = -1};
-    ms_err err = MS_OK;
-    if (fit->all[point].state != MS_FIT_REPLAYED)
-        err = replay(fit, &fit->all[point], &at, &refusal);
-    ms_points_leave(fit->points, &at.seat);
-    ms_arena_free(&at.words);
-    if (err == MS_OK)
-        return MS_OK;
-    fit->all[point].state = MS_FIT_REFUSED;
-    if (ms_fail_is_refusal(err))
-        return MS_OK;
-    *fault = refusal;
+    ms_fault kept = fit->refusal;
+    search s = {
+        .fit = fit, .list = list, .n = n, .replays = true, .proof = proof};
+    fit->threads = fit->threads > 1 ? fit->threads : 1;
+    s.workers = ms_arena_take(fit->arena, fit->threads, sizeof *s.workers);
+    s.faults = ms_arena_take(fit->arena, n + 1, sizeof *s.faults);
+    if (s.workers == NULL || s.faults == NULL)
+        return ms_fail_nomem(fault);
+    ms_err err = run_items(&s, 0, n, fault);
+    close_search(&s);
+    if (kept.err != MS_OK)
+        fit->refusal = kept;
     return err;
+}
+
+ms_err ms_fitsearch_replay(ms_fit *fit, const uint32_t *list, uint32_t n,
+                           bool proof, ms_fault *fault)
+{
+    uint32_t *open = ms_arena_take(fit->arena, n + 1, sizeof *open), n_open = 0;
+    if (open == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++) {
+        const ms_fit_point *point = &fit->all[list[i]];
+        if (point->state != MS_FIT_REFUSED && point->proven == false &&
+            (proof || point->state != MS_FIT_REPLAYED))
+            open[n_open++] = list[i];
+    }
+    return run_beside(fit, open, n_open, proof, fault);
+}
+
+/* The points stand for themselves, before there are any. */
+ms_err ms_fitsearch_probe(ms_fit *fit, ms_fit_point *points, uint32_t n,
+                          ms_fault *fault)
+{
+    ms_fit beside = *fit;
+    uint32_t *list = ms_arena_take(fit->arena, n + 1, sizeof *list);
+    if (list == NULL)
+        return ms_fail_nomem(fault);
+    beside.all = points;
+    beside.n_all = n;
+    for (uint32_t i = 0; i < n; i++)
+        list[i] = i;
+    return run_beside(&beside, list, n, false, fault);
 }

@@ -293,13 +293,22 @@ const ms_keys ms_keys_row = {
 
 /* ---- fit ----------------------------------------------------------------- */
 
+static const ms_keys chosen_settings = {.name = "chosen_settings",
+                                        .any = "^training\\."};
+
 static const ms_key set_up_rows[] = {
     MS_KEYS_COUNT("point"),
     MS_KEYS_TEXT("policy"),
     MS_KEYS_TEXT("words"),
+    MS_KEYS_COUNT("batch"),
+    {.name = "settings", .type = MS_KEY_OBJECT, .of = &chosen_settings},
     MS_KEYS_COUNT("peak_allocated_bytes"),
     MS_KEYS_COUNT("peak_reserved_bytes"),
+    MS_KEYS_COUNT("used_bytes"),
     {.name = "fits", .type = MS_KEY_BOOL},
+    {.name = "proven",
+     .type = MS_KEY_BOOL,
+     .help = "the numbers are those of \"allocator\", as memsim run has them"},
     {.name = "headroom_bytes", .type = MS_KEY_INTEGER},
     MS_KEYS_COUNT("host_peak_bytes"),
     MS_KEYS_COUNT("host_reserved_peak_bytes"),
@@ -315,21 +324,27 @@ static const ms_key without_rows[] = {
     {.name = "set_up", .type = MS_KEY_OBJECT, .null = true, .of = &set_up}};
 static const ms_keys without = MS_KEYS_OBJECT("without", without_rows);
 
+static const ms_keys rungs = {.name = "rungs", .any = "^[0-9]+$"};
+
 static const ms_key max_rows[] = {
-    MS_KEYS_TEXT("key"),           MS_KEYS_COUNT("value"),
-    MS_KEYS_COUNT_OR_NULL("over"), MS_KEYS_COUNT("cap"),
-    MS_KEYS_COUNT("values_tried"), MS_KEYS_COUNT("replayed")};
+    MS_KEYS_TEXT("key"),
+    MS_KEYS_COUNT("value"),
+    MS_KEYS_COUNT_OR_NULL("over"),
+    MS_KEYS_COUNT("cap"),
+    MS_KEYS_COUNT("pays"),
+    {.name = "samples_per_second", .type = MS_KEY_OBJECT, .of = &rungs},
+    MS_KEYS_COUNT("values_tried"),
+    MS_KEYS_COUNT("replayed")};
 static const ms_keys max = MS_KEYS_OBJECT("max", max_rows);
 
-/* What ms_fitspace_dimensions gives to "dimensions". */
+/* What ms_fitchoices_all gives to "dimensions". */
 static bool dimension(uint32_t i, ms_arena *arena, ms_key *key)
 {
     (void)arena;
     if (i >= MS_FIT_N_AXES)
         return false;
-    *key = (ms_key){.name = ms_fitspace_dimensions[i].name,
-                    .type = MS_KEY_COUNT,
-                    .null = true};
+    *key = (ms_key){
+        .name = ms_fitchoices_all[i].name, .type = MS_KEY_COUNT, .null = true};
     return true;
 }
 static const ms_keys dimensions = {.name = "dimensions", .more = dimension};
@@ -341,6 +356,8 @@ static const ms_key searched_rows[] = {
     MS_KEYS_COUNT("too_big"),
     MS_KEYS_COUNT("beaten"),
     MS_KEYS_COUNT("too_slow"),
+    MS_KEYS_COUNT("decided"),
+    MS_KEYS_COUNT("unproven"),
     {.name = "dimensions", .type = MS_KEY_OBJECT, .of = &dimensions}};
 static const ms_keys searched = MS_KEYS_OBJECT("searched", searched_rows);
 
@@ -358,6 +375,10 @@ static const ms_key fit_rows[] = {
     {.name = "capacity_bytes", .type = MS_KEY_COUNT, .help = ""},
     {.name = "context_bytes", .type = MS_KEY_COUNT, .help = "as in run"},
     {.name = "fits", .type = MS_KEY_BOOL, .help = "does any set-up fit?"},
+    {.name = "goal", .type = MS_KEY_WORD, .words = "tokens|step|memory"},
+    {.name = "allocator",
+     .type = MS_KEY_TEXT,
+     .help = "what is told went through it"},
     {.name = "given",
      .type = MS_KEY_TEXT,
      .null = true,
@@ -367,12 +388,15 @@ static const ms_key fit_rows[] = {
      .null = true,
      .of = &max,
      .help = "with --max: key, value, over (the smallest that was tried and "
-             "does not fit, or null), cap, values_tried, replayed"},
+             "does not fit, or null), cap, pays (the least batch with all but "
+             "5 % of the most samples a second), samples_per_second of a GPU "
+             "by batch, values_tried, replayed"},
     {.name = "recommendation",
      .type = MS_KEY_OBJECT,
      .null = true,
      .of = &set_up,
-     .help = "the best set-up: point, policy, words, numbers as a sweep's, "
+     .help = "the best set-up: point, policy, words, batch, settings, numbers "
+             "as a sweep's, used_bytes (what nvidia-smi shows), "
              "headroom_bytes"},
     {.name = "smallest",
      .type = MS_KEY_OBJECT,
@@ -403,20 +427,26 @@ static const ms_key fit_rows[] = {
      .null = true,
      .of = &set_up,
      .help = ""},
-    {.name = "roomier",
+    {.name = "fastest",
      .type = MS_KEY_OBJECT,
      .null = true,
      .of = &set_up,
      .help = "the set-up without any choice; the best that leaves the host's "
-             "memory alone; the fastest with 5 % to spare"},
-    {.name = "front",
+             "memory alone; the fastest by the clock"},
+    {.name = "rows",
      .type = MS_KEY_OBJECTS,
      .of = &set_up,
-     .help = "what fits and nothing beats, the fastest first"},
+     .help = "what fits and nothing beats, the best first: those within 30 % "
+             "of the fastest by headroom, then the others by time"},
+    {.name = "equals",
+     .type = MS_KEY_COUNT,
+     .help = "how many of the rows are within 30 % of the fastest"},
     {.name = "searched",
      .type = MS_KEY_OBJECT,
      .of = &searched,
      .help = "set_ups, of these replayed, refused, too_big, beaten, too_slow; "
+             "decided (replays that settle kernels, loss and optimizer step), "
+             "unproven (fit, but not through the allocator); "
              "dimensions: how many choices, null: fixed"},
     {.name = "not_searched", .type = MS_KEY_TEXTS, .help = "in words"},
 };

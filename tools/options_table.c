@@ -52,12 +52,20 @@ const ms_option ms_options_table[] = {
              "traces)"},
     {.id = MS_OPTION_ALLOCATOR,
      .name = "allocator",
-     .commands = SWEEP | FIT,
+     .commands = SWEEP,
      .takes = MS_TAKES_VALUE,
      .value = "ALLOCATOR",
      .help = "exact (default), or torch[,option=value...]: PyTorch's, what it "
              "reserves and where it is out of memory; bfc, buddy, contiguous; "
              "arena: planned ahead (memsim help traces)"},
+    {.id = MS_OPTION_ALLOCATOR,
+     .name = "allocator",
+     .commands = FIT,
+     .takes = MS_TAKES_VALUE,
+     .value = "ALLOCATOR",
+     .help = "what is shown is proven through it: torch (default), with "
+             "options as in run, or another; exact: through none (memsim help "
+             "traces)"},
     {.id = MS_OPTION_STEPS,
      .name = "steps",
      .commands = STEPS | FIT,
@@ -216,10 +224,17 @@ const ms_option ms_options_table[] = {
      .help = "the same for its disk, e.g. 4TiB"},
     {.id = MS_OPTION_GPUS,
      .name = "gpus",
-     .commands = STEPS | FIT,
+     .commands = STEPS,
      .takes = MS_TAKES_VALUE,
      .value = "N",
      .help = "GPUs of the job, each a rank of the policies"},
+    {.id = MS_OPTION_GPUS,
+     .name = "gpus",
+     .commands = FIT,
+     .takes = MS_TAKES_VALUE,
+     .value = "N,...",
+     .help = "GPUs of the job, each a rank of the policies; of several "
+             "numbers, e.g. 1,4,8, the best set-up each"},
     {.id = MS_OPTION_WALL,
      .name = "wall",
      .commands = STEPS,
@@ -295,9 +310,27 @@ const ms_option ms_options_table[] = {
      .commands = FIT,
      .takes = MS_TAKES_VALUE,
      .value = "WHAT",
-     .words = "batch|seq",
-     .help = "find the largest batch (without micro-batches) or sequence for "
-             "which a set-up fits, or the one of the policies given"},
+     .words = "batch|sequence|seq",
+     .help = "find the largest batch (without micro-batches), and how much of "
+             "it pays, or the largest sequence for which a set-up fits, or "
+             "the one of the policies given"},
+    {.id = MS_OPTION_GOAL,
+     .name = "goal",
+     .commands = FIT,
+     .takes = MS_TAKES_VALUE,
+     .value = "GOAL",
+     .words = "tokens|step|memory",
+     .help = "the most tokens a second (default), for which the batch is "
+             "searched unless --batch or --global-batch fixes it; the "
+             "shortest step; or the least memory"},
+    {.id = MS_OPTION_VARY,
+     .name = "vary",
+     .commands = FIT,
+     .takes = MS_TAKES_VALUE,
+     .value = "WHAT",
+     .words = "precision",
+     .help = "search what changes numbers, too: precision as given, bf16 and "
+             "fp8"},
     {.id = MS_OPTION_JOBS,
      .name = "jobs",
      .letter = 'j',

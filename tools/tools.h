@@ -84,6 +84,8 @@ typedef enum ms_option_id {
     MS_OPTION_SHARD,
     MS_OPTION_RESUME,
     MS_OPTION_MAX,
+    MS_OPTION_GOAL,
+    MS_OPTION_VARY,
     MS_OPTION_AXIS,   /* of a curve: its x */
     MS_OPTION_VALUE,  /* its y */
     MS_OPTION_SERIES, /* a line for each of its values */

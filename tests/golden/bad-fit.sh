@@ -32,3 +32,15 @@ try tiny.json --plot tiny.txt
 try tiny.json --keep-script
 try tiny.json --wall
 try tiny.json --check
+try tiny.json --goal speed
+try tiny.json --goal memory --max batch
+try tiny.json --vary precision --precision bf16
+try tiny.json --vary kernels
+try tiny.json --max batch --global-batch 8
+try tiny.json --gpus 4 --global-batch 6
+try tiny.json --gpus 4 --global-batch 8 --batch 4
+try tiny.json --gpus 1,x
+try tiny.json --gpus 2,,4
+try tiny.json --gpus 1,2 --csv -
+try tiny.json --allocator exact --steps 3
+try tiny.json --allocator torc

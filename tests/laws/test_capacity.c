@@ -214,6 +214,7 @@ static void check_fit(const needs *need, uint32_t point)
     static const char *const options[] = {"memory", "host-memory", "nvme"};
     char sizes[MS_N_POOLS][64];
     const char *words[] = {model, "-p", policy, NULL, NULL, NULL};
+    const uint32_t plain = 0;
     bool lacks[MS_N_POOLS];
     ms_job job;
     hall h;
@@ -228,7 +229,7 @@ static void check_fit(const needs *need, uint32_t point)
     MUST(ms_settings_read(&h.arguments, &h.keep, &job, &fault));
     ms_fit fit = {.job = &job, .points = &h.points, .arena = &h.keep};
     MUST(ms_fitspace_open(&fit, &fault));
-    MUST(ms_fitsearch_replay(&fit, 0, &fault));
+    MUST(ms_fitsearch_replay(&fit, &plain, 1, false, &fault));
     ck_assert_int_eq(fit.all[0].state, MS_FIT_REPLAYED);
     ck_assert_msg(fit.all[0].fits == !any_lacks(need, point), "%s: %u", policy,
                   point);

@@ -81,7 +81,12 @@ static ms_err open_fit(const char *const *job, found *f)
     memset(f, 0, sizeof *f);
     MS_TRY(read_job(job, f));
     MS_TRY(ms_points_open(&f->points, &fault));
-    f->fit = (ms_fit){.job = &f->job, .points = &f->points, .arena = &f->keep};
+    f->fit = (ms_fit){.job = &f->job,
+                      .points = &f->points,
+                      .arena = &f->keep,
+                      .goal = MS_FIT_STEP};
+    for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
+        f->fit.frozen[a] = ms_fitchoices_all[a].key != NULL;
     return ms_fitspace_open(&f->fit, &fault);
 }
 
@@ -91,6 +96,23 @@ static ms_err search(const char *const *job, bool exhaustive, uint32_t threads,
     MS_TRY(open_fit(job, f));
     f->fit.exhaustive = exhaustive;
     f->fit.threads = threads;
+    return ms_fitsearch_run(&f->fit, &fault);
+}
+
+/* With the settings that a probe would decide multiplied with all else. */
+static ms_err search_settings(const char *const *job, ms_fit_goal goal,
+                              bool exhaustive, found *f)
+{
+    memset(f, 0, sizeof *f);
+    MS_TRY(read_job(job, f));
+    MS_TRY(ms_points_open(&f->points, &fault));
+    f->fit = (ms_fit){.job = &f->job,
+                      .points = &f->points,
+                      .arena = &f->keep,
+                      .threads = 2,
+                      .goal = goal,
+                      .exhaustive = exhaustive};
+    MS_TRY(ms_fitspace_open(&f->fit, &fault));
     return ms_fitsearch_run(&f->fit, &fault);
 }
 
@@ -142,7 +164,7 @@ static bool is_beaten(const ms_fit *fit, const ms_fit_point *point)
 {
     for (uint32_t k = 0; k < fit->n_front; k++) {
         const ms_fit_point *other = &fit->all[fit->front[k]];
-        if (other->step_ns <= point->step_ns &&
+        if (ms_fitsearch_cost(other) <= ms_fitsearch_cost(point) &&
             other->reserved_bytes <= point->reserved_bytes)
             return true;
     }
@@ -154,7 +176,7 @@ static void check_front(const ms_fit *fit)
     for (uint32_t k = 1; k < fit->n_front; k++) {
         const ms_fit_point *before = &fit->all[fit->front[k - 1]];
         const ms_fit_point *point = &fit->all[fit->front[k]];
-        ck_assert_uint_lt(before->step_ns, point->step_ns);
+        ck_assert_uint_lt(ms_fitsearch_cost(before), ms_fitsearch_cost(point));
         ck_assert_uint_gt(before->reserved_bytes, point->reserved_bytes);
     }
     for (uint32_t i = 0; i < fit->n_all; i++) {
@@ -162,8 +184,7 @@ static void check_front(const ms_fit *fit)
         bool counts = point->state == MS_FIT_REPLAYED && point->fits;
         ck_assert(counts || !is_on_front(fit, i));
         if (counts && !is_on_front(fit, i))
-            ck_assert(is_beaten(fit, point) ||
-                      ms_fitsearch_is_slow(fit, point->step_ns));
+            ck_assert(is_beaten(fit, point) || ms_fitsearch_is_far(fit, point));
     }
 }
 
@@ -174,7 +195,9 @@ static void check_replay(const found *f, uint32_t i)
     ms_arena keep = {0}, trial = {0};
     ms_result result;
     ms_job job = f->job;
-    demand(ms_fitspace_spec(&f->fit, point, &keep, &job.spec, &fault));
+    demand(ms_fitspace_job(&f->fit, point, &keep, &job, &fault));
+    if (point->proven)
+        job = ms_fitproof_job(&f->fit, &job);
     demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
     const ms_rank_report *rank = &result.report.ranks[result.report.worst];
     ck_assert_uint_eq(rank->peak.reserved_bytes, point->reserved_bytes);
@@ -183,6 +206,20 @@ static void check_replay(const found *f, uint32_t i)
     ck_assert(point->fits == result.report.fits);
     ms_arena_free(&trial);
     ms_arena_free(&keep);
+}
+
+/* None that fits is faster than the fastest; of the equals none is smaller than
+ * the best, nor by memory any. */
+static void check_choice(const ms_fit *fit, const ms_fit_point *point)
+{
+    const ms_fit_point *best = &fit->all[fit->best];
+    uint64_t least = ms_fitsearch_cost(&fit->all[fit->fastest]);
+    ck_assert_uint_ge(ms_fitsearch_cost(point), least);
+    if (fit->goal == MS_FIT_MEMORY ||
+        ms_fitsearch_cost(point) <= least + least / 100 * 29)
+        ck_assert_uint_ge(point->reserved_bytes, best->reserved_bytes);
+    if (fit->goal != MS_FIT_MEMORY)
+        ck_assert_uint_le(ms_fitsearch_cost(best), least + least / 100 * 31);
 }
 
 /* f: of an exhaustive search. */
@@ -204,8 +241,7 @@ static void check_best(const found *f)
             ck_assert_uint_ge(point->reserved_bytes,
                               fit->all[told].reserved_bytes);
         if (fit->best != MS_NONE && point->fits)
-            ck_assert_uint_ge(point->step_ns + point->step_ns / 99,
-                              fit->all[told].step_ns);
+            check_choice(fit, point);
     }
 }
 
@@ -244,6 +280,113 @@ START_TEST(rules_are_used)
 }
 END_TEST
 
+/* ---- settings, goals, proofs --------------------------------------------- */
+
+static const struct {
+    const char *words[MAX_WORDS];
+    ms_fit_goal goal;
+} goals[] = {
+    {{"gpt3-small", "--set=model.layers=1", "--memory=4GiB", "-p", "none"},
+     MS_FIT_TOKENS},
+    {{"gpt3-small", "--set=model.layers=2", "--gpus=4", "--global-batch=16",
+      "-p", "zero:2", "-p", "checkpoint:full"},
+     MS_FIT_TOKENS},
+    {{"tiny-llama.json", "--optimizer=adam", "--kernels=eager", "-p",
+      "checkpoint:full+offload:optimizer"},
+     MS_FIT_STEP},
+    {{"tiny16.json", "--batch=4", "-p", "microbatch:2"}, MS_FIT_MEMORY},
+    {{"resnet18", "-p", "checkpoint:full"}, MS_FIT_TOKENS},
+};
+#define N_GOALS ((int)(sizeof goals / sizeof goals[0]))
+
+/* The row that is no larger, and slower by no more than what a probe may take
+ * for less memory. */
+static bool has_as_good(const ms_fit *fit, const ms_fit_point *point)
+{
+    for (uint32_t k = 0; k < fit->n_whole; k++) {
+        const ms_fit_point *row = &fit->all[fit->front[k]];
+        double cost = (double)ms_fitsearch_cost(row);
+        double bytes = (double)row->reserved_bytes;
+        if (cost <= 1.17 * (double)ms_fitsearch_cost(point) &&
+            bytes <= 1.02 * (double)point->reserved_bytes)
+            return true;
+    }
+    return false;
+}
+
+/* Every set-up with every setting has one in the front of the pruned search
+ * that is about as good, or it is far from the goal. */
+START_TEST(settings_decided_once)
+{
+    found all, pruned;
+    demand(search_settings(goals[_i].words, goals[_i].goal, true, &all));
+    demand(search_settings(goals[_i].words, goals[_i].goal, false, &pruned));
+    ck_assert_uint_le(pruned.fit.n_all, all.fit.n_all);
+    check_front(&all.fit);
+    check_best(&all);
+    for (uint32_t i = 0; i < all.fit.n_all; i++) {
+        const ms_fit_point *point = &all.fit.all[i];
+        if (point->state != MS_FIT_REPLAYED || !point->fits ||
+            ms_fitsearch_is_far(&all.fit, point))
+            continue;
+        ck_assert_msg(has_as_good(&pruned.fit, point), "point %u", i);
+    }
+    leave(&pruned);
+    leave(&all);
+}
+END_TEST
+
+/* The table: what run says, none beaten by another of its rows, the equals by
+ * headroom before the others by time, the first the best. */
+static void check_rows(const found *f)
+{
+    const ms_fit *fit = &f->fit;
+    ck_assert_uint_gt(fit->n_rows, 0);
+    ck_assert_uint_eq(fit->best, fit->rows[0]);
+    for (uint32_t i = 0; i < fit->n_rows; i++) {
+        const ms_fit_point *x = &fit->all[fit->rows[i]];
+        check_replay(f, fit->rows[i]);
+        ck_assert(x->fits && (x->proven || fit->proof == NULL));
+        for (uint32_t k = 0; k < fit->n_rows; k++) {
+            const ms_fit_point *y = &fit->all[fit->rows[k]];
+            ck_assert(k == i || x->reserved_bytes < y->reserved_bytes ||
+                      ms_fitsearch_cost(x) < ms_fitsearch_cost(y));
+        }
+        if (i == 0)
+            continue;
+        const ms_fit_point *before = &fit->all[fit->rows[i - 1]];
+        if (i < fit->n_equal)
+            ck_assert_int_ge(before->headroom_bytes, x->headroom_bytes);
+        else if (i > fit->n_equal)
+            ck_assert_uint_le(ms_fitsearch_cost(before), ms_fitsearch_cost(x));
+    }
+}
+
+/* The first capacity is roomy; with the other what fits by its lifetimes alone
+ * does not fit through the allocator. */
+START_TEST(rows_are_proven)
+{
+    static const char *const tight[][MAX_WORDS] = {
+        {"tiny-llama.json", "--batch=64", "--sequence=128", "--memory=1GiB"},
+        {"tiny-llama.json", "--batch=64", "--sequence=128", "--memory=640MiB"},
+        {"gpt3-small", "--set=model.layers=2", "--gpus=4", "--global-batch=32",
+         "-p", "checkpoint:full"}};
+    uint32_t failed = 0;
+    for (size_t i = 0; i < sizeof tight / sizeof *tight; i++) {
+        found f;
+        ms_allocator torch;
+        demand(search(tight[i], false, 2, &f));
+        demand(ms_allocator_read("torch", &f.keep, &torch, &fault));
+        f.fit.proof = &torch;
+        demand(ms_fitproof_run(&f.fit, &fault));
+        check_rows(&f);
+        failed += f.fit.n_failed;
+        leave(&f);
+    }
+    ck_assert_uint_gt(failed, 0);
+}
+END_TEST
+
 /* ---- threads ------------------------------------------------------------- */
 
 START_TEST(threads_do_not_matter)
@@ -254,6 +397,7 @@ START_TEST(threads_do_not_matter)
     for (int t = 0; t < 2; t++) {
         ms_fit_reply reply;
         demand(search(jobs[_i], false, threads[t], &f[t]));
+        demand(ms_fitproof_run(&f[t].fit, &fault));
         ms_text text = {.arena = &f[t].keep};
         demand(
             ms_fitreply_of(&f[t].fit, NULL, &f[t].arguments, &reply, &fault));
@@ -301,7 +445,7 @@ static const struct {
      "batch",
      "training.batch"},
     {{"tiny-llama.json", "-p", "zero:3,dp=4", "--memory=2166MiB"},
-     "seq",
+     "sequence",
      "training.sequence"},
 };
 #define N_MAXIMA ((int)(sizeof maxima / sizeof maxima[0]))
@@ -360,6 +504,8 @@ static ms_err whole_way(uint32_t *best)
     ms_fit_reply reply;
     ms_err err = search(small, false, 1, &f);
     if (err == MS_OK)
+        err = ms_fitproof_run(&f.fit, &fault);
+    if (err == MS_OK)
         err = ms_fitreply_of(&f.fit, NULL, &f.arguments, &reply, &fault);
     if (err == MS_OK) {
         ms_text text = {.arena = &f.keep};
@@ -400,6 +546,8 @@ Suite *suite_fit(void)
     tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, pruned_is_exhaustive, 0, N_JOBS);
     tcase_add_test(tcase, rules_are_used);
+    tcase_add_loop_test(tcase, settings_decided_once, 0, N_GOALS);
+    tcase_add_test(tcase, rows_are_proven);
     tcase_add_loop_test(tcase, threads_do_not_matter, 0, 9);
     tcase_add_loop_test(tcase, max_is_the_largest, 0, N_MAXIMA);
     tcase_add_test(tcase, max_of_all);
