@@ -283,3 +283,14 @@ ms_err ms_setup_put(const ms_summary *summary, bool *found, ms_text *text,
     ms_text_add(text, "\n");
     return MS_OK;
 }
+
+ms_err ms_setup_put_more(const ms_summary *summary, ms_text *text,
+                         ms_fault *fault)
+{
+    ms_setup more;
+    MS_TRY(ms_setup_shared(summary->job, summary->result, summary->arena, &more,
+                           fault));
+    if (more.policy != NULL)
+        put_setup(summary, "or:", &more, text);
+    return MS_OK;
+}

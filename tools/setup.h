@@ -32,5 +32,8 @@ ms_err ms_setup_alone(const ms_job *job, const ms_result *result,
 /* Both as lines of a summary, and the search for more; found: there is one. */
 ms_err ms_setup_put(const ms_summary *summary, bool *found, ms_text *text,
                     ms_fault *fault);
+/* The first of these beside what fits otherwise. */
+ms_err ms_setup_put_more(const ms_summary *summary, ms_text *text,
+                         ms_fault *fault);
 
 #endif

@@ -100,11 +100,18 @@ static const char *next_output(const ms_summary *summary)
     return "--csv timeline.csv";
 }
 
+/* What fits where this does not is said to. */
+static const char *label_of(const ms_summary *summary, const ms_whatnext *next)
+{
+    bool fits = next->node.policy != NULL || !is_lost(&next->device);
+    return fits && !summary->result->report.fits ? "fits:" : "next:";
+}
+
 static ms_err next_lines(const ms_summary *summary, const ms_whatnext *next,
                          ms_text *text, ms_fault *fault)
 {
     const ms_advice *advice = &next->device;
-    ms_text_add(text, "next:     ");
+    ms_text_add(text, "%-10s", label_of(summary, next));
     if (next->node.policy != NULL)
         ms_settings_instead(summary->arguments, next->node.policy, text);
     else if (advice->n > 0 && advice->ways[0].costs != MS_COSTS_TRAINING)
@@ -116,6 +123,9 @@ static ms_err next_lines(const ms_summary *summary, const ms_whatnext *next,
     ms_text_add(text, "\n");
     if (summary->result->report.fits || summary->job->program != NULL)
         return MS_OK;
+    if (is_over(summary->result) && advice->n > 0 &&
+        advice->ways[0].costs != MS_COSTS_NOTHING)
+        MS_TRY(ms_setup_put_more(summary, text, fault));
     ms_text_add(text, "or:       ");
     ms_settings_fit(summary->arguments, summary->result->shape.data_ranks,
                     text);
