@@ -91,6 +91,8 @@ const char *ms_changes_value(const struct ms_change_setting *set,
 
 /* ---- changewords.c ------------------------------------------------------- */
 
+/* "kernels" of "training.kernels"; other groups keep theirs. */
+const char *ms_changewords_key(const char *key);
 /* One change: "checkpoint:full", "kernels=flash"; NULL: no memory. */
 const char *ms_changewords_name(ms_change_use use, const ms_job *job,
                                 const ms_result *now, ms_arena *arena);

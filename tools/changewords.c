@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* "kernels" of "training.kernels"; other groups keep theirs. */
-static const char *short_key(const char *key)
+const char *ms_changewords_key(const char *key)
 {
     return strncmp(key, "training.", 9) == 0 ? key + 9 : key;
 }
@@ -18,10 +17,11 @@ const char *ms_changewords_name(ms_change_use use, const ms_job *job,
     if (use.row->policy != NULL)
         return ms_changes_policy(use, job, now, arena);
     if (set[1].key != NULL)
-        return ms_arena_format(arena, "%s=%s %s=%s", short_key(set[0].key),
-                               set[0].value, short_key(set[1].key),
-                               set[1].value);
-    return ms_arena_format(arena, "%s=%s", short_key(set[0].key), set[0].value);
+        return ms_arena_format(arena, "%s=%s %s=%s",
+                               ms_changewords_key(set[0].key), set[0].value,
+                               ms_changewords_key(set[1].key), set[1].value);
+    return ms_arena_format(arena, "%s=%s", ms_changewords_key(set[0].key),
+                           set[0].value);
 }
 
 /* ---- options ------------------------------------------------------------- */
@@ -51,7 +51,8 @@ static void put_setting(const struct ms_change_setting *set, const ms_job *job,
     else if (option != NULL)
         ms_text_add(text, "%s--%s %s", between, option->name, value);
     else
-        ms_text_add(text, "%s--set %s=%s", between, short_key(set->key), value);
+        ms_text_add(text, "%s--set %s=%s", between,
+                    ms_changewords_key(set->key), value);
 }
 
 static void put_settings(const ms_changes *set, const ms_job *job,
@@ -109,7 +110,7 @@ void ms_changewords_prices(const ms_changes *set, ms_text *text)
 static bool says(const char *setting, const char *key)
 {
     size_t length = strcspn(setting, "=");
-    const char *names[2] = {key, short_key(key)};
+    const char *names[2] = {key, ms_changewords_key(key)};
     for (int i = 0; i < 2; i++)
         if (strlen(names[i]) == length &&
             strncmp(setting, names[i], length) == 0)

@@ -35,6 +35,8 @@ static const topic topics[] = {
     {"traces", "allocation traces and allocator options", ms_help_traces_write},
     {"words", "words of other programs that are understood",
      ms_optionwords_help},
+    {"advice", "what a step that does not fit is advised",
+     ms_help_changes_write},
     {"exit", "exit statuses", ms_help_texts_exit},
 };
 #define N_TOPICS (sizeof topics / sizeof topics[0])

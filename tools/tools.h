@@ -561,6 +561,8 @@ void ms_help_texts_grid(ms_text *text);
 void ms_help_texts_units(ms_text *text);
 void ms_help_texts_exit(ms_text *text);
 void ms_help_texts_json(ms_text *text);
+/* help_changes.c: what advice tries. */
+void ms_help_changes_write(ms_text *text);
 /* help_traces.c: allocation traces, and the allocators they go through. */
 void ms_help_traces_write(ms_text *text);
 
