@@ -2,6 +2,7 @@
 /* memsim fit: under a memory budget, the fastest way to train the model. */
 
 #include "tools/fit.h"
+#include "tools/fitadvice.h"
 
 #include <string.h>
 
@@ -201,6 +202,20 @@ static ms_err draw(const run *r, ms_fault *fault)
 
 /* ---- the command --------------------------------------------------------- */
 
+/* Where nothing that was searched fits: what is advised besides. */
+static ms_err put_advice(const run *r, ms_text *text, ms_fault *fault)
+{
+    ms_points points = r->points;
+    ms_fitadvice advice;
+    if (r->fit.best != MS_NONE || r->reply.max != NULL)
+        return MS_OK;
+    MS_TRY(ms_fitadvice_find(&points, r->fit.job, r->arguments, r->hall->trial,
+                             &advice, fault));
+    if (advice.lines != NULL)
+        ms_text_add(text, "%snext:     %s\n", advice.lines, advice.command);
+    return MS_OK;
+}
+
 static ms_err print_result(const run *r, ms_fault *fault)
 {
     ms_text text = {.arena = r->hall->trial}, csv = {.arena = r->hall->trial};
@@ -210,8 +225,10 @@ static ms_err print_result(const run *r, ms_fault *fault)
         return ms_screen_print(&csv, fault);
     if (r->out.json)
         ms_fit_data_json(&r->reply, &text);
-    else if (!r->out.quiet && !ms_outputs_is_stdout(r->out.picture.path))
+    else if (!r->out.quiet && !ms_outputs_is_stdout(r->out.picture.path)) {
         ms_fit_text_write(&r->reply, r->out.style, &text);
+        MS_TRY(put_advice(r, &text, fault));
+    }
     MS_TRY(ms_screen_print(&text, fault));
     return r->out.csv == NULL
                ? MS_OK
