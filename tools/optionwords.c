@@ -305,6 +305,7 @@ const char *ms_optionwords_own(const ms_option *option, const char *value,
                                ms_arena *arena)
 {
     const char *own = value;
+    ms_fault unused = {0};
     if (option->id == MS_OPTION_SETTING)
         own = own_value(ms_training_row(option->setting), value, arena);
     else if (option->id == MS_OPTION_SET)
@@ -312,7 +313,7 @@ const char *ms_optionwords_own(const ms_option *option, const char *value,
     else if (option->id == MS_OPTION_DEVICE)
         own = own_device(value);
     else if (option->id == MS_OPTION_POLICY)
-        (void)ms_policywords_plain(value, arena, &own, NULL);
+        (void)ms_policywords_plain(value, arena, &own, &unused);
     return own != NULL ? own : value;
 }
 
@@ -383,12 +384,10 @@ ms_err ms_optionwords_twice(const ms_arguments *arguments, ms_fault *fault)
 
 /* ---- help ---------------------------------------------------------------- */
 
-const ms_words *const ms_optionwords_tables[] = {
+const ms_words *const ms_optionwords_tables[MS_OPTIONWORDS_TABLES] = {
     &ms_optionwords_commands, &ms_optionwords_options, &ms_optionwords_letters,
     &ms_settingwords_keys,    &ms_settingwords_values, &ms_policywords_table,
     &ms_namewords_devices,    &ms_namewords_models};
-const uint32_t ms_optionwords_n_tables =
-    sizeof ms_optionwords_tables / sizeof *ms_optionwords_tables;
 
 #define INDENT 26u
 #define WORDS 2u
@@ -448,7 +447,7 @@ void ms_optionwords_help(ms_text *text)
         "_ and blanks count nothing:\nbatch-size is batch_size and BatchSize, "
         "too.  A * stands for any ending.\nPrinted and saved is memsim's own "
         "word.  Two names for one setting are refused.\n");
-    for (uint32_t i = 0; i < ms_optionwords_n_tables; i++) {
+    for (uint32_t i = 0; i < MS_OPTIONWORDS_TABLES; i++) {
         const ms_words *table = ms_optionwords_tables[i];
         ms_text_add(text, "\n%s\n", table->title);
         for (uint32_t k = 0; k < table->n; k++)

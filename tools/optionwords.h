@@ -10,8 +10,8 @@
 extern const ms_words ms_optionwords_options;  /* of: NULL */
 extern const ms_words ms_optionwords_letters;  /* of: NULL */
 extern const ms_words ms_optionwords_commands; /* of: NULL */
-extern const ms_words *const ms_optionwords_tables[];
-extern const uint32_t ms_optionwords_n_tables;
+#define MS_OPTIONWORDS_TABLES 8u
+extern const ms_words *const ms_optionwords_tables[MS_OPTIONWORDS_TABLES];
 
 /* The command's option that this name means, or NULL; answered is then what to
  * type instead, or NULL. */
