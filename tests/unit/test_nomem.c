@@ -45,6 +45,8 @@ static const char *const jobs[][MOST_WORDS] = {
      "--set=lora.targets=all"},
     {"mlp.json", "--optimizer=adafactor", "--set=training.clip_norm=1"},
     {"mlp.json", "--set=training.optimizer_in_backward=yes"},
+    {"mlp.json", "-p", "fsdp:dp=2", "--set=training.optimizer_in_backward=yes"},
+    {"mlp.json", "-p", "zero:2,dp=2,impl=deepspeed+offload:optimizer"},
     {"tiny.json", "--allocator=torch", "--lengths=2x8,16"},
     {"mlp.json", "--allocator=bfc,allow_growth=true", "--memory=600MiB"},
     {"mlp.json", "--allocator=contiguous", "--steps=2"},
