@@ -545,10 +545,10 @@ static void close_line(const pooled_run *run)
 {
     ms_timeline *line = run->line;
     const ms_pooled_oom *lack = &run->out->lack;
+    ms_pooledsteps_exact(line, run->out);
     for (uint8_t rank = 0; rank < line->plan->n_ranks; rank++) {
         ms_rank_levels *levels = &line->ranks[rank];
-        ms_pooled_rank *out = &run->out->ranks[rank];
-        out->exact_bytes = levels->reserved_peak_bytes;
+        const ms_pooled_rank *out = &run->out->ranks[rank];
         if (out->reserved_peak_bytes < levels->reserved_peak_bytes)
             continue; /* there is no device with as much */
         levels->active_peak_bytes = out->active_peak_bytes;

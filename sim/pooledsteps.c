@@ -103,3 +103,11 @@ void ms_pooledsteps_planned(ms_pooled *out)
         ms_pooledsteps_close(out, rank);
     }
 }
+
+void ms_pooledsteps_exact(const ms_timeline *line, ms_pooled *out)
+{
+    for (uint8_t rank = 0; rank < line->plan->n_ranks; rank++)
+        out->ranks[rank].exact_bytes =
+            line->pooled ? line->pooled->ranks[rank].exact_bytes
+                         : line->ranks[rank].reserved_peak_bytes;
+}

@@ -29,5 +29,7 @@ void ms_pooledsteps_count(ms_pooled *out, uint32_t step, uint32_t rank,
 void ms_pooledsteps_planned(ms_pooled *out);
 /* What a rank has of the last step and of all. */
 void ms_pooledsteps_close(ms_pooled *out, uint32_t rank);
+/* What the line reserves without a pool; before one writes its own levels. */
+void ms_pooledsteps_exact(const ms_timeline *line, ms_pooled *out);
 
 #endif
