@@ -229,12 +229,12 @@ static ms_err grow(search *s, unsigned prices, state *at)
 }
 
 /* Does the next do without the row what the state did, in no more time?  What
- * costs nothing has to save a tenth of the step to be worth a word. */
+ * costs no time has to save a tenth of the step to be worth a word. */
 static bool does_as_well(const ms_change *row, const outcome *next,
                          const outcome *is)
 {
     uint64_t most_ns = is->step_ns;
-    if (row->costs == MS_COSTS_NOTHING)
+    if (row->costs != MS_COSTS_TIME)
         most_ns += most_ns / 10;
     return next->valid && !is_longer(next->step_ns, most_ns) &&
            (is->fits ? next->fits : next->reserved_bytes <= is->reserved_bytes);
@@ -387,8 +387,12 @@ static void take_way(const search *s, const state *at, ms_advice *advice,
     if (at->set.n == 0 || !at->is.valid)
         return;
     ms_advice_way way = way_of(s, at);
-    if (way.fits && is_told(advice, &way))
-        advice->ways[advice->n_fitting++] = way;
+    if (way.fits && is_told(advice, &way)) {
+        uint32_t n = advice->n_fitting;
+        bool same = n > 0 && advice->ways[n - 1].costs == way.costs;
+        advice->n_fitting = n + !same;
+        advice->ways[advice->n_fitting - 1] = way;
+    }
     if (!least->is.valid || at->is.reserved_bytes < least->is.reserved_bytes)
         *least = *at;
 }
