@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The same settings have one answer: about the capacity at which a step begins
- * to fit, run, compare and a sweep through the allocator say the same; a sweep
- * through none does not say it, but what bare lifetimes do, as exact does in
- * run.  Where run has no pool either, a sweep says it at once. */
+ * to fit, run, compare, fit and a sweep through the allocator say the same; a
+ * sweep through none does not say it, but what bare lifetimes do, as exact does
+ * in run.  Where run has no pool either, a sweep says it at once. */
 #include "tests/tests.h"
 #include "tools/compare.h"
+#include "tools/fit.h"
 #include "tools/sweep.h"
 
 #include <inttypes.h>
@@ -134,6 +135,34 @@ static void sweep_fits(const uint64_t *sizes, const char *extra,
     close_hall(&h);
 }
 
+/* The set-up of these policies and nothing else is fit's first; as it is shown,
+ * and as the search has it. */
+static bool fit_fits(uint64_t memory_bytes, bool *bare)
+{
+    char memory[48];
+    const char *const words[MOST_WORDS] = {model, "--batch=4", "-p", policy,
+                                           memory};
+    const uint32_t first = 0;
+    ms_job job;
+    hall h;
+    snprintf(memory, sizeof memory, "--memory=%" PRIu64 "B", memory_bytes);
+    open_hall(MS_FOR_FIT, words, &h);
+    MUST(ms_settings_usual(&h.arguments, &h.keep, &job, &fault));
+    ms_fit fit = {.job = &job,
+                  .points = &h.points,
+                  .arena = &h.keep,
+                  .proof = job.allocator};
+    job.allocator = NULL;
+    MUST(ms_fitspace_open(&fit, &fault));
+    MUST(ms_fitsearch_replay(&fit, &first, 1, false, &fault));
+    *bare = fit.all[0].fits;
+    MUST(ms_fitproof_one(&fit, first, &fault));
+    bool fits = fit.all[0].fits;
+    ms_fitspace_close(&fit);
+    close_hall(&h);
+    return fits;
+}
+
 /* ---- the law ------------------------------------------------------------- */
 
 static void choose(int i)
@@ -160,7 +189,7 @@ static void choose_sizes(uint64_t *sizes)
 START_TEST(one_answer)
 {
     uint64_t sizes[N_SIZES];
-    bool compared[N_SIZES];
+    bool compared[N_SIZES], searched;
     ms_outcome through[N_SIZES], bare[N_SIZES];
     choose(_i);
     choose_sizes(sizes);
@@ -170,6 +199,8 @@ START_TEST(one_answer)
     for (uint32_t i = 0; i < N_SIZES; i++) {
         bool fits = run_fits(sizes[i], NULL, NULL);
         ck_assert_int_eq(compared[i], fits);
+        ck_assert_int_eq(fit_fits(sizes[i], &searched), fits);
+        ck_assert_int_eq(searched, i > 0);
         ck_assert(through[i].fits_known && through[i].fits == fits);
         ck_assert(!bare[i].fits_known);
         ck_assert_int_eq(bare[i].fits_exact, i > 0);
