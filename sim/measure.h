@@ -336,6 +336,7 @@ void ms_report_overheads(const ms_report *report, const ms_graph *graph,
 void ms_report_json(const ms_report *report, const ms_graph *graph,
                     const ms_report_names *names, ms_text *text);
 
+#include "sim/idle.h"
 #include "sim/pooled.h"
 #include "sim/recomputed.h"
 #include "sim/repeat.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim explain: who is alive at an instant, why, what would remove it. */
 
-#include "tools/explain.h"
+#include "tools/idletimes.h"
 #include "tools/untrained.h"
 
 #include <string.h>
@@ -21,6 +21,7 @@ typedef struct explain {
     ms_remedy *remedies;
     uint32_t n_remedies;
     ms_pooltries tries;
+    ms_idletimes saved;
 } explain;
 
 /* ---- from the job to groups ---------------------------------------------- */
@@ -209,6 +210,7 @@ static void write_text(const explain *x, ms_text *text)
     pool_line(x, text);
     device_line(x, text);
     node_line(x, text);
+    ms_idletimes_put(&x->saved, text);
     ms_text_add(text, "\n");
     for (uint32_t g = 0; g < x->n_groups && g < x->top; g++)
         put_group(x, g, text);
@@ -259,6 +261,7 @@ static void write_json(const explain *x, ms_text *text)
         json_group(x, g, text);
     }
     ms_text_add(text, "]");
+    ms_idletimes_json(&x->saved, text);
     if (x->result.report.pooled != NULL)
         ms_pooltries_json(&x->tries, text);
     ms_text_add(text, "}\n");
@@ -285,6 +288,7 @@ ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault)
     MS_TRY(look(&x, fault));
     MS_TRY(ms_pooltries_find(&(ms_pooltries_task){&x.job, &x.result},
                              hall->keep, &x.tries, fault));
+    MS_TRY(ms_idletimes_find(&x.job, &x.result, hall->keep, &x.saved, fault));
     (ms_options_value(arguments, MS_OPTION_JSON) != NULL
          ? write_json
          : write_text)(&x, &text);

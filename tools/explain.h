@@ -13,6 +13,7 @@
  *     differ.c    two runs to one group per tensor that they hold differently
  *     groups.c    groups of one to groups that differ in nothing but a number
  *     remedy.c    which changes make a group smaller, by trying them
+ *     idletimes.c what is saved for backward by how long it waits (idletimes.h)
  *     pooltries.c options of the pool that would change what it reserves
  *     tell.c      instants and groups to text and JSON
  */
