@@ -81,9 +81,11 @@ static int by_start(const void *left, const void *right)
     return (a->row > b->row) - (a->row < b->row);
 }
 
+/* Rounded up: what is moved takes time. */
 static uint64_t copy_ns(const ms_idle_links *links, double rate, uint64_t bytes)
 {
-    return links->copy_ns + (uint64_t)((double)bytes / rate * 1e9);
+    double ns = (double)bytes / rate * 1e9;
+    return links->copy_ns + (uint64_t)ns + ((double)(uint64_t)ns < ns);
 }
 
 /* Of two ways that are free from out_ns on, and up to in_ns. */

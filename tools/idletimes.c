@@ -102,7 +102,7 @@ static void put_span(const ms_idletimes_class *class, ms_text *text)
     static const struct {
         const char *name;
         uint64_t size;
-    } units[] = {{"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}};
+    } units[] = {{"s", 1000000000}, {"ms", 1000000}, {"µs", 1000}, {"ns", 1}};
     uint64_t width_ns = class->to_ns - class->from_ns;
     char words[64];
     int i = 0;
@@ -111,7 +111,8 @@ static void put_span(const ms_idletimes_class *class, ms_text *text)
     snprintf(words, sizeof words, "%llu to %llu %s",
              (unsigned long long)(class->from_ns / units[i].size),
              (unsigned long long)(class->to_ns / units[i].size), units[i].name);
-    ms_text_add(text, "%*s%-15s", (int)MS_TELL_INDENT, "", words);
+    int wide = units[i].size == 1000 ? 16 : 15; /* in bytes */
+    ms_text_add(text, "%*s%-*s", (int)MS_TELL_INDENT, "", wide, words);
 }
 
 static void put_class(const ms_idletimes *saved,
