@@ -41,5 +41,6 @@
 extern const ms_keys ms_keys_run_settings;  /* "settings" */
 extern const ms_keys ms_keys_run_overheads; /* "overheads" */
 extern const ms_keys ms_keys_timeline;      /* "timeline" of a run */
+extern const ms_keys ms_keys_saved;         /* "saved" of explain */
 
 #endif
