@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Draws the gallery anew: every kind of figure for three models.
+# Draws the gallery anew: every kind of figure for three set-ups in which the
+# policy decides whether the step fits, and one of its blocks.
 #
 #   tools/gallery.sh MEMSIM [FOLDER]     (cmake --build BUILD --target gallery)
 set -eu
@@ -32,14 +33,29 @@ pools() { # figure, then a step: through PyTorch's allocator with options
     done | "$memsim" plot - --quiet -o "$figure.png" --figure address
 }
 
-curve() { # figure, title, then what memsim sweep is given
-    figure=$1 title=$2
-    shift 2
+curve() { # figure, then what memsim sweep is given
+    figure=$1
+    shift
     rm -f "$rows"
     "$memsim" sweep "$@" --quiet -o "$rows"
-    "$memsim" plot "$rows" --quiet --device h100 --title "$title" \
-        -o "$figure.png" --figure curve
+    "$memsim" plot "$rows" --quiet -o "$figure.png" --figure curve
 }
+
+# 8 billion parameters, full fine-tuning on 8 GPUs at the whole context length
+set -- llama-3-8b --gpus 8 --batch 2 --sequence 8192
+one llama3-timeline "$@" -p fsdp+checkpoint:full
+one llama3-gantt "$@" -p fsdp+checkpoint:full
+one llama3-layers "$@" -p fsdp+checkpoint:sqrt
+one llama3-ranks "$@" -p fsdp+checkpoint:full
+pools llama3-address "$@" -p fsdp+checkpoint:full
+set -- "$@" -p fsdp -p fsdp+checkpoint:sac -p fsdp+checkpoint:sqrt \
+    -p fsdp+checkpoint:full -p fsdp+swap:te=31 -p fsdp+microbatch:2 \
+    -p fsdp+checkpoint:full+offload:optimizer
+several llama3-bars "$@"
+several llama3-pareto "$@"
+curve llama3-curve llama-3-8b --gpus 8 --batch 2 \
+    --grid 'policy=fsdp;fsdp+checkpoint:sac;fsdp+checkpoint:full' \
+    --grid 'sequence=1024..16384*2'
 
 # 175 billion parameters on 64 GPUs
 zero='zero:3,dp=64'
@@ -47,7 +63,7 @@ one gpt3-timeline gpt3 -p "$zero+checkpoint:full"
 one gpt3-gantt gpt3 -p "$zero+swap:te=84"
 one gpt3-layers gpt3 -p "$zero+checkpoint:sqrt"
 one gpt3-ranks gpt3 -p "$zero+checkpoint:full"
-one gpt3-address gpt3 -p "$zero+checkpoint:full" --allocator torch
+one gpt3-address gpt3 -p "$zero+checkpoint:full"
 one gpt3-nvme-gantt gpt3 \
     -p checkpoint:full+offload:optimizer/params/gradients,to=nvme
 set -- gpt3 -p "$zero" -p "$zero+checkpoint:sqrt" -p "$zero+checkpoint:full" \
@@ -55,35 +71,23 @@ set -- gpt3 -p "$zero" -p "$zero+checkpoint:sqrt" -p "$zero+checkpoint:full" \
     -p 'fsdp:dp=64+checkpoint:full' -p 'fsdp:dp=64+checkpoint:sac'
 several gpt3-bars "$@"
 several gpt3-pareto "$@"
-curve gpt3-curve 'GPT-3 175B, ZeRO-3: ranks that share the states' gpt3 \
+curve gpt3-curve gpt3 \
     --grid 'policy=zero:3;zero:3+checkpoint:sqrt;zero:3+checkpoint:full' \
     --grid 'gpus=16..512*2'
 
-# a convolutional network
-one resnet50-timeline resnet50 --batch 256
-one resnet50-gantt resnet50 --batch 256 -p swap:vdnn=conv
-one resnet50-layers resnet50 --batch 256 -p checkpoint:sqrt
-one resnet50-ranks resnet50 --batch 256 -p ddp:dp=8
-one resnet50-address resnet50 --batch 256 --allocator torch
-set -- resnet50 --batch 256 --memory 12GiB -p none -p checkpoint:sqrt \
-    -p checkpoint:full -p microbatch:2 -p microbatch:4 -p swap:vdnn=conv \
-    -p swap:vdnn=all -p swap:superneurons
+# a convolutional network on a card of 24 GiB
+set -- resnet50 --device 4090 --batch 640
+one resnet50-timeline "$@" -p checkpoint:sqrt
+one resnet50-gantt "$@" -p swap:vdnn=conv
+one resnet50-layers "$@" -p checkpoint:sqrt
+one resnet50-ranks "$@" -p ddp:dp=8+checkpoint:sqrt
+one resnet50-address "$@" -p checkpoint:sqrt
+set -- "$@" -p none -p checkpoint:sqrt -p checkpoint:full -p microbatch:2 \
+    -p microbatch:4 -p swap:vdnn=conv -p swap:vdnn=all -p swap:superneurons
 several resnet50-bars "$@"
 several resnet50-pareto "$@"
-curve resnet50-curve 'ResNet-50: peak memory against batch' resnet50 \
-    --grid 'policy=none;checkpoint:sqrt;microbatch:4' --grid 'batch=8..2048*2'
+curve resnet50-curve resnet50 --device 4090 \
+    --grid 'policy=none;checkpoint:sqrt;microbatch:4' --grid 'batch=8..1024*2'
 
-# a small decoder
-one gpt2-timeline gpt2 --batch 32 -p checkpoint:sqrt
-one gpt2-gantt gpt2 --batch 32 -p fsdp:dp=8
-one gpt2-layers gpt2 --batch 32 -p checkpoint:every=2
-one gpt2-ranks gpt2 --batch 32 -p zero:2,dp=8
+# where blocks lie, small enough to be seen
 pools gpt2-address gpt2 --batch 8
-set -- gpt2 --batch 32 --memory 24GiB -p none -p checkpoint:sqrt \
-    -p checkpoint:full -p checkpoint:every=2 -p microbatch:2 -p microbatch:4 \
-    -p swap:save_on_cpu -p swap:te=6 -p offload:optimizer
-several gpt2-bars "$@"
-several gpt2-pareto "$@"
-curve gpt2-curve 'GPT-2: peak memory against sequence, batch 8' gpt2 --batch 8 \
-    --grid 'policy=none;checkpoint:sqrt;checkpoint:full' \
-    --grid 'sequence=64..1024*2'
