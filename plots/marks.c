@@ -237,7 +237,7 @@ const char *ms_marks_color(const ms_sign *mark)
 
 const char *ms_marks_hue(const ms_sign *mark)
 {
-    return colors[mark->hue].shades[0];
+    return colors[mark->hue].shades[mark->hue > 0 ? MS_MARKS_SHADES - 1 : 0];
 }
 
 uint32_t ms_marks_dash(const ms_sign *mark)
