@@ -228,7 +228,8 @@ static bool find_room(const ms_lineup *c, const ms_series *limit, ms_box *best)
     const ms_box *area = &c->frame.area;
     double from = area->x0 + 8.0, to = fmax(area->x1 - 8.0 - width, from);
     for (int i = 0; i < 2 * PLACES && limit->n == 1; i++) {
-        double x0 = to - (to - from) * (i / 2) / (PLACES - 1);
+        int place = i / 2; /* each on the line and under it */
+        double x0 = to - (to - from) * place / (PLACES - 1);
         double y0 = i % 2 == 0 ? y - 25.0 : y + 3.0;
         ms_box box = {x0, y0, x0 + width, y0 + 22.0};
         if (y0 < area->y0 - 30.0 || y0 + 22.0 > area->y1 ||

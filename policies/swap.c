@@ -398,7 +398,7 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     const ms_policy_value *min = &context->values[MS_SWAP_MIN];
     ms_program made;
     uint32_t n_swaps;
-    bool taken;
+    bool taken = false;
     ms_swap w = {.context = context,
                  .from = program,
                  .program = &made,

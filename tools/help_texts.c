@@ -211,13 +211,11 @@ void ms_help_texts_grid(ms_text *text)
         "each point of",
         "the product; the last key varies fastest.",
         "",
-        "KEY     policy, device, gpus, global_batch, memory, host_memory, "
-        "nvme,",
-        "        allocator, steps, lengths; batch, sequence and the other "
-        "settings of",
-        "        memsim help training; graph.KEY; model.KEY.  It takes the "
-        "place of the",
-        "        option of that name, but policies join those of -p.",
+        "KEY     policy, device, gpus, global_batch, memory, host_memory,",
+        "        nvme, allocator, steps, lengths; batch, sequence and the",
+        "        other settings of memsim help training; graph.KEY; model.KEY.",
+        "        It takes the place of the option of that name, but policies",
+        "        join those of -p.",
         "LIST    VALUE,VALUE,... or, where values have commas, "
         "VALUE;VALUE;... (one with",
         "        commas: VALUE;): policies, allocators, and always lengths",
