@@ -10,6 +10,8 @@
 
 /* With training.gradients=fp32. */
 #define SUMMED_UP "+zero:1,dp=5,impl=deepspeed"
+/* Muon's matrices need whole gradients. */
+#define MATRICES_SHARED "+zero:2,dp=3,impl=deepspeed,reduce_scatter=0"
 #define ALL_WEIGHTS_SHARED                                                     \
     "+zero:3,dp=2,impl=deepspeed,param_persistence_threshold=0"
 
@@ -88,8 +90,7 @@ static const char *const more_shares[] = {"",
                                           "+zero:1,dp=4,impl=megatron",
                                           "+zero:1,dp=3,impl=deepspeed",
                                           "+zero:2,dp=3,impl=deepspeed",
-                                          "+zero:2,dp=3,impl=deepspeed,"
-                                          "reduce_scatter=0",
+                                          MATRICES_SHARED,
                                           "+zero:2,dp=4",
                                           ALL_WEIGHTS_SHARED,
                                           "+zero:3,dp=4,prefetch=2",
