@@ -78,8 +78,9 @@ static void put_words(ms_panel *panel)
     }
     ms_text_add(&words, "; shaded: while it runs");
     ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &words),
-                   panel->area.x0 + 6.0, panel->area.y1 + GAP_PX + WORDS_PX / 2,
-                   &type, panel->area.x1 - panel->area.x0 - 12.0);
+                   panel->area.x0 + 6.0,
+                   panel->bottom_y - CURVE_PX - WORDS_PX / 2, &type,
+                   panel->area.x1 - panel->area.x0 - 12.0);
 }
 
 void ms_again_draw(ms_panel *panel)

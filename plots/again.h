@@ -7,8 +7,8 @@
  * shaded, darker where they are most of what the compute stream does.  Private
  * to plots/; the figure's second axis counts px of the figure, upwards.
  *
- *     panel->bottom_y = panel->area.y1 + ms_again_height(panel);
  *     ms_panel_open(panel);
+ *     panel->bottom_y = panel->area.y1 + ms_again_height(panel);
  *     ...
  *     ms_panel_draw(panel);
  *     ms_again_draw(panel);

@@ -148,8 +148,9 @@ typedef struct ms_stack {
     const ms_point *points;
     const uint64_t *reserved_bytes; /* while each point lasts */
     uint32_t n;
-    uint64_t end_ns;  /* right border, > 0 */
-    double top_bytes; /* upper border, > 0 */
+    uint64_t end_ns;   /* right border, > 0 */
+    double top_bytes;  /* upper border, > 0 */
+    double base_bytes; /* lower border: 0 unless the axis is cut */
     const ms_unit *bytes_unit, *time_unit;
 } ms_stack;
 
@@ -212,8 +213,8 @@ bool ms_labels_top(const ms_room *room, const ms_stack *stack, double peak_x,
                                 */
 #define MS_PANEL_MOST_WALLS 6u /* bands whose borders are drawn */
 
-/* ms_panel_of fills the first part; a figure sets area.y1 and bottom_y before
- * ms_panel_open finds the rest. */
+/* ms_panel_of fills the first part; a figure sets area.y1 and may_cut before
+ * ms_panel_open finds the rest, and bottom_y before ms_panel_draw. */
 typedef struct ms_panel {
     const ms_record *record;
     const ms_rank_report *rank;
@@ -224,13 +225,15 @@ typedef struct ms_panel {
     ms_box area;      /* of the memory */
     double bottom_y;  /* of the time axis: what lies between shares it */
     double head_room; /* px above all data: for labels */
+    bool may_cut;     /* foot.h: the axis may begin above zero */
 
     ms_stack stack;
     ms_room room;
     double peak_x, peak_y;
     uint64_t peak_bytes, capacity_bytes, context_bytes;
-    uint64_t usable_bytes; /* capacity less context */
-    bool shows_line;
+    uint64_t usable_bytes;     /* capacity less context */
+    bool shows_line, is_below; /* the capacity: a line, or below a cut axis */
+    double step;               /* of the ticks, in the unit */
     double walls[MS_PANEL_MOST_WALLS];
 } ms_panel;
 
@@ -242,9 +245,14 @@ ms_panel ms_panel_of(const ms_record *record, uint32_t rank,
 void ms_panel_open(ms_panel *panel);
 /* After ms_frame_begin: phases, axes, the labels of peak and capacity. */
 void ms_panel_draw(ms_panel *panel);
+/* The distance of ticks on an axis of so many bytes, in the unit. */
+double ms_panel_step(const ms_panel *panel, double span_bytes);
 /* Between the two, more of the same plot command is added. */
 void ms_panel_open_plot(const ms_panel *panel);
 void ms_panel_close_plot(const ms_panel *panel);
+/* Is a part of the level above the capacity line, and hatched? */
+bool ms_panel_is_over(const ms_panel *panel);
+#define MS_PANEL_HATCH "#50B3261E"
 void ms_panel_line(ms_panel *panel, double x0, double y0, double x1, double y1,
                    const char *color, bool in_front);
 /* The bytes of a text; running out of memory for it fails the script. */
@@ -262,10 +270,14 @@ typedef struct ms_legend_entry {
     uint64_t value;
     const char *color; /* NULL: no box */
     bool is_line;      /* of that colour, instead of a box */
+    bool is_hatched;   /* strokes of that colour */
+    bool is_mark;      /* says what a sign means: has no value */
 } ms_legend_entry;
 
 /* How high the table is. */
 double ms_legend_height(uint32_t n);
+/* Adds what hatching means where the panel has it; returns how many it adds. */
+uint32_t ms_legend_over(const ms_panel *panel, ms_legend_entry *entry);
 /* y: its top.  n_sums < MS_LEGEND_COLUMNS. */
 void ms_legend_put(const ms_panel *panel, double y, const char *heading,
                    const ms_unit *unit, const ms_legend_entry *sums,

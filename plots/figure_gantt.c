@@ -13,6 +13,8 @@
 #define LANE_PX 36.0     /* a stream, */
 #define LANE_FILL 0.76   /* of that the slices */
 #define GAP_PX 10.0      /* above and below the streams */
+#define ALLOCATED "#2F62A8"
+#define RESERVED "#8A8A8A"
 #define TABLE_GAP_PX 8.0 /* between the legend's tables */
 
 static const struct {
@@ -225,9 +227,9 @@ static void put_plot(const struct scene *scene)
     ms_text_add(script, ", \\\n  $memory using 1:2 with filledcurves y1=0 "
                         "linecolor rgb '#C9D8E8' notitle, \\\n  $reserved "
                         "using 1:2 with lines linewidth 1 linecolor rgb "
-                        "'#8A8A8A' notitle, \\\n  $memory using "
-                        "1:2 with lines linewidth 1.2 linecolor rgb '#2F62A8' "
-                        "notitle");
+                        "'" RESERVED "' notitle, \\\n  $memory using "
+                        "1:2 with lines linewidth 1.2 linecolor rgb '" ALLOCATED
+                        "' notitle");
     for (uint32_t work = 0; work < MS_N_WORKS; work++)
         if (is_drawn(scene, work))
             ms_text_add(script,
@@ -274,9 +276,29 @@ static void list(const struct scene *scene, struct tables *tables)
                               .color = ms_works_look[MS_WORK_OPTIMIZER].color};
 }
 
-static double height_of(const struct tables *tables)
+/* What the lines over the lanes are. */
+static void put_memory(const struct scene *scene, double y)
 {
-    double height = ms_legend_height(tables->n_works);
+    const ms_panel *panel = &scene->panel;
+    const ms_peak *peak = &panel->rank->peak;
+    const ms_legend_entry lines[] = {{.name = "allocated",
+                                      .value = peak->allocated_bytes,
+                                      .color = ALLOCATED,
+                                      .is_line = true},
+                                     {.name = "reserved, max",
+                                      .value = peak->reserved_bytes,
+                                      .color = RESERVED,
+                                      .is_line = true}};
+    ms_legend_entry over = {0};
+    uint32_t n = ms_legend_over(panel, &over);
+    ms_legend_put(panel, y, "at the peak", panel->stack.bytes_unit, lines, 2,
+                  &over, n);
+}
+
+static double height_of(const struct scene *scene, const struct tables *tables)
+{
+    double height = ms_legend_height(ms_panel_is_over(&scene->panel)) +
+                    TABLE_GAP_PX + ms_legend_height(tables->n_works);
     if (tables->n_beside > 0)
         height += TABLE_GAP_PX + ms_legend_height(tables->n_beside);
     return height;
@@ -287,6 +309,8 @@ static void put_tables(const struct scene *scene, const struct tables *tables,
 {
     const ms_panel *panel = &scene->panel;
     const ms_unit *unit = panel->stack.time_unit;
+    put_memory(scene, y);
+    y += ms_legend_height(ms_panel_is_over(panel)) + TABLE_GAP_PX;
     const ms_legend_entry step = {.name = "step",
                                   .value = panel->rank->time.step_ns};
     ms_legend_put(panel, y, "compute stream", unit, &step, 1, tables->works,
@@ -318,7 +342,7 @@ ms_err ms_figure_gantt(const ms_record *record, uint32_t rank,
     double y = panel->bottom_y + MS_PANEL_AXIS_PX;
     frame.area = panel->area;
     frame.area.y1 = panel->bottom_y;
-    ms_frame_begin(&frame, format, ceil(y + height_of(&tables) + 8.0));
+    ms_frame_begin(&frame, format, ceil(y + height_of(&scene, &tables) + 8.0));
     ms_panel_draw(panel);
     put_lane_names(&scene);
     put_far_name(&scene);

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "plots/again.h"
+#include "plots/foot.h"
 
 #define AREA_PX 340.0 /* height of the data */
 
@@ -28,7 +29,7 @@ static uint32_t find_shown(struct scene *scene)
             scene->shows[c] |= stack->points[i].bytes[c] > 0;
     for (int c = 0; c < MS_N_CATEGORIES; c++)
         n += scene->shows[c];
-    return n;
+    return n + ms_panel_is_over(&scene->panel);
 }
 
 /* ---- legend -------------------------------------------------------------- */
@@ -44,7 +45,7 @@ static const char *name_of(const ms_panel *panel, ms_category category)
 
 /* In the order of the stack, from the top. */
 static uint32_t list_shown(const struct scene *scene,
-                           ms_legend_entry entries[MS_N_CATEGORIES])
+                           ms_legend_entry entries[MS_N_CATEGORIES + 1])
 {
     const ms_peak *peak = &scene->panel.rank->peak;
     uint32_t n = 0;
@@ -54,7 +55,7 @@ static uint32_t list_shown(const struct scene *scene,
                 (ms_legend_entry){.name = name_of(&scene->panel, order[k]),
                                   .value = peak->by_category[order[k]],
                                   .color = ms_canvas_category_color[order[k]]};
-    return n;
+    return n + ms_legend_over(&scene->panel, &entries[n]);
 }
 
 static void put_legend(const struct scene *scene, double y)
@@ -62,8 +63,11 @@ static void put_legend(const struct scene *scene, double y)
     const ms_peak *peak = &scene->panel.rank->peak;
     const ms_legend_entry sums[] = {
         {.name = "allocated", .value = peak->allocated_bytes},
-        {"reserved, max", peak->reserved_bytes, "#000000", true}};
-    ms_legend_entry entries[MS_N_CATEGORIES];
+        {.name = "reserved, max",
+         .value = peak->reserved_bytes,
+         .color = "#000000",
+         .is_line = true}};
+    ms_legend_entry entries[MS_N_CATEGORIES + 1];
     uint32_t n = list_shown(scene, entries);
     ms_legend_put(&scene->panel, y, "at the peak",
                   scene->panel.stack.bytes_unit, sums, 2, entries, n);
@@ -81,14 +85,16 @@ static void put_plot(struct scene *scene)
                            k + 1, script);
     ms_stack_write_reserved(&panel->stack, script);
     ms_again_write(panel);
+    ms_foot_write(panel);
     ms_panel_open_plot(panel);
     for (uint32_t k = MS_N_CATEGORIES; k-- > 0;)
         if (scene->shows[order[k]])
             ms_text_add(script,
-                        ", \\\n  $%s using 1:2 with filledcurves y1=0 "
+                        ", \\\n  $%s using 1:2 with filledcurves y1=base "
                         "linecolor rgb '%s' notitle",
                         ms_names_category[order[k]],
                         ms_canvas_category_color[order[k]]);
+    ms_foot_plot(panel);
     ms_text_add(script, ", \\\n  $reserved using 1:2 with lines linewidth 1.2 "
                         "linecolor rgb '#000000' notitle");
     ms_again_plot(panel);
@@ -107,14 +113,18 @@ ms_err ms_figure_timeline(const ms_record *record, uint32_t rank,
     MS_TRY(ms_gnuplot_format(drawing->path, &format, fault));
     MS_TRY(ms_record_check(record, fault));
     panel->area.y1 = panel->area.y0 + AREA_PX;
-    panel->bottom_y = panel->area.y1 + ms_again_height(panel);
+    panel->may_cut = true;
     ms_panel_open(panel);
+    panel->bottom_y = panel->area.y1 +
+                      ms_foot_height(panel, order, MS_N_CATEGORIES) +
+                      ms_again_height(panel);
     uint32_t n = find_shown(&scene);
     double y = panel->bottom_y + MS_PANEL_AXIS_PX;
     frame.area = panel->area;
     frame.area.y1 = panel->bottom_y;
     ms_frame_begin(&frame, format, ceil(y + ms_legend_height(n) + 8.0));
     ms_panel_draw(panel);
+    ms_foot_draw(panel, order, MS_N_CATEGORIES);
     ms_again_draw(panel);
     put_legend(&scene, y);
     put_plot(&scene);

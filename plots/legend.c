@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
+#include <math.h>
+
 #include "plots/frame.h"
 
 #define GAP_PX 32.0 /* between columns */
@@ -20,13 +22,28 @@ double ms_legend_height(uint32_t n)
     return MS_LEGEND_ROW_PX * (1 + count_rows(n)) + RULE_PX;
 }
 
+/* Strokes as in the data, on what stands for it. */
+static void put_hatched(ms_text *script, const char *color, double x, double y)
+{
+    const double ends[] = {BOX_PX * 0.4, BOX_PX, BOX_PX * 1.6};
+    ms_canvas_box(script, &(ms_box){x, y, x + BOX_PX, y + BOX_PX}, "#E4E4E4",
+                  false);
+    for (int i = 0; i < 3; i++) {
+        double in = fmin(ends[i], BOX_PX), out = ends[i] - in;
+        ms_canvas_line(script, &(ms_box){x + out, y + in, x + in, y + out}, 0.9,
+                       color, true);
+    }
+}
+
 static void put_sign(const ms_panel *panel, const ms_legend_entry *entry,
                      double x, double y)
 {
     double half = BOX_PX / 2;
     if (entry->color == NULL)
         return;
-    if (entry->is_line)
+    if (entry->is_hatched)
+        put_hatched(panel->script, entry->color, x, y - half);
+    else if (entry->is_line)
         ms_canvas_line(panel->script, &(ms_box){x, y, x + BOX_PX, y}, 1.6,
                        entry->color, true);
     else
@@ -44,11 +61,24 @@ static void put_entry(const ms_panel *panel, const ms_legend_entry *entry,
     ms_units_put_number(&number, entry->value, unit);
     const char *words = ms_panel_bytes_of(panel, &number);
     double width = ms_escape_width(words, type.size_px, false) * MS_FRAME_SLACK;
+    if (entry->is_mark)
+        words = "", width = 0.0, type.color = MS_INK;
     put_sign(panel, entry, x, y);
     ms_canvas_text(panel->script, entry->name, x + INDENT_PX, y, &type,
                    WIDTH_PX - INDENT_PX - width);
     type.align = MS_RIGHT;
     ms_canvas_text(panel->script, words, x + WIDTH_PX, y, &type, WIDTH_PX);
+}
+
+uint32_t ms_legend_over(const ms_panel *panel, ms_legend_entry *entry)
+{
+    if (!ms_panel_is_over(panel))
+        return 0;
+    *entry = (ms_legend_entry){.name = "hatched: over capacity",
+                               .color = MS_FRAME_RED,
+                               .is_hatched = true,
+                               .is_mark = true};
+    return 1;
 }
 
 static double column_x(uint32_t column)

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "plots/frame.h"
+#include "plots/foot.h"
 
 #define FAR_CAPACITY 3.0 /* times the peak: beyond it only a note */
 #define LABEL_PX 25.0    /* height of a label */
@@ -61,15 +61,19 @@ static void set_scale(ms_panel *panel)
     panel->context_bytes = report->context_bytes;
     panel->usable_bytes = ms_capacity_usable(report);
     double usable = (double)panel->usable_bytes;
-    double height = panel->area.y1 - panel->area.y0;
     panel->shows_line = panel->capacity_bytes > 0 && highest > 0.0 &&
                         usable <= highest * FAR_CAPACITY;
     if (panel->shows_line && usable > highest)
         highest = usable;
     stack->bytes_unit = ms_units_bytes((uint64_t)highest);
     stack->time_unit = ms_units_time(panel->saw->has_time ? stack->end_ns : 0);
+    if (panel->may_cut && ms_foot_find(panel, highest))
+        panel->is_below = panel->shows_line && usable < stack->base_bytes;
+    panel->shows_line &= !panel->is_below;
     stack->top_bytes =
-        highest > 0.0 ? highest / (1.0 - panel->head_room / height) : 1024.0;
+        highest > 0.0 ? ms_foot_top(panel, stack->base_bytes, highest) : 1024.0;
+    if (stack->base_bytes <= 0.0)
+        panel->step = ms_panel_step(panel, stack->top_bytes);
     stack->area = panel->area;
     panel->peak_x = ms_stack_x(stack, panel->peak_x);
     panel->peak_y = ms_stack_y(stack, (double)panel->peak_bytes);
@@ -107,25 +111,31 @@ static void put_tick_word(ms_panel *panel, double value, double x, double y,
                    70.0);
 }
 
+double ms_panel_step(const ms_panel *panel, double span_bytes)
+{
+    const ms_unit *unit = panel->stack.bytes_unit;
+    double height = panel->area.y1 - panel->area.y0;
+    double step = ms_units_step(span_bytes / (double)unit->size,
+                                (uint32_t)ceil(height / TICK_PX));
+    return unit->size == 1 && step < 1.0 ? 1.0 : step;
+}
+
 static void put_y_axis(ms_panel *panel)
 {
     const ms_stack *stack = &panel->stack;
     const ms_box *area = &panel->area;
     double unit = (double)stack->bytes_unit->size;
-    double step =
-        ms_units_step(stack->top_bytes / unit,
-                      (uint32_t)ceil((area->y1 - area->y0) / TICK_PX));
-    if (stack->bytes_unit->size == 1 && step < 1.0)
-        step = 1.0;
-    panel->room.grid_px = area->y1 - ms_stack_y(stack, step * unit);
-    for (int i = 0; i * step * unit <= stack->top_bytes; i++) {
-        double y = ms_stack_y(stack, i * step * unit);
+    double step = panel->step, first = round(stack->base_bytes / unit / step);
+    panel->room.grid_px =
+        area->y1 - ms_stack_y(stack, (first + 1) * step * unit);
+    for (int i = 0; (first + i) * step * unit <= stack->top_bytes; i++) {
+        double y = ms_stack_y(stack, (first + i) * step * unit);
         if (i > 0)
             ms_panel_line(panel, area->x0, y, area->x1, y, MS_FRAME_GRID,
                           false);
         ms_panel_line(panel, area->x0 - 6.0, y, area->x0, y, MS_FRAME_AXIS,
                       true);
-        put_tick_word(panel, i * step, area->x0 - 10.0, y, MS_RIGHT);
+        put_tick_word(panel, (first + i) * step, area->x0 - 10.0, y, MS_RIGHT);
     }
 }
 
@@ -153,8 +163,9 @@ static void put_axes(ms_panel *panel)
     put_x_axis(panel);
     ms_panel_line(panel, area->x0, area->y0, area->x0, area->y1, MS_FRAME_AXIS,
                   true);
-    ms_panel_line(panel, area->x0, area->y1, area->x1, area->y1, MS_FRAME_AXIS,
-                  true);
+    if (panel->stack.base_bytes <= 0.0)
+        ms_panel_line(panel, area->x0, area->y1, area->x1, area->y1,
+                      MS_FRAME_AXIS, true);
     if (bottom > area->y1)
         ms_panel_line(panel, area->x0, bottom, area->x1, bottom, MS_FRAME_AXIS,
                       true);
@@ -363,9 +374,10 @@ static void put_labels(ms_panel *panel)
         of_capacity = name_capacity(panel, try >= 2);
         if (has_peak)
             peak = place_peak(panel, of_peak, try % 2 > 0);
-        has_room = place_capacity(panel, width_of(of_capacity), &capacity);
+        has_room = panel->is_below ||
+                   place_capacity(panel, width_of(of_capacity), &capacity);
     }
-    if (panel->capacity_bytes > 0)
+    if (panel->capacity_bytes > 0 && !panel->is_below)
         put_capacity(panel, of_capacity, &capacity,
                      panel->shows_line && !has_room);
     if (has_peak)
@@ -404,7 +416,7 @@ void ms_panel_draw(ms_panel *panel)
     put_labels(panel);
 }
 
-static bool is_over(const ms_panel *panel)
+bool ms_panel_is_over(const ms_panel *panel)
 {
     return panel->shows_line && panel->peak_bytes > panel->usable_bytes;
 }
@@ -423,21 +435,22 @@ void ms_panel_open_plot(const ms_panel *panel)
 {
     const ms_box *area = &panel->area;
     const ms_stack *stack = &panel->stack;
+    double base = stack->base_bytes / (double)stack->bytes_unit->size;
     double top = stack->top_bytes / (double)stack->bytes_unit->size;
     double below = (panel->bottom_y - area->y1) / (area->y1 - area->y0);
-    if (is_over(panel))
+    if (ms_panel_is_over(panel))
         ms_stack_write_hatch(stack, (double)panel->usable_bytes, panel->script);
     put_range(panel->script, 'x', 0.0,
               (double)stack->end_ns / (double)stack->time_unit->size);
-    put_range(panel->script, 'y', below > 0.0 ? -below * top : 0.0, top);
+    put_range(panel->script, 'y', base - below * (top - base), top);
     ms_text_add(panel->script, "plot -1e300 notitle");
 }
 
 void ms_panel_close_plot(const ms_panel *panel)
 {
-    if (is_over(panel))
+    if (ms_panel_is_over(panel))
         ms_text_add(panel->script,
                     ", \\\n  $over using 1:2 with lines linewidth 0.7 "
-                    "linecolor rgb '#50B3261E' notitle");
+                    "linecolor rgb '" MS_PANEL_HATCH "' notitle");
     ms_text_add(panel->script, "\n");
 }

@@ -17,7 +17,8 @@ double ms_stack_x(const ms_stack *stack, double t_ns)
 double ms_stack_y(const ms_stack *stack, double bytes)
 {
     double height = stack->area.y1 - stack->area.y0;
-    return stack->area.y1 - bytes / stack->top_bytes * height;
+    return stack->area.y1 - (bytes - stack->base_bytes) /
+                                (stack->top_bytes - stack->base_bytes) * height;
 }
 
 static double point_end_ns(const ms_stack *stack, uint32_t i)
@@ -117,7 +118,8 @@ static void put_vertex(const ms_stack *stack, double t_ns, double bytes,
 {
     ms_text_double(script, t_ns / (double)stack->time_unit->size);
     ms_text_put(script, " ", 1);
-    ms_text_double(script, bytes / (double)stack->bytes_unit->size);
+    ms_text_double(script, fmax(bytes, stack->base_bytes) /
+                               (double)stack->bytes_unit->size);
     ms_text_put(script, "\n", 1);
 }
 
@@ -180,8 +182,9 @@ static void put_end(const ms_stack *stack, double x, double y, ms_text *script)
 {
     double width = stack->area.x1 - stack->area.x0;
     double height = stack->area.y1 - stack->area.y0;
-    put_vertex(stack, x / width * (double)stack->end_ns,
-               y / height * stack->top_bytes, script);
+    double bytes =
+        stack->base_bytes + y / height * (stack->top_bytes - stack->base_bytes);
+    put_vertex(stack, x / width * (double)stack->end_ns, bytes, script);
 }
 
 static void flush(const ms_stack *stack, const struct stroke *stroke,

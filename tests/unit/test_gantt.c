@@ -167,8 +167,9 @@ END_TEST
 /* By hand, from the top down, in px: 8, the title's 36, a line of 26, 6, the
  * phases' 27, 4; the memory's 230, the host's 76, 10; three streams of 36, of
  * which the slices fill 0.76; 10, 64 for the axis; the legend's tables, 8
- * apart, with rows of 29 and a rule of 5.  The capacity lies at 168 of the 230,
- * the rest is for the peak's label; a label's height is 25. */
+ * apart, with rows of 29 and a rule of 5, the first without entries.  The
+ * capacity lies at 168 of the 230, the rest is for the peak's label; a label's
+ * height is 25. */
 START_TEST(what_lies_at_which_height)
 {
     static const struct {
@@ -183,13 +184,15 @@ START_TEST(what_lies_at_which_height)
         {"D2H", "513"},
         {"30", "561"}, /* 20 below 337 + 76 + 10 + 3 36 + 10 */
         {"time in step (µs)", "588"},
-        {"compute stream (µs)", "619.5"}, /* 29 / 2 below 541 + 64 */
-        {"step", "619.5"},
-        {"wait: copies", "653.5"}, /* 3/2 29 + 5 below */
-        {"wait: host", "682.5"},
-        {"beside it (µs)", "719.5"}, /* 605 + 3 29 + 5 + 8 + 29 / 2 */
-        {"copies H2D", "753.5"},
-        {"copies D2H", "753.5"},
+        {"at the peak (MiB)", "619.5"}, /* 29 / 2 below 541 + 64 */
+        {"allocated", "619.5"},
+        {"compute stream (µs)", "661.5"}, /* 29 + 5 + 8 below */
+        {"step", "661.5"},
+        {"wait: copies", "695.5"}, /* 3/2 29 + 5 below */
+        {"wait: host", "724.5"},
+        {"beside it (µs)", "761.5"}, /* 647 + 3 29 + 5 + 8 + 29 / 2 */
+        {"copies H2D", "795.5"},
+        {"copies D2H", "795.5"},
     };
     if (!has_gnuplot())
         return;
@@ -200,7 +203,7 @@ START_TEST(what_lies_at_which_height)
                           at[strlen(labels[i].y)] == '/',
                       "%s: %.10s", labels[i].words, at);
     }
-    check_has(bytes, "H = 776.0\n"); /* 605 + 92 + 8 + 63 + 8 */
+    check_has(bytes, "H = 818.0\n"); /* 647 + 92 + 8 + 63 + 8 */
     check_has(bytes, "set tmargin at screen 1-107/H\n");
     check_has(bytes, "set bmargin at screen 1-541/H\n");
     check_has(bytes, "set y2range [-541:-107]\n");
