@@ -29,8 +29,9 @@ ms_err ms_shares_two_memories(const char *where, const ms_shape *shape,
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, where,
                    "leave it out, or checkpoint to keep less",
-                   "CPU and GPU of this device share one memory: what moves "
-                   "to the host takes as much of it as before");
+                   "there is one memory, which a CPU has for itself or shares "
+                   "with the GPU: what moves to the host takes as much of it "
+                   "as before");
 }
 
 /* ---- what a unit reads and makes ----------------------------------------- */

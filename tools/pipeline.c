@@ -67,7 +67,7 @@ ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault)
     shape->data_ranks = 1;
     shape->fixed = result->model.fixed_batch;
     shape->fault_ns = job->device->fault_ns;
-    shape->one_memory = job->device->one_memory && result->training.device != 1;
+    shape->one_memory = job->device->one_memory || result->training.device == 1;
     if (job->global_batch > 0)
         MS_TRY(ms_globalbatch_divide(job, &shape->batch, fault));
     MS_TRY(ms_apply_shape(&job->spec, shape, fault));

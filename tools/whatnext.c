@@ -107,6 +107,19 @@ static const char *label_of(const ms_summary *summary, const ms_whatnext *next)
     return fits && !summary->result->report.fits ? "fits:" : "next:";
 }
 
+/* More GPUs are worth a word where the step on these becomes another one, or
+ * longer by more than a tenth. */
+static bool asks_for_more(const ms_summary *summary, const ms_advice *advice)
+{
+    uint64_t as_it_is_ns = summary->result->line.step_ns;
+    const ms_advice_way *way = &advice->ways[0];
+
+    return is_over(summary->result) && advice->n > 0 &&
+           (way->costs > MS_COSTS_TIME ||
+            (way->costs == MS_COSTS_TIME &&
+             way->step_ns > as_it_is_ns + as_it_is_ns / 10));
+}
+
 static ms_err next_lines(const ms_summary *summary, const ms_whatnext *next,
                          ms_text *text, ms_fault *fault)
 {
@@ -123,8 +136,7 @@ static ms_err next_lines(const ms_summary *summary, const ms_whatnext *next,
     ms_text_add(text, "\n");
     if (summary->result->report.fits || summary->job->program != NULL)
         return MS_OK;
-    if (is_over(summary->result) && advice->n > 0 &&
-        advice->ways[0].costs != MS_COSTS_NOTHING)
+    if (asks_for_more(summary, advice))
         MS_TRY(ms_setup_put_more(summary, text, fault));
     ms_text_add(text, "or:       ");
     ms_settings_fit(summary->arguments, summary->result->shape.data_ranks,
