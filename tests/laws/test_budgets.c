@@ -2,6 +2,7 @@
 /* A budget is a promise about the final program: whatever stands beside the
  * policy that works to it, the peak is within it, or the run is infeasible and
  * says what it would need. */
+#include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
@@ -63,25 +64,13 @@ static outcome run(const char *json, const char *policy)
 {
     outcome out = {0};
     ms_fault *fault = &out.fault;
-    ms_result result = {0};
+    ms_result result;
     ms_job job;
     ms_settings_init(&job);
-    job.model = "budgeted";
     job.training.batch = 8;
     job.training.cublas_workspace = 0;
-    ms_err err = ms_read_model_bytes("budgeted", json, strlen(json), NULL, 0,
-                                     &keep, &result.model, fault);
-    result.training = job.training;
-    if (err == MS_OK)
-        err = ms_resolve_training(&result.training, &result.model, fault);
-    if (err == MS_OK)
-        err = ms_dag_order(&result.model, &keep, fault);
-    if (err == MS_OK)
-        err = ms_spec_parse(policy, &keep, &job.spec, fault);
-    if (err == MS_OK)
-        err = ms_pipeline_lower(&job, &keep, &result, fault);
-    if (err == MS_OK)
-        err = ms_pipeline_step(&job, &trial, &result, fault);
+    ms_err err =
+        inlined_step(json, policy, &job, &keep, &trial, &result, fault);
     ck_assert_int_eq(err, fault->err);
     if (err == MS_OK)
         out.peak_bytes = result.report.ranks[0].peak.allocated_bytes;

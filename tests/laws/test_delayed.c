@@ -2,6 +2,7 @@
 /* A delayed update (ZeRO-Offload, section 5.2) runs beside the next step: it
  * takes what is longer, the host's work or the device's, and the copies that
  * nothing hides. */
+#include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
@@ -37,22 +38,12 @@ static bool run(const char *policy, const char *device, int64_t batch,
         "\"hidden\": 512, \"heads\": 8, \"vocab\": 5000, \"positions\": 256}}";
     ms_fault fault = {0};
     ms_job job;
-    *result = (ms_result){0};
     ms_settings_init(&job);
-    job.model = "delayed";
     job.training.batch = batch;
     ck_assert_int_eq(ms_device_find(device, &job.device, &fault), MS_OK);
     job.device_given = true;
-    ck_assert_int_eq(ms_read_model_bytes("delayed", json, strlen(json), NULL, 0,
-                                         &keep, &result->model, &fault),
-                     MS_OK);
-    result->training = job.training;
-    bool ran = ms_resolve_training(&result->training, &result->model, &fault) ==
-                   MS_OK &&
-               ms_dag_order(&result->model, &keep, &fault) == MS_OK &&
-               ms_spec_parse(policy, &keep, &job.spec, &fault) == MS_OK &&
-               ms_pipeline_lower(&job, &keep, result, &fault) == MS_OK &&
-               ms_pipeline_step(&job, &trial, result, &fault) == MS_OK;
+    bool ran = inlined_step(json, policy, &job, &keep, &trial, result,
+                            &fault) == MS_OK;
     ck_assert_msg(ran || fault.err == MS_EUSAGE, "%s: %s: %s", policy,
                   fault.where, fault.what);
     return ran;

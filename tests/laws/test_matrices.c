@@ -2,6 +2,7 @@
 /* Muon where ranks share the states: momentum is of a rank's part; a matrix is
  * whole while its update is found, gathered on every rank or because one rank
  * has all of it (Megatron). */
+#include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
@@ -28,22 +29,13 @@ static ms_err run(const char *policy)
 {
     ms_job job;
     fault = (ms_fault){0};
-    result = (ms_result){0};
     ms_arena_reset(&keep);
     ms_arena_reset(&trial);
     ms_settings_init(&job);
-    job.model = "matrices";
     job.uses = true;
     job.training.batch = 4;
     job.training.optimizer = MS_MUON;
-    MS_TRY(ms_read_model_bytes("matrices", MODEL, strlen(MODEL), NULL, 0, &keep,
-                               &result.model, &fault));
-    result.training = job.training;
-    MS_TRY(ms_resolve_training(&result.training, &result.model, &fault));
-    MS_TRY(ms_dag_order(&result.model, &keep, &fault));
-    MS_TRY(ms_spec_parse(policy, &keep, &job.spec, &fault));
-    MS_TRY(ms_pipeline_lower(&job, &keep, &result, &fault));
-    return ms_pipeline_step(&job, &trial, &result, &fault);
+    return inlined_step(MODEL, policy, &job, &keep, &trial, &result, &fault);
 }
 
 static void must_run(const char *policy)

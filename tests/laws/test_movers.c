@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Two swaps beside each other, and swaps to the disk: each tensor is moved by
  * one of them, along one way, and what leaves comes back as often. */
+#include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
@@ -21,21 +22,12 @@ static ms_err run(const char *policy)
 {
     ms_job job;
     fault = (ms_fault){0};
-    result = (ms_result){0};
     ms_arena_reset(&keep);
     ms_arena_reset(&trial);
     ms_settings_init(&job);
-    job.model = "movers";
     job.uses = true;
     job.training.batch = 4;
-    MS_TRY(ms_read_model_bytes("movers", DECODER, strlen(DECODER), NULL, 0,
-                               &keep, &result.model, &fault));
-    result.training = job.training;
-    MS_TRY(ms_resolve_training(&result.training, &result.model, &fault));
-    MS_TRY(ms_dag_order(&result.model, &keep, &fault));
-    MS_TRY(ms_spec_parse(policy, &keep, &job.spec, &fault));
-    MS_TRY(ms_pipeline_lower(&job, &keep, &result, &fault));
-    return ms_pipeline_step(&job, &trial, &result, &fault);
+    return inlined_step(DECODER, policy, &job, &keep, &trial, &result, &fault);
 }
 
 /* Copies of one tensor of one micro-batch, by stream. */

@@ -3,6 +3,7 @@
  * the step with all of them, byte for byte, over policies (each on one of two
  * models), numbers of micro-batches, hosts that are ahead of the device and
  * behind it. */
+#include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
@@ -48,15 +49,8 @@ static ms_err read_job(const char *json, const char *policy, uint64_t batch,
                        ms_job *job, ms_result *result, ms_fault *fault)
 {
     ms_settings_init(job);
-    job->model = "repeated";
     job->training.batch = (int64_t)batch;
-    MS_TRY(ms_read_model_bytes("repeated", json, strlen(json), NULL, 0, &keep,
-                               &result->model, fault));
-    result->training = job->training;
-    MS_TRY(ms_resolve_training(&result->training, &result->model, fault));
-    MS_TRY(ms_dag_order(&result->model, &keep, fault));
-    MS_TRY(ms_spec_parse(policy, &keep, &job->spec, fault));
-    return ms_pipeline_lower(job, &keep, result, fault);
+    return inlined_lower(json, policy, job, &keep, result, fault);
 }
 
 /* The report without what is of the timeline alone; the layers. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What is run again is served like what runs first: a replay in parts is the
  * replay, and nobody in it asks for weights that nobody has gathered. */
+#include "tests/inlined.h"
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define N_TRIALS 500u
 
@@ -147,23 +147,13 @@ static void run(const char *share, const char *checkpoint, ms_result *result)
     char policy[160];
     ms_fault fault = {0};
     ms_job job;
-    *result = (ms_result){0};
     ms_settings_init(&job);
     snprintf(policy, sizeof policy, "%s%s%s", share,
              checkpoint[0] != '\0' ? "+" : "", checkpoint);
-    job.model = "served";
     job.gpus = 8;
     job.training.batch = 4;
-    bool ran = ms_read_model_bytes("served", MODEL, strlen(MODEL), NULL, 0,
-                                   &keep, &result->model, &fault) == MS_OK;
-    result->training = job.training;
-    ran = ran &&
-          ms_resolve_training(&result->training, &result->model, &fault) ==
-              MS_OK &&
-          ms_dag_order(&result->model, &keep, &fault) == MS_OK &&
-          ms_spec_parse(policy, &keep, &job.spec, &fault) == MS_OK &&
-          ms_pipeline_lower(&job, &keep, result, &fault) == MS_OK &&
-          ms_pipeline_step(&job, &trial, result, &fault) == MS_OK;
+    bool ran = inlined_step(MODEL, policy, &job, &keep, &trial, result,
+                            &fault) == MS_OK;
     ck_assert_msg(ran, "%s: %s: %s", policy, fault.where, fault.what);
 }
 

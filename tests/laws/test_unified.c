@@ -2,6 +2,7 @@
 /* Unified memory as a property of devices, and of some states alone: what is
  * paged costs nothing while there is room, and no more than it must where there
  * is not; a device with one memory has nowhere to move to. */
+#include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
@@ -23,24 +24,15 @@ static ms_err run(const char *device, const char *policy, const char *optimizer,
 {
     ms_job job;
     fault = (ms_fault){0};
-    result = (ms_result){0};
     ms_arena_reset(&keep);
     ms_arena_reset(&trial);
     ms_settings_init(&job);
-    job.model = "unified";
     job.training.batch = 4;
     job.memory_bytes = memory_bytes;
     MS_TRY(ms_training_set(&job.training, "training.optimizer", optimizer,
                            &fault));
     MS_TRY(ms_device_find(device, &job.device, &fault));
-    MS_TRY(ms_read_model_bytes("unified", MODEL, strlen(MODEL), NULL, 0, &keep,
-                               &result.model, &fault));
-    result.training = job.training;
-    MS_TRY(ms_resolve_training(&result.training, &result.model, &fault));
-    MS_TRY(ms_dag_order(&result.model, &keep, &fault));
-    MS_TRY(ms_spec_parse(policy, &keep, &job.spec, &fault));
-    MS_TRY(ms_pipeline_lower(&job, &keep, &result, &fault));
-    return ms_pipeline_step(&job, &trial, &result, &fault);
+    return inlined_step(MODEL, policy, &job, &keep, &trial, &result, &fault);
 }
 
 static void must_run(const char *device, const char *policy,

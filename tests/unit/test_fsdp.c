@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The timelines of specs/policies.md 2.1 and 2.2 on three equal blocks and
  * nothing else, by hand. */
+#include "tests/inlined.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
-
-#include <string.h>
 
 static const char model[] =
     "{\"memsim\": 1, \"name\": \"mlp\", \"input\": {\"shape\": [32]}, "
@@ -25,20 +24,11 @@ static ms_err try_policy(const char *policy)
 {
     ms_job job;
     fault = (ms_fault){0};
-    result = (ms_result){0};
     ms_arena_reset(&keep);
     ms_arena_reset(&trial);
     ms_settings_init(&job);
-    job.model = "mlp";
     job.training.batch = 8;
-    MS_TRY(ms_read_model_bytes("mlp", model, strlen(model), NULL, 0, &keep,
-                               &result.model, &fault));
-    result.training = job.training;
-    MS_TRY(ms_resolve_training(&result.training, &result.model, &fault));
-    MS_TRY(ms_dag_order(&result.model, &keep, &fault));
-    MS_TRY(ms_spec_parse(policy, &keep, &job.spec, &fault));
-    MS_TRY(ms_pipeline_lower(&job, &keep, &result, &fault));
-    return ms_pipeline_step(&job, &trial, &result, &fault);
+    return inlined_step(model, policy, &job, &keep, &trial, &result, &fault);
 }
 
 static void run_policy(const char *policy)

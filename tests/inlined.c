@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tests/inlined.h"
+
+#include <string.h>
+
+#define NAME "inlined"
+
+ms_err inlined_lower(const char *text, const char *policy, ms_job *job,
+                     ms_arena *keep, ms_result *result, ms_fault *fault)
+{
+    *result = (ms_result){0};
+    job->model = NAME;
+    MS_TRY(ms_read_model_bytes(NAME, text, strlen(text), NULL, 0, keep,
+                               &result->model, fault));
+    result->training = job->training;
+    MS_TRY(ms_resolve_training(&result->training, &result->model, fault));
+    MS_TRY(ms_dag_order(&result->model, keep, fault));
+    MS_TRY(ms_spec_parse(policy, keep, &job->spec, fault));
+    return ms_pipeline_lower(job, keep, result, fault);
+}
+
+ms_err inlined_step(const char *text, const char *policy, ms_job *job,
+                    ms_arena *keep, ms_arena *trial, ms_result *result,
+                    ms_fault *fault)
+{
+    MS_TRY(inlined_lower(text, policy, job, keep, result, fault));
+    return ms_pipeline_step(job, trial, result, fault);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TESTS_INLINED_H
+#define MS_TESTS_INLINED_H
+
+/* The step of a model whose text stands in the test.
+ *
+ *     ms_settings_init(&job);
+ *     job.training.batch = 4;
+ *     err = inlined_step(MODEL, "swap:te=2", &job, &keep, &trial, &result,
+ *                        &fault);
+ *
+ * The job says all but its model and its policies; result is made anew. */
+
+#include "tools/tools.h"
+
+/* To the graph. */
+ms_err inlined_lower(const char *text, const char *policy, ms_job *job,
+                     ms_arena *keep, ms_result *result, ms_fault *fault);
+/* To the report. */
+ms_err inlined_step(const char *text, const char *policy, ms_job *job,
+                    ms_arena *keep, ms_arena *trial, ms_result *result,
+                    ms_fault *fault);
+
+#endif
