@@ -360,6 +360,13 @@ const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point,
 
 void ms_fit_text_write(const ms_fit_reply *reply, const ms_style *style,
                        ms_text *text);
+/* "batch 1 x 2048 tokens, ..." of what is searched, in each rank and the job.
+ */
+void ms_fit_text_batch(const ms_fit *fit, const char *times, ms_text *words);
+/* What differs between rows: settings with more than one option left, then the
+ * policies.  skips: per axis, what is left out; NULL: nothing. */
+void ms_fit_table_set_up(const ms_fit *fit, uint32_t i, const bool *skips,
+                         ms_text *text);
 /* The rows, at most MS_FIT_ROWS, and what was searched. */
 void ms_fit_table_write(const ms_fit_reply *reply, const ms_style *style,
                         ms_text *text);
@@ -379,8 +386,9 @@ void ms_fit_data_csv(const ms_fit *fit, ms_text *text);
 
 /* ---- fit_figure.c -------------------------------------------------------- */
 
-/* Peak against step time: what was replayed and takes neither far longer than
- * the fastest that fits nor far more memory than there is. */
+/* Peak against throughput, or step time where all steps do the same: what was
+ * replayed and takes neither far longer than the fastest that fits nor far more
+ * memory than there is. */
 ms_err ms_fit_figure_draw(const ms_fit_reply *reply, const ms_picture *picture,
                           ms_arena *arena, ms_fault *fault);
 

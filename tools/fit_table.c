@@ -30,11 +30,12 @@ static uint32_t row_at(uint32_t n, uint32_t rows, uint32_t k)
     return rows > 1 ? (uint32_t)((uint64_t)k * (n - 1) / (rows - 1)) : 0;
 }
 
-/* What differs between rows: settings with more than one option left, then the
- * policies. */
-static void put_set_up(const ms_fit *fit, uint32_t i, ms_text *text)
+void ms_fit_table_set_up(const ms_fit *fit, uint32_t i, const bool *skips,
+                         ms_text *text)
 {
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
+        if (skips != NULL && skips[a])
+            continue;
         const char *key = ms_fitchoices_all[a].key;
         const char *value = ms_fitspace_value(fit, point_of(fit, i),
                                               (ms_fit_axis_id)a, text->arena);
@@ -68,7 +69,7 @@ static void put_row(const ms_fit *fit, uint32_t i, ms_text *text)
     ms_screen_right(text, 9,
                     ms_fit_table_percent(ms_fitsearch_cost(point), least).s);
     ms_text_add(text, "  ");
-    put_set_up(fit, i, text);
+    ms_fit_table_set_up(fit, i, NULL, text);
     ms_text_add(text, "\n");
 }
 
@@ -195,7 +196,7 @@ static void put_gpus_row(const ms_fit_reply *reply, const char *which,
     ms_screen_right(text, 9, which);
     put_numbers(point_of(fit, i), text);
     ms_text_add(text, "  ");
-    put_set_up(fit, i, text);
+    ms_fit_table_set_up(fit, i, NULL, text);
     ms_text_add(text, "\n");
 }
 

@@ -93,20 +93,21 @@ static void fixed_line(const ms_fit_reply *reply, ms_text *text)
     ms_tell_words("fixed:", LABEL_INDENT, &words, text);
 }
 
-static void put_any_batch(const ms_result *result, ms_text *words)
+static void put_any_batch(const ms_result *result, const char *times,
+                          ms_text *words)
 {
     const ms_training *training = &result->training;
     ms_text_add(words, "any batch");
     if (result->model.sequence_input)
-        ms_text_add(words, " x %lld tokens", (long long)training->sequence);
+        ms_text_add(words, " %s %lld tokens", times,
+                    (long long)training->sequence);
     if (result->shape.data_ranks > 1)
         ms_text_add(words, " on each of %u GPUs", result->shape.data_ranks);
     ms_text_add(words, ", %s, %s", ms_settings_value(training, "precision").s,
                 ms_settings_value(training, "optimizer").s);
 }
 
-/* What each rank has, and the job with all of them. */
-static void put_batch(const ms_fit *fit, ms_text *words)
+void ms_fit_text_batch(const ms_fit *fit, const char *times, ms_text *words)
 {
     ms_result all = fit->model;
     ms_fault unused = {.caret = -1};
@@ -115,9 +116,9 @@ static void put_batch(const ms_fit *fit, ms_text *words)
         ranks = fit->job->gpus > 1 ? fit->job->gpus : 1;
     all.shape.data_ranks = ranks;
     if (fit->axes[MS_FIT_BATCH].fixed)
-        ms_summary_setup(&all, "x", words);
+        ms_summary_setup(&all, times, words);
     else
-        put_any_batch(&all, words);
+        put_any_batch(&all, times, words);
 }
 
 /* What is sought; batches that were searched. */
@@ -157,7 +158,7 @@ static void heading(const ms_fit_reply *reply, const ms_style *style,
     ms_text model = {.arena = text->arena}, defaults = {.arena = text->arena};
     ms_text_add(&model, "%s, %s parameters, ", fit->model.model.name,
                 ms_quantity_count(fit->model.graph.parameters).s);
-    put_batch(fit, &model);
+    ms_fit_text_batch(fit, "x", &model);
     ms_text_add(text, "%s", style->strong);
     ms_tell_words("model:", LABEL_INDENT, &model, text);
     ms_text_add(text, "%s", style->plain);
@@ -433,7 +434,7 @@ void ms_fit_text_gpus(const ms_fit_reply *replies, uint32_t n,
     if (fit->axes[MS_FIT_BATCH].fixed)
         ms_summary_setup(&fit->model, "x", &model);
     else
-        put_any_batch(&fit->model, &model);
+        put_any_batch(&fit->model, "x", &model);
     ms_text_add(text, "%s", style->strong);
     ms_tell_words("model:", LABEL_INDENT, &model, text);
     ms_text_add(text, "%s", style->plain);

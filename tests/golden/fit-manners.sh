@@ -11,6 +11,11 @@ cmp rows.csv rows2.csv && echo same
 "$MEMSIM" fit "$@" --plot=fit.svg --keep-script >/dev/null
 grep -c '<svg' fit.svg
 ls fit.*
+# Of one batch the steps do the same; of any the figure ranks tokens a second.
+"$MEMSIM" fit tiny16.json --memory 590MiB -q --plot=any.svg --keep-script
+for words in "'step time" "'throughput" "'any batch × [0-9]* tokens"; do
+    grep -o "$words" fit.gp any.gp
+done
 line=$(sed -n 's/^run: *memsim //p' one)
 eval "\"\$MEMSIM\" $line --check -q" && echo fits
 "$MEMSIM" fit tiny.json --memory 505MiB -q
