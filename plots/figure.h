@@ -169,6 +169,14 @@ void ms_stack_write_hatch(const ms_stack *stack, double line_bytes,
                           ms_text *script);
 /* The data block $reserved: the outline of what is reserved. */
 void ms_stack_write_reserved(const ms_stack *stack, ms_text *script);
+/* The data block $name: the outline of another step's level, which at the upper
+ * border stays in sight. */
+void ms_stack_write_level(const ms_stack *stack, const char *name,
+                          const ms_record_without *without, ms_text *script);
+/* Does it go through the box? */
+bool ms_stack_level_crosses(const ms_stack *stack,
+                            const ms_record_without *without,
+                            const ms_box *box);
 /* The highest level while x0 <= x < x1. */
 uint64_t ms_stack_highest(const ms_stack *stack, double x0, double x1);
 /* Does the line of what is reserved go through the box? */
@@ -184,6 +192,8 @@ typedef struct ms_room {
     double line_y;         /* capacity line; outside the area: none */
     const ms_stack *stack; /* whose line of what is reserved no label of the
                               peak may cross; NULL: there is none */
+    const ms_record_without *without; /* whose line labels lie on last; NULL:
+                                         there is none */
     ms_box taken[2]; /* by the other label and its arrow; empty: nothing */
 } ms_room;
 
@@ -226,6 +236,8 @@ typedef struct ms_panel {
     double bottom_y;  /* of the time axis: what lies between shares it */
     double head_room; /* px above all data: for labels */
     bool may_cut;     /* foot.h: the axis may begin above zero */
+    const ms_record_without *without; /* whose line is drawn; NULL: none */
+    uint64_t least_bytes;             /* what the axis holds at least */
 
     ms_stack stack;
     ms_room room;

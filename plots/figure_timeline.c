@@ -6,6 +6,7 @@
 
 #include "plots/again.h"
 #include "plots/foot.h"
+#include "plots/without.h"
 
 #define AREA_PX 340.0 /* height of the data */
 
@@ -86,6 +87,7 @@ static void put_plot(struct scene *scene)
     ms_stack_write_reserved(&panel->stack, script);
     ms_again_write(panel);
     ms_foot_write(panel);
+    ms_without_write(panel);
     ms_panel_open_plot(panel);
     for (uint32_t k = MS_N_CATEGORIES; k-- > 0;)
         if (scene->shows[order[k]])
@@ -98,6 +100,7 @@ static void put_plot(struct scene *scene)
     ms_text_add(script, ", \\\n  $reserved using 1:2 with lines linewidth 1.2 "
                         "linecolor rgb '#000000' notitle");
     ms_again_plot(panel);
+    ms_without_plot(panel);
     ms_panel_close_plot(panel);
 }
 
@@ -114,19 +117,23 @@ ms_err ms_figure_timeline(const ms_record *record, uint32_t rank,
     MS_TRY(ms_record_check(record, fault));
     panel->area.y1 = panel->area.y0 + AREA_PX;
     panel->may_cut = true;
+    ms_without_open(panel);
     ms_panel_open(panel);
     panel->bottom_y = panel->area.y1 +
                       ms_foot_height(panel, order, MS_N_CATEGORIES) +
                       ms_again_height(panel);
     uint32_t n = find_shown(&scene);
     double y = panel->bottom_y + MS_PANEL_AXIS_PX;
+    double end_y = y + ms_legend_height(n);
     frame.area = panel->area;
     frame.area.y1 = panel->bottom_y;
-    ms_frame_begin(&frame, format, ceil(y + ms_legend_height(n) + 8.0));
+    ms_frame_begin(&frame, format,
+                   ceil(end_y + ms_without_height(panel) + 8.0));
     ms_panel_draw(panel);
     ms_foot_draw(panel, order, MS_N_CATEGORIES);
     ms_again_draw(panel);
     put_legend(&scene, y);
+    ms_without_legend(panel, end_y);
     put_plot(&scene);
     return ms_gnuplot_draw(&script, format, drawing->path, drawing->script_path,
                            fault);

@@ -13,7 +13,7 @@
 
 /* What a label should not cross if it can be helped. */
 struct spare {
-    bool grid, walls;
+    bool grid, walls, level; /* of the step without some policies */
 };
 
 static bool overlap(const ms_box *a, const ms_box *b)
@@ -37,15 +37,23 @@ static bool crosses_wall(const ms_room *room, const ms_box *box)
     return false;
 }
 
+static bool crosses_without(const ms_room *room, const ms_box *box)
+{
+    return room->without != NULL &&
+           ms_stack_level_crosses(room->stack, room->without, box);
+}
+
 static bool spares(const ms_room *room, const ms_box *box, struct spare spare)
 {
     return !(spare.grid && crosses_grid(room, box)) &&
-           !(spare.walls && crosses_wall(room, box));
+           !(spare.walls && crosses_wall(room, box)) &&
+           !(spare.level && crosses_without(room, box));
 }
 
 bool ms_labels_on_lines(const ms_room *room, const ms_box *box)
 {
-    return crosses_grid(room, box) || crosses_wall(room, box);
+    return crosses_grid(room, box) || crosses_wall(room, box) ||
+           crosses_without(room, box);
 }
 
 static bool is_taken(const ms_room *room, const ms_box *box)
@@ -84,11 +92,13 @@ static bool search(const ms_room *room, double x, double y, ms_box *box,
 ms_box ms_labels_peak(const ms_room *room, double x, double y, double width,
                       double height, bool left_first)
 {
-    static const struct spare both = {true, true}, grid = {true, false},
-                              nothing = {false, false};
+    static const struct spare all = {true, true, true},
+                              grid = {true, false, true},
+                              level = {false, false, true}, nothing = {0};
     ms_box box = {0.0, 0.0, width, height};
-    if (search(room, x, y, &box, left_first, both, NEAR_PX) ||
+    if (search(room, x, y, &box, left_first, all, NEAR_PX) ||
         search(room, x, y, &box, left_first, grid, NEAR_PX) ||
+        search(room, x, y, &box, left_first, level, NEAR_PX) ||
         search(room, x, y, &box, left_first, nothing, y))
         return box;
     /* No room to either side (a label as wide as the area): the top. */
@@ -128,11 +138,10 @@ bool ms_labels_line(const ms_room *room, const ms_stack *stack, double peak_x,
     static const struct {
         bool below;
         struct spare spare;
-    } tries[] = {{false, {true, true}},
-                 {true, {true, true}},
-                 {false, {false, true}},
-                 {false, {false, false}},
-                 {true, {false, false}}};
+    } tries[] = {{false, {true, true, true}},  {true, {true, true, true}},
+                 {false, {false, true, true}}, {false, {false, false, true}},
+                 {true, {false, false, true}}, {false, {false, false, false}},
+                 {true, {false, false, false}}};
     *box = (ms_box){0.0, 0.0, width, height};
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         box->y0 = room->line_y + (tries[i].below ? 1.0 : -1.0 - height);
@@ -158,6 +167,8 @@ bool ms_labels_top(const ms_room *room, const ms_stack *stack, double peak_x,
 {
     double y0 = room->area.y0 + EDGE_PX;
     *box = (ms_box){0.0, y0, width, y0 + height};
-    return slide(room, stack, box, peak_x, (struct spare){false, true}) ||
-           slide(room, stack, box, peak_x, (struct spare){false, false});
+    return slide(room, stack, box, peak_x,
+                 (struct spare){.walls = true, .level = true}) ||
+           slide(room, stack, box, peak_x, (struct spare){.level = true}) ||
+           slide(room, stack, box, peak_x, (struct spare){0});
 }

@@ -42,10 +42,12 @@ static void load_levels(ms_panel *panel)
     panel->peak_x = (double)stack->points[peak].t_ns;
 }
 
-/* What is reserved at most, which is not less than what is allocated. */
+/* What is reserved at most, which is not less than what is allocated, or what
+ * else the figure shows. */
 static uint64_t top_of(const ms_panel *panel)
 {
-    uint64_t top = panel->peak_bytes;
+    uint64_t top = panel->peak_bytes > panel->least_bytes ? panel->peak_bytes
+                                                          : panel->least_bytes;
     for (uint32_t i = 0; i < panel->stack.n; i++)
         if (panel->stack.reserved_bytes[i] > top)
             top = panel->stack.reserved_bytes[i];
@@ -77,8 +79,10 @@ static void set_scale(ms_panel *panel)
     stack->area = panel->area;
     panel->peak_x = ms_stack_x(stack, panel->peak_x);
     panel->peak_y = ms_stack_y(stack, (double)panel->peak_bytes);
-    panel->room =
-        (ms_room){.area = panel->area, .line_y = -1.0, .stack = stack};
+    panel->room = (ms_room){.area = panel->area,
+                            .line_y = -1.0,
+                            .stack = stack,
+                            .without = panel->without};
     if (panel->shows_line)
         panel->room.line_y = ms_stack_y(stack, usable);
 }

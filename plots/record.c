@@ -142,14 +142,13 @@ static ms_err load_recomputed(const struct scribe *scribe, ms_fault *fault)
     return MS_OK;
 }
 
-static ms_err load_points(const struct scribe *scribe, ms_fault *fault)
+ms_err ms_record_points(const ms_timeline *line, uint8_t rank, ms_arena *arena,
+                        ms_record_rank *of, ms_fault *fault)
 {
-    ms_record_rank *of = scribe->of;
-    MS_TRY(ms_timeline_points(scribe->line, scribe->rank, MOST_POINTS,
-                              scribe->arena, &of->points, &of->n_points,
-                              fault));
+    MS_TRY(ms_timeline_points(line, rank, MOST_POINTS, arena, &of->points,
+                              &of->n_points, fault));
     uint64_t last = of->n_points > 0 ? of->points[of->n_points - 1].t_ns : 0;
-    of->end_ns = scribe->line->step_ns;
+    of->end_ns = line->step_ns;
     of->has_time = of->end_ns > 0;
     if (!of->has_time)
         of->end_ns = last + 1;
@@ -157,6 +156,14 @@ static ms_err load_points(const struct scribe *scribe, ms_fault *fault)
         of->end_ns = last;
     of->n_points = ms_stack_thicken(of->points, of->n_points, of->end_ns,
                                     MS_RECORD_COLUMNS);
+    return MS_OK;
+}
+
+static ms_err load_points(const struct scribe *scribe, ms_fault *fault)
+{
+    ms_record_rank *of = scribe->of;
+    MS_TRY(
+        ms_record_points(scribe->line, scribe->rank, scribe->arena, of, fault));
     MS_TRY(load_reserved(scribe, fault));
     join_equal(of);
     return of->has_time ? load_recomputed(scribe, fault) : MS_OK;
@@ -453,6 +460,8 @@ void ms_record_json(const ms_record *record, ms_text *text)
     }
     put(text, "]");
     put_layers(record, text);
+    if (record->without != NULL)
+        ms_without_json(record->without, text);
     if (record->addresses != NULL)
         ms_addresses_json(record->addresses, text);
     put(text, "}");

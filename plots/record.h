@@ -81,6 +81,21 @@ typedef struct ms_record_rank {
                               n_far equal parts of the step; 0: none is used */
 } ms_record_rank;
 
+/* From t_ns to that of the next one. */
+typedef struct ms_record_level {
+    uint64_t t_ns, bytes;
+} ms_record_level;
+
+/* The level of the worst rank in the step that the job would have without its
+ * policies on what waits for backward, in the time of that step. */
+typedef struct ms_record_without {
+    const char *policy; /* "checkpoint:sqrt": what it is without */
+    uint64_t end_ns;    /* of that step, > 0 */
+    uint64_t peak_bytes;
+    uint32_t n;
+    ms_record_level *levels; /* ascending; peak_bytes is the highest */
+} ms_record_without;
+
 typedef struct ms_record_setting {
     const char *key, *value; /* "training.batch", "8" */
 } ms_record_setting;
@@ -95,6 +110,8 @@ typedef struct ms_record {
     uint32_t n_layers;     /* of the worst rank */
     ms_layer_use *layers;
     ms_tiles *addresses; /* of the worst rank; NULL: they were not kept */
+    ms_record_without *without; /* NULL: there is no such policy, or no such
+                                   step; or nobody asked */
     /* Read back only: */
     const char *refused; /* of a variant: why there are no numbers, and of the
                             rest only policy, status, name; NULL: there are */
@@ -109,16 +126,28 @@ extern const char *const ms_record_works[MS_N_WORKS]; /* "wait_copy" */
 /* Of MS_PHASE_MIXED, too; NULL for the loss. */
 extern const char *const ms_record_phases[MS_N_PHASES + 1];
 
-/* record points into line, report and names; title, subtitle, data_ranks and
- * addresses are the caller's to set. */
+/* record points into line, report and names; title, subtitle, data_ranks,
+ * addresses and without are the caller's to set. */
 ms_err ms_record_of(const ms_timeline *line, const ms_report *report,
                     const ms_report_names *names, ms_arena *arena,
                     ms_record *record, ms_fault *fault);
+/* The level of a rank, thinned to what a figure can show: has_time, end_ns,
+ * points and n_points. */
+ms_err ms_record_points(const ms_timeline *line, uint8_t rank, ms_arena *arena,
+                        ms_record_rank *of, ms_fault *fault);
 /* MS_EINPUT for a record without ranks: it was read back from a result that has
  * no timeline, and figures of one run cannot be drawn. */
 ms_err ms_record_check(const ms_record *record, ms_fault *fault);
 /* What the report's JSON does not have, as an object. */
 void ms_record_json(const ms_record *record, ms_text *text);
+
+/* ---- without.c: the step without the policies that a figure is about ------
+ */
+
+/* line: of that step; policy is the caller's to set. */
+ms_err ms_without_of(const ms_timeline *line, uint8_t rank, ms_arena *arena,
+                     ms_record_without **without, ms_fault *fault);
+void ms_without_json(const ms_record_without *without, ms_text *text);
 
 /* ---- addresses.c: where the blocks of a run's pool lie ------------------- */
 

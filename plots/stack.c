@@ -170,6 +170,49 @@ void ms_stack_write_reserved(const ms_stack *stack, ms_text *script)
     ms_text_add(script, "EOD\n");
 }
 
+/* Where the level lies in the area: what is above it, at its border. */
+static double bounded(const ms_stack *stack, uint64_t bytes)
+{
+    return fmin((double)bytes, stack->top_bytes);
+}
+
+void ms_stack_write_level(const ms_stack *stack, const char *name,
+                          const ms_record_without *without, ms_text *script)
+{
+    uint64_t end_ns =
+        without->end_ns < stack->end_ns ? without->end_ns : stack->end_ns;
+    double level = 0.0;
+    ms_text_add(script, "$%s << EOD\n", name);
+    for (uint32_t i = 0; i < without->n; i++) {
+        double t_ns = (double)without->levels[i].t_ns;
+        if (without->levels[i].t_ns > end_ns)
+            break;
+        if (i > 0)
+            put_vertex(stack, t_ns, level, script);
+        level = bounded(stack, without->levels[i].bytes);
+        put_vertex(stack, t_ns, level, script);
+    }
+    put_vertex(stack, (double)end_ns, level, script);
+    ms_text_add(script, "EOD\n");
+}
+
+bool ms_stack_level_crosses(const ms_stack *stack,
+                            const ms_record_without *without, const ms_box *box)
+{
+    double lowest = INFINITY, highest = 0.0;
+    for (uint32_t i = 0; i < without->n; i++) {
+        uint64_t to_ns =
+            i + 1 < without->n ? without->levels[i + 1].t_ns : without->end_ns;
+        if (ms_stack_x(stack, (double)without->levels[i].t_ns) > box->x1 ||
+            ms_stack_x(stack, (double)to_ns) < box->x0)
+            continue;
+        double y = ms_stack_y(stack, bounded(stack, without->levels[i].bytes));
+        lowest = fmin(lowest, y);
+        highest = fmax(highest, y);
+    }
+    return lowest <= highest && lowest < box->y1 && highest > box->y0;
+}
+
 /* ---- hatch --------------------------------------------------------------- */
 
 /* A stroke in px from the lower left corner of the area: from (x0, x0 - at)

@@ -372,6 +372,7 @@ const ms_policy ms_policy_checkpoint = {
     .example = "checkpoint:sqrt",
     .params = params,
     .n_params = N_PARAMS,
+    .saves = true,
     .keep = keep,
     .place = place,
 };

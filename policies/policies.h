@@ -91,6 +91,9 @@ typedef struct ms_policy {
     /* May a spec have it several times?  Then each takes what those before it
      * leave, in the order in which they are written. */
     bool repeats;
+    /* Is it about what waits for backward?  So is one that has keep: figures
+     * show the step without it, too. */
+    bool saves;
     /* (optional) Does place look at a step?  Then it runs after all that do
      * not, on the program as the run will have it. */
     bool (*measures)(const ms_policy_value *values);

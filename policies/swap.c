@@ -462,6 +462,7 @@ const ms_policy ms_policy_swap = {
     .params = params,
     .n_params = MS_SWAP_N_PARAMS,
     .repeats = true,
+    .saves = true,
     .shape = shape,
     .place = place,
     .measures = measures,

@@ -134,6 +134,11 @@ bool ms_figures_is_address(const char *kind)
     return kind != NULL && strcmp(kind, "address") == 0;
 }
 
+bool ms_figures_is_timeline(const char *kind)
+{
+    return kind == NULL || strcmp(kind, "timeline") == 0;
+}
+
 ms_err ms_figures_check(const char *kind, const ms_job *job, ms_fault *fault)
 {
     if (!ms_figures_is_address(kind) || job->allocator != NULL)

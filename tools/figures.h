@@ -16,6 +16,8 @@ typedef struct ms_figures_kind {
 extern const ms_figures_kind ms_figures_kinds[];
 extern const uint32_t ms_figures_n_kinds;
 
+/* Is it memory over the step?  NULL, the kind of a run that says none: yes. */
+bool ms_figures_is_timeline(const char *kind);
 /* Does the kind show where the blocks of a pool lie?  NULL: no. */
 bool ms_figures_is_address(const char *kind);
 /* MS_EUSAGE for a kind (NULL: none) that the job has nothing for. */

@@ -113,6 +113,14 @@ static const ms_key address_rows[] = {
              "share rows of the same area, bytes times time"}};
 static const ms_keys addresses = MS_KEYS_OBJECT("addresses", address_rows);
 
+static const ms_key without_rows[] = {
+    MS_KEYS_TEXT("policy"),
+    MS_KEYS_COUNT("end_ns"),
+    MS_KEYS_COUNT("peak_bytes"),
+    {.name = "points", .type = MS_KEY_TABLE},
+};
+static const ms_keys without = MS_KEYS_OBJECT("step_without", without_rows);
+
 static const ms_key timeline_rows[] = {
     MS_KEYS_TEXT("title"),
     MS_KEYS_TEXT("subtitle"),
@@ -126,6 +134,15 @@ static const ms_key timeline_rows[] = {
      .type = MS_KEY_TABLE,
      .help = "of the rank with the highest peak, in order: name (of a block or "
              "a layer in none), saved_bytes, forward_ns, recompute_ns"},
+    {.name = "without",
+     .type = MS_KEY_OBJECT,
+     .optional = true,
+     .of = &without,
+     .help =
+         "where policies on what waits for backward (checkpoint, swap) "
+         "change the step: that rank in the step without them: policy, what "
+         "is left out, end_ns, peak_bytes, and points, from t_ns on "
+         "allocated_bytes, thinned as above"},
     {.name = "addresses",
      .type = MS_KEY_OBJECT,
      .optional = true,

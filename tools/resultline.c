@@ -483,6 +483,66 @@ static ms_err read_layers(const ms_values *values, uint32_t object,
     return MS_OK;
 }
 
+/* ---- the step without some policies -------------------------------------- */
+
+static const ms_value_row without_rows[] = {
+    {"policy", MS_VALUE_NAME, offsetof(ms_record_without, policy)},
+    {"end_ns", MS_VALUE_NUMBER, offsetof(ms_record_without, end_ns)},
+    {"peak_bytes", MS_VALUE_NUMBER, offsetof(ms_record_without, peak_bytes)},
+};
+
+static ms_err read_levels(const ms_values *values, uint32_t object,
+                          ms_record_without *of)
+{
+    static const char *const names[] = {"t_ns", "allocated_bytes"};
+    struct numbers numbers;
+    uint64_t highest_bytes = 0;
+    bool ascend = true;
+    MS_TRY(read_columns(values, object, names, 2, &numbers));
+    uint32_t row = numbers.table.row;
+    of->n = numbers.table.n_rows;
+    of->levels = ms_arena_take_raw(values->arena, of->n, sizeof *of->levels);
+    if (of->levels == NULL)
+        return ms_fail_nomem(values->fault);
+    for (uint32_t i = 0; i < of->n; i++) {
+        uint64_t cells[MS_N_WORKS + 2] = {0};
+        MS_TRY(read_cells(values, &numbers, row, cells));
+        of->levels[i] = (ms_record_level){cells[0], cells[1]};
+        ascend &= cells[0] <= of->end_ns &&
+                  (i == 0 || cells[0] > of->levels[i - 1].t_ns);
+        if (cells[1] > highest_bytes)
+            highest_bytes = cells[1];
+        row = values->json->nodes[row].next;
+    }
+    if (ascend && of->n > 0 && highest_bytes == of->peak_bytes)
+        return MS_OK;
+    return ms_json_fail(values->json, object, values->fault, EDITED,
+                        ascend ? "the highest point is not \"peak_bytes\""
+                               : "the points do not ascend in time, or one "
+                                 "lies after the end");
+}
+
+static ms_err read_without(const ms_values *values, uint32_t object,
+                           ms_record *record)
+{
+    uint32_t member, points;
+    MS_TRY(
+        ms_values_optional(values, object, "without", MS_JSON_OBJECT, &member));
+    if (member == MS_NONE)
+        return MS_OK;
+    ms_record_without *of = ms_arena_take(values->arena, 1, sizeof *of);
+    if (of == NULL)
+        return ms_fail_nomem(values->fault);
+    MS_TRY(ms_values_read(values, member, without_rows, 3, of));
+    MS_TRY(ms_values_member(values, member, "points", MS_JSON_OBJECT, &points));
+    MS_TRY(read_levels(values, points, of));
+    record->without = of;
+    if (of->end_ns > 0)
+        return MS_OK;
+    return ms_json_fail(values->json, member, values->fault, EDITED,
+                        "a step that takes no time");
+}
+
 static const ms_value_row heading_rows[] = {
     {"title", MS_VALUE_NAME, offsetof(ms_record, title)},
     {"subtitle", MS_VALUE_NAME, offsetof(ms_record, subtitle)},
@@ -502,6 +562,7 @@ ms_err ms_resultline_read(const ms_values *values, uint32_t object,
     }
     MS_TRY(ms_values_read(values, line, heading_rows, 3, record));
     MS_TRY(read_ranks(values, line, record));
+    MS_TRY(read_without(values, line, record));
     MS_TRY(ms_resultaddresses_read(values, line, record));
     return read_layers(values, line, record);
 }

@@ -3,6 +3,7 @@
  * report -> what was asked for. */
 
 #include "tools/figures.h"
+#include "tools/leftout.h"
 
 #include <string.h>
 
@@ -141,6 +142,7 @@ ms_err ms_run_json(const ms_job *job, const ms_result *result,
     ms_record record;
     ms_text settings = {.arena = text->arena}, timeline = settings;
     MS_TRY(ms_run_record(job, result, policy, text->arena, &record, fault));
+    MS_TRY(ms_leftout_record(job, result, text->arena, &record, fault));
     ms_settings_json(job, &result->training, &settings);
     ms_record_json(&record, &timeline);
     if (settings.failed || timeline.failed)
@@ -267,6 +269,8 @@ static ms_err write_figure(const run *r, ms_fault *fault)
     if (out->figure.path == NULL)
         return MS_OK;
     MS_TRY(ms_run_record(&r->job, result, r->policy, arena, &record, fault));
+    if (ms_figures_is_timeline(out->figure.kind))
+        MS_TRY(ms_leftout_record(&r->job, result, arena, &record, fault));
     ms_drawing drawing = {.title = record.title,
                           .subtitle = record.subtitle,
                           .path = out->figure.path,

@@ -2,6 +2,7 @@
 /* The text summary: about a dozen lines, the most important last. */
 
 #include "tools/globalbatch.h"
+#include "tools/leftout.h"
 #include "tools/needless.h"
 #include "tools/untrained.h"
 #include "tools/whatnext.h"
@@ -437,19 +438,18 @@ static void put_no_gain(const ms_summary *summary, const ms_result *without,
 static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text,
                         ms_fault *fault)
 {
+    static const ms_spec none = {0};
     ms_arena scratch = {0};
-    ms_fault own = {.caret = -1};
-    ms_result without = *summary->result;
+    ms_result without;
     ms_text words = {.arena = summary->arena};
-    ms_job job = *summary->job;
+    const ms_job *job = summary->job;
+    bool possible;
     *stays = false;
-    if (job.program != NULL || strcmp(summary->policy, "none") == 0)
+    if (job->program != NULL || strcmp(summary->policy, "none") == 0)
         return MS_OK;
-    job.spec = (ms_spec){0};
-    ms_err err = ms_pipeline_lower(&job, &scratch, &without, &own);
-    if (err == MS_OK)
-        err = ms_pipeline_step(&job, &scratch, &without, &own);
-    if (err == MS_OK) {
+    ms_err err = ms_leftout_step(job, &none, summary->result, &scratch,
+                                 &without, &possible, fault);
+    if (err == MS_OK && possible) {
         uint64_t before = worst(&without)->peak.allocated_bytes;
         uint64_t after = worst(summary->result)->peak.allocated_bytes;
         *stays = after > before - before / 100;
@@ -460,7 +460,7 @@ static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text,
         put_line(text, "note:", &words);
     }
     ms_arena_free(&scratch);
-    return ms_fail_but_refusal(err, &own, fault);
+    return err;
 }
 
 /* Do all of them nothing?  Then there is no more to say of what they did. */

@@ -4,6 +4,7 @@
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
 #include "tools/figures.h"
+#include "tools/leftout.h"
 #include "tools/results.h"
 
 #include <stdio.h>
@@ -65,6 +66,7 @@ static const char *run(int which)
     MUST(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
     const char *policy = ms_settings_policy(&job, &keep);
     MUST(ms_run_record(&job, &result, policy, &keep, &written, &fault));
+    MUST(ms_leftout_record(&job, &result, &keep, &written, &fault));
     MUST(ms_run_json(&job, &result, policy, &text, &fault));
     ck_assert(!text.failed);
     return text.bytes;
@@ -244,6 +246,12 @@ static const struct {
     {"work_ns", "\"forward\"", "\"frward\"", "unknown word \"frward\""},
     {"slices", "[[0, ", "[[0, 99999999999", "ends before it begins, or after"},
     {"\"layers\": {\"col", "\"name\", ", "", "the columns should be"},
+    {"\"without\"", "\"peak_bytes\": ", "\"peak_bytes\": 1",
+     "the highest point is not \"peak_bytes\""},
+    {"\"without\"",
+     "\"end_ns\": ", "\"end_ns\": 0, \"x\": ", "lies after the end"},
+    {"\"without\"", "[[0, ", "[[999999999999, ", "do not ascend in time"},
+    {"\"without\"", "\"allocated_bytes\"", "\"t_ns\"", "stands twice"},
 };
 #define N_EDITS ((int)(sizeof edits / sizeof edits[0]))
 

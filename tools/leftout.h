@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_LEFTOUT_H
+#define MS_TOOLS_LEFTOUT_H
+
+/* The step that a job would have without some of its policies, replayed: what
+ * the summary compares with, and the thin line of the figure over time. */
+
+#include "tools/tools.h"
+
+/* The job's step with the policies in `left` alone, in arena.  It may be
+ * impossible (the whole batch at once): then *possible is false.  result: of
+ * the job. */
+ms_err ms_leftout_step(const ms_job *job, const ms_spec *left,
+                       const ms_result *result, ms_arena *arena,
+                       ms_result *without, bool *possible, ms_fault *fault);
+/* Parts the policies: those about what waits for backward, and the rest. */
+void ms_leftout_part(const ms_spec *spec, ms_spec *saving, ms_spec *left);
+/* record->without, where such a policy changes the step, the step takes time
+ * and is possible without. */
+ms_err ms_leftout_record(const ms_job *job, const ms_result *result,
+                         ms_arena *arena, ms_record *record, ms_fault *fault);
+
+#endif
