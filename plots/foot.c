@@ -20,6 +20,8 @@ static double lowest_of(const ms_panel *panel, double highest)
     double lowest = highest, usable = (double)panel->usable_bytes;
     for (uint32_t i = 0; i < panel->stack.n; i++)
         lowest = fmin(lowest, (double)panel->stack.points[i].total_bytes);
+    for (uint32_t i = 0; panel->without != NULL && i < panel->without->n; i++)
+        lowest = fmin(lowest, (double)panel->without->levels[i].bytes);
     if (panel->shows_line && usable >= highest * FAR)
         lowest = fmin(lowest, usable);
     return lowest;
