@@ -7,9 +7,9 @@
 /* Neighbours in the stack differ in lightness, so that they stay apart in
  * grey and for colour-blind readers. */
 const char *const ms_canvas_category_color[MS_N_CATEGORIES] = {
-    [MS_PARAMETERS] = "#2F62A8",  [MS_OPTIMIZER_STATE] = "#9CC3E8",
+    [MS_PARAMETERS] = "#2F62A8",  [MS_OPTIMIZER_STATE] = "#7FA9DA",
     [MS_GRADIENTS] = "#2F9C8B",   [MS_INPUTS] = "#6E5A8C",
-    [MS_ACTIVATIONS] = "#F6BE5C", [MS_TEMPORARIES] = "#B9481F",
+    [MS_ACTIVATIONS] = "#F9C768", [MS_TEMPORARIES] = "#A63D14",
     [MS_WORKSPACE] = "#4A4A4A",   [MS_COMMUNICATION] = "#B7A3D0",
 };
 

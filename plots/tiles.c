@@ -13,7 +13,7 @@
 #define ALIKE 0.25        /* neighbours that differ by less are put together */
 
 const char *const ms_tiles_colors[MS_TILES_COLORS] = {
-    "#2F62A8", "#F6BE5C", "#2F9C8B", "#B9481F", "#9CC3E8",
+    "#2F62A8", "#F9C768", "#2F9C8B", "#A63D14", "#7FA9DA",
     "#6E5A8C", "#B7A3D0", "#4A4A4A", "#A39C8E"};
 
 /* Memory without gaps, from its first byte to be held to its last: [address,

@@ -542,9 +542,9 @@ START_TEST(ink_is_legible)
 {
     ck_assert_str_eq(ms_strips_ink("#2F62A8"), "#FFFFFF");
     ck_assert_str_eq(ms_strips_ink("#4A4A4A"), "#FFFFFF");
-    ck_assert_str_eq(ms_strips_ink("#B9481F"), "#FFFFFF");
-    ck_assert_str_eq(ms_strips_ink("#9CC3E8"), MS_INK);
-    ck_assert_str_eq(ms_strips_ink("#F6BE5C"), MS_INK);
+    ck_assert_str_eq(ms_strips_ink("#A63D14"), "#FFFFFF");
+    ck_assert_str_eq(ms_strips_ink("#7FA9DA"), MS_INK);
+    ck_assert_str_eq(ms_strips_ink("#F9C768"), MS_INK);
 }
 END_TEST
 

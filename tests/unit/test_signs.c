@@ -4,6 +4,8 @@
 #include "plots/frame.h"
 #include "tests/tests.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static ms_arena arena;
@@ -121,6 +123,39 @@ START_TEST(words_are_broken_last)
 }
 END_TEST
 
+/* Lightness of a colour of the sRGB in grey (ITU-R BT.601), 0 to 255. */
+static double grey_of(const char *color)
+{
+    unsigned long rgb = strtoul(color + 1, NULL, 16);
+    return 0.299 * (double)(rgb >> 16) + 0.587 * (double)(rgb >> 8 & 255) +
+           0.114 * (double)(rgb & 255);
+}
+
+/* Whatever lies on what for most of a step, in print without colours. */
+START_TEST(neighbours_in_the_stack_differ_in_grey)
+{
+    static const ms_category pairs[][2] = {
+        {MS_PARAMETERS, MS_OPTIMIZER_STATE},
+        {MS_PARAMETERS, MS_ACTIVATIONS},
+        {MS_OPTIMIZER_STATE, MS_GRADIENTS},
+        {MS_OPTIMIZER_STATE, MS_ACTIVATIONS},
+        {MS_OPTIMIZER_STATE, MS_TEMPORARIES},
+        {MS_GRADIENTS, MS_ACTIVATIONS},
+        {MS_GRADIENTS, MS_TEMPORARIES},
+        {MS_ACTIVATIONS, MS_COMMUNICATION},
+        {MS_ACTIVATIONS, MS_TEMPORARIES},
+        {MS_COMMUNICATION, MS_TEMPORARIES},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        double lower = grey_of(ms_canvas_category_color[pairs[i][0]]);
+        double upper = grey_of(ms_canvas_category_color[pairs[i][1]]);
+        ck_assert_msg(fabs(lower - upper) >= 25.0, "%s, %s: %.0f, %.0f",
+                      ms_names_category[pairs[i][0]],
+                      ms_names_category[pairs[i][1]], lower, upper);
+    }
+}
+END_TEST
+
 Suite *suite_signs(void)
 {
     Suite *suite = suite_create("signs");
@@ -131,6 +166,7 @@ Suite *suite_signs(void)
     tcase_add_test(tcase, known_families_keep_their_hue);
     tcase_add_loop_test(tcase, nothing_is_cut, 0, 2);
     tcase_add_test(tcase, words_are_broken_last);
+    tcase_add_test(tcase, neighbours_in_the_stack_differ_in_grey);
     suite_add_tcase(suite, tcase);
     return suite;
 }
