@@ -28,7 +28,7 @@ static const char *const jobs[][MAX_WORDS] = {
     {"tiny16.json", "--batch=2", "-p", "zero:3,dp=4,impl=deepspeed",
      "--memory=2190MiB"},
     {"tiny16.json", "-p", "fsdp:dp=4,impl=1", "--memory=2180MiB"},
-    {"tiny16.json", "-p", "swap:vdnn=all", "--set=training.device=cpu"},
+    {"tiny16.json", "-p", "checkpoint:full", "--set=training.device=cpu"},
     {"tiny16.json", "-p", "swap:layers+offload:optimizer"},
     {"tiny16.json", "-p", "zero:2,dp=4+offload:optimizer,impl=deepspeed"},
     {"resnet18", "--batch=6", "--memory=900MiB", "--device=3090"},
