@@ -9,7 +9,7 @@
  *
  * An op in place (its name ends in _) that has no row of its own is the row
  * without the _; where that saves input 0, a clone of it is saved, since it is
- * overwritten (specs/autograd.md rule 12). */
+ * overwritten (graphs/autograd.md 11). */
 
 #include "graphs/index.h"
 #include "graphs/opgraph.h"

@@ -7,8 +7,8 @@
 
 /* ---- products with a number ---------------------------------------------- */
 
-/* x * number: the number is saved as a tensor on the CPU (rule 11), except
- * where C++ calls the overload for numbers. */
+/* x * number: the number is saved as a tensor on the CPU (graphs/autograd.md
+ * 10), except where C++ calls the overload for numbers. */
 static void by_number(ms_trace *trace, const ms_aten_call *call, uint32_t n,
                       const ms_rule *rule)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Op table: reductions, norms, products, convolution, pooling, attention and
- * losses (specs/autograd.md, per-op rule table; tests/truth/rules.tsv). */
+ * losses (graphs/autograd.md 22; tests/truth/rules.tsv). */
 #include "graphs/atenrow.h"
 
 /* The values of a maximum, quantile or order by the positions that it gave. */
@@ -17,7 +17,7 @@
             "mul.i0!")
 #define FLASH "_scaled_dot_product_flash_attention"
 /* q, k, v, where there is one a mask; out, log-sum-exp, random state.  By
- * specs/autograd-cuda.md (rule 15) and PyTorch's documentation. */
+ * graphs/autograd.md 19 and PyTorch's documentation. */
 #define ATTENTION(name, node, scratch)                                         \
     {                                                                          \
         .op = (name),                                                          \

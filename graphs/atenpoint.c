@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Op table: element by element, and what no gradient flows through
- * (specs/autograd.md, per-op rule table; tests/truth/rules.tsv). */
+ * (graphs/autograd.md 22; tests/truth/rules.tsv). */
 #include "graphs/atenrow.h"
 
 #define UNARY(name, like, keeps, formula)                                      \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Op table: views, copies and choices of elements (specs/autograd.md, per-op
- * rule table; tests/truth/rules.tsv). */
+/* Op table: views, copies and choices of elements (graphs/autograd.md 22;
+ * tests/truth/rules.tsv). */
 #include "graphs/atenrow.h"
 
 #define UPSAMPLE(name, node)                                                   \

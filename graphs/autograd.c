@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The autograd engine (torch/csrc/autograd/engine.cpp) on shapes: rules 4 to
- * 10 of specs/autograd.md.  Nodes run by falling sequence number, which is the
- * order of creation reversed; a parameter's gradient is accumulated at once
+/* The autograd engine (torch/csrc/autograd/engine.cpp) on shapes:
+ * graphs/autograd.md 3 to 9.  Nodes run by falling sequence number, which is
+ * the order of creation reversed; a parameter's gradient is accumulated at once
  * after the node that completes it. */
 #include "graphs/columns.h"
 #include "graphs/ops/ops.h"
@@ -129,8 +129,9 @@ static void deliver(ms_trace *trace, uint32_t *buffer, uint32_t grad)
 /* ---- AccumulateGrad ------------------------------------------------------ */
 
 /* Stolen when nobody else holds the tensor and it is laid out like the
- * parameter; otherwise cloned (rule 7).  A view that is stolen keeps its whole
- * storage, which other views may still read; but one storage becomes one .grad.
+ * parameter; otherwise cloned (graphs/autograd.md 6).  A view that is stolen
+ * keeps its whole storage, which other views may still read; but one storage
+ * becomes one .grad.
  */
 static bool stolen(const ms_trace *trace, const ms_parameter *parameter)
 {
@@ -332,7 +333,8 @@ void ms_autograd_forget(ms_trace *trace, uint32_t loss)
 
 /* ---- the backward pass --------------------------------------------------- */
 
-/* loss.backward() holds a ones_like(loss) for the whole call (rule 10). */
+/* loss.backward() holds a ones_like(loss) for the whole call
+ * (graphs/autograd.md 9). */
 static uint32_t root_gradient(ms_trace *trace, uint32_t loss)
 {
     trace->pass = MS_GRAD_INPUT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* DeepSpeed's optimizer step over flat tiles of this rank's part
- * (specs/policies.md 1.4 and 1.5; deepspeedai/DeepSpeed
+ * (graphs/states.md 3; deepspeedai/DeepSpeed
  * deepspeed/runtime/zero/stage_1_and_2.py, stage3.py: step):
  *
  *     norm      each gradient as fp64, one after the other

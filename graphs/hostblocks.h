@@ -3,7 +3,7 @@
 #define MS_HOSTBLOCKS_H
 
 /* Which memory on the host a code takes for the states that it offloads
- * (specs/policies.md 3): PyTorch's pinned blocks, one for each or one for
+ * (graphs/states.md 5): PyTorch's pinned blocks, one for each or one for
  * many, or pageable memory.
  *
  *     code              weights   gradients     masters  moments

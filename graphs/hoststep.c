@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The optimizer step where the optimizer's state lies: in the host's memory or
- * on its disk (specs/policies.md 3).
+ * on its disk (graphs/states.md 4).
  *
  *     tile 0:  adam on the host --> weights to the device
  *     tile 1:           adam on the host --> weights to the device ...

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What cuBLAS allocates (specs/autograd-cuda.md rule 10). */
+/* What cuBLAS allocates (graphs/autograd.md 16). */
 #include "graphs/mcore.h"
 #include "graphs/trace.h"
 

@@ -2,10 +2,10 @@
 #ifndef MS_GRAPHS_OPGRAPH_H
 #define MS_GRAPHS_OPGRAPH_H
 
-/* Private to graphs/: an op graph as exported from PyTorch (the format of
- * truth/torch/README.md): storages, tensors over them, and the forward's aten
- * ops in the order they ran.  What PyTorch saved and the order of its
- * backward are not read: both are derived.
+/* Private to graphs/: an op graph as exported from PyTorch (the format that
+ * `memsim help files` describes): storages, tensors over them, and the
+ * forward's aten ops in the order they ran.  What PyTorch saved and the order
+ * of its backward are not read: both are derived.
  *
  *     ms_opgraph ops;
  *     MS_TRY(ms_opgraph_read(&json, arena, &ops, fault));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The ops of one optimizer step (specs/autograd.md rule 15,
- * specs/autograd-cuda.md rule 17, specs/policies.md 7.3), as the table of
+/* The ops of one optimizer step (graphs/states.md 3), as the table of
  * optimizers has them.  With 16-bit weights and a master copy, loop and foreach
  * first cast all gradients to fp32 (+4 bytes per parameter); fused reads them
  * as they are, but for main gradients: Megatron's fp16 optimizer casts them
@@ -19,7 +18,7 @@ typedef ms_step step;
 /* ---- one op -------------------------------------------------------------- */
 
 /* On the CPU an op with a Python number makes it a float64 tensor and casts
- * that (specs/autograd.md rule 11): 8 bytes until the op ends, 4 inside it.
+ * that (graphs/autograd.md 10): 8 bytes until the op ends, 4 inside it.
  * Needs an open op. */
 static uint32_t open_scalar(step *s, const ms_step_op *op)
 {
@@ -252,7 +251,7 @@ static bool open_step(step *s)
 }
 
 /* torch 1.13 names the step for its profiler, watched or not: the handle is a
- * tensor of 288 bytes and one of 4 (specs/autograd.md rule 15). */
+ * tensor of 288 bytes and one of 4 (graphs/states.md 3). */
 static void announce(ms_trace *trace)
 {
     ms_trace_begin(trace, "profiler::_record_function_enter");

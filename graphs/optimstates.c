@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Gradients and optimizer state: what there is, and where (specs/policies.md
- * 7.2).  With 16-bit weights the state holds an fp32 master copy. */
+/* Gradients and optimizer state: what there is, and where (graphs/states.md
+ * 2).  With 16-bit weights the state holds an fp32 master copy. */
 #include "graphs/columns.h"
 #include "graphs/hostblocks.h"
 #include "graphs/mcore.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The table of precisions.  Sources: specs/policies.md 7.1;
+/* The table of precisions.  Sources: graphs/states.md 1;
  * NVIDIA/TransformerEngine, transformer_engine/pytorch/module/linear.py and
  * optimizers/fused_adam.py; pytorch/ao,
  * torchao/prototype/mx_formats/mx_linear.py; Azure/MS-AMP,

@@ -5,7 +5,7 @@
 /* Private to graphs/: number formats as data.  A row of training.precision says
  * how many bytes an element of a weight takes, and what belongs to it; weights
  * of linear layers other than the head may have formats of their own
- * (specs/policies.md 7.1).  With Adam, bytes per parameter:
+ * (graphs/states.md 1).  With Adam, bytes per parameter:
  *
  *     bf16-mixed       2 weight  2 gradient  4 master     4 + 4 moments  = 16
  *     bf16-remainders  2         2           2 remainder  4 + 4          = 14

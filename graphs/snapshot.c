@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Memory snapshots of torch.cuda.memory._dump_snapshot as recorded histories.
- * (allocator.md 15.)  A snapshot has the segments as they stand at its end and
- * a trace of what led there: undoing the trace from its last entry to the first
- * gives the segments at its start. */
+/* Memory snapshots of torch.cuda.memory._dump_snapshot as recorded histories
+ * (sim/pools/README.md 15).  A snapshot has the segments as they stand at its
+ * end and a trace of what led there: undoing the trace from its last entry to
+ * the first gives the segments at its start. */
 #include "graphs/frames.h"
 #include "graphs/graphs.h"
 #include "graphs/pickle.h"

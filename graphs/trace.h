@@ -18,7 +18,7 @@
  *
  * References.  Each tensor (a TensorImpl) is counted; a storage's LOCAL
  * reference ends when its last tensor dies, its SAVED reference when the last
- * node that saved it has released it (specs/autograd.md, rules 1 and 5).  Both
+ * node that saved it has released it (graphs/autograd.md 1 and 4).  Both
  * ends are entered in the drop list of the op that ran last.
  *
  * Memory.  What the graph keeps grows in arena; tensors, nodes and counts die

@@ -3,7 +3,7 @@
 #define MS_PICKLING_H
 
 /* Private to plots/: plain data as a Python pickle of protocol 2, with the few
- * opcodes that PyTorch's memory_viz knows (specs/allocator.md 15).
+ * opcodes that PyTorch's memory_viz knows (sim/pools/README.md 15).
  *
  *     ms_pickling_begin(&p);
  *     ms_pickling_dict(&p);

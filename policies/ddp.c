@@ -2,7 +2,7 @@
 /* torch's DistributedDataParallel: ranks with the same model and other samples
  * sum their gradients, bucket by bucket as backward makes them.  Buckets are
  * flat copies of .grad unless .grad are views of them
- * (specs/policies.md 2.3; torch/csrc/distributed/c10d/reducer.hpp). */
+ * (torch/csrc/distributed/c10d/reducer.hpp). */
 #include "policies/shares.h"
 
 enum { RANKS, BUCKET, FIRST, VIEW, N_PARAMS };

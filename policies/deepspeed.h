@@ -3,7 +3,7 @@
 #define MS_POLICIES_DEEPSPEED_H
 
 /* zero:STAGE,impl=deepspeed: the calls of DeepSpeed's code, as far as memory
- * and traffic go (specs/policies.md 1.1 to 1.5; deepspeedai/DeepSpeed
+ * and traffic go (policies/sources.md 4; deepspeedai/DeepSpeed
  * deepspeed/runtime/zero/stage_1_and_2.py, stage3.py,
  * partitioned_param_coordinator.py).  A unit is DeepSpeed's module: its hooks
  * run before and after it.  One bucket of stage 2, by hand:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Megatron's fine-grained activation offload (megatron/core/pipeline_parallel/
  * fine_grained_activation_offload.py; docs/user-guide/features/
- * fine_grained_activation_offloading.md; specs/policies.md 4.8): the inputs of
+ * fine_grained_activation_offloading.md): the inputs of
  * the modules named leave when the module has run, on a stream of their own;
  * the last group stays as a margin.  Modules are found by what their ops do:
  *

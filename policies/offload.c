@@ -5,7 +5,7 @@
  * ZeRO-Infinity (Rajbhandari et al. 2021, section 6) reads weights from the
  * disk, copies and gathers them three deep.  impl=deepspeed is what DeepSpeed's
  * code does, impl=megatron Megatron's HybridDeviceOptimizer
- * (specs/policies.md 3.1, 3.3, 3.4). */
+ * (policies/sources.md 6). */
 #include "policies/shares.h"
 
 #include <stdio.h>

@@ -3,9 +3,9 @@
 #define MS_POLICIES_H
 
 /* A policy is one const object: a name, a table of parameters and a few
- * optional hooks, one per stage of the way (design.md 4).  The core owns the
- * books; a policy returns choices.  This is the whole of a policy that drops
- * what the attention core saved and lets bind make it again:
+ * optional hooks, one per stage of the way (policies/README.md 2).  The core
+ * owns the books; a policy returns choices.  This is the whole of a policy that
+ * drops what the attention core saved and lets bind make it again:
  *
  *     static ms_err keep(const ms_policy_context *context, ms_keep *keep,
  *                        ms_fault *fault)

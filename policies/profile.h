@@ -2,8 +2,8 @@
 #ifndef MS_POLICIES_PROFILE_H
 #define MS_POLICIES_PROFILE_H
 
-/* Measured execution, "iteration 0" (Capuchin, ASPLOS 2020; specs/policies.md
- * 4.4): a policy expands and replays the program that it was given and reads
+/* Measured execution, "iteration 0" (Capuchin, Peng et al., ASPLOS
+ * 2020): a policy expands and replays the program that it was given and reads
  * when each tensor is used, and how high memory stands in each call.
  *
  *     ms_profile profile;

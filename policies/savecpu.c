@@ -2,7 +2,7 @@
 /* torch.autograd.graph.save_on_cpu: hooks on every save, of parameters too and
  * of one tensor as often as it is saved; the copies are on the compute stream.
  * Without pinned memory the host waits for each; PyTorch 1.13 waits for those
- * out of pinned memory, too (specs/policies.md 3.5, 4.5).  What a checkpoint
+ * out of pinned memory, too (policies/sources.md 7).  What a checkpoint
  * holds was saved by a node of its own. */
 #include "policies/swap.h"
 

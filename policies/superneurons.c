@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* SuperNeurons (Wang et al., PPoPP 2018; specs/policies.md 4.2).  Liveness is
+/* SuperNeurons (Wang et al., PPoPP 2018).  Liveness is
  * what a program has anyway.  What expensive layers make is a checkpoint:
  * convolutions, linear layers, joins and concatenations (CHECKPOINT_LAYERS of
  * include/mem_control.h in linnanwang/superneurons-release).  It stays, in the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Saved activations spend the time between forward and backward in host
  * memory; three published ways to choose what goes and when it comes back
- * (specs/policies.md 4.1, 4.5, 4.7). */
+ * (policies/sources.md 7). */
 #include "policies/swap.h"
 #include "policies/shares.h"
 

@@ -3,7 +3,7 @@
 #define MS_POLICIES_SWAPAGAIN_H
 
 /* Private to the swap files: what it takes to make a tensor again.  It is
- * collective (Capuchin, ASPLOS 2020; specs/policies.md 4.4): what is made on
+ * collective (Capuchin, Peng et al., ASPLOS 2020): what is made on
  * the way to a tensor and used later, too, is kept, and is not made twice.
  *
  *     a -> b -> c, all of them made again; backward uses c, b, a

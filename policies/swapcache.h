@@ -3,7 +3,7 @@
 #define MS_POLICIES_SWAPCACHE_H
 
 /* Private to the swap files: a tensor cache (SuperNeurons, Wang et al., PPoPP
- * 2018; specs/policies.md 4.2).  Device memory is the cache, host memory what
+ * 2018).  Device memory is the cache, host memory what
  * is behind it; nothing is copied as long as the budget holds everything.
  * Before a call that would exceed it the tensors that were used longest ago
  * leave, those that the call uses are locked; the compute stream waits for the

@@ -3,8 +3,8 @@
 #define MS_POLICIES_SWAPLANES_H
 
 /* Private to the swap files: the two lanes of the link, one copy at a time in
- * each direction, as a plan fills them (Capuchin, ASPLOS 2020;
- * specs/policies.md 4.4).  Copies out run as their tensors are used last,
+ * each direction, as a plan fills them (Capuchin, Peng et al.,
+ * ASPLOS 2020).  Copies out run as their tensors are used last,
  * copies in as late as those behind them and their own use allow.  By hand,
  * copies of 4, a used at 0 and 18, b at 2 and 16:
  *

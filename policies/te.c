@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Transformer Engine's CPU offload, version 2 (transformer_engine/pytorch/
- * cpu_offload.py; specs/policies.md 4.7): blocks 0 .. n - 1 of L leave when
+ * cpu_offload.py, d0067d0d): blocks 0 .. n - 1 of L leave when
  * their forward ends; block i is waited for, and freed, before the forward of
  * block L - n + i and comes back L - n - 1 blocks ahead of its backward, so
  * that at most L - n blocks' tensors are here.  One stream takes the copies of

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* torchtune's OffloadActivations (torchtune/training/
- * _activation_offloading.py; specs/policies.md 4.6): hooks on each save but
+ * _activation_offloading.py; policies/sources.md 7): hooks on each save but
  * those of parameters themselves; linear saves a view of its weight, which
  * leaves.  Before tensor k leaves, the compute stream waits for tensor k - 5
  * and lets it go; the first node that asks for one finds the last five here,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* vDNN (Rhu et al. 2016): the input of a unit leaves while the unit runs
- * forward; each backward brings one back (specs/policies.md 4.1). */
+ * forward; each backward brings one back (policies/sources.md 7). */
 #include "policies/profile.h"
 #include "policies/swap.h"
 

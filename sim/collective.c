@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The alpha-beta model by which NCCL chooses (specs/policies.md 1.7), and the
- * size curves measured with nccl-tests. */
+/* The alpha-beta model by which NCCL chooses (src/graph/tuning.cc of
+ * NVIDIA/nccl, 5067397c; busbw is that of nccl-tests, doc/PERFORMANCE.md), and
+ * the size curves that nccl-tests measured. */
 #include "sim/sim.h"
 
 #include <math.h>

@@ -324,7 +324,7 @@ bool ms_capacity_fits_exact(const ms_report *report);
 /* What nvidia-smi would show: the most reserved, and context. */
 uint64_t ms_capacity_used(const ms_report *report);
 
-/* The JSON of design.md 6.  What only the caller knows comes in here. */
+/* The JSON of `memsim help json`.  What only the caller knows comes in here. */
 typedef struct ms_report_names {
     const char *model, *device, *policy;
     const char *settings_json; /* objects, spliced in as they are, or NULL: */

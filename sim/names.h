@@ -43,8 +43,8 @@ typedef enum ms_phase {
     MS_N_PHASES
 } ms_phase;
 
-/* Where a (storage, frame, rank) is now (design.md 3).  SHARD: this rank has
- * its part, the other ranks have theirs.  PACKED: in a flat buffer of the
+/* Where a (storage, frame, rank) is now (sim/README.md 3).  SHARD: this rank
+ * has its part, the other ranks have theirs.  PACKED: in a flat buffer of the
  * program, with others. */
 typedef enum ms_place {
     MS_HERE,

@@ -12,7 +12,7 @@
  * between (zero_grad, the loop's variables), when the streams have come to
  * rest.  A row that other streams used is recorded for them: it is freed when
  * the host, at a later request, sees them past what was issued to them before
- * the free (specs/allocator.md 8).
+ * the free (sim/pools/README.md 8).
  *
  * MS_POOL_ARENA is no pool: one step, steady or first, whose places are planned
  * ahead (planned.c); steps and early do not count. */

@@ -2,8 +2,8 @@
 #ifndef MS_SIM_REPEAT_H
 #define MS_SIM_REPEAT_H
 
-/* A step of a million micro-batches from one of eight (run-length, design.md
- * 3).  In the middle of an accumulation each micro-batch does what the one
+/* A step of a million micro-batches from one of eight (run-length).
+ * In the middle of an accumulation each micro-batch does what the one
  * before it did.  Where the plan and the times of three in a row differ in
  * nothing but a constant, the next is like them, too, and so is each that is
  * put between the last of the three and the rest:

@@ -46,7 +46,7 @@ typedef enum ms_engine {
     MS_ENGINE_MEGATRON
 } ms_engine;
 
-/* How an optimizer step on the host's cores goes (specs/policies.md 3). */
+/* How an optimizer step on the host's cores goes (graphs/states.md 4). */
 typedef enum ms_host_step {
     MS_HOST_TILES,     /* a tile's new weights travel while the next tile is
                           updated (ZeRO-Offload, section 4) */

@@ -332,7 +332,7 @@ typedef struct ms_program {
     uint32_t n_micro_batches;
 } ms_program;
 
-/* The choices of keep policies (design.md 4), consumed by
+/* The choices of keep policies (sim/README.md 4), consumed by
  * ms_program_default.  place[s] of a saved storage is MS_HERE (keep) or
  * MS_GONE (drop after its last forward use; bind makes it again); it alone
  * decides, in segments too.  Neighbouring units with the same segment are
@@ -489,7 +489,7 @@ typedef struct ms_expand_opts {
     ms_ring outer;          /* REDUCE with OUTER */
 } ms_expand_opts;
 
-/* bind and expand (design.md 3).  Whatever an op needs that is not present
+/* bind and expand (sim/README.md 3).  Whatever an op needs that is not present
  * is made present: GONE re-runs its maker with only what that needs.  Faults:
  * MS_EINPUT for a program that runs a unit before its inputs exist, reads a
  * dropped storage that nothing can make, or forms a cycle. */

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The house rules that a script can check (design.md 7).
+# The house rules that a script can check (CONTRIBUTING.md).
 #
 #   house.sh SOURCE BUILD rules|format|tidy     exit 77: a tool is missing
 # shellcheck disable=SC2086 # lists of our own file names

@@ -9,7 +9,7 @@
 /* Above this the tries would take longer than the run. */
 #define MAX_OPS 1000000u
 
-/* What users are told to try (specs/allocator.md 13). */
+/* What users are told to try (sim/pools/README.md 13). */
 static const struct {
     const char *key, *value;
 } options[] = {{"expandable_segments", "True"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Losses that compute their gradients in forward (Liger Kernel; specs/
- * policies.md 6.3).  What forward made is handed to backward whole: the node
- * keeps the reference and gives it away as the gradient. */
+/* Losses that compute their gradients in forward (Liger Kernel;
+ * graphs/autograd.md 20).  What forward made is handed to backward whole: the
+ * node keeps the reference and gives it away as the gradient. */
 #include "graphs/ops/ops.h"
 #include "graphs/saves.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Mixture of experts with grouped products (Megatron-LM's token dispatcher
- * and grouped GEMM; specs/policies.md 6.6).  Saved per row: the permuted
+ * and grouped GEMM; graphs/autograd.md 21).  Saved per row: the permuted
  * input, what the gate reads, the gated value, and, where the probabilities
  * are multiplied at the end, the experts' output; besides an int32 per row
  * that says where it came from. */

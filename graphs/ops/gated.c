@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* SwiGLU and GeGLU as one kernel (Liger, Transformer Engine, Megatron): only
  * gate and up are saved, the activation is computed again in backward
- * (specs/policies.md 6.3).  Liger's backward (ops/swiglu.py, ops/geglu.py)
+ * (graphs/autograd.md 20).  Liger's backward (ops/swiglu.py, ops/geglu.py)
  * writes the gradients over gate and up. */
 #include "graphs/ops/ops.h"
 #include "graphs/saves.h"

@@ -53,7 +53,7 @@ static uint32_t indices_like(ms_trace *trace, const char *op, uint32_t from,
  * remainder, times the strides) it makes keys, sorted keys and positions, and
  * clones strided values before.  The sort's own space is 1 byte up to 2048
  * indices, at 4096 and 8192 as measured, which is a line
- * (specs/autograd-cuda.md, rule 12). */
+ * (graphs/autograd.md 17). */
 static void put_sorted(ms_trace *trace, uint32_t whole, uint32_t index,
                        uint32_t values)
 {

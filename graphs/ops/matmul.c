@@ -7,7 +7,7 @@
 
 /* a [m, k] times b [k, n] as one kernel of 2 m n k FLOPs.  mm and addmm give
  * the gradient of an operand the operand's layout; bmm makes it contiguous
- * (specs/autograd.md rule 9). */
+ * (graphs/autograd.md 8). */
 static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
                         uint32_t like, const char *role, double flops,
                         uint8_t pass)
@@ -33,8 +33,8 @@ static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
 /* ---- linear -------------------------------------------------------------- */
 
 /* linear multiplies by weight.t(), whose backward turns the product's gradient:
- * a view, which the engine does not add to in place (specs/autograd-cuda.md,
- * rule 1 of 2.x).  Op graphs have that node of their own. */
+ * a view, which the engine does not add to in place (graphs/autograd.md 5).
+ * Op graphs have that node of their own. */
 static uint32_t weight_grad(ms_trace *trace, const ms_node *node, uint32_t grad,
                             uint32_t x, uint32_t weight)
 {

@@ -3,8 +3,8 @@
 #define MS_GRAPHS_OPS_H
 
 /* Private to graphs/: the ops that layers are written in.  Each records its
- * kernels, what autograd saves and its backward rule as measured in
- * specs/autograd.md (CPU, torch 1.13) and specs/autograd-cuda.md (CUDA, 2.x).
+ * kernels, what autograd saves and its backward rule as
+ * graphs/autograd.md has them (CPU, torch 1.13; CUDA, torch 2.x).
  * Arguments and results are tensors; nobody drops an argument. */
 
 #include "graphs/trace.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Element-wise ops.  FLOPs per element follow Calculon's table (specs/
- * policies.md 9): GELU 8 forward and 13 backward, dropout 1, add 1. */
+/* Element-wise ops.  FLOPs per element follow Calculon
+ * (calculon-ai/calculon, calculon/llm/layers.py): GELU 8 forward and 13
+ * backward, dropout 1, add 1. */
 #include "graphs/autocast.h"
 #include "graphs/ops/ops.h"
 
@@ -163,8 +164,8 @@ uint32_t ms_pointwise_unary_in_place(ms_trace *trace, const ms_unary *unary,
 
 /* ---- with a Python scalar ------------------------------------------------ */
 
-/* On the CPU autograd saves the scalar as an 8-byte float64 tensor (rule 11);
- * on CUDA that tensor stays in host memory. */
+/* On the CPU autograd saves the scalar as an 8-byte float64 tensor
+ * (graphs/autograd.md 10); on CUDA that tensor stays in host memory. */
 void ms_pointwise_save_scalar(ms_trace *trace, uint32_t node)
 {
     if (!trace->cpu || node == MS_NONE)
@@ -342,7 +343,7 @@ uint32_t ms_pointwise_sub(ms_trace *trace, uint32_t a, uint32_t b)
     return y;
 }
 
-/* mul: other's gradient first, then self's (rule 5a). */
+/* mul: other's gradient first, then self's (graphs/autograd.md 4). */
 static void mul_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)
 {

@@ -3,7 +3,7 @@
 #define MS_ADDRESSMAP_H
 
 /* Where the blocks of a pool lie, and when: the record behind the figure
- * "address" (specs/interface.md 2.1 e).
+ * "address".
  *
  * Nouns.  A box is a block in use: bytes [address, address + bytes) over the
  * instants [begin, end).  A block that the host has freed while another stream

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* TensorFlow's BFC allocator (allocator.md 18; read from bfc_allocator.cc,
- * 010f3edc): best fit with coalescing over regions.  Its bins of sizes are a
- * way to find the smallest idle block that is large enough, the lowest of
- * several; so is the set here. */
+/* TensorFlow's BFC allocator (sim/pools/README.md 16; read from
+ * bfc_allocator.cc, 010f3edc): best fit with coalescing over regions.  Its bins
+ * of sizes are a way to find the smallest idle block that is large enough, the
+ * lowest of several; so is the set here. */
 #include "sim/pools/heap.h"
 
 #define QUANTUM UINT64_C(256)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* DeepSpeed's contiguous arena (allocator.md 18; read from
+/* DeepSpeed's contiguous arena (sim/pools/README.md 18; read from
  * contiguous_memory_allocator.py, edaa7221): one buffer, no alignment; the
  * smallest run of idle bytes that is large enough serves, of several the one
  * that came into the table of runs first.  Where none is large enough though

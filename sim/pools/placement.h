@@ -3,7 +3,7 @@
 #define MS_PLACEMENT_H
 
 /* Static planning: every buffer's life and size is known, so all offsets are
- * decided at once ("static planners", specs/allocator.md 18).
+ * decided at once (sim/pools/README.md 17).
  *
  * Two buffers whose lives [lower, upper) meet must not share an address.  The
  * height, the highest end of a buffer, is what one cudaMalloc would have to

@@ -3,7 +3,7 @@
 #define MS_POOL_H
 
 /* Memory pools by kind, behind one door: whatever hands out addresses of a
- * device's memory.  Sources and rules: specs/allocator.md 1 to 11 (torch), 18.
+ * device's memory.  Rules and sources: sim/pools/README.md.
  *
  *     torch       PyTorch's caching allocator (torch.h)
  *     bfc         TensorFlow's: best fit with coalescing (bfc.c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Requests and frees of the torch pool: rounding, search, split, merge.
- * (allocator.md 3 to 6.)  What a request does that finds no idle block is in
- * torchgrow.c. */
+/* Requests and frees of the torch pool: rounding, search, split, merge
+ * (sim/pools/README.md 3 to 6).  What a request does that finds no idle block
+ * is in torchgrow.c. */
 #include "sim/pools/heap.h"
 
 #include <assert.h>

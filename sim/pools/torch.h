@@ -5,7 +5,7 @@
 /* The CUDA caching allocator of PyTorch ("native" backend), decision for
  * decision: which block serves a request, when memory is asked of the device
  * and given back, what every statistic of torch.cuda.memory_stats says.
- * Rules: "The PyTorch CUDA caching allocator", specs/allocator.md 1-11, 13-15,
+ * Rules: sim/pools/README.md 1 to 13 and 15,
  * read from c10/cuda/CUDACachingAllocator.cpp at 1.13, 2.1, 2.4 and 2.11.
  *
  * Nouns.  A segment is one answer of cudaMalloc, or one address range that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* PYTORCH_CUDA_ALLOC_CONF: its table and its reader.  (allocator.md 13; what
- * is refused is what c10/cuda/CUDAAllocatorConfig.cpp and, since 2.8,
- * c10/core/AllocatorConfig.cpp refuse.)  PyTorch cuts the text into words at
+/* PYTORCH_CUDA_ALLOC_CONF: its table and its reader (sim/pools/README.md
+ * 13; what is refused is what c10/cuda/CUDAAllocatorConfig.cpp and, since 2.8,
+ * c10/core/AllocatorConfig.cpp refuse).  PyTorch cuts the text into words at
  * the marks , : [ ] and passes over blanks; so does this. */
 #include "sim/pools/torchpool.h"
 

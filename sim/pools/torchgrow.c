@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the torch pool does when no idle block serves: it collects what is old,
- * asks the device, gives cached segments back and asks again.  (allocator.md 4,
- * 7, 9.) */
+ * asks the device, gives cached segments back and asks again
+ * (sim/pools/README.md 4, 7 and 9). */
 #include "sim/pools/torchpool.h"
 
 /* ---- giving back --------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Expandable segments of the torch pool: a range of addresses per stream and
- * pool, larger than the device, in which pages get memory one by one.
- * (allocator.md 10.) */
+ * pool, larger than the device, in which pages get memory one by one
+ * (sim/pools/README.md 10). */
 #include "sim/pools/torchpool.h"
 
 /* ---- ranges -------------------------------------------------------------- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Streams of the torch pool: how far each is, which frees wait for them.
- * (allocator.md 8.)  A stream is a counter of pieces of work; an event recorded
- * on it is done when the counter of finished pieces gets to where the queue
- * ended then.  Events of one stream are seen in order, as PyTorch sees them. */
+/* Streams of the torch pool: how far each is, which frees wait for them
+ * (sim/pools/README.md 8).  A stream is a counter of pieces of work; an event
+ * recorded on it is done when the counter of finished pieces gets to where the
+ * queue ended then.  Events of one stream are seen in order, as PyTorch sees
+ * them. */
 #include "sim/pools/torchpool.h"
 
 #include <inttypes.h>

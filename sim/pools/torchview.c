@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What can be seen of a torch pool: statistics, snapshots.  (allocator.md 11,
- * 15.) */
+/* What can be seen of a torch pool: statistics and snapshots
+ * (sim/pools/README.md 11, sim/pools/README.md 15). */
 #include "sim/pools/heap.h"
 
 #include <stdlib.h>

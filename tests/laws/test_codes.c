@@ -48,7 +48,7 @@ static uint64_t saved(double imbalance, const char *kernels)
 }
 
 /* A row more on the busiest rank is one more permuted input, gate and way up,
- * gated value and output (specs/policies.md 6.6), bf16 each. */
+ * gated value and output (graphs/autograd.md 21), bf16 each. */
 START_TEST(imbalance_adds_rows)
 {
     uint64_t rows = TOKENS * CHOSEN;

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Two decoders whose steps were recorded on GPUs, for the exporter.
 
-Written from the descriptions in specs/autograd-cuda.md, section 2: "basics"
-and "kait" differ in the order of einsum's operands, the norm, the rotary
-embedding, the mask and the loss, and in which results their functions give a
-name: those live until the function returns.  The functions at the end name
+Written from what their recorded allocations say, op by op: "basics" and
+"kait" differ in the order of einsum's operands, the norm, the rotary embedding,
+the mask and the loss, and in which results their functions give a name: those
+live until the function returns.  The functions at the end name
 what is exported:
 
     /usr/bin/python3 tools/export_torch.py tests/truth/models_torch.py:basics

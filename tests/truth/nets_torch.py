@@ -8,9 +8,8 @@ tests/truth/test_nets.c and torch.c.  PyTorch 1.13 with torchvision 0.14.
     /usr/bin/python3 tests/truth/nets_torch.py measure > tests/truth/nets.tsv
     /usr/bin/python3 tests/truth/nets_torch.py builtins > tests/truth/vision.tsv
 
-A step is measured as truth/torch/README.md describes: the profiler's memory
-events of the second one, in order.  What is allocated and freed within one op
-is a library's workspace and left out.
+A step is measured by the profiler's memory events of the second one, in order.
+What is allocated and freed within one op is a library's workspace and left out.
 """
 
 import gc

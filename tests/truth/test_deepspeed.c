@@ -8,7 +8,7 @@
 
 #define RANKS 8u
 
-/* ---- the estimators (specs/policies.md 1.3) ------------------------------ */
+/* ---- the estimators (policies/sources.md 4) ------------------------------ */
 
 /* As many parameters as t5-3b, 2,851,598,336, none in a layer larger than its
  * largest, the embedding of 32128 x 1024. */
@@ -129,7 +129,7 @@ START_TEST(peaks)
 }
 END_TEST
 
-/* ---- what a rank holds (specs/policies.md 1.2, 11.2) --------------------- */
+/* ---- what a rank holds (policies/sources.md 4) --------------------------- */
 
 static const char *const layers =
     "{\"memsim\": 1, \"name\": \"mlp\", \"input\": {\"shape\": [%u]}, "
@@ -187,7 +187,7 @@ START_TEST(parts)
 }
 END_TEST
 
-/* ---- what a rank sends (specs/policies.md 1.4, 11.9) --------------------- */
+/* ---- what a rank sends (policies/sources.md 4) --------------------------- */
 
 /* Per step, in halves of a percent of the model's 16-bit bytes. */
 static void check_volume(unsigned stage, unsigned micro_batches,
@@ -230,7 +230,7 @@ START_TEST(volumes)
 }
 END_TEST
 
-/* ---- BF16_Optimizer (specs/policies.md 1.1, 1.2) ------------------------- */
+/* ---- BF16_Optimizer (policies/sources.md 4) ------------------------------ */
 
 #define SUMMED "impl=deepspeed%s --set training.gradients=fp32"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Mixtures of experts and losses by chunks: what is kept, counted by hand from
- * the save lists of Megatron's grouped experts and Liger's losses (specs/
- * policies.md 6.3 and 6.6), in 16 bits. */
+ * the save lists of Megatron's grouped experts and Liger's losses
+ * (graphs/autograd.md 20 and 21), in 16 bits. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 

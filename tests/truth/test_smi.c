@@ -41,7 +41,7 @@ START_TEST(model_loaded)
 }
 END_TEST
 
-/* stas00/ml-engineering training/performance (specs/policies.md 8): a process
+/* stas00/ml-engineering training/performance (744d01e1): a process
  * of two goes from 0.55 to 2.00 GiB with its first barrier, 1485 MiB; nccl
  * issue 1685: a connection of a channel is 10485760 bytes to receive and
  * 2097152 to send. */

@@ -39,7 +39,7 @@ START_TEST(volumes)
 END_TEST
 
 /* 8 x H200, 16 GiB: ring all-gather 361, reduce-scatter 363, ring all-reduce
- * 367.6 GB/s measured (specs/policies.md 1.7). */
+ * 367.6 GB/s measured (stas00/ml-engineering, network/README.md, 744d01e1). */
 START_TEST(large_ones_reach_the_link)
 {
     ck_assert_double_eq_tol(bus(&eight, MS_ALL_GATHER, 16 * GIB), 361, 4);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The timelines of specs/policies.md 2.1 and 2.2 on three equal blocks and
+/* The timelines of policies/sources.md 5 on three equal blocks and
  * nothing else, by hand. */
 #include "tests/inlined.h"
 #include "tests/tests.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sequences through bfc, buddy and contiguous, each address worked out by hand
- * from the rules (allocator.md 18). */
+ * from the rules (sim/pools/README.md 16 to 19). */
 #include "sim/sim.h"
 #include "tests/tests.h"
 

@@ -227,7 +227,7 @@ START_TEST(decayed_gradients_end)
 }
 END_TEST
 
-/* States: specs/policies.md 7.2.  Scratch: what the step's code has at its
+/* States: graphs/states.md 2.  Scratch: what the step's code has at its
  * highest, the variables of the matrix before included. */
 static const struct {
     const char *options;

@@ -66,7 +66,7 @@ static uint64_t after_forward(const ms_rank_report *rank)
     return rank->levels[MS_MARK_AFTER_FORWARD];
 }
 
-/* L - n blocks' tensors are on the device (specs/policies.md 11, 7). */
+/* L - n blocks' tensors are on the device (policies/sources.md 7). */
 START_TEST(te_leaves_all_but_n_blocks)
 {
     uint64_t none = after_forward(run("none", 1e9));
@@ -115,7 +115,7 @@ START_TEST(infinite_bandwidth_costs_nothing)
 }
 END_TEST
 
-/* No overlap: base + each tensor out and in (specs/policies.md 11, 6). */
+/* No overlap: base + each tensor out and in (policies/sources.md 7). */
 START_TEST(save_on_cpu_adds_every_copy)
 {
     const uint64_t tensors = N - 1; /* a_1 .. a_(N - 1) */

@@ -57,7 +57,8 @@ START_TEST(list_of_divisions)
 }
 END_TEST
 
-/* allocator.md 3: 1 and 2.1 leave n as it is, later it is a multiple of 512. */
+/* sim/pools/README.md 3: 1 and 2.1 leave n as it is, later it is a multiple of
+ * 512. */
 START_TEST(division_of_one)
 {
     const char *conf = "roundup_power2_divisions:1";
@@ -96,7 +97,7 @@ START_TEST(segments_of_another_size)
 }
 END_TEST
 
-/* allocator.md 7: 1.0 is a limit up to 2.6. */
+/* sim/pools/README.md 7: 1.0 is a limit up to 2.6. */
 START_TEST(fraction_of_one)
 {
     for (ms_torch_version v = MS_TORCH_V1_13; v < MS_TORCH_N_VERSIONS; v++) {
@@ -181,8 +182,8 @@ static void take_and_give(ms_torch *pool, uint64_t bytes)
     ms_torch_free(pool, row);
 }
 
-/* allocator.md 9, by hand: of 100, 110 and 120 MiB, idle since searches 2, 2
- * and 3, the first two are not younger than the mean at search 4. */
+/* sim/pools/README.md 9, by hand: of 100, 110 and 120 MiB, idle since searches
+ * 2, 2 and 3, the first two are not younger than the mean at search 4. */
 START_TEST(collects_what_is_old)
 {
     ms_torch *pool = pool_of(MS_TORCH_V2_4, "garbage_collection_threshold:0.5");
