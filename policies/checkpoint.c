@@ -323,7 +323,7 @@ static void drop_segments(const ms_graph *graph, const block_list *blocks,
 /* Which tensors are made again is for swap to say: it has measured. */
 static ms_err check_auto(const ms_policy_context *context, ms_fault *fault)
 {
-    if (ms_spec_value(context->spec, "swap", "auto") != NULL)
+    if (ms_policy_given(context->spec, "swap", "auto") != NULL)
         return MS_OK;
     return ms_fail(fault, MS_EUSAGE, "checkpoint:auto",
                    "write swap:auto+checkpoint:auto,budget=40GiB",

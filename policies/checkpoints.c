@@ -71,16 +71,16 @@ static ms_err around(ms_swap *w, const ms_call *call, bool before)
     if (!ms_swap_is_forward(call) || block == MS_NONE ||
         saved->block_last[block] != call->unit)
         return MS_OK;
-    return ms_swap_emit(w, call, MS_MOVE, saved->block_set[block], MS_HOST,
-                        deepspeed ? BLOCKING : 0);
+    return ms_swapcalls_emit(w, call, MS_MOVE, saved->block_set[block], MS_HOST,
+                             deepspeed ? BLOCKING : 0);
 }
 
 /* Before a replay, what its units read comes back. */
 static ms_err bring(ms_swap *w, const ms_call *call)
 {
     for (uint32_t u = call->unit; u <= call->last; u++)
-        MS_TRY(ms_swap_emit(w, call, MS_MOVE, w->saved.unit_set[u], MS_HERE,
-                            BLOCKING));
+        MS_TRY(ms_swapcalls_emit(w, call, MS_MOVE, w->saved.unit_set[u],
+                                 MS_HERE, BLOCKING));
     return MS_OK;
 }
 

@@ -93,35 +93,54 @@ typedef struct ms_deepspeed_writer {
     uint32_t all_grads, all_weights; /* sets */
 } ms_deepspeed_writer;
 
+/* ---- deepspeedcalls.c: calls, buffers, events -----------------------------
+ */
+
 /* A call in the name of like; buffer MS_NONE or a row of w->buffers. */
-ms_err ms_deepspeed_emit(ms_deepspeed_writer *w, const ms_call *like,
-                         ms_verb verb, uint8_t place, uint16_t flags,
-                         uint32_t set, uint32_t buffer);
+ms_err ms_deepspeedcalls_emit(ms_deepspeed_writer *w, const ms_call *like,
+                              ms_verb verb, uint8_t place, uint16_t flags,
+                              uint32_t set, uint32_t buffer);
 /* Such a buffer, known by name and bytes, that is not taken; from now on it is.
  * *row: of w->buffers. */
-ms_err ms_deepspeed_buffer_of(ms_deepspeed_writer *w, ms_buffer value,
-                              uint32_t *row);
+ms_err ms_deepspeedcalls_buffer_of(ms_deepspeed_writer *w, ms_buffer value,
+                                   uint32_t *row);
 /* The same, and takes it. */
-ms_err ms_deepspeed_take(ms_deepspeed_writer *w, const ms_call *like,
-                         ms_buffer value, uint32_t *row);
-ms_err ms_deepspeed_give(ms_deepspeed_writer *w, const ms_call *like,
-                         uint32_t row);
-/* The backward of unit has run: its gradients go to the bucket. */
-ms_err ms_deepspeed_ready(ms_deepspeed_writer *w, const ms_call *like,
-                          uint32_t unit);
-/* Reduces what is in the bucket. */
-ms_err ms_deepspeed_close(ms_deepspeed_writer *w, const ms_call *like);
-/* One reduction of what w->in lists. */
-ms_err ms_deepspeed_reduce(ms_deepspeed_writer *w, const ms_call *like);
+ms_err ms_deepspeedcalls_take(ms_deepspeed_writer *w, const ms_call *like,
+                              ms_buffer value, uint32_t *row);
+ms_err ms_deepspeedcalls_give(ms_deepspeed_writer *w, const ms_call *like,
+                              uint32_t row);
 /* Before one more: the host waits for the oldest of too many; and behind it. */
-ms_err ms_deepspeed_await(ms_deepspeed_writer *w, const ms_call *like,
-                          ms_deepspeed_events *events);
-ms_err ms_deepspeed_record(ms_deepspeed_writer *w, const ms_call *like,
-                           ms_deepspeed_events *events);
-/* deepspeedpp.c: reduces what w->in lists, tensor by tensor, quantized. */
-ms_err ms_deepspeedpp_reduce(ms_deepspeed_writer *w, const ms_call *like);
+ms_err ms_deepspeedcalls_await(ms_deepspeed_writer *w, const ms_call *like,
+                               ms_deepspeed_events *events);
+ms_err ms_deepspeedcalls_record(ms_deepspeed_writer *w, const ms_call *like,
+                                ms_deepspeed_events *events);
+/* A set of the first n storages of w->list. */
+ms_err ms_deepspeedcalls_add_set(ms_deepspeed_writer *w, uint32_t n,
+                                 uint32_t *set);
 /* Does the backward end before this call? */
-bool ms_deepspeed_ends(const ms_call *call);
+bool ms_deepspeedcalls_ends(const ms_call *call);
+
+/* ---- the gradient bucket: deepspeedrows.c says what may be in it,
+ * deepspeedreduce.c and deepspeedpp.c reduce it, deepspeedbucket.c fills it --
+ */
+
+/* Finds the parameters, their places in the flat group, and the gradients that
+ * each unit makes. */
+ms_err ms_deepspeedrows_open(ms_deepspeed_writer *w);
+/* One reduction of what w->in lists. */
+ms_err ms_deepspeedreduce_listed(ms_deepspeed_writer *w, const ms_call *like);
+/* The same tensor by tensor, quantized. */
+ms_err ms_deepspeedpp_reduce(ms_deepspeed_writer *w, const ms_call *like);
+/* The gradient of a row is there: into the bucket, which is reduced first where
+ * it would be too full. */
+ms_err ms_deepspeedbucket_add(ms_deepspeed_writer *w, const ms_call *like,
+                              uint32_t row);
+/* The backward of unit has run: its gradients go to the bucket. */
+ms_err ms_deepspeedbucket_ready(ms_deepspeed_writer *w, const ms_call *like,
+                                uint32_t unit);
+/* Reduces what is in the bucket. */
+ms_err ms_deepspeedbucket_close(ms_deepspeed_writer *w, const ms_call *like);
+
 /* deepspeedviews.c: whole copies of weights that only a view names, saved by a
  * node of a unit. */
 typedef struct ms_deepspeed_kept {

@@ -253,20 +253,21 @@ static ms_err launch_these(trace *t, const ms_call *like, const uint32_t *list,
         if (groups == NULL)
             return ms_fail_nomem(w->fault);
         t->groups = groups;
-        MS_TRY(ms_deepspeed_take(w, like,
-                                 (ms_buffer){.name = "all_gather_output",
-                                             .bytes = bytes,
-                                             .category = MS_COMMUNICATION,
-                                             .stream = w->how->overlap
-                                                           ? MS_STREAM_COMM
-                                                           : MS_STREAM_COMPUTE},
-                                 &buffer));
+        MS_TRY(ms_deepspeedcalls_take(
+            w, like,
+            (ms_buffer){.name = "all_gather_output",
+                        .bytes = bytes,
+                        .category = MS_COMMUNICATION,
+                        .stream = w->how->overlap ? MS_STREAM_COMM
+                                                  : MS_STREAM_COMPUTE},
+            &buffer));
         groups[t->n_groups++] = (group){.set = set, .buffer = buffer};
     }
-    MS_TRY(ms_deepspeed_emit(w, like, MS_GATHER, MS_HERE, flags, set, buffer));
+    MS_TRY(ms_deepspeedcalls_emit(w, like, MS_GATHER, MS_HERE, flags, set,
+                                  buffer));
     if (w->how->overlap)
         return MS_OK;
-    return ms_deepspeed_emit(w, like, MS_WAIT, 0, 0, set, buffer);
+    return ms_deepspeedcalls_emit(w, like, MS_WAIT, 0, 0, set, buffer);
 }
 
 /* The first n of list: those with secondary parts, then those without. */
@@ -293,9 +294,9 @@ static ms_err copy_out(trace *t, const ms_call *like, uint32_t row)
     if (g == MS_NONE || t->groups[g].out)
         return MS_OK;
     t->groups[g].out = true;
-    MS_TRY(ms_deepspeed_emit(t->w, like, MS_MOVE, MS_HERE, flags,
-                             t->groups[g].set, MS_NONE));
-    return ms_deepspeed_give(t->w, like, t->groups[g].buffer);
+    MS_TRY(ms_deepspeedcalls_emit(t->w, like, MS_MOVE, MS_HERE, flags,
+                                  t->groups[g].set, MS_NONE));
+    return ms_deepspeedcalls_give(t->w, like, t->groups[g].buffer);
 }
 
 static ms_err await(trace *t, const ms_call *like, uint32_t row)
@@ -303,9 +304,9 @@ static ms_err await(trace *t, const ms_call *like, uint32_t row)
     if (!t->flying[row])
         return MS_OK;
     t->flying[row] = 0;
-    MS_TRY(ms_deepspeed_await(t->w, like, &t->w->fetches));
+    MS_TRY(ms_deepspeedcalls_await(t->w, like, &t->w->fetches));
     MS_TRY(copy_out(t, like, row));
-    return ms_deepspeed_record(t->w, like, &t->w->fetches);
+    return ms_deepspeedcalls_record(t->w, like, &t->w->fetches);
 }
 
 static ms_err fetch(trace *t, const ms_call *like, uint32_t run)
@@ -373,22 +374,22 @@ static ms_err leave_parts(trace *t, const ms_call *like, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t r = t->list[i], s = w->rows[r].weight;
         if (t->secondary[r] == MS_NONE)
-            MS_TRY(ms_deepspeed_take(
+            MS_TRY(ms_deepspeedcalls_take(
                 w, like,
                 (ms_buffer){.name = "secondary_part",
                             .bytes = w->graph->storage_shard_bytes[s] * groups,
                             .category = MS_COMMUNICATION},
                 &t->secondary[r]));
     }
-    return ms_deepspeed_emit(w, like, MS_SYNC, 0, MS_CALL_IN_LINE, MS_NOTHING,
-                             MS_NONE);
+    return ms_deepspeedcalls_emit(w, like, MS_SYNC, 0, MS_CALL_IN_LINE,
+                                  MS_NOTHING, MS_NONE);
 }
 
 static ms_err drop_parts(trace *t, const ms_call *like)
 {
     for (uint32_t r = 0; r < t->w->n_rows; r++) {
         if (t->secondary[r] != MS_NONE)
-            MS_TRY(ms_deepspeed_give(t->w, like, t->secondary[r]));
+            MS_TRY(ms_deepspeedcalls_give(t->w, like, t->secondary[r]));
         t->secondary[r] = MS_NONE;
     }
     return MS_OK;
@@ -412,7 +413,8 @@ static ms_err release(trace *t, const ms_call *like, uint32_t run)
     if (n == 0)
         return MS_OK;
     MS_TRY(set_of(t, t->list, n, &set));
-    return ms_deepspeed_emit(t->w, like, MS_MOVE, MS_SHARD, 0, set, MS_NONE);
+    return ms_deepspeedcalls_emit(t->w, like, MS_MOVE, MS_SHARD, 0, set,
+                                  MS_NONE);
 }
 
 /* ---- the step ------------------------------------------------------------ */
@@ -428,8 +430,8 @@ static ms_err gather_persistent(trace *t, const ms_call *like)
     if (n == 0)
         return MS_OK;
     MS_TRY(set_of(t, t->list, n, &set));
-    MS_TRY(ms_deepspeed_emit(w, like, MS_MOVE, MS_SHARD, 0, set, MS_NONE));
-    return ms_deepspeed_emit(w, like, MS_GATHER, MS_HERE, 0, set, MS_NONE);
+    MS_TRY(ms_deepspeedcalls_emit(w, like, MS_MOVE, MS_SHARD, 0, set, MS_NONE));
+    return ms_deepspeedcalls_emit(w, like, MS_GATHER, MS_HERE, 0, set, MS_NONE);
 }
 
 static ms_err before_run(trace *t, const ms_call *call, uint32_t run)
@@ -449,7 +451,7 @@ static ms_err after_run(trace *t, const ms_call *call, uint32_t run)
         MS_TRY(ms_deepspeedviews_drop(t->w, &t->views, call));
     if (t->w->ranks > 1)
         MS_TRY(release(t, call, run));
-    return back ? ms_deepspeed_ready(t->w, call, call->unit) : MS_OK;
+    return back ? ms_deepspeedbucket_ready(t->w, call, call->unit) : MS_OK;
 }
 
 /* The bucket is made once, when the engine is. */
@@ -457,7 +459,7 @@ static ms_err take_bucket(ms_deepspeed_writer *w, const ms_call *like)
 {
     if (!w->how->contiguous)
         return MS_OK;
-    return ms_deepspeed_take(
+    return ms_deepspeedcalls_take(
         w, like,
         (ms_buffer){.name = "ipg_bucket",
                     .bytes = w->how->bucket * w->item_bytes,
@@ -478,8 +480,8 @@ ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *program)
         const ms_call *call = &old->calls[i];
         if (i == 0)
             MS_TRY(take_bucket(w, call));
-        if (last != NULL && ms_deepspeed_ends(call)) {
-            MS_TRY(ms_deepspeed_close(w, last));
+        if (last != NULL && ms_deepspeedcalls_ends(call)) {
+            MS_TRY(ms_deepspeedbucket_close(w, last));
             last = NULL;
         }
         if (runs(call))
@@ -494,5 +496,5 @@ ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *program)
             MS_TRY(drop_parts(&t, call));
         }
     }
-    return last != NULL ? ms_deepspeed_close(w, last) : MS_OK;
+    return last != NULL ? ms_deepspeedbucket_close(w, last) : MS_OK;
 }

@@ -51,14 +51,14 @@ static ms_err renew(ms_deepspeed_writer *w, const ms_call *like, uint32_t which,
 {
     uint32_t old = buffers[which];
     bool overlap = w->how->overlap;
-    MS_TRY(ms_deepspeed_take(
+    MS_TRY(ms_deepspeedcalls_take(
         w, like,
         (ms_buffer){.name = names[which],
                     .bytes = bytes,
                     .category = MS_COMMUNICATION,
                     .stream = overlap ? MS_STREAM_COMM : MS_STREAM_COMPUTE},
         &buffers[which]));
-    return old != MS_NONE ? ms_deepspeed_give(w, like, old) : MS_OK;
+    return old != MS_NONE ? ms_deepspeedcalls_give(w, like, old) : MS_OK;
 }
 
 /* One hop: into the buffer `from`, all-to-all. */
@@ -71,15 +71,15 @@ static ms_err hop(ms_deepspeed_writer *w, const ms_call *like, uint32_t set,
     if (last)
         flags |= MS_CALL_OUTER;
     MS_TRY(renew(w, like, from, bytes[from], buffers));
-    MS_TRY(ms_deepspeed_emit(w, like, MS_MOVE, MS_PACKED, ahead, set,
-                             buffers[from]));
+    MS_TRY(ms_deepspeedcalls_emit(w, like, MS_MOVE, MS_PACKED, ahead, set,
+                                  buffers[from]));
     MS_TRY(renew(w, like, from + 1, bytes[from + 1], buffers));
-    MS_TRY(ms_deepspeed_emit(w, like, MS_REDUCE, last ? MS_SHARD : MS_HERE,
-                             flags, set, buffers[from + 1]));
+    MS_TRY(ms_deepspeedcalls_emit(w, like, MS_REDUCE, last ? MS_SHARD : MS_HERE,
+                                  flags, set, buffers[from + 1]));
     if (w->how->overlap)
         return MS_OK;
-    return ms_deepspeed_emit(w, like, MS_WAIT, 0, 0, set,
-                             last ? MS_NONE : buffers[from + 1]);
+    return ms_deepspeedcalls_emit(w, like, MS_WAIT, 0, 0, set,
+                                  last ? MS_NONE : buffers[from + 1]);
 }
 
 static ms_err reduce_tensor(ms_deepspeed_writer *w, const ms_call *like,
@@ -105,12 +105,12 @@ ms_err ms_deepspeedpp_reduce(ms_deepspeed_writer *w, const ms_call *like)
         ms_deepspeed_row *it = &w->rows[in[i]];
         w->in = in + i;
         MS_TRY(is_quantized(w, it) ? reduce_tensor(w, like, it, buffers)
-                                   : ms_deepspeed_reduce(w, like));
+                                   : ms_deepspeedreduce_listed(w, like));
     }
     w->in = in;
     w->n_in = n;
     for (uint32_t b = 0; b < N_BUFFERS; b++)
         if (buffers[b] != MS_NONE)
-            MS_TRY(ms_deepspeed_give(w, like, buffers[b]));
+            MS_TRY(ms_deepspeedcalls_give(w, like, buffers[b]));
     return MS_OK;
 }

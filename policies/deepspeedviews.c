@@ -50,7 +50,7 @@ void ms_deepspeedviews_save(const ms_deepspeed_writer *w,
 {
     uint32_t end = w->graph->forward_at[unit + 1];
     for (uint32_t op = w->graph->forward_at[unit]; op < end; op++)
-        if (ms_torchtune_is_linear(w->graph, op))
+        if (ms_saved_is_linear(w->graph, op))
             save_inputs(w, views, unit, op);
 }
 
@@ -64,7 +64,7 @@ ms_err ms_deepspeedviews_drop(ms_deepspeed_writer *w, ms_deepspeed_views *views,
     for (uint32_t i = 0; i < views->n_kept; i++) {
         const ms_deepspeed_kept *it = &views->kept[i];
         if (it->unit == like->unit && it->micro_batch == like->micro_batch)
-            MS_TRY(ms_deepspeed_give(w, like, it->buffer));
+            MS_TRY(ms_deepspeedcalls_give(w, like, it->buffer));
         else
             views->kept[n++] = *it;
     }
@@ -88,7 +88,7 @@ static ms_err keep(ms_deepspeed_writer *w, ms_deepspeed_views *views,
     *it = (ms_deepspeed_kept){.unit = views->of[row],
                               .micro_batch = like->micro_batch};
     views->of[row] = MS_NONE;
-    MS_TRY(ms_deepspeed_buffer_of(
+    MS_TRY(ms_deepspeedcalls_buffer_of(
         w,
         (ms_buffer){.name = "saved_view",
                     .bytes = w->graph->storage_bytes[weight],
@@ -96,7 +96,8 @@ static ms_err keep(ms_deepspeed_writer *w, ms_deepspeed_views *views,
         &it->buffer));
     MS_TRY(
         ms_program_add_set(w->program, &weight, 1, w->arena, &set, w->fault));
-    return ms_deepspeed_emit(w, like, MS_MOVE, MS_SHARD, 0, set, it->buffer);
+    return ms_deepspeedcalls_emit(w, like, MS_MOVE, MS_SHARD, 0, set,
+                                  it->buffer);
 }
 
 ms_err ms_deepspeedviews_keep(ms_deepspeed_writer *w, ms_deepspeed_views *views,

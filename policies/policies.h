@@ -187,12 +187,16 @@ typedef struct ms_spec {
  * a caret and suggest the nearest name. */
 ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
                      ms_fault *fault);
-/* The value of a parameter of a policy of the spec, by their names; NULL where
- * it is not given. */
-const ms_policy_value *ms_spec_value(const ms_spec *spec, const char *policy,
-                                     const char *param);
 /* The canonical spelling ("none" for an empty spec). */
 char *ms_spec_print(const ms_spec *spec, ms_arena *arena);
+
+/* ---- policy.c ---------------------------------------------------------------
+ */
+
+/* The value of a parameter of a policy of the spec, by their names; NULL where
+ * it is not given. */
+const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
+                                       const char *param);
 
 /* ---- apply.c: the hooks in order
  * --------------------------------------------- */

@@ -24,8 +24,8 @@ ms_err ms_savecpu_around(ms_swap *w, const ms_call *call, bool before)
     if (!w->values[MS_SWAP_PIN].number)
         flags |= MS_CALL_PAGEABLE;
     if (ms_swap_is_forward(call) && !before)
-        return ms_swap_emit(w, call, MS_MOVE, set, MS_HOST, flags);
+        return ms_swapcalls_emit(w, call, MS_MOVE, set, MS_HOST, flags);
     if (ms_swap_is_backward(call) && before)
-        return ms_swap_emit(w, call, MS_MOVE, set, MS_HERE, flags);
+        return ms_swapcalls_emit(w, call, MS_MOVE, set, MS_HERE, flags);
     return MS_OK;
 }

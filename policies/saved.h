@@ -34,4 +34,7 @@ ms_err ms_saved_find_others(const ms_graph *graph, const ms_program *program,
                             ms_arena *arena, ms_program *into, ms_saved *saved,
                             ms_fault *fault);
 
+/* A product with a weight, by the names that torch gives linear layers' ops. */
+bool ms_saved_is_linear(const ms_graph *graph, uint32_t op);
+
 #endif

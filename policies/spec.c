@@ -499,21 +499,6 @@ ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
     return MS_OK;
 }
 
-const ms_policy_value *ms_spec_value(const ms_spec *spec, const char *policy,
-                                     const char *param)
-{
-    for (uint32_t i = 0; spec != NULL && i < spec->n; i++) {
-        const struct ms_spec_item *item = &spec->items[i];
-        if (strcmp(item->policy->name, policy) != 0)
-            continue;
-        for (uint32_t k = 0; k < item->policy->n_params; k++)
-            if (strcmp(item->policy->params[k].name, param) == 0 &&
-                item->values[k].given)
-                return &item->values[k];
-    }
-    return NULL;
-}
-
 /* ---- printing ------------------------------------------------------------ */
 
 /* The word of this index, joined with '/' to those before it. */

@@ -112,7 +112,7 @@ static bool joins(const ms_graph *graph, uint32_t op)
 static bool is_expensive(const ms_graph *graph, uint32_t op)
 {
     return strstr(graph->op_name[op], "convolution") != NULL ||
-           ms_torchtune_is_linear(graph, op) || joins(graph, op);
+           ms_saved_is_linear(graph, op) || joins(graph, op);
 }
 
 /* What it makes, or, in place, what it writes: its first input. */

@@ -187,19 +187,6 @@ static const ms_param params[MS_SWAP_N_PARAMS] = {
                  "has beside the context; of vdnn only dyn"},
 };
 
-ms_err ms_swap_emit(ms_swap *w, const ms_call *like, ms_verb verb, uint32_t set,
-                    uint8_t place, uint16_t flags)
-{
-    ms_call call = ms_program_call_like(verb, like);
-    if (set == MS_NOTHING)
-        return MS_OK;
-    call.place = place;
-    call.flags = flags;
-    call.set = set;
-    ms_swapdisk_aim(w, &call);
-    return ms_program_add(w->program, call, w->arena, w->fault);
-}
-
 extern const ms_policy ms_policy_swap;
 
 /* ---- the ways ------------------------------------------------------------ */
@@ -247,22 +234,6 @@ static const ms_swap_way *way_of(const ms_policy_value *values)
     while (!values[ways[i].row].given)
         i++;
     return &ways[i];
-}
-
-ms_err ms_swap_walk(ms_swap *w,
-                    ms_err (*around)(ms_swap *swap, const ms_call *call,
-                                     bool before))
-{
-    for (uint32_t i = 0; i < w->from->n_calls; i++) {
-        const ms_call *call = &w->from->calls[i];
-        bool run = call->verb == MS_RUN;
-        if (run)
-            MS_TRY(around(w, call, true));
-        MS_TRY(ms_program_add(w->program, *call, w->arena, w->fault));
-        if (run)
-            MS_TRY(around(w, call, false));
-    }
-    return MS_OK;
 }
 
 /* ---- one beside another -------------------------------------------------- */
@@ -413,7 +384,8 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     MS_TRY(find_saved(&w, way, &taken));
     if (way->open != NULL)
         MS_TRY(way->open(&w));
-    MS_TRY(way->write != NULL ? way->write(&w) : ms_swap_walk(&w, way->around));
+    MS_TRY(way->write != NULL ? way->write(&w)
+                              : ms_swapcalls_walk(&w, way->around));
     MS_TRY(ms_swapdisk_ahead(&w));
     if (n_swaps > 1 && way->row != MS_SWAP_LAYERS)
         MS_TRY(close_second(&w, way, taken));

@@ -110,13 +110,13 @@ static inline bool ms_swap_is_backward(const ms_call *call)
     return call->verb == MS_RUN && call->pass != MS_FORWARD;
 }
 
-/* Adds a call of this verb on a set, in the name of `like`. */
-ms_err ms_swap_emit(ms_swap *swap, const ms_call *like, ms_verb verb,
-                    uint32_t set, uint8_t place, uint16_t flags);
+/* swapcalls.c: adds a call of this verb on a set, in the name of `like`. */
+ms_err ms_swapcalls_emit(ms_swap *swap, const ms_call *like, ms_verb verb,
+                         uint32_t set, uint8_t place, uint16_t flags);
 /* Copies the program, asking around before and after each run. */
-ms_err ms_swap_walk(ms_swap *swap,
-                    ms_err (*around)(ms_swap *swap, const ms_call *call,
-                                     bool before));
+ms_err ms_swapcalls_walk(ms_swap *swap,
+                         ms_err (*around)(ms_swap *swap, const ms_call *call,
+                                          bool before));
 
 /* swapdisk.c: where the way goes, to=.  A MOVE of the way's to host memory or
  * back becomes one to the disk. */
@@ -144,8 +144,6 @@ ms_err ms_vdnn_write(ms_swap *swap);
 void ms_te_stays(const ms_swap *swap, uint8_t *stays);
 ms_err ms_te_open(ms_swap *swap);
 ms_err ms_te_around(ms_swap *swap, const ms_call *call, bool before);
-/* A product with a weight, by the names that torch gives linear layers' ops. */
-bool ms_torchtune_is_linear(const ms_graph *graph, uint32_t op);
 ms_err ms_torchtune_open(ms_swap *swap);
 ms_err ms_torchtune_open_trl(ms_swap *swap);
 ms_err ms_torchtune_around(ms_swap *swap, const ms_call *call, bool before);

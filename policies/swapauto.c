@@ -186,7 +186,7 @@ static ms_err improve(search *s)
 static ms_err find_budget(const ms_swap *w, const ms_policy_value **budget)
 {
     const ms_policy_value *other =
-        ms_spec_value(w->context->spec, "checkpoint", "budget");
+        ms_policy_given(w->context->spec, "checkpoint", "budget");
     *budget = &w->values[MS_SWAP_BUDGET];
     if (other == NULL)
         return MS_OK;
@@ -258,8 +258,8 @@ ms_err ms_swapauto_search(ms_swap *w, uint64_t *steps)
 {
     uint64_t limit_bytes = w->arena->limit_bytes;
     search s = {.step_ns = UINT64_MAX,
-                .recompute = ms_spec_value(w->context->spec, "checkpoint",
-                                           "auto") != NULL,
+                .recompute = ms_policy_given(w->context->spec, "checkpoint",
+                                             "auto") != NULL,
                 .trial = {.limit_bytes = limit_bytes},
                 .kept = {.limit_bytes = limit_bytes}};
     ms_err err = find_best(w, &s);

@@ -139,8 +139,8 @@ static ms_err emit(walker *w, uint32_t n, ms_verb verb, uint8_t place,
     if (*set == MS_NOTHING)
         MS_TRY(ms_program_add_set(swap->program, w->list, n, swap->arena, set,
                                   swap->fault));
-    return ms_swap_emit(swap, &w->cache->program->calls[call], verb, *set,
-                        place, flags);
+    return ms_swapcalls_emit(swap, &w->cache->program->calls[call], verb, *set,
+                             place, flags);
 }
 
 static ms_err make_room(walker *w, uint32_t call)

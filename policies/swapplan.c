@@ -133,14 +133,6 @@ ms_err ms_swapplan_open(ms_swapplan *p, ms_swap *swap,
 
 /* ---- choices ------------------------------------------------------------- */
 
-void ms_swapplan_add(ms_swapplan *p, uint32_t first, uint32_t end,
-                     uint64_t bytes, bool away)
-{
-    for (uint32_t c = first; c < end; c++)
-        p->level_bytes[c] =
-            away ? p->level_bytes[c] - bytes : p->level_bytes[c] + bytes;
-}
-
 static void add_busy(ms_swapplan *p, uint32_t tensor)
 {
     uint64_t out_ns = p->out_ns[tensor], in_ns = p->in_ns[tensor];

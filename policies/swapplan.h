@@ -90,11 +90,17 @@ static inline bool ms_swapplan_idle(const ms_swapplan *plan, uint32_t tensor,
            call < plan->need_call[tensor];
 }
 
+/* In the calls from first to before end so many bytes are away, or there. */
+static inline void ms_swapplan_add(ms_swapplan *plan, uint32_t first,
+                                   uint32_t end, uint64_t bytes, bool away)
+{
+    uint64_t *level_bytes = plan->level_bytes;
+    for (uint32_t c = first; c < end; c++)
+        level_bytes[c] = away ? level_bytes[c] - bytes : level_bytes[c] + bytes;
+}
+
 ms_err ms_swapplan_open(ms_swapplan *plan, ms_swap *swap,
                         const ms_profile *profile, uint64_t budget_bytes);
-/* In the calls from first to before end so many bytes are away, or there. */
-void ms_swapplan_add(ms_swapplan *plan, uint32_t first, uint32_t end,
-                     uint64_t bytes, bool away);
 /* Plans, writes and measures; recompute: GONE is a place, too.  fits: false
  * where the rule finds no plan in the budget, or not in so many steps; moving
  * alone always does where there is one and steps are left. */

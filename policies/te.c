@@ -68,10 +68,10 @@ ms_err ms_te_around(ms_swap *w, const ms_call *call, bool before)
     if (!ms_swap_is_forward(call) || block == MS_NONE)
         return MS_OK;
     if (!before && block < w->te)
-        return ms_swap_emit(w, call, MS_MOVE, saved->block_set[block], MS_HOST,
-                            MS_CALL_LATER | MS_CALL_SIDE);
+        return ms_swapcalls_emit(w, call, MS_MOVE, saved->block_set[block],
+                                 MS_HOST, MS_CALL_LATER | MS_CALL_SIDE);
     if (before && block >= away)
-        return ms_swap_emit(w, call, MS_WAIT, saved->block_set[block - away],
-                            MS_HERE, 0);
+        return ms_swapcalls_emit(w, call, MS_WAIT,
+                                 saved->block_set[block - away], MS_HERE, 0);
     return MS_OK;
 }

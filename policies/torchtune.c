@@ -15,16 +15,6 @@
 
 #define STASH 5u /* max_fwd_stash_size */
 
-bool ms_torchtune_is_linear(const ms_graph *graph, uint32_t op)
-{
-    static const char *const names[] = {"aten::mm", "aten::addmm",
-                                        "aten::linear", "aten::matmul"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(graph->op_name[op], names[i]) == 0)
-            return true;
-    return false;
-}
-
 /* The first op of the output projection, the last linear layer: it and the
  * loss are outside the hooks. */
 static uint32_t output_of(const ms_graph *graph)
@@ -32,10 +22,10 @@ static uint32_t output_of(const ms_graph *graph)
     uint32_t loss = graph->forward_at[graph->loss_unit];
     uint32_t end = graph->forward_at[graph->n_units];
     for (uint32_t op = loss; op < end; op++)
-        if (ms_torchtune_is_linear(graph, op))
+        if (ms_saved_is_linear(graph, op))
             return loss; /* the loss takes part in it */
     for (uint32_t op = loss; op-- > 0;) {
-        if (!ms_torchtune_is_linear(graph, op))
+        if (!ms_saved_is_linear(graph, op))
             continue;
         while (op > 0 && graph->op_layer[op - 1] == graph->op_layer[op])
             op--;
@@ -125,8 +115,8 @@ static ms_err wait_before(ms_swap *w, const ms_call *call, uint32_t id,
                           uint32_t n)
 {
     while (w->waited < n && w->leaving_id[w->waited] + w->in_flight <= id)
-        MS_TRY(ms_swap_emit(w, call, MS_WAIT, w->leaving[w->waited++], MS_HERE,
-                            0));
+        MS_TRY(ms_swapcalls_emit(w, call, MS_WAIT, w->leaving[w->waited++],
+                                 MS_HERE, 0));
     return MS_OK;
 }
 
@@ -140,8 +130,8 @@ static ms_err leave(ms_swap *w, const ms_call *call, bool before)
     for (uint32_t i = first; i < end; i++) {
         w->leaving_id[i] = ++w->came;
         MS_TRY(wait_before(w, call, w->came, i));
-        MS_TRY(ms_swap_emit(w, call, MS_MOVE, w->leaving[i], MS_HOST,
-                            w->leaving_flags));
+        MS_TRY(ms_swapcalls_emit(w, call, MS_MOVE, w->leaving[i], MS_HOST,
+                                 w->leaving_flags));
     }
     if (before || call->keep != MS_ALL)
         return MS_OK;

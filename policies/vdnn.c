@@ -41,9 +41,9 @@ static ms_err run_vdnn(ms_swap *w, const ms_call *call, bool before)
     uint32_t set = input_set(w, call->unit);
     if (ms_swap_is_forward(call)) {
         w->brought[call->unit] = 0;
-        return before
-                   ? ms_swap_emit(w, call, MS_MOVE, set, MS_HOST, MS_CALL_LATER)
-                   : ms_swap_emit(w, call, MS_WAIT, set, MS_HERE, 0);
+        return before ? ms_swapcalls_emit(w, call, MS_MOVE, set, MS_HOST,
+                                          MS_CALL_LATER)
+                      : ms_swapcalls_emit(w, call, MS_WAIT, set, MS_HERE, 0);
     }
     if (!ms_swap_is_backward(call))
         return MS_OK;
@@ -51,9 +51,10 @@ static ms_err run_vdnn(ms_swap *w, const ms_call *call, bool before)
     if (other == MS_NONE)
         return MS_OK;
     if (before)
-        return ms_swap_emit(w, call, MS_MOVE, input_set(w, other), MS_HERE, 0);
+        return ms_swapcalls_emit(w, call, MS_MOVE, input_set(w, other), MS_HERE,
+                                 0);
     w->brought[other] = 1;
-    return ms_swap_emit(w, call, MS_WAIT, input_set(w, other), MS_HERE, 0);
+    return ms_swapcalls_emit(w, call, MS_WAIT, input_set(w, other), MS_HERE, 0);
 }
 
 /* ---- vDNN_dyn ------------------------------------------------------------ */
@@ -78,7 +79,7 @@ static ms_err try_conv(ms_swap *w, bool convolutions, trial *t)
     MS_TRY(ms_program_fork(w->program, w->arena, &made, w->fault));
     other.program = &made;
     other.convolutions = convolutions;
-    MS_TRY(ms_swap_walk(&other, run_vdnn));
+    MS_TRY(ms_swapcalls_walk(&other, run_vdnn));
     t->program = made;
     return measure(w, t);
 }
@@ -135,5 +136,5 @@ ms_err ms_vdnn_write(ms_swap *w)
         return ms_fail(w->fault, MS_EUSAGE, "swap:vdnn",
                        "write vdnn=dyn, or leave budget out",
                        "a budget changes nothing here");
-    return ms_swap_walk(w, run_vdnn);
+    return ms_swapcalls_walk(w, run_vdnn);
 }

@@ -82,7 +82,7 @@ static bool can_share(const ms_change *row, const ms_spec *spec)
     bool is_zero = strncmp(row->policy, "zero:", 5) == 0;
     if (at == MS_NONE)
         return false;
-    const ms_policy_value *stage = ms_spec_value(spec, "zero", "stage");
+    const ms_policy_value *stage = ms_policy_given(spec, "zero", "stage");
     if (stage != NULL)
         return is_zero && row->policy[5] > '0' + stage->number;
     return strcmp(spec->items[at].policy->name, "ddp") == 0 &&

@@ -127,8 +127,8 @@ static ms_err climb(ladder *l, ms_fault *fault)
 static ms_err open_batch(ladder *l, ms_fault *fault)
 {
     const ms_spec *spec = &l->fit->job->spec;
-    const ms_policy_value *count = ms_spec_value(spec, "microbatch", "count");
-    const ms_policy_value *size = ms_spec_value(spec, "microbatch", "size");
+    const ms_policy_value *count = ms_policy_given(spec, "microbatch", "count");
+    const ms_policy_value *size = ms_policy_given(spec, "microbatch", "size");
     if (l->fit->model.model.fixed_batch != 0)
         return ms_fail(fault, MS_EUSAGE, "--max batch",
                        "export the graph with another batch to compare",

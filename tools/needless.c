@@ -84,7 +84,7 @@ static const char *why(const struct ms_spec_item *item)
 {
     ms_spec one = {.n = 1, .items = {*item}};
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
-        if (ms_spec_value(&one, reasons[i].policy, reasons[i].param) != NULL)
+        if (ms_policy_given(&one, reasons[i].policy, reasons[i].param) != NULL)
             return reasons[i].why;
     return NULL;
 }

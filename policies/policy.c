@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What a policy may ask about those beside it: no table of all of them. */
+#include "policies/policies.h"
+
+#include <string.h>
+
+const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
+                                       const char *param)
+{
+    for (uint32_t i = 0; spec != NULL && i < spec->n; i++) {
+        const struct ms_spec_item *item = &spec->items[i];
+        if (strcmp(item->policy->name, policy) != 0)
+            continue;
+        for (uint32_t k = 0; k < item->policy->n_params; k++)
+            if (strcmp(item->policy->params[k].name, param) == 0 &&
+                item->values[k].given)
+                return &item->values[k];
+    }
+    return NULL;
+}
