@@ -5,132 +5,151 @@
 
 #define POLICY "policy"
 #define PARAM "parameter"
-#define NAME(w, m)                                                             \
-    {                                                                          \
-        .of = POLICY, .words = (w), .means = (m)                               \
-    }
-#define INSTEAD(w, what, why)                                                  \
-    {                                                                          \
-        .of = POLICY, .words = (w), .instead = (what), .say = (why)            \
-    }
 
 static const ms_word rows[] = {
-    NAME("off|baseline|nothing|default|plain", "none"),
-    NAME("zero_stage|stage|deepspeed_stage", "zero"),
-    NAME("zero0|zero_stage_0|stage0", "zero:0"),
-    NAME("zero1|zero_stage_1|stage1", "zero:1"),
-    NAME("zero2|zero_stage_2|stage2", "zero:2"),
-    NAME("zero3|zero_stage_3|stage3", "zero:3"),
-    NAME("deepspeed1|deepspeed_stage_1|deepspeed_zero1",
-         "zero:1,impl=deepspeed"),
-    NAME("deepspeed2|deepspeed_stage_2|deepspeed_zero2",
-         "zero:2,impl=deepspeed"),
-    NAME("deepspeed3|deepspeed_stage_3|deepspeed_zero3",
-         "zero:3,impl=deepspeed"),
-    NAME("distributed_optimizer|megatron_distributed_optimizer",
-         "zero:1,impl=megatron"),
-    NAME("fsdp2|fully_shard", "fsdp"),
-    NAME("fsdp1|fully_sharded_data_parallel|full_shard", "fsdp:impl=1"),
-    NAME("shard_grad_op", "fsdp:impl=1,strategy=shard_grad_op"),
-    NAME("distributed_data_parallel", "ddp"),
-    NAME("gradient_checkpointing|gradient_checkpoint|grad_checkpointing|"
-         "activation_checkpointing|activation_checkpoint|checkpointing|"
-         "recompute|recomputation|remat|rematerialization|activation_"
-         "recomputation|torch.utils.checkpoint",
-         "checkpoint:?full"),
-    NAME("selective|selective_checkpointing|selective_recompute|recompute_"
-         "activations",
-         "checkpoint:selective"),
-    NAME("sac|selective_activation_checkpointing", "checkpoint:sac"),
-    NAME("sqrt", "checkpoint:sqrt"),
-    NAME("micro_batch|micro_batches|micro_batching", "microbatch"),
-    NAME("offload_optimizer|optimizer_offload|offload_adam|cpu_adam",
-         "offload:optimizer"),
-    NAME("offload_param|offload_params|param_offload|params_offload",
-         "offload:params"),
-    NAME("save_on_cpu", "swap:save_on_cpu"),
-    NAME("capuchin", "swap:capuchin"),
-    NAME("superneurons", "swap:superneurons"),
-    NAME("unified_memory|managed_memory|cuda_managed", "uvm"),
-    NAME("paged_optimizer|paged_optimizers|paged_adam|paged_adamw",
-         "uvm:optimizer"),
+    MS_WORD_MEANS(POLICY, "off|baseline|nothing|default|plain", "none"),
+    MS_WORD_MEANS(POLICY, "zero_stage|stage|deepspeed_stage", "zero"),
+    MS_WORD_MEANS(POLICY, "zero0|zero_stage_0|stage0", "zero:0"),
+    MS_WORD_MEANS(POLICY, "zero1|zero_stage_1|stage1", "zero:1"),
+    MS_WORD_MEANS(POLICY, "zero2|zero_stage_2|stage2", "zero:2"),
+    MS_WORD_MEANS(POLICY, "zero3|zero_stage_3|stage3", "zero:3"),
+    MS_WORD_MEANS(POLICY, "deepspeed1|deepspeed_stage_1|deepspeed_zero1",
+                  "zero:1,impl=deepspeed"),
+    MS_WORD_MEANS(POLICY, "deepspeed2|deepspeed_stage_2|deepspeed_zero2",
+                  "zero:2,impl=deepspeed"),
+    MS_WORD_MEANS(POLICY, "deepspeed3|deepspeed_stage_3|deepspeed_zero3",
+                  "zero:3,impl=deepspeed"),
+    MS_WORD_MEANS(POLICY,
+                  "distributed_optimizer|megatron_distributed_optimizer",
+                  "zero:1,impl=megatron"),
+    MS_WORD_MEANS(POLICY, "fsdp2|fully_shard", "fsdp"),
+    MS_WORD_MEANS(POLICY, "fsdp1|fully_sharded_data_parallel|full_shard",
+                  "fsdp:impl=1"),
+    MS_WORD_MEANS(POLICY, "shard_grad_op",
+                  "fsdp:impl=1,strategy=shard_grad_op"),
+    MS_WORD_MEANS(POLICY, "distributed_data_parallel", "ddp"),
+    MS_WORD_MEANS(
+        POLICY,
+        "gradient_checkpointing|gradient_checkpoint|grad_checkpointing|"
+        "activation_checkpointing|activation_checkpoint|checkpointing|"
+        "recompute|recomputation|remat|rematerialization|activation_"
+        "recomputation|torch.utils.checkpoint",
+        "checkpoint:?full"),
+    MS_WORD_MEANS(
+        POLICY,
+        "selective|selective_checkpointing|selective_recompute|recompute_"
+        "activations",
+        "checkpoint:selective"),
+    MS_WORD_MEANS(POLICY, "sac|selective_activation_checkpointing",
+                  "checkpoint:sac"),
+    MS_WORD_MEANS(POLICY, "sqrt", "checkpoint:sqrt"),
+    MS_WORD_MEANS(POLICY, "micro_batch|micro_batches|micro_batching",
+                  "microbatch"),
+    MS_WORD_MEANS(POLICY,
+                  "offload_optimizer|optimizer_offload|offload_adam|cpu_adam",
+                  "offload:optimizer"),
+    MS_WORD_MEANS(POLICY,
+                  "offload_param|offload_params|param_offload|params_offload",
+                  "offload:params"),
+    MS_WORD_MEANS(POLICY, "save_on_cpu", "swap:save_on_cpu"),
+    MS_WORD_MEANS(POLICY, "capuchin", "swap:capuchin"),
+    MS_WORD_MEANS(POLICY, "superneurons", "swap:superneurons"),
+    MS_WORD_MEANS(POLICY, "unified_memory|managed_memory|cuda_managed", "uvm"),
+    MS_WORD_MEANS(POLICY,
+                  "paged_optimizer|paged_optimizers|paged_adam|paged_adamw",
+                  "uvm:optimizer"),
 
-    INSTEAD("deepspeed|zero_dp|zero_redundancy",
-            "-p zero:3,dp=8,impl=deepspeed",
-            "which stage of ZeRO? (memsim help zero)"),
-    INSTEAD("zero_offload", "-p zero:2,dp=8+offload:optimizer/gradients",
-            "two policies (memsim help offload)"),
-    INSTEAD("zero_infinity", "-p zero:3,dp=8+offload:optimizer/params,to=nvme",
-            "two policies (memsim help offload)"),
-    INSTEAD("hybrid_shard|hsdp", "-p fsdp:dp=8,shard=4",
-            "groups of 4 divide the states and hold copies"),
-    INSTEAD("dp|data_parallel|ddp2|gpus|num_gpus|world_size|ranks",
-            "-p ddp:dp=8",
-            "ranks that sum gradients; zero and fsdp share more"),
-    INSTEAD("vdnn", "-p swap:vdnn=all", "one of all, conv, dyn (help swap)"),
-    INSTEAD("te", "-p swap:te=4", "so many blocks leave (help swap)"),
-    INSTEAD("cpu_offload|offload_cpu", "-p offload:optimizer",
-            "or params, gradients, joined with /; of activations: swap"),
-    INSTEAD("activation_offload|activation_offloading|offload_activations|"
-            "offload_activation|cpu_activations",
-            "-p swap:save_on_cpu",
-            "or torchtune, trl, te=N (memsim help swap)"),
-    INSTEAD("gradient_accumulation|gradient_accumulation_steps|grad_accum|grad_"
-            "accum_steps|accumulation|micro_batch_size",
-            "--batch 8 -p microbatch:4",
-            "the batch is what a step sees, which micro-batches divide: here 4 "
-            "of 2 samples"),
-    INSTEAD("lora|peft", "--set lora.rank=16",
-            "adapters are a setting of the model (memsim help training)"),
-    INSTEAD("qlora", "--set lora.rank=16 --set lora.base=nf4",
-            "adapters and 4-bit weights are settings of the model"),
-    INSTEAD("nf4|4bit|quantization|quantize",
-            "--set lora.base=nf4 --set "
-            "lora.rank=16",
-            "frozen weights are held in 4 bits beside adapters"),
-    INSTEAD("freeze|frozen", "--set frozen.blocks=2",
-            "the first blocks are frozen (memsim help training)"),
-    INSTEAD("amp|autocast|mixed_precision|mixed|bf16|bfloat16",
-            "--precision autocast-bf16", "precision is a setting"),
-    INSTEAD("fp16|float16|half", "--precision fp16-mixed",
-            "precision is a setting"),
-    INSTEAD("fp8", "--precision fp8", "precision is a setting"),
-    INSTEAD("8bit|8bit_adam|adam_8bit|8bit_optimizer|adamw_8bit",
-            "--optimizer adamw-8bit", "the optimizer is a setting"),
-    INSTEAD("fused_optimizer|fused_adam|fused_adamw",
-            "--set training.optimizer_impl=fused", "a setting"),
-    INSTEAD("optimizer_in_backward|fused_backward|overlapped_optimizer",
-            "--set training.optimizer_in_backward=yes", "a setting"),
-    INSTEAD("flash|flash_attention|flash_attention_2|flash_attn",
-            "--kernels flash", "kernels are a setting"),
-    INSTEAD("liger|fused_kernels|fused", "--kernels fused",
-            "kernels are a setting"),
-    INSTEAD("chunked_loss|chunked_cross_entropy|chunked_ce",
-            "--set training.loss_kernel=ce_with_chunked_output", "a setting"),
-    INSTEAD("expandable_segments|expandable",
-            "--allocator torch,expandable_segments:True",
-            "an option of the pool"),
-    {.of = POLICY,
-     .words = "tensor|tensor_parallel*|tp|pipeline*|pp|context|context_"
-              "parallel*|cp|sequence_parallel*|sp|expert|expert_parallel*|ep|"
-              "3d|ring_attention|ulysses",
-     .say = "ranks share a model by zero and fsdp only: there is no tensor, "
-            "pipeline, context or expert parallelism"},
-    {.of = POLICY,
-     .words = "dtr|lru",
-     .say = "there is no such policy; near are swap:belady and swap:auto"},
-    {.of = POLICY,
-     .words = "compile|torch_compile|inductor|cuda_graph|cudagraphs",
-     .say = "there is no torch.compile and no CUDA graph; --kernels fused has "
-            "one kernel each for norms, gates, rotation and loss"},
+    MS_WORD_INSTEAD(POLICY, "deepspeed|zero_dp|zero_redundancy",
+                    "-p zero:3,dp=8,impl=deepspeed",
+                    "which stage of ZeRO? (memsim help zero)"),
+    MS_WORD_INSTEAD(POLICY, "zero_offload",
+                    "-p zero:2,dp=8+offload:optimizer/gradients",
+                    "two policies (memsim help offload)"),
+    MS_WORD_INSTEAD(POLICY, "zero_infinity",
+                    "-p zero:3,dp=8+offload:optimizer/params,to=nvme",
+                    "two policies (memsim help offload)"),
+    MS_WORD_INSTEAD(POLICY, "hybrid_shard|hsdp", "-p fsdp:dp=8,shard=4",
+                    "groups of 4 divide the states and hold copies"),
+    MS_WORD_INSTEAD(
+        POLICY, "dp|data_parallel|ddp2|gpus|num_gpus|world_size|ranks",
+        "-p ddp:dp=8", "ranks that sum gradients; zero and fsdp share more"),
+    MS_WORD_INSTEAD(POLICY, "vdnn", "-p swap:vdnn=all",
+                    "one of all, conv, dyn (help swap)"),
+    MS_WORD_INSTEAD(POLICY, "te", "-p swap:te=4",
+                    "so many blocks leave (help swap)"),
+    MS_WORD_INSTEAD(
+        POLICY, "cpu_offload|offload_cpu", "-p offload:optimizer",
+        "or params, gradients, joined with /; of activations: swap"),
+    MS_WORD_INSTEAD(
+        POLICY,
+        "activation_offload|activation_offloading|offload_activations|"
+        "offload_activation|cpu_activations",
+        "-p swap:save_on_cpu", "or torchtune, trl, te=N (memsim help swap)"),
+    MS_WORD_INSTEAD(
+        POLICY,
+        "gradient_accumulation|gradient_accumulation_steps|grad_accum|grad_"
+        "accum_steps|accumulation|micro_batch_size",
+        "--batch 8 -p microbatch:4",
+        "the batch is what a step sees, which micro-batches divide: here 4 "
+        "of 2 samples"),
+    MS_WORD_INSTEAD(
+        POLICY, "lora|peft", "--set lora.rank=16",
+        "adapters are a setting of the model (memsim help training)"),
+    MS_WORD_INSTEAD(POLICY, "qlora", "--set lora.rank=16 --set lora.base=nf4",
+                    "adapters and 4-bit weights are settings of the model"),
+    MS_WORD_INSTEAD(POLICY, "nf4|4bit|quantization|quantize",
+                    "--set lora.base=nf4 --set "
+                    "lora.rank=16",
+                    "frozen weights are held in 4 bits beside adapters"),
+    MS_WORD_INSTEAD(POLICY, "freeze|frozen", "--set frozen.blocks=2",
+                    "the first blocks are frozen (memsim help training)"),
+    MS_WORD_INSTEAD(POLICY, "amp|autocast|mixed_precision|mixed|bf16|bfloat16",
+                    "--precision autocast-bf16", "precision is a setting"),
+    MS_WORD_INSTEAD(POLICY, "fp16|float16|half", "--precision fp16-mixed",
+                    "precision is a setting"),
+    MS_WORD_INSTEAD(POLICY, "fp8", "--precision fp8", "precision is a setting"),
+    MS_WORD_INSTEAD(POLICY,
+                    "8bit|8bit_adam|adam_8bit|8bit_optimizer|adamw_8bit",
+                    "--optimizer adamw-8bit", "the optimizer is a setting"),
+    MS_WORD_INSTEAD(POLICY, "fused_optimizer|fused_adam|fused_adamw",
+                    "--set training.optimizer_impl=fused", "a setting"),
+    MS_WORD_INSTEAD(POLICY,
+                    "optimizer_in_backward|fused_backward|overlapped_optimizer",
+                    "--set training.optimizer_in_backward=yes", "a setting"),
+    MS_WORD_INSTEAD(POLICY,
+                    "flash|flash_attention|flash_attention_2|flash_attn",
+                    "--kernels flash", "kernels are a setting"),
+    MS_WORD_INSTEAD(POLICY, "liger|fused_kernels|fused", "--kernels fused",
+                    "kernels are a setting"),
+    MS_WORD_INSTEAD(POLICY, "chunked_loss|chunked_cross_entropy|chunked_ce",
+                    "--set training.loss_kernel=ce_with_chunked_output",
+                    "a setting"),
+    MS_WORD_INSTEAD(POLICY, "expandable_segments|expandable",
+                    "--allocator torch,expandable_segments:True",
+                    "an option of the pool"),
+    MS_WORD_ANSWER(
+        POLICY,
+        "tensor|tensor_parallel*|tp|pipeline*|pp|context|context_"
+        "parallel*|cp|sequence_parallel*|sp|expert|expert_parallel*|ep|"
+        "3d|ring_attention|ulysses",
+        "ranks share a model by zero and fsdp only: there is no tensor, "
+        "pipeline, context or expert parallelism"),
+    MS_WORD_ANSWER(
+        POLICY, "dtr|lru",
+        "there is no such policy; near are swap:belady and swap:auto"),
+    MS_WORD_ANSWER(
+        POLICY, "compile|torch_compile|inductor|cuda_graph|cudagraphs",
+        "there is no torch.compile and no CUDA graph; --kernels fused has "
+        "one kernel each for norms, gates, rotation and loss"),
 
-    {.of = PARAM,
-     .words = "gpus|n_gpus|num_gpus|world_size|ranks|degree|dp_size|dp_degree|"
-              "data_parallel_size",
-     .means = "dp"},
-    {.of = PARAM, .words = "zero_stage", .means = "stage"},
-    {.of = PARAM, .words = "device", .means = "to"},
-    {.of = PARAM, .words = "pin_memory|pinned", .means = "pin"},
+    MS_WORD_MEANS(
+        PARAM,
+        "gpus|n_gpus|num_gpus|world_size|ranks|degree|dp_size|dp_degree|"
+        "data_parallel_size",
+        "dp"),
+    MS_WORD_MEANS(PARAM, "zero_stage", "stage"),
+    MS_WORD_MEANS(PARAM, "device", "to"),
+    MS_WORD_MEANS(PARAM, "pin_memory|pinned", "pin"),
 };
 const ms_words ms_policywords_table = {
     .title = "Policies", .rows = rows, .n = sizeof rows / sizeof *rows};

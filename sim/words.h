@@ -6,10 +6,9 @@
  * thing is understood, what is only near is answered with what to type.
  *
  *     static const ms_word rows[] = {
- *         {.of = "precision", .words = "bfloat16|bf16-true", .means = "bf16"},
- *         {.of = "precision", .words = "amp",
- *          .instead = "--precision autocast-fp16",
- *          .say = "torch.autocast; or autocast-bf16"}};
+ *         MS_WORD_MEANS("precision", "bfloat16|bf16-true", "bf16"),
+ *         MS_WORD_INSTEAD("precision", "amp", "--precision autocast-fp16",
+ *                         "torch.autocast; or autocast-bf16")};
  *
  * Words are compared loosely: case, "-", "_" and blanks count nothing, so that
  * a row's "batchsize" is batch-size and batch_size, too.  "*" at the end of a
@@ -28,6 +27,20 @@ typedef struct ms_word {
     const char *instead; /* answered: the words of "memsim run" to type */
     const char *say;     /* why, or what there is not; NULL beside means */
 } ms_word;
+
+/* The three kinds of rows; `group` is the member `of`. */
+#define MS_WORD_MEANS(group, w, m)                                             \
+    {                                                                          \
+        .of = (group), .words = (w), .means = (m)                              \
+    }
+#define MS_WORD_INSTEAD(group, w, what, why)                                   \
+    {                                                                          \
+        .of = (group), .words = (w), .instead = (what), .say = (why)           \
+    }
+#define MS_WORD_ANSWER(group, w, why)                                          \
+    {                                                                          \
+        .of = (group), .words = (w), .say = (why)                              \
+    }
 
 /* A table, and what help calls its words. */
 typedef struct ms_words {

@@ -4,154 +4,180 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME(w, m)                                                             \
-    {                                                                          \
-        .words = (w), .means = (m)                                             \
-    }
-#define INSTEAD(w, what, why)                                                  \
-    {                                                                          \
-        .words = (w), .instead = (what), .say = (why)                          \
-    }
-#define ANSWER(w, why)                                                         \
-    {                                                                          \
-        .words = (w), .say = (why)                                             \
-    }
-
 /* ---- options ------------------------------------------------------------- */
 
 static const ms_word options[] = {
-    NAME("batch-size|bs|per-device-train-batch-size|per-device-batch-size|"
-         "local-batch-size",
-         "batch"),
-    NAME("global-batch-size|gbs|train-batch-size|total-batch-size",
-         "global-batch"),
-    NAME("seq|seq-len|seq-length|sequence-length|max-length|max-seq-len|max-"
-         "seq-length|context-length",
-         "sequence"),
-    NAME("dtype|torch-dtype", "precision"),
-    NAME("optim|optimiser", "optimizer"),
-    NAME("kernel", "kernels"),
-    NAME("torch|pytorch|torch-version", "framework"),
-    NAME("gpu|num-gpus|n-gpus|nproc|nproc-per-node|world-size|nranks", "gpus"),
-    NAME("dev|hardware|accelerator", "device"),
-    NAME("mem|vram|gpu-memory|gpu-mem|device-memory|capacity", "memory"),
-    NAME("ram|cpu-memory|host-mem|host-ram", "host-memory"),
-    NAME("disk|ssd", "nvme"),
-    NAME("pool", "allocator"),
-    NAME("policies|strategy", "policy"),
-    NAME("out|out-file", "output"),
-    NAME("threads|workers|parallel", "jobs"),
-    NAME("colour", "color"),
-    NAME("silent", "quiet"),
-    ANSWER("model|m|config|model-name|model-name-or-path",
-           "the model stands alone, e.g. memsim run gpt2"),
-    ANSWER("help-all|usage|man", "\"memsim help\" lists commands and topics"),
-    ANSWER("verbose|debug|log",
-           "--json prints all that is known; memsim explain says who is alive"),
-    INSTEAD(
+    MS_WORD_MEANS(
+        NULL,
+        "batch-size|bs|per-device-train-batch-size|per-device-batch-size|"
+        "local-batch-size",
+        "batch"),
+    MS_WORD_MEANS(NULL,
+                  "global-batch-size|gbs|train-batch-size|total-batch-size",
+                  "global-batch"),
+    MS_WORD_MEANS(
+        NULL,
+        "seq|seq-len|seq-length|sequence-length|max-length|max-seq-len|max-"
+        "seq-length|context-length",
+        "sequence"),
+    MS_WORD_MEANS(NULL, "dtype|torch-dtype", "precision"),
+    MS_WORD_MEANS(NULL, "optim|optimiser", "optimizer"),
+    MS_WORD_MEANS(NULL, "kernel", "kernels"),
+    MS_WORD_MEANS(NULL, "torch|pytorch|torch-version", "framework"),
+    MS_WORD_MEANS(NULL,
+                  "gpu|num-gpus|n-gpus|nproc|nproc-per-node|world-size|nranks",
+                  "gpus"),
+    MS_WORD_MEANS(NULL, "dev|hardware|accelerator", "device"),
+    MS_WORD_MEANS(NULL, "mem|vram|gpu-memory|gpu-mem|device-memory|capacity",
+                  "memory"),
+    MS_WORD_MEANS(NULL, "ram|cpu-memory|host-mem|host-ram", "host-memory"),
+    MS_WORD_MEANS(NULL, "disk|ssd", "nvme"),
+    MS_WORD_MEANS(NULL, "pool", "allocator"),
+    MS_WORD_MEANS(NULL, "policies|strategy", "policy"),
+    MS_WORD_MEANS(NULL, "out|out-file", "output"),
+    MS_WORD_MEANS(NULL, "threads|workers|parallel", "jobs"),
+    MS_WORD_MEANS(NULL, "colour", "color"),
+    MS_WORD_MEANS(NULL, "silent", "quiet"),
+    MS_WORD_ANSWER(NULL, "model|m|config|model-name|model-name-or-path",
+                   "the model stands alone, e.g. memsim run gpt2"),
+    MS_WORD_ANSWER(NULL, "help-all|usage|man",
+                   "\"memsim help\" lists commands and topics"),
+    MS_WORD_ANSWER(
+        NULL, "verbose|debug|log",
+        "--json prints all that is known; memsim explain says who is alive"),
+    MS_WORD_INSTEAD(
+        NULL,
         "micro-batch|micro-batches|micro-batch-size|num-micro-batches|gradient-"
         "accumulation-steps|gradient-accumulation|grad-accum|grad-accum-steps",
         "--batch 8 -p microbatch:4",
         "the batch is what a step sees, which micro-batches divide: here 4 "
         "of 2 samples"),
-    INSTEAD("checkpoint|checkpointing|gradient-checkpointing|activation-"
-            "checkpointing|recompute|recomputation|recompute-granularity|remat|"
-            "ac|gc",
-            "-p checkpoint:full",
-            "or sqrt, selective and others (memsim help checkpoint)"),
-    INSTEAD("recompute-activations", "-p checkpoint:selective",
-            "as Megatron's option"),
-    INSTEAD("zero|zero-stage|stage|zero3", "-p zero:3 --gpus 8",
-            "sharding is a policy (memsim help zero)"),
-    INSTEAD("zero1", "-p zero:1 --gpus 8", "sharding is a policy"),
-    INSTEAD("zero2", "-p zero:2 --gpus 8", "sharding is a policy"),
-    INSTEAD("deepspeed", "-p zero:3,impl=deepspeed --gpus 8",
-            "or another stage; its configuration's keys are parameters of the "
-            "policy (memsim help zero)"),
-    INSTEAD("fsdp|fsdp2|full-shard", "-p fsdp --gpus 8",
-            "sharding is a policy (memsim help fsdp)"),
-    INSTEAD("ddp|dp|data-parallel|dp-size|data-parallel-size",
-            "-p ddp --gpus 8",
-            "data parallelism is a policy; zero and fsdp share more"),
-    INSTEAD("use-distributed-optimizer", "-p zero:1,impl=megatron --gpus 8",
-            "as Megatron's option"),
-    INSTEAD("offload|offload-optimizer|cpu-offload|optimizer-offload|optimizer-"
-            "cpu-offload",
-            "-p offload:optimizer", "where states lie is a policy"),
-    INSTEAD("offload-param|offload-params", "-p offload:optimizer/params",
-            "where states lie is a policy"),
-    INSTEAD("offload-activations|activation-offloading|save-on-cpu|swap",
-            "-p swap:save_on_cpu", "or torchtune, te=N (memsim help swap)"),
-    INSTEAD("lora|lora-rank|lora-r|peft|use-peft", "--set lora.rank=16",
-            "adapters beside frozen weights (memsim help training)"),
-    INSTEAD("qlora|load-in-4bit|4bit|nf4",
-            "--set lora.rank=16 --set lora.base=nf4",
-            "adapters beside weights in 4 bits"),
-    INSTEAD("load-in-8bit|int8", "--set lora.rank=16 --set lora.base=int8",
-            "adapters beside weights in 8 bits"),
-    INSTEAD("8bit|8bit-adam|adam-8bit|adamw-8bit", "--optimizer adamw-8bit",
-            "bitsandbytes'"),
-    INSTEAD("adam|adamw|sgd|lion|muon|adafactor", "--optimizer adamw",
-            "optimizers are words of --optimizer"),
-    INSTEAD("fused|fused-optimizer|fused-adam|fused-adamw",
-            "--set training.optimizer_impl=fused",
-            "one kernel for all parameters"),
-    INSTEAD("bf16|bfloat16", "--precision bf16-mixed",
-            "16-bit weights with fp32 masters; autocast-bf16: torch.autocast"),
-    INSTEAD("fp16|float16|half", "--precision fp16-mixed",
-            "16-bit weights with fp32 masters; autocast-fp16: torch.autocast"),
-    INSTEAD("amp|autocast|mixed-precision|mixed", "--precision autocast-bf16",
-            "torch.autocast; bf16-mixed: 16-bit weights with fp32 masters"),
-    INSTEAD("fp32|float32", "--precision fp32", "a word of --precision"),
-    INSTEAD("tf32", "--precision tf32", "a word of --precision"),
-    INSTEAD("fp8", "--precision fp8", "a word of --precision"),
-    INSTEAD("flash|flash-attn|flash-attention|use-flash-attn|attn-"
-            "implementation|attention",
-            "--kernels flash", "or eager, sdpa (memsim help training)"),
-    INSTEAD("liger|use-liger-kernel", "--kernels fused",
-            "Liger's norms, gates, rotation and loss"),
-    INSTEAD("clip-norm|clip-grad|max-grad-norm|grad-clip|gradient-clipping",
-            "--set training.clip_norm=1", "a setting (memsim help training)"),
-    INSTEAD("inference|eval|no-grad|forward-only",
-            "--set training.mode=inference", "forward only, nothing is saved"),
-    INSTEAD("cpu", "--set training.device=cpu", "a setting"),
-    INSTEAD("expandable-segments", "--allocator torch,expandable_segments:True",
-            "an option of the pool"),
-    INSTEAD("layers|num-layers|n-layer", "--set model.layers=2",
-            "numbers of the model are settings"),
-    INSTEAD("hidden|hidden-size|d-model|n-embd", "--set model.hidden=768",
-            "numbers of the model are settings"),
-    INSTEAD("format|csv-file", "--csv memory.csv",
-            "or --json, --plot FILE.svg, --trace FILE"),
-    INSTEAD("figure-file|fig|svg|png|image", "--plot memsim.svg",
-            "the name's ending says the format"),
-    INSTEAD("profile|perfetto|chrome-trace", "--trace trace.json",
-            "streams and memory, for Perfetto"),
-    ANSWER("tensor-parallel*|tensor-model-parallel-size|tp|tpsize|pipeline-"
-           "parallel*|pipeline-model-parallel-size|pp|ppsize|pipeline|context-"
-           "parallel*|cp|sequence-parallel*|sp|expert-parallel*|expert-model-"
-           "parallel-size|ep",
-           "ranks share a model by zero and fsdp only: there is no tensor, "
-           "pipeline, context or expert parallelism"),
-    ANSWER("compile|torch-compile",
-           "there is no torch.compile; --kernels fused has one kernel each for "
-           "norms, gates, rotation and loss"),
-    ANSWER("nodes|n-nodes",
-           "say all GPUs, e.g. --gpus 16; the device says how many a node has"),
-    ANSWER("lr|learning-rate|epochs|num-epochs|seed|warmup*|lora-alpha",
-           "it changes neither memory nor time of a step: leave it out"),
+    MS_WORD_INSTEAD(
+        NULL,
+        "checkpoint|checkpointing|gradient-checkpointing|activation-"
+        "checkpointing|recompute|recomputation|recompute-granularity|remat|"
+        "ac|gc",
+        "-p checkpoint:full",
+        "or sqrt, selective and others (memsim help checkpoint)"),
+    MS_WORD_INSTEAD(NULL, "recompute-activations", "-p checkpoint:selective",
+                    "as Megatron's option"),
+    MS_WORD_INSTEAD(NULL, "zero|zero-stage|stage|zero3", "-p zero:3 --gpus 8",
+                    "sharding is a policy (memsim help zero)"),
+    MS_WORD_INSTEAD(NULL, "zero1", "-p zero:1 --gpus 8",
+                    "sharding is a policy"),
+    MS_WORD_INSTEAD(NULL, "zero2", "-p zero:2 --gpus 8",
+                    "sharding is a policy"),
+    MS_WORD_INSTEAD(
+        NULL, "deepspeed", "-p zero:3,impl=deepspeed --gpus 8",
+        "or another stage; its configuration's keys are parameters of the "
+        "policy (memsim help zero)"),
+    MS_WORD_INSTEAD(NULL, "fsdp|fsdp2|full-shard", "-p fsdp --gpus 8",
+                    "sharding is a policy (memsim help fsdp)"),
+    MS_WORD_INSTEAD(NULL, "ddp|dp|data-parallel|dp-size|data-parallel-size",
+                    "-p ddp --gpus 8",
+                    "data parallelism is a policy; zero and fsdp share more"),
+    MS_WORD_INSTEAD(NULL, "use-distributed-optimizer",
+                    "-p zero:1,impl=megatron --gpus 8", "as Megatron's option"),
+    MS_WORD_INSTEAD(
+        NULL,
+        "offload|offload-optimizer|cpu-offload|optimizer-offload|optimizer-"
+        "cpu-offload",
+        "-p offload:optimizer", "where states lie is a policy"),
+    MS_WORD_INSTEAD(NULL, "offload-param|offload-params",
+                    "-p offload:optimizer/params",
+                    "where states lie is a policy"),
+    MS_WORD_INSTEAD(
+        NULL, "offload-activations|activation-offloading|save-on-cpu|swap",
+        "-p swap:save_on_cpu", "or torchtune, te=N (memsim help swap)"),
+    MS_WORD_INSTEAD(NULL, "lora|lora-rank|lora-r|peft|use-peft",
+                    "--set lora.rank=16",
+                    "adapters beside frozen weights (memsim help training)"),
+    MS_WORD_INSTEAD(NULL, "qlora|load-in-4bit|4bit|nf4",
+                    "--set lora.rank=16 --set lora.base=nf4",
+                    "adapters beside weights in 4 bits"),
+    MS_WORD_INSTEAD(NULL, "load-in-8bit|int8",
+                    "--set lora.rank=16 --set lora.base=int8",
+                    "adapters beside weights in 8 bits"),
+    MS_WORD_INSTEAD(NULL, "8bit|8bit-adam|adam-8bit|adamw-8bit",
+                    "--optimizer adamw-8bit", "bitsandbytes'"),
+    MS_WORD_INSTEAD(NULL, "adam|adamw|sgd|lion|muon|adafactor",
+                    "--optimizer adamw", "optimizers are words of --optimizer"),
+    MS_WORD_INSTEAD(NULL, "fused|fused-optimizer|fused-adam|fused-adamw",
+                    "--set training.optimizer_impl=fused",
+                    "one kernel for all parameters"),
+    MS_WORD_INSTEAD(
+        NULL, "bf16|bfloat16", "--precision bf16-mixed",
+        "16-bit weights with fp32 masters; autocast-bf16: torch.autocast"),
+    MS_WORD_INSTEAD(
+        NULL, "fp16|float16|half", "--precision fp16-mixed",
+        "16-bit weights with fp32 masters; autocast-fp16: torch.autocast"),
+    MS_WORD_INSTEAD(
+        NULL, "amp|autocast|mixed-precision|mixed", "--precision autocast-bf16",
+        "torch.autocast; bf16-mixed: 16-bit weights with fp32 masters"),
+    MS_WORD_INSTEAD(NULL, "fp32|float32", "--precision fp32",
+                    "a word of --precision"),
+    MS_WORD_INSTEAD(NULL, "tf32", "--precision tf32", "a word of --precision"),
+    MS_WORD_INSTEAD(NULL, "fp8", "--precision fp8", "a word of --precision"),
+    MS_WORD_INSTEAD(NULL,
+                    "flash|flash-attn|flash-attention|use-flash-attn|attn-"
+                    "implementation|attention",
+                    "--kernels flash", "or eager, sdpa (memsim help training)"),
+    MS_WORD_INSTEAD(NULL, "liger|use-liger-kernel", "--kernels fused",
+                    "Liger's norms, gates, rotation and loss"),
+    MS_WORD_INSTEAD(
+        NULL, "clip-norm|clip-grad|max-grad-norm|grad-clip|gradient-clipping",
+        "--set training.clip_norm=1", "a setting (memsim help training)"),
+    MS_WORD_INSTEAD(NULL, "inference|eval|no-grad|forward-only",
+                    "--set training.mode=inference",
+                    "forward only, nothing is saved"),
+    MS_WORD_INSTEAD(NULL, "cpu", "--set training.device=cpu", "a setting"),
+    MS_WORD_INSTEAD(NULL, "expandable-segments",
+                    "--allocator torch,expandable_segments:True",
+                    "an option of the pool"),
+    MS_WORD_INSTEAD(NULL, "layers|num-layers|n-layer", "--set model.layers=2",
+                    "numbers of the model are settings"),
+    MS_WORD_INSTEAD(NULL, "hidden|hidden-size|d-model|n-embd",
+                    "--set model.hidden=768",
+                    "numbers of the model are settings"),
+    MS_WORD_INSTEAD(NULL, "format|csv-file", "--csv memory.csv",
+                    "or --json, --plot FILE.svg, --trace FILE"),
+    MS_WORD_INSTEAD(NULL, "figure-file|fig|svg|png|image", "--plot memsim.svg",
+                    "the name's ending says the format"),
+    MS_WORD_INSTEAD(NULL, "profile|perfetto|chrome-trace", "--trace trace.json",
+                    "streams and memory, for Perfetto"),
+    MS_WORD_ANSWER(
+        NULL,
+        "tensor-parallel*|tensor-model-parallel-size|tp|tpsize|pipeline-"
+        "parallel*|pipeline-model-parallel-size|pp|ppsize|pipeline|context-"
+        "parallel*|cp|sequence-parallel*|sp|expert-parallel*|expert-model-"
+        "parallel-size|ep",
+        "ranks share a model by zero and fsdp only: there is no tensor, "
+        "pipeline, context or expert parallelism"),
+    MS_WORD_ANSWER(
+        NULL, "compile|torch-compile",
+        "there is no torch.compile; --kernels fused has one kernel each for "
+        "norms, gates, rotation and loss"),
+    MS_WORD_ANSWER(
+        NULL, "nodes|n-nodes",
+        "say all GPUs, e.g. --gpus 16; the device says how many a node has"),
+    MS_WORD_ANSWER(
+        NULL, "lr|learning-rate|epochs|num-epochs|seed|warmup*|lora-alpha",
+        "it changes neither memory nor time of a step: leave it out"),
 };
 const ms_words ms_optionwords_options = {
     .title = "Options", .rows = options, .n = sizeof options / sizeof *options};
 
 /* Of other programs; an option's letter is never one. */
 static const ms_word letters[] = {
-    INSTEAD("b", "--batch 4", "samples per step"),
-    INSTEAD("s|l", "--sequence 1024", "tokens per sample"),
-    INSTEAD("d", "--device h100", "memsim help devices lists them"),
-    INSTEAD("g|n", "--gpus 8 -p ddp", "ranks of the job"),
-    INSTEAD("m", "--memory 80GiB", "the model itself stands alone"),
-    ANSWER("v|V", "write memsim --version; memsim explain tells more"),
+    MS_WORD_INSTEAD(NULL, "b", "--batch 4", "samples per step"),
+    MS_WORD_INSTEAD(NULL, "s|l", "--sequence 1024", "tokens per sample"),
+    MS_WORD_INSTEAD(NULL, "d", "--device h100",
+                    "memsim help devices lists them"),
+    MS_WORD_INSTEAD(NULL, "g|n", "--gpus 8 -p ddp", "ranks of the job"),
+    MS_WORD_INSTEAD(NULL, "m", "--memory 80GiB",
+                    "the model itself stands alone"),
+    MS_WORD_ANSWER(NULL, "v|V",
+                   "write memsim --version; memsim explain tells more"),
 };
 const ms_words ms_optionwords_letters = {
     .title = "Letters", .rows = letters, .n = sizeof letters / sizeof *letters};
@@ -159,22 +185,28 @@ const ms_words ms_optionwords_letters = {
 /* ---- commands ------------------------------------------------------------ */
 
 static const ms_word commands[] = {
-    ANSWER("simulate|sim|estimate|predict|train|step|peak|plot-run|memory",
-           "write memsim run MODEL"),
-    ANSWER("search|optimize|tune|recommend|find|max|max-batch",
-           "write memsim fit MODEL"),
-    ANSWER("info|show|summary|params|parameters|layers|dump|describe",
-           "write memsim inspect MODEL"),
-    ANSWER("why|advise|advice|analyze|analyse", "write memsim explain MODEL"),
-    ANSWER("diff|versus|vs", "write memsim compare MODEL -p P1 -p P2"),
-    ANSWER("grid|scan|bench|benchmark", "write memsim sweep MODEL --grid ..."),
-    ANSWER("figure|draw|graph", "write memsim plot RESULT -o figure.svg"),
-    ANSWER("replay|snapshot|trace", "write memsim alloc TRACE"),
-    ANSWER("list|ls|models|model", "write memsim help models"),
-    ANSWER("devices|gpus|hardware", "write memsim help devices"),
-    ANSWER("policies|policy", "write memsim help policies"),
-    ANSWER("version", "write memsim --version"),
-    ANSWER("usage|man|manual", "write memsim help"),
+    MS_WORD_ANSWER(
+        NULL, "simulate|sim|estimate|predict|train|step|peak|plot-run|memory",
+        "write memsim run MODEL"),
+    MS_WORD_ANSWER(NULL, "search|optimize|tune|recommend|find|max|max-batch",
+                   "write memsim fit MODEL"),
+    MS_WORD_ANSWER(NULL,
+                   "info|show|summary|params|parameters|layers|dump|describe",
+                   "write memsim inspect MODEL"),
+    MS_WORD_ANSWER(NULL, "why|advise|advice|analyze|analyse",
+                   "write memsim explain MODEL"),
+    MS_WORD_ANSWER(NULL, "diff|versus|vs",
+                   "write memsim compare MODEL -p P1 -p P2"),
+    MS_WORD_ANSWER(NULL, "grid|scan|bench|benchmark",
+                   "write memsim sweep MODEL --grid ..."),
+    MS_WORD_ANSWER(NULL, "figure|draw|graph",
+                   "write memsim plot RESULT -o figure.svg"),
+    MS_WORD_ANSWER(NULL, "replay|snapshot|trace", "write memsim alloc TRACE"),
+    MS_WORD_ANSWER(NULL, "list|ls|models|model", "write memsim help models"),
+    MS_WORD_ANSWER(NULL, "devices|gpus|hardware", "write memsim help devices"),
+    MS_WORD_ANSWER(NULL, "policies|policy", "write memsim help policies"),
+    MS_WORD_ANSWER(NULL, "version", "write memsim --version"),
+    MS_WORD_ANSWER(NULL, "usage|man|manual", "write memsim help"),
 };
 const ms_words ms_optionwords_commands = {.title = "Commands",
                                           .rows = commands,
