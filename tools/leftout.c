@@ -2,19 +2,16 @@
 
 #include "tools/leftout.h"
 
-ms_err ms_leftout_step(const ms_job *job, const ms_spec *left,
+#include "tools/changes.h"
+
+ms_err ms_leftout_step(const ms_job *job, const ms_spec *left, bool exact,
                        const ms_result *result, ms_arena *arena,
                        ms_result *without, bool *possible, ms_fault *fault)
 {
     ms_fault own = {.caret = -1};
     ms_job other = *job;
     other.spec = *left;
-    other.brief = true;
-    other.addresses = false;
-    *without = *result;
-    ms_err err = ms_pipeline_lower(&other, arena, without, &own);
-    if (err == MS_OK)
-        err = ms_pipeline_step(&other, arena, without, &own);
+    ms_err err = ms_changes_step(&other, exact, result, arena, without, &own);
     *possible = err == MS_OK;
     return ms_fail_but_refusal(err, &own, fault);
 }
@@ -49,8 +46,8 @@ static ms_err load(const ms_job *job, const ms_spec *left,
 {
     ms_result without;
     bool possible;
-    MS_TRY(ms_leftout_step(job, left, result, scratch, &without, &possible,
-                           fault));
+    MS_TRY(ms_leftout_step(job, left, false, result, scratch, &without,
+                           &possible, fault));
     if (!possible || !is_other(result, &without))
         return MS_OK;
     return ms_without_of(&without.line,

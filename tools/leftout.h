@@ -7,10 +7,10 @@
 
 #include "tools/tools.h"
 
-/* The job's step with the policies in `left` alone, in arena.  It may be
- * impossible (the whole batch at once): then *possible is false.  result: of
- * the job. */
-ms_err ms_leftout_step(const ms_job *job, const ms_spec *left,
+/* The job's step with the policies in `left` alone, in arena; exact as in
+ * ms_changes_step.  It may be impossible (the whole batch at once): then
+ * *possible is false.  result: of the job. */
+ms_err ms_leftout_step(const ms_job *job, const ms_spec *left, bool exact,
                        const ms_result *result, ms_arena *arena,
                        ms_result *without, bool *possible, ms_fault *fault);
 /* Parts the policies: those about what waits for backward, and the rest. */

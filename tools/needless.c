@@ -4,6 +4,8 @@
 
 #include "tools/needless.h"
 
+#include "tools/leftout.h"
+
 #include <string.h>
 
 #define MOST_OPS 1000000u /* above this a replay takes too long for a note */
@@ -48,20 +50,20 @@ static ms_err try_without(const ms_job *job, const ms_result *result,
                           uint32_t item, bool *same, ms_fault *fault)
 {
     ms_arena scratch = {0};
-    ms_fault own = {.caret = -1};
-    ms_job without = *job;
+    ms_spec left = job->spec;
     ms_result tried;
+    bool possible;
     *same = false;
-    without.spec.n--;
-    for (uint32_t i = item; i < without.spec.n; i++)
-        without.spec.items[i] = without.spec.items[i + 1];
-    ms_err err =
-        ms_changes_step(&without, true, result, &scratch, &tried, &own);
-    if (err == MS_OK)
+    left.n--;
+    for (uint32_t i = item; i < left.n; i++)
+        left.items[i] = left.items[i + 1];
+    ms_err err = ms_leftout_step(job, &left, true, result, &scratch, &tried,
+                                 &possible, fault);
+    if (err == MS_OK && possible)
         *same = same_rows(&tried.plan, &result->plan) &&
                 same_times(&tried.report, &result->report);
     ms_arena_free(&scratch);
-    return ms_fail_but_refusal(err, &own, fault);
+    return err;
 }
 
 ms_err ms_needless_find(const ms_job *job, const ms_result *result,

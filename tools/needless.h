@@ -10,7 +10,7 @@
  *         MS_TRY(ms_needless_words(&job, needless, &arena, &words, fault));
  */
 
-#include "tools/changes.h"
+#include "tools/tools.h"
 
 /* needless: a bit per policy of the job without which the step has the same
  * peaks, times and traffic.  result: of the job. */

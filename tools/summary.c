@@ -447,7 +447,7 @@ static ms_err note_line(const ms_summary *summary, bool *stays, ms_text *text,
     *stays = false;
     if (job->program != NULL || strcmp(summary->policy, "none") == 0)
         return MS_OK;
-    ms_err err = ms_leftout_step(job, &none, summary->result, &scratch,
+    ms_err err = ms_leftout_step(job, &none, false, summary->result, &scratch,
                                  &without, &possible, fault);
     if (err == MS_OK && possible) {
         uint64_t before = worst(&without)->peak.allocated_bytes;
