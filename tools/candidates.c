@@ -13,6 +13,7 @@
 typedef struct typing {
     const char *word;
     size_t head;
+    const ms_commands *commands;
     ms_text *text;
 } typing;
 
@@ -311,7 +312,7 @@ static void offer_models(const typing *t)
 static void offer_topics(const typing *t)
 {
     const char *names[MOST_TOPICS];
-    uint32_t n = ms_help_names(names, MOST_TOPICS);
+    uint32_t n = ms_help_names(t->commands, names, MOST_TOPICS);
     for (uint32_t i = 0; i < n; i++)
         offer(t, names[i], "", "");
 }
@@ -324,8 +325,8 @@ static void offer_documents(const typing *t)
 
 static void offer_shells(const typing *t)
 {
-    for (uint32_t i = 0; ms_completion_shell(i) != NULL; i++)
-        offer(t, ms_completion_shell(i), "", "");
+    for (uint32_t i = 0; i < MS_SHELLSCRIPTS; i++)
+        offer(t, ms_shellscripts[i].shell, "", "");
 }
 
 /* What is offered for the name that stands for a value in the help. */
@@ -464,17 +465,18 @@ static void offer_commands(const typing *t)
 {
     if (t->word[0] == '-')
         offer_options(t, MS_FOR_TOP);
-    for (uint32_t i = 0; i < ms_commands_n; i++)
-        offer(t, ms_commands_all[i].name, "", ms_commands_all[i].summary);
+    for (uint32_t i = 0; i < t->commands->n; i++)
+        offer(t, t->commands->rows[i].name, "", t->commands->rows[i].summary);
 }
 
-void ms_candidates_write(const char *const *words, uint32_t n, ms_text *text)
+void ms_candidates_write(const ms_commands *commands, const char *const *words,
+                         uint32_t n, ms_text *text)
 {
-    typing t = {.word = words[n - 1], .text = text};
+    typing t = {.word = words[n - 1], .commands = commands, .text = text};
     if (n == 1)
         offer_commands(&t);
-    for (uint32_t c = 0; c < ms_commands_n && n > 1; c++) {
-        const ms_command *command = &ms_commands_all[c];
+    for (uint32_t c = 0; c < commands->n && n > 1; c++) {
+        const ms_command *command = &commands->rows[c];
         place at = {0};
         if (strcmp(command->name, words[0]) != 0)
             continue;

@@ -4,7 +4,7 @@
 
 /* What could stand where the user types: read off the tables of commands,
  * options, settings, policies and models, so that a new row completes by
- * itself.  The scripts of completion.c ask for it through
+ * itself.  The scripts of shellscripts.c ask for it through
  * "memsim completion words -- WORD...".
  *
  * One candidate for the whole last word per line, a tab, what it is:
@@ -18,11 +18,16 @@
 
 #include "tools/tools.h"
 
-/* words: the command line without the program's name; the last one is being
- * typed and may be empty. */
-void ms_candidates_write(const char *const *words, uint32_t n, ms_text *text);
+/* commands: the table.  words: the command line without the program's name; the
+ * last one is being typed and may be empty. */
+void ms_candidates_write(const ms_commands *commands, const char *const *words,
+                         uint32_t n, ms_text *text);
 
-/* completion.c: the shells that there is a script for; NULL: no more. */
-const char *ms_completion_shell(uint32_t i);
+/* shellscripts.c */
+#define MS_SHELLSCRIPTS 3u
+typedef struct ms_shellscript {
+    const char *shell, *script;
+} ms_shellscript;
+extern const ms_shellscript ms_shellscripts[MS_SHELLSCRIPTS];
 
 #endif

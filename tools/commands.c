@@ -3,7 +3,7 @@
 
 #include "tools/compare.h"
 
-const ms_command ms_commands_all[] = {
+static const ms_command rows[] = {
     {"run",
      "MODEL",
      "simulate one training step",
@@ -114,5 +114,6 @@ const ms_command ms_commands_all[] = {
      {"memsim help policies", "memsim help checkpoint", "memsim help files",
       NULL}},
 };
-const uint32_t ms_commands_n =
-    sizeof ms_commands_all / sizeof ms_commands_all[0];
+
+const ms_commands ms_commands_all = {.rows = rows,
+                                     .n = sizeof rows / sizeof rows[0]};

@@ -3,7 +3,6 @@
 
 #include "tools/globalbatch.h"
 #include "tools/lengths.h"
-#include "tools/points.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@ ms_err ms_globalbatch_read(const char *value, ms_job *job, ms_fault *fault)
     uint64_t samples = 0;
     char *end = NULL;
     bool digits = *value >= '0' && *value <= '9';
-    if (!digits || !ms_grid_whole(value, &samples, &end) || *end != '\0' ||
+    if (!digits || !ms_quantity_whole(value, &samples, &end) || *end != '\0' ||
         samples == 0 || samples > MOST_SAMPLES)
         return ms_fail(fault, MS_EUSAGE, WHERE, "e.g. --global-batch 64",
                        "\"%s\" is no number of samples", value);

@@ -250,25 +250,13 @@ static ms_err read_number(const reader *r, size_t at, const char *word,
         ms_err err = ms_size_bytes(text, NULL, number, &inner);
         return err == MS_OK ? MS_OK : fail_value(r, at, &inner);
     }
-    bool fits = ms_grid_whole(text, number, &end);
+    bool fits = ms_quantity_whole(text, number, &end);
     if (end == text || *end != '\0')
         return FAIL(r, at, "write A..B, A..B+STEP or A..B*FACTOR",
                     "\"%.*s\" is no whole number in a range", SHOWN, text);
     if (!fits || *number > INT64_MAX)
         return FAIL(r, at, NULL, "\"%.*s\" is beyond 2^63", SHOWN, text);
     return MS_OK;
-}
-
-bool ms_grid_whole(const char *text, uint64_t *number, char **end)
-{
-    bool fits = true;
-    *number = 0;
-    for (; *text >= '0' && *text <= '9'; text++)
-        fits =
-            fits && !__builtin_mul_overflow(*number, 10, number) &&
-            !__builtin_add_overflow(*number, (uint64_t)(*text - '0'), number);
-    *end = (char *)(uintptr_t)text;
-    return fits;
 }
 
 static ms_err check_range(const reader *r, size_t at, const span *range)

@@ -127,55 +127,58 @@ static void put_command(const ms_command *command, ms_text *text)
 }
 
 /* As wide as the widest: tables grow. */
-static int width_of(bool operands)
+static int width_of(const ms_commands *commands, bool operands)
 {
     size_t width = 8;
-    for (uint32_t i = 0; i < ms_commands_n; i++) {
-        const ms_command *command = &ms_commands_all[i];
+    for (uint32_t i = 0; i < commands->n; i++) {
+        const ms_command *command = &commands->rows[i];
         size_t own = strlen(operands ? command->operands : command->name);
         width = own > width ? own : width;
     }
     return (int)width;
 }
 
-void ms_help_short(ms_text *text)
+void ms_help_short(const ms_commands *commands, ms_text *text)
 {
+    int names = width_of(commands, false), operands = width_of(commands, true);
     ms_text_add(text,
                 "memsim %s: does this training step fit, what is alive at "
                 "the peak,\nwhat does each memory policy buy, and what does "
                 "it cost in time?\n\n",
                 MS_VERSION);
-    put_examples(&ms_commands_all[0], text);
+    put_examples(&commands->rows[0], text);
     ms_text_add(text, "\nCommands:\n");
-    for (uint32_t i = 0; i < ms_commands_n; i++)
-        ms_text_add(text, "  %-*s %-*s  %s\n", width_of(false),
-                    ms_commands_all[i].name, width_of(true),
-                    ms_commands_all[i].operands, ms_commands_all[i].summary);
+    for (uint32_t i = 0; i < commands->n; i++)
+        ms_text_add(text, "  %-*s %-*s  %s\n", names, commands->rows[i].name,
+                    operands, commands->rows[i].operands,
+                    commands->rows[i].summary);
     ms_text_add(text, "\nTopics of memsim help:\n");
     for (size_t i = 0; i < N_TOPICS; i++)
-        ms_text_add(text, "  %-*s  %s\n", width_of(false) + width_of(true) + 1,
-                    topics[i].name, topics[i].summary);
+        ms_text_add(text, "  %-*s  %s\n", names + operands + 1, topics[i].name,
+                    topics[i].summary);
     ms_text_add(text, "\nAlso the name of a policy, layer type or family, "
                       "e.g. memsim help checkpoint.\n");
 }
 
 /* ---- topics -------------------------------------------------------------- */
 
-uint32_t ms_help_names(const char **names, uint32_t room)
+uint32_t ms_help_names(const ms_commands *commands, const char **names,
+                       uint32_t room)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < ms_commands_n && n < room; i++)
-        names[n++] = ms_commands_all[i].name;
+    for (uint32_t i = 0; i < commands->n && n < room; i++)
+        names[n++] = commands->rows[i].name;
     for (size_t i = 0; i < N_TOPICS && n < room; i++)
         names[n++] = topics[i].name;
     return n + ms_help_tables_names(names + n, room - n);
 }
 
-static ms_err fail_topic(const char *word, ms_fault *fault)
+static ms_err fail_topic(const ms_commands *commands, const char *word,
+                         ms_fault *fault)
 {
     const char *names[MAX_NAMES];
     char hint[128] = "\"memsim help\" lists the topics";
-    uint32_t n = ms_help_names(names, MAX_NAMES);
+    uint32_t n = ms_help_names(commands, names, MAX_NAMES);
     const char *near = ms_names_nearest(word, names, n);
     if (near != NULL && strlen(near) < 64) {
         strcpy(hint, "did you mean \"");
@@ -185,11 +188,12 @@ static ms_err fail_topic(const char *word, ms_fault *fault)
     return ms_fail(fault, MS_EUSAGE, NULL, hint, "no help on \"%s\"", word);
 }
 
-ms_err ms_help_topic(const char *word, ms_text *text, ms_fault *fault)
+ms_err ms_help_topic(const ms_commands *commands, const char *word,
+                     ms_text *text, ms_fault *fault)
 {
-    for (uint32_t i = 0; i < ms_commands_n; i++)
-        if (strcmp(ms_commands_all[i].name, word) == 0) {
-            put_command(&ms_commands_all[i], text);
+    for (uint32_t i = 0; i < commands->n; i++)
+        if (strcmp(commands->rows[i].name, word) == 0) {
+            put_command(&commands->rows[i], text);
             return MS_OK;
         }
     for (size_t i = 0; i < N_TOPICS; i++)
@@ -197,7 +201,8 @@ ms_err ms_help_topic(const char *word, ms_text *text, ms_fault *fault)
             topics[i].write(text);
             return MS_OK;
         }
-    return ms_help_tables_one(word, text) ? MS_OK : fail_topic(word, fault);
+    return ms_help_tables_one(word, text) ? MS_OK
+                                          : fail_topic(commands, word, fault);
 }
 
 ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault)
@@ -205,8 +210,9 @@ ms_err ms_help_command(const ms_hall *hall, int *status, ms_fault *fault)
     ms_text text = {.arena = hall->keep};
     *status = 0;
     if (hall->arguments->n_operands == 0)
-        ms_help_short(&text);
+        ms_help_short(hall->commands, &text);
     else
-        MS_TRY(ms_help_topic(hall->arguments->operands[0], &text, fault));
+        MS_TRY(ms_help_topic(hall->commands, hall->arguments->operands[0],
+                             &text, fault));
     return ms_screen_print(&text, fault);
 }

@@ -2,7 +2,6 @@
 /* --lengths: a list of sequence lengths, one per step. */
 
 #include "tools/lengths.h"
-#include "tools/points.h"
 
 #include <string.h>
 
@@ -15,7 +14,7 @@ static bool read_number(const char *words, const char **end, int64_t *number)
 {
     uint64_t value;
     char *rest;
-    bool fits = ms_grid_whole(words, &value, &rest);
+    bool fits = ms_quantity_whole(words, &value, &rest);
     *end = rest;
     *number = (int64_t)value;
     return fits && rest > words && value > 0 && value <= MOST_SIZE;

@@ -61,10 +61,10 @@ static ms_err fail_command(const char *word, ms_fault *fault)
 {
     const char *names[MOST_COMMANDS];
     char hint[128] = "\"memsim help\" lists the commands";
-    assert(ms_commands_n <= MOST_COMMANDS);
-    for (size_t i = 0; i < ms_commands_n; i++)
-        names[i] = ms_commands_all[i].name;
-    const char *near = ms_names_nearest(word, names, ms_commands_n);
+    assert(ms_commands_all.n <= MOST_COMMANDS);
+    for (size_t i = 0; i < ms_commands_all.n; i++)
+        names[i] = ms_commands_all.rows[i].name;
+    const char *near = ms_names_nearest(word, names, ms_commands_all.n);
     const ms_word *row =
         ms_words_find(&ms_optionwords_commands, NULL, word, strlen(word));
     char unused[384];
@@ -117,9 +117,9 @@ static ms_err print_help(const char *topic, ms_hall *hall, ms_fault *fault)
 {
     ms_text text = {.arena = hall->keep};
     if (topic == NULL)
-        ms_help_short(&text);
+        ms_help_short(hall->commands, &text);
     else
-        MS_TRY(ms_help_topic(topic, &text, fault));
+        MS_TRY(ms_help_topic(hall->commands, topic, &text, fault));
     return ms_screen_print(&text, fault);
 }
 
@@ -145,8 +145,8 @@ static ms_err call(const char *const *words, uint32_t n, ms_hall *hall,
 {
     if (n == 0 || words[0][0] == '-')
         return call_top(words, n, hall, fault);
-    for (size_t i = 0; i < ms_commands_n; i++) {
-        const ms_command *command = &ms_commands_all[i];
+    for (size_t i = 0; i < hall->commands->n; i++) {
+        const ms_command *command = &hall->commands->rows[i];
         if (strcmp(command->name, words[0]) != 0)
             continue;
         MS_TRY(ms_options_parse(command->bit, words + 1, n - 1, hall->keep,
@@ -164,7 +164,10 @@ int main(int argc, char **argv)
 {
     ms_arena keep = {0}, trial = {0};
     ms_arguments arguments = {0};
-    ms_hall hall = {.arguments = &arguments, .keep = &keep, .trial = &trial};
+    ms_hall hall = {.arguments = &arguments,
+                    .keep = &keep,
+                    .trial = &trial,
+                    .commands = &ms_commands_all};
     ms_fault fault = {.caret = -1};
     int status = 0;
     if (!hold_standard_files())

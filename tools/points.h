@@ -124,8 +124,6 @@ ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
 ms_err ms_grid_key(const char *key, ms_arena *arena, const char **whole,
                    ms_fault *fault);
 void ms_grid_key_hint(const char *key, char *hint, size_t size);
-/* The digits at text; end: behind them.  False: 2^64 or more. */
-bool ms_grid_whole(const char *text, uint64_t *number, char **end);
 
 /* ---- filter.c ------------------------------------------------------------ */
 

@@ -14,6 +14,18 @@ static const struct {
     {"ms", 1000000}, {"s", 1000000000},
 };
 
+bool ms_quantity_whole(const char *text, uint64_t *number, char **end)
+{
+    bool fits = true;
+    *number = 0;
+    for (; *text >= '0' && *text <= '9'; text++)
+        fits =
+            fits && !__builtin_mul_overflow(*number, 10, number) &&
+            !__builtin_add_overflow(*number, (uint64_t)(*text - '0'), number);
+    *end = (char *)(uintptr_t)text;
+    return fits;
+}
+
 #define LEAST_BYTES (UINT64_C(1) << 20) /* that somebody writes out */
 
 ms_err ms_quantity_unit(const char *text, const char *where, ms_fault *fault)

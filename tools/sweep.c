@@ -68,8 +68,8 @@ static ms_err read_shard(run *r, ms_fault *fault)
     r->shard = r->shards = 1;
     if (text == NULL)
         return MS_OK;
-    bool good = ms_grid_whole(text, &r->shard, &slash) && *slash == '/' &&
-                ms_grid_whole(slash + 1, &r->shards, &end) && *end == '\0';
+    bool good = ms_quantity_whole(text, &r->shard, &slash) && *slash == '/' &&
+                ms_quantity_whole(slash + 1, &r->shards, &end) && *end == '\0';
     if (good && r->shard >= 1 && r->shard <= r->shards &&
         r->shards <= MS_GRID_POINTS)
         return MS_OK;

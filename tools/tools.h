@@ -37,6 +37,8 @@
 ms_err ms_quantity_ns(const char *text, const char *where, uint64_t *t_ns,
                       ms_fault *fault);
 
+/* The digits at text; end: behind them.  False: 2^64 or more. */
+bool ms_quantity_whole(const char *text, uint64_t *number, char **end);
 /* MS_EUSAGE where the size of a device, a host or a disk is a number without
  * unit that cannot be bytes: "80" is 80GiB. */
 ms_err ms_quantity_unit(const char *text, const char *where, ms_fault *fault);
@@ -499,6 +501,7 @@ ms_err ms_alive_words(const ms_result *result, uint32_t n_groups,
 typedef struct ms_hall {
     ms_arguments *arguments;
     ms_arena *keep, *trial;
+    const struct ms_commands *commands; /* of help and completion */
 } ms_hall;
 
 typedef struct ms_command {
@@ -509,9 +512,13 @@ typedef struct ms_command {
     ms_err (*call)(const ms_hall *hall, int *status, ms_fault *fault);
     const char *examples[4]; /* ended by NULL */
 } ms_command;
-/* commands.c */
-extern const ms_command ms_commands_all[];
-extern const uint32_t ms_commands_n;
+
+typedef struct ms_commands {
+    const ms_command *rows;
+    uint32_t n;
+} ms_commands;
+/* commands.c: nothing that a row calls looks at it; main hands it on. */
+extern const ms_commands ms_commands_all;
 
 ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault);
 ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault);
@@ -534,10 +541,12 @@ ms_err ms_run_json(const ms_job *job, const ms_result *result,
                    const char *policy, ms_text *text, ms_fault *fault);
 
 /* help.c: a topic, a command, a policy, a layer type or a family. */
-ms_err ms_help_topic(const char *topic, ms_text *text, ms_fault *fault);
-void ms_help_short(ms_text *text);
+ms_err ms_help_topic(const ms_commands *commands, const char *topic,
+                     ms_text *text, ms_fault *fault);
+void ms_help_short(const ms_commands *commands, ms_text *text);
 /* Every topic that there is help on; returns how many. */
-uint32_t ms_help_names(const char **names, uint32_t room);
+uint32_t ms_help_names(const ms_commands *commands, const char **names,
+                       uint32_t room);
 
 /* help_tables.c: topics that walk the tables of the other rooms. */
 void ms_help_tables_policies(ms_text *text);

@@ -44,8 +44,8 @@ ms_err ms_workers_read(const char *jobs, uint32_t *threads, ms_fault *fault)
 {
     char hint[64], *end;
     uint64_t n = ms_workers_cores();
-    bool whole = jobs == NULL ||
-                 (ms_grid_whole(jobs, &n, &end) && end > jobs && *end == '\0');
+    bool whole = jobs == NULL || (ms_quantity_whole(jobs, &n, &end) &&
+                                  end > jobs && *end == '\0');
     snprintf(hint, sizeof hint, "without it all cores work, here %u",
              ms_workers_cores());
     if (!whole || n < 1 || n > MS_WORKERS_MOST)

@@ -160,7 +160,7 @@ static void check_compare(const needs *need)
     for (int pool = 0; pool < MS_N_POOLS; pool++)
         words[3 + pool] = grid_words(need, pool, grids[pool], 96);
     open_hall(MS_FOR_COMPARE, words, 8, &h);
-    const ms_hall inner = {&h.arguments, &h.keep, &h.trial};
+    const ms_hall inner = {&h.arguments, &h.keep, &h.trial, NULL};
     MUST(ms_variants_read(&inner, &h.points, &c, &fault));
     MUST(ms_variants_fill(&inner, &h.points, MS_VARIANTS_JSON, &c, &fault));
     ck_assert_uint_eq(c.n, POINTS);

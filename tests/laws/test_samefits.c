@@ -101,7 +101,7 @@ static void compare_fits(const uint64_t *sizes, bool *fits)
     hall h;
     put_grid(sizes, grid, sizeof grid);
     open_hall(MS_FOR_COMPARE, words, &h);
-    const ms_hall inner = {&h.arguments, &h.keep, &h.trial};
+    const ms_hall inner = {&h.arguments, &h.keep, &h.trial, NULL};
     MUST(ms_variants_read(&inner, &h.points, &c, &fault));
     MUST(ms_variants_fill(&inner, &h.points, 0, &c, &fault));
     ck_assert_uint_eq(c.n, N_SIZES);

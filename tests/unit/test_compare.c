@@ -50,7 +50,7 @@ static void teardown(void)
 static ms_err make(const char *const *words)
 {
     ms_arguments arguments = {0};
-    ms_hall hall = {&arguments, &keep, &trial};
+    ms_hall hall = {&arguments, &keep, &trial, NULL};
     uint32_t n = 0;
     while (n < MOST_WORDS && words[n] != NULL)
         n++;

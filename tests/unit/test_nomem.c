@@ -298,7 +298,7 @@ static ms_err replay(int which, ms_fault *fault)
     uint32_t n = 0;
     int status;
     ms_arguments arguments = {0};
-    ms_hall hall = {&arguments, &keep, &trial};
+    ms_hall hall = {&arguments, &keep, &trial, NULL};
     tests_source("tests/golden/files/", folder);
     bool alloc = which < N_TRACES;
     const char *const *row =

@@ -64,9 +64,9 @@ typedef struct seen {
 
 static const ms_command *command_of(const char *name)
 {
-    for (uint32_t i = 0; i < ms_commands_n; i++)
-        if (strcmp(ms_commands_all[i].name, name) == 0)
-            return &ms_commands_all[i];
+    for (uint32_t i = 0; i < ms_commands_all.n; i++)
+        if (strcmp(ms_commands_all.rows[i].name, name) == 0)
+            return &ms_commands_all.rows[i];
     ck_abort_msg("no command %s", name);
 }
 
@@ -105,7 +105,7 @@ static seen look(const char *const *line)
     seen what = {.status = 0};
     ms_arena keep = {0}, trial = {0};
     ms_arguments arguments = {0};
-    ms_hall hall = {&arguments, &keep, &trial};
+    ms_hall hall = {&arguments, &keep, &trial, &ms_commands_all};
     ms_fault fault = {.caret = -1};
     char name[] = "/tmp/memsim-outofmemory-XXXXXX";
     int file = mkstemp(name), out = dup(STDOUT_FILENO);
@@ -173,11 +173,12 @@ END_TEST
 
 START_TEST(every_command_is_tried)
 {
-    for (uint32_t i = 0; i < ms_commands_n; i++) {
+    for (uint32_t i = 0; i < ms_commands_all.n; i++) {
         int n = 0;
         for (int k = 0; k < N_LINES; k++)
-            n += strcmp(lines[k][0], ms_commands_all[i].name) == 0;
-        ck_assert_msg(n > 0, "memsim %s has no line", ms_commands_all[i].name);
+            n += strcmp(lines[k][0], ms_commands_all.rows[i].name) == 0;
+        ck_assert_msg(n > 0, "memsim %s has no line",
+                      ms_commands_all.rows[i].name);
     }
 }
 END_TEST

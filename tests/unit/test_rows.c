@@ -175,7 +175,7 @@ static ms_err plot(int which, ms_arena *keep)
     int status;
     ms_arguments arguments;
     ms_arena trial = {0};
-    ms_hall hall = {&arguments, keep, &trial};
+    ms_hall hall = {&arguments, keep, &trial, NULL};
     tests_source("tests/golden/files/swept.csv", path);
     for (int i = 0; i < 3 && options[which][i] != NULL; i++)
         words[n++] = options[which][i];

@@ -232,9 +232,9 @@ static void check_command(const ms_word *row, const char *word)
                          strstr(row->say, "--version") != NULL,
                      1);
     bool is_command = strstr(row->say, "--version") != NULL;
-    for (size_t i = 0; i < ms_commands_n; i++) {
-        ck_assert_str_ne(ms_commands_all[i].name, word);
-        is_command |= strcmp(ms_commands_all[i].name, named) == 0;
+    for (size_t i = 0; i < ms_commands_all.n; i++) {
+        ck_assert_str_ne(ms_commands_all.rows[i].name, word);
+        is_command |= strcmp(ms_commands_all.rows[i].name, named) == 0;
     }
     ck_assert_msg(is_command, "%s", row->say);
 }
