@@ -14,7 +14,7 @@
 
 /* ---- fail.c: errors ------------------------------------------------------ */
 
-/* Values are gapped by the exit status they lead to (tools/README.md 4). */
+/* Values are gapped by the exit status they lead to (`memsim help exit`). */
 typedef enum ms_err {
     MS_OK = 0,
     MS_EUSAGE = 20,     /* bad option or policy spelling: exit 2 */
