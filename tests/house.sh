@@ -84,8 +84,9 @@ registry() { # each policy has a golden case and a row in the README
         while read -r policy; do
             grep -qE "^\| *\`$policy" README.md ||
                 echo "README.md: no table row begins with $policy"
-            cat tests/golden/*.args | grep -qE \
-                "(-p|--policy)[ =]['\"]?([^ ]*\+)?$policy([:+'\" ]|\$)" ||
+            grep -rqE --include='*.args' \
+                "(-p|--policy)[ =]['\"]?([^ ]*\+)?$policy([:+'\" ]|\$)" \
+                tests/golden ||
                 echo "tests/golden: no case with --policy $policy"
         done
 }

@@ -4,7 +4,8 @@
 #
 #   run_golden.sh [--bless] MEMSIM [NAME]...      (no NAME: all cases)
 #
-# A case is NAME.args (shell words; # comments) or NAME.sh (a script that runs
+# NAME is a path below tests/golden, COMMAND/CASE, or a folder of cases.  A
+# case is NAME.args (shell words; # comments) or NAME.sh (a script that runs
 # "$MEMSIM"), with what is expected of it: NAME.out, NAME.err (absent: empty),
 # NAME.exit (absent: 0) and NAME.file.PATH for a file it writes.  NAME.in is
 # its standard input.  It runs in a scratch folder that holds a copy of
@@ -51,13 +52,29 @@ run_case() { # name -> out, err and exit in $scratch, files in $scratch/work
     echo $? >"$scratch/exit"
 }
 
+compare() { # a name for the expected file, expected, got
+    cmp -s "$2" "$3" && return
+    LC_ALL=C awk -v name="tests/golden/$1" 'BEGIN {
+        do {
+            line++
+            left = (getline expected <ARGV[1]) > 0
+            right = (getline got <ARGV[2]) > 0
+        } while (left && right && expected "" == got "")
+        print name ":" line ": the first difference"
+        print "    expected: " (left ? expected : "the end of the file")
+        print "    got:      " (right ? got : "the end of the file")
+    }' "$2" "$3"
+    diff -au "$2" "$3" | sed '1,2d; 60q'
+    return 1
+}
+
 check_file() { # expected, got, what stands for an absent expected file
     if [ $bless = 1 ]; then
         if cmp -s "$2" "$3"; then rm -f "$1"; else cp "$2" "$1"; fi
     elif [ -f "$1" ]; then
-        diff -au "$1" "$2"
+        compare "$1" "$1" "$2"
     else
-        diff -au "$3" "$2"
+        compare "$1" "$3" "$2"
     fi
 }
 
@@ -71,26 +88,33 @@ check_case() {
         [ -e "$expected" ] || continue
         got=$scratch/work/${expected#"$1".file.}
         if [ $bless = 1 ]; then cp "$got" "$expected"; else
-            diff -au "$expected" "$got" || wrong=1
+            compare "$expected" "$expected" "$got" || wrong=1
         fi
     done
     [ $wrong = 0 ] || echo "FAILED: $1"
     return $wrong
 }
 
-if [ $# = 0 ]; then
-    for path in *.args *.sh; do
-        case $path in run_golden.sh | '*'*) continue ;; esac
-        set -- "$@" "${path%.*}"
+cases() { # NAME... -> the cases that they are, or that lie below them
+    for name; do
+        if [ -f "$name.args" ] || [ -f "$name.sh" ]; then
+            echo "$name"
+        elif [ -d "$name" ]; then
+            find "$name" -name '*.args' -o -name '*.sh' |
+                sed 's,^\./,,; /^run_golden.sh$/d; s/\.[a-z]*$//' | sort
+        else
+            echo "$name: no such case" >&2
+            exit 2
+        fi
     done
-fi
+}
+[ $# -gt 0 ] || set -- .
+names=$(cases "$@") || exit 2
 failed=0
-for name; do
-    if [ ! -f "$name.args" ] && [ ! -f "$name.sh" ]; then
-        echo "$name: no such case" >&2
-        exit 2
-    fi
+total=0
+for name in $names; do
+    total=$((total + 1))
     check_case "$name" || failed=$((failed + 1))
 done
-echo "$# golden cases, $failed failed"
+echo "$total golden cases, $failed failed"
 [ $failed = 0 ]
