@@ -168,7 +168,7 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
         assert(err == MS_OK || err == MS_ENOMEM);
     }
 #endif
-    return err == MS_OK ? ms_graph_prepare(graph, arena, fault) : err;
+    return err == MS_OK ? ms_prepare_graph(graph, arena, fault) : err;
 }
 
 /* ---- facts by layer ------------------------------------------------------ */

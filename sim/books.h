@@ -465,7 +465,9 @@ ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
 /* The random state of call's unit: made, or dropped. */
 ms_err ms_bind_state(ms_books *books, const ms_books_at *at,
                      const ms_call *call);
-/* Issues one graph op with its inputs present: see expand.c. */
-ms_err ms_expand_op(ms_books *books, const ms_books_at *at, uint32_t op);
+/* rununit.c: a RUN; one op of the graph with its inputs made present. */
+ms_err ms_rununit_call(ms_books *books, const ms_books_at *at,
+                       const ms_program *program, const ms_call *call);
+ms_err ms_rununit_op(ms_books *books, const ms_books_at *at, uint32_t op);
 
 #endif

@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/inorder.h"
 
+/* The cause of a gap where a stream of this kind is waited for. */
+static ms_gap gap_of(uint8_t stream)
+{
+    switch (stream) {
+    case MS_STREAM_COMM:
+    case MS_STREAM_OUTER:
+        return MS_GAP_COMM;
+    case MS_STREAM_H2D:
+    case MS_STREAM_D2H:
+    case MS_STREAM_HOST:
+    case MS_STREAM_NVME_READ:
+    case MS_STREAM_NVME_WRITE:
+        return MS_GAP_COPY;
+    default:
+        return MS_GAP_IDLE;
+    }
+}
+
 uint8_t ms_inorder_cause(const ms_plan *plan, uint32_t op, uint32_t other)
 {
     if (plan->op[other].rank != plan->op[op].rank)
         return MS_GAP_BUBBLE;
-    return (uint8_t)ms_replay_gap_of(plan->op[other].stream);
+    return (uint8_t)gap_of(plan->op[other].stream);
 }
 
 /* With one stream and no sync the clock is a running sum. */

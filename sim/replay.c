@@ -7,23 +7,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-ms_gap ms_replay_gap_of(uint8_t stream)
-{
-    switch (stream) {
-    case MS_STREAM_COMM:
-    case MS_STREAM_OUTER:
-        return MS_GAP_COMM;
-    case MS_STREAM_H2D:
-    case MS_STREAM_D2H:
-    case MS_STREAM_HOST:
-    case MS_STREAM_NVME_READ:
-    case MS_STREAM_NVME_WRITE:
-        return MS_GAP_COPY;
-    default:
-        return MS_GAP_IDLE;
-    }
-}
-
 /* ---- the books ----------------------------------------------------------- */
 
 typedef struct book_state {

@@ -397,7 +397,7 @@ static void put_pool(ms_text *text, const ms_report *report)
     ms_text_add(text, "{");
     first_key(text, "version");
     put_string(text, kind == MS_POOL_TORCH
-                         ? ms_torch_versions[pooled->setup.torch.version]
+                         ? ms_torchconf_versions[pooled->setup.torch.version]
                          : NULL);
     key(text, "kind");
     put_string(text, ms_pool_types[kind]);

@@ -166,7 +166,7 @@ typedef struct ms_graph {
     uint64_t *layer_bytes; /* of a layer's output; (optional) */
     const char **block_name;
 
-    /* (optional) Derived by ms_graph_prepare so that a sweep need not; NULL:
+    /* (optional) Derived by ms_prepare_graph so that a sweep need not; NULL:
      * expand derives them for itself.  storage_refs: references of a storage
      * just made and saved (sim/books.h); n_start: how many exist at the start;
      * step: the optimizer step, booked; back_in: the frame storages that a
@@ -199,7 +199,7 @@ bool ms_graph_is_weight(const ms_graph *graph, uint32_t storage);
 /* The invariants above.  Faults: MS_EINPUT names the row, MS_ENOMEM. */
 ms_err ms_graph_check(const ms_graph *graph, ms_fault *fault);
 /* Fills the derived columns; the last thing to do with a graph. */
-ms_err ms_graph_prepare(ms_graph *graph, ms_arena *arena, ms_fault *fault);
+ms_err ms_prepare_graph(ms_graph *graph, ms_arena *arena, ms_fault *fault);
 
 /* ---- program.c: the step as a list of calls ------------------------------ */
 

@@ -77,7 +77,7 @@ ms_err ms_step_prepare(ms_graph *graph, ms_arena *arena, ms_arena *scratch,
     MS_TRY(ms_books_reserve(&books, end - first,
                             graph->out_at[end] - graph->out_at[first], 0));
     for (uint32_t op = first; op < end; op++)
-        MS_TRY(ms_expand_op(&books, &at, op));
+        MS_TRY(ms_rununit_op(&books, &at, op));
     MS_TRY(ms_books_close(&books));
     MS_TRY(keep_plan(&plan, arena, &step, fault));
     graph->step = step;
@@ -201,7 +201,7 @@ static void home_gathered(ms_books *books)
 static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t op,
                      uint32_t before)
 {
-    MS_TRY(ms_expand_op(books, at, op));
+    MS_TRY(ms_rununit_op(books, at, op));
     if (books->graph->op_flags[op] & MS_OP_GATHERS)
         home_gathered(books);
     if (before == MS_NONE || books->graph->op_stream[op] != MS_STREAM_H2D)
@@ -244,6 +244,6 @@ ms_err ms_step_run_due(ms_books *books, const ms_books_at *at,
     for (uint32_t i = 0; graph->due_first && i < n; i++)
         for (uint32_t op = graph->due_first[storages[i]];
              op < graph->due_end[storages[i]]; op++)
-            MS_TRY(ms_expand_op(books, at, op));
+            MS_TRY(ms_rununit_op(books, at, op));
     return MS_OK;
 }

@@ -128,9 +128,6 @@ typedef enum ms_gap {
     MS_N_GAPS
 } ms_gap;
 
-/* What the cause of a gap is where a stream of this kind is waited for. */
-ms_gap ms_replay_gap_of(uint8_t stream);
-
 /* When a host books what op does at t_ns: then, but no later than its compute
  * stream goes on. */
 uint64_t ms_timeline_booked(const ms_timeline *line, uint32_t op,

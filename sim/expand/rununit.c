@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Runs of a unit's ops: what each allocates, and what the host drops after it.
+ */
+#include "sim/hooks.h"
+
+/* ---- what an op makes and ends ------------------------------------------- */
+
+/* The loops over what an op makes and ends are the work of expand.  The
+ * columns that they touch are copied into a struct of whoever runs a list of
+ * ops: a store to the uint8_t columns may alias whatever lies behind books,
+ * which would be read again for each storage. */
+typedef struct columns {
+    const uint32_t *out_at, *out, *drop_at, *drop;
+    const uint8_t *category, *refs, *pool;
+    const uint64_t *bytes;
+    uint32_t n_persistent, persistent, frame;
+    uint32_t *row, *release;
+    uint8_t *state;
+    ms_row *rows;
+    ms_plan_op *op;
+    uint32_t n_rows, n_release, n_ops;
+    uint32_t *held, run; /* books->held where a RUN's set is held, else NULL */
+    bool elsewhere;      /* copies may lie in other columns than row */
+} columns;
+
+static inline columns open_columns(const ms_books *books, const ms_books_at *at)
+{
+    const ms_graph *graph = books->graph;
+    const ms_plan *plan = books->plan;
+
+    return (columns){.out_at = graph->out_at,
+                     .out = graph->out,
+                     .drop_at = graph->drop_at,
+                     .drop = graph->drop,
+                     .category = graph->storage_category,
+                     .refs = graph->storage_refs,
+                     .pool = graph->storage_pool,
+                     .bytes = graph->storage_bytes,
+                     .n_persistent = graph->n_persistent,
+                     .persistent = at->persistent,
+                     .frame = at->frame,
+                     .row = books->row,
+                     .release = plan->release,
+                     .state = books->state,
+                     .rows = plan->row,
+                     .op = plan->op,
+                     .n_rows = plan->n_rows,
+                     .n_release = books->n_release,
+                     .n_ops = plan->n_ops,
+                     .held = books->holds ? books->held : NULL,
+                     .run = books->run,
+                     .elsewhere = books->host_row || books->nvme_row ||
+                                  books->shard_row};
+}
+
+static inline void close_columns(const columns *w, ms_books *books)
+{
+    books->plan->n_rows = w->n_rows;
+    books->plan->n_ops = w->n_ops;
+    books->n_release = w->n_release;
+}
+
+static inline uint32_t cell_of(const columns *w, uint32_t storage)
+{
+    return storage + (storage < w->n_persistent ? w->persistent : w->frame);
+}
+
+static bool is_nowhere_else(const ms_books *books, uint32_t cell)
+{
+    return !ms_books_far(books, cell) &&
+           ms_books_in(books->shard_row, cell) == MS_NONE;
+}
+
+static inline void lose(ms_books *books, columns *w, uint32_t cell)
+{
+    if (w->row[cell] != MS_NONE) {
+        w->release[w->n_release++] = w->row[cell];
+        w->row[cell] = MS_NONE;
+        if (!w->elsewhere || is_nowhere_else(books, cell))
+            return;
+    }
+    books->n_release = w->n_release; /* in other columns, or stolen */
+    ms_books_lose(books, cell);
+    w->n_release = books->n_release;
+}
+
+/* A gradient buffer that ends as .grad counts as gradients from the start,
+ * unless .grad exists and the buffer will be added to it.  Where the ranks
+ * share .grad, the whole of it is on its way to a reduction. */
+static inline uint8_t grad_category(const ms_books *books, const columns *w,
+                                    uint32_t s)
+{
+    uint32_t grad = books->graph->storage_grad[s], c = cell_of(w, grad);
+
+    if (w->row[c] != MS_NONE)
+        return MS_TEMPORARIES;
+    return ms_books_reduced(books, grad) ? MS_COMMUNICATION : MS_GRADIENTS;
+}
+
+/* Does this RUN keep the SAVED reference of storage s? */
+static inline bool is_kept(const ms_books *books, uint32_t keep, uint32_t s)
+{
+    return keep == MS_ALL ||
+           (keep != MS_NOTHING && books->kept[s] == books->run);
+}
+
+/* Books the outputs of op, which has just been issued.  gcc does not inline by
+ * itself what two loops call: that is 3 of 29 ns per op. */
+static inline __attribute__((always_inline)) void
+make(ms_books *books, columns *w, uint32_t keep, uint32_t op)
+{
+    for (uint32_t i = w->out_at[op]; i < w->out_at[op + 1]; i++) {
+        uint32_t s = w->out[i], c = cell_of(w, s);
+        uint8_t refs = w->refs[s], category = w->category[s];
+        if (s < w->n_persistent && w->row[c] != MS_NONE)
+            continue; /* made once */
+        if (refs & MS_REF_SAVED && !is_kept(books, keep, s))
+            refs &= (uint8_t)~MS_REF_SAVED;
+        if (w->held && w->held[s] == w->run) {
+            refs += MS_REF_HOLD;
+            w->held[s] = MS_NONE;
+        }
+        if (category == MS_ACTIVATIONS && !(refs & MS_REF_SAVED))
+            category = MS_TEMPORARIES;
+        else if (category == MS_BECOMES_GRAD)
+            category = grad_category(books, w, s);
+        if (w->state[c] & MS_REF_ANY)
+            lose(books, w, c); /* a variable bound anew */
+        w->rows[w->n_rows] =
+            (ms_row){.bytes = w->bytes[s],
+                     .storage = s,
+                     .op = w->n_ops - 1,
+                     .category = category,
+                     .pool = w->pool ? w->pool[s] : MS_DEVICE_POOL,
+                     .saved = refs & MS_REF_SAVED};
+        w->state[c] = refs;
+        w->row[c] = w->n_rows++;
+        if (!(refs & MS_REF_ANY))
+            lose(books, w, c);
+    }
+}
+
+/* Ends the references that the graph ends after op. */
+static inline void end_references(ms_books *books, columns *w, uint32_t op)
+{
+    for (uint32_t i = w->drop_at[op]; i < w->drop_at[op + 1]; i++) {
+        uint32_t drop = w->drop[i], c = cell_of(w, MS_DROP_STORAGE(drop));
+        uint32_t bit = (uint32_t)MS_REF_LOCAL << (drop & MS_DROP_SAVED);
+        uint32_t before = w->state[c], after = before & ~bit;
+        w->state[c] = (uint8_t)after;
+        if (before != after && !(after & MS_REF_ANY))
+            lose(books, w, c);
+    }
+}
+
+/* ---- forward ------------------------------------------------------------- */
+
+/* Makes op's inputs present and room for it. */
+static ms_err prepare(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t first = graph->in_at[op], end = graph->in_at[op + 1];
+
+    for (uint32_t i = first; i < end; i++) {
+        uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
+        if (s < graph->n_persistent && op >= graph->step_first)
+            MS_TRY(ms_bind_for_step(books, at, op, s));
+        else if (books->row[c] == MS_NONE)
+            MS_TRY(ms_bind_storage(books, at, s, op));
+    }
+    return ms_books_reserve(books, 1, graph->out_at[op + 1] - graph->out_at[op],
+                            end - first);
+}
+
+/* The row of an input: what the step reads it may update in place. */
+static void touch(ms_books *books, const ms_books_at *at, uint32_t op,
+                  uint32_t storage)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t c = ms_books_cell(books, at, storage);
+    uint32_t row = ms_books_found(books, c);
+
+    if (graph->op_stream[op] == MS_STREAM_HOST &&
+        ms_books_in(books->host_row, c) != MS_NONE)
+        row = books->host_row[c];
+    if (row != MS_NONE && graph->op_pass[op] == MS_STEP)
+        ms_books_write(books, row);
+    else if (row != MS_NONE)
+        ms_books_read(books, row);
+}
+
+static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+
+    if (!books->complete)
+        MS_TRY(prepare(books, at, op));
+    uint64_t ns = graph->op_ns[op];
+    if (books->streams)
+        MS_TRY(graph->op_flags[op] & MS_OP_GATHERS
+                   ? ms_share_note_step(books, op, &ns)
+                   : ms_move_note_step(books, op));
+    ms_books_issue(books, at, op, graph->op_pass[op], graph->op_stream[op], ns);
+    if (books->reads)
+        for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
+            touch(books, at, op, graph->in[i]);
+    return MS_OK;
+}
+
+/* Is all that ops [first, end) read from elsewhere here?  Then they need not
+ * ask, each by itself. */
+static ms_err look_ahead(ms_books *books, const ms_books_at *at,
+                         const uint32_t *in_at, const uint32_t *in,
+                         uint32_t first, uint32_t end)
+{
+    const ms_graph *graph = books->graph;
+    bool here = !books->reads;
+
+    for (uint32_t i = in_at[0]; i < in_at[1]; i++)
+        here &= books->row[in[i] + at->frame] != MS_NONE;
+    books->complete = here;
+    return ms_books_reserve(books, end - first,
+                            graph->out_at[end] - graph->out_at[first], 0);
+}
+
+static void note_kept(ms_books *books, const ms_program *program, uint32_t set)
+{
+    books->run++;
+    if (set == MS_ALL || set == MS_NOTHING)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
+        books->kept[program->set_item[i]] = books->run;
+}
+
+/* AccumulateGrad (torch/csrc/autograd/functions/accumulate_grad.h): without a
+ * .grad the incoming buffer is stolen, or cloned where something else holds
+ * it or its layout differs; with one, it is added in place. */
+static inline bool steal(const ms_graph *graph, columns *w, uint32_t op)
+{
+    uint32_t buffer = cell_of(w, graph->in[graph->in_at[op]]);
+    uint32_t grad = cell_of(w, w->out[w->out_at[op]]);
+
+    if (w->row[grad] != MS_NONE || graph->op_flags[op] & MS_OP_CLONES)
+        return false;
+    w->row[grad] = w->row[buffer];
+    w->state[grad] = ms_books_grad_refs(graph, graph->out[graph->out_at[op]]);
+    w->state[buffer] &= (uint8_t)~MS_REF_ANY;
+    if (!(graph->op_flags[op] & MS_OP_SHARES))
+        w->row[buffer] = MS_NONE;
+    return true;
+}
+
+static ms_err clone_or_add(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    uint32_t grad = books->graph->out[books->graph->out_at[op]];
+    uint32_t c = ms_books_cell(books, at, grad);
+
+    MS_TRY(issue(books, at, op));
+    if (books->row[c] == MS_NONE) {
+        bool shared = ms_books_reduced(books, grad);
+        uint8_t category = shared ? MS_COMMUNICATION : MS_GRADIENTS;
+        books->row[c] =
+            ms_books_take(books, grad, category, MS_DEVICE_POOL, false);
+        books->state[c] = ms_books_grad_refs(books->graph, grad);
+    } else if (books->streams) {
+        books->ready_op[books->row[c]] = books->plan->n_ops - 1;
+    }
+    return MS_OK;
+}
+
+static inline ms_err accumulate(ms_books *books, const ms_books_at *at,
+                                columns *w, uint32_t op)
+{
+    if (steal(books->graph, w, op))
+        return MS_OK;
+    close_columns(w, books);
+    MS_TRY(clone_or_add(books, at, op));
+    *w = open_columns(books, at);
+    return MS_OK;
+}
+
+/* One op, whatever it needs. */
+static ms_err run_op(ms_books *books, const ms_books_at *at, uint32_t keep,
+                     uint32_t op)
+{
+    if (books->hooked)
+        MS_TRY(ms_hooks_unpack(books, at, op));
+    columns w = open_columns(books, at);
+    if (books->graph->op_pass[op] == MS_ACCUMULATE) {
+        MS_TRY(accumulate(books, at, &w, op));
+    } else {
+        MS_TRY(issue(books, at, op));
+        w = open_columns(books, at);
+        make(books, &w, keep, op);
+    }
+    uint32_t first = books->plan->n_rows;
+    if (books->hooked) {
+        close_columns(&w, books);
+        ms_books_made(books, first);
+        MS_TRY(ms_hooks_pack(books, at, op));
+        w = open_columns(books, at);
+        first = books->plan->n_rows;
+    }
+    end_references(books, &w, op);
+    close_columns(&w, books);
+    if (books->reads)
+        ms_books_made(books, first);
+    return books->hooked ? ms_hooks_let_go(books, at, op) : MS_OK;
+}
+
+/* Ops [first, end), none of which asks for anything. */
+static ms_err run_complete(ms_books *books, const ms_books_at *at,
+                           uint32_t keep, uint32_t first, uint32_t end)
+{
+    const ms_graph *graph = books->graph;
+    columns w = open_columns(books, at);
+
+    for (uint32_t op = first; op < end; op++) {
+        if (graph->op_pass[op] == MS_ACCUMULATE) {
+            MS_TRY(accumulate(books, at, &w, op));
+        } else {
+            w.op[w.n_ops++] = (ms_plan_op){.ns = graph->op_ns[op],
+                                           .of = op,
+                                           .micro_batch = at->micro_batch,
+                                           .alloc_at = w.n_rows,
+                                           .release_at = w.n_release,
+                                           .pass = graph->op_pass[op],
+                                           .stream = graph->op_stream[op],
+                                           .rank = at->rank};
+            make(books, &w, keep, op);
+        }
+        end_references(books, &w, op);
+    }
+    close_columns(&w, books);
+    return MS_OK;
+}
+
+static ms_err run_ops(ms_books *books, const ms_books_at *at, uint32_t keep,
+                      uint32_t first, uint32_t end)
+{
+    if (books->complete)
+        return run_complete(books, at, keep, first, end);
+    for (uint32_t op = first; op < end; op++)
+        MS_TRY(run_op(books, at, keep, op));
+    return MS_OK;
+}
+
+ms_err ms_rununit_op(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    return run_op(books, at, MS_ALL, op);
+}
+
+static ms_err run_forward(ms_books *books, const ms_books_at *at,
+                          const ms_program *program, const ms_call *call)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t end = graph->forward_at[call->unit + 1];
+
+    note_kept(books, program, call->keep);
+    ms_books_open_set(books, program, call->set);
+    uint32_t first = graph->forward_at[call->unit];
+    MS_TRY(look_ahead(books, at, graph->unit_in_at + call->unit, graph->unit_in,
+                      first, end));
+    MS_TRY(ms_share_open_unit(books, at, first, end));
+    MS_TRY(run_ops(books, at, call->keep, first, end));
+    ms_share_close_unit(books, at);
+    ms_books_hold_set(books, at, program, call->set,
+                      call->flags & MS_CALL_SAVES);
+    ms_books_close_set(books, at, program, call->set);
+    return MS_OK;
+}
+
+ms_err ms_rununit_call(ms_books *books, const ms_books_at *at,
+                       const ms_program *program, const ms_call *call)
+{
+    const ms_graph *graph = books->graph;
+
+    if (call->pass == MS_FORWARD)
+        return run_forward(books, at, program, call);
+    uint32_t first = graph->backward_at[call->unit + 1];
+    uint32_t end = graph->backward_at[call->unit];
+    MS_TRY(look_ahead(books, at, graph->back_in_at + call->unit, graph->back_in,
+                      first, end));
+    MS_TRY(ms_share_open_unit(books, at, first, end));
+    MS_TRY(run_ops(books, at, MS_ALL, first, end));
+    ms_share_close_unit(books, at);
+    return MS_OK;
+}
