@@ -121,7 +121,7 @@ static void put_head(allocations *a)
                 ms_torch_policies[policy]);
     if (pooled != NULL && pooled->setup.heap.kind == MS_POOL_TORCH)
         ms_text_add(text, "# version %s\n",
-                    ms_torch_versions[pooled->setup.torch.version]);
+                    ms_torchconf_versions[pooled->setup.torch.version]);
     if (a->of->conf != NULL && a->of->conf[0] != '\0')
         ms_text_add(text, "# conf %s\n", a->of->conf);
     uint64_t total_bytes = a->of->capacity_bytes;

@@ -204,7 +204,8 @@ static ms_err put_pool(const ms_alloc_run *run, const ms_alloc_pool *pool,
     if (heap)
         ms_text_add(text, ", \"version\": null");
     else
-        put_word(text, "version", ms_torch_versions[pool->setup.torch.version]);
+        put_word(text, "version",
+                 ms_torchconf_versions[pool->setup.torch.version]);
     put_word(text, "va",
              pool->setup.torch.policy == MS_TORCH_GIVEN
                  ? "recorded"

@@ -220,7 +220,7 @@ static void put_head(const ms_alloc_run *run, const ms_style *style,
                 ms_quantity_count(play->n_allocs).s, style->plain);
     if (torch != NULL)
         ms_text_add(text, "PyTorch %s, ",
-                    ms_torch_versions[torch->setup.torch.version]);
+                    ms_torchconf_versions[torch->setup.torch.version]);
     ms_text_add(text, "device %s%s",
                 ms_quantity_size(first->setup.torch.total_bytes).s,
                 run->device_known ? "" : " (" MS_DEFAULT_DEVICE ")");

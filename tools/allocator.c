@@ -83,7 +83,7 @@ static ms_err read_part(ms_allocator *pool, ms_text *conf, const char *part,
     size_t rest = length - key - 1;
     if (key == 7 && memcmp(part, "version", 7) == 0) {
         pool->version =
-            find_word(ms_torch_versions, MS_TORCH_N_VERSIONS, value, rest);
+            find_word(ms_torchconf_versions, MS_TORCH_N_VERSIONS, value, rest);
         return pool->version >= 0
                    ? MS_OK
                    : fail_word("version: expected 1.13, 2.1, 2.4 or 2.11, not",

@@ -64,8 +64,8 @@ static void put_option(ms_text *text, const char *name, const char *values,
 
 static void put_conf(const ms_torchconf_row *row, ms_text *text)
 {
-    const char *since = ms_torch_versions[row->since];
-    const char *until = ms_torch_versions[row->until];
+    const char *since = ms_torchconf_versions[row->since];
+    const char *until = ms_torchconf_versions[row->until];
     char *help = ms_arena_format(text->arena, "%s (%s%s%s)", row->help, since,
                                  row->since == row->until ? "" : " to ",
                                  row->since == row->until ? "" : until);

@@ -106,7 +106,7 @@ static void put_kind(const ms_pooled_setup *setup, ms_text *words)
 {
     ms_text_add(words, "%s", ms_pool_types[setup->heap.kind]);
     if (setup->heap.kind == MS_POOL_TORCH)
-        ms_text_add(words, " %s", ms_torch_versions[setup->torch.version]);
+        ms_text_add(words, " %s", ms_torchconf_versions[setup->torch.version]);
     ms_text_add(words, ", %u %s", setup->steps,
                 setup->steps > 1 ? "steps" : "step");
 }

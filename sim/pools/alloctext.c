@@ -189,9 +189,9 @@ static int find_version(const char *text)
 {
     int found = -1;
     for (int i = 0; i < MS_TORCH_N_VERSIONS; i++) {
-        const char *at = strstr(text, ms_torch_versions[i]);
-        size_t length = strlen(ms_torch_versions[i]);
-        for (; at != NULL; at = strstr(at + 1, ms_torch_versions[i]))
+        const char *at = strstr(text, ms_torchconf_versions[i]);
+        size_t length = strlen(ms_torchconf_versions[i]);
+        for (; at != NULL; at = strstr(at + 1, ms_torchconf_versions[i]))
             if ((at[length] < '0' || at[length] > '9') &&
                 (at == text || at[-1] == ' ' || at[-1] == '/'))
                 found = i;
@@ -217,7 +217,7 @@ static ms_err read_value(reader *r, int key, ms_arena *arena,
         return head->conf != NULL ? MS_OK : ms_fail_nomem(r->fault);
     case VERSION:
         head->version =
-            find_word(ms_torch_versions, MS_TORCH_N_VERSIONS, r->at);
+            find_word(ms_torchconf_versions, MS_TORCH_N_VERSIONS, r->at);
         return head->version >= 0
                    ? MS_OK
                    : fail(r, "expected 1.13, 2.1, 2.4 or 2.11, not ");

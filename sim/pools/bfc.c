@@ -79,7 +79,7 @@ static ms_err extend(ms_torch *pool, torch_request *request, bool *done)
         return MS_OK;
     if (!larger)
         heap->region_bytes *= 2;
-    ms_torch_join_set(pool, row);
+    ms_ledger_join_set(pool, row);
     *done = true;
     return MS_OK;
 }
@@ -138,12 +138,12 @@ static bool find(ms_torch *pool, torch_request *request)
         ms_freeset_least(&pool->heap->idle, pool->blocks, request->bytes);
     if (row == MS_NONE)
         return false;
-    ms_torch_leave_set(pool, row);
+    ms_ledger_leave_set(pool, row);
     request->block = row;
     uint64_t bytes = pool->blocks[row].bytes;
     if (bytes >= 2 * request->bytes || bytes - request->bytes >= MOST_SLACK) {
-        request->block = ms_torch_cut(pool, row, request->bytes);
-        ms_torch_join_set(pool, row);
+        request->block = ms_ledger_cut(pool, row, request->bytes);
+        ms_ledger_join_set(pool, row);
     }
     return true;
 }
@@ -167,9 +167,9 @@ static ms_err take(ms_torch *pool, torch_request *request)
 
 static void give(ms_torch *pool, uint32_t row)
 {
-    ms_torch_merge(pool, row, pool->blocks[row].next);
-    ms_torch_merge(pool, row, pool->blocks[row].prev);
-    ms_torch_join_set(pool, row);
+    ms_ledger_merge(pool, row, pool->blocks[row].next);
+    ms_ledger_merge(pool, row, pool->blocks[row].prev);
+    ms_ledger_join_set(pool, row);
 }
 
 static bool apart(const ms_torch *pool, uint32_t row, uint32_t next)

@@ -32,11 +32,11 @@ static void give(ms_torch *pool, uint32_t row)
         uint32_t other = buddy_of(pool, row);
         if (other == MS_NONE ||
             pool->blocks[other].bytes != pool->blocks[row].bytes ||
-            ms_torch_merge(pool, row, other) == 0)
+            ms_ledger_merge(pool, row, other) == 0)
             break;
     }
     ms_heap_note_ends(pool, row);
-    ms_torch_join_set(pool, row);
+    ms_ledger_join_set(pool, row);
 }
 
 static bool apart(const ms_torch *pool, uint32_t row, uint32_t next)
@@ -84,8 +84,8 @@ static void halve(ms_torch *pool, torch_request *request, uint32_t row)
 {
     while (pool->blocks[row].bytes > request->bytes) {
         uint32_t upper = row;
-        row = ms_torch_cut(pool, upper, pool->blocks[upper].bytes / 2);
-        ms_torch_join_set(pool, upper);
+        row = ms_ledger_cut(pool, upper, pool->blocks[upper].bytes / 2);
+        ms_ledger_join_set(pool, upper);
     }
     request->block = row;
 }
@@ -98,7 +98,7 @@ static ms_err take(ms_torch *pool, torch_request *request)
         (ms_freeset_least(idle, pool->blocks, request->bytes) == MS_NONE &&
          !can_grow(pool, request)))
         return MS_OK;
-    MS_TRY(ms_torch_reserve(pool, MOST_HALVES, request->fault));
+    MS_TRY(ms_ledger_reserve(pool, MOST_HALVES, request->fault));
     while ((row = ms_freeset_least(idle, pool->blocks, request->bytes)) ==
            MS_NONE) {
         MS_TRY(grow(pool, request, &row));
@@ -106,7 +106,7 @@ static ms_err take(ms_torch *pool, torch_request *request)
             return MS_OK;
         give(pool, row);
     }
-    ms_torch_leave_set(pool, row);
+    ms_ledger_leave_set(pool, row);
     halve(pool, request, row);
     return MS_OK;
 }

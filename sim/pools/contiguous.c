@@ -47,7 +47,7 @@ static void join(ms_torch *pool, uint32_t row, uint32_t neighbour)
     if (neighbour == MS_NONE || !torch_idle(&pool->blocks[neighbour]))
         return;
     leave(pool, neighbour);
-    ms_torch_absorb(pool, row, neighbour);
+    ms_ledger_absorb(pool, row, neighbour);
 }
 
 static void give(ms_torch *pool, uint32_t row)
@@ -166,7 +166,7 @@ static ms_err take(ms_torch *pool, torch_request *request)
     leave(pool, row);
     request->block = row;
     if (pool->blocks[row].bytes > request->bytes) {
-        request->block = ms_torch_cut(pool, row, request->bytes);
+        request->block = ms_ledger_cut(pool, row, request->bytes);
         ms_heap_note_ends(pool, request->block);
         enter(pool, row);
     }

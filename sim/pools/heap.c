@@ -35,7 +35,7 @@ static ms_err add_segment(ms_torch *pool, uint64_t address, uint64_t bytes,
             (heap->n_segments - at) * sizeof *heap->segments);
     heap->segments[at] = (pool_segment){.address = address, .bytes = bytes};
     heap->n_segments++;
-    ms_torch_raise(pool, MS_TORCH_SEGMENT, true, 1);
+    ms_ledger_raise(pool, MS_TORCH_SEGMENT, true, 1);
     return MS_OK;
 }
 
@@ -60,7 +60,7 @@ void ms_heap_note_ends(ms_torch *pool, uint32_t row)
 static uint32_t add_block(ms_torch *pool, const torch_request *request,
                           uint64_t address, uint64_t bytes, uint32_t prev)
 {
-    uint32_t row = ms_torch_take_row(pool);
+    uint32_t row = ms_ledger_take_row(pool);
     torch_block *block = &pool->blocks[row];
     block->address = address;
     block->bytes = bytes;
@@ -71,7 +71,7 @@ static uint32_t add_block(ms_torch *pool, const torch_request *request,
         pool->blocks[prev].next = row;
     pool->reserved_bytes += bytes;
     pool->device_allocs++;
-    ms_torch_raise(pool, MS_TORCH_RESERVED_BYTES, true, bytes);
+    ms_ledger_raise(pool, MS_TORCH_RESERVED_BYTES, true, bytes);
     ms_heap_note_ends(pool, row);
     return row;
 }
@@ -81,15 +81,15 @@ ms_err ms_heap_segment(ms_torch *pool, torch_request *request, uint64_t bytes,
 {
     uint64_t address;
     *row = MS_NONE;
-    MS_TRY(ms_torch_reserve(pool, 2, request->fault));
+    MS_TRY(ms_ledger_reserve(pool, 2, request->fault));
     MS_TRY(ms_vram_malloc(&pool->vram, pool->arena, bytes, &address,
                           request->fault));
     if (address == 0)
         return MS_OK;
     MS_TRY(add_segment(pool, address, bytes, request->fault));
     *row = add_block(pool, request, address, bytes, MS_NONE);
-    ms_torch_note(pool, MS_TORCH_SEGMENT_ALLOC, address, bytes,
-                  request->stream);
+    ms_ledger_note(pool, MS_TORCH_SEGMENT_ALLOC, address, bytes,
+                   request->stream);
     return MS_OK;
 }
 
@@ -115,7 +115,7 @@ ms_err ms_heap_extend(ms_torch *pool, torch_request *request, uint64_t bytes,
     assert(bytes % TORCH_ROUND_SEGMENT == 0);
     if (bytes > ms_heap_left(pool))
         return MS_OK;
-    MS_TRY(ms_torch_reserve(pool, 2, request->fault));
+    MS_TRY(ms_ledger_reserve(pool, 2, request->fault));
     if (heap->n_segments == 0) {
         MS_TRY(begin_range(pool, request, bytes));
     } else {
@@ -128,7 +128,7 @@ ms_err ms_heap_extend(ms_torch *pool, torch_request *request, uint64_t bytes,
     assert(mapped);
     (void)mapped;
     *row = add_block(pool, request, address, bytes, prev);
-    ms_torch_note(pool, MS_TORCH_SEGMENT_MAP, address, bytes, request->stream);
+    ms_ledger_note(pool, MS_TORCH_SEGMENT_MAP, address, bytes, request->stream);
     return MS_OK;
 }
 
@@ -136,16 +136,16 @@ void ms_heap_release(ms_torch *pool, uint32_t segment)
 {
     pool_heap *heap = pool->heap;
     const pool_segment gone = heap->segments[segment];
-    ms_torch_note(pool, MS_TORCH_SEGMENT_FREE, gone.address, gone.bytes,
-                  pool->blocks[gone.row].stream);
-    ms_torch_leave_set(pool, gone.row);
-    ms_torch_drop_row(pool, gone.row);
+    ms_ledger_note(pool, MS_TORCH_SEGMENT_FREE, gone.address, gone.bytes,
+                   pool->blocks[gone.row].stream);
+    ms_ledger_leave_set(pool, gone.row);
+    ms_ledger_drop_row(pool, gone.row);
     ms_vram_free(&pool->vram, gone.address, gone.bytes);
     pool->reserved_bytes -= gone.bytes;
     pool->device_frees++;
     heap->stats.touched_bytes -= gone.touched_bytes;
-    ms_torch_lower(pool, MS_TORCH_SEGMENT, true, 1);
-    ms_torch_lower(pool, MS_TORCH_RESERVED_BYTES, true, gone.bytes);
+    ms_ledger_lower(pool, MS_TORCH_SEGMENT, true, 1);
+    ms_ledger_lower(pool, MS_TORCH_RESERVED_BYTES, true, gone.bytes);
     memmove(heap->segments + segment, heap->segments + segment + 1,
             (--heap->n_segments - segment) * sizeof *heap->segments);
 }
@@ -194,13 +194,13 @@ ms_err ms_heap_malloc(ms_torch *pool, uint64_t bytes, uint64_t stream,
     MS_TRY(take(pool, &request));
     if (request.block == MS_NONE) {
         pool->ooms++;
-        ms_torch_note(pool, MS_TORCH_OOM, ms_vram_left(&pool->vram),
-                      request.bytes, request.stream);
+        ms_ledger_note(pool, MS_TORCH_OOM, ms_vram_left(&pool->vram),
+                       request.bytes, request.stream);
         return MS_OK;
     }
     *block = request.block;
     pool->blocks[*block].stream = (uint16_t)request.stream;
-    ms_torch_book(pool, *block, bytes);
+    ms_ledger_book(pool, *block, bytes);
     note_touched(pool->heap, &pool->blocks[*block]);
     return MS_OK;
 }

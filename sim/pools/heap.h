@@ -3,7 +3,7 @@
 #define MS_HEAP_H
 
 /* The inside of the pools that are not torch's (pool.h), for the files of
- * sim/pools/ only.  The ledger is ms_torch (torchpool.h); all streams' sets of
+ * sim/pools/ only.  The ledger is ms_torch (ledger.h); all streams' sets of
  * idle blocks are one; every block is of the large pool.
  *
  *     heap.c        requests, segments, what is seen
@@ -11,8 +11,8 @@
  *     buddy.c
  *     contiguous.c */
 
+#include "sim/pools/ledger.h"
 #include "sim/pools/pool.h"
-#include "sim/pools/torchpool.h"
 
 typedef struct pool_rules {
     uint64_t (*round)(const ms_torch *pool, uint64_t bytes);

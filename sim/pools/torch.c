@@ -2,12 +2,11 @@
 /* Requests and frees of the torch pool: rounding, search, split, merge
  * (sim/pools/README.md 3 to 6).  What a request does that finds no idle block
  * is in torchgrow.c. */
-#include "sim/pools/heap.h"
+#include "sim/pools/ledger.h"
 
 #include <assert.h>
 #include <string.h>
 
-const char *const ms_torch_versions[] = {"1.13", "2.1", "2.4", "2.11"};
 const char *const ms_torch_policies[] = {"down", "bump", "firstfit"};
 const char *const ms_torch_actions[] = {
     "alloc",         "free_requested", "free_completed",
@@ -46,33 +45,6 @@ ms_err ms_torch_new(const ms_torch_setup *setup, ms_arena *arena,
 
 /* ---- statistics ---------------------------------------------------------- */
 
-void ms_torch_raise(ms_torch *pool, ms_torch_measure measure, bool large,
-                    uint64_t amount)
-{
-    torch_tally *tally = &pool->tally[measure];
-    uint64_t current = tally->current[large] += amount;
-    uint64_t all = current + tally->current[!large];
-    tally->up[large] += amount;
-    if (tally->peak[large] < current)
-        tally->peak[large] = current;
-    if (tally->peak[2] < all)
-        tally->peak[2] = all;
-}
-
-void ms_torch_lower(ms_torch *pool, ms_torch_measure measure, bool large,
-                    uint64_t amount)
-{
-    pool->tally[measure].current[large] -= amount;
-}
-
-void ms_torch_bump(ms_torch_stat *stat, bool up)
-{
-    stat->current += up ? 1 : UINT64_MAX;
-    *(up ? &stat->allocated : &stat->freed) += 1;
-    if (stat->peak < stat->current)
-        stat->peak = stat->current;
-}
-
 void ms_torch_reset_peaks(ms_torch *pool)
 {
     for (uint32_t i = 0; i < MS_TORCH_N_MEASURES; i++) {
@@ -83,83 +55,6 @@ void ms_torch_reset_peaks(ms_torch *pool)
     }
     pool->oversize_allocations.peak = pool->oversize_allocations.current;
     pool->oversize_segments.peak = pool->oversize_segments.current;
-}
-
-void ms_torch_note(const ms_torch *pool, ms_torch_action action,
-                   uint64_t address, uint64_t bytes, uint32_t stream)
-{
-    if (pool->log == NULL)
-        return;
-    ms_torch_entry entry = {
-        .action = action, .address = address, .bytes = bytes};
-    if (stream != MS_NONE)
-        entry.stream = pool->streams[stream].handle;
-    pool->log(pool->log_of, &entry);
-}
-
-/* ---- rows of the table --------------------------------------------------- */
-
-ms_err ms_torch_reserve(ms_torch *pool, uint32_t n, ms_fault *fault)
-{
-    if (pool->n_spare >= n || pool->blocks_capacity - pool->n_blocks >= n)
-        return MS_OK;
-    torch_block *grown =
-        ms_arena_grow(pool->arena, pool->blocks, &pool->blocks_capacity,
-                      pool->n_blocks + n, sizeof *grown);
-    if (grown == NULL)
-        return ms_fail_nomem(fault);
-    pool->blocks = grown;
-    return MS_OK;
-}
-
-uint32_t ms_torch_take_row(ms_torch *pool)
-{
-    uint32_t row = pool->spare_block;
-    if (row != MS_NONE) {
-        pool->spare_block = pool->blocks[row].left;
-        pool->n_spare--;
-    } else {
-        row = pool->n_blocks++;
-    }
-    pool->blocks[row] = (torch_block){.prev = MS_NONE,
-                                      .next = MS_NONE,
-                                      .uses = MS_NONE,
-                                      .range = MS_NONE,
-                                      .flags = TORCH_USED};
-    return row;
-}
-
-void ms_torch_drop_row(ms_torch *pool, uint32_t row)
-{
-    pool->blocks[row].flags = 0;
-    pool->blocks[row].left = pool->spare_block;
-    pool->spare_block = row;
-    pool->n_spare++;
-}
-
-/* The set is there: a block of this stream was made. */
-void ms_torch_join_set(ms_torch *pool, uint32_t row)
-{
-    torch_block *block = &pool->blocks[row];
-    bool large = (block->flags & TORCH_LARGE) != 0;
-    torch_stream *stream = &pool->streams[block->stream];
-    if ((block->flags & TORCH_MAPPED) == 0) {
-        ms_freeset_tree_insert(&stream->unmapped[large], pool->blocks, row);
-        return;
-    }
-    block->mark = pool->searches[large];
-    ms_freeset_insert(stream->idle[large], pool->blocks, row);
-}
-
-void ms_torch_leave_set(ms_torch *pool, uint32_t row)
-{
-    const torch_block *block = &pool->blocks[row];
-    bool large = (block->flags & TORCH_LARGE) != 0;
-    torch_stream *stream = &pool->streams[block->stream];
-    if ((block->flags & TORCH_MAPPED) == 0)
-        ms_freeset_tree_remove(&stream->unmapped[large], pool->blocks, row);
-    else
-        ms_freeset_remove(stream->idle[large], pool->blocks, row);
 }
 
 /* ---- sizes --------------------------------------------------------------- */
@@ -266,7 +161,7 @@ static uint32_t find_block(ms_torch *pool, const torch_request *request)
     if (request->bytes >= most &&
         bytes >= request->bytes + pool->options.max_slack_bytes)
         return MS_NONE;
-    ms_torch_leave_set(pool, row);
+    ms_ledger_leave_set(pool, row);
     return row;
 }
 
@@ -281,31 +176,6 @@ static bool should_split(const ms_torch *pool, const torch_request *request)
            rest > TORCH_SMALL_MOST;
 }
 
-/* Inline, for this pool; below by name, for the heaps. */
-static inline uint32_t cut(ms_torch *pool, uint32_t rest, uint64_t bytes)
-{
-    uint32_t row = ms_torch_take_row(pool);
-    torch_block *front = &pool->blocks[row], *tail = &pool->blocks[rest];
-    front->address = tail->address;
-    front->bytes = bytes;
-    front->prev = tail->prev;
-    front->next = rest;
-    front->range = tail->range;
-    front->stream = tail->stream;
-    front->flags = tail->flags;
-    if (front->prev != MS_NONE)
-        pool->blocks[front->prev].next = row;
-    tail->prev = row;
-    tail->address += bytes;
-    tail->bytes -= bytes;
-    return row;
-}
-
-uint32_t ms_torch_cut(ms_torch *pool, uint32_t rest, uint64_t bytes)
-{
-    return cut(pool, rest, bytes);
-}
-
 /* Cuts the block to size where it should be; returns the one to hand out. */
 static uint32_t fit(ms_torch *pool, const torch_request *request)
 {
@@ -314,43 +184,22 @@ static uint32_t fit(ms_torch *pool, const torch_request *request)
     bool was_split = torch_split(found), counts = found->range == MS_NONE;
     bool large = request->large;
     if (should_split(pool, request)) {
-        row = cut(pool, row, request->bytes);
-        ms_torch_join_set(pool, request->block);
+        row = ms_ledger_cut(pool, row, request->bytes);
+        ms_ledger_join_set(pool, request->block);
         if (counts && was_split) {
-            ms_torch_lower(pool, MS_TORCH_INACTIVE_SPLIT_BYTES, large,
-                           request->bytes);
+            ms_ledger_lower(pool, MS_TORCH_INACTIVE_SPLIT_BYTES, large,
+                            request->bytes);
         } else if (counts) {
-            ms_torch_raise(pool, MS_TORCH_INACTIVE_SPLIT_BYTES, large,
-                           pool->blocks[request->block].bytes);
-            ms_torch_raise(pool, MS_TORCH_INACTIVE_SPLIT, large, 1);
+            ms_ledger_raise(pool, MS_TORCH_INACTIVE_SPLIT_BYTES, large,
+                            pool->blocks[request->block].bytes);
+            ms_ledger_raise(pool, MS_TORCH_INACTIVE_SPLIT, large, 1);
         }
     } else if (counts && was_split) {
-        ms_torch_lower(pool, MS_TORCH_INACTIVE_SPLIT_BYTES, large,
-                       found->bytes);
-        ms_torch_lower(pool, MS_TORCH_INACTIVE_SPLIT, large, 1);
+        ms_ledger_lower(pool, MS_TORCH_INACTIVE_SPLIT_BYTES, large,
+                        found->bytes);
+        ms_ledger_lower(pool, MS_TORCH_INACTIVE_SPLIT, large, 1);
     }
     return row;
-}
-
-static inline void book(ms_torch *pool, uint32_t row, uint64_t bytes)
-{
-    torch_block *block = &pool->blocks[row];
-    bool large = (block->flags & TORCH_LARGE) != 0;
-    block->flags |= TORCH_ALLOCATED;
-    block->requested_bytes = bytes;
-    ms_torch_raise(pool, MS_TORCH_ALLOCATION, large, 1);
-    ms_torch_raise(pool, MS_TORCH_ALLOCATED_BYTES, large, block->bytes);
-    ms_torch_raise(pool, MS_TORCH_ACTIVE, large, 1);
-    ms_torch_raise(pool, MS_TORCH_ACTIVE_BYTES, large, block->bytes);
-    ms_torch_raise(pool, MS_TORCH_REQUESTED_BYTES, large, bytes);
-    if (block->bytes >= pool->options.max_split_bytes)
-        ms_torch_bump(&pool->oversize_allocations, true);
-    ms_torch_note(pool, MS_TORCH_ALLOC, block->address, bytes, block->stream);
-}
-
-void ms_torch_book(ms_torch *pool, uint32_t row, uint64_t bytes)
-{
-    book(pool, row, bytes);
 }
 
 /* ---- malloc -------------------------------------------------------------- */
@@ -367,7 +216,7 @@ ms_err ms_torch_prepare(ms_torch *pool, torch_request *request, uint64_t stream)
         ms_freeset_init(set);
         at->idle[request->large] = set;
     }
-    return ms_torch_reserve(pool, 2, request->fault);
+    return ms_ledger_reserve(pool, 2, request->fault);
 }
 
 ms_err ms_torch_malloc(ms_torch *pool, uint64_t bytes, uint64_t stream,
@@ -392,101 +241,17 @@ ms_err ms_torch_malloc(ms_torch *pool, uint64_t bytes, uint64_t stream,
         MS_TRY(ms_torchgrow_any(pool, &request));
         if (request.block == MS_NONE) {
             pool->ooms++;
-            ms_torch_note(pool, MS_TORCH_OOM, ms_vram_left(&pool->vram),
-                          rounded, request.stream);
+            ms_ledger_note(pool, MS_TORCH_OOM, ms_vram_left(&pool->vram),
+                           rounded, request.stream);
             return MS_OK;
         }
     }
     *block = fit(pool, &request);
-    book(pool, *block, bytes);
+    ms_ledger_book(pool, *block, bytes);
     return MS_OK;
 }
 
 /* ---- free ---------------------------------------------------------------- */
-
-static inline void absorb(ms_torch *pool, uint32_t row, uint32_t neighbour)
-{
-    torch_block *to = &pool->blocks[row], *from = &pool->blocks[neighbour];
-    to->bytes += from->bytes;
-    if (to->prev == neighbour) {
-        to->address = from->address;
-        to->prev = from->prev;
-        if (to->prev != MS_NONE)
-            pool->blocks[to->prev].next = row;
-    } else {
-        to->next = from->next;
-        if (to->next != MS_NONE)
-            pool->blocks[to->next].prev = row;
-    }
-    ms_torch_drop_row(pool, neighbour);
-}
-
-void ms_torch_absorb(ms_torch *pool, uint32_t row, uint32_t neighbour)
-{
-    absorb(pool, row, neighbour);
-}
-
-uint64_t ms_torch_merge(ms_torch *pool, uint32_t row, uint32_t neighbour)
-{
-    if (neighbour == MS_NONE)
-        return 0;
-    const torch_block *to = &pool->blocks[row];
-    const torch_block *from = &pool->blocks[neighbour];
-    if (!torch_idle(from) || ((to->flags ^ from->flags) & TORCH_MAPPED) != 0)
-        return 0;
-    uint64_t bytes = from->bytes;
-    ms_torch_leave_set(pool, neighbour);
-    absorb(pool, row, neighbour);
-    return bytes;
-}
-
-/* As one net change: a peak in between is not seen. */
-static void change_split(ms_torch *pool, bool large, uint32_t n_merged,
-                         uint64_t merged_bytes, const torch_block *result)
-{
-    uint64_t bytes = torch_split(result) ? result->bytes : 0;
-    uint32_t split = bytes > 0 ? 1 : 0;
-    if (bytes >= merged_bytes)
-        ms_torch_raise(pool, MS_TORCH_INACTIVE_SPLIT_BYTES, large,
-                       bytes - merged_bytes);
-    else
-        ms_torch_lower(pool, MS_TORCH_INACTIVE_SPLIT_BYTES, large,
-                       merged_bytes - bytes);
-    if (split >= n_merged)
-        ms_torch_raise(pool, MS_TORCH_INACTIVE_SPLIT, large, split - n_merged);
-    else
-        ms_torch_lower(pool, MS_TORCH_INACTIVE_SPLIT, large, n_merged - split);
-}
-
-/* The block is idle: it joins its neighbours. */
-static void give_back(ms_torch *pool, uint32_t row)
-{
-    const torch_block *block = &pool->blocks[row];
-    uint64_t before = ms_torch_merge(pool, row, block->prev);
-    uint64_t after = ms_torch_merge(pool, row, block->next);
-    ms_torch_join_set(pool, row);
-    if (block->range == MS_NONE)
-        change_split(pool, (block->flags & TORCH_LARGE) != 0,
-                     (before > 0 ? 1u : 0u) + (after > 0 ? 1u : 0u),
-                     before + after, block);
-}
-
-void ms_torch_complete(ms_torch *pool, uint32_t row)
-{
-    torch_block *block = &pool->blocks[row];
-    bool large = (block->flags & TORCH_LARGE) != 0;
-    uint64_t bytes = block->bytes;
-    ms_torch_note(pool, MS_TORCH_FREE_COMPLETED, block->address,
-                  block->requested_bytes, block->stream);
-    if (pool->rules == NULL)
-        give_back(pool, row);
-    else
-        pool->rules->give(pool, row);
-    ms_torch_lower(pool, MS_TORCH_ACTIVE, large, 1);
-    ms_torch_lower(pool, MS_TORCH_ACTIVE_BYTES, large, bytes);
-    ms_torch_lower(pool, MS_TORCH_REQUESTED_BYTES, large,
-                   block->requested_bytes);
-}
 
 /* The host lets go: no longer allocated, still active. */
 static void request_free(ms_torch *pool, uint32_t row)
@@ -495,12 +260,12 @@ static void request_free(ms_torch *pool, uint32_t row)
     bool large = (block->flags & TORCH_LARGE) != 0;
     assert((block->flags & TORCH_ALLOCATED) != 0);
     block->flags &= (uint16_t)~TORCH_ALLOCATED;
-    ms_torch_note(pool, MS_TORCH_FREE_REQUESTED, block->address,
-                  block->requested_bytes, block->stream);
-    ms_torch_lower(pool, MS_TORCH_ALLOCATION, large, 1);
-    ms_torch_lower(pool, MS_TORCH_ALLOCATED_BYTES, large, block->bytes);
+    ms_ledger_note(pool, MS_TORCH_FREE_REQUESTED, block->address,
+                   block->requested_bytes, block->stream);
+    ms_ledger_lower(pool, MS_TORCH_ALLOCATION, large, 1);
+    ms_ledger_lower(pool, MS_TORCH_ALLOCATED_BYTES, large, block->bytes);
     if (block->bytes >= pool->options.max_split_bytes)
-        ms_torch_bump(&pool->oversize_allocations, false);
+        ms_ledger_bump(&pool->oversize_allocations, false);
 }
 
 void ms_torch_free(ms_torch *pool, uint32_t block)
@@ -509,7 +274,7 @@ void ms_torch_free(ms_torch *pool, uint32_t block)
     if (pool->blocks[block].uses != MS_NONE)
         ms_torchstreams_defer(pool, block);
     else
-        ms_torch_complete(pool, block);
+        ms_ledger_complete(pool, block);
 }
 
 void ms_torch_free_later(ms_torch *pool, uint32_t block)
@@ -523,7 +288,7 @@ void ms_torch_free_now(ms_torch *pool, uint32_t block)
 {
     assert((pool->blocks[block].flags & TORCH_LATER) != 0);
     pool->blocks[block].flags &= (uint16_t)~TORCH_LATER;
-    ms_torch_complete(pool, block);
+    ms_ledger_complete(pool, block);
 }
 
 uint64_t ms_torch_rounded(const ms_torch *pool, uint64_t bytes, bool *small)

@@ -58,7 +58,7 @@ typedef enum ms_torch_version {
     MS_TORCH_V2_11,
     MS_TORCH_N_VERSIONS
 } ms_torch_version;
-extern const char *const ms_torch_versions[MS_TORCH_N_VERSIONS]; /* "2.4" */
+extern const char *const ms_torchconf_versions[MS_TORCH_N_VERSIONS]; /* "2.4" */
 
 #define MS_TORCH_INTERVALS 16u /* of sizes: from 1 MiB, by powers of two */
 

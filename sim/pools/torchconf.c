@@ -31,6 +31,8 @@ enum {
     THREADS
 };
 
+const char *const ms_torchconf_versions[] = {"1.13", "2.1", "2.4", "2.11"};
+
 const ms_torchconf_row ms_torchconf_rows[] = {
     {"max_split_size_mb", "N", "larger blocks are not split", MAX_SPLIT, V13,
      V211},
@@ -182,7 +184,7 @@ static ms_err read_mib(reader *r, uint64_t least_mib, uint64_t *bytes)
         return ms_fail(r->fault, r->err, r->where, NULL,
                        "option \"%s\": %u is too small, PyTorch %s takes %u "
                        "or more",
-                       r->name, (unsigned)n, ms_torch_versions[r->version],
+                       r->name, (unsigned)n, ms_torchconf_versions[r->version],
                        (unsigned)least_mib);
     *bytes = (n < MOST_MIB ? n : MOST_MIB) * TORCH_MIB;
     return MS_OK;
@@ -339,7 +341,7 @@ static ms_err fail_newer(const reader *r)
                    "leave it out: its effect is not simulated",
                    "option \"%s\" is of a later PyTorch than %s, the newest "
                    "whose allocator memsim has",
-                   r->word, ms_torch_versions[MS_TORCH_N_VERSIONS - 1]);
+                   r->word, ms_torchconf_versions[MS_TORCH_N_VERSIONS - 1]);
 }
 
 static ms_err fail_name(const reader *r)
@@ -369,9 +371,9 @@ static ms_err fail_version(const reader *r, const ms_torchconf_row *row)
     return ms_fail(r->fault, r->err, r->where, NULL,
                    "PyTorch %s has no allocator option \"%s\": it is of %s to "
                    "%s",
-                   ms_torch_versions[r->version], row->name,
-                   ms_torch_versions[row->since],
-                   ms_torch_versions[row->until]);
+                   ms_torchconf_versions[r->version], row->name,
+                   ms_torchconf_versions[row->since],
+                   ms_torchconf_versions[row->until]);
 }
 
 static ms_err read_option(reader *r)

@@ -2,7 +2,7 @@
 /* What the torch pool does when no idle block serves: it collects what is old,
  * asks the device, gives cached segments back and asks again
  * (sim/pools/README.md 4, 7 and 9). */
-#include "sim/pools/torchpool.h"
+#include "sim/pools/ledger.h"
 
 /* ---- giving back --------------------------------------------------------- */
 
@@ -13,7 +13,7 @@ static ms_err not_whole(const ms_torch *pool, ms_fault *fault)
         "keep max_split_size_mb as it was when the first block was made",
         "PyTorch %s would hand a part of a segment to cudaFree: "
         "max_split_size_mb was lowered while larger blocks were split",
-        ms_torch_versions[pool->version]);
+        ms_torchconf_versions[pool->version]);
 }
 
 /* An idle block that is a whole segment, to cudaFree, which waits for all. */
@@ -23,18 +23,18 @@ static ms_err release(ms_torch *pool, uint32_t row, ms_fault *fault)
     bool large = (block->flags & TORCH_LARGE) != 0;
     if (torch_split(block))
         return not_whole(pool, fault);
-    ms_torch_note(pool, MS_TORCH_SEGMENT_FREE, block->address, block->bytes,
-                  block->stream);
+    ms_ledger_note(pool, MS_TORCH_SEGMENT_FREE, block->address, block->bytes,
+                   block->stream);
     ms_torchstreams_sync(pool, MS_NONE);
     ms_vram_free(&pool->vram, block->address, block->bytes);
     pool->reserved_bytes -= block->bytes;
     pool->device_frees++;
-    ms_torch_lower(pool, MS_TORCH_SEGMENT, large, 1);
-    ms_torch_lower(pool, MS_TORCH_RESERVED_BYTES, large, block->bytes);
+    ms_ledger_lower(pool, MS_TORCH_SEGMENT, large, 1);
+    ms_ledger_lower(pool, MS_TORCH_RESERVED_BYTES, large, block->bytes);
     if (block->bytes >= pool->options.max_split_bytes)
-        ms_torch_bump(&pool->oversize_segments, false);
-    ms_torch_leave_set(pool, row);
-    ms_torch_drop_row(pool, row);
+        ms_ledger_bump(&pool->oversize_segments, false);
+    ms_ledger_leave_set(pool, row);
+    ms_ledger_drop_row(pool, row);
     return MS_OK;
 }
 
@@ -90,7 +90,7 @@ static ms_err not_together(const ms_torch *pool, ms_fault *fault)
         "leave max_split_size_mb out, or say version=2.11",
         "PyTorch %s stops here with an internal error: it would hand "
         "a block of an expandable segment to cudaFree",
-        ms_torch_versions[pool->version]);
+        ms_torchconf_versions[pool->version]);
 }
 
 /* [V] Since 2.11 blocks of ranges are passed over. */
@@ -233,8 +233,8 @@ static ms_err cuda_malloc(ms_torch *pool, torch_request *request)
                           request->fault));
     if (address == 0)
         return MS_OK;
-    MS_TRY(ms_torch_reserve(pool, 2, request->fault));
-    request->block = ms_torch_take_row(pool);
+    MS_TRY(ms_ledger_reserve(pool, 2, request->fault));
+    request->block = ms_ledger_take_row(pool);
     torch_block *block = &pool->blocks[request->block];
     block->address = address;
     block->bytes = bytes;
@@ -243,12 +243,12 @@ static ms_err cuda_malloc(ms_torch *pool, torch_request *request)
     block->flags |= request->large ? TORCH_LARGE : 0;
     pool->reserved_bytes += bytes;
     pool->device_allocs++;
-    ms_torch_raise(pool, MS_TORCH_SEGMENT, request->large, 1);
-    ms_torch_raise(pool, MS_TORCH_RESERVED_BYTES, request->large, bytes);
+    ms_ledger_raise(pool, MS_TORCH_SEGMENT, request->large, 1);
+    ms_ledger_raise(pool, MS_TORCH_RESERVED_BYTES, request->large, bytes);
     if (bytes >= pool->options.max_split_bytes)
-        ms_torch_bump(&pool->oversize_segments, true);
-    ms_torch_note(pool, MS_TORCH_SEGMENT_ALLOC, address, bytes,
-                  request->stream);
+        ms_ledger_bump(&pool->oversize_segments, true);
+    ms_ledger_note(pool, MS_TORCH_SEGMENT_ALLOC, address, bytes,
+                   request->stream);
     return MS_OK;
 }
 

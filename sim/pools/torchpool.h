@@ -4,7 +4,8 @@
 
 /* The inside of the torch pool, shared by the files of sim/pools/ only.
  *
- *     torch.c        requests and frees: search, split, merge
+ *     ledger.c       rows, sets and statistics, on which all others build
+ *     torch.c        requests and frees: search, split
  *     torchgrow.c    new memory; giving it back: retries, collection
  *     torchrange.c   expandable ranges: pages mapped and unmapped
  *     torchstreams.c streams, deferred frees
@@ -17,7 +18,7 @@
  * and by the heaps (heap.h), whose ledger it is too.
  *
  * Blocks are rows of one table that moves when it grows: no pointer to a block
- * is held over ms_torch_reserve. */
+ * is held over ms_ledger_reserve. */
 
 #include "sim/sim.h"
 
@@ -208,27 +209,6 @@ static inline bool torch_split(const torch_block *block)
 /* The row of the request's stream, its set, two spare rows. */
 ms_err ms_torch_prepare(ms_torch *pool, torch_request *request,
                         uint64_t stream);
-ms_err ms_torch_reserve(ms_torch *pool, uint32_t n, ms_fault *fault);
-uint32_t ms_torch_take_row(ms_torch *pool); /* reserved; zeroed but for links */
-void ms_torch_drop_row(ms_torch *pool, uint32_t row);
-void ms_torch_join_set(ms_torch *pool, uint32_t row);
-void ms_torch_leave_set(ms_torch *pool, uint32_t row);
-/* The front becomes a block of its own, its row is returned; the rest keeps its
- * row.  A neighbour becomes part of a row.  Sets are not touched by either. */
-uint32_t ms_torch_cut(ms_torch *pool, uint32_t rest, uint64_t bytes);
-void ms_torch_absorb(ms_torch *pool, uint32_t row, uint32_t neighbour);
-/* A block is handed out. */
-void ms_torch_book(ms_torch *pool, uint32_t row, uint64_t bytes);
-/* Takes up the neighbour if it is idle and mapped alike; its bytes, or 0. */
-uint64_t ms_torch_merge(ms_torch *pool, uint32_t row, uint32_t neighbour);
-void ms_torch_complete(ms_torch *pool, uint32_t row); /* of a free */
-void ms_torch_note(const ms_torch *pool, ms_torch_action action,
-                   uint64_t address, uint64_t bytes, uint32_t stream);
-void ms_torch_raise(ms_torch *pool, ms_torch_measure measure, bool large,
-                    uint64_t amount);
-void ms_torch_lower(ms_torch *pool, ms_torch_measure measure, bool large,
-                    uint64_t amount);
-void ms_torch_bump(ms_torch_stat *stat, bool up);
 
 /* torchstreams.c */
 ms_err ms_torchstreams_find(ms_torch *pool, uint64_t handle, uint32_t *row,

@@ -2,7 +2,7 @@
 /* Expandable segments of the torch pool: a range of addresses per stream and
  * pool, larger than the device, in which pages get memory one by one
  * (sim/pools/README.md 10). */
-#include "sim/pools/torchpool.h"
+#include "sim/pools/ledger.h"
 
 /* ---- ranges -------------------------------------------------------------- */
 
@@ -40,15 +40,15 @@ static ms_err new_range(ms_torch *pool, const torch_request *request,
     MS_TRY(take_range(pool, &range, request->fault));
     pool->ranges[range] =
         (torch_range){.address = address, .bytes = bytes, .page_bytes = page};
-    MS_TRY(ms_torch_reserve(pool, 1, request->fault));
-    *block = ms_torch_take_row(pool);
+    MS_TRY(ms_ledger_reserve(pool, 1, request->fault));
+    *block = ms_ledger_take_row(pool);
     torch_block *made = &pool->blocks[*block];
     made->address = address;
     made->bytes = bytes;
     made->range = range;
     made->stream = (uint16_t)request->stream;
     made->flags |= request->large ? TORCH_LARGE : 0;
-    ms_torch_join_set(pool, *block);
+    ms_ledger_join_set(pool, *block);
     return MS_OK;
 }
 
@@ -56,8 +56,8 @@ static ms_err new_range(ms_torch *pool, const torch_request *request,
 static void drop_range(ms_torch *pool, uint32_t block)
 {
     uint32_t range = pool->blocks[block].range;
-    ms_torch_leave_set(pool, block);
-    ms_torch_drop_row(pool, block);
+    ms_ledger_leave_set(pool, block);
+    ms_ledger_drop_row(pool, block);
     ms_vram_release(&pool->vram, pool->ranges[range].address);
     pool->ranges[range].next = pool->spare_range;
     pool->spare_range = range;
@@ -69,7 +69,7 @@ static void drop_range(ms_torch *pool, uint32_t block)
 static uint32_t add_beside(ms_torch *pool, uint32_t row, bool before,
                            uint64_t address, uint64_t bytes, bool mapped)
 {
-    uint32_t added = ms_torch_take_row(pool);
+    uint32_t added = ms_ledger_take_row(pool);
     torch_block *block = &pool->blocks[row], *made = &pool->blocks[added];
     made->address = address;
     made->bytes = bytes;
@@ -91,7 +91,7 @@ static uint32_t add_beside(ms_torch *pool, uint32_t row, bool before,
 static ms_err map_block(ms_torch *pool, uint32_t row, uint64_t n, bool *mapped,
                         ms_fault *fault)
 {
-    MS_TRY(ms_torch_reserve(pool, 2, fault));
+    MS_TRY(ms_ledger_reserve(pool, 2, fault));
     torch_block *block = &pool->blocks[row];
     const torch_range *range = &pool->ranges[block->range];
     bool large = (block->flags & TORCH_LARGE) != 0;
@@ -102,21 +102,21 @@ static ms_err map_block(ms_torch *pool, uint32_t row, uint64_t n, bool *mapped,
     *mapped = ms_vram_map(&pool->vram, address, bytes);
     if (!*mapped)
         return MS_OK;
-    ms_torch_leave_set(pool, row);
+    ms_ledger_leave_set(pool, row);
     block->flags |= TORCH_MAPPED;
     if (bytes < block->bytes) {
         uint32_t rest = add_beside(pool, row, false, address + bytes,
                                    block->bytes - bytes, false);
-        ms_torch_join_set(pool, rest);
+        ms_ledger_join_set(pool, rest);
         block->bytes = bytes;
     }
-    ms_torch_merge(pool, row, block->prev);
-    ms_torch_merge(pool, row, block->next);
-    ms_torch_join_set(pool, row);
+    ms_ledger_merge(pool, row, block->prev);
+    ms_ledger_merge(pool, row, block->next);
+    ms_ledger_join_set(pool, row);
     pool->reserved_bytes += bytes;
     pool->device_allocs++;
-    ms_torch_raise(pool, MS_TORCH_RESERVED_BYTES, large, bytes);
-    ms_torch_note(pool, MS_TORCH_SEGMENT_MAP, address, bytes, block->stream);
+    ms_ledger_raise(pool, MS_TORCH_RESERVED_BYTES, large, bytes);
+    ms_ledger_note(pool, MS_TORCH_SEGMENT_MAP, address, bytes, block->stream);
     return MS_OK;
 }
 
@@ -181,9 +181,9 @@ ms_err ms_torchrange_take(ms_torch *pool, torch_request *request)
             return MS_OK;
         row = next; /* it took up row */
     }
-    ms_torch_leave_set(pool, row);
+    ms_ledger_leave_set(pool, row);
     request->block = row;
-    return ms_torch_reserve(pool, 2, fault);
+    return ms_ledger_reserve(pool, 2, fault);
 }
 
 /* ---- unmapping ----------------------------------------------------------- */
@@ -195,16 +195,16 @@ static void keep_ends(ms_torch *pool, uint32_t row, uint64_t first,
     torch_block *block = &pool->blocks[row];
     uint64_t block_end = block->address + block->bytes;
     if (first > block->address)
-        ms_torch_join_set(pool, add_beside(pool, row, true, block->address,
-                                           first - block->address, true));
+        ms_ledger_join_set(pool, add_beside(pool, row, true, block->address,
+                                            first - block->address, true));
     if (block_end > end)
-        ms_torch_join_set(
+        ms_ledger_join_set(
             pool, add_beside(pool, row, false, end, block_end - end, true));
 }
 
 ms_err ms_torchrange_unmap(ms_torch *pool, uint32_t row, ms_fault *fault)
 {
-    MS_TRY(ms_torch_reserve(pool, 2, fault));
+    MS_TRY(ms_ledger_reserve(pool, 2, fault));
     torch_block *block = &pool->blocks[row];
     const torch_range *range = &pool->ranges[block->range];
     bool large = (block->flags & TORCH_LARGE) != 0;
@@ -216,19 +216,19 @@ ms_err ms_torchrange_unmap(ms_torch *pool, uint32_t row, ms_fault *fault)
         return MS_OK;
     ms_torchstreams_sync(pool, block->stream);
     ms_vram_unmap(&pool->vram, end - first);
-    ms_torch_leave_set(pool, row);
+    ms_ledger_leave_set(pool, row);
     keep_ends(pool, row, first, end);
     block->address = first;
     block->bytes = end - first;
     block->flags &= (uint16_t)~TORCH_MAPPED;
-    ms_torch_merge(pool, row, block->prev);
-    ms_torch_merge(pool, row, block->next);
-    ms_torch_join_set(pool, row);
+    ms_ledger_merge(pool, row, block->prev);
+    ms_ledger_merge(pool, row, block->next);
+    ms_ledger_join_set(pool, row);
     pool->reserved_bytes -= end - first;
     pool->device_frees++;
-    ms_torch_lower(pool, MS_TORCH_RESERVED_BYTES, large, end - first);
-    ms_torch_note(pool, MS_TORCH_SEGMENT_UNMAP, first, end - first,
-                  block->stream);
+    ms_ledger_lower(pool, MS_TORCH_RESERVED_BYTES, large, end - first);
+    ms_ledger_note(pool, MS_TORCH_SEGMENT_UNMAP, first, end - first,
+                   block->stream);
     if (!torch_split(block))
         drop_range(pool, row);
     return MS_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A torch pool that begins as a recorded one stood. */
-#include "sim/pools/torchpool.h"
+#include "sim/pools/ledger.h"
 
 static void link_after(ms_torch *pool, uint32_t row, uint32_t prev)
 {
@@ -14,14 +14,14 @@ static void count(ms_torch *pool, const torch_block *block)
     bool large = (block->flags & TORCH_LARGE) != 0;
     if ((block->flags & TORCH_ALLOCATED) == 0)
         return;
-    ms_torch_raise(pool, MS_TORCH_ALLOCATION, large, 1);
-    ms_torch_raise(pool, MS_TORCH_ALLOCATED_BYTES, large, block->bytes);
-    ms_torch_raise(pool, MS_TORCH_ACTIVE, large, 1);
-    ms_torch_raise(pool, MS_TORCH_ACTIVE_BYTES, large, block->bytes);
-    ms_torch_raise(pool, MS_TORCH_REQUESTED_BYTES, large,
-                   block->requested_bytes);
+    ms_ledger_raise(pool, MS_TORCH_ALLOCATION, large, 1);
+    ms_ledger_raise(pool, MS_TORCH_ALLOCATED_BYTES, large, block->bytes);
+    ms_ledger_raise(pool, MS_TORCH_ACTIVE, large, 1);
+    ms_ledger_raise(pool, MS_TORCH_ACTIVE_BYTES, large, block->bytes);
+    ms_ledger_raise(pool, MS_TORCH_REQUESTED_BYTES, large,
+                    block->requested_bytes);
     if (block->bytes >= pool->options.max_split_bytes)
-        ms_torch_bump(&pool->oversize_allocations, true);
+        ms_ledger_bump(&pool->oversize_allocations, true);
 }
 
 /* Idle blocks join their set when all neighbours are linked. */
@@ -34,11 +34,11 @@ static void settle(ms_torch *pool, const uint32_t *rows, uint32_t n)
         if (!torch_idle(block))
             continue;
         if (torch_split(block)) {
-            ms_torch_raise(pool, MS_TORCH_INACTIVE_SPLIT, large, 1);
-            ms_torch_raise(pool, MS_TORCH_INACTIVE_SPLIT_BYTES, large,
-                           block->bytes);
+            ms_ledger_raise(pool, MS_TORCH_INACTIVE_SPLIT, large, 1);
+            ms_ledger_raise(pool, MS_TORCH_INACTIVE_SPLIT_BYTES, large,
+                            block->bytes);
         }
-        ms_torch_join_set(pool, rows[i]);
+        ms_ledger_join_set(pool, rows[i]);
     }
 }
 
@@ -49,10 +49,10 @@ ms_err ms_torchseed_segment(ms_torch *pool, const ms_torch_origin *origin,
     torch_request request = {.large = !origin->small, .fault = fault};
     uint64_t address = origin->address;
     MS_TRY(ms_torch_prepare(pool, &request, origin->stream));
-    MS_TRY(ms_torch_reserve(pool, n, fault));
+    MS_TRY(ms_ledger_reserve(pool, n, fault));
     for (uint32_t i = 0; i < n; i++) {
         bool idle = pieces[i].requested_bytes == UINT64_MAX;
-        rows[i] = ms_torch_take_row(pool);
+        rows[i] = ms_ledger_take_row(pool);
         torch_block *block = &pool->blocks[rows[i]];
         block->address = address;
         block->bytes = pieces[i].bytes;
@@ -68,10 +68,10 @@ ms_err ms_torchseed_segment(ms_torch *pool, const ms_torch_origin *origin,
     MS_TRY(
         ms_vram_seed(&pool->vram, pool->arena, origin->address, bytes, fault));
     pool->reserved_bytes += bytes;
-    ms_torch_raise(pool, MS_TORCH_SEGMENT, !origin->small, 1);
-    ms_torch_raise(pool, MS_TORCH_RESERVED_BYTES, !origin->small, bytes);
+    ms_ledger_raise(pool, MS_TORCH_SEGMENT, !origin->small, 1);
+    ms_ledger_raise(pool, MS_TORCH_RESERVED_BYTES, !origin->small, bytes);
     if (bytes >= pool->options.max_split_bytes)
-        ms_torch_bump(&pool->oversize_segments, true);
+        ms_ledger_bump(&pool->oversize_segments, true);
     settle(pool, rows, n);
     return MS_OK;
 }

@@ -4,7 +4,7 @@
  * recorded on it is done when the counter of finished pieces gets to where the
  * queue ended then.  Events of one stream are seen in order, as PyTorch sees
  * them. */
-#include "sim/pools/torchpool.h"
+#include "sim/pools/ledger.h"
 
 #include <inttypes.h>
 
@@ -157,7 +157,7 @@ static void see_stream(ms_torch *pool, uint32_t row)
         drop_node(pool, node);
         pool->n_events--;
         if (--pool->blocks[block].events == 0)
-            ms_torch_complete(pool, block);
+            ms_ledger_complete(pool, block);
     }
 }
 

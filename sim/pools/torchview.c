@@ -176,8 +176,8 @@ ms_err ms_torchview_snapshot(const ms_torch *pool, ms_arena *arena,
 
 void ms_torchview_log_snapshot(const ms_torch *pool)
 {
-    ms_torch_note(pool, MS_TORCH_SNAPSHOT, 0,
-                  ms_torchview_current(pool, MS_TORCH_ACTIVE_BYTES), MS_NONE);
+    ms_ledger_note(pool, MS_TORCH_SNAPSHOT, 0,
+                   ms_torchview_current(pool, MS_TORCH_ACTIVE_BYTES), MS_NONE);
 }
 
 /* ---- what must hold ------------------------------------------------------ */
