@@ -116,7 +116,7 @@ uint8_t ms_autocast_wider(uint8_t a, uint8_t b)
         return b;
     if (is_half(a) && is_half(b))
         return MS_FLOAT32;
-    return ms_trace_dtype_bytes[a] > ms_trace_dtype_bytes[b] ? a : b;
+    return ms_dtypes_bytes[a] > ms_dtypes_bytes[b] ? a : b;
 }
 
 static uint8_t dtype_with(const ms_trace *trace, uint8_t dtype, uint32_t x)

@@ -31,7 +31,7 @@ ms_layer *ms_build_layer(ms_build *build, const char *name, uint32_t kind)
     }
     ms_layer *layer = &model->layers[model->n_layers++];
     *layer = (ms_layer){
-        .name = name, .kind = kind, .in_at = model->n_edges, .block = MS_NONE};
+        .name = name, .kind = row, .in_at = model->n_edges, .block = MS_NONE};
     assert(row->n_fields <= MS_LAYER_FIELDS);
     for (uint32_t i = 0; i < row->n_fields; i++) {
         layer->field[i] = row->fields[i].fallback;
@@ -72,7 +72,7 @@ uint32_t ms_build_block(ms_build *build, const char *name)
 
 ms_value *ms_build_field(ms_layer *layer, const char *name)
 {
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
     uint32_t i = 0;
     while (i < kind->n_fields && strcmp(kind->fields[i].name, name) != 0)
         i++;

@@ -180,7 +180,7 @@ static bool open_clip(clip *c)
     uint8_t dtype =
         ms_parts_are_masters(trace) ? (uint8_t)MS_FLOAT32 : trace->grad_dtype;
 
-    c->item_bytes = ms_trace_dtype_bytes[dtype];
+    c->item_bytes = ms_dtypes_bytes[dtype];
     c->foreach = trace->framework > MS_TORCH_1_13 && !trace->cpu;
     c->norms = ms_arena_take_raw(trace->scratch, trace->n_parameters + 1,
                                  sizeof *c->norms);

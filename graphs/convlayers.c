@@ -16,7 +16,7 @@ typedef struct shape {
 /* Types end in their number of dimensions: "conv1d". */
 static uint32_t spatial_of(const ms_layer *layer)
 {
-    const char *type = ms_layer_kinds[layer->kind].type;
+    const char *type = layer->kind->type;
 
     return (uint32_t)(type[strlen(type) - 2] - '0');
 }
@@ -311,7 +311,7 @@ static ms_err pooled(ms_trace *trace, const ms_layer *layer, uint32_t x,
 static ms_err resize(ms_trace *trace, const ms_layer *layer, uint32_t x,
                      const char *op, const shape *to, uint32_t *out)
 {
-    ms_opcall call = {.op = op, .flops = ms_layer_kinds[layer->kind].flops};
+    ms_opcall call = {.op = op, .flops = layer->kind->flops};
 
     for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++) {
         call.made[k].dtype = k ? MS_INT64 : ms_trace_at(trace, x)->dtype;
@@ -328,8 +328,7 @@ ms_err ms_convlayers_pool(ms_trace *trace, const ms_layer *layer,
     shape to;
 
     MS_TRY(pooled(trace, layer, in[0], &to));
-    return resize(trace, layer, in[0], ms_layer_kinds[layer->kind].op, &to,
-                  out);
+    return resize(trace, layer, in[0], layer->kind->op, &to, out);
 }
 
 const ms_field ms_convlayers_adaptive_fields[MS_CONVLAYERS_ADAPTIVE] = {
@@ -374,7 +373,7 @@ static uint32_t restride(ms_trace *trace, uint32_t x)
 ms_err ms_convlayers_adaptive(ms_trace *trace, const ms_layer *layer,
                               const uint32_t *in, uint32_t *out)
 {
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
     bool average = strstr(kind->type, "avg") != NULL;
     shape to;
 
@@ -457,7 +456,7 @@ const ms_field ms_convlayers_shuffle_fields[MS_CONVLAYERS_SHUFFLE] = {
 ms_err ms_convlayers_shuffle(ms_trace *trace, const ms_layer *layer,
                              const uint32_t *in, uint32_t *out)
 {
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
     int64_t f = layer->field[0].i;
     bool back = strcmp(kind->type, "pixel_unshuffle") == 0;
     char text[MS_LAYERS_SHAPE];

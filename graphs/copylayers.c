@@ -12,7 +12,7 @@
 static ms_err open_call(ms_trace *trace, const ms_layer *layer, uint32_t x,
                         int64_t dim, ms_opcall *call)
 {
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
 
     MS_TRY(ms_layers_need_dim(trace, layer, x, dim));
     *call = (ms_opcall){.op = kind->op, .flops = kind->flops};

@@ -48,7 +48,7 @@ static double matrix_flops(const ms_trace *trace)
         return device->fp8_flops * device->fp8_matmul_share;
     double peak = row->tf32 ? device->tf32_flops : device->fp32_flops;
     if (row->autocast != MS_FLOAT32 ||
-        ms_trace_dtype_bytes[trace->weight_dtype] == 2)
+        ms_dtypes_bytes[trace->weight_dtype] == 2)
         peak = device->half_flops;
     return peak * device->matmul_share;
 }

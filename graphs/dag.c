@@ -23,7 +23,7 @@ static ms_err translate(igraph_error_t code, ms_fault *fault)
 /* Layers that hold states only take no part in the graph. */
 static bool has_output(const ms_model *model, uint32_t layer)
 {
-    return !ms_layer_kinds[model->layers[layer].kind].silent;
+    return !model->layers[layer].kind->silent;
 }
 
 /* ---- cycles -------------------------------------------------------------- */
@@ -352,7 +352,7 @@ static void put_layer(const ms_model *model, uint32_t l, ms_text *text)
     ms_text_add(text, "    l%u [label=\"", l);
     put_escaped(text, layer->name);
     ms_text_add(text, "\\n");
-    put_escaped(text, ms_layer_kinds[layer->kind].type);
+    put_escaped(text, layer->kind->type);
     ms_text_add(text, model->cut != NULL && model->cut[l]
                           ? "\" style=filled fillcolor=\"#FCF7EF\"];\n"
                           : "\"];\n");

@@ -266,7 +266,7 @@ uint64_t ms_expertlayers_active(const ms_layer *layer, uint64_t parameters)
 {
     const ms_value *field = layer->field;
 
-    if (ms_layer_kinds[layer->kind].forward != ms_expertlayers_moe)
+    if (layer->kind->forward != ms_expertlayers_moe)
         return parameters;
     uint64_t experts = (uint64_t)field[EXPERTS].i, each = parameters / experts;
     uint64_t inner = (uint64_t)field[HIDDEN].i * (field[GATED].b ? 2 : 1);

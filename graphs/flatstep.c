@@ -55,7 +55,7 @@ static bool is_updated(const flat_step *s, uint32_t p)
 
 static uint64_t grad_bytes(const flat_step *s, uint64_t elements)
 {
-    return elements * ms_trace_dtype_bytes[s->trace->grad_dtype];
+    return elements * ms_dtypes_bytes[s->trace->grad_dtype];
 }
 
 static void read_grads(flat_step *s, uint32_t first, uint32_t end)
@@ -195,7 +195,7 @@ static void update(flat_step *s)
 static void copy_masters(flat_step *s)
 {
     ms_trace *trace = s->trace;
-    uint64_t item_bytes = ms_trace_dtype_bytes[trace->weight_dtype];
+    uint64_t item_bytes = ms_dtypes_bytes[trace->weight_dtype];
 
     begin(s, "aten::copy_");
     for (uint32_t p = s->first; p < s->end && !trace->err; p++) {

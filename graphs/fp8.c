@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/fp8.h"
-#include "graphs/lower.h"
 #include "graphs/ops/ops.h"
 #include "graphs/precisions.h"
 #include "graphs/quantize.h"
@@ -272,7 +271,7 @@ static ms_err check_sizes(ms_trace *trace, const ms_layer *layer,
 bool ms_fp8_takes(const ms_trace *trace, const ms_layer *layer)
 {
     return ms_precisions_of(trace->training)->fp8 &&
-           !ms_walk_is_head(trace->model, layer);
+           !ms_trace_is_head(trace, layer);
 }
 
 bool ms_fp8_takes_experts(const ms_trace *trace)

@@ -90,8 +90,8 @@ typedef struct ms_spot {
  * edges[in_at .. in_at + n_in) are the layers whose outputs it reads
  * (MS_NONE: the model's input). */
 typedef struct ms_layer {
-    const char *name; /* unique, dotted: "layers.3.attention" */
-    uint32_t kind;    /* row of ms_layer_kinds */
+    const char *name;                 /* unique, dotted: "layers.3.attention" */
+    const struct ms_layer_kind *kind; /* a row of ms_layer_kinds */
     uint32_t in_at, n_in;
     uint32_t block; /* MS_NONE: in no block; of nested repeats the outermost */
     ms_spot spot;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/headloss.h"
-#include "graphs/layers.h"
-#include "graphs/lower.h"
-
-#include <string.h>
+#include "graphs/ops/ops.h"
 
 /* ---- which kernel -------------------------------------------------------- */
 
@@ -12,95 +9,22 @@ bool ms_headloss_takes_head(ms_loss_kernel kernel)
     return kernel >= MS_LOSS_LIGER_LINEAR;
 }
 
-/* What layer or user chose, else AUTO. */
-static ms_loss_kernel chosen(const ms_trace *trace, const ms_layer *layer)
+ms_loss_kernel ms_headloss_chosen(const ms_trace *trace, int64_t own)
 {
-    int64_t own = ms_losslayers_kernel(layer);
-
     return (ms_loss_kernel)(own != MS_LOSS_AUTO ? own
                                                 : trace->training->loss_kernel);
 }
 
-ms_loss_kernel ms_headloss_kernel(const ms_trace *trace, const ms_layer *layer)
+ms_loss_kernel ms_headloss_kernel(const ms_trace *trace, const ms_layer *layer,
+                                  int64_t own)
 {
-    ms_loss_kernel kernel = chosen(trace, layer);
+    ms_loss_kernel kernel = ms_headloss_chosen(trace, own);
 
     if (kernel == MS_LOSS_AUTO)
         kernel = (ms_loss_kernel)trace->kernels.loss;
     if (!ms_headloss_takes_head(kernel) || layer == trace->head.loss)
         return kernel;
     return kernel == MS_LOSS_LIGER_LINEAR ? MS_LOSS_LIGER : MS_LOSS_EAGER;
-}
-
-/* ---- which head ---------------------------------------------------------- */
-
-static uint32_t n_readers(const ms_model *model, uint32_t row)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < model->n_edges; i++)
-        n += model->edges[i] == row;
-    return n;
-}
-
-/* NULL, or why the loss cannot take what it reads with it. */
-static const char *refusal(const ms_model *model, const ms_layer *loss)
-{
-    uint32_t row = model->edges[loss->in_at];
-
-    if (row == MS_NONE || model->layers[row].kind != ms_layer_find("linear"))
-        return "no linear layer";
-    if (ms_denselayers_has_bias(&model->layers[row]))
-        return "a linear layer with bias";
-    return n_readers(model, row) > 1 ? "a layer that others read too" : NULL;
-}
-
-static const ms_layer *find_loss(const ms_model *model)
-{
-    uint32_t kind = ms_layer_find("cross_entropy");
-
-    for (uint32_t i = 0; i < model->n_layers; i++)
-        if (model->layers[i].kind == kind)
-            return &model->layers[i];
-    return NULL;
-}
-
-ms_err ms_headloss_open(ms_trace *trace)
-{
-    static const char *const words[] = {"auto",
-                                        "eager",
-                                        "liger",
-                                        "megatron",
-                                        "liger_linear",
-                                        "ce_with_chunked_output",
-                                        "ce_with_chunked_output_compiled"};
-    const ms_model *model = trace->model;
-    const ms_layer *loss = find_loss(model);
-
-    trace->head = (ms_fused_head){.layer = MS_NONE, .loss = loss};
-    if (loss == NULL && trace->training->loss_kernel != MS_LOSS_AUTO)
-        return ms_fail(trace->fault, MS_EUSAGE, "training.loss_kernel",
-                       "leave it out for this model",
-                       "training.loss_kernel changes nothing: %s ends in no "
-                       "cross entropy",
-                       model->name);
-    if (loss == NULL ||
-        !ms_headloss_takes_head(ms_headloss_kernel(trace, loss)))
-        return MS_OK;
-    const char *why = refusal(model, loss);
-    trace->head.kernel = (uint8_t)ms_headloss_kernel(trace, loss);
-    if (why == NULL)
-        trace->head.layer = model->edges[loss->in_at];
-    else if (chosen(trace, loss) == MS_LOSS_AUTO)
-        trace->head.loss = NULL;
-    else
-        return ms_trace_fail(
-            trace, loss,
-            "it takes a linear layer without bias with it: choose eager or "
-            "liger",
-            "\"%s\" cannot be %s: it reads %s", loss->name,
-            words[trace->head.kernel], why);
-    return MS_OK;
 }
 
 bool ms_headloss_is_head(const ms_trace *trace)

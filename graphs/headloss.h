@@ -32,17 +32,22 @@ typedef enum ms_loss_kernel {
     MS_LOSS_CHUNKED_COMPILED /* the same, as its compile_loss leaves it */
 } ms_loss_kernel;
 
-/* Finds the head that the model's loss takes with it; MS_EINPUT where the
- * chosen kernel cannot have it, MS_EUSAGE where a setting changes nothing. */
-ms_err ms_headloss_open(ms_trace *trace);
+/* headchoice.c: finds the head that the model's loss takes with it; MS_EINPUT
+ * where the chosen kernel cannot have it, MS_EUSAGE where a setting changes
+ * nothing. */
+ms_err ms_headchoice_open(ms_trace *trace);
 /* Is layer (trace->layer) that head? */
 bool ms_headloss_is_head(const ms_trace *trace);
 /* The head's forward: its weight is there. */
 uint32_t ms_headloss_head(ms_trace *trace, uint32_t x, uint32_t weight);
 /* The loss of that head: x is what head returned, and is used up. */
 uint32_t ms_headloss_loss(ms_trace *trace, uint32_t x);
+/* What a layer chooses by its own "kernel", or else the user; AUTO: neither
+ * does. */
+ms_loss_kernel ms_headloss_chosen(const ms_trace *trace, int64_t own);
 /* The kernel of a cross_entropy layer. */
-ms_loss_kernel ms_headloss_kernel(const ms_trace *trace, const ms_layer *layer);
+ms_loss_kernel ms_headloss_kernel(const ms_trace *trace, const ms_layer *layer,
+                                  int64_t own);
 /* Does it take the head with it? */
 bool ms_headloss_takes_head(ms_loss_kernel kernel);
 

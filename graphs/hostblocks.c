@@ -94,7 +94,7 @@ void ms_hostblocks_close(ms_trace *trace)
             end_flat(trace, role);
     if (trace->swap_elements > 0)
         add_block(trace, SWAP_BUFFERS * trace->swap_elements *
-                             ms_trace_dtype_bytes[trace->trained_dtype]);
+                             ms_dtypes_bytes[trace->trained_dtype]);
 }
 
 /* ---- homes --------------------------------------------------------------- */

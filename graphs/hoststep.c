@@ -189,7 +189,7 @@ static uint64_t weight_bytes(const host_step *h)
 {
     return h->elements * (ms_parts_are_masters(h->trace)
                               ? STATE_BYTES
-                              : ms_trace_dtype_bytes[h->trace->trained_dtype]);
+                              : ms_dtypes_bytes[h->trace->trained_dtype]);
 }
 
 static bool has_gradient(const host_step *h, uint32_t p)
@@ -206,7 +206,7 @@ static uint64_t gradient_bytes(const host_step *h)
     if (bytes == 0)
         bytes = ms_parts_are_masters(h->trace)
                     ? STATE_BYTES
-                    : ms_trace_dtype_bytes[h->trace->grad_dtype];
+                    : ms_dtypes_bytes[h->trace->grad_dtype];
     /* DeepSpeed's stage 3 has them in 16 bits, too: the update reads fp32 */
     return h->elements * (bytes > STATE_BYTES ? STATE_BYTES : bytes);
 }
@@ -358,7 +358,7 @@ static void norm_of_tile(host_step *h)
 static uint32_t norm_of_part(ms_trace *trace, ms_parameter *it)
 {
     bool parts = trace->shape->shared == MS_SHARED_PARAMETERS;
-    uint64_t item_bytes = ms_trace_dtype_bytes[trace->grad_dtype];
+    uint64_t item_bytes = ms_dtypes_bytes[trace->grad_dtype];
     uint64_t n = parts && it->owned > NORM_ELEMENTS ? NORM_ELEMENTS : it->owned;
 
     trace->layer = it->layer;
@@ -491,7 +491,7 @@ void ms_hoststep_send(ms_trace *trace, const uint32_t *grads)
     open_step(&h);
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
         const ms_parameter *it = &trace->parameters[p];
-        uint64_t bytes = it->part * ms_trace_dtype_bytes[trace->trained_dtype];
+        uint64_t bytes = it->part * ms_dtypes_bytes[trace->trained_dtype];
         if (grads[p] == MS_NONE)
             continue;
         ms_trace_begin(trace, "aten::_to_copy");

@@ -175,7 +175,7 @@ static ms_err read_fields(list *l, uint32_t row, ms_layer *layer,
                           const ms_scope *in)
 {
     const ms_json *json = json_of(l);
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
     const ms_fields keys = {.rows = kind->fields,
                             .n = kind->n_fields,
                             .extra = layer_extra,
@@ -251,7 +251,7 @@ static ms_err read_named_inputs(list *l, uint32_t inputs, const ms_scope *in)
 static ms_err read_inputs(list *l, uint32_t row, const ms_layer *layer,
                           const ms_scope *in, uint32_t previous)
 {
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
     uint32_t inputs = ms_json_find(json_of(l), row, "inputs");
     if (inputs != MS_NONE)
         MS_TRY(read_named_inputs(l, inputs, in));

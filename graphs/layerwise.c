@@ -4,7 +4,6 @@
  * The largest first, each goes to the rank that has the least by then; this
  * rank is the one that ends up with the most.  What is no matrix of the update
  * is divided by its elements, as its distributed optimizer does. */
-#include "graphs/lower.h"
 #include "graphs/optimizers.h"
 
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include "graphs/lora.h"
 #include "graphs/fp8.h"
 #include "graphs/layers.h"
-#include "graphs/lower.h"
 #include "graphs/ops/ops.h"
 #include "graphs/packed.h"
 
@@ -34,9 +33,9 @@ static bool is_target(const ms_trace *trace, const ms_layer *layer,
         return !plain;
     case TARGETS_MLP:
         return plain && layer->block != MS_NONE &&
-               !ms_walk_is_head(trace->model, layer);
+               !ms_trace_is_head(trace, layer);
     default:
-        return !ms_walk_is_head(trace->model, layer);
+        return !ms_trace_is_head(trace, layer);
     }
 }
 

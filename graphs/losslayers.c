@@ -128,7 +128,7 @@ ms_err ms_losslayers_cross_entropy(ms_trace *trace, const ms_layer *layer,
 {
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     MS_TRY(check_shift(trace, layer, in[0]));
-    switch (ms_headloss_kernel(trace, layer)) {
+    switch (ms_headloss_kernel(trace, layer, ms_losslayers_kernel(layer))) {
     case MS_LOSS_LIGER_LINEAR:
     case MS_LOSS_CHUNKED_OUTPUT:
     case MS_LOSS_CHUNKED_COMPILED:
@@ -190,7 +190,7 @@ static bool keeps_terms(const char *op)
 ms_err ms_losslayers_like(ms_trace *trace, const ms_layer *layer,
                           const uint32_t *in, uint32_t *out)
 {
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
 
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     uint32_t inputs[2] = {in[0], target_like(trace, in[0])};

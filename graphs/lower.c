@@ -261,7 +261,7 @@ static void name_rows(const ms_model *model, const ms_graph *graph,
             continue;
         rows[i].active =
             ms_expertlayers_active(&model->layers[l], rows[i].parameters);
-        rows[i].type = ms_layer_kinds[model->layers[l].kind].type;
+        rows[i].type = model->layers[l].kind->type;
         rows[i].block = model->layers[l].block;
     }
 }

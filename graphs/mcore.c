@@ -232,7 +232,7 @@ bool ms_mcore_workspace(ms_trace *trace)
 
 static bool is_type(const ms_layer *layer, const char *type)
 {
-    return strcmp(ms_layer_kinds[layer->kind].type, type) == 0;
+    return strcmp(layer->kind->type, type) == 0;
 }
 
 static bool drops(const ms_trace *trace, const ms_layer *layer)

@@ -19,7 +19,7 @@ static const ms_tensor *at(const ms_trace *trace, uint32_t tensor)
 /* A field of the layer by its name. */
 static ms_value field_of(const ms_layer *layer, const char *name)
 {
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
     uint32_t i = 0;
 
     while (i < kind->n_fields && strcmp(kind->fields[i].name, name) != 0)
@@ -31,7 +31,7 @@ static ms_value field_of(const ms_layer *layer, const char *name)
 /* Its word is that one. */
 static bool is_word(const ms_layer *layer, const char *name, const char *word)
 {
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
 
     for (uint32_t i = 0; i < kind->n_fields; i++) {
         const char *words = kind->fields[i].words;

@@ -247,7 +247,7 @@ static ms_err check_extent(const reader *r, uint32_t row,
             return wrong(r, row, "its strides overflow");
     }
     uint64_t bytes = r->ops->storages[tensor->storage].bytes;
-    uint64_t room = bytes / ms_trace_dtype_bytes[tensor->dtype];
+    uint64_t room = bytes / ms_dtypes_bytes[tensor->dtype];
     if ((uint64_t)last >= room)
         return wrong(r, row,
                      "it reaches element %" PRId64 "; storage %u (%" PRIu64

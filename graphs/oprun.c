@@ -212,8 +212,7 @@ static void make_output(run *r, const ms_opnode *node, uint32_t k)
         if (!trace->err)
             trace->graph.storage_bytes[ms_trace_at(trace, t)->storage] =
                 r->ops->storages[shown->storage].bytes /
-                ms_trace_dtype_bytes[shown->dtype] *
-                ms_trace_dtype_bytes[dtype];
+                ms_dtypes_bytes[shown->dtype] * ms_dtypes_bytes[dtype];
     }
     set_layout(trace, t, shown);
     if (!trace->err)

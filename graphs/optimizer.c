@@ -99,7 +99,7 @@ static bool runs(const step *s, const ms_step_op *op, uint32_t p)
         return s->trace->parameters[p].part < s->trace->parameters[p].elements;
     return op->when == MS_WHEN_ALWAYS ||
            (!s->mixed && !ms_parts_are_masters(s->trace) &&
-            ms_trace_dtype_bytes[s->trace->trained_dtype] < sizeof(float));
+            ms_dtypes_bytes[s->trace->trained_dtype] < sizeof(float));
 }
 
 /* ---- loop and lists ------------------------------------------------------ */

@@ -22,7 +22,7 @@ bool ms_optimstates_is_mixed(const ms_trace *trace)
 static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
                       uint8_t category, uint64_t elements, bool at_start)
 {
-    uint64_t bytes = elements * ms_trace_dtype_bytes[dtype];
+    uint64_t bytes = elements * ms_dtypes_bytes[dtype];
     uint32_t s = ms_trace_storage(trace, role, bytes, category, true);
 
     if (s != MS_NONE)
@@ -137,7 +137,7 @@ static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
     uint64_t bytes = offload->gradient_bytes;
 
     /* Stage 3 of DeepSpeed has them in fp32 besides. */
-    uint64_t own = ms_trace_dtype_bytes[gradient_dtype(trace, parameter)];
+    uint64_t own = ms_dtypes_bytes[gradient_dtype(trace, parameter)];
     if (bytes == 0)
         bytes = own;
     else if (bytes > sizeof(float))

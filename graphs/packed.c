@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/packed.h"
-#include "graphs/lower.h"
 #include "graphs/ops/ops.h"
 #include "graphs/precisions.h"
 
@@ -166,7 +165,7 @@ uint32_t ms_packed_linear(ms_trace *trace, uint32_t x, uint32_t weight,
 bool ms_packed_takes(const ms_trace *trace, const ms_layer *layer)
 {
     return base_of(trace->training) > 0 && (trace->frozen || !trace->train) &&
-           !ms_walk_is_head(trace->model, layer);
+           !ms_trace_is_head(trace, layer);
 }
 
 static ms_err refuse(ms_fault *fault, const char *key, const char *hint,

@@ -210,7 +210,7 @@ static bool is_packed(const ms_trace *trace, const ms_parameter *parameter,
 {
     uint8_t dtype = ms_trace_at(trace, parameter->tensor)->dtype;
 
-    return whole != parameter->elements * ms_trace_dtype_bytes[dtype];
+    return whole != parameter->elements * ms_dtypes_bytes[dtype];
 }
 
 uint64_t ms_parts_master_bytes(const ms_trace *trace,
@@ -232,14 +232,14 @@ static uint64_t weight_part_bytes(const ms_trace *trace,
 
     if (is_packed(trace, parameter, whole))
         return over(whole, ms_parts_ranks(trace->shape));
-    return parameter->part * ms_trace_dtype_bytes[part_dtype(trace, dtype)];
+    return parameter->part * ms_dtypes_bytes[part_dtype(trace, dtype)];
 }
 
 static uint64_t grad_part_bytes(const ms_trace *trace,
                                 const ms_parameter *parameter)
 {
     return parameter->part *
-           ms_trace_dtype_bytes[part_dtype(
+           ms_dtypes_bytes[part_dtype(
                trace, ms_precisions_gradient(trace, parameter))];
 }
 
@@ -292,11 +292,10 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
     MS_TRY(element_column(trace, new_id));
     if (!shares_gradients(trace))
         return MS_OK;
-    g->weight_bytes = ms_trace_dtype_bytes[trace->weight_dtype];
+    g->weight_bytes = ms_dtypes_bytes[trace->weight_dtype];
     g->part_ranks = ms_parts_ranks(shape);
     g->part_groups = shape->data_ranks / g->part_ranks;
-    g->part_bytes =
-        ms_trace_dtype_bytes[part_dtype(trace, trace->weight_dtype)];
+    g->part_bytes = ms_dtypes_bytes[part_dtype(trace, trace->weight_dtype)];
     g->storage_shard_bytes =
         ms_arena_take_raw(trace->arena, g->n_persistent, sizeof(uint64_t));
     g->storage_whole = ms_arena_take(trace->arena, g->n_persistent, 1);

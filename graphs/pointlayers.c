@@ -19,7 +19,7 @@ static ms_err map(ms_trace *trace, const ms_layer *layer, const uint32_t *in,
     static const ms_oparg args[] = {{.kind = MS_ARG_TENSOR},
                                     {.kind = MS_ARG_FLOAT, .value.f = 0},
                                     {.kind = MS_ARG_FLOAT, .value.f = 1}};
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
     ms_opcall call = {
         .op = kind->op, .args = args, .n_args = 3, .flops = kind->flops};
 
@@ -34,7 +34,7 @@ static ms_err map(ms_trace *trace, const ms_layer *layer, const uint32_t *in,
 static ms_err map_in_place(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, uint32_t *out)
 {
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
     ms_opcall call = {.op = kind->op, .flops = kind->flops};
 
     MS_TRY(ms_layers_need_unsaved(trace, layer, in[0]));
@@ -45,8 +45,7 @@ static ms_err map_in_place(ms_trace *trace, const ms_layer *layer,
 ms_err ms_pointlayers_unary(ms_trace *trace, const ms_layer *layer,
                             const uint32_t *in, uint32_t *out)
 {
-    bool in_place =
-        ms_layer_kinds[layer->kind].n_fields > 0 && layer->field[0].b;
+    bool in_place = layer->kind->n_fields > 0 && layer->field[0].b;
 
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     return in_place ? map_in_place(trace, layer, in, out)
@@ -289,8 +288,7 @@ static uint32_t drop_and_add(ms_trace *trace, uint32_t x, uint32_t residual)
 ms_err ms_pointlayers_join(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, uint32_t *out)
 {
-    bool in_place =
-        ms_layer_kinds[layer->kind].n_fields > 0 && layer->field[0].b;
+    bool in_place = layer->kind->n_fields > 0 && layer->field[0].b;
     uint32_t widest;
 
     MS_TRY(find_widest(trace, layer, in, in_place, &widest));

@@ -168,7 +168,7 @@ uint8_t ms_precisions_master(const ms_trace *trace,
 
 static uint32_t bytes_of(uint8_t dtype)
 {
-    return dtype < MS_N_DTYPES ? ms_trace_dtype_bytes[dtype] : 0;
+    return dtype < MS_N_DTYPES ? ms_dtypes_bytes[dtype] : 0;
 }
 
 /* Of Adam's moments, an element each. */

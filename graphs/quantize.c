@@ -362,7 +362,7 @@ void ms_quantize_parameter(ms_trace *trace, uint32_t weight)
     it->linear = true;
     trace->n_formatted++;
     trace->graph.storage_bytes[it->storage] =
-        it->elements * ms_trace_dtype_bytes[row->linear.weight];
+        it->elements * ms_dtypes_bytes[row->linear.weight];
     if (row->linear.gradient != MS_NO_DTYPE) /* autograd's dtype is that */
         tensor->dtype = row->linear.gradient;
     if (ms_quantize_lasts(trace) == MS_FP8_KEPT)

@@ -324,7 +324,7 @@ static ms_err read_body(const ms_reader *r)
 /* Does the layer tell positions by angles? */
 static bool rotates(ms_layer *layer)
 {
-    const char *type = ms_layer_kinds[layer->kind].type;
+    const char *type = layer->kind->type;
     if (strcmp(type, "attention") == 0)
         return ms_build_field(layer, "rotary")->b;
     return strcmp(type, "latent_attention") == 0 || strcmp(type, "rotary") == 0;
@@ -338,7 +338,7 @@ static void find_max_sequence(ms_model *model)
     for (uint32_t i = 0; i < model->n_layers; i++) {
         ms_layer *layer = &model->layers[i];
         model->rotary |= rotates(layer);
-        if (layer->kind != embedding ||
+        if (layer->kind != &ms_layer_kinds[embedding] ||
             ms_build_field(layer, "ids")->i != MS_IDS_POSITIONS)
             continue;
         uint64_t rows = (uint64_t)ms_build_field(layer, "vocab")->i;

@@ -19,7 +19,7 @@ const ms_field ms_reducelayers_dims_fields[MS_REDUCELAYERS_DIMS] = {
 
 bool ms_reducelayers_is_loss(const ms_layer *layer)
 {
-    const char *op = ms_layer_kinds[layer->kind].op;
+    const char *op = layer->kind->op;
 
     return layer->n_ints == 0 && op != NULL &&
            (strcmp(op, "aten::mean") == 0 || strcmp(op, "aten::sum") == 0);
@@ -29,7 +29,7 @@ bool ms_reducelayers_is_loss(const ms_layer *layer)
 static ms_err reduce_all(ms_trace *trace, const ms_layer *layer, uint32_t x,
                          uint32_t *out)
 {
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
     ms_opcall call = {.op = kind->op, .flops = kind->flops};
 
     if (!ms_reducelayers_is_loss(layer))
@@ -79,7 +79,7 @@ static void reduce_shape(const ms_tensor *x, uint32_t bits, bool keep,
 ms_err ms_reducelayers_reduce(ms_trace *trace, const ms_layer *layer,
                               const uint32_t *in, uint32_t *out)
 {
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
     int64_t dims[MS_MAX_DIMS];
     bool keep = layer->field[KEEP].b;
     uint32_t bits;

@@ -68,7 +68,7 @@ void ms_reductions_scratch(ms_trace *trace, const ms_aten_call *call)
                     strncmp(node->op, "arg", 3) != 0;
         uint32_t accumulator = row->accumulator && !pair
                                    ? row->accumulator
-                                   : ms_trace_dtype_bytes[x->dtype];
+                                   : ms_dtypes_bytes[x->dtype];
         ms_scratch_reduce(trace, call->in[0], dims, accumulator);
         return;
     }

@@ -52,7 +52,7 @@ static bool efficient_can(const ms_trace *trace, const uint32_t *qkv)
         return false;
     for (uint32_t i = 0; i < 3; i++) {
         int64_t channels = ms_trace_at(trace, qkv[i])->size[3];
-        if (channels * ms_trace_dtype_bytes[dtype] % EFFICIENT_ROW_BYTES != 0)
+        if (channels * ms_dtypes_bytes[dtype] % EFFICIENT_ROW_BYTES != 0)
             return false;
     }
     return true;

@@ -88,7 +88,7 @@ static uint64_t made_bytes(const ms_step *s, const ms_step_op *op, uint32_t p)
     if (dtype == MS_AS_STATE)
         dtype = s->mixed || ms_parts_are_masters(trace) ? MS_FLOAT32
                                                         : trace->trained_dtype;
-    return ms_trace_dtype_bytes[dtype] *
+    return ms_dtypes_bytes[dtype] *
            ms_updates_extent(trace->training, op->made.extent,
                              ms_trace_at(trace, parameter->tensor),
                              parameter->part);

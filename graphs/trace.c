@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES] = {4, 2, 2, 8, 8, 1, 4, 1, 2};
-
 /* ---- failure ------------------------------------------------------------- */
 
 ms_err ms_trace_fail(ms_trace *trace, const ms_layer *layer, const char *hint,
@@ -128,20 +126,6 @@ static bool set_dims(ms_tensor *tensor, uint32_t n_dims, const int64_t *dims)
             return false;
     }
     return stride <= INT64_MAX / 16;
-}
-
-uint64_t ms_trace_elements(const ms_tensor *tensor)
-{
-    uint64_t n = 1;
-
-    for (uint32_t d = 0; d < tensor->n_dims; d++)
-        n *= (uint64_t)tensor->size[d];
-    return n;
-}
-
-uint64_t ms_trace_bytes(const ms_tensor *tensor)
-{
-    return ms_trace_elements(tensor) * ms_trace_dtype_bytes[tensor->dtype];
 }
 
 static uint32_t tensor_of(ms_trace *trace, uint8_t dtype, uint32_t n_dims,

@@ -26,25 +26,12 @@
  * neither a reference nor a node names it any more: ask a tensor for its shape
  * before you drop it. */
 
+#include "graphs/dtypes.h"
 #include "graphs/graphs.h"
 #include "graphs/index.h"
 #include "graphs/kernels.h"
 
 #include <assert.h>
-
-typedef enum ms_dtype {
-    MS_FLOAT32,
-    MS_FLOAT16,
-    MS_BFLOAT16,
-    MS_FLOAT64,
-    MS_INT64,
-    MS_BYTE, /* bool and masks */
-    MS_INT32,
-    MS_FLOAT8, /* of either kind, E4M3 or E5M2 */
-    MS_INT16,
-    MS_N_DTYPES
-} ms_dtype;
-extern const uint8_t ms_trace_dtype_bytes[MS_N_DTYPES];
 
 typedef struct ms_tensor {
     uint32_t storage;
@@ -198,6 +185,8 @@ struct ms_trace {
     uint32_t positions;       /* tensor: an input beside it, or MS_NONE */
     ms_shared_buffer *shared; /* newest first */
     uint32_t *layer_weight;   /* per layer: weight tensor that others may tie */
+    bool *is_head; /* per layer: a loss reads it, or it is the loss and has
+                      the head in it; NULL for an op graph */
     ms_fused_head head;
     ms_index layer_rows; /* by name, once a layer is tied */
     ms_index op_rows;    /* of the op tables, once a layer calls one */
@@ -244,8 +233,18 @@ static inline ms_tensor *ms_trace_at(const ms_trace *trace, uint32_t tensor)
     assert(tensor < trace->n_tensors && at->refs + at->pins > 0);
     return at;
 }
-uint64_t ms_trace_elements(const ms_tensor *tensor);
-uint64_t ms_trace_bytes(const ms_tensor *tensor); /* elements * item size */
+static inline uint64_t ms_trace_elements(const ms_tensor *tensor)
+{
+    uint64_t n = 1;
+
+    for (uint32_t d = 0; d < tensor->n_dims; d++)
+        n *= (uint64_t)tensor->size[d];
+    return n;
+}
+static inline uint64_t ms_trace_bytes(const ms_tensor *tensor)
+{
+    return ms_trace_elements(tensor) * ms_dtypes_bytes[tensor->dtype];
+}
 
 /* Room for so many from the start; more is possible. */
 ms_err ms_trace_reserve(ms_trace *trace, uint32_t storages, uint32_t ops);
@@ -304,6 +303,12 @@ void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor);
 /* n saves of storage end (saves.h). */
 void ms_trace_end_saves(ms_trace *trace, uint32_t storage, uint32_t n);
 bool ms_trace_needs(const ms_trace *trace, uint32_t tensor);
+/* Is the layer what a loss reads, or has a loss the head in it? */
+static inline bool ms_trace_is_head(const ms_trace *trace,
+                                    const ms_layer *layer)
+{
+    return trace->is_head[layer - trace->model->layers];
+}
 /* Nobody asks for the node's tensors any more. */
 void ms_trace_unpin(ms_trace *trace, const ms_node *node);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What optimizers.h writes as words, read; and sizes of states. */
-#include "graphs/lower.h"
 #include "graphs/precisions.h"
 
 #include <string.h>
@@ -474,7 +473,7 @@ static bool is_head(const ms_trace *trace, const ms_parameter *parameter)
     const ms_model *model = trace->model;
 
     if (!model->ops)
-        return ms_walk_is_head(model, &model->layers[parameter->layer]);
+        return ms_trace_is_head(trace, &model->layers[parameter->layer]);
     for (const ms_parameter *p = parameter + 1;
          p < trace->parameters + trace->n_parameters; p++)
         if (ms_trace_at(trace, p->tensor)->n_dims >= 2)

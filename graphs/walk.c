@@ -145,7 +145,7 @@ static ms_err open_walk(walk *w)
  * of everything. */
 bool ms_walk_is_loss(const ms_layer *layer)
 {
-    const char *type = ms_layer_kinds[layer->kind].type;
+    const char *type = layer->kind->type;
     size_t n = strlen(type);
 
     return (n > 5 && strcmp(type + n - 5, "_loss") == 0) ||
@@ -153,19 +153,25 @@ bool ms_walk_is_loss(const ms_layer *layer)
            ms_reducelayers_is_loss(layer);
 }
 
-bool ms_walk_is_head(const ms_model *model, const ms_layer *layer)
+/* What a loss reads is a head; so is a loss that has the head in it. */
+static ms_err find_heads(ms_trace *trace)
 {
-    uint32_t row = (uint32_t)(layer - model->layers);
+    const ms_model *model = trace->model;
 
+    trace->is_head =
+        ms_arena_take(trace->scratch, model->n_layers, sizeof *trace->is_head);
+    if (!trace->is_head)
+        return ms_fail_nomem(trace->fault);
     for (uint32_t l = 0; l < model->n_layers; l++) {
         const ms_layer *reader = &model->layers[l];
-        if (!ms_walk_is_loss(reader))
+        if (reader->n_in == 0 || !ms_walk_is_loss(reader))
             continue;
+        trace->is_head[l] = true;
         for (uint32_t i = 0; i < reader->n_in; i++)
-            if (l == row || model->edges[reader->in_at + i] == row)
-                return true;
+            if (model->edges[reader->in_at + i] != MS_NONE)
+                trace->is_head[model->edges[reader->in_at + i]] = true;
     }
-    return false;
+    return MS_OK;
 }
 
 static ms_err run_layer(walk *w, uint32_t l)
@@ -180,8 +186,7 @@ static ms_err run_layer(walk *w, uint32_t l)
     }
     trace->layer = l;
     trace->pass = ms_walk_is_loss(layer) ? MS_LOSS : MS_FORWARD;
-    MS_TRY(
-        ms_layer_kinds[layer->kind].forward(trace, layer, w->in, &w->value[l]));
+    MS_TRY(layer->kind->forward(trace, layer, w->in, &w->value[l]));
     if (w->value[l] != MS_NONE)
         trace->graph.layer_bytes[l] =
             ms_trace_bytes(ms_trace_at(trace, w->value[l]));
@@ -318,7 +323,7 @@ static ms_err find_loss(walk *w)
             "end the list with a loss: cross_entropy, mse_loss, mean, ...",
             "the last layer \"%s\" is no loss", layer->name);
     w->forward->loss = w->value[last];
-    if (ms_layer_kinds[layer->kind].forward == ms_losslayers_total)
+    if (layer->kind->forward == ms_losslayers_total)
         return find_outputs(w, layer);
     if (layer->n_in > 0 && model->edges[layer->in_at] != MS_NONE &&
         model->edges[layer->in_at] != w->trace->head.layer) {
@@ -335,7 +340,8 @@ ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
     if (trace->model->n_layers == 0)
         return ms_fail(trace->fault, MS_EINPUT, trace->model->name,
                        "add a layer", "the model has no layers");
-    MS_TRY(ms_headloss_open(trace));
+    MS_TRY(ms_headchoice_open(trace));
+    MS_TRY(find_heads(trace));
     MS_TRY(open_walk(&w));
     MS_TRY(model_input(trace));
     MS_TRY(run_layers(&w));

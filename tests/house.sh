@@ -14,7 +14,7 @@ scripts=$(find .ci tools tests -name '*.sh' -o -path .ci/run | sort)
 # "File f exports ms_f and ms_f_*" does not hold for: file, its other names.
 exceptions='
 memsim main
-layers ms_layer_find ms_layer_kinds ms_layer_n_kinds'
+layerkinds ms_layer_find ms_layer_kinds ms_layer_n_kinds'
 
 includes() { # a room includes its own files and sim's door; tools all doors
     grep -nE '^ *# *include' $sources | sed -E 's/: *# *include */:/' |

@@ -103,9 +103,9 @@ static uint32_t run_word(ms_trace *trace, const ms_node *node,
     if (w->mark == '~')
         ms_trace_workspace(
             trace, ms_trace_elements(&shape) *
-                       ms_trace_dtype_bytes[w->dtype == 'b'   ? MS_BYTE
-                                            : w->dtype == 'l' ? MS_INT64
-                                                              : shape.dtype]);
+                       ms_dtypes_bytes[w->dtype == 'b'   ? MS_BYTE
+                                       : w->dtype == 'l' ? MS_INT64
+                                                         : shape.dtype]);
     else
         y = make(trace, w, like, grads[0]);
     ms_trace_end(trace, (double)ms_trace_elements(&shape), false);

@@ -40,7 +40,7 @@ static const ms_layer *layer(const char *name)
 
 static const char *type_of(const char *name)
 {
-    return ms_layer_kinds[layer(name)->kind].type;
+    return layer(name)->kind->type;
 }
 
 /* The layer that name reads first. */

@@ -202,7 +202,7 @@ static void make_random(uint32_t n, const uint32_t *map)
         bool two = random_below(2) == 0;
         snprintf(names[map[i]], sizeof names[0], "n%u", i);
         *layer = (ms_layer){.name = names[map[i]],
-                            .kind = two ? add : relu,
+                            .kind = &ms_layer_kinds[two ? add : relu],
                             .in_at = n_edges,
                             .n_in = two ? 2 : 1,
                             .block = MS_NONE};

@@ -29,7 +29,7 @@ static void read_model(const char *name, const ms_override *set, uint32_t n)
 
 static ms_value field(const ms_layer *layer, const char *key)
 {
-    const ms_layer_kind *kind = &ms_layer_kinds[layer->kind];
+    const ms_layer_kind *kind = layer->kind;
     for (uint32_t i = 0; i < kind->n_fields; i++)
         if (strcmp(kind->fields[i].name, key) == 0)
             return layer->field[i];
@@ -39,7 +39,7 @@ static ms_value field(const ms_layer *layer, const char *key)
 
 static const char *type_of(const ms_layer *layer)
 {
-    return ms_layer_kinds[layer->kind].type;
+    return layer->kind->type;
 }
 
 /* Parameters by the textbook, from nothing but the layers and their edges:

@@ -64,7 +64,7 @@ static const char *inputs(const char *name)
 static const ms_value *field(const char *name, const char *key)
 {
     const ms_layer *l = layer(name);
-    const ms_layer_kind *kind = &ms_layer_kinds[l->kind];
+    const ms_layer_kind *kind = l->kind;
     for (uint32_t i = 0; i < kind->n_fields; i++)
         if (strcmp(kind->fields[i].name, key) == 0)
             return &l->field[i];
