@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Turns graphs/models/*.json, graphs/huggingface/*.json and
+# Turns graphs/models/builtin/*.json, graphs/models/huggingface/*.json and
 # graphs/devices/*.json into three C files: builtin.c and pages.c (texts, read
 # like any model file) and devices.c (rows of numbers).
 # Included by CMakeLists.txt it adds them to the target "graphs"; by hand:
@@ -70,7 +70,7 @@ function(embed_get json file key result)
 endfunction()
 
 function(embed_models output)
-    file(GLOB files ${EMBED_FOLDER}/models/*.json)
+    file(GLOB files ${EMBED_FOLDER}/models/builtin/*.json)
     list(LENGTH files n_files)
     set(n 0)
     set(rows "")
@@ -80,7 +80,7 @@ function(embed_models output)
             continue()
         endif()
         math(EXPR n "${n} + 1")
-        set(file ${EMBED_FOLDER}/models/${name}.json)
+        set(file ${EMBED_FOLDER}/models/builtin/${name}.json)
         file(READ ${file} json)
         embed_get("${json}" ${file} summary summary)
         embed_literal("${json}" text)
@@ -89,7 +89,7 @@ function(embed_models output)
                            "     ${summary},\n     \"${group}\"},\n")
     endforeach()
     if(NOT n EQUAL n_files)
-        message(FATAL_ERROR "graphs/models has ${n_files} files, "
+        message(FATAL_ERROR "graphs/models/builtin has ${n_files} files, "
                             "graphs/embed.cmake lists ${n}")
     endif()
     file(CONFIGURE OUTPUT ${output} @ONLY CONTENT "${EMBED_HEAD}\
@@ -98,7 +98,7 @@ const uint32_t ms_builtin_n_models = ${n};\n")
 endfunction()
 
 function(embed_pages output)
-    file(GLOB files ${EMBED_FOLDER}/huggingface/*.json) # sorted by name
+    file(GLOB files ${EMBED_FOLDER}/models/huggingface/*.json) # sorted by name
     list(LENGTH files n)
     set(rows "")
     foreach(file IN LISTS files)
@@ -107,7 +107,7 @@ function(embed_pages output)
         embed_literal("${json}" text)
         string(APPEND rows "    {\"${name}\",\n     ${text}},\n")
     endforeach()
-    set(include "#include \"graphs/huggingface/huggingface.h\"\n\n")
+    set(include "#include \"graphs/models/huggingface/huggingface.h\"\n\n")
     file(CONFIGURE OUTPUT ${output} @ONLY CONTENT "${EMBED_HEAD}${include}\
 const ms_huggingface_page ms_pages_all[] = {\n${rows}};
 const uint32_t ms_pages_n = ${n};\n")
@@ -234,8 +234,8 @@ embed_devices(${EMBED_OUTPUT}/devices.c)
 embed_pages(${EMBED_OUTPUT}/pages.c)
 
 if(NOT CMAKE_SCRIPT_MODE_FILE)
-    file(GLOB files CONFIGURE_DEPENDS ${EMBED_FOLDER}/models/*.json
-         ${EMBED_FOLDER}/huggingface/*.json ${EMBED_FOLDER}/devices/*.json)
+    file(GLOB files CONFIGURE_DEPENDS ${EMBED_FOLDER}/models/builtin/*.json
+         ${EMBED_FOLDER}/models/huggingface/*.json ${EMBED_FOLDER}/devices/*.json)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
     # A model's text is longer than the 4095 characters that C11 promises.
     set_source_files_properties(${EMBED_OUTPUT}/builtin.c

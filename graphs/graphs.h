@@ -36,7 +36,7 @@
 
 #include "sim/sim.h"
 
-#include "graphs/json.h" /* for whoever reads other JSON */
+#include "graphs/json/json.h" /* for whoever reads other JSON */
 
 /* ---- the model noun ------------------------------------------------------ */
 
@@ -163,8 +163,9 @@ ms_err ms_read_fail(const ms_model *model, const ms_layer *layer,
 ms_err ms_read_file(const char *path, uint64_t max_bytes, ms_arena *arena,
                     char **bytes, size_t *length, ms_fault *fault);
 
-/* recording.c: a recorded history of allocations (sim/pools/alloctrace.h), from
- * JSON that must outlive it.  Faults: MS_EINPUT with line and column. */
+/* recording.c: a recorded history of allocations
+ * (sim/pools/history/alloctrace.h), from JSON that must outlive it.  Faults:
+ * MS_EINPUT with line and column. */
 ms_err ms_recording_read(const char *name, const char *bytes, size_t length,
                          ms_arena *arena, ms_recording *recording,
                          ms_fault *fault);
@@ -511,8 +512,8 @@ ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
 const char *ms_json_library(void);
 const char *ms_dag_library(void);
 
-#include "graphs/namewords.h"
-#include "graphs/overheads.h"
-#include "graphs/settingwords.h"
+#include "graphs/machines/overheads.h"
+#include "graphs/models/namewords.h"
+#include "graphs/settings/settingwords.h"
 
 #endif

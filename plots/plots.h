@@ -12,7 +12,7 @@
 
 #include "sim/sim.h"
 
-#include "plots/record.h"
+#include "plots/traces/record.h"
 
 /* output.c: path "-" is standard output, written unbuffered: flush what stdio
  * holds first.  Refuses directories; follows symbolic links. */
@@ -78,7 +78,7 @@ ms_err ms_memoryviz_write(const ms_export *of, const char *path,
 ms_err ms_lifetimes_write(const ms_export *of, const char *path,
                           ms_arena *arena, ms_fault *fault);
 /* allocations.c: the same as a trace in text form, which memsim alloc reads
- * (sim/pools/alloctrace.h); ids are rows of the plan. */
+ * (sim/pools/history/alloctrace.h); ids are rows of the plan. */
 ms_err ms_allocations_write(const ms_export *of, const char *path,
                             ms_arena *arena, ms_fault *fault);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/due.h"
 #include "policies/profile.h"
+#include "policies/schedule/due.h"
 
 #include <stdio.h>
 

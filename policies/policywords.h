@@ -3,7 +3,7 @@
 #define MS_POLICIES_POLICYWORDS_H
 
 /* What people call policies: by the keys of DeepSpeed, Transformers, torch and
- * Megatron (sim/words.h).  A row's means is the beginning of a policy:
+ * Megatron (sim/base/words.h).  A row's means is the beginning of a policy:
  *
  *     zero3                 zero:3
  *     zero-3:dp=8           zero:3,dp=8

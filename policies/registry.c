@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/saved.h"
-#include "policies/shares.h"
+#include "policies/share/shares.h"
 
 #include <string.h>
 

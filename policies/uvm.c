@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Unified memory: everything is allocated with cudaMallocManaged, pages come
- * when an op touches them (sim/paging.h).  What a policy that knows the step
- * buys shows against this.
+ * when an op touches them (sim/replay/paging.h).  What a policy that knows the
+ * step buys shows against this.
  *
  * uvm:optimizer is bitsandbytes' paged optimizers (bitsandbytes/optim/
  * optimizer.py, get_state_buffer, prefetch_state): the state alone is managed,
@@ -17,8 +17,8 @@
  * driver's tree prefetcher brings together, 0 where the link is coherent.
  * fault_share: of the link while the pages move; 100, so that the faults alone
  * make on-demand migration slower. */
-#include "policies/shares.h"
-#include "policies/swap.h"
+#include "policies/share/shares.h"
+#include "policies/swap/swap.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
  *
  * Eight A100 with NVLink under ZeRO-2: 481 MiB of context and kernels; NCCL
  * has 1 communicator of 24 channels, each connected to the rank before and
- * the one after: 1024 MiB + 24 x 2 x 12 MiB (graphs/overheads.h). */
+ * the one after: 1024 MiB + 24 x 2 x 12 MiB (graphs/machines/overheads.h). */
 
 #include <stdint.h>
 

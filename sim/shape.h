@@ -73,7 +73,7 @@ typedef struct ms_offload {
     bool reads_ahead, writes_behind; /* disk: beside the update */
 } ms_offload;
 
-/* Unified memory (sim/paging.h). */
+/* Unified memory (sim/replay/paging.h). */
 typedef struct ms_paging {
     uint64_t page_bytes, fault_ns; /* page_bytes 0: memory is not unified */
     uint32_t fault_percent; /* of the link that pages brought by faults get */

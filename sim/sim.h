@@ -32,15 +32,15 @@
  * are named X_at (n + 1 offsets) and X (values).  Nothing prints, exits or
  * reads a clock; same input, same bytes out. */
 
-#include "sim/base.h"
-#include "sim/collective.h"
-#include "sim/hosted.h"
+#include "sim/base/base.h"
+#include "sim/base/size.h"
+#include "sim/base/words.h"
+#include "sim/expand/hosted.h"
 #include "sim/names.h"
 #include "sim/outside.h"
+#include "sim/replay/collective.h"
 #include "sim/saves.h"
 #include "sim/shape.h"
-#include "sim/size.h"
-#include "sim/words.h"
 
 /* ---- graph.c: the template of one micro-batch and the optimizer step ----- */
 
@@ -168,10 +168,10 @@ typedef struct ms_graph {
 
     /* (optional) Derived by ms_prepare_graph so that a sweep need not; NULL:
      * expand derives them for itself.  storage_refs: references of a storage
-     * just made and saved (sim/books.h); n_start: how many exist at the start;
-     * step: the optimizer step, booked; back_in: the frame storages that a
-     * unit's backward reads and does not make; step_in: the storages that
-     * the step reads and the start does not hold (.grad). */
+     * just made and saved (sim/expand/books.h); n_start: how many exist at the
+     * start; step: the optimizer step, booked; back_in: the frame storages that
+     * a unit's backward reads and does not make; step_in: the storages that the
+     * step reads and the start does not hold (.grad). */
     uint8_t *storage_refs;
     uint32_t n_start;
     const struct ms_plan *step;
@@ -472,7 +472,8 @@ typedef struct ms_plan {
     uint32_t n_micro_batches;
     uint32_t recomputed_ops; /* how many ops ran again */
     uint32_t repeated; /* this micro-batch stands for so many more, which do */
-    uint32_t repeats;  /* the same and are left out (sim/repeat.h); or 0 */
+    uint32_t
+        repeats; /* the same and are left out (sim/expand/repeat.h); or 0 */
 } ms_plan;
 
 typedef struct ms_expand_opts {
@@ -505,7 +506,7 @@ const char *ms_dumpplan_row_name(const ms_plan *plan, uint32_t row,
 
 #include "sim/timeline.h"
 
-#include "sim/measure.h"
-#include "sim/pools/alloctrace.h"
-#include "sim/pools/placement.h"
+#include "sim/measure/measure.h"
+#include "sim/pools/history/alloctrace.h"
+#include "sim/pools/place/placement.h"
 #endif

@@ -19,7 +19,8 @@ opened() { # a header, and what it includes
         done
 }
 headers="$(opened sim/sim.h | sort -u)
-    policies/policies.h policies/saved.h policies/shares.h policies/cuts.h"
+    policies/policies.h policies/saved.h policies/share/shares.h
+    policies/checkpoint/cuts.h"
 
 fail() {
     echo "plugin.sh: $*" >&2

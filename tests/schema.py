@@ -118,7 +118,7 @@ def check_made_up(name, document):
 
 def check_files():
     found = []
-    for folder in ("graphs/models", "tests/golden/files", "tests/truth",
+    for folder in ("graphs/models/builtin", "tests/golden/files", "tests/truth",
                    "tests/truth/graphs", "tests/fuzz/corpus/model"):
         found += sorted(glob.glob(f"{SOURCE}/{folder}/*.json"))
     for path in found:
@@ -126,7 +126,7 @@ def check_files():
             text = file.read()
         if len(text) < 1 << 20:  # larger: as its like
             check_model(path[len(SOURCE) + 1:], text)
-    for path in glob.glob(f"{SOURCE}/graphs/models/*.json"):
+    for path in glob.glob(f"{SOURCE}/graphs/models/builtin/*.json"):
         name = os.path.basename(path)
         text = memsim("inspect", name, "--dump", "model").stdout
         if not MODEL.is_valid(json.loads(text)):

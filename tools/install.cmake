@@ -67,14 +67,13 @@ else() # ---- in CMakeLists.txt ------------------------------------------------
         list(APPEND headers ${opened})
         list(APPEND todo ${opened})
     endwhile()
+    list(APPEND headers policies/policies.h policies/saved.h
+         policies/share/shares.h policies/checkpoint/cuts.h)
     foreach(header IN LISTS headers)
         get_filename_component(folder ${header} DIRECTORY)
         install(FILES ${header}
                 DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/memsim/${folder})
     endforeach()
-    install(FILES policies/policies.h policies/saved.h policies/shares.h
-                  policies/cuts.h
-            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/memsim/policies)
     install(FILES tests/plugin/stripe.c DESTINATION ${CMAKE_INSTALL_DOCDIR})
     install(FILES tools/memsim.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 

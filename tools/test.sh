@@ -42,7 +42,7 @@ fuzz() { # seconds per target; new inputs stay in build/fuzz
         "build/fuzz/tests/fuzz-$target" -max_total_time="$1" -timeout=5 \
             -rss_limit_mb=2048 -artifact_prefix="build/fuzz/$target-" \
             "build/fuzz/found/$target" "tests/fuzz/corpus/$target" \
-            tests/golden/files graphs/models
+            tests/golden/files graphs/models/builtin
     done
 }
 

@@ -299,8 +299,8 @@ bool ms_usual_is_told(const ms_job *job, const ms_report *report);
 /* ---- repeats.c: steps of many micro-batches ------------------------------ */
 
 /* A step as ms_pipeline_step's, of which the micro-batches that repeat are
- * counted and left out (sim/repeat.h), where it is worth it and they do; else
- * *done is false. */
+ * counted and left out (sim/expand/repeat.h), where it is worth it and they do;
+ * else *done is false. */
 ms_err ms_repeats_step(const ms_job *job, ms_arena *trial, ms_result *result,
                        bool *done, ms_fault *fault);
 /* Faults: MS_EUSAGE for more micro-batches than a host has memory for. */

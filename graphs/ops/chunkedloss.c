@@ -3,7 +3,7 @@
  * graphs/autograd.md 20).  What forward made is handed to backward whole: the
  * node keeps the reference and gives it away as the gradient. */
 #include "graphs/ops/ops.h"
-#include "graphs/saves.h"
+#include "graphs/trace/saves.h"
 
 static double count(ms_trace *trace, uint32_t x)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Convolution, pooling and upsampling of [batch, channels, ...]. */
-#include "graphs/autocast.h"
-#include "graphs/cudnn.h"
+#include "graphs/formats/autocast.h"
+#include "graphs/machines/cudnn.h"
 #include "graphs/ops/ops.h"
 
 /* The dimension that is k-th from the inside: channels, the others from the

@@ -4,7 +4,7 @@
  * input, what the gate reads, the gated value, and, where the probabilities
  * are multiplied at the end, the experts' output; besides an int32 per row
  * that says where it came from. */
-#include "graphs/opcall.h"
+#include "graphs/aten/opcall.h"
 #include "graphs/ops/ops.h"
 
 #define GATE_FLOPS 6

@@ -4,7 +4,7 @@
  * (graphs/autograd.md 20).  Liger's backward (ops/swiglu.py, ops/geglu.py)
  * writes the gradients over gate and up. */
 #include "graphs/ops/ops.h"
-#include "graphs/saves.h"
+#include "graphs/trace/saves.h"
 
 #define FORWARD_FLOPS 6 /* per element: activation 5, product 1 */
 #define BACKWARD_FLOPS 14

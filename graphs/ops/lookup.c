@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Look-ups. */
 #include "graphs/ops/ops.h"
-#include "graphs/savelist.h"
+#include "graphs/trace/savelist.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Losses: a scalar each. */
-#include "graphs/autocast.h"
-#include "graphs/mcore.h"
+#include "graphs/formats/autocast.h"
+#include "graphs/kernels/mcore.h"
 #include "graphs/ops/ops.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Matrix products. */
-#include "graphs/autocast.h"
-#include "graphs/mcore.h"
+#include "graphs/formats/autocast.h"
+#include "graphs/kernels/mcore.h"
 #include "graphs/ops/ops.h"
-#include "graphs/savelist.h"
+#include "graphs/trace/savelist.h"
 
 /* a [m, k] times b [k, n] as one kernel of 2 m n k FLOPs.  mm and addmm give
  * the gradient of an operand the operand's layout; bmm makes it contiguous

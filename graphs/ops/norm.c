@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Normalisation and softmax. */
-#include "graphs/autocast.h"
+#include "graphs/formats/autocast.h"
 #include "graphs/ops/ops.h"
-#include "graphs/savelist.h"
+#include "graphs/trace/savelist.h"
 
 #include <string.h>
 

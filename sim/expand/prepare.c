@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What expand derives from a graph, once for all of its programs. */
-#include "sim/books.h"
+#include "sim/expand/books.h"
 
 static uint8_t refs_of(const ms_graph *graph, uint32_t s)
 {

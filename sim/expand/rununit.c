@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Runs of a unit's ops: what each allocates, and what the host drops after it.
  */
-#include "sim/hooks.h"
+#include "sim/expand/hooks.h"
 
 /* ---- what an op makes and ends ------------------------------------------- */
 

@@ -3,7 +3,7 @@
  * eight per power of two, so that most searches touch a bit map and a tree of a
  * few blocks; a class is a treap whose priorities are a hash of the row, so no
  * order of requests makes it deep.  Measured by memsim-bench (torch_*). */
-#include "sim/pools/torchpool.h"
+#include "sim/pools/torch/torchpool.h"
 
 #include <assert.h>
 #include <string.h>

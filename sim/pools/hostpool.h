@@ -23,7 +23,7 @@
  *
  * Units: bytes, ns of one clock.  Fault: MS_ENOMEM. */
 
-#include "sim/base.h"
+#include "sim/base/base.h"
 
 /* As PYTORCH_CUDA_ALLOC_CONF has them, in bytes; 0: no limit, the default. */
 typedef struct ms_hostpool_options {

@@ -10,7 +10,7 @@
  *     ms_ledger_join_set(pool, found);            the rest is idle again
  *     ms_ledger_book(pool, row, bytes);           the front is handed out */
 
-#include "sim/pools/torchpool.h"
+#include "sim/pools/torch/torchpool.h"
 
 /* ---- statistics and the log ---------------------------------------------- */
 

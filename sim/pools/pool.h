@@ -44,7 +44,7 @@
  *
  * Units: bytes.  Faults: those of torch.h; MS_EUSAGE, options (poolconf.c). */
 
-#include "sim/pools/torch.h"
+#include "sim/pools/torch/torch.h"
 
 typedef struct ms_torch ms_pool;
 

@@ -4,7 +4,7 @@
  * up (bump, firstfit) or down; address ranges start at 0x300000000, each at the
  * next multiple of 1 GiB: the reference cases' device.  A policy that runs out
  * of fresh addresses takes the lowest gap from then on. */
-#include "sim/pools/torchpool.h"
+#include "sim/pools/torch/torchpool.h"
 
 #include <assert.h>
 #include <string.h>

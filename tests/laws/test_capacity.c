@@ -3,9 +3,9 @@
  * fits, and a byte less of any of them is said to be too small by a byte, by
  * run, compare, sweep and fit alike. */
 #include "tests/tests.h"
-#include "tools/compare.h"
-#include "tools/fit.h"
-#include "tools/sweep.h"
+#include "tools/cli/compare/compare.h"
+#include "tools/cli/sweep/sweep.h"
+#include "tools/search/fit.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Laws of the Gantt chart and of the trace: what they show adds up to the
  * report, for policies that use several streams. */
-#include "graphs/json.h"
+#include "graphs/json/json.h"
 #include "plots/figure.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"

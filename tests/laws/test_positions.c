@@ -2,7 +2,7 @@
 /* Rotary angles go on: a step beyond the model's positions is the step of the
  * model that was made for as many.  A table of positions ends. */
 #include "tests/tests.h"
-#include "tools/lengths.h"
+#include "tools/job/lengths.h"
 
 #include <stdio.h>
 #include <string.h>

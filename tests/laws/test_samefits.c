@@ -4,9 +4,9 @@
  * sweep through none does not say it, but what bare lifetimes do, as exact does
  * in run.  Where run has no pool either, a sweep says it at once. */
 #include "tests/tests.h"
-#include "tools/compare.h"
-#include "tools/fit.h"
-#include "tools/sweep.h"
+#include "tools/cli/compare/compare.h"
+#include "tools/cli/sweep/sweep.h"
+#include "tools/search/fit.h"
 
 #include <inttypes.h>
 #include <stdio.h>

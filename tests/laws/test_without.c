@@ -3,7 +3,7 @@
  * without its policies on what waits for backward, and there is none where
  * nothing is left out. */
 #include "tests/tests.h"
-#include "tools/leftout.h"
+#include "tools/job/leftout.h"
 
 #include <string.h>
 

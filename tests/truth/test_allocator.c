@@ -2,7 +2,7 @@
 /* The torch pool against PyTorch's own: every row, statistic, snapshot and
  * trace entry of the reference cases; every address, segment event and final
  * block of the recorded histories.  (truth/allocator) */
-#include "graphs/json.h"
+#include "graphs/json/json.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Static plans against those of others (truth/placement), and against their
  * laws. */
-#include "graphs/json.h"
-#include "sim/pools/placesearch.h"
+#include "graphs/json/json.h"
+#include "sim/pools/place/placesearch.h"
 #include "sim/sim.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
-#include "tools/alloc_arena.h"
+#include "tools/cli/alloc/alloc_arena.h"
 
 #include <stdio.h>
 #include <stdlib.h>

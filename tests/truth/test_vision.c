@@ -4,7 +4,7 @@
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 
-#include "graphs/build.h"
+#include "graphs/models/build.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 /* Advice: what it says is what run says, each change of the table is somebody's
  * first, and what changes nothing is not advised. */
 #include "tests/tests.h"
-#include "tools/advice.h"
-#include "tools/needless.h"
+#include "tools/advice/advice.h"
+#include "tools/job/needless.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The op tables: every backward formula can be run, and a graph whose sizes
  * contradict the shape rule of an op is refused. */
-#include "graphs/aten.h"
+#include "graphs/aten/aten.h"
 #include "graphs/graphs.h"
 #include "graphs/ops/ops.h"
 #include "tests/tests.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Bars, ranks and layers: their scripts, read, and their pictures. */
-#include "plots/strips.h"
+#include "plots/figures/strips.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
 

@@ -3,7 +3,7 @@
  * are the variants they were, memory that runs out. */
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
-#include "tools/compare.h"
+#include "tools/cli/compare/compare.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The parts of memsim explain: instants, reasons, groups, changes. */
 #include "tests/tests.h"
-#include "tools/explain.h"
+#include "tools/cli/explain/explain.h"
 
 #include <string.h>
 

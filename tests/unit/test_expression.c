@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/huggingface/expression.h"
+#include "graphs/json/expression.h"
 #include "tests/tests.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 /* memsim fit: what is passed over without a replay cannot matter, what is told
  * is so. */
 #include "tests/tests.h"
-#include "tools/fit.h"
+#include "tools/search/fit.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* The axis of levels begins above zero exactly where most of the peak never
  * changes, at a round number below everything, and the capacity is never lost.
  */
-#include "plots/foot.h"
+#include "plots/axes/foot.h"
 #include "tests/tests.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The Gantt chart and the trace of a step by hand. */
-#include "graphs/json.h"
+#include "graphs/json/json.h"
 #include "plots/figure.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"

@@ -2,7 +2,7 @@
 /* --grid and --filter: what points there are, and what is said of wrong
  * ones. */
 #include "tests/tests.h"
-#include "tools/points.h"
+#include "tools/job/points.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * a_2 until 30, when backward reads it at once, as the loss of one byte. */
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
-#include "tools/idletimes.h"
+#include "tools/cli/explain/idletimes.h"
 
 static ms_arena arena, trial;
 static ms_fault fault;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/json.h"
+#include "graphs/json/json.h"
 #include "tests/tests.h"
 
 #include <stdio.h>

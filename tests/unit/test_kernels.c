@@ -4,8 +4,8 @@
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 
-#include "graphs/headloss.h"
-#include "graphs/kernels.h"
+#include "graphs/layers/headloss.h"
+#include "graphs/settings/kernels.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* memsim alloc --leaks: which steps are compared, what is alive at them and
  * what of it grows, on traces of a few allocations counted by hand. */
 #include "tests/tests.h"
-#include "tools/alloc.h"
+#include "tools/cli/alloc/alloc.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --lengths: lists, and steps of their own through one pool. */
 #include "tests/tests.h"
-#include "tools/lengths.h"
+#include "tools/job/lengths.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 /* Host memory that runs out, at every place of the way through the house:
  * the answer is "out of memory", never a crash, a leak or a wrong result. */
 #include "tests/tests.h"
-#include "tools/compare.h"
-#include "tools/schema.h"
+#include "tools/cli/compare/compare.h"
+#include "tools/results/schema.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "tests/tests.h"
 
 #include "graphs/graphs.h"
-#include "graphs/numbers.h"
+#include "graphs/json/numbers.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/opblocks.h"
+#include "graphs/opgraph/opblocks.h"
 #include "tests/tests.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/overheads.h"
+#include "graphs/machines/overheads.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 

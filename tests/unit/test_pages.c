@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every page of a model_type, and what a config.json may say or leave out. */
-#include "graphs/huggingface/huggingface.h"
+#include "graphs/models/huggingface/huggingface.h"
 #include "tests/tests.h"
 
 #include <stdio.h>

@@ -3,9 +3,9 @@
  * written, its figures are the run's own, and bad files are told. */
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
-#include "tools/figures.h"
-#include "tools/leftout.h"
-#include "tools/results.h"
+#include "tools/cli/run/figures.h"
+#include "tools/job/leftout.h"
+#include "tools/results/results.h"
 
 #include <stdio.h>
 #include <stdlib.h>

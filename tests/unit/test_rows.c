@@ -2,7 +2,7 @@
 /* Rows of a sweep, read back, and memsim plot without memory. */
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
-#include "tools/rows.h"
+#include "tools/results/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>

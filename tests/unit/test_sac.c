@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* checkpoint:sac: which tensors of a small decoder stay, what runs again. */
-#include "policies/sac.h"
+#include "policies/checkpoint/sac.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Laws of signs and lines of text: a colour follows from a spelling, and no
  * spelling is cut. */
-#include "plots/frame.h"
+#include "plots/axes/frame.h"
 #include "tests/tests.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 /* swap:auto+checkpoint:auto against every plan there is on a short chain: all
  * orders in which tensors are picked and all places for them.  And what the
  * search takes, in steps that it counts, on longer ones. */
-#include "policies/swapplan.h"
+#include "policies/swap/swapplan.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 

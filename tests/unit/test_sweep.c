@@ -4,7 +4,7 @@
  */
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
-#include "tools/sweep.h"
+#include "tools/cli/sweep/sweep.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pareto figures and curves: their scripts, read, and their pictures. */
-#include "plots/frame.h"
+#include "plots/axes/frame.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of optimizers and how it is read. */
-#include "graphs/optimizers.h"
+#include "graphs/optimizer/optimizers.h"
 #include "tests/tests.h"
 
 #include <string.h>

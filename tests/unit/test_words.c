@@ -2,8 +2,8 @@
 /* Words of other programs: each row of each table is understood as what it
  * means, or its answer can be typed. */
 #include "tests/tests.h"
-#include "tools/lengths.h"
-#include "tools/optionwords.h"
+#include "tools/cli/optionwords.h"
+#include "tools/job/lengths.h"
 
 #include <stdio.h>
 #include <string.h>

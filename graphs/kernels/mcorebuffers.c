@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/kernels/mcorebuffers.h"
+#include "graphs/kernels/mcore.h"
+
+typedef struct buffers {
+    ms_trace *trace;
+    const uint32_t *new_id;
+    uint64_t *asked;
+    uint64_t left; /* elements of the rank's stretch */
+} buffers;
+
+/* The distributed optimizer of policies/share/zero.c, all of it on the device.
+ */
+static bool is_distributed(const ms_trace *trace)
+{
+    const ms_shape *shape = trace->shape;
+
+    return shape->engine == MS_ENGINE_MEGATRON && shape->fp32_gradients &&
+           shape->offload.optimizer == MS_DEVICE_POOL &&
+           shape->offload.parameters == MS_DEVICE_POOL;
+}
+
+static bool has_gradient(const ms_parameter *parameter)
+{
+    return parameter->grad_storage != MS_NONE;
+}
+
+/* The first of these storages asks for all of them. */
+static void join(buffers *b, bool weights)
+{
+    const ms_graph *g = &b->trace->graph;
+    uint64_t *head = NULL;
+
+    for (uint32_t p = 0; p < b->trace->n_parameters; p++) {
+        const ms_parameter *it = &b->trace->parameters[p];
+        if (!has_gradient(it))
+            continue;
+        uint32_t s = b->new_id[weights ? it->storage : it->grad_storage];
+        b->asked[s] = 0;
+        if (!head)
+            head = &b->asked[s];
+        *head += g->storage_bytes[s];
+    }
+}
+
+/* Of part elements of a parameter the stretch has taken. */
+static void cut(buffers *b, uint32_t storage, uint64_t part, uint64_t taken)
+{
+    if (storage == MS_NONE)
+        return;
+    uint32_t s = b->new_id[storage];
+    uint64_t bytes = b->trace->graph.storage_bytes[s];
+    if (part > 0 && bytes % part == 0)
+        b->asked[s] = bytes / part * taken;
+}
+
+static void cut_states(buffers *b)
+{
+    for (uint32_t p = 0; p < b->trace->n_parameters; p++) {
+        const ms_parameter *it = &b->trace->parameters[p];
+        if (!has_gradient(it))
+            continue;
+        uint64_t taken = it->elements < b->left ? it->elements : b->left;
+        b->left -= taken;
+        cut(b, it->master, it->part, taken);
+        for (uint32_t i = 0; i < MS_MOST_STATES; i++)
+            cut(b, it->state[i], it->part, taken);
+    }
+}
+
+static uint64_t stretch(const ms_trace *trace)
+{
+    uint64_t elements = 0;
+
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        if (has_gradient(&trace->parameters[p]))
+            elements += trace->parameters[p].part;
+    return elements;
+}
+
+ms_err ms_mcorebuffers_column(ms_trace *trace, const uint32_t *new_id)
+{
+    ms_graph *g = &trace->graph;
+    bool distributed = is_distributed(trace);
+    buffers b = {.trace = trace, .new_id = new_id};
+
+    if (!distributed && !ms_mcore_holds_gradients(trace))
+        return MS_OK;
+    b.asked = ms_arena_take_raw(trace->arena, g->n_persistent, sizeof *b.asked);
+    if (!b.asked)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t s = 0; s < g->n_persistent; s++)
+        b.asked[s] = MS_UNSHARED;
+    join(&b, false);
+    if (distributed) {
+        join(&b, true);
+        b.left = stretch(trace);
+        cut_states(&b);
+    }
+    g->storage_asked_bytes = b.asked;
+    return MS_OK;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* T5's attention (transformers modeling_t5.py): scores without a scale, to
+ * which a learned bias by distance is added, one for all layers of a stack.
+ * It has no fused kernel: the ops are the same whatever training.kernels
+ * says. */
+#include "graphs/layers/layers.h"
+#include "graphs/layers/lora.h"
+
+static const ms_tensor *at(ms_trace *trace, uint32_t tensor)
+{
+    return ms_trace_at(trace, tensor);
+}
+
+/* ---- the bias ------------------------------------------------------------ */
+
+enum { BIAS_HEADS, BIAS_BUCKETS };
+const ms_field ms_relativeattention_bias_fields[MS_RELATIVEATTENTION_BIAS] = {
+    {.name = "heads",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 24,
+     .help = "attention heads"},
+    {.name = "buckets",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 24,
+     .help = "of distances; 0: zeros, nothing is learned"},
+};
+
+/* values = embedding(bucket).permute(2, 0, 1).unsqueeze(0).  The integers on
+ * the way to the buckets are gone before the first score is there. */
+static uint32_t learned(ms_trace *trace, int64_t heads, int64_t buckets,
+                        int64_t sequence)
+{
+    static const uint32_t order[3] = {2, 0, 1};
+    const int64_t table[2] = {buckets, heads};
+    const int64_t pairs[2] = {sequence, sequence};
+    const int64_t dims[4] = {1, heads, sequence, sequence};
+
+    uint32_t weight = ms_trace_parameter(trace, "weight", 2, table);
+    uint32_t bucket =
+        ms_layers_made(trace, "relative_bucket", MS_INT64, 2, pairs);
+    uint32_t values = ms_lookup_embedding(trace, weight, bucket);
+    ms_trace_drop(trace, bucket);
+    values =
+        ms_trace_rebind(trace, values, ms_view_permute(trace, values, order));
+    return ms_trace_rebind(trace, values,
+                           ms_view_reshape(trace, values, 4, dims));
+}
+
+ms_err ms_relativeattention_bias(ms_trace *trace, const ms_layer *layer,
+                                 const uint32_t *in, uint32_t *out)
+{
+    int64_t heads = layer->field[BIAS_HEADS].i;
+    int64_t buckets = layer->field[BIAS_BUCKETS].i;
+    const ms_tensor *ids = at(trace, in[0]);
+
+    if (ids->dtype != MS_INT64 || ids->n_dims != 2)
+        return ms_trace_fail(
+            trace, layer, "feed it the model's input of token ids",
+            "\"%s\" needs token ids [batch, sequence]", layer->name);
+    int64_t batch = ids->size[0], sequence = ids->size[1];
+    const int64_t zeros[4] = {1, heads, sequence, sequence};
+    const int64_t dims[4] = {batch, 1, sequence, sequence};
+    uint32_t bias = buckets > 0 ? learned(trace, heads, buckets, sequence)
+                                : ms_layers_made(trace, "aten::zeros",
+                                                 trace->weight_dtype, 4, zeros);
+    uint32_t mask = ms_layers_made(trace, "mask", trace->weight_dtype, 4, dims);
+    *out = ms_pointwise_add(trace, bias, mask);
+    ms_trace_drop(trace, bias);
+    ms_trace_drop(trace, mask);
+    return trace->err;
+}
+
+/* ---- attention ----------------------------------------------------------- */
+
+enum { HEADS, HEAD_DIM, DROPOUT };
+const ms_field ms_relativeattention_fields[MS_RELATIVEATTENTION_FIELDS] = {
+    {.name = "heads",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 24,
+     .help = "attention heads"},
+    {.name = "head_dim",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 24,
+     .help = "channels of a head"},
+    {.name = "dropout",
+     .type = MS_FLOAT,
+     .low = 0,
+     .high = 1,
+     .help = "dropout of the attention weights"},
+};
+
+/* linear(x).view(batch, -1, heads, dim).transpose(1, 2) */
+static uint32_t heads_of(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                         const char *role)
+{
+    int64_t heads = layer->field[HEADS].i, dim = layer->field[HEAD_DIM].i;
+    const char *const roles[2] = {role, NULL};
+    uint32_t flat = ms_lora_product(trace, layer, roles, false, x, heads * dim);
+
+    if (trace->err)
+        return MS_NONE;
+    int64_t dims[4] = {at(trace, flat)->size[0], at(trace, flat)->size[1],
+                       heads, dim};
+    uint32_t view =
+        ms_trace_rebind(trace, flat, ms_view_reshape(trace, flat, 4, dims));
+    return ms_trace_rebind(trace, view, ms_view_transpose(trace, view, 1, 2));
+}
+
+/* softmax(scores.float()).type_as(scores), with dropout */
+static uint32_t weights_of(ms_trace *trace, const ms_layer *layer, uint32_t a)
+{
+    if (trace->err)
+        return MS_NONE;
+    uint8_t dtype = at(trace, a)->dtype;
+    a = ms_trace_rebind(trace, a, ms_pointwise_cast(trace, a, MS_FLOAT32));
+    a = ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
+    a = ms_trace_rebind(trace, a, ms_pointwise_cast(trace, a, dtype));
+    return ms_trace_rebind(
+        trace, a, ms_pointwise_dropout(trace, a, layer->field[DROPOUT].f));
+}
+
+/* The bias must have been made for these heads and this sequence. */
+static ms_err check(ms_trace *trace, const ms_layer *layer, const uint32_t *in)
+{
+    char shape[MS_LAYERS_SHAPE];
+
+    for (uint32_t i = 0; i < layer->n_in; i++)
+        MS_TRY(ms_layers_need_float(trace, layer, in[i]));
+    for (uint32_t i = 0; i < layer->n_in; i += 2)
+        if (at(trace, in[i])->n_dims != 3)
+            return ms_trace_fail(trace, layer, NULL,
+                                 "\"%s\" needs [sequence, width], but \"%s\" "
+                                 "gives %s",
+                                 layer->name, ms_layers_source(trace, layer, i),
+                                 ms_layers_shape(at(trace, in[i]), shape));
+    const ms_tensor *bias = at(trace, in[1]), *x = at(trace, in[0]);
+    const ms_tensor *memory = at(trace, in[layer->n_in - 1]);
+    int64_t keys = layer->n_in == 3 ? memory->size[1] : x->size[1];
+    if (bias->n_dims == 4 && bias->size[1] == layer->field[HEADS].i &&
+        bias->size[2] == x->size[1] && bias->size[3] == keys)
+        return MS_OK;
+    return ms_trace_fail(trace, layer, "give it a relative_bias of its heads",
+                         "\"%s\" adds to its scores what \"%s\" gives: %s",
+                         layer->name, ms_layers_source(trace, layer, 1),
+                         ms_layers_shape(bias, shape));
+}
+
+ms_err ms_relativeattention_forward(ms_trace *trace, const ms_layer *layer,
+                                    const uint32_t *in, uint32_t *out)
+{
+    static const char *const roles[2] = {"proj.weight", NULL};
+
+    MS_TRY(check(trace, layer, in));
+    uint32_t memory = layer->n_in == 3 ? in[2] : in[0];
+    int64_t width = layer->field[HEADS].i * layer->field[HEAD_DIM].i;
+    int64_t wide = at(trace, in[0])->size[2];
+    uint32_t q = heads_of(trace, layer, in[0], "q.weight");
+    uint32_t k = heads_of(trace, layer, memory, "k.weight");
+    uint32_t v = heads_of(trace, layer, memory, "v.weight");
+    trace->op_flags |= MS_OP_CORE;
+    uint32_t keys = ms_view_transpose(trace, k, 2, 3);
+    uint32_t a = ms_matmul_batched(trace, q, keys);
+    ms_trace_drop(trace, keys);
+    a = ms_trace_rebind(trace, a, ms_pointwise_add_in_place(trace, a, in[1]));
+    a = weights_of(trace, layer, a);
+    trace->op_flags &= (uint8_t)~MS_OP_CORE;
+    uint32_t y = ms_matmul_batched(trace, a, v);
+    ms_trace_drop(trace, a);
+    y = ms_selfattention_join(trace, y, width);
+    *out = ms_lora_product(trace, layer, roles, false, y, wide);
+    ms_trace_drop(trace, y);
+    ms_trace_drop(trace, q);
+    ms_trace_drop(trace, k);
+    ms_trace_drop(trace, v);
+    return trace->err;
+}

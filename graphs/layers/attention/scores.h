@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_GRAPHS_SCORES_H
+#define MS_GRAPHS_SCORES_H
+
+/* Private to graphs/: attention op by op, in the manners of those who wrote
+ * it.  q, k, v are [batch, heads, sequence, dim], heads of k and v already
+ * repeated:
+ *
+ *     ms_scores how = {.code = MS_CODE_LLAMA, .causal = true,
+ *                      .sinks = MS_NONE};
+ *     uint32_t y = ms_scores_attend(trace, &how, qkv);
+ *
+ * From q k^T to weights (transformers' modelling files; s: the scale):
+ *   auto    LLaMA's; nanoGPT's where nothing rotates
+ *   llama   s, cap, mask, softmax in fp32, back; also gemma, olmo2
+ *           with sinks: cat, minus its maximum, softmax, all but the last
+ *   gpt2    by a number of 0 dimensions, where(mask), softmax
+ *   bert    by s, mask [batch, 1, 1, keys], softmax
+ *   bloom   baddbmm of ALiBi's bias, mask, softmax in fp32, back
+ *   falcon  by s in place (after ALiBi's bias), mask, softmax
+ *   mpt     s, ALiBi's bias, masked_fill, softmax of float(), back
+ * Masks and ALiBi's distances are buffers here, one for the whole model, where
+ * transformers makes them anew in each forward: as many bytes, but they stay
+ * over the optimizer's step. */
+
+#include "graphs/trace/trace.h"
+
+typedef struct ms_scores {
+    int64_t code; /* ms_layers_code */
+    bool causal;
+    bool rotates; /* q and k have been rotated */
+    bool alibi, softcap;
+    bool windowed;  /* its mask is another: sliding_attention */
+    uint32_t sinks; /* a parameter [heads], or MS_NONE */
+    double dropout;
+} ms_scores;
+
+uint32_t ms_scores_attend(ms_trace *trace, const ms_scores *how,
+                          const uint32_t *qkv);
+/* Has transformers a path of the code that calls a fused kernel? */
+bool ms_scores_has_kernel(const ms_trace *trace, const ms_scores *how);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/layers/attention/sdpa.h"
+#include "graphs/formats/autocast.h"
+#include "graphs/layers/layers.h"
+
+#define AMPERE 80u /* ms_device.compute_capability */
+#define FLASH_MOST_CHANNELS 256
+#define EFFICIENT_ROW_BYTES 16
+
+/* ---- which kernel -------------------------------------------------------- */
+
+/* The dtype that the kernel reads. */
+static uint8_t dtype_of(const ms_trace *trace, uint32_t q)
+{
+    uint8_t dtype = ms_trace_at(trace, q)->dtype;
+
+    return trace->autocast != MS_FLOAT32 ? trace->autocast : dtype;
+}
+
+static bool is_older(const ms_trace *trace)
+{
+    uint32_t has = trace->device->compute_capability;
+
+    return has > 0 && has < AMPERE;
+}
+
+/* A window is a mask that the caller makes. */
+static bool has_mask(const ms_trace *trace, const uint32_t *qkv,
+                     ms_attended attended)
+{
+    return attended.window > 0 &&
+           attended.window < ms_trace_at(trace, qkv[1])->size[2];
+}
+
+static bool flash_can(const ms_trace *trace, const uint32_t *qkv,
+                      ms_attended attended)
+{
+    int64_t channels = ms_trace_at(trace, qkv[0])->size[3];
+    uint8_t dtype = dtype_of(trace, qkv[0]);
+
+    return !is_older(trace) && (dtype == MS_FLOAT16 || dtype == MS_BFLOAT16) &&
+           !has_mask(trace, qkv, attended) && channels <= FLASH_MOST_CHANNELS &&
+           channels == ms_trace_at(trace, qkv[1])->size[3] &&
+           channels == ms_trace_at(trace, qkv[2])->size[3];
+}
+
+static bool efficient_can(const ms_trace *trace, const uint32_t *qkv)
+{
+    uint8_t dtype = dtype_of(trace, qkv[0]);
+
+    if (dtype == MS_FLOAT64 || (dtype == MS_BFLOAT16 && is_older(trace)))
+        return false;
+    for (uint32_t i = 0; i < 3; i++) {
+        int64_t channels = ms_trace_at(trace, qkv[i])->size[3];
+        if (channels * ms_dtypes_bytes[dtype] % EFFICIENT_ROW_BYTES != 0)
+            return false;
+    }
+    return true;
+}
+
+ms_attention_kind ms_sdpa_choice(const ms_trace *trace, ms_attention_kind kind,
+                                 const uint32_t qkv[3], ms_attended attended)
+{
+    if (kind != MS_ATTENTION_SDPA || trace->err)
+        return kind;
+    if (trace->framework == MS_TORCH_1_13)
+        return MS_ATTENTION_EAGER;
+    if (trace->cpu)
+        return attended.dropout > 0 ? MS_ATTENTION_EAGER : MS_ATTENTION_FLASH;
+    if (flash_can(trace, qkv, attended))
+        return MS_ATTENTION_FLASH;
+    return efficient_can(trace, qkv) ? MS_ATTENTION_EFFICIENT
+                                     : MS_ATTENTION_EAGER;
+}
+
+/* ---- the math path ------------------------------------------------------- */
+
+/* ATen/native/transformers/attention.cpp, _scaled_dot_product_attention_math:
+ * q and k are scaled apart, a mask is added. */
+static uint32_t math(ms_trace *trace, const uint32_t *qkv, ms_attended attended)
+{
+    int64_t sequence = ms_trace_at(trace, qkv[0])->size[2];
+    uint32_t q = ms_pointwise_mul_scalar(trace, qkv[0]);
+    uint32_t turned = ms_view_transpose(trace, qkv[1], 2, 3);
+    uint32_t k =
+        ms_trace_rebind(trace, turned, ms_pointwise_mul_scalar(trace, turned));
+
+    trace->op_flags |= MS_OP_CORE;
+    uint32_t a = ms_matmul_batched(trace, q, k);
+    ms_trace_drop(trace, k); /* it has no name */
+    if (attended.causal || has_mask(trace, qkv, attended)) {
+        uint32_t mask =
+            ms_selfattention_table(trace, "causal_mask", sequence, 0);
+        a = ms_trace_rebind(trace, a, ms_pointwise_add(trace, a, mask));
+        ms_trace_drop(trace, mask);
+    }
+    a = ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
+    a = ms_trace_rebind(trace, a,
+                        ms_pointwise_dropout(trace, a, attended.dropout));
+    trace->op_flags &= (uint8_t)~MS_OP_CORE;
+    uint32_t y = ms_matmul_batched(trace, a, qkv[2]);
+    ms_trace_drop(trace, a);
+    ms_trace_drop(trace, q);
+    return y;
+}
+
+/* From 2.5 on, 16-bit inputs are computed with in fp32. */
+static uint32_t math_of(ms_trace *trace, const uint32_t *qkv,
+                        ms_attended attended)
+{
+    uint8_t dtype = dtype_of(trace, qkv[0]);
+    uint32_t wide[3];
+
+    if (dtype == MS_FLOAT32 || trace->framework < MS_TORCH_2)
+        return math(trace, qkv, attended);
+    for (uint32_t i = 0; i < 3; i++)
+        wide[i] = ms_pointwise_cast(trace, qkv[i], MS_FLOAT32);
+    uint32_t y = trace->err ? MS_NONE : math(trace, wide, attended);
+    for (uint32_t i = 0; i < 3; i++)
+        ms_trace_drop(trace, wide[i]);
+    return ms_trace_rebind(trace, y, ms_pointwise_cast(trace, y, dtype));
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+uint32_t ms_sdpa_run(ms_trace *trace, ms_attention_kind kind,
+                     const uint32_t qkv[3], ms_attended attended)
+{
+    if (trace->err)
+        return MS_NONE;
+    if (kind == MS_ATTENTION_SDPA && has_mask(trace, qkv, attended)) {
+        int64_t sequence = ms_trace_at(trace, qkv[1])->size[2];
+        ms_trace_drop(
+            trace, ms_selfattention_table(trace, "causal_mask", sequence, 0));
+    }
+    switch (ms_sdpa_choice(trace, kind, qkv, attended)) {
+    case MS_ATTENTION_FLASH:
+        return ms_attention_flash(trace, qkv[0], qkv[1], qkv[2], attended);
+    case MS_ATTENTION_EFFICIENT:
+        return ms_attention_efficient(trace, qkv[0], qkv[1], qkv[2], attended);
+    case MS_ATTENTION_EAGER:
+    case MS_ATTENTION_SDPA:
+        break;
+    }
+    return kind == MS_ATTENTION_SDPA ? math_of(trace, qkv, attended)
+                                     : math(trace, qkv, attended);
+}

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The attention layer, in all kernel sets. */
+#include "graphs/kernels/mcore.h"
+#include "graphs/layers/attention/scores.h"
+#include "graphs/layers/attention/sdpa.h"
+#include "graphs/layers/layers.h"
+#include "graphs/layers/lora.h"
+
+#include <string.h>
+
+static const ms_tensor *at(ms_trace *trace, uint32_t tensor)
+{
+    return ms_trace_at(trace, tensor);
+}
+
+static int64_t last_dim(const ms_tensor *tensor)
+{
+    return tensor->size[tensor->n_dims - 1];
+}
+
+enum {
+    ATTENTION_HEADS,
+    ATTENTION_CAUSAL,
+    ATTENTION_DROPOUT,
+    ATTENTION_BIAS,
+    ATTENTION_KV_HEADS,
+    ATTENTION_HEAD_DIM,
+    ATTENTION_ROTARY,
+    ATTENTION_FUSED_QKV,
+    ATTENTION_COMPLEX,
+    ATTENTION_OUT_BIAS,
+    ATTENTION_QK_NORM,
+    ATTENTION_ROTARY_DIM,
+    ATTENTION_ALIBI,
+    ATTENTION_SOFTCAP,
+    ATTENTION_SINKS,
+    ATTENTION_WINDOW,
+    ATTENTION_PACKED,
+    ATTENTION_REPEAT_KV,
+    ATTENTION_CODE
+};
+enum { OUT_BIAS_SAME, OUT_BIAS_YES, OUT_BIAS_NO };
+enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WIDTH };
+const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
+    {.name = "heads",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 24,
+     .help = "attention heads; must divide the width"},
+    {.name = "causal",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "mask what comes later"},
+    {.name = "dropout",
+     .type = MS_FLOAT,
+     .low = 0,
+     .high = 1,
+     .help = "dropout of the attention weights"},
+    {.name = "bias",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "biases of the projections"},
+    {.name = "kv_heads",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 24,
+     .help = "heads of keys and values; 0: as heads"},
+    {.name = "head_dim",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 24,
+     .help = "channels of a head; 0: width / heads"},
+    {.name = "rotary",
+     .type = MS_BOOL,
+     .help = "rotate queries and keys by their positions"},
+    {.name = "fused_qkv",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "one projection makes q, k and v (GPT-2), or one each (LLaMA)"},
+    {.name = "complex",
+     .type = MS_BOOL,
+     .help = "rotate as complex numbers, in fp32, and repeat keys and values "
+             "for their queries, as Meta's LLaMA code"},
+    {.name = "out_bias",
+     .type = MS_WORD,
+     .words = "same|yes|no",
+     .help = "bias of the output projection; same: as \"bias\""},
+    {.name = "qk_norm",
+     .type = MS_WORD,
+     .words = "none|head|width",
+     .help = "RMS norm of queries and keys, by heads or over all (Qwen3, "
+             "OLMo 2)"},
+    {.name = "rotary_dim",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 24,
+     .help = "channels of a head that rotate; 0: all"},
+    {.name = "alibi",
+     .type = MS_BOOL,
+     .help = "scores fall with the distance (Press et al. 2022)"},
+    {.name = "softcap",
+     .type = MS_BOOL,
+     .help = "scores pass through a tanh (Gemma 2)"},
+    {.name = "sinks",
+     .type = MS_BOOL,
+     .help = "a learned score beside the keys, per head (gpt-oss)"},
+    {.name = "window",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 31,
+     .help = "keys that a query sees; 0: all before it"},
+    {.name = "packed",
+     .type = MS_BOOL,
+     .help = "samples share a sequence: with \"complex\" each token's rotation "
+             "is looked up by its position"},
+    {.name = "repeat_kv",
+     .type = MS_BOOL,
+     .help = "repeat keys and values for their queries before any kernel; "
+             "\"complex\" does"},
+    MS_LAYERS_CODE_FIELD,
+};
+
+/* The sizes of a layer; turning: channels of a head that rotate. */
+typedef struct sizes {
+    int64_t heads, kv_heads, dim, width, turning;
+} sizes;
+
+/* [batch, sequence, heads * dim] as [batch, heads, sequence, dim]. */
+static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
+{
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *flat = at(trace, x);
+    int64_t dims[4] = {flat->size[0], flat->size[1], heads,
+                       flat->size[2] / heads};
+    uint32_t view = ms_view_reshape(trace, x, 4, dims);
+    uint32_t y = ms_view_transpose(trace, view, 1, 2);
+    ms_trace_drop(trace, view);
+    return y;
+}
+
+/* Positions that tables are made for; a longer sequence makes them longer. */
+int64_t ms_selfattention_longest(const ms_trace *trace, int64_t sequence)
+{
+    int64_t longest = (int64_t)trace->model->max_sequence;
+
+    bool at_hand = trace->model->fresh_tables || longest < sequence;
+    return at_hand ? sequence : longest;
+}
+
+/* A buffer of the model: the first layer that asks makes it. */
+uint32_t ms_selfattention_buffer(ms_trace *trace, const char *role,
+                                 uint8_t dtype, const int64_t *dims)
+{
+    for (const ms_shared_buffer *b = trace->shared; b; b = b->next) {
+        const ms_tensor *made = at(trace, b->tensor);
+        if (strcmp(b->role, role) == 0 && made->size[0] == dims[0] &&
+            made->size[1] == dims[1] && made->dtype == dtype)
+            return b->tensor;
+    }
+    uint32_t t = ms_trace_buffer(trace, role, dtype, 2, dims);
+    ms_shared_buffer *item = ms_arena_take(trace->scratch, 1, sizeof *item);
+    if (!item && !trace->err)
+        trace->err = ms_fail_nomem(trace->fault);
+    if (trace->err)
+        return MS_NONE;
+    *item = (ms_shared_buffer){role, t, trace->shared};
+    trace->shared = item;
+    return t;
+}
+
+uint32_t ms_selfattention_table(ms_trace *trace, const char *role,
+                                int64_t sequence, int64_t columns)
+{
+    int64_t longest = ms_selfattention_longest(trace, sequence);
+    bool square = columns == 0;
+    int64_t dims[2] = {longest, square ? longest : columns};
+    uint32_t whole =
+        ms_selfattention_buffer(trace, role, trace->weight_dtype, dims);
+    uint32_t rows = ms_view_slice(trace, whole, 0, sequence);
+
+    if (!square)
+        return rows;
+    uint32_t y = ms_view_slice(trace, rows, 1, sequence);
+    ms_trace_drop(trace, rows);
+    return y;
+}
+
+/* k[:, :, None].expand(b, kv_heads, n, t, dim).reshape(b, heads, t, dim) */
+static uint32_t repeat_heads(ms_trace *trace, uint32_t x, int64_t heads)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor k = *at(trace, x);
+    int64_t n = heads / k.size[1];
+    int64_t apart[5] = {k.size[0], k.size[1], 1, k.size[2], k.size[3]};
+    int64_t joined[4] = {k.size[0], heads, k.size[2], k.size[3]};
+    ms_trace_ref(trace, x);
+    for (uint32_t d = 0; d < 2; d++) /* the ":" of the index */
+        x = ms_trace_rebind(trace, x, ms_view_slice(trace, x, d, k.size[d]));
+    x = ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 5, apart));
+    x = ms_trace_rebind(trace, x, ms_view_expand(trace, x, 2, n));
+    return ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 4, joined));
+}
+
+static ms_scores scores_of(const ms_layer *layer, uint32_t sinks)
+{
+    const ms_value *field = layer->field;
+
+    return (ms_scores){.code = field[ATTENTION_CODE].i,
+                       .causal = field[ATTENTION_CAUSAL].b,
+                       .rotates = field[ATTENTION_ROTARY].b,
+                       .alibi = field[ATTENTION_ALIBI].b,
+                       .softcap = field[ATTENTION_SOFTCAP].b,
+                       .windowed = field[ATTENTION_WINDOW].i > 0,
+                       .sinks = sinks,
+                       .dropout = field[ATTENTION_DROPOUT].f};
+}
+
+/* FlashAttention takes ALiBi's slopes, one per head. */
+static void add_slopes(ms_trace *trace, const ms_layer *layer, int64_t heads)
+{
+    const int64_t dims[2] = {heads, 1};
+
+    if (layer->field[ATTENTION_ALIBI].b)
+        ms_selfattention_buffer(trace, "alibi_slopes", MS_FLOAT32, dims);
+}
+
+/* torch's kernels learn of a window that is narrower than the sequence by a
+ * mask of bytes, one for all layers (transformers' sdpa). */
+static void add_window(ms_trace *trace, const ms_layer *layer, uint32_t q)
+{
+    int64_t sequence = at(trace, q)->size[2];
+    const int64_t dims[2] = {sequence, sequence};
+
+    if (layer->field[ATTENTION_CODE].i != MS_CODE_AUTO &&
+        layer->field[ATTENTION_WINDOW].i > 0 &&
+        layer->field[ATTENTION_WINDOW].i < sequence)
+        ms_selfattention_buffer(trace, "sliding_bytes", MS_BYTE, dims);
+}
+
+static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
+                               const sizes *n, uint32_t sinks, uint32_t *qkv)
+{
+    const ms_value *field = layer->field;
+    ms_attended attended = {field[ATTENTION_CAUSAL].b,
+                            field[ATTENTION_WINDOW].i,
+                            field[ATTENTION_DROPOUT].f};
+    const ms_scores how = scores_of(layer, sinks);
+    ms_attention_kind kind = ms_scores_has_kernel(trace, &how)
+                                 ? trace->kernels.attention
+                                 : MS_ATTENTION_EAGER;
+    bool shares =
+        ms_sdpa_choice(trace, kind, qkv, attended) == MS_ATTENTION_FLASH &&
+        (kind == MS_ATTENTION_FLASH || trace->framework >= MS_TORCH_2);
+    bool repeats =
+        !shares || field[ATTENTION_COMPLEX].b || field[ATTENTION_REPEAT_KV].b;
+    for (uint32_t i = 1; i < 3 && repeats && n->kv_heads != n->heads; i++)
+        qkv[i] = ms_trace_rebind(trace, qkv[i],
+                                 repeat_heads(trace, qkv[i], n->heads));
+    if (kind == MS_ATTENTION_EAGER)
+        return ms_scores_attend(trace, &how, qkv);
+    if (kind == MS_ATTENTION_FLASH)
+        add_slopes(trace, layer, n->heads);
+    if (kind == MS_ATTENTION_EFFICIENT)
+        add_window(trace, layer, qkv[0]);
+    return ms_sdpa_run(trace, kind, qkv, attended);
+}
+
+/* ---- queries, keys, values ----------------------------------------------- */
+
+/* c_attn(x).split(...): in GPT-2's code k, then q, then v become heads. */
+static void project_fused(ms_trace *trace, const ms_layer *layer,
+                          const sizes *n, uint32_t x, uint32_t *qkv)
+{
+    static const char *const roles[2] = {"qkv.weight", "qkv.bias"};
+    static const int order[3] = {1, 0, 2};
+    int64_t heads[3] = {n->heads, n->kv_heads, n->kv_heads}, parts[3];
+
+    for (int i = 0; i < 3; i++)
+        parts[i] = heads[i] * n->dim;
+    uint32_t fused =
+        ms_lora_product(trace, layer, roles, layer->field[ATTENTION_BIAS].b, x,
+                        parts[0] + parts[1] + parts[2]);
+    ms_pieces_split(trace, fused, 2, 3, parts, qkv);
+    ms_trace_drop(trace, fused);
+    for (int i = 0; i < 3 && !trace->err; i++) {
+        uint32_t *part = &qkv[order[i]];
+        *part = ms_trace_rebind(trace, *part,
+                                heads_of(trace, *part, heads[order[i]]));
+    }
+}
+
+/* norm(x.view(batch, sequence, heads, dim)), or norm(x) over all heads. */
+static uint32_t norm_heads(ms_trace *trace, const ms_layer *layer,
+                           const sizes *n, uint32_t x, const char *role)
+{
+    bool by_heads = layer->field[ATTENTION_QK_NORM].i == QK_NORM_HEAD;
+    int64_t code = layer->field[ATTENTION_CODE].i;
+
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *flat = at(trace, x);
+    int64_t width = flat->size[2];
+    int64_t dims[4] = {flat->size[0], flat->size[1], width / n->dim, n->dim};
+    int64_t joined[3] = {dims[0], dims[1], width};
+    uint32_t weight =
+        ms_trace_parameter(trace, role, 1, by_heads ? &n->dim : &width);
+    if (!by_heads)
+        return ms_normlayers_rms_of(trace, x, weight, code);
+    uint32_t view = ms_view_reshape(trace, x, 4, dims);
+    uint32_t normed = ms_normlayers_rms_of(trace, view, weight, code);
+    ms_trace_drop(trace, view);
+    uint32_t y = ms_view_reshape(trace, normed, 3, joined);
+    ms_trace_drop(trace, normed);
+    return y;
+}
+
+static void project_apart(ms_trace *trace, const ms_layer *layer,
+                          const sizes *n, uint32_t x, uint32_t *qkv)
+{
+    static const char *const roles[3][2] = {
+        {"q.weight", "q.bias"}, {"k.weight", "k.bias"}, {"v.weight", "v.bias"}};
+    static const char *const norms[2] = {"q_norm.weight", "k_norm.weight"};
+    bool normed = layer->field[ATTENTION_QK_NORM].i != QK_NORM_NONE;
+
+    for (int i = 0; i < 3; i++) {
+        int64_t heads = i == 0 ? n->heads : n->kv_heads;
+        uint32_t y =
+            ms_lora_product(trace, layer, roles[i],
+                            layer->field[ATTENTION_BIAS].b, x, heads * n->dim);
+        if (normed && i < 2)
+            y = ms_trace_rebind(trace, y,
+                                norm_heads(trace, layer, n, y, norms[i]));
+        qkv[i] = ms_trace_rebind(trace, y, heads_of(trace, y, heads));
+    }
+}
+
+/* The first channels of each head rotate, the others pass. */
+static uint32_t rotate_part(ms_trace *trace, uint32_t x, int64_t turning,
+                            uint32_t cos, uint32_t sin)
+{
+    if (trace->err)
+        return MS_NONE;
+    int64_t dim = at(trace, x)->size[3];
+    if (turning == dim)
+        return ms_rotary_eager(trace, x, cos, sin);
+    uint32_t first = ms_view_slice(trace, x, 3, turning);
+    uint32_t parts[2] = {ms_rotary_eager(trace, first, cos, sin),
+                         ms_view_slice(trace, x, 3, dim - turning)};
+    ms_trace_drop(trace, first);
+    uint32_t y = ms_view_cat(trace, parts, 2, 3);
+    ms_trace_drop(trace, parts[0]);
+    ms_trace_drop(trace, parts[1]);
+    return y;
+}
+
+void ms_selfattention_rotate(ms_trace *trace, int64_t code, int64_t dim,
+                             uint32_t *x, uint32_t n)
+{
+    bool apart = ms_layers_is_apart(trace->kernels.rotary, code);
+    bool halves = apart && code == MS_CODE_GPT_OSS;
+
+    if (trace->err)
+        return;
+    if (halves)
+        dim /= 2; /* of the tables */
+    int64_t sequence = at(trace, x[0])->size[2];
+    uint32_t cos = ms_selfattention_table(trace, "rotary_cos", sequence, dim);
+    uint32_t sin = ms_selfattention_table(trace, "rotary_sin", sequence, dim);
+    for (uint32_t i = 0; i < n; i++)
+        x[i] =
+            ms_trace_rebind(trace, x[i],
+                            halves  ? ms_rotary_halves(trace, x[i], cos, sin)
+                            : apart ? rotate_part(trace, x[i], dim, cos, sin)
+                                    : ms_rotary_fused(trace, x[i], cos, sin));
+    ms_trace_drop(trace, cos);
+    ms_trace_drop(trace, sin);
+}
+
+/* ---- the layer ----------------------------------------------------------- */
+
+/* y.transpose(1, 2).contiguous().view(batch, sequence, width) */
+uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width)
+{
+    if (trace->err)
+        return MS_NONE;
+    uint32_t turned = ms_view_transpose(trace, y, 1, 2);
+    uint32_t whole = ms_view_contiguous(trace, turned);
+
+    ms_trace_drop(trace, y);
+    ms_trace_drop(trace, turned);
+    if (trace->err)
+        return MS_NONE;
+    int64_t dims[3] = {at(trace, whole)->size[0], at(trace, whole)->size[1],
+                       width};
+    uint32_t flat = ms_view_reshape(trace, whole, 3, dims);
+    ms_trace_drop(trace, whole);
+    return flat;
+}
+
+/* Fields that would be passed over together. */
+static ms_err check_fields(ms_trace *trace, const ms_layer *layer)
+{
+    const ms_value *field = layer->field;
+
+    if (field[ATTENTION_QK_NORM].i != QK_NORM_NONE &&
+        field[ATTENTION_FUSED_QKV].b)
+        return ms_trace_fail(trace, layer, "set \"fused_qkv\" to false",
+                             "attention \"%s\": \"qk_norm\" needs "
+                             "projections of their own for q and k",
+                             layer->name);
+    if (field[ATTENTION_ROTARY_DIM].i > 0 && field[ATTENTION_COMPLEX].b)
+        return ms_trace_fail(trace, layer, "set \"complex\" to false",
+                             "attention \"%s\": all channels rotate as "
+                             "complex numbers, so \"rotary_dim\" has no place",
+                             layer->name);
+    if (field[ATTENTION_PACKED].b &&
+        !(field[ATTENTION_ROTARY].b && field[ATTENTION_COMPLEX].b))
+        return ms_trace_fail(trace, layer,
+                             "set \"rotary\" and \"complex\" too, or leave "
+                             "\"packed\" out",
+                             "attention \"%s\": \"packed\" changes nothing "
+                             "without a rotation by complex numbers",
+                             layer->name);
+    return MS_OK;
+}
+
+static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
+                         sizes *n)
+{
+    const ms_value *field = layer->field;
+
+    MS_TRY(check_fields(trace, layer));
+    MS_TRY(ms_layers_need_float(trace, layer, input));
+    const ms_tensor *x = at(trace, input);
+    *n = (sizes){field[ATTENTION_HEADS].i, field[ATTENTION_KV_HEADS].i,
+                 field[ATTENTION_HEAD_DIM].i, last_dim(x),
+                 field[ATTENTION_ROTARY_DIM].i};
+    if (x->n_dims != 3)
+        return ms_trace_fail(trace, layer, "give the model a sequence input",
+                             "attention \"%s\" needs [batch, sequence, width]",
+                             layer->name);
+    if (n->dim == 0 && n->width % n->heads != 0)
+        return ms_trace_fail(
+            trace, layer, "choose heads that divide the width",
+            "attention \"%s\": a width of %lld does not divide into %lld "
+            "heads",
+            layer->name, (long long)n->width, (long long)n->heads);
+    if (n->dim == 0)
+        n->dim = n->width / n->heads;
+    if (n->turning == 0)
+        n->turning = n->dim;
+    if (n->kv_heads == 0)
+        n->kv_heads = n->heads;
+    if (n->turning > n->dim)
+        return ms_trace_fail(
+            trace, layer, "choose a smaller rotary_dim",
+            "attention \"%s\": %lld of %lld channels of a head cannot rotate",
+            layer->name, (long long)n->turning, (long long)n->dim);
+    if (field[ATTENTION_ROTARY].b && n->turning % 2 != 0)
+        return ms_trace_fail(
+            trace, layer, "choose an even head_dim or rotary_dim",
+            "attention \"%s\": channels rotate in pairs, %lld do not",
+            layer->name, (long long)n->turning);
+    if (n->heads % n->kv_heads != 0)
+        return ms_trace_fail(
+            trace, layer, "choose kv_heads that divide heads",
+            "attention \"%s\": %lld heads cannot share %lld kv_heads evenly",
+            layer->name, (long long)n->heads, (long long)n->kv_heads);
+    return MS_OK;
+}
+
+/* A kernel's operand: it is there, and its gradient is made. */
+static uint32_t add_sinks(ms_trace *trace, const ms_layer *layer, int64_t heads)
+{
+    if (!layer->field[ATTENTION_SINKS].b)
+        return MS_NONE;
+    uint32_t sinks = ms_trace_parameter(trace, "sinks", 1, &heads);
+    const ms_scores how = scores_of(layer, sinks);
+    int64_t kernels = trace->training->kernels;
+    bool operand = kernels == MS_KORTHIKANTI ||
+                   (kernels != MS_EAGER && ms_scores_has_kernel(trace, &how));
+
+    if (!trace->err && trace->train && operand)
+        ms_raw_states(trace, sinks);
+    return sinks;
+}
+
+static bool is_biased(const ms_layer *layer)
+{
+    int64_t own = layer->field[ATTENTION_OUT_BIAS].i;
+
+    return own == OUT_BIAS_SAME ? layer->field[ATTENTION_BIAS].b
+                                : own == OUT_BIAS_YES;
+}
+
+ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
+                                const uint32_t *in, uint32_t *out)
+{
+    static const char *const roles[2] = {"proj.weight", "proj.bias"};
+    uint32_t qkv[3];
+    sizes n;
+
+    MS_TRY(find_sizes(trace, layer, in[0], &n));
+    if (ms_mcore_is(trace))
+        return ms_mcoreattention_forward(
+            trace, layer,
+            &(ms_mcore_sizes){n.heads, n.kv_heads, n.dim, n.width, n.turning},
+            in[0], out);
+    if (layer->field[ATTENTION_FUSED_QKV].b)
+        project_fused(trace, layer, &n, in[0], qkv);
+    else
+        project_apart(trace, layer, &n, in[0], qkv);
+    if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b &&
+        ms_kernels_apart(trace->kernels.rotary, true))
+        ms_complexrotation_run(trace, n.dim, layer->field[ATTENTION_PACKED].b,
+                               qkv);
+    else if (layer->field[ATTENTION_ROTARY].b)
+        ms_selfattention_rotate(trace, layer->field[ATTENTION_CODE].i,
+                                n.turning, qkv, 2);
+    uint32_t sinks = add_sinks(trace, layer, n.heads);
+    uint32_t y =
+        trace->err ? MS_NONE : attention_core(trace, layer, &n, sinks, qkv);
+    y = trace->err ? MS_NONE : ms_selfattention_join(trace, y, n.heads * n.dim);
+    *out = ms_lora_product(trace, layer, roles, is_biased(layer), y, n.width);
+    ms_trace_drop(trace, y);
+    for (int i = 0; i < 3 && !trace->err; i++)
+        ms_trace_drop(trace, qkv[i]);
+    return trace->err;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Tables and matrices: embedding, linear. */
+#include "graphs/layers/headloss.h"
+#include "graphs/layers/layers.h"
+#include "graphs/layers/lora.h"
+
+#include <string.h>
+
+static const ms_tensor *at(ms_trace *trace, uint32_t tensor)
+{
+    return ms_trace_at(trace, tensor);
+}
+
+enum { EMBEDDING_VOCAB, EMBEDDING_DIM, EMBEDDING_IDS, EMBEDDING_TIED };
+enum { IDS_TOKENS, IDS_POSITIONS, IDS_TYPES };
+const ms_field ms_denselayers_embedding_fields[MS_DENSELAYERS_EMBEDDING] = {
+    {.name = "vocab",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 31,
+     .help = "rows of the table"},
+    {.name = "dim",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 24,
+     .help = "width of a row"},
+    {.name = "ids",
+     .type = MS_WORD,
+     .words = "tokens|positions|types",
+     .help = "what indexes the table"},
+    {.name = "tied",
+     .type = MS_NAME,
+     .help = "embedding whose table this layer shares"},
+};
+
+enum { LINEAR_OUT, LINEAR_BIAS, LINEAR_TIED };
+const ms_field ms_denselayers_linear_fields[MS_DENSELAYERS_LINEAR] = {
+    {.name = "out",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 31,
+     .help = "output features"},
+    {.name = "bias", .type = MS_BOOL, .fallback.b = true, .help = "add a bias"},
+    {.name = "tied",
+     .type = MS_NAME,
+     .help = "embedding whose weight this layer shares"},
+};
+
+/* The layer of that name, by an index that the first tied layer makes. */
+static ms_err layer_row(ms_trace *trace, const char *name, uint32_t *row)
+{
+    const ms_model *model = trace->model;
+    ms_index *rows = &trace->layer_rows;
+
+    if (rows->capacity == 0) {
+        MS_TRY(
+            ms_index_make(rows, model->n_layers, trace->scratch, trace->fault));
+        for (uint32_t i = 0; i < model->n_layers; i++)
+            ms_index_add(rows, model->layers[i].name, i);
+    }
+    *row = ms_index_find(rows, name);
+    return MS_OK;
+}
+
+static ms_err tied_weight(ms_trace *trace, const ms_layer *layer,
+                          const char *name, const int64_t *dims,
+                          uint32_t *weight)
+{
+    uint32_t row;
+
+    MS_TRY(layer_row(trace, name, &row));
+    if (row == MS_NONE || trace->layer_weight[row] == MS_NONE)
+        return ms_trace_fail(
+            trace, layer, "name an embedding or linear layer that comes before",
+            "\"%s\" is tied to \"%s\", which has no weight here", layer->name,
+            name);
+    const ms_tensor *shared = at(trace, trace->layer_weight[row]);
+    if (shared->size[0] != dims[0] || shared->size[1] != dims[1])
+        return ms_trace_fail(trace, layer, "tie layers of one shape",
+                             "\"%s\" is tied to \"%s\", but their weights are "
+                             "[%lld, %lld] and [%lld, %lld]",
+                             layer->name, name, (long long)dims[0],
+                             (long long)dims[1], (long long)shared->size[0],
+                             (long long)shared->size[1]);
+    *weight = trace->layer_weight[row];
+    return MS_OK;
+}
+
+/* The layer's own weight, or that of the layer it is tied to ("": none). */
+static ms_err weight_of(ms_trace *trace, const ms_layer *layer,
+                        const char *tied, const int64_t *dims, uint32_t *weight)
+{
+    if (tied && *tied)
+        return tied_weight(trace, layer, tied, dims, weight);
+    *weight = ms_trace_parameter(trace, "weight", 2, dims);
+    return trace->err;
+}
+
+ms_err ms_denselayers_embedding(ms_trace *trace, const ms_layer *layer,
+                                const uint32_t *in, uint32_t *out)
+{
+    int64_t dims[2] = {layer->field[EMBEDDING_VOCAB].i,
+                       layer->field[EMBEDDING_DIM].i};
+    const ms_tensor *ids = at(trace, in[0]);
+
+    if (ids->dtype != MS_INT64 || ids->n_dims != 2)
+        return ms_trace_fail(
+            trace, layer, "feed it the model's input of token ids",
+            "embedding \"%s\" needs token ids [batch, sequence]", layer->name);
+    int64_t sequence = ids->size[1];
+    uint32_t weight;
+    MS_TRY(
+        weight_of(trace, layer, layer->field[EMBEDDING_TIED].s, dims, &weight));
+    trace->layer_weight[trace->layer] = weight;
+    switch (layer->field[EMBEDDING_IDS].i) {
+    case IDS_POSITIONS: {
+        uint32_t given = trace->positions;
+        uint32_t positions =
+            given == MS_NONE ? ms_lookup_arange(trace, sequence) : given;
+        *out = ms_lookup_embedding(trace, weight, positions);
+        if (given == MS_NONE)
+            ms_trace_drop(trace, positions);
+        break;
+    }
+    case IDS_TYPES: {
+        int64_t zeros[2] = {1, sequence};
+        uint32_t types =
+            ms_trace_buffer(trace, "token_type_ids", MS_INT64, 2, zeros);
+        *out = ms_lookup_embedding(trace, weight, types);
+        break;
+    }
+    default:
+        *out = ms_lookup_embedding(trace, weight, in[0]);
+    }
+    return trace->err;
+}
+
+bool ms_denselayers_has_bias(const ms_layer *linear)
+{
+    return linear->field[LINEAR_BIAS].b;
+}
+
+ms_err ms_denselayers_linear(ms_trace *trace, const ms_layer *layer,
+                             const uint32_t *in, uint32_t *out)
+{
+    const char *tied = layer->field[LINEAR_TIED].s;
+    uint32_t weight, bias = MS_NONE;
+
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    int64_t dims[2] = {layer->field[LINEAR_OUT].i,
+                       ms_layers_last_dim(trace, in[0])};
+    MS_TRY(weight_of(trace, layer, tied, dims, &weight));
+    if (layer->field[LINEAR_BIAS].b)
+        bias = ms_layers_vector(trace, "bias", dims[0]);
+    trace->layer_weight[trace->layer] = weight;
+    if (ms_headloss_is_head(trace))
+        *out = ms_headloss_head(trace, in[0], weight);
+    else
+        *out = ms_lora_linear(trace, layer, "weight", in[0], weight, bias);
+    return trace->err;
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The mixture-of-experts layer: a router chooses experts for each token. */
+#include "graphs/aten/opcall.h"
+#include "graphs/formats/fp8.h"
+#include "graphs/layers/layers.h"
+
+#include <math.h>
+
+enum {
+    EXPERTS,
+    CHOSEN,
+    HIDDEN,
+    GATED,
+    CAPACITY,
+    IMBALANCE,
+    NORMALIZE,
+    WEIGHTED,
+    SCORE,
+    ROUTER_BIAS,
+    BIAS,
+    CODE,
+    RUN,
+    ROUTER_FP32,
+    CLAMPED,
+    SCALED
+};
+enum { WEIGHTED_LAST, WEIGHTED_GATE };
+enum { SCORE_SOFTMAX, SCORE_SIGMOID, SCORE_CHOSEN };
+enum { RUN_AUTO, RUN_GROUPED, RUN_LOOP };
+enum { ROUTER_NONE, ROUTER_TRAINED, ROUTER_BALANCING };
+const ms_field ms_expertlayers_fields[MS_EXPERTLAYERS_FIELDS] = {
+    {.name = "experts",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 20,
+     .help = "how many there are"},
+    {.name = "top_k",
+     .type = MS_INT,
+     .fallback.i = 2,
+     .low = 1,
+     .high = INT64_C(1) << 20,
+     .help = "experts of a token"},
+    {.name = "hidden",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 24,
+     .help = "hidden features of an expert"},
+    {.name = "gated",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "SwiGLU; false: GELU"},
+    {.name = "capacity",
+     .type = MS_FLOAT,
+     .low = 0,
+     .high = 1 << 20,
+     .help = "rows of an expert over the average, padded; 0: dropless"},
+    {.name = "imbalance",
+     .type = MS_FLOAT,
+     .fallback.f = 1,
+     .low = 1,
+     .high = 1 << 20,
+     .help = "dropless: rows here over those of an even routing"},
+    {.name = "normalize",
+     .type = MS_BOOL,
+     .fallback.b = true,
+     .help = "divide a token's probabilities by their sum"},
+    {.name = "weighted",
+     .type = MS_WORD,
+     .words = "output|gate",
+     .help = "where the probabilities are multiplied in; output: the experts' "
+             "output is saved too"},
+    {.name = "score",
+     .type = MS_WORD,
+     .words = "softmax|sigmoid|chosen",
+     .help = "of the router's logits; chosen: softmax of the top_k alone"},
+    {.name = "router_bias",
+     .type = MS_WORD,
+     .words = "none|trained|balancing",
+     .help = "one per expert; balancing: it only chooses (DeepSeek-V3)"},
+    {.name = "bias",
+     .type = MS_BOOL,
+     .help = "biases of the experts' products"},
+    MS_LAYERS_CODE_FIELD,
+    {.name = "run",
+     .type = MS_WORD,
+     .words = "auto|grouped|loop",
+     .help = "all experts' rows in one grouped product, or expert after "
+             "expert; auto: a loop where kernels are eager and \"code\" says "
+             "whose"},
+    {.name = "router_fp32",
+     .type = MS_BOOL,
+     .help = "the router's product in fp32 too (DeepSeek)"},
+    {.name = "clamped",
+     .type = MS_BOOL,
+     .help = "gate and way up clamped before the product (gpt-oss)"},
+    {.name = "scaled",
+     .type = MS_BOOL,
+     .help = "the probabilities are multiplied by a number (DeepSeek)"},
+};
+
+/* Of so many tokens: capacity ceil(tokens top_k / experts factor) for each
+ * expert, or what an even routing gives times the imbalance. */
+static int64_t rows_of(const ms_layer *layer, int64_t tokens)
+{
+    const ms_value *field = layer->field;
+    double routed = (double)tokens * (double)field[CHOSEN].i;
+    double experts = (double)field[EXPERTS].i;
+
+    if (field[CAPACITY].f > 0)
+        return (int64_t)(ceil(routed / experts * field[CAPACITY].f) * experts);
+    return (int64_t)ceil(routed * field[IMBALANCE].f);
+}
+
+/* probabilities / probabilities.sum(-1, keepdim=True) */
+static uint32_t normalized(ms_trace *trace, uint32_t best)
+{
+    static const int64_t last[1] = {1};
+    const ms_oparg args[] = {{.kind = MS_ARG_TENSOR},
+                             {.kind = MS_ARG_INTS, .n = 1, .value.ints = last},
+                             {.kind = MS_ARG_BOOL, .value.i = 1}};
+    ms_opcall call = {
+        .op = "aten::sum", .overload = "dim", .args = args, .n_args = 3};
+
+    ms_opcall_like(trace, &call.made[0], best);
+    call.made[0].size[1] = 1;
+    uint32_t both[2] = {best, ms_opcall_run(trace, &call, &best, 1)};
+    uint32_t y = ms_opcall_like_run(trace, "aten::div", both, 2);
+    ms_trace_drop(trace, both[1]);
+    return ms_trace_rebind(trace, best, y);
+}
+
+/* A parameter that a kernel reads: its gradient is made with others. */
+static uint32_t operand(ms_trace *trace, const char *role, uint32_t n_dims,
+                        const int64_t *dims)
+{
+    uint32_t parameter = ms_trace_parameter(trace, role, n_dims, dims);
+
+    if (!trace->err && trace->train)
+        ms_raw_states(trace, parameter);
+    return parameter;
+}
+
+/* A number that training does not learn by a gradient: it is counted, but has
+ * neither .grad nor a state. */
+static void frozen(ms_trace *trace, const char *role, uint32_t n_dims,
+                   const int64_t *dims)
+{
+    bool was = trace->frozen;
+
+    trace->frozen = true;
+    ms_trace_parameter(trace, role, n_dims, dims);
+    trace->frozen = was;
+}
+
+/* F.linear(x.float(), weight.float()) */
+static uint32_t logits_fp32(ms_trace *trace, uint32_t x, uint32_t weight,
+                            uint32_t bias)
+{
+    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t by = ms_pointwise_cast(trace, weight, MS_FLOAT32);
+    uint32_t y = ms_matmul_linear(trace, wide, by, bias);
+
+    ms_trace_drop(trace, wide);
+    ms_trace_drop(trace, by);
+    return y;
+}
+
+/* The router's logits, in fp32 but for gpt-oss. */
+static uint32_t logits_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
+{
+    int64_t bias = layer->field[ROUTER_BIAS].i;
+    int64_t dims[2] = {layer->field[EXPERTS].i, ms_layers_last_dim(trace, x)};
+    uint32_t weight = ms_trace_parameter(trace, "router.weight", 2, dims);
+    uint32_t added = MS_NONE;
+
+    if (bias == ROUTER_TRAINED)
+        added = ms_layers_vector(trace, "router.bias", dims[0]);
+    else if (bias == ROUTER_BALANCING)
+        frozen(trace, "router.bias", 1, dims);
+    if (layer->field[ROUTER_FP32].b)
+        return logits_fp32(trace, x, weight, added);
+    uint32_t p = ms_matmul_linear(trace, x, weight, added);
+    if (layer->field[CODE].i == MS_CODE_GPT_OSS)
+        return p;
+    return ms_trace_rebind(trace, p, ms_pointwise_cast(trace, p, MS_FLOAT32));
+}
+
+/* Expert after expert, or all at once? */
+static bool loops(const ms_trace *trace, const ms_layer *layer)
+{
+    int64_t run = layer->field[RUN].i;
+
+    return run == RUN_LOOP ||
+           (run == RUN_AUTO && layer->field[CODE].i != MS_CODE_AUTO &&
+            trace->training->kernels == MS_EAGER);
+}
+
+/* The probabilities of each token's experts. */
+static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                      uint32_t *map)
+{
+    const ms_value *field = layer->field;
+    int64_t score = field[SCORE].i;
+
+    if (trace->err)
+        return MS_NONE;
+    uint8_t dtype = ms_trace_at(trace, x)->dtype;
+    uint32_t p = logits_of(trace, layer, x);
+    if (score == SCORE_SOFTMAX)
+        p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
+    else if (score == SCORE_SIGMOID)
+        p = ms_trace_rebind(
+            trace, p, ms_pointwise_unary(trace, &ms_pointwise_sigmoid, p));
+    p = ms_trace_rebind(
+        trace, p,
+        ms_experts_route(trace, p, field[CHOSEN].i, !loops(trace, layer), map));
+    if (score == SCORE_CHOSEN)
+        p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
+    else if (field[NORMALIZE].b && !trace->err)
+        p = normalized(trace, p);
+    if (field[SCALED].b)
+        p = ms_trace_rebind(trace, p, ms_pointwise_mul_scalar(trace, p));
+    if (field[ROUTER_FP32].b && loops(trace, layer))
+        return p; /* what the experts make is summed in fp32 */
+    return ms_trace_rebind(trace, p, ms_pointwise_cast(trace, p, dtype));
+}
+
+static uint32_t product(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                        uint32_t weight)
+{
+    return ms_fp8_takes_experts(trace) ? ms_fp8_experts(trace, layer, x, weight)
+                                       : ms_experts_product(trace, x, weight);
+}
+
+/* Two products with the gate between them, each expert on its rows. */
+static uint32_t run_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                            uint32_t probabilities)
+{
+    const ms_value *field = layer->field;
+    int64_t width = ms_layers_last_dim(trace, x), hidden = field[HIDDEN].i;
+    int64_t first[3] = {field[EXPERTS].i, hidden * (field[GATED].b ? 2 : 1),
+                        width};
+    int64_t second[3] = {field[EXPERTS].i, width, hidden};
+    uint32_t w1 = ms_trace_parameter(trace, "experts.weight1", 3, first);
+    uint32_t w2 = ms_trace_parameter(trace, "experts.weight2", 3, second);
+
+    if (field[BIAS].b) { /* the products add them as they write */
+        operand(trace, "experts.bias1", 2, first);
+        operand(trace, "experts.bias2", 2, second);
+    }
+    uint32_t y = product(trace, layer, x, w1);
+
+    if (field[GATED].b)
+        y = ms_trace_rebind(trace, y, ms_experts_gate(trace, y, probabilities));
+    else
+        y = ms_trace_rebind(trace, y,
+                            ms_pointwise_unary(trace, &ms_pointwise_gelu, y));
+    return ms_trace_rebind(trace, y, product(trace, layer, y, w2));
+}
+
+/* An expert has a row of the router and its products, each as wide as x, and
+ * biases: all of the router is used, and the chosen experts. */
+uint64_t ms_expertlayers_active(const ms_layer *layer, uint64_t parameters)
+{
+    const ms_value *field = layer->field;
+
+    if (layer->kind->forward != ms_expertlayers_moe)
+        return parameters;
+    uint64_t experts = (uint64_t)field[EXPERTS].i, each = parameters / experts;
+    uint64_t inner = (uint64_t)field[HIDDEN].i * (field[GATED].b ? 2 : 1);
+    uint64_t products = inner + (uint64_t)field[HIDDEN].i;
+    uint64_t router_bias = field[ROUTER_BIAS].i != ROUTER_NONE;
+    uint64_t biases = field[BIAS].b ? inner : 0; /* and one as wide as x */
+    uint64_t width = (each - router_bias - biases) /
+                     (1 + products + (field[BIAS].b ? 1 : 0));
+    uint64_t router = experts * (width + router_bias);
+    return router + (parameters - router) / experts * (uint64_t)field[CHOSEN].i;
+}
+
+static ms_err check(ms_trace *trace, const ms_layer *layer, uint32_t x)
+{
+    const ms_value *field = layer->field;
+    char shape[MS_LAYERS_SHAPE];
+
+    MS_TRY(ms_layers_need_float(trace, layer, x));
+    if (ms_trace_at(trace, x)->n_dims < 2)
+        return ms_trace_fail(trace, layer,
+                             "give the model an input of features",
+                             "\"%s\" routes tokens, but \"%s\" gives %s",
+                             layer->name, ms_layers_source(trace, layer, 0),
+                             ms_layers_shape(ms_trace_at(trace, x), shape));
+    if (field[CHOSEN].i > field[EXPERTS].i)
+        return ms_trace_fail(trace, layer, "choose fewer, or have more experts",
+                             "\"%s\" chooses %lld of %lld experts", layer->name,
+                             (long long)field[CHOSEN].i,
+                             (long long)field[EXPERTS].i);
+    if (field[CLAMPED].b != field[BIAS].b)
+        return ms_trace_fail(trace, layer, "set both, or neither",
+                             "\"%s\" has only one of \"bias\" and "
+                             "\"clamped\"",
+                             layer->name);
+    if (field[WEIGHTED].i == WEIGHTED_GATE && !field[GATED].b)
+        return ms_trace_fail(
+            trace, layer, "set \"gated\" to true, or weight the output",
+            "\"%s\" weights its gate, but has none", layer->name);
+    return MS_OK;
+}
+
+/* Tokens permuted, grouped products, permuted back. */
+static uint32_t run_grouped(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                            uint32_t map, uint32_t p)
+{
+    bool last = layer->field[WEIGHTED].i == WEIGHTED_LAST;
+
+    if (trace->err)
+        return MS_NONE;
+    int64_t tokens = ms_trace_at(trace, x)->size[0];
+    ms_experts experts = {rows_of(layer, tokens), layer->field[EXPERTS].i,
+                          layer->field[CHOSEN].i};
+    uint32_t rows = ms_experts_permute(trace, x, map, &experts);
+    if (trace->err)
+        return MS_NONE;
+    uint32_t y = run_experts(trace, layer, rows, last ? MS_NONE : p);
+    ms_trace_drop(trace, rows);
+    uint32_t flat =
+        ms_experts_unpermute(trace, y, map, last ? p : MS_NONE, tokens);
+    ms_trace_drop(trace, y);
+    return flat;
+}
+
+static uint32_t run_loop(ms_trace *trace, const ms_layer *layer, uint32_t x,
+                         uint32_t map, uint32_t p)
+{
+    const ms_value *field = layer->field;
+
+    if (trace->err)
+        return MS_NONE;
+    const ms_expertloop how = {
+        .experts = field[EXPERTS].i,
+        .chosen = field[CHOSEN].i,
+        .hidden = field[HIDDEN].i,
+        .rows = rows_of(layer, ms_trace_at(trace, x)->size[0]),
+        .gated = field[GATED].b,
+        .clamped = field[CLAMPED].b};
+    return ms_expertloop_run(trace, &how, x, map, p);
+}
+
+ms_err ms_expertlayers_moe(ms_trace *trace, const ms_layer *layer,
+                           const uint32_t *in, uint32_t *out)
+{
+    uint32_t map = MS_NONE;
+
+    MS_TRY(check(trace, layer, in[0]));
+    ms_tensor whole = *ms_trace_at(trace, in[0]);
+    uint32_t x = ms_view_rows(trace, in[0]);
+    uint32_t p = route(trace, layer, x, &map);
+    uint32_t flat = loops(trace, layer) ? run_loop(trace, layer, x, map, p)
+                                        : run_grouped(trace, layer, x, map, p);
+    ms_trace_drop(trace, p);
+    ms_trace_drop(trace, map);
+    ms_trace_drop(trace, x);
+    *out = ms_view_reshape(trace, flat, whole.n_dims, whole.size);
+    ms_trace_drop(trace, flat);
+    return trace->err;
+}

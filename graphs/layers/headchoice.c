@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Which head a model's cross entropy takes with it. */
+#include "graphs/layers/headloss.h"
+#include "graphs/layers/layers.h"
+
+static uint32_t n_readers(const ms_model *model, uint32_t row)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < model->n_edges; i++)
+        n += model->edges[i] == row;
+    return n;
+}
+
+/* NULL, or why the loss cannot take what it reads with it. */
+static const char *refusal(const ms_model *model, const ms_layer *loss)
+{
+    uint32_t row = model->edges[loss->in_at];
+
+    if (row == MS_NONE ||
+        model->layers[row].kind->forward != ms_denselayers_linear)
+        return "no linear layer";
+    if (ms_denselayers_has_bias(&model->layers[row]))
+        return "a linear layer with bias";
+    return n_readers(model, row) > 1 ? "a layer that others read too" : NULL;
+}
+
+static const ms_layer *find_loss(const ms_model *model)
+{
+    for (uint32_t i = 0; i < model->n_layers; i++)
+        if (model->layers[i].kind->forward == ms_losslayers_cross_entropy)
+            return &model->layers[i];
+    return NULL;
+}
+
+static ms_loss_kernel kernel_of(const ms_trace *trace, const ms_layer *loss)
+{
+    return ms_headloss_kernel(trace, loss, ms_losslayers_kernel(loss));
+}
+
+ms_err ms_headchoice_open(ms_trace *trace)
+{
+    static const char *const words[] = {"auto",
+                                        "eager",
+                                        "liger",
+                                        "megatron",
+                                        "liger_linear",
+                                        "ce_with_chunked_output",
+                                        "ce_with_chunked_output_compiled"};
+    const ms_model *model = trace->model;
+    const ms_layer *loss = find_loss(model);
+
+    trace->head = (ms_fused_head){.layer = MS_NONE, .loss = loss};
+    if (loss == NULL && trace->training->loss_kernel != MS_LOSS_AUTO)
+        return ms_fail(trace->fault, MS_EUSAGE, "training.loss_kernel",
+                       "leave it out for this model",
+                       "training.loss_kernel changes nothing: %s ends in no "
+                       "cross entropy",
+                       model->name);
+    if (loss == NULL || !ms_headloss_takes_head(kernel_of(trace, loss)))
+        return MS_OK;
+    const char *why = refusal(model, loss);
+    trace->head.kernel = (uint8_t)kernel_of(trace, loss);
+    if (why == NULL)
+        trace->head.layer = model->edges[loss->in_at];
+    else if (ms_headloss_chosen(trace, ms_losslayers_kernel(loss)) ==
+             MS_LOSS_AUTO)
+        trace->head.loss = NULL;
+    else
+        return ms_trace_fail(
+            trace, loss,
+            "it takes a linear layer without bias with it: choose eager or "
+            "liger",
+            "\"%s\" cannot be %s: it reads %s", loss->name,
+            words[trace->head.kernel], why);
+    return MS_OK;
+}

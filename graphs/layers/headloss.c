@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/layers/headloss.h"
+#include "graphs/ops/ops.h"
+
+/* ---- which kernel -------------------------------------------------------- */
+
+bool ms_headloss_takes_head(ms_loss_kernel kernel)
+{
+    return kernel >= MS_LOSS_LIGER_LINEAR;
+}
+
+ms_loss_kernel ms_headloss_chosen(const ms_trace *trace, int64_t own)
+{
+    return (ms_loss_kernel)(own != MS_LOSS_AUTO ? own
+                                                : trace->training->loss_kernel);
+}
+
+ms_loss_kernel ms_headloss_kernel(const ms_trace *trace, const ms_layer *layer,
+                                  int64_t own)
+{
+    ms_loss_kernel kernel = ms_headloss_chosen(trace, own);
+
+    if (kernel == MS_LOSS_AUTO)
+        kernel = (ms_loss_kernel)trace->kernels.loss;
+    if (!ms_headloss_takes_head(kernel) || layer == trace->head.loss)
+        return kernel;
+    return kernel == MS_LOSS_LIGER_LINEAR ? MS_LOSS_LIGER : MS_LOSS_EAGER;
+}
+
+bool ms_headloss_is_head(const ms_trace *trace)
+{
+    return trace->layer == trace->head.layer;
+}
+
+/* ---- torchtune's pieces -------------------------------------------------- */
+
+/* Rows of a piece: tensors' chunk(8) gives all but the last as many. */
+static uint32_t sizes_of(int64_t sequence, int64_t *rows)
+{
+    int64_t each = (sequence + MS_HEAD_CHUNKS - 1) / MS_HEAD_CHUNKS;
+    uint32_t n = 0;
+
+    for (; sequence > 0; sequence -= each)
+        rows[n++] = sequence < each ? sequence : each;
+    return n;
+}
+
+/* modules/transformer.py, chunked_output: hidden.chunk(8, dim=1), one product
+ * each; the list of logits is the model's output. */
+static uint32_t make_chunks(ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    ms_fused_head *head = &trace->head;
+    int64_t rows[MS_HEAD_CHUNKS] = {0};
+    uint32_t part[MS_HEAD_CHUNKS];
+
+    if (ms_trace_at(trace, x)->n_dims != 3) {
+        ms_trace_fail(trace, &trace->model->layers[head->layer],
+                      "choose another kernel of cross entropy",
+                      "\"%s\" has no sequence that ce_with_chunked_output "
+                      "could cut",
+                      trace->model->layers[head->layer].name);
+        return MS_NONE;
+    }
+    uint32_t n = sizes_of(ms_trace_at(trace, x)->size[1], rows);
+    ms_pieces_split(trace, x, 1, n, rows, part);
+    for (uint32_t i = 0; i < n && !trace->err; i++)
+        head->chunk[head->n_chunks++] =
+            ms_matmul_linear(trace, part[i], weight, MS_NONE);
+    for (uint32_t i = 0; i < n && !trace->err; i++)
+        ms_trace_drop(trace, part[i]);
+    return trace->err ? MS_NONE : head->chunk[0];
+}
+
+/* [chunk.reshape(-1) for chunk in labels.chunk(8, dim=1)] */
+static void split_target(ms_trace *trace, uint32_t target, uint32_t *parts)
+{
+    for (uint32_t i = 0; i < trace->head.n_chunks && !trace->err; i++) {
+        const ms_tensor *logits = ms_trace_at(trace, trace->head.chunk[i]);
+        int64_t rows = logits->size[0] * logits->size[1];
+        uint32_t part = ms_view_slice(trace, target, 1, logits->size[1]);
+        parts[i] = ms_view_reshape(trace, part, 1, &rows);
+        ms_trace_drop(trace, part);
+    }
+}
+
+/* F.cross_entropy(logits.float(), labels) of a chunk, which is what
+ * training/_compile.py, compile_loss, compiles. */
+static uint32_t chunk_loss(ms_trace *trace, uint32_t logits, uint32_t labels)
+{
+    if (trace->head.kernel == MS_LOSS_CHUNKED_COMPILED)
+        return ms_compiledloss_cross_entropy(trace, logits, labels);
+    uint32_t wide = ms_pointwise_cast(trace, logits, MS_FLOAT32);
+    uint32_t loss = ms_loss_cross_entropy(trace, wide, labels);
+    ms_trace_drop(trace, wide);
+    return loss;
+}
+
+/* modules/loss/ce_chunked_output_loss.py: each chunk is cast to fp32 when its
+ * turn comes, its log-probabilities stay; "del logits" follows the loss. */
+static uint32_t chunked_output(ms_trace *trace, uint32_t target)
+{
+    uint32_t labels[MS_HEAD_CHUNKS], n = trace->head.n_chunks, sum = MS_NONE;
+
+    split_target(trace, target, labels);
+    for (uint32_t i = 0; i < n && !trace->err; i++) {
+        uint32_t loss = chunk_loss(trace, trace->head.chunk[i], labels[i]);
+        uint32_t next = i == 0 ? ms_pointwise_add_scalar(trace, loss)
+                               : ms_pointwise_add(trace, sum, loss);
+        ms_trace_drop(trace, loss);
+        ms_trace_drop(trace, sum);
+        sum = next;
+    }
+    uint32_t loss = ms_pointwise_div_scalar(trace, sum);
+    ms_trace_drop(trace, sum);
+    for (uint32_t i = 0; i < n && !trace->err; i++)
+        ms_trace_drop(trace, labels[i]);
+    for (uint32_t i = 0; i < n && !trace->err; i++)
+        ms_trace_drop(trace, trace->head.chunk[i]);
+    return loss;
+}
+
+/* ---- the two layers ------------------------------------------------------ */
+
+uint32_t ms_headloss_head(ms_trace *trace, uint32_t x, uint32_t weight)
+{
+    if (trace->err)
+        return MS_NONE;
+    trace->head.weight = weight;
+    if (trace->head.kernel != MS_LOSS_LIGER_LINEAR)
+        x = make_chunks(trace, x, weight);
+    ms_trace_ref(trace, x);
+    return x;
+}
+
+uint32_t ms_headloss_loss(ms_trace *trace, uint32_t x)
+{
+    if (trace->err)
+        return MS_NONE;
+    ms_tensor rows = *ms_trace_at(trace, x);
+    for (uint32_t i = 1; i < trace->head.n_chunks; i++)
+        rows.size[1] += ms_trace_at(trace, trace->head.chunk[i])->size[1];
+    uint32_t target =
+        ms_trace_input(trace, "target", MS_INT64, rows.n_dims - 1u, rows.size);
+    uint32_t loss =
+        trace->head.kernel == MS_LOSS_LIGER_LINEAR
+            ? ms_chunkedloss_linear(trace, x, trace->head.weight, target)
+            : chunked_output(trace, target);
+    ms_trace_drop(trace, x);
+    return loss;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/layers/lora.h"
+#include "graphs/formats/fp8.h"
+#include "graphs/formats/packed.h"
+#include "graphs/layers/layers.h"
+#include "graphs/ops/ops.h"
+
+#include <string.h>
+
+/* ---- targets ------------------------------------------------------------- */
+
+/* Words of lora.targets and of weights, in the order of the setting. */
+enum { TARGETS_QV, TARGETS_QKV, TARGETS_ATTENTION, TARGETS_MLP, TARGETS_ALL };
+
+/* A fused projection is a target where one of its parts is: latent attention's
+ * kv_up makes keys and values. */
+static bool is_target(const ms_trace *trace, const ms_layer *layer,
+                      const char *role)
+{
+    static const char *const makes_qv[] = {"qkv.weight", "q.weight", "v.weight",
+                                           "q_up.weight", "kv_up.weight"};
+    bool k = strcmp(role, "k.weight") == 0, qv = false;
+    for (size_t i = 0; i < sizeof makes_qv / sizeof *makes_qv; i++)
+        qv = qv || strcmp(role, makes_qv[i]) == 0;
+    bool plain = strcmp(role, "weight") == 0;
+
+    switch (trace->training->lora_targets) {
+    case TARGETS_QV:
+        return qv;
+    case TARGETS_QKV:
+        return qv || k;
+    case TARGETS_ATTENTION:
+        return !plain;
+    case TARGETS_MLP:
+        return plain && layer->block != MS_NONE &&
+               !ms_trace_is_head(trace, layer);
+    default:
+        return !ms_trace_is_head(trace, layer);
+    }
+}
+
+/* ---- adapters ------------------------------------------------------------ */
+
+enum { TRAINS_BOTH, TRAINS_A, TRAINS_B };
+
+/* frozen: the word of lora.trains that leaves it so. */
+static uint32_t adapter_weight(ms_trace *trace, const char *role, int64_t rows,
+                               int64_t columns, int64_t frozen)
+{
+    int64_t dims[2] = {rows, columns};
+    uint8_t dtype = trace->weight_dtype;
+
+    trace->frozen = trace->training->lora_trains == frozen;
+    trace->weight_dtype = trace->trained_dtype;
+    uint32_t weight = ms_trace_parameter(trace, role, 2, dims);
+    trace->weight_dtype = dtype;
+    trace->frozen = true;
+    trace->n_adapters++;
+    return weight;
+}
+
+/* "q.lora_A.weight" */
+static const char *role_of(ms_trace *trace, const char *role, const char *which)
+{
+    int stem = (int)(strlen(role) - strlen("weight"));
+    const char *name =
+        ms_arena_format(trace->arena, "%.*slora_%s.weight", stem, role, which);
+
+    if (!name && !trace->err)
+        trace->err = ms_fail_nomem(trace->fault);
+    return name;
+}
+
+/* x in the adapters' format: a new reference. */
+static uint32_t input_of(ms_trace *trace, uint32_t x)
+{
+    if (ms_trace_at(trace, x)->dtype != trace->trained_dtype)
+        return ms_pointwise_cast(trace, x, trace->trained_dtype);
+    ms_trace_ref(trace, x);
+    return x;
+}
+
+/* lora_B(lora_A(dropout(x))) * scaling */
+static uint32_t adapter(ms_trace *trace, const char *role, uint32_t x,
+                        uint32_t weight)
+{
+    const ms_tensor *w = ms_trace_at(trace, weight);
+    int64_t rank = trace->training->lora_rank, out = w->size[0];
+    uint32_t a = adapter_weight(trace, role_of(trace, role, "A"), rank,
+                                w->size[1], TRAINS_B);
+    uint32_t b =
+        adapter_weight(trace, role_of(trace, role, "B"), out, rank, TRAINS_A);
+
+    if (trace->err)
+        return MS_NONE;
+    uint32_t in = input_of(trace, x);
+    uint32_t dropped =
+        ms_pointwise_dropout(trace, in, trace->training->lora_dropout);
+    uint32_t low = ms_matmul_linear(trace, dropped, a, MS_NONE);
+    ms_trace_drop(trace, dropped);
+    uint32_t high = ms_matmul_linear(trace, low, b, MS_NONE);
+    ms_trace_drop(trace, low);
+    uint32_t y = ms_pointwise_mul_scalar(trace, high);
+    ms_trace_drop(trace, high);
+    ms_trace_drop(trace, in);
+    return y;
+}
+
+uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
+                        const char *role, uint32_t x, uint32_t weight,
+                        uint32_t bias)
+{
+    const ms_training *training = trace->training;
+
+    if (trace->err)
+        return MS_NONE;
+    if (training->lora_rank == 0 && ms_fp8_takes(trace, layer))
+        return ms_fp8_linear(trace, layer, x, weight, bias);
+    uint32_t y = ms_packed_takes(trace, layer)
+                     ? ms_packed_linear(trace, x, weight, bias)
+                     : ms_matmul_linear(trace, x, weight, bias);
+    if (trace->err || training->lora_rank == 0 ||
+        !is_target(trace, layer, role))
+        return y;
+    uint8_t dtype = ms_trace_at(trace, y)->dtype;
+    uint32_t low = adapter(trace, role, x, weight);
+    y = ms_trace_rebind(trace, y, ms_pointwise_add(trace, y, low));
+    ms_trace_drop(trace, low);
+    if (trace->err || ms_trace_at(trace, y)->dtype == dtype)
+        return y;
+    return ms_trace_rebind(trace, y, ms_pointwise_cast(trace, y, dtype));
+}
+
+/* ---- settings ------------------------------------------------------------ */
+
+static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)
+{
+    return ms_fail(trace->fault, MS_EUSAGE, "lora.rank", hint,
+                   "lora.rank is not known %s", what);
+}
+
+ms_err ms_lora_open(ms_trace *trace)
+{
+    const ms_training *training = trace->training;
+    const ms_shape *shape = trace->shape;
+
+    trace->trained_dtype = trace->weight_dtype;
+    if (training->lora_rank == 0)
+        return MS_OK;
+    trace->frozen = true;
+    if (training->lora_dtype == 1)
+        trace->trained_dtype = MS_FLOAT32;
+    if (shape->flat_step.used)
+        return refuse(trace, "beside DeepSpeed's flat step",
+                      "leave impl=deepspeed out, or take fsdp");
+    if (shape->shared >= MS_SHARED_OPTIMIZER && shape->copies_parts &&
+        shape->part != MS_PART_ROWS)
+        return refuse(trace,
+                      "beside FSDP1, whose flat parameters are trained or "
+                      "frozen as a whole",
+                      "take fsdp, or zero:3");
+    return MS_OK;
+}
+
+ms_err ms_lora_close(const ms_trace *trace)
+{
+    if (trace->training->lora_rank == 0 || trace->n_adapters > 0)
+        return MS_OK;
+    return ms_fail(trace->fault, MS_EUSAGE, "lora.targets",
+                   "take other targets: memsim inspect MODEL lists its layers",
+                   "no layer of %s is a target of lora.targets",
+                   trace->model->name);
+}
+
+uint32_t ms_lora_product(ms_trace *trace, const ms_layer *layer,
+                         const char *const roles[2], bool biased, uint32_t x,
+                         int64_t width)
+{
+    if (trace->err)
+        return MS_NONE;
+    int64_t dims[2] = {width, ms_layers_last_dim(trace, x)};
+    uint32_t weight = ms_trace_parameter(trace, roles[0], 2, dims);
+    uint32_t bias = biased ? ms_layers_vector(trace, roles[1], width) : MS_NONE;
+
+    return ms_lora_linear(trace, layer, roles[0], x, weight, bias);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the user describes by hand: states, ops. */
+#include "graphs/formats/quantize.h"
+#include "graphs/layers/layers.h"
+
+const ms_field ms_rawlayers_parameters_fields[MS_RAWLAYERS_PARAMETERS] = {
+    {.name = "count",
+     .type = MS_INT,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 50,
+     .help = "elements"},
+};
+
+ms_err ms_rawlayers_parameters(ms_trace *trace, const ms_layer *layer,
+                               const uint32_t *in, uint32_t *out)
+{
+    (void)in;
+    *out = MS_NONE;
+    uint32_t states = ms_layers_vector(trace, "weight", layer->field[0].i);
+    ms_quantize_parameter(trace, states);
+    if (!trace->err && trace->train)
+        ms_raw_states(trace, states);
+    return trace->err;
+}
+
+const ms_field ms_rawlayers_shape_fields[MS_RAWLAYERS_SHAPE] = {
+    {.name = "shape",
+     .type = MS_INTS,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 50,
+     .help = "sizes of one sample"},
+};
+
+/* [first, shape...] */
+static ms_err read_shape(ms_trace *trace, const ms_layer *layer, int64_t first,
+                         int64_t dims[MS_MAX_DIMS])
+{
+    if (layer->n_ints >= MS_MAX_DIMS)
+        return ms_trace_fail(trace, layer, "fold some sizes into one",
+                             "\"%s\" has %u dimensions; at most %u are "
+                             "supported",
+                             layer->name, layer->n_ints, MS_MAX_DIMS - 1);
+    dims[0] = first;
+    for (uint32_t i = 0; i < layer->n_ints; i++)
+        dims[i + 1] = (int64_t)layer->ints[i];
+    return MS_OK;
+}
+
+/* One for all samples: it broadcasts, or is expanded. */
+ms_err ms_rawlayers_parameter(ms_trace *trace, const ms_layer *layer,
+                              const uint32_t *in, uint32_t *out)
+{
+    int64_t dims[MS_MAX_DIMS];
+
+    (void)in;
+    MS_TRY(read_shape(trace, layer, 1, dims));
+    *out = ms_trace_parameter(trace, "weight", layer->n_ints + 1, dims);
+    ms_trace_ref(trace, *out);
+    return trace->err;
+}
+
+ms_err ms_rawlayers_input(ms_trace *trace, const ms_layer *layer,
+                          const uint32_t *in, uint32_t *out)
+{
+    int64_t dims[MS_MAX_DIMS];
+
+    (void)in;
+    MS_TRY(read_shape(trace, layer, (int64_t)trace->batch, dims));
+    *out = ms_trace_input(trace, "input", trace->weight_dtype,
+                          layer->n_ints + 1, dims);
+    ms_trace_ref(trace, *out);
+    return trace->err;
+}
+
+enum { OP_SHAPE, OP_SAVES, OP_FLOPS, OP_WORKSPACE };
+enum { SAVES_NONE, SAVES_INPUT, SAVES_OUTPUT, SAVES_BOTH };
+const ms_field ms_rawlayers_op_fields[MS_RAWLAYERS_OP] = {
+    {.name = "shape",
+     .type = MS_INTS,
+     .required = true,
+     .low = 1,
+     .high = INT64_C(1) << 50,
+     .help = "sizes of the output of one sample"},
+    {.name = "saves",
+     .type = MS_WORD,
+     .words = "none|input|output|both",
+     .help = "what backward needs"},
+    {.name = "flops",
+     .type = MS_FLOAT,
+     .low = 0,
+     .high = INT64_MAX,
+     .help = "FLOPs of one sample, forward; backward counts twice"},
+    {.name = "forward_workspace",
+     .type = MS_INT,
+     .low = 0,
+     .high = INT64_C(1) << 50,
+     .help = "bytes that live only while it runs"},
+};
+
+ms_err ms_rawlayers_op(ms_trace *trace, const ms_layer *layer,
+                       const uint32_t *in, uint32_t *out)
+{
+    int64_t dims[MS_MAX_DIMS];
+    int64_t saves = layer->field[OP_SAVES].i;
+
+    MS_TRY(read_shape(trace, layer, (int64_t)trace->batch, dims));
+    ms_raw raw = {.dims = dims,
+                  .n_dims = layer->n_ints + 1,
+                  .saves_input = saves == SAVES_INPUT || saves == SAVES_BOTH,
+                  .saves_output = saves == SAVES_OUTPUT || saves == SAVES_BOTH,
+                  .flops = layer->field[OP_FLOPS].f * (double)trace->batch,
+                  .workspace_bytes = (uint64_t)layer->field[OP_WORKSPACE].i};
+    *out = ms_raw_op(trace, in[0], &raw);
+    return trace->err;
+}

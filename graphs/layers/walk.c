@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The forward of a layer list, layer after layer. */
+#include "graphs/kernels/mcore.h"
+#include "graphs/layers/headloss.h"
+#include "graphs/layers/layers.h"
+#include "graphs/ops/ops.h"
+#include "graphs/trace/lower.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- forward ------------------------------------------------------------- */
+
+/* What the walk over the layers keeps. */
+typedef struct walk {
+    ms_trace *trace;
+    uint32_t *value;    /* per layer: its output tensor */
+    uint32_t *last_use; /* per layer: position of the last reader */
+    uint32_t *ended;    /* per layer: the first held layer that ends with it */
+    uint32_t *next;     /* per held layer: another that ends with it */
+    uint32_t *in;       /* of the layer under way */
+    uint32_t n_frozen;  /* so many layers, in order (frozen.blocks) */
+    ms_forward *forward;
+} walk;
+
+/* A model of states alone reads nothing. */
+static bool reads_input(const ms_model *model)
+{
+    for (uint32_t i = 0; i < model->n_edges; i++)
+        if (model->edges[i] == MS_NONE)
+            return true;
+    return false;
+}
+
+static ms_err model_input(ms_trace *trace)
+{
+    const ms_model *model = trace->model;
+    int64_t dims[MS_MAX_DIMS] = {(int64_t)trace->batch};
+    uint32_t n = 1;
+
+    if (!reads_input(model))
+        return MS_OK;
+    if (model->tokens || model->sequence_input)
+        dims[n++] = (int64_t)trace->sequence;
+    if (!model->tokens)
+        for (uint32_t d = 0; d < model->n_dims && n < MS_MAX_DIMS; d++)
+            dims[n++] = (int64_t)model->dims[d];
+    trace->layer = 0;
+    trace->input =
+        ms_trace_input(trace, "input",
+                       model->tokens ? MS_INT64 : trace->weight_dtype, n, dims);
+    if (!trace->err)
+        trace->graph.storage_layer[ms_trace_at(trace, trace->input)->storage] =
+            MS_NONE;
+    ms_mcore_batch(trace);
+    return trace->err;
+}
+
+/* The loop "for block in blocks: x = block(x)" holds x until the block
+ * returns: a block's input lives to the end of the block. */
+static void find_last_uses(walk *w)
+{
+    const ms_model *model = w->trace->model;
+    uint32_t block_end = 0;
+
+    for (uint32_t i = model->n_layers; i-- > 0;) {
+        const ms_layer *layer = &model->layers[model->order[i]];
+        bool last_of_block =
+            i + 1 == model->n_layers ||
+            model->layers[model->order[i + 1]].block != layer->block;
+        if (last_of_block)
+            block_end = i;
+        for (uint32_t k = 0; k < layer->n_in; k++) {
+            uint32_t from = model->edges[layer->in_at + k];
+            if (from == MS_NONE)
+                continue;
+            bool from_outside = layer->block != MS_NONE &&
+                                model->layers[from].block != layer->block;
+            uint32_t end = from_outside ? block_end : i;
+            if (w->last_use[from] == MS_NONE || w->last_use[from] < end)
+                w->last_use[from] = end;
+        }
+    }
+}
+
+/* What a group reads lives until the group returns: like a block's input. */
+static ms_err hold_inputs(walk *w)
+{
+    const ms_model *model = w->trace->model;
+    ms_arena *scratch = w->trace->scratch;
+    uint32_t n = model->n_layers;
+    uint32_t *place;
+
+    if (!model->held)
+        return MS_OK;
+    place = ms_arena_take_raw(scratch, n, sizeof *place);
+    w->ended = ms_arena_take_raw(scratch, n, sizeof *w->ended);
+    w->next = ms_arena_take_raw(scratch, n, sizeof *w->next);
+    if (!place || !w->ended || !w->next)
+        return ms_fail_nomem(w->trace->fault);
+    memset(w->ended, 0xff, n * sizeof *w->ended);
+    for (uint32_t i = 0; i < n; i++)
+        place[model->order[i]] = i;
+    for (uint32_t l = 0; l < n; l++) {
+        uint32_t last = model->held[l];
+        if (last == MS_NONE || w->last_use[l] == MS_NONE ||
+            w->last_use[l] >= place[last])
+            continue;
+        w->last_use[l] = place[last];
+        w->next[l] = w->ended[place[last]];
+        w->ended[place[last]] = l;
+    }
+    return MS_OK;
+}
+
+static ms_err open_walk(walk *w)
+{
+    ms_arena *arena = w->trace->arena, *scratch = w->trace->scratch;
+    uint32_t n = w->trace->model->n_layers;
+    uint32_t most = 1;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (w->trace->model->layers[i].n_in > most)
+            most = w->trace->model->layers[i].n_in;
+    w->in = ms_arena_take_raw(scratch, most, sizeof(uint32_t));
+    w->value = ms_arena_take_raw(scratch, n, sizeof(uint32_t));
+    w->last_use = ms_arena_take_raw(scratch, n, sizeof(uint32_t));
+    w->forward->unit_block = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    w->forward->unit_name =
+        ms_arena_take_raw(arena, n, sizeof *w->forward->unit_name);
+    if (!w->in || !w->value || !w->last_use || !w->forward->unit_block ||
+        !w->forward->unit_name)
+        return ms_fail_nomem(w->trace->fault);
+    w->trace->graph.layer_bytes =
+        ms_arena_take(arena, n, sizeof *w->trace->graph.layer_bytes);
+    if (!w->trace->graph.layer_bytes)
+        return ms_fail_nomem(w->trace->fault);
+    memset(w->value, 0xff, n * sizeof(uint32_t));
+    memset(w->last_use, 0xff, n * sizeof(uint32_t));
+    find_last_uses(w);
+    return hold_inputs(w);
+}
+
+/* Types that end a model are called so, a mean or a sum ends it where it is
+ * of everything. */
+bool ms_walk_is_loss(const ms_layer *layer)
+{
+    const char *type = layer->kind->type;
+    size_t n = strlen(type);
+
+    return (n > 5 && strcmp(type + n - 5, "_loss") == 0) ||
+           strstr(type, "cross_entropy") != NULL ||
+           ms_reducelayers_is_loss(layer);
+}
+
+/* What a loss reads is a head; so is a loss that has the head in it. */
+static ms_err find_heads(ms_trace *trace)
+{
+    const ms_model *model = trace->model;
+
+    trace->is_head =
+        ms_arena_take(trace->scratch, model->n_layers, sizeof *trace->is_head);
+    if (!trace->is_head)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t l = 0; l < model->n_layers; l++) {
+        const ms_layer *reader = &model->layers[l];
+        if (reader->n_in == 0 || !ms_walk_is_loss(reader))
+            continue;
+        trace->is_head[l] = true;
+        for (uint32_t i = 0; i < reader->n_in; i++)
+            if (model->edges[reader->in_at + i] != MS_NONE)
+                trace->is_head[model->edges[reader->in_at + i]] = true;
+    }
+    return MS_OK;
+}
+
+static ms_err run_layer(walk *w, uint32_t l)
+{
+    ms_trace *trace = w->trace;
+    const ms_model *model = trace->model;
+    const ms_layer *layer = &model->layers[l];
+
+    for (uint32_t k = 0; k < layer->n_in; k++) {
+        uint32_t from = model->edges[layer->in_at + k];
+        w->in[k] = from == MS_NONE ? trace->input : w->value[from];
+    }
+    trace->layer = l;
+    trace->pass = ms_walk_is_loss(layer) ? MS_LOSS : MS_FORWARD;
+    MS_TRY(layer->kind->forward(trace, layer, w->in, &w->value[l]));
+    if (w->value[l] != MS_NONE)
+        trace->graph.layer_bytes[l] =
+            ms_trace_bytes(ms_trace_at(trace, w->value[l]));
+    return MS_OK;
+}
+
+/* Variables whose last reader was position i. */
+static void drop_dead(walk *w, uint32_t l, uint32_t i)
+{
+    const ms_model *model = w->trace->model;
+    const ms_layer *layer = &model->layers[l];
+    bool block_ends = i + 1 == model->n_layers ||
+                      model->layers[model->order[i + 1]].block != layer->block;
+
+    for (uint32_t k = 0; k < layer->n_in; k++) {
+        uint32_t from = model->edges[layer->in_at + k];
+        if (from == MS_NONE || w->last_use[from] != i)
+            continue;
+        w->last_use[from] = MS_NONE;
+        ms_trace_drop(w->trace, w->value[from]);
+    }
+    for (uint32_t from = w->ended ? w->ended[i] : MS_NONE; from != MS_NONE;
+         from = w->next[from]) {
+        if (w->last_use[from] != i)
+            continue;
+        w->last_use[from] = MS_NONE;
+        ms_trace_drop(w->trace, w->value[from]);
+    }
+    if (!block_ends || layer->block == MS_NONE)
+        return;
+    /* The block's inputs, held until here. */
+    for (uint32_t j = i + 1; j-- > 0;) {
+        const ms_layer *inner = &model->layers[model->order[j]];
+        if (inner->block != layer->block)
+            break;
+        for (uint32_t k = 0; k < inner->n_in; k++) {
+            uint32_t from = model->edges[inner->in_at + k];
+            if (from == MS_NONE || w->last_use[from] != i)
+                continue;
+            w->last_use[from] = MS_NONE;
+            ms_trace_drop(w->trace, w->value[from]);
+        }
+    }
+}
+
+/* A unit ends at a cut point, where all that follows sees what came before only
+ * through this layer's output, and with a block, over which skips may leap. */
+static void open_unit(walk *w, uint32_t l)
+{
+    const ms_model *model = w->trace->model;
+    uint32_t u = w->forward->n_units++;
+
+    w->forward->unit_block[u] = model->layers[l].block;
+    w->forward->unit_name[u] = model->layers[l].name;
+    w->trace->unit = u;
+}
+
+/* Up to the last layer of the blocks that are. */
+static void find_frozen(walk *w)
+{
+    const ms_model *model = w->trace->model;
+    int64_t blocks = w->trace->training->frozen_blocks;
+
+    for (uint32_t i = 0; i < model->n_layers; i++) {
+        uint32_t block = model->layers[model->order[i]].block;
+        if (block != MS_NONE && block < blocks)
+            w->n_frozen = i + 1;
+    }
+}
+
+static ms_err run_layers(walk *w)
+{
+    const ms_model *model = w->trace->model;
+    bool open = false, all = w->trace->frozen;
+
+    find_frozen(w);
+    for (uint32_t i = 0; i < model->n_layers; i++) {
+        uint32_t l = model->order[i];
+        w->trace->frozen = all || i < w->n_frozen;
+        const ms_layer *layer = &model->layers[l];
+        bool loss = ms_walk_is_loss(layer);
+        if (!open || loss ||
+            w->forward->unit_block[w->trace->unit] != layer->block)
+            open_unit(w, l);
+        open = true;
+        if (loss && w->forward->loss_unit == MS_NONE)
+            w->forward->loss_unit = w->trace->unit;
+        MS_TRY(run_layer(w, l));
+        if (!loss) /* the training loop's variable keeps the output */
+            drop_dead(w, l, i);
+        if (model->cut[l])
+            open = false;
+    }
+    w->trace->frozen = all;
+    return MS_OK;
+}
+
+/* A layer that adds losses: the outputs are what these read. */
+static ms_err find_outputs(walk *w, const ms_layer *layer)
+{
+    const ms_model *model = w->trace->model;
+
+    w->forward->outputs = ms_arena_take_raw(w->trace->scratch, layer->n_in,
+                                            sizeof *w->forward->outputs);
+    if (!w->forward->outputs)
+        return ms_fail_nomem(w->trace->fault);
+    for (uint32_t i = 0; i < layer->n_in; i++) {
+        uint32_t loss = model->edges[layer->in_at + i];
+        const ms_layer *from = &model->layers[loss];
+        uint32_t read = from->n_in > 0 ? model->edges[from->in_at] : MS_NONE;
+        if (read != MS_NONE)
+            w->forward->outputs[w->forward->n_outputs++] = w->value[read];
+        ms_trace_drop(w->trace, w->value[loss]);
+    }
+    return MS_OK;
+}
+
+/* The last value is the loss, what it reads the model's output; a head that
+ * the loss has taken with it has none. */
+static ms_err find_loss(walk *w)
+{
+    const ms_model *model = w->trace->model;
+    uint32_t last = MS_NONE;
+
+    for (uint32_t i = 0; i < model->n_layers; i++)
+        if (w->value[model->order[i]] != MS_NONE)
+            last = model->order[i];
+    if (last == MS_NONE) /* states only */
+        return MS_OK;
+    const ms_layer *layer = &model->layers[last];
+    if (!ms_walk_is_loss(layer))
+        return ms_trace_fail(
+            w->trace, layer,
+            "end the list with a loss: cross_entropy, mse_loss, mean, ...",
+            "the last layer \"%s\" is no loss", layer->name);
+    w->forward->loss = w->value[last];
+    if (layer->kind->forward == ms_losslayers_total)
+        return find_outputs(w, layer);
+    if (layer->n_in > 0 && model->edges[layer->in_at] != MS_NONE &&
+        model->edges[layer->in_at] != w->trace->head.layer) {
+        w->forward->n_outputs = 1;
+        w->forward->outputs = &w->value[model->edges[layer->in_at]];
+    }
+    return MS_OK;
+}
+
+ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
+{
+    walk w = {.trace = trace, .forward = forward};
+
+    if (trace->model->n_layers == 0)
+        return ms_fail(trace->fault, MS_EINPUT, trace->model->name,
+                       "add a layer", "the model has no layers");
+    MS_TRY(ms_headchoice_open(trace));
+    MS_TRY(find_heads(trace));
+    MS_TRY(open_walk(&w));
+    MS_TRY(model_input(trace));
+    MS_TRY(run_layers(&w));
+    return find_loss(&w);
+}

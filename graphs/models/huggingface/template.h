@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TEMPLATE_H
+#define MS_TEMPLATE_H
+
+/* Private to graphs/huggingface: the layers of a page with values in place of
+ * expressions.
+ *
+ *     {"type": "linear", "out": "=4 * hidden_size", "bias": "=bias"}
+ *     {"type": "linear", "out": 256, "bias": false}
+ *
+ * A repeat whose blocks are not all alike becomes repeats of those that
+ * are: {"repeat": 3, ...}, {"repeat": 58, "first": 3, ...}. */
+
+#include "graphs/models/huggingface/page.h"
+
+/* The page's "layers" as JSON. */
+ms_err ms_template_layers(ms_page *page, ms_text *text);
+
+#endif

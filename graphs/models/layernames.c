@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/models/layernames.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_CANDIDATES 10000u /* names that did-you-mean looks at */
+#define FIRST_CAPACITY 256u   /* of the index; doubled as it fills */
+
+/* A name of another layer, resolved when all layers are there. */
+typedef struct ms_layernames_reference {
+    uint32_t node; /* the JSON string */
+    const char *word;
+    uint32_t layer; /* who refers */
+    uint32_t edge;  /* row of model->edges, or MS_NONE: a field */
+    uint32_t field;
+    const ms_scope *scope;
+} reference;
+
+ms_err ms_layernames_fail(const ms_layernames *names, uint32_t node,
+                          const ms_numbers_error *error)
+{
+    return ms_json_fail(names->json, node, names->fault,
+                        *error->hint != '\0' ? error->hint : NULL,
+                        "a name cannot be \"%.100s\": %s",
+                        names->json->nodes[node].value.s, error->what);
+}
+
+/* ---- making names -------------------------------------------------------- */
+
+static ms_err check_name(const ms_layernames *names, uint32_t node)
+{
+    const char *name = names->json->nodes[node].value.s;
+    if (names->json->nodes[node].kind != MS_JSON_STRING || *name == '\0')
+        return ms_json_fail(names->json, node, names->fault, NULL,
+                            "\"name\" must be a string with at least one "
+                            "character");
+    if (strlen(name) > MS_MAX_NAME)
+        return ms_json_fail(names->json, node, names->fault, NULL,
+                            "a name of more than %u bytes", MS_MAX_NAME);
+    for (const char *c = name; *c != '\0'; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7F)
+            return ms_json_fail(names->json, node, names->fault, NULL,
+                                "a control character in a name");
+    if (strcmp(name, "input") == 0)
+        return ms_json_fail(names->json, node, names->fault,
+                            "choose another name",
+                            "\"input\" is the name of the model's input");
+    return MS_OK;
+}
+
+/* Writes prefix.name, or name in the outermost scope; the length of that, at
+ * least MS_LAYERNAMES_FULL where it does not fit. */
+static size_t join(const ms_scope *scope, const char *name,
+                   char buffer[MS_LAYERNAMES_FULL])
+{
+    size_t start = scope->length == 0 ? 0 : scope->length + 1;
+    size_t length = strlen(name);
+    if (start + length >= MS_LAYERNAMES_FULL)
+        return MS_LAYERNAMES_FULL;
+    memcpy(buffer, scope->prefix, scope->length);
+    if (start > 0)
+        buffer[scope->length] = '.';
+    memcpy(buffer + start, name, length + 1);
+    return start + length;
+}
+
+bool ms_layernames_is_filled(const ms_layernames *names, uint32_t row)
+{
+    uint32_t node = ms_json_find(names->json, row, "name");
+    return node != MS_NONE && names->json->nodes[node].kind == MS_JSON_STRING &&
+           strchr(names->json->nodes[node].value.s, '{') != NULL;
+}
+
+/* The word of a node, {} filled in. */
+static ms_err fill(const ms_layernames *names, uint32_t node,
+                   const ms_scope *scope, char word[MS_LAYERNAMES_FULL])
+{
+    const char *text = names->json->nodes[node].value.s;
+    ms_numbers_error error = {0};
+    if (strchr(text, '{') == NULL) {
+        snprintf(word, MS_LAYERNAMES_FULL, "%s", text);
+        return MS_OK;
+    }
+    return ms_numbers_fill(text, scope->variables, word, MS_LAYERNAMES_FULL,
+                           &error)
+               ? MS_OK
+               : ms_layernames_fail(names, node, &error);
+}
+
+ms_err ms_layernames_make(const ms_layernames *names, uint32_t row,
+                          const ms_scope *scope, const char *fallback,
+                          const char *suffix, const char **name)
+{
+    char own[MS_LAYERNAMES_FULL], full[MS_LAYERNAMES_FULL];
+    uint32_t node = ms_json_find(names->json, row, "name");
+    if (node == MS_NONE) {
+        snprintf(own, sizeof own, "%s", fallback);
+    } else {
+        MS_TRY(check_name(names, node));
+        MS_TRY(fill(names, node, scope, own));
+    }
+    size_t length = join(scope, own, full);
+    bool follows = suffix != NULL && !ms_layernames_is_filled(names, row);
+    if (follows && length < sizeof full)
+        length +=
+            (size_t)snprintf(full + length, sizeof full - length, "%s", suffix);
+    if (length >= sizeof full)
+        return ms_json_fail(names->json, row, names->fault, NULL,
+                            "a layer name of more than %u bytes with the "
+                            "names of its blocks",
+                            MS_LAYERNAMES_FULL);
+    *name = ms_arena_text(names->arena, full, length);
+    return *name == NULL ? ms_fail_nomem(names->fault) : MS_OK;
+}
+
+/* ---- labels -------------------------------------------------------------- */
+
+/* Makes the index twice as large. */
+static ms_err grow_index(ms_layernames *names)
+{
+    uint32_t n = names->n_labels;
+    if (n > 0 && n < names->index.capacity / 2)
+        return MS_OK;
+    MS_TRY(ms_index_make(&names->index, n == 0 ? FIRST_CAPACITY : 2 * n,
+                         names->scratch, names->fault));
+    for (uint32_t i = 0; i < n; i++)
+        ms_index_add(&names->index, names->labels[i].name, i);
+    return MS_OK;
+}
+
+ms_err ms_layernames_add(ms_layernames *names, uint32_t row, const char *name,
+                         uint32_t input, uint32_t *label)
+{
+    MS_TRY(grow_index(names));
+    names->labels =
+        ms_arena_grow(names->scratch, names->labels, &names->labels_capacity,
+                      names->n_labels + 1, sizeof *names->labels);
+    if (names->labels == NULL)
+        return ms_fail_nomem(names->fault);
+    uint32_t self = names->n_labels++;
+    names->labels[self] = (ms_label){.name = name,
+                                     .line = names->json->nodes[row].line,
+                                     .input = input,
+                                     .output = input,
+                                     .first_part = MS_NONE,
+                                     .last_part = MS_NONE,
+                                     .next_part = MS_NONE};
+    uint32_t first = ms_index_add(&names->index, name, self);
+    *label = first;
+    if (first == self)
+        return MS_OK;
+    if (names->labels[first].left_out) {
+        names->labels[first] = names->labels[--names->n_labels];
+        return MS_OK;
+    }
+    return ms_json_fail(names->json, row, names->fault,
+                        "give one of them another \"name\"",
+                        "two layers are called \"%s\" (the first in line "
+                        "%" PRIu32 ")",
+                        name, names->labels[first].line);
+}
+
+ms_err ms_layernames_leave_out(ms_layernames *names, uint32_t row,
+                               const char *name, uint32_t input)
+{
+    uint32_t label;
+    if (names->n_labels > 0 && ms_index_find(&names->index, name) != MS_NONE)
+        return MS_OK;
+    MS_TRY(ms_layernames_add(names, row, name, input, &label));
+    names->labels[label].left_out = true;
+    return MS_OK;
+}
+
+ms_err ms_layernames_add_blocks(ms_layernames *names, uint32_t row,
+                                const char *name, uint32_t input,
+                                uint32_t *label)
+{
+    *label = names->n_labels > 0 ? ms_index_find(&names->index, name) : MS_NONE;
+    if (*label != MS_NONE && names->labels[*label].first_part != MS_NONE)
+        return MS_OK;
+    return ms_layernames_add(names, row, name, input, label);
+}
+
+void ms_layernames_add_part(ms_layernames *names, uint32_t group, uint32_t part)
+{
+    ms_label *whole = &names->labels[group];
+    if (whole->last_part == MS_NONE)
+        whole->first_part = part;
+    else
+        names->labels[whole->last_part].next_part = part;
+    whole->last_part = part;
+}
+
+/* The label of a word, or MS_NONE. */
+static uint32_t find(const ms_layernames *names, const char *word,
+                     const ms_scope *scope)
+{
+    char full[MS_LAYERNAMES_FULL];
+    uint32_t found = MS_NONE;
+    for (; scope != NULL && found == MS_NONE; scope = scope->outer)
+        if (join(scope, word, full) < sizeof full)
+            found = ms_index_find(&names->index, full);
+    return found;
+}
+
+/* ---- faults -------------------------------------------------------------- */
+
+/* The nearest name as it could be written in this scope. */
+static const char *nearest(const ms_layernames *names, const ms_scope *scope,
+                           const char *word)
+{
+    const char **words =
+        ms_arena_take(names->scratch, MAX_CANDIDATES, sizeof *words);
+    uint32_t n = 0;
+    if (words == NULL)
+        return NULL;
+    words[n++] = "input";
+    for (uint32_t i = 0; i < names->n_labels && n < MAX_CANDIDATES; i++) {
+        const char *name = names->labels[i].name;
+        if (scope->length > 0 &&
+            strncmp(name, scope->prefix, scope->length) == 0 &&
+            name[scope->length] == '.')
+            name += scope->length + 1;
+        words[n++] = name;
+    }
+    return ms_names_nearest(word, words, n);
+}
+
+static ms_err fail_reference(const ms_layernames *names, uint32_t node,
+                             const ms_scope *scope, const char *word)
+{
+    char hint[MS_LAYERNAMES_FULL] = "see memsim inspect for all names";
+    const char *near = nearest(names, scope, word);
+    if (near != NULL)
+        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
+    return ms_json_fail(names->json, node, names->fault, hint,
+                        "there is no layer \"%s\"", word);
+}
+
+static ms_err fail_silent(const ms_layernames *names, uint32_t node,
+                          const char *word)
+{
+    return ms_json_fail(names->json, node, names->fault, NULL,
+                        "layer \"%s\" has no output", word);
+}
+
+/* ---- what words stand for ------------------------------------------------ */
+
+/* Cuts ending off the word, where it ends so. */
+static bool ends_in(char *word, const char *ending)
+{
+    size_t n = strlen(word), m = strlen(ending);
+    if (n <= m || strcmp(word + n - m, ending) != 0)
+        return false;
+    word[n - m] = '\0';
+    return true;
+}
+
+static ms_err find_word(const ms_layernames *names, uint32_t node,
+                        const ms_scope *scope, const char *word,
+                        uint32_t *layer)
+{
+    char group[MS_LAYERNAMES_FULL];
+    if (strcmp(word, "input") == 0) {
+        *layer = scope->input;
+        return MS_OK;
+    }
+    snprintf(group, sizeof group, "%s", word);
+    bool reads = ends_in(group, ".input");
+    uint32_t label = find(names, group, scope);
+    if (label == MS_NONE)
+        return fail_reference(names, node, scope, word);
+    if (!reads && names->labels[label].silent)
+        return fail_silent(names, node, word);
+    *layer = reads ? names->labels[label].input : names->labels[label].output;
+    return MS_OK;
+}
+
+ms_err ms_layernames_find(const ms_layernames *names, uint32_t node,
+                          const ms_scope *scope, uint32_t *layer)
+{
+    char word[MS_LAYERNAMES_FULL];
+    MS_TRY(fill(names, node, scope, word));
+    return find_word(names, node, scope, word, layer);
+}
+
+ms_err ms_layernames_find_parts(const ms_layernames *names, uint32_t node,
+                                const ms_scope *scope, bool *is_parts,
+                                uint32_t *label)
+{
+    char word[MS_LAYERNAMES_FULL];
+    MS_TRY(fill(names, node, scope, word));
+    *is_parts = ends_in(word, ".*");
+    if (!*is_parts)
+        return MS_OK;
+    *label = find(names, word, scope);
+    return *label != MS_NONE ? MS_OK : fail_reference(names, node, scope, word);
+}
+
+ms_err ms_layernames_defer(ms_layernames *names, uint32_t node,
+                           const ms_scope *scope, uint32_t edge, uint32_t field)
+{
+    char word[MS_LAYERNAMES_FULL];
+    MS_TRY(fill(names, node, scope, word));
+    names->references = ms_arena_grow(
+        names->scratch, names->references, &names->references_capacity,
+        names->n_references + 1, sizeof *names->references);
+    const char *kept = names->json->nodes[node].value.s;
+    if (strcmp(word, kept) != 0)
+        kept = ms_arena_text(names->scratch, word, strlen(word));
+    if (names->references == NULL || kept == NULL)
+        return ms_fail_nomem(names->fault);
+    names->references[names->n_references++] =
+        (reference){.node = node,
+                    .word = kept,
+                    .layer = names->model->n_layers - 1,
+                    .edge = edge,
+                    .field = field,
+                    .scope = scope};
+    return MS_OK;
+}
+
+static ms_err resolve(const ms_layernames *names, const reference *from)
+{
+    ms_model *model = names->model;
+    uint32_t layer = MS_NONE;
+    if (from->edge != MS_NONE)
+        return find_word(names, from->node, from->scope, from->word,
+                         &model->edges[from->edge]);
+    uint32_t label = find(names, from->word, from->scope);
+    if (label != MS_NONE)
+        layer = names->labels[label].output;
+    if (layer == MS_NONE)
+        return fail_reference(names, from->node, from->scope, from->word);
+    model->layers[from->layer].field[from->field].s = model->layers[layer].name;
+    return MS_OK;
+}
+
+ms_err ms_layernames_resolve(ms_layernames *names)
+{
+    for (uint32_t i = 0; i < names->n_references; i++)
+        MS_TRY(resolve(names, &names->references[i]));
+    return MS_OK;
+}

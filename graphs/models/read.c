@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/json/fields.h"
+#include "graphs/json/json.h"
+#include "graphs/models/build.h"
+#include "graphs/models/folder.h"
+#include "graphs/models/huggingface/huggingface.h"
+#include "graphs/models/reader.h"
+#include "graphs/opgraph/opgraph.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FORMAT_VERSION 1
+
+/* ---- files --------------------------------------------------------------- */
+
+static ms_err fail_system(const char *path, ms_fault *fault)
+{
+    return ms_fail(fault, MS_ESYSTEM, path, NULL, "cannot read: %s",
+                   strerror(errno));
+}
+
+static ms_err read_stream(FILE *file, const char *path, uint64_t max_bytes,
+                          ms_arena *arena, char **bytes, size_t *length,
+                          ms_fault *fault)
+{
+    struct stat status;
+    uint32_t capacity = 0;
+    uint64_t room = 1 << 16;
+    if (fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_size >= 0)
+        room = (uint64_t)status.st_size + 2;
+    *bytes = NULL;
+    *length = 0;
+    for (;;) {
+        if (room > max_bytes + 2)
+            room = max_bytes + 2;
+        *bytes = ms_arena_grow(arena, *bytes, &capacity, (uint32_t)room, 1);
+        if (*bytes == NULL)
+            return ms_fail_nomem(fault);
+        errno = 0;
+        *length += fread(*bytes + *length, 1, room - 1 - *length, file);
+        if (ferror(file))
+            return fail_system(path, fault);
+        if (*length > max_bytes)
+            return ms_fail(fault, MS_EINPUT, path, NULL,
+                           "larger than %" PRIu64 " bytes", max_bytes);
+        if (feof(file))
+            break;
+        room *= 2;
+    }
+    (*bytes)[*length] = '\0';
+    return MS_OK;
+}
+
+ms_err ms_read_file(const char *path, uint64_t max_bytes, ms_arena *arena,
+                    char **bytes, size_t *length, ms_fault *fault)
+{
+    if (max_bytes > UINT32_MAX / 2)
+        max_bytes = UINT32_MAX / 2;
+    if (strcmp(path, "-") == 0)
+        return read_stream(stdin, "standard input", max_bytes, arena, bytes,
+                           length, fault);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return fail_system(path, fault);
+    ms_err err =
+        read_stream(file, path, max_bytes, arena, bytes, length, fault);
+    fclose(file);
+    return err;
+}
+
+/* ---- families ------------------------------------------------------------ */
+
+static const char *const top_keys[] = {"memsim", "name",   "summary",
+                                       "family", "like",   "config",
+                                       "input",  "layers", "templates"};
+#define N_TOP_KEYS (sizeof top_keys / sizeof *top_keys)
+
+static ms_err find_family(const ms_reader *r, uint32_t node,
+                          const ms_family **family)
+{
+    const char *names[MS_FIELDS_MAX];
+    uint32_t n = 0;
+    char hint[384] = "families:";
+    size_t used = strlen(hint);
+    if (r->json.nodes[node].kind != MS_JSON_STRING)
+        return ms_json_fail(&r->json, node, r->fault, NULL,
+                            "\"family\" must be a string, not %s",
+                            ms_json_kind_name(&r->json, node));
+    const char *word = r->json.nodes[node].value.s;
+    for (; n < ms_families_n && n < MS_FIELDS_MAX; n++) {
+        names[n] = ms_families[n].name;
+        if (strcmp(names[n], word) == 0) {
+            *family = &ms_families[n];
+            return MS_OK;
+        }
+        if (used < sizeof hint)
+            used += (size_t)snprintf(hint + used, sizeof hint - used, " %s",
+                                     names[n]);
+    }
+    const char *near = ms_names_nearest(word, names, n);
+    if (near != NULL)
+        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
+    return ms_json_fail(&r->json, node, r->fault, hint, "unknown family \"%s\"",
+                        word);
+}
+
+ms_err ms_read_override(const ms_reader *r, const ms_fields *keys,
+                        ms_fields_values *out)
+{
+    for (uint32_t i = 0; i < r->n_overrides; i++) {
+        const ms_override *set = &r->overrides[i];
+        char where[256], hint[384];
+        snprintf(where, sizeof where, "--set model.%s=%s", set->key,
+                 set->value);
+        uint32_t row = ms_fields_find(keys->rows, keys->n, set->key);
+        if (row != MS_NONE) {
+            MS_TRY(ms_fields_from_text(set->value, where, &keys->rows[row],
+                                       r->arena, &out->values[row], r->fault));
+            out->given |= UINT64_C(1) << row;
+        } else if (strcmp(set->key, "name") == 0) {
+            r->model->name =
+                ms_arena_text(r->arena, set->value, strlen(set->value));
+            if (r->model->name == NULL)
+                return ms_fail_nomem(r->fault);
+        } else {
+            ms_fields_hint(keys, set->key, hint, sizeof hint);
+            return ms_fail(r->fault, MS_EUSAGE, where, hint,
+                           "the model has no setting \"%s\"", set->key);
+        }
+    }
+    return MS_OK;
+}
+
+/* Defaults, then the config object, then --set. */
+static ms_err read_config(const ms_reader *r, const ms_family *family,
+                          uint32_t config, ms_value *values)
+{
+    static const char *const also[] = {"name"};
+    const ms_fields keys = {.rows = family->fields,
+                            .n = family->n_fields,
+                            .extra = family->flat ? top_keys : NULL,
+                            .n_extra = family->flat ? N_TOP_KEYS : 0,
+                            .owner = family->flat ? "the model" : "\"config\""};
+    const ms_fields settings = {
+        .rows = keys.rows, .n = keys.n, .extra = also, .n_extra = 1};
+    ms_fields_values out = {.values = values};
+    for (uint32_t i = 0; i < keys.n; i++)
+        values[i] = keys.rows[i].fallback;
+    MS_TRY(ms_fields_read_object(&r->json, config, &keys, r->arena, &out,
+                                 r->fault));
+    MS_TRY(ms_builtins_config(r, &keys, &out));
+    MS_TRY(ms_read_override(r, &settings, &out));
+    return ms_fields_require(&r->json, config, &keys, out.given, r->fault);
+}
+
+static ms_err read_family(const ms_reader *r, const ms_family *family)
+{
+    ms_value values[MS_FIELDS_MAX];
+    uint32_t config = family->flat ? 0 : ms_json_find(&r->json, 0, "config");
+    if (config == MS_NONE)
+        return ms_json_fail(&r->json, 0, r->fault, "see memsim help models",
+                            "family \"%s\" needs the key \"config\"",
+                            family->name);
+    if (r->json.nodes[config].kind != MS_JSON_OBJECT)
+        return ms_json_fail(&r->json, config, r->fault, NULL,
+                            "\"config\" must be an object, not %s",
+                            ms_json_kind_name(&r->json, config));
+    MS_TRY(read_config(r, family, config, values));
+    r->model->family = family->name;
+    ms_fault inner = {0}; /* a family knows no file */
+    ms_err err = family->build(values, r->arena, r->model, &inner);
+    if (err != MS_EINPUT) {
+        if (err != MS_OK)
+            return ms_fail(r->fault, err, NULL, inner.hint, "%s", inner.what);
+        return MS_OK;
+    }
+    const ms_json *json = ms_builtins_place(r, &config);
+    return ms_json_fail(json, config, r->fault, inner.hint, "%s", inner.what);
+}
+
+/* ---- the file ------------------------------------------------------------ */
+
+static ms_err check_version(const ms_reader *r)
+{
+    static const char hint[] = "see memsim help files";
+    if (r->json.nodes[0].kind != MS_JSON_OBJECT)
+        return ms_json_fail(&r->json, 0, r->fault, hint,
+                            "a model must be an object, not %s",
+                            ms_json_kind_name(&r->json, 0));
+    uint32_t node = ms_json_find(&r->json, 0, "memsim");
+    if (node == MS_NONE) /* absent: version 1, the only one so far */
+        return MS_OK;
+    if (r->json.nodes[node].kind != MS_JSON_INT ||
+        r->json.nodes[node].value.i != FORMAT_VERSION)
+        return ms_json_fail(&r->json, node, r->fault,
+                            "this memsim reads version 1",
+                            "unknown format version");
+    return MS_OK;
+}
+
+static ms_err check_text(const ms_reader *r, uint32_t node)
+{
+    if (node == MS_NONE)
+        return MS_OK;
+    if (r->json.nodes[node].kind != MS_JSON_STRING)
+        return ms_json_fail(
+            &r->json, node, r->fault, NULL, "\"%s\" must be a string, not %s",
+            r->json.nodes[node].key, ms_json_kind_name(&r->json, node));
+    const char *text = r->json.nodes[node].value.s;
+    if (strlen(text) > MS_MAX_NAME)
+        return ms_json_fail(&r->json, node, r->fault, NULL,
+                            "\"%s\" has more than %u bytes",
+                            r->json.nodes[node].key, MS_MAX_NAME);
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7F)
+            return ms_json_fail(&r->json, node, r->fault, NULL,
+                                "a control character in \"%s\"",
+                                r->json.nodes[node].key);
+    return MS_OK;
+}
+
+/* "dir/gpt3.json" without folder and ending. */
+static const char *base_name(const char *path, ms_arena *arena)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash == NULL ? path : slash + 1;
+    size_t length = strlen(base);
+    if (length > 5 && strcmp(base + length - 5, ".json") == 0)
+        length -= 5;
+    return ms_arena_text(arena, base, length);
+}
+
+static ms_err read_name(const ms_reader *r)
+{
+    uint32_t node = ms_json_find(&r->json, 0, "name");
+    MS_TRY(check_text(r, node));
+    MS_TRY(check_text(r, ms_json_find(&r->json, 0, "summary")));
+    r->model->name = node == MS_NONE ? base_name(r->model->path, r->arena)
+                                     : r->json.nodes[node].value.s;
+    return r->model->name == NULL ? ms_fail_nomem(r->fault) : MS_OK;
+}
+
+/* A key of the other form. */
+static ms_err refuse(const ms_reader *r, const char *key, const char *beside)
+{
+    uint32_t node = ms_json_find(&r->json, 0, key);
+    if (node == MS_NONE)
+        return MS_OK;
+    return ms_json_fail_key(&r->json, node, r->fault, "keep one of the two",
+                            "\"%s\" beside \"%s\"", key, beside);
+}
+
+static ms_err read_native(ms_reader *r);
+
+/* Another model with other numbers.  Its layers stand in no file of the
+ * user's. */
+static ms_err read_like(const ms_reader *r, uint32_t like)
+{
+    static const char *const others[] = {"family", "input", "layers",
+                                         "templates"};
+    const ms_fields keys = {
+        .extra = top_keys, .n_extra = N_TOP_KEYS, .owner = "the model"};
+    const ms_likeness likeness = {.json = &r->json,
+                                  .config = ms_json_find(&r->json, 0, "config"),
+                                  .outer = r->likeness};
+    ms_fields_values none = {0};
+    ms_reader base = *r;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        MS_TRY(refuse(r, others[i], "like"));
+    MS_TRY(
+        ms_fields_read_object(&r->json, 0, &keys, r->arena, &none, r->fault));
+    if (likeness.config != MS_NONE &&
+        r->json.nodes[likeness.config].kind != MS_JSON_OBJECT)
+        return ms_json_fail(&r->json, likeness.config, r->fault, NULL,
+                            "\"config\" must be an object, not %s",
+                            ms_json_kind_name(&r->json, likeness.config));
+    base.likeness = &likeness;
+    MS_TRY(ms_builtins_open(r, like, &base.json));
+    MS_TRY(read_native(&base));
+    for (uint32_t i = 0; i < r->model->n_layers; i++)
+        r->model->layers[i].spot = (ms_spot){0};
+    return MS_OK;
+}
+
+/* Which of the forms: a family, a layer list, or like another? */
+static ms_err read_body(const ms_reader *r)
+{
+    const ms_fields keys = {
+        .extra = top_keys, .n_extra = N_TOP_KEYS, .owner = "the model"};
+    ms_fields_values none = {0};
+    uint32_t family = ms_json_find(&r->json, 0, "family");
+    uint32_t layers = ms_json_find(&r->json, 0, "layers");
+    uint32_t like = ms_json_find(&r->json, 0, "like");
+    if (like != MS_NONE)
+        return read_like(r, like);
+    if (family != MS_NONE) {
+        const ms_family *row = NULL;
+        MS_TRY(refuse(r, "input", "family"));
+        MS_TRY(refuse(r, "layers", "family"));
+        MS_TRY(refuse(r, "templates", "family"));
+        MS_TRY(find_family(r, family, &row));
+        if (row->flat)
+            MS_TRY(refuse(r, "config", "family"));
+        else
+            MS_TRY(ms_fields_read_object(&r->json, 0, &keys, r->arena, &none,
+                                         r->fault));
+        return read_family(r, row);
+    }
+    MS_TRY(
+        ms_fields_read_object(&r->json, 0, &keys, r->arena, &none, r->fault));
+    if (layers == MS_NONE)
+        return ms_json_fail(&r->json, 0, r->fault, "see memsim help models",
+                            "a model needs \"family\" and \"config\", "
+                            "\"input\" and \"layers\", or \"like\"");
+    return ms_listfile_read(r, layers);
+}
+
+/* Does the layer tell positions by angles? */
+static bool rotates(ms_layer *layer)
+{
+    const char *type = layer->kind->type;
+    if (strcmp(type, "attention") == 0)
+        return ms_build_field(layer, "rotary")->b;
+    return strcmp(type, "latent_attention") == 0 || strcmp(type, "rotary") == 0;
+}
+
+/* The longest sequence that the positions allow. */
+static void find_max_sequence(ms_model *model)
+{
+    uint32_t embedding = ms_layer_find("embedding");
+    bool learned = false;
+    for (uint32_t i = 0; i < model->n_layers; i++) {
+        ms_layer *layer = &model->layers[i];
+        model->rotary |= rotates(layer);
+        if (layer->kind != &ms_layer_kinds[embedding] ||
+            ms_build_field(layer, "ids")->i != MS_IDS_POSITIONS)
+            continue;
+        uint64_t rows = (uint64_t)ms_build_field(layer, "vocab")->i;
+        learned = true;
+        if (model->max_sequence == 0 || rows < model->max_sequence)
+            model->max_sequence = rows;
+    }
+    model->rotary &= !learned;
+}
+
+/* ---- op graphs ----------------------------------------------------------- */
+
+static bool is_op_graph(const ms_reader *r)
+{
+    return r->json.nodes[0].kind == MS_JSON_OBJECT &&
+           ms_json_find(&r->json, 0, "format") != MS_NONE;
+}
+
+static ms_err read_op_graph(const ms_reader *r)
+{
+    ms_opgraph *ops = ms_arena_take(r->arena, 1, sizeof *ops);
+    if (ops == NULL)
+        return ms_fail_nomem(r->fault);
+    if (r->n_overrides > 0)
+        return ms_fail(r->fault, MS_EUSAGE, r->overrides[0].key,
+                       "export the model again with other sizes",
+                       "an op graph has no settings \"model.*\"");
+    MS_TRY(read_name(r));
+    MS_TRY(ms_opgraph_read(&r->json, r->arena, ops, r->fault));
+    r->model->ops = ops;
+    r->model->fixed_batch = ops->batch > 0 ? ops->batch : 1;
+    return MS_OK;
+}
+
+/* ---- configurations of Hugging Face -------------------------------------- */
+
+/* A configuration becomes a native text, which is read as any other: it is the
+ * model's source from then on, in which nobody looks for a place. */
+static ms_err read_hugging_face(ms_reader *r)
+{
+    ms_huggingface_model made;
+    ms_fault inner = {0};
+    ms_model *model = r->model;
+    ms_reader native = {.arena = r->arena, .model = model, .fault = &inner};
+    const char *name = base_name(
+        r->folder == NULL || *r->folder == '\0' ? model->path : r->folder,
+        r->arena);
+    if (name == NULL)
+        return ms_fail_nomem(r->fault);
+    MS_TRY(ms_huggingface_write(&r->json, name, r->folder, r->overrides,
+                                r->n_overrides, r->arena, &made, r->fault));
+    model->source = made.text.bytes;
+    model->source_length = made.text.length;
+    ms_err err = ms_json_read(model->path, model->source, model->source_length,
+                              r->arena, &native.json, &inner);
+    if (err == MS_OK)
+        err = read_native(&native);
+    if (err != MS_OK)
+        return ms_fail(r->fault, err, err == MS_EINPUT ? model->path : NULL,
+                       inner.hint, "as layers: %s", inner.what);
+    for (uint32_t i = 0; i < model->n_layers; i++)
+        model->layers[i].spot = (ms_spot){0};
+    model->family = made.type;
+    model->refusal = made.refusal;
+    model->assumed = made.assumed;
+    return MS_OK;
+}
+
+static ms_err read_native(ms_reader *r)
+{
+    MS_TRY(check_version(r));
+    if (r->likeness == NULL)
+        MS_TRY(read_name(r));
+    MS_TRY(ms_huggingface_mixed(&r->json, r->fault));
+    MS_TRY(read_body(r));
+    find_max_sequence(r->model);
+    return MS_OK;
+}
+
+static ms_err read_any(ms_reader *r, const char *name, const char *bytes,
+                       size_t length)
+{
+    *r->model =
+        (ms_model){.path = name, .source = bytes, .source_length = length};
+    MS_TRY(ms_json_read(name, bytes, length, r->arena, &r->json, r->fault));
+    if (is_op_graph(r))
+        return read_op_graph(r);
+    if (ms_huggingface_is(&r->json))
+        return read_hugging_face(r);
+    return read_native(r);
+}
+
+ms_err ms_read_model_bytes(const char *name, const char *bytes, size_t length,
+                           const ms_override *overrides, uint32_t n_overrides,
+                           ms_arena *arena, ms_model *model, ms_fault *fault)
+{
+    ms_reader r = {.overrides = overrides,
+                   .n_overrides = n_overrides,
+                   .arena = arena,
+                   .model = model,
+                   .fault = fault};
+    return read_any(&r, name, bytes, length);
+}
+
+/* ---- finding the model --------------------------------------------------- */
+
+static ms_err read_builtin(ms_reader *r, const char *path)
+{
+    char hint[384];
+    const ms_builtin *builtin = ms_builtins_find(path);
+    if (builtin == NULL)
+        builtin = ms_namewords_model(path, hint, sizeof hint);
+    if (builtin == NULL)
+        return ms_fail(r->fault, MS_EINPUT, path, hint,
+                       "neither a file here nor a built-in model");
+    const char *name = ms_arena_format(r->arena, "%s.json", builtin->name);
+    if (name == NULL)
+        return ms_fail_nomem(r->fault);
+    return read_any(r, name, builtin->text, strlen(builtin->text));
+}
+
+ms_err ms_read_model(const char *path, const ms_override *overrides,
+                     uint32_t n_overrides, ms_arena *arena, ms_model *model,
+                     ms_fault *fault)
+{
+    char *bytes;
+    size_t length;
+    bool input = strcmp(path, "-") == 0, here = input;
+    ms_reader r = {.overrides = overrides,
+                   .n_overrides = n_overrides,
+                   .arena = arena,
+                   .model = model,
+                   .fault = fault};
+    if (!input) {
+        bool may_be_ours = ms_builtins_find(path) != NULL;
+        MS_TRY(
+            ms_folder_find(&path, may_be_ours, &r.folder, &here, arena, fault));
+        if (!here && strchr(path, '/') == NULL)
+            return read_builtin(&r, path);
+    }
+    ms_err err =
+        ms_read_file(path, MS_JSON_MAX_BYTES, arena, &bytes, &length, fault);
+    if (err != MS_OK && !input && !here && fault != NULL)
+        ms_namewords_id(path, fault->hint, sizeof fault->hint);
+    MS_TRY(err);
+    return read_any(&r, input ? "standard input" : path, bytes, length);
+}
+
+/* ---- errors at a layer --------------------------------------------------- */
+
+/* The offset of a spot in the model's source. */
+static size_t offset_of(const ms_model *model, ms_spot spot)
+{
+    const char *c = model->source;
+    const char *end = c + model->source_length;
+    for (uint32_t line = 1; line < spot.line; line++) {
+        const char *next = memchr(c, '\n', (size_t)(end - c));
+        if (next == NULL)
+            return model->source_length;
+        c = next + 1;
+    }
+    for (uint32_t column = 1; column < spot.column && c < end; column++)
+        for (c++; c < end && ((unsigned char)*c & 0xC0) == 0x80;)
+            c++;
+    return (size_t)(c - model->source);
+}
+
+ms_err ms_read_fail(const ms_model *model, const ms_layer *layer,
+                    ms_fault *fault, const char *hint, const char *format, ...)
+{
+    char what[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (layer == NULL || layer->spot.line == 0)
+        return ms_fail(fault, MS_EINPUT, model->path, hint, "%s", what);
+    ms_quote at = {model->path, model->source, model->source_length,
+                   offset_of(model, layer->spot)};
+    return ms_fail_at(fault, MS_EINPUT, &at, hint, "%s", what);
+}

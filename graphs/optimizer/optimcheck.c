@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Which optimizers and settings of the step are known beside which policies. */
+#include "graphs/optimizer/optimizers.h"
+
+static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)
+{
+    const char *name = ms_updates_of(trace->training)->name;
+
+    return ms_fail(trace->fault, MS_EUSAGE, "training.optimizer", hint,
+                   "training.optimizer=%s %s", name, what);
+}
+
+static ms_err refuse_key(const ms_trace *trace, const char *key,
+                         const char *what, const char *hint)
+{
+    return ms_fail(trace->fault, MS_EUSAGE, key, hint, "%s is not known %s",
+                   key, what);
+}
+
+/* Settings of the step beside a policy that has a step of its own. */
+static ms_err check_settings(const ms_trace *trace)
+{
+    static const char in_backward[] = "training.optimizer_in_backward";
+    const ms_training *training = trace->training;
+    const ms_shape *shape = trace->shape;
+    bool far = shape->offload.optimizer != MS_DEVICE_POOL ||
+               shape->offload.gradients != MS_DEVICE_POOL ||
+               shape->offload.parameters != MS_DEVICE_POOL;
+
+    if (training->optimizer_in_backward == 0)
+        return MS_OK;
+    if (far)
+        return refuse_key(trace, in_backward, "beside offload",
+                          "the host's step begins when all gradients have "
+                          "come: leave one out");
+    if (shape->micro_batches > 1)
+        return refuse_key(trace, in_backward, "beside micro-batches",
+                          "gradients that end cannot be summed up: leave "
+                          "microbatch out");
+    if (shape->flat_step.used)
+        return refuse_key(trace, in_backward, "to DeepSpeed",
+                          "its engine steps when all gradients are there: "
+                          "leave impl=deepspeed out, or take fsdp or ddp");
+    if (shape->fp32_gradients)
+        return refuse_key(trace, in_backward, "to Megatron",
+                          "its gradients stay in main_grad to the step: leave "
+                          "impl=megatron out, or take fsdp or ddp");
+    return MS_OK;
+}
+
+/* deepspeedai/DeepSpeed, stage_1_and_2.py: get_flat_partition finds Muon's
+ * updates of whole gradients, so that they must not be scattered. */
+static ms_err check_deepspeed(const ms_trace *trace)
+{
+    const ms_shape *shape = trace->shape;
+
+    if (shape->flat_step.whole)
+        return refuse(trace, "has no matrices in stage 0's flat optimizer",
+                      "type zero:2,impl=deepspeed,reduce_scatter=0");
+    if (shape->shared == MS_SHARED_PARAMETERS)
+        return refuse(trace,
+                      "is updated bucket by bucket within backward in "
+                      "DeepSpeed's stage 3, which is not simulated",
+                      "type zero:3 without impl=deepspeed, or "
+                      "zero:2,impl=deepspeed,reduce_scatter=0");
+    if (ms_flatstep_has_sum(trace))
+        return refuse(trace,
+                      "has no matrices in BF16_Optimizer, which DeepSpeed "
+                      "takes for fp32 gradients",
+                      "leave training.gradients out");
+    if (shape->flat_step.scatters)
+        return refuse(trace,
+                      "needs whole gradients, which DeepSpeed's reduce_scatter "
+                      "leaves no rank",
+                      "add reduce_scatter=0");
+    return MS_OK;
+}
+
+ms_err ms_optimcheck_settings(const ms_trace *trace)
+{
+    const ms_optimizer_row *row = ms_updates_of(trace->training);
+    const ms_shape *shape = trace->shape;
+    bool shared =
+        shape->shared >= MS_SHARED_OPTIMIZER && ms_parts_ranks(shape) > 1;
+
+    if (row == NULL || !trace->train)
+        return MS_OK;
+    MS_TRY(check_settings(trace));
+    if (shared && !ms_updates_is_shared(row))
+        return refuse(trace,
+                      "needs whole tensors, but the ranks share them out",
+                      "take another optimizer, such as adamw or adamw-8bit, "
+                      "or share nothing of it");
+    if (shared && row->update->gathers && shape->part == MS_PART_BLOCKS)
+        return refuse(trace,
+                      "needs matrices, but FSDP1's optimizer sees stretches of "
+                      "flat parameters",
+                      "take fsdp (fully_shard) or zero");
+    bool known = row->update->fused && row->others == NULL;
+    if (shape->flat_step.used && row->update->gathers)
+        MS_TRY(check_deepspeed(trace));
+    else if (shape->flat_step.used && !known)
+        return refuse(trace, "is none of DeepSpeed's fused updates",
+                      "take adam, adamw, lion, lamb or sgd, or leave "
+                      "impl=deepspeed out");
+    if (shape->offload.optimizer != MS_DEVICE_POOL &&
+        (row->others != NULL || !ms_updates_is_elementwise(row)))
+        return refuse(trace, "has no update on the host",
+                      "take adamw, adagrad, lion or sgd beside "
+                      "offload:optimizer");
+    return MS_OK;
+}

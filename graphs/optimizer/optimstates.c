@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Gradients and optimizer state: what there is, and where (graphs/states.md
+ * 2).  With 16-bit weights the state holds an fp32 master copy. */
+#include "graphs/formats/precisions.h"
+#include "graphs/kernels/mcore.h"
+#include "graphs/ops/ops.h"
+#include "graphs/optimizer/hostblocks.h"
+#include "graphs/trace/columns.h"
+
+#include <assert.h>
+
+bool ms_optimstates_is_mixed(const ms_trace *trace)
+{
+    const ms_precision_row *row = ms_precisions_of(trace->training);
+    bool some =
+        row->other.master != MS_NO_DTYPE || row->linear.master != MS_NO_DTYPE;
+
+    return some && trace->trained_dtype == trace->weight_dtype;
+}
+
+/* A storage for so many elements that outlives the step. */
+static uint32_t state(ms_trace *trace, const char *role, uint8_t dtype,
+                      uint8_t category, uint64_t elements, bool at_start)
+{
+    uint64_t bytes = elements * ms_dtypes_bytes[dtype];
+    uint32_t s = ms_trace_storage(trace, role, bytes, category, true);
+
+    if (s != MS_NONE)
+        trace->graph.storage_at_start[s] = at_start;
+    return s;
+}
+
+/* A part that is its own master copy needs another where the host updates and
+ * the parts are on the device. */
+static bool needs_master(const ms_trace *trace, const ms_parameter *parameter)
+{
+    bool has_one = ms_parts_are_masters(trace);
+
+    if (parameter->far)
+        return !has_one || trace->shape->offload.parameters == MS_DEVICE_POOL;
+    return ms_precisions_master(trace, parameter) != MS_NO_DTYPE && !has_one;
+}
+
+/* Made at construction, not by the first step; the host's is fp32. */
+static void make_master(ms_trace *trace, ms_parameter *parameter)
+{
+    uint8_t dtype = ms_precisions_master(trace, parameter);
+
+    if (!needs_master(trace, parameter))
+        return;
+    if (parameter->far)
+        dtype = MS_FLOAT32;
+    parameter->master = state(trace, dtype == MS_INT16 ? "remainder" : "master",
+                              dtype, MS_OPTIMIZER_STATE, parameter->part, true);
+}
+
+/* What the update keeps, and a counter of steps. */
+static void parameter_states(ms_trace *trace, ms_parameter *parameter)
+{
+    const ms_optimizer_row *row = ms_updates_of(trace->training);
+    bool steady = trace->training->step == 0;
+    bool precise = ms_optimstates_is_mixed(trace) || parameter->far;
+    uint8_t like = precise ? MS_FLOAT32 : trace->trained_dtype;
+    const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
+
+    parameter->update =
+        &trace->updates[!ms_updates_is_chosen(trace, row, parameter)];
+    if (ms_layerwise_is(trace) && parameter->part == 0)
+        return; /* another rank's */
+    make_master(trace, parameter);
+    for (uint32_t i = 0; i < parameter->update->n_states; i++) {
+        const ms_state *kept = &parameter->update->states[i];
+        if (ms_optimizer_is_flat(trace) && parameter->update == trace->updates)
+            like = trace->grad_dtype;
+        parameter->state[i] = state(
+            trace, kept->role, kept->dtype == MS_AS_STATE ? like : kept->dtype,
+            MS_OPTIMIZER_STATE,
+            ms_updates_extent(trace->training, kept->extent, tensor,
+                              parameter->part),
+            steady || kept->at_construction);
+    }
+    if (trace->cpu && row->counts)
+        ms_trace_storage(trace, "step", 4, MS_OPTIMIZER_STATE, true);
+}
+
+/* Both updates of the optimizer, for as long as the graph lives. */
+static void read_updates(ms_trace *trace)
+{
+    const ms_optimizer_row *row = ms_updates_of(trace->training);
+    ms_read_update *updates = ms_arena_take(trace->arena, 2, sizeof *updates);
+
+    trace->updates = updates;
+    for (uint32_t i = 0; updates && row && i < 2; i++) {
+        const ms_update *update = i == 0 ? row->update : row->others;
+        if (update == NULL)
+            continue;
+        bool sound =
+            ms_updates_read(update, ms_updates_impl(row, trace->training),
+                            trace->framework, trace->arena, &updates[i]);
+        assert(sound || !updates[i].ops);
+        if (!sound)
+            updates = NULL;
+    }
+    if (!updates && !trace->err)
+        trace->err = ms_fail_nomem(trace->fault);
+}
+
+/* ---- homes --------------------------------------------------------------- */
+
+static void home_weight(ms_trace *trace, const ms_parameter *parameter)
+{
+    uint8_t pool = trace->shape->offload.parameters;
+    const ms_home home = {parameter->storage, pool,
+                          ms_parts_master_bytes(trace, parameter), 0};
+    uint64_t whole = trace->graph.storage_bytes[parameter->storage];
+    double share = (double)parameter->part / (double)parameter->elements;
+
+    if (pool != MS_DEVICE_POOL)
+        ms_hostblocks_home(trace, MS_HOST_WEIGHT, &home, parameter->part,
+                           home.far_bytes > 0
+                               ? home.far_bytes
+                               : (uint64_t)(share * (double)whole));
+}
+
+/* Of the part's gradient. */
+static uint8_t gradient_dtype(const ms_trace *trace,
+                              const ms_parameter *parameter)
+{
+    return ms_parts_are_masters(trace)
+               ? MS_FLOAT32
+               : ms_precisions_gradient(trace, parameter);
+}
+
+static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
+{
+    const ms_offload *offload = &trace->shape->offload;
+    uint64_t bytes = offload->gradient_bytes;
+
+    /* Stage 3 of DeepSpeed has them in fp32 besides. */
+    uint64_t own = ms_dtypes_bytes[gradient_dtype(trace, parameter)];
+    if (bytes == 0)
+        bytes = own;
+    else if (bytes > sizeof(float))
+        bytes = sizeof(float) + own;
+    const ms_home home = {parameter->grad_storage, offload->gradients,
+                          parameter->part * bytes, 0};
+    if (parameter->far || offload->gradients != MS_DEVICE_POOL)
+        ms_hostblocks_home(trace, MS_HOST_GRADIENT, &home, parameter->part,
+                           home.far_bytes);
+}
+
+/* One of the states that the host updates, all of them fp32 there. */
+static void home_state(ms_trace *trace, const ms_parameter *parameter,
+                       uint32_t storage, uint8_t pool, ms_host_role role)
+{
+    const ms_home home = {storage, pool, 0, 0};
+
+    ms_hostblocks_home(trace, role, &home, parameter->part,
+                       4 * parameter->part);
+}
+
+/* A delayed update reads the gradients of the step before, while new ones
+ * arrive, and writes weights that nobody reads before the step ends. */
+static void delay_update(ms_trace *trace, ms_parameter *parameter)
+{
+    uint8_t home = trace->shape->offload.parameters;
+    uint8_t dtype =
+        ms_parts_are_masters(trace) ? MS_FLOAT32 : trace->trained_dtype;
+
+    parameter->host_grad =
+        state(trace, "stale_grad", gradient_dtype(trace, parameter),
+              MS_GRADIENTS, parameter->part, true);
+    ms_parts_home(trace, parameter->host_grad, MS_HOST_POOL, 0);
+    if (home == MS_DEVICE_POOL)
+        return;
+    parameter->next = state(trace, "next_weight", dtype, MS_PARAMETERS,
+                            parameter->part, true);
+    if (parameter->next != MS_NONE)
+        trace->graph.storage_buffer[parameter->next] = MS_COPY_OF_WEIGHTS;
+    ms_parts_home(trace, parameter->next, home, 0);
+}
+
+static void home_states(ms_trace *trace, ms_parameter *parameter)
+{
+    const ms_offload *offload = &trace->shape->offload;
+
+    if (!parameter->far)
+        return;
+    home_state(trace, parameter, parameter->master, offload->optimizer,
+               MS_HOST_MASTER);
+    for (uint32_t i = 0; i < MS_MOST_STATES; i++)
+        home_state(trace, parameter, parameter->state[i], offload->optimizer,
+                   MS_HOST_MOMENT);
+    if (offload->delayed)
+        delay_update(trace, parameter);
+    if (offload->step != MS_HOST_PARAMETERS)
+        return;
+    parameter->host_grad = state(trace, "host_grad", MS_FLOAT32,
+                                 MS_OPTIMIZER_STATE, parameter->part, true);
+    home_state(trace, parameter, parameter->host_grad, MS_HOST_POOL,
+               MS_HOST_GRADIENT_COPY);
+}
+
+/* What DistributedDataParallel reduces: flat copies of all gradients
+ * (torch/csrc/distributed/c10d/reducer.cpp). */
+static void buckets(ms_trace *trace, uint64_t bytes)
+{
+    uint32_t s = ms_trace_storage(trace, "gradient_buckets", bytes,
+                                  MS_COMMUNICATION, true);
+
+    if (s != MS_NONE)
+        trace->graph.storage_layer[s] = MS_NONE;
+}
+
+/* bitsandbytes has one of each kind for all parameters. */
+static void code_maps(ms_trace *trace)
+{
+    const ms_optimizer_row *row = ms_updates_of(trace->training);
+
+    uint32_t was = trace->layer;
+    trace->layer = MS_NONE;
+    for (uint32_t i = 0; row != NULL && i < row->maps; i++)
+        ms_trace_storage(trace, "code_map", MS_OPTIMIZERS_MAP_BYTES,
+                         MS_OPTIMIZER_STATE, true);
+    trace->layer = was;
+}
+
+/* To be told of: it stays as it is. */
+static void note_untrained(ms_trace *trace, const ms_parameter *parameter)
+{
+    ms_graph *g = &trace->graph;
+
+    if (!trace->train || ms_parts_is_frozen(trace, parameter) ||
+        !ms_columns_grow(trace, trace->arena, &g->untrained,
+                         &trace->untrained_capacity, g->n_untrained + 1,
+                         sizeof *g->untrained))
+        return;
+    g->untrained[g->n_untrained++] = parameter->storage;
+}
+
+void ms_optimstates_make(ms_trace *trace)
+{
+    uint64_t grad_bytes = 0;
+    bool kept = (trace->training->zero_grad && trace->training->step == 0 &&
+                 !trace->shape->flat_step.frees_gradients) ||
+                ms_parts_hold_gradients(trace) ||
+                ms_mcore_holds_gradients(trace) ||
+                trace->shape->offload.gradients != MS_DEVICE_POOL ||
+                (ms_flatstep_has_sum(trace) && trace->training->step == 0);
+
+    ms_parts_split(trace);
+    ms_hoststep_choose(trace);
+    read_updates(trace);
+    for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
+        ms_parameter *parameter = &trace->parameters[p];
+        home_weight(trace, parameter);
+        if (parameter->uses == 0) {
+            note_untrained(trace, parameter);
+            continue;
+        }
+        trace->layer = parameter->layer;
+        parameter->grad_storage =
+            state(trace, "grad", ms_precisions_gradient(trace, parameter),
+                  MS_GRADIENTS, parameter->elements, kept);
+        if (trace->err)
+            return;
+        trace->graph.storage_grad[parameter->storage] = parameter->grad_storage;
+        home_gradient(trace, parameter);
+        if (ms_flatstep_has_sum(trace)) /* made at construction */
+            parameter->sum = state(trace, "fp32_grad", MS_FLOAT32, MS_GRADIENTS,
+                                   parameter->elements, true);
+        if (trace->training->optimizer != MS_NO_OPTIMIZER) {
+            parameter_states(trace, parameter);
+            home_states(trace, parameter);
+        }
+        grad_bytes += trace->graph.storage_bytes[parameter->grad_storage];
+    }
+    if (trace->shape->copies_gradients && !trace->err)
+        buckets(trace, grad_bytes);
+    code_maps(trace);
+    ms_hoststep_buffers(trace);
+    ms_hostblocks_close(trace);
+}

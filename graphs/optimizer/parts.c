@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What of the model's states a rank holds, and where. */
+#include "graphs/formats/precisions.h"
+
+uint32_t ms_parts_ranks(const ms_shape *shape)
+{
+    return shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
+}
+
+bool ms_parts_are_reduced(const ms_shape *shape)
+{
+    return shape->data_ranks > 1 || shape->copies_parts;
+}
+
+bool ms_parts_hold_gradients(const ms_trace *trace)
+{
+    const ms_shape *shape = trace->shape;
+    bool ends = trace->training->optimizer_in_backward == 1 &&
+                shape->shared > MS_SHARED_NOTHING;
+
+    return shape->holds_gradients && !ends;
+}
+
+bool ms_parts_are_masters(const ms_trace *trace)
+{
+    return trace->shape->part_is_master &&
+           (ms_precisions_is_mixed(trace->training) ||
+            trace->weight_dtype == MS_FLOAT32);
+}
+
+static uint64_t over(uint64_t n, uint64_t ranks)
+{
+    return n / ranks + (n % ranks != 0);
+}
+
+bool ms_parts_is_frozen(const ms_trace *trace, const ms_parameter *parameter)
+{
+    return !ms_trace_at(trace, parameter->tensor)->requires_grad;
+}
+
+/* Rows of dimension 0, each rank the same number of them (torch's Shard(0)
+ * pads the last ranks, _fsdp_param.py). */
+static uint64_t part_of_rows(const ms_trace *trace,
+                             const ms_parameter *parameter, uint32_t ranks)
+{
+    const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
+    uint64_t rows = tensor->n_dims > 0 ? (uint64_t)tensor->size[0] : 1;
+
+    return rows > 0 ? over(rows, ranks) * (parameter->elements / rows) : 0;
+}
+
+static uint32_t block_of(const ms_trace *trace, const ms_parameter *parameter)
+{
+    const ms_model *model = trace->model;
+
+    return parameter->layer < model->n_layers
+               ? model->layers[parameter->layer].block
+               : MS_NONE;
+}
+
+/* FSDP1's optimizer (use_orig_params) sees of each parameter what lies in the
+ * rank's stretch of its block: this rank is the first, whose stretch begins
+ * with whole parameters. */
+static void cut_stretch(ms_trace *trace, uint32_t block, uint64_t stretch)
+{
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        ms_parameter *it = &trace->parameters[p];
+        if (block_of(trace, it) != block)
+            continue;
+        it->part = it->elements < stretch ? it->elements : stretch;
+        stretch -= it->part;
+    }
+}
+
+/* In a flat buffer a rank's part is a stretch: the parts of the parameters are
+ * what of that stretch is theirs on average, and sum to it; the padding is the
+ * last parameter's.  block: whose parameters, or EVERY. */
+#define EVERY (MS_NONE - 1u)
+static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
+{
+    uint64_t multiple =
+        (uint64_t)ranks *
+        (trace->shape->flat_multiple > 0 ? trace->shape->flat_multiple : 1);
+    uint64_t before = 0, taken = 0;
+    ms_parameter *last = NULL;
+
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        ms_parameter *it = &trace->parameters[p];
+        if (block != EVERY && block_of(trace, it) != block)
+            continue;
+        if (ms_parts_is_frozen(trace, it)) {
+            it->part = it->owned = it->elements;
+            continue;
+        }
+        before += it->elements;
+        it->part = over(before, ranks) - taken;
+        it->owned = it->elements;
+        taken += it->part;
+        last = it;
+    }
+    if (last == NULL)
+        return;
+    uint64_t stretch = over(before, multiple) * (multiple / ranks);
+    last->part += stretch - taken;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        if (trace->parameters[p].owned > stretch)
+            trace->parameters[p].owned = stretch;
+    if (block != EVERY)
+        cut_stretch(trace, block, stretch);
+}
+
+void ms_parts_split(ms_trace *trace)
+{
+    const ms_shape *shape = trace->shape;
+    uint32_t ranks = ms_parts_ranks(shape);
+
+    if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_FLAT) {
+        split_flat(trace, ranks, EVERY);
+        return;
+    }
+    if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_BLOCKS) {
+        split_flat(trace, ranks, MS_NONE);
+        for (uint32_t b = 0; b < trace->model->n_blocks; b++)
+            split_flat(trace, ranks, b);
+        return;
+    }
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        ms_parameter *it = &trace->parameters[p];
+        it->part = it->owned = it->elements;
+        if (shape->shared < MS_SHARED_OPTIMIZER)
+            continue;
+        it->part = shape->part == MS_PART_ROWS ? part_of_rows(trace, it, ranks)
+                                               : over(it->elements, ranks);
+        it->owned = it->part;
+    }
+    if (ms_layerwise_is(trace))
+        ms_layerwise_split(trace);
+}
+
+/* ---- columns of the graph ------------------------------------------------ */
+
+void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
+                   uint64_t far_bytes)
+{
+    ms_home *homes =
+        ms_arena_grow(trace->scratch, trace->homes, &trace->homes_capacity,
+                      trace->n_homes + 1, sizeof *homes);
+
+    if (!homes) {
+        if (!trace->err)
+            trace->err = ms_fail_nomem(trace->fault);
+        return;
+    }
+    trace->homes = homes;
+    if (storage != MS_NONE)
+        homes[trace->n_homes++] = (ms_home){storage, pool, far_bytes, 0};
+}
+
+static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
+{
+    ms_graph *g = &trace->graph;
+
+    if (trace->n_homes == 0)
+        return MS_OK;
+    g->storage_pool = ms_arena_take(trace->arena, g->n_storages, 1);
+    g->storage_far_bytes =
+        ms_arena_take(trace->arena, g->n_persistent, sizeof(uint64_t));
+    g->hosted.of = ms_arena_take(trace->arena, g->n_persistent, 1);
+    if (!g->storage_pool || !g->storage_far_bytes || !g->hosted.of)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t i = 0; i < trace->n_homes; i++) {
+        uint32_t s = new_id[trace->homes[i].storage];
+        g->storage_pool[s] = trace->homes[i].pool;
+        if (s >= g->n_persistent)
+            continue;
+        g->storage_far_bytes[s] = trace->homes[i].far_bytes;
+        g->hosted.of[s] = trace->homes[i].memory;
+    }
+    return MS_OK;
+}
+
+/* Adapters and what they stand beside need not have one format, nor linear
+ * layers and others. */
+static ms_err element_column(ms_trace *trace, const uint32_t *new_id)
+{
+    ms_graph *g = &trace->graph;
+
+    if (trace->n_adapters == 0 && trace->n_formatted == 0)
+        return MS_OK;
+    g->weight_elements =
+        ms_arena_take(trace->arena, g->n_persistent, sizeof(uint64_t));
+    if (!g->weight_elements)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        g->weight_elements[new_id[trace->parameters[p].storage]] =
+            trace->parameters[p].elements;
+    return MS_OK;
+}
+
+/* Of the part of a weight or gradient on the device: its own master copy, or as
+ * the whole. */
+static uint8_t part_dtype(const ms_trace *trace, uint8_t whole)
+{
+    return ms_parts_are_masters(trace) ? MS_FLOAT32 : whole;
+}
+
+/* Is a weight of so many bytes frozen in few bits? */
+static bool is_packed(const ms_trace *trace, const ms_parameter *parameter,
+                      uint64_t whole)
+{
+    uint8_t dtype = ms_trace_at(trace, parameter->tensor)->dtype;
+
+    return whole != parameter->elements * ms_dtypes_bytes[dtype];
+}
+
+uint64_t ms_parts_master_bytes(const ms_trace *trace,
+                               const ms_parameter *parameter)
+{
+    uint64_t whole = trace->graph.storage_bytes[parameter->storage];
+
+    if (!ms_parts_are_masters(trace) || is_packed(trace, parameter, whole))
+        return 0;
+    return 4 * parameter->part;
+}
+
+/* Of frozen weights in few bits the ranks share the packed bytes, scales and
+ * all (torchao's NF4Tensor gathers them as they are). */
+static uint64_t weight_part_bytes(const ms_trace *trace,
+                                  const ms_parameter *parameter, uint64_t whole)
+{
+    uint8_t dtype = ms_trace_at(trace, parameter->tensor)->dtype;
+
+    if (is_packed(trace, parameter, whole))
+        return over(whole, ms_parts_ranks(trace->shape));
+    return parameter->part * ms_dtypes_bytes[part_dtype(trace, dtype)];
+}
+
+static uint64_t grad_part_bytes(const ms_trace *trace,
+                                const ms_parameter *parameter)
+{
+    return parameter->part *
+           ms_dtypes_bytes[part_dtype(
+               trace, ms_precisions_gradient(trace, parameter))];
+}
+
+/* Small parameters stay whole, in their order as long as there is room
+ * (DeepSpeed, parameter_offload.py, mark_persistent_parameters). */
+static bool stays_whole(const ms_shape *shape, const ms_parameter *parameter,
+                        uint64_t *whole)
+{
+    if (parameter->elements > shape->whole_elements ||
+        (shape->whole_in_all > 0 &&
+         *whole + parameter->elements > shape->whole_in_all))
+        return false;
+    *whole += parameter->elements;
+    return true;
+}
+
+/* A flat step reads the part of the gradients whatever is shared, and if one
+ * rank alone has all of it. */
+static bool shares_gradients(const ms_trace *trace)
+{
+    const ms_shape *shape = trace->shape;
+
+    if (ms_flatstep_has_sum(trace))
+        return false; /* all-reduced, all of the sum is there */
+    if (shape->flat_step.used)
+        return shape->shared >= MS_SHARED_OPTIMIZER;
+    return (shape->data_ranks > 1 || shape->copies_parts) &&
+           shape->shared >= MS_SHARED_GRADIENTS;
+}
+
+static uint32_t width_of(const ms_trace *trace, const ms_parameter *parameter)
+{
+    const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
+
+    if (tensor->n_dims < 2)
+        return 0;
+    return (uint32_t)(tensor->size[0] > tensor->size[1] ? tensor->size[0]
+                                                        : tensor->size[1]);
+}
+
+ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
+{
+    const ms_shape *shape = trace->shape;
+    ms_graph *g = &trace->graph;
+    uint64_t whole = 0;
+    bool parameters = shape->shared == MS_SHARED_PARAMETERS &&
+                      (shape->data_ranks > 1 || shape->copies_parts);
+
+    MS_TRY(home_columns(trace, new_id));
+    MS_TRY(element_column(trace, new_id));
+    if (!shares_gradients(trace))
+        return MS_OK;
+    g->weight_bytes = ms_dtypes_bytes[trace->weight_dtype];
+    g->part_ranks = ms_parts_ranks(shape);
+    g->part_groups = shape->data_ranks / g->part_ranks;
+    g->part_bytes = ms_dtypes_bytes[part_dtype(trace, trace->weight_dtype)];
+    g->storage_shard_bytes =
+        ms_arena_take_raw(trace->arena, g->n_persistent, sizeof(uint64_t));
+    g->storage_whole = ms_arena_take(trace->arena, g->n_persistent, 1);
+    g->storage_width =
+        ms_arena_take(trace->arena, g->n_persistent, sizeof(uint32_t));
+    if (!g->storage_shard_bytes || !g->storage_whole || !g->storage_width)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t s = 0; s < g->n_persistent; s++)
+        g->storage_shard_bytes[s] = MS_UNSHARED;
+    g->grads_whole = shape->shared < MS_SHARED_GRADIENTS;
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        const ms_parameter *it = &trace->parameters[p];
+        uint32_t weight = new_id[it->storage];
+        if (it->grad_storage != MS_NONE)
+            g->storage_shard_bytes[new_id[it->grad_storage]] =
+                grad_part_bytes(trace, it);
+        if (!parameters)
+            continue;
+        g->storage_shard_bytes[weight] =
+            weight_part_bytes(trace, it, g->storage_bytes[weight]);
+        g->storage_whole[weight] = stays_whole(shape, it, &whole);
+        g->storage_width[weight] = width_of(trace, it);
+    }
+    return MS_OK;
+}

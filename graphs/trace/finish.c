@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/trace/finish.h"
+#include "graphs/kernels/mcorebuffers.h"
+#include "graphs/trace/savelist.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- numbering: persistent storages first -------------------------------- */
+
+static ms_err number(ms_trace *trace, uint32_t **new_id)
+{
+    ms_graph *g = &trace->graph;
+    uint32_t *map =
+        ms_arena_take_raw(trace->scratch, g->n_storages, sizeof *map);
+    uint32_t n = 0;
+
+    if (!map)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t s = 0; s < g->n_storages; s++)
+        if (trace->counts[s].persistent)
+            map[s] = n++;
+    g->n_persistent = n;
+    for (uint32_t s = 0; s < g->n_storages; s++)
+        if (!trace->counts[s].persistent)
+            map[s] = n++;
+    *new_id = map;
+    return MS_OK;
+}
+
+/* Moves the items of persistent storages to the front, in order; rest: room
+ * for those of the others. */
+static inline void partition(const ms_trace *trace, void *column, size_t size,
+                             void *rest)
+{
+    char *front = column, *back = rest;
+    const char *from = column;
+
+    for (uint32_t s = 0; s < trace->graph.n_storages; s++, from += size) {
+        bool first = trace->counts[s].persistent;
+        memcpy(first ? front : back, from, size);
+        front += first ? size : 0;
+        back += first ? 0 : size;
+    }
+    memcpy(front, rest, (size_t)(back - (char *)rest));
+}
+
+static void partition_all(ms_trace *trace, void *rest)
+{
+    ms_graph *g = &trace->graph;
+
+    partition(trace, g->storage_bytes, sizeof(uint64_t), rest);
+    partition(trace, g->storage_category, 1, rest);
+    partition(trace, g->storage_at_start, 1, rest);
+    partition(trace, g->storage_buffer, 1, rest);
+    partition(trace, g->storage_maker, sizeof(uint32_t), rest);
+    partition(trace, g->storage_local_end, sizeof(uint32_t), rest);
+    partition(trace, g->storage_saved_end, sizeof(uint32_t), rest);
+    partition(trace, g->storage_grad, sizeof(uint32_t), rest);
+    partition(trace, g->storage_layer, sizeof(uint32_t), rest);
+    partition(trace, g->storage_name, sizeof(char *), rest);
+}
+
+/* What of the step is due with single gradients. */
+static ms_err number_due(ms_trace *trace, const uint32_t *new_id)
+{
+    ms_graph *g = &trace->graph;
+    uint32_t n = 0;
+
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        n += trace->parameters[p].due_end > 0;
+    if (n == 0)
+        return MS_OK;
+    g->due_first = ms_arena_take(trace->arena, g->n_persistent, sizeof n);
+    g->due_end = ms_arena_take(trace->arena, g->n_persistent, sizeof n);
+    if (!g->due_first || !g->due_end)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t p = 0; p < trace->n_parameters; p++) {
+        const ms_parameter *it = &trace->parameters[p];
+        if (it->due_end == 0)
+            continue;
+        g->due_first[new_id[it->grad_storage]] = it->due_first;
+        g->due_end[new_id[it->grad_storage]] = it->due_end;
+    }
+    return MS_OK;
+}
+
+static void rename_ids(uint32_t *ids, uint32_t n, const uint32_t *new_id)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (ids[i] != MS_NONE)
+            ids[i] = new_id[ids[i]];
+}
+
+/* A checkpoint on the CPU sets its random state aside: a tensor of 5,056
+ * bytes (torch.get_rng_state: the Mersenne twister's).  On CUDA both states
+ * are tensors in host memory. */
+#define RANDOM_STATE_BYTES 5056u
+
+static ms_err add_states(ms_trace *trace, uint32_t n_units)
+{
+    uint32_t *states = ms_arena_take_raw(trace->arena, n_units, sizeof *states);
+
+    if (!states)
+        return ms_fail_nomem(trace->fault);
+    trace->layer = MS_NONE;
+    for (uint32_t u = 0; u < n_units; u++) {
+        states[u] = ms_trace_storage(trace, "random_state", RANDOM_STATE_BYTES,
+                                     MS_ACTIVATIONS, true);
+        if (states[u] != MS_NONE)
+            trace->graph.storage_at_start[states[u]] = 0;
+    }
+    trace->graph.unit_state = states;
+    return trace->err;
+}
+
+static ms_err renumber(ms_trace *trace, uint32_t n_units)
+{
+    ms_graph *g = &trace->graph;
+    uint32_t *new_id = NULL;
+
+    MS_TRY(number(trace, &new_id));
+    void *rest =
+        ms_arena_take_raw(trace->scratch, g->n_storages, sizeof(uint64_t));
+    if (!rest)
+        return ms_fail_nomem(trace->fault);
+    partition_all(trace, rest);
+    rename_ids(g->storage_grad, g->n_storages, new_id);
+    rename_ids(g->in, trace->n_in, new_id);
+    rename_ids(g->out, trace->n_out, new_id);
+    rename_ids(g->kept, g->n_kept, new_id);
+    rename_ids(g->untrained, g->n_untrained, new_id);
+    if (g->unit_state)
+        rename_ids(g->unit_state, n_units, new_id);
+    for (uint32_t i = 0; i < trace->n_drop; i++)
+        g->drop[i] = MS_DROP(new_id[MS_DROP_STORAGE(g->drop[i])],
+                             g->drop[i] & MS_DROP_SAVED);
+    ms_savelist_close(trace, new_id);
+    MS_TRY(number_due(trace, new_id));
+    MS_TRY(ms_parts_columns(trace, new_id));
+    return ms_mcorebuffers_column(trace, new_id);
+}
+
+/* ---- units --------------------------------------------------------------- */
+
+static bool is_backward(uint8_t pass)
+{
+    return pass == MS_GRAD_INPUT || pass == MS_GRAD_WEIGHT ||
+           pass == MS_ACCUMULATE || pass == MS_STEP; /* in backward */
+}
+
+/* Ops come forward by rising unit, then backward by falling unit, then the
+ * step: one scan finds every range. */
+static ms_err find_ranges(ms_trace *trace, const ms_forward *forward)
+{
+    ms_graph *g = &trace->graph;
+    uint32_t n = forward->n_units, op = 0;
+
+    g->forward_at = ms_arena_take_raw(trace->arena, n + 1, sizeof(uint32_t));
+    g->backward_at = ms_arena_take_raw(trace->arena, n + 1, sizeof(uint32_t));
+    if (!g->forward_at || !g->backward_at)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t u = 0; u < n; u++) {
+        g->forward_at[u] = op;
+        while (op < g->n_ops && g->op_pass[op] <= MS_LOSS &&
+               g->op_unit[op] == u)
+            op++;
+    }
+    g->forward_at[n] = op;
+    for (uint32_t u = n; u-- > 0;) {
+        g->backward_at[u + 1] = op;
+        while (op < g->n_ops && is_backward(g->op_pass[op]) &&
+               g->op_unit[op] == u)
+            op++;
+    }
+    g->backward_at[0] = op;
+    g->step_first = g->step_all = op;
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        if (trace->parameters[p].due_end > g->step_all)
+            g->step_all = trace->parameters[p].due_end;
+    g->n_units = n;
+    g->loss_unit = forward->loss_unit == MS_NONE ? n : forward->loss_unit;
+    g->unit_block = forward->unit_block;
+    g->unit_name = forward->unit_name;
+    return MS_OK;
+}
+
+/* What a unit's forward reads from earlier units: its checkpoint. */
+static ms_err find_unit_inputs(ms_trace *trace)
+{
+    ms_graph *g = &trace->graph;
+    uint32_t *seen = ms_arena_take(trace->scratch, g->n_storages, sizeof *seen);
+    uint32_t capacity = 0, n = 0;
+
+    g->unit_in_at =
+        ms_arena_take_raw(trace->arena, g->n_units + 1, sizeof(uint32_t));
+    if (!seen || !g->unit_in_at)
+        return ms_fail_nomem(trace->fault);
+    for (uint32_t u = 0; u < g->n_units; u++) {
+        uint32_t first = g->forward_at[u];
+        g->unit_in_at[u] = n;
+        for (uint32_t i = g->in_at[first]; i < g->in_at[g->forward_at[u + 1]];
+             i++) {
+            uint32_t s = g->in[i];
+            bool earlier = s >= g->n_persistent && g->storage_maker[s] < first;
+            if (!earlier || seen[s] == u + 1)
+                continue;
+            seen[s] = u + 1;
+            g->unit_in = ms_arena_grow(trace->arena, g->unit_in, &capacity,
+                                       n + 1, sizeof(uint32_t));
+            if (!g->unit_in)
+                return ms_fail_nomem(trace->fault);
+            g->unit_in[n++] = s;
+        }
+    }
+    g->unit_in_at[g->n_units] = n;
+    return MS_OK;
+}
+
+/* ---- sums ---------------------------------------------------------------- */
+
+static void add_up(ms_trace *trace)
+{
+    ms_graph *g = &trace->graph;
+    const ms_model *model = trace->model;
+
+    for (uint32_t p = 0; p < trace->n_parameters; p++)
+        g->parameters += trace->parameters[p].elements;
+    g->tokens = model->tokens || model->sequence_input
+                    ? trace->batch * trace->sequence
+                    : 0;
+    for (uint32_t op = 0; op < g->step_first; op++)
+        if (g->op_pass[op] != MS_ACCUMULATE && g->op_pass[op] != MS_STEP)
+            g->model_flops += g->op_flops[op];
+}
+
+ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
+                       ms_graph *graph)
+{
+    ms_graph *g = &trace->graph;
+
+    if (trace->cpu && trace->train)
+        MS_TRY(add_states(trace, forward->n_units));
+    MS_TRY(renumber(trace, forward->n_units));
+    if (g->n_ops == 0) { /* a model of nothing to do still has closed CSRs */
+        uint32_t *zero = ms_arena_take(trace->arena, 1, sizeof *zero);
+        if (!zero)
+            return ms_fail_nomem(trace->fault);
+        g->in_at = g->out_at = g->drop_at = zero;
+    }
+    g->in_at[g->n_ops] = trace->n_in;
+    g->out_at[g->n_ops] = trace->n_out;
+    g->drop_at[g->n_ops] = trace->n_drop;
+    MS_TRY(find_ranges(trace, forward));
+    MS_TRY(find_unit_inputs(trace));
+    add_up(trace);
+    *graph = *g;
+    return MS_OK;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* From a model to a graph: record the forward, run autograd and the optimizer
+ * on the record, then put its columns in order. */
+#include "graphs/trace/lower.h"
+#include "graphs/formats/autocast.h"
+#include "graphs/formats/fp8.h"
+#include "graphs/formats/packed.h"
+#include "graphs/formats/precisions.h"
+#include "graphs/kernels/mcore.h"
+#include "graphs/layers/layers.h"
+#include "graphs/layers/lora.h"
+#include "graphs/ops/ops.h"
+#include "graphs/trace/finish.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- settings ------------------------------------------------------------ */
+
+/* A first guess of what a layer takes, rarely exceeded by whole models. */
+#define STORAGES_PER_LAYER 16u
+#define OPS_PER_LAYER 6u
+
+static ms_err open_trace(ms_trace *trace)
+{
+    const ms_training *training = trace->training;
+    const ms_model *model = trace->model;
+
+    trace->cpu = training->device == 1;
+    trace->framework = (uint8_t)training->framework;
+    trace->kernels = ms_kernels_of(training);
+    ms_mcore_kernels(trace);
+    trace->train = training->mode == 0;
+    trace->weight_dtype = ms_precisions_of(training)->other.weight;
+    trace->autocast = ms_precisions_of(training)->autocast;
+    MS_TRY(ms_lora_open(trace));
+    trace->grad_dtype = trace->trained_dtype;
+    if (trace->shape->fp32_gradients || ms_mcore_fp32_gradients(trace) ||
+        (training->gradients == MS_GRADIENTS_FP32 &&
+         !ms_flatstep_has_sum(trace)))
+        trace->grad_dtype = MS_FLOAT32;
+    trace->micro_batches = trace->shape->micro_batches;
+    trace->batch = (uint64_t)training->batch / trace->micro_batches;
+    trace->sequence = (uint64_t)training->sequence;
+    trace->node_now = MS_NONE;
+    trace->input = trace->positions = trace->free_tensor = MS_NONE;
+    trace->layer_weight =
+        ms_arena_take_raw(trace->scratch, model->n_layers, sizeof(uint32_t));
+    trace->graph.layer_name = ms_arena_take(trace->arena, model->n_layers,
+                                            sizeof *trace->graph.layer_name);
+    if (!trace->layer_weight || !trace->graph.layer_name)
+        return ms_fail_nomem(trace->fault);
+    memset(trace->layer_weight, 0xff, model->n_layers * sizeof(uint32_t));
+    trace->graph.n_layers = model->n_layers;
+    for (uint32_t i = 0; i < model->n_layers; i++)
+        trace->graph.layer_name[i] = model->layers[i].name;
+    trace->graph.n_blocks = model->n_blocks;
+    trace->graph.block_name = model->block_names;
+    trace->graph.name = model->name;
+    return ms_trace_reserve(trace, STORAGES_PER_LAYER * model->n_layers,
+                            OPS_PER_LAYER * model->n_layers);
+}
+
+/* ---- loss and backward --------------------------------------------------- */
+
+static ms_err keep(ms_trace *trace, uint32_t tensor, uint32_t *capacity)
+{
+    ms_graph *g = &trace->graph;
+    uint32_t s = ms_trace_at(trace, tensor)->storage;
+
+    if (trace->counts[s].persistent)
+        return MS_OK;
+    uint32_t *kept = ms_arena_grow(trace->arena, g->kept, capacity,
+                                   g->n_kept + 1, sizeof *kept);
+    if (!kept)
+        return ms_fail_nomem(trace->fault);
+    g->kept = kept;
+    kept[g->n_kept++] = s;
+    return MS_OK;
+}
+
+/* What `out` and `loss` of the training loop name (training.hold_output). */
+static ms_err keep_outputs(ms_trace *trace, const ms_forward *forward)
+{
+    uint32_t capacity = 0;
+    bool holds = trace->training->hold_output != MS_HOLD_NONE;
+
+    trace->graph.keep_to_step = trace->training->hold_output == MS_HOLD_STEP;
+    for (uint32_t i = 0; i < forward->n_outputs; i++) {
+        if (holds)
+            MS_TRY(keep(trace, forward->outputs[i], &capacity));
+        else
+            ms_trace_drop(trace, forward->outputs[i]);
+    }
+    return keep(trace, forward->loss, &capacity);
+}
+
+/* loss / micro_batches, as code that accumulates gradients has it. */
+static uint32_t scaled_loss(ms_trace *trace, uint32_t loss)
+{
+    if (trace->micro_batches == 1 || trace->err)
+        return loss;
+    uint32_t y = ms_pointwise_div_scalar(trace, loss);
+    ms_trace_drop(trace, loss);
+    return y;
+}
+
+static ms_err run_backward(ms_trace *trace, ms_forward *forward)
+{
+    if (forward->loss != MS_NONE) {
+        forward->loss = scaled_loss(trace, forward->loss);
+        MS_TRY(trace->err);
+        MS_TRY(keep_outputs(trace, forward));
+    }
+    if (trace->train)
+        ms_autograd_forget(trace, forward->loss);
+    ms_optimstates_make(trace);
+    if (trace->train && !trace->err)
+        ms_autograd_run(trace, forward->loss);
+    return trace->err;
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+static ms_err lower(ms_trace *trace, ms_graph *graph)
+{
+    ms_forward forward = {.loss_unit = MS_NONE, .loss = MS_NONE};
+
+    MS_TRY(open_trace(trace));
+    MS_TRY(ms_precisions_refuse(trace));
+    MS_TRY(ms_fp8_check(trace));
+    MS_TRY(ms_packed_refuse(trace));
+    MS_TRY(ms_flatstep_check(trace));
+    MS_TRY(ms_optimcheck_settings(trace));
+    if (trace->model->ops)
+        MS_TRY(ms_oprun_forward(trace, &forward));
+    else
+        MS_TRY(ms_walk_layers(trace, &forward));
+    MS_TRY(ms_lora_close(trace));
+    MS_TRY(ms_fp8_close(trace));
+    ms_autocast_leave(trace);
+    MS_TRY(run_backward(trace, &forward));
+    if (trace->train)
+        ms_optimizer_step(trace);
+    MS_TRY(trace->err);
+    return ms_finish_graph(trace, &forward, graph);
+}
+
+ms_err ms_lower(const ms_model *model, const ms_training *training,
+                const ms_device *device, const ms_shape *shape, ms_arena *arena,
+                ms_graph *graph, ms_fault *fault)
+{
+    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
+    ms_trace trace = {.model = model,
+                      .training = training,
+                      .device = device,
+                      .shape = shape,
+                      .arena = arena,
+                      .scratch = &scratch,
+                      .fault = fault};
+
+    assert(shape->micro_batches > 0 && shape->data_ranks > 0);
+    ms_err err = lower(&trace, graph);
+    ms_arena_free(&scratch);
+#ifndef NDEBUG
+    if (err == MS_OK) {
+        err = ms_graph_check(graph, fault);
+        assert(err == MS_OK || err == MS_ENOMEM);
+    }
+#endif
+    return err == MS_OK ? ms_prepare_graph(graph, arena, fault) : err;
+}
+
+/* ---- facts by layer ------------------------------------------------------ */
+
+static void count_ops(const ms_graph *graph, ms_layer_facts *by_layer)
+{
+    for (uint32_t op = 0; op < graph->step_first; op++) {
+        if (graph->op_layer[op] == MS_NONE)
+            continue;
+        ms_layer_facts *facts = &by_layer[graph->op_layer[op]];
+        if (graph->op_pass[op] == MS_STEP) /* in backward */
+            continue;
+        bool matrix = (graph->op_flags[op] & MS_OP_MATRIX) != 0;
+        double macs = matrix ? graph->op_flops[op] / 2 : 0;
+        if (graph->op_pass[op] > MS_LOSS) {
+            facts->backward_flops += graph->op_flops[op];
+            facts->backward_macs += macs;
+            continue;
+        }
+        facts->forward_flops += graph->op_flops[op];
+        facts->forward_macs += macs;
+        for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
+            uint32_t s = graph->out[i];
+            if (graph->storage_saved_end[s] != MS_NONE)
+                facts->saved_bytes += graph->storage_bytes[s];
+            if (graph->storage_category[s] != MS_WORKSPACE &&
+                i == graph->out_at[op])
+                facts->output_bytes = graph->storage_bytes[s];
+        }
+    }
+}
+
+/* The layer of each persistent storage: its own, else its first reader's (the
+ * parameters of op graphs), else the first. */
+static ms_err find_layers(const ms_graph *graph, ms_arena *arena,
+                          uint32_t **layers, ms_fault *fault)
+{
+    uint32_t *layer =
+        ms_arena_take_raw(arena, graph->n_persistent, sizeof *layer);
+
+    if (!layer)
+        return ms_fail_nomem(fault);
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        layer[s] = graph->storage_layer[s];
+    for (uint32_t op = 0; op < graph->step_first; op++)
+        for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
+            if (graph->in[i] < graph->n_persistent &&
+                layer[graph->in[i]] == MS_NONE)
+                layer[graph->in[i]] = graph->op_layer[op];
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (layer[s] == MS_NONE)
+            layer[s] = 0;
+    *layers = layer;
+    return MS_OK;
+}
+
+/* Where all weights have one dtype its size is bytes over elements. */
+static void count_parameters(const ms_graph *graph, const uint32_t *layer,
+                             ms_layer_facts *by_layer)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t s = 0; graph->weight_elements && s < graph->n_persistent; s++)
+        by_layer[layer[s]].parameters += graph->weight_elements[s];
+    if (graph->weight_elements)
+        return;
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        bytes += ms_graph_is_weight(graph, s) ? graph->storage_bytes[s] : 0;
+    if (bytes < graph->parameters || graph->parameters == 0)
+        return;
+    for (uint32_t s = 0; s < graph->n_persistent; s++)
+        if (ms_graph_is_weight(graph, s))
+            by_layer[layer[s]].parameters +=
+                graph->storage_bytes[s] / (bytes / graph->parameters);
+}
+
+/* The modules of an op graph stand in the order in which they ran. */
+static void name_rows(const ms_model *model, const ms_graph *graph,
+                      const ms_layer_facts *by_layer, ms_layer_facts *rows)
+{
+    for (uint32_t i = 0; i < graph->n_layers; i++) {
+        uint32_t l = model->ops ? i : model->order[i];
+        const char *name = graph->layer_name[l];
+        rows[i] = by_layer[l];
+        rows[i].name = *name ? name : graph->name;
+        rows[i].type = "module";
+        rows[i].block = MS_NONE;
+        rows[i].active = rows[i].parameters;
+        if (model->ops)
+            continue;
+        rows[i].active =
+            ms_expertlayers_active(&model->layers[l], rows[i].parameters);
+        rows[i].type = model->layers[l].kind->type;
+        rows[i].block = model->layers[l].block;
+    }
+}
+
+ms_err ms_lower_facts(const ms_model *model, const ms_graph *graph,
+                      ms_arena *arena, ms_layer_facts **facts, ms_fault *fault)
+{
+    ms_layer_facts *by_layer =
+        ms_arena_take(arena, graph->n_layers, sizeof *by_layer);
+    ms_layer_facts *rows = ms_arena_take(arena, graph->n_layers, sizeof *rows);
+    uint32_t *layer = NULL;
+
+    if (!by_layer || !rows)
+        return ms_fail_nomem(fault);
+    MS_TRY(find_layers(graph, arena, &layer, fault));
+    count_ops(graph, by_layer);
+    for (uint32_t l = 0; l < graph->n_layers && graph->layer_bytes; l++)
+        by_layer[l].output_bytes = graph->layer_bytes[l];
+    count_parameters(graph, layer, by_layer);
+    name_rows(model, graph, by_layer, rows);
+    *facts = rows;
+    return MS_OK;
+}

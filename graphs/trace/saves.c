@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/trace/saves.h"
+
+void ms_saves_hold(ms_trace *trace, uint32_t node)
+{
+    if (node == MS_NONE || trace->err)
+        return;
+    ms_node *saver = &trace->nodes[node];
+    saver->holds = true;
+    for (uint32_t i = 0; i < saver->n_saved; i++)
+        trace->counts[ms_trace_at(trace, saver->saved[i])->storage].saves++;
+}
+
+/* What a node has saved, as a tensor of its own: no variable may name the one
+ * that was saved any more. */
+static uint32_t unpack(ms_trace *trace, uint32_t tensor)
+{
+    ms_tensor *saved = ms_trace_at(trace, tensor);
+    ms_storage_count *count = &trace->counts[saved->storage];
+
+    if (count->given++ == 0)
+        count->others = count->tensors;
+    if (saved->refs > 0)
+        return ms_trace_alias(trace, tensor);
+    saved->refs = 1;
+    count->tensors++;
+    return tensor;
+}
+
+void ms_saves_give(ms_trace *trace, const ms_node *node, uint32_t *out)
+{
+    for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
+        uint32_t saved = node->saved[i];
+        if (node->needs[i])
+            out[i] = unpack(trace, saved);
+        else
+            ms_trace_end_saves(trace, ms_trace_at(trace, saved)->storage, 1);
+    }
+}
+
+void ms_saves_release(ms_trace *trace, const ms_node *node)
+{
+    for (uint32_t i = 0; i < node->n_saved && !trace->err; i++) {
+        uint32_t s = ms_trace_at(trace, node->saved[i])->storage;
+        ms_trace_end_saves(trace, s, 1);
+    }
+}
+
+void ms_saves_forget(ms_trace *trace, const ms_node *node)
+{
+    for (uint32_t i = 0; i < node->n_saved; i++) {
+        uint32_t s = ms_trace_at(trace, node->saved[i])->storage;
+        if (trace->counts[s].persistent)
+            continue;
+        trace->counts[s].saves -= node->holds ? 2u : 1u;
+        if (trace->counts[s].saves == 0)
+            trace->graph.storage_category[s] = MS_TEMPORARIES;
+    }
+}

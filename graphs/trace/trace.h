@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_GRAPHS_TRACE_H
+#define MS_GRAPHS_TRACE_H
+
+/* Private to graphs/: the graph under construction.
+ *
+ * A trace mimics one eager training step of PyTorch on shapes: tensors with
+ * strides over storages with reference counts, ops that allocate, autograd
+ * nodes that save.  Layers are written as their Python code is: call ops, drop
+ * tensors where the variables end.
+ *
+ *     uint32_t h = ms_matmul_linear(t, x, weight, bias);   h = fc(x)
+ *     uint32_t y = ms_pointwise_unary(t, &ms_pointwise_gelu, h);
+ *     ms_trace_drop(t, h);                                 h is rebound
+ *
+ * Failure is sticky: after the first fault every call returns MS_NONE and does
+ * nothing, so layer code needs no checks; trace->err tells at the end.
+ *
+ * References.  Each tensor (a TensorImpl) is counted; a storage's LOCAL
+ * reference ends when its last tensor dies, its SAVED reference when the last
+ * node that saved it has released it (graphs/autograd.md 1 and 4).  Both
+ * ends are entered in the drop list of the op that ran last.
+ *
+ * Memory.  What the graph keeps grows in arena; tensors, nodes and counts die
+ * with scratch.  A tensor stays where it is; its row is used again when
+ * neither a reference nor a node names it any more: ask a tensor for its shape
+ * before you drop it. */
+
+#include "graphs/formats/dtypes.h"
+#include "graphs/graphs.h"
+#include "graphs/json/index.h"
+#include "graphs/settings/kernels.h"
+
+#include <assert.h>
+
+typedef struct ms_tensor {
+    uint32_t storage;
+    uint8_t dtype, n_dims;
+    bool requires_grad;
+    bool view; /* shares its storage with the tensor it was made from */
+    uint32_t refs;
+    uint32_t pins;         /* inputs and saves of nodes that have not run */
+    uint32_t node, output; /* grad_fn and which of its outputs */
+    uint32_t parameter;    /* row of parameters, or MS_NONE */
+    int64_t size[MS_MAX_DIMS], stride[MS_MAX_DIMS];
+} ms_tensor;
+
+#define MS_CHUNK 256u
+typedef struct ms_chunk {
+    ms_tensor row[MS_CHUNK];
+} ms_chunk;
+
+struct ms_node;
+/* One row per autograd node type.  backward gets one gradient per output
+ * (MS_NONE: undefined) and fills one per input that needs it; what it does not
+ * fill stays MS_NONE.  Gradients are tensors with one reference each that the
+ * engine owns afterwards; passing the incoming tensor on takes a reference
+ * (ms_trace_ref). */
+typedef struct ms_rule {
+    const char *name; /* "AddmmBackward0" */
+    const char *op;   /* its kernel, where it is one: "aten::gelu_backward" */
+    void (*backward)(ms_trace *trace, const struct ms_node *node,
+                     const uint32_t *grads, uint32_t *out);
+} ms_rule;
+
+typedef struct ms_node {
+    const ms_rule *rule;
+    const ms_rule *inner; /* CopySlices: the rule of the op in place */
+    uint32_t layer, unit;
+    uint32_t n_inputs, n_outputs, n_saved, saved_capacity;
+    bool holds; /* each saved tensor twice: ms_saves_hold */
+    /* Tensors: their shapes stay readable, and where the gradient of an input
+     * goes (a node's output or a parameter) is what made the input. */
+    uint32_t *input, *saved;
+    uint32_t *grad;   /* per output: input buffer of the engine */
+    uint32_t *output; /* for their shapes, where there are several */
+    bool *needs;      /* does input i need a gradient? */
+    int64_t i[2];     /* whatever the rule wants to remember */
+    double flops;     /* of the forward op */
+    bool ran;         /* in backward: its ops, if it had any */
+    uint32_t first_op, last_op;
+} ms_node;
+
+#define MS_MOST_STATES 6u
+struct ms_read_update;
+
+typedef struct ms_parameter {
+    uint32_t tensor, storage;
+    uint32_t grad_storage; /* .grad */
+    /* Storages of its state, or MS_NONE: master copy, and what the update
+     * keeps (optimizers.h; NULL: no optimizer). */
+    uint32_t master, state[MS_MOST_STATES];
+    const struct ms_read_update *update;
+    uint32_t layer;
+    uint32_t cast;       /* autocast: tensor of its 16-bit cast, or MS_NONE */
+    uint32_t uses, grad; /* engine: gradients still to come; their sum */
+    uint64_t elements;
+    uint64_t part;      /* elements that this rank updates: see parts.c */
+    uint64_t owned;     /* of one tensor, at most, on one rank */
+    bool far;           /* the host updates it: see hoststep.c */
+    uint32_t host_grad; /* where its gradient goes then, or MS_NONE */
+    uint32_t next;      /* a delayed update's new weight, until the step ends,
+                           or MS_NONE: what lies elsewhere is read meanwhile */
+    uint32_t sum;       /* fp32 sum of its gradients, or MS_NONE */
+    bool linear;        /* has the format of linear layers: precisions.h */
+    uint32_t copy[2];   /* storages of quantized copies that last, or MS_NONE:
+                           rows, columns (fp8.h) */
+    bool added;         /* its products have added to it: see mcore.h */
+    /* Ops of the step that are due as soon as .grad is reduced; or 0, 0. */
+    uint32_t due_first, due_end;
+} ms_parameter;
+
+/* Pinned buffers of an optimizer step on the disk: DeepSpeed doubles them to
+ * pipeline. */
+#define MS_MOST_SLOTS 2u
+
+/* A storage with its home elsewhere than on the device. */
+typedef struct ms_home {
+    uint32_t storage;
+    uint8_t pool;
+    uint64_t far_bytes; /* ms_graph.storage_far_bytes */
+    uint8_t memory;     /* ms_graph.hosted.of */
+} ms_home;
+
+typedef struct ms_storage_count {
+    uint32_t tensors;
+    uint32_t saves; /* by nodes, and by those that hold what they saved */
+    /* ms_saves_give: saves that end with the tensors made since then, beside so
+     * many others. */
+    uint32_t given, others;
+    bool persistent;
+} ms_storage_count;
+
+/* A buffer that several layers read: the causal mask, cosines and sines. */
+typedef struct ms_shared_buffer {
+    const char *role;
+    uint32_t tensor;
+    struct ms_shared_buffer *next;
+} ms_shared_buffer;
+
+/* The linear layer whose product the loss takes part in (headloss.h). */
+#define MS_HEAD_CHUNKS 8
+typedef struct ms_fused_head {
+    uint32_t layer;       /* MS_NONE: none */
+    const ms_layer *loss; /* that takes part */
+    uint8_t kernel;       /* ms_loss_kernel */
+    uint32_t weight;
+    uint32_t n_chunks, chunk[MS_HEAD_CHUNKS]; /* logits in pieces */
+} ms_fused_head;
+
+struct ms_trace {
+    const ms_model *model;
+    const ms_training *training;
+    const ms_device *device;
+    const ms_shape *shape;
+    ms_arena *arena;   /* of the graph */
+    ms_arena *scratch; /* dies when the graph is there */
+    ms_fault *fault;
+    ms_err err;
+
+    /* What the settings mean. */
+    bool cpu, train;
+    uint8_t framework; /* ms_framework */
+    ms_kernel_set kernels;
+    uint8_t weight_dtype, grad_dtype;
+    uint8_t trained_dtype; /* of the parameters that are not frozen */
+    bool frozen;           /* those made now have no gradient */
+    bool in_fp8;           /* the open op is a product in fp8 */
+    uint32_t n_formatted;  /* weights of linear layers, where these differ */
+    uint32_t n_adapters;   /* weights of adapters so far */
+    uint8_t autocast; /* dtype of its list; MS_FLOAT32: outside its region */
+    uint64_t batch, sequence; /* per micro-batch */
+    uint32_t micro_batches;
+
+    /* Where we are. */
+    uint8_t pass;
+    uint32_t layer, unit, node_now;
+    uint8_t op_flags;
+    bool multiplies[2]; /* had the forward's, autograd's thread a matrix
+                           product? */
+    bool te_workspace;  /* is it there? */
+    uint64_t *searched; /* convolutions that cuDNN has tried: cudnn.c */
+    uint32_t n_searched, searched_capacity;
+    uint32_t input;           /* tensor: the model's input */
+    uint32_t positions;       /* tensor: an input beside it, or MS_NONE */
+    ms_shared_buffer *shared; /* newest first */
+    uint32_t *layer_weight;   /* per layer: weight tensor that others may tie */
+    bool *is_head; /* per layer: a loss reads it, or it is the loss and has
+                      the head in it; NULL for an op graph */
+    ms_fused_head head;
+    ms_index layer_rows; /* by name, once a layer is tied */
+    ms_index op_rows;    /* of the op tables, once a layer calls one */
+
+    /* The graph's columns as they grow (storages not yet renumbered). */
+    ms_graph graph;
+    uint32_t storages_capacity, ops_capacity;
+    uint32_t in_capacity, out_capacity, drop_capacity;
+    uint32_t n_in, n_out, n_drop;
+    ms_storage_count *counts;
+    uint64_t all_bytes; /* of all storages */
+
+    uint32_t n_tensors, n_chunks, chunks_capacity, free_tensor;
+    ms_chunk **chunks;
+    uint32_t n_nodes, nodes_capacity, most_inputs;
+    uint32_t saves_capacity;
+    ms_node *nodes;
+    const bool *reached; /* per node: does the loss depend on it? */
+    uint32_t untrained_capacity;
+    uint32_t n_parameters, parameters_capacity;
+    ms_home *homes;
+    uint32_t n_homes, homes_capacity;
+    /* hostblocks.c: flat buffers under way, by role; of 16-bit gradients */
+    uint64_t flat_bytes[6], flat_elements[6];
+    uint32_t host_blocks_capacity;
+    uint64_t swap_elements; /* of a buffer of DeepSpeed's swapper; 0: none */
+    uint32_t slots[MS_MOST_SLOTS], n_slots; /* pinned buffers of the step */
+    uint32_t step_order; /* a storage of no bytes: copies in turn; or NONE */
+    ms_parameter *parameters;
+    struct ms_read_update *updates; /* of the optimizer and of others */
+    struct ms_step *stepper;        /* of the steps in backward, once open */
+};
+
+/* ---- trace.c ------------------------------------------------------------- */
+
+ms_err ms_trace_fail(ms_trace *trace, const ms_layer *layer, const char *hint,
+                     const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* A pointer that stays valid until the tensor is dropped. */
+static inline ms_tensor *ms_trace_at(const ms_trace *trace, uint32_t tensor)
+{
+    ms_tensor *at = &trace->chunks[tensor / MS_CHUNK]->row[tensor % MS_CHUNK];
+
+    assert(tensor < trace->n_tensors && at->refs + at->pins > 0);
+    return at;
+}
+static inline uint64_t ms_trace_elements(const ms_tensor *tensor)
+{
+    uint64_t n = 1;
+
+    for (uint32_t d = 0; d < tensor->n_dims; d++)
+        n *= (uint64_t)tensor->size[d];
+    return n;
+}
+static inline uint64_t ms_trace_bytes(const ms_tensor *tensor)
+{
+    return ms_trace_elements(tensor) * ms_dtypes_bytes[tensor->dtype];
+}
+
+/* Room for so many from the start; more is possible. */
+ms_err ms_trace_reserve(ms_trace *trace, uint32_t storages, uint32_t ops);
+/* Storages and what exists before the step.  A storage's full name is
+ * "layer:role" with the layer that runs now. */
+uint32_t ms_trace_storage(ms_trace *trace, const char *role, uint64_t bytes,
+                          uint8_t category, bool persistent);
+uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
+                            const int64_t *dims);
+/* An input of the step: exists at its start, once per micro-batch. */
+uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
+                        uint32_t n_dims, const int64_t *dims);
+uint32_t ms_trace_buffer(ms_trace *trace, const char *role, uint8_t dtype,
+                         uint32_t n_dims, const int64_t *dims);
+
+/* One op: begin, reads, makes, end (or the shorthand below). */
+void ms_trace_begin(ms_trace *trace, const char *name);
+void ms_trace_read(ms_trace *trace, uint32_t tensor);
+void ms_trace_read_storage(ms_trace *trace, uint32_t storage, uint64_t bytes);
+/* Begins the op of node's rule, which reads grad and all that node saved. */
+void ms_trace_begin_backward(ms_trace *trace, const ms_node *node,
+                             uint32_t grad);
+/* The open op makes an existing storage (a .grad, optimizer state). */
+void ms_trace_out(ms_trace *trace, uint32_t storage);
+/* A new contiguous tensor made by the open op. */
+uint32_t ms_trace_make(ms_trace *trace, const char *role, uint8_t dtype,
+                       uint32_t n_dims, const int64_t *dims);
+uint32_t ms_trace_make_like(ms_trace *trace, const char *role, uint32_t tensor);
+/* A storage that the open op makes; no tensor, dropped by drop_storage. */
+uint32_t ms_trace_make_storage(ms_trace *trace, const char *role,
+                               uint64_t bytes);
+/* Bytes that live only during the open op. */
+void ms_trace_workspace(ms_trace *trace, uint64_t bytes);
+void ms_trace_end(ms_trace *trace, double flops, bool matrix);
+/* A tensor over the storage of another, with own sizes and strides. */
+uint32_t ms_trace_alias(ms_trace *trace, uint32_t tensor);
+
+void ms_trace_ref(ms_trace *trace, uint32_t tensor);
+void ms_trace_drop(ms_trace *trace, uint32_t tensor);
+/* A variable that named old names by: x = f(x). */
+uint32_t ms_trace_rebind(ms_trace *trace, uint32_t old, uint32_t by);
+void ms_trace_drop_storage(ms_trace *trace, uint32_t storage);
+/* The last op ends the one reference on what outlives the micro-batch. */
+void ms_trace_end_storage(ms_trace *trace, uint32_t storage);
+
+/* The autograd node of the op just recorded.  MS_NONE when no input needs a
+ * gradient: then nothing is saved either. */
+uint32_t ms_trace_node(ms_trace *trace, const ms_rule *rule,
+                       const uint32_t *inputs, uint32_t n_inputs,
+                       const uint32_t *outputs, uint32_t n_outputs);
+/* The same even where no input needs a gradient. */
+uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
+                              const uint32_t *inputs, uint32_t n_inputs,
+                              const uint32_t *outputs, uint32_t n_outputs);
+void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor);
+/* n saves of storage end (saves.h). */
+void ms_trace_end_saves(ms_trace *trace, uint32_t storage, uint32_t n);
+bool ms_trace_needs(const ms_trace *trace, uint32_t tensor);
+/* Is the layer what a loss reads, or has a loss the head in it? */
+static inline bool ms_trace_is_head(const ms_trace *trace,
+                                    const ms_layer *layer)
+{
+    return trace->is_head[layer - trace->model->layers];
+}
+/* Nobody asks for the node's tensors any more. */
+void ms_trace_unpin(ms_trace *trace, const ms_node *node);
+
+/* ---- autograd.c ---------------------------------------------------------- */
+
+/* What the loss does not depend on gets no gradients: parameters that nothing
+ * else reads have no uses then.  To be called before run. */
+void ms_autograd_forget(ms_trace *trace, uint32_t loss);
+/* Records the backward pass from loss. */
+void ms_autograd_run(ms_trace *trace, uint32_t loss);
+
+/* ---- parts.c ------------------------------------------------------------- */
+
+/* Sets every parameter's part. */
+void ms_parts_split(ms_trace *trace);
+/* The ranks that divide the states. */
+uint32_t ms_parts_ranks(const ms_shape *shape);
+/* Are gradients summed over ranks, or go through the code that does it? */
+bool ms_parts_are_reduced(const ms_shape *shape);
+/* .grad exists all through the step: not where each part of it ends with its
+ * update; a bucket that it lies in stays. */
+bool ms_parts_hold_gradients(const ms_trace *trace);
+/* layerwise.c: are whole matrices on ranks?  Then deals them: part 0 is another
+ * rank's. */
+bool ms_layerwise_is(const ms_trace *trace);
+void ms_layerwise_split(ms_trace *trace);
+/* Is the part of a weight fp32 and its own master copy? */
+bool ms_parts_are_masters(const ms_trace *trace);
+/* It has no states to share or to update. */
+bool ms_parts_is_frozen(const ms_trace *trace, const ms_parameter *parameter);
+/* What its part takes in fp32, as its own master copy; 0: it is none.  To be
+ * asked before ids are final. */
+uint64_t ms_parts_master_bytes(const ms_trace *trace,
+                               const ms_parameter *parameter);
+/* storage has its home in pool, and takes so many bytes there (0: as many as on
+ * the device). */
+void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
+                   uint64_t far_bytes);
+/* The columns of the graph that say so, once ids are final: new_id per storage
+ * of the trace. */
+ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id);
+
+/* ---- hoststep.c ---------------------------------------------------------- */
+
+/* Which parameters the host updates. */
+void ms_hoststep_choose(ms_trace *trace);
+/* Storages of the host's step: pinned buffers of the disk's tiles. */
+void ms_hoststep_buffers(ms_trace *trace);
+/* Its ops (after those of the device's step). */
+void ms_hoststep_run(ms_trace *trace);
+/* Before all of the step: norms that DeepSpeed takes as gradients are reduced;
+ * training.clip_norm of gradients that do not lie on the device. */
+void ms_hoststep_norms(ms_trace *trace);
+void ms_hoststep_clip(ms_trace *trace);
+/* The device has updated master copies: weights that lie in host memory are
+ * cast and copied there; grads: MS_NONE for a parameter that is passed over. */
+void ms_hoststep_send(ms_trace *trace, const uint32_t *grads);
+
+/* ---- flatstep.c ---------------------------------------------------------- */
+
+/* MS_EUSAGE for settings that DeepSpeed's step does not know. */
+ms_err ms_flatstep_check(ms_trace *trace);
+/* Is the step BF16_Optimizer's: is .grad added to an fp32 sum that lasts? */
+bool ms_flatstep_has_sum(const ms_trace *trace);
+/* Are weights fp32, and each part's master copy a clone of it? */
+bool ms_flatstep_is_fp32(const ms_trace *trace);
+/* The backward begins, after its first op: .grad ends; and it ends: .grad is
+ * added to the sum.  Nothing to do without one. */
+void ms_flatstep_clear(ms_trace *trace);
+void ms_flatstep_add(ms_trace *trace);
+/* The ops of a flat step (shape.flat_step). */
+void ms_flatstep_run(ms_trace *trace);
+
+/* ---- optimstates.c ------------------------------------------------------- */
+
+/* .grad and optimizer state of every parameter (before backward). */
+void ms_optimstates_make(ms_trace *trace);
+/* 16-bit weights with an fp32 master copy? */
+bool ms_optimstates_is_mixed(const ms_trace *trace);
+
+/* ---- clip.c -------------------------------------------------------------- */
+
+/* The ops of training.clip_norm, if it is set. */
+void ms_clip_run(ms_trace *trace);
+
+/* ---- optimcheck.c -------------------------------------------------------- */
+
+/* MS_EUSAGE where the optimizer is not known in this setting. */
+ms_err ms_optimcheck_settings(const ms_trace *trace);
+
+/* ---- optimizer.c --------------------------------------------------------- */
+
+/* The ops of the step (after backward). */
+void ms_optimizer_step(ms_trace *trace);
+/* Does DeepSpeed's flat step find updates of whole matrices before it? */
+bool ms_optimizer_is_flat(const ms_trace *trace);
+/* Finds them, of the matrices that are this rank's: as many as its part of all,
+ * the first ones.  held: per parameter its update, or MS_NONE. */
+void ms_optimizer_find_updates(ms_trace *trace, uint32_t *held);
+/* The same for the parameter whose .grad has just been made, which then ends
+ * (register_post_accumulate_grad_hook); nothing to do unless
+ * training.optimizer_in_backward says so. */
+void ms_optimizer_in_backward(ms_trace *trace, uint32_t parameter);
+
+/* ---- library.c ----------------------------------------------------------- */
+
+/* The open op is a matrix product: what its library allocates for it. */
+void ms_library_product(ms_trace *trace);
+/* It reads x: a dense copy, where x is an expanded gradient, say. */
+void ms_library_operand(ms_trace *trace, uint32_t x);
+/* A workspace is there from the open op on, and in later steps from the
+ * beginning. */
+void ms_library_hold(ms_trace *trace, const char *role, uint64_t bytes);
+
+/* ---- cost.c -------------------------------------------------------------- */
+
+/* Roofline with size-dependent rates: see cost.c for the sources. */
+uint64_t ms_cost_ns(const ms_trace *trace, bool matrix, double flops,
+                    uint64_t bytes);
+
+#endif

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Activation checkpointing: a segment of blocks saves nothing but its inputs
+ * in forward and runs again before its backward. */
+#include "policies/checkpoint/cuts.h"
+#include "policies/checkpoint/sac.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    NONE,
+    FULL,
+    SQRT,
+    SELECTIVE,
+    SAC,
+    EVERY,
+    FIRST,
+    SEQUENTIAL,
+    BLOCKS,
+    AUTO,
+    BY,
+    VARIANT,
+    EARLY_STOP,
+    BUDGET,
+    N_PARAMS
+};
+enum { REENTRANT, NONREENTRANT };
+
+#define MOST 1000000
+#define SEGMENTED "full|sqrt|every|first|sequential|blocks"
+
+static const ms_param params[N_PARAMS] = {
+    [NONE] = {.name = "none",
+              .type = MS_PARAM_FLAG,
+              .choice = true,
+              .help = "checkpoint nothing"},
+    [FULL] = {.name = "full",
+              .type = MS_PARAM_FLAG,
+              .choice = true,
+              .help = "each block is a segment"},
+    [SQRT] = {.name = "sqrt",
+              .type = MS_PARAM_FLAG,
+              .choice = true,
+              .help = "round(sqrt L) segments of the L blocks; the last is "
+                      "not checkpointed"},
+    [SELECTIVE] = {.name = "selective",
+                   .type = MS_PARAM_FLAG,
+                   .choice = true,
+                   .help = "recompute the attention core only"},
+    [SAC] = {.name = "sac",
+             .type = MS_PARAM_FLAG,
+             .choice = true,
+             .help = "each block is a segment that keeps the outputs of "
+                     "attention and of every second aten::mm, as torchtitan's "
+                     "selective op"},
+    [EVERY] = {.name = "every",
+               .type = MS_PARAM_INT,
+               .choice = true,
+               .low = 1,
+               .high = MOST,
+               .help = "segments of N blocks, all checkpointed"},
+    [FIRST] = {.name = "first",
+               .type = MS_PARAM_INT,
+               .choice = true,
+               .low = 1,
+               .high = MOST,
+               .help = "each of the first N blocks is a segment, the others "
+                       "save all (Megatron's recompute_method=block)"},
+    [SEQUENTIAL] = {.name = "sequential",
+                    .type = MS_PARAM_INT,
+                    .choice = true,
+                    .low = 1,
+                    .high = MOST,
+                    .help =
+                        "N segments as torch's checkpoint_sequential: the last "
+                        "is not checkpointed"},
+    [BLOCKS] = {.name = "blocks",
+                .type = MS_PARAM_NAMES,
+                .choice = true,
+                .help = "segments begin at these blocks; what comes before is "
+                        "not checkpointed"},
+    [AUTO] = {.name = "auto",
+              .type = MS_PARAM_FLAG,
+              .choice = true,
+              .help = "beside swap:auto, which then recomputes a tensor where "
+                      "that takes less than moving it"},
+    [BY] = {.name = "by",
+            .type = MS_PARAM_WORD,
+            .words = "count|bytes",
+            .with = "sqrt",
+            .help = "segments of equal block count or equal saved bytes"},
+    [VARIANT] = {.name = "variant",
+                 .type = MS_PARAM_WORD,
+                 .fallback = NONREENTRANT,
+                 .words = "reentrant|nonreentrant",
+                 .with = SEGMENTED,
+                 .help = "torch's use_reentrant; default as the framework: "
+                         "torch-1.13 reentrant, torch-2 nonreentrant"},
+    [EARLY_STOP] = {.name = "early_stop",
+                    .type = MS_PARAM_INT,
+                    .fallback = 1,
+                    .low = 0,
+                    .high = 1,
+                    .with = SEGMENTED,
+                    .help =
+                        "end a replay with the last tensor needed; default 1, "
+                        "torch-1.13: 0; reentrant replays all"},
+    [BUDGET] = {.name = "budget",
+                .type = MS_PARAM_SIZE,
+                .promise = true,
+                .low = 1,
+                .high = INT64_C(1) << 50,
+                .with = "auto",
+                .help = "the peak that swap:auto works to"},
+};
+
+/* The blocks in unit order. */
+typedef struct block_list {
+    uint32_t n;
+    uint32_t *of_unit; /* block of a unit, or MS_NONE */
+    const char **name;
+    uint32_t *segment; /* of a block, MS_NONE: open */
+} block_list;
+
+/* Numbers the graph's blocks as they first appear; where it has none, each
+ * unit before the loss is one. */
+static void number_blocks(const ms_graph *graph, uint32_t *seen,
+                          block_list *blocks)
+{
+    for (uint32_t i = 0; i < graph->n_blocks; i++)
+        seen[i] = MS_NONE;
+    for (uint32_t u = 0; u < graph->n_units; u++) {
+        uint32_t block = graph->unit_block[u];
+        blocks->of_unit[u] = MS_NONE;
+        if (graph->n_blocks == 0 && u < graph->loss_unit) {
+            blocks->of_unit[u] = blocks->n;
+            blocks->name[blocks->n++] = graph->unit_name[u];
+        } else if (graph->n_blocks > 0 && block != MS_NONE) {
+            if (seen[block] == MS_NONE) {
+                seen[block] = blocks->n;
+                blocks->name[blocks->n++] = graph->block_name[block];
+            }
+            blocks->of_unit[u] = seen[block];
+        }
+    }
+}
+
+static ms_err find_blocks(const ms_policy_context *context, block_list *blocks,
+                          ms_fault *fault)
+{
+    const ms_graph *graph = context->graph;
+    size_t most =
+        graph->n_units > graph->n_blocks ? graph->n_units : graph->n_blocks;
+    uint32_t *seen = ms_arena_take_raw(context->arena, most, sizeof *seen);
+    blocks->of_unit =
+        ms_arena_take_raw(context->arena, most, sizeof *blocks->of_unit);
+    blocks->name =
+        ms_arena_take_raw(context->arena, most, sizeof *blocks->name);
+    blocks->segment =
+        ms_arena_take_raw(context->arena, most, sizeof *blocks->segment);
+    if (seen == NULL || blocks->of_unit == NULL || blocks->name == NULL ||
+        blocks->segment == NULL)
+        return ms_fail_nomem(fault);
+    number_blocks(graph, seen, blocks);
+    for (uint32_t b = 0; b < blocks->n; b++)
+        blocks->segment[b] = MS_NONE;
+    return MS_OK;
+}
+
+/* ---- the cuts ------------------------------------------------------------ */
+
+static ms_err cut_weighted(const ms_policy_context *context, uint32_t count,
+                           block_list *blocks, ms_fault *fault)
+{
+    const ms_graph *graph = context->graph;
+    uint64_t *bytes = ms_arena_take(context->arena, blocks->n, sizeof *bytes);
+    if (bytes == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t u = 0; u < graph->n_units; u++) {
+        if (blocks->of_unit[u] == MS_NONE)
+            continue;
+        uint32_t end = graph->out_at[graph->forward_at[u + 1]];
+        for (uint32_t i = graph->out_at[graph->forward_at[u]]; i < end; i++)
+            if (graph->storage_saved_end[graph->out[i]] != MS_NONE)
+                bytes[blocks->of_unit[u]] +=
+                    graph->storage_bytes[graph->out[i]];
+    }
+    return ms_cuts_weighted(blocks->n, count, bytes, context->arena,
+                            blocks->segment, fault);
+}
+
+static ms_err cut_sqrt(const ms_policy_context *context, block_list *blocks,
+                       ms_fault *fault)
+{
+    uint32_t count = ms_cuts_root(blocks->n);
+    if (context->values[BY].number == 1)
+        MS_TRY(cut_weighted(context, count, blocks, fault));
+    else
+        ms_cuts_even(blocks->n, count, blocks->segment);
+    ms_cuts_open_last(blocks->n, blocks->segment);
+    return MS_OK;
+}
+
+static ms_err check_count(const block_list *blocks, uint32_t row, int64_t value,
+                          ms_fault *fault)
+{
+    char where[64];
+    if (value <= blocks->n)
+        return MS_OK;
+    snprintf(where, sizeof where, "checkpoint:%s=%" PRId64, params[row].name,
+             value);
+    return ms_fail(fault, MS_EUSAGE, where, NULL,
+                   "the model has %u blocks: %s is from 1 to %u", blocks->n,
+                   params[row].name, blocks->n);
+}
+
+static ms_err find_name(const block_list *blocks, const char *name,
+                        uint32_t *found, ms_fault *fault)
+{
+    char hint[192];
+    for (*found = 0; *found < blocks->n; (*found)++)
+        if (strcmp(blocks->name[*found], name) == 0)
+            return MS_OK;
+    const char *nearest = ms_names_nearest(name, blocks->name, blocks->n);
+    if (nearest != NULL)
+        snprintf(hint, sizeof hint, "did you mean \"%.60s\"?", nearest);
+    else
+        snprintf(hint, sizeof hint, "blocks go from \"%.60s\" to \"%.60s\"",
+                 blocks->name[0], blocks->name[blocks->n - 1]);
+    return ms_fail(fault, MS_EUSAGE, "checkpoint:blocks", hint,
+                   "the model has no block \"%.60s\"", name);
+}
+
+/* Each named block begins a segment; what is before the first is open. */
+static ms_err cut_named(const ms_policy_context *context, block_list *blocks,
+                        ms_fault *fault)
+{
+    const char *list = context->values[BLOCKS].text;
+    bool *begins = ms_arena_take(context->arena, blocks->n, sizeof *begins);
+    if (begins == NULL)
+        return ms_fail_nomem(fault);
+    for (bool more = true; more;) {
+        uint32_t found;
+        size_t length = strcspn(list, "/");
+        char *name = ms_arena_text(context->arena, list, length);
+        if (name == NULL)
+            return ms_fail_nomem(fault);
+        MS_TRY(find_name(blocks, name, &found, fault));
+        begins[found] = true;
+        more = list[length] != '\0';
+        list += length + more;
+    }
+    uint32_t id = MS_NONE; /* + 1 is 0 */
+    for (uint32_t b = 0; b < blocks->n; b++) {
+        id += begins[b];
+        blocks->segment[b] = id;
+    }
+    return MS_OK;
+}
+
+static ms_err cut(const ms_policy_context *context, block_list *blocks,
+                  ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    uint32_t size = (uint32_t)values[EVERY].number;
+    uint32_t first = (uint32_t)values[FIRST].number;
+    uint32_t count = (uint32_t)values[SEQUENTIAL].number;
+    if (values[SQRT].given)
+        return cut_sqrt(context, blocks, fault);
+    if (values[BLOCKS].given)
+        return cut_named(context, blocks, fault);
+    if (values[FULL].given || values[SAC].given)
+        ms_cuts_every(blocks->n, 1, blocks->segment);
+    if (values[EVERY].given) {
+        MS_TRY(check_count(blocks, EVERY, size, fault));
+        ms_cuts_every(blocks->n, size, blocks->segment);
+    }
+    if (values[FIRST].given) {
+        MS_TRY(check_count(blocks, FIRST, first, fault));
+        ms_cuts_every(first, 1, blocks->segment);
+    }
+    if (values[SEQUENTIAL].given) {
+        MS_TRY(check_count(blocks, SEQUENTIAL, count, fault));
+        ms_cuts_sequential(blocks->n, count, blocks->segment);
+        ms_cuts_open_last(blocks->n, blocks->segment);
+    }
+    return MS_OK;
+}
+
+/* ---- the choices --------------------------------------------------------- */
+
+static void drop_unit(const ms_graph *graph, uint32_t unit, ms_keep *keep)
+{
+    uint32_t end = graph->out_at[graph->forward_at[unit + 1]];
+    for (uint32_t i = graph->out_at[graph->forward_at[unit]]; i < end; i++)
+        keep->place[graph->out[i]] = MS_GONE;
+}
+
+static void drop_core(const ms_graph *graph, ms_keep *keep)
+{
+    for (uint32_t op = 0; op < graph->forward_at[graph->n_units]; op++) {
+        if (!(graph->op_flags[op] & MS_OP_CORE))
+            continue;
+        for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
+            keep->place[graph->out[i]] = MS_GONE;
+    }
+}
+
+/* A segment that a unit of no block interrupts is two segments. */
+static void drop_segments(const ms_graph *graph, const block_list *blocks,
+                          ms_keep *keep)
+{
+    for (uint32_t u = 0; u < graph->n_units; u++) {
+        uint32_t block = blocks->of_unit[u];
+        if (block == MS_NONE || blocks->segment[block] == MS_NONE)
+            continue;
+        keep->segment[u] = blocks->segment[block];
+        drop_unit(graph, u, keep);
+    }
+}
+
+/* Which tensors are made again is for swap to say: it has measured. */
+static ms_err check_auto(const ms_policy_context *context, ms_fault *fault)
+{
+    if (ms_policy_given(context->spec, "swap", "auto") != NULL)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "checkpoint:auto",
+                   "write swap:auto+checkpoint:auto,budget=40GiB",
+                   "checkpoint:auto goes with swap:auto only");
+}
+
+static ms_err keep(const ms_policy_context *context, ms_keep *keep,
+                   ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    block_list blocks = {0};
+    /* A cache of ops needs torch's newer checkpoint. */
+    bool torch_1 = context->torch_1 && !values[SAC].given;
+    keep->reentrant =
+        values[VARIANT].given ? values[VARIANT].number == REENTRANT : torch_1;
+    keep->early_stop =
+        values[EARLY_STOP].given ? values[EARLY_STOP].number == 1 : !torch_1;
+    if (values[AUTO].given)
+        return check_auto(context, fault);
+    if (values[SELECTIVE].given)
+        drop_core(context->graph, keep);
+    if (values[NONE].given || values[SELECTIVE].given)
+        return MS_OK;
+    MS_TRY(find_blocks(context, &blocks, fault));
+    if (blocks.n == 0)
+        return ms_fail(fault, MS_EUSAGE, "checkpoint", NULL,
+                       "the model has no blocks to checkpoint");
+    MS_TRY(cut(context, &blocks, fault));
+    drop_segments(context->graph, &blocks, keep);
+    if (values[SAC].given)
+        ms_sac_keep(context->graph, keep);
+    return MS_OK;
+}
+
+static ms_err place(const ms_policy_context *context, ms_program *program,
+                    ms_fault *fault)
+{
+    if (!context->values[SAC].given)
+        return MS_OK;
+    return ms_sac_place(context, program, fault);
+}
+
+const ms_policy ms_policy_checkpoint = {
+    .name = "checkpoint",
+    .summary = "save less in forward, recompute it in backward",
+    .example = "checkpoint:sqrt",
+    .params = params,
+    .n_params = N_PARAMS,
+    .saves = true,
+    .keep = keep,
+    .place = place,
+};

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* torch's fully sharded data parallelism: fully_shard (FSDP2, impl=2) and
+ * FullyShardedDataParallel (FSDP1, impl=1).  Ranks hold a part of each weight,
+ * gradient and optimizer state; a unit's weights are whole while it runs
+ * (policies/share/unshard.h has the events and their sources).
+ *
+ * With mixed precision the parts are fp32 and their own master copies, what is
+ * gathered has the weights' 16 bits: MixedPrecisionPolicy(param_dtype=bf16,
+ * reduce_dtype=fp32), as torchtitan sets it. */
+#include "policies/share/shares.h"
+#include "policies/share/unshard.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    IMPL,
+    RANKS,
+    SHARD,
+    UNITS,
+    RESHARD,
+    RESHARD_RANKS,
+    STRATEGY,
+    PREFETCH,
+    FORWARD_PREFETCH,
+    LIMIT,
+    REDUCE,
+    COPY_IN,
+    SYNC,
+    N_PARAMS
+};
+enum { FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD };
+enum { REDUCE_FP32, REDUCE_BF16 };
+
+#define MOST_RANKS 65536
+
+static const ms_param params[N_PARAMS] = {
+    [IMPL] = {.name = "impl",
+              .type = MS_PARAM_INT,
+              .fallback = 2,
+              .low = 1,
+              .high = 2,
+              .help = "2: fully_shard; 1: FullyShardedDataParallel"},
+    [RANKS] = {.name = "dp",
+               .type = MS_PARAM_INT,
+               .low = 1,
+               .high = MOST_RANKS,
+               .help = "data-parallel ranks; default --gpus"},
+    [SHARD] = {.name = "shard",
+               .type = MS_PARAM_INT,
+               .low = 1,
+               .high = MOST_RANKS,
+               .help = "ranks that divide the states, where groups of them "
+                       "hold copies (HSDP); default all"},
+    [UNITS] = {.name = "units",
+               .type = MS_PARAM_WORD,
+               .words = "blocks|split|whole",
+               .help = "what is one unit: each block, the rest being the "
+                       "root's; split: what is before and behind the blocks "
+                       "too; the whole model"},
+    [RESHARD] = {.name = "reshard",
+                 .type = MS_PARAM_WORD,
+                 .words = "yes|no|but_last",
+                 .help = "impl 2, after forward: units let their weights go; "
+                         "keep them for backward; only the last one keeps "
+                         "them (torchtitan)"},
+    [RESHARD_RANKS] = {.name = "reshard_ranks",
+                       .type = MS_PARAM_INT,
+                       .low = 2,
+                       .high = MOST_RANKS,
+                       .help = "impl 2, after forward: so many neighbours "
+                               "divide the weights (reshard_after_forward=K)"},
+    [STRATEGY] = {.name = "strategy",
+                  .type = MS_PARAM_WORD,
+                  .words = "full_shard|shard_grad_op|no_shard|hybrid_shard",
+                  .help = "impl 1: ShardingStrategy; hybrid_shard needs "
+                          "shard="},
+    [PREFETCH] = {.name = "prefetch",
+                  .type = MS_PARAM_WORD,
+                  .words = "pre|post|none",
+                  .help = "impl 1, backward: the next unit is gathered before "
+                          "a unit's backward, after it, when it runs"},
+    [FORWARD_PREFETCH] = {.name = "forward_prefetch",
+                          .type = MS_PARAM_INT,
+                          .low = 0,
+                          .high = 1,
+                          .help = "impl 1: the next unit is gathered before a "
+                                  "unit's forward"},
+    [LIMIT] = {.name = "limit",
+               .type = MS_PARAM_INT,
+               .fallback = 1,
+               .low = 0,
+               .high = 1,
+               .help = "impl 1: limit_all_gathers, at most two in flight"},
+    [REDUCE] = {.name = "reduce",
+                .type = MS_PARAM_WORD,
+                .words = "fp32|bf16",
+                .help = "format in which gradients are summed; default that "
+                        "of the parts"},
+    [COPY_IN] = {.name = "copy_in",
+                 .type = MS_PARAM_WORD,
+                 .words = "compute|reduce",
+                 .help = "impl 2: the stream that copies a reduce-scatter's "
+                         "input and whose memory that is; reduce: the "
+                         "reductions' own, torch up to 2.4; default compute"},
+    [SYNC] = {.name = "sync",
+              .type = MS_PARAM_WORD,
+              .words = "each|last",
+              .help = "gradients are summed after each micro-batch, or kept "
+                      "whole until the last"},
+};
+
+static bool is_old(const ms_policy_value *values)
+{
+    return values[IMPL].number == 1;
+}
+
+/* Parameters that only the other implementation has. */
+static ms_err check_impl(const ms_policy_value *values, ms_fault *fault)
+{
+    static const uint8_t of_old[] = {STRATEGY, PREFETCH, FORWARD_PREFETCH,
+                                     LIMIT};
+    char hint[64];
+    if (is_old(values) && values[COPY_IN].given)
+        return ms_fail(fault, MS_EUSAGE, "fsdp:copy_in", "leave it out",
+                       "FSDP1 copies on the reductions' stream always");
+    if (is_old(values) && values[RESHARD].given)
+        return ms_fail(fault, MS_EUSAGE, "fsdp:reshard",
+                       "say strategy=shard_grad_op to keep them",
+                       "FSDP1 has no reshard_after_forward");
+    for (size_t i = 0; i < sizeof of_old && !is_old(values); i++) {
+        const char *name = params[of_old[i]].name;
+        if (!values[of_old[i]].given)
+            continue;
+        snprintf(hint, sizeof hint, "leave %s out, or add impl=1", name);
+        return ms_fail(fault, MS_EUSAGE, "fsdp", hint,
+                       "%s is FSDP1's; fully_shard does not have it", name);
+    }
+    return MS_OK;
+}
+
+static ms_err check_reshard(const ms_policy_value *values, uint32_t ranks,
+                            ms_fault *fault)
+{
+    int64_t some = values[RESHARD_RANKS].number;
+    char where[48];
+    if (!values[RESHARD_RANKS].given)
+        return MS_OK;
+    snprintf(where, sizeof where, "fsdp:reshard_ranks=%" PRId64, some);
+    if (is_old(values))
+        return ms_fail(fault, MS_EUSAGE, where, "leave it out, or impl=1",
+                       "FSDP1 has no reshard_after_forward");
+    if (values[SHARD].given || values[RESHARD].number == MS_UNSHARD_STAY)
+        return ms_fail(fault, MS_EUSAGE, where, "leave one of the two out",
+                       "it contradicts %s",
+                       values[SHARD].given ? "shard=" : "reshard=no");
+    if (ranks % (uint32_t)some != 0)
+        return ms_fail(
+            fault, MS_EUSAGE, where, "the groups must be equally large",
+            "%u ranks do not divide into groups of %" PRId64, ranks, some);
+    return MS_OK;
+}
+
+static ms_err check_shard(const ms_policy_value *values, uint32_t ranks,
+                          ms_fault *fault)
+{
+    int64_t strategy = values[STRATEGY].number, shard = values[SHARD].number;
+    char where[48];
+    if (strategy == HYBRID_SHARD && !values[SHARD].given)
+        return ms_fail(fault, MS_EUSAGE, "fsdp:strategy=hybrid_shard",
+                       "add shard=8, for example the GPUs of a node",
+                       "how many ranks divide the states is not said");
+    if (!values[SHARD].given)
+        return MS_OK;
+    snprintf(where, sizeof where, "fsdp:shard=%" PRId64, shard);
+    if (values[STRATEGY].given && strategy != HYBRID_SHARD &&
+        strategy != SHARD_GRAD_OP)
+        return ms_fail(fault, MS_EUSAGE, where, "say strategy=hybrid_shard",
+                       "this strategy has no groups");
+    if (ranks % (uint32_t)shard != 0)
+        return ms_fail(
+            fault, MS_EUSAGE, where, "the groups must be equally large",
+            "%u ranks do not divide into groups of %" PRId64, ranks, shard);
+    return MS_OK;
+}
+
+static ms_err shape(const ms_policy_context *context, ms_shape *shape,
+                    ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    bool last = values[SYNC].number && shape->micro_batches > 1;
+    MS_TRY(check_impl(values, fault));
+    MS_TRY(ms_shares_ranks(&values[RANKS], "fsdp", shape, fault));
+    MS_TRY(check_shard(values, shape->data_ranks, fault));
+    MS_TRY(check_reshard(values, shape->data_ranks, fault));
+    shape->reshard_ranks = (uint32_t)values[RESHARD_RANKS].number;
+    shape->shared = MS_SHARED_PARAMETERS;
+    shape->part = MS_PART_ROWS;
+    if (is_old(values))
+        shape->part = values[UNITS].number == MS_UNSHARD_WHOLE ? MS_PART_FLAT
+                                                               : MS_PART_BLOCKS;
+    shape->part_is_master = true;
+    shape->copies_parts = true;
+    if (values[SHARD].given)
+        shape->shard_ranks = (uint32_t)values[SHARD].number;
+    else if (values[STRATEGY].number == NO_SHARD)
+        shape->shard_ranks = 1;
+    /* set_requires_gradient_sync(False): whole gradients accumulate in the
+     * format of the sum; FSDP1's in that of the weights. */
+    shape->fp32_gradients =
+        last && !is_old(values) && values[REDUCE].number == REDUCE_FP32;
+    return MS_OK;
+}
+
+static ms_err place(const ms_policy_context *context, ms_program *program,
+                    ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    bool stays = values[STRATEGY].number == SHARD_GRAD_OP ||
+                 values[STRATEGY].number == NO_SHARD;
+    ms_unshard options = {
+        .flat = is_old(values),
+        .units = (ms_unshard_units)values[UNITS].number,
+        .keep =
+            stays ? MS_UNSHARD_STAY : (ms_unshard_keep)values[RESHARD].number,
+        .prefetch = (ms_unshard_prefetch)values[PREFETCH].number,
+        .forward_prefetch = values[FORWARD_PREFETCH].number,
+        .limit = is_old(values) && values[LIMIT].number,
+        .reshard_ranks = (uint32_t)values[RESHARD_RANKS].number,
+        .last_only = values[SYNC].number,
+        .copies_apart = values[COPY_IN].number,
+        .reduced_bytes = values[REDUCE].given
+                             ? (values[REDUCE].number == REDUCE_FP32 ? 4 : 2)
+                             : 0};
+    return ms_unshard_write(context, &options, program, fault);
+}
+
+const ms_policy ms_policy_fsdp = {
+    .name = "fsdp",
+    .summary = "torch's FSDP: ranks divide all states, units are gathered to "
+               "run",
+    .example = "fsdp:dp=8",
+    .params = params,
+    .n_params = N_PARAMS,
+    .shape = shape,
+    .place = place,
+};

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The model's states in host memory or on the disk.  impl=ideal is the papers'
+ * schedule: ZeRO-Offload (Ren et al. 2021, section 4) sends each gradient as it
+ * is reduced, updates tile by tile while the tile before travels back;
+ * ZeRO-Infinity (Rajbhandari et al. 2021, section 6) reads weights from the
+ * disk, copies and gathers them three deep.  impl=deepspeed is what DeepSpeed's
+ * code does, impl=megatron Megatron's HybridDeviceOptimizer
+ * (policies/sources.md 6). */
+#include "policies/share/shares.h"
+
+#include <stdio.h>
+
+enum {
+    WHAT,
+    TO,
+    PARAMS_TO,
+    GRADIENTS_TO,
+    IMPL,
+    PERCENT,
+    TILE,
+    DELAYED,
+    READ_AHEAD,
+    COPY_AHEAD,
+    GATHER_AHEAD,
+    READS,
+    WRITES,
+    PIN,
+    N_PARAMS
+};
+enum { OPTIMIZER = 1, PARAMETERS = 2, GRADIENTS = 4 };
+enum { CPU, NVME };
+
+#define MOST_AHEAD 1000
+#define IN_FLIGHT 2u /* sets of gradients that leave at a time */
+/* One tile of DeepSpeed's cpu_adam (csrc/includes/simd.h), and its sub-group
+ * (runtime/zero/config.py). */
+#define TILE_ELEMENTS (INT64_C(128) << 20)
+#define SUB_GROUP_ELEMENTS INT64_C(1000000000)
+
+static const ms_param params[N_PARAMS] = {
+    [WHAT] = {.name = "what",
+              .type = MS_PARAM_WORDS,
+              .choice = true,
+              .bare = true,
+              .words = "optimizer|params|gradients",
+              .help = "which states have their home there, joined with /"},
+    [TO] = {.name = "to",
+            .type = MS_PARAM_WORD,
+            .words = "cpu|nvme",
+            .help = "host memory, or the node's disk"},
+    [PARAMS_TO] = {.name = "params_to",
+                   .type = MS_PARAM_WORD,
+                   .words = "cpu|nvme",
+                   .help = "the same for the parameters alone; default as to"},
+    [GRADIENTS_TO] = {.name = "gradients_to",
+                      .type = MS_PARAM_WORD,
+                      .words = "cpu|nvme",
+                      .help =
+                          "the same for the gradients alone; default as to"},
+    [IMPL] = {.name = "impl",
+              .type = MS_PARAM_WORD,
+              .words = "ideal|deepspeed|megatron", /* as ms_engine */
+              .help = "whose schedule: the papers', DeepSpeed's code, "
+                      "Megatron's (optimizer alone); default zero's, where it "
+                      "says one, else ideal"},
+    [PERCENT] = {.name = "percent",
+                 .type = MS_PARAM_INT,
+                 .fallback = 100,
+                 .low = 1,
+                 .high = 100,
+                 .help = "of the parameters, the first ones, that the host "
+                         "updates (DeepSpeed's ratio, Megatron's fraction)"},
+    [TILE] = {.name = "tile",
+              .type = MS_PARAM_INT,
+              .low = 1,
+              .high = INT64_MAX,
+              .help = "elements that are updated together; default 128 Mi, "
+                      "with deepspeed its sub_group_size of 1e9"},
+    [DELAYED] = {.name = "delayed",
+                 .type = MS_PARAM_INT,
+                 .low = 0,
+                 .high = 1,
+                 .help = "the host updates beside the next step's forward and "
+                         "backward, which use the old weights (ZeRO-Offload's "
+                         "one-step delay); the host holds the step before's "
+                         "gradients"},
+    [READ_AHEAD] = {.name = "read_ahead",
+                    .type = MS_PARAM_INT,
+                    .fallback = 2,
+                    .low = 0,
+                    .high = MOST_AHEAD,
+                    .help = "gathers by which parameters are read from the "
+                            "disk before their copy to the device"},
+    [COPY_AHEAD] = {.name = "copy_ahead",
+                    .type = MS_PARAM_INT,
+                    .fallback = 1,
+                    .low = 0,
+                    .high = MOST_AHEAD,
+                    .help = "gathers by which they are copied to the device "
+                            "before they are gathered"},
+    [GATHER_AHEAD] = {.name = "prefetch",
+                      .type = MS_PARAM_INT,
+                      .fallback = 1,
+                      .low = 0,
+                      .high = MOST_AHEAD,
+                      .help = "without zero:3: units by which they are whole "
+                              "before they are read"},
+    [READS] = {.name = "pipeline_read",
+               .type = MS_PARAM_INT,
+               .fallback = 1,
+               .low = 0,
+               .high = 1,
+               .help =
+                   "the disk reads the next tile's state beside the update"},
+    [WRITES] = {.name = "pipeline_write",
+                .type = MS_PARAM_INT,
+                .fallback = 1,
+                .low = 0,
+                .high = 1,
+                .help = "the disk writes the last tile's state beside it"},
+    [PIN] = {.name = "pin",
+             .type = MS_PARAM_INT,
+             .fallback = 1,
+             .low = 0,
+             .high = 1,
+             .help = "0: host memory is not pinned: copies are slower and the "
+                     "host waits for them"},
+};
+
+/* ---- shape --------------------------------------------------------------- */
+
+static uint8_t pool_of(const ms_policy_value *values, uint32_t own)
+{
+    int64_t to =
+        own != TO && values[own].given ? values[own].number : values[TO].number;
+    return to == NVME ? MS_NVME_POOL : MS_HOST_POOL;
+}
+
+static ms_err refuse(const char *what, const char *hint, ms_fault *fault)
+{
+    return ms_fail(fault, MS_EUSAGE, "offload", hint, "%s", what);
+}
+
+/* One code runs the whole step: what shares the states offloads them, too. */
+static ms_err find_engine(const ms_policy_value *values, const ms_shape *shape,
+                          ms_engine *engine, ms_fault *fault)
+{
+    static const char *const names[] = {"", "ideal", "deepspeed", "megatron"};
+    ms_engine own = MS_ENGINE_IDEAL + (ms_engine)values[IMPL].number;
+    char hint[80];
+    *engine = own;
+    if (shape->engine == MS_ENGINE_ANY || shape->engine == own)
+        return MS_OK;
+    *engine = shape->engine;
+    if (!values[IMPL].given)
+        return MS_OK;
+    snprintf(hint, sizeof hint,
+             "leave impl out of offload, or type impl=%s in both", names[own]);
+    return ms_fail(fault, MS_EUSAGE, "offload", hint,
+                   "impl=%s contradicts zero's impl=%s: one code runs a step",
+                   names[own], names[shape->engine]);
+}
+
+/* A parameter that would change nothing. */
+static ms_err check_idle(const ms_policy_value *values, ms_engine engine,
+                         ms_fault *fault)
+{
+    int64_t what = values[WHAT].number;
+    bool disk = what & OPTIMIZER && values[TO].number == NVME;
+    bool ideal = engine == MS_ENGINE_IDEAL;
+    const struct {
+        uint32_t row;
+        bool idle;
+        const char *needs;
+    } rows[] = {
+        {PARAMS_TO, !(what & PARAMETERS), "params offloaded"},
+        {GRADIENTS_TO, !(what & GRADIENTS), "gradients offloaded"},
+        {DELAYED,
+         !ideal || disk || pool_of(values, GRADIENTS_TO) == MS_NVME_POOL,
+         "impl=ideal and the optimizer and the gradients in host memory"},
+        {READ_AHEAD,
+         !(what & PARAMETERS) || pool_of(values, PARAMS_TO) != MS_NVME_POOL,
+         "params on the disk"},
+        {COPY_AHEAD, !(what & PARAMETERS), "params offloaded"},
+        {GATHER_AHEAD, !(what & PARAMETERS), "params offloaded"},
+        {READS, !disk, "the optimizer on the disk"},
+        {WRITES, !disk, "the optimizer on the disk"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (values[rows[i].row].given && rows[i].idle)
+            return ms_fail(fault, MS_EUSAGE, "offload", "leave it out",
+                           "%s means nothing without %s",
+                           params[rows[i].row].name, rows[i].needs);
+    return MS_OK;
+}
+
+static bool all_on_disk(const ms_policy_value *values)
+{
+    return pool_of(values, TO) == MS_NVME_POOL &&
+           pool_of(values, PARAMS_TO) == MS_NVME_POOL &&
+           pool_of(values, GRADIENTS_TO) == MS_NVME_POOL;
+}
+
+static ms_err check(const ms_policy_value *values, const ms_shape *shape,
+                    ms_engine engine, ms_fault *fault)
+{
+    int64_t what = values[WHAT].number;
+    if (!all_on_disk(values))
+        MS_TRY(ms_shares_two_memories("offload", shape, fault));
+    if (!(what & OPTIMIZER))
+        return refuse("the update reads gradients and writes weights where "
+                      "the optimizer's state lies",
+                      "offload the optimizer too, e.g. "
+                      "offload:optimizer/params/gradients",
+                      fault);
+    if (engine == MS_ENGINE_MEGATRON && what != OPTIMIZER)
+        return refuse("Megatron's optimizer takes gradients from the device "
+                      "and leaves weights there",
+                      values[IMPL].given
+                          ? "type offload:optimizer,impl=megatron"
+                          : "type offload:optimizer beside it",
+                      fault);
+    if (what & PARAMETERS && shape->data_ranks > 1 &&
+        shape->shared != MS_SHARED_PARAMETERS)
+        return refuse("parameters leave the device where the ranks share them",
+                      "type zero:3 beside it, or offload:optimizer/gradients",
+                      fault);
+    if (what & PARAMETERS && values[PERCENT].number < 100)
+        return refuse("the device's update would write weights that lie "
+                      "elsewhere",
+                      "leave percent or params out", fault);
+    if (values[PERCENT].number < 100 && engine == MS_ENGINE_DEEPSPEED &&
+        shape->shared != MS_SHARED_PARAMETERS)
+        return refuse("only DeepSpeed's stage 3 updates a share of the "
+                      "parameters on the host (Twin-Flow)",
+                      "leave percent out, or type zero:3", fault);
+    if (what & PARAMETERS && shape->flat_step.used && shape->reshard_ranks > 0)
+        return refuse("the secondary parts of zero_hpz_partition_size lie on "
+                      "the device",
+                      "leave params or zero_hpz_partition_size out", fault);
+    return check_idle(values, engine, fault);
+}
+
+static ms_host_step step_of(ms_engine engine, const ms_shape *shape)
+{
+    switch (engine) {
+    case MS_ENGINE_DEEPSPEED:
+        return shape->shared == MS_SHARED_PARAMETERS ? MS_HOST_GROUPS
+                                                     : MS_HOST_WHOLE;
+    case MS_ENGINE_MEGATRON:
+        return MS_HOST_PARAMETERS;
+    default:
+        return MS_HOST_TILES;
+    }
+}
+
+/* DeepSpeed has fp32 gradients on the host, in stage 3 beside 16-bit ones
+ * (stage_1_and_2.py, stage3.py: partition_grads). */
+static uint32_t gradient_bytes(ms_engine engine, const ms_shape *shape)
+{
+    if (engine != MS_ENGINE_DEEPSPEED)
+        return 0;
+    return shape->shared == MS_SHARED_PARAMETERS ? 6 : 4;
+}
+
+static ms_err shape(const ms_policy_context *context, ms_shape *shape,
+                    ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    int64_t what = values[WHAT].number;
+    ms_engine engine;
+    MS_TRY(find_engine(values, shape, &engine, fault));
+    bool deepspeed = engine == MS_ENGINE_DEEPSPEED;
+    int64_t tile = deepspeed ? SUB_GROUP_ELEMENTS : TILE_ELEMENTS;
+    MS_TRY(check(values, shape, engine, fault));
+    if (deepspeed && shape->flat_step.tile_elements > 0) /* zero's sub-group */
+        tile = (int64_t)shape->flat_step.tile_elements;
+    if (values[TILE].given)
+        tile = values[TILE].number;
+    shape->offload = (ms_offload){
+        .optimizer = pool_of(values, TO),
+        .engine = (uint8_t)engine,
+        .step = step_of(engine, shape),
+        .host_share = (double)values[PERCENT].number / 100,
+        .tile_elements = (uint64_t)tile,
+        .gradient_bytes = gradient_bytes(engine, shape),
+        .pageable = !values[PIN].number,
+        .delayed = values[DELAYED].number,
+        .reads_ahead = values[READS].number,
+        .writes_behind = values[WRITES].number,
+    };
+    if (what & PARAMETERS)
+        shape->offload.parameters = pool_of(values, PARAMS_TO);
+    if (what & GRADIENTS || deepspeed)
+        shape->offload.gradients = pool_of(values, GRADIENTS_TO);
+    return MS_OK;
+}
+
+/* ---- place --------------------------------------------------------------- */
+
+typedef struct writer {
+    const ms_policy_context *context;
+    ms_program *program; /* the new one */
+    const ms_program *old;
+    ms_fault *fault;
+    bool parameters, gradients, disk_parameters;
+    uint8_t gradients_to;        /* ms_place */
+    uint32_t leaving[IN_FLIGHT]; /* sets of gradients, the last ones to leave */
+    uint32_t n_leaving;
+    uint32_t *gathers, n_gathers;  /* calls of old, in order */
+    uint32_t next_read, next_copy; /* of gathers: not read, copied yet */
+} writer;
+
+static ms_err emit(writer *w, const ms_call *like, uint32_t set, uint8_t place,
+                   uint16_t flags)
+{
+    ms_call call = ms_program_call_like(MS_MOVE, like);
+    call.set = set;
+    call.place = place;
+    call.flags = flags;
+    if (!w->context->values[PIN].number)
+        call.flags |= MS_CALL_PAGEABLE;
+    return ms_program_add(w->program, call, w->context->arena, w->fault);
+}
+
+/* Before gather number g: what is read and copied ahead of it. */
+static ms_err run_ahead(writer *w, uint32_t g, const ms_call *now)
+{
+    const ms_policy_value *values = w->context->values;
+    uint32_t copies = g + (uint32_t)values[COPY_AHEAD].number;
+    uint32_t reads = copies + (uint32_t)values[READ_AHEAD].number;
+    for (; w->disk_parameters && w->next_read <= reads &&
+           w->next_read < w->n_gathers;
+         w->next_read++)
+        MS_TRY(emit(w, now, w->old->calls[w->gathers[w->next_read]].set,
+                    MS_HOST, 0));
+    for (; w->next_copy <= copies && w->next_copy < w->n_gathers;
+         w->next_copy++)
+        MS_TRY(emit(w, now, w->old->calls[w->gathers[w->next_copy]].set,
+                    MS_HERE, 0));
+    return MS_OK;
+}
+
+/* The host waits while so many sets of gradients are on their way
+ * (DeepSpeed's stage 3 allows two reductions in flight). */
+static ms_err limit(writer *w, const ms_call *now)
+{
+    uint32_t *oldest = &w->leaving[w->n_leaving++ % IN_FLIGHT];
+    uint32_t set = w->n_leaving > IN_FLIGHT ? *oldest : MS_NOTHING;
+    *oldest = now->set;
+    if (set == MS_NOTHING)
+        return MS_OK;
+    ms_call call = ms_program_call_like(MS_SYNC, now);
+    call.set = set;
+    return ms_program_add(w->program, call, w->context->arena, w->fault);
+}
+
+/* A reduced gradient leaves; later micro-batches are added to it: by the host,
+ * or, as DeepSpeed has it, on the device. */
+static ms_err reduce(writer *w, const ms_call *call, uint32_t *i)
+{
+    const ms_call *next = &w->old->calls[*i + 1];
+    bool first = call->micro_batch == 0;
+    bool deepspeed = w->context->shape->offload.engine == MS_ENGINE_DEEPSPEED;
+    MS_TRY(limit(w, call));
+    if (deepspeed && !first)
+        MS_TRY(emit(w, call, call->set, MS_HERE, 0));
+    MS_TRY(ms_program_add(w->program, *call, w->context->arena, w->fault));
+    if (*i + 1 < w->old->n_calls && next->verb == MS_GIVE) { /* read by it */
+        MS_TRY(ms_program_add(w->program, *next, w->context->arena, w->fault));
+        ++*i;
+    }
+    return emit(w, call, call->set, w->gradients_to,
+                first || deepspeed ? 0 : MS_CALL_ADD);
+}
+
+static ms_err step(writer *w, const ms_call *call, uint8_t place)
+{
+    ms_call part = *call;
+    part.place = place;
+    return ms_program_add(w->program, part, w->context->arena, w->fault);
+}
+
+/* An all-to-all whose result lies in a buffer: the sum comes later. */
+static bool is_hop(const ms_call *call)
+{
+    return call->flags & MS_CALL_EXCHANGE && call->place == MS_HERE;
+}
+
+static ms_err write_calls(writer *w)
+{
+    bool delayed = w->context->values[DELAYED].number;
+    uint32_t g = 0;
+    for (uint32_t i = 0; i < w->old->n_calls; i++)
+        if (delayed && w->old->calls[i].verb == MS_STEP_SET)
+            MS_TRY(step(w, &w->old->calls[i], MS_HOST));
+    for (uint32_t i = 0; i < w->old->n_calls; i++) {
+        const ms_call *call = &w->old->calls[i];
+        if (w->parameters && call->verb == MS_GATHER)
+            MS_TRY(run_ahead(w, g++, call));
+        if (w->gradients && call->verb == MS_REDUCE && !is_hop(call))
+            MS_TRY(reduce(w, call, &i));
+        else if (delayed && call->verb == MS_STEP_SET)
+            MS_TRY(step(w, call, MS_PENDING));
+        else
+            MS_TRY(
+                ms_program_add(w->program, *call, w->context->arena, w->fault));
+    }
+    return MS_OK;
+}
+
+static ms_err find_gathers(writer *w)
+{
+    w->gathers = ms_arena_take_raw(w->context->arena, w->old->n_calls,
+                                   sizeof *w->gathers);
+    if (w->gathers == NULL)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t i = 0; i < w->old->n_calls; i++)
+        if (w->old->calls[i].verb == MS_GATHER)
+            w->gathers[w->n_gathers++] = i;
+    return MS_OK;
+}
+
+static bool has_reduce(const ms_program *program)
+{
+    for (uint32_t i = 0; i < program->n_calls; i++)
+        if (program->calls[i].verb == MS_REDUCE)
+            return true;
+    return false;
+}
+
+static ms_err place(const ms_policy_context *context, ms_program *program,
+                    ms_fault *fault)
+{
+    const ms_policy_value *values = context->values;
+    const ms_offload *offload = &context->shape->offload;
+    writer w = {.context = context,
+                .old = program,
+                .fault = fault,
+                .parameters = offload->parameters != MS_DEVICE_POOL,
+                .disk_parameters = offload->parameters == MS_NVME_POOL,
+                .gradients = offload->gradients != MS_DEVICE_POOL,
+                .gradients_to =
+                    offload->gradients == MS_NVME_POOL ? MS_NVME : MS_HOST};
+    /* One rank alone has the same calls, of collectives that take no time. */
+    if (!has_reduce(program)) {
+        ms_shares alone = {
+            .shared = w.parameters ? MS_SHARED_PARAMETERS : MS_SHARED_GRADIENTS,
+            .units_ahead = (uint32_t)values[GATHER_AHEAD].number};
+        MS_TRY(ms_shares_write(context, &alone, program, fault));
+    }
+    ms_program made;
+    w.program = &made;
+    MS_TRY(ms_program_fork(program, context->arena, &made, fault));
+    MS_TRY(find_gathers(&w));
+    MS_TRY(write_calls(&w));
+    *program = made;
+    return MS_OK;
+}
+
+const ms_policy ms_policy_offload = {
+    .name = "offload",
+    .summary = "optimizer state, parameters, gradients live in host memory or "
+               "on the disk",
+    .example = "offload:optimizer/gradients",
+    .params = params,
+    .n_params = N_PARAMS,
+    .shape = shape,
+    .place = place,
+};

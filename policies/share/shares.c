@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/share/shares.h"
+
+#include <stdio.h>
+#include <string.h>
+
+ms_err ms_shares_ranks(const ms_policy_value *dp, const char *where,
+                       ms_shape *shape, ms_fault *fault)
+{
+    uint32_t ranks = dp->given ? (uint32_t)dp->number : shape->gpus;
+    char hint[64];
+    bool has_choice = strchr(where, ':') != NULL;
+    snprintf(hint, sizeof hint, "type %s%cdp=8, or add --gpus 8", where,
+             has_choice ? ',' : ':');
+    if (shape->data_ranks > 1)
+        return ms_fail(fault, MS_EUSAGE, where, "leave one of the two out",
+                       "another policy already says what the ranks share");
+    if (ranks == 0)
+        return ms_fail(fault, MS_EUSAGE, where, hint,
+                       "among how many ranks is not said");
+    shape->data_ranks = ranks;
+    return MS_OK;
+}
+
+ms_err ms_shares_two_memories(const char *where, const ms_shape *shape,
+                              ms_fault *fault)
+{
+    if (!shape->one_memory)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, where,
+                   "leave it out, or checkpoint to keep less",
+                   "there is one memory, which a CPU has for itself or shares "
+                   "with the GPU: what moves to the host takes as much of it "
+                   "as before");
+}
+
+/* ---- what a unit reads and makes ----------------------------------------- */
+
+/* A list of storages per unit, CSR, and their set once a call has named it. */
+typedef struct unit_lists {
+    uint32_t *at, *item, *set;
+    uint32_t capacity;
+} unit_lists;
+
+typedef struct writer {
+    const ms_graph *graph;
+    ms_arena *arena;
+    ms_fault *fault;
+    ms_program *program; /* the new one */
+    ms_shared shared;
+    uint32_t ahead;
+    unit_lists forward, backward, grads;
+    uint32_t *seen; /* per storage: unit + 1 of the list under way */
+    uint32_t *due;  /* per storage: the last run in sight that reads it */
+    uint8_t *whole; /* per storage: gathered */
+    uint32_t *list; /* room for all persistent storages */
+    uint32_t *bucket, n_bucket; /* gradients that wait for the bucket to fill */
+    uint64_t bucket_bytes, full_bytes, later_full_bytes;
+} writer;
+
+static ms_err add(writer *w, unit_lists *lists, uint32_t unit, uint32_t *n,
+                  uint32_t storage)
+{
+    if (w->seen[storage] == unit + 1)
+        return MS_OK;
+    w->seen[storage] = unit + 1;
+    lists->item = ms_arena_grow(w->arena, lists->item, &lists->capacity, *n + 1,
+                                sizeof *lists->item);
+    if (lists->item == NULL)
+        return ms_fail_nomem(w->fault);
+    lists->item[(*n)++] = storage;
+    return MS_OK;
+}
+
+static ms_err open_lists(writer *w, unit_lists *lists)
+{
+    uint32_t units = w->graph->n_units;
+    lists->at = ms_arena_take(w->arena, units + 1, sizeof *lists->at);
+    lists->set = ms_arena_take_raw(w->arena, units, sizeof *lists->set);
+    if (lists->at == NULL || lists->set == NULL)
+        return ms_fail_nomem(w->fault);
+    for (uint32_t u = 0; u < units; u++)
+        lists->set[u] = MS_NOTHING;
+    for (uint32_t s = 0; s < w->graph->n_persistent; s++)
+        w->seen[s] = 0;
+    return MS_OK;
+}
+
+/* The weights that ops of each unit read. */
+static ms_err list_weights(writer *w, unit_lists *lists, bool backward)
+{
+    const ms_graph *graph = w->graph;
+    uint32_t n = 0;
+    MS_TRY(open_lists(w, lists));
+    for (uint32_t u = 0; u < graph->n_units; u++) {
+        uint32_t first =
+            backward ? graph->backward_at[u + 1] : graph->forward_at[u];
+        uint32_t end =
+            backward ? graph->backward_at[u] : graph->forward_at[u + 1];
+        for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++)
+            if (ms_graph_is_weight(graph, graph->in[i]))
+                MS_TRY(add(w, lists, u, &n, graph->in[i]));
+        lists->at[u + 1] = n;
+    }
+    return MS_OK;
+}
+
+static ms_err list_grads(writer *w)
+{
+    const ms_graph *graph = w->graph;
+    uint32_t n = 0;
+    MS_TRY(open_lists(w, &w->grads));
+    for (uint32_t u = 0; u < graph->n_units; u++) {
+        for (uint32_t op = graph->backward_at[u + 1];
+             op < graph->backward_at[u]; op++)
+            if (graph->op_pass[op] == MS_ACCUMULATE)
+                MS_TRY(add(w, &w->grads, u, &n, graph->out[graph->out_at[op]]));
+        w->grads.at[u + 1] = n;
+    }
+    return MS_OK;
+}
+
+static ms_err open_writer(writer *w)
+{
+    uint32_t n = w->graph->n_persistent;
+    w->seen = ms_arena_take(w->arena, n, sizeof *w->seen);
+    w->due = ms_arena_take(w->arena, n, sizeof *w->due);
+    w->whole = ms_arena_take(w->arena, n, 1);
+    w->list = ms_arena_take_raw(w->arena, n, sizeof *w->list);
+    w->bucket = ms_arena_take_raw(w->arena, n, sizeof *w->bucket);
+    if (!w->seen || !w->due || !w->whole || !w->list || !w->bucket)
+        return ms_fail_nomem(w->fault);
+    MS_TRY(list_weights(w, &w->forward, false));
+    MS_TRY(list_weights(w, &w->backward, true));
+    return list_grads(w);
+}
+
+/* ---- calls --------------------------------------------------------------- */
+
+static bool runs(const ms_call *call)
+{
+    return call->verb == MS_RUN || call->verb == MS_RERUN;
+}
+
+/* What a run reads: all of its unit's weights.  Replays are in parts, a unit
+ * each. */
+static unit_lists *weights_of(writer *w, const ms_call *call)
+{
+    bool backward = call->verb == MS_RUN && call->pass != MS_FORWARD;
+    return backward ? &w->backward : &w->forward;
+}
+
+static ms_err emit(writer *w, const ms_call *like, ms_verb verb, uint8_t place,
+                   const uint32_t *storages, uint32_t n, uint32_t *set)
+{
+    ms_call call = ms_program_call_like(verb, like);
+    if (n == 0)
+        return MS_OK;
+    if (*set == MS_NOTHING)
+        MS_TRY(ms_program_add_set(w->program, storages, n, w->arena, set,
+                                  w->fault));
+    call.place = place;
+    call.set = *set;
+    if (verb == MS_REDUCE && place == MS_SHARD)
+        call.flags = MS_CALL_IN_LINE;
+    return ms_program_add(w->program, call, w->arena, w->fault);
+}
+
+/* Gathers what run number r will read, before the run under way. */
+static ms_err gather(writer *w, const ms_call *now, const ms_call *run,
+                     uint32_t r)
+{
+    unit_lists *lists = weights_of(w, run);
+    uint32_t first = lists->at[run->unit], end = lists->at[run->unit + 1];
+    uint32_t n = 0, set = MS_NOTHING;
+    for (uint32_t i = first; i < end; i++) {
+        uint32_t s = lists->item[i];
+        w->due[s] = r;
+        if (!w->whole[s])
+            w->list[n++] = s;
+        w->whole[s] = 1;
+    }
+    bool all = n == end - first;
+    return emit(w, now, MS_GATHER, MS_HERE, w->list, n,
+                all ? &lists->set[run->unit] : &set);
+}
+
+/* Lets go what run number r read and no run in sight reads again. */
+static ms_err let_go(writer *w, const ms_call *run, uint32_t r)
+{
+    unit_lists *lists = weights_of(w, run);
+    uint32_t first = lists->at[run->unit], end = lists->at[run->unit + 1];
+    uint32_t n = 0, set = MS_NOTHING;
+    for (uint32_t i = first; i < end; i++) {
+        uint32_t s = lists->item[i];
+        if (w->due[s] != r || !w->whole[s])
+            continue;
+        w->whole[s] = 0;
+        w->list[n++] = s;
+    }
+    bool all = n == end - first;
+    return emit(w, run, MS_MOVE, MS_SHARD, w->list, n,
+                all ? &lists->set[run->unit] : &set);
+}
+
+static uint8_t reduced_to(const writer *w)
+{
+    return w->shared == MS_SHARED_NOTHING ? MS_HERE : MS_SHARD;
+}
+
+static ms_err close_bucket(writer *w, const ms_call *at)
+{
+    uint32_t n = w->n_bucket, set = MS_NOTHING;
+    w->n_bucket = 0;
+    w->bucket_bytes = 0;
+    w->full_bytes = w->later_full_bytes;
+    return emit(w, at, MS_REDUCE, reduced_to(w), w->bucket, n, &set);
+}
+
+static ms_err fill_buckets(writer *w, const ms_call *run,
+                           const uint32_t *storages, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        w->bucket[w->n_bucket++] = storages[i];
+        w->bucket_bytes += w->graph->storage_bytes[storages[i]];
+        if (w->bucket_bytes >= w->full_bytes)
+            MS_TRY(close_bucket(w, run));
+    }
+    return MS_OK;
+}
+
+/* Shared gradients go to their owners after each micro-batch, others after the
+ * last. */
+static ms_err reduce(writer *w, const ms_call *run)
+{
+    unit_lists *grads = &w->grads;
+    uint32_t first = grads->at[run->unit], end = grads->at[run->unit + 1];
+    bool backward = run->verb == MS_RUN && run->pass != MS_FORWARD;
+    bool last = run->micro_batch + 1 == w->program->n_micro_batches;
+    if (!backward || (w->shared < MS_SHARED_GRADIENTS && !last))
+        return MS_OK;
+    if (w->full_bytes > 0)
+        return fill_buckets(w, run, grads->item + first, end - first);
+    return emit(w, run, MS_REDUCE, reduced_to(w), grads->item + first,
+                end - first, &grads->set[run->unit]);
+}
+
+/* Every rank updated its part of the weights: all get all of them. */
+static ms_err gather_updated(writer *w, const ms_call *step)
+{
+    uint32_t n = 0, set = MS_NOTHING;
+    if (w->shared == MS_SHARED_NOTHING || w->shared == MS_SHARED_PARAMETERS)
+        return MS_OK;
+    for (uint32_t s = 0; s < w->graph->n_persistent; s++)
+        if (ms_graph_is_weight(w->graph, s) &&
+            w->graph->storage_grad[s] != MS_NONE) /* else nobody updates it */
+            w->list[n++] = s;
+    return emit(w, step, MS_GATHER, MS_HERE, w->list, n, &set);
+}
+
+/* The first run at or behind call i, or NULL. */
+static const ms_call *run_from(const ms_program *old, uint32_t *i)
+{
+    while (*i < old->n_calls && !runs(&old->calls[*i]))
+        (*i)++;
+    return *i < old->n_calls ? &old->calls[(*i)++] : NULL;
+}
+
+static ms_err write_calls(writer *w, const ms_program *old)
+{
+    bool gathers = w->shared == MS_SHARED_PARAMETERS;
+    uint32_t next = 0, in_sight = 0, run = 0; /* next: run in_sight is there */
+    for (uint32_t i = 0; i < old->n_calls; i++) {
+        const ms_call *call = &old->calls[i], *coming;
+        while (gathers && runs(call) && in_sight <= run + w->ahead &&
+               (coming = run_from(old, &next)) != NULL)
+            MS_TRY(gather(w, call, coming, in_sight++));
+        if (call->verb == MS_STEP_SET)
+            MS_TRY(close_bucket(w, call));
+        MS_TRY(ms_program_add(w->program, *call, w->arena, w->fault));
+        if (call->verb == MS_STEP_SET)
+            MS_TRY(gather_updated(w, call));
+        if (!runs(call))
+            continue;
+        if (gathers)
+            MS_TRY(let_go(w, call, run));
+        MS_TRY(reduce(w, call));
+        run++;
+    }
+    return MS_OK;
+}
+
+ms_err ms_shares_write(const ms_policy_context *context,
+                       const ms_shares *shares, ms_program *program,
+                       ms_fault *fault)
+{
+    ms_program made;
+    writer w = {.graph = context->graph,
+                .arena = context->arena,
+                .fault = fault,
+                .program = &made,
+                .shared = shares->shared,
+                .ahead = shares->units_ahead,
+                .full_bytes = shares->first_bucket_bytes,
+                .later_full_bytes = shares->bucket_bytes};
+    ms_program old = *program;
+    MS_TRY(ms_program_fork(program, w.arena, &made, fault));
+    MS_TRY(open_writer(&w));
+    if (shares->shared == MS_SHARED_PARAMETERS)
+        MS_TRY(ms_program_part_replays(&old, context->arena, fault));
+    MS_TRY(write_calls(&w, &old));
+    *program = made;
+    return MS_OK;
+}

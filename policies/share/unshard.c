@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/share/unshardunits.h"
+
+typedef struct writer {
+    const ms_graph *graph;
+    const ms_unshard *options;
+    ms_arena *arena;
+    ms_fault *fault;
+    ms_program *program; /* the new one */
+    const ms_call *at;   /* the call in whose name calls are added */
+    const ms_call *end;  /* of the calls */
+    ms_unshardunits units;
+    ms_unshard_unit *unit;  /* of units, as the next three */
+    uint32_t n_units, root; /* root + 1, root + 2: before, behind the blocks */
+    uint32_t *order, n_order; /* units but the root, as forward runs them */
+    uint32_t now, back;       /* the unit under way in forward, in backward */
+    uint32_t held;       /* whose all-gather's output forward still holds */
+    uint32_t scattering; /* whose reduce-scatter's input backward still holds */
+    uint32_t outer;      /* the same of an all-reduce */
+    bool in_forward, in_backward;
+} writer;
+
+/* ---- calls --------------------------------------------------------------- */
+
+static ms_err add(writer *w, ms_verb verb, uint32_t set, uint32_t buffer,
+                  uint8_t place, unsigned flags)
+{
+    ms_call call = ms_program_call_like(verb, w->at);
+    call.set = set;
+    call.buffer = buffer;
+    call.place = place;
+    call.flags = (uint16_t)flags;
+    return ms_program_add(w->program, call, w->arena, w->fault);
+}
+
+/* Of buffers that a unit may not need. */
+static ms_err take(writer *w, uint32_t buffer)
+{
+    return buffer == MS_NONE ? MS_OK
+                             : add(w, MS_TAKE, MS_NOTHING, buffer, MS_HERE, 0);
+}
+
+static ms_err give(writer *w, uint32_t buffer)
+{
+    return buffer == MS_NONE ? MS_OK
+                             : add(w, MS_GIVE, MS_NOTHING, buffer, MS_HERE, 0);
+}
+
+/* Starts the all-gather of unit f. */
+static ms_err unshard(writer *w, uint32_t f)
+{
+    ms_unshard_unit *it = &w->unit[f];
+    unsigned flags = w->graph->part_ranks > 1 ? MS_CALL_AHEAD : 0;
+    if (it->weights == MS_NOTHING || it->whole || it->flying)
+        return MS_OK;
+    if (flags != 0 && w->options->limit)
+        flags |= MS_CALL_LIMIT;
+    it->flying = true;
+    if (it->parked)
+        flags |= MS_CALL_OUTER;
+    else
+        MS_TRY(take(w, it->cast));
+    MS_TRY(take(w, it->gathered));
+    MS_TRY(add(w, MS_GATHER, it->weights, it->gathered, MS_HERE, flags));
+    return it->parked ? MS_OK : give(w, it->cast);
+}
+
+/* An all-gather ahead of its use.  One rank alone copies when it must. */
+static ms_err prefetch(writer *w, uint32_t f)
+{
+    return w->graph->part_ranks == 1 ? MS_OK : unshard(w, f);
+}
+
+/* Unit f is whole for what runs next.  The output of forward's all-gathers
+ * stays until the next one's is copied out, so that copy and collective
+ * overlap. */
+static ms_err await(writer *w, uint32_t f, bool forward)
+{
+    ms_unshard_unit *it = &w->unit[f];
+    if (it->weights == MS_NOTHING || it->whole)
+        return MS_OK;
+    MS_TRY(unshard(w, f));
+    it->whole = true;
+    it->flying = false;
+    if (it->gathered == MS_NONE)
+        return MS_OK;
+    if (forward && w->held != MS_NONE)
+        MS_TRY(give(w, w->unit[w->held].gathered));
+    MS_TRY(add(w, MS_MOVE, it->weights, MS_NONE, MS_HERE, 0));
+    if (it->parked)
+        MS_TRY(give(w, it->small));
+    it->parked = false;
+    if (!forward)
+        return give(w, it->gathered);
+    w->held = f;
+    return MS_OK;
+}
+
+static ms_err reshard(writer *w, uint32_t f)
+{
+    ms_unshard_unit *it = &w->unit[f];
+    if (!it->whole)
+        return MS_OK;
+    it->whole = false;
+    return add(w, MS_MOVE, it->weights, MS_NONE, MS_SHARD, 0);
+}
+
+/* ---- forward ------------------------------------------------------------- */
+
+/* torchtitan keeps the last block, or, where what is around the blocks is
+ * apart, what is behind them. */
+static bool is_last(const writer *w, uint32_t f)
+{
+    if (w->unit[w->root + 2].weights != MS_NOTHING)
+        return f == w->root + 2;
+    return (w->n_order > 0 && f == w->order[w->n_order - 1]) ||
+           (w->graph->n_blocks > 0 && f == w->graph->n_blocks - 1);
+}
+
+static ms_err leave_forward(writer *w)
+{
+    uint32_t f = w->now;
+    w->now = MS_NONE;
+    if (f == MS_NONE || f == w->root || w->options->keep == MS_UNSHARD_STAY ||
+        (w->options->keep == MS_UNSHARD_BUT_LAST && is_last(w, f)))
+        return MS_OK;
+    w->unit[f].parked = w->unit[f].small != MS_NONE;
+    MS_TRY(take(w, w->unit[f].small));
+    return reshard(w, f);
+}
+
+static ms_err enter_forward(writer *w, uint32_t f)
+{
+    if (f == w->now)
+        return MS_OK;
+    MS_TRY(leave_forward(w));
+    w->now = f;
+    MS_TRY(await(w, f, true));
+    uint32_t next = w->unit[f].place + 1;
+    if (f != w->root && w->options->forward_prefetch && next < w->n_order)
+        MS_TRY(prefetch(w, w->order[next]));
+    return MS_OK;
+}
+
+/* The model's output is there. */
+static ms_err end_forward(writer *w)
+{
+    uint32_t held = w->held;
+    MS_TRY(leave_forward(w));
+    w->held = MS_NONE;
+    return held == MS_NONE ? MS_OK : give(w, w->unit[held].gathered);
+}
+
+/* ---- backward ------------------------------------------------------------ */
+
+/* Where a replay comes next, its first unit; else MS_NONE. */
+static uint32_t next_replayed(const writer *w)
+{
+    for (const ms_call *call = w->at; call < w->end; call++) {
+        bool forward = call->verb == MS_RUN && call->pass == MS_FORWARD;
+        if (forward || call->verb == MS_STEP_SET)
+            return MS_NONE;
+        if (call->verb != MS_RUN && call->verb != MS_RERUN)
+            continue;
+        uint32_t f = ms_unshardunits_of(&w->units, call->unit);
+        if (f != w->back)
+            return call->verb == MS_RERUN ? f : MS_NONE;
+    }
+    return MS_NONE;
+}
+
+/* The unit whose backward comes next, and the one that runs before it. */
+static ms_err prefetch_next(writer *w, uint32_t place)
+{
+    uint32_t first = next_replayed(w);
+    if (place == MS_NONE || place == 0)
+        return MS_OK;
+    MS_TRY(prefetch(w, w->order[place - 1]));
+    return first == MS_NONE || first == w->root ? MS_OK : prefetch(w, first);
+}
+
+/* At most one reduce-scatter is in flight: its input goes when the next one
+ * wants memory. */
+static ms_err end_scatter(writer *w)
+{
+    uint32_t f = w->scattering, outer = w->outer;
+    w->scattering = w->outer = MS_NONE;
+    if (f != MS_NONE) {
+        MS_TRY(add(w, MS_WAIT, MS_NOTHING, w->unit[f].in, MS_HERE, 0));
+        MS_TRY(give(w, w->unit[f].in));
+    }
+    return outer == MS_NONE ? MS_OK : give(w, w->unit[outer].out);
+}
+
+/* The collectives over a unit's gradients, which lie where they are summed. */
+static ms_err sum(writer *w, uint32_t f)
+{
+    ms_unshard_unit *it = &w->unit[f];
+    bool first = w->at->micro_batch == 0 || w->options->last_only;
+    bool as_part = w->options->reduced_bytes == 0 ||
+                   w->options->reduced_bytes == w->graph->part_bytes;
+    uint32_t out = first && !it->kept && as_part ? MS_NONE : it->out;
+    MS_TRY(take(w, out));
+    MS_TRY(add(w, MS_REDUCE, it->grads, MS_NONE, MS_SHARD, 0));
+    if (w->graph->part_groups > 1)
+        MS_TRY(add(w, MS_REDUCE, it->grads, out, MS_SHARD, MS_CALL_OUTER));
+    if (w->graph->part_groups == 1 || w->options->flat || out == MS_NONE)
+        return give(w, out);
+    w->outer = f; /* FSDP2 holds an all-reduce's input like a scatter's */
+    return MS_OK;
+}
+
+static bool sums_now(const writer *w, const ms_unshard_unit *it)
+{
+    return it->grads != MS_NOTHING &&
+           (!w->options->last_only ||
+            w->at->micro_batch + 1 == w->program->n_micro_batches);
+}
+
+/* FSDP1: the gradients of the views are joined to the flat parameter's, which
+ * is cast where it is summed in another format. */
+static ms_err post_backward_flat(writer *w, uint32_t f)
+{
+    ms_unshard_unit *it = &w->unit[f];
+    bool sums = sums_now(w, it), casts = it->in != MS_NONE;
+    if (sums) {
+        MS_TRY(take(w, it->flat));
+        MS_TRY(add(w, MS_MOVE, it->grads, it->flat, MS_PACKED, 0));
+    }
+    if (sums || w->options->keep != MS_UNSHARD_STAY) /* else no_sync keeps it */
+        MS_TRY(reshard(w, f));
+    if (w->options->prefetch == MS_UNSHARD_POST)
+        MS_TRY(prefetch_next(w, it->place));
+    if (!sums)
+        return MS_OK;
+    if (casts) {
+        MS_TRY(take(w, it->in));
+        MS_TRY(add(w, MS_MOVE, it->grads, it->in, MS_PACKED, MS_CALL_AHEAD));
+        MS_TRY(give(w, it->flat));
+    }
+    MS_TRY(sum(w, f));
+    return give(w, casts ? it->in : it->flat);
+}
+
+static ms_err scatter_apart(writer *w, uint32_t f)
+{
+    uint32_t in = w->unit[f].in;
+    if (in == MS_NONE)
+        return sum(w, f);
+    MS_TRY(take(w, in));
+    MS_TRY(add(w, MS_MOVE, w->unit[f].grads, in, MS_PACKED, MS_CALL_AHEAD));
+    MS_TRY(add(w, MS_WAIT, MS_NOTHING, in, MS_HERE, 0));
+    MS_TRY(sum(w, f));
+    return give(w, in);
+}
+
+static ms_err post_backward(writer *w, uint32_t f)
+{
+    ms_unshard_unit *it = &w->unit[f];
+    if (it->weights == MS_NOTHING)
+        return MS_OK;
+    if (w->options->flat)
+        return post_backward_flat(w, f);
+    MS_TRY(reshard(w, f));
+    if (!sums_now(w, it))
+        return MS_OK;
+    MS_TRY(end_scatter(w));
+    if (w->options->copies_apart)
+        return scatter_apart(w, f);
+    if (it->in != MS_NONE) {
+        MS_TRY(take(w, it->in));
+        MS_TRY(add(w, MS_MOVE, it->grads, it->in, MS_PACKED, 0));
+        w->scattering = f;
+    }
+    return sum(w, f);
+}
+
+/* What is before the blocks gets no gradient to hang a hook on: its turn comes
+ * with the root's, when backward ends. */
+static ms_err leave_backward(writer *w)
+{
+    uint32_t f = w->back;
+    w->back = MS_NONE;
+    if (f == MS_NONE || f == w->root || f == w->root + 1)
+        return MS_OK;
+    return post_backward(w, f);
+}
+
+/* The root's hook comes first, with the gradient of the model's output. */
+static ms_err open_backward(writer *w)
+{
+    if (w->in_backward)
+        return MS_OK;
+    w->in_backward = true;
+    if (w->n_order == 0 || w->options->prefetch != MS_UNSHARD_PRE ||
+        w->unit[w->root].weights == MS_NOTHING)
+        return MS_OK;
+    return prefetch_next(w, w->n_order);
+}
+
+static ms_err prefetch_backward(writer *w)
+{
+    if (w->options->prefetch != MS_UNSHARD_PRE || w->back == MS_NONE)
+        return MS_OK;
+    return prefetch_next(w, w->unit[w->back].place);
+}
+
+/* Unit f's backward comes next, or a replay that begins with unit first. */
+static ms_err enter_backward(writer *w, uint32_t f, uint32_t first)
+{
+    if (f == w->back)
+        return MS_OK;
+    MS_TRY(leave_backward(w));
+    w->back = f;
+    if (f == w->root)
+        return MS_OK;
+    MS_TRY(await(w, f, false));
+    return first == f ? prefetch_backward(w) : MS_OK;
+}
+
+static ms_err end_backward(writer *w)
+{
+    if (!w->in_backward)
+        return MS_OK;
+    MS_TRY(leave_backward(w));
+    for (uint32_t f = 0; f < w->n_units; f++) {
+        if (w->unit[f].flying) /* a unit without a backward */
+            MS_TRY(await(w, f, false));
+        if (w->unit[f].whole)
+            MS_TRY(post_backward(w, f));
+    }
+    MS_TRY(end_scatter(w));
+    w->in_backward = w->in_forward = false;
+    return MS_OK;
+}
+
+/* ---- the program --------------------------------------------------------- */
+
+static bool reads_weights(const ms_graph *graph, uint32_t u)
+{
+    uint32_t end = graph->in_at[graph->forward_at[u + 1]];
+    for (uint32_t i = graph->in_at[graph->forward_at[u]]; i < end; i++)
+        if (ms_graph_is_weight(graph, graph->in[i]))
+            return true;
+    return false;
+}
+
+static ms_err before_forward(writer *w, uint32_t u)
+{
+    MS_TRY(end_backward(w));
+    if (!w->in_forward)
+        MS_TRY(await(w, w->root, true));
+    w->in_forward = true;
+    if (u >= w->graph->loss_unit)
+        MS_TRY(end_forward(w));
+    if (u >= w->graph->loss_unit && !reads_weights(w->graph, u))
+        return MS_OK;
+    return enter_forward(w, ms_unshardunits_of(&w->units, u));
+}
+
+static ms_err before_backward(writer *w, uint32_t u, uint32_t first)
+{
+    MS_TRY(end_forward(w));
+    if (u >= w->graph->loss_unit)
+        return MS_OK;
+    MS_TRY(open_backward(w));
+    return enter_backward(w, ms_unshardunits_of(&w->units, u),
+                          ms_unshardunits_of(&w->units, first));
+}
+
+/* The unit whose backward comes next is whole, and stays so. */
+static ms_err before_replay(writer *w, const ms_call *call)
+{
+    uint32_t f = ms_unshardunits_of(&w->units, call->unit);
+    uint32_t last = ms_unshardunits_of(&w->units, call->last);
+    if (last != w->back)
+        MS_TRY(before_backward(w, call->last, call->unit));
+    if (f != last)
+        return call->last < w->graph->loss_unit ? enter_forward(w, f) : MS_OK;
+    if (w->now == MS_NONE)
+        return MS_OK;
+    MS_TRY(end_forward(w));
+    return prefetch_backward(w);
+}
+
+static ms_err before(writer *w, const ms_call *call)
+{
+    switch ((ms_verb)call->verb) {
+    case MS_RUN:
+        return call->pass == MS_FORWARD
+                   ? before_forward(w, call->unit)
+                   : before_backward(w, call->unit, call->unit);
+    case MS_RERUN: /* in backward, where its last unit's comes next */
+        return before_replay(w, call);
+    case MS_STEP_SET:
+        return end_backward(w);
+    case MS_MARK:
+        if (call->place == MS_MARK_BEFORE_LOSS)
+            return end_forward(w);
+        if (call->place == MS_MARK_AFTER_BACKWARD)
+            return end_backward(w);
+        return MS_OK;
+    default:
+        return MS_OK;
+    }
+}
+
+/* Units, with their sets and buffers. */
+static ms_err open_units(writer *w)
+{
+    ms_unshardunits *units = &w->units;
+    *units = (ms_unshardunits){.graph = w->graph,
+                               .options = w->options,
+                               .arena = w->arena,
+                               .fault = w->fault,
+                               .program = w->program};
+    MS_TRY(ms_unshardunits_open(units));
+    w->unit = units->unit;
+    w->n_units = units->n_units;
+    w->root = units->root;
+    w->order = units->order;
+    w->n_order = units->n_order;
+    return MS_OK;
+}
+
+ms_err ms_unshard_write(const ms_policy_context *context,
+                        const ms_unshard *options, ms_program *program,
+                        ms_fault *fault)
+{
+    ms_program old = *program, made;
+    MS_TRY(ms_program_part_replays(&old, context->arena, fault));
+    writer w = {.graph = context->graph,
+                .options = options,
+                .arena = context->arena,
+                .fault = fault,
+                .program = &made,
+                .now = MS_NONE,
+                .back = MS_NONE,
+                .held = MS_NONE,
+                .scattering = MS_NONE,
+                .outer = MS_NONE};
+    MS_TRY(ms_program_fork(program, w.arena, &made, fault));
+    MS_TRY(open_units(&w));
+    w.end = old.calls + old.n_calls;
+    for (uint32_t i = 0; i < old.n_calls; i++) {
+        w.at = &old.calls[i];
+        MS_TRY(before(&w, w.at));
+        MS_TRY(ms_program_add(&made, *w.at, w.arena, fault));
+    }
+    *program = made;
+    return MS_OK;
+}

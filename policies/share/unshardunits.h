@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_POLICIES_UNSHARDUNITS_H
+#define MS_POLICIES_UNSHARDUNITS_H
+
+/* Private to unshard.c: the units of fully sharded data parallelism, with the
+ * sets and buffers of their collectives. */
+
+#include "policies/share/unshard.h"
+
+/* What is gathered and reduced together. */
+typedef struct ms_unshard_unit {
+    uint32_t weights, grads; /* sets */
+    uint64_t part_bytes;     /* of all weights, padded, of one rank, in the
+                                format of whole copies */
+    uint64_t part_elements;  /* of those that are trained, padded, likewise */
+    uint8_t part_width;      /* bytes of such an element */
+    uint64_t grad_bytes;     /* of an element of the whole gradients */
+    bool kept;               /* .grad exists when the step starts */
+    bool parked;             /* divided among reshard_ranks since its forward */
+    bool whole, flying;      /* flying: the all-gather is under way */
+    uint32_t cast, gathered; /* buffers of the all-gather, or MS_NONE */
+    uint32_t small;          /* the part while it is parked */
+    uint32_t flat, in, out;  /* of the reduce-scatter */
+    uint32_t place, n_weight; /* in order; how many weights */
+} ms_unshard_unit;
+
+typedef struct ms_unshardunits {
+    const ms_graph *graph;
+    const ms_unshard *options;
+    ms_arena *arena;
+    ms_fault *fault;
+    ms_program *program; /* gets the sets and the buffers */
+    ms_unshard_unit *unit;
+    uint32_t n_units, root; /* root + 1, root + 2: before, behind the blocks */
+    uint32_t *order, n_order; /* units but the root, as forward runs them */
+} ms_unshardunits;
+
+/* Fills what is below program. */
+ms_err ms_unshardunits_open(ms_unshardunits *units);
+/* The unit to which unit u of the graph belongs. */
+uint32_t ms_unshardunits_of(const ms_unshardunits *units, uint32_t u);
+
+#endif

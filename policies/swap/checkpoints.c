@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The inputs of checkpointed blocks wait on the host: the offload of
+ * ZeRO-Infinity's section 5.1.2 and of transformers' pull request 48444.  A
+ * block's inputs leave when it has run, and come back blocks ahead of its
+ * replay.  impl=deepspeed: cpu_checkpointing of DeepSpeed's
+ * runtime/activation_checkpointing/checkpointing.py, which copies them by
+ * .to(): to memory that is not pinned, and the host waits; they come back when
+ * the replay begins. */
+#include "policies/swap/swap.h"
+
+#include <string.h>
+
+#define BLOCKING (MS_CALL_PAGEABLE | MS_CALL_IN_LINE)
+
+/* Everything stays but what a checkpoint holds. */
+void ms_checkpoints_stays(const ms_swap *w, uint8_t *stays)
+{
+    const ms_program *program = w->from;
+    memset(stays, 1, w->context->graph->n_storages);
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        uint32_t set = program->calls[i].set;
+        bool holds = ms_swap_is_forward(&program->calls[i]) ||
+                     program->calls[i].verb == MS_HOLD;
+        if (!holds || set >= program->n_sets)
+            continue;
+        for (uint32_t k = program->set_at[set]; k < program->set_at[set + 1];
+             k++)
+            stays[program->set_item[k]] = 0;
+    }
+}
+
+static bool is_deepspeed(const ms_swap *w)
+{
+    return w->values[MS_SWAP_IMPL].number == MS_SWAP_IMPL_DEEPSPEED;
+}
+
+ms_err ms_checkpoints_open(ms_swap *w)
+{
+    const ms_saved *saved = &w->saved;
+    const ms_policy_value *prefetch = &w->values[MS_SWAP_PREFETCH];
+    bool deepspeed = is_deepspeed(w), some = false;
+    for (uint32_t b = 0; b < saved->n_blocks; b++)
+        some |= saved->block_set[b] != MS_NOTHING;
+    if (!some)
+        return ms_fail(w->fault, MS_EUSAGE, "swap:checkpoints",
+                       "add a checkpoint policy, e.g. checkpoint:full",
+                       "no checkpoint holds anything");
+    if (deepspeed && prefetch->given)
+        return ms_fail(w->fault, MS_EUSAGE, "swap:checkpoints",
+                       "leave prefetch or impl=deepspeed out",
+                       "DeepSpeed's cpu_checkpointing copies nothing ahead");
+    if (deepspeed && w->values[MS_SWAP_TO].number != MS_SWAP_TO_HOST)
+        return ms_fail(w->fault, MS_EUSAGE, "swap:checkpoints",
+                       "leave to or impl=deepspeed out",
+                       "DeepSpeed's cpu_checkpointing copies to host memory");
+    MS_TRY(ms_swapgroups_open(
+        w, saved->n_blocks, prefetch->given ? (uint32_t)prefetch->number : 1));
+    for (uint32_t b = 0; b < saved->n_blocks; b++)
+        w->groups[w->n_groups++] = (ms_swap_group){
+            .set = saved->block_set[b], .last = saved->block_last[b]};
+    return MS_OK;
+}
+
+static ms_err around(ms_swap *w, const ms_call *call, bool before)
+{
+    const ms_saved *saved = &w->saved;
+    uint32_t block = saved->block_of[call->unit];
+    bool deepspeed = is_deepspeed(w);
+    if (before)
+        return deepspeed ? MS_OK : ms_swapgroups_send(w, call);
+    if (!ms_swap_is_forward(call) || block == MS_NONE ||
+        saved->block_last[block] != call->unit)
+        return MS_OK;
+    return ms_swapcalls_emit(w, call, MS_MOVE, saved->block_set[block], MS_HOST,
+                             deepspeed ? BLOCKING : 0);
+}
+
+/* Before a replay, what its units read comes back. */
+static ms_err bring(ms_swap *w, const ms_call *call)
+{
+    for (uint32_t u = call->unit; u <= call->last; u++)
+        MS_TRY(ms_swapcalls_emit(w, call, MS_MOVE, w->saved.unit_set[u],
+                                 MS_HERE, BLOCKING));
+    return MS_OK;
+}
+
+ms_err ms_checkpoints_write(ms_swap *w)
+{
+    for (uint32_t i = 0; i < w->from->n_calls; i++) {
+        const ms_call *call = &w->from->calls[i];
+        if (call->verb == MS_RUN)
+            MS_TRY(around(w, call, true));
+        if (call->verb == MS_RERUN && is_deepspeed(w))
+            MS_TRY(bring(w, call));
+        MS_TRY(ms_program_add(w->program, *call, w->arena, w->fault));
+        if (call->verb == MS_RUN)
+            MS_TRY(around(w, call, false));
+    }
+    return MS_OK;
+}

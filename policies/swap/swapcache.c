@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/swap/swapcache.h"
+#include "policies/profile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A tensor of one micro-batch between two of its uses. */
+typedef struct tensor {
+    uint32_t next; /* the call of the next use; MS_NONE: none */
+    uint32_t used; /* of the last one so far */
+    bool here;     /* made, and not away */
+} tensor;
+
+typedef struct walker {
+    ms_swap *swap;
+    const ms_swapcache *cache;
+    const ms_graph *graph;
+    ms_profile profile;
+    uint32_t *next;   /* per use of the profile: the call of the one behind */
+    tensor *tensors;  /* per storage */
+    uint32_t n_known; /* storages in the cache's hands, each once */
+    uint32_t *known;
+    uint32_t *list; /* room for a set */
+    uint64_t budget_bytes, least_bytes;
+} walker;
+
+static uint64_t bytes_of(const walker *w, uint32_t storage)
+{
+    return w->graph->storage_bytes[storage];
+}
+
+/* ---- uses ---------------------------------------------------------------- */
+
+static ms_err take_columns(walker *w)
+{
+    ms_arena *arena = w->swap->arena;
+    size_t n = w->graph->n_storages;
+    size_t uses = w->profile.use_at[w->profile.n_calls];
+    w->next = ms_arena_take_raw(arena, uses, sizeof *w->next);
+    w->tensors = ms_arena_take(arena, n, sizeof *w->tensors);
+    w->known = ms_arena_take_raw(arena, n, sizeof *w->known);
+    w->list = ms_arena_take_raw(arena, n, sizeof *w->list);
+    if (w->next == NULL || w->tensors == NULL || w->known == NULL ||
+        w->list == NULL)
+        return ms_fail_nomem(w->swap->fault);
+    for (uint32_t s = 0; s < n; s++)
+        w->tensors[s].next = MS_NONE;
+    return MS_OK;
+}
+
+/* A use's next one is in the same micro-batch. */
+static void find_next(walker *w)
+{
+    const ms_call *calls = w->cache->program->calls;
+    const ms_profile *profile = &w->profile;
+    for (uint32_t c = profile->n_calls; c-- > 0;)
+        for (uint32_t i = profile->use_at[c]; i < profile->use_at[c + 1]; i++) {
+            tensor *t = &w->tensors[profile->use[i]];
+            bool same = t->next != MS_NONE &&
+                        calls[t->next].micro_batch == calls[c].micro_batch;
+            w->next[i] = same ? t->next : MS_NONE;
+            t->next = c;
+        }
+}
+
+/* The least peak: each is away whenever no call uses it. */
+static ms_err find_least(walker *w)
+{
+    const ms_profile *profile = &w->profile;
+    uint64_t away = 0;
+    int64_t *change =
+        ms_arena_take(w->swap->arena, profile->n_calls + 1, sizeof *change);
+    if (change == NULL)
+        return ms_fail_nomem(w->swap->fault);
+    for (uint32_t c = 0; c < profile->n_calls; c++) {
+        for (uint32_t i = profile->use_at[c]; i < profile->use_at[c + 1]; i++) {
+            int64_t bytes = (int64_t)bytes_of(w, profile->use[i]);
+            if (!w->cache->cached[profile->use[i]] || w->next[i] == MS_NONE)
+                continue;
+            change[c + 1] += bytes;
+            change[w->next[i]] -= bytes;
+        }
+        away += (uint64_t)change[c];
+        uint64_t level = profile->level_bytes[c] - away;
+        w->least_bytes = level > w->least_bytes ? level : w->least_bytes;
+    }
+    return MS_OK;
+}
+
+static ms_err check_budget(const walker *w)
+{
+    char hint[64], budget[MS_SIZE_COUNT], least[MS_SIZE_COUNT];
+    if (w->budget_bytes >= w->least_bytes)
+        return MS_OK;
+    ms_size_count(w->budget_bytes, budget);
+    ms_size_count(w->least_bytes, least);
+    snprintf(hint, sizeof hint, "give it budget=%llu or more",
+             (unsigned long long)w->least_bytes);
+    return ms_fail(w->swap->fault, MS_EINFEASIBLE, w->cache->name, hint,
+                   "no plan fits in %s bytes: with every checkpoint away until "
+                   "it is used the peak is %s",
+                   budget, least);
+}
+
+/* ---- the cache ----------------------------------------------------------- */
+
+/* The level of a call at or behind the present one if what is away now comes
+ * back when it is used, and no earlier. */
+static uint64_t level_at(const walker *w, uint32_t call)
+{
+    uint64_t bytes = w->profile.level_bytes[call];
+    for (uint32_t k = 0; k < w->n_known; k++) {
+        const tensor *t = &w->tensors[w->known[k]];
+        if (!t->here && t->next != MS_NONE && t->next > call)
+            bytes -= bytes_of(w, w->known[k]);
+    }
+    return bytes;
+}
+
+/* MS_NONE: all that is here is locked. */
+static uint32_t least_recent(const walker *w, uint32_t call)
+{
+    uint32_t best = MS_NONE;
+    for (uint32_t k = 0; k < w->n_known; k++) {
+        uint32_t s = w->known[k];
+        const tensor *t = &w->tensors[s];
+        if (t->here && t->next != MS_NONE && t->next > call &&
+            (best == MS_NONE || t->used < w->tensors[best].used))
+            best = s;
+    }
+    return best;
+}
+
+static ms_err emit(walker *w, uint32_t n, ms_verb verb, uint8_t place,
+                   uint16_t flags, uint32_t call, uint32_t *set)
+{
+    ms_swap *swap = w->swap;
+    if (*set == MS_NOTHING)
+        MS_TRY(ms_program_add_set(swap->program, w->list, n, swap->arena, set,
+                                  swap->fault));
+    return ms_swapcalls_emit(swap, &w->cache->program->calls[call], verb, *set,
+                             place, flags);
+}
+
+static ms_err make_room(walker *w, uint32_t call)
+{
+    uint32_t n = 0, set = MS_NOTHING, s;
+    while (level_at(w, call) > w->budget_bytes &&
+           (s = least_recent(w, call)) != MS_NONE) {
+        w->tensors[s].here = false;
+        w->list[n++] = s;
+    }
+    MS_TRY(emit(w, n, MS_MOVE, MS_HOST, MS_CALL_LATER, call, &set));
+    return emit(w, n, MS_WAIT, MS_HERE, 0, call, &set);
+}
+
+/* Calls that run a fetching unit's backward. */
+static bool fetches_at(const walker *w, uint32_t call)
+{
+    const ms_call *it = &w->cache->program->calls[call];
+    return ms_swap_is_backward(it) && w->cache->fetches[it->unit];
+}
+
+/* What is used until the end of the next such backward. */
+static uint32_t fetch_until(const walker *w, uint32_t call)
+{
+    uint32_t last = call + 1;
+    while (last < w->profile.n_calls && !fetches_at(w, last))
+        last++;
+    return last;
+}
+
+static bool has_room(const walker *w, uint32_t storage, uint32_t call)
+{
+    uint64_t bytes = bytes_of(w, storage);
+    for (uint32_t c = call; c < w->tensors[storage].next; c++)
+        if (level_at(w, c) + bytes > w->budget_bytes)
+            return false;
+    return true;
+}
+
+/* Soonest needed first. */
+static uint32_t next_to_fetch(const walker *w, uint32_t behind, uint32_t until)
+{
+    uint32_t best = MS_NONE;
+    for (uint32_t k = 0; k < w->n_known; k++) {
+        uint32_t s = w->known[k];
+        const tensor *t = &w->tensors[s];
+        if (!t->here && t->next != MS_NONE && t->next > behind &&
+            t->next <= until &&
+            (best == MS_NONE || t->next < w->tensors[best].next))
+            best = s;
+    }
+    return best;
+}
+
+/* Fetches what the call uses; a fetching backward also what is used next.
+ * What was made room for comes after what leaves. */
+static ms_err fetch(walker *w, uint32_t call)
+{
+    uint32_t n = 0, set = MS_NOTHING, s, behind = call;
+    const ms_profile *profile = &w->profile;
+    for (uint32_t i = profile->use_at[call]; i < profile->use_at[call + 1];
+         i++) {
+        tensor *t = &w->tensors[profile->use[i]];
+        if (!w->cache->cached[profile->use[i]])
+            continue;
+        if (!t->here && t->next == call)
+            w->list[n++] = profile->use[i];
+        t->here = true;
+        t->used = call;
+        t->next = w->next[i];
+    }
+    uint32_t until = fetches_at(w, call) ? fetch_until(w, call) : call;
+    while ((s = next_to_fetch(w, behind, until)) != MS_NONE &&
+           has_room(w, s, call)) {
+        w->tensors[s].here = true;
+        w->tensors[s].used = call;
+        w->list[n++] = s;
+    }
+    return emit(w, n, MS_MOVE, MS_HERE, 0, call, &set);
+}
+
+/* A storage's first use in a micro-batch makes it. */
+static void meet(walker *w, uint32_t call)
+{
+    const ms_profile *profile = &w->profile;
+    for (uint32_t i = profile->use_at[call]; i < profile->use_at[call + 1];
+         i++) {
+        uint32_t s = profile->use[i];
+        tensor *t = &w->tensors[s];
+        if (!w->cache->cached[s] || t->next == call)
+            continue;
+        if (t->used == MS_NONE)
+            w->known[w->n_known++] = s;
+        t->here = true;
+        t->next = call;
+        t->used = call;
+    }
+}
+
+static ms_err walk(walker *w)
+{
+    const ms_program *from = w->cache->program;
+    for (uint32_t s = 0; s < w->graph->n_storages; s++)
+        w->tensors[s] = (tensor){.next = MS_NONE, .used = MS_NONE};
+    for (uint32_t c = 0; c < from->n_calls; c++) {
+        meet(w, c);
+        MS_TRY(make_room(w, c));
+        MS_TRY(fetch(w, c));
+        MS_TRY(ms_program_add(w->swap->program, from->calls[c], w->swap->arena,
+                              w->swap->fault));
+    }
+    return MS_OK;
+}
+
+/* Booked by device time a copy takes memory until it has ended. */
+static ms_err check_peak(const walker *w)
+{
+    char hint[64], budget[MS_SIZE_COUNT], peak[MS_SIZE_COUNT];
+    uint64_t peak_bytes, step_ns;
+    MS_TRY(ms_profile_measure(w->swap->context, w->swap->program, &peak_bytes,
+                              &step_ns, w->swap->fault));
+    if (peak_bytes <= w->budget_bytes)
+        return MS_OK;
+    ms_size_count(w->budget_bytes, budget);
+    ms_size_count(peak_bytes, peak);
+    snprintf(hint, sizeof hint, "give it budget=%llu or more",
+             (unsigned long long)peak_bytes);
+    return ms_fail(w->swap->fault, MS_EINFEASIBLE, w->cache->name, hint,
+                   "no plan found fits in %s bytes: its peak is %s", budget,
+                   peak);
+}
+
+ms_err ms_swapcache_write(ms_swap *swap, const ms_swapcache *cache)
+{
+    walker w = {.swap = swap, .cache = cache, .graph = swap->context->graph};
+    MS_TRY(ms_profile_run(swap->context, cache->program,
+                          (uint64_t)swap->values[MS_SWAP_MIN].number,
+                          &w.profile, swap->fault));
+    w.budget_bytes = ms_profile_budget(swap->context, cache->budget);
+    MS_TRY(take_columns(&w));
+    find_next(&w);
+    MS_TRY(find_least(&w));
+    MS_TRY(check_budget(&w));
+    MS_TRY(walk(&w));
+    return check_peak(&w);
+}

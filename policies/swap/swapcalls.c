@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the ways to swap write their calls with. */
+#include "policies/swap/swap.h"
+
+ms_err ms_swapcalls_emit(ms_swap *w, const ms_call *like, ms_verb verb,
+                         uint32_t set, uint8_t place, uint16_t flags)
+{
+    ms_call call = ms_program_call_like(verb, like);
+    if (set == MS_NOTHING)
+        return MS_OK;
+    call.place = place;
+    call.flags = flags;
+    call.set = set;
+    ms_swapdisk_aim(w, &call);
+    return ms_program_add(w->program, call, w->arena, w->fault);
+}
+
+ms_err ms_swapcalls_walk(ms_swap *w,
+                         ms_err (*around)(ms_swap *swap, const ms_call *call,
+                                          bool before))
+{
+    for (uint32_t i = 0; i < w->from->n_calls; i++) {
+        const ms_call *call = &w->from->calls[i];
+        bool run = call->verb == MS_RUN;
+        if (run)
+            MS_TRY(around(w, call, true));
+        MS_TRY(ms_program_add(w->program, *call, w->arena, w->fault));
+        if (run)
+            MS_TRY(around(w, call, false));
+    }
+    return MS_OK;
+}

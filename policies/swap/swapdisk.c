@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What leaves goes on to the disk: to=nvme by way of host memory, as ZeRO-
+ * Infinity's section 5.1.2 lets checkpoints; to=gds straight from the device's
+ * memory, as SSDTrain's kvikio does (Wu et al., arXiv 2408.10013).  On the way
+ * back by way of the host there are two hops: a tensor's read from the disk is
+ * issued with the copy in of the tensor before it, so that both links work. */
+#include "policies/profile.h"
+#include "policies/swap/swap.h"
+
+void ms_swapdisk_aim(const ms_swap *w, ms_call *call)
+{
+    int64_t to = w->values[MS_SWAP_TO].number;
+    if (call->verb != MS_MOVE || to == MS_SWAP_TO_HOST)
+        return;
+    if (call->place == MS_HOST)
+        call->place = MS_NVME;
+    if (to == MS_SWAP_TO_GDS)
+        call->flags |= MS_CALL_OUTER;
+}
+
+static uint64_t link_ns(uint64_t bytes, double rate, uint64_t copy_ns)
+{
+    double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
+    return copy_ns + (uint64_t)(ns + 0.5);
+}
+
+uint64_t ms_swapdisk_copy_ns(const ms_swap *w, uint64_t bytes, bool in)
+{
+    const ms_expand_opts *opts = w->context->opts;
+    int64_t to = w->values[MS_SWAP_TO].number;
+    uint64_t host_ns = ms_profile_copy_ns(opts, bytes, in);
+    uint64_t disk_ns = link_ns(
+        bytes, in ? opts->nvme_read_bytes_per_s : opts->nvme_write_bytes_per_s,
+        opts->copy_ns);
+    uint64_t slower_ns = host_ns > disk_ns ? host_ns : disk_ns;
+    if (to == MS_SWAP_TO_HOST)
+        return host_ns;
+    /* One after the other in; out the slower of the two holds the other up. */
+    return in && to == MS_SWAP_TO_NVME ? host_ns + disk_ns : slower_ns;
+}
+
+/* ---- one copy ahead ------------------------------------------------------ */
+
+typedef struct walker {
+    ms_swap *swap;
+    ms_program made;
+    uint32_t first_set; /* of the way's own */
+    uint8_t *away;      /* per storage, of the micro-batch under way */
+} walker;
+
+static bool moves(const walker *w, const ms_call *call, uint8_t place)
+{
+    return call->verb == MS_MOVE && call->place == place &&
+           call->set >= w->first_set && call->set < w->made.n_sets;
+}
+
+static void mark(walker *w, const ms_call *call)
+{
+    bool out = moves(w, call, MS_NVME);
+    if (!out && !moves(w, call, MS_HERE))
+        return;
+    for (uint32_t i = w->made.set_at[call->set];
+         i < w->made.set_at[call->set + 1]; i++)
+        w->away[w->made.set_item[i]] = out;
+}
+
+static bool is_away(const walker *w, uint32_t set)
+{
+    for (uint32_t i = w->made.set_at[set]; i < w->made.set_at[set + 1]; i++)
+        if (!w->away[w->made.set_item[i]])
+            return false;
+    return true;
+}
+
+/* The next copy in of this micro-batch, if all of it is on the disk by now. */
+static const ms_call *next_in(const walker *w, uint32_t i)
+{
+    const ms_program *old = w->swap->program;
+    const ms_call *now = &old->calls[i];
+    for (uint32_t k = i + 1; k < old->n_calls; k++) {
+        const ms_call *next = &old->calls[k];
+        if (!moves(w, next, MS_HERE))
+            continue;
+        bool same = next->micro_batch == now->micro_batch &&
+                    next->frame == now->frame && next->rank == now->rank;
+        return same && is_away(w, next->set) ? next : NULL;
+    }
+    return NULL;
+}
+
+ms_err ms_swapdisk_ahead(ms_swap *swap)
+{
+    const ms_program *old = swap->program;
+    walker w = {.swap = swap, .first_set = swap->from->n_sets};
+    if (swap->values[MS_SWAP_TO].number != MS_SWAP_TO_NVME || old->n_frames > 1)
+        return MS_OK;
+    w.away = ms_arena_take(swap->arena, swap->context->graph->n_storages, 1);
+    if (w.away == NULL)
+        return ms_fail_nomem(swap->fault);
+    MS_TRY(ms_program_fork(old, swap->arena, &w.made, swap->fault));
+    for (uint32_t i = 0; i < old->n_calls; i++) {
+        const ms_call *call = &old->calls[i], *next;
+        MS_TRY(ms_program_add(&w.made, *call, swap->arena, swap->fault));
+        mark(&w, call);
+        next = moves(&w, call, MS_HERE) ? next_in(&w, i) : NULL;
+        if (next == NULL)
+            continue;
+        ms_call read = *next;
+        read.place = MS_HOST;
+        read.flags = 0;
+        MS_TRY(ms_program_add(&w.made, read, swap->arena, swap->fault));
+    }
+    *swap->program = w.made;
+    return MS_OK;
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/swap/swapagain.h"
+#include "policies/swap/swaplanes.h"
+#include "policies/swap/swapwrite.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A plan that recomputes is measured: what is made again has inputs that are
+ * there for a while.  So often the target is lowered by what was too much. */
+#define TRIES 16u
+
+/* To write, expand and replay one op of a step, in steps. */
+#define OP_STEPS 100u
+
+/* ---- columns ------------------------------------------------------------- */
+
+typedef struct place_in_order {
+    uint64_t key_ns;
+    uint32_t tensor;
+} place_in_order;
+
+static int by_key(const void *a, const void *b)
+{
+    const place_in_order *x = a, *y = b;
+    if (x->key_ns != y->key_ns)
+        return x->key_ns < y->key_ns ? -1 : 1;
+    return (x->tensor > y->tensor) - (x->tensor < y->tensor);
+}
+
+static ms_err sort_tensors(const ms_swapplan *p, bool by_back, uint32_t *order,
+                           uint32_t *at)
+{
+    uint32_t n = p->profile->n_tensors;
+    place_in_order *list = ms_arena_take_raw(p->swap->arena, n, sizeof *list);
+    if (list == NULL)
+        return ms_fail_nomem(p->swap->fault);
+    for (uint32_t i = 0; i < n; i++) {
+        const ms_profile_tensor *t = &p->profile->tensors[i];
+        list[i] = (place_in_order){by_back ? t->back_ns : t->out_ns, i};
+    }
+    qsort(list, n, sizeof *list, by_key);
+    for (uint32_t i = 0; i < n; i++) {
+        order[i] = list[i].tensor;
+        at[list[i].tensor] = i;
+    }
+    return MS_OK;
+}
+
+static void find_idle(ms_swapplan *p)
+{
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
+        const ms_profile_tensor *t = &p->profile->tensors[i];
+        for (uint32_t c = t->out_call + 1; c < t->back_call; c++) {
+            if (p->idle_end[c] == 0)
+                p->idle_first[c] = i;
+            p->idle_end[c] = i + 1;
+        }
+    }
+}
+
+static ms_err take_orders(ms_swapplan *p)
+{
+    ms_arena *arena = p->swap->arena;
+    size_t n = p->profile->n_tensors, calls = p->profile->n_calls;
+    size_t size = sizeof(uint32_t);
+    p->by_out = ms_arena_take_raw(arena, n, size);
+    p->by_back = ms_arena_take_raw(arena, n, size);
+    p->by_use = ms_arena_take_raw(arena, n, size);
+    p->at_out = ms_arena_take_raw(arena, n, size);
+    p->at_back = ms_arena_take_raw(arena, n, size);
+    p->out_busy_ns = ms_arena_take(arena, n, sizeof *p->out_busy_ns);
+    p->in_busy_ns = ms_arena_take(arena, n, sizeof *p->in_busy_ns);
+    p->idle_first = ms_arena_take(arena, calls, size);
+    p->idle_end = ms_arena_take(arena, calls, size);
+    if (p->by_out == NULL || p->by_back == NULL || p->by_use == NULL ||
+        p->at_out == NULL || p->at_back == NULL || p->out_busy_ns == NULL ||
+        p->in_busy_ns == NULL || p->idle_first == NULL || p->idle_end == NULL)
+        return ms_fail_nomem(p->swap->fault);
+    return MS_OK;
+}
+
+static ms_err take_columns(ms_swapplan *p)
+{
+    ms_arena *arena = p->swap->arena;
+    const ms_graph *graph = p->swap->context->graph;
+    size_t n = p->profile->n_tensors, size = sizeof(uint32_t);
+    p->choice = ms_arena_take(arena, n, sizeof *p->choice);
+    p->out_ns = ms_arena_take(arena, n, sizeof *p->out_ns);
+    p->in_ns = ms_arena_take(arena, n, sizeof *p->in_ns);
+    p->rank = ms_arena_take_raw(arena, n, size);
+    p->level_bytes =
+        ms_arena_take(arena, p->profile->n_calls, sizeof *p->level_bytes);
+    p->gone = ms_arena_take(arena, graph->n_storages, 1);
+    p->stamp = ms_arena_take(arena, graph->n_ops, size);
+    p->work = ms_arena_take_raw(arena, graph->n_ops, size);
+    p->need_call = ms_arena_take_raw(arena, n, size);
+    p->need_ns = ms_arena_take_raw(arena, n, sizeof *p->need_ns);
+    p->tensor_of = ms_arena_take_raw(arena, graph->n_storages, size);
+    if (p->choice == NULL || p->out_ns == NULL || p->in_ns == NULL ||
+        p->level_bytes == NULL || p->gone == NULL || p->rank == NULL ||
+        p->stamp == NULL || p->work == NULL || p->need_call == NULL ||
+        p->need_ns == NULL || p->tensor_of == NULL)
+        return ms_fail_nomem(p->swap->fault);
+    return MS_OK;
+}
+
+ms_err ms_swapplan_open(ms_swapplan *p, ms_swap *swap,
+                        const ms_profile *profile, uint64_t budget_bytes)
+{
+    *p = (ms_swapplan){.swap = swap,
+                       .profile = profile,
+                       .budget_bytes = budget_bytes,
+                       .programs = swap->arena,
+                       .most_steps = UINT64_MAX};
+    MS_TRY(take_columns(p));
+    MS_TRY(take_orders(p));
+    MS_TRY(sort_tensors(p, false, p->by_out, p->at_out));
+    MS_TRY(sort_tensors(p, true, p->by_back, p->at_back));
+    memcpy(p->by_use, p->by_back, profile->n_tensors * sizeof *p->by_use);
+    p->tensor_micro_batch = MS_NONE;
+    MS_TRY(ms_swaplanes_open(p));
+    find_idle(p);
+    for (uint32_t i = 0; i < profile->n_tensors; i++) {
+        uint64_t bytes = profile->tensors[i].bytes;
+        p->out_ns[i] = ms_swapdisk_copy_ns(swap, bytes, false);
+        p->in_ns[i] = ms_swapdisk_copy_ns(swap, bytes, true);
+    }
+    return MS_OK;
+}
+
+/* ---- choices ------------------------------------------------------------- */
+
+static void add_busy(ms_swapplan *p, uint32_t tensor)
+{
+    uint64_t out_ns = p->out_ns[tensor], in_ns = p->in_ns[tensor];
+    for (uint32_t k = 0; k <= p->at_out[tensor]; k++)
+        p->out_busy_ns[k] += out_ns;
+    for (uint32_t k = p->at_back[tensor]; k < p->profile->n_tensors; k++)
+        p->in_busy_ns[k] += in_ns;
+}
+
+static void choose(ms_swapplan *p, uint32_t tensor, uint8_t place)
+{
+    const ms_profile_tensor *t = &p->profile->tensors[tensor];
+    ms_swapplan_choice *choice = &p->choice[tensor];
+    choice->place = place;
+    choice->free_call = t->out_call + 1;
+    choice->in_call = p->need_call[tensor];
+    p->rank[tensor] = p->n_picked++;
+    ms_swapplan_add(p, choice->free_call, choice->in_call, t->bytes, true);
+    if (place == MS_HOST)
+        add_busy(p, tensor);
+    if (place != MS_GONE)
+        return;
+    p->gone[t->storage] = 1;
+    ms_swapagain_need(p, tensor);
+}
+
+/* The call that is too high; n_calls: none is. */
+static uint32_t too_high(const ms_swapplan *p)
+{
+    uint32_t n = p->profile->n_calls, highest = n;
+    uint64_t most = p->target_bytes;
+    for (uint32_t c = 0; c < n; c++) {
+        if (p->level_bytes[c] <= most)
+            continue;
+        highest = c;
+        most = p->level_bytes[c];
+        if (p->rule->in_order)
+            break;
+    }
+    return highest;
+}
+
+/* The least peak that moving alone can reach: every tensor is away between its
+ * two uses. */
+static ms_err find_least(const ms_swapplan *p, uint64_t *least)
+{
+    uint32_t n = p->profile->n_calls;
+    uint64_t away = 0;
+    uint64_t *leaves =
+        ms_arena_take(p->swap->arena, (size_t)n + 1, 2 * sizeof *leaves);
+    if (leaves == NULL)
+        return ms_fail_nomem(p->swap->fault);
+    uint64_t *returns = leaves + n + 1;
+    *least = 0;
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
+        const ms_profile_tensor *t = &p->profile->tensors[i];
+        leaves[t->out_call + 1] += t->bytes;
+        returns[t->back_call] += t->bytes;
+    }
+    for (uint32_t c = 0; c < n; c++) {
+        away += leaves[c] - returns[c];
+        uint64_t level = p->profile->level_bytes[c] - away;
+        *least = level > *least ? level : *least;
+    }
+    return MS_OK;
+}
+
+static bool room(const ms_swapplan *p, uint32_t call, uint64_t bytes)
+{
+    return p->level_bytes[call] + bytes <= p->target_bytes;
+}
+
+/* A tensor that leaves is here until its copy is expected to have ended, where
+ * there is room: nobody waits for it then. */
+static void delay_frees(ms_swapplan *p)
+{
+    uint64_t free_ns = 0;
+    for (uint32_t k = 0; k < p->profile->n_tensors; k++) {
+        uint32_t i = p->by_out[k];
+        const ms_profile_tensor *t = &p->profile->tensors[i];
+        ms_swapplan_choice *choice = &p->choice[i];
+        if (choice->place != MS_HOST)
+            continue;
+        uint64_t begin_ns = t->out_ns > free_ns ? t->out_ns : free_ns;
+        free_ns = begin_ns + p->out_ns[i];
+        while (choice->free_call < choice->in_call &&
+               p->profile->start_ns[choice->free_call] < free_ns &&
+               room(p, choice->free_call, t->bytes))
+            p->level_bytes[choice->free_call++] += t->bytes;
+        if (choice->free_call == choice->in_call)
+            choice->place = MS_HERE; /* it need not leave at all */
+    }
+}
+
+/* Soonest needed first, none before one that is needed sooner: the copies are
+ * a queue. */
+static void bring_early(ms_swapplan *p)
+{
+    uint32_t before = 0;
+    for (uint32_t k = 0; k < p->profile->n_tensors; k++) {
+        uint32_t i = p->by_back[k];
+        uint64_t bytes = p->profile->tensors[i].bytes;
+        ms_swapplan_choice *choice = &p->choice[i];
+        if (choice->place != MS_HOST)
+            continue;
+        while (choice->in_call > choice->free_call + 1 &&
+               choice->in_call > before && room(p, choice->in_call - 1, bytes))
+            p->level_bytes[--choice->in_call] += bytes;
+        before = choice->in_call;
+    }
+}
+
+/* Latest needed first: each copy ends when the one behind it begins, or when
+ * its tensor is needed (in-triggers of Capuchin, section 4.4). */
+static void bring_in_time(ms_swapplan *p)
+{
+    uint64_t next_ns = UINT64_MAX;
+    for (uint32_t k = p->profile->n_tensors; k-- > 0;) {
+        uint32_t i = p->by_back[k];
+        const ms_profile_tensor *t = &p->profile->tensors[i];
+        ms_swapplan_choice *choice = &p->choice[i];
+        if (choice->place != MS_HOST)
+            continue;
+        uint64_t need_ns = p->need_ns[i];
+        uint64_t end_ns = need_ns < next_ns ? need_ns : next_ns;
+        uint64_t all_ns = p->in_ns[i] + choice->lead_ns;
+        next_ns = end_ns > all_ns ? end_ns - all_ns : 0;
+        while (choice->in_call > choice->free_call + 1 &&
+               p->profile->start_ns[choice->in_call] > next_ns &&
+               room(p, choice->in_call - 1, t->bytes))
+            p->level_bytes[--choice->in_call] += t->bytes;
+    }
+}
+
+/* ---- a plan -------------------------------------------------------------- */
+
+static void settle_times(ms_swapplan *p)
+{
+    delay_frees(p);
+    if (p->rule->early)
+        bring_early(p);
+    else
+        bring_in_time(p);
+}
+
+static void pick_none(ms_swapplan *p)
+{
+    size_t levels = p->profile->n_calls * sizeof *p->level_bytes;
+    memcpy(p->level_bytes, p->profile->level_bytes, levels);
+    memset(p->gone, 0, p->swap->context->graph->n_storages);
+    p->n_picked = 0;
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
+        p->by_back[i] = p->by_use[i];
+        p->at_back[p->by_use[i]] = i;
+        p->need_call[i] = p->profile->tensors[i].back_call;
+        p->need_ns[i] = p->profile->tensors[i].back_ns;
+        p->choice[i].place = MS_HERE;
+        p->rank[i] = MS_NONE;
+        p->out_busy_ns[i] = p->in_busy_ns[i] = 0;
+    }
+}
+
+/* False: nothing is left to pick, or no step, and the level is still too high.
+ * It ends: what is picked is idle no more. */
+static bool pick_all(ms_swapplan *p)
+{
+    pick_none(p);
+    while (p->steps <= p->most_steps) {
+        uint8_t place = MS_HOST;
+        uint32_t call = too_high(p);
+        p->steps += p->profile->n_calls + p->profile->n_tensors;
+        if (call == p->profile->n_calls)
+            return true;
+        uint32_t tensor = p->rule->pick(p, call, &place);
+        if (tensor == MS_NONE)
+            return false;
+        assert(p->choice[tensor].place == MS_HERE && place != MS_HERE);
+        choose(p, tensor, place);
+    }
+    return false;
+}
+
+ms_err ms_swapplan_check(const ms_swapplan *p)
+{
+    char hint[80], budget[MS_SIZE_COUNT], least[MS_SIZE_COUNT];
+    uint64_t least_bytes = 0;
+    MS_TRY(find_least(p, &least_bytes));
+    if (p->budget_bytes >= least_bytes)
+        return MS_OK;
+    ms_size_count(p->budget_bytes, budget);
+    ms_size_count(least_bytes, least);
+    snprintf(hint, sizeof hint, "give it budget=%llu or more",
+             (unsigned long long)least_bytes);
+    return ms_fail(p->swap->fault, MS_EINFEASIBLE, "swap", hint,
+                   "no plan fits in %s bytes: with every tensor away until it "
+                   "is used the peak is %s",
+                   budget, least);
+}
+
+ms_err ms_swapplan_refuse(const ms_swapplan *p)
+{
+    char hint[80], budget[MS_SIZE_COUNT], peak[MS_SIZE_COUNT];
+    ms_size_count(p->budget_bytes, budget);
+    ms_size_count(p->peak_bytes, peak);
+    snprintf(hint, sizeof hint, "give it budget=%llu or more",
+             (unsigned long long)p->peak_bytes);
+    return ms_fail(p->swap->fault, MS_EINFEASIBLE, "swap", hint,
+                   "no plan found fits in %s bytes: the last one's peak is %s",
+                   budget, peak);
+}
+
+static ms_err write_and_measure(ms_swapplan *p)
+{
+    MS_TRY(ms_swapwrite_program(p, &p->program));
+    p->steps += (uint64_t)OP_STEPS * p->profile->n_ops;
+    if (p->scratch == NULL)
+        return ms_profile_measure(p->swap->context, &p->program, &p->peak_bytes,
+                                  &p->step_ns, p->swap->fault);
+    return ms_profile_measure_in(p->swap->context, &p->program, p->scratch,
+                                 &p->peak_bytes, &p->step_ns, p->swap->fault);
+}
+
+ms_err ms_swapplan_make(ms_swapplan *p, const ms_swapplan_rule *rule,
+                        bool recompute)
+{
+    p->rule = rule;
+    p->recompute = recompute;
+    p->fits = false;
+    p->target_bytes = p->budget_bytes;
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++)
+        p->choice[i].lead_ns = 0;
+    for (uint32_t t = 0; t < TRIES && pick_all(p); t++) {
+        settle_times(p);
+        MS_TRY(write_and_measure(p));
+        p->fits = p->peak_bytes <= p->budget_bytes;
+        if (p->fits)
+            break;
+        uint64_t over_bytes = p->peak_bytes - p->budget_bytes;
+        if (over_bytes > p->target_bytes)
+            break;
+        p->target_bytes -= over_bytes;
+    }
+    return MS_OK;
+}
+
+/* ---- feedback ------------------------------------------------------------ */
+
+#define ROUNDS 20u
+
+/* The same tensors with their copies in at other times. */
+static ms_err settle_again(ms_swapplan *p)
+{
+    size_t levels = p->profile->n_calls * sizeof *p->level_bytes;
+    memcpy(p->level_bytes, p->profile->level_bytes, levels);
+    for (uint32_t i = 0; i < p->profile->n_tensors; i++)
+        if (p->choice[i].place != MS_HERE)
+            choose(p, i, p->choice[i].place);
+    settle_times(p);
+    return write_and_measure(p);
+}
+
+/* Capuchin's feedback: the in-trigger of a tensor that was still on its way
+ * moves by 5 % of its copy. */
+static ms_err give_lead(ms_swapplan *p, uint32_t *n)
+{
+    ms_profile_copy *copies;
+    MS_TRY(ms_profile_waited(p->swap->context, &p->program, &copies, n,
+                             p->swap->fault));
+    for (uint32_t k = 0; k < *n; k++)
+        for (uint32_t i = 0; i < p->profile->n_tensors; i++) {
+            const ms_profile_tensor *t = &p->profile->tensors[i];
+            if (t->storage == copies[k].storage &&
+                t->micro_batch == copies[k].micro_batch)
+                p->choice[i].lead_ns += p->in_ns[i] / 20;
+        }
+    return MS_OK;
+}
+
+ms_err ms_swapplan_refine(ms_swapplan *p)
+{
+    ms_program program = p->program;
+    uint64_t peak_bytes = p->peak_bytes, step_ns = p->step_ns;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        uint32_t n;
+        MS_TRY(give_lead(p, &n));
+        if (n == 0)
+            break;
+        MS_TRY(settle_again(p));
+        if (p->peak_bytes > p->budget_bytes || p->step_ns >= step_ns)
+            continue;
+        program = p->program;
+        peak_bytes = p->peak_bytes;
+        step_ns = p->step_ns;
+    }
+    p->program = program;
+    p->peak_bytes = peak_bytes;
+    p->step_ns = step_ns;
+    return MS_OK;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* vDNN (Rhu et al. 2016): the input of a unit leaves while the unit runs
+ * forward; each backward brings one back (policies/sources.md 7). */
+#include "policies/profile.h"
+#include "policies/swap/swap.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool convolves(const ms_graph *graph, uint32_t unit)
+{
+    for (uint32_t op = graph->forward_at[unit];
+         op < graph->forward_at[unit + 1]; op++)
+        if (strstr(graph->op_name[op], "convolution") != NULL)
+            return true;
+    return false;
+}
+
+static uint32_t input_set(const ms_swap *w, uint32_t unit)
+{
+    bool leaves = !w->convolutions || convolves(w->saved.graph, unit);
+    return leaves ? w->saved.input_set[unit] : MS_NOTHING;
+}
+
+/* The next unit, in backward order, to send for: the search ends at the first
+ * unit that convolves, so that nothing comes back long before it is used
+ * (vDNN, figure 10: findPrefetchLayer). */
+static uint32_t next_to_bring(const ms_swap *w, uint32_t unit)
+{
+    while (unit-- > 0) {
+        if (input_set(w, unit) != MS_NOTHING && !w->brought[unit])
+            return unit;
+        if (convolves(w->saved.graph, unit))
+            return MS_NONE;
+    }
+    return MS_NONE;
+}
+
+static ms_err run_vdnn(ms_swap *w, const ms_call *call, bool before)
+{
+    uint32_t set = input_set(w, call->unit);
+    if (ms_swap_is_forward(call)) {
+        w->brought[call->unit] = 0;
+        return before ? ms_swapcalls_emit(w, call, MS_MOVE, set, MS_HOST,
+                                          MS_CALL_LATER)
+                      : ms_swapcalls_emit(w, call, MS_WAIT, set, MS_HERE, 0);
+    }
+    if (!ms_swap_is_backward(call))
+        return MS_OK;
+    uint32_t other = next_to_bring(w, call->unit);
+    if (other == MS_NONE)
+        return MS_OK;
+    if (before)
+        return ms_swapcalls_emit(w, call, MS_MOVE, input_set(w, other), MS_HERE,
+                                 0);
+    w->brought[other] = 1;
+    return ms_swapcalls_emit(w, call, MS_WAIT, input_set(w, other), MS_HERE, 0);
+}
+
+/* ---- vDNN_dyn ------------------------------------------------------------ */
+
+typedef struct trial {
+    ms_program program;
+    uint64_t peak_bytes, step_ns;
+} trial;
+
+static ms_err measure(const ms_swap *w, trial *t)
+{
+    return ms_profile_measure(w->context, &t->program, &t->peak_bytes,
+                              &t->step_ns, w->fault);
+}
+
+/* Section 4.1: no offload, convolutions' inputs, all inputs.  The paper's
+ * other choice, cuDNN's algorithms, is none here. */
+static ms_err try_conv(ms_swap *w, bool convolutions, trial *t)
+{
+    ms_program made;
+    ms_swap other = *w;
+    MS_TRY(ms_program_fork(w->program, w->arena, &made, w->fault));
+    other.program = &made;
+    other.convolutions = convolutions;
+    MS_TRY(ms_swapcalls_walk(&other, run_vdnn));
+    t->program = made;
+    return measure(w, t);
+}
+
+static ms_err fail_budget(const ms_swap *w, uint64_t budget_bytes,
+                          uint64_t least_bytes)
+{
+    char hint[64], budget[MS_SIZE_COUNT], least[MS_SIZE_COUNT];
+    ms_size_count(budget_bytes, budget);
+    ms_size_count(least_bytes, least);
+    snprintf(hint, sizeof hint, "give it budget=%llu or more",
+             (unsigned long long)least_bytes);
+    return ms_fail(w->fault, MS_EINFEASIBLE, "swap:vdnn=dyn", hint,
+                   "neither all, conv nor no offload fits in %s bytes: the "
+                   "least peak is %s",
+                   budget, least);
+}
+
+static ms_err write_fastest(ms_swap *w)
+{
+    trial trials[3] = {{.program = *w->from}};
+    const trial *best = NULL, *least = &trials[0];
+    uint64_t budget_bytes;
+    MS_TRY(measure(w, &trials[0]));
+    MS_TRY(try_conv(w, true, &trials[1]));
+    MS_TRY(try_conv(w, false, &trials[2]));
+    budget_bytes = ms_profile_budget(w->context, &w->values[MS_SWAP_BUDGET]);
+    for (size_t i = 0; i < 3; i++) {
+        const trial *t = &trials[i];
+        if (t->peak_bytes < least->peak_bytes)
+            least = t;
+        if (t->peak_bytes <= budget_bytes &&
+            (best == NULL || t->step_ns < best->step_ns))
+            best = t;
+    }
+    if (best == NULL)
+        return fail_budget(w, budget_bytes, least->peak_bytes);
+    *w->program = best->program;
+    return MS_OK;
+}
+
+/* ---- the way ------------------------------------------------------------- */
+
+ms_err ms_vdnn_write(ms_swap *w)
+{
+    int64_t which = w->values[MS_SWAP_VDNN].number;
+    w->convolutions = which == MS_SWAP_VDNN_CONV;
+    w->brought = ms_arena_take(w->arena, w->saved.graph->n_units, 1);
+    if (w->brought == NULL)
+        return ms_fail_nomem(w->fault);
+    if (which == MS_SWAP_VDNN_DYN)
+        return write_fastest(w);
+    if (w->values[MS_SWAP_BUDGET].given)
+        return ms_fail(w->fault, MS_EUSAGE, "swap:vdnn",
+                       "write vdnn=dyn, or leave budget out",
+                       "a budget changes nothing here");
+    return ms_swapcalls_walk(w, run_vdnn);
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* bind: whatever an op needs that is not present is made present. */
+#include "sim/expand/books.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* The stamps are the rank's: replays in parts of several stand side by side. */
+static ms_err open_stamps(ms_books *books, const ms_books_at *at)
+{
+    const ms_graph *graph = books->graph;
+    size_t both = (size_t)graph->n_storages + graph->n_ops;
+
+    if (!books->stamps)
+        books->stamps = ms_arena_take(books->arena, both * books->plan->n_ranks,
+                                      sizeof *books->stamps);
+    if (!books->replays)
+        books->replays = ms_arena_take(books->arena, books->plan->n_ranks,
+                                       sizeof *books->replays);
+    if (!books->stamps || !books->replays)
+        return ms_fail_nomem(books->fault);
+    books->stamp = books->stamps + both * at->rank;
+    books->op_stamp = books->stamp + graph->n_storages;
+    return MS_OK;
+}
+
+/* Starts a rerun with ticks of its own. */
+static ms_err next_tick(ms_books *books, const ms_books_at *at)
+{
+    MS_TRY(open_stamps(books, at));
+    books->tick = ++books->last_tick;
+    return MS_OK;
+}
+
+/* Brings a copy of what lies elsewhere; *found: there was one. */
+static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
+                    bool *found)
+{
+    uint32_t cell = ms_books_cell(books, at, storage);
+
+    *found = true;
+    if (ms_books_in(books->packed, cell) != MS_NONE)
+        return ms_pack_out(books, at, &storage, 1, 0);
+    if (ms_books_apart(books, storage, cell))
+        return ms_share_ask(books, at, storage);
+    *found = ms_books_far(books, cell);
+    return *found ? ms_move_storage(books, at, storage, MS_HERE, 0) : MS_OK;
+}
+
+/* ---- running forward ops again ------------------------------------------- */
+
+/* Makes op's outputs again.  saved_from: a storage whose SAVED reference ends
+ * at this op or later is saved again. */
+static void remake_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
+                           uint32_t saved_from)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
+        uint32_t s = graph->out[i], c = ms_books_cell(books, at, s);
+        uint32_t end = graph->storage_saved_end[s];
+        bool saved = end != MS_NONE && end >= saved_from;
+        uint8_t category = graph->storage_category[s];
+        if (category == MS_ACTIVATIONS && !saved)
+            category = MS_TEMPORARIES;
+        if (books->row[c] != MS_NONE || ms_books_far(books, c)) {
+            /* Still there from the first run: the kernel writes a copy that
+             * nobody keeps. */
+            ms_books_give(books, ms_books_take(books, s, MS_TEMPORARIES,
+                                               MS_DEVICE_POOL, false));
+            continue;
+        }
+        uint32_t r = ms_books_take(books, s, category, MS_DEVICE_POOL, saved);
+        uint8_t refs = graph->storage_refs[s] & (uint8_t)~MS_REF_SAVED;
+        if (saved)
+            refs |= MS_REF_SAVED;
+        if (books->holds && books->held[s] == books->run) {
+            refs += MS_REF_HOLD;
+            books->held[s] = MS_NONE;
+        }
+        books->stamp[s] = books->tick;
+        ms_books_hold(books, c, r, refs);
+    }
+}
+
+/* Ends the local references that end at op, of what this rerun made. */
+static void end_locals(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = graph->drop_at[op]; i < graph->drop_at[op + 1]; i++) {
+        uint32_t s = MS_DROP_STORAGE(graph->drop[i]);
+        if (!(graph->drop[i] & MS_DROP_SAVED) && books->stamp[s] == books->tick)
+            ms_books_end(books, ms_books_cell(books, at, s), MS_REF_LOCAL);
+    }
+}
+
+static void read_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+
+    if (!books->reads)
+        return;
+    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
+        ms_books_read(books,
+                      books->row[ms_books_cell(books, at, graph->in[i])]);
+}
+
+static ms_err rerun_op(ms_books *books, const ms_books_at *at, uint32_t op,
+                       uint32_t saved_from)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t outs = graph->out_at[op + 1] - graph->out_at[op];
+    uint32_t reads = graph->in_at[op + 1] - graph->in_at[op];
+
+    MS_TRY(ms_books_reserve(books, 1, outs, reads));
+    ms_books_issue(books, at, op, MS_RECOMPUTE, graph->op_stream[op],
+                   graph->op_ns[op]);
+    books->plan->recomputed_ops++;
+    read_inputs(books, at, op);
+    remake_outputs(books, at, op, saved_from);
+    end_locals(books, at, op);
+    return MS_OK;
+}
+
+/* Ends the local references left on the outputs of op. */
+static void end_outputs(ms_books *books, const ms_books_at *at, uint32_t op,
+                        bool only_remade)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++) {
+        uint32_t s = graph->out[i];
+        if (!only_remade || books->stamp[s] == books->tick)
+            ms_books_end(books, ms_books_cell(books, at, s), MS_REF_LOCAL);
+    }
+}
+
+/* ---- one storage --------------------------------------------------------- */
+
+/* reader: an op, or MS_NONE for a HOLD. */
+static ms_err cannot_make(ms_books *books, uint32_t storage, uint32_t reader)
+{
+    const ms_graph *graph = books->graph;
+    char name[MS_STORAGE_NAME];
+
+    if (reader == MS_NONE)
+        return ms_fail(books->fault, MS_EINPUT, graph->name,
+                       "run the unit that makes it first",
+                       "a hold asks again for %s, which does not exist at this "
+                       "point of the program and cannot be made again",
+                       ms_graph_storage_name(graph, storage, name));
+    return ms_fail(books->fault, MS_EINPUT, graph->name,
+                   "run the unit that makes it first, or keep it",
+                   "%s (op %u) reads %s, which does not exist at this point "
+                   "of the program and cannot be made again",
+                   graph->op_name[reader], reader,
+                   ms_graph_storage_name(graph, storage, name));
+}
+
+static ms_err push_work(ms_books *books, uint32_t *n, uint32_t op)
+{
+    uint32_t *work = ms_arena_grow(books->arena, books->work,
+                                   &books->work_capacity, *n + 1, sizeof *work);
+
+    if (!work)
+        return ms_fail_nomem(books->fault);
+    books->work = work;
+    work[(*n)++] = op;
+    books->op_stamp[op] = books->tick;
+    return MS_OK;
+}
+
+/* The storage that a forward op writes in place, its first input; MS_NONE for
+ * an op that makes its results. */
+static uint32_t written(const ms_graph *graph, uint32_t op)
+{
+    uint32_t first = graph->in_at[op];
+    bool in_place = graph->out_at[op] == graph->out_at[op + 1] &&
+                    first < graph->in_at[op + 1] &&
+                    graph->in[first] >= graph->n_persistent;
+
+    return in_place ? graph->in[first] : MS_NONE;
+}
+
+/* Ops that finish the storage in place do so again. */
+static ms_err want_writers(ms_books *books, uint32_t storage, uint32_t *n)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t last = graph->storage_local_end[storage];
+
+    for (uint32_t op = graph->storage_maker[storage] + 1;
+         last != MS_NONE && op <= last; op++)
+        if (written(graph, op) == storage && graph->op_pass[op] <= MS_LOSS)
+            MS_TRY(push_work(books, n, op));
+    return MS_OK;
+}
+
+/* Asks for the maker of storage to run again, unless it was asked already. */
+static ms_err want_maker(ms_books *books, const ms_books_at *at,
+                         uint32_t storage, uint32_t reader, uint32_t *n)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t maker = graph->storage_maker[storage];
+    uint32_t c = ms_books_cell(books, at, storage);
+
+    if (maker == MS_NONE || !(books->state[c] & MS_REF_MADE) ||
+        graph->op_pass[maker] > MS_LOSS)
+        return cannot_make(books, storage, reader);
+    if (books->op_stamp[maker] != books->tick)
+        MS_TRY(push_work(books, n, maker));
+    if (books->stamp[storage] == books->tick)
+        return MS_OK;
+    books->stamp[storage] = books->tick;
+    return want_writers(books, storage, n);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Collects the makers of what is missing, transitively.  Forward ops read
+ * only earlier ops' storages, so this ends. */
+static ms_err collect(ms_books *books, const ms_books_at *at, uint32_t *n)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = 0; i < *n; i++) {
+        uint32_t op = books->work[i];
+        for (uint32_t k = graph->in_at[op]; k < graph->in_at[op + 1]; k++) {
+            uint32_t s = graph->in[k], c = ms_books_cell(books, at, s);
+            bool found;
+            if (books->row[c] != MS_NONE)
+                continue;
+            MS_TRY(bring(books, at, s, &found));
+            if (!found)
+                MS_TRY(want_maker(books, at, s, op, n));
+        }
+    }
+    return MS_OK;
+}
+
+ms_err ms_bind_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
+                       uint32_t reader)
+{
+    uint32_t n = 0, cell = ms_books_cell(books, at, storage);
+    bool found;
+
+    MS_TRY(bring(books, at, storage, &found));
+    if (found)
+        return MS_OK;
+    MS_TRY(next_tick(books, at));
+    MS_TRY(want_maker(books, at, storage, reader, &n));
+    MS_TRY(collect(books, at, &n));
+    qsort(books->work, n, sizeof *books->work, by_number);
+    for (uint32_t i = 0; i < n; i++)
+        MS_TRY(rerun_op(books, at, books->work[i], reader));
+    for (uint32_t i = 0; i < n; i++)
+        end_outputs(books, at, books->work[i], true);
+    if (books->row[cell] == MS_NONE)
+        return cannot_make(books, storage, reader);
+    return MS_OK;
+}
+
+/* Runs the ops of the list, in order, and keeps what the set under way asks
+ * for.  Locals end where they did in forward, at an op that does not run again,
+ * too. */
+static ms_err rerun_list(ms_books *books, const ms_books_at *at, uint32_t n)
+{
+    uint32_t *ops = books->work, next = 0; /* nothing below asks for more */
+
+    qsort(ops, n, sizeof *ops, by_number);
+    for (uint32_t op = n > 0 ? ops[0] : 0; next < n; op++) {
+        if (op != ops[next]) {
+            end_locals(books, at, op);
+            continue;
+        }
+        next++;
+        MS_TRY(rerun_op(books, at, op, MS_NONE));
+    }
+    for (uint32_t i = 0; i < n; i++)
+        end_outputs(books, at, ops[i], true);
+    return MS_OK;
+}
+
+/* What is remade gets its HOLD at once, or its last reader could end it. */
+static ms_err remake_set(ms_books *books, const ms_books_at *at,
+                         const ms_program *program, uint32_t set)
+{
+    uint32_t n = 0;
+
+    books->run++;
+    ms_books_open_set(books, program, set);
+    MS_TRY(next_tick(books, at));
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
+        uint32_t s = program->set_item[i];
+        if (ms_books_found(books, ms_books_cell(books, at, s)) == MS_NONE)
+            MS_TRY(want_maker(books, at, s, MS_NONE, &n));
+    }
+    MS_TRY(collect(books, at, &n));
+    MS_TRY(rerun_list(books, at, n));
+    ms_share_close_unit(books, at);
+    return MS_OK;
+}
+
+ms_err ms_bind_hold(ms_books *books, const ms_books_at *at,
+                    const ms_program *program, const ms_call *call)
+{
+    uint32_t set = call->set;
+    bool again = call->flags & MS_CALL_AGAIN;
+
+    if (set == MS_ALL || set == MS_NOTHING)
+        return MS_OK;
+    if (again)
+        MS_TRY(remake_set(books, at, program, set));
+    ms_books_hold_set(books, at, program, set, call->flags & MS_CALL_SAVES);
+    if (again)
+        ms_books_close_set(books, at, program, set);
+    return MS_OK;
+}
+
+ms_err ms_bind_for_step(ms_books *books, const ms_books_at *at, uint32_t op,
+                        uint32_t storage)
+{
+    uint8_t stream = books->graph->op_stream[op];
+    uint32_t c = ms_books_cell(books, at, storage);
+
+    if (stream == MS_STREAM_HOST)
+        return ms_move_to_host(books, at, storage);
+    if (stream != MS_STREAM_COMPUTE || books->row[c] != MS_NONE ||
+        ms_books_in(books->shard_row, c) != MS_NONE)
+        return MS_OK;
+    return ms_books_far(books, c) ? ms_bind_storage(books, at, storage, op)
+                                  : MS_OK;
+}
+
+/* ---- whole units (activation checkpointing) ------------------------------ */
+
+static bool is_needed(const ms_books *books, const ms_books_at *at,
+                      uint32_t storage, uint32_t saved_from)
+{
+    uint32_t saved_end = books->graph->storage_saved_end[storage];
+    bool wanted = (saved_end != MS_NONE && saved_end >= saved_from) ||
+                  books->stamp[storage] == books->tick;
+
+    return wanted && books->row[ms_books_cell(books, at, storage)] == MS_NONE;
+}
+
+/* Stamps the ops of [first, end) whose results the backward of these units
+ * needs, and the ops these need.  saved_from: first backward op of the last
+ * unit.  This is the early stop of torch's non-reentrant checkpoint
+ * (_StopRecomputationError), to the op. */
+static void stamp_needed(ms_books *books, const ms_books_at *at, uint32_t first,
+                         uint32_t end, uint32_t saved_from)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t op = end; op-- > first;) {
+        uint32_t in_place = written(graph, op);
+        bool needed = in_place != MS_NONE &&
+                      graph->storage_maker[in_place] >= first &&
+                      is_needed(books, at, in_place, saved_from);
+        for (uint32_t i = graph->out_at[op]; i < graph->out_at[op + 1]; i++)
+            needed |= is_needed(books, at, graph->out[i], saved_from);
+        if (!needed)
+            continue;
+        books->op_stamp[op] = books->tick;
+        for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
+            books->stamp[graph->in[i]] = books->tick;
+    }
+}
+
+static ms_err bind_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
+{
+    const ms_graph *graph = books->graph;
+
+    for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++) {
+        uint32_t s = graph->in[i], tick = books->tick;
+        if (books->row[ms_books_cell(books, at, s)] != MS_NONE)
+            continue;
+        MS_TRY(ms_bind_storage(books, at, s, op));
+        books->tick = tick;
+    }
+    return MS_OK;
+}
+
+static ms_err open_rerun(ms_books *books, const ms_books_at *at, uint32_t unit)
+{
+    return ms_share_open_unit(books, at, books->graph->forward_at[unit],
+                              books->graph->forward_at[unit + 1]);
+}
+
+/* The random state is a tensor of its own; no kernel makes it. */
+static ms_err make_state(ms_books *books, const ms_books_at *at, uint32_t state,
+                         uint32_t *row)
+{
+    MS_TRY(ms_books_reserve(books, 1, 1, 0));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
+    *row = ms_books_take(books, state, MS_ACTIVATIONS, MS_DEVICE_POOL, false);
+    return MS_OK;
+}
+
+ms_err ms_bind_state(ms_books *books, const ms_books_at *at,
+                     const ms_call *call)
+{
+    const uint32_t *states = books->graph->unit_state;
+
+    if (!states)
+        return MS_OK;
+    uint32_t c = ms_books_cell(books, at, states[call->unit]);
+    if (books->row[c] != MS_NONE)
+        ms_books_give(books, books->row[c]);
+    books->row[c] = MS_NONE;
+    if (call->place == MS_GONE)
+        return MS_OK;
+    return make_state(books, at, states[call->unit], &books->row[c]);
+}
+
+static ms_err open_replay(ms_books *books, const ms_books_at *at,
+                          const ms_call *call, ms_books_replay *replay)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t end = graph->forward_at[call->last + 1];
+
+    *replay = (ms_books_replay){
+        .open = true, .first = graph->forward_at[call->unit], .state = MS_NONE};
+    if (call->flags & MS_CALL_STATE && graph->unit_state)
+        MS_TRY(make_state(books, at, graph->unit_state[call->unit],
+                          &replay->state));
+    MS_TRY(next_tick(books, at));
+    replay->wanted = books->tick;
+    if (!(call->flags & MS_CALL_WHOLE))
+        stamp_needed(books, at, replay->first, end,
+                     graph->backward_at[call->last + 1]);
+    MS_TRY(next_tick(books, at));
+    replay->tick = books->tick;
+    return MS_OK;
+}
+
+static ms_err rerun_unit(ms_books *books, const ms_books_at *at,
+                         const ms_call *call, uint32_t unit)
+{
+    const ms_graph *graph = books->graph;
+    bool whole = call->flags & MS_CALL_WHOLE;
+    uint32_t end = graph->forward_at[unit + 1];
+    uint32_t wanted = books->replays[at->rank].wanted;
+
+    MS_TRY(open_rerun(books, at, unit));
+    for (uint32_t op = graph->forward_at[unit]; op < end; op++) {
+        if (!whole && books->op_stamp[op] != wanted) {
+            end_locals(books, at, op);
+            continue;
+        }
+        MS_TRY(bind_inputs(books, at, op));
+        MS_TRY(rerun_op(books, at, op, graph->backward_at[call->last + 1]));
+    }
+    ms_share_close_unit(books, at);
+    return MS_OK;
+}
+
+static void close_replay(ms_books *books, const ms_books_at *at,
+                         const ms_call *call, ms_books_replay *replay)
+{
+    uint32_t end = books->graph->forward_at[call->last + 1];
+
+    replay->open = false;
+    if (replay->state != MS_NONE)
+        ms_books_give(books, replay->state);
+    if (call->flags & MS_CALL_HOLD_OUTPUTS)
+        return;
+    for (uint32_t op = replay->first; op < end; op++)
+        end_outputs(books, at, op, true);
+}
+
+ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
+                     const ms_call *call)
+{
+    uint32_t last = call->flags & MS_CALL_PART ? call->unit : call->last;
+
+    MS_TRY(open_stamps(books, at));
+    ms_books_replay *replay = &books->replays[at->rank];
+    if (!replay->open)
+        MS_TRY(open_replay(books, at, call, replay));
+    books->tick = replay->tick;
+    for (uint32_t u = call->unit; u <= last; u++)
+        MS_TRY(rerun_unit(books, at, call, u));
+    if (last == call->last)
+        close_replay(books, at, call, replay);
+    return MS_OK;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The books: columns of the plan as they grow, rows of cells, references. */
+#include "sim/expand/books.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define GROW(books, field, capacity, need)                                     \
+    do {                                                                       \
+        void *grown_ = ms_arena_grow((books)->arena, (field), (capacity),      \
+                                     (need), sizeof *(field));                 \
+        if (!grown_)                                                           \
+            return ms_fail_nomem((books)->fault);                              \
+        (field) = grown_;                                                      \
+    } while (0)
+
+static ms_err grow_ops(ms_books *books, uint32_t need)
+{
+    ms_plan *plan = books->plan;
+    uint32_t was = books->ops_capacity, c = was;
+
+    GROW(books, plan->op, &c, need);
+    if (books->streams) {
+        c = was;
+        GROW(books, plan->wait_at, &c, need);
+    }
+    if (books->opts->uses) {
+        c = was;
+        GROW(books, plan->use_at, &c, need);
+    }
+    books->ops_capacity = c;
+    return MS_OK;
+}
+
+static ms_err grow_rows(ms_books *books, uint32_t need)
+{
+    ms_plan *plan = books->plan;
+    uint32_t was = books->rows_capacity, c = was;
+
+    GROW(books, plan->row, &c, need);
+    c = was;
+    GROW(books, plan->release, &c, need); /* a row is released at most once */
+    if (books->streams) {
+        c = was;
+        GROW(books, books->ready_op, &c, need);
+    }
+    books->rows_capacity = c;
+    return MS_OK;
+}
+
+ms_err ms_books_grow(ms_books *books, uint32_t ops, uint32_t rows,
+                     uint32_t reads)
+{
+    ms_plan *plan = books->plan;
+    uint32_t touched = reads + rows;
+
+    if (plan->n_ops + ops >= books->ops_capacity)
+        MS_TRY(grow_ops(books, plan->n_ops + ops + 1));
+    if (plan->n_rows + rows > books->rows_capacity)
+        MS_TRY(grow_rows(books, plan->n_rows + rows));
+    if (books->streams && books->n_wait + reads > books->wait_capacity)
+        GROW(books, plan->wait, &books->wait_capacity, books->n_wait + reads);
+    if (books->opts->uses && books->n_use + touched > books->use_capacity)
+        GROW(books, plan->use, &books->use_capacity, books->n_use + touched);
+    return MS_OK;
+}
+
+static bool program_has(const ms_program *program, uint8_t verb)
+{
+    for (uint32_t i = 0; i < program->n_calls; i++)
+        if (program->calls[i].verb == verb)
+            return true;
+    return false;
+}
+
+static bool graph_streams(const ms_graph *graph)
+{
+    for (uint32_t o = 0; o < graph->n_ops; o++)
+        if (graph->op_stream[o] != MS_STREAM_COMPUTE)
+            return true;
+    return false;
+}
+
+static bool moves_to(const ms_program *program, uint8_t place)
+{
+    for (uint32_t i = 0; i < program->n_calls; i++)
+        if (program->calls[i].verb == MS_MOVE &&
+            program->calls[i].place == place)
+            return true;
+    return false;
+}
+
+/* A column of n rows, none yet. */
+static ms_err take_rows(ms_books *books, uint32_t n, uint32_t **rows)
+{
+    *rows = ms_arena_take_raw(books->arena, n, sizeof(uint32_t));
+    if (!*rows)
+        return ms_fail_nomem(books->fault);
+    memset(*rows, 0xff, n * sizeof(uint32_t));
+    return MS_OK;
+}
+
+static ms_err take_cells(ms_books *books, bool sets)
+{
+    const ms_graph *graph = books->graph;
+    ms_arena *arena = books->arena;
+
+    books->state = ms_arena_take(arena, books->n_cells, 1);
+    if (sets)
+        books->kept = ms_arena_take(arena, graph->n_storages, sizeof(uint32_t));
+    if (sets)
+        books->held = ms_arena_take(arena, graph->n_storages, sizeof(uint32_t));
+    if (!books->state || (sets && (!books->kept || !books->held)))
+        return ms_fail_nomem(books->fault);
+    return take_rows(books, books->n_cells, &books->row);
+}
+
+void ms_books_open_set(ms_books *books, const ms_program *program, uint32_t set)
+{
+    books->holds = set != MS_ALL && set != MS_NOTHING;
+    if (!books->holds)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
+        books->held[program->set_item[i]] = books->run;
+}
+
+void ms_books_close_set(ms_books *books, const ms_books_at *at,
+                        const ms_program *program, uint32_t set)
+{
+    if (!books->holds)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
+        uint32_t s = program->set_item[i];
+        if (books->held[s] != MS_NONE)
+            continue; /* it was there before */
+        books->held[s] = 0;
+        ms_books_unhold(books, ms_books_cell(books, at, s));
+    }
+    books->holds = false;
+}
+
+void ms_books_hold_set(ms_books *books, const ms_books_at *at,
+                       const ms_program *program, uint32_t set, bool saves)
+{
+    uint32_t backward = books->graph->backward_at[books->graph->n_units];
+
+    if (set == MS_ALL || set == MS_NOTHING)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++) {
+        uint32_t c = ms_books_cell(books, at, program->set_item[i]);
+        uint32_t r = books->row[c];
+        if (r == MS_NONE)
+            r = ms_books_in(books->host_row, c);
+        if (r == MS_NONE)
+            r = ms_books_in(books->nvme_row, c);
+        if (r == MS_NONE)
+            continue;
+        ms_row *row = &books->plan->row[r];
+        books->state[c] += MS_REF_HOLD;
+        if (books->graph->storage_maker[row->storage] >= backward)
+            continue;
+        row->saved |= saves;
+        if (row->category == MS_TEMPORARIES)
+            row->category = MS_ACTIVATIONS;
+    }
+}
+
+static ms_err take_last(ms_books *books, uint32_t ranks)
+{
+    MS_TRY(take_rows(books, ranks, &books->last_compute));
+    MS_TRY(take_rows(books, ranks, &books->last_side));
+    return take_rows(books, 2 * ranks, &books->let_go);
+}
+
+ms_err ms_books_open(ms_books *books, const ms_program *program)
+{
+    const ms_graph *graph = books->graph;
+    uint64_t frames = (uint64_t)program->n_frames * program->n_ranks;
+    uint64_t cells = frames * (graph->n_storages - graph->n_persistent) +
+                     (uint64_t)program->n_ranks * graph->n_persistent;
+
+    if (cells >= MS_NONE)
+        return ms_fail(books->fault, MS_EINPUT, graph->name,
+                       "use fewer frames or ranks",
+                       "the program has too many frames x ranks");
+    books->n_cells = (uint32_t)cells;
+    books->n_frames = program->n_frames;
+    books->n_buffers = program->n_buffers;
+    MS_TRY(take_cells(books, program->n_sets > 0));
+    bool homes = graph->storage_pool != NULL;
+    bool moves = program_has(program, MS_MOVE) || homes || program->hooks.used;
+    bool shares = graph->storage_shard_bytes != NULL;
+    books->streams = graph_streams(graph) || moves || shares ||
+                     program_has(program, MS_GATHER) ||
+                     program_has(program, MS_REDUCE) || program->n_buffers > 0;
+    if (books->streams)
+        MS_TRY(take_last(books, program->n_ranks));
+    if (moves)
+        MS_TRY(take_rows(books, books->n_cells, &books->host_row));
+    if (homes || moves_to(program, MS_NVME))
+        MS_TRY(take_rows(books, books->n_cells, &books->nvme_row));
+    if (shares)
+        MS_TRY(take_rows(books, books->n_cells, &books->shard_row));
+    if (program->n_buffers > 0) {
+        MS_TRY(take_rows(books, books->n_cells, &books->packed));
+        uint64_t n = (uint64_t)program->n_buffers * program->n_ranks;
+        if (n > UINT32_MAX)
+            return ms_fail_nomem(books->fault);
+        MS_TRY(take_rows(books, (uint32_t)n, &books->buffer_row));
+        MS_TRY(take_rows(books, (uint32_t)n, &books->buffer_read));
+    }
+    books->reads = books->streams || books->opts->uses;
+    return MS_OK;
+}
+
+ms_err ms_books_close(ms_books *books)
+{
+    ms_plan *plan = books->plan;
+
+    MS_TRY(ms_books_reserve(books, 0, 0, 0));
+    for (uint32_t rank = 0; rank < plan->n_ranks; rank++)
+        ms_stage_end(books, (uint8_t)rank);
+    plan->op[plan->n_ops].alloc_at = plan->n_rows;
+    plan->op[plan->n_ops].release_at = books->n_release;
+    if (books->streams)
+        plan->wait_at[plan->n_ops] = books->n_wait;
+    if (books->opts->uses)
+        plan->use_at[plan->n_ops] = books->n_use;
+    return plan->n_ranks > 1 ? ms_settle_releases(books) : MS_OK;
+}
+
+ms_err ms_books_sync(ms_books *books, const ms_books_at *at, uint32_t until)
+{
+    ms_plan *plan = books->plan;
+    struct ms_plan_sync *sync =
+        ms_arena_grow(books->arena, plan->sync, &books->syncs_capacity,
+                      plan->n_sync + 1, sizeof *sync);
+
+    if (!sync)
+        return ms_fail_nomem(books->fault);
+    plan->sync = sync;
+    sync[plan->n_sync++] = (struct ms_plan_sync){plan->n_ops, until, at->rank};
+    return MS_OK;
+}
+
+ms_books_at ms_books_at_of(const ms_books *books, uint8_t rank, uint16_t frame,
+                           uint32_t micro_batch)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t persistent = graph->n_persistent;
+    uint32_t in_frame = graph->n_storages - persistent;
+    uint32_t block = persistent + books->n_frames * in_frame;
+
+    /* A rank's cells: its persistent ones, then frame after frame. */
+    return (ms_books_at){.persistent = rank * block,
+                         .frame = rank * block + frame * in_frame,
+                         .buffers = rank * books->n_buffers,
+                         .micro_batch = micro_batch,
+                         .rank = rank};
+}
+
+void ms_books_lose(ms_books *books, uint32_t cell)
+{
+    if (books->row[cell] != MS_NONE) {
+        ms_books_give(books, books->row[cell]);
+        books->row[cell] = MS_NONE;
+    }
+    uint32_t *const far[] = {books->shard_row, books->host_row,
+                             books->nvme_row};
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+        if (ms_books_in(far[i], cell) == MS_NONE)
+            continue;
+        ms_books_give(books, far[i][cell]);
+        far[i][cell] = MS_NONE;
+    }
+}
+
+void ms_books_made(ms_books *books, uint32_t first)
+{
+    ms_plan *plan = books->plan;
+
+    for (uint32_t r = first; r < plan->n_rows; r++) {
+        if (books->streams)
+            books->ready_op[r] = plan->n_ops - 1;
+        if (books->opts->uses)
+            plan->use[books->n_use++] = r;
+    }
+}
+
+void ms_books_read(ms_books *books, uint32_t row)
+{
+    ms_plan *plan = books->plan;
+    uint32_t op = plan->n_ops - 1;
+
+    if (books->opts->uses)
+        plan->use[books->n_use++] = row;
+    if (books->streams) {
+        uint32_t writer = books->ready_op[row];
+        if (plan->op[plan->row[row].op].rank == plan->op[op].rank)
+            plan->row[row].streams |= (uint8_t)(1u << plan->op[op].stream);
+        const ms_plan_op *it = &plan->op[writer];
+        bool noted = books->n_wait > plan->wait_at[op] &&
+                     plan->wait[books->n_wait - 1] == writer;
+        if (!noted && it->pass != MS_START &&
+            (it->stream != plan->op[op].stream ||
+             it->rank != plan->op[op].rank))
+            plan->wait[books->n_wait++] = writer;
+    }
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* expand: walk the program's calls, each booked by the file of its verb. */
+#include "sim/expand/hooks.h"
+
+#include <assert.h>
+
+/* ---- calls --------------------------------------------------------------- */
+
+static void drop_set(ms_books *books, const ms_books_at *at,
+                     const ms_program *program, uint32_t set)
+{
+    if (set == MS_ALL || set == MS_NOTHING)
+        return;
+    for (uint32_t i = program->set_at[set]; i < program->set_at[set + 1]; i++)
+        ms_books_unhold(books, ms_books_cell(books, at, program->set_item[i]));
+}
+
+/* Ends the local references that a RERUN with HOLD_OUTPUTS left. */
+static void drop_units(ms_books *books, const ms_books_at *at,
+                       const ms_call *call)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t end = graph->out_at[graph->forward_at[call->last + 1]];
+
+    if (call->unit == MS_NONE)
+        return;
+    for (uint32_t i = graph->out_at[graph->forward_at[call->unit]]; i < end;
+         i++)
+        ms_books_end(books, ms_books_cell(books, at, graph->out[i]),
+                     MS_REF_LOCAL);
+}
+
+static ms_err move_set(ms_books *books, const ms_books_at *at,
+                       const ms_program *program, const ms_call *call)
+{
+    if (call->set == MS_ALL || call->set == MS_NOTHING)
+        return MS_OK;
+    const uint32_t *set = program->set_item + program->set_at[call->set];
+    uint32_t n = program->set_at[call->set + 1] - program->set_at[call->set];
+    if (call->place == MS_PACKED)
+        return ms_pack_into(books, at, set, n, call);
+    if (call->place == MS_SHARD)
+        ms_share_let_go(books, at);
+    if (call->place == MS_HERE && books->packed)
+        MS_TRY(ms_pack_out(books, at, set, n, call->flags));
+    if (call->place == MS_SHARD && books->shard_row)
+        MS_TRY(ms_share_make_parts(books, at, set, n));
+    if (call->place == MS_SHARD && call->buffer != MS_NONE && n > 0)
+        MS_TRY(ms_pack_keep(books, at, set[0], call->buffer));
+    for (uint32_t i = program->set_at[call->set];
+         i < program->set_at[call->set + 1]; i++)
+        MS_TRY(ms_move_storage(books, at, program->set_item[i], call->place,
+                               call->flags));
+    return MS_OK;
+}
+
+static ms_err collect_set(ms_books *books, const ms_books_at *at,
+                          const ms_program *program, const ms_call *call)
+{
+    uint32_t first = 0, n = 0;
+    if (call->set != MS_ALL && call->set != MS_NOTHING) {
+        first = program->set_at[call->set];
+        n = program->set_at[call->set + 1] - first;
+    }
+    const uint32_t *set = program->set_item + first;
+    if (call->verb == MS_SYNC)
+        return ms_move_sync(books, at, set, n, call);
+    if (call->verb == MS_WAIT)
+        return ms_move_wait(books, at, set, n, call->buffer);
+    if (call->verb == MS_GATHER)
+        return ms_share_gather(books, at, set, n, call);
+    return ms_share_reduce(books, at, set, n, call);
+}
+
+static ms_err run_step(ms_books *books, const ms_books_at *at,
+                       const ms_program *program, const ms_call *call)
+{
+    if (call->set == MS_ALL)
+        return ms_step_run(books, at, call->place);
+    if (call->set == MS_NOTHING)
+        return MS_OK;
+    uint32_t first = program->set_at[call->set];
+    return ms_step_run_due(books, at, program->set_item + first,
+                           program->set_at[call->set + 1] - first);
+}
+
+static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
+{
+    ms_plan *plan = books->plan;
+    struct ms_plan_mark *marks = ms_arena_grow(
+        books->arena, plan->marks, capacity, plan->n_marks + 1, sizeof *marks);
+
+    if (!marks)
+        return ms_fail_nomem(books->fault);
+    plan->marks = marks;
+    marks[plan->n_marks++] =
+        (struct ms_plan_mark){.mark = call->place,
+                              .rank = call->rank,
+                              .micro_batch = call->micro_batch,
+                              .op = plan->n_ops - 1,
+                              .releases = books->n_release};
+    return MS_OK;
+}
+
+static ms_err expand_calls(ms_books *books, const ms_program *program)
+{
+    uint32_t marks = 0;
+
+    for (uint32_t i = 0; i < program->n_calls; i++) {
+        const ms_call *call = &program->calls[i];
+        ms_books_at at =
+            ms_books_at_of(books, call->rank, call->frame, call->micro_batch);
+        if (books->hooked)
+            MS_TRY(ms_hooks_rest(books, &at, call));
+        switch ((ms_verb)call->verb) {
+        case MS_RUN:
+            MS_TRY(ms_rununit_call(books, &at, program, call));
+            break;
+        case MS_RERUN:
+            MS_TRY(ms_bind_units(books, &at, call));
+            break;
+        case MS_MOVE:
+            MS_TRY(move_set(books, &at, program, call));
+            break;
+        case MS_STEP_SET:
+            MS_TRY(run_step(books, &at, program, call));
+            break;
+        case MS_HOLD:
+            MS_TRY(ms_bind_hold(books, &at, program, call));
+            break;
+        case MS_DROP_SET:
+            drop_set(books, &at, program, call->set);
+            drop_units(books, &at, call);
+            break;
+        case MS_MARK:
+            MS_TRY(add_mark(books, call, &marks));
+            break;
+        case MS_STATE:
+            MS_TRY(ms_bind_state(books, &at, call));
+            break;
+        case MS_SYNC:
+        case MS_WAIT:
+        case MS_GATHER:
+        case MS_REDUCE:
+            MS_TRY(collect_set(books, &at, program, call));
+            break;
+        case MS_TAKE:
+            MS_TRY(ms_pack_take(books, &at, call->buffer));
+            break;
+        case MS_GIVE:
+            MS_TRY(ms_pack_give(books, &at, call->buffer));
+            break;
+        case MS_N_VERBS:
+            assert(false);
+        }
+    }
+    return MS_OK;
+}
+
+ms_err ms_expand(const ms_graph *graph, const ms_program *program,
+                 const ms_expand_opts *opts, ms_arena *arena, ms_plan *plan,
+                 ms_fault *fault)
+{
+    ms_graph prepared = *graph;
+    ms_books books = {.graph = &prepared,
+                      .opts = opts,
+                      .arena = arena,
+                      .plan = plan,
+                      .fault = fault};
+
+    if (!graph->storage_refs)
+        MS_TRY(ms_prepare_graph(&prepared, arena, fault));
+    *plan = (ms_plan){.graph = graph,
+                      .n_ranks = program->n_ranks,
+                      .buffers = program->buffers,
+                      .saved_in = program->saved_in,
+                      .n_micro_batches = program->n_micro_batches};
+    MS_TRY(ms_books_open(&books, program));
+    MS_TRY(ms_hooks_open(&books, program));
+    /* A first guess of one run of everything, and of a copy and a wait for what
+     * most calls name: rarely grown. */
+    uint32_t copies = books.streams ? 4 * program->n_calls : 0;
+    MS_TRY(ms_books_reserve(&books, graph->n_ops + copies,
+                            graph->n_storages + copies, copies));
+    for (uint32_t r = 0; r < program->n_ranks; r++)
+        MS_TRY(ms_start_rank(&books, (uint8_t)r));
+    MS_TRY(expand_calls(&books, program));
+    return ms_books_close(&books);
+}

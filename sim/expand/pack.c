@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Flat buffers of the program, and what is packed in them. */
+#include "sim/expand/books.h"
+
+#include <inttypes.h>
+
+static ms_err not_taken(ms_books *books, uint32_t buffer)
+{
+    return ms_fail(books->fault, MS_EINPUT, books->graph->name,
+                   "take it before, and give it once",
+                   "buffer %u is used while the program does not have it",
+                   buffer);
+}
+
+ms_err ms_pack_take(ms_books *books, const ms_books_at *at, uint32_t buffer)
+{
+    const ms_buffer *value = &books->plan->buffers[buffer];
+    uint32_t here = at->buffers + buffer;
+
+    if (books->buffer_row[here] != MS_NONE)
+        return ms_fail(books->fault, MS_EINPUT, books->graph->name,
+                       "give it before", "buffer %u is taken twice", buffer);
+    MS_TRY(ms_books_reserve(books, 1, 1, 0));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, value->stream, 0);
+    books->buffer_row[here] = ms_books_take_buffer(books, buffer, value);
+    books->buffer_read[here] = MS_NONE;
+    return MS_OK;
+}
+
+ms_err ms_pack_give(ms_books *books, const ms_books_at *at, uint32_t buffer)
+{
+    const ms_buffer *value = &books->plan->buffers[buffer];
+    uint32_t here = at->buffers + buffer, read = books->buffer_read[here];
+
+    if (books->buffer_row[here] == MS_NONE)
+        return not_taken(books, buffer);
+    if (value->stream != MS_STREAM_COMPUTE && read != MS_NONE) {
+        MS_TRY(ms_books_reserve(books, 1, 0, 1));
+        ms_books_issue(books, at, MS_NONE, MS_COPY, value->stream, 0);
+        books->plan->wait[books->n_wait++] = read;
+    }
+    ms_books_give(books, books->buffer_row[here]);
+    books->buffer_row[here] = MS_NONE;
+    return MS_OK;
+}
+
+ms_err ms_pack_keep(ms_books *books, const ms_books_at *at, uint32_t storage,
+                    uint32_t buffer)
+{
+    uint32_t c = ms_books_cell(books, at, storage);
+    uint32_t here = at->buffers + buffer;
+
+    if (books->buffer_row[here] != MS_NONE)
+        return ms_fail(books->fault, MS_EINPUT, books->graph->name,
+                       "give it before", "buffer %u is taken twice", buffer);
+    if (books->row[c] == MS_NONE || !ms_books_apart(books, storage, c))
+        return ms_fail(books->fault, MS_EINPUT, books->graph->name,
+                       "gather it before",
+                       "buffer %u is to have a copy that is not there", buffer);
+    books->buffer_row[here] = books->row[c];
+    books->buffer_read[here] = MS_NONE;
+    books->row[c] = MS_NONE;
+    return MS_OK;
+}
+
+/* A kernel that reads and writes so many bytes. */
+static ms_err issue_kernel(ms_books *books, const ms_books_at *at,
+                           uint16_t flags, uint64_t bytes, uint32_t n)
+{
+    uint8_t stream = flags & MS_CALL_AHEAD ? MS_STREAM_COMM : MS_STREAM_COMPUTE;
+    double rate = books->opts->hbm_bytes_per_s;
+    double ns = rate > 0 ? 2.0 * (double)bytes / rate * 1e9 : 0;
+
+    MS_TRY(ms_books_reserve(books, 1, n, 2 * n + 1));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, stream, (uint64_t)(ns + 0.5));
+    return MS_OK;
+}
+
+/* A gradient whose part lies in another memory: that is what comes here. */
+static bool is_summed_afar(const ms_books *books, uint32_t storage,
+                           uint32_t cell)
+{
+    return books->graph->storage_category[storage] == MS_GRADIENTS &&
+           (ms_books_in(books->host_row, cell) != MS_NONE ||
+            ms_books_in(books->nvme_row, cell) != MS_NONE);
+}
+
+/* The bytes of what is there of a set; out: that comes out of its buffer. */
+static uint64_t bytes_of(const ms_books *books, const ms_books_at *at,
+                         const uint32_t *storages, uint32_t n, bool out)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        bool there =
+            books->packed[c] != MS_NONE || (!out && books->row[c] != MS_NONE);
+        if (out && is_summed_afar(books, storages[i], c))
+            continue;
+        bytes += there ? books->graph->storage_bytes[storages[i]] : 0;
+    }
+    return bytes;
+}
+
+/* The current op reads the buffer. */
+static void read_buffer(ms_books *books, const ms_books_at *at, uint32_t buffer)
+{
+    ms_books_read(books, ms_books_buffer(books, at, buffer));
+    books->buffer_read[at->buffers + buffer] = books->plan->n_ops - 1;
+}
+
+ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
+                    const uint32_t *storages, uint32_t n, const ms_call *call)
+{
+    uint32_t buffer = call->buffer, to = ms_books_buffer(books, at, buffer);
+
+    if (to == MS_NONE)
+        return not_taken(books, buffer);
+    uint64_t bytes = bytes_of(books, at, storages, n, false);
+    if (bytes == 0)
+        return MS_OK;
+    MS_TRY(issue_kernel(books, at, call->flags, bytes, n));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        uint32_t from = books->row[c], in = books->packed[c];
+        if (from != MS_NONE) {
+            ms_books_read(books, from);
+            if (call->flags & MS_CALL_AHEAD && books->plan->row[to].waited)
+                books->plan->row[from].waited = true;
+            ms_books_give(books, from);
+            books->row[c] = MS_NONE;
+        } else if (in != MS_NONE && ms_books_buffer(books, at, in) != MS_NONE) {
+            read_buffer(books, at, in);
+        } else {
+            continue;
+        }
+        books->packed[c] = buffer;
+    }
+    ms_books_write(books, to);
+    return MS_OK;
+}
+
+ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
+                   const uint32_t *storages, uint32_t n, uint16_t flags)
+{
+    uint64_t bytes = bytes_of(books, at, storages, n, true);
+
+    if (bytes == 0)
+        return MS_OK;
+    MS_TRY(issue_kernel(books, at, flags, bytes, n));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = storages[i], c = ms_books_cell(books, at, s);
+        uint32_t in = books->packed[c];
+        if (in == MS_NONE || books->row[c] != MS_NONE ||
+            is_summed_afar(books, s, c))
+            continue;
+        if (ms_books_buffer(books, at, in) == MS_NONE)
+            return not_taken(books, in);
+        read_buffer(books, at, in);
+        books->packed[c] = MS_NONE;
+        books->row[c] =
+            ms_books_take(books, s, MS_COMMUNICATION, MS_DEVICE_POOL, false);
+    }
+    return MS_OK;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What ranks share: gathering the whole from the parts, summing over ranks. */
+#include "sim/expand/books.h"
+
+/* Who meets in a GATHER or REDUCE with these flags.  All ranks of a node
+ * exchange, then all nodes, each rank with those in its place. */
+static ms_ring ring_of(const ms_books *books, uint16_t flags)
+{
+    ms_ring ring = books->opts->ring;
+    uint32_t local = ring.ranks_per_node > 0 ? ring.ranks_per_node : 1;
+
+    if (!(flags & MS_CALL_EXCHANGE))
+        return flags & MS_CALL_OUTER ? books->opts->outer : ring;
+    if (flags & MS_CALL_OUTER) {
+        ring.ranks = (ring.ranks + local - 1) / local;
+        ring.ranks_per_node = 1;
+    } else if (ring.ranks > local) {
+        ring.ranks = local;
+    }
+    return ring;
+}
+
+/* One op on the queue of the ranks over so many bytes, and room for what it
+ * makes and reads. */
+static ms_err issue_collective(ms_books *books, const ms_books_at *at,
+                               ms_transfer_kind kind, uint16_t flags,
+                               uint64_t bytes, uint32_t n)
+{
+    static const ms_collective collectives[MS_N_TRANSFERS] = {
+        [MS_TRANSFER_GATHER] = MS_ALL_GATHER,
+        [MS_TRANSFER_SCATTER] = MS_REDUCE_SCATTER,
+        [MS_TRANSFER_REDUCE] = MS_ALL_REDUCE,
+        [MS_TRANSFER_OUTER] = MS_ALL_REDUCE,
+        [MS_TRANSFER_EXCHANGE] = MS_ALL_TO_ALL,
+    };
+    bool apart = kind == MS_TRANSFER_OUTER;
+    const ms_ring ring = ring_of(books, flags);
+
+    MS_TRY(
+        ms_move_issue(books, at, kind, apart ? MS_STREAM_OUTER : MS_STREAM_COMM,
+                      ms_collective_sent_bytes(&ring, collectives[kind], bytes),
+                      ms_collective_ns(&ring, collectives[kind], bytes), n));
+    books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
+        ms_collective_network_bytes(&ring, collectives[kind], bytes);
+    return MS_OK;
+}
+
+/* Of updates, so that who waits for it waits for gradients. */
+ms_err ms_share_note_step(ms_books *books, uint32_t op, uint64_t *ns)
+{
+    const ms_ring *ring = &books->opts->ring;
+    uint64_t bytes = books->graph->op_write_bytes[op];
+
+    *ns = ms_collective_ns(ring, MS_ALL_GATHER, bytes);
+    MS_TRY(ms_move_note(books, MS_TRANSFER_REDUCE,
+                        ms_collective_sent_bytes(ring, MS_ALL_GATHER, bytes)));
+    books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
+        ms_collective_network_bytes(ring, MS_ALL_GATHER, bytes);
+    return MS_OK;
+}
+
+void ms_share_let_go(ms_books *books, const ms_books_at *at)
+{
+    uint32_t *let_go = books->let_go + 2 * (uint32_t)at->rank;
+
+    let_go[1] = let_go[0];
+    let_go[0] = books->last_compute[at->rank];
+}
+
+static ms_err wait_for_limit(ms_books *books, const ms_books_at *at)
+{
+    uint32_t before = books->let_go[2 * (uint32_t)at->rank + 1];
+
+    return before == MS_NONE ? MS_OK : ms_books_sync(books, at, before);
+}
+
+/* A rank alone has nobody to talk to. */
+static bool is_alone(const ms_books *books, uint16_t flags)
+{
+    return ring_of(books, flags).ranks < 2 &&
+           !books->graph->storage_shard_bytes;
+}
+
+/* ---- gathering ----------------------------------------------------------- */
+
+static bool is_whole(const ms_books *books, uint32_t cell)
+{
+    return books->row[cell] != MS_NONE ||
+           ms_books_in(books->packed, cell) != MS_NONE;
+}
+
+/* Brings the parts that lie in other memories; what no rank shares is whole
+ * then.  *wanted: how many the collective makes or writes, *bytes: of them. */
+static ms_err bring_parts(ms_books *books, const ms_books_at *at,
+                          const uint32_t *storages, uint32_t n, uint16_t flags,
+                          uint32_t *wanted, uint64_t *bytes)
+{
+    *wanted = 0;
+    *bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = storages[i], c = ms_books_cell(books, at, s);
+        bool apart = ms_books_apart(books, s, c);
+        if (apart && is_whole(books, c))
+            continue;
+        if (apart && ms_books_in(books->shard_row, c) == MS_NONE)
+            MS_TRY(
+                ms_move_storage(books, at, s, MS_HERE, flags & MS_CALL_AHEAD));
+        if (apart && !ms_books_shared(books, s))
+            continue;
+        *wanted += 1;
+        *bytes += books->graph->storage_bytes[s];
+    }
+    return MS_OK;
+}
+
+/* The part that came from another memory goes once the whole is there. */
+static void end_part(ms_books *books, uint32_t storage, uint32_t cell)
+{
+    if (ms_books_pool(books, storage) == MS_DEVICE_POOL)
+        return;
+    ms_books_give(books, books->shard_row[cell]);
+    books->shard_row[cell] = MS_NONE;
+}
+
+/* ahead: in a block of the queue's own, else in one that the compute stream has
+ * left. */
+static void take_whole(ms_books *books, uint32_t storage, uint32_t cell,
+                       bool ahead)
+{
+    uint32_t row =
+        ms_books_take(books, storage, MS_COMMUNICATION, MS_DEVICE_POOL, false);
+
+    books->plan->row[row].home = ahead ? MS_HOME_STREAM : MS_HOME_COMPUTE;
+    books->row[cell] = row;
+}
+
+ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
+                       const uint32_t *storages, uint32_t n,
+                       const ms_call *call)
+{
+    uint64_t bytes;
+    uint32_t buffer = call->buffer, to = MS_NONE, wanted;
+
+    if (buffer != MS_NONE)
+        to = ms_books_buffer(books, at, buffer);
+    MS_TRY(bring_parts(books, at, storages, n, call->flags, &wanted, &bytes));
+    if (wanted == 0 || is_alone(books, 0))
+        return MS_OK;
+    if (to != MS_NONE)
+        bytes = books->plan->buffers[buffer].bytes;
+    if (call->flags & MS_CALL_LIMIT)
+        MS_TRY(wait_for_limit(books, at));
+    MS_TRY(
+        issue_collective(books, at, MS_TRANSFER_GATHER, call->flags, bytes, n));
+    if (books->shard_row && !(call->flags & MS_CALL_AHEAD))
+        ms_move_after_compute(books, at);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = storages[i], c = ms_books_cell(books, at, s);
+        if (!ms_books_apart(books, s, c) && books->row[c] != MS_NONE)
+            ms_books_write(books, books->row[c]);
+        if (ms_books_in(books->shard_row, c) == MS_NONE || is_whole(books, c))
+            continue;
+        ms_books_read(books, books->shard_row[c]);
+        if (to != MS_NONE)
+            books->packed[c] = buffer;
+        else
+            take_whole(books, s, c, call->flags & MS_CALL_AHEAD);
+        end_part(books, s, c);
+    }
+    if (to != MS_NONE)
+        ms_books_write(books, to);
+    return MS_OK;
+}
+
+static ms_err note_asked(ms_books *books, uint32_t storage)
+{
+    uint32_t *asked =
+        ms_arena_grow(books->arena, books->asked, &books->asked_capacity,
+                      books->n_asked + 1, sizeof *asked);
+
+    if (!asked)
+        return ms_fail_nomem(books->fault);
+    books->asked = asked;
+    asked[books->n_asked++] = storage;
+    return MS_OK;
+}
+
+ms_err ms_share_ask(ms_books *books, const ms_books_at *at, uint32_t storage)
+{
+    ms_call call = ms_program_call(MS_GATHER);
+
+    MS_TRY(note_asked(books, storage));
+    return ms_share_gather(books, at, &storage, 1, &call);
+}
+
+/* What is packed comes out of its buffer. */
+static ms_err unpack(ms_books *books, const ms_books_at *at, uint32_t first,
+                     uint32_t end)
+{
+    const ms_graph *graph = books->graph;
+
+    if (!books->packed)
+        return MS_OK;
+    for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++) {
+        uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
+        if (books->row[c] == MS_NONE && books->packed[c] != MS_NONE)
+            MS_TRY(ms_pack_out(books, at, &s, 1, 0));
+    }
+    return MS_OK;
+}
+
+ms_err ms_share_open_unit(ms_books *books, const ms_books_at *at,
+                          uint32_t first, uint32_t end)
+{
+    const ms_graph *graph = books->graph;
+    uint32_t n = books->n_asked;
+
+    if (!graph->storage_shard_bytes && !graph->storage_pool)
+        return MS_OK;
+    MS_TRY(unpack(books, at, first, end));
+    for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++) {
+        uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
+        if (books->row[c] != MS_NONE || !ms_books_apart(books, s, c) ||
+            graph->storage_category[s] == MS_GRADIENTS)
+            continue;
+        MS_TRY(note_asked(books, s));
+    }
+    ms_call call = ms_program_call(MS_GATHER);
+    return ms_share_gather(books, at, books->asked + n, books->n_asked - n,
+                           &call);
+}
+
+void ms_share_close_unit(ms_books *books, const ms_books_at *at)
+{
+    for (uint32_t i = 0; i < books->n_asked; i++)
+        ms_move_let_go(books, books->asked[i],
+                       ms_books_cell(books, at, books->asked[i]));
+    books->n_asked = 0;
+}
+
+/* ---- reducing ------------------------------------------------------------ */
+
+/* The row that holds the cell's values: its own, the buffer's, or its part. */
+static uint32_t holder(const ms_books *books, const ms_books_at *at,
+                       uint32_t cell, uint16_t flags)
+{
+    uint32_t in = ms_books_in(books->packed, cell);
+
+    if (flags & MS_CALL_OUTER && !(flags & MS_CALL_EXCHANGE))
+        return ms_books_in(books->shard_row, cell);
+    if (books->row[cell] != MS_NONE)
+        return books->row[cell];
+    return in != MS_NONE ? ms_books_buffer(books, at, in) : MS_NONE;
+}
+
+static void make_part(ms_books *books, uint32_t storage, uint32_t cell)
+{
+    books->shard_row[cell] = ms_books_take_shard(books, storage, MS_GRADIENTS);
+    if (!(books->state[cell] & MS_REF_ANY))
+        books->state[cell] = ms_books_grad_refs(books->graph, storage);
+}
+
+static bool lacks_part(const ms_books *books, uint32_t storage, uint32_t cell)
+{
+    return books->graph->storage_category[storage] == MS_GRADIENTS &&
+           ms_books_shared(books, storage) &&
+           ms_books_pool(books, storage) == MS_DEVICE_POOL &&
+           books->shard_row[cell] == MS_NONE;
+}
+
+ms_err ms_share_make_parts(ms_books *books, const ms_books_at *at,
+                           const uint32_t *storages, uint32_t n)
+{
+    uint32_t lacking = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        lacking += lacks_part(books, storages[i],
+                              ms_books_cell(books, at, storages[i]));
+    if (lacking == 0)
+        return MS_OK;
+    MS_TRY(ms_books_reserve(books, 1, lacking, lacking));
+    ms_books_issue(books, at, MS_NONE, MS_COPY, MS_STREAM_COMPUTE, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        if (!lacks_part(books, storages[i], c))
+            continue;
+        if (books->row[c] != MS_NONE)
+            ms_books_read(books, books->row[c]);
+        make_part(books, storages[i], c);
+    }
+    return MS_OK;
+}
+
+/* The sum of what every rank has goes to the owners of its parts; the whole
+ * is dropped. */
+static void scatter(ms_books *books, uint32_t storage, uint32_t cell)
+{
+    if (books->shard_row[cell] == MS_NONE) {
+        make_part(books, storage, cell);
+        books->plan->row[books->shard_row[cell]].home = MS_HOME_REDUCE;
+    } else {
+        ms_books_write(books, books->shard_row[cell]);
+    }
+    if (books->row[cell] != MS_NONE)
+        ms_books_give(books, books->row[cell]);
+    books->row[cell] = MS_NONE;
+    if (books->packed)
+        books->packed[cell] = MS_NONE;
+}
+
+/* How many of the set are there, and the bytes of the collective over them:
+ * where they are packed, of their buffer, or (FILLED) of what it holds. */
+static uint32_t measure(const ms_books *books, const ms_books_at *at,
+                        const uint32_t *storages, uint32_t n, uint16_t flags,
+                        uint64_t *bytes)
+{
+    bool filled = flags & MS_CALL_FILLED;
+    uint32_t made = 0, last = MS_NONE;
+
+    *bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t c = ms_books_cell(books, at, storages[i]);
+        uint32_t row = holder(books, at, c, flags);
+        if (row == MS_NONE)
+            continue;
+        made++;
+        if (filled && books->row[c] == MS_NONE)
+            *bytes += books->graph->storage_bytes[storages[i]];
+        else if (row != last)
+            *bytes += books->plan->row[row].bytes;
+        last = row;
+    }
+    return made;
+}
+
+/* What was exchanged lies in another buffer. */
+static void arrive(ms_books *books, const ms_books_at *at, uint32_t cell,
+                   uint32_t buffer)
+{
+    uint32_t row =
+        buffer == MS_NONE ? MS_NONE : ms_books_buffer(books, at, buffer);
+
+    if (row == MS_NONE || books->packed[cell] == MS_NONE)
+        return;
+    ms_books_write(books, row);
+    books->packed[cell] = buffer;
+}
+
+ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
+                       const uint32_t *storages, uint32_t n,
+                       const ms_call *call)
+{
+    bool outer = call->flags & MS_CALL_OUTER;
+    ms_transfer_kind kind = MS_TRANSFER_REDUCE;
+    uint64_t bytes;
+
+    if (call->flags & MS_CALL_EXCHANGE)
+        kind = MS_TRANSFER_EXCHANGE;
+    else if (outer)
+        kind = MS_TRANSFER_OUTER;
+    else if (call->place == MS_SHARD && !(call->flags & MS_CALL_WHOLE))
+        kind = MS_TRANSFER_SCATTER;
+    if (measure(books, at, storages, n, call->flags, &bytes) == 0 ||
+        is_alone(books, call->flags))
+        return MS_OK;
+    if (kind == MS_TRANSFER_OUTER && call->buffer != MS_NONE)
+        bytes = books->plan->buffers[call->buffer].bytes;
+    MS_TRY(issue_collective(books, at, kind, call->flags, bytes, n));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t s = storages[i], c = ms_books_cell(books, at, s);
+        uint32_t row = holder(books, at, c, call->flags);
+        if (row == MS_NONE)
+            continue;
+        ms_books_write(books, row);
+        if (call->place == MS_SHARD && ms_books_shared(books, s)) {
+            if (call->flags & MS_CALL_IN_LINE && row == books->row[c])
+                books->plan->row[row].waited = true;
+            scatter(books, s, c);
+        }
+        if (kind == MS_TRANSFER_EXCHANGE && call->place == MS_HERE)
+            arrive(books, at, c, call->buffer);
+    }
+    return MS_OK;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "sim/measure/moved.h"
+
+/* What is summed up per rank. */
+typedef struct rank_clock {
+    uint64_t free_ns; /* end of the compute stream's last op so far */
+    uint32_t last;    /* op of any stream that ends last so far, or MS_NONE */
+    uint64_t pass_ns[MS_N_PASSES];
+    ms_rank_report *out;
+} rank_clock;
+
+/* ---- the compute stream -------------------------------------------------- */
+
+/* A wait for an update is the optimizer's time. */
+static void add_stall(const ms_waits *waits, rank_clock *clock, uint8_t cause,
+                      uint32_t by, uint64_t t_ns)
+{
+    ms_rank_report *out = clock->out;
+    ms_link link = ms_waits_link(waits, by);
+    if (ms_waits_is_update(waits, by)) {
+        clock->pass_ns[MS_STEP] += t_ns;
+        return;
+    }
+    out->stalls_ns[cause] += t_ns;
+    if (link != MS_N_LINKS)
+        out->links[link].time.exposed_ns += t_ns;
+}
+
+static void add_wait(const ms_waits *waits, rank_clock *clock, ms_wait wait)
+{
+    while (ms_waits_next(waits, &wait))
+        add_stall(waits, clock, wait.cause, wait.by, wait.to_ns - wait.from_ns);
+}
+
+/* The wait before an op, then the op. */
+static void add_op(const ms_waits *waits, rank_clock *clock, uint32_t op)
+{
+    const ms_timeline *line = waits->line;
+    uint8_t pass = line->plan->op[op].pass;
+    uint64_t op_ns = line->end_ns[op] - line->start_ns[op];
+    assert(line->start_ns[op] >= clock->free_ns);
+    if (line->start_ns[op] > clock->free_ns)
+        add_wait(waits, clock, ms_waits_before(waits, op, clock->free_ns));
+    clock->pass_ns[pass] += op_ns;
+    if (pass == MS_COPY)
+        add_stall(waits, clock, (uint8_t)ms_waits_cause(waits, op), op, op_ns);
+    clock->free_ns = line->end_ns[op];
+}
+
+static void close_times(rank_clock *clock, uint64_t step_ns)
+{
+    const uint64_t *pass = clock->pass_ns, *stall = clock->out->stalls_ns;
+    clock->out->stalls_ns[MS_CAUSE_IDLE] += step_ns - clock->free_ns;
+    clock->out->time = (ms_times){
+        .step_ns = step_ns,
+        .forward_ns = pass[MS_FORWARD] + pass[MS_LOSS],
+        .backward_ns =
+            pass[MS_GRAD_INPUT] + pass[MS_GRAD_WEIGHT] + pass[MS_ACCUMULATE],
+        .recompute_ns = pass[MS_RECOMPUTE],
+        .optimizer_ns = pass[MS_STEP],
+        .exposed_comm_ns = stall[MS_CAUSE_GATHER] + stall[MS_CAUSE_REDUCE],
+        .stall_ns = stall[MS_CAUSE_TO_DEVICE] + stall[MS_CAUSE_TO_HOST] +
+                    stall[MS_CAUSE_DISK] + stall[MS_CAUSE_HOST_WORK] +
+                    stall[MS_CAUSE_PACK],
+        .bubble_ns = stall[MS_CAUSE_RANK],
+        .host_bound_ns = stall[MS_CAUSE_HOST],
+        .page_wait_ns = stall[MS_CAUSE_PAGES],
+        .memory_wait_ns = stall[MS_CAUSE_MEMORY],
+        .idle_ns = stall[MS_CAUSE_IDLE] + pass[MS_START]};
+}
+
+/* The compute stream waits for what works last, then for nothing. */
+static void close_clock(const ms_waits *waits, rank_clock *clock)
+{
+    const ms_timeline *line = waits->line;
+    uint32_t last = clock->last;
+    if (last != MS_NONE && line->end_ns[last] > clock->free_ns) {
+        add_wait(waits, clock, ms_waits_after(waits, last, clock->free_ns));
+        clock->free_ns = line->end_ns[last];
+    }
+    close_times(clock, line->step_ns);
+}
+
+/* ---- what works beside it ------------------------------------------------ */
+
+typedef struct interval {
+    uint64_t from_ns, to_ns;
+    uint8_t link, rank;
+} interval;
+
+/* Until when each link, and each kind of links, is known to work. */
+typedef struct busy_until {
+    uint64_t link_ns[MS_N_LINKS], comm_ns, copies_ns;
+} busy_until;
+
+static int by_start(const void *left, const void *right)
+{
+    const interval *a = left, *b = right;
+    if (a->from_ns != b->from_ns)
+        return a->from_ns < b->from_ns ? -1 : 1;
+    return (a->to_ns > b->to_ns) - (a->to_ns < b->to_ns);
+}
+
+/* Intervals come by their start: what is new of one is what lies behind all
+ * before it. */
+static void extend(const interval *it, uint64_t *until_ns, uint64_t *busy_ns)
+{
+    uint64_t from_ns = it->from_ns > *until_ns ? it->from_ns : *until_ns;
+    if (it->to_ns <= from_ns)
+        return;
+    *busy_ns += it->to_ns - from_ns;
+    *until_ns = it->to_ns;
+}
+
+static void add_interval(const interval *it, busy_until *until,
+                         ms_rank_report *out)
+{
+    extend(it, &until->link_ns[it->link], &out->links[it->link].time.busy_ns);
+    if (it->link <= MS_LINK_OUTER)
+        extend(it, &until->comm_ns, &out->comm.busy_ns);
+    else if (it->link != MS_LINK_HOST)
+        extend(it, &until->copies_ns, &out->copies.busy_ns);
+}
+
+static void put_interval(const ms_waits *waits, uint32_t op, uint64_t from_ns,
+                         uint64_t to_ns, interval *list, uint32_t *n)
+{
+    ms_link link = ms_waits_link(waits, op);
+    if (link == MS_N_LINKS)
+        return;
+    if (list)
+        list[*n] = (interval){from_ns, to_ns, (uint8_t)link,
+                              waits->line->plan->op[op].rank};
+    (*n)++;
+}
+
+/* Into list (NULL: only counted), with the copies that came again. */
+static uint32_t list_intervals(const ms_waits *waits, interval *list)
+{
+    const ms_timeline *line = waits->line;
+    uint32_t n = 0;
+    for (uint32_t op = 0; op < line->plan->n_ops; op++)
+        put_interval(waits, op, line->start_ns[op], line->end_ns[op], list, &n);
+    for (uint32_t i = 0; i < line->n_revoked; i++)
+        if (line->revoked[i].came)
+            put_interval(waits, line->revoked[i].op, line->revoked[i].start_ns,
+                         line->revoked[i].end_ns, list, &n);
+    return n;
+}
+
+static ms_err fold_busy(const ms_waits *waits, ms_arena *arena,
+                        ms_report *report, ms_fault *fault)
+{
+    uint32_t n = list_intervals(waits, NULL);
+    if (n == 0)
+        return MS_OK;
+    interval *list = ms_arena_take_raw(arena, n, sizeof *list);
+    busy_until *until = ms_arena_take(arena, report->n_ranks, sizeof *until);
+    if (!list || !until)
+        return ms_fail_nomem(fault);
+    list_intervals(waits, list);
+    qsort(list, n, sizeof *list, by_start);
+    for (uint32_t i = 0; i < n; i++)
+        add_interval(&list[i], &until[list[i].rank],
+                     &report->ranks[list[i].rank]);
+    return MS_OK;
+}
+
+static void close_links(ms_rank_report *out)
+{
+    const ms_link_use *links = out->links;
+    out->comm.exposed_ns = out->time.exposed_comm_ns;
+    for (int link = MS_LINK_H2D; link <= MS_LINK_NVME_WRITE; link++)
+        out->copies.exposed_ns += links[link].time.exposed_ns;
+    out->h2d_bytes = links[MS_LINK_H2D].bytes;
+    out->d2h_bytes = links[MS_LINK_D2H].bytes;
+    out->comm_bytes = links[MS_LINK_COMM].bytes + links[MS_LINK_OUTER].bytes;
+    out->nvme_bytes =
+        links[MS_LINK_NVME_READ].bytes + links[MS_LINK_NVME_WRITE].bytes;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+static void fold_ops(const ms_waits *waits, rank_clock *clocks,
+                     ms_report *report)
+{
+    const ms_timeline *line = waits->line;
+    const ms_plan *plan = line->plan;
+    const double *flops = plan->graph->op_flops;
+    double by_pass[MS_N_PASSES] = {0};
+    for (uint32_t op = 0; op < plan->n_ops; op++) {
+        const ms_plan_op *row = &plan->op[op];
+        rank_clock *clock = &clocks[row->rank];
+        if (row->of != MS_NONE)
+            by_pass[row->pass] += flops[row->of];
+        if (row->stream == MS_STREAM_COMPUTE)
+            add_op(waits, clock, op);
+        clock->last = ms_waits_later(line, op, clock->last);
+    }
+    report->forward_flops = by_pass[MS_FORWARD] + by_pass[MS_LOSS];
+    report->backward_flops = by_pass[MS_GRAD_INPUT] + by_pass[MS_GRAD_WEIGHT] +
+                             by_pass[MS_ACCUMULATE];
+    report->recompute_flops = by_pass[MS_RECOMPUTE];
+    report->optimizer_flops = by_pass[MS_STEP];
+}
+
+ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,
+                        ms_report *report, ms_fault *fault)
+{
+    ms_waits waits;
+    rank_clock *clocks = ms_arena_take(arena, report->n_ranks, sizeof *clocks);
+    if (!clocks)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_waits_open(&waits, line, arena, fault));
+    for (uint8_t rank = 0; rank < report->n_ranks; rank++)
+        clocks[rank] =
+            (rank_clock){.last = MS_NONE, .out = &report->ranks[rank]};
+    fold_ops(&waits, clocks, report);
+    MS_TRY(fold_busy(&waits, arena, report, fault));
+    ms_moved_add(&waits, report);
+    for (uint8_t rank = 0; rank < report->n_ranks; rank++) {
+        close_clock(&waits, &clocks[rank]);
+        close_links(&report->ranks[rank]);
+    }
+    return MS_OK;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/pools/steps/moment.h"
+
+/* The next row that op's rank asks for after op. */
+static const ms_row *next_request(const ms_plan *plan, uint32_t op)
+{
+    uint8_t rank = plan->op[op].rank;
+    for (uint32_t r = plan->op[op + 1].alloc_at; r < plan->n_rows; r++)
+        if (plan->row[r].pool == MS_DEVICE_POOL && plan->row[r].bytes > 0 &&
+            plan->op[plan->row[r].op].rank == rank)
+            return &plan->row[r];
+    return NULL;
+}
+
+static void look_at(const ms_torch_block_view *block, uint64_t served_bytes,
+                    struct ms_pooled_moment *at)
+{
+    if (block->state != MS_TORCH_INACTIVE)
+        return;
+    at->idle_bytes += block->bytes;
+    if (block->bytes > at->largest_idle_bytes)
+        at->largest_idle_bytes = block->bytes;
+    if (block->bytes >= served_bytes)
+        at->usable_bytes += block->bytes;
+}
+
+ms_err ms_moment_look(const ms_plan *plan, uint32_t op, const ms_pool *pool,
+                      ms_arena *arena, struct ms_pooled_moment *at,
+                      ms_fault *fault)
+{
+    const ms_row *next = next_request(plan, op);
+    ms_torch_snapshot shot;
+    MS_TRY(ms_torchview_snapshot(pool, arena, &shot, fault));
+    at->next_bytes = next ? next->bytes : 0;
+    at->allocated_bytes = ms_torchview_current(pool, MS_TORCH_ALLOCATED_BYTES);
+    at->reserved_bytes = ms_torchview_current(pool, MS_TORCH_RESERVED_BYTES);
+    for (uint32_t i = 0; i < shot.n_segments; i++) {
+        const ms_torch_segment_view *segment = &shot.segments[i];
+        uint64_t served_bytes = UINT64_MAX;
+        if (next)
+            served_bytes = ms_pool_least(pool, segment, next->bytes,
+                                         ms_active_memory(plan, next));
+        for (uint32_t b = 0; b < segment->n_blocks; b++)
+            look_at(&segment->blocks[b], served_bytes, at);
+    }
+    return MS_OK;
+}

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The clock.  Streams are FIFO, so at most one op per stream runs and the event
+ * queue is an array: the next instant is the minimum over the streams' ends.
+ * At one instant all completions come first, in stream order, then starts.
+ *
+ * Where ops interfere, what is left of each is counted again whenever an op on
+ * its rank starts or ends; an op that starts later than it is scheduled has an
+ * instant of its own for its start. */
+#include "sim/replay/clock.h"
+
+#include "sim/replay/hosts.h"
+#include "sim/replay/inorder.h"
+#include "sim/replay/speed.h"
+
+#include <string.h>
+
+/* The op of a stream where ops interfere. */
+typedef struct pace {
+    uint64_t work;     /* left at since_ns, in 1/MS_SPEED_WHOLE ns */
+    uint64_t since_ns; /* since then at this speed */
+    uint32_t speed;    /* 0: it has not begun */
+} pace;
+
+/* Streams of a rank as bits, MS_N_STREAMS of them. */
+#define N_SETS (1u << MS_N_STREAMS)
+#define UNCOUNTED N_SETS /* no set of streams */
+_Static_assert(MS_N_STREAMS <= 8, "a set of streams is a byte");
+
+typedef struct pacing {
+    pace *of;        /* per stream */
+    uint8_t *busy;   /* per rank: streams whose op runs */
+    uint16_t *paced; /* per rank: the streams that ran when last counted */
+    uint64_t now_ns;
+    bool known[N_SETS];
+    uint16_t speed[N_SETS][MS_N_STREAMS];
+} pacing;
+
+/* What the head of a stream still waits for: its list up to `at` is over. */
+typedef struct waiting {
+    uint32_t at, last; /* last: the op that ended last, or MS_NONE */
+    uint64_t ready_ns; /* when it did */
+} waiting;
+
+typedef struct clock_state {
+    const ms_plan *plan;
+    const ms_machine *machine;
+    ms_timeline *line;
+    uint32_t n_streams;
+    uint32_t *head;    /* next op of each stream, MS_NONE: none left */
+    uint32_t *running; /* MS_NONE: idle */
+    uint64_t *end_ns;  /* of the running op, UINT64_MAX: idle; where ops
+                          interfere its start until it has begun */
+    uint64_t *free_ns; /* end of the last op */
+    waiting *waiting;  /* of the head */
+    uint32_t *next;    /* per op: the op behind it on its stream */
+    bool *done;        /* per op */
+    uint32_t n_done;
+    ms_hosts hosts;
+    bool *due;         /* per rank: something of its own happens now */
+    uint64_t *wake_ns; /* per rank, with a wall: a head may start then */
+    bool alone;        /* there is one rank */
+    bool joined;       /* ops wait for ops of other ranks */
+    pacing *pacing;    /* NULL: nothing interferes */
+    ms_wall *wall;     /* NULL: nothing waits for memory */
+    bool *again;       /* with a wall, per stream: a revoked copy comes again */
+    uint64_t now_ns;
+} clock_state;
+
+static ms_err open_pacing(clock_state *clock, ms_arena *arena, ms_fault *fault)
+{
+    pacing *paces = ms_arena_take(arena, 1, sizeof *paces);
+
+    if (!paces)
+        return ms_fail_nomem(fault);
+    paces->of = ms_arena_take(arena, clock->n_streams, sizeof *paces->of);
+    paces->busy = ms_arena_take(arena, clock->plan->n_ranks, 1);
+    paces->paced =
+        ms_arena_take(arena, clock->plan->n_ranks, sizeof *paces->paced);
+    if (!paces->of || !paces->busy || !paces->paced)
+        return ms_fail_nomem(fault);
+    clock->pacing = paces;
+    return MS_OK;
+}
+
+/* The head of stream s is new: nothing of its list is known to be over. */
+static void next_waits(clock_state *clock, uint32_t s)
+{
+    const ms_plan *plan = clock->plan;
+    uint32_t op = clock->head[s];
+
+    if (op != MS_NONE && plan->wait_at)
+        clock->waiting[s] = (waiting){plan->wait_at[op], MS_NONE, 0};
+    else
+        clock->waiting[s] = (waiting){0, MS_NONE, 0};
+}
+
+static bool are_joined(const ms_plan *plan)
+{
+    if (plan->n_ranks == 1 || !plan->wait_at)
+        return false;
+    for (uint32_t op = 0; op < plan->n_ops; op++)
+        for (uint32_t i = plan->wait_at[op]; i < plan->wait_at[op + 1]; i++)
+            if (plan->op[plan->wait[i]].rank != plan->op[op].rank)
+                return true;
+    return false;
+}
+
+static ms_err clock_open(clock_state *clock, ms_arena *arena, ms_fault *fault)
+{
+    const ms_plan *plan = clock->plan;
+    uint32_t n = plan->n_ranks * (uint32_t)MS_N_STREAMS;
+
+    clock->n_streams = n;
+    clock->alone = plan->n_ranks == 1;
+    clock->joined = are_joined(plan);
+    MS_TRY(ms_hosts_open(&clock->hosts, plan, clock->machine->launch_ns, arena,
+                         fault));
+    clock->due = ms_arena_take(arena, plan->n_ranks, sizeof(bool));
+    clock->wake_ns = ms_arena_take(arena, plan->n_ranks, sizeof(uint64_t));
+    clock->head = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    clock->running = ms_arena_take_raw(arena, n, sizeof(uint32_t));
+    clock->end_ns = ms_arena_take_raw(arena, n, sizeof(uint64_t));
+    clock->free_ns = ms_arena_take(arena, n, sizeof(uint64_t));
+    clock->waiting = ms_arena_take(arena, n, sizeof *clock->waiting);
+    clock->next = ms_arena_take_raw(arena, plan->n_ops, sizeof(uint32_t));
+    clock->done = ms_arena_take(arena, plan->n_ops, sizeof(bool));
+    if (!clock->head || !clock->running || !clock->end_ns || !clock->free_ns ||
+        !clock->next || !clock->done || !clock->waiting || !clock->due ||
+        !clock->wake_ns)
+        return ms_fail_nomem(fault);
+    memset(clock->head, 0xff, n * sizeof(uint32_t));
+    memset(clock->running, 0xff, n * sizeof(uint32_t));
+    memset(clock->end_ns, 0xff, n * sizeof(uint64_t));
+    for (uint32_t op = plan->n_ops; op-- > 0;) {
+        uint32_t s = ms_inorder_stream(plan, op);
+        clock->next[op] = clock->head[s];
+        clock->head[s] = op;
+    }
+    for (uint32_t s = 0; s < n; s++)
+        next_waits(clock, s);
+    if (ms_speed_varies(clock->machine))
+        MS_TRY(open_pacing(clock, arena, fault));
+    if (clock->wall && !(clock->again = ms_arena_take(arena, n, sizeof(bool))))
+        return ms_fail_nomem(fault);
+    return MS_OK;
+}
+
+/* The latest end among what the head of stream s, op, waits for; false while
+ * one is still open. */
+static bool waits_over(clock_state *clock, uint32_t s, uint32_t op)
+{
+    const ms_plan *plan = clock->plan;
+    waiting *now = &clock->waiting[s];
+
+    if (!plan->wait_at)
+        return true;
+    for (; now->at < plan->wait_at[op + 1]; now->at++) {
+        uint32_t other = plan->wait[now->at];
+        if (!clock->done[other])
+            return false;
+        if (clock->line->end_ns[other] >= now->ready_ns) {
+            now->ready_ns = clock->line->end_ns[other];
+            now->last = other;
+        }
+    }
+    return true;
+}
+
+/* ---- ops that interfere -------------------------------------------------- */
+
+/* The longest op whose work can be counted; longer ones are not slowed. */
+#define LONGEST_NS (UINT64_MAX / MS_SPEED_WHOLE)
+
+static void begin(clock_state *clock, uint32_t s)
+{
+    pacing *paces = clock->pacing;
+    uint64_t ns = clock->plan->op[clock->running[s]].ns;
+
+    paces->of[s] = (pace){ns * MS_SPEED_WHOLE, paces->now_ns, MS_SPEED_WHOLE};
+    clock->end_ns[s] = paces->now_ns + ns;
+    paces->paced[s / MS_N_STREAMS] = UNCOUNTED;
+    if (ns > 0 && ns <= LONGEST_NS)
+        paces->busy[s / MS_N_STREAMS] |= (uint8_t)(1u << s % MS_N_STREAMS);
+}
+
+/* The op of stream s will start at t_ns. */
+static void schedule(clock_state *clock, uint32_t s, uint64_t t_ns)
+{
+    if (t_ns <= clock->pacing->now_ns) {
+        begin(clock, s);
+        return;
+    }
+    clock->pacing->of[s].speed = 0;
+    clock->end_ns[s] = t_ns;
+}
+
+static const uint16_t *speeds_of(clock_state *clock, uint8_t busy)
+{
+    pacing *paces = clock->pacing;
+
+    for (uint32_t i = 0; i < MS_N_STREAMS && !paces->known[busy]; i++)
+        if (busy & 1u << i)
+            paces->speed[busy][i] =
+                (uint16_t)ms_speed_of(clock->machine, busy, i);
+    paces->known[busy] = true;
+    return paces->speed[busy];
+}
+
+/* The speed of a running op changes now. */
+static void repace(clock_state *clock, uint32_t s, uint32_t speed)
+{
+    pace *of = &clock->pacing->of[s];
+
+    of->work -= (clock->pacing->now_ns - of->since_ns) * of->speed;
+    of->since_ns = clock->pacing->now_ns;
+    of->speed = speed;
+    clock->end_ns[s] = of->since_ns + of->work / speed + (of->work % speed > 0);
+}
+
+/* Ops have started or ended: those that run go on at new speeds. */
+static void repace_ranks(clock_state *clock)
+{
+    pacing *paces = clock->pacing;
+
+    for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
+        uint8_t busy = paces->busy[r];
+        if (busy == paces->paced[r])
+            continue;
+        paces->paced[r] = busy;
+        const uint16_t *speed = speeds_of(clock, busy);
+        for (uint32_t i = 0; i < MS_N_STREAMS; i++)
+            if (busy & 1u << i &&
+                paces->of[r * MS_N_STREAMS + i].speed != speed[i])
+                repace(clock, r * MS_N_STREAMS + i, speed[i]);
+    }
+}
+
+/* ---- from instant to instant --------------------------------------------- */
+
+static void start_op(clock_state *clock, uint32_t s, uint32_t op, uint64_t t_ns)
+{
+    clock->running[s] = op;
+    clock->end_ns[s] = t_ns + clock->plan->op[op].ns;
+    if (clock->pacing)
+        schedule(clock, s, t_ns);
+}
+
+/* When the head of stream s could start but for memory, and why not before. */
+static uint64_t ready_ns(const clock_state *clock,
+                         const struct ms_hosts_host *host, uint32_t s,
+                         uint8_t *cause)
+{
+    uint32_t op = clock->head[s];
+    uint64_t issued_ns = ms_hosts_issue_ns(&clock->hosts, host, op);
+    uint64_t t_ns = clock->free_ns[s];
+
+    *cause = MS_GAP_NONE;
+    if (clock->waiting[s].ready_ns > t_ns) {
+        t_ns = clock->waiting[s].ready_ns;
+        *cause = ms_inorder_cause(clock->plan, op, clock->waiting[s].last);
+    }
+    if (issued_ns > t_ns) {
+        t_ns = issued_ns;
+        *cause = MS_GAP_HOST;
+    }
+    return t_ns;
+}
+
+/* A revoked copy comes again if its stream is idle, before the head. */
+static ms_err start_again(clock_state *clock, uint32_t op, uint32_t user)
+{
+    uint32_t s = ms_inorder_stream(clock->plan, op);
+    bool may;
+
+    if (clock->running[s] != MS_NONE)
+        return MS_OK;
+    MS_TRY(ms_wall_fetch(clock->wall, op, user, &may));
+    if (!may)
+        return MS_OK;
+    clock->again[s] = true;
+    start_op(clock, s, op, clock->now_ns);
+    return MS_OK;
+}
+
+/* Is there room for op now?  An op that is not ready yet is asked for then. */
+static ms_err pass_wall(clock_state *clock, uint32_t op, uint64_t *t_ns,
+                        uint8_t *cause, bool *may)
+{
+    uint64_t now_ns = clock->now_ns, wake_ns = *t_ns;
+    ms_wall_answer answer;
+    uint32_t again;
+
+    *may = false;
+    if (*t_ns <= now_ns) {
+        MS_TRY(ms_wall_ask(clock->wall, op, &answer, &again));
+        if (answer == MS_WALL_FETCH)
+            MS_TRY(start_again(clock, again, op));
+        *may = answer == MS_WALL_PASS;
+        wake_ns = answer == MS_WALL_LATER ? now_ns + 1 : UINT64_MAX;
+    }
+    uint64_t *wakes_ns = &clock->wake_ns[clock->plan->op[op].rank];
+    if (wake_ns < *wakes_ns)
+        *wakes_ns = wake_ns;
+    if (*may && *t_ns < now_ns) {
+        *t_ns = now_ns;
+        *cause = MS_GAP_MEMORY;
+    }
+    return MS_OK;
+}
+
+/* Starts the head of stream s if nothing is in its way. */
+static ms_err start_head(clock_state *clock, const struct ms_hosts_host *host,
+                         uint32_t s)
+{
+    uint32_t op = clock->head[s];
+    uint8_t cause;
+    bool may = true;
+
+    if (op == MS_NONE || clock->running[s] != MS_NONE ||
+        !ms_hosts_issued(host, op) || !waits_over(clock, s, op))
+        return MS_OK;
+    uint64_t t_ns = ready_ns(clock, host, s, &cause);
+    if (clock->wall)
+        MS_TRY(pass_wall(clock, op, &t_ns, &cause, &may));
+    if (!may)
+        return MS_OK;
+    clock->line->start_ns[op] = t_ns;
+    clock->line->gap_cause[op] = cause;
+    clock->head[s] = clock->next[op];
+    next_waits(clock, s);
+    start_op(clock, s, op, t_ns);
+    return MS_OK;
+}
+
+static void leave(clock_state *clock, uint32_t s)
+{
+    clock->free_ns[s] = clock->end_ns[s];
+    clock->running[s] = MS_NONE;
+    clock->end_ns[s] = UINT64_MAX;
+    if (clock->pacing)
+        clock->pacing->busy[s / MS_N_STREAMS] &=
+            (uint8_t) ~(1u << s % MS_N_STREAMS);
+}
+
+static void end_op(clock_state *clock, uint32_t op)
+{
+    clock->done[op] = true;
+    clock->n_done++;
+    clock->hosts.of[clock->plan->op[op].rank].n_done++;
+}
+
+static ms_err complete(clock_state *clock, uint32_t s)
+{
+    uint32_t op = clock->running[s];
+    uint64_t end_ns = clock->end_ns[s];
+
+    leave(clock, s);
+    if (clock->again && clock->again[s]) {
+        clock->again[s] = false;
+        return ms_wall_arrive(clock->wall, op);
+    }
+    clock->line->end_ns[op] = end_ns;
+    end_op(clock, op);
+    return clock->wall ? ms_wall_end(clock->wall, op) : MS_OK;
+}
+
+static void pass_syncs(clock_state *clock, uint32_t rank)
+{
+    const struct ms_hosts_host *host = &clock->hosts.of[rank];
+
+    if (host->sync != MS_NONE && ms_hosts_is_over(host, clock->done))
+        ms_hosts_pass(&clock->hosts, rank, clock->done, clock->line->end_ns,
+                      clock->now_ns);
+}
+
+/* When something happens on the rank next. */
+static uint64_t earliest_of(const clock_state *clock, uint32_t rank)
+{
+    uint64_t t_ns = clock->wall ? clock->wake_ns[rank] : UINT64_MAX;
+    uint32_t first = rank * (uint32_t)MS_N_STREAMS;
+
+    for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
+        if (clock->end_ns[s] < t_ns)
+            t_ns = clock->end_ns[s];
+    return t_ns;
+}
+
+static uint64_t earliest(const clock_state *clock)
+{
+    uint64_t t_ns = UINT64_MAX;
+
+    for (uint32_t s = 0; s < clock->n_streams; s++)
+        if (clock->end_ns[s] < t_ns)
+            t_ns = clock->end_ns[s];
+    for (uint32_t r = 0; clock->wall && r < clock->plan->n_ranks; r++)
+        if (clock->wake_ns[r] < t_ns)
+            t_ns = clock->wake_ns[r];
+    return t_ns;
+}
+
+static ms_err complete_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
+{
+    uint32_t first = rank * (uint32_t)MS_N_STREAMS;
+
+    for (uint32_t s = first; s < first + MS_N_STREAMS; s++) {
+        if (clock->end_ns[s] != now_ns)
+            continue;
+        if (clock->pacing && clock->pacing->of[s].speed == 0)
+            begin(clock, s);
+        else
+            MS_TRY(complete(clock, s));
+    }
+    pass_syncs(clock, rank);
+    return MS_OK;
+}
+
+static ms_err pass_rank(clock_state *clock, uint32_t rank, uint64_t now_ns)
+{
+    if (clock->wall)
+        ms_wall_round(clock->wall, rank, now_ns);
+    return complete_rank(clock, rank, now_ns);
+}
+
+/* Nothing changes for a rank at an instant of others, unless it may wait for
+ * them. */
+static ms_err pass_ranks(clock_state *clock, uint64_t now_ns)
+{
+    for (uint32_t r = 0; r < clock->plan->n_ranks; r++) {
+        clock->due[r] = clock->joined || earliest_of(clock, r) == now_ns;
+        if (clock->due[r])
+            MS_TRY(pass_rank(clock, r, now_ns));
+    }
+    return MS_OK;
+}
+
+static ms_err pass_instant(clock_state *clock, uint64_t now_ns)
+{
+    if (clock->pacing)
+        clock->pacing->now_ns = now_ns;
+    clock->now_ns = now_ns;
+    clock->line->step_ns = now_ns;
+    return clock->alone ? pass_rank(clock, 0, now_ns)
+                        : pass_ranks(clock, now_ns);
+}
+
+static ms_err start_heads(clock_state *clock, uint32_t rank)
+{
+    uint32_t first = rank * (uint32_t)MS_N_STREAMS;
+
+    clock->wake_ns[rank] = UINT64_MAX;
+    for (uint32_t s = first; s < first + MS_N_STREAMS; s++)
+        MS_TRY(start_head(clock, &clock->hosts.of[rank], s));
+    return MS_OK;
+}
+
+/* The head of a stream is over without having run. */
+static ms_err put_off(clock_state *clock, uint32_t op)
+{
+    uint32_t s = ms_inorder_stream(clock->plan, op);
+
+    clock->line->start_ns[op] = clock->line->end_ns[op] = clock->now_ns;
+    clock->line->gap_cause[op] = MS_GAP_MEMORY;
+    clock->free_ns[s] = clock->now_ns;
+    clock->head[s] = clock->next[op];
+    next_waits(clock, s);
+    end_op(clock, op);
+    MS_TRY(ms_wall_put_off(clock->wall, op));
+    pass_syncs(clock, clock->plan->op[op].rank);
+    return MS_OK;
+}
+
+/* Does another rank hold up a head of this one? */
+static bool waits_for_others(const clock_state *clock, uint32_t rank)
+{
+    const ms_plan *plan = clock->plan;
+    uint32_t first = rank * (uint32_t)MS_N_STREAMS;
+
+    for (uint32_t s = first; clock->joined && s < first + MS_N_STREAMS; s++) {
+        uint32_t op = clock->head[s], at = clock->waiting[s].at;
+        if (op != MS_NONE && at < plan->wait_at[op + 1] &&
+            plan->op[plan->wait[at]].rank != rank)
+            return true;
+    }
+    return false;
+}
+
+/* Ops of the rank wait for memory; idle: and nothing else will happen there.
+ * *more: some can start now. */
+static ms_err make_room(clock_state *clock, uint32_t rank, bool idle,
+                        bool *more)
+{
+    uint32_t prefetch;
+
+    MS_TRY(ms_wall_give_way(clock->wall, rank, clock->running, idle, more,
+                            &prefetch));
+    if (prefetch != MS_NONE) {
+        *more = true;
+        return put_off(clock, prefetch);
+    }
+    if (!*more && idle)
+        *more = ms_wall_fall(clock->wall, rank);
+    return MS_OK;
+}
+
+/* Starts what can start; ops that wait for memory may get some that way. */
+static ms_err start_rank(clock_state *clock, uint32_t rank)
+{
+    bool more = clock->wall != NULL;
+
+    MS_TRY(start_heads(clock, rank));
+    while (more && clock->wake_ns[rank] == UINT64_MAX) {
+        bool idle = earliest_of(clock, rank) == UINT64_MAX &&
+                    !waits_for_others(clock, rank);
+        MS_TRY(make_room(clock, rank, idle, &more));
+        if (!more)
+            break;
+        ms_wall_round(clock->wall, rank, clock->now_ns);
+        MS_TRY(start_heads(clock, rank));
+    }
+    return MS_OK;
+}
+
+static ms_err start_all(clock_state *clock)
+{
+    if (clock->alone)
+        return start_rank(clock, 0);
+    for (uint32_t r = 0; r < clock->plan->n_ranks; r++)
+        if (clock->due[r])
+            MS_TRY(start_rank(clock, r));
+    return MS_OK;
+}
+
+static ms_err run_clock(clock_state *clock, ms_fault *fault)
+{
+    const ms_plan *plan = clock->plan;
+
+    clock->line->passed_ns = clock->hosts.passed_ns;
+    for (uint32_t r = 0; r < plan->n_ranks; r++) {
+        clock->due[r] = true;
+        if (clock->wall)
+            ms_wall_round(clock->wall, r, 0);
+        pass_syncs(clock, r);
+    }
+    for (;;) {
+        MS_TRY(start_all(clock));
+        if (clock->pacing)
+            repace_ranks(clock);
+        uint64_t now_ns = earliest(clock);
+        if (now_ns == UINT64_MAX)
+            break;
+        MS_TRY(pass_instant(clock, now_ns));
+    }
+    if (clock->n_done == plan->n_ops)
+        return MS_OK;
+    return ms_fail(fault, MS_EINPUT, plan->graph->name,
+                   "look for a cycle among moves and syncs in the program",
+                   "the step stops after %u of %u ops: each stream waits for "
+                   "another",
+                   clock->n_done, plan->n_ops);
+}
+
+ms_err ms_clock_run(const ms_plan *plan, const ms_machine *machine,
+                    ms_wall *wall, ms_arena *arena, ms_timeline *line,
+                    ms_fault *fault)
+{
+    clock_state clock = {
+        .plan = plan, .machine = machine, .line = line, .wall = wall};
+
+    bool paced = ms_speed_varies(machine) && !ms_inorder_alone(plan);
+    if (!wall && !paced)
+        return ms_inorder_run(plan, machine, arena, line, fault);
+    MS_TRY(clock_open(&clock, arena, fault));
+    return run_clock(&clock, fault);
+}

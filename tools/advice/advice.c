@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The search for ways.  Every set of changes is replayed, so that nothing is
+ * promised that does not hold. */
+
+#include "tools/advice/advice.h"
+
+#include <string.h>
+
+#define MAX_OPS                                                                \
+    1000000u /* above this the tries would take longer than                    \
+                the run */
+#define OPS_OF_A_PRICE                                                         \
+    2000000u      /* of graphs and plans: some tenth of a second */
+#define COARSE 4  /* times as many micro-batches, until it fits */
+#define ROUNDS 6u /* changes of a price, one after the other */
+#define PROOFS 3u
+#define SLOW 2u /* times the step as it is */
+
+typedef struct outcome {
+    bool valid, fits;
+    uint64_t peak_bytes, reserved_bytes, capacity_bytes, step_ns;
+    int64_t headroom_bytes;
+} outcome;
+
+typedef struct search {
+    const ms_job *job;
+    const ms_result *now;
+    int64_t margin_bytes;   /* what the pool takes beyond bare lifetimes */
+    uint64_t ops, most_ops; /* replayed so far, at most before a proof */
+    uint32_t tries;
+    bool by_pool;     /* no bare lifetimes: policies fill what there is */
+    uint64_t refused; /* a bit per row that costs nothing and cannot be */
+    ms_arena scratch; /* of one replay */
+    ms_fault *fault;
+} search;
+
+/* A set, and what it leads to. */
+typedef struct state {
+    ms_changes set;
+    outcome is;
+} state;
+
+static outcome outcome_of(const ms_result *result)
+{
+    const ms_report *report = &result->report;
+    const ms_peak *peak = &report->ranks[report->worst].peak;
+    return (outcome){.valid = true,
+                     .fits = report->fits,
+                     .peak_bytes = peak->allocated_bytes,
+                     .reserved_bytes = peak->reserved_bytes,
+                     .capacity_bytes = report->capacity_bytes,
+                     .step_ns = result->line.step_ns,
+                     .headroom_bytes = report->headroom_bytes};
+}
+
+/* ---- one set ------------------------------------------------------------- */
+
+static ms_err replay(search *s, const ms_changes *set, bool exact, outcome *is)
+{
+    ms_fault own = {.caret = -1};
+    ms_job job;
+    ms_result tried;
+    *is = (outcome){0};
+    if (exact && s->ops > s->most_ops)
+        return MS_OK;
+    ms_arena_reset(&s->scratch);
+    ms_err err = ms_changes_job(set, s->job, s->now, &s->scratch, &job, &own);
+    if (err == MS_OK)
+        err = ms_changes_step(&job, exact, s->now, &s->scratch, &tried, &own);
+    if (err == MS_OK) {
+        *is = outcome_of(&tried);
+        s->ops += tried.graph.n_ops + tried.plan.n_ops;
+    }
+    s->tries++;
+    return ms_fail_but_refusal(err, &own, s->fault);
+}
+
+/* By bare lifetimes; the margin has to be left of what the job's pool may
+ * have. */
+static ms_err try_set(search *s, const ms_changes *set, outcome *is)
+{
+    MS_TRY(replay(s, set, !s->by_pool, is));
+    is->headroom_bytes -=
+        (int64_t)(is->capacity_bytes - s->now->report.capacity_bytes);
+    is->fits = is->fits && is->headroom_bytes >= s->margin_bytes;
+    return MS_OK;
+}
+
+static bool is_lower(uint64_t bytes, uint64_t than)
+{
+    return bytes < than - than / 100;
+}
+
+static bool is_longer(uint64_t t_ns, uint64_t than)
+{
+    return t_ns > than + than / 100;
+}
+
+static const ms_change_use *in_slot(const ms_changes *set, const char *slot)
+{
+    for (uint32_t i = 0; i < set->n; i++)
+        if (strcmp(set->use[i].row->slot, slot) == 0)
+            return &set->use[i];
+    return NULL;
+}
+
+/* Does only a real pool show what the row does? */
+static bool is_of_pool(const ms_change *row)
+{
+    return strcmp(row->slot, "allocator") == 0;
+}
+
+/* The next count of micro-batches of equal size that is `times` as large as
+ * the last, or more; 0: there is none. */
+static int64_t next_count(const search *s, int64_t last, int64_t times)
+{
+    int64_t batch = s->now->training.batch, count = last * times;
+    if (s->now->shape.fixed != 0 || last >= batch)
+        return 0;
+    while (count < batch && batch % count != 0)
+        count++;
+    return count < batch ? count : batch;
+}
+
+/* The next use of a row after the one there is (row NULL: the first); false:
+ * no more. */
+static bool next_use(const search *s, const ms_change *row, int64_t times,
+                     ms_change_use *use)
+{
+    bool first = use->row == NULL;
+    int64_t count = first ? s->now->shape.micro_batches : use->count;
+    if (first && !ms_changes_apply_to(row, s->job, s->now))
+        return false;
+    *use = (ms_change_use){row, 0};
+    if (!ms_changes_counts(row))
+        return first;
+    use->count = next_count(s, count, times);
+    return use->count > 0;
+}
+
+/* ---- more and fewer changes ---------------------------------------------- */
+
+/* All that costs nothing and does no harm; what does not help is trimmed. */
+static ms_err add_free(search *s, state *at)
+{
+    for (uint32_t r = 0; r < ms_changes_table_n && !at->is.fits; r++) {
+        const ms_change *row = &ms_changes_table[r];
+        ms_change_use use = {0};
+        const ms_change_use *there = in_slot(&at->set, row->slot);
+        state next = *at;
+        if (row->costs != MS_COSTS_NOTHING || is_of_pool(row) ||
+            (s->refused >> r & 1u) != 0 ||
+            (there != NULL && there->row == row) || !next_use(s, row, 2, &use))
+            continue;
+        ms_changes_add(&next.set, use);
+        MS_TRY(try_set(s, &next.set, &next.is));
+        s->refused |= (uint64_t)!next.is.valid << r;
+        if (!next.is.valid || is_longer(next.is.step_ns, at->is.step_ns) ||
+            next.is.reserved_bytes > at->is.reserved_bytes)
+            continue;
+        if (there == NULL ||
+            is_lower(next.is.reserved_bytes, at->is.reserved_bytes))
+            *at = next;
+    }
+    return MS_OK;
+}
+
+/* What of the bytes too many the next saves, per time that it takes more; what
+ * takes hardly any counts as if it took a hundredth of the step. */
+static double worth(const search *s, const state *at, const outcome *next)
+{
+    double saved = (double)at->is.reserved_bytes - (double)next->reserved_bytes;
+    double over = (double)s->margin_bytes - (double)at->is.headroom_bytes;
+    double least = (double)at->is.step_ns / 100 + 1;
+    double more = (double)next->step_ns - (double)at->is.step_ns;
+    return (saved < over ? saved : over) / (more > least ? more : least);
+}
+
+/* Is the one better than the best of this round so far? */
+static bool is_better(const search *s, const outcome *is, const state *at,
+                      const outcome *best)
+{
+    if (!is->valid ||
+        (!is->fits && !is_lower(is->reserved_bytes, at->is.reserved_bytes)))
+        return false;
+    if (!best->valid || is->fits != best->fits)
+        return !best->valid || is->fits;
+    return is->fits ? is->step_ns < best->step_ns
+                    : worth(s, at, is) > worth(s, at, best);
+}
+
+static ms_err try_row(search *s, const ms_change *row, const state *at,
+                      state *best)
+{
+    ms_change_use use = {0};
+    while (next_use(s, row, COARSE, &use)) {
+        const ms_change_use *there = in_slot(&at->set, row->slot);
+        state next = *at;
+        if (there != NULL && there->row == row && there->count >= use.count)
+            continue;
+        ms_changes_add(&next.set, use);
+        MS_TRY(try_set(s, &next.set, &next.is));
+        if (is_better(s, &next.is, at, &best->is))
+            *best = next;
+    }
+    return MS_OK;
+}
+
+/* One change of the prices (a bit each) after the other until it fits.  Of
+ * what trains something else the first that helps is taken: it changes
+ * least. */
+static ms_err grow(search *s, unsigned prices, state *at)
+{
+    bool first = prices == 1u << MS_COSTS_TRAINING;
+    for (uint32_t round = 0; round < ROUNDS && !at->is.fits; round++) {
+        state best = {0};
+        for (uint32_t r = 0; r < ms_changes_table_n; r++)
+            if ((prices >> ms_changes_table[r].costs & 1u) != 0 &&
+                !is_of_pool(&ms_changes_table[r]) && !(first && best.is.valid))
+                MS_TRY(try_row(s, &ms_changes_table[r], at, &best));
+        if (!best.is.valid)
+            break;
+        if (first)
+            round = ROUNDS;
+        *at = best;
+        MS_TRY(add_free(s, at));
+    }
+    return MS_OK;
+}
+
+/* Does the next do without the row what the state did, in no more time?  What
+ * costs no time has to save a tenth of the step to be worth a word. */
+static bool does_as_well(const ms_change *row, const outcome *next,
+                         const outcome *is)
+{
+    uint64_t most_ns = is->step_ns;
+    if (row->costs != MS_COSTS_TIME)
+        most_ns += most_ns / 10;
+    return next->valid && !is_longer(next->step_ns, most_ns) &&
+           (is->fits ? next->fits : next->reserved_bytes <= is->reserved_bytes);
+}
+
+/* What takes less time; of other numbers rather those that the table has
+ * first, which differ less. */
+static bool is_milder(const ms_change *row, const ms_change *than,
+                      const outcome *next, const outcome *is)
+{
+    if (row < than && row->costs == MS_COSTS_NUMERICS)
+        return next->step_ns <= is->step_ns + is->step_ns / 10;
+    return next->step_ns < is->step_ns;
+}
+
+/* A milder change in the same slot. */
+static ms_err soften(search *s, const ms_change *old, state *at)
+{
+    for (uint32_t r = 0; r < ms_changes_table_n; r++) {
+        const ms_change *row = &ms_changes_table[r];
+        ms_change_use use = {0};
+        if (strcmp(row->slot, old->slot) != 0 || row->costs > old->costs)
+            continue;
+        while (next_use(s, row, 2, &use)) {
+            state next = *at;
+            const ms_change_use *there = in_slot(&at->set, row->slot);
+            if (there->row == row && there->count <= use.count)
+                break;
+            ms_changes_add(&next.set, use);
+            MS_TRY(try_set(s, &next.set, &next.is));
+            if (next.is.valid && next.is.fits &&
+                is_milder(row, there->row, &next.is, &at->is))
+                *at = next;
+        }
+    }
+    return MS_OK;
+}
+
+/* Leaves out what is not needed, the dearest first. */
+static ms_err trim(search *s, state *at)
+{
+    for (int costs = MS_N_COSTS - 1; costs >= 0; costs--)
+        for (uint32_t i = at->set.n; i-- > 0;) {
+            const ms_change *row = at->set.use[i].row;
+            state next = *at;
+            if ((int)row->costs != costs)
+                continue;
+            ms_changes_drop(&next.set, i);
+            MS_TRY(try_set(s, &next.set, &next.is));
+            if (does_as_well(row, &next.is, &at->is))
+                *at = next;
+            else if (at->is.fits && costs != MS_COSTS_NOTHING)
+                MS_TRY(soften(s, row, at));
+        }
+    return MS_OK;
+}
+
+/* ---- proof --------------------------------------------------------------- */
+
+static const ms_change *pool_row(const search *s)
+{
+    for (uint32_t r = 0; r < ms_changes_table_n; r++)
+        if (is_of_pool(&ms_changes_table[r]) &&
+            ms_changes_apply_to(&ms_changes_table[r], s->job, s->now))
+            return &ms_changes_table[r];
+    return NULL;
+}
+
+/* What run says of the set; where it is the pool that is too much, with the
+ * pool's own change. */
+static ms_err prove(search *s, state *at)
+{
+    const ms_change *row = pool_row(s);
+    MS_TRY(replay(s, &at->set, false, &at->is));
+    if (row == NULL || (at->is.valid && at->is.fits))
+        return MS_OK;
+    state next = *at;
+    ms_changes_add(&next.set, (ms_change_use){row, 0});
+    MS_TRY(replay(s, &next.set, false, &next.is));
+    if (next.is.valid && (!at->is.valid || next.is.fits))
+        *at = next;
+    return MS_OK;
+}
+
+/* The prices that a way may have, in turn: first its own, then with what takes
+ * time. */
+static const unsigned prices[MS_N_COSTS][2] = {
+    [MS_COSTS_TIME] = {1u << MS_COSTS_TIME, 0},
+    [MS_COSTS_NUMERICS] = {1u << MS_COSTS_NUMERICS,
+                           1u << MS_COSTS_NUMERICS | 1u << MS_COSTS_TIME},
+    [MS_COSTS_TRAINING] = {1u << MS_COSTS_TRAINING,
+                           1u << MS_COSTS_TRAINING | 1u << MS_COSTS_TIME},
+};
+
+/* A way of a price, from where what costs nothing has led.  One that does not
+ * fit is as it was found. */
+static ms_err find_way(search *s, ms_costs costs, const state *from, state *way)
+{
+    for (uint32_t k = 0; k < PROOFS; k++) {
+        *way = *from;
+        way->is.fits =
+            way->is.fits && way->is.headroom_bytes >= s->margin_bytes;
+        if (k > 0) /* it may have ended too early */
+            MS_TRY(add_free(s, way));
+        for (int turn = 0; turn < 2; turn++)
+            MS_TRY(grow(s, prices[costs][turn], way));
+        if (!way->is.fits)
+            return MS_OK;
+        MS_TRY(trim(s, way));
+        if (way->set.n == 0)
+            return MS_OK;
+        MS_TRY(prove(s, way));
+        if (!way->is.valid || way->is.fits)
+            return MS_OK;
+        s->margin_bytes -= way->is.headroom_bytes; /* which is below 0 */
+    }
+    return MS_OK;
+}
+
+/* ---- what is told -------------------------------------------------------- */
+
+static ms_advice_way way_of(const search *s, const state *at)
+{
+    ms_costs costs = ms_changes_costs(&at->set);
+    if (costs <= MS_COSTS_TIME)
+        costs = at->is.step_ns > s->now->line.step_ns ? MS_COSTS_TIME
+                                                      : MS_COSTS_NOTHING;
+    return (ms_advice_way){.set = at->set,
+                           .costs = costs,
+                           .peak_bytes = at->is.peak_bytes,
+                           .reserved_bytes = at->is.reserved_bytes,
+                           .step_ns = at->is.step_ns,
+                           .fits = at->is.fits};
+}
+
+/* Of ways that fit, one that costs more than those before is told only where
+ * it is faster. */
+static bool is_told(const ms_advice *advice, const ms_advice_way *way)
+{
+    for (uint32_t i = 0; i < advice->n_fitting; i++)
+        if (!is_longer(advice->ways[i].step_ns, way->step_ns))
+            return false;
+    return true;
+}
+
+/* least: of what does not fit, what comes nearest. */
+static void take_way(const search *s, const state *at, ms_advice *advice,
+                     state *least)
+{
+    if (at->set.n == 0 || !at->is.valid)
+        return;
+    ms_advice_way way = way_of(s, at);
+    if (way.fits && is_told(advice, &way)) {
+        uint32_t n = advice->n_fitting;
+        bool same = n > 0 && advice->ways[n - 1].costs == way.costs;
+        advice->n_fitting = n + !same;
+        advice->ways[advice->n_fitting - 1] = way;
+    }
+    if (!least->is.valid || at->is.reserved_bytes < least->is.reserved_bytes)
+        *least = *at;
+}
+
+/* Nobody takes many times as long before other numbers are tried. */
+static void put_slow_back(const search *s, ms_advice *advice)
+{
+    uint64_t most_ns = SLOW * s->now->line.step_ns;
+    for (uint32_t i = 0; i + 1 < advice->n_fitting; i++) {
+        ms_advice_way slow = advice->ways[i], next = advice->ways[i + 1];
+        if (slow.step_ns <= most_ns || next.step_ns > most_ns ||
+            next.costs == MS_COSTS_TRAINING)
+            continue;
+        advice->ways[i] = next;
+        advice->ways[i + 1] = slow;
+    }
+}
+
+/* Of what does not fit: without what is of no use, and as run has it. */
+static ms_err take_nearest(search *s, state *at, ms_advice *advice)
+{
+    uint64_t bytes = advice->n > 0 ? advice->ways[advice->n - 1].reserved_bytes
+                                   : outcome_of(s->now).reserved_bytes;
+    if (!at->is.valid || at->set.n == 0)
+        return MS_OK;
+    MS_TRY(trim(s, at));
+    MS_TRY(prove(s, at));
+    if (at->is.valid && at->set.n > 0 && is_lower(at->is.reserved_bytes, bytes))
+        advice->ways[advice->n++] = way_of(s, at);
+    return MS_OK;
+}
+
+/* By bare lifetimes it may fit as it is: then the pool is what is too much. */
+static ms_err begin(search *s, state *from)
+{
+    *from = (state){0};
+    MS_TRY(try_set(s, &from->set, &from->is));
+    if (!from->is.valid)
+        from->is = outcome_of(s->now);
+    if (from->is.fits)
+        s->margin_bytes = from->is.headroom_bytes + 1;
+    from->is.fits = false;
+    return MS_OK;
+}
+
+/* The same numbers in the same time: there is no need for more. */
+static bool is_as_good(const search *s, const ms_advice *advice)
+{
+    return advice->n_fitting > 0 && advice->ways[0].costs <= MS_COSTS_TIME &&
+           !is_longer(advice->ways[0].step_ns, s->now->line.step_ns);
+}
+
+static ms_err find_ways(search *s, ms_advice *advice)
+{
+    state from, free = {0}, least = {0}, way;
+    s->most_ops = OPS_OF_A_PRICE;
+    MS_TRY(begin(s, &from));
+    if (s->margin_bytes > 0)
+        MS_TRY(prove(s, &free));
+    MS_TRY(add_free(s, &from));
+    if (!free.is.fits || free.set.n == 0)
+        MS_TRY(find_way(s, MS_COSTS_NOTHING, &from, &free));
+    take_way(s, &free, advice, &least);
+    for (int c = MS_COSTS_TIME; c < MS_N_COSTS; c++) {
+        if (is_as_good(s, advice))
+            break;
+        s->most_ops = s->ops + OPS_OF_A_PRICE;
+        MS_TRY(find_way(s, (ms_costs)c, &from, &way));
+        take_way(s, &way, advice, &least);
+    }
+    put_slow_back(s, advice);
+    advice->n = advice->n_fitting;
+    if (advice->n > 0)
+        return MS_OK;
+    MS_TRY(take_nearest(s, &free, advice));
+    return take_nearest(s, &least, advice);
+}
+
+/* Policies that work to a budget fill what room they are left. */
+static bool fills(const ms_spec *spec)
+{
+    for (uint32_t i = 0; i < spec->n; i++)
+        if (spec->items[i].policy->measures != NULL &&
+            spec->items[i].policy->measures(spec->items[i].values))
+            return true;
+    return false;
+}
+
+ms_err ms_advice_find(const ms_job *job, const ms_result *result,
+                      ms_advice *advice, ms_fault *fault)
+{
+    search s = {.job = job,
+                .now = result,
+                .by_pool = fills(&job->spec),
+                .fault = fault};
+    *advice = (ms_advice){0};
+    if (job->program != NULL || result->plan.n_ops > MAX_OPS)
+        return MS_OK;
+    ms_err err = find_ways(&s, advice);
+    advice->tries = s.tries;
+    ms_arena_free(&s.scratch);
+    return err;
+}
+
+/* The first change that lowers the peak for nothing. */
+static ms_err find_lower(search *s, ms_advice *advice)
+{
+    uint64_t now_bytes = outcome_of(s->now).reserved_bytes;
+    for (uint32_t r = 0; r < ms_changes_table_n && advice->n == 0; r++) {
+        const ms_change *row = &ms_changes_table[r];
+        state at = {0};
+        ms_change_use use = {0};
+        if (row->costs > MS_COSTS_NOTHING || !next_use(s, row, 2, &use))
+            continue;
+        ms_changes_add(&at.set, use);
+        MS_TRY(replay(s, &at.set, false, &at.is));
+        if (at.is.valid && is_lower(at.is.reserved_bytes, now_bytes) &&
+            way_of(s, &at).costs == MS_COSTS_NOTHING)
+            advice->ways[advice->n++] = way_of(s, &at);
+    }
+    return MS_OK;
+}
+
+ms_err ms_advice_lower(const ms_job *job, const ms_result *result,
+                       ms_advice *advice, ms_fault *fault)
+{
+    search s = {.job = job, .now = result, .fault = fault};
+    *advice = (ms_advice){0};
+    if (job->program != NULL || result->plan.n_ops > MAX_OPS)
+        return MS_OK;
+    ms_err err = find_lower(&s, advice);
+    advice->tries = s.tries;
+    ms_arena_free(&s.scratch);
+    return err;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Changes put into a job, and its step. */
+
+#include "tools/advice/changes.h"
+
+#include <string.h>
+
+#define WHOLE_OPS 50000u /* a step of more is not replayed as a whole */
+
+/* ---- what is set already ------------------------------------------------- */
+
+/* The value of "group.name"; "": there is no such setting. */
+static ms_label value_of(const ms_training *training, const char *key)
+{
+    ms_label value = {""};
+    for (uint32_t row = 0; row < ms_training_n_fields; row++) {
+        const char *group = ms_training_group(row);
+        size_t length = strlen(group);
+        if (strncmp(key, group, length) == 0 && key[length] == '.' &&
+            strcmp(key + length + 1, ms_training_fields[row].name) == 0)
+            ms_training_value(training, row, value.s, sizeof value.s);
+    }
+    return value;
+}
+
+static bool is_allocator(const struct ms_change_setting *set)
+{
+    return strcmp(set->key, "allocator") == 0;
+}
+
+/* Is "option:value" of PyTorch's allocator still to be said? */
+static bool lacks_option(const ms_allocator *pool, const char *option)
+{
+    size_t length = strcspn(option, ":");
+    if (pool == NULL || pool->exact || pool->heap.kind != MS_POOL_TORCH)
+        return false;
+    for (const char *at = pool->spec; *at != '\0'; at++)
+        if (strncmp(at, option, length) == 0)
+            return false;
+    return true;
+}
+
+static bool changes_setting(const struct ms_change_setting *set,
+                            const ms_job *job, const ms_result *now)
+{
+    if (set->key == NULL)
+        return false;
+    if (is_allocator(set))
+        return lacks_option(job->allocator, set->value);
+    return strcmp(value_of(&now->training, set->key).s, set->value) != 0;
+}
+
+/* ---- policies ------------------------------------------------------------ */
+
+static bool is_named(const struct ms_spec_item *item, const char *words)
+{
+    size_t length = strcspn(words, ":");
+    return strlen(item->policy->name) == length &&
+           strncmp(item->policy->name, words, length) == 0;
+}
+
+static bool is_share(const struct ms_spec_item *item)
+{
+    return ms_options_one_of("ddp|zero|fsdp", item->policy->name);
+}
+
+uint32_t ms_changes_replaced(const ms_change *row, const ms_spec *spec)
+{
+    bool shares = strcmp(row->slot, "share") == 0;
+    for (uint32_t i = 0; i < spec->n; i++)
+        if (shares ? is_share(&spec->items[i])
+                   : is_named(&spec->items[i], row->policy))
+            return i;
+    return MS_NONE;
+}
+
+/* What else divides the states of a job whose ranks share some: a later stage
+ * of zero, beside ddp torch's own. */
+static bool can_share(const ms_change *row, const ms_spec *spec)
+{
+    uint32_t at = ms_changes_replaced(row, spec);
+    bool is_zero = strncmp(row->policy, "zero:", 5) == 0;
+    if (at == MS_NONE)
+        return false;
+    const ms_policy_value *stage = ms_policy_given(spec, "zero", "stage");
+    if (stage != NULL)
+        return is_zero && row->policy[5] > '0' + stage->number;
+    return strcmp(spec->items[at].policy->name, "ddp") == 0 &&
+           strcmp(row->policy, "zero:3") != 0;
+}
+
+static bool changes_policy(const ms_change *row, const ms_job *job)
+{
+    if (strcmp(row->slot, "share") == 0)
+        return can_share(row, &job->spec);
+    /* Their own words count more than ours. */
+    if (strcmp(row->slot, "swap") == 0 || strcmp(row->slot, "offload") == 0)
+        for (uint32_t i = 0; i < job->spec.n; i++)
+            if (ms_options_one_of("swap|offload|uvm",
+                                  job->spec.items[i].policy->name))
+                return false;
+    return true;
+}
+
+static bool is_when(const ms_change *row, const ms_training *training)
+{
+    bool none = row->words[0] == '!';
+    ms_label value = value_of(training, row->when);
+    return ms_options_one_of(row->words + none, value.s) != none;
+}
+
+bool ms_changes_apply_to(const ms_change *row, const ms_job *job,
+                         const ms_result *now)
+{
+    if (row->when != NULL && !is_when(row, &now->training))
+        return false;
+    if (row->policy != NULL)
+        return changes_policy(row, job);
+    bool any = false;
+    for (uint32_t i = 0; i < MS_CHANGE_SETTINGS; i++)
+        any = any || changes_setting(&row->set[i], job, now);
+    return any;
+}
+
+bool ms_changes_counts(const ms_change *row)
+{
+    return row->policy != NULL && strstr(row->policy, "%lld") != NULL;
+}
+
+/* ---- sets ---------------------------------------------------------------- */
+
+void ms_changes_add(ms_changes *set, ms_change_use use)
+{
+    uint32_t i = 0;
+    while (i < set->n && strcmp(set->use[i].row->slot, use.row->slot) != 0)
+        i++;
+    if (i == MS_CHANGES_MOST)
+        return; /* there are fewer slots */
+    set->use[i] = use;
+    set->n += i == set->n;
+}
+
+void ms_changes_drop(ms_changes *set, uint32_t i)
+{
+    for (set->n--; i < set->n; i++)
+        set->use[i] = set->use[i + 1];
+}
+
+ms_costs ms_changes_costs(const ms_changes *set)
+{
+    ms_costs costs = MS_COSTS_NOTHING;
+    for (uint32_t i = 0; i < set->n; i++)
+        if (set->use[i].row->costs > costs)
+            costs = set->use[i].row->costs;
+    return costs;
+}
+
+/* ---- the job ------------------------------------------------------------- */
+
+/* With its count, and the ranks where --gpus does not say how many. */
+const char *ms_changes_policy(ms_change_use use, const ms_job *job,
+                              const ms_result *now, ms_arena *arena)
+{
+    const char *pattern = use.row->policy, *at = strstr(pattern, "%lld");
+    if (at != NULL)
+        return ms_arena_format(arena, "%.*s%lld%s", (int)(at - pattern),
+                               pattern, (long long)use.count, at + 4);
+    if (strcmp(use.row->slot, "share") == 0 && job->gpus <= 1)
+        return ms_arena_format(arena, "%s%cdp=%u", pattern,
+                               strchr(pattern, ':') != NULL ? ',' : ':',
+                               now->shape.data_ranks);
+    return pattern;
+}
+
+static void set_stage(struct ms_spec_item *item, int64_t stage)
+{
+    for (uint32_t p = 0; p < item->policy->n_params; p++)
+        if (strcmp(item->policy->params[p].name, "stage") == 0) {
+            item->values[p].number = stage;
+            item->values[p].given = true;
+        }
+}
+
+static ms_err put_policy(ms_change_use use, const ms_job *job,
+                         const ms_result *now, ms_arena *arena, ms_spec *spec,
+                         ms_fault *fault)
+{
+    uint32_t at = ms_changes_replaced(use.row, spec);
+    const char *words = ms_changes_policy(use, job, now, arena);
+    if (words == NULL)
+        return ms_fail_nomem(fault);
+    if (at != MS_NONE && strcmp(use.row->slot, "share") == 0 &&
+        is_named(&spec->items[at], words)) {
+        set_stage(&spec->items[at], use.row->policy[5] - '0');
+        return MS_OK;
+    }
+    for (uint32_t i = at; i != MS_NONE && i + 1 < spec->n; i++)
+        spec->items[i] = spec->items[i + 1];
+    spec->n -= at != MS_NONE;
+    return ms_spec_parse(words, arena, spec, fault);
+}
+
+const char *ms_changes_value(const struct ms_change_setting *set,
+                             const ms_job *job, ms_arena *arena)
+{
+    return is_allocator(set) ? ms_arena_format(arena, "%s,%s",
+                                               job->allocator->spec, set->value)
+                             : set->value;
+}
+
+ms_err ms_changes_job(const ms_changes *set, const ms_job *job,
+                      const ms_result *now, ms_arena *arena, ms_job *changed,
+                      ms_fault *fault)
+{
+    *changed = *job;
+    for (uint32_t i = 0; i < set->n; i++) {
+        const ms_change *row = set->use[i].row;
+        if (row->policy != NULL)
+            MS_TRY(put_policy(set->use[i], job, now, arena, &changed->spec,
+                              fault));
+        for (uint32_t k = 0; k < MS_CHANGE_SETTINGS; k++) {
+            if (!changes_setting(&row->set[k], job, now))
+                continue;
+            const char *value = ms_changes_value(&row->set[k], job, arena);
+            if (value == NULL)
+                return ms_fail_nomem(fault);
+            MS_TRY(
+                ms_settings_put(changed, row->set[k].key, value, arena, fault));
+        }
+    }
+    if (changed->usual)
+        ms_usual_pool(changed); /* as another job may have it */
+    return MS_OK;
+}
+
+ms_err ms_changes_step(const ms_job *changed, bool exact, const ms_result *now,
+                       ms_arena *arena, ms_result *tried, ms_fault *fault)
+{
+    ms_job job = *changed;
+    *tried = *now;
+    ms_pipeline_settings(changed, &tried->training);
+    MS_TRY(ms_resolve_training(&tried->training, &tried->model, fault));
+    if (exact && job.lengths == NULL) { /* else each step has its own */
+        job.allocator = NULL;
+        job.steps = 0;
+        job.whole_ops = WHOLE_OPS;
+    }
+    job.brief = true;
+    job.addresses = false;
+    MS_TRY(ms_pipeline_lower(&job, arena, tried, fault));
+    return ms_pipeline_step(&job, arena, tried, fault);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Where one GPU is too small and no setting helps: what is large enough. */
+
+#include "tools/advice/setup.h"
+
+#include <string.h>
+
+#define MAX_OPS 1000000u /* above this the tries take longer than the run */
+#define MOST_GPUS 16384u
+#define DOUBLINGS 5u /* of the number of GPUs that holds the states */
+#define INDENT 10u
+
+/* Policies in the place of the job's. */
+typedef struct way {
+    bool checkpoints; /* the job's own are kept */
+    bool others;      /* and what else it has, but for shares and offload */
+    const char *add;  /* %lld: the batch */
+} way;
+
+/* From what changes least to what saves most. */
+static const way shared[] = {
+    {true, true, "zero:3"},
+    {false, true, "zero:3+checkpoint:full"},
+    {false, false, "zero:3+checkpoint:full"},
+    {false, false, "zero:3+checkpoint:full+microbatch:%lld"},
+};
+#define N_SHARED (sizeof shared / sizeof shared[0])
+static const way alone[] = {
+    {true, true, "offload:optimizer"},
+    {false, true, "checkpoint:full+offload:optimizer"},
+    {false, true, "checkpoint:full+offload:optimizer/params/gradients"},
+    {false, true, "checkpoint:full+offload:optimizer/params/gradients,to=nvme"},
+};
+#define N_ALONE (sizeof alone / sizeof alone[0])
+
+typedef struct search {
+    const ms_job *job;
+    const ms_result *now;
+    ms_arena *arena;
+    ms_setup *best;
+    ms_fault *fault;
+} search;
+
+/* ---- policies ------------------------------------------------------------ */
+
+static bool is_kept(const way *by, const char *name)
+{
+    static const char *const replaced[] = {"zero", "fsdp", "ddp", "offload"};
+    for (size_t i = 0; i < sizeof replaced / sizeof replaced[0]; i++)
+        if (strcmp(name, replaced[i]) == 0)
+            return false;
+    if (strcmp(name, "checkpoint") == 0)
+        return by->checkpoints;
+    return by->others;
+}
+
+static bool has(const ms_spec *spec, const char *name)
+{
+    for (uint32_t i = 0; i < spec->n; i++)
+        if (strcmp(spec->items[i].policy->name, name) == 0)
+            return true;
+    return false;
+}
+
+static void put_item(const struct ms_spec_item *item, ms_text *text)
+{
+    const ms_spec one = {.n = 1, .items = {*item}};
+    const char *words = ms_spec_print(&one, text->arena);
+    ms_text_add(text, "%s%s", text->length > 0 ? "+" : "",
+                words != NULL ? words : "");
+    text->failed |= words == NULL;
+}
+
+/* Who shares by fsdp goes on with it. */
+static void put_added(const search *s, const char *add, ms_text *text)
+{
+    static const char share[] = "zero:3";
+    const char *count = strstr(add, "%lld");
+    ms_text_add(text, "%s", text->length > 0 ? "+" : "");
+    if (has(&s->job->spec, "fsdp") && strncmp(add, share, 6) == 0) {
+        ms_text_add(text, "fsdp");
+        add += strlen(share);
+    }
+    if (count == NULL)
+        ms_text_add(text, "%s", add);
+    else
+        ms_text_add(text, "%.*s%lld", (int)(count - add), add,
+                    (long long)s->now->training.batch);
+}
+
+/* NULL in words: no memory, or nothing that is not tried already. */
+static ms_err policy_of(const search *s, const way *by, const char **words)
+{
+    const ms_spec *spec = &s->job->spec;
+    ms_text text = {.arena = s->arena};
+    bool drops = false;
+    for (uint32_t i = 0; i < spec->n; i++) {
+        const char *name = spec->items[i].policy->name;
+        if (is_kept(by, name))
+            put_item(&spec->items[i], &text);
+        else
+            drops = true;
+    }
+    put_added(s, by->add, &text);
+    if (text.failed)
+        return ms_fail_nomem(s->fault);
+    bool counts = strstr(by->add, "%lld") != NULL;
+    bool same = !by->others && !counts && !drops;
+    *words = same || (counts && s->now->training.batch < 2) ? NULL : text.bytes;
+    return MS_OK;
+}
+
+/* ---- one candidate ------------------------------------------------------- */
+
+static ms_err replay(const search *s, const ms_job *job, ms_arena *scratch,
+                     ms_result *tried, ms_fault *fault)
+{
+    *tried = (ms_result){.model = s->now->model};
+    ms_pipeline_settings(job, &tried->training);
+    MS_TRY(ms_resolve_training(&tried->training, &tried->model, fault));
+    MS_TRY(ms_pipeline_lower(job, scratch, tried, fault));
+    return ms_pipeline_step(job, scratch, tried, fault);
+}
+
+static void note_best(const search *s, const char *policy, uint32_t gpus,
+                      const ms_result *tried)
+{
+    *s->best = (ms_setup){.policy = policy,
+                          .gpus = gpus,
+                          .used_bytes = ms_capacity_used(&tried->report),
+                          .capacity_bytes = tried->report.capacity_bytes,
+                          .step_ns = tried->line.step_ns,
+                          .tokens_per_second = tried->report.tokens_per_second};
+    memcpy(s->best->far, tried->report.far, sizeof s->best->far);
+}
+
+/* Bare lifetimes first: what they do not fit into, no pool does. */
+static ms_err attempt(const search *s, const char *policy, uint32_t gpus,
+                      ms_arena *scratch, ms_fault *fault)
+{
+    ms_job job = *s->job;
+    ms_result tried;
+    job.spec = (ms_spec){0};
+    job.gpus = gpus > 1 ? gpus : 0;
+    job.brief = true;
+    job.uses = job.addresses = false;
+    MS_TRY(ms_spec_parse(policy, scratch, &job.spec, fault));
+    if (job.allocator != NULL && job.lengths == NULL && job.steps < 2) {
+        ms_job bare = job;
+        bare.allocator = NULL;
+        MS_TRY(replay(s, &bare, scratch, &tried, fault));
+        if (!tried.report.fits)
+            return MS_OK;
+    }
+    MS_TRY(replay(s, &job, scratch, &tried, fault));
+    if (tried.report.fits)
+        note_best(s, policy, gpus, &tried);
+    return MS_OK;
+}
+
+/* What contradicts itself is passed over. */
+static ms_err consider(const search *s, const way *by, uint32_t gpus)
+{
+    ms_arena scratch = {0};
+    ms_fault own = {.caret = -1};
+    const char *policy = NULL;
+    MS_TRY(policy_of(s, by, &policy));
+    if (policy == NULL)
+        return MS_OK;
+    ms_err err = attempt(s, policy, gpus, &scratch, &own);
+    ms_arena_free(&scratch);
+    return ms_fail_but_refusal(err, &own, s->fault);
+}
+
+static bool can_try(const ms_job *job, const ms_result *result)
+{
+    return job->program == NULL && result->training.device != 1 &&
+           !job->book_device && result->plan.n_ops <= MAX_OPS &&
+           result->model.refusal == NULL;
+}
+
+/* ---- more GPUs ----------------------------------------------------------- */
+
+/* On fewer the states alone are too much. */
+static uint64_t fewest_gpus(const ms_result *result)
+{
+    const ms_rank_report *rank = &result->report.ranks[result->report.worst];
+    uint64_t usable_bytes = ms_capacity_usable(&result->report);
+    uint64_t bytes = rank->parameters_bytes + rank->gradients_bytes +
+                     rank->optimizer_state_bytes;
+    uint64_t gpus = result->shape.data_ranks > 1
+                        ? 2 * (uint64_t)result->shape.data_ranks
+                        : 2;
+    if (result->shape.data_ranks > 1 || usable_bytes == 0)
+        return usable_bytes == 0 ? UINT64_MAX : gpus;
+    while (gpus < MOST_GPUS && bytes / gpus > usable_bytes)
+        gpus *= 2;
+    return gpus;
+}
+
+ms_err ms_setup_shared(const ms_job *job, const ms_result *result,
+                       ms_arena *arena, ms_setup *setup, ms_fault *fault)
+{
+    const search s = {job, result, arena, setup, fault};
+    uint64_t gpus = fewest_gpus(result);
+    *setup = (ms_setup){0};
+    if (!can_try(job, result))
+        return MS_OK;
+    for (uint32_t n = 0; n < DOUBLINGS && gpus <= MOST_GPUS; n++, gpus *= 2)
+        for (size_t i = 0; i < N_SHARED && setup->policy == NULL; i++)
+            MS_TRY(consider(&s, &shared[i], (uint32_t)gpus));
+    return MS_OK;
+}
+
+/* ---- the host behind the one --------------------------------------------- */
+
+ms_err ms_setup_alone(const ms_job *job, const ms_result *result,
+                      ms_arena *arena, ms_setup *setup, ms_fault *fault)
+{
+    const search s = {job, result, arena, setup, fault};
+    *setup = (ms_setup){0};
+    if (!can_try(job, result) || result->shape.data_ranks > 1)
+        return MS_OK;
+    for (size_t i = 0; i < N_ALONE && setup->policy == NULL; i++)
+        MS_TRY(consider(&s, &alone[i], 1));
+    return MS_OK;
+}
+
+/* ---- in words ------------------------------------------------------------ */
+
+static void put_far(const ms_setup *setup, ms_pool_kind pool, ms_text *words)
+{
+    if (setup->far[pool].node_reserved_bytes > 0)
+        ms_text_add(words, "%s%s of %s",
+                    pool == MS_HOST_POOL ? "; on the node " : ", ",
+                    ms_quantity_size(setup->far[pool].node_reserved_bytes).s,
+                    ms_room_names[pool]);
+}
+
+static void put_setup(const ms_summary *summary, const char *label,
+                      const ms_setup *setup, ms_text *text)
+{
+    ms_text words = {.arena = summary->arena};
+    ms_text_add(text, "%-10s", label);
+    ms_settings_setup(summary->arguments, setup->policy, setup->gpus, text);
+    ms_text_add(text, "\n");
+    if (setup->gpus > 1)
+        ms_text_add(&words, "%u GPUs, each ", setup->gpus);
+    else
+        ms_text_add(&words, "one GPU, ");
+    ms_text_add(&words, "%s of %s",
+                ms_quantity_size_as(setup->used_bytes, setup->capacity_bytes).s,
+                ms_quantity_size(setup->capacity_bytes).s);
+    put_far(setup, MS_HOST_POOL, &words);
+    put_far(setup, MS_NVME_POOL, &words);
+    ms_text_add(&words, "; %s a step", ms_quantity_time(setup->step_ns).s);
+    if (setup->tokens_per_second >= 1)
+        ms_text_add(&words, ", %s tokens/s",
+                    ms_quantity_count((uint64_t)setup->tokens_per_second).s);
+    text->failed |= words.failed;
+    if (!words.failed)
+        ms_screen_fill(text, INDENT, "", words.bytes);
+}
+
+ms_err ms_setup_put(const ms_summary *summary, bool *found, ms_text *text,
+                    ms_fault *fault)
+{
+    const ms_result *result = summary->result;
+    ms_setup more, one;
+    MS_TRY(ms_setup_shared(summary->job, result, summary->arena, &more, fault));
+    MS_TRY(ms_setup_alone(summary->job, result, summary->arena, &one, fault));
+    *found = more.policy != NULL || one.policy != NULL;
+    if (more.policy != NULL)
+        put_setup(summary, "fits:", &more, text);
+    if (one.policy != NULL)
+        put_setup(summary, more.policy != NULL ? "or:" : "fits:", &one, text);
+    if (!*found)
+        return MS_OK;
+    ms_text_add(text, "or:       ");
+    ms_settings_fit(summary->arguments,
+                    more.policy != NULL ? more.gpus : result->shape.data_ranks,
+                    text);
+    ms_text_add(text, "\n");
+    return MS_OK;
+}
+
+ms_err ms_setup_put_more(const ms_summary *summary, ms_text *text,
+                         ms_fault *fault)
+{
+    ms_setup more;
+    MS_TRY(ms_setup_shared(summary->job, summary->result, summary->arena, &more,
+                           fault));
+    if (more.policy != NULL)
+        put_setup(summary, "or:", &more, text);
+    return MS_OK;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_ALLOC_ARENA_H
+#define MS_ALLOC_ARENA_H
+
+/* memsim alloc --allocator arena: static plans, side by side.
+ *
+ *     alloc_arena.c  options to runs, the command
+ *     alloc_place.c  a run's plan
+ *     alloc_lives.c  buffers from CSV, text traces and recorded histories
+ *     alloc_plans.c  plans as text, JSON and CSV */
+
+#include "tools/cli/alloc/alloc.h"
+
+#define MS_ALLOC_MOST_STEPS UINT64_C(1000000)
+#define MS_ALLOC_BYTES 512u /* what PyTorch rounds sizes up to */
+
+/* Not rules of placement.c: whole objects; the lowest plan of all rules; the
+ * search. */
+enum {
+    MS_ALLOC_OBJECTS = MS_PLACEMENT_N_RULES,
+    MS_ALLOC_FLOW,
+    MS_ALLOC_BEST,
+    MS_ALLOC_EXACT,
+    MS_ALLOC_N_ORDERS
+};
+typedef struct ms_alloc_order {
+    const char *name, *help;
+} ms_alloc_order;
+/* order < MS_ALLOC_N_ORDERS, of --allocator arena,order=. */
+ms_alloc_order ms_alloc_arena_order(uint32_t order);
+
+typedef struct ms_alloc_plan {
+    const char *spec;
+    uint32_t order, by;                    /* by: the order whose plan it is */
+    uint64_t capacity_bytes;               /* 0: as low as it goes */
+    uint64_t most_steps, most_ns, n_steps; /* most_ns 0: no such limit */
+    uint64_t height, *offsets;             /* NULL: no plan was found */
+    uint64_t floor_bytes; /* it is proven that no plan is lower */
+    /* Where offsets are NULL: the lowest that is known. */
+    uint64_t known_bytes;
+    uint32_t known_by;
+} ms_alloc_plan;
+
+typedef struct ms_alloc_arena {
+    const char *name; /* the trace's */
+    ms_placement_list list;
+    uint64_t bound_bytes;
+    ms_alloc_plan plans[MS_ALLOC_MOST_POOLS];
+    uint32_t n_plans;
+} ms_alloc_arena;
+
+/* Is that what --allocator asks for? */
+bool ms_alloc_arena_asked(const ms_arguments *arguments);
+ms_err ms_alloc_arena_command(const ms_hall *hall, ms_fault *fault);
+
+/* run->list and run->bound_bytes are set. */
+ms_err ms_alloc_place(const ms_alloc_arena *run, ms_alloc_plan *plan,
+                      const ms_hall *hall, ms_fault *fault);
+
+ms_err ms_alloc_lives_read(const char *path, ms_arena *arena, const char **name,
+                           ms_placement_list *list, ms_fault *fault);
+
+void ms_alloc_plans_text(const ms_alloc_arena *run, const ms_style *style,
+                         ms_text *text);
+void ms_alloc_plans_json(const ms_alloc_arena *run, ms_text *text);
+void ms_alloc_plans_csv(const ms_alloc_arena *run, ms_text *text);
+
+#endif

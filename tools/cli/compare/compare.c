@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* memsim compare: variants of one step side by side, the first of them the one
+ * that the others are held against. */
+
+#include "tools/cli/compare/compare.h"
+#include "tools/cli/run/figures.h"
+
+#include <string.h>
+
+/* ---- what is compared ---------------------------------------------------- */
+
+#define SIZE(label, key, field)                                                \
+    {                                                                          \
+        label, key, offsetof(ms_rank_report, field), false                     \
+    }
+#define HELD(label, key, category) SIZE(label, key, peak.by_category[category])
+#define SPAN(label, key, field)                                                \
+    {                                                                          \
+        label, key, offsetof(ms_rank_report, field), true                      \
+    }
+#define TIME(label, key) SPAN(label, #key, time.key)
+#define PHASE(label, key, phase)                                               \
+    SIZE(label, key, phase_peaks_with_workspace[phase])
+
+#define THEN(phase, label, key, number, category)                              \
+    SIZE("  " label, phase "_" key, phase_by_category[number][category])
+#define IN_PHASE(name, number)                                                 \
+    THEN(name, "parameters", "parameters_bytes", number, MS_PARAMETERS),       \
+        THEN(name, "optim. state", "optimizer_state_bytes", number,            \
+             MS_OPTIMIZER_STATE),                                              \
+        THEN(name, "gradients", "gradients_bytes", number, MS_GRADIENTS),      \
+        THEN(name, "inputs", "inputs_bytes", number, MS_INPUTS),               \
+        THEN(name, "activations", "activations_bytes", number,                 \
+             MS_ACTIVATIONS),                                                  \
+        THEN(name, "temporaries", "temporaries_bytes", number,                 \
+             MS_TEMPORARIES),                                                  \
+        THEN(name, "workspace", "workspace_bytes", number, MS_WORKSPACE),      \
+        THEN(name, "communication", "communication_bytes", number,             \
+             MS_COMMUNICATION)
+
+const ms_compare_row ms_compare_rows[] = {
+    [MS_COMPARE_PEAK] =
+        SIZE("peak", "peak_allocated_bytes", peak.allocated_bytes),
+    [MS_COMPARE_RESERVED] =
+        SIZE("reserved", "peak_reserved_bytes", peak.reserved_bytes),
+    [MS_COMPARE_PHASES] =
+        PHASE("forward peak", "forward_peak_bytes", MS_PHASE_FORWARD),
+    PHASE("loss peak", "loss_peak_bytes", MS_PHASE_LOSS),
+    PHASE("backward peak", "backward_peak_bytes", MS_PHASE_BACKWARD),
+    PHASE("optimizer peak", "optimizer_peak_bytes", MS_PHASE_OPTIMIZER),
+    [MS_COMPARE_HELD] = HELD("parameters", "parameters_bytes", MS_PARAMETERS),
+    HELD("optimizer state", "optimizer_state_bytes", MS_OPTIMIZER_STATE),
+    HELD("gradients", "gradients_bytes", MS_GRADIENTS),
+    HELD("inputs", "inputs_bytes", MS_INPUTS),
+    HELD("activations", "activations_bytes", MS_ACTIVATIONS),
+    HELD("temporaries", "temporaries_bytes", MS_TEMPORARIES),
+    HELD("workspace", "workspace_bytes", MS_WORKSPACE),
+    HELD("communication", "communication_bytes", MS_COMMUNICATION),
+    [MS_COMPARE_STEP] = TIME("step", step_ns),
+    TIME("forward", forward_ns),
+    TIME("backward", backward_ns),
+    TIME("recompute", recompute_ns),
+    TIME("optimizer", optimizer_ns),
+    TIME("wait: comm", exposed_comm_ns),
+    TIME("wait: copies", stall_ns),
+    TIME("wait: ranks", bubble_ns),
+    TIME("wait: host", host_bound_ns),
+    TIME("wait: pages", page_wait_ns),
+    TIME("wait: memory", memory_wait_ns),
+    TIME("idle", idle_ns),
+    [MS_COMPARE_MOVED] = SIZE("collectives", "comm_bytes", comm_bytes),
+    SPAN("comm busy", "comm_busy_ns", comm.busy_ns),
+    SIZE("to device", "h2d_bytes", h2d_bytes),
+    SIZE("to host", "d2h_bytes", d2h_bytes),
+    SIZE("disk reads", "nvme_read_bytes", links[MS_LINK_NVME_READ].bytes),
+    SIZE("disk writes", "nvme_write_bytes", links[MS_LINK_NVME_WRITE].bytes),
+    SPAN("copies busy", "copies_busy_ns", copies.busy_ns),
+    [MS_COMPARE_IN_TIME] = IN_PHASE("forward", MS_PHASE_FORWARD),
+    IN_PHASE("loss", MS_PHASE_LOSS),
+    IN_PHASE("backward", MS_PHASE_BACKWARD),
+    IN_PHASE("optimizer", MS_PHASE_OPTIMIZER),
+};
+const uint32_t ms_compare_n_rows =
+    sizeof ms_compare_rows / sizeof ms_compare_rows[0];
+
+const ms_rank_report *ms_compare_rank(const ms_variant *variant)
+{
+    const ms_report *report = &variant->record.report;
+    return &report->ranks[report->worst];
+}
+
+uint64_t ms_compare_value(const ms_variant *variant, uint32_t row)
+{
+    uint64_t value;
+    const char *rank = (const char *)ms_compare_rank(variant);
+    memcpy(&value, rank + ms_compare_rows[row].offset, sizeof value);
+    return value;
+}
+
+/* ---- what was asked for -------------------------------------------------- */
+
+typedef struct outputs {
+    const char *csv; /* or NULL */
+    ms_picture figure;
+    bool json, quiet;
+} outputs;
+
+static ms_err check_explain(const ms_arguments *arguments, ms_comparison *c,
+                            ms_fault *fault)
+{
+    c->explain = ms_options_value(arguments, MS_OPTION_EXPLAIN) != NULL;
+    c->at = ms_options_value(arguments, MS_OPTION_AT);
+    MS_TRY(ms_tell_top(arguments, &c->top, fault));
+    if (c->explain && c->n != 2)
+        return ms_fail(fault, MS_EUSAGE, NULL, "leave all but two out",
+                       "option \"--explain\" is for two variants; there are %u",
+                       c->n);
+    for (uint32_t i = 0; i < c->n && c->explain; i++)
+        if (c->variants[i].file != NULL)
+            return ms_fail(fault, MS_EUSAGE, c->variants[i].file,
+                           "name models and policies, which are simulated",
+                           "option \"--explain\" looks at tensors, which a "
+                           "saved result does not list");
+    if (!c->explain && c->at != NULL)
+        return ms_fail(fault, MS_EUSAGE, NULL, "add --explain",
+                       "option \"--at\" says what --explain looks at");
+    if (!c->explain && ms_options_value(arguments, MS_OPTION_TOP) != NULL)
+        return ms_fail(fault, MS_EUSAGE, NULL, "add --explain",
+                       "option \"--top\" says how much --explain tells");
+    return MS_OK;
+}
+
+static bool is_timeline(const outputs *out)
+{
+    const char *kind = out->figure.kind;
+    return kind != NULL && strcmp(kind, "timeline") == 0;
+}
+
+static bool is_address(const outputs *out)
+{
+    return ms_figures_is_address(out->figure.kind);
+}
+
+static ms_err check_figure(const ms_comparison *c, const outputs *out,
+                           ms_fault *fault)
+{
+    uint32_t most = is_timeline(out)  ? MS_TOTALS_MOST
+                    : is_address(out) ? MS_ADDRESS_MOST
+                                      : c->n;
+    if (c->n > most)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "leave some out, or draw --figure bars",
+                       "figure %s is of up to %u variants; there are %u",
+                       out->figure.kind, most, c->n);
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->variants[i].file == NULL)
+            MS_TRY(
+                ms_figures_check(out->figure.kind, &c->variants[i].job, fault));
+    return MS_OK;
+}
+
+static ms_err read_outputs(const ms_hall *hall, const ms_comparison *c,
+                           outputs *out, ms_fault *fault)
+{
+    const ms_arguments *arguments = hall->arguments;
+    *out = (outputs){
+        .csv = ms_options_value(arguments, MS_OPTION_CSV),
+        .json = ms_options_value(arguments, MS_OPTION_JSON) != NULL,
+        .quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL};
+    MS_TRY(ms_outputs_picture(arguments, hall->keep, &out->figure, fault));
+    if (out->json + ms_outputs_is_stdout(out->csv) +
+            ms_outputs_is_stdout(out->figure.path) >
+        1)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "ask for one of --json and a file named -",
+                       "standard output can carry one result only");
+    return check_figure(c, out, fault);
+}
+
+/* No operand may be overwritten, model or result. */
+static ms_err check_files(const ms_hall *hall, const ms_comparison *c,
+                          const outputs *out, ms_fault *fault)
+{
+    const char *files[] = {out->csv, out->figure.path, out->figure.script};
+    const ms_arguments *arguments = hall->arguments;
+    MS_TRY(ms_outputs_check(&c->variants[0].job, files, 3, fault));
+    return ms_outputs_keep((const char *const *)arguments->operands,
+                           arguments->n_operands, files, 3, fault);
+}
+
+static ms_err look(ms_comparison *c, ms_arena *arena, ms_fault *fault)
+{
+    if (!c->explain)
+        return MS_OK;
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->variants[i].refused != NULL) {
+            *fault = c->variants[i].fault;
+            return fault->err;
+        }
+    for (int s = 0; s < 2; s++)
+        MS_TRY(ms_alive_find(&c->variants[s].result, c->at, arena, &c->alive[s],
+                             fault));
+    return ms_differ_find(c->alive, arena, &c->groups, &c->n_groups, fault);
+}
+
+/* ---- the command --------------------------------------------------------- */
+
+static ms_err print_result(const ms_hall *hall, const ms_comparison *c,
+                           const outputs *out, const ms_text *csv,
+                           ms_fault *fault)
+{
+    ms_text text = {.arena = hall->trial};
+    const char *colour = ms_options_value(hall->arguments, MS_OPTION_COLOR);
+    if (ms_outputs_is_stdout(out->csv))
+        return ms_screen_print(csv, fault);
+    if (out->json)
+        ms_compare_data_json(c, &text);
+    else if (!out->quiet && !ms_outputs_is_stdout(out->figure.path)) {
+        ms_compare_text_write(c, ms_screen_style(1, colour), &text);
+        MS_TRY(ms_compare_needless_write(c, &text, fault));
+    }
+    MS_TRY(ms_screen_print(&text, fault));
+    return out->csv == NULL
+               ? MS_OK
+               : ms_outputs_write(out->csv, csv, out->quiet, fault);
+}
+
+/* The figure comes last: data outputs are written even without gnuplot. */
+static ms_err write_figure(const ms_hall *hall, const ms_comparison *c,
+                           const outputs *out, ms_fault *fault)
+{
+    const ms_drawing drawing = {.title = out->figure.title,
+                                .path = out->figure.path,
+                                .script_path = out->figure.script,
+                                .arena = hall->trial};
+    if (drawing.path == NULL)
+        return MS_OK;
+    if (ms_outputs_is_stdout(drawing.path))
+        ms_screen_end_with_reader();
+    MS_TRY(ms_compare_figure_draw(c, out->figure.kind, &drawing, fault));
+    if (!out->quiet && !ms_outputs_is_stdout(drawing.path))
+        ms_complain_note("wrote", drawing.path);
+    return MS_OK;
+}
+
+static uint32_t needs_of(const outputs *out)
+{
+    return (out->json ? MS_VARIANTS_JSON : 0u) |
+           (is_timeline(out) || is_address(out) ? MS_VARIANTS_TIMELINE : 0u) |
+           (is_address(out) ? MS_VARIANTS_ADDRESSES : 0u);
+}
+
+static ms_err compare(const ms_hall *hall, ms_points *points, ms_comparison *c,
+                      ms_fault *fault)
+{
+    outputs out;
+    ms_text csv = {.arena = hall->trial};
+    MS_TRY(ms_variants_read(hall, points, c, fault));
+    MS_TRY(check_explain(hall->arguments, c, fault));
+    MS_TRY(read_outputs(hall, c, &out, fault));
+    MS_TRY(check_files(hall, c, &out, fault));
+    MS_TRY(ms_variants_fill(hall, points, needs_of(&out), c, fault));
+    MS_TRY(look(c, hall->trial, fault));
+    ms_compare_data_csv(c, &csv);
+    MS_TRY(print_result(hall, c, &out, &csv, fault));
+    return write_figure(hall, c, &out, fault);
+}
+
+ms_err ms_compare_command(const ms_hall *hall, int *status, ms_fault *fault)
+{
+    ms_points points;
+    ms_comparison c = {0};
+    MS_TRY(ms_points_open(&points, fault));
+    ms_err err = compare(hall, &points, &c, fault);
+    *status = 0;
+    for (uint32_t i = 0; err == MS_OK && i < c.n; i++)
+        if (ms_options_value(hall->arguments, MS_OPTION_CHECK) != NULL &&
+            (c.variants[i].refused != NULL ||
+             !c.variants[i].record.report.fits))
+            *status = 1;
+    ms_variants_close(&points, &c);
+    ms_points_close(&points);
+    return err;
+}

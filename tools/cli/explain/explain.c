@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* memsim explain: who is alive at an instant, why, what would remove it. */
+
+#include "tools/cli/explain/idletimes.h"
+#include "tools/job/untrained.h"
+
+#include <string.h>
+
+typedef struct explain {
+    const ms_hall *hall;
+    const ms_style *style;
+    ms_job job;
+    ms_result result;
+    const char *policy; /* canonical spelling */
+    const char *at;     /* as given, or NULL */
+    uint32_t top;       /* MS_NONE: all */
+    ms_alive alive;
+    ms_group *groups;
+    uint32_t *group_of; /* per row */
+    uint32_t n_groups;
+    ms_remedy *remedies;
+    uint32_t n_remedies;
+    ms_pooltries tries;
+    ms_idletimes saved;
+} explain;
+
+/* ---- from the job to groups ---------------------------------------------- */
+
+static ms_err make_groups(explain *x, ms_arena *arena, ms_fault *fault)
+{
+    uint32_t n = x->alive.n;
+    uint32_t *leader = ms_arena_take(arena, n + 1, sizeof *leader);
+    uint32_t *index = ms_arena_take(arena, n + 1, sizeof *index);
+    x->group_of = ms_arena_take(arena, n + 1, sizeof *x->group_of);
+    x->groups = ms_arena_take(arena, n + 1, sizeof *x->groups);
+    if (leader == NULL || index == NULL || x->group_of == NULL ||
+        x->groups == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++)
+        x->groups[i] = ms_alive_one(&x->alive, i);
+    x->n_groups = ms_groups_merge(x->groups, n, leader);
+    for (uint32_t g = 0; g < x->n_groups; g++)
+        index[x->groups[g].member] = g;
+    for (uint32_t i = 0; i < n; i++)
+        x->group_of[i] = index[leader[i]];
+    return MS_OK;
+}
+
+static ms_err look(explain *x, ms_fault *fault)
+{
+    ms_arena *arena = x->hall->trial;
+    MS_TRY(ms_alive_find(&x->result, x->at, arena, &x->alive, fault));
+    MS_TRY(make_groups(x, arena, fault));
+    ms_remedy_task task = {.job = &x->job,
+                           .alive = &x->alive,
+                           .group_of = x->group_of,
+                           .n_groups = x->n_groups,
+                           .groups = x->groups};
+    return ms_remedy_find(&task, arena, &x->remedies, &x->n_remedies, fault);
+}
+
+/* ---- text ---------------------------------------------------------------- */
+
+static void model_lines(const explain *x, ms_text *text)
+{
+    ms_text model = {.arena = text->arena}, policy = {.arena = text->arena};
+    ms_text_add(&model, "%s, %s parameters, ", x->result.model.name,
+                ms_quantity_count(x->result.graph.parameters).s);
+    ms_summary_setup(&x->result, "x", &model);
+    ms_text_add(text, "%s", x->style->strong);
+    ms_tell_words("model:", MS_TELL_INDENT, &model, text);
+    ms_text_add(text, "%s", x->style->plain);
+    ms_text_add(&policy, "%s on %s", x->policy, x->job.device->name);
+    ms_tell_words("policy:", MS_TELL_INDENT, &policy, text);
+    ms_tell_unknown(&x->result.graph, text);
+}
+
+static void at_line(const explain *x, ms_text *text)
+{
+    ms_text words = {.arena = text->arena};
+    ms_tell_instant(&x->result, &x->alive.instant, &words);
+    if (x->at == NULL)
+        ms_text_add(&words, " (the peak)");
+    ms_tell_words("at:", MS_TELL_INDENT, &words, text);
+}
+
+static void sum_categories(const explain *x, uint64_t *bytes)
+{
+    memset(bytes, 0, MS_N_CATEGORIES * sizeof *bytes);
+    for (uint32_t i = 0; i < x->n_groups; i++)
+        bytes[x->groups[i].category] += x->groups[i].side[0].bytes;
+}
+
+/* The categories, largest first. */
+static void alive_line(const explain *x, ms_text *text)
+{
+    ms_text words = {.arena = text->arena};
+    uint64_t bytes[MS_N_CATEGORIES];
+    const char *between = ": ";
+    sum_categories(x, bytes);
+    ms_text_add(&words, "%s", ms_quantity_size(x->alive.instant.bytes).s);
+    for (;;) {
+        uint32_t top = 0;
+        for (uint32_t c = 1; c < MS_N_CATEGORIES; c++)
+            if (bytes[c] > bytes[top])
+                top = c;
+        if (bytes[top] == 0)
+            break;
+        ms_text_add(&words, "%s", between);
+        ms_summary_category((uint8_t)top, &words);
+        ms_text_add(&words, " %s",
+                    ms_quantity_size_as(bytes[top], x->alive.instant.bytes).s);
+        bytes[top] = 0;
+        between = ", ";
+    }
+    ms_text_add(text, "%s", x->style->strong);
+    ms_tell_words("alive:", MS_TELL_INDENT, &words, text);
+    ms_text_add(text, "%s", x->style->plain);
+}
+
+static void pool_line(const explain *x, ms_text *text)
+{
+    ms_text words = {.arena = text->arena};
+    if (x->result.report.pooled == NULL)
+        return;
+    ms_pooltries_put(&x->tries, &x->result.report, &words);
+    ms_tell_words("pool:", MS_TELL_INDENT, &words, text);
+}
+
+/* What is not alive but there, the whole step. */
+static void device_line(const explain *x, ms_text *text)
+{
+    ms_text words = {.arena = text->arena};
+    if (x->result.training.device == 1)
+        return;
+    ms_usedwords_put(&x->job, &x->result, &words);
+    ms_tell_words("device:", MS_TELL_INDENT, &words, text);
+}
+
+/* Where a node has too little, what is alive on the device does not tell. */
+static void node_line(const explain *x, ms_text *text)
+{
+    const ms_report *report = &x->result.report;
+    ms_text words = {.arena = text->arena};
+    if (ms_capacity_short(report, MS_HOST_POOL) == 0 &&
+        ms_capacity_short(report, MS_NVME_POOL) == 0)
+        return;
+    ms_room_verdict(report, &words);
+    ms_text_add(text, "%s", x->style->bad);
+    ms_tell_words("node:", MS_TELL_INDENT, &words, text);
+    ms_text_add(text, "%s", x->style->plain);
+}
+
+/* Does one before it, of the same kind and price, help as well? */
+static bool is_told(const explain *x, uint32_t g, uint32_t i)
+{
+    const ms_remedy *remedy = &x->remedies[i];
+    for (uint32_t k = 0; k < i; k++)
+        if (x->remedies[k].helps[g] && x->remedies[k].costs == remedy->costs &&
+            strcmp(x->remedies[k].slot, remedy->slot) == 0)
+            return true;
+    return false;
+}
+
+static void put_remedies(const explain *x, uint32_t g, ms_text *words)
+{
+    const char *before = "; less with ";
+    for (uint32_t i = 0; i < x->n_remedies; i++) {
+        if (!x->remedies[i].helps[g] || is_told(x, g, i))
+            continue;
+        ms_text_add(words, "%s%s", before, x->remedies[i].words);
+        before = ", ";
+    }
+}
+
+static void put_group(const explain *x, uint32_t g, ms_text *text)
+{
+    const ms_group *group = &x->groups[g];
+    const ms_group_side *side = &group->side[0];
+    ms_text words = {.arena = text->arena};
+    ms_tell_name(group, ms_quantity_size(side->bytes).s, text);
+    if (!ms_why_lasts(side->why)) {
+        ms_tell_maker(group, &words);
+        ms_text_add(&words, "; ");
+    }
+    ms_tell_why(&x->result, side, &words);
+    put_remedies(x, g, &words);
+    ms_text_add(text, "%s", x->style->faint);
+    ms_tell_words("", MS_TELL_GROUP_INDENT, &words, text);
+    ms_text_add(text, "%s", x->style->plain);
+}
+
+static void rest_line(const explain *x, ms_text *text)
+{
+    uint64_t bytes = 0;
+    if (x->top >= x->n_groups)
+        return;
+    for (uint32_t g = x->top; g < x->n_groups; g++)
+        bytes += x->groups[g].side[0].bytes;
+    ms_text_add(text, "%11s  in %u more groups (--top 0 lists all)\n",
+                ms_quantity_size(bytes).s, x->n_groups - x->top);
+}
+
+static void write_text(const explain *x, ms_text *text)
+{
+    model_lines(x, text);
+    ms_untrained_positions(&x->result, text);
+    at_line(x, text);
+    alive_line(x, text);
+    pool_line(x, text);
+    device_line(x, text);
+    node_line(x, text);
+    ms_idletimes_put(&x->saved, text);
+    ms_text_add(text, "\n");
+    for (uint32_t g = 0; g < x->n_groups && g < x->top; g++)
+        put_group(x, g, text);
+    rest_line(x, text);
+}
+
+/* ---- JSON ---------------------------------------------------------------- */
+
+static void json_group(const explain *x, uint32_t g, ms_text *text)
+{
+    const ms_group *group = &x->groups[g];
+    const ms_group_side *side = &group->side[0];
+    const char *between = "";
+    ms_text_add(text, "{");
+    ms_tell_json_group(group, text);
+    ms_text_add(text, ", \"bytes\": ");
+    ms_text_u64(text, side->bytes);
+    ms_text_add(text, ", \"why\": ");
+    ms_tell_json_why(&x->result, side, text);
+    ms_text_add(text, ", \"next_reader\": ");
+    ms_tell_json_reader(side, text);
+    ms_text_add(text, ", \"remove\": [");
+    for (uint32_t i = 0; i < x->n_remedies; i++) {
+        if (!x->remedies[i].helps[g])
+            continue;
+        ms_text_add(text, "%s", between);
+        ms_text_json(text, x->remedies[i].words);
+        between = ", ";
+    }
+    ms_text_add(text, "]}");
+}
+
+static void write_json(const explain *x, ms_text *text)
+{
+    ms_text_add(text, "{\"schema_version\": 1, \"memsim\": \"%s\", \"model\": ",
+                MS_VERSION);
+    ms_text_json(text, x->result.model.name);
+    ms_text_add(text, ", \"policy\": ");
+    ms_text_json(text, x->policy);
+    ms_text_add(text, ", \"at\": ");
+    ms_tell_json_instant(&x->result, &x->alive.instant, text);
+    ms_text_add(text, ", \"total_bytes\": ");
+    ms_text_u64(text, x->alive.instant.bytes);
+    ms_report_overheads(&x->result.report, &x->result.graph, text);
+    ms_text_add(text, ", \"groups\": [");
+    for (uint32_t g = 0; g < x->n_groups && g < x->top; g++) {
+        ms_text_add(text, "%s", g > 0 ? ", " : "");
+        json_group(x, g, text);
+    }
+    ms_text_add(text, "]");
+    ms_idletimes_json(&x->saved, text);
+    if (x->result.report.pooled != NULL)
+        ms_pooltries_json(&x->tries, text);
+    ms_text_add(text, "}\n");
+}
+
+/* ---- the command --------------------------------------------------------- */
+
+ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault)
+{
+    const ms_arguments *arguments = hall->arguments;
+    ms_text text = {.arena = hall->trial};
+    explain x = {.hall = hall,
+                 .at = ms_options_value(arguments, MS_OPTION_AT),
+                 .style = ms_screen_style(
+                     1, ms_options_value(arguments, MS_OPTION_COLOR))};
+    MS_TRY(ms_tell_top(arguments, &x.top, fault));
+    MS_TRY(ms_settings_usual(arguments, hall->keep, &x.job, fault));
+    x.job.uses = true;
+    x.policy = ms_settings_policy(&x.job, hall->keep);
+    if (x.policy == NULL)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_pipeline_run(&x.job, hall->keep, hall->trial, &x.result, fault));
+    ms_usual_settle(&x.result, &x.job);
+    MS_TRY(look(&x, fault));
+    MS_TRY(ms_pooltries_find(&(ms_pooltries_task){&x.job, &x.result},
+                             hall->keep, &x.tries, fault));
+    MS_TRY(ms_idletimes_find(&x.job, &x.result, hall->keep, &x.saved, fault));
+    (ms_options_value(arguments, MS_OPTION_JSON) != NULL
+         ? write_json
+         : write_text)(&x, &text);
+    MS_TRY(ms_screen_print(&text, fault));
+    bool check = ms_options_value(arguments, MS_OPTION_CHECK) != NULL;
+    *status = check && !x.result.report.fits ? 1 : 0;
+    return MS_OK;
+}

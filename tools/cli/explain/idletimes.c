@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* How long what is saved for backward waits, in classes of equal width. */
+
+#include "tools/cli/explain/idletimes.h"
+
+#include <stdio.h>
+
+#define MOST_WIDTHS 6u /* classes, about */
+
+ms_err ms_idletimes_find(const ms_job *job, const ms_result *result,
+                         ms_arena *arena, ms_idletimes *saved, ms_fault *fault)
+{
+    const ms_rank_report *rank = &result->report.ranks[result->report.worst];
+    ms_expand_opts rates = ms_pipeline_rates(job->device, &result->shape);
+    ms_idle_links links = {rates.d2h_bytes_per_s, rates.h2d_bytes_per_s,
+                           rates.copy_ns};
+    ms_idle_tensor *list;
+    uint32_t n;
+    *saved = (ms_idletimes){.links = links};
+    if (result->training.device == 1)
+        saved->links = links = (ms_idle_links){0}; /* it is the host */
+    MS_TRY(ms_idle_list(&result->line, rank->rank, &links, arena, &list, &n,
+                        fault));
+    saved->is_marked = rank->saved_for_backward_bytes != MS_NO_LEVEL;
+    return ms_idletimes_sort(list, n, arena, saved, fault);
+}
+
+/* ---- classes ------------------------------------------------------------- */
+
+/* 1, 2 or 5 times a power of ten. */
+static uint64_t width_of(uint64_t longest_ns)
+{
+    static const uint64_t steps[] = {1, 2, 5};
+    for (uint64_t power = 1; power <= UINT64_MAX / 10; power *= 10)
+        for (int i = 0; i < 3; i++)
+            if (longest_ns / MOST_WIDTHS < steps[i] * power)
+                return steps[i] * power;
+    return longest_ns;
+}
+
+static void add(ms_idletimes_class *to, const ms_idle_tensor *it)
+{
+    to->bytes += it->bytes;
+    to->tensors++;
+    to->uses += it->uses;
+    to->alone_bytes += it->alone ? it->bytes : 0;
+    to->hidden_bytes += it->together ? it->bytes : 0;
+}
+
+static uint64_t idle_ns(const ms_idle_tensor *it)
+{
+    return it->to_ns - it->from_ns;
+}
+
+/* The longest time that half of the bytes wait at least; by doubling down. */
+static uint64_t half_ns(const ms_idle_tensor *list, uint32_t n, uint64_t bytes)
+{
+    uint64_t low = 0, high = UINT64_MAX / 2;
+    while (low < high) {
+        uint64_t middle = low + (high - low + 1) / 2, longer = 0;
+        for (uint32_t i = 0; i < n; i++)
+            longer += idle_ns(&list[i]) >= middle ? list[i].bytes : 0;
+        if (longer >= bytes - bytes / 2)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+ms_err ms_idletimes_sort(const ms_idle_tensor *list, uint32_t n,
+                         ms_arena *arena, ms_idletimes *saved, ms_fault *fault)
+{
+    uint64_t longest_ns = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (list[i].uses > 0 && idle_ns(&list[i]) > longest_ns)
+            longest_ns = idle_ns(&list[i]);
+        add(&saved->all, &list[i]);
+    }
+    uint64_t width_ns = width_of(longest_ns);
+    saved->n = n > 0 ? (uint32_t)(longest_ns / width_ns) + 1 : 0;
+    saved->of = ms_arena_take(arena, saved->n + 1u, sizeof *saved->of);
+    if (saved->of == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < saved->n; i++) {
+        saved->of[i].from_ns = i * width_ns;
+        saved->of[i].to_ns = (i + 1) * width_ns;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t at = idle_ns(&list[i]) / width_ns;
+        add(&saved->of[at < saved->n ? at : saved->n - 1], &list[i]);
+    }
+    saved->half_ns = half_ns(list, n, saved->all.bytes);
+    return MS_OK;
+}
+
+/* ---- text ---------------------------------------------------------------- */
+
+/* Borders are whole in the unit of the width. */
+static void put_span(const ms_idletimes_class *class, ms_text *text)
+{
+    static const struct {
+        const char *name;
+        uint64_t size;
+    } units[] = {{"s", 1000000000}, {"ms", 1000000}, {"µs", 1000}, {"ns", 1}};
+    uint64_t width_ns = class->to_ns - class->from_ns;
+    char words[64];
+    int i = 0;
+    while (width_ns < units[i].size)
+        i++;
+    snprintf(words, sizeof words, "%llu to %llu %s",
+             (unsigned long long)(class->from_ns / units[i].size),
+             (unsigned long long)(class->to_ns / units[i].size), units[i].name);
+    int wide = units[i].size == 1000 ? 16 : 15; /* in bytes */
+    ms_text_add(text, "%*s%-*s", (int)MS_TELL_INDENT, "", wide, words);
+}
+
+static void put_class(const ms_idletimes *saved,
+                      const ms_idletimes_class *class, ms_text *text)
+{
+    uint64_t like = saved->all.bytes;
+    uint64_t tenths = (class->uses * 10 + class->tensors / 2) / class->tensors;
+    double share = 100.0 * (double)class->bytes / (double)like;
+    put_span(class, text);
+    ms_text_add(text, "%11s", ms_quantity_size_as(class->bytes, like).s);
+    ms_text_add(text, "%7u.%u %%", (unsigned)(share * 10.0 + 0.5) / 10,
+                (unsigned)(share * 10.0 + 0.5) % 10);
+    ms_text_add(text, "%9u%5llu.%llu", class->tensors,
+                (unsigned long long)(tenths / 10),
+                (unsigned long long)(tenths % 10));
+    if (saved->links.out_bytes_per_s > 0)
+        ms_text_add(text, "%14s",
+                    ms_quantity_size_as(class->hidden_bytes, like).s);
+    ms_text_add(text, "\n");
+}
+
+static void put_head(const ms_idletimes *saved, ms_text *text)
+{
+    const ms_idletimes_class *all = &saved->all;
+    ms_text words = {.arena = text->arena};
+    ms_text_add(&words, "%s in %s tensors wait for backward",
+                ms_quantity_size(all->bytes).s,
+                ms_quantity_count(all->tensors).s);
+    if (saved->half_ns > 0)
+        ms_text_add(&words, ", half of the bytes for %s or longer",
+                    ms_quantity_time(saved->half_ns).s);
+    if (saved->links.out_bytes_per_s > 0 && saved->half_ns > 0)
+        ms_text_add(&words,
+                    "; the link could take %s of them out and bring them back "
+                    "meanwhile",
+                    ms_quantity_size_as(all->hidden_bytes, all->bytes).s);
+    ms_tell_words("saved:", MS_TELL_INDENT, &words, text);
+}
+
+void ms_idletimes_put(const ms_idletimes *saved, ms_text *text)
+{
+    bool has_link = saved->links.out_bytes_per_s > 0;
+    if (saved->all.tensors == 0)
+        return;
+    put_head(saved, text);
+    if (saved->n < 2)
+        return;
+    ms_text_add(text, "%*s%-15s%11s%11s%9s%7s%s\n", (int)MS_TELL_INDENT, "",
+                "waiting for", "bytes", "share", "tensors", "reads",
+                has_link ? "  out and back" : "");
+    for (uint32_t i = 0; i < saved->n; i++)
+        if (saved->of[i].tensors > 0)
+            put_class(saved, &saved->of[i], text);
+}
+
+/* ---- JSON ---------------------------------------------------------------- */
+
+static void put_number(const char *before, uint64_t value, ms_text *text)
+{
+    ms_text_add(text, "%s", before);
+    ms_text_u64(text, value);
+}
+
+static void json_class(const ms_idletimes_class *class, ms_text *text)
+{
+    put_number("{\"from_ns\": ", class->from_ns, text);
+    put_number(", \"to_ns\": ", class->to_ns, text);
+    put_number(", \"bytes\": ", class->bytes, text);
+    put_number(", \"tensors\": ", class->tensors, text);
+    put_number(", \"uses\": ", class->uses, text);
+    put_number(", \"alone_bytes\": ", class->alone_bytes, text);
+    put_number(", \"hidden_bytes\": ", class->hidden_bytes, text);
+    ms_text_add(text, "}");
+}
+
+void ms_idletimes_json(const ms_idletimes *saved, ms_text *text)
+{
+    ms_text_add(text, ", \"saved\": ");
+    if (!saved->is_marked) {
+        ms_text_add(text, "null");
+        return;
+    }
+    put_number("{\"bytes\": ", saved->all.bytes, text);
+    put_number(", \"tensors\": ", saved->all.tensors, text);
+    put_number(", \"uses\": ", saved->all.uses, text);
+    put_number(", \"half_ns\": ", saved->half_ns, text);
+    put_number(", \"alone_bytes\": ", saved->all.alone_bytes, text);
+    put_number(", \"hidden_bytes\": ", saved->all.hidden_bytes, text);
+    ms_text_add(text, ", \"idle\": [");
+    for (uint32_t i = 0; i < saved->n; i++) {
+        ms_text_add(text, "%s", i > 0 ? ", " : "");
+        json_class(&saved->of[i], text);
+    }
+    ms_text_add(text, "]}");
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_WHATNEXT_H
+#define MS_TOOLS_WHATNEXT_H
+
+/* The end of a summary: what would help, and what to type next.
+ *
+ *     ms_whatnext next;
+ *     MS_TRY(ms_whatnext_advice(&summary, stays, &next, text, fault));
+ *     ... the verdict ...
+ *     MS_TRY(ms_whatnext_commands(&summary, &next, text, fault));
+ */
+
+#include "tools/advice/advice.h"
+
+/* What would help: the device, or else the node. */
+typedef struct ms_whatnext {
+    ms_advice device;
+    ms_hostadvice node;
+} ms_whatnext;
+
+/* A line per way, where the step does not fit or (stays) the policies are of no
+ * use for the peak. */
+ms_err ms_whatnext_advice(const ms_summary *summary, bool stays,
+                          ms_whatnext *next, ms_text *text, ms_fault *fault);
+/* The lines fits, next and or, as far as there are such commands. */
+ms_err ms_whatnext_commands(const ms_summary *summary, const ms_whatnext *next,
+                            ms_text *text, ms_fault *fault);
+
+#endif

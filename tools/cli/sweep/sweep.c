@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* memsim sweep: the points of a grid, simulated on all cores. */
+
+#include "tools/cli/sweep/sweep.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A thread's part: the job of a point in words, its simulation in seat. */
+typedef struct desk {
+    ms_points_seat seat;
+    ms_arena words;
+} desk;
+
+typedef struct run {
+    const ms_hall *hall;
+    ms_job base;
+    ms_grid grid;
+    ms_filters filters;
+    ms_sweep sweep;
+    ms_points points;
+    ms_sweep_file file;
+    ms_progress progress;
+    const char *out; /* -o, or NULL */
+    bool resume, quiet;
+    uint32_t threads;
+    uint64_t shard, shards; /* from 1 */
+    desk *desks;
+    ms_outcome *ring; /* MS_WORKERS_AHEAD */
+    uint32_t begin;   /* the first item of this run */
+    uint32_t n_done, n_fit, n_refused;
+    uint32_t n_bare; /* of which only bare lifetimes are known */
+    ms_fault *fault;
+    ms_err err;
+} run;
+
+/* ---- interrupts ---------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupt; /* the signal's number */
+
+static void note_interrupt(int number)
+{
+    interrupt = number;
+}
+
+/* Rows that are done are written first; the same signal again ends at once. */
+static void catch_interrupts(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    struct sigaction note = {.sa_handler = note_interrupt,
+                             .sa_flags = (int)SA_RESETHAND},
+                     now;
+    sigemptyset(&note.sa_mask);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaction(signals[i], &note, NULL);
+}
+
+/* ---- options ------------------------------------------------------------- */
+
+static ms_err read_shard(run *r, ms_fault *fault)
+{
+    const char *text = ms_options_value(r->hall->arguments, MS_OPTION_SHARD);
+    char *slash, *end;
+    r->shard = r->shards = 1;
+    if (text == NULL)
+        return MS_OK;
+    bool good = ms_quantity_whole(text, &r->shard, &slash) && *slash == '/' &&
+                ms_quantity_whole(slash + 1, &r->shards, &end) && *end == '\0';
+    if (good && r->shard >= 1 && r->shard <= r->shards &&
+        r->shards <= MS_GRID_POINTS)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "--shard",
+                   "write i/n with i from 1 to n, e.g. --shard 1/4",
+                   "\"%s\" is no part of a whole", text);
+}
+
+static ms_err read_options(run *r, ms_fault *fault)
+{
+    const ms_arguments *arguments = r->hall->arguments;
+    r->out = ms_options_value(arguments, MS_OPTION_OUTPUT);
+    r->resume = ms_options_value(arguments, MS_OPTION_RESUME) != NULL;
+    r->quiet = ms_options_value(arguments, MS_OPTION_QUIET) != NULL;
+    r->sweep.json = ms_options_value(arguments, MS_OPTION_JSON) != NULL;
+    MS_TRY(ms_workers_read(ms_options_value(arguments, MS_OPTION_JOBS),
+                           &r->threads, fault));
+    MS_TRY(read_shard(r, fault));
+    if (r->resume && (r->out == NULL || ms_outputs_is_stdout(r->out)))
+        return ms_fail(fault, MS_EUSAGE, "--resume", "e.g. -o sweep.csv",
+                       "goes on with a file: name it with -o");
+    return ms_outputs_check(&r->base, &r->out, 1, fault);
+}
+
+/* ---- which points -------------------------------------------------------- */
+
+/* A key that the model has not is no matter of single points. */
+static ms_err check_model_keys(run *r, ms_fault *fault)
+{
+    ms_model other;
+    for (uint32_t a = 0; a < r->grid.n_axes; a++) {
+        const ms_axis *axis = &r->grid.axes[a];
+        ms_fault inner = {.caret = -1};
+        ms_job job = r->base;
+        if (strncmp(axis->key, "model.", 6) != 0)
+            continue;
+        MS_TRY(ms_settings_put(&job, axis->key, axis->values[0], r->hall->keep,
+                               fault));
+        ms_err err = ms_points_model(&r->points, &job, &other, &inner);
+        if (err == MS_EUSAGE)
+            return ms_fail(fault, err, "--grid", inner.hint, "%s", inner.what);
+    }
+    return MS_OK;
+}
+
+/* What settings are left to the model is what it says, unless it varies. */
+static ms_err read_filters(run *r, const ms_model *model, ms_fault *fault)
+{
+    ms_fault inner = {.caret = -1};
+    ms_job base = r->base;
+    bool varies = false;
+    for (uint32_t a = 0; a < r->grid.n_axes; a++)
+        varies |= strncmp(r->grid.axes[a].key, "model.", 6) == 0;
+    if (!varies)
+        ms_resolve_training(&base.training, model, &inner);
+    return ms_filter_read(r->hall->arguments, &r->grid, &base, r->hall->keep,
+                          &r->filters, fault);
+}
+
+/* *n: how many points pass the filters. */
+static ms_err keep_points(run *r, uint64_t *n, ms_fault *fault)
+{
+    uint32_t *kept = NULL, capacity = 0, passed = 0;
+    *n = r->grid.n_points;
+    if (r->filters.n == 0)
+        return MS_OK;
+    for (uint64_t point = 0; point < r->grid.n_points; point++) {
+        if (!ms_filter_holds(&r->filters, &r->grid, point))
+            continue;
+        kept = ms_arena_grow(r->hall->keep, kept, &capacity, passed + 1,
+                             sizeof *kept);
+        if (kept == NULL)
+            return ms_fail_nomem(fault);
+        kept[passed++] = (uint32_t)point;
+    }
+    r->sweep.kept = kept;
+    *n = passed;
+    if (passed > 0)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "--filter", "loosen the filters",
+                   "none of the %" PRIu64 " points passes", r->grid.n_points);
+}
+
+/* At most 10^8 points and as many shards. */
+static void cut_shard(run *r, uint64_t n)
+{
+    uint64_t end = n * r->shard / r->shards;
+    r->sweep.first = n * (r->shard - 1) / r->shards;
+    r->sweep.n = (uint32_t)(end - r->sweep.first);
+}
+
+/* Policies of the grid join those of all points. */
+static ms_err spell_policies(run *r, ms_fault *fault)
+{
+    ms_sweep *sweep = &r->sweep;
+    const ms_axis *axis = NULL;
+    sweep->policy_axis = MS_NONE;
+    for (uint32_t a = 0; a < r->grid.n_axes; a++)
+        if (strcmp(r->grid.axes[a].key, "policy") == 0)
+            sweep->policy_axis = a;
+    if (sweep->policy_axis != MS_NONE)
+        axis = &r->grid.axes[sweep->policy_axis];
+    uint32_t n = axis == NULL ? 1 : axis->n;
+    sweep->policies = ms_arena_take(r->hall->keep, n, sizeof *sweep->policies);
+    if (sweep->policies == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < n; i++) {
+        ms_spec spec = r->base.spec;
+        if (axis != NULL)
+            MS_TRY(ms_spec_parse(axis->values[i], r->hall->keep, &spec, fault));
+        sweep->policies[i] = ms_spec_print(&spec, r->hall->keep);
+        if (sweep->policies[i] == NULL)
+            return ms_fail_nomem(fault);
+    }
+    return MS_OK;
+}
+
+static ms_err choose_points(run *r, ms_fault *fault)
+{
+    const ms_arguments *arguments = r->hall->arguments;
+    ms_model model;
+    uint64_t n;
+    MS_TRY(ms_grid_read(arguments, &r->base, r->hall->keep, &r->grid, fault));
+    if (r->grid.n_axes == 0)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "e.g. --grid 'batch=1..64*2'; see memsim help grid",
+                       "\"memsim sweep\" needs a --grid");
+    r->sweep.grid = &r->grid;
+    r->sweep.base = &r->base;
+    MS_TRY(spell_policies(r, fault));
+    MS_TRY(ms_points_model(&r->points, &r->base, &model, fault));
+    MS_TRY(check_model_keys(r, fault));
+    MS_TRY(read_filters(r, &model, fault));
+    MS_TRY(keep_points(r, &n, fault));
+    cut_shard(r, n);
+    return MS_OK;
+}
+
+uint64_t ms_sweep_point(const ms_sweep *sweep, uint32_t item)
+{
+    uint64_t row = sweep->first + item;
+    return sweep->kept == NULL ? row : sweep->kept[row];
+}
+
+/* ---- a point ------------------------------------------------------------- */
+
+/* What a node has too little of. */
+static void say_short(const ms_report *report, ms_fault *fault)
+{
+    for (int pool = MS_HOST_POOL; pool < MS_N_POOLS; pool++) {
+        uint64_t bytes = ms_capacity_short(report, (ms_pool_kind)pool);
+        size_t length = strlen(fault->what);
+        if (bytes > 0)
+            snprintf(fault->what + length, sizeof fault->what - length,
+                     "%s%s of a node lacks %s", length > 0 ? ", " : "",
+                     ms_room_names[pool], ms_quantity_size(bytes).s);
+    }
+}
+
+static void read_report(const ms_job *job, const ms_report *report,
+                        ms_outcome *outcome)
+{
+    const ms_rank_report *rank = &report->ranks[report->worst];
+    const ms_lack *lack = &report->lack;
+    outcome->status = report->status;
+    outcome->fits_known = ms_usual_is_told(job, report);
+    outcome->fits = report->fits;
+    outcome->fits_exact = ms_capacity_fits_exact(report);
+    outcome->peak_allocated_bytes = rank->peak.allocated_bytes;
+    outcome->peak_reserved_bytes = rank->peak.reserved_bytes;
+    outcome->step_ns = rank->time.step_ns;
+    outcome->recompute_ns = rank->time.recompute_ns;
+    outcome->stall_ns = rank->time.stall_ns;
+    outcome->exposed_comm_ns = rank->time.exposed_comm_ns;
+    outcome->tokens_per_second = report->tokens_per_second;
+    outcome->host_peak_bytes = report->host_peak_bytes;
+    outcome->host_reserved_peak_bytes =
+        report->far[MS_HOST_POOL].reserved_bytes;
+    if (lack->missing_bytes == 0)
+        say_short(report, &outcome->fault);
+    else
+        snprintf(outcome->fault.what, sizeof outcome->fault.what,
+                 "%s%s%s lacks %s at %s", report->lack_op,
+                 report->lack_layer != NULL ? " of " : "",
+                 report->lack_layer != NULL ? report->lack_layer : "",
+                 ms_quantity_size(lack->missing_bytes).s,
+                 ms_quantity_time(lack->t_ns).s);
+}
+
+/* What a figure of the rows says of them. */
+static ms_err name_setup(const ms_job *job, const ms_result *result,
+                         ms_arena *arena, ms_outcome *outcome)
+{
+    ms_text setup = {.arena = arena};
+    uint64_t gpus = result->shape.data_ranks;
+    ms_summary_setup(result, "x", &setup);
+    ms_text_add(&setup, ", %s", job->device->name);
+    if (setup.failed)
+        return ms_fail_nomem(&outcome->fault);
+    snprintf(outcome->setup, sizeof outcome->setup, "%s", setup.bytes);
+    snprintf(outcome->model, sizeof outcome->model, "%s", result->model.name);
+    outcome->job_gpus = gpus > 1 ? gpus : 1;
+    outcome->job_batch = (uint64_t)result->training.batch * outcome->job_gpus;
+    outcome->capacity_bytes = result->report.capacity_bytes;
+    outcome->context_bytes = result->report.context_bytes;
+    return MS_OK;
+}
+
+/* Is a fault the system's, not the point's? */
+static bool ends_sweep(ms_err err)
+{
+    return err == MS_ESYSTEM || err == MS_ENOMEM || err == MS_EPROGRAM;
+}
+
+ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
+                     ms_points_seat *seat, ms_arena *trial, ms_outcome *outcome)
+{
+    ms_job job;
+    ms_result result;
+    memset(outcome, 0, sizeof *outcome);
+    ms_arena_reset(trial);
+    ms_err err = ms_grid_job(sweep->grid, ms_sweep_point(sweep, item),
+                             sweep->base, trial, &job, &outcome->fault);
+    job.brief = true;
+    if (err == MS_OK)
+        err = ms_points_step(points, seat, &job, &result, &outcome->fault);
+    if (err == MS_OK)
+        read_report(&job, &result.report, outcome);
+    if (err == MS_OK)
+        err = name_setup(&job, &result, trial, outcome);
+    return ends_sweep(err) ? err : MS_OK;
+}
+
+static void work(void *of, uint32_t i, uint32_t thread)
+{
+    run *r = of;
+    desk *own = &r->desks[thread];
+    ms_sweep_item(&r->sweep, r->begin + i, &r->points, &own->seat, &own->words,
+                  &r->ring[i % MS_WORKERS_AHEAD]);
+}
+
+/* ---- rows as they come --------------------------------------------------- */
+
+static bool tick(void *of)
+{
+    run *r = of;
+    r->err = ms_sweep_file_flush(&r->file, interrupt != 0, r->fault);
+    ms_progress_show(&r->progress, r->begin + r->n_done);
+    return r->err == MS_OK && interrupt == 0;
+}
+
+static bool done(void *of, uint32_t i)
+{
+    run *r = of;
+    const ms_outcome *outcome = &r->ring[i % MS_WORKERS_AHEAD];
+    if (ends_sweep(outcome->fault.err)) {
+        r->err = outcome->fault.err;
+        *r->fault = outcome->fault;
+        return false;
+    }
+    ms_sweep_rows_begin(&r->sweep, r->begin + i, &r->file.rows);
+    ms_sweep_rows_end(&r->sweep, outcome, &r->file.rows);
+    r->n_done++;
+    r->n_fit += outcome->fits_known ? outcome->fits : outcome->fits_exact;
+    r->n_bare += outcome->fault.err == MS_OK && !outcome->fits_known;
+    r->n_refused += outcome->fault.err != MS_OK;
+    return tick(of);
+}
+
+/* ---- the run ------------------------------------------------------------- */
+
+/* A file of another model or of other settings has other numbers: its last
+ * row is simulated again. */
+static ms_err check_last(run *r, const ms_text *last, ms_fault *fault)
+{
+    ms_text row = {.arena = r->hall->trial};
+    char where[256];
+    uint32_t item = r->file.found - 1;
+    ms_err err = ms_sweep_item(&r->sweep, item, &r->points, &r->desks->seat,
+                               &r->desks->words, r->ring);
+    if (err != MS_OK)
+        *fault = r->ring->fault;
+    MS_TRY(err);
+    ms_sweep_rows_begin(&r->sweep, item, &row);
+    ms_sweep_rows_end(&r->sweep, r->ring, &row);
+    if (row.failed)
+        return ms_fail_nomem(fault);
+    size_t at = 0;
+    while (at < row.length && at < last->length &&
+           row.bytes[at] == last->bytes[at])
+        at++;
+    if (at == row.length && at == last->length)
+        return MS_OK;
+    snprintf(where, sizeof where, "%.200s:%" PRIu32 ":%zu", r->file.path,
+             item + 1 + !r->sweep.json, at + 1);
+    ms_fail_quote(fault, last->bytes, last->length, at);
+    return ms_fail(fault, MS_EINPUT, where,
+                   "resume with the same model and settings, or write to "
+                   "another file",
+                   "this point comes out differently now");
+}
+
+static ms_err take_rooms(run *r, ms_fault *fault)
+{
+    ms_arena *keep = r->hall->keep;
+    r->desks = ms_arena_take(keep, r->threads, sizeof *r->desks);
+    r->ring = ms_arena_take(keep, MS_WORKERS_AHEAD, sizeof *r->ring);
+    return r->desks == NULL || r->ring == NULL ? ms_fail_nomem(fault) : MS_OK;
+}
+
+static ms_err open_file(run *r, ms_fault *fault)
+{
+    ms_text last = {.arena = r->hall->keep};
+    MS_TRY(
+        ms_sweep_file_open(&r->file, r->out, r->resume, r->hall->keep, fault));
+    if (r->resume)
+        MS_TRY(ms_sweep_file_resume(&r->file, &r->sweep, r->hall->trial, &last,
+                                    fault));
+    if (r->file.found > 0)
+        MS_TRY(check_last(r, &last, fault));
+    if (r->file.end_bytes == 0)
+        ms_sweep_rows_header(&r->sweep, &r->file.rows);
+    return MS_OK;
+}
+
+/* One line, where rows went into a file or were cut short. */
+static void tell(const run *r)
+{
+    char what[256];
+    const char *path = r->file.path != NULL ? r->file.path : "standard output";
+    const char *how = "wrote";
+    if (interrupt != 0)
+        how = r->file.path != NULL ? "interrupted, --resume goes on: wrote"
+                                   : "interrupted: wrote";
+    if (interrupt == 0 && (r->quiet || r->file.path == NULL))
+        return;
+    snprintf(what, sizeof what, "%s %s row%s (%s fit%s, %s refused) to", how,
+             ms_quantity_count(r->n_done).s, r->n_done == 1 ? "" : "s",
+             ms_quantity_count(r->n_fit).s,
+             r->n_bare > 0 ? " without a pool" : "",
+             ms_quantity_count(r->n_refused).s);
+    ms_complain_note(what, path);
+}
+
+static ms_err simulate(run *r, ms_fault *fault)
+{
+    r->begin = r->file.found;
+    r->fault = fault;
+    ms_progress_open(&r->progress, r->quiet,
+                     r->file.path == NULL && isatty(STDOUT_FILENO) == 1,
+                     r->begin, r->sweep.n);
+    MS_TRY(ms_workers_run(r->sweep.n - r->begin, r->threads, work, done, tick,
+                          r, fault));
+    ms_progress_clear(&r->progress);
+    ms_err err = ms_sweep_file_flush(&r->file, true, fault);
+    return r->err != MS_OK ? r->err : err;
+}
+
+static ms_err sweep(run *r, ms_fault *fault)
+{
+    MS_TRY(
+        ms_settings_read(r->hall->arguments, r->hall->keep, &r->base, fault));
+    MS_TRY(read_options(r, fault));
+    MS_TRY(choose_points(r, fault));
+    MS_TRY(take_rooms(r, fault));
+    catch_interrupts();
+    MS_TRY(open_file(r, fault));
+    return simulate(r, fault);
+}
+
+ms_err ms_sweep_command(const ms_hall *hall, int *status, ms_fault *fault)
+{
+    run r = {.hall = hall, .file.fd = -1};
+    MS_TRY(ms_points_open(&r.points, fault));
+    ms_err err = sweep(&r, fault);
+    ms_err closed = ms_sweep_file_close(&r.file, fault);
+    for (uint32_t i = 0; r.desks != NULL && i < r.threads; i++) {
+        ms_points_leave(&r.points, &r.desks[i].seat);
+        ms_arena_free(&r.desks[i].words);
+    }
+    ms_points_close(&r.points);
+    MS_TRY(err);
+    MS_TRY(closed);
+    tell(&r);
+    *status = interrupt != 0 ? 128 + interrupt : 0;
+    return MS_OK;
+}

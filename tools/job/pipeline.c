@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The whole way through the house, one arrow per call.  Nothing is printed:
+ * commands, benchmarks and tests call the same three parts. */
+
+#include "tools/job/globalbatch.h"
+#include "tools/job/lengths.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What collectives reach of a link's printed rate; modelling defaults that the
+ * bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth). */
+#define NVLINK_SHARE 0.8
+#define NETWORK_SHARE 0.75
+/* What a collective's kernels hold of the multiprocessors, in thousandths:
+ * Calculon's systems (calculon-ai/calculon systems/a100_80g.json,
+ * h100_80g.json: "processor_usage") have 0.15 for NVLink and 0.02 for
+ * InfiniBand, the network on which the ranks of the collective meet.  NCCL
+ * drives PCIe by few channels as it does a network; no source has a figure of
+ * its own. */
+#define HELD_BY_NVLINK 150u
+#define HELD_BY_NETWORK 20u
+#define WHOLE 1000u /* of a resource */
+/* A program in text form; a step of GPT-3 has some 30 kB. */
+#define PROGRAM_MAX_BYTES (UINT64_C(64) << 20)
+
+void ms_pipeline_settings(const ms_job *job, ms_training *training)
+{
+    *training = job->training;
+    ms_lengths_set_last(job, training);
+    training->torch_pool = job->allocator != NULL && !job->allocator->exact &&
+                           job->allocator->heap.kind == MS_POOL_TORCH;
+}
+
+ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
+                        ms_fault *fault)
+{
+    MS_TRY(ms_read_model(job->model, job->overrides, job->n_overrides, keep,
+                         &result->model, fault));
+    ms_pipeline_settings(job, &result->training);
+    MS_TRY(ms_resolve_training(&result->training, &result->model, fault));
+    return ms_dag_order(&result->model, keep, fault);
+}
+
+/* Do the policies put every GPU of the job to work? */
+static ms_err check_gpus(const ms_shape *shape, ms_fault *fault)
+{
+    char hint[64];
+    if (shape->gpus <= 1 || shape->gpus == shape->data_ranks)
+        return MS_OK;
+    snprintf(hint, sizeof hint, "say how they share the work, e.g. -p zero:1");
+    if (shape->data_ranks > 1)
+        snprintf(hint, sizeof hint, "leave one of the two out");
+    return ms_fail(fault, MS_EUSAGE, "--gpus", hint,
+                   "the job has %u GPUs, its policies use %u", shape->gpus,
+                   shape->data_ranks);
+}
+
+ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault)
+{
+    ms_shape *shape = &result->shape;
+    MS_TRY(ms_settings_check(job, fault)); /* points of a grid, too */
+    memset(shape, 0, sizeof *shape); /* its padding too: points.c compares */
+    shape->batch = (uint64_t)result->training.batch;
+    shape->micro_batches = 1;
+    shape->gpus = job->gpus;
+    shape->data_ranks = 1;
+    shape->fixed = result->model.fixed_batch;
+    shape->fault_ns = job->device->fault_ns;
+    shape->one_memory = job->device->one_memory || result->training.device == 1;
+    if (job->global_batch > 0)
+        MS_TRY(ms_globalbatch_divide(job, &shape->batch, fault));
+    MS_TRY(ms_apply_shape(&job->spec, shape, fault));
+    MS_TRY(check_gpus(shape, fault));
+    MS_TRY(ms_globalbatch_check(job, result, fault));
+    result->training.batch = (int64_t)shape->batch;
+    return MS_OK;
+}
+
+ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
+                         ms_fault *fault)
+{
+    MS_TRY(ms_pipeline_shape(job, result, fault));
+    return ms_lower(&result->model, &result->training, job->device,
+                    &result->shape, keep, &result->graph, fault);
+}
+
+static ms_err read_program(const ms_job *job, ms_arena *trial,
+                           ms_result *result, ms_fault *fault)
+{
+    char *bytes;
+    size_t length;
+    MS_TRY(ms_read_file(job->program, PROGRAM_MAX_BYTES, trial, &bytes, &length,
+                        fault));
+    MS_TRY(ms_dumpread_program(&result->graph, job->program, bytes, length,
+                               trial, &result->program, fault));
+    if (result->program.n_micro_batches != result->shape.micro_batches)
+        return ms_fail(fault, MS_EINPUT, job->program,
+                       "give the microbatch policy that it was made with, "
+                       "e.g. -p microbatch:4",
+                       "the program has %u micro-batches, the step has %u",
+                       result->program.n_micro_batches,
+                       result->shape.micro_batches);
+    return MS_OK;
+}
+
+static ms_machine machine_of(const ms_job *job, const ms_result *result,
+                             const ms_outside *outside)
+{
+    const ms_training *training = &result->training;
+    const ms_device *device = job->device;
+    bool cpu = training->device == 1;
+    return (ms_machine){
+        .launch_ns = cpu ? 0 : device->launch_ns,
+        .capacity_bytes =
+            job->memory_bytes > 0 ? job->memory_bytes : device->memory_bytes,
+        .context_bytes = outside->kernels_bytes + outside->nccl_bytes,
+        .outside = *outside,
+        .peak_flops = cpu ? 0 : ms_precisions_peak_flops(training, device),
+        .data_ranks = result->shape.data_ranks,
+        .book_device = job->book_device,
+        .wall = job->wall,
+        .node_ranks = device->gpus_per_node,
+        .host_memory_bytes = job->host_memory_bytes > 0
+                                 ? job->host_memory_bytes
+                                 : device->host_memory_bytes,
+        .nvme_bytes =
+            job->nvme_bytes > 0 ? job->nvme_bytes : device->nvme_bytes,
+        .host = {.saves = result->shape.saves},
+    };
+}
+
+ms_ring ms_pipeline_ring(const ms_device *device, uint32_t ranks)
+{
+    bool nvlink = device->nvlink_bytes_per_s > 0;
+    return (ms_ring){
+        .ranks = ranks,
+        .ranks_per_node = device->gpus_per_node,
+        .nvlink = nvlink,
+        .node_bytes_per_s = nvlink ? device->nvlink_bytes_per_s * NVLINK_SHARE
+                                   : device->d2h_bytes_per_s,
+        .network_bytes_per_s = device->network_bytes_per_s * NETWORK_SHARE,
+        .peer_bytes_per_s = device->peer_bytes_per_s * NVLINK_SHARE,
+        .nvls_share = device->nvls_share,
+        .curves = device->curves,
+        .n_curves = device->n_curves};
+}
+
+/* Where groups of ranks divide the states, neighbours are a group; the ranks
+ * with the same part meet across groups. */
+static void set_rings(const ms_device *device, const ms_shape *shape,
+                      ms_expand_opts *opts)
+{
+    uint32_t inner =
+        shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
+    opts->ring = ms_pipeline_ring(device, inner);
+    opts->outer = ms_pipeline_ring(device, shape->data_ranks / inner);
+    opts->outer.ranks_per_node = device->gpus_per_node / inner;
+    if (opts->outer.ranks_per_node == 0)
+        opts->outer.ranks_per_node = 1;
+    if (shape->reshard_ranks > 0)
+        opts->outer = ms_pipeline_ring(device, shape->reshard_ranks);
+}
+
+/* The rates of one of the ranks that work side by side. */
+ms_expand_opts ms_pipeline_rates(const ms_device *device, const ms_shape *shape)
+{
+    double share = ms_device_share(device, shape->data_ranks);
+    ms_expand_opts opts = {
+        .h2d_bytes_per_s = device->h2d_bytes_per_s,
+        .d2h_bytes_per_s = device->d2h_bytes_per_s,
+        .copy_ns = MS_COPY_NS,
+        .pageable_share = device->pageable_share,
+        .host_bytes_per_s = device->dram_bytes_per_s * share,
+        .nvme_read_bytes_per_s = device->nvme_read_bytes_per_s * share,
+        .nvme_write_bytes_per_s = device->nvme_write_bytes_per_s * share,
+        .hbm_bytes_per_s = device->hbm_bytes_per_s};
+    set_rings(device, shape, &opts);
+    return opts;
+}
+
+/* What a copy at this rate takes of the host's memory. */
+static uint16_t part_of(double rate, double whole)
+{
+    if (whole <= 0)
+        return 0; /* not known: nothing is said */
+    return (uint16_t)(rate < whole ? rate / whole * WHOLE : WHOLE);
+}
+
+static void set_memory_demands(const ms_expand_opts *opts, ms_machine *machine)
+{
+    double whole = opts->host_bytes_per_s;
+    const double rates[MS_N_STREAMS] = {
+        [MS_STREAM_H2D] = opts->h2d_bytes_per_s,
+        [MS_STREAM_D2H] = opts->d2h_bytes_per_s,
+        [MS_STREAM_HOST] = whole,
+        [MS_STREAM_NVME_READ] = opts->nvme_read_bytes_per_s,
+        [MS_STREAM_NVME_WRITE] = opts->nvme_write_bytes_per_s};
+
+    for (uint32_t s = 0; s < MS_N_STREAMS; s++)
+        machine->demand[s][MS_HOST_DRAM].shared = part_of(rates[s], whole);
+}
+
+/* Which streams slow each other.  H2D and D2H have a direction of the link
+ * each; without NVLink a node's collectives go over it both ways.  Copies and
+ * the host's work share its memory, this rank's part of it. */
+static void set_demands(const ms_expand_opts *opts, ms_machine *machine)
+{
+    const ms_ring *ring = &opts->ring;
+    ms_demand *comm = machine->demand[MS_STREAM_COMM];
+    bool in_node = ring->ranks <= ring->ranks_per_node;
+    bool links = ring->nvlink || ring->peer_bytes_per_s > 0;
+
+    machine->demand[MS_STREAM_COMPUTE][MS_MULTIPROCESSORS].shared = WHOLE;
+    machine->demand[MS_STREAM_H2D][MS_LINK_IN].shared = WHOLE;
+    machine->demand[MS_STREAM_D2H][MS_LINK_OUT].shared = WHOLE;
+    comm[MS_MULTIPROCESSORS].held =
+        in_node && links ? HELD_BY_NVLINK : HELD_BY_NETWORK;
+    machine->demand[MS_STREAM_OUTER][MS_MULTIPROCESSORS].held = HELD_BY_NETWORK;
+    if (in_node && !links)
+        comm[MS_LINK_IN].shared = comm[MS_LINK_OUT].shared = WHOLE;
+    set_memory_demands(opts, machine);
+}
+
+/* Pages come and go by device time. */
+static void set_paging(const ms_expand_opts *opts, ms_result *result)
+{
+    ms_machine *machine = &result->machine;
+
+    machine->paging = result->shape.paging;
+    machine->h2d_bytes_per_s = opts->h2d_bytes_per_s;
+    machine->d2h_bytes_per_s = opts->d2h_bytes_per_s;
+    machine->book_device |= machine->paging.page_bytes > 0;
+}
+
+/* What the rank expands with; the machine it is replayed on goes to result. */
+static ms_err set_up(const ms_job *job, ms_expand_opts *opts, ms_result *result,
+                     ms_fault *fault)
+{
+    bool paged = result->shape.paging.page_bytes > 0;
+    ms_outside outside;
+    *opts = ms_pipeline_rates(job->device, &result->shape);
+    opts->uses = job->book_device || job->uses || paged;
+    MS_TRY(ms_overheads_find(job->device, &result->training, &result->shape,
+                             &result->graph, &outside, fault));
+    result->machine = machine_of(job, result, &outside);
+    if (paged && job->wall)
+        return ms_fail(fault, MS_EUSAGE, "--wall", "leave it out",
+                       "with uvm pages go where memory is full, no op waits "
+                       "for others");
+    set_paging(opts, result);
+    if (result->training.device != 1) /* a CPU has one stream */
+        set_demands(opts, &result->machine);
+    return MS_OK;
+}
+
+ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
+                           ms_expand_opts *opts, ms_result *result,
+                           ms_fault *fault)
+{
+    if (result->model.refusal != NULL)
+        return ms_fail(fault, MS_EINPUT, result->model.path,
+                       "memsim inspect counts its parameters", "%s",
+                       result->model.refusal);
+    MS_TRY(ms_repeats_check(result, fault));
+    MS_TRY(set_up(job, opts, result, fault));
+    ms_machine measured = result->machine;
+    measured.paging = (ms_paging){0};
+    measured.wall = false; /* policies look at the step as it would be */
+    const ms_policy_context context = {.graph = &result->graph,
+                                       .torch_1 = result->training.framework ==
+                                                  MS_TORCH_1_13,
+                                       .arena = trial,
+                                       .shape = &result->shape,
+                                       .opts = opts,
+                                       .machine = &measured};
+    if (job->program != NULL)
+        return read_program(job, trial, result, fault);
+    return ms_apply_program(&job->spec, &context, result->shape.micro_batches,
+                            &result->program, fault);
+}
+
+/* ---- a real pool --------------------------------------------------------- */
+
+#define DEFAULT_STEPS 3u
+#define FIRST_STEP 1 /* of training.step */
+
+/* Which rules hold where the user does not say. */
+static ms_torch_version torch_version(const ms_training *training)
+{
+    switch (training->framework) {
+    case MS_TORCH_1_13:
+        return MS_TORCH_V1_13;
+    case MS_TORCH_2_0:
+        return MS_TORCH_V2_1;
+    default:
+        return MS_TORCH_V2_11;
+    }
+}
+
+/* A fraction, a limit or a size bounds what the process reserves, besides the
+ * context. */
+static void bound_pool(const ms_pooled_setup *setup, ms_machine *machine)
+{
+    uint64_t bytes = UINT64_MAX;
+    if (setup->heap.limit_bytes > 0)
+        bytes = setup->heap.limit_bytes;
+    else if (setup->heap.size_bytes > 0)
+        bytes = setup->heap.size_bytes;
+    else if (setup->fraction > 0 && setup->fraction < 1)
+        bytes = (uint64_t)(setup->fraction * (double)setup->torch.total_bytes);
+    if (bytes != UINT64_MAX &&
+        bytes + machine->context_bytes < machine->capacity_bytes)
+        machine->capacity_bytes = bytes + machine->context_bytes;
+}
+
+/* The pool's part of the device, which bounds what there is for the process. */
+static ms_err set_pool(const ms_job *job, ms_result *result,
+                       ms_pooled_setup *setup, ms_fault *fault)
+{
+    ms_machine *machine = &result->machine;
+    ms_torch_setup *torch = &setup->torch;
+    bool first = result->training.step == FIRST_STEP;
+    if (machine->book_device || result->training.device == 1)
+        return ms_fail(fault, MS_EUSAGE, "--allocator", "leave it out",
+                       "allocators are those of CUDA%s",
+                       machine->book_device ? ", uvm is without one" : "");
+    if (first && ms_lengths_steps(job) > 1)
+        return ms_fail(fault, MS_EUSAGE, "--steps", "leave one of the two out",
+                       "training.step=first reports the first step, not the "
+                       "last of %u",
+                       ms_lengths_steps(job));
+    MS_TRY(ms_allocator_setup(job->allocator, torch_version(&result->training),
+                              setup, fault));
+    if (setup->fraction <= 0)
+        setup->fraction = torch->options.fraction;
+    machine->host.pinned = torch->options.pinned;
+    uint32_t steps = ms_lengths_steps(job);
+    setup->addresses = job->addresses;
+    setup->steps = steps > 0 ? steps : first ? 1 : DEFAULT_STEPS;
+    setup->brief = job->brief;
+    if (setup->heap.kind == MS_POOL_ARENA) {
+        if (steps > 1)
+            return ms_fail(fault, MS_EUSAGE, "--steps", "leave it out",
+                           "a static plan is of one step");
+        setup->steps = 1;
+    }
+    torch->total_bytes = machine->capacity_bytes;
+    torch->base_bytes = machine->context_bytes;
+    if (torch->total_bytes > MS_TORCH_MOST_BYTES)
+        torch->total_bytes = MS_TORCH_MOST_BYTES;
+    if (torch->base_bytes > torch->total_bytes)
+        torch->base_bytes = torch->total_bytes;
+    bound_pool(setup, machine);
+    return MS_OK;
+}
+
+/* The line of another step of the job: k from 0, or its first. */
+static ms_err other_step(const ms_job *job, const ms_result *result, uint32_t k,
+                         bool first, ms_arena *trial, const ms_timeline **line,
+                         ms_fault *fault)
+{
+    ms_expand_opts opts;
+    ms_result *other = ms_arena_take(trial, 1, sizeof *other);
+    if (other == NULL)
+        return ms_fail_nomem(fault);
+    *other = *result;
+    if (first)
+        other->training.step = FIRST_STEP;
+    ms_lengths_set(job, k, &other->training);
+    MS_TRY(ms_resolve_training(&other->training, &other->model, fault));
+    if (ms_lengths_says(job, "batch")) /* else it is what policies made it */
+        MS_TRY(ms_pipeline_shape(job, other, fault));
+    MS_TRY(ms_lower(&other->model, &other->training, job->device, &other->shape,
+                    trial, &other->graph, fault));
+    MS_TRY(ms_pipeline_program(job, trial, &opts, other, fault));
+    MS_TRY(ms_expand(&other->graph, &other->program, &opts, trial, &other->plan,
+                     fault));
+    MS_TRY(
+        ms_replay(&other->plan, &other->machine, trial, &other->line, fault));
+    *line = &other->line;
+    return MS_OK;
+}
+
+/* The steps of a list, each different one once; without it all are alike. */
+static ms_err list_kinds(const ms_job *job, uint32_t steps, ms_arena *trial,
+                         ms_result *result, ms_pooled_course *course,
+                         ms_fault *fault)
+{
+    uint32_t n = job->lengths == NULL ? 1 : job->lengths->n;
+    n = n < steps ? n : steps;
+    ms_pooled_kind *kinds = ms_arena_take(trial, n, sizeof *kinds);
+    if (kinds == NULL)
+        return ms_fail_nomem(fault);
+    *course = (ms_pooled_course){.kinds = kinds, .n = n};
+    for (uint32_t i = 0; i < n; i++) {
+        ms_training training = result->training;
+        ms_lengths_set(job, i, &training);
+        kinds[i] = (ms_pooled_kind){.batch = (uint64_t)training.batch,
+                                    .sequence = (uint64_t)training.sequence};
+    }
+    kinds[(steps - 1) % n].line = &result->line;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < n; j++)
+            if (kinds[j].line != NULL && kinds[j].batch == kinds[i].batch &&
+                kinds[j].sequence == kinds[i].sequence)
+                kinds[i].line = kinds[j].line;
+        if (kinds[i].line == NULL)
+            MS_TRY(other_step(job, result, i, false, trial, &kinds[i].line,
+                              fault));
+    }
+    return MS_OK;
+}
+
+static ms_err pool_steps(const ms_job *job, ms_arena *trial, ms_result *result,
+                         ms_fault *fault)
+{
+    ms_pooled_setup setup;
+    ms_pooled_course course;
+    MS_TRY(set_pool(job, result, &setup, fault));
+    MS_TRY(list_kinds(job, setup.steps, trial, result, &course, fault));
+    /* States elsewhere are made before the first step (DeepSpeed). */
+    if (setup.steps > 1 && result->shape.offload.optimizer == MS_DEVICE_POOL)
+        MS_TRY(other_step(job, result, 0, true, trial, &course.first, fault));
+    return ms_pooled_run(&setup, &course, &result->machine, trial,
+                         &result->line, fault);
+}
+
+ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
+                        ms_fault *fault)
+{
+    ms_expand_opts opts;
+    bool done;
+    MS_TRY(ms_repeats_step(job, trial, result, &done, fault));
+    if (done)
+        return MS_OK;
+    MS_TRY(ms_pipeline_program(job, trial, &opts, result, fault));
+    MS_TRY(ms_expand(&result->graph, &result->program, &opts, trial,
+                     &result->plan, fault));
+    MS_TRY(ms_replay(&result->plan, &result->machine, trial, &result->line,
+                     fault));
+    if (job->allocator != NULL)
+        MS_TRY(pool_steps(job, trial, result, fault));
+    return ms_measure(&result->line, &result->machine, trial, &result->report,
+                      fault);
+}
+
+ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
+                       ms_result *result, ms_fault *fault)
+{
+    *result = (ms_result){0};
+    MS_TRY(ms_pipeline_read(job, keep, result, fault));
+    MS_TRY(ms_pipeline_lower(job, keep, result, fault));
+    return ms_pipeline_step(job, trial, result, fault);
+}

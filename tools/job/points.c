@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The models and graphs that many variants of a job have in common.
+ *
+ * Both are entries of one list, the latest used first, each with an arena of
+ * its own.  Who asks first makes the entry, others wait for it; what failed
+ * stays and fails again with the same words.  Entries in use are never
+ * dropped; of the others the list holds at most MOST_BYTES. */
+
+#include "tools/job/points.h"
+#include "tools/job/lengths.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Some hundred graphs of a 7B model. */
+#define MOST_BYTES (UINT64_C(256) << 20)
+#define INPUT_BYTES (UINT64_C(1) << 30) /* of a model on standard input */
+
+typedef enum entry_state { MAKING, MADE, FAILED } entry_state;
+
+struct ms_points_entry {
+    struct ms_points_entry *next;
+    struct ms_points_entry *model; /* of a graph: what it was lowered from */
+    const char *key;
+    size_t key_length;
+    entry_state state;
+    uint32_t users;
+    ms_fault fault; /* FAILED */
+    ms_arena arena; /* holds all this, too */
+    union {
+        ms_model model;
+        ms_graph graph;
+    } made;
+};
+typedef struct ms_points_entry entry;
+
+struct ms_points_cache {
+    pthread_mutex_t lock; /* of the list and what stands in its entries but
+                             for what is made */
+    pthread_cond_t made;
+    pthread_mutex_t reading; /* igraph and cJSON have state of their own */
+    entry *first;
+    uint64_t bytes;
+    ms_arena arena;
+    char *input; /* what can be read once only */
+    size_t input_length;
+};
+typedef struct ms_points_cache cache;
+
+/* What lowering looks at.  A shape that differs in its padding alone is taken
+ * for another: no harm. */
+typedef struct graph_key {
+    const entry *model;
+    const ms_device *device;
+    ms_training training;
+    ms_shape shape;
+} graph_key;
+
+/* What an entry's model or graph is made of. */
+typedef struct request {
+    cache *all;
+    const ms_job *job;
+    const ms_result *result; /* of a graph: its model, training and shape */
+    entry *model;
+} request;
+typedef ms_err make_entry(const request *want, entry *it, ms_fault *fault);
+
+/* ---- the list ------------------------------------------------------------ */
+
+static uint64_t bytes_of(const entry *it)
+{
+    return 2 * it->arena.used_bytes; /* the last block is half empty, or not */
+}
+
+static void drop(entry *it)
+{
+    ms_arena arena = it->arena;
+    ms_arena_free(&arena);
+}
+
+/* Moves the entry to the front, or NULL. */
+static entry *find(cache *all, const char *key, size_t length)
+{
+    for (entry **link = &all->first; *link != NULL; link = &(*link)->next) {
+        entry *it = *link;
+        if (it->key_length != length || memcmp(it->key, key, length) != 0)
+            continue;
+        *link = it->next;
+        it->next = all->first;
+        all->first = it;
+        return it;
+    }
+    return NULL;
+}
+
+static entry *add(cache *all, const char *key, size_t length)
+{
+    ms_arena arena = {0};
+    entry *it = ms_arena_take(&arena, 1, sizeof *it);
+    char *copy = it == NULL ? NULL : ms_arena_text(&arena, key, length);
+    if (copy == NULL) {
+        ms_arena_free(&arena);
+        return NULL;
+    }
+    it->arena = arena;
+    it->key = copy;
+    it->key_length = length;
+    it->next = all->first;
+    all->first = it;
+    return it;
+}
+
+/* The last one that nobody uses, or NULL. */
+static entry **find_unused(cache *all)
+{
+    entry **last = NULL;
+    for (entry **link = &all->first; *link != NULL; link = &(*link)->next)
+        if ((*link)->users == 0)
+            last = link;
+    return last;
+}
+
+/* A graph's model is in use as long as the graph is there. */
+static void make_room(cache *all)
+{
+    entry **link;
+    while (all->bytes > MOST_BYTES && (link = find_unused(all)) != NULL) {
+        entry *it = *link;
+        *link = it->next;
+        all->bytes -= bytes_of(it);
+        if (it->model != NULL)
+            it->model->users--;
+        drop(it);
+    }
+}
+
+static void leave(cache *all, entry *it)
+{
+    pthread_mutex_lock(&all->lock);
+    it->users--;
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* Of an entry that this thread added.  The lock is held, before and after. */
+static void make(const request *want, entry *it, make_entry *how)
+{
+    cache *all = want->all;
+    ms_fault fault = {.caret = -1};
+    pthread_mutex_unlock(&all->lock);
+    ms_err err = how(want, it, &fault);
+    pthread_mutex_lock(&all->lock);
+    it->state = err == MS_OK ? MADE : FAILED;
+    it->fault = fault;
+    it->model = want->model;
+    if (it->model != NULL)
+        it->model->users++;
+    all->bytes += bytes_of(it);
+    make_room(all);
+    pthread_cond_broadcast(&all->made);
+}
+
+/* The entry of this key, made now if there is none, with one user more. */
+static ms_err use(const request *want, const char *key, size_t length,
+                  make_entry *how, entry **found, ms_fault *fault)
+{
+    cache *all = want->all;
+    pthread_mutex_lock(&all->lock);
+    entry *it = find(all, key, length);
+    bool fresh = it == NULL;
+    if (fresh && (it = add(all, key, length)) == NULL) {
+        pthread_mutex_unlock(&all->lock);
+        return ms_fail_nomem(fault);
+    }
+    it->users++;
+    if (fresh)
+        make(want, it, how);
+    while (it->state == MAKING)
+        pthread_cond_wait(&all->made, &all->lock);
+    ms_err err = MS_OK;
+    if (it->state == FAILED) {
+        err = it->fault.err;
+        if (fault->err == MS_OK)
+            *fault = it->fault;
+        it->users--;
+    }
+    pthread_mutex_unlock(&all->lock);
+    *found = it;
+    return err;
+}
+
+/* ---- models -------------------------------------------------------------- */
+
+static bool reads_once(const char *path)
+{
+    struct stat status;
+    if (strcmp(path, "-") == 0)
+        return true;
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode) &&
+           !S_ISDIR(status.st_mode);
+}
+
+static ms_err read_bytes(cache *all, const char *path, ms_fault *fault)
+{
+    if (all->input != NULL)
+        return MS_OK;
+    return ms_read_file(path, INPUT_BYTES, &all->arena, &all->input,
+                        &all->input_length, fault);
+}
+
+/* A pipe is read once, whatever its name: there is one model per process. */
+static ms_err read_input(cache *all, const ms_job *job, entry *it,
+                         ms_fault *fault)
+{
+    bool is_input = strcmp(job->model, "-") == 0;
+    MS_TRY(read_bytes(all, job->model, fault));
+    return ms_read_model_bytes(
+        is_input ? "standard input" : job->model, all->input, all->input_length,
+        job->overrides, job->n_overrides, &it->arena, &it->made.model, fault);
+}
+
+static ms_err read_and_order(cache *all, const ms_job *job, entry *it,
+                             ms_fault *fault)
+{
+    if (reads_once(job->model))
+        MS_TRY(read_input(all, job, it, fault));
+    else
+        MS_TRY(ms_read_model(job->model, job->overrides, job->n_overrides,
+                             &it->arena, &it->made.model, fault));
+    return ms_dag_order(&it->made.model, &it->arena, fault);
+}
+
+static ms_err make_model(const request *want, entry *it, ms_fault *fault)
+{
+    pthread_mutex_lock(&want->all->reading);
+    ms_err err = read_and_order(want->all, want->job, it, fault);
+    pthread_mutex_unlock(&want->all->reading);
+    return err;
+}
+
+/* The key: "M" (that of a graph begins with an address, which is even), the
+ * path and the overrides, each ended by a zero. */
+static ms_err find_model(cache *all, const ms_job *job, ms_arena *trial,
+                         entry **found, ms_fault *fault)
+{
+    ms_text key = {.arena = trial};
+    ms_text_put(&key, "M", 1);
+    ms_text_put(&key, job->model, strlen(job->model) + 1);
+    for (uint32_t i = 0; i < job->n_overrides; i++) {
+        const ms_override *set = &job->overrides[i];
+        ms_text_put(&key, set->key, strlen(set->key) + 1);
+        ms_text_put(&key, set->value, strlen(set->value) + 1);
+    }
+    if (key.failed)
+        return ms_fail_nomem(fault);
+    const request want = {.all = all, .job = job};
+    return use(&want, key.bytes, key.length, make_model, found, fault);
+}
+
+/* ---- graphs -------------------------------------------------------------- */
+
+static ms_err make_graph(const request *want, entry *it, ms_fault *fault)
+{
+    const ms_result *result = want->result;
+    return ms_lower(&want->model->made.model, &result->training,
+                    want->job->device, &result->shape, &it->arena,
+                    &it->made.graph, fault);
+}
+
+static ms_err find_graph(cache *all, const ms_job *job, entry *model,
+                         const ms_result *result, entry **found,
+                         ms_fault *fault)
+{
+    graph_key key;
+    memset(&key, 0, sizeof key);
+    key.model = model;
+    key.device = job->device;
+    key.training = result->training;
+    key.training.was_set = 0;
+    memcpy(&key.shape, &result->shape, sizeof key.shape);
+    /* What only comes before lowering, or behind it; of pages lowering asks
+     * whether everything has some. */
+    key.shape.gpus = 0;
+    key.shape.fixed = 0;
+    memset(&key.shape.paging, 0, sizeof key.shape.paging);
+    key.shape.paging.page_bytes = result->shape.paging.page_bytes > 0 &&
+                                  result->shape.paging.managed == 0;
+    const request want = {
+        .all = all, .job = job, .result = result, .model = model};
+    return use(&want, (const char *)&key, sizeof key, make_graph, found, fault);
+}
+
+/* ---- the whole way ------------------------------------------------------- */
+
+/* With model in use all along, and graph when it is well. */
+static ms_err lower(cache *all, const ms_job *job, entry *model, entry **graph,
+                    ms_result *result, ms_fault *fault)
+{
+    result->model = model->made.model;
+    ms_pipeline_settings(job, &result->training);
+    MS_TRY(ms_resolve_training(&result->training, &result->model, fault));
+    MS_TRY(ms_pipeline_shape(job, result, fault));
+    MS_TRY(find_graph(all, job, model, result, graph, fault));
+    result->graph = (*graph)->made.graph;
+    return MS_OK;
+}
+
+ms_err ms_points_lower(ms_points *points, ms_points_seat *seat,
+                       const ms_job *job, ms_result *result, ms_fault *fault)
+{
+    cache *all = points->cache;
+    entry *model, *graph;
+    if (seat->held != NULL)
+        leave(all, seat->held);
+    seat->held = NULL;
+    ms_arena_reset(&seat->arena);
+    memset(result, 0, sizeof *result);
+    MS_TRY(find_model(all, job, &seat->arena, &model, fault));
+    ms_err err = lower(all, job, model, &graph, result, fault);
+    leave(all, model); /* the graph uses it */
+    MS_TRY(err);
+    seat->held = graph;
+    return MS_OK;
+}
+
+ms_err ms_points_step(ms_points *points, ms_points_seat *seat,
+                      const ms_job *job, ms_result *result, ms_fault *fault)
+{
+    MS_TRY(ms_points_lower(points, seat, job, result, fault));
+    return ms_pipeline_step(job, &seat->arena, result, fault);
+}
+
+ms_err ms_points_model(ms_points *points, const ms_job *job, ms_model *model,
+                       ms_fault *fault)
+{
+    ms_arena arena = {0};
+    entry *it;
+    ms_err err = find_model(points->cache, job, &arena, &it, fault);
+    ms_arena_free(&arena);
+    MS_TRY(err); /* used until points closes: model lasts as long */
+    *model = it->made.model;
+    return MS_OK;
+}
+
+ms_err ms_points_input(ms_points *points, ms_quote *text, ms_fault *fault)
+{
+    cache *all = points->cache;
+    MS_TRY(read_bytes(all, "-", fault));
+    *text = (ms_quote){"standard input", all->input, all->input_length, 0};
+    return MS_OK;
+}
+
+void ms_points_leave(ms_points *points, ms_points_seat *seat)
+{
+    if (seat->held != NULL)
+        leave(points->cache, seat->held);
+    seat->held = NULL;
+    ms_arena_free(&seat->arena);
+}
+
+ms_err ms_points_open(ms_points *points, ms_fault *fault)
+{
+    ms_arena arena = {0};
+    cache *all = ms_arena_take(&arena, 1, sizeof *all);
+    points->cache = all;
+    if (all == NULL)
+        return ms_fail_nomem(fault);
+    all->arena = arena;
+    pthread_mutex_init(&all->lock, NULL);
+    pthread_mutex_init(&all->reading, NULL);
+    pthread_cond_init(&all->made, NULL);
+    return MS_OK;
+}
+
+void ms_points_close(ms_points *points)
+{
+    cache *all = points->cache;
+    if (all == NULL)
+        return;
+    while (all->first != NULL) {
+        entry *it = all->first;
+        all->first = it->next;
+        drop(it);
+    }
+    pthread_cond_destroy(&all->made);
+    pthread_mutex_destroy(&all->reading);
+    pthread_mutex_destroy(&all->lock);
+    ms_arena arena = all->arena;
+    ms_arena_free(&arena);
+    points->cache = NULL;
+}

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Arguments to a job, and the job back in words. */
+
+#include "tools/cli/optionwords.h"
+#include "tools/job/globalbatch.h"
+#include "tools/job/lengths.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ms_settings_init(ms_job *job)
+{
+    ms_fault fault = {0};
+    *job = (ms_job){0};
+    ms_training_init(&job->training);
+    ms_err err = ms_device_find(MS_DEFAULT_DEVICE, &job->device, &fault);
+    assert(err == MS_OK);
+    (void)err;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static ms_err set_key(const char *setting, ms_arena *arena, ms_job *job,
+                      ms_override *overrides, ms_fault *fault)
+{
+    const char *equals = strchr(setting, '=');
+    if (equals == NULL || equals == setting)
+        return ms_fail(fault, MS_EUSAGE, NULL,
+                       "write it as --set training.batch=4",
+                       "\"--set %s\" is not KEY=VALUE", setting);
+    char *key = ms_arena_text(arena, setting, (size_t)(equals - setting));
+    if (key == NULL)
+        return ms_fail_nomem(fault);
+    if (strncmp(key, "model.", 6) != 0)
+        return ms_training_set(&job->training, key, equals + 1, fault);
+    overrides[job->n_overrides++] =
+        (ms_override){.key = key + 6, .value = equals + 1};
+    return MS_OK;
+}
+
+/* Capacities that stand instead of the device's. */
+static const struct {
+    ms_option_id id;
+    const char *key, *option, *example;
+    size_t offset;
+} capacities[] = {
+    {MS_OPTION_MEMORY, "memory", "--memory", "e.g. --memory 80GiB",
+     offsetof(ms_job, memory_bytes)},
+    {MS_OPTION_HOST_MEMORY, "host_memory", "--host-memory",
+     "e.g. --host-memory 512GiB", offsetof(ms_job, host_memory_bytes)},
+    {MS_OPTION_NVME, "nvme", "--nvme", "e.g. --nvme 4TiB",
+     offsetof(ms_job, nvme_bytes)},
+};
+#define N_CAPACITIES (sizeof capacities / sizeof capacities[0])
+
+/* The row of an option or (key not NULL) of a key; N_CAPACITIES: none. */
+static size_t find_capacity(ms_option_id id, const char *key)
+{
+    size_t i = 0;
+    while (i < N_CAPACITIES &&
+           (key != NULL ? strcmp(capacities[i].key, key) != 0
+                        : capacities[i].id != id))
+        i++;
+    return i;
+}
+
+static ms_err read_capacity(size_t row, const char *value, ms_job *job,
+                            ms_fault *fault)
+{
+    uint64_t bytes;
+    MS_TRY(ms_size_bytes(value, capacities[row].option, &bytes, fault));
+    if (bytes == 0)
+        return ms_fail(fault, MS_EUSAGE, capacities[row].option,
+                       capacities[row].example,
+                       "nothing fits into no memory at all");
+    memcpy((char *)job + capacities[row].offset, &bytes, sizeof bytes);
+    return MS_OK;
+}
+
+static uint64_t capacity_of(const ms_job *job, size_t row)
+{
+    uint64_t bytes;
+    memcpy(&bytes, (const char *)job + capacities[row].offset, sizeof bytes);
+    return bytes;
+}
+
+bool ms_settings_is_capacity(const char *key)
+{
+    return find_capacity(MS_OPTION_MEMORY, key) < N_CAPACITIES;
+}
+
+uint64_t ms_settings_capacity(const ms_job *job, const char *key)
+{
+    return capacity_of(job, find_capacity(MS_OPTION_MEMORY, key));
+}
+
+#define MOST_GPUS 1048576
+
+/* "--gpu h100" names a device. */
+static const char *gpus_hint(const char *value)
+{
+    char unused[384];
+    return ms_namewords_device(value, unused, sizeof unused) != NULL
+               ? "a device is named by --device"
+               : "e.g. --gpus 8";
+}
+
+static ms_err read_gpus(const char *value, ms_job *job, ms_fault *fault)
+{
+    char *end;
+    errno = 0;
+    long gpus = strtol(value, &end, 10);
+    if (end == value || *end != '\0' || errno != 0 || gpus < 1 ||
+        gpus > MOST_GPUS)
+        return ms_fail(fault, MS_EUSAGE, "--gpus", gpus_hint(value),
+                       "\"%s\" is no number of GPUs from 1 to %d", value,
+                       MOST_GPUS);
+    job->gpus = (uint32_t)gpus;
+    return MS_OK;
+}
+
+static ms_err read_allocator(const char *value, ms_arena *arena, ms_job *job,
+                             ms_fault *fault)
+{
+    ms_pooled_setup setup;
+    ms_allocator *allocator = ms_arena_take(arena, 1, sizeof *allocator);
+    if (allocator == NULL)
+        return ms_fail_nomem(fault);
+    MS_TRY(ms_allocator_read(value, arena, allocator, fault));
+    job->allocator = allocator->exact ? NULL : allocator;
+    job->allocator_given = true;
+    job->usual = false;
+    return allocator->exact
+               ? MS_OK
+               : ms_allocator_setup(allocator, MS_TORCH_V2_11, &setup, fault);
+}
+
+static ms_err read_steps(const char *value, ms_job *job, ms_fault *fault)
+{
+    char *end;
+    errno = 0;
+    unsigned long steps = strtoul(value, &end, 10);
+    if (*value < '0' || *value > '9' || *end != '\0' || errno != 0 ||
+        steps < 1 || steps > MS_ALLOCATOR_MOST_STEPS)
+        return ms_fail(fault, MS_EUSAGE, "--steps", "e.g. --steps 3",
+                       "\"%s\" is no number of steps from 1 to %u", value,
+                       MS_ALLOCATOR_MOST_STEPS);
+    job->steps = (uint32_t)steps;
+    return MS_OK;
+}
+
+static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
+                       ms_override *overrides, ms_fault *fault)
+{
+    size_t capacity;
+    switch (given->option->id) {
+    case MS_OPTION_DEVICE:
+        job->device_given = true;
+        return ms_device_read(given->value, arena, &job->device, fault);
+    case MS_OPTION_SETTING:
+        return ms_training_set(&job->training, given->option->setting,
+                               given->value, fault);
+    case MS_OPTION_SET:
+        return set_key(given->value, arena, job, overrides, fault);
+    case MS_OPTION_MEMORY:
+    case MS_OPTION_HOST_MEMORY:
+    case MS_OPTION_NVME:
+        capacity = find_capacity(given->option->id, NULL);
+        MS_TRY(
+            ms_quantity_unit(given->value, capacities[capacity].option, fault));
+        return read_capacity(capacity, given->value, job, fault);
+    case MS_OPTION_GPUS:
+        return read_gpus(given->value, job, fault);
+    case MS_OPTION_GLOBAL_BATCH:
+        return ms_globalbatch_read(given->value, job, fault);
+    case MS_OPTION_PLUGIN:
+        job->plugins[job->n_plugins++] = given->value;
+        return MS_OK;
+    case MS_OPTION_PROGRAM:
+        job->program = given->value;
+        return MS_OK;
+    case MS_OPTION_WALL:
+        job->wall = true;
+        return MS_OK;
+    case MS_OPTION_ALLOCATOR:
+        return read_allocator(given->value, arena, job, fault);
+    case MS_OPTION_STEPS:
+        return read_steps(given->value, job, fault);
+    case MS_OPTION_LENGTHS:
+        return ms_lengths_read(given->value, arena, job, fault);
+    case MS_OPTION_BOOK:
+        job->book_device = strcmp(given->value, "device") == 0;
+        return MS_OK;
+    default:
+        return MS_OK;
+    }
+}
+
+/* A wall stands in device time. */
+static ms_err check_wall(const ms_arguments *arguments, ms_job *job,
+                         ms_fault *fault)
+{
+    const char *order = ms_options_value(arguments, MS_OPTION_BOOK);
+    if (!job->wall)
+        return MS_OK;
+    if (order != NULL && strcmp(order, "device") != 0)
+        return ms_fail(fault, MS_EUSAGE, NULL, "leave one of the two out",
+                       "option \"--wall\" books memory by device time, not "
+                       "with \"--book %s\"",
+                       order);
+    job->book_device = true;
+    return MS_OK;
+}
+
+/* A real pool is booked in the order in which the host asks. */
+ms_err ms_settings_check(const ms_job *job, ms_fault *fault)
+{
+    MS_TRY(ms_lengths_check(job, fault));
+    if (job->allocator == NULL && job->steps > 1)
+        return ms_fail(fault, MS_EUSAGE, "--steps",
+                       "say --allocator torch, or leave it out",
+                       "with the exact pool every step is as the one before");
+    if (job->allocator == NULL || !job->book_device)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, "--allocator", "leave one of the two out",
+                   "an allocator works in host issue order, \"%s\" "
+                   "books memory by device time",
+                   job->wall ? "--wall" : "--book device");
+}
+
+ms_err ms_settings_open(const ms_arguments *arguments, ms_arena *arena,
+                        ms_job *job, ms_fault *fault)
+{
+    ms_override *overrides =
+        ms_arena_take(arena, arguments->n_given + 1, sizeof *overrides);
+    const char **plugins =
+        ms_arena_take(arena, arguments->n_given + 1, sizeof *plugins);
+    if (overrides == NULL || plugins == NULL)
+        return ms_fail_nomem(fault);
+    ms_settings_init(job);
+    MS_TRY(ms_optionwords_twice(arguments, fault));
+    job->plugins = plugins;
+    job->model = arguments->operands[0];
+    job->overrides = overrides;
+    for (uint32_t i = 0; i < arguments->n_given; i++)
+        MS_TRY(read_one(&arguments->given[i], arena, job, overrides, fault));
+    return check_wall(arguments, job, fault);
+}
+
+ms_err ms_settings_shared(const ms_arguments *arguments, ms_arena *arena,
+                          ms_job *job, ms_fault *fault)
+{
+    MS_TRY(ms_settings_open(arguments, arena, job, fault));
+    /* Where variants say more, each is checked when it is lowered. */
+    if (ms_options_value(arguments, MS_OPTION_GRID) != NULL ||
+        ms_options_value(arguments, MS_OPTION_ALLOCATORS) != NULL)
+        return MS_OK;
+    return ms_settings_check(job, fault);
+}
+
+static ms_err read_policies(const ms_arguments *arguments, ms_arena *arena,
+                            ms_job *job, ms_fault *fault)
+{
+    for (uint32_t i = 0; i < arguments->n_given; i++)
+        if (arguments->given[i].option->id == MS_OPTION_POLICY)
+            MS_TRY(ms_spec_parse(arguments->given[i].value, arena, &job->spec,
+                                 fault));
+    return MS_OK;
+}
+
+ms_err ms_settings_read(const ms_arguments *arguments, ms_arena *arena,
+                        ms_job *job, ms_fault *fault)
+{
+    MS_TRY(ms_settings_shared(arguments, arena, job, fault));
+    return read_policies(arguments, arena, job, fault);
+}
+
+ms_err ms_settings_usual(const ms_arguments *arguments, ms_arena *arena,
+                         ms_job *job, ms_fault *fault)
+{
+    MS_TRY(ms_settings_open(arguments, arena, job, fault));
+    MS_TRY(read_policies(arguments, arena, job, fault));
+    ms_usual_pool(job);
+    return ms_settings_check(job, fault);
+}
+
+/* The overrides so far may be shared with other jobs. */
+static ms_err add_override(const char *key, const char *value, ms_arena *arena,
+                           ms_job *job, ms_fault *fault)
+{
+    uint32_t n = job->n_overrides;
+    ms_override *all = ms_arena_take_raw(arena, n + 1, sizeof *all);
+    if (all == NULL)
+        return ms_fail_nomem(fault);
+    if (n > 0)
+        memcpy(all, job->overrides, n * sizeof *all);
+    all[n] = (ms_override){.key = key, .value = value};
+    job->overrides = all;
+    job->n_overrides = n + 1;
+    return MS_OK;
+}
+
+ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
+                       ms_arena *arena, ms_fault *fault)
+{
+    if (strcmp(key, "policy") == 0)
+        return ms_spec_parse(value, arena, &job->spec, fault);
+    size_t capacity = find_capacity(MS_OPTION_MEMORY, key);
+    if (capacity < N_CAPACITIES)
+        return read_capacity(capacity, value, job, fault);
+    if (strcmp(key, "gpus") == 0)
+        return read_gpus(value, job, fault);
+    if (strcmp(key, "global_batch") == 0)
+        return ms_globalbatch_read(value, job, fault);
+    if (strcmp(key, "allocator") == 0)
+        return read_allocator(value, arena, job, fault);
+    if (strcmp(key, "steps") == 0)
+        return read_steps(value, job, fault);
+    if (strcmp(key, "lengths") == 0)
+        return ms_lengths_read(value, arena, job, fault);
+    if (strncmp(key, "model.", 6) == 0)
+        return add_override(key + 6, value, arena, job, fault);
+    if (strcmp(key, "device") != 0)
+        return ms_training_set(&job->training, key, value, fault);
+    job->device_given = true;
+    return ms_device_read(value, arena, &job->device, fault);
+}
+
+/* ---- in words ------------------------------------------------------------ */
+
+const char *ms_settings_policy(const ms_job *job, ms_arena *arena)
+{
+    return job->program == NULL
+               ? ms_spec_print(&job->spec, arena)
+               : ms_arena_format(arena, "program:%s", job->program);
+}
+
+static bool is_field(uint32_t row, const char *name)
+{
+    return strcmp(ms_training_fields[row].name, name) == 0;
+}
+
+static ms_label value_of(const ms_training *training, uint32_t row)
+{
+    ms_label value = {""};
+    ms_training_value(training, row, value.s, sizeof value.s);
+    return value;
+}
+
+ms_label ms_settings_value(const ms_training *training, const char *field)
+{
+    for (uint32_t row = 0; row < ms_training_n_fields; row++)
+        if (is_field(row, field))
+            return value_of(training, row);
+    return (ms_label){""};
+}
+
+bool ms_settings_is_default(const ms_job *job, uint32_t row)
+{
+    return (job->training.was_set >> row & 1) == 0 &&
+           !ms_lengths_says(job, ms_training_fields[row].name) &&
+           !(job->global_batch > 0 && is_field(row, "batch"));
+}
+
+const char *ms_settings_allocator(const ms_job *job)
+{
+    return job->allocator == NULL ? "exact" : job->allocator->spec;
+}
+
+void ms_settings_defaults(const ms_job *job, const ms_training *training,
+                          ms_text *text)
+{
+    const char *between = "";
+    for (uint32_t row = 0; row < ms_training_n_fields; row++) {
+        ms_label value = value_of(training, row);
+        bool unused = (training->sequence == 0 && is_field(row, "sequence")) ||
+                      ms_training_fields[row].group != NULL ||
+                      ms_training_fields[row].is_extra;
+        if (!ms_settings_is_default(job, row) || unused)
+            continue;
+        ms_text_add(text, "%s%s=%s", between, ms_training_fields[row].name,
+                    value.s);
+        between = " ";
+    }
+    if (!job->device_given) {
+        ms_text_add(text, "%s--device=%s", between, job->device->name);
+        between = " ";
+    }
+    if (job->usual)
+        ms_text_add(text, "%s--allocator=%s", between,
+                    ms_settings_allocator(job));
+}
+
+void ms_settings_node_defaults(const ms_job *job, unsigned pools, ms_text *text)
+{
+    const struct {
+        ms_pool_kind pool;
+        const char *option;
+        uint64_t given, bytes;
+    } rows[] = {
+        {MS_HOST_POOL, "--host-memory", job->host_memory_bytes,
+         job->device->host_memory_bytes},
+        {MS_NVME_POOL, "--nvme", job->nvme_bytes, job->device->nvme_bytes}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if ((pools >> rows[i].pool & 1u) == 0 || rows[i].given > 0 ||
+            rows[i].bytes == 0)
+            continue;
+        ms_text_add(text, "%s%s=", text->length > 0 ? " " : "", rows[i].option);
+        bool whole = rows[i].bytes % (UINT64_C(1) << 30) == 0;
+        ms_text_u64(text, whole ? rows[i].bytes >> 30 : rows[i].bytes);
+        ms_text_add(text, whole ? "GiB" : "");
+    }
+}
+
+/* ---- the command line again ---------------------------------------------- */
+
+static void quote(const char *word, ms_text *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=:,./@%";
+    if (*word != '\0' && word[strspn(word, plain)] == '\0') {
+        ms_text_add(text, " %s", word);
+        return;
+    }
+    ms_text_add(text, " '");
+    for (; *word != '\0'; word++) {
+        if (*word == '\'')
+            ms_text_add(text, "'\\'");
+        ms_text_put(text, word, 1);
+    }
+    ms_text_add(text, "'");
+}
+
+bool ms_settings_shapes(ms_option_id id)
+{
+    return id == MS_OPTION_POLICY || id == MS_OPTION_PLUGIN ||
+           id == MS_OPTION_DEVICE || id == MS_OPTION_SET ||
+           id == MS_OPTION_SETTING || id == MS_OPTION_MEMORY ||
+           id == MS_OPTION_HOST_MEMORY || id == MS_OPTION_NVME ||
+           id == MS_OPTION_GPUS || id == MS_OPTION_GLOBAL_BATCH ||
+           id == MS_OPTION_PROGRAM || id == MS_OPTION_BOOK ||
+           id == MS_OPTION_WALL || id == MS_OPTION_ALLOCATOR ||
+           id == MS_OPTION_STEPS || id == MS_OPTION_LENGTHS ||
+           id == MS_OPTION_ALLOCATORS;
+}
+
+static void put_option(const ms_option *option, const char *value,
+                       ms_text *text)
+{
+    if (option->letter != 0)
+        ms_text_add(text, " -%c", option->letter);
+    else
+        ms_text_add(text, " --%s", option->name);
+    if (option->takes == MS_TAKES_VALUE)
+        quote(ms_optionwords_own(option, value, text->arena), text);
+}
+
+void ms_settings_command(const ms_arguments *arguments, const char *extra,
+                         ms_text *text)
+{
+    ms_text_add(text, "memsim run");
+    quote(arguments->operands[0], text);
+    for (uint32_t i = 0; i < arguments->n_given; i++)
+        if (ms_settings_shapes(arguments->given[i].option->id))
+            put_option(arguments->given[i].option, arguments->given[i].value,
+                       text);
+    ms_text_add(text, " %s", extra);
+}
+
+/* The model and what shapes the result but for policies and an option more. */
+static void put_others(const ms_arguments *arguments, ms_option_id but,
+                       ms_text *text)
+{
+    quote(arguments->operands[0], text);
+    for (uint32_t i = 0; i < arguments->n_given; i++) {
+        const ms_option *option = arguments->given[i].option;
+        if (ms_settings_shapes(option->id) && option->id != MS_OPTION_POLICY &&
+            option->id != but)
+            put_option(option, arguments->given[i].value, text);
+    }
+}
+
+void ms_settings_instead(const ms_arguments *arguments, const char *policy,
+                         ms_text *text)
+{
+    ms_text_add(text, "memsim run");
+    put_others(arguments, MS_OPTION_POLICY, text);
+    ms_text_add(text, " -p");
+    quote(policy, text);
+}
+
+void ms_settings_setup(const ms_arguments *arguments, const char *policy,
+                       uint32_t gpus, ms_text *text)
+{
+    ms_text_add(text, "memsim run");
+    put_others(arguments, MS_OPTION_GPUS, text);
+    ms_text_add(text, " -p");
+    quote(policy, text);
+    if (gpus > 1)
+        ms_text_add(text, " --gpus %u", gpus);
+}
+
+void ms_settings_compare(const ms_arguments *arguments, const char *policy,
+                         const char *allocator, ms_text *text)
+{
+    ms_text pools = {.arena = text->arena};
+    ms_text_add(text, "memsim compare");
+    put_others(arguments, MS_OPTION_ALLOCATOR, text);
+    if (strcmp(policy, "none") != 0) {
+        ms_text_add(text, " -p");
+        quote(policy, text);
+    }
+    ms_text_add(text, " --allocators");
+    ms_text_add(&pools, "%s;%s,expandable_segments:True", allocator, allocator);
+    text->failed |= pools.failed;
+    quote(pools.failed ? "" : pools.bytes, text);
+}
+
+/* An option may have a row for each of two commands. */
+static bool is_of_fit(const char *name)
+{
+    for (uint32_t i = 0; i < ms_options_table_n; i++)
+        if ((ms_options_table[i].commands & MS_FOR_FIT) != 0 &&
+            strcmp(ms_options_table[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,
+                     ms_text *text)
+{
+    ms_text_add(text, "memsim fit");
+    quote(arguments->operands[0], text);
+    for (uint32_t i = 0; i < arguments->n_given; i++) {
+        const ms_option *option = arguments->given[i].option;
+        if (ms_settings_shapes(option->id) && is_of_fit(option->name) &&
+            option->id != MS_OPTION_POLICY && option->id != MS_OPTION_GPUS)
+            put_option(option, arguments->given[i].value, text);
+    }
+    if (gpus > 1)
+        ms_text_add(text, " --gpus %u", gpus);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_RESULTS_H
+#define MS_TOOLS_RESULTS_H
+
+/* Saved results: what run --json and compare --json print, read back.
+ *
+ *     results.c        files, documents in them, what is no result
+ *     resultreport.c   the report
+ *     resultpool.c     what it says of a memory pool
+ *     resultline.c     its timeline
+ *     resultaddresses.c  the pool's blocks in it
+ *     resultwords.c    its settings and its text
+ *     values.c         values of JSON with their kinds
+ */
+
+#include "tools/results/values.h"
+
+/* Reads a file (or -: standard input) that holds a run's object, several of
+ * them one after the other (JSON Lines) or a comparison: the runs in order.
+ * Variants of a comparison that were refused are among them.
+ * A record whose object has no timeline has ranks NULL and no layers.  Faults:
+ * MS_EINPUT with the place for what is no result, of another schema version,
+ * incomplete, or whose numbers contradict each other; MS_ESYSTEM. */
+ms_err ms_results_read(const char *path, ms_arena *arena, ms_record **records,
+                       uint32_t *n, ms_fault *fault);
+/* The same of what was read already; the text ends with a NUL. */
+ms_err ms_results_read_text(const ms_quote *text, ms_arena *arena,
+                            ms_record **records, uint32_t *n, ms_fault *fault);
+/* Was it written by memsim, a result or something that ms_results_read says
+ * what it is?  No model, nor what cannot be read, nor standard input.
+ * MS_ENOMEM. */
+ms_err ms_results_ours(const char *path, bool *ours, ms_fault *fault);
+/* The same of what was read already. */
+ms_err ms_results_ours_text(const ms_quote *text, bool *ours, ms_fault *fault);
+/* Is it a file that holds such results?  A model is none; nor is what cannot be
+ * read, or standard input, which is left alone. */
+bool ms_results_is(const char *path);
+
+/* ---- resultreport.c ------------------------------------------------------ */
+
+/* Everything of the record but its title, ranks and layers. */
+ms_err ms_resultreport_read(const ms_values *values, uint32_t object,
+                            ms_record *record);
+
+/* ---- resultpool.c -------------------------------------------------------- */
+
+/* report->pooled of the rank that is worst; NULL: the pool is exact. */
+ms_err ms_resultpool_read(const ms_values *values, uint32_t object,
+                          ms_report *report);
+
+/* ---- resultline.c -------------------------------------------------------- */
+
+/* The rest, after the report, where there is a timeline. */
+ms_err ms_resultline_read(const ms_values *values, uint32_t object,
+                          ms_record *record);
+
+/* ---- resultaddresses.c --------------------------------------------------- */
+
+/* Where the pool's blocks lay, once ranks are there; object: the timeline. */
+ms_err ms_resultaddresses_read(const ms_values *values, uint32_t object,
+                               ms_record *record);
+
+/* ---- resultwords.c ------------------------------------------------------- */
+
+ms_err ms_resultwords_read(const ms_values *values, uint32_t object,
+                           ms_record *record);
+/* The value of a setting of a record that was read, or NULL. */
+const char *ms_resultwords_setting(const ms_record *record, const char *key);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What fit searches: a table per dimension, and what of it a job can choose. */
+
+#include "tools/search/fit.h"
+
+#include <string.h>
+
+#define CHOICES(rows) (rows), (uint32_t)(sizeof(rows) / sizeof(rows)[0])
+#define MOST_BLOCKS 16u  /* values of first=N, evenly spaced where more */
+#define MOST_DIVISOR 64u /* micro-batches; and as many as there are samples */
+#define MOST_OPTIONS 96u /* of an axis: all of the above, lengths */
+
+static const ms_fit_choice checkpoints[] = {
+    {.spec = "", .label = "none"},
+    {.spec = "checkpoint:selective",
+     .words = "recomputed attention cores",
+     .label = "selective"},
+    {.spec = "checkpoint:sac",
+     .words = "checkpoints that keep every second matmul",
+     .label = "sac"},
+    {.spec = "checkpoint:first=%u",
+     .words = "checkpoints of the first %u blocks",
+     .values = MS_FIT_BLOCKS,
+     .label = "first"},
+    {.spec = "checkpoint:full",
+     .words = "a checkpoint per block",
+     .label = "full"},
+    {.spec = "checkpoint:sqrt",
+     .words = "checkpoints by the square root of the blocks",
+     .label = "sqrt"},
+    {.spec = "checkpoint:every=%u",
+     .words = "a checkpoint every %u blocks",
+     .values = MS_FIT_LENGTHS,
+     .label = "every"},
+};
+
+static const ms_fit_choice micro_batches[] = {
+    {.spec = ""},
+    {.spec = "microbatch:%u",
+     .words = "%u micro-batches",
+     .values = MS_FIT_DIVISORS},
+};
+
+/* Of several GPUs; one has nothing to share. */
+static const ms_fit_choice shares[] = {
+    {.spec = "ddp", .words = "DDP"},
+    {.spec = "zero:1", .words = "ZeRO stage 1"},
+    {.spec = "zero:2", .words = "ZeRO stage 2"},
+    {.spec = "zero:3", .words = "ZeRO stage 3"},
+    {.spec = "fsdp", .words = "FSDP"},
+};
+
+static const ms_fit_choice offloads[] = {
+    {.spec = ""},
+    {.spec = "offload:optimizer", .words = "the optimizer on the host"},
+    {.spec = "offload:optimizer/gradients",
+     .words = "optimizer and gradients on the host"},
+    {.spec = "offload:optimizer/params/gradients",
+     .words = "all model states on the host"},
+};
+
+static const ms_fit_choice swaps[] = {
+    {.spec = ""},
+    {.spec = "swap:te=%u",
+     .words = "activations of %u blocks swapped",
+     .values = MS_FIT_EIGHTHS,
+     .beside = "none"},
+    {.spec = "swap:torchtune",
+     .words = "all activations swapped (torchtune)",
+     .beside = "none|full"},
+    {.spec = "swap:save_on_cpu",
+     .words = "all activations swapped (save_on_cpu)",
+     .beside = "none|full"},
+    {.spec = "swap:checkpoints",
+     .words = "checkpoints swapped",
+     .beside = "full|every"},
+};
+
+static const ms_fit_choice batches[] = {
+    {.spec = ""},
+    {.spec = "%u", .words = "batch %u", .values = MS_FIT_POWERS},
+};
+
+/* What changes numbers is asked for. */
+static const ms_fit_choice precisions[] = {
+    {.spec = ""},
+    {.spec = "bf16", .words = "everything in bf16"},
+    {.spec = "fp8", .words = "fp8 products"},
+};
+
+static const ms_fit_choice losses[] = {
+    {.spec = ""},
+    {.spec = "liger_linear", .words = "loss in chunks (Liger)"},
+    {.spec = "ce_with_chunked_output", .words = "loss in chunks (torchtune)"},
+};
+
+static const ms_fit_choice kernels[] = {
+    {.spec = ""},
+    {.spec = "fused", .words = "fused kernels"},
+};
+
+static const ms_fit_choice optimizers[] = {
+    {.spec = ""},
+    {.spec = "fused", .words = "a fused optimizer"},
+};
+
+const ms_fit_dimension ms_fitchoices_all[MS_FIT_N_AXES] = {
+    [MS_FIT_OFFLOAD] = {"offload", "offload", NULL, CHOICES(offloads)},
+    [MS_FIT_SWAP] = {"swap", "swap", NULL, CHOICES(swaps)},
+    [MS_FIT_CHECKPOINT] = {"checkpointing", "checkpoint", NULL,
+                           CHOICES(checkpoints)},
+    [MS_FIT_MICROBATCH] = {"micro-batches", "microbatch", NULL,
+                           CHOICES(micro_batches)},
+    [MS_FIT_BATCH] = {"batch", "", "training.batch", CHOICES(batches)},
+    [MS_FIT_PRECISION] = {"precision", "", "training.precision",
+                          CHOICES(precisions)},
+    [MS_FIT_LOSS] = {"loss", "", "training.loss_kernel", CHOICES(losses)},
+    [MS_FIT_KERNELS] = {"kernels", "", "training.kernels", CHOICES(kernels)},
+    [MS_FIT_OPTIMIZER] = {"optimizer step", "", "training.optimizer_impl",
+                          CHOICES(optimizers)},
+    [MS_FIT_SHARE] = {"sharing", "ddp|zero|fsdp", NULL, CHOICES(shares)},
+};
+
+/* ---- the options of a dimension ------------------------------------------ */
+
+static void add_option(ms_fit_axis *axis, const ms_fit_choice *choice,
+                       uint32_t value)
+{
+    const ms_fit_option *last = &axis->options[axis->n - (axis->n > 0)];
+    if (axis->n > 0 && last->choice == choice && last->value == value)
+        return;
+    axis->options[axis->n++] = (ms_fit_option){choice, value};
+}
+
+/* Of k that cut n blocks into as many segments, the least: no segment is
+ * longer than it need be. */
+static void add_lengths(ms_fit_axis *axis, const ms_fit_choice *choice,
+                        uint32_t n)
+{
+    for (uint32_t k = 2; k <= n && axis->n + MOST_BLOCKS < MOST_OPTIONS; k++)
+        if ((n + k - 1) / k < (n + k - 2) / (k - 1))
+            add_option(axis, choice, k);
+}
+
+static void add_blocks(ms_fit_axis *axis, const ms_fit_choice *choice,
+                       uint32_t n)
+{
+    uint64_t most = n > 0 ? n - 1 : 0;
+    uint64_t steps = most < MOST_BLOCKS ? most : MOST_BLOCKS;
+    for (uint64_t i = 1; i <= steps; i++)
+        add_option(axis, choice, (uint32_t)(most * i / steps));
+}
+
+static void add_eighths(ms_fit_axis *axis, const ms_fit_choice *choice,
+                        uint32_t n)
+{
+    for (uint64_t i = 1; i <= 7 && n > 1; i++)
+        add_option(axis, choice, (uint32_t)((n * i + 7) / 8));
+    if (n > 8)
+        add_option(axis, choice, n - 1);
+}
+
+static void add_divisors(ms_fit_axis *axis, const ms_fit_choice *choice,
+                         uint64_t batch)
+{
+    for (uint32_t k = 2; k <= MOST_DIVISOR && k <= batch; k++)
+        if (batch % k == 0)
+            add_option(axis, choice, k);
+    if (batch > MOST_DIVISOR && batch <= UINT32_MAX)
+        add_option(axis, choice, (uint32_t)batch);
+}
+
+/* A power of two more, as long as the same samples take less time by it: what
+ * the model's ops take at least, by itself. */
+static ms_err add_powers(ms_fit *fit, const ms_fit_choice *choice,
+                         ms_fit_axis *axis, ms_fault *fault)
+{
+    uint64_t before_ns =
+        ms_fitbounds_graph(&fit->model.graph, &fit->model.shape).step_ns;
+    for (uint32_t k = 2; k <= MS_FIT_MOST_BATCH; k *= 2) {
+        uint64_t step_ns;
+        MS_TRY(ms_fitspace_alone(fit, k, &step_ns, fault));
+        if (step_ns / k > before_ns / (k / 2) / 100 * (100 - MS_FIT_GAIN))
+            return MS_OK;
+        add_option(axis, choice, k);
+        before_ns = step_ns;
+    }
+    return MS_OK;
+}
+
+/* The samples of a model of fixed batch cannot be divided. */
+static ms_err add_choice(ms_fit *fit, const ms_fit_choice *choice,
+                         ms_fit_axis *axis, ms_fault *fault)
+{
+    const ms_result *model = &fit->model;
+    uint64_t batch = model->model.fixed_batch != 0 ? 1 : model->shape.batch;
+
+    switch (choice->values) {
+    case MS_FIT_ONE:
+        add_option(axis, choice, 0);
+        break;
+    case MS_FIT_LENGTHS:
+        add_lengths(axis, choice, fit->n_blocks);
+        break;
+    case MS_FIT_BLOCKS:
+        add_blocks(axis, choice, fit->n_blocks);
+        break;
+    case MS_FIT_EIGHTHS:
+        add_eighths(axis, choice, fit->n_blocks);
+        break;
+    case MS_FIT_DIVISORS:
+        add_divisors(axis, choice, batch);
+        break;
+    case MS_FIT_POWERS:
+        return add_powers(fit, choice, axis, fault);
+    }
+    return MS_OK;
+}
+
+static bool is_given(const ms_spec *spec, const char *policies)
+{
+    for (uint32_t i = 0; i < spec->n; i++)
+        if (ms_options_one_of(policies, spec->items[i].policy->name))
+            return true;
+    return false;
+}
+
+static bool is_set(const ms_training *training, const char *key)
+{
+    for (uint32_t row = 0; row < ms_training_n_fields; row++)
+        if (ms_training_fields[row].group == NULL &&
+            strcmp(ms_training_fields[row].name, strchr(key, '.') + 1) == 0)
+            return training->was_set >> row & 1;
+    return false;
+}
+
+/* A goal by step or memory is for the batch that there is; so are steps that
+ * have lengths, and maybe batches, of their own. */
+static bool has_batch(const ms_fit *fit)
+{
+    const ms_job *job = fit->job;
+    return fit->goal != MS_FIT_TOKENS || job->global_batch > 0 ||
+           job->lengths != NULL || fit->model.model.fixed_batch != 0;
+}
+
+static bool is_fixed(const ms_fit *fit, ms_fit_axis_id id)
+{
+    const ms_fit_dimension *dimension = &ms_fitchoices_all[id];
+    const ms_job *job = fit->job;
+    if (fit->frozen[id] || is_given(&job->spec, dimension->policies) ||
+        (dimension->key != NULL && is_set(&job->training, dimension->key)))
+        return true;
+    return (id == MS_FIT_SHARE && job->gpus <= 1) ||
+           (id == MS_FIT_BATCH && has_batch(fit)) ||
+           (id == MS_FIT_PRECISION && !fit->vary_precision);
+}
+
+ms_err ms_fitchoices_open(ms_fit *fit, ms_fit_axis_id id, ms_fault *fault)
+{
+    static const ms_fit_choice nothing = {.spec = ""};
+    const ms_fit_dimension *dimension = &ms_fitchoices_all[id];
+    ms_fit_axis *axis = &fit->axes[id];
+    *axis = (ms_fit_axis){.fixed = is_fixed(fit, id)};
+    axis->options =
+        ms_arena_take(fit->arena, MOST_OPTIONS, sizeof *axis->options);
+    if (axis->options == NULL)
+        return ms_fail_nomem(fault);
+    if (axis->fixed)
+        add_option(axis, &nothing, 0);
+    for (uint32_t i = 0; i < dimension->n_choices && !axis->fixed; i++)
+        MS_TRY(add_choice(fit, &dimension->choices[i], axis, fault));
+    return MS_OK;
+}

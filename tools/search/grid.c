@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* --grid: the values that settings take, a product of lists. */
+
+#include "tools/cli/optionwords.h"
+#include "tools/job/points.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_KEYS 64u
+#define SHOWN 60 /* characters of a value that a message repeats */
+
+/* An argument of --grid being read, for carets; at: the part that is read
+ * now. */
+typedef struct reader {
+    const char *text;
+    size_t length, at;
+    char separator;
+    const ms_job *base;
+    ms_arena *arena;
+    ms_axis *axis;
+    uint32_t capacity;
+    uint32_t *places; /* by value: where its word begins */
+    ms_fault *fault;
+} reader;
+
+/* A value, to find those given twice. */
+typedef struct twin {
+    const char *value;
+    uint32_t order;
+} twin;
+
+#define FAIL(r, offset, hint, ...)                                             \
+    (ms_fail_quote((r)->fault, (r)->text, (r)->length, offset),                \
+     ms_fail((r)->fault, MS_EUSAGE, "--grid", hint, __VA_ARGS__))
+
+/* ---- keys ---------------------------------------------------------------- */
+
+static const char *const other_keys[] = {
+    "policy",      "device", "gpus",      "global_batch", "memory",
+    "host_memory", "nvme",   "allocator", "steps",        "lengths"};
+#define N_OTHER_KEYS (sizeof other_keys / sizeof other_keys[0])
+
+ms_err ms_grid_key(const char *key, ms_arena *arena, const char **whole,
+                   ms_fault *fault)
+{
+    *whole = NULL;
+    for (size_t i = 0; i < N_OTHER_KEYS; i++)
+        if (strcmp(key, other_keys[i]) == 0)
+            *whole = other_keys[i];
+    if (strncmp(key, "model.", 6) == 0 && key[6] != '\0')
+        *whole = key;
+    uint32_t row = *whole == NULL ? ms_training_row(key) : MS_NONE;
+    const char *other = *whole == NULL ? ms_optionwords_key(key) : NULL;
+    for (size_t i = 0; i < N_OTHER_KEYS && other != NULL; i++)
+        if (ms_words_same(other, strlen(other), other_keys[i],
+                          strlen(other_keys[i])))
+            *whole = other_keys[i];
+    if (row == MS_NONE)
+        return MS_OK;
+    *whole = ms_arena_format(arena, "%s.%s", ms_training_group(row),
+                             ms_training_fields[row].name);
+    return *whole != NULL ? MS_OK : ms_fail_nomem(fault);
+}
+
+void ms_grid_key_hint(const char *key, char *hint, size_t size)
+{
+    const char *names[MOST_KEYS];
+    uint32_t n = 0;
+    for (size_t i = 0; i < N_OTHER_KEYS; i++)
+        names[n++] = other_keys[i];
+    for (uint32_t row = 0; row < ms_training_n_fields && n < MOST_KEYS; row++)
+        names[n++] = ms_training_fields[row].name;
+    const char *dot = strchr(key, '.');
+    const ms_word *row =
+        dot == NULL ? ms_settingwords_key("training", key) : NULL;
+    const char *near = ms_names_nearest(dot != NULL ? dot + 1 : key, names, n);
+    snprintf(hint, size,
+             "keys: policy, device, gpus, global_batch, memory, host_memory, "
+             "nvme, allocator, steps, lengths, and those of --set (memsim help "
+             "training; model.KEY)");
+    if (row != NULL && row->means == NULL)
+        ms_words_hint(row, hint, size);
+    else if (near != NULL)
+        snprintf(hint, size, "did you mean \"%s\"?", near);
+}
+
+static ms_err read_key(reader *r)
+{
+    char hint[192];
+    size_t length = strcspn(r->text, "=");
+    if (length == 0 || r->text[length] == '\0')
+        return FAIL(r, 0, "write it as --grid 'batch=1,2,4'",
+                    "\"%.*s\" is not KEY=VALUE,VALUE,...", SHOWN, r->text);
+    char *key = ms_arena_text(r->arena, r->text, length);
+    if (key == NULL)
+        return ms_fail_nomem(r->fault);
+    MS_TRY(ms_grid_key(key, r->arena, &r->axis->key, r->fault));
+    if (r->axis->key == NULL) {
+        ms_grid_key_hint(key, hint, sizeof hint);
+        return FAIL(r, 0, hint, "unknown key \"%.*s\"", SHOWN, key);
+    }
+    r->at = length + 1;
+    return MS_OK;
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+static bool is_key(const reader *r, const char *key)
+{
+    return strcmp(r->axis->key, key) == 0;
+}
+
+/* The value as rows show it, from a job that was given it. */
+static const char *spell(const reader *r, const ms_job *job, const char *value)
+{
+    const char *dot = strchr(r->axis->key, '.');
+    if (is_key(r, "policy"))
+        return ms_spec_print(&job->spec, r->arena);
+    if (is_key(r, "device"))
+        return job->device->name;
+    if (is_key(r, "gpus"))
+        return ms_arena_format(r->arena, "%" PRIu32, job->gpus);
+    if (is_key(r, "global_batch"))
+        return ms_arena_format(r->arena, "%" PRIu64, job->global_batch);
+    if (ms_settings_is_capacity(r->axis->key))
+        return ms_arena_format(r->arena, "%" PRIu64,
+                               ms_settings_capacity(job, r->axis->key));
+    if (is_key(r, "steps"))
+        return ms_arena_format(r->arena, "%" PRIu32, job->steps);
+    if (is_key(r, "allocator") || is_key(r, "lengths"))
+        return value;
+    if (strncmp(r->axis->key, "model.", 6) == 0)
+        return value;
+    ms_label label = ms_settings_value(&job->training, dot + 1);
+    return ms_arena_text(r->arena, label.s, strlen(label.s));
+}
+
+/* What a setting says of a value is said of the grid, at the value.  A file
+ * (of a device) has places of its own. */
+static ms_err fail_value(const reader *r, size_t at, const ms_fault *inner)
+{
+    if (inner->err != MS_EUSAGE) {
+        if (r->fault->err == MS_OK)
+            *r->fault = *inner;
+        return inner->err;
+    }
+    if (inner->caret > 0)
+        at += (size_t)inner->caret;
+    const char *hint = inner->hint;
+    if (r->separator == ',' && strchr(r->text, ',') != NULL) {
+        if (is_key(r, "policy"))
+            hint = "policies may have commas: put ; between them, or at the "
+                   "end of one";
+        else if (is_key(r, "allocator"))
+            hint = "allocators may have commas: put ; between them, or at the "
+                   "end of one";
+    }
+    return FAIL(r, at, hint, "%s", inner->what);
+}
+
+/* Is it a value, by itself and on top of what all points have? */
+static ms_err check_value(const reader *r, size_t at, const char *value,
+                          ms_job *alone)
+{
+    ms_fault inner = {.caret = -1};
+    ms_job job = *r->base;
+    *alone = *r->base;
+    alone->spec.n = 0;
+    ms_err err = ms_settings_is_capacity(r->axis->key)
+                     ? ms_quantity_unit(value, "--grid", &inner)
+                     : MS_OK;
+    if (err == MS_OK)
+        err = ms_settings_put(alone, r->axis->key, value, r->arena, &inner);
+    if (err == MS_OK && is_key(r, "policy"))
+        err = ms_settings_put(&job, r->axis->key, value, r->arena, &inner);
+    return err == MS_OK ? MS_OK : fail_value(r, at, &inner);
+}
+
+/* Room for a value more in the columns, which grow alike. */
+static bool make_room(reader *r)
+{
+    ms_axis *axis = r->axis;
+    uint32_t n = axis->n + 1, to[3] = {r->capacity, r->capacity, r->capacity};
+    axis->values =
+        ms_arena_grow(r->arena, axis->values, &to[0], n, sizeof *axis->values);
+    r->places =
+        ms_arena_grow(r->arena, r->places, &to[1], n, sizeof *r->places);
+    if (is_key(r, "device"))
+        axis->devices = ms_arena_grow(r->arena, axis->devices, &to[2], n,
+                                      sizeof *axis->devices);
+    if (axis->values == NULL || r->places == NULL ||
+        (is_key(r, "device") && axis->devices == NULL))
+        return false;
+    r->capacity = to[0];
+    return true;
+}
+
+static ms_err append(reader *r, size_t at, const char *value,
+                     const ms_device *device)
+{
+    ms_axis *axis = r->axis;
+    if (axis->n == MS_GRID_AXIS)
+        return FAIL(r, at, "take larger steps, or sweep a part",
+                    "\"%s\" has more than %s values", axis->key,
+                    ms_quantity_count(MS_GRID_AXIS).s);
+    if (value == NULL || !make_room(r))
+        return ms_fail_nomem(r->fault);
+    if (axis->devices != NULL)
+        axis->devices[axis->n] = *device;
+    r->places[axis->n] = (uint32_t)at;
+    axis->values[axis->n++] = value;
+    return MS_OK;
+}
+
+static ms_err read_word(reader *r, size_t at, const char *word)
+{
+    ms_job job;
+    MS_TRY(check_value(r, at, word, &job));
+    return append(r, at, spell(r, &job, word),
+                  is_key(r, "device") ? job.device : NULL);
+}
+
+/* ---- ranges -------------------------------------------------------------- */
+
+typedef struct span {
+    uint64_t from, to, by;
+    bool multiplies;
+} span;
+
+/* "1..64*2": begins with a digit and has two points; names may have those. */
+static bool is_range(const reader *r, const char *word)
+{
+    return !is_key(r, "policy") && !is_key(r, "device") &&
+           !is_key(r, "lengths") && word[0] >= '0' && word[0] <= '9' &&
+           strstr(word, "..") != NULL;
+}
+
+/* The number in [word, word + length), of the axis' kind or a plain one. */
+static ms_err read_number(const reader *r, size_t at, const char *word,
+                          size_t length, bool plain, uint64_t *number)
+{
+    ms_fault inner = {.caret = -1};
+    char *text = ms_arena_text(r->arena, word, length), *end;
+    if (text == NULL)
+        return ms_fail_nomem(r->fault);
+    if (!plain && ms_settings_is_capacity(r->axis->key)) {
+        ms_err err = ms_size_bytes(text, NULL, number, &inner);
+        return err == MS_OK ? MS_OK : fail_value(r, at, &inner);
+    }
+    bool fits = ms_quantity_whole(text, number, &end);
+    if (end == text || *end != '\0')
+        return FAIL(r, at, "write A..B, A..B+STEP or A..B*FACTOR",
+                    "\"%.*s\" is no whole number in a range", SHOWN, text);
+    if (!fits || *number > INT64_MAX)
+        return FAIL(r, at, NULL, "\"%.*s\" is beyond 2^63", SHOWN, text);
+    return MS_OK;
+}
+
+static ms_err check_range(const reader *r, size_t at, const span *range)
+{
+    char hint[96];
+    if (range->from > range->to) {
+        snprintf(hint, sizeof hint,
+                 "from the smaller one: %" PRIu64 "..%" PRIu64, range->to,
+                 range->from);
+        return FAIL(r, at, hint, "the range ends before it begins");
+    }
+    if (!range->multiplies && range->by == 0)
+        return FAIL(r, at, "count by 1 or more: 1..64+8",
+                    "a range with a step of 0 never ends");
+    if (range->multiplies && (range->by < 2 || range->from == 0))
+        return FAIL(r, at, "multiply a number from 1 on by 2 or more: 1..64*2",
+                    "a range that multiplies %s never ends",
+                    range->from == 0 ? "0" : "by less than 2");
+    return MS_OK;
+}
+
+static ms_err split_range(const reader *r, size_t at, const char *word,
+                          span *range)
+{
+    const char *points = strstr(word, ".."), *second = points + 2;
+    size_t length = strcspn(second, "+*");
+    const char *sign = second + length;
+    *range = (span){.by = 1, .multiplies = *sign == '*'};
+    MS_TRY(
+        read_number(r, at, word, (size_t)(points - word), false, &range->from));
+    MS_TRY(read_number(r, at + (size_t)(second - word), second, length, false,
+                       &range->to));
+    if (*sign == '\0')
+        return MS_OK;
+    size_t by_at = at + (size_t)(sign + 1 - word);
+    return read_number(r, by_at, sign + 1, strlen(sign + 1), range->multiplies,
+                       &range->by);
+}
+
+/* Only the ends are checked as values: bounds have nothing in between. */
+static ms_err read_range(reader *r, size_t at, const char *word)
+{
+    span range;
+    ms_job job;
+    uint64_t last = 0, next;
+    MS_TRY(split_range(r, at, word, &range));
+    MS_TRY(check_range(r, at, &range));
+    for (uint64_t number = range.from; number <= range.to; number = next) {
+        char *value = ms_arena_format(r->arena, "%" PRIu64, number);
+        if (value != NULL && number == range.from)
+            MS_TRY(check_value(r, at, value, &job));
+        MS_TRY(append(r, at, value, NULL));
+        last = number;
+        if (range.multiplies ? __builtin_mul_overflow(number, range.by, &next)
+                             : __builtin_add_overflow(number, range.by, &next))
+            break;
+    }
+    const char *value = r->axis->values[r->axis->n - 1];
+    return last == range.from ? MS_OK : check_value(r, at, value, &job);
+}
+
+/* ---- lists --------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    const twin *x = a, *y = b;
+    int order = strcmp(x->value, y->value);
+    return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+static ms_err check_twice(const reader *r)
+{
+    const ms_axis *axis = r->axis;
+    twin *twins = ms_arena_take_raw(r->arena, axis->n, sizeof *twins);
+    if (twins == NULL)
+        return ms_fail_nomem(r->fault);
+    for (uint32_t i = 0; i < axis->n; i++)
+        twins[i] = (twin){axis->values[i], i};
+    qsort(twins, axis->n, sizeof *twins, by_value);
+    for (uint32_t i = 1; i < axis->n; i++)
+        if (strcmp(twins[i - 1].value, twins[i].value) == 0)
+            return FAIL(r, r->places[twins[i].order],
+                        "leave one of the two out",
+                        "\"%s\" has the value \"%.*s\" twice", axis->key, SHOWN,
+                        twins[i].value);
+    return MS_OK;
+}
+
+static ms_err read_values(reader *r)
+{
+    const char *list = r->text + r->at;
+    uint32_t n = 0;
+    bool of_lists = is_key(r, "lengths"); /* each has commas */
+    r->separator = of_lists || strchr(list, ';') != NULL ? ';' : ',';
+    const char between[2] = {r->separator, '\0'};
+    for (bool last = false; !last; n++) {
+        size_t length = strcspn(list, between), at = (size_t)(list - r->text);
+        const char *word = ms_arena_text(r->arena, list, length);
+        if (word == NULL)
+            return ms_fail_nomem(r->fault);
+        if (length == 0)
+            return FAIL(r, at, "write it as --grid 'batch=1,2,4'",
+                        "a value of \"%s\" is missing", r->axis->key);
+        MS_TRY(is_range(r, word) ? read_range(r, at, word)
+                                 : read_word(r, at, word));
+        list += length + (list[length] != '\0');
+        last = *list == '\0' && (r->separator == ';' || list[-1] != ',');
+    }
+    return n > 1 ? check_twice(r) : MS_OK; /* one range repeats nothing */
+}
+
+/* ---- the grid ------------------------------------------------------------ */
+
+static ms_err check_key_twice(const reader *r, const ms_grid *grid)
+{
+    for (uint32_t i = 0; i < grid->n_axes; i++)
+        if (is_key(r, grid->axes[i].key))
+            return FAIL(r, 0, "join the two lists",
+                        "there are two grids of \"%s\"", r->axis->key);
+    return MS_OK;
+}
+
+/* From the last axis, which varies fastest. */
+static ms_err multiply(ms_grid *grid, ms_fault *fault)
+{
+    grid->n_points = 1;
+    for (uint32_t a = grid->n_axes; a-- > 0;) {
+        grid->axes[a].stride = grid->n_points;
+        grid->n_points *= grid->axes[a].n; /* 10^7 times 10^8 at most */
+        if (grid->n_points > MS_GRID_POINTS)
+            return ms_fail(fault, MS_EUSAGE, "--grid",
+                           "leave out values, or sweep a part",
+                           "the grid has more than %s points",
+                           ms_quantity_count(MS_GRID_POINTS).s);
+    }
+    return MS_OK;
+}
+
+ms_err ms_grid_read(const ms_arguments *arguments, const ms_job *base,
+                    ms_arena *arena, ms_grid *grid, ms_fault *fault)
+{
+    *grid = (ms_grid){.axes = ms_arena_take(arena, arguments->n_given + 1,
+                                            sizeof *grid->axes)};
+    if (grid->axes == NULL)
+        return ms_fail_nomem(fault);
+    for (uint32_t i = 0; i < arguments->n_given; i++) {
+        const ms_given *given = &arguments->given[i];
+        if (given->option->id != MS_OPTION_GRID)
+            continue;
+        reader r = {.text = given->value,
+                    .length = strlen(given->value),
+                    .base = base,
+                    .arena = arena,
+                    .axis = &grid->axes[grid->n_axes],
+                    .fault = fault};
+        MS_TRY(read_key(&r));
+        MS_TRY(check_key_twice(&r, grid));
+        MS_TRY(read_values(&r));
+        grid->n_axes++;
+    }
+    return multiply(grid, fault);
+}
+
+uint32_t ms_grid_index(const ms_grid *grid, uint64_t point, uint32_t axis)
+{
+    const ms_axis *row = &grid->axes[axis];
+    return (uint32_t)(point / row->stride % row->n);
+}
+
+const char *ms_grid_value(const ms_grid *grid, uint64_t point, uint32_t axis)
+{
+    return grid->axes[axis].values[ms_grid_index(grid, point, axis)];
+}
+
+ms_err ms_grid_job(const ms_grid *grid, uint64_t point, const ms_job *base,
+                   ms_arena *arena, ms_job *job, ms_fault *fault)
+{
+    *job = *base;
+    for (uint32_t a = 0; a < grid->n_axes; a++) {
+        const ms_axis *axis = &grid->axes[a];
+        uint32_t i = ms_grid_index(grid, point, a);
+        if (axis->devices == NULL) {
+            MS_TRY(
+                ms_settings_put(job, axis->key, axis->values[i], arena, fault));
+            continue;
+        }
+        job->device = &axis->devices[i];
+        job->device_given = true;
+    }
+    return MS_OK;
+}
