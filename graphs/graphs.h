@@ -307,12 +307,12 @@ typedef enum ms_optimizer {
     MS_ADAMW_KAHAN,
     MS_NO_OPTIMIZER
 } ms_optimizer;
-typedef enum ms_optimizer_impl {
+typedef enum ms_optimstep_impl {
     MS_IMPL_AUTO,
     MS_IMPL_LOOP,
     MS_IMPL_FOREACH,
     MS_IMPL_FUSED
-} ms_optimizer_impl;
+} ms_optimstep_impl;
 typedef enum ms_kernels {
     MS_EAGER,
     MS_FLASH,
@@ -362,8 +362,8 @@ typedef struct ms_training {
     int64_t optimizer_in_backward;           /* 0 no, 1 yes */
     double clip_norm;                        /* 0: gradients are not clipped */
     int64_t weight_decay;                    /* MS_DECAY_AUTO.. */
-    int64_t optimizer_rank, optimizer_block; /* optimizers.h */
-    int64_t optimizer_refresh;               /* 0 no, 1 yes: optimizers.h */
+    int64_t optimizer_rank, optimizer_block; /* optimtable.h */
+    int64_t optimizer_refresh;               /* 0 no, 1 yes: optimtable.h */
     /* Of single kinds of ops, 0: as kernels says; kernels.h, headloss.h. */
     int64_t attention_kernel, norm_kernel, activation_kernel, rotary_kernel;
     int64_t loss_kernel;

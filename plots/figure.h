@@ -295,13 +295,14 @@ void ms_legend_put(const ms_panel *panel, double y, const char *heading,
                    const ms_unit *unit, const ms_legend_entry *sums,
                    uint32_t n_sums, const ms_legend_entry *entries, uint32_t n);
 
-/* ---- far.c: levels of memories outside the device ------------------------ */
+/* ---- distantlevels.c: levels of memories outside the device
+ * ------------------------ */
 
 /* The highest level of a rank in that pool in each of n equal parts of the
  * step (n > 0). */
-ms_err ms_far_levels(const ms_timeline *line, uint8_t rank, ms_pool_kind pool,
-                     uint32_t n, ms_arena *arena, uint64_t **levels,
-                     ms_fault *fault);
+ms_err ms_distantlevels_levels(const ms_timeline *line, uint8_t rank,
+                               ms_pool_kind pool, uint32_t n, ms_arena *arena,
+                               uint64_t **levels, ms_fault *fault);
 
 /* ---- lanes.c: what a stream does when ------------------------------------ */
 

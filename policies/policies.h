@@ -134,9 +134,10 @@ ms_err ms_registry_add(const ms_policy *policy, const char *where,
  *     memsim run gpt2 --plugin ./mine.so -p mine
  *
  * (tests/plugin/stripe.c is a whole one.)  It is never unloaded.  It may call
- * what sim/sim.h, policies/saved.h, shares.h and cuts.h declare: the program
- * exports all of that.  Hooks may be called from several threads at once, each
- * with its own context: keep what changes in context->arena, not in statics.
+ * what sim/sim.h, policies/saved.h, sharedstates.h and cuts.h declare: the
+ * program exports all of that.  Hooks may be called from several threads at
+ * once, each with its own context: keep what changes in context->arena, not in
+ * statics.
  *
  * abi is read before anything else: a library made for other headers is
  * refused.  It has the edition in front, which is raised by hand when a field,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/saved.h"
-#include "policies/share/shares.h"
+#include "policies/share/sharedstates.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
  * lacks them. */
 _Static_assert(sizeof(ms_saved) == 10 * sizeof(void *),
                "raise MS_PLUGIN_EDITION, then this size");
-_Static_assert(sizeof(ms_shares) == 24,
+_Static_assert(sizeof(ms_sharedstates) == 24,
                "raise MS_PLUGIN_EDITION, then this size");
 
 extern const ms_policy ms_policy_none;

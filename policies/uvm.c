@@ -17,7 +17,7 @@
  * driver's tree prefetcher brings together, 0 where the link is coherent.
  * fault_share: of the link while the pages move; 100, so that the faults alone
  * make on-demand migration slower. */
-#include "policies/share/shares.h"
+#include "policies/share/sharedstates.h"
 #include "policies/swap/swap.h"
 
 #include <string.h>
@@ -87,7 +87,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     bool prefetched = values[WHAT].number == OPTIMIZER && !values[HINTS].number;
     uint64_t fault_ns = prefetched ? 0 : shape->fault_ns;
     int64_t percent = prefetched ? 50 : 100;
-    MS_TRY(ms_shares_two_memories("uvm", shape, fault));
+    MS_TRY(ms_sharedstates_two_memories("uvm", shape, fault));
     shape->paging = (ms_paging){
         .page_bytes = (uint64_t)values[PAGE].number,
         .fault_ns = us->given ? (uint64_t)us->number * 1000 : fault_ns,

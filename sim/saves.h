@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_SIM_SAVES_H
-#define MS_SIM_SAVES_H
+#ifndef MS_SIM_SAVEDENDS_H
+#define MS_SIM_SAVEDENDS_H
 
 /* What autograd's nodes save, save by save, and hooks that take each save
  * elsewhere (torch.autograd.graph.saved_tensors_hooks).  The references of a

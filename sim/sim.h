@@ -35,7 +35,7 @@
 #include "sim/base/base.h"
 #include "sim/base/size.h"
 #include "sim/base/words.h"
-#include "sim/expand/hosted.h"
+#include "sim/expand/hostplace.h"
 #include "sim/names.h"
 #include "sim/outside.h"
 #include "sim/replay/collective.h"
@@ -107,7 +107,7 @@ typedef struct ms_graph {
     uint64_t *storage_far_bytes; /* (optional) what a persistent storage takes
                                     in another memory than the device's, where
                                     its format differs there; 0: the same */
-    ms_hosted hosted;            /* whose memory that is, of the host's */
+    ms_hostplace hosted;         /* whose memory that is, of the host's */
     uint8_t *storage_whole;      /* (optional) 1: shared, and at the start whole
                                     besides the part */
     uint32_t *storage_width;     /* (optional) of shared weights: the longer of

@@ -19,7 +19,7 @@ opened() { # a header, and what it includes
         done
 }
 headers="$(opened sim/sim.h | sort -u)
-    policies/policies.h policies/saved.h policies/share/shares.h
+    policies/policies.h policies/saved.h policies/share/sharedstates.h
     policies/checkpoint/cuts.h"
 
 fail() {

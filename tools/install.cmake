@@ -68,7 +68,7 @@ else() # ---- in CMakeLists.txt ------------------------------------------------
         list(APPEND todo ${opened})
     endwhile()
     list(APPEND headers policies/policies.h policies/saved.h
-         policies/share/shares.h policies/checkpoint/cuts.h)
+         policies/share/sharedstates.h policies/checkpoint/cuts.h)
     foreach(header IN LISTS headers)
         get_filename_component(folder ${header} DIRECTORY)
         install(FILES ${header}

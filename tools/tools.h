@@ -232,10 +232,10 @@ typedef struct ms_job {
     bool book_device;
     bool wall; /* with book_device: the capacity is a wall */
     bool uses; /* fill plan.use: who reads a row */
-    const ms_allocator *allocator;    /* NULL: exact */
-    bool allocator_given;             /* even if as exact */
-    bool usual;                       /* allocator is the usual one (usual.c) */
-    uint32_t steps;                   /* through it; 0: not said */
+    const ms_allocator *allocator; /* NULL: exact */
+    bool allocator_given;          /* even if as exact */
+    bool usual;     /* allocator is the usual one (defaultpool.c) */
+    uint32_t steps; /* through it; 0: not said */
     const struct ms_lengths *lengths; /* of them; NULL: all alike */
     bool addresses;                   /* keep where its blocks lie */
     bool brief; /* what of the pool is idle at the peak is not asked for */
@@ -281,30 +281,32 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
 ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
                        ms_result *result, ms_fault *fault);
 
-/* ---- usual.c: the pool where --allocator does not say -------------------- */
+/* ---- defaultpool.c: the pool where --allocator does not say
+ * -------------------- */
 
 /* To be called when all of the job's settings are known, and before the
  * pipeline: where its step can go through a pool, job->allocator becomes
  * PyTorch's as the framework sets it up, with what a user of the framework
  * sees; else (a CPU, books by device time, a wall, unified memory) it stays
  * exact.  Nothing happens where the allocator is given. */
-void ms_usual_pool(ms_job *job);
-/* After the step: micro-batches that are counted (repeats.c) went through no
- * pool; the job's allocator is what the step had. */
-void ms_usual_settle(const ms_result *result, ms_job *job);
+void ms_defaultpool_pool(ms_job *job);
+/* After the step: micro-batches that are counted (microrepeats.c) went through
+ * no pool; the job's allocator is what the step had. */
+void ms_defaultpool_settle(const ms_result *result, ms_job *job);
 /* Is what a step of the job reports what memsim run tells of it: did it go
  * through a pool, was exact asked for, or is there no other? */
-bool ms_usual_is_told(const ms_job *job, const ms_report *report);
+bool ms_defaultpool_is_told(const ms_job *job, const ms_report *report);
 
-/* ---- repeats.c: steps of many micro-batches ------------------------------ */
+/* ---- microrepeats.c: steps of many micro-batches
+ * ------------------------------ */
 
 /* A step as ms_pipeline_step's, of which the micro-batches that repeat are
  * counted and left out (sim/expand/repeat.h), where it is worth it and they do;
  * else *done is false. */
-ms_err ms_repeats_step(const ms_job *job, ms_arena *trial, ms_result *result,
-                       bool *done, ms_fault *fault);
+ms_err ms_microrepeats_step(const ms_job *job, ms_arena *trial,
+                            ms_result *result, bool *done, ms_fault *fault);
 /* Faults: MS_EUSAGE for more micro-batches than a host has memory for. */
-ms_err ms_repeats_check(const ms_result *result, ms_fault *fault);
+ms_err ms_microrepeats_check(const ms_result *result, ms_fault *fault);
 
 /* ---- settings.c: arguments to a job, and the job in words ---------------- */
 
@@ -470,15 +472,16 @@ double ms_poolwords_fragmentation(const ms_pooled *pooled, uint8_t rank,
                                   uint32_t n);
 /* "1024", "8x1024" or "8x": of step, from 1. */
 ms_label ms_poolwords_length(const ms_pooled *pooled, uint32_t step);
-/* usedwords.c.  "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for the CUDA context".
+/* devicewords.c.  "h100-80gb-sxm, 79.18 GiB less 0.49 GiB for the CUDA
+ * context".
  */
-void ms_usedwords_device(const ms_job *job, const ms_report *report,
-                         ms_text *text);
+void ms_devicewords_device(const ms_job *job, const ms_report *report,
+                           ms_text *text);
 /* What nvidia-smi would show, by what it is of. */
-void ms_usedwords_put(const ms_job *job, const ms_result *result,
-                      ms_text *text);
+void ms_devicewords_put(const ms_job *job, const ms_result *result,
+                        ms_text *text);
 /* The last line of a run: the same as one number. */
-void ms_usedwords_last(const ms_result *result, ms_text *text);
+void ms_devicewords_last(const ms_result *result, ms_text *text);
 /* "aten.foo.default x 2: no rule, so ..."; nothing where all are known. */
 void ms_summary_unknown(const ms_graph *graph, ms_text *text);
 /* room.c: what is to spare, or which memory is too small and by how much.

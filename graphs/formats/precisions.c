@@ -50,7 +50,7 @@ const ms_precision_row ms_precisions_rows[] = {
              "store_param_remainders: 16 bits that complete a bf16 "
              "weight to fp32",
      BOTH(MS_BFLOAT16, SETTING, MS_INT16),
-     .optimizers = ms_optimizers_te,
+     .optimizers = ms_optimtable_te,
      .maker = "Transformer Engine's FusedAdam"},
     {.name = "fp8",
      .help = "Transformer Engine: products of linear layers in fp8, of "
@@ -87,7 +87,7 @@ const ms_precision_row ms_precisions_rows[] = {
      .autocast = MS_FLOAT16,
      .fp8 = true,
      .late = true,
-     .optimizers = ms_optimizers_msamp_o1,
+     .optimizers = ms_optimtable_msamp_o1,
      .maker = "MS-AMP"},
     {.name = "msamp-o2",
      .help = "the same with moments in fp8 and fp16",
@@ -96,7 +96,7 @@ const ms_precision_row ms_precisions_rows[] = {
      .autocast = MS_FLOAT16,
      .fp8 = true,
      .late = true,
-     .optimizers = ms_optimizers_msamp_o2,
+     .optimizers = ms_optimtable_msamp_o2,
      .maker = "MS-AMP"},
     {.name = "msamp-o3",
      .help = "the same with fp8 weights and an fp16 master copy, as "
@@ -107,7 +107,7 @@ const ms_precision_row ms_precisions_rows[] = {
      .fp8 = true,
      .late = true,
      .quantized = true,
-     .optimizers = ms_optimizers_msamp_o2,
+     .optimizers = ms_optimtable_msamp_o2,
      .maker = "MS-AMP"},
 };
 const uint32_t ms_precisions_n =
@@ -176,7 +176,7 @@ static bool moments_of(const ms_precision_row *row, bool linear,
                        ms_arena *arena, uint32_t bytes[2])
 {
     const ms_optimizer_row *adam =
-        row->optimizers ? row->optimizers : &ms_optimizers[MS_ADAM];
+        row->optimizers ? row->optimizers : &ms_optimtable[MS_ADAM];
     bool own = linear || adam->others == NULL;
     const ms_format *format = linear ? &row->linear : &row->other;
     ms_read_update read;

@@ -12,10 +12,10 @@
  *     fp8-primary      1         2           4            4 + 4          = 15
  *     msamp-o2         2         1           0            1 + 2          = 6
  *
- * Moments are the optimizer's (optimizers.h); some rows come with optimizers of
+ * Moments are the optimizer's (optimtable.h); some rows come with optimizers of
  * their own.  What products in fp8 make and save is in fp8.h. */
 
-#include "graphs/optimizer/optimizers.h"
+#include "graphs/optimizer/optimtable.h"
 
 /* No such tensor, or as training.gradients says. */
 #define MS_NO_DTYPE ((uint8_t)(MS_N_DTYPES + 1u))

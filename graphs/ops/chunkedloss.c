@@ -3,7 +3,7 @@
  * graphs/autograd.md 20).  What forward made is handed to backward whole: the
  * node keeps the reference and gives it away as the gradient. */
 #include "graphs/ops/ops.h"
-#include "graphs/trace/saves.h"
+#include "graphs/trace/savedends.h"
 
 static double count(ms_trace *trace, uint32_t x)
 {
@@ -20,7 +20,7 @@ static void give_away(ms_trace *trace, const ms_node *node,
     for (uint32_t i = 0; i < node->n_inputs; i++)
         ms_trace_read(trace, node->saved[i]);
     ms_trace_end(trace, 0, false);
-    ms_saves_give(trace, node, out);
+    ms_savedends_give(trace, node, out);
 }
 
 static const ms_rule in_place_rule = {"LigerCrossEntropyBackward",
@@ -36,7 +36,7 @@ static void keep(ms_trace *trace, const ms_rule *rule, const uint32_t *inputs,
 
     for (uint32_t i = 0; i < n && !trace->err; i++)
         ms_trace_save(trace, node, made[i]);
-    ms_saves_hold(trace, node);
+    ms_savedends_hold(trace, node);
     for (uint32_t i = 0; i < n && !trace->err; i++)
         ms_trace_drop(trace, made[i]);
 }

@@ -4,7 +4,7 @@
  * (graphs/autograd.md 20).  Liger's backward (ops/swiglu.py, ops/geglu.py)
  * writes the gradients over gate and up. */
 #include "graphs/ops/ops.h"
-#include "graphs/trace/saves.h"
+#include "graphs/trace/savedends.h"
 
 #define FORWARD_FLOPS 6 /* per element: activation 5, product 1 */
 #define BACKWARD_FLOPS 14
@@ -32,7 +32,7 @@ static void in_place_backward(ms_trace *trace, const ms_node *node,
         trace->graph.op_write_bytes[trace->graph.n_ops - 1] +=
             ms_trace_bytes(ms_trace_at(trace, node->saved[i]));
     ms_trace_end(trace, BACKWARD_FLOPS * elements(trace, grads[0]), false);
-    ms_saves_give(trace, node, out);
+    ms_savedends_give(trace, node, out);
 }
 
 static const ms_rule gated_rule = {"GatedBackward", "gated_backward",
@@ -55,6 +55,6 @@ uint32_t ms_gated_product(ms_trace *trace, const char *op, bool in_place,
     ms_trace_save(trace, n, gate);
     ms_trace_save(trace, n, up);
     if (in_place)
-        ms_saves_hold(trace, n);
+        ms_savedends_hold(trace, n);
     return y;
 }

@@ -442,14 +442,14 @@ static bool find_updates(flat_step *s)
         trace->err = ms_fail_nomem(trace->fault);
         return false;
     }
-    ms_optimizer_find_updates(trace, s->held);
+    ms_optimstep_find_updates(trace, s->held);
     return !trace->err;
 }
 
 void ms_flatstep_run(ms_trace *trace)
 {
     flat_step s = {.trace = trace, .how = &trace->shape->flat_step};
-    bool matrices = ms_optimizer_is_flat(trace);
+    bool matrices = ms_optimstep_is_flat(trace);
 
     if (ms_flatstep_has_sum(trace)) {
         step_from_sum(trace);

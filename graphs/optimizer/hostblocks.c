@@ -54,7 +54,7 @@ static code code_of(const ms_trace *trace)
 
 static void add_block(ms_trace *trace, uint64_t bytes)
 {
-    ms_hosted *hosted = &trace->graph.hosted;
+    ms_hostplace *hosted = &trace->graph.hosted;
     uint64_t *grown = ms_arena_grow(trace->arena, hosted->block_bytes,
                                     &trace->host_blocks_capacity,
                                     hosted->n_blocks + 1, sizeof *grown);

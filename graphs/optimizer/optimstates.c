@@ -70,7 +70,7 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     make_master(trace, parameter);
     for (uint32_t i = 0; i < parameter->update->n_states; i++) {
         const ms_state *kept = &parameter->update->states[i];
-        if (ms_optimizer_is_flat(trace) && parameter->update == trace->updates)
+        if (ms_optimstep_is_flat(trace) && parameter->update == trace->updates)
             like = trace->grad_dtype;
         parameter->state[i] = state(
             trace, kept->role, kept->dtype == MS_AS_STATE ? like : kept->dtype,

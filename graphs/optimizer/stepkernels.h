@@ -2,10 +2,10 @@
 #ifndef MS_GRAPHS_STEPKERNELS_H
 #define MS_GRAPHS_STEPKERNELS_H
 
-/* Private to optimizer.c: the optimizer step under way, and what one of its ops
+/* Private to optimstep.c: the optimizer step under way, and what one of its ops
  * does to one parameter. */
 
-#include "graphs/optimizer/optimizers.h"
+#include "graphs/optimizer/optimtable.h"
 
 enum {
     MS_STEP_OF_GRAD = MS_N_TEMPORARIES,

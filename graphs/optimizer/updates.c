@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What optimizers.h writes as words, read; and sizes of states. */
+/* What optimtable.h writes as words, read; and sizes of states. */
 #include "graphs/formats/precisions.h"
 
 #include <string.h>
@@ -521,7 +521,7 @@ const ms_optimizer_row *ms_updates_of(const ms_training *training)
         return &own[0];
     if (own && training->optimizer == MS_ADAMW)
         return &own[1];
-    return &ms_optimizers[training->optimizer];
+    return &ms_optimtable[training->optimizer];
 }
 
 /* Trainers ask for AdamW's one kernel on CUDA: optim=adamw_torch_fused is the

@@ -8,7 +8,7 @@
 #include "graphs/json/fields.h"
 #include "graphs/kernels/mcore.h"
 #include "graphs/layers/headloss.h"
-#include "graphs/optimizer/optimizers.h"
+#include "graphs/optimizer/optimtable.h"
 
 #include <inttypes.h>
 #include <stdio.h>

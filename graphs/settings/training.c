@@ -6,7 +6,7 @@
 #include "graphs/kernels/mcore.h"
 #include "graphs/layers/headloss.h"
 #include "graphs/machines/overheads.h"
-#include "graphs/optimizer/optimizers.h"
+#include "graphs/optimizer/optimtable.h"
 
 #include <assert.h>
 #include <inttypes.h>

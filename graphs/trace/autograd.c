@@ -6,7 +6,7 @@
 #include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/columns.h"
-#include "graphs/trace/saves.h"
+#include "graphs/trace/savedends.h"
 
 #include <assert.h>
 #include <string.h>
@@ -180,7 +180,7 @@ static void accumulate(ms_trace *trace, ms_parameter *parameter)
     trace->op_flags = flags;
     ms_trace_drop(trace, grad);
     parameter->grad = MS_NONE;
-    ms_optimizer_in_backward(trace, (uint32_t)(parameter - trace->parameters));
+    ms_optimstep_in_backward(trace, (uint32_t)(parameter - trace->parameters));
 }
 
 /* ---- one node ------------------------------------------------------------ */
@@ -261,7 +261,7 @@ static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
     for (uint32_t i = 0; i < node.n_outputs; i++)
         ms_trace_drop(trace, node.grad[i]);
     if (trace->training->retain_graph == 0)
-        ms_saves_release(trace, &node);
+        ms_savedends_release(trace, &node);
     hand_on(trace, &node, out);
     if (trace->training->retain_graph == 0)
         ms_trace_unpin(trace, &node);
@@ -273,7 +273,7 @@ static void release_all(ms_trace *trace, const bool *reached, uint32_t n)
 {
     while (n-- > 0 && !trace->err)
         if (reached[n]) {
-            ms_saves_release(trace, &trace->nodes[n]);
+            ms_savedends_release(trace, &trace->nodes[n]);
             ms_trace_unpin(trace, &trace->nodes[n]);
         }
 }
@@ -312,7 +312,7 @@ static bool *find_reached(ms_trace *trace, uint32_t loss)
  * as if not saved, and no parameter waits for a gradient from it. */
 static void forget(ms_trace *trace, const ms_node *node)
 {
-    ms_saves_forget(trace, node);
+    ms_savedends_forget(trace, node);
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         ms_parameter *parameter = parameter_of(trace, node, i);
         if (parameter)

@@ -141,7 +141,7 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     ms_autocast_leave(trace);
     MS_TRY(run_backward(trace, &forward));
     if (trace->train)
-        ms_optimizer_step(trace);
+        ms_optimstep_step(trace);
     MS_TRY(trace->err);
     return ms_finish_graph(trace, &forward, graph);
 }

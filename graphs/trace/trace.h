@@ -68,7 +68,7 @@ typedef struct ms_node {
     const ms_rule *inner; /* CopySlices: the rule of the op in place */
     uint32_t layer, unit;
     uint32_t n_inputs, n_outputs, n_saved, saved_capacity;
-    bool holds; /* each saved tensor twice: ms_saves_hold */
+    bool holds; /* each saved tensor twice: ms_savedends_hold */
     /* Tensors: their shapes stay readable, and where the gradient of an input
      * goes (a node's output or a parameter) is what made the input. */
     uint32_t *input, *saved;
@@ -88,7 +88,7 @@ typedef struct ms_parameter {
     uint32_t tensor, storage;
     uint32_t grad_storage; /* .grad */
     /* Storages of its state, or MS_NONE: master copy, and what the update
-     * keeps (optimizers.h; NULL: no optimizer). */
+     * keeps (optimtable.h; NULL: no optimizer). */
     uint32_t master, state[MS_MOST_STATES];
     const struct ms_read_update *update;
     uint32_t layer;
@@ -125,8 +125,8 @@ typedef struct ms_home {
 typedef struct ms_storage_count {
     uint32_t tensors;
     uint32_t saves; /* by nodes, and by those that hold what they saved */
-    /* ms_saves_give: saves that end with the tensors made since then, beside so
-     * many others. */
+    /* ms_savedends_give: saves that end with the tensors made since then,
+     * beside so many others. */
     uint32_t given, others;
     bool persistent;
 } ms_storage_count;
@@ -300,7 +300,7 @@ uint32_t ms_trace_node_always(ms_trace *trace, const ms_rule *rule,
                               const uint32_t *inputs, uint32_t n_inputs,
                               const uint32_t *outputs, uint32_t n_outputs);
 void ms_trace_save(ms_trace *trace, uint32_t node, uint32_t tensor);
-/* n saves of storage end (saves.h). */
+/* n saves of storage end (savedends.h). */
 void ms_trace_end_saves(ms_trace *trace, uint32_t storage, uint32_t n);
 bool ms_trace_needs(const ms_trace *trace, uint32_t tensor);
 /* Is the layer what a loss reads, or has a loss the head in it? */
@@ -399,19 +399,19 @@ void ms_clip_run(ms_trace *trace);
 /* MS_EUSAGE where the optimizer is not known in this setting. */
 ms_err ms_optimcheck_settings(const ms_trace *trace);
 
-/* ---- optimizer.c --------------------------------------------------------- */
+/* ---- optimstep.c --------------------------------------------------------- */
 
 /* The ops of the step (after backward). */
-void ms_optimizer_step(ms_trace *trace);
+void ms_optimstep_step(ms_trace *trace);
 /* Does DeepSpeed's flat step find updates of whole matrices before it? */
-bool ms_optimizer_is_flat(const ms_trace *trace);
+bool ms_optimstep_is_flat(const ms_trace *trace);
 /* Finds them, of the matrices that are this rank's: as many as its part of all,
  * the first ones.  held: per parameter its update, or MS_NONE. */
-void ms_optimizer_find_updates(ms_trace *trace, uint32_t *held);
+void ms_optimstep_find_updates(ms_trace *trace, uint32_t *held);
 /* The same for the parameter whose .grad has just been made, which then ends
  * (register_post_accumulate_grad_hook); nothing to do unless
  * training.optimizer_in_backward says so. */
-void ms_optimizer_in_backward(ms_trace *trace, uint32_t parameter);
+void ms_optimstep_in_backward(ms_trace *trace, uint32_t parameter);
 
 /* ---- library.c ----------------------------------------------------------- */
 

@@ -227,8 +227,9 @@ static ms_err load_far(const struct scribe *scribe, ms_fault *fault)
     uint64_t any = 0;
     if (scribe->line->step_ns == 0 || scribe->report->host_peak_bytes == 0)
         return MS_OK;
-    MS_TRY(ms_far_levels(scribe->line, scribe->rank, MS_HOST_POOL,
-                         MS_RECORD_COLUMNS, scribe->arena, &of->far, fault));
+    MS_TRY(ms_distantlevels_levels(scribe->line, scribe->rank, MS_HOST_POOL,
+                                   MS_RECORD_COLUMNS, scribe->arena, &of->far,
+                                   fault));
     for (uint32_t i = 0; i < MS_RECORD_COLUMNS; i++)
         any |= of->far[i];
     of->n_far = any > 0 ? MS_RECORD_COLUMNS : 0;

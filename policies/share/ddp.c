@@ -3,7 +3,7 @@
  * sum their gradients, bucket by bucket as backward makes them.  Buckets are
  * flat copies of .grad unless .grad are views of them
  * (torch/csrc/distributed/c10d/reducer.hpp). */
-#include "policies/share/shares.h"
+#include "policies/share/sharedstates.h"
 
 enum { RANKS, BUCKET, FIRST, VIEW, N_PARAMS };
 
@@ -41,7 +41,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 {
     const ms_policy_value *values = context->values;
     bool view = values[VIEW].number;
-    MS_TRY(ms_shares_ranks(&values[RANKS], "ddp", shape, fault));
+    MS_TRY(ms_sharedstates_ranks(&values[RANKS], "ddp", shape, fault));
     shape->holds_gradients = view;
     shape->copies_gradients = !view;
     return MS_OK;
@@ -51,11 +51,11 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
     const ms_policy_value *values = context->values;
-    ms_shares shares = {.shared = MS_SHARED_NOTHING,
-                        .first_bucket_bytes =
-                            (uint64_t)values[FIRST].number * MIB,
-                        .bucket_bytes = (uint64_t)values[BUCKET].number * MIB};
-    return ms_shares_write(context, &shares, program, fault);
+    ms_sharedstates shares = {
+        .shared = MS_SHARED_NOTHING,
+        .first_bucket_bytes = (uint64_t)values[FIRST].number * MIB,
+        .bucket_bytes = (uint64_t)values[BUCKET].number * MIB};
+    return ms_sharedstates_write(context, &shares, program, fault);
 }
 
 const ms_policy ms_policy_ddp = {

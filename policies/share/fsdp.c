@@ -7,7 +7,7 @@
  * With mixed precision the parts are fp32 and their own master copies, what is
  * gathered has the weights' 16 bits: MixedPrecisionPolicy(param_dtype=bf16,
  * reduce_dtype=fp32), as torchtitan sets it. */
-#include "policies/share/shares.h"
+#include "policies/share/sharedstates.h"
 #include "policies/share/unshard.h"
 
 #include <inttypes.h>
@@ -190,7 +190,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     const ms_policy_value *values = context->values;
     bool last = values[SYNC].number && shape->micro_batches > 1;
     MS_TRY(check_impl(values, fault));
-    MS_TRY(ms_shares_ranks(&values[RANKS], "fsdp", shape, fault));
+    MS_TRY(ms_sharedstates_ranks(&values[RANKS], "fsdp", shape, fault));
     MS_TRY(check_shard(values, shape->data_ranks, fault));
     MS_TRY(check_reshard(values, shape->data_ranks, fault));
     shape->reshard_ranks = (uint32_t)values[RESHARD_RANKS].number;

@@ -6,7 +6,7 @@
  * disk, copies and gathers them three deep.  impl=deepspeed is what DeepSpeed's
  * code does, impl=megatron Megatron's HybridDeviceOptimizer
  * (policies/sources.md 6). */
-#include "policies/share/shares.h"
+#include "policies/share/sharedstates.h"
 
 #include <stdio.h>
 
@@ -206,7 +206,7 @@ static ms_err check(const ms_policy_value *values, const ms_shape *shape,
 {
     int64_t what = values[WHAT].number;
     if (!all_on_disk(values))
-        MS_TRY(ms_shares_two_memories("offload", shape, fault));
+        MS_TRY(ms_sharedstates_two_memories("offload", shape, fault));
     if (!(what & OPTIMIZER))
         return refuse("the update reads gradients and writes weights where "
                       "the optimizer's state lies",
@@ -241,7 +241,7 @@ static ms_err check(const ms_policy_value *values, const ms_shape *shape,
     return check_idle(values, engine, fault);
 }
 
-static ms_host_step step_of(ms_engine engine, const ms_shape *shape)
+static ms_hostclock_step step_of(ms_engine engine, const ms_shape *shape)
 {
     switch (engine) {
     case MS_ENGINE_DEEPSPEED:
@@ -444,10 +444,10 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
                     offload->gradients == MS_NVME_POOL ? MS_NVME : MS_HOST};
     /* One rank alone has the same calls, of collectives that take no time. */
     if (!has_reduce(program)) {
-        ms_shares alone = {
+        ms_sharedstates alone = {
             .shared = w.parameters ? MS_SHARED_PARAMETERS : MS_SHARED_GRADIENTS,
             .units_ahead = (uint32_t)values[GATHER_AHEAD].number};
-        MS_TRY(ms_shares_write(context, &alone, program, fault));
+        MS_TRY(ms_sharedstates_write(context, &alone, program, fault));
     }
     ms_program made;
     w.program = &made;

@@ -2,7 +2,7 @@
 /* Weights streamed: they lie in host memory, each unit's are copied in before
  * it runs and let go after it (L2L, Pudipeddi et al. 2020; ZeRO-3 Offload on
  * one GPU). */
-#include "policies/share/shares.h"
+#include "policies/share/sharedstates.h"
 #include "policies/swap/swap.h"
 
 ms_err ms_streamed_shape(const ms_policy_context *context, ms_shape *shape,
@@ -26,11 +26,11 @@ ms_err ms_streamed_shape(const ms_policy_context *context, ms_shape *shape,
 ms_err ms_streamed_write(ms_swap *w)
 {
     const ms_policy_value *prefetch = &w->values[MS_SWAP_PREFETCH];
-    ms_shares alone = {.shared = MS_SHARED_PARAMETERS,
-                       .units_ahead =
-                           prefetch->given ? (uint32_t)prefetch->number : 1};
+    ms_sharedstates alone = {
+        .shared = MS_SHARED_PARAMETERS,
+        .units_ahead = prefetch->given ? (uint32_t)prefetch->number : 1};
     *w->program = *w->from;
     if (w->context->shape->data_ranks > 1)
         return MS_OK; /* what gathers them copies them in */
-    return ms_shares_write(w->context, &alone, w->program, w->fault);
+    return ms_sharedstates_write(w->context, &alone, w->program, w->fault);
 }

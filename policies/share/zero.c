@@ -8,7 +8,7 @@
  * used it, which costs no time: nothing is held for other streams, active bytes
  * are allocated ones. impl=deepspeed: deepspeed.h. */
 #include "policies/deepspeed/deepspeed.h"
-#include "policies/share/shares.h"
+#include "policies/share/sharedstates.h"
 
 #include <stdio.h>
 
@@ -254,7 +254,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     const ms_policy_value *values = context->values;
     char where[32];
     snprintf(where, sizeof where, "zero:%d", (int)values[STAGE].number);
-    MS_TRY(ms_shares_ranks(&values[RANKS], where, shape, fault));
+    MS_TRY(ms_sharedstates_ranks(&values[RANKS], where, shape, fault));
     shape->shared = (ms_shared)values[STAGE].number;
     if (values[IMPL].given)
         shape->engine = engines[values[IMPL].number];
@@ -298,12 +298,12 @@ static ms_err place_deepspeed(const ms_policy_context *context,
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
 {
-    ms_shares shares = {.shared = (ms_shared)context->values[STAGE].number,
-                        .units_ahead =
-                            (uint32_t)context->values[PREFETCH].number};
+    ms_sharedstates shares = {
+        .shared = (ms_shared)context->values[STAGE].number,
+        .units_ahead = (uint32_t)context->values[PREFETCH].number};
     if (context->values[IMPL].number == DEEPSPEED)
         return place_deepspeed(context, program, fault);
-    return ms_shares_write(context, &shares, program, fault);
+    return ms_sharedstates_write(context, &shares, program, fault);
 }
 
 const ms_policy ms_policy_zero = {

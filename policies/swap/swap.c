@@ -3,7 +3,7 @@
  * memory; three published ways to choose what goes and when it comes back
  * (policies/sources.md 7). */
 #include "policies/swap/swap.h"
-#include "policies/share/shares.h"
+#include "policies/share/sharedstates.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -194,7 +194,7 @@ extern const ms_policy ms_policy_swap;
 static const ms_swap_way ways[] = {
     {.row = MS_SWAP_SAVE_ON_CPU,
      .memory = MS_HOSTED_PINNED,
-     .stays = ms_checkpoints_stays,
+     .stays = ms_swapcheckpoints_stays,
      .open = ms_savecpu_open,
      .around = ms_savecpu_around},
     {.row = MS_SWAP_VDNN, .write = ms_vdnn_write},
@@ -205,18 +205,18 @@ static const ms_swap_way ways[] = {
      .around = ms_te_around},
     {.row = MS_SWAP_TORCHTUNE,
      .memory = MS_HOSTED_PINNED,
-     .stays = ms_checkpoints_stays,
+     .stays = ms_swapcheckpoints_stays,
      .open = ms_torchtune_open,
      .around = ms_torchtune_around},
     {.row = MS_SWAP_TRL,
      .memory = MS_HOSTED_PINNED,
-     .stays = ms_checkpoints_stays,
+     .stays = ms_swapcheckpoints_stays,
      .open = ms_torchtune_open_trl,
      .around = ms_torchtune_around},
     {.row = MS_SWAP_CHECKPOINTS,
-     .stays = ms_checkpoints_stays,
-     .open = ms_checkpoints_open,
-     .write = ms_checkpoints_write},
+     .stays = ms_swapcheckpoints_stays,
+     .open = ms_swapcheckpoints_open,
+     .write = ms_swapcheckpoints_write},
     {.row = MS_SWAP_LAYERS, .write = ms_streamed_write},
     {.row = MS_SWAP_MEGATRON,
      .memory = MS_HOSTED_KEYED,
@@ -410,7 +410,7 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
 {
     uint8_t memory = memory_of(context->values);
     if (context->values[MS_SWAP_TO].number == MS_SWAP_TO_HOST)
-        MS_TRY(ms_shares_two_memories("swap", shape, fault));
+        MS_TRY(ms_sharedstates_two_memories("swap", shape, fault));
     if (memory != MS_HOSTED_OWN)
         shape->saves = memory;
     if (!context->values[MS_SWAP_LAYERS].given)

@@ -136,8 +136,8 @@ ms_err ms_swapgroups_open_leaving(ms_swap *swap, uint32_t n);
 /* Before and after each run. */
 ms_err ms_swapgroups_leave(ms_swap *swap, const ms_call *call, bool before);
 
-/* savecpu.c, vdnn.c, te.c, torchtune.c, megatron.c, checkpoints.c: fixed rules;
- * streamed.c: of weights */
+/* savecpu.c, vdnn.c, te.c, torchtune.c, megatron.c, swapcheckpoints.c: fixed
+ * rules; streamed.c: of weights */
 ms_err ms_savecpu_open(ms_swap *swap);
 ms_err ms_savecpu_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_vdnn_write(ms_swap *swap);
@@ -150,9 +150,9 @@ ms_err ms_torchtune_around(ms_swap *swap, const ms_call *call, bool before);
 ms_err ms_streamed_shape(const ms_policy_context *context, ms_shape *shape,
                          ms_fault *fault);
 ms_err ms_streamed_write(ms_swap *swap);
-void ms_checkpoints_stays(const ms_swap *swap, uint8_t *stays);
-ms_err ms_checkpoints_open(ms_swap *swap);
-ms_err ms_checkpoints_write(ms_swap *swap);
+void ms_swapcheckpoints_stays(const ms_swap *swap, uint8_t *stays);
+ms_err ms_swapcheckpoints_open(ms_swap *swap);
+ms_err ms_swapcheckpoints_write(ms_swap *swap);
 ms_err ms_megatron_open(ms_swap *swap);
 ms_err ms_megatron_around(ms_swap *swap, const ms_call *call, bool before);
 

@@ -42,7 +42,7 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
     if (ms_books_in(books->packed, cell) != MS_NONE)
         return ms_pack_out(books, at, &storage, 1, 0);
     if (ms_books_apart(books, storage, cell))
-        return ms_share_ask(books, at, storage);
+        return ms_gather_ask(books, at, storage);
     *found = ms_books_far(books, cell);
     return *found ? ms_move_storage(books, at, storage, MS_HERE, 0) : MS_OK;
 }
@@ -302,7 +302,7 @@ static ms_err remake_set(ms_books *books, const ms_books_at *at,
     }
     MS_TRY(collect(books, at, &n));
     MS_TRY(rerun_list(books, at, n));
-    ms_share_close_unit(books, at);
+    ms_gather_close_unit(books, at);
     return MS_OK;
 }
 
@@ -389,8 +389,8 @@ static ms_err bind_inputs(ms_books *books, const ms_books_at *at, uint32_t op)
 
 static ms_err open_rerun(ms_books *books, const ms_books_at *at, uint32_t unit)
 {
-    return ms_share_open_unit(books, at, books->graph->forward_at[unit],
-                              books->graph->forward_at[unit + 1]);
+    return ms_gather_open_unit(books, at, books->graph->forward_at[unit],
+                               books->graph->forward_at[unit + 1]);
 }
 
 /* The random state is a tensor of its own; no kernel makes it. */
@@ -457,7 +457,7 @@ static ms_err rerun_unit(ms_books *books, const ms_books_at *at,
         MS_TRY(bind_inputs(books, at, op));
         MS_TRY(rerun_op(books, at, op, graph->backward_at[call->last + 1]));
     }
-    ms_share_close_unit(books, at);
+    ms_gather_close_unit(books, at);
     return MS_OK;
 }
 

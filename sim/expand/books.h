@@ -418,29 +418,29 @@ ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
 ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
                    const uint32_t *storages, uint32_t n, uint16_t flags);
 
-/* share.c: what ranks share.  Ops [first, end) of one unit are about to run,
+/* gather.c: what ranks share.  Ops [first, end) of one unit are about to run,
  * and have run: what they read of shared storages is gathered before, unless a
  * call has done so, and what was gathered for them goes after. */
-ms_err ms_share_open_unit(ms_books *books, const ms_books_at *at,
-                          uint32_t first, uint32_t end);
-void ms_share_close_unit(ms_books *books, const ms_books_at *at);
+ms_err ms_gather_open_unit(ms_books *books, const ms_books_at *at,
+                           uint32_t first, uint32_t end);
+void ms_gather_close_unit(ms_books *books, const ms_books_at *at);
 /* One storage that ops of the unit under way read. */
-ms_err ms_share_ask(ms_books *books, const ms_books_at *at, uint32_t storage);
+ms_err ms_gather_ask(ms_books *books, const ms_books_at *at, uint32_t storage);
 /* call's buffer MS_NONE: in storages of their own. */
-ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
-                       const uint32_t *storages, uint32_t n,
-                       const ms_call *call);
+ms_err ms_gather_gather(ms_books *books, const ms_books_at *at,
+                        const uint32_t *storages, uint32_t n,
+                        const ms_call *call);
 /* A MOVE to SHARD was called: see MS_CALL_LIMIT. */
-void ms_share_let_go(ms_books *books, const ms_books_at *at);
-ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
-                       const uint32_t *storages, uint32_t n,
-                       const ms_call *call);
+void ms_gather_let_go(ms_books *books, const ms_books_at *at);
+ms_err ms_gather_reduce(ms_books *books, const ms_books_at *at,
+                        const uint32_t *storages, uint32_t n,
+                        const ms_call *call);
 
 /* An op of the step that gathers: how long it takes. */
-ms_err ms_share_note_step(ms_books *books, uint32_t op, uint64_t *ns);
+ms_err ms_gather_note_step(ms_books *books, uint32_t op, uint64_t *ns);
 /* The parts of a set of gradients that are not there are made. */
-ms_err ms_share_make_parts(ms_books *books, const ms_books_at *at,
-                           const uint32_t *storages, uint32_t n);
+ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
+                            const uint32_t *storages, uint32_t n);
 
 /* settle.c: what the hosts of several ranks drop goes behind ops of their own;
  * marks, too. */

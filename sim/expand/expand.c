@@ -40,11 +40,11 @@ static ms_err move_set(ms_books *books, const ms_books_at *at,
     if (call->place == MS_PACKED)
         return ms_pack_into(books, at, set, n, call);
     if (call->place == MS_SHARD)
-        ms_share_let_go(books, at);
+        ms_gather_let_go(books, at);
     if (call->place == MS_HERE && books->packed)
         MS_TRY(ms_pack_out(books, at, set, n, call->flags));
     if (call->place == MS_SHARD && books->shard_row)
-        MS_TRY(ms_share_make_parts(books, at, set, n));
+        MS_TRY(ms_gather_make_parts(books, at, set, n));
     if (call->place == MS_SHARD && call->buffer != MS_NONE && n > 0)
         MS_TRY(ms_pack_keep(books, at, set[0], call->buffer));
     for (uint32_t i = program->set_at[call->set];
@@ -68,8 +68,8 @@ static ms_err collect_set(ms_books *books, const ms_books_at *at,
     if (call->verb == MS_WAIT)
         return ms_move_wait(books, at, set, n, call->buffer);
     if (call->verb == MS_GATHER)
-        return ms_share_gather(books, at, set, n, call);
-    return ms_share_reduce(books, at, set, n, call);
+        return ms_gather_gather(books, at, set, n, call);
+    return ms_gather_reduce(books, at, set, n, call);
 }
 
 static ms_err run_step(ms_books *books, const ms_books_at *at,

@@ -198,7 +198,7 @@ static ms_err issue(ms_books *books, const ms_books_at *at, uint32_t op)
     uint64_t ns = graph->op_ns[op];
     if (books->streams)
         MS_TRY(graph->op_flags[op] & MS_OP_GATHERS
-                   ? ms_share_note_step(books, op, &ns)
+                   ? ms_gather_note_step(books, op, &ns)
                    : ms_move_note_step(books, op));
     ms_books_issue(books, at, op, graph->op_pass[op], graph->op_stream[op], ns);
     if (books->reads)
@@ -361,9 +361,9 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     uint32_t first = graph->forward_at[call->unit];
     MS_TRY(look_ahead(books, at, graph->unit_in_at + call->unit, graph->unit_in,
                       first, end));
-    MS_TRY(ms_share_open_unit(books, at, first, end));
+    MS_TRY(ms_gather_open_unit(books, at, first, end));
     MS_TRY(run_ops(books, at, call->keep, first, end));
-    ms_share_close_unit(books, at);
+    ms_gather_close_unit(books, at);
     ms_books_hold_set(books, at, program, call->set,
                       call->flags & MS_CALL_SAVES);
     ms_books_close_set(books, at, program, call->set);
@@ -381,8 +381,8 @@ ms_err ms_rununit_call(ms_books *books, const ms_books_at *at,
     uint32_t end = graph->backward_at[call->unit];
     MS_TRY(look_ahead(books, at, graph->back_in_at + call->unit, graph->back_in,
                       first, end));
-    MS_TRY(ms_share_open_unit(books, at, first, end));
+    MS_TRY(ms_gather_open_unit(books, at, first, end));
     MS_TRY(run_ops(books, at, MS_ALL, first, end));
-    ms_share_close_unit(books, at);
+    ms_gather_close_unit(books, at);
     return MS_OK;
 }

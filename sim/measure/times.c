@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "sim/measure/moved.h"
+#include "sim/measure/linkbytes.h"
 
 /* What is summed up per rank. */
 typedef struct rank_clock {
@@ -220,7 +220,7 @@ ms_err ms_times_measure(const ms_timeline *line, ms_arena *arena,
             (rank_clock){.last = MS_NONE, .out = &report->ranks[rank]};
     fold_ops(&waits, clocks, report);
     MS_TRY(fold_busy(&waits, arena, report, fault));
-    ms_moved_add(&waits, report);
+    ms_linkbytes_add(&waits, report);
     for (uint8_t rank = 0; rank < report->n_ranks; rank++) {
         close_clock(&waits, &clocks[rank]);
         close_links(&report->ranks[rank]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/replay/active.h"
-#include "sim/replay/host.h"
+#include "sim/replay/hostclock.h"
 
 /* A free that other streams hold up. */
 typedef struct held_free {
@@ -13,7 +13,7 @@ typedef struct rank_active {
     uint64_t tail_ns[MS_N_STREAMS]; /* end of what is issued */
     held_free *heap;                /* earliest first */
     uint32_t n_heap;
-    ms_host_clock clock;
+    ms_hostclock clock;
 } rank_active;
 
 typedef struct active_state {
@@ -176,10 +176,10 @@ static ms_err walk(active_state *state, ms_fault *fault)
 
     for (uint32_t op = 0; op < plan->n_ops; op++) {
         rank_active *rank = &state->ranks[plan->op[op].rank];
-        ms_host_sync(&rank->clock, op);
+        ms_hostclock_sync(&rank->clock, op);
         MS_TRY(allocate(state, rank, op, fault));
         rank->tail_ns[plan->op[op].stream] = state->line->end_ns[op];
-        ms_host_issue(&rank->clock, op);
+        ms_hostclock_issue(&rank->clock, op);
         for (uint32_t i = plan->op[op].release_at;
              i < plan->op[op + 1].release_at; i++)
             release(state, plan->release[i]);
@@ -226,7 +226,8 @@ static ms_err open_ranks(active_state *state, uint32_t n, ms_fault *fault)
         return ms_fail_nomem(fault);
     share_heap(state, heap, n);
     for (uint32_t r = 0; r < plan->n_ranks; r++)
-        state->ranks[r].clock = ms_host_open(state->line, state->launch_ns, r);
+        state->ranks[r].clock =
+            ms_hostclock_open(state->line, state->launch_ns, r);
     return MS_OK;
 }
 

@@ -52,7 +52,7 @@ static void run_job(const char *line, bool exact, tried *t)
                                                           &t->job, &fault),
            line);
     demand(ms_pipeline_run(&t->job, &arena, &arena, &t->result, &fault), line);
-    ms_usual_settle(&t->result, &t->job);
+    ms_defaultpool_settle(&t->result, &t->job);
 }
 
 static void run_line(const char *line, tried *t)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of optimizers and how it is read. */
-#include "graphs/optimizer/optimizers.h"
+#include "graphs/optimizer/optimtable.h"
 #include "tests/tests.h"
 
 #include <string.h>
@@ -25,12 +25,12 @@ START_TEST(the_setting_has_its_names)
     uint32_t row = 0;
     while (strcmp(ms_training_fields[row].name, "optimizer") != 0)
         row++;
-    ck_assert_uint_eq(ms_optimizers_n, MS_NO_OPTIMIZER);
-    for (uint32_t i = 0; i < ms_optimizers_n; i++) {
+    ck_assert_uint_eq(ms_optimtable_n, MS_NO_OPTIMIZER);
+    for (uint32_t i = 0; i < ms_optimtable_n; i++) {
         training.optimizer = i;
         ms_training_value(&training, row, value, sizeof value);
-        ck_assert_str_eq(value, ms_optimizers[i].name);
-        ck_assert_ptr_eq(ms_updates_of(&training), &ms_optimizers[i]);
+        ck_assert_str_eq(value, ms_optimtable[i].name);
+        ck_assert_ptr_eq(ms_updates_of(&training), &ms_optimtable[i]);
     }
     training.optimizer = MS_NO_OPTIMIZER;
     ck_assert_ptr_null(ms_updates_of(&training));
@@ -53,8 +53,8 @@ static void read_all(const ms_optimizer_row *row, const ms_update *update)
 
 START_TEST(all_rows_are_well_formed)
 {
-    for (uint32_t i = 0; i < ms_optimizers_n; i++) {
-        const ms_optimizer_row *row = &ms_optimizers[i];
+    for (uint32_t i = 0; i < ms_optimtable_n; i++) {
+        const ms_optimizer_row *row = &ms_optimtable[i];
         read_all(row, row->update);
         if (row->others)
             read_all(row, row->others);
@@ -79,8 +79,8 @@ static bool has_decay(const ms_update *update, int64_t impl, uint8_t framework)
  */
 START_TEST(weights_decay)
 {
-    for (uint32_t i = 0; i < ms_optimizers_n; i++) {
-        const ms_optimizer_row *row = &ms_optimizers[i];
+    for (uint32_t i = 0; i < ms_optimtable_n; i++) {
+        const ms_optimizer_row *row = &ms_optimtable[i];
         ck_assert(!row->decays || !row->no_decay);
         for (int64_t impl = MS_IMPL_LOOP; impl < MS_IMPL_FUSED; impl++)
             for (uint8_t f = 0;

@@ -229,7 +229,7 @@ ms_err ms_changes_job(const ms_changes *set, const ms_job *job,
         }
     }
     if (changed->usual)
-        ms_usual_pool(changed); /* as another job may have it */
+        ms_defaultpool_pool(changed); /* as another job may have it */
     return MS_OK;
 }
 

@@ -262,7 +262,7 @@ ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
         return ms_fail(fault, MS_EINPUT, result->model.path,
                        "memsim inspect counts its parameters", "%s",
                        result->model.refusal);
-    MS_TRY(ms_repeats_check(result, fault));
+    MS_TRY(ms_microrepeats_check(result, fault));
     MS_TRY(set_up(job, opts, result, fault));
     ms_machine measured = result->machine;
     measured.paging = (ms_paging){0};
@@ -431,7 +431,7 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
 {
     ms_expand_opts opts;
     bool done;
-    MS_TRY(ms_repeats_step(job, trial, result, &done, fault));
+    MS_TRY(ms_microrepeats_step(job, trial, result, &done, fault));
     if (done)
         return MS_OK;
     MS_TRY(ms_pipeline_program(job, trial, &opts, result, fault));

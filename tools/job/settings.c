@@ -282,7 +282,7 @@ ms_err ms_settings_usual(const ms_arguments *arguments, ms_arena *arena,
 {
     MS_TRY(ms_settings_open(arguments, arena, job, fault));
     MS_TRY(read_policies(arguments, arena, job, fault));
-    ms_usual_pool(job);
+    ms_defaultpool_pool(job);
     return ms_settings_check(job, fault);
 }
 

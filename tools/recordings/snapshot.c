@@ -4,7 +4,7 @@
  * end and a trace of what led there: undoing the trace from its last entry to
  * the first gives the segments at its start. */
 #include "graphs/graphs.h"
-#include "tools/recordings/frames.h"
+#include "tools/recordings/callstacks.h"
 #include "tools/recordings/pickle.h"
 #include "tools/recordings/sites.h"
 
@@ -31,7 +31,7 @@ typedef struct reader {
     uint32_t device;
     entry *entries;
     uint32_t n_entries;
-    ms_frames frames;
+    ms_callstacks frames;
     ms_sites segments, blocks;
     uint64_t mapped_bytes; /* in ranges, as the trace is undone */
     uint32_t blocks_room, answers_room, events_room;
@@ -477,7 +477,7 @@ static ms_err read_entry(reader *r, uint32_t dict, entry *e)
     e->category = MS_N_CATEGORIES;
     MS_TRY(read_action(r, dict, &e->action));
     if (e->action == MS_TORCH_ALLOC)
-        MS_TRY(ms_frames_find(&r->frames, dict, &e->site, r->fault));
+        MS_TRY(ms_callstacks_find(&r->frames, dict, &e->site, r->fault));
     if (e->action == MS_TORCH_ALLOC)
         e->category = read_category(r, dict);
     if (e->action != MS_TORCH_OOM)
@@ -556,7 +556,7 @@ ms_err ms_snapshot_read(const char *name, const char *bytes, size_t length,
             "_dump_snapshot() after it",
             "this pickle has no trace of allocations");
     MS_TRY(read_settings(&r));
-    MS_TRY(ms_frames_open(&r.frames, &r.pickle, arena, recording, fault));
+    MS_TRY(ms_callstacks_open(&r.frames, &r.pickle, arena, recording, fault));
     MS_TRY(read_trace(&r, trace));
     uint64_t most = r.n_entries;
     for (uint32_t c = ms_pickle_first(&r.pickle, segments); c != MS_NONE;

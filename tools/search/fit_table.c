@@ -91,7 +91,7 @@ static void put_rule(const ms_fit *fit, uint32_t shown, const ms_style *style,
     if (shown < fit->n_rows)
         ms_text_add(&words, " (%u of %u)", shown, fit->n_rows);
     ms_text_add(text, "%s", style->faint);
-    ms_tell_words("* best:", MS_TELL_INDENT, &words, text);
+    ms_explain_text_words("* best:", MS_TELL_INDENT, &words, text);
     ms_text_add(text, "%s\n", style->plain);
 }
 
@@ -176,11 +176,11 @@ void ms_fit_table_searched(const ms_fit_reply *reply, const ms_style *style,
         ms_text_add(&words, "; %u fit by their lifetimes, not through %s",
                     fit->n_failed, fit->proof->spec);
     ms_text_add(text, "%s", style->faint);
-    ms_tell_words("searched:", MS_TELL_INDENT, &words, text);
+    ms_explain_text_words("searched:", MS_TELL_INDENT, &words, text);
     for (uint32_t i = 0;
          (what = ms_fitreply_not_searched(reply->fit, i)) != NULL; i++)
         ms_text_add(&rest, "%s%s", i > 0 ? "; " : "", what);
-    ms_tell_words("not:", MS_TELL_INDENT, &rest, text);
+    ms_explain_text_words("not:", MS_TELL_INDENT, &rest, text);
     ms_text_add(text, "%s", style->plain);
 }
 

@@ -70,11 +70,11 @@ ms_err ms_fitadvice_find(ms_points *points, const ms_job *job,
     *advice = (ms_fitadvice){0};
     ms_err err = share(job, arguments, arena, &shared, &line, &refusal);
     if (err == MS_OK) {
-        ms_usual_pool(&shared);
+        ms_defaultpool_pool(&shared);
         err = ms_points_step(points, &seat, &shared, &result, &refusal);
     }
     if (err == MS_OK) {
-        ms_usual_settle(&result, &shared);
+        ms_defaultpool_settle(&result, &shared);
         err = find(&shared, &line, &result, arena, advice, &refusal);
     }
     ms_points_leave(points, &seat);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/pools/steps/moment.h"
 #include "sim/pools/steps/planned.h"
 #include "sim/pools/steps/pooledmap.h"
 #include "sim/pools/steps/pooledsteps.h"
-#include "sim/replay/host.h"
+#include "sim/pools/steps/poolinstant.h"
+#include "sim/replay/hostclock.h"
 
 #include <assert.h>
 
@@ -27,9 +27,9 @@ typedef struct pooled_run {
 
     /* the step at hand */
     const ms_timeline *now;
-    ms_host_clock *clocks; /* per rank */
-    uint32_t *done; /* per rank and stream: the first op, in that stream's
-                       list, that the host has not seen end */
+    ms_hostclock *clocks; /* per rank */
+    uint32_t *done;       /* per rank and stream: the first op, in that stream's
+                             list, that the host has not seen end */
     uint32_t *queue_at, *queue; /* ops by rank and stream; NULL: one stream */
     pooled_blocks blocks, before;
     uint32_t step; /* 0: construction */
@@ -311,8 +311,9 @@ static ms_err watch(pooled_run *run, uint32_t op)
 static ms_err look(pooled_run *run, uint32_t op)
 {
     uint8_t rank = run->now->plan->op[op].rank;
-    return ms_moment_look(run->now->plan, op, run->pools[rank], &run->scratch,
-                          &run->out->ranks[rank].at_peak, run->fault);
+    return ms_poolinstant_look(run->now->plan, op, run->pools[rank],
+                               &run->scratch, &run->out->ranks[rank].at_peak,
+                               run->fault);
 }
 
 /* ---- a step -------------------------------------------------------------- */
@@ -321,7 +322,7 @@ static ms_err do_op(pooled_run *run, uint32_t op)
 {
     const ms_plan *plan = run->now->plan;
     const ms_plan_op *at = &plan->op[op];
-    ms_host_sync(&run->clocks[at->rank], op);
+    ms_hostclock_sync(&run->clocks[at->rank], op);
     if (at->alloc_at < at[1].alloc_at) {
         ms_pooledmap_time(&run->map, run->now, op, true);
         MS_TRY(see_streams(run, at->rank, op));
@@ -336,7 +337,7 @@ static ms_err do_op(pooled_run *run, uint32_t op)
         MS_TRY(watch(run, op));
     if (run->last && op == run->stop_op)
         return look(run, op);
-    ms_host_issue(&run->clocks[at->rank], op);
+    ms_hostclock_issue(&run->clocks[at->rank], op);
     if (run->queue)
         MS_TRY(ms_torchstreams_queue(run->pools[at->rank], at->stream, 1,
                                      run->fault));
@@ -394,7 +395,7 @@ static ms_err start_clocks(pooled_run *run)
         return ms_fail_nomem(run->fault);
     for (uint32_t rank = 0; rank < n; rank++)
         run->clocks[rank] =
-            ms_host_open(run->now, run->machine->launch_ns, rank);
+            ms_hostclock_open(run->now, run->machine->launch_ns, rank);
     return MS_OK;
 }
 

@@ -110,7 +110,7 @@ static ms_err check_explain(const ms_arguments *arguments, ms_comparison *c,
 {
     c->explain = ms_options_value(arguments, MS_OPTION_EXPLAIN) != NULL;
     c->at = ms_options_value(arguments, MS_OPTION_AT);
-    MS_TRY(ms_tell_top(arguments, &c->top, fault));
+    MS_TRY(ms_explain_text_top(arguments, &c->top, fault));
     if (c->explain && c->n != 2)
         return ms_fail(fault, MS_EUSAGE, NULL, "leave all but two out",
                        "option \"--explain\" is for two variants; there are %u",

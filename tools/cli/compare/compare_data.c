@@ -157,7 +157,7 @@ static void json_group(const ms_comparison *comparison, uint32_t g,
     const ms_group *group = &comparison->groups[g];
     uint64_t a = group->side[0].bytes, b = group->side[1].bytes;
     ms_text_add(text, "{");
-    ms_tell_json_group(group, text);
+    ms_explain_text_json_group(group, text);
     ms_text_add(text, ", \"difference_bytes\": ");
     ms_text_i64(text, (int64_t)(b - a));
     ms_text_add(text, ", \"variants\": [");
@@ -167,9 +167,9 @@ static void json_group(const ms_comparison *comparison, uint32_t g,
         ms_text_add(text, "%s{\"bytes\": ", s > 0 ? ", " : "");
         ms_text_u64(text, side->bytes);
         ms_text_add(text, ", \"why\": ");
-        ms_tell_json_why(result, side, text);
+        ms_explain_text_json_why(result, side, text);
         ms_text_add(text, ", \"next_reader\": ");
-        ms_tell_json_reader(side, text);
+        ms_explain_text_json_reader(side, text);
         ms_text_add(text, "}");
     }
     ms_text_add(text, "]}");
@@ -185,7 +185,8 @@ static void json_explain(const ms_comparison *comparison, ms_text *text)
     for (int s = 0; s < 2; s++) {
         const ms_instant *instant = &comparison->alive[s].instant;
         ms_text_add(text, "%s{\"at\": ", s > 0 ? ", " : "");
-        ms_tell_json_instant(&comparison->variants[s].result, instant, text);
+        ms_explain_text_json_instant(&comparison->variants[s].result, instant,
+                                     text);
         ms_text_add(text, ", \"total_bytes\": ");
         ms_text_u64(text, instant->bytes);
         ms_text_add(text, "}");

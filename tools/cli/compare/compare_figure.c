@@ -73,7 +73,7 @@ static void put_setup(const ms_comparison *c, ms_text *text)
     for (uint32_t i = 0; i < c->n && n <= MS_VARIANTS_MOST; i++)
         if (c->variants[i].refused == NULL)
             setups[n++] = c->variants[i].setup;
-    ms_setups_common(setups, n, text);
+    ms_headings_common(setups, n, text);
 }
 
 /* What the names do not say, because it is the same for all. */

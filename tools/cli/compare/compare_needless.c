@@ -25,7 +25,7 @@ ms_err ms_compare_needless_write(const ms_comparison *c, ms_text *text,
             return ms_fail_nomem(fault);
         ms_text_add(text, any ? "" : "\n");
         any = true;
-        ms_tell_words("note:", MS_TELL_INDENT, &words, text);
+        ms_explain_text_words("note:", MS_TELL_INDENT, &words, text);
     }
     return MS_OK;
 }

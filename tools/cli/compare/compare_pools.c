@@ -288,7 +288,7 @@ static void put_group(const ms_comparison *c,
         ms_text_put(&words, best->allocator, strlen(best->allocator));
         ms_text_add(&words, " helps most");
     }
-    ms_tell_words("pools:", MS_TELL_INDENT, &words, text);
+    ms_explain_text_words("pools:", MS_TELL_INDENT, &words, text);
 }
 
 void ms_compare_pools_write(const ms_comparison *c, ms_text *text)

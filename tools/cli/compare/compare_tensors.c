@@ -13,8 +13,8 @@ static void side_line(const ms_comparison *c, const ms_group *group, int s,
     ms_text_add(&words, "%d: ", s + 1);
     if (side->bytes > 0)
         ms_text_add(&words, "%s, ", ms_quantity_size(side->bytes).s);
-    ms_tell_why(&c->variants[s].result, side, &words);
-    ms_tell_words("", MS_TELL_GROUP_INDENT, &words, text);
+    ms_explain_text_why(&c->variants[s].result, side, &words);
+    ms_explain_text_words("", MS_TELL_GROUP_INDENT, &words, text);
 }
 
 static void put_group(const ms_comparison *c, uint32_t g, const ms_style *style,
@@ -23,14 +23,14 @@ static void put_group(const ms_comparison *c, uint32_t g, const ms_style *style,
     const ms_group *group = &c->groups[g];
     bool less = group->side[1].bytes < group->side[0].bytes;
     ms_text maker = {.arena = text->arena};
-    ms_tell_name(group,
-                 ms_compare_text_signed(less, "+",
-                                        ms_quantity_size(ms_groups_gap(group)))
-                     .s,
-                 text);
+    ms_explain_text_name(group,
+                         ms_compare_text_signed(
+                             less, "+", ms_quantity_size(ms_groups_gap(group)))
+                             .s,
+                         text);
     ms_text_add(text, "%s", style->faint);
-    ms_tell_maker(group, &maker);
-    ms_tell_words("", MS_TELL_GROUP_INDENT, &maker, text);
+    ms_explain_text_maker(group, &maker);
+    ms_explain_text_words("", MS_TELL_GROUP_INDENT, &maker, text);
     side_line(c, group, 0, text);
     side_line(c, group, 1, text);
     ms_text_add(text, "%s", style->plain);
@@ -40,11 +40,12 @@ static void instant_line(const ms_comparison *c, int s, ms_text *text)
 {
     ms_text words = {.arena = text->arena};
     char label[16];
-    ms_tell_instant(&c->variants[s].result, &c->alive[s].instant, &words);
+    ms_explain_text_instant(&c->variants[s].result, &c->alive[s].instant,
+                            &words);
     ms_text_add(&words, "%s: %s alive", c->at == NULL ? " (the peak)" : "",
                 ms_quantity_size(c->alive[s].instant.bytes).s);
     snprintf(label, sizeof label, "%d at:", s + 1);
-    ms_tell_words(label, MS_TELL_INDENT, &words, text);
+    ms_explain_text_words(label, MS_TELL_INDENT, &words, text);
 }
 
 static void rest_line(const ms_comparison *c, ms_text *text)

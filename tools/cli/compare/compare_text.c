@@ -104,7 +104,7 @@ static void variant_line(const ms_comparison *c, uint32_t i, ms_text *text)
     }
     words.failed |= own.failed;
     snprintf(label, sizeof label, "%u:", i + 1);
-    ms_tell_words(label, MS_TELL_INDENT, &words, text);
+    ms_explain_text_words(label, MS_TELL_INDENT, &words, text);
 }
 
 /* The policy that all have, where it is no part of their names. */
@@ -127,14 +127,14 @@ static void base_lines(const ms_comparison *c, const ms_style *style,
     put_model(base, &model);
     put_setup(base, &model);
     ms_text_add(text, "%s", style->strong);
-    ms_tell_words("model:", MS_TELL_INDENT, &model, text);
+    ms_explain_text_words("model:", MS_TELL_INDENT, &model, text);
     ms_text_add(text, "%s", style->plain);
     if (policy != NULL) {
         ms_text_put(&words, policy, strlen(policy));
-        ms_tell_words("policy:", MS_TELL_INDENT, &words, text);
+        ms_explain_text_words("policy:", MS_TELL_INDENT, &words, text);
     }
     ms_text_add(&device, "%s", base->device);
-    ms_tell_words("device:", MS_TELL_INDENT, &device, text);
+    ms_explain_text_words("device:", MS_TELL_INDENT, &device, text);
 }
 
 /* What of a node's memories any variant asks for: a bit per ms_pool_kind. */
@@ -161,9 +161,9 @@ static void heading(const ms_comparison *c, const ms_style *style,
         ms_settings_defaults(&base->job, &base->result.training, &defaults);
         ms_settings_node_defaults(&base->job, pools_of(c), &defaults);
         ms_text_add(text, "%s", style->faint);
-        ms_tell_words("defaults:", MS_TELL_INDENT, &defaults, text);
+        ms_explain_text_words("defaults:", MS_TELL_INDENT, &defaults, text);
         ms_text_add(text, "%s", style->plain);
-        ms_tell_unknown(&base->result.graph, text);
+        ms_explain_text_unknown(&base->result.graph, text);
     }
     for (uint32_t i = 0; i < c->n; i++)
         variant_line(c, i, text);

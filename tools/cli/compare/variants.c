@@ -131,7 +131,7 @@ static ms_err add_points(maker *m, const kept *all, const ms_job *base)
         *variant = (ms_variant){0};
         MS_TRY(
             ms_grid_job(all->grid, point, base, keep, &variant->job, m->fault));
-        ms_usual_pool(&variant->job);
+        ms_defaultpool_pool(&variant->job);
         variant->policy = ms_settings_policy(&variant->job, keep);
         if (variant->policy == NULL)
             return ms_fail_nomem(m->fault);
@@ -363,7 +363,7 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     const ms_result *result = &variant->result;
     ms_text setup = {.arena = arena}, device = setup;
     ms_summary_setup(result, "x", &setup);
-    ms_usedwords_device(&variant->job, &result->report, &device);
+    ms_devicewords_device(&variant->job, &result->report, &device);
     variant->gpus = result->shape.data_ranks;
     variant->work = (double)result->training.batch * variant->gpus;
     if (result->report.tokens_per_second >= 0.0)
@@ -421,7 +421,7 @@ static ms_err simulate(const maker *m, ms_variant *variant)
             *m->fault = variant->fault;
         return err;
     }
-    ms_usual_settle(&variant->result, &variant->job);
+    ms_defaultpool_settle(&variant->result, &variant->job);
     if (variant->job.allocator == NULL)
         variant->allocator = "exact";
     MS_TRY(set_record(m, variant));

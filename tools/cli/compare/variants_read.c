@@ -73,7 +73,7 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
     device->name = record->device;
     variant->job = (ms_job){.device = device};
     put_setup(record, &setup);
-    ms_usedwords_device(&variant->job, &record->report, &words);
+    ms_devicewords_device(&variant->job, &record->report, &words);
     variant->policy = record->policy;
     variant->allocator = setting(record, "allocator");
     variant->gpus = record->data_ranks;

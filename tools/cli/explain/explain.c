@@ -68,20 +68,20 @@ static void model_lines(const explain *x, ms_text *text)
                 ms_quantity_count(x->result.graph.parameters).s);
     ms_summary_setup(&x->result, "x", &model);
     ms_text_add(text, "%s", x->style->strong);
-    ms_tell_words("model:", MS_TELL_INDENT, &model, text);
+    ms_explain_text_words("model:", MS_TELL_INDENT, &model, text);
     ms_text_add(text, "%s", x->style->plain);
     ms_text_add(&policy, "%s on %s", x->policy, x->job.device->name);
-    ms_tell_words("policy:", MS_TELL_INDENT, &policy, text);
-    ms_tell_unknown(&x->result.graph, text);
+    ms_explain_text_words("policy:", MS_TELL_INDENT, &policy, text);
+    ms_explain_text_unknown(&x->result.graph, text);
 }
 
 static void at_line(const explain *x, ms_text *text)
 {
     ms_text words = {.arena = text->arena};
-    ms_tell_instant(&x->result, &x->alive.instant, &words);
+    ms_explain_text_instant(&x->result, &x->alive.instant, &words);
     if (x->at == NULL)
         ms_text_add(&words, " (the peak)");
-    ms_tell_words("at:", MS_TELL_INDENT, &words, text);
+    ms_explain_text_words("at:", MS_TELL_INDENT, &words, text);
 }
 
 static void sum_categories(const explain *x, uint64_t *bytes)
@@ -114,7 +114,7 @@ static void alive_line(const explain *x, ms_text *text)
         between = ", ";
     }
     ms_text_add(text, "%s", x->style->strong);
-    ms_tell_words("alive:", MS_TELL_INDENT, &words, text);
+    ms_explain_text_words("alive:", MS_TELL_INDENT, &words, text);
     ms_text_add(text, "%s", x->style->plain);
 }
 
@@ -124,7 +124,7 @@ static void pool_line(const explain *x, ms_text *text)
     if (x->result.report.pooled == NULL)
         return;
     ms_pooltries_put(&x->tries, &x->result.report, &words);
-    ms_tell_words("pool:", MS_TELL_INDENT, &words, text);
+    ms_explain_text_words("pool:", MS_TELL_INDENT, &words, text);
 }
 
 /* What is not alive but there, the whole step. */
@@ -133,8 +133,8 @@ static void device_line(const explain *x, ms_text *text)
     ms_text words = {.arena = text->arena};
     if (x->result.training.device == 1)
         return;
-    ms_usedwords_put(&x->job, &x->result, &words);
-    ms_tell_words("device:", MS_TELL_INDENT, &words, text);
+    ms_devicewords_put(&x->job, &x->result, &words);
+    ms_explain_text_words("device:", MS_TELL_INDENT, &words, text);
 }
 
 /* Where a node has too little, what is alive on the device does not tell. */
@@ -147,7 +147,7 @@ static void node_line(const explain *x, ms_text *text)
         return;
     ms_room_verdict(report, &words);
     ms_text_add(text, "%s", x->style->bad);
-    ms_tell_words("node:", MS_TELL_INDENT, &words, text);
+    ms_explain_text_words("node:", MS_TELL_INDENT, &words, text);
     ms_text_add(text, "%s", x->style->plain);
 }
 
@@ -178,15 +178,15 @@ static void put_group(const explain *x, uint32_t g, ms_text *text)
     const ms_group *group = &x->groups[g];
     const ms_group_side *side = &group->side[0];
     ms_text words = {.arena = text->arena};
-    ms_tell_name(group, ms_quantity_size(side->bytes).s, text);
+    ms_explain_text_name(group, ms_quantity_size(side->bytes).s, text);
     if (!ms_why_lasts(side->why)) {
-        ms_tell_maker(group, &words);
+        ms_explain_text_maker(group, &words);
         ms_text_add(&words, "; ");
     }
-    ms_tell_why(&x->result, side, &words);
+    ms_explain_text_why(&x->result, side, &words);
     put_remedies(x, g, &words);
     ms_text_add(text, "%s", x->style->faint);
-    ms_tell_words("", MS_TELL_GROUP_INDENT, &words, text);
+    ms_explain_text_words("", MS_TELL_GROUP_INDENT, &words, text);
     ms_text_add(text, "%s", x->style->plain);
 }
 
@@ -225,13 +225,13 @@ static void json_group(const explain *x, uint32_t g, ms_text *text)
     const ms_group_side *side = &group->side[0];
     const char *between = "";
     ms_text_add(text, "{");
-    ms_tell_json_group(group, text);
+    ms_explain_text_json_group(group, text);
     ms_text_add(text, ", \"bytes\": ");
     ms_text_u64(text, side->bytes);
     ms_text_add(text, ", \"why\": ");
-    ms_tell_json_why(&x->result, side, text);
+    ms_explain_text_json_why(&x->result, side, text);
     ms_text_add(text, ", \"next_reader\": ");
-    ms_tell_json_reader(side, text);
+    ms_explain_text_json_reader(side, text);
     ms_text_add(text, ", \"remove\": [");
     for (uint32_t i = 0; i < x->n_remedies; i++) {
         if (!x->remedies[i].helps[g])
@@ -251,7 +251,7 @@ static void write_json(const explain *x, ms_text *text)
     ms_text_add(text, ", \"policy\": ");
     ms_text_json(text, x->policy);
     ms_text_add(text, ", \"at\": ");
-    ms_tell_json_instant(&x->result, &x->alive.instant, text);
+    ms_explain_text_json_instant(&x->result, &x->alive.instant, text);
     ms_text_add(text, ", \"total_bytes\": ");
     ms_text_u64(text, x->alive.instant.bytes);
     ms_report_overheads(&x->result.report, &x->result.graph, text);
@@ -277,14 +277,14 @@ ms_err ms_explain_command(const ms_hall *hall, int *status, ms_fault *fault)
                  .at = ms_options_value(arguments, MS_OPTION_AT),
                  .style = ms_screen_style(
                      1, ms_options_value(arguments, MS_OPTION_COLOR))};
-    MS_TRY(ms_tell_top(arguments, &x.top, fault));
+    MS_TRY(ms_explain_text_top(arguments, &x.top, fault));
     MS_TRY(ms_settings_usual(arguments, hall->keep, &x.job, fault));
     x.job.uses = true;
     x.policy = ms_settings_policy(&x.job, hall->keep);
     if (x.policy == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(ms_pipeline_run(&x.job, hall->keep, hall->trial, &x.result, fault));
-    ms_usual_settle(&x.result, &x.job);
+    ms_defaultpool_settle(&x.result, &x.job);
     MS_TRY(look(&x, fault));
     MS_TRY(ms_pooltries_find(&(ms_pooltries_task){&x.job, &x.result},
                              hall->keep, &x.tries, fault));

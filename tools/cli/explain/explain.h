@@ -15,7 +15,7 @@
  *     remedy.c    which changes make a group smaller, by trying them
  *     idletimes.c what is saved for backward by how long it waits (idletimes.h)
  *     pooltries.c options of the pool that would change what it reserves
- *     tell.c      instants and groups to text and JSON
+ *     explain_text.c      instants and groups to text and JSON
  */
 
 #include "tools/advice/changes.h"
@@ -242,39 +242,41 @@ void ms_pooltries_put(const ms_pooltries *tries, const ms_report *report,
 /* , "pool_options": [...] */
 void ms_pooltries_json(const ms_pooltries *tries, ms_text *text);
 
-/* ---- tell.c -------------------------------------------------------------- */
+/* ---- explain_text.c
+ * -------------------------------------------------------------- */
 
 #define MS_TELL_INDENT 10u       /* of the words after a label */
 #define MS_TELL_GROUP_INDENT 13u /* of what is told of a group */
 
 /* --top: how many groups to tell of; MS_NONE: all. */
-ms_err ms_tell_top(const ms_arguments *arguments, uint32_t *top,
-                   ms_fault *fault);
+ms_err ms_explain_text_top(const ms_arguments *arguments, uint32_t *top,
+                           ms_fault *fault);
 /* A label and words in a filled paragraph, safe to show. */
-void ms_tell_words(const char *label, uint32_t indent, const ms_text *words,
-                   ms_text *text);
+void ms_explain_text_words(const char *label, uint32_t indent,
+                           const ms_text *words, ms_text *text);
 /* The line of ms_summary_unknown, if there is one. */
-void ms_tell_unknown(const ms_graph *graph, ms_text *text);
+void ms_explain_text_unknown(const ms_graph *graph, ms_text *text);
 /* "5.50 ms, backward pass, aten::mm of layers.0.mlp.up". */
-void ms_tell_instant(const ms_result *result, const ms_instant *instant,
-                     ms_text *words);
+void ms_explain_text_instant(const ms_result *result, const ms_instant *instant,
+                             ms_text *words);
 /* "216.02 GiB  layers.0-95.mlp.up:sqrt, 96 x 2.25 GiB"; size: the number. */
-void ms_tell_name(const ms_group *group, const char *size, ms_text *text);
+void ms_explain_text_name(const ms_group *group, const char *size,
+                          ms_text *text);
 /* "optimizer state made by aten::zeros". */
-void ms_tell_maker(const ms_group *group, ms_text *words);
+void ms_explain_text_maker(const ms_group *group, ms_text *words);
 /* Why the side is alive or where it has gone. */
-void ms_tell_why(const ms_result *result, const ms_group_side *side,
-                 ms_text *words);
+void ms_explain_text_why(const ms_result *result, const ms_group_side *side,
+                         ms_text *words);
 
 /* JSON: {"time_ns": ..., "event":, "phase":, "op":, "layer":}. */
-void ms_tell_json_instant(const ms_result *result, const ms_instant *instant,
-                          ms_text *text);
+void ms_explain_text_json_instant(const ms_result *result,
+                                  const ms_instant *instant, ms_text *text);
 /* "category": ..., "layer":, "role":, "op":, "count": without braces. */
-void ms_tell_json_group(const ms_group *group, ms_text *text);
-/* The words of ms_tell_why. */
-void ms_tell_json_why(const ms_result *result, const ms_group_side *side,
-                      ms_text *text);
+void ms_explain_text_json_group(const ms_group *group, ms_text *text);
+/* The words of ms_explain_text_why. */
+void ms_explain_text_json_why(const ms_result *result,
+                              const ms_group_side *side, ms_text *text);
 /* {"op": ..., "layer":} or null. */
-void ms_tell_json_reader(const ms_group_side *side, ms_text *text);
+void ms_explain_text_json_reader(const ms_group_side *side, ms_text *text);
 
 #endif

@@ -149,7 +149,7 @@ static void put_head(const ms_idletimes *saved, ms_text *text)
                     "; the link could take %s of them out and bring them back "
                     "meanwhile",
                     ms_quantity_size_as(all->hidden_bytes, all->bytes).s);
-    ms_tell_words("saved:", MS_TELL_INDENT, &words, text);
+    ms_explain_text_words("saved:", MS_TELL_INDENT, &words, text);
 }
 
 void ms_idletimes_put(const ms_idletimes *saved, ms_text *text)

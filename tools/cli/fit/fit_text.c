@@ -73,8 +73,8 @@ static void device_line(const ms_fit_reply *reply, ms_text *text)
     ms_text words = {.arena = text->arena};
     if (fit->job->gpus > 1)
         ms_text_add(&words, "%u x ", fit->job->gpus);
-    ms_usedwords_device(fit->job, &report, &words);
-    ms_tell_words("device:", LABEL_INDENT, &words, text);
+    ms_devicewords_device(fit->job, &report, &words);
+    ms_explain_text_words("device:", LABEL_INDENT, &words, text);
 }
 
 static void fixed_line(const ms_fit_reply *reply, ms_text *text)
@@ -90,7 +90,7 @@ static void fixed_line(const ms_fit_reply *reply, ms_text *text)
                     reply->fixed, strchr(reply->fixed, ',') ? "are" : "is");
     else
         ms_text_add(&words, " is in all of them");
-    ms_tell_words("fixed:", LABEL_INDENT, &words, text);
+    ms_explain_text_words("fixed:", LABEL_INDENT, &words, text);
 }
 
 static void put_any_batch(const ms_result *result, const char *times,
@@ -147,7 +147,7 @@ static void goal_line(const ms_fit_reply *reply, ms_text *text)
                         ? batch->options[batch->n - 1].value
                         : 1,
                     MS_FIT_GAIN);
-    ms_tell_words("goal:", LABEL_INDENT, &words, text);
+    ms_explain_text_words("goal:", LABEL_INDENT, &words, text);
 }
 
 static void heading(const ms_fit_reply *reply, const ms_style *style,
@@ -160,16 +160,16 @@ static void heading(const ms_fit_reply *reply, const ms_style *style,
                 ms_quantity_count(fit->model.graph.parameters).s);
     ms_fit_text_batch(fit, "x", &model);
     ms_text_add(text, "%s", style->strong);
-    ms_tell_words("model:", LABEL_INDENT, &model, text);
+    ms_explain_text_words("model:", LABEL_INDENT, &model, text);
     ms_text_add(text, "%s", style->plain);
     device_line(reply, text);
     ms_settings_defaults(&job, &fit->model.training, &defaults);
     ms_settings_node_defaults(fit->job, 1u << MS_HOST_POOL | 1u << MS_NVME_POOL,
                               &defaults);
     ms_text_add(text, "%s", style->faint);
-    ms_tell_words("defaults:", LABEL_INDENT, &defaults, text);
+    ms_explain_text_words("defaults:", LABEL_INDENT, &defaults, text);
     ms_text_add(text, "%s", style->plain);
-    ms_tell_unknown(&fit->model.graph, text);
+    ms_explain_text_unknown(&fit->model.graph, text);
     fixed_line(reply, text);
     goal_line(reply, text);
 }
@@ -196,7 +196,7 @@ static void pays_line(const ms_fit_reply *reply, ms_text *text)
     ms_text_add(&words,
                 "; it is the least batch with all but %u %% of the most",
                 MS_FIT_PAYS);
-    ms_tell_words("pays:", LABEL_INDENT, &words, text);
+    ms_explain_text_words("pays:", LABEL_INDENT, &words, text);
 }
 
 static void max_line(const ms_fit_reply *reply, ms_text *text)
@@ -218,7 +218,7 @@ static void max_line(const ms_fit_reply *reply, ms_text *text)
                 "no less memory is assumed)",
                 max->searches, max->searches == 1 ? "" : "s",
                 ms_quantity_count(max->replays).s, max->key);
-    ms_tell_words("largest:", LABEL_INDENT, &words, text);
+    ms_explain_text_words("largest:", LABEL_INDENT, &words, text);
     pays_line(reply, text);
 }
 
@@ -239,7 +239,7 @@ static void plain_line(const ms_fit_reply *reply, ms_text *text)
         put_room(point, &words);
         ms_text_add(&words, "; %s a step", ms_quantity_time(point->step_ns).s);
     }
-    ms_tell_words("plain:", LABEL_INDENT, &words, text);
+    ms_explain_text_words("plain:", LABEL_INDENT, &words, text);
 }
 
 /* What the set-up takes more or less than the plain one. */
@@ -298,7 +298,7 @@ static void without_line(const ms_fit_reply *reply, ms_text *text)
         put_without(reply, k, &words);
     }
     if (words.length > 0)
-        ms_tell_words("", LABEL_INDENT, &words, text);
+        ms_explain_text_words("", LABEL_INDENT, &words, text);
 }
 
 /* Another set-up that may be preferred. */
@@ -319,7 +319,7 @@ static void other_line(const ms_fit_reply *reply, const char *label,
         ms_fit_table_percent(ms_fitsearch_cost(point_of(reply, i)),
                              ms_fitsearch_cost(point_of(reply, reply->chosen)));
     ms_text_add(&words, " (%s)", strcmp(cost.s, "-") == 0 ? "as fast" : cost.s);
-    ms_tell_words(label, LABEL_INDENT, &words, text);
+    ms_explain_text_words(label, LABEL_INDENT, &words, text);
 }
 
 static void pool_line(const ms_fit_reply *reply, ms_text *text)
@@ -328,7 +328,7 @@ static void pool_line(const ms_fit_reply *reply, ms_text *text)
     if (reply->pool == NULL)
         return;
     ms_text_add(&words, "%s", reply->pool);
-    ms_tell_words("pool:", LABEL_INDENT, &words, text);
+    ms_explain_text_words("pool:", LABEL_INDENT, &words, text);
 }
 
 static void best_lines(const ms_fit_reply *reply, const ms_style *style,
@@ -338,7 +338,7 @@ static void best_lines(const ms_fit_reply *reply, const ms_style *style,
     ms_text words = {.arena = text->arena};
     put_set_up(reply, reply->chosen, &words);
     ms_text_add(text, "%s", style->strong);
-    ms_tell_words("best:", LABEL_INDENT, &words, text);
+    ms_explain_text_words("best:", LABEL_INDENT, &words, text);
     ms_text_add(text, "%s", style->plain);
     without_line(reply, text);
     if (fit->goal != MS_FIT_MEMORY)
@@ -366,7 +366,7 @@ static void least_line(const ms_fit_reply *reply, const char *label, uint32_t i,
                     ms_quantity_size(point->host_reserved_peak_bytes).s);
     ms_text_add(&words, "; ");
     put_time(point, &words);
-    ms_tell_words(label, LABEL_INDENT, &words, text);
+    ms_explain_text_words(label, LABEL_INDENT, &words, text);
 }
 
 static void helps_line(const ms_fit_reply *reply, ms_text *text)
@@ -384,7 +384,7 @@ static void helps_line(const ms_fit_reply *reply, ms_text *text)
                     ? "more GPUs; tensor or pipeline parallelism, which are "
                       "not simulated"
                     : "several GPUs (--gpus N), which share model states");
-    ms_tell_words("helps:", LABEL_INDENT, &words, text);
+    ms_explain_text_words("helps:", LABEL_INDENT, &words, text);
 }
 
 static void smallest_lines(const ms_fit_reply *reply, const ms_style *style,
@@ -394,7 +394,7 @@ static void smallest_lines(const ms_fit_reply *reply, const ms_style *style,
     ms_text words = {.arena = text->arena};
     ms_text_add(&words, "nothing of what was searched");
     ms_text_add(text, "%s", style->bad);
-    ms_tell_words("fits:", LABEL_INDENT, &words, text);
+    ms_explain_text_words("fits:", LABEL_INDENT, &words, text);
     ms_text_add(text, "%s", style->plain);
     least_line(reply, "least:", fit->smallest, text);
     if (fit->smallest == MS_NONE ||
@@ -436,11 +436,11 @@ void ms_fit_text_gpus(const ms_fit_reply *replies, uint32_t n,
     else
         put_any_batch(&fit->model, "x", &model);
     ms_text_add(text, "%s", style->strong);
-    ms_tell_words("model:", LABEL_INDENT, &model, text);
+    ms_explain_text_words("model:", LABEL_INDENT, &model, text);
     ms_text_add(text, "%s", style->plain);
     ms_settings_defaults(&job, &fit->model.training, &defaults);
     ms_text_add(text, "%s", style->faint);
-    ms_tell_words("defaults:", LABEL_INDENT, &defaults, text);
+    ms_explain_text_words("defaults:", LABEL_INDENT, &defaults, text);
     ms_text_add(text, "%s", style->plain);
     fixed_line(replies, text);
     goal_line(replies, text);

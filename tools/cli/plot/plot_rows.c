@@ -71,7 +71,7 @@ ms_err ms_plot_rows_setup(const ms_plot *plot, ms_text *text, ms_fault *fault)
     for (uint32_t i = 0; i < rows->n; i++)
         if (rows->rows[i].has_numbers && rows->rows[i].setup != NULL)
             setups[n++] = rows->rows[i].setup;
-    ms_setups_common(setups, n, text);
+    ms_headings_common(setups, n, text);
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }
 

@@ -302,7 +302,7 @@ ms_err ms_run_command(const ms_hall *hall, int *status, ms_fault *fault)
     if (r.policy == NULL)
         return ms_fail_nomem(fault);
     MS_TRY(ms_pipeline_run(&r.job, hall->keep, hall->trial, &r.result, fault));
-    ms_usual_settle(&r.result, &r.job);
+    ms_defaultpool_settle(&r.result, &r.job);
     if (streams(out))
         ms_screen_end_with_reader();
     MS_TRY(print_result(&r, fault));

@@ -102,7 +102,7 @@ static void policy_line(const ms_summary *summary, ms_text *text)
     char name[256];
     ms_text_add(&words, "%s on ",
                 ms_screen_safe(summary->policy, name, sizeof name));
-    ms_usedwords_device(summary->job, &summary->result->report, &words);
+    ms_devicewords_device(summary->job, &summary->result->report, &words);
     put_line(text, "policy:", &words);
 }
 
@@ -354,7 +354,7 @@ static void device_line(const ms_summary *summary, ms_text *text)
     ms_text words = {.arena = summary->arena};
     if (summary->result->training.device == 1)
         return;
-    ms_usedwords_put(summary->job, summary->result, &words);
+    ms_devicewords_put(summary->job, summary->result, &words);
     put_line(text, "device:", &words);
 }
 
@@ -504,6 +504,6 @@ ms_err ms_summary_write(const ms_summary *summary, ms_text *text,
     MS_TRY(ms_whatnext_advice(summary, stays, &next, text, fault));
     verdict_line(summary, text);
     MS_TRY(ms_whatnext_commands(summary, &next, text, fault));
-    ms_usedwords_last(summary->result, text);
+    ms_devicewords_last(summary->result, text);
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }

@@ -235,7 +235,7 @@ static void read_report(const ms_job *job, const ms_report *report,
     const ms_rank_report *rank = &report->ranks[report->worst];
     const ms_lack *lack = &report->lack;
     outcome->status = report->status;
-    outcome->fits_known = ms_usual_is_told(job, report);
+    outcome->fits_known = ms_defaultpool_is_told(job, report);
     outcome->fits = report->fits;
     outcome->fits_exact = ms_capacity_fits_exact(report);
     outcome->peak_allocated_bytes = rank->peak.allocated_bytes;

@@ -108,11 +108,11 @@ static ms_err open(taken *t, ms_arena *arena, ms_fault *fault)
     return MS_OK;
 }
 
-ms_err ms_hosted_measure(const ms_timeline *line, const ms_machine *machine,
-                         ms_arena *arena, ms_report *report, ms_fault *fault)
+ms_err ms_hostplace_measure(const ms_timeline *line, const ms_machine *machine,
+                            ms_arena *arena, ms_report *report, ms_fault *fault)
 {
     const ms_plan *plan = line->plan;
-    const ms_hosted *hosted = &plan->graph->hosted;
+    const ms_hostplace *hosted = &plan->graph->hosted;
     struct ms_far_memory *far = &report->far[MS_HOST_POOL];
     taken t = {
         .plan = plan,

@@ -2,7 +2,7 @@
 /* The table of optimizers.  torch: torch/optim/NAME.py, _single_tensor_NAME
  * and _multi_tensor_NAME, of 1.13 (measured) and 2.x.  mul_ and add_ on one
  * state are one op here (lerp_). */
-#include "graphs/optimizer/optimizers.h"
+#include "graphs/optimizer/optimtable.h"
 
 /* ---- torch: SGD ---------------------------------------------------------- */
 
@@ -340,7 +340,7 @@ static const ms_update kahan = {
 
 /* ---- the table ----------------------------------------------------------- */
 
-const ms_optimizer_row ms_optimizers[] = {
+const ms_optimizer_row ms_optimtable[] = {
     {.name = "sgd", .update = &sgd},
     {.name = "momentum", .update = &momentum},
     {.name = "nesterov", .update = &nesterov},
@@ -433,7 +433,7 @@ const ms_optimizer_row ms_optimizers[] = {
      .decays = true,
      .no_master = true},
 };
-const uint32_t ms_optimizers_n = sizeof ms_optimizers / sizeof *ms_optimizers;
+const uint32_t ms_optimtable_n = sizeof ms_optimtable / sizeof *ms_optimtable;
 
 /* ---- of precisions ------------------------------------------------------- */
 
@@ -441,7 +441,7 @@ const uint32_t ms_optimizers_n = sizeof ms_optimizers / sizeof *ms_optimizers;
  * store_param_remainders. */
 static const ms_update te_adam = {
     .states = "exp_avg exp_avg_sq", .fused = true, .elementwise = true};
-const ms_optimizer_row ms_optimizers_te[2] = {
+const ms_optimizer_row ms_optimtable_te[2] = {
     {.name = "adam", .update = &te_adam, .impl = MS_IMPL_FUSED},
     {.name = "adamw",
      .update = &te_adam,
@@ -481,9 +481,9 @@ static const ms_update o2_other = {
         .name = (word), .update = &(linear), .others = &(other),               \
         .chosen = MS_CHOSEN_LINEAR, .impl = MS_IMPL_LOOP, .decays = (decay)    \
     }
-const ms_optimizer_row ms_optimizers_msamp_o1[2] = {
+const ms_optimizer_row ms_optimtable_msamp_o1[2] = {
     MSAMP("adam", o1_linear, o1_other, false),
     MSAMP("adamw", o1_linear, o1_other, true)};
-const ms_optimizer_row ms_optimizers_msamp_o2[2] = {
+const ms_optimizer_row ms_optimtable_msamp_o2[2] = {
     MSAMP("adam", o2_linear, o2_other, false),
     MSAMP("adamw", o2_linear, o2_other, true)};

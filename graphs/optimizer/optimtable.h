@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_GRAPHS_OPTIMIZERS_H
-#define MS_GRAPHS_OPTIMIZERS_H
+#ifndef MS_GRAPHS_OPTIMTABLE_H
+#define MS_GRAPHS_OPTIMTABLE_H
 
 /* Private to graphs/: optimizers as data.  An update is what is kept of one
  * parameter and the ops that change it; an optimizer says which parameters
@@ -154,11 +154,11 @@ typedef struct ms_optimizer_row {
 #define MS_OPTIMIZERS_MAP_BYTES 1024u
 
 /* In the order of ms_optimizer, without MS_NO_OPTIMIZER. */
-extern const ms_optimizer_row ms_optimizers[];
-extern const uint32_t ms_optimizers_n;
+extern const ms_optimizer_row ms_optimtable[];
+extern const uint32_t ms_optimtable_n;
 /* Adam and AdamW of precisions that come with their own. */
-extern const ms_optimizer_row ms_optimizers_te[2], ms_optimizers_msamp_o1[2],
-    ms_optimizers_msamp_o2[2];
+extern const ms_optimizer_row ms_optimtable_te[2], ms_optimtable_msamp_o1[2],
+    ms_optimtable_msamp_o2[2];
 
 /* An update read for one implementation. */
 typedef struct ms_read_update {

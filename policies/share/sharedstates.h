@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_POLICIES_SHARES_H
-#define MS_POLICIES_SHARES_H
+#ifndef MS_POLICIES_SHAREDSTATES_H
+#define MS_POLICIES_SHAREDSTATES_H
 
 /* The calls that shared states need, for policies whose ranks share them:
  * shared parameters are gathered before the unit that reads them and let go
@@ -14,25 +14,25 @@
 
 #include "policies/policies.h"
 
-typedef struct ms_shares {
+typedef struct ms_sharedstates {
     ms_shared shared;
     uint32_t units_ahead; /* parameters are gathered so many units early */
     /* Gradients are reduced in buckets, closed once they hold so much; 0: a
      * unit's gradients together. */
     uint64_t first_bucket_bytes, bucket_bytes;
-} ms_shares;
+} ms_sharedstates;
 
 /* How many ranks share: dp where given, else the job's GPUs.  Faults
  * (MS_EUSAGE, at where): neither is said; another policy has said it. */
-ms_err ms_shares_ranks(const ms_policy_value *dp, const char *where,
-                       ms_shape *shape, ms_fault *fault);
+ms_err ms_sharedstates_ranks(const ms_policy_value *dp, const char *where,
+                             ms_shape *shape, ms_fault *fault);
 /* What moves between the memories of host and device needs both.  Fault
  * (MS_EUSAGE, at where): the device has one memory. */
-ms_err ms_shares_two_memories(const char *where, const ms_shape *shape,
-                              ms_fault *fault);
+ms_err ms_sharedstates_two_memories(const char *where, const ms_shape *shape,
+                                    ms_fault *fault);
 /* Inserts the calls into program. */
-ms_err ms_shares_write(const ms_policy_context *context,
-                       const ms_shares *shares, ms_program *program,
-                       ms_fault *fault);
+ms_err ms_sharedstates_write(const ms_policy_context *context,
+                             const ms_sharedstates *shares, ms_program *program,
+                             ms_fault *fault);
 
 #endif

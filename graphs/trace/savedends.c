@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/trace/saves.h"
+#include "graphs/trace/savedends.h"
 
-void ms_saves_hold(ms_trace *trace, uint32_t node)
+void ms_savedends_hold(ms_trace *trace, uint32_t node)
 {
     if (node == MS_NONE || trace->err)
         return;
@@ -27,7 +27,7 @@ static uint32_t unpack(ms_trace *trace, uint32_t tensor)
     return tensor;
 }
 
-void ms_saves_give(ms_trace *trace, const ms_node *node, uint32_t *out)
+void ms_savedends_give(ms_trace *trace, const ms_node *node, uint32_t *out)
 {
     for (uint32_t i = 0; i < node->n_inputs && !trace->err; i++) {
         uint32_t saved = node->saved[i];
@@ -38,7 +38,7 @@ void ms_saves_give(ms_trace *trace, const ms_node *node, uint32_t *out)
     }
 }
 
-void ms_saves_release(ms_trace *trace, const ms_node *node)
+void ms_savedends_release(ms_trace *trace, const ms_node *node)
 {
     for (uint32_t i = 0; i < node->n_saved && !trace->err; i++) {
         uint32_t s = ms_trace_at(trace, node->saved[i])->storage;
@@ -46,7 +46,7 @@ void ms_saves_release(ms_trace *trace, const ms_node *node)
     }
 }
 
-void ms_saves_forget(ms_trace *trace, const ms_node *node)
+void ms_savedends_forget(ms_trace *trace, const ms_node *node)
 {
     for (uint32_t i = 0; i < node->n_saved; i++) {
         uint32_t s = ms_trace_at(trace, node->saved[i])->storage;

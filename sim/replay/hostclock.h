@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_SIM_HOST_H
-#define MS_SIM_HOST_H
+#ifndef MS_SIM_HOSTCLOCK_H
+#define MS_SIM_HOSTCLOCK_H
 
 /* Private to active.c and pooled.c: a rank's host's clock over a plan whose
  * ops have their times, once more.  For each op of the rank in order: syncs,
@@ -8,7 +8,7 @@
 
 #include "sim/sim.h"
 
-typedef struct ms_host_clock {
+typedef struct ms_hostclock {
     const ms_plan *plan;
     const ms_timeline *line;
     uint64_t launch_ns;
@@ -16,18 +16,18 @@ typedef struct ms_host_clock {
     uint64_t all_ns;  /* end of everything issued */
     uint32_t sync;    /* the first of the plan's syncs not looked at */
     uint8_t rank;
-} ms_host_clock;
+} ms_hostclock;
 
-static inline ms_host_clock ms_host_open(const ms_timeline *line,
-                                         uint64_t launch_ns, uint32_t rank)
+static inline ms_hostclock ms_hostclock_open(const ms_timeline *line,
+                                             uint64_t launch_ns, uint32_t rank)
 {
-    return (ms_host_clock){.plan = line->plan,
-                           .line = line,
-                           .launch_ns = launch_ns,
-                           .rank = (uint8_t)rank};
+    return (ms_hostclock){.plan = line->plan,
+                          .line = line,
+                          .launch_ns = launch_ns,
+                          .rank = (uint8_t)rank};
 }
 
-static inline void ms_host_sync(ms_host_clock *clock, uint32_t op)
+static inline void ms_hostclock_sync(ms_hostclock *clock, uint32_t op)
 {
     const ms_plan *plan = clock->plan;
 
@@ -43,7 +43,7 @@ static inline void ms_host_sync(ms_host_clock *clock, uint32_t op)
     }
 }
 
-static inline void ms_host_issue(ms_host_clock *clock, uint32_t op)
+static inline void ms_hostclock_issue(ms_hostclock *clock, uint32_t op)
 {
     uint64_t end_ns = clock->line->end_ns[op];
 

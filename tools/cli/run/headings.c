@@ -58,7 +58,7 @@ static bool all_have(const char *const *setups, uint32_t n, const char *part,
     return true;
 }
 
-void ms_setups_common(const char *const *setups, uint32_t n, ms_text *text)
+void ms_headings_common(const char *const *setups, uint32_t n, ms_text *text)
 {
     const char *end, *part = n > 0 ? setups[0] : "", *before = "";
     for (; *part != '\0'; part = part_after(end)) {

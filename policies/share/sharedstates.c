@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/share/shares.h"
+#include "policies/share/sharedstates.h"
 
 #include <stdio.h>
 #include <string.h>
 
-ms_err ms_shares_ranks(const ms_policy_value *dp, const char *where,
-                       ms_shape *shape, ms_fault *fault)
+ms_err ms_sharedstates_ranks(const ms_policy_value *dp, const char *where,
+                             ms_shape *shape, ms_fault *fault)
 {
     uint32_t ranks = dp->given ? (uint32_t)dp->number : shape->gpus;
     char hint[64];
@@ -22,8 +22,8 @@ ms_err ms_shares_ranks(const ms_policy_value *dp, const char *where,
     return MS_OK;
 }
 
-ms_err ms_shares_two_memories(const char *where, const ms_shape *shape,
-                              ms_fault *fault)
+ms_err ms_sharedstates_two_memories(const char *where, const ms_shape *shape,
+                                    ms_fault *fault)
 {
     if (!shape->one_memory)
         return MS_OK;
@@ -290,9 +290,9 @@ static ms_err write_calls(writer *w, const ms_program *old)
     return MS_OK;
 }
 
-ms_err ms_shares_write(const ms_policy_context *context,
-                       const ms_shares *shares, ms_program *program,
-                       ms_fault *fault)
+ms_err ms_sharedstates_write(const ms_policy_context *context,
+                             const ms_sharedstates *shares, ms_program *program,
+                             ms_fault *fault)
 {
     ms_program made;
     writer w = {.graph = context->graph,

@@ -13,7 +13,7 @@
 #define BLOCKING (MS_CALL_PAGEABLE | MS_CALL_IN_LINE)
 
 /* Everything stays but what a checkpoint holds. */
-void ms_checkpoints_stays(const ms_swap *w, uint8_t *stays)
+void ms_swapcheckpoints_stays(const ms_swap *w, uint8_t *stays)
 {
     const ms_program *program = w->from;
     memset(stays, 1, w->context->graph->n_storages);
@@ -34,7 +34,7 @@ static bool is_deepspeed(const ms_swap *w)
     return w->values[MS_SWAP_IMPL].number == MS_SWAP_IMPL_DEEPSPEED;
 }
 
-ms_err ms_checkpoints_open(ms_swap *w)
+ms_err ms_swapcheckpoints_open(ms_swap *w)
 {
     const ms_saved *saved = &w->saved;
     const ms_policy_value *prefetch = &w->values[MS_SWAP_PREFETCH];
@@ -84,7 +84,7 @@ static ms_err bring(ms_swap *w, const ms_call *call)
     return MS_OK;
 }
 
-ms_err ms_checkpoints_write(ms_swap *w)
+ms_err ms_swapcheckpoints_write(ms_swap *w)
 {
     for (uint32_t i = 0; i < w->from->n_calls; i++) {
         const ms_call *call = &w->from->calls[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_GRAPHS_SAVES_H
-#define MS_GRAPHS_SAVES_H
+#ifndef MS_GRAPHS_SAVEDENDS_H
+#define MS_GRAPHS_SAVEDENDS_H
 
 /* Private to graphs/: how what autograd nodes have saved (ms_trace_save) ends.
  *
@@ -10,9 +10,10 @@
  *     uint32_t n = ms_trace_node(trace, rule, inputs, 2, &y, 1);
  *     ms_trace_save(trace, n, gate);                   in forward
  *     ms_trace_save(trace, n, up);
- *     ms_saves_hold(trace, n);
+ *     ms_savedends_hold(trace, n);
  *     ...
- *     ms_saves_give(trace, node, out);                 in the rule's backward
+ *     ms_savedends_give(trace, node, out);                 in the rule's
+ * backward
  *
  * The SAVED references of such tensors end with these gradients, not with the
  * node.  LOCAL ones end where forward's variables do: what a checkpoint leaves
@@ -21,12 +22,12 @@
 #include "graphs/trace/trace.h"
 
 /* The node (MS_NONE: none) will give away what it has saved. */
-void ms_saves_hold(ms_trace *trace, uint32_t node);
+void ms_savedends_hold(ms_trace *trace, uint32_t node);
 /* It does, as the gradients of its inputs, in the order saved. */
-void ms_saves_give(ms_trace *trace, const ms_node *node, uint32_t *out);
+void ms_savedends_give(ms_trace *trace, const ms_node *node, uint32_t *out);
 /* The node has run: what it saved is released, in the order saved. */
-void ms_saves_release(ms_trace *trace, const ms_node *node);
+void ms_savedends_release(ms_trace *trace, const ms_node *node);
 /* It will not run: what it saved is as if not saved. */
-void ms_saves_forget(ms_trace *trace, const ms_node *node);
+void ms_savedends_forget(ms_trace *trace, const ms_node *node);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-void ms_usedwords_device(const ms_job *job, const ms_report *report,
-                         ms_text *text)
+void ms_devicewords_device(const ms_job *job, const ms_report *report,
+                           ms_text *text)
 {
     ms_text_add(text, "%s, %s%s", job->device->name,
                 ms_quantity_size(report->capacity_bytes).s,
@@ -57,7 +57,8 @@ static void put_parts(const ms_result *result, ms_text *text)
         ms_text_add(text, ")");
 }
 
-void ms_usedwords_put(const ms_job *job, const ms_result *result, ms_text *text)
+void ms_devicewords_put(const ms_job *job, const ms_result *result,
+                        ms_text *text)
 {
     const ms_report *report = &result->report;
     const ms_outside *outside = &report->outside;
@@ -79,7 +80,7 @@ void ms_usedwords_put(const ms_job *job, const ms_result *result, ms_text *text)
                     outside->communicators == 1 ? "" : "s", outside->channels);
 }
 
-void ms_usedwords_last(const ms_result *result, ms_text *text)
+void ms_devicewords_last(const ms_result *result, ms_text *text)
 {
     uint64_t bytes = ms_capacity_used(&result->report);
     unsigned long long mib = (bytes >> 20) + (bytes % (1u << 20) > 0);

@@ -27,7 +27,7 @@ static bool has_pool(const ms_job *job)
            !is_paged(job);
 }
 
-void ms_usual_pool(ms_job *job)
+void ms_defaultpool_pool(ms_job *job)
 {
     if (job->allocator_given)
         return;
@@ -35,13 +35,13 @@ void ms_usual_pool(ms_job *job)
     job->allocator = has_pool(job) ? &torch : NULL;
 }
 
-void ms_usual_settle(const ms_result *result, ms_job *job)
+void ms_defaultpool_settle(const ms_result *result, ms_job *job)
 {
     if (job->usual && result->report.pooled == NULL)
         job->allocator = NULL;
 }
 
-bool ms_usual_is_told(const ms_job *job, const ms_report *report)
+bool ms_defaultpool_is_told(const ms_job *job, const ms_report *report)
 {
     return job->allocator_given || report->pooled != NULL ||
            report->repeats > 0 || !has_pool(job);

@@ -56,7 +56,7 @@ static uint64_t ops_of(const ms_result *result)
     return (uint64_t)result->shape.micro_batches * result->graph.step_first;
 }
 
-ms_err ms_repeats_check(const ms_result *result, ms_fault *fault)
+ms_err ms_microrepeats_check(const ms_result *result, ms_fault *fault)
 {
     uint64_t ops = ops_of(result);
     if (result->shape.micro_batches == 1 || ops <= MOST_OPS)
@@ -71,8 +71,8 @@ ms_err ms_repeats_check(const ms_result *result, ms_fault *fault)
                    ms_quantity_size(ops * OP_BYTES).s);
 }
 
-ms_err ms_repeats_step(const ms_job *job, ms_arena *trial, ms_result *result,
-                       bool *done, ms_fault *fault)
+ms_err ms_microrepeats_step(const ms_job *job, ms_arena *trial,
+                            ms_result *result, bool *done, ms_fault *fault)
 {
     uint32_t n = result->shape.micro_batches;
     bool many =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/pools/steps/moment.h"
+#include "sim/pools/steps/poolinstant.h"
 
 /* The next row that op's rank asks for after op. */
 static const ms_row *next_request(const ms_plan *plan, uint32_t op)
@@ -24,9 +24,9 @@ static void look_at(const ms_torch_block_view *block, uint64_t served_bytes,
         at->usable_bytes += block->bytes;
 }
 
-ms_err ms_moment_look(const ms_plan *plan, uint32_t op, const ms_pool *pool,
-                      ms_arena *arena, struct ms_pooled_moment *at,
-                      ms_fault *fault)
+ms_err ms_poolinstant_look(const ms_plan *plan, uint32_t op,
+                           const ms_pool *pool, ms_arena *arena,
+                           struct ms_pooled_moment *at, ms_fault *fault)
 {
     const ms_row *next = next_request(plan, op);
     ms_torch_snapshot shot;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_SIM_HOSTED_H
-#define MS_SIM_HOSTED_H
+#ifndef MS_SIM_HOSTPLACE_H
+#define MS_SIM_HOSTPLACE_H
 
 /* In whose memory on the host a copy lies.  Include sim/sim.h, the door. */
 
@@ -17,11 +17,11 @@ typedef enum ms_host_memory {
 
 /* Of a graph: where its persistent storages' copies lie (ms_host_memory; NULL:
  * OWN), and what is asked of PyTorch's allocator once, for all steps. */
-typedef struct ms_hosted {
+typedef struct ms_hostplace {
     uint8_t *of;
     uint32_t n_blocks;
     uint64_t *block_bytes;
-} ms_hosted;
+} ms_hostplace;
 
 /* Of a step: where what is saved for backward lies, and the allocator's
  * options. */

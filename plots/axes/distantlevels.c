@@ -4,9 +4,9 @@
 
 /* A level lasts until the next event: a column that sees none has the level
  * that the one before it ended with. */
-ms_err ms_far_levels(const ms_timeline *line, uint8_t rank, ms_pool_kind pool,
-                     uint32_t n, ms_arena *arena, uint64_t **levels,
-                     ms_fault *fault)
+ms_err ms_distantlevels_levels(const ms_timeline *line, uint8_t rank,
+                               ms_pool_kind pool, uint32_t n, ms_arena *arena,
+                               uint64_t **levels, ms_fault *fault)
 {
     const ms_plan *plan = line->plan;
     uint64_t now_bytes = 0, width_ns = line->step_ns / n + 1;

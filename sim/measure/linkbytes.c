@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/measure/moved.h"
+#include "sim/measure/linkbytes.h"
 
 /* How often op moves its bytes: a prefetch that was revoked comes again, one
  * that was put off comes once if at all. */
@@ -12,7 +12,7 @@ static uint64_t times_moved(const ms_timeline *line, uint32_t op)
     return times;
 }
 
-void ms_moved_add(const ms_waits *waits, ms_report *report)
+void ms_linkbytes_add(const ms_waits *waits, ms_report *report)
 {
     const ms_timeline *line = waits->line;
     const ms_plan *plan = line->plan;

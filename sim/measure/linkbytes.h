@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_SIM_MOVED_H
-#define MS_SIM_MOVED_H
+#ifndef MS_SIM_LINKBYTES_H
+#define MS_SIM_LINKBYTES_H
 
 /* Private to times.c: the bytes of a rank's links, with those of copies that
  * come again, and of pages.  Pages have no op and no time in ms_link_use: it is
@@ -8,6 +8,6 @@
 
 #include "sim/sim.h"
 
-void ms_moved_add(const ms_waits *waits, ms_report *report);
+void ms_linkbytes_add(const ms_waits *waits, ms_report *report);
 
 #endif

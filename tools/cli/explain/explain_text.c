@@ -8,8 +8,8 @@
 
 #define DEFAULT_TOP 12u /* groups in the text */
 
-ms_err ms_tell_top(const ms_arguments *arguments, uint32_t *top,
-                   ms_fault *fault)
+ms_err ms_explain_text_top(const ms_arguments *arguments, uint32_t *top,
+                           ms_fault *fault)
 {
     const char *value = ms_options_value(arguments, MS_OPTION_TOP);
     bool json = ms_options_value(arguments, MS_OPTION_JSON) != NULL;
@@ -28,8 +28,8 @@ ms_err ms_tell_top(const ms_arguments *arguments, uint32_t *top,
 
 /* ---- text ---------------------------------------------------------------- */
 
-void ms_tell_words(const char *label, uint32_t indent, const ms_text *words,
-                   ms_text *text)
+void ms_explain_text_words(const char *label, uint32_t indent,
+                           const ms_text *words, ms_text *text)
 {
     char *safe = words->failed
                      ? NULL
@@ -43,12 +43,12 @@ void ms_tell_words(const char *label, uint32_t indent, const ms_text *words,
     ms_screen_fill(text, indent, label, safe);
 }
 
-void ms_tell_unknown(const ms_graph *graph, ms_text *text)
+void ms_explain_text_unknown(const ms_graph *graph, ms_text *text)
 {
     ms_text words = {.arena = text->arena};
     ms_summary_unknown(graph, &words);
     if (graph->n_unknown > 0)
-        ms_tell_words("unknown:", MS_TELL_INDENT, &words, text);
+        ms_explain_text_words("unknown:", MS_TELL_INDENT, &words, text);
 }
 
 static void put_pass(uint8_t pass, ms_text *words)
@@ -62,8 +62,8 @@ static void put_pass(uint8_t pass, ms_text *words)
                     pass == MS_RECOMPUTE ? " (recompute)" : "");
 }
 
-void ms_tell_instant(const ms_result *result, const ms_instant *instant,
-                     ms_text *words)
+void ms_explain_text_instant(const ms_result *result, const ms_instant *instant,
+                             ms_text *words)
 {
     const ms_plan *plan = &result->plan;
     ms_text_add(words, "%s", ms_quantity_time(instant->t_ns).s);
@@ -88,7 +88,8 @@ static uint64_t each_bytes(const ms_group *group)
     return a == 0 || b == 0 || a == b ? a | b : 0;
 }
 
-void ms_tell_name(const ms_group *group, const char *size, ms_text *text)
+void ms_explain_text_name(const ms_group *group, const char *size,
+                          ms_text *text)
 {
     ms_text name = {.arena = text->arena};
     uint64_t bytes = each_bytes(group);
@@ -104,10 +105,10 @@ void ms_tell_name(const ms_group *group, const char *size, ms_text *text)
     if (label == NULL)
         text->failed = true;
     else
-        ms_tell_words(label, MS_TELL_GROUP_INDENT, &name, text);
+        ms_explain_text_words(label, MS_TELL_GROUP_INDENT, &name, text);
 }
 
-void ms_tell_maker(const ms_group *group, ms_text *words)
+void ms_explain_text_maker(const ms_group *group, ms_text *words)
 {
     ms_summary_category(group->category, words);
     if (group->op != NULL)
@@ -121,8 +122,8 @@ static const char *until(const ms_result *result)
     return result->training.mode == 0 ? "backward" : "forward";
 }
 
-void ms_tell_why(const ms_result *result, const ms_group_side *side,
-                 ms_text *words)
+void ms_explain_text_why(const ms_result *result, const ms_group_side *side,
+                         ms_text *words)
 {
     ms_text layer = {.arena = words->arena};
     if (side->reader_layer != NULL)
@@ -150,8 +151,8 @@ static void json_text(const ms_text *string, ms_text *text)
         json_string(string->length > 0 ? string->bytes : NULL, text);
 }
 
-void ms_tell_json_instant(const ms_result *result, const ms_instant *instant,
-                          ms_text *text)
+void ms_explain_text_json_instant(const ms_result *result,
+                                  const ms_instant *instant, ms_text *text)
 {
     const ms_plan *plan = &result->plan;
     bool some = instant->op != MS_NONE;
@@ -202,7 +203,7 @@ static void json_name(const ms_group *group, ms_text *text)
     ms_text_json(text, shown + length + (length > 0));
 }
 
-void ms_tell_json_group(const ms_group *group, ms_text *text)
+void ms_explain_text_json_group(const ms_group *group, ms_text *text)
 {
     ms_text_add(text, "\"category\": \"%s\"",
                 ms_names_category[group->category]);
@@ -212,15 +213,15 @@ void ms_tell_json_group(const ms_group *group, ms_text *text)
     ms_text_add(text, ", \"count\": %u", group->count);
 }
 
-void ms_tell_json_why(const ms_result *result, const ms_group_side *side,
-                      ms_text *text)
+void ms_explain_text_json_why(const ms_result *result,
+                              const ms_group_side *side, ms_text *text)
 {
     ms_text why = {.arena = text->arena};
-    ms_tell_why(result, side, &why);
+    ms_explain_text_why(result, side, &why);
     json_text(&why, text);
 }
 
-void ms_tell_json_reader(const ms_group_side *side, ms_text *text)
+void ms_explain_text_json_reader(const ms_group_side *side, ms_text *text)
 {
     ms_text layer = {.arena = text->arena};
     if (side->reader == NULL || !ms_why_reads(side->why)) {

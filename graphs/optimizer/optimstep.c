@@ -8,7 +8,7 @@
 #include "graphs/formats/quantize.h"
 #include "graphs/kernels/mcore.h"
 #include "graphs/ops/ops.h"
-#include "graphs/optimizer/optimizers.h"
+#include "graphs/optimizer/optimtable.h"
 #include "graphs/optimizer/stepkernels.h"
 
 #include <assert.h>
@@ -346,7 +346,7 @@ static step *open_stepper(ms_trace *trace)
     return trace->err ? NULL : s;
 }
 
-void ms_optimizer_in_backward(ms_trace *trace, uint32_t parameter)
+void ms_optimstep_in_backward(ms_trace *trace, uint32_t parameter)
 {
     uint8_t pass = trace->pass, flags = trace->op_flags;
     uint32_t layer = trace->layer;
@@ -402,7 +402,7 @@ static void step_as_reduced(step *s)
 
 /* ---- before DeepSpeed's flat step ---------------------------------------- */
 
-bool ms_optimizer_is_flat(const ms_trace *trace)
+bool ms_optimstep_is_flat(const ms_trace *trace)
 {
     const ms_optimizer_row *row = ms_updates_of(trace->training);
 
@@ -434,7 +434,7 @@ static uint32_t find_update(step *s, uint32_t p)
     return found;
 }
 
-void ms_optimizer_find_updates(ms_trace *trace, uint32_t *held)
+void ms_optimstep_find_updates(ms_trace *trace, uint32_t *held)
 {
     step s = {.trace = trace, .row = ms_updates_of(trace->training)};
     uint64_t mine = 0, found = 0;
@@ -458,7 +458,7 @@ void ms_optimizer_find_updates(ms_trace *trace, uint32_t *held)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-void ms_optimizer_step(ms_trace *trace)
+void ms_optimstep_step(ms_trace *trace)
 {
     step s = {.trace = trace, .row = ms_updates_of(trace->training)};
 

@@ -2,17 +2,17 @@
 /* Stacks of a snapshot's frames.  Stacks count as one where a hash of 64 bits
  * over all their frames is the same.  What a file names twice is looked at
  * once. */
-#include "tools/recordings/frames.h"
+#include "tools/recordings/callstacks.h"
 
 #include <string.h>
 
 #define TOLD 3u /* innermost frames of a label */
 
-ms_err ms_frames_open(ms_frames *frames, const ms_pickle *pickle,
-                      ms_arena *arena, ms_recording *out, ms_fault *fault)
+ms_err ms_callstacks_open(ms_callstacks *frames, const ms_pickle *pickle,
+                          ms_arena *arena, ms_recording *out, ms_fault *fault)
 {
     uint32_t n = pickle->n_nodes;
-    *frames = (ms_frames){.pickle = pickle, .arena = arena, .out = out};
+    *frames = (ms_callstacks){.pickle = pickle, .arena = arena, .out = out};
     frames->site_of = ms_arena_take(arena, n, sizeof *frames->site_of);
     frames->hash_of = ms_arena_take(arena, n, sizeof *frames->hash_of);
     return frames->site_of == NULL || frames->hash_of == NULL
@@ -41,7 +41,7 @@ static uint64_t hash_value(const ms_pickle *pickle, uint32_t row)
     return hash;
 }
 
-static uint64_t hash_frame(const ms_frames *frames, uint32_t row)
+static uint64_t hash_frame(const ms_callstacks *frames, uint32_t row)
 {
     static const char *const keys[] = {"filename", "line", "name"};
     const ms_pickle *pickle = frames->pickle;
@@ -97,7 +97,7 @@ static bool put_frame(const ms_pickle *pickle, uint32_t row, const char *before,
     return true;
 }
 
-static ms_err add_site(ms_frames *frames, uint32_t list, ms_fault *fault)
+static ms_err add_site(ms_callstacks *frames, uint32_t list, ms_fault *fault)
 {
     ms_recording *out = frames->out;
     const ms_pickle *pickle = frames->pickle;
@@ -119,7 +119,7 @@ static ms_err add_site(ms_frames *frames, uint32_t list, ms_fault *fault)
 
 /* ---- the table ----------------------------------------------------------- */
 
-static uint32_t slot_of(const ms_frames *frames, uint64_t hash)
+static uint32_t slot_of(const ms_callstacks *frames, uint64_t hash)
 {
     uint32_t mask = frames->capacity - 1, at = (uint32_t)(hash >> 20) & mask;
     while (frames->slots[at] != 0 && frames->hashes[at] != hash)
@@ -127,9 +127,9 @@ static uint32_t slot_of(const ms_frames *frames, uint64_t hash)
     return at;
 }
 
-static ms_err make_room(ms_frames *frames, ms_fault *fault)
+static ms_err make_room(ms_callstacks *frames, ms_fault *fault)
 {
-    ms_frames old = *frames;
+    ms_callstacks old = *frames;
     if (2 * (uint64_t)(frames->out->n_sites + 1) <= frames->capacity)
         return MS_OK;
     frames->capacity = old.capacity > 0 ? 2 * old.capacity : 64;
@@ -150,8 +150,8 @@ static ms_err make_room(ms_frames *frames, ms_fault *fault)
     return MS_OK;
 }
 
-ms_err ms_frames_find(ms_frames *frames, uint32_t entry, uint32_t *site,
-                      ms_fault *fault)
+ms_err ms_callstacks_find(ms_callstacks *frames, uint32_t entry, uint32_t *site,
+                          ms_fault *fault)
 {
     const ms_pickle *pickle = frames->pickle;
     uint32_t list = ms_pickle_find(pickle, entry, "frames");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_FRAMES_H
-#define MS_FRAMES_H
+#ifndef MS_CALLSTACKS_H
+#define MS_CALLSTACKS_H
 
 /* Private to snapshot.c: stacks of frames, each counted once. */
 
 #include "tools/recordings/pickle.h"
 
-typedef struct ms_frames {
+typedef struct ms_callstacks {
     const ms_pickle *pickle;
     ms_arena *arena;
     ms_recording *out;
@@ -15,12 +15,12 @@ typedef struct ms_frames {
     uint64_t *hashes;  /* of the sites, in the order of slots */
     uint32_t *slots;   /* site plus 1; 0: empty */
     uint32_t capacity, sites_room;
-} ms_frames;
+} ms_callstacks;
 
-ms_err ms_frames_open(ms_frames *frames, const ms_pickle *pickle,
-                      ms_arena *arena, ms_recording *out, ms_fault *fault);
+ms_err ms_callstacks_open(ms_callstacks *frames, const ms_pickle *pickle,
+                          ms_arena *arena, ms_recording *out, ms_fault *fault);
 /* The site of an entry's "frames", MS_NONE where it has none. */
-ms_err ms_frames_find(ms_frames *frames, uint32_t entry, uint32_t *site,
-                      ms_fault *fault);
+ms_err ms_callstacks_find(ms_callstacks *frames, uint32_t entry, uint32_t *site,
+                          ms_fault *fault);
 
 #endif

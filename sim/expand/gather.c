@@ -46,7 +46,7 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
 }
 
 /* Of updates, so that who waits for it waits for gradients. */
-ms_err ms_share_note_step(ms_books *books, uint32_t op, uint64_t *ns)
+ms_err ms_gather_note_step(ms_books *books, uint32_t op, uint64_t *ns)
 {
     const ms_ring *ring = &books->opts->ring;
     uint64_t bytes = books->graph->op_write_bytes[op];
@@ -59,7 +59,7 @@ ms_err ms_share_note_step(ms_books *books, uint32_t op, uint64_t *ns)
     return MS_OK;
 }
 
-void ms_share_let_go(ms_books *books, const ms_books_at *at)
+void ms_gather_let_go(ms_books *books, const ms_books_at *at)
 {
     uint32_t *let_go = books->let_go + 2 * (uint32_t)at->rank;
 
@@ -134,9 +134,9 @@ static void take_whole(ms_books *books, uint32_t storage, uint32_t cell,
     books->row[cell] = row;
 }
 
-ms_err ms_share_gather(ms_books *books, const ms_books_at *at,
-                       const uint32_t *storages, uint32_t n,
-                       const ms_call *call)
+ms_err ms_gather_gather(ms_books *books, const ms_books_at *at,
+                        const uint32_t *storages, uint32_t n,
+                        const ms_call *call)
 {
     uint64_t bytes;
     uint32_t buffer = call->buffer, to = MS_NONE, wanted;
@@ -185,12 +185,12 @@ static ms_err note_asked(ms_books *books, uint32_t storage)
     return MS_OK;
 }
 
-ms_err ms_share_ask(ms_books *books, const ms_books_at *at, uint32_t storage)
+ms_err ms_gather_ask(ms_books *books, const ms_books_at *at, uint32_t storage)
 {
     ms_call call = ms_program_call(MS_GATHER);
 
     MS_TRY(note_asked(books, storage));
-    return ms_share_gather(books, at, &storage, 1, &call);
+    return ms_gather_gather(books, at, &storage, 1, &call);
 }
 
 /* What is packed comes out of its buffer. */
@@ -209,8 +209,8 @@ static ms_err unpack(ms_books *books, const ms_books_at *at, uint32_t first,
     return MS_OK;
 }
 
-ms_err ms_share_open_unit(ms_books *books, const ms_books_at *at,
-                          uint32_t first, uint32_t end)
+ms_err ms_gather_open_unit(ms_books *books, const ms_books_at *at,
+                           uint32_t first, uint32_t end)
 {
     const ms_graph *graph = books->graph;
     uint32_t n = books->n_asked;
@@ -226,11 +226,11 @@ ms_err ms_share_open_unit(ms_books *books, const ms_books_at *at,
         MS_TRY(note_asked(books, s));
     }
     ms_call call = ms_program_call(MS_GATHER);
-    return ms_share_gather(books, at, books->asked + n, books->n_asked - n,
-                           &call);
+    return ms_gather_gather(books, at, books->asked + n, books->n_asked - n,
+                            &call);
 }
 
-void ms_share_close_unit(ms_books *books, const ms_books_at *at)
+void ms_gather_close_unit(ms_books *books, const ms_books_at *at)
 {
     for (uint32_t i = 0; i < books->n_asked; i++)
         ms_move_let_go(books, books->asked[i],
@@ -268,8 +268,8 @@ static bool lacks_part(const ms_books *books, uint32_t storage, uint32_t cell)
            books->shard_row[cell] == MS_NONE;
 }
 
-ms_err ms_share_make_parts(ms_books *books, const ms_books_at *at,
-                           const uint32_t *storages, uint32_t n)
+ms_err ms_gather_make_parts(ms_books *books, const ms_books_at *at,
+                            const uint32_t *storages, uint32_t n)
 {
     uint32_t lacking = 0;
 
@@ -346,9 +346,9 @@ static void arrive(ms_books *books, const ms_books_at *at, uint32_t cell,
     books->packed[cell] = buffer;
 }
 
-ms_err ms_share_reduce(ms_books *books, const ms_books_at *at,
-                       const uint32_t *storages, uint32_t n,
-                       const ms_call *call)
+ms_err ms_gather_reduce(ms_books *books, const ms_books_at *at,
+                        const uint32_t *storages, uint32_t n,
+                        const ms_call *call)
 {
     bool outer = call->flags & MS_CALL_OUTER;
     ms_transfer_kind kind = MS_TRANSFER_REDUCE;
