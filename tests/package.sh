@@ -90,7 +90,10 @@ done
 field() {
     dpkg-deb -f "$package" "$1"
 }
-for library in libc6 libcjson1 libigraph3; do
+libraries='libc6 libcjson1'
+grep -q '^MEMSIM_SHARED_IGRAPH:BOOL=ON' "$build/CMakeCache.txt" &&
+    libraries="$libraries libigraph3"
+for library in $libraries; do
     field Depends | grep -q "$library (>=" || fail "no dependency on $library"
 done
 field Depends | grep -q gnuplot && fail "gnuplot must not be needed"
