@@ -7,8 +7,7 @@ cd "$(dirname "$0")/.."
 root=$PWD
 
 sh tools/packages.sh build run
-cmake --preset release -DBUILD_TESTING=OFF
-cmake --build --preset release --parallel "$(nproc)"
+sh tools/build.sh release -DBUILD_TESTING=OFF
 
 memsim=$root/build/release/memsim
 cd build

@@ -12,14 +12,9 @@ set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
 
-build_preset() {
-    cmake --preset "$1" >/dev/null
-    cmake --build --preset "$1" --parallel "$jobs"
-}
-
 test_preset() {
     echo "---- $1"
-    build_preset "$1"
+    sh tools/build.sh "$1"
     ctest --preset "$1" --parallel "$jobs" --output-log "build/$1/ctest.log"
 }
 
@@ -36,7 +31,7 @@ close() {
 
 fuzz() { # seconds per target; new inputs stay in build/fuzz
     echo "---- fuzz"
-    build_preset fuzz
+    sh tools/build.sh fuzz
     for target in model spec program run alloc; do
         mkdir -p "build/fuzz/found/$target"
         "build/fuzz/tests/fuzz-$target" -max_total_time="$1" -timeout=5 \
@@ -53,7 +48,7 @@ all() {
     fuzz 60
     test_preset coverage
     cmake --build --preset coverage --target coverage
-    build_preset release
+    sh tools/build.sh release -DBUILD_TESTING=ON # quickstart.sh leaves it off
     build/release/tests/memsim-bench build/release/memsim
     sh tests/schema.sh build/release/memsim
     sh tests/package.sh build/release
