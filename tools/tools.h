@@ -204,6 +204,8 @@ typedef struct ms_allocator {
 /* Faults: MS_EUSAGE, the word that is wrong.  conf is not read yet. */
 ms_err ms_allocator_read(const char *spec, ms_arena *arena,
                          ms_allocator *allocator, ms_fault *fault);
+/* Its spec; "exact" of NULL. */
+const char *ms_allocator_name(const ms_allocator *allocator);
 /* The pool of a step: version where it is not said, conf read. */
 ms_err ms_allocator_setup(const ms_allocator *allocator,
                           ms_torch_version version, ms_pooled_setup *setup,
@@ -327,13 +329,9 @@ ms_err ms_settings_usual(const ms_arguments *arguments, ms_arena *arena,
                          ms_job *job, ms_fault *fault);
 /* What a real pool does not go with; once all settings are known. */
 ms_err ms_settings_check(const ms_job *job, ms_fault *fault);
-/* Is key that of a capacity (memory, host_memory, nvme)?  Then, what of it was
- * given; 0: nothing. */
-bool ms_settings_is_capacity(const char *key);
-uint64_t ms_settings_capacity(const ms_job *job, const char *key);
-/* One more by its key: policy (joins those before), device, gpus,
- * global_batch, memory, host_memory, nvme, allocator, steps, lengths, model.KEY
- * or as ms_training_set takes it.  key, value and arena last as long as job. */
+/* One more by its key: of a row of settings_table.h that a grid takes (policies
+ * join those before), model.KEY, or as ms_training_set takes it.  key, value
+ * and arena last as long as job. */
 ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
                        ms_arena *arena, ms_fault *fault);
 /* The policies in canonical spelling, or "program:FILE"; NULL: no memory. */
@@ -341,8 +339,6 @@ const char *ms_settings_policy(const ms_job *job, ms_arena *arena);
 /* Does the value of a row of ms_training_fields come from the table and not
  * from the user? */
 bool ms_settings_is_default(const ms_job *job, uint32_t row);
-/* "exact", "torch,max_split_size_mb:128". */
-const char *ms_settings_allocator(const ms_job *job);
 /* settings_json.c.  {"training.batch": 1, ..., "device": "...", "defaults":
  * [...]} */
 void ms_settings_json(const ms_job *job, const ms_training *training,
@@ -411,6 +407,9 @@ void ms_screen_right(ms_text *text, uint32_t width, const char *cell);
 /* The label, then words from column indent on, filled to 80 columns. */
 void ms_screen_fill(ms_text *text, uint32_t indent, const char *label,
                     const char *words);
+/* The same to other columns. */
+void ms_screen_fill_to(ms_text *text, uint32_t columns, uint32_t indent,
+                       const char *label, const char *words);
 
 /* ---- outputs.c: files ---------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 /* Changes as people write them. */
 
 #include "tools/advice/changes.h"
+#include "tools/job/settings_table.h"
 
 #include <string.h>
 
@@ -42,12 +43,13 @@ static void put_setting(const struct ms_change_setting *set, const ms_job *job,
 {
     const char *value = ms_changes_value(set, job, text->arena);
     const ms_option *option = option_of(set->key);
+    const ms_setting *row = ms_settings_table_find(set->key);
     const char *between = text->length > 0 ? " " : "";
     text->failed |= value == NULL;
     if (value == NULL)
         return;
-    if (strcmp(set->key, "allocator") == 0)
-        ms_text_add(text, "%s--allocator %s", between, value);
+    if (row != NULL)
+        ms_text_add(text, "%s%s %s", between, row->flag, value);
     else if (option != NULL)
         ms_text_add(text, "%s--%s %s", between, option->name, value);
     else
@@ -126,8 +128,8 @@ static bool is_replaced(const ms_changes *set, const ms_given *given)
             const char *key = set->use[i].row->set[k].key;
             if (key == NULL)
                 continue;
-            if ((given->option->id == MS_OPTION_ALLOCATOR &&
-                 strcmp(key, "allocator") == 0) ||
+            const ms_setting *row = ms_settings_table_find(key);
+            if ((row != NULL && given->option->id == row->option) ||
                 (given->option->id == MS_OPTION_SETTING &&
                  strcmp(given->option->setting, key) == 0) ||
                 (given->option->id == MS_OPTION_SET && says(given->value, key)))

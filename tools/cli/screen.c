@@ -151,15 +151,21 @@ static size_t word_length(const char *words)
 void ms_screen_fill(ms_text *text, uint32_t indent, const char *label,
                     const char *words)
 {
+    ms_screen_fill_to(text, COLUMNS, indent, label, words);
+}
+
+void ms_screen_fill_to(ms_text *text, uint32_t columns, uint32_t indent,
+                       const char *label, const char *words)
+{
     size_t column = width_of(label, strlen(label));
     ms_text_add(text, "%s", label);
     if (column < indent)
         ms_text_add(text, "%*s", (int)(indent - column), "");
     bool fresh = column < indent; /* nothing but the label in this line */
-    column = fresh ? indent : COLUMNS;
+    column = fresh ? indent : columns;
     for (; *words != '\0'; words += strspn(words, " ")) {
         size_t length = word_length(words), width = width_of(words, length);
-        if (!fresh && column + 1 + width > COLUMNS) {
+        if (!fresh && column + 1 + width > columns) {
             ms_text_add(text, "\n%*s", (int)indent, "");
             column = indent;
             fresh = true;

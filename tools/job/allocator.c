@@ -179,6 +179,11 @@ ms_err ms_allocator_read(const char *spec, ms_arena *arena, ms_allocator *pool,
     return MS_OK;
 }
 
+const char *ms_allocator_name(const ms_allocator *allocator)
+{
+    return allocator == NULL ? "exact" : allocator->spec;
+}
+
 ms_err ms_allocator_setup(const ms_allocator *allocator,
                           ms_torch_version version, ms_pooled_setup *setup,
                           ms_fault *fault)

@@ -9,20 +9,6 @@
 #include <string.h>
 
 #define WHERE "--global-batch"
-#define MOST_SAMPLES (UINT64_C(1) << 40)
-
-ms_err ms_globalbatch_read(const char *value, ms_job *job, ms_fault *fault)
-{
-    uint64_t samples = 0;
-    char *end = NULL;
-    bool digits = *value >= '0' && *value <= '9';
-    if (!digits || !ms_quantity_whole(value, &samples, &end) || *end != '\0' ||
-        samples == 0 || samples > MOST_SAMPLES)
-        return ms_fail(fault, MS_EUSAGE, WHERE, "e.g. --global-batch 64",
-                       "\"%s\" is no number of samples", value);
-    job->global_batch = samples;
-    return MS_OK;
-}
 
 /* A batch of none divides into whatever the policies make of it. */
 ms_err ms_globalbatch_ranks(const ms_job *job, uint32_t *ranks, ms_fault *fault)

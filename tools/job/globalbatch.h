@@ -10,8 +10,6 @@
 
 #include "tools/tools.h"
 
-/* The value of --global-batch.  MS_EUSAGE: no number. */
-ms_err ms_globalbatch_read(const char *value, ms_job *job, ms_fault *fault);
 /* The data-parallel ranks that --gpus and the policies make of the job. */
 ms_err ms_globalbatch_ranks(const ms_job *job, uint32_t *ranks,
                             ms_fault *fault);

@@ -2,12 +2,10 @@
 /* Arguments to a job, and the job back in words. */
 
 #include "tools/cli/optionwords.h"
-#include "tools/job/globalbatch.h"
 #include "tools/job/lengths.h"
+#include "tools/job/settings_table.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 void ms_settings_init(ms_job *job)
@@ -40,162 +38,22 @@ static ms_err set_key(const char *setting, ms_arena *arena, ms_job *job,
     return MS_OK;
 }
 
-/* Capacities that stand instead of the device's. */
-static const struct {
-    ms_option_id id;
-    const char *key, *option, *example;
-    size_t offset;
-} capacities[] = {
-    {MS_OPTION_MEMORY, "memory", "--memory", "e.g. --memory 80GiB",
-     offsetof(ms_job, memory_bytes)},
-    {MS_OPTION_HOST_MEMORY, "host_memory", "--host-memory",
-     "e.g. --host-memory 512GiB", offsetof(ms_job, host_memory_bytes)},
-    {MS_OPTION_NVME, "nvme", "--nvme", "e.g. --nvme 4TiB",
-     offsetof(ms_job, nvme_bytes)},
-};
-#define N_CAPACITIES (sizeof capacities / sizeof capacities[0])
-
-/* The row of an option or (key not NULL) of a key; N_CAPACITIES: none. */
-static size_t find_capacity(ms_option_id id, const char *key)
-{
-    size_t i = 0;
-    while (i < N_CAPACITIES &&
-           (key != NULL ? strcmp(capacities[i].key, key) != 0
-                        : capacities[i].id != id))
-        i++;
-    return i;
-}
-
-static ms_err read_capacity(size_t row, const char *value, ms_job *job,
-                            ms_fault *fault)
-{
-    uint64_t bytes;
-    MS_TRY(ms_size_bytes(value, capacities[row].option, &bytes, fault));
-    if (bytes == 0)
-        return ms_fail(fault, MS_EUSAGE, capacities[row].option,
-                       capacities[row].example,
-                       "nothing fits into no memory at all");
-    memcpy((char *)job + capacities[row].offset, &bytes, sizeof bytes);
-    return MS_OK;
-}
-
-static uint64_t capacity_of(const ms_job *job, size_t row)
-{
-    uint64_t bytes;
-    memcpy(&bytes, (const char *)job + capacities[row].offset, sizeof bytes);
-    return bytes;
-}
-
-bool ms_settings_is_capacity(const char *key)
-{
-    return find_capacity(MS_OPTION_MEMORY, key) < N_CAPACITIES;
-}
-
-uint64_t ms_settings_capacity(const ms_job *job, const char *key)
-{
-    return capacity_of(job, find_capacity(MS_OPTION_MEMORY, key));
-}
-
-#define MOST_GPUS 1048576
-
-/* "--gpu h100" names a device. */
-static const char *gpus_hint(const char *value)
-{
-    char unused[384];
-    return ms_namewords_device(value, unused, sizeof unused) != NULL
-               ? "a device is named by --device"
-               : "e.g. --gpus 8";
-}
-
-static ms_err read_gpus(const char *value, ms_job *job, ms_fault *fault)
-{
-    char *end;
-    errno = 0;
-    long gpus = strtol(value, &end, 10);
-    if (end == value || *end != '\0' || errno != 0 || gpus < 1 ||
-        gpus > MOST_GPUS)
-        return ms_fail(fault, MS_EUSAGE, "--gpus", gpus_hint(value),
-                       "\"%s\" is no number of GPUs from 1 to %d", value,
-                       MOST_GPUS);
-    job->gpus = (uint32_t)gpus;
-    return MS_OK;
-}
-
-static ms_err read_allocator(const char *value, ms_arena *arena, ms_job *job,
-                             ms_fault *fault)
-{
-    ms_pooled_setup setup;
-    ms_allocator *allocator = ms_arena_take(arena, 1, sizeof *allocator);
-    if (allocator == NULL)
-        return ms_fail_nomem(fault);
-    MS_TRY(ms_allocator_read(value, arena, allocator, fault));
-    job->allocator = allocator->exact ? NULL : allocator;
-    job->allocator_given = true;
-    job->usual = false;
-    return allocator->exact
-               ? MS_OK
-               : ms_allocator_setup(allocator, MS_TORCH_V2_11, &setup, fault);
-}
-
-static ms_err read_steps(const char *value, ms_job *job, ms_fault *fault)
-{
-    char *end;
-    errno = 0;
-    unsigned long steps = strtoul(value, &end, 10);
-    if (*value < '0' || *value > '9' || *end != '\0' || errno != 0 ||
-        steps < 1 || steps > MS_ALLOCATOR_MOST_STEPS)
-        return ms_fail(fault, MS_EUSAGE, "--steps", "e.g. --steps 3",
-                       "\"%s\" is no number of steps from 1 to %u", value,
-                       MS_ALLOCATOR_MOST_STEPS);
-    job->steps = (uint32_t)steps;
-    return MS_OK;
-}
-
 static ms_err read_one(const ms_given *given, ms_arena *arena, ms_job *job,
                        ms_override *overrides, ms_fault *fault)
 {
-    size_t capacity;
-    switch (given->option->id) {
-    case MS_OPTION_DEVICE:
-        job->device_given = true;
-        return ms_device_read(given->value, arena, &job->device, fault);
-    case MS_OPTION_SETTING:
+    const ms_setting *row = ms_settings_table_option(given->option->id);
+    if (given->option->id == MS_OPTION_SETTING)
         return ms_training_set(&job->training, given->option->setting,
                                given->value, fault);
-    case MS_OPTION_SET:
+    if (given->option->id == MS_OPTION_SET)
         return set_key(given->value, arena, job, overrides, fault);
-    case MS_OPTION_MEMORY:
-    case MS_OPTION_HOST_MEMORY:
-    case MS_OPTION_NVME:
-        capacity = find_capacity(given->option->id, NULL);
-        MS_TRY(
-            ms_quantity_unit(given->value, capacities[capacity].option, fault));
-        return read_capacity(capacity, given->value, job, fault);
-    case MS_OPTION_GPUS:
-        return read_gpus(given->value, job, fault);
-    case MS_OPTION_GLOBAL_BATCH:
-        return ms_globalbatch_read(given->value, job, fault);
-    case MS_OPTION_PLUGIN:
+    if (given->option->id == MS_OPTION_PLUGIN)
         job->plugins[job->n_plugins++] = given->value;
+    if (row == NULL || row->joins) /* which are read later */
         return MS_OK;
-    case MS_OPTION_PROGRAM:
-        job->program = given->value;
-        return MS_OK;
-    case MS_OPTION_WALL:
-        job->wall = true;
-        return MS_OK;
-    case MS_OPTION_ALLOCATOR:
-        return read_allocator(given->value, arena, job, fault);
-    case MS_OPTION_STEPS:
-        return read_steps(given->value, job, fault);
-    case MS_OPTION_LENGTHS:
-        return ms_lengths_read(given->value, arena, job, fault);
-    case MS_OPTION_BOOK:
-        job->book_device = strcmp(given->value, "device") == 0;
-        return MS_OK;
-    default:
-        return MS_OK;
-    }
+    if (row->type == MS_SETTING_BYTES)
+        MS_TRY(ms_quantity_unit(given->value, row->flag, fault));
+    return row->read(row, given->value, arena, job, fault);
 }
 
 /* A wall stands in device time. */
@@ -305,27 +163,12 @@ static ms_err add_override(const char *key, const char *value, ms_arena *arena,
 ms_err ms_settings_put(ms_job *job, const char *key, const char *value,
                        ms_arena *arena, ms_fault *fault)
 {
-    if (strcmp(key, "policy") == 0)
-        return ms_spec_parse(value, arena, &job->spec, fault);
-    size_t capacity = find_capacity(MS_OPTION_MEMORY, key);
-    if (capacity < N_CAPACITIES)
-        return read_capacity(capacity, value, job, fault);
-    if (strcmp(key, "gpus") == 0)
-        return read_gpus(value, job, fault);
-    if (strcmp(key, "global_batch") == 0)
-        return ms_globalbatch_read(value, job, fault);
-    if (strcmp(key, "allocator") == 0)
-        return read_allocator(value, arena, job, fault);
-    if (strcmp(key, "steps") == 0)
-        return read_steps(value, job, fault);
-    if (strcmp(key, "lengths") == 0)
-        return ms_lengths_read(value, arena, job, fault);
+    const ms_setting *row = ms_settings_table_find(key);
+    if (row != NULL && row->in_grid)
+        return row->read(row, value, arena, job, fault);
     if (strncmp(key, "model.", 6) == 0)
         return add_override(key + 6, value, arena, job, fault);
-    if (strcmp(key, "device") != 0)
-        return ms_training_set(&job->training, key, value, fault);
-    job->device_given = true;
-    return ms_device_read(value, arena, &job->device, fault);
+    return ms_training_set(&job->training, key, value, fault);
 }
 
 /* ---- in words ------------------------------------------------------------ */
@@ -364,11 +207,6 @@ bool ms_settings_is_default(const ms_job *job, uint32_t row)
            !(job->global_batch > 0 && is_field(row, "batch"));
 }
 
-const char *ms_settings_allocator(const ms_job *job)
-{
-    return job->allocator == NULL ? "exact" : job->allocator->spec;
-}
-
 void ms_settings_defaults(const ms_job *job, const ms_training *training,
                           ms_text *text)
 {
@@ -390,7 +228,7 @@ void ms_settings_defaults(const ms_job *job, const ms_training *training,
     }
     if (job->usual)
         ms_text_add(text, "%s--allocator=%s", between,
-                    ms_settings_allocator(job));
+                    ms_allocator_name(job->allocator));
 }
 
 void ms_settings_node_defaults(const ms_job *job, unsigned pools, ms_text *text)
@@ -436,14 +274,8 @@ static void quote(const char *word, ms_text *text)
 
 bool ms_settings_shapes(ms_option_id id)
 {
-    return id == MS_OPTION_POLICY || id == MS_OPTION_PLUGIN ||
-           id == MS_OPTION_DEVICE || id == MS_OPTION_SET ||
-           id == MS_OPTION_SETTING || id == MS_OPTION_MEMORY ||
-           id == MS_OPTION_HOST_MEMORY || id == MS_OPTION_NVME ||
-           id == MS_OPTION_GPUS || id == MS_OPTION_GLOBAL_BATCH ||
-           id == MS_OPTION_PROGRAM || id == MS_OPTION_BOOK ||
-           id == MS_OPTION_WALL || id == MS_OPTION_ALLOCATOR ||
-           id == MS_OPTION_STEPS || id == MS_OPTION_LENGTHS ||
+    return ms_settings_table_option(id) != NULL || id == MS_OPTION_SET ||
+           id == MS_OPTION_SETTING || id == MS_OPTION_PLUGIN ||
            id == MS_OPTION_ALLOCATORS;
 }
 

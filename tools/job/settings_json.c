@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* "settings" of a result: what every number of it depends on. */
 
-#include "tools/job/lengths.h"
+#include "tools/job/settings_table.h"
+
+#include <string.h>
 
 static void json_value(const ms_field *field, const char *value, ms_text *text)
 {
@@ -23,27 +25,36 @@ static void json_defaults(const ms_job *job, ms_text *text)
                     ms_training_fields[row].name);
         between = ", ";
     }
-    if (!job->device_given) {
-        ms_text_add(text, "%s\"device\"", between);
+    for (uint32_t i = 0; i < ms_settings_table_n; i++) {
+        const ms_setting *row = &ms_settings_table[i];
+        bool given;
+        if (row->given_at == 0)
+            continue;
+        memcpy(&given, (const char *)job + row->given_at, sizeof given);
+        if (given)
+            continue;
+        ms_text_add(text, "%s\"%s\"", between, row->key);
         between = ", ";
     }
-    if (!job->allocator_given)
-        ms_text_add(text, "%s\"allocator\"", between);
     ms_text_add(text, "]");
 }
 
-/* Those that are given. */
-static void json_capacities(const ms_job *job, ms_text *text)
+static void json_setting(const ms_setting *row, const ms_job *job,
+                         ms_text *text)
 {
-    static const char *const keys[] = {"memory", "host_memory", "nvme"};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        uint64_t bytes = ms_settings_capacity(job, keys[i]);
-        if (bytes == 0)
-            continue;
-        ms_text_add(text, "\"%s\": ", keys[i]);
-        ms_text_u64(text, bytes);
-        ms_text_add(text, ", ");
-    }
+    if (row->json == MS_SETTING_UNTOLD)
+        return;
+    const char *value = row->write(row, job, text->arena);
+    if (value == NULL && row->json != MS_SETTING_OR_NULL)
+        return;
+    ms_text_add(text, "\"%s\": ", row->key);
+    if (value == NULL)
+        ms_text_add(text, "null");
+    else if (row->type == MS_SETTING_TEXT || row->type == MS_SETTING_WORD)
+        ms_text_json(text, value);
+    else
+        ms_text_add(text, "%s", value);
+    ms_text_add(text, ", ");
 }
 
 static void json_fields(const ms_job *job, const ms_training *training,
@@ -73,34 +84,8 @@ void ms_settings_json(const ms_job *job, const ms_training *training,
 {
     ms_text_add(text, "{");
     json_fields(job, training, text);
-    ms_text_add(text, "\"device\": ");
-    ms_text_json(text, job->device->name);
-    ms_text_add(text, ", \"gpus\": ");
-    if (job->gpus > 0)
-        ms_text_u64(text, job->gpus);
-    else
-        ms_text_add(text, "null");
-    if (job->global_batch > 0) {
-        ms_text_add(text, ", \"global_batch\": ");
-        ms_text_u64(text, job->global_batch);
-    }
-    ms_text_add(text, ", \"book\": \"%s\", ",
-                job->book_device ? "device" : "host");
-    ms_text_add(text, "\"wall\": %s, ", job->wall ? "true" : "false");
-    json_capacities(job, text);
-    ms_text_add(text, "\"allocator\": ");
-    ms_text_json(text, ms_settings_allocator(job));
-    ms_text_add(text, ", ");
-    if (job->steps > 0) {
-        ms_text_add(text, "\"steps\": ");
-        ms_text_u64(text, job->steps);
-        ms_text_add(text, ", ");
-    }
-    if (job->lengths != NULL) {
-        ms_text_add(text, "\"lengths\": ");
-        ms_text_json(text, job->lengths->words);
-        ms_text_add(text, ", ");
-    }
+    for (uint32_t i = 0; i < ms_settings_table_n; i++)
+        json_setting(&ms_settings_table[i], job, text);
     json_defaults(job, text);
     ms_text_add(text, "}");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of memsim run --json. */
 
+#include "tools/job/settings_table.h"
 #include "tools/results/keys.h"
 
 /* ---- run: parts of a rank ------------------------------------------------ */
@@ -252,7 +253,31 @@ static const ms_key flops_rows[] = {
 static const ms_keys flops = MS_KEYS_OBJECT("flops", flops_rows);
 
 /* What ms_training_fields gives to "settings". */
-static bool setting(uint32_t i, ms_arena *arena, ms_key *key)
+/* Row i of the table that "settings" of a result has, or NULL. */
+static const ms_setting *told_setting(uint32_t i)
+{
+    for (uint32_t row = 0; row < ms_settings_table_n; row++)
+        if (ms_settings_table[row].json != MS_SETTING_UNTOLD && i-- == 0)
+            return &ms_settings_table[row];
+    return NULL;
+}
+
+static ms_key setting_key(const ms_setting *row)
+{
+    static const ms_key_type types[] = {[MS_SETTING_TEXT] = MS_KEY_TEXT,
+                                        [MS_SETTING_COUNT] = MS_KEY_COUNT,
+                                        [MS_SETTING_BYTES] = MS_KEY_COUNT,
+                                        [MS_SETTING_WORD] = MS_KEY_WORD,
+                                        [MS_SETTING_BOOL] = MS_KEY_BOOL};
+    return (ms_key){.name = row->key,
+                    .type = types[row->type],
+                    .words = row->words,
+                    .null = row->json == MS_SETTING_OR_NULL,
+                    .optional =
+                        row->json == MS_SETTING_IF_SAID || row->before != NULL};
+}
+
+static bool training_key(uint32_t i, ms_arena *arena, ms_key *key)
 {
     static const ms_key_type types[] = {
         [MS_INT] = MS_KEY_INTEGER, [MS_FLOAT] = MS_KEY_NUMBER,
@@ -270,24 +295,22 @@ static bool setting(uint32_t i, ms_arena *arena, ms_key *key)
     return key->name != NULL;
 }
 
-static const ms_key setting_rows[] = {
-    MS_KEYS_TEXT("device"),
-    MS_KEYS_COUNT_OR_NULL("gpus"),
-    {.name = "global_batch", .type = MS_KEY_COUNT, .optional = true},
-    {.name = "book", .type = MS_KEY_WORD, .words = "host|device"},
-    {.name = "wall", .type = MS_KEY_BOOL},
-    {.name = "memory", .type = MS_KEY_COUNT, .optional = true},
-    {.name = "host_memory", .type = MS_KEY_COUNT, .optional = true},
-    {.name = "nvme", .type = MS_KEY_COUNT, .optional = true},
-    {.name = "allocator", .type = MS_KEY_TEXT, .optional = true},
-    {.name = "steps", .type = MS_KEY_COUNT, .optional = true},
-    {.name = "lengths", .type = MS_KEY_TEXT, .optional = true},
-    {.name = "defaults", .type = MS_KEY_TEXTS}};
-const ms_keys ms_keys_run_settings = {.name = "settings",
-                                      .rows = setting_rows,
-                                      .n = MS_KEYS_N(setting_rows),
-                                      .more = setting,
-                                      .any = "^model\\."};
+/* Those of the job, which are not given, those of training. */
+static bool setting(uint32_t i, ms_arena *arena, ms_key *key)
+{
+    const ms_setting *row = told_setting(i);
+    uint32_t n = 0;
+    while (told_setting(n) != NULL)
+        n++;
+    if (i > n)
+        return training_key(i - n - 1, arena, key);
+    *key = row != NULL ? setting_key(row)
+                       : (ms_key){.name = "defaults", .type = MS_KEY_TEXTS};
+    return true;
+}
+
+const ms_keys ms_keys_run_settings = {
+    .name = "settings", .more = setting, .any = "^model\\."};
 
 static const ms_key run_rows[] = {
     {.name = "schema_version",

@@ -5,8 +5,8 @@
  * and keys; a key is an axis of the grid or what all points have.  Where a
  * key's values are no numbers, it stands alone and is compared as a word. */
 
-#include "tools/job/lengths.h"
 #include "tools/job/points.h"
+#include "tools/job/settings_table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -115,26 +115,9 @@ static const char *find_override(const ms_job *base, const char *key)
 static const char *find_common(const reader *r, const char *key)
 {
     const ms_job *base = r->base;
-    if (strcmp(key, "policy") == 0)
-        return ms_spec_print(&base->spec, r->arena);
-    if (strcmp(key, "device") == 0)
-        return base->device->name;
-    if (ms_settings_is_capacity(key)) {
-        uint64_t bytes = ms_settings_capacity(base, key);
-        return bytes == 0 ? NULL : ms_arena_format(r->arena, "%" PRIu64, bytes);
-    }
-    if (strcmp(key, "gpus") == 0)
-        return base->gpus == 0
-                   ? NULL
-                   : ms_arena_format(r->arena, "%" PRIu32, base->gpus);
-    if (strcmp(key, "allocator") == 0)
-        return ms_settings_allocator(base);
-    if (strcmp(key, "steps") == 0)
-        return base->steps == 0
-                   ? NULL
-                   : ms_arena_format(r->arena, "%" PRIu32, base->steps);
-    if (strcmp(key, "lengths") == 0)
-        return base->lengths == NULL ? NULL : base->lengths->words;
+    const ms_setting *row = ms_settings_table_find(key);
+    if (row != NULL)
+        return row->write(row, base, r->arena);
     if (strncmp(key, "model.", 6) == 0)
         return find_override(base, key + 6);
     ms_label label = ms_settings_value(&base->training, strchr(key, '.') + 1);
@@ -236,10 +219,9 @@ static ms_err spell_word(const reader *r, size_t at, const char *key,
     job.spec.n = 0;
     if (ms_settings_put(&job, key, word, r->arena, &inner) != MS_OK)
         return FAIL(r, at, inner.hint, "%s", inner.what);
-    if (strcmp(key, "policy") == 0)
-        *spelled = ms_spec_print(&job.spec, r->arena);
-    if (strcmp(key, "device") == 0)
-        *spelled = job.device->name;
+    const ms_setting *row = ms_settings_table_find(key);
+    if (row != NULL)
+        *spelled = row->write(row, &job, r->arena);
     return *spelled == NULL ? ms_fail_nomem(r->fault) : MS_OK;
 }
 

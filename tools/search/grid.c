@@ -3,6 +3,7 @@
 
 #include "tools/cli/optionwords.h"
 #include "tools/job/points.h"
+#include "tools/job/settings_table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ typedef struct reader {
     const ms_job *base;
     ms_arena *arena;
     ms_axis *axis;
+    const ms_setting *row; /* of the key, if it has one */
     uint32_t capacity;
     uint32_t *places; /* by value: where its word begins */
     ms_fault *fault;
@@ -38,49 +40,64 @@ typedef struct twin {
 
 /* ---- keys ---------------------------------------------------------------- */
 
-static const char *const other_keys[] = {
-    "policy",      "device", "gpus",      "global_batch", "memory",
-    "host_memory", "nvme",   "allocator", "steps",        "lengths"};
-#define N_OTHER_KEYS (sizeof other_keys / sizeof other_keys[0])
+/* The key that is loosely this option's name, or NULL. */
+static const char *other_name(const char *option)
+{
+    for (uint32_t i = 0; i < ms_settings_table_n; i++) {
+        const ms_setting *row = &ms_settings_table[i];
+        if (row->in_grid &&
+            ms_words_same(option, strlen(option), row->key, strlen(row->key)))
+            return row->key;
+    }
+    return NULL;
+}
 
 ms_err ms_grid_key(const char *key, ms_arena *arena, const char **whole,
                    ms_fault *fault)
 {
     *whole = NULL;
-    for (size_t i = 0; i < N_OTHER_KEYS; i++)
-        if (strcmp(key, other_keys[i]) == 0)
-            *whole = other_keys[i];
+    const ms_setting *row = ms_settings_table_find(key);
+    if (row != NULL && row->in_grid)
+        *whole = row->key;
     if (strncmp(key, "model.", 6) == 0 && key[6] != '\0')
         *whole = key;
-    uint32_t row = *whole == NULL ? ms_training_row(key) : MS_NONE;
-    const char *other = *whole == NULL ? ms_optionwords_key(key) : NULL;
-    for (size_t i = 0; i < N_OTHER_KEYS && other != NULL; i++)
-        if (ms_words_same(other, strlen(other), other_keys[i],
-                          strlen(other_keys[i])))
-            *whole = other_keys[i];
-    if (row == MS_NONE)
+    uint32_t field = *whole == NULL ? ms_training_row(key) : MS_NONE;
+    if (*whole == NULL)
+        *whole = other_name(ms_optionwords_key(key));
+    if (field == MS_NONE)
         return MS_OK;
-    *whole = ms_arena_format(arena, "%s.%s", ms_training_group(row),
-                             ms_training_fields[row].name);
+    *whole = ms_arena_format(arena, "%s.%s", ms_training_group(field),
+                             ms_training_fields[field].name);
     return *whole != NULL ? MS_OK : ms_fail_nomem(fault);
+}
+
+/* "keys: policy, device, ..., and those of --set". */
+static void list_keys(char *hint, size_t size)
+{
+    int n = snprintf(hint, size, "keys: ");
+    for (uint32_t i = 0; i < ms_settings_table_n && (size_t)n < size; i++)
+        if (ms_settings_table[i].in_grid)
+            n += snprintf(hint + n, size - (size_t)n, "%s, ",
+                          ms_settings_table[i].key);
+    if ((size_t)n < size)
+        snprintf(hint + n, size - (size_t)n,
+                 "and those of --set (memsim help training; model.KEY)");
 }
 
 void ms_grid_key_hint(const char *key, char *hint, size_t size)
 {
     const char *names[MOST_KEYS];
     uint32_t n = 0;
-    for (size_t i = 0; i < N_OTHER_KEYS; i++)
-        names[n++] = other_keys[i];
+    for (uint32_t i = 0; i < ms_settings_table_n; i++)
+        if (ms_settings_table[i].in_grid)
+            names[n++] = ms_settings_table[i].key;
     for (uint32_t row = 0; row < ms_training_n_fields && n < MOST_KEYS; row++)
         names[n++] = ms_training_fields[row].name;
     const char *dot = strchr(key, '.');
     const ms_word *row =
         dot == NULL ? ms_settingwords_key("training", key) : NULL;
     const char *near = ms_names_nearest(dot != NULL ? dot + 1 : key, names, n);
-    snprintf(hint, size,
-             "keys: policy, device, gpus, global_batch, memory, host_memory, "
-             "nvme, allocator, steps, lengths, and those of --set (memsim help "
-             "training; model.KEY)");
+    list_keys(hint, size);
     if (row != NULL && row->means == NULL)
         ms_words_hint(row, hint, size);
     else if (near != NULL)
@@ -102,6 +119,7 @@ static ms_err read_key(reader *r)
         ms_grid_key_hint(key, hint, sizeof hint);
         return FAIL(r, 0, hint, "unknown key \"%.*s\"", SHOWN, key);
     }
+    r->row = ms_settings_table_find(r->axis->key);
     r->at = length + 1;
     return MS_OK;
 }
@@ -117,25 +135,17 @@ static bool is_key(const reader *r, const char *key)
 static const char *spell(const reader *r, const ms_job *job, const char *value)
 {
     const char *dot = strchr(r->axis->key, '.');
-    if (is_key(r, "policy"))
-        return ms_spec_print(&job->spec, r->arena);
-    if (is_key(r, "device"))
-        return job->device->name;
-    if (is_key(r, "gpus"))
-        return ms_arena_format(r->arena, "%" PRIu32, job->gpus);
-    if (is_key(r, "global_batch"))
-        return ms_arena_format(r->arena, "%" PRIu64, job->global_batch);
-    if (ms_settings_is_capacity(r->axis->key))
-        return ms_arena_format(r->arena, "%" PRIu64,
-                               ms_settings_capacity(job, r->axis->key));
-    if (is_key(r, "steps"))
-        return ms_arena_format(r->arena, "%" PRIu32, job->steps);
-    if (is_key(r, "allocator") || is_key(r, "lengths"))
-        return value;
+    if (r->row != NULL)
+        return r->row->write(r->row, job, r->arena);
     if (strncmp(r->axis->key, "model.", 6) == 0)
         return value;
     ms_label label = ms_settings_value(&job->training, dot + 1);
     return ms_arena_text(r->arena, label.s, strlen(label.s));
+}
+
+static bool is_bytes(const reader *r)
+{
+    return r->row != NULL && r->row->type == MS_SETTING_BYTES;
 }
 
 /* What a setting says of a value is said of the grid, at the value.  A file
@@ -150,13 +160,13 @@ static ms_err fail_value(const reader *r, size_t at, const ms_fault *inner)
     if (inner->caret > 0)
         at += (size_t)inner->caret;
     const char *hint = inner->hint;
-    if (r->separator == ',' && strchr(r->text, ',') != NULL) {
-        if (is_key(r, "policy"))
-            hint = "policies may have commas: put ; between them, or at the "
-                   "end of one";
-        else if (is_key(r, "allocator"))
-            hint = "allocators may have commas: put ; between them, or at the "
-                   "end of one";
+    char commas[96];
+    if (r->separator == ',' && strchr(r->text, ',') != NULL && r->row != NULL &&
+        r->row->many != NULL) {
+        snprintf(commas, sizeof commas,
+                 "%s may have commas: put ; between them, or at the end of one",
+                 r->row->many);
+        hint = commas;
     }
     return FAIL(r, at, hint, "%s", inner->what);
 }
@@ -169,12 +179,11 @@ static ms_err check_value(const reader *r, size_t at, const char *value,
     ms_job job = *r->base;
     *alone = *r->base;
     alone->spec.n = 0;
-    ms_err err = ms_settings_is_capacity(r->axis->key)
-                     ? ms_quantity_unit(value, "--grid", &inner)
-                     : MS_OK;
+    ms_err err =
+        is_bytes(r) ? ms_quantity_unit(value, "--grid", &inner) : MS_OK;
     if (err == MS_OK)
         err = ms_settings_put(alone, r->axis->key, value, r->arena, &inner);
-    if (err == MS_OK && is_key(r, "policy"))
+    if (err == MS_OK && r->row != NULL && r->row->joins)
         err = ms_settings_put(&job, r->axis->key, value, r->arena, &inner);
     return err == MS_OK ? MS_OK : fail_value(r, at, &inner);
 }
@@ -233,9 +242,8 @@ typedef struct span {
 /* "1..64*2": begins with a digit and has two points; names may have those. */
 static bool is_range(const reader *r, const char *word)
 {
-    return !is_key(r, "policy") && !is_key(r, "device") &&
-           !is_key(r, "lengths") && word[0] >= '0' && word[0] <= '9' &&
-           strstr(word, "..") != NULL;
+    return (r->row == NULL || r->row->has_ranges) && word[0] >= '0' &&
+           word[0] <= '9' && strstr(word, "..") != NULL;
 }
 
 /* The number in [word, word + length), of the axis' kind or a plain one. */
@@ -246,7 +254,7 @@ static ms_err read_number(const reader *r, size_t at, const char *word,
     char *text = ms_arena_text(r->arena, word, length), *end;
     if (text == NULL)
         return ms_fail_nomem(r->fault);
-    if (!plain && ms_settings_is_capacity(r->axis->key)) {
+    if (!plain && is_bytes(r)) {
         ms_err err = ms_size_bytes(text, NULL, number, &inner);
         return err == MS_OK ? MS_OK : fail_value(r, at, &inner);
     }
@@ -349,7 +357,7 @@ static ms_err read_values(reader *r)
 {
     const char *list = r->text + r->at;
     uint32_t n = 0;
-    bool of_lists = is_key(r, "lengths"); /* each has commas */
+    bool of_lists = r->row != NULL && r->row->has_lists;
     r->separator = of_lists || strchr(list, ';') != NULL ? ';' : ',';
     const char between[2] = {r->separator, '\0'};
     for (bool last = false; !last; n++) {

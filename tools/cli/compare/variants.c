@@ -3,6 +3,7 @@
  * policies and the grid, in the order given. */
 
 #include "tools/cli/compare/compare.h"
+#include "tools/job/settings_table.h"
 #include "tools/results/results.h"
 
 #include <stdlib.h>
@@ -40,9 +41,10 @@ static void put_axis(const ms_grid *grid, uint64_t point, uint32_t a,
 {
     const char *key = grid->axes[a].key;
     const char *value = ms_grid_value(grid, point, a);
-    if (strcmp(key, "policy") == 0 || strcmp(key, "allocator") == 0)
+    const ms_setting *row = ms_settings_table_find(key);
+    if (row != NULL && row->is_bare)
         put_part(name, NULL, value);
-    else if (ms_settings_is_capacity(key))
+    else if (row != NULL && row->type == MS_SETTING_BYTES)
         put_part(name, key, ms_quantity_size(strtoull(value, NULL, 10)).s);
     else
         put_part(name, strncmp(key, "training.", 9) == 0 ? key + 9 : key,
@@ -98,7 +100,7 @@ static ms_err name_variant(const maker *m, const kept *all, uint64_t point,
     const ms_allocator *allocator = variant->job.allocator;
     if (policy == NULL)
         return ms_fail_nomem(m->fault);
-    variant->allocator = allocator == NULL ? "exact" : allocator->spec;
+    variant->allocator = ms_allocator_name(allocator);
     put_parts(m, all, point, policy, variant, true, &name);
     put_parts(m, all, point, policy, variant, false, &beside);
     if (name.length == 0)

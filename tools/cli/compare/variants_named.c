@@ -3,6 +3,7 @@
  * are one. */
 
 #include "tools/cli/compare/compare.h"
+#include "tools/job/settings_table.h"
 
 #include <string.h>
 
@@ -34,6 +35,13 @@ static ms_err read_key(const ms_named *named, const char *word, size_t length,
                    given);
 }
 
+/* May it be said twice? */
+static bool joins(const char *key)
+{
+    const ms_setting *row = ms_settings_table_find(key);
+    return row != NULL && row->joins;
+}
+
 static ms_err read_setting(ms_named *named, const char *word, size_t length,
                            ms_arena *arena, ms_fault *fault)
 {
@@ -49,7 +57,7 @@ static ms_err read_setting(ms_named *named, const char *word, size_t length,
         return ms_fail_nomem(fault);
     for (uint32_t j = 0; j < i; j++)
         if (strcmp(named->keys[j], named->keys[i]) == 0 &&
-            strcmp(named->keys[i], "policy") != 0)
+            !joins(named->keys[i]))
             return ms_fail(fault, MS_EUSAGE, "--variant",
                            "leave one of the two out",
                            "\"%.*s\" sets \"%s\" twice", SHOWN, named->name,
@@ -119,7 +127,7 @@ ms_err ms_variants_named_check(const ms_named *named, const ms_grid *grid,
                 other = "--grid";
         if (has_allocators && strcmp(key, "allocator") == 0)
             other = "--allocators";
-        if (other != NULL && strcmp(key, "policy") != 0)
+        if (other != NULL && !joins(key))
             return ms_fail(fault, MS_EUSAGE, "--variant",
                            "leave one of the two out",
                            "variant \"%.*s\" and %s both say \"%s\"", SHOWN,

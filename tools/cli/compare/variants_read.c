@@ -2,6 +2,7 @@
 /* Saved results as variants. */
 
 #include "tools/cli/compare/compare.h"
+#include "tools/job/settings_table.h"
 #include "tools/results/results.h"
 
 #include <stdlib.h>
@@ -14,8 +15,9 @@
 static const char *setting(const ms_record *record, const char *key)
 {
     const char *value = ms_resultwords_setting(record, key);
-    if (value == NULL && strcmp(key, "allocator") == 0)
-        return "exact";
+    const ms_setting *row = ms_settings_table_find(key);
+    if (value == NULL && row != NULL && row->before != NULL)
+        return row->before;
     return value != NULL ? value : "?";
 }
 
@@ -146,8 +148,8 @@ static bool varies(const ms_comparison *c, const char *key)
 static void put_fact(const ms_comparison *c, uint32_t i, const char *key,
                      ms_text *name)
 {
-    bool bare = strcmp(key, "model") == 0 || strcmp(key, "policy") == 0 ||
-                strcmp(key, "allocator") == 0;
+    const ms_setting *row = ms_settings_table_find(key);
+    bool bare = strcmp(key, "model") == 0 || (row != NULL && row->is_bare);
     const char *value = fact(&c->variants[i].record, key);
     if (!varies(c, key))
         return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/cli/help/candidates.h"
 
+#include "tools/job/settings_table.h"
 #include "tools/results/schema.h"
 
 #include <string.h>
@@ -254,39 +255,29 @@ static void offer_pools(const typing *t)
     offer_allocators(&value);
 }
 
+static void offer_named(const typing *t, const char *names);
+
 /* What a grid can vary: keys of --set, "training." left out or not, and what
  * has options of its own. */
 static void offer_grid(const typing *t)
 {
-    static const struct {
-        const char *key, *what;
-        void (*offer)(const typing *t);
-    } others[] = {{"policy", "memory policies", offer_spec},
-                  {"device", "devices", offer_devices},
-                  {"gpus", "GPUs of the job", NULL},
-                  {"global_batch", "samples per step of the job", NULL},
-                  {"memory", "capacity instead of the device's", NULL},
-                  {"host_memory", "host memory of a node", NULL},
-                  {"nvme", "NVMe of a node", NULL},
-                  {"allocator", "memory pools", offer_allocators},
-                  {"steps", "steps through the pool", NULL},
-                  {"lengths", "sequence lengths, one per step", NULL}};
     const char *typed = t->word + t->head;
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        size_t length = strlen(others[i].key);
+    for (uint32_t i = 0; i < ms_settings_table_n; i++) {
+        const ms_setting *row = &ms_settings_table[i];
+        size_t length = strlen(row->key);
         bool has_value =
-            strncmp(typed, others[i].key, length) == 0 && typed[length] == '=';
-        if (!has_value)
-            offer(t, others[i].key, "=", others[i].what);
-        else if (others[i].offer != NULL) {
+            strncmp(typed, row->key, length) == 0 && typed[length] == '=';
+        if (row->in_grid && !has_value)
+            offer(t, row->key, "=", row->help);
+        else if (row->in_grid && row->value != NULL) {
             const typing values = behind(t, length + 1);
             const typing value = behind_list(&values);
-            others[i].offer(&value);
+            offer_named(&value, row->value);
         }
     }
     for (uint32_t row = 0; row < ms_training_n_fields; row++)
         if (ms_training_fields[row].group == NULL &&
-            strcmp(ms_training_fields[row].name, others[1].key) != 0)
+            ms_settings_table_find(ms_training_fields[row].name) == NULL)
             offer(t, ms_training_fields[row].name, "=",
                   ms_training_fields[row].help);
     offer_fields(t, "=");

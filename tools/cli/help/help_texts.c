@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Help in prose: files, units, exit statuses, the keys of run --json. */
 
+#include "tools/job/settings_table.h"
 #include "tools/results/schema.h"
+
+#define KEY_COLUMNS 69u
+#define KEY_INDENT 8u
 
 static void put(ms_text *text, const char *const *lines)
 {
@@ -204,16 +208,31 @@ void ms_help_texts_huggingface(ms_text *text)
     ms_huggingface_describe(text);
 }
 
+/* What a grid can vary. */
+static void put_keys(ms_text *text)
+{
+    ms_text keys = {.arena = text->arena};
+    const char *between = "";
+    for (uint32_t i = 0; i < ms_settings_table_n; i++) {
+        if (!ms_settings_table[i].in_grid)
+            continue;
+        ms_text_add(&keys, "%s%s", between, ms_settings_table[i].key);
+        between = ", ";
+    }
+    ms_text_add(&keys, "; batch, sequence and the other settings of memsim "
+                       "help training; graph.KEY; model.KEY.");
+    text->failed |= keys.failed;
+    if (!keys.failed)
+        ms_screen_fill_to(text, KEY_COLUMNS, KEY_INDENT, "KEY", keys.bytes);
+}
+
 void ms_help_texts_grid(ms_text *text)
 {
-    static const char *const lines[] = {
+    static const char *const head[] = {
         "memsim sweep MODEL --grid KEY=LIST [--grid KEY=LIST]... simulates "
         "each point of",
-        "the product; the last key varies fastest.",
-        "",
-        "KEY     policy, device, gpus, global_batch, memory, host_memory,",
-        "        nvme, allocator, steps, lengths; batch, sequence and the",
-        "        other settings of memsim help training; graph.KEY; model.KEY.",
+        "the product; the last key varies fastest.", "", NULL};
+    static const char *const lines[] = {
         "        It takes the place of the option of that name, but policies",
         "        join those of -p.",
         "LIST    VALUE,VALUE,... or, where values have commas, "
@@ -263,6 +282,8 @@ void ms_help_texts_grid(ms_text *text)
         "interruption the same",
         "command with --resume goes on behind the last whole row.",
         NULL};
+    put(text, head);
+    put_keys(text);
     put(text, lines);
 }
 
