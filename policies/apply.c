@@ -13,11 +13,18 @@ static ms_err answer(const ms_policy *policy, ms_err err, ms_fault *fault)
                    "the policy failed and did not say why");
 }
 
+static void turn_to(ms_policy_context *context, const struct ms_spec_item *item)
+{
+    context->name = ms_policy_written(item);
+    context->values = item->values;
+}
+
 ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault)
 {
     for (uint32_t i = 0; i < spec->n; i++) {
         const ms_policy *policy = spec->items[i].policy;
-        ms_policy_context context = {.values = spec->items[i].values};
+        ms_policy_context context = {0};
+        turn_to(&context, &spec->items[i]);
         if (policy->shape != NULL)
             MS_TRY(
                 answer(policy, policy->shape(&context, shape, fault), fault));
@@ -48,7 +55,7 @@ static ms_err apply_keep(const ms_spec *spec, ms_policy_context context,
     MS_TRY(ms_program_keep_all(context.graph, context.arena, keep, fault));
     for (uint32_t i = 0; i < spec->n; i++) {
         const ms_policy *policy = spec->items[i].policy;
-        context.values = spec->items[i].values;
+        turn_to(&context, &spec->items[i]);
         if (policy->keep != NULL)
             MS_TRY(answer(policy, policy->keep(&context, keep, fault), fault));
     }
@@ -80,7 +87,7 @@ static ms_err apply_place(const ms_spec *spec, ms_policy_context context,
     bool due = false;
     for (uint32_t i = 0; i < spec->n; i++) {
         const ms_policy *policy = spec->items[i].policy;
-        context.values = spec->items[i].values;
+        turn_to(&context, &spec->items[i]);
         if (!due && policy->measures && policy->measures(context.values)) {
             due = true;
             MS_TRY(ms_due_write(&context, program, fault));
@@ -149,7 +156,7 @@ ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
         ms_policy_context author_context = *context;
         *program = (ms_program){
             .n_frames = 1, .n_ranks = 1, .n_micro_batches = micro_batches};
-        author_context.values = author->values;
+        turn_to(&author_context, author);
         MS_TRY(written(author->policy,
                        author->policy->program(&author_context, program, fault),
                        context->graph, program, fault));

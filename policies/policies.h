@@ -62,6 +62,7 @@ typedef struct ms_policy_value {
 struct ms_spec;
 
 typedef struct ms_policy_context {
+    const char *name;              /* what the policy is called in the spec */
     const ms_graph *graph;         /* NULL in shape */
     const ms_policy_value *values; /* in the order of the policy's params */
     bool torch_1; /* framework is torch-1.13: defaults of variant, early_stop */
@@ -78,6 +79,12 @@ typedef struct ms_policy {
     const char *name, *summary, *example;
     const ms_param *params;
     uint32_t n_params;
+    /* (optional) It is also what another policy is with this argument, which
+     * is written behind so many of its parameters: deepspeed is a variant of
+     * zero by impl=deepspeed, behind stage and dp, so that
+     * zero:3,dp=8,impl=deepspeed is deepspeed:3,dp=8. */
+    const char *variant_of, *variant_by;
+    uint32_t variant_at;
     size_t state_size; /* for on_op, make_room: zeroed state per run */
     ms_err (*shape)(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault); /* (optional) */
@@ -109,6 +116,10 @@ extern const ms_words ms_policywords_table;
 ms_err ms_policywords_plain(const char *text, ms_arena *arena,
                             const char **plain, ms_fault *fault);
 const ms_policy *ms_registry_row(uint32_t row);
+/* What the policy is with these arguments, bytes [arguments, + length): a
+ * variant of it, or itself. */
+const ms_policy *ms_registry_variant(const ms_policy *policy,
+                                     const char *arguments, size_t length);
 /* Does a plugin bring it? */
 bool ms_registry_is_added(const ms_policy *policy);
 /* Can it be spelled, and is its table such that parser and help can walk it?
@@ -180,6 +191,7 @@ typedef struct ms_spec {
     uint32_t n;
     struct ms_spec_item {
         const ms_policy *policy;
+        bool is_variant; /* written as the other policy */
         ms_policy_value values[MS_POLICY_PARAMS];
     } items[MS_SPEC_ITEMS];
 } ms_spec;
@@ -194,8 +206,12 @@ char *ms_spec_print(const ms_spec *spec, ms_arena *arena);
 /* ---- policy.c ---------------------------------------------------------------
  */
 
-/* The value of a parameter of a policy of the spec, by their names; NULL where
- * it is not given. */
+/* Variants count as the policy that they are variants of: its name. */
+const char *ms_policy_family(const ms_policy *policy);
+/* What it is called in the spec. */
+const char *ms_policy_written(const struct ms_spec_item *item);
+/* The value of a parameter of a policy of the spec (or of its variant), by
+ * their names; NULL where it is not given. */
 const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
                                        const char *param);
 

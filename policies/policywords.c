@@ -59,7 +59,7 @@ static const ms_word rows[] = {
                   "paged_optimizer|paged_optimizers|paged_adam|paged_adamw",
                   "uvm:optimizer"),
 
-    MS_WORD_INSTEAD(POLICY, "deepspeed|zero_dp|zero_redundancy",
+    MS_WORD_INSTEAD(POLICY, "zero_dp|zero_redundancy",
                     "-p zero:3,dp=8,impl=deepspeed",
                     "which stage of ZeRO? (memsim help zero)"),
     MS_WORD_INSTEAD(POLICY, "zero_offload",

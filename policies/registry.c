@@ -16,15 +16,17 @@ extern const ms_policy ms_policy_microbatch;
 extern const ms_policy ms_policy_checkpoint;
 extern const ms_policy ms_policy_ddp;
 extern const ms_policy ms_policy_zero;
+extern const ms_policy ms_policy_deepspeed;
 extern const ms_policy ms_policy_fsdp;
 extern const ms_policy ms_policy_offload;
 extern const ms_policy ms_policy_swap;
 extern const ms_policy ms_policy_uvm;
 
 static const ms_policy *const built_in[] = {
-    &ms_policy_none,    &ms_policy_microbatch, &ms_policy_checkpoint,
-    &ms_policy_ddp,     &ms_policy_zero,       &ms_policy_fsdp,
-    &ms_policy_offload, &ms_policy_swap,       &ms_policy_uvm,
+    &ms_policy_none, &ms_policy_microbatch, &ms_policy_checkpoint,
+    &ms_policy_ddp,  &ms_policy_zero,       &ms_policy_deepspeed,
+    &ms_policy_fsdp, &ms_policy_offload,    &ms_policy_swap,
+    &ms_policy_uvm,
 };
 #define N_BUILT_IN ((uint32_t)(sizeof built_in / sizeof built_in[0]))
 
@@ -41,6 +43,29 @@ uint32_t ms_registry_n(void)
 const ms_policy *ms_registry_row(uint32_t row)
 {
     return row < N_BUILT_IN ? built_in[row] : added[row - N_BUILT_IN];
+}
+
+static bool is_among(const char *argument, const char *arguments, size_t length)
+{
+    size_t n = strlen(argument);
+    for (size_t at = 0; at + n <= length; at++) {
+        bool begins = at == 0 || arguments[at - 1] == ',';
+        bool ends = at + n == length || arguments[at + n] == ',';
+        if (begins && ends && memcmp(arguments + at, argument, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+const ms_policy *ms_registry_variant(const ms_policy *policy,
+                                     const char *arguments, size_t length)
+{
+    for (uint32_t i = 0; i < N_BUILT_IN; i++)
+        if (built_in[i]->variant_of != NULL &&
+            strcmp(built_in[i]->variant_of, policy->name) == 0 &&
+            is_among(built_in[i]->variant_by, arguments, length))
+            return built_in[i];
+    return policy;
 }
 
 bool ms_registry_is_added(const ms_policy *policy)

@@ -18,6 +18,7 @@ typedef struct parser {
     const char *text;
     size_t length;
     size_t given_at[MS_POLICY_PARAMS]; /* of the policy being parsed */
+    bool has_variant;                  /* what makes it a variant was read */
     ms_arena *arena;
     ms_fault *fault;
 } parser;
@@ -106,6 +107,10 @@ static void suggest(const parser *p, piece word, const char *const *names,
     char text[QUOTED + 1];
     snprintf(text, sizeof text, "%.*s", shown(word), p->text + word.at);
     const char *nearest = ms_names_nearest(text, names, n);
+    for (uint32_t i = 0; i < n && nearest == NULL && word.length > 0; i++)
+        if (strncmp(names[i], text, word.length) == 0 &&
+            names[i][word.length] == '_')
+            nearest = names[i];
     if (nearest != NULL)
         append(hint, size, "did you mean \"%s\"? ", nearest);
 }
@@ -129,26 +134,54 @@ static ms_err fail_policy(const parser *p, piece name)
                    "unknown policy \"%.*s\"", shown(name), p->text + name.at);
 }
 
-static ms_err fail_argument(const parser *p, const ms_policy *policy,
+static bool has_param(const parser *p, const ms_policy *policy, piece word)
+{
+    for (uint32_t i = 0; i < policy->n_params; i++)
+        if (is_name(p, word, policy->params[i].name))
+            return true;
+    return false;
+}
+
+/* The variant of the policy that takes an argument of this name, or NULL. */
+static const ms_policy *find_variant(const parser *p, const ms_policy *policy,
+                                     piece word)
+{
+    for (uint32_t i = 0; i < ms_registry_n(); i++) {
+        const ms_policy *row = ms_registry_row(i);
+        if (row->variant_of != NULL &&
+            strcmp(row->variant_of, policy->name) == 0 &&
+            has_param(p, row, word))
+            return row;
+    }
+    return NULL;
+}
+
+static ms_err fail_argument(const parser *p, const struct ms_spec_item *item,
                             piece word)
 {
+    const ms_policy *policy = item->policy;
+    const char *written = ms_policy_written(item);
     char hint[320] = "";
     const char *names[MS_POLICY_PARAMS];
     for (uint32_t i = 0; i < policy->n_params; i++)
         names[i] = policy->params[i].name;
+    const ms_policy *variant = find_variant(p, policy, word);
     suggest(p, word, names, policy->n_params, hint, sizeof hint);
+    if (variant != NULL)
+        snprintf(hint, sizeof hint, "add %s, whose argument it is; ",
+                 variant->variant_by);
     if (policy->n_params == 0)
-        append(hint, sizeof hint, "\"%s\" takes none", policy->name);
+        append(hint, sizeof hint, "\"%s\" takes none", written);
     else
-        append(hint, sizeof hint, "%s takes: ", policy->name);
+        append(hint, sizeof hint, "%s takes: ", written);
     list_params(policy, false, hint, sizeof hint);
     point(p, word.at);
     if (word.length == 0)
         return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
-                       "an argument of \"%s\" is missing", policy->name);
+                       "an argument of \"%s\" is missing", written);
     return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
                    "unknown argument \"%.*s\" of policy \"%s\"", shown(word),
-                   p->text + word.at, policy->name);
+                   p->text + word.at, written);
 }
 
 /* ---- values -------------------------------------------------------------- */
@@ -329,6 +362,22 @@ static ms_err check_form(const parser *p, const ms_param *param, piece key,
                    param->name, flag ? "takes no value" : "needs a value");
 }
 
+static ms_err fail_twice(const parser *p, piece key, const char *name)
+{
+    point(p, key.at);
+    return ms_fail(p->fault, MS_EUSAGE, "--policy", NULL,
+                   "\"%s\" is given twice", name);
+}
+
+/* Is it the argument that makes the policy a variant of the one written? */
+static bool is_variant_by(const parser *p, const struct ms_spec_item *item,
+                          piece key)
+{
+    const char *by = item->policy->variant_by;
+    return item->is_variant && strcspn(by, "=") == key.length &&
+           memcmp(p->text + key.at, by, key.length) == 0;
+}
+
 static ms_err parse_argument(parser *p, struct ms_spec_item *item,
                              piece argument)
 {
@@ -336,17 +385,19 @@ static ms_err parse_argument(parser *p, struct ms_spec_item *item,
     bool bare;
     piece value = argument;
     piece key = cut(p, &value, '=', &bare);
+    if (is_variant_by(p, item, key)) {
+        bool twice = p->has_variant;
+        p->has_variant = true;
+        return twice ? fail_twice(p, key, "impl") : MS_OK;
+    }
     uint32_t row = find_param(p, policy, key, !bare);
     if (row == policy->n_params)
-        return fail_argument(p, policy, key);
+        return fail_argument(p, item, key);
     const ms_param *param = &policy->params[row];
     bool named = !bare || is_name(p, key, param->name);
     MS_TRY(check_form(p, param, key, named, !bare));
-    if (item->values[row].given) {
-        point(p, key.at);
-        return ms_fail(p->fault, MS_EUSAGE, "--policy", NULL,
-                       "\"%s\" is given twice", param->name);
-    }
+    if (item->values[row].given)
+        return fail_twice(p, key, param->name);
     item->values[row].given = true;
     p->given_at[row] = key.at;
     return parse_value(p, param, named ? value : argument, &item->values[row]);
@@ -389,6 +440,8 @@ static ms_err find_choice(const parser *p, const struct ms_spec_item *item,
     }
     if (choices == 0 || *chosen < policy->n_params)
         return MS_OK;
+    if (choices == 1 && policy->example != NULL)
+        snprintf(hint, sizeof hint, "for example %s", policy->example);
     point(p, whole.at);
     return ms_fail(p->fault, MS_EUSAGE, "--policy", hint,
                    "policy \"%s\" does not say what to do", policy->name);
@@ -436,7 +489,8 @@ static ms_err insert(const parser *p, ms_spec *spec,
                      const struct ms_spec_item *item, piece name)
 {
     for (uint32_t i = 0; i < spec->n; i++) {
-        if (spec->items[i].policy != item->policy)
+        if (strcmp(ms_policy_family(spec->items[i].policy),
+                   ms_policy_family(item->policy)) != 0)
             continue;
         if (item->policy->repeats && !is_same(&spec->items[i], item))
             continue;
@@ -445,7 +499,7 @@ static ms_err insert(const parser *p, ms_spec *spec,
                        item->policy->repeats
                            ? "give them different arguments"
                            : "name it once, its arguments joined with commas",
-                       "policy \"%s\" is given twice", item->policy->name);
+                       "policy \"%s\" is given twice", ms_policy_written(item));
     }
     if (spec->n == MS_SPEC_ITEMS) {
         point(p, name.at);
@@ -465,11 +519,15 @@ static ms_err parse_policy(parser *p, piece whole, ms_spec *spec)
     piece rest = whole;
     piece name = cut(p, &rest, ':', &last);
     struct ms_spec_item item = {0};
+    const ms_policy *named = NULL;
     for (uint32_t i = 0; i < ms_registry_n(); i++)
         if (is_name(p, name, ms_registry_row(i)->name))
-            item.policy = ms_registry_row(i);
-    if (item.policy == NULL)
+            named = ms_registry_row(i);
+    if (named == NULL)
         return fail_policy(p, name);
+    item.policy = ms_registry_variant(named, p->text + rest.at, rest.length);
+    item.is_variant = item.policy != named;
+    p->has_variant = false;
     for (uint32_t i = 0; i < item.policy->n_params; i++)
         item.values[i].number = item.policy->params[i].fallback;
     while (!last) {
@@ -497,81 +555,4 @@ ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
         MS_TRY(parse_policy(&p, whole, spec));
     }
     return MS_OK;
-}
-
-/* ---- printing ------------------------------------------------------------ */
-
-/* The word of this index, joined with '/' to those before it. */
-static void print_word(const char *words, int64_t index, bool joined,
-                       ms_text *text)
-{
-    for (; index > 0; index--)
-        words = strchr(words, '|') + 1;
-    if (joined)
-        ms_text_put(text, "/", 1);
-    ms_text_put(text, words, strcspn(words, "|"));
-}
-
-static void print_words(const char *words, int64_t bits, ms_text *text)
-{
-    bool joined = false;
-    for (int64_t index = 0; bits >> index > 0; index++) {
-        if (!(bits >> index & 1))
-            continue;
-        print_word(words, index, joined, text);
-        joined = true;
-    }
-}
-
-static void print_value(const ms_param *param, const ms_policy_value *value,
-                        ms_text *text)
-{
-    if (param->type == MS_PARAM_FLAG || !param->bare)
-        ms_text_add(text, "%s", param->name);
-    if (param->type == MS_PARAM_FLAG)
-        return;
-    if (!param->bare)
-        ms_text_put(text, "=", 1);
-    if (param->type == MS_PARAM_INT) {
-        ms_text_i64(text, value->number);
-    } else if (param->type == MS_PARAM_SIZE) {
-        char size[MS_SIZE_COUNT];
-        ms_size_exact((uint64_t)value->number, size);
-        ms_text_add(text, "%s", size);
-    } else if (param->type == MS_PARAM_NAMES) {
-        ms_text_add(text, "%s", value->text);
-    } else if (param->type == MS_PARAM_WORDS) {
-        print_words(param->words, value->number, text);
-    } else {
-        print_word(param->words, value->number, false, text);
-    }
-}
-
-static void print_item(const struct ms_spec_item *item, ms_text *text)
-{
-    char separator = ':';
-    ms_text_add(text, "%s", item->policy->name);
-    for (uint32_t i = 0; i < item->policy->n_params; i++) {
-        if (!item->values[i].given)
-            continue;
-        ms_text_put(text, &separator, 1);
-        print_value(&item->policy->params[i], &item->values[i], text);
-        separator = ',';
-    }
-}
-
-/* A policy without hooks changes nothing: it is not printed beside others. */
-char *ms_spec_print(const ms_spec *spec, ms_arena *arena)
-{
-    ms_text text = {.arena = arena};
-    for (uint32_t i = 0; i < spec->n; i++) {
-        if (!ms_order_has_hook(spec->items[i].policy))
-            continue;
-        if (text.length > 0)
-            ms_text_put(&text, "+", 1);
-        print_item(&spec->items[i], &text);
-    }
-    if (text.length == 0)
-        ms_text_put(&text, "none", 4);
-    return text.failed ? NULL : text.bytes;
 }

@@ -28,11 +28,6 @@ typedef struct ms_deepspeed {
     uint64_t bucket, prefetch, max_live, max_reuse; /* elements */
 } ms_deepspeed;
 
-/* Inserts the calls into program. */
-ms_err ms_deepspeed_write(const ms_policy_context *context,
-                          const ms_deepspeed *how, ms_program *program,
-                          ms_fault *fault);
-
 /* ---- private to deepspeed*.c --------------------------------------------- */
 
 /* A parameter, in the order of the flat group. */
@@ -164,7 +159,8 @@ ms_err ms_deepspeedviews_drop(ms_deepspeed_writer *w, ms_deepspeed_views *views,
  * go to buffers; the others move up. */
 ms_err ms_deepspeedviews_keep(ms_deepspeed_writer *w, ms_deepspeed_views *views,
                               const ms_call *like, uint32_t *rows, uint32_t *n);
-/* deepspeed3.c: stage 3. */
+/* deepspeedflat.c: stages 0 to 2; deepspeed3.c: stage 3. */
+ms_err ms_deepspeedflat_write(ms_deepspeed_writer *w, const ms_program *old);
 ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *old);
 
 #endif

@@ -6,53 +6,17 @@
  * reduced when its backward ends, each unit's parameters are gathered before it
  * runs.  It is assumed that who takes over memory waits by an event for who
  * used it, which costs no time: nothing is held for other streams, active bytes
- * are allocated ones. impl=deepspeed: deepspeed.h. */
-#include "policies/deepspeed/deepspeed.h"
+ * are allocated ones.  What impl=deepspeed means is a policy of its own
+ * (deepspeed.c). */
 #include "policies/share/sharedstates.h"
 
 #include <stdio.h>
 
-enum {
-    STAGE,
-    RANKS,
-    IMPL,
-    PREFETCH,
-    CONTIGUOUS,
-    SCATTER,
-    BUCKET,
-    MULTI_RANK,
-    ALL_GATHER,
-    OVERLAP,
-    ROUND_ROBIN,
-    SUB_GROUP,
-    PREFETCH_BUCKET,
-    PERSISTENT,
-    PERSISTENT_ALL,
-    MAX_LIVE,
-    MAX_REUSE,
-    QUANTIZED,
-    HPZ,
-    QUANTIZED_GRADIENTS,
-    LINEAR,
-    N_PARAMS
-};
-enum { IDEAL, MEGATRON, DEEPSPEED };
-static const uint8_t engines[] = {MS_ENGINE_IDEAL, MS_ENGINE_MEGATRON,
-                                  MS_ENGINE_DEEPSPEED};
+enum { STAGE, RANKS, IMPL, PREFETCH, N_PARAMS };
+enum { IDEAL, MEGATRON };
+static const uint8_t engines[] = {MS_ENGINE_IDEAL, MS_ENGINE_MEGATRON};
 
 #define MOST_RANKS 65536
-#define MOST_ELEMENTS INT64_C(1000000000000000000)
-
-#define SWITCH(key, value, text)                                               \
-    {                                                                          \
-        .name = (key), .type = MS_PARAM_INT, .fallback = (value), .high = 1,   \
-        .help = (text)                                                         \
-    }
-#define ELEMENTS(key, value, least, text)                                      \
-    {                                                                          \
-        .name = (key), .type = MS_PARAM_INT, .fallback = (value),              \
-        .low = (least), .high = MOST_ELEMENTS, .help = (text)                  \
-    }
 
 static const ms_param params[N_PARAMS] = {
     [STAGE] = {.name = "stage",
@@ -73,9 +37,8 @@ static const ms_param params[N_PARAMS] = {
               .words = "ideal|megatron|deepspeed",
               .help = "whose buffers: ideal has the rank's gradients, as the "
                       "paper; megatron (stage 1) one fp32 buffer of all "
-                      "gradients; deepspeed that code's buckets, with the "
-                      "names and defaults of its configuration below (stage 1 "
-                      "with training.gradients=fp32: BF16_Optimizer)"},
+                      "gradients; deepspeed is the policy of that name, "
+                      "whose arguments follow"},
     [PREFETCH] = {.name = "prefetch",
                   .type = MS_PARAM_INT,
                   .fallback = 1,
@@ -83,170 +46,9 @@ static const ms_param params[N_PARAMS] = {
                   .high = 1000,
                   .help = "stage 3, ideal: how many units ahead parameters are "
                           "gathered"},
-    [CONTIGUOUS] =
-        SWITCH("contiguous_gradients", 1,
-               "deepspeed: gradients are copied into a bucket; default 1"),
-    [SCATTER] = SWITCH("reduce_scatter", 1,
-                       "deepspeed: reduce to the owners; 0: all-reduce the "
-                       "bucket in place; default 1"),
-    [BUCKET] =
-        ELEMENTS("reduce_bucket_size", 500000000, 1,
-                 "deepspeed: elements of a bucket of gradients; default 5e8"),
-    [MULTI_RANK] = SWITCH("use_multi_rank_bucket_allreduce", 1,
-                          "deepspeed, stages 1 and 2: all-reduce a flat copy "
-                          "of the bucket; 0: reduce each owner's slice to it; "
-                          "default 1"),
-    [ALL_GATHER] = ELEMENTS("allgather_bucket_size", 500000000, 1,
-                            "deepspeed, stages 1 and 2: DeepSpeed ignores it "
-                            "where it gathers the flat group in place"),
-    [OVERLAP] = SWITCH("overlap_comm", 0,
-                       "deepspeed: collectives run beside the backward; stages "
-                       "1 and 2 have two buckets then; default 1 in stage 3"),
-    [ROUND_ROBIN] = SWITCH("round_robin_gradients", 0,
-                           "deepspeed, stages 1 and 2: owners take turns"),
-    [SUB_GROUP] = ELEMENTS("sub_group_size", 1000000000, 1,
-                           "deepspeed, stage 3: elements of the part that are "
-                           "updated together; default 1e9"),
-    [PREFETCH_BUCKET] = ELEMENTS("prefetch_bucket_size", 50000000, 0,
-                                 "deepspeed, stage 3: elements gathered ahead; "
-                                 "default 5e7"),
-    [PERSISTENT] = ELEMENTS("param_persistence_threshold", 100000, 0,
-                            "deepspeed, stage 3: parameters of at most so many "
-                            "elements stay whole; default 1e5"),
-    [PERSISTENT_ALL] = ELEMENTS("model_persistence_threshold", MOST_ELEMENTS, 1,
-                                "deepspeed, stage 3: as long as they all have "
-                                "no more; default no limit"),
-    [MAX_LIVE] = ELEMENTS("max_live_parameters", 1000000000, 0,
-                          "deepspeed, stage 3: whole elements up to which it "
-                          "prefetches; default 1e9"),
-    [MAX_REUSE] = ELEMENTS("max_reuse_distance", 1000000000, 0,
-                           "deepspeed, stage 3: what is read again within so "
-                           "many elements stays whole; default 1e9"),
-    [QUANTIZED] = SWITCH("zero_quantized_weights", 0,
-                         "deepspeed, stage 3: weights are gathered as int8 "
-                         "with scales (ZeRO++)"),
-    [HPZ] = {.name = "zero_hpz_partition_size",
-             .type = MS_PARAM_INT,
-             .fallback = 1,
-             .low = 1,
-             .high = MOST_RANKS,
-             .help = "deepspeed, stage 3: so many neighbours keep secondary "
-                     "parts, from which weights are gathered after the first "
-                     "time (ZeRO++)"},
-    [QUANTIZED_GRADIENTS] =
-        SWITCH("zero_quantized_gradients", 0,
-               "deepspeed, stage 3: between nodes gradients are summed by two "
-               "all-to-alls of int4 (ZeRO++)"),
-    [LINEAR] = SWITCH("mem_efficient_linear", 1,
-                      "deepspeed, stage 3: the model is built under zero.Init, "
-                      "which replaces torch's linear; 0: it is not, and views "
-                      "of their weights that linear layers save for backward "
-                      "keep what was gathered for forward; default 1"),
 };
-
-/* ---- what means nothing here --------------------------------------------- */
-
-/* The stages in which DeepSpeed reads a parameter, a bit each. */
-static const uint8_t read_in[N_PARAMS] = {
-    [CONTIGUOUS] = 0xe,
-    [SCATTER] = 0xe,
-    [BUCKET] = 0xe,
-    [MULTI_RANK] = 0x6,
-    [ALL_GATHER] = 0x6,
-    [OVERLAP] = 0xe,
-    [ROUND_ROBIN] = 0x6,
-    [SUB_GROUP] = 0x8,
-    [PREFETCH_BUCKET] = 0x8,
-    [PERSISTENT] = 0x8,
-    [PERSISTENT_ALL] = 0x8,
-    [MAX_LIVE] = 0x8,
-    [MAX_REUSE] = 0x8,
-    [QUANTIZED] = 0x8,
-    [HPZ] = 0x8,
-    [QUANTIZED_GRADIENTS] = 0x8,
-    [LINEAR] = 0x8,
-};
-
-static ms_err check_idle(const ms_policy_value *values, const char *where,
-                         ms_fault *fault)
-{
-    char hint[64];
-    for (uint32_t i = PREFETCH; i < N_PARAMS; i++) {
-        bool read = values[IMPL].number == DEEPSPEED
-                        ? read_in[i] >> values[STAGE].number & 1
-                        : i == PREFETCH && values[STAGE].number == 3;
-        if (!values[i].given || read)
-            continue;
-        if (i > PREFETCH && values[IMPL].number != DEEPSPEED)
-            return ms_fail(fault, MS_EUSAGE, where, "add impl=deepspeed",
-                           "%s is DeepSpeed's", params[i].name);
-        snprintf(hint, sizeof hint, "leave %s out", params[i].name);
-        if (i == PREFETCH && values[STAGE].number == 3)
-            return ms_fail(fault, MS_EUSAGE, where,
-                           "say prefetch_bucket_size, in elements",
-                           "DeepSpeed does not count units");
-        if (i == PREFETCH)
-            return ms_fail(fault, MS_EUSAGE, where, hint,
-                           "only stage 3 gathers parameters");
-        return ms_fail(fault, MS_EUSAGE, where, hint,
-                       "%s changes nothing in stage %d", params[i].name,
-                       (int)values[STAGE].number);
-    }
-    if (values[MULTI_RANK].given && !values[SCATTER].number)
-        return ms_fail(fault, MS_EUSAGE, where,
-                       "leave use_multi_rank_bucket_allreduce out",
-                       "without reduce_scatter the bucket is all-reduced");
-    if (values[QUANTIZED_GRADIENTS].number && !values[SCATTER].number)
-        return ms_fail(fault, MS_EUSAGE, where,
-                       "leave zero_quantized_gradients out",
-                       "without reduce_scatter the bucket is all-reduced");
-    return MS_OK;
-}
-
-static ms_err check_secondary(const ms_policy_value *values,
-                              const ms_shape *shape, const char *where,
-                              ms_fault *fault)
-{
-    uint32_t ranks = shape->data_ranks;
-    int some = (int)values[HPZ].number;
-    if (ranks % (uint32_t)some != 0)
-        return ms_fail(fault, MS_EUSAGE, where,
-                       "give the GPUs of a node, for example",
-                       "%u ranks do not divide into groups of %d", ranks, some);
-    return MS_OK;
-}
 
 /* ---- shape --------------------------------------------------------------- */
-
-/* The first setting of the bucket that was given, or NULL. */
-static const char *bucket_key(const ms_policy_value *values)
-{
-    for (uint32_t i = CONTIGUOUS; i <= ROUND_ROBIN; i++)
-        if (values[i].given)
-            return params[i].name;
-    return NULL;
-}
-
-static void shape_deepspeed(const ms_policy_value *values, ms_shape *shape)
-{
-    int64_t stage = values[STAGE].number;
-    shape->holds_gradients = stage == 3;
-    shape->part = stage == 3 ? MS_PART_ELEMENTS : MS_PART_FLAT;
-    shape->flat_multiple = 2; /* nccl_start_alignment_factor */
-    shape->flat_step = (ms_flat_step){.used = true,
-                                      .frees_gradients = stage < 3,
-                                      .whole = stage == 0,
-                                      .has_sum = stage == 1,
-                                      .scatters = values[SCATTER].number,
-                                      .bucket_key = bucket_key(values)};
-    if (stage < 3)
-        return;
-    shape->flat_step.tile_elements = (uint64_t)values[SUB_GROUP].number;
-    shape->whole_elements = (uint64_t)values[PERSISTENT].number;
-    shape->whole_in_all = (uint64_t)values[PERSISTENT_ALL].number;
-    if (values[HPZ].number > 1)
-        shape->reshard_ranks = (uint32_t)values[HPZ].number;
-}
 
 static ms_err shape(const ms_policy_context *context, ms_shape *shape,
                     ms_fault *fault)
@@ -263,37 +65,13 @@ static ms_err shape(const ms_policy_context *context, ms_shape *shape,
     if (shape->fp32_gradients && shape->shared != MS_SHARED_OPTIMIZER)
         return ms_fail(fault, MS_EUSAGE, where, "type zero:1,impl=megatron",
                        "Megatron's distributed optimizer is stage 1");
-    if (values[IMPL].number == DEEPSPEED)
-        shape_deepspeed(values, shape);
-    MS_TRY(check_idle(values, where, fault));
-    return check_secondary(values, shape, where, fault);
+    if (values[PREFETCH].given && shape->shared != MS_SHARED_PARAMETERS)
+        return ms_fail(fault, MS_EUSAGE, where, "leave prefetch out",
+                       "only stage 3 gathers parameters");
+    return MS_OK;
 }
 
 /* ---- place --------------------------------------------------------------- */
-
-static ms_err place_deepspeed(const ms_policy_context *context,
-                              ms_program *program, ms_fault *fault)
-{
-    const ms_policy_value *values = context->values;
-    uint32_t stage = (uint32_t)values[STAGE].number;
-    ms_deepspeed how = {
-        .stage = stage,
-        .contiguous = values[CONTIGUOUS].number,
-        .scatter = values[SCATTER].number,
-        .multi_rank = values[MULTI_RANK].number,
-        .overlap = values[OVERLAP].given ? values[OVERLAP].number : stage == 3,
-        .round_robin = values[ROUND_ROBIN].number,
-        .quantized = values[QUANTIZED].number,
-        .quantized_gradients = values[QUANTIZED_GRADIENTS].number,
-        .views = !values[LINEAR].number,
-        .secondary_ranks = (uint32_t)values[HPZ].number,
-        .bucket = (uint64_t)values[BUCKET].number,
-        .prefetch = (uint64_t)values[PREFETCH_BUCKET].number,
-        .max_live = (uint64_t)values[MAX_LIVE].number,
-        .max_reuse = (uint64_t)values[MAX_REUSE].number,
-    };
-    return ms_deepspeed_write(context, &how, program, fault);
-}
 
 static ms_err place(const ms_policy_context *context, ms_program *program,
                     ms_fault *fault)
@@ -301,8 +79,6 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
     ms_sharedstates shares = {
         .shared = (ms_shared)context->values[STAGE].number,
         .units_ahead = (uint32_t)context->values[PREFETCH].number};
-    if (context->values[IMPL].number == DEEPSPEED)
-        return place_deepspeed(context, program, fault);
     return ms_sharedstates_write(context, &shares, program, fault);
 }
 

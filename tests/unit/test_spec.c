@@ -41,6 +41,10 @@ static const struct {
     {"checkpoint:sequential=08", "checkpoint:sequential=8"},
     {"zero:2,impl=deepspeed,reduce_bucket_size=5e8",
      "zero:2,impl=deepspeed,reduce_bucket_size=500000000"},
+    {"zero:reduce_bucket_size=5,impl=deepspeed,2,dp=4",
+     "zero:2,dp=4,impl=deepspeed,reduce_bucket_size=5"},
+    {"deepspeed:2,reduce_bucket_size=5e8",
+     "deepspeed:2,reduce_bucket_size=500000000"},
 };
 
 START_TEST(canonical_spelling)

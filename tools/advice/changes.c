@@ -55,13 +55,13 @@ static bool changes_setting(const struct ms_change_setting *set,
 static bool is_named(const struct ms_spec_item *item, const char *words)
 {
     size_t length = strcspn(words, ":");
-    return strlen(item->policy->name) == length &&
-           strncmp(item->policy->name, words, length) == 0;
+    return strlen(ms_policy_family(item->policy)) == length &&
+           strncmp(ms_policy_family(item->policy), words, length) == 0;
 }
 
 static bool is_share(const struct ms_spec_item *item)
 {
-    return ms_options_one_of("ddp|zero|fsdp", item->policy->name);
+    return ms_options_one_of("ddp|zero|fsdp", ms_policy_family(item->policy));
 }
 
 uint32_t ms_changes_replaced(const ms_change *row, const ms_spec *spec)
@@ -85,7 +85,7 @@ static bool can_share(const ms_change *row, const ms_spec *spec)
     const ms_policy_value *stage = ms_policy_given(spec, "zero", "stage");
     if (stage != NULL)
         return is_zero && row->policy[5] > '0' + stage->number;
-    return strcmp(spec->items[at].policy->name, "ddp") == 0 &&
+    return strcmp(ms_policy_family(spec->items[at].policy), "ddp") == 0 &&
            strcmp(row->policy, "zero:3") != 0;
 }
 
@@ -97,7 +97,7 @@ static bool changes_policy(const ms_change *row, const ms_job *job)
     if (strcmp(row->slot, "swap") == 0 || strcmp(row->slot, "offload") == 0)
         for (uint32_t i = 0; i < job->spec.n; i++)
             if (ms_options_one_of("swap|offload|uvm",
-                                  job->spec.items[i].policy->name))
+                                  ms_policy_family(job->spec.items[i].policy)))
                 return false;
     return true;
 }

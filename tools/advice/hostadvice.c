@@ -81,7 +81,7 @@ static bool change_row(const change *row, ms_spec *spec)
 {
     bool changed = false;
     for (uint32_t i = 0; i < spec->n; i++)
-        if (strcmp(spec->items[i].policy->name, row->policy) == 0)
+        if (strcmp(ms_policy_family(spec->items[i].policy), row->policy) == 0)
             changed |= change_item(row, &spec->items[i]);
     return changed;
 }

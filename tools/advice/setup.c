@@ -57,7 +57,7 @@ static bool is_kept(const way *by, const char *name)
 static bool has(const ms_spec *spec, const char *name)
 {
     for (uint32_t i = 0; i < spec->n; i++)
-        if (strcmp(spec->items[i].policy->name, name) == 0)
+        if (strcmp(ms_policy_family(spec->items[i].policy), name) == 0)
             return true;
     return false;
 }
@@ -95,7 +95,7 @@ static ms_err policy_of(const search *s, const way *by, const char **words)
     ms_text text = {.arena = s->arena};
     bool drops = false;
     for (uint32_t i = 0; i < spec->n; i++) {
-        const char *name = spec->items[i].policy->name;
+        const char *name = ms_policy_family(spec->items[i].policy);
         if (is_kept(by, name))
             put_item(&spec->items[i], &text);
         else

@@ -220,7 +220,8 @@ static ms_err add_choice(ms_fit *fit, const ms_fit_choice *choice,
 static bool is_given(const ms_spec *spec, const char *policies)
 {
     for (uint32_t i = 0; i < spec->n; i++)
-        if (ms_options_one_of(policies, spec->items[i].policy->name))
+        if (ms_options_one_of(policies,
+                              ms_policy_family(spec->items[i].policy)))
             return true;
     return false;
 }

@@ -127,6 +127,8 @@ static void offer_spec(const typing *t)
             const typing argument =
                 behind(&last, comma != NULL ? (size_t)(comma + 1 - typed)
                                             : length + 1);
+            const char *arguments = typed + length + 1;
+            policy = ms_registry_variant(policy, arguments, strlen(arguments));
             for (uint32_t k = 0; k < policy->n_params; k++)
                 offer_param(&argument, &policy->params[k]);
         }
