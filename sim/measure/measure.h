@@ -325,17 +325,12 @@ bool ms_capacity_fits_exact(const ms_report *report);
 /* What nvidia-smi would show: the most reserved, and context. */
 uint64_t ms_capacity_used(const ms_report *report);
 
-/* The JSON of `memsim help json`.  What only the caller knows comes in here. */
+/* What only the caller knows of a run. */
 typedef struct ms_report_names {
     const char *model, *device, *policy;
     const char *settings_json; /* objects, spliced in as they are, or NULL: */
     const char *timeline_json; /* the run's, and the record's of plots/ */
 } ms_report_names;
-/* Its members "device_used_bytes" and "overheads", after another. */
-void ms_report_overheads(const ms_report *report, const ms_graph *graph,
-                         ms_text *text);
-void ms_report_json(const ms_report *report, const ms_graph *graph,
-                    const ms_report_names *names, ms_text *text);
 
 #include "sim/expand/repeat.h"
 #include "sim/measure/idle.h"

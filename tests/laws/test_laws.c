@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "policies/policies.h"
+#include "tools/results/sheet.h"
 
 /* MEMSIM_SEED=n starts at seed n; trial i of a run has seed n + i. */
 #define FIRST_SEED 1u
@@ -49,7 +50,7 @@ static const char *json_of(const one_run *run, ms_arena *arena)
 {
     ms_report_names names = {"random", "none", "none", "{}", NULL};
     ms_text text = {.arena = arena};
-    ms_report_json(&run->report, run->plan.graph, &names, &text);
+    ms_sheet_json(&run->report, run->plan.graph, &names, &text);
     ck_assert(!text.failed);
     return text.bytes;
 }

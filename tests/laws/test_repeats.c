@@ -6,6 +6,7 @@
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/results/sheet.h"
 #include "tools/tools.h"
 
 #include <stdio.h>
@@ -63,7 +64,7 @@ static const char *words_of(ms_result *result)
     uint32_t n;
     result->report.events = result->report.repeats = 0;
     result->report.ranks[0].peak.number = 0;
-    ms_report_json(&result->report, &result->graph, &names, &text);
+    ms_sheet_json(&result->report, &result->graph, &names, &text);
     ck_assert_int_eq(
         ms_bylayer_measure(&result->line, 0, &trial, &layers, &n, &fault),
         MS_OK);

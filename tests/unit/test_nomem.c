@@ -3,7 +3,8 @@
  * the answer is "out of memory", never a crash, a leak or a wrong result. */
 #include "tests/tests.h"
 #include "tools/cli/compare/compare.h"
-#include "tools/results/schema.h"
+#include "tools/results/schema/schema.h"
+#include "tools/results/sheet.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -90,7 +91,7 @@ static ms_err print(ms_text *text, ms_fault *fault)
     const ms_report_names names = {"model", "device", "none", "{}", NULL};
     MS_TRY(export(&names, fault));
     MS_TRY(keep_record(&names, text, fault));
-    ms_report_json(&result.report, &result.graph, &names, text);
+    ms_sheet_json(&result.report, &result.graph, &names, text);
     ms_dump_graph(&result.graph, text);
     ms_dumpplan_write(&result.plan, text);
     MS_TRY(ms_table_csv(&result.line, text, fault));

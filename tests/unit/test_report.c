@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/sim.h"
+#include "tools/results/sheet.h"
 
 /* A report by hand: only what the text shows. */
 static const char *print_report(ms_arena *arena, ms_report *report)
@@ -15,7 +16,7 @@ static const char *print_report(ms_arena *arena, ms_report *report)
                              .policy = "none",
                              .settings_json = "{\"training.batch\": 1}"};
     ms_text text = {.arena = arena};
-    ms_report_json(report, &graph, &names, &text);
+    ms_sheet_json(report, &graph, &names, &text);
     ck_assert(!text.failed);
     return text.bytes;
 }

@@ -5,6 +5,7 @@
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
 #include "tools/cli/sweep/sweep.h"
+#include "tools/results/sheet.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -217,7 +218,7 @@ static const char *report_of(const ms_result *result, ms_arena *arena)
     const ms_report_names names = {
         .model = "m", .device = "d", .policy = "p", .settings_json = "{}"};
     ms_text text = {.arena = arena};
-    ms_report_json(&result->report, &result->graph, &names, &text);
+    ms_sheet_json(&result->report, &result->graph, &names, &text);
     return text.bytes;
 }
 

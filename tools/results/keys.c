@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of the other results, and how help lists keys. */
 
-#include "tools/results/keys.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/results/schema/schema.h"
 #include "tools/search/fit.h"
 
 /* ---- explain ------------------------------------------------------------- */
@@ -378,7 +378,7 @@ static const ms_key fit_rows[] = {
      .help = "ok or infeasible"},
     MS_KEYS_TEXT("model"),
     MS_KEYS_TEXT("device"),
-    {.name = "settings", .type = MS_KEY_OBJECT, .of = &ms_keys_run_settings},
+    {.name = "settings", .type = MS_KEY_OBJECT, .of = &ms_keys_settings},
     {.name = "parameters", .type = MS_KEY_COUNT, .help = ""},
     {.name = "capacity_bytes", .type = MS_KEY_COUNT, .help = ""},
     {.name = "context_bytes", .type = MS_KEY_COUNT, .help = "as in run"},
@@ -548,8 +548,9 @@ static void help_of(const ms_keys *keys, const char *prefix, told *all,
 {
     ms_text label = {.arena = text->arena};
     for (uint32_t i = 0; i < keys->n; i++) {
-        const ms_key *key = &keys->rows[i];
-        if (key->help == NULL)
+        ms_key row;
+        const ms_key *key = &row;
+        if (!ms_keys_order(keys, i, NULL, &row) || key->help == NULL)
             continue;
         ms_text_add(&label, "%s%s%s", label.length == 0 ? "  " : ", ", prefix,
                     key->name);

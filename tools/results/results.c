@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/results/results.h"
+#include "tools/results/sheet.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -143,7 +144,7 @@ static ms_err add_record(const ms_values *values, struct list *list,
 static ms_err read_run(const ms_values *values, uint32_t object,
                        ms_record *record)
 {
-    MS_TRY(ms_resultreport_read(values, object, record));
+    MS_TRY(ms_sheet_read(values, object, record));
     MS_TRY(ms_resultwords_read(values, object, record));
     return ms_resultline_read(values, object, record);
 }

@@ -5,8 +5,7 @@
 /* Saved results: what run --json and compare --json print, read back.
  *
  *     results.c        files, documents in them, what is no result
- *     resultreport.c   the report
- *     resultpool.c     what it says of a memory pool
+ *     results/         the report, as it is printed
  *     resultline.c     its timeline
  *     resultaddresses.c  the pool's blocks in it
  *     resultwords.c    its settings and its text
@@ -35,18 +34,6 @@ ms_err ms_results_ours_text(const ms_quote *text, bool *ours, ms_fault *fault);
 /* Is it a file that holds such results?  A model is none; nor is what cannot be
  * read, or standard input, which is left alone. */
 bool ms_results_is(const char *path);
-
-/* ---- resultreport.c ------------------------------------------------------ */
-
-/* Everything of the record but its title, ranks and layers. */
-ms_err ms_resultreport_read(const ms_values *values, uint32_t object,
-                            ms_record *record);
-
-/* ---- resultpool.c -------------------------------------------------------- */
-
-/* report->pooled of the rank that is worst; NULL: the pool is exact. */
-ms_err ms_resultpool_read(const ms_values *values, uint32_t object,
-                          ms_report *report);
 
 /* ---- resultline.c -------------------------------------------------------- */
 

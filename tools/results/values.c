@@ -11,8 +11,8 @@ static const ms_json_node *node_of(const ms_values *values, uint32_t row)
     return &values->json->nodes[row];
 }
 
-static ms_err wrong_kind(const ms_values *values, uint32_t row,
-                         const char *wanted)
+ms_err ms_values_wrong(const ms_values *values, uint32_t row,
+                       const char *wanted)
 {
     const char *key = node_of(values, row)->key;
     const char *found = ms_json_kind_name(values->json, row);
@@ -30,12 +30,11 @@ static const char *const kinds[] = {
     [MS_JSON_OBJECT] = "an object",
 };
 
-static ms_err check_kind(const ms_values *values, uint32_t row,
-                         ms_json_kind kind)
+ms_err ms_values_kind(const ms_values *values, uint32_t row, ms_json_kind kind)
 {
     return node_of(values, row)->kind == kind
                ? MS_OK
-               : wrong_kind(values, row, kinds[kind]);
+               : ms_values_wrong(values, row, kinds[kind]);
 }
 
 static ms_err missing(const ms_values *values, uint32_t object, const char *key)
@@ -47,38 +46,43 @@ static ms_err missing(const ms_values *values, uint32_t object, const char *key)
                         key, of);
 }
 
+ms_err ms_values_any(const ms_values *values, uint32_t object, const char *key,
+                     uint32_t *member)
+{
+    MS_TRY(ms_values_kind(values, object, MS_JSON_OBJECT));
+    *member = ms_json_find(values->json, object, key);
+    return *member != MS_NONE ? MS_OK : missing(values, object, key);
+}
+
 ms_err ms_values_member(const ms_values *values, uint32_t object,
                         const char *key, ms_json_kind kind, uint32_t *member)
 {
-    MS_TRY(check_kind(values, object, MS_JSON_OBJECT));
-    *member = ms_json_find(values->json, object, key);
-    if (*member == MS_NONE)
-        return missing(values, object, key);
-    return check_kind(values, *member, kind);
+    MS_TRY(ms_values_any(values, object, key, member));
+    return ms_values_kind(values, *member, kind);
 }
 
 ms_err ms_values_optional(const ms_values *values, uint32_t object,
                           const char *key, ms_json_kind kind, uint32_t *member)
 {
-    MS_TRY(check_kind(values, object, MS_JSON_OBJECT));
+    MS_TRY(ms_values_kind(values, object, MS_JSON_OBJECT));
     *member = ms_json_find(values->json, object, key);
     if (*member != MS_NONE && node_of(values, *member)->kind == MS_JSON_NULL)
         *member = MS_NONE;
-    return *member == MS_NONE ? MS_OK : check_kind(values, *member, kind);
+    return *member == MS_NONE ? MS_OK : ms_values_kind(values, *member, kind);
 }
 
 ms_err ms_values_u64(const ms_values *values, uint32_t row, uint64_t *number)
 {
     const ms_json_node *node = node_of(values, row);
     if (node->kind != MS_JSON_INT || node->value.i < 0)
-        return wrong_kind(values, row, "an integer from 0 on");
+        return ms_values_wrong(values, row, "an integer from 0 on");
     *number = (uint64_t)node->value.i;
     return MS_OK;
 }
 
 ms_err ms_values_name(const ms_values *values, uint32_t row, const char **name)
 {
-    MS_TRY(check_kind(values, row, MS_JSON_STRING));
+    MS_TRY(ms_values_kind(values, row, MS_JSON_STRING));
     const char *string = node_of(values, row)->value.s;
     *name = ms_arena_text(values->arena, string, strlen(string));
     return *name != NULL ? MS_OK : ms_fail_nomem(values->fault);
@@ -87,7 +91,7 @@ ms_err ms_values_name(const ms_values *values, uint32_t row, const char **name)
 ms_err ms_values_word(const ms_values *values, uint32_t row,
                       const char *const *words, uint32_t n, uint32_t *which)
 {
-    MS_TRY(check_kind(values, row, MS_JSON_STRING));
+    MS_TRY(ms_values_kind(values, row, MS_JSON_STRING));
     const char *word = node_of(values, row)->value.s;
     for (*which = 0; *which < n; ++*which)
         if (words[*which] != NULL && strcmp(words[*which], word) == 0)
@@ -106,7 +110,7 @@ static ms_err read_number(const ms_values *values, uint32_t row, uint8_t kind,
     bool is_null = node->kind == MS_JSON_NULL;
     uint64_t number = MS_NO_LEVEL;
     if (kind == MS_VALUE_SIGNED) {
-        MS_TRY(check_kind(values, row, MS_JSON_INT));
+        MS_TRY(ms_values_kind(values, row, MS_JSON_INT));
         memcpy(place, &node->value.i, sizeof node->value.i);
         return MS_OK;
     }
@@ -129,7 +133,7 @@ static ms_err read_rate(const ms_values *values, uint32_t row, double *rate)
     const ms_json_node *node = node_of(values, row);
     if (node->kind != MS_JSON_NULL && node->kind != MS_JSON_INT &&
         node->kind != MS_JSON_FLOAT)
-        return wrong_kind(values, row, "a number");
+        return ms_values_wrong(values, row, "a number");
     *rate = node->kind == MS_JSON_NULL  ? -1.0
             : node->kind == MS_JSON_INT ? (double)node->value.i
                                         : node->value.f;
@@ -153,7 +157,7 @@ static ms_err read_value(const ms_values *values, uint32_t row, uint8_t kind,
 {
     switch (kind) {
     case MS_VALUE_BOOL:
-        MS_TRY(check_kind(values, row, MS_JSON_BOOL));
+        MS_TRY(ms_values_kind(values, row, MS_JSON_BOOL));
         memcpy(place, &node_of(values, row)->value.b, sizeof(bool));
         return MS_OK;
     case MS_VALUE_RATE:
@@ -169,7 +173,7 @@ static ms_err read_value(const ms_values *values, uint32_t row, uint8_t kind,
 ms_err ms_values_read(const ms_values *values, uint32_t object,
                       const ms_value_row *rows, size_t n, void *into)
 {
-    MS_TRY(check_kind(values, object, MS_JSON_OBJECT));
+    MS_TRY(ms_values_kind(values, object, MS_JSON_OBJECT));
     for (size_t i = 0; i < n; i++) {
         uint32_t row = ms_json_find(values->json, object, rows[i].key);
         if (row == MS_NONE)
@@ -199,7 +203,7 @@ ms_err ms_values_table(const ms_values *values, uint32_t object,
 ms_err ms_values_row(const ms_values *values, const ms_value_table *table,
                      uint32_t row)
 {
-    MS_TRY(check_kind(values, row, MS_JSON_ARRAY));
+    MS_TRY(ms_values_kind(values, row, MS_JSON_ARRAY));
     uint32_t n = node_of(values, row)->value.n;
     if (n == table->n_columns)
         return MS_OK;

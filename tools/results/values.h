@@ -39,6 +39,13 @@ typedef struct ms_value_row {
 /* Reads each row's key of the object into what lies at `into`. */
 ms_err ms_values_read(const ms_values *values, uint32_t object,
                       const ms_value_row *rows, size_t n, void *into);
+/* MS_OK where it is of that kind; else that it should be `wanted`. */
+ms_err ms_values_kind(const ms_values *values, uint32_t row, ms_json_kind kind);
+ms_err ms_values_wrong(const ms_values *values, uint32_t row,
+                       const char *wanted);
+/* The member of an object; it must be there. */
+ms_err ms_values_any(const ms_values *values, uint32_t object, const char *key,
+                     uint32_t *member);
 /* The member of an object; it must be there and of that ms_json_kind. */
 ms_err ms_values_member(const ms_values *values, uint32_t object,
                         const char *key, ms_json_kind kind, uint32_t *member);

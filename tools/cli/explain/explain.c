@@ -3,6 +3,7 @@
 
 #include "tools/cli/explain/idletimes.h"
 #include "tools/job/untrained.h"
+#include "tools/results/sheet.h"
 
 #include <string.h>
 
@@ -245,6 +246,9 @@ static void json_group(const explain *x, uint32_t g, ms_text *text)
 
 static void write_json(const explain *x, ms_text *text)
 {
+    ms_sheet sheet;
+    ms_sheet_open(&sheet, &x->result.report, &x->result.graph,
+                  &(ms_report_names){NULL}, text);
     ms_text_add(text, "{\"schema_version\": 1, \"memsim\": \"%s\", \"model\": ",
                 MS_VERSION);
     ms_text_json(text, x->result.model.name);
@@ -254,7 +258,8 @@ static void write_json(const explain *x, ms_text *text)
     ms_explain_text_json_instant(&x->result, &x->alive.instant, text);
     ms_text_add(text, ", \"total_bytes\": ");
     ms_text_u64(text, x->alive.instant.bytes);
-    ms_report_overheads(&x->result.report, &x->result.graph, text);
+    ms_keys_write_one(&ms_keys_run, "device_used_bytes", &sheet, text);
+    ms_keys_write_one(&ms_keys_run, "overheads", &sheet, text);
     ms_text_add(text, ", \"groups\": [");
     for (uint32_t g = 0; g < x->n_groups && g < x->top; g++) {
         ms_text_add(text, "%s", g > 0 ? ", " : "");

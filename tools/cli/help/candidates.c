@@ -2,7 +2,7 @@
 #include "tools/cli/help/candidates.h"
 
 #include "tools/job/settings_table.h"
-#include "tools/results/schema.h"
+#include "tools/results/schema/schema.h"
 
 #include <string.h>
 

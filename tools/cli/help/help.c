@@ -3,7 +3,7 @@
  * everything else from the tables of the rooms. */
 
 #include "tools/cli/optionwords.h"
-#include "tools/results/schema.h"
+#include "tools/results/schema/schema.h"
 
 #include <string.h>
 

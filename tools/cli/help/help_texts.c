@@ -2,7 +2,7 @@
 /* Help in prose: files, units, exit statuses, the keys of run --json. */
 
 #include "tools/job/settings_table.h"
-#include "tools/results/schema.h"
+#include "tools/results/schema/schema.h"
 
 #define KEY_COLUMNS 69u
 #define KEY_INDENT 8u

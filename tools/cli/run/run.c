@@ -4,6 +4,7 @@
 
 #include "tools/cli/run/figures.h"
 #include "tools/job/leftout.h"
+#include "tools/results/sheet.h"
 
 #include <string.h>
 
@@ -150,7 +151,7 @@ ms_err ms_run_json(const ms_job *job, const ms_result *result,
     ms_report_names names = names_of(job, result, policy);
     names.settings_json = settings.bytes;
     names.timeline_json = timeline.bytes;
-    ms_report_json(&result->report, &result->graph, &names, text);
+    ms_sheet_json(&result->report, &result->graph, &names, text);
     return MS_OK;
 }
 

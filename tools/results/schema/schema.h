@@ -13,7 +13,7 @@
  * What prints a result is code.  tests/schema.sh holds the tables of keys.c
  * against it: every key that is printed is a row, every row is printed. */
 
-#include "tools/tools.h"
+#include "tools/results/keys.h"
 
 /* ---- indent.c: JSON in lines --------------------------------------------- */
 
@@ -36,54 +36,8 @@ void ms_indent_ref(ms_indent *json, const char *key, const char *name);
 
 /* ---- keys.c: the keys of results ----------------------------------------- */
 
-typedef enum ms_key_type {
-    MS_KEY_COUNT,   /* an integer from 0: bytes, ns, numbers of things */
-    MS_KEY_INTEGER, /* that may be negative */
-    MS_KEY_NUMBER,  /* not negative */
-    MS_KEY_BOOL,
-    MS_KEY_TEXT,
-    MS_KEY_WORD,    /* one of words or names */
-    MS_KEY_VERSION, /* of the document */
-    MS_KEY_TEXTS,   /* an array of strings */
-    MS_KEY_OBJECT,  /* of */
-    MS_KEY_OBJECTS, /* an array of them */
-    MS_KEY_LEVELS,  /* an array of COUNTs */
-    MS_KEY_COUNTS,  /* an object with a COUNT for each of names */
-    MS_KEY_SOME,    /* for some of names */
-    MS_KEY_NAMED,   /* an object with an object for each of names */
-    MS_KEY_TABLE    /* {"columns": [names], "rows": [[value, ...], ...]} */
-} ms_key_type;
-
-typedef struct ms_key {
-    const char *name;
-    ms_key_type type;
-    bool null;                   /* where it does not apply */
-    bool optional;               /* or left out there */
-    const struct ms_keys *of;    /* OBJECT, OBJECTS, NAMED */
-    const struct ms_keys *or_of; /* OBJECTS: or such ones; NULL: none */
-    const char *words;           /* WORD: "a|b" */
-    const char *const *names;    /* WORD, COUNTS, SOME, NAMED: n_names, some may
-                                    be NULL */
-    uint32_t n_names;
-    const char *help; /* NULL: the object's row tells of it; "": as the next */
-} ms_key;
-
-/* An object.  more: row i of those that come from another table, false when
- * there are no more; any: a pattern; keys like it come from the user. */
-typedef struct ms_keys {
-    const char *name;
-    const ms_key *rows;
-    uint32_t n;
-    bool (*more)(uint32_t i, ms_arena *arena, ms_key *key);
-    const char *any;
-} ms_keys;
-
 /* The keys that have help, those of objects as "peak.by_category". */
 void ms_keys_help(const ms_keys *keys, ms_text *text);
-
-extern const ms_keys ms_keys_run, ms_keys_explain, ms_keys_compare,
-    ms_keys_inspect, ms_keys_row, ms_keys_fit, ms_keys_alloc,
-    ms_keys_alloc_plans;
 
 /* ---- properties.c: fields of a table ------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/results/schema.h"
+#include "tools/results/schema/schema.h"
 
 #include <string.h>
 

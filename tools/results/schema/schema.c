@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim schema: a JSON Schema of what memsim reads or prints. */
 
-#include "tools/results/schema.h"
+#include "tools/results/schema/schema.h"
 
 #include <string.h>
 
@@ -37,9 +37,10 @@ static void collect(const ms_keys *keys, objects *all)
             return;
     if (all->n < MOST_OBJECTS)
         all->keys[all->n++] = keys;
+    ms_key key;
     for (uint32_t i = 0; i < keys->n; i++)
-        if (keys->rows[i].of != NULL)
-            collect(keys->rows[i].of, all);
+        if (ms_keys_order(keys, i, NULL, &key) && key.of != NULL)
+            collect(key.of, all);
     for (uint32_t i = 0; i < keys->n; i++)
         if (keys->rows[i].or_of != NULL)
             collect(keys->rows[i].or_of, all);
@@ -198,16 +199,6 @@ static void put_key(ms_indent *json, const ms_key *key)
 
 /* ---- one object ---------------------------------------------------------- */
 
-static bool row_of(const ms_keys *keys, uint32_t i, ms_arena *arena,
-                   ms_key *key)
-{
-    if (i < keys->n) {
-        *key = keys->rows[i];
-        return true;
-    }
-    return keys->more != NULL && keys->more(i - keys->n, arena, key);
-}
-
 /* Keys may be added in a later version: others are allowed. */
 static void put_keys(ms_indent *json, const ms_keys *keys)
 {
@@ -215,7 +206,7 @@ static void put_keys(ms_indent *json, const ms_keys *keys)
     ms_key key;
     ms_indent_string(json, "type", "object");
     ms_indent_open(json, "properties", '{');
-    for (uint32_t i = 0; row_of(keys, i, arena, &key); i++)
+    for (uint32_t i = 0; ms_keys_order(keys, i, arena, &key); i++)
         put_key(json, &key);
     ms_indent_close(json, '}');
     if (keys->any != NULL) {
@@ -224,7 +215,7 @@ static void put_keys(ms_indent *json, const ms_keys *keys)
         ms_indent_close(json, '}');
     }
     ms_indent_open(json, "required", '[');
-    for (uint32_t i = 0; row_of(keys, i, arena, &key); i++)
+    for (uint32_t i = 0; ms_keys_order(keys, i, arena, &key); i++)
         if (!key.optional)
             ms_indent_string(json, NULL, key.name);
     ms_indent_close(json, ']');

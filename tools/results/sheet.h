@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_RESULTS_SHEET_H
+#define MS_RESULTS_SHEET_H
+
+/* What the object of memsim run --json is printed from and read into: the
+ * report, and what stands beside it.  The rows of keys_run.c speak of it.
+ *
+ *     ms_sheet_json(&report, &graph, &names, &text);
+ */
+
+#include "tools/results/keys.h"
+
+typedef struct ms_sheet_op {
+    const char *name;
+    uint32_t count;
+} ms_sheet_op;
+
+/* A step of the pool: what it is of, and what it does. */
+typedef struct ms_sheet_step {
+    ms_pooled_kind *kind;
+    ms_pooled_step *step;
+} ms_sheet_step;
+
+typedef struct ms_sheet {
+    uint64_t parameters;
+    const char *memsim, *model, *device, *policy;
+    const char *settings_json, *timeline_json; /* NULL: none */
+    ms_report *report;                         /* read only when printed */
+    ms_rank_report *worst;                     /* of report->ranks */
+    /* Of the pool; NULL: it is exact. */
+    ms_pooled *pooled;
+    ms_pooled_rank *pooled_rank;          /* of the worst */
+    const char *pool_version, *pool_kind; /* version NULL: it has none */
+    ms_sheet_step *steps;                 /* pooled->setup.steps */
+    /* Printed only: */
+    ms_sheet_op *unknown;             /* without a rule */
+    const char *exceeded[MS_N_POOLS]; /* memories that are too small */
+    uint32_t n_unknown, n_exceeded;
+    uint64_t used_bytes, libraries_bytes; /* what libraries keep in the pool */
+    uint32_t n_libraries;
+    double total_flops;
+} ms_sheet;
+
+/* The sheet to print; with text->failed, nothing of it. */
+void ms_sheet_open(ms_sheet *sheet, const ms_report *report,
+                   const ms_graph *graph, const ms_report_names *names,
+                   ms_text *text);
+/* The object of memsim run --json (design.md, "What users and scripts see"). */
+void ms_sheet_json(const ms_report *report, const ms_graph *graph,
+                   const ms_report_names *names, ms_text *text);
+
+/* Everything of the record but its title, ranks and layers, from an object of
+ * saved JSON. */
+ms_err ms_sheet_read(const ms_values *values, uint32_t object,
+                     ms_record *record);
+
+#endif
