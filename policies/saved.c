@@ -180,10 +180,6 @@ ms_err ms_saved_find(const ms_graph *graph, const ms_program *program,
 
 bool ms_saved_is_linear(const ms_graph *graph, uint32_t op)
 {
-    static const char *const names[] = {"aten::mm", "aten::addmm",
-                                        "aten::linear", "aten::matmul"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(graph->op_name[op], names[i]) == 0)
-            return true;
-    return false;
+    return graph->op_kind[op] == MS_KIND_MM ||
+           graph->op_kind[op] == MS_KIND_ADDMM;
 }

@@ -87,6 +87,8 @@ static ms_err check_ops(const ms_graph *graph, ms_fault *fault)
 {
     for (uint32_t op = 0; op < graph->n_ops; op++) {
         uint32_t unit = graph->op_unit[op], layer = graph->op_layer[op];
+        if (graph->op_kind[op] >= MS_N_KINDS)
+            return fail_row(graph, fault, "op", op, "no such kind");
         if (graph->op_pass[op] > MS_STEP)
             return fail_row(graph, fault, "op", op, "no such pass");
         if (graph->op_stream[op] >= MS_N_STREAMS)

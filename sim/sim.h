@@ -36,6 +36,7 @@
 #include "sim/base/size.h"
 #include "sim/base/words.h"
 #include "sim/expand/hostplace.h"
+#include "sim/kinds.h"
 #include "sim/names.h"
 #include "sim/outside.h"
 #include "sim/replay/collective.h"
@@ -121,6 +122,7 @@ typedef struct ms_graph {
 
     uint32_t n_ops;
     const char **op_name; /* e.g. "aten::addmm" */
+    uint8_t *op_kind;     /* ms_op_kind: what policies ask instead */
     uint8_t *op_pass;
     uint8_t *op_flags;
     uint8_t *op_stream;

@@ -61,6 +61,20 @@ const ms_aten_row *ms_aten_find(const ms_index *index, const char *op,
     return find_exact(index, plain, overload);
 }
 
+ms_op_kind ms_aten_kind(const ms_index *index, const char *op)
+{
+    char plain[64];
+    size_t n = strlen(op);
+    uint32_t i = ms_index_find(index, op);
+
+    if (i == MS_NONE && n > 1 && n < sizeof plain && op[n - 1] == '_') {
+        memcpy(plain, op, n - 1);
+        plain[n - 1] = '\0';
+        i = ms_index_find(index, plain);
+    }
+    return i == MS_NONE ? MS_KIND_OTHER : (ms_op_kind)row_at(i)->kind;
+}
+
 /* ---- what an op must have ------------------------------------------------ */
 
 int64_t ms_aten_int(const ms_opnode *node, uint32_t i, int64_t fallback)

@@ -44,6 +44,7 @@ typedef struct ms_shape_rule {
 
 typedef struct ms_aten_row {
     const char *op, *overload;  /* overload NULL: any */
+    uint8_t kind;               /* ms_op_kind, of its backward, too */
     const ms_rule *rule;        /* NULL: no gradient flows through it */
     const char *inputs;         /* differentiable inputs, by position: "012",
                                 $ the last one; "*": all */
@@ -113,6 +114,8 @@ ms_err ms_aten_open(ms_index *index, ms_arena *arena, ms_fault *fault);
 /* NULL: no such op. */
 const ms_aten_row *ms_aten_find(const ms_index *index, const char *op,
                                 const char *overload);
+/* That of the row, which for a trailing _ is the row without it. */
+ms_op_kind ms_aten_kind(const ms_index *index, const char *op);
 /* What is wrong with the op (in arena), or NULL: record relies on it. */
 const char *ms_aten_objection(const ms_aten_row *row, const ms_aten_call *call,
                               ms_arena *arena);

@@ -87,7 +87,7 @@ void ms_cudnn_workspace(ms_trace *trace, uint32_t x, uint32_t weight,
 bool ms_cudnn_convolves(const ms_graph *graph)
 {
     for (uint32_t op = 0; op < graph->n_ops; op++)
-        if (strstr(graph->op_name[op], "convolution") != NULL)
+        if (graph->op_kind[op] == MS_KIND_CONVOLUTION)
             return true;
     return false;
 }

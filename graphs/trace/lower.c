@@ -2,6 +2,7 @@
 /* From a model to a graph: record the forward, run autograd and the optimizer
  * on the record, then put its columns in order. */
 #include "graphs/trace/lower.h"
+#include "graphs/aten/atenkinds.h"
 #include "graphs/formats/autocast.h"
 #include "graphs/formats/fp8.h"
 #include "graphs/formats/packed.h"
@@ -143,6 +144,7 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     if (trace->train)
         ms_optimstep_step(trace);
     MS_TRY(trace->err);
+    MS_TRY(ms_atenkinds_fill(trace));
     return ms_finish_graph(trace, &forward, graph);
 }
 

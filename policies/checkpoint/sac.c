@@ -1,30 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/checkpoint/sac.h"
 
-#include <string.h>
-
-/* Every second of these is computed again. */
-static const char product[] = "aten::mm";
-
-/* Always kept. */
-static const char *const cached_ops[] = {
-    "aten::_scaled_dot_product_efficient_attention",
-    "aten::_scaled_dot_product_flash_attention",
-    "_c10d_functional::reduce_scatter_tensor",
-    "c10d_functional::reduce_scatter_tensor",
-};
-
-/* products: how many of the region came before. */
+/* Every second product is computed again, attention never; so is what a
+ * collective of a forward pass makes, of which graphs have none.  products:
+ * how many of the region came before. */
 static bool is_cached(const ms_graph *graph, uint32_t op, uint32_t *products)
 {
-    const char *name = graph->op_name[op];
+    uint8_t kind = graph->op_kind[op];
 
-    if (strcmp(name, product) == 0)
+    if (kind == MS_KIND_MM)
         return (*products)++ % 2 == 0;
-    for (size_t i = 0; i < sizeof cached_ops / sizeof *cached_ops; i++)
-        if (strcmp(name, cached_ops[i]) == 0)
-            return true;
-    return false;
+    return kind == MS_KIND_FLASH || kind == MS_KIND_EFFICIENT;
 }
 
 void ms_sac_keep(const ms_graph *graph, ms_keep *keep)

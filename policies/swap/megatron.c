@@ -15,8 +15,6 @@
  */
 #include "policies/swap/swap.h"
 
-#include <string.h>
-
 /* 1 Mi elements of 16 bits. */
 #define MIN_BYTES (UINT64_C(2) << 20)
 
@@ -52,11 +50,6 @@ typedef struct finder {
 
 /* ---- which ops are a module ---------------------------------------------- */
 
-static bool named(const ms_graph *graph, uint32_t op, const char *part)
-{
-    return strstr(graph->op_name[op], part) != NULL;
-}
-
 /* A parameter, or a copy of one in another precision. */
 static bool is_weight(const ms_graph *graph, uint32_t storage)
 {
@@ -71,7 +64,7 @@ static bool is_weight(const ms_graph *graph, uint32_t storage)
 
 static bool is_product(const ms_graph *graph, uint32_t op)
 {
-    if (!named(graph, op, "mm") && !named(graph, op, "linear"))
+    if (!ms_kinds_is_product(graph->op_kind[op]))
         return false;
     for (uint32_t i = graph->in_at[op]; i < graph->in_at[op + 1]; i++)
         if (is_weight(graph, graph->in[i]))
@@ -82,17 +75,17 @@ static bool is_product(const ms_graph *graph, uint32_t op)
 static bool is_core(const ms_graph *graph, uint32_t op)
 {
     return graph->op_flags[op] & MS_OP_CORE ||
-           named(graph, op, "scaled_dot_product");
+           ms_kinds_is_attention(graph->op_kind[op]);
 }
 
 static bool is_norm(const ms_graph *graph, uint32_t op)
 {
-    return named(graph, op, "norm") && !named(graph, op, "batch_norm");
+    return graph->op_kind[op] == MS_KIND_NORM;
 }
 
 static bool is_grouped(const ms_graph *graph, uint32_t op)
 {
-    return named(graph, op, "grouped_gemm");
+    return graph->op_kind[op] == MS_KIND_GROUPED;
 }
 
 /* The first op of [op, end) that is so, or end. */

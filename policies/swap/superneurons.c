@@ -92,13 +92,10 @@ static bool is_new(neurons *n, uint32_t storage)
 /* An element-wise sum or a concatenation of two tensors of this step. */
 static bool joins(const ms_graph *graph, uint32_t op)
 {
-    static const char *const names[] = {"aten::add", "aten::add_", "aten::cat"};
     uint32_t first = MS_NONE;
-    bool named = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        named |= strcmp(graph->op_name[op], names[i]) == 0;
-    for (uint32_t i = graph->in_at[op]; named && i < graph->in_at[op + 1];
-         i++) {
+    bool may =
+        graph->op_kind[op] == MS_KIND_ADD || graph->op_kind[op] == MS_KIND_CAT;
+    for (uint32_t i = graph->in_at[op]; may && i < graph->in_at[op + 1]; i++) {
         uint32_t s = graph->in[i];
         if (s < graph->n_persistent)
             continue;
@@ -111,7 +108,7 @@ static bool joins(const ms_graph *graph, uint32_t op)
 
 static bool is_expensive(const ms_graph *graph, uint32_t op)
 {
-    return strstr(graph->op_name[op], "convolution") != NULL ||
+    return graph->op_kind[op] == MS_KIND_CONVOLUTION ||
            ms_saved_is_linear(graph, op) || joins(graph, op);
 }
 

@@ -11,8 +11,6 @@
  * comes back unit by unit, in the same stash as what hooks pack behind it. */
 #include "policies/swap/swap.h"
 
-#include <string.h>
-
 #define STASH 5u /* max_fwd_stash_size */
 
 /* The first op of the output projection, the last linear layer: it and the

@@ -5,13 +5,12 @@
 #include "policies/swap/swap.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static bool convolves(const ms_graph *graph, uint32_t unit)
 {
     for (uint32_t op = graph->forward_at[unit];
          op < graph->forward_at[unit + 1]; op++)
-        if (strstr(graph->op_name[op], "convolution") != NULL)
+        if (graph->op_kind[op] == MS_KIND_CONVOLUTION)
             return true;
     return false;
 }

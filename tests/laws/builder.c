@@ -29,6 +29,7 @@ static void take_storages(ms_graph *graph, ms_arena *arena, uint32_t n)
 static void take_ops(ms_graph *graph, ms_arena *arena, uint32_t n)
 {
     graph->op_name = laws_take(arena, n, sizeof(char *));
+    graph->op_kind = laws_take(arena, n, 1);
     graph->op_pass = laws_take(arena, n, 1);
     graph->op_flags = laws_take(arena, n, 1);
     graph->op_stream = laws_take(arena, n, 1);

@@ -49,11 +49,11 @@ static bool makes(uint32_t op, uint32_t s)
 static bool is_expensive(uint32_t op)
 {
     uint32_t n = 0;
-    if (strcmp(graph.op_name[op], "aten::convolution") == 0)
+    if (graph.op_kind[op] == MS_KIND_CONVOLUTION)
         return true;
     for (uint32_t s = graph.n_persistent; s < graph.n_storages; s++)
         n += reads(op, s);
-    return strncmp(graph.op_name[op], "aten::add", 9) == 0 && n > 1;
+    return graph.op_kind[op] == MS_KIND_ADD && n > 1;
 }
 
 /* The unit whose backward is op, or MS_NONE. */
@@ -277,9 +277,9 @@ static void build_random(uint64_t seed)
     laws_graph(&random, &arena, &graph);
     for (uint32_t op = 0; op < graph.forward_at[graph.n_units]; op++) {
         if (laws_chance(&random, 10))
-            graph.op_name[op] = "aten::convolution";
+            graph.op_kind[op] = MS_KIND_CONVOLUTION;
         else if (laws_chance(&random, 30))
-            graph.op_name[op] = "aten::add";
+            graph.op_kind[op] = MS_KIND_ADD;
     }
     for (uint32_t s = graph.n_persistent; s < graph.n_storages; s++)
         if (is_saved(s) && laws_chance(&random, 10))

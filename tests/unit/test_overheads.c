@@ -201,9 +201,9 @@ START_TEST(builds_have_contexts)
 {
     static const uint64_t mib[] = {481, 1823, 922, 1429};
     const ms_shape shape = {.data_ranks = 1};
-    const char *convolution = "aten::convolution";
+    uint8_t convolution = MS_KIND_CONVOLUTION;
     const ms_graph none = {.n_ops = 0},
-                   one = {.n_ops = 1, .op_name = &convolution};
+                   one = {.n_ops = 1, .op_kind = &convolution};
     const ms_device *a100, *h100;
     ms_fault fault = {0};
     ms_training training;

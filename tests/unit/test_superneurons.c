@@ -33,7 +33,7 @@ static void build(uint32_t n, uint32_t every)
 {
     laws_chain(n, U, &arena, &graph);
     for (uint32_t u = 0; u < n; u += every)
-        graph.op_name[graph.forward_at[u]] = "aten::convolution";
+        graph.op_kind[graph.forward_at[u]] = MS_KIND_CONVOLUTION;
 }
 
 /* a_i and its gradient; the chain's gradients stand in descending order. */
@@ -245,9 +245,9 @@ static void build_random(uint64_t seed)
     laws_graph(&random, &arena, &graph);
     for (uint32_t op = 0; op < graph.forward_at[graph.n_units]; op++) {
         if (laws_chance(&random, 30))
-            graph.op_name[op] = "aten::convolution";
+            graph.op_kind[op] = MS_KIND_CONVOLUTION;
         else if (laws_chance(&random, 30))
-            graph.op_name[op] = "aten::add";
+            graph.op_kind[op] = MS_KIND_ADD;
     }
 }
 
