@@ -139,18 +139,27 @@ typedef enum ms_takes {
     MS_TAKES_OPTIONAL /* the next word only if it ends in one of words */
 } ms_takes;
 
-/* One option as data: parser, help and tests walk these rows. */
+/* What an option is to some of the commands. */
+typedef struct ms_option_use {
+    uint16_t commands; /* 0: no more */
+    const char *help;
+    const char *words;  /* "a|b": the only values; OPTIONAL: the endings */
+    const char *behind; /* the option that it follows in the help of these
+                           commands; NULL: as in the table */
+} ms_option_use;
+#define MS_OPTION_USES 6u
+
+/* One option as data, a row each: parser, help, man page, completions and tests
+ * walk them. */
 typedef struct ms_option {
     ms_option_id id;
     const char *name; /* without dashes */
     char letter;      /* 0: none */
-    uint16_t commands;
     ms_takes takes;
     const char *value;    /* what help calls the value */
-    const char *words;    /* "a|b": the only values; OPTIONAL: the endings */
     const char *fallback; /* OPTIONAL: the value when none is given */
     const char *setting;  /* MS_OPTION_SETTING: the training field */
-    const char *help;
+    ms_option_use uses[MS_OPTION_USES];
 } ms_option;
 extern const ms_option ms_options_table[];
 extern const uint32_t ms_options_table_n;
@@ -169,6 +178,12 @@ typedef struct ms_arguments {
                            letter); or NULL */
 } ms_arguments;
 
+/* What the option is to a command; NULL: the command has it not. */
+const ms_option_use *ms_options_use(const ms_option *option, uint16_t command);
+/* The options of a command in the order of its help; n of them. */
+#define MS_OPTIONS_MOST 96u
+uint32_t ms_options_list(uint16_t command,
+                         const ms_option *list[MS_OPTIONS_MOST]);
 /* Options and operands in any order, "--opt=value", "--opt value", "-o value",
  * "-ovalue", "--"; no abbreviations.  Faults: MS_EUSAGE with did-you-mean. */
 ms_err ms_options_parse(uint16_t command, const char *const *words,

@@ -161,10 +161,38 @@ START_TEST(no_abbreviations)
 }
 END_TEST
 
+static bool has_option(uint16_t command, const char *name)
+{
+    const ms_option *list[MS_OPTIONS_MOST];
+    uint32_t n = ms_options_list(command, list);
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(list[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A command has one of them; who stands behind another is in the list. */
+static void check_uses(const ms_option *option)
+{
+    uint16_t before = 0;
+    ck_assert_uint_ne(option->uses[0].commands, 0);
+    for (uint32_t i = 0; i < MS_OPTION_USES; i++) {
+        const ms_option_use *use = &option->uses[i];
+        ck_assert_uint_eq(before & use->commands, 0);
+        before |= use->commands;
+        if (use->commands == 0)
+            continue;
+        ck_assert_uint_gt(strlen(use->help), 5);
+        for (uint16_t bit = 1; bit <= use->commands; bit *= 2)
+            if ((bit & use->commands) != 0)
+                ck_assert_msg(has_option(bit, option->name), "%s",
+                              option->name);
+    }
+}
+
 static void check_row(const ms_option *option)
 {
-    ck_assert_uint_ne(option->commands, 0);
-    ck_assert_uint_gt(strlen(option->help), 5);
+    check_uses(option);
     for (const char *c = option->name; *c != '\0'; c++)
         ck_assert(islower((unsigned char)*c) || *c == '-');
     ck_assert_int_eq(option->takes != MS_TAKES_NOTHING, option->value != NULL);
@@ -180,9 +208,8 @@ START_TEST(table)
         check_row(a);
         for (uint32_t j = 0; j < i; j++) {
             const ms_option *b = &ms_options_table[j];
-            if ((a->commands & b->commands) == 0)
-                continue;
             ck_assert_str_ne(a->name, b->name);
+            ck_assert(a->id != b->id || a->id == MS_OPTION_SETTING);
             ck_assert(a->letter == 0 || a->letter != b->letter);
         }
     }

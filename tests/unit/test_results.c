@@ -414,10 +414,10 @@ START_TEST(kinds_are_those_of_the_option)
         const ms_option *option = &ms_options_table[i];
         if (option->id != MS_OPTION_FIGURE)
             continue;
-        if ((option->commands & MS_FOR_PLOT) != 0)
-            ck_assert_str_eq(option->words, words.bytes);
-        else
-            check_words(option->words, words.bytes);
+        ck_assert_str_eq(ms_options_use(option, MS_FOR_PLOT)->words,
+                         words.bytes);
+        for (uint32_t k = 0; option->uses[k].commands != 0; k++)
+            check_words(option->uses[k].words, words.bytes);
     }
 }
 END_TEST

@@ -117,8 +117,8 @@ static void check_option(const ms_word *row, const char *word)
         return;
     const ms_option *option = option_of(row->means);
     ck_assert_msg(option != NULL, "--%s is no option", row->means);
-    const ms_option *found =
-        ms_optionwords_find(option->commands, word, strlen(word), &answered);
+    const ms_option *found = ms_optionwords_find(option->uses[0].commands, word,
+                                                 strlen(word), &answered);
     ck_assert_msg(found != NULL, "--%s", word);
     ck_assert_str_eq(found->name, row->means);
 }

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_NAMES 64u /* of the options of one command */
-
 typedef struct cursor {
     uint16_t command;
     const char *const *words;
@@ -63,13 +61,45 @@ bool ms_options_ends_in(const char *words, const char *word)
 
 /* ---- rows ---------------------------------------------------------------- */
 
+const ms_option_use *ms_options_use(const ms_option *option, uint16_t command)
+{
+    for (uint32_t i = 0; i < MS_OPTION_USES; i++)
+        if ((option->uses[i].commands & command) != 0)
+            return &option->uses[i];
+    return NULL;
+}
+
+/* The options of the command that stand behind one; NULL: as in the table. */
+static void list_behind(uint16_t command, const char *behind,
+                        const ms_option **list, uint32_t *n)
+{
+    for (uint32_t i = 0; i < ms_options_table_n; i++) {
+        const ms_option *row = &ms_options_table[i];
+        const ms_option_use *use = ms_options_use(row, command);
+        if (use == NULL || (use->behind == NULL) != (behind == NULL) ||
+            (behind != NULL && strcmp(use->behind, behind) != 0))
+            continue;
+        assert(*n < MS_OPTIONS_MOST);
+        list[(*n)++] = row;
+        list_behind(command, row->name, list, n);
+    }
+}
+
+uint32_t ms_options_list(uint16_t command,
+                         const ms_option *list[MS_OPTIONS_MOST])
+{
+    uint32_t n = 0;
+    list_behind(command, NULL, list, &n);
+    return n;
+}
+
 static const ms_option *find_name(uint16_t command, const char *name,
                                   size_t length)
 {
     for (uint32_t i = 0; i < ms_options_table_n; i++) {
         const ms_option *row = &ms_options_table[i];
-        if ((row->commands & command) != 0 && strlen(row->name) == length &&
-            memcmp(row->name, name, length) == 0)
+        if (ms_options_use(row, command) != NULL &&
+            strlen(row->name) == length && memcmp(row->name, name, length) == 0)
             return row;
     }
     return NULL;
@@ -78,7 +108,7 @@ static const ms_option *find_name(uint16_t command, const char *name,
 static const ms_option *find_letter(uint16_t command, char letter)
 {
     for (uint32_t i = 0; i < ms_options_table_n; i++)
-        if ((ms_options_table[i].commands & command) != 0 &&
+        if (ms_options_use(&ms_options_table[i], command) != NULL &&
             ms_options_table[i].letter == letter)
             return &ms_options_table[i];
     return NULL;
@@ -117,12 +147,12 @@ static ms_err fail_answered(const cursor *c, const ms_word *row,
 
 static ms_err fail_unknown(const cursor *c, const char *word, size_t length)
 {
-    const char *names[MOST_NAMES];
+    const ms_option *list[MS_OPTIONS_MOST];
+    const char *names[MS_OPTIONS_MOST];
     char name[64], hint[128];
-    size_t n = 0;
-    for (uint32_t i = 0; i < ms_options_table_n; i++)
-        if ((ms_options_table[i].commands & c->command) != 0 && n < MOST_NAMES)
-            names[n++] = ms_options_table[i].name;
+    uint32_t n = ms_options_list(c->command, list);
+    for (uint32_t i = 0; i < n; i++)
+        names[i] = list[i]->name;
     const char *near = NULL;
     if (length < sizeof name) {
         memcpy(name, word, length);
@@ -142,13 +172,13 @@ static ms_err fail_unknown(const cursor *c, const char *word, size_t length)
 /* ---- the parser ---------------------------------------------------------- */
 
 static ms_err fail_word(const cursor *c, const ms_option *option,
-                        const char *value)
+                        const char *all, const char *value)
 {
     char words[64], hint[96];
     const char *names[16];
     size_t n = 0;
-    assert(strlen(option->words) < sizeof words);
-    strcpy(words, option->words);
+    assert(strlen(all) < sizeof words);
+    strcpy(words, all);
     for (char *word = words; word != NULL && n < 16; n++) {
         names[n] = word;
         word = strchr(word, '|');
@@ -160,7 +190,7 @@ static ms_err fail_word(const cursor *c, const ms_option *option,
         snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
     return ms_fail(c->fault, MS_EUSAGE, NULL, near != NULL ? hint : NULL,
                    "option \"--%s\": \"%s\" is not one of %s", option->name,
-                   value, option->words);
+                   value, all);
 }
 
 /* The one of "a|b|c" that names the same option as the value does, or NULL:
@@ -180,11 +210,12 @@ static const char *own_word(const cursor *c, const char *words,
 
 static ms_err give(cursor *c, const ms_option *option, const char *value)
 {
-    if (option->takes == MS_TAKES_VALUE && option->words != NULL &&
-        !ms_options_one_of(option->words, value)) {
-        const char *own = own_word(c, option->words, value);
+    const char *words = ms_options_use(option, c->command)->words;
+    if (option->takes == MS_TAKES_VALUE && words != NULL &&
+        !ms_options_one_of(words, value)) {
+        const char *own = own_word(c, words, value);
         if (own == NULL)
-            return fail_word(c, option, value);
+            return fail_word(c, option, words, value);
         value = own;
     }
     if (option->takes != MS_TAKES_NOTHING && *value == '\0')
@@ -210,7 +241,8 @@ static ms_err give_next(cursor *c, const ms_option *option)
         return give(c, option, "");
     if (option->takes == MS_TAKES_OPTIONAL) {
         if (next == NULL || looks_like_option(next) ||
-            !ms_options_ends_in(option->words, next))
+            !ms_options_ends_in(ms_options_use(option, c->command)->words,
+                                next))
             return give(c, option, option->fallback);
     } else if (next == NULL || looks_like_option(next)) {
         return ms_fail(c->fault, MS_EUSAGE, NULL, see_help(c->command),

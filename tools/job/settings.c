@@ -351,16 +351,6 @@ void ms_settings_compare(const ms_arguments *arguments, const char *policy,
     quote(pools.failed ? "" : pools.bytes, text);
 }
 
-/* An option may have a row for each of two commands. */
-static bool is_of_fit(const char *name)
-{
-    for (uint32_t i = 0; i < ms_options_table_n; i++)
-        if ((ms_options_table[i].commands & MS_FOR_FIT) != 0 &&
-            strcmp(ms_options_table[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,
                      ms_text *text)
 {
@@ -368,7 +358,8 @@ void ms_settings_fit(const ms_arguments *arguments, uint32_t gpus,
     quote(arguments->operands[0], text);
     for (uint32_t i = 0; i < arguments->n_given; i++) {
         const ms_option *option = arguments->given[i].option;
-        if (ms_settings_shapes(option->id) && is_of_fit(option->name) &&
+        if (ms_settings_shapes(option->id) &&
+            ms_options_use(option, MS_FOR_FIT) != NULL &&
             option->id != MS_OPTION_POLICY && option->id != MS_OPTION_GPUS)
             put_option(option, arguments->given[i].value, text);
     }

@@ -359,14 +359,16 @@ static void offer_named(const typing *t, const char *names)
     }
 }
 
-static void offer_option_value(const typing *t, const ms_option *option)
+static void offer_option_value(const typing *t, const ms_option *option,
+                               uint16_t command)
 {
+    const char *words = ms_options_use(option, command)->words;
     if (option->setting != NULL)
         offer_setting(t, option->setting);
     else if (option->takes == MS_TAKES_OPTIONAL)
-        offer_files(t, option->words);
-    else if (option->words != NULL)
-        offer_words(t, option->words);
+        offer_files(t, words);
+    else if (words != NULL)
+        offer_words(t, words);
     else
         offer_named(t, option->value);
 }
@@ -375,14 +377,14 @@ static void offer_option_value(const typing *t, const ms_option *option)
 
 static void offer_options(const typing *t, uint16_t command)
 {
-    for (uint32_t i = 0; i < ms_options_table_n; i++) {
-        const ms_option *option = &ms_options_table[i];
-        char letter[] = {'-', option->letter, '\0'};
-        if ((option->commands & command) == 0)
-            continue;
-        offer(t, "--", option->name, option->help);
-        if (option->letter != 0)
-            offer(t, letter, "", option->help);
+    const ms_option *list[MS_OPTIONS_MOST];
+    uint32_t n = ms_options_list(command, list);
+    for (uint32_t i = 0; i < n; i++) {
+        char letter[] = {'-', list[i]->letter, '\0'};
+        const char *help = ms_options_use(list[i], command)->help;
+        offer(t, "--", list[i]->name, help);
+        if (list[i]->letter != 0)
+            offer(t, letter, "", help);
     }
 }
 
@@ -399,7 +401,7 @@ static const ms_option *find_option(uint16_t command, const char *word,
                         ? strlen(option->name) == length - 2 &&
                               strncmp(option->name, word + 2, length - 2) == 0
                         : word[1] != '\0' && option->letter == word[1];
-        if (!same || (option->commands & command) == 0)
+        if (!same || ms_options_use(option, command) == NULL)
             continue;
         *value = is_long ? length + 1 : 2u + (word[2] == '=');
         if (word[is_long ? length : 2] == '\0')
@@ -421,8 +423,9 @@ static void pass(place *at, uint16_t command, const char *word)
     size_t value = 0;
     const ms_option *waits = at->waits;
     at->waits = NULL;
-    if (waits != NULL && (waits->takes == MS_TAKES_VALUE ||
-                          ms_options_ends_in(waits->words, word)))
+    if (waits != NULL &&
+        (waits->takes == MS_TAKES_VALUE ||
+         ms_options_ends_in(ms_options_use(waits, command)->words, word)))
         return;
     if (!at->closed && strcmp(word, "--") == 0) {
         at->closed = true;
@@ -439,7 +442,7 @@ static void offer_at(typing *t, const place *at, const ms_command *command)
 {
     size_t value = 0;
     if (at->waits != NULL && t->word[0] != '-')
-        offer_option_value(t, at->waits);
+        offer_option_value(t, at->waits, command->bit);
     if (at->waits != NULL && at->waits->takes == MS_TAKES_VALUE)
         return;
     if (!at->closed && t->word[0] == '-') {
@@ -448,7 +451,7 @@ static void offer_at(typing *t, const place *at, const ms_command *command)
         if (option == NULL || value == 0)
             offer_options(t, command->bit);
         else if (option->takes != MS_TAKES_NOTHING)
-            offer_option_value(t, option);
+            offer_option_value(t, option, command->bit);
     } else if (at->n_operands < command->max_operands) {
         offer_named(t, command->operands);
     }

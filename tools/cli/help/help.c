@@ -54,10 +54,11 @@ static const char *field_words(const char *setting)
     return NULL;
 }
 
-static void put_option(const ms_option *option, ms_text *text)
+static void put_option(const ms_option *option, const ms_option_use *use,
+                       ms_text *text)
 {
     ms_text label = {.arena = text->arena}, words = {.arena = text->arena};
-    const char *values = option->takes == MS_TAKES_VALUE ? option->words : NULL;
+    const char *values = option->takes == MS_TAKES_VALUE ? use->words : NULL;
     if (option->setting != NULL)
         values = field_words(option->setting);
     if (option->letter != 0)
@@ -68,7 +69,7 @@ static void put_option(const ms_option *option, ms_text *text)
         ms_text_add(&label, " %s", option->value);
     else if (option->takes == MS_TAKES_OPTIONAL)
         ms_text_add(&label, " [%s]", option->value);
-    ms_text_add(&words, "%s", option->help);
+    ms_text_add(&words, "%s", use->help);
     if (values != NULL)
         ms_text_add(&words, ": ");
     if (values != NULL)
@@ -116,13 +117,14 @@ static void put_operands(const ms_command *command, ms_text *text)
 
 static void put_command(const ms_command *command, ms_text *text)
 {
+    const ms_option *list[MS_OPTIONS_MOST];
+    uint32_t n = ms_options_list(command->bit, list);
     ms_text_add(text, "memsim %s %s [OPTION]...: %s\n\n", command->name,
                 command->operands, command->summary);
     put_examples(command, text);
     ms_text_add(text, "\nOptions, in any order:\n");
-    for (uint32_t i = 0; i < ms_options_table_n; i++)
-        if ((ms_options_table[i].commands & command->bit) != 0)
-            put_option(&ms_options_table[i], text);
+    for (uint32_t i = 0; i < n; i++)
+        put_option(list[i], ms_options_use(list[i], command->bit), text);
     put_operands(command, text);
 }
 
