@@ -201,7 +201,7 @@ static void check_sweep(const needs *need)
         bool any = any_lacks(need, i);
         MUST(ms_sweep_item(&sweep, i, &h.points, &seat, &h.trial, &outcome));
         ck_assert_int_eq(outcome.fault.err, MS_OK);
-        ck_assert_msg(outcome.fits == !any, "%s: point %u", policy, i);
+        ck_assert_msg(outcome.row.fits == !any, "%s: point %u", policy, i);
         ck_assert_int_eq(outcome.status, any ? MS_OVER : MS_FITS);
     }
     ms_points_leave(&h.points, &seat);

@@ -201,12 +201,12 @@ START_TEST(one_answer)
         ck_assert_int_eq(compared[i], fits);
         ck_assert_int_eq(fit_fits(sizes[i], &searched), fits);
         ck_assert_int_eq(searched, i > 0);
-        ck_assert(through[i].fits_known && through[i].fits == fits);
-        ck_assert(!bare[i].fits_known);
-        ck_assert_int_eq(bare[i].fits_exact, i > 0);
-        ck_assert_int_eq(through[i].fits_exact, i > 0);
+        ck_assert(through[i].row.fits_known && through[i].row.fits == fits);
+        ck_assert(!bare[i].row.fits_known);
+        ck_assert_int_eq(bare[i].row.fits_exact, i > 0);
+        ck_assert_int_eq(through[i].row.fits_exact, i > 0);
         ck_assert_int_eq(run_fits(sizes[i], "--allocator=exact", NULL), i > 0);
-        ck_assert(bare[i].fits_exact || !fits);
+        ck_assert(bare[i].row.fits_exact || !fits);
         ck_assert(fits || sizes[i] < sizes[N_SIZES - 2]);
     }
 }
@@ -226,8 +226,8 @@ START_TEST(known_without_a_pool)
         sizes[i] = (UINT64_C(64) + 8 * i) << (20 + i % 4);
     sweep_fits(sizes, extra, outcomes);
     for (uint32_t i = 0; i < N_SIZES; i++) {
-        ck_assert(outcomes[i].fits_known);
-        ck_assert_int_eq(outcomes[i].fits, run_fits(sizes[i], extra, NULL));
+        ck_assert(outcomes[i].row.fits_known);
+        ck_assert_int_eq(outcomes[i].row.fits, run_fits(sizes[i], extra, NULL));
     }
 }
 END_TEST
@@ -242,8 +242,8 @@ START_TEST(known_with_pages)
         sizes[i] = (UINT64_C(600) + 20 * i) << 20;
     sweep_fits(sizes, NULL, outcomes);
     for (uint32_t i = 0; i < N_SIZES; i++) {
-        ck_assert(outcomes[i].fits_known);
-        ck_assert_int_eq(outcomes[i].fits, run_fits(sizes[i], NULL, NULL));
+        ck_assert(outcomes[i].row.fits_known);
+        ck_assert_int_eq(outcomes[i].row.fits, run_fits(sizes[i], NULL, NULL));
     }
 }
 END_TEST

@@ -6,7 +6,7 @@
  * its name, its type, its help, and where in which struct its value lies.  All
  * that deals with keys walks these rows:
  *
- *     keys_write.c   prints an object
+ *     keys_write.c   prints an object, or a row of CSV
  *     keys_read.c    reads a saved one back
  *     keys_order.c   the order in which keys are explained
  *     keys_help.c    memsim help json
@@ -142,6 +142,15 @@ void ms_keys_write(const ms_keys *keys, const void *of, ms_text *text);
 /* One of its members, after another: ', "name": value'. */
 void ms_keys_write_one(const ms_keys *keys, const char *name, const void *of,
                        ms_text *text);
+/* Those from the key `first` on, after another. */
+void ms_keys_write_from(const ms_keys *keys, const char *first, const void *of,
+                        ms_text *text);
+/* In CSV, each behind a comma: the names of the keys from `first` to `last`,
+ * and their values; what is null is empty. */
+void ms_keys_write_names(const ms_keys *keys, const char *first,
+                         const char *last, ms_text *text);
+void ms_keys_write_cells(const ms_keys *keys, const char *first,
+                         const char *last, const void *of, ms_text *text);
 /* Fills the struct at `of`, zeroed before, from an object of saved JSON. */
 ms_err ms_keys_read(const ms_values *values, uint32_t object,
                     const ms_keys *keys, void *of);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Objects printed as JSON, from the rows of their keys. */
+/* Objects printed as JSON, and as rows of CSV, from the rows of their keys. */
 
 #include "tools/results/keys.h"
 
@@ -9,15 +9,6 @@
 static void put(ms_text *text, const char *words)
 {
     ms_text_put(text, words, strlen(words));
-}
-
-/* A number, or null. */
-static void put_count(ms_text *text, uint64_t number, uint64_t null)
-{
-    if (number == null)
-        put(text, "null");
-    else
-        ms_text_u64(text, number);
 }
 
 static uint32_t load_u32(const void *at)
@@ -32,6 +23,15 @@ static uint64_t load_u64(const void *at)
     uint64_t number;
     memcpy(&number, at, sizeof number);
     return number;
+}
+
+/* A number, or null. */
+static void put_count(ms_text *text, uint64_t number, uint64_t null)
+{
+    if (number == null)
+        put(text, "null");
+    else
+        ms_text_u64(text, number);
 }
 
 /* FLOPs are whole numbers: all their digits, as long as they fit. */
@@ -200,11 +200,11 @@ static void put_value(ms_text *text, const ms_key *key, const void *of)
         put_held(text, key, at);
 }
 
-void ms_keys_write(const ms_keys *keys, const void *of, ms_text *text)
+/* Members from row i on, the first one behind `between`. */
+static void put_members(const ms_keys *keys, uint32_t i, const void *of,
+                        const char *between, ms_text *text)
 {
-    const char *between = "";
-    put(text, "{");
-    for (uint32_t i = 0; i < keys->n; i++) {
+    for (; i < keys->n; i++) {
         const ms_key *key = &keys->rows[i];
         if (!key->null && key->there != NULL && !key->there(of))
             continue;
@@ -212,15 +212,71 @@ void ms_keys_write(const ms_keys *keys, const void *of, ms_text *text)
         put_value(text, key, of);
         between = ", ";
     }
+}
+
+void ms_keys_write(const ms_keys *keys, const void *of, ms_text *text)
+{
+    put(text, "{");
+    put_members(keys, 0, of, "", text);
     put(text, "}");
+}
+
+static uint32_t row_of(const ms_keys *keys, const char *name)
+{
+    uint32_t i = 0;
+    while (strcmp(keys->rows[i].name, name) != 0)
+        i++;
+    return i;
 }
 
 void ms_keys_write_one(const ms_keys *keys, const char *name, const void *of,
                        ms_text *text)
 {
-    uint32_t i = 0;
-    while (strcmp(keys->rows[i].name, name) != 0)
-        i++;
     put_key(text, ", ", name);
-    put_value(text, &keys->rows[i], of);
+    put_value(text, &keys->rows[row_of(keys, name)], of);
+}
+
+void ms_keys_write_from(const ms_keys *keys, const char *first, const void *of,
+                        ms_text *text)
+{
+    put_members(keys, row_of(keys, first), of, ", ", text);
+}
+
+/* ---- CSV ----------------------------------------------------------------- */
+
+void ms_keys_write_names(const ms_keys *keys, const char *first,
+                         const char *last, ms_text *text)
+{
+    for (uint32_t i = row_of(keys, first); i <= row_of(keys, last); i++) {
+        put(text, ",");
+        put(text, keys->rows[i].name);
+    }
+}
+
+/* What is null in JSON is nothing here. */
+static void put_cell(ms_text *text, const ms_key *key, const void *of)
+{
+    ms_text value = {.arena = text->arena};
+    const char *words;
+    if (key->there != NULL && !key->there(of))
+        return;
+    if (key->held == MS_HELD_TEXT) {
+        memcpy(&words, place_of(key, of), sizeof words);
+        if (words != NULL)
+            ms_table_field(text, words);
+        return;
+    }
+    put_value(&value, key, of);
+    text->failed |= value.failed;
+    if (!text->failed && strcmp(value.bytes, "null") != 0)
+        put(text, value.bytes);
+}
+
+void ms_keys_write_cells(const ms_keys *keys, const char *first,
+                         const char *last, const void *of, ms_text *text)
+{
+    for (uint32_t i = row_of(keys, first); i <= row_of(keys, last); i++) {
+        put(text, ",");
+        put_cell(text, &keys->rows[i], of);
+    }
 }

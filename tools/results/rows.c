@@ -10,43 +10,41 @@
 
 /* ---- what a row has ------------------------------------------------------ */
 
-typedef enum kind { WORDS, NUMBER, YES_OR_NO, RATE } kind;
+/* The columns behind the varied keys are the rows of ms_keys_row behind
+ * "point": the first in this order, then any of the others.  A number may be
+ * left out where the point has no result. */
+#define MOST_KNOWN 32u
+enum { STATUS = 1, PEAK = 3, FITS = 5 };
 
-/* The columns behind the varied keys: the first in this order, then any of the
- * others.  A number may be left out where the point has no result. */
-static const struct {
-    const char *key;
-    kind kind;
-    size_t offset;
-} columns[] = {
-    {"policy", WORDS, offsetof(ms_sweep_row, policy)},
-    {"status", WORDS, offsetof(ms_sweep_row, status)},
-    {"message", WORDS, offsetof(ms_sweep_row, message)},
-    {"peak_allocated_bytes", NUMBER,
-     offsetof(ms_sweep_row, peak_allocated_bytes)},
-    {"peak_reserved_bytes", NUMBER,
-     offsetof(ms_sweep_row, peak_reserved_bytes)},
-    {"fits", YES_OR_NO, offsetof(ms_sweep_row, fits)},
-    {"step_ns", NUMBER, offsetof(ms_sweep_row, step_ns)},
-    {"recompute_ns", NUMBER, offsetof(ms_sweep_row, recompute_ns)},
-    {"stall_ns", NUMBER, offsetof(ms_sweep_row, stall_ns)},
-    {"exposed_comm_ns", NUMBER, offsetof(ms_sweep_row, exposed_comm_ns)},
-    {"tokens_per_second", RATE, offsetof(ms_sweep_row, tokens_per_second)},
-    {"host_peak_bytes", NUMBER, offsetof(ms_sweep_row, host_peak_bytes)},
-    {"host_reserved_peak_bytes", NUMBER,
-     offsetof(ms_sweep_row, host_reserved_peak_bytes)},
-    {"model", WORDS, offsetof(ms_sweep_row, model)},
-    {"setup", WORDS, offsetof(ms_sweep_row, setup)},
-    {"job_gpus", NUMBER, offsetof(ms_sweep_row, job_gpus)},
-    {"job_batch", NUMBER, offsetof(ms_sweep_row, job_batch)},
-    {"capacity_bytes", NUMBER, offsetof(ms_sweep_row, capacity_bytes)},
-    {"context_bytes", NUMBER, offsetof(ms_sweep_row, context_bytes)},
-    {"fits_exact", YES_OR_NO, offsetof(ms_sweep_row, fits_exact)},
-};
-#define N_COLUMNS ((uint32_t)(sizeof columns / sizeof columns[0]))
-enum { MESSAGE = 2, PEAK, FITS = 5, HOST_PEAK = 11, HOST_RESERVED };
+static uint32_t n_known(void)
+{
+    assert(ms_keys_row.n <= MOST_KNOWN);
+    return ms_keys_row.n - 1;
+}
+
+static const ms_key *known(uint32_t column)
+{
+    return &ms_keys_row.rows[column + 1];
+}
+
+/* The column of that key; n_known(): there is none. */
+static uint32_t column_of(const char *key)
+{
+    uint32_t i = 0;
+    while (i < n_known() && strcmp(known(i)->name, key) != 0)
+        i++;
+    return i;
+}
+
 /* What every file has; memsim 0.1.0 wrote no more. */
-#define N_REQUIRED ((uint32_t)HOST_PEAK + 1)
+static uint32_t n_required(void)
+{
+    uint32_t n = 0;
+    while (!known(n)->optional)
+        n++;
+    return n;
+}
+
 static const char *const statuses[] = {"ok", "over", "out_of_memory",
                                        "infeasible", "refused"};
 #define N_STATUSES (sizeof statuses / sizeof statuses[0])
@@ -62,9 +60,9 @@ typedef struct reading {
     ms_arena *arena;
     ms_rows *rows;
     ms_fault *fault;
-    ms_sweep_row *row;       /* that is filled */
-    bool has[N_COLUMNS];     /* of the file's columns */
-    uint32_t map[N_COLUMNS]; /* of CSV: what stands where behind the keys */
+    ms_sweep_row *row;        /* that is filled */
+    bool has[MOST_KNOWN];     /* of the file's columns */
+    uint32_t map[MOST_KNOWN]; /* of CSV: what stands where behind the keys */
     uint32_t n_columns;
 } reading;
 
@@ -137,25 +135,25 @@ static ms_err check_status(const reading *r, const struct cell *cell)
 
 static ms_err read_number(reading *r, uint32_t column, const struct cell *cell)
 {
-    char *into = (char *)r->row + columns[column].offset;
-    const char *key = columns[column].key;
+    char *into = (char *)r->row + known(column)->at;
+    const char *key = known(column)->name;
     uint64_t number = 0;
     double rate;
     bool yes;
-    switch (columns[column].kind) {
-    case NUMBER:
+    switch (known(column)->held) {
+    case MS_HELD_U64:
         MS_TRY(read_u64(r, cell, key, &number));
         memcpy(into, &number, sizeof number);
         break;
-    case YES_OR_NO:
+    case MS_HELD_BOOL:
         MS_TRY(read_bool(r, cell, key, &yes));
         memcpy(into, &yes, sizeof yes);
         break;
-    case RATE:
+    case MS_HELD_RATE:
         MS_TRY(read_rate(r, cell, key, &rate));
         memcpy(into, &rate, sizeof rate);
         break;
-    case WORDS:
+    default: /* words */
         break;
     }
     return MS_OK;
@@ -164,9 +162,9 @@ static ms_err read_number(reading *r, uint32_t column, const struct cell *cell)
 /* A rate may not apply, and what fits may be known of bare lifetimes alone. */
 static bool may_lack(const reading *r, uint32_t column)
 {
-    return !r->has[column] || columns[column].kind == WORDS ||
-           columns[column].kind == RATE ||
-           (column == FITS && r->has[N_COLUMNS - 1]);
+    ms_key_held held = known(column)->held;
+    return !r->has[column] || held == MS_HELD_TEXT || held == MS_HELD_RATE ||
+           (column == FITS && r->has[column_of("fits_exact")]);
 }
 
 /* Cells of the columns; either all numbers are there (but a rate, which may not
@@ -176,12 +174,12 @@ static ms_err read_cells(reading *r, const struct cell *cells)
     ms_sweep_row *row = r->row;
     row->tokens_per_second = -1.0;
     row->has_numbers = cells[PEAK].words != NULL;
-    MS_TRY(check_status(r, &cells[1]));
-    for (uint32_t i = 0; i < N_COLUMNS; i++) {
+    MS_TRY(check_status(r, &cells[STATUS]));
+    for (uint32_t i = 0; i < n_known(); i++) {
         const char *words = cells[i].words;
-        if (columns[i].kind == WORDS) {
+        if (known(i)->held == MS_HELD_TEXT) {
             words = words != NULL ? words : "";
-            memcpy((char *)row + columns[i].offset, &words, sizeof words);
+            memcpy((char *)row + known(i)->at, &words, sizeof words);
         } else if (words != NULL) {
             MS_TRY(read_number(r, i, &cells[i]));
         }
@@ -190,12 +188,12 @@ static ms_err read_cells(reading *r, const struct cell *cells)
                            words != NULL ? "\"%s\" has a value, though "
                                            "\"peak_allocated_bytes\" has none"
                                          : "\"%s\" has no value",
-                           columns[i].key);
+                           known(i)->name);
     }
     row->fits_known = cells[FITS].words != NULL;
     if (!row->fits_known)
         row->fits = row->fits_exact;
-    if (!r->has[HOST_RESERVED])
+    if (!r->has[column_of("host_reserved_peak_bytes")])
         row->host_reserved_peak_bytes = row->host_peak_bytes;
     return MS_OK;
 }
@@ -324,31 +322,23 @@ static bool is_word(const struct cell *cell, const char *word)
     return cell->words != NULL && strcmp(cell->words, word) == 0;
 }
 
-static uint32_t column_of(const char *key)
-{
-    uint32_t i = 0;
-    while (i < N_COLUMNS && strcmp(columns[i].key, key) != 0)
-        i++;
-    return i;
-}
-
 static ms_err map_columns(reading *r, const struct cell *cells, uint32_t n)
 {
     memset(r->has, 0, sizeof r->has);
     r->n_columns = n;
-    for (uint32_t i = 0; i < n || i < N_REQUIRED; i++) {
+    for (uint32_t i = 0; i < n || i < n_required(); i++) {
         if (i >= n)
             return FAIL_AT(r, r->source->offset, again,
-                           "there is no column \"%s\"", columns[i].key);
+                           "there is no column \"%s\"", known(i)->name);
         const char *name = cells[i].words != NULL ? cells[i].words : "";
         uint32_t column = column_of(name);
-        if (i < N_REQUIRED && column != i)
+        if (i < n_required() && column != i)
             return FAIL_AT(r, cells[i].at, again,
                            "unknown column \"%s\" where \"%s\" belongs", name,
-                           columns[i].key);
-        if (column == N_COLUMNS || r->has[column])
+                           known(i)->name);
+        if (column == n_known() || r->has[column])
             return FAIL_AT(r, cells[i].at, again, "%s column \"%s\"",
-                           column == N_COLUMNS ? "unknown" : "a second", name);
+                           column == n_known() ? "unknown" : "a second", name);
         r->map[i] = column;
         r->has[column] = true;
     }
@@ -371,7 +361,7 @@ static ms_err read_line(reading *r, const struct cell *cells, uint32_t n)
 {
     uint32_t n_keys = r->rows->n_keys;
     uint32_t expected = 1 + n_keys + r->n_columns;
-    struct cell all[N_COLUMNS] = {{0}};
+    struct cell all[MOST_KNOWN] = {{0}};
     if (n != expected)
         return FAIL_AT(r, cells[n < expected ? 0 : expected].at,
                        "the file may have been cut off",
@@ -434,7 +424,7 @@ static ms_err read_members(reading *r, const ms_json *json,
     for (uint32_t i = ms_json_first(json, 0); i != MS_NONE;
          i = json->nodes[i].next) {
         uint32_t column = column_of(json->nodes[i].key);
-        if (column < N_COLUMNS) {
+        if (column < n_known()) {
             MS_TRY(cell_of(r, json, i, &columns_at[column]));
         } else if (strcmp(json->nodes[i].key, "point") != 0) {
             if (*n_keys == MOST_COLUMNS)
@@ -453,15 +443,15 @@ static ms_err read_members(reading *r, const ms_json *json,
 
 static ms_err read_object(reading *r, const ms_json *json)
 {
-    struct cell cells[N_COLUMNS] = {{0}}, keys[MOST_COLUMNS],
+    struct cell cells[MOST_KNOWN] = {{0}}, keys[MOST_COLUMNS],
                 values[MOST_COLUMNS], point;
     uint32_t n = 0, at = ms_json_find(json, 0, "point");
     keys[0].at = json->nodes[0].at;
-    for (uint32_t i = 0; i < N_COLUMNS; i++) {
-        r->has[i] = ms_json_find(json, 0, columns[i].key) != MS_NONE;
-        if (i < N_REQUIRED && !r->has[i])
+    for (uint32_t i = 0; i < n_known(); i++) {
+        r->has[i] = ms_json_find(json, 0, known(i)->name) != MS_NONE;
+        if (i < n_required() && !r->has[i])
             return FAIL_AT(r, json->nodes[0].at, again, "the row has no \"%s\"",
-                           columns[i].key);
+                           known(i)->name);
     }
     if (at == MS_NONE)
         return FAIL_AT(r, json->nodes[0].at, again, "the row has no \"point\"");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What fit found, for programs. */
 
+#include "tools/results/rows.h"
 #include "tools/search/fit.h"
 
 #include <string.h>
@@ -216,63 +217,59 @@ static void put_varied(const ms_fit *fit, uint32_t i, ms_fit_axis_id axis,
     const ms_training *training = &fit->model.training;
     const char *key = ms_fitchoices_all[axis].key;
     const char *value = ms_fitspace_value(fit, &fit->all[i], axis, text->arena);
+    ms_text_add(text, ",");
     ms_table_field(text,
                    value != NULL
                        ? value
                        : ms_settings_value(training, strchr(key, '.') + 1).s);
-    ms_text_add(text, ",");
 }
 
-static const char *yes(bool is_so)
-{
-    return is_so ? "true" : "false";
-}
+/* The columns of a sweep but those that are the same in all rows. */
+#define FIRST "policy"
+#define LAST "host_reserved_peak_bytes"
+#define EXACT "fits_exact"
 
 static void put_row(const ms_fit *fit, uint32_t i, ms_text *text)
 {
     const ms_fit_point *point = &fit->all[i];
-    const uint64_t numbers[] = {point->step_ns, point->recompute_ns,
-                                point->stall_ns, point->exposed_comm_ns};
-    const char *policy = ms_fitreply_policy(fit, i, text->arena);
-    text->failed |= policy == NULL;
-    ms_text_add(text, "%u,", i + 1);
+    const ms_sweep_row row = {
+        .policy = ms_fitreply_policy(fit, i, text->arena),
+        .status = ms_names_status[point->status],
+        .message = point->far_full
+                       ? "host memory or disk of a node are too small"
+                       : NULL,
+        .has_numbers = true,
+        .fits_known = point->proven || fit->proof == NULL,
+        .fits = point->fits,
+        .fits_exact = point->fits_exact,
+        .peak_allocated_bytes = point->peak_bytes,
+        .peak_reserved_bytes = point->reserved_bytes,
+        .step_ns = point->step_ns,
+        .recompute_ns = point->recompute_ns,
+        .stall_ns = point->stall_ns,
+        .exposed_comm_ns = point->exposed_comm_ns,
+        .tokens_per_second = point->tokens_per_second,
+        .host_peak_bytes = point->host_peak_bytes,
+        .host_reserved_peak_bytes = point->host_reserved_peak_bytes};
+    text->failed |= row.policy == NULL;
+    ms_text_add(text, "%u", i + 1);
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
         if (is_varied(fit, a))
             put_varied(fit, i, (ms_fit_axis_id)a, text);
-    ms_table_field(text, policy != NULL ? policy : "");
-    ms_text_add(text, ",%s,%s,", ms_names_status[point->status],
-                point->far_full ? "host memory or disk of a node are too small"
-                                : "");
-    ms_text_u64(text, point->peak_bytes);
-    ms_text_add(text, ",");
-    ms_text_u64(text, point->reserved_bytes);
-    ms_text_add(text, ",%s",
-                point->proven || fit->proof == NULL ? yes(point->fits) : "");
-    for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++) {
-        ms_text_add(text, ",");
-        ms_text_u64(text, numbers[k]);
-    }
-    ms_text_add(text, ",");
-    if (point->tokens_per_second >= 0)
-        ms_text_double(text, point->tokens_per_second);
-    ms_text_add(text, ",");
-    ms_text_u64(text, point->host_peak_bytes);
-    ms_text_add(text, ",");
-    ms_text_u64(text, point->host_reserved_peak_bytes);
-    ms_text_add(text, ",%s\n", yes(point->fits_exact));
+    ms_keys_write_cells(&ms_keys_row, FIRST, LAST, &row, text);
+    ms_keys_write_cells(&ms_keys_row, EXACT, EXACT, &row, text);
+    ms_text_add(text, "\n");
 }
 
 void ms_fit_data_csv(const ms_fit *fit, ms_text *text)
 {
-    ms_text_add(text, "point,");
+    ms_text_add(text, "point");
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
         if (is_varied(fit, a))
-            ms_text_add(text, "%s,", ms_fitchoices_all[a].key);
-    ms_text_add(text, "policy,status,message,peak_allocated_bytes,"
-                      "peak_reserved_bytes,fits,step_ns,"
-                      "recompute_ns,stall_ns,"
-                      "exposed_comm_ns,tokens_per_second,host_peak_bytes,"
-                      "host_reserved_peak_bytes,fits_exact\n");
+            ms_text_add(text, ",%s", ms_fitchoices_all[a].key);
+    ms_keys_write_names(&ms_keys_row, FIRST, LAST, text);
+    ms_keys_write_names(&ms_keys_row, EXACT, EXACT, text);
+    ms_text_add(text, "\n");
     for (uint32_t i = 0; i < fit->n_all; i++)
         if (fit->all[i].state == MS_FIT_REPLAYED)
             put_row(fit, i, text);

@@ -234,20 +234,21 @@ static void read_report(const ms_job *job, const ms_report *report,
 {
     const ms_rank_report *rank = &report->ranks[report->worst];
     const ms_lack *lack = &report->lack;
+    ms_sweep_row *row = &outcome->row;
     outcome->status = report->status;
-    outcome->fits_known = ms_defaultpool_is_told(job, report);
-    outcome->fits = report->fits;
-    outcome->fits_exact = ms_capacity_fits_exact(report);
-    outcome->peak_allocated_bytes = rank->peak.allocated_bytes;
-    outcome->peak_reserved_bytes = rank->peak.reserved_bytes;
-    outcome->step_ns = rank->time.step_ns;
-    outcome->recompute_ns = rank->time.recompute_ns;
-    outcome->stall_ns = rank->time.stall_ns;
-    outcome->exposed_comm_ns = rank->time.exposed_comm_ns;
-    outcome->tokens_per_second = report->tokens_per_second;
-    outcome->host_peak_bytes = report->host_peak_bytes;
-    outcome->host_reserved_peak_bytes =
-        report->far[MS_HOST_POOL].reserved_bytes;
+    row->has_numbers = true;
+    row->fits_known = ms_defaultpool_is_told(job, report);
+    row->fits = report->fits;
+    row->fits_exact = ms_capacity_fits_exact(report);
+    row->peak_allocated_bytes = rank->peak.allocated_bytes;
+    row->peak_reserved_bytes = rank->peak.reserved_bytes;
+    row->step_ns = rank->time.step_ns;
+    row->recompute_ns = rank->time.recompute_ns;
+    row->stall_ns = rank->time.stall_ns;
+    row->exposed_comm_ns = rank->time.exposed_comm_ns;
+    row->tokens_per_second = report->tokens_per_second;
+    row->host_peak_bytes = report->host_peak_bytes;
+    row->host_reserved_peak_bytes = report->far[MS_HOST_POOL].reserved_bytes;
     if (lack->missing_bytes == 0)
         say_short(report, &outcome->fault);
     else
@@ -271,10 +272,11 @@ static ms_err name_setup(const ms_job *job, const ms_result *result,
         return ms_fail_nomem(&outcome->fault);
     snprintf(outcome->setup, sizeof outcome->setup, "%s", setup.bytes);
     snprintf(outcome->model, sizeof outcome->model, "%s", result->model.name);
-    outcome->job_gpus = gpus > 1 ? gpus : 1;
-    outcome->job_batch = (uint64_t)result->training.batch * outcome->job_gpus;
-    outcome->capacity_bytes = result->report.capacity_bytes;
-    outcome->context_bytes = result->report.context_bytes;
+    outcome->row.job_gpus = gpus > 1 ? gpus : 1;
+    outcome->row.job_batch =
+        (uint64_t)result->training.batch * outcome->row.job_gpus;
+    outcome->row.capacity_bytes = result->report.capacity_bytes;
+    outcome->row.context_bytes = result->report.context_bytes;
     return MS_OK;
 }
 
@@ -333,8 +335,9 @@ static bool done(void *of, uint32_t i)
     ms_sweep_rows_begin(&r->sweep, r->begin + i, &r->file.rows);
     ms_sweep_rows_end(&r->sweep, outcome, &r->file.rows);
     r->n_done++;
-    r->n_fit += outcome->fits_known ? outcome->fits : outcome->fits_exact;
-    r->n_bare += outcome->fault.err == MS_OK && !outcome->fits_known;
+    r->n_fit +=
+        outcome->row.fits_known ? outcome->row.fits : outcome->row.fits_exact;
+    r->n_bare += outcome->fault.err == MS_OK && !outcome->row.fits_known;
     r->n_refused += outcome->fault.err != MS_OK;
     return tick(of);
 }

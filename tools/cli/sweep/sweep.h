@@ -10,6 +10,7 @@
  */
 
 #include "tools/job/points.h"
+#include "tools/results/rows.h"
 
 /* What a row tells of a point.  fault.err other than MS_OK: it could not be
  * simulated, only the fault is set.  Out of memory on the device, fault.what
@@ -17,15 +18,8 @@
 typedef struct ms_outcome {
     ms_fault fault;
     ms_status status;
-    bool fits_known; /* as memsim run says it: then fits */
-    bool fits, fits_exact;
-    uint64_t peak_allocated_bytes, peak_reserved_bytes;
-    uint64_t step_ns, recompute_ns, stall_ns, exposed_comm_ns;
-    double tokens_per_second; /* negative: does not apply */
-    uint64_t host_peak_bytes, host_reserved_peak_bytes;
-    uint64_t job_gpus, job_batch; /* samples of all of them */
-    uint64_t capacity_bytes, context_bytes;
-    char model[128], setup[256]; /* what is longer is cut */
+    ms_sweep_row row;            /* its numbers */
+    char model[128], setup[256]; /* of the row; what is longer is cut */
 } ms_outcome;
 
 /* The points of a run: items [0, n) are rows [first, first + n) of those that

@@ -7,42 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef enum column_kind {
-    BYTES_OR_NS,
-    YES_OR_NO,
-    VERDICT,
-    RATE,
-    WORDS
-} column_kind;
-
-/* The numbers of a row, behind status and message. */
-static const struct {
-    const char *key;
-    column_kind kind;
-    size_t offset;
-} columns[] = {
-    {"peak_allocated_bytes", BYTES_OR_NS,
-     offsetof(ms_outcome, peak_allocated_bytes)},
-    {"peak_reserved_bytes", BYTES_OR_NS,
-     offsetof(ms_outcome, peak_reserved_bytes)},
-    {"fits", VERDICT, offsetof(ms_outcome, fits)},
-    {"step_ns", BYTES_OR_NS, offsetof(ms_outcome, step_ns)},
-    {"recompute_ns", BYTES_OR_NS, offsetof(ms_outcome, recompute_ns)},
-    {"stall_ns", BYTES_OR_NS, offsetof(ms_outcome, stall_ns)},
-    {"exposed_comm_ns", BYTES_OR_NS, offsetof(ms_outcome, exposed_comm_ns)},
-    {"tokens_per_second", RATE, offsetof(ms_outcome, tokens_per_second)},
-    {"host_peak_bytes", BYTES_OR_NS, offsetof(ms_outcome, host_peak_bytes)},
-    {"host_reserved_peak_bytes", BYTES_OR_NS,
-     offsetof(ms_outcome, host_reserved_peak_bytes)},
-    {"model", WORDS, offsetof(ms_outcome, model)},
-    {"setup", WORDS, offsetof(ms_outcome, setup)},
-    {"job_gpus", BYTES_OR_NS, offsetof(ms_outcome, job_gpus)},
-    {"job_batch", BYTES_OR_NS, offsetof(ms_outcome, job_batch)},
-    {"capacity_bytes", BYTES_OR_NS, offsetof(ms_outcome, capacity_bytes)},
-    {"context_bytes", BYTES_OR_NS, offsetof(ms_outcome, context_bytes)},
-    {"fits_exact", YES_OR_NO, offsetof(ms_outcome, fits_exact)},
-};
-#define N_COLUMNS (sizeof columns / sizeof columns[0])
+#define LAST "fits_exact" /* of the columns */
 
 /* ---- what is known beforehand -------------------------------------------- */
 
@@ -57,9 +22,7 @@ void ms_sweep_rows_header(const ms_sweep *sweep, ms_text *text)
         ms_text_put(text, ",", 1);
         ms_table_field(text, sweep->grid->axes[a].key);
     }
-    ms_text_add(text, ",policy,status,message");
-    for (size_t i = 0; i < N_COLUMNS; i++)
-        ms_text_add(text, ",%s", columns[i].key);
+    ms_keys_write_names(&ms_keys_row, "policy", LAST, text);
     ms_text_put(text, "\n", 1);
 }
 
@@ -120,86 +83,25 @@ static void make_message(const ms_outcome *outcome, char *message, size_t size)
             *c = ' ';
 }
 
-static void put_status(const ms_sweep *sweep, const ms_outcome *outcome,
-                       ms_text *text)
-{
-    char message[sizeof(ms_fault)];
-    const char *status = ms_names_status[outcome->status];
-    if (outcome->fault.err != MS_OK)
-        status = outcome->fault.err == MS_EINFEASIBLE
-                     ? ms_names_status[MS_INFEASIBLE]
-                     : "refused";
-    make_message(outcome, message, sizeof message);
-    if (!sweep->json) {
-        ms_text_add(text, ",%s,", status);
-        ms_table_field(text, message);
-        return;
-    }
-    ms_text_add(text, ", \"status\": \"%s\", \"message\": ", status);
-    if (message[0] != '\0')
-        ms_text_json(text, message);
-    else
-        ms_text_add(text, "null");
-}
-
-static void put_words(const ms_sweep *sweep, const char *words, ms_text *text)
-{
-    if (sweep->json)
-        ms_text_json(text, words);
-    else
-        ms_table_field(text, words);
-}
-
-static void put_number(const ms_sweep *sweep, const ms_outcome *outcome,
-                       size_t column, ms_text *text)
-{
-    const char *at = (const char *)outcome + columns[column].offset;
-    uint64_t number;
-    double rate;
-    bool yes;
-    switch (columns[column].kind) {
-    case BYTES_OR_NS:
-        memcpy(&number, at, sizeof number);
-        ms_text_u64(text, number);
-        return;
-    case YES_OR_NO:
-    case VERDICT:
-        memcpy(&yes, at, sizeof yes);
-        ms_text_add(text, yes ? "true" : "false");
-        return;
-    case RATE:
-        memcpy(&rate, at, sizeof rate);
-        ms_text_double(text, rate);
-        return;
-    case WORDS:
-        put_words(sweep, at, text);
-        return;
-    }
-}
-
-static bool applies(const ms_outcome *outcome, size_t column)
-{
-    if (outcome->fault.err != MS_OK)
-        return false;
-    if (columns[column].kind == VERDICT)
-        return outcome->fits_known;
-    return columns[column].kind != RATE || outcome->tokens_per_second >= 0;
-}
-
-/* Where it does not apply: null, or nothing. */
+/* Where something does not apply: null, or nothing. */
 void ms_sweep_rows_end(const ms_sweep *sweep, const ms_outcome *outcome,
                        ms_text *text)
 {
-    put_status(sweep, outcome, text);
-    for (size_t i = 0; i < N_COLUMNS; i++) {
-        if (sweep->json)
-            ms_text_add(text, ", \"%s\": ", columns[i].key);
-        else
-            ms_text_put(text, ",", 1);
-        if (applies(outcome, i))
-            put_number(sweep, outcome, i, text);
-        else if (sweep->json)
-            ms_text_add(text, "null");
-    }
+    char message[sizeof(ms_fault)];
+    ms_sweep_row row = outcome->row;
+    row.status = ms_names_status[outcome->status];
+    if (outcome->fault.err != MS_OK)
+        row.status = outcome->fault.err == MS_EINFEASIBLE
+                         ? ms_names_status[MS_INFEASIBLE]
+                         : "refused";
+    make_message(outcome, message, sizeof message);
+    row.message = message[0] != '\0' ? message : NULL;
+    row.model = outcome->model;
+    row.setup = outcome->setup;
+    row.has_numbers &= outcome->fault.err == MS_OK;
+    if (sweep->json)
+        ms_keys_write_from(&ms_keys_row, "status", &row, text);
+    else
+        ms_keys_write_cells(&ms_keys_row, "status", LAST, &row, text);
     ms_text_add(text, sweep->json ? "}\n" : "\n");
 }
