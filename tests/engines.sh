@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The README's sweep gives the same rows by itself, as a shell loop, with GNU
-# parallel and as a Slurm job array; the man page shows the same commands:
+# The sweep of tools/README.md gives the same rows by itself, as a shell loop,
+# with GNU parallel and as a Slurm job array; the man page shows the same:
 #
 #   tests/engines.sh MEMSIM
 #
@@ -26,7 +26,7 @@ block() { # the indented lines behind the line that begins so
     awk -v begin="$1" '
         index($0, begin) == 1 { found = 1; next }
         found && /^    / { print substr($0, 5); some = 1; next }
-        some { exit }' "$root/README.md"
+        some { exit }' "$root/tools/README.md"
 }
 
 fail() {
@@ -52,7 +52,7 @@ block 'With GNU parallel' >parallel.sh
 block 'As a Slurm job array' >sweep.sh
 block 'A task that was cut off' >join.sh
 for script in whole loop parallel sweep join; do
-    [ -s $script.sh ] || fail "README.md shows no $script"
+    [ -s $script.sh ] || fail "tools/README.md shows no $script"
     shown $script.sh
 done
 

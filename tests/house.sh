@@ -90,16 +90,40 @@ names() { # the file is the namespace
         { print $1 "/" $2 ".c: " $4 }'
 }
 
-registry() { # each policy has a golden case and a row in the README
+registry() { # each policy has a golden case and a row in its room's README
     sed -nE 's/.*&ms_policy_([a-z0-9_]+).*/\1/p' policies/registry.c |
         while read -r policy; do
-            grep -qE "^\| *\`$policy" README.md ||
-                echo "README.md: no table row begins with $policy"
+            grep -qE "^\| *\`$policy" policies/README.md ||
+                echo "policies/README.md: no table row begins with $policy"
             grep -rqE --include='*.args' \
                 "(-p|--policy)[ =]['\"]?([^ ]*\+)?$policy([:+'\" ]|\$)" \
                 tests/golden ||
                 echo "tests/golden: no case with --policy $policy"
         done
+}
+
+cited() { # what a text refers to is in the tree: documents, sections, links
+    texts=$(find sim graphs policies plots tools tests ./*.md \
+        -name '*.[ch]' -o -name '*.sh' -o \
+        -name '*.md' -o -name '*.py' -o -name '*.tsv' | sort)
+    grep -nE '(^|[^a-z])specs/|design\.md' $texts | grep -v '^tests/house\.sh'
+    awk 'FNR == 1 { before = "" }
+        { line = $0; sub(/^[ *#]+/, "", line); text = before " " line
+          before = line
+          while (match(text, /[a-z]+\/[a-z\/]*[A-Za-z]+\.md`? [0-9]+/)) {
+              print FILENAME, substr(text, RSTART, RLENGTH)
+              text = substr(text, RSTART + RLENGTH) } }' $texts |
+        tr -d '`' | sort -u | while read -r file document section; do
+        grep -qsE "^##+ $section\. " "$document" ||
+            echo "$file: there is no section $section in $document"
+    done
+    awk 'END { if (NR > 120) print "README.md: " NR " lines" }' README.md
+    [ "$(wc -c <README.md)" -le 8192 ] || echo "README.md: more than 8 kB"
+    for text in $(echo "$texts" | grep '\.md$'); do
+        grep -oE '\]\([^):]+\)' "$text" | tr -d '])(' | while read -r link; do
+            [ -e "$(dirname "$text")/${link%%#*}" ] || echo "$text: no $link"
+        done
+    done
 }
 
 rules() {
@@ -112,6 +136,7 @@ rules() {
     echo "$symbols" | upward | sed 's/^/upward call: /'
     echo "$symbols" | names | sed 's/^/name: /'
     registry | sed 's/^/registry: /'
+    cited | sed 's/^/cited: /'
 }
 
 case $3 in

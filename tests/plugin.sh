@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The README's policy: its text is the file's, its commands work in a source
-# tree and against an installed memsim, its results obey laws; and the program
-# exports every function that a plugin may call.
+# The policy of policies/README.md: its text is the file's, its commands work in
+# a source tree and against an installed memsim, its results obey laws; and the
+# program exports every function that a plugin may call.
 #
 #   tests/plugin.sh SOURCE BUILD
 set -eu
@@ -27,12 +27,13 @@ fail() {
     exit 1
 }
 
-# ---- README.md and tests/plugin/stripe.c are the same text
+# ---- policies/README.md and tests/plugin/stripe.c are the same text
 
 sed -n '/^    #include "policies\/saved.h"/,/^    const ms_plugin /p' \
-    "$source/README.md" | sed 's/^    //' >"$scratch/readme.c"
+    "$source/policies/README.md" | sed 's/^    //' >"$scratch/readme.c"
 sed 1d "$source/tests/plugin/stripe.c" |
-    diff -u - "$scratch/readme.c" >&2 || fail "README.md has another text"
+    diff -u - "$scratch/readme.c" >&2 ||
+    fail "policies/README.md has another text"
 
 # ---- every function of the headers is exported
 
@@ -49,7 +50,8 @@ done <"$scratch/called"
 
 cd "$scratch"
 ln -s "$source/sim" "$source/policies" "$source/tests" .
-command=$(sed -n 's/^    \(cc .*stripe\.so\)$/\1/p' "$source/README.md")
+command=$(sed -n 's/^    \(cc .*stripe\.so\)$/\1/p' \
+    "$source/policies/README.md")
 $command || fail "$command"
 cmake --install "$build" --prefix "$scratch/installed" >install.log ||
     fail "cannot install"

@@ -16,7 +16,7 @@ HEAD = """\
 # graphs/basics.graph.json (B 4, T 128, D 1024, H 16, F 4096, V 10000) and
 # graphs/kait.graph.json (B 4, T 128, D 2560, H 32, F 10240, V 10000): the
 # project's own formulas, each checked against recorded steps
-# (truth/gpu/symbolic.json; tests/README.md 4).  A step is embed_forward,
+# (truth/gpu/symbolic.json).  A step is embed_forward,
 # block_forward per block, head_forward, loss, head_backward, block_backward per
 # block, embed_backward; some traces end with head_forward.  Library workspace
 # and the scratch of reductions (reductions.tsv) are left out.

@@ -45,7 +45,7 @@ typedef struct ms_sheet {
 void ms_sheet_open(ms_sheet *sheet, const ms_report *report,
                    const ms_graph *graph, const ms_report_names *names,
                    ms_text *text);
-/* The object of memsim run --json (design.md, "What users and scripts see"). */
+/* The object of memsim run --json (`memsim help json`). */
 void ms_sheet_json(const ms_report *report, const ms_graph *graph,
                    const ms_report_names *names, ms_text *text);
 
