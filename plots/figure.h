@@ -116,6 +116,8 @@ void ms_canvas_line(ms_text *script, const ms_box *ends, double width,
                     const char *color, bool in_front);
 /* From (x0, y0) to its head in (x1, y1), whatever their order. */
 void ms_canvas_arrow(ms_text *script, const ms_box *ends, const char *color);
+/* A point of a data block, y counted downwards. */
+void ms_canvas_point(ms_text *script, double x, double y);
 extern const char *const ms_canvas_category_color[MS_N_CATEGORIES];
 
 /* ---- works.c: what a stream works on, in colours and words --------------- */
@@ -257,18 +259,21 @@ ms_panel ms_panel_of(const ms_record *record, uint32_t rank,
 void ms_panel_open(ms_panel *panel);
 /* After ms_frame_begin: phases, axes, the labels of peak and capacity. */
 void ms_panel_draw(ms_panel *panel);
-/* The distance of ticks on an axis of so many bytes, in the unit. */
-double ms_panel_step(const ms_panel *panel, double span_bytes);
 /* Between the two, more of the same plot command is added. */
 void ms_panel_open_plot(const ms_panel *panel);
 void ms_panel_close_plot(const ms_panel *panel);
 /* Is a part of the level above the capacity line, and hatched? */
 bool ms_panel_is_over(const ms_panel *panel);
 #define MS_PANEL_HATCH "#50B3261E"
-void ms_panel_line(ms_panel *panel, double x0, double y0, double x1, double y1,
-                   const char *color, bool in_front);
+
+/* ---- axes.c: lines, words and ticks within a panel ----------------------- */
+
+void ms_axes_line(const ms_panel *panel, double x0, double y0, double x1,
+                  double y1, const char *color, bool in_front);
 /* The bytes of a text; running out of memory for it fails the script. */
-const char *ms_panel_bytes_of(const ms_panel *panel, const ms_text *text);
+const char *ms_axes_words(const ms_panel *panel, const ms_text *text);
+/* The distance of ticks on an axis of so many bytes, in the unit. */
+double ms_axes_step(const ms_panel *panel, double span_bytes);
 
 /* ---- legend.c: colours, names and numbers below the data ----------------- */
 
@@ -295,8 +300,7 @@ void ms_legend_put(const ms_panel *panel, double y, const char *heading,
                    const ms_unit *unit, const ms_legend_entry *sums,
                    uint32_t n_sums, const ms_legend_entry *entries, uint32_t n);
 
-/* ---- distantlevels.c: levels of memories outside the device
- * ------------------------ */
+/* ---- distantlevels.c: levels of memories outside the device -------------- */
 
 /* The highest level of a rank in that pool in each of n equal parts of the
  * step (n > 0). */

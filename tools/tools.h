@@ -275,11 +275,6 @@ typedef struct ms_result {
     ms_report report;
 } ms_result;
 
-/* So many GPUs and the links between them. */
-ms_ring ms_pipeline_ring(const ms_device *device, uint32_t ranks);
-/* What one of the job's ranks expands with. */
-ms_expand_opts ms_pipeline_rates(const ms_device *device,
-                                 const ms_shape *shape);
 /* The job's settings, of its last step, and whether it has a pool. */
 void ms_pipeline_settings(const ms_job *job, ms_training *training);
 ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
@@ -289,17 +284,12 @@ ms_err ms_pipeline_read(const ms_job *job, ms_arena *keep, ms_result *result,
 ms_err ms_pipeline_shape(const ms_job *job, ms_result *result, ms_fault *fault);
 ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
                          ms_fault *fault);
-/* The first half of step: the program, and what it is expanded with. */
-ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
-                           ms_expand_opts *opts, ms_result *result,
-                           ms_fault *fault);
 ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
                         ms_fault *fault);
 ms_err ms_pipeline_run(const ms_job *job, ms_arena *keep, ms_arena *trial,
                        ms_result *result, ms_fault *fault);
 
-/* ---- defaultpool.c: the pool where --allocator does not say
- * -------------------- */
+/* ---- defaultpool.c: the pool where --allocator does not say -------------- */
 
 /* To be called when all of the job's settings are known, and before the
  * pipeline: where its step can go through a pool, job->allocator becomes
@@ -314,16 +304,13 @@ void ms_defaultpool_settle(const ms_result *result, ms_job *job);
  * through a pool, was exact asked for, or is there no other? */
 bool ms_defaultpool_is_told(const ms_job *job, const ms_report *report);
 
-/* ---- microrepeats.c: steps of many micro-batches
- * ------------------------------ */
+/* ---- microrepeats.c: steps of many micro-batches ------------------------- */
 
 /* A step as ms_pipeline_step's, of which the micro-batches that repeat are
  * counted and left out (sim/expand/repeat.h), where it is worth it and they do;
  * else *done is false. */
 ms_err ms_microrepeats_step(const ms_job *job, ms_arena *trial,
                             ms_result *result, bool *done, ms_fault *fault);
-/* Faults: MS_EUSAGE for more micro-batches than a host has memory for. */
-ms_err ms_microrepeats_check(const ms_result *result, ms_fault *fault);
 
 /* ---- settings.c: arguments to a job, and the job in words ---------------- */
 

@@ -55,12 +55,12 @@ static void put_ticks(ms_panel *panel, uint64_t all, const ms_unit *unit,
         ms_text words = {.arena = panel->arena};
         double y = panel->bottom_y - i * step / (most * SLACK) * CURVE_PX;
         ms_text_double(&words, i * step);
-        ms_panel_line(panel, x, y, x + side * 6.0, y, MS_FRAME_AXIS, true);
-        ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &words),
+        ms_axes_line(panel, x, y, x + side * 6.0, y, MS_FRAME_AXIS, true);
+        ms_canvas_text(panel->script, ms_axes_words(panel, &words),
                        x + side * 10.0, y, &type, 70.0);
     }
-    ms_panel_line(panel, x, panel->bottom_y - CURVE_PX, x, panel->bottom_y,
-                  MS_FRAME_AXIS, true);
+    ms_axes_line(panel, x, panel->bottom_y - CURVE_PX, x, panel->bottom_y,
+                 MS_FRAME_AXIS, true);
 }
 
 static void put_words(ms_panel *panel)
@@ -77,7 +77,7 @@ static void put_words(ms_panel *panel)
         ms_text_add(&words, " %s", unit->name);
     }
     ms_text_add(&words, "; shaded: while it runs");
-    ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &words),
+    ms_canvas_text(panel->script, ms_axes_words(panel, &words),
                    panel->area.x0 + 6.0,
                    panel->bottom_y - CURVE_PX - WORDS_PX / 2, &type,
                    panel->area.x1 - panel->area.x0 - 12.0);

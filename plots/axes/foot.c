@@ -43,15 +43,15 @@ bool ms_foot_find(ms_panel *panel, double highest)
     double span = fmax(highest - lowest, highest * LEAST_SPAN);
     if (stack->n == 0 || lowest <= highest * MOST)
         return false;
-    panel->step = ms_panel_step(panel, span);
+    panel->step = ms_axes_step(panel, span);
     do {
         double step = fmax(needed, panel->step);
         double below = (lowest - span * BELOW) / unit;
         panel->step = step;
         stack->base_bytes = floor(below / step) * step * unit;
-        needed = ms_panel_step(panel,
-                               ms_foot_top(panel, stack->base_bytes, highest) -
-                                   stack->base_bytes);
+        needed =
+            ms_axes_step(panel, ms_foot_top(panel, stack->base_bytes, highest) -
+                                    stack->base_bytes);
     } while (needed > panel->step);
     return stack->base_bytes > 0.0;
 }
@@ -94,7 +94,7 @@ static const char **find_words(const ms_panel *panel, const ms_category *order,
     ms_text_add(&text, " %s; below it: ", stack->bytes_unit->name);
     name_below(panel, order, n, &text);
     const char **lines =
-        ms_wrap_lines(ms_panel_bytes_of(panel, &text), MS_TEXT_PX, false,
+        ms_wrap_lines(ms_axes_words(panel, &text), MS_TEXT_PX, false,
                       width / MS_FRAME_SLACK, panel->arena, n_lines);
     panel->script->failed |= lines == NULL;
     return lines;
@@ -119,7 +119,7 @@ static const char *name_capacity(const ms_panel *panel)
                        ms_units_bytes(panel->capacity_bytes));
     ms_text_add(&text, "%s: all that is drawn exceeds it",
                 is_far ? ", far below" : ", below");
-    return ms_panel_bytes_of(panel, &text);
+    return ms_axes_words(panel, &text);
 }
 
 /* ---- the script ---------------------------------------------------------- */
@@ -128,7 +128,7 @@ static const char *name_capacity(const ms_panel *panel)
 static void put_break(ms_panel *panel)
 {
     double x = panel->area.x0, y = panel->area.y1;
-    ms_panel_line(panel, x, y, x, y + BREAK_PX, MS_FRAME_AXIS, true);
+    ms_axes_line(panel, x, y, x, y + BREAK_PX, MS_FRAME_AXIS, true);
     for (int i = 0; i < 2; i++, y += 4.5)
         ms_canvas_line(panel->script,
                        &(ms_box){x - 7.0, y + 9.0, x + 7.0, y + 4.0}, 1.4,

@@ -146,14 +146,6 @@ void ms_frame_begin(ms_frame *frame, ms_format format, double height_px)
         ms_text_put(script, frame->late.bytes, frame->late.length);
 }
 
-void ms_frame_point(ms_text *script, double x, double y)
-{
-    ms_text_double(script, x);
-    ms_text_put(script, " ", 1);
-    ms_text_double(script, -y);
-    ms_text_put(script, "\n", 1);
-}
-
 static void put_range(const ms_frame *frame, char axis, double from, double to)
 {
     ms_text_add(frame->script, "set %crange [", axis);

@@ -157,8 +157,6 @@ void ms_frame_x_name(const ms_frame *frame, const char *name, double y);
 /* Text with the look of the figure's labels. */
 void ms_frame_text(const ms_frame *frame, const char *bytes, double x, double y,
                    ms_align align, const char *color, double limit_px);
-/* A point of a data block. */
-void ms_frame_point(ms_text *script, double x, double y);
 void ms_frame_open_plot(ms_frame *frame);
 /* "capacity 79.65 GiB less context 0.49 GiB" */
 void ms_frame_capacity(ms_text *text, uint64_t capacity_bytes,

@@ -59,7 +59,7 @@ static void put_entry(const ms_panel *panel, const ms_legend_entry *entry,
     ms_type type = {.size_px = MS_TEXT_PX,
                     .color = entry->value > 0 ? MS_INK : MS_GREY};
     ms_units_put_number(&number, entry->value, unit);
-    const char *words = ms_panel_bytes_of(panel, &number);
+    const char *words = ms_axes_words(panel, &number);
     double width = ms_escape_width(words, type.size_px, false) * MS_FRAME_SLACK;
     if (entry->is_mark)
         words = "", width = 0.0, type.color = MS_INK;
@@ -95,7 +95,7 @@ void ms_legend_put(const ms_panel *panel, double y, const char *heading,
     uint32_t rows = count_rows(n);
     double middle = y + MS_LEGEND_ROW_PX / 2;
     ms_text_add(&text, "%s (%s)", heading, unit->name);
-    ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &text), column_x(0),
+    ms_canvas_text(panel->script, ms_axes_words(panel, &text), column_x(0),
                    middle, &grey, WIDTH_PX);
     for (uint32_t i = 0; i < n_sums; i++)
         put_entry(panel, &sums[i], unit, column_x(i + 1), middle);

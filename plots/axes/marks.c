@@ -251,7 +251,7 @@ void ms_marks_write(ms_text *script, const ms_sign *mark, double x, double y,
     uint32_t shape = mark->shape, n = shapes[shape].n;
     for (uint32_t i = 0; i <= n; i++) { /* back to the first */
         const double *corner = shapes[shape].corner[i % n];
-        ms_frame_point(script, x + radius * corner[0], y + radius * corner[1]);
+        ms_canvas_point(script, x + radius * corner[0], y + radius * corner[1]);
     }
     ms_text_put(script, "\n", 1);
 }

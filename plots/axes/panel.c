@@ -11,7 +11,6 @@
 
 #define FAR_CAPACITY 3.0 /* times the peak: beyond it only a note */
 #define LABEL_PX 25.0    /* height of a label */
-#define TICK_PX 44.0     /* about the least distance of ticks of the y axis */
 #define STRIP_PX 27.0    /* of the phases */
 #define GAP_PX 4.0       /* below it */
 #define HEAD_PX 62.0     /* above the data, for the label of the peak */
@@ -75,7 +74,7 @@ static void set_scale(ms_panel *panel)
     stack->top_bytes =
         highest > 0.0 ? ms_foot_top(panel, stack->base_bytes, highest) : 1024.0;
     if (stack->base_bytes <= 0.0)
-        panel->step = ms_panel_step(panel, stack->top_bytes);
+        panel->step = ms_axes_step(panel, stack->top_bytes);
     stack->area = panel->area;
     panel->peak_x = ms_stack_x(stack, panel->peak_x);
     panel->peak_y = ms_stack_y(stack, (double)panel->peak_bytes);
@@ -87,23 +86,7 @@ static void set_scale(ms_panel *panel)
         panel->room.line_y = ms_stack_y(stack, usable);
 }
 
-const char *ms_panel_bytes_of(const ms_panel *panel, const ms_text *text)
-{
-    if (!text->failed)
-        return text->bytes;
-    panel->script->failed = true;
-    return "";
-}
-
 /* ---- axes ---------------------------------------------------------------- */
-
-void ms_panel_line(ms_panel *panel, double x0, double y0, double x1, double y1,
-                   const char *color, bool in_front)
-{
-    double width = in_front ? 1.0 : 0.7;
-    ms_canvas_line(panel->script, &(ms_box){x0, y0, x1, y1}, width, color,
-                   in_front);
-}
 
 static void put_tick_word(ms_panel *panel, double value, double x, double y,
                           ms_align align)
@@ -111,17 +94,8 @@ static void put_tick_word(ms_panel *panel, double value, double x, double y,
     ms_text text = {.arena = panel->arena};
     ms_type type = {.size_px = MS_TEXT_PX, .color = MS_INK, .align = align};
     ms_text_double(&text, value);
-    ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &text), x, y, &type,
+    ms_canvas_text(panel->script, ms_axes_words(panel, &text), x, y, &type,
                    70.0);
-}
-
-double ms_panel_step(const ms_panel *panel, double span_bytes)
-{
-    const ms_unit *unit = panel->stack.bytes_unit;
-    double height = panel->area.y1 - panel->area.y0;
-    double step = ms_units_step(span_bytes / (double)unit->size,
-                                (uint32_t)ceil(height / TICK_PX));
-    return unit->size == 1 && step < 1.0 ? 1.0 : step;
 }
 
 static void put_y_axis(ms_panel *panel)
@@ -135,10 +109,9 @@ static void put_y_axis(ms_panel *panel)
     for (int i = 0; (first + i) * step * unit <= stack->top_bytes; i++) {
         double y = ms_stack_y(stack, (first + i) * step * unit);
         if (i > 0)
-            ms_panel_line(panel, area->x0, y, area->x1, y, MS_FRAME_GRID,
-                          false);
-        ms_panel_line(panel, area->x0 - 6.0, y, area->x0, y, MS_FRAME_AXIS,
-                      true);
+            ms_axes_line(panel, area->x0, y, area->x1, y, MS_FRAME_GRID, false);
+        ms_axes_line(panel, area->x0 - 6.0, y, area->x0, y, MS_FRAME_AXIS,
+                     true);
         put_tick_word(panel, (first + i) * step, area->x0 - 10.0, y, MS_RIGHT);
     }
 }
@@ -153,8 +126,8 @@ static void put_x_axis(ms_panel *panel)
         step = 1.0;
     for (int i = 0; i * step * unit <= end; i++) {
         double x = ms_stack_x(stack, i * step * unit);
-        ms_panel_line(panel, x, panel->bottom_y, x, panel->bottom_y + 6.0,
-                      MS_FRAME_AXIS, true);
+        ms_axes_line(panel, x, panel->bottom_y, x, panel->bottom_y + 6.0,
+                     MS_FRAME_AXIS, true);
         put_tick_word(panel, i * step, x, panel->bottom_y + 20.0, MS_CENTER);
     }
 }
@@ -165,14 +138,14 @@ static void put_axes(ms_panel *panel)
     double bottom = panel->bottom_y;
     put_y_axis(panel);
     put_x_axis(panel);
-    ms_panel_line(panel, area->x0, area->y0, area->x0, area->y1, MS_FRAME_AXIS,
-                  true);
+    ms_axes_line(panel, area->x0, area->y0, area->x0, area->y1, MS_FRAME_AXIS,
+                 true);
     if (panel->stack.base_bytes <= 0.0)
-        ms_panel_line(panel, area->x0, area->y1, area->x1, area->y1,
-                      MS_FRAME_AXIS, true);
+        ms_axes_line(panel, area->x0, area->y1, area->x1, area->y1,
+                     MS_FRAME_AXIS, true);
     if (bottom > area->y1)
-        ms_panel_line(panel, area->x0, bottom, area->x1, bottom, MS_FRAME_AXIS,
-                      true);
+        ms_axes_line(panel, area->x0, bottom, area->x1, bottom, MS_FRAME_AXIS,
+                     true);
 }
 
 /* "of rank 3", where there are several, stays whatever the height. */
@@ -195,14 +168,14 @@ static void put_axis_titles(ms_panel *panel)
         ms_text_add(&text, "time in step (%s)", panel->stack.time_unit->name);
     else
         ms_text_add(&text, "events in order (the step takes no time)");
-    ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &text),
+    ms_canvas_text(panel->script, ms_axes_words(panel, &text),
                    (area->x0 + area->x1) / 2, panel->bottom_y + 47.0, &type,
                    area->x1 - area->x0);
     name_memory(panel, "device memory", &full);
     name_memory(panel, "memory", &shorter);
-    const char *name = ms_panel_bytes_of(panel, &full);
+    const char *name = ms_axes_words(panel, &full);
     if (ms_escape_width(name, type.size_px, false) * MS_FRAME_SLACK > height)
-        name = ms_panel_bytes_of(panel, &shorter);
+        name = ms_axes_words(panel, &shorter);
     type.is_upright = true;
     ms_canvas_text(panel->script, name, 16.0, (area->y0 + area->y1) / 2, &type,
                    height);
@@ -257,8 +230,8 @@ static void put_bands(ms_panel *panel)
                       false);
         ms_canvas_box(panel->script, &on_area, phases[band->phase].tint, false);
         if (i > 0 && panel->saw->n_bands <= MS_PANEL_MOST_WALLS) {
-            ms_panel_line(panel, x0, panel->area.y0, x0, panel->bottom_y,
-                          "#B4B4B4", false);
+            ms_axes_line(panel, x0, panel->area.y0, x0, panel->bottom_y,
+                         "#B4B4B4", false);
             panel->walls[panel->room.n_walls++] = x0;
         }
         put_band_word(panel, band, x0, x1);
@@ -299,7 +272,7 @@ static const char *name_capacity(const ms_panel *panel, bool is_short)
                                                                  : "");
         ms_units_put_bytes(&text, panel->context_bytes, unit);
     }
-    return ms_panel_bytes_of(panel, &text);
+    return ms_axes_words(panel, &text);
 }
 
 static const char *name_peak(ms_panel *panel)
@@ -312,7 +285,7 @@ static const char *name_peak(ms_panel *panel)
         ms_text_add(&text, " at ");
         ms_units_put_time(&text, panel->rank->peak.t_ns);
     }
-    return ms_panel_bytes_of(panel, &text);
+    return ms_axes_words(panel, &text);
 }
 
 /* What lies far above the axis is only named. */

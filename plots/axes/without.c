@@ -89,7 +89,7 @@ static const char **name_lines(const ms_panel *panel, uint32_t *n)
                 is_far(panel) ? " (above the axis)" : "");
     ms_units_put_time(&words, without->end_ns);
     const char **lines = ms_wrap_lines(
-        ms_panel_bytes_of(panel, &words), MS_TEXT_PX, false,
+        ms_axes_words(panel, &words), MS_TEXT_PX, false,
         (MS_FRAME_RIGHT - WORDS_PX) / MS_FRAME_SLACK, panel->arena, n);
     if (lines == NULL)
         panel->script->failed = true;

@@ -428,8 +428,8 @@ static void put_line(const ms_lineup *c, uint32_t s)
         if (series->y[i] == MS_NO_LEVEL)
             ms_text_add(c->frame.script, "\n");
         else
-            ms_frame_point(c->frame.script, ms_scale_px(&c->x, series->x[i]),
-                           ms_scale_px(&c->y, (double)series->y[i]));
+            ms_canvas_point(c->frame.script, ms_scale_px(&c->x, series->x[i]),
+                            ms_scale_px(&c->y, (double)series->y[i]));
     ms_text_add(c->frame.script, "EOD\n");
 }
 

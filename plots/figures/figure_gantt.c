@@ -114,11 +114,11 @@ static void put_far_name(struct scene *scene)
     ms_text_add(&words, "host memory, at most ");
     ms_units_put_bytes(&words, scene->far_bytes,
                        ms_units_bytes(scene->far_bytes));
-    ms_canvas_text(panel->script, ms_panel_bytes_of(panel, &words),
+    ms_canvas_text(panel->script, ms_axes_words(panel, &words),
                    panel->area.x0 + 6.0, scene->far_y - FAR_PX + 15.0, &type,
                    panel->area.x1 - panel->area.x0);
-    ms_panel_line(panel, panel->area.x0, scene->far_y, panel->area.x1,
-                  scene->far_y, "#8A8A8A", true);
+    ms_axes_line(panel, panel->area.x0, scene->far_y, panel->area.x1,
+                 scene->far_y, "#8A8A8A", true);
 }
 
 static void put_corner(const ms_panel *panel, double x, double y)

@@ -253,11 +253,11 @@ static void put_stairs(ms_pareto *p)
         const ms_spot *spot = &p->spots[i];
         if (!spot->is_optimal || spot->is_hidden)
             continue;
-        ms_frame_point(p->frame.script, spot->x, y);
-        ms_frame_point(p->frame.script, spot->x, spot->y);
+        ms_canvas_point(p->frame.script, spot->x, y);
+        ms_canvas_point(p->frame.script, spot->x, spot->y);
         y = spot->y;
     }
-    ms_frame_point(p->frame.script, area->x1, y);
+    ms_canvas_point(p->frame.script, area->x1, y);
     ms_text_add(p->frame.script, "EOD\n");
 }
 

@@ -41,7 +41,7 @@ static const char *name_of(const ms_panel *panel, ms_category category)
     ms_text text = {.arena = panel->arena};
     for (const char *c = ms_names_category[category]; *c != '\0'; c++)
         ms_text_put(&text, *c == '_' ? " " : c, 1);
-    return ms_panel_bytes_of(panel, &text);
+    return ms_axes_words(panel, &text);
 }
 
 /* In the order of the stack, from the top. */

@@ -185,8 +185,8 @@ static ms_err put_line(const struct totals *t, uint32_t i, ms_fault *fault)
     for (uint32_t p = 0; p < n; p++) {
         double y = ms_scale_px(&t->y, (double)points[p].total_bytes);
         uint64_t to_ns = p + 1 < n ? points[p + 1].t_ns : saw->end_ns;
-        ms_frame_point(script, ms_scale_px(&t->x, (double)points[p].t_ns), y);
-        ms_frame_point(script, ms_scale_px(&t->x, (double)to_ns), y);
+        ms_canvas_point(script, ms_scale_px(&t->x, (double)points[p].t_ns), y);
+        ms_canvas_point(script, ms_scale_px(&t->x, (double)to_ns), y);
     }
     ms_text_add(script, "EOD\n$p%u << EOD\n", i);
     ms_marks_write(

@@ -135,3 +135,11 @@ void ms_canvas_arrow(ms_text *script, const ms_box *ends, const char *color)
                 "linecolor rgb '%s'\n",
                 color);
 }
+
+void ms_canvas_point(ms_text *script, double x, double y)
+{
+    ms_text_double(script, x);
+    ms_text_put(script, " ", 1);
+    ms_text_double(script, -y);
+    ms_text_put(script, "\n", 1);
+}

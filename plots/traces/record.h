@@ -138,11 +138,8 @@ ms_err ms_record_points(const ms_timeline *line, uint8_t rank, ms_arena *arena,
 /* MS_EINPUT for a record without ranks: it was read back from a result that has
  * no timeline, and figures of one run cannot be drawn. */
 ms_err ms_record_check(const ms_record *record, ms_fault *fault);
-/* What the report's JSON does not have, as an object. */
-void ms_record_json(const ms_record *record, ms_text *text);
 
-/* ---- without.c: the step without the policies that a figure is about ------
- */
+/* ---- without.c: the step without the policies that a figure is about ----- */
 
 /* line: of that step; policy is the caller's to set. */
 ms_err ms_without_of(const ms_timeline *line, uint8_t rank, ms_arena *arena,
@@ -164,5 +161,11 @@ void ms_addresses_categories(ms_tiles *tiles);
 void ms_addresses_json(const ms_tiles *tiles, ms_text *text);
 /* MS_EINPUT for a record without. */
 ms_err ms_addresses_check(const ms_record *record, ms_fault *fault);
+
+/* ---- recordjson.c ---------------------------------------------------------
+ */
+
+/* What the report's JSON does not have, as an object. */
+void ms_recordjson_put(const ms_record *record, ms_text *text);
 
 #endif

@@ -44,6 +44,7 @@
 #include "tests/bench/streams.h"
 #include "tests/bench/times.h"
 #include "tools/tools.h"
+#include "tools/job/jobprogram.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -273,7 +274,7 @@ static void bench_offload(void)
         demand(ms_pipeline_lower(&job, &keep, &result, &fault), &fault);
         demand(ms_pipeline_step(&job, &trial, &result, &fault), &fault);
         all.ns[i] = bench_times_now_ns() - t0;
-        ms_expand_opts opts = ms_pipeline_rates(job.device, &result.shape);
+        ms_expand_opts opts = ms_stepmachine_rates(job.device, &result.shape);
         t0 = bench_times_now_ns();
         demand(ms_expand(&result.graph, &result.program, &opts, &trial,
                          &result.plan, &fault),

@@ -4,6 +4,7 @@
  * otherwise.  AddressSanitizer says who looks at what was left. */
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/job/jobprogram.h"
 #include "tools/tools.h"
 
 #include <string.h>
@@ -73,7 +74,7 @@ static const char *outcome(const char *policy)
     if (err == MS_OK)
         err = ms_pipeline_lower(&job, &trial, &result, &fault);
     if (err == MS_OK)
-        err = ms_pipeline_program(&job, &trial, &opts, &result, &fault);
+        err = ms_jobprogram_make(&job, &trial, &opts, &result, &fault);
     if (err == MS_OK)
         ms_dump_program(&result.graph, &result.program, &text);
     else

@@ -3,6 +3,7 @@
  * lie between its own in the program, it gets what it gets alone. */
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
+#include "tools/job/jobprogram.h"
 #include "tools/tools.h"
 
 #include <string.h>
@@ -335,7 +336,7 @@ START_TEST(policies_on_two_ranks)
     MUST(ms_dag_order(&result.model, &arena, &fault));
     MUST(ms_spec_parse(policies[_i], &arena, &job.spec, &fault));
     MUST(ms_pipeline_lower(&job, &arena, &result, &fault));
-    MUST(ms_pipeline_program(&job, &arena, &opts, &result, &fault));
+    MUST(ms_jobprogram_make(&job, &arena, &opts, &result, &fault));
     one_run *alone =
         run(&result.graph, &result.program, &opts, &result.machine);
     for (int order = 0; order < 6; order++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Collectives on real nodes (links.tsv): bus bandwidth by size. */
 #include "tests/tests.h"
+#include "tools/job/jobprogram.h"
 #include "tests/truth/truth.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ static ms_ring ring_of(const truth_table *table, uint32_t row)
         ms_device_find(truth_cell(table, row, "device"), &device, &fault),
         MS_OK);
     ms_ring ring =
-        ms_pipeline_ring(device, (uint32_t)truth_number(table, row, "ranks"));
+        ms_stepmachine_ring(device, (uint32_t)truth_number(table, row, "ranks"));
     if (strcmp(by, "curve") != 0)
         ring.n_curves = 0;
     if (strcmp(by, "ring") == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/tests.h"
+#include "tools/job/jobprogram.h"
 #include "tools/tools.h"
 
 #define GIB ((uint64_t)1 << 30)
@@ -88,7 +89,7 @@ static void for_each_ring(void (*law)(const ms_ring *ring))
 {
     for (uint32_t i = 0; i < ms_devices_n; i++)
         for (size_t j = 0; j < N_COUNTS; j++) {
-            ms_ring ring = ms_pipeline_ring(&ms_devices[i], counts[j]);
+            ms_ring ring = ms_stepmachine_ring(&ms_devices[i], counts[j]);
             law(&ring);
             ring.n_curves = 0;
             law(&ring);

@@ -82,7 +82,7 @@ static ms_err keep_record(const ms_report_names *names, ms_text *text,
     MS_TRY(ms_record_of(&result.line, &result.report, names, &trial, &record,
                         fault));
     MS_TRY(ms_addresses_of(&result.line, "torch", &trial, &record, fault));
-    ms_record_json(&record, text);
+    ms_recordjson_put(&record, text);
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }
 

@@ -88,7 +88,7 @@ static char *put_both(const ms_record *record)
     ms_text line = {.arena = &keep}, text = line;
     ms_report_names names = {record->model, record->device, record->policy,
                              NULL, NULL};
-    ms_record_json(record, &line);
+    ms_recordjson_put(record, &line);
     names.timeline_json = line.bytes;
     ms_sheet_json(&record->report, &graph, &names, &text);
     ck_assert(!text.failed && !line.failed);

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Steps of many micro-batches from steps of a few. */
 
-#include "tools/tools.h"
+#include "tools/job/jobprogram.h"
 
 /* Up to here a step is taken as it is: some 100 MB, a tenth of a second. */
 #define WHOLE_OPS (UINT64_C(1) << 20)
-/* Of a step that does not repeat: some 6 GB. */
-#define MOST_OPS (UINT64_C(1) << 24)
-#define OP_BYTES                                                               \
-    400u /* that a plan, its events, times and a pool take, about */
 /* How many micro-batches are tried: a policy may need some to settle. */
 #define FEWEST 8u
 #define FEW_MOST 32u
@@ -21,7 +17,7 @@ static ms_err run_few(const ms_job *job, uint32_t few, ms_arena *trial,
     ms_shape whole = result->shape;
     result->shape.batch = whole.batch / whole.micro_batches * few;
     result->shape.micro_batches = few;
-    ms_err err = ms_pipeline_program(job, trial, &opts, result, fault);
+    ms_err err = ms_jobprogram_make(job, trial, &opts, result, fault);
     result->shape = whole;
     MS_TRY(err);
     MS_TRY(ms_expand(&result->graph, &result->program, &opts, trial,
@@ -51,32 +47,12 @@ static ms_err try_few(const ms_job *job, uint32_t few, ms_arena *trial,
     return MS_OK;
 }
 
-static uint64_t ops_of(const ms_result *result)
-{
-    return (uint64_t)result->shape.micro_batches * result->graph.step_first;
-}
-
-ms_err ms_microrepeats_check(const ms_result *result, ms_fault *fault)
-{
-    uint64_t ops = ops_of(result);
-    if (result->shape.micro_batches == 1 || ops <= MOST_OPS)
-        return MS_OK;
-    return ms_fail(fault, MS_EUSAGE, NULL,
-                   "give fewer micro-batches; where they repeat they take no "
-                   "memory: without --allocator, --wall, --book device and "
-                   "policies that treat each differently",
-                   "%u micro-batches of %u ops take some %s of this host's "
-                   "memory",
-                   result->shape.micro_batches, result->graph.step_first,
-                   ms_quantity_size(ops * OP_BYTES).s);
-}
-
 ms_err ms_microrepeats_step(const ms_job *job, ms_arena *trial,
                             ms_result *result, bool *done, ms_fault *fault)
 {
     uint32_t n = result->shape.micro_batches;
-    bool many =
-        ops_of(result) > (job->whole_ops > 0 ? job->whole_ops : WHOLE_OPS);
+    bool many = ms_jobprogram_ops(result) >
+                (job->whole_ops > 0 ? job->whole_ops : WHOLE_OPS);
     bool may = job->program == NULL && (job->allocator == NULL || job->usual) &&
                !job->book_device && result->shape.paging.page_bytes == 0;
     *done = false;

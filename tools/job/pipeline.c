@@ -3,26 +3,11 @@
  * commands, benchmarks and tests call the same three parts. */
 
 #include "tools/job/globalbatch.h"
+#include "tools/job/jobprogram.h"
 #include "tools/job/lengths.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* What collectives reach of a link's printed rate; modelling defaults that the
- * bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth). */
-#define NVLINK_SHARE 0.8
-#define NETWORK_SHARE 0.75
-/* What a collective's kernels hold of the multiprocessors, in thousandths:
- * Calculon's systems (calculon-ai/calculon systems/a100_80g.json,
- * h100_80g.json: "processor_usage") have 0.15 for NVLink and 0.02 for
- * InfiniBand, the network on which the ranks of the collective meet.  NCCL
- * drives PCIe by few channels as it does a network; no source has a figure of
- * its own. */
-#define HELD_BY_NVLINK 150u
-#define HELD_BY_NETWORK 20u
-#define WHOLE 1000u /* of a resource */
-/* A program in text form; a step of GPT-3 has some 30 kB. */
-#define PROGRAM_MAX_BYTES (UINT64_C(64) << 20)
 
 void ms_pipeline_settings(const ms_job *job, ms_training *training)
 {
@@ -83,201 +68,6 @@ ms_err ms_pipeline_lower(const ms_job *job, ms_arena *keep, ms_result *result,
     MS_TRY(ms_pipeline_shape(job, result, fault));
     return ms_lower(&result->model, &result->training, job->device,
                     &result->shape, keep, &result->graph, fault);
-}
-
-static ms_err read_program(const ms_job *job, ms_arena *trial,
-                           ms_result *result, ms_fault *fault)
-{
-    char *bytes;
-    size_t length;
-    MS_TRY(ms_read_file(job->program, PROGRAM_MAX_BYTES, trial, &bytes, &length,
-                        fault));
-    MS_TRY(ms_dumpread_program(&result->graph, job->program, bytes, length,
-                               trial, &result->program, fault));
-    if (result->program.n_micro_batches != result->shape.micro_batches)
-        return ms_fail(fault, MS_EINPUT, job->program,
-                       "give the microbatch policy that it was made with, "
-                       "e.g. -p microbatch:4",
-                       "the program has %u micro-batches, the step has %u",
-                       result->program.n_micro_batches,
-                       result->shape.micro_batches);
-    return MS_OK;
-}
-
-static ms_machine machine_of(const ms_job *job, const ms_result *result,
-                             const ms_outside *outside)
-{
-    const ms_training *training = &result->training;
-    const ms_device *device = job->device;
-    bool cpu = training->device == 1;
-    return (ms_machine){
-        .launch_ns = cpu ? 0 : device->launch_ns,
-        .capacity_bytes =
-            job->memory_bytes > 0 ? job->memory_bytes : device->memory_bytes,
-        .context_bytes = outside->kernels_bytes + outside->nccl_bytes,
-        .outside = *outside,
-        .peak_flops = cpu ? 0 : ms_precisions_peak_flops(training, device),
-        .data_ranks = result->shape.data_ranks,
-        .book_device = job->book_device,
-        .wall = job->wall,
-        .node_ranks = device->gpus_per_node,
-        .host_memory_bytes = job->host_memory_bytes > 0
-                                 ? job->host_memory_bytes
-                                 : device->host_memory_bytes,
-        .nvme_bytes =
-            job->nvme_bytes > 0 ? job->nvme_bytes : device->nvme_bytes,
-        .host = {.saves = result->shape.saves},
-    };
-}
-
-ms_ring ms_pipeline_ring(const ms_device *device, uint32_t ranks)
-{
-    bool nvlink = device->nvlink_bytes_per_s > 0;
-    return (ms_ring){
-        .ranks = ranks,
-        .ranks_per_node = device->gpus_per_node,
-        .nvlink = nvlink,
-        .node_bytes_per_s = nvlink ? device->nvlink_bytes_per_s * NVLINK_SHARE
-                                   : device->d2h_bytes_per_s,
-        .network_bytes_per_s = device->network_bytes_per_s * NETWORK_SHARE,
-        .peer_bytes_per_s = device->peer_bytes_per_s * NVLINK_SHARE,
-        .nvls_share = device->nvls_share,
-        .curves = device->curves,
-        .n_curves = device->n_curves};
-}
-
-/* Where groups of ranks divide the states, neighbours are a group; the ranks
- * with the same part meet across groups. */
-static void set_rings(const ms_device *device, const ms_shape *shape,
-                      ms_expand_opts *opts)
-{
-    uint32_t inner =
-        shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
-    opts->ring = ms_pipeline_ring(device, inner);
-    opts->outer = ms_pipeline_ring(device, shape->data_ranks / inner);
-    opts->outer.ranks_per_node = device->gpus_per_node / inner;
-    if (opts->outer.ranks_per_node == 0)
-        opts->outer.ranks_per_node = 1;
-    if (shape->reshard_ranks > 0)
-        opts->outer = ms_pipeline_ring(device, shape->reshard_ranks);
-}
-
-/* The rates of one of the ranks that work side by side. */
-ms_expand_opts ms_pipeline_rates(const ms_device *device, const ms_shape *shape)
-{
-    double share = ms_device_share(device, shape->data_ranks);
-    ms_expand_opts opts = {
-        .h2d_bytes_per_s = device->h2d_bytes_per_s,
-        .d2h_bytes_per_s = device->d2h_bytes_per_s,
-        .copy_ns = MS_COPY_NS,
-        .pageable_share = device->pageable_share,
-        .host_bytes_per_s = device->dram_bytes_per_s * share,
-        .nvme_read_bytes_per_s = device->nvme_read_bytes_per_s * share,
-        .nvme_write_bytes_per_s = device->nvme_write_bytes_per_s * share,
-        .hbm_bytes_per_s = device->hbm_bytes_per_s};
-    set_rings(device, shape, &opts);
-    return opts;
-}
-
-/* What a copy at this rate takes of the host's memory. */
-static uint16_t part_of(double rate, double whole)
-{
-    if (whole <= 0)
-        return 0; /* not known: nothing is said */
-    return (uint16_t)(rate < whole ? rate / whole * WHOLE : WHOLE);
-}
-
-static void set_memory_demands(const ms_expand_opts *opts, ms_machine *machine)
-{
-    double whole = opts->host_bytes_per_s;
-    const double rates[MS_N_STREAMS] = {
-        [MS_STREAM_H2D] = opts->h2d_bytes_per_s,
-        [MS_STREAM_D2H] = opts->d2h_bytes_per_s,
-        [MS_STREAM_HOST] = whole,
-        [MS_STREAM_NVME_READ] = opts->nvme_read_bytes_per_s,
-        [MS_STREAM_NVME_WRITE] = opts->nvme_write_bytes_per_s};
-
-    for (uint32_t s = 0; s < MS_N_STREAMS; s++)
-        machine->demand[s][MS_HOST_DRAM].shared = part_of(rates[s], whole);
-}
-
-/* Which streams slow each other.  H2D and D2H have a direction of the link
- * each; without NVLink a node's collectives go over it both ways.  Copies and
- * the host's work share its memory, this rank's part of it. */
-static void set_demands(const ms_expand_opts *opts, ms_machine *machine)
-{
-    const ms_ring *ring = &opts->ring;
-    ms_demand *comm = machine->demand[MS_STREAM_COMM];
-    bool in_node = ring->ranks <= ring->ranks_per_node;
-    bool links = ring->nvlink || ring->peer_bytes_per_s > 0;
-
-    machine->demand[MS_STREAM_COMPUTE][MS_MULTIPROCESSORS].shared = WHOLE;
-    machine->demand[MS_STREAM_H2D][MS_LINK_IN].shared = WHOLE;
-    machine->demand[MS_STREAM_D2H][MS_LINK_OUT].shared = WHOLE;
-    comm[MS_MULTIPROCESSORS].held =
-        in_node && links ? HELD_BY_NVLINK : HELD_BY_NETWORK;
-    machine->demand[MS_STREAM_OUTER][MS_MULTIPROCESSORS].held = HELD_BY_NETWORK;
-    if (in_node && !links)
-        comm[MS_LINK_IN].shared = comm[MS_LINK_OUT].shared = WHOLE;
-    set_memory_demands(opts, machine);
-}
-
-/* Pages come and go by device time. */
-static void set_paging(const ms_expand_opts *opts, ms_result *result)
-{
-    ms_machine *machine = &result->machine;
-
-    machine->paging = result->shape.paging;
-    machine->h2d_bytes_per_s = opts->h2d_bytes_per_s;
-    machine->d2h_bytes_per_s = opts->d2h_bytes_per_s;
-    machine->book_device |= machine->paging.page_bytes > 0;
-}
-
-/* What the rank expands with; the machine it is replayed on goes to result. */
-static ms_err set_up(const ms_job *job, ms_expand_opts *opts, ms_result *result,
-                     ms_fault *fault)
-{
-    bool paged = result->shape.paging.page_bytes > 0;
-    ms_outside outside;
-    *opts = ms_pipeline_rates(job->device, &result->shape);
-    opts->uses = job->book_device || job->uses || paged;
-    MS_TRY(ms_overheads_find(job->device, &result->training, &result->shape,
-                             &result->graph, &outside, fault));
-    result->machine = machine_of(job, result, &outside);
-    if (paged && job->wall)
-        return ms_fail(fault, MS_EUSAGE, "--wall", "leave it out",
-                       "with uvm pages go where memory is full, no op waits "
-                       "for others");
-    set_paging(opts, result);
-    if (result->training.device != 1) /* a CPU has one stream */
-        set_demands(opts, &result->machine);
-    return MS_OK;
-}
-
-ms_err ms_pipeline_program(const ms_job *job, ms_arena *trial,
-                           ms_expand_opts *opts, ms_result *result,
-                           ms_fault *fault)
-{
-    if (result->model.refusal != NULL)
-        return ms_fail(fault, MS_EINPUT, result->model.path,
-                       "memsim inspect counts its parameters", "%s",
-                       result->model.refusal);
-    MS_TRY(ms_microrepeats_check(result, fault));
-    MS_TRY(set_up(job, opts, result, fault));
-    ms_machine measured = result->machine;
-    measured.paging = (ms_paging){0};
-    measured.wall = false; /* policies look at the step as it would be */
-    const ms_policy_context context = {.graph = &result->graph,
-                                       .torch_1 = result->training.framework ==
-                                                  MS_TORCH_1_13,
-                                       .arena = trial,
-                                       .shape = &result->shape,
-                                       .opts = opts,
-                                       .machine = &measured};
-    if (job->program != NULL)
-        return read_program(job, trial, result, fault);
-    return ms_apply_program(&job->spec, &context, result->shape.micro_batches,
-                            &result->program, fault);
 }
 
 /* ---- a real pool --------------------------------------------------------- */
@@ -373,7 +163,7 @@ static ms_err other_step(const ms_job *job, const ms_result *result, uint32_t k,
         MS_TRY(ms_pipeline_shape(job, other, fault));
     MS_TRY(ms_lower(&other->model, &other->training, job->device, &other->shape,
                     trial, &other->graph, fault));
-    MS_TRY(ms_pipeline_program(job, trial, &opts, other, fault));
+    MS_TRY(ms_jobprogram_make(job, trial, &opts, other, fault));
     MS_TRY(ms_expand(&other->graph, &other->program, &opts, trial, &other->plan,
                      fault));
     MS_TRY(
@@ -434,7 +224,7 @@ ms_err ms_pipeline_step(const ms_job *job, ms_arena *trial, ms_result *result,
     MS_TRY(ms_microrepeats_step(job, trial, result, &done, fault));
     if (done)
         return MS_OK;
-    MS_TRY(ms_pipeline_program(job, trial, &opts, result, fault));
+    MS_TRY(ms_jobprogram_make(job, trial, &opts, result, fault));
     MS_TRY(ms_expand(&result->graph, &result->program, &opts, trial,
                      &result->plan, fault));
     MS_TRY(ms_replay(&result->plan, &result->machine, trial, &result->line,

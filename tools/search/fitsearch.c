@@ -18,6 +18,7 @@
  * at between rounds of a fixed size: any number of threads does the same. */
 
 #include "tools/search/fit.h"
+#include "tools/job/jobprogram.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +141,7 @@ static ms_err find_bound(const ms_fit *fit, ms_fit_point *point, worker *at,
     point->bound = ms_fitbounds_graph(&result.graph, &result.shape);
     if (is_too_big(fit, point) || is_bound_far(fit, point))
         return MS_OK;
-    MS_TRY(ms_pipeline_program(&job, &at->seat.arena, &opts, &result, fault));
+    MS_TRY(ms_jobprogram_make(&job, &at->seat.arena, &opts, &result, fault));
     return ms_fitbounds_program(&result.graph, &result.program, &opts,
                                 &at->seat.arena, &point->bound, fault);
 }

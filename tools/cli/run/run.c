@@ -145,7 +145,7 @@ ms_err ms_run_json(const ms_job *job, const ms_result *result,
     MS_TRY(ms_run_record(job, result, policy, text->arena, &record, fault));
     MS_TRY(ms_leftout_record(job, result, text->arena, &record, fault));
     ms_settings_json(job, &result->training, &settings);
-    ms_record_json(&record, &timeline);
+    ms_recordjson_put(&record, &timeline);
     if (settings.failed || timeline.failed)
         return ms_fail_nomem(fault);
     ms_report_names names = names_of(job, result, policy);

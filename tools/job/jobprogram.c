@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/job/jobprogram.h"
+
+/* A program in text form; a step of GPT-3 has some 30 kB. */
+#define PROGRAM_MAX_BYTES (UINT64_C(64) << 20)
+/* Of a step that does not repeat: some 6 GB. */
+#define MOST_OPS (UINT64_C(1) << 24)
+#define OP_BYTES                                                               \
+    400u /* that a plan, its events, times and a pool take, about */
+
+static ms_err read_program(const ms_job *job, ms_arena *trial,
+                           ms_result *result, ms_fault *fault)
+{
+    char *bytes;
+    size_t length;
+    MS_TRY(ms_read_file(job->program, PROGRAM_MAX_BYTES, trial, &bytes, &length,
+                        fault));
+    MS_TRY(ms_dumpread_program(&result->graph, job->program, bytes, length,
+                               trial, &result->program, fault));
+    if (result->program.n_micro_batches != result->shape.micro_batches)
+        return ms_fail(fault, MS_EINPUT, job->program,
+                       "give the microbatch policy that it was made with, "
+                       "e.g. -p microbatch:4",
+                       "the program has %u micro-batches, the step has %u",
+                       result->program.n_micro_batches,
+                       result->shape.micro_batches);
+    return MS_OK;
+}
+
+uint64_t ms_jobprogram_ops(const ms_result *result)
+{
+    return (uint64_t)result->shape.micro_batches * result->graph.step_first;
+}
+
+static ms_err check_ops(const ms_result *result, ms_fault *fault)
+{
+    uint64_t ops = ms_jobprogram_ops(result);
+    if (result->shape.micro_batches == 1 || ops <= MOST_OPS)
+        return MS_OK;
+    return ms_fail(fault, MS_EUSAGE, NULL,
+                   "give fewer micro-batches; where they repeat they take no "
+                   "memory: without --allocator, --wall, --book device and "
+                   "policies that treat each differently",
+                   "%u micro-batches of %u ops take some %s of this host's "
+                   "memory",
+                   result->shape.micro_batches, result->graph.step_first,
+                   ms_quantity_size(ops * OP_BYTES).s);
+}
+
+ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
+                          ms_expand_opts *opts, ms_result *result,
+                          ms_fault *fault)
+{
+    if (result->model.refusal != NULL)
+        return ms_fail(fault, MS_EINPUT, result->model.path,
+                       "memsim inspect counts its parameters", "%s",
+                       result->model.refusal);
+    MS_TRY(check_ops(result, fault));
+    MS_TRY(ms_stepmachine_find(job, opts, result, fault));
+    ms_machine measured = result->machine;
+    measured.paging = (ms_paging){0};
+    measured.wall = false; /* policies look at the step as it would be */
+    const ms_policy_context context = {.graph = &result->graph,
+                                       .torch_1 = result->training.framework ==
+                                                  MS_TORCH_1_13,
+                                       .arena = trial,
+                                       .shape = &result->shape,
+                                       .opts = opts,
+                                       .machine = &measured};
+    if (job->program != NULL)
+        return read_program(job, trial, result, fault);
+    return ms_apply_program(&job->spec, &context, result->shape.micro_batches,
+                            &result->program, fault);
+}

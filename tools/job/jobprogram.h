@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_JOBPROGRAM_H
+#define MS_TOOLS_JOBPROGRAM_H
+
+/* From a lowered job to its program and to the machine that replays it:
+ *
+ *     stepmachine.c   the device's rates as one of the job's ranks sees them
+ *     jobprogram.c    the policies' program, or the file's
+ */
+
+#include "tools/tools.h"
+
+/* ---- stepmachine.c ------------------------------------------------------- */
+
+/* So many GPUs and the links between them. */
+ms_ring ms_stepmachine_ring(const ms_device *device, uint32_t ranks);
+/* What one of the ranks that work side by side expands with. */
+ms_expand_opts ms_stepmachine_rates(const ms_device *device,
+                                    const ms_shape *shape);
+/* What the rank expands with; the machine it is replayed on goes to result.
+ * Faults: MS_EUSAGE for --wall beside uvm. */
+ms_err ms_stepmachine_find(const ms_job *job, ms_expand_opts *opts,
+                           ms_result *result, ms_fault *fault);
+
+/* ---- jobprogram.c -------------------------------------------------------- */
+
+/* The ops of all micro-batches of the result's shape. */
+uint64_t ms_jobprogram_ops(const ms_result *result);
+/* The first half of a step: the program, and what it is expanded with.
+ * Faults: MS_EUSAGE for more micro-batches than a host has memory for. */
+ms_err ms_jobprogram_make(const ms_job *job, ms_arena *trial,
+                          ms_expand_opts *opts, ms_result *result,
+                          ms_fault *fault);
+
+#endif
