@@ -79,6 +79,18 @@ upward() { # a room calls itself and sim only, tools all
             if (home[to[2]] != to[1] && home[to[2]] != "sim") print c } }'
 }
 
+circles() { # calls and references to data point down, inside rooms too: of
+            # files that call each other in a circle one line each
+    awk 'BEGIN { n = 0 }
+        $4 !~ /^ms_/ { next }
+        $3 != "U" { home[$4] = $1 "/" $2 ".c"; next }
+        { user[n] = $1 "/" $2 ".c"; name[n++] = $4 }
+        END { for (i = 0; i < n; i++)
+            if (home[name[i]] != "" && home[name[i]] != user[i])
+                print user[i], home[name[i]] }' | sort -u |
+        tsort 2>&1 >/dev/null | sed 's/^tsort: //'
+}
+
 names() { # the file is the namespace
     awk -v exceptions="$exceptions" '
         BEGIN { n = split(exceptions, row, "\n")
@@ -134,6 +146,7 @@ rules() {
         sed -nE 's/^(.*)\/(.*)\.c\.o:[0-9a-f]* +(.) /\1 \2 \3 /p')
     echo "$symbols" | foreign | sed 's/^/foreign call: /'
     echo "$symbols" | upward | sed 's/^/upward call: /'
+    echo "$symbols" | grep -v '^graphs' | circles | sed 's/^/circle: /'
     echo "$symbols" | names | sed 's/^/name: /'
     registry | sed 's/^/registry: /'
     cited | sed 's/^/cited: /'

@@ -459,8 +459,6 @@ void ms_traffic_memories(const ms_result *result, ms_text *text);
  */
 void ms_summary_setup(const ms_result *result, const char *times,
                       ms_text *text);
-/* "optimizer state". */
-void ms_summary_category(uint8_t category, ms_text *text);
 /* poolwords.c: what a real pool reserves, and what of it is idle. */
 void ms_poolwords_put(const ms_report *report, ms_text *words);
 /* Of the usual pool only what it cannot do: nothing where all is well. */
@@ -483,8 +481,6 @@ void ms_devicewords_put(const ms_job *job, const ms_result *result,
                         ms_text *text);
 /* The last line of a run: the same as one number. */
 void ms_devicewords_last(const ms_result *result, ms_text *text);
-/* "aten.foo.default x 2: no rule, so ..."; nothing where all are known. */
-void ms_summary_unknown(const ms_graph *graph, ms_text *text);
 /* room.c: what is to spare, or which memory is too small and by how much.
  * "host memory", "disk", by ms_pool_kind. */
 extern const char *const ms_room_names[MS_N_POOLS];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Collectives on real nodes (links.tsv): bus bandwidth by size. */
 #include "tests/tests.h"
-#include "tools/job/jobprogram.h"
 #include "tests/truth/truth.h"
+#include "tools/job/jobprogram.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,8 +27,8 @@ static ms_ring ring_of(const truth_table *table, uint32_t row)
     ck_assert_int_eq(
         ms_device_find(truth_cell(table, row, "device"), &device, &fault),
         MS_OK);
-    ms_ring ring =
-        ms_stepmachine_ring(device, (uint32_t)truth_number(table, row, "ranks"));
+    ms_ring ring = ms_stepmachine_ring(
+        device, (uint32_t)truth_number(table, row, "ranks"));
     if (strcmp(by, "curve") != 0)
         ring.n_curves = 0;
     if (strcmp(by, "ring") == 0)

@@ -125,7 +125,7 @@ static uint64_t sum(const ms_variant *variant, uint32_t from, uint32_t to)
 {
     uint64_t total = 0;
     for (uint32_t row = from; row < to; row++)
-        total += ms_compare_value(variant, row);
+        total += ms_compare_rows_value(variant, row);
     return total;
 }
 
@@ -141,13 +141,13 @@ START_TEST(rows_add_up)
     for (uint32_t i = 0; i < c.n; i++) {
         const ms_variant *it = &c.variants[i];
         ck_assert_uint_eq(sum(it, MS_COMPARE_HELD, MS_COMPARE_STEP),
-                          ms_compare_value(it, MS_COMPARE_PEAK));
+                          ms_compare_rows_value(it, MS_COMPARE_PEAK));
         ck_assert_uint_eq(sum(it, MS_COMPARE_STEP + 1, MS_COMPARE_MOVED),
-                          ms_compare_value(it, MS_COMPARE_STEP));
+                          ms_compare_rows_value(it, MS_COMPARE_STEP));
         for (uint32_t p = 0; p < MS_N_PHASES; p++) {
             uint32_t from = MS_COMPARE_IN_TIME + p * MS_N_CATEGORIES;
             ck_assert_uint_eq(sum(it, from, from + MS_N_CATEGORIES),
-                              ms_compare_value(it, MS_COMPARE_PHASES + p));
+                              ms_compare_rows_value(it, MS_COMPARE_PHASES + p));
         }
     }
 }
@@ -155,9 +155,9 @@ END_TEST
 
 START_TEST(rows_have_keys_of_their_own)
 {
-    ck_assert_uint_eq(ms_compare_n_rows,
+    ck_assert_uint_eq(ms_compare_rows_n,
                       MS_COMPARE_IN_TIME + MS_N_PHASES * MS_N_CATEGORIES);
-    for (uint32_t row = 0; row < ms_compare_n_rows; row++) {
+    for (uint32_t row = 0; row < ms_compare_rows_n; row++) {
         const ms_compare_row *it = &ms_compare_rows[row];
         const char *unit = it->is_time ? "_ns" : "_bytes";
         ck_assert_str_eq(it->key + strlen(it->key) - strlen(unit), unit);

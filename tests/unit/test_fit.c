@@ -195,9 +195,9 @@ static void check_replay(const found *f, uint32_t i)
     ms_arena keep = {0}, trial = {0};
     ms_result result;
     ms_job job = f->job;
-    demand(ms_fitspace_job(&f->fit, point, &keep, &job, &fault));
+    demand(ms_fitsetup_job(&f->fit, point, &keep, &job, &fault));
     if (point->proven)
-        job = ms_fitproof_job(&f->fit, &job);
+        job = ms_fitsetup_proof(&f->fit, &job);
     demand(ms_pipeline_run(&job, &keep, &trial, &result, &fault));
     const ms_rank_report *rank = &result.report.ranks[result.report.worst];
     ck_assert_uint_eq(rank->peak.reserved_bytes, point->reserved_bytes);

@@ -102,7 +102,7 @@ const ms_keys ms_keys_explain = MS_KEYS_OBJECT("explain", explain_rows);
 static bool column(uint32_t i, ms_arena *arena, ms_key *key)
 {
     (void)arena;
-    if (i >= ms_compare_n_rows)
+    if (i >= ms_compare_rows_n)
         return false;
     *key = (ms_key){.name = ms_compare_rows[i].key, .type = MS_KEY_INTEGER};
     return true;

@@ -5,7 +5,9 @@
 /* The parts of memsim fit:
  *
  *     fitchoices.c  what is searched, as data: dimensions and their choices
- *     fitspace.c    the set-ups that they make of a job
+ *     fitalone.c    the job without policies
+ *     fitsetup.c    a set-up as a job, as a policy and in words
+ *     fitspace.c    the set-ups that the dimensions make of a job
  *     fitprobe.c    settings that a few replays decide for all set-ups
  *     fitbounds.c   what a set-up costs at least, without a replay
  *     fitsearch.c   replays; what provably cannot matter is passed over
@@ -149,9 +151,11 @@ typedef enum ms_fit_goal {
     MS_FIT_TOKENS, /* the most tokens (samples) a second; batch is searched
                       where nothing fixes it */
     MS_FIT_STEP,   /* the shortest step */
-    MS_FIT_MEMORY  /* the least memory */
+    MS_FIT_MEMORY, /* the least memory */
+    MS_FIT_N_GOALS
 } ms_fit_goal;
-extern const char *const ms_fit_goals[]; /* fit.c: words of --goal */
+extern const char
+    *const ms_fit_data_goals[MS_FIT_N_GOALS]; /* words of --goal */
 
 typedef struct ms_fit_point {
     uint8_t state; /* ms_fit_state */
@@ -234,25 +238,39 @@ typedef struct ms_fit {
 /* Reads the model, finds the options and lists what is to be searched. */
 ms_err ms_fitspace_open(ms_fit *fit, ms_fault *fault);
 void ms_fitspace_close(ms_fit *fit); /* whether it was opened or not */
+/* ---- fitalone.c ---------------------------------------------------------- */
+
+/* The job without its policies, with so many samples a rank; 0: as it says. */
+ms_err ms_fitalone_lower(ms_fit *fit, uint64_t batch, ms_result *result,
+                         ms_fault *fault);
+/* What a step of the model alone takes at least with another batch. */
+ms_err ms_fitalone_step(ms_fit *fit, uint32_t batch, uint64_t *step_ns,
+                        ms_fault *fault);
+
+/* ---- fitsetup.c ---------------------------------------------------------- */
+
+const ms_fit_option *ms_fitsetup_option(const ms_fit *fit,
+                                        const ms_fit_point *point,
+                                        ms_fit_axis_id axis);
 /* The job with the policies and settings of the point. */
-ms_err ms_fitspace_job(const ms_fit *fit, const ms_fit_point *point,
+ms_err ms_fitsetup_job(const ms_fit *fit, const ms_fit_point *point,
                        ms_arena *arena, ms_job *job, ms_fault *fault);
 /* What it sets on that axis, "fused" or "8"; NULL: nothing, or a policy. */
-const char *ms_fitspace_value(const ms_fit *fit, const ms_fit_point *point,
+const char *ms_fitsetup_value(const ms_fit *fit, const ms_fit_point *point,
                               ms_fit_axis_id axis, ms_arena *arena);
-uint64_t ms_fitspace_batch(const ms_fit *fit, const ms_fit_point *point);
-/* What a step of the model alone takes at least with another batch. */
-ms_err ms_fitspace_alone(ms_fit *fit, uint32_t batch, uint64_t *step_ns,
-                         ms_fault *fault);
+uint64_t ms_fitsetup_batch(const ms_fit *fit, const ms_fit_point *point);
 /* Its choice of that axis: "ZeRO stage 1"; nothing where that is plain. */
-void ms_fitspace_part(const ms_fit *fit, const ms_fit_point *point,
+void ms_fitsetup_part(const ms_fit *fit, const ms_fit_point *point,
                       ms_fit_axis_id axis, ms_text *text);
 /* All of them: "ZeRO stage 1, a checkpoint every 3 blocks". */
-void ms_fitspace_words(const ms_fit *fit, const ms_fit_point *point,
+void ms_fitsetup_words(const ms_fit *fit, const ms_fit_point *point,
                        ms_text *text);
 /* The point that has option `to` on that axis, all else alike; or MS_NONE. */
-uint32_t ms_fitspace_other(const ms_fit *fit, uint32_t point,
+uint32_t ms_fitsetup_other(const ms_fit *fit, uint32_t point,
                            ms_fit_axis_id axis, uint16_t to);
+/* The job as it is proven: memsim run's. */
+ms_job ms_fitsetup_proof(const ms_fit *fit, const ms_job *job);
+
 /* ---- fitchoices.c, fitprobe.c -------------------------------------------- */
 
 ms_err ms_fitchoices_open(ms_fit *fit, ms_fit_axis_id id, ms_fault *fault);
@@ -285,8 +303,6 @@ uint32_t ms_fitsearch_equals(const ms_fit *fit, const uint32_t *list,
 /* After the search: rows, and of them the best, the fastest, on_device.  Where
  * nothing is proven to fit, smallest and smallest_far are proven. */
 ms_err ms_fitproof_run(ms_fit *fit, ms_fault *fault);
-/* The job as it is proven: memsim run's. */
-ms_job ms_fitproof_job(const ms_fit *fit, const ms_job *job);
 /* What is told besides, replayed as the rows were. */
 ms_err ms_fitproof_one(ms_fit *fit, uint32_t point, ms_fault *fault);
 

@@ -2,6 +2,7 @@
 /* What fit found as a table, for people. */
 
 #include "tools/cli/explain/explain.h"
+#include "tools/cli/textlines.h"
 #include "tools/search/fit.h"
 
 #include <stdio.h>
@@ -37,7 +38,7 @@ void ms_fit_table_set_up(const ms_fit *fit, uint32_t i, const bool *skips,
         if (skips != NULL && skips[a])
             continue;
         const char *key = ms_fitchoices_all[a].key;
-        const char *value = ms_fitspace_value(fit, point_of(fit, i),
+        const char *value = ms_fitsetup_value(fit, point_of(fit, i),
                                               (ms_fit_axis_id)a, text->arena);
         if (value != NULL && key != NULL)
             ms_text_add(text, "%s=%s ", strchr(key, '.') + 1, value);
@@ -91,7 +92,7 @@ static void put_rule(const ms_fit *fit, uint32_t shown, const ms_style *style,
     if (shown < fit->n_rows)
         ms_text_add(&words, " (%u of %u)", shown, fit->n_rows);
     ms_text_add(text, "%s", style->faint);
-    ms_explain_text_words("* best:", MS_TELL_INDENT, &words, text);
+    ms_textlines_put("* best:", MS_TEXTLINES_INDENT, &words, text);
     ms_text_add(text, "%s\n", style->plain);
 }
 
@@ -176,11 +177,11 @@ void ms_fit_table_searched(const ms_fit_reply *reply, const ms_style *style,
         ms_text_add(&words, "; %u fit by their lifetimes, not through %s",
                     fit->n_failed, fit->proof->spec);
     ms_text_add(text, "%s", style->faint);
-    ms_explain_text_words("searched:", MS_TELL_INDENT, &words, text);
+    ms_textlines_put("searched:", MS_TEXTLINES_INDENT, &words, text);
     for (uint32_t i = 0;
          (what = ms_fitreply_not_searched(reply->fit, i)) != NULL; i++)
         ms_text_add(&rest, "%s%s", i > 0 ? "; " : "", what);
-    ms_explain_text_words("not:", MS_TELL_INDENT, &rest, text);
+    ms_textlines_put("not:", MS_TEXTLINES_INDENT, &rest, text);
     ms_text_add(text, "%s", style->plain);
 }
 

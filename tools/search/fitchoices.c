@@ -179,7 +179,7 @@ static ms_err add_powers(ms_fit *fit, const ms_fit_choice *choice,
         ms_fitbounds_graph(&fit->model.graph, &fit->model.shape).step_ns;
     for (uint32_t k = 2; k <= MS_FIT_MOST_BATCH; k *= 2) {
         uint64_t step_ns;
-        MS_TRY(ms_fitspace_alone(fit, k, &step_ns, fault));
+        MS_TRY(ms_fitalone_step(fit, k, &step_ns, fault));
         if (step_ns / k > before_ns / (k / 2) / 100 * (100 - MS_FIT_GAIN))
             return MS_OK;
         add_option(axis, choice, k);

@@ -81,16 +81,6 @@ static void keep_fitting(ms_fit *fit, const uint32_t *list, uint32_t n)
             fit->n_failed++;
 }
 
-ms_job ms_fitproof_job(const ms_fit *fit, const ms_job *job)
-{
-    ms_job proven = *job;
-    if (fit->proof == NULL)
-        return proven;
-    proven.allocator = fit->proof;
-    proven.steps = fit->proof_steps;
-    return proven;
-}
-
 /* ---- proofs -------------------------------------------------------------- */
 
 /* Which of n are tried: evenly spread, both ends among them. */

@@ -42,7 +42,7 @@ const char *ms_fitreply_policy(const ms_fit *fit, uint32_t point,
 {
     ms_job job;
     ms_fault unused = {.caret = -1};
-    if (ms_fitspace_job(fit, &fit->all[point], arena, &job, &unused) != MS_OK)
+    if (ms_fitsetup_job(fit, &fit->all[point], arena, &job, &unused) != MS_OK)
         return NULL;
     return ms_spec_print(&job.spec, arena);
 }
@@ -105,7 +105,7 @@ static bool add_settings(const ms_fit_reply *reply, uint32_t point,
 {
     const ms_fit *fit = reply->fit;
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
-        const char *value = ms_fitspace_value(fit, &fit->all[point],
+        const char *value = ms_fitsetup_value(fit, &fit->all[point],
                                               (ms_fit_axis_id)a, fit->arena);
         if (value != NULL &&
             !add_setting(ms_fitchoices_all[a].key, value, fit->arena, line))
@@ -157,7 +157,7 @@ static ms_err find_without(ms_fit_reply *reply, ms_fault *fault)
         if (fit->all[reply->chosen].option[a] == 0 ||
             ms_fitchoices_all[a].key != NULL)
             continue;
-        uint32_t point = ms_fitspace_other(fit, reply->chosen, axis, 0);
+        uint32_t point = ms_fitsetup_other(fit, reply->chosen, axis, 0);
         if (point == MS_NONE || point == 0)
             continue; /* the plain one is told of anyway */
         MS_TRY(ms_fitproof_one(fit, point, fault));
@@ -180,9 +180,9 @@ static ms_err describe_pool(ms_fit_reply *reply, ms_fault *fault)
     ms_result result;
     if (job.allocator == NULL && fit->proof == NULL)
         return MS_OK;
-    ms_err err = ms_fitspace_job(fit, &fit->all[reply->chosen], &scratch, &job,
+    ms_err err = ms_fitsetup_job(fit, &fit->all[reply->chosen], &scratch, &job,
                                  &refusal);
-    job = ms_fitproof_job(fit, &job);
+    job = ms_fitsetup_proof(fit, &job);
     if (err == MS_OK)
         err = ms_points_step(fit->points, &seat, &job, &result, &refusal);
     if (err == MS_OK)

@@ -17,8 +17,8 @@
  * found.  What is passed over depends on results alone, and these are looked
  * at between rounds of a fixed size: any number of threads does the same. */
 
-#include "tools/search/fit.h"
 #include "tools/job/jobprogram.h"
+#include "tools/search/fit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static ms_err job_of(const ms_fit *fit, const ms_fit_point *point, worker *at,
                      ms_job *job, ms_fault *fault)
 {
     ms_arena_reset(&at->words);
-    MS_TRY(ms_fitspace_job(fit, point, &at->words, job, fault));
+    MS_TRY(ms_fitsetup_job(fit, point, &at->words, job, fault));
     job->brief = true;
     return MS_OK;
 }
@@ -80,7 +80,7 @@ static ms_err replay(const ms_fit *fit, ms_fit_point *point, worker *at,
     ms_job job;
     MS_TRY(job_of(fit, point, at, &job, fault));
     if (proof)
-        job = ms_fitproof_job(fit, &job);
+        job = ms_fitsetup_proof(fit, &job);
     MS_TRY(ms_points_step(fit->points, &at->seat, &job, &result, fault));
     note(&result.report, point);
     point->proven = proof;

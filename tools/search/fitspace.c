@@ -9,12 +9,6 @@
 
 /* ---- the set-ups --------------------------------------------------------- */
 
-static const ms_fit_option *
-option_of(const ms_fit *fit, const ms_fit_point *point, ms_fit_axis_id axis)
-{
-    return &fit->axes[axis].options[point->option[axis]];
-}
-
 static bool is_plain(const ms_fit_point *point)
 {
     for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
@@ -28,8 +22,10 @@ static bool is_legal(const ms_fit *fit, const ms_fit_point *point)
     for (uint32_t a = 0; a < MS_FIT_N_AXES; a++)
         if (fit->axes[a].dropped >> point->option[a] & 1)
             return is_plain(point);
-    const char *beside = option_of(fit, point, MS_FIT_SWAP)->choice->beside;
-    const char *label = option_of(fit, point, MS_FIT_CHECKPOINT)->choice->label;
+    const char *beside =
+        ms_fitsetup_option(fit, point, MS_FIT_SWAP)->choice->beside;
+    const char *label =
+        ms_fitsetup_option(fit, point, MS_FIT_CHECKPOINT)->choice->label;
     return beside == NULL || label == NULL || ms_options_one_of(beside, label);
 }
 
@@ -49,7 +45,7 @@ static uint32_t weight_of(const ms_fit *fit, const ms_fit_point *point)
 {
     const ms_fit_axis *batch = &fit->axes[MS_FIT_BATCH];
     uint32_t most = batch->options[batch->n - 1].value;
-    uint32_t own = option_of(fit, point, MS_FIT_BATCH)->value;
+    uint32_t own = ms_fitsetup_option(fit, point, MS_FIT_BATCH)->value;
     return most > 1 ? most / (own > 0 ? own : 1) : 1;
 }
 
@@ -86,34 +82,6 @@ static uint32_t count_blocks(const ms_graph *graph)
     return n < graph->n_blocks ? n : graph->n_blocks;
 }
 
-static ms_err lower_alone(ms_fit *fit, uint64_t batch, ms_result *result,
-                          ms_fault *fault)
-{
-    char number[24];
-    ms_job job = *fit->job;
-    job.gpus = 0;
-    job.global_batch = 0;
-    job.spec = (ms_spec){0};
-    snprintf(number, sizeof number, "%llu", (unsigned long long)batch);
-    if (batch > 0)
-        MS_TRY(ms_training_set(&job.training, "training.batch", number, fault));
-    return ms_points_lower(fit->points, &fit->seat, &job, result, fault);
-}
-
-ms_err ms_fitspace_alone(ms_fit *fit, uint32_t batch, uint64_t *step_ns,
-                         ms_fault *fault)
-{
-    ms_points_seat seat = fit->seat;
-    ms_result result;
-    fit->seat = (ms_points_seat){0};
-    ms_err err = lower_alone(fit, batch, &result, fault);
-    if (err == MS_OK)
-        *step_ns = ms_fitbounds_graph(&result.graph, &result.shape).step_ns;
-    ms_points_leave(fit->points, &fit->seat);
-    fit->seat = seat;
-    return err;
-}
-
 /* A rank's part of the global batch: all GPUs share, or those of a policy. */
 static ms_err find_batch(const ms_fit *fit, uint64_t *batch, ms_fault *fault)
 {
@@ -133,7 +101,7 @@ static ms_err look_at_model(ms_fit *fit, ms_fault *fault)
 {
     uint64_t batch;
     MS_TRY(find_batch(fit, &batch, fault));
-    MS_TRY(lower_alone(fit, batch, &fit->model, fault));
+    MS_TRY(ms_fitalone_lower(fit, batch, &fit->model, fault));
     fit->n_blocks = count_blocks(&fit->model.graph);
     return MS_OK;
 }
@@ -173,102 +141,6 @@ ms_err ms_fitspace_open(ms_fit *fit, ms_fault *fault)
     if (!fit->exhaustive)
         MS_TRY(ms_fitprobe_run(fit, fault));
     return list_points(fit, fault);
-}
-
-/* ---- a set-up as a policy and in words ----------------------------------- */
-
-/* Puts the value where the pattern says %u. */
-static void fill(const char *pattern, uint32_t value, ms_text *text)
-{
-    const char *at = strstr(pattern, "%u");
-    if (at == NULL) {
-        ms_text_add(text, "%s", pattern);
-        return;
-    }
-    ms_text_put(text, pattern, (size_t)(at - pattern));
-    ms_text_u64(text, value);
-    ms_text_add(text, "%s", at + 2);
-}
-
-/* What the choice says with its value in it; NULL: no memory. */
-static const char *said(const ms_fit_option *option, ms_arena *arena)
-{
-    ms_text words = {.arena = arena};
-    fill(option->choice->spec, option->value, &words);
-    return words.failed ? NULL : words.bytes;
-}
-
-const char *ms_fitspace_value(const ms_fit *fit, const ms_fit_point *point,
-                              ms_fit_axis_id axis, ms_arena *arena)
-{
-    const ms_fit_option *option = option_of(fit, point, axis);
-    if (ms_fitchoices_all[axis].key == NULL || *option->choice->spec == '\0')
-        return NULL;
-    return said(option, arena);
-}
-
-uint64_t ms_fitspace_batch(const ms_fit *fit, const ms_fit_point *point)
-{
-    uint32_t own = option_of(fit, point, MS_FIT_BATCH)->value;
-    return own > 0 ? own : (uint64_t)fit->model.training.batch;
-}
-
-static ms_err take(const ms_fit *fit, const ms_fit_point *point,
-                   ms_fit_axis_id axis, ms_arena *arena, ms_job *job,
-                   ms_fault *fault)
-{
-    const ms_fit_option *option = option_of(fit, point, axis);
-    const char *key = ms_fitchoices_all[axis].key;
-    if (*option->choice->spec == '\0')
-        return MS_OK;
-    const char *words = said(option, arena);
-    if (words == NULL)
-        return ms_fail_nomem(fault);
-    return key != NULL ? ms_training_set(&job->training, key, words, fault)
-                       : ms_spec_parse(words, arena, &job->spec, fault);
-}
-
-ms_err ms_fitspace_job(const ms_fit *fit, const ms_fit_point *point,
-                       ms_arena *arena, ms_job *job, ms_fault *fault)
-{
-    *job = *fit->job;
-    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
-        MS_TRY(take(fit, point, (ms_fit_axis_id)a, arena, job, fault));
-    return MS_OK;
-}
-
-void ms_fitspace_part(const ms_fit *fit, const ms_fit_point *point,
-                      ms_fit_axis_id axis, ms_text *text)
-{
-    const ms_fit_option *option = option_of(fit, point, axis);
-    if (option->choice->words != NULL)
-        fill(option->choice->words, option->value, text);
-}
-
-void ms_fitspace_words(const ms_fit *fit, const ms_fit_point *point,
-                       ms_text *text)
-{
-    bool more = false;
-    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
-        ms_fit_axis_id axis = (ms_fit_axis_id)a;
-        if (option_of(fit, point, axis)->choice->words == NULL)
-            continue;
-        ms_text_add(text, "%s", more ? ", " : "");
-        ms_fitspace_part(fit, point, axis, text);
-        more = true;
-    }
-}
-
-uint32_t ms_fitspace_other(const ms_fit *fit, uint32_t point,
-                           ms_fit_axis_id axis, uint16_t to)
-{
-    ms_fit_point wanted = fit->all[point];
-    wanted.option[axis] = to;
-    for (uint32_t i = 0; i < fit->n_all; i++)
-        if (memcmp(fit->all[i].option, wanted.option, sizeof wanted.option) ==
-            0)
-            return i;
-    return MS_NONE;
 }
 
 void ms_fitspace_close(ms_fit *fit)

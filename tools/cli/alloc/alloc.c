@@ -283,36 +283,6 @@ static ms_err read_pools(const ms_arguments *arguments, ms_alloc_run *run,
     return read_pool(run, "torch", fault);
 }
 
-ms_err ms_alloc_check_outputs(const ms_hall *hall, uint32_t n_allocators,
-                              ms_picture *figure, ms_fault *fault)
-{
-    const ms_arguments *arguments = hall->arguments;
-    const char *csv = ms_options_value(arguments, MS_OPTION_CSV);
-    bool json = ms_options_value(arguments, MS_OPTION_JSON) != NULL;
-    ms_job job = {.model = arguments->operands[0]};
-    MS_TRY(ms_outputs_picture(arguments, hall->keep, figure, fault));
-    bool draws = figure->path != NULL;
-    if (csv != NULL && n_allocators > 1)
-        return ms_fail(fault, MS_EUSAGE, NULL, "run it once for each",
-                       "--csv has the rows of one --allocator");
-    if (draws && n_allocators > MS_ADDRESS_MOST)
-        return ms_fail(fault, MS_EUSAGE, NULL, "leave some out",
-                       "figure address is of up to %u allocators; there are "
-                       "%u",
-                       MS_ADDRESS_MOST, n_allocators);
-    if (draws &&
-        json + ms_outputs_is_stdout(csv) + ms_outputs_is_stdout(figure->path) >
-            1)
-        return ms_fail(fault, MS_EUSAGE, NULL,
-                       "ask for one of --json and a file named -",
-                       "standard output can carry one result only");
-    if (json && ms_outputs_is_stdout(csv))
-        return ms_fail(fault, MS_EUSAGE, NULL, "name a file for --csv",
-                       "standard output can carry one result only");
-    const char *const files[] = {csv, figure->path, figure->script};
-    return ms_outputs_check(&job, files, 3, fault);
-}
-
 static ms_err run_all(const ms_hall *hall, ms_alloc_run *run, ms_fault *fault)
 {
     const ms_arguments *arguments = hall->arguments;
@@ -384,7 +354,7 @@ ms_err ms_alloc_command(const ms_hall *hall, int *status, ms_fault *fault)
         (run.memory_bytes == 0 || run.memory_bytes > MS_TORCH_MOST_BYTES))
         return ms_fail(fault, MS_EUSAGE, "--memory", NULL,
                        "a device has from 1 to 2^50 bytes");
-    MS_TRY(ms_alloc_check_outputs(hall, run.n_pools, &run.figure, fault));
+    MS_TRY(ms_alloc_outputs_check(hall, run.n_pools, &run.figure, fault));
     ms_err err = ms_alloc_read_open(&run.source, arguments->operands[0],
                                     hall->keep, fault);
     if (err == MS_OK && run.source.is_csv)

@@ -155,12 +155,12 @@ ms_err ms_alloc_map_note(ms_alloc_run *run, ms_alloc_pool *pool,
 ms_err ms_alloc_map_draw(ms_alloc_run *run, ms_arena *arena, bool quiet,
                          ms_fault *fault);
 
-/* ---- alloc.c ------------------------------------------------------------- */
+/* ---- alloc_outputs.c ----------------------------------------------------- */
 
 /* Refuses rows of several allocators, a figure of too many, two results on
  * standard output, and a file that is the trace.  figure: what --plot asks
  * for. */
-ms_err ms_alloc_check_outputs(const ms_hall *hall, uint32_t n_allocators,
+ms_err ms_alloc_outputs_check(const ms_hall *hall, uint32_t n_allocators,
                               ms_picture *figure, ms_fault *fault);
 
 /* What a recording holds when it starts. */

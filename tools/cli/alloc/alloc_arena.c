@@ -11,22 +11,6 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define MOST_SECONDS 1000000u
 
-ms_alloc_order ms_alloc_arena_order(uint32_t order)
-{
-    static const ms_alloc_order ours[] = {
-        {"objects", "buffers share whole objects, each the free one nearest "
-                    "in size (TensorFlow Lite on GPUs)"},
-        {"objects-flow", "the same, by the cheapest assignment (min-cost "
-                         "flow)"},
-        {"best", "the lowest plan of the rules above but objects"},
-        {"exact", "search for the lowest plan, from that one down"},
-    };
-    return order >= MS_PLACEMENT_N_RULES
-               ? ours[order - MS_PLACEMENT_N_RULES]
-               : (ms_alloc_order){ms_placement_rows[order].name,
-                                  ms_placement_rows[order].help};
-}
-
 /* ---- "arena,order=exact,capacity=1MiB" ----------------------------------- */
 
 static ms_err read_steps(ms_alloc_plan *plan, const char *value,
@@ -70,7 +54,7 @@ static ms_err read_order(ms_alloc_plan *plan, const char *value,
                          ms_fault *fault)
 {
     for (uint32_t order = 0; order < MS_ALLOC_N_ORDERS; order++)
-        if (strcmp(value, ms_alloc_arena_order(order).name) == 0) {
+        if (strcmp(value, ms_alloc_plans_order(order).name) == 0) {
             plan->order = order;
             return MS_OK;
         }
@@ -170,7 +154,7 @@ static ms_err check_outputs(const ms_hall *hall, const ms_alloc_arena *run,
         return ms_fail(fault, MS_EUSAGE, "--memory",
                        "arena,order=exact,capacity=SIZE",
                        "arena knows no device");
-    MS_TRY(ms_alloc_check_outputs(hall, run->n_plans, &figure, fault));
+    MS_TRY(ms_alloc_outputs_check(hall, run->n_plans, &figure, fault));
     return figure.path == NULL
                ? MS_OK
                : ms_fail(fault, MS_EUSAGE, "--plot",
@@ -205,7 +189,7 @@ static ms_err check_found(const ms_alloc_arena *run, ms_fault *fault)
                  "the lowest known plan has %llu bytes (order=%s), and none "
                  "has less than %llu%s",
                  (unsigned long long)plan->known_bytes,
-                 ms_alloc_arena_order(plan->known_by).name,
+                 ms_alloc_plans_order(plan->known_by).name,
                  (unsigned long long)plan->floor_bytes,
                  none ? "" : "\nsteps=N or seconds=S to search for longer");
         return ms_fail(fault, MS_EINFEASIBLE, run->name, hint,

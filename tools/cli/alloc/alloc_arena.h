@@ -27,7 +27,7 @@ typedef struct ms_alloc_order {
     const char *name, *help;
 } ms_alloc_order;
 /* order < MS_ALLOC_N_ORDERS, of --allocator arena,order=. */
-ms_alloc_order ms_alloc_arena_order(uint32_t order);
+ms_alloc_order ms_alloc_plans_order(uint32_t order);
 
 typedef struct ms_alloc_plan {
     const char *spec;

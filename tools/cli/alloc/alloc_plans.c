@@ -8,6 +8,22 @@
 
 #define SPEC_COLUMNS 40
 
+ms_alloc_order ms_alloc_plans_order(uint32_t order)
+{
+    static const ms_alloc_order ours[] = {
+        {"objects", "buffers share whole objects, each the free one nearest "
+                    "in size (TensorFlow Lite on GPUs)"},
+        {"objects-flow", "the same, by the cheapest assignment (min-cost "
+                         "flow)"},
+        {"best", "the lowest plan of the rules above but objects"},
+        {"exact", "search for the lowest plan, from that one down"},
+    };
+    return order >= MS_PLACEMENT_N_RULES
+               ? ours[order - MS_PLACEMENT_N_RULES]
+               : (ms_alloc_order){ms_placement_rows[order].name,
+                                  ms_placement_rows[order].help};
+}
+
 static bool is_proven(const ms_alloc_plan *plan)
 {
     return plan->floor_bytes >=
@@ -16,7 +32,7 @@ static bool is_proven(const ms_alloc_plan *plan)
 
 static const char *maker(const ms_alloc_plan *plan)
 {
-    return plan->offsets == NULL ? NULL : ms_alloc_arena_order(plan->by).name;
+    return plan->offsets == NULL ? NULL : ms_alloc_plans_order(plan->by).name;
 }
 
 static void put_verdict(const ms_alloc_arena *run, const ms_alloc_plan *plan,
@@ -79,7 +95,7 @@ static void put_json(const ms_alloc_plan *plan, ms_text *text)
     ms_text_add(text, "    {\"allocator\": ");
     ms_text_json(text, plan->spec);
     ms_text_add(text, ", \"order\": ");
-    ms_text_json(text, ms_alloc_arena_order(plan->order).name);
+    ms_text_json(text, ms_alloc_plans_order(plan->order).name);
     ms_text_add(text, ", \"rule\": ");
     if (by != NULL)
         ms_text_json(text, by);

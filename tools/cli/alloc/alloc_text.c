@@ -3,6 +3,7 @@
 
 #include "tools/cli/alloc/alloc.h"
 #include "tools/cli/explain/explain.h"
+#include "tools/cli/textlines.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -308,7 +309,7 @@ static void put_start(const ms_alloc_run *run, ms_text *text)
                     "stay in the segments that were recorded (%s), which other "
                     "options do not reach; --anew allocates them again",
                     ms_quantity_size(held.reserved_bytes).s);
-    ms_explain_text_words("held at the start:", START_INDENT, &words, text);
+    ms_textlines_put("held at the start:", START_INDENT, &words, text);
 }
 
 static void put_leak(const ms_alloc_run *run, uint32_t g, ms_text *text)

@@ -7,7 +7,8 @@
  *     variants.c         models, policies and grids to variants, simulated
  *     variants_named.c   --variant, --label; no two variants are one
  *     variants_read.c    results to variants
- *     compare.c          the command, and what is compared, as a table
+ *     compare.c          the command
+ *     compare_rows.c     what is compared, as a table
  *     compare_text.c     side by side, for people
  *     compare_pools.c    which allocator helps
  *     compare_needless.c policies that change nothing
@@ -81,11 +82,11 @@ enum { /* rows that begin a part of the table: sizes, the phases' peaks, the
        MS_COMPARE_IN_TIME = MS_COMPARE_MOVED + 7
 };
 extern const ms_compare_row ms_compare_rows[];
-extern const uint32_t ms_compare_n_rows;
+extern const uint32_t ms_compare_rows_n;
 
 /* Of variants that are not refused. */
-uint64_t ms_compare_value(const ms_variant *variant, uint32_t row);
-const ms_rank_report *ms_compare_rank(const ms_variant *variant);
+uint64_t ms_compare_rows_value(const ms_variant *variant, uint32_t row);
+const ms_rank_report *ms_compare_rows_rank(const ms_variant *variant);
 
 /* ---- variants.c ---------------------------------------------------------- */
 
@@ -152,10 +153,11 @@ ms_err ms_variants_check(uint64_t n, ms_fault *fault);
 void ms_compare_text_write(const ms_comparison *comparison,
                            const ms_style *style, ms_text *text);
 
-/* "-1.00 GiB", or with the sign given. */
-ms_label ms_compare_text_signed(bool negative, const char *sign, ms_label size);
-
 /* ---- compare_cells.c ----------------------------------------------------- */
+
+/* "-1.00 GiB", or with the sign given. */
+ms_label ms_compare_cells_signed(bool negative, const char *sign,
+                                 ms_label size);
 
 /* "yes", "no", or "no: host", "no: disk" where the device has enough; row is
  * not looked at. */

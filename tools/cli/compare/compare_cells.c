@@ -6,6 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+ms_label ms_compare_cells_signed(bool negative, const char *sign, ms_label size)
+{
+    ms_label label;
+    snprintf(label.s, sizeof label.s, "%s%.30s", negative ? "-" : sign, size.s);
+    return label;
+}
+
 ms_label ms_compare_cells_fits(const ms_comparison *c, uint32_t variant,
                                uint32_t row)
 {
@@ -26,7 +33,7 @@ ms_label ms_compare_cells_headroom(const ms_comparison *c, uint32_t variant,
 {
     int64_t bytes = c->variants[variant].record.report.headroom_bytes;
     (void)row;
-    return ms_compare_text_signed(
+    return ms_compare_cells_signed(
         bytes < 0, "",
         ms_quantity_size(bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes));
 }
@@ -40,7 +47,7 @@ static ms_label room_label(const ms_comparison *c, uint32_t variant,
     uint64_t short_bytes = ms_capacity_short(report, pool);
     if (far->capacity_bytes == 0)
         return (ms_label){"-"};
-    return ms_compare_text_signed(
+    return ms_compare_cells_signed(
         short_bytes > 0, "",
         ms_quantity_size(short_bytes > 0
                              ? short_bytes
@@ -91,7 +98,7 @@ bool ms_compare_cells_differ(const ms_comparison *c)
 ms_label ms_compare_cells_phase(const ms_comparison *c, uint32_t variant,
                                 uint32_t row)
 {
-    const ms_peak *peak = &ms_compare_rank(&c->variants[variant])->peak;
+    const ms_peak *peak = &ms_compare_rows_rank(&c->variants[variant])->peak;
     ms_label cell = {""};
     (void)row;
     if (peak->event != MS_NONE)

@@ -47,7 +47,7 @@ static void csv_header(ms_text *text)
 {
     ms_text_add(text, "variant,name,model,device,policy,status,message,fits,"
                       "parameters,capacity_bytes,headroom_bytes,phase,");
-    for (uint32_t row = 0; row < ms_compare_n_rows; row++)
+    for (uint32_t row = 0; row < ms_compare_rows_n; row++)
         ms_text_add(text, "%s,", ms_compare_rows[row].key);
     ms_text_add(text, "host_peak_bytes,host_reserved_peak_bytes,"
                       "tokens_per_second,allocator");
@@ -60,7 +60,7 @@ static void csv_header(ms_text *text)
 static void csv_verdict(const ms_variant *variant, ms_text *text)
 {
     const ms_report *report = &variant->record.report;
-    const ms_peak *peak = &ms_compare_rank(variant)->peak;
+    const ms_peak *peak = &ms_compare_rows_rank(variant)->peak;
     ms_text_add(text, ",%s,", report->fits ? "true" : "false");
     ms_text_u64(text, variant->record.parameters);
     ms_text_add(text, ",");
@@ -93,8 +93,8 @@ static void csv_numbers(const ms_variant *variant, ms_text *text)
 {
     const ms_report *report = &variant->record.report;
     csv_verdict(variant, text);
-    for (uint32_t row = 0; row < ms_compare_n_rows; row++) {
-        ms_text_u64(text, ms_compare_value(variant, row));
+    for (uint32_t row = 0; row < ms_compare_rows_n; row++) {
+        ms_text_u64(text, ms_compare_rows_value(variant, row));
         ms_text_add(text, ",");
     }
     ms_text_u64(text, report->host_peak_bytes);
@@ -112,7 +112,7 @@ static void csv_numbers(const ms_variant *variant, ms_text *text)
 static void csv_nothing(const ms_variant *variant, ms_text *text)
 {
     ms_text_add(text, ",,,,,,,");
-    for (uint32_t row = 0; row < ms_compare_n_rows; row++)
+    for (uint32_t row = 0; row < ms_compare_rows_n; row++)
         ms_text_add(text, ",");
     ms_text_add(text, ",,"); /* then the pool */
     ms_table_field(text, variant->allocator != NULL ? variant->allocator : "");
@@ -143,10 +143,10 @@ static void json_difference(const ms_comparison *comparison, uint32_t i,
     const ms_variant *variant = &comparison->variants[i];
     ms_text_add(text, "{\"variant\": %u, \"against\": %u", i + 1,
                 comparison->base + 1);
-    for (uint32_t row = 0; row < ms_compare_n_rows; row++) {
+    for (uint32_t row = 0; row < ms_compare_rows_n; row++) {
         ms_text_add(text, ", \"%s\": ", ms_compare_rows[row].key);
-        ms_text_i64(text, (int64_t)(ms_compare_value(variant, row) -
-                                    ms_compare_value(base, row)));
+        ms_text_i64(text, (int64_t)(ms_compare_rows_value(variant, row) -
+                                    ms_compare_rows_value(base, row)));
     }
     ms_text_add(text, "}");
 }

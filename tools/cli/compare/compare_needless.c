@@ -2,6 +2,7 @@
 /* Variants' policies that change nothing. */
 
 #include "tools/cli/compare/compare.h"
+#include "tools/cli/textlines.h"
 #include "tools/job/needless.h"
 
 ms_err ms_compare_needless_write(const ms_comparison *c, ms_text *text,
@@ -25,7 +26,7 @@ ms_err ms_compare_needless_write(const ms_comparison *c, ms_text *text,
             return ms_fail_nomem(fault);
         ms_text_add(text, any ? "" : "\n");
         any = true;
-        ms_explain_text_words("note:", MS_TELL_INDENT, &words, text);
+        ms_textlines_put("note:", MS_TEXTLINES_INDENT, &words, text);
     }
     return MS_OK;
 }

@@ -3,6 +3,7 @@
  * which one helps. */
 
 #include "tools/cli/compare/compare.h"
+#include "tools/cli/textlines.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -288,7 +289,7 @@ static void put_group(const ms_comparison *c,
         ms_text_put(&words, best->allocator, strlen(best->allocator));
         ms_text_add(&words, " helps most");
     }
-    ms_explain_text_words("pools:", MS_TELL_INDENT, &words, text);
+    ms_textlines_put("pools:", MS_TEXTLINES_INDENT, &words, text);
 }
 
 void ms_compare_pools_write(const ms_comparison *c, ms_text *text)

@@ -2,6 +2,7 @@
 /* compare --explain: which tensors two variants hold differently. */
 
 #include "tools/cli/compare/compare.h"
+#include "tools/cli/textlines.h"
 
 #include <stdio.h>
 
@@ -14,7 +15,7 @@ static void side_line(const ms_comparison *c, const ms_group *group, int s,
     if (side->bytes > 0)
         ms_text_add(&words, "%s, ", ms_quantity_size(side->bytes).s);
     ms_explain_text_why(&c->variants[s].result, side, &words);
-    ms_explain_text_words("", MS_TELL_GROUP_INDENT, &words, text);
+    ms_textlines_put("", MS_TEXTLINES_GROUP_INDENT, &words, text);
 }
 
 static void put_group(const ms_comparison *c, uint32_t g, const ms_style *style,
@@ -24,13 +25,13 @@ static void put_group(const ms_comparison *c, uint32_t g, const ms_style *style,
     bool less = group->side[1].bytes < group->side[0].bytes;
     ms_text maker = {.arena = text->arena};
     ms_explain_text_name(group,
-                         ms_compare_text_signed(
+                         ms_compare_cells_signed(
                              less, "+", ms_quantity_size(ms_groups_gap(group)))
                              .s,
                          text);
     ms_text_add(text, "%s", style->faint);
     ms_explain_text_maker(group, &maker);
-    ms_explain_text_words("", MS_TELL_GROUP_INDENT, &maker, text);
+    ms_textlines_put("", MS_TEXTLINES_GROUP_INDENT, &maker, text);
     side_line(c, group, 0, text);
     side_line(c, group, 1, text);
     ms_text_add(text, "%s", style->plain);
@@ -45,7 +46,7 @@ static void instant_line(const ms_comparison *c, int s, ms_text *text)
     ms_text_add(&words, "%s: %s alive", c->at == NULL ? " (the peak)" : "",
                 ms_quantity_size(c->alive[s].instant.bytes).s);
     snprintf(label, sizeof label, "%d at:", s + 1);
-    ms_explain_text_words(label, MS_TELL_INDENT, &words, text);
+    ms_textlines_put(label, MS_TEXTLINES_INDENT, &words, text);
 }
 
 static void rest_line(const ms_comparison *c, ms_text *text)
@@ -58,8 +59,8 @@ static void rest_line(const ms_comparison *c, ms_text *text)
         b += c->groups[g].side[1].bytes;
     }
     ms_text_add(text, "%11s  in %u more groups (--top 0 lists all)\n",
-                ms_compare_text_signed(b < a, "+",
-                                       ms_quantity_size(b < a ? a - b : b - a))
+                ms_compare_cells_signed(b < a, "+",
+                                        ms_quantity_size(b < a ? a - b : b - a))
                     .s,
                 c->n_groups - c->top);
 }

@@ -4,6 +4,7 @@
  */
 
 #include "tools/cli/compare/compare.h"
+#include "tools/cli/textlines.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -104,7 +105,7 @@ static void variant_line(const ms_comparison *c, uint32_t i, ms_text *text)
     }
     words.failed |= own.failed;
     snprintf(label, sizeof label, "%u:", i + 1);
-    ms_explain_text_words(label, MS_TELL_INDENT, &words, text);
+    ms_textlines_put(label, MS_TEXTLINES_INDENT, &words, text);
 }
 
 /* The policy that all have, where it is no part of their names. */
@@ -127,14 +128,14 @@ static void base_lines(const ms_comparison *c, const ms_style *style,
     put_model(base, &model);
     put_setup(base, &model);
     ms_text_add(text, "%s", style->strong);
-    ms_explain_text_words("model:", MS_TELL_INDENT, &model, text);
+    ms_textlines_put("model:", MS_TEXTLINES_INDENT, &model, text);
     ms_text_add(text, "%s", style->plain);
     if (policy != NULL) {
         ms_text_put(&words, policy, strlen(policy));
-        ms_explain_text_words("policy:", MS_TELL_INDENT, &words, text);
+        ms_textlines_put("policy:", MS_TEXTLINES_INDENT, &words, text);
     }
     ms_text_add(&device, "%s", base->device);
-    ms_explain_text_words("device:", MS_TELL_INDENT, &device, text);
+    ms_textlines_put("device:", MS_TEXTLINES_INDENT, &device, text);
 }
 
 /* What of a node's memories any variant asks for: a bit per ms_pool_kind. */
@@ -161,7 +162,7 @@ static void heading(const ms_comparison *c, const ms_style *style,
         ms_settings_defaults(&base->job, &base->result.training, &defaults);
         ms_settings_node_defaults(&base->job, pools_of(c), &defaults);
         ms_text_add(text, "%s", style->faint);
-        ms_explain_text_words("defaults:", MS_TELL_INDENT, &defaults, text);
+        ms_textlines_put("defaults:", MS_TEXTLINES_INDENT, &defaults, text);
         ms_text_add(text, "%s", style->plain);
         ms_explain_text_unknown(&base->result.graph, text);
     }
@@ -260,7 +261,7 @@ static uint64_t scale_of(const ms_comparison *c, uint32_t row)
     for (uint32_t i = 0; i < c->n; i++) {
         if (c->variants[i].refused != NULL)
             continue;
-        uint64_t value = ms_compare_value(&c->variants[i], total);
+        uint64_t value = ms_compare_rows_value(&c->variants[i], total);
         scale = value > scale ? value : scale;
     }
     return scale;
@@ -269,19 +270,12 @@ static uint64_t scale_of(const ms_comparison *c, uint32_t row)
 static ms_label value_cell(const ms_comparison *c, uint32_t variant,
                            uint32_t row)
 {
-    uint64_t value = ms_compare_value(&c->variants[variant], row);
+    uint64_t value = ms_compare_rows_value(&c->variants[variant], row);
     uint64_t scale = scale_of(c, row);
     if (value == 0)
         return (ms_label){"-"};
     return ms_compare_rows[row].is_time ? ms_quantity_time_as(value, scale)
                                         : ms_quantity_size_as(value, scale);
-}
-
-ms_label ms_compare_text_signed(bool negative, const char *sign, ms_label size)
-{
-    ms_label label;
-    snprintf(label.s, sizeof label.s, "%s%.30s", negative ? "-" : sign, size.s);
-    return label;
 }
 
 static uint64_t host_bytes(const ms_comparison *c, uint32_t variant)
@@ -339,8 +333,8 @@ static bool uses_host(const block *b)
 static uint64_t gap_of(const ms_comparison *c, uint32_t variant, uint32_t row,
                        bool *less)
 {
-    uint64_t first = ms_compare_value(base_of(c), row);
-    uint64_t value = ms_compare_value(&c->variants[variant], row);
+    uint64_t first = ms_compare_rows_value(base_of(c), row);
+    uint64_t value = ms_compare_rows_value(&c->variants[variant], row);
     *less = value < first;
     return *less ? first - value : value - first;
 }
@@ -354,17 +348,17 @@ static ms_label difference_cell(const ms_comparison *c, uint32_t variant,
         return (ms_label){""};
     if (gap == 0)
         return (ms_label){"="};
-    return ms_compare_text_signed(less, "+",
-                                  ms_compare_rows[row].is_time
-                                      ? ms_quantity_time(gap)
-                                      : ms_quantity_size(gap));
+    return ms_compare_cells_signed(less, "+",
+                                   ms_compare_rows[row].is_time
+                                       ? ms_quantity_time(gap)
+                                       : ms_quantity_size(gap));
 }
 
 static ms_label percent_cell(const ms_comparison *c, uint32_t variant,
                              uint32_t row)
 {
     bool less;
-    uint64_t first = ms_compare_value(base_of(c), row);
+    uint64_t first = ms_compare_rows_value(base_of(c), row);
     uint64_t gap = gap_of(c, variant, row, &less);
     ms_label cell = {""};
     if (gap > 0 && first > 0)
@@ -380,8 +374,9 @@ static bool counts(const block *b, uint32_t row, bool difference)
     for (uint32_t i = b->from; i < b->to; i++) {
         if (b->c->variants[i].refused != NULL)
             continue;
-        uint64_t bytes = difference ? gap_of(b->c, i, row, &less)
-                                    : ms_compare_value(&b->c->variants[i], row);
+        uint64_t bytes = difference
+                             ? gap_of(b->c, i, row, &less)
+                             : ms_compare_rows_value(&b->c->variants[i], row);
         if (bytes > scale_of(b->c, row) / LEAST_PART)
             return true;
     }

@@ -2,26 +2,11 @@
 /* Who is alive at an instant of a run, tensor by tensor. */
 
 #include "tools/cli/explain/explain.h"
+#include "tools/cli/textlines.h"
 
 #include <string.h>
 
 /* ---- names of the plan --------------------------------------------------- */
-
-const char *ms_alive_op(const ms_plan *plan, uint32_t op)
-{
-    uint32_t of = plan->op[op].of;
-    return of == MS_NONE ? ms_names_pass[plan->op[op].pass]
-                         : plan->graph->op_name[of];
-}
-
-const char *ms_alive_op_layer(const ms_plan *plan, uint32_t op)
-{
-    uint32_t of = plan->op[op].of;
-    if (of == MS_NONE || plan->graph->op_layer[of] == MS_NONE)
-        return NULL;
-    const char *name = plan->graph->layer_name[plan->graph->op_layer[of]];
-    return *name != '\0' ? name : NULL; /* an op graph's outermost module */
-}
 
 const char *ms_alive_layer(const ms_graph *graph, uint32_t storage)
 {
@@ -53,8 +38,8 @@ ms_group_side ms_alive_side(const ms_plan *plan, ms_fate fate, uint64_t bytes)
     if (!ms_why_lasts(fate.why))
         side.each_bytes = bytes;
     if (fate.reader != MS_NONE) {
-        side.reader = ms_alive_op(plan, fate.reader);
-        side.reader_layer = ms_alive_op_layer(plan, fate.reader);
+        side.reader = ms_instant_op(plan, fate.reader);
+        side.reader_layer = ms_instant_op_layer(plan, fate.reader);
     }
     return side;
 }
@@ -72,7 +57,7 @@ ms_group ms_alive_one(const ms_alive *alive, uint32_t i)
                       .member = i};
     group.side[0] = ms_alive_side(plan, alive->fates[i], row->bytes);
     if (pass != MS_START && pass != MS_COPY)
-        group.op = ms_alive_op(plan, row->op);
+        group.op = ms_instant_op(plan, row->op);
     return group;
 }
 
@@ -104,7 +89,7 @@ static ms_err put_groups(const ms_group *groups, uint32_t n, ms_text *text)
             return MS_ENOMEM;
         ms_text_add(text, "%s%s ", i > 0 ? ", " : "",
                     ms_screen_safe(name.bytes, safe, sizeof safe));
-        ms_summary_category(groups[i].category, text);
+        ms_textlines_category(groups[i].category, text);
         ms_text_add(text, " %s",
                     ms_quantity_size_as(groups[i].side[0].bytes,
                                         groups[0].side[0].bytes)

@@ -2,6 +2,7 @@
 /* memsim explain: who is alive at an instant, why, what would remove it. */
 
 #include "tools/cli/explain/idletimes.h"
+#include "tools/cli/textlines.h"
 #include "tools/job/untrained.h"
 #include "tools/results/sheet.h"
 
@@ -69,10 +70,10 @@ static void model_lines(const explain *x, ms_text *text)
                 ms_quantity_count(x->result.graph.parameters).s);
     ms_summary_setup(&x->result, "x", &model);
     ms_text_add(text, "%s", x->style->strong);
-    ms_explain_text_words("model:", MS_TELL_INDENT, &model, text);
+    ms_textlines_put("model:", MS_TEXTLINES_INDENT, &model, text);
     ms_text_add(text, "%s", x->style->plain);
     ms_text_add(&policy, "%s on %s", x->policy, x->job.device->name);
-    ms_explain_text_words("policy:", MS_TELL_INDENT, &policy, text);
+    ms_textlines_put("policy:", MS_TEXTLINES_INDENT, &policy, text);
     ms_explain_text_unknown(&x->result.graph, text);
 }
 
@@ -82,7 +83,7 @@ static void at_line(const explain *x, ms_text *text)
     ms_explain_text_instant(&x->result, &x->alive.instant, &words);
     if (x->at == NULL)
         ms_text_add(&words, " (the peak)");
-    ms_explain_text_words("at:", MS_TELL_INDENT, &words, text);
+    ms_textlines_put("at:", MS_TEXTLINES_INDENT, &words, text);
 }
 
 static void sum_categories(const explain *x, uint64_t *bytes)
@@ -108,14 +109,14 @@ static void alive_line(const explain *x, ms_text *text)
         if (bytes[top] == 0)
             break;
         ms_text_add(&words, "%s", between);
-        ms_summary_category((uint8_t)top, &words);
+        ms_textlines_category((uint8_t)top, &words);
         ms_text_add(&words, " %s",
                     ms_quantity_size_as(bytes[top], x->alive.instant.bytes).s);
         bytes[top] = 0;
         between = ", ";
     }
     ms_text_add(text, "%s", x->style->strong);
-    ms_explain_text_words("alive:", MS_TELL_INDENT, &words, text);
+    ms_textlines_put("alive:", MS_TEXTLINES_INDENT, &words, text);
     ms_text_add(text, "%s", x->style->plain);
 }
 
@@ -125,7 +126,7 @@ static void pool_line(const explain *x, ms_text *text)
     if (x->result.report.pooled == NULL)
         return;
     ms_pooltries_put(&x->tries, &x->result.report, &words);
-    ms_explain_text_words("pool:", MS_TELL_INDENT, &words, text);
+    ms_textlines_put("pool:", MS_TEXTLINES_INDENT, &words, text);
 }
 
 /* What is not alive but there, the whole step. */
@@ -135,7 +136,7 @@ static void device_line(const explain *x, ms_text *text)
     if (x->result.training.device == 1)
         return;
     ms_devicewords_put(&x->job, &x->result, &words);
-    ms_explain_text_words("device:", MS_TELL_INDENT, &words, text);
+    ms_textlines_put("device:", MS_TEXTLINES_INDENT, &words, text);
 }
 
 /* Where a node has too little, what is alive on the device does not tell. */
@@ -148,7 +149,7 @@ static void node_line(const explain *x, ms_text *text)
         return;
     ms_room_verdict(report, &words);
     ms_text_add(text, "%s", x->style->bad);
-    ms_explain_text_words("node:", MS_TELL_INDENT, &words, text);
+    ms_textlines_put("node:", MS_TEXTLINES_INDENT, &words, text);
     ms_text_add(text, "%s", x->style->plain);
 }
 
@@ -187,7 +188,7 @@ static void put_group(const explain *x, uint32_t g, ms_text *text)
     ms_explain_text_why(&x->result, side, &words);
     put_remedies(x, g, &words);
     ms_text_add(text, "%s", x->style->faint);
-    ms_explain_text_words("", MS_TELL_GROUP_INDENT, &words, text);
+    ms_textlines_put("", MS_TEXTLINES_GROUP_INDENT, &words, text);
     ms_text_add(text, "%s", x->style->plain);
 }
 

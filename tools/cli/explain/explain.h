@@ -29,6 +29,10 @@ typedef struct ms_instant {
     uint64_t t_ns, bytes;
 } ms_instant;
 
+/* Names of a plan op: "aten::mm", where it is not of the model its pass; its
+ * layer, or NULL. */
+const char *ms_instant_op(const ms_plan *plan, uint32_t op);
+const char *ms_instant_op_layer(const ms_plan *plan, uint32_t op);
 /* at: a time ("12.5ms"), a phase (its peak), an op (where the level is
  * highest while it runs, the first time) or NULL (the peak).  Of the rank
  * with the highest peak. */
@@ -155,10 +159,6 @@ ms_group ms_alive_one(const ms_alive *alive, uint32_t i);
 ms_group_side ms_alive_side(const ms_plan *plan, ms_fate fate, uint64_t bytes);
 /* The layer of a storage, or NULL. */
 const char *ms_alive_layer(const ms_graph *graph, uint32_t storage);
-/* Names of a plan op: "aten::mm", where it is not of the model its pass; its
- * layer, or NULL. */
-const char *ms_alive_op(const ms_plan *plan, uint32_t op);
-const char *ms_alive_op_layer(const ms_plan *plan, uint32_t op);
 
 /* ---- match.c ------------------------------------------------------------- */
 
@@ -242,19 +242,13 @@ void ms_pooltries_put(const ms_pooltries *tries, const ms_report *report,
 /* , "pool_options": [...] */
 void ms_pooltries_json(const ms_pooltries *tries, ms_text *text);
 
-/* ---- explain_text.c
- * -------------------------------------------------------------- */
-
-#define MS_TELL_INDENT 10u       /* of the words after a label */
-#define MS_TELL_GROUP_INDENT 13u /* of what is told of a group */
+/* ---- explain_text.c -------------------------------------------------------
+ */
 
 /* --top: how many groups to tell of; MS_NONE: all. */
 ms_err ms_explain_text_top(const ms_arguments *arguments, uint32_t *top,
                            ms_fault *fault);
-/* A label and words in a filled paragraph, safe to show. */
-void ms_explain_text_words(const char *label, uint32_t indent,
-                           const ms_text *words, ms_text *text);
-/* The line of ms_summary_unknown, if there is one. */
+/* The line of ms_textlines_unknown, if there is one. */
 void ms_explain_text_unknown(const ms_graph *graph, ms_text *text);
 /* "5.50 ms, backward pass, aten::mm of layers.0.mlp.up". */
 void ms_explain_text_instant(const ms_result *result, const ms_instant *instant,

@@ -2,6 +2,7 @@
 /* Instants and groups of tensors, as text and as JSON. */
 
 #include "tools/cli/explain/explain.h"
+#include "tools/cli/textlines.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,27 +29,12 @@ ms_err ms_explain_text_top(const ms_arguments *arguments, uint32_t *top,
 
 /* ---- text ---------------------------------------------------------------- */
 
-void ms_explain_text_words(const char *label, uint32_t indent,
-                           const ms_text *words, ms_text *text)
-{
-    char *safe = words->failed
-                     ? NULL
-                     : ms_arena_take(text->arena, words->length + 1u, 1);
-    if (safe == NULL) {
-        text->failed = true;
-        return;
-    }
-    ms_screen_safe(words->length > 0 ? words->bytes : "", safe,
-                   words->length + 1u);
-    ms_screen_fill(text, indent, label, safe);
-}
-
 void ms_explain_text_unknown(const ms_graph *graph, ms_text *text)
 {
     ms_text words = {.arena = text->arena};
-    ms_summary_unknown(graph, &words);
+    ms_textlines_unknown(graph, &words);
     if (graph->n_unknown > 0)
-        ms_explain_text_words("unknown:", MS_TELL_INDENT, &words, text);
+        ms_textlines_put("unknown:", MS_TEXTLINES_INDENT, &words, text);
 }
 
 static void put_pass(uint8_t pass, ms_text *words)
@@ -70,13 +56,13 @@ void ms_explain_text_instant(const ms_result *result, const ms_instant *instant,
     if (instant->op == MS_NONE)
         return;
     const ms_plan_op *op = &plan->op[instant->op];
-    const char *layer = ms_alive_op_layer(plan, instant->op);
+    const char *layer = ms_instant_op_layer(plan, instant->op);
     put_pass(op->pass, words);
     if (result->shape.micro_batches > 1 && op->pass != MS_STEP &&
         op->pass != MS_START)
         ms_text_add(words, " of micro-batch %u", op->micro_batch);
     if (op->of != MS_NONE)
-        ms_text_add(words, ", %s", ms_alive_op(plan, instant->op));
+        ms_text_add(words, ", %s", ms_instant_op(plan, instant->op));
     if (layer != NULL)
         ms_text_add(words, " of %s", layer);
 }
@@ -105,12 +91,12 @@ void ms_explain_text_name(const ms_group *group, const char *size,
     if (label == NULL)
         text->failed = true;
     else
-        ms_explain_text_words(label, MS_TELL_GROUP_INDENT, &name, text);
+        ms_textlines_put(label, MS_TEXTLINES_GROUP_INDENT, &name, text);
 }
 
 void ms_explain_text_maker(const ms_group *group, ms_text *words)
 {
-    ms_summary_category(group->category, words);
+    ms_textlines_category(group->category, words);
     if (group->op != NULL)
         ms_text_add(words, " made by %s", group->op);
 }
@@ -169,9 +155,9 @@ void ms_explain_text_json_instant(const ms_result *result,
                     : ms_names_phase[ms_names_phase_of((ms_pass)pass)],
                 text);
     ms_text_add(text, ", \"op\": ");
-    json_string(some ? ms_alive_op(plan, instant->op) : NULL, text);
+    json_string(some ? ms_instant_op(plan, instant->op) : NULL, text);
     ms_text_add(text, ", \"layer\": ");
-    json_string(some ? ms_alive_op_layer(plan, instant->op) : NULL, text);
+    json_string(some ? ms_instant_op_layer(plan, instant->op) : NULL, text);
     ms_text_add(text, "}");
 }
 

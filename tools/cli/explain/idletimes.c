@@ -2,6 +2,7 @@
 /* How long what is saved for backward waits, in classes of equal width. */
 
 #include "tools/cli/explain/idletimes.h"
+#include "tools/cli/textlines.h"
 #include "tools/job/jobprogram.h"
 
 #include <stdio.h>
@@ -113,7 +114,7 @@ static void put_span(const ms_idletimes_class *class, ms_text *text)
              (unsigned long long)(class->from_ns / units[i].size),
              (unsigned long long)(class->to_ns / units[i].size), units[i].name);
     int wide = units[i].size == 1000 ? 16 : 15; /* in bytes */
-    ms_text_add(text, "%*s%-*s", (int)MS_TELL_INDENT, "", wide, words);
+    ms_text_add(text, "%*s%-*s", (int)MS_TEXTLINES_INDENT, "", wide, words);
 }
 
 static void put_class(const ms_idletimes *saved,
@@ -150,7 +151,7 @@ static void put_head(const ms_idletimes *saved, ms_text *text)
                     "; the link could take %s of them out and bring them back "
                     "meanwhile",
                     ms_quantity_size_as(all->hidden_bytes, all->bytes).s);
-    ms_explain_text_words("saved:", MS_TELL_INDENT, &words, text);
+    ms_textlines_put("saved:", MS_TEXTLINES_INDENT, &words, text);
 }
 
 void ms_idletimes_put(const ms_idletimes *saved, ms_text *text)
@@ -161,8 +162,8 @@ void ms_idletimes_put(const ms_idletimes *saved, ms_text *text)
     put_head(saved, text);
     if (saved->n < 2)
         return;
-    ms_text_add(text, "%*s%-15s%11s%11s%9s%7s%s\n", (int)MS_TELL_INDENT, "",
-                "waiting for", "bytes", "share", "tensors", "reads",
+    ms_text_add(text, "%*s%-15s%11s%11s%9s%7s%s\n", (int)MS_TEXTLINES_INDENT,
+                "", "waiting for", "bytes", "share", "tensors", "reads",
                 has_link ? "  out and back" : "");
     for (uint32_t i = 0; i < saved->n; i++)
         if (saved->of[i].tensors > 0)

@@ -5,6 +5,24 @@
 
 #include <string.h>
 
+/* ---- names of the plan --------------------------------------------------- */
+
+const char *ms_instant_op(const ms_plan *plan, uint32_t op)
+{
+    uint32_t of = plan->op[op].of;
+    return of == MS_NONE ? ms_names_pass[plan->op[op].pass]
+                         : plan->graph->op_name[of];
+}
+
+const char *ms_instant_op_layer(const ms_plan *plan, uint32_t op)
+{
+    uint32_t of = plan->op[op].of;
+    if (of == MS_NONE || plan->graph->op_layer[of] == MS_NONE)
+        return NULL;
+    const char *name = plan->graph->layer_name[plan->graph->op_layer[of]];
+    return *name != '\0' ? name : NULL; /* an op graph's outermost module */
+}
+
 /* What is looked for: ops of a phase, of a name, of a layer; unset: any. */
 typedef struct wanted {
     uint8_t phase;    /* MS_N_PHASES: any */
@@ -43,8 +61,10 @@ static bool is_name(const char *op, const char *name)
 static bool is_wanted(const ms_plan *plan, const wanted *what, uint32_t op)
 {
     return (what->phase == MS_N_PHASES || phase_of(plan, op) == what->phase) &&
-           (what->name == NULL || is_name(ms_alive_op(plan, op), what->name)) &&
-           (what->any_layer || same(ms_alive_op_layer(plan, op), what->layer));
+           (what->name == NULL ||
+            is_name(ms_instant_op(plan, op), what->name)) &&
+           (what->any_layer ||
+            same(ms_instant_op_layer(plan, op), what->layer));
 }
 
 /* ---- levels -------------------------------------------------------------- */
@@ -153,8 +173,8 @@ ms_err ms_instant_like(const ms_result *result, const ms_plan *other,
     if (levels == NULL)
         return ms_fail_nomem(fault);
     wanted what = {.phase = phase_of(other, op),
-                   .name = ms_alive_op(other, op),
-                   .layer = ms_alive_op_layer(other, op)};
+                   .name = ms_instant_op(other, op),
+                   .layer = ms_instant_op_layer(other, op)};
     level found = highest(result, &what, levels);
     *is_there = found.event != MS_NONE;
     if (*is_there)

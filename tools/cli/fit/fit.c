@@ -25,8 +25,6 @@ typedef struct run {
     ms_fit_reply reply;
 } run;
 
-const char *const ms_fit_goals[] = {"tokens", "step", "memory"};
-#define N_GOALS (sizeof ms_fit_goals / sizeof ms_fit_goals[0])
 #define MOST_NUMBERS 32u /* of GPUs */
 
 /* ---- options ------------------------------------------------------------- */
@@ -59,8 +57,8 @@ static void take_proof(run *r)
 static ms_err read_goal(run *r, ms_fault *fault)
 {
     const char *goal = ms_options_value(r->arguments, MS_OPTION_GOAL);
-    for (size_t i = 0; i < N_GOALS && goal != NULL; i++)
-        if (strcmp(goal, ms_fit_goals[i]) == 0)
+    for (size_t i = 0; i < MS_FIT_N_GOALS && goal != NULL; i++)
+        if (strcmp(goal, ms_fit_data_goals[i]) == 0)
             r->fit.goal = (ms_fit_goal)i;
     r->fit.vary_precision =
         ms_options_value(r->arguments, MS_OPTION_VARY) != NULL;

@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+const char *const ms_fit_data_goals[MS_FIT_N_GOALS] = {"tokens", "step",
+                                                       "memory"};
+
 /* ---- JSON ---------------------------------------------------------------- */
 
 static void put_number(const char *key, uint64_t value, ms_text *text)
@@ -40,7 +43,7 @@ static void put_settings(const ms_fit *fit, const ms_fit_point *point,
     ms_text_add(text, ", \"settings\": {");
     for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
         const char *value =
-            ms_fitspace_value(fit, point, (ms_fit_axis_id)a, text->arena);
+            ms_fitsetup_value(fit, point, (ms_fit_axis_id)a, text->arena);
         if (value == NULL)
             continue;
         ms_text_add(text, "%s\"%s\": ", between, ms_fitchoices_all[a].key);
@@ -60,13 +63,13 @@ static void put_point(const ms_fit *fit, uint32_t i, ms_text *text)
     }
     const ms_fit_point *point = &fit->all[i];
     ms_text words = {.arena = text->arena};
-    ms_fitspace_words(fit, point, &words);
+    ms_fitsetup_words(fit, point, &words);
     policy = ms_fitreply_policy(fit, i, text->arena);
     text->failed |= policy == NULL || words.failed;
     ms_text_add(text, "{\"point\": %u", i + 1);
     put_string("policy", policy, text);
     put_string("words", words.length > 0 ? words.bytes : "", text);
-    put_number("batch", ms_fitspace_batch(fit, point), text);
+    put_number("batch", ms_fitsetup_batch(fit, point), text);
     put_settings(fit, point, text);
     put_number("peak_allocated_bytes", point->peak_bytes, text);
     put_number("peak_reserved_bytes", point->reserved_bytes, text);
@@ -183,14 +186,14 @@ void ms_fit_data_json(const ms_fit_reply *reply, ms_text *text)
     put_string("model", fit->model.model.name, text);
     put_string("device", fit->job->device->name, text);
     ms_text_add(text, ", \"settings\": ");
-    const ms_job job = ms_fitproof_job(fit, fit->job);
+    const ms_job job = ms_fitsetup_proof(fit, fit->job);
     ms_settings_json(&job, &fit->model.training, text);
     put_number("parameters", fit->model.graph.parameters, text);
     put_number("capacity_bytes", fit->capacity_bytes, text);
     put_number("context_bytes", fit->context_bytes, text);
     ms_text_add(text, ", \"fits\": %s",
                 fit->best != MS_NONE ? "true" : "false");
-    ms_text_add(text, ", \"goal\": \"%s\"", ms_fit_goals[fit->goal]);
+    ms_text_add(text, ", \"goal\": \"%s\"", ms_fit_data_goals[fit->goal]);
     put_string("allocator",
                fit->proof != NULL            ? fit->proof->spec
                : fit->job->allocator != NULL ? fit->job->allocator->spec
@@ -216,7 +219,7 @@ static void put_varied(const ms_fit *fit, uint32_t i, ms_fit_axis_id axis,
 {
     const ms_training *training = &fit->model.training;
     const char *key = ms_fitchoices_all[axis].key;
-    const char *value = ms_fitspace_value(fit, &fit->all[i], axis, text->arena);
+    const char *value = ms_fitsetup_value(fit, &fit->all[i], axis, text->arena);
     ms_text_add(text, ",");
     ms_table_field(text,
                    value != NULL

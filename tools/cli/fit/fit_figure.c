@@ -59,7 +59,7 @@ static double work_of(const ms_fit *fit, const ms_fit_point *point)
     double seconds = (double)point->step_ns / 1e9;
     if (point->tokens_per_second >= 0.0)
         return round(point->tokens_per_second * seconds);
-    return (double)ms_fitspace_batch(fit, point) *
+    return (double)ms_fitsetup_batch(fit, point) *
            (fit->job->gpus > 1 ? fit->job->gpus : 1);
 }
 

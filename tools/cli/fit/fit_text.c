@@ -2,13 +2,14 @@
 /* What fit found, for people. */
 
 #include "tools/cli/explain/explain.h"
+#include "tools/cli/textlines.h"
 #include "tools/job/globalbatch.h"
 #include "tools/search/fit.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define LABEL_INDENT MS_TELL_INDENT
+#define LABEL_INDENT MS_TEXTLINES_INDENT
 
 static const ms_fit_point *point_of(const ms_fit_reply *reply, uint32_t point)
 {
@@ -74,7 +75,7 @@ static void device_line(const ms_fit_reply *reply, ms_text *text)
     if (fit->job->gpus > 1)
         ms_text_add(&words, "%u x ", fit->job->gpus);
     ms_devicewords_device(fit->job, &report, &words);
-    ms_explain_text_words("device:", LABEL_INDENT, &words, text);
+    ms_textlines_put("device:", LABEL_INDENT, &words, text);
 }
 
 static void fixed_line(const ms_fit_reply *reply, ms_text *text)
@@ -90,7 +91,7 @@ static void fixed_line(const ms_fit_reply *reply, ms_text *text)
                     reply->fixed, strchr(reply->fixed, ',') ? "are" : "is");
     else
         ms_text_add(&words, " is in all of them");
-    ms_explain_text_words("fixed:", LABEL_INDENT, &words, text);
+    ms_textlines_put("fixed:", LABEL_INDENT, &words, text);
 }
 
 static void put_any_batch(const ms_result *result, const char *times,
@@ -147,27 +148,27 @@ static void goal_line(const ms_fit_reply *reply, ms_text *text)
                         ? batch->options[batch->n - 1].value
                         : 1,
                     MS_FIT_GAIN);
-    ms_explain_text_words("goal:", LABEL_INDENT, &words, text);
+    ms_textlines_put("goal:", LABEL_INDENT, &words, text);
 }
 
 static void heading(const ms_fit_reply *reply, const ms_style *style,
                     ms_text *text)
 {
     const ms_fit *fit = reply->fit;
-    const ms_job job = ms_fitproof_job(fit, fit->job);
+    const ms_job job = ms_fitsetup_proof(fit, fit->job);
     ms_text model = {.arena = text->arena}, defaults = {.arena = text->arena};
     ms_text_add(&model, "%s, %s parameters, ", fit->model.model.name,
                 ms_quantity_count(fit->model.graph.parameters).s);
     ms_fit_text_batch(fit, "x", &model);
     ms_text_add(text, "%s", style->strong);
-    ms_explain_text_words("model:", LABEL_INDENT, &model, text);
+    ms_textlines_put("model:", LABEL_INDENT, &model, text);
     ms_text_add(text, "%s", style->plain);
     device_line(reply, text);
     ms_settings_defaults(&job, &fit->model.training, &defaults);
     ms_settings_node_defaults(fit->job, 1u << MS_HOST_POOL | 1u << MS_NVME_POOL,
                               &defaults);
     ms_text_add(text, "%s", style->faint);
-    ms_explain_text_words("defaults:", LABEL_INDENT, &defaults, text);
+    ms_textlines_put("defaults:", LABEL_INDENT, &defaults, text);
     ms_text_add(text, "%s", style->plain);
     ms_explain_text_unknown(&fit->model.graph, text);
     fixed_line(reply, text);
@@ -196,7 +197,7 @@ static void pays_line(const ms_fit_reply *reply, ms_text *text)
     ms_text_add(&words,
                 "; it is the least batch with all but %u %% of the most",
                 MS_FIT_PAYS);
-    ms_explain_text_words("pays:", LABEL_INDENT, &words, text);
+    ms_textlines_put("pays:", LABEL_INDENT, &words, text);
 }
 
 static void max_line(const ms_fit_reply *reply, ms_text *text)
@@ -218,7 +219,7 @@ static void max_line(const ms_fit_reply *reply, ms_text *text)
                 "no less memory is assumed)",
                 max->searches, max->searches == 1 ? "" : "s",
                 ms_quantity_count(max->replays).s, max->key);
-    ms_explain_text_words("largest:", LABEL_INDENT, &words, text);
+    ms_textlines_put("largest:", LABEL_INDENT, &words, text);
     pays_line(reply, text);
 }
 
@@ -239,7 +240,7 @@ static void plain_line(const ms_fit_reply *reply, ms_text *text)
         put_room(point, &words);
         ms_text_add(&words, "; %s a step", ms_quantity_time(point->step_ns).s);
     }
-    ms_explain_text_words("plain:", LABEL_INDENT, &words, text);
+    ms_textlines_put("plain:", LABEL_INDENT, &words, text);
 }
 
 /* What the set-up takes more or less than the plain one. */
@@ -261,7 +262,7 @@ static void put_set_up(const ms_fit_reply *reply, uint32_t i, ms_text *words)
 {
     const ms_fit_point *point = point_of(reply, i);
     size_t before = words->length;
-    ms_fitspace_words(reply->fit, point, words);
+    ms_fitsetup_words(reply->fit, point, words);
     if (words->length == before)
         ms_text_add(words, "%s",
                     reply->given == NULL ? "nothing is needed" : "as given");
@@ -280,7 +281,7 @@ static void put_without(const ms_fit_reply *reply, uint32_t k, ms_text *words)
     const ms_fit_point *point = point_of(reply, without->point);
     const ms_fit_point *chosen = point_of(reply, reply->chosen);
     ms_text_add(words, "without ");
-    ms_fitspace_part(reply->fit, chosen, without->axis, words);
+    ms_fitsetup_part(reply->fit, chosen, without->axis, words);
     ms_text_add(words, " it ");
     put_room(point, words);
     if (point->fits)
@@ -298,7 +299,7 @@ static void without_line(const ms_fit_reply *reply, ms_text *text)
         put_without(reply, k, &words);
     }
     if (words.length > 0)
-        ms_explain_text_words("", LABEL_INDENT, &words, text);
+        ms_textlines_put("", LABEL_INDENT, &words, text);
 }
 
 /* Another set-up that may be preferred. */
@@ -309,7 +310,7 @@ static void other_line(const ms_fit_reply *reply, const char *label,
     if (i == MS_NONE || i == reply->chosen)
         return;
     ms_text_add(&words, "%s", why);
-    ms_fitspace_words(reply->fit, point_of(reply, i), &words);
+    ms_fitsetup_words(reply->fit, point_of(reply, i), &words);
     ms_text_add(&words, ": %s reserved, which ",
                 ms_quantity_size(point_of(reply, i)->reserved_bytes).s);
     put_room(point_of(reply, i), &words);
@@ -319,7 +320,7 @@ static void other_line(const ms_fit_reply *reply, const char *label,
         ms_fit_table_percent(ms_fitsearch_cost(point_of(reply, i)),
                              ms_fitsearch_cost(point_of(reply, reply->chosen)));
     ms_text_add(&words, " (%s)", strcmp(cost.s, "-") == 0 ? "as fast" : cost.s);
-    ms_explain_text_words(label, LABEL_INDENT, &words, text);
+    ms_textlines_put(label, LABEL_INDENT, &words, text);
 }
 
 static void pool_line(const ms_fit_reply *reply, ms_text *text)
@@ -328,7 +329,7 @@ static void pool_line(const ms_fit_reply *reply, ms_text *text)
     if (reply->pool == NULL)
         return;
     ms_text_add(&words, "%s", reply->pool);
-    ms_explain_text_words("pool:", LABEL_INDENT, &words, text);
+    ms_textlines_put("pool:", LABEL_INDENT, &words, text);
 }
 
 static void best_lines(const ms_fit_reply *reply, const ms_style *style,
@@ -338,7 +339,7 @@ static void best_lines(const ms_fit_reply *reply, const ms_style *style,
     ms_text words = {.arena = text->arena};
     put_set_up(reply, reply->chosen, &words);
     ms_text_add(text, "%s", style->strong);
-    ms_explain_text_words("best:", LABEL_INDENT, &words, text);
+    ms_textlines_put("best:", LABEL_INDENT, &words, text);
     ms_text_add(text, "%s", style->plain);
     without_line(reply, text);
     if (fit->goal != MS_FIT_MEMORY)
@@ -366,7 +367,7 @@ static void least_line(const ms_fit_reply *reply, const char *label, uint32_t i,
                     ms_quantity_size(point->host_reserved_peak_bytes).s);
     ms_text_add(&words, "; ");
     put_time(point, &words);
-    ms_explain_text_words(label, LABEL_INDENT, &words, text);
+    ms_textlines_put(label, LABEL_INDENT, &words, text);
 }
 
 static void helps_line(const ms_fit_reply *reply, ms_text *text)
@@ -384,7 +385,7 @@ static void helps_line(const ms_fit_reply *reply, ms_text *text)
                     ? "more GPUs; tensor or pipeline parallelism, which are "
                       "not simulated"
                     : "several GPUs (--gpus N), which share model states");
-    ms_explain_text_words("helps:", LABEL_INDENT, &words, text);
+    ms_textlines_put("helps:", LABEL_INDENT, &words, text);
 }
 
 static void smallest_lines(const ms_fit_reply *reply, const ms_style *style,
@@ -394,7 +395,7 @@ static void smallest_lines(const ms_fit_reply *reply, const ms_style *style,
     ms_text words = {.arena = text->arena};
     ms_text_add(&words, "nothing of what was searched");
     ms_text_add(text, "%s", style->bad);
-    ms_explain_text_words("fits:", LABEL_INDENT, &words, text);
+    ms_textlines_put("fits:", LABEL_INDENT, &words, text);
     ms_text_add(text, "%s", style->plain);
     least_line(reply, "least:", fit->smallest, text);
     if (fit->smallest == MS_NONE ||
@@ -427,7 +428,7 @@ void ms_fit_text_gpus(const ms_fit_reply *replies, uint32_t n,
                       const ms_style *style, ms_text *text)
 {
     const ms_fit *fit = replies->fit;
-    const ms_job job = ms_fitproof_job(fit, fit->job);
+    const ms_job job = ms_fitsetup_proof(fit, fit->job);
     ms_text model = {.arena = text->arena}, defaults = {.arena = text->arena};
     ms_text_add(&model, "%s, %s parameters, ", fit->model.model.name,
                 ms_quantity_count(fit->model.graph.parameters).s);
@@ -436,11 +437,11 @@ void ms_fit_text_gpus(const ms_fit_reply *replies, uint32_t n,
     else
         put_any_batch(&fit->model, "x", &model);
     ms_text_add(text, "%s", style->strong);
-    ms_explain_text_words("model:", LABEL_INDENT, &model, text);
+    ms_textlines_put("model:", LABEL_INDENT, &model, text);
     ms_text_add(text, "%s", style->plain);
     ms_settings_defaults(&job, &fit->model.training, &defaults);
     ms_text_add(text, "%s", style->faint);
-    ms_explain_text_words("defaults:", LABEL_INDENT, &defaults, text);
+    ms_textlines_put("defaults:", LABEL_INDENT, &defaults, text);
     ms_text_add(text, "%s", style->plain);
     fixed_line(replies, text);
     goal_line(replies, text);

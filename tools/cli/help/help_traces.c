@@ -83,7 +83,7 @@ static void put_arena(ms_text *text)
               "best, of one step; --csv has id,\nlower, upper, size and offset "
               "of each:\n\n");
     for (uint32_t i = 0; i < MS_ALLOC_N_ORDERS; i++) {
-        ms_alloc_order order = ms_alloc_arena_order(i);
+        ms_alloc_order order = ms_alloc_plans_order(i);
         put_option(text, "order", order.name, order.help);
     }
     put_option(text, "capacity", "SIZE",

@@ -2,6 +2,7 @@
 /* What a real pool makes of a step, in words. */
 
 #include "tools/cli/explain/explain.h"
+#include "tools/cli/textlines.h"
 #include "tools/job/lengths.h"
 
 #include <stdio.h>
@@ -268,7 +269,7 @@ void ms_poolwords_steps(const ms_summary *summary, ms_text *text)
     for (uint32_t k = 0; k < pooled->setup.steps; k++)
         put_step(pooled, report->worst, k, text);
     put_growth(pooled, report->worst, &words);
-    ms_explain_text_words("most:", MS_TELL_INDENT, &words, text);
+    ms_textlines_put("most:", MS_TEXTLINES_INDENT, &words, text);
     if (summary->job->program != NULL ||
         pooled->setup.heap.kind != MS_POOL_TORCH ||
         strstr(summary->job->allocator->spec, "expandable") != NULL)

@@ -2,6 +2,7 @@
 /* The text summary: about a dozen lines, the most important last. */
 
 #include "tools/cli/run/whatnext.h"
+#include "tools/cli/textlines.h"
 #include "tools/job/globalbatch.h"
 #include "tools/job/leftout.h"
 #include "tools/job/needless.h"
@@ -29,12 +30,6 @@ static void put_percent(ms_text *text, uint64_t part, uint64_t whole)
 {
     double percent = 100.0 * (double)part / (double)whole;
     ms_text_add(text, "%.1f %%", percent);
-}
-
-void ms_summary_category(uint8_t category, ms_text *text)
-{
-    for (const char *c = ms_names_category[category]; *c != '\0'; c++)
-        ms_text_put(text, *c == '_' ? " " : c, 1);
 }
 
 static void put_phase(ms_text *text, const ms_peak *peak)
@@ -106,22 +101,10 @@ static void policy_line(const ms_summary *summary, ms_text *text)
     put_line(text, "policy:", &words);
 }
 
-void ms_summary_unknown(const ms_graph *graph, ms_text *text)
-{
-    char name[96];
-    for (uint32_t i = 0; i < graph->n_unknown; i++)
-        ms_text_add(text, "%s%s x %u", i > 0 ? ", " : "",
-                    ms_screen_safe(graph->unknown_name[i], name, sizeof name),
-                    graph->unknown_count[i]);
-    if (graph->n_unknown > 0)
-        ms_text_add(text, ": no rule, so all inputs and outputs are taken as "
-                          "saved, with a gradient per input");
-}
-
 static void unknown_line(const ms_summary *summary, ms_text *text)
 {
     ms_text words = {.arena = summary->arena};
-    ms_summary_unknown(&summary->result->graph, &words);
+    ms_textlines_unknown(&summary->result->graph, &words);
     put_line(text, "unknown:", &words);
 }
 
@@ -244,7 +227,7 @@ static void put_states(const ms_rank_report *rank, uint64_t total,
         if (parts[i].bytes == 0)
             continue;
         ms_text_add(words, words->length > 0 ? " + " : "");
-        ms_summary_category(parts[i].category, words);
+        ms_textlines_category(parts[i].category, words);
         ms_text_add(words, " %s", ms_quantity_size_as(parts[i].bytes, total).s);
     }
 }
@@ -293,7 +276,7 @@ static void categories_line(const ms_summary *summary, ms_text *text)
             break;
         seen |= 1u << top;
         ms_text_add(&words, "%s", n > 0 ? ", " : "");
-        ms_summary_category((uint8_t)top, &words);
+        ms_textlines_category((uint8_t)top, &words);
         ms_text_add(&words, " %s",
                     ms_quantity_size_as(bytes[top], peak->allocated_bytes).s);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the summary says of links and of the memories outside the device. */
 
+#include "tools/cli/textlines.h"
 #include "tools/tools.h"
 
 #include <stdio.h>
@@ -104,7 +105,7 @@ static void put_categories(const struct ms_far_memory *far, ms_text *words)
         if (far->by_category[c] <= far->peak_bytes / LEAST_PART)
             continue;
         ms_text_add(words, "%s", between);
-        ms_summary_category((uint8_t)c, words);
+        ms_textlines_category((uint8_t)c, words);
         ms_text_add(
             words, " %s",
             ms_quantity_size_as(far->by_category[c], far->peak_bytes).s);

@@ -208,12 +208,6 @@ static ms_err choose_points(run *r, ms_fault *fault)
     return MS_OK;
 }
 
-uint64_t ms_sweep_point(const ms_sweep *sweep, uint32_t item)
-{
-    uint64_t row = sweep->first + item;
-    return sweep->kept == NULL ? row : sweep->kept[row];
-}
-
 /* ---- a point ------------------------------------------------------------- */
 
 /* What a node has too little of. */
@@ -293,7 +287,7 @@ ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
     ms_result result;
     memset(outcome, 0, sizeof *outcome);
     ms_arena_reset(trial);
-    ms_err err = ms_grid_job(sweep->grid, ms_sweep_point(sweep, item),
+    ms_err err = ms_grid_job(sweep->grid, ms_sweep_rows_point(sweep, item),
                              sweep->base, trial, &job, &outcome->fault);
     job.brief = true;
     if (err == MS_OK)

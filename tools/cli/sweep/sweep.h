@@ -36,8 +36,6 @@ typedef struct ms_sweep {
     bool json;
 } ms_sweep;
 
-/* The point of an item, from 0. */
-uint64_t ms_sweep_point(const ms_sweep *sweep, uint32_t item);
 /* Simulates an item: MS_ESYSTEM and the like end the sweep, whatever is wrong
  * with the point alone is a fault of the outcome. */
 ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
@@ -46,6 +44,8 @@ ms_err ms_sweep_item(const ms_sweep *sweep, uint32_t item, ms_points *points,
 
 /* ---- sweep_rows.c -------------------------------------------------------- */
 
+/* The point of an item, from 0. */
+uint64_t ms_sweep_rows_point(const ms_sweep *sweep, uint32_t item);
 /* The line of names; JSON has none. */
 void ms_sweep_rows_header(const ms_sweep *sweep, ms_text *text);
 /* Point, varied keys and policy: what is known beforehand. */

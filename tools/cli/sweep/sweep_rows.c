@@ -9,6 +9,12 @@
 
 #define LAST "fits_exact" /* of the columns */
 
+uint64_t ms_sweep_rows_point(const ms_sweep *sweep, uint32_t item)
+{
+    uint64_t row = sweep->first + item;
+    return sweep->kept == NULL ? row : sweep->kept[row];
+}
+
 /* ---- what is known beforehand -------------------------------------------- */
 
 void ms_sweep_rows_header(const ms_sweep *sweep, ms_text *text)
@@ -54,7 +60,7 @@ static void put_value(const ms_sweep *sweep, const char *key, const char *value,
 void ms_sweep_rows_begin(const ms_sweep *sweep, uint32_t item, ms_text *text)
 {
     const ms_grid *grid = sweep->grid;
-    uint64_t point = ms_sweep_point(sweep, item);
+    uint64_t point = ms_sweep_rows_point(sweep, item);
     uint32_t policy = 0;
     if (sweep->json)
         ms_text_add(text, "{\"point\": ");

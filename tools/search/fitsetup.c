@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A set-up as a job, as a policy and in words. */
+
+#include "tools/search/fit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- as a policy and in words ---------------------------------------------
+ */
+
+const ms_fit_option *ms_fitsetup_option(const ms_fit *fit,
+                                        const ms_fit_point *point,
+                                        ms_fit_axis_id axis)
+{
+    return &fit->axes[axis].options[point->option[axis]];
+}
+
+/* Puts the value where the pattern says %u. */
+static void fill(const char *pattern, uint32_t value, ms_text *text)
+{
+    const char *at = strstr(pattern, "%u");
+    if (at == NULL) {
+        ms_text_add(text, "%s", pattern);
+        return;
+    }
+    ms_text_put(text, pattern, (size_t)(at - pattern));
+    ms_text_u64(text, value);
+    ms_text_add(text, "%s", at + 2);
+}
+
+/* What the choice says with its value in it; NULL: no memory. */
+static const char *said(const ms_fit_option *option, ms_arena *arena)
+{
+    ms_text words = {.arena = arena};
+    fill(option->choice->spec, option->value, &words);
+    return words.failed ? NULL : words.bytes;
+}
+
+const char *ms_fitsetup_value(const ms_fit *fit, const ms_fit_point *point,
+                              ms_fit_axis_id axis, ms_arena *arena)
+{
+    const ms_fit_option *option = ms_fitsetup_option(fit, point, axis);
+    if (ms_fitchoices_all[axis].key == NULL || *option->choice->spec == '\0')
+        return NULL;
+    return said(option, arena);
+}
+
+uint64_t ms_fitsetup_batch(const ms_fit *fit, const ms_fit_point *point)
+{
+    uint32_t own = ms_fitsetup_option(fit, point, MS_FIT_BATCH)->value;
+    return own > 0 ? own : (uint64_t)fit->model.training.batch;
+}
+
+static ms_err take(const ms_fit *fit, const ms_fit_point *point,
+                   ms_fit_axis_id axis, ms_arena *arena, ms_job *job,
+                   ms_fault *fault)
+{
+    const ms_fit_option *option = ms_fitsetup_option(fit, point, axis);
+    const char *key = ms_fitchoices_all[axis].key;
+    if (*option->choice->spec == '\0')
+        return MS_OK;
+    const char *words = said(option, arena);
+    if (words == NULL)
+        return ms_fail_nomem(fault);
+    return key != NULL ? ms_training_set(&job->training, key, words, fault)
+                       : ms_spec_parse(words, arena, &job->spec, fault);
+}
+
+ms_err ms_fitsetup_job(const ms_fit *fit, const ms_fit_point *point,
+                       ms_arena *arena, ms_job *job, ms_fault *fault)
+{
+    *job = *fit->job;
+    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;)
+        MS_TRY(take(fit, point, (ms_fit_axis_id)a, arena, job, fault));
+    return MS_OK;
+}
+
+void ms_fitsetup_part(const ms_fit *fit, const ms_fit_point *point,
+                      ms_fit_axis_id axis, ms_text *text)
+{
+    const ms_fit_option *option = ms_fitsetup_option(fit, point, axis);
+    if (option->choice->words != NULL)
+        fill(option->choice->words, option->value, text);
+}
+
+void ms_fitsetup_words(const ms_fit *fit, const ms_fit_point *point,
+                       ms_text *text)
+{
+    bool more = false;
+    for (uint32_t a = MS_FIT_N_AXES; a-- > 0;) {
+        ms_fit_axis_id axis = (ms_fit_axis_id)a;
+        if (ms_fitsetup_option(fit, point, axis)->choice->words == NULL)
+            continue;
+        ms_text_add(text, "%s", more ? ", " : "");
+        ms_fitsetup_part(fit, point, axis, text);
+        more = true;
+    }
+}
+
+uint32_t ms_fitsetup_other(const ms_fit *fit, uint32_t point,
+                           ms_fit_axis_id axis, uint16_t to)
+{
+    ms_fit_point wanted = fit->all[point];
+    wanted.option[axis] = to;
+    for (uint32_t i = 0; i < fit->n_all; i++)
+        if (memcmp(fit->all[i].option, wanted.option, sizeof wanted.option) ==
+            0)
+            return i;
+    return MS_NONE;
+}
+
+ms_job ms_fitsetup_proof(const ms_fit *fit, const ms_job *job)
+{
+    ms_job proven = *job;
+    if (fit->proof == NULL)
+        return proven;
+    proven.allocator = fit->proof;
+    proven.steps = fit->proof_steps;
+    return proven;
+}
