@@ -179,7 +179,8 @@ typedef struct ms_arguments {
 } ms_arguments;
 
 /* What the option is to a command; NULL: the command has it not. */
-const ms_option_use *ms_options_use(const ms_option *option, uint16_t command);
+const ms_option_use *ms_options_table_use(const ms_option *option,
+                                          uint16_t command);
 /* The options of a command in the order of its help; n of them. */
 #define MS_OPTIONS_MOST 96u
 uint32_t ms_options_list(uint16_t command,

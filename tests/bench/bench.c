@@ -43,8 +43,8 @@
 #include "tests/bench/pools.h"
 #include "tests/bench/streams.h"
 #include "tests/bench/times.h"
-#include "tools/tools.h"
 #include "tools/job/jobprogram.h"
+#include "tools/tools.h"
 
 #include <fcntl.h>
 #include <spawn.h>

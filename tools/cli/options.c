@@ -61,21 +61,13 @@ bool ms_options_ends_in(const char *words, const char *word)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-const ms_option_use *ms_options_use(const ms_option *option, uint16_t command)
-{
-    for (uint32_t i = 0; i < MS_OPTION_USES; i++)
-        if ((option->uses[i].commands & command) != 0)
-            return &option->uses[i];
-    return NULL;
-}
-
 /* The options of the command that stand behind one; NULL: as in the table. */
 static void list_behind(uint16_t command, const char *behind,
                         const ms_option **list, uint32_t *n)
 {
     for (uint32_t i = 0; i < ms_options_table_n; i++) {
         const ms_option *row = &ms_options_table[i];
-        const ms_option_use *use = ms_options_use(row, command);
+        const ms_option_use *use = ms_options_table_use(row, command);
         if (use == NULL || (use->behind == NULL) != (behind == NULL) ||
             (behind != NULL && strcmp(use->behind, behind) != 0))
             continue;
@@ -98,7 +90,7 @@ static const ms_option *find_name(uint16_t command, const char *name,
 {
     for (uint32_t i = 0; i < ms_options_table_n; i++) {
         const ms_option *row = &ms_options_table[i];
-        if (ms_options_use(row, command) != NULL &&
+        if (ms_options_table_use(row, command) != NULL &&
             strlen(row->name) == length && memcmp(row->name, name, length) == 0)
             return row;
     }
@@ -108,7 +100,7 @@ static const ms_option *find_name(uint16_t command, const char *name,
 static const ms_option *find_letter(uint16_t command, char letter)
 {
     for (uint32_t i = 0; i < ms_options_table_n; i++)
-        if (ms_options_use(&ms_options_table[i], command) != NULL &&
+        if (ms_options_table_use(&ms_options_table[i], command) != NULL &&
             ms_options_table[i].letter == letter)
             return &ms_options_table[i];
     return NULL;
@@ -210,7 +202,7 @@ static const char *own_word(const cursor *c, const char *words,
 
 static ms_err give(cursor *c, const ms_option *option, const char *value)
 {
-    const char *words = ms_options_use(option, c->command)->words;
+    const char *words = ms_options_table_use(option, c->command)->words;
     if (option->takes == MS_TAKES_VALUE && words != NULL &&
         !ms_options_one_of(words, value)) {
         const char *own = own_word(c, words, value);
@@ -241,7 +233,7 @@ static ms_err give_next(cursor *c, const ms_option *option)
         return give(c, option, "");
     if (option->takes == MS_TAKES_OPTIONAL) {
         if (next == NULL || looks_like_option(next) ||
-            !ms_options_ends_in(ms_options_use(option, c->command)->words,
+            !ms_options_ends_in(ms_options_table_use(option, c->command)->words,
                                 next))
             return give(c, option, option->fallback);
     } else if (next == NULL || looks_like_option(next)) {

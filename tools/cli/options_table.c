@@ -517,3 +517,12 @@ const ms_option ms_options_table[] = {
 
 const uint32_t ms_options_table_n =
     sizeof ms_options_table / sizeof ms_options_table[0];
+
+const ms_option_use *ms_options_table_use(const ms_option *option,
+                                          uint16_t command)
+{
+    for (uint32_t i = 0; i < MS_OPTION_USES; i++)
+        if ((option->uses[i].commands & command) != 0)
+            return &option->uses[i];
+    return NULL;
+}

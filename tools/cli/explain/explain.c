@@ -2,8 +2,8 @@
 /* memsim explain: who is alive at an instant, why, what would remove it. */
 
 #include "tools/cli/explain/idletimes.h"
+#include "tools/cli/run/untrained.h"
 #include "tools/cli/textlines.h"
-#include "tools/job/untrained.h"
 #include "tools/results/sheet.h"
 
 #include <string.h>

@@ -124,7 +124,7 @@ static void put_command(const ms_command *command, ms_text *text)
     put_examples(command, text);
     ms_text_add(text, "\nOptions, in any order:\n");
     for (uint32_t i = 0; i < n; i++)
-        put_option(list[i], ms_options_use(list[i], command->bit), text);
+        put_option(list[i], ms_options_table_use(list[i], command->bit), text);
     put_operands(command, text);
 }
 

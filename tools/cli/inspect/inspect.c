@@ -2,7 +2,7 @@
 /* memsim inspect: what a model is made of. */
 
 #include "tools/cli/inspect/inspect.h"
-#include "tools/job/untrained.h"
+#include "tools/cli/run/untrained.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/job/untrained.h"
+#include "tools/cli/run/untrained.h"
 
 #define MOST 4u /* by name */
 
