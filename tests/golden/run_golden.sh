@@ -8,7 +8,9 @@
 # case is NAME.args (shell words; # comments) or NAME.sh (a script that runs
 # "$MEMSIM"), with what is expected of it: NAME.out, NAME.err (absent: empty),
 # NAME.exit (absent: 0) and NAME.file.PATH for a file it writes.  NAME.in is
-# its standard input.  It runs in a scratch folder that holds a copy of
+# its standard input.  Where the whole output is not the point, lines "# keep:
+# LIST" of NAME.args, or tests/golden/keep in a pipe of NAME.sh, select lines of
+# a summary or keys of JSON.  It runs in a scratch folder that holds a copy of
 # tests/golden/files.  --bless writes down what came out instead; a
 # NAME.file.PATH must exist (empty will do) to be blessed.
 set -u
@@ -46,10 +48,16 @@ run_case() { # name -> out, err and exit in $scratch, files in $scratch/work
             eval "set -- $(grep -v '^#' "$golden/$1.args" | tr '\n' ' ')"
             set -- "$MEMSIM" "$@"
         fi
-        env -i PATH="$PATH" HOME="$scratch" LC_ALL=C TERM=dumb COLUMNS=80 \
-            MEMSIM="$MEMSIM" "$@" <"$input" >"$scratch/out" 2>"$scratch/err"
+        env -i PATH="$golden:$PATH" HOME="$scratch" LC_ALL=C TERM=dumb \
+            COLUMNS=80 MEMSIM="$MEMSIM" "$@" \
+            <"$input" >"$scratch/out" 2>"$scratch/err"
     )
     echo $? >"$scratch/exit"
+    [ -f "$1.args" ] || return 0
+    list=$(sed -n 's/^# keep: *//p' "$1.args" | paste -s -d , -)
+    [ -n "$list" ] || return 0
+    mv "$scratch/out" "$scratch/whole"
+    ./keep "$list" <"$scratch/whole" >"$scratch/out"
 }
 
 compare() { # a name for the expected file, expected, got

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"$MEMSIM" run mlp.json --color always | tail -n 3 | tr '\033' '^'
+"$MEMSIM" run mlp.json --color always | sed -n '/verdict:/p; /next:/p' |
+    tr '\033' '^'
 NO_COLOR=1 FORCE_COLOR=1 "$MEMSIM" run mlp.json | tr '\033' '^' | grep -c '\^'
 FORCE_COLOR=1 "$MEMSIM" run mlp.json | tr '\033' '^' | grep -c '\^'
 "$MEMSIM" run mlp.json | tr '\033' '^' | grep -c '\^'

@@ -4,7 +4,7 @@
 mkdir hf-llama
 cp hf-llama.json hf-llama/config.json
 "$MEMSIM" inspect hf-llama
-"$MEMSIM" run hf-llama/config.json
+"$MEMSIM" run hf-llama/config.json | keep 'model, step, peak, at peak'
 "$MEMSIM" inspect hf-llama --dump model | tee native.json
 number='"parameters": [0-9]*'
 for model in hf-llama hf-llama/ hf-llama/config.json native.json; do

@@ -3,7 +3,7 @@
 try() {
     echo "memsim $*"
     "$MEMSIM" "$@" >out
-    sed -n '/^verdict/,$p' out
+    keep 'verdict, fits, or' <out
     sed -n 's/^\(fits\|or\): *memsim run/run/p' out >commands
     while read -r words; do
         # shellcheck disable=SC2086 # the words of a command

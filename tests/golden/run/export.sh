@@ -3,7 +3,8 @@
 # read back by memsim alloc.
 "$MEMSIM" run mlp.json --lifetimes - | sed -n '1,4p;$p'
 "$MEMSIM" run mlp.json --allocations - | sed -n '1,12p;$p'
-"$MEMSIM" run mlp.json --snapshot a.pickle --allocations a.txt --lifetimes a.csv
+"$MEMSIM" run mlp.json --snapshot a.pickle --allocations a.txt \
+    --lifetimes a.csv | keep 'peak, verdict'
 "$MEMSIM" run mlp.json -q --snapshot b.pickle
 cmp a.pickle b.pickle
 "$MEMSIM" run mlp.json --snapshot - | cmp - a.pickle

@@ -3,7 +3,7 @@
 try() {
     echo "$@"
     "$MEMSIM" run tiny-llama.json --color never "$@" |
-        sed -n '/^model/,/^policy/p; /^defaults/,/^memory/p; /^pool/,/^next/p'
+        keep 'model, policy, defaults, pool, steps, most, try, peak, verdict'
 }
 try --allocator torch --lengths 4x64,2x128,4x64
 try --allocator torch --batch 4 --lengths 32,128,64 --steps 5
@@ -11,6 +11,6 @@ try --allocator torch,expandable_segments:True --batch 4 --lengths 32,128,64
 try --allocator torch --batch 64 --memory 700MiB --lengths 16,128,64
 try --allocator torch --batch 4 --lengths 128 --steps 1 -p checkpoint:full
 "$MEMSIM" run mlp.json --allocator torch --lengths 16x,32x --color never |
-    sed -n '/^pool/,/^next/p'
+    keep 'pool, steps, most, try, peak, at peak'
 "$MEMSIM" run tiny-llama.json --allocator torch --lengths 4x64,2x128 --json |
     grep -o '"lengths": "[^"]*"\|"by_step": [[][^]]*[]]'

@@ -9,7 +9,8 @@ cat >mcore.json <<'END'
             "vocab_pad_to": 128, "positions": 1024}}
 END
 "$MEMSIM" run "$@" --set megatron.attention=unfused \
-    --set megatron.deterministic=yes
+    --set megatron.deterministic=yes |
+    keep 'model, policy, step, traffic, states, peak, at peak, note'
 for set in attention=fused attention=flash spec=local loss=native loss=te \
     mask=no wgrad=apart; do
     printf '%s ' "$set"

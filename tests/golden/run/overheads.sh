@@ -21,8 +21,8 @@ used -p zero:3,dp=8 --set training.nccl_buffsize=1048576
 used -p fsdp:dp=16,shard=8
 used --set training.device=cpu
 "$MEMSIM" run tiny.json -p zero:3,dp=8 --json |
-    grep -oE '"(c[a-z]*t[a-z]*|headroom|d[a-z_]*)_bytes": [0-9]+|"over[^}]*}' |
-    head -n 5
+    keep 'capacity_bytes, context_bytes, headroom_bytes, device_used_bytes,
+        overheads'
 "$MEMSIM" explain tiny.json --top 1 -p zero:3,dp=8
 "$MEMSIM" explain tiny.json --top 1 -p ddp:dp=2 --json |
     grep -o '"total_bytes.*"groups"'

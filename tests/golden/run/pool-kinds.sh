@@ -3,7 +3,7 @@
 try() {
     echo "$@"
     "$MEMSIM" run gpt2 --batch 4 --sequence 256 "$@" |
-        sed -n -e '/^pool/,/^next/p' | grep -v -e '^next' -e optimizer
+        keep 'pool, peak, verdict'
 }
 try --allocator bfc
 try --allocator bfc,allow_growth=true

@@ -4,7 +4,7 @@
 try() {
     echo "$@"
     "$MEMSIM" run gpt2 --batch 4 --sequence 256 --color never "$@" |
-        sed -n '/^pool/,/^[a-o]/p; /^verdict/,/^next/p' | sed '/^next/d'
+        keep 'pool, peak, at peak, verdict'
 }
 try --memory 1GiB --allocator torch
 try --memory 2.5GiB --allocator torch

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The report alone: policy-json.args has the timeline, too.
+# A checkpoint that leaves, and what the swap saves of the rest.
 "$MEMSIM" run tiny16.json --policy swap:save_on_cpu+checkpoint:full --batch 8 \
-    --json | sed 's/, "timeline".*//'
+    --json | keep 'peak, category_peaks, saved_for_backward_bytes,
+        host_peak_bytes, host_by_category, time, stalls, flops, traffic,
+        links.h2d, links.d2h, overlap.copies, recomputed_ops'

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The report alone: policy-json.args has the timeline, too.
+# What one of four ranks holds, sends and waits for.
 "$MEMSIM" run tiny16.json --policy zero:2+microbatch:2 --gpus 4 --batch 8 \
-    --json | sed 's/, "timeline".*//'
+    --json | keep 'policy, settings.gpus, peak, category_peaks, model_states,
+        levels, phase_peaks, overheads, time, stalls, traffic, links.comm,
+        overlap.comm, tokens_per_second'
