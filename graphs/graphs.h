@@ -199,6 +199,7 @@ typedef struct ms_trace ms_trace; /* the forward under construction: trace.h */
 #define MS_ANY_INPUTS UINT8_MAX
 typedef struct ms_layer_kind {
     const char *type, *summary;
+    uint8_t role; /* ms_layer_role of its layers: layerroles.h */
     uint8_t min_inputs, max_inputs; /* MS_ANY_INPUTS: no limit */
     uint8_t n_fields;
     const ms_field *fields;

@@ -2,9 +2,9 @@
 #ifndef MS_KINDS_H
 #define MS_KINDS_H
 
-/* What kind of kernel an op is: what policies and the rates of a device ask,
- * so that nobody reads it from a name.  The rows of the op tables say it
- * (graphs/aten). */
+/* What kind of kernel an op is, and what a layer is for: what policies and
+ * the rates of a device ask, so that nobody reads it from a name.  The rows of
+ * the op tables and of the layer types say it (graphs/aten, graphs/layers). */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
  * an extension's product is none to who watches the dispatcher. */
 typedef enum ms_op_kind {
     MS_KIND_OTHER,   /* not known: of no table, or of the user's own */
-    MS_KIND_VIEW,    /* no kernel, or one that only moves nothing */
+    MS_KIND_VIEW,    /* another look at the same storage */
     MS_KIND_MM,      /* a product of two matrices */
     MS_KIND_ADDMM,   /* the same with a bias */
     MS_KIND_BMM,     /* a batch of products */
@@ -52,5 +52,33 @@ typedef enum ms_op_kind {
 bool ms_kinds_is_product(uint8_t kind);
 /* Softmax and both of its products in one kernel. */
 bool ms_kinds_is_attention(uint8_t kind);
+
+/* ms_graph.layer_role: what a layer is for.  That of most types is theirs;
+ * what a linear layer is for its readers say (graphs/trace/layerroles.h). */
+typedef enum ms_layer_role {
+    MS_ROLE_OTHER, /* a module of an op graph, an op of the user's own */
+    MS_ROLE_EMBEDDING,
+    MS_ROLE_NORM,
+    MS_ROLE_ATTENTION,      /* with its projections, or the core alone */
+    MS_ROLE_PROJECTION,     /* a linear layer that is none of the next four */
+    MS_ROLE_PROJECTION_IN,  /* of a block: from its input, as up */
+    MS_ROLE_PROJECTION_OUT, /* of a block: into the residual sum, as down */
+    MS_ROLE_GATE,           /* of a block: its activation multiplies another */
+    MS_ROLE_HEAD,           /* what a loss reads */
+    MS_ROLE_ACTIVATION,     /* element by element */
+    MS_ROLE_GATED, /* the product of a gate and another layer's output */
+    MS_ROLE_SUM,   /* of several inputs: residual sums */
+    MS_ROLE_DROPOUT,
+    MS_ROLE_EXPERTS,
+    MS_ROLE_CONVOLUTION,
+    MS_ROLE_RECURRENT,
+    MS_ROLE_POOLING,
+    MS_ROLE_PRODUCT, /* of two activations */
+    MS_ROLE_REDUCTION,
+    MS_ROLE_ARRANGEMENT, /* views, copies, choices of elements */
+    MS_ROLE_LOSS,
+    MS_ROLE_STATE, /* parameters and inputs of no layer */
+    MS_N_ROLES
+} ms_layer_role;
 
 #endif

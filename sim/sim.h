@@ -165,7 +165,9 @@ typedef struct ms_graph {
 
     uint32_t n_layers, n_blocks;
     const char **layer_name;
-    uint64_t *layer_bytes; /* of a layer's output; (optional) */
+    const char **layer_type; /* "linear"; of an op graph "module" */
+    uint8_t *layer_role;     /* ms_layer_role */
+    uint64_t *layer_bytes;   /* of a layer's output; (optional) */
     const char **block_name;
 
     /* (optional) Derived by ms_prepare_graph so that a sweep need not; NULL:

@@ -141,16 +141,10 @@ static ms_err open_walk(walk *w)
     return hold_inputs(w);
 }
 
-/* Types that end a model are called so, a mean or a sum ends it where it is
- * of everything. */
+/* A mean or a sum ends a model, too, where it is of everything. */
 bool ms_walk_is_loss(const ms_layer *layer)
 {
-    const char *type = layer->kind->type;
-    size_t n = strlen(type);
-
-    return (n > 5 && strcmp(type + n - 5, "_loss") == 0) ||
-           strstr(type, "cross_entropy") != NULL ||
-           ms_reducelayers_is_loss(layer);
+    return layer->kind->role == MS_ROLE_LOSS || ms_reducelayers_is_loss(layer);
 }
 
 /* What a loss reads is a head; so is a loss that has the head in it. */

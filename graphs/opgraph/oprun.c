@@ -9,6 +9,7 @@
 #include "graphs/opgraph/oplives.h"
 #include "graphs/opgraph/opunknown.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/layerroles.h"
 #include "graphs/trace/lower.h"
 
 #include <string.h>
@@ -507,6 +508,7 @@ static ms_err open_run(run *r)
             r->written[ops->tensors[ops->nodes[n].in[0]].storage] = 1;
     r->trace->graph.n_layers = ops->n_modules;
     r->trace->graph.layer_name = ops->modules;
+    MS_TRY(ms_layerroles_modules(r->trace));
     return ms_opblocks_find(r->trace, ops, r->block_of);
 }
 

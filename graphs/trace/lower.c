@@ -12,6 +12,7 @@
 #include "graphs/layers/lora.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/finish.h"
+#include "graphs/trace/layerroles.h"
 
 #include <assert.h>
 #include <string.h>
@@ -133,6 +134,8 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     MS_TRY(ms_packed_refuse(trace));
     MS_TRY(ms_flatstep_check(trace));
     MS_TRY(ms_optimcheck_settings(trace));
+    if (!trace->model->ops)
+        MS_TRY(ms_layerroles_fill(trace));
     if (trace->model->ops)
         MS_TRY(ms_oprun_forward(trace, &forward));
     else
@@ -256,14 +259,13 @@ static void name_rows(const ms_model *model, const ms_graph *graph,
         const char *name = graph->layer_name[l];
         rows[i] = by_layer[l];
         rows[i].name = *name ? name : graph->name;
-        rows[i].type = "module";
+        rows[i].type = graph->layer_type[l];
         rows[i].block = MS_NONE;
         rows[i].active = rows[i].parameters;
         if (model->ops)
             continue;
         rows[i].active =
             ms_expertlayers_active(&model->layers[l], rows[i].parameters);
-        rows[i].type = model->layers[l].kind->type;
         rows[i].block = model->layers[l].block;
     }
 }

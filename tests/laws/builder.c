@@ -65,6 +65,7 @@ static void take_units(ms_graph *graph, ms_arena *arena, uint32_t n)
     graph->n_layers = 1;
     graph->layer_name = laws_take(arena, 1, sizeof(char *));
     graph->layer_name[0] = layers[0];
+    graph->layer_role = laws_take(arena, 1, 1);
 }
 
 void laws_build_open(laws_builder *builder, ms_graph *graph, ms_arena *arena,

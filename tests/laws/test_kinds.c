@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every op of every built-in model has a kind, and it is that of its row in
- * the op tables; so has every row. */
+ * the op tables; so has every row.  Every layer of a layer list has a role. */
 #include "graphs/aten/atenkinds.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
@@ -116,6 +116,89 @@ START_TEST(every_kernel_that_a_setting_chooses_has_one)
 }
 END_TEST
 
+static void run_builtin(const char *model, ms_arena *keep, ms_result *result)
+{
+    ms_arena trial = {0};
+    ms_fault fault = {0};
+    ms_job job;
+    *result = (ms_result){0};
+    ms_settings_init(&job);
+    job.model = model;
+    ms_err err = ms_pipeline_run(&job, keep, &trial, result, &fault);
+    ck_assert_msg(err == MS_OK, "%s: %s", model, fault.what);
+    ms_arena_free(&trial);
+}
+
+static ms_layer_role role_of(const ms_graph *graph, const char *name)
+{
+    for (uint32_t l = 0; l < graph->n_layers; l++)
+        if (strcmp(graph->layer_name[l], name) == 0)
+            return (ms_layer_role)graph->layer_role[l];
+    ck_abort_msg("no layer %s", name);
+}
+
+START_TEST(layers_are_what_they_are_for)
+{
+    static const struct {
+        const char *model, *layer;
+        ms_layer_role role;
+    } cases[] = {
+        {"gpt2", "embeddings.positions", MS_ROLE_EMBEDDING},
+        {"gpt2", "embeddings.add", MS_ROLE_SUM},
+        {"gpt2", "layers.3.norm1", MS_ROLE_NORM},
+        {"gpt2", "layers.3.attention", MS_ROLE_ATTENTION},
+        {"gpt2", "layers.3.mlp.up", MS_ROLE_PROJECTION_IN},
+        {"gpt2", "layers.3.mlp.activation", MS_ROLE_ACTIVATION},
+        {"gpt2", "layers.3.mlp.down", MS_ROLE_PROJECTION_OUT},
+        {"gpt2", "layers.3.residual2", MS_ROLE_SUM},
+        {"gpt2", "head", MS_ROLE_HEAD},
+        {"gpt2", "loss", MS_ROLE_LOSS},
+        {"llama-2-7b", "layers.0.mlp.gate", MS_ROLE_GATE},
+        {"llama-2-7b", "layers.0.mlp.up", MS_ROLE_PROJECTION_IN},
+        {"llama-2-7b", "layers.0.mlp.activation", MS_ROLE_GATED},
+        {"bert-base", "pooler.linear", MS_ROLE_PROJECTION},
+        {"bert-base", "loss", MS_ROLE_LOSS}, /* a mean of everything */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ms_arena keep = {0};
+        ms_result result;
+        run_builtin(cases[i].model, &keep, &result);
+        ck_assert_msg(role_of(&result.graph, cases[i].layer) == cases[i].role,
+                      "%s of %s", cases[i].layer, cases[i].model);
+        ms_arena_free(&keep);
+    }
+}
+END_TEST
+
+/* What a loss reads is a head, where it is linear. */
+static void check_heads(const ms_model *model, const ms_graph *graph)
+{
+    for (uint32_t l = 0; l < model->n_layers; l++) {
+        const ms_layer *layer = &model->layers[l];
+        ck_assert_msg(graph->layer_role[l] != MS_ROLE_OTHER,
+                      "%s of %s has no role", layer->name, model->name);
+        for (uint32_t k = 0;
+             k < layer->n_in && graph->layer_role[l] == MS_ROLE_LOSS; k++) {
+            uint32_t from = model->edges[layer->in_at + k];
+            if (from != MS_NONE &&
+                strcmp(graph->layer_type[from], "linear") == 0)
+                ck_assert_uint_eq(graph->layer_role[from], MS_ROLE_HEAD);
+        }
+    }
+}
+
+START_TEST(every_layer_of_a_builtin_has_a_role)
+{
+    for (uint32_t m = 0; m < ms_builtin_n_models; m++) {
+        ms_arena keep = {0};
+        ms_result result;
+        run_builtin(ms_builtin_models[m].name, &keep, &result);
+        check_heads(&result.model, &result.graph);
+        ms_arena_free(&keep);
+    }
+}
+END_TEST
+
 Suite *suite_kinds(void)
 {
     Suite *suite = suite_create("kinds");
@@ -126,6 +209,8 @@ Suite *suite_kinds(void)
     tcase_add_test(tcase, every_op_of_a_builtin_has_one);
     tcase_add_loop_test(tcase, every_kernel_that_a_setting_chooses_has_one, 0,
                         (int)(sizeof some / sizeof *some));
+    tcase_add_test(tcase, layers_are_what_they_are_for);
+    tcase_add_test(tcase, every_layer_of_a_builtin_has_a_role);
     suite_add_tcase(suite, tcase);
     return suite;
 }

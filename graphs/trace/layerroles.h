@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_GRAPHS_LAYERROLES_H
+#define MS_GRAPHS_LAYERROLES_H
+
+/* Private to graphs/: what each layer of a model is for (ms_layer_role).  A
+ * layer type's row says it; of a linear layer its readers do:
+ *
+ *     HEAD            a loss reads it
+ *     GATE            its activation is multiplied by another layer's output:
+ *                     the first input of swiglu, or silu and mul
+ *     PROJECTION_OUT  it goes into a residual sum, dropout between or not
+ *     PROJECTION_IN   it is in a block, and none of these
+ */
+
+#include "graphs/trace/trace.h"
+
+/* The columns layer_name, layer_type and layer_role of a layer list. */
+ms_err ms_layerroles_fill(ms_trace *trace);
+/* Those of an op graph's modules, whose names are there: of no known role. */
+ms_err ms_layerroles_modules(ms_trace *trace);
+
+#endif
