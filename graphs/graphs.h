@@ -472,7 +472,7 @@ extern const uint32_t ms_device_n_fields;
 double ms_precisions_peak_flops(const ms_training *training,
                                 const ms_device *device);
 /* The table of precisions as help shows it; what is to say of each. */
-void ms_precisions_describe(ms_text *text);
+void ms_statebytes_describe(ms_text *text);
 const char *ms_precisions_help(uint32_t precision);
 
 /* ---- lowering ------------------------------------------------------------ */
@@ -486,7 +486,7 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
 
 /* aten.c: the ops that op graphs may hold: name, autograd node, what it saves,
  * the shape of its output, what its backward allocates. */
-void ms_aten_describe(ms_text *text);
+void ms_atentable_describe(ms_text *text);
 
 /* huggingface/: the types of config.json: heads, keys and class defaults. */
 void ms_huggingface_describe(ms_text *text);

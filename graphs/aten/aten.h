@@ -109,18 +109,21 @@ bool ms_aten_in_place(const ms_opnode *node);
 void ms_aten_save_input(ms_trace *trace, const ms_aten_call *call, uint32_t n,
                         uint32_t i);
 
-/* An index of all rows by op, for ms_aten_find. */
-ms_err ms_aten_open(ms_index *index, ms_arena *arena, ms_fault *fault);
-/* NULL: no such op. */
-const ms_aten_row *ms_aten_find(const ms_index *index, const char *op,
-                                const char *overload);
-/* That of the row, which for a trailing _ is the row without it. */
-ms_op_kind ms_aten_kind(const ms_index *index, const char *op);
-/* What is wrong with the op (in arena), or NULL: record relies on it. */
-const char *ms_aten_objection(const ms_aten_row *row, const ms_aten_call *call,
-                              ms_arena *arena);
 /* Records the op whose outputs exist: its node and what it saves. */
 void ms_aten_record(ms_trace *trace, const ms_aten_row *row,
                     const ms_aten_call *call);
 
+/* ---- atentable.c ----------------------------------------------------------
+ */
+
+/* An index of all rows by op, for ms_atentable_find. */
+ms_err ms_atentable_open(ms_index *index, ms_arena *arena, ms_fault *fault);
+/* NULL: no such op. */
+const ms_aten_row *ms_atentable_find(const ms_index *index, const char *op,
+                                     const char *overload);
+/* That of the row, which for a trailing _ is the row without it. */
+ms_op_kind ms_atentable_kind(const ms_index *index, const char *op);
+/* What is wrong with the op (in arena), or NULL: record relies on it. */
+const char *ms_atentable_objection(const ms_aten_row *row,
+                                   const ms_aten_call *call, ms_arena *arena);
 #endif

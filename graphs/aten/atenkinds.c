@@ -89,7 +89,7 @@ static ms_op_kind kind_here(const ms_index *rows, const char *name)
     static const char prefix[] = "aten::";
 
     if (strncmp(name, prefix, strlen(prefix)) == 0) {
-        ms_op_kind kind = ms_aten_kind(rows, name + strlen(prefix));
+        ms_op_kind kind = ms_atentable_kind(rows, name + strlen(prefix));
         if (kind != MS_KIND_OTHER)
             return kind;
     }
@@ -140,7 +140,8 @@ ms_err ms_atenkinds_fill(ms_trace *trace)
     met m = {.name = {NULL}};
 
     if (trace->op_rows.capacity == 0)
-        MS_TRY(ms_aten_open(&trace->op_rows, trace->scratch, trace->fault));
+        MS_TRY(
+            ms_atentable_open(&trace->op_rows, trace->scratch, trace->fault));
     g->op_kind = ms_arena_take_raw(trace->arena, g->n_ops + 1, 1);
     if (g->op_kind == NULL)
         return ms_fail_nomem(trace->fault);

@@ -50,7 +50,7 @@ const ms_aten_row ms_atenview_rows[] = {
     PIECES(VIEW, "unbind", ms_view_unbind_rule, shape_unbind, "0: stack.i0!"),
     /* copies */
     VIEW(COPY, "clone", ms_view_clone_rule, shape_same),
-    RULE(CAST, "_to_copy", NULL, ms_pointwise_cast_rule, "0", "", shape_same,
+    RULE(CAST, "_to_copy", NULL, ms_cast_rule, "0", "", shape_same,
          "0: _to_copy.i0!"),
     RULE(CAT, "cat", NULL, ms_view_cat_rule, "*", "", shape_cat, ""),
     RULE_ALSO(COPY, "stack", NULL, ms_view_stack_rule, "*", "", shape_stack, "",

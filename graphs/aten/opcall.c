@@ -27,7 +27,7 @@ static const ms_index *rows_of(ms_trace *trace)
     ms_index *rows = &trace->op_rows;
 
     if (rows->capacity == 0 && !trace->err)
-        trace->err = ms_aten_open(rows, trace->scratch, trace->fault);
+        trace->err = ms_atentable_open(rows, trace->scratch, trace->fault);
     return rows;
 }
 
@@ -41,9 +41,9 @@ static const ms_aten_row *row_of(ms_trace *trace, const char *op,
     if (trace->err)
         return NULL;
     const ms_aten_row *row =
-        ms_aten_find(rows, name, overload ? overload : "default");
+        ms_atentable_find(rows, name, overload ? overload : "default");
     if (!row && !overload)
-        row = ms_aten_find(rows, name, "Scalar");
+        row = ms_atentable_find(rows, name, "Scalar");
     assert(row);
     return row;
 }
@@ -97,11 +97,11 @@ static uint8_t dtype_of(const ms_trace *trace, const ms_opcall *call,
 {
     uint8_t dtype = call->made[k].dtype;
 
-    if (!ms_autocast_floats(dtype))
+    if (!ms_dtypes_floats(dtype))
         return dtype;
     dtype = MS_BYTE;
     for (uint32_t i = 0; i < n_in; i++)
-        dtype = ms_autocast_wider(dtype, ms_trace_at(trace, in[i])->dtype);
+        dtype = ms_dtypes_wider(dtype, ms_trace_at(trace, in[i])->dtype);
     return ms_autocast_dtype(trace, call->op + strlen(PREFIX), dtype);
 }
 

@@ -96,46 +96,9 @@ const char *ms_autocast_word(const char *op)
     return words[ms_autocast_of(op)];
 }
 
-/* ---- dtypes -------------------------------------------------------------- */
-
 static bool is_half(uint8_t dtype)
 {
     return dtype == MS_FLOAT16 || dtype == MS_BFLOAT16;
-}
-
-bool ms_autocast_floats(uint8_t dtype)
-{
-    return is_half(dtype) || dtype == MS_FLOAT32 || dtype == MS_FLOAT64;
-}
-
-uint8_t ms_autocast_wider(uint8_t a, uint8_t b)
-{
-    if (!ms_autocast_floats(b))
-        return a;
-    if (!ms_autocast_floats(a) || a == b)
-        return b;
-    if (is_half(a) && is_half(b))
-        return MS_FLOAT32;
-    return ms_dtypes_bytes[a] > ms_dtypes_bytes[b] ? a : b;
-}
-
-static uint8_t dtype_with(const ms_trace *trace, uint8_t dtype, uint32_t x)
-{
-    if (x == MS_NONE || ms_trace_at(trace, x)->n_dims == 0)
-        return dtype;
-    return ms_autocast_wider(dtype, ms_trace_at(trace, x)->dtype);
-}
-
-uint32_t ms_autocast_make(ms_trace *trace, const char *role, uint32_t a,
-                          uint32_t b, uint32_t like)
-{
-    if (trace->err)
-        return MS_NONE;
-    const ms_tensor *shape = ms_trace_at(trace, like);
-    uint8_t dtype = dtype_with(trace, dtype_with(trace, MS_BYTE, a), b);
-    return ms_trace_make(trace, role,
-                         ms_autocast_floats(dtype) ? dtype : shape->dtype,
-                         shape->n_dims, shape->size);
 }
 
 /* ---- casts --------------------------------------------------------------- */
@@ -156,7 +119,7 @@ static bool keeps_casts(const ms_trace *trace)
 static uint32_t cast_parameter(ms_trace *trace, uint32_t p, uint32_t x)
 {
     if (trace->parameters[p].cast == MS_NONE) {
-        uint32_t cast = ms_pointwise_cast(trace, x, trace->autocast);
+        uint32_t cast = ms_cast_to(trace, x, trace->autocast);
         if (!keeps_casts(trace) || trace->err)
             return cast;
         trace->parameters[p].cast = cast;
@@ -213,7 +176,7 @@ uint32_t ms_autocast_lower(ms_trace *trace, uint32_t x)
     uint32_t parameter = shown_parameter(trace, tensor);
     if (parameter != MS_NONE)
         return view_of_cast(trace, x, parameter);
-    return ms_pointwise_cast(trace, x, trace->autocast);
+    return ms_cast_to(trace, x, trace->autocast);
 }
 
 uint32_t ms_autocast_raise(ms_trace *trace, uint32_t x)
@@ -222,7 +185,7 @@ uint32_t ms_autocast_raise(ms_trace *trace, uint32_t x)
         return MS_NONE;
     if (trace->autocast == MS_FLOAT32 || !is_half(ms_trace_at(trace, x)->dtype))
         return same(trace, x);
-    return ms_pointwise_cast(trace, x, MS_FLOAT32);
+    return ms_cast_to(trace, x, MS_FLOAT32);
 }
 
 /* softmax reads bf16 through a cast: only fp16 has the mixed kernel. */

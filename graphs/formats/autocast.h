@@ -35,13 +35,6 @@ void ms_autocast_enter(ms_trace *trace, const char *op, uint32_t n,
 void ms_autocast_exit(ms_trace *trace, uint32_t n, const uint32_t *read);
 /* What the op makes of x's dtype. */
 uint8_t ms_autocast_dtype(const ms_trace *trace, const char *op, uint8_t dtype);
-/* The widest of two floating dtypes; other dtypes give way. */
-uint8_t ms_autocast_wider(uint8_t a, uint8_t b);
-bool ms_autocast_floats(uint8_t dtype);
-/* Made by the open op: like's shape, the widest dtype of a and b (MS_NONE:
- * none), like's where neither floats. */
-uint32_t ms_autocast_make(ms_trace *trace, const char *role, uint32_t a,
-                          uint32_t b, uint32_t like);
 /* The region ends: the kept casts go. */
 void ms_autocast_leave(ms_trace *trace);
 

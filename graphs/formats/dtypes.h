@@ -5,6 +5,7 @@
 /* Private to graphs/: number formats of tensors, and the bytes that an element
  * takes in each. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum ms_dtype {
@@ -20,5 +21,9 @@ typedef enum ms_dtype {
     MS_N_DTYPES
 } ms_dtype;
 extern const uint8_t ms_dtypes_bytes[MS_N_DTYPES];
+
+bool ms_dtypes_floats(uint8_t dtype);
+/* The widest of two floating dtypes; other dtypes give way. */
+uint8_t ms_dtypes_wider(uint8_t a, uint8_t b);
 
 #endif

@@ -2,21 +2,12 @@
 #include "graphs/formats/fp8.h"
 #include "graphs/formats/precisions.h"
 #include "graphs/formats/quantize.h"
-#include "graphs/formats/teworkspace.h"
 #include "graphs/ops/ops.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* ---- products ------------------------------------------------------------ */
-
-static void end_product(ms_trace *trace, double flops)
-{
-    ms_teworkspace_hold(trace);
-    trace->in_fp8 = true;
-    ms_trace_end(trace, flops, true);
-    trace->in_fp8 = false;
-}
 
 /* What the node saved: of its input, then of its weight, in pairs of data and
  * scale.  i[0]: pairs of the input, i[1]: of the weight. */
@@ -84,7 +75,7 @@ static void input_gradient(ms_trace *trace, const ms_node *node,
         out[0] = ms_trace_make(trace, "grad", dtype,
                                ms_trace_at(trace, like)->n_dims,
                                ms_trace_at(trace, like)->size);
-    end_product(trace, node->flops);
+    ms_trace_end_fp8(trace, node->flops);
 }
 
 /* MS-AMP casts the product of 16 bits to 8. */
@@ -143,7 +134,7 @@ static void weight_gradient(ms_trace *trace, const ms_node *node, uint32_t rows,
     uint8_t dtype =
         late ? ms_precisions_of(trace->training)->autocast : weight.dtype;
     out[1] = ms_trace_make(trace, "grad", dtype, weight.n_dims, weight.size);
-    end_product(trace, node->flops);
+    ms_trace_end_fp8(trace, node->flops);
     if (late)
         out[1] = cast_gradient(trace, out[1]);
     trace->pass = was;
@@ -232,7 +223,7 @@ static uint32_t multiply(ms_trace *trace, uint32_t rows, uint32_t weight,
     ms_quantize_read(trace, &w, MS_ROWS);
     uint32_t y =
         ms_trace_make(trace, "out", late ? trace->autocast : x.dtype, 2, dims);
-    end_product(trace, flops);
+    ms_trace_end_fp8(trace, flops);
     uint32_t node =
         ms_trace_node(trace, rule, inputs, bias == MS_NONE ? 2 : 3, &y, 1);
     if (node != MS_NONE)
@@ -295,8 +286,7 @@ static uint32_t add_bias(ms_trace *trace, uint32_t y, uint32_t bias)
 {
     if (trace->err)
         return MS_NONE;
-    uint32_t cast =
-        ms_pointwise_cast(trace, bias, ms_trace_at(trace, y)->dtype);
+    uint32_t cast = ms_cast_to(trace, bias, ms_trace_at(trace, y)->dtype);
     y = ms_trace_rebind(trace, y, ms_pointwise_add(trace, y, cast));
     ms_trace_drop(trace, cast);
     return y;

@@ -135,6 +135,26 @@ double ms_precisions_peak_flops(const ms_training *training,
     return row->tf32 ? device->tf32_flops : device->fp32_flops;
 }
 
+/* ---- DeepSpeed's flat step ---------------------------------------------- */
+
+bool ms_precisions_has_sum(const ms_trace *trace)
+{
+    const ms_training *training = trace->training;
+
+    return trace->shape->flat_step.has_sum &&
+           training->gradients == MS_GRADIENTS_FP32 &&
+           training->precision != MS_FP16_MIXED &&
+           ms_precisions_is_mixed(training);
+}
+
+bool ms_precisions_is_flat_fp32(const ms_trace *trace)
+{
+    int64_t precision = trace->training->precision;
+
+    return trace->shape->flat_step.used &&
+           (precision == MS_FP32 || precision == MS_TF32);
+}
+
 /* ---- of a parameter ------------------------------------------------------ */
 
 static const ms_format *format_of(const ms_trace *trace,
@@ -157,72 +177,11 @@ uint8_t ms_precisions_gradient(const ms_trace *trace,
 uint8_t ms_precisions_master(const ms_trace *trace,
                              const ms_parameter *parameter)
 {
-    if (ms_flatstep_is_fp32(trace))
+    if (ms_precisions_is_flat_fp32(trace))
         return MS_FLOAT32;
     return trace->trained_dtype == trace->weight_dtype
                ? format_of(trace, parameter)->master
                : NONE;
-}
-
-/* ---- help ---------------------------------------------------------------- */
-
-static uint32_t bytes_of(uint8_t dtype)
-{
-    return dtype < MS_N_DTYPES ? ms_dtypes_bytes[dtype] : 0;
-}
-
-/* Of Adam's moments, an element each. */
-static bool moments_of(const ms_precision_row *row, bool linear,
-                       ms_arena *arena, uint32_t bytes[2])
-{
-    const ms_optimizer_row *adam =
-        row->optimizers ? row->optimizers : &ms_optimtable[MS_ADAM];
-    bool own = linear || adam->others == NULL;
-    const ms_format *format = linear ? &row->linear : &row->other;
-    ms_read_update read;
-
-    if (!ms_updates_read(own ? adam->update : adam->others,
-                         row->optimizers ? adam->impl : MS_IMPL_FUSED,
-                         MS_TORCH_2, arena, &read))
-        return false;
-    for (uint32_t i = 0; i < 2; i++)
-        bytes[i] =
-            bytes_of(read.states[i].dtype != MS_AS_STATE ? read.states[i].dtype
-                     : format->master != NONE            ? (uint8_t)MS_FLOAT32
-                                                         : format->weight);
-    return true;
-}
-
-static void put_bytes(const ms_precision_row *row, bool linear, ms_text *text)
-{
-    const ms_format *format = linear ? &row->linear : &row->other;
-    uint32_t weight = bytes_of(format->weight), moments[2] = {0};
-    uint32_t gradient =
-        format->gradient != SETTING ? bytes_of(format->gradient) : weight;
-    uint32_t master = bytes_of(format->master);
-
-    if (format->gradient == SETTING && linear) /* as the others are */
-        gradient = bytes_of(row->other.weight);
-    if (!moments_of(row, linear, text->arena, moments)) {
-        text->failed = true;
-        return;
-    }
-    ms_text_add(text, "  %-16s %6u %8u %6u %5u + %u %5u\n",
-                linear ? row->name : "  others", weight, gradient, master,
-                moments[0], moments[1],
-                weight + gradient + master + moments[0] + moments[1]);
-}
-
-void ms_precisions_describe(ms_text *text)
-{
-    ms_text_add(text, "  %-16s %6s %8s %6s %9s %5s\n", "", "weight", "gradient",
-                "master", "moments", "sum");
-    for (uint32_t i = 0; i < ms_precisions_n; i++) {
-        const ms_precision_row *row = &ms_precisions_rows[i];
-        put_bytes(row, true, text);
-        if (memcmp(&row->linear, &row->other, sizeof row->other) != 0)
-            put_bytes(row, false, text);
-    }
 }
 
 const char *ms_precisions_help(uint32_t row)

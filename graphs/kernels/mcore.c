@@ -2,7 +2,6 @@
 /* What the settings megatron.* mean outside attention. */
 #include "graphs/kernels/mcore.h"
 #include "graphs/formats/quantize.h"
-#include "graphs/formats/teworkspace.h"
 #include "graphs/layers/headloss.h"
 #include "graphs/layers/layers.h"
 #include "graphs/machines/overheads.h"
@@ -216,16 +215,14 @@ uint64_t ms_mcore_cublas_bytes(const ms_trace *trace)
     return ms_overheads_workspace(trace->device, training);
 }
 
-bool ms_mcore_workspace(ms_trace *trace)
+bool ms_mcore_is_te_product(const ms_trace *trace, uint32_t op)
 {
     const ms_model *model = trace->model;
+    uint32_t layer = trace->graph.op_layer[op];
 
-    if (!ms_mcore_is(trace) || trace->training->mcore_spec == MS_MCORE_LOCAL ||
-        model->ops || trace->layer >= model->n_layers ||
-        model->layers[trace->layer].block == MS_NONE)
-        return false;
-    ms_teworkspace_hold(trace);
-    return true;
+    return ms_mcore_is(trace) &&
+           trace->training->mcore_spec != MS_MCORE_LOCAL && !model->ops &&
+           layer < model->n_layers && model->layers[layer].block != MS_NONE;
 }
 
 /* ---- dropout and addition ------------------------------------------------ */

@@ -80,9 +80,8 @@ int64_t ms_mcore_backend(const ms_trace *trace);
 void ms_mcore_kernels(ms_trace *trace);
 /* The step's further inputs. */
 void ms_mcore_batch(ms_trace *trace);
-/* The open op is a product of a layer: is its workspace Transformer Engine's?
- * Then it is there. */
-bool ms_mcore_workspace(ms_trace *trace);
+/* Is op, a product, one of a layer's by Transformer Engine? */
+bool ms_mcore_is_te_product(const ms_trace *trace, uint32_t op);
 /* Bytes of a cuBLAS workspace. */
 uint64_t ms_mcore_cublas_bytes(const ms_trace *trace);
 /* Is the layer a dropout that the addition behind it does with its own? */

@@ -158,8 +158,8 @@ static void frozen(ms_trace *trace, const char *role, uint32_t n_dims,
 static uint32_t logits_fp32(ms_trace *trace, uint32_t x, uint32_t weight,
                             uint32_t bias)
 {
-    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
-    uint32_t by = ms_pointwise_cast(trace, weight, MS_FLOAT32);
+    uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
+    uint32_t by = ms_cast_to(trace, weight, MS_FLOAT32);
     uint32_t y = ms_matmul_linear(trace, wide, by, bias);
 
     ms_trace_drop(trace, wide);
@@ -184,7 +184,7 @@ static uint32_t logits_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
     uint32_t p = ms_matmul_linear(trace, x, weight, added);
     if (layer->field[CODE].i == MS_CODE_GPT_OSS)
         return p;
-    return ms_trace_rebind(trace, p, ms_pointwise_cast(trace, p, MS_FLOAT32));
+    return ms_trace_rebind(trace, p, ms_cast_to(trace, p, MS_FLOAT32));
 }
 
 /* Expert after expert, or all at once? */
@@ -224,7 +224,7 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
         p = ms_trace_rebind(trace, p, ms_pointwise_mul_scalar(trace, p));
     if (field[ROUTER_FP32].b && loops(trace, layer))
         return p; /* what the experts make is summed in fp32 */
-    return ms_trace_rebind(trace, p, ms_pointwise_cast(trace, p, dtype));
+    return ms_trace_rebind(trace, p, ms_cast_to(trace, p, dtype));
 }
 
 static uint32_t product(ms_trace *trace, const ms_layer *layer, uint32_t x,

@@ -233,7 +233,7 @@ uint32_t ms_expertloop_run(ms_trace *trace, const ms_expertloop *how,
         uint32_t at = ms_view_select(trace, where, 1);
         ms_trace_drop(trace, where);
         uint32_t y = weighted(trace, how, all, e, at, x, p);
-        y = ms_trace_rebind(trace, y, ms_pointwise_cast(trace, y, dtype));
+        y = ms_trace_rebind(trace, y, ms_cast_to(trace, y, dtype));
         out = out == MS_NONE ? y : ms_trace_rebind(trace, out, y);
         final = add_rows(trace, final, at, y);
         ms_trace_drop(trace, at);
@@ -241,6 +241,5 @@ uint32_t ms_expertloop_run(ms_trace *trace, const ms_expertloop *how,
     ms_trace_drop(trace, out);
     ms_trace_drop(trace, mask);
     ms_trace_drop(trace, p);
-    return ms_trace_rebind(trace, final,
-                           ms_pointwise_cast(trace, final, token.dtype));
+    return ms_trace_rebind(trace, final, ms_cast_to(trace, final, token.dtype));
 }

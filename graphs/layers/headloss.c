@@ -89,7 +89,7 @@ static uint32_t chunk_loss(ms_trace *trace, uint32_t logits, uint32_t labels)
 {
     if (trace->head.kernel == MS_LOSS_CHUNKED_COMPILED)
         return ms_compiledloss_cross_entropy(trace, logits, labels);
-    uint32_t wide = ms_pointwise_cast(trace, logits, MS_FLOAT32);
+    uint32_t wide = ms_cast_to(trace, logits, MS_FLOAT32);
     uint32_t loss = ms_loss_cross_entropy(trace, wide, labels);
     ms_trace_drop(trace, wide);
     return loss;

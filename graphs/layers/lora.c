@@ -75,7 +75,7 @@ static const char *role_of(ms_trace *trace, const char *role, const char *which)
 static uint32_t input_of(ms_trace *trace, uint32_t x)
 {
     if (ms_trace_at(trace, x)->dtype != trace->trained_dtype)
-        return ms_pointwise_cast(trace, x, trace->trained_dtype);
+        return ms_cast_to(trace, x, trace->trained_dtype);
     ms_trace_ref(trace, x);
     return x;
 }
@@ -128,7 +128,7 @@ uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
     ms_trace_drop(trace, low);
     if (trace->err || ms_trace_at(trace, y)->dtype == dtype)
         return y;
-    return ms_trace_rebind(trace, y, ms_pointwise_cast(trace, y, dtype));
+    return ms_trace_rebind(trace, y, ms_cast_to(trace, y, dtype));
 }
 
 /* ---- settings ------------------------------------------------------------ */

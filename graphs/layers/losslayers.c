@@ -93,7 +93,7 @@ static uint32_t eager(ms_trace *trace, const ms_layer *layer, uint32_t logits,
     uint32_t x = logits;
 
     if (layer->field[UPCAST].b)
-        x = ms_pointwise_cast(trace, x, MS_FLOAT32);
+        x = ms_cast_to(trace, x, MS_FLOAT32);
     else
         ms_trace_ref(trace, x);
     if (shift == SHIFT_LOGITS)

@@ -79,10 +79,10 @@ static uint32_t rms_upcast(ms_trace *trace, uint32_t x, uint32_t weight)
     if (trace->err)
         return MS_NONE;
     uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
     uint32_t scaled = ms_trace_rebind(trace, wide, rms_of(trace, wide));
     uint32_t narrow =
-        ms_trace_rebind(trace, scaled, ms_pointwise_cast(trace, scaled, dtype));
+        ms_trace_rebind(trace, scaled, ms_cast_to(trace, scaled, dtype));
     uint32_t y = ms_pointwise_mul(trace, narrow, weight);
     ms_trace_drop(trace, narrow);
     return y;
@@ -93,9 +93,9 @@ static uint32_t rms_upcast(ms_trace *trace, uint32_t x, uint32_t weight)
 static uint32_t rms_llama(ms_trace *trace, uint32_t x, uint32_t weight)
 {
     uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
     uint32_t scaled = ms_trace_rebind(trace, wide, rms_of(trace, wide));
-    uint32_t narrow = ms_pointwise_cast(trace, scaled, dtype);
+    uint32_t narrow = ms_cast_to(trace, scaled, dtype);
     uint32_t y = ms_pointwise_mul(trace, weight, narrow);
     ms_trace_drop(trace, narrow);
     ms_trace_drop(trace, scaled);
@@ -105,24 +105,24 @@ static uint32_t rms_llama(ms_trace *trace, uint32_t x, uint32_t weight)
 static uint32_t rms_gemma(ms_trace *trace, uint32_t x, uint32_t weight)
 {
     uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
     uint32_t y = ms_trace_rebind(trace, wide, rms_of(trace, wide));
-    uint32_t scale = ms_pointwise_cast(trace, weight, MS_FLOAT32);
+    uint32_t scale = ms_cast_to(trace, weight, MS_FLOAT32);
     scale =
         ms_trace_rebind(trace, scale, ms_pointwise_add_scalar(trace, scale));
     uint32_t scaled = ms_pointwise_mul(trace, y, scale);
     ms_trace_drop(trace, scale);
     y = ms_trace_rebind(trace, y, scaled);
-    return ms_trace_rebind(trace, y, ms_pointwise_cast(trace, y, dtype));
+    return ms_trace_rebind(trace, y, ms_cast_to(trace, y, dtype));
 }
 
 static uint32_t rms_olmo2(ms_trace *trace, uint32_t x, uint32_t weight)
 {
     uint8_t dtype = ms_trace_at(trace, x)->dtype;
-    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
     uint32_t scaled = ms_trace_rebind(trace, wide, rms_of(trace, wide));
     uint32_t y = ms_pointwise_mul(trace, weight, scaled);
-    uint32_t narrow = ms_pointwise_cast(trace, y, dtype);
+    uint32_t narrow = ms_cast_to(trace, y, dtype);
     ms_trace_drop(trace, y);
     ms_trace_drop(trace, scaled);
     return narrow;
@@ -131,12 +131,12 @@ static uint32_t rms_olmo2(ms_trace *trace, uint32_t x, uint32_t weight)
 static uint32_t rms_t5(ms_trace *trace, uint32_t x, uint32_t weight)
 {
     uint8_t dtype = ms_trace_at(trace, weight)->dtype;
-    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
     uint32_t rstd = rstd_of(trace, wide);
     ms_trace_drop(trace, wide);
     uint32_t y = ms_pointwise_mul(trace, x, rstd);
     ms_trace_drop(trace, rstd);
-    y = ms_trace_rebind(trace, y, ms_pointwise_cast(trace, y, dtype));
+    y = ms_trace_rebind(trace, y, ms_cast_to(trace, y, dtype));
     uint32_t scaled = ms_pointwise_mul(trace, weight, y);
     ms_trace_drop(trace, y);
     return scaled;

@@ -218,7 +218,7 @@ ms_err ms_pointlayers_cast(ms_trace *trace, const ms_layer *layer,
                            const uint32_t *in, uint32_t *out)
 {
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    *out = ms_pointwise_cast(trace, in[0], (uint8_t)layer->field[0].i);
+    *out = ms_cast_to(trace, in[0], (uint8_t)layer->field[0].i);
     return trace->err;
 }
 

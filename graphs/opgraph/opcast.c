@@ -23,8 +23,8 @@ uint32_t ms_opcast_note(ms_trace *trace, const char *op, uint32_t x,
 {
     if (active(trace) && strcmp(op, "autocast.lower") == 0)
         return ms_autocast_lower(trace, x);
-    return ms_pointwise_cast(
-        trace, x, active(trace) ? dtype : ms_trace_at(trace, x)->dtype);
+    return ms_cast_to(trace, x,
+                      active(trace) ? dtype : ms_trace_at(trace, x)->dtype);
 }
 
 /* ---- inputs -------------------------------------------------------------- */
@@ -65,11 +65,11 @@ static uint8_t widest(const ms_trace *trace, const ms_aten_call *call,
     for (uint32_t i = 0; i < call->node->n_in; i++) {
         const ms_tensor *x = ms_trace_at(trace, call->in[i]);
         uint8_t *of = &dtype[x->n_dims > 0];
-        *of = ms_autocast_wider(*of, x->dtype);
+        *of = ms_dtypes_wider(*of, x->dtype);
     }
-    if (ms_autocast_floats(dtype[1]))
+    if (ms_dtypes_floats(dtype[1]))
         return dtype[1];
-    return ms_autocast_floats(dtype[0]) ? dtype[0] : fallback;
+    return ms_dtypes_floats(dtype[0]) ? dtype[0] : fallback;
 }
 
 /* where(condition, x, number) makes a tensor of the number, of x's dtype. */
@@ -84,7 +84,7 @@ static uint8_t number_dtype(const ms_trace *trace, const ms_aten_call *call,
     const ms_opnode *reader = &ops->nodes[next];
     for (uint32_t i = 0; i < reader->n_in; i++) {
         uint32_t t = call->made[reader->in[i]];
-        if (t != MS_NONE && ms_autocast_floats(ms_trace_at(trace, t)->dtype))
+        if (t != MS_NONE && ms_dtypes_floats(ms_trace_at(trace, t)->dtype))
             return ms_trace_at(trace, t)->dtype;
     }
     return fallback;

@@ -311,7 +311,8 @@ static uint32_t clone_before(const run *r, const ms_opnode *node)
 
 static ms_err run_node(run *r, const ms_opnode *node)
 {
-    const ms_aten_row *row = ms_aten_find(&r->rows, node->op, node->overload);
+    const ms_aten_row *row =
+        ms_atentable_find(&r->rows, node->op, node->overload);
 
     r->call.clone = MS_NONE;
     if (ms_opcast_is_note(node->op))
@@ -332,7 +333,7 @@ static ms_err run_node(run *r, const ms_opnode *node)
                              .listed = r->listed,
                              .clone = clone_before(r, node)};
     const char *objection =
-        row ? ms_aten_objection(row, &r->call, r->trace->scratch) : NULL;
+        row ? ms_atentable_objection(row, &r->call, r->trace->scratch) : NULL;
     if (objection)
         return wrong(r, node, NULL, objection);
     ms_opcast_inputs(r->trace, &r->call, r->read);
@@ -528,7 +529,7 @@ ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)
     if (!trace->cpu)
         MS_TRY(ms_opdropout_fuse(trace->model->ops, trace->scratch, &r.ops,
                                  trace->fault));
-    MS_TRY(ms_aten_open(&r.rows, trace->scratch, trace->fault));
+    MS_TRY(ms_atentable_open(&r.rows, trace->scratch, trace->fault));
     MS_TRY(open_run(&r));
     if (trace->training->unknown_op != 0)
         MS_TRY(ms_opunknown_list(trace, r.ops, &r.rows));

@@ -66,7 +66,7 @@ ms_err ms_opunknown_list(ms_trace *trace, const ms_opgraph *ops,
     MS_TRY(ms_index_make(&names, ops->n_nodes, trace->scratch, trace->fault));
     for (uint32_t n = 0; n < ops->n_nodes; n++) {
         const ms_opnode *node = &ops->nodes[n];
-        if (ms_aten_find(rows, node->op, node->overload) ||
+        if (ms_atentable_find(rows, node->op, node->overload) ||
             ms_opcast_is_note(node->op))
             continue;
         const char *name =

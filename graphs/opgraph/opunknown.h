@@ -10,7 +10,7 @@
 
 /* Records the op whose outputs exist. */
 void ms_opunknown_record(ms_trace *trace, const ms_aten_call *call);
-/* Lists the ops without a rule in the graph, by the index of ms_aten_open:
+/* Lists the ops without a rule in the graph, by the index of ms_atentable_open:
  * what the summary says. */
 ms_err ms_opunknown_list(ms_trace *trace, const ms_opgraph *ops,
                          const ms_index *rows);

@@ -54,8 +54,7 @@ static uint32_t sum_up(ms_trace *trace, uint32_t partial, uint32_t parameter)
     ms_trace_drop(trace, partial);
     if (trace->err || dtype == like.dtype)
         return sum;
-    return ms_trace_rebind(trace, sum,
-                           ms_pointwise_cast(trace, sum, like.dtype));
+    return ms_trace_rebind(trace, sum, ms_cast_to(trace, sum, like.dtype));
 }
 
 /* ---- RMS norm ------------------------------------------------------------ */

@@ -5,6 +5,30 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savelist.h"
 
+/* Can a product read it as it lies, by rows or by columns
+ * (prepare_batch_matrix_for_cublas)? */
+static bool is_matrix(const ms_tensor *x)
+{
+    uint32_t row = x->n_dims - 2u, column = x->n_dims - 1u;
+    int64_t rows = x->size[row], columns = x->size[column];
+    bool by_rows =
+        x->stride[column] == 1 && x->stride[row] >= (columns > 1 ? columns : 1);
+    bool by_columns =
+        x->stride[row] == 1 && x->stride[column] >= (rows > 1 ? rows : 1);
+
+    return by_rows || by_columns || rows == 1 || columns == 1;
+}
+
+/* A dense copy, where x is an expanded gradient, say. */
+static void copy_operand(ms_trace *trace, uint32_t x)
+{
+    if (trace->err || trace->cpu)
+        return;
+    const ms_tensor *operand = ms_trace_at(trace, x);
+    if (operand->n_dims >= 2 && !is_matrix(operand))
+        ms_trace_workspace(trace, ms_trace_bytes(operand));
+}
+
 /* a [m, k] times b [k, n] as one kernel of 2 m n k FLOPs.  mm and addmm give
  * the gradient of an operand the operand's layout; bmm makes it contiguous
  * (graphs/autograd.md 8). */
@@ -21,8 +45,8 @@ static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
     ms_trace_read(trace, b);
     uint32_t y = batched ? ms_trace_make_like(trace, role, like)
                          : ms_view_make(trace, role, like, like);
-    ms_library_operand(trace, a);
-    ms_library_operand(trace, b);
+    copy_operand(trace, a);
+    copy_operand(trace, b);
     if (pass == MS_GRAD_WEIGHT)
         ms_mcore_add_wgrad(trace, like);
     ms_trace_end(trace, flops, true);

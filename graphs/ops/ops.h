@@ -16,8 +16,7 @@ extern const ms_rule ms_view_view_rule, ms_view_transpose_rule,
     ms_view_unbind_rule;
 extern const ms_rule ms_pointwise_mul_scalar_rule, ms_pointwise_div_scalar_rule,
     ms_pointwise_add_scalar_rule, ms_pointwise_pow_rule, ms_pointwise_add_rule,
-    ms_pointwise_mul_rule, ms_pointwise_cast_rule,
-    ms_pointwise_masked_fill_rule;
+    ms_pointwise_mul_rule, ms_cast_rule, ms_pointwise_masked_fill_rule;
 extern const ms_rule ms_matmul_addmm_rule, ms_matmul_mm_rule,
     ms_matmul_bmm_rule, ms_matmul_baddbmm_rule;
 extern const ms_rule ms_attention_flash_rule;
@@ -132,7 +131,8 @@ uint32_t ms_pointwise_add_scalar(ms_trace *trace, uint32_t x);
 uint32_t ms_pointwise_mul_scalar(ms_trace *trace, uint32_t x);
 uint32_t ms_pointwise_div_scalar(ms_trace *trace, uint32_t x);
 uint32_t ms_pointwise_pow(ms_trace *trace, uint32_t x);
-uint32_t ms_pointwise_cast(ms_trace *trace, uint32_t x, uint8_t dtype);
+/* x in that format: x itself where it has it. */
+uint32_t ms_cast_to(ms_trace *trace, uint32_t x, uint8_t dtype);
 uint32_t ms_pointwise_masked_fill(ms_trace *trace, uint32_t x, uint32_t mask);
 /* buffer[..., :sequence, :sequence] == 0 */
 uint32_t ms_pointwise_is_zero(ms_trace *trace, uint32_t buffer, uint32_t n_dims,

@@ -12,6 +12,27 @@ static double elements(ms_trace *trace, uint32_t x)
     return trace->err ? 0 : (double)ms_trace_elements(ms_trace_at(trace, x));
 }
 
+static uint8_t dtype_with(const ms_trace *trace, uint8_t dtype, uint32_t x)
+{
+    if (x == MS_NONE || ms_trace_at(trace, x)->n_dims == 0)
+        return dtype;
+    return ms_dtypes_wider(dtype, ms_trace_at(trace, x)->dtype);
+}
+
+/* Made by the open op: like's shape, the widest dtype of a and b (MS_NONE:
+ * none), like's where neither floats. */
+static uint32_t make_widest(ms_trace *trace, const char *role, uint32_t a,
+                            uint32_t b, uint32_t like)
+{
+    if (trace->err)
+        return MS_NONE;
+    const ms_tensor *shape = ms_trace_at(trace, like);
+    uint8_t dtype = dtype_with(trace, dtype_with(trace, MS_BYTE, a), b);
+    return ms_trace_make(trace, role,
+                         ms_dtypes_floats(dtype) ? dtype : shape->dtype,
+                         shape->n_dims, shape->size);
+}
+
 /* One kernel: reads a and b (MS_NONE: none), makes a tensor of like's shape,
  * laid out as the first of them that has its shape (TensorIterator). */
 static uint32_t kernel(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
@@ -20,7 +41,7 @@ static uint32_t kernel(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
     ms_trace_begin(trace, op);
     ms_trace_read(trace, a);
     ms_trace_read(trace, b);
-    uint32_t y = ms_autocast_make(trace, role, a, b, like);
+    uint32_t y = make_widest(trace, role, a, b, like);
     if (y != MS_NONE && b != MS_NONE)
         ms_view_lay_out(trace, y, b);
     if (y != MS_NONE && a != MS_NONE)
@@ -396,53 +417,7 @@ static void div_backward(ms_trace *trace, const ms_node *node,
 const ms_rule ms_pointwise_div_rule = {"DivBackward0", "aten::div",
                                        div_backward};
 
-/* ---- casts, masks -------------------------------------------------------- */
-
-static uint32_t cast(ms_trace *trace, uint32_t x, uint8_t dtype,
-                     const char *role)
-{
-    if (trace->err)
-        return MS_NONE;
-    const ms_tensor *tensor = ms_trace_at(trace, x);
-    ms_trace_begin(trace, "aten::_to_copy");
-    ms_trace_read(trace, x);
-    uint32_t y =
-        ms_trace_make(trace, role, dtype, tensor->n_dims, tensor->size);
-    if (y != MS_NONE)
-        ms_view_lay_out(trace, y, x);
-    ms_trace_end(trace, 0, false);
-    return y;
-}
-
-static void cast_backward(ms_trace *trace, const ms_node *node,
-                          const uint32_t *grads, uint32_t *out)
-{
-    if (trace->err)
-        return;
-    uint8_t dtype = ms_trace_at(trace, node->input[0])->dtype;
-    if (ms_trace_at(trace, grads[0])->dtype != dtype) {
-        out[0] = cast(trace, grads[0], dtype, "grad");
-        return;
-    }
-    ms_trace_ref(trace, grads[0]); /* only the layout was another */
-    out[0] = grads[0];
-}
-
-const ms_rule ms_pointwise_cast_rule = {"ToCopyBackward0", "aten::_to_copy",
-                                        cast_backward};
-
-uint32_t ms_pointwise_cast(ms_trace *trace, uint32_t x, uint8_t dtype)
-{
-    if (trace->err)
-        return MS_NONE;
-    if (ms_trace_at(trace, x)->dtype == dtype) {
-        ms_trace_ref(trace, x);
-        return x;
-    }
-    uint32_t y = cast(trace, x, dtype, "out");
-    ms_trace_node(trace, &ms_pointwise_cast_rule, &x, 1, &y, 1);
-    return y;
-}
+/* ---- masks --------------------------------------------------------------- */
 
 const ms_rule ms_pointwise_masked_fill_rule = {
     "MaskedFillBackward0", "aten::masked_fill", ms_pointwise_one_kernel};

@@ -414,7 +414,7 @@ uint32_t ms_view_cat(ms_trace *trace, const uint32_t *x, uint32_t n,
     for (uint32_t i = 0; i < n; i++) {
         ms_trace_read(trace, x[i]);
         first.dtype =
-            ms_autocast_wider(first.dtype, ms_trace_at(trace, x[i])->dtype);
+            ms_dtypes_wider(first.dtype, ms_trace_at(trace, x[i])->dtype);
         first.size[dim] += ms_trace_at(trace, x[i])->size[dim];
     }
     uint32_t y =

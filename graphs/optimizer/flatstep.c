@@ -242,28 +242,10 @@ static void run_tile(flat_step *s)
  * the step reads this rank's part of the sum as it is and sets all of it to
  * zero (step, update_lp_params, clear_hp_grads). */
 
-bool ms_flatstep_has_sum(const ms_trace *trace)
-{
-    const ms_training *training = trace->training;
-
-    return trace->shape->flat_step.has_sum &&
-           training->gradients == MS_GRADIENTS_FP32 &&
-           training->precision != MS_FP16_MIXED &&
-           ms_precisions_is_mixed(training);
-}
-
-bool ms_flatstep_is_fp32(const ms_trace *trace)
-{
-    int64_t precision = trace->training->precision;
-
-    return trace->shape->flat_step.used &&
-           (precision == MS_FP32 || precision == MS_TF32);
-}
-
 void ms_flatstep_clear(ms_trace *trace)
 {
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++)
-        if (ms_flatstep_has_sum(trace) &&
+        if (ms_precisions_has_sum(trace) &&
             trace->parameters[p].grad_storage != MS_NONE)
             ms_trace_end_storage(trace, trace->parameters[p].grad_storage);
 }
@@ -300,7 +282,7 @@ void ms_flatstep_add(ms_trace *trace)
     flat_step s = {.trace = trace, .how = &trace->shape->flat_step};
     uint64_t largest = 0, elements = 0;
 
-    if (!ms_flatstep_has_sum(trace) || trace->err)
+    if (!ms_precisions_has_sum(trace) || trace->err)
         return;
     forget_unmade(trace);
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
@@ -363,11 +345,11 @@ ms_err ms_flatstep_check(ms_trace *trace)
     const ms_flat_step *how = &trace->shape->flat_step;
     bool fp16 = training->precision == MS_FP16_MIXED;
     const ms_offload *offload = &trace->shape->offload;
-    bool sums = ms_flatstep_has_sum(trace);
+    bool sums = ms_precisions_has_sum(trace);
 
     if (!how->used)
         return MS_OK;
-    bool fp32 = ms_flatstep_is_fp32(trace);
+    bool fp32 = ms_precisions_is_flat_fp32(trace);
     if (!fp32 && !ms_precisions_is_mixed(training))
         return refuse(trace, "type --precision bf16-mixed, fp16-mixed or fp32",
                       "DeepSpeed's optimizers keep an fp32 master copy of "
@@ -432,35 +414,19 @@ static void run_groups(flat_step *s)
     run_group(s);
 }
 
-static bool find_updates(flat_step *s)
+void ms_flatstep_run(ms_trace *trace, uint32_t *held)
 {
-    ms_trace *trace = s->trace;
+    flat_step s = {
+        .trace = trace, .how = &trace->shape->flat_step, .held = held};
 
-    s->held =
-        ms_arena_take_raw(trace->scratch, trace->n_parameters, sizeof *s->held);
-    if (s->held == NULL) {
-        trace->err = ms_fail_nomem(trace->fault);
-        return false;
-    }
-    ms_optimstep_find_updates(trace, s->held);
-    return !trace->err;
-}
-
-void ms_flatstep_run(ms_trace *trace)
-{
-    flat_step s = {.trace = trace, .how = &trace->shape->flat_step};
-    bool matrices = ms_optimstep_is_flat(trace);
-
-    if (ms_flatstep_has_sum(trace)) {
+    if (ms_precisions_has_sum(trace)) {
         step_from_sum(trace);
         return;
     }
-    if (matrices && !find_updates(&s))
-        return;
     if (trace->training->precision == MS_FP16_MIXED)
         look_at_all(&s, "has_overflow", FP32_BYTES);
     look_at_all(&s, "aten::linalg_vector_norm", NORM_BYTES);
-    if (matrices)
+    if (held != NULL)
         run_groups(&s);
     else
         run_group(&s);

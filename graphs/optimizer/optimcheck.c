@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which optimizers and settings of the step are known beside which policies. */
+#include "graphs/formats/precisions.h"
 #include "graphs/optimizer/optimtable.h"
 
 static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)
@@ -63,7 +64,7 @@ static ms_err check_deepspeed(const ms_trace *trace)
                       "DeepSpeed's stage 3, which is not simulated",
                       "type zero:3 without impl=deepspeed, or "
                       "zero:2,impl=deepspeed,reduce_scatter=0");
-    if (ms_flatstep_has_sum(trace))
+    if (ms_precisions_has_sum(trace))
         return refuse(trace,
                       "has no matrices in BF16_Optimizer, which DeepSpeed "
                       "takes for fp32 gradients",

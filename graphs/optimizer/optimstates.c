@@ -70,7 +70,7 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     make_master(trace, parameter);
     for (uint32_t i = 0; i < parameter->update->n_states; i++) {
         const ms_state *kept = &parameter->update->states[i];
-        if (ms_optimstep_is_flat(trace) && parameter->update == trace->updates)
+        if (ms_updates_is_flat(trace) && parameter->update == trace->updates)
             like = trace->grad_dtype;
         parameter->state[i] = state(
             trace, kept->role, kept->dtype == MS_AS_STATE ? like : kept->dtype,
@@ -246,7 +246,7 @@ void ms_optimstates_make(ms_trace *trace)
                 ms_parts_hold_gradients(trace) ||
                 ms_mcore_holds_gradients(trace) ||
                 trace->shape->offload.gradients != MS_DEVICE_POOL ||
-                (ms_flatstep_has_sum(trace) && trace->training->step == 0);
+                (ms_precisions_has_sum(trace) && trace->training->step == 0);
 
     ms_parts_split(trace);
     ms_hoststep_choose(trace);
@@ -266,7 +266,7 @@ void ms_optimstates_make(ms_trace *trace)
             return;
         trace->graph.storage_grad[parameter->storage] = parameter->grad_storage;
         home_gradient(trace, parameter);
-        if (ms_flatstep_has_sum(trace)) /* made at construction */
+        if (ms_precisions_has_sum(trace)) /* made at construction */
             parameter->sum = state(trace, "fp32_grad", MS_FLOAT32, MS_GRADIENTS,
                                    parameter->elements, true);
         if (trace->training->optimizer != MS_NO_OPTIMIZER) {

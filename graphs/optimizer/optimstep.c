@@ -5,11 +5,13 @@
  * as they are, but for main gradients: Megatron's fp16 optimizer casts them
  * for any update, to gradients of the master copies that end with zero_grad
  * (megatron/core/optimizer/optimizer.py, _copy_model_grads_to_main_grads). */
+#include "graphs/formats/precisions.h"
 #include "graphs/formats/quantize.h"
 #include "graphs/kernels/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimtable.h"
 #include "graphs/optimizer/stepkernels.h"
+#include "graphs/trace/columns.h"
 
 #include <assert.h>
 #include <string.h>
@@ -402,13 +404,6 @@ static void step_as_reduced(step *s)
 
 /* ---- before DeepSpeed's flat step ---------------------------------------- */
 
-bool ms_optimstep_is_flat(const ms_trace *trace)
-{
-    const ms_optimizer_row *row = ms_updates_of(trace->training);
-
-    return row != NULL && row->update->gathers && trace->shape->flat_step.used;
-}
-
 /* The update but for adding it to the weight. */
 static uint32_t find_update(step *s, uint32_t p)
 {
@@ -434,13 +429,15 @@ static uint32_t find_update(step *s, uint32_t p)
     return found;
 }
 
-void ms_optimstep_find_updates(ms_trace *trace, uint32_t *held)
+/* Finds them, of the matrices that are this rank's: as many as its part of all,
+ * the first ones.  held: per parameter its update, or MS_NONE. */
+static void find_updates(ms_trace *trace, uint32_t *held)
 {
     step s = {.trace = trace, .row = ms_updates_of(trace->training)};
     uint64_t mine = 0, found = 0;
 
     memset(held, 0xff, trace->n_parameters * sizeof *held);
-    if (trace->err || !open_step(&s))
+    if (!open_step(&s))
         return;
     for (uint32_t p = 0; p < s.end; p++)
         if (s.grads[p] != MS_NONE &&
@@ -454,6 +451,21 @@ void ms_optimstep_find_updates(ms_trace *trace, uint32_t *held)
         held[p] = find_update(&s, p);
     }
     drop_names(&s);
+}
+
+/* BF16_Optimizer's step reads its sum and finds nothing before. */
+static void flat_step(ms_trace *trace)
+{
+    uint32_t *held = NULL;
+
+    if (ms_updates_is_flat(trace) && !ms_precisions_has_sum(trace)) {
+        held = ms_columns_take(trace, trace->n_parameters, sizeof *held);
+        if (!held)
+            return;
+        find_updates(trace, held);
+    }
+    if (!trace->err)
+        ms_flatstep_run(trace, held);
 }
 
 /* ---- all of it ----------------------------------------------------------- */
@@ -479,7 +491,7 @@ void ms_optimstep_step(ms_trace *trace)
         announce(trace);
     clip(trace);
     if (some && trace->shape->flat_step.used)
-        ms_flatstep_run(trace);
+        flat_step(trace);
     else if (some)
         device_step(&s);
     ms_hoststep_run(trace);

@@ -2,16 +2,6 @@
 /* What of the model's states a rank holds, and where. */
 #include "graphs/formats/precisions.h"
 
-uint32_t ms_parts_ranks(const ms_shape *shape)
-{
-    return shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
-}
-
-bool ms_parts_are_reduced(const ms_shape *shape)
-{
-    return shape->data_ranks > 1 || shape->copies_parts;
-}
-
 bool ms_parts_hold_gradients(const ms_trace *trace)
 {
     const ms_shape *shape = trace->shape;
@@ -262,7 +252,7 @@ static bool shares_gradients(const ms_trace *trace)
 {
     const ms_shape *shape = trace->shape;
 
-    if (ms_flatstep_has_sum(trace))
+    if (ms_precisions_has_sum(trace))
         return false; /* all-reduced, all of the sum is there */
     if (shape->flat_step.used)
         return shape->shared >= MS_SHARED_OPTIMIZER;

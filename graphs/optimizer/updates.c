@@ -569,3 +569,10 @@ bool ms_updates_is_shared(const ms_optimizer_row *row)
     return (row->update->elementwise || row->update->gathers) &&
            (row->others == NULL || row->others->elementwise);
 }
+
+bool ms_updates_is_flat(const ms_trace *trace)
+{
+    const ms_optimizer_row *row = ms_updates_of(trace->training);
+
+    return row != NULL && row->update->gathers && trace->shape->flat_step.used;
+}

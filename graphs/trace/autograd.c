@@ -81,7 +81,7 @@ static void validate(ms_trace *trace, const ms_node *node, uint32_t *out)
         if (!same_shape(grad, input))
             out[i] = sum_to_input(trace, node, i, out[i]);
         if (!trace->err && ms_trace_at(trace, out[i])->dtype != input->dtype) {
-            uint32_t cast = ms_pointwise_cast(trace, out[i], input->dtype);
+            uint32_t cast = ms_cast_to(trace, out[i], input->dtype);
             ms_trace_drop(trace, out[i]);
             out[i] = cast;
         }

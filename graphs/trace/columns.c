@@ -82,7 +82,8 @@ bool ms_columns_storages(ms_trace *trace, uint32_t need)
 bool ms_columns_ops(ms_trace *trace, uint32_t need)
 {
     ms_graph *g = &trace->graph;
-    if (need + 1 <= trace->ops_capacity)
+    uint32_t ends = trace->ops_capacity;
+    if (need + 1 <= ends)
         return true;
     const column columns[] = {
         {&g->op_name, sizeof *g->op_name},
@@ -102,6 +103,8 @@ bool ms_columns_ops(ms_trace *trace, uint32_t need)
     };
 
     /* One more than the ops: the closing offsets of the CSR columns. */
-    return grow_columns(trace, columns, sizeof columns / sizeof *columns,
+    return ms_columns_grow(trace, trace->scratch, &trace->ends, &ends, need + 1,
+                           sizeof *trace->ends) &&
+           grow_columns(trace, columns, sizeof columns / sizeof *columns,
                         &trace->ops_capacity, need + 1);
 }

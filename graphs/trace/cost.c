@@ -39,12 +39,12 @@ static double share_of(const curve_point *curve, double size)
 
 /* Of large products.  Outside the region autocast's are the gradients of those
  * inside. */
-static double matrix_flops(const ms_trace *trace)
+static double matrix_flops(const ms_trace *trace, bool fp8)
 {
     const ms_device *device = trace->device;
     const ms_precision_row *row = ms_precisions_of(trace->training);
 
-    if (trace->in_fp8)
+    if (fp8)
         return device->fp8_flops * device->fp8_matmul_share;
     double peak = row->tf32 ? device->tf32_flops : device->fp32_flops;
     if (row->autocast != MS_FLOAT32 ||
@@ -53,20 +53,33 @@ static double matrix_flops(const ms_trace *trace)
     return peak * device->matmul_share;
 }
 
-uint64_t ms_cost_ns(const ms_trace *trace, bool matrix, double flops,
-                    uint64_t bytes)
+static uint64_t cost_ns(const ms_trace *trace, uint8_t work, double flops,
+                        uint64_t bytes)
 {
     const ms_device *device = trace->device;
     double rate = device->fp32_flops;
 
     if (bytes == 0 && flops <= 0)
         return 0;
-    if (matrix)
-        rate = matrix_flops(trace) * share_of(matrix_curve, flops) /
+    if (work >= MS_WORK_MATRIX)
+        rate = matrix_flops(trace, work == MS_WORK_FP8) *
+               share_of(matrix_curve, flops) /
                matrix_curve[CURVE_POINTS - 1].share;
     double compute_s = flops / rate;
     double memory_s = (double)bytes / (device->hbm_bytes_per_s *
                                        share_of(memory_curve, (double)bytes));
     double s = compute_s > memory_s ? compute_s : memory_s;
     return device->kernel_ns + (uint64_t)(s * 1e9 + 0.5);
+}
+
+void ms_cost_ops(ms_trace *trace)
+{
+    ms_graph *g = &trace->graph;
+
+    for (uint32_t op = 0; op < g->n_ops; op++) {
+        const ms_op_end *end = &trace->ends[op];
+        if (end->work != MS_WORK_NONE)
+            g->op_ns[op] =
+                cost_ns(trace, end->work, g->op_flops[op], end->bytes);
+    }
 }

@@ -8,57 +8,75 @@
 
 /* ---- numbering: persistent storages first -------------------------------- */
 
+static uint32_t number_one(const ms_trace *trace, uint32_t s, bool persistent,
+                           uint32_t *map, uint32_t n)
+{
+    if (trace->counts[s].persistent != persistent)
+        return n;
+    map[s] = n;
+    return n + 1;
+}
+
+/* Numbers those that are persistent, or the others, from n on: as they were
+ * made, what passes have added in its place. */
+static uint32_t number_those(const ms_trace *trace, bool persistent,
+                             uint32_t *map, uint32_t n)
+{
+    const ms_added *next = trace->added, *end = next + trace->n_added;
+    uint32_t first = next < end ? next->storage : MS_NONE;
+
+    for (uint32_t s = 0; s < trace->graph.n_storages; s++) {
+        for (; next < end && next->after <= s; next++)
+            n = number_one(trace, next->storage, persistent, map, n);
+        if (s == first)
+            s += trace->n_added;
+        if (s < trace->graph.n_storages)
+            n = number_one(trace, s, persistent, map, n);
+    }
+    return n;
+}
+
 static ms_err number(ms_trace *trace, uint32_t **new_id)
 {
     ms_graph *g = &trace->graph;
     uint32_t *map =
         ms_arena_take_raw(trace->scratch, g->n_storages, sizeof *map);
-    uint32_t n = 0;
 
     if (!map)
         return ms_fail_nomem(trace->fault);
-    for (uint32_t s = 0; s < g->n_storages; s++)
-        if (trace->counts[s].persistent)
-            map[s] = n++;
-    g->n_persistent = n;
-    for (uint32_t s = 0; s < g->n_storages; s++)
-        if (!trace->counts[s].persistent)
-            map[s] = n++;
+    g->n_persistent = number_those(trace, true, map, 0);
+    number_those(trace, false, map, g->n_persistent);
     *new_id = map;
     return MS_OK;
 }
 
-/* Moves the items of persistent storages to the front, in order; rest: room
- * for those of the others. */
-static inline void partition(const ms_trace *trace, void *column, size_t size,
-                             void *rest)
+/* Puts the items of a column in their new places; room: for all of them. */
+static inline void place(const ms_trace *trace, void *column, size_t size,
+                         const uint32_t *new_id, void *room)
 {
-    char *front = column, *back = rest;
     const char *from = column;
+    char *to = room;
+    uint32_t n = trace->graph.n_storages;
 
-    for (uint32_t s = 0; s < trace->graph.n_storages; s++, from += size) {
-        bool first = trace->counts[s].persistent;
-        memcpy(first ? front : back, from, size);
-        front += first ? size : 0;
-        back += first ? 0 : size;
-    }
-    memcpy(front, rest, (size_t)(back - (char *)rest));
+    for (uint32_t s = 0; s < n; s++, from += size)
+        memcpy(to + new_id[s] * size, from, size);
+    memcpy(column, room, n * size);
 }
 
-static void partition_all(ms_trace *trace, void *rest)
+static void place_all(ms_trace *trace, const uint32_t *new_id, void *room)
 {
     ms_graph *g = &trace->graph;
 
-    partition(trace, g->storage_bytes, sizeof(uint64_t), rest);
-    partition(trace, g->storage_category, 1, rest);
-    partition(trace, g->storage_at_start, 1, rest);
-    partition(trace, g->storage_buffer, 1, rest);
-    partition(trace, g->storage_maker, sizeof(uint32_t), rest);
-    partition(trace, g->storage_local_end, sizeof(uint32_t), rest);
-    partition(trace, g->storage_saved_end, sizeof(uint32_t), rest);
-    partition(trace, g->storage_grad, sizeof(uint32_t), rest);
-    partition(trace, g->storage_layer, sizeof(uint32_t), rest);
-    partition(trace, g->storage_name, sizeof(char *), rest);
+    place(trace, g->storage_bytes, sizeof(uint64_t), new_id, room);
+    place(trace, g->storage_category, 1, new_id, room);
+    place(trace, g->storage_at_start, 1, new_id, room);
+    place(trace, g->storage_buffer, 1, new_id, room);
+    place(trace, g->storage_maker, sizeof(uint32_t), new_id, room);
+    place(trace, g->storage_local_end, sizeof(uint32_t), new_id, room);
+    place(trace, g->storage_saved_end, sizeof(uint32_t), new_id, room);
+    place(trace, g->storage_grad, sizeof(uint32_t), new_id, room);
+    place(trace, g->storage_layer, sizeof(uint32_t), new_id, room);
+    place(trace, g->storage_name, sizeof(char *), new_id, room);
 }
 
 /* What of the step is due with single gradients. */
@@ -120,11 +138,11 @@ static ms_err renumber(ms_trace *trace, uint32_t n_units)
     uint32_t *new_id = NULL;
 
     MS_TRY(number(trace, &new_id));
-    void *rest =
+    void *room =
         ms_arena_take_raw(trace->scratch, g->n_storages, sizeof(uint64_t));
-    if (!rest)
+    if (!room)
         return ms_fail_nomem(trace->fault);
-    partition_all(trace, rest);
+    place_all(trace, new_id, room);
     rename_ids(g->storage_grad, g->n_storages, new_id);
     rename_ids(g->in, trace->n_in, new_id);
     rename_ids(g->out, trace->n_out, new_id);

@@ -1,77 +1,149 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What cuBLAS allocates (graphs/autograd.md 16). */
+/* What cuBLAS and Transformer Engine allocate for matrix products (graphs/
+ * cuda.md 10): a pass, since who asks first is only known once all ops are
+ * there. */
+#include "graphs/formats/quantize.h"
 #include "graphs/kernels/mcore.h"
-#include "graphs/trace/trace.h"
+#include "graphs/trace/columns.h"
 
 #include <string.h>
 
-void ms_library_hold(ms_trace *trace, const char *role, uint64_t bytes)
+typedef struct finder {
+    ms_trace *trace;
+    bool multiplies[2]; /* had the forward's, autograd's thread a product? */
+    bool te_workspace;  /* is it there? */
+} finder;
+
+/* ---- what is added ------------------------------------------------------- */
+
+static uint32_t add(ms_trace *trace, uint32_t op, const char *role,
+                    uint64_t bytes, bool persistent, bool is_made)
+{
+    trace->layer = persistent ? MS_NONE : trace->graph.op_layer[op];
+    uint32_t s = ms_trace_storage(trace, role, bytes, MS_WORKSPACE, persistent);
+
+    if (s == MS_NONE ||
+        !ms_columns_grow(trace, trace->scratch, &trace->added,
+                         &trace->added_capacity, trace->n_added + 1,
+                         sizeof *trace->added))
+        return MS_NONE;
+    trace->added[trace->n_added++] = (ms_added){
+        .storage = s, .after = trace->ends[op].storages, .op = op, is_made};
+    if (is_made)
+        trace->graph.storage_maker[s] = op;
+    return s;
+}
+
+/* A workspace is there from the op on, and in later steps from the beginning.
+ */
+static void hold(ms_trace *trace, uint32_t op, const char *role, uint64_t bytes)
 {
     bool first = trace->training->step == 1;
-    uint32_t s = ms_trace_storage(trace, role, bytes, MS_WORKSPACE, true);
+    uint32_t s = add(trace, op, role, bytes, true, first);
 
-    if (s == MS_NONE)
-        return;
-    trace->graph.storage_layer[s] = MS_NONE;
-    trace->graph.storage_at_start[s] = !first;
-    if (first)
-        ms_trace_out(trace, s);
+    if (s != MS_NONE)
+        trace->graph.storage_at_start[s] = !first;
 }
+
+/* ---- Transformer Engine -------------------------------------------------- */
+
+#define MIB 1048576u
+#define EARLY_BYTES (4 * MIB)
+#define HOPPER_BYTES (32 * MIB + 1024)
+
+/* Its workspace, whatever it computes (cpp_extensions/gemm.py,
+ * get_cublas_workspace_size_bytes). */
+static void hold_te(finder *f, uint32_t op)
+{
+    bool late = f->trace->device->compute_capability >= MS_HOPPER;
+
+    if (f->te_workspace)
+        return;
+    f->te_workspace = true;
+    hold(f->trace, op, "transformer_engine_workspace",
+         late ? HOPPER_BYTES : EARLY_BYTES);
+}
+
+/* ---- cuBLAS -------------------------------------------------------------- */
 
 /* One workspace per thread that multiplies matrices: the forward's and
  * autograd's.  Its first product makes it, after its output; from then on it
  * stays. */
-static void workspace(ms_trace *trace)
+static void hold_cublas(finder *f, uint32_t op)
 {
     static const char *const names[2] = {"forward:cublas_workspace",
                                          "backward:cublas_workspace"};
-    uint32_t thread = trace->pass > MS_LOSS;
+    uint32_t thread = f->trace->graph.op_pass[op] > MS_LOSS;
 
-    if (trace->multiplies[thread])
+    if (f->multiplies[thread])
         return;
-    trace->multiplies[thread] = true;
-    ms_library_hold(trace, names[thread], ms_mcore_cublas_bytes(trace));
+    f->multiplies[thread] = true;
+    hold(f->trace, op, names[thread], ms_mcore_cublas_bytes(f->trace));
 }
 
 /* cublasLt, which adds a bias, had one for each call until torch 2.3. */
 #define LT_WORKSPACE_BYTES (UINT64_C(1) << 20)
 
-void ms_library_product(ms_trace *trace)
+static void product(finder *f, uint32_t op)
 {
-    const char *name = trace->graph.op_name[trace->graph.n_ops - 1];
+    ms_trace *trace = f->trace;
+    const char *name = trace->graph.op_name[op];
+    bool biased = strcmp(name, "aten::addmm") == 0;
+    bool linear = biased || strcmp(name, "aten::mm") == 0;
 
     if (trace->cpu)
         return;
-    bool biased = strcmp(name, "aten::addmm") == 0;
-    bool linear = biased || strcmp(name, "aten::mm") == 0;
-    if (linear && ms_mcore_workspace(trace))
-        return;
-    if (biased && trace->framework < MS_TORCH_2)
-        ms_trace_workspace(trace, LT_WORKSPACE_BYTES);
+    if (linear && ms_mcore_is_te_product(trace, op))
+        hold_te(f, op);
+    else if (biased && trace->framework < MS_TORCH_2)
+        add(trace, op, "workspace", LT_WORKSPACE_BYTES, false, true);
     else if (linear || strcmp(name, "aten::bmm") == 0 ||
              strcmp(name, "aten::baddbmm") == 0)
-        workspace(trace);
+        hold_cublas(f, op);
 }
 
-/* Can a product read it as it lies, by rows or by columns
- * (prepare_batch_matrix_for_cublas)? */
-static bool is_matrix(const ms_tensor *x)
-{
-    uint32_t row = x->n_dims - 2u, column = x->n_dims - 1u;
-    int64_t rows = x->size[row], columns = x->size[column];
-    bool by_rows =
-        x->stride[column] == 1 && x->stride[row] >= (columns > 1 ? columns : 1);
-    bool by_columns =
-        x->stride[row] == 1 && x->stride[column] >= (rows > 1 ? rows : 1);
+/* ---- the pass ------------------------------------------------------------ */
 
-    return by_rows || by_columns || rows == 1 || columns == 1;
-}
-
-void ms_library_operand(ms_trace *trace, uint32_t x)
+/* Puts what ops make at the end of their outputs: from the last to the first,
+ * so that each stretch between two moves once. */
+static void make_room(ms_trace *trace, uint32_t n)
 {
-    if (trace->err || trace->cpu)
+    ms_graph *g = &trace->graph;
+    uint32_t end = trace->n_out, next = g->n_ops;
+
+    if (n == 0 ||
+        !ms_columns_grow(trace, trace->arena, &g->out, &trace->out_capacity,
+                         trace->n_out + n, sizeof *g->out))
         return;
-    const ms_tensor *operand = ms_trace_at(trace, x);
-    if (operand->n_dims >= 2 && !is_matrix(operand))
-        ms_trace_workspace(trace, ms_trace_bytes(operand));
+    trace->n_out += n;
+    for (uint32_t i = trace->n_added; i-- > 0;) {
+        const ms_added *it = &trace->added[i];
+        if (!it->is_made)
+            continue;
+        uint32_t at = it->op + 1 < g->n_ops ? g->out_at[it->op + 1] : end;
+        memmove(g->out + at + n, g->out + at, (end - at) * sizeof *g->out);
+        for (uint32_t op = it->op + 1; op < next; op++)
+            g->out_at[op] += n;
+        n--;
+        g->out[at + n] = it->storage;
+        end = at;
+        next = it->op + 1;
+    }
+}
+
+void ms_library_workspaces(ms_trace *trace)
+{
+    finder f = {.trace = trace};
+    uint32_t n_made = 0;
+
+    for (uint32_t op = 0; op < trace->graph.n_ops && !trace->err; op++) {
+        if (trace->ends[op].work == MS_WORK_FP8)
+            hold_te(&f, op);
+        if (trace->ends[op].work >= MS_WORK_MATRIX)
+            product(&f, op);
+    }
+    for (uint32_t i = 0; i < trace->n_added; i++)
+        n_made += trace->added[i].is_made;
+    if (!trace->err)
+        make_room(trace, n_made);
 }

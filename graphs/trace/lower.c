@@ -39,7 +39,7 @@ static ms_err open_trace(ms_trace *trace)
     trace->grad_dtype = trace->trained_dtype;
     if (trace->shape->fp32_gradients || ms_mcore_fp32_gradients(trace) ||
         (training->gradients == MS_GRADIENTS_FP32 &&
-         !ms_flatstep_has_sum(trace)))
+         !ms_precisions_has_sum(trace)))
         trace->grad_dtype = MS_FLOAT32;
     trace->micro_batches = trace->shape->micro_batches;
     trace->batch = (uint64_t)training->batch / trace->micro_batches;
@@ -146,6 +146,9 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     MS_TRY(run_backward(trace, &forward));
     if (trace->train)
         ms_optimstep_step(trace);
+    MS_TRY(trace->err);
+    ms_library_workspaces(trace);
+    ms_cost_ops(trace);
     MS_TRY(trace->err);
     MS_TRY(ms_atenkinds_fill(trace));
     return ms_finish_graph(trace, &forward, graph);

@@ -235,6 +235,7 @@ void ms_trace_begin(ms_trace *trace, const char *name)
     g->op_node[op] = trace->node_now;
     g->op_flops[op] = 0;
     g->op_read_bytes[op] = g->op_write_bytes[op] = g->op_ns[op] = 0;
+    trace->ends[op] = (ms_op_end){.work = MS_WORK_NONE};
     g->in_at[op] = trace->n_in;
     g->out_at[op] = trace->n_out;
     g->drop_at[op] = trace->n_drop;
@@ -324,19 +325,29 @@ void ms_trace_workspace(ms_trace *trace, uint64_t bytes)
         ms_trace_out(trace, s);
 }
 
-void ms_trace_end(ms_trace *trace, double flops, bool matrix)
+static void end(ms_trace *trace, double flops, ms_op_work work)
 {
     ms_graph *g = &trace->graph;
 
-    if (matrix && !trace->err)
-        ms_library_product(trace);
     if (trace->err)
         return;
     uint32_t op = g->n_ops - 1;
-    uint64_t bytes = g->op_read_bytes[op] + g->op_write_bytes[op];
     g->op_flops[op] = flops;
-    g->op_flags[op] |= matrix ? MS_OP_MATRIX : 0;
-    g->op_ns[op] = ms_cost_ns(trace, matrix, flops, bytes);
+    g->op_flags[op] |= work >= MS_WORK_MATRIX ? MS_OP_MATRIX : 0;
+    trace->ends[op] =
+        (ms_op_end){.bytes = g->op_read_bytes[op] + g->op_write_bytes[op],
+                    .storages = g->n_storages,
+                    .work = (uint8_t)work};
+}
+
+void ms_trace_end(ms_trace *trace, double flops, bool matrix)
+{
+    end(trace, flops, matrix ? MS_WORK_MATRIX : MS_WORK_PLAIN);
+}
+
+void ms_trace_end_fp8(ms_trace *trace, double flops)
+{
+    end(trace, flops, MS_WORK_FP8);
 }
 
 uint32_t ms_trace_alias(ms_trace *trace, uint32_t tensor)

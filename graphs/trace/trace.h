@@ -122,6 +122,25 @@ typedef struct ms_home {
     uint8_t memory;     /* ms_graph.hosted.of */
 } ms_home;
 
+/* What an op was when it ended, for the passes over the finished graph. */
+typedef enum ms_op_work {
+    MS_WORK_NONE, /* it was not ended here: it says its time itself */
+    MS_WORK_PLAIN,
+    MS_WORK_MATRIX,
+    MS_WORK_FP8 /* a matrix product in fp8 */
+} ms_op_work;
+typedef struct ms_op_end {
+    uint64_t bytes;    /* read and written */
+    uint32_t storages; /* there by then: what its library takes follows them */
+    uint8_t work;      /* ms_op_work */
+} ms_op_end;
+/* A storage that a pass adds: numbered as if it had been made when `after`
+ * storages were there. */
+typedef struct ms_added {
+    uint32_t storage, after, op;
+    bool is_made; /* by op, at the end of its outputs; else it is there */
+} ms_added;
+
 typedef struct ms_storage_count {
     uint32_t tensors;
     uint32_t saves; /* by nodes, and by those that hold what they saved */
@@ -165,7 +184,6 @@ struct ms_trace {
     uint8_t weight_dtype, grad_dtype;
     uint8_t trained_dtype; /* of the parameters that are not frozen */
     bool frozen;           /* those made now have no gradient */
-    bool in_fp8;           /* the open op is a product in fp8 */
     uint32_t n_formatted;  /* weights of linear layers, where these differ */
     uint32_t n_adapters;   /* weights of adapters so far */
     uint8_t autocast; /* dtype of its list; MS_FLOAT32: outside its region */
@@ -176,9 +194,6 @@ struct ms_trace {
     uint8_t pass;
     uint32_t layer, unit, node_now;
     uint8_t op_flags;
-    bool multiplies[2]; /* had the forward's, autograd's thread a matrix
-                           product? */
-    bool te_workspace;  /* is it there? */
     uint64_t *searched; /* convolutions that cuDNN has tried: cudnn.c */
     uint32_t n_searched, searched_capacity;
     uint32_t input;           /* tensor: the model's input */
@@ -197,6 +212,9 @@ struct ms_trace {
     uint32_t in_capacity, out_capacity, drop_capacity;
     uint32_t n_in, n_out, n_drop;
     ms_storage_count *counts;
+    ms_op_end *ends; /* per op */
+    ms_added *added; /* by rising op; their storages follow each other */
+    uint32_t n_added, added_capacity;
     uint64_t all_bytes; /* of all storages */
 
     uint32_t n_tensors, n_chunks, chunks_capacity, free_tensor;
@@ -279,6 +297,8 @@ uint32_t ms_trace_make_storage(ms_trace *trace, const char *role,
 /* Bytes that live only during the open op. */
 void ms_trace_workspace(ms_trace *trace, uint64_t bytes);
 void ms_trace_end(ms_trace *trace, double flops, bool matrix);
+/* The same for a matrix product in fp8. */
+void ms_trace_end_fp8(ms_trace *trace, double flops);
 /* A tensor over the storage of another, with own sizes and strides. */
 uint32_t ms_trace_alias(ms_trace *trace, uint32_t tensor);
 
@@ -325,9 +345,15 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss);
 /* Sets every parameter's part. */
 void ms_parts_split(ms_trace *trace);
 /* The ranks that divide the states. */
-uint32_t ms_parts_ranks(const ms_shape *shape);
+static inline uint32_t ms_parts_ranks(const ms_shape *shape)
+{
+    return shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
+}
 /* Are gradients summed over ranks, or go through the code that does it? */
-bool ms_parts_are_reduced(const ms_shape *shape);
+static inline bool ms_parts_are_reduced(const ms_shape *shape)
+{
+    return shape->data_ranks > 1 || shape->copies_parts;
+}
 /* .grad exists all through the step: not where each part of it ends with its
  * update; a bucket that it lies in stays. */
 bool ms_parts_hold_gradients(const ms_trace *trace);
@@ -371,16 +397,13 @@ void ms_hoststep_send(ms_trace *trace, const uint32_t *grads);
 
 /* MS_EUSAGE for settings that DeepSpeed's step does not know. */
 ms_err ms_flatstep_check(ms_trace *trace);
-/* Is the step BF16_Optimizer's: is .grad added to an fp32 sum that lasts? */
-bool ms_flatstep_has_sum(const ms_trace *trace);
-/* Are weights fp32, and each part's master copy a clone of it? */
-bool ms_flatstep_is_fp32(const ms_trace *trace);
 /* The backward begins, after its first op: .grad ends; and it ends: .grad is
  * added to the sum.  Nothing to do without one. */
 void ms_flatstep_clear(ms_trace *trace);
 void ms_flatstep_add(ms_trace *trace);
-/* The ops of a flat step (shape.flat_step). */
-void ms_flatstep_run(ms_trace *trace);
+/* The ops of a flat step (shape.flat_step); held: per parameter an update that
+ * was found before it, or MS_NONE; NULL: none was. */
+void ms_flatstep_run(ms_trace *trace, uint32_t *held);
 
 /* ---- optimstates.c ------------------------------------------------------- */
 
@@ -403,30 +426,20 @@ ms_err ms_optimcheck_settings(const ms_trace *trace);
 
 /* The ops of the step (after backward). */
 void ms_optimstep_step(ms_trace *trace);
-/* Does DeepSpeed's flat step find updates of whole matrices before it? */
-bool ms_optimstep_is_flat(const ms_trace *trace);
-/* Finds them, of the matrices that are this rank's: as many as its part of all,
- * the first ones.  held: per parameter its update, or MS_NONE. */
-void ms_optimstep_find_updates(ms_trace *trace, uint32_t *held);
-/* The same for the parameter whose .grad has just been made, which then ends
+/* Those of the parameter whose .grad has just been made, which then ends
  * (register_post_accumulate_grad_hook); nothing to do unless
  * training.optimizer_in_backward says so. */
 void ms_optimstep_in_backward(ms_trace *trace, uint32_t parameter);
 
 /* ---- library.c ----------------------------------------------------------- */
 
-/* The open op is a matrix product: what its library allocates for it. */
-void ms_library_product(ms_trace *trace);
-/* It reads x: a dense copy, where x is an expanded gradient, say. */
-void ms_library_operand(ms_trace *trace, uint32_t x);
-/* A workspace is there from the open op on, and in later steps from the
- * beginning. */
-void ms_library_hold(ms_trace *trace, const char *role, uint64_t bytes);
+/* A pass: what the libraries of matrix products allocate for them. */
+void ms_library_workspaces(ms_trace *trace);
 
 /* ---- cost.c -------------------------------------------------------------- */
 
-/* Roofline with size-dependent rates: see cost.c for the sources. */
-uint64_t ms_cost_ns(const ms_trace *trace, bool matrix, double flops,
-                    uint64_t bytes);
+/* A pass: the time of every op.  Roofline with size-dependent rates: see cost.c
+ * for the sources. */
+void ms_cost_ops(ms_trace *trace);
 
 #endif

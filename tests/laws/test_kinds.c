@@ -16,7 +16,7 @@ static void set_up(void)
     ms_fault fault = {0};
     arena = (ms_arena){0};
     rows = (ms_index){0};
-    ck_assert_int_eq(ms_aten_open(&rows, &arena, &fault), MS_OK);
+    ck_assert_int_eq(ms_atentable_open(&rows, &arena, &fault), MS_OK);
 }
 
 static void tear_down(void)
@@ -29,7 +29,7 @@ static void check_rows(const ms_aten_row *row, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         ck_assert_msg(row[i].kind > MS_KIND_OTHER && row[i].kind < MS_N_KINDS,
                       "%s has no kind", row[i].op);
-        ck_assert_msg(ms_aten_kind(&rows, row[i].op) == row[i].kind,
+        ck_assert_msg(ms_atentable_kind(&rows, row[i].op) == row[i].kind,
                       "rows of %s differ", row[i].op);
     }
 }
@@ -54,7 +54,8 @@ static void check_ops(const ms_graph *graph, const char *model)
         const char *name = graph->op_name[op];
         ms_op_kind kind = (ms_op_kind)graph->op_kind[op];
         bool aten = strncmp(name, "aten::", 6) == 0;
-        ms_op_kind row = aten ? ms_aten_kind(&rows, name + 6) : MS_KIND_OTHER;
+        ms_op_kind row =
+            aten ? ms_atentable_kind(&rows, name + 6) : MS_KIND_OTHER;
         ck_assert_msg(kind != MS_KIND_OTHER || is_own(name),
                       "%s of %s has no kind", name, model);
         ck_assert_msg(row == MS_KIND_OTHER || row == kind,

@@ -56,7 +56,7 @@ START_TEST(rows_are_found)
 {
     ms_index index;
     ms_fault fault = {0};
-    ck_assert_int_eq(ms_aten_open(&index, &arena, &fault), MS_OK);
+    ck_assert_int_eq(ms_atentable_open(&index, &arena, &fault), MS_OK);
     const struct {
         const char *op, *overload, *found;
     } rows[] = {
@@ -74,14 +74,14 @@ START_TEST(rows_are_found)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const ms_aten_row *row =
-            ms_aten_find(&index, rows[i].op, rows[i].overload);
+            ms_atentable_find(&index, rows[i].op, rows[i].overload);
         if (rows[i].found == NULL)
             ck_assert_ptr_null(row);
         else
             ck_assert_str_eq(row->op, rows[i].found);
     }
-    ck_assert_ptr_ne(ms_aten_find(&index, "max", "dim"),
-                     ms_aten_find(&index, "max", "default"));
+    ck_assert_ptr_ne(ms_atentable_find(&index, "max", "dim"),
+                     ms_atentable_find(&index, "max", "default"));
 }
 END_TEST
 

@@ -10,8 +10,8 @@ static bool known(const ms_index *rows, const char *op, const char *in_place)
 {
     char name[64];
     snprintf(name, sizeof name, "%s%s", op + strlen("aten::"), in_place);
-    if (ms_aten_find(rows, name, "default") != NULL ||
-        ms_aten_find(rows, name, "Scalar") != NULL)
+    if (ms_atentable_find(rows, name, "default") != NULL ||
+        ms_atentable_find(rows, name, "Scalar") != NULL)
         return true;
     fprintf(stderr, "no row %s\n", name);
     return false;
@@ -23,7 +23,7 @@ START_TEST(every_op_has_a_row)
     ms_fault fault;
     ms_index rows;
     bool all = true;
-    ck_assert_int_eq(ms_aten_open(&rows, &arena, &fault), MS_OK);
+    ck_assert_int_eq(ms_atentable_open(&rows, &arena, &fault), MS_OK);
     for (uint32_t k = 0; k < ms_layer_n_kinds; k++) {
         const ms_layer_kind *kind = &ms_layer_kinds[k];
         bool in_place =

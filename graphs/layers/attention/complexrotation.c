@@ -68,12 +68,12 @@ static void rotate_both(ms_trace *trace, uint32_t whole, uint32_t qk[2])
     ms_tensor q = *ms_trace_at(trace, qk[0]);
     uint32_t table = ms_view_slice(trace, whole, 0, q.size[2]);
     for (int i = 0; i < 2; i++)
-        wide[i] = ms_pointwise_cast(trace, qk[i], MS_FLOAT32);
+        wide[i] = ms_cast_to(trace, qk[i], MS_FLOAT32);
     for (int i = 0; i < 2; i++)
         turned[i] = ms_pointwise_mul(trace, wide[i], table);
     for (int i = 0; i < 2; i++)
         qk[i] = ms_trace_rebind(trace, qk[i],
-                                ms_pointwise_cast(trace, turned[i], q.dtype));
+                                ms_cast_to(trace, turned[i], q.dtype));
     for (int i = 0; i < 2; i++) {
         ms_trace_drop(trace, wide[i]);
         ms_trace_drop(trace, turned[i]);
@@ -101,11 +101,11 @@ static uint32_t rotate_packed(ms_trace *trace, uint32_t x, uint32_t table,
                           4 * (uint64_t)(dims[0] * dims[2] * dims[3]));
     uint32_t rows = ms_trace_make(trace, "rope_cache", MS_FLOAT32, 4, dims);
     ms_trace_end(trace, 0, false);
-    uint32_t wide = ms_pointwise_cast(trace, x, MS_FLOAT32);
+    uint32_t wide = ms_cast_to(trace, x, MS_FLOAT32);
     uint32_t turned = ms_pointwise_mul(trace, wide, rows);
     ms_trace_drop(trace, wide);
     ms_trace_drop(trace, rows);
-    uint32_t y = ms_pointwise_cast(trace, turned, in.dtype);
+    uint32_t y = ms_cast_to(trace, turned, in.dtype);
     ms_trace_drop(trace, turned);
     return y;
 }

@@ -119,9 +119,9 @@ static uint32_t weights_of(ms_trace *trace, const ms_layer *layer, uint32_t a)
     if (trace->err)
         return MS_NONE;
     uint8_t dtype = at(trace, a)->dtype;
-    a = ms_trace_rebind(trace, a, ms_pointwise_cast(trace, a, MS_FLOAT32));
+    a = ms_trace_rebind(trace, a, ms_cast_to(trace, a, MS_FLOAT32));
     a = ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
-    a = ms_trace_rebind(trace, a, ms_pointwise_cast(trace, a, dtype));
+    a = ms_trace_rebind(trace, a, ms_cast_to(trace, a, dtype));
     return ms_trace_rebind(
         trace, a, ms_pointwise_dropout(trace, a, layer->field[DROPOUT].f));
 }

@@ -104,9 +104,9 @@ static uint32_t softmax_fp32(ms_trace *trace, uint32_t a)
     if (trace->err)
         return MS_NONE;
     uint8_t dtype = at(trace, a)->dtype;
-    a = step(trace, a, ms_pointwise_cast(trace, a, MS_FLOAT32));
+    a = step(trace, a, ms_cast_to(trace, a, MS_FLOAT32));
     a = step(trace, a, ms_norm_softmax(trace, a));
-    return step(trace, a, ms_pointwise_cast(trace, a, dtype));
+    return step(trace, a, ms_cast_to(trace, a, dtype));
 }
 
 /* a / torch.full([], sqrt(dim)) */

@@ -114,11 +114,11 @@ static uint32_t math_of(ms_trace *trace, const uint32_t *qkv,
     if (dtype == MS_FLOAT32 || trace->framework < MS_TORCH_2)
         return math(trace, qkv, attended);
     for (uint32_t i = 0; i < 3; i++)
-        wide[i] = ms_pointwise_cast(trace, qkv[i], MS_FLOAT32);
+        wide[i] = ms_cast_to(trace, qkv[i], MS_FLOAT32);
     uint32_t y = trace->err ? MS_NONE : math(trace, wide, attended);
     for (uint32_t i = 0; i < 3; i++)
         ms_trace_drop(trace, wide[i]);
-    return ms_trace_rebind(trace, y, ms_pointwise_cast(trace, y, dtype));
+    return ms_trace_rebind(trace, y, ms_cast_to(trace, y, dtype));
 }
 
 /* ---- the whole ----------------------------------------------------------- */

@@ -296,7 +296,7 @@ void ms_help_tables_precisions(ms_text *text)
                 "Bytes per parameter with Adam (--precision NAME), of linear "
                 "layers but the head;\nbelow it the others', where they "
                 "differ.\n\n");
-    ms_precisions_describe(text);
+    ms_statebytes_describe(text);
     ms_text_add(text, "\n");
     for (uint32_t i = 0; i <= MS_MSAMP_O3; i++) {
         ms_text label = {.arena = text->arena}, words = {.arena = text->arena};
@@ -458,7 +458,7 @@ void ms_help_tables_ops(ms_text *text)
         "Under autocast: lower, fp32 inputs are cast down; fp32, 16-bit inputs "
         "are cast up;\nfp32 out, 16 bits are read and fp32 is written; else "
         "the widest dtype of the inputs.\n\n");
-    ms_aten_describe(text);
+    ms_atentable_describe(text);
     ms_text_add(text, "\nAn op that is not listed is refused.  "
                       "--set graph.unknown_op=conservative takes\nall its "
                       "inputs and outputs as saved; a row of the tables in "
