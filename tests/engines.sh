@@ -64,7 +64,7 @@ if has jq; then
     sh loop.sh | tr -d '"' >loop.csv
     sed 's/ -o sweep.csv/ --json/' whole.sh | sh | jq -r \
         '[.["training.batch"], .["training.sequence"], .policy, .status,
-          .peak_allocated_bytes, .fits, .step_ns] | @csv' | tr -d '"' |
+          .peak_allocated_bytes, .fits_exact, .step_ns] | @csv' | tr -d '"' |
         cmp - loop.csv || fail "the loop has other rows"
 fi
 if has parallel; then
