@@ -160,8 +160,8 @@ ms_err ms_read_fail(const ms_model *model, const ms_layer *layer,
     __attribute__((format(printf, 5, 6)));
 /* Reads a whole file ("-": standard input), at most max_bytes;
  * NUL-terminated. */
-ms_err ms_read_file(const char *path, uint64_t max_bytes, ms_arena *arena,
-                    char **bytes, size_t *length, ms_fault *fault);
+ms_err ms_files_read(const char *path, uint64_t max_bytes, ms_arena *arena,
+                     char **bytes, size_t *length, ms_fault *fault);
 
 /* recording.c: a recorded history of allocations
  * (sim/pools/history/alloctrace.h), from JSON that must outlive it.  Faults:

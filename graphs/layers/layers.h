@@ -228,14 +228,6 @@ ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op,
 #define MS_SELFATTENTION_FIELDS 19
 extern const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS];
 ms_layer_forward ms_selfattention_forward;
-/* A buffer of the model with two dimensions: the first layer that asks for one
- * of that role and shape makes it. */
-uint32_t ms_selfattention_buffer(ms_trace *trace, const char *role,
-                                 uint8_t dtype, const int64_t *dims);
-/* The first rows of a table that the whole model shares, [sequence, columns];
- * columns 0: a square one. */
-uint32_t ms_selfattention_table(ms_trace *trace, const char *role,
-                                int64_t sequence, int64_t columns);
 
 #define MS_MULTIHEADLAYERS_FIELDS 3
 extern const ms_field ms_multiheadlayers_fields[MS_MULTIHEADLAYERS_FIELDS];
@@ -244,14 +236,9 @@ ms_layer_forward ms_multiheadlayers_forward;
 #define MS_WINDOWLAYERS_FIELDS 3
 extern const ms_field ms_windowlayers_fields[MS_WINDOWLAYERS_FIELDS];
 ms_layer_forward ms_windowlayers_attention, ms_windowlayers_merge;
-/* Positions that tables are made for. */
-int64_t ms_selfattention_longest(const ms_trace *trace, int64_t sequence);
-/* A buffer [2] of the model: the first layer that asks makes it. */
-uint32_t ms_selfattention_buffer(ms_trace *trace, const char *role,
-                                 uint8_t dtype, const int64_t *dims);
-/* y.transpose(1, 2).contiguous().view(batch, sequence, width); y is used
- * up. */
-uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width);
+/* heads.c: y.transpose(1, 2).contiguous().view(batch, sequence, width); y is
+ * used up. */
+uint32_t ms_heads_join(ms_trace *trace, uint32_t y, int64_t width);
 /* Rotates the first dim channels of each of n tensors [batch, heads, sequence,
  * dim] by position, by ms_layers_code. */
 void ms_selfattention_rotate(ms_trace *trace, int64_t code, int64_t dim,

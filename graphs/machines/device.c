@@ -535,7 +535,7 @@ static ms_err read_file(const char *path, ms_arena *arena, ms_device *device,
     char *bytes;
     size_t length;
     bool like;
-    MS_TRY(ms_read_file(path, MAX_FILE_BYTES, arena, &bytes, &length, fault));
+    MS_TRY(ms_files_read(path, MAX_FILE_BYTES, arena, &bytes, &length, fault));
     MS_TRY(ms_json_read(path, bytes, length, arena, &r.json, fault));
     if (r.json.nodes[0].kind != MS_JSON_OBJECT)
         return ms_json_fail(&r.json, 0, fault, NULL,

@@ -111,7 +111,7 @@ static ms_err read_numbers(const ms_reader *r, const ms_variable **variables)
     MS_TRY(ms_builtins_config(
         r, &(ms_fields){.rows = rows, .n = keys.n, .owner = "\"config\""},
         &out));
-    MS_TRY(ms_read_override(r, &keys, &out));
+    MS_TRY(ms_overrides_apply(r, &keys, &out));
     ms_variable *made = ms_arena_take(r->arena, keys.n + 1, sizeof *made);
     if (made == NULL)
         return ms_fail_nomem(r->fault);

@@ -7,72 +7,12 @@
 #include "graphs/models/reader.h"
 #include "graphs/opgraph/opgraph.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define FORMAT_VERSION 1
-
-/* ---- files --------------------------------------------------------------- */
-
-static ms_err fail_system(const char *path, ms_fault *fault)
-{
-    return ms_fail(fault, MS_ESYSTEM, path, NULL, "cannot read: %s",
-                   strerror(errno));
-}
-
-static ms_err read_stream(FILE *file, const char *path, uint64_t max_bytes,
-                          ms_arena *arena, char **bytes, size_t *length,
-                          ms_fault *fault)
-{
-    struct stat status;
-    uint32_t capacity = 0;
-    uint64_t room = 1 << 16;
-    if (fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode) &&
-        status.st_size >= 0)
-        room = (uint64_t)status.st_size + 2;
-    *bytes = NULL;
-    *length = 0;
-    for (;;) {
-        if (room > max_bytes + 2)
-            room = max_bytes + 2;
-        *bytes = ms_arena_grow(arena, *bytes, &capacity, (uint32_t)room, 1);
-        if (*bytes == NULL)
-            return ms_fail_nomem(fault);
-        errno = 0;
-        *length += fread(*bytes + *length, 1, room - 1 - *length, file);
-        if (ferror(file))
-            return fail_system(path, fault);
-        if (*length > max_bytes)
-            return ms_fail(fault, MS_EINPUT, path, NULL,
-                           "larger than %" PRIu64 " bytes", max_bytes);
-        if (feof(file))
-            break;
-        room *= 2;
-    }
-    (*bytes)[*length] = '\0';
-    return MS_OK;
-}
-
-ms_err ms_read_file(const char *path, uint64_t max_bytes, ms_arena *arena,
-                    char **bytes, size_t *length, ms_fault *fault)
-{
-    if (max_bytes > UINT32_MAX / 2)
-        max_bytes = UINT32_MAX / 2;
-    if (strcmp(path, "-") == 0)
-        return read_stream(stdin, "standard input", max_bytes, arena, bytes,
-                           length, fault);
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return fail_system(path, fault);
-    ms_err err =
-        read_stream(file, path, max_bytes, arena, bytes, length, fault);
-    fclose(file);
-    return err;
-}
 
 /* ---- families ------------------------------------------------------------ */
 
@@ -110,33 +50,6 @@ static ms_err find_family(const ms_reader *r, uint32_t node,
                         word);
 }
 
-ms_err ms_read_override(const ms_reader *r, const ms_fields *keys,
-                        ms_fields_values *out)
-{
-    for (uint32_t i = 0; i < r->n_overrides; i++) {
-        const ms_override *set = &r->overrides[i];
-        char where[256], hint[384];
-        snprintf(where, sizeof where, "--set model.%s=%s", set->key,
-                 set->value);
-        uint32_t row = ms_fields_find(keys->rows, keys->n, set->key);
-        if (row != MS_NONE) {
-            MS_TRY(ms_fields_from_text(set->value, where, &keys->rows[row],
-                                       r->arena, &out->values[row], r->fault));
-            out->given |= UINT64_C(1) << row;
-        } else if (strcmp(set->key, "name") == 0) {
-            r->model->name =
-                ms_arena_text(r->arena, set->value, strlen(set->value));
-            if (r->model->name == NULL)
-                return ms_fail_nomem(r->fault);
-        } else {
-            ms_fields_hint(keys, set->key, hint, sizeof hint);
-            return ms_fail(r->fault, MS_EUSAGE, where, hint,
-                           "the model has no setting \"%s\"", set->key);
-        }
-    }
-    return MS_OK;
-}
-
 /* Defaults, then the config object, then --set. */
 static ms_err read_config(const ms_reader *r, const ms_family *family,
                           uint32_t config, ms_value *values)
@@ -155,7 +68,7 @@ static ms_err read_config(const ms_reader *r, const ms_family *family,
     MS_TRY(ms_fields_read_object(&r->json, config, &keys, r->arena, &out,
                                  r->fault));
     MS_TRY(ms_builtins_config(r, &keys, &out));
-    MS_TRY(ms_read_override(r, &settings, &out));
+    MS_TRY(ms_overrides_apply(r, &settings, &out));
     return ms_fields_require(&r->json, config, &keys, out.given, r->fault);
 }
 
@@ -480,7 +393,7 @@ ms_err ms_read_model(const char *path, const ms_override *overrides,
             return read_builtin(&r, path);
     }
     ms_err err =
-        ms_read_file(path, MS_JSON_MAX_BYTES, arena, &bytes, &length, fault);
+        ms_files_read(path, MS_JSON_MAX_BYTES, arena, &bytes, &length, fault);
     if (err != MS_OK && !input && !here && fault != NULL)
         ms_namewords_id(path, fault->hint, sizeof fault->hint);
     MS_TRY(err);

@@ -35,10 +35,10 @@ typedef struct ms_reader {
     const char *folder; /* of a config.json, "" for this one; or NULL */
 } ms_reader;
 
-/* --set model.KEY=VALUE: "name", or a row of keys, whose value it replaces.
- * MS_EUSAGE at another key. */
-ms_err ms_read_override(const ms_reader *r, const ms_fields *keys,
-                        ms_fields_values *out);
+/* overrides.c: --set model.KEY=VALUE: "name", or a row of keys, whose value it
+ * replaces. MS_EUSAGE at another key. */
+ms_err ms_overrides_apply(const ms_reader *r, const ms_fields *keys,
+                          ms_fields_values *out);
 /* layers: the node of "layers". */
 ms_err ms_listfile_read(const ms_reader *r, uint32_t layers);
 

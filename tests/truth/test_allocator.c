@@ -359,9 +359,9 @@ static char *read_all(const char *path, size_t *length)
 {
     char *bytes;
     ms_fault fault = {0};
-    ck_assert_msg(ms_read_file(path, 1u << 24, &keep, &bytes, length, &fault) ==
-                      MS_OK,
-                  "%s: %s", fault.where, fault.what);
+    ck_assert_msg(
+        ms_files_read(path, 1u << 24, &keep, &bytes, length, &fault) == MS_OK,
+        "%s: %s", fault.where, fault.what);
     return bytes;
 }
 

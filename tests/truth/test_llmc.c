@@ -40,7 +40,7 @@ START_TEST(num_activations)
     truth_begin();
     tests_source("tests/truth/llmc_gpt2.json", path);
     ck_assert_int_eq(
-        ms_read_file(path, MOST_BYTES, &arena, &json, &length, &fault), MS_OK);
+        ms_files_read(path, MOST_BYTES, &arena, &json, &length, &fault), MS_OK);
     compare(json, "gpt2 124M, B=4, T=64", 73323776);
     pad(json);
     compare(json, "gpt2 124M, padded vocabulary, B=4, T=64", 73347840);

@@ -54,7 +54,7 @@ static uint32_t find_all(const char *path)
     for (size_t i = 0; i < 3; i++)
         truth_read_here(files[i], &tables[i]);
     ck_assert_int_eq(
-        ms_read_file(path, 1 << 26, &arena, &bytes, &length, &fault), MS_OK);
+        ms_files_read(path, 1 << 26, &arena, &bytes, &length, &fault), MS_OK);
     for (const char *line = bytes; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (!is_wanted(line, id, sizeof id))

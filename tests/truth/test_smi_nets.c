@@ -59,7 +59,7 @@ static void read_rows(const char *path, ms_arena *arena, char **rows)
 {
     ms_fault fault = {0};
     size_t length;
-    ck_assert_int_eq(ms_read_file(path, 1 << 26, arena, rows, &length, &fault),
+    ck_assert_int_eq(ms_files_read(path, 1 << 26, arena, rows, &length, &fault),
                      MS_OK);
 }
 

@@ -218,7 +218,7 @@ void truth_read(const char *path, truth_table *table)
     size_t length;
     const char *ending = strrchr(path, '.');
     *table = (truth_table){0};
-    check(ms_read_file(path, MOST_BYTES, &tables, &bytes, &length, &fault),
+    check(ms_files_read(path, MOST_BYTES, &tables, &bytes, &length, &fault),
           &fault, path);
     split(bytes, ending != NULL && strcmp(ending, ".csv") == 0 ? ',' : '\t',
           table);

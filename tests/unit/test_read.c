@@ -398,7 +398,7 @@ START_TEST(files)
                      MS_OK);
     ck_assert_str_eq(model.path, path);
     ck_assert_ptr_nonnull(strstr(path, model.name));
-    ck_assert_int_eq(ms_read_file(path, 10, &arena, &bytes, &length, &fault),
+    ck_assert_int_eq(ms_files_read(path, 10, &arena, &bytes, &length, &fault),
                      MS_EINPUT);
     ck_assert_ptr_nonnull(strstr(fault.what, "larger than 10 bytes"));
     unlink(path);

@@ -13,8 +13,8 @@ static ms_err read_program(const ms_job *job, ms_arena *trial,
 {
     char *bytes;
     size_t length;
-    MS_TRY(ms_read_file(job->program, PROGRAM_MAX_BYTES, trial, &bytes, &length,
-                        fault));
+    MS_TRY(ms_files_read(job->program, PROGRAM_MAX_BYTES, trial, &bytes,
+                         &length, fault));
     MS_TRY(ms_dumpread_program(&result->graph, job->program, bytes, length,
                                trial, &result->program, fault));
     if (result->program.n_micro_batches != result->shape.micro_batches)

@@ -204,8 +204,8 @@ static ms_err read_bytes(cache *all, const char *path, ms_fault *fault)
 {
     if (all->input != NULL)
         return MS_OK;
-    return ms_read_file(path, INPUT_BYTES, &all->arena, &all->input,
-                        &all->input_length, fault);
+    return ms_files_read(path, INPUT_BYTES, &all->arena, &all->input,
+                         &all->input_length, fault);
 }
 
 /* A pipe is read once, whatever its name: there is one model per process. */

@@ -238,7 +238,7 @@ ms_err ms_results_read(const char *path, ms_arena *arena, ms_record **records,
     char *bytes;
     size_t length;
     MS_TRY(
-        ms_read_file(path, MS_JSON_MAX_BYTES, arena, &bytes, &length, fault));
+        ms_files_read(path, MS_JSON_MAX_BYTES, arena, &bytes, &length, fault));
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     ms_quote source = {name, bytes, length, 0};
     return ms_results_read_text(&source, arena, records, n, fault);
@@ -312,8 +312,8 @@ static ms_err look_at_file(const char *path, ms_arena *scratch, look *found,
 {
     ms_quote source = {.name = path};
     char *bytes;
-    MS_TRY(ms_read_file(path, MS_JSON_MAX_BYTES, scratch, &bytes,
-                        &source.length, fault));
+    MS_TRY(ms_files_read(path, MS_JSON_MAX_BYTES, scratch, &bytes,
+                         &source.length, fault));
     source.bytes = bytes;
     return look_at(&source, scratch, found, fault);
 }

@@ -2,6 +2,7 @@
 /* Attention without its projections: of queries, keys and values that other
  * layers make. */
 #include "graphs/layers/attention/sdpa.h"
+#include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
 
 #include <string.h>
@@ -84,8 +85,8 @@ ms_err ms_attentionlayers_rotary(ms_trace *trace, const ms_layer *layer,
     int64_t sequence = x->size[2], dim = x->size[3];
     if (!eager)
         MS_TRY(ms_layers_need_unsaved(trace, layer, in[0]));
-    uint32_t cos = ms_selfattention_table(trace, "rotary_cos", sequence, dim);
-    uint32_t sin = ms_selfattention_table(trace, "rotary_sin", sequence, dim);
+    uint32_t cos = ms_sharedtables_rows(trace, "rotary_cos", sequence, dim);
+    uint32_t sin = ms_sharedtables_rows(trace, "rotary_sin", sequence, dim);
     *out = eager ? ms_rotary_eager(trace, in[0], cos, sin)
                  : ms_rotary_fused(trace, in[0], cos, sin);
     ms_trace_drop(trace, cos);

@@ -5,6 +5,7 @@
  * the sequence comes first, so that heads of a batch are rows of a product
  * without a copy. */
 #include "graphs/kernels/mcore.h"
+#include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 
@@ -138,7 +139,7 @@ static uint32_t rotate(ms_trace *trace, uint32_t x, int64_t turning)
         return MS_NONE;
     int64_t dims[2] = {at(trace, x)->size[1], turning};
     uint32_t angles =
-        ms_selfattention_buffer(trace, "rotary_pos_emb", MS_FLOAT32, dims);
+        ms_sharedtables_buffer(trace, "rotary_pos_emb", MS_FLOAT32, dims);
     uint32_t y = turn(trace, "fused_rope", x, angles);
     uint32_t n = ms_trace_node(trace, &turn_rule, &x, 1, &y, 1);
     ms_trace_save(trace, n, angles);
@@ -219,7 +220,7 @@ static uint32_t scores_into(ms_trace *trace, uint32_t q, const int64_t *dims)
     int64_t flat[2] = {dims[0] * dims[1], dims[2] * dims[3]};
 
     if (trace->training->mcore_spec == MS_MCORE_LOCAL) {
-        uint32_t buffer = ms_selfattention_buffer(trace, "mpu", dtype, flat);
+        uint32_t buffer = ms_sharedtables_buffer(trace, "mpu", dtype, flat);
         if (buffer != MS_NONE) {
             uint32_t s = at(trace, buffer)->storage;
             trace->graph.storage_category[s] = MS_WORKSPACE;
@@ -330,7 +331,7 @@ ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
         y = by_kernel(trace, layer, qkv, backend == MS_MCORE_FLASH);
     MS_TRY(trace->err);
     ms_pieces_drop(trace, 3, qkv);
-    y = ms_selfattention_join(trace, y, n->heads * n->dim);
+    y = ms_heads_join(trace, y, n->heads * n->dim);
     *out = ms_lora_product(trace, layer, roles, has_bias(layer), y, n->width);
     ms_trace_drop(trace, y);
     return trace->err;

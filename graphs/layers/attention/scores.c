@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/layers/attention/scores.h"
+#include "graphs/layers/attention/sharedtables.h"
 
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
@@ -17,7 +18,7 @@ static uint32_t fill_by_ones(ms_trace *trace, uint32_t scores)
     if (trace->err)
         return MS_NONE;
     int64_t sequence = at(trace, scores)->size[2];
-    int64_t longest = ms_selfattention_longest(trace, sequence);
+    int64_t longest = ms_sharedtables_longest(trace, sequence);
     int64_t whole[4] = {1, 1, longest, longest};
     int64_t used[4] = {1, 1, sequence, sequence};
     uint32_t ones =
@@ -34,7 +35,7 @@ static uint32_t add_mask(ms_trace *trace, const ms_scores *how, uint32_t scores)
 {
     if (trace->err)
         return MS_NONE;
-    uint32_t mask = ms_selfattention_table(
+    uint32_t mask = ms_sharedtables_rows(
         trace, how->windowed ? "sliding_mask" : "causal_mask",
         at(trace, scores)->size[2], 0);
     uint32_t y = ms_pointwise_add(trace, scores, mask);
@@ -50,8 +51,8 @@ static uint32_t add_padding_mask(ms_trace *trace, uint32_t scores)
     const ms_tensor *a = at(trace, scores);
     int64_t dims[2] = {a->size[0], a->size[3]};
     int64_t wide[4] = {dims[0], 1, 1, dims[1]};
-    uint32_t rows = ms_selfattention_buffer(trace, "attention_mask",
-                                            trace->weight_dtype, dims);
+    uint32_t rows = ms_sharedtables_buffer(trace, "attention_mask",
+                                           trace->weight_dtype, dims);
     uint32_t mask = ms_view_reshape(trace, rows, 4, wide);
     uint32_t y = ms_pointwise_add(trace, scores, mask);
     ms_trace_drop(trace, mask);
@@ -66,8 +67,8 @@ static uint32_t byte_mask(ms_trace *trace, uint32_t scores, bool shared)
     int64_t n = at(trace, scores)->size[2];
     int64_t dims[2] = {n, n};
     if (shared)
-        return ms_selfattention_buffer(trace, "causal_bytes", MS_BYTE, dims);
-    dims[0] = dims[1] = ms_selfattention_longest(trace, n);
+        return ms_sharedtables_buffer(trace, "causal_bytes", MS_BYTE, dims);
+    dims[0] = dims[1] = ms_sharedtables_longest(trace, n);
     return ms_trace_buffer(trace, "causal_bytes", MS_BYTE, 2, dims);
 }
 
@@ -79,7 +80,7 @@ static uint32_t alibi_of(ms_trace *trace, uint32_t q, uint32_t k)
     int64_t dims[2] = {at(trace, q)->size[1], at(trace, k)->size[2]};
     int64_t wide[4] = {1, dims[0], 1, dims[1]};
     uint32_t slopes =
-        ms_selfattention_buffer(trace, "alibi", trace->weight_dtype, dims);
+        ms_sharedtables_buffer(trace, "alibi", trace->weight_dtype, dims);
     return ms_view_reshape(trace, slopes, 4, wide);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/layers/attention/sdpa.h"
 #include "graphs/formats/autocast.h"
+#include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
 
 #define AMPERE 80u /* ms_device.compute_capability */
@@ -89,8 +90,7 @@ static uint32_t math(ms_trace *trace, const uint32_t *qkv, ms_attended attended)
     uint32_t a = ms_matmul_batched(trace, q, k);
     ms_trace_drop(trace, k); /* it has no name */
     if (attended.causal || has_mask(trace, qkv, attended)) {
-        uint32_t mask =
-            ms_selfattention_table(trace, "causal_mask", sequence, 0);
+        uint32_t mask = ms_sharedtables_rows(trace, "causal_mask", sequence, 0);
         a = ms_trace_rebind(trace, a, ms_pointwise_add(trace, a, mask));
         ms_trace_drop(trace, mask);
     }
@@ -130,8 +130,8 @@ uint32_t ms_sdpa_run(ms_trace *trace, ms_attention_kind kind,
         return MS_NONE;
     if (kind == MS_ATTENTION_SDPA && has_mask(trace, qkv, attended)) {
         int64_t sequence = ms_trace_at(trace, qkv[1])->size[2];
-        ms_trace_drop(
-            trace, ms_selfattention_table(trace, "causal_mask", sequence, 0));
+        ms_trace_drop(trace,
+                      ms_sharedtables_rows(trace, "causal_mask", sequence, 0));
     }
     switch (ms_sdpa_choice(trace, kind, qkv, attended)) {
     case MS_ATTENTION_FLASH:

@@ -3,6 +3,7 @@
 #include "graphs/kernels/mcore.h"
 #include "graphs/layers/attention/scores.h"
 #include "graphs/layers/attention/sdpa.h"
+#include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 
@@ -140,53 +141,6 @@ static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
     return y;
 }
 
-/* Positions that tables are made for; a longer sequence makes them longer. */
-int64_t ms_selfattention_longest(const ms_trace *trace, int64_t sequence)
-{
-    int64_t longest = (int64_t)trace->model->max_sequence;
-
-    bool at_hand = trace->model->fresh_tables || longest < sequence;
-    return at_hand ? sequence : longest;
-}
-
-/* A buffer of the model: the first layer that asks makes it. */
-uint32_t ms_selfattention_buffer(ms_trace *trace, const char *role,
-                                 uint8_t dtype, const int64_t *dims)
-{
-    for (const ms_shared_buffer *b = trace->shared; b; b = b->next) {
-        const ms_tensor *made = at(trace, b->tensor);
-        if (strcmp(b->role, role) == 0 && made->size[0] == dims[0] &&
-            made->size[1] == dims[1] && made->dtype == dtype)
-            return b->tensor;
-    }
-    uint32_t t = ms_trace_buffer(trace, role, dtype, 2, dims);
-    ms_shared_buffer *item = ms_arena_take(trace->scratch, 1, sizeof *item);
-    if (!item && !trace->err)
-        trace->err = ms_fail_nomem(trace->fault);
-    if (trace->err)
-        return MS_NONE;
-    *item = (ms_shared_buffer){role, t, trace->shared};
-    trace->shared = item;
-    return t;
-}
-
-uint32_t ms_selfattention_table(ms_trace *trace, const char *role,
-                                int64_t sequence, int64_t columns)
-{
-    int64_t longest = ms_selfattention_longest(trace, sequence);
-    bool square = columns == 0;
-    int64_t dims[2] = {longest, square ? longest : columns};
-    uint32_t whole =
-        ms_selfattention_buffer(trace, role, trace->weight_dtype, dims);
-    uint32_t rows = ms_view_slice(trace, whole, 0, sequence);
-
-    if (!square)
-        return rows;
-    uint32_t y = ms_view_slice(trace, rows, 1, sequence);
-    ms_trace_drop(trace, rows);
-    return y;
-}
-
 /* k[:, :, None].expand(b, kv_heads, n, t, dim).reshape(b, heads, t, dim) */
 static uint32_t repeat_heads(ms_trace *trace, uint32_t x, int64_t heads)
 {
@@ -224,7 +178,7 @@ static void add_slopes(ms_trace *trace, const ms_layer *layer, int64_t heads)
     const int64_t dims[2] = {heads, 1};
 
     if (layer->field[ATTENTION_ALIBI].b)
-        ms_selfattention_buffer(trace, "alibi_slopes", MS_FLOAT32, dims);
+        ms_sharedtables_buffer(trace, "alibi_slopes", MS_FLOAT32, dims);
 }
 
 /* torch's kernels learn of a window that is narrower than the sequence by a
@@ -237,7 +191,7 @@ static void add_window(ms_trace *trace, const ms_layer *layer, uint32_t q)
     if (layer->field[ATTENTION_CODE].i != MS_CODE_AUTO &&
         layer->field[ATTENTION_WINDOW].i > 0 &&
         layer->field[ATTENTION_WINDOW].i < sequence)
-        ms_selfattention_buffer(trace, "sliding_bytes", MS_BYTE, dims);
+        ms_sharedtables_buffer(trace, "sliding_bytes", MS_BYTE, dims);
 }
 
 static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
@@ -367,8 +321,8 @@ void ms_selfattention_rotate(ms_trace *trace, int64_t code, int64_t dim,
     if (halves)
         dim /= 2; /* of the tables */
     int64_t sequence = at(trace, x[0])->size[2];
-    uint32_t cos = ms_selfattention_table(trace, "rotary_cos", sequence, dim);
-    uint32_t sin = ms_selfattention_table(trace, "rotary_sin", sequence, dim);
+    uint32_t cos = ms_sharedtables_rows(trace, "rotary_cos", sequence, dim);
+    uint32_t sin = ms_sharedtables_rows(trace, "rotary_sin", sequence, dim);
     for (uint32_t i = 0; i < n; i++)
         x[i] =
             ms_trace_rebind(trace, x[i],
@@ -380,25 +334,6 @@ void ms_selfattention_rotate(ms_trace *trace, int64_t code, int64_t dim,
 }
 
 /* ---- the layer ----------------------------------------------------------- */
-
-/* y.transpose(1, 2).contiguous().view(batch, sequence, width) */
-uint32_t ms_selfattention_join(ms_trace *trace, uint32_t y, int64_t width)
-{
-    if (trace->err)
-        return MS_NONE;
-    uint32_t turned = ms_view_transpose(trace, y, 1, 2);
-    uint32_t whole = ms_view_contiguous(trace, turned);
-
-    ms_trace_drop(trace, y);
-    ms_trace_drop(trace, turned);
-    if (trace->err)
-        return MS_NONE;
-    int64_t dims[3] = {at(trace, whole)->size[0], at(trace, whole)->size[1],
-                       width};
-    uint32_t flat = ms_view_reshape(trace, whole, 3, dims);
-    ms_trace_drop(trace, whole);
-    return flat;
-}
 
 /* Fields that would be passed over together. */
 static ms_err check_fields(ms_trace *trace, const ms_layer *layer)
@@ -523,7 +458,7 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
     uint32_t sinks = add_sinks(trace, layer, n.heads);
     uint32_t y =
         trace->err ? MS_NONE : attention_core(trace, layer, &n, sinks, qkv);
-    y = trace->err ? MS_NONE : ms_selfattention_join(trace, y, n.heads * n.dim);
+    y = trace->err ? MS_NONE : ms_heads_join(trace, y, n.heads * n.dim);
     *out = ms_lora_product(trace, layer, roles, is_biased(layer), y, n.width);
     ms_trace_drop(trace, y);
     for (int i = 0; i < 3 && !trace->err; i++)

@@ -310,8 +310,8 @@ static ms_err read_index(weights *w, const char *folder, const ms_json *page,
     if (!there)
         return MS_OK;
     w->path = path;
-    MS_TRY(ms_read_file(path, INDEX_BYTES, arena, &bytes, &length,
-                        w->page->fault));
+    MS_TRY(ms_files_read(path, INDEX_BYTES, arena, &bytes, &length,
+                         w->page->fault));
     MS_TRY(ms_json_read(path, bytes, length, arena, &index, w->page->fault));
     if (index.nodes[0].kind != MS_JSON_OBJECT)
         return ms_json_fail(&index, 0, w->page->fault, NULL,

@@ -327,8 +327,8 @@ static ms_err add_results(maker *m, const char *operand)
     char *bytes;
     if (strcmp(operand, "-") != 0) {
         text = (ms_quote){.name = operand};
-        MS_TRY(ms_read_file(operand, MS_JSON_MAX_BYTES, m->hall->keep, &bytes,
-                            &text.length, m->fault));
+        MS_TRY(ms_files_read(operand, MS_JSON_MAX_BYTES, m->hall->keep, &bytes,
+                             &text.length, m->fault));
         text.bytes = bytes;
     }
     MS_TRY(ms_variants_read_text(&text, m->hall->keep, m->c, m->fault));

@@ -12,8 +12,8 @@ static ms_err read_file(ms_plot *plot, const char *path, ms_fault *fault)
     char *bytes;
     size_t length;
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
-    MS_TRY(ms_read_file(path, MS_JSON_MAX_BYTES, plot->arena, &bytes, &length,
-                        fault));
+    MS_TRY(ms_files_read(path, MS_JSON_MAX_BYTES, plot->arena, &bytes, &length,
+                         fault));
     ms_quote text = {name, bytes, length, 0};
     bool are_rows;
     MS_TRY(ms_rows_are(&text, plot->arena, &are_rows, fault));
