@@ -34,7 +34,9 @@
  * recognised by its "format" key (opgraph.h).
  */
 
-#include "sim/sim.h"
+#include "sim/nouns.h"
+#include "sim/pools/history/alloctrace.h"
+#include "sim/replay/collective.h"
 
 #include "graphs/json/json.h" /* for whoever reads other JSON */
 

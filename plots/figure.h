@@ -10,6 +10,8 @@
  * than MS_TEXT_PX, 5.4 pt there. */
 
 #include "plots/plots.h"
+#include "plots/traces/record.h"
+#include "sim/timeline.h"
 
 #define MS_FIGURE_WIDTH 900.0
 #define MS_TEXT_PX 20.0 /* labels, numbers, legends */

@@ -10,9 +10,12 @@
  *     MS_TRY(ms_figure_timeline(&record, report.worst, &drawing, fault));
  */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
+#include "sim/names.h"
+#include "sim/nouns.h"
 
-#include "plots/traces/record.h"
+typedef struct ms_record ms_record; /* record.h */
+typedef struct ms_tiles ms_tiles;   /* tiles.h */
 
 /* output.c: path "-" is standard output, written unbuffered: flush what stdio
  * holds first.  Refuses directories; follows symbolic links. */

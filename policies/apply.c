@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/profile.h"
 #include "policies/schedule/due.h"
+#include "sim/base/size.h"
+#include "sim/program.h"
+#include "sim/shape.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a policy may ask about those beside it: no table of all of them. */
-#include "policies/policies.h"
+#include "policies/policy.h"
 
 #include <string.h>
 

@@ -19,7 +19,7 @@
  * its backward does (call 7): a's out_call is 2, its back_call 7; without it
  * level_bytes[3 .. 6] are a's bytes lower, and call 7 is not. */
 
-#include "policies/policies.h"
+#include "policies/policy.h"
 
 /* A tensor of forward and its widest gap between two uses. */
 typedef struct ms_profile_tensor {

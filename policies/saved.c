@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/saved.h"
+#include "sim/graph.h"
+#include "sim/kinds.h"
+#include "sim/program.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  *     unit 3 (norm) saves x, made by unit 2: x is in unit_set[3] and in
  *     input_set[3]; y, which unit 3 makes and the next unit reads, is not. */
 
-#include "policies/policies.h"
+#include "policies/policy.h"
 
 typedef struct ms_saved {
     const ms_graph *graph;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/order.h"
 #include "policies/policywords.h"
+#include "sim/base/size.h"
+#include "sim/names.h"
 
 #include <assert.h>
 #include <inttypes.h>

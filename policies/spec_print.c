@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The canonical spelling of a spec. */
 #include "policies/order.h"
+#include "sim/base/size.h"
 
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Is a program, perhaps written by hand, one that expand can walk? */
+#include "sim/check.h"
+#include "sim/graph.h"
 #include "sim/program.h"
 
 #include <assert.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/dump.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 #define KEY(name) (1u << MS_DUMP_##name)
 #define WHEN (KEY(FRAME) | KEY(MICRO) | KEY(RANK))

@@ -20,7 +20,7 @@
  * buffers (bytes, category, pool, stream or ms_block_home, how freed) are
  * numbered in order and stand before the calls that name them. */
 
-#include "sim/sim.h"
+#include "sim/program.h"
 
 typedef enum ms_dump_object {
     MS_DUMP_NO_OBJECT,

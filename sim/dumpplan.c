@@ -6,7 +6,9 @@
  *       + row 71 layers.3.mlp.out activations 8388608 saved
  *       - row 70
  */
-#include "sim/sim.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/program.h"
 
 static void put_op(const ms_plan *plan, uint32_t op, ms_text *text)
 {

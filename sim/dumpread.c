@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/check.h"
 #include "sim/dump.h"
+#include "sim/graph.h"
 #include "sim/program.h"
 
 #include <assert.h>

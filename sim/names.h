@@ -2,8 +2,7 @@
 #ifndef MS_SIM_NAMES_H
 #define MS_SIM_NAMES_H
 
-/* The enumerations of the house and their words.  Include sim/sim.h, the
- * door. */
+/* The enumerations of the house and their words. */
 
 #include <stddef.h>
 
@@ -126,5 +125,8 @@ ms_phase ms_names_phase_of(ms_pass pass);
  * at most 1 for words under 5 letters), or NULL. */
 const char *ms_names_nearest(const char *word, const char *const *words,
                              size_t n);
+
+/* Bytes of the full name of a storage: layer names have at most 1024. */
+#define MS_STORAGE_NAME 1152u
 
 #endif

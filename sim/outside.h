@@ -5,7 +5,7 @@
 /* What a process holds of the device's memory outside the caching allocator:
  * nvidia-smi counts it, torch.cuda.memory_reserved does not.  What libraries
  * take through the allocator (cuBLAS workspaces) is none of it, but a row of
- * the plan.  Include sim/sim.h, the door.
+ * the plan.
  *
  *   device used = reserved + context_bytes of ms_machine,
  *   context_bytes = kernels_bytes + nccl_bytes

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/program.h"
+#include "sim/graph.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -2,13 +2,222 @@
 #ifndef MS_SIM_PROGRAM_H
 #define MS_SIM_PROGRAM_H
 
-/* Private to program.c, check.c and dumpread.c. */
+/* The program: the step as a list of calls that policies have made of a graph.
+ * It says what is run, again or for the first time, what is kept, and where
+ * storages go; not what that costs.
+ *
+ * Nouns.  A call is a verb and what it acts on, in the name of a rank, a frame
+ * (a slot for the storages of one micro-batch) and a micro-batch.  A set is a
+ * list of storages, a buffer flat memory of the program's own; calls name both
+ * by their rows.  A keep is what policies choose before there is a program:
+ * ms_program_default writes the program of it.
+ *
+ * Whatever an op needs and does not find is made present by expand (brought,
+ * gathered, unpacked, run again), so that a program without a single MOVE is as
+ * legal as one with the best of prefetches: calls only say it earlier.
+ *
+ * A worked example: unit 3 is checkpointed, its input is storage 71, set 0.
+ * As memsim run --dump program prints it:
+ *
+ *     run forward unit 3 frame 0 micro 0 keep nothing hold nothing
+ *     ...
+ *     rerun units 3-3 frame 0 micro 0
+ *     run backward unit 3 frame 0 micro 0
+ *     drop 0 frame 0 micro 0 */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
+#include "sim/nouns.h"
+#include "sim/saves.h"
 
-/* ms_check_program that also says which call is wrong (MS_NONE: none or the
- * program as a whole). */
-ms_err ms_check_calls(const ms_graph *graph, const ms_program *program,
-                      uint32_t *wrong, ms_fault *fault);
+typedef enum ms_verb {
+    MS_RUN,      /* run a unit's forward or backward ops */
+    MS_RERUN,    /* run forward ops of units [unit, last] again (recompute) */
+    MS_MOVE,     /* move set to place MS_HERE, MS_HOST or MS_NVME (copy engines,
+                    the disk's by way of the host), of what is shared the part;
+                    to MS_PACKED: into a buffer; from there to MS_HERE: out of
+                    it; to MS_SHARD: let whole copies go; of gradients make the
+                    part that is not there */
+    MS_STEP_SET, /* the optimizer step (set: MS_ALL): with place MS_HOST what
+                    the host and its disk do of it, with MS_PENDING the rest;
+                    of a set what is due with its gradients (due_first) */
+    MS_HOLD,     /* take a host reference on each storage of set */
+    MS_DROP_SET, /* release those references */
+    MS_SYNC,     /* the host waits for the last copies of set, for what wrote
+                    buffer, or (NOTHING) until the device has caught up */
+    MS_MARK,     /* a named instant: levels are read here */
+    MS_GATHER,   /* all-gather set: one collective makes what is SHARD whole, in
+                    storages of its own or PACKED in a buffer; what only lies in
+                    another memory is brought; what the ranks do not share is
+                    written where it is */
+    MS_STATE,    /* set unit's random state aside (place MS_HERE) or let it go
+                    (MS_GONE) */
+    MS_WAIT,     /* the compute stream waits for the copies of set; what a MOVE
+                    with LATER took to the host is dropped here */
+    MS_REDUCE,   /* sum set over the ranks, place MS_SHARD: reduce-scatter into
+                    the shards, MS_HERE: all-reduce; of what was not made
+                    nothing */
+    MS_TAKE,     /* allocate a buffer of the program */
+    MS_GIVE,     /* the host lets go of it */
+    MS_N_VERBS
+} ms_verb;
+
+/* Set ids: MS_ALL and MS_NOTHING, else a row of the program's sets. */
+#define MS_ALL (MS_NONE - 1u)
+#define MS_NOTHING (MS_NONE - 2u)
+
+/* ms_call.flags.  RERUN: WHOLE runs to the end of the last unit, needed or
+ * not; HOLD_OUTPUTS keeps what leaves the units until a DROP_SET with unit and
+ * last of this call; STATE sets the random state aside for its time; PART runs
+ * unit alone, other calls, then the PARTs of the units behind it to last
+ * follow: together they are one RERUN from the first one's unit on.  RUN:
+ * SAVES says that an autograd node holds `set` (a reentrant checkpoint saves
+ * its inputs, a non-reentrant one's closure only names them).  MOVE: LATER
+ * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
+ * SIDE starts behind the last copy with SIDE, out or in: one queue for both;
+ * ADD adds to what lies in the host's memory already, there; PAGEABLE: the
+ * host's memory is not pinned, the host waits for the copy; OUTER: between
+ * device and disk without a copy in the host's memory; to MS_SHARD, LATER
+ * leaves the whole copies; a buffer named takes over that of the set's first,
+ * which something else still views, until it is given.  HOLD: AGAIN first makes
+ * again what of the set is nowhere, and keeps nothing else that this makes.
+ * REDUCE: OUTER sums over the groups that hold the same part, on their queue,
+ * as many bytes as a buffer named has; WHOLE: every rank gets the sum of all,
+ * though it keeps its part; FILLED: of a buffer what is packed in it, not all
+ * of it; EXCHANGE: an all-to-all among the ranks of a node, or (OUTER) among
+ * those that have the same place in each node; to HERE it arrives in call's
+ * buffer; IN_LINE: who takes over the memory of the whole waits for it by an
+ * event, so that it is not held.  SYNC: IN_LINE waits for the compute stream
+ * alone.  MOVE to PACKED or out of a buffer: AHEAD copies on the ranks' queue
+ * (to a buffer that is waited for: a WAIT follows).  GATHER: OUTER is among the
+ * ranks of the outer ring; AHEAD takes memory of the queue's own, not of the
+ * compute stream's; LIMIT: the host waits for what used the second last set
+ * moved to SHARD. */
+enum {
+    MS_CALL_WHOLE = 1u,
+    MS_CALL_HOLD_OUTPUTS = 2u,
+    MS_CALL_SAVES = 4u,
+    MS_CALL_LATER = 8u,
+    MS_CALL_IN_LINE = 16u,
+    MS_CALL_STATE = 32u,
+    MS_CALL_ADD = 64u,
+    MS_CALL_OUTER = 128u,
+    MS_CALL_AHEAD = 256u,
+    MS_CALL_LIMIT = 512u,
+    MS_CALL_FILLED = 1024u,
+    MS_CALL_PAGEABLE = 2048u,
+    MS_CALL_SIDE = 4096u,
+    MS_CALL_AGAIN = 8192u,
+    MS_CALL_EXCHANGE = 16384u,
+    MS_CALL_PART = 32768u
+};
+
+/* A flat buffer of the program: what is PACKED in it needs no memory of its
+ * own; one of no bytes is an event that a SYNC waits for.  The queue of the
+ * ranks takes its own memory without waiting for the compute stream; given
+ * back, it waits for the op that read it last. */
+typedef struct ms_buffer {
+    const char *name;
+    uint64_t bytes;
+    uint8_t category, pool;
+    uint8_t stream; /* on which it is taken: COMPUTE or COMM */
+    uint8_t home;   /* ms_block_home: whose memory it is */
+    bool waited;    /* ms_row.waited */
+} ms_buffer;
+
+typedef struct ms_call {
+    uint8_t verb;  /* ms_verb */
+    uint8_t pass;  /* RUN: MS_FORWARD or MS_GRAD_INPUT (= backward) */
+    uint8_t place; /* MOVE, REDUCE, STATE: ms_place; MARK: ms_mark */
+    uint8_t rank;
+    uint16_t flags;
+    uint16_t frame; /* micro-batch slot */
+    uint32_t micro_batch;
+    uint32_t unit, last; /* RERUN, DROP_SET: units [unit, last] */
+    uint32_t keep;       /* RUN forward: saved storages that keep their SAVED
+                            reference: MS_ALL, MS_NOTHING or a set */
+    uint32_t set; /* RUN forward: storages that get a HOLD reference and count
+                     as activations; HOLD, DROP_SET, MOVE...: what */
+    uint32_t buffer; /* TAKE, GIVE, WAIT, SYNC, GATHER, REDUCE and MOVE to
+                        PACKED or SHARD; or NONE */
+} ms_call;
+
+typedef struct ms_program {
+    uint32_t n_calls, calls_capacity;
+    ms_call *calls;
+    uint32_t n_sets, sets_capacity;
+    uint32_t *set_at; /* n_sets + 1 */
+    uint32_t set_items, items_capacity;
+    uint32_t *set_item; /* storages */
+    uint32_t n_buffers, buffers_capacity;
+    ms_buffer *buffers;
+    ms_hooks hooks;
+    uint8_t *saved_in; /* (optional) per storage: ms_host_memory of its copy on
+                          the host, where swaps differ; NULL: ms_machine's */
+    uint16_t n_frames;
+    uint8_t n_ranks;
+    uint32_t n_micro_batches;
+} ms_program;
+
+/* The choices of keep policies (sim/README.md 4), consumed by
+ * ms_program_default.  place[s] of a saved storage is MS_HERE (keep) or
+ * MS_GONE (drop after its last forward use; bind makes it again); it alone
+ * decides, in segments too.  Neighbouring units with the same segment are
+ * replayed together by one RERUN just before the first of their backwards;
+ * MS_NONE means not checkpointed. */
+typedef struct ms_keep {
+    uint8_t *place;    /* n_storages */
+    uint32_t *segment; /* n_units */
+    bool reentrant;    /* torch.utils.checkpoint use_reentrant=True */
+    bool early_stop;
+} ms_keep;
+
+ms_err ms_program_keep_all(const ms_graph *graph, ms_arena *arena,
+                           ms_keep *keep, ms_fault *fault);
+/* For each micro-batch forward, loss, backward; then the step; all in frame 0
+ * of rank 0.  What a segment reads from outside gets a HOLD when it is made
+ * and loses it after the backward of the first segment that reads it, which
+ * is the last one to be replayed. */
+ms_err ms_program_default(const ms_graph *graph, const ms_keep *keep,
+                          uint32_t micro_batches, ms_arena *arena,
+                          ms_program *program, ms_fault *fault);
+/* Appends a buffer; *buffer gets its id.  It is taken by a TAKE, any number of
+ * times, one after the other. */
+ms_err ms_program_add_buffer(ms_program *program, ms_buffer value,
+                             ms_arena *arena, uint32_t *buffer,
+                             ms_fault *fault);
+/* A call with nothing set: unit, last and buffer MS_NONE, keep and set
+ * MS_NOTHING. */
+ms_call ms_program_call(ms_verb verb);
+/* The same in the name of `like`: its rank, frame and micro-batch. */
+ms_call ms_program_call_like(ms_verb verb, const ms_call *like);
+/* from's sets and buffers, in tables of its own, and no calls: a program to be
+ * written anew.  Each of the two may grow, neither knows what the other adds.
+ */
+ms_err ms_program_fork(const ms_program *from, ms_arena *arena,
+                       ms_program *program, ms_fault *fault);
+/* Writes the replays of several units in PARTs, so that calls that serve them
+ * can stand between their units. */
+ms_err ms_program_part_replays(ms_program *program, ms_arena *arena,
+                               ms_fault *fault);
+ms_err ms_program_add(ms_program *program, ms_call call, ms_arena *arena,
+                      ms_fault *fault);
+/* Appends a set; *set gets its id (MS_NOTHING for n = 0). */
+ms_err ms_program_add_set(ms_program *program, const uint32_t *storages,
+                          uint32_t n, ms_arena *arena, uint32_t *set,
+                          ms_fault *fault);
+/* Is every id in range, every unit run forward before backward? */
+ms_err ms_check_program(const ms_graph *graph, const ms_program *program,
+                        ms_fault *fault);
+
+/* ---- dump.c, dumpread.c: the program as text, and back --------------------
+ */
+
+void ms_dump_program(const ms_graph *graph, const ms_program *program,
+                     ms_text *text);
+/* dumpread.c: reads the text form back, into an identical program that
+ * ms_check_program accepts; errors carry name:line:column. */
+ms_err ms_dumpread_program(const ms_graph *graph, const char *name,
+                           const char *bytes, size_t length, ms_arena *arena,
+                           ms_program *program, ms_fault *fault);
 
 #endif

@@ -8,8 +8,7 @@
  *
  *     y = a * a       two saves of a's storage: two copies out, two back
  *     y = x @ w.t()   the saves are x and a view of the parameter w
- *
- * Include sim/sim.h, the door. */
+ * */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,9 @@
 #ifndef MS_SIM_SHAPE_H
 #define MS_SIM_SHAPE_H
 
-/* What a rank computes and holds: what policies decide before lowering.
- * Include sim/sim.h, the door. */
+/* What a rank computes and holds: what policies decide before lowering. */
+
+#include "sim/names.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -88,6 +89,13 @@ typedef struct ms_pages {
     uint64_t h2d_bytes, d2h_bytes, faults;
     uint64_t host_peak_bytes, host_by_category[MS_N_CATEGORIES];
 } ms_pages;
+
+/* Op could never start for want of so much memory, at this time; from then on
+ * the step goes on as if there were enough.  0: that did not happen. */
+typedef struct ms_lack {
+    uint64_t missing_bytes, t_ns;
+    uint32_t op;
+} ms_lack;
 
 /* The optimizer's step over flat tiles of this rank's part (DeepSpeed,
  * runtime/zero/stage_1_and_2.py and stage3.py, step): the gradients of a tile

@@ -2,7 +2,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "sim/sim.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 static bool on_device(const ms_plan *plan, uint32_t row, uint8_t rank)
 {

@@ -2,51 +2,24 @@
 #ifndef MS_SIM_TIMELINE_H
 #define MS_SIM_TIMELINE_H
 
-/* What a plan comes to on a machine.  Included by sim/sim.h, after the plan.
+/* The timeline: what a plan comes to on a machine, event by event.
  *
  * A rank is a process: it has a host that issues its ops in the order of the
  * plan, streams and pools of its own.  Hosts never wait for each other; ops of
  * one rank wait for another's only where the plan's wait list says so.  So what
- * a rank comes to does not depend on how the plan interleaves the ranks. */
+ * a rank comes to does not depend on how the plan interleaves the ranks.
+ *
+ * A worked example: a row of 8 MiB that lives from op 40 to op 97 is two
+ * events, one when op 40 starts, one when op 97 ends; their running sum is the
+ * level.
+ *
+ *     ms_timeline line;
+ *     MS_TRY(ms_replay(&plan, &machine, &trial, &line, fault));
+ *     use(line.ranks[0].pool[MS_DEVICE_POOL].peak_bytes); */
 
-/* ---- replay.c (clock, wall, speed, active): plan to timeline ------------- */
-
-/* What ops that run side by side on a rank share. */
-typedef enum ms_resource {
-    MS_MULTIPROCESSORS,
-    MS_LINK_IN,  /* PCIe from the host's side to the device */
-    MS_LINK_OUT, /* and back: full duplex, a resource of its own */
-    MS_HOST_DRAM,
-    MS_N_RESOURCES
-} ms_resource;
-
-/* In thousandths of the resource, while an op of the stream runs.  held is
- * gone for the others and never slowed here (the multiprocessors on which a
- * collective's kernel sits); shared is what the op uses of the rest when it is
- * alone there.  An op is slowed by the largest, over what it shares, of (sum
- * of shared) / (1000 - what others hold), if that is above 1.  Galvatron's
- * overlap coefficient of 1.3 for both sides is shared = 650 for each. */
-typedef struct ms_demand {
-    uint16_t held, shared;
-} ms_demand;
-
-typedef struct ms_machine {
-    uint64_t launch_ns;      /* host time to issue one op */
-    uint64_t capacity_bytes; /* device memory the process can have */
-    uint64_t context_bytes;  /* outside the pool, in all; its parts: */
-    ms_outside outside;      /* 0: not told */
-    double peak_flops;       /* for mfu; 0: unknown */
-    uint32_t data_ranks;     /* side by side, on other samples; 0, 1: alone */
-    bool book_device;        /* book by device time, not in host issue order */
-    bool wall;           /* with book_device: ops wait where memory is full */
-    uint32_t node_ranks; /* of data_ranks that share a node; 0: all */
-    uint64_t host_memory_bytes, nvme_bytes; /* of a node; 0: not known */
-    ms_host_pools host;
-    ms_paging paging; /* with book_device; then these: */
-    double h2d_bytes_per_s, d2h_bytes_per_s;
-    /* All zero: nothing interferes. */
-    ms_demand demand[MS_N_STREAMS][MS_N_RESOURCES];
-} ms_machine;
+#include "sim/base/base.h"
+#include "sim/nouns.h"
+#include "sim/shape.h"
 
 /* 16 bytes; size, category and sign follow from the plan's row. */
 typedef struct ms_event {
@@ -67,13 +40,6 @@ typedef struct ms_rank_levels {
     ms_level pool[MS_N_POOLS]; /* allocated */
     uint64_t active_peak_bytes, requested_peak_bytes, reserved_peak_bytes;
 } ms_rank_levels;
-
-/* Op could never start for want of so much memory, at this time; from then on
- * the step goes on as if there were enough.  0: that did not happen. */
-typedef struct ms_lack {
-    uint64_t missing_bytes, t_ns;
-    uint32_t op;
-} ms_lack;
 
 /* Lossless: level by category, alive set at any instant, Gantt, pools are folds
  * over events and ops' times.  Events never go back; those of one rank are in
@@ -138,5 +104,31 @@ uint64_t ms_timeline_booked(const ms_timeline *line, uint32_t op,
  * ns, or longer while others that run on its rank slow it. */
 ms_err ms_replay(const ms_plan *plan, const ms_machine *machine,
                  ms_arena *arena, ms_timeline *line, ms_fault *fault);
+
+/* ---- timeline.c: folds over events --------------------------------------- */
+
+/* How many events are booked no later than the mark: start, before_loss and
+ * after_forward of the first micro-batch, after_backward and end of the last.
+ * MS_NONE: the program has no such mark. */
+uint32_t ms_timeline_until(const ms_timeline *line, uint8_t rank, ms_mark mark);
+
+/* Rows of rank's device pool alive just after event index e, largest first;
+ * *n of them. */
+ms_err ms_timeline_alive(const ms_timeline *line, uint32_t event, uint8_t rank,
+                         ms_arena *arena, uint32_t **rows, uint32_t *n,
+                         ms_fault *fault);
+
+/* The device level of one rank as a step function, thinned to at most
+ * max_points points (at least 4; per pixel column: first, lowest, highest,
+ * last of the total) that always include the exact peak.  bytes[c] is the
+ * level of category c from t_ns on.  Where all events are at one instant t_ns
+ * counts them instead, those of the rank's device from 0. */
+typedef struct ms_point {
+    uint64_t t_ns, total_bytes;
+    uint64_t bytes[MS_N_CATEGORIES];
+} ms_point;
+ms_err ms_timeline_points(const ms_timeline *line, uint8_t rank,
+                          uint32_t max_points, ms_arena *arena,
+                          ms_point **points, uint32_t *n, ms_fault *fault);
 
 #endif

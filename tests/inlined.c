@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/inlined.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

@@ -19,7 +19,8 @@ opened() { # a header, and what it includes
         done
 }
 headers="$(opened sim/sim.h | sort -u)
-    policies/policies.h policies/saved.h policies/share/sharedstates.h
+    policies/policies.h policies/policy.h
+    policies/saved.h policies/share/sharedstates.h
     policies/checkpoint/cuts.h"
 
 fail() {
@@ -29,7 +30,7 @@ fail() {
 
 # ---- policies/README.md and tests/plugin/stripe.c are the same text
 
-sed -n '/^    #include "policies\/saved.h"/,/^    const ms_plugin /p' \
+sed -n '/^    #include "policies\/policies.h"/,/^    const ms_plugin /p' \
     "$source/policies/README.md" | sed 's/^    //' >"$scratch/readme.c"
 sed 1d "$source/tests/plugin/stripe.c" |
     diff -u - "$scratch/readme.c" >&2 ||

@@ -29,7 +29,8 @@
 
 #include "graphs/graphs.h"
 #include "plots/plots.h"
-#include "policies/policies.h"
+#include "policies/policy.h"
+#include "sim/pools/steps/pooled.h"
 
 /* ---- quantity.c: numbers with units -------------------------------------- */
 
@@ -261,20 +262,7 @@ typedef struct ms_job {
                            their timeline; 0: some million */
 } ms_job;
 
-/* Every noun on the way.  read and lower fill the first part in the keep
- * arena, step the second in the trial arena. */
-typedef struct ms_result {
-    ms_model model;
-    ms_training training; /* resolved */
-    ms_shape shape;
-    ms_graph graph;
-
-    ms_program program;
-    ms_plan plan;
-    ms_machine machine;
-    ms_timeline line;
-    ms_report report;
-} ms_result;
+typedef struct ms_result ms_result; /* result.h */
 
 /* The job's settings, of its last step, and whether it has a pool. */
 void ms_pipeline_settings(const ms_job *job, ms_training *training);
@@ -373,21 +361,6 @@ void ms_settings_compare(const ms_arguments *arguments, const char *policy,
                          const char *allocator, ms_text *text);
 /* The value of a training field as the user would write it. */
 ms_label ms_settings_value(const ms_training *training, const char *field);
-
-/* ---- advice: what would make a step fit is in advice.h --------------------
- */
-
-/* hostadvice.c: other policies that leave a node enough host memory and disk,
- * where the device has enough. */
-typedef struct ms_hostadvice {
-    const char *policy; /* instead of those given; NULL: none is known */
-    struct ms_far_memory far[MS_N_POOLS]; /* with them */
-    uint64_t step_ns;
-} ms_hostadvice;
-ms_err ms_hostadvice_find(const ms_job *job, const ms_result *result,
-                          ms_arena *arena, ms_hostadvice *advice,
-                          ms_fault *fault);
-void ms_hostadvice_put(const ms_hostadvice *advice, ms_text *text);
 
 /* ---- screen.c: standard output ------------------------------------------- */
 

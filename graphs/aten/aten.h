@@ -13,6 +13,7 @@
 
 #include "graphs/json/index.h"
 #include "graphs/opgraph/opgraph.h"
+#include "sim/kinds.h"
 
 /* One node under way: its inputs and outputs as tensors of the trace. */
 typedef struct ms_aten_call {

@@ -5,7 +5,7 @@
 /* From names to rows: an open-addressing table.  The names stay the
  * caller's and must outlive it.  Iteration order is never visible. */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
 
 typedef struct ms_index {
     ms_arena *arena;

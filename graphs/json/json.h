@@ -10,7 +10,7 @@
  *          i = json->nodes[i].next)
  */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
 
 #define MS_JSON_MAX_BYTES (UINT64_C(256) << 20)
 

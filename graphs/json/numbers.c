@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/json/numbers.h"
+#include "sim/names.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -19,7 +19,7 @@
  *     MS_TRY(ms_numbers_value("4 * width", &width, &value, &error));
  */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
 
 #define MS_NUMBERS_EXACT 9007199254740992.0 /* 2^53 */
 

@@ -8,7 +8,7 @@
  * MS_SCAN_DEPTH, integers beyond 64 bits) and notes where each value stands,
  * in document order: the order of a pre-order walk of the tree. */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
 
 #define MS_SCAN_DEPTH 64u
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/kernels/mcorebuffers.h"
 #include "graphs/kernels/mcore.h"
+#include "sim/graph.h"
 
 typedef struct buffers {
     ms_trace *trace;

@@ -5,6 +5,7 @@
 #include "graphs/layers/layers.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/lower.h"
+#include "sim/kinds.h"
 
 #include <assert.h>
 #include <string.h>

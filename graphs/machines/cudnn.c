@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/machines/cudnn.h"
 #include "graphs/trace/columns.h"
+#include "sim/graph.h"
+#include "sim/kinds.h"
 
 #include <string.h>
 

@@ -30,6 +30,8 @@
  * divided among neighbours after forward. */
 
 #include "graphs/graphs.h"
+#include "sim/nouns.h"
+#include "sim/outside.h"
 
 /* training.cuda */
 enum { MS_CUDA_DEVICE, MS_CUDA_11_3, MS_CUDA_11_7, MS_CUDA_STATION };

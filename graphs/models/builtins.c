@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The models that are compiled in, and files that are like one of them. */
 #include "graphs/models/reader.h"
+#include "sim/names.h"
 
 #include <stdio.h>
 #include <string.h>

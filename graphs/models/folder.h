@@ -4,7 +4,7 @@
 
 /* Folders as models: "models/llama" means "models/llama/config.json". */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
 
 /* Is there a file at the path, which memsim found and nobody named?  What
  * stands there but is no file that can be read and ends (a pipe, a link that

@@ -3,6 +3,7 @@
 
 #include "graphs/json/fields.h"
 #include "graphs/models/layerlist.h"
+#include "sim/names.h"
 
 #include <stdio.h>
 

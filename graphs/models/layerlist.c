@@ -6,6 +6,7 @@
 #include "graphs/models/build.h"
 #include "graphs/models/layergroups.h"
 #include "graphs/models/layernames.h"
+#include "sim/names.h"
 
 #include <inttypes.h>
 #include <stdio.h>

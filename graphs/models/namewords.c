@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/graphs.h"
 #include "graphs/models/reader.h"
+#include "sim/names.h"
 
 #include <stdio.h>
 #include <string.h>

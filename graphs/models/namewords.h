@@ -10,7 +10,7 @@
  *     ms_namewords_model("Meta-Llama-3-8B-Instruct", ...)   llama-3-8b
  */
 
-#include "sim/sim.h"
+#include "sim/base/words.h"
 
 struct ms_device;
 struct ms_builtin;

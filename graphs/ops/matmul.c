@@ -4,6 +4,7 @@
 #include "graphs/kernels/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savelist.h"
+#include "sim/graph.h"
 
 /* Can a product read it as it lies, by rows or by columns
  * (prepare_batch_matrix_for_cublas)? */

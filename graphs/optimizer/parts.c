@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What of the model's states a rank holds, and where. */
 #include "graphs/formats/precisions.h"
+#include "sim/graph.h"
 
 bool ms_parts_hold_gradients(const ms_trace *trace)
 {

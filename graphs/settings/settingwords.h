@@ -9,7 +9,7 @@
  *     ms_settingwords_value(&field, "bfloat16")             "bf16"
  */
 
-#include "sim/sim.h"
+#include "sim/base/words.h"
 
 struct ms_field;
 

@@ -7,6 +7,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/savedends.h"
+#include "sim/graph.h"
 
 #include <assert.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "graphs/trace/finish.h"
 #include "graphs/kernels/mcorebuffers.h"
 #include "graphs/trace/savelist.h"
+#include "sim/graph.h"
 
 #include <assert.h>
 #include <string.h>

@@ -13,6 +13,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/finish.h"
 #include "graphs/trace/layerroles.h"
+#include "sim/graph.h"
 
 #include <assert.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "graphs/kernels/mcore.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/savelist.h"
+#include "sim/graph.h"
 
 #include <assert.h>
 #include <stdarg.h>

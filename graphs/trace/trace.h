@@ -30,6 +30,8 @@
 #include "graphs/graphs.h"
 #include "graphs/json/index.h"
 #include "graphs/settings/kernels.h"
+#include "sim/graph.h"
+#include "sim/shape.h"
 
 #include <assert.h>
 

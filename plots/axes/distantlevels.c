@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "plots/figure.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 /* A level lasts until the next event: a column that sees none has the level
  * that the one before it ended with. */

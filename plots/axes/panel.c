@@ -8,6 +8,8 @@
 #include <math.h>
 
 #include "plots/axes/foot.h"
+#include "plots/traces/record.h"
+#include "sim/report.h"
 
 #define FAR_CAPACITY 3.0 /* times the peak: beyond it only a note */
 #define LABEL_PX 25.0    /* height of a label */

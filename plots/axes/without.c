@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "plots/axes/without.h"
+#include "plots/traces/record.h"
 
 #define FAR 4u /* times the peak: beyond it the areas would be squashed */
 #define COLOR "#6A1B7A"

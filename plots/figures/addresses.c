@@ -4,6 +4,10 @@
 #include <string.h>
 
 #include "plots/figure.h"
+#include "plots/figures/tiles.h"
+#include "plots/traces/record.h"
+#include "sim/plan.h"
+#include "sim/pools/steps/pooled.h"
 
 #define WAITING MS_N_CATEGORIES
 

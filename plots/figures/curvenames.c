@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "plots/figures/curve.h"
+#include "sim/report.h"
 
 #define SIDE_PX 245.0
 #define WIDE_SIDE_PX 310.0 /* where a name would take more than FEW_LINES */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "plots/figures/curve.h"
+#include "sim/report.h"
 
 /* Below the last panel stand ticks and, at NAME_Y_PX, the axis' name; words
  * that stand upright take at most WORDS_PX more. */

@@ -6,6 +6,8 @@
 #include <math.h>
 
 #include "plots/axes/frame.h"
+#include "plots/traces/record.h"
+#include "sim/report.h"
 
 #define AREA_PX 230.0    /* the memory */
 #define FAR_PX 76.0      /* the host's memory, */

@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "plots/figures/strips.h"
+#include "plots/traces/record.h"
+#include "sim/measure/bylayer.h"
 
 #define MOST_BARS 300u
 #define X0 96.0         /* of both panels */

@@ -7,6 +7,8 @@
 #include "plots/axes/again.h"
 #include "plots/axes/foot.h"
 #include "plots/axes/without.h"
+#include "plots/traces/record.h"
+#include "sim/report.h"
 
 #define AREA_PX 340.0 /* height of the data */
 

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "plots/axes/frame.h"
+#include "plots/traces/record.h"
+#include "sim/report.h"
 
 #define AREA_PX 380.0
 #define BELOW_PX 76.0

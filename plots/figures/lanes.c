@@ -4,6 +4,9 @@
 #include <stdlib.h>
 
 #include "plots/figure.h"
+#include "plots/traces/record.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 /* Of MS_STREAM_COMPUTE by the pass of the op, of the others by the stream. */
 static const uint8_t work_of_pass[MS_N_PASSES] = {

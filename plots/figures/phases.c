@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "plots/figure.h"
+#include "plots/traces/record.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
 
 /* More bands than this are narrower than their border. */
 #define MOST_BANDS 48

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "plots/figure.h"
+#include "plots/traces/record.h"
 
 #define HATCH_PX 7.0 /* horizontal distance of the strokes */
 #define LEAST_PX 0.3 /* a stroke shorter than this is not seen */

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "plots/figures/strips.h"
+#include "plots/traces/record.h"
+#include "sim/report.h"
 
 #define UNALLOCATED "#D9D9D9"
 #define PALE "#E9E9E9"

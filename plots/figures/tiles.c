@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plots/figures/tiles.h"
 #include "plots/plots.h"
 
 #define WHOLE_TIME 1073741824.0 /* a cell's time, and its bytes, */

@@ -25,6 +25,8 @@
  * other in the same place within a millisecond, each for 50 us, are one tile of
  * 64 MiB by 0.5 ms. */
 
+#include "sim/pools/torch/addressmap.h"
+
 #define MS_TILES_COLUMNS 600u
 #define MS_TILES_ROWS 400u
 #define MS_TILES_MOST 5000u

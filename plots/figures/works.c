@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "plots/figure.h"
+#include "plots/traces/record.h"
 
 /* Works are saturated and differ in lightness, waits are pale. */
 const ms_look ms_works_look[MS_N_WORKS] = {

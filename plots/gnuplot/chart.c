@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "plots/figure.h"
+#include "plots/traces/record.h"
+#include "sim/plan.h"
 
 static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄",
                                      "▅", "▆", "▇", "█"};

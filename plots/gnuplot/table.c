@@ -4,6 +4,10 @@
 #include <string.h>
 
 #include "plots/plots.h"
+#include "sim/graph.h"
+#include "sim/measure/recomputed.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 /* RFC 4180: a field with a comma, a quote or a line break is put in quotes,
  * and quotes in it are doubled.  Lines end in \n, as every reader accepts and

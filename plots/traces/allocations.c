@@ -6,6 +6,11 @@
  * all before it, when an allocation finds the free complete. */
 
 #include "plots/plots.h"
+#include "sim/measure/requests.h"
+#include "sim/plan.h"
+#include "sim/pools/steps/pooled.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 
 /* Of a stream: pieces of work it was given, those that it has finished. */
 typedef struct work {

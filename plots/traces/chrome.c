@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "plots/plots.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 
 /* The levels of a rank, and the highest ones of the instant. */
 struct levels {

@@ -2,6 +2,9 @@
 /* Sizes and lifetimes, for planners. */
 
 #include "plots/plots.h"
+#include "sim/measure/requests.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 typedef struct lifetimes {
     const ms_plan *plan;

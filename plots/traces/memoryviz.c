@@ -6,6 +6,11 @@
 #include <stdlib.h>
 
 #include "plots/traces/pickling.h"
+#include "sim/graph.h"
+#include "sim/measure/requests.h"
+#include "sim/plan.h"
+#include "sim/pools/steps/pooled.h"
+#include "sim/timeline.h"
 
 #define NAME_BYTES (MS_STORAGE_NAME + 64u)
 

@@ -3,6 +3,12 @@
 #include <string.h>
 
 #include "plots/figure.h"
+#include "plots/traces/record.h"
+#include "sim/graph.h"
+#include "sim/measure/bylayer.h"
+#include "sim/measure/recomputed.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 #define MOST_POINTS (4 * MS_RECORD_COLUMNS) /* of the first thinning */
 

@@ -5,8 +5,7 @@
 /* What of a run is kept: the report, and the step thinned to what a figure can
  * show.  run --json writes it, plot and compare read it back, and the figures
  * of one run are drawn from it alone, so that a saved result gives the figure
- * that the run itself would have given, byte for byte.  Include plots/plots.h,
- * the door.
+ * that the run itself would have given, byte for byte.
  *
  *     ms_record record;
  *     MS_TRY(ms_record_of(&line, &report, &names, arena, &record, fault));
@@ -14,6 +13,7 @@
  */
 
 #include "plots/figures/tiles.h"
+#include "sim/report.h"
 
 #define MS_RECORD_COLUMNS 600u /* parts of the step that are told apart */
 

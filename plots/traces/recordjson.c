@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "plots/figure.h"
+#include "plots/traces/record.h"
+#include "sim/measure/bylayer.h"
 
 static void put(ms_text *text, const char *words)
 {

@@ -3,6 +3,8 @@
  * in forward and runs again before its backward. */
 #include "policies/checkpoint/cuts.h"
 #include "policies/checkpoint/sac.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/checkpoint/sac.h"
+#include "sim/graph.h"
+#include "sim/kinds.h"
+#include "sim/program.h"
 
 /* Every second product is computed again, attention never; so is what a
  * collective of a forward pass makes, of which graphs have none.  products:

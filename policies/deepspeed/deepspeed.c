@@ -4,6 +4,9 @@
  * stages do). */
 #include "policies/deepspeed/deepspeed.h"
 #include "policies/share/sharedstates.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/program.h"
 
 #include <stdio.h>
 

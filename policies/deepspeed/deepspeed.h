@@ -17,7 +17,8 @@
  *     reduce them to shard, whole     an all-reduce; the owners keep parts
  *     give flattened */
 
-#include "policies/policies.h"
+#include "policies/policy.h"
+#include "sim/program.h"
 
 typedef struct ms_deepspeed {
     uint32_t stage;

@@ -25,6 +25,8 @@
  * hooks of a module run in its replay, too (activation checkpointing), which is
  * written in parts, unit by unit. */
 #include "policies/deepspeed/deepspeed.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 /* What is gathered together and not copied out yet. */
 typedef struct group {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The gradient bucket of stages 1 to 3. */
 #include "policies/deepspeed/deepspeed.h"
+#include "sim/graph.h"
+#include "sim/names.h"
+#include "sim/program.h"
 
 static uint64_t parts_bytes(const ms_deepspeed_writer *w)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What DeepSpeed's stages are written in: calls, buffers, events. */
 #include "policies/deepspeed/deepspeed.h"
+#include "sim/names.h"
+#include "sim/program.h"
 
 ms_err ms_deepspeedcalls_emit(ms_deepspeed_writer *w, const ms_call *like,
                               ms_verb verb, uint8_t place, uint16_t flags,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The calls of stages 0 to 2. */
 #include "policies/deepspeed/deepspeed.h"
+#include "sim/names.h"
+#include "sim/program.h"
 
 static bool is_last(const ms_deepspeed_writer *w, const ms_call *call)
 {

@@ -13,6 +13,9 @@
  * Each is let go when the next gradient has its own, as Python's variables
  * are.  The kernel that sums the last takes no time of its own. */
 #include "policies/deepspeed/deepspeed.h"
+#include "sim/graph.h"
+#include "sim/names.h"
+#include "sim/program.h"
 
 enum { QUANTIZED, EXCHANGED, REQUANTIZED, RECEIVED, DEQUANTIZED, N_BUFFERS };
 static const char *const names[N_BUFFERS] = {

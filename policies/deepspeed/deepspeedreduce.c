@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One reduction of gradients that are in the bucket together. */
 #include "policies/deepspeed/deepspeed.h"
+#include "sim/names.h"
+#include "sim/program.h"
 
 static uint64_t owner(const ms_deepspeed_writer *w, uint64_t at)
 {

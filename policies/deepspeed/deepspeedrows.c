@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The parameters as the flat group of stage_1_and_2.py lists them. */
 #include "policies/deepspeed/deepspeed.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 /* All weights have one format: its size is bytes over elements. */
 static uint64_t weight_item_bytes(const ms_graph *graph)

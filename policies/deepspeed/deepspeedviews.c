@@ -8,6 +8,8 @@
  * backward, before which it is gathered again for nothing. */
 #include "policies/deepspeed/deepspeed.h"
 #include "policies/swap/swap.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 ms_err ms_deepspeedviews_open(ms_deepspeed_writer *w, ms_deepspeed_views *views)
 {

@@ -13,7 +13,7 @@
  * A gradient that more than one call reduces is ready with the last, one that
  * none does when the step begins. */
 
-#include "policies/policies.h"
+#include "policies/policy.h"
 
 /* Once all policies have placed their calls. */
 ms_err ms_due_write(const ms_policy_context *context, ms_program *program,

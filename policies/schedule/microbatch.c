@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Gradient accumulation: the batch of a step runs as several micro-batches,
  * one after the other, and the optimizer steps once. */
-#include "policies/policies.h"
+#include "policies/policy.h"
+#include "sim/shape.h"
 
 #include <inttypes.h>
 #include <stdio.h>

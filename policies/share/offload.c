@@ -7,6 +7,7 @@
  * code does, impl=megatron Megatron's HybridDeviceOptimizer
  * (policies/sources.md 6). */
 #include "policies/share/sharedstates.h"
+#include "sim/program.h"
 
 #include <stdio.h>
 

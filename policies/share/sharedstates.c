@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/share/sharedstates.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,8 @@
  *                                     move P3 to shard
  *                                     gather P5 ... */
 
-#include "policies/policies.h"
+#include "policies/policy.h"
+#include "sim/shape.h"
 
 typedef struct ms_sharedstates {
     ms_shared shared;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/share/unshardunits.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 static uint32_t first_in_block(const ms_graph *graph)
 {

@@ -14,6 +14,9 @@
  *     swiglu         moe_act     up to the second
  */
 #include "policies/swap/swap.h"
+#include "sim/graph.h"
+#include "sim/kinds.h"
+#include "sim/program.h"
 
 /* 1 Mi elements of 16 bits. */
 #define MIN_BYTES (UINT64_C(2) << 20)

@@ -5,6 +5,8 @@
  * out of pinned memory, too (policies/sources.md 7).  What a checkpoint
  * holds was saved by a node of its own. */
 #include "policies/swap/swap.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 ms_err ms_savecpu_open(ms_swap *w)
 {

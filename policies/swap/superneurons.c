@@ -19,6 +19,9 @@
  * makes a checkpoint: its backward is the first to need what came before.
  */
 #include "policies/swap/swapcache.h"
+#include "sim/graph.h"
+#include "sim/kinds.h"
+#include "sim/program.h"
 
 #include <string.h>
 

@@ -4,6 +4,8 @@
  * (policies/sources.md 7). */
 #include "policies/swap/swap.h"
 #include "policies/share/sharedstates.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 #include <stdio.h>
 #include <string.h>

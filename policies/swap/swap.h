@@ -8,6 +8,9 @@
  * that measures writes the program itself (swapplan.h). */
 
 #include "policies/saved.h"
+#include "sim/expand/hostplace.h"
+#include "sim/names.h"
+#include "sim/program.h"
 
 /* Rows of the parameter table. */
 enum {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/swap/swapagain.h"
+#include "sim/graph.h"
 
 #include <string.h>
 

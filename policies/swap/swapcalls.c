@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the ways to swap write their calls with. */
 #include "policies/swap/swap.h"
+#include "sim/program.h"
 
 ms_err ms_swapcalls_emit(ms_swap *w, const ms_call *like, ms_verb verb,
                          uint32_t set, uint8_t place, uint16_t flags)

@@ -7,6 +7,8 @@
  * .to(): to memory that is not pinned, and the host waits; they come back when
  * the replay begins. */
 #include "policies/swap/swap.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 #include <string.h>
 

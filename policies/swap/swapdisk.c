@@ -6,6 +6,9 @@
  * issued with the copy in of the tensor before it, so that both links work. */
 #include "policies/profile.h"
 #include "policies/swap/swap.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/program.h"
 
 void ms_swapdisk_aim(const ms_swap *w, ms_call *call)
 {

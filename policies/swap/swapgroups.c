@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/swap/swap.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 ms_err ms_swapgroups_open(ms_swap *w, uint32_t n, uint32_t ahead)
 {

@@ -2,6 +2,8 @@
 #include "policies/swap/swapagain.h"
 #include "policies/swap/swaplanes.h"
 #include "policies/swap/swapwrite.h"
+#include "sim/base/size.h"
+#include "sim/graph.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -17,6 +17,7 @@
 
 #include "policies/profile.h"
 #include "policies/swap/swap.h"
+#include "sim/program.h"
 
 typedef struct ms_swapplan_choice {
     uint8_t place; /* MS_HERE, MS_HOST, MS_GONE */

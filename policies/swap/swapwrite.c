@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/swap/swapwrite.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 #include <stdlib.h>
 #include <string.h>

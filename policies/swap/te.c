@@ -6,6 +6,8 @@
  * that at most L - n blocks' tensors are here.  One stream takes the copies of
  * both directions. */
 #include "policies/swap/swap.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 #include <stdio.h>
 

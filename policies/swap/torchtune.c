@@ -10,6 +10,8 @@
  * projection and the loss are outside it.  What checkpoints hold leaves and
  * comes back unit by unit, in the same stash as what hooks pack behind it. */
 #include "policies/swap/swap.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 #define STASH 5u /* max_fwd_stash_size */
 

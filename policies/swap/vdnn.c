@@ -3,6 +3,10 @@
  * forward; each backward brings one back (policies/sources.md 7). */
 #include "policies/profile.h"
 #include "policies/swap/swap.h"
+#include "sim/base/size.h"
+#include "sim/graph.h"
+#include "sim/kinds.h"
+#include "sim/program.h"
 
 #include <stdio.h>
 

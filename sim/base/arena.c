@@ -7,7 +7,7 @@
  * A growing array of LONE_BYTES or more is alone in its block, so that the
  * next growth is a realloc: the system moves pages instead of copying them,
  * and no old copy stays behind. */
-#include "sim/sim.h"
+#include "sim/base/base.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #ifndef MS_SIM_BASE_H
 #define MS_SIM_BASE_H
 
-/* The part of sim/sim.h that knows nothing of simulation: faults, arenas,
- * texts.  Include sim/sim.h, the door. */
+/* The part of sim/ that knows nothing of simulation: faults, arenas,
+ * texts. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/sim.h"
+#include "sim/base/base.h"
 
 #include <math.h>
 #include <stdarg.h>

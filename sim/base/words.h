@@ -14,8 +14,6 @@
  * a row's "batchsize" is batch-size and batch_size, too.  "*" at the end of a
  * word stands for any ending. */
 
-#include "sim/base/base.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* bind: whatever an op needs that is not present is made present. */
 #include "sim/expand/books.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The books: columns of the plan as they grow, rows of cells, references. */
 #include "sim/expand/books.h"
+#include "sim/plan.h"
+#include "sim/program.h"
 
 #include <assert.h>
 #include <string.h>

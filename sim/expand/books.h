@@ -6,7 +6,10 @@
  * construction.  A cell is a (storage, frame, rank); row[cell] is its live
  * device row or MS_NONE, state[cell] the host references on it. */
 
-#include "sim/sim.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/program.h"
 
 enum {
     MS_REF_LOCAL = 1u,

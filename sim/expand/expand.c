@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* expand: walk the program's calls, each booked by the file of its verb. */
 #include "sim/expand/hooks.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/program.h"
 
 #include <assert.h>
 

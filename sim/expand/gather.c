@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What ranks share: gathering the whole from the parts, summing over ranks. */
 #include "sim/expand/books.h"
+#include "sim/program.h"
 
 /* Who meets in a GATHER or REDUCE with these flags.  All ranks of a node
  * exchange, then all nodes, each rank with those in its place. */

@@ -4,7 +4,11 @@
  * block counts as free for a copy that starts when its streams have passed it:
  * a host that runs ahead may find fewer, by how much depends on how far it
  * may. */
-#include "sim/sim.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 
 typedef struct taken {
     const ms_plan *plan;

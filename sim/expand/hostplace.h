@@ -2,7 +2,7 @@
 #ifndef MS_SIM_HOSTPLACE_H
 #define MS_SIM_HOSTPLACE_H
 
-/* In whose memory on the host a copy lies.  Include sim/sim.h, the door. */
+/* In whose memory on the host a copy lies. */
 
 #include "sim/pools/hostpool.h"
 

@@ -7,6 +7,8 @@
  * there; any other move leaves nothing behind.  What has no home on the disk
  * goes there by way of two buffers (stage.c), or straight (MS_CALL_OUTER). */
 #include "sim/expand/books.h"
+#include "sim/plan.h"
+#include "sim/program.h"
 
 #include <assert.h>
 

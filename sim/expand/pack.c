@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Flat buffers of the program, and what is packed in them. */
 #include "sim/expand/books.h"
+#include "sim/program.h"
 
 #include <inttypes.h>
 

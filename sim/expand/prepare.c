@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What expand derives from a graph, once for all of its programs. */
 #include "sim/expand/books.h"
+#include "sim/graph.h"
 
 static uint8_t refs_of(const ms_graph *graph, uint32_t s)
 {

@@ -18,7 +18,10 @@
  *
  * plan.repeated is such a micro-batch, plan.repeats says how many are left out:
  * they are counted (sums of the report), have no ops and events, and the times
- * of what comes behind them are those of the whole step.  Include sim/sim.h. */
+ * of what comes behind them are those of the whole step. */
+
+#include "sim/base/base.h"
+#include "sim/nouns.h"
 
 typedef struct ms_repeat {
     uint32_t first, end; /* ops of the micro-batch that repeats */

@@ -2,6 +2,9 @@
 /* Runs of a unit's ops: what each allocates, and what the host drops after it.
  */
 #include "sim/expand/hooks.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/program.h"
 
 /* ---- what an op makes and ends ------------------------------------------- */
 

@@ -3,6 +3,7 @@
  * several ranks alternate, a drop is booked behind whatever op came last; here
  * it goes to the last one of its rank, in the order in which the rank drops. */
 #include "sim/expand/books.h"
+#include "sim/plan.h"
 
 #include <string.h>
 

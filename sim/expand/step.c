@@ -4,6 +4,7 @@
  * prepared, and copied with shifted row numbers afterwards; for a 175B model
  * with foreach AdamW that is a third of all rows (tests/bench). */
 #include "sim/expand/books.h"
+#include "sim/graph.h"
 
 #include <string.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/sim.h"
+#include "sim/measure/bylayer.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 /* Layers get a row of the list when their first op runs.  What an op counts
  * for has a number: a block's, else n_blocks + its layer's, else that +

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/sim.h"
+#include "sim/machine.h"
+#include "sim/pools/steps/pooled.h"
+#include "sim/report.h"
 
 /* ---- the memories outside the device ------------------------------------- */
 

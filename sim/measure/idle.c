@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/sim.h"
+#include "sim/measure/idle.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 #include <assert.h>
 #include <stdlib.h>

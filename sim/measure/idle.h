@@ -6,10 +6,12 @@
  * that touches it before the end of the first micro-batch's forward (the loss
  * included) to the start of the first that reads it after; where none does,
  * to the end of the step.  This is what swapping and recomputing live on.
- * Include sim/sim.h.
  *
  *     a_1, 8 MiB, is read last at 20 ms and next at 50 ms: it waits for 30 ms,
  *     in which 50 GB/s take it out and bring it back in 0.34 ms. */
+
+#include "sim/base/base.h"
+#include "sim/nouns.h"
 
 /* Of each way; each copy takes copy_ns more.  0: nothing can be copied. */
 typedef struct ms_idle_links {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/measure/linkbytes.h"
+#include "sim/plan.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 
 /* How often op moves its bytes: a prefetch that was revoked comes again, one
  * that was put off comes once if at all. */

@@ -6,7 +6,7 @@
  * come again, and of pages.  Pages have no op and no time in ms_link_use: it is
  * what the compute stream waits for pages. */
 
-#include "sim/sim.h"
+#include "sim/measure/waits.h"
 
 void ms_linkbytes_add(const ms_waits *waits, ms_report *report);
 

@@ -2,7 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/sim.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 
 /* Passes that belong to no phase of their own: what they allocate counts for
  * the phase in which they are issued. */

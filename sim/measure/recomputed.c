@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/sim.h"
+#include "sim/measure/recomputed.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 static bool runs_again(const ms_recomputed *so_far, uint32_t op)
 {

@@ -5,12 +5,15 @@
 /* What a rank has run again so far, over the time of the step: the cost of
  * checkpoints as a curve that never falls.  Of an op under way the part that
  * has passed counts.  At the end of the step it is the report's recompute_ns
- * and, of one rank, its FLOPs.  Include sim/sim.h.
+ * and, of one rank, its FLOPs.
  *
  *     ms_recomputed so_far = {.line = &line, .rank = 0};
  *     for (uint32_t e = 0; e < line.n_events; e++)
  *         ms_recomputed_until(&so_far, line.events[e].t_ns, &ns, &flops);
  */
+
+#include "sim/base/base.h"
+#include "sim/nouns.h"
 
 typedef struct ms_recomputed {
     const ms_timeline *line;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the allocator of one rank is asked for, in order. */
 
+#include "sim/measure/requests.h"
+#include "sim/plan.h"
 #include "sim/replay/active.h"
+#include "sim/timeline.h"
 
 typedef struct requests {
     const ms_timeline *line;

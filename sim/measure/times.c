@@ -2,7 +2,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "sim/graph.h"
 #include "sim/measure/linkbytes.h"
+#include "sim/plan.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 
 /* What is summed up per rank. */
 typedef struct rank_clock {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/sim.h"
+#include "sim/measure/waits.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 #include <string.h>
 

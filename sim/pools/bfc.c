@@ -4,6 +4,7 @@
  * of sizes are a way to find the smallest idle block that is large enough, the
  * lowest of several; so is the set here. */
 #include "sim/pools/heap.h"
+#include "sim/pools/ledger.h"
 
 #define QUANTUM UINT64_C(256)
 #define LEAST_REGION (2 * TORCH_MIB)

@@ -9,6 +9,7 @@
  * from it; here it is looked at anew.)  A buffer without a size gets longer at
  * its end by what is missing; a run there counts as freed then. */
 #include "sim/pools/heap.h"
+#include "sim/pools/ledger.h"
 
 static uint64_t round_bytes(const ms_torch *pool, uint64_t bytes)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What all heaps share: requests on the common ledger, segments. */
 #include "sim/pools/heap.h"
+#include "sim/pools/ledger.h"
 
 #include <assert.h>
 #include <string.h>

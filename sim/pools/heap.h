@@ -11,8 +11,8 @@
  *     buddy.c
  *     contiguous.c */
 
-#include "sim/pools/ledger.h"
 #include "sim/pools/pool.h"
+#include "sim/pools/torch/torchpool.h"
 
 typedef struct pool_rules {
     uint64_t (*round)(const ms_torch *pool, uint64_t bytes);

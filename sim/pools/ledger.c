@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/pools/ledger.h"
-
 #include "sim/pools/heap.h"
 
 ms_err ms_ledger_reserve(ms_torch *pool, uint32_t n, ms_fault *fault)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Options of the pools that are not PyTorch's. */
-#include "sim/pools/heap.h"
+#include "sim/base/size.h"
+#include "sim/pools/pool.h"
 
 #include <stdlib.h>
 #include <string.h>

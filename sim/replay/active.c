@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/replay/active.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/measure/requests.h"
 #include "sim/replay/hostclock.h"
+#include "sim/timeline.h"
 
 /* A free that other streams hold up. */
 typedef struct held_free {

@@ -12,7 +12,8 @@
  * runs ahead of the device: what is active at a peak is more than what was in
  * use there. */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
+#include "sim/nouns.h"
 
 /* Fills active_peak_bytes of each rank and the raises, in host issue order.
  * Needs the timeline's end_ns. */

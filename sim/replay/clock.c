@@ -8,9 +8,11 @@
  * instant of its own for its start. */
 #include "sim/replay/clock.h"
 
+#include "sim/graph.h"
 #include "sim/replay/hosts.h"
 #include "sim/replay/inorder.h"
 #include "sim/replay/speed.h"
+#include "sim/timeline.h"
 
 #include <string.h>
 

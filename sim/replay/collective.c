@@ -2,7 +2,7 @@
 /* The alpha-beta model by which NCCL chooses (src/graph/tuning.cc of
  * NVIDIA/nccl, 5067397c; busbw is that of nccl-tests, doc/PERFORMANCE.md), and
  * the size curves that nccl-tests measured. */
-#include "sim/sim.h"
+#include "sim/replay/collective.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #ifndef MS_SIM_COLLECTIVE_H
 #define MS_SIM_COLLECTIVE_H
 
-/* What a collective takes.  Include sim/sim.h, the door. */
+/* What a collective takes. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,7 +6,8 @@
  * ops have their times, once more.  For each op of the rank in order: syncs,
  * then what is done at host_ns, then issue. */
 
-#include "sim/sim.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 typedef struct ms_hostclock {
     const ms_plan *plan;

@@ -6,7 +6,8 @@
  * host issues its rank's ops in the order of the plan, a kernel each
  * launch_ns, and stops at a sync until what it waits for has ended. */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
+#include "sim/nouns.h"
 
 typedef struct ms_hosts {
     const ms_plan *plan;

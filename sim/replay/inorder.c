@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/replay/inorder.h"
+#include "sim/timeline.h"
 
 /* The cause of a gap where a stream of this kind is waited for. */
 static ms_gap gap_of(uint8_t stream)

@@ -6,7 +6,9 @@
  * memory, one pass in the order of issue; and what both clocks know of an op.
  */
 
-#include "sim/sim.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 /* Why op waits for other. */
 uint8_t ms_inorder_cause(const ms_plan *plan, uint32_t op, uint32_t other);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/replay/paging.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
 #include "sim/replay/clock.h"
+#include "sim/timeline.h"
 
 #include <stdio.h>
 #include <string.h>

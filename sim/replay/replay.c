@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* replay: the clock (clock.c), then the books. */
+#include "sim/machine.h"
+#include "sim/plan.h"
 #include "sim/replay/active.h"
 #include "sim/replay/clock.h"
 #include "sim/replay/paging.h"
+#include "sim/timeline.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -4,7 +4,8 @@
 
 /* Private to clock.c: how fast an op runs beside others. */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
+#include "sim/nouns.h"
 
 /* The speed of an op that nothing slows: work is counted in 1/MS_SPEED_WHOLE
  * ns, so that all arithmetic on it is exact. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/replay/wall.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 enum { NOT_YET, HERE, REVOKED, GONE }; /* a row */
 

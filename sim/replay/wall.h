@@ -19,7 +19,8 @@
  * source in the host's memory is counted again from then until the copy has
  * arrived. */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
+#include "sim/nouns.h"
 
 typedef struct ms_wall ms_wall;
 

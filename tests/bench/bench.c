@@ -36,7 +36,9 @@
  *     fit_175b_ms          5000   gpt3 on 64 GPUs; both as processes, on all
  *                                 cores */
 #include "graphs/graphs.h"
-#include "policies/policies.h"
+#include "plots/traces/record.h"
+#include "policies/policy.h"
+#include "sim/pools/place/placement.h"
 #include "tests/bench/families.h"
 #include "tests/bench/ops.h"
 #include "tests/bench/plans.h"
@@ -44,6 +46,7 @@
 #include "tests/bench/streams.h"
 #include "tests/bench/times.h"
 #include "tools/job/jobprogram.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <fcntl.h>

@@ -2,6 +2,7 @@
 #include "tests/bench/families.h"
 
 #include "tests/bench/times.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <stdio.h>

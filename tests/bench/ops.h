@@ -5,7 +5,7 @@
 /* An op graph as the exporter writes it: a chain of blocks of three ops (the
  * transpose of a weight, addmm, relu) and a mean. */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
 
 void bench_ops_chain(unsigned blocks, ms_arena *arena, ms_text *text);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/bench/plans.h"
+#include "sim/pools/place/placement.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 /* The exact search over minimalloc's files. */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
 
 #define BENCH_PLANS "ABCDEFGHIJK"
 

@@ -4,7 +4,7 @@
 
 /* Traces through a pool, without the text around them. */
 
-#include "sim/sim.h"
+#include "sim/pools/history/alloctrace.h"
 
 typedef struct bench_pools_trace {
     uint32_t n_ops, n_ids;

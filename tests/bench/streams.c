@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/bench/streams.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
 
 #define LIFE 20u /* ops that a row lives */
 

@@ -5,7 +5,8 @@
 /* A plan that keeps every stream of a rank busy: op after op on one stream
  * after the other, each with a row that the next ops read. */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
+#include "sim/nouns.h"
 
 /* n_ops ops, one row each; false: no memory. */
 bool bench_streams_plan(uint32_t n_ops, const ms_graph *graph, ms_arena *arena,

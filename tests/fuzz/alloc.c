@@ -5,6 +5,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "graphs/graphs.h"
+#include "sim/pools/place/placement.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/base/base.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>

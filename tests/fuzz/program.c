@@ -4,6 +4,12 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "graphs/graphs.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/program.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The oracle of active bytes: at each allocation every row, looked at. */
+#include "sim/machine.h"
+#include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 
 #include <check.h>

@@ -14,7 +14,9 @@
  *
  * Checks fail through libcheck, with the seed in laws_seed. */
 
-#include "sim/sim.h"
+#include "sim/plan.h"
+#include "sim/program.h"
+#include "sim/report.h"
 
 typedef struct laws_random {
     uint64_t state;

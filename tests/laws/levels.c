@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 
 #include <check.h>

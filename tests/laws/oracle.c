@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 
 #include <check.h>

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/policies.h"
+#include "policies/policy.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/program.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/laws/laws.h"
 
 #include <check.h>

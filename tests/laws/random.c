@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/graph.h"
+#include "sim/program.h"
 #include "tests/laws/laws.h"
 
 #include <check.h>

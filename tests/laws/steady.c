@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Steady steps are alike: what there is when the next one's forward begins is
  * what there was when this one's did, in each memory. */
+#include "sim/graph.h"
+#include "sim/plan.h"
 #include "tests/laws/laws.h"
 
 #include <check.h>

@@ -5,6 +5,7 @@
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <inttypes.h>

@@ -2,6 +2,7 @@
 /* Three memories, one verdict: with capacities of just what a step needs it
  * fits, and a byte less of any of them is said to be too small by a byte, by
  * run, compare, sweep and fit alike. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/cli/sweep/sweep.h"

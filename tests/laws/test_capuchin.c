@@ -4,6 +4,8 @@
  * takes 10 ns, backward 20, so that a_i is idle from 10 * (i + 1) to
  * 80 + 20 * (7 - i); and against plans that move alone, on real models and
  * links. */
+#include "sim/graph.h"
+#include "sim/program.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"

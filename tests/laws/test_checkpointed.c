@@ -6,8 +6,12 @@
  * has casts of the weights besides (cached_cast of autocast_mode.cpp), and on
  * a CPU a checkpoint that draws random numbers sets their state aside
  * (torch.get_rng_state). */
+#include "sim/graph.h"
+#include "sim/program.h"
+#include "sim/timeline.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <stdio.h>

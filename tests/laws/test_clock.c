@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Laws of the clock and of active bytes, on plans made by hand and at random:
  * no graph, no policy, so that every stream is busy. */
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 

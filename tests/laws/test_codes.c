@@ -2,6 +2,7 @@
 /* What must hold of models in Hugging Face's code, whatever their sizes. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 

@@ -3,6 +3,7 @@
  * refused with a reason, and what runs obeys the laws. */
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <stdio.h>

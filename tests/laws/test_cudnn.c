@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What cuDNN takes passes with the call that takes it, and nothing else
  * changes; what is tried out empties the pool's cache, once. */
+#include "sim/graph.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

@@ -2,9 +2,11 @@
 /* A table has one owner: where arrays move whenever they grow, and spoil what
  * they leave, every pair of policies writes the program that it writes
  * otherwise.  AddressSanitizer says who looks at what was left. */
+#include "sim/program.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tools/job/jobprogram.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <string.h>

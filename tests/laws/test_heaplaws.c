@@ -2,7 +2,7 @@
 /* bfc, buddy and contiguous under random requests, each against a slow reading
  * of its rules that shares nothing with it: sorted lists and looks at all of
  * them; and what holds for any pool. */
-#include "sim/sim.h"
+#include "sim/pools/pool.h"
 #include "tests/tests.h"
 
 #include <string.h>

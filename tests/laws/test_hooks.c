@@ -5,6 +5,7 @@
  * and a step leaves what it began with. */
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <stdio.h>

@@ -3,6 +3,7 @@
  * the op tables; so has every row.  Every layer of a layer list has a role. */
 #include "graphs/aten/atenkinds.h"
 #include "tests/tests.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <stdio.h>

@@ -3,8 +3,12 @@
  * report, for policies that use several streams. */
 #include "graphs/json/json.h"
 #include "plots/figure.h"
+#include "plots/traces/record.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <math.h>

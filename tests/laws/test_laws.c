@@ -6,7 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/policies.h"
+#include "policies/policy.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/program.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tools/results/sheet.h"
 
 /* MEMSIM_SEED=n starts at seed n; trial i of a run has seed n + i. */

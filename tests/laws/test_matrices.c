@@ -2,9 +2,12 @@
 /* Muon where ranks share the states: momentum is of a rank's part; a matrix is
  * whole while its update is found, gathered on every rank or because one rank
  * has all of it (Megatron). */
+#include "sim/graph.h"
+#include "sim/plan.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <stdio.h>

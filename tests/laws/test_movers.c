@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Two swaps beside each other, and swaps to the disk: each tensor is moved by
  * one of them, along one way, and what leaves comes back as often. */
+#include "sim/plan.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <stdio.h>

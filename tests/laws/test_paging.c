@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Laws of unified memory, on random plans of one stream, against an oracle
  * that looks for the oldest use in a plain array. */
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
 

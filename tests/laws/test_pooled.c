@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Steps through pools: what they hand out is what the exact pool does, rounded,
  * and they reserve no less. */
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/pools/place/placement.h"
+#include "sim/pools/steps/pooled.h"
+#include "sim/program.h"
+#include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
 

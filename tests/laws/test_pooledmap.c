@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where the rows of a step lie: every one of them, for as long as the timeline
  * says, in memory that is held, and no two in one place. */
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/pools/steps/pooled.h"
+#include "sim/program.h"
+#include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
 

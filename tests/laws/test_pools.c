@@ -2,7 +2,7 @@
 /* The torch pool under random operations, against a naive reading of its
  * rules: which block serves is found by a look at all of them, and nothing that
  * is live ever overlaps. */
-#include "sim/sim.h"
+#include "sim/pools/torch/torch.h"
 #include "tests/tests.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
  * model that was made for as many.  A table of positions ends. */
 #include "tests/tests.h"
 #include "tools/job/lengths.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <string.h>

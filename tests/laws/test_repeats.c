@@ -3,9 +3,12 @@
  * the step with all of them, byte for byte, over policies (each on one of two
  * models), numbers of micro-batches, hosts that are ahead of the device and
  * behind it. */
+#include "sim/measure/bylayer.h"
+#include "sim/timeline.h"
 #include "tests/inlined.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
+#include "tools/job/result.h"
 #include "tools/results/sheet.h"
 #include "tools/tools.h"
 

@@ -3,6 +3,7 @@
  * to fit, run, compare, fit and a sweep through the allocator say the same; a
  * sweep through none does not say it, but what bare lifetimes do, as exact does
  * in run.  Where run has no pool either, a sweep says it at once. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/cli/sweep/sweep.h"

@@ -4,6 +4,7 @@
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,9 +2,11 @@
 /* vDNN's window (Rhu et al. 2016, figure 10): the search for what to send for
  * ends at the first convolution behind the layer whose backward begins, so
  * that what comes back is used by the next convolution at the latest. */
+#include "sim/program.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

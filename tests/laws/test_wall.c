@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Laws of the wall: plans walked by hand, and random programs with moves. */
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/program.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/laws/asserts.h"
 #include "tests/tests.h"
 

@@ -2,8 +2,10 @@
 /* The thin line of the figure over time is the step that the job would have
  * without its policies on what waits for backward, and there is none where
  * nothing is left out. */
+#include "plots/traces/record.h"
 #include "tests/tests.h"
 #include "tools/job/leftout.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/policies.h"
 #include "policies/saved.h"
 
 /* Every Nth block is redone.  What is in no block (head, loss) stays. */

@@ -2,6 +2,7 @@
 /* A step that nets_torch.py measured: the columns of nets.tsv. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -15,6 +15,7 @@
  * and 8 bytes: the loss and the gradient that backward begins with. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Published claims on swap, offload and recomputation: the rows of claims.tsv,
  * and those that take more than two runs. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
  * the time of small micro-batches. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,6 +2,7 @@
 /* Mixtures of experts and losses by chunks: what is kept, counted by hand from
  * the save lists of Megatron's grouped experts and Liger's losses
  * (graphs/autograd.md 20 and 21), in 16 bits. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Peaks of torchtitan's runs with FSDP1 and FSDP2: active bytes, and reserved
  * bytes of the caching allocator as its scripts set it, within 3 %. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 

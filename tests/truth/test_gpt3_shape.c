@@ -10,6 +10,7 @@
  * loss. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <inttypes.h>
 

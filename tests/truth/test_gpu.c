@@ -3,6 +3,7 @@
  * CUDA and torch 2, against what recorded steps on GPUs allocated. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * were measured per layer. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Configurations of Hugging Face: exact counts of parameters. */
+#include "sim/graph.h"
+#include "sim/shape.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 

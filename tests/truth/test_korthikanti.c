@@ -2,6 +2,7 @@
 /* The activation memory of Korthikanti et al. 2022, sections 4 and 5. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <inttypes.h>
 #include <stdio.h>

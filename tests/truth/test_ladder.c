@@ -2,6 +2,7 @@
 /* What each of torchtune's memory optimizations takes from the peak. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #define THOUSANDTH (1073741824.0 / 1000) /* of a GiB */
 

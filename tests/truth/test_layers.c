@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layer types one by one: what they keep and what backward allocates. */
+#include "sim/plan.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <inttypes.h>
 #include <stdio.h>

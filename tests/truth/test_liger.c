@@ -9,6 +9,7 @@
  *   of the head with its loss, the weight of the other implementation. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Megatron-LM as its CI and logs measured it (megatron.tsv), and what its
  * layers keep, by hand count (graphs/kernels/mcore.h). */
+#include "sim/graph.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
  * and their product. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #define RNG_STATE 16u /* bytes per layer, whatever the batch */
 

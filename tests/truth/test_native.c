@@ -4,6 +4,7 @@
  * architecture has blocks that checkpoint policies can use. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 /* What leaves the device when states do, and what fits then. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <inttypes.h>
 #include <stdio.h>

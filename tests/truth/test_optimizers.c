@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* State and scratch of each optimizer of PyTorch 1.13.1 on a CPU
  * (optim_torch.py). */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 

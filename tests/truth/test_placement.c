@@ -3,7 +3,6 @@
  * laws. */
 #include "graphs/json/json.h"
 #include "sim/pools/place/placesearch.h"
-#include "sim/sim.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 #include "tools/cli/alloc/alloc_arena.h"

@@ -2,8 +2,10 @@
 /* Counts and one-sided rows that others published: parameters, FLOPs and
  * multiply-adds to the digits printed (published.tsv), runs that fitted or did
  * not (fits.tsv), measured steps and what changes between two (changes.tsv). */
+#include "sim/graph.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Per-op experiments: what each op saves and what its backward allocates, as
  * measured with PyTorch (rules.tsv), on the op graphs of rules.jsonl. */
+#include "sim/plan.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <inttypes.h>
 #include <stdio.h>

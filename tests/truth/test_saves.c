@@ -3,6 +3,7 @@
  * see it (saves_torch.py). */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What nvidia-smi showed, beside what memsim says it would. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #define MIB (UINT64_C(1) << 20)
 

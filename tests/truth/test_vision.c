@@ -5,6 +5,7 @@
 #include "tests/truth/truth.h"
 
 #include "graphs/models/build.h"
+#include "tools/job/result.h"
 
 #include <math.h>
 #include <stdio.h>

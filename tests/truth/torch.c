@@ -4,6 +4,7 @@
  * gpt2s_b1s256_d01 GPT-2 124M at batch 1, sequence 256 and dropout 0.1,
  * llama8_b1s128 eight small LLaMA layers, unet32_b1 a U-Net; what follows
  * names an activation, an optimizer or what else was different. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/truth/truth.h"
 #include "tests/tests.h"
+#include "tools/job/result.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>

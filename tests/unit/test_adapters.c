@@ -2,6 +2,7 @@
 /* What adapters and frozen weights keep, to the byte. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

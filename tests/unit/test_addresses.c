@@ -2,6 +2,7 @@
 /* Where blocks lie: the recorder, and what a picture keeps of it. */
 #include "tests/tests.h"
 
+#include "plots/figures/tiles.h"
 #include "plots/plots.h"
 
 #include <math.h>

@@ -4,6 +4,7 @@
 #include "tests/tests.h"
 #include "tools/advice/advice.h"
 #include "tools/job/needless.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <string.h>

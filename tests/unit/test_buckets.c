@@ -2,8 +2,10 @@
 /* zero:STAGE,impl=deepspeed by hand: three layers of 8 x 8 weights, 128 bytes
  * each in bf16, two ranks.  What the policy itself makes and lets go, in order,
  * with its own running level. */
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <string.h>

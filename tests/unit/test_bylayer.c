@@ -2,6 +2,13 @@
 /* Worked by hand: the chain of four units of tests/laws/laws.h, each its own
  * block, 1000 bytes and 10 ns; unit u makes a_(u + 1), which the next saves;
  * the loss of one byte is in no block.  Two micro-batches. */
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/measure/bylayer.h"
+#include "sim/plan.h"
+#include "sim/program.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 

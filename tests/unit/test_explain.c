@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The parts of memsim explain: instants, reasons, groups, changes. */
+#include "sim/graph.h"
 #include "tests/tests.h"
 #include "tools/cli/explain/explain.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 /* What products in fp8 keep, to the byte, and what they cost. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

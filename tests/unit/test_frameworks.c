@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of differences between frameworks against what the code does. */
 #include "tests/tests.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <stdio.h>

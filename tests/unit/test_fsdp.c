@@ -3,6 +3,7 @@
  * nothing else, by hand. */
 #include "tests/inlined.h"
 #include "tests/tests.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 static const char model[] =

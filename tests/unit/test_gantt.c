@@ -2,6 +2,10 @@
 /* The Gantt chart and the trace of a step by hand. */
 #include "graphs/json/json.h"
 #include "plots/figure.h"
+#include "plots/traces/record.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
 

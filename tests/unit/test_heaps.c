@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sequences through bfc, buddy and contiguous, each address worked out by hand
  * from the rules (sim/pools/README.md 16 to 19). */
-#include "sim/sim.h"
+#include "sim/pools/pool.h"
 #include "tests/tests.h"
 
 #include <string.h>

@@ -6,6 +6,7 @@
 
 #include "graphs/layers/headloss.h"
 #include "graphs/settings/kernels.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 /* --lengths: lists, and steps of their own through one pool. */
 #include "tests/tests.h"
 #include "tools/job/lengths.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

@@ -10,6 +10,12 @@
  *   b1          d1          a1 d2       5001      20-40     the peak
  *   b0          d0          d1 d0       4001      40-60
  *   (the loop)              a2 loss     1000 */
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/program.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Host memory that runs out, at every place of the way through the house:
  * the answer is "out of memory", never a crash, a leak or a wrong result. */
+#include "plots/traces/record.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/program.h"
 #include "tests/tests.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/results/schema/schema.h"

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/machines/overheads.h"
+#include "sim/kinds.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

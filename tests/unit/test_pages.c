@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every page of a model_type, and what a config.json may say or leave out. */
 #include "graphs/models/huggingface/huggingface.h"
+#include "sim/graph.h"
+#include "sim/shape.h"
 #include "tests/tests.h"
 
 #include <stdio.h>

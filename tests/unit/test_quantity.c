@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sizes as people type them, and numbers as people read them. */
+#include "sim/base/size.h"
 #include "tests/tests.h"
 #include "tools/tools.h"
 

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/sim.h"
+#include "sim/graph.h"
+#include "sim/report.h"
 #include "tools/results/sheet.h"
 
 /* A report by hand: only what the text shows. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* checkpoint:sac: which tensors of a small decoder stay, what runs again. */
 #include "policies/checkpoint/sac.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/program.h"
 #include "tests/tests.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <string.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/policies.h"
+#include "policies/policy.h"
+#include "sim/graph.h"
+#include "sim/program.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 

@@ -2,6 +2,7 @@
 /* The optimizer's step in backward, and clipping before it. */
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,12 @@
 /* SuperNeurons on chains (tests/laws/laws.h): unit i reads and saves a_i (a_0
  * is an input) and makes a_(i + 1), forward takes 10 ns, backward 20; storage
  * i is a_i.  Some units convolve; what these make are the checkpoints. */
-#include "policies/policies.h"
+#include "policies/policy.h"
+#include "sim/graph.h"
+#include "sim/kinds.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/program.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Laws of the swap policies on a chain of N equal units (tests/laws/laws.h):
  * unit i reads and saves a_(i - 1) and makes a_i. */
-#include "policies/policies.h"
+#include "policies/policy.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/plan.h"
+#include "sim/program.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"

@@ -3,6 +3,9 @@
  * orders in which tensors are picked and all places for them.  And what the
  * search takes, in steps that it counts, on longer ones. */
 #include "policies/swap/swapplan.h"
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/program.h"
 #include "tests/laws/laws.h"
 #include "tests/tests.h"
 

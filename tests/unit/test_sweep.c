@@ -5,6 +5,7 @@
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
 #include "tools/cli/sweep/sweep.h"
+#include "tools/job/result.h"
 #include "tools/results/sheet.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "sim/sim.h"
+#include "sim/base/base.h"
+#include "sim/names.h"
 #include "tests/tests.h"
 
 #include <locale.h>

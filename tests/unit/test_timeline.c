@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/tests.h"
 
-#include "sim/sim.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 /* A saw of n teeth by hand: row 0 (100 bytes) stays; each tooth allocates a
  * row of 1 + i % 7 bytes at 2i ns and frees it at 2i + 1 ns.  Tooth 1000 is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Options of the torch pool, and the rules that differ between versions of
  * PyTorch. */
-#include "sim/sim.h"
+#include "sim/pools/torch/torch.h"
 #include "tests/tests.h"
 
 #include <string.h>

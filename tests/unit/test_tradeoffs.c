@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pareto figures and curves: their scripts, read, and their pictures. */
 #include "plots/axes/frame.h"
+#include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Who is to blame for a wait, and what is hidden: a timeline by hand. */
-#include "sim/sim.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/replay/collective.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tests/tests.h"
 
 #include <string.h>

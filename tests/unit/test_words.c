@@ -4,6 +4,7 @@
 #include "tests/tests.h"
 #include "tools/cli/optionwords.h"
 #include "tools/job/lengths.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,8 @@
  * promised that does not hold. */
 
 #include "tools/advice/advice.h"
+#include "sim/report.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

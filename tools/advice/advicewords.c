@@ -2,6 +2,7 @@
 /* Ways in words, a line each. */
 
 #include "tools/advice/advice.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 /* Changes put into a job, and its step. */
 
 #include "tools/advice/changes.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

@@ -2,6 +2,8 @@
 /* What would leave a node enough host memory and disk.  Each row of the table
  * is tried by a replay, as in advice.c: what is told fits. */
 
+#include "tools/advice/hostadvice.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <string.h>

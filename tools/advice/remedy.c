@@ -3,7 +3,9 @@
  * by a replay, and what is alive at the same instant is compared: nothing is
  * named that does not hold. */
 
+#include "sim/timeline.h"
 #include "tools/cli/explain/explain.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

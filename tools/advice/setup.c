@@ -2,6 +2,8 @@
 /* Where one GPU is too small and no setting helps: what is large enough. */
 
 #include "tools/advice/setup.h"
+#include "sim/report.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

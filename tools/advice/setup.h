@@ -10,6 +10,7 @@
  *               64 GPUs: each 55.20 GiB of 79.18 GiB, 3.10 s a step
  */
 
+#include "sim/report.h"
 #include "tools/tools.h"
 
 typedef struct ms_setup {

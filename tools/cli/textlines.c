@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/cli/textlines.h"
+#include "sim/graph.h"
 
 void ms_textlines_put(const char *label, uint32_t indent, const ms_text *words,
                       ms_text *text)

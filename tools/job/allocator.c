@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --allocator: one parser for the commands that take it. */
 
+#include "sim/pools/place/placement.h"
 #include "tools/tools.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The pool that a step goes through where --allocator does not say. */
 
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 static const ms_allocator torch = {

@@ -3,6 +3,7 @@
 
 #include "tools/job/globalbatch.h"
 #include "tools/job/lengths.h"
+#include "tools/job/result.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/job/jobprogram.h"
+#include "sim/program.h"
+#include "tools/job/result.h"
 
 /* A program in text form; a step of GPT-3 has some 30 kB. */
 #define PROGRAM_MAX_BYTES (UINT64_C(64) << 20)

@@ -2,7 +2,9 @@
 
 #include "tools/job/leftout.h"
 
+#include "plots/traces/record.h"
 #include "tools/advice/changes.h"
+#include "tools/job/result.h"
 
 ms_err ms_leftout_step(const ms_job *job, const ms_spec *left, bool exact,
                        const ms_result *result, ms_arena *arena,

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Steps of many micro-batches from steps of a few. */
 
+#include "sim/expand/repeat.h"
+#include "sim/plan.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tools/job/jobprogram.h"
+#include "tools/job/result.h"
 
 /* Up to here a step is taken as it is: some 100 MB, a tenth of a second. */
 #define WHOLE_OPS (UINT64_C(1) << 20)

@@ -5,6 +5,7 @@
 #include "tools/job/needless.h"
 
 #include "tools/job/leftout.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

@@ -2,9 +2,13 @@
 /* The whole way through the house, one arrow per call.  Nothing is printed:
  * commands, benchmarks and tests call the same three parts. */
 
+#include "sim/plan.h"
+#include "sim/report.h"
+#include "sim/timeline.h"
 #include "tools/job/globalbatch.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/lengths.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 /* Policies from shared libraries: the one file that knows dlopen.  What a
  * library must export is in policies/policies.h. */
 
+#include "policies/policies.h"
 #include "tools/tools.h"
 
 #include <dlfcn.h>

@@ -8,6 +8,7 @@
 
 #include "tools/job/points.h"
 #include "tools/job/lengths.h"
+#include "tools/job/result.h"
 
 #include <pthread.h>
 #include <string.h>

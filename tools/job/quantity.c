@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Numbers with units: what people type, and what they read. */
 
+#include "sim/base/size.h"
 #include "tools/tools.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/job/settings_table.h"
 
+#include "sim/base/size.h"
 #include "tools/job/lengths.h"
 
 #include <errno.h>

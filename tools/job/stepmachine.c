@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/machine.h"
 #include "tools/job/jobprogram.h"
+#include "tools/job/result.h"
 
 /* What collectives reach of a link's printed rate; modelling defaults that the
  * bus bandwidths measured on 8 A100 and 8 H200 bear out (tests/truth). */

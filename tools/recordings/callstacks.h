@@ -4,6 +4,7 @@
 
 /* Private to snapshot.c: stacks of frames, each counted once. */
 
+#include "sim/pools/history/alloctrace.h"
 #include "tools/recordings/pickle.h"
 
 typedef struct ms_callstacks {

@@ -11,7 +11,7 @@
  *          c = p.cells[c].next)
  *         use(p.cells[c].value); */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
 
 typedef enum ms_pickle_kind {
     MS_PICKLE_NONE,

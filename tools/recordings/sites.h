@@ -4,7 +4,7 @@
 
 /* Segments or blocks by their address, while a trace is undone. */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
 
 typedef struct ms_site {
     uint64_t address, bytes; /* of a block 0: not known */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of "pool" in memsim run --json: of the rank it reports. */
 
+#include "sim/report.h"
 #include "tools/results/sheet.h"
 
 #define MUST MS_KEYS_MUST

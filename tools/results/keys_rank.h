@@ -8,6 +8,7 @@
  *
  *     MS_RANK_TIMES(MS_KEYS_MUST), */
 
+#include "sim/measure/waits.h"
 #include "tools/results/keys.h"
 
 extern const ms_keys ms_keys_rank_peak;

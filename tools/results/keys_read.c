@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Objects of saved JSON read back, by the rows of their keys. */
 
+#include "sim/report.h"
 #include "tools/results/keys.h"
 
 #include <assert.h>

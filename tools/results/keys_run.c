@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of memsim run --json. */
 
+#include "sim/report.h"
 #include "tools/results/keys_rank.h"
 #include "tools/results/sheet.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The keys of "timeline" in memsim run --json: what figures are drawn from. */
 
+#include "plots/traces/record.h"
 #include "tools/results/schema/schema.h"
 
 static const ms_key band_rows[] = {{.name = "phase",

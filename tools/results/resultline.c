@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
+#include "plots/traces/record.h"
+#include "sim/measure/bylayer.h"
+#include "sim/timeline.h"
 #include "tools/results/results.h"
 
 #include <string.h>

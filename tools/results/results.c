@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/results/results.h"
+#include "plots/traces/record.h"
+#include "sim/report.h"
 #include "tools/results/sheet.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/results/rows.h"
+#include "sim/base/size.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/results/sheet.h"
+#include "plots/traces/record.h"
+#include "sim/graph.h"
+#include "sim/report.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/results/values.h"
+#include "sim/report.h"
 
 #include <string.h>
 

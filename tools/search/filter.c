@@ -5,6 +5,7 @@
  * and keys; a key is an axis of the grid or what all points have.  Where a
  * key's values are no numbers, it stands alone and is compared as a word. */
 
+#include "sim/base/size.h"
 #include "tools/job/points.h"
 #include "tools/job/settings_table.h"
 

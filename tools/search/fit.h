@@ -38,7 +38,9 @@
  * A set-up fits when the device holds what it reserves beside the context, and
  * the node what its ranks leave in host memory and on the disk. */
 
+#include "sim/report.h"
 #include "tools/job/points.h"
+#include "tools/job/result.h"
 
 /* ---- fitspace.c ---------------------------------------------------------- */
 

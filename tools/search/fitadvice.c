@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/search/fitadvice.h"
+#include "tools/job/result.h"
 
 #define INDENT 10u /* of fit's labels */
 #define SHARED "fsdp"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a set-up needs at least; fit.h says why. */
 
+#include "sim/graph.h"
+#include "sim/program.h"
 #include "tools/search/fit.h"
 
 #include <string.h>

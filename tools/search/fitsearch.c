@@ -17,6 +17,7 @@
  * found.  What is passed over depends on results alone, and these are looked
  * at between rounds of a fixed size: any number of threads does the same. */
 
+#include "sim/report.h"
 #include "tools/job/jobprogram.h"
 #include "tools/search/fit.h"
 

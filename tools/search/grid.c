@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --grid: the values that settings take, a product of lists. */
 
+#include "sim/base/size.h"
 #include "tools/cli/optionwords.h"
 #include "tools/job/points.h"
 #include "tools/job/settings_table.h"

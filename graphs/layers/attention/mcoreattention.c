@@ -8,6 +8,7 @@
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
+#include "sim/graph.h"
 
 #include <assert.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * multi_head_attention_forward, of 1.13 and of 2.x. */
 #include "graphs/layers/attention/sdpa.h"
 #include "graphs/layers/layers.h"
+#include "sim/graph.h"
 
 enum { HEADS, DROPOUT, BIAS };
 const ms_field ms_multiheadlayers_fields[MS_MULTIHEADLAYERS_FIELDS] = {

@@ -5,6 +5,7 @@
  * says. */
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
+#include "sim/graph.h"
 
 static const ms_tensor *at(ms_trace *trace, uint32_t tensor)
 {

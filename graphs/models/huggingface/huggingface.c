@@ -5,6 +5,7 @@
 #include "graphs/models/huggingface/page.h"
 #include "graphs/models/huggingface/safetensors.h"
 #include "graphs/models/huggingface/template.h"
+#include "sim/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 
 #include "graphs/json/fields.h"
 #include "graphs/models/huggingface/huggingface.h"
+#include "sim/names.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * addresses, which are the ids of the player: with the device's answers from
  * the file both are the same, and everything that the pool decides is held
  * against the record. */
-#include "sim/sim.h"
+#include "sim/pools/history/alloctrace.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Operations of a trace through a pool: ids to blocks, rows of the table
  * that the reference cases have. */
-#include "sim/sim.h"
+#include "sim/pools/history/alloctrace.h"
 
 #include <assert.h>
 #include <inttypes.h>

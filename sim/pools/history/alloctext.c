@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One line of an allocation trace. */
-#include "sim/sim.h"
+#include "sim/pools/history/alloctrace.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -4,7 +4,6 @@
  * and which does depends on luck: on what they take first (tastes, measured on
  * minimalloc's files by memsim-bench, exact_*). */
 
-#include "sim/pools/place/placement.h"
 #include "sim/pools/place/placesearch.h"
 
 #include <assert.h>

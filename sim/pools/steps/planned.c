@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/pools/steps/planned.h"
+#include "sim/measure/requests.h"
+#include "sim/plan.h"
+#include "sim/pools/place/placement.h"
+#include "sim/pools/steps/pooled.h"
+#include "sim/timeline.h"
 
 #include <stdlib.h>
 

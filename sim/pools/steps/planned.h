@@ -11,7 +11,8 @@
  * beginning or to its end.  Sizes are multiples of 512 bytes.  Reserved is the
  * height of the plan, from the first request on. */
 
-#include "sim/sim.h"
+#include "sim/base/base.h"
+#include "sim/nouns.h"
 
 /* Fills ranks (of line's plan), oom and lack of `out`, whose setup is set, and
  * the raises of line. */

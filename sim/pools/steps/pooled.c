@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/graph.h"
+#include "sim/machine.h"
+#include "sim/measure/requests.h"
+#include "sim/plan.h"
 #include "sim/pools/steps/planned.h"
 #include "sim/pools/steps/pooledmap.h"
 #include "sim/pools/steps/pooledsteps.h"
 #include "sim/pools/steps/poolinstant.h"
 #include "sim/replay/hostclock.h"
+#include "sim/timeline.h"
 
 #include <assert.h>
 
@@ -107,22 +112,6 @@ static ms_err rest(pooled_run *run)
 
 /* ---- requests ------------------------------------------------------------ */
 
-/* The op of the timeline's plan that does what op of the first step's does;
- * the start where none does. */
-static uint32_t same_op(const pooled_run *run, uint32_t op)
-{
-    const ms_plan *plan = run->line->plan;
-    const ms_plan_op *as = &run->now->plan->op[op];
-    if (run->now == run->line)
-        return op;
-    for (uint32_t i = 0; i < plan->n_ops; i++)
-        if (plan->op[i].of == as->of && plan->op[i].pass == as->pass &&
-            plan->op[i].rank == as->rank &&
-            plan->op[i].micro_batch == as->micro_batch)
-            return i;
-    return 0;
-}
-
 static void run_out(pooled_run *run, uint32_t op, uint64_t bytes)
 {
     uint8_t rank = run->now->plan->op[op].rank;
@@ -136,7 +125,7 @@ static void run_out(pooled_run *run, uint32_t op, uint64_t bytes)
     run->out->lack = (ms_pooled_oom){
         .step = run->now->plan->op[op].pass == MS_START ? 0 : run->step,
         .rank = rank,
-        .op = same_op(run, op),
+        .op = ms_pooledsteps_same_op(run->line, run->now, op),
         .requested_bytes = bytes,
         .allowed_bytes = ms_pool_allowed(pool),
         .total_bytes = torch->total_bytes,

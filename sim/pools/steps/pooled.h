@@ -4,7 +4,7 @@
 
 /* Steps through a memory pool (sim/pools/pool.h): construction,
  * a first step if there is one, then the timeline's step again and again
- * through one pool.  Include sim/sim.h, the door.
+ * through one pool.
  *
  * Each row of a plan on the device is a request of its bytes (or of the block
  * that it lies in: ms_active_asked) on its stream, in host issue order; what of
@@ -17,7 +17,6 @@
  * MS_POOL_ARENA is no pool: one step, steady or first, whose places are planned
  * ahead (planned.c); steps and early do not count. */
 
-#include "sim/base/base.h"
 #include "sim/pools/pool.h"
 #include "sim/pools/torch/addressmap.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "sim/pools/steps/pooledmap.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 void ms_pooledmap_listen(ms_pooledmap *map, uint32_t rank,
                          ms_torch_setup *setup)

@@ -5,8 +5,8 @@
 /* Private to pooled.c: where the rows of the last step lie, on every rank.
  * Without maps nothing is done. */
 
+#include "sim/nouns.h"
 #include "sim/pools/torch/addressmap.h"
-#include "sim/sim.h"
 
 typedef struct ms_pooledmap {
     ms_addressmap *maps; /* per rank; NULL: nobody asks */

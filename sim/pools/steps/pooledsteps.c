@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/pools/steps/pooledsteps.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/timeline.h"
 
 const ms_timeline *ms_pooledsteps_line(const ms_pooled_setup *setup,
                                        const ms_pooled_course *course,
@@ -110,4 +113,19 @@ void ms_pooledsteps_exact(const ms_timeline *line, ms_pooled *out)
         out->ranks[rank].exact_bytes =
             line->pooled ? line->pooled->ranks[rank].exact_bytes
                          : line->ranks[rank].reserved_peak_bytes;
+}
+
+uint32_t ms_pooledsteps_same_op(const ms_timeline *line, const ms_timeline *now,
+                                uint32_t op)
+{
+    const ms_plan *plan = line->plan;
+    const ms_plan_op *as = &now->plan->op[op];
+    if (now == line)
+        return op;
+    for (uint32_t i = 0; i < plan->n_ops; i++)
+        if (plan->op[i].of == as->of && plan->op[i].pass == as->pass &&
+            plan->op[i].rank == as->rank &&
+            plan->op[i].micro_batch == as->micro_batch)
+            return i;
+    return 0;
 }

@@ -5,7 +5,8 @@
 /* Private to pooled.c and pooledsteps.c: which steps there are, what is
  * counted in each. */
 
-#include "sim/sim.h"
+#include "sim/plan.h"
+#include "sim/pools/steps/pooled.h"
 
 /* Step, from 1, of setup->steps; line: the one reported. */
 const ms_timeline *ms_pooledsteps_line(const ms_pooled_setup *setup,
@@ -31,5 +32,10 @@ void ms_pooledsteps_planned(ms_pooled *out);
 void ms_pooledsteps_close(ms_pooled *out, uint32_t rank);
 /* What the line reserves without a pool; before one writes its own levels. */
 void ms_pooledsteps_exact(const ms_timeline *line, ms_pooled *out);
+
+/* The op of the timeline's plan that does what op of now's does;
+ * the start where none does. */
+uint32_t ms_pooledsteps_same_op(const ms_timeline *line, const ms_timeline *now,
+                                uint32_t op);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "sim/pools/steps/poolinstant.h"
+#include "sim/measure/requests.h"
+#include "sim/plan.h"
 
 /* The next row that op's rank asks for after op. */
 static const ms_row *next_request(const ms_plan *plan, uint32_t op)

@@ -6,7 +6,8 @@
  * of the plan and of the pool's rank: what is idle, and what of that could
  * serve the next request of the rank. */
 
-#include "sim/sim.h"
+#include "sim/nouns.h"
+#include "sim/pools/steps/pooled.h"
 
 /* at: zero but for op. */
 ms_err ms_poolinstant_look(const ms_plan *plan, uint32_t op,

@@ -45,7 +45,6 @@
  * PyTorch itself stops with an internal error.  The pool is of no use after
  * either.  That the device is out of memory is an answer, no fault. */
 
-#include "sim/base/base.h"
 #include "sim/pools/hostpool.h"
 
 /* ---- versions, options --------------------------------------------------- */

@@ -3,6 +3,7 @@
  * 13; what is refused is what c10/cuda/CUDAAllocatorConfig.cpp and, since 2.8,
  * c10/core/AllocatorConfig.cpp refuse).  PyTorch cuts the text into words at
  * the marks , : [ ] and passes over blanks; so does this. */
+#include "sim/names.h"
 #include "sim/pools/torch/torchpool.h"
 
 #include <stdlib.h>

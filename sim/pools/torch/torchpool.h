@@ -20,7 +20,7 @@
  * Blocks are rows of one table that moves when it grows: no pointer to a block
  * is held over ms_ledger_reserve. */
 
-#include "sim/sim.h"
+#include "sim/pools/torch/torch.h"
 
 #define TORCH_KIB (UINT64_C(1) << 10)
 #define TORCH_MIB (UINT64_C(1) << 20)

@@ -2,6 +2,7 @@
 /* What can be seen of a torch pool: statistics and snapshots
  * (sim/pools/README.md 11, sim/pools/README.md 15). */
 #include "sim/pools/heap.h"
+#include "sim/pools/ledger.h"
 
 #include <stdlib.h>
 

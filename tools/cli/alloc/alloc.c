@@ -2,6 +2,7 @@
 /* memsim alloc: a trace of allocations through memory pools. */
 
 #include "tools/cli/alloc/alloc.h"
+#include "sim/base/size.h"
 #include "tools/cli/alloc/alloc_arena.h"
 
 #include <assert.h>

@@ -2,6 +2,7 @@
 /* memsim alloc --allocator arena: one buffer for all, planned ahead. */
 
 #include "tools/cli/alloc/alloc_arena.h"
+#include "sim/base/size.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@
  *     alloc_lives.c  buffers from CSV, text traces and recorded histories
  *     alloc_plans.c  plans as text, JSON and CSV */
 
+#include "sim/pools/place/placement.h"
 #include "tools/cli/alloc/alloc.h"
 
 #define MS_ALLOC_MOST_STEPS UINT64_C(1000000)

@@ -20,8 +20,10 @@
  * known to variants.c alone (and to --explain, which needs the tensors).
  */
 
+#include "plots/traces/record.h"
 #include "tools/cli/explain/explain.h"
 #include "tools/job/points.h"
+#include "tools/job/result.h"
 
 #define MS_VARIANTS_MOST 40u
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table's cells of the verdict: what fits, and how much is to spare. */
 
+#include "sim/report.h"
 #include "tools/cli/compare/compare.h"
 
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A comparison for scripts. */
 
+#include "plots/traces/record.h"
+#include "sim/report.h"
 #include "tools/cli/compare/compare.h"
 
 #include <string.h>

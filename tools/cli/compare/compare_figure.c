@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The figures of a comparison. */
 
+#include "plots/figures/tiles.h"
+#include "plots/traces/record.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/cli/run/figures.h"
 

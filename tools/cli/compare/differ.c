@@ -3,6 +3,7 @@
  * tensor by tensor, then in groups. */
 
 #include "tools/cli/explain/explain.h"
+#include "tools/job/result.h"
 
 /* What became of a tensor that one run does not hold: plan ops of that run,
  * or MS_NONE. */

@@ -5,6 +5,7 @@
  * are counted together. */
 
 #include "tools/cli/explain/explain.h"
+#include "tools/job/result.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,8 @@
 /* What memsim compare puts side by side: of each model the product of the
  * policies and the grid, in the order given. */
 
+#include "plots/traces/record.h"
+#include "sim/report.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/job/settings_table.h"
 #include "tools/results/results.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Saved results as variants. */
 
+#include "plots/traces/record.h"
+#include "sim/report.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/job/settings_table.h"
 #include "tools/results/results.h"

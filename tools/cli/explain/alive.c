@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Who is alive at an instant of a run, tensor by tensor. */
 
+#include "sim/timeline.h"
 #include "tools/cli/explain/explain.h"
 #include "tools/cli/textlines.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim explain: who is alive at an instant, why, what would remove it. */
 
+#include "sim/report.h"
 #include "tools/cli/explain/idletimes.h"
 #include "tools/cli/run/untrained.h"
 #include "tools/cli/textlines.h"
+#include "tools/job/result.h"
 #include "tools/results/sheet.h"
 
 #include <string.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Instants and groups of tensors, as text and as JSON. */
 
+#include "sim/plan.h"
 #include "tools/cli/explain/explain.h"
 #include "tools/cli/textlines.h"
+#include "tools/job/result.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,10 @@
 /* How long what is saved for backward waits, in classes of equal width. */
 
 #include "tools/cli/explain/idletimes.h"
+#include "sim/report.h"
 #include "tools/cli/textlines.h"
 #include "tools/job/jobprogram.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 

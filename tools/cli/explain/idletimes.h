@@ -11,6 +11,7 @@
  *               0 to 50 ms        4.10 GiB     15.5 %       40    2.0 ...
  */
 
+#include "sim/measure/idle.h"
 #include "tools/cli/explain/explain.h"
 
 /* [from_ns, to_ns); uses: of all its tensors together.  alone, hidden: what the

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --at TIME|PHASE|OP: to a place among the events. */
 
+#include "sim/plan.h"
+#include "sim/report.h"
 #include "tools/cli/explain/explain.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

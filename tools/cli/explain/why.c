@@ -2,7 +2,9 @@
 /* What keeps a row alive: read off the plan, which says who reads a row and
  * after which op the host drops it. */
 
+#include "sim/program.h"
 #include "tools/cli/explain/explain.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

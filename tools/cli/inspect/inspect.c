@@ -3,6 +3,7 @@
 
 #include "tools/cli/inspect/inspect.h"
 #include "tools/cli/run/untrained.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <string.h>

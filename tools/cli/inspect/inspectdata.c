@@ -2,6 +2,7 @@
 /* memsim inspect for scripts. */
 
 #include "tools/cli/inspect/inspect.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

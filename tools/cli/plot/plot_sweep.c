@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A curve from the rows of a sweep: one of its keys becomes x, others lines. */
 
+#include "sim/base/size.h"
+#include "sim/report.h"
 #include "tools/cli/plot/plot.h"
 
 #include <stdio.h>

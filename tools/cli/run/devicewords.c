@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a device has and what the process takes of it, in words. */
 
+#include "sim/report.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <stddef.h>

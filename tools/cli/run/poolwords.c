@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a real pool makes of a step, in words. */
 
+#include "sim/pools/place/placement.h"
 #include "tools/cli/explain/explain.h"
 #include "tools/cli/textlines.h"
 #include "tools/job/lengths.h"
+#include "tools/job/result.h"
 
 #include <stdio.h>
 #include <string.h>

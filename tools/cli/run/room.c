@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The verdict in words: what is to spare, or which memory is too small. */
 
+#include "sim/report.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 const char *const ms_room_names[MS_N_POOLS] = {

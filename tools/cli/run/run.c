@@ -2,8 +2,13 @@
 /* memsim run: model file -> model -> graph -> program -> plan -> events ->
  * report -> what was asked for. */
 
+#include "plots/traces/record.h"
+#include "sim/graph.h"
+#include "sim/plan.h"
+#include "sim/program.h"
 #include "tools/cli/run/figures.h"
 #include "tools/job/leftout.h"
+#include "tools/job/result.h"
 #include "tools/results/sheet.h"
 
 #include <string.h>

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The text summary: about a dozen lines, the most important last. */
 
+#include "sim/report.h"
 #include "tools/cli/run/untrained.h"
 #include "tools/cli/run/whatnext.h"
 #include "tools/cli/textlines.h"
 #include "tools/job/globalbatch.h"
 #include "tools/job/leftout.h"
 #include "tools/job/needless.h"
+#include "tools/job/result.h"
 
 #include <string.h>
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the summary says of links and of the memories outside the device. */
 
+#include "sim/report.h"
 #include "tools/cli/textlines.h"
+#include "tools/job/result.h"
 #include "tools/tools.h"
 
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/cli/run/untrained.h"
+#include "sim/graph.h"
+#include "tools/job/result.h"
 
 #define MOST 4u /* by name */
 

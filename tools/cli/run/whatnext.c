@@ -2,7 +2,10 @@
 /* What would help, and what to type next. */
 
 #include "tools/cli/run/whatnext.h"
+#include "sim/report.h"
+#include "tools/advice/hostadvice.h"
 #include "tools/advice/setup.h"
+#include "tools/job/result.h"
 
 #define INDENT 10u /* of the texts that follow a label */
 

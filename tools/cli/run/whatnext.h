@@ -11,6 +11,7 @@
  */
 
 #include "tools/advice/advice.h"
+#include "tools/advice/hostadvice.h"
 
 /* What would help: the device, or else the node. */
 typedef struct ms_whatnext {

@@ -2,6 +2,8 @@
 /* memsim sweep: the points of a grid, simulated on all cores. */
 
 #include "tools/cli/sweep/sweep.h"
+#include "sim/report.h"
+#include "tools/job/result.h"
 
 #include <inttypes.h>
 #include <signal.h>

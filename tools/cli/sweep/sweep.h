@@ -9,6 +9,7 @@
  *     sweep_file.c  where rows go, as whole lines; --resume
  */
 
+#include "sim/report.h"
 #include "tools/job/points.h"
 #include "tools/results/rows.h"
 

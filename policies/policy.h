@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_POLICY_H
+#define MS_POLICY_H
+
+/* A policy is one const object: a name, a table of parameters and a few
+ * optional hooks, one per stage of the way (policies/README.md 2).  The core
+ * owns the books; a policy returns choices.  This is the whole of a policy that
+ * drops what the attention core saved and lets bind make it again:
+ *
+ *     static ms_err keep(const ms_policy_context *context, ms_keep *keep,
+ *                        ms_fault *fault)
+ *     {
+ *         const ms_graph *graph = context->graph;
+ *         for (uint32_t s = graph->n_persistent; s < graph->n_storages; s++)
+ *             if (graph->op_flags[graph->storage_maker[s]] & MS_OP_CORE)
+ *                 keep->place[s] = MS_GONE;
+ *         return MS_OK;
+ *     }
+ *     const ms_policy ms_policy_mine = {.name = "mine",
+ *         .summary = "recompute the attention core", .keep = keep};
+ *
+ * plus one row in registry.c, or two lines more in a shared library
+ * (policies.h).
+ */
+
+#include "sim/base/base.h"
+#include "sim/base/words.h"
+#include "sim/nouns.h"
+
+#define MS_POLICY_PARAMS 32u
+#define MS_SPEC_ITEMS 8u
+
+typedef enum ms_param_type {
+    MS_PARAM_INT,
+    MS_PARAM_WORD,  /* one of words */
+    MS_PARAM_WORDS, /* some of words: a/b; a bit each, in the order of words */
+    MS_PARAM_NAMES, /* NAME/NAME/... */
+    MS_PARAM_FLAG,  /* a bare word: checkpoint:sqrt */
+    MS_PARAM_SIZE   /* bytes: 40GiB, 1500000 */
+} ms_param_type;
+
+/* One parameter as data: parser, bounds, help, README and man page come from
+ * this row.  Of the rows marked choice exactly one is given; a FLAG is given
+ * by its bare name, a bare INT by its number alone (microbatch:4), bare WORDS
+ * by the words alone (offload:optimizer/params). */
+typedef struct ms_param {
+    const char *name;
+    ms_param_type type;
+    bool choice, bare;
+    bool promise; /* SIZE: the peak that the final program keeps to, whatever
+                     stands beside the policy, or the run is infeasible */
+    int64_t fallback, low, high;
+    const char *words; /* MS_PARAM_WORD: "a|b" in the order of values */
+    const char *with;  /* "a|b": only beside these choices; NULL: any */
+    const char *help;
+} ms_param;
+
+typedef struct ms_policy_value {
+    bool given;
+    int64_t number;   /* INT, SIZE; WORD: index; WORDS: bits; FLAG: 1;
+                         fallback if not given */
+    const char *text; /* NAMES: as written */
+} ms_policy_value;
+
+struct ms_spec;
+
+typedef struct ms_policy_context {
+    const char *name;              /* what the policy is called in the spec */
+    const ms_graph *graph;         /* NULL in shape */
+    const ms_policy_value *values; /* in the order of the policy's params */
+    bool torch_1; /* framework is torch-1.13: defaults of variant, early_stop */
+    ms_arena *arena;       /* NULL in shape */
+    const ms_shape *shape; /* as all policies have left it; NULL in shape */
+    /* What a policy that measures expands and replays with, as the run will;
+     * NULL in shape, and where nobody asks for times. */
+    const ms_expand_opts *opts;
+    const ms_machine *machine;
+    const struct ms_spec *spec; /* the policies side by side; NULL in shape */
+} ms_policy_context;
+
+typedef struct ms_policy {
+    const char *name, *summary, *example;
+    const ms_param *params;
+    uint32_t n_params;
+    /* (optional) It is also what another policy is with this argument, which
+     * is written behind so many of its parameters: deepspeed is a variant of
+     * zero by impl=deepspeed, behind stage and dp, so that
+     * zero:3,dp=8,impl=deepspeed is deepspeed:3,dp=8. */
+    const char *variant_of, *variant_by;
+    uint32_t variant_at;
+    size_t state_size; /* for on_op, make_room: zeroed state per run */
+    ms_err (*shape)(const ms_policy_context *context, ms_shape *shape,
+                    ms_fault *fault); /* (optional) */
+    ms_err (*keep)(const ms_policy_context *context, ms_keep *keep,
+                   ms_fault *fault); /* (optional) */
+    ms_err (*program)(const ms_policy_context *context, ms_program *program,
+                      ms_fault *fault); /* (optional) replaces the default:
+                         gets it empty, with frames, ranks, micro-batches */
+    ms_err (*place)(const ms_policy_context *context, ms_program *program,
+                    ms_fault *fault); /* (optional) inserts calls */
+    /* May a spec have it several times?  Then each takes what those before it
+     * leave, in the order in which they are written. */
+    bool repeats;
+    /* Is it about what waits for backward?  So is one that has keep: figures
+     * show the step without it, too. */
+    bool saves;
+    /* (optional) Does place look at a step?  Then it runs after all that do
+     * not, on the program as the run will have it. */
+    bool (*measures)(const ms_policy_value *values);
+} ms_policy;
+
+/* ---- registry.c: the one explicit table ----------------------------------
+ */
+
+/* In the order in which help lists them, what plugins bring last. */
+uint32_t ms_registry_n(void);
+/* What people call policies (policywords.h), and a spec in our words. */
+extern const ms_words ms_policywords_table;
+ms_err ms_policywords_plain(const char *text, ms_arena *arena,
+                            const char **plain, ms_fault *fault);
+const ms_policy *ms_registry_row(uint32_t row);
+/* What the policy is with these arguments, bytes [arguments, + length): a
+ * variant of it, or itself. */
+const ms_policy *ms_registry_variant(const ms_policy *policy,
+                                     const char *arguments, size_t length);
+/* Does a plugin bring it? */
+bool ms_registry_is_added(const ms_policy *policy);
+/* Can it be spelled, and is its table such that parser and help can walk it?
+ * Faults (MS_EINPUT) are at where, the library's name. */
+ms_err ms_registry_check(const ms_policy *policy, const char *where,
+                         ms_fault *fault);
+/* Adds a policy that lives as long as the process.  Before the first policy
+ * is parsed, by one thread; from then on the table is only read.  Faults: the
+ * above, no hook, a name that is taken, too many. */
+ms_err ms_registry_add(const ms_policy *policy, const char *where,
+                       ms_fault *fault);
+
+/* ---- spec.c: "checkpoint:sqrt+microbatch:4" --------------------------------
+ */
+
+/* policy = name [':' arg {',' arg}], arg = word | key '=' value; policies
+ * join with '+'.  A parsed list, in canonical order: shape policies first,
+ * those that measure a step last. */
+typedef struct ms_spec {
+    uint32_t n;
+    struct ms_spec_item {
+        const ms_policy *policy;
+        bool is_variant; /* written as the other policy */
+        ms_policy_value values[MS_POLICY_PARAMS];
+    } items[MS_SPEC_ITEMS];
+} ms_spec;
+
+/* Adds the policies of text to spec.  Faults (MS_EUSAGE) point into text with
+ * a caret and suggest the nearest name. */
+ms_err ms_spec_parse(const char *text, ms_arena *arena, ms_spec *spec,
+                     ms_fault *fault);
+/* The canonical spelling ("none" for an empty spec). */
+char *ms_spec_print(const ms_spec *spec, ms_arena *arena);
+
+/* ---- policy.c ---------------------------------------------------------------
+ */
+
+/* Variants count as the policy that they are variants of: its name. */
+const char *ms_policy_family(const ms_policy *policy);
+/* What it is called in the spec. */
+const char *ms_policy_written(const struct ms_spec_item *item);
+/* The value of a parameter of a policy of the spec (or of its variant), by
+ * their names; NULL where it is not given. */
+const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
+                                       const char *param);
+
+/* ---- apply.c: the hooks in order
+ * --------------------------------------------- */
+
+ms_err ms_apply_shape(const ms_spec *spec, ms_shape *shape, ms_fault *fault);
+/* keep, program, place: from a graph to its program.  context: all but the
+ * values, which each policy has of its own. */
+ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
+                        uint32_t micro_batches, ms_program *program,
+                        ms_fault *fault);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_HOSTADVICE_H
+#define MS_HOSTADVICE_H
+
+#include "sim/report.h"
+#include "tools/tools.h"
+
+/* Other policies that leave a node enough host memory and disk,
+ * where the device has enough. */
+typedef struct ms_hostadvice {
+    const char *policy; /* instead of those given; NULL: none is known */
+    struct ms_far_memory far[MS_N_POOLS]; /* with them */
+    uint64_t step_ns;
+} ms_hostadvice;
+ms_err ms_hostadvice_find(const ms_job *job, const ms_result *result,
+                          ms_arena *arena, ms_hostadvice *advice,
+                          ms_fault *fault);
+void ms_hostadvice_put(const ms_hostadvice *advice, ms_text *text);
+
+#endif
