@@ -7,6 +7,7 @@
  * a sum for each stretch of CHUNK elements, as many for each tensor as the
  * largest needs (ATen/native/cuda/ForeachReduceOp.cu). */
 #include "graphs/ops/ops.h"
+#include "graphs/optimizer/optimizer.h"
 
 #include <string.h>
 

@@ -21,6 +21,7 @@
  * group of their own (stage_1_and_2.py, get_flat_partition; zero/muon). */
 #include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
+#include "graphs/optimizer/optimizer.h"
 
 #include <string.h>
 
@@ -44,7 +45,7 @@ static bool is_updated(const flat_step *s, uint32_t p)
 {
     const ms_parameter *it = &s->trace->parameters[p];
     const ms_graph *g = &s->trace->graph;
-    bool found_before = it->update == s->trace->updates;
+    bool found_before = it->update == s->trace->optimizer->updates;
 
     if (s->group != ALL && found_before != (s->group == MATRICES))
         return false;

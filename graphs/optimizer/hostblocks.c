@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/optimizer/hostblocks.h"
+#include "graphs/optimizer/optimizer.h"
 
 #define STATE_BYTES 4u /* fp32 */
 #define SWAP_BUFFERS 5u
@@ -56,7 +57,7 @@ static void add_block(ms_trace *trace, uint64_t bytes)
 {
     ms_hostplace *hosted = &trace->graph.hosted;
     uint64_t *grown = ms_arena_grow(trace->arena, hosted->block_bytes,
-                                    &trace->host_blocks_capacity,
+                                    &trace->optimizer->host_blocks_capacity,
                                     hosted->n_blocks + 1, sizeof *grown);
 
     if (!grown) {
@@ -73,27 +74,28 @@ static void add_block(ms_trace *trace, uint64_t bytes)
 
 static void end_flat(ms_trace *trace, uint32_t role)
 {
-    add_block(trace, trace->flat_bytes[role]);
-    trace->flat_bytes[role] = trace->flat_elements[role] = 0;
+    add_block(trace, trace->optimizer->flat_bytes[role]);
+    trace->optimizer->flat_bytes[role] = trace->optimizer->flat_elements[role] =
+        0;
 }
 
 static void join_flat(ms_trace *trace, uint32_t role, uint64_t elements,
                       uint64_t bytes, bool tiled)
 {
-    trace->flat_bytes[role] += bytes;
-    trace->flat_elements[role] += elements;
-    if (tiled &&
-        trace->flat_elements[role] >= trace->shape->offload.tile_elements)
+    trace->optimizer->flat_bytes[role] += bytes;
+    trace->optimizer->flat_elements[role] += elements;
+    if (tiled && trace->optimizer->flat_elements[role] >=
+                     trace->shape->offload.tile_elements)
         end_flat(trace, role);
 }
 
 void ms_hostblocks_close(ms_trace *trace)
 {
     for (uint32_t role = 0; role <= MS_N_HOST_ROLES; role++)
-        if (trace->flat_bytes[role] > 0)
+        if (trace->optimizer->flat_bytes[role] > 0)
             end_flat(trace, role);
-    if (trace->swap_elements > 0)
-        add_block(trace, SWAP_BUFFERS * trace->swap_elements *
+    if (trace->optimizer->swap_elements > 0)
+        add_block(trace, SWAP_BUFFERS * trace->optimizer->swap_elements *
                              ms_dtypes_bytes[trace->trained_dtype]);
 }
 
@@ -123,11 +125,12 @@ static void swap_weight(ms_trace *trace, uint64_t elements)
 {
     if (code_of(trace) != STAGE_3)
         return;
-    trace->homes[trace->n_homes - 1].memory = MS_HOSTED_FLAT;
-    if (trace->swap_elements == 0)
-        trace->swap_elements = SWAP_BUFFER_ELEMENTS;
-    if (elements > trace->swap_elements)
-        trace->swap_elements = elements;
+    trace->optimizer->homes[trace->optimizer->n_homes - 1].memory =
+        MS_HOSTED_FLAT;
+    if (trace->optimizer->swap_elements == 0)
+        trace->optimizer->swap_elements = SWAP_BUFFER_ELEMENTS;
+    if (elements > trace->optimizer->swap_elements)
+        trace->optimizer->swap_elements = elements;
 }
 
 void ms_hostblocks_home(ms_trace *trace, ms_host_role role, const ms_home *home,
@@ -142,7 +145,8 @@ void ms_hostblocks_home(ms_trace *trace, ms_host_role role, const ms_home *home,
         swap_weight(trace, elements);
     if (home->pool != MS_HOST_POOL)
         return;
-    trace->homes[trace->n_homes - 1].memory = (uint8_t)how->memory;
+    trace->optimizer->homes[trace->optimizer->n_homes - 1].memory =
+        (uint8_t)how->memory;
     if (how->memory == MS_HOSTED_FLAT)
         take_block(trace, how, role, elements, bytes);
 }
@@ -156,10 +160,12 @@ void ms_hostblocks_slot(ms_trace *trace, uint32_t storage, uint64_t bytes,
     if (trace->err || storage == MS_NONE)
         return;
     if (offload->pageable)
-        trace->homes[trace->n_homes - 1].memory = MS_HOSTED_PAGEABLE;
+        trace->optimizer->homes[trace->optimizer->n_homes - 1].memory =
+            MS_HOSTED_PAGEABLE;
     if (offload->pageable || offload->engine != MS_ENGINE_DEEPSPEED)
         return;
-    trace->homes[trace->n_homes - 1].memory = MS_HOSTED_FLAT;
+    trace->optimizer->homes[trace->optimizer->n_homes - 1].memory =
+        MS_HOSTED_FLAT;
     for (uint32_t i = 0; i < states; i++)
         add_block(trace, bytes / states);
 }

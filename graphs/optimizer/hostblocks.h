@@ -20,7 +20,7 @@
  * notes (pinned are 6 bytes per parameter with params offloaded, else 4);
  * Megatron-Core hybrid_optimizer.py. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/optimizer/optimizer.h"
 
 typedef enum ms_host_role {
     MS_HOST_WEIGHT,

@@ -24,6 +24,7 @@
  * tile by tile when backward has read the old ones. */
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/hostblocks.h"
+#include "graphs/optimizer/optimizer.h"
 
 #define STATE_BYTES 4u   /* fp32 */
 #define BUFFER_STATES 4u /* master, two moments, gradient */
@@ -96,15 +97,15 @@ void ms_hoststep_buffers(ms_trace *trace)
     const ms_offload *offload = &trace->shape->offload;
     bool pipelined = offload->reads_ahead || offload->writes_behind;
 
-    trace->n_slots = 0;
-    trace->step_order = MS_NONE;
+    trace->optimizer->n_slots = 0;
+    trace->optimizer->step_order = MS_NONE;
     if (offload->optimizer == MS_DEVICE_POOL)
         return;
     trace->layer = MS_NONE;
     if (offload->step == MS_HOST_GROUPS || offload->optimizer == MS_NVME_POOL) {
-        trace->step_order =
+        trace->optimizer->step_order =
             ms_trace_storage(trace, "step_order", 0, MS_OPTIMIZER_STATE, true);
-        ms_parts_home(trace, trace->step_order, MS_HOST_POOL, 0);
+        ms_parts_home(trace, trace->optimizer->step_order, MS_HOST_POOL, 0);
     }
     if (offload->optimizer != MS_NVME_POOL)
         return;
@@ -113,7 +114,7 @@ void ms_hoststep_buffers(ms_trace *trace)
         uint32_t s = ms_trace_storage(trace, "pinned_buffer", bytes,
                                       MS_OPTIMIZER_STATE, true);
         ms_hostblocks_slot(trace, s, bytes, BUFFER_STATES);
-        trace->slots[trace->n_slots++] = s;
+        trace->optimizer->slots[trace->optimizer->n_slots++] = s;
     }
 }
 
@@ -217,8 +218,9 @@ static uint32_t slot_of(const host_step *h)
 {
     const ms_trace *trace = h->trace;
 
-    return trace->n_slots > 0 ? trace->slots[h->n_tiles % trace->n_slots]
-                              : MS_NONE;
+    return trace->optimizer->n_slots > 0
+               ? trace->optimizer->slots[h->n_tiles % trace->optimizer->n_slots]
+               : MS_NONE;
 }
 
 /* Reads the tile's state from the disk into its buffer, or writes it back. */
@@ -277,7 +279,7 @@ static void update(host_step *h)
             touch(h, it->host_grad);
         else if (has_gradient(h, p) && !on_disk)
             touch(h, it->grad_storage);
-        if (h->trace->n_slots == 0)
+        if (h->trace->optimizer->n_slots == 0)
             touch_states(h, it);
         if (h->offload->parameters == MS_HOST_POOL)
             touch(h, new_weight(it));
@@ -379,7 +381,8 @@ static uint32_t norm_of_part(ms_trace *trace, ms_parameter *it)
 static void touch_masters(host_step *h)
 {
     touch(h, slot_of(h));
-    for (uint32_t p = h->first; p < h->end && h->trace->n_slots == 0; p++)
+    for (uint32_t p = h->first; p < h->end && h->trace->optimizer->n_slots == 0;
+         p++)
         if (h->trace->parameters[p].far)
             touch(h, h->trace->parameters[p].master);
 }
@@ -450,7 +453,7 @@ static void fetch_gradients(host_step *h)
 
 static void run_tile(host_step *h)
 {
-    bool disk = h->trace->n_slots > 0;
+    bool disk = h->trace->optimizer->n_slots > 0;
 
     if (h->elements == 0)
         return;
@@ -481,7 +484,7 @@ static void open_step(host_step *h)
 
     h->offload = &trace->shape->offload;
     h->share = ms_device_share(trace->device, trace->shape->data_ranks);
-    h->order = trace->step_order;
+    h->order = trace->optimizer->step_order;
 }
 
 void ms_hoststep_send(ms_trace *trace, const uint32_t *grads)

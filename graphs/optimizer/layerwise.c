@@ -4,6 +4,7 @@
  * The largest first, each goes to the rank that has the least by then; this
  * rank is the one that ends up with the most.  What is no matrix of the update
  * is divided by its elements, as its distributed optimizer does. */
+#include "graphs/optimizer/optimizer.h"
 #include "graphs/optimizer/optimtable.h"
 
 #include <stdlib.h>

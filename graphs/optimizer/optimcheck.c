@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which optimizers and settings of the step are known beside which policies. */
 #include "graphs/formats/precisions.h"
+#include "graphs/optimizer/optimizer.h"
 #include "graphs/optimizer/optimtable.h"
 
 static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)

@@ -5,6 +5,7 @@
 #include "graphs/kernels/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/hostblocks.h"
+#include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/columns.h"
 
 #include <assert.h>
@@ -64,13 +65,15 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
 
     parameter->update =
-        &trace->updates[!ms_updates_is_chosen(trace, row, parameter)];
+        &trace->optimizer
+             ->updates[!ms_updates_is_chosen(trace, row, parameter)];
     if (ms_layerwise_is(trace) && parameter->part == 0)
         return; /* another rank's */
     make_master(trace, parameter);
     for (uint32_t i = 0; i < parameter->update->n_states; i++) {
         const ms_state *kept = &parameter->update->states[i];
-        if (ms_updates_is_flat(trace) && parameter->update == trace->updates)
+        if (ms_updates_is_flat(trace) &&
+            parameter->update == trace->optimizer->updates)
             like = trace->grad_dtype;
         parameter->state[i] = state(
             trace, kept->role, kept->dtype == MS_AS_STATE ? like : kept->dtype,
@@ -89,7 +92,7 @@ static void read_updates(ms_trace *trace)
     const ms_optimizer_row *row = ms_updates_of(trace->training);
     ms_read_update *updates = ms_arena_take(trace->arena, 2, sizeof *updates);
 
-    trace->updates = updates;
+    trace->optimizer->updates = updates;
     for (uint32_t i = 0; updates && row && i < 2; i++) {
         const ms_update *update = i == 0 ? row->update : row->others;
         if (update == NULL)

@@ -9,6 +9,7 @@
 #include "graphs/formats/quantize.h"
 #include "graphs/kernels/mcore.h"
 #include "graphs/ops/ops.h"
+#include "graphs/optimizer/optimizer.h"
 #include "graphs/optimizer/optimtable.h"
 #include "graphs/optimizer/stepkernels.h"
 #include "graphs/trace/columns.h"
@@ -185,9 +186,9 @@ static void loop_update(step *s, uint32_t p)
 static void run_updates(step *s)
 {
     if (s->foreach) {
-        foreach_update(s, &s->trace->updates[0]);
+        foreach_update(s, &s->trace->optimizer->updates[0]);
         if (s->row->others)
-            foreach_update(s, &s->trace->updates[1]);
+            foreach_update(s, &s->trace->optimizer->updates[1]);
         return;
     }
     for (uint32_t p = s->first; p < s->end && !s->trace->err; p++)
@@ -356,9 +357,9 @@ void ms_optimstep_in_backward(ms_trace *trace, uint32_t parameter)
     if (trace->err || trace->training->optimizer_in_backward == 0 ||
         ms_parts_are_reduced(trace->shape))
         return;
-    if (!trace->stepper)
-        trace->stepper = open_stepper(trace);
-    step *s = trace->stepper;
+    if (!trace->optimizer->stepper)
+        trace->optimizer->stepper = open_stepper(trace);
+    step *s = trace->optimizer->stepper;
     if (!s)
         return;
     trace->pass = MS_STEP;
@@ -441,11 +442,11 @@ static void find_updates(ms_trace *trace, uint32_t *held)
         return;
     for (uint32_t p = 0; p < s.end; p++)
         if (s.grads[p] != MS_NONE &&
-            trace->parameters[p].update == trace->updates)
+            trace->parameters[p].update == trace->optimizer->updates)
             mine += trace->parameters[p].part;
     for (uint32_t p = 0; p < s.end && found < mine && !trace->err; p++) {
         if (s.grads[p] == MS_NONE ||
-            trace->parameters[p].update != trace->updates)
+            trace->parameters[p].update != trace->optimizer->updates)
             continue;
         found += trace->parameters[p].elements;
         held[p] = find_update(&s, p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What of the model's states a rank holds, and where. */
 #include "graphs/formats/precisions.h"
+#include "graphs/optimizer/optimizer.h"
 #include "sim/graph.h"
 
 bool ms_parts_hold_gradients(const ms_trace *trace)
@@ -134,24 +135,26 @@ void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
                    uint64_t far_bytes)
 {
     ms_home *homes =
-        ms_arena_grow(trace->scratch, trace->homes, &trace->homes_capacity,
-                      trace->n_homes + 1, sizeof *homes);
+        ms_arena_grow(trace->scratch, trace->optimizer->homes,
+                      &trace->optimizer->homes_capacity,
+                      trace->optimizer->n_homes + 1, sizeof *homes);
 
     if (!homes) {
         if (!trace->err)
             trace->err = ms_fail_nomem(trace->fault);
         return;
     }
-    trace->homes = homes;
+    trace->optimizer->homes = homes;
     if (storage != MS_NONE)
-        homes[trace->n_homes++] = (ms_home){storage, pool, far_bytes, 0};
+        homes[trace->optimizer->n_homes++] =
+            (ms_home){storage, pool, far_bytes, 0};
 }
 
 static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
 {
     ms_graph *g = &trace->graph;
 
-    if (trace->n_homes == 0)
+    if (trace->optimizer->n_homes == 0)
         return MS_OK;
     g->storage_pool = ms_arena_take(trace->arena, g->n_storages, 1);
     g->storage_far_bytes =
@@ -159,13 +162,13 @@ static ms_err home_columns(ms_trace *trace, const uint32_t *new_id)
     g->hosted.of = ms_arena_take(trace->arena, g->n_persistent, 1);
     if (!g->storage_pool || !g->storage_far_bytes || !g->hosted.of)
         return ms_fail_nomem(trace->fault);
-    for (uint32_t i = 0; i < trace->n_homes; i++) {
-        uint32_t s = new_id[trace->homes[i].storage];
-        g->storage_pool[s] = trace->homes[i].pool;
+    for (uint32_t i = 0; i < trace->optimizer->n_homes; i++) {
+        uint32_t s = new_id[trace->optimizer->homes[i].storage];
+        g->storage_pool[s] = trace->optimizer->homes[i].pool;
         if (s >= g->n_persistent)
             continue;
-        g->storage_far_bytes[s] = trace->homes[i].far_bytes;
-        g->hosted.of[s] = trace->homes[i].memory;
+        g->storage_far_bytes[s] = trace->optimizer->homes[i].far_bytes;
+        g->hosted.of[s] = trace->optimizer->homes[i].memory;
     }
     return MS_OK;
 }

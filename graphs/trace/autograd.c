@@ -5,6 +5,7 @@
  * after the node that completes it. */
 #include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
+#include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/savedends.h"
 #include "sim/graph.h"

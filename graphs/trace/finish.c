@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/trace/finish.h"
 #include "graphs/kernels/mcorebuffers.h"
+#include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/savelist.h"
 #include "sim/graph.h"
 

@@ -11,6 +11,7 @@
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 #include "graphs/ops/ops.h"
+#include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/finish.h"
 #include "graphs/trace/layerroles.h"
 #include "sim/graph.h"
@@ -160,12 +161,14 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
                 ms_graph *graph, ms_fault *fault)
 {
     ms_arena scratch = {.limit_bytes = arena->limit_bytes};
+    ms_optimizer_state optimizer = {.step_order = MS_NONE};
     ms_trace trace = {.model = model,
                       .training = training,
                       .device = device,
                       .shape = shape,
                       .arena = arena,
                       .scratch = &scratch,
+                      .optimizer = &optimizer,
                       .fault = fault};
 
     assert(shape->micro_batches > 0 && shape->data_ranks > 0);

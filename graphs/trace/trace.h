@@ -112,18 +112,6 @@ typedef struct ms_parameter {
     uint32_t due_first, due_end;
 } ms_parameter;
 
-/* Pinned buffers of an optimizer step on the disk: DeepSpeed doubles them to
- * pipeline. */
-#define MS_MOST_SLOTS 2u
-
-/* A storage with its home elsewhere than on the device. */
-typedef struct ms_home {
-    uint32_t storage;
-    uint8_t pool;
-    uint64_t far_bytes; /* ms_graph.storage_far_bytes */
-    uint8_t memory;     /* ms_graph.hosted.of */
-} ms_home;
-
 /* What an op was when it ended, for the passes over the finished graph. */
 typedef enum ms_op_work {
     MS_WORK_NONE, /* it was not ended here: it says its time itself */
@@ -227,17 +215,8 @@ struct ms_trace {
     const bool *reached; /* per node: does the loss depend on it? */
     uint32_t untrained_capacity;
     uint32_t n_parameters, parameters_capacity;
-    ms_home *homes;
-    uint32_t n_homes, homes_capacity;
-    /* hostblocks.c: flat buffers under way, by role; of 16-bit gradients */
-    uint64_t flat_bytes[6], flat_elements[6];
-    uint32_t host_blocks_capacity;
-    uint64_t swap_elements; /* of a buffer of DeepSpeed's swapper; 0: none */
-    uint32_t slots[MS_MOST_SLOTS], n_slots; /* pinned buffers of the step */
-    uint32_t step_order; /* a storage of no bytes: copies in turn; or NONE */
     ms_parameter *parameters;
-    struct ms_read_update *updates; /* of the optimizer and of others */
-    struct ms_step *stepper;        /* of the steps in backward, once open */
+    struct ms_optimizer_state *optimizer; /* graphs/optimizer/optimizer.h */
 };
 
 /* ---- trace.c ------------------------------------------------------------- */
@@ -341,97 +320,6 @@ void ms_trace_unpin(ms_trace *trace, const ms_node *node);
 void ms_autograd_forget(ms_trace *trace, uint32_t loss);
 /* Records the backward pass from loss. */
 void ms_autograd_run(ms_trace *trace, uint32_t loss);
-
-/* ---- parts.c ------------------------------------------------------------- */
-
-/* Sets every parameter's part. */
-void ms_parts_split(ms_trace *trace);
-/* The ranks that divide the states. */
-static inline uint32_t ms_parts_ranks(const ms_shape *shape)
-{
-    return shape->shard_ranks > 0 ? shape->shard_ranks : shape->data_ranks;
-}
-/* Are gradients summed over ranks, or go through the code that does it? */
-static inline bool ms_parts_are_reduced(const ms_shape *shape)
-{
-    return shape->data_ranks > 1 || shape->copies_parts;
-}
-/* .grad exists all through the step: not where each part of it ends with its
- * update; a bucket that it lies in stays. */
-bool ms_parts_hold_gradients(const ms_trace *trace);
-/* layerwise.c: are whole matrices on ranks?  Then deals them: part 0 is another
- * rank's. */
-bool ms_layerwise_is(const ms_trace *trace);
-void ms_layerwise_split(ms_trace *trace);
-/* Is the part of a weight fp32 and its own master copy? */
-bool ms_parts_are_masters(const ms_trace *trace);
-/* It has no states to share or to update. */
-bool ms_parts_is_frozen(const ms_trace *trace, const ms_parameter *parameter);
-/* What its part takes in fp32, as its own master copy; 0: it is none.  To be
- * asked before ids are final. */
-uint64_t ms_parts_master_bytes(const ms_trace *trace,
-                               const ms_parameter *parameter);
-/* storage has its home in pool, and takes so many bytes there (0: as many as on
- * the device). */
-void ms_parts_home(ms_trace *trace, uint32_t storage, uint8_t pool,
-                   uint64_t far_bytes);
-/* The columns of the graph that say so, once ids are final: new_id per storage
- * of the trace. */
-ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id);
-
-/* ---- hoststep.c ---------------------------------------------------------- */
-
-/* Which parameters the host updates. */
-void ms_hoststep_choose(ms_trace *trace);
-/* Storages of the host's step: pinned buffers of the disk's tiles. */
-void ms_hoststep_buffers(ms_trace *trace);
-/* Its ops (after those of the device's step). */
-void ms_hoststep_run(ms_trace *trace);
-/* Before all of the step: norms that DeepSpeed takes as gradients are reduced;
- * training.clip_norm of gradients that do not lie on the device. */
-void ms_hoststep_norms(ms_trace *trace);
-void ms_hoststep_clip(ms_trace *trace);
-/* The device has updated master copies: weights that lie in host memory are
- * cast and copied there; grads: MS_NONE for a parameter that is passed over. */
-void ms_hoststep_send(ms_trace *trace, const uint32_t *grads);
-
-/* ---- flatstep.c ---------------------------------------------------------- */
-
-/* MS_EUSAGE for settings that DeepSpeed's step does not know. */
-ms_err ms_flatstep_check(ms_trace *trace);
-/* The backward begins, after its first op: .grad ends; and it ends: .grad is
- * added to the sum.  Nothing to do without one. */
-void ms_flatstep_clear(ms_trace *trace);
-void ms_flatstep_add(ms_trace *trace);
-/* The ops of a flat step (shape.flat_step); held: per parameter an update that
- * was found before it, or MS_NONE; NULL: none was. */
-void ms_flatstep_run(ms_trace *trace, uint32_t *held);
-
-/* ---- optimstates.c ------------------------------------------------------- */
-
-/* .grad and optimizer state of every parameter (before backward). */
-void ms_optimstates_make(ms_trace *trace);
-/* 16-bit weights with an fp32 master copy? */
-bool ms_optimstates_is_mixed(const ms_trace *trace);
-
-/* ---- clip.c -------------------------------------------------------------- */
-
-/* The ops of training.clip_norm, if it is set. */
-void ms_clip_run(ms_trace *trace);
-
-/* ---- optimcheck.c -------------------------------------------------------- */
-
-/* MS_EUSAGE where the optimizer is not known in this setting. */
-ms_err ms_optimcheck_settings(const ms_trace *trace);
-
-/* ---- optimstep.c --------------------------------------------------------- */
-
-/* The ops of the step (after backward). */
-void ms_optimstep_step(ms_trace *trace);
-/* Those of the parameter whose .grad has just been made, which then ends
- * (register_post_accumulate_grad_hook); nothing to do unless
- * training.optimizer_in_backward says so. */
-void ms_optimstep_in_backward(ms_trace *trace, uint32_t parameter);
 
 /* ---- library.c ----------------------------------------------------------- */
 
