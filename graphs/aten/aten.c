@@ -72,7 +72,7 @@ static void save_listed(ms_trace *trace, const ms_aten_row *row,
                         const ms_aten_call *call, uint32_t n)
 {
     if (row->rule == &ms_lookup_embedding_rule &&
-        trace->framework == MS_TORCH_1_13)
+        trace->settings->framework == MS_TORCH_1_13)
         ms_savelist_add(trace, n, call->in[0]);
     for (const char *c = row->saves; *c; c += 2) {
         uint32_t i = (uint32_t)(c[1] - '0');

@@ -154,7 +154,7 @@ void ms_atenalso_sum(ms_trace *trace, const ms_aten_call *call, uint32_t n)
 /* mean(dim) keeps its input up to torch 2.1. */
 void ms_atenalso_mean(ms_trace *trace, const ms_aten_call *call, uint32_t n)
 {
-    if (trace->framework < MS_TORCH_2)
+    if (trace->settings->framework < MS_TORCH_2)
         ms_trace_save(trace, n, call->in[0]);
 }
 

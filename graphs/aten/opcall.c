@@ -129,7 +129,7 @@ static uint32_t run(ms_trace *trace, const ms_opcall *call, const uint32_t *in,
                                call->made[k].n_dims, call->made[k].size);
     for (uint32_t k = 0; k < call->scratch && !trace->err; k++)
         ms_trace_drop(trace, ms_trace_make_like(trace, "scratch", in[0]));
-    if (!trace->cpu && !trace->err)
+    if (!trace->settings->cpu && !trace->err)
         ms_reductions_scratch(trace, &aten);
     ms_trace_end(trace, node.flops, row->matrix);
     lay_out(trace, out[0], in, n_in);

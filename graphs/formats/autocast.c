@@ -111,16 +111,16 @@ static uint32_t same(ms_trace *trace, uint32_t x)
 
 /* inference_mode of torch 2.11 keeps no casts; a recomputation finds those of
  * its forward gone or kept as any other tensor that the forward made. */
-static bool keeps_casts(const ms_trace *trace)
+static bool keeps_casts(const ms_step_settings *settings)
 {
-    return trace->train || trace->framework < MS_TORCH_2;
+    return settings->train || settings->framework < MS_TORCH_2;
 }
 
 static uint32_t cast_parameter(ms_trace *trace, uint32_t p, uint32_t x)
 {
     if (trace->parameters[p].cast == MS_NONE) {
         uint32_t cast = ms_cast_to(trace, x, trace->autocast);
-        if (!keeps_casts(trace) || trace->err)
+        if (!keeps_casts(trace->settings) || trace->err)
             return cast;
         trace->parameters[p].cast = cast;
     }

@@ -29,15 +29,16 @@ static ms_quantized backward_weight(ms_trace *trace, const ms_node *node,
     const ms_tensor tensor = *ms_trace_at(trace, weight);
     ms_quantized q = ms_quantize_nothing;
 
-    if (ms_quantize_is_wide(trace)) {
+    if (ms_quantize_is_wide(trace->settings)) {
         *made = ms_quantize_side(trace, weight, MS_COLUMNS);
         return *made;
     }
     if (tensor.parameter != MS_NONE)
-        q = ms_quantize_lasting(trace, &trace->parameters[tensor.parameter]);
+        q = ms_quantize_lasting(trace->settings,
+                                &trace->parameters[tensor.parameter]);
     if (ms_quantize_has(&q, MS_COLUMNS))
         return q;
-    if (node->i[1] > 0 && !ms_quantize_is_late(trace))
+    if (node->i[1] > 0 && !ms_quantize_is_late(trace->settings))
         return saved_pair(node, node->i[0] + node->i[1] - 1, MS_COLUMNS);
     if (node->i[1] > 0)
         q = saved_pair(node, node->i[0], MS_ROWS);
@@ -69,8 +70,8 @@ static void input_gradient(ms_trace *trace, const ms_node *node,
     ms_quantize_read(trace, &weight, MS_COLUMNS);
     uint32_t like = node->input[0];
     uint8_t dtype = trace->err ? 0 : ms_trace_at(trace, like)->dtype;
-    if (ms_quantize_is_late(trace))
-        dtype = ms_precisions_of(trace->training)->autocast;
+    if (ms_quantize_is_late(trace->settings))
+        dtype = ms_precisions_of(trace->settings->training)->autocast;
     if (!trace->err)
         out[0] = ms_trace_make(trace, "grad", dtype,
                                ms_trace_at(trace, like)->n_dims,
@@ -97,11 +98,11 @@ static uint32_t cast_gradient(ms_trace *trace, uint32_t grad)
 static ms_quantized backward_input(ms_trace *trace, const ms_node *node,
                                    ms_quantized *turned)
 {
-    if (ms_quantize_is_wide(trace)) {
+    if (ms_quantize_is_wide(trace->settings)) {
         *turned = ms_quantize_side(trace, node->saved[0], MS_COLUMNS);
         return *turned;
     }
-    if (!ms_quantize_is_late(trace))
+    if (!ms_quantize_is_late(trace->settings))
         return saved_pair(node, 0, MS_COLUMNS);
     ms_quantized x = saved_pair(node, 0, MS_ROWS);
     ms_quantize_turn(trace, &x, ms_trace_at(trace, node->input[0]));
@@ -120,7 +121,7 @@ static void weight_gradient(ms_trace *trace, const ms_node *node, uint32_t rows,
     if (trace->err || !node->needs[1])
         return;
     trace->pass = MS_GRAD_WEIGHT;
-    bool late = ms_quantize_is_late(trace);
+    bool late = ms_quantize_is_late(trace->settings);
     const ms_tensor weight = *ms_trace_at(trace, node->input[1]);
     if (rows != MS_NONE) {
         ms_quantized columns = ms_quantize_side(trace, rows, MS_COLUMNS);
@@ -131,8 +132,8 @@ static void weight_gradient(ms_trace *trace, const ms_node *node, uint32_t rows,
     ms_trace_begin(trace, node->rule->op);
     ms_quantize_read(trace, grad, MS_COLUMNS);
     ms_quantize_read(trace, &x, MS_COLUMNS);
-    uint8_t dtype =
-        late ? ms_precisions_of(trace->training)->autocast : weight.dtype;
+    uint8_t dtype = late ? ms_precisions_of(trace->settings->training)->autocast
+                         : weight.dtype;
     out[1] = ms_trace_make(trace, "grad", dtype, weight.n_dims, weight.size);
     ms_trace_end_fp8(trace, node->flops);
     if (late)
@@ -146,7 +147,7 @@ static void product_backward(ms_trace *trace, const ms_node *node,
 {
     ms_quantized made = ms_quantize_nothing, turned = ms_quantize_nothing;
     bool biased = node->n_inputs > 2 && node->needs[2];
-    bool wide = ms_quantize_is_wide(trace);
+    bool wide = ms_quantize_is_wide(trace->settings);
     uint32_t rows = ms_view_contiguous(trace, grads[0]);
     ms_quantized grad =
         wide ? ms_quantize_side(trace, rows, MS_ROWS)
@@ -156,7 +157,7 @@ static void product_backward(ms_trace *trace, const ms_node *node,
 
     input_gradient(trace, node, &grad, &made, out);
     /* Elsewhere it is a variable of the function. */
-    if (!wide && !ms_quantize_is_late(trace))
+    if (!wide && !ms_quantize_is_late(trace->settings))
         drop_both(trace, &made);
     weight_gradient(trace, node, wide ? rows : MS_NONE, &grad, &turned, out);
     ms_trace_drop(trace, rows);
@@ -177,11 +178,11 @@ static const ms_rule dispatched_rule = {"mx_mmBackward", "aten::mm",
 static void save_operands(ms_trace *trace, uint32_t node, uint32_t rows,
                           ms_quantized *x, const ms_quantized *weight)
 {
-    bool late = ms_quantize_is_late(trace);
+    bool late = ms_quantize_is_late(trace->settings);
 
     if (node == MS_NONE || trace->err)
         return;
-    if (ms_quantize_is_wide(trace)) {
+    if (ms_quantize_is_wide(trace->settings)) {
         ms_trace_save(trace, node, rows);
         return;
     }
@@ -189,7 +190,7 @@ static void save_operands(ms_trace *trace, uint32_t node, uint32_t rows,
         ms_quantize_save(trace, node, x, late ? MS_ROWS : MS_COLUMNS);
         trace->nodes[node].i[0] = 1;
     }
-    if (ms_quantize_lasts(trace) == MS_FP8_LAYER)
+    if (ms_quantize_lasts(trace->settings) == MS_FP8_LAYER)
         return;
     for (uint32_t side = MS_ROWS; side <= MS_COLUMNS; side++)
         if (weight->data[side] != MS_NONE) {
@@ -206,17 +207,18 @@ static uint32_t multiply(ms_trace *trace, uint32_t rows, uint32_t weight,
 
     if (trace->err)
         return MS_NONE;
-    bool late = ms_quantize_is_late(trace);
+    bool late = ms_quantize_is_late(trace->settings);
     ms_tensor x = *ms_trace_at(trace, rows);
     int64_t dims[2] = {x.size[0], width};
     double flops = 2 * (double)x.size[0] * (double)x.size[1] * (double)width;
-    bool wide = ms_quantize_is_wide(trace), apart = late || wide;
+    bool wide = ms_quantize_is_wide(trace->settings), apart = late || wide;
     const ms_rule *rule = wide ? &dispatched_rule : &product_rule;
     bool by_weight = ms_trace_needs(trace, weight) && !apart;
     bool by_input = ms_trace_needs(trace, rows) && !apart;
     ms_quantized q = ms_quantize_tensor(trace, rows, by_weight, MS_NONE, NULL);
     ms_quantized w = ms_quantize_weight(
-        trace, weight, by_input && ms_quantize_lasts(trace) != MS_FP8_LAYER);
+        trace, weight,
+        by_input && ms_quantize_lasts(trace->settings) != MS_FP8_LAYER);
     ms_trace_begin(trace, rule->op);
     ms_trace_read(trace, bias);
     ms_quantize_read(trace, &q, MS_ROWS);
@@ -240,7 +242,7 @@ static ms_err check_sizes(ms_trace *trace, const ms_layer *layer,
                           const ms_tensor *rows, const ms_tensor *weight)
 {
     uint32_t rows_by, width_by;
-    ms_quantize_multiples(trace, &rows_by, &width_by);
+    ms_quantize_multiples(trace->settings, &rows_by, &width_by);
     int64_t width = weight->size[weight->n_dims - 1];
     int64_t out = weight->size[weight->n_dims - 2];
 
@@ -261,14 +263,14 @@ static ms_err check_sizes(ms_trace *trace, const ms_layer *layer,
 
 bool ms_fp8_takes(const ms_trace *trace, const ms_layer *layer)
 {
-    return ms_precisions_of(trace->training)->fp8 &&
+    return ms_precisions_of(trace->settings->training)->fp8 &&
            !ms_trace_is_head(trace, layer);
 }
 
-bool ms_fp8_takes_experts(const ms_trace *trace)
+bool ms_fp8_takes_experts(const ms_step_settings *settings)
 {
-    return ms_precisions_of(trace->training)->fp8 &&
-           !ms_quantize_is_late(trace) && !ms_quantize_is_wide(trace);
+    return ms_precisions_of(settings->training)->fp8 &&
+           !ms_quantize_is_late(settings) && !ms_quantize_is_wide(settings);
 }
 
 /* A weight tied to another layer's keeps that one's format. */
@@ -297,7 +299,8 @@ uint32_t ms_fp8_linear(ms_trace *trace, const ms_layer *layer, uint32_t x,
 {
     if (trace->err)
         return MS_NONE;
-    bool apart = ms_quantize_is_late(trace) || ms_quantize_is_wide(trace);
+    bool apart = ms_quantize_is_late(trace->settings) ||
+                 ms_quantize_is_wide(trace->settings);
     ms_tensor in = *ms_trace_at(trace, x);
     claim(trace, weight);
     uint32_t rows = ms_view_rows(trace, x);
@@ -338,10 +341,11 @@ static ms_err refuse(const ms_trace *trace, const char *key, const char *hint,
     return ms_fail(trace->fault, MS_EUSAGE, key, hint, "%s", what);
 }
 
-static bool has_products(const ms_trace *trace, const ms_device *device)
+static bool has_products(const ms_step_settings *settings,
+                         const ms_device *device)
 {
     return device->fp8_flops > 0 &&
-           (!ms_precisions_of(trace->training)->mx ||
+           (!ms_precisions_of(settings->training)->mx ||
             device->compute_capability >= MS_BLACKWELL);
 }
 
@@ -352,34 +356,37 @@ static ms_err refuse_device(const ms_trace *trace)
 
     for (uint32_t i = 0; i < ms_devices_n; i++) {
         const ms_device *row = &ms_devices[i];
-        if (has_products(trace, row) && *row->alias && n < sizeof names)
+        if (has_products(trace->settings, row) && *row->alias &&
+            n < sizeof names)
             n += (size_t)snprintf(names + n, sizeof names - n, " %s",
                                   row->alias);
     }
-    bool mx = ms_precisions_of(trace->training)->mx;
+    bool mx = ms_precisions_of(trace->settings->training)->mx;
     return ms_fail(trace->fault, MS_EUSAGE, "training.precision", names,
                    "%s has no products in %s%s",
-                   trace->cpu ? "the CPU" : trace->device->name,
+                   trace->settings->cpu ? "the CPU"
+                                        : trace->settings->device->name,
                    mx ? "mxfp8" : "fp8",
                    mx ? ": scales of 32 elements come with Blackwell" : "");
 }
 
 static ms_err check_recipe(const ms_trace *trace)
 {
-    int64_t set = trace->training->fp8_recipe;
-    uint32_t capability = trace->device->compute_capability;
+    int64_t set = trace->settings->training->fp8_recipe;
+    uint32_t capability = trace->settings->device->compute_capability;
     static const char key[] = "fp8.recipe";
 
-    if (ms_quantize_is_late(trace) &&
-        (set != MS_RECIPE_AUTO || trace->training->fp8_weights))
+    if (ms_quantize_is_late(trace->settings) &&
+        (set != MS_RECIPE_AUTO || trace->settings->training->fp8_weights))
         return refuse(trace, set != MS_RECIPE_AUTO ? key : "fp8.weights",
                       "leave it out",
                       "MS-AMP has one way to scale and to keep weights");
-    if (ms_quantize_is_wide(trace) && trace->training->fp8_weights)
+    if (ms_quantize_is_wide(trace->settings) &&
+        trace->settings->training->fp8_weights)
         return refuse(trace, "fp8.weights", "leave it out, or take mxfp8",
                       "torchao's MXLinear quantizes a weight for each product");
-    if (ms_precisions_of(trace->training)->mx && set != MS_RECIPE_AUTO &&
-        set != MS_RECIPE_MX)
+    if (ms_precisions_of(trace->settings->training)->mx &&
+        set != MS_RECIPE_AUTO && set != MS_RECIPE_MX)
         return refuse(trace, key, "leave it out, or take --precision fp8",
                       "mxfp8 is a recipe itself");
     if (set == MS_RECIPE_MX && capability < MS_BLACKWELL)
@@ -393,15 +400,16 @@ static ms_err check_recipe(const ms_trace *trace)
 
 ms_err ms_fp8_check(ms_trace *trace)
 {
-    const ms_training *training = trace->training;
+    const ms_training *training = trace->settings->training;
 
     if (!ms_precisions_of(training)->fp8)
         return MS_OK;
-    if (trace->cpu || !has_products(trace, trace->device))
+    if (trace->settings->cpu ||
+        !has_products(trace->settings, trace->settings->device))
         return refuse_device(trace);
     MS_TRY(check_recipe(trace));
     if (training->fp8_weights == MS_FP8_KEPT &&
-        trace->shape->shared == MS_SHARED_PARAMETERS)
+        trace->settings->shape->shared == MS_SHARED_PARAMETERS)
         return refuse(trace, "fp8.weights", "leave it out",
                       "copies that last are whole, but the ranks share the "
                       "weights");
@@ -410,7 +418,7 @@ ms_err ms_fp8_check(ms_trace *trace)
 
 ms_err ms_fp8_close(const ms_trace *trace)
 {
-    const ms_precision_row *row = ms_precisions_of(trace->training);
+    const ms_precision_row *row = ms_precisions_of(trace->settings->training);
 
     if (!row->fp8 || trace->n_formatted > 0)
         return MS_OK;
@@ -418,5 +426,5 @@ ms_err ms_fp8_close(const ms_trace *trace)
                    "--precision bf16-mixed",
                    "no layer of %s multiplies in fp8: linear layers do, but "
                    "the head",
-                   trace->model->name);
+                   trace->settings->model->name);
 }

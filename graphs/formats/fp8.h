@@ -37,7 +37,7 @@ bool ms_fp8_takes(const ms_trace *trace, const ms_layer *layer);
 uint32_t ms_fp8_linear(ms_trace *trace, const ms_layer *layer, uint32_t x,
                        uint32_t weight, uint32_t bias);
 /* Does ms_experts_product?  x [rows, in], weight [experts, out, in]. */
-bool ms_fp8_takes_experts(const ms_trace *trace);
+bool ms_fp8_takes_experts(const ms_step_settings *settings);
 uint32_t ms_fp8_experts(ms_trace *trace, const ms_layer *layer, uint32_t x,
                         uint32_t weight);
 

@@ -38,9 +38,9 @@ static int64_t base_of(const ms_training *training)
                                    : training->frozen_base;
 }
 
-static const format *format_of(const ms_trace *trace)
+static const format *format_of(const ms_step_settings *settings)
 {
-    return &formats[base_of(trace->training) - 1];
+    return &formats[base_of(settings->training) - 1];
 }
 
 static uint64_t over(uint64_t n, uint64_t by)
@@ -55,9 +55,10 @@ static uint64_t groups_of(const format *how, const ms_tensor *weight)
     return how->group > 0 ? over(n, how->group) : (uint64_t)weight->size[0];
 }
 
-static uint64_t packed_bytes(const ms_trace *trace, const ms_tensor *weight)
+static uint64_t packed_bytes(const ms_step_settings *settings,
+                             const ms_tensor *weight)
 {
-    const format *how = format_of(trace);
+    const format *how = format_of(settings);
     uint64_t groups = groups_of(how, weight);
     uint64_t nested = how->nested > 0 ? 4 * over(groups, how->nested) : 0;
 
@@ -79,8 +80,8 @@ static uint32_t dequantize(ms_trace *trace, uint32_t weight, uint8_t dtype)
     uint64_t bytes = trace->graph.storage_bytes[packed.storage];
     uint32_t maxima = MS_NONE;
 
-    if (format_of(trace)->nested > 0) {
-        uint64_t groups = groups_of(format_of(trace), &packed);
+    if (format_of(trace->settings)->nested > 0) {
+        uint64_t groups = groups_of(format_of(trace->settings), &packed);
         ms_trace_begin(trace, "dequantize_blockwise");
         ms_trace_read_storage(trace, packed.storage, groups);
         maxima = ms_trace_make_storage(trace, "absmax", 4 * groups);
@@ -148,7 +149,7 @@ uint32_t ms_packed_linear(ms_trace *trace, uint32_t x, uint32_t weight,
         return MS_NONE;
     ms_tensor in = *ms_trace_at(trace, x);
     const ms_tensor *w = ms_trace_at(trace, weight);
-    trace->graph.storage_bytes[w->storage] = packed_bytes(trace, w);
+    trace->graph.storage_bytes[w->storage] = packed_bytes(trace->settings, w);
     trace->n_formatted++;
     in.size[in.n_dims - 1] = w->size[0];
     uint32_t rows = ms_view_rows(trace, x);
@@ -164,7 +165,8 @@ uint32_t ms_packed_linear(ms_trace *trace, uint32_t x, uint32_t weight,
 
 bool ms_packed_takes(const ms_trace *trace, const ms_layer *layer)
 {
-    return base_of(trace->training) > 0 && (trace->frozen || !trace->train) &&
+    return base_of(trace->settings->training) > 0 &&
+           (trace->frozen || !trace->settings->train) &&
            !ms_trace_is_head(trace, layer);
 }
 
@@ -222,9 +224,9 @@ ms_err ms_packed_check(const ms_training *training, const ms_model *model,
 
 ms_err ms_packed_refuse(const ms_trace *trace)
 {
-    const ms_shape *shape = trace->shape;
+    const ms_shape *shape = trace->settings->shape;
     const ms_offload *offload = &shape->offload;
-    const ms_training *training = trace->training;
+    const ms_training *training = trace->settings->training;
 
     if (training->frozen_blocks == 0 && training->frozen_base == 0)
         return MS_OK;

@@ -137,30 +137,30 @@ double ms_precisions_peak_flops(const ms_training *training,
 
 /* ---- DeepSpeed's flat step ---------------------------------------------- */
 
-bool ms_precisions_has_sum(const ms_trace *trace)
+bool ms_precisions_has_sum(const ms_step_settings *settings)
 {
-    const ms_training *training = trace->training;
+    const ms_training *training = settings->training;
 
-    return trace->shape->flat_step.has_sum &&
+    return settings->shape->flat_step.has_sum &&
            training->gradients == MS_GRADIENTS_FP32 &&
            training->precision != MS_FP16_MIXED &&
            ms_precisions_is_mixed(training);
 }
 
-bool ms_precisions_is_flat_fp32(const ms_trace *trace)
+bool ms_precisions_is_flat_fp32(const ms_step_settings *settings)
 {
-    int64_t precision = trace->training->precision;
+    int64_t precision = settings->training->precision;
 
-    return trace->shape->flat_step.used &&
+    return settings->shape->flat_step.used &&
            (precision == MS_FP32 || precision == MS_TF32);
 }
 
 /* ---- of a parameter ------------------------------------------------------ */
 
-static const ms_format *format_of(const ms_trace *trace,
+static const ms_format *format_of(const ms_step_settings *settings,
                                   const ms_parameter *parameter)
 {
-    const ms_precision_row *row = ms_precisions_of(trace->training);
+    const ms_precision_row *row = ms_precisions_of(settings->training);
 
     return parameter->linear ? &row->linear : &row->other;
 }
@@ -168,7 +168,7 @@ static const ms_format *format_of(const ms_trace *trace,
 uint8_t ms_precisions_gradient(const ms_trace *trace,
                                const ms_parameter *parameter)
 {
-    uint8_t dtype = format_of(trace, parameter)->gradient;
+    uint8_t dtype = format_of(trace->settings, parameter)->gradient;
 
     return dtype != SETTING ? dtype : trace->grad_dtype;
 }
@@ -177,10 +177,10 @@ uint8_t ms_precisions_gradient(const ms_trace *trace,
 uint8_t ms_precisions_master(const ms_trace *trace,
                              const ms_parameter *parameter)
 {
-    if (ms_precisions_is_flat_fp32(trace))
+    if (ms_precisions_is_flat_fp32(trace->settings))
         return MS_FLOAT32;
     return trace->trained_dtype == trace->weight_dtype
-               ? format_of(trace, parameter)->master
+               ? format_of(trace->settings, parameter)->master
                : NONE;
 }
 
@@ -238,13 +238,13 @@ ms_err ms_precisions_check(const ms_training *training, ms_fault *fault)
 static ms_err refuse(const ms_trace *trace, const char *why, const char *hint)
 {
     return ms_fail(trace->fault, MS_EUSAGE, "training.precision", hint, "%s %s",
-                   ms_precisions_of(trace->training)->name, why);
+                   ms_precisions_of(trace->settings->training)->name, why);
 }
 
 ms_err ms_precisions_refuse(const ms_trace *trace)
 {
-    const ms_precision_row *row = ms_precisions_of(trace->training);
-    const ms_shape *shape = trace->shape;
+    const ms_precision_row *row = ms_precisions_of(trace->settings->training);
+    const ms_shape *shape = trace->settings->shape;
     const ms_offload *offload = &shape->offload;
     bool plain = !row->quantized && row->optimizers == NULL;
     bool far = offload->optimizer != MS_DEVICE_POOL ||
@@ -263,7 +263,7 @@ ms_err ms_precisions_refuse(const ms_trace *trace)
     if (row->linear.gradient != SETTING && shape->fp32_gradients)
         return refuse(trace, "has its own gradients, Megatron's are fp32",
                       "take fp8, or leave impl=megatron out");
-    if (trace->training->gradients == MS_GRADIENTS_MAIN &&
+    if (trace->settings->training->gradients == MS_GRADIENTS_MAIN &&
         (shape->fp32_gradients || shape->part_is_master ||
          shape->flat_step.used || far))
         return ms_fail(trace->fault, MS_EUSAGE, "training.gradients",

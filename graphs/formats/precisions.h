@@ -58,9 +58,9 @@ uint8_t ms_precisions_gradient(const ms_trace *trace,
 uint8_t ms_precisions_master(const ms_trace *trace,
                              const ms_parameter *parameter);
 /* Is the step BF16_Optimizer's: is .grad added to an fp32 sum that lasts? */
-bool ms_precisions_has_sum(const ms_trace *trace);
+bool ms_precisions_has_sum(const ms_step_settings *settings);
 /* Are weights fp32, and each part's master copy a clone of it? */
-bool ms_precisions_is_flat_fp32(const ms_trace *trace);
+bool ms_precisions_is_flat_fp32(const ms_step_settings *settings);
 /* MS_EUSAGE where the row and another setting contradict each other. */
 ms_err ms_precisions_check(const ms_training *training, ms_fault *fault);
 /* The same for what policies decide. */

@@ -63,24 +63,24 @@ static const recipe recipes[] = {
                                4 * (3 + 16) + 4 * (3 + 1)}},
 };
 
-bool ms_quantize_is_late(const ms_trace *trace)
+bool ms_quantize_is_late(const ms_step_settings *settings)
 {
-    return ms_precisions_of(trace->training)->late;
+    return ms_precisions_of(settings->training)->late;
 }
 
-bool ms_quantize_is_wide(const ms_trace *trace)
+bool ms_quantize_is_wide(const ms_step_settings *settings)
 {
-    return ms_precisions_of(trace->training)->wide;
+    return ms_precisions_of(settings->training)->wide;
 }
 
 /* Transformer Engine's own choice (get_default_fp8_recipe). */
-static const recipe *recipe_of(const ms_trace *trace)
+static const recipe *recipe_of(const ms_step_settings *settings)
 {
-    if (ms_quantize_is_late(trace))
+    if (ms_quantize_is_late(settings))
         return &recipes[MSAMP];
-    if (ms_precisions_of(trace->training)->mx)
+    if (ms_precisions_of(settings->training)->mx)
         return &recipes[MX];
-    switch (trace->training->fp8_recipe) {
+    switch (settings->training->fp8_recipe) {
     case MS_RECIPE_DELAYED:
         return &recipes[DELAYED];
     case MS_RECIPE_CURRENT:
@@ -90,45 +90,45 @@ static const recipe *recipe_of(const ms_trace *trace)
     case MS_RECIPE_MX:
         return &recipes[MX];
     default:
-        return &recipes[trace->device->compute_capability >= MS_BLACKWELL
+        return &recipes[settings->device->compute_capability >= MS_BLACKWELL
                             ? MX
                             : DELAYED];
     }
 }
 
 /* Do rows serve for columns (is_non_tn_fp8_gemm_supported)? */
-static bool one_serves(const ms_trace *trace)
+static bool one_serves(const ms_step_settings *settings)
 {
-    return !recipe_of(trace)->apart && !ms_quantize_is_late(trace) &&
-           trace->device->compute_capability >= MS_BLACKWELL;
+    return !recipe_of(settings)->apart && !ms_quantize_is_late(settings) &&
+           settings->device->compute_capability >= MS_BLACKWELL;
 }
 
-ms_fp8_weights ms_quantize_lasts(const ms_trace *trace)
+ms_fp8_weights ms_quantize_lasts(const ms_step_settings *settings)
 {
-    int64_t set = trace->training->fp8_weights;
+    int64_t set = settings->training->fp8_weights;
 
-    if (ms_quantize_is_wide(trace))
+    if (ms_quantize_is_wide(settings))
         return MS_FP8_LAYER;
     if (set != MS_FP8_AUTO)
         return (ms_fp8_weights)set;
-    if (ms_quantize_is_late(trace))
+    if (ms_quantize_is_late(settings))
         return MS_FP8_FORWARD;
-    if (ms_precisions_of(trace->training)->quantized)
+    if (ms_precisions_of(settings->training)->quantized)
         return MS_FP8_KEPT;
-    return trace->shape->shared == MS_SHARED_PARAMETERS ? MS_FP8_LAYER
-                                                        : MS_FP8_FORWARD;
+    return settings->shape->shared == MS_SHARED_PARAMETERS ? MS_FP8_LAYER
+                                                           : MS_FP8_FORWARD;
 }
 
-static bool is_primary(const ms_trace *trace)
+static bool is_primary(const ms_step_settings *settings)
 {
-    return ms_precisions_of(trace->training)->quantized;
+    return ms_precisions_of(settings->training)->quantized;
 }
 
-void ms_quantize_multiples(const ms_trace *trace, uint32_t *rows,
+void ms_quantize_multiples(const ms_step_settings *settings, uint32_t *rows,
                            uint32_t *width)
 {
-    *rows = recipe_of(trace)->rows_by;
-    *width = recipe_of(trace)->width_by;
+    *rows = recipe_of(settings)->rows_by;
+    *width = recipe_of(settings)->width_by;
 }
 
 static uint64_t rounded(uint64_t n, uint64_t by, uint64_t pad)
@@ -217,7 +217,7 @@ static void make_sides(ms_trace *trace, ms_quantized *q, const ms_tensor *x,
     make_side(trace, q, MS_ROWS, x, how);
     if (!columns || trace->err)
         return;
-    if (!one_serves(trace)) {
+    if (!one_serves(trace->settings)) {
         make_side(trace, q, MS_COLUMNS, x, how);
         return;
     }
@@ -235,7 +235,7 @@ ms_quantized ms_quantize_tensor(ms_trace *trace, uint32_t x, bool columns,
 
     if (trace->err)
         return q;
-    const recipe *how = recipe_of(trace);
+    const recipe *how = recipe_of(trace->settings);
     const ms_tensor tensor = *ms_trace_at(trace, x);
     uint64_t n = ms_trace_elements(&tensor);
     if (how->looks) {
@@ -262,7 +262,7 @@ ms_quantized ms_quantize_side(ms_trace *trace, uint32_t x, uint32_t side)
     const ms_tensor tensor = *ms_trace_at(trace, x);
     ms_trace_begin(trace, "fp8::quantize");
     ms_trace_read(trace, x);
-    make_side(trace, &q, side, &tensor, &recipe_of(trace)->tensor);
+    make_side(trace, &q, side, &tensor, &recipe_of(trace->settings)->tensor);
     ms_trace_end(trace, 2 * (double)ms_trace_elements(&tensor), false);
     return q;
 }
@@ -274,22 +274,23 @@ void ms_quantize_turn(ms_trace *trace, ms_quantized *q, const ms_tensor *x)
         return;
     ms_trace_begin(trace, "fp8::transpose");
     ms_quantize_read(trace, q, MS_ROWS);
-    make_side(trace, q, MS_COLUMNS, x, &recipe_of(trace)->weight);
+    make_side(trace, q, MS_COLUMNS, x, &recipe_of(trace->settings)->weight);
     ms_trace_end(trace, 0, false);
 }
 
 /* ---- weights ------------------------------------------------------------- */
 
 /* Copies that a weight has at all times. */
-ms_quantized ms_quantize_lasting(const ms_trace *trace, const ms_parameter *of)
+ms_quantized ms_quantize_lasting(const ms_step_settings *settings,
+                                 const ms_parameter *of)
 {
     ms_quantized q = ms_quantize_nothing;
 
     q.lasting[MS_ROWS] = of->copy[MS_ROWS];
     q.lasting[MS_COLUMNS] = of->copy[MS_COLUMNS];
-    if (is_primary(trace) && of->linear)
+    if (is_primary(settings) && of->linear)
         q.lasting[MS_ROWS] = of->storage;
-    if (one_serves(trace) && q.lasting[MS_ROWS] != MS_NONE)
+    if (one_serves(settings) && q.lasting[MS_ROWS] != MS_NONE)
         q.lasting[MS_COLUMNS] = q.lasting[MS_ROWS];
     return q;
 }
@@ -301,11 +302,12 @@ ms_quantized ms_quantize_weight(ms_trace *trace, uint32_t weight, bool columns)
 
     if (trace->err)
         return q;
-    const recipe *how = recipe_of(trace);
+    const recipe *how = recipe_of(trace->settings);
     const ms_tensor tensor = *ms_trace_at(trace, weight);
     uint64_t bytes = trace->graph.storage_bytes[tensor.storage];
     if (tensor.parameter != MS_NONE)
-        q = ms_quantize_lasting(trace, &trace->parameters[tensor.parameter]);
+        q = ms_quantize_lasting(trace->settings,
+                                &trace->parameters[tensor.parameter]);
     if (ms_quantize_has(&q, MS_ROWS)) {
         if (columns && !ms_quantize_has(&q, MS_COLUMNS))
             ms_quantize_turn(trace, &q, &tensor);
@@ -333,10 +335,11 @@ static uint32_t lasting_storage(ms_trace *trace, const char *role,
 
 static void keep_copies(ms_trace *trace, ms_parameter *it, const ms_tensor *w)
 {
-    const scaling *how = &recipe_of(trace)->weight;
-    bool columns = trace->train && !trace->frozen && !one_serves(trace);
+    const scaling *how = &recipe_of(trace->settings)->weight;
+    bool columns = trace->settings->train && !trace->frozen &&
+                   !one_serves(trace->settings);
 
-    if (!is_primary(trace))
+    if (!is_primary(trace->settings))
         it->copy[MS_ROWS] = lasting_storage(trace, "fp8_rows", it->elements,
                                             MS_COPY_OF_WEIGHTS);
     if (columns)
@@ -351,7 +354,7 @@ static void keep_copies(ms_trace *trace, ms_parameter *it, const ms_tensor *w)
 
 void ms_quantize_parameter(ms_trace *trace, uint32_t weight)
 {
-    const ms_precision_row *row = ms_precisions_of(trace->training);
+    const ms_precision_row *row = ms_precisions_of(trace->settings->training);
 
     if (trace->err || !row->fp8)
         return;
@@ -365,7 +368,7 @@ void ms_quantize_parameter(ms_trace *trace, uint32_t weight)
         it->elements * ms_dtypes_bytes[row->linear.weight];
     if (row->linear.gradient != MS_NO_DTYPE) /* autograd's dtype is that */
         tensor->dtype = row->linear.gradient;
-    if (ms_quantize_lasts(trace) == MS_FP8_KEPT)
+    if (ms_quantize_lasts(trace->settings) == MS_FP8_KEPT)
         keep_copies(trace, it, ms_trace_at(trace, weight));
 }
 
@@ -374,7 +377,7 @@ void ms_quantize_state(ms_trace *trace, uint64_t products)
 {
     static const char *const names[] = {"fp8_forward_state",
                                         "fp8_backward_state"};
-    const recipe *how = recipe_of(trace);
+    const recipe *how = recipe_of(trace->settings);
 
     for (uint32_t i = 0; i < 2; i++)
         if (how->state_bytes[i] > 0)

@@ -46,12 +46,12 @@ typedef enum ms_fp8_weights {
 #define MS_HOPPER 90u
 
 /* MS-AMP's way and not Transformer Engine's: rows are kept. */
-bool ms_quantize_is_late(const ms_trace *trace);
+bool ms_quantize_is_late(const ms_step_settings *settings);
 /* torchao's: nothing quantized is kept. */
-bool ms_quantize_is_wide(const ms_trace *trace);
-ms_fp8_weights ms_quantize_lasts(const ms_trace *trace);
+bool ms_quantize_is_wide(const ms_step_settings *settings);
+ms_fp8_weights ms_quantize_lasts(const ms_step_settings *settings);
 /* Of what the sizes of products must be multiples. */
-void ms_quantize_multiples(const ms_trace *trace, uint32_t *rows,
+void ms_quantize_multiples(const ms_step_settings *settings, uint32_t *rows,
                            uint32_t *width);
 
 bool ms_quantize_has(const ms_quantized *q, uint32_t side);
@@ -72,7 +72,8 @@ void ms_quantize_turn(ms_trace *trace, ms_quantized *q, const ms_tensor *x);
  * precisions.h and the copies that last. */
 void ms_quantize_parameter(ms_trace *trace, uint32_t weight);
 /* The sides that a weight has at all times. */
-ms_quantized ms_quantize_lasting(const ms_trace *trace, const ms_parameter *of);
+ms_quantized ms_quantize_lasting(const ms_step_settings *settings,
+                                 const ms_parameter *of);
 /* A weight as its products read it: those, else made. */
 ms_quantized ms_quantize_weight(ms_trace *trace, uint32_t weight, bool columns);
 /* Buffers of the layer that runs, of so many products: scales, maxima of the

@@ -100,34 +100,35 @@ void ms_mcore_settle(ms_training *training)
 /* ---- gradients ----------------------------------------------------------- */
 
 /* Who shares gradients or weights has buffers of its own for them. */
-static bool has_main_grad(const ms_trace *trace)
+static bool has_main_grad(const ms_step_settings *settings)
 {
-    const ms_shape *shape = trace->shape;
+    const ms_shape *shape = settings->shape;
 
-    return ms_mcore_is(trace) && trace->train && !shape->part_is_master &&
+    return ms_mcore_is(settings) && settings->train && !shape->part_is_master &&
            !shape->flat_step.used && shape->shared <= MS_SHARED_OPTIMIZER &&
            shape->offload.gradients == MS_DEVICE_POOL;
 }
 
-bool ms_mcore_holds_gradients(const ms_trace *trace)
+bool ms_mcore_holds_gradients(const ms_step_settings *settings)
 {
-    return has_main_grad(trace);
+    return has_main_grad(settings);
 }
 
-bool ms_mcore_fp32_gradients(const ms_trace *trace)
+bool ms_mcore_fp32_gradients(const ms_step_settings *settings)
 {
-    return has_main_grad(trace) && trace->training->precision == MS_BF16_MIXED;
+    return has_main_grad(settings) &&
+           settings->training->precision == MS_BF16_MIXED;
 }
 
 bool ms_mcore_casts_gradients(const ms_trace *trace)
 {
-    return has_main_grad(trace) && trace->grad_dtype == MS_FLOAT16;
+    return has_main_grad(trace->settings) && trace->grad_dtype == MS_FLOAT16;
 }
 
 void ms_mcore_add_wgrad(ms_trace *trace, uint32_t weight)
 {
-    if (trace->err || !has_main_grad(trace) ||
-        trace->training->mcore_wgrad != MS_MCORE_WGRAD_FUSED)
+    if (trace->err || !has_main_grad(trace->settings) ||
+        trace->settings->training->mcore_wgrad != MS_MCORE_WGRAD_FUSED)
         return;
     const ms_tensor *tensor = ms_trace_at(trace, weight);
     if (tensor->parameter == MS_NONE)
@@ -146,10 +147,10 @@ void ms_mcore_add_wgrad(ms_trace *trace, uint32_t weight)
 /* ---- attention's backend ------------------------------------------------- */
 
 /* TE, dot_product_attention/utils.py, get_attention_backend. */
-int64_t ms_mcore_backend(const ms_trace *trace)
+int64_t ms_mcore_backend(const ms_step_settings *settings)
 {
-    const ms_training *training = trace->training;
-    uint32_t capability = trace->device->compute_capability;
+    const ms_training *training = settings->training;
+    uint32_t capability = settings->device->compute_capability;
     bool late = capability >= MS_BLACKWELL;
 
     if (training->mcore_spec == MS_MCORE_LOCAL)
@@ -163,11 +164,11 @@ int64_t ms_mcore_backend(const ms_trace *trace)
 
 void ms_mcore_kernels(ms_trace *trace)
 {
-    const ms_training *training = trace->training;
+    const ms_training *training = trace->settings->training;
 
-    if (!ms_mcore_is(trace))
+    if (!ms_mcore_is(trace->settings))
         return;
-    if (ms_mcore_backend(trace) == MS_MCORE_UNFUSED)
+    if (ms_mcore_backend(trace->settings) == MS_MCORE_UNFUSED)
         trace->kernels.attention = MS_ATTENTION_EAGER;
     if (training->loss_kernel == MS_LOSS_AUTO &&
         training->mcore_loss == MS_MCORE_LOSS_TE)
@@ -189,15 +190,16 @@ static uint32_t input(ms_trace *trace, const char *role, uint8_t dtype,
 /* pretrain_gpt.py, get_batch. */
 void ms_mcore_batch(ms_trace *trace)
 {
-    int64_t batch = (int64_t)trace->batch, sequence = (int64_t)trace->sequence;
+    int64_t batch = (int64_t)trace->settings->batch,
+            sequence = (int64_t)trace->settings->sequence;
     int64_t dims[4] = {batch, 1, sequence, sequence};
     int64_t tokens[2] = {batch, sequence};
 
-    if (!ms_mcore_is(trace) || !trace->model->tokens)
+    if (!ms_mcore_is(trace->settings) || !trace->settings->model->tokens)
         return;
     trace->positions = input(trace, "position_ids", MS_INT64, 2, tokens);
     input(trace, "loss_mask", MS_FLOAT32, 2, tokens);
-    if (trace->training->mcore_mask == MS_MCORE_MASK)
+    if (trace->settings->training->mcore_mask == MS_MCORE_MASK)
         input(trace, "attention_mask", MS_BYTE, 4, dims);
 }
 
@@ -205,24 +207,25 @@ void ms_mcore_batch(ms_trace *trace)
 
 #define DETERMINISTIC_BYTES (32 * MIB) /* :4096:8 */
 
-uint64_t ms_mcore_cublas_bytes(const ms_trace *trace)
+uint64_t ms_mcore_cublas_bytes(const ms_step_settings *settings)
 {
-    const ms_training *training = trace->training;
+    const ms_training *training = settings->training;
 
-    if (ms_mcore_is(trace) && training->mcore_deterministic == 1 &&
+    if (ms_mcore_is(settings) && training->mcore_deterministic == 1 &&
         training->cublas_workspace < 0)
         return DETERMINISTIC_BYTES;
-    return ms_overheads_workspace(trace->device, training);
+    return ms_overheads_workspace(settings->device, training);
 }
 
 bool ms_mcore_is_te_product(const ms_trace *trace, uint32_t op)
 {
-    const ms_model *model = trace->model;
+    const ms_model *model = trace->settings->model;
     uint32_t layer = trace->graph.op_layer[op];
 
-    return ms_mcore_is(trace) &&
-           trace->training->mcore_spec != MS_MCORE_LOCAL && !model->ops &&
-           layer < model->n_layers && model->layers[layer].block != MS_NONE;
+    return ms_mcore_is(trace->settings) &&
+           trace->settings->training->mcore_spec != MS_MCORE_LOCAL &&
+           !model->ops && layer < model->n_layers &&
+           model->layers[layer].block != MS_NONE;
 }
 
 /* ---- dropout and addition ------------------------------------------------ */
@@ -234,8 +237,8 @@ static bool is_type(const ms_layer *layer, const char *type)
 
 static bool drops(const ms_trace *trace, const ms_layer *layer)
 {
-    return trace->train && is_type(layer, "dropout") && layer->field[0].f > 0 &&
-           !layer->field[1].b; /* not in place */
+    return trace->settings->train && is_type(layer, "dropout") &&
+           layer->field[0].f > 0 && !layer->field[1].b; /* not in place */
 }
 
 /* The one layer that reads it, or NULL. */
@@ -257,7 +260,7 @@ static const ms_layer *reader_of(const ms_model *model, uint32_t row)
 /* The addition of two that alone reads this dropout, or NULL. */
 static const ms_layer *addition_of(const ms_trace *trace, uint32_t row)
 {
-    const ms_model *model = trace->model;
+    const ms_model *model = trace->settings->model;
 
     if (row == MS_NONE || !drops(trace, &model->layers[row]))
         return NULL;
@@ -270,24 +273,24 @@ static const ms_layer *addition_of(const ms_trace *trace, uint32_t row)
 bool ms_mcore_is_deferred(const ms_trace *trace, const ms_layer *add,
                           uint32_t i)
 {
-    const uint32_t *from = &trace->model->edges[add->in_at];
+    const uint32_t *from = &trace->settings->model->edges[add->in_at];
 
-    return ms_mcore_is(trace) && is_type(add, "add") && add->n_in == 2 &&
-           addition_of(trace, from[i]) == add &&
+    return ms_mcore_is(trace->settings) && is_type(add, "add") &&
+           add->n_in == 2 && addition_of(trace, from[i]) == add &&
            (i == 1 || addition_of(trace, from[1]) != add);
 }
 
 bool ms_mcore_defers_dropout(const ms_trace *trace, const ms_layer *layer)
 {
-    uint32_t row = (uint32_t)(layer - trace->model->layers);
+    uint32_t row = (uint32_t)(layer - trace->settings->model->layers);
 
-    if (!ms_mcore_is(trace))
+    if (!ms_mcore_is(trace->settings))
         return false;
     const ms_layer *add = addition_of(trace, row);
     if (!add)
         return false;
-    return ms_mcore_is_deferred(trace, add,
-                                trace->model->edges[add->in_at] == row ? 0 : 1);
+    return ms_mcore_is_deferred(
+        trace, add, trace->settings->model->edges[add->in_at] == row ? 0 : 1);
 }
 
 /* Inputs: x, residual. */

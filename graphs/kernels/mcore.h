@@ -59,23 +59,23 @@ enum { MS_MCORE_MASK, MS_MCORE_NO_MASK };
 /* ---- mcore.c ------------------------------------------------------------- */
 
 /* Is training.kernels megatron? */
-static inline bool ms_mcore_is(const ms_trace *trace)
+static inline bool ms_mcore_is(const ms_step_settings *settings)
 {
-    return trace->training->kernels == MS_MEGATRON;
+    return settings->training->kernels == MS_MEGATRON;
 }
 /* Settings that contradict each other, or the kernels.  MS_EUSAGE. */
 ms_err ms_mcore_check(const ms_training *training, ms_fault *fault);
 /* Fills what these kernels decide where the user has not. */
 void ms_mcore_settle(ms_training *training);
 /* Does .grad exist all through the step?  Is it fp32? */
-bool ms_mcore_holds_gradients(const ms_trace *trace);
-bool ms_mcore_fp32_gradients(const ms_trace *trace);
+bool ms_mcore_holds_gradients(const ms_step_settings *settings);
+bool ms_mcore_fp32_gradients(const ms_step_settings *settings);
 /* Does the step cast gradients to fp32 before a fused update? */
 bool ms_mcore_casts_gradients(const ms_trace *trace);
 /* The open op makes this weight's gradient: it adds it to main_grad. */
 void ms_mcore_add_wgrad(ms_trace *trace, uint32_t weight);
 /* The backend where the setting says auto. */
-int64_t ms_mcore_backend(const ms_trace *trace);
+int64_t ms_mcore_backend(const ms_step_settings *settings);
 /* Attention and loss of the trace's kernels, where megatron.* chooses them. */
 void ms_mcore_kernels(ms_trace *trace);
 /* The step's further inputs. */
@@ -83,7 +83,7 @@ void ms_mcore_batch(ms_trace *trace);
 /* Is op, a product, one of a layer's by Transformer Engine? */
 bool ms_mcore_is_te_product(const ms_trace *trace, uint32_t op);
 /* Bytes of a cuBLAS workspace. */
-uint64_t ms_mcore_cublas_bytes(const ms_trace *trace);
+uint64_t ms_mcore_cublas_bytes(const ms_step_settings *settings);
 /* Is the layer a dropout that the addition behind it does with its own? */
 bool ms_mcore_defers_dropout(const ms_trace *trace, const ms_layer *layer);
 /* Is input i of the addition such a dropout? */

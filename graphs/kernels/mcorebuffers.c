@@ -12,9 +12,9 @@ typedef struct buffers {
 
 /* The distributed optimizer of policies/share/zero.c, all of it on the device.
  */
-static bool is_distributed(const ms_trace *trace)
+static bool is_distributed(const ms_step_settings *settings)
 {
-    const ms_shape *shape = trace->shape;
+    const ms_shape *shape = settings->shape;
 
     return shape->engine == MS_ENGINE_MEGATRON && shape->fp32_gradients &&
            shape->offload.optimizer == MS_DEVICE_POOL &&
@@ -82,10 +82,10 @@ static uint64_t stretch(const ms_trace *trace)
 ms_err ms_mcorebuffers_column(ms_trace *trace, const uint32_t *new_id)
 {
     ms_graph *g = &trace->graph;
-    bool distributed = is_distributed(trace);
+    bool distributed = is_distributed(trace->settings);
     buffers b = {.trace = trace, .new_id = new_id};
 
-    if (!distributed && !ms_mcore_holds_gradients(trace))
+    if (!distributed && !ms_mcore_holds_gradients(trace->settings))
         return MS_OK;
     b.asked = ms_arena_take_raw(trace->arena, g->n_persistent, sizeof *b.asked);
     if (!b.asked)

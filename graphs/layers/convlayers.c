@@ -36,7 +36,7 @@ static ms_err open_shape(ms_trace *trace, const ms_layer *layer, uint32_t x,
         return ms_trace_fail(trace, layer, "reshape it, or mend the input",
                              "\"%s\" needs %s, but \"%s\" gives %s",
                              layer->name, wanted[spatial - 1],
-                             ms_layers_source(trace, layer, 0),
+                             ms_layers_source(trace->settings, layer, 0),
                              ms_layers_shape(tensor, text));
     in->n_dims = tensor->n_dims;
     for (uint32_t d = 0; d < tensor->n_dims; d++)
@@ -49,12 +49,12 @@ static ms_err fail_small(ms_trace *trace, const ms_layer *layer, uint32_t x,
 {
     char text[MS_LAYERS_SHAPE];
 
-    return ms_trace_fail(trace, layer, "pad it, or take a smaller kernel",
-                         "\"%s\": the output %s of \"%s\" is smaller than its "
-                         "kernel of %lld",
-                         layer->name,
-                         ms_layers_shape(ms_trace_at(trace, x), text),
-                         ms_layers_source(trace, layer, 0), (long long)kernel);
+    return ms_trace_fail(
+        trace, layer, "pad it, or take a smaller kernel",
+        "\"%s\": the output %s of \"%s\" is smaller than its "
+        "kernel of %lld",
+        layer->name, ms_layers_shape(ms_trace_at(trace, x), text),
+        ms_layers_source(trace->settings, layer, 0), (long long)kernel);
 }
 
 /* How a window moves over one dimension. */
@@ -185,8 +185,9 @@ static ms_err check_groups(ms_trace *trace, const ms_layer *layer,
         trace, layer, "choose groups that divide both",
         "\"%s\": the %lld channels of \"%s\" and its own %lld do not divide "
         "into %lld groups",
-        layer->name, (long long)channels, ms_layers_source(trace, layer, 0),
-        (long long)out, (long long)groups);
+        layer->name, (long long)channels,
+        ms_layers_source(trace->settings, layer, 0), (long long)out,
+        (long long)groups);
 }
 
 /* [out, in / groups, kernel...]; transposed: [in, out / groups, kernel...]. */
@@ -432,7 +433,8 @@ ms_err ms_convlayers_upsample(ms_trace *trace, const ms_layer *layer,
                              "linear is for 1 dimension after the channels, "
                              "bilinear and bicubic for 2, trilinear for 3",
                              "\"%s\" cannot resample what \"%s\" gives: %s",
-                             layer->name, ms_layers_source(trace, layer, 0),
+                             layer->name,
+                             ms_layers_source(trace->settings, layer, 0),
                              ms_layers_shape(x, text));
     MS_TRY(open_shape(trace, layer, in[0], x->n_dims - 2, &to));
     for (uint32_t d = 2; d < to.n_dims; d++)
@@ -471,7 +473,8 @@ ms_err ms_convlayers_shuffle(ms_trace *trace, const ms_layer *layer,
             back ? "height and width must be multiples of the factor"
                  : "the channels must be a multiple of the factor's square",
             "\"%s\": a factor of %lld does not divide what \"%s\" gives: %s",
-            layer->name, (long long)f, ms_layers_source(trace, layer, 0),
+            layer->name, (long long)f,
+            ms_layers_source(trace->settings, layer, 0),
             ms_layers_shape(ms_trace_at(trace, in[0]), text));
     to.size[1] = back ? to.size[1] * f * f : to.size[1] / (f * f);
     for (uint32_t d = 2; d < 4; d++)

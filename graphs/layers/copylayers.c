@@ -61,7 +61,7 @@ ms_err ms_copylayers_glu(ms_trace *trace, const ms_layer *layer,
         return ms_trace_fail(
             trace, layer, "give it an even size",
             "\"%s\" halves dimension %lld, but \"%s\" gives %s", layer->name,
-            (long long)dim, ms_layers_source(trace, layer, 0),
+            (long long)dim, ms_layers_source(trace->settings, layer, 0),
             ms_layers_shape(ms_trace_at(trace, in[0]), shape));
     call.made[0].size[dim + 1] /= 2;
     return run(trace, &call, in, 1, out);
@@ -89,7 +89,7 @@ ms_err ms_copylayers_topk(ms_trace *trace, const ms_layer *layer,
                              "\"%s\" takes the %lld largest of what \"%s\" "
                              "gives: %s",
                              layer->name, (long long)layer->field[0].i,
-                             ms_layers_source(trace, layer, 0),
+                             ms_layers_source(trace->settings, layer, 0),
                              ms_layers_shape(ms_trace_at(trace, in[0]), shape));
     for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++)
         call.made[k].size[last] = layer->field[0].i;
@@ -151,7 +151,7 @@ ms_err ms_copylayers_pad(ms_trace *trace, const ms_layer *layer,
         return ms_trace_fail(
             trace, layer, "two sizes for each dimension, the last one first",
             "\"%s\" has %u sizes to pad what \"%s\" gives: %s", layer->name,
-            layer->n_ints, ms_layers_source(trace, layer, 0),
+            layer->n_ints, ms_layers_source(trace->settings, layer, 0),
             ms_layers_shape(ms_trace_at(trace, in[0]), shape));
     for (uint32_t i = 0; i < layer->n_ints; i++)
         call.made[0].size[n_dims - 1 - i / 2] += (int64_t)layer->ints[i];

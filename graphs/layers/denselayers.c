@@ -52,7 +52,7 @@ const ms_field ms_denselayers_linear_fields[MS_DENSELAYERS_LINEAR] = {
 /* The layer of that name, by an index that the first tied layer makes. */
 static ms_err layer_row(ms_trace *trace, const char *name, uint32_t *row)
 {
-    const ms_model *model = trace->model;
+    const ms_model *model = trace->settings->model;
     ms_index *rows = &trace->layer_rows;
 
     if (rows->capacity == 0) {

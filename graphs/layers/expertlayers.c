@@ -137,7 +137,7 @@ static uint32_t operand(ms_trace *trace, const char *role, uint32_t n_dims,
 {
     uint32_t parameter = ms_trace_parameter(trace, role, n_dims, dims);
 
-    if (!trace->err && trace->train)
+    if (!trace->err && trace->settings->train)
         ms_raw_states(trace, parameter);
     return parameter;
 }
@@ -188,13 +188,13 @@ static uint32_t logits_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
 }
 
 /* Expert after expert, or all at once? */
-static bool loops(const ms_trace *trace, const ms_layer *layer)
+static bool loops(const ms_step_settings *settings, const ms_layer *layer)
 {
     int64_t run = layer->field[RUN].i;
 
     return run == RUN_LOOP ||
            (run == RUN_AUTO && layer->field[CODE].i != MS_CODE_AUTO &&
-            trace->training->kernels == MS_EAGER);
+            settings->training->kernels == MS_EAGER);
 }
 
 /* The probabilities of each token's experts. */
@@ -213,16 +213,16 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
     else if (score == SCORE_SIGMOID)
         p = ms_trace_rebind(
             trace, p, ms_pointwise_unary(trace, &ms_pointwise_sigmoid, p));
-    p = ms_trace_rebind(
-        trace, p,
-        ms_experts_route(trace, p, field[CHOSEN].i, !loops(trace, layer), map));
+    p = ms_trace_rebind(trace, p,
+                        ms_experts_route(trace, p, field[CHOSEN].i,
+                                         !loops(trace->settings, layer), map));
     if (score == SCORE_CHOSEN)
         p = ms_trace_rebind(trace, p, ms_norm_softmax(trace, p));
     else if (field[NORMALIZE].b && !trace->err)
         p = normalized(trace, p);
     if (field[SCALED].b)
         p = ms_trace_rebind(trace, p, ms_pointwise_mul_scalar(trace, p));
-    if (field[ROUTER_FP32].b && loops(trace, layer))
+    if (field[ROUTER_FP32].b && loops(trace->settings, layer))
         return p; /* what the experts make is summed in fp32 */
     return ms_trace_rebind(trace, p, ms_cast_to(trace, p, dtype));
 }
@@ -230,8 +230,9 @@ static uint32_t route(ms_trace *trace, const ms_layer *layer, uint32_t x,
 static uint32_t product(ms_trace *trace, const ms_layer *layer, uint32_t x,
                         uint32_t weight)
 {
-    return ms_fp8_takes_experts(trace) ? ms_fp8_experts(trace, layer, x, weight)
-                                       : ms_experts_product(trace, x, weight);
+    return ms_fp8_takes_experts(trace->settings)
+               ? ms_fp8_experts(trace, layer, x, weight)
+               : ms_experts_product(trace, x, weight);
 }
 
 /* Two products with the gate between them, each expert on its rows. */
@@ -286,11 +287,11 @@ static ms_err check(ms_trace *trace, const ms_layer *layer, uint32_t x)
 
     MS_TRY(ms_layers_need_float(trace, layer, x));
     if (ms_trace_at(trace, x)->n_dims < 2)
-        return ms_trace_fail(trace, layer,
-                             "give the model an input of features",
-                             "\"%s\" routes tokens, but \"%s\" gives %s",
-                             layer->name, ms_layers_source(trace, layer, 0),
-                             ms_layers_shape(ms_trace_at(trace, x), shape));
+        return ms_trace_fail(
+            trace, layer, "give the model an input of features",
+            "\"%s\" routes tokens, but \"%s\" gives %s", layer->name,
+            ms_layers_source(trace->settings, layer, 0),
+            ms_layers_shape(ms_trace_at(trace, x), shape));
     if (field[CHOSEN].i > field[EXPERTS].i)
         return ms_trace_fail(trace, layer, "choose fewer, or have more experts",
                              "\"%s\" chooses %lld of %lld experts", layer->name,
@@ -356,8 +357,9 @@ ms_err ms_expertlayers_moe(ms_trace *trace, const ms_layer *layer,
     ms_tensor whole = *ms_trace_at(trace, in[0]);
     uint32_t x = ms_view_rows(trace, in[0]);
     uint32_t p = route(trace, layer, x, &map);
-    uint32_t flat = loops(trace, layer) ? run_loop(trace, layer, x, map, p)
-                                        : run_grouped(trace, layer, x, map, p);
+    uint32_t flat = loops(trace->settings, layer)
+                        ? run_loop(trace, layer, x, map, p)
+                        : run_grouped(trace, layer, x, map, p);
     ms_trace_drop(trace, p);
     ms_trace_drop(trace, map);
     ms_trace_drop(trace, x);

@@ -47,11 +47,11 @@ ms_err ms_headchoice_open(ms_trace *trace)
                                         "liger_linear",
                                         "ce_with_chunked_output",
                                         "ce_with_chunked_output_compiled"};
-    const ms_model *model = trace->model;
+    const ms_model *model = trace->settings->model;
     const ms_layer *loss = find_loss(model);
 
     trace->head = (ms_fused_head){.layer = MS_NONE, .loss = loss};
-    if (loss == NULL && trace->training->loss_kernel != MS_LOSS_AUTO)
+    if (loss == NULL && trace->settings->training->loss_kernel != MS_LOSS_AUTO)
         return ms_fail(trace->fault, MS_EUSAGE, "training.loss_kernel",
                        "leave it out for this model",
                        "training.loss_kernel changes nothing: %s ends in no "
@@ -63,7 +63,7 @@ ms_err ms_headchoice_open(ms_trace *trace)
     trace->head.kernel = (uint8_t)kernel_of(trace, loss);
     if (why == NULL)
         trace->head.layer = model->edges[loss->in_at];
-    else if (ms_headloss_chosen(trace, ms_losslayers_kernel(loss)) ==
+    else if (ms_headloss_chosen(trace->settings, ms_losslayers_kernel(loss)) ==
              MS_LOSS_AUTO)
         trace->head.loss = NULL;
     else

@@ -9,16 +9,17 @@ bool ms_headloss_takes_head(ms_loss_kernel kernel)
     return kernel >= MS_LOSS_LIGER_LINEAR;
 }
 
-ms_loss_kernel ms_headloss_chosen(const ms_trace *trace, int64_t own)
+ms_loss_kernel ms_headloss_chosen(const ms_step_settings *settings, int64_t own)
 {
-    return (ms_loss_kernel)(own != MS_LOSS_AUTO ? own
-                                                : trace->training->loss_kernel);
+    return (ms_loss_kernel)(own != MS_LOSS_AUTO
+                                ? own
+                                : settings->training->loss_kernel);
 }
 
 ms_loss_kernel ms_headloss_kernel(const ms_trace *trace, const ms_layer *layer,
                                   int64_t own)
 {
-    ms_loss_kernel kernel = ms_headloss_chosen(trace, own);
+    ms_loss_kernel kernel = ms_headloss_chosen(trace->settings, own);
 
     if (kernel == MS_LOSS_AUTO)
         kernel = (ms_loss_kernel)trace->kernels.loss;
@@ -54,11 +55,11 @@ static uint32_t make_chunks(ms_trace *trace, uint32_t x, uint32_t weight)
     uint32_t part[MS_HEAD_CHUNKS];
 
     if (ms_trace_at(trace, x)->n_dims != 3) {
-        ms_trace_fail(trace, &trace->model->layers[head->layer],
+        ms_trace_fail(trace, &trace->settings->model->layers[head->layer],
                       "choose another kernel of cross entropy",
                       "\"%s\" has no sequence that ce_with_chunked_output "
                       "could cut",
-                      trace->model->layers[head->layer].name);
+                      trace->settings->model->layers[head->layer].name);
         return MS_NONE;
     }
     uint32_t n = sizes_of(ms_trace_at(trace, x)->size[1], rows);

@@ -44,7 +44,8 @@ uint32_t ms_headloss_head(ms_trace *trace, uint32_t x, uint32_t weight);
 uint32_t ms_headloss_loss(ms_trace *trace, uint32_t x);
 /* What a layer chooses by its own "kernel", or else the user; AUTO: neither
  * does. */
-ms_loss_kernel ms_headloss_chosen(const ms_trace *trace, int64_t own);
+ms_loss_kernel ms_headloss_chosen(const ms_step_settings *settings,
+                                  int64_t own);
 /* The kernel of a cross_entropy layer. */
 ms_loss_kernel ms_headloss_kernel(const ms_trace *trace, const ms_layer *layer,
                                   int64_t own);

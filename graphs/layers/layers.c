@@ -28,15 +28,16 @@ ms_err ms_layers_need_unsaved(ms_trace *trace, const ms_layer *layer,
     return ms_trace_fail(trace, layer, "set \"inplace\" to false",
                          "\"%s\" overwrites the output of \"%s\", which is "
                          "kept for backward",
-                         layer->name, ms_layers_source(trace, layer, 0));
+                         layer->name,
+                         ms_layers_source(trace->settings, layer, 0));
 }
 
-const char *ms_layers_source(const ms_trace *trace, const ms_layer *layer,
-                             uint32_t i)
+const char *ms_layers_source(const ms_step_settings *settings,
+                             const ms_layer *layer, uint32_t i)
 {
-    uint32_t from = trace->model->edges[layer->in_at + i];
+    uint32_t from = settings->model->edges[layer->in_at + i];
 
-    return from == MS_NONE ? "input" : trace->model->layers[from].name;
+    return from == MS_NONE ? "input" : settings->model->layers[from].name;
 }
 
 const char *ms_layers_shape(const ms_tensor *tensor, char text[MS_LAYERS_SHAPE])
@@ -64,7 +65,7 @@ ms_err ms_layers_need_dim(ms_trace *trace, const ms_layer *layer, uint32_t x,
     return ms_trace_fail(trace, layer, "dimensions count from 0",
                          "\"%s\" works on dimension %lld, but \"%s\" gives %s",
                          layer->name, (long long)dim,
-                         ms_layers_source(trace, layer, 0),
+                         ms_layers_source(trace->settings, layer, 0),
                          ms_layers_shape(tensor, shape));
 }
 

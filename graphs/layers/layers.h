@@ -19,8 +19,8 @@ ms_err ms_layers_need_dim(ms_trace *trace, const ms_layer *layer, uint32_t x,
 ms_err ms_layers_need_unsaved(ms_trace *trace, const ms_layer *layer,
                               uint32_t x);
 /* The layer's input i by name; "input": the model's. */
-const char *ms_layers_source(const ms_trace *trace, const ms_layer *layer,
-                             uint32_t i);
+const char *ms_layers_source(const ms_step_settings *settings,
+                             const ms_layer *layer, uint32_t i);
 /* The sizes of one sample, "[3, 224, 224]". */
 #define MS_LAYERS_SHAPE 128u
 const char *ms_layers_shape(const ms_tensor *tensor,

@@ -35,7 +35,8 @@ ms_err ms_learnedlayers_tokens(ms_trace *trace, const ms_layer *layer,
         return ms_trace_fail(trace, layer, "turn it into [sequence, width]",
                              "\"%s\" needs [sequence, width], but \"%s\" "
                              "gives %s",
-                             layer->name, ms_layers_source(trace, layer, 0),
+                             layer->name,
+                             ms_layers_source(trace->settings, layer, 0),
                              ms_layers_shape(ms_trace_at(trace, in[0]), shape));
     uint32_t x = in[0];
     ms_trace_ref(trace, x);

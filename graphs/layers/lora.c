@@ -24,7 +24,7 @@ static bool is_target(const ms_trace *trace, const ms_layer *layer,
         qv = qv || strcmp(role, makes_qv[i]) == 0;
     bool plain = strcmp(role, "weight") == 0;
 
-    switch (trace->training->lora_targets) {
+    switch (trace->settings->training->lora_targets) {
     case TARGETS_QV:
         return qv;
     case TARGETS_QKV:
@@ -50,7 +50,7 @@ static uint32_t adapter_weight(ms_trace *trace, const char *role, int64_t rows,
     int64_t dims[2] = {rows, columns};
     uint8_t dtype = trace->weight_dtype;
 
-    trace->frozen = trace->training->lora_trains == frozen;
+    trace->frozen = trace->settings->training->lora_trains == frozen;
     trace->weight_dtype = trace->trained_dtype;
     uint32_t weight = ms_trace_parameter(trace, role, 2, dims);
     trace->weight_dtype = dtype;
@@ -85,7 +85,7 @@ static uint32_t adapter(ms_trace *trace, const char *role, uint32_t x,
                         uint32_t weight)
 {
     const ms_tensor *w = ms_trace_at(trace, weight);
-    int64_t rank = trace->training->lora_rank, out = w->size[0];
+    int64_t rank = trace->settings->training->lora_rank, out = w->size[0];
     uint32_t a = adapter_weight(trace, role_of(trace, role, "A"), rank,
                                 w->size[1], TRAINS_B);
     uint32_t b =
@@ -94,8 +94,8 @@ static uint32_t adapter(ms_trace *trace, const char *role, uint32_t x,
     if (trace->err)
         return MS_NONE;
     uint32_t in = input_of(trace, x);
-    uint32_t dropped =
-        ms_pointwise_dropout(trace, in, trace->training->lora_dropout);
+    uint32_t dropped = ms_pointwise_dropout(
+        trace, in, trace->settings->training->lora_dropout);
     uint32_t low = ms_matmul_linear(trace, dropped, a, MS_NONE);
     ms_trace_drop(trace, dropped);
     uint32_t high = ms_matmul_linear(trace, low, b, MS_NONE);
@@ -110,7 +110,7 @@ uint32_t ms_lora_linear(ms_trace *trace, const ms_layer *layer,
                         const char *role, uint32_t x, uint32_t weight,
                         uint32_t bias)
 {
-    const ms_training *training = trace->training;
+    const ms_training *training = trace->settings->training;
 
     if (trace->err)
         return MS_NONE;
@@ -141,8 +141,8 @@ static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)
 
 ms_err ms_lora_open(ms_trace *trace)
 {
-    const ms_training *training = trace->training;
-    const ms_shape *shape = trace->shape;
+    const ms_training *training = trace->settings->training;
+    const ms_shape *shape = trace->settings->shape;
 
     trace->trained_dtype = trace->weight_dtype;
     if (training->lora_rank == 0)
@@ -164,12 +164,12 @@ ms_err ms_lora_open(ms_trace *trace)
 
 ms_err ms_lora_close(const ms_trace *trace)
 {
-    if (trace->training->lora_rank == 0 || trace->n_adapters > 0)
+    if (trace->settings->training->lora_rank == 0 || trace->n_adapters > 0)
         return MS_OK;
     return ms_fail(trace->fault, MS_EUSAGE, "lora.targets",
                    "take other targets: memsim inspect MODEL lists its layers",
                    "no layer of %s is a target of lora.targets",
-                   trace->model->name);
+                   trace->settings->model->name);
 }
 
 uint32_t ms_lora_product(ms_trace *trace, const ms_layer *layer,

@@ -120,7 +120,8 @@ static ms_err check_shift(ms_trace *trace, const ms_layer *layer,
     return ms_trace_fail(trace, layer, "leave \"shift\" out",
                          "\"%s\" moves tokens against each other, but \"%s\" "
                          "does not give several",
-                         layer->name, ms_layers_source(trace, layer, 0));
+                         layer->name,
+                         ms_layers_source(trace->settings, layer, 0));
 }
 
 ms_err ms_losslayers_cross_entropy(ms_trace *trace, const ms_layer *layer,
@@ -159,10 +160,10 @@ int64_t ms_losslayers_kernel(const ms_layer *layer)
 /* What of x's size lives while the op runs: the losses before they are
  * averaged, and the terms of the logits' loss (in 1.13 five of them, later
  * log_sigmoid's result). */
-static uint32_t scratch_of(const ms_trace *trace, const char *op)
+static uint32_t scratch_of(const ms_step_settings *settings, const char *op)
 {
     if (strcmp(op, "aten::binary_cross_entropy_with_logits") == 0)
-        return trace->framework == MS_TORCH_1_13 ? 5 : 2;
+        return settings->framework == MS_TORCH_1_13 ? 5 : 2;
     return strcmp(op, "aten::binary_cross_entropy") == 0 ? 0 : 1;
 }
 
@@ -195,7 +196,7 @@ ms_err ms_losslayers_like(ms_trace *trace, const ms_layer *layer,
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     uint32_t inputs[2] = {in[0], target_like(trace, in[0])};
     ms_opcall call = {.op = kind->op,
-                      .scratch = scratch_of(trace, kind->op),
+                      .scratch = scratch_of(trace->settings, kind->op),
                       .flops = kind->flops};
     call.made[0].dtype = ms_trace_at(trace, in[0])->dtype;
     if (keeps_terms(kind->op))
@@ -304,7 +305,8 @@ ms_err ms_losslayers_span(ms_trace *trace, const ms_layer *layer,
         return ms_trace_fail(trace, layer, "give it a linear layer of 2",
                              "\"%s\" wants logits of start and end for each "
                              "token, which \"%s\" does not give",
-                             layer->name, ms_layers_source(trace, layer, 0));
+                             layer->name,
+                             ms_layers_source(trace->settings, layer, 0));
     ms_pieces_split(trace, in[0], 2, 2, sizes, pieces);
     for (int i = 0; i < 2; i++)
         columns[i] = column_of(trace, pieces[i]);
@@ -339,7 +341,7 @@ ms_err ms_losslayers_total(ms_trace *trace, const ms_layer *layer,
             return ms_trace_fail(trace, layer, "give it losses",
                                  "\"%s\" adds losses, but \"%s\" is none",
                                  layer->name,
-                                 ms_layers_source(trace, layer, i));
+                                 ms_layers_source(trace->settings, layer, i));
     ms_trace_ref(trace, sum);
     for (uint32_t i = 1; i < layer->n_in; i++) {
         uint32_t part = ms_pointwise_mul_scalar(trace, in[i]);

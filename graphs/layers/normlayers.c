@@ -195,7 +195,7 @@ static int64_t channels_of(ms_trace *trace, const ms_layer *layer, uint32_t x)
         return tensor->size[1];
     ms_trace_fail(trace, layer, "give the model an input of [channels, ...]",
                   "\"%s\" normalises channels, but \"%s\" gives %s",
-                  layer->name, ms_layers_source(trace, layer, 0),
+                  layer->name, ms_layers_source(trace->settings, layer, 0),
                   ms_layers_shape(tensor, shape));
     return 0;
 }
@@ -223,7 +223,7 @@ static void running_statistics(ms_trace *trace, int64_t channels,
                                  &channels);
     uint32_t batches = ms_trace_buffer(trace, "num_batches_tracked", MS_INT64,
                                        0, (const int64_t[]){0});
-    if (!trace->train)
+    if (!trace->settings->train)
         return;
     ms_trace_begin(trace, "aten::add_");
     ms_trace_read(trace, batches);
@@ -275,8 +275,8 @@ ms_err ms_normlayers_group(ms_trace *trace, const ms_layer *layer,
             trace, layer, "choose groups that divide the channels",
             "\"%s\": the %lld channels of \"%s\" do not divide into %lld "
             "groups",
-            layer->name, (long long)channels, ms_layers_source(trace, layer, 0),
-            (long long)groups);
+            layer->name, (long long)channels,
+            ms_layers_source(trace->settings, layer, 0), (long long)groups);
     if (layer->field[GROUP_AFFINE].b) {
         weight = ms_layers_vector(trace, "weight", channels);
         bias = ms_layers_vector(trace, "bias", channels);

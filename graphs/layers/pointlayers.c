@@ -25,7 +25,7 @@ static ms_err map(ms_trace *trace, const ms_layer *layer, const uint32_t *in,
 
     for (uint32_t k = 0; k < MS_OPCALL_OUTPUTS; k++)
         ms_opcall_like(trace, &call.made[k], widest);
-    if (!trace->cpu) /* log_sigmoid's buffer is for the CPU */
+    if (!trace->settings->cpu) /* log_sigmoid's buffer is for the CPU */
         call.made[1] = (ms_optensor){.dtype = call.made[1].dtype, .n_dims = 1};
     *out = ms_opcall_run(trace, &call, in, layer->n_in);
     return trace->err;
@@ -101,7 +101,7 @@ ms_err ms_pointlayers_prelu(ms_trace *trace, const ms_layer *layer,
         return ms_trace_fail(trace, layer, "one slope, or one per channel",
                              "\"%s\" has %lld slopes, but \"%s\" gives %s",
                              layer->name, (long long)n,
-                             ms_layers_source(trace, layer, 0),
+                             ms_layers_source(trace->settings, layer, 0),
                              ms_layers_shape(x, shape));
     uint32_t inputs[2] = {in[0], ms_layers_vector(trace, "weight", n)};
     *out = ms_opcall_like_run(trace, "aten::prelu", inputs, 2);
@@ -163,7 +163,7 @@ ms_err ms_pointlayers_dropout(ms_trace *trace, const ms_layer *layer,
     double p = layer->field[0].f;
 
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    if (layer->field[1].b && p > 0 && trace->train)
+    if (layer->field[1].b && p > 0 && trace->settings->train)
         return dropout_in_place(trace, layer, in[0], out);
     if (ms_mcore_defers_dropout(trace, layer))
         ms_trace_ref(trace, *out = in[0]);
@@ -176,7 +176,7 @@ ms_err ms_pointlayers_dropout(ms_trace *trace, const ms_layer *layer,
 static ms_err drop_parts(ms_trace *trace, const ms_layer *layer, uint32_t x,
                          uint32_t n, uint32_t *out)
 {
-    if (layer->field[0].f <= 0 || !trace->train) {
+    if (layer->field[0].f <= 0 || !trace->settings->train) {
         ms_trace_ref(trace, *out = x);
         return trace->err;
     }
@@ -245,8 +245,8 @@ static ms_err fail_shapes(ms_trace *trace, const ms_layer *layer,
     return ms_trace_fail(
         trace, layer, hint,
         "\"%s\" joins \"%s\" and \"%s\", whose shapes do not agree: %s and %s",
-        layer->name, ms_layers_source(trace, layer, 0),
-        ms_layers_source(trace, layer, i),
+        layer->name, ms_layers_source(trace->settings, layer, 0),
+        ms_layers_source(trace->settings, layer, i),
         ms_layers_shape(ms_trace_at(trace, in[0]), first),
         ms_layers_shape(ms_trace_at(trace, in[i]), second));
 }
@@ -376,7 +376,7 @@ static ms_err gate_halves(ms_trace *trace, const ms_layer *layer,
         return ms_trace_fail(
             trace, layer, "give it an even size, or gate and up apart",
             "\"%s\" halves the last dimension, but \"%s\" gives %s",
-            layer->name, ms_layers_source(trace, layer, 0),
+            layer->name, ms_layers_source(trace->settings, layer, 0),
             ms_layers_shape(ms_trace_at(trace, x), shape));
     ms_pieces_split(trace, x, ms_trace_at(trace, x)->n_dims - 1u, 2, sizes,
                     halves);

@@ -38,8 +38,8 @@ static ms_err fail_product(ms_trace *trace, const ms_layer *layer,
         trace, layer, hint,
         "\"%s\" multiplies \"%s\" and \"%s\", whose shapes do not agree: %s "
         "and %s",
-        layer->name, ms_layers_source(trace, layer, layer->n_in - 2),
-        ms_layers_source(trace, layer, layer->n_in - 1),
+        layer->name, ms_layers_source(trace->settings, layer, layer->n_in - 2),
+        ms_layers_source(trace->settings, layer, layer->n_in - 1),
         ms_layers_shape(ms_trace_at(trace, in[layer->n_in - 2]), first),
         ms_layers_shape(ms_trace_at(trace, in[layer->n_in - 1]), second));
 }
@@ -104,12 +104,13 @@ ms_err ms_productlayers_baddbmm(ms_trace *trace, const ms_layer *layer,
         return fail_product(trace, layer, in, "they need [m, k] and [k, n]");
     if (c->n_dims != 3 || c->size[0] != a->size[0] ||
         c->size[1] != a->size[1] || c->size[2] != b->size[2])
-        return ms_trace_fail(
-            trace, layer, "the first input needs [m, n]",
-            "\"%s\" adds its product of [%lld, %lld] to what "
-            "\"%s\" gives: %s",
-            layer->name, (long long)a->size[1], (long long)b->size[2],
-            ms_layers_source(trace, layer, 0), ms_layers_shape(c, shape));
+        return ms_trace_fail(trace, layer, "the first input needs [m, n]",
+                             "\"%s\" adds its product of [%lld, %lld] to what "
+                             "\"%s\" gives: %s",
+                             layer->name, (long long)a->size[1],
+                             (long long)b->size[2],
+                             ms_layers_source(trace->settings, layer, 0),
+                             ms_layers_shape(c, shape));
     *out = multiply(trace, "aten::baddbmm", in, 3);
     return trace->err;
 }
@@ -269,9 +270,10 @@ static ms_err fail_equation(ms_trace *trace, const ms_layer *layer,
         "it has a letter per dimension, the batch included, such as "
         "bhid,bhjd->bhij, and sums what both inputs have",
         "\"%s\": the equation \"%s\" does not fit \"%s\", %s, and \"%s\", %s",
-        layer->name, layer->field[0].s, ms_layers_source(trace, layer, 0),
+        layer->name, layer->field[0].s,
+        ms_layers_source(trace->settings, layer, 0),
         ms_layers_shape(ms_trace_at(trace, in[0]), left),
-        ms_layers_source(trace, layer, 1),
+        ms_layers_source(trace->settings, layer, 1),
         ms_layers_shape(ms_trace_at(trace, in[1]), right));
 }
 

@@ -19,7 +19,7 @@ ms_err ms_rawlayers_parameters(ms_trace *trace, const ms_layer *layer,
     *out = MS_NONE;
     uint32_t states = ms_layers_vector(trace, "weight", layer->field[0].i);
     ms_quantize_parameter(trace, states);
-    if (!trace->err && trace->train)
+    if (!trace->err && trace->settings->train)
         ms_raw_states(trace, states);
     return trace->err;
 }
@@ -67,7 +67,7 @@ ms_err ms_rawlayers_input(ms_trace *trace, const ms_layer *layer,
     int64_t dims[MS_MAX_DIMS];
 
     (void)in;
-    MS_TRY(read_shape(trace, layer, (int64_t)trace->batch, dims));
+    MS_TRY(read_shape(trace, layer, (int64_t)trace->settings->batch, dims));
     *out = ms_trace_input(trace, "input", trace->weight_dtype,
                           layer->n_ints + 1, dims);
     ms_trace_ref(trace, *out);
@@ -105,12 +105,13 @@ ms_err ms_rawlayers_op(ms_trace *trace, const ms_layer *layer,
     int64_t dims[MS_MAX_DIMS];
     int64_t saves = layer->field[OP_SAVES].i;
 
-    MS_TRY(read_shape(trace, layer, (int64_t)trace->batch, dims));
+    MS_TRY(read_shape(trace, layer, (int64_t)trace->settings->batch, dims));
     ms_raw raw = {.dims = dims,
                   .n_dims = layer->n_ints + 1,
                   .saves_input = saves == SAVES_INPUT || saves == SAVES_BOTH,
                   .saves_output = saves == SAVES_OUTPUT || saves == SAVES_BOTH,
-                  .flops = layer->field[OP_FLOPS].f * (double)trace->batch,
+                  .flops =
+                      layer->field[OP_FLOPS].f * (double)trace->settings->batch,
                   .workspace_bytes = (uint64_t)layer->field[OP_WORKSPACE].i};
     *out = ms_raw_op(trace, in[0], &raw);
     return trace->err;

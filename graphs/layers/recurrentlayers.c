@@ -193,10 +193,12 @@ static ms_err recurrent(ms_trace *trace, const ms_layer *layer, uint32_t gates,
         return ms_trace_fail(trace, layer, "reshape it, or mend the input",
                              "\"%s\" needs [sequence, features], but \"%s\" "
                              "gives %s",
-                             layer->name, ms_layers_source(trace, layer, 0),
+                             layer->name,
+                             ms_layers_source(trace->settings, layer, 0),
                              ms_layers_shape(tensor, shape));
     uint32_t turned = ms_view_transpose(trace, x, 0, 1);
-    uint32_t y = trace->cpu ? run_steps(&s, turned) : run_cudnn(&s, turned);
+    uint32_t y =
+        trace->settings->cpu ? run_steps(&s, turned) : run_cudnn(&s, turned);
     ms_trace_drop(trace, turned);
     *out = trace->err ? MS_NONE : ms_view_transpose(trace, y, 0, 1);
     ms_trace_drop(trace, y);

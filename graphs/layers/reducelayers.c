@@ -56,7 +56,7 @@ static ms_err read_dims(ms_trace *trace, const ms_layer *layer, uint32_t x,
                 trace, layer, "name each dimension once, from 0",
                 "\"%s\" reduces dimension %llu, but \"%s\" gives %s",
                 layer->name, (unsigned long long)layer->ints[i],
-                ms_layers_source(trace, layer, 0),
+                ms_layers_source(trace->settings, layer, 0),
                 ms_layers_shape(tensor, shape));
         *bits |= 1u << d;
         dims[i] = (int64_t)d;

@@ -36,13 +36,13 @@ ms_err ms_shapelayers_select(ms_trace *trace, const ms_layer *layer,
     MS_TRY(ms_layers_need_dim(trace, layer, in[0], dim));
     const ms_tensor *x = ms_trace_at(trace, in[0]);
     if (x->n_dims < 3 || layer->field[SELECT_INDEX].i >= x->size[dim + 1])
-        return ms_trace_fail(trace, layer, "index counts from 0",
-                             "\"%s\" selects position %lld of dimension %lld, "
-                             "but \"%s\" gives %s",
-                             layer->name,
-                             (long long)layer->field[SELECT_INDEX].i,
-                             (long long)dim, ms_layers_source(trace, layer, 0),
-                             ms_layers_shape(x, shape));
+        return ms_trace_fail(
+            trace, layer, "index counts from 0",
+            "\"%s\" selects position %lld of dimension %lld, "
+            "but \"%s\" gives %s",
+            layer->name, (long long)layer->field[SELECT_INDEX].i,
+            (long long)dim, ms_layers_source(trace->settings, layer, 0),
+            ms_layers_shape(x, shape));
     *out = ms_view_select(trace, in[0], (uint32_t)dim + 1);
     return trace->err;
 }
@@ -73,7 +73,7 @@ static ms_err first_elements(ms_trace *trace, const ms_layer *layer, uint32_t x,
                              "\"%s\" takes %lld of dimension %lld, but \"%s\" "
                              "gives %s",
                              layer->name, (long long)length, (long long)dim,
-                             ms_layers_source(trace, layer, 0),
+                             ms_layers_source(trace->settings, layer, 0),
                              ms_layers_shape(whole, shape));
     *slice = ms_view_slice(trace, x, (uint32_t)dim + 1, length);
     return trace->err;
@@ -99,12 +99,12 @@ ms_err ms_shapelayers_assign(ms_trace *trace, const ms_layer *layer,
     ms_tensor to = *ms_trace_at(trace, slice);
     if (from.n_dims != to.n_dims ||
         memcmp(from.size, to.size, sizeof *to.size * to.n_dims) != 0)
-        return ms_trace_fail(trace, layer, "give it the shape of the slice",
-                             "\"%s\" assigns what \"%s\" gives, %s, to a slice "
-                             "of %s",
-                             layer->name, ms_layers_source(trace, layer, 1),
-                             ms_layers_shape(&from, have),
-                             ms_layers_shape(&to, want));
+        return ms_trace_fail(
+            trace, layer, "give it the shape of the slice",
+            "\"%s\" assigns what \"%s\" gives, %s, to a slice "
+            "of %s",
+            layer->name, ms_layers_source(trace->settings, layer, 1),
+            ms_layers_shape(&from, have), ms_layers_shape(&to, want));
     *out = ms_assign_slice(trace, in[0], slice, in[1]);
     ms_trace_drop(trace, slice);
     return trace->err;
@@ -149,7 +149,7 @@ ms_err ms_shapelayers_split(ms_trace *trace, const ms_layer *layer,
                              "\"%s\" takes piece %lld of %u that add up to "
                              "%lld, but \"%s\" gives %s",
                              layer->name, (long long)piece, n, (long long)sum,
-                             ms_layers_source(trace, layer, 0),
+                             ms_layers_source(trace->settings, layer, 0),
                              ms_layers_shape(x, shape));
     ms_pieces_split(trace, in[0], (uint32_t)dim + 1, n, sizes, pieces);
     *out = trace->err ? MS_NONE : pieces[piece];
@@ -191,9 +191,9 @@ ms_err ms_shapelayers_cat(ms_trace *trace, const ms_layer *layer,
                 trace, layer, "only the dimension that grows may differ",
                 "\"%s\" joins \"%s\" and \"%s\", whose shapes do not agree: %s "
                 "and %s",
-                layer->name, ms_layers_source(trace, layer, 0),
-                ms_layers_source(trace, layer, i), ms_layers_shape(a, first),
-                ms_layers_shape(b, other));
+                layer->name, ms_layers_source(trace->settings, layer, 0),
+                ms_layers_source(trace->settings, layer, i),
+                ms_layers_shape(a, first), ms_layers_shape(b, other));
     }
     *out = ms_view_cat(trace, in, layer->n_in, (uint32_t)dim + 1);
     return trace->err;
@@ -231,9 +231,9 @@ ms_err ms_shapelayers_stack(ms_trace *trace, const ms_layer *layer,
                 trace, layer, "all inputs need one shape",
                 "\"%s\" stacks \"%s\" and \"%s\", whose shapes do not agree: "
                 "%s and %s",
-                layer->name, ms_layers_source(trace, layer, 0),
-                ms_layers_source(trace, layer, i), ms_layers_shape(a, first),
-                ms_layers_shape(b, other));
+                layer->name, ms_layers_source(trace->settings, layer, 0),
+                ms_layers_source(trace->settings, layer, i),
+                ms_layers_shape(a, first), ms_layers_shape(b, other));
         rows[i] = unsqueeze(trace, in[i], (uint32_t)dim + 1);
     }
     *out = ms_view_cat(trace, rows, layer->n_in, (uint32_t)dim + 1);
@@ -281,7 +281,8 @@ ms_err ms_shapelayers_reshape(ms_trace *trace, const ms_layer *layer,
     if (!agrees || n != (int64_t)ms_trace_elements(x))
         return ms_trace_fail(trace, layer, "the product of the sizes must stay",
                              "\"%s\" cannot reshape what \"%s\" gives: %s",
-                             layer->name, ms_layers_source(trace, layer, 0),
+                             layer->name,
+                             ms_layers_source(trace->settings, layer, 0),
                              ms_layers_shape(x, shape));
     *out = ms_view_reshape(trace, in[0], layer->n_ints + 1, dims);
     return trace->err;
@@ -311,7 +312,8 @@ ms_err ms_shapelayers_permute(ms_trace *trace, const ms_layer *layer,
     if (layer->n_ints + 1 != x->n_dims || seen + 1 != 1u << layer->n_ints)
         return ms_trace_fail(trace, layer, "name each dimension once",
                              "\"%s\" cannot permute what \"%s\" gives: %s",
-                             layer->name, ms_layers_source(trace, layer, 0),
+                             layer->name,
+                             ms_layers_source(trace->settings, layer, 0),
                              ms_layers_shape(x, shape));
     *out = ms_view_permute(trace, in[0], order);
     return trace->err;
@@ -334,7 +336,8 @@ ms_err ms_shapelayers_expand(ms_trace *trace, const ms_layer *layer,
         return ms_trace_fail(trace, layer, "it is for a \"parameter\" layer",
                              "\"%s\" expands what \"%s\" gives, which has a "
                              "batch already",
-                             layer->name, ms_layers_source(trace, layer, 0));
-    *out = ms_view_expand(trace, in[0], 0, (int64_t)trace->batch);
+                             layer->name,
+                             ms_layers_source(trace->settings, layer, 0));
+    *out = ms_view_expand(trace, in[0], 0, (int64_t)trace->settings->batch);
     return trace->err;
 }

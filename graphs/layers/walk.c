@@ -35,14 +35,14 @@ static bool reads_input(const ms_model *model)
 
 static ms_err model_input(ms_trace *trace)
 {
-    const ms_model *model = trace->model;
-    int64_t dims[MS_MAX_DIMS] = {(int64_t)trace->batch};
+    const ms_model *model = trace->settings->model;
+    int64_t dims[MS_MAX_DIMS] = {(int64_t)trace->settings->batch};
     uint32_t n = 1;
 
     if (!reads_input(model))
         return MS_OK;
     if (model->tokens || model->sequence_input)
-        dims[n++] = (int64_t)trace->sequence;
+        dims[n++] = (int64_t)trace->settings->sequence;
     if (!model->tokens)
         for (uint32_t d = 0; d < model->n_dims && n < MS_MAX_DIMS; d++)
             dims[n++] = (int64_t)model->dims[d];
@@ -61,7 +61,7 @@ static ms_err model_input(ms_trace *trace)
  * returns: a block's input lives to the end of the block. */
 static void find_last_uses(walk *w)
 {
-    const ms_model *model = w->trace->model;
+    const ms_model *model = w->trace->settings->model;
     uint32_t block_end = 0;
 
     for (uint32_t i = model->n_layers; i-- > 0;) {
@@ -87,7 +87,7 @@ static void find_last_uses(walk *w)
 /* What a group reads lives until the group returns: like a block's input. */
 static ms_err hold_inputs(walk *w)
 {
-    const ms_model *model = w->trace->model;
+    const ms_model *model = w->trace->settings->model;
     ms_arena *scratch = w->trace->scratch;
     uint32_t n = model->n_layers;
     uint32_t *place;
@@ -117,12 +117,12 @@ static ms_err hold_inputs(walk *w)
 static ms_err open_walk(walk *w)
 {
     ms_arena *arena = w->trace->arena, *scratch = w->trace->scratch;
-    uint32_t n = w->trace->model->n_layers;
+    uint32_t n = w->trace->settings->model->n_layers;
     uint32_t most = 1;
 
     for (uint32_t i = 0; i < n; i++)
-        if (w->trace->model->layers[i].n_in > most)
-            most = w->trace->model->layers[i].n_in;
+        if (w->trace->settings->model->layers[i].n_in > most)
+            most = w->trace->settings->model->layers[i].n_in;
     w->in = ms_arena_take_raw(scratch, most, sizeof(uint32_t));
     w->value = ms_arena_take_raw(scratch, n, sizeof(uint32_t));
     w->last_use = ms_arena_take_raw(scratch, n, sizeof(uint32_t));
@@ -151,7 +151,7 @@ bool ms_walk_is_loss(const ms_layer *layer)
 /* What a loss reads is a head; so is a loss that has the head in it. */
 static ms_err find_heads(ms_trace *trace)
 {
-    const ms_model *model = trace->model;
+    const ms_model *model = trace->settings->model;
 
     trace->is_head =
         ms_arena_take(trace->scratch, model->n_layers, sizeof *trace->is_head);
@@ -172,7 +172,7 @@ static ms_err find_heads(ms_trace *trace)
 static ms_err run_layer(walk *w, uint32_t l)
 {
     ms_trace *trace = w->trace;
-    const ms_model *model = trace->model;
+    const ms_model *model = trace->settings->model;
     const ms_layer *layer = &model->layers[l];
 
     for (uint32_t k = 0; k < layer->n_in; k++) {
@@ -191,7 +191,7 @@ static ms_err run_layer(walk *w, uint32_t l)
 /* Variables whose last reader was position i. */
 static void drop_dead(walk *w, uint32_t l, uint32_t i)
 {
-    const ms_model *model = w->trace->model;
+    const ms_model *model = w->trace->settings->model;
     const ms_layer *layer = &model->layers[l];
     bool block_ends = i + 1 == model->n_layers ||
                       model->layers[model->order[i + 1]].block != layer->block;
@@ -231,7 +231,7 @@ static void drop_dead(walk *w, uint32_t l, uint32_t i)
  * through this layer's output, and with a block, over which skips may leap. */
 static void open_unit(walk *w, uint32_t l)
 {
-    const ms_model *model = w->trace->model;
+    const ms_model *model = w->trace->settings->model;
     uint32_t u = w->forward->n_units++;
 
     w->forward->unit_block[u] = model->layers[l].block;
@@ -242,8 +242,8 @@ static void open_unit(walk *w, uint32_t l)
 /* Up to the last layer of the blocks that are. */
 static void find_frozen(walk *w)
 {
-    const ms_model *model = w->trace->model;
-    int64_t blocks = w->trace->training->frozen_blocks;
+    const ms_model *model = w->trace->settings->model;
+    int64_t blocks = w->trace->settings->training->frozen_blocks;
 
     for (uint32_t i = 0; i < model->n_layers; i++) {
         uint32_t block = model->layers[model->order[i]].block;
@@ -254,7 +254,7 @@ static void find_frozen(walk *w)
 
 static ms_err run_layers(walk *w)
 {
-    const ms_model *model = w->trace->model;
+    const ms_model *model = w->trace->settings->model;
     bool open = false, all = w->trace->frozen;
 
     find_frozen(w);
@@ -282,7 +282,7 @@ static ms_err run_layers(walk *w)
 /* A layer that adds losses: the outputs are what these read. */
 static ms_err find_outputs(walk *w, const ms_layer *layer)
 {
-    const ms_model *model = w->trace->model;
+    const ms_model *model = w->trace->settings->model;
 
     w->forward->outputs = ms_arena_take_raw(w->trace->scratch, layer->n_in,
                                             sizeof *w->forward->outputs);
@@ -303,7 +303,7 @@ static ms_err find_outputs(walk *w, const ms_layer *layer)
  * the loss has taken with it has none. */
 static ms_err find_loss(walk *w)
 {
-    const ms_model *model = w->trace->model;
+    const ms_model *model = w->trace->settings->model;
     uint32_t last = MS_NONE;
 
     for (uint32_t i = 0; i < model->n_layers; i++)
@@ -332,8 +332,8 @@ ms_err ms_walk_layers(ms_trace *trace, ms_forward *forward)
 {
     walk w = {.trace = trace, .forward = forward};
 
-    if (trace->model->n_layers == 0)
-        return ms_fail(trace->fault, MS_EINPUT, trace->model->name,
+    if (trace->settings->model->n_layers == 0)
+        return ms_fail(trace->fault, MS_EINPUT, trace->settings->model->name,
                        "add a layer", "the model has no layers");
     MS_TRY(ms_headchoice_open(trace));
     MS_TRY(find_heads(trace));

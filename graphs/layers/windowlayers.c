@@ -241,7 +241,8 @@ static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
             "\"%s\" needs [height, width, channels] and %lld heads that "
             "divide the channels, but \"%s\" gives %s",
             layer->name, (long long)field[HEADS].i,
-            ms_layers_source(trace, layer, 0), ms_layers_shape(x, shape));
+            ms_layers_source(trace->settings, layer, 0),
+            ms_layers_shape(x, shape));
     if (field[SHIFT].i >= w)
         return ms_trace_fail(trace, layer, "half of it is usual",
                              "\"%s\" shifts by %lld, its window is %lld",
@@ -322,7 +323,8 @@ ms_err ms_windowlayers_merge(ms_trace *trace, const ms_layer *layer,
         return ms_trace_fail(trace, layer, "permute it",
                              "\"%s\" needs [height, width, channels], but "
                              "\"%s\" gives %s",
-                             layer->name, ms_layers_source(trace, layer, 0),
+                             layer->name,
+                             ms_layers_source(trace->settings, layer, 0),
                              ms_layers_shape(from, shape));
     uint32_t x = pad(trace, in[0], from->size[1] + from->size[1] % 2,
                      from->size[2] + from->size[2] % 2);

@@ -18,7 +18,8 @@ static bool chooses(const ms_training *training)
 /* Does the convolution run in cuDNN?  Depthwise ones in fp32 do not. */
 static bool runs_here(const ms_trace *trace, uint32_t x, uint32_t weight)
 {
-    return !trace->err && !trace->cpu && chooses(trace->training) &&
+    return !trace->err && !trace->settings->cpu &&
+           chooses(trace->settings->training) &&
            (ms_trace_at(trace, weight)->size[1] > 1 ||
             ms_trace_at(trace, x)->size[1] == 1);
 }
@@ -48,7 +49,8 @@ static uint64_t key_of(const ms_trace *trace, uint32_t x, uint32_t weight,
 void ms_cudnn_search(ms_trace *trace, uint32_t x, uint32_t weight,
                      const int64_t *y_sizes)
 {
-    if (trace->training->step != FIRST_STEP || !runs_here(trace, x, weight))
+    if (trace->settings->training->step != FIRST_STEP ||
+        !runs_here(trace, x, weight))
         return;
     uint64_t key = key_of(trace, x, weight, y_sizes);
     for (uint32_t i = 0; i < trace->n_searched; i++)
@@ -74,7 +76,7 @@ static bool is_wide(const ms_tensor *weight)
 void ms_cudnn_workspace(ms_trace *trace, uint32_t x, uint32_t weight,
                         uint32_t y)
 {
-    const ms_device *device = trace->device;
+    const ms_device *device = trace->settings->device;
     if (!runs_here(trace, x, weight) || device->cudnn_share <= 0 ||
         ms_trace_at(trace, x)->dtype != MS_FLOAT32 ||
         !is_wide(ms_trace_at(trace, weight)))

@@ -74,8 +74,9 @@ static uint32_t make_leaf(run *r, const ms_optensor *shown)
     if (trace->err)
         return MS_NONE;
     uint32_t s = ms_trace_at(trace, t)->storage;
-    uint64_t times =
-        storage->kind == MS_OPSTORAGE_INPUT ? trace->micro_batches : 1;
+    uint64_t times = storage->kind == MS_OPSTORAGE_INPUT
+                         ? trace->settings->micro_batches
+                         : 1;
     trace->graph.storage_bytes[s] = storage->bytes * times;
     trace->graph.storage_name[s] = storage->name;
     set_layout(trace, t, shown);
@@ -274,10 +275,11 @@ static ms_err run_kernel(run *r, const ms_opnode *node, const ms_aten_row *row)
             ms_trace_read(trace, r->read[i]);
     }
     /* The CPU's batch norm has its statistics before its result. */
-    uint32_t first = row && row->rule == &ms_norm_batch_norm_rule && trace->cpu;
+    uint32_t first =
+        row && row->rule == &ms_norm_batch_norm_rule && trace->settings->cpu;
     for (uint32_t i = 0; i < node->n_out && !trace->err; i++)
         make_output(r, node, (i + first) % node->n_out);
-    if (kernel && !trace->cpu && !trace->err)
+    if (kernel && !trace->settings->cpu && !trace->err)
         ms_reductions_scratch(trace, &r->call);
     if (kernel)
         ms_trace_end(trace, node->flops > 0 ? node->flops : 0,
@@ -317,7 +319,7 @@ static ms_err run_node(run *r, const ms_opnode *node)
     r->call.clone = MS_NONE;
     if (ms_opcast_is_note(node->op))
         return run_note(r, node);
-    if (!row && r->trace->training->unknown_op == 0)
+    if (!row && r->trace->settings->training->unknown_op == 0)
         return wrong(
             r, node,
             "--set graph.unknown_op=conservative keeps its inputs and "
@@ -524,14 +526,15 @@ static void forget_blocks(run *r)
 
 ms_err ms_oprun_forward(ms_trace *trace, ms_forward *forward)
 {
-    run r = {.trace = trace, .ops = trace->model->ops, .forward = forward};
+    run r = {
+        .trace = trace, .ops = trace->settings->model->ops, .forward = forward};
 
-    if (!trace->cpu)
-        MS_TRY(ms_opdropout_fuse(trace->model->ops, trace->scratch, &r.ops,
-                                 trace->fault));
+    if (!trace->settings->cpu)
+        MS_TRY(ms_opdropout_fuse(trace->settings->model->ops, trace->scratch,
+                                 &r.ops, trace->fault));
     MS_TRY(ms_atentable_open(&r.rows, trace->scratch, trace->fault));
     MS_TRY(open_run(&r));
-    if (trace->training->unknown_op != 0)
+    if (trace->settings->training->unknown_op != 0)
         MS_TRY(ms_opunknown_list(trace, r.ops, &r.rows));
     MS_TRY(ms_oplives_find(r.ops, trace->scratch, &r.lives, trace->fault));
     MS_TRY(make_leaves(&r));

@@ -125,7 +125,8 @@ uint32_t ms_chunkedloss_linear(ms_trace *trace, uint32_t x, uint32_t weight,
     int64_t chunk = rows_per_chunk(all.size[0], all.size[1],
                                    ms_trace_at(trace, weight)->size[0]);
     uint32_t inputs[2] = {rows, weight}, made[2];
-    uint32_t n = ms_trace_needs(trace, weight) || !trace->train ? 2 : 1;
+    uint32_t n =
+        ms_trace_needs(trace, weight) || !trace->settings->train ? 2 : 1;
     ms_trace_begin(trace, "aten::zeros_like");
     made[0] = ms_trace_make_like(trace, "grad_input", rows);
     if (n > 1)

@@ -49,7 +49,7 @@ static void lay_channels_last(ms_tensor *tensor)
  * transposed convolution knows contiguous tensors only. */
 static bool runs_channels_last(const ms_trace *trace, const ms_node *node)
 {
-    if (trace->cpu && node->i[0])
+    if (trace->settings->cpu && node->i[0])
         return false;
     return is_channels_last(ms_trace_at(trace, node->input[0])) ||
            is_channels_last(ms_trace_at(trace, node->input[1]));

@@ -76,9 +76,9 @@ static uint32_t make(ms_trace *trace, const word *w, uint32_t like,
 
 /* A cast that TensorIterator makes for a kernel on the CPU; CUDA's kernels
  * convert as they read. */
-static bool is_left_out(const ms_trace *trace, const word *w)
+static bool is_left_out(const ms_step_settings *settings, const word *w)
 {
-    return !trace->cpu && w->mark == '~' &&
+    return !settings->cpu && w->mark == '~' &&
            strncmp(w->kernel, "_to_copy", w->length) == 0;
 }
 
@@ -123,7 +123,7 @@ static void run_section(ms_trace *trace, const ms_node *node,
         uint32_t y = grads[0];
         if (w.from == '\0')
             ms_trace_ref(trace, y);
-        else if (!is_left_out(trace, &w))
+        else if (!is_left_out(trace->settings, &w))
             y = run_word(trace, node, grads, &w);
         if (w.mark == '!')
             *out = y;

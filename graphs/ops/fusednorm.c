@@ -34,7 +34,7 @@ static uint32_t partial_sums(ms_trace *trace, uint32_t parameter, uint8_t dtype)
 {
     if (trace->err)
         return MS_NONE;
-    int64_t dims[2] = {trace->device->multiprocessors,
+    int64_t dims[2] = {trace->settings->device->multiprocessors,
                        ms_trace_at(trace, parameter)->size[0]};
     return ms_trace_make(trace, "partial_sums", dtype, 2, dims);
 }

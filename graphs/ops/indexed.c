@@ -84,7 +84,7 @@ static void index_backward(ms_trace *trace, const ms_node *node,
                            const uint32_t *grads, uint32_t *out)
 {
     uint8_t was = trace->pass;
-    bool sorts = !trace->cpu && node->n_saved;
+    bool sorts = !trace->settings->cpu && node->n_saved;
 
     if (trace->err)
         return;

@@ -48,7 +48,8 @@ uint32_t ms_lookup_embedding(ms_trace *trace, uint32_t weight, uint32_t indices)
     ms_trace_end(trace, 0, false);
     uint32_t n =
         ms_trace_node(trace, &ms_lookup_embedding_rule, &weight, 1, &y, 1);
-    if (trace->framework == MS_TORCH_1_13) /* for its size; later not */
+    if (trace->settings->framework ==
+        MS_TORCH_1_13) /* for its size; later not */
         ms_savelist_add(trace, n, weight);
     ms_trace_save(trace, n, indices);
     return y;

@@ -118,11 +118,11 @@ static uint32_t temporaries(ms_trace *trace, const int64_t *dims,
 {
     uint32_t n = 0;
 
-    if (!ms_mcore_is(trace))
+    if (!ms_mcore_is(trace->settings))
         return 0;
-    if (trace->training->mcore_loss == MS_MCORE_LOSS_NATIVE)
+    if (trace->settings->training->mcore_loss == MS_MCORE_LOSS_NATIVE)
         made[n++] = ms_trace_make(trace, "logits", MS_FLOAT32, 2, dims);
-    if (trace->batch > 1)
+    if (trace->settings->batch > 1)
         made[n++] = ms_trace_make(trace, "labels", MS_INT64, 1, dims);
     made[n++] = ms_trace_make(trace, "maximum", MS_FLOAT32, 1, dims);
     made[n++] = ms_trace_make(trace, "rows", MS_INT64, 1, dims);
@@ -143,7 +143,8 @@ uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
     ms_trace_begin(trace, "vocab_parallel_cross_entropy");
     ms_trace_read(trace, rows);
     ms_trace_read(trace, target);
-    uint32_t n_saved = trace->training->kernels == MS_KORTHIKANTI ? 1 : 3;
+    uint32_t n_saved =
+        trace->settings->training->kernels == MS_KORTHIKANTI ? 1 : 3;
     uint32_t saved[3] = {ms_trace_make(trace, "softmax", MS_FLOAT32, 2, dims)};
     if (n_saved > 1) {
         saved[1] = ms_trace_make(trace, "mask", MS_BYTE, 1, dims);

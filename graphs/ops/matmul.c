@@ -23,7 +23,7 @@ static bool is_matrix(const ms_tensor *x)
 /* A dense copy, where x is an expanded gradient, say. */
 static void copy_operand(ms_trace *trace, uint32_t x)
 {
-    if (trace->err || trace->cpu)
+    if (trace->err || trace->settings->cpu)
         return;
     const ms_tensor *operand = ms_trace_at(trace, x);
     if (operand->n_dims >= 2 && !is_matrix(operand))
@@ -137,11 +137,11 @@ static void linear_node(ms_trace *trace, uint32_t rows, uint32_t weight,
 
 /* at::linear fuses the bias where x has two dimensions or is contiguous (1.13:
  * and has three); else it is added in place after the product. */
-static bool fuses_bias(const ms_trace *trace, const ms_tensor *x)
+static bool fuses_bias(const ms_step_settings *settings, const ms_tensor *x)
 {
     return x->n_dims == 2 ||
            (ms_view_is_contiguous(x) &&
-            (x->n_dims == 3 || trace->framework > MS_TORCH_1_13));
+            (x->n_dims == 3 || settings->framework > MS_TORCH_1_13));
 }
 
 /* rows [n, in] weight [out, in]: [n, out] */
@@ -177,7 +177,7 @@ static uint32_t linear(ms_trace *trace, uint32_t x, uint32_t weight,
         rows = ms_view_rows(trace, x);
     if (trace->err)
         return MS_NONE;
-    bool fused = bias == MS_NONE || fuses_bias(trace, &in);
+    bool fused = bias == MS_NONE || fuses_bias(trace->settings, &in);
     uint32_t flat = multiply_rows(trace, rows, weight, fused ? bias : MS_NONE);
     ms_trace_drop(trace, rows);
     if (in.n_dims == 2 || trace->err)

@@ -28,7 +28,7 @@ static void layer_norm_backward(ms_trace *trace, const ms_node *node,
 {
     ms_trace_begin_backward(trace, node, grads[0]);
     make_grads(trace, node, out);
-    if (trace->cpu && node->n_inputs > 1 && node->needs[1])
+    if (trace->settings->cpu && node->n_inputs > 1 && node->needs[1])
         ms_trace_workspace(
             trace, 8 * ms_trace_elements(ms_trace_at(trace, node->input[1])));
     ms_trace_end(trace, 21 * count(trace, grads[0]), false);
@@ -50,7 +50,7 @@ static uint32_t row_statistic(ms_trace *trace, uint32_t x, const char *role)
     uint32_t n_dims = tensor->n_dims;
     memcpy(dims, tensor->size, sizeof dims);
     dims[n_dims - 1] = 1;
-    uint8_t dtype = trace->cpu ? tensor->dtype : MS_FLOAT32;
+    uint8_t dtype = trace->settings->cpu ? tensor->dtype : MS_FLOAT32;
     return ms_trace_make(trace, role, dtype, n_dims, dims);
 }
 
@@ -58,7 +58,7 @@ static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,
                            uint32_t bias)
 {
     /* Korthikanti et al. 2022 leave the statistics out of the account. */
-    bool statistics = trace->training->kernels != MS_KORTHIKANTI;
+    bool statistics = trace->settings->training->kernels != MS_KORTHIKANTI;
     uint32_t inputs[3] = {x, weight, bias};
     uint32_t mean = MS_NONE, rstd = MS_NONE;
 
@@ -113,7 +113,7 @@ static const ms_rule rms_norm_rule = {"FusedRmsNormBackward0",
 
 uint32_t ms_norm_rms(ms_trace *trace, uint32_t x, uint32_t weight)
 {
-    bool statistics = trace->training->kernels != MS_KORTHIKANTI;
+    bool statistics = trace->settings->training->kernels != MS_KORTHIKANTI;
     uint32_t inputs[2] = {x, weight};
     uint32_t rstd = MS_NONE;
 
@@ -151,8 +151,9 @@ static void batch_norm_backward(ms_trace *trace, const ms_node *node,
                                 const uint32_t *grads, uint32_t *out)
 {
     uint32_t x = node->input[0];
-    bool first = !trace->cpu || !same_strides(ms_trace_at(trace, grads[0]),
-                                              ms_trace_at(trace, x));
+    bool first =
+        !trace->settings->cpu ||
+        !same_strides(ms_trace_at(trace, grads[0]), ms_trace_at(trace, x));
 
     ms_trace_begin_backward(trace, node, grads[0]);
     if (!first)
@@ -160,7 +161,7 @@ static void batch_norm_backward(ms_trace *trace, const ms_node *node,
     if (first && node->needs[0])
         out[0] = ms_view_make(trace, "grad", x, x);
     for (uint32_t i = 1; i < node->n_inputs; i++)
-        if (node->needs[i] || !trace->cpu)
+        if (node->needs[i] || !trace->settings->cpu)
             out[i] = ms_trace_make_like(trace, "grad", node->input[i]);
     if (!first && node->needs[0])
         out[0] = ms_view_make(trace, "grad", x, x);
@@ -202,7 +203,7 @@ uint32_t ms_norm_batch(ms_trace *trace, uint32_t x, uint32_t weight,
         ms_trace_read(trace, running[n_running]);
         statistics[n_running] = running[n_running];
     }
-    bool late = trace->cpu; /* the result behind the statistics */
+    bool late = trace->settings->cpu; /* the result behind the statistics */
     uint32_t y = late ? MS_NONE : ms_trace_make_like(trace, "out", x);
     uint32_t *own = statistics + n_running;
     own[0] = ms_trace_make(trace, "mean", MS_FLOAT32, 1, &channels);

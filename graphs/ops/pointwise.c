@@ -189,7 +189,7 @@ uint32_t ms_pointwise_unary_in_place(ms_trace *trace, const ms_unary *unary,
  * (graphs/autograd.md 10); on CUDA that tensor stays in host memory. */
 void ms_pointwise_save_scalar(ms_trace *trace, uint32_t node)
 {
-    if (!trace->cpu || node == MS_NONE)
+    if (!trace->settings->cpu || node == MS_NONE)
         return;
     uint32_t scalar =
         ms_trace_make(trace, "scalar", MS_FLOAT64, 0, (const int64_t[]){0});
@@ -464,12 +464,12 @@ uint32_t ms_pointwise_dropout(ms_trace *trace, uint32_t x, double p)
 {
     if (trace->err)
         return MS_NONE;
-    if (p <= 0 || !trace->train) {
+    if (p <= 0 || !trace->settings->train) {
         ms_trace_ref(trace, x);
         return x;
     }
     uint32_t mask, y;
-    if (trace->cpu) {
+    if (trace->settings->cpu) {
         ms_trace_begin(trace, "aten::bernoulli_");
         mask = mask_of(trace, x, ms_trace_at(trace, x)->dtype);
         ms_trace_end(trace, 0, false);
@@ -482,7 +482,8 @@ uint32_t ms_pointwise_dropout(ms_trace *trace, uint32_t x, double p)
         ms_trace_end(trace, elements(trace, x), false);
     }
     uint32_t n = ms_trace_node(
-        trace, trace->cpu ? &dropout_mul_rule : &dropout_rule, &x, 1, &y, 1);
+        trace, trace->settings->cpu ? &dropout_mul_rule : &dropout_rule, &x, 1,
+        &y, 1);
     ms_trace_save(trace, n, mask);
     ms_trace_drop(trace, mask);
     return y;

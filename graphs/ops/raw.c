@@ -28,7 +28,7 @@ uint32_t ms_raw_op(ms_trace *trace, uint32_t x, const ms_raw *raw)
     ms_trace_end(trace, raw->flops, true);
     /* What the user's op computes depends on parameters that are not listed:
      * its output takes part in backward even where its input does not. */
-    uint32_t n = trace->train
+    uint32_t n = trace->settings->train
                      ? ms_trace_node_always(trace, &raw_rule, &x, 1, &y, 1)
                      : MS_NONE;
     if (n != MS_NONE)

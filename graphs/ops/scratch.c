@@ -182,12 +182,12 @@ static void take(ms_trace *trace, const char *role, uint64_t bytes)
 void ms_scratch_reduce(ms_trace *trace, uint32_t x, uint32_t reduced,
                        uint32_t accumulator)
 {
-    if (trace->err || trace->cpu ||
+    if (trace->err || trace->settings->cpu ||
         ms_trace_elements(ms_trace_at(trace, x)) == 0)
         return;
     ms_reduction shape =
         reduction_of(ms_trace_at(trace, x), reduced, accumulator);
-    ms_scratch scratch = ms_scratch_of(trace->device, &shape);
+    ms_scratch scratch = ms_scratch_of(trace->settings->device, &shape);
     if (scratch.buffer == 0)
         return;
     take(trace, "reduction_scratch", scratch.buffer);

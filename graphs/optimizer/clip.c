@@ -90,7 +90,7 @@ static void norm_of_all(clip *c)
     uint64_t chunks = most / CHUNK + (most % CHUNK != 0);
     uint32_t sums = ms_trace_make_storage(trace, "chunk_sums",
                                           tensors * chunks * SUM_BYTES);
-    if (trace->framework < MS_TORCH_2)
+    if (trace->settings->framework < MS_TORCH_2)
         c->norms[c->n++] =
             ms_trace_make_storage(trace, "norms", tensors * c->item_bytes);
     else
@@ -121,14 +121,14 @@ static uint32_t total_norm(clip *c)
     }
     uint32_t stack = ms_trace_make_storage(trace, "norms", bytes);
     ms_trace_end(trace, 0, false);
-    if (trace->framework == MS_TORCH_1_13)
+    if (trace->settings->framework == MS_TORCH_1_13)
         drop_norms(c);
     begin(c, "aten::linalg_vector_norm");
     ms_trace_read_storage(trace, stack, bytes);
     uint32_t total = scalar(c, "total_norm");
     ms_trace_end(trace, 0, false);
     ms_trace_drop_storage(trace, stack);
-    if (trace->framework != MS_TORCH_1_13)
+    if (trace->settings->framework != MS_TORCH_1_13)
         drop_norms(c);
     return total;
 }
@@ -182,7 +182,8 @@ static bool open_clip(clip *c)
         ms_parts_are_masters(trace) ? (uint8_t)MS_FLOAT32 : trace->grad_dtype;
 
     c->item_bytes = ms_dtypes_bytes[dtype];
-    c->foreach = trace->framework > MS_TORCH_1_13 && !trace->cpu;
+    c->foreach =
+        trace->settings->framework > MS_TORCH_1_13 && !trace->settings->cpu;
     c->norms = ms_arena_take_raw(trace->scratch, trace->n_parameters + 1,
                                  sizeof *c->norms);
     if (!c->norms)
@@ -196,7 +197,8 @@ void ms_clip_run(ms_trace *trace)
 {
     clip c = {.trace = trace};
 
-    if (!(trace->training->clip_norm > 0) || trace->err || !open_clip(&c))
+    if (!(trace->settings->training->clip_norm > 0) || trace->err ||
+        !open_clip(&c))
         return;
     if (c.foreach)
         norm_of_all(&c);

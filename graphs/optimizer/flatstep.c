@@ -246,7 +246,7 @@ static void run_tile(flat_step *s)
 void ms_flatstep_clear(ms_trace *trace)
 {
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++)
-        if (ms_precisions_has_sum(trace) &&
+        if (ms_precisions_has_sum(trace->settings) &&
             trace->parameters[p].grad_storage != MS_NONE)
             ms_trace_end_storage(trace, trace->parameters[p].grad_storage);
 }
@@ -280,10 +280,10 @@ static void forget_unmade(ms_trace *trace)
 
 void ms_flatstep_add(ms_trace *trace)
 {
-    flat_step s = {.trace = trace, .how = &trace->shape->flat_step};
+    flat_step s = {.trace = trace, .how = &trace->settings->shape->flat_step};
     uint64_t largest = 0, elements = 0;
 
-    if (!ms_precisions_has_sum(trace) || trace->err)
+    if (!ms_precisions_has_sum(trace->settings) || trace->err)
         return;
     forget_unmade(trace);
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
@@ -311,7 +311,7 @@ void ms_flatstep_add(ms_trace *trace)
 static void step_from_sum(ms_trace *trace)
 {
     flat_step s = {.trace = trace,
-                   .how = &trace->shape->flat_step,
+                   .how = &trace->settings->shape->flat_step,
                    .end = trace->n_parameters};
 
     begin(&s, "aten::linalg_vector_norm");
@@ -342,15 +342,15 @@ static ms_err refuse(ms_trace *trace, const char *hint, const char *what)
 
 ms_err ms_flatstep_check(ms_trace *trace)
 {
-    const ms_training *training = trace->training;
-    const ms_flat_step *how = &trace->shape->flat_step;
+    const ms_training *training = trace->settings->training;
+    const ms_flat_step *how = &trace->settings->shape->flat_step;
     bool fp16 = training->precision == MS_FP16_MIXED;
-    const ms_offload *offload = &trace->shape->offload;
-    bool sums = ms_precisions_has_sum(trace);
+    const ms_offload *offload = &trace->settings->shape->offload;
+    bool sums = ms_precisions_has_sum(trace->settings);
 
     if (!how->used)
         return MS_OK;
-    bool fp32 = ms_precisions_is_flat_fp32(trace);
+    bool fp32 = ms_precisions_is_flat_fp32(trace->settings);
     if (!fp32 && !ms_precisions_is_mixed(training))
         return refuse(trace, "type --precision bf16-mixed, fp16-mixed or fp32",
                       "DeepSpeed's optimizers keep an fp32 master copy of "
@@ -417,14 +417,15 @@ static void run_groups(flat_step *s)
 
 void ms_flatstep_run(ms_trace *trace, uint32_t *held)
 {
-    flat_step s = {
-        .trace = trace, .how = &trace->shape->flat_step, .held = held};
+    flat_step s = {.trace = trace,
+                   .how = &trace->settings->shape->flat_step,
+                   .held = held};
 
-    if (ms_precisions_has_sum(trace)) {
+    if (ms_precisions_has_sum(trace->settings)) {
         step_from_sum(trace);
         return;
     }
-    if (trace->training->precision == MS_FP16_MIXED)
+    if (trace->settings->training->precision == MS_FP16_MIXED)
         look_at_all(&s, "has_overflow", FP32_BYTES);
     look_at_all(&s, "aten::linalg_vector_norm", NORM_BYTES);
     if (held != NULL)

@@ -40,9 +40,9 @@ static const rule rules[][MS_N_HOST_ROLES] = {
     [HYBRID] = {PAGEABLE, PAGEABLE, BLOCK(EACH), PAGEABLE, BLOCK(EACH)},
 };
 
-static code code_of(const ms_trace *trace)
+static code code_of(const ms_step_settings *settings)
 {
-    const ms_shape *shape = trace->shape;
+    const ms_shape *shape = settings->shape;
 
     if (shape->offload.pageable)
         return UNPINNED;
@@ -85,7 +85,7 @@ static void join_flat(ms_trace *trace, uint32_t role, uint64_t elements,
     trace->optimizer->flat_bytes[role] += bytes;
     trace->optimizer->flat_elements[role] += elements;
     if (tiled && trace->optimizer->flat_elements[role] >=
-                     trace->shape->offload.tile_elements)
+                     trace->settings->shape->offload.tile_elements)
         end_flat(trace, role);
 }
 
@@ -123,7 +123,7 @@ static void take_block(ms_trace *trace, const rule *how, uint32_t role,
  * largest needs). */
 static void swap_weight(ms_trace *trace, uint64_t elements)
 {
-    if (code_of(trace) != STAGE_3)
+    if (code_of(trace->settings) != STAGE_3)
         return;
     trace->optimizer->homes[trace->optimizer->n_homes - 1].memory =
         MS_HOSTED_FLAT;
@@ -136,7 +136,7 @@ static void swap_weight(ms_trace *trace, uint64_t elements)
 void ms_hostblocks_home(ms_trace *trace, ms_host_role role, const ms_home *home,
                         uint64_t elements, uint64_t bytes)
 {
-    const rule *how = &rules[code_of(trace)][role];
+    const rule *how = &rules[code_of(trace->settings)][role];
 
     ms_parts_home(trace, home->storage, home->pool, home->far_bytes);
     if (trace->err || home->storage == MS_NONE)
@@ -154,7 +154,7 @@ void ms_hostblocks_home(ms_trace *trace, ms_host_role role, const ms_home *home,
 void ms_hostblocks_slot(ms_trace *trace, uint32_t storage, uint64_t bytes,
                         uint32_t states)
 {
-    const ms_offload *offload = &trace->shape->offload;
+    const ms_offload *offload = &trace->settings->shape->offload;
 
     ms_parts_home(trace, storage, MS_HOST_POOL, 0);
     if (trace->err || storage == MS_NONE)

@@ -45,7 +45,7 @@ typedef struct host_step {
 
 void ms_hoststep_choose(ms_trace *trace)
 {
-    const ms_offload *offload = &trace->shape->offload;
+    const ms_offload *offload = &trace->settings->shape->offload;
     uint64_t total = 0, before = 0;
 
     if (offload->optimizer == MS_DEVICE_POOL)
@@ -78,7 +78,7 @@ static bool is_full(const ms_offload *offload, uint64_t elements)
 /* The largest tile: what a pinned buffer must hold. */
 static uint64_t largest_tile(const ms_trace *trace)
 {
-    const ms_offload *offload = &trace->shape->offload;
+    const ms_offload *offload = &trace->settings->shape->offload;
     uint64_t most = 0, elements = 0;
 
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
@@ -94,7 +94,7 @@ static uint64_t largest_tile(const ms_trace *trace)
 
 void ms_hoststep_buffers(ms_trace *trace)
 {
-    const ms_offload *offload = &trace->shape->offload;
+    const ms_offload *offload = &trace->settings->shape->offload;
     bool pipelined = offload->reads_ahead || offload->writes_behind;
 
     trace->optimizer->n_slots = 0;
@@ -144,7 +144,7 @@ static void end(host_step *h, uint64_t read, uint64_t written, double rate,
         g->op_stream[op] == MS_STREAM_H2D || g->op_stream[op] == MS_STREAM_D2H;
 
     if (link && h->offload->pageable)
-        rate *= h->trace->device->pageable_share;
+        rate *= h->trace->settings->device->pageable_share;
     uint64_t bytes = memory ? read + written : slower;
     double ns = rate > 0 ? (double)bytes / rate * 1e9 : 0;
     g->op_read_bytes[op] = read;
@@ -226,7 +226,7 @@ static uint32_t slot_of(const host_step *h)
 /* Reads the tile's state from the disk into its buffer, or writes it back. */
 static void move_states(host_step *h, bool back)
 {
-    const ms_device *device = h->trace->device;
+    const ms_device *device = h->trace->settings->device;
     uint64_t bytes = state_bytes(h);
     bool gradients = !back && h->offload->gradients == MS_NVME_POOL;
 
@@ -284,7 +284,8 @@ static void update(host_step *h)
         if (h->offload->parameters == MS_HOST_POOL)
             touch(h, new_weight(it));
     }
-    end(h, read, written, trace->device->dram_bytes_per_s * h->share, 0);
+    end(h, read, written, trace->settings->device->dram_bytes_per_s * h->share,
+        0);
     if (!trace->err)
         trace->graph.op_flops[trace->graph.n_ops - 1] =
             11.0 * (double)h->elements;
@@ -298,12 +299,12 @@ static bool is_deepspeed(const ms_offload *offload)
 }
 
 /* Do gradients leave the device, and the host needs their norm? */
-static bool clips_far(const ms_trace *trace)
+static bool clips_far(const ms_step_settings *settings)
 {
-    const ms_offload *offload = &trace->shape->offload;
+    const ms_offload *offload = &settings->shape->offload;
 
     return offload->gradients != MS_DEVICE_POOL && !is_deepspeed(offload) &&
-           trace->training->clip_norm > 0;
+           settings->training->clip_norm > 0;
 }
 
 static void touch_gradients(host_step *h)
@@ -327,7 +328,7 @@ static void pass_over(host_step *h, const char *name, bool scales)
     if (h->offload->gradients != MS_NVME_POOL)
         touch_gradients(h);
     end(h, bytes, scales ? bytes : 0,
-        h->trace->device->dram_bytes_per_s * h->share, 0);
+        h->trace->settings->device->dram_bytes_per_s * h->share, 0);
     if (!h->trace->err)
         h->trace->graph.op_flops[h->trace->graph.n_ops - 1] =
             (scales ? 1.0 : 2.0) * (double)h->elements;
@@ -345,7 +346,8 @@ static void norm_of_tile(host_step *h)
         begin(h, "read_gradients", MS_STREAM_NVME_READ);
         touch(h, slot_of(h));
         touch_gradients(h);
-        end(h, bytes, bytes, h->trace->device->nvme_read_bytes_per_s * h->share,
+        end(h, bytes, bytes,
+            h->trace->settings->device->nvme_read_bytes_per_s * h->share,
             MS_COPY_NS);
     }
     pass_over(h, "aten::linalg_vector_norm", false);
@@ -359,7 +361,7 @@ static void norm_of_tile(host_step *h)
  * until the step. */
 static uint32_t norm_of_part(ms_trace *trace, ms_parameter *it)
 {
-    bool parts = trace->shape->shared == MS_SHARED_PARAMETERS;
+    bool parts = trace->settings->shape->shared == MS_SHARED_PARAMETERS;
     uint64_t item_bytes = ms_dtypes_bytes[trace->grad_dtype];
     uint64_t n = parts && it->owned > NORM_ELEMENTS ? NORM_ELEMENTS : it->owned;
 
@@ -397,7 +399,7 @@ static void touch_weights(host_step *h)
 /* The new weights, cast on the host, travel to where the weights lie. */
 static void send_weights(host_step *h)
 {
-    const ms_device *device = h->trace->device;
+    const ms_device *device = h->trace->settings->device;
     uint64_t bytes = weight_bytes(h);
     uint8_t home = h->offload->parameters;
 
@@ -425,7 +427,7 @@ static void send_masters(host_step *h)
     begin(h, "copy_master", MS_STREAM_H2D);
     touch_masters(h);
     uint32_t copy = ms_trace_make_storage(trace, "fp32_partition", bytes);
-    end(h, bytes, bytes, trace->device->h2d_bytes_per_s, MS_COPY_NS);
+    end(h, bytes, bytes, trace->settings->device->h2d_bytes_per_s, MS_COPY_NS);
     ms_trace_begin(trace, "aten::copy_");
     ms_trace_read_storage(trace, copy, bytes);
     touch_weights(h);
@@ -439,7 +441,7 @@ static void send_masters(host_step *h)
  * on the device leave when it ends, tile by tile behind the update. */
 static void fetch_gradients(host_step *h)
 {
-    const ms_device *device = h->trace->device;
+    const ms_device *device = h->trace->settings->device;
     uint64_t bytes = gradient_bytes(h);
 
     begin(h, "copy_gradients", MS_STREAM_D2H);
@@ -462,8 +464,8 @@ static void run_tile(host_step *h)
         fetch_gradients(h);
     if (disk)
         move_states(h, false);
-    if (is_deepspeed(h->offload) ||
-        (clips_far(h->trace) && h->offload->gradients == MS_NVME_POOL))
+    if (is_deepspeed(h->offload) || (clips_far(h->trace->settings) &&
+                                     h->offload->gradients == MS_NVME_POOL))
         pass_over(h, "aten::mul_", true);
     update(h);
     if (h->offload->step == MS_HOST_WHOLE)
@@ -482,8 +484,9 @@ static void open_step(host_step *h)
 {
     const ms_trace *trace = h->trace;
 
-    h->offload = &trace->shape->offload;
-    h->share = ms_device_share(trace->device, trace->shape->data_ranks);
+    h->offload = &trace->settings->shape->offload;
+    h->share = ms_device_share(trace->settings->device,
+                               trace->settings->shape->data_ranks);
     h->order = trace->optimizer->step_order;
 }
 
@@ -504,14 +507,15 @@ void ms_hoststep_send(ms_trace *trace, const uint32_t *grads)
         begin(&h, "copy_weights", MS_STREAM_D2H);
         touch(&h, cast);
         touch(&h, it->storage);
-        end(&h, bytes, bytes, trace->device->d2h_bytes_per_s, MS_COPY_NS);
+        end(&h, bytes, bytes, trace->settings->device->d2h_bytes_per_s,
+            MS_COPY_NS);
         ms_trace_drop_storage(trace, cast);
     }
 }
 
 void ms_hoststep_norms(ms_trace *trace)
 {
-    const ms_offload *offload = &trace->shape->offload;
+    const ms_offload *offload = &trace->settings->shape->offload;
     uint32_t n = trace->n_parameters;
 
     if (offload->gradients == MS_DEVICE_POOL || !is_deepspeed(offload))
@@ -540,7 +544,7 @@ void ms_hoststep_clip(ms_trace *trace)
 {
     host_step h = {.trace = trace};
 
-    if (!clips_far(trace))
+    if (!clips_far(trace->settings))
         return;
     open_step(&h);
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {
@@ -560,7 +564,7 @@ void ms_hoststep_run(ms_trace *trace)
 {
     host_step h = {.trace = trace};
 
-    if (trace->shape->offload.optimizer == MS_DEVICE_POOL)
+    if (trace->settings->shape->offload.optimizer == MS_DEVICE_POOL)
         return;
     open_step(&h);
     for (uint32_t p = 0; p < trace->n_parameters && !trace->err; p++) {

@@ -70,7 +70,7 @@ static uint32_t deal(matrix *matrices, uint32_t n, load *heap, uint32_t ranks)
 
 static uint32_t list_matrices(const ms_trace *trace, matrix *matrices)
 {
-    const ms_optimizer_row *row = ms_updates_of(trace->training);
+    const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
     uint32_t n = 0;
 
     for (uint32_t p = 0; p < trace->n_parameters; p++) {
@@ -82,18 +82,18 @@ static uint32_t list_matrices(const ms_trace *trace, matrix *matrices)
     return n;
 }
 
-bool ms_layerwise_is(const ms_trace *trace)
+bool ms_layerwise_is(const ms_step_settings *settings)
 {
-    const ms_optimizer_row *row = ms_updates_of(trace->training);
+    const ms_optimizer_row *row = ms_updates_of(settings->training);
 
     return row != NULL && row->update->gathers &&
-           trace->shape->engine == MS_ENGINE_MEGATRON &&
-           trace->shape->shared == MS_SHARED_OPTIMIZER;
+           settings->shape->engine == MS_ENGINE_MEGATRON &&
+           settings->shape->shared == MS_SHARED_OPTIMIZER;
 }
 
 void ms_layerwise_split(ms_trace *trace)
 {
-    uint32_t ranks = ms_parts_ranks(trace->shape);
+    uint32_t ranks = ms_parts_ranks(trace->settings->shape);
     matrix *matrices = ms_arena_take_raw(trace->scratch, trace->n_parameters,
                                          sizeof *matrices);
     uint32_t n = matrices == NULL ? 0 : list_matrices(trace, matrices);

@@ -6,7 +6,7 @@
 
 static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)
 {
-    const char *name = ms_updates_of(trace->training)->name;
+    const char *name = ms_updates_of(trace->settings->training)->name;
 
     return ms_fail(trace->fault, MS_EUSAGE, "training.optimizer", hint,
                    "training.optimizer=%s %s", name, what);
@@ -23,8 +23,8 @@ static ms_err refuse_key(const ms_trace *trace, const char *key,
 static ms_err check_settings(const ms_trace *trace)
 {
     static const char in_backward[] = "training.optimizer_in_backward";
-    const ms_training *training = trace->training;
-    const ms_shape *shape = trace->shape;
+    const ms_training *training = trace->settings->training;
+    const ms_shape *shape = trace->settings->shape;
     bool far = shape->offload.optimizer != MS_DEVICE_POOL ||
                shape->offload.gradients != MS_DEVICE_POOL ||
                shape->offload.parameters != MS_DEVICE_POOL;
@@ -54,7 +54,7 @@ static ms_err check_settings(const ms_trace *trace)
  * updates of whole gradients, so that they must not be scattered. */
 static ms_err check_deepspeed(const ms_trace *trace)
 {
-    const ms_shape *shape = trace->shape;
+    const ms_shape *shape = trace->settings->shape;
 
     if (shape->flat_step.whole)
         return refuse(trace, "has no matrices in stage 0's flat optimizer",
@@ -65,7 +65,7 @@ static ms_err check_deepspeed(const ms_trace *trace)
                       "DeepSpeed's stage 3, which is not simulated",
                       "type zero:3 without impl=deepspeed, or "
                       "zero:2,impl=deepspeed,reduce_scatter=0");
-    if (ms_precisions_has_sum(trace))
+    if (ms_precisions_has_sum(trace->settings))
         return refuse(trace,
                       "has no matrices in BF16_Optimizer, which DeepSpeed "
                       "takes for fp32 gradients",
@@ -80,12 +80,12 @@ static ms_err check_deepspeed(const ms_trace *trace)
 
 ms_err ms_optimcheck_settings(const ms_trace *trace)
 {
-    const ms_optimizer_row *row = ms_updates_of(trace->training);
-    const ms_shape *shape = trace->shape;
+    const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
+    const ms_shape *shape = trace->settings->shape;
     bool shared =
         shape->shared >= MS_SHARED_OPTIMIZER && ms_parts_ranks(shape) > 1;
 
-    if (row == NULL || !trace->train)
+    if (row == NULL || !trace->settings->train)
         return MS_OK;
     MS_TRY(check_settings(trace));
     if (shared && !ms_updates_is_shared(row))

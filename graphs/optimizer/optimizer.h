@@ -61,10 +61,10 @@ static inline bool ms_parts_are_reduced(const ms_shape *shape)
 }
 /* .grad exists all through the step: not where each part of it ends with its
  * update; a bucket that it lies in stays. */
-bool ms_parts_hold_gradients(const ms_trace *trace);
+bool ms_parts_hold_gradients(const ms_step_settings *settings);
 /* layerwise.c: are whole matrices on ranks?  Then deals them: part 0 is another
  * rank's. */
-bool ms_layerwise_is(const ms_trace *trace);
+bool ms_layerwise_is(const ms_step_settings *settings);
 void ms_layerwise_split(ms_trace *trace);
 /* Is the part of a weight fp32 and its own master copy? */
 bool ms_parts_are_masters(const ms_trace *trace);

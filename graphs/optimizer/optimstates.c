@@ -12,7 +12,7 @@
 
 bool ms_optimstates_is_mixed(const ms_trace *trace)
 {
-    const ms_precision_row *row = ms_precisions_of(trace->training);
+    const ms_precision_row *row = ms_precisions_of(trace->settings->training);
     bool some =
         row->other.master != MS_NO_DTYPE || row->linear.master != MS_NO_DTYPE;
 
@@ -38,7 +38,8 @@ static bool needs_master(const ms_trace *trace, const ms_parameter *parameter)
     bool has_one = ms_parts_are_masters(trace);
 
     if (parameter->far)
-        return !has_one || trace->shape->offload.parameters == MS_DEVICE_POOL;
+        return !has_one ||
+               trace->settings->shape->offload.parameters == MS_DEVICE_POOL;
     return ms_precisions_master(trace, parameter) != MS_NO_DTYPE && !has_one;
 }
 
@@ -58,8 +59,8 @@ static void make_master(ms_trace *trace, ms_parameter *parameter)
 /* What the update keeps, and a counter of steps. */
 static void parameter_states(ms_trace *trace, ms_parameter *parameter)
 {
-    const ms_optimizer_row *row = ms_updates_of(trace->training);
-    bool steady = trace->training->step == 0;
+    const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
+    bool steady = trace->settings->training->step == 0;
     bool precise = ms_optimstates_is_mixed(trace) || parameter->far;
     uint8_t like = precise ? MS_FLOAT32 : trace->trained_dtype;
     const ms_tensor *tensor = ms_trace_at(trace, parameter->tensor);
@@ -67,29 +68,29 @@ static void parameter_states(ms_trace *trace, ms_parameter *parameter)
     parameter->update =
         &trace->optimizer
              ->updates[!ms_updates_is_chosen(trace, row, parameter)];
-    if (ms_layerwise_is(trace) && parameter->part == 0)
+    if (ms_layerwise_is(trace->settings) && parameter->part == 0)
         return; /* another rank's */
     make_master(trace, parameter);
     for (uint32_t i = 0; i < parameter->update->n_states; i++) {
         const ms_state *kept = &parameter->update->states[i];
-        if (ms_updates_is_flat(trace) &&
+        if (ms_updates_is_flat(trace->settings) &&
             parameter->update == trace->optimizer->updates)
             like = trace->grad_dtype;
         parameter->state[i] = state(
             trace, kept->role, kept->dtype == MS_AS_STATE ? like : kept->dtype,
             MS_OPTIMIZER_STATE,
-            ms_updates_extent(trace->training, kept->extent, tensor,
+            ms_updates_extent(trace->settings->training, kept->extent, tensor,
                               parameter->part),
             steady || kept->at_construction);
     }
-    if (trace->cpu && row->counts)
+    if (trace->settings->cpu && row->counts)
         ms_trace_storage(trace, "step", 4, MS_OPTIMIZER_STATE, true);
 }
 
 /* Both updates of the optimizer, for as long as the graph lives. */
 static void read_updates(ms_trace *trace)
 {
-    const ms_optimizer_row *row = ms_updates_of(trace->training);
+    const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
     ms_read_update *updates = ms_arena_take(trace->arena, 2, sizeof *updates);
 
     trace->optimizer->updates = updates;
@@ -97,9 +98,9 @@ static void read_updates(ms_trace *trace)
         const ms_update *update = i == 0 ? row->update : row->others;
         if (update == NULL)
             continue;
-        bool sound =
-            ms_updates_read(update, ms_updates_impl(row, trace->training),
-                            trace->framework, trace->arena, &updates[i]);
+        bool sound = ms_updates_read(
+            update, ms_updates_impl(row, trace->settings->training),
+            trace->settings->framework, trace->arena, &updates[i]);
         assert(sound || !updates[i].ops);
         if (!sound)
             updates = NULL;
@@ -112,7 +113,7 @@ static void read_updates(ms_trace *trace)
 
 static void home_weight(ms_trace *trace, const ms_parameter *parameter)
 {
-    uint8_t pool = trace->shape->offload.parameters;
+    uint8_t pool = trace->settings->shape->offload.parameters;
     const ms_home home = {parameter->storage, pool,
                           ms_parts_master_bytes(trace, parameter), 0};
     uint64_t whole = trace->graph.storage_bytes[parameter->storage];
@@ -136,7 +137,7 @@ static uint8_t gradient_dtype(const ms_trace *trace,
 
 static void home_gradient(ms_trace *trace, const ms_parameter *parameter)
 {
-    const ms_offload *offload = &trace->shape->offload;
+    const ms_offload *offload = &trace->settings->shape->offload;
     uint64_t bytes = offload->gradient_bytes;
 
     /* Stage 3 of DeepSpeed has them in fp32 besides. */
@@ -166,7 +167,7 @@ static void home_state(ms_trace *trace, const ms_parameter *parameter,
  * arrive, and writes weights that nobody reads before the step ends. */
 static void delay_update(ms_trace *trace, ms_parameter *parameter)
 {
-    uint8_t home = trace->shape->offload.parameters;
+    uint8_t home = trace->settings->shape->offload.parameters;
     uint8_t dtype =
         ms_parts_are_masters(trace) ? MS_FLOAT32 : trace->trained_dtype;
 
@@ -185,7 +186,7 @@ static void delay_update(ms_trace *trace, ms_parameter *parameter)
 
 static void home_states(ms_trace *trace, ms_parameter *parameter)
 {
-    const ms_offload *offload = &trace->shape->offload;
+    const ms_offload *offload = &trace->settings->shape->offload;
 
     if (!parameter->far)
         return;
@@ -218,7 +219,7 @@ static void buckets(ms_trace *trace, uint64_t bytes)
 /* bitsandbytes has one of each kind for all parameters. */
 static void code_maps(ms_trace *trace)
 {
-    const ms_optimizer_row *row = ms_updates_of(trace->training);
+    const ms_optimizer_row *row = ms_updates_of(trace->settings->training);
 
     uint32_t was = trace->layer;
     trace->layer = MS_NONE;
@@ -233,7 +234,7 @@ static void note_untrained(ms_trace *trace, const ms_parameter *parameter)
 {
     ms_graph *g = &trace->graph;
 
-    if (!trace->train || ms_parts_is_frozen(trace, parameter) ||
+    if (!trace->settings->train || ms_parts_is_frozen(trace, parameter) ||
         !ms_columns_grow(trace, trace->arena, &g->untrained,
                          &trace->untrained_capacity, g->n_untrained + 1,
                          sizeof *g->untrained))
@@ -244,12 +245,14 @@ static void note_untrained(ms_trace *trace, const ms_parameter *parameter)
 void ms_optimstates_make(ms_trace *trace)
 {
     uint64_t grad_bytes = 0;
-    bool kept = (trace->training->zero_grad && trace->training->step == 0 &&
-                 !trace->shape->flat_step.frees_gradients) ||
-                ms_parts_hold_gradients(trace) ||
-                ms_mcore_holds_gradients(trace) ||
-                trace->shape->offload.gradients != MS_DEVICE_POOL ||
-                (ms_precisions_has_sum(trace) && trace->training->step == 0);
+    bool kept = (trace->settings->training->zero_grad &&
+                 trace->settings->training->step == 0 &&
+                 !trace->settings->shape->flat_step.frees_gradients) ||
+                ms_parts_hold_gradients(trace->settings) ||
+                ms_mcore_holds_gradients(trace->settings) ||
+                trace->settings->shape->offload.gradients != MS_DEVICE_POOL ||
+                (ms_precisions_has_sum(trace->settings) &&
+                 trace->settings->training->step == 0);
 
     ms_parts_split(trace);
     ms_hoststep_choose(trace);
@@ -269,16 +272,16 @@ void ms_optimstates_make(ms_trace *trace)
             return;
         trace->graph.storage_grad[parameter->storage] = parameter->grad_storage;
         home_gradient(trace, parameter);
-        if (ms_precisions_has_sum(trace)) /* made at construction */
+        if (ms_precisions_has_sum(trace->settings)) /* made at construction */
             parameter->sum = state(trace, "fp32_grad", MS_FLOAT32, MS_GRADIENTS,
                                    parameter->elements, true);
-        if (trace->training->optimizer != MS_NO_OPTIMIZER) {
+        if (trace->settings->training->optimizer != MS_NO_OPTIMIZER) {
             parameter_states(trace, parameter);
             home_states(trace, parameter);
         }
         grad_bytes += trace->graph.storage_bytes[parameter->grad_storage];
     }
-    if (trace->shape->copies_gradients && !trace->err)
+    if (trace->settings->shape->copies_gradients && !trace->err)
         buckets(trace, grad_bytes);
     code_maps(trace);
     ms_hoststep_buffers(trace);

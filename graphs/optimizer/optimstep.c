@@ -25,7 +25,7 @@ typedef ms_step step;
  * Needs an open op. */
 static uint32_t open_scalar(step *s, const ms_step_op *op)
 {
-    if (!s->trace->cpu || !op->scalar)
+    if (!s->trace->settings->cpu || !op->scalar)
         return MS_NONE;
     uint32_t scalar = ms_stepkernels_temporary(s, "scalar", 8, 0);
     ms_trace_workspace(s->trace, 4);
@@ -84,7 +84,7 @@ static void each(step *s, const ms_step_op *op, ms_step_kernel run)
 
 static bool decays(const step *s)
 {
-    int64_t decay = s->trace->training->weight_decay;
+    int64_t decay = s->trace->settings->training->weight_decay;
 
     return decay == MS_DECAY_AUTO ? s->row->decays : decay == MS_DECAY_YES;
 }
@@ -92,12 +92,12 @@ static bool decays(const step *s)
 /* p: the parameter of a loop, else any of the list. */
 static bool runs(const step *s, const ms_step_op *op, uint32_t p)
 {
-    if (op->refreshes && s->trace->training->optimizer_refresh == 0)
+    if (op->refreshes && s->trace->settings->training->optimizer_refresh == 0)
         return false;
     if (op->when == MS_WHEN_DECAYS || op->when == MS_WHEN_UNDECAYED)
         return decays(s) == (op->when == MS_WHEN_DECAYS);
     if (op->when == MS_WHEN_CPU)
-        return s->trace->cpu;
+        return s->trace->settings->cpu;
     if (op->when == MS_WHEN_SHARED)
         return s->trace->parameters[p].part < s->trace->parameters[p].elements;
     return op->when == MS_WHEN_ALWAYS ||
@@ -212,7 +212,7 @@ static bool find_grads(step *s)
         bool made = grad != MS_NONE && (g->storage_at_start[grad] ||
                                         g->storage_maker[grad] != MS_NONE);
         made = made && !parameter->far &&
-               (parameter->part > 0 || !ms_layerwise_is(s->trace));
+               (parameter->part > 0 || !ms_layerwise_is(s->trace->settings));
         s->grads[p] = made ? grad : MS_NONE;
         s->weights[p] = s->mixed && parameter->master != MS_NONE
                             ? parameter->master
@@ -244,7 +244,7 @@ static bool take_names(step *s, uint32_t n)
 static bool open_step(step *s)
 {
     ms_trace *trace = s->trace;
-    int64_t impl = ms_updates_impl(s->row, trace->training);
+    int64_t impl = ms_updates_impl(s->row, trace->settings->training);
 
     s->foreach = impl == MS_IMPL_FOREACH;
     s->fused = impl == MS_IMPL_FUSED;
@@ -289,13 +289,13 @@ static void device_step(step *s)
     static const ms_step_op copy = {.op = "aten::copy_"};
     static const ms_step_op copy_all = {.op = "aten::_foreach_copy_"};
     ms_trace *trace = s->trace;
-    bool at_home = trace->shape->offload.parameters == MS_DEVICE_POOL;
+    bool at_home = trace->settings->shape->offload.parameters == MS_DEVICE_POOL;
 
     bool casts = s->mixed && trace->grad_dtype != MS_FLOAT32 &&
                  (!s->fused || ms_stepkernels_has_main_grads(trace));
     if (casts)
         each(s, s->foreach ? &cast_all : &cast, ms_stepkernels_cast);
-    if (s->fused && all_is_managed(trace->shape))
+    if (s->fused && all_is_managed(trace->settings->shape))
         each(s, &fused, ms_stepkernels_fuse);
     else if (s->fused)
         over_all(s, &fused, NULL, ms_stepkernels_fuse);
@@ -312,7 +312,7 @@ static void device_step(step *s)
 /* Where the gradients lie; DeepSpeed's steps clip by themselves. */
 static void clip(ms_trace *trace)
 {
-    const ms_shape *shape = trace->shape;
+    const ms_shape *shape = trace->settings->shape;
 
     if (shape->offload.gradients != MS_DEVICE_POOL)
         ms_hoststep_clip(trace);
@@ -325,7 +325,8 @@ static bool check_weights(const step *s)
 {
     ms_trace *trace = s->trace;
 
-    if (s->mixed || trace->shape->offload.parameters == MS_DEVICE_POOL)
+    if (s->mixed ||
+        trace->settings->shape->offload.parameters == MS_DEVICE_POOL)
         return true;
     trace->err = ms_fail(trace->fault, MS_EUSAGE, "training.precision",
                          "type offload:optimizer beside it, or --precision "
@@ -344,7 +345,8 @@ static step *open_stepper(ms_trace *trace)
         trace->err = ms_fail_nomem(trace->fault);
         return NULL;
     }
-    *s = (step){.trace = trace, .row = ms_updates_of(trace->training)};
+    *s =
+        (step){.trace = trace, .row = ms_updates_of(trace->settings->training)};
     open_step(s);
     return trace->err ? NULL : s;
 }
@@ -354,8 +356,8 @@ void ms_optimstep_in_backward(ms_trace *trace, uint32_t parameter)
     uint8_t pass = trace->pass, flags = trace->op_flags;
     uint32_t layer = trace->layer;
 
-    if (trace->err || trace->training->optimizer_in_backward == 0 ||
-        ms_parts_are_reduced(trace->shape))
+    if (trace->err || trace->settings->training->optimizer_in_backward == 0 ||
+        ms_parts_are_reduced(trace->settings->shape))
         return;
     if (!trace->optimizer->stepper)
         trace->optimizer->stepper = open_stepper(trace);
@@ -395,7 +397,7 @@ static void step_as_reduced(step *s)
             continue;
         it->due_first = trace->graph.n_ops;
         device_step(s);
-        if (!ms_parts_hold_gradients(trace))
+        if (!ms_parts_hold_gradients(trace->settings))
             ms_trace_end_storage(trace, it->grad_storage);
         it->due_end = trace->graph.n_ops;
         for (uint32_t op = it->due_first; op < it->due_end; op++)
@@ -434,7 +436,7 @@ static uint32_t find_update(step *s, uint32_t p)
  * the first ones.  held: per parameter its update, or MS_NONE. */
 static void find_updates(ms_trace *trace, uint32_t *held)
 {
-    step s = {.trace = trace, .row = ms_updates_of(trace->training)};
+    step s = {.trace = trace, .row = ms_updates_of(trace->settings->training)};
     uint64_t mine = 0, found = 0;
 
     memset(held, 0xff, trace->n_parameters * sizeof *held);
@@ -459,7 +461,8 @@ static void flat_step(ms_trace *trace)
 {
     uint32_t *held = NULL;
 
-    if (ms_updates_is_flat(trace) && !ms_precisions_has_sum(trace)) {
+    if (ms_updates_is_flat(trace->settings) &&
+        !ms_precisions_has_sum(trace->settings)) {
         held = ms_columns_take(trace, trace->n_parameters, sizeof *held);
         if (!held)
             return;
@@ -473,25 +476,26 @@ static void flat_step(ms_trace *trace)
 
 void ms_optimstep_step(ms_trace *trace)
 {
-    step s = {.trace = trace, .row = ms_updates_of(trace->training)};
+    step s = {.trace = trace, .row = ms_updates_of(trace->settings->training)};
 
     if (trace->err || s.row == NULL || trace->n_parameters == 0)
         return;
     trace->pass = MS_STEP;
     trace->unit = trace->node_now = trace->layer = MS_NONE;
     trace->op_flags = 0;
-    if (trace->training->optimizer_in_backward == 1) {
-        if (ms_parts_are_reduced(trace->shape))
+    if (trace->settings->training->optimizer_in_backward == 1) {
+        if (ms_parts_are_reduced(trace->settings->shape))
             step_as_reduced(&s);
         ms_quantize_refresh(trace);
         return;
     }
     ms_hoststep_norms(trace);
     bool some = open_step(&s) && check_weights(&s);
-    if (some && trace->cpu && trace->framework == MS_TORCH_1_13)
+    if (some && trace->settings->cpu &&
+        trace->settings->framework == MS_TORCH_1_13)
         announce(trace);
     clip(trace);
-    if (some && trace->shape->flat_step.used)
+    if (some && trace->settings->shape->flat_step.used)
         flat_step(trace);
     else if (some)
         device_step(&s);

@@ -192,6 +192,6 @@ bool ms_updates_is_elementwise(const ms_optimizer_row *row);
 /* Can ranks have parts of its tensors, elementwise or gathered? */
 bool ms_updates_is_shared(const ms_optimizer_row *row);
 /* Does DeepSpeed's flat step find updates of whole matrices before it? */
-bool ms_updates_is_flat(const ms_trace *trace);
+bool ms_updates_is_flat(const ms_step_settings *settings);
 
 #endif

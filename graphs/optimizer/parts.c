@@ -4,10 +4,10 @@
 #include "graphs/optimizer/optimizer.h"
 #include "sim/graph.h"
 
-bool ms_parts_hold_gradients(const ms_trace *trace)
+bool ms_parts_hold_gradients(const ms_step_settings *settings)
 {
-    const ms_shape *shape = trace->shape;
-    bool ends = trace->training->optimizer_in_backward == 1 &&
+    const ms_shape *shape = settings->shape;
+    bool ends = settings->training->optimizer_in_backward == 1 &&
                 shape->shared > MS_SHARED_NOTHING;
 
     return shape->holds_gradients && !ends;
@@ -15,8 +15,8 @@ bool ms_parts_hold_gradients(const ms_trace *trace)
 
 bool ms_parts_are_masters(const ms_trace *trace)
 {
-    return trace->shape->part_is_master &&
-           (ms_precisions_is_mixed(trace->training) ||
+    return trace->settings->shape->part_is_master &&
+           (ms_precisions_is_mixed(trace->settings->training) ||
             trace->weight_dtype == MS_FLOAT32);
 }
 
@@ -43,7 +43,7 @@ static uint64_t part_of_rows(const ms_trace *trace,
 
 static uint32_t block_of(const ms_trace *trace, const ms_parameter *parameter)
 {
-    const ms_model *model = trace->model;
+    const ms_model *model = trace->settings->model;
 
     return parameter->layer < model->n_layers
                ? model->layers[parameter->layer].block
@@ -71,8 +71,9 @@ static void cut_stretch(ms_trace *trace, uint32_t block, uint64_t stretch)
 static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
 {
     uint64_t multiple =
-        (uint64_t)ranks *
-        (trace->shape->flat_multiple > 0 ? trace->shape->flat_multiple : 1);
+        (uint64_t)ranks * (trace->settings->shape->flat_multiple > 0
+                               ? trace->settings->shape->flat_multiple
+                               : 1);
     uint64_t before = 0, taken = 0;
     ms_parameter *last = NULL;
 
@@ -103,7 +104,7 @@ static void split_flat(ms_trace *trace, uint32_t ranks, uint32_t block)
 
 void ms_parts_split(ms_trace *trace)
 {
-    const ms_shape *shape = trace->shape;
+    const ms_shape *shape = trace->settings->shape;
     uint32_t ranks = ms_parts_ranks(shape);
 
     if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_FLAT) {
@@ -112,7 +113,7 @@ void ms_parts_split(ms_trace *trace)
     }
     if (shape->shared >= MS_SHARED_OPTIMIZER && shape->part == MS_PART_BLOCKS) {
         split_flat(trace, ranks, MS_NONE);
-        for (uint32_t b = 0; b < trace->model->n_blocks; b++)
+        for (uint32_t b = 0; b < trace->settings->model->n_blocks; b++)
             split_flat(trace, ranks, b);
         return;
     }
@@ -125,7 +126,7 @@ void ms_parts_split(ms_trace *trace)
                                                : over(it->elements, ranks);
         it->owned = it->part;
     }
-    if (ms_layerwise_is(trace))
+    if (ms_layerwise_is(trace->settings))
         ms_layerwise_split(trace);
 }
 
@@ -225,7 +226,7 @@ static uint64_t weight_part_bytes(const ms_trace *trace,
     uint8_t dtype = ms_trace_at(trace, parameter->tensor)->dtype;
 
     if (is_packed(trace, parameter, whole))
-        return over(whole, ms_parts_ranks(trace->shape));
+        return over(whole, ms_parts_ranks(trace->settings->shape));
     return parameter->part * ms_dtypes_bytes[part_dtype(trace, dtype)];
 }
 
@@ -252,11 +253,11 @@ static bool stays_whole(const ms_shape *shape, const ms_parameter *parameter,
 
 /* A flat step reads the part of the gradients whatever is shared, and if one
  * rank alone has all of it. */
-static bool shares_gradients(const ms_trace *trace)
+static bool shares_gradients(const ms_step_settings *settings)
 {
-    const ms_shape *shape = trace->shape;
+    const ms_shape *shape = settings->shape;
 
-    if (ms_precisions_has_sum(trace))
+    if (ms_precisions_has_sum(settings))
         return false; /* all-reduced, all of the sum is there */
     if (shape->flat_step.used)
         return shape->shared >= MS_SHARED_OPTIMIZER;
@@ -276,7 +277,7 @@ static uint32_t width_of(const ms_trace *trace, const ms_parameter *parameter)
 
 ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
 {
-    const ms_shape *shape = trace->shape;
+    const ms_shape *shape = trace->settings->shape;
     ms_graph *g = &trace->graph;
     uint64_t whole = 0;
     bool parameters = shape->shared == MS_SHARED_PARAMETERS &&
@@ -284,7 +285,7 @@ ms_err ms_parts_columns(ms_trace *trace, const uint32_t *new_id)
 
     MS_TRY(home_columns(trace, new_id));
     MS_TRY(element_column(trace, new_id));
-    if (!shares_gradients(trace))
+    if (!shares_gradients(trace->settings))
         return MS_OK;
     g->weight_bytes = ms_dtypes_bytes[trace->weight_dtype];
     g->part_ranks = ms_parts_ranks(shape);

@@ -91,7 +91,7 @@ static uint64_t made_bytes(const ms_step *s, const ms_step_op *op, uint32_t p)
         dtype = s->mixed || ms_parts_are_masters(trace) ? MS_FLOAT32
                                                         : trace->trained_dtype;
     return ms_dtypes_bytes[dtype] *
-           ms_updates_extent(trace->training, op->made.extent,
+           ms_updates_extent(trace->settings->training, op->made.extent,
                              ms_trace_at(trace, parameter->tensor),
                              parameter->part);
 }
@@ -125,7 +125,7 @@ void ms_stepkernels_run(ms_step *s, const ms_step_op *op, uint32_t p)
 
 bool ms_stepkernels_has_main_grads(const ms_trace *trace)
 {
-    return trace->training->gradients == MS_GRADIENTS_MAIN ||
+    return trace->settings->training->gradients == MS_GRADIENTS_MAIN ||
            ms_mcore_casts_gradients(trace);
 }
 
@@ -150,7 +150,7 @@ void ms_stepkernels_fuse(ms_step *s, const ms_step_op *op, uint32_t p)
     for (uint32_t i = 0; i < MS_MOST_STATES; i++)
         write_state(s, p, parameter->state[i]);
     write_state(s, p, parameter->master);
-    if (s->trace->shape->offload.parameters == MS_DEVICE_POOL)
+    if (s->trace->settings->shape->offload.parameters == MS_DEVICE_POOL)
         write_state(s, p, parameter->storage);
 }
 
@@ -170,7 +170,7 @@ double ms_stepkernels_flops(const ms_step *s, const ms_step_op *op, uint32_t p)
 
     if (op->inner == MS_INNER_NONE || s->trace->err)
         return op->flops * (double)parameter->elements;
-    const ms_training *training = s->trace->training;
+    const ms_training *training = s->trace->settings->training;
     const ms_tensor *tensor = ms_trace_at(s->trace, parameter->tensor);
     uint64_t made = ms_updates_extent(training, op->made.extent, tensor,
                                       parameter->elements);

@@ -470,7 +470,7 @@ static bool is_embedding(const ms_trace *trace, uint32_t storage)
 /* Of a layer list, what the loss reads; of an op graph, the last matrix. */
 static bool is_head(const ms_trace *trace, const ms_parameter *parameter)
 {
-    const ms_model *model = trace->model;
+    const ms_model *model = trace->settings->model;
 
     if (!model->ops)
         return ms_trace_is_head(trace, &model->layers[parameter->layer]);
@@ -570,9 +570,10 @@ bool ms_updates_is_shared(const ms_optimizer_row *row)
            (row->others == NULL || row->others->elementwise);
 }
 
-bool ms_updates_is_flat(const ms_trace *trace)
+bool ms_updates_is_flat(const ms_step_settings *settings)
 {
-    const ms_optimizer_row *row = ms_updates_of(trace->training);
+    const ms_optimizer_row *row = ms_updates_of(settings->training);
 
-    return row != NULL && row->update->gathers && trace->shape->flat_step.used;
+    return row != NULL && row->update->gathers &&
+           settings->shape->flat_step.used;
 }

@@ -96,8 +96,9 @@ static void validate(ms_trace *trace, const ms_node *node, uint32_t *out)
  * old gradient, it is no view, and it is dense. */
 static bool in_place(const ms_trace *trace, const ms_tensor *old)
 {
-    return trace->framework > MS_TORCH_1_13 && old->refs == 1 && !old->view &&
-           trace->counts[old->storage].tensors == 1 && ms_view_is_dense(old);
+    return trace->settings->framework > MS_TORCH_1_13 && old->refs == 1 &&
+           !old->view && trace->counts[old->storage].tensors == 1 &&
+           ms_view_is_dense(old);
 }
 
 /* old + grad; both are consumed. */
@@ -262,10 +263,10 @@ static void run_node(ms_trace *trace, uint32_t n, uint32_t *out)
     validate(trace, &node, out);
     for (uint32_t i = 0; i < node.n_outputs; i++)
         ms_trace_drop(trace, node.grad[i]);
-    if (trace->training->retain_graph == 0)
+    if (trace->settings->training->retain_graph == 0)
         ms_savedends_release(trace, &node);
     hand_on(trace, &node, out);
-    if (trace->training->retain_graph == 0)
+    if (trace->settings->training->retain_graph == 0)
         ms_trace_unpin(trace, &node);
 }
 
@@ -369,7 +370,7 @@ void ms_autograd_run(ms_trace *trace, uint32_t loss)
     }
     for (uint32_t n = n_nodes; n-- > 0 && !trace->err;)
         run_node(trace, n, out);
-    if (trace->training->retain_graph == 1 && !trace->err)
+    if (trace->settings->training->retain_graph == 1 && !trace->err)
         release_all(trace, trace->reached, n_nodes);
     ms_trace_drop(trace, root);
     ms_flatstep_add(trace);

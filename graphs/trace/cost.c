@@ -41,8 +41,8 @@ static double share_of(const curve_point *curve, double size)
  * inside. */
 static double matrix_flops(const ms_trace *trace, bool fp8)
 {
-    const ms_device *device = trace->device;
-    const ms_precision_row *row = ms_precisions_of(trace->training);
+    const ms_device *device = trace->settings->device;
+    const ms_precision_row *row = ms_precisions_of(trace->settings->training);
 
     if (fp8)
         return device->fp8_flops * device->fp8_matmul_share;
@@ -56,7 +56,7 @@ static double matrix_flops(const ms_trace *trace, bool fp8)
 static uint64_t cost_ns(const ms_trace *trace, uint8_t work, double flops,
                         uint64_t bytes)
 {
-    const ms_device *device = trace->device;
+    const ms_device *device = trace->settings->device;
     double rate = device->fp32_flops;
 
     if (bytes == 0 && flops <= 0)

@@ -242,12 +242,12 @@ static ms_err find_unit_inputs(ms_trace *trace)
 static void add_up(ms_trace *trace)
 {
     ms_graph *g = &trace->graph;
-    const ms_model *model = trace->model;
+    const ms_model *model = trace->settings->model;
 
     for (uint32_t p = 0; p < trace->n_parameters; p++)
         g->parameters += trace->parameters[p].elements;
     g->tokens = model->tokens || model->sequence_input
-                    ? trace->batch * trace->sequence
+                    ? trace->settings->batch * trace->settings->sequence
                     : 0;
     for (uint32_t op = 0; op < g->step_first; op++)
         if (g->op_pass[op] != MS_ACCUMULATE && g->op_pass[op] != MS_STEP)
@@ -259,7 +259,7 @@ ms_err ms_finish_graph(ms_trace *trace, const ms_forward *forward,
 {
     ms_graph *g = &trace->graph;
 
-    if (trace->cpu && trace->train)
+    if (trace->settings->cpu && trace->settings->train)
         MS_TRY(add_states(trace, forward->n_units));
     MS_TRY(renumber(trace, forward->n_units));
     if (g->n_ops == 0) { /* a model of nothing to do still has closed CSRs */

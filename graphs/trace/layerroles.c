@@ -56,7 +56,7 @@ static uint8_t role_of(const ms_layer *layer, uint8_t by_readers)
 
 ms_err ms_layerroles_fill(ms_trace *trace)
 {
-    const ms_model *model = trace->model;
+    const ms_model *model = trace->settings->model;
     ms_graph *g = &trace->graph;
 
     MS_TRY(take(trace));

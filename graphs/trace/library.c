@@ -38,7 +38,7 @@ static uint32_t add(ms_trace *trace, uint32_t op, const char *role,
  */
 static void hold(ms_trace *trace, uint32_t op, const char *role, uint64_t bytes)
 {
-    bool first = trace->training->step == 1;
+    bool first = trace->settings->training->step == 1;
     uint32_t s = add(trace, op, role, bytes, true, first);
 
     if (s != MS_NONE)
@@ -55,7 +55,7 @@ static void hold(ms_trace *trace, uint32_t op, const char *role, uint64_t bytes)
  * get_cublas_workspace_size_bytes). */
 static void hold_te(finder *f, uint32_t op)
 {
-    bool late = f->trace->device->compute_capability >= MS_HOPPER;
+    bool late = f->trace->settings->device->compute_capability >= MS_HOPPER;
 
     if (f->te_workspace)
         return;
@@ -78,7 +78,8 @@ static void hold_cublas(finder *f, uint32_t op)
     if (f->multiplies[thread])
         return;
     f->multiplies[thread] = true;
-    hold(f->trace, op, names[thread], ms_mcore_cublas_bytes(f->trace));
+    hold(f->trace, op, names[thread],
+         ms_mcore_cublas_bytes(f->trace->settings));
 }
 
 /* cublasLt, which adds a bias, had one for each call until torch 2.3. */
@@ -91,11 +92,11 @@ static void product(finder *f, uint32_t op)
     bool biased = strcmp(name, "aten::addmm") == 0;
     bool linear = biased || strcmp(name, "aten::mm") == 0;
 
-    if (trace->cpu)
+    if (trace->settings->cpu)
         return;
     if (linear && ms_mcore_is_te_product(trace, op))
         hold_te(f, op);
-    else if (biased && trace->framework < MS_TORCH_2)
+    else if (biased && trace->settings->framework < MS_TORCH_2)
         add(trace, op, "workspace", LT_WORKSPACE_BYTES, false, true);
     else if (linear || strcmp(name, "aten::bmm") == 0 ||
              strcmp(name, "aten::baddbmm") == 0)

@@ -27,25 +27,20 @@
 
 static ms_err open_trace(ms_trace *trace)
 {
-    const ms_training *training = trace->training;
-    const ms_model *model = trace->model;
+    const ms_training *training = trace->settings->training;
+    const ms_model *model = trace->settings->model;
 
-    trace->cpu = training->device == 1;
-    trace->framework = (uint8_t)training->framework;
     trace->kernels = ms_kernels_of(training);
     ms_mcore_kernels(trace);
-    trace->train = training->mode == 0;
     trace->weight_dtype = ms_precisions_of(training)->other.weight;
     trace->autocast = ms_precisions_of(training)->autocast;
     MS_TRY(ms_lora_open(trace));
     trace->grad_dtype = trace->trained_dtype;
-    if (trace->shape->fp32_gradients || ms_mcore_fp32_gradients(trace) ||
+    if (trace->settings->shape->fp32_gradients ||
+        ms_mcore_fp32_gradients(trace->settings) ||
         (training->gradients == MS_GRADIENTS_FP32 &&
-         !ms_precisions_has_sum(trace)))
+         !ms_precisions_has_sum(trace->settings)))
         trace->grad_dtype = MS_FLOAT32;
-    trace->micro_batches = trace->shape->micro_batches;
-    trace->batch = (uint64_t)training->batch / trace->micro_batches;
-    trace->sequence = (uint64_t)training->sequence;
     trace->node_now = MS_NONE;
     trace->input = trace->positions = trace->free_tensor = MS_NONE;
     trace->layer_weight =
@@ -87,9 +82,10 @@ static ms_err keep(ms_trace *trace, uint32_t tensor, uint32_t *capacity)
 static ms_err keep_outputs(ms_trace *trace, const ms_forward *forward)
 {
     uint32_t capacity = 0;
-    bool holds = trace->training->hold_output != MS_HOLD_NONE;
+    bool holds = trace->settings->training->hold_output != MS_HOLD_NONE;
 
-    trace->graph.keep_to_step = trace->training->hold_output == MS_HOLD_STEP;
+    trace->graph.keep_to_step =
+        trace->settings->training->hold_output == MS_HOLD_STEP;
     for (uint32_t i = 0; i < forward->n_outputs; i++) {
         if (holds)
             MS_TRY(keep(trace, forward->outputs[i], &capacity));
@@ -102,7 +98,7 @@ static ms_err keep_outputs(ms_trace *trace, const ms_forward *forward)
 /* loss / micro_batches, as code that accumulates gradients has it. */
 static uint32_t scaled_loss(ms_trace *trace, uint32_t loss)
 {
-    if (trace->micro_batches == 1 || trace->err)
+    if (trace->settings->micro_batches == 1 || trace->err)
         return loss;
     uint32_t y = ms_pointwise_div_scalar(trace, loss);
     ms_trace_drop(trace, loss);
@@ -116,10 +112,10 @@ static ms_err run_backward(ms_trace *trace, ms_forward *forward)
         MS_TRY(trace->err);
         MS_TRY(keep_outputs(trace, forward));
     }
-    if (trace->train)
+    if (trace->settings->train)
         ms_autograd_forget(trace, forward->loss);
     ms_optimstates_make(trace);
-    if (trace->train && !trace->err)
+    if (trace->settings->train && !trace->err)
         ms_autograd_run(trace, forward->loss);
     return trace->err;
 }
@@ -136,9 +132,9 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     MS_TRY(ms_packed_refuse(trace));
     MS_TRY(ms_flatstep_check(trace));
     MS_TRY(ms_optimcheck_settings(trace));
-    if (!trace->model->ops)
+    if (!trace->settings->model->ops)
         MS_TRY(ms_layerroles_fill(trace));
-    if (trace->model->ops)
+    if (trace->settings->model->ops)
         MS_TRY(ms_oprun_forward(trace, &forward));
     else
         MS_TRY(ms_walk_layers(trace, &forward));
@@ -146,7 +142,7 @@ static ms_err lower(ms_trace *trace, ms_graph *graph)
     MS_TRY(ms_fp8_close(trace));
     ms_autocast_leave(trace);
     MS_TRY(run_backward(trace, &forward));
-    if (trace->train)
+    if (trace->settings->train)
         ms_optimstep_step(trace);
     MS_TRY(trace->err);
     ms_library_workspaces(trace);
@@ -160,18 +156,26 @@ ms_err ms_lower(const ms_model *model, const ms_training *training,
                 const ms_device *device, const ms_shape *shape, ms_arena *arena,
                 ms_graph *graph, ms_fault *fault)
 {
+    assert(shape->micro_batches > 0 && shape->data_ranks > 0);
     ms_arena scratch = {.limit_bytes = arena->limit_bytes};
     ms_optimizer_state optimizer = {.step_order = MS_NONE};
-    ms_trace trace = {.model = model,
-                      .training = training,
-                      .device = device,
-                      .shape = shape,
+    const ms_step_settings settings = {
+        .model = model,
+        .training = training,
+        .device = device,
+        .shape = shape,
+        .cpu = training->device == 1,
+        .train = training->mode == 0,
+        .framework = (uint8_t)training->framework,
+        .batch = (uint64_t)training->batch / shape->micro_batches,
+        .sequence = (uint64_t)training->sequence,
+        .micro_batches = shape->micro_batches};
+    ms_trace trace = {.settings = &settings,
                       .arena = arena,
                       .scratch = &scratch,
                       .optimizer = &optimizer,
                       .fault = fault};
 
-    assert(shape->micro_batches > 0 && shape->data_ranks > 0);
     ms_err err = lower(&trace, graph);
     ms_arena_free(&scratch);
 #ifndef NDEBUG

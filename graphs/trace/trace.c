@@ -16,7 +16,7 @@ ms_err ms_trace_fail(ms_trace *trace, const ms_layer *layer, const char *hint,
                      const char *format, ...)
 {
     char what[480], where[256];
-    const ms_model *model = trace->model;
+    const ms_model *model = trace->settings->model;
     va_list args;
 
     if (trace->err)
@@ -173,7 +173,7 @@ uint32_t ms_trace_parameter(ms_trace *trace, const char *role, uint32_t n_dims,
         return MS_NONE;
     uint32_t p = trace->n_parameters++;
     ms_tensor *tensor = ms_trace_at(trace, t);
-    tensor->requires_grad = trace->train && !trace->frozen;
+    tensor->requires_grad = trace->settings->train && !trace->frozen;
     tensor->parameter = p;
     trace->parameters[p] =
         (ms_parameter){.tensor = t,
@@ -212,8 +212,9 @@ uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
     if (t != MS_NONE) {
         uint32_t s = ms_trace_at(trace, t)->storage;
         trace->graph.storage_category[s] = MS_INPUTS;
-        if (!ms_mcore_is(trace)) /* Megatron brings one after the other */
-            trace->graph.storage_bytes[s] *= trace->micro_batches;
+        if (!ms_mcore_is(
+                trace->settings)) /* Megatron brings one after the other */
+            trace->graph.storage_bytes[s] *= trace->settings->micro_batches;
     }
     return t;
 }

@@ -24,12 +24,19 @@
  * Memory.  What the graph keeps grows in arena; tensors, nodes and counts die
  * with scratch.  A tensor stays where it is; its row is used again when
  * neither a reference nor a node names it any more: ask a tensor for its shape
- * before you drop it. */
+ * before you drop it.
+ *
+ * Parts.  What the step is made of and for is said before it begins and never
+ * changes (stepsettings.h); which code's kernels run is a set of them
+ * (settings/kernels.h); what parameters have in common in the step of the
+ * optimizer is its own affair (optimizer/optimizer.h).  The rest is the
+ * recorder. */
 
 #include "graphs/formats/dtypes.h"
 #include "graphs/graphs.h"
 #include "graphs/json/index.h"
 #include "graphs/settings/kernels.h"
+#include "graphs/trace/stepsettings.h"
 #include "sim/graph.h"
 #include "sim/shape.h"
 
@@ -158,18 +165,13 @@ typedef struct ms_fused_head {
 } ms_fused_head;
 
 struct ms_trace {
-    const ms_model *model;
-    const ms_training *training;
-    const ms_device *device;
-    const ms_shape *shape;
+    const ms_step_settings *settings;
     ms_arena *arena;   /* of the graph */
     ms_arena *scratch; /* dies when the graph is there */
     ms_fault *fault;
     ms_err err;
 
-    /* What the settings mean. */
-    bool cpu, train;
-    uint8_t framework; /* ms_framework */
+    /* What is made now. */
     ms_kernel_set kernels;
     uint8_t weight_dtype, grad_dtype;
     uint8_t trained_dtype; /* of the parameters that are not frozen */
@@ -177,8 +179,6 @@ struct ms_trace {
     uint32_t n_formatted;  /* weights of linear layers, where these differ */
     uint32_t n_adapters;   /* weights of adapters so far */
     uint8_t autocast; /* dtype of its list; MS_FLOAT32: outside its region */
-    uint64_t batch, sequence; /* per micro-batch */
-    uint32_t micro_batches;
 
     /* Where we are. */
     uint8_t pass;
@@ -308,7 +308,7 @@ bool ms_trace_needs(const ms_trace *trace, uint32_t tensor);
 static inline bool ms_trace_is_head(const ms_trace *trace,
                                     const ms_layer *layer)
 {
-    return trace->is_head[layer - trace->model->layers];
+    return trace->is_head[layer - trace->settings->model->layers];
 }
 /* Nobody asks for the node's tensors any more. */
 void ms_trace_unpin(ms_trace *trace, const ms_node *node);

@@ -50,8 +50,10 @@ static ms_err need_heads(ms_trace *trace, const ms_layer *layer,
                      "and v may divide q's"
                    : "q, k and v need one shape, [heads, sequence, dim]",
             "\"%s\" attends from \"%s\", %s, to \"%s\": %s", layer->name,
-            ms_layers_source(trace, layer, 0), ms_layers_shape(q, want),
-            ms_layers_source(trace, layer, i), ms_layers_shape(x, have));
+            ms_layers_source(trace->settings, layer, 0),
+            ms_layers_shape(q, want),
+            ms_layers_source(trace->settings, layer, i),
+            ms_layers_shape(x, have));
     }
     return MS_OK;
 }
@@ -80,7 +82,7 @@ ms_err ms_attentionlayers_rotary(ms_trace *trace, const ms_layer *layer,
             trace, layer, "the last dimension must be even",
             "\"%s\" rotates [heads, sequence, dim], but \"%s\" "
             "gives %s",
-            layer->name, ms_layers_source(trace, layer, 0),
+            layer->name, ms_layers_source(trace->settings, layer, 0),
             ms_layers_shape(x, shape));
     int64_t sequence = x->size[2], dim = x->size[3];
     if (!eager)

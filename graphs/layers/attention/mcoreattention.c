@@ -220,7 +220,7 @@ static uint32_t scores_into(ms_trace *trace, uint32_t q, const int64_t *dims)
     uint8_t dtype = at(trace, q)->dtype;
     int64_t flat[2] = {dims[0] * dims[1], dims[2] * dims[3]};
 
-    if (trace->training->mcore_spec == MS_MCORE_LOCAL) {
+    if (trace->settings->training->mcore_spec == MS_MCORE_LOCAL) {
         uint32_t buffer = ms_sharedtables_buffer(trace, "mpu", dtype, flat);
         if (buffer != MS_NONE) {
             uint32_t s = at(trace, buffer)->storage;
@@ -317,13 +317,13 @@ ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
                                  uint32_t *out)
 {
     static const char *const roles[2] = {"proj.weight", "proj.bias"};
-    int64_t backend = ms_mcore_backend(trace);
+    int64_t backend = ms_mcore_backend(trace->settings);
     uint32_t qkv[3], y;
 
     MS_TRY(check(trace, layer));
     project(trace, layer, n, x, qkv);
     MS_TRY(trace->err);
-    if (field_of(layer, "sinks").b && trace->train)
+    if (field_of(layer, "sinks").b && trace->settings->train)
         ms_raw_states(trace, ms_trace_parameter(trace, "sinks", 1, &n->heads));
     prepare(trace, layer, n, qkv);
     if (backend == MS_MCORE_UNFUSED)

@@ -155,7 +155,8 @@ static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
             trace, layer, "choose heads that divide the width",
             "\"%s\" needs [sequence, width] and %lld heads that divide the "
             "width, but \"%s\" gives %s",
-            layer->name, (long long)heads, ms_layers_source(trace, layer, 0),
+            layer->name, (long long)heads,
+            ms_layers_source(trace->settings, layer, 0),
             ms_layers_shape(x, shape));
     *n = (sizes){x->size[0], x->size[1], x->size[2], heads, x->size[2] / heads};
     return MS_OK;
@@ -165,9 +166,9 @@ ms_err ms_multiheadlayers_forward(ms_trace *trace, const ms_layer *layer,
                                   const uint32_t *in, uint32_t *out)
 {
     uint8_t kind = trace->kernels.attention;
-    bool eager =
-        kind == MS_ATTENTION_EAGER ||
-        (kind == MS_ATTENTION_SDPA && trace->framework == MS_TORCH_1_13);
+    bool eager = kind == MS_ATTENTION_EAGER ||
+                 (kind == MS_ATTENTION_SDPA &&
+                  trace->settings->framework == MS_TORCH_1_13);
     uint32_t qkv[3] = {MS_NONE, MS_NONE, MS_NONE};
     sizes n = {0};
 

@@ -139,7 +139,8 @@ static ms_err check(ms_trace *trace, const ms_layer *layer, const uint32_t *in)
             return ms_trace_fail(trace, layer, NULL,
                                  "\"%s\" needs [sequence, width], but \"%s\" "
                                  "gives %s",
-                                 layer->name, ms_layers_source(trace, layer, i),
+                                 layer->name,
+                                 ms_layers_source(trace->settings, layer, i),
                                  ms_layers_shape(at(trace, in[i]), shape));
     const ms_tensor *bias = at(trace, in[1]), *x = at(trace, in[0]);
     const ms_tensor *memory = at(trace, in[layer->n_in - 1]);
@@ -149,7 +150,8 @@ static ms_err check(ms_trace *trace, const ms_layer *layer, const uint32_t *in)
         return MS_OK;
     return ms_trace_fail(trace, layer, "give it a relative_bias of its heads",
                          "\"%s\" adds to its scores what \"%s\" gives: %s",
-                         layer->name, ms_layers_source(trace, layer, 1),
+                         layer->name,
+                         ms_layers_source(trace->settings, layer, 1),
                          ms_layers_shape(bias, shape));
 }
 

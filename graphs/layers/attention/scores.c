@@ -19,7 +19,7 @@ static uint32_t fill_by_ones(ms_trace *trace, uint32_t scores)
     if (trace->err)
         return MS_NONE;
     int64_t sequence = at(trace, scores)->size[2];
-    int64_t longest = ms_sharedtables_longest(trace, sequence);
+    int64_t longest = ms_sharedtables_longest(trace->settings, sequence);
     int64_t whole[4] = {1, 1, longest, longest};
     int64_t used[4] = {1, 1, sequence, sequence};
     uint32_t ones =
@@ -69,7 +69,7 @@ static uint32_t byte_mask(ms_trace *trace, uint32_t scores, bool shared)
     int64_t dims[2] = {n, n};
     if (shared)
         return ms_sharedtables_buffer(trace, "causal_bytes", MS_BYTE, dims);
-    dims[0] = dims[1] = ms_sharedtables_longest(trace, n);
+    dims[0] = dims[1] = ms_sharedtables_longest(trace->settings, n);
     return ms_trace_buffer(trace, "causal_bytes", MS_BYTE, 2, dims);
 }
 
@@ -328,7 +328,7 @@ uint32_t ms_scores_attend(ms_trace *trace, const ms_scores *how,
     uint32_t keys = ms_view_transpose(trace, qkv[1], 2, 3);
     uint32_t a = multiply(trace, how, qkv[0], keys, alibi);
     ms_trace_drop(trace, keys);
-    if (trace->training->kernels == MS_KORTHIKANTI)
+    if (trace->settings->training->kernels == MS_KORTHIKANTI)
         a = step(trace, a, ms_norm_softmax(trace, a));
     else
         a = weights(trace, how, a, alibi);

@@ -19,9 +19,9 @@ static uint8_t dtype_of(const ms_trace *trace, uint32_t q)
     return trace->autocast != MS_FLOAT32 ? trace->autocast : dtype;
 }
 
-static bool is_older(const ms_trace *trace)
+static bool is_older(const ms_step_settings *settings)
 {
-    uint32_t has = trace->device->compute_capability;
+    uint32_t has = settings->device->compute_capability;
 
     return has > 0 && has < AMPERE;
 }
@@ -40,7 +40,8 @@ static bool flash_can(const ms_trace *trace, const uint32_t *qkv,
     int64_t channels = ms_trace_at(trace, qkv[0])->size[3];
     uint8_t dtype = dtype_of(trace, qkv[0]);
 
-    return !is_older(trace) && (dtype == MS_FLOAT16 || dtype == MS_BFLOAT16) &&
+    return !is_older(trace->settings) &&
+           (dtype == MS_FLOAT16 || dtype == MS_BFLOAT16) &&
            !has_mask(trace, qkv, attended) && channels <= FLASH_MOST_CHANNELS &&
            channels == ms_trace_at(trace, qkv[1])->size[3] &&
            channels == ms_trace_at(trace, qkv[2])->size[3];
@@ -50,7 +51,8 @@ static bool efficient_can(const ms_trace *trace, const uint32_t *qkv)
 {
     uint8_t dtype = dtype_of(trace, qkv[0]);
 
-    if (dtype == MS_FLOAT64 || (dtype == MS_BFLOAT16 && is_older(trace)))
+    if (dtype == MS_FLOAT64 ||
+        (dtype == MS_BFLOAT16 && is_older(trace->settings)))
         return false;
     for (uint32_t i = 0; i < 3; i++) {
         int64_t channels = ms_trace_at(trace, qkv[i])->size[3];
@@ -65,9 +67,9 @@ ms_attention_kind ms_sdpa_choice(const ms_trace *trace, ms_attention_kind kind,
 {
     if (kind != MS_ATTENTION_SDPA || trace->err)
         return kind;
-    if (trace->framework == MS_TORCH_1_13)
+    if (trace->settings->framework == MS_TORCH_1_13)
         return MS_ATTENTION_EAGER;
-    if (trace->cpu)
+    if (trace->settings->cpu)
         return attended.dropout > 0 ? MS_ATTENTION_EAGER : MS_ATTENTION_FLASH;
     if (flash_can(trace, qkv, attended))
         return MS_ATTENTION_FLASH;
@@ -112,7 +114,7 @@ static uint32_t math_of(ms_trace *trace, const uint32_t *qkv,
     uint8_t dtype = dtype_of(trace, qkv[0]);
     uint32_t wide[3];
 
-    if (dtype == MS_FLOAT32 || trace->framework < MS_TORCH_2)
+    if (dtype == MS_FLOAT32 || trace->settings->framework < MS_TORCH_2)
         return math(trace, qkv, attended);
     for (uint32_t i = 0; i < 3; i++)
         wide[i] = ms_cast_to(trace, qkv[i], MS_FLOAT32);

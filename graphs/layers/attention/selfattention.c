@@ -207,7 +207,8 @@ static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
                                  : MS_ATTENTION_EAGER;
     bool shares =
         ms_sdpa_choice(trace, kind, qkv, attended) == MS_ATTENTION_FLASH &&
-        (kind == MS_ATTENTION_FLASH || trace->framework >= MS_TORCH_2);
+        (kind == MS_ATTENTION_FLASH ||
+         trace->settings->framework >= MS_TORCH_2);
     bool repeats =
         !shares || field[ATTENTION_COMPLEX].b || field[ATTENTION_REPEAT_KV].b;
     for (uint32_t i = 1; i < 3 && repeats && n->kv_heads != n->heads; i++)
@@ -414,11 +415,11 @@ static uint32_t add_sinks(ms_trace *trace, const ms_layer *layer, int64_t heads)
         return MS_NONE;
     uint32_t sinks = ms_trace_parameter(trace, "sinks", 1, &heads);
     const ms_scores how = scores_of(layer, sinks);
-    int64_t kernels = trace->training->kernels;
+    int64_t kernels = trace->settings->training->kernels;
     bool operand = kernels == MS_KORTHIKANTI ||
                    (kernels != MS_EAGER && ms_scores_has_kernel(trace, &how));
 
-    if (!trace->err && trace->train && operand)
+    if (!trace->err && trace->settings->train && operand)
         ms_raw_states(trace, sinks);
     return sinks;
 }
@@ -439,7 +440,7 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
     sizes n;
 
     MS_TRY(find_sizes(trace, layer, in[0], &n));
-    if (ms_mcore_is(trace))
+    if (ms_mcore_is(trace->settings))
         return ms_mcoreattention_forward(
             trace, layer,
             &(ms_mcore_sizes){n.heads, n.kv_heads, n.dim, n.width, n.turning},

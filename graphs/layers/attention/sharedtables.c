@@ -5,11 +5,12 @@
 #include <string.h>
 
 /* Positions that tables are made for; a longer sequence makes them longer. */
-int64_t ms_sharedtables_longest(const ms_trace *trace, int64_t sequence)
+int64_t ms_sharedtables_longest(const ms_step_settings *settings,
+                                int64_t sequence)
 {
-    int64_t longest = (int64_t)trace->model->max_sequence;
+    int64_t longest = (int64_t)settings->model->max_sequence;
 
-    bool at_hand = trace->model->fresh_tables || longest < sequence;
+    bool at_hand = settings->model->fresh_tables || longest < sequence;
     return at_hand ? sequence : longest;
 }
 
@@ -37,7 +38,7 @@ uint32_t ms_sharedtables_buffer(ms_trace *trace, const char *role,
 uint32_t ms_sharedtables_rows(ms_trace *trace, const char *role,
                               int64_t sequence, int64_t columns)
 {
-    int64_t longest = ms_sharedtables_longest(trace, sequence);
+    int64_t longest = ms_sharedtables_longest(trace->settings, sequence);
     bool square = columns == 0;
     int64_t dims[2] = {longest, square ? longest : columns};
     uint32_t whole =

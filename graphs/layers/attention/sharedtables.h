@@ -8,7 +8,8 @@
 #include "graphs/trace/trace.h"
 
 /* Positions that tables are made for. */
-int64_t ms_sharedtables_longest(const ms_trace *trace, int64_t sequence);
+int64_t ms_sharedtables_longest(const ms_step_settings *settings,
+                                int64_t sequence);
 /* A buffer of the model with two dimensions, by its role and shape. */
 uint32_t ms_sharedtables_buffer(ms_trace *trace, const char *role,
                                 uint8_t dtype, const int64_t *dims);
