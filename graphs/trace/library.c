@@ -5,6 +5,7 @@
 #include "graphs/formats/quantize.h"
 #include "graphs/kernels/mcore.h"
 #include "graphs/trace/columns.h"
+#include "sim/kinds.h"
 
 #include <string.h>
 
@@ -88,9 +89,9 @@ static void hold_cublas(finder *f, uint32_t op)
 static void product(finder *f, uint32_t op)
 {
     ms_trace *trace = f->trace;
-    const char *name = trace->graph.op_name[op];
-    bool biased = strcmp(name, "aten::addmm") == 0;
-    bool linear = biased || strcmp(name, "aten::mm") == 0;
+    uint8_t kind = trace->graph.op_kind[op];
+    bool biased = kind == MS_KIND_ADDMM;
+    bool linear = biased || kind == MS_KIND_MM;
 
     if (trace->settings->cpu)
         return;
@@ -98,8 +99,7 @@ static void product(finder *f, uint32_t op)
         hold_te(f, op);
     else if (biased && trace->settings->framework < MS_TORCH_2)
         add(trace, op, "workspace", LT_WORKSPACE_BYTES, false, true);
-    else if (linear || strcmp(name, "aten::bmm") == 0 ||
-             strcmp(name, "aten::baddbmm") == 0)
+    else if (linear || kind == MS_KIND_BMM)
         hold_cublas(f, op);
 }
 
