@@ -10,7 +10,7 @@
  * than MS_TEXT_PX, 5.4 pt there. */
 
 #include "plots/plots.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/timeline.h"
 
 #define MS_FIGURE_WIDTH 900.0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/profile.h"
-#include "policies/schedule/due.h"
+#include "policies/common/due.h"
+#include "policies/common/profile.h"
 #include "sim/base/size.h"
 #include "sim/program.h"
 #include "sim/shape.h"

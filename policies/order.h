@@ -7,7 +7,7 @@
  * hook, then by the registry; what measures a step comes after all that change
  * what the step keeps. */
 
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 
 bool ms_order_before(const struct ms_spec_item *a,
                      const struct ms_spec_item *b);

@@ -5,7 +5,7 @@
 /* What a plugin sees: all of sim/, what a policy is (policy.h), and the one
  * object that it exports. */
 
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 #include "sim/sim.h"
 
 /* ---- a policy in a shared library (--plugin ./mine.so) ------------------- */
@@ -21,8 +21,8 @@
  *     memsim run gpt2 --plugin ./mine.so -p mine
  *
  * (tests/plugin/stripe.c is a whole one.)  It is never unloaded.  It may call
- * what sim/sim.h, policies/saved.h, sharedstates.h and cuts.h declare: the
- * program exports all of that.  Hooks may be called from several threads at
+ * what sim/sim.h, policies/common/saved.h, sharedstates.h and cuts.h declare:
+ * the program exports all of that.  Hooks may be called from several threads at
  * once, each with its own context: keep what changes in context->arena, not in
  * statics.
  *

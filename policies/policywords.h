@@ -12,7 +12,7 @@
  *
  * Arguments behind a "?" stand where the user gives none. */
 
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 
 /* ms_policywords_plain (policies.h) gives the spec in words of the registry:
  * text itself where it is.  MS_EUSAGE at a word that has only an answer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/saved.h"
+#include "policies/common/saved.h"
 #include "policies/share/sharedstates.h"
 
 #include <string.h>

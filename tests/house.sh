@@ -80,11 +80,20 @@ upward() { # a room calls itself and sim only, tools all
 }
 
 circles() { # calls and references to data point down, inside rooms too: of
-            # files that call each other in a circle one line each
-    awk 'BEGIN { n = 0 }
+            # files (1), or of folders (2), that call each other in a circle
+            # one line each
+    awk -v level="$1" -v sources="$(echo $sources)" '
+        BEGIN { n = 0; m = split(sources, path, " ")
+            for (i = 1; i <= m; i++) if (path[i] !~ /^tests/) {
+                end = match(path[i], "/[^/]*$")
+                folder[substr(path[i], end + 1)] = substr(path[i], 1, end - 1) }
+        }
+        function place(room, file) {
+            if (level == 1 || folder[file] == "") return room "/" file
+            return folder[file] }
         $4 !~ /^ms_/ { next }
-        $3 != "U" { home[$4] = $1 "/" $2 ".c"; next }
-        { user[n] = $1 "/" $2 ".c"; name[n++] = $4 }
+        $3 != "U" { home[$4] = place($1, $2 ".c"); next }
+        { user[n] = place($1, $2 ".c"); name[n++] = $4 }
         END { for (i = 0; i < n; i++)
             if (home[name[i]] != "" && home[name[i]] != user[i])
                 print user[i], home[name[i]] }' | sort -u |
@@ -146,7 +155,9 @@ rules() {
         sed -nE 's/^(.*)\/(.*)\.c\.o:[0-9a-f]* +(.) /\1 \2 \3 /p')
     echo "$symbols" | foreign | sed 's/^/foreign call: /'
     echo "$symbols" | upward | sed 's/^/upward call: /'
-    echo "$symbols" | grep -v '^graphs' | circles | sed 's/^/circle: /'
+    echo "$symbols" | circles 1 | sed 's/^/circle of files: /'
+    echo "$symbols" | grep -v '^graphs' | circles 2 |
+        sed 's/^/circle of folders: /'
     echo "$symbols" | names | sed 's/^/name: /'
     registry | sed 's/^/registry: /'
     cited | sed 's/^/cited: /'

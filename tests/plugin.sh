@@ -19,8 +19,8 @@ opened() { # a header, and what it includes
         done
 }
 headers="$(opened sim/sim.h | sort -u)
-    policies/policies.h policies/policy.h
-    policies/saved.h policies/share/sharedstates.h
+    policies/policies.h policies/common/policy.h
+    policies/common/saved.h policies/share/sharedstates.h
     policies/checkpoint/cuts.h"
 
 fail() {

@@ -67,8 +67,8 @@ else() # ---- in CMakeLists.txt ------------------------------------------------
         list(APPEND headers ${opened})
         list(APPEND todo ${opened})
     endwhile()
-    list(APPEND headers policies/policies.h policies/policy.h
-         policies/saved.h
+    list(APPEND headers policies/policies.h policies/common/policy.h
+         policies/common/saved.h
          policies/share/sharedstates.h policies/checkpoint/cuts.h)
     foreach(header IN LISTS headers)
         get_filename_component(folder ${header} DIRECTORY)

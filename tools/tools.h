@@ -29,7 +29,7 @@
 
 #include "graphs/graphs.h"
 #include "plots/plots.h"
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 #include "sim/pools/steps/pooled.h"
 
 /* ---- quantity.c: numbers with units -------------------------------------- */
@@ -431,8 +431,8 @@ void ms_traffic_memories(const ms_result *result, ms_text *text);
 /* "batch 8 x 1024 tokens in 4 micro-batches on each of 2 GPUs = 16 sequences,
  * 16,384 tokens a step, bf16-mixed, adamw"; times: the sign of multiplication.
  */
-void ms_summary_setup(const ms_result *result, const char *times,
-                      ms_text *text);
+void ms_setupwords_put(const ms_result *result, const char *times,
+                       ms_text *text);
 /* poolwords.c: what a real pool reserves, and what of it is idle. */
 void ms_poolwords_put(const ms_report *report, ms_text *words);
 /* Of the usual pool only what it cannot do: nothing where all is well. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "plots/axes/again.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 
 #define GAP_PX 16.0   /* below the memory */
 #define WORDS_PX 28.0 /* above the curves */

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "plots/axes/foot.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/report.h"
 
 #define FAR_CAPACITY 3.0 /* times the peak: beyond it only a note */

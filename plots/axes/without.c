@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "plots/axes/without.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 
 #define FAR 4u /* times the peak: beyond it the areas would be squashed */
 #define COLOR "#6A1B7A"
@@ -10,59 +10,6 @@
 #define PAUSE_PX 3.5
 #define DASHES 3
 #define WORDS_PX (MS_FRAME_LEFT + DASHES * (DASH_PX + PAUSE_PX) + 6.0)
-
-/* ---- of a run ------------------------------------------------------------ */
-
-/* Of equal neighbours the first. */
-static void load_levels(const ms_record_rank *from, ms_record_without *to)
-{
-    for (uint32_t i = 0; i < from->n_points; i++) {
-        uint64_t bytes = from->points[i].total_bytes;
-        if (to->n > 0 && to->levels[to->n - 1].bytes == bytes)
-            continue;
-        to->levels[to->n++] =
-            (ms_record_level){.t_ns = from->points[i].t_ns, .bytes = bytes};
-        if (bytes > to->peak_bytes)
-            to->peak_bytes = bytes;
-    }
-}
-
-ms_err ms_without_of(const ms_timeline *line, uint8_t rank, ms_arena *arena,
-                     ms_record_without **without, ms_fault *fault)
-{
-    ms_record_rank of = {0};
-    MS_TRY(ms_record_points(line, rank, arena, &of, fault));
-    *without = ms_arena_take(arena, 1, sizeof **without);
-    if (*without == NULL)
-        return ms_fail_nomem(fault);
-    (*without)->end_ns = of.end_ns;
-    (*without)->levels =
-        ms_arena_take_raw(arena, of.n_points, sizeof(ms_record_level));
-    if ((*without)->levels == NULL)
-        return ms_fail_nomem(fault);
-    load_levels(&of, *without);
-    return MS_OK;
-}
-
-void ms_without_json(const ms_record_without *without, ms_text *text)
-{
-    ms_text_add(text, ", \"without\": {\"policy\": ");
-    ms_text_json(text, without->policy);
-    ms_text_add(text, ", \"end_ns\": ");
-    ms_text_u64(text, without->end_ns);
-    ms_text_add(text, ", \"peak_bytes\": ");
-    ms_text_u64(text, without->peak_bytes);
-    ms_text_add(text, ", \"points\": {\"columns\": [\"t_ns\", "
-                      "\"allocated_bytes\"], \"rows\": [");
-    for (uint32_t i = 0; i < without->n; i++) {
-        ms_text_add(text, i > 0 ? ", [" : "[");
-        ms_text_u64(text, without->levels[i].t_ns);
-        ms_text_add(text, ", ");
-        ms_text_u64(text, without->levels[i].bytes);
-        ms_text_add(text, "]");
-    }
-    ms_text_add(text, "]}}");
-}
 
 /* ---- in a figure --------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "plots/axes/frame.h"
-#include "plots/figures/tiles.h"
+#include "plots/record/tiles.h"
 
 #define LEFT_PX 100.0
 #define NAME_PX 32.0  /* above each of several, */

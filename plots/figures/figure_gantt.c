@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "plots/axes/frame.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/report.h"
 
 #define AREA_PX 230.0    /* the memory */

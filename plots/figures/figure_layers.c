@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "plots/figures/strips.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/measure/bylayer.h"
 
 #define MOST_BARS 300u

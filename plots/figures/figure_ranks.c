@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "plots/figures/strips.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 
 #define MOST_ROWS 64u
 #define ROW_PX 36.0 /* from a bar to the next, where there are few */

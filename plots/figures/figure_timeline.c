@@ -7,7 +7,7 @@
 #include "plots/axes/again.h"
 #include "plots/axes/foot.h"
 #include "plots/axes/without.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/report.h"
 
 #define AREA_PX 340.0 /* height of the data */

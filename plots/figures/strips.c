@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "plots/figures/strips.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/report.h"
 
 #define UNALLOCATED "#D9D9D9"

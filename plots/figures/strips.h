@@ -18,7 +18,7 @@
  */
 
 #include "plots/axes/frame.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 
 /* Parts of a bar from the left, as the stacked areas from the bottom; the last
  * is what the pool reserves and has not allocated. */

@@ -5,7 +5,7 @@
 /* Private to policies: ways to cut n blocks in a row into segments.  Each
  * fills segment[0 .. n), ids from 0 upward, MS_NONE where a block is open. */
 
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 
 /* Consecutive groups of size blocks, the last one shorter where size does not
  * divide n; none is open. */

@@ -18,7 +18,7 @@
  * from PR 97 (February 2024) to 2024's end; PR 165, commit 02923f02f, too.
  * aten::addmm (a linear layer with a bias) is not in its list. */
 
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 
 /* Of what segments make: what the rule caches stays. */
 void ms_sac_keep(const ms_graph *graph, ms_keep *keep);

@@ -17,7 +17,7 @@
  *     reduce them to shard, whole     an all-reduce; the owners keep parts
  *     give flattened */
 
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 #include "sim/program.h"
 
 typedef struct ms_deepspeed {

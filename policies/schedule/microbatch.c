@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Gradient accumulation: the batch of a step runs as several micro-batches,
  * one after the other, and the optimizer steps once. */
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 #include "sim/shape.h"
 
 #include <inttypes.h>

@@ -12,7 +12,7 @@
  *                                     move P3 to shard
  *                                     gather P5 ... */
 
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 #include "sim/shape.h"
 
 typedef struct ms_sharedstates {

@@ -34,7 +34,7 @@
  * spans several units, torch makes each of them the root of its replay, and a
  * root's all-gather waits for the compute stream: that is not modelled.) */
 
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 
 typedef enum ms_unshard_units {
     MS_UNSHARD_BLOCKS, /* each block, and the root */

@@ -7,7 +7,7 @@
  * rule is asked before and after each run of a unit, and adds calls; a way
  * that measures writes the program itself (swapplan.h). */
 
-#include "policies/saved.h"
+#include "policies/common/saved.h"
 #include "sim/expand/hostplace.h"
 #include "sim/names.h"
 #include "sim/program.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "policies/swap/swapcache.h"
-#include "policies/profile.h"
+#include "policies/common/profile.h"
 #include "sim/base/size.h"
 #include "sim/graph.h"
 #include "sim/program.h"

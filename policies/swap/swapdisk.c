@@ -4,7 +4,7 @@
  * memory, as SSDTrain's kvikio does (Wu et al., arXiv 2408.10013).  On the way
  * back by way of the host there are two hops: a tensor's read from the disk is
  * issued with the copy in of the tensor before it, so that both links work. */
-#include "policies/profile.h"
+#include "policies/common/profile.h"
 #include "policies/swap/swap.h"
 #include "sim/graph.h"
 #include "sim/machine.h"

@@ -15,7 +15,7 @@
  * out: the last use before the gap; free: the compute stream waits for the
  * copy and the memory goes; in: the copy back is issued; back: the next use. */
 
-#include "policies/profile.h"
+#include "policies/common/profile.h"
 #include "policies/swap/swap.h"
 #include "sim/program.h"
 

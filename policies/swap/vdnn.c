@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* vDNN (Rhu et al. 2016): the input of a unit leaves while the unit runs
  * forward; each backward brings one back (policies/sources.md 7). */
-#include "policies/profile.h"
+#include "policies/common/profile.h"
 #include "policies/swap/swap.h"
 #include "sim/base/size.h"
 #include "sim/graph.h"

@@ -3,8 +3,8 @@
  * bfc_allocator.cc, 010f3edc): best fit with coalescing over regions.  Its bins
  * of sizes are a way to find the smallest idle block that is large enough, the
  * lowest of several; so is the set here. */
+#include "sim/pools/blocks/ledger.h"
 #include "sim/pools/heap.h"
-#include "sim/pools/ledger.h"
 
 #define QUANTUM UINT64_C(256)
 #define LEAST_REGION (2 * TORCH_MIB)

@@ -4,8 +4,8 @@
  * idle half joins its other half.  Of the smallest blocks that are large enough
  * the lowest serves.  An arena without a size doubles: its other half comes
  * from the device when no block is left that serves. */
+#include "sim/pools/blocks/ledger.h"
 #include "sim/pools/heap.h"
-#include "sim/pools/ledger.h"
 
 #define LEAST UINT64_C(512)
 #define MOST_HALVES 64u

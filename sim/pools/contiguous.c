@@ -8,8 +8,8 @@
  * the last release, and stops with an assertion where requests have since taken
  * from it; here it is looked at anew.)  A buffer without a size gets longer at
  * its end by what is missing; a run there counts as freed then. */
+#include "sim/pools/blocks/ledger.h"
 #include "sim/pools/heap.h"
-#include "sim/pools/ledger.h"
 
 static uint64_t round_bytes(const ms_torch *pool, uint64_t bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What all heaps share: requests on the common ledger, segments. */
 #include "sim/pools/heap.h"
-#include "sim/pools/ledger.h"
+#include "sim/pools/blocks/ledger.h"
 
 #include <assert.h>
 #include <string.h>
@@ -204,24 +204,4 @@ ms_err ms_heap_malloc(ms_torch *pool, uint64_t bytes, uint64_t stream,
     ms_ledger_book(pool, *block, bytes);
     note_touched(pool->heap, &pool->blocks[*block]);
     return MS_OK;
-}
-
-/* ---- what must hold ------------------------------------------------------ */
-
-/* The one set, in whichever table it has its order. */
-const char *ms_heap_check(const ms_torch *pool, uint32_t n_idle)
-{
-    const pool_heap *heap = pool->heap;
-    const torch_block *blocks = heap->runs != NULL ? heap->runs : pool->blocks;
-    uint64_t bytes = 0;
-    uint32_t n = 0, row = ms_freeset_least(&heap->idle, blocks, 0);
-    for (; row != MS_NONE; row = ms_freeset_next(&heap->idle, blocks, row)) {
-        if (blocks[row].bytes < bytes)
-            return "the set is out of order";
-        if (blocks[row].bytes != pool->blocks[row].bytes)
-            return "a run is not as its block";
-        bytes = blocks[row].bytes;
-        n++;
-    }
-    return n == n_idle ? NULL : "an idle block is not in the set";
 }

@@ -73,6 +73,5 @@ void ms_heap_note_ends(ms_torch *pool, uint32_t row);
 
 ms_err ms_heap_malloc(ms_torch *pool, uint64_t bytes, uint64_t stream,
                       uint32_t *block, ms_fault *fault);
-const char *ms_heap_check(const ms_torch *pool, uint32_t n_idle);
 
 #endif

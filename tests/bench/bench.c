@@ -36,8 +36,8 @@
  *     fit_175b_ms          5000   gpt3 on 64 GPUs; both as processes, on all
  *                                 cores */
 #include "graphs/graphs.h"
-#include "plots/traces/record.h"
-#include "policies/policy.h"
+#include "plots/record/record.h"
+#include "policies/common/policy.h"
 #include "sim/pools/place/placement.h"
 #include "tests/bench/families.h"
 #include "tests/bench/ops.h"

@@ -5,7 +5,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "graphs/graphs.h"
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/plan.h"

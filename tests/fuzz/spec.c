@@ -2,7 +2,7 @@
 /* Bytes as a policy: what is printed must parse to the same print. */
 #include "tests/fuzz/fuzz.h"
 
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 
 #include <string.h>
 

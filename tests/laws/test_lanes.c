@@ -3,7 +3,7 @@
  * report, for policies that use several streams. */
 #include "graphs/json/json.h"
 #include "plots/figure.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/report.h"
 #include "sim/timeline.h"
 #include "tests/tests.h"

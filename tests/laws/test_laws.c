@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/plan.h"

@@ -2,9 +2,9 @@
 /* The thin line of the figure over time is the step that the job would have
  * without its policies on what waits for backward, and there is none where
  * nothing is left out. */
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "tests/tests.h"
-#include "tools/job/leftout.h"
+#include "tools/advice/leftout.h"
 #include "tools/job/result.h"
 
 #include <string.h>

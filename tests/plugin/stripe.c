@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "policies/common/saved.h"
 #include "policies/policies.h"
-#include "policies/saved.h"
 
 /* Every Nth block is redone.  What is in no block (head, loss) stays. */
 static ms_err keep(const ms_policy_context *context, ms_keep *keep,

@@ -2,8 +2,8 @@
 /* Where blocks lie: the recorder, and what a picture keeps of it. */
 #include "tests/tests.h"
 
-#include "plots/figures/tiles.h"
 #include "plots/plots.h"
+#include "plots/record/tiles.h"
 
 #include <math.h>
 

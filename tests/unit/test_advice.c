@@ -3,7 +3,7 @@
  * first, and what changes nothing is not advised. */
 #include "tests/tests.h"
 #include "tools/advice/advice.h"
-#include "tools/job/needless.h"
+#include "tools/advice/needless.h"
 #include "tools/job/result.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Bars, ranks and layers: their scripts, read, and their pictures. */
 #include "plots/figures/strips.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/measure/bylayer.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"

@@ -125,7 +125,7 @@ static uint64_t sum(const ms_variant *variant, uint32_t from, uint32_t to)
 {
     uint64_t total = 0;
     for (uint32_t row = from; row < to; row++)
-        total += ms_compare_rows_value(variant, row);
+        total += ms_compare_values_of(variant, row);
     return total;
 }
 
@@ -141,13 +141,13 @@ START_TEST(rows_add_up)
     for (uint32_t i = 0; i < c.n; i++) {
         const ms_variant *it = &c.variants[i];
         ck_assert_uint_eq(sum(it, MS_COMPARE_HELD, MS_COMPARE_STEP),
-                          ms_compare_rows_value(it, MS_COMPARE_PEAK));
+                          ms_compare_values_of(it, MS_COMPARE_PEAK));
         ck_assert_uint_eq(sum(it, MS_COMPARE_STEP + 1, MS_COMPARE_MOVED),
-                          ms_compare_rows_value(it, MS_COMPARE_STEP));
+                          ms_compare_values_of(it, MS_COMPARE_STEP));
         for (uint32_t p = 0; p < MS_N_PHASES; p++) {
             uint32_t from = MS_COMPARE_IN_TIME + p * MS_N_CATEGORIES;
             ck_assert_uint_eq(sum(it, from, from + MS_N_CATEGORIES),
-                              ms_compare_rows_value(it, MS_COMPARE_PHASES + p));
+                              ms_compare_values_of(it, MS_COMPARE_PHASES + p));
         }
     }
 }

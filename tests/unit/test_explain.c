@@ -2,7 +2,8 @@
 /* The parts of memsim explain: instants, reasons, groups, changes. */
 #include "sim/graph.h"
 #include "tests/tests.h"
-#include "tools/cli/explain/explain.h"
+#include "tools/advice/remedy.h"
+#include "tools/alive/alive.h"
 #include "tools/job/result.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * changes, at a round number below everything, and the capacity is never lost.
  */
 #include "plots/axes/foot.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "tests/tests.h"
 
 #include <math.h>

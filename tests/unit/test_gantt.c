@@ -2,7 +2,7 @@
 /* The Gantt chart and the trace of a step by hand. */
 #include "graphs/json/json.h"
 #include "plots/figure.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/timeline.h"

@@ -2,7 +2,7 @@
 /* What SuperNeurons keeps, makes again and lets go of around each unit of
  * random steps, against the paper's rules stated once more, without lists or
  * order: every set from its definition, over all storages and ops. */
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"
 #include "sim/program.h"

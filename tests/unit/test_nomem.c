@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Host memory that runs out, at every place of the way through the house:
  * the answer is "out of memory", never a crash, a leak or a wrong result. */
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/program.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tables, charts, figures and the files they are written to. */
 #include "plots/figure.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/timeline.h"

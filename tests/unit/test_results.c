@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Results that were saved: the record that is read back is the one that was
  * written, its figures are the run's own, and bad files are told. */
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/report.h"
 #include "tests/tests.h"
 #include "tests/unit/folder.h"
+#include "tools/advice/leftout.h"
 #include "tools/cli/run/figures.h"
-#include "tools/job/leftout.h"
 #include "tools/job/result.h"
 #include "tools/results/results.h"
 #include "tools/results/sheet.h"

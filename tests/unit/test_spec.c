@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/program.h"
 #include "tests/laws/laws.h"

@@ -2,7 +2,7 @@
 /* SuperNeurons on chains (tests/laws/laws.h): unit i reads and saves a_i (a_0
  * is an input) and makes a_(i + 1), forward takes 10 ns, backward 20; storage
  * i is a_i.  Some units convolve; what these make are the checkpoints. */
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"
 #include "sim/machine.h"

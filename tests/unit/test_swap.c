@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Laws of the swap policies on a chain of N equal units (tests/laws/laws.h):
  * unit i reads and saves a_(i - 1) and makes a_i. */
-#include "policies/policy.h"
+#include "policies/common/policy.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/plan.h"

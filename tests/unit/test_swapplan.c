@@ -2,7 +2,7 @@
 /* Swapping to a budget, on a chain of N equal units (tests/laws/laws.h): unit
  * i reads and saves a_i (a_0 is an input) and makes a_(i + 1); forward takes
  * 10 ns, backward 20.  Storage i is a_i. */
-#include "policies/profile.h"
+#include "policies/common/profile.h"
 #include "sim/graph.h"
 #include "sim/machine.h"
 #include "sim/program.h"

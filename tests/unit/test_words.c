@@ -2,9 +2,9 @@
 /* Words of other programs: each row of each table is understood as what it
  * means, or its answer can be typed. */
 #include "tests/tests.h"
-#include "tools/cli/optionwords.h"
 #include "tools/job/lengths.h"
 #include "tools/job/result.h"
+#include "tools/options/optionwords.h"
 
 #include <stdio.h>
 #include <string.h>

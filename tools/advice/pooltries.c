@@ -2,8 +2,9 @@
 /* What an option of PyTorch's allocator would change: the step goes through a
  * pool with each, once more. */
 
+#include "tools/advice/pooltries.h"
 #include "sim/report.h"
-#include "tools/cli/explain/explain.h"
+#include "tools/alive/alive.h"
 #include "tools/job/result.h"
 
 #include <string.h>

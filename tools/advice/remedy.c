@@ -3,8 +3,9 @@
  * by a replay, and what is alive at the same instant is compared: nothing is
  * named that does not hold. */
 
+#include "tools/advice/remedy.h"
 #include "sim/timeline.h"
-#include "tools/cli/explain/explain.h"
+#include "tools/alive/alive.h"
 #include "tools/job/result.h"
 
 #include <string.h>

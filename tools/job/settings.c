@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Arguments to a job, and the job back in words. */
 
-#include "tools/cli/optionwords.h"
 #include "tools/job/lengths.h"
 #include "tools/job/settings_table.h"
+#include "tools/options/optionwords.h"
 
 #include <assert.h>
 #include <string.h>

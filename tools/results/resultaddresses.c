@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where the blocks of a run's pool lay, read back. */
 
-#include "plots/figures/tiles.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
+#include "plots/record/tiles.h"
 #include "tools/results/results.h"
 
 #include <string.h>

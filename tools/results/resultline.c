@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/measure/bylayer.h"
 #include "sim/timeline.h"
 #include "tools/results/results.h"

@@ -12,7 +12,7 @@
  *     values.c         values of JSON with their kinds
  */
 
-#include "tools/results/values.h"
+#include "tools/results/keys/values.h"
 
 /* Reads a file (or -: standard input) that holds a run's object, several of
  * them one after the other (JSON Lines) or a comparison: the runs in order.

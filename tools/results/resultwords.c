@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a saved result says of itself in words: its settings, its text. */
 
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "tools/results/results.h"
 
 #include <string.h>

@@ -10,7 +10,7 @@
  * rows; a header may come again, as where shards were put together.
  */
 
-#include "tools/results/keys.h"
+#include "tools/results/keys/keys.h"
 
 typedef struct ms_sweep_row {
     uint64_t point;                        /* from 1 */

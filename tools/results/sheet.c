@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/results/sheet.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/graph.h"
 #include "sim/report.h"
 

@@ -8,7 +8,7 @@
  *     ms_sheet_json(&report, &graph, &names, &text);
  */
 
-#include "tools/results/keys.h"
+#include "tools/results/keys/keys.h"
 
 typedef struct ms_sheet_op {
     const char *name;

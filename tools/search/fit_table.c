@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What fit found as a table, for people. */
 
-#include "tools/cli/explain/explain.h"
-#include "tools/cli/textlines.h"
+#include "tools/alive/alive.h"
 #include "tools/search/fit.h"
+#include "tools/terminal/textlines.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 /* --grid: the values that settings take, a product of lists. */
 
 #include "sim/base/size.h"
-#include "tools/cli/optionwords.h"
 #include "tools/job/points.h"
 #include "tools/job/settings_table.h"
+#include "tools/options/optionwords.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* Requests and frees of the torch pool: rounding, search, split, merge
  * (sim/pools/README.md 3 to 6).  What a request does that finds no idle block
  * is in torchgrow.c. */
-#include "sim/pools/ledger.h"
+#include "sim/pools/blocks/ledger.h"
 
 #include <assert.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* What the torch pool does when no idle block serves: it collects what is old,
  * asks the device, gives cached segments back and asks again
  * (sim/pools/README.md 4, 7 and 9). */
-#include "sim/pools/ledger.h"
+#include "sim/pools/blocks/ledger.h"
 
 /* ---- giving back --------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 /* Expandable segments of the torch pool: a range of addresses per stream and
  * pool, larger than the device, in which pages get memory one by one
  * (sim/pools/README.md 10). */
-#include "sim/pools/ledger.h"
+#include "sim/pools/blocks/ledger.h"
 
 /* ---- ranges -------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A torch pool that begins as a recorded one stood. */
-#include "sim/pools/ledger.h"
+#include "sim/pools/blocks/ledger.h"
 
 static void link_after(ms_torch *pool, uint32_t row, uint32_t prev)
 {

@@ -4,7 +4,7 @@
  * recorded on it is done when the counter of finished pieces gets to where the
  * queue ended then.  Events of one stream are seen in order, as PyTorch sees
  * them. */
-#include "sim/pools/ledger.h"
+#include "sim/pools/blocks/ledger.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What can be seen of a torch pool: statistics and snapshots
  * (sim/pools/README.md 11, sim/pools/README.md 15). */
+#include "sim/pools/blocks/ledger.h"
 #include "sim/pools/heap.h"
-#include "sim/pools/ledger.h"
 
 #include <stdlib.h>
 
@@ -227,6 +227,24 @@ static const char *check_sets(const ms_torch *pool, uint32_t n_idle)
     return n == n_idle ? NULL : "an idle block is in no set";
 }
 
+/* The one set of a heap, in whichever table it has its order. */
+static const char *check_heap(const ms_torch *pool, uint32_t n_idle)
+{
+    const pool_heap *heap = pool->heap;
+    const torch_block *blocks = heap->runs != NULL ? heap->runs : pool->blocks;
+    uint64_t bytes = 0;
+    uint32_t n = 0, row = ms_freeset_least(&heap->idle, blocks, 0);
+    for (; row != MS_NONE; row = ms_freeset_next(&heap->idle, blocks, row)) {
+        if (blocks[row].bytes < bytes)
+            return "the set is out of order";
+        if (blocks[row].bytes != pool->blocks[row].bytes)
+            return "a run is not as its block";
+        bytes = blocks[row].bytes;
+        n++;
+    }
+    return n == n_idle ? NULL : "an idle block is not in the set";
+}
+
 const char *ms_torchview_check(const ms_torch *pool)
 {
     uint64_t allocated = 0, active = 0, reserved = 0;
@@ -252,5 +270,5 @@ const char *ms_torchview_check(const ms_torch *pool)
         reserved != pool->reserved_bytes)
         return "the blocks do not add up to the statistics";
     return pool->rules == NULL ? check_sets(pool, n_idle)
-                               : ms_heap_check(pool, n_idle);
+                               : check_heap(pool, n_idle);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where the blocks of a trace lie over its operations, as a figure. */
 
-#include "plots/figures/tiles.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
+#include "plots/record/tiles.h"
 #include "tools/cli/alloc/alloc.h"
 
 #include <stdlib.h>

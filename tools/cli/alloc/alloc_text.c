@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memsim alloc for people: a column for each allocator. */
 
+#include "tools/alive/alive.h"
 #include "tools/cli/alloc/alloc.h"
-#include "tools/cli/explain/explain.h"
-#include "tools/cli/textlines.h"
+#include "tools/terminal/textlines.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -20,10 +20,11 @@
  * known to variants.c alone (and to --explain, which needs the tensors).
  */
 
-#include "plots/traces/record.h"
-#include "tools/cli/explain/explain.h"
+#include "plots/record/record.h"
+#include "tools/alive/alive.h"
 #include "tools/job/points.h"
 #include "tools/job/result.h"
+#include "tools/results/keys/compare_rows.h"
 
 #define MS_VARIANTS_MOST 40u
 
@@ -66,29 +67,10 @@ typedef struct ms_comparison {
 } ms_comparison;
 
 /* What is compared, as data: a number of the rank with the highest peak. */
-typedef struct ms_compare_row {
-    const char *label; /* for people */
-    const char *key;   /* "peak_allocated_bytes", "step_ns" */
-    size_t offset;     /* of a uint64_t in ms_rank_report */
-    bool is_time;      /* ns; else bytes */
-} ms_compare_row;
-enum { /* rows that begin a part of the table: sizes, the phases' peaks, the
-          categories at the peak, times, what links move, the categories at
-          each phase's peak */
-       MS_COMPARE_PEAK = 0,
-       MS_COMPARE_RESERVED = 1,
-       MS_COMPARE_PHASES = 2,
-       MS_COMPARE_HELD = MS_COMPARE_PHASES + MS_N_PHASES,
-       MS_COMPARE_STEP = MS_COMPARE_HELD + MS_N_CATEGORIES,
-       MS_COMPARE_MOVED = MS_COMPARE_STEP + 12,
-       MS_COMPARE_IN_TIME = MS_COMPARE_MOVED + 7
-};
-extern const ms_compare_row ms_compare_rows[];
-extern const uint32_t ms_compare_rows_n;
 
 /* Of variants that are not refused. */
-uint64_t ms_compare_rows_value(const ms_variant *variant, uint32_t row);
-const ms_rank_report *ms_compare_rows_rank(const ms_variant *variant);
+uint64_t ms_compare_values_of(const ms_variant *variant, uint32_t row);
+const ms_rank_report *ms_compare_values_rank(const ms_variant *variant);
 
 /* ---- variants.c ---------------------------------------------------------- */
 

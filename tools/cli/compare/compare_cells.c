@@ -99,7 +99,7 @@ bool ms_compare_cells_differ(const ms_comparison *c)
 ms_label ms_compare_cells_phase(const ms_comparison *c, uint32_t variant,
                                 uint32_t row)
 {
-    const ms_peak *peak = &ms_compare_rows_rank(&c->variants[variant])->peak;
+    const ms_peak *peak = &ms_compare_values_rank(&c->variants[variant])->peak;
     ms_label cell = {""};
     (void)row;
     if (peak->event != MS_NONE)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A comparison for scripts. */
 
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/report.h"
 #include "tools/cli/compare/compare.h"
 
@@ -62,7 +62,7 @@ static void csv_header(ms_text *text)
 static void csv_verdict(const ms_variant *variant, ms_text *text)
 {
     const ms_report *report = &variant->record.report;
-    const ms_peak *peak = &ms_compare_rows_rank(variant)->peak;
+    const ms_peak *peak = &ms_compare_values_rank(variant)->peak;
     ms_text_add(text, ",%s,", report->fits ? "true" : "false");
     ms_text_u64(text, variant->record.parameters);
     ms_text_add(text, ",");
@@ -96,7 +96,7 @@ static void csv_numbers(const ms_variant *variant, ms_text *text)
     const ms_report *report = &variant->record.report;
     csv_verdict(variant, text);
     for (uint32_t row = 0; row < ms_compare_rows_n; row++) {
-        ms_text_u64(text, ms_compare_rows_value(variant, row));
+        ms_text_u64(text, ms_compare_values_of(variant, row));
         ms_text_add(text, ",");
     }
     ms_text_u64(text, report->host_peak_bytes);
@@ -147,8 +147,8 @@ static void json_difference(const ms_comparison *comparison, uint32_t i,
                 comparison->base + 1);
     for (uint32_t row = 0; row < ms_compare_rows_n; row++) {
         ms_text_add(text, ", \"%s\": ", ms_compare_rows[row].key);
-        ms_text_i64(text, (int64_t)(ms_compare_rows_value(variant, row) -
-                                    ms_compare_rows_value(base, row)));
+        ms_text_i64(text, (int64_t)(ms_compare_values_of(variant, row) -
+                                    ms_compare_values_of(base, row)));
     }
     ms_text_add(text, "}");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The figures of a comparison. */
 
-#include "plots/figures/tiles.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
+#include "plots/record/tiles.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/cli/run/figures.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Variants' policies that change nothing. */
 
+#include "tools/advice/needless.h"
 #include "tools/cli/compare/compare.h"
-#include "tools/cli/textlines.h"
-#include "tools/job/needless.h"
+#include "tools/terminal/textlines.h"
 
 ms_err ms_compare_needless_write(const ms_comparison *c, ms_text *text,
                                  ms_fault *fault)

@@ -3,7 +3,7 @@
  * which one helps. */
 
 #include "tools/cli/compare/compare.h"
-#include "tools/cli/textlines.h"
+#include "tools/terminal/textlines.h"
 
 #include <stdio.h>
 #include <string.h>

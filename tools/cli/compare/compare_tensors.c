@@ -2,7 +2,7 @@
 /* compare --explain: which tensors two variants hold differently. */
 
 #include "tools/cli/compare/compare.h"
-#include "tools/cli/textlines.h"
+#include "tools/terminal/textlines.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
  */
 
 #include "tools/cli/compare/compare.h"
-#include "tools/cli/textlines.h"
+#include "tools/terminal/textlines.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -261,7 +261,7 @@ static uint64_t scale_of(const ms_comparison *c, uint32_t row)
     for (uint32_t i = 0; i < c->n; i++) {
         if (c->variants[i].refused != NULL)
             continue;
-        uint64_t value = ms_compare_rows_value(&c->variants[i], total);
+        uint64_t value = ms_compare_values_of(&c->variants[i], total);
         scale = value > scale ? value : scale;
     }
     return scale;
@@ -270,7 +270,7 @@ static uint64_t scale_of(const ms_comparison *c, uint32_t row)
 static ms_label value_cell(const ms_comparison *c, uint32_t variant,
                            uint32_t row)
 {
-    uint64_t value = ms_compare_rows_value(&c->variants[variant], row);
+    uint64_t value = ms_compare_values_of(&c->variants[variant], row);
     uint64_t scale = scale_of(c, row);
     if (value == 0)
         return (ms_label){"-"};
@@ -333,8 +333,8 @@ static bool uses_host(const block *b)
 static uint64_t gap_of(const ms_comparison *c, uint32_t variant, uint32_t row,
                        bool *less)
 {
-    uint64_t first = ms_compare_rows_value(base_of(c), row);
-    uint64_t value = ms_compare_rows_value(&c->variants[variant], row);
+    uint64_t first = ms_compare_values_of(base_of(c), row);
+    uint64_t value = ms_compare_values_of(&c->variants[variant], row);
     *less = value < first;
     return *less ? first - value : value - first;
 }
@@ -358,7 +358,7 @@ static ms_label percent_cell(const ms_comparison *c, uint32_t variant,
                              uint32_t row)
 {
     bool less;
-    uint64_t first = ms_compare_rows_value(base_of(c), row);
+    uint64_t first = ms_compare_values_of(base_of(c), row);
     uint64_t gap = gap_of(c, variant, row, &less);
     ms_label cell = {""};
     if (gap > 0 && first > 0)
@@ -376,7 +376,7 @@ static bool counts(const block *b, uint32_t row, bool difference)
             continue;
         uint64_t bytes = difference
                              ? gap_of(b->c, i, row, &less)
-                             : ms_compare_rows_value(&b->c->variants[i], row);
+                             : ms_compare_values_of(&b->c->variants[i], row);
         if (bytes > scale_of(b->c, row) / LEAST_PART)
             return true;
     }

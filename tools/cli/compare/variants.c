@@ -2,7 +2,7 @@
 /* What memsim compare puts side by side: of each model the product of the
  * policies and the grid, in the order given. */
 
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/report.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/job/settings_table.h"
@@ -366,7 +366,7 @@ static ms_err set_words(ms_variant *variant, ms_arena *arena, ms_fault *fault)
 {
     const ms_result *result = &variant->result;
     ms_text setup = {.arena = arena}, device = setup;
-    ms_summary_setup(result, "x", &setup);
+    ms_setupwords_put(result, "x", &setup);
     ms_devicewords_device(&variant->job, &result->report, &device);
     variant->gpus = result->shape.data_ranks;
     variant->work = (double)result->training.batch * variant->gpus;

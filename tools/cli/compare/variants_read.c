@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Saved results as variants. */
 
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/report.h"
 #include "tools/cli/compare/compare.h"
 #include "tools/job/settings_table.h"

@@ -2,11 +2,13 @@
 /* memsim explain: who is alive at an instant, why, what would remove it. */
 
 #include "sim/report.h"
+#include "tools/advice/pooltries.h"
+#include "tools/advice/remedy.h"
 #include "tools/cli/explain/idletimes.h"
-#include "tools/cli/run/untrained.h"
-#include "tools/cli/textlines.h"
 #include "tools/job/result.h"
 #include "tools/results/sheet.h"
+#include "tools/terminal/textlines.h"
+#include "tools/words/untrained.h"
 
 #include <string.h>
 
@@ -70,7 +72,7 @@ static void model_lines(const explain *x, ms_text *text)
     ms_text model = {.arena = text->arena}, policy = {.arena = text->arena};
     ms_text_add(&model, "%s, %s parameters, ", x->result.model.name,
                 ms_quantity_count(x->result.graph.parameters).s);
-    ms_summary_setup(&x->result, "x", &model);
+    ms_setupwords_put(&x->result, "x", &model);
     ms_text_add(text, "%s", x->style->strong);
     ms_textlines_put("model:", MS_TEXTLINES_INDENT, &model, text);
     ms_text_add(text, "%s", x->style->plain);

@@ -3,9 +3,9 @@
 
 #include "tools/cli/explain/idletimes.h"
 #include "sim/report.h"
-#include "tools/cli/textlines.h"
 #include "tools/job/jobprogram.h"
 #include "tools/job/result.h"
+#include "tools/terminal/textlines.h"
 
 #include <stdio.h>
 

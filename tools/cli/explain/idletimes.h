@@ -12,7 +12,7 @@
  */
 
 #include "sim/measure/idle.h"
-#include "tools/cli/explain/explain.h"
+#include "tools/alive/alive.h"
 
 /* [from_ns, to_ns); uses: of all its tensors together.  alone, hidden: what the
  * link takes out and brings back while it waits, with it for each alone, or

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What fit found, for people. */
 
-#include "tools/cli/explain/explain.h"
-#include "tools/cli/textlines.h"
+#include "tools/alive/alive.h"
 #include "tools/job/globalbatch.h"
 #include "tools/search/fit.h"
+#include "tools/terminal/textlines.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -117,7 +117,7 @@ void ms_fit_text_batch(const ms_fit *fit, const char *times, ms_text *words)
         ranks = fit->job->gpus > 1 ? fit->job->gpus : 1;
     all.shape.data_ranks = ranks;
     if (fit->axes[MS_FIT_BATCH].fixed)
-        ms_summary_setup(&all, times, words);
+        ms_setupwords_put(&all, times, words);
     else
         put_any_batch(&all, times, words);
 }
@@ -433,7 +433,7 @@ void ms_fit_text_gpus(const ms_fit_reply *replies, uint32_t n,
     ms_text_add(&model, "%s, %s parameters, ", fit->model.model.name,
                 ms_quantity_count(fit->model.graph.parameters).s);
     if (fit->axes[MS_FIT_BATCH].fixed)
-        ms_summary_setup(&fit->model, "x", &model);
+        ms_setupwords_put(&fit->model, "x", &model);
     else
         put_any_batch(&fit->model, "x", &model);
     ms_text_add(text, "%s", style->strong);

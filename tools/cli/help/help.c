@@ -2,7 +2,7 @@
 /* memsim help: the table of topics; commands print from the table of options,
  * everything else from the tables of the rooms. */
 
-#include "tools/cli/optionwords.h"
+#include "tools/options/optionwords.h"
 #include "tools/results/schema/schema.h"
 
 #include <string.h>

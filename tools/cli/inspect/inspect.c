@@ -2,8 +2,8 @@
 /* memsim inspect: what a model is made of. */
 
 #include "tools/cli/inspect/inspect.h"
-#include "tools/cli/run/untrained.h"
 #include "tools/job/result.h"
+#include "tools/words/untrained.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -225,7 +225,7 @@ static void put_head(const inspection *view, const ms_style *style,
     ms_text_add(text, "%s%s, %s parameters, ", style->strong,
                 ms_screen_safe(result->model.name, name, sizeof name),
                 ms_quantity_count(result->graph.parameters).s);
-    ms_summary_setup(result, "x", text);
+    ms_setupwords_put(result, "x", text);
     ms_text_add(text, "%s\n", style->plain);
     if (result->model.family != NULL)
         ms_text_add(text, "family %s, ", result->model.family);

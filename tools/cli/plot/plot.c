@@ -2,7 +2,7 @@
 /* memsim plot: figures from saved results. */
 
 #include "tools/cli/plot/plot.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 
 #include "tools/cli/run/figures.h"
-#include "plots/figures/tiles.h"
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
+#include "plots/record/tiles.h"
 #include "sim/report.h"
 
 #include <string.h>

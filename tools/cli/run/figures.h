@@ -40,8 +40,8 @@ void ms_figures_gpus(uint32_t gpus, ms_text *title);
  * no memory. */
 const char *ms_figures_family(const char *policy, ms_arena *arena);
 
-/* headings.c: the parts that all of these have, as ms_summary_setup writes them
- * with "x" for times. */
+/* headings.c: the parts that all of these have, as ms_setupwords_put writes
+ * them with "x" for times. */
 void ms_headings_common(const char *const *setups, uint32_t n, ms_text *text);
 
 #endif

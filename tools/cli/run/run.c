@@ -2,12 +2,12 @@
 /* memsim run: model file -> model -> graph -> program -> plan -> events ->
  * report -> what was asked for. */
 
-#include "plots/traces/record.h"
+#include "plots/record/record.h"
 #include "sim/graph.h"
 #include "sim/plan.h"
 #include "sim/program.h"
+#include "tools/advice/leftout.h"
 #include "tools/cli/run/figures.h"
-#include "tools/job/leftout.h"
 #include "tools/job/result.h"
 #include "tools/results/sheet.h"
 
@@ -114,7 +114,7 @@ static void put_headings(const ms_job *job, const ms_result *result,
     ms_figures_gpus(result->shape.data_ranks, title);
     ms_text_add(title, "%s %s", result->shape.data_ranks > 1 ? ":" : ",",
                 none ? "no policy" : policy);
-    ms_summary_setup(result, "\u00d7", subtitle);
+    ms_setupwords_put(result, "\u00d7", subtitle);
     ms_text_add(subtitle, "; %s; ", job->device->name);
     if (result->line.step_ns > 0)
         ms_text_add(subtitle, "step %s; ",

@@ -2,13 +2,13 @@
 /* The text summary: about a dozen lines, the most important last. */
 
 #include "sim/report.h"
-#include "tools/cli/run/untrained.h"
+#include "tools/advice/leftout.h"
+#include "tools/advice/needless.h"
 #include "tools/cli/run/whatnext.h"
-#include "tools/cli/textlines.h"
 #include "tools/job/globalbatch.h"
-#include "tools/job/leftout.h"
-#include "tools/job/needless.h"
 #include "tools/job/result.h"
+#include "tools/terminal/textlines.h"
+#include "tools/words/untrained.h"
 
 #include <string.h>
 
@@ -43,25 +43,6 @@ static void put_phase(ms_text *text, const ms_peak *peak)
                 peak->pass == MS_RECOMPUTE ? " (recompute)" : "");
 }
 
-void ms_summary_setup(const ms_result *result, const char *times, ms_text *text)
-{
-    const ms_training *training = &result->training;
-    ms_text_add(text, "batch %lld", (long long)training->batch);
-    if (result->model.sequence_input)
-        ms_text_add(text, " %s %lld tokens", times,
-                    (long long)training->sequence);
-    if (result->shape.micro_batches > 1)
-        ms_text_add(text, " in %u micro-batches", result->shape.micro_batches);
-    if (result->report.repeats > 0)
-        ms_text_add(text, " (%u of them alike and not on the timeline)",
-                    result->report.repeats);
-    ms_globalbatch_words(result, text);
-    ms_text_add(text, ", %s, %s", ms_settings_value(training, "precision").s,
-                training->optimizer == MS_NO_OPTIMIZER
-                    ? "no optimizer"
-                    : ms_settings_value(training, "optimizer").s);
-}
-
 /* Is it the device that is too small? */
 static bool is_over(const ms_result *result)
 {
@@ -87,7 +68,7 @@ static void model_line(const ms_summary *summary, ms_text *text)
     ms_text_add(&words, "%s, %s parameters, ",
                 ms_screen_safe(result->model.name, name, sizeof name),
                 ms_quantity_count(result->graph.parameters).s);
-    ms_summary_setup(result, "x", &words);
+    ms_setupwords_put(result, "x", &words);
     ms_text_add(text, "%s", summary->style->strong);
     put_line(text, "model:", &words);
     ms_text_add(text, "%s", summary->style->plain);

@@ -2,8 +2,8 @@
 /* What the summary says of links and of the memories outside the device. */
 
 #include "sim/report.h"
-#include "tools/cli/textlines.h"
 #include "tools/job/result.h"
+#include "tools/terminal/textlines.h"
 #include "tools/tools.h"
 
 #include <stdio.h>

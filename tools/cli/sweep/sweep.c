@@ -262,7 +262,7 @@ static ms_err name_setup(const ms_job *job, const ms_result *result,
 {
     ms_text setup = {.arena = arena};
     uint64_t gpus = result->shape.data_ranks;
-    ms_summary_setup(result, "x", &setup);
+    ms_setupwords_put(result, "x", &setup);
     ms_text_add(&setup, ", %s", job->device->name);
     if (setup.failed)
         return ms_fail_nomem(&outcome->fault);

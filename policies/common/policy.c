@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What a policy may ask about those beside it: no table of all of them. */
+#include "policies/common/policy.h"
+
+#include <string.h>
+
+const char *ms_policy_family(const ms_policy *policy)
+{
+    return policy->variant_of != NULL ? policy->variant_of : policy->name;
+}
+
+const char *ms_policy_written(const struct ms_spec_item *item)
+{
+    return item->is_variant ? item->policy->variant_of : item->policy->name;
+}
+
+const ms_policy_value *ms_policy_given(const ms_spec *spec, const char *policy,
+                                       const char *param)
+{
+    for (uint32_t i = 0; spec != NULL && i < spec->n; i++) {
+        const struct ms_spec_item *item = &spec->items[i];
+        if (strcmp(ms_policy_family(item->policy), policy) != 0 &&
+            strcmp(item->policy->name, policy) != 0)
+            continue;
+        for (uint32_t k = 0; k < item->policy->n_params; k++)
+            if (strcmp(item->policy->params[k].name, param) == 0 &&
+                item->values[k].given)
+                return &item->values[k];
+    }
+    return NULL;
+}

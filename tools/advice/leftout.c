@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+
+#include "tools/advice/leftout.h"
+
+#include "plots/record/record.h"
+#include "tools/advice/changes.h"
+#include "tools/job/result.h"
+
+ms_err ms_leftout_step(const ms_job *job, const ms_spec *left, bool exact,
+                       const ms_result *result, ms_arena *arena,
+                       ms_result *without, bool *possible, ms_fault *fault)
+{
+    ms_fault own = {.caret = -1};
+    ms_job other = *job;
+    other.spec = *left;
+    ms_err err = ms_changes_step(&other, exact, result, arena, without, &own);
+    *possible = err == MS_OK;
+    return ms_fail_but_refusal(err, &own, fault);
+}
+
+void ms_leftout_part(const ms_spec *spec, ms_spec *saving, ms_spec *left)
+{
+    *saving = *left = (ms_spec){0};
+    for (uint32_t i = 0; i < spec->n; i++) {
+        const ms_policy *policy = spec->items[i].policy;
+        ms_spec *to = policy->saves || policy->keep != NULL ? saving : left;
+        to->items[to->n++] = spec->items[i];
+    }
+}
+
+/* Can the two be drawn over one time axis, and is there a difference to see?
+ * Micro-batches that repeat are on both timelines or on neither. */
+static bool is_other(const ms_result *with, const ms_result *without)
+{
+    uint32_t worst = with->report.worst;
+    if (without->line.step_ns == 0 || worst >= without->report.n_ranks ||
+        with->plan.repeats != without->plan.repeats)
+        return false;
+    return with->line.step_ns != without->line.step_ns ||
+           with->plan.n_rows != without->plan.n_rows ||
+           with->report.ranks[worst].peak.allocated_bytes !=
+               without->report.ranks[worst].peak.allocated_bytes;
+}
+
+static ms_err load(const ms_job *job, const ms_spec *left,
+                   const ms_result *result, ms_arena *scratch, ms_arena *arena,
+                   ms_record *record, ms_fault *fault)
+{
+    ms_result without;
+    bool possible;
+    MS_TRY(ms_leftout_step(job, left, false, result, scratch, &without,
+                           &possible, fault));
+    if (!possible || !is_other(result, &without))
+        return MS_OK;
+    return ms_recordwithout_of(&without.line,
+                               result->report.ranks[result->report.worst].rank,
+                               arena, &record->without, fault);
+}
+
+ms_err ms_leftout_record(const ms_job *job, const ms_result *result,
+                         ms_arena *arena, ms_record *record, ms_fault *fault)
+{
+    ms_arena scratch = {.limit_bytes = arena->limit_bytes};
+    ms_spec saving, left;
+    ms_leftout_part(&job->spec, &saving, &left);
+    if (job->program != NULL || saving.n == 0 || result->line.step_ns == 0)
+        return MS_OK;
+    ms_err err = load(job, &left, result, &scratch, arena, record, fault);
+    ms_arena_free(&scratch);
+    if (err != MS_OK || record->without == NULL)
+        return err;
+    record->without->policy = ms_spec_print(&saving, arena);
+    return record->without->policy != NULL ? MS_OK : ms_fail_nomem(fault);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_POOLTRIES_H
+#define MS_TOOLS_POOLTRIES_H
+
+/* What an option of the memory pool would change of what it reserves, by
+ * trying it. */
+
+#include "tools/job/result.h"
+
+#define MS_POOLTRIES_MOST 4u
+
+typedef struct ms_pooltries_task {
+    const ms_job *job;
+    const ms_result *result;
+} ms_pooltries_task;
+
+/* What would be reserved with an option of --allocator's pool more. */
+typedef struct ms_pooltries {
+    struct ms_pooltry {
+        const char *words; /* "max_split_size_mb=128" */
+        uint64_t reserved_bytes;
+        bool is_lacking; /* it would be out of memory */
+    } of[MS_POOLTRIES_MOST];
+    uint32_t n;
+} ms_pooltries;
+
+/* None where there is no pool, or not PyTorch's; what the job sets is not
+ * tried. */
+ms_err ms_pooltries_find(const ms_pooltries_task *task, ms_arena *arena,
+                         ms_pooltries *tries, ms_fault *fault);
+/* The pool in words, and what each would change. */
+void ms_pooltries_put(const ms_pooltries *tries, const ms_report *report,
+                      ms_text *words);
+/* , "pool_options": [...] */
+void ms_pooltries_json(const ms_pooltries *tries, ms_text *text);
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The parser of the command line.  getopt_long is no help: it takes
+ * abbreviations, which a later option would break in somebody's script. */
+
+#include "tools/options/optionwords.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct cursor {
+    uint16_t command;
+    const char *const *words;
+    uint32_t at, n;
+    const char *word; /* the option's, being read; NULL: a letter */
+    ms_arena *arena;
+    ms_arguments *arguments;
+    ms_fault *fault;
+} cursor;
+
+/* ---- words of the form "a|b|c" ------------------------------------------- */
+
+/* The next word of a list, or NULL; *length gets its length. */
+static const char *next_word(const char **words, size_t *length)
+{
+    const char *word = *words;
+    if (word == NULL || *word == '\0')
+        return NULL;
+    *length = strcspn(word, "|");
+    *words = word + *length + (word[*length] == '|');
+    return word;
+}
+
+bool ms_options_one_of(const char *words, const char *word)
+{
+    size_t length;
+    for (const char *w; (w = next_word(&words, &length)) != NULL;)
+        if (strlen(word) == length && memcmp(w, word, length) == 0)
+            return true;
+    return false;
+}
+
+void ms_options_words(const char *words, ms_text *text)
+{
+    size_t length;
+    const char *between = "";
+    for (const char *w; (w = next_word(&words, &length)) != NULL;) {
+        ms_text_add(text, "%s%.*s", between, (int)length, w);
+        between = strchr(words, '|') == NULL ? " or " : ", ";
+    }
+}
+
+bool ms_options_ends_in(const char *words, const char *word)
+{
+    size_t length, total = strlen(word);
+    for (const char *w; (w = next_word(&words, &length)) != NULL;)
+        if (total > length && memcmp(word + total - length, w, length) == 0)
+            return true;
+    return false;
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+/* The options of the command that stand behind one; NULL: as in the table. */
+static void list_behind(uint16_t command, const char *behind,
+                        const ms_option **list, uint32_t *n)
+{
+    for (uint32_t i = 0; i < ms_options_table_n; i++) {
+        const ms_option *row = &ms_options_table[i];
+        const ms_option_use *use = ms_options_table_use(row, command);
+        if (use == NULL || (use->behind == NULL) != (behind == NULL) ||
+            (behind != NULL && strcmp(use->behind, behind) != 0))
+            continue;
+        assert(*n < MS_OPTIONS_MOST);
+        list[(*n)++] = row;
+        list_behind(command, row->name, list, n);
+    }
+}
+
+uint32_t ms_options_list(uint16_t command,
+                         const ms_option *list[MS_OPTIONS_MOST])
+{
+    uint32_t n = 0;
+    list_behind(command, NULL, list, &n);
+    return n;
+}
+
+static const ms_option *find_name(uint16_t command, const char *name,
+                                  size_t length)
+{
+    for (uint32_t i = 0; i < ms_options_table_n; i++) {
+        const ms_option *row = &ms_options_table[i];
+        if (ms_options_table_use(row, command) != NULL &&
+            strlen(row->name) == length && memcmp(row->name, name, length) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static const ms_option *find_letter(uint16_t command, char letter)
+{
+    for (uint32_t i = 0; i < ms_options_table_n; i++)
+        if (ms_options_table_use(&ms_options_table[i], command) != NULL &&
+            ms_options_table[i].letter == letter)
+            return &ms_options_table[i];
+    return NULL;
+}
+
+/* ---- faults -------------------------------------------------------------- */
+
+static const char *see_help(uint16_t command)
+{
+    static const struct {
+        uint16_t command;
+        const char *words;
+    } rows[] = {{MS_FOR_RUN, "\"memsim help run\" lists the options"},
+                {MS_FOR_EXPLAIN, "\"memsim help explain\" lists the options"},
+                {MS_FOR_COMPARE, "\"memsim help compare\" lists the options"},
+                {MS_FOR_SWEEP, "\"memsim help sweep\" lists the options"},
+                {MS_FOR_FIT, "\"memsim help fit\" lists the options"},
+                {MS_FOR_PLOT, "\"memsim help plot\" lists the options"},
+                {MS_FOR_ALLOC, "\"memsim help alloc\" lists the options"},
+                {MS_FOR_INSPECT, "\"memsim help inspect\" lists the options"}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].command == command)
+            return rows[i].words;
+    return "\"memsim help\" lists commands and topics";
+}
+
+static ms_err fail_answered(const cursor *c, const ms_word *row,
+                            const char *word, int length)
+{
+    char hint[384];
+    ms_words_hint(row, hint, sizeof hint);
+    return ms_fail(c->fault, MS_EUSAGE, NULL, hint, "unknown option \"%.*s\"",
+                   length, word);
+}
+
+static ms_err fail_unknown(const cursor *c, const char *word, size_t length)
+{
+    const ms_option *list[MS_OPTIONS_MOST];
+    const char *names[MS_OPTIONS_MOST];
+    char name[64], hint[128];
+    uint32_t n = ms_options_list(c->command, list);
+    for (uint32_t i = 0; i < n; i++)
+        names[i] = list[i]->name;
+    const char *near = NULL;
+    if (length < sizeof name) {
+        memcpy(name, word, length);
+        name[length] = '\0';
+        near = ms_names_nearest(name, names, n);
+    }
+    if (near == NULL)
+        return ms_fail(c->fault, MS_EUSAGE, NULL, see_help(c->command),
+                       "unknown option \"--%.*s\"", (int)length, word);
+    strcpy(hint, "did you mean \"--");
+    strcat(hint, near);
+    strcat(hint, "\"?");
+    return ms_fail(c->fault, MS_EUSAGE, NULL, hint, "unknown option \"--%.*s\"",
+                   (int)length, word);
+}
+
+/* ---- the parser ---------------------------------------------------------- */
+
+static ms_err fail_word(const cursor *c, const ms_option *option,
+                        const char *all, const char *value)
+{
+    char words[64], hint[96];
+    const char *names[16];
+    size_t n = 0;
+    assert(strlen(all) < sizeof words);
+    strcpy(words, all);
+    for (char *word = words; word != NULL && n < 16; n++) {
+        names[n] = word;
+        word = strchr(word, '|');
+        if (word != NULL)
+            *word++ = '\0';
+    }
+    const char *near = ms_names_nearest(value, names, n);
+    if (near != NULL)
+        snprintf(hint, sizeof hint, "did you mean \"%s\"?", near);
+    return ms_fail(c->fault, MS_EUSAGE, NULL, near != NULL ? hint : NULL,
+                   "option \"--%s\": \"%s\" is not one of %s", option->name,
+                   value, all);
+}
+
+/* The one of "a|b|c" that names the same option as the value does, or NULL:
+ * "--max seq-len" is --max seq. */
+static const char *own_word(const cursor *c, const char *words,
+                            const char *value)
+{
+    const char *meant = ms_optionwords_key(value);
+    size_t length;
+    for (const char *w; (w = next_word(&words, &length)) != NULL;) {
+        char *word = ms_arena_text(c->arena, w, length);
+        if (word != NULL && strcmp(ms_optionwords_key(word), meant) == 0)
+            return word;
+    }
+    return NULL;
+}
+
+static ms_err give(cursor *c, const ms_option *option, const char *value)
+{
+    const char *words = ms_options_table_use(option, c->command)->words;
+    if (option->takes == MS_TAKES_VALUE && words != NULL &&
+        !ms_options_one_of(words, value)) {
+        const char *own = own_word(c, words, value);
+        if (own == NULL)
+            return fail_word(c, option, words, value);
+        value = own;
+    }
+    if (option->takes != MS_TAKES_NOTHING && *value == '\0')
+        return ms_fail(c->fault, MS_EUSAGE, NULL, NULL,
+                       "option \"--%s\" has an empty value", option->name);
+    ms_arguments *all = c->arguments;
+    all->words[all->n_given] = c->word;
+    all->given[all->n_given++] = (ms_given){.option = option, .value = value};
+    return MS_OK;
+}
+
+/* "--check" after "--memory" is a forgotten value; "-" and "-1" are values. */
+static bool looks_like_option(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0' &&
+           !(word[1] >= '0' && word[1] <= '9');
+}
+
+static ms_err give_next(cursor *c, const ms_option *option)
+{
+    const char *next = c->at < c->n ? c->words[c->at] : NULL;
+    if (option->takes == MS_TAKES_NOTHING)
+        return give(c, option, "");
+    if (option->takes == MS_TAKES_OPTIONAL) {
+        if (next == NULL || looks_like_option(next) ||
+            !ms_options_ends_in(ms_options_table_use(option, c->command)->words,
+                                next))
+            return give(c, option, option->fallback);
+    } else if (next == NULL || looks_like_option(next)) {
+        return ms_fail(c->fault, MS_EUSAGE, NULL, see_help(c->command),
+                       "option \"--%s\" needs a value: --%s %s", option->name,
+                       option->name, option->value);
+    }
+    c->at++;
+    return give(c, option, next);
+}
+
+static ms_err parse_long(cursor *c, const char *word)
+{
+    size_t length = strcspn(word, "=");
+    const ms_word *answered = NULL;
+    const ms_option *option = find_name(c->command, word, length);
+    if (option == NULL)
+        option = ms_optionwords_find(c->command, word, length, &answered);
+    if (option == NULL && answered != NULL)
+        return fail_answered(c, answered, word - 2, (int)length + 2);
+    if (option == NULL)
+        return fail_unknown(c, word, length);
+    c->word = word;
+    if (word[length] == '\0')
+        return give_next(c, option);
+    if (option->takes == MS_TAKES_NOTHING)
+        return ms_fail(c->fault, MS_EUSAGE, NULL, NULL,
+                       "option \"--%s\" takes no value", option->name);
+    return give(c, option, word + length + 1);
+}
+
+/* "-batch 4": an option's name behind one dash; or a letter of other
+ * programs. */
+static ms_err fail_letters(const cursor *c, const char *letters, bool first)
+{
+    const ms_word *answered;
+    char hint[96];
+    size_t length = strcspn(letters, "=");
+    const ms_option *option =
+        ms_optionwords_find(c->command, letters, length, &answered);
+    const ms_word *letter =
+        ms_words_find(&ms_optionwords_letters, NULL, letters, 1);
+    if (first && length > 1 && option != NULL) {
+        snprintf(hint, sizeof hint, "did you mean \"--%s\"?", option->name);
+        return ms_fail(c->fault, MS_EUSAGE, NULL, hint,
+                       "unknown option \"-%s\"", letters);
+    }
+    if (first && length > 1 && answered != NULL)
+        return fail_answered(c, answered, letters - 1, (int)length + 1);
+    if (first && letter != NULL)
+        return fail_answered(c, letter, letters - 1, (int)length + 1);
+    return ms_fail(c->fault, MS_EUSAGE, NULL, see_help(c->command),
+                   "unknown option \"-%s\"", letters);
+}
+
+static ms_err parse_short(cursor *c, const char *letters)
+{
+    const char *first = letters;
+    c->word = NULL;
+    for (; *letters != '\0'; letters++) {
+        const ms_option *option = find_letter(c->command, *letters);
+        if (option == NULL)
+            return fail_letters(c, letters, letters == first);
+        if (option->takes == MS_TAKES_NOTHING) {
+            MS_TRY(give(c, option, ""));
+            continue;
+        }
+        if (letters[1] == '\0')
+            return give_next(c, option);
+        return give(c, option, letters + 1 + (letters[1] == '='));
+    }
+    return MS_OK;
+}
+
+ms_err ms_options_parse(uint16_t command, const char *const *words,
+                        uint32_t n_words, ms_arena *arena,
+                        ms_arguments *arguments, ms_fault *fault)
+{
+    size_t room = 0; /* a word holds at most as many options as letters */
+    for (uint32_t i = 0; i < n_words; i++)
+        room += strlen(words[i]);
+    *arguments = (ms_arguments){
+        .given = ms_arena_take(arena, room + 1, sizeof(ms_given)),
+        .operands = ms_arena_take(arena, n_words + 1, sizeof(char *)),
+        .words = ms_arena_take(arena, room + 1, sizeof(char *))};
+    if (arguments->given == NULL || arguments->operands == NULL ||
+        arguments->words == NULL)
+        return ms_fail_nomem(fault);
+    cursor c = {.command = command,
+                .words = words,
+                .n = n_words,
+                .arena = arena,
+                .arguments = arguments,
+                .fault = fault};
+    bool open = true;
+    while (c.at < n_words) {
+        const char *word = words[c.at++];
+        if (open && strcmp(word, "--") == 0)
+            open = false;
+        else if (!open || word[0] != '-' || word[1] == '\0')
+            arguments->operands[arguments->n_operands++] = word;
+        else if (word[1] == '-')
+            MS_TRY(parse_long(&c, word + 2));
+        else
+            MS_TRY(parse_short(&c, word + 1));
+    }
+    return MS_OK;
+}
+
+const char *ms_options_value(const ms_arguments *arguments, ms_option_id id)
+{
+    for (uint32_t i = arguments->n_given; i-- > 0;)
+        if (arguments->given[i].option->id == id)
+            return arguments->given[i].value;
+    return NULL;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_COMPARE_ROWS_H
+#define MS_TOOLS_COMPARE_ROWS_H
+
+/* What memsim compare sets side by side: fields of ms_rank_report. */
+
+#include "sim/names.h"
+#include "sim/report.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ms_compare_row {
+    const char *label; /* for people */
+    const char *key;   /* "peak_allocated_bytes", "step_ns" */
+    size_t offset;     /* of a uint64_t in ms_rank_report */
+    bool is_time;      /* ns; else bytes */
+} ms_compare_row;
+enum { /* rows that begin a part of the table: sizes, the phases' peaks, the
+          categories at the peak, times, what links move, the categories at
+          each phase's peak */
+       MS_COMPARE_PEAK = 0,
+       MS_COMPARE_RESERVED = 1,
+       MS_COMPARE_PHASES = 2,
+       MS_COMPARE_HELD = MS_COMPARE_PHASES + MS_N_PHASES,
+       MS_COMPARE_STEP = MS_COMPARE_HELD + MS_N_CATEGORIES,
+       MS_COMPARE_MOVED = MS_COMPARE_STEP + 12,
+       MS_COMPARE_IN_TIME = MS_COMPARE_MOVED + 7
+};
+extern const ms_compare_row ms_compare_rows[];
+extern const uint32_t ms_compare_rows_n;
+
+#endif

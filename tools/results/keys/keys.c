@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The keys of the other results, and how help lists keys. */
+
+#include "tools/results/keys/compare_rows.h"
+#include "tools/results/schema/schema.h"
+#include "tools/search/fit.h"
+
+/* ---- explain ------------------------------------------------------------- */
+
+static const ms_key instant_rows[] = {MS_KEYS_COUNT("time_ns"),
+                                      MS_KEYS_COUNT_OR_NULL("event"),
+                                      {.name = "phase",
+                                       .type = MS_KEY_WORD,
+                                       .null = true,
+                                       .names = ms_names_phase,
+                                       .n_names = MS_N_PHASES},
+                                      MS_KEYS_TEXT_OR_NULL("op"),
+                                      MS_KEYS_TEXT_OR_NULL("layer")};
+static const ms_keys instant = MS_KEYS_OBJECT("instant", instant_rows);
+
+static const ms_key reader_rows[] = {MS_KEYS_TEXT("op"),
+                                     MS_KEYS_TEXT_OR_NULL("layer")};
+static const ms_keys reader = MS_KEYS_OBJECT("reader", reader_rows);
+
+#define CATEGORY                                                               \
+    {                                                                          \
+        .name = "category", .type = MS_KEY_WORD, .names = ms_names_category,   \
+        .n_names = MS_N_CATEGORIES                                             \
+    }
+
+static const ms_key group_rows[] = {
+    CATEGORY,
+    MS_KEYS_TEXT_OR_NULL("layer"),
+    MS_KEYS_TEXT("role"),
+    MS_KEYS_TEXT_OR_NULL("op"),
+    MS_KEYS_COUNT("count"),
+    MS_KEYS_COUNT("bytes"),
+    {.name = "why",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "what keeps them alive"},
+    {.name = "next_reader",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &reader,
+     .help = "op and layer that read them next"},
+    {.name = "remove",
+     .type = MS_KEY_TEXTS,
+     .help = "policies and settings, found by replays, that leave at most half "
+             "of the bytes"},
+};
+static const ms_keys group = MS_KEYS_OBJECT("group", group_rows);
+
+static const ms_key option_rows[] = {
+    MS_KEYS_TEXT("option"),
+    MS_KEYS_COUNT("reserved_bytes"),
+    {.name = "out_of_memory", .type = MS_KEY_BOOL}};
+static const ms_keys option = MS_KEYS_OBJECT("pool_option", option_rows);
+
+static const ms_key explain_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim"),
+    MS_KEYS_TEXT("model"),
+    MS_KEYS_TEXT("policy"),
+    {.name = "at",
+     .type = MS_KEY_OBJECT,
+     .of = &instant,
+     .help = "the instant: time_ns, event, phase, op, layer"},
+    {.name = "total_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "what is alive then; the groups sum to it"},
+    {.name = "device_used_bytes", .type = MS_KEY_COUNT, .help = "as in run"},
+    {.name = "overheads",
+     .type = MS_KEY_OBJECT,
+     .of = &ms_keys_run_overheads,
+     .help = "as in run: there besides"},
+    {.name = "groups",
+     .type = MS_KEY_OBJECTS,
+     .of = &group,
+     .help = "tensors that differ in a number only, largest first: category, "
+             "layer, role, op (that made them), count, bytes (all of them)"},
+    {.name = "saved",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &ms_keys_saved,
+     .help =
+         "what is saved for backward and waits on the device, from its last "
+         "use in forward to the first in backward; null where nothing ends "
+         "forward"},
+    {.name = "pool_options",
+     .type = MS_KEY_OBJECTS,
+     .optional = true,
+     .of = &option,
+     .help = "with --allocator: what it would reserve with an option more, and "
+             "whether it would be out of memory"},
+};
+const ms_keys ms_keys_explain = MS_KEYS_OBJECT("explain", explain_rows);
+
+/* ---- compare ------------------------------------------------------------- */
+
+/* What ms_compare_rows gives to a difference. */
+static bool column(uint32_t i, ms_arena *arena, ms_key *key)
+{
+    (void)arena;
+    if (i >= ms_compare_rows_n)
+        return false;
+    *key = (ms_key){.name = ms_compare_rows[i].key, .type = MS_KEY_INTEGER};
+    return true;
+}
+
+static const ms_key difference_rows[] = {MS_KEYS_COUNT("variant"),
+                                         MS_KEYS_COUNT("against")};
+static const ms_keys difference = {.name = "difference",
+                                   .rows = difference_rows,
+                                   .n = MS_KEYS_N(difference_rows),
+                                   .more = column};
+
+static const ms_key instants_rows[] = {
+    {.name = "at", .type = MS_KEY_OBJECT, .of = &instant},
+    MS_KEYS_COUNT("total_bytes")};
+static const ms_keys instants = MS_KEYS_OBJECT("instants", instants_rows);
+
+static const ms_key side_rows[] = {MS_KEYS_COUNT("bytes"),
+                                   MS_KEYS_TEXT_OR_NULL("why"),
+                                   {.name = "next_reader",
+                                    .type = MS_KEY_OBJECT,
+                                    .null = true,
+                                    .of = &reader}};
+static const ms_keys side = MS_KEYS_OBJECT("side", side_rows);
+
+static const ms_key change_rows[] = {
+    CATEGORY,
+    MS_KEYS_TEXT_OR_NULL("layer"),
+    MS_KEYS_TEXT("role"),
+    MS_KEYS_TEXT_OR_NULL("op"),
+    MS_KEYS_COUNT("count"),
+    {.name = "difference_bytes", .type = MS_KEY_INTEGER},
+    {.name = "variants", .type = MS_KEY_OBJECTS, .of = &side}};
+static const ms_keys change = MS_KEYS_OBJECT("change", change_rows);
+
+static const ms_key explained_rows[] = {
+    {.name = "variants",
+     .type = MS_KEY_OBJECTS,
+     .of = &instants,
+     .help = "at and total_bytes of the two, as in explain"},
+    {.name = "groups",
+     .type = MS_KEY_OBJECTS,
+     .of = &change,
+     .help = "tensors held differently, largest first: as in explain, but "
+             "difference_bytes, and variants with bytes, why, next_reader of "
+             "each; a tensor that is not alive has 0 bytes, and why says where "
+             "it went"},
+};
+static const ms_keys explained = MS_KEYS_OBJECT("explained", explained_rows);
+
+static const ms_key refused_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim"),
+    {.name = "status", .type = MS_KEY_WORD, .words = "refused|infeasible"},
+    MS_KEYS_TEXT("message"),
+    MS_KEYS_TEXT("policy"),
+};
+static const ms_keys refused = MS_KEYS_OBJECT("refused", refused_rows);
+
+static const ms_key pool_group_rows[] = {
+    MS_KEYS_COUNT("against"),
+    MS_KEYS_COUNT("best"),
+    {.name = "variants", .type = MS_KEY_LEVELS}};
+static const ms_keys pool_group = MS_KEYS_OBJECT("pool_group", pool_group_rows);
+
+static const ms_key compare_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim"),
+    {.name = "model",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "null where the variants are of several"},
+    {.name = "names",
+     .type = MS_KEY_TEXTS,
+     .help = "of the variants: what varies"},
+    {.name = "variants",
+     .type = MS_KEY_OBJECTS,
+     .of = &ms_keys_run,
+     .or_of = &refused,
+     .help = "the object of run --json for each; of one that was refused "
+             "status (refused or infeasible), message and policy"},
+    {.name = "differences",
+     .type = MS_KEY_OBJECTS,
+     .of = &difference,
+     .help = "for each variant behind the first that is there, minus that one: "
+             "variant, against (numbers from 1), then the columns of --csv "
+             "that are bytes or ns: PHASE_CATEGORY_bytes is what "
+             "phase_peaks_by_category has"},
+    {.name = "pools",
+     .type = MS_KEY_OBJECTS,
+     .of = &pool_group,
+     .help = "variants (numbers from 1) that differ in their allocators alone: "
+             "the first and the best, which reserves least and is not out of "
+             "memory where another is not; pool.by_step of each tells the "
+             "steps"},
+    {.name = "explain",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &explained,
+     .help = "null without --explain"},
+};
+const ms_keys ms_keys_compare = MS_KEYS_OBJECT("compare", compare_rows);
+
+/* ---- fit ----------------------------------------------------------------- */
+
+static const ms_keys chosen_settings = {.name = "chosen_settings",
+                                        .any = "^training\\."};
+
+static const ms_key set_up_rows[] = {
+    MS_KEYS_COUNT("point"),
+    MS_KEYS_TEXT("policy"),
+    MS_KEYS_TEXT("words"),
+    MS_KEYS_COUNT("batch"),
+    {.name = "settings", .type = MS_KEY_OBJECT, .of = &chosen_settings},
+    MS_KEYS_COUNT("peak_allocated_bytes"),
+    MS_KEYS_COUNT("peak_reserved_bytes"),
+    MS_KEYS_COUNT("used_bytes"),
+    {.name = "fits", .type = MS_KEY_BOOL},
+    {.name = "proven",
+     .type = MS_KEY_BOOL,
+     .help = "the numbers are those of \"allocator\", as memsim run has them"},
+    {.name = "headroom_bytes", .type = MS_KEY_INTEGER},
+    MS_KEYS_COUNT("host_peak_bytes"),
+    MS_KEYS_COUNT("host_reserved_peak_bytes"),
+    MS_KEYS_COUNT("step_ns"),
+    MS_KEYS_COUNT("recompute_ns"),
+    MS_KEYS_COUNT("stall_ns"),
+    MS_KEYS_COUNT("exposed_comm_ns"),
+    {.name = "tokens_per_second", .type = MS_KEY_NUMBER, .null = true}};
+static const ms_keys set_up = MS_KEYS_OBJECT("set_up", set_up_rows);
+
+static const ms_key without_rows[] = {
+    MS_KEYS_TEXT("lacks"),
+    {.name = "set_up", .type = MS_KEY_OBJECT, .null = true, .of = &set_up}};
+static const ms_keys without = MS_KEYS_OBJECT("without", without_rows);
+
+static const ms_keys rungs = {.name = "rungs", .any = "^[0-9]+$"};
+
+static const ms_key max_rows[] = {
+    MS_KEYS_TEXT("key"),
+    MS_KEYS_COUNT("value"),
+    MS_KEYS_COUNT_OR_NULL("over"),
+    MS_KEYS_COUNT("cap"),
+    MS_KEYS_COUNT("pays"),
+    {.name = "samples_per_second", .type = MS_KEY_OBJECT, .of = &rungs},
+    MS_KEYS_COUNT("values_tried"),
+    MS_KEYS_COUNT("replayed")};
+static const ms_keys max = MS_KEYS_OBJECT("max", max_rows);
+
+/* What ms_fitchoices_all gives to "dimensions". */
+static bool dimension(uint32_t i, ms_arena *arena, ms_key *key)
+{
+    (void)arena;
+    if (i >= MS_FIT_N_AXES)
+        return false;
+    *key = (ms_key){
+        .name = ms_fitchoices_all[i].name, .type = MS_KEY_COUNT, .null = true};
+    return true;
+}
+static const ms_keys dimensions = {.name = "dimensions", .more = dimension};
+
+static const ms_key searched_rows[] = {
+    MS_KEYS_COUNT("set_ups"),
+    MS_KEYS_COUNT("replayed"),
+    MS_KEYS_COUNT("refused"),
+    MS_KEYS_COUNT("too_big"),
+    MS_KEYS_COUNT("beaten"),
+    MS_KEYS_COUNT("too_slow"),
+    MS_KEYS_COUNT("decided"),
+    MS_KEYS_COUNT("unproven"),
+    {.name = "dimensions", .type = MS_KEY_OBJECT, .of = &dimensions}};
+static const ms_keys searched = MS_KEYS_OBJECT("searched", searched_rows);
+
+static const ms_key fit_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim"),
+    {.name = "status",
+     .type = MS_KEY_WORD,
+     .words = "ok|infeasible",
+     .help = "ok or infeasible"},
+    MS_KEYS_TEXT("model"),
+    MS_KEYS_TEXT("device"),
+    {.name = "settings", .type = MS_KEY_OBJECT, .of = &ms_keys_settings},
+    {.name = "parameters", .type = MS_KEY_COUNT, .help = ""},
+    {.name = "capacity_bytes", .type = MS_KEY_COUNT, .help = ""},
+    {.name = "context_bytes", .type = MS_KEY_COUNT, .help = "as in run"},
+    {.name = "fits", .type = MS_KEY_BOOL, .help = "does any set-up fit?"},
+    {.name = "goal",
+     .type = MS_KEY_WORD,
+     .words = "tokens|step|memory",
+     .help = "what was sought: tokens, step or memory"},
+    {.name = "allocator",
+     .type = MS_KEY_TEXT,
+     .help = "what is told went through it"},
+    {.name = "given",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "the policies of every set-up"},
+    {.name = "max",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &max,
+     .help = "with --max: key, value, over (the smallest that was tried and "
+             "does not fit, or null), cap, pays (the least batch with all but "
+             "5 % of the most samples a second), samples_per_second of a GPU "
+             "by batch, values_tried, replayed"},
+    {.name = "recommendation",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = "the best set-up: point, policy, words, batch, settings, numbers "
+             "as a sweep's, used_bytes (what nvidia-smi shows), "
+             "headroom_bytes"},
+    {.name = "smallest",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = ""},
+    {.name = "smallest_beyond_node",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = "where nothing fits: what needs least, and what would, had the "
+             "node more host memory"},
+    {.name = "command",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "the command line that runs it"},
+    {.name = "without",
+     .type = MS_KEY_OBJECTS,
+     .of = &without,
+     .help = "for each part of it: lacks, set_up"},
+    {.name = "plain",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = ""},
+    {.name = "on_device",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = ""},
+    {.name = "fastest",
+     .type = MS_KEY_OBJECT,
+     .null = true,
+     .of = &set_up,
+     .help = "the set-up without any choice; the best that leaves the host's "
+             "memory alone; the fastest by the clock"},
+    {.name = "rows",
+     .type = MS_KEY_OBJECTS,
+     .of = &set_up,
+     .help = "what fits and nothing beats, the best first: those within 30 % "
+             "of the fastest by headroom, then the others by time"},
+    {.name = "equals",
+     .type = MS_KEY_COUNT,
+     .help = "how many of the rows are within 30 % of the fastest"},
+    {.name = "searched",
+     .type = MS_KEY_OBJECT,
+     .of = &searched,
+     .help = "set_ups, of these replayed, refused, too_big, beaten, too_slow; "
+             "decided (replays that settle kernels, loss and optimizer step), "
+             "unproven (fit, but not through the allocator); "
+             "dimensions: how many choices, null: fixed"},
+    {.name = "not_searched", .type = MS_KEY_TEXTS, .help = "in words"},
+};
+const ms_keys ms_keys_fit = MS_KEYS_OBJECT("fit", fit_rows);
+
+/* ---- inspect ------------------------------------------------------------- */
+
+static const ms_key layer_rows[] = {
+    MS_KEYS_TEXT("name"),
+    MS_KEYS_TEXT("type"),
+    MS_KEYS_COUNT("parameters"),
+    MS_KEYS_COUNT("parameters_active"),
+    {.name = "forward_flops", .type = MS_KEY_NUMBER},
+    {.name = "backward_flops", .type = MS_KEY_NUMBER},
+    {.name = "forward_macs", .type = MS_KEY_NUMBER},
+    {.name = "backward_macs", .type = MS_KEY_NUMBER},
+    MS_KEYS_COUNT("saved_bytes"),
+    MS_KEYS_COUNT("output_bytes")};
+static const ms_keys layer = MS_KEYS_OBJECT("layer", layer_rows);
+
+static const ms_key inspect_rows[] = {
+    MS_KEYS_VERSION,
+    MS_KEYS_TEXT("memsim"),
+    MS_KEYS_TEXT("model"),
+    {.name = "parameters",
+     .type = MS_KEY_COUNT,
+     .help = "of the model; tied ones once"},
+    {.name = "parameters_base",
+     .type = MS_KEY_COUNT,
+     .help =
+         "without the head: layers of that name, else the last that has any, "
+         "if linear; what it shares with an embedding is the embedding's"},
+    {.name = "parameters_embedding",
+     .type = MS_KEY_COUNT,
+     .help = "of embeddings: tokens, positions, types"},
+    {.name = "head_tied_to",
+     .type = MS_KEY_TEXT,
+     .null = true,
+     .help = "the layer whose matrix the head has"},
+    {.name = "parameters_active",
+     .type = MS_KEY_COUNT,
+     .help = "what a token meets: of experts those that it is sent to"},
+    {.name = "forward_flops",
+     .type = MS_KEY_NUMBER,
+     .help = "of all layers, per micro-batch"},
+    {.name = "backward_flops", .type = MS_KEY_NUMBER},
+    {.name = "forward_macs",
+     .type = MS_KEY_NUMBER,
+     .help = "multiply-adds of matrix products and convolutions"},
+    {.name = "backward_macs", .type = MS_KEY_NUMBER},
+    {.name = "saved_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "what the layers save for backward"},
+    {.name = "output_bytes",
+     .type = MS_KEY_COUNT,
+     .help = "of their outputs, in all"},
+    {.name = "layers",
+     .type = MS_KEY_OBJECTS,
+     .of = &layer,
+     .help = "in order: name, type, parameters, parameters_active, "
+             "forward_flops, backward_flops, forward_macs, backward_macs, "
+             "saved_bytes, output_bytes"},
+};
+const ms_keys ms_keys_inspect = MS_KEYS_OBJECT("inspect", inspect_rows);
+
+/* ---- help ---------------------------------------------------------------- */
+
+#define INDENT 36u
+#define MOST_OBJECTS 64u
+
+typedef struct told {
+    const ms_keys *keys[MOST_OBJECTS];
+    uint32_t n;
+} told;
+
+static bool is_told(told *all, const ms_keys *keys)
+{
+    for (uint32_t i = 0; i < all->n; i++)
+        if (all->keys[i] == keys)
+            return true;
+    if (all->n < MOST_OBJECTS)
+        all->keys[all->n++] = keys;
+    return false;
+}
+
+static void help_of(const ms_keys *keys, const char *prefix, told *all,
+                    ms_text *text)
+{
+    ms_text label = {.arena = text->arena};
+    for (uint32_t i = 0; i < keys->n; i++) {
+        ms_key row;
+        const ms_key *key = &row;
+        if (!ms_keys_order(keys, i, NULL, &row) || key->help == NULL)
+            continue;
+        ms_text_add(&label, "%s%s%s", label.length == 0 ? "  " : ", ", prefix,
+                    key->name);
+        if (*key->help == '\0')
+            continue;
+        text->failed |= label.failed;
+        if (!text->failed)
+            ms_screen_fill(text, INDENT, label.bytes, key->help);
+        label = (ms_text){.arena = text->arena};
+        if (key->of == NULL || is_told(all, key->of))
+            continue;
+        const char *inner =
+            ms_arena_format(text->arena, "%s%s%s.", prefix, key->name,
+                            key->type == MS_KEY_OBJECTS ? "[]" : "");
+        text->failed |= inner == NULL;
+        if (inner != NULL)
+            help_of(key->of, inner, all, text);
+    }
+}
+
+void ms_keys_help(const ms_keys *keys, ms_text *text)
+{
+    told all = {.keys = {&ms_keys_run}, .n = 1};
+    help_of(keys, "", &all, text);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The order in which help and schema list keys. */
+
+#include "tools/results/keys/keys.h"
+
+#include <string.h>
+
+/* Is the key listed before another one of its object? */
+static bool is_before(const ms_key *key, const char *name)
+{
+    return key->before != NULL && strcmp(key->before, name) == 0;
+}
+
+/* The row that is i-th among those listed with row r: all before it, each with
+ * what is before that one, then r.  NULL: there are fewer; *i is less then. */
+static const ms_key *find_among(const ms_keys *keys, uint32_t r, uint32_t *i)
+{
+    for (uint32_t k = 0; k < keys->n; k++) {
+        if (!is_before(&keys->rows[k], keys->rows[r].name))
+            continue;
+        const ms_key *key = find_among(keys, k, i);
+        if (key != NULL)
+            return key;
+    }
+    return (*i)-- == 0 ? &keys->rows[r] : NULL;
+}
+
+bool ms_keys_order(const ms_keys *keys, uint32_t i, ms_arena *arena,
+                   ms_key *key)
+{
+    const ms_key *found = NULL;
+    for (uint32_t r = 0; i < keys->n && r < keys->n && found == NULL; r++)
+        if (keys->rows[r].before == NULL)
+            found = find_among(keys, r, &i);
+    if (found != NULL)
+        *key = *found;
+    return found != NULL ||
+           (keys->more != NULL && keys->more(i - keys->n, arena, key));
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/job/globalbatch.h"
+#include "tools/job/result.h"
+#include "tools/tools.h"
+
+void ms_setupwords_put(const ms_result *result, const char *times,
+                       ms_text *text)
+{
+    const ms_training *training = &result->training;
+    ms_text_add(text, "batch %lld", (long long)training->batch);
+    if (result->model.sequence_input)
+        ms_text_add(text, " %s %lld tokens", times,
+                    (long long)training->sequence);
+    if (result->shape.micro_batches > 1)
+        ms_text_add(text, " in %u micro-batches", result->shape.micro_batches);
+    if (result->report.repeats > 0)
+        ms_text_add(text, " (%u of them alike and not on the timeline)",
+                    result->report.repeats);
+    ms_globalbatch_words(result, text);
+    ms_text_add(text, ", %s, %s", ms_settings_value(training, "precision").s,
+                training->optimizer == MS_NO_OPTIMIZER
+                    ? "no optimizer"
+                    : ms_settings_value(training, "optimizer").s);
+}
