@@ -30,7 +30,7 @@ fail() {
 
 # ---- policies/README.md and tests/plugin/stripe.c are the same text
 
-sed -n '/^    #include "policies\/policies.h"/,/^    const ms_plugin /p' \
+sed -n '/^    #include "policies\//,/^    const ms_plugin /p' \
     "$source/policies/README.md" | sed 's/^    //' >"$scratch/readme.c"
 sed 1d "$source/tests/plugin/stripe.c" |
     diff -u - "$scratch/readme.c" >&2 ||
