@@ -323,7 +323,7 @@ typedef enum ms_kernels {
     MS_EFFICIENT,
     MS_SDPA,
     MS_FUSED,
-    MS_MEGATRON /* mcore.h */
+    MS_MEGATRON
 } ms_kernels;
 /* By age: rules compare them.  TORCH_2 is the newest, TORCH_2_0 stands for 2.0
  * to 2.3. */

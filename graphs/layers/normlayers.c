@@ -28,10 +28,7 @@ ms_err ms_normlayers_layer(ms_trace *trace, const ms_layer *layer,
         if (layer->field[1].b)
             bias = ms_layers_vector(trace, "bias", width);
     }
-    if (trace->kernels.norm.kind == MS_KERNEL_LIGER && bias != MS_NONE)
-        *out = ms_fusednorm_layer(trace, in[0], weight, bias);
-    else
-        *out = ms_norm_layer(trace, in[0], weight, bias);
+    *out = trace->kernels.norm.maker->layer_norm(trace, in[0], weight, bias);
     return trace->err;
 }
 
@@ -148,9 +145,7 @@ uint32_t ms_normlayers_rms_of(ms_trace *trace, uint32_t x, uint32_t weight,
     if (trace->err)
         return MS_NONE;
     if (!ms_layers_is_apart(trace->kernels.norm, code))
-        return trace->kernels.norm.kind == MS_KERNEL_LIGER
-                   ? ms_fusednorm_rms(trace, x, weight)
-                   : ms_norm_rms(trace, x, weight);
+        return trace->kernels.norm.maker->rms_norm(trace, x, weight);
     switch ((ms_layers_code)code) {
     case MS_CODE_AUTO:
         return rms_eager(trace, x, weight);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layers that work element by element: activations, dropout, joins. */
 #include "graphs/aten/opcall.h"
-#include "graphs/kernels/mcore.h"
 #include "graphs/layers/layers.h"
 
 /* ---- activations --------------------------------------------------------- */
@@ -165,7 +164,8 @@ ms_err ms_pointlayers_dropout(ms_trace *trace, const ms_layer *layer,
     MS_TRY(ms_layers_need_float(trace, layer, in[0]));
     if (layer->field[1].b && p > 0 && trace->settings->train)
         return dropout_in_place(trace, layer, in[0], out);
-    if (ms_mcore_defers_dropout(trace, layer))
+    const ms_kernel_hooks *hooks = trace->kernels.hooks;
+    if (hooks->defers_dropout && hooks->defers_dropout(trace, layer))
         ms_trace_ref(trace, *out = in[0]);
     else
         *out = ms_pointwise_dropout(trace, in[0], p);
@@ -278,7 +278,7 @@ static uint32_t drop_and_add(ms_trace *trace, uint32_t x, uint32_t residual)
 {
     if (broadcasts(ms_trace_at(trace, x), ms_trace_at(trace, residual)) &&
         broadcasts(ms_trace_at(trace, residual), ms_trace_at(trace, x)))
-        return ms_mcore_dropout_add(trace, x, residual);
+        return trace->kernels.hooks->dropout_add(trace, x, residual);
     uint32_t dropped = ms_pointwise_dropout(trace, x, 1);
     uint32_t y = ms_pointwise_add(trace, residual, dropped);
     ms_trace_drop(trace, dropped);
@@ -292,8 +292,9 @@ ms_err ms_pointlayers_join(ms_trace *trace, const ms_layer *layer,
     uint32_t widest;
 
     MS_TRY(find_widest(trace, layer, in, in_place, &widest));
-    for (uint32_t i = 0; i < 2 && i < layer->n_in; i++)
-        if (ms_mcore_is_deferred(trace, layer, i)) {
+    const ms_kernel_hooks *hooks = trace->kernels.hooks;
+    for (uint32_t i = 0; hooks->is_deferred && i < 2 && i < layer->n_in; i++)
+        if (hooks->is_deferred(trace, layer, i)) {
             *out = drop_and_add(trace, in[i], in[1 - i]);
             return trace->err;
         }
@@ -332,19 +333,6 @@ ms_err ms_pointlayers_masked_fill(ms_trace *trace, const ms_layer *layer,
 
 /* ---- gates --------------------------------------------------------------- */
 
-/* Views of a wider tensor are copied first. */
-static uint32_t liger_gate(ms_trace *trace, const char *op, uint32_t gate,
-                           uint32_t up)
-{
-    uint32_t own[2] = {ms_view_contiguous(trace, gate),
-                       ms_view_contiguous(trace, up)};
-    uint32_t y = ms_gated_product(trace, op, true, own[0], own[1]);
-
-    ms_trace_drop(trace, own[0]);
-    ms_trace_drop(trace, own[1]);
-    return y;
-}
-
 /* activation(gate) * up: two ops where they stay apart, else one. */
 static uint32_t gate_up(ms_trace *trace, const ms_layer *layer,
                         const ms_unary *activation, const char *fused,
@@ -353,9 +341,7 @@ static uint32_t gate_up(ms_trace *trace, const ms_layer *layer,
     ms_kernel kernel = trace->kernels.activation;
 
     if (!ms_layers_is_apart(kernel, layer->field[0].i))
-        return kernel.kind == MS_KERNEL_LIGER
-                   ? liger_gate(trace, fused, gate, up)
-                   : ms_gated_product(trace, fused, false, gate, up);
+        return kernel.maker->gate(trace, fused, gate, up);
     uint32_t open = ms_pointwise_unary(trace, activation, gate);
     uint32_t y = ms_pointwise_mul(trace, open, up);
     ms_trace_drop(trace, open);

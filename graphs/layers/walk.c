@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The forward of a layer list, layer after layer. */
-#include "graphs/kernels/mcore.h"
 #include "graphs/layers/headloss.h"
 #include "graphs/layers/layers.h"
 #include "graphs/ops/ops.h"
@@ -53,7 +52,8 @@ static ms_err model_input(ms_trace *trace)
     if (!trace->err)
         trace->graph.storage_layer[ms_trace_at(trace, trace->input)->storage] =
             MS_NONE;
-    ms_mcore_batch(trace);
+    if (trace->kernels.hooks->inputs)
+        trace->kernels.hooks->inputs(trace);
     return trace->err;
 }
 

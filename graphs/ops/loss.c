@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Losses: a scalar each. */
 #include "graphs/formats/autocast.h"
-#include "graphs/kernels/mcore.h"
 #include "graphs/ops/ops.h"
 
 #include <string.h>
@@ -108,29 +107,6 @@ static const ms_rule fused_rule = {"VocabParallelCrossEntropyBackward",
                                    "vocab_parallel_cross_entropy_backward",
                                    one_kernel};
 
-/* What Megatron's functions make besides and let go of (cross_entropy.py and
- * language_module.py, compute_language_model_loss): the labels with the
- * sequence first, and per row the largest logit, a counter, the label's logit
- * and the sum; compiled also the fp32 logits, apart from the exponentials. */
-enum { MOST_TEMPORARIES = 6 };
-static uint32_t temporaries(ms_trace *trace, const int64_t *dims,
-                            uint32_t *made)
-{
-    uint32_t n = 0;
-
-    if (!ms_mcore_is(trace->settings))
-        return 0;
-    if (trace->settings->training->mcore_loss == MS_MCORE_LOSS_NATIVE)
-        made[n++] = ms_trace_make(trace, "logits", MS_FLOAT32, 2, dims);
-    if (trace->settings->batch > 1)
-        made[n++] = ms_trace_make(trace, "labels", MS_INT64, 1, dims);
-    made[n++] = ms_trace_make(trace, "maximum", MS_FLOAT32, 1, dims);
-    made[n++] = ms_trace_make(trace, "rows", MS_INT64, 1, dims);
-    made[n++] = ms_trace_make(trace, "predicted", MS_FLOAT32, 1, dims);
-    made[n++] = ms_trace_make(trace, "sum", MS_FLOAT32, 1, dims);
-    return n;
-}
-
 uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
                                      uint32_t target)
 {
@@ -143,16 +119,18 @@ uint32_t ms_loss_fused_cross_entropy(ms_trace *trace, uint32_t logits,
     ms_trace_begin(trace, "vocab_parallel_cross_entropy");
     ms_trace_read(trace, rows);
     ms_trace_read(trace, target);
-    uint32_t n_saved =
-        trace->settings->training->kernels == MS_KORTHIKANTI ? 1 : 3;
+    uint32_t n_saved = trace->kernels.saves_softmax_alone ? 1 : 3;
     uint32_t saved[3] = {ms_trace_make(trace, "softmax", MS_FLOAT32, 2, dims)};
     if (n_saved > 1) {
         saved[1] = ms_trace_make(trace, "mask", MS_BYTE, 1, dims);
         saved[2] = ms_trace_make(trace, "index", MS_INT64, 1, dims);
     }
     uint32_t loss = scalar(trace, "loss", MS_FLOAT32);
-    uint32_t others[MOST_TEMPORARIES];
-    uint32_t n_others = temporaries(trace, dims, others);
+    const ms_kernel_hooks *hooks = trace->kernels.hooks;
+    uint32_t others[MS_LOSS_TEMPORARIES];
+    uint32_t n_others = hooks->loss_temporaries
+                            ? hooks->loss_temporaries(trace, dims, others)
+                            : 0;
     ms_trace_end(trace, 5 * count(trace, rows), false);
     ms_pieces_drop(trace, n_others, others);
     uint32_t n = ms_trace_node(trace, &fused_rule, &rows, 1, &loss, 1);

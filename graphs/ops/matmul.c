@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Matrix products. */
 #include "graphs/formats/autocast.h"
-#include "graphs/kernels/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savelist.h"
 #include "sim/graph.h"
@@ -30,6 +29,12 @@ static void copy_operand(ms_trace *trace, uint32_t x)
         ms_trace_workspace(trace, ms_trace_bytes(operand));
 }
 
+static void add_gradient(ms_trace *trace, uint32_t weight)
+{
+    if (trace->kernels.hooks->add_gradient)
+        trace->kernels.hooks->add_gradient(trace, weight);
+}
+
 /* a [m, k] times b [k, n] as one kernel of 2 m n k FLOPs.  mm and addmm give
  * the gradient of an operand the operand's layout; bmm makes it contiguous
  * (graphs/autograd.md 8). */
@@ -49,7 +54,7 @@ static uint32_t product(ms_trace *trace, const char *op, uint32_t a, uint32_t b,
     copy_operand(trace, a);
     copy_operand(trace, b);
     if (pass == MS_GRAD_WEIGHT)
-        ms_mcore_add_wgrad(trace, like);
+        add_gradient(trace, like);
     ms_trace_end(trace, flops, true);
     trace->pass = was;
     return y;

@@ -2,7 +2,6 @@
 /* Gradients and optimizer state: what there is, and where (graphs/states.md
  * 2).  With 16-bit weights the state holds an fp32 master copy. */
 #include "graphs/formats/precisions.h"
-#include "graphs/kernels/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/hostblocks.h"
 #include "graphs/optimizer/optimizer.h"
@@ -244,15 +243,17 @@ static void note_untrained(ms_trace *trace, const ms_parameter *parameter)
 
 void ms_optimstates_make(ms_trace *trace)
 {
+    const ms_kernel_hooks *hooks = trace->kernels.hooks;
     uint64_t grad_bytes = 0;
-    bool kept = (trace->settings->training->zero_grad &&
-                 trace->settings->training->step == 0 &&
-                 !trace->settings->shape->flat_step.frees_gradients) ||
-                ms_parts_hold_gradients(trace->settings) ||
-                ms_mcore_holds_gradients(trace->settings) ||
-                trace->settings->shape->offload.gradients != MS_DEVICE_POOL ||
-                (ms_precisions_has_sum(trace->settings) &&
-                 trace->settings->training->step == 0);
+    bool kept =
+        (trace->settings->training->zero_grad &&
+         trace->settings->training->step == 0 &&
+         !trace->settings->shape->flat_step.frees_gradients) ||
+        ms_parts_hold_gradients(trace->settings) ||
+        (hooks->holds_gradients && hooks->holds_gradients(trace->settings)) ||
+        trace->settings->shape->offload.gradients != MS_DEVICE_POOL ||
+        (ms_precisions_has_sum(trace->settings) &&
+         trace->settings->training->step == 0);
 
     ms_parts_split(trace);
     ms_hoststep_choose(trace);

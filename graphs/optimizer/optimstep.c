@@ -7,7 +7,6 @@
  * (megatron/core/optimizer/optimizer.py, _copy_model_grads_to_main_grads). */
 #include "graphs/formats/precisions.h"
 #include "graphs/formats/quantize.h"
-#include "graphs/kernels/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/optimizer/optimtable.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/optimizer/stepkernels.h"
-#include "graphs/kernels/mcore.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
 #include "sim/graph.h"
@@ -125,8 +124,10 @@ void ms_stepkernels_run(ms_step *s, const ms_step_op *op, uint32_t p)
 
 bool ms_stepkernels_has_main_grads(const ms_trace *trace)
 {
+    const ms_kernel_hooks *hooks = trace->kernels.hooks;
+
     return trace->settings->training->gradients == MS_GRADIENTS_MAIN ||
-           ms_mcore_casts_gradients(trace);
+           (hooks->casts_gradients && hooks->casts_gradients(trace));
 }
 
 void ms_stepkernels_cast(ms_step *s, const ms_step_op *op, uint32_t p)

@@ -6,7 +6,7 @@
 #include "graphs/formats/precisions.h"
 #include "graphs/graphs.h"
 #include "graphs/json/fields.h"
-#include "graphs/kernels/mcore.h"
+#include "graphs/kernels/kernels.h"
 #include "graphs/layers/headloss.h"
 #include "graphs/optimizer/optimtable.h"
 
@@ -254,8 +254,7 @@ ms_err ms_resolve_training(ms_training *training, const ms_model *model,
     MS_TRY(check_autocast(training, fault));
     MS_TRY(check_fp8(training, fault));
     MS_TRY(ms_precisions_check(training, fault));
-    MS_TRY(ms_mcore_check(training, fault));
-    ms_mcore_settle(training);
+    MS_TRY(ms_kernels_check(training, fault));
     if (model->ops != NULL)
         MS_TRY(resolve_op_graph(training, model, fault));
     else if (is_set(training, "unknown_op"))

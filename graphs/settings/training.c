@@ -3,7 +3,6 @@
 #include "graphs/formats/precisions.h"
 #include "graphs/graphs.h"
 #include "graphs/json/fields.h"
-#include "graphs/kernels/mcore.h"
 #include "graphs/layers/headloss.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/optimizer/optimtable.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/trace/finish.h"
-#include "graphs/kernels/mcorebuffers.h"
+#include "graphs/kernels/flatbuffers.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/savelist.h"
 #include "sim/graph.h"
@@ -158,7 +158,7 @@ static ms_err renumber(ms_trace *trace, uint32_t n_units)
     ms_savelist_close(trace, new_id);
     MS_TRY(number_due(trace, new_id));
     MS_TRY(ms_parts_columns(trace, new_id));
-    return ms_mcorebuffers_column(trace, new_id);
+    return ms_flatbuffers_column(trace, new_id);
 }
 
 /* ---- units --------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * cuda.md 10): a pass, since who asks first is only known once all ops are
  * there. */
 #include "graphs/formats/quantize.h"
-#include "graphs/kernels/mcore.h"
+#include "graphs/machines/overheads.h"
 #include "graphs/trace/columns.h"
 #include "sim/kinds.h"
 
@@ -67,6 +67,16 @@ static void hold_te(finder *f, uint32_t op)
 
 /* ---- cuBLAS -------------------------------------------------------------- */
 
+static uint64_t cublas_bytes(const ms_trace *trace)
+{
+    const ms_kernel_hooks *hooks = trace->kernels.hooks;
+
+    return hooks->cublas_bytes
+               ? hooks->cublas_bytes(trace->settings)
+               : ms_overheads_workspace(trace->settings->device,
+                                        trace->settings->training);
+}
+
 /* One workspace per thread that multiplies matrices: the forward's and
  * autograd's.  Its first product makes it, after its output; from then on it
  * stays. */
@@ -79,8 +89,7 @@ static void hold_cublas(finder *f, uint32_t op)
     if (f->multiplies[thread])
         return;
     f->multiplies[thread] = true;
-    hold(f->trace, op, names[thread],
-         ms_mcore_cublas_bytes(f->trace->settings));
+    hold(f->trace, op, names[thread], cublas_bytes(f->trace));
 }
 
 /* cublasLt, which adds a bias, had one for each call until torch 2.3. */
@@ -92,10 +101,11 @@ static void product(finder *f, uint32_t op)
     uint8_t kind = trace->graph.op_kind[op];
     bool biased = kind == MS_KIND_ADDMM;
     bool linear = biased || kind == MS_KIND_MM;
+    const ms_kernel_hooks *hooks = trace->kernels.hooks;
 
     if (trace->settings->cpu)
         return;
-    if (linear && ms_mcore_is_te_product(trace, op))
+    if (linear && hooks->is_te_product && hooks->is_te_product(trace, op))
         hold_te(f, op);
     else if (biased && trace->settings->framework < MS_TORCH_2)
         add(trace, op, "workspace", LT_WORKSPACE_BYTES, false, true);

@@ -7,7 +7,6 @@
 #include "graphs/formats/fp8.h"
 #include "graphs/formats/packed.h"
 #include "graphs/formats/precisions.h"
-#include "graphs/kernels/mcore.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 #include "graphs/ops/ops.h"
@@ -30,14 +29,15 @@ static ms_err open_trace(ms_trace *trace)
     const ms_training *training = trace->settings->training;
     const ms_model *model = trace->settings->model;
 
-    trace->kernels = ms_kernels_of(training);
-    ms_mcore_kernels(trace);
+    trace->kernels = ms_kernels_on(trace->settings);
     trace->weight_dtype = ms_precisions_of(training)->other.weight;
     trace->autocast = ms_precisions_of(training)->autocast;
     MS_TRY(ms_lora_open(trace));
     trace->grad_dtype = trace->trained_dtype;
+    const ms_kernel_hooks *hooks = trace->kernels.hooks;
     if (trace->settings->shape->fp32_gradients ||
-        ms_mcore_fp32_gradients(trace->settings) ||
+        (hooks->has_fp32_gradients &&
+         hooks->has_fp32_gradients(trace->settings)) ||
         (training->gradients == MS_GRADIENTS_FP32 &&
          !ms_precisions_has_sum(trace->settings)))
         trace->grad_dtype = MS_FLOAT32;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The graph under construction: storages, tensors, ops, nodes. */
-#include "graphs/kernels/mcore.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/savelist.h"
 #include "sim/graph.h"
@@ -212,8 +211,7 @@ uint32_t ms_trace_input(ms_trace *trace, const char *role, uint8_t dtype,
     if (t != MS_NONE) {
         uint32_t s = ms_trace_at(trace, t)->storage;
         trace->graph.storage_category[s] = MS_INPUTS;
-        if (!ms_mcore_is(
-                trace->settings)) /* Megatron brings one after the other */
+        if (!trace->kernels.hooks->one_batch_at_a_time)
             trace->graph.storage_bytes[s] *= trace->settings->micro_batches;
     }
     return t;

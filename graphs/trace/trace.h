@@ -35,7 +35,7 @@
 #include "graphs/formats/dtypes.h"
 #include "graphs/graphs.h"
 #include "graphs/json/index.h"
-#include "graphs/settings/kernels.h"
+#include "graphs/kernels/kernels.h"
 #include "graphs/trace/stepsettings.h"
 #include "sim/graph.h"
 #include "sim/shape.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Megatron-LM as its CI and logs measured it (megatron.tsv), and what its
- * layers keep, by hand count (graphs/kernels/mcore.h). */
+ * layers keep, by hand count (graphs/kernels/mcore/mcore.h). */
 #include "sim/graph.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"

@@ -4,8 +4,8 @@
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
 
+#include "graphs/kernels/kernels.h"
 #include "graphs/layers/headloss.h"
-#include "graphs/settings/kernels.h"
 #include "tools/job/result.h"
 
 #include <stdio.h>
@@ -31,12 +31,12 @@ START_TEST(settings_replace_single_kernels)
     ms_fault fault = {0};
     ms_training training;
     ms_training_init(&training);
-    ck_assert_int_eq(ms_kernels_of(&training).norm.kind, MS_KERNEL_TORCH);
+    ck_assert_ptr_eq(ms_kernels_of(&training).norm.maker, &ms_torchkernels);
     ck_assert(ms_kernels_apart(ms_kernels_of(&training).norm, true));
     ck_assert_int_eq(ms_training_set(&training, "kernels", "fused", &fault),
                      MS_OK);
     ms_kernel_set set = ms_kernels_of(&training);
-    ck_assert_int_eq(set.norm.kind, MS_KERNEL_LIGER);
+    ck_assert_ptr_eq(set.norm.maker, &ms_ligerkernels);
     ck_assert(!ms_kernels_apart(set.rotary, true));
     ck_assert_int_eq(set.loss, MS_LOSS_LIGER_LINEAR);
     ms_training_set(&training, "norm_kernel", "torch", &fault);
@@ -45,10 +45,10 @@ START_TEST(settings_replace_single_kernels)
     ms_training_set(&training, "attention_kernel", "sdpa", &fault);
     ms_training_set(&training, "loss_kernel", "eager", &fault);
     set = ms_kernels_of(&training);
-    ck_assert_int_eq(set.norm.kind, MS_KERNEL_TORCH);
+    ck_assert_ptr_eq(set.norm.maker, &ms_torchkernels);
     ck_assert(!ms_kernels_apart(set.norm, true));
     ck_assert(ms_kernels_apart(set.rotary, false));
-    ck_assert_int_eq(set.activation.kind, MS_KERNEL_LIGER);
+    ck_assert_ptr_eq(set.activation.maker, &ms_ligerkernels);
     ck_assert_int_eq(set.attention, MS_ATTENTION_SDPA);
     ck_assert_int_eq(set.loss, MS_LOSS_EAGER);
 }

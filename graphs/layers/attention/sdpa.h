@@ -18,8 +18,8 @@
  *     ms_attended attended = {.causal = true, .dropout = 0.1};
  *     uint32_t y = ms_sdpa_run(trace, MS_ATTENTION_SDPA, qkv, attended); */
 
+#include "graphs/kernels/kernels.h"
 #include "graphs/ops/ops.h"
-#include "graphs/settings/kernels.h"
 
 /* The kernel that runs where kind is SDPA, else kind itself; EAGER: math. */
 ms_attention_kind ms_sdpa_choice(const ms_trace *trace, ms_attention_kind kind,

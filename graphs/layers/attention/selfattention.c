@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The attention layer, in all kernel sets. */
-#include "graphs/kernels/mcore.h"
 #include "graphs/layers/attention/scores.h"
 #include "graphs/layers/attention/sdpa.h"
 #include "graphs/layers/attention/sharedtables.h"
@@ -123,10 +122,6 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
 };
 
 /* The sizes of a layer; turning: channels of a head that rotate. */
-typedef struct sizes {
-    int64_t heads, kv_heads, dim, width, turning;
-} sizes;
-
 /* [batch, sequence, heads * dim] as [batch, heads, sequence, dim]. */
 static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
 {
@@ -195,7 +190,8 @@ static void add_window(ms_trace *trace, const ms_layer *layer, uint32_t q)
 }
 
 static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
-                               const sizes *n, uint32_t sinks, uint32_t *qkv)
+                               const ms_attention_sizes *n, uint32_t sinks,
+                               uint32_t *qkv)
 {
     const ms_value *field = layer->field;
     ms_attended attended = {field[ATTENTION_CAUSAL].b,
@@ -227,7 +223,8 @@ static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
 
 /* c_attn(x).split(...): in GPT-2's code k, then q, then v become heads. */
 static void project_fused(ms_trace *trace, const ms_layer *layer,
-                          const sizes *n, uint32_t x, uint32_t *qkv)
+                          const ms_attention_sizes *n, uint32_t x,
+                          uint32_t *qkv)
 {
     static const char *const roles[2] = {"qkv.weight", "qkv.bias"};
     static const int order[3] = {1, 0, 2};
@@ -249,7 +246,8 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
 
 /* norm(x.view(batch, sequence, heads, dim)), or norm(x) over all heads. */
 static uint32_t norm_heads(ms_trace *trace, const ms_layer *layer,
-                           const sizes *n, uint32_t x, const char *role)
+                           const ms_attention_sizes *n, uint32_t x,
+                           const char *role)
 {
     bool by_heads = layer->field[ATTENTION_QK_NORM].i == QK_NORM_HEAD;
     int64_t code = layer->field[ATTENTION_CODE].i;
@@ -273,7 +271,8 @@ static uint32_t norm_heads(ms_trace *trace, const ms_layer *layer,
 }
 
 static void project_apart(ms_trace *trace, const ms_layer *layer,
-                          const sizes *n, uint32_t x, uint32_t *qkv)
+                          const ms_attention_sizes *n, uint32_t x,
+                          uint32_t *qkv)
 {
     static const char *const roles[3][2] = {
         {"q.weight", "q.bias"}, {"k.weight", "k.bias"}, {"v.weight", "v.bias"}};
@@ -364,16 +363,17 @@ static ms_err check_fields(ms_trace *trace, const ms_layer *layer)
 }
 
 static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
-                         sizes *n)
+                         ms_attention_sizes *n)
 {
     const ms_value *field = layer->field;
 
     MS_TRY(check_fields(trace, layer));
     MS_TRY(ms_layers_need_float(trace, layer, input));
     const ms_tensor *x = at(trace, input);
-    *n = (sizes){field[ATTENTION_HEADS].i, field[ATTENTION_KV_HEADS].i,
-                 field[ATTENTION_HEAD_DIM].i, last_dim(x),
-                 field[ATTENTION_ROTARY_DIM].i};
+    *n = (ms_attention_sizes){field[ATTENTION_HEADS].i,
+                              field[ATTENTION_KV_HEADS].i,
+                              field[ATTENTION_HEAD_DIM].i, last_dim(x),
+                              field[ATTENTION_ROTARY_DIM].i};
     if (x->n_dims != 3)
         return ms_trace_fail(trace, layer, "give the model a sequence input",
                              "attention \"%s\" needs [batch, sequence, width]",
@@ -437,14 +437,11 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
 {
     static const char *const roles[2] = {"proj.weight", "proj.bias"};
     uint32_t qkv[3];
-    sizes n;
+    ms_attention_sizes n;
 
     MS_TRY(find_sizes(trace, layer, in[0], &n));
-    if (ms_mcore_is(trace->settings))
-        return ms_mcoreattention_forward(
-            trace, layer,
-            &(ms_mcore_sizes){n.heads, n.kv_heads, n.dim, n.width, n.turning},
-            in[0], out);
+    if (trace->kernels.hooks->attention)
+        return trace->kernels.hooks->attention(trace, layer, &n, in[0], out);
     if (layer->field[ATTENTION_FUSED_QKV].b)
         project_fused(trace, layer, &n, in[0], qkv);
     else

@@ -56,51 +56,60 @@ enum { MS_MCORE_LOSS_UNFUSED, MS_MCORE_LOSS_NATIVE, MS_MCORE_LOSS_TE };
 enum { MS_MCORE_WGRAD_FUSED, MS_MCORE_WGRAD_APART };
 enum { MS_MCORE_MASK, MS_MCORE_NO_MASK };
 
-/* ---- mcore.c ------------------------------------------------------------- */
+/* What this set does that PyTorch does not (kernels.h says when each is
+ * called); mcore.c. */
+extern const ms_kernel_hooks ms_mcore;
 
-/* Is training.kernels megatron? */
-static inline bool ms_mcore_is(const ms_step_settings *settings)
-{
-    return settings->training->kernels == MS_MEGATRON;
-}
+/* ---- mcoresettings.c ----------------------------------------------------- */
+
 /* Settings that contradict each other, or the kernels.  MS_EUSAGE. */
-ms_err ms_mcore_check(const ms_training *training, ms_fault *fault);
+ms_err ms_mcoresettings_check(const ms_training *training, ms_fault *fault);
 /* Fills what these kernels decide where the user has not. */
-void ms_mcore_settle(ms_training *training);
-/* Does .grad exist all through the step?  Is it fp32? */
-bool ms_mcore_holds_gradients(const ms_step_settings *settings);
-bool ms_mcore_fp32_gradients(const ms_step_settings *settings);
-/* Does the step cast gradients to fp32 before a fused update? */
-bool ms_mcore_casts_gradients(const ms_trace *trace);
-/* The open op makes this weight's gradient: it adds it to main_grad. */
-void ms_mcore_add_wgrad(ms_trace *trace, uint32_t weight);
+void ms_mcoresettings_settle(ms_training *training);
 /* The backend where the setting says auto. */
-int64_t ms_mcore_backend(const ms_step_settings *settings);
-/* Attention and loss of the trace's kernels, where megatron.* chooses them. */
-void ms_mcore_kernels(ms_trace *trace);
+int64_t ms_mcoresettings_backend(const ms_step_settings *settings);
+/* Attention and loss, where megatron.* chooses them. */
+void ms_mcoresettings_choose(const ms_step_settings *settings,
+                             ms_kernel_set *set);
+
+/* ---- mcoregrads.c -------------------------------------------------------- */
+
+/* Does .grad exist all through the step?  Is it fp32? */
+bool ms_mcoregrads_hold(const ms_step_settings *settings);
+bool ms_mcoregrads_are_fp32(const ms_step_settings *settings);
+/* Does the step cast gradients to fp32 before a fused update? */
+bool ms_mcoregrads_are_cast(const ms_trace *trace);
+/* The open op makes this weight's gradient: it adds it to main_grad. */
+void ms_mcoregrads_add(ms_trace *trace, uint32_t weight);
+
+/* ---- mcorelayers.c ------------------------------------------------------- */
+
 /* The step's further inputs. */
-void ms_mcore_batch(ms_trace *trace);
+void ms_mcorelayers_batch(ms_trace *trace);
 /* Is op, a product, one of a layer's by Transformer Engine? */
-bool ms_mcore_is_te_product(const ms_trace *trace, uint32_t op);
+bool ms_mcorelayers_is_te_product(const ms_trace *trace, uint32_t op);
 /* Bytes of a cuBLAS workspace. */
-uint64_t ms_mcore_cublas_bytes(const ms_step_settings *settings);
+uint64_t ms_mcorelayers_cublas_bytes(const ms_step_settings *settings);
 /* Is the layer a dropout that the addition behind it does with its own? */
-bool ms_mcore_defers_dropout(const ms_trace *trace, const ms_layer *layer);
+bool ms_mcorelayers_defers_dropout(const ms_trace *trace,
+                                   const ms_layer *layer);
 /* Is input i of the addition such a dropout? */
-bool ms_mcore_is_deferred(const ms_trace *trace, const ms_layer *add,
-                          uint32_t i);
+bool ms_mcorelayers_is_deferred(const ms_trace *trace, const ms_layer *add,
+                                uint32_t i);
 /* residual + dropout(x), one kernel that saves the mask. */
-uint32_t ms_mcore_dropout_add(ms_trace *trace, uint32_t x, uint32_t residual);
+uint32_t ms_mcorelayers_dropout_add(ms_trace *trace, uint32_t x,
+                                    uint32_t residual);
+
+/* ---- mcoreloss.c --------------------------------------------------------- */
+
+uint32_t ms_mcoreloss_temporaries(ms_trace *trace, const int64_t *dims,
+                                  uint32_t *made);
 
 /* ---- mcoreattention.c ---------------------------------------------------- */
 
-/* The sizes of an attention layer; turning: channels of a head that rotate. */
-typedef struct ms_mcore_sizes {
-    int64_t heads, kv_heads, dim, width, turning;
-} ms_mcore_sizes;
 /* The layer "attention".  Faults: MS_EINPUT for what Megatron does not know. */
 ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
-                                 const ms_mcore_sizes *sizes, uint32_t x,
+                                 const ms_attention_sizes *sizes, uint32_t x,
                                  uint32_t *out);
 
 #endif

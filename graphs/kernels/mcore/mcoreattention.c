@@ -4,7 +4,7 @@
  * (dot_product_attention.py).  Tensors are [batch, sequence, ...]; in Megatron
  * the sequence comes first, so that heads of a batch are rows of a product
  * without a copy. */
-#include "graphs/kernels/mcore.h"
+#include "graphs/kernels/mcore/mcore.h"
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
@@ -75,7 +75,7 @@ static ms_err check(ms_trace *trace, const ms_layer *layer)
 /* [batch, sequence, groups, (queries + 2) dim] split in three, of which the
  * first is then seen as heads: a copy where groups lie apart. */
 static void project(ms_trace *trace, const ms_layer *layer,
-                    const ms_mcore_sizes *n, uint32_t x, uint32_t *qkv)
+                    const ms_attention_sizes *n, uint32_t x, uint32_t *qkv)
 {
     static const char *const roles[2] = {"qkv.weight", "qkv.bias"};
     int64_t queries = n->heads / n->kv_heads;
@@ -150,7 +150,7 @@ static uint32_t rotate(ms_trace *trace, uint32_t x, int64_t turning)
 /* Norms and positions of q and k; what the kernel reads then lies apart from
  * the product's result, which ends. */
 static void prepare(ms_trace *trace, const ms_layer *layer,
-                    const ms_mcore_sizes *n, uint32_t *qkv)
+                    const ms_attention_sizes *n, uint32_t *qkv)
 {
     static const char *const norms[2] = {"q_norm.weight", "k_norm.weight"};
     bool normed = is_word(layer, "qk_norm", "head");
@@ -254,7 +254,7 @@ static uint32_t repeat(ms_trace *trace, uint32_t x, int64_t heads)
 /* Scores, fused scale, mask and softmax, dropout, weighted sum.  The scores'
  * variable lives to the end of the function. */
 static uint32_t by_ops(ms_trace *trace, const ms_layer *layer,
-                       const ms_mcore_sizes *n, uint32_t *qkv)
+                       const ms_attention_sizes *n, uint32_t *qkv)
 {
     for (uint32_t i = 1; i < 3 && n->kv_heads != n->heads; i++)
         qkv[i] =
@@ -313,11 +313,11 @@ static bool has_bias(const ms_layer *layer)
 }
 
 ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
-                                 const ms_mcore_sizes *n, uint32_t x,
+                                 const ms_attention_sizes *n, uint32_t x,
                                  uint32_t *out)
 {
     static const char *const roles[2] = {"proj.weight", "proj.bias"};
-    int64_t backend = ms_mcore_backend(trace->settings);
+    int64_t backend = ms_mcoresettings_backend(trace->settings);
     uint32_t qkv[3], y;
 
     MS_TRY(check(trace, layer));

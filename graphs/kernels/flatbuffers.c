@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "graphs/kernels/mcorebuffers.h"
-#include "graphs/kernels/mcore.h"
+#include "graphs/kernels/flatbuffers.h"
 #include "sim/graph.h"
 
 typedef struct buffers {
@@ -79,13 +78,16 @@ static uint64_t stretch(const ms_trace *trace)
     return elements;
 }
 
-ms_err ms_mcorebuffers_column(ms_trace *trace, const uint32_t *new_id)
+ms_err ms_flatbuffers_column(ms_trace *trace, const uint32_t *new_id)
 {
     ms_graph *g = &trace->graph;
     bool distributed = is_distributed(trace->settings);
     buffers b = {.trace = trace, .new_id = new_id};
 
-    if (!distributed && !ms_mcore_holds_gradients(trace->settings))
+    const ms_kernel_hooks *hooks = trace->kernels.hooks;
+    bool holds =
+        hooks->holds_gradients && hooks->holds_gradients(trace->settings);
+    if (!distributed && !holds)
         return MS_OK;
     b.asked = ms_arena_take_raw(trace->arena, g->n_persistent, sizeof *b.asked);
     if (!b.asked)

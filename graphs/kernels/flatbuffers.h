@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#ifndef MS_GRAPHS_MCOREBUFFERS_H
-#define MS_GRAPHS_MCOREBUFFERS_H
+#ifndef MS_GRAPHS_FLATBUFFERS_H
+#define MS_GRAPHS_FLATBUFFERS_H
 
 /* Private to graphs/: what Megatron-LM asks PyTorch's allocator for
  * (core/distributed/param_and_grad_buffer.py, core/optimizer/
@@ -21,6 +21,6 @@
 
 /* ms_graph.storage_asked_bytes, once ids are final: new_id per storage of the
  * trace. */
-ms_err ms_mcorebuffers_column(ms_trace *trace, const uint32_t *new_id);
+ms_err ms_flatbuffers_column(ms_trace *trace, const uint32_t *new_id);
 
 #endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_GRAPHS_KERNELS_H
+#define MS_GRAPHS_KERNELS_H
+
+/* Private to graphs/: which kernels the ops of a model are.
+ *
+ * training.kernels names a row of the table in kernels.c, a kernel for each
+ * kind of op; training.attention_kernel, .norm_kernel, .activation_kernel,
+ * .rotary_kernel and .loss_kernel replace single ones of it.  A layer that says
+ * whose code it is ("upcast", "complex") keeps the ops of that code apart, but
+ * where a kernel is firm: the user named it, or the set replaces modules
+ * whatever their code was (fused, as Liger patches models).
+ *
+ *     if (ms_kernels_apart(trace->kernels.norm, upcasts))
+ *         by ops
+ *     else
+ *         y = trace->kernels.norm.maker->rms_norm(trace, x, weight);
+ *
+ * What frameworks do otherwise than PyTorch is in the hooks of their set, in a
+ * folder of their own (mcore/). */
+
+#include "graphs/graphs.h"
+
+/* Whose kernels norms and gates are: torchkernels.c, ligerkernels.c. */
+typedef struct ms_kernel_maker {
+    bool apart; /* op by op: what follows is not asked for then, but a layer
+                   norm, which has always been one op */
+    /* weight, bias: MS_NONE where there is none. */
+    uint32_t (*layer_norm)(ms_trace *trace, uint32_t x, uint32_t weight,
+                           uint32_t bias);
+    uint32_t (*rms_norm)(ms_trace *trace, uint32_t x, uint32_t weight);
+    /* activation(gate) * up; op: its name, "swiglu". */
+    uint32_t (*gate)(ms_trace *trace, const char *op, uint32_t gate,
+                     uint32_t up);
+} ms_kernel_maker;
+/* PyTorch's ops one by one; its or Apex' kernels; Liger's, that overwrite what
+ * they can. */
+extern const ms_kernel_maker ms_torchkernels_apart, ms_torchkernels,
+    ms_ligerkernels;
+
+typedef enum ms_attention_kind {
+    MS_ATTENTION_EAGER,
+    MS_ATTENTION_FLASH,
+    MS_ATTENTION_EFFICIENT,
+    MS_ATTENTION_SDPA /* as scaled_dot_product_attention chooses: sdpa.h */
+} ms_attention_kind;
+
+typedef struct ms_kernel {
+    const ms_kernel_maker *maker;
+    bool firm;
+} ms_kernel;
+
+/* The sizes of a self-attention layer; turning: channels of a head that
+ * rotate. */
+typedef struct ms_attention_sizes {
+    int64_t heads, kv_heads, dim, width, turning;
+} ms_attention_sizes;
+
+struct ms_kernel_set;
+struct ms_step_settings;
+#define MS_LOSS_TEMPORARIES 6u
+/* What a framework does with its kernels that PyTorch does not; all are
+ * optional: what is NULL is done as PyTorch does it. */
+typedef struct ms_kernel_hooks {
+    /* Settings, whichever set they choose.  MS_EUSAGE where they contradict
+     * each other or the set. */
+    ms_err (*check)(const ms_training *training, ms_fault *fault);
+    /* Fills what the set decides where the user has not. */
+    void (*settle)(ms_training *training);
+    /* Kernels that hang on settings of the set's own. */
+    void (*choose)(const struct ms_step_settings *settings,
+                   struct ms_kernel_set *set);
+
+    /* Inputs of one micro-batch exist at a time; further ones of the step. */
+    bool one_batch_at_a_time;
+    void (*inputs)(ms_trace *trace);
+
+    /* The layer "attention". */
+    ms_err (*attention)(ms_trace *trace, const ms_layer *layer,
+                        const ms_attention_sizes *sizes, uint32_t x,
+                        uint32_t *out);
+    /* What the open op, a fused cross entropy of rows dims[0] and words
+     * dims[1], makes besides and lets go of; how many. */
+    uint32_t (*loss_temporaries)(ms_trace *trace, const int64_t *dims,
+                                 uint32_t *made);
+    /* Is the layer a dropout that the addition behind it does with its own? Is
+     * input i of an addition such a dropout?  residual + dropout(x). */
+    bool (*defers_dropout)(const ms_trace *trace, const ms_layer *layer);
+    bool (*is_deferred)(const ms_trace *trace, const ms_layer *add, uint32_t i);
+    uint32_t (*dropout_add)(ms_trace *trace, uint32_t x, uint32_t residual);
+
+    /* The open op makes this weight's gradient: it adds it to .grad itself. */
+    void (*add_gradient)(ms_trace *trace, uint32_t weight);
+    /* Has op, a product, Transformer Engine's workspace?  Bytes of cuBLAS's. */
+    bool (*is_te_product)(const ms_trace *trace, uint32_t op);
+    uint64_t (*cublas_bytes)(const struct ms_step_settings *settings);
+
+    /* Does .grad exist all through the step?  Is it fp32?  Does the step cast
+     * it to fp32 before a fused update? */
+    bool (*holds_gradients)(const struct ms_step_settings *settings);
+    bool (*has_fp32_gradients)(const struct ms_step_settings *settings);
+    bool (*casts_gradients)(const ms_trace *trace);
+} ms_kernel_hooks;
+
+typedef struct ms_kernel_set {
+    const char *name;
+    uint8_t attention; /* ms_attention_kind */
+    uint8_t loss;      /* ms_loss_kernel */
+    ms_kernel norm, activation, rotary;
+    bool saves_softmax_alone; /* a fused loss, and no mask beside it */
+    const ms_kernel_hooks *hooks;
+} ms_kernel_set;
+
+/* In the order of ms_kernels. */
+extern const ms_kernel_set ms_kernels_sets[];
+/* The set that the settings mean. */
+ms_kernel_set ms_kernels_of(const ms_training *training);
+/* The same of a step, on its device. */
+ms_kernel_set ms_kernels_on(const struct ms_step_settings *settings);
+/* What the sets refuse of the settings, and fill in.  MS_EUSAGE. */
+ms_err ms_kernels_check(ms_training *training, ms_fault *fault);
+/* Does the op stay apart?  own: the layer says whose code it is. */
+static inline bool ms_kernels_apart(ms_kernel kernel, bool own)
+{
+    return kernel.maker->apart || (own && !kernel.firm);
+}
+
+/* Of the settings of single kernels; each begins with auto. */
+#define MS_KERNELS_ATTENTION "auto|eager|flash|efficient|sdpa"
+#define MS_KERNELS_NORM "auto|eager|torch|liger"
+#define MS_KERNELS_PLAIN "auto|eager|fused"
+
+#endif

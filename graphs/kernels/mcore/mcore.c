@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "graphs/kernels/mcore/mcore.h"
+
+const ms_kernel_hooks ms_mcore = {
+    .check = ms_mcoresettings_check,
+    .settle = ms_mcoresettings_settle,
+    .choose = ms_mcoresettings_choose,
+    .one_batch_at_a_time = true,
+    .inputs = ms_mcorelayers_batch,
+    .attention = ms_mcoreattention_forward,
+    .loss_temporaries = ms_mcoreloss_temporaries,
+    .defers_dropout = ms_mcorelayers_defers_dropout,
+    .is_deferred = ms_mcorelayers_is_deferred,
+    .dropout_add = ms_mcorelayers_dropout_add,
+    .add_gradient = ms_mcoregrads_add,
+    .is_te_product = ms_mcorelayers_is_te_product,
+    .cublas_bytes = ms_mcorelayers_cublas_bytes,
+    .holds_gradients = ms_mcoregrads_hold,
+    .has_fp32_gradients = ms_mcoregrads_are_fp32,
+    .casts_gradients = ms_mcoregrads_are_cast,
+};
