@@ -36,7 +36,7 @@ typedef struct ms_plugin {
     const ms_policy *policy;
 } ms_plugin;
 
-#define MS_PLUGIN_EDITION 5u
+#define MS_PLUGIN_EDITION 6u
 #define MS_PLUGIN_SIZES                                                        \
     (2u * MS_N_VERBS + 3u * MS_N_PLACES + 5u * MS_N_PASSES +                   \
      7u * MS_N_CATEGORIES + 11u * sizeof(ms_policy) + 13u * sizeof(ms_param) + \

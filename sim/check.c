@@ -26,7 +26,7 @@ static ms_err check_buffer(const ms_program *program, const ms_call *call,
                            ms_fault *fault)
 {
     bool needs = call->verb == MS_TAKE || call->verb == MS_GIVE ||
-                 (call->verb == MS_MOVE && call->place == MS_PACKED);
+                 (call->verb == MS_MOVE && call->move.to == MS_PACKED);
     if (call->buffer == MS_NONE && needs)
         return ms_fail(fault, MS_EINPUT, NULL, "say buffer 0, for example",
                        "which buffer of the program is not said");
@@ -55,7 +55,8 @@ static ms_err check_indices(const ms_program *program, const ms_call *call,
         return ms_fail(fault, MS_EINPUT, NULL, NULL,
                        "micro-batch %u is out of range: 0 to %u",
                        call->micro_batch, program->n_micro_batches - 1u);
-    MS_TRY(check_set(program, call->keep, fault));
+    if (call->verb == MS_RUN)
+        MS_TRY(check_set(program, call->run.keep, fault));
     MS_TRY(check_set(program, call->set, fault));
     return check_buffer(program, call, fault);
 }
@@ -105,7 +106,7 @@ static ms_err check_shared(const ms_graph *graph, const ms_program *program,
     bool shares = call->verb == MS_GATHER || call->verb == MS_REDUCE ||
                   call->verb == MS_STEP_SET ||
                   (call->verb == MS_MOVE &&
-                   (call->place == MS_SHARD || call->place == MS_PACKED));
+                   (call->move.to == MS_SHARD || call->move.to == MS_PACKED));
     if (!shares || call->set >= program->n_sets)
         return MS_OK;
     for (uint32_t i = program->set_at[call->set];
@@ -121,54 +122,73 @@ static ms_err check_shared(const ms_graph *graph, const ms_program *program,
     return MS_OK;
 }
 
-/* What a verb needs beyond the ranges. */
-static ms_err check_verb(const ms_graph *graph, const ms_call *call,
-                         uint8_t *ran, ms_fault *fault)
+static ms_err check_run(const ms_graph *graph, const ms_call *call, bool ran,
+                        ms_fault *fault)
 {
-    bool forward = call->pass == MS_FORWARD;
-    if (call->verb == MS_RUN && !forward && call->pass != MS_GRAD_INPUT)
+    bool forward = call->run.pass == MS_FORWARD;
+    if (!forward && call->run.pass != MS_GRAD_INPUT)
         return ms_fail(fault, MS_EINPUT, NULL, NULL,
                        "a unit runs forward or backward, not pass %u",
-                       (unsigned)call->pass);
-    if (call->verb == MS_RUN && !forward && !*ran)
+                       (unsigned)call->run.pass);
+    if (!forward && !ran)
         return ms_fail(fault, MS_EINPUT, NULL,
                        "run each unit forward before its backward",
                        "backward of unit %u (%s) without its forward",
                        call->unit, graph->unit_name[call->unit]);
-    if (call->verb == MS_RUN)
-        *ran = forward;
+    return MS_OK;
+}
+
+/* Places that a verb knows. */
+static ms_err check_place(const ms_call *call, ms_fault *fault)
+{
+    uint8_t move = call->move.to, part = call->step.part;
+    uint8_t state = call->state.to, sum = call->reduce.to;
+    if (call->verb == MS_MOVE &&
+        (move == MS_PENDING || move == MS_GONE || move >= MS_N_PLACES))
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "a set moves to here, host, nvme, shard or packed, not "
+                       "to place %u",
+                       (unsigned)move);
+    if (call->verb == MS_STEP_SET && part != MS_HERE && part != MS_HOST &&
+        part != MS_PENDING)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "a step is whole (here), the host's or what is pending, "
+                       "not of place %u",
+                       (unsigned)part);
+    if (call->verb == MS_STATE && state != MS_HERE && state != MS_GONE)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "a state goes to here or gone, not to place %u",
+                       (unsigned)state);
+    if (call->verb == MS_REDUCE && sum != MS_HERE && sum != MS_SHARD)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL,
+                       "a set is reduced to here or shard, not to place %u",
+                       (unsigned)sum);
+    if (call->verb == MS_MARK && call->mark.mark >= MS_N_MARKS)
+        return ms_fail(fault, MS_EINPUT, NULL, NULL, "there is no mark %u",
+                       (unsigned)call->mark.mark);
+    return MS_OK;
+}
+
+/* What a verb needs beyond the ranges. */
+static ms_err check_verb(const ms_graph *graph, const ms_call *call,
+                         uint8_t *ran, ms_fault *fault)
+{
+    if (call->verb == MS_RUN) {
+        MS_TRY(check_run(graph, call, *ran, fault));
+        *ran = call->run.pass == MS_FORWARD;
+    }
     if (call->verb == MS_RERUN && !*ran)
         return ms_fail(fault, MS_EINPUT, NULL,
                        "run each unit forward before it is run again",
                        "unit %u (%s) is run again before its forward",
                        call->unit, graph->unit_name[call->unit]);
-    if (call->verb == MS_MOVE &&
-        (call->place == MS_PENDING || call->place == MS_GONE ||
-         call->place >= MS_N_PLACES))
-        return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "a set moves to here, host, nvme, shard or packed, not "
-                       "to place %u",
-                       (unsigned)call->place);
-    if (call->verb == MS_STEP_SET && call->place != MS_HERE &&
-        call->place != MS_HOST && call->place != MS_PENDING)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "a step is whole (here), the host's or what is pending, "
-                       "not of place %u",
-                       (unsigned)call->place);
-    if (call->verb == MS_STATE && call->place != MS_HERE &&
-        call->place != MS_GONE)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "a state goes to here or gone, not to place %u",
-                       (unsigned)call->place);
-    if (call->verb == MS_REDUCE && call->place != MS_HERE &&
-        call->place != MS_SHARD)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL,
-                       "a set is reduced to here or shard, not to place %u",
-                       (unsigned)call->place);
-    if (call->verb == MS_MARK && call->place >= MS_N_MARKS)
-        return ms_fail(fault, MS_EINPUT, NULL, NULL, "there is no mark %u",
-                       (unsigned)call->place);
-    return MS_OK;
+    return check_place(call, fault);
+}
+
+static bool same_rerun(const ms_rerun_call *a, const ms_rerun_call *b)
+{
+    return a->whole == b->whole && a->holds == b->holds &&
+           a->state == b->state && a->part == b->part;
 }
 
 /* The parts of a replay follow one another, whatever comes between. */
@@ -178,9 +198,9 @@ static ms_err check_part(const ms_graph *graph, const ms_call *call,
     bool is_open = open->verb == MS_RERUN;
     if (call->verb != MS_RERUN)
         return MS_OK;
-    if (is_open && (!(call->flags & MS_CALL_PART) ||
-                    call->unit != open->unit + 1 || call->last != open->last ||
-                    call->frame != open->frame || call->flags != open->flags))
+    if (is_open && (!call->rerun.part || call->unit != open->unit + 1 ||
+                    call->last != open->last || call->frame != open->frame ||
+                    !same_rerun(&call->rerun, &open->rerun)))
         return ms_fail(fault, MS_EINPUT, NULL,
                        "write the parts of a replay unit by unit to its last",
                        "units %u-%u are run again where the part of unit %u "
@@ -188,7 +208,7 @@ static ms_err check_part(const ms_graph *graph, const ms_call *call,
                        call->unit, call->last, open->unit + 1,
                        graph->unit_name[open->unit + 1]);
     *open = *call;
-    if (!(call->flags & MS_CALL_PART) || call->unit == call->last)
+    if (!call->rerun.part || call->unit == call->last)
         open->verb = MS_N_VERBS;
     return MS_OK;
 }

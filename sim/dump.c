@@ -32,6 +32,13 @@ const ms_dump_verb ms_dump_verbs[MS_N_VERBS] = {
     [MS_GIVE] = {"give", MS_DUMP_NO_OBJECT, WHEN | KEY(BUFFER)},
 };
 
+const size_t ms_dump_places[MS_N_VERBS] = {
+    [MS_MOVE] = offsetof(ms_call, move.to),
+    [MS_STATE] = offsetof(ms_call, state.to),
+    [MS_STEP_SET] = offsetof(ms_call, step.part),
+    [MS_REDUCE] = offsetof(ms_call, reduce.to),
+};
+
 const char *const ms_dump_keys[MS_DUMP_N_KEYS] = {
     [MS_DUMP_UNIT] = "unit",         [MS_DUMP_UNITS] = "units",
     [MS_DUMP_FRAME] = "frame",       [MS_DUMP_MICRO] = "micro",
@@ -54,24 +61,46 @@ const char *const ms_dump_hooks[4][2] = {{"all", "no-parameters"},
                                          {"ahead", "waits"},
                                          {"each", "once"}};
 
-const uint16_t ms_dump_flags[MS_DUMP_N_KEYS] = {
-    [MS_DUMP_WHOLE] = MS_CALL_WHOLE,
-    [MS_DUMP_HOLD_OUTPUTS] = MS_CALL_HOLD_OUTPUTS,
-    [MS_DUMP_SAVES] = MS_CALL_SAVES,
-    [MS_DUMP_LATER] = MS_CALL_LATER,
-    [MS_DUMP_IN_LINE] = MS_CALL_IN_LINE,
-    [MS_DUMP_STATE] = MS_CALL_STATE,
-    [MS_DUMP_ADD] = MS_CALL_ADD,
-    [MS_DUMP_OUTER] = MS_CALL_OUTER,
-    [MS_DUMP_AHEAD] = MS_CALL_AHEAD,
-    [MS_DUMP_LIMIT] = MS_CALL_LIMIT,
-    [MS_DUMP_PAGEABLE] = MS_CALL_PAGEABLE,
-    [MS_DUMP_FILLED] = MS_CALL_FILLED,
-    [MS_DUMP_SIDE] = MS_CALL_SIDE,
-    [MS_DUMP_AGAIN] = MS_CALL_AGAIN,
-    [MS_DUMP_EXCHANGE] = MS_CALL_EXCHANGE,
-    [MS_DUMP_PART] = MS_CALL_PART,
+/* A bool of a verb's payload, and the key that sets it. */
+#define FLAG(verb, key, member)                                                \
+    {                                                                          \
+        verb, MS_DUMP_##key, offsetof(ms_call, member)                         \
+    }
+static const struct {
+    uint8_t verb, key;
+    size_t at;
+} payload_flags[] = {
+    FLAG(MS_RUN, SAVES, run.saves),
+    FLAG(MS_RERUN, WHOLE, rerun.whole),
+    FLAG(MS_RERUN, HOLD_OUTPUTS, rerun.holds),
+    FLAG(MS_RERUN, STATE, rerun.state),
+    FLAG(MS_RERUN, PART, rerun.part),
+    FLAG(MS_MOVE, LATER, move.later),
+    FLAG(MS_MOVE, IN_LINE, move.in_line),
+    FLAG(MS_MOVE, SIDE, move.side),
+    FLAG(MS_MOVE, ADD, move.adds),
+    FLAG(MS_MOVE, PAGEABLE, move.pageable),
+    FLAG(MS_MOVE, AHEAD, move.ahead),
+    FLAG(MS_HOLD, SAVES, hold.saves),
+    FLAG(MS_HOLD, AGAIN, hold.again),
+    FLAG(MS_SYNC, IN_LINE, sync.compute),
+    FLAG(MS_GATHER, OUTER, gather.outer),
+    FLAG(MS_GATHER, AHEAD, gather.ahead),
+    FLAG(MS_GATHER, LIMIT, gather.limit),
+    FLAG(MS_REDUCE, OUTER, reduce.outer),
+    FLAG(MS_REDUCE, WHOLE, reduce.whole),
+    FLAG(MS_REDUCE, FILLED, reduce.filled),
+    FLAG(MS_REDUCE, EXCHANGE, reduce.exchange),
+    FLAG(MS_REDUCE, IN_LINE, reduce.in_line),
 };
+
+size_t ms_dump_flag(uint8_t verb, ms_dump_key key)
+{
+    for (size_t i = 0; i < sizeof payload_flags / sizeof *payload_flags; i++)
+        if (payload_flags[i].verb == verb && payload_flags[i].key == key)
+            return payload_flags[i].at;
+    return 0;
+}
 
 /* A name from a file, made harmless for a line of text. */
 static void put_name(ms_text *text, const char *name)
@@ -273,13 +302,13 @@ static void put_object(const ms_call *call, ms_text *text)
 {
     switch (ms_dump_verbs[call->verb].object) {
     case MS_DUMP_PASS:
-        put_word(text, call->pass == MS_FORWARD ? "forward" : "backward");
+        put_word(text, call->run.pass == MS_FORWARD ? "forward" : "backward");
         break;
     case MS_DUMP_SET:
         put_set(text, call->set);
         break;
     case MS_DUMP_MARK:
-        put_word(text, ms_names_mark[call->place]);
+        put_word(text, ms_names_mark[call->mark.mark]);
         break;
     case MS_DUMP_NO_OBJECT:
         break;
@@ -288,6 +317,8 @@ static void put_object(const ms_call *call, ms_text *text)
 
 static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
 {
+    uint8_t place;
+    size_t flag;
     switch (key) {
     case MS_DUMP_UNIT:
         put_number(text, "unit", call->unit);
@@ -308,10 +339,10 @@ static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
         break;
     case MS_DUMP_KEEP:
     case MS_DUMP_HOLD:
-        if (call->pass != MS_FORWARD)
+        if (call->run.pass != MS_FORWARD)
             break;
         put_word(text, ms_dump_keys[key]);
-        put_set(text, key == MS_DUMP_KEEP ? call->keep : call->set);
+        put_set(text, key == MS_DUMP_KEEP ? call->run.keep : call->set);
         break;
     case MS_DUMP_OF:
         if (call->set == MS_NOTHING)
@@ -320,17 +351,19 @@ static void put_key(const ms_call *call, ms_dump_key key, ms_text *text)
         put_set(text, call->set);
         break;
     case MS_DUMP_TO:
-        if (call->verb == MS_STEP_SET && call->place == MS_HERE)
+        place = ((const uint8_t *)call)[ms_dump_places[call->verb]];
+        if (call->verb == MS_STEP_SET && place == MS_HERE)
             break;
         put_word(text, "to");
-        put_word(text, ms_names_place[call->place]);
+        put_word(text, ms_names_place[place]);
         break;
     case MS_DUMP_BUFFER:
         if (call->buffer != MS_NONE)
             put_number(text, "buffer", call->buffer);
         break;
     default:
-        if (call->flags & ms_dump_flags[key])
+        flag = ms_dump_flag(call->verb, key);
+        if (((const bool *)call)[flag])
             put_word(text, ms_dump_keys[key]);
         break;
     }

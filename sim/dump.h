@@ -66,12 +66,15 @@ typedef struct ms_dump_verb {
 } ms_dump_verb;
 
 extern const ms_dump_verb ms_dump_verbs[MS_N_VERBS];
+/* Where in a call of the verb the place of "to" is. */
+extern const size_t ms_dump_places[MS_N_VERBS];
 /* Of a buffer: by ms_row.waited. */
 extern const char *const ms_dump_frees[2];
 /* Of a program's hooks: skips_parameters, pageable, waits. */
 extern const char *const ms_dump_hooks[4][2];
 extern const char *const ms_dump_keys[MS_DUMP_N_KEYS];
-/* The flag of a call that a key sets; 0: the key says something else. */
-extern const uint16_t ms_dump_flags[MS_DUMP_N_KEYS];
+/* Where in a call of the verb the bool is that a key sets; 0: the key says
+ * something else. */
+size_t ms_dump_flag(uint8_t verb, ms_dump_key key);
 
 #endif

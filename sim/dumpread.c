@@ -338,13 +338,13 @@ static ms_err read_object(reader *r, ms_call *call)
     switch (ms_dump_verbs[call->verb].object) {
     case MS_DUMP_PASS:
         MS_TRY(read_word_of(r, "pass", passes, 2, &word));
-        call->pass = word == 0 ? MS_FORWARD : MS_GRAD_INPUT;
+        call->run.pass = word == 0 ? MS_FORWARD : MS_GRAD_INPUT;
         return MS_OK;
     case MS_DUMP_SET:
         return read_set_name(r, &call->set);
     case MS_DUMP_MARK:
         MS_TRY(read_word_of(r, "mark", ms_names_mark, MS_N_MARKS, &word));
-        call->place = (uint8_t)word;
+        call->mark.mark = (uint8_t)word;
         return MS_OK;
     case MS_DUMP_NO_OBJECT:
         break;
@@ -375,19 +375,19 @@ static ms_err read_value(reader *r, ms_dump_key key, ms_call *call)
         call->rank = (uint8_t)value;
         break;
     case MS_DUMP_KEEP:
-        return read_set_name(r, &call->keep);
+        return read_set_name(r, &call->run.keep);
     case MS_DUMP_HOLD:
     case MS_DUMP_OF:
         return read_set_name(r, &call->set);
     case MS_DUMP_TO:
         MS_TRY(read_word_of(r, "place", ms_names_place, MS_N_PLACES, &value));
-        call->place = (uint8_t)value;
+        ((uint8_t *)call)[ms_dump_places[call->verb]] = (uint8_t)value;
         break;
     case MS_DUMP_BUFFER:
         return read_number(r, "buffer", 0, highest(r->program->n_buffers),
                            &call->buffer);
     default:
-        call->flags |= ms_dump_flags[key];
+        ((bool *)call)[ms_dump_flag(call->verb, key)] = true;
     }
     return MS_OK;
 }

@@ -24,12 +24,14 @@ ms_err ms_program_add_buffer(ms_program *program, ms_buffer value,
 
 ms_call ms_program_call(ms_verb verb)
 {
-    return (ms_call){.verb = (uint8_t)verb,
-                     .unit = MS_NONE,
-                     .last = MS_NONE,
-                     .keep = MS_NOTHING,
-                     .set = MS_NOTHING,
-                     .buffer = MS_NONE};
+    ms_call call = {.verb = (uint8_t)verb,
+                    .unit = MS_NONE,
+                    .last = MS_NONE,
+                    .set = MS_NOTHING,
+                    .buffer = MS_NONE};
+    if (verb == MS_RUN)
+        call.run.keep = MS_NOTHING;
+    return call;
 }
 
 ms_call ms_program_call_like(ms_verb verb, const ms_call *like)
@@ -38,6 +40,37 @@ ms_call ms_program_call_like(ms_verb verb, const ms_call *like)
     call.rank = like->rank;
     call.frame = like->frame;
     call.micro_batch = like->micro_batch;
+    return call;
+}
+
+ms_call ms_program_move(const ms_call *like, uint32_t set, ms_move_call how)
+{
+    ms_call call = ms_program_call_like(MS_MOVE, like);
+    call.set = set;
+    call.move = how;
+    return call;
+}
+
+ms_call ms_program_gather(const ms_call *like, uint32_t set, ms_gather_call how)
+{
+    ms_call call = ms_program_call_like(MS_GATHER, like);
+    call.set = set;
+    call.gather = how;
+    return call;
+}
+
+ms_call ms_program_reduce(const ms_call *like, uint32_t set, ms_reduce_call how)
+{
+    ms_call call = ms_program_call_like(MS_REDUCE, like);
+    call.set = set;
+    call.reduce = how;
+    return call;
+}
+
+ms_call ms_program_wait(const ms_call *like, uint32_t set)
+{
+    ms_call call = ms_program_call_like(MS_WAIT, like);
+    call.set = set;
     return call;
 }
 
@@ -381,7 +414,7 @@ static ms_err find_sets(writer *w)
 static void write_mark(writer *w, ms_mark mark)
 {
     ms_call call = ms_program_call(MS_MARK);
-    call.place = (uint8_t)mark;
+    call.mark.mark = (uint8_t)mark;
     w->program->calls[w->program->n_calls++] = call;
 }
 
@@ -396,13 +429,13 @@ static void write_drop(writer *w, uint32_t set, uint32_t unit, uint32_t last)
     w->program->calls[w->program->n_calls++] = call;
 }
 
-static void write_hold(writer *w, uint32_t set, uint8_t flags)
+static void write_hold(writer *w, uint32_t set, bool saves)
 {
     if (set == MS_NOTHING)
         return;
     ms_call call = ms_program_call(MS_HOLD);
     call.set = set;
-    call.flags = flags;
+    call.hold.saves = saves;
     w->program->calls[w->program->n_calls++] = call;
 }
 
@@ -413,7 +446,7 @@ static void write_state(writer *w, uint32_t unit, ms_place place)
         return;
     ms_call call = ms_program_call(MS_STATE);
     call.unit = call.last = unit;
-    call.place = (uint8_t)place;
+    call.state.to = (uint8_t)place;
     w->program->calls[w->program->n_calls++] = call;
 }
 
@@ -423,29 +456,25 @@ static void write_forward(writer *w, uint32_t unit)
     if (id != MS_NONE && w->segments[id].first == unit)
         write_state(w, unit, MS_HERE);
     ms_call call = ms_program_call(MS_RUN);
-    call.pass = MS_FORWARD;
+    call.run.pass = MS_FORWARD;
     call.unit = call.last = unit;
-    call.keep = w->kept_set[unit];
+    call.run.keep = w->kept_set[unit];
     call.set = w->held_set[unit];
-    if (w->keep->reentrant && call.set != MS_NOTHING)
-        call.flags |= MS_CALL_SAVES;
+    call.run.saves = w->keep->reentrant && call.set != MS_NOTHING;
     w->program->calls[w->program->n_calls++] = call;
-    write_hold(w, w->outside_set[unit], MS_CALL_SAVES);
+    write_hold(w, w->outside_set[unit], true);
 }
 
 static void write_rerun(writer *w, const span *segment)
 {
     bool reentrant = w->keep->reentrant;
-    write_hold(w, segment->grads, 0);
+    write_hold(w, segment->grads, false);
     ms_call call = ms_program_call(MS_RERUN);
     call.unit = segment->first;
     call.last = segment->last;
-    if (reentrant || !w->keep->early_stop)
-        call.flags |= MS_CALL_WHOLE;
-    if (reentrant)
-        call.flags |= MS_CALL_HOLD_OUTPUTS;
-    if (w->graph->unit_state != NULL)
-        call.flags |= MS_CALL_STATE;
+    call.rerun = (ms_rerun_call){.whole = reentrant || !w->keep->early_stop,
+                                 .holds = reentrant,
+                                 .state = w->graph->unit_state != NULL};
     w->program->calls[w->program->n_calls++] = call;
 }
 
@@ -456,7 +485,7 @@ static void write_backward(writer *w, uint32_t unit)
     if (segment != NULL && unit == segment->last)
         write_rerun(w, segment);
     ms_call call = ms_program_call(MS_RUN);
-    call.pass = MS_GRAD_INPUT;
+    call.run.pass = MS_GRAD_INPUT;
     call.unit = call.last = unit;
     w->program->calls[w->program->n_calls++] = call;
     write_drop(w, w->outside_drop[unit], MS_NONE, MS_NONE);
@@ -547,7 +576,7 @@ static uint32_t count_parted(const ms_program *program)
     uint32_t n = program->n_calls;
     for (uint32_t i = 0; i < program->n_calls; i++) {
         const ms_call *call = &program->calls[i];
-        if (call->verb == MS_RERUN && !(call->flags & MS_CALL_PART))
+        if (call->verb == MS_RERUN && !call->rerun.part)
             n += call->last - call->unit;
     }
     return n;
@@ -564,10 +593,10 @@ ms_err ms_program_part_replays(ms_program *program, ms_arena *arena,
     MS_TRY(reserve_calls(&made, n, arena, fault));
     for (uint32_t i = 0; i < program->n_calls; i++) {
         ms_call call = program->calls[i];
-        bool whole = call.verb == MS_RERUN && call.unit < call.last &&
-                     !(call.flags & MS_CALL_PART);
+        bool whole =
+            call.verb == MS_RERUN && call.unit < call.last && !call.rerun.part;
         if (whole)
-            call.flags |= MS_CALL_PART;
+            call.rerun.part = true;
         for (; whole && call.unit < call.last; call.unit++)
             made.calls[made.n_calls++] = call;
         made.calls[made.n_calls++] = call;

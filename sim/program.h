@@ -32,14 +32,13 @@
 typedef enum ms_verb {
     MS_RUN,      /* run a unit's forward or backward ops */
     MS_RERUN,    /* run forward ops of units [unit, last] again (recompute) */
-    MS_MOVE,     /* move set to place MS_HERE, MS_HOST or MS_NVME (copy engines,
-                    the disk's by way of the host), of what is shared the part;
-                    to MS_PACKED: into a buffer; from there to MS_HERE: out of
-                    it; to MS_SHARD: let whole copies go; of gradients make the
-                    part that is not there */
-    MS_STEP_SET, /* the optimizer step (set: MS_ALL): with place MS_HOST what
-                    the host and its disk do of it, with MS_PENDING the rest;
-                    of a set what is due with its gradients (due_first) */
+    MS_MOVE,     /* move set to a place: here, to the host or the disk (copy
+                    engines, the disk's by way of the host), of what is shared
+                    the part; into a buffer (PACKED), or out of it; let whole
+                    copies go (SHARD), of gradients make the part that is not
+                    there */
+    MS_STEP_SET, /* the optimizer step (set: MS_ALL); of a set what is due with
+                    its gradients (due_first) */
     MS_HOLD,     /* take a host reference on each storage of set */
     MS_DROP_SET, /* release those references */
     MS_SYNC,     /* the host waits for the last copies of set, for what wrote
@@ -49,13 +48,10 @@ typedef enum ms_verb {
                     storages of its own or PACKED in a buffer; what only lies in
                     another memory is brought; what the ranks do not share is
                     written where it is */
-    MS_STATE,    /* set unit's random state aside (place MS_HERE) or let it go
-                    (MS_GONE) */
-    MS_WAIT,     /* the compute stream waits for the copies of set; what a MOVE
-                    with LATER took to the host is dropped here */
-    MS_REDUCE,   /* sum set over the ranks, place MS_SHARD: reduce-scatter into
-                    the shards, MS_HERE: all-reduce; of what was not made
-                    nothing */
+    MS_STATE,    /* set unit's random state aside, or let it go */
+    MS_WAIT,     /* the compute stream waits for the copies of set; what a move
+                    that is `later` took to the host is dropped here */
+    MS_REDUCE,   /* sum set over the ranks; of what was not made nothing */
     MS_TAKE,     /* allocate a buffer of the program */
     MS_GIVE,     /* the host lets go of it */
     MS_N_VERBS
@@ -64,52 +60,6 @@ typedef enum ms_verb {
 /* Set ids: MS_ALL and MS_NOTHING, else a row of the program's sets. */
 #define MS_ALL (MS_NONE - 1u)
 #define MS_NOTHING (MS_NONE - 2u)
-
-/* ms_call.flags.  RERUN: WHOLE runs to the end of the last unit, needed or
- * not; HOLD_OUTPUTS keeps what leaves the units until a DROP_SET with unit and
- * last of this call; STATE sets the random state aside for its time; PART runs
- * unit alone, other calls, then the PARTs of the units behind it to last
- * follow: together they are one RERUN from the first one's unit on.  RUN:
- * SAVES says that an autograd node holds `set` (a reentrant checkpoint saves
- * its inputs, a non-reentrant one's closure only names them).  MOVE: LATER
- * leaves the device's copy until a WAIT; IN_LINE copies on the compute stream;
- * SIDE starts behind the last copy with SIDE, out or in: one queue for both;
- * ADD adds to what lies in the host's memory already, there; PAGEABLE: the
- * host's memory is not pinned, the host waits for the copy; OUTER: between
- * device and disk without a copy in the host's memory; to MS_SHARD, LATER
- * leaves the whole copies; a buffer named takes over that of the set's first,
- * which something else still views, until it is given.  HOLD: AGAIN first makes
- * again what of the set is nowhere, and keeps nothing else that this makes.
- * REDUCE: OUTER sums over the groups that hold the same part, on their queue,
- * as many bytes as a buffer named has; WHOLE: every rank gets the sum of all,
- * though it keeps its part; FILLED: of a buffer what is packed in it, not all
- * of it; EXCHANGE: an all-to-all among the ranks of a node, or (OUTER) among
- * those that have the same place in each node; to HERE it arrives in call's
- * buffer; IN_LINE: who takes over the memory of the whole waits for it by an
- * event, so that it is not held.  SYNC: IN_LINE waits for the compute stream
- * alone.  MOVE to PACKED or out of a buffer: AHEAD copies on the ranks' queue
- * (to a buffer that is waited for: a WAIT follows).  GATHER: OUTER is among the
- * ranks of the outer ring; AHEAD takes memory of the queue's own, not of the
- * compute stream's; LIMIT: the host waits for what used the second last set
- * moved to SHARD. */
-enum {
-    MS_CALL_WHOLE = 1u,
-    MS_CALL_HOLD_OUTPUTS = 2u,
-    MS_CALL_SAVES = 4u,
-    MS_CALL_LATER = 8u,
-    MS_CALL_IN_LINE = 16u,
-    MS_CALL_STATE = 32u,
-    MS_CALL_ADD = 64u,
-    MS_CALL_OUTER = 128u,
-    MS_CALL_AHEAD = 256u,
-    MS_CALL_LIMIT = 512u,
-    MS_CALL_FILLED = 1024u,
-    MS_CALL_PAGEABLE = 2048u,
-    MS_CALL_SIDE = 4096u,
-    MS_CALL_AGAIN = 8192u,
-    MS_CALL_EXCHANGE = 16384u,
-    MS_CALL_PART = 32768u
-};
 
 /* A flat buffer of the program: what is PACKED in it needs no memory of its
  * own; one of no bytes is an event that a SYNC waits for.  The queue of the
@@ -124,21 +74,109 @@ typedef struct ms_buffer {
     bool waited;    /* ms_row.waited */
 } ms_buffer;
 
+/* ---- what a call says besides, by its verb: all zero is the plain form ----
+ */
+
+typedef struct ms_run_call {
+    uint8_t pass; /* MS_FORWARD or MS_GRAD_INPUT (= backward) */
+    bool saves; /* an autograd node holds the set: a reentrant checkpoint saves
+                   its inputs, a non-reentrant one's closure only names them */
+    uint32_t keep; /* forward: saved storages that keep their SAVED reference:
+                      MS_ALL, MS_NOTHING or a set */
+} ms_run_call;
+
+typedef struct ms_rerun_call {
+    bool whole; /* to the end of the last unit, needed or not */
+    bool holds; /* what leaves the units stays until a DROP_SET with unit and
+                   last of this call */
+    bool state; /* the random state is set aside for its time */
+    bool part;  /* unit alone; other calls, then the parts of the units behind
+                   it to last follow: together they are one RERUN from the first
+                   one's unit on */
+} ms_rerun_call;
+
+typedef struct ms_move_call {
+    uint8_t to;    /* ms_place: HERE, HOST, NVME, SHARD, PACKED */
+    bool later;    /* the device's copy stays until a WAIT; to SHARD: the whole
+                      copies stay */
+    bool in_line;  /* on the compute stream */
+    bool side;     /* behind the last copy with side, out or in: one queue */
+    bool adds;     /* to what lies in the host's memory already, there */
+    bool pageable; /* the host's memory is not pinned, the host waits */
+    bool straight; /* between device and disk without a copy on the host */
+    bool ahead;    /* to PACKED or out of it: on the ranks' queue (to a buffer
+                      that is waited for: a WAIT follows) */
+} ms_move_call;    /* to SHARD with a buffer: it takes over that of the set's
+                      first, which something else still views, until it is
+                      given */
+
+typedef struct ms_step_call {
+    uint8_t part; /* MS_HERE: all of it; MS_HOST: what the host and its disk do
+                     of it; MS_PENDING: the rest */
+} ms_step_call;
+
+typedef struct ms_hold_call {
+    bool saves; /* as of a RUN */
+    bool again; /* makes first what of the set is nowhere, and keeps nothing
+                   else that this makes */
+} ms_hold_call;
+
+typedef struct ms_sync_call {
+    bool compute; /* for the compute stream alone */
+} ms_sync_call;
+
+typedef struct ms_mark_call {
+    uint8_t mark; /* ms_mark */
+} ms_mark_call;
+
+typedef struct ms_gather_call {
+    bool outer; /* among the ranks of the outer ring */
+    bool ahead; /* takes memory of the queue's own, not of the compute stream's
+                 */
+    bool limit; /* the host waits for what used the second last set moved to
+                   SHARD */
+} ms_gather_call;
+
+typedef struct ms_state_call {
+    uint8_t to; /* MS_HERE: aside; MS_GONE: let go */
+} ms_state_call;
+
+typedef struct ms_reduce_call {
+    uint8_t to;  /* MS_SHARD: reduce-scatter into the shards; MS_HERE:
+                    all-reduce */
+    bool outer;  /* over the groups that hold the same part, on their queue, as
+                    many bytes as a buffer named has */
+    bool whole;  /* every rank gets the sum of all, though it keeps its part */
+    bool filled; /* of a buffer what is packed in it, not all of it */
+    bool exchange; /* an all-to-all among the ranks of a node, or (outer) among
+                      those that have the same place in each node; to HERE it
+                      arrives in call's buffer */
+    bool in_line;  /* the next owner of the whole's memory waits for it by an
+                      event, so that it is not held */
+} ms_reduce_call;
+
 typedef struct ms_call {
-    uint8_t verb;  /* ms_verb */
-    uint8_t pass;  /* RUN: MS_FORWARD or MS_GRAD_INPUT (= backward) */
-    uint8_t place; /* MOVE, REDUCE, STATE: ms_place; MARK: ms_mark */
+    uint8_t verb; /* ms_verb */
     uint8_t rank;
-    uint16_t flags;
     uint16_t frame; /* micro-batch slot */
     uint32_t micro_batch;
-    uint32_t unit, last; /* RERUN, DROP_SET: units [unit, last] */
-    uint32_t keep;       /* RUN forward: saved storages that keep their SAVED
-                            reference: MS_ALL, MS_NOTHING or a set */
+    uint32_t unit, last; /* RUN, STATE: unit; RERUN, DROP_SET: [unit, last] */
     uint32_t set; /* RUN forward: storages that get a HOLD reference and count
                      as activations; HOLD, DROP_SET, MOVE...: what */
     uint32_t buffer; /* TAKE, GIVE, WAIT, SYNC, GATHER, REDUCE and MOVE to
                         PACKED or SHARD; or NONE */
+    union {          /* of WAIT, DROP_SET, TAKE and GIVE there is none */
+        ms_run_call run;
+        ms_rerun_call rerun;
+        ms_move_call move;
+        ms_step_call step;
+        ms_hold_call hold;
+        ms_sync_call sync;
+        ms_mark_call mark;
+        ms_gather_call gather;
+        ms_state_call state;
+        ms_reduce_call reduce;
+    };
 } ms_call;
 
 typedef struct ms_program {
@@ -185,11 +223,21 @@ ms_err ms_program_default(const ms_graph *graph, const ms_keep *keep,
 ms_err ms_program_add_buffer(ms_program *program, ms_buffer value,
                              ms_arena *arena, uint32_t *buffer,
                              ms_fault *fault);
-/* A call with nothing set: unit, last and buffer MS_NONE, keep and set
- * MS_NOTHING. */
+/* A call with nothing set: unit, last and buffer MS_NONE, set (and of a RUN
+ * keep) MS_NOTHING, the rest zero. */
 ms_call ms_program_call(ms_verb verb);
 /* The same in the name of `like`: its rank, frame and micro-batch. */
 ms_call ms_program_call_like(ms_verb verb, const ms_call *like);
+/* Calls in the name of `like` with what they say:
+ *
+ *     ms_program_move(run, set, (ms_move_call){.to = MS_HOST, .later = true})
+ */
+ms_call ms_program_move(const ms_call *like, uint32_t set, ms_move_call how);
+ms_call ms_program_gather(const ms_call *like, uint32_t set,
+                          ms_gather_call how);
+ms_call ms_program_reduce(const ms_call *like, uint32_t set,
+                          ms_reduce_call how);
+ms_call ms_program_wait(const ms_call *like, uint32_t set);
 /* from's sets and buffers, in tables of its own, and no calls: a program to be
  * written anew.  Each of the two may grow, neither knows what the other adds.
  */

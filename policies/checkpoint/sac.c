@@ -210,14 +210,14 @@ static ms_err rewrite(cache *c, ms_call call)
 {
     bool runs = call.verb == MS_RUN;
 
-    if (runs && call.pass == MS_FORWARD && c->known[call.unit]) {
+    if (runs && call.run.pass == MS_FORWARD && c->known[call.unit]) {
         if (c->known[call.unit] == 1)
             MS_TRY(hold_unit(c, call.unit, call.set));
         c->known[call.unit] = 2;
         call.set = c->run_set[call.unit];
     }
     MS_TRY(ms_program_add(&c->made, call, c->arena, c->fault));
-    if (runs && call.pass == MS_FORWARD)
+    if (runs && call.run.pass == MS_FORWARD)
         return emit(c, MS_HOLD, &call, c->again[call.unit]);
     if (runs)
         return emit(c, MS_DROP_SET, &call, c->left[call.unit]);

@@ -21,10 +21,10 @@ static bool is_due(const writer *w, uint32_t s)
 /* An all-to-all whose result lies in a buffer: the sum comes later. */
 static bool reduces(const ms_call *call)
 {
-    bool hop = call->flags & MS_CALL_EXCHANGE && call->place == MS_HERE;
+    const ms_reduce_call *how = &call->reduce;
 
-    return call->verb == MS_REDUCE && !hop && call->set != MS_ALL &&
-           call->set != MS_NOTHING;
+    return call->verb == MS_REDUCE && !(how->exchange && how->to == MS_HERE) &&
+           call->set != MS_ALL && call->set != MS_NOTHING;
 }
 
 static void find_ready(writer *w, const ms_program *old)
@@ -50,7 +50,6 @@ static ms_err step(writer *w, const ms_call *like, uint32_t n)
         return MS_OK;
     MS_TRY(ms_program_add_set(w->program, w->list, n, w->arena, &call.set,
                               w->fault));
-    call.place = MS_HERE;
     return ms_program_add(w->program, call, w->arena, w->fault);
 }
 
@@ -99,7 +98,7 @@ ms_err ms_due_write(const ms_policy_context *context, ms_program *program,
     for (uint32_t i = 0; i < old.n_calls; i++) {
         const ms_call *call = &old.calls[i];
         if (call->verb == MS_STEP_SET && call->set == MS_ALL &&
-            call->place != MS_HOST)
+            call->step.part != MS_HOST)
             MS_TRY(before_step(&w, call));
         MS_TRY(ms_program_add(&made, *call, w.arena, fault));
         bool gives = i + 1 < old.n_calls && call[1].verb == MS_GIVE;

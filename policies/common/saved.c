@@ -56,9 +56,9 @@ static void mark_kept(finder *f, const ms_program *program, const ms_call *call)
 {
     const ms_graph *graph = f->graph;
     uint32_t end = graph->out_at[graph->forward_at[call->unit + 1]];
-    mark_set(f, program, call->keep);
+    mark_set(f, program, call->run.keep);
     mark_set(f, program, call->set);
-    if (call->keep != MS_ALL)
+    if (call->run.keep != MS_ALL)
         return;
     for (uint32_t i = graph->out_at[graph->forward_at[call->unit]]; i < end;
          i++)
@@ -159,7 +159,7 @@ ms_err ms_saved_find_others(const ms_graph *graph, const ms_program *program,
     saved->last_reader = f.last_reader;
     for (uint32_t i = 0; i < program->n_calls; i++)
         if (program->calls[i].verb == MS_RUN &&
-            program->calls[i].pass == MS_FORWARD)
+            program->calls[i].run.pass == MS_FORWARD)
             mark_kept(&f, program, &program->calls[i]);
     for (uint32_t s = 0; stays != NULL && s < graph->n_storages; s++)
         f.kept[s] &= !stays[s];

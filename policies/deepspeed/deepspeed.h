@@ -92,10 +92,20 @@ typedef struct ms_deepspeed_writer {
 /* ---- deepspeedcalls.c: calls, buffers, events -----------------------------
  */
 
-/* A call in the name of like; buffer MS_NONE or a row of w->buffers. */
-ms_err ms_deepspeedcalls_emit(ms_deepspeed_writer *w, const ms_call *like,
-                              ms_verb verb, uint8_t place, uint16_t flags,
+/* Adds the call; buffer MS_NONE or a row of w->buffers.  Below, by verb, in the
+ * name of like. */
+ms_err ms_deepspeedcalls_emit(ms_deepspeed_writer *w, ms_call call,
+                              uint32_t buffer);
+ms_err ms_deepspeedcalls_wait(ms_deepspeed_writer *w, const ms_call *like,
                               uint32_t set, uint32_t buffer);
+ms_err ms_deepspeedcalls_move(ms_deepspeed_writer *w, const ms_call *like,
+                              uint32_t set, uint32_t buffer, ms_move_call how);
+ms_err ms_deepspeedcalls_gather(ms_deepspeed_writer *w, const ms_call *like,
+                                uint32_t set, uint32_t buffer,
+                                ms_gather_call how);
+ms_err ms_deepspeedcalls_reduce(ms_deepspeed_writer *w, const ms_call *like,
+                                uint32_t set, uint32_t buffer,
+                                ms_reduce_call how);
 /* Such a buffer, known by name and bytes, that is not taken; from now on it is.
  * *row: of w->buffers. */
 ms_err ms_deepspeedcalls_buffer_of(ms_deepspeed_writer *w, ms_buffer value,

@@ -99,7 +99,7 @@ static ms_err list_run(trace *t, uint32_t run, uint32_t *seen)
 {
     const ms_graph *graph = t->w->graph;
     const ms_call *call = &t->old->calls[t->call[run]];
-    bool backward = call->verb == MS_RUN && call->pass != MS_FORWARD;
+    bool backward = call->verb == MS_RUN && call->run.pass != MS_FORWARD;
     t->at[run + 1] = t->at[run];
     MS_TRY(list_ops(t, run, graph->backward_at[call->unit + 1],
                     backward ? graph->backward_at[call->unit] : 0, seen));
@@ -137,7 +137,7 @@ static ms_err find_saves(trace *t)
         return ms_fail_nomem(t->w->fault);
     for (uint32_t run = t->n; run-- > 0;) {
         const ms_call *call = &t->old->calls[t->call[run]];
-        bool back = call->verb == MS_RUN && call->pass != MS_FORWARD;
+        bool back = call->verb == MS_RUN && call->run.pass != MS_FORWARD;
         t->saves[run] = !back && fresh[call->unit];
         fresh[call->unit] = back;
     }
@@ -231,14 +231,13 @@ static uint64_t gathered_bytes(const trace *t, uint32_t row)
 /* One all-gather of n parameters: one where it will lie, several into a flat
  * buffer (all_gather_coalesced). */
 static ms_err launch_these(trace *t, const ms_call *like, const uint32_t *list,
-                           uint32_t n, uint16_t flags)
+                           uint32_t n, bool outer)
 {
     ms_deepspeed_writer *w = t->w;
     uint32_t set, buffer = MS_NONE;
     uint64_t bytes = 0;
     bool flat = n > 1 || w->how->quantized;
-    if (w->how->overlap)
-        flags |= MS_CALL_AHEAD;
+    ms_gather_call how = {.outer = outer, .ahead = w->how->overlap};
     if (n == 0)
         return MS_OK;
     for (uint32_t i = 0; i < n; i++) {
@@ -265,11 +264,10 @@ static ms_err launch_these(trace *t, const ms_call *like, const uint32_t *list,
             &buffer));
         groups[t->n_groups++] = (group){.set = set, .buffer = buffer};
     }
-    MS_TRY(ms_deepspeedcalls_emit(w, like, MS_GATHER, MS_HERE, flags, set,
-                                  buffer));
+    MS_TRY(ms_deepspeedcalls_gather(w, like, set, buffer, how));
     if (w->how->overlap)
         return MS_OK;
-    return ms_deepspeedcalls_emit(w, like, MS_WAIT, 0, 0, set, buffer);
+    return ms_deepspeedcalls_wait(w, like, set, buffer);
 }
 
 /* The first n of list: those with secondary parts, then those without. */
@@ -283,21 +281,22 @@ static ms_err launch(trace *t, const ms_call *like, uint32_t n)
         else
             t->list[whole++] = r;
     }
-    MS_TRY(launch_these(t, like, t->other, parted, MS_CALL_OUTER));
-    return launch_these(t, like, t->list, whole, 0);
+    MS_TRY(launch_these(t, like, t->other, parted, true));
+    return launch_these(t, like, t->list, whole, false);
 }
 
 /* Waiting for one of a group copies all of it out. */
 static ms_err copy_out(trace *t, const ms_call *like, uint32_t row)
 {
-    uint16_t flags = t->w->how->overlap ? MS_CALL_AHEAD : 0;
+    bool ahead = t->w->how->overlap;
     uint32_t g = t->in_group[row];
     t->in_group[row] = MS_NONE;
     if (g == MS_NONE || t->groups[g].out)
         return MS_OK;
     t->groups[g].out = true;
-    MS_TRY(ms_deepspeedcalls_emit(t->w, like, MS_MOVE, MS_HERE, flags,
-                                  t->groups[g].set, MS_NONE));
+    MS_TRY(
+        ms_deepspeedcalls_move(t->w, like, t->groups[g].set, MS_NONE,
+                               (ms_move_call){.to = MS_HERE, .ahead = ahead}));
     return ms_deepspeedcalls_give(t->w, like, t->groups[g].buffer);
 }
 
@@ -383,8 +382,9 @@ static ms_err leave_parts(trace *t, const ms_call *like, uint32_t n)
                             .category = MS_COMMUNICATION},
                 &t->secondary[r]));
     }
-    return ms_deepspeedcalls_emit(w, like, MS_SYNC, 0, MS_CALL_IN_LINE,
-                                  MS_NOTHING, MS_NONE);
+    ms_call sync = ms_program_call_like(MS_SYNC, like);
+    sync.sync.compute = true;
+    return ms_deepspeedcalls_emit(w, sync, MS_NONE);
 }
 
 static ms_err drop_parts(trace *t, const ms_call *like)
@@ -415,8 +415,8 @@ static ms_err release(trace *t, const ms_call *like, uint32_t run)
     if (n == 0)
         return MS_OK;
     MS_TRY(set_of(t, t->list, n, &set));
-    return ms_deepspeedcalls_emit(t->w, like, MS_MOVE, MS_SHARD, 0, set,
-                                  MS_NONE);
+    return ms_deepspeedcalls_move(t->w, like, set, MS_NONE,
+                                  (ms_move_call){.to = MS_SHARD});
 }
 
 /* ---- the step ------------------------------------------------------------ */
@@ -432,8 +432,9 @@ static ms_err gather_persistent(trace *t, const ms_call *like)
     if (n == 0)
         return MS_OK;
     MS_TRY(set_of(t, t->list, n, &set));
-    MS_TRY(ms_deepspeedcalls_emit(w, like, MS_MOVE, MS_SHARD, 0, set, MS_NONE));
-    return ms_deepspeedcalls_emit(w, like, MS_GATHER, MS_HERE, 0, set, MS_NONE);
+    MS_TRY(ms_deepspeedcalls_move(w, like, set, MS_NONE,
+                                  (ms_move_call){.to = MS_SHARD}));
+    return ms_deepspeedcalls_gather(w, like, set, MS_NONE, (ms_gather_call){0});
 }
 
 static ms_err before_run(trace *t, const ms_call *call, uint32_t run)
@@ -446,7 +447,7 @@ static ms_err before_run(trace *t, const ms_call *call, uint32_t run)
 
 static ms_err after_run(trace *t, const ms_call *call, uint32_t run)
 {
-    bool back = call->verb == MS_RUN && call->pass != MS_FORWARD;
+    bool back = call->verb == MS_RUN && call->run.pass != MS_FORWARD;
     if (t->w->how->views && t->saves[run])
         ms_deepspeedviews_save(t->w, &t->views, call->unit);
     if (t->w->how->views && back)
@@ -491,7 +492,7 @@ ms_err ms_deepspeed3_write(ms_deepspeed_writer *w, const ms_program *program)
         MS_TRY(ms_program_add(w->program, *call, w->arena, w->fault));
         if (runs(call))
             MS_TRY(after_run(&t, call, run++));
-        if (call->verb == MS_RUN && call->pass != MS_FORWARD)
+        if (call->verb == MS_RUN && call->run.pass != MS_FORWARD)
             last = call;
         if (call->verb == MS_STEP_SET && w->ranks > 1) {
             MS_TRY(gather_persistent(&t, call));

@@ -23,8 +23,9 @@ static ms_err open_parts(ms_deepspeed_writer *w, const ms_call *like)
         return MS_OK;
     w->has_parts = true;
     if (w->how->stage == 1 || like->micro_batch == 0)
-        return ms_deepspeedcalls_emit(w, like, MS_MOVE, MS_SHARD, MS_CALL_LATER,
-                                      w->all_grads, MS_NONE);
+        return ms_deepspeedcalls_move(
+            w, like, w->all_grads, MS_NONE,
+            (ms_move_call){.to = MS_SHARD, .later = true});
     return ms_deepspeedcalls_take(w, like,
                                   (ms_buffer){.name = "grads_in_partition",
                                               .bytes = parts_bytes(w),
@@ -65,8 +66,8 @@ ms_err ms_deepspeedbucket_add(ms_deepspeed_writer *w, const ms_call *like,
         w->list[0] = it->grad;
         if (it->set == MS_NOTHING)
             MS_TRY(ms_deepspeedcalls_add_set(w, 1, &it->set));
-        MS_TRY(ms_deepspeedcalls_emit(w, like, MS_MOVE, MS_PACKED, 0, it->set,
-                                      w->bucket[w->active]));
+        MS_TRY(ms_deepspeedcalls_move(w, like, it->set, w->bucket[w->active],
+                                      (ms_move_call){.to = MS_PACKED}));
     }
     w->in[w->n_in++] = r;
     w->filled += it->elements;

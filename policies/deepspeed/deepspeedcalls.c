@@ -4,17 +4,38 @@
 #include "sim/names.h"
 #include "sim/program.h"
 
-ms_err ms_deepspeedcalls_emit(ms_deepspeed_writer *w, const ms_call *like,
-                              ms_verb verb, uint8_t place, uint16_t flags,
-                              uint32_t set, uint32_t buffer)
+ms_err ms_deepspeedcalls_emit(ms_deepspeed_writer *w, ms_call call,
+                              uint32_t buffer)
 {
-    ms_call call = ms_program_call_like(verb, like);
-    call.place = place;
-    call.flags = flags;
-    call.set = set;
     if (buffer != MS_NONE)
         call.buffer = w->buffers[buffer].id;
     return ms_program_add(w->program, call, w->arena, w->fault);
+}
+
+ms_err ms_deepspeedcalls_wait(ms_deepspeed_writer *w, const ms_call *like,
+                              uint32_t set, uint32_t buffer)
+{
+    return ms_deepspeedcalls_emit(w, ms_program_wait(like, set), buffer);
+}
+
+ms_err ms_deepspeedcalls_move(ms_deepspeed_writer *w, const ms_call *like,
+                              uint32_t set, uint32_t buffer, ms_move_call how)
+{
+    return ms_deepspeedcalls_emit(w, ms_program_move(like, set, how), buffer);
+}
+
+ms_err ms_deepspeedcalls_gather(ms_deepspeed_writer *w, const ms_call *like,
+                                uint32_t set, uint32_t buffer,
+                                ms_gather_call how)
+{
+    return ms_deepspeedcalls_emit(w, ms_program_gather(like, set, how), buffer);
+}
+
+ms_err ms_deepspeedcalls_reduce(ms_deepspeed_writer *w, const ms_call *like,
+                                uint32_t set, uint32_t buffer,
+                                ms_reduce_call how)
+{
+    return ms_deepspeedcalls_emit(w, ms_program_reduce(like, set, how), buffer);
 }
 
 static ms_err new_buffer(ms_deepspeed_writer *w, ms_buffer value, uint32_t *row)
@@ -51,14 +72,14 @@ ms_err ms_deepspeedcalls_take(ms_deepspeed_writer *w, const ms_call *like,
                               ms_buffer value, uint32_t *row)
 {
     MS_TRY(ms_deepspeedcalls_buffer_of(w, value, row));
-    return ms_deepspeedcalls_emit(w, like, MS_TAKE, 0, 0, MS_NOTHING, *row);
+    return ms_deepspeedcalls_emit(w, ms_program_call_like(MS_TAKE, like), *row);
 }
 
 ms_err ms_deepspeedcalls_give(ms_deepspeed_writer *w, const ms_call *like,
                               uint32_t row)
 {
     w->buffers[row].taken = false;
-    return ms_deepspeedcalls_emit(w, like, MS_GIVE, 0, 0, MS_NOTHING, row);
+    return ms_deepspeedcalls_emit(w, ms_program_call_like(MS_GIVE, like), row);
 }
 
 ms_err ms_deepspeedcalls_await(ms_deepspeed_writer *w, const ms_call *like,
@@ -67,7 +88,8 @@ ms_err ms_deepspeedcalls_await(ms_deepspeed_writer *w, const ms_call *like,
     uint32_t oldest = events->buffer[0];
     if (events->n <= MS_DEEPSPEED_UNDER_WAY)
         return MS_OK;
-    MS_TRY(ms_deepspeedcalls_emit(w, like, MS_SYNC, 0, 0, MS_NOTHING, oldest));
+    MS_TRY(
+        ms_deepspeedcalls_emit(w, ms_program_call_like(MS_SYNC, like), oldest));
     MS_TRY(ms_deepspeedcalls_give(w, like, oldest));
     events->n--;
     for (uint32_t i = 0; i < events->n; i++)
@@ -95,7 +117,7 @@ ms_err ms_deepspeedcalls_add_set(ms_deepspeed_writer *w, uint32_t n,
 
 bool ms_deepspeedcalls_ends(const ms_call *call)
 {
-    return (call->verb == MS_RUN && call->pass == MS_FORWARD) ||
+    return (call->verb == MS_RUN && call->run.pass == MS_FORWARD) ||
            call->verb == MS_STEP_SET ||
-           (call->verb == MS_MARK && call->place == MS_MARK_AFTER_BACKWARD);
+           (call->verb == MS_MARK && call->mark.mark == MS_MARK_AFTER_BACKWARD);
 }

@@ -51,9 +51,9 @@ static ms_err reduce_all(ms_deepspeed_writer *w, const ms_call *like)
                         .bytes = elements * w->item_bytes,
                         .category = MS_COMMUNICATION},
             &copy));
-        MS_TRY(ms_deepspeedcalls_emit(w, like, MS_REDUCE, MS_HERE, 0, set,
-                                      MS_NONE));
-        MS_TRY(ms_deepspeedcalls_emit(w, like, MS_WAIT, 0, 0, set, MS_NONE));
+        MS_TRY(ms_deepspeedcalls_reduce(w, like, set, MS_NONE,
+                                        (ms_reduce_call){.to = MS_HERE}));
+        MS_TRY(ms_deepspeedcalls_wait(w, like, set, MS_NONE));
         MS_TRY(ms_deepspeedcalls_give(w, like, copy));
     }
     return MS_OK;
@@ -74,10 +74,9 @@ static ms_err reduce_sum(ms_deepspeed_writer *w, const ms_call *like)
                                               .bytes = elements * w->item_bytes,
                                               .category = MS_COMMUNICATION},
                                   &copy));
-    MS_TRY(ms_deepspeedcalls_emit(w, like, MS_REDUCE, MS_HERE, 0, w->all_grads,
-                                  MS_NONE));
-    MS_TRY(
-        ms_deepspeedcalls_emit(w, like, MS_WAIT, 0, 0, w->all_grads, MS_NONE));
+    MS_TRY(ms_deepspeedcalls_reduce(w, like, w->all_grads, MS_NONE,
+                                    (ms_reduce_call){.to = MS_HERE}));
+    MS_TRY(ms_deepspeedcalls_wait(w, like, w->all_grads, MS_NONE));
     return ms_deepspeedcalls_give(w, like, copy);
 }
 
@@ -110,7 +109,7 @@ ms_err ms_deepspeedflat_write(ms_deepspeed_writer *w, const ms_program *old)
     const ms_call *last = NULL; /* run of the backward under way */
     for (uint32_t i = 0; i < old->n_calls; i++) {
         const ms_call *call = &old->calls[i];
-        bool back = call->verb == MS_RUN && call->pass != MS_FORWARD;
+        bool back = call->verb == MS_RUN && call->run.pass != MS_FORWARD;
         if (w->open && last != NULL && ms_deepspeedcalls_ends(call))
             MS_TRY(close_backward(w, last));
         if (!w->open && (back || call->verb == MS_RERUN))
@@ -124,8 +123,8 @@ ms_err ms_deepspeedflat_write(ms_deepspeed_writer *w, const ms_program *old)
                 MS_TRY(ms_deepspeedbucket_ready(w, call, call->unit));
         }
         if (call->verb == MS_STEP_SET && stage > 0)
-            MS_TRY(ms_deepspeedcalls_emit(w, call, MS_GATHER, MS_HERE, 0,
-                                          w->all_weights, MS_NONE));
+            MS_TRY(ms_deepspeedcalls_gather(w, call, w->all_weights, MS_NONE,
+                                            (ms_gather_call){0}));
     }
     return w->open && last != NULL ? close_backward(w, last) : MS_OK;
 }

@@ -69,19 +69,18 @@ static ms_err hop(ms_deepspeed_writer *w, const ms_call *like, uint32_t set,
                   uint32_t from, const uint64_t *bytes, uint32_t *buffers)
 {
     bool last = from == REQUANTIZED;
-    uint16_t ahead = w->how->overlap ? MS_CALL_AHEAD : 0;
-    uint16_t flags = MS_CALL_EXCHANGE;
-    if (last)
-        flags |= MS_CALL_OUTER;
+    bool ahead = w->how->overlap;
+    ms_reduce_call sum = {
+        .to = last ? MS_SHARD : MS_HERE, .outer = last, .exchange = true};
     MS_TRY(renew(w, like, from, bytes[from], buffers));
-    MS_TRY(ms_deepspeedcalls_emit(w, like, MS_MOVE, MS_PACKED, ahead, set,
-                                  buffers[from]));
+    MS_TRY(ms_deepspeedcalls_move(
+        w, like, set, buffers[from],
+        (ms_move_call){.to = MS_PACKED, .ahead = ahead}));
     MS_TRY(renew(w, like, from + 1, bytes[from + 1], buffers));
-    MS_TRY(ms_deepspeedcalls_emit(w, like, MS_REDUCE, last ? MS_SHARD : MS_HERE,
-                                  flags, set, buffers[from + 1]));
+    MS_TRY(ms_deepspeedcalls_reduce(w, like, set, buffers[from + 1], sum));
     if (w->how->overlap)
         return MS_OK;
-    return ms_deepspeedcalls_emit(w, like, MS_WAIT, 0, 0, set,
+    return ms_deepspeedcalls_wait(w, like, set,
                                   last ? MS_NONE : buffers[from + 1]);
 }
 

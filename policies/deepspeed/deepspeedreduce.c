@@ -53,7 +53,7 @@ ms_err ms_deepspeedreduce_listed(ms_deepspeed_writer *w, const ms_call *like)
 {
     const ms_deepspeed *how = w->how;
     uint32_t set, copy = MS_NONE;
-    uint16_t flags = MS_CALL_FILLED;
+    ms_reduce_call sum = {.to = MS_SHARD, .filled = true};
     for (uint32_t i = 0; i < w->n_in; i++)
         w->list[i] = w->rows[w->in[i]].grad;
     MS_TRY(ms_deepspeedcalls_add_set(w, w->n_in, &set));
@@ -63,19 +63,17 @@ ms_err ms_deepspeedreduce_listed(ms_deepspeed_writer *w, const ms_call *like)
                                                   .bytes = copy_bytes(w),
                                                   .category = MS_COMMUNICATION},
                                       &copy));
-        MS_TRY(
-            ms_deepspeedcalls_emit(w, like, MS_MOVE, MS_PACKED, 0, set, copy));
-        flags = 0; /* all of it */
+        MS_TRY(ms_deepspeedcalls_move(w, like, set, copy,
+                                      (ms_move_call){.to = MS_PACKED}));
+        sum.filled = false; /* all of it */
     }
-    if (!how->scatter || (how->stage < 3 && how->multi_rank))
-        flags |= MS_CALL_WHOLE;
-    MS_TRY(ms_deepspeedcalls_emit(w, like, MS_REDUCE, MS_SHARD, flags, set,
-                                  MS_NONE));
+    sum.whole = !how->scatter || (how->stage < 3 && how->multi_rank);
+    MS_TRY(ms_deepspeedcalls_reduce(w, like, set, MS_NONE, sum));
     /* The copy ends with the function, before what leaves is looked at. */
     if (w->far && copy != MS_NONE)
         MS_TRY(ms_deepspeedcalls_give(w, like, copy));
     if (!how->overlap)
-        MS_TRY(ms_deepspeedcalls_emit(w, like, MS_WAIT, 0, 0, set, MS_NONE));
+        MS_TRY(ms_deepspeedcalls_wait(w, like, set, MS_NONE));
     return !w->far && copy != MS_NONE ? ms_deepspeedcalls_give(w, like, copy)
                                       : MS_OK;
 }

@@ -98,8 +98,8 @@ static ms_err keep(ms_deepspeed_writer *w, ms_deepspeed_views *views,
         &it->buffer));
     MS_TRY(
         ms_program_add_set(w->program, &weight, 1, w->arena, &set, w->fault));
-    return ms_deepspeedcalls_emit(w, like, MS_MOVE, MS_SHARD, 0, set,
-                                  it->buffer);
+    return ms_deepspeedcalls_move(w, like, set, it->buffer,
+                                  (ms_move_call){.to = MS_SHARD});
 }
 
 ms_err ms_deepspeedviews_keep(ms_deepspeed_writer *w, ms_deepspeed_views *views,

@@ -313,15 +313,12 @@ typedef struct writer {
 } writer;
 
 static ms_err emit(writer *w, const ms_call *like, uint32_t set, uint8_t place,
-                   uint16_t flags)
+                   bool adds)
 {
-    ms_call call = ms_program_call_like(MS_MOVE, like);
-    call.set = set;
-    call.place = place;
-    call.flags = flags;
-    if (!w->context->values[PIN].number)
-        call.flags |= MS_CALL_PAGEABLE;
-    return ms_program_add(w->program, call, w->context->arena, w->fault);
+    ms_move_call how = {
+        .to = place, .adds = adds, .pageable = !w->context->values[PIN].number};
+    return ms_program_add(w->program, ms_program_move(like, set, how),
+                          w->context->arena, w->fault);
 }
 
 /* Before gather number g: what is read and copied ahead of it. */
@@ -334,11 +331,11 @@ static ms_err run_ahead(writer *w, uint32_t g, const ms_call *now)
            w->next_read < w->n_gathers;
          w->next_read++)
         MS_TRY(emit(w, now, w->old->calls[w->gathers[w->next_read]].set,
-                    MS_HOST, 0));
+                    MS_HOST, false));
     for (; w->next_copy <= copies && w->next_copy < w->n_gathers;
          w->next_copy++)
         MS_TRY(emit(w, now, w->old->calls[w->gathers[w->next_copy]].set,
-                    MS_HERE, 0));
+                    MS_HERE, false));
     return MS_OK;
 }
 
@@ -365,27 +362,26 @@ static ms_err reduce(writer *w, const ms_call *call, uint32_t *i)
     bool deepspeed = w->context->shape->offload.engine == MS_ENGINE_DEEPSPEED;
     MS_TRY(limit(w, call));
     if (deepspeed && !first)
-        MS_TRY(emit(w, call, call->set, MS_HERE, 0));
+        MS_TRY(emit(w, call, call->set, MS_HERE, false));
     MS_TRY(ms_program_add(w->program, *call, w->context->arena, w->fault));
     if (*i + 1 < w->old->n_calls && next->verb == MS_GIVE) { /* read by it */
         MS_TRY(ms_program_add(w->program, *next, w->context->arena, w->fault));
         ++*i;
     }
-    return emit(w, call, call->set, w->gradients_to,
-                first || deepspeed ? 0 : MS_CALL_ADD);
+    return emit(w, call, call->set, w->gradients_to, !first && !deepspeed);
 }
 
 static ms_err step(writer *w, const ms_call *call, uint8_t place)
 {
     ms_call part = *call;
-    part.place = place;
+    part.step.part = place;
     return ms_program_add(w->program, part, w->context->arena, w->fault);
 }
 
 /* An all-to-all whose result lies in a buffer: the sum comes later. */
 static bool is_hop(const ms_call *call)
 {
-    return call->flags & MS_CALL_EXCHANGE && call->place == MS_HERE;
+    return call->reduce.exchange && call->reduce.to == MS_HERE;
 }
 
 static ms_err write_calls(writer *w)

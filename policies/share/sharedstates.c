@@ -148,7 +148,7 @@ static bool runs(const ms_call *call)
  * each. */
 static unit_lists *weights_of(writer *w, const ms_call *call)
 {
-    bool backward = call->verb == MS_RUN && call->pass != MS_FORWARD;
+    bool backward = call->verb == MS_RUN && call->run.pass != MS_FORWARD;
     return backward ? &w->backward : &w->forward;
 }
 
@@ -161,10 +161,12 @@ static ms_err emit(writer *w, const ms_call *like, ms_verb verb, uint8_t place,
     if (*set == MS_NOTHING)
         MS_TRY(ms_program_add_set(w->program, storages, n, w->arena, set,
                                   w->fault));
-    call.place = place;
     call.set = *set;
-    if (verb == MS_REDUCE && place == MS_SHARD)
-        call.flags = MS_CALL_IN_LINE;
+    if (verb == MS_REDUCE)
+        call.reduce =
+            (ms_reduce_call){.to = place, .in_line = place == MS_SHARD};
+    else if (verb == MS_MOVE)
+        call.move.to = place;
     return ms_program_add(w->program, call, w->arena, w->fault);
 }
 
@@ -237,7 +239,7 @@ static ms_err reduce(writer *w, const ms_call *run)
 {
     unit_lists *grads = &w->grads;
     uint32_t first = grads->at[run->unit], end = grads->at[run->unit + 1];
-    bool backward = run->verb == MS_RUN && run->pass != MS_FORWARD;
+    bool backward = run->verb == MS_RUN && run->run.pass != MS_FORWARD;
     bool last = run->micro_batch + 1 == w->program->n_micro_batches;
     if (!backward || (w->shared < MS_SHARED_GRADIENTS && !last))
         return MS_OK;

@@ -24,46 +24,55 @@ typedef struct writer {
 
 /* ---- calls --------------------------------------------------------------- */
 
-static ms_err add(writer *w, ms_verb verb, uint32_t set, uint32_t buffer,
-                  uint8_t place, unsigned flags)
+static ms_err add(writer *w, ms_call call, uint32_t buffer)
 {
-    ms_call call = ms_program_call_like(verb, w->at);
-    call.set = set;
     call.buffer = buffer;
-    call.place = place;
-    call.flags = (uint16_t)flags;
     return ms_program_add(w->program, call, w->arena, w->fault);
+}
+
+static ms_err move(writer *w, uint32_t set, uint8_t to)
+{
+    ms_move_call how = {.to = to};
+    return add(w, ms_program_move(w->at, set, how), MS_NONE);
+}
+
+/* Into a buffer; ahead: on the ranks' queue. */
+static ms_err pack(writer *w, uint32_t set, uint32_t buffer, bool ahead)
+{
+    ms_move_call how = {.to = MS_PACKED, .ahead = ahead};
+    return add(w, ms_program_move(w->at, set, how), buffer);
 }
 
 /* Of buffers that a unit may not need. */
 static ms_err take(writer *w, uint32_t buffer)
 {
-    return buffer == MS_NONE ? MS_OK
-                             : add(w, MS_TAKE, MS_NOTHING, buffer, MS_HERE, 0);
+    return buffer == MS_NONE
+               ? MS_OK
+               : add(w, ms_program_call_like(MS_TAKE, w->at), buffer);
 }
 
 static ms_err give(writer *w, uint32_t buffer)
 {
-    return buffer == MS_NONE ? MS_OK
-                             : add(w, MS_GIVE, MS_NOTHING, buffer, MS_HERE, 0);
+    return buffer == MS_NONE
+               ? MS_OK
+               : add(w, ms_program_call_like(MS_GIVE, w->at), buffer);
 }
 
 /* Starts the all-gather of unit f. */
 static ms_err unshard(writer *w, uint32_t f)
 {
     ms_unshard_unit *it = &w->unit[f];
-    unsigned flags = w->graph->part_ranks > 1 ? MS_CALL_AHEAD : 0;
+    bool ahead = w->graph->part_ranks > 1;
+    ms_gather_call how = {.outer = it->parked,
+                          .ahead = ahead,
+                          .limit = ahead && w->options->limit};
     if (it->weights == MS_NOTHING || it->whole || it->flying)
         return MS_OK;
-    if (flags != 0 && w->options->limit)
-        flags |= MS_CALL_LIMIT;
     it->flying = true;
-    if (it->parked)
-        flags |= MS_CALL_OUTER;
-    else
+    if (!it->parked)
         MS_TRY(take(w, it->cast));
     MS_TRY(take(w, it->gathered));
-    MS_TRY(add(w, MS_GATHER, it->weights, it->gathered, MS_HERE, flags));
+    MS_TRY(add(w, ms_program_gather(w->at, it->weights, how), it->gathered));
     return it->parked ? MS_OK : give(w, it->cast);
 }
 
@@ -88,7 +97,7 @@ static ms_err await(writer *w, uint32_t f, bool forward)
         return MS_OK;
     if (forward && w->held != MS_NONE)
         MS_TRY(give(w, w->unit[w->held].gathered));
-    MS_TRY(add(w, MS_MOVE, it->weights, MS_NONE, MS_HERE, 0));
+    MS_TRY(move(w, it->weights, MS_HERE));
     if (it->parked)
         MS_TRY(give(w, it->small));
     it->parked = false;
@@ -104,7 +113,7 @@ static ms_err reshard(writer *w, uint32_t f)
     if (!it->whole)
         return MS_OK;
     it->whole = false;
-    return add(w, MS_MOVE, it->weights, MS_NONE, MS_SHARD, 0);
+    return move(w, it->weights, MS_SHARD);
 }
 
 /* ---- forward ------------------------------------------------------------- */
@@ -159,7 +168,7 @@ static ms_err end_forward(writer *w)
 static uint32_t next_replayed(const writer *w)
 {
     for (const ms_call *call = w->at; call < w->end; call++) {
-        bool forward = call->verb == MS_RUN && call->pass == MS_FORWARD;
+        bool forward = call->verb == MS_RUN && call->run.pass == MS_FORWARD;
         if (forward || call->verb == MS_STEP_SET)
             return MS_NONE;
         if (call->verb != MS_RUN && call->verb != MS_RERUN)
@@ -188,7 +197,7 @@ static ms_err end_scatter(writer *w)
     uint32_t f = w->scattering, outer = w->outer;
     w->scattering = w->outer = MS_NONE;
     if (f != MS_NONE) {
-        MS_TRY(add(w, MS_WAIT, MS_NOTHING, w->unit[f].in, MS_HERE, 0));
+        MS_TRY(add(w, ms_program_wait(w->at, MS_NOTHING), w->unit[f].in));
         MS_TRY(give(w, w->unit[f].in));
     }
     return outer == MS_NONE ? MS_OK : give(w, w->unit[outer].out);
@@ -203,9 +212,11 @@ static ms_err sum(writer *w, uint32_t f)
                    w->options->reduced_bytes == w->graph->part_bytes;
     uint32_t out = first && !it->kept && as_part ? MS_NONE : it->out;
     MS_TRY(take(w, out));
-    MS_TRY(add(w, MS_REDUCE, it->grads, MS_NONE, MS_SHARD, 0));
+    ms_reduce_call how = {.to = MS_SHARD};
+    MS_TRY(add(w, ms_program_reduce(w->at, it->grads, how), MS_NONE));
+    how.outer = true;
     if (w->graph->part_groups > 1)
-        MS_TRY(add(w, MS_REDUCE, it->grads, out, MS_SHARD, MS_CALL_OUTER));
+        MS_TRY(add(w, ms_program_reduce(w->at, it->grads, how), out));
     if (w->graph->part_groups == 1 || w->options->flat || out == MS_NONE)
         return give(w, out);
     w->outer = f; /* FSDP2 holds an all-reduce's input like a scatter's */
@@ -227,7 +238,7 @@ static ms_err post_backward_flat(writer *w, uint32_t f)
     bool sums = sums_now(w, it), casts = it->in != MS_NONE;
     if (sums) {
         MS_TRY(take(w, it->flat));
-        MS_TRY(add(w, MS_MOVE, it->grads, it->flat, MS_PACKED, 0));
+        MS_TRY(pack(w, it->grads, it->flat, false));
     }
     if (sums || w->options->keep != MS_UNSHARD_STAY) /* else no_sync keeps it */
         MS_TRY(reshard(w, f));
@@ -237,7 +248,7 @@ static ms_err post_backward_flat(writer *w, uint32_t f)
         return MS_OK;
     if (casts) {
         MS_TRY(take(w, it->in));
-        MS_TRY(add(w, MS_MOVE, it->grads, it->in, MS_PACKED, MS_CALL_AHEAD));
+        MS_TRY(pack(w, it->grads, it->in, true));
         MS_TRY(give(w, it->flat));
     }
     MS_TRY(sum(w, f));
@@ -250,8 +261,8 @@ static ms_err scatter_apart(writer *w, uint32_t f)
     if (in == MS_NONE)
         return sum(w, f);
     MS_TRY(take(w, in));
-    MS_TRY(add(w, MS_MOVE, w->unit[f].grads, in, MS_PACKED, MS_CALL_AHEAD));
-    MS_TRY(add(w, MS_WAIT, MS_NOTHING, in, MS_HERE, 0));
+    MS_TRY(pack(w, w->unit[f].grads, in, true));
+    MS_TRY(add(w, ms_program_wait(w->at, MS_NOTHING), in));
     MS_TRY(sum(w, f));
     return give(w, in);
 }
@@ -271,7 +282,7 @@ static ms_err post_backward(writer *w, uint32_t f)
         return scatter_apart(w, f);
     if (it->in != MS_NONE) {
         MS_TRY(take(w, it->in));
-        MS_TRY(add(w, MS_MOVE, it->grads, it->in, MS_PACKED, 0));
+        MS_TRY(pack(w, it->grads, it->in, false));
         w->scattering = f;
     }
     return sum(w, f);
@@ -389,7 +400,7 @@ static ms_err before(writer *w, const ms_call *call)
 {
     switch ((ms_verb)call->verb) {
     case MS_RUN:
-        return call->pass == MS_FORWARD
+        return call->run.pass == MS_FORWARD
                    ? before_forward(w, call->unit)
                    : before_backward(w, call->unit, call->unit);
     case MS_RERUN: /* in backward, where its last unit's comes next */
@@ -397,9 +408,9 @@ static ms_err before(writer *w, const ms_call *call)
     case MS_STEP_SET:
         return end_backward(w);
     case MS_MARK:
-        if (call->place == MS_MARK_BEFORE_LOSS)
+        if (call->mark.mark == MS_MARK_BEFORE_LOSS)
             return end_forward(w);
-        if (call->place == MS_MARK_AFTER_BACKWARD)
+        if (call->mark.mark == MS_MARK_AFTER_BACKWARD)
             return end_backward(w);
         return MS_OK;
     default:

@@ -22,12 +22,13 @@ ms_err ms_savecpu_open(ms_swap *w)
 ms_err ms_savecpu_around(ms_swap *w, const ms_call *call, bool before)
 {
     uint32_t set = w->saved.unit_set[call->unit];
-    uint16_t flags = MS_CALL_IN_LINE;
-    if (!w->values[MS_SWAP_PIN].number)
-        flags |= MS_CALL_PAGEABLE;
+    bool in = ms_swap_is_backward(call);
+    ms_move_call how = {.to = in ? MS_HERE : MS_HOST,
+                        .in_line = true,
+                        .pageable = !w->values[MS_SWAP_PIN].number};
     if (ms_swap_is_forward(call) && !before)
-        return ms_swapcalls_emit(w, call, MS_MOVE, set, MS_HOST, flags);
-    if (ms_swap_is_backward(call) && before)
-        return ms_swapcalls_emit(w, call, MS_MOVE, set, MS_HERE, flags);
+        return ms_swapcalls_move(w, call, set, how);
+    if (in && before)
+        return ms_swapcalls_move(w, call, set, how);
     return MS_OK;
 }

@@ -325,12 +325,13 @@ static ms_err find_done(neurons *n, uint32_t unit)
     return add_set(n, count, &n->done[unit]);
 }
 
-static ms_err write_call(neurons *n, ms_verb verb, uint32_t set, uint16_t flags,
+static ms_err write_call(neurons *n, ms_verb verb, uint32_t set,
                          const ms_call *like)
 {
     ms_call call = ms_program_call_like(verb, like);
     call.set = set;
-    call.flags = flags;
+    if (verb == MS_HOLD)
+        call.hold.again = true;
     return set == MS_NOTHING
                ? MS_OK
                : ms_program_add(n->program, call, n->arena, n->fault);
@@ -344,16 +345,16 @@ static ms_err write_program(neurons *n)
         uint32_t u = call.unit;
         bool backward = ms_swap_is_backward(&call);
         if (ms_swap_is_forward(&call)) {
-            call.keep = n->kept[u];
+            call.run.keep = n->kept[u];
             call.set = n->held[u];
         }
         if (backward)
-            MS_TRY(write_call(n, MS_HOLD, n->made[u], MS_CALL_AGAIN, &call));
+            MS_TRY(write_call(n, MS_HOLD, n->made[u], &call));
         MS_TRY(ms_program_add(n->program, call, n->arena, n->fault));
         if (!backward)
             continue;
-        MS_TRY(write_call(n, MS_DROP_SET, n->dropped[u], 0, &call));
-        MS_TRY(write_call(n, MS_DROP_SET, n->done[u], 0, &call));
+        MS_TRY(write_call(n, MS_DROP_SET, n->dropped[u], &call));
+        MS_TRY(write_call(n, MS_DROP_SET, n->done[u], &call));
     }
     return MS_OK;
 }
@@ -366,7 +367,7 @@ static ms_err check_alone(const ms_swap *swap)
     for (uint32_t i = 0; i < from->n_calls; i++) {
         const ms_call *call = &from->calls[i];
         bool less = ms_swap_is_forward(call) &&
-                    (call->keep != MS_ALL || call->set != MS_NOTHING);
+                    (call->run.keep != MS_ALL || call->set != MS_NOTHING);
         if (less || call->verb == MS_RERUN)
             return ms_fail(swap->fault, MS_EUSAGE, "swap:superneurons",
                            "leave the other policy out",

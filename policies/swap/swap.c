@@ -293,7 +293,7 @@ static bool mark_taken(const ms_swap *w, uint8_t *stays)
     for (uint32_t i = 0; i < from->n_calls; i++) {
         const ms_call *call = &from->calls[i];
         bool out = call->verb == MS_MOVE &&
-                   (call->place == MS_HOST || call->place == MS_NVME);
+                   (call->move.to == MS_HOST || call->move.to == MS_NVME);
         if (!out || call->set >= from->n_sets)
             continue;
         for (uint32_t k = from->set_at[call->set];
@@ -321,7 +321,7 @@ static ms_err mark_memory(ms_swap *w, const ms_program *made, uint32_t *n)
     for (uint32_t i = 0; i < made->n_calls; i++) {
         const ms_call *call = &made->calls[i];
         bool out = call->verb == MS_MOVE &&
-                   (call->place == MS_HOST || call->place == MS_NVME);
+                   (call->move.to == MS_HOST || call->move.to == MS_NVME);
         if (!out || call->set < w->from->n_sets || call->set >= made->n_sets)
             continue;
         for (uint32_t k = made->set_at[call->set];

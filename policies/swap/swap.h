@@ -82,8 +82,8 @@ typedef struct ms_swap {
     uint32_t *leaving, *leaving_at, *leaving_before;
     uint32_t in_flight; /* the n-th waits for the n - in_flight-th; 0: no wait
                          */
-    uint16_t leaving_flags;
-    uint16_t coming_flags; /* of the copies in */
+    ms_move_call leaving_how;
+    ms_move_call coming_how; /* of the copies in */
 
     /* torchtune.c: per unit, the saves that come to the program's hooks, and
      * how many have when the last that is packed does; per set that leaves,
@@ -105,17 +105,18 @@ typedef struct ms_swap_way {
 
 static inline bool ms_swap_is_forward(const ms_call *call)
 {
-    return call->verb == MS_RUN && call->pass == MS_FORWARD;
+    return call->verb == MS_RUN && call->run.pass == MS_FORWARD;
 }
 
 static inline bool ms_swap_is_backward(const ms_call *call)
 {
-    return call->verb == MS_RUN && call->pass != MS_FORWARD;
+    return call->verb == MS_RUN && call->run.pass != MS_FORWARD;
 }
 
 /* swapcalls.c: adds a call of this verb on a set, in the name of `like`. */
-ms_err ms_swapcalls_emit(ms_swap *swap, const ms_call *like, ms_verb verb,
-                         uint32_t set, uint8_t place, uint16_t flags);
+ms_err ms_swapcalls_move(ms_swap *swap, const ms_call *like, uint32_t set,
+                         ms_move_call how);
+ms_err ms_swapcalls_wait(ms_swap *swap, const ms_call *like, uint32_t set);
 /* Copies the program, asking around before and after each run. */
 ms_err ms_swapcalls_walk(ms_swap *swap,
                          ms_err (*around)(ms_swap *swap, const ms_call *call,

@@ -135,15 +135,11 @@ static uint32_t least_recent(const walker *w, uint32_t call)
     return best;
 }
 
-static ms_err emit(walker *w, uint32_t n, ms_verb verb, uint8_t place,
-                   uint16_t flags, uint32_t call, uint32_t *set)
+static ms_err add_set(walker *w, uint32_t n, uint32_t *set)
 {
     ms_swap *swap = w->swap;
-    if (*set == MS_NOTHING)
-        MS_TRY(ms_program_add_set(swap->program, w->list, n, swap->arena, set,
-                                  swap->fault));
-    return ms_swapcalls_emit(swap, &w->cache->program->calls[call], verb, *set,
-                             place, flags);
+    return ms_program_add_set(swap->program, w->list, n, swap->arena, set,
+                              swap->fault);
 }
 
 static ms_err make_room(walker *w, uint32_t call)
@@ -154,8 +150,11 @@ static ms_err make_room(walker *w, uint32_t call)
         w->tensors[s].here = false;
         w->list[n++] = s;
     }
-    MS_TRY(emit(w, n, MS_MOVE, MS_HOST, MS_CALL_LATER, call, &set));
-    return emit(w, n, MS_WAIT, MS_HERE, 0, call, &set);
+    const ms_call *like = &w->cache->program->calls[call];
+    MS_TRY(add_set(w, n, &set));
+    MS_TRY(ms_swapcalls_move(w->swap, like, set,
+                             (ms_move_call){.to = MS_HOST, .later = true}));
+    return ms_swapcalls_wait(w->swap, like, set);
 }
 
 /* Calls that run a fetching unit's backward. */
@@ -222,7 +221,9 @@ static ms_err fetch(walker *w, uint32_t call)
         w->tensors[s].used = call;
         w->list[n++] = s;
     }
-    return emit(w, n, MS_MOVE, MS_HERE, 0, call, &set);
+    MS_TRY(add_set(w, n, &set));
+    return ms_swapcalls_move(w->swap, &w->cache->program->calls[call], set,
+                             (ms_move_call){.to = MS_HERE});
 }
 
 /* A storage's first use in a micro-batch makes it. */

@@ -3,17 +3,22 @@
 #include "policies/swap/swap.h"
 #include "sim/program.h"
 
-ms_err ms_swapcalls_emit(ms_swap *w, const ms_call *like, ms_verb verb,
-                         uint32_t set, uint8_t place, uint16_t flags)
+ms_err ms_swapcalls_move(ms_swap *w, const ms_call *like, uint32_t set,
+                         ms_move_call how)
 {
-    ms_call call = ms_program_call_like(verb, like);
+    ms_call call = ms_program_move(like, set, how);
     if (set == MS_NOTHING)
         return MS_OK;
-    call.place = place;
-    call.flags = flags;
-    call.set = set;
     ms_swapdisk_aim(w, &call);
     return ms_program_add(w->program, call, w->arena, w->fault);
+}
+
+ms_err ms_swapcalls_wait(ms_swap *w, const ms_call *like, uint32_t set)
+{
+    return set == MS_NOTHING
+               ? MS_OK
+               : ms_program_add(w->program, ms_program_wait(like, set),
+                                w->arena, w->fault);
 }
 
 ms_err ms_swapcalls_walk(ms_swap *w,

@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-#define BLOCKING (MS_CALL_PAGEABLE | MS_CALL_IN_LINE)
-
 /* Everything stays but what a checkpoint holds. */
 void ms_swapcheckpoints_stays(const ms_swap *w, uint8_t *stays)
 {
@@ -73,16 +71,19 @@ static ms_err around(ms_swap *w, const ms_call *call, bool before)
     if (!ms_swap_is_forward(call) || block == MS_NONE ||
         saved->block_last[block] != call->unit)
         return MS_OK;
-    return ms_swapcalls_emit(w, call, MS_MOVE, saved->block_set[block], MS_HOST,
-                             deepspeed ? BLOCKING : 0);
+    return ms_swapcalls_move(w, call, saved->block_set[block],
+                             (ms_move_call){.to = MS_HOST,
+                                            .in_line = deepspeed,
+                                            .pageable = deepspeed});
 }
 
 /* Before a replay, what its units read comes back. */
 static ms_err bring(ms_swap *w, const ms_call *call)
 {
     for (uint32_t u = call->unit; u <= call->last; u++)
-        MS_TRY(ms_swapcalls_emit(w, call, MS_MOVE, w->saved.unit_set[u],
-                                 MS_HERE, BLOCKING));
+        MS_TRY(ms_swapcalls_move(
+            w, call, w->saved.unit_set[u],
+            (ms_move_call){.to = MS_HERE, .in_line = true, .pageable = true}));
     return MS_OK;
 }
 

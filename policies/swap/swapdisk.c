@@ -15,10 +15,9 @@ void ms_swapdisk_aim(const ms_swap *w, ms_call *call)
     int64_t to = w->values[MS_SWAP_TO].number;
     if (call->verb != MS_MOVE || to == MS_SWAP_TO_HOST)
         return;
-    if (call->place == MS_HOST)
-        call->place = MS_NVME;
-    if (to == MS_SWAP_TO_GDS)
-        call->flags |= MS_CALL_OUTER;
+    if (call->move.to == MS_HOST)
+        call->move.to = MS_NVME;
+    call->move.straight = to == MS_SWAP_TO_GDS;
 }
 
 static uint64_t link_ns(uint64_t bytes, double rate, uint64_t copy_ns)
@@ -53,7 +52,7 @@ typedef struct walker {
 
 static bool moves(const walker *w, const ms_call *call, uint8_t place)
 {
-    return call->verb == MS_MOVE && call->place == place &&
+    return call->verb == MS_MOVE && call->move.to == place &&
            call->set >= w->first_set && call->set < w->made.n_sets;
 }
 
@@ -109,8 +108,7 @@ ms_err ms_swapdisk_ahead(ms_swap *swap)
         if (next == NULL)
             continue;
         ms_call read = *next;
-        read.place = MS_HOST;
-        read.flags = 0;
+        read.move = (ms_move_call){.to = MS_HOST};
         MS_TRY(ms_program_add(&w.made, read, swap->arena, swap->fault));
     }
     *swap->program = w.made;

@@ -24,8 +24,8 @@ ms_err ms_swapgroups_send(ms_swap *w, const ms_call *call)
         return MS_OK;
     uint32_t until = w->reached > w->ahead ? w->reached - w->ahead : 0;
     while (w->next > until)
-        MS_TRY(ms_swapcalls_emit(w, call, MS_MOVE, w->groups[--w->next].set,
-                                 MS_HERE, w->coming_flags));
+        MS_TRY(ms_swapcalls_move(w, call, w->groups[--w->next].set,
+                                 w->coming_how));
     return MS_OK;
 }
 
@@ -53,10 +53,10 @@ ms_err ms_swapgroups_leave(ms_swap *w, const ms_call *call, bool before)
     for (uint32_t i = before ? first : middle; i < (before ? middle : end);
          i++) {
         if (w->in_flight > 0 && i >= w->in_flight)
-            MS_TRY(ms_swapcalls_emit(w, call, MS_WAIT,
-                                     w->leaving[i - w->in_flight], MS_HERE, 0));
-        MS_TRY(ms_swapcalls_emit(w, call, MS_MOVE, w->leaving[i], MS_HOST,
-                                 w->leaving_flags));
+            MS_TRY(ms_swapcalls_wait(w, call, w->leaving[i - w->in_flight]));
+        ms_move_call how = w->leaving_how;
+        how.to = MS_HOST;
+        MS_TRY(ms_swapcalls_move(w, call, w->leaving[i], how));
     }
     return MS_OK;
 }

@@ -70,11 +70,8 @@ static ms_err list_entries(writer *w)
 /* One call for the entries from w->at on that belong together. */
 static ms_err write_entries(writer *w, uint32_t call)
 {
-    static const struct {
-        uint8_t verb, place, flags;
-    } kinds[N_KINDS] = {[OUT] = {MS_MOVE, MS_HOST, MS_CALL_LATER},
-                        [FREE] = {MS_WAIT, MS_HERE, 0},
-                        [IN] = {MS_MOVE, MS_HERE, 0}};
+    static const ms_move_call out = {.to = MS_HOST, .later = true};
+    static const ms_move_call in = {.to = MS_HERE};
     const ms_call *calls = w->plan->swap->from->calls;
     while (w->at < w->n_entries && w->entries[w->at].call == call) {
         entry first = w->entries[w->at];
@@ -87,10 +84,10 @@ static ms_err write_entries(writer *w, uint32_t call)
                 break;
             w->list[n++] = e->storage;
         }
-        ms_call made =
-            ms_program_call_like((ms_verb)kinds[first.kind].verb, like);
-        made.place = kinds[first.kind].place;
-        made.flags = kinds[first.kind].flags;
+        ms_call made = first.kind == FREE
+                           ? ms_program_wait(like, MS_NOTHING)
+                           : ms_program_move(like, MS_NOTHING,
+                                             first.kind == OUT ? out : in);
         ms_swapdisk_aim(w->plan->swap, &made);
         MS_TRY(ms_program_add_set(w->program, w->list, n, w->arena, &made.set,
                                   w->fault));
@@ -118,19 +115,19 @@ static ms_err keep_less(writer *w, ms_call *call)
     const ms_graph *graph = w->plan->swap->context->graph;
     const ms_program *from = w->plan->swap->from;
     uint32_t n = 0, first, end;
-    if (call->keep == MS_NOTHING || !any_gone(w, call))
+    if (call->run.keep == MS_NOTHING || !any_gone(w, call))
         return MS_OK;
-    bool all = call->keep == MS_ALL;
+    bool all = call->run.keep == MS_ALL;
     first = all ? graph->out_at[graph->forward_at[call->unit]]
-                : from->set_at[call->keep];
+                : from->set_at[call->run.keep];
     end = all ? graph->out_at[graph->forward_at[call->unit + 1]]
-              : from->set_at[call->keep + 1];
+              : from->set_at[call->run.keep + 1];
     for (uint32_t i = first; i < end; i++) {
         uint32_t s = all ? graph->out[i] : from->set_item[i];
         if (!w->gone[s] && graph->storage_saved_end[s] != MS_NONE)
             w->list[n++] = s;
     }
-    return ms_program_add_set(w->program, w->list, n, w->arena, &call->keep,
+    return ms_program_add_set(w->program, w->list, n, w->arena, &call->run.keep,
                               w->fault);
 }
 

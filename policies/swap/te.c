@@ -40,7 +40,7 @@ ms_err ms_te_open(ms_swap *w)
     if (w->te >= saved->n_blocks)
         return fail_blocks(w);
     uint32_t away = saved->n_blocks - w->te;
-    w->coming_flags = MS_CALL_SIDE; /* offload_stream */
+    w->coming_how.side = true; /* offload_stream */
     MS_TRY(ms_swapgroups_open(w, saved->n_blocks,
                               prefetch->given ? (uint32_t)prefetch->number
                                               : away - 1));
@@ -70,10 +70,10 @@ ms_err ms_te_around(ms_swap *w, const ms_call *call, bool before)
     if (!ms_swap_is_forward(call) || block == MS_NONE)
         return MS_OK;
     if (!before && block < w->te)
-        return ms_swapcalls_emit(w, call, MS_MOVE, saved->block_set[block],
-                                 MS_HOST, MS_CALL_LATER | MS_CALL_SIDE);
+        return ms_swapcalls_move(
+            w, call, saved->block_set[block],
+            (ms_move_call){.to = MS_HOST, .later = true, .side = true});
     if (before && block >= away)
-        return ms_swapcalls_emit(w, call, MS_WAIT,
-                                 saved->block_set[block - away], MS_HERE, 0);
+        return ms_swapcalls_wait(w, call, saved->block_set[block - away]);
     return MS_OK;
 }

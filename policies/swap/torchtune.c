@@ -83,8 +83,9 @@ ms_err ms_torchtune_open(ms_swap *w)
     MS_TRY(ms_swapgroups_open(w, units, 1));
     MS_TRY(ms_swapgroups_open_leaving(w, w->saved.graph->n_storages));
     w->in_flight = inflight->given ? (uint32_t)inflight->number : STASH;
-    w->leaving_flags = MS_CALL_LATER | MS_CALL_SIDE; /* stream s1 */
-    w->coming_flags = MS_CALL_SIDE;
+    /* stream s1 */
+    w->leaving_how = (ms_move_call){.to = MS_HOST, .later = true, .side = true};
+    w->coming_how.side = true;
     w->program->hooks = (ms_hooks){.used = true,
                                    .skips_parameters = true,
                                    .stash = w->in_flight,
@@ -115,8 +116,7 @@ static ms_err wait_before(ms_swap *w, const ms_call *call, uint32_t id,
                           uint32_t n)
 {
     while (w->waited < n && w->leaving_id[w->waited] + w->in_flight <= id)
-        MS_TRY(ms_swapcalls_emit(w, call, MS_WAIT, w->leaving[w->waited++],
-                                 MS_HERE, 0));
+        MS_TRY(ms_swapcalls_wait(w, call, w->leaving[w->waited++]));
     return MS_OK;
 }
 
@@ -130,10 +130,9 @@ static ms_err leave(ms_swap *w, const ms_call *call, bool before)
     for (uint32_t i = first; i < end; i++) {
         w->leaving_id[i] = ++w->came;
         MS_TRY(wait_before(w, call, w->came, i));
-        MS_TRY(ms_swapcalls_emit(w, call, MS_MOVE, w->leaving[i], MS_HOST,
-                                 w->leaving_flags));
+        MS_TRY(ms_swapcalls_move(w, call, w->leaving[i], w->leaving_how));
     }
-    if (before || call->keep != MS_ALL)
+    if (before || call->run.keep != MS_ALL)
         return MS_OK;
     if (w->packed[call->unit] > 0)
         MS_TRY(wait_before(w, call, w->came + w->packed[call->unit], end));

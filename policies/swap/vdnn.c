@@ -44,9 +44,10 @@ static ms_err run_vdnn(ms_swap *w, const ms_call *call, bool before)
     uint32_t set = input_set(w, call->unit);
     if (ms_swap_is_forward(call)) {
         w->brought[call->unit] = 0;
-        return before ? ms_swapcalls_emit(w, call, MS_MOVE, set, MS_HOST,
-                                          MS_CALL_LATER)
-                      : ms_swapcalls_emit(w, call, MS_WAIT, set, MS_HERE, 0);
+        return before ? ms_swapcalls_move(
+                            w, call, set,
+                            (ms_move_call){.to = MS_HOST, .later = true})
+                      : ms_swapcalls_wait(w, call, set);
     }
     if (!ms_swap_is_backward(call))
         return MS_OK;
@@ -54,10 +55,10 @@ static ms_err run_vdnn(ms_swap *w, const ms_call *call, bool before)
     if (other == MS_NONE)
         return MS_OK;
     if (before)
-        return ms_swapcalls_emit(w, call, MS_MOVE, input_set(w, other), MS_HERE,
-                                 0);
+        return ms_swapcalls_move(w, call, input_set(w, other),
+                                 (ms_move_call){.to = MS_HERE});
     w->brought[other] = 1;
-    return ms_swapcalls_emit(w, call, MS_WAIT, input_set(w, other), MS_HERE, 0);
+    return ms_swapcalls_wait(w, call, input_set(w, other));
 }
 
 /* ---- vDNN_dyn ------------------------------------------------------------ */

@@ -42,11 +42,13 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t storage,
 
     *found = true;
     if (ms_books_in(books->packed, cell) != MS_NONE)
-        return ms_pack_out(books, at, &storage, 1, 0);
+        return ms_pack_out(books, at, &storage, 1, false);
     if (ms_books_apart(books, storage, cell))
         return ms_gather_ask(books, at, storage);
     *found = ms_books_far(books, cell);
-    return *found ? ms_move_storage(books, at, storage, MS_HERE, 0) : MS_OK;
+    return *found ? ms_move_storage(books, at, storage,
+                                    (ms_move_call){.to = MS_HERE})
+                  : MS_OK;
 }
 
 /* ---- running forward ops again ------------------------------------------- */
@@ -312,13 +314,13 @@ ms_err ms_bind_hold(ms_books *books, const ms_books_at *at,
                     const ms_program *program, const ms_call *call)
 {
     uint32_t set = call->set;
-    bool again = call->flags & MS_CALL_AGAIN;
+    bool again = call->hold.again;
 
     if (set == MS_ALL || set == MS_NOTHING)
         return MS_OK;
     if (again)
         MS_TRY(remake_set(books, at, program, set));
-    ms_books_hold_set(books, at, program, set, call->flags & MS_CALL_SAVES);
+    ms_books_hold_set(books, at, program, set, call->hold.saves);
     if (again)
         ms_books_close_set(books, at, program, set);
     return MS_OK;
@@ -416,7 +418,7 @@ ms_err ms_bind_state(ms_books *books, const ms_books_at *at,
     if (books->row[c] != MS_NONE)
         ms_books_give(books, books->row[c]);
     books->row[c] = MS_NONE;
-    if (call->place == MS_GONE)
+    if (call->state.to == MS_GONE)
         return MS_OK;
     return make_state(books, at, states[call->unit], &books->row[c]);
 }
@@ -429,12 +431,12 @@ static ms_err open_replay(ms_books *books, const ms_books_at *at,
 
     *replay = (ms_books_replay){
         .open = true, .first = graph->forward_at[call->unit], .state = MS_NONE};
-    if (call->flags & MS_CALL_STATE && graph->unit_state)
+    if (call->rerun.state && graph->unit_state)
         MS_TRY(make_state(books, at, graph->unit_state[call->unit],
                           &replay->state));
     MS_TRY(next_tick(books, at));
     replay->wanted = books->tick;
-    if (!(call->flags & MS_CALL_WHOLE))
+    if (!call->rerun.whole)
         stamp_needed(books, at, replay->first, end,
                      graph->backward_at[call->last + 1]);
     MS_TRY(next_tick(books, at));
@@ -446,7 +448,7 @@ static ms_err rerun_unit(ms_books *books, const ms_books_at *at,
                          const ms_call *call, uint32_t unit)
 {
     const ms_graph *graph = books->graph;
-    bool whole = call->flags & MS_CALL_WHOLE;
+    bool whole = call->rerun.whole;
     uint32_t end = graph->forward_at[unit + 1];
     uint32_t wanted = books->replays[at->rank].wanted;
 
@@ -471,7 +473,7 @@ static void close_replay(ms_books *books, const ms_books_at *at,
     replay->open = false;
     if (replay->state != MS_NONE)
         ms_books_give(books, replay->state);
-    if (call->flags & MS_CALL_HOLD_OUTPUTS)
+    if (call->rerun.holds)
         return;
     for (uint32_t op = replay->first; op < end; op++)
         end_outputs(books, at, op, true);
@@ -480,7 +482,7 @@ static void close_replay(ms_books *books, const ms_books_at *at,
 ms_err ms_bind_units(ms_books *books, const ms_books_at *at,
                      const ms_call *call)
 {
-    uint32_t last = call->flags & MS_CALL_PART ? call->unit : call->last;
+    uint32_t last = call->rerun.part ? call->unit : call->last;
 
     MS_TRY(open_stamps(books, at));
     ms_books_replay *replay = &books->replays[at->rank];

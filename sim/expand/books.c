@@ -87,7 +87,7 @@ static bool moves_to(const ms_program *program, uint8_t place)
 {
     for (uint32_t i = 0; i < program->n_calls; i++)
         if (program->calls[i].verb == MS_MOVE &&
-            program->calls[i].place == place)
+            program->calls[i].move.to == place)
             return true;
     return false;
 }

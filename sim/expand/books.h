@@ -366,9 +366,9 @@ static inline void ms_books_write(ms_books *books, uint32_t row)
 
 /* Ops of other streams than the compute stream. */
 
-/* move.c: flags of the MOVE call; what is shared moves as this rank's part. */
+/* move.c: what is shared moves as this rank's part. */
 ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
-                       uint8_t place, uint16_t flags);
+                       ms_move_call how);
 ms_err ms_move_wait(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, uint32_t buffer);
 /* The op to be issued moves so many bytes. */
@@ -383,10 +383,10 @@ void ms_move_after_compute(ms_books *books, const ms_books_at *at);
  * say; n = 0 without: for everything. */
 ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, const ms_call *call);
-/* One copy between memories, with flags of a MOVE; who copies reads and makes
+/* One copy between memories (whatever how.to is); who copies reads and makes
  * one row. */
 ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
-                    ms_transfer_kind kind, uint16_t flags, uint64_t bytes);
+                    ms_transfer_kind kind, ms_move_call how, uint64_t bytes);
 /* One op that moves so many bytes, with room for what it makes and reads. */
 ms_err ms_move_issue(ms_books *books, const ms_books_at *at,
                      ms_transfer_kind kind, uint8_t stream, uint64_t bytes,
@@ -417,9 +417,8 @@ ms_err ms_pack_keep(ms_books *books, const ms_books_at *at, uint32_t storage,
                     uint32_t buffer);
 ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
                     const uint32_t *storages, uint32_t n, const ms_call *call);
-/* flags: of the MOVE. */
 ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
-                   const uint32_t *storages, uint32_t n, uint16_t flags);
+                   const uint32_t *storages, uint32_t n, bool ahead);
 
 /* gather.c: what ranks share.  Ops [first, end) of one unit are about to run,
  * and have run: what they read of shared storages is gathered before, unless a
@@ -433,7 +432,7 @@ ms_err ms_gather_ask(ms_books *books, const ms_books_at *at, uint32_t storage);
 ms_err ms_gather_gather(ms_books *books, const ms_books_at *at,
                         const uint32_t *storages, uint32_t n,
                         const ms_call *call);
-/* A MOVE to SHARD was called: see MS_CALL_LIMIT. */
+/* A MOVE to SHARD was called: see ms_gather_call.limit. */
 void ms_gather_let_go(ms_books *books, const ms_books_at *at);
 ms_err ms_gather_reduce(ms_books *books, const ms_books_at *at,
                         const uint32_t *storages, uint32_t n,

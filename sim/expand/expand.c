@@ -40,20 +40,20 @@ static ms_err move_set(ms_books *books, const ms_books_at *at,
         return MS_OK;
     const uint32_t *set = program->set_item + program->set_at[call->set];
     uint32_t n = program->set_at[call->set + 1] - program->set_at[call->set];
-    if (call->place == MS_PACKED)
+    uint8_t to = call->move.to;
+    if (to == MS_PACKED)
         return ms_pack_into(books, at, set, n, call);
-    if (call->place == MS_SHARD)
+    if (to == MS_SHARD)
         ms_gather_let_go(books, at);
-    if (call->place == MS_HERE && books->packed)
-        MS_TRY(ms_pack_out(books, at, set, n, call->flags));
-    if (call->place == MS_SHARD && books->shard_row)
+    if (to == MS_HERE && books->packed)
+        MS_TRY(ms_pack_out(books, at, set, n, call->move.ahead));
+    if (to == MS_SHARD && books->shard_row)
         MS_TRY(ms_gather_make_parts(books, at, set, n));
-    if (call->place == MS_SHARD && call->buffer != MS_NONE && n > 0)
+    if (to == MS_SHARD && call->buffer != MS_NONE && n > 0)
         MS_TRY(ms_pack_keep(books, at, set[0], call->buffer));
     for (uint32_t i = program->set_at[call->set];
          i < program->set_at[call->set + 1]; i++)
-        MS_TRY(ms_move_storage(books, at, program->set_item[i], call->place,
-                               call->flags));
+        MS_TRY(ms_move_storage(books, at, program->set_item[i], call->move));
     return MS_OK;
 }
 
@@ -79,7 +79,7 @@ static ms_err run_step(ms_books *books, const ms_books_at *at,
                        const ms_program *program, const ms_call *call)
 {
     if (call->set == MS_ALL)
-        return ms_step_run(books, at, call->place);
+        return ms_step_run(books, at, call->step.part);
     if (call->set == MS_NOTHING)
         return MS_OK;
     uint32_t first = program->set_at[call->set];
@@ -97,7 +97,7 @@ static ms_err add_mark(ms_books *books, const ms_call *call, uint32_t *capacity)
         return ms_fail_nomem(books->fault);
     plan->marks = marks;
     marks[plan->n_marks++] =
-        (struct ms_plan_mark){.mark = call->place,
+        (struct ms_plan_mark){.mark = call->mark.mark,
                               .rank = call->rank,
                               .micro_batch = call->micro_batch,
                               .op = plan->n_ops - 1,

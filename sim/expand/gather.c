@@ -3,16 +3,17 @@
 #include "sim/expand/books.h"
 #include "sim/program.h"
 
-/* Who meets in a GATHER or REDUCE with these flags.  All ranks of a node
- * exchange, then all nodes, each rank with those in its place. */
-static ms_ring ring_of(const ms_books *books, uint16_t flags)
+/* Who meets in a collective: all ranks of the ring, or of the outer one.  Of an
+ * exchange all ranks of a node, then (outer) all nodes, each rank with those in
+ * its place. */
+static ms_ring ring_of(const ms_books *books, bool outer, bool exchange)
 {
     ms_ring ring = books->opts->ring;
     uint32_t local = ring.ranks_per_node > 0 ? ring.ranks_per_node : 1;
 
-    if (!(flags & MS_CALL_EXCHANGE))
-        return flags & MS_CALL_OUTER ? books->opts->outer : ring;
-    if (flags & MS_CALL_OUTER) {
+    if (!exchange)
+        return outer ? books->opts->outer : ring;
+    if (outer) {
         ring.ranks = (ring.ranks + local - 1) / local;
         ring.ranks_per_node = 1;
     } else if (ring.ranks > local) {
@@ -24,7 +25,7 @@ static ms_ring ring_of(const ms_books *books, uint16_t flags)
 /* One op on the queue of the ranks over so many bytes, and room for what it
  * makes and reads. */
 static ms_err issue_collective(ms_books *books, const ms_books_at *at,
-                               ms_transfer_kind kind, uint16_t flags,
+                               ms_transfer_kind kind, const ms_ring *ring,
                                uint64_t bytes, uint32_t n)
 {
     static const ms_collective collectives[MS_N_TRANSFERS] = {
@@ -35,14 +36,13 @@ static ms_err issue_collective(ms_books *books, const ms_books_at *at,
         [MS_TRANSFER_EXCHANGE] = MS_ALL_TO_ALL,
     };
     bool apart = kind == MS_TRANSFER_OUTER;
-    const ms_ring ring = ring_of(books, flags);
 
     MS_TRY(
         ms_move_issue(books, at, kind, apart ? MS_STREAM_OUTER : MS_STREAM_COMM,
-                      ms_collective_sent_bytes(&ring, collectives[kind], bytes),
-                      ms_collective_ns(&ring, collectives[kind], bytes), n));
+                      ms_collective_sent_bytes(ring, collectives[kind], bytes),
+                      ms_collective_ns(ring, collectives[kind], bytes), n));
     books->plan->transfers[books->plan->n_transfers - 1].network_bytes =
-        ms_collective_network_bytes(&ring, collectives[kind], bytes);
+        ms_collective_network_bytes(ring, collectives[kind], bytes);
     return MS_OK;
 }
 
@@ -76,10 +76,9 @@ static ms_err wait_for_limit(ms_books *books, const ms_books_at *at)
 }
 
 /* A rank alone has nobody to talk to. */
-static bool is_alone(const ms_books *books, uint16_t flags)
+static bool is_alone(const ms_books *books, const ms_ring *ring)
 {
-    return ring_of(books, flags).ranks < 2 &&
-           !books->graph->storage_shard_bytes;
+    return ring->ranks < 2 && !books->graph->storage_shard_bytes;
 }
 
 /* ---- gathering ----------------------------------------------------------- */
@@ -93,7 +92,7 @@ static bool is_whole(const ms_books *books, uint32_t cell)
 /* Brings the parts that lie in other memories; what no rank shares is whole
  * then.  *wanted: how many the collective makes or writes, *bytes: of them. */
 static ms_err bring_parts(ms_books *books, const ms_books_at *at,
-                          const uint32_t *storages, uint32_t n, uint16_t flags,
+                          const uint32_t *storages, uint32_t n, bool ahead,
                           uint32_t *wanted, uint64_t *bytes)
 {
     *wanted = 0;
@@ -104,8 +103,8 @@ static ms_err bring_parts(ms_books *books, const ms_books_at *at,
         if (apart && is_whole(books, c))
             continue;
         if (apart && ms_books_in(books->shard_row, c) == MS_NONE)
-            MS_TRY(
-                ms_move_storage(books, at, s, MS_HERE, flags & MS_CALL_AHEAD));
+            MS_TRY(ms_move_storage(
+                books, at, s, (ms_move_call){.to = MS_HERE, .ahead = ahead}));
         if (apart && !ms_books_shared(books, s))
             continue;
         *wanted += 1;
@@ -141,19 +140,21 @@ ms_err ms_gather_gather(ms_books *books, const ms_books_at *at,
 {
     uint64_t bytes;
     uint32_t buffer = call->buffer, to = MS_NONE, wanted;
+    bool ahead = call->gather.ahead;
+    const ms_ring all = books->opts->ring;
+    const ms_ring ring = ring_of(books, call->gather.outer, false);
 
     if (buffer != MS_NONE)
         to = ms_books_buffer(books, at, buffer);
-    MS_TRY(bring_parts(books, at, storages, n, call->flags, &wanted, &bytes));
-    if (wanted == 0 || is_alone(books, 0))
+    MS_TRY(bring_parts(books, at, storages, n, ahead, &wanted, &bytes));
+    if (wanted == 0 || is_alone(books, &all))
         return MS_OK;
     if (to != MS_NONE)
         bytes = books->plan->buffers[buffer].bytes;
-    if (call->flags & MS_CALL_LIMIT)
+    if (call->gather.limit)
         MS_TRY(wait_for_limit(books, at));
-    MS_TRY(
-        issue_collective(books, at, MS_TRANSFER_GATHER, call->flags, bytes, n));
-    if (books->shard_row && !(call->flags & MS_CALL_AHEAD))
+    MS_TRY(issue_collective(books, at, MS_TRANSFER_GATHER, &ring, bytes, n));
+    if (books->shard_row && !ahead)
         ms_move_after_compute(books, at);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
@@ -165,7 +166,7 @@ ms_err ms_gather_gather(ms_books *books, const ms_books_at *at,
         if (to != MS_NONE)
             books->packed[c] = buffer;
         else
-            take_whole(books, s, c, call->flags & MS_CALL_AHEAD);
+            take_whole(books, s, c, ahead);
         end_part(books, s, c);
     }
     if (to != MS_NONE)
@@ -205,7 +206,7 @@ static ms_err unpack(ms_books *books, const ms_books_at *at, uint32_t first,
     for (uint32_t i = graph->in_at[first]; i < graph->in_at[end]; i++) {
         uint32_t s = graph->in[i], c = ms_books_cell(books, at, s);
         if (books->row[c] == MS_NONE && books->packed[c] != MS_NONE)
-            MS_TRY(ms_pack_out(books, at, &s, 1, 0));
+            MS_TRY(ms_pack_out(books, at, &s, 1, false));
     }
     return MS_OK;
 }
@@ -243,11 +244,11 @@ void ms_gather_close_unit(ms_books *books, const ms_books_at *at)
 
 /* The row that holds the cell's values: its own, the buffer's, or its part. */
 static uint32_t holder(const ms_books *books, const ms_books_at *at,
-                       uint32_t cell, uint16_t flags)
+                       uint32_t cell, const ms_reduce_call *how)
 {
     uint32_t in = ms_books_in(books->packed, cell);
 
-    if (flags & MS_CALL_OUTER && !(flags & MS_CALL_EXCHANGE))
+    if (how->outer && !how->exchange)
         return ms_books_in(books->shard_row, cell);
     if (books->row[cell] != MS_NONE)
         return books->row[cell];
@@ -312,20 +313,19 @@ static void scatter(ms_books *books, uint32_t storage, uint32_t cell)
 /* How many of the set are there, and the bytes of the collective over them:
  * where they are packed, of their buffer, or (FILLED) of what it holds. */
 static uint32_t measure(const ms_books *books, const ms_books_at *at,
-                        const uint32_t *storages, uint32_t n, uint16_t flags,
-                        uint64_t *bytes)
+                        const uint32_t *storages, uint32_t n,
+                        const ms_reduce_call *how, uint64_t *bytes)
 {
-    bool filled = flags & MS_CALL_FILLED;
     uint32_t made = 0, last = MS_NONE;
 
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t c = ms_books_cell(books, at, storages[i]);
-        uint32_t row = holder(books, at, c, flags);
+        uint32_t row = holder(books, at, c, how);
         if (row == MS_NONE)
             continue;
         made++;
-        if (filled && books->row[c] == MS_NONE)
+        if (how->filled && books->row[c] == MS_NONE)
             *bytes += books->graph->storage_bytes[storages[i]];
         else if (row != last)
             *bytes += books->plan->row[row].bytes;
@@ -351,34 +351,35 @@ ms_err ms_gather_reduce(ms_books *books, const ms_books_at *at,
                         const uint32_t *storages, uint32_t n,
                         const ms_call *call)
 {
-    bool outer = call->flags & MS_CALL_OUTER;
+    const ms_reduce_call *how = &call->reduce;
+    const ms_ring ring = ring_of(books, how->outer, how->exchange);
     ms_transfer_kind kind = MS_TRANSFER_REDUCE;
     uint64_t bytes;
 
-    if (call->flags & MS_CALL_EXCHANGE)
+    if (how->exchange)
         kind = MS_TRANSFER_EXCHANGE;
-    else if (outer)
+    else if (how->outer)
         kind = MS_TRANSFER_OUTER;
-    else if (call->place == MS_SHARD && !(call->flags & MS_CALL_WHOLE))
+    else if (how->to == MS_SHARD && !how->whole)
         kind = MS_TRANSFER_SCATTER;
-    if (measure(books, at, storages, n, call->flags, &bytes) == 0 ||
-        is_alone(books, call->flags))
+    if (measure(books, at, storages, n, how, &bytes) == 0 ||
+        is_alone(books, &ring))
         return MS_OK;
     if (kind == MS_TRANSFER_OUTER && call->buffer != MS_NONE)
         bytes = books->plan->buffers[call->buffer].bytes;
-    MS_TRY(issue_collective(books, at, kind, call->flags, bytes, n));
+    MS_TRY(issue_collective(books, at, kind, &ring, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
-        uint32_t row = holder(books, at, c, call->flags);
+        uint32_t row = holder(books, at, c, how);
         if (row == MS_NONE)
             continue;
         ms_books_write(books, row);
-        if (call->place == MS_SHARD && ms_books_shared(books, s)) {
-            if (call->flags & MS_CALL_IN_LINE && row == books->row[c])
+        if (how->to == MS_SHARD && ms_books_shared(books, s)) {
+            if (how->in_line && row == books->row[c])
                 books->plan->row[row].waited = true;
             scatter(books, s, c);
         }
-        if (kind == MS_TRANSFER_EXCHANGE && call->place == MS_HERE)
+        if (kind == MS_TRANSFER_EXCHANGE && how->to == MS_HERE)
             arrive(books, at, c, call->buffer);
     }
     return MS_OK;

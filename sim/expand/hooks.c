@@ -289,13 +289,14 @@ static bool is_stashed(const rank_hooks *r, uint32_t slot)
 
 /* ---- out ----------------------------------------------------------------- */
 
-static uint16_t flags_of(const ms_hooks *how, bool in)
+static ms_move_call move_of(const ms_hooks *how, bool in)
 {
-    uint16_t flags = how->stash == 0 ? MS_CALL_IN_LINE
-                     : in            ? MS_CALL_SIDE | MS_CALL_AHEAD
-                                     : MS_CALL_SIDE;
+    bool side = how->stash > 0;
 
-    return how->pageable ? flags | MS_CALL_PAGEABLE : flags;
+    return (ms_move_call){.in_line = !side,
+                          .side = side,
+                          .ahead = side && in,
+                          .pageable = how->pageable};
 }
 
 /* Is the storage one that the step makes, and that no replay makes again? */
@@ -337,7 +338,7 @@ static ms_err pack(ms_books *books, const ms_books_at *at, uint32_t i)
         MS_TRY(let_out(books, at, r->id - h->how->stash));
     if (!lasts && holds == MS_REF_HOLDS) /* no more can be counted */
         MS_TRY(let_out(books, at, r->id));
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_D2H, flags_of(h->how, false),
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_D2H, move_of(h->how, false),
                         save->bytes));
     ms_books_read(books, from);
     h->host_row[slot] =
@@ -423,7 +424,7 @@ static ms_err bring(ms_books *books, const ms_books_at *at, uint32_t i,
     rank_hooks *r = &h->ranks[at->rank];
     uint32_t s = save->storage, c = ms_books_cell(books, at, s);
 
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_H2D, flags_of(h->how, true),
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_H2D, move_of(h->how, true),
                         save->bytes));
     uint32_t op = books->plan->n_ops - 1;
     ms_books_read(books, h->host_row[slot]);
@@ -533,10 +534,11 @@ ms_err ms_hooks_rest(ms_books *books, const ms_books_at *at,
                      const ms_call *call)
 {
     rank_hooks *r = &books->hooked->ranks[at->rank];
-    bool ends = (call->verb == MS_STEP_SET && call->set == MS_ALL) ||
-                (call->verb == MS_MARK && call->place > MS_MARK_AFTER_FORWARD);
+    bool ends =
+        (call->verb == MS_STEP_SET && call->set == MS_ALL) ||
+        (call->verb == MS_MARK && call->mark.mark > MS_MARK_AFTER_FORWARD);
 
-    if (!ends && !(call->verb == MS_RUN && call->pass == MS_FORWARD))
+    if (!ends && !(call->verb == MS_RUN && call->run.pass == MS_FORWARD))
         return MS_OK;
     give_all(books, at, &r->before);
     r->end_before = r->end_now = MS_NONE;

@@ -5,7 +5,7 @@
  * lies in shard_row while it is on the device; all else as the whole.  A copy
  * of what has its home in the memory that it comes from leaves the original
  * there; any other move leaves nothing behind.  What has no home on the disk
- * goes there by way of two buffers (stage.c), or straight (MS_CALL_OUTER). */
+ * goes there by way of two buffers (stage.c), or straight (ms_move_call). */
 #include "sim/expand/books.h"
 #include "sim/plan.h"
 #include "sim/program.h"
@@ -88,13 +88,13 @@ static double slower(double a, double b)
     return a <= 0 || (b > 0 && b < a) ? b : a;
 }
 
-/* flags: of the MOVE.  Memory that is not pinned is copied by way of a buffer
+/* Memory that is not pinned is copied by way of a buffer
  * of the driver's, and the host waits (CUDA C++ programming guide, 3.2.5). */
 ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
-                    ms_transfer_kind kind, uint16_t flags, uint64_t bytes)
+                    ms_transfer_kind kind, ms_move_call how, uint64_t bytes)
 {
     const ms_expand_opts *opts = books->opts;
-    bool in_line = flags & MS_CALL_IN_LINE;
+    bool in_line = how.in_line;
     double share = 1;
     const struct {
         double rate;
@@ -109,19 +109,19 @@ ms_err ms_move_copy(ms_books *books, const ms_books_at *at,
     };
     uint8_t stream = in_line ? MS_STREAM_COMPUTE : links[kind].stream;
 
-    if (flags & MS_CALL_PAGEABLE && opts->pageable_share > 0)
+    if (how.pageable && opts->pageable_share > 0)
         share = opts->pageable_share;
     double rate = links[kind].rate * share;
-    bool straight = flags & MS_CALL_OUTER, in = kind == MS_TRANSFER_H2D;
+    bool straight = how.straight, in = kind == MS_TRANSFER_H2D;
     if (straight) {
         in = kind == MS_TRANSFER_NVME_READ;
         rate = slower(rate, in ? opts->h2d_bytes_per_s : opts->d2h_bytes_per_s);
     }
     MS_TRY(ms_move_issue(books, at, kind, stream, bytes,
                          copy_ns(books, bytes, rate), 1));
-    if (in && !(flags & (MS_CALL_IN_LINE | MS_CALL_AHEAD)))
+    if (in && !how.in_line && !how.ahead)
         ms_move_after_compute(books, at);
-    if (flags & MS_CALL_SIDE)
+    if (how.side)
         wait_for_side(books, at);
     return MS_OK;
 }
@@ -184,7 +184,7 @@ static uint32_t *here(ms_books *books, uint32_t cell)
 }
 
 static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
-                      uint16_t flags)
+                      ms_move_call how)
 {
     uint32_t c = ms_books_cell(books, at, storage);
     uint32_t *column = here(books, c), from = column[c];
@@ -193,8 +193,8 @@ static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
                   .pool = MS_HOST_POOL,
                   .bytes = ms_books_far_bytes(books, storage)};
 
-    if (from == MS_NONE || (there && !is_home(books, storage, MS_HOST_POOL) &&
-                            !(flags & MS_CALL_ADD)))
+    if (from == MS_NONE ||
+        (there && !is_home(books, storage, MS_HOST_POOL) && !how.adds))
         return MS_OK; /* gone, or on its way */
     if (ms_books_apart(books, storage, c) && column == books->row &&
         books->graph->storage_category[storage] == MS_PARAMETERS) {
@@ -203,13 +203,13 @@ static ms_err to_host(ms_books *books, const ms_books_at *at, uint32_t storage,
     }
     row.category = books->plan->row[from].category;
     row.saved = books->plan->row[from].saved;
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_D2H, flags, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_D2H, how, row.bytes));
     copy_into(books, books->host_row, c, from, row);
-    if (flags & MS_CALL_PAGEABLE)
+    if (how.pageable)
         MS_TRY(ms_books_sync(books, at, books->plan->n_ops - 1));
-    if (!(flags & MS_CALL_LATER))
+    if (!how.later)
         drop(books, column, c);
-    if (there && flags & MS_CALL_ADD)
+    if (there && how.adds)
         return add_on_host(books, at, books->host_row[c]);
     return MS_OK;
 }
@@ -226,7 +226,8 @@ static ms_err read_disk(ms_books *books, const ms_books_at *at,
     row.pool = MS_HOST_POOL;
     if (!is_home(books, storage, MS_NVME_POOL))
         ms_stage_end(books, at->rank); /* writes are over, or about to be */
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_READ, 0, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_READ, (ms_move_call){0},
+                        row.bytes));
     copy_into(books, books->host_row, c, from, row);
     if (!is_home(books, storage, MS_NVME_POOL))
         drop(books, books->nvme_row, c);
@@ -238,14 +239,15 @@ static ms_err write_disk(ms_books *books, const ms_books_at *at, uint32_t cell)
     ms_row row = books->plan->row[books->host_row[cell]];
 
     row.pool = MS_NVME_POOL;
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_WRITE, 0, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_WRITE, (ms_move_call){0},
+                        row.bytes));
     copy_into(books, books->nvme_row, cell, books->host_row[cell], row);
     return MS_OK;
 }
 
 /* The copy out starts when the disk has what was in its buffer. */
 static ms_err stage(ms_books *books, const ms_books_at *at, uint32_t storage,
-                    uint16_t flags)
+                    ms_move_call how)
 {
     uint32_t c = ms_books_cell(books, at, storage);
     bool out = books->host_row[c] == MS_NONE;
@@ -254,7 +256,7 @@ static ms_err stage(ms_books *books, const ms_books_at *at, uint32_t storage,
         return MS_OK; /* on its way, or gone */
     uint32_t until = ms_stage_free(books, at);
     if (out)
-        MS_TRY(to_host(books, at, storage, flags));
+        MS_TRY(to_host(books, at, storage, how));
     if (out && until != MS_NONE)
         books->plan->wait[books->n_wait++] = until;
     MS_TRY(write_disk(books, at, c));
@@ -265,7 +267,7 @@ static ms_err stage(ms_books *books, const ms_books_at *at, uint32_t storage,
 
 /* The disk reads the device's memory (GPUDirect Storage). */
 static ms_err straight_to_disk(ms_books *books, const ms_books_at *at,
-                               uint32_t storage, uint16_t flags)
+                               uint32_t storage, ms_move_call how)
 {
     uint32_t c = ms_books_cell(books, at, storage), from = books->row[c];
 
@@ -273,24 +275,24 @@ static ms_err straight_to_disk(ms_books *books, const ms_books_at *at,
         return MS_OK;
     ms_row row = books->plan->row[from];
     row.pool = MS_NVME_POOL;
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_WRITE, flags, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_WRITE, how, row.bytes));
     copy_into(books, books->nvme_row, c, from, row);
     books->plan->row[books->nvme_row[c]].waited = true; /* is_straight */
-    if (!(flags & MS_CALL_LATER))
+    if (!how.later)
         drop(books, books->row, c);
     return MS_OK;
 }
 
 static ms_err to_disk(ms_books *books, const ms_books_at *at, uint32_t storage,
-                      uint16_t flags)
+                      ms_move_call how)
 {
     uint32_t c = ms_books_cell(books, at, storage);
 
-    if (storage >= books->graph->n_persistent && flags & MS_CALL_OUTER)
-        return straight_to_disk(books, at, storage, flags);
+    if (storage >= books->graph->n_persistent && how.straight)
+        return straight_to_disk(books, at, storage, how);
     if (storage >= books->graph->n_persistent)
-        return stage(books, at, storage, flags);
-    MS_TRY(to_host(books, at, storage, 0));
+        return stage(books, at, storage, how);
+    MS_TRY(to_host(books, at, storage, (ms_move_call){0}));
     if (books->host_row[c] == MS_NONE)
         return MS_OK;
     MS_TRY(write_disk(books, at, c));
@@ -308,7 +310,7 @@ static bool is_straight(const ms_books *books, uint32_t cell)
 }
 
 static ms_err straight_from_disk(ms_books *books, const ms_books_at *at,
-                                 uint32_t storage, uint16_t flags)
+                                 uint32_t storage, ms_move_call how)
 {
     uint32_t c = ms_books_cell(books, at, storage);
     uint32_t from = books->nvme_row[c];
@@ -316,8 +318,8 @@ static ms_err straight_from_disk(ms_books *books, const ms_books_at *at,
     ms_row row = books->plan->row[from];
     row.pool = MS_DEVICE_POOL;
     row.waited = false;
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_READ,
-                        flags | (uint16_t)MS_CALL_OUTER, row.bytes));
+    how.straight = true;
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_NVME_READ, how, row.bytes));
     copy_into(books, books->row, c, from, row);
     books->plan->row[books->row[c]].home = MS_HOME_COMPUTE;
     drop(books, books->nvme_row, c);
@@ -326,7 +328,7 @@ static ms_err straight_from_disk(ms_books *books, const ms_books_at *at,
 
 /* From the host, where a copy of what has its home there stays. */
 static ms_err to_device(ms_books *books, const ms_books_at *at,
-                        uint32_t storage, uint16_t flags)
+                        uint32_t storage, ms_move_call how)
 {
     uint32_t c = ms_books_cell(books, at, storage);
     bool part = ms_books_shared(books, storage);
@@ -335,7 +337,7 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
     if (to[c] != MS_NONE || books->row[c] != MS_NONE)
         return MS_OK;
     if (is_straight(books, c))
-        return straight_from_disk(books, at, storage, flags);
+        return straight_from_disk(books, at, storage, how);
     if (books->nvme_row)
         MS_TRY(read_disk(books, at, storage));
     uint32_t from = books->host_row[c];
@@ -347,13 +349,13 @@ static ms_err to_device(ms_books *books, const ms_books_at *at,
                      : books->graph->storage_bytes[storage];
     if (row.category == MS_PARAMETERS)
         row.category = MS_COMMUNICATION;
-    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_H2D, flags, row.bytes));
+    MS_TRY(ms_move_copy(books, at, MS_TRANSFER_H2D, how, row.bytes));
     copy_into(books, to, c, from, row);
     /* A block that the compute stream has left; a part's next user waits by an
      * event for the collective that reads it. */
     books->plan->row[to[c]].home = MS_HOME_COMPUTE;
     books->plan->row[to[c]].waited = part;
-    if (flags & MS_CALL_PAGEABLE)
+    if (how.pageable)
         MS_TRY(ms_books_sync(books, at, books->plan->n_ops - 1));
     if (!is_home(books, storage, MS_HOST_POOL))
         drop(books, books->host_row, c);
@@ -374,19 +376,19 @@ void ms_move_let_go(ms_books *books, uint32_t storage, uint32_t cell)
 }
 
 ms_err ms_move_storage(ms_books *books, const ms_books_at *at, uint32_t storage,
-                       uint8_t place, uint16_t flags)
+                       ms_move_call how)
 {
-    switch ((ms_place)place) {
+    switch ((ms_place)how.to) {
     case MS_HERE:
-        return to_device(books, at, storage, flags);
+        return to_device(books, at, storage, how);
     case MS_HOST:
         if (books->nvme_row)
             MS_TRY(read_disk(books, at, storage));
-        return to_host(books, at, storage, flags);
+        return to_host(books, at, storage, how);
     case MS_NVME:
-        return to_disk(books, at, storage, flags);
+        return to_disk(books, at, storage, how);
     case MS_SHARD:
-        if (flags & MS_CALL_LATER)
+        if (how.later)
             return MS_OK;
         ms_move_let_go(books, storage, ms_books_cell(books, at, storage));
         return MS_OK;
@@ -403,7 +405,8 @@ ms_err ms_move_to_host(ms_books *books, const ms_books_at *at, uint32_t storage)
 
     if (row == MS_NONE || books->plan->row[row].pool == MS_HOST_POOL)
         return MS_OK;
-    return ms_move_storage(books, at, storage, MS_HOST, MS_CALL_LATER);
+    return ms_move_storage(books, at, storage,
+                           (ms_move_call){.to = MS_HOST, .later = true});
 }
 
 /* ---- waiting ------------------------------------------------------------- */
@@ -455,7 +458,7 @@ ms_err ms_move_sync(ms_books *books, const ms_books_at *at,
 {
     uint32_t until = MS_NONE;
 
-    if (books->streams && call->flags & MS_CALL_IN_LINE)
+    if (books->streams && call->sync.compute)
         return ms_books_sync(books, at, books->last_compute[at->rank]);
     if (books->streams && call->buffer != MS_NONE) {
         uint32_t row = ms_books_buffer(books, at, call->buffer);

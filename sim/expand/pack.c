@@ -65,10 +65,10 @@ ms_err ms_pack_keep(ms_books *books, const ms_books_at *at, uint32_t storage,
 }
 
 /* A kernel that reads and writes so many bytes. */
-static ms_err issue_kernel(ms_books *books, const ms_books_at *at,
-                           uint16_t flags, uint64_t bytes, uint32_t n)
+static ms_err issue_kernel(ms_books *books, const ms_books_at *at, bool ahead,
+                           uint64_t bytes, uint32_t n)
 {
-    uint8_t stream = flags & MS_CALL_AHEAD ? MS_STREAM_COMM : MS_STREAM_COMPUTE;
+    uint8_t stream = ahead ? MS_STREAM_COMM : MS_STREAM_COMPUTE;
     double rate = books->opts->hbm_bytes_per_s;
     double ns = rate > 0 ? 2.0 * (double)bytes / rate * 1e9 : 0;
 
@@ -120,13 +120,13 @@ ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
     uint64_t bytes = bytes_of(books, at, storages, n, false);
     if (bytes == 0)
         return MS_OK;
-    MS_TRY(issue_kernel(books, at, call->flags, bytes, n));
+    MS_TRY(issue_kernel(books, at, call->move.ahead, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t c = ms_books_cell(books, at, storages[i]);
         uint32_t from = books->row[c], in = books->packed[c];
         if (from != MS_NONE) {
             ms_books_read(books, from);
-            if (call->flags & MS_CALL_AHEAD && books->plan->row[to].waited)
+            if (call->move.ahead && books->plan->row[to].waited)
                 books->plan->row[from].waited = true;
             ms_books_give(books, from);
             books->row[c] = MS_NONE;
@@ -142,13 +142,13 @@ ms_err ms_pack_into(ms_books *books, const ms_books_at *at,
 }
 
 ms_err ms_pack_out(ms_books *books, const ms_books_at *at,
-                   const uint32_t *storages, uint32_t n, uint16_t flags)
+                   const uint32_t *storages, uint32_t n, bool ahead)
 {
     uint64_t bytes = bytes_of(books, at, storages, n, true);
 
     if (bytes == 0)
         return MS_OK;
-    MS_TRY(issue_kernel(books, at, flags, bytes, n));
+    MS_TRY(issue_kernel(books, at, ahead, bytes, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i], c = ms_books_cell(books, at, s);
         uint32_t in = books->packed[c];

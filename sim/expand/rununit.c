@@ -359,16 +359,15 @@ static ms_err run_forward(ms_books *books, const ms_books_at *at,
     const ms_graph *graph = books->graph;
     uint32_t end = graph->forward_at[call->unit + 1];
 
-    note_kept(books, program, call->keep);
+    note_kept(books, program, call->run.keep);
     ms_books_open_set(books, program, call->set);
     uint32_t first = graph->forward_at[call->unit];
     MS_TRY(look_ahead(books, at, graph->unit_in_at + call->unit, graph->unit_in,
                       first, end));
     MS_TRY(ms_gather_open_unit(books, at, first, end));
-    MS_TRY(run_ops(books, at, call->keep, first, end));
+    MS_TRY(run_ops(books, at, call->run.keep, first, end));
     ms_gather_close_unit(books, at);
-    ms_books_hold_set(books, at, program, call->set,
-                      call->flags & MS_CALL_SAVES);
+    ms_books_hold_set(books, at, program, call->set, call->run.saves);
     ms_books_close_set(books, at, program, call->set);
     return MS_OK;
 }
@@ -378,7 +377,7 @@ ms_err ms_rununit_call(ms_books *books, const ms_books_at *at,
 {
     const ms_graph *graph = books->graph;
 
-    if (call->pass == MS_FORWARD)
+    if (call->run.pass == MS_FORWARD)
         return run_forward(books, at, program, call);
     uint32_t first = graph->backward_at[call->unit + 1];
     uint32_t end = graph->backward_at[call->unit];

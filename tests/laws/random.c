@@ -339,10 +339,10 @@ static void add_move(laws_random *random, const ms_graph *graph,
             is_made_by(graph, s, after->unit) && laws_chance(random, 40))
             list[n++] = s;
     bool disk = laws_chance(random, 20);
-    call.place = disk ? MS_NVME : MS_HOST;
-    call.flags = !disk && laws_chance(random, 50) ? MS_CALL_LATER : 0;
-    call.flags |= laws_chance(random, 20) ? MS_CALL_IN_LINE : 0;
-    call.flags |= laws_chance(random, 20) ? MS_CALL_PAGEABLE : 0;
+    call.move.to = disk ? MS_NVME : MS_HOST;
+    call.move.later = !disk && laws_chance(random, 50);
+    call.move.in_line = laws_chance(random, 20);
+    call.move.pageable = laws_chance(random, 20);
     call.micro_batch = after->micro_batch;
     ck_assert_int_eq(
         ms_program_add_set(program, list, n, arena, &call.set, &fault), MS_OK);
@@ -351,7 +351,7 @@ static void add_move(laws_random *random, const ms_graph *graph,
         return;
     ms_call sync = ms_program_call(MS_SYNC);
     sync.micro_batch = after->micro_batch;
-    sync.flags = laws_chance(random, 50) ? MS_CALL_IN_LINE : 0;
+    sync.sync.compute = laws_chance(random, 50);
     ck_assert_int_eq(ms_program_add(program, sync, arena, &fault), MS_OK);
 }
 
@@ -364,7 +364,6 @@ static void add_wait(laws_random *random, const ms_call *after, ms_arena *arena,
     ms_call call = ms_program_call(waits ? MS_WAIT : MS_MOVE);
     if (program->n_sets == 0)
         return;
-    call.place = MS_HERE;
     call.micro_batch = after->micro_batch;
     call.set = laws_below(random, program->n_sets);
     ck_assert_int_eq(ms_program_add(program, call, arena, &fault), MS_OK);
@@ -380,7 +379,7 @@ void laws_moves(laws_random *random, const ms_graph *graph, ms_arena *arena,
     for (uint32_t i = 0; i < old.n_calls; i++) {
         ck_assert_int_eq(ms_program_add(program, calls[i], arena, &fault),
                          MS_OK);
-        if (calls[i].verb == MS_RUN && calls[i].pass == MS_FORWARD &&
+        if (calls[i].verb == MS_RUN && calls[i].run.pass == MS_FORWARD &&
             laws_chance(random, 50))
             add_move(random, graph, &calls[i], arena, program);
         else if (calls[i].verb == MS_RUN && laws_chance(random, 40))
@@ -420,14 +419,17 @@ static void add_collective(laws_random *random, const ms_graph *graph,
         if (graph->storage_category[s] == category && laws_chance(random, 40))
             list[n++] = s;
     bool whole = call.verb == MS_REDUCE && laws_chance(random, 20);
-    call.place = whole ? MS_HERE : MS_SHARD;
+    if (call.verb == MS_MOVE)
+        call.move.to = MS_SHARD;
+    if (call.verb == MS_REDUCE)
+        call.reduce.to = whole ? MS_HERE : MS_SHARD;
     if (call.verb == MS_GATHER) {
-        call.flags = laws_chance(random, 50) ? MS_CALL_AHEAD : 0;
-        call.flags |= laws_chance(random, 30) ? MS_CALL_LIMIT : 0;
+        call.gather.ahead = laws_chance(random, 50);
+        call.gather.limit = laws_chance(random, 30);
     }
     if (call.verb == MS_REDUCE && laws_chance(random, 20)) {
-        call.flags = MS_CALL_EXCHANGE;
-        call.flags |= laws_chance(random, 50) ? MS_CALL_OUTER : 0;
+        call.reduce.exchange = true;
+        call.reduce.outer = laws_chance(random, 50);
     }
     call.micro_batch = after->micro_batch;
     ck_assert_int_eq(

@@ -43,7 +43,8 @@ static void add_call(ms_program *program, rank_part *part, uint8_t rank,
     ms_call call = part->of->calls[part->next++];
     call.rank = rank;
     call.set = shifted(call.set, part->first_set);
-    call.keep = shifted(call.keep, part->first_set);
+    if (call.verb == MS_RUN)
+        call.run.keep = shifted(call.run.keep, part->first_set);
     if (call.buffer != MS_NONE)
         call.buffer += part->first_buffer;
     DO(ms_program_add(program, call, arena, &fault));

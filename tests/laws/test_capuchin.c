@@ -59,7 +59,7 @@ static uint32_t storages(const laws_outcome *out, bool again)
     for (uint32_t c = 0; c < out->program.n_calls && !again; c++) {
         const ms_call *call = &out->program.calls[c];
         uint32_t set = call->set;
-        if (call->verb == MS_MOVE && call->place == MS_HOST)
+        if (call->verb == MS_MOVE && call->move.to == MS_HOST)
             for (uint32_t i = out->program.set_at[set];
                  i < out->program.set_at[set + 1]; i++)
                 bits |= 1u << out->program.set_item[i];

@@ -229,13 +229,13 @@ static bool *find_allowed(const run *r)
         const ms_call *call = &program->calls[i];
         if (call->verb == MS_HOLD)
             add_set(program, call->set, may);
-        if (call->verb != MS_RUN || call->pass != MS_FORWARD)
+        if (call->verb != MS_RUN || call->run.pass != MS_FORWARD)
             continue;
         add_set(program, call->set, may);
-        add_set(program, call->keep, may);
+        add_set(program, call->run.keep, may);
         uint32_t first = graph->out_at[graph->forward_at[call->unit]];
         uint32_t end = graph->out_at[graph->forward_at[call->unit + 1]];
-        for (uint32_t o = first; call->keep == MS_ALL && o < end; o++)
+        for (uint32_t o = first; call->run.keep == MS_ALL && o < end; o++)
             may[graph->out[o]] |=
                 graph->storage_saved_end[graph->out[o]] != MS_NONE;
     }

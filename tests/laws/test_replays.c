@@ -180,7 +180,7 @@ static uint32_t count_gathers(const ms_plan *plan)
 static void read_weights(const ms_graph *graph, const ms_call *call,
                          uint8_t *gathered)
 {
-    bool back = call->verb == MS_RUN && call->pass != MS_FORWARD;
+    bool back = call->verb == MS_RUN && call->run.pass != MS_FORWARD;
     uint32_t first = back ? graph->backward_at[call->unit + 1]
                           : graph->forward_at[call->unit];
     uint32_t end = back ? graph->backward_at[call->unit]

@@ -66,7 +66,7 @@ START_TEST(nothing_comes_back_beyond_a_convolution)
         uint32_t moves = 0;
         for (uint32_t c = 0; c < program->n_calls; c++)
             if (program->calls[c].verb == MS_MOVE &&
-                program->calls[c].place == MS_HERE) {
+                program->calls[c].move.to == MS_HERE) {
                 check_window(result, c);
                 moves++;
             }

@@ -31,11 +31,12 @@ static ms_err place(const ms_policy_context *context, ms_program *program,
                          &saved, fault));
     for (uint32_t i = 0; i < program->n_calls; i++) {
         const ms_call *call = &program->calls[i];
-        bool run = call->verb == MS_RUN, forward = call->pass == MS_FORWARD;
+        bool run = call->verb == MS_RUN;
+        bool forward = run && call->run.pass == MS_FORWARD;
         uint32_t unit = run && !forward ? call->unit - 1 : call->unit;
         uint32_t block = unit == MS_NONE ? unit : saved.block_of[unit];
         ms_call move = ms_program_call_like(MS_MOVE, call);
-        move.place = forward ? MS_HOST : MS_HERE;
+        move.move.to = forward ? MS_HOST : MS_HERE;
         if (run && block != MS_NONE && block % context->values[0].number != 0)
             move.set = saved.unit_set[unit];
         if (!forward && move.set != MS_NOTHING)

@@ -204,7 +204,7 @@ static void add_rank_with_move(fixture *f)
     uint32_t n = f->program.n_calls, a1 = 1;
     ms_call move = ms_program_call(MS_MOVE);
     move.rank = 1;
-    move.place = MS_HOST;
+    move.move.to = MS_HOST;
     ck_assert_int_eq(ms_program_add_set(&f->program, &a1, 1, &f->arena,
                                         &move.set, &f->fault),
                      MS_OK);
@@ -213,7 +213,7 @@ static void add_rank_with_move(fixture *f)
         ms_call call = f->program.calls[i];
         call.rank = 1;
         add_call(f, call);
-        if (call.verb == MS_MARK && call.place == MS_MARK_BEFORE_LOSS)
+        if (call.verb == MS_MARK && call.mark.mark == MS_MARK_BEFORE_LOSS)
             add_call(f, move);
     }
 }

@@ -219,9 +219,9 @@ static void check_forward(const ms_program *program, const ms_call *call)
                 kept[s] = is_saved(s) && !again[s];
                 held[s] = need[s] != MS_NONE;
             }
-    ck_assert_int_eq(call->keep == MS_ALL, all);
+    ck_assert_int_eq(call->run.keep == MS_ALL, all);
     if (!all)
-        check_set(program, call->keep, kept, "kept");
+        check_set(program, call->run.keep, kept, "kept");
     check_set(program, call->set, held, "held");
 }
 
@@ -233,7 +233,7 @@ static void check_backward(const ms_program *program, uint32_t i)
     const ms_call *call = &program->calls[i];
     uint32_t u = call->unit, behind = i + 1, held = MS_NOTHING;
     if (i > 0 && call[-1].verb == MS_HOLD) {
-        ck_assert_int_eq(call[-1].flags, MS_CALL_AGAIN);
+        ck_assert(call[-1].hold.again);
         held = call[-1].set;
     }
     check_set(program, held, made[u], "made");
@@ -262,9 +262,9 @@ static uint32_t check_program(const char *way)
     find_sets(way);
     for (uint32_t i = 0; i < out.program.n_calls; i++) {
         const ms_call *call = &out.program.calls[i];
-        if (call->verb == MS_RUN && call->pass == MS_FORWARD)
+        if (call->verb == MS_RUN && call->run.pass == MS_FORWARD)
             check_forward(&out.program, call);
-        else if (call->verb == MS_RUN && call->pass == MS_GRAD_INPUT)
+        else if (call->verb == MS_RUN && call->run.pass == MS_GRAD_INPUT)
             check_backward(&out.program, i);
         n += call->verb == MS_HOLD;
     }

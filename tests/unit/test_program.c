@@ -54,12 +54,12 @@ static const char *letters(void)
     for (uint32_t i = 0; i < program.n_calls; i++) {
         const ms_call *call = &program.calls[i];
         if (call->verb == MS_RUN)
-            ms_text_add(&text, "%c%u ", call->pass == MS_FORWARD ? 'F' : 'B',
-                        call->unit);
+            ms_text_add(&text, "%c%u ",
+                        call->run.pass == MS_FORWARD ? 'F' : 'B', call->unit);
         else if (call->verb == MS_RERUN)
             ms_text_add(&text, "R%u-%u ", call->unit, call->last);
         else if (call->verb == MS_MARK)
-            ms_text_add(&text, "M%u ", (unsigned)call->place);
+            ms_text_add(&text, "M%u ", (unsigned)call->mark.mark);
         else
             ms_text_add(&text, "%c ", verbs[call->verb]);
     }
@@ -82,6 +82,15 @@ static const ms_call *find(ms_verb verb, uint32_t nth)
     ck_abort_msg("no such call");
 }
 
+static void assert_rerun(uint32_t nth, ms_rerun_call how)
+{
+    const ms_rerun_call *found = &find(MS_RERUN, nth)->rerun;
+    ck_assert_int_eq(found->whole, how.whole);
+    ck_assert_int_eq(found->holds, how.holds);
+    ck_assert_int_eq(found->state, how.state);
+    ck_assert_int_eq(found->part, how.part);
+}
+
 START_TEST(keeping_all)
 {
     build(2, 1, 0);
@@ -91,8 +100,8 @@ START_TEST(keeping_all)
     ck_assert_uint_eq(program.n_ranks, 1);
     for (uint32_t i = 0; i < program.n_calls; i++)
         if (program.calls[i].verb == MS_RUN &&
-            program.calls[i].pass == MS_FORWARD) {
-            ck_assert_uint_eq(program.calls[i].keep, MS_ALL);
+            program.calls[i].run.pass == MS_FORWARD) {
+            ck_assert_uint_eq(program.calls[i].run.keep, MS_ALL);
             ck_assert_uint_eq(program.calls[i].set, MS_NOTHING);
         }
     assert_set(find(MS_DROP_SET, 0)->set, (uint32_t[]){2, 3}, 2);
@@ -108,15 +117,15 @@ START_TEST(one_segment)
     ck_assert_str_eq(letters(), "M0 F0 F1 F2 H F3 M1 F4 M2 "
                                 "B4 B3 D R1-2 B2 B1 D B0 M3 D M4 ");
     assert_set(find(MS_HOLD, 0)->set, (uint32_t[]){3}, 1);
-    ck_assert_uint_eq(find(MS_HOLD, 0)->flags, MS_CALL_SAVES);
+    ck_assert(find(MS_HOLD, 0)->hold.saves);
     assert_set(find(MS_DROP_SET, 0)->set, (uint32_t[]){3}, 1);
     /* The segment reads a_1, which unit 0 makes and nobody else saves: it is
      * held, not saved. */
     assert_set(find(MS_RUN, 0)->set, (uint32_t[]){1}, 1);
-    ck_assert_uint_eq(find(MS_RUN, 0)->keep, MS_NOTHING);
-    ck_assert_uint_eq(find(MS_RUN, 1)->keep, MS_NOTHING);
+    ck_assert_uint_eq(find(MS_RUN, 0)->run.keep, MS_NOTHING);
+    ck_assert_uint_eq(find(MS_RUN, 1)->run.keep, MS_NOTHING);
     ck_assert_uint_eq(find(MS_RUN, 1)->set, MS_NOTHING);
-    ck_assert_uint_eq(find(MS_RERUN, 0)->flags, 0);
+    assert_rerun(0, (ms_rerun_call){0});
     const ms_call *drop = find(MS_DROP_SET, 1);
     assert_set(drop->set, (uint32_t[]){1}, 1);
     ck_assert_uint_eq(drop->unit, MS_NONE);
@@ -128,12 +137,11 @@ START_TEST(variants_of_the_replay)
     build(4, 1, 2);
     keep.early_stop = false;
     write_default(1);
-    ck_assert_uint_eq(find(MS_RERUN, 0)->flags, MS_CALL_WHOLE);
+    assert_rerun(0, (ms_rerun_call){.whole = true});
     keep.early_stop = true;
     keep.reentrant = true;
     write_default(1);
-    ck_assert_uint_eq(find(MS_RERUN, 0)->flags,
-                      MS_CALL_WHOLE | MS_CALL_HOLD_OUTPUTS);
+    assert_rerun(0, (ms_rerun_call){.whole = true, .holds = true});
     ck_assert_uint_eq(find(MS_DROP_SET, 1)->unit, 1);
     ck_assert_uint_eq(find(MS_DROP_SET, 1)->last, 2);
 }
@@ -178,8 +186,8 @@ START_TEST(single_storages_can_go)
     build(4, 1, 0);
     keep.place[2] = MS_GONE;
     write_default(1);
-    ck_assert_uint_eq(find(MS_RUN, 0)->keep, MS_ALL);
-    ck_assert_uint_eq(find(MS_RUN, 1)->keep, MS_NOTHING);
+    ck_assert_uint_eq(find(MS_RUN, 0)->run.keep, MS_ALL);
+    ck_assert_uint_eq(find(MS_RUN, 1)->run.keep, MS_NOTHING);
     /* With a second saved output of unit 1 the rest is a set. */
     graph.out_at[2]++;
     for (uint32_t op = 3; op <= graph.n_ops; op++)
@@ -188,7 +196,7 @@ START_TEST(single_storages_can_go)
             (graph.out_at[graph.n_ops] - 3) * sizeof *graph.out);
     graph.out[2] = 3;
     write_default(1);
-    assert_set(find(MS_RUN, 1)->keep, (uint32_t[]){3}, 1);
+    assert_set(find(MS_RUN, 1)->run.keep, (uint32_t[]){3}, 1);
 }
 END_TEST
 
@@ -253,14 +261,14 @@ START_TEST(wrong_calls_are_found)
     refused(call, "there are no units 4294967295-4294967295; the graph has "
                   "3");
     call.unit = 0;
-    call.pass = MS_GRAD_INPUT;
+    call.run.pass = MS_GRAD_INPUT;
     refused(call, "backward of unit 0 (block.0) without its forward");
-    call.pass = MS_STEP;
+    call.run.pass = MS_STEP;
     refused(call, "a unit runs forward or backward, not pass 5");
-    call.pass = MS_FORWARD;
-    call.keep = 1;
+    call.run.pass = MS_FORWARD;
+    call.run.keep = 1;
     refused(call, "there is no set 1; the program has 1");
-    call.keep = MS_ALL;
+    call.run.keep = MS_ALL;
     call.frame = 1;
     refused(call, "frame 1 is out of range: 0 to 0");
     call.frame = 0;
@@ -270,10 +278,10 @@ START_TEST(wrong_calls_are_found)
     call.micro_batch = 1;
     refused(call, "micro-batch 1 is out of range: 0 to 0");
     call = ms_program_call(MS_MARK);
-    call.place = MS_N_MARKS;
+    call.mark.mark = MS_N_MARKS;
     refused(call, "there is no mark 5");
     call = ms_program_call(MS_MOVE);
-    call.place = MS_GONE;
+    call.move.to = MS_GONE;
     refused(call, "a set moves to here, host, nvme, shard or packed, not to "
                   "place 2");
     call = ms_program_call(MS_RERUN);
@@ -297,7 +305,7 @@ START_TEST(parts_are_checked)
     ck_assert_int_eq(ms_program_part_replays(&program, &arena, &found), MS_OK);
     ck_assert_str_eq(letters(), "M0 F0 F1 F2 F3 M1 F4 M2 "
                                 "B4 R1-3 R2-3 R3-3 B3 B2 B1 D B0 M3 D M4 ");
-    ck_assert_uint_eq(find(MS_RERUN, 2)->flags, MS_CALL_PART);
+    assert_rerun(2, (ms_rerun_call){.part = true});
     ck_assert_int_eq(ms_check_program(&graph, &program, &found), MS_OK);
     ms_call *second = (ms_call *)find(MS_RERUN, 1), part = *second;
     second->unit = 3;

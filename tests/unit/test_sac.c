@@ -141,16 +141,18 @@ START_TEST(what_autograd_does_not_save_is_held)
     const ms_program *program = &result.program;
     for (uint32_t i = 0; i < program->n_calls; i++) {
         const ms_call *call = &program->calls[i];
-        if (call->verb == MS_RUN && call->pass == MS_FORWARD && call->unit == 3)
+        if (call->verb == MS_RUN && call->run.pass == MS_FORWARD &&
+            call->unit == 3)
             ck_assert_str_eq(names_of(call->set), "layers.1.attention:out ");
-        if (call->verb == MS_RUN && call->pass == MS_FORWARD && call->unit == 4)
+        if (call->verb == MS_RUN && call->run.pass == MS_FORWARD &&
+            call->unit == 4)
             ck_assert_str_eq(names_of(call->set),
                              "layers.1.residual2:out layers.1.mlp.down:out ");
         if (call->verb == MS_RERUN && call->unit == 3) {
             ck_assert_int_eq(call[1].verb, MS_DROP_SET);
             ck_assert_str_eq(names_of(call[1].set), "layers.1.attention:out ");
         }
-        if (call->verb == MS_RUN && call->pass != MS_FORWARD &&
+        if (call->verb == MS_RUN && call->run.pass != MS_FORWARD &&
             call->unit == 3) {
             ck_assert_int_eq(call[1].verb, MS_DROP_SET);
             ck_assert_str_eq(names_of(call[1].set), "layers.1.mlp.down:out ");

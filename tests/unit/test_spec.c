@@ -366,7 +366,7 @@ START_TEST(units_stand_for_blocks)
             continue;
         reruns++;
         ck_assert_uint_eq(call->unit, call->last);
-        ck_assert_uint_eq(call->flags, MS_CALL_WHOLE | MS_CALL_HOLD_OUTPUTS);
+        ck_assert(call->rerun.whole && call->rerun.holds);
     }
     ck_assert_uint_eq(reruns, 4);
 }
@@ -398,7 +398,7 @@ static ms_err write_forwards(const ms_policy_context *context,
 {
     for (uint32_t u = 0; u < context->graph->n_units; u++) {
         ms_call call = ms_program_call(MS_RUN);
-        call.pass = MS_FORWARD;
+        call.run.pass = MS_FORWARD;
         call.unit = call.last = u;
         MS_TRY(ms_program_add(program, call, context->arena, found));
     }

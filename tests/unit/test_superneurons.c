@@ -191,7 +191,7 @@ static uint32_t call_of(const ms_program *program, ms_verb verb, uint8_t place,
     uint32_t found = MS_NONE;
     for (uint32_t i = 0; i < program->n_calls; i++) {
         const ms_call *call = &program->calls[i];
-        if (call->verb != verb || call->place != place)
+        if (call->verb != verb || (verb == MS_MOVE && call->move.to != place))
             continue;
         ck_assert_uint_eq(program->set_at[call->set] + 1,
                           program->set_at[call->set + 1]);

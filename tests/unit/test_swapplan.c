@@ -167,7 +167,7 @@ static uint32_t moved(const laws_outcome *out, uint32_t *storages)
     uint32_t n = 0;
     for (uint32_t i = 0; i < out->program.n_calls; i++) {
         const ms_call *call = &out->program.calls[i];
-        if (call->verb != MS_MOVE || call->place != MS_HOST)
+        if (call->verb != MS_MOVE || call->move.to != MS_HOST)
             continue;
         for (uint32_t k = out->program.set_at[call->set];
              k < out->program.set_at[call->set + 1]; k++)

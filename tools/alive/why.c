@@ -135,7 +135,7 @@ static void find_held(readers *r)
     for (uint32_t i = 0; i < program->n_calls; i++) {
         const ms_call *call = &program->calls[i];
         bool holds = call->verb == MS_HOLD ||
-                     (call->verb == MS_RUN && call->pass == MS_FORWARD);
+                     (call->verb == MS_RUN && call->run.pass == MS_FORWARD);
         if (!holds || call->set == MS_ALL || call->set == MS_NOTHING)
             continue;
         for (uint32_t k = program->set_at[call->set];

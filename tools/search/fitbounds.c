@@ -113,11 +113,11 @@ static void look_ahead(const walk *w)
     const ms_hooks *hooks = &w->program->hooks;
     for (uint32_t i = 0; i < w->program->n_calls; i++) {
         const ms_call *call = &w->program->calls[i];
-        if (call->verb == MS_MOVE && call->place != MS_HERE &&
-            call->place != MS_SHARD)
+        if (call->verb == MS_MOVE && call->move.to != MS_HERE &&
+            call->move.to != MS_SHARD)
             mark(w, call->set, MOVED);
         else if (call->verb == MS_HOLD ||
-                 (call->verb == MS_RUN && call->pass == MS_FORWARD))
+                 (call->verb == MS_RUN && call->run.pass == MS_FORWARD))
             mark(w, call->set, HELD);
     }
     for (uint32_t i = 0; i < w->graph->n_kept; i++)
@@ -147,7 +147,7 @@ static void run_forward(walk *w, const ms_call *call)
     uint32_t first = graph->forward_at[call->unit], n;
     uint32_t end = graph->forward_at[call->unit + 1];
     uint32_t forward = graph->forward_at[graph->n_units];
-    const uint32_t *kept = items(w, call->keep, &n);
+    const uint32_t *kept = items(w, call->run.keep, &n);
     run_ops(w, first, end);
     for (uint32_t i = graph->out_at[first]; i < graph->out_at[end]; i++) {
         uint32_t s = graph->out[i], saved = graph->storage_saved_end[s];
@@ -155,7 +155,7 @@ static void run_forward(walk *w, const ms_call *call)
         w->of[s] &= (uint8_t) ~(KEPT | LOST);
         if (saved == MS_NONE || saved < forward || s < graph->n_persistent)
             continue;
-        if (call->keep == MS_ALL)
+        if (call->run.keep == MS_ALL)
             w->of[s] |= KEPT;
         else if (local < forward && !(w->of[s] & (HELD | MOVED)))
             w->of[s] |= LOST;
@@ -202,11 +202,11 @@ static void run_backward(walk *w, const ms_call *call)
 static void move(walk *w, const ms_call *call)
 {
     double rate = w->opts->d2h_bytes_per_s;
-    bool in_line = call->flags & MS_CALL_IN_LINE;
+    bool in_line = call->move.in_line;
     uint64_t *ns = &w->ns[in_line ? MS_STREAM_COMPUTE : MS_STREAM_D2H];
     uint32_t n;
     const uint32_t *storages = items(w, call->set, &n);
-    if (call->place != MS_HOST || rate <= 0)
+    if (call->move.to != MS_HOST || rate <= 0)
         return;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t s = storages[i];
@@ -221,7 +221,7 @@ static void do_call(walk *w, const ms_call *call)
 {
     if (call->rank != 0)
         return;
-    if (call->verb == MS_RUN && call->pass == MS_FORWARD)
+    if (call->verb == MS_RUN && call->run.pass == MS_FORWARD)
         run_forward(w, call);
     else if (call->verb == MS_RUN)
         run_backward(w, call);
