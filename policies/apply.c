@@ -153,8 +153,8 @@ ms_err ms_apply_program(const ms_spec *spec, const ms_policy_context *context,
     MS_TRY(find_author(spec, &author, fault));
     MS_TRY(apply_keep(spec, *context, &keep, fault));
     if (author == NULL) {
-        MS_TRY(ms_program_default(context->graph, &keep, micro_batches,
-                                  context->arena, program, fault));
+        MS_TRY(ms_defaultprogram(context->graph, &keep, micro_batches,
+                                 context->arena, program, fault));
     } else {
         ms_policy_context author_context = *context;
         *program = (ms_program){

@@ -10,7 +10,7 @@
  * (a slot for the storages of one micro-batch) and a micro-batch.  A set is a
  * list of storages, a buffer flat memory of the program's own; calls name both
  * by their rows.  A keep is what policies choose before there is a program:
- * ms_program_default writes the program of it.
+ * ms_defaultprogram writes the program of it.
  *
  * Whatever an op needs and does not find is made present by expand (brought,
  * gathered, unpacked, run again), so that a program without a single MOVE is as
@@ -197,7 +197,7 @@ typedef struct ms_program {
 } ms_program;
 
 /* The choices of keep policies (sim/README.md 4), consumed by
- * ms_program_default.  place[s] of a saved storage is MS_HERE (keep) or
+ * ms_defaultprogram.  place[s] of a saved storage is MS_HERE (keep) or
  * MS_GONE (drop after its last forward use; bind makes it again); it alone
  * decides, in segments too.  Neighbouring units with the same segment are
  * replayed together by one RERUN just before the first of their backwards;
@@ -215,9 +215,9 @@ ms_err ms_program_keep_all(const ms_graph *graph, ms_arena *arena,
  * of rank 0.  What a segment reads from outside gets a HOLD when it is made
  * and loses it after the backward of the first segment that reads it, which
  * is the last one to be replayed. */
-ms_err ms_program_default(const ms_graph *graph, const ms_keep *keep,
-                          uint32_t micro_batches, ms_arena *arena,
-                          ms_program *program, ms_fault *fault);
+ms_err ms_defaultprogram(const ms_graph *graph, const ms_keep *keep,
+                         uint32_t micro_batches, ms_arena *arena,
+                         ms_program *program, ms_fault *fault);
 /* Appends a buffer; *buffer gets its id.  It is taken by a TAKE, any number of
  * times, one after the other. */
 ms_err ms_program_add_buffer(ms_program *program, ms_buffer value,
@@ -247,6 +247,9 @@ ms_err ms_program_fork(const ms_program *from, ms_arena *arena,
  * can stand between their units. */
 ms_err ms_program_part_replays(ms_program *program, ms_arena *arena,
                                ms_fault *fault);
+/* Room for so many calls more. */
+ms_err ms_program_reserve(ms_program *program, uint64_t more, ms_arena *arena,
+                          ms_fault *fault);
 ms_err ms_program_add(ms_program *program, ms_call call, ms_arena *arena,
                       ms_fault *fault);
 /* Appends a set; *set gets its id (MS_NOTHING for n = 0). */

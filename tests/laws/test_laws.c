@@ -91,8 +91,8 @@ static ms_program program_of(const law_trial *trial, const ms_keep *keep)
 {
     ms_fault fault = {0};
     ms_program program;
-    MUST(ms_program_default(&trial->graph, keep, trial->micro_batches,
-                            trial->arena, &program, &fault));
+    MUST(ms_defaultprogram(&trial->graph, keep, trial->micro_batches,
+                           trial->arena, &program, &fault));
     return program;
 }
 

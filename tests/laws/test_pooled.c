@@ -37,8 +37,8 @@ static void open_step(step *of, uint64_t seed)
     laws_seed = seed;
     laws_graph(&random, &arena, &of->graph);
     laws_keep(&random, &of->graph, &arena, &keep);
-    MUST(ms_program_default(&of->graph, &keep, 1 + laws_below(&random, 3),
-                            &arena, &of->program, &fault));
+    MUST(ms_defaultprogram(&of->graph, &keep, 1 + laws_below(&random, 3),
+                           &arena, &of->program, &fault));
     laws_moves(&random, &of->graph, &arena, &of->program);
     of->machine = (ms_machine){.launch_ns = laws_below(&random, 40),
                                .capacity_bytes = ROOM};

@@ -29,8 +29,8 @@ static void open_step(uint64_t seed, bool expandable)
     laws_seed = seed;
     laws_graph(&random, &arena, &graph);
     laws_keep(&random, &graph, &arena, &keep);
-    MUST(ms_program_default(&graph, &keep, 1 + laws_below(&random, 3), &arena,
-                            &program, &fault));
+    MUST(ms_defaultprogram(&graph, &keep, 1 + laws_below(&random, 3), &arena,
+                           &program, &fault));
     laws_moves(&random, &graph, &arena, &program);
     ms_machine machine = {.launch_ns = laws_below(&random, 40),
                           .capacity_bytes = ROOM};

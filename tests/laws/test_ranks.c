@@ -139,8 +139,8 @@ static void open_trial(ranks_trial *trial, uint64_t seed)
     for (uint32_t r = 0; r < trial->n; r++) {
         ms_keep keep;
         laws_keep(random, &trial->graph, &arena, &keep);
-        MUST(ms_program_default(&trial->graph, &keep, micro_batches, &arena,
-                                &trial->of[r], &fault));
+        MUST(ms_defaultprogram(&trial->graph, &keep, micro_batches, &arena,
+                               &trial->of[r], &fault));
         if (laws_chance(random, 70))
             laws_moves(random, &trial->graph, &arena, &trial->of[r]);
         if (shares)

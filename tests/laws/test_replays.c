@@ -98,9 +98,9 @@ START_TEST(parts_are_the_replay)
         laws_seed = seed;
         laws_graph(&random, &trial, &graph);
         laws_keep(&random, &graph, &trial, &choice);
-        ck_assert_int_eq(ms_program_default(&graph, &choice,
-                                            1 + laws_below(&random, 2), &trial,
-                                            &program, &fault),
+        ck_assert_int_eq(ms_defaultprogram(&graph, &choice,
+                                           1 + laws_below(&random, 2), &trial,
+                                           &program, &fault),
                          MS_OK);
         ms_plan whole = expand(&graph, &program);
         uint32_t before = count_replays(&program);

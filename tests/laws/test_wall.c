@@ -296,8 +296,8 @@ static ms_plan random_plan(laws_random *random)
     bool shares = laws_chance(random, 30);
     if (shares)
         laws_share(random, graph, &arena);
-    MUST(ms_program_default(graph, &keep, 1 + laws_below(random, 3), &arena,
-                            program, &fault));
+    MUST(ms_defaultprogram(graph, &keep, 1 + laws_below(random, 3), &arena,
+                           program, &fault));
     laws_moves(random, graph, &arena, program);
     if (shares)
         laws_collectives(random, graph, &arena, program);

@@ -77,7 +77,7 @@ START_TEST(text_of_a_small_program)
     keep.segment[1] = 0;
     keep.place[2] = MS_GONE;
     ck_assert_int_eq(
-        ms_program_default(&graph, &keep, 1, &arena, &program, &fault), MS_OK);
+        ms_defaultprogram(&graph, &keep, 1, &arena, &program, &fault), MS_OK);
     ck_assert_str_eq(
         dump(&program),
         "memsim-program 1\n"
@@ -115,8 +115,8 @@ START_TEST(programs_read_back)
     laws_keep(&random, &graph, &arena, &keep);
     keep.reentrant = _i % 2;
     keep.early_stop = _i % 3;
-    ck_assert_int_eq(ms_program_default(&graph, &keep, 1 + (uint32_t)_i % 3,
-                                        &arena, &program, &fault),
+    ck_assert_int_eq(ms_defaultprogram(&graph, &keep, 1 + (uint32_t)_i % 3,
+                                       &arena, &program, &fault),
                      MS_OK);
     laws_moves(&random, &graph, &arena, &program);
     const char *text = dump(&program);
@@ -241,7 +241,7 @@ START_TEST(damaged_texts)
     laws_chain(3, 1, &arena, &graph);
     laws_keep(&random, &graph, &arena, &keep);
     ck_assert_int_eq(
-        ms_program_default(&graph, &keep, 2, &arena, &program, &fault), MS_OK);
+        ms_defaultprogram(&graph, &keep, 2, &arena, &program, &fault), MS_OK);
     const char *good = dump(&program);
     size_t length = strlen(good);
     char *bad = ms_arena_take(&arena, length + 1, 1);

@@ -42,7 +42,7 @@ static void wait_in_chain(double bytes_per_s)
     const ms_idle_links links = {bytes_per_s, bytes_per_s, 0};
     laws_chain(3, 1000, &arena, &graph);
     MUST(ms_program_keep_all(&graph, &arena, &keep, &fault));
-    MUST(ms_program_default(&graph, &keep, 1, &arena, &program, &fault));
+    MUST(ms_defaultprogram(&graph, &keep, 1, &arena, &program, &fault));
     MUST(ms_expand(&graph, &program, &opts, &arena, &plan, &fault));
     MUST(ms_replay(&plan, &machine, &arena, &line, &fault));
     MUST(ms_idle_list(&line, 0, &links, &arena, &list, &n, &fault));

@@ -39,8 +39,8 @@ static void open_chain(fixture *f)
     laws_chain(2, 1000, &f->arena, &f->graph);
     ck_assert_int_eq(
         ms_program_keep_all(&f->graph, &f->arena, &keep, &f->fault), MS_OK);
-    ck_assert_int_eq(ms_program_default(&f->graph, &keep, 1, &f->arena,
-                                        &f->program, &f->fault),
+    ck_assert_int_eq(ms_defaultprogram(&f->graph, &keep, 1, &f->arena,
+                                       &f->program, &f->fault),
                      MS_OK);
 }
 

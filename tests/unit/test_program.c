@@ -40,8 +40,8 @@ static void build(uint32_t n, uint32_t first, uint32_t last)
 
 static void write_default(uint32_t micro_batches)
 {
-    ck_assert_int_eq(ms_program_default(&graph, &keep, micro_batches, &arena,
-                                        &program, &fault),
+    ck_assert_int_eq(ms_defaultprogram(&graph, &keep, micro_batches, &arena,
+                                       &program, &fault),
                      MS_OK);
     ck_assert_int_eq(ms_check_program(&graph, &program, &fault), MS_OK);
 }
@@ -381,7 +381,7 @@ START_TEST(no_memory_is_a_fault)
     for (uint64_t more = 0; err != MS_OK; more += 16) {
         ms_fault found = {0};
         arena.limit_bytes = arena.used_bytes + more;
-        err = ms_program_default(&graph, &keep, 2, &arena, &written, &found);
+        err = ms_defaultprogram(&graph, &keep, 2, &arena, &written, &found);
         ck_assert_int_eq(err, found.err);
         ck_assert(err == MS_OK || err == MS_ENOMEM);
     }

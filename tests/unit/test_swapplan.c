@@ -138,7 +138,7 @@ START_TEST(profile_by_hand)
     uint64_t highest = 0;
     ck_assert_int_eq(ms_program_keep_all(&graph, &arena, &keep, &fault), MS_OK);
     ck_assert_int_eq(
-        ms_program_default(&graph, &keep, 1, &arena, &program, &fault), MS_OK);
+        ms_defaultprogram(&graph, &keep, 1, &arena, &program, &fault), MS_OK);
     ck_assert_int_eq(ms_profile_run(&context, &program, 2, &profile, &fault),
                      MS_OK);
     ck_assert_uint_eq(profile.n_tensors, N - 1);
