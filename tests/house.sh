@@ -32,7 +32,7 @@ includes() { # a room includes its own files, of sim what is not private to
 }
 
 folders() { # a room is one screen
-    for folder in $(find sim graphs policies plots tools -type d); do
+    find sim graphs policies plots tools -type d | while read -r folder; do
         n=$(find "$folder" -maxdepth 1 -name '*.[ch]' | wc -l)
         [ "$n" -le 25 ] || echo "$folder: $n source files, at most 25"
     done
@@ -163,17 +163,23 @@ rules() {
     cited | sed 's/^/cited: /'
 }
 
+need() {
+    command -v "$1" >/dev/null && return
+    echo "house.sh: skipped, there is no $1"
+    exit 77
+}
+
 case $3 in
 rules)
     broken=$(rules 2>&1)
     [ -z "$broken" ] || { echo "$broken"; exit 1; }
     ;;
 format)
-    command -v clang-format >/dev/null || exit 77
+    need clang-format
     clang-format --dry-run -Werror $sources
     ;;
 tidy)
-    command -v clang-tidy >/dev/null || exit 77
+    need clang-tidy
     printf '%s\n' $sources | grep '^[^t].*\.c$\|^tools.*\.c$' |
         xargs -P 2 -n 4 clang-tidy --quiet -p "$build" 2>/dev/null
     ;;

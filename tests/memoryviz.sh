@@ -11,7 +11,10 @@ set -eu
 export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
 here=$(cd "$(dirname "$0")" && pwd)
 memsim=${1-$here/../build/debug/memsim}
-command -v python3 >/dev/null || exit 77
+if ! command -v python3 >/dev/null; then
+    echo "memoryviz.sh: skipped, there is no python3" >&2
+    exit 77
+fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 

@@ -18,14 +18,17 @@ test_preset() {
     ctest --preset "$1" --parallel "$jobs" --output-log "build/$1/ctest.log"
 }
 
-# What did not run for want of files is no part of what passed; then ctest's
-# summary again, which is looked for at the end.
+# What did not run, and for want of what, is no part of what passed; then
+# ctest's summary again, which is looked for at the end.
 close() {
     log=build/$1/ctest.log
-    n=$(grep -c '^ *[0-9]* - .*(Skipped)' "$log") || true
-    truth=$(grep -c '^ *[0-9]* - truth\..*(Skipped)' "$log") || true
-    echo "$truth truth suites skipped: they read" \
-        "${MEMSIM_TRUTH-../shared/truth}; $((n - truth)) other tests skipped"
+    skipped=$(sed -n 's/^[ \t]*[0-9]* - \(.*\) (Skipped)$/\1/p' "$log")
+    for name in $skipped; do
+        echo "---- $name"
+        sed -n "/ Test: $name\$/,/^<end of output>/s/.*skipped, /    /p" \
+            "build/$1/Testing/Temporary/LastTest.log" | sort -u
+    done
+    echo "$(echo "$skipped" | grep -c .) tests skipped"
     grep '% tests passed' "$log"
 }
 

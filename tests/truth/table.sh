@@ -140,8 +140,5 @@ activations on the disk (SSDTrain's go to host memory here); G10's placements
 (only the order of no limit, planned swaps and paging). axolotl's 3776 has one
 peak with and without the inputs of layers in memory: memsim's is within 5 % of
 either, and falls by 6 %, to where the last gradients are made.
-
-The suite `torch_more` compares further measured steps of the same models where
-`$MEMSIM_TRUTH/torch/summary.csv` has some, and is skipped where it is absent.
 END
 } >"$readme"

@@ -141,13 +141,6 @@ static const ms_result *run_model(size_t m, const char *name,
 
 /* ---- all ----------------------------------------------------------------- */
 
-bool truth_torch_knows(const char *name)
-{
-    return strncmp(name, "mlp8x1024_", 10) == 0 ||
-           strncmp(name, "gpt2s_", 6) == 0 || is_graph(name) ||
-           model_of(name) < sizeof models / sizeof *models;
-}
-
 /* What follows b64 or b1s256_d01. */
 static const char *variant_of(const char *name, int skip)
 {

@@ -76,7 +76,5 @@ const ms_result *truth_builtin(const char *name);
 
 /* torch.c: every quantity of one row of the measured PyTorch steps. */
 void truth_torch(const truth_table *table, uint32_t row);
-/* Is the case's model among those that can be written as layers? */
-bool truth_torch_knows(const char *name);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define SKIPPED_STATUS 77 /* what CTest takes for "skipped" */
@@ -17,6 +18,25 @@ void tests_source(const char *relative, char path[TESTS_PATH])
     snprintf(path, TESTS_PATH, "%s/%s", MEMSIM_SOURCE_DIR, relative);
 }
 
+/* Why a clone has no such files. */
+static const char *licence_of(const char *relative)
+{
+    static const struct {
+        const char *folder, *why;
+    } licences[] = {
+        {"allocator/", "recordings of others' runs, without a licence"},
+        {"huggingface/", "published files, each under its model's licence"},
+        {"placement/", "benchmarks of minimalloc and TensorFlow, Apache-2.0"},
+        {"published/", "result sets of others, without a licence"},
+        {"published3/", "result sets of others, without a licence"},
+    };
+    for (size_t i = 0; i < sizeof licences / sizeof *licences; i++)
+        if (strncmp(relative, licences[i].folder, strlen(licences[i].folder)) ==
+            0)
+            return licences[i].why;
+    ck_abort_msg("%s: no licence keeps it out of the tree", relative);
+}
+
 bool tests_truth(const char *relative, char path[TESTS_PATH])
 {
     const char *root = getenv("MEMSIM_TRUTH");
@@ -25,7 +45,7 @@ bool tests_truth(const char *relative, char path[TESTS_PATH])
     snprintf(path, TESTS_PATH, "%s/%s", root, relative);
     if (access(path, R_OK) == 0)
         return true;
-    fprintf(skipped, "%s\n", path);
+    fprintf(skipped, "%s: %s\n", path, licence_of(relative));
     fflush(skipped);
     return false;
 }
@@ -49,7 +69,7 @@ const char *tests_memsim(void)
 
 static int print_skipped(void)
 {
-    char line[TESTS_PATH + 2];
+    char line[TESTS_PATH + 80];
     int n = 0;
     rewind(skipped);
     for (; fgets(line, sizeof line, skipped) != NULL; n++)
