@@ -39,7 +39,7 @@ has() {
 }
 
 # The man page has each line of the block.
-sed 's/\\e/\\/g' "$root/tools/memsim.1" >page
+sed 's/\\e/\\/g' "$root/tools/cli/help/memsim.1.in" >page
 shown() {
     grep -v '^ *$' "$1" | while read -r line; do
         grep -qF -- "$line" page || fail "memsim.1 does not show: $line"

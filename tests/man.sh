@@ -1,21 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The man page names every command and option that the program's help names,
-# and no other; it names the words that options take, topics, policies, schemas
-# and exit statuses, too:
+# The man page, which is made from a template and the program's tables, names
+# every command and option that the program's help names, and no other; it names
+# the words that options take, topics, policies with their parameters, schemas
+# and exit statuses, too; it has the example of each policy as a line to type,
+# and man shows it without a complaint:
 #
-#   tests/man.sh PROGRAM
+#   tests/man.sh PROGRAM PAGE
 set -eu
 export LC_ALL=C
 memsim=$1
-page=$(cd "$(dirname "$0")/.." && pwd)/tools/memsim.1
+page=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 "$memsim" help |
     sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' >"$folder/commands"
 while read -r command; do
-    grep -q "^\.It Cm $command\$" "$page" || {
+    grep -q "^\.It Cm $command [AO]" "$page" || {
         echo "man.sh: memsim.1 lacks the command $command" >&2
         exit 1
     }
@@ -62,6 +64,18 @@ while read -r command; do
 done <"$folder/commands"
 "$memsim" help | sed -n '/^Topics/,/^$/s/^  \([a-z]*\) .*/\1/p' | named help
 words run -p '' | cut -f 1 | tr -d : | named --policy
+for policy in $(words run -p '' | cut -f 1 | tr -d :); do
+    "$memsim" help "$policy" | sed -n "s/^  \([a-z_][a-z_]*\)[= ].*/\1/p" |
+        grep -v '^example$' >"$folder/params" || continue # none
+    named "policy $policy" <"$folder/params"
+    "$memsim" help "$policy" | sed -n 's/^  example: --policy //p' |
+        while read -r example; do
+            grep -qF -- "$example" "$page" || {
+                echo "man.sh: memsim.1 lacks the example $example" >&2
+                exit 1
+            }
+        done
+done
 words schema '' | cut -f 1 | named schema
 words completion '' | named completion
 
@@ -71,3 +85,11 @@ sed -n '/^\.Sh EXIT/,/^\.El/s/^\.It \([0-9]*\)$/\1/p' "$page" |
     echo "man.sh: exit statuses of the help (-) and of memsim.1 (+) differ" >&2
     exit 1
 }
+
+if command -v groff >/dev/null; then
+    groff -mdoc -Tutf8 -ww "$page" 2>"$folder/complaints" >/dev/null
+    if [ -s "$folder/complaints" ]; then
+        cat "$folder/complaints" >&2
+        exit 1
+    fi
+fi

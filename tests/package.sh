@@ -55,7 +55,7 @@ DESTDIR=$folder/dest cmake --install "$build" --prefix /usr >log || {
     fail "cmake --install"
 }
 check dest/usr
-cmp "$source/tools/memsim.1" dest/usr/share/man/man1/memsim.1
+cmp "$build/printed/memsim.1" dest/usr/share/man/man1/memsim.1
 
 # ---- the program by itself
 
@@ -79,7 +79,7 @@ package=$(find packed -maxdepth 1 -name '*.deb')
 dpkg-deb -x "$package" unpacked
 check unpacked/usr
 gzip -dc unpacked/usr/share/man/man1/memsim.1.gz |
-    cmp - "$source/tools/memsim.1"
+    cmp - "$build/printed/memsim.1"
 for tool in man mandoc; do
     command -v $tool >/dev/null || continue
     $tool -l unpacked/usr/share/man/man1/memsim.1.gz >page 2>/dev/null ||

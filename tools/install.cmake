@@ -3,8 +3,10 @@
 # Installs the program and what it prints about itself, and packs the Debian
 # package.  Included by CMakeLists.txt; CMake itself runs it again twice:
 #
-#   cmake -DPROGRAM=memsim -DOUTPUT=DIR -P tools/install.cmake
-#       writes completions and schemas, as the program prints them
+#   cmake -DPROGRAM=memsim -DMANUAL=memsim-manual -DOUTPUT=DIR \
+#         -P tools/install.cmake
+#       writes completions and schemas, as the program prints them, and the man
+#       page, from its template and the program's tables
 #   cpack, before it packs
 #       puts things where Debian wants them
 
@@ -34,6 +36,9 @@ if(PROGRAM) # ---- after the program is built ---------------------------------
     foreach(name IN LISTS documents)
         print(schemas/${name}.schema.json schema ${name})
     endforeach()
+    execute_process(COMMAND ${MANUAL}
+                        ${CMAKE_CURRENT_LIST_DIR}/cli/help/memsim.1.in
+                    OUTPUT_FILE ${OUTPUT}/memsim.1 COMMAND_ERROR_IS_FATAL ANY)
 
 elseif(CPACK_TEMPORARY_INSTALL_DIRECTORY) # ---- before packing ----------------
 
@@ -76,16 +81,19 @@ else() # ---- in CMakeLists.txt ------------------------------------------------
                 DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/memsim/${folder})
     endforeach()
     install(FILES tests/plugin/stripe.c DESTINATION ${CMAKE_INSTALL_DOCDIR})
-    install(FILES tools/memsim.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
     set(printed ${CMAKE_BINARY_DIR}/printed)
+    set(page tools/cli/help/memsim.1.in) # a template
     add_custom_command(OUTPUT ${printed}/_memsim
         COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:memsim>
-                -DOUTPUT=${printed} -P ${CMAKE_CURRENT_LIST_FILE}
-        DEPENDS memsim ${CMAKE_CURRENT_LIST_FILE} VERBATIM
-        COMMENT "Printing completions and schemas")
+                -DMANUAL=$<TARGET_FILE:memsim-manual> -DOUTPUT=${printed}
+                -P ${CMAKE_CURRENT_LIST_FILE}
+        DEPENDS memsim memsim-manual ${page} ${CMAKE_CURRENT_LIST_FILE}
+        VERBATIM COMMENT "Printing completions, schemas and the man page")
     add_custom_target(printed ALL DEPENDS ${printed}/_memsim)
     set(share ${CMAKE_INSTALL_DATADIR})
+    install(FILES ${printed}/memsim.1
+            DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
     install(FILES ${printed}/memsim.bash RENAME memsim
             DESTINATION ${share}/bash-completion/completions)
     install(FILES ${printed}/_memsim DESTINATION ${share}/zsh/site-functions)

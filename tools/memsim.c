@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The hall's door: main, signals, the exit status. */
 
+#include "tools/cli/help/help.h"
 #include "tools/options/optionwords.h"
 
 #ifndef MS_COMMIT /* "commit 1234abcd, ", by CMake in a checkout */

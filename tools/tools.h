@@ -184,8 +184,8 @@ const ms_option_use *ms_options_table_use(const ms_option *option,
                                           uint16_t command);
 /* The options of a command in the order of its help; n of them. */
 #define MS_OPTIONS_MOST 96u
-uint32_t ms_options_list(uint16_t command,
-                         const ms_option *list[MS_OPTIONS_MOST]);
+uint32_t ms_options_table_list(uint16_t command,
+                               const ms_option *list[MS_OPTIONS_MOST]);
 /* Options and operands in any order, "--opt=value", "--opt value", "-o value",
  * "-ovalue", "--"; no abbreviations.  Faults: MS_EUSAGE with did-you-mean. */
 ms_err ms_options_parse(uint16_t command, const char *const *words,
@@ -513,41 +513,6 @@ ms_err ms_run_record(const ms_job *job, const ms_result *result,
 /* The object that run --json prints. */
 ms_err ms_run_json(const ms_job *job, const ms_result *result,
                    const char *policy, ms_text *text, ms_fault *fault);
-
-/* help.c: a topic, a command, a policy, a layer type or a family. */
-ms_err ms_help_topic(const ms_commands *commands, const char *topic,
-                     ms_text *text, ms_fault *fault);
-void ms_help_short(const ms_commands *commands, ms_text *text);
-/* Every topic that there is help on; returns how many. */
-uint32_t ms_help_names(const ms_commands *commands, const char **names,
-                       uint32_t room);
-
-/* help_tables.c: topics that walk the tables of the other rooms. */
-void ms_help_tables_policies(ms_text *text);
-void ms_help_tables_models(ms_text *text);
-void ms_help_tables_devices(ms_text *text);
-void ms_help_tables_layers(ms_text *text);
-void ms_help_tables_ops(ms_text *text);
-void ms_help_tables_families(ms_text *text);
-void ms_help_tables_training(ms_text *text);
-void ms_help_tables_frameworks(ms_text *text);
-void ms_help_tables_precisions(ms_text *text);
-/* One policy, layer type or family; false: no such name. */
-bool ms_help_tables_one(const char *name, ms_text *text);
-/* Appends every name that ms_help_tables_one knows; returns how many. */
-uint32_t ms_help_tables_names(const char **names, uint32_t room);
-
-/* help_texts.c: topics in prose. */
-void ms_help_texts_files(ms_text *text);
-void ms_help_texts_huggingface(ms_text *text);
-void ms_help_texts_grid(ms_text *text);
-void ms_help_texts_units(ms_text *text);
-void ms_help_texts_exit(ms_text *text);
-void ms_help_texts_json(ms_text *text);
-/* help_changes.c: what advice tries. */
-void ms_help_changes_write(ms_text *text);
-/* help_traces.c: allocation traces, and the allocators they go through. */
-void ms_help_traces_write(ms_text *text);
 
 /* complain.c: faults to standard error. */
 void ms_complain(const ms_fault *fault, const char *colour_mode);

@@ -7,6 +7,7 @@
 #include "sim/program.h"
 #include "tests/tests.h"
 #include "tools/cli/compare/compare.h"
+#include "tools/cli/help/help.h"
 #include "tools/results/schema/schema.h"
 #include "tools/results/sheet.h"
 

@@ -61,30 +61,6 @@ bool ms_options_ends_in(const char *words, const char *word)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* The options of the command that stand behind one; NULL: as in the table. */
-static void list_behind(uint16_t command, const char *behind,
-                        const ms_option **list, uint32_t *n)
-{
-    for (uint32_t i = 0; i < ms_options_table_n; i++) {
-        const ms_option *row = &ms_options_table[i];
-        const ms_option_use *use = ms_options_table_use(row, command);
-        if (use == NULL || (use->behind == NULL) != (behind == NULL) ||
-            (behind != NULL && strcmp(use->behind, behind) != 0))
-            continue;
-        assert(*n < MS_OPTIONS_MOST);
-        list[(*n)++] = row;
-        list_behind(command, row->name, list, n);
-    }
-}
-
-uint32_t ms_options_list(uint16_t command,
-                         const ms_option *list[MS_OPTIONS_MOST])
-{
-    uint32_t n = 0;
-    list_behind(command, NULL, list, &n);
-    return n;
-}
-
 static const ms_option *find_name(uint16_t command, const char *name,
                                   size_t length)
 {
@@ -142,7 +118,7 @@ static ms_err fail_unknown(const cursor *c, const char *word, size_t length)
     const ms_option *list[MS_OPTIONS_MOST];
     const char *names[MS_OPTIONS_MOST];
     char name[64], hint[128];
-    uint32_t n = ms_options_list(c->command, list);
+    uint32_t n = ms_options_table_list(c->command, list);
     for (uint32_t i = 0; i < n; i++)
         names[i] = list[i]->name;
     const char *near = NULL;

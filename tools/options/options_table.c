@@ -3,6 +3,9 @@
 
 #include "tools/tools.h"
 
+#include <assert.h>
+#include <string.h>
+
 #define RUN MS_FOR_RUN
 #define COMPARE MS_FOR_COMPARE
 #define STEP (MS_FOR_RUN | MS_FOR_EXPLAIN) /* what simulates one step */
@@ -29,13 +32,7 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "ALLOCATOR",
      .uses =
-         {{.commands = ALLOC,
-           .help = "torch[,option=value...], options as in "
-                   "PYTORCH_CUDA_ALLOC_CONF, and version, va, fraction; bfc "
-                   "(TensorFlow's), buddy, contiguous (DeepSpeed's); or "
-                   "arena[,order=...]: a static plan (memsim help traces); "
-                   "repeat it to compare"},
-          {.commands = COMPARE,
+         {{.commands = COMPARE,
            .help = "the pool of all variants, torch (default on CUDA) or as "
                    "--allocators; repeat it for a variant each"},
           {.commands = STEP,
@@ -51,7 +48,13 @@ const ms_option ms_options_table[] = {
           {.commands = FIT,
            .help = "what is shown is proven through it: torch (default), with "
                    "options as in run, or another; exact: through none (memsim "
-                   "help traces)"}}},
+                   "help traces)"},
+          {.commands = ALLOC,
+           .help = "torch[,option=value...], options as in "
+                   "PYTORCH_CUDA_ALLOC_CONF, and version, va, fraction; bfc "
+                   "(TensorFlow's), buddy, contiguous (DeepSpeed's); or "
+                   "arena[,order=...]: a static plan (memsim help traces); "
+                   "repeat it to compare"}}},
     {.id = MS_OPTION_STEPS,
      .name = "steps",
      .takes = MS_TAKES_VALUE,
@@ -74,11 +77,11 @@ const ms_option ms_options_table[] = {
                        "steps and grows (memsim help traces)"}}},
     {.id = MS_OPTION_ANEW,
      .name = "anew",
-     .uses =
-         {{.commands = ALLOC,
-           .help =
-               "allocate what a recording holds at its start anew, in the "
-               "order of addresses, in pools with other options than it had"}}},
+     .uses = {{.commands = ALLOC,
+               .help =
+                   "allocate what a recording holds at its start anew, in the "
+                   "order of addresses, in pools with other options than it "
+                   "had"}}},
     {.id = MS_OPTION_POLICY,
      .name = "policy",
      .letter = 'p',
@@ -173,14 +176,14 @@ const ms_option ms_options_table[] = {
      .name = "memory",
      .takes = MS_TAKES_VALUE,
      .value = "SIZE",
-     .uses = {{.commands = ALLOC,
-               .help =
-                   "the device's memory instead of the trace's, e.g. 80GiB"},
-              {.commands = STEPS | FIT,
+     .uses = {{.commands = STEPS | FIT,
                .help = "capacity instead of the device's, e.g. 80GiB"},
               {.commands = PLOT,
                .help = "capacity for rows of a sweep, which do not tell it",
-               .behind = "label"}}},
+               .behind = "label"},
+              {.commands = ALLOC,
+               .help =
+                   "the device's memory instead of the trace's, e.g. 80GiB"}}},
     {.id = MS_OPTION_HOST_MEMORY,
      .name = "host-memory",
      .takes = MS_TAKES_VALUE,
@@ -211,7 +214,8 @@ const ms_option ms_options_table[] = {
      .uses =
          {{.commands = STEP,
            .help =
-               "exit with status 1 when the step does not fit into the device, "
+               "exit with status 1 when the step does not fit into the "
+               "device, "
                "the host's memory or the disk: a gate for CI, with --memory"},
           {.commands = COMPARE,
            .help = "exit with status 1 when a variant does not fit"}}},
@@ -310,13 +314,11 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "FILE",
      .uses =
-         {{.commands = ALLOC,
-           .help = "write one row per operation as CSV; - is standard output",
-           .behind = "memory"},
-          {.commands = RUN,
-           .help =
-               "write the timeline as CSV: each allocation and free, the level "
-               "after it and what was recomputed so far; - is standard output"},
+         {{.commands = RUN,
+           .help = "write the timeline as CSV: each allocation and free, the "
+                   "level "
+                   "after it and what was recomputed so far; - is standard "
+                   "output"},
           {.commands = COMPARE,
            .help = "write one row per variant as CSV; - is standard output"},
           {.commands = FIT,
@@ -324,7 +326,10 @@ const ms_option ms_options_table[] = {
                    "standard output"},
           {.commands = MS_FOR_INSPECT,
            .help = "write one row per layer as CSV; - is standard output",
-           .behind = "wide"}}},
+           .behind = "wide"},
+          {.commands = ALLOC,
+           .help = "write one row per operation as CSV; - is standard output",
+           .behind = "memory"}}},
     {.id = MS_OPTION_TRACE,
      .name = "trace",
      .takes = MS_TAKES_VALUE,
@@ -337,9 +342,9 @@ const ms_option ms_options_table[] = {
      .takes = MS_TAKES_VALUE,
      .value = "FILE",
      .uses = {{.commands = RUN,
-               .help =
-                   "write the step as a memory snapshot of PyTorch (a pickle), "
-                   "for pytorch.org/memory_viz; - is standard output"}}},
+               .help = "write the step as a memory snapshot of PyTorch (a "
+                       "pickle), "
+                       "for pytorch.org/memory_viz; - is standard output"}}},
     {.id = MS_OPTION_ALLOCATIONS,
      .name = "allocations",
      .takes = MS_TAKES_VALUE,
@@ -376,26 +381,31 @@ const ms_option ms_options_table[] = {
      .name = "figure",
      .takes = MS_TAKES_VALUE,
      .value = "KIND",
-     .uses =
-         {{.commands = RUN,
-           .help =
-               "what --plot draws: memory by category over time (default), the "
-               "streams under the memory, what each layer keeps and repeats, "
-               "memory and time of each rank, the peak alone, or where the "
-               "blocks of --allocator lie",
-           .words = "timeline|gantt|layers|ranks|bars|address"},
-          {.commands = COMPARE,
-           .help =
-               "what --plot draws: what each peak is made of (default), peaks "
-               "against step times, or of up to 4 variants memory over time, "
-               "or where the blocks of their allocators lie",
-           .words = "bars|pareto|timeline|address"},
-          {.commands = ALLOC, .help = "what --plot draws", .words = "address"},
-          {.commands = PLOT,
-           .help =
-               "of one run (default timeline), of several (default bars), of "
-               "rows of a sweep (default curve, else pareto)",
-           .words = "timeline|gantt|layers|ranks|bars|pareto|address|curve"}}},
+     .uses = {{.commands = RUN,
+               .help = "what --plot draws: memory by category over time "
+                       "(default), the "
+                       "streams under the memory, what each layer keeps "
+                       "and repeats, "
+                       "memory and time of each rank, the peak alone, or "
+                       "where the "
+                       "blocks of --allocator lie",
+               .words = "timeline|gantt|layers|ranks|bars|address"},
+              {.commands = COMPARE,
+               .help = "what --plot draws: what each peak is made of "
+                       "(default), peaks "
+                       "against step times, or of up to 4 variants "
+                       "memory over time, "
+                       "or where the blocks of their allocators lie",
+               .words = "bars|pareto|timeline|address"},
+              {.commands = ALLOC,
+               .help = "what --plot draws",
+               .words = "address"},
+              {.commands = PLOT,
+               .help = "of one run (default timeline), of several "
+                       "(default bars), of "
+                       "rows of a sweep (default curve, else pareto)",
+               .words = "timeline|gantt|layers|ranks|bars|pareto|address|"
+                        "curve"}}},
     {.id = MS_OPTION_AXIS,
      .name = "x",
      .takes = MS_TAKES_VALUE,
@@ -474,9 +484,10 @@ const ms_option ms_options_table[] = {
     {.id = MS_OPTION_EXPLAIN,
      .name = "explain",
      .uses = {{.commands = COMPARE,
-               .help =
-                   "what two variants hold differently at their peaks, why it "
-                   "is alive in the one and where it has gone in the other"}}},
+               .help = "what two variants hold differently at their "
+                       "peaks, why it "
+                       "is alive in the one and where it has gone in the "
+                       "other"}}},
     {.id = MS_OPTION_AT,
      .name = "at",
      .takes = MS_TAKES_VALUE,
@@ -525,4 +536,28 @@ const ms_option_use *ms_options_table_use(const ms_option *option,
         if ((option->uses[i].commands & command) != 0)
             return &option->uses[i];
     return NULL;
+}
+
+/* The options of the command that stand behind one; NULL: as in the table. */
+static void list_behind(uint16_t command, const char *behind,
+                        const ms_option **list, uint32_t *n)
+{
+    for (uint32_t i = 0; i < ms_options_table_n; i++) {
+        const ms_option *row = &ms_options_table[i];
+        const ms_option_use *use = ms_options_table_use(row, command);
+        if (use == NULL || (use->behind == NULL) != (behind == NULL) ||
+            (behind != NULL && strcmp(use->behind, behind) != 0))
+            continue;
+        assert(*n < MS_OPTIONS_MOST);
+        list[(*n)++] = row;
+        list_behind(command, row->name, list, n);
+    }
+}
+
+uint32_t ms_options_table_list(uint16_t command,
+                               const ms_option *list[MS_OPTIONS_MOST])
+{
+    uint32_t n = 0;
+    list_behind(command, NULL, list, &n);
+    return n;
 }

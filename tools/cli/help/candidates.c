@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/cli/help/candidates.h"
 
+#include "tools/cli/help/help.h"
 #include "tools/job/settings_table.h"
 #include "tools/results/schema/schema.h"
 
@@ -378,7 +379,7 @@ static void offer_option_value(const typing *t, const ms_option *option,
 static void offer_options(const typing *t, uint16_t command)
 {
     const ms_option *list[MS_OPTIONS_MOST];
-    uint32_t n = ms_options_list(command, list);
+    uint32_t n = ms_options_table_list(command, list);
     for (uint32_t i = 0; i < n; i++) {
         char letter[] = {'-', list[i]->letter, '\0'};
         const char *help = ms_options_table_use(list[i], command)->help;

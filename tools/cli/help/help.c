@@ -2,6 +2,7 @@
 /* memsim help: the table of topics; commands print from the table of options,
  * everything else from the tables of the rooms. */
 
+#include "tools/cli/help/help.h"
 #include "tools/options/optionwords.h"
 #include "tools/results/schema/schema.h"
 
@@ -54,13 +55,23 @@ static const char *field_words(const char *setting)
     return NULL;
 }
 
+void ms_help_option(const ms_option *option, const ms_option_use *use,
+                    ms_text *words)
+{
+    const char *values = option->takes == MS_TAKES_VALUE ? use->words : NULL;
+    if (option->setting != NULL)
+        values = field_words(option->setting);
+    ms_text_add(words, "%s", use->help);
+    if (values != NULL)
+        ms_text_add(words, ": ");
+    if (values != NULL)
+        ms_options_words(values, words);
+}
+
 static void put_option(const ms_option *option, const ms_option_use *use,
                        ms_text *text)
 {
     ms_text label = {.arena = text->arena}, words = {.arena = text->arena};
-    const char *values = option->takes == MS_TAKES_VALUE ? use->words : NULL;
-    if (option->setting != NULL)
-        values = field_words(option->setting);
     if (option->letter != 0)
         ms_text_add(&label, "  -%c, --%s", option->letter, option->name);
     else
@@ -69,11 +80,7 @@ static void put_option(const ms_option *option, const ms_option_use *use,
         ms_text_add(&label, " %s", option->value);
     else if (option->takes == MS_TAKES_OPTIONAL)
         ms_text_add(&label, " [%s]", option->value);
-    ms_text_add(&words, "%s", use->help);
-    if (values != NULL)
-        ms_text_add(&words, ": ");
-    if (values != NULL)
-        ms_options_words(values, &words);
+    ms_help_option(option, use, &words);
     text->failed |= label.failed || words.failed;
     if (!text->failed)
         ms_screen_fill(text, INDENT, label.bytes, words.bytes);
@@ -118,7 +125,7 @@ static void put_operands(const ms_command *command, ms_text *text)
 static void put_command(const ms_command *command, ms_text *text)
 {
     const ms_option *list[MS_OPTIONS_MOST];
-    uint32_t n = ms_options_list(command->bit, list);
+    uint32_t n = ms_options_table_list(command->bit, list);
     ms_text_add(text, "memsim %s %s [OPTION]...: %s\n\n", command->name,
                 command->operands, command->summary);
     put_examples(command, text);
@@ -173,6 +180,14 @@ uint32_t ms_help_names(const ms_commands *commands, const char **names,
     for (size_t i = 0; i < N_TOPICS && n < room; i++)
         names[n++] = topics[i].name;
     return n + ms_help_tables_names(names + n, room - n);
+}
+
+const char *ms_help_summary(uint32_t i, const char **summary)
+{
+    if (i >= N_TOPICS)
+        return NULL;
+    *summary = topics[i].summary;
+    return topics[i].name;
 }
 
 static ms_err fail_topic(const ms_commands *commands, const char *word,

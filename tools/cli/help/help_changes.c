@@ -2,6 +2,7 @@
 /* memsim help advice: the table of changes. */
 
 #include "tools/advice/changes.h"
+#include "tools/cli/help/help.h"
 
 #include <string.h>
 

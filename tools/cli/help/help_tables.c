@@ -2,7 +2,7 @@
 /* Help that walks the tables of policies, layers, families, settings, models
  * and devices.  What is not in a table cannot be in the help. */
 
-#include "tools/tools.h"
+#include "tools/cli/help/help.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,22 +40,27 @@ static void put_default(const ms_param *param, ms_text *words)
                     param->words);
 }
 
+const char *ms_help_tables_param(const ms_param *param, ms_text *words)
+{
+    ms_text_add(words, "%s", param->help);
+    put_default(param, words);
+    if (param->bare)
+        ms_text_add(words, " (\"%s=\" may be left out)", param->name);
+    if (param->with != NULL)
+        ms_text_add(words, " (only with %s)", param->with);
+    return param->type == MS_PARAM_FLAG          ? ""
+           : param->type == MS_PARAM_WORD        ? param->words
+           : param->type == MS_PARAM_WORDS       ? param->words
+           : param->type == MS_PARAM_NAMES       ? "NAME/NAME"
+           : param->type == MS_PARAM_SIZE        ? "SIZE"
+           : param->low == 0 && param->high == 1 ? "0|1"
+                                                 : "N";
+}
+
 static void put_param(const ms_param *param, ms_text *text)
 {
-    const char *values = param->type == MS_PARAM_FLAG          ? ""
-                         : param->type == MS_PARAM_WORD        ? param->words
-                         : param->type == MS_PARAM_WORDS       ? param->words
-                         : param->type == MS_PARAM_NAMES       ? "NAME/NAME"
-                         : param->type == MS_PARAM_SIZE        ? "SIZE"
-                         : param->low == 0 && param->high == 1 ? "0|1"
-                                                               : "N";
     ms_text words = {.arena = text->arena};
-    ms_text_add(&words, "%s", param->help);
-    put_default(param, &words);
-    if (param->bare)
-        ms_text_add(&words, " (\"%s=\" may be left out)", param->name);
-    if (param->with != NULL)
-        ms_text_add(&words, " (only with %s)", param->with);
+    const char *values = ms_help_tables_param(param, &words);
     put_row(param->name, values, &words, INDENT, text);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Help in prose: files, units, exit statuses, the keys of run --json. */
 
+#include "tools/cli/help/help.h"
 #include "tools/job/settings_table.h"
 #include "tools/results/schema/schema.h"
 
@@ -322,23 +323,24 @@ void ms_help_texts_units(ms_text *text)
     put(text, lines);
 }
 
+const struct ms_help_exit ms_help_texts_exits[] = {
+    {0, "done; with --check: it fits"},
+    {1, "with --check: it does not fit"},
+    {2, "usage: unknown option, command, policy, device or setting"},
+    {3, "bad input: a model, program, result or trace file, a plugin"},
+    {4, "system: a file cannot be read or written, out of memory"},
+    {5, "gnuplot is missing or failed; data outputs are written"},
+    {6, "no plan satisfies the request, or none was found"},
+    {130, "interrupted (143: terminated)"},
+};
+const uint32_t ms_help_texts_n_exits =
+    sizeof ms_help_texts_exits / sizeof ms_help_texts_exits[0];
+
 void ms_help_texts_exit(ms_text *text)
 {
-    static const struct {
-        int status;
-        const char *meaning;
-    } rows[] = {
-        {0, "done; with --check: it fits"},
-        {1, "with --check: it does not fit"},
-        {2, "usage: unknown option, command, policy, device or setting"},
-        {3, "bad input: a model, program, result or trace file, a plugin"},
-        {4, "system: a file cannot be read or written, out of memory"},
-        {5, "gnuplot is missing or failed; data outputs are written"},
-        {6, "no plan satisfies the request, or none was found"},
-        {130, "interrupted (143: terminated)"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        ms_text_add(text, "  %3d  %s\n", rows[i].status, rows[i].meaning);
+    for (uint32_t i = 0; i < ms_help_texts_n_exits; i++)
+        ms_text_add(text, "  %3d  %s\n", ms_help_texts_exits[i].status,
+                    ms_help_texts_exits[i].meaning);
 }
 
 void ms_help_texts_json(ms_text *text)

@@ -2,6 +2,7 @@
 /* memsim help traces. */
 
 #include "tools/cli/alloc/alloc_arena.h"
+#include "tools/cli/help/help.h"
 
 #define OPTION_INDENT 38u
 

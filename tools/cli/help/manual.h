@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#ifndef MS_TOOLS_MANUAL_H
+#define MS_TOOLS_MANUAL_H
+
+/* The man page: a template in mdoc(7), memsim.1.in, whose prose is kept, and in
+ * which lines that begin with @ are replaced by what the tables know:
+ *
+ *     @synopsis       a line per command
+ *     @command NAME   an item: the command and its summary
+ *     @option NAME    an item: the option, and its help for each command
+ *     @options        items of the options that no other line names
+ *     @topics         items: the topics of memsim help
+ *     @documents      items: the documents of memsim schema
+ *     @policies       items: the policies with their parameters
+ *     @exits          items: the exit statuses
+ *
+ * What follows an item in the template goes on in it.  A new row of a table is
+ * on the page without a line of the template. */
+
+#include "tools/tools.h"
+
+/* template: the text, by the name that faults call it.  MS_EINPUT: a line names
+ * what is in no table, or something of a table is nowhere. */
+ms_err ms_manual_write(const ms_commands *commands, const char *name,
+                       const char *template, ms_text *page, ms_fault *fault);
+
+#endif
