@@ -170,8 +170,7 @@ uint64_t ms_capacity_used(const ms_report *report);
 /* What only the caller knows of a run. */
 typedef struct ms_report_names {
     const char *model, *device, *policy;
-    const char *settings_json; /* objects, spliced in as they are, or NULL: */
-    const char *timeline_json; /* the run's, and the record's of plots/ */
+    const char *settings_json; /* an object, spliced in as it is, or NULL */
 } ms_report_names;
 
 #endif

@@ -261,6 +261,7 @@ static ms_err load_ranks(const ms_timeline *line, ms_arena *arena,
     if (record->ranks == NULL)
         return ms_fail_nomem(fault);
     for (uint32_t i = 0; i < report->n_ranks; i++) {
+        record->ranks[i].report = &report->ranks[i];
         struct scribe scribe = {line,
                                 report,
                                 arena,

@@ -65,6 +65,7 @@ typedef struct ms_record_lane {
 
 /* Of report.ranks[i]. */
 typedef struct ms_record_rank {
+    const ms_rank_report *report;
     bool has_time;   /* false: t_ns and end_ns count events */
     uint64_t end_ns; /* of the step, or of what lies after it; > 0 */
     uint32_t n_points, n_bands, n_lanes, n_far;
@@ -146,7 +147,6 @@ ms_err ms_record_check(const ms_record *record, ms_fault *fault);
 ms_err ms_recordwithout_of(const ms_timeline *line, uint8_t rank,
                            ms_arena *arena, ms_record_without **without,
                            ms_fault *fault);
-void ms_recordwithout_json(const ms_record_without *without, ms_text *text);
 
 /* ---- addresses.c: where the blocks of a run's pool lie ------------------- */
 
@@ -160,14 +160,7 @@ ms_err ms_addresses_of(const ms_timeline *line, const char *allocator,
 void ms_addresses_kinds(ms_tiles *tiles);
 /* Without the last: the first MS_N_CATEGORIES kinds, by ms_category. */
 void ms_addresses_categories(ms_tiles *tiles);
-void ms_addresses_json(const ms_tiles *tiles, ms_text *text);
 /* MS_EINPUT for a record without. */
 ms_err ms_addresses_check(const ms_record *record, ms_fault *fault);
-
-/* ---- recordjson.c ---------------------------------------------------------
- */
-
-/* What the report's JSON does not have, as an object. */
-void ms_recordjson_put(const ms_record *record, ms_text *text);
 
 #endif

@@ -35,23 +35,3 @@ ms_err ms_recordwithout_of(const ms_timeline *line, uint8_t rank,
     load_levels(&of, *without);
     return MS_OK;
 }
-
-void ms_recordwithout_json(const ms_record_without *without, ms_text *text)
-{
-    ms_text_add(text, ", \"without\": {\"policy\": ");
-    ms_text_json(text, without->policy);
-    ms_text_add(text, ", \"end_ns\": ");
-    ms_text_u64(text, without->end_ns);
-    ms_text_add(text, ", \"peak_bytes\": ");
-    ms_text_u64(text, without->peak_bytes);
-    ms_text_add(text, ", \"points\": {\"columns\": [\"t_ns\", "
-                      "\"allocated_bytes\"], \"rows\": [");
-    for (uint32_t i = 0; i < without->n; i++) {
-        ms_text_add(text, i > 0 ? ", [" : "[");
-        ms_text_u64(text, without->levels[i].t_ns);
-        ms_text_add(text, ", ");
-        ms_text_u64(text, without->levels[i].bytes);
-        ms_text_add(text, "]");
-    }
-    ms_text_add(text, "]}}");
-}

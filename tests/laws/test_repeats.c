@@ -60,14 +60,14 @@ static ms_err read_job(const char *json, const char *policy, uint64_t batch,
 /* The report without what is of the timeline alone; the layers. */
 static const char *words_of(ms_result *result)
 {
-    const ms_report_names names = {"model", "device", "none", "{}", NULL};
+    const ms_report_names names = {"model", "device", "none", "{}"};
     ms_fault fault = {0};
     ms_text text = {.arena = &trial};
     ms_layer_use *layers;
     uint32_t n;
     result->report.events = result->report.repeats = 0;
     result->report.ranks[0].peak.number = 0;
-    ms_sheet_json(&result->report, &result->graph, &names, &text);
+    ms_sheet_json(&result->report, &result->graph, &names, NULL, &text);
     ck_assert_int_eq(
         ms_bylayer_measure(&result->line, 0, &trial, &layers, &n, &fault),
         MS_OK);

@@ -87,16 +87,16 @@ static ms_err keep_record(const ms_report_names *names, ms_text *text,
     MS_TRY(ms_record_of(&result.line, &result.report, names, &trial, &record,
                         fault));
     MS_TRY(ms_addresses_of(&result.line, "torch", &trial, &record, fault));
-    ms_recordjson_put(&record, text);
+    ms_keys_write(&ms_keys_timeline, &record, text);
     return text->failed ? ms_fail_nomem(fault) : MS_OK;
 }
 
 static ms_err print(ms_text *text, ms_fault *fault)
 {
-    const ms_report_names names = {"model", "device", "none", "{}", NULL};
+    const ms_report_names names = {"model", "device", "none", "{}"};
     MS_TRY(export(&names, fault));
     MS_TRY(keep_record(&names, text, fault));
-    ms_sheet_json(&result.report, &result.graph, &names, text);
+    ms_sheet_json(&result.report, &result.graph, &names, NULL, text);
     ms_dump_graph(&result.graph, text);
     ms_dumpplan_write(&result.plan, text);
     MS_TRY(ms_table_csv(&result.line, text, fault));

@@ -17,7 +17,7 @@ static const char *print_report(ms_arena *arena, ms_report *report)
                              .policy = "none",
                              .settings_json = "{\"training.batch\": 1}"};
     ms_text text = {.arena = arena};
-    ms_sheet_json(report, &graph, &names, &text);
+    ms_sheet_json(report, &graph, &names, NULL, &text);
     ck_assert(!text.failed);
     return text.bytes;
 }

@@ -116,17 +116,16 @@ static bool was_refused(const ms_json *json, uint32_t object)
 static ms_err read_refusal(const ms_values *values, uint32_t object,
                            ms_record *record)
 {
-    static const ms_value_row rows[] = {
-        {"message", MS_VALUE_NAME, offsetof(ms_record, refused)},
-        {"policy", MS_VALUE_NAME, offsetof(ms_record, policy)},
-    };
     const char *const words[] = {"refused", ms_names_status[MS_INFEASIBLE]};
     uint32_t member, which;
     MS_TRY(ms_values_member(values, object, "status", MS_JSON_STRING, &member));
     MS_TRY(ms_values_word(values, member, words, 2, &which));
     if (which == 1)
         record->report.status = MS_INFEASIBLE;
-    return ms_values_read(values, object, rows, 2, record);
+    MS_TRY(ms_values_any(values, object, "message", &member));
+    MS_TRY(ms_values_name(values, member, &record->refused));
+    MS_TRY(ms_values_any(values, object, "policy", &member));
+    return ms_values_name(values, member, &record->policy);
 }
 
 static ms_err add_record(const ms_values *values, struct list *list,
@@ -147,8 +146,7 @@ static ms_err read_run(const ms_values *values, uint32_t object,
                        ms_record *record)
 {
     MS_TRY(ms_sheet_read(values, object, record));
-    MS_TRY(ms_resultwords_read(values, object, record));
-    return ms_resultline_read(values, object, record);
+    return ms_resultwords_read(values, object, record);
 }
 
 /* The first of the names beside the variants, a name each; MS_NONE: there are

@@ -6,8 +6,6 @@
  *
  *     results.c        files, documents in them, what is no result
  *     results/         the report, as it is printed
- *     resultline.c     its timeline
- *     resultaddresses.c  the pool's blocks in it
  *     resultwords.c    its settings and its text
  *     values.c         values of JSON with their kinds
  */
@@ -34,18 +32,6 @@ ms_err ms_results_ours_text(const ms_quote *text, bool *ours, ms_fault *fault);
 /* Is it a file that holds such results?  A model is none; nor is what cannot be
  * read, or standard input, which is left alone. */
 bool ms_results_is(const char *path);
-
-/* ---- resultline.c -------------------------------------------------------- */
-
-/* The rest, after the report, where there is a timeline. */
-ms_err ms_resultline_read(const ms_values *values, uint32_t object,
-                          ms_record *record);
-
-/* ---- resultaddresses.c --------------------------------------------------- */
-
-/* Where the pool's blocks lay, once ranks are there; object: the timeline. */
-ms_err ms_resultaddresses_read(const ms_values *values, uint32_t object,
-                               ms_record *record);
 
 /* ---- resultwords.c ------------------------------------------------------- */
 

@@ -73,7 +73,6 @@ void ms_sheet_open(ms_sheet *sheet, const ms_report *report,
                         .device = names->device,
                         .policy = names->policy,
                         .settings_json = names->settings_json,
-                        .timeline_json = names->timeline_json,
                         .report = (ms_report *)report,
                         .worst = &report->ranks[report->worst],
                         .used_bytes = ms_capacity_used(report),
@@ -88,10 +87,12 @@ void ms_sheet_open(ms_sheet *sheet, const ms_report *report,
 }
 
 void ms_sheet_json(const ms_report *report, const ms_graph *graph,
-                   const ms_report_names *names, ms_text *text)
+                   const ms_report_names *names, const ms_record *record,
+                   ms_text *text)
 {
     ms_sheet sheet;
     ms_sheet_open(&sheet, report, graph, names, text);
+    sheet.record = record;
     if (!text->failed)
         ms_keys_write(&ms_keys_run, &sheet, text);
 }
@@ -211,6 +212,20 @@ static void settle(ms_report *report)
     }
 }
 
+/* Without a timeline there are no figures of the run alone. */
+static ms_err read_timeline(const ms_values *values, uint32_t object,
+                            ms_record *record)
+{
+    uint32_t line;
+    MS_TRY(
+        ms_values_optional(values, object, "timeline", MS_JSON_OBJECT, &line));
+    if (line != MS_NONE)
+        return ms_keys_read(values, line, &ms_keys_timeline, record);
+    record->title = record->model;
+    record->subtitle = record->policy;
+    return MS_OK;
+}
+
 ms_err ms_sheet_read(const ms_values *values, uint32_t object,
                      ms_record *record)
 {
@@ -222,5 +237,6 @@ ms_err ms_sheet_read(const ms_values *values, uint32_t object,
     record->model = sheet.model;
     record->device = sheet.device;
     record->policy = sheet.policy;
-    return read_pool(values, object, &sheet);
+    MS_TRY(read_pool(values, object, &sheet));
+    return read_timeline(values, object, record);
 }

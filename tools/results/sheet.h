@@ -5,7 +5,7 @@
 /* What the object of memsim run --json is printed from and read into: the
  * report, and what stands beside it.  The rows of keys_run.c speak of it.
  *
- *     ms_sheet_json(&report, &graph, &names, &text);
+ *     ms_sheet_json(&report, &graph, &names, &record, &text);
  */
 
 #include "tools/results/keys/keys.h"
@@ -24,9 +24,10 @@ typedef struct ms_sheet_step {
 typedef struct ms_sheet {
     uint64_t parameters;
     const char *memsim, *model, *device, *policy;
-    const char *settings_json, *timeline_json; /* NULL: none */
-    ms_report *report;                         /* read only when printed */
-    ms_rank_report *worst;                     /* of report->ranks */
+    const char *settings_json; /* NULL: none */
+    const ms_record *record;   /* of the timeline; NULL: none */
+    ms_report *report;         /* read only when printed */
+    ms_rank_report *worst;     /* of report->ranks */
     /* Of the pool; NULL: it is exact. */
     ms_pooled *pooled;
     ms_pooled_rank *pooled_rank;          /* of the worst */
@@ -45,12 +46,14 @@ typedef struct ms_sheet {
 void ms_sheet_open(ms_sheet *sheet, const ms_report *report,
                    const ms_graph *graph, const ms_report_names *names,
                    ms_text *text);
-/* The object of memsim run --json (`memsim help json`). */
+/* The object of memsim run --json (`memsim help json`).  record: what figures
+ * are drawn from; NULL: "timeline" is null. */
 void ms_sheet_json(const ms_report *report, const ms_graph *graph,
-                   const ms_report_names *names, ms_text *text);
+                   const ms_report_names *names, const ms_record *record,
+                   ms_text *text);
 
-/* Everything of the record but its title, ranks and layers, from an object of
- * saved JSON. */
+/* The record, but for what is said of it in words (resultwords.c), from an
+ * object of saved JSON. */
 ms_err ms_sheet_read(const ms_values *values, uint32_t object,
                      ms_record *record);
 

@@ -146,17 +146,15 @@ ms_err ms_run_json(const ms_job *job, const ms_result *result,
                    const char *policy, ms_text *text, ms_fault *fault)
 {
     ms_record record;
-    ms_text settings = {.arena = text->arena}, timeline = settings;
+    ms_text settings = {.arena = text->arena};
     MS_TRY(ms_run_record(job, result, policy, text->arena, &record, fault));
     MS_TRY(ms_leftout_record(job, result, text->arena, &record, fault));
     ms_settings_json(job, &result->training, &settings);
-    ms_recordjson_put(&record, &timeline);
-    if (settings.failed || timeline.failed)
+    if (settings.failed)
         return ms_fail_nomem(fault);
     ms_report_names names = names_of(job, result, policy);
     names.settings_json = settings.bytes;
-    names.timeline_json = timeline.bytes;
-    ms_sheet_json(&result->report, &result->graph, &names, text);
+    ms_sheet_json(&result->report, &result->graph, &names, &record, text);
     return MS_OK;
 }
 

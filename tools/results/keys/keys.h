@@ -8,6 +8,7 @@
  *
  *     keys_write.c   prints an object, or a row of CSV
  *     keys_read.c    reads a saved one back
+ *     keys_table.c   prints and reads tables in it
  *     keys_order.c   the order in which keys are explained
  *     keys_help.c    memsim help json
  *     schema.c       memsim schema
@@ -91,6 +92,25 @@ typedef struct ms_key_list {
     size_t stride;
 } ms_key_list;
 
+/* A column of a table: of row i its value is `i * stride` behind first. */
+typedef struct ms_key_column {
+    const char *name;
+    void *first; /* a uint64_t, or a const char * */
+    size_t stride;
+    bool is_text;
+    bool
+        is_hidden; /* not printed, as it says nothing; saved ones may have it */
+    bool must;     /* saved tables have it */
+} ms_key_column;
+
+#define MS_KEY_COLUMNS_MOST 24u
+typedef struct ms_key_columns {
+    ms_key_column of[MS_KEY_COLUMNS_MOST];
+    uint32_t n, n_rows;
+    bool in_order; /* saved tables have them all, in this order, and at most */
+    uint32_t most; /* so many rows; 0: any number */
+} ms_key_columns;
+
 typedef struct ms_key {
     const char *name;
     ms_key_type type;
@@ -114,13 +134,16 @@ typedef struct ms_key {
     ms_key_list (*list)(const void *of); /* TEXTS, OBJECTS, LEVELS */
     bool (*there)(const void *of);       /* else it is null or left out */
     uint64_t (*make)(const void *of);    /* MS_NO_LEVEL: null */
+    void (*columns)(const void *of, const void *at, ms_key_columns *columns);
 
     /* And how it is read back.  room: what must be there before it is read, of
-     * an array its elements; wrong: what is wrong with the value that was read,
-     * or NULL. */
+     * an array its elements, of a table its rows (then `of` is its own place);
+     * wrong: what is wrong with the value that was read, or NULL; row_wrong:
+     * the same of row i of a table. */
     ms_key_read read;
     ms_err (*room)(const ms_values *values, uint32_t value, void *of);
     const char *(*wrong)(const void *of, const void *value);
+    const char *(*row_wrong)(void *of, void *at, uint32_t i);
 } ms_key;
 
 /* An object, of a struct of `size` bytes (0: nobody asks).  more: row i of
@@ -133,6 +156,10 @@ typedef struct ms_keys {
     size_t size;
     bool (*more)(uint32_t i, ms_arena *arena, ms_key *key);
     const char *any;
+    /* Reading: what is read before its rows and looked at behind them, where
+     * rows do not say enough; NULL: nothing. */
+    ms_err (*open)(const ms_values *values, uint32_t object, void *of);
+    ms_err (*close)(const ms_values *values, uint32_t object, void *of);
 } ms_keys;
 
 /* ---- keys_write.c, keys_read.c, keys_order.c ----------------------------- */
@@ -160,6 +187,24 @@ ms_err ms_keys_read_one(const ms_values *values, uint32_t object,
 /* Row i of keys, as help and schema list them; false: there are no more. */
 bool ms_keys_order(const ms_keys *keys, uint32_t i, ms_arena *arena,
                    ms_key *key);
+
+/* ---- keys_table.c -------------------------------------------------------- */
+
+/* The table whose place is `at`. */
+void ms_keys_table_write(const ms_key *key, const void *of, const void *at,
+                         ms_text *text);
+ms_err ms_keys_table_read(const ms_values *values, uint32_t object,
+                          const ms_key *key, void *of, void *at);
+
+/* ---- keys_room.c: for .room of a row --------------------------------------
+ */
+
+/* Room for n things, of which there may be `most`; *place gets it. */
+ms_err ms_keys_room_take(const ms_values *values, uint32_t value, uint32_t n,
+                         uint32_t most, size_t size, void *place);
+/* The same for the rows of a table, *n of them. */
+ms_err ms_keys_room_rows(const ms_values *values, uint32_t value, uint32_t most,
+                         size_t size, uint32_t *n, void *place);
 
 /* ---- short forms of rows ------------------------------------------------- */
 
@@ -215,6 +260,8 @@ extern const ms_keys ms_keys_pool;          /* "pool" */
 extern const ms_keys ms_keys_settings;      /* "settings" */
 extern const ms_keys ms_keys_run_overheads; /* "overheads" */
 extern const ms_keys ms_keys_timeline;      /* "timeline" of a run */
+extern const ms_keys ms_keys_drawn;         /* of its "ranks" */
+extern const ms_keys ms_keys_addresses;     /* "addresses" of a timeline */
 extern const ms_keys ms_keys_saved;         /* "saved" of explain */
 
 #endif

@@ -138,6 +138,28 @@ static ms_err read_list(const ms_values *values, uint32_t row,
     return MS_OK;
 }
 
+/* Members for some names, no others. */
+static ms_err read_some(const ms_values *values, uint32_t object,
+                        const ms_key *key, char *at)
+{
+    const ms_json *json = values->json;
+    for (uint32_t row = ms_json_first(json, object); row != MS_NONE;
+         row = json->nodes[row].next) {
+        const char *name = json->nodes[row].key;
+        uint32_t i = 0;
+        uint64_t number;
+        while (i < key->n_names && strcmp(key->names[i], name) != 0)
+            i++;
+        if (i == key->n_names)
+            return ms_json_fail_key(json, row, values->fault,
+                                    "was it written by a newer memsim?",
+                                    "unknown word \"%s\"", name);
+        MS_TRY(ms_values_u64(values, row, &number));
+        memcpy(at + i * sizeof number, &number, sizeof number);
+    }
+    return MS_OK;
+}
+
 /* A member for each name. */
 static ms_err read_named(const ms_values *values, uint32_t object,
                          const ms_key *key, const void *of, char *at)
@@ -168,18 +190,35 @@ static char *place_of(const ms_key *key, void *of)
     return at + key->at;
 }
 
+/* What has members; its place may be made by room. */
+static ms_err read_members(const ms_values *values, uint32_t row,
+                           const ms_key *key, void *of)
+{
+    char *at = place_of(key, of);
+    switch (key->type) {
+    case MS_KEY_OBJECT:
+        return ms_keys_read(values, row, key->of, at);
+    case MS_KEY_SOME:
+        return read_some(values, row, key, at);
+    case MS_KEY_TABLE:
+        return ms_keys_table_read(values, row, key, of, at);
+    default:
+        return read_named(values, row, key, of, at);
+    }
+}
+
 static ms_err read_object(const ms_values *values, uint32_t row,
                           const ms_key *key, void *of)
 {
-    char *at = place_of(key, of);
     if (key->null && node_of(values, row)->kind == MS_JSON_NULL)
         return MS_OK;
     MS_TRY(ms_values_kind(values, row, MS_JSON_OBJECT));
-    if (key->room != NULL)
+    if (key->room != NULL && key->type != MS_KEY_TABLE)
         MS_TRY(key->room(values, row, of));
-    MS_TRY(key->type == MS_KEY_OBJECT ? ms_keys_read(values, row, key->of, at)
-                                      : read_named(values, row, key, of, at));
-    return key->type != MS_KEY_NAMED ? check(values, row, key, of, at) : MS_OK;
+    MS_TRY(read_members(values, row, key, of));
+    return key->type != MS_KEY_NAMED
+               ? check(values, row, key, of, place_of(key, of))
+               : MS_OK;
 }
 
 static ms_err read_key(const ms_values *values, uint32_t row, const ms_key *key,
@@ -198,11 +237,14 @@ static ms_err read_key(const ms_values *values, uint32_t row, const ms_key *key,
     case MS_KEY_OBJECT:
     case MS_KEY_NAMED:
     case MS_KEY_COUNTS:
+    case MS_KEY_SOME:
+    case MS_KEY_TABLE:
         return read_object(values, row, key, of);
     case MS_KEY_WORD:
         return read_name(values, row, key, place_of(key, of));
     default:
-        return read_held(values, row, key, place_of(key, of));
+        MS_TRY(read_held(values, row, key, place_of(key, of)));
+        return check(values, row, key, of, place_of(key, of));
     }
 }
 
@@ -210,6 +252,8 @@ ms_err ms_keys_read(const ms_values *values, uint32_t object,
                     const ms_keys *keys, void *of)
 {
     MS_TRY(ms_values_kind(values, object, MS_JSON_OBJECT));
+    if (keys->open != NULL)
+        MS_TRY(keys->open(values, object, of));
     for (uint32_t i = 0; i < keys->n; i++) {
         const ms_key *key = &keys->rows[i];
         if (key->read == MS_KEY_SKIP)
@@ -221,7 +265,7 @@ ms_err ms_keys_read(const ms_values *values, uint32_t object,
         MS_TRY(ms_values_any(values, object, key->name, &row));
         MS_TRY(read_key(values, row, key, of));
     }
-    return MS_OK;
+    return keys->close != NULL ? keys->close(values, object, of) : MS_OK;
 }
 
 ms_err ms_keys_read_one(const ms_values *values, uint32_t object,

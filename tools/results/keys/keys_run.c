@@ -161,6 +161,12 @@ static bool has_repeats(const void *of)
     return sheet->report->repeats > 0;
 }
 
+static bool has_record(const void *of)
+{
+    const ms_sheet *sheet = of;
+    return sheet->record != NULL;
+}
+
 static ms_key_list ranks_list(const void *of)
 {
     const ms_sheet *sheet = of;
@@ -498,7 +504,8 @@ static const ms_key run_rows[] = {
      .help = "the same for each rank"},
     {.name = "timeline",
      .type = MS_KEY_OBJECT,
-     SHEET(JSON, timeline_json),
+     MS_KEYS_VIA(ms_sheet, record),
+     .there = has_record,
      SKIP,
      .null = true,
      .of = &ms_keys_timeline,

@@ -2,143 +2,189 @@
 /* The keys of "timeline" in memsim run --json: what figures are drawn from. */
 
 #include "plots/record/record.h"
-#include "tools/results/schema/schema.h"
+#include "sim/measure/bylayer.h"
+#include "tools/results/keys/keys.h"
 
-static const ms_key band_rows[] = {{.name = "phase",
-                                    .type = MS_KEY_WORD,
-                                    .names = ms_record_phases,
-                                    .n_names = MS_N_PHASES + 1},
-                                   MS_KEYS_COUNT("from_ns"),
-                                   MS_KEYS_COUNT("to_ns")};
-static const ms_keys band = MS_KEYS_OBJECT("phase", band_rows);
+#define MUST MS_KEYS_MUST
+#define EDITED "was the file edited?"
+/* More than memsim writes of anything in a timeline. */
+#define MOST_ROWS (8 * MS_RECORD_COLUMNS)
 
-static const ms_key stream_rows[] = {{.name = "stream",
-                                      .type = MS_KEY_WORD,
-                                      .names = ms_names_stream,
-                                      .n_names = MS_N_STREAMS},
-                                     {.name = "work_ns",
-                                      .type = MS_KEY_SOME,
-                                      .names = ms_record_works,
-                                      .n_names = MS_N_WORKS},
-                                     {.name = "slices", .type = MS_KEY_TABLE}};
-static const ms_keys stream = MS_KEYS_OBJECT("stream", stream_rows);
+/* ---- ranks --------------------------------------------------------------- */
 
-static const ms_key drawn_rows[] = {
-    MS_KEYS_COUNT("rank"),
-    MS_KEYS_COUNT_OR_NULL("end_ns"),
-    MS_KEYS_COUNT_OR_NULL("end_event"),
-    MS_KEYS_COUNT("recompute_ns"),
-    {.name = "recompute_flops",
-     .type = MS_KEY_COUNT,
-     .help = "what the rank runs again in the step"},
+static ms_key_list drawn_list(const void *of)
+{
+    const ms_record *record = of;
+    return (ms_key_list){record->ranks, record->report.n_ranks,
+                         sizeof *record->ranks};
+}
+
+static ms_err drawn_room(const ms_values *values, uint32_t value, void *of)
+{
+    ms_record *record = of;
+    uint32_t n = values->json->nodes[value].value.n,
+             n_ranks = record->report.n_ranks;
+    if (n != n_ranks)
+        return ms_json_fail(values->json, value, values->fault, EDITED,
+                            "%u ranks, where the report has %u", n, n_ranks);
+    record->ranks =
+        ms_arena_take(values->arena, n_ranks, sizeof *record->ranks);
+    if (record->ranks == NULL)
+        return ms_fail_nomem(values->fault);
+    for (uint32_t i = 0; i < n_ranks; i++)
+        record->ranks[i].report = &record->report.ranks[i];
+    return MS_OK;
+}
+
+/* ---- layers -------------------------------------------------------------- */
+
+static void layer_columns(const void *of, const void *at, ms_key_columns *all)
+{
+    const ms_record *record = of;
+    ms_layer_use *layer = record->layers;
+    size_t each = sizeof *layer;
+    (void)at;
+    *all = (ms_key_columns){
+        .of = {{"name", &layer->name, each, true, false, true},
+               {"saved_bytes", &layer->saved_bytes, each, false, false, true},
+               {"forward_ns", &layer->forward_ns, each, false, false, true},
+               {"recompute_ns", &layer->recompute_ns, each, false, false,
+                true}},
+        .n = 4,
+        .n_rows = record->n_layers,
+        .in_order = true};
+}
+
+static ms_err layer_room(const ms_values *values, uint32_t value, void *of)
+{
+    ms_record *record = of;
+    return ms_keys_room_rows(values, value, UINT32_MAX, sizeof *record->layers,
+                             &record->n_layers, &record->layers);
+}
+
+/* ---- the step without some policies -------------------------------------- */
+
+static void level_columns(const void *of, const void *at, ms_key_columns *all)
+{
+    const ms_record_without *without = of;
+    ms_record_level *level = without->levels;
+    (void)at;
+    *all = (ms_key_columns){
+        .of = {{"t_ns", &level->t_ns, sizeof *level, false, false, true},
+               {"allocated_bytes", &level->bytes, sizeof *level, false, false,
+                true}},
+        .n = 2,
+        .n_rows = without->n};
+}
+
+static ms_err level_room(const ms_values *values, uint32_t value, void *of)
+{
+    ms_record_without *without = of;
+    return ms_keys_room_rows(values, value, MOST_ROWS, sizeof *without->levels,
+                             &without->n, &without->levels);
+}
+
+static const char *levels_wrong(const void *of, const void *value)
+{
+    const ms_record_without *without = of;
+    uint64_t highest_bytes = 0;
+    (void)value;
+    for (uint32_t i = 0; i < without->n; i++) {
+        const ms_record_level *level = &without->levels[i];
+        if (level->t_ns > without->end_ns ||
+            (i > 0 && level->t_ns <= level[-1].t_ns))
+            return "the points do not ascend in time, or one lies after the "
+                   "end";
+        if (level->bytes > highest_bytes)
+            highest_bytes = level->bytes;
+    }
+    return without->n > 0 && highest_bytes == without->peak_bytes
+               ? NULL
+               : "the highest point is not \"peak_bytes\"";
+}
+
+#define WITHOUT(kind, member) MS_KEYS_AT(kind, ms_record_without, member)
+static const ms_key without_rows[] = {
+    MS_KEYS_TEXT("policy", WITHOUT(TEXT, policy), MUST),
+    MS_KEYS_COUNT("end_ns", WITHOUT(U64, end_ns), MUST),
+    MS_KEYS_COUNT("peak_bytes", WITHOUT(U64, peak_bytes), MUST),
     {.name = "points",
      .type = MS_KEY_TABLE,
-     .help = "the device's level, in at most 600 rows: from t_ns (or event) "
-             "on, each category that occurs, reserved_bytes, the highest "
-             "until the next row, and, where anything is recomputed, "
-             "recompute_ns and recompute_flops, what was so far; the highest "
-             "level of each part of the step stays"},
-    {.name = "phases",
-     .type = MS_KEY_OBJECTS,
-     .of = &band,
-     .help = "phase (forward, backward, optimizer, or mixed where they "
-             "alternate), from_ns, to_ns"},
-    {.name = "streams",
-     .type = MS_KEY_OBJECTS,
-     .of = &stream,
-     .help = "compute, then each that works: work_ns, what it does or waits "
-             "for and how long; slices, the same for parts of at least 1/600 "
-             "of the step"},
-    {.name = "host_bytes",
-     .type = MS_KEY_LEVELS,
-     .null = true,
-     .help = "highest level of host memory in each of 600 parts of the step"},
-};
-static const ms_keys drawn = MS_KEYS_OBJECT("drawn_rank", drawn_rows);
-
-static const ms_key address_kind_rows[] = {
-    MS_KEYS_COUNT("parameters"),  MS_KEYS_COUNT("optimizer_state"),
-    MS_KEYS_COUNT("gradients"),   MS_KEYS_COUNT("inputs"),
-    MS_KEYS_COUNT("activations"), MS_KEYS_COUNT("temporaries"),
-    MS_KEYS_COUNT("workspace"),   MS_KEYS_COUNT("communication"),
-    MS_KEYS_COUNT("waiting")};
-static const ms_keys address_kinds =
-    MS_KEYS_OBJECT("address_kinds", address_kind_rows);
-
-static const ms_key address_block_rows[] = {
-    {.name = "parameters", .type = MS_KEY_TABLE},
-    {.name = "optimizer_state", .type = MS_KEY_TABLE},
-    {.name = "gradients", .type = MS_KEY_TABLE},
-    {.name = "inputs", .type = MS_KEY_TABLE},
-    {.name = "activations", .type = MS_KEY_TABLE},
-    {.name = "temporaries", .type = MS_KEY_TABLE},
-    {.name = "workspace", .type = MS_KEY_TABLE},
-    {.name = "communication", .type = MS_KEY_TABLE},
-    {.name = "waiting", .type = MS_KEY_TABLE}};
-static const ms_keys address_blocks =
-    MS_KEYS_OBJECT("address_blocks", address_block_rows);
-
-static const ms_key address_rows[] = {
-    MS_KEYS_TEXT("allocator"),
-    {.name = "height_bytes",
-     .type = MS_KEY_COUNT,
-     .help = "held at any time, laid end to end without the gaps between"},
-    MS_KEYS_COUNT("reserved_bytes"),
-    MS_KEYS_COUNT("live_bytes"),
-    MS_KEYS_COUNT_OR_NULL("live_ns"),
-    {.name = "live_event",
-     .type = MS_KEY_COUNT,
-     .null = true,
-     .help = "most that was reserved; most that was allocated, and when"},
-    {.name = "idle_bytes",
-     .type = MS_KEY_COUNT,
-     .help = "of the reserved unused then"},
-    {.name = "segments", .type = MS_KEY_TABLE, .help = ""},
-    {.name = "pages",
-     .type = MS_KEY_TABLE,
-     .help = "what is held: at_bytes (from the bottom of that height), bytes, "
-             "from_ns, to_ns (or from_event, to_event)"},
-    {.name = "at_peak",
-     .type = MS_KEY_OBJECT,
-     .of = &address_kinds,
-     .help = "what live_bytes is made of; waiting: freed, and still used by "
-             "another stream"},
-    MS_KEYS_COUNT("n_blocks"),
-    {.name = "n_merged",
-     .type = MS_KEY_COUNT,
-     .help = "blocks of the step; those too small to be shown singly"},
-    {.name = "blocks",
-     .type = MS_KEY_OBJECT,
-     .of = &address_blocks,
-     .help = "by what they are, in tables like those of segments; small ones "
-             "share rows of the same area, bytes times time"}};
-static const ms_keys addresses = MS_KEYS_OBJECT("addresses", address_rows);
-
-static const ms_key without_rows[] = {
-    MS_KEYS_TEXT("policy"),
-    MS_KEYS_COUNT("end_ns"),
-    MS_KEYS_COUNT("peak_bytes"),
-    {.name = "points", .type = MS_KEY_TABLE},
+     .columns = level_columns,
+     .room = level_room,
+     .wrong = levels_wrong,
+     MUST},
 };
 static const ms_keys without = MS_KEYS_OBJECT("step_without", without_rows);
 
+static bool without_there(const void *of)
+{
+    return ((const ms_record *)of)->without != NULL;
+}
+
+static ms_err without_room(const ms_values *values, uint32_t value, void *of)
+{
+    ms_record *record = of;
+    return ms_keys_room_take(values, value, 1, MOST_ROWS,
+                             sizeof *record->without, &record->without);
+}
+
+static const char *without_wrong(const void *of, const void *value)
+{
+    (void)of;
+    return ((const ms_record_without *)value)->end_ns > 0
+               ? NULL
+               : "a step that takes no time";
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+static bool addresses_there(const void *of)
+{
+    return ((const ms_record *)of)->addresses != NULL;
+}
+
+/* In the time of the rank with the highest peak. */
+static ms_err addresses_room(const ms_values *values, uint32_t value, void *of)
+{
+    ms_record *record = of;
+    const ms_record_rank *rank = &record->ranks[record->report.worst];
+    MS_TRY(ms_keys_room_take(values, value, 1, MOST_ROWS,
+                             sizeof *record->addresses, &record->addresses));
+    record->addresses->has_time = rank->has_time;
+    record->addresses->end = rank->end_ns;
+    ms_addresses_kinds(record->addresses);
+    return MS_OK;
+}
+
+#define RECORD(kind, member) MS_KEYS_AT(kind, ms_record, member)
 static const ms_key timeline_rows[] = {
-    MS_KEYS_TEXT("title"),
-    MS_KEYS_TEXT("subtitle"),
-    MS_KEYS_COUNT("data_ranks"),
+    MS_KEYS_TEXT("title", RECORD(TEXT, title), MUST),
+    MS_KEYS_TEXT("subtitle", RECORD(TEXT, subtitle), MUST),
+    MS_KEYS_COUNT("data_ranks", RECORD(U32, data_ranks), MUST),
     {.name = "ranks",
      .type = MS_KEY_OBJECTS,
-     .of = &drawn,
+     .of = &ms_keys_drawn,
+     .list = drawn_list,
+     .room = drawn_room,
+     MUST,
      .help = "per rank: end_ns (the step's), or end_event of a step that takes "
              "no time"},
     {.name = "layers",
      .type = MS_KEY_TABLE,
+     .columns = layer_columns,
+     .room = layer_room,
+     MUST,
      .help = "of the rank with the highest peak, in order: name (of a block or "
              "a layer in none), saved_bytes, forward_ns, recompute_ns"},
     {.name = "without",
      .type = MS_KEY_OBJECT,
      .optional = true,
      .of = &without,
+     MS_KEYS_VIA(ms_record, without),
+     .there = without_there,
+     .room = without_room,
+     .wrong = without_wrong,
      .help =
          "where policies on what waits for backward (checkpoint, swap) "
          "change the step: that rank in the step without them: policy, what "
@@ -147,7 +193,10 @@ static const ms_key timeline_rows[] = {
     {.name = "addresses",
      .type = MS_KEY_OBJECT,
      .optional = true,
-     .of = &addresses,
+     .of = &ms_keys_addresses,
+     MS_KEYS_VIA(ms_record, addresses),
+     .there = addresses_there,
+     .room = addresses_room,
      .help = "with --allocator: where the pool's blocks lie on that rank"},
 };
 const ms_keys ms_keys_timeline = MS_KEYS_OBJECT("timeline", timeline_rows);

@@ -195,6 +195,8 @@ static void put_value(ms_text *text, const ms_key *key, const void *of)
     else if (key->type == MS_KEY_NAMED || key->type == MS_KEY_COUNTS ||
              key->type == MS_KEY_SOME)
         put_named(text, key, at);
+    else if (key->type == MS_KEY_TABLE)
+        ms_keys_table_write(key, of, at, text);
     else if (key->type == MS_KEY_WORD && key->held != MS_HELD_TEXT)
         put_name(text, key, at);
     else

@@ -5,10 +5,11 @@
 /* Values out of saved JSON, each checked for its kind where it is read.  What
  * is not as it should be fails with the place in the file.
  *
- *     static const ms_value_row rows[] = {
- *         {"time_ns", MS_VALUE_LEVEL, offsetof(ms_peak, t_ns)}, ...};
- *     MS_TRY(ms_values_read(&values, object, rows, N, peak));
- */
+ *     MS_TRY(ms_values_member(&values, object, "peak", MS_JSON_OBJECT, &peak));
+ *     MS_TRY(ms_values_any(&values, peak, "time_ns", &member));
+ *     MS_TRY(ms_values_u64(&values, member, &t_ns));
+ *
+ * Whole structs are read by the rows of their keys (keys.h). */
 
 #include "tools/tools.h"
 
@@ -18,27 +19,6 @@ typedef struct ms_values {
     ms_fault *fault;
 } ms_values;
 
-typedef enum ms_value_kind {
-    MS_VALUE_NUMBER, /* uint64_t */
-    MS_VALUE_LEVEL,  /* uint64_t; null: MS_NO_LEVEL */
-    MS_VALUE_SIGNED, /* int64_t */
-    MS_VALUE_COUNT,  /* uint32_t */
-    MS_VALUE_ID,     /* uint32_t; null: MS_NONE */
-    MS_VALUE_RATE,   /* double, not negative; null: -1 */
-    MS_VALUE_BOOL,
-    MS_VALUE_NAME, /* const char * */
-    MS_VALUE_WORDS /* const char *; null: NULL */
-} ms_value_kind;
-
-typedef struct ms_value_row {
-    const char *key;
-    uint8_t kind;
-    size_t offset; /* of its place in what is filled */
-} ms_value_row;
-
-/* Reads each row's key of the object into what lies at `into`. */
-ms_err ms_values_read(const ms_values *values, uint32_t object,
-                      const ms_value_row *rows, size_t n, void *into);
 /* MS_OK where it is of that kind; else that it should be `wanted`. */
 ms_err ms_values_kind(const ms_values *values, uint32_t row, ms_json_kind kind);
 ms_err ms_values_wrong(const ms_values *values, uint32_t row,
