@@ -229,25 +229,26 @@ ms_layer_forward ms_rawlayers_parameters, ms_rawlayers_op,
 extern const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS];
 ms_layer_forward ms_selfattention_forward;
 
-#define MS_MULTIHEADLAYERS_FIELDS 3
-extern const ms_field ms_multiheadlayers_fields[MS_MULTIHEADLAYERS_FIELDS];
-ms_layer_forward ms_multiheadlayers_forward;
+#define MS_MULTIHEADATTENTION_FIELDS 3
+extern const ms_field
+    ms_multiheadattention_fields[MS_MULTIHEADATTENTION_FIELDS];
+ms_layer_forward ms_multiheadattention_forward;
 
 #define MS_WINDOWLAYERS_FIELDS 3
 extern const ms_field ms_windowlayers_fields[MS_WINDOWLAYERS_FIELDS];
 ms_layer_forward ms_windowlayers_attention, ms_windowlayers_merge;
-/* heads.c: y.transpose(1, 2).contiguous().view(batch, sequence, width); y is
- * used up. */
-uint32_t ms_heads_join(ms_trace *trace, uint32_t y, int64_t width);
+/* projections.c: y.transpose(1, 2).contiguous().view(batch, sequence, width); y
+ * is used up. */
+uint32_t ms_projections_join(ms_trace *trace, uint32_t y, int64_t width);
 /* Rotates the first dim channels of each of n tensors [batch, heads, sequence,
  * dim] by position, by ms_layers_code. */
 void ms_selfattention_rotate(ms_trace *trace, int64_t code, int64_t dim,
                              uint32_t *x, uint32_t n);
 
-/* complexrotation.c: rotates q and k, [batch, heads, sequence, dim], as complex
+/* rotation.c: rotates q and k, [batch, heads, sequence, dim], as complex
  * numbers in fp32; packed: by the position of each token in its sample. */
-void ms_complexrotation_run(ms_trace *trace, int64_t dim, bool packed,
-                            uint32_t qk[2]);
+void ms_rotation_complex(ms_trace *trace, int64_t dim, bool packed,
+                         uint32_t qk[2]);
 
 #define MS_LATENTATTENTION_FIELDS 9
 extern const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS];
@@ -264,8 +265,8 @@ ms_layer_forward ms_relativeattention_forward, ms_relativeattention_bias;
 extern const ms_field ms_learnedlayers_tokens_fields[MS_LEARNEDLAYERS_TOKENS];
 ms_layer_forward ms_learnedlayers_tokens;
 
-#define MS_ATTENTIONLAYERS_FIELDS 2
-extern const ms_field ms_attentionlayers_fields[MS_ATTENTIONLAYERS_FIELDS];
-ms_layer_forward ms_attentionlayers_forward, ms_attentionlayers_rotary;
+#define MS_GIVENATTENTION_FIELDS 2
+extern const ms_field ms_givenattention_fields[MS_GIVENATTENTION_FIELDS];
+ms_layer_forward ms_givenattention_forward, ms_givenattention_rotary;
 
 #endif

@@ -332,7 +332,7 @@ ms_err ms_mcoreattention_forward(ms_trace *trace, const ms_layer *layer,
         y = by_kernel(trace, layer, qkv, backend == MS_MCORE_FLASH);
     MS_TRY(trace->err);
     ms_pieces_drop(trace, 3, qkv);
-    y = ms_heads_join(trace, y, n->heads * n->dim);
+    y = ms_projections_join(trace, y, n->heads * n->dim);
     *out = ms_lora_product(trace, layer, roles, has_bias(layer), y, n->width);
     ms_trace_drop(trace, y);
     return trace->err;

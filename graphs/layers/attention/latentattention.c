@@ -233,7 +233,7 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
     ms_trace_drop(trace, turned[1]);
     uint32_t k = joined(trace, keys[0], wide);
     uint32_t y = trace->err ? MS_NONE : core(trace, layer, q, k, keys[2]);
-    y = ms_heads_join(trace, y, field[HEADS].i * field[VALUE].i);
+    y = ms_projections_join(trace, y, field[HEADS].i * field[VALUE].i);
     *out = ms_lora_product(trace, layer, roles, field[BIAS].b, y, x.size[2]);
     ms_trace_drop(trace, y);
     ms_trace_drop(trace, q);

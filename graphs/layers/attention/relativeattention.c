@@ -176,7 +176,7 @@ ms_err ms_relativeattention_forward(ms_trace *trace, const ms_layer *layer,
     trace->op_flags &= (uint8_t)~MS_OP_CORE;
     uint32_t y = ms_matmul_batched(trace, a, v);
     ms_trace_drop(trace, a);
-    y = ms_heads_join(trace, y, width);
+    y = ms_projections_join(trace, y, width);
     *out = ms_lora_product(trace, layer, roles, false, y, wide);
     ms_trace_drop(trace, y);
     ms_trace_drop(trace, q);

@@ -448,15 +448,15 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         project_apart(trace, layer, &n, in[0], qkv);
     if (layer->field[ATTENTION_ROTARY].b && layer->field[ATTENTION_COMPLEX].b &&
         ms_kernels_apart(trace->kernels.rotary, true))
-        ms_complexrotation_run(trace, n.dim, layer->field[ATTENTION_PACKED].b,
-                               qkv);
+        ms_rotation_complex(trace, n.dim, layer->field[ATTENTION_PACKED].b,
+                            qkv);
     else if (layer->field[ATTENTION_ROTARY].b)
         ms_selfattention_rotate(trace, layer->field[ATTENTION_CODE].i,
                                 n.turning, qkv, 2);
     uint32_t sinks = add_sinks(trace, layer, n.heads);
     uint32_t y =
         trace->err ? MS_NONE : attention_core(trace, layer, &n, sinks, qkv);
-    y = trace->err ? MS_NONE : ms_heads_join(trace, y, n.heads * n.dim);
+    y = trace->err ? MS_NONE : ms_projections_join(trace, y, n.heads * n.dim);
     *out = ms_lora_product(trace, layer, roles, is_biased(layer), y, n.width);
     ms_trace_drop(trace, y);
     for (int i = 0; i < 3 && !trace->err; i++)

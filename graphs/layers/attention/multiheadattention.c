@@ -7,7 +7,7 @@
 #include "sim/graph.h"
 
 enum { HEADS, DROPOUT, BIAS };
-const ms_field ms_multiheadlayers_fields[MS_MULTIHEADLAYERS_FIELDS] = {
+const ms_field ms_multiheadattention_fields[MS_MULTIHEADATTENTION_FIELDS] = {
     {.name = "heads",
      .type = MS_INT,
      .required = true,
@@ -162,8 +162,8 @@ static ms_err find_sizes(ms_trace *trace, const ms_layer *layer, uint32_t input,
     return MS_OK;
 }
 
-ms_err ms_multiheadlayers_forward(ms_trace *trace, const ms_layer *layer,
-                                  const uint32_t *in, uint32_t *out)
+ms_err ms_multiheadattention_forward(ms_trace *trace, const ms_layer *layer,
+                                     const uint32_t *in, uint32_t *out)
 {
     uint8_t kind = trace->kernels.attention;
     bool eager = kind == MS_ATTENTION_EAGER ||

@@ -2,7 +2,7 @@
 #include "graphs/layers/layers.h"
 
 /* y.transpose(1, 2).contiguous().view(batch, sequence, width) */
-uint32_t ms_heads_join(ms_trace *trace, uint32_t y, int64_t width)
+uint32_t ms_projections_join(ms_trace *trace, uint32_t y, int64_t width)
 {
     if (trace->err)
         return MS_NONE;

@@ -111,8 +111,8 @@ static uint32_t rotate_packed(ms_trace *trace, uint32_t x, uint32_t table,
     return y;
 }
 
-void ms_complexrotation_run(ms_trace *trace, int64_t dim, bool packed,
-                            uint32_t qk[2])
+void ms_rotation_complex(ms_trace *trace, int64_t dim, bool packed,
+                         uint32_t qk[2])
 {
     if (trace->err)
         return;

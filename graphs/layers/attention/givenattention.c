@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { CAUSAL, DROPOUT };
-const ms_field ms_attentionlayers_fields[MS_ATTENTIONLAYERS_FIELDS] = {
+const ms_field ms_givenattention_fields[MS_GIVENATTENTION_FIELDS] = {
     {.name = "causal", .type = MS_BOOL, .help = "mask what comes later"},
     {.name = "dropout",
      .type = MS_FLOAT,
@@ -58,8 +58,8 @@ static ms_err need_heads(ms_trace *trace, const ms_layer *layer,
     return MS_OK;
 }
 
-ms_err ms_attentionlayers_forward(ms_trace *trace, const ms_layer *layer,
-                                  const uint32_t *in, uint32_t *out)
+ms_err ms_givenattention_forward(ms_trace *trace, const ms_layer *layer,
+                                 const uint32_t *in, uint32_t *out)
 {
     ms_attended attended = {.causal = layer->field[CAUSAL].b,
                             .dropout = layer->field[DROPOUT].f};
@@ -69,8 +69,8 @@ ms_err ms_attentionlayers_forward(ms_trace *trace, const ms_layer *layer,
     return trace->err;
 }
 
-ms_err ms_attentionlayers_rotary(ms_trace *trace, const ms_layer *layer,
-                                 const uint32_t *in, uint32_t *out)
+ms_err ms_givenattention_rotary(ms_trace *trace, const ms_layer *layer,
+                                const uint32_t *in, uint32_t *out)
 {
     bool eager = ms_kernels_apart(trace->kernels.rotary, false);
     char shape[MS_LAYERS_SHAPE];
