@@ -164,7 +164,7 @@ const ms_layer_kind ms_layer_kinds[] = {
           FIELDS(ms_givenattention_fields), ms_givenattention_forward),
     LAYER(ACTIVATION, "rotary",
           "rotate [heads, sequence, dim] by position; fused: in place", 1, 1,
-          NO_FIELDS, ms_givenattention_rotary),
+          NO_FIELDS, ms_rotation_forward),
     LAYER(GATED, "swiglu",
           "silu(gate) * up, or of one input's halves; saves both", 1, 2,
           FIELDS(ms_pointlayers_code_fields), ms_pointlayers_swiglu),

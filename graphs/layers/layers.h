@@ -237,18 +237,6 @@ ms_layer_forward ms_multiheadattention_forward;
 #define MS_WINDOWLAYERS_FIELDS 3
 extern const ms_field ms_windowlayers_fields[MS_WINDOWLAYERS_FIELDS];
 ms_layer_forward ms_windowlayers_attention, ms_windowlayers_merge;
-/* projections.c: y.transpose(1, 2).contiguous().view(batch, sequence, width); y
- * is used up. */
-uint32_t ms_projections_join(ms_trace *trace, uint32_t y, int64_t width);
-/* Rotates the first dim channels of each of n tensors [batch, heads, sequence,
- * dim] by position, by ms_layers_code. */
-void ms_selfattention_rotate(ms_trace *trace, int64_t code, int64_t dim,
-                             uint32_t *x, uint32_t n);
-
-/* rotation.c: rotates q and k, [batch, heads, sequence, dim], as complex
- * numbers in fp32; packed: by the position of each token in its sample. */
-void ms_rotation_complex(ms_trace *trace, int64_t dim, bool packed,
-                         uint32_t qk[2]);
 
 #define MS_LATENTATTENTION_FIELDS 9
 extern const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS];
@@ -267,6 +255,8 @@ ms_layer_forward ms_learnedlayers_tokens;
 
 #define MS_GIVENATTENTION_FIELDS 2
 extern const ms_field ms_givenattention_fields[MS_GIVENATTENTION_FIELDS];
-ms_layer_forward ms_givenattention_forward, ms_givenattention_rotary;
+ms_layer_forward ms_givenattention_forward;
+/* rotation.c: the layer "rotary" */
+ms_layer_forward ms_rotation_forward;
 
 #endif

@@ -5,6 +5,7 @@
  * the sequence comes first, so that heads of a batch are rows of a product
  * without a copy. */
 #include "graphs/kernels/mcore/mcore.h"
+#include "graphs/layers/attention/projections.h"
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"

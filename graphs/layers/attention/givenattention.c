@@ -2,7 +2,6 @@
 /* Attention without its projections: of queries, keys and values that other
  * layers make. */
 #include "graphs/layers/attention/sdpa.h"
-#include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
 
 #include <string.h>
@@ -66,32 +65,5 @@ ms_err ms_givenattention_forward(ms_trace *trace, const ms_layer *layer,
 
     MS_TRY(need_heads(trace, layer, in));
     *out = ms_sdpa_run(trace, trace->kernels.attention, in, attended);
-    return trace->err;
-}
-
-ms_err ms_givenattention_rotary(ms_trace *trace, const ms_layer *layer,
-                                const uint32_t *in, uint32_t *out)
-{
-    bool eager = ms_kernels_apart(trace->kernels.rotary, false);
-    char shape[MS_LAYERS_SHAPE];
-
-    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
-    const ms_tensor *x = ms_trace_at(trace, in[0]);
-    if (x->n_dims != 4 || x->size[3] % 2 != 0)
-        return ms_trace_fail(
-            trace, layer, "the last dimension must be even",
-            "\"%s\" rotates [heads, sequence, dim], but \"%s\" "
-            "gives %s",
-            layer->name, ms_layers_source(trace->settings, layer, 0),
-            ms_layers_shape(x, shape));
-    int64_t sequence = x->size[2], dim = x->size[3];
-    if (!eager)
-        MS_TRY(ms_layers_need_unsaved(trace, layer, in[0]));
-    uint32_t cos = ms_sharedtables_rows(trace, "rotary_cos", sequence, dim);
-    uint32_t sin = ms_sharedtables_rows(trace, "rotary_sin", sequence, dim);
-    *out = eager ? ms_rotary_eager(trace, in[0], cos, sin)
-                 : ms_rotary_fused(trace, in[0], cos, sin);
-    ms_trace_drop(trace, cos);
-    ms_trace_drop(trace, sin);
     return trace->err;
 }

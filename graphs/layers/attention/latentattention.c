@@ -2,9 +2,9 @@
 /* Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434; variables as in
  * transformers' modeling_deepseek_v3.py).  Keys are wider than values, which
  * FlashAttention-3 and cuDNN take as they are; transformers' code pads them. */
-#include "graphs/aten/opcall.h"
-#include "graphs/layers/attention/scores.h"
-#include "graphs/layers/attention/sdpa.h"
+#include "graphs/layers/attention/attentioncore.h"
+#include "graphs/layers/attention/projections.h"
+#include "graphs/layers/attention/rotation.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 
@@ -157,54 +157,6 @@ static uint32_t joined(ms_trace *trace, uint32_t plain, uint32_t turned)
     return y;
 }
 
-/* F.pad(v, [0, channels - v.shape[-1]]) */
-static uint32_t padded(ms_trace *trace, uint32_t v, int64_t channels)
-{
-    ms_opcall call = {.op = "aten::constant_pad_nd"};
-
-    if (trace->err)
-        return MS_NONE;
-    ms_opcall_like(trace, &call.made[0], v);
-    call.made[0].size[3] = channels;
-    return ms_opcall_run(trace, &call, &v, 1);
-}
-
-/* Flash attention of transformers' code: values as wide as keys, and what was
- * added is cut off. */
-static uint32_t flash_padded(ms_trace *trace, uint32_t q, uint32_t k,
-                             uint32_t v, ms_attended attended)
-{
-    if (trace->err)
-        return MS_NONE;
-    int64_t narrow = ms_trace_at(trace, v)->size[3];
-    uint32_t wide = padded(trace, v, ms_trace_at(trace, q)->size[3]);
-    uint32_t y = ms_attention_flash(trace, q, k, wide, attended);
-
-    ms_trace_drop(trace, wide);
-    return ms_trace_rebind(trace, y, ms_view_slice(trace, y, 3, narrow));
-}
-
-static uint32_t core(ms_trace *trace, const ms_layer *layer, uint32_t q,
-                     uint32_t k, uint32_t v)
-{
-    ms_attended attended = {.causal = layer->field[CAUSAL].b};
-    const uint32_t qkv[3] = {q, k, v};
-
-    const ms_scores how = {.code = layer->field[CODE].i,
-                           .causal = attended.causal,
-                           .rotates = true,
-                           .sinks = MS_NONE};
-    bool narrow =
-        layer->field[VALUE].i < layer->field[PLAIN].i + layer->field[TURNING].i;
-
-    if (trace->kernels.attention == MS_ATTENTION_EAGER)
-        return ms_scores_attend(trace, &how, qkv);
-    if (trace->kernels.attention == MS_ATTENTION_FLASH &&
-        how.code != MS_CODE_AUTO && narrow)
-        return flash_padded(trace, q, k, v, attended);
-    return ms_sdpa_run(trace, trace->kernels.attention, qkv, attended);
-}
-
 ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
                                   const uint32_t *in, uint32_t *out)
 {
@@ -227,12 +179,19 @@ ms_err ms_latentattention_forward(ms_trace *trace, const ms_layer *layer,
          field[CODE].i != MS_CODE_AUTO;
          i++)
         turned[i] = in_pairs(trace, turned[i]);
-    ms_selfattention_rotate(trace, field[CODE].i, field[TURNING].i, turned, 2);
+    ms_rotation_run(trace, field[CODE].i, field[TURNING].i, turned, 2);
     uint32_t q = joined(trace, queries[0], turned[0]);
     uint32_t wide = ms_view_expand(trace, turned[1], 1, field[HEADS].i);
     ms_trace_drop(trace, turned[1]);
     uint32_t k = joined(trace, keys[0], wide);
-    uint32_t y = trace->err ? MS_NONE : core(trace, layer, q, k, keys[2]);
+    const ms_scores how = {.code = field[CODE].i,
+                           .causal = field[CAUSAL].b,
+                           .rotates = true,
+                           .always_fuses = true,
+                           .sinks = MS_NONE,
+                           .bias = MS_NONE};
+    uint32_t qkv[3] = {q, k, keys[2]};
+    uint32_t y = ms_attentioncore_run(trace, &how, qkv);
     y = ms_projections_join(trace, y, field[HEADS].i * field[VALUE].i);
     *out = ms_lora_product(trace, layer, roles, field[BIAS].b, y, x.size[2]);
     ms_trace_drop(trace, y);

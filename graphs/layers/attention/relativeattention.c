@@ -3,6 +3,8 @@
  * which a learned bias by distance is added, one for all layers of a stack.
  * It has no fused kernel: the ops are the same whatever training.kernels
  * says. */
+#include "graphs/layers/attention/attentioncore.h"
+#include "graphs/layers/attention/projections.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 #include "sim/graph.h"
@@ -105,26 +107,8 @@ static uint32_t heads_of(ms_trace *trace, const ms_layer *layer, uint32_t x,
     const char *const roles[2] = {role, NULL};
     uint32_t flat = ms_lora_product(trace, layer, roles, false, x, heads * dim);
 
-    if (trace->err)
-        return MS_NONE;
-    int64_t dims[4] = {at(trace, flat)->size[0], at(trace, flat)->size[1],
-                       heads, dim};
-    uint32_t view =
-        ms_trace_rebind(trace, flat, ms_view_reshape(trace, flat, 4, dims));
-    return ms_trace_rebind(trace, view, ms_view_transpose(trace, view, 1, 2));
-}
-
-/* softmax(scores.float()).type_as(scores), with dropout */
-static uint32_t weights_of(ms_trace *trace, const ms_layer *layer, uint32_t a)
-{
-    if (trace->err)
-        return MS_NONE;
-    uint8_t dtype = at(trace, a)->dtype;
-    a = ms_trace_rebind(trace, a, ms_cast_to(trace, a, MS_FLOAT32));
-    a = ms_trace_rebind(trace, a, ms_norm_softmax(trace, a));
-    a = ms_trace_rebind(trace, a, ms_cast_to(trace, a, dtype));
-    return ms_trace_rebind(
-        trace, a, ms_pointwise_dropout(trace, a, layer->field[DROPOUT].f));
+    return ms_trace_rebind(trace, flat,
+                           ms_projections_heads(trace, flat, heads));
 }
 
 /* The bias must have been made for these heads and this sequence. */
@@ -167,15 +151,12 @@ ms_err ms_relativeattention_forward(ms_trace *trace, const ms_layer *layer,
     uint32_t q = heads_of(trace, layer, in[0], "q.weight");
     uint32_t k = heads_of(trace, layer, memory, "k.weight");
     uint32_t v = heads_of(trace, layer, memory, "v.weight");
-    trace->op_flags |= MS_OP_CORE;
-    uint32_t keys = ms_view_transpose(trace, k, 2, 3);
-    uint32_t a = ms_matmul_batched(trace, q, keys);
-    ms_trace_drop(trace, keys);
-    a = ms_trace_rebind(trace, a, ms_pointwise_add_in_place(trace, a, in[1]));
-    a = weights_of(trace, layer, a);
-    trace->op_flags &= (uint8_t)~MS_OP_CORE;
-    uint32_t y = ms_matmul_batched(trace, a, v);
-    ms_trace_drop(trace, a);
+    const ms_scores how = {.code = MS_CODE_AUTO,
+                           .sinks = MS_NONE,
+                           .bias = in[1],
+                           .dropout = layer->field[DROPOUT].f};
+    uint32_t qkv[3] = {q, k, v};
+    uint32_t y = ms_attentioncore_run(trace, &how, qkv);
     y = ms_projections_join(trace, y, width);
     *out = ms_lora_product(trace, layer, roles, false, y, wide);
     ms_trace_drop(trace, y);

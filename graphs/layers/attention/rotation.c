@@ -1,11 +1,84 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Rotary embedding by complex numbers in fp32.  No node saves q or k. */
+/* Rotary embedding, as kernels have it and as model code. */
+#include "graphs/layers/attention/rotation.h"
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
 
 #include <string.h>
 
-/* ---- what all layers share ----------------------------------------------- */
+/* ---- cosines and sines -------------------------------------------------- */
+
+/* The first channels of each head rotate, the others pass. */
+static uint32_t rotate_part(ms_trace *trace, uint32_t x, int64_t turning,
+                            uint32_t cos, uint32_t sin)
+{
+    if (trace->err)
+        return MS_NONE;
+    int64_t dim = ms_trace_at(trace, x)->size[3];
+    if (turning == dim)
+        return ms_rotary_eager(trace, x, cos, sin);
+    uint32_t first = ms_view_slice(trace, x, 3, turning);
+    uint32_t parts[2] = {ms_rotary_eager(trace, first, cos, sin),
+                         ms_view_slice(trace, x, 3, dim - turning)};
+    ms_trace_drop(trace, first);
+    uint32_t y = ms_view_cat(trace, parts, 2, 3);
+    ms_trace_drop(trace, parts[0]);
+    ms_trace_drop(trace, parts[1]);
+    return y;
+}
+
+void ms_rotation_run(ms_trace *trace, int64_t code, int64_t dim, uint32_t *x,
+                     uint32_t n)
+{
+    bool apart = ms_layers_is_apart(trace->kernels.rotary, code);
+    bool halves = apart && code == MS_CODE_GPT_OSS;
+
+    if (trace->err)
+        return;
+    if (halves)
+        dim /= 2; /* of the tables */
+    int64_t sequence = ms_trace_at(trace, x[0])->size[2];
+    uint32_t cos = ms_sharedtables_rows(trace, "rotary_cos", sequence, dim);
+    uint32_t sin = ms_sharedtables_rows(trace, "rotary_sin", sequence, dim);
+    for (uint32_t i = 0; i < n; i++)
+        x[i] =
+            ms_trace_rebind(trace, x[i],
+                            halves  ? ms_rotary_halves(trace, x[i], cos, sin)
+                            : apart ? rotate_part(trace, x[i], dim, cos, sin)
+                                    : ms_rotary_fused(trace, x[i], cos, sin));
+    ms_trace_drop(trace, cos);
+    ms_trace_drop(trace, sin);
+}
+
+ms_err ms_rotation_forward(ms_trace *trace, const ms_layer *layer,
+                           const uint32_t *in, uint32_t *out)
+{
+    bool eager = ms_kernels_apart(trace->kernels.rotary, false);
+    char shape[MS_LAYERS_SHAPE];
+
+    MS_TRY(ms_layers_need_float(trace, layer, in[0]));
+    const ms_tensor *x = ms_trace_at(trace, in[0]);
+    if (x->n_dims != 4 || x->size[3] % 2 != 0)
+        return ms_trace_fail(
+            trace, layer, "the last dimension must be even",
+            "\"%s\" rotates [heads, sequence, dim], but \"%s\" "
+            "gives %s",
+            layer->name, ms_layers_source(trace->settings, layer, 0),
+            ms_layers_shape(x, shape));
+    int64_t sequence = x->size[2], dim = x->size[3];
+    if (!eager)
+        MS_TRY(ms_layers_need_unsaved(trace, layer, in[0]));
+    uint32_t cos = ms_sharedtables_rows(trace, "rotary_cos", sequence, dim);
+    uint32_t sin = ms_sharedtables_rows(trace, "rotary_sin", sequence, dim);
+    *out = eager ? ms_rotary_eager(trace, in[0], cos, sin)
+                 : ms_rotary_fused(trace, in[0], cos, sin);
+    ms_trace_drop(trace, cos);
+    ms_trace_drop(trace, sin);
+    return trace->err;
+}
+
+/* ---- complex numbers: what all layers share
+ * ----------------------------------------------- */
 
 static uint32_t find_shared(const ms_trace *trace, const char *role,
                             int64_t columns)

@@ -37,7 +37,7 @@ static uint32_t add_mask(ms_trace *trace, const ms_scores *how, uint32_t scores)
     if (trace->err)
         return MS_NONE;
     uint32_t mask = ms_sharedtables_rows(
-        trace, how->windowed ? "sliding_mask" : "causal_mask",
+        trace, how->window > 0 ? "sliding_mask" : "causal_mask",
         at(trace, scores)->size[2], 0);
     uint32_t y = ms_pointwise_add(trace, scores, mask);
     ms_trace_drop(trace, mask);
@@ -156,24 +156,29 @@ static uint32_t in_place(ms_trace *trace, const char *op, uint32_t a)
 /* ---- weights ------------------------------------------------------------- */
 
 static uint32_t weights_nanogpt(ms_trace *trace, const ms_scores *how,
-                                uint32_t a)
+                                uint32_t a, uint32_t alibi)
 {
+    (void)alibi;
     a = step(trace, a, ms_pointwise_mul_scalar(trace, a));
     if (how->causal)
         a = step(trace, a, fill_by_ones(trace, a));
     return step(trace, a, ms_norm_softmax(trace, a));
 }
 
-static uint32_t weights_gpt2(ms_trace *trace, const ms_scores *how, uint32_t a)
+static uint32_t weights_gpt2(ms_trace *trace, const ms_scores *how, uint32_t a,
+                             uint32_t alibi)
 {
+    (void)alibi;
     a = step(trace, a, by_tensor(trace, a));
     if (how->causal)
         a = step(trace, a, where(trace, a));
     return step(trace, a, ms_norm_softmax(trace, a));
 }
 
-static uint32_t weights_bert(ms_trace *trace, const ms_scores *how, uint32_t a)
+static uint32_t weights_bert(ms_trace *trace, const ms_scores *how, uint32_t a,
+                             uint32_t alibi)
 {
+    (void)alibi;
     a = step(trace, a, ms_pointwise_div_scalar(trace, a));
     a = step(trace, a,
              how->causal ? add_mask(trace, how, a)
@@ -191,8 +196,10 @@ static uint32_t weights_falcon(ms_trace *trace, const ms_scores *how,
     return step(trace, a, ms_norm_softmax(trace, a));
 }
 
-static uint32_t weights_mpt(ms_trace *trace, uint32_t a, uint32_t alibi)
+static uint32_t weights_mpt(ms_trace *trace, const ms_scores *how, uint32_t a,
+                            uint32_t alibi)
 {
+    (void)how;
     a = step(trace, a, ms_pointwise_mul_scalar(trace, a));
     a = step(trace, a, ms_pointwise_add(trace, a, alibi));
     uint32_t mask = byte_mask(trace, a, true);
@@ -252,62 +259,98 @@ static uint32_t weights_llama(ms_trace *trace, const ms_scores *how, uint32_t a,
     return softmax_fp32(trace, a);
 }
 
-static uint32_t weights(ms_trace *trace, const ms_scores *how, uint32_t a,
-                        uint32_t alibi)
+/* The product has added the bias. */
+static uint32_t weights_bloom(ms_trace *trace, const ms_scores *how, uint32_t a,
+                              uint32_t alibi)
+{
+    (void)alibi;
+    a = step(trace, a, add_mask(trace, how, a));
+    return softmax_fp32(trace, a);
+}
+
+static uint32_t weights_auto(ms_trace *trace, const ms_scores *how, uint32_t a,
+                             uint32_t alibi)
 {
     bool plain = !how->rotates && !how->alibi && !how->softcap;
 
-    switch ((ms_layers_code)how->code) {
-    case MS_CODE_GPT2:
-        return weights_gpt2(trace, how, a);
-    case MS_CODE_BERT:
-        return weights_bert(trace, how, a);
-    case MS_CODE_FALCON:
-        return weights_falcon(trace, how, a, alibi);
-    case MS_CODE_MPT:
-        return weights_mpt(trace, a, alibi);
-    case MS_CODE_BLOOM: /* the product has added the bias */
-        a = step(trace, a, add_mask(trace, how, a));
-        return softmax_fp32(trace, a);
-    case MS_CODE_AUTO:
-        return plain ? weights_nanogpt(trace, how, a)
-                     : weights_llama(trace, how, a, alibi);
-    case MS_CODE_LLAMA:
-    case MS_CODE_GEMMA:
-    case MS_CODE_OLMO2:
-    case MS_CODE_T5:
-    case MS_CODE_GPT_OSS:
-        break;
-    }
-    return weights_llama(trace, how, a, alibi);
+    return plain ? weights_nanogpt(trace, how, a, alibi)
+                 : weights_llama(trace, how, a, alibi);
+}
+
+static uint32_t weights_biased(ms_trace *trace, const ms_scores *how,
+                               uint32_t a)
+{
+    a = step(trace, a, ms_pointwise_add_in_place(trace, a, how->bias));
+    return softmax_fp32(trace, a);
+}
+
+/* ---- the variants -------------------------------------------------------- */
+
+/* Torch's kernels know neither caps nor sinks. */
+static bool is_odd(const ms_scores *how)
+{
+    return how->softcap || how->sinks != MS_NONE;
+}
+
+static bool never(uint8_t kind, const ms_scores *how)
+{
+    (void)kind, (void)how;
+    return false;
+}
+
+/* Falcon's flash attention knows no ALiBi. */
+static bool but_slopes(uint8_t kind, const ms_scores *how)
+{
+    return !(kind == MS_ATTENTION_FLASH && how->alibi);
+}
+
+/* Models with slopes do not call sdpa. */
+static bool as_chosen(uint8_t kind, const ms_scores *how)
+{
+    return kind != MS_ATTENTION_SDPA || !(is_odd(how) || how->alibi);
+}
+
+static bool by_flash(uint8_t kind, const ms_scores *how)
+{
+    return kind == MS_ATTENTION_FLASH || !is_odd(how);
+}
+
+/* How a code makes weights of scores, and whether it has a path that calls a
+ * fused kernel of a kind. */
+typedef struct variant {
+    uint32_t (*weights)(ms_trace *trace, const ms_scores *how, uint32_t a,
+                        uint32_t alibi);
+    bool (*has_kernel)(uint8_t kind, const ms_scores *how);
+    bool adds_slopes; /* in the product, as it multiplies */
+} variant;
+
+/* By ms_layers_code. */
+static const variant variants[] = {
+    [MS_CODE_AUTO] = {weights_auto, as_chosen, false},
+    [MS_CODE_LLAMA] = {weights_llama, by_flash, false},
+    [MS_CODE_GEMMA] = {weights_llama, by_flash, false},
+    [MS_CODE_OLMO2] = {weights_llama, by_flash, false},
+    [MS_CODE_T5] = {weights_llama, by_flash, false},
+    [MS_CODE_GPT2] = {weights_gpt2, by_flash, false},
+    [MS_CODE_BERT] = {weights_bert, by_flash, false},
+    [MS_CODE_BLOOM] = {weights_bloom, never, true},
+    [MS_CODE_FALCON] = {weights_falcon, but_slopes, false},
+    [MS_CODE_MPT] = {weights_mpt, never, false},
+    [MS_CODE_GPT_OSS] = {weights_llama, by_flash, false},
+};
+
+bool ms_scores_has_kernel(const ms_trace *trace, const ms_scores *how)
+{
+    return variants[how->code].has_kernel(trace->kernels.attention, how);
 }
 
 /* ---- attention ----------------------------------------------------------- */
 
-bool ms_scores_has_kernel(const ms_trace *trace, const ms_scores *how)
-{
-    bool flash = trace->kernels.attention == MS_ATTENTION_FLASH;
-    bool sdpa = trace->kernels.attention == MS_ATTENTION_SDPA;
-    bool odd = how->softcap || how->sinks != MS_NONE;
-
-    switch ((ms_layers_code)how->code) {
-    case MS_CODE_BLOOM:
-    case MS_CODE_MPT:
-        return false;
-    case MS_CODE_FALCON: /* its flash attention knows no ALiBi */
-        return !(flash && how->alibi);
-    case MS_CODE_AUTO: /* models with slopes do not call sdpa */
-        return !sdpa || !(odd || how->alibi);
-    default: /* torch's kernels know neither caps nor sinks */
-        return flash || !odd;
-    }
-}
-
-/* q k^T; Bloom's adds the bias as it multiplies. */
+/* q k^T */
 static uint32_t multiply(ms_trace *trace, const ms_scores *how, uint32_t q,
                          uint32_t keys, uint32_t alibi)
 {
-    if (how->code != MS_CODE_BLOOM || trace->err)
+    if (!variants[how->code].adds_slopes || trace->err)
         return ms_matmul_batched(trace, q, keys);
     int64_t batch = at(trace, q)->size[0];
     uint32_t bias = ms_view_expand(trace, alibi, 0, batch);
@@ -328,10 +371,12 @@ uint32_t ms_scores_attend(ms_trace *trace, const ms_scores *how,
     uint32_t keys = ms_view_transpose(trace, qkv[1], 2, 3);
     uint32_t a = multiply(trace, how, qkv[0], keys, alibi);
     ms_trace_drop(trace, keys);
-    if (trace->settings->training->kernels == MS_KORTHIKANTI)
+    if (how->bias != MS_NONE)
+        a = weights_biased(trace, how, a);
+    else if (trace->settings->training->kernels == MS_KORTHIKANTI)
         a = step(trace, a, ms_norm_softmax(trace, a));
     else
-        a = weights(trace, how, a, alibi);
+        a = variants[how->code].weights(trace, how, a, alibi);
     if (alibi != MS_NONE)
         ms_trace_drop(trace, alibi);
     a = step(trace, a, ms_pointwise_dropout(trace, a, how->dropout));

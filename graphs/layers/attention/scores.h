@@ -7,7 +7,7 @@
  * repeated:
  *
  *     ms_scores how = {.code = MS_CODE_LLAMA, .causal = true,
- *                      .sinks = MS_NONE};
+ *                      .sinks = MS_NONE, .bias = MS_NONE};
  *     uint32_t y = ms_scores_attend(trace, &how, qkv);
  *
  * From q k^T to weights (transformers' modelling files; s: the scale):
@@ -18,6 +18,7 @@
  *   bert    by s, mask [batch, 1, 1, keys], softmax
  *   bloom   baddbmm of ALiBi's bias, mask, softmax in fp32, back
  *   falcon  by s in place (after ALiBi's bias), mask, softmax
+ *   biased  the bias in place, softmax in fp32, back (T5)
  *   mpt     s, ALiBi's bias, masked_fill, softmax of float(), back
  * Masks and ALiBi's distances are buffers here, one for the whole model, where
  * transformers makes them anew in each forward: as many bytes, but they stay
@@ -30,8 +31,12 @@ typedef struct ms_scores {
     bool causal;
     bool rotates; /* q and k have been rotated */
     bool alibi, softcap;
-    bool windowed;  /* its mask is another: sliding_attention */
-    uint32_t sinks; /* a parameter [heads], or MS_NONE */
+    bool repeats;      /* keys and values, for their queries, whatever runs */
+    bool always_fuses; /* a fused kernel runs it whatever its code is */
+    int64_t window;    /* keys that a query sees: its mask is another; 0: all */
+    uint32_t sinks;    /* a parameter [heads], or MS_NONE */
+    uint32_t bias;     /* a tensor that is added to the scores as they are, in
+                          place (T5: no scale), or MS_NONE */
     double dropout;
 } ms_scores;
 

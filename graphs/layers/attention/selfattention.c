@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The attention layer, in all kernel sets. */
-#include "graphs/layers/attention/scores.h"
-#include "graphs/layers/attention/sdpa.h"
-#include "graphs/layers/attention/sharedtables.h"
+#include "graphs/layers/attention/attentioncore.h"
+#include "graphs/layers/attention/projections.h"
+#include "graphs/layers/attention/rotation.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
 
@@ -121,38 +121,6 @@ const ms_field ms_selfattention_fields[MS_SELFATTENTION_FIELDS] = {
     MS_LAYERS_CODE_FIELD,
 };
 
-/* The sizes of a layer; turning: channels of a head that rotate. */
-/* [batch, sequence, heads * dim] as [batch, heads, sequence, dim]. */
-static uint32_t heads_of(ms_trace *trace, uint32_t x, int64_t heads)
-{
-    if (trace->err)
-        return MS_NONE;
-    const ms_tensor *flat = at(trace, x);
-    int64_t dims[4] = {flat->size[0], flat->size[1], heads,
-                       flat->size[2] / heads};
-    uint32_t view = ms_view_reshape(trace, x, 4, dims);
-    uint32_t y = ms_view_transpose(trace, view, 1, 2);
-    ms_trace_drop(trace, view);
-    return y;
-}
-
-/* k[:, :, None].expand(b, kv_heads, n, t, dim).reshape(b, heads, t, dim) */
-static uint32_t repeat_heads(ms_trace *trace, uint32_t x, int64_t heads)
-{
-    if (trace->err)
-        return MS_NONE;
-    ms_tensor k = *at(trace, x);
-    int64_t n = heads / k.size[1];
-    int64_t apart[5] = {k.size[0], k.size[1], 1, k.size[2], k.size[3]};
-    int64_t joined[4] = {k.size[0], heads, k.size[2], k.size[3]};
-    ms_trace_ref(trace, x);
-    for (uint32_t d = 0; d < 2; d++) /* the ":" of the index */
-        x = ms_trace_rebind(trace, x, ms_view_slice(trace, x, d, k.size[d]));
-    x = ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 5, apart));
-    x = ms_trace_rebind(trace, x, ms_view_expand(trace, x, 2, n));
-    return ms_trace_rebind(trace, x, ms_view_reshape(trace, x, 4, joined));
-}
-
 static ms_scores scores_of(const ms_layer *layer, uint32_t sinks)
 {
     const ms_value *field = layer->field;
@@ -162,61 +130,12 @@ static ms_scores scores_of(const ms_layer *layer, uint32_t sinks)
                        .rotates = field[ATTENTION_ROTARY].b,
                        .alibi = field[ATTENTION_ALIBI].b,
                        .softcap = field[ATTENTION_SOFTCAP].b,
-                       .windowed = field[ATTENTION_WINDOW].i > 0,
+                       .window = field[ATTENTION_WINDOW].i,
+                       .repeats = field[ATTENTION_COMPLEX].b ||
+                                  field[ATTENTION_REPEAT_KV].b,
+                       .bias = MS_NONE,
                        .sinks = sinks,
                        .dropout = field[ATTENTION_DROPOUT].f};
-}
-
-/* FlashAttention takes ALiBi's slopes, one per head. */
-static void add_slopes(ms_trace *trace, const ms_layer *layer, int64_t heads)
-{
-    const int64_t dims[2] = {heads, 1};
-
-    if (layer->field[ATTENTION_ALIBI].b)
-        ms_sharedtables_buffer(trace, "alibi_slopes", MS_FLOAT32, dims);
-}
-
-/* torch's kernels learn of a window that is narrower than the sequence by a
- * mask of bytes, one for all layers (transformers' sdpa). */
-static void add_window(ms_trace *trace, const ms_layer *layer, uint32_t q)
-{
-    int64_t sequence = at(trace, q)->size[2];
-    const int64_t dims[2] = {sequence, sequence};
-
-    if (layer->field[ATTENTION_CODE].i != MS_CODE_AUTO &&
-        layer->field[ATTENTION_WINDOW].i > 0 &&
-        layer->field[ATTENTION_WINDOW].i < sequence)
-        ms_sharedtables_buffer(trace, "sliding_bytes", MS_BYTE, dims);
-}
-
-static uint32_t attention_core(ms_trace *trace, const ms_layer *layer,
-                               const ms_attention_sizes *n, uint32_t sinks,
-                               uint32_t *qkv)
-{
-    const ms_value *field = layer->field;
-    ms_attended attended = {field[ATTENTION_CAUSAL].b,
-                            field[ATTENTION_WINDOW].i,
-                            field[ATTENTION_DROPOUT].f};
-    const ms_scores how = scores_of(layer, sinks);
-    ms_attention_kind kind = ms_scores_has_kernel(trace, &how)
-                                 ? trace->kernels.attention
-                                 : MS_ATTENTION_EAGER;
-    bool shares =
-        ms_sdpa_choice(trace, kind, qkv, attended) == MS_ATTENTION_FLASH &&
-        (kind == MS_ATTENTION_FLASH ||
-         trace->settings->framework >= MS_TORCH_2);
-    bool repeats =
-        !shares || field[ATTENTION_COMPLEX].b || field[ATTENTION_REPEAT_KV].b;
-    for (uint32_t i = 1; i < 3 && repeats && n->kv_heads != n->heads; i++)
-        qkv[i] = ms_trace_rebind(trace, qkv[i],
-                                 repeat_heads(trace, qkv[i], n->heads));
-    if (kind == MS_ATTENTION_EAGER)
-        return ms_scores_attend(trace, &how, qkv);
-    if (kind == MS_ATTENTION_FLASH)
-        add_slopes(trace, layer, n->heads);
-    if (kind == MS_ATTENTION_EFFICIENT)
-        add_window(trace, layer, qkv[0]);
-    return ms_sdpa_run(trace, kind, qkv, attended);
 }
 
 /* ---- queries, keys, values ----------------------------------------------- */
@@ -239,8 +158,8 @@ static void project_fused(ms_trace *trace, const ms_layer *layer,
     ms_trace_drop(trace, fused);
     for (int i = 0; i < 3 && !trace->err; i++) {
         uint32_t *part = &qkv[order[i]];
-        *part = ms_trace_rebind(trace, *part,
-                                heads_of(trace, *part, heads[order[i]]));
+        *part = ms_trace_rebind(
+            trace, *part, ms_projections_heads(trace, *part, heads[order[i]]));
     }
 }
 
@@ -287,50 +206,9 @@ static void project_apart(ms_trace *trace, const ms_layer *layer,
         if (normed && i < 2)
             y = ms_trace_rebind(trace, y,
                                 norm_heads(trace, layer, n, y, norms[i]));
-        qkv[i] = ms_trace_rebind(trace, y, heads_of(trace, y, heads));
+        qkv[i] =
+            ms_trace_rebind(trace, y, ms_projections_heads(trace, y, heads));
     }
-}
-
-/* The first channels of each head rotate, the others pass. */
-static uint32_t rotate_part(ms_trace *trace, uint32_t x, int64_t turning,
-                            uint32_t cos, uint32_t sin)
-{
-    if (trace->err)
-        return MS_NONE;
-    int64_t dim = at(trace, x)->size[3];
-    if (turning == dim)
-        return ms_rotary_eager(trace, x, cos, sin);
-    uint32_t first = ms_view_slice(trace, x, 3, turning);
-    uint32_t parts[2] = {ms_rotary_eager(trace, first, cos, sin),
-                         ms_view_slice(trace, x, 3, dim - turning)};
-    ms_trace_drop(trace, first);
-    uint32_t y = ms_view_cat(trace, parts, 2, 3);
-    ms_trace_drop(trace, parts[0]);
-    ms_trace_drop(trace, parts[1]);
-    return y;
-}
-
-void ms_selfattention_rotate(ms_trace *trace, int64_t code, int64_t dim,
-                             uint32_t *x, uint32_t n)
-{
-    bool apart = ms_layers_is_apart(trace->kernels.rotary, code);
-    bool halves = apart && code == MS_CODE_GPT_OSS;
-
-    if (trace->err)
-        return;
-    if (halves)
-        dim /= 2; /* of the tables */
-    int64_t sequence = at(trace, x[0])->size[2];
-    uint32_t cos = ms_sharedtables_rows(trace, "rotary_cos", sequence, dim);
-    uint32_t sin = ms_sharedtables_rows(trace, "rotary_sin", sequence, dim);
-    for (uint32_t i = 0; i < n; i++)
-        x[i] =
-            ms_trace_rebind(trace, x[i],
-                            halves  ? ms_rotary_halves(trace, x[i], cos, sin)
-                            : apart ? rotate_part(trace, x[i], dim, cos, sin)
-                                    : ms_rotary_fused(trace, x[i], cos, sin));
-    ms_trace_drop(trace, cos);
-    ms_trace_drop(trace, sin);
 }
 
 /* ---- the layer ----------------------------------------------------------- */
@@ -451,11 +329,10 @@ ms_err ms_selfattention_forward(ms_trace *trace, const ms_layer *layer,
         ms_rotation_complex(trace, n.dim, layer->field[ATTENTION_PACKED].b,
                             qkv);
     else if (layer->field[ATTENTION_ROTARY].b)
-        ms_selfattention_rotate(trace, layer->field[ATTENTION_CODE].i,
-                                n.turning, qkv, 2);
-    uint32_t sinks = add_sinks(trace, layer, n.heads);
-    uint32_t y =
-        trace->err ? MS_NONE : attention_core(trace, layer, &n, sinks, qkv);
+        ms_rotation_run(trace, layer->field[ATTENTION_CODE].i, n.turning, qkv,
+                        2);
+    const ms_scores how = scores_of(layer, add_sinks(trace, layer, n.heads));
+    uint32_t y = ms_attentioncore_run(trace, &how, qkv);
     y = trace->err ? MS_NONE : ms_projections_join(trace, y, n.heads * n.dim);
     *out = ms_lora_product(trace, layer, roles, is_biased(layer), y, n.width);
     ms_trace_drop(trace, y);
