@@ -138,6 +138,11 @@ cited() { # what a text refers to is in the tree: documents, sections, links
         grep -qsE "^##+ $section\. " "$document" ||
             echo "$file: there is no section $section in $document"
     done
+    echo "$sources" | awk -F/ 'NF > 2 && $1 != "tests" { print $1 "/" $2 }' |
+        sort -u | while read -r folder; do
+        grep -q "\`${folder#*/}/\`" "${folder%/*}/README.md" ||
+            echo "${folder%/*}/README.md does not say what $folder is for"
+    done
     awk 'END { if (NR > 120) print "README.md: " NR " lines" }' README.md
     [ "$(wc -c <README.md)" -le 8192 ] || echo "README.md: more than 8 kB"
     for text in $(echo "$texts" | grep '\.md$'); do
