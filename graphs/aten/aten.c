@@ -5,6 +5,7 @@
 
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savelist.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 /* What the columns of the op tables cannot say: it hangs on arguments. */
 #include "graphs/aten/aten.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

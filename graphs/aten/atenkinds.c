@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/aten/atenkinds.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

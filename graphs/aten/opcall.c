@@ -4,6 +4,7 @@
 #include "graphs/aten/reductions.h"
 #include "graphs/formats/autocast.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <assert.h>
 #include <string.h>

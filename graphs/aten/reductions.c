@@ -2,6 +2,7 @@
 #include "graphs/aten/reductions.h"
 
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

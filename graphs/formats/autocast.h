@@ -10,7 +10,7 @@
  *     ...                                           an op reads low
  *     ms_trace_drop(trace, low); */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 typedef enum ms_autocast_kind {
     MS_AUTOCAST_NONE,    /* runs in the widest dtype of its inputs */

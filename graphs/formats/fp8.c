@@ -3,6 +3,7 @@
 #include "graphs/formats/precisions.h"
 #include "graphs/formats/quantize.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -25,7 +25,7 @@
  * of 1024 steps before; current: from its own, found first), 128 elements or,
  * of weights, 128 x 128 (block), 32 elements (mxfp8). */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/stepsettings.h"
 
 /* MS_EUSAGE where the device or another setting has no such products. */
 ms_err ms_fp8_check(ms_trace *trace);

@@ -2,6 +2,7 @@
 #include "graphs/formats/packed.h"
 #include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 /* ---- formats ------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
  *     [4096, 4096], nf4: 8388608 + 262144 + 4096 + 68 bytes, 0.516 an element,
  *     and while a product runs 2 an element; for the maxima 4 in 64 */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 /* MS_EUSAGE where settings contradict each other or the model. */
 ms_err ms_packed_check(const ms_training *training, const ms_model *model,

@@ -5,6 +5,7 @@
  * torchao/prototype/mx_formats/mx_linear.py; Azure/MS-AMP,
  * docs/user-tutorial/optimization-level.md, msamp/__init__.py. */
 #include "graphs/formats/precisions.h"
+#include "graphs/trace/trace.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -15,6 +15,7 @@
  * Moments are the optimizer's (optimtable.h); some rows come with optimizers of
  * their own.  What products in fp8 make and save is in fp8.h. */
 
+#include "graphs/formats/dtypes.h"
 #include "graphs/optimizer/optimtable.h"
 
 /* No such tensor, or as training.gradients says. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/formats/quantize.h"
 #include "graphs/formats/precisions.h"
+#include "graphs/trace/trace.h"
 
 /* ---- recipes ------------------------------------------------------------- */
 

@@ -13,7 +13,8 @@
  * Each side is a tensor of 1 byte an element and one of scales, referenced once
  * (where one serves for both, twice), or a storage that lasts. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/stepsettings.h"
+#include "graphs/trace/tensors.h"
 
 enum { MS_ROWS, MS_COLUMNS };
 

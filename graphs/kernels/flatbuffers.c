@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/kernels/flatbuffers.h"
+#include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
 typedef struct buffers {

@@ -17,7 +17,7 @@
  * The levels know nothing of this: their bytes are the same in sum.  A real
  * pool hands out other blocks: 31 x 2 MiB for that master copy. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 /* ms_graph.storage_asked_bytes, once ids are final: new_id per storage of the
  * trace. */

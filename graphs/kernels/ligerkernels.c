@@ -2,6 +2,7 @@
 /* Liger's kernels (linkedin/Liger-Kernel, src/liger_kernel/ops). */
 #include "graphs/kernels/kernels.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 /* Without a bias it is PyTorch's: Liger's reads one. */
 static uint32_t layer_norm(ms_trace *trace, uint32_t x, uint32_t weight,

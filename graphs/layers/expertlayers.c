@@ -3,6 +3,7 @@
 #include "graphs/aten/opcall.h"
 #include "graphs/formats/fp8.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 
 #include <math.h>
 

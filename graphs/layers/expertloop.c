@@ -3,6 +3,7 @@
  * (MixtralSparseMoeBlock, GptOssExperts). */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 
 /* A call of the op table whose output has these sizes. */
 static uint32_t call(ms_trace *trace, const char *op, const char *overload,

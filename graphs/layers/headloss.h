@@ -15,7 +15,7 @@
  * finds it once (open); the linear layer then makes its weight and either hands
  * its input on or makes the pieces, the loss does the rest. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/stepsettings.h"
 
 /* Of ms_losslayers_cross_entropy_fields, training.loss_kernel and the families'
  * "loss". */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the forwards of all layer types ask for. */
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 
 #include <stdio.h>
 

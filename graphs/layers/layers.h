@@ -5,7 +5,9 @@
 /* Private to graphs/: the fields and forwards of the layer types, by duty,
  * and what all of them ask for.  The table is in layers.c. */
 
+#include "graphs/kernels/kernels.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/stepsettings.h"
 
 /* ---- layers.c ------------------------------------------------------------ */
 

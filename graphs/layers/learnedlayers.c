@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tokens that are parameters. */
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 
 const ms_field ms_learnedlayers_tokens_fields[MS_LEARNEDLAYERS_TOKENS] = {
     {.name = "tokens",

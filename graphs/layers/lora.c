@@ -4,6 +4,7 @@
 #include "graphs/formats/packed.h"
 #include "graphs/layers/layers.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

@@ -20,7 +20,7 @@
  * Ranks share what adapters have (zero 1, 2); zero:3 and fsdp share frozen
  * weights too, packed ones as they are packed: parts.c. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 /* Sets what the trace has to know: frozen weights, the adapters' format.
  * MS_EUSAGE where a setting is not known beside them. */

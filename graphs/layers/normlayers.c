@@ -2,6 +2,7 @@
 /* Layers that normalise. */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 
 /* ---- the last dimension -------------------------------------------------- */
 

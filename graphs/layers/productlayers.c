@@ -2,6 +2,7 @@
 /* Products of two inputs: matmul, baddbmm, einsum. */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 
 #include <ctype.h>
 #include <string.h>

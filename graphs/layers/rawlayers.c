@@ -2,6 +2,7 @@
 /* What the user describes by hand: states, ops. */
 #include "graphs/formats/quantize.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 
 const ms_field ms_rawlayers_parameters_fields[MS_RAWLAYERS_PARAMETERS] = {
     {.name = "count",

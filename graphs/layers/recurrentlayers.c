@@ -2,6 +2,7 @@
 /* torch.nn.LSTM and torch.nn.GRU over [sequence, features]. */
 #include "graphs/formats/autocast.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

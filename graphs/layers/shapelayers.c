@@ -2,6 +2,7 @@
 /* Layers that only arrange.  Dimensions count from 0 without the batch. */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #include "graphs/layers/layers.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/lower.h"
+#include "graphs/trace/trace.h"
 #include "sim/kinds.h"
 
 #include <assert.h>

@@ -5,6 +5,7 @@
  * channels]. */
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
 #include <string.h>

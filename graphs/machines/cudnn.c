@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/machines/cudnn.h"
 #include "graphs/trace/columns.h"
+#include "graphs/trace/trace.h"
 #include "sim/graph.h"
 #include "sim/kinds.h"
 

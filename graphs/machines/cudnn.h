@@ -24,7 +24,7 @@
  * ones (PyTorch's own kernels in fp32, ATen/native/Convolution.cpp), and the
  * trial itself, which nvidia-smi only sees if it looks just then. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 /* The open op runs this convolution in the trace's pass, for an output of
  * these sizes: is it tried out first? */

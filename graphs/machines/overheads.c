@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/machines/overheads.h"
 #include "graphs/machines/cudnn.h"
+#include "sim/shape.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "graphs/models/huggingface/huggingface.h"
 #include "graphs/models/reader.h"
 #include "graphs/opgraph/opgraph.h"
+#include "sim/names.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

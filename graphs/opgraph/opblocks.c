@@ -2,6 +2,7 @@
 #include "graphs/opgraph/opblocks.h"
 
 #include "graphs/json/index.h"
+#include "graphs/trace/trace.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 
 #include "graphs/formats/autocast.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

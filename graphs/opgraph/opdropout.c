@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/opgraph/opdropout.h"
+#include "graphs/formats/dtypes.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 /* The keys of an op graph as data, for its reader and its schema. */
 
 #include "graphs/opgraph/opgraph.h"
+#include "sim/names.h"
 
 #include <stdio.h>
 #include <string.h>

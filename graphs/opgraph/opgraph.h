@@ -12,7 +12,7 @@
  *     ops.nodes[0].op == "convolution", ops.nodes[0].args[2].kind == ... */
 
 #include "graphs/json/json.h"
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 typedef enum ms_oparg_kind {
     MS_ARG_NONE,

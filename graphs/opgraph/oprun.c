@@ -11,6 +11,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/trace/layerroles.h"
 #include "graphs/trace/lower.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #include "graphs/json/index.h"
 #include "graphs/opgraph/opcast.h"
 #include "graphs/trace/columns.h"
+#include "graphs/trace/trace.h"
 
 static void unknown_backward(ms_trace *trace, const ms_node *node,
                              const uint32_t *grads, uint32_t *out)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* x.copy_(y), x[...] = y and other ops in place on a part of a tensor. */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 static uint32_t zeros_like(ms_trace *trace, uint32_t like)
 {

@@ -6,6 +6,7 @@
  * v, dk and dv are computed for all of q's heads first and then summed. */
 #include "graphs/formats/autocast.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 /* Like q, with the channels of v; the physical layout is [batch, sequence,
  * heads, dim]. */

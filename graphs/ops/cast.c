@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A tensor in another number format. */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 static uint32_t cast(ms_trace *trace, uint32_t x, uint8_t dtype,
                      const char *role)

@@ -4,6 +4,7 @@
  * node keeps the reference and gives it away as the gradient. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savedends.h"
+#include "graphs/trace/trace.h"
 
 static double count(ms_trace *trace, uint32_t x)
 {

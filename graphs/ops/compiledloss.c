@@ -5,6 +5,7 @@
  * torch/_functorch/partitioners.py finds cheapest); backward reads them and
  * writes the gradient of the logits at once. */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 static double count(ms_trace *trace, uint32_t x)
 {

@@ -3,6 +3,7 @@
 #include "graphs/formats/autocast.h"
 #include "graphs/machines/cudnn.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 /* The dimension that is k-th from the inside: channels, the others from the
  * last, the batch. */

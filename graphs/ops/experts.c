@@ -6,6 +6,7 @@
  * that says where it came from. */
 #include "graphs/aten/opcall.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #define GATE_FLOPS 6
 #define GATE_BACKWARD_FLOPS 14

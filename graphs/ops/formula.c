@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Backward functions written as text: see ops.h for the notation. */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

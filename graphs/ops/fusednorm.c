@@ -4,6 +4,7 @@
  * per multiprocessor, and a sum over programs follows.  RMS norm writes dx over
  * dy, layer norm makes it. */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
  * writes the gradients over gate and up. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savedends.h"
+#include "graphs/trace/trace.h"
 
 #define FORWARD_FLOPS 6 /* per element: activation 5, product 1 */
 #define BACKWARD_FLOPS 14

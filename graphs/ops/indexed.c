@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops that choose elements: where, and indexing by tensors. */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 /* ---- where --------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 /* Look-ups. */
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savelist.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

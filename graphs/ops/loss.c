@@ -2,6 +2,7 @@
 /* Losses: a scalar each. */
 #include "graphs/formats/autocast.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

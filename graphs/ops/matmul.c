@@ -3,6 +3,7 @@
 #include "graphs/formats/autocast.h"
 #include "graphs/ops/ops.h"
 #include "graphs/trace/savelist.h"
+#include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
 /* Can a product read it as it lies, by rows or by columns

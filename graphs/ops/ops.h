@@ -7,7 +7,7 @@
  * graphs/autograd.md has them (CPU, torch 1.13; CUDA, torch 2.x).
  * Arguments and results are tensors; nobody drops an argument. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 /* The backward rules, also for ops that arrive by name (aten.c). */
 extern const ms_rule ms_view_view_rule, ms_view_transpose_rule,

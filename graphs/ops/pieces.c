@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One tensor as several views of it, and several as one. */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

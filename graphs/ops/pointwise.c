@@ -4,6 +4,7 @@
  * backward, dropout 1, add 1. */
 #include "graphs/formats/autocast.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops that the user describes, and parameters without ops. */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 static void raw_backward(ms_trace *trace, const ms_node *node,
                          const uint32_t *grads, uint32_t *out)

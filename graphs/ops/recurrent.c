@@ -5,6 +5,7 @@
  * its own: its size is not published; counted here as what its backward needs,
  * the gates, the state and its activation of every step. */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #define LSTM_GATES 4u
 #define GRU_GATES 3u

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Means over dimensions. */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rotary position embedding (Su et al. 2021). */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 /* ---- op by op, as LLaMA's code ------------------------------------------- */
 

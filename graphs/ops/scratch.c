@@ -4,6 +4,7 @@
  * meet in a buffer.  The arithmetic is checked against every recorded scratch
  * (graphs/autograd.md 15; tests/unit/test_scratch.c). */
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

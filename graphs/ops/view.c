@@ -2,6 +2,7 @@
 /* Views: shape and strides change, the storage is shared. */
 #include "graphs/formats/autocast.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 #include <assert.h>
 #include <string.h>

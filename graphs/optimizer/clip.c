@@ -8,6 +8,7 @@
  * largest needs (ATen/native/cuda/ForeachReduceOp.cu). */
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

@@ -22,6 +22,7 @@
 #include "graphs/formats/precisions.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/optimizer/hostblocks.h"
 #include "graphs/optimizer/optimizer.h"
+#include "graphs/trace/trace.h"
 
 #define STATE_BYTES 4u /* fp32 */
 #define SWAP_BUFFERS 5u

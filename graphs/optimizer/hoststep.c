@@ -25,6 +25,7 @@
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/hostblocks.h"
 #include "graphs/optimizer/optimizer.h"
+#include "graphs/trace/trace.h"
 
 #define STATE_BYTES 4u   /* fp32 */
 #define BUFFER_STATES 4u /* master, two moments, gradient */

@@ -6,6 +6,7 @@
  * is divided by its elements, as its distributed optimizer does. */
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/optimizer/optimtable.h"
+#include "graphs/trace/trace.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "graphs/formats/precisions.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/optimizer/optimtable.h"
+#include "graphs/trace/trace.h"
 
 static ms_err refuse(const ms_trace *trace, const char *what, const char *hint)
 {

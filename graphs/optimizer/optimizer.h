@@ -13,7 +13,9 @@
  * have in common.  Storages are of the trace until ms_parts_columns, when ids
  * are final. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/stepsettings.h"
+#include "graphs/trace/tensors.h"
+#include "sim/shape.h"
 
 /* Pinned buffers of an optimizer step on the disk: DeepSpeed doubles them to
  * pipeline. */

@@ -6,6 +6,7 @@
 #include "graphs/optimizer/hostblocks.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/columns.h"
+#include "graphs/trace/trace.h"
 
 #include <assert.h>
 

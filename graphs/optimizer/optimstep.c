@@ -12,6 +12,7 @@
 #include "graphs/optimizer/optimtable.h"
 #include "graphs/optimizer/stepkernels.h"
 #include "graphs/trace/columns.h"
+#include "graphs/trace/trace.h"
 
 #include <assert.h>
 #include <string.h>

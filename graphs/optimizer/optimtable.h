@@ -38,7 +38,9 @@
  * nothing drops ends with the step.  A fused update is one kernel that reads
  * the gradient and writes all states and the weight. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/formats/dtypes.h"
+#include "graphs/trace/stepsettings.h"
+#include "graphs/trace/tensors.h"
 
 /* How many elements, for a parameter. */
 typedef enum ms_extent {

@@ -2,6 +2,7 @@
 /* What of the model's states a rank holds, and where. */
 #include "graphs/formats/precisions.h"
 #include "graphs/optimizer/optimizer.h"
+#include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
 bool ms_parts_hold_gradients(const ms_step_settings *settings)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of precisions as help shows it: bytes of a parameter and its states
  * with Adam. */
+#include "graphs/formats/dtypes.h"
 #include "graphs/formats/precisions.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "graphs/optimizer/stepkernels.h"
 #include "graphs/ops/ops.h"
 #include "graphs/optimizer/optimizer.h"
+#include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
 /* ---- operands ------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What optimtable.h writes as words, read; and sizes of states. */
 #include "graphs/formats/precisions.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

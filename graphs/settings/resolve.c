@@ -2,6 +2,7 @@
 /* Settings beside the model they are for: what was left open is filled in,
  * what contradicts is refused. */
 
+#include "graphs/formats/dtypes.h"
 #include "graphs/formats/packed.h"
 #include "graphs/formats/precisions.h"
 #include "graphs/graphs.h"

@@ -3,6 +3,7 @@
 #include "graphs/formats/precisions.h"
 #include "graphs/graphs.h"
 #include "graphs/json/fields.h"
+#include "graphs/kernels/kernels.h"
 #include "graphs/layers/headloss.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/optimizer/optimtable.h"

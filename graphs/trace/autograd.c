@@ -8,6 +8,7 @@
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/savedends.h"
+#include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
 #include <assert.h>

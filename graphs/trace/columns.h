@@ -5,7 +5,7 @@
 /* Private to graphs/: memory of a trace and how its columns grow.  NULL, false:
  * out of memory, which is the trace's fault then. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 /* Not zeroed; dies with the trace. */
 void *ms_columns_take(ms_trace *trace, size_t n, size_t size);

@@ -3,6 +3,7 @@
 #include "graphs/kernels/flatbuffers.h"
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/savelist.h"
+#include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
 #include <assert.h>

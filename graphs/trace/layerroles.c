@@ -2,6 +2,7 @@
 #include "graphs/trace/layerroles.h"
 
 #include "graphs/trace/lower.h"
+#include "graphs/trace/trace.h"
 #include "sim/kinds.h"
 
 static ms_err take(ms_trace *trace)

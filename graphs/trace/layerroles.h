@@ -12,7 +12,7 @@
  *     PROJECTION_IN   it is in a block, and none of these
  */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 /* The columns layer_name, layer_type and layer_role of a layer list. */
 ms_err ms_layerroles_fill(ms_trace *trace);

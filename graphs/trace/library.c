@@ -5,6 +5,7 @@
 #include "graphs/formats/quantize.h"
 #include "graphs/machines/overheads.h"
 #include "graphs/trace/columns.h"
+#include "graphs/trace/trace.h"
 #include "sim/kinds.h"
 
 #include <string.h>

@@ -13,6 +13,7 @@
 #include "graphs/optimizer/optimizer.h"
 #include "graphs/trace/finish.h"
 #include "graphs/trace/layerroles.h"
+#include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
 #include <assert.h>

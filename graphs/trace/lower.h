@@ -4,7 +4,7 @@
 
 /* Private to graphs/: what a recorded forward hands to backward and step. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 /* Units in order; loss_unit MS_NONE and loss MS_NONE: no loss.  outputs
  * are what the training loop's variable `out` names. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/trace/savedends.h"
+#include "graphs/trace/trace.h"
 
 void ms_savedends_hold(ms_trace *trace, uint32_t node)
 {

@@ -19,7 +19,7 @@
  * node.  LOCAL ones end where forward's variables do: what a checkpoint leaves
  * out is gone by then, saved or not. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 /* The node (MS_NONE: none) will give away what it has saved. */
 void ms_savedends_hold(ms_trace *trace, uint32_t node);

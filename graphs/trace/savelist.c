@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/trace/savelist.h"
 #include "graphs/trace/columns.h"
+#include "graphs/trace/trace.h"
 
 void ms_savelist_add(ms_trace *trace, uint32_t node, uint32_t tensor)
 {

@@ -5,7 +5,7 @@
 /* Private to graphs/: the saves of a graph (sim/saves.h), in the order in which
  * a trace makes them. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 /* The node saves the tensor behind the op that ran last.  MS_NONE: nothing to
  * do.  By itself for parameters that a formula is given and does not read. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The graph under construction: storages, tensors, ops, nodes. */
+#include "graphs/trace/trace.h"
 #include "graphs/trace/columns.h"
 #include "graphs/trace/savelist.h"
 #include "sim/graph.h"

@@ -4,6 +4,8 @@
 #include "graphs/aten/aten.h"
 #include "graphs/graphs.h"
 #include "graphs/ops/ops.h"
+#include "sim/graph.h"
+#include "sim/shape.h"
 #include "tests/tests.h"
 
 #include <stdio.h>

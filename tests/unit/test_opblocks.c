@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/opgraph/opblocks.h"
+#include "graphs/trace/trace.h"
 #include "tests/tests.h"
 
 #include <string.h>

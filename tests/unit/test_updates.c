@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The table of optimizers and how it is read. */
+#include "graphs/formats/dtypes.h"
 #include "graphs/optimizer/optimtable.h"
 #include "tests/tests.h"
 

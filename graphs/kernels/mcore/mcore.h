@@ -47,7 +47,8 @@
  * unfused: 12 x 228 MiB + 6 x 4096 x 50304 + 15 MiB for the ends and masks =
  * 3930 MiB, as Megatron's CI has measured (tests/truth/megatron.tsv). */
 
-#include "graphs/trace/trace.h"
+#include "graphs/kernels/kernels.h"
+#include "graphs/trace/stepsettings.h"
 
 /* In the order of the settings' words. */
 enum { MS_MCORE_TE, MS_MCORE_LOCAL };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Gradients in main_grad, and the products that add to it. */
 #include "graphs/kernels/mcore/mcore.h"
+#include "graphs/trace/trace.h"
 
 /* Who shares gradients or weights has buffers of its own for them. */
 bool ms_mcoregrads_hold(const ms_step_settings *settings)

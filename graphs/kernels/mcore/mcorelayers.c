@@ -4,6 +4,7 @@
 #include "graphs/kernels/mcore/mcore.h"
 #include "graphs/layers/layers.h"
 #include "graphs/machines/overheads.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/kernels/mcore/mcore.h"
+#include "graphs/trace/trace.h"
 
 /* What Megatron's functions make besides and let go of (cross_entropy.py and
  * language_module.py, compute_language_model_loss): the labels with the

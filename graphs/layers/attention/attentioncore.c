@@ -4,6 +4,7 @@
 #include "graphs/layers/attention/sdpa.h"
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 
 static const ms_tensor *at(ms_trace *trace, uint32_t tensor)
 {

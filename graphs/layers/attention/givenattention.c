@@ -3,6 +3,7 @@
  * layers make. */
 #include "graphs/layers/attention/sdpa.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

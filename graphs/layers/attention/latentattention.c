@@ -7,6 +7,7 @@
 #include "graphs/layers/attention/rotation.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
+#include "graphs/trace/trace.h"
 
 enum { HEADS, Q_RANK, KV_RANK, PLAIN, TURNING, VALUE, BIAS, CAUSAL, CODE };
 const ms_field ms_latentattention_fields[MS_LATENTATTENTION_FIELDS] = {

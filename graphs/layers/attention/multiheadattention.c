@@ -4,6 +4,7 @@
  * multi_head_attention_forward, of 1.13 and of 2.x. */
 #include "graphs/layers/attention/sdpa.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
 enum { HEADS, DROPOUT, BIAS };

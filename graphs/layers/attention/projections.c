@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "graphs/layers/attention/projections.h"
 #include "graphs/ops/ops.h"
+#include "graphs/trace/trace.h"
 
 uint32_t ms_projections_heads(ms_trace *trace, uint32_t x, int64_t heads)
 {

@@ -3,6 +3,7 @@
 #include "graphs/layers/attention/rotation.h"
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

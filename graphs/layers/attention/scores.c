@@ -4,6 +4,7 @@
 
 #include "graphs/aten/opcall.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
 static const ms_tensor *at(ms_trace *trace, uint32_t tensor)

@@ -24,7 +24,7 @@
  * transformers makes them anew in each forward: as many bytes, but they stay
  * over the optimizer's step. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/tensors.h"
 
 typedef struct ms_scores {
     int64_t code; /* ms_layers_code */

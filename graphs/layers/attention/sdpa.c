@@ -3,6 +3,7 @@
 #include "graphs/formats/autocast.h"
 #include "graphs/layers/attention/sharedtables.h"
 #include "graphs/layers/layers.h"
+#include "graphs/trace/trace.h"
 #include "sim/graph.h"
 
 #define AMPERE 80u /* ms_device.compute_capability */

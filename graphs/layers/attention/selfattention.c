@@ -5,6 +5,7 @@
 #include "graphs/layers/attention/rotation.h"
 #include "graphs/layers/layers.h"
 #include "graphs/layers/lora.h"
+#include "graphs/trace/trace.h"
 
 #include <string.h>
 

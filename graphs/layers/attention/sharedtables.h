@@ -5,7 +5,7 @@
 /* Private to graphs/: buffers that all attention layers of a model share, masks
  * and tables of positions.  The first layer that asks for one makes it. */
 
-#include "graphs/trace/trace.h"
+#include "graphs/trace/stepsettings.h"
 
 /* Positions that tables are made for. */
 int64_t ms_sharedtables_longest(const ms_step_settings *settings,
