@@ -283,6 +283,8 @@ CASES = [
      unary(lambda x: x.min(2)[0])),
     ("amax", ROW, '"type": "amax", "dims": [1]',
      unary(lambda x: x.amax(2))),
+    ("amin", ROW, '"type": "amin", "dims": [1]',
+     unary(lambda x: x.amin(2))),
     ("var dim", ROW, '"type": "var", "dims": [1]',
      unary(lambda x: x.var(2))),
     ("norm", ROW, '"type": "norm", "dims": [1]',

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layer types one by one: what they keep and what backward allocates. */
+#include "graphs/graphs.h"
 #include "sim/plan.h"
 #include "tests/tests.h"
 #include "tests/truth/truth.h"
@@ -104,11 +105,77 @@ START_TEST(one_layer)
 }
 END_TEST
 
+/* ---- no type untried ----------------------------------------------------- */
+
+/* Types that are held as part of a whole model, whose numbers are known; a C
+ * file has them in a string. */
+static const struct {
+    const char *type, *model;
+} wholes[] = {
+    {"embedding", "tests/truth/files/bert-large-pretraining.json"},
+    {"learned_tokens", "graphs/models/huggingface/vit.json"},
+    {"gelu_new", "tests/truth/files/codegen-16b.json"},
+    {"stochastic_depth", "graphs/models/builtin/swin-t.json"},
+    {"cast", "graphs/models/huggingface/gpt2.json"},
+    {"rms_norm", "tests/truth/files/swiglu-decoder.json"},
+    {"attention", "tests/truth/files/bert-layer.json"},
+    {"multihead_attention", "tests/truth/files/post-norm.json"},
+    {"window_attention", "tests/truth/files/maxvit-t.json"},
+    {"latent_attention", "graphs/models/builtin/deepseek-v3.json"},
+    {"relative_attention", "graphs/models/builtin/t5-small.json"},
+    {"relative_bias", "graphs/models/builtin/t5-small.json"},
+    {"scaled_dot_product_attention", "tests/truth/files/sdpa.json"},
+    {"rotary", "tests/truth/test_liger.c"},
+    {"moe", "graphs/models/builtin/qwen3-30b-a3b.json"},
+    {"reshape", "tests/truth/files/mixer-b16.json"},
+    {"expand", "tests/truth/files/deit3-base.json"},
+    {"patch_merge", "graphs/models/builtin/swin-t.json"},
+    {"span_loss", "graphs/models/huggingface/bert.json"},
+    {"total_loss", "graphs/models/huggingface/llama.json"},
+    {"parameter", "tests/truth/files/sdpa.json"},
+    {"input", "graphs/models/builtin/sd-1.5-unet.json"},
+    {"parameters", "tests/truth/files/inception-v3.json"},
+};
+
+static const char *whole_of(const char *type)
+{
+    for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
+        if (strcmp(wholes[i].type, type) == 0)
+            return wholes[i].model;
+    return "tests/truth/layers.tsv";
+}
+
+/* A new type comes with its row, or with a model that has it. */
+START_TEST(every_type_is_tried)
+{
+    for (uint32_t i = 0; i < ms_layer_n_kinds; i++) {
+        const char *type = ms_layer_kinds[i].type;
+        char path[TESTS_PATH], json[64], quoted[64], *text;
+        ms_arena arena = {0};
+        ms_fault fault = {0};
+        size_t length;
+        if (strcmp(type, "op") == 0) /* what the samples are made of */
+            continue;
+        tests_source(whole_of(type), path);
+        snprintf(json, sizeof json, "\"type\": \"%s\"", type);
+        snprintf(quoted, sizeof quoted, "\\\"type\\\": \\\"%s\\\"", type);
+        ck_assert_int_eq(
+            ms_files_read(path, 1 << 26, &arena, &text, &length, &fault),
+            MS_OK);
+        ck_assert_msg(strstr(text, json) != NULL ||
+                          strstr(text, quoted) != NULL,
+                      "%s: %s has no such layer", type, whole_of(type));
+        ms_arena_free(&arena);
+    }
+}
+END_TEST
+
 Suite *suite_layers(void)
 {
     Suite *suite = suite_create("layers");
     TCase *tcase = tcase_create("layers");
     tcase_add_test(tcase, one_layer);
+    tcase_add_test(tcase, every_type_is_tried);
     suite_add_tcase(suite, tcase);
     return suite;
 }
